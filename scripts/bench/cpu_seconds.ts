@@ -1,0 +1,14 @@
+import { outputOf } from "./child.ts";
+
+/** Clock ticks in a second, the unit of `/proc`. */
+export async function clockTicks(): Promise<number> {
+  return Number(await outputOf("getconf", ["CLK_TCK"]));
+}
+
+/** CPU seconds, of user and system, that the process used up to now. */
+export async function cpuSeconds(pid: number, ticksPerSecond: number): Promise<number> {
+  const stat = await Deno.readTextFile(`/proc/${pid}/stat`);
+  // The second field is the name in parentheses and may hold anything; the third comes after the last of them.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+}

@@ -1,0 +1,138 @@
+import { STATIC_TABLE } from "./hpack_tables.ts";
+import { decodeHuffman } from "./huffman.ts";
+
+/** One header field: its name and its value, one character an octet. */
+export type HeaderField = readonly [name: string, value: string];
+
+/** What RFC 7541 counts for an entry beside its octets. */
+const ENTRY_OVERHEAD = 32;
+/** Far above every length that a response of the bench can have, and below what shifts can hold. */
+const MAX_INTEGER = 2 ** 24;
+
+/**
+ * Decodes the header blocks of one direction of one connection (RFC 7541). Blocks must come whole
+ * and in their order, because each may change the dynamic table. Throws `RangeError` for a bad block;
+ * the connection is of no use after that.
+ */
+export class HpackDecoder {
+  readonly #limit: number;
+  #maxSize: number;
+  #size = 0;
+  /** Newest entry first. */
+  #entries: HeaderField[] = [];
+  #block: Uint8Array = new Uint8Array(0);
+  #at = 0;
+
+  /** `tableSize` is the largest dynamic table in octets that the peer was told it may use. */
+  constructor(tableSize = 4096) {
+    this.#limit = tableSize;
+    this.#maxSize = tableSize;
+  }
+
+  /** The dynamic table, newest entry first. */
+  get dynamicTable(): readonly HeaderField[] {
+    return this.#entries;
+  }
+
+  /** Octets that the dynamic table counts. */
+  get dynamicTableSize(): number {
+    return this.#size;
+  }
+
+  /** The fields of one block, in order. */
+  decode(block: Uint8Array): HeaderField[] {
+    this.#block = block;
+    this.#at = 0;
+    const fields: HeaderField[] = [];
+    while (this.#at < block.length) {
+      const first = block[this.#at] ?? 0;
+      if (first >= 0x80) fields.push(this.#field(this.#integer(7)));
+      else if (first >= 0x40) fields.push(this.#remember(this.#literal(6)));
+      else if (first < 0x20) fields.push(this.#literal(4));
+      else this.#resize(fields.length);
+    }
+    return fields;
+  }
+
+  #field(index: number): HeaderField {
+    const field = index <= STATIC_TABLE.length
+      ? STATIC_TABLE[index - 1]
+      : this.#entries[index - 1 - STATIC_TABLE.length];
+    if (field === undefined) throw this.#error(`no table has the index ${index}`);
+    return field;
+  }
+
+  #literal(prefixBits: number): HeaderField {
+    const index = this.#integer(prefixBits);
+    const name = index === 0 ? this.#string() : this.#field(index)[0];
+    return [name, this.#string()];
+  }
+
+  #remember(field: HeaderField): HeaderField {
+    this.#entries.unshift(field);
+    this.#size += sizeOf(field);
+    this.#evict();
+    return field;
+  }
+
+  #resize(fieldsBefore: number): void {
+    const size = this.#integer(5);
+    if (fieldsBefore > 0) throw this.#error("a change of the table's size must come before the first field");
+    if (size > this.#limit) {
+      throw this.#error(`a table of ${size} octets, at most ${this.#limit} are allowed`);
+    }
+    this.#maxSize = size;
+    this.#evict();
+  }
+
+  #evict(): void {
+    while (this.#size > this.#maxSize) {
+      const oldest = this.#entries.pop();
+      if (oldest === undefined) return;
+      this.#size -= sizeOf(oldest);
+    }
+  }
+
+  #integer(prefixBits: number): number {
+    const mask = 2 ** prefixBits - 1;
+    let value = this.#byte() & mask;
+    if (value < mask) return value;
+    let factor = 1;
+    for (;;) {
+      const byte = this.#byte();
+      value += (byte & 0x7f) * factor;
+      if (value > MAX_INTEGER) throw this.#error(`an integer above ${MAX_INTEGER}`);
+      if (byte < 0x80) return value;
+      factor *= 128;
+      if (factor > MAX_INTEGER) throw this.#error("an integer of too many octets");
+    }
+  }
+
+  #string(): string {
+    const isHuffman = (this.#block[this.#at] ?? 0) >= 0x80;
+    const length = this.#integer(7);
+    const start = this.#at;
+    this.#at += length;
+    if (this.#at > this.#block.length) throw this.#error("a string ends beyond the block");
+    const bytes = this.#block.subarray(start, this.#at);
+    if (isHuffman) return decodeHuffman(bytes);
+    let text = "";
+    for (const byte of bytes) text += String.fromCharCode(byte);
+    return text;
+  }
+
+  #byte(): number {
+    const byte = this.#block[this.#at];
+    if (byte === undefined) throw this.#error("it ends in the middle of a field");
+    this.#at++;
+    return byte;
+  }
+
+  #error(state: string): RangeError {
+    return new RangeError(`Cannot decode header block at octet "${this.#at}": ${state}`);
+  }
+}
+
+function sizeOf(field: HeaderField): number {
+  return field[0].length + field[1].length + ENTRY_OVERHEAD;
+}

@@ -1,0 +1,40 @@
+import { cpus, release } from "node:os";
+import { outputOf } from "./child.ts";
+
+/** The machine that a bench ran on. */
+export interface Machine {
+  readonly cpu: string;
+  readonly cores: number;
+  readonly kernel: string;
+}
+
+/** Versions of everything that a bench measures or measures with. */
+export interface Versions {
+  readonly deno: string;
+  readonly grpcJs: string;
+  readonly redis: string;
+  readonly h2load: string;
+}
+
+/** The machine that this runs on. */
+export function machine(): Machine {
+  const processors = cpus();
+  return { cpu: processors[0]?.model ?? "unknown", cores: processors.length, kernel: release() };
+}
+
+/** The versions on this machine. */
+export async function versions(): Promise<Versions> {
+  const config = await Deno.readTextFile(new URL("../../deno.json", import.meta.url));
+  const redis = await outputOf("redis-server", ["--version"]);
+  const h2load = await outputOf("h2load", ["--version"]);
+  return {
+    deno: Deno.version.deno,
+    grpcJs: firstGroup(/npm:@grpc\/grpc-js@([\d.]+)/, config),
+    redis: firstGroup(/v=(\S+)/, redis),
+    h2load: firstGroup(/nghttp2\/(\S+)/, h2load),
+  };
+}
+
+function firstGroup(pattern: RegExp, text: string): string {
+  return pattern.exec(text)?.[1] ?? "unknown";
+}

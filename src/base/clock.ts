@@ -1,0 +1,16 @@
+/** Where time comes from. Shells take a `Clock`, so that tests give their own and never sleep. */
+export interface Clock {
+  /** Wall clock time in milliseconds since the Unix epoch, fractions allowed. */
+  now(): number;
+  /** Calls `run` once, `delayMs` milliseconds from now. The answer cancels it; cancelling twice is fine. */
+  after(delayMs: number, run: () => void): () => void;
+}
+
+/** The clock of the machine. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  after(delayMs, run) {
+    const timer = setTimeout(run, delayMs);
+    return () => clearTimeout(timer);
+  },
+};

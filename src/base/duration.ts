@@ -1,0 +1,49 @@
+const NANOSECONDS_PER_UNIT: ReadonlyMap<string, number> = new Map([
+  ["ns", 1],
+  ["us", 1e3],
+  ["µs", 1e3], // U+00B5, the micro sign
+  ["μs", 1e3], // U+03BC, the Greek letter that looks the same
+  ["ms", 1e6],
+  ["s", 1e9],
+  ["m", 60e9],
+  ["h", 3_600e9],
+  ["d", 86_400e9],
+]);
+const WHOLE = /^\+?(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h|d))+$/;
+const PART = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h|d)/g;
+/** What a signed 64-bit count of nanoseconds holds: about 292 years. */
+const MAX_NANOSECONDS = 2 ** 63;
+
+/**
+ * Milliseconds of a duration such as `150us`, `1m30s`, `1.5h`, `30d` or a bare `0`, to the nanosecond.
+ * Answers undefined for anything else: negative ones, numbers without a unit, spaces.
+ */
+export function parseDuration(text: string): number | undefined {
+  if (text === "0" || text === "+0") return 0;
+  if (!WHOLE.test(text)) return undefined;
+  let nanoseconds = 0;
+  for (const [, amount = "", unit = ""] of text.matchAll(PART)) {
+    nanoseconds += Math.round(Number(amount) * (NANOSECONDS_PER_UNIT.get(unit) ?? Number.NaN));
+  }
+  return nanoseconds < MAX_NANOSECONDS ? nanoseconds / 1e6 : undefined;
+}
+
+/**
+ * Writes milliseconds so that `parseDuration` reads them back: `150us`, `1.5s`, `1m30s`, `24h`, `0s`.
+ * Throws `RangeError` for what is negative or not finite.
+ */
+export function formatDuration(ms: number): string {
+  if (!(ms >= 0 && Number.isFinite(ms))) {
+    throw new RangeError(`Cannot format duration "${ms}": a finite number of 0 or more would be right`);
+  }
+  const nanoseconds = Math.round(ms * 1e6);
+  if (nanoseconds === 0) return "0s";
+  if (nanoseconds < 1e3) return `${nanoseconds}ns`;
+  if (nanoseconds < 1e6) return `${nanoseconds / 1e3}us`;
+  if (nanoseconds < 1e9) return `${nanoseconds / 1e6}ms`;
+  const hours = Math.floor(nanoseconds / 3_600e9);
+  const minutes = Math.floor(nanoseconds % 3_600e9 / 60e9);
+  const seconds = nanoseconds % 60e9 / 1e9;
+  const parts: readonly (readonly [number, string])[] = [[hours, "h"], [minutes, "m"], [seconds, "s"]];
+  return parts.filter(([amount]) => amount > 0).map(([amount, unit]) => `${amount}${unit}`).join("");
+}

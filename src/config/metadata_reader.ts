@@ -1,0 +1,49 @@
+import type { JsonObject, JsonValue } from "../ratelimit/rule_source.ts";
+import type { ProblemLog } from "./problem_log.ts";
+import { pathOf } from "./rule_fields.ts";
+import { numberOf, scalarType, shown } from "./yaml_scalar.ts";
+import type { YamlMapping, YamlScalar, YamlValue } from "./yaml_tree.ts";
+
+/** The free mapping of a rule as JSON; absent when something in it has no form in JSON, which is reported. */
+export function readMetadata(log: ProblemLog, mapping: YamlMapping, path: string): JsonObject | undefined {
+  let whole = true;
+  const entries: [string, JsonValue][] = [];
+  for (const [key, { value }] of mapping.entries) {
+    const read = readValue(log, value, pathOf(path, key));
+    if (read === undefined) whole = false;
+    else entries.push([key, read]);
+  }
+  // Not by assignment: `__proto__` is a key like any other.
+  return whole ? Object.fromEntries(entries) : undefined;
+}
+
+function readValue(log: ProblemLog, value: YamlValue, path: string): JsonValue | undefined {
+  if (value.kind === "broken") return undefined;
+  if (value.kind === "scalar") return readScalar(log, value, path);
+  if (value.kind === "mapping") return readMetadata(log, value, path);
+  const items: JsonValue[] = [];
+  for (const [index, item] of value.items.entries()) {
+    const read = readValue(log, item, `${path}[${index}]`);
+    if (read !== undefined) items.push(read);
+  }
+  return items.length === value.items.length ? items : undefined;
+}
+
+function readScalar(log: ProblemLog, scalar: YamlScalar, path: string): JsonValue | undefined {
+  switch (scalarType(scalar)) {
+    case "null":
+      return null;
+    case "boolean":
+      return scalar.text.toLowerCase() === "true";
+    case "text":
+      return scalar.text;
+    case "date":
+      return refuse(log, scalar, path, "a date has no form in JSON");
+    case "number":
+      return numberOf(scalar) ?? refuse(log, scalar, path, "this number has no form in JSON");
+  }
+}
+
+function refuse(log: ProblemLog, scalar: YamlScalar, path: string, why: string): undefined {
+  log.error(scalar.offset, path, `${why}: ${shown(scalar.text)}; put it in quotes`);
+}

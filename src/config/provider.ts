@@ -1,0 +1,23 @@
+import type { DomainSource, Problem } from "../ratelimit/rule_source.ts";
+
+/** What a provider found at one attempt to load: sources, or the problems that kept it from them. */
+export interface RulesLoad {
+  /** Absent when the sources could not be read at all. */
+  readonly sources: readonly DomainSource[] | undefined;
+  readonly problems: readonly Problem[];
+  /** What the configuration server calls this version; empty for files. */
+  readonly version: string;
+}
+
+/**
+ * Where rules come from. `start` is called once, before anything else. `onLoad` is then called for
+ * the first attempt and for each later one, never twice at once; it answers every problem of the
+ * load, and one that is an error means that the load was refused and the rules before it stay.
+ */
+export interface RulesProvider {
+  start(onLoad: (load: RulesLoad) => readonly Problem[]): void;
+  /** Loads again, whether something changed or not. */
+  reload(): void;
+  /** Stops watching; `onLoad` is not called any more once it settles. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,27 @@
+import type { Clock } from "../base/clock.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { GrpcService } from "./grpc_service.ts";
+import type { ListenTarget } from "./listener.ts";
+
+/** What carries gRPC: a running server. */
+export interface GrpcEngine {
+  /** `host:port` with the real port, or `unix:path`. */
+  readonly address: string;
+  /**
+   * Takes no further connection, tells the peers of the open ones to go (GOAWAY), lets running calls
+   * end, and closes what is left after `graceMs` milliseconds.
+   */
+  close(graceMs: number): Promise<void>;
+}
+
+/** What an engine is started with. */
+export interface GrpcEngineOptions {
+  readonly services: readonly GrpcService[];
+  readonly target: ListenTarget;
+  /** A connection is asked to go after this time, give or take a tenth at random. */
+  readonly maxConnectionAgeMs: number;
+  /** It is closed this long after it was asked to go. */
+  readonly maxConnectionAgeGraceMs: number;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}

@@ -1,0 +1,192 @@
+import { Buffer } from "node:buffer";
+import type net from "node:net";
+import * as grpc from "@grpc/grpc-js";
+import type { Clock } from "../base/clock.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { GrpcEngine, GrpcEngineOptions } from "./engine.ts";
+import {
+  type BidiMethod,
+  type CallContext,
+  GRPC_CODES,
+  GrpcError,
+  type GrpcMethod,
+  type GrpcService,
+  type ServerStreamingMethod,
+  type UnaryMethod,
+} from "./grpc_service.ts";
+import { listen } from "./listener.ts";
+
+/** Largest message of a request. */
+const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
+/** Longest delay that a timer takes; connections live no longer than this, less the library's jitter. */
+const MAX_AGE_MS = Math.floor((2 ** 31 - 1) / 1.1);
+
+/** Serves gRPC by grpc-js, on a listener of our own so that ports can be shared and drained. */
+export async function startGrpcJs(options: GrpcEngineOptions): Promise<GrpcEngine> {
+  const server = new grpc.Server({
+    "grpc.max_receive_message_length": MAX_MESSAGE_BYTES,
+    "grpc.max_connection_age_ms": Math.min(options.maxConnectionAgeMs, MAX_AGE_MS),
+    "grpc.max_connection_age_grace_ms": Math.min(options.maxConnectionAgeGraceMs, MAX_AGE_MS),
+  });
+  const streams = new Set<() => void>();
+  const carrier: Carrier = { logger: options.logger, streams };
+  for (const service of options.services) {
+    server.addService(definitionOf(service), handlersOf(service, carrier));
+  }
+  const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure());
+  const sockets = new Set<net.Socket>();
+  const listener = await listen(options.target, (socket) => {
+    sockets.add(socket);
+    socket.on("error", () => {});
+    socket.on("close", () => sockets.delete(socket));
+    injector.injectConnection(socket);
+  });
+  return {
+    address: listener.address,
+    async close(graceMs) {
+      listener.close();
+      for (const endStream of [...streams]) endStream();
+      injector.drain(graceMs);
+      await socketsClosed(sockets, graceMs, options.clock);
+      injector.destroy();
+      server.forceShutdown();
+    },
+  };
+}
+
+/** What the handlers of one engine share. */
+interface Carrier {
+  readonly logger: Logger;
+  /** Ends one open stream each: a stream that never ends by itself must not hold up the stop. */
+  readonly streams: Set<() => void>;
+}
+
+/** Waits until every socket is closed; those that are left after the grace are closed here. */
+async function socketsClosed(sockets: Set<net.Socket>, graceMs: number, clock: Clock): Promise<void> {
+  const deadline = Promise.withResolvers<void>();
+  const cancel = clock.after(graceMs, () => deadline.resolve());
+  const closed = [...sockets].map((socket) =>
+    new Promise<void>((resolve) => socket.destroyed ? resolve() : socket.once("close", () => resolve()))
+  );
+  await Promise.race([Promise.all(closed), deadline.promise]);
+  cancel();
+  for (const socket of sockets) socket.destroy();
+  await Promise.all(closed);
+}
+
+const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+
+function definitionOf(service: GrpcService): grpc.ServiceDefinition {
+  const methods = service.methods.map((method) => [method.name, {
+    path: `/${service.name}/${method.name}`,
+    requestStream: method.kind === "bidi",
+    responseStream: method.kind !== "unary",
+    requestSerialize: asBuffer,
+    requestDeserialize: (bytes: Buffer): Uint8Array => bytes,
+    responseSerialize: asBuffer,
+    responseDeserialize: (bytes: Buffer): Uint8Array => bytes,
+  }]);
+  return Object.fromEntries(methods);
+}
+
+function handlersOf(service: GrpcService, carrier: Carrier): grpc.UntypedServiceImplementation {
+  return Object.fromEntries(service.methods.map((method) => [method.name, handlerOf(method, carrier)]));
+}
+
+function handlerOf(method: GrpcMethod, carrier: Carrier): grpc.UntypedHandleCall {
+  if (method.kind === "unary") return unaryHandler(method, carrier);
+  if (method.kind === "server_streaming") return streamingHandler(method, carrier);
+  return bidiHandler(method, carrier);
+}
+
+function unaryHandler(
+  method: UnaryMethod,
+  carrier: Carrier,
+): grpc.handleUnaryCall<Uint8Array, Uint8Array> {
+  return (call, callback) => {
+    const fail = (error: unknown) => callback(statusOf(error, method.name, carrier));
+    try {
+      const answer = method.handle(call.request, contextOf(call.metadata));
+      if (answer instanceof Promise) answer.then((bytes) => callback(null, bytes), fail);
+      else callback(null, answer);
+    } catch (error) {
+      fail(error);
+    }
+  };
+}
+
+function streamingHandler(
+  method: ServerStreamingMethod,
+  carrier: Carrier,
+): grpc.handleServerStreamingCall<Uint8Array, Uint8Array> {
+  return (call) => {
+    try {
+      const send = (message: Uint8Array) => void call.write(message);
+      own(call, carrier, method.open(call.request, send, contextOf(call.metadata)));
+    } catch (error) {
+      call.on("error", () => {});
+      call.emit("error", statusOf(error, method.name, carrier));
+    }
+  };
+}
+
+function bidiHandler(
+  method: BidiMethod,
+  carrier: Carrier,
+): grpc.handleBidiStreamingCall<Uint8Array, Uint8Array> {
+  return (call) => {
+    const context = contextOf(call.metadata);
+    const end = own(call, carrier, () => {});
+    call.on("end", () => {
+      end();
+      call.end();
+    });
+    call.on("data", (message: Uint8Array) => {
+      try {
+        const answer = method.handle(message, context);
+        if (answer !== undefined) call.write(answer);
+      } catch (error) {
+        end();
+        call.emit("error", statusOf(error, method.name, carrier));
+      }
+    });
+  };
+}
+
+type StreamingCall =
+  | grpc.ServerWritableStream<Uint8Array, Uint8Array>
+  | grpc.ServerDuplexStream<Uint8Array, Uint8Array>;
+
+/** Calls `onEnd` once, when the stream ends for whatever reason; the answer does that. */
+function own(call: StreamingCall, { streams }: Carrier, onEnd: () => void): () => void {
+  const end = () => {
+    if (streams.delete(stop)) onEnd();
+  };
+  const stop = () => {
+    end();
+    call.emit("error", { code: GRPC_CODES.UNAVAILABLE, details: "the server is stopping" });
+  };
+  streams.add(stop);
+  call.on("error", end);
+  call.once("cancelled", end);
+  call.once("close", end);
+  if (call.cancelled) end();
+  return end;
+}
+
+function contextOf(metadata: grpc.Metadata): CallContext {
+  return {
+    header(name) {
+      const [value] = metadata.get(name);
+      return typeof value === "string" ? value : undefined;
+    },
+  };
+}
+
+function statusOf(error: unknown, method: string, { logger }: Carrier): grpc.StatusObject {
+  if (error instanceof GrpcError) {
+    return { code: GRPC_CODES[error.code], details: error.message, metadata: new grpc.Metadata() };
+  }
+  logger.error("Cannot answer a gRPC call: unexpected error", { method, error });
+  return { code: GRPC_CODES.INTERNAL, details: "internal error", metadata: new grpc.Metadata() };
+}

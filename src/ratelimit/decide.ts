@@ -1,0 +1,112 @@
+import type { Code, Decision, DescriptorStatus } from "./decision.ts";
+import { responseHeaders } from "./headers.ts";
+import { dynamicMetadata } from "./metadata.ts";
+import { isQuota, type Plan, type PlannedDescriptor } from "./plan.ts";
+import type { Policy } from "./policy.ts";
+import { NO_STATS, type RuleStats, ruleStats } from "./rule_stats.ts";
+import type { RateLimit } from "./rules.ts";
+import { secondsUntilReset } from "./window.ts";
+
+/** Stands in the counts where the local cache knew that the key is over its limit. */
+export const OVER_LIMIT_LOCALLY = -1;
+
+/** What unlimited descriptors have left: the largest unsigned 32-bit integer. */
+export const UNLIMITED_REMAINING = 4_294_967_295;
+
+/** A key that is over its limit, for the local cache to remember. */
+export interface OverLimitKey {
+  readonly key: string;
+  readonly count: number;
+  /** Seconds since the epoch. */
+  readonly windowEnd: number;
+}
+
+/** A decision and everything that follows from it. */
+export interface Outcome {
+  readonly decision: Decision;
+  /** One item a descriptor; absent where there is no limit. */
+  readonly stats: readonly (RuleStats | undefined)[];
+  /** Global shadow mode turned the overall code into OK. */
+  readonly globalShadow: boolean;
+  readonly overLimitKeys: readonly OverLimitKey[];
+}
+
+/**
+ * Decides a plan. `counts` holds, for each descriptor that is counted, the counter after its hits or
+ * `OVER_LIMIT_LOCALLY`; items of the others are not looked at.
+ */
+export function decide(plan: Plan, counts: readonly number[], policy: Policy, nowSeconds: number): Outcome {
+  const statuses: DescriptorStatus[] = [];
+  const stats: (RuleStats | undefined)[] = [];
+  const overLimitKeys: OverLimitKey[] = [];
+  for (const [index, planned] of plan.descriptors.entries()) {
+    const count = counts[index] ?? 0;
+    const { limit, hit } = planned;
+    statuses.push(
+      limit === undefined ? { code: "OK", limitRemaining: 0 } : statusOf(planned, limit, count, nowSeconds),
+    );
+    stats.push(limit === undefined ? undefined : statsOf(planned, limit, count, policy));
+    if (limit !== undefined && hit !== undefined && hit.addend >= 0 && count > limit.requestsPerUnit) {
+      overLimitKeys.push({ key: hit.key, count, windowEnd: hit.windowEnd });
+    }
+  }
+  const judged = overallCode(plan, statuses, policy);
+  const globalShadow = policy.shadowMode && judged === "OVER_LIMIT";
+  const decision: Decision = {
+    overallCode: globalShadow ? "OK" : judged,
+    statuses,
+    responseHeadersToAdd: policy.responseHeaders === undefined
+      ? []
+      : responseHeaders(plan, statuses, policy, nowSeconds),
+    ...(policy.dynamicMetadata ? { dynamicMetadata: dynamicMetadata(plan, statuses) } : {}),
+  };
+  return { decision, stats, globalShadow, overLimitKeys };
+}
+
+function statusOf(
+  planned: PlannedDescriptor,
+  limit: RateLimit,
+  count: number,
+  nowSeconds: number,
+): DescriptorStatus {
+  if (planned.hit === undefined || limit.current === undefined) {
+    return { code: "OK", limitRemaining: UNLIMITED_REMAINING };
+  }
+  const over = count === OVER_LIMIT_LOCALLY || count > limit.requestsPerUnit;
+  return {
+    code: over && !limit.shadowMode ? "OVER_LIMIT" : "OK",
+    currentLimit: limit.current,
+    limitRemaining: over ? 0 : limit.requestsPerUnit - count,
+    secondsUntilReset: secondsUntilReset(nowSeconds, limit.windowSeconds),
+  };
+}
+
+function statsOf(planned: PlannedDescriptor, limit: RateLimit, count: number, policy: Policy): RuleStats {
+  const { hits, negative, hit } = planned;
+  if (hit === undefined) return NO_STATS;
+  if (negative) return { ...NO_STATS, returnedHits: hits };
+  return ruleStats({
+    requestsPerUnit: limit.requestsPerUnit,
+    nearLimitRatio: policy.nearLimitRatio,
+    after: count,
+    hits,
+    fromLocalCache: count === OVER_LIMIT_LOCALLY,
+    shadowMode: limit.shadowMode,
+  });
+}
+
+function overallCode(plan: Plan, statuses: readonly DescriptorStatus[], policy: Policy): Code {
+  let quotas = 0;
+  let quotasOver = 0;
+  for (const [index, planned] of plan.descriptors.entries()) {
+    if (planned.limit?.unlimited === true) continue;
+    const over = statuses[index]?.code === "OVER_LIMIT";
+    if (isQuota(planned, policy)) {
+      quotas++;
+      if (over) quotasOver++;
+    } else if (over) {
+      return "OVER_LIMIT";
+    }
+  }
+  return quotas > 0 && quotas === quotasOver ? "OVER_LIMIT" : "OK";
+}

@@ -1,0 +1,25 @@
+/** The request can never be answered as it stands; the caller has to change it. */
+export class InvalidRequestError extends Error {
+  override readonly name = "InvalidRequestError";
+}
+
+/** No rules were ever loaded; a later call may find some. */
+export class NoConfigurationError extends Error {
+  override readonly name = "NoConfigurationError";
+
+  constructor() {
+    super("no rate limit configuration loaded");
+  }
+}
+
+/** The counters could not be asked. `transient` tells that the same call may succeed later. */
+export class CacheError extends Error {
+  override readonly name = "CacheError";
+  /** Which back end failed; names the counter that moves. */
+  readonly backend: "kv" | "mc" | "memory";
+
+  constructor(backend: "kv" | "mc" | "memory", message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.backend = backend;
+  }
+}

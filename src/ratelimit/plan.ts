@@ -1,0 +1,117 @@
+import { cacheKey } from "./cache_key.ts";
+import type { Hit } from "./counter_cache.ts";
+import { UNITS } from "./limit.ts";
+import { matchLimit } from "./matcher.ts";
+import type { Policy } from "./policy.ts";
+import type { Descriptor, LimitOverride, RateLimitRequest } from "./request.ts";
+import type { RateLimit, Rules, RuleTable } from "./rules.ts";
+import { metricKey } from "./stat_path.ts";
+import { windowStart } from "./window.ts";
+
+/** What is to be done for one descriptor. */
+export interface PlannedDescriptor {
+  /** What limits it; absent when nothing does, or when another rule took its place. */
+  readonly limit: RateLimit | undefined;
+  /** Under which its statistics are kept; empty without a limit. */
+  readonly metricKey: string;
+  /** How many hits were asked for, at least 0. */
+  readonly hits: number;
+  /** The hits are given back. */
+  readonly negative: boolean;
+  /** The counter to move; absent when nothing is counted: no limit, or an unlimited one. */
+  readonly hit: Hit | undefined;
+}
+
+/** Everything that a request asks of the cache, one item a descriptor, in their order. */
+export interface Plan {
+  readonly request: RateLimitRequest;
+  readonly domainKnown: boolean;
+  readonly descriptors: readonly PlannedDescriptor[];
+}
+
+/** What a plan is made with: the time in whole seconds since the epoch, and a number from 0 to below 1. */
+export interface PlanContext {
+  readonly nowSeconds: number;
+  readonly random: () => number;
+  readonly policy: Policy;
+}
+
+/** Finds the limit of every descriptor and the counters to move. The request is valid. */
+export function planHits(rules: Rules, request: RateLimitRequest, context: PlanContext): Plan {
+  const table = rules.domains.get(request.domain);
+  const limits: (RateLimit | undefined)[] = [];
+  for (const descriptor of request.descriptors) {
+    limits.push(table === undefined ? undefined : limitOf(descriptor, table));
+  }
+  dropReplaced(limits);
+  const descriptors = request.descriptors.map((descriptor, index) =>
+    planDescriptor(request, descriptor, limits[index], context)
+  );
+  return { request, domainKnown: table !== undefined, descriptors };
+}
+
+/** Whether a descriptor is one of a quota; a call is over only when all of its quota descriptors are. */
+export function isQuota(planned: PlannedDescriptor, policy: Policy): boolean {
+  return policy.quotaMode || planned.limit?.quotaMode === true;
+}
+
+function limitOf(descriptor: Descriptor, table: RuleTable): RateLimit | undefined {
+  return descriptor.limit === undefined
+    ? matchLimit(table, descriptor.entries)
+    : overrideLimit(descriptor.limit);
+}
+
+/** A limit that the request brings along: nothing of any rule applies to it. */
+function overrideLimit({ requestsPerUnit, unit }: LimitOverride): RateLimit | undefined {
+  if (unit === undefined) return undefined;
+  return {
+    requestsPerUnit,
+    unit,
+    windowSeconds: UNITS[unit].seconds,
+    unlimited: false,
+    name: "",
+    replaces: [],
+    shadowMode: false,
+    quotaMode: false,
+    metadata: undefined,
+    current: { name: "", requestsPerUnit, unit },
+    rule: undefined,
+  };
+}
+
+/** Takes out every limit whose name some matched limit replaces; unlimited ones stay. */
+function dropReplaced(limits: (RateLimit | undefined)[]): void {
+  let replaced: Set<string> | undefined;
+  for (const limit of limits) {
+    for (const name of limit?.replaces ?? []) (replaced ??= new Set()).add(name);
+  }
+  if (replaced === undefined) return;
+  for (const [index, limit] of limits.entries()) {
+    if (limit === undefined || limit.unlimited || limit.name === "") continue;
+    if (replaced.has(limit.name)) limits[index] = undefined;
+  }
+}
+
+function planDescriptor(
+  request: RateLimitRequest,
+  descriptor: Descriptor,
+  limit: RateLimit | undefined,
+  context: PlanContext,
+): PlannedDescriptor {
+  const hits = descriptor.hitsAddend ?? Math.max(1, request.hitsAddend);
+  const negative = descriptor.isNegativeHits === true;
+  if (limit === undefined) return { limit, metricKey: "", hits, negative, hit: undefined };
+  const key = metricKey(limit, request.domain, descriptor.entries);
+  if (limit.unlimited) return { limit, metricKey: key, hits, negative, hit: undefined };
+  const { nowSeconds, policy, random } = context;
+  const start = windowStart(nowSeconds, limit.windowSeconds);
+  const jitter = policy.expirationJitterMaxSeconds;
+  const hit: Hit = {
+    key: cacheKey(policy.cacheKeyPrefix, request.domain, descriptor.entries, limit, start),
+    addend: negative ? -hits : hits,
+    windowEnd: start + limit.windowSeconds,
+    expiresInSeconds: limit.windowSeconds + (jitter > 0 ? Math.floor(random() * jitter) : 0),
+    perSecond: limit.unit === "SECOND",
+  };
+  return { limit, metricKey: key, hits, negative, hit };
+}

@@ -1,0 +1,78 @@
+import type { DescriptorSource, DomainSource, Problem, RateLimitSource } from "./rule_source.ts";
+
+/** Everything wrong with sources whose types are right, in the order of the sources. */
+export function checkSources(sources: readonly DomainSource[], mergeDomains: boolean): Problem[] {
+  const problems: Problem[] = [];
+  const domains = new Map<string, { at: string; siblings: Siblings }>();
+  for (const source of sources) {
+    if (source.domain === "") {
+      problems.push(error(source.at, "domain", "config file cannot have empty domain"));
+      continue;
+    }
+    const known = domains.get(source.domain);
+    if (known !== undefined && !mergeDomains) {
+      const text = `duplicate domain '${source.domain}' in config file; it is already in ${known.at}, and ` +
+        "MERGE_DOMAIN_CONFIG=true would allow that";
+      problems.push(error(source.at, "domain", text));
+    }
+    const siblings = known?.siblings ?? new Map();
+    if (known === undefined) domains.set(source.domain, { at: source.at, siblings });
+    checkDescriptors(source.descriptors, { parent: source.domain, siblings, problems });
+  }
+  return problems;
+}
+
+/** Rules of one level by key and value, kept apart so that (`a_b`, `c`) is not (`a`, `b_c`). */
+type Siblings = Map<string, Map<string, DescriptorSource>>;
+
+interface Level {
+  /** Text of the level above, as in `domain.key_value`. */
+  readonly parent: string;
+  readonly siblings: Siblings;
+  readonly problems: Problem[];
+}
+
+function checkDescriptors(descriptors: readonly DescriptorSource[], level: Level): void {
+  for (const descriptor of descriptors) {
+    const { at, path, key, value } = descriptor;
+    if (key === "") {
+      level.problems.push(error(at, `${path}.key`, "descriptor has empty key"));
+      continue;
+    }
+    const text = `${level.parent}.${value === "" ? key : `${key}_${value}`}`;
+    checkDuplicate(descriptor, text, level);
+    if (descriptor.shareThreshold && !value.endsWith("*")) {
+      const found = `share_threshold can only be used where value ends with '*', but found '${value}'`;
+      level.problems.push(error(at, `${path}.share_threshold`, found));
+    }
+    if (descriptor.rateLimit !== undefined) checkReplaces(descriptor.rateLimit, level.problems);
+    checkDescriptors(descriptor.descriptors, { parent: text, siblings: new Map(), problems: level.problems });
+  }
+}
+
+function checkDuplicate(descriptor: DescriptorSource, text: string, level: Level): void {
+  const { key, value } = descriptor;
+  let byValue = level.siblings.get(key);
+  if (byValue === undefined) level.siblings.set(key, byValue = new Map());
+  const first = byValue.get(value);
+  if (first === undefined) {
+    byValue.set(value, descriptor);
+    return;
+  }
+  const found = `duplicate descriptor composite key '${text}'; the first one is at ${first.at}`;
+  level.problems.push(error(descriptor.at, descriptor.path, found));
+}
+
+function checkReplaces(limit: RateLimitSource, problems: Problem[]): void {
+  for (const { at, path, name } of limit.replaces) {
+    if (name === "") {
+      problems.push(error(at, path, "should not have an empty replaces entry"));
+    } else if (name === limit.name) {
+      problems.push(error(at, path, `replaces should not contain name of same descriptor '${name}'`));
+    }
+  }
+}
+
+function error(at: string, path: string, text: string): Problem {
+  return { severity: "error", at, path, text };
+}

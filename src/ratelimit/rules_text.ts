@@ -1,0 +1,14 @@
+import type { RateLimit, Rules } from "./rules.ts";
+import { UNITS } from "./limit.ts";
+
+/** Every limit of the rules as a line, sorted; empty without rules. */
+export function rulesText(rules: Rules | undefined): string {
+  return (rules?.limits ?? []).map(limitText).sort().join("");
+}
+
+function limitText(limit: RateLimit): string {
+  const { unit, requestsPerUnit, windowSeconds, shadowMode, quotaMode, rule } = limit;
+  const multiplier = unit === undefined ? 1 : windowSeconds / UNITS[unit].seconds;
+  return `${rule?.fullKey ?? ""}: unit=${unit ?? "UNKNOWN"} requests_per_unit=${requestsPerUnit}, ` +
+    `shadow_mode: ${shadowMode}, quota_mode: ${quotaMode}${multiplier === 1 ? "" : `, unit_multiplier: ${multiplier}`}\n`;
+}

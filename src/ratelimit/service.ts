@@ -1,0 +1,212 @@
+import type { Clock } from "../base/clock.ts";
+import type { CounterCache, Hit } from "./counter_cache.ts";
+import { decide, type Outcome, OVER_LIMIT_LOCALLY } from "./decide.ts";
+import type { Decision } from "./decision.ts";
+import { CacheError, NoConfigurationError } from "./errors.ts";
+import type { LocalCache } from "./local_cache.ts";
+import { type Plan, planHits, type PlannedDescriptor } from "./plan.ts";
+import type { Policy } from "./policy.ts";
+import type { RateLimitRequest } from "./request.ts";
+import type { Rules } from "./rules.ts";
+import type { RuleCounters, StatsSink } from "./stats_sink.ts";
+import { validateRequest } from "./validate.ts";
+
+/** What the service works with. */
+export interface RateLimitServiceOptions {
+  readonly cache: CounterCache;
+  /** Absent where over-limit keys are not remembered. */
+  readonly localCache?: LocalCache | undefined;
+  readonly stats: StatsSink;
+  readonly policy: Policy;
+  readonly clock: Clock;
+  /** A number from 0 to below 1. */
+  readonly random: () => number;
+}
+
+/** Rules and the counters of their metric keys, which are replaced together. */
+interface Loaded {
+  readonly rules: Rules;
+  /** By `rule.index`; absent where the metric key depends on the request. */
+  readonly counters: readonly (RuleCounters | undefined)[];
+}
+
+/** A plan and what to move for it, by descriptor. */
+interface Asked {
+  readonly plan: Plan;
+  /** Counts by descriptor; those of `hits` are filled in from the cache. */
+  readonly counts: number[];
+  readonly hits: Hit[];
+  /** For each of `hits`, the descriptor it belongs to. */
+  readonly owners: number[];
+}
+
+/** Answers rate limit requests: rules, plan, local cache, counts, decision, statistics. */
+export class RateLimitService {
+  readonly #options: RateLimitServiceOptions;
+  #loaded: Loaded | undefined;
+
+  constructor(options: RateLimitServiceOptions) {
+    this.#options = options;
+  }
+
+  /** Takes these rules for every call from now on; calls that are under way keep theirs. */
+  setRules(rules: Rules): void {
+    const counters = rules.limits.map(({ rule, unlimited }) =>
+      rule?.metricKey === undefined || unlimited ? undefined : this.#options.stats.loadedRule(rule.metricKey)
+    );
+    this.#loaded = { rules, counters };
+  }
+
+  /** The rules in force; absent before the first load. */
+  get rules(): Rules | undefined {
+    return this.#loaded?.rules;
+  }
+
+  /**
+   * Decides one request, at once where the cache answers at once. Throws `InvalidRequestError`,
+   * `NoConfigurationError` or `CacheError`, each counted.
+   */
+  shouldRateLimit(request: RateLimitRequest): Decision | Promise<Decision> {
+    try {
+      const decision = this.#decide(request);
+      return decision instanceof Promise ? decision.catch((error) => this.#fail(error)) : decision;
+    } catch (error) {
+      return this.#fail(error);
+    }
+  }
+
+  #decide(request: RateLimitRequest): Decision | Promise<Decision> {
+    validateRequest(request);
+    const loaded = this.#loaded;
+    if (loaded === undefined) throw new NoConfigurationError();
+    const { clock, random, policy } = this.#options;
+    const nowSeconds = Math.floor(clock.now() / 1000);
+    const plan = planHits(loaded.rules, request, { nowSeconds, random, policy });
+    this.#recordTotals(loaded, plan);
+    const asked = this.#askLocally(plan, nowSeconds);
+    const counts = this.#count(asked);
+    if (counts instanceof Promise) return counts.then((after) => this.#finish(loaded, asked, after));
+    return this.#finish(loaded, asked, counts);
+  }
+
+  /** Takes out what the local cache knows to be over; the shared cache is asked for the rest. */
+  #askLocally(plan: Plan, nowSeconds: number): Asked {
+    const { localCache } = this.#options;
+    const asked: Asked = { plan, counts: [], hits: [], owners: [] };
+    for (const [index, planned] of plan.descriptors.entries()) {
+      asked.counts.push(0);
+      const { hit } = planned;
+      if (hit === undefined) continue;
+      if (localCache !== undefined && !planned.negative && knownOver(localCache, hit, planned, nowSeconds)) {
+        asked.counts[index] = OVER_LIMIT_LOCALLY;
+        continue;
+      }
+      asked.hits.push(hit);
+      asked.owners.push(index);
+    }
+    return asked;
+  }
+
+  #count(asked: Asked): number[] | Promise<number[]> {
+    const { cache, policy } = this.#options;
+    if (asked.hits.length === 0) return [];
+    const alone = asked.plan.descriptors.length === 1;
+    if (!policy.stopIncrementWhenOverLimit || alone) return cache.add(asked.hits);
+    if (asked.counts.includes(OVER_LIMIT_LOCALLY)) return cache.add(asked.hits.map(readOnly));
+    const before = cache.read(asked.hits);
+    if (before instanceof Promise) return before.then((counts) => cache.add(hitsToAdd(asked, counts)));
+    return cache.add(hitsToAdd(asked, before));
+  }
+
+  #finish(loaded: Loaded, asked: Asked, after: readonly number[]): Decision {
+    const { policy, clock } = this.#options;
+    for (const [position, owner] of asked.owners.entries()) asked.counts[owner] = after[position] ?? 0;
+    const nowSeconds = Math.floor(clock.now() / 1000);
+    const outcome = decide(asked.plan, asked.counts, policy, nowSeconds);
+    this.#record(loaded, asked.plan, outcome);
+    this.#teach(asked.plan, outcome, nowSeconds);
+    return outcome.decision;
+  }
+
+  /** All hits count before the cache is asked, so that they are seen even when it fails. */
+  #recordTotals(loaded: Loaded, plan: Plan): void {
+    if (!plan.domainKnown) {
+      this.#options.stats.rule(plan.request.domain).domainNotFound += plan.descriptors.length;
+      return;
+    }
+    for (const planned of plan.descriptors) {
+      if (planned.hit === undefined || planned.negative) continue;
+      this.#counters(loaded, planned).totalHits += planned.hits;
+    }
+  }
+
+  #record(loaded: Loaded, plan: Plan, outcome: Outcome): void {
+    if (outcome.globalShadow) this.#options.stats.service.globalShadowMode++;
+    for (const [index, planned] of plan.descriptors.entries()) {
+      const stats = outcome.stats[index];
+      if (stats === undefined || planned.hit === undefined) continue;
+      const counters = this.#counters(loaded, planned);
+      counters.overLimit += stats.overLimit;
+      counters.nearLimit += stats.nearLimit;
+      counters.withinLimit += stats.withinLimit;
+      counters.shadowMode += stats.shadowMode;
+      counters.overLimitWithLocalCache += stats.overLimitWithLocalCache;
+      counters.returnedHits += stats.returnedHits;
+    }
+  }
+
+  #counters(loaded: Loaded, planned: PlannedDescriptor): RuleCounters {
+    const index = planned.limit?.rule?.index;
+    const held = index === undefined ? undefined : loaded.counters[index];
+    return held ?? this.#options.stats.rule(planned.metricKey);
+  }
+
+  #teach(plan: Plan, outcome: Outcome, nowSeconds: number): void {
+    const { localCache } = this.#options;
+    if (localCache === undefined) return;
+    for (const { key, count, windowEnd } of outcome.overLimitKeys) {
+      localCache.set(key, count, windowEnd, nowSeconds);
+    }
+    for (const { negative, hit } of plan.descriptors) {
+      if (negative && hit !== undefined) localCache.forget(hit.key);
+    }
+  }
+
+  #fail(error: unknown): never {
+    const { service } = this.#options.stats;
+    if (error instanceof CacheError) {
+      if (error.backend === "mc") service.mcError++;
+      else service.kvError++;
+    } else {
+      service.serviceError++;
+    }
+    throw error;
+  }
+}
+
+/** The count that is remembered is compared with the limit of this call: a raised limit passes. */
+function knownOver(
+  localCache: LocalCache,
+  hit: Hit,
+  planned: PlannedDescriptor,
+  nowSeconds: number,
+): boolean {
+  const count = localCache.get(hit.key, nowSeconds);
+  if (count === undefined || planned.limit === undefined) return false;
+  return count + Math.min(planned.hits, 1) > planned.limit.requestsPerUnit;
+}
+
+/** When some key would go over its limit, only such keys are added to; the others are only read. */
+function hitsToAdd(asked: Asked, before: readonly number[]): Hit[] {
+  const wouldExceed = asked.hits.map((hit, position) => {
+    const limit = asked.plan.descriptors[asked.owners[position] ?? -1]?.limit;
+    return limit !== undefined && hit.addend > 0 &&
+      (before[position] ?? 0) + hit.addend > limit.requestsPerUnit;
+  });
+  if (!wouldExceed.includes(true)) return asked.hits;
+  return asked.hits.map((hit, position) => wouldExceed[position] === true ? hit : readOnly(hit));
+}
+
+function readOnly(hit: Hit): Hit {
+  return hit.addend <= 0 ? hit : { ...hit, addend: 0 };
+}

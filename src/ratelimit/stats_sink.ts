@@ -1,0 +1,34 @@
+/** The counters of one metric key. Held by reference and raised in place. */
+export interface RuleCounters {
+  totalHits: number;
+  overLimit: number;
+  nearLimit: number;
+  withinLimit: number;
+  shadowMode: number;
+  overLimitWithLocalCache: number;
+  /** Hits that were given back. */
+  returnedHits: number;
+  /** Descriptors that named a domain without rules; the metric key is then the domain. */
+  domainNotFound: number;
+}
+
+/** The counters of the whole service. */
+export interface ServiceCounters {
+  /** Calls whose overall code global shadow mode turned into OK. */
+  globalShadowMode: number;
+  configLoadSuccess: number;
+  configLoadError: number;
+  /** Calls that were refused, by kind. */
+  serviceError: number;
+  kvError: number;
+  mcError: number;
+}
+
+/** Where the core's numbers go. Nothing here waits or throws. */
+export interface StatsSink {
+  readonly service: ServiceCounters;
+  /** The counters of a metric key. The number of keys is bounded: beyond it all keys share one set. */
+  rule(metricKey: string): RuleCounters;
+  /** The same for the key of a loaded rule, which has a set of its own whatever the bound. */
+  loadedRule(metricKey: string): RuleCounters;
+}

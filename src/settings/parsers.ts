@@ -1,0 +1,185 @@
+import { parseDuration } from "../base/duration.ts";
+import type { Parsed, Parser } from "./setting.ts";
+
+export {
+  type Address,
+  dialAddress,
+  listenAddress,
+  parseCidr,
+  parseDialTarget,
+  parseHost,
+  parseHttpUrl,
+  parsePort,
+  parseSrvName,
+} from "./address_parsers.ts";
+
+const TRUE = new Set(["1", "t", "T", "TRUE", "true", "True"]);
+const FALSE = new Set(["0", "f", "F", "FALSE", "false", "False"]);
+// A leading zero is refused because some readers take such a number as octal.
+const INTEGER = /^-?(?:0|[1-9]\d*|0[xX][0-9a-fA-F]+)$/;
+const FLOAT = /^-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
+const FILE_MODE = /^(?:0o?)?[0-7]{3}$/;
+const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const AES_KEY_BYTES = 32;
+
+/** The smallest and the largest value allowed, both included; open where absent. */
+export interface Range {
+  readonly min?: number;
+  readonly max?: number;
+}
+
+/** Takes any text. */
+export function parseText(text: string): Parsed<string> {
+  return { value: text };
+}
+
+/** Takes the path of a file or folder. */
+export function parsePath(text: string): Parsed<string> {
+  return text === "" || text.includes("\0") ? { wanted: "the path of a file or folder" } : { value: text };
+}
+
+/** Reads a yes or no as `1`, `t`, `T`, `TRUE`, `true`, `True` or the same for false. */
+export function parseBoolean(text: string): Parsed<boolean> {
+  if (TRUE.has(text)) return { value: true };
+  return FALSE.has(text) ? { value: false } : { wanted: "true or false" };
+}
+
+/** Reads a whole number, decimal or `0x…`, that lies in the range. */
+export function integer(range: Range = {}): Parser<number> {
+  const wanted = `a whole number${rangeText(range, String)}`;
+  return (text) => {
+    const magnitude = Number(text.replace("-", ""));
+    const value = text.startsWith("-") && magnitude !== 0 ? -magnitude : magnitude;
+    return INTEGER.test(text) && Number.isSafeInteger(value) && isWithin(value, range) ? { value } : { wanted };
+  };
+}
+
+/** Reads a number that may have a fraction and lies in the range. */
+export function float(range: Range = {}): Parser<number> {
+  const wanted = `a number${rangeText(range, String)}`;
+  return (text) => {
+    const value = Number(text);
+    return FLOAT.test(text) && Number.isFinite(value) && isWithin(value, range) ? { value } : { wanted };
+  };
+}
+
+/** The bounds of a duration, written as durations. */
+export interface DurationRange {
+  readonly min?: string;
+  readonly max?: string;
+}
+
+/** Reads a duration in the range as milliseconds. */
+export function duration(range: DurationRange = {}): Parser<number> {
+  const min = parseDuration(range.min ?? "0") ?? 0;
+  const max = range.max === undefined ? Infinity : parseDuration(range.max) ?? 0;
+  const wanted = `a duration such as 10s, 150us or 1m30s${rangeText(range, (bound) => bound)}`;
+  return (text) => {
+    const value = parseDuration(text);
+    return value !== undefined && value >= min && value <= max ? { value } : { wanted };
+  };
+}
+
+/** Reads a list by comma: items are trimmed, empty ones dropped, each read by `item`. */
+export function listOf<T>(item: Parser<T>): Parser<readonly T[]> {
+  return (text) => {
+    const values: T[] = [];
+    for (const part of splitItems(text)) {
+      const parsed = item(part);
+      if ("wanted" in parsed) return { wanted: `a comma list whose items are each ${parsed.wanted}` };
+      values.push(parsed.value);
+    }
+    return { value: values };
+  };
+}
+
+/** Reads `key:value,key:value`, each item cut at its first separator, so that values may hold it too. */
+export function mapBy(separator: ":" | "="): Parser<ReadonlyMap<string, string>> {
+  const wanted = `a comma list of key${separator}value items, each key once,`;
+  return (text) => {
+    const value = new Map<string, string>();
+    for (const part of splitItems(text)) {
+      const at = part.indexOf(separator);
+      const key = part.slice(0, Math.max(at, 0)).trim();
+      if (key === "" || value.has(key)) return { wanted };
+      value.set(key, part.slice(at + 1).trim());
+    }
+    return { value };
+  };
+}
+
+/** How `oneOf` compares. */
+export interface OneOfOptions<T> {
+  readonly anyCase?: boolean;
+  /** Other accepted names, and what they stand for. */
+  readonly aliases?: Readonly<Record<string, T>>;
+}
+
+/** Reads one of the names, and answers it in the letter case of the list. */
+export function oneOf<const T extends string>(names: readonly T[], options: OneOfOptions<T> = {}): Parser<T> {
+  const fold = (name: string) => options.anyCase ? name.toLowerCase() : name;
+  const known = new Map<string, T>(Object.entries(options.aliases ?? {}).map(([name, value]) => [fold(name), value]));
+  for (const name of names) known.set(fold(name), name);
+  const wanted = alternatives(names);
+  return (text) => {
+    const value = known.get(fold(text));
+    return value === undefined ? { wanted } : { value };
+  };
+}
+
+/** Reads the permissions of a file in octal: `660`, `0660` or `0o660`. */
+export function parseFileMode(text: string): Parsed<number> {
+  if (!FILE_MODE.test(text)) return { wanted: "file permissions in octal, such as 0660," };
+  return { value: Number.parseInt(text.slice(-3), 8) };
+}
+
+/** Takes a name that may stand before the colon of an HTTP header. */
+export function parseHeaderName(text: string): Parsed<string> {
+  if (HEADER_NAME.test(text)) return { value: text };
+  return { wanted: "a header name of letters, digits and !#$%&'*+-.^_`|~" };
+}
+
+/** Takes the name of an environment variable. */
+export function parseVariableName(text: string): Parsed<string> {
+  return VARIABLE_NAME.test(text) ? { value: text } : { wanted: "the name of an environment variable" };
+}
+
+/** Reads a regular expression. */
+export function parsePattern(text: string): Parsed<RegExp> {
+  try {
+    return { value: new RegExp(text) };
+  } catch {
+    return { wanted: "a regular expression" };
+  }
+}
+
+/** Takes 32 bytes in base64, the key of AES-256. */
+export function parseAesKey(text: string): Parsed<string> {
+  const wanted = `${AES_KEY_BYTES} bytes in base64`;
+  try {
+    return atob(text).length === AES_KEY_BYTES ? { value: text } : { wanted };
+  } catch {
+    return { wanted };
+  }
+}
+
+function splitItems(text: string): string[] {
+  return text.split(",").map((item) => item.trim()).filter((item) => item !== "");
+}
+
+function isWithin(value: number, { min = -Infinity, max = Infinity }: Range): boolean {
+  return value >= min && value <= max;
+}
+
+function rangeText<T>(range: { readonly min?: T; readonly max?: T }, write: (bound: T) => string): string {
+  const { min, max } = range;
+  if (min !== undefined && max !== undefined) return ` from ${write(min)} to ${write(max)}`;
+  if (min !== undefined) return ` of ${write(min)} or more`;
+  return max === undefined ? "" : ` of at most ${write(max)}`;
+}
+
+function alternatives(names: readonly string[]): string {
+  if (names.length < 2) return names.join("");
+  return `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
+}

@@ -1,0 +1,74 @@
+/** What a parser made of a text: the value, or what would have been right, as a noun phrase. */
+export type Parsed<T> = { readonly value: T } | { readonly wanted: string };
+
+/** Reads the text of one environment variable; pure, never called with an empty text by `readSettings`. */
+export type Parser<T> = (text: string) => Parsed<T>;
+
+/** Where a setting stands in the documentation, in this order. */
+export const GROUPS = [
+  "Process",
+  "HTTP and debug ports",
+  "gRPC",
+  "Rules",
+  "Configuration server",
+  "Decisions",
+  "Cache",
+  "Key-value cache",
+  "Per-second cache",
+  "Memcached-style cache",
+  "Statistics",
+  "Pull metrics",
+  "Tracing",
+  "Webhooks and workflows",
+  "Administration",
+] as const;
+
+/** The name of a group. */
+export type SettingGroup = typeof GROUPS[number];
+
+/** Says that what a setting asks for is not built yet; gone from the entry once it is. */
+export interface Mark {
+  /** The issue that brings it. */
+  readonly comesWith: number;
+  /** What happens when it is set: a warning at start, or no start where going on would be unsafe. */
+  readonly meanwhile: "warn" | "refuse";
+  /** The parsed values that are not there yet; all of them when absent. */
+  readonly missing?: readonly (string | boolean)[];
+}
+
+/** One environment variable, or a family of them when its name holds a `<PLACEHOLDER>`. */
+export interface Setting extends Partial<Mark> {
+  readonly parse: Parser<unknown>;
+  /** The text that stands in when the variable is not set; absent for an optional setting. */
+  readonly default?: string;
+  /** What holds without a value, for the documentation of an optional setting. */
+  readonly whenUnset?: string;
+  /** One sentence: what it does, its unit, what is allowed. */
+  readonly doc: string;
+  readonly group: SettingGroup;
+  /** The value must never be shown: not in errors, not in warnings. */
+  readonly secret?: true;
+  /** Set for a variable that is accepted and does nothing for good; says why. */
+  readonly deprecated?: string;
+}
+
+/** Settings by the name of their environment variable. */
+export type SettingTable = Readonly<Record<string, Setting>>;
+
+/** What an entry's parser makes; undefined too where there is no default. */
+export type SettingValue<S> = S extends { readonly parse: Parser<infer T> }
+  ? S extends { readonly default: string } ? T : T | undefined
+  : never;
+
+/** What a family of variables makes: the value for each text that filled the placeholder. */
+export type FamilyValue<S> = S extends { readonly parse: Parser<infer T> } ? ReadonlyMap<string, T> : never;
+
+/** Marks a setting that only warns until its issue is done. */
+export function warnUntil(comesWith: number): Mark {
+  return { comesWith, meanwhile: "warn" };
+}
+
+/** Marks a setting whose `missing` values (all, when absent) keep the service from starting until then. */
+export function refuseUntil(comesWith: number, missing?: readonly (string | boolean)[]): Mark {
+  return { comesWith, meanwhile: "refuse", ...(missing === undefined ? {} : { missing }) };
+}

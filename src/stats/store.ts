@@ -1,0 +1,118 @@
+import type { RuleCounters, ServiceCounters, StatsSink } from "../ratelimit/stats_sink.ts";
+import { sanitizeStatName } from "./stat_name.ts";
+
+/** What every sink reads from: all counters of the process, by full name. */
+export class StatsStore implements StatsSink {
+  readonly service: ServiceCounters = {
+    globalShadowMode: 0,
+    configLoadSuccess: 0,
+    configLoadError: 0,
+    serviceError: 0,
+    kvError: 0,
+    mcError: 0,
+  };
+  readonly #maxKeys: number;
+  /** By metric key as it was asked for, so that a name is made fit to print once only. */
+  readonly #byKey = new Map<string, RuleCounters>();
+  /** By the name that is printed; two keys that print alike share their counters. */
+  readonly #byName = new Map<string, RuleCounters>();
+  readonly #gauges = new Map<string, () => number>();
+  readonly #counters = new Map<string, () => number>();
+  #other: RuleCounters | undefined;
+  #folded = 0;
+
+  /** Holds at most `maxKeys` metric keys beside those of loaded rules. */
+  constructor(maxKeys: number) {
+    this.#maxKeys = maxKeys;
+  }
+
+  rule(metricKey: string): RuleCounters {
+    const known = this.#byKey.get(metricKey);
+    if (known !== undefined) return known;
+    if (this.#byKey.size < this.#maxKeys) return this.#make(metricKey);
+    this.#folded++;
+    return this.#other ??= emptyCounters();
+  }
+
+  loadedRule(metricKey: string): RuleCounters {
+    return this.#byKey.get(metricKey) ?? this.#make(metricKey);
+  }
+
+  /** Shows a number under this name from now on; read whenever somebody looks. */
+  addGauge(name: string, read: () => number): void {
+    this.#gauges.set(name, read);
+  }
+
+  /** The same for a number that only grows. */
+  addCounter(name: string, read: () => number): void {
+    this.#counters.set(name, read);
+  }
+
+  /** Every counter by its full name, zeros of loaded rules included. */
+  counters(): Map<string, number> {
+    const all = new Map<string, number>(serviceEntries(this.service));
+    for (const [name, read] of this.#counters) all.set(name, read());
+    for (const [name, counters] of this.#byName) addRule(all, name, counters);
+    if (this.#other !== undefined) {
+      addRule(all, "other", this.#other);
+      all.set("ratelimit.service.rate_limit_keys_folded", this.#folded);
+    }
+    return all;
+  }
+
+  /** Every gauge by its full name. */
+  gauges(): Map<string, number> {
+    return new Map([...this.#gauges].map(([name, read]) => [name, read()]));
+  }
+
+  #make(metricKey: string): RuleCounters {
+    const name = sanitizeStatName(metricKey);
+    const counters = this.#byName.get(name) ?? emptyCounters();
+    this.#byName.set(name, counters);
+    this.#byKey.set(metricKey, counters);
+    return counters;
+  }
+}
+
+/** All counters and gauges as lines `name: value`, sorted by name. */
+export function statsText(store: StatsStore): string {
+  const all = [...store.counters(), ...store.gauges()];
+  return all.map(([name, value]) => `${name}: ${value}\n`).sort().join("");
+}
+
+function serviceEntries(service: ServiceCounters): [string, number][] {
+  return [
+    ["ratelimit.service.global_shadow_mode", service.globalShadowMode],
+    ["ratelimit.service.config_load_success", service.configLoadSuccess],
+    ["ratelimit.service.config_load_error", service.configLoadError],
+    ["ratelimit.service.call.should_rate_limit.service_error", service.serviceError],
+    ["ratelimit.service.call.should_rate_limit.kv_error", service.kvError],
+    ["ratelimit.service.call.should_rate_limit.mc_error", service.mcError],
+  ];
+}
+
+function addRule(all: Map<string, number>, name: string, counters: RuleCounters): void {
+  const prefix = `ratelimit.service.rate_limit.${name}.`;
+  if (counters.domainNotFound > 0) all.set(`${prefix}domain_not_found`, counters.domainNotFound);
+  if (counters.returnedHits > 0) all.set(`${prefix}returned_hits`, counters.returnedHits);
+  if (counters.domainNotFound > 0 && counters.totalHits === 0) return;
+  all.set(`${prefix}total_hits`, counters.totalHits);
+  all.set(`${prefix}over_limit`, counters.overLimit);
+  all.set(`${prefix}near_limit`, counters.nearLimit);
+  all.set(`${prefix}within_limit`, counters.withinLimit);
+  all.set(`${prefix}shadow_mode`, counters.shadowMode);
+  all.set(`${prefix}over_limit_with_local_cache`, counters.overLimitWithLocalCache);
+}
+
+function emptyCounters(): RuleCounters {
+  return {
+    totalHits: 0,
+    overLimit: 0,
+    nearLimit: 0,
+    withinLimit: 0,
+    shadowMode: 0,
+    overLimitWithLocalCache: 0,
+    returnedHits: 0,
+    domainNotFound: 0,
+  };
+}

@@ -1,0 +1,65 @@
+import type { Clock } from "../base/clock.ts";
+
+/** Levels from the most to the least talkative, as `LOG_LEVEL` names them. */
+export const LOG_LEVELS = ["trace", "debug", "info", "warning", "error", "fatal", "panic"] as const;
+/** The name of a level. */
+export type LogLevel = typeof LOG_LEVELS[number];
+/** Facts beside the message; an `Error` is written with its message, and with its stack on debug level. */
+export type LogFields = Readonly<Record<string, unknown>>;
+
+/** Where the program tells its operator what happens. */
+export interface Logger {
+  debug(message: string, fields?: LogFields): void;
+  info(message: string, fields?: LogFields): void;
+  warning(message: string, fields?: LogFields): void;
+  error(message: string, fields?: LogFields): void;
+}
+
+/** How a logger writes. */
+export interface LoggerOptions {
+  readonly level: LogLevel;
+  readonly format: "text" | "json";
+  readonly clock: Clock;
+  /** Takes one line without its line break; standard error when absent. */
+  readonly write?: (line: string) => void;
+}
+
+/** A logger that writes one line an entry: `time="…" level=… msg="…"`, or a JSON object. */
+export function createLogger(options: LoggerOptions): Logger {
+  const threshold = LOG_LEVELS.indexOf(options.level);
+  const write = options.write ?? ((line: string) => console.error(line));
+  const format = options.format === "json" ? jsonLine : textLine;
+  const log = (level: LogLevel) => {
+    if (LOG_LEVELS.indexOf(level) < threshold) return () => {};
+    return (message: string, fields: LogFields = {}) => {
+      write(format(new Date(options.clock.now()), level, message, plainFields(fields, threshold)));
+    };
+  };
+  return { debug: log("debug"), info: log("info"), warning: log("warning"), error: log("error") };
+}
+
+function jsonLine(time: Date, level: LogLevel, message: string, fields: Record<string, unknown>): string {
+  return JSON.stringify({ "@timestamp": time.toISOString(), level, "@message": message, ...fields });
+}
+
+function textLine(time: Date, level: LogLevel, message: string, fields: Record<string, unknown>): string {
+  const extra = Object.entries(fields).map(([name, value]) =>
+    ` ${name}=${typeof value === "string" ? JSON.stringify(value) : JSON.stringify(value) ?? "undefined"}`
+  );
+  const seconds = `${time.toISOString().slice(0, 19)}Z`;
+  return `time="${seconds}" level=${level} msg=${JSON.stringify(message)}${extra.join("")}`;
+}
+
+function plainFields(fields: LogFields, threshold: number): Record<string, unknown> {
+  const plain: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(fields)) {
+    plain[name] = value instanceof Error ? errorText(value, threshold <= LOG_LEVELS.indexOf("debug")) : value;
+  }
+  return plain;
+}
+
+function errorText(error: Error, withStack: boolean): string {
+  if (withStack && error.stack !== undefined) return error.stack;
+  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : "";
+  return `${error.message}${cause}`;
+}

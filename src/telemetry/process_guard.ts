@@ -1,0 +1,75 @@
+import type { Logger } from "./logger.ts";
+
+/** Errors of sockets that some library did not listen for: a peer's doing, and no reason to worry. */
+const SOCKET_ERROR_CODES = new Set([
+  "ECONNABORTED",
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTCONN",
+  "EPIPE",
+  "ETIMEDOUT",
+  "ERR_HTTP2_INVALID_STREAM",
+  "ERR_HTTP2_STREAM_ERROR",
+  "ERR_HTTP2_SESSION_ERROR",
+  "ERR_STREAM_DESTROYED",
+  "ERR_STREAM_WRITE_AFTER_END",
+]);
+const SOCKET_ERROR_NAMES = new Set(["BrokenPipe", "ConnectionAborted", "ConnectionReset", "NotConnected"]);
+/** Seen of HTTP/2 streams that the peer reset while they were being answered. */
+const SOCKET_ERROR_TEXTS = ["The stream has been destroyed", "Stream was destroyed", "Socket closed"];
+
+/** What reached the process level and was survived. */
+export interface ProcessErrors {
+  /** Errors of sockets, of known kinds. */
+  socketErrors: number;
+  /** Everything else; each is a defect of this program. */
+  unexpectedErrors: number;
+}
+
+/** How errors that nobody caught are taken. */
+export interface ProcessGuardOptions {
+  readonly logger: Logger;
+  /** Called for an error that is of no known kind. */
+  readonly onUnexpected: (error: unknown) => void;
+}
+
+/** Keeps the process running whatever is thrown outside every handler; logs and counts it. */
+export function guardProcess(options: ProcessGuardOptions): { errors: ProcessErrors; release: () => void } {
+  const errors: ProcessErrors = { socketErrors: 0, unexpectedErrors: 0 };
+  const take = (error: unknown) => {
+    const stack = error instanceof Error ? error.stack : String(error);
+    if (isSocketError(error)) {
+      errors.socketErrors++;
+      options.logger.warning("A socket failed outside every handler", { stack });
+      return;
+    }
+    errors.unexpectedErrors++;
+    options.logger.error("An error reached the process level; please report it", { stack });
+    options.onUnexpected(error);
+  };
+  const onError = (event: ErrorEvent) => {
+    event.preventDefault();
+    take(event.error);
+  };
+  const onRejection = (event: PromiseRejectionEvent) => {
+    event.preventDefault();
+    take(event.reason);
+  };
+  globalThis.addEventListener("error", onError);
+  globalThis.addEventListener("unhandledrejection", onRejection);
+  const release = () => {
+    globalThis.removeEventListener("error", onError);
+    globalThis.removeEventListener("unhandledrejection", onRejection);
+  };
+  return { errors, release };
+}
+
+/** Whether an error is one that a peer causes by closing or resetting its connection. */
+export function isSocketError(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = "code" in error ? error.code : undefined;
+  if (typeof code === "string" && SOCKET_ERROR_CODES.has(code)) return true;
+  return SOCKET_ERROR_NAMES.has(error.name) || SOCKET_ERROR_TEXTS.some((text) => error.message.includes(text));
+}

@@ -1,0 +1,214 @@
+import { WireError } from "./wire_error.ts";
+import { FIXED32, FIXED64, LENGTH, MAX_DEPTH, VARINT } from "./wire_type.ts";
+
+const MAX_VARINT_BYTES = 10;
+const TWO_POW_32 = 4_294_967_296;
+/** High half of 2^53; from there on not every whole number is a JavaScript number. */
+const UNSAFE_HIGH = 0x20_0000;
+const TOO_LARGE = 2 ** 53 + 2;
+/** Up to this length joining characters is faster than a call of the decoder (measured). */
+const SHORT_TEXT_BYTES = 64;
+
+const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/**
+ * Walks one message. `next` answers the tag of a field and the caller then calls the one method that
+ * reads its value, or `skip`; each of them throws `WireError` for bytes that cannot be what they should.
+ */
+export class WireReader {
+  readonly #bytes: Uint8Array;
+  readonly #outerEnds: number[] = [];
+  readonly #outerNames: string[] = [];
+  #name: string;
+  #at = 0;
+  #end: number;
+  #tag = 0;
+  #low = 0;
+  #high = 0;
+
+  /** A reader at the start of `bytes`, which are a message that errors call `name`. */
+  constructor(bytes: Uint8Array, name: string) {
+    this.#bytes = bytes;
+    this.#end = bytes.length;
+    this.#name = name;
+  }
+
+  /** The tag of the next field, `number << 3 | wire type`; 0 at the end of the message. */
+  next(): number {
+    this.#tag = 0;
+    if (this.#at >= this.#end) return 0;
+    this.#varint();
+    if (this.#high !== 0) throw this.#error("its tag is longer than 32 bits");
+    if (this.#low >>> 3 === 0) throw this.#error("0 is no field number");
+    this.#tag = this.#low >>> 0;
+    return this.#tag;
+  }
+
+  /** Steps into the message that is the value of this field; errors call it `name`. */
+  enter(name: string): void {
+    const length = this.#length();
+    if (this.#outerEnds.length >= MAX_DEPTH) {
+      throw this.#error(`messages stand in each other more than ${MAX_DEPTH} deep`);
+    }
+    this.#outerEnds.push(this.#end);
+    this.#outerNames.push(this.#name);
+    this.#end = this.#at + length;
+    this.#name = name;
+  }
+
+  /** Steps out again, after `next` answered 0. */
+  leave(): void {
+    this.#end = this.#outerEnds.pop() ?? this.#end;
+    this.#name = this.#outerNames.pop() ?? this.#name;
+  }
+
+  /** Low 32 bits of a number, unsigned. */
+  uint32(): number {
+    this.#varint();
+    return this.#low >>> 0;
+  }
+
+  /** Low 32 bits of a number, signed; enums are of this kind. */
+  int32(): number {
+    this.#varint();
+    return this.#low;
+  }
+
+  /** A 64-bit unsigned number; 2^53 + 2 stands for everything beyond 2^53. */
+  uint64(): number {
+    this.#varint();
+    if (this.#high < 0 || this.#high >= UNSAFE_HIGH) {
+      return this.#high === UNSAFE_HIGH && this.#low === 0 ? 2 ** 53 : TOO_LARGE;
+    }
+    return this.#high * TWO_POW_32 + (this.#low >>> 0);
+  }
+
+  /** A 64-bit signed number, rounded beyond 2^53. */
+  int64(): number {
+    this.#varint();
+    return this.#high * TWO_POW_32 + (this.#low >>> 0);
+  }
+
+  /** A boolean. */
+  bool(): boolean {
+    this.#varint();
+    return (this.#low | this.#high) !== 0;
+  }
+
+  /** A double. */
+  double(): number {
+    const start = this.#take(8);
+    return new DataView(this.#bytes.buffer, this.#bytes.byteOffset + start, 8).getFloat64(0, true);
+  }
+
+  /** A text, which must be UTF-8. */
+  string(): string {
+    const length = this.#length();
+    const start = this.#take(length);
+    const ascii = length <= SHORT_TEXT_BYTES ? this.#ascii(start, start + length) : undefined;
+    if (ascii !== undefined) return ascii;
+    try {
+      return UTF8.decode(this.#bytes.subarray(start, start + length));
+    } catch (cause) {
+      throw this.#error("its text is not UTF-8", { cause });
+    }
+  }
+
+  /** A copy of the bytes of this field. */
+  bytes(): Uint8Array<ArrayBuffer> {
+    const length = this.#length();
+    const start = this.#take(length);
+    return new Uint8Array(this.#bytes.subarray(start, start + length));
+  }
+
+  /** Passes over the value of this field. */
+  skip(): void {
+    const wireType = this.#tag & 7;
+    if (wireType === VARINT) this.#varint();
+    else if (wireType === LENGTH) this.#take(this.#length());
+    else if (wireType === FIXED64) this.#take(8);
+    else if (wireType === FIXED32) this.#take(4);
+    else if (wireType === 3 || wireType === 4) throw this.#error("groups are not supported");
+    else throw this.#error(`${wireType} is no wire type`);
+  }
+
+  /** The text of these bytes; absent when one is not ASCII. */
+  #ascii(start: number, end: number): string | undefined {
+    const bytes = this.#bytes;
+    let text = "";
+    let at = start;
+    for (; at + 4 <= end; at += 4) {
+      const a = bytes[at] ?? 0;
+      const b = bytes[at + 1] ?? 0;
+      const c = bytes[at + 2] ?? 0;
+      const d = bytes[at + 3] ?? 0;
+      if ((a | b | c | d) > 0x7f) return undefined;
+      text += String.fromCharCode(a, b, c, d);
+    }
+    for (; at < end; at++) {
+      const byte = bytes[at] ?? 0;
+      if (byte > 0x7f) return undefined;
+      text += String.fromCharCode(byte);
+    }
+    return text;
+  }
+
+  #length(): number {
+    this.#varint();
+    const length = (this.#high >>> 0) * TWO_POW_32 + (this.#low >>> 0);
+    const left = this.#end - this.#at;
+    if (length > left) throw this.#error(`length ${length} goes beyond the ${count(left)} left`);
+    return length;
+  }
+
+  #take(length: number): number {
+    const start = this.#at;
+    const left = this.#end - start;
+    if (length > left) throw this.#error(`its ${count(length)} go beyond the ${count(left)} left`);
+    this.#at = start + length;
+    return start;
+  }
+
+  /** Reads a varint into its two halves, so that no bit of 64 is lost to rounding. */
+  #varint(): void {
+    const first = this.#bytes[this.#at] ?? 0;
+    if (first < 0x80 && this.#at < this.#end) {
+      this.#at++;
+      this.#low = first;
+      this.#high = 0;
+      return;
+    }
+    this.#longVarint();
+  }
+
+  #longVarint(): void {
+    const start = this.#at;
+    let low = 0;
+    let high = 0;
+    for (let index = 0; index < MAX_VARINT_BYTES; index++) {
+      if (start + index >= this.#end) throw this.#error(`its number is cut off after ${count(index)}`);
+      const byte = this.#bytes[start + index] ?? 0;
+      const bits = byte & 0x7f;
+      const shift = 7 * index;
+      if (shift < 32) low |= bits << shift;
+      if (shift === 28) high = bits >>> 4;
+      else if (shift > 28) high |= bits << (shift - 32);
+      if (byte < 0x80) {
+        this.#at = start + index + 1;
+        this.#low = low;
+        this.#high = high;
+        return;
+      }
+    }
+    throw this.#error(`its number is longer than ${MAX_VARINT_BYTES} bytes`);
+  }
+
+  #error(state: string, options?: ErrorOptions): WireError {
+    const field = this.#tag === 0 ? "a field" : `field ${this.#tag >>> 3}`;
+    return new WireError(`Cannot read ${field} of "${this.#name}": ${state}`, options);
+  }
+}
+
+function count(bytes: number): string {
+  return bytes === 1 ? "1 byte" : `${bytes} bytes`;
+}

@@ -1,0 +1,144 @@
+import { WireReader } from "./reader.ts";
+import { FIXED64, LENGTH, VARINT } from "./wire_type.ts";
+import { WireWriter } from "./writer.ts";
+
+/** A `google.protobuf.Value`: what JSON knows. */
+export type WireValue = null | boolean | number | string | readonly WireValue[] | WireStruct;
+/** A `google.protobuf.Struct`: a mapping with text keys. */
+export interface WireStruct {
+  readonly [key: string]: WireValue;
+}
+
+/** A struct that is still being read. */
+export interface GrowingStruct {
+  [key: string]: WireValue;
+}
+
+/** The struct that these bytes are. */
+export function decodeStruct(bytes: Uint8Array): WireStruct {
+  const struct: GrowingStruct = {};
+  readStruct(new WireReader(bytes, "Struct"), struct);
+  return struct;
+}
+
+/** The bytes of a struct, its fields in the order of the keys of the object. */
+export function encodeStruct(struct: WireStruct): Uint8Array<ArrayBuffer> {
+  const writer = new WireWriter();
+  writeStruct(writer, struct);
+  return writer.finish();
+}
+
+/** Reads the fields of a struct into `struct`, up to the end of the message that the reader is in. */
+export function readStruct(reader: WireReader, struct: GrowingStruct): void {
+  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+    if (tag === (1 << 3 | LENGTH)) readField(reader, struct);
+    else reader.skip();
+  }
+}
+
+/** Writes the fields of a struct into the message that the writer is in. */
+export function writeStruct(writer: WireWriter, struct: WireStruct): void {
+  for (const [key, value] of Object.entries(struct)) {
+    const field = writer.begin(1);
+    writer.choiceString(1, key);
+    const start = writer.begin(2);
+    writeValue(writer, value);
+    writer.end(start);
+    writer.end(field);
+  }
+}
+
+function readField(reader: WireReader, struct: GrowingStruct): void {
+  let key = "";
+  let value: WireValue = null;
+  reader.enter("Struct.FieldsEntry");
+  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+    if (tag === (1 << 3 | LENGTH)) key = reader.string();
+    else if (tag === (2 << 3 | LENGTH)) value = readValue(reader, value);
+    else reader.skip();
+  }
+  reader.leave();
+  // An assignment to this one name would set the prototype instead of a field.
+  if (key === "__proto__") {
+    Object.defineProperty(struct, key, { value, writable: true, enumerable: true, configurable: true });
+  } else struct[key] = value;
+}
+
+/** Reads a value; a struct or list that comes after one of its kind goes on with it, as messages do. */
+function readValue(reader: WireReader, before: WireValue): WireValue {
+  let value = before;
+  reader.enter("Value");
+  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+    switch (tag) {
+      case 1 << 3 | VARINT:
+        reader.int32();
+        value = null;
+        break;
+      case 2 << 3 | FIXED64:
+        value = reader.double();
+        break;
+      case 3 << 3 | LENGTH:
+        value = reader.string();
+        break;
+      case 4 << 3 | VARINT:
+        value = reader.bool();
+        break;
+      case 5 << 3 | LENGTH:
+        value = readInnerStruct(reader, value);
+        break;
+      case 6 << 3 | LENGTH:
+        value = readList(reader, isList(value) ? value : []);
+        break;
+      default:
+        reader.skip();
+    }
+  }
+  reader.leave();
+  return value;
+}
+
+function readInnerStruct(reader: WireReader, before: WireValue): WireStruct {
+  const struct: GrowingStruct = isStruct(before) ? before : {};
+  reader.enter("Struct");
+  readStruct(reader, struct);
+  reader.leave();
+  return struct;
+}
+
+function readList(reader: WireReader, before: readonly WireValue[]): WireValue[] {
+  const list = [...before];
+  reader.enter("ListValue");
+  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+    if (tag === (1 << 3 | LENGTH)) list.push(readValue(reader, null));
+    else reader.skip();
+  }
+  reader.leave();
+  return list;
+}
+
+function writeValue(writer: WireWriter, value: WireValue): void {
+  if (value === null) return writer.choiceEnum(1, 0);
+  if (typeof value === "number") return writer.choiceDouble(2, value);
+  if (typeof value === "string") return writer.choiceString(3, value);
+  if (typeof value === "boolean") return writer.choiceBool(4, value);
+  const start = writer.begin(isList(value) ? 6 : 5);
+  if (isList(value)) writeList(writer, value);
+  else writeStruct(writer, value);
+  writer.end(start);
+}
+
+function writeList(writer: WireWriter, list: readonly WireValue[]): void {
+  for (const item of list) {
+    const start = writer.begin(1);
+    writeValue(writer, item);
+    writer.end(start);
+  }
+}
+
+function isList(value: WireValue): value is readonly WireValue[] {
+  return Array.isArray(value);
+}
+
+function isStruct(value: WireValue): value is WireStruct {
+  return typeof value === "object" && value !== null && !isList(value);
+}

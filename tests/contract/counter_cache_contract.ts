@@ -1,0 +1,123 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import type { CounterCache, Hit } from "../../src/ratelimit/counter_cache.ts";
+
+/** An adapter under test. */
+export interface CounterCacheFixture {
+  readonly cache: CounterCache;
+  /** Ends what the adapter stands on; the cache itself is closed by the suite. */
+  end(): Promise<void>;
+}
+
+let keys = 0;
+
+/** A hit on a counter of its own, unless a key is given. */
+export function hit(part: Partial<Hit> = {}): Hit {
+  const windowEnd = Math.floor(Date.now() / 1000) + 60;
+  return { key: `contract_${++keys}`, addend: 1, windowEnd, expiresInSeconds: 60, perSecond: false, ...part };
+}
+
+/** What every counter cache must do, whatever it stands on. */
+export function counterCacheContract(name: string, open: () => Promise<CounterCacheFixture>): void {
+  for (const [title, run] of Object.entries(CASES)) {
+    Deno.test(`counter cache ${name}: ${title}`, async () => {
+      const fixture = await open();
+      try {
+        await run(fixture.cache);
+      } finally {
+        await fixture.cache.close();
+        await fixture.end();
+      }
+    });
+  }
+}
+
+const CASES: Readonly<Record<string, (cache: CounterCache) => Promise<void>>> = {
+  async "a new counter starts at its first hits"(cache) {
+    assertEquals(await cache.add([hit({ addend: 3 })]), [3]);
+  },
+  async "counts go up from call to call"(cache) {
+    const one = hit();
+    assertEquals([await cache.add([one]), await cache.add([{ ...one, addend: 4 }])], [[1], [5]]);
+  },
+  async "counts come in the order of the hits"(cache) {
+    const [a, b, c] = [hit({ addend: 5 }), hit({ addend: 7 }), hit({ addend: 9 })];
+    assertEquals(await cache.add([a, b, c]), [5, 7, 9]);
+    assertEquals(await cache.add([c, a, b]), [18, 10, 14]);
+  },
+  async "two hits of one key in a call see successive counts"(cache) {
+    const one = hit();
+    assertEquals(await cache.add([one, hit({ addend: 2 }), { ...one, addend: 10 }]), [1, 2, 11]);
+  },
+  async "zero reads and makes no counter"(cache) {
+    const one = hit();
+    assertEquals(await cache.add([{ ...one, addend: 0 }]), [0]);
+    await cache.add([one]);
+    assertEquals(await cache.add([{ ...one, addend: 0 }]), [1]);
+    assertEquals(await cache.read([one]), [1]);
+  },
+  async "reading moves nothing"(cache) {
+    const [one, none] = [hit({ addend: 6 }), hit()];
+    await cache.add([one]);
+    assertEquals(await cache.read([none, one]), [0, 6]);
+    assertEquals(await cache.read([none, one]), [0, 6]);
+  },
+  async "giving back goes down and stops at zero"(cache) {
+    const one = hit({ addend: 10 });
+    await cache.add([one]);
+    const counts = [];
+    for (const addend of [-4, -5, -5, -1]) counts.push(await cache.add([{ ...one, addend }]));
+    assertEquals(counts, [[6], [1], [0], [0]]);
+    assertEquals(await cache.add([{ ...one, addend: 2 }]), [2]);
+  },
+  async "giving back what was never counted makes no counter"(cache) {
+    const one = hit({ addend: -3 });
+    assertEquals(await cache.add([one]), [0]);
+    assertEquals(await cache.add([{ ...one, addend: 1 }]), [1]);
+  },
+  async "a step down between two up"(cache) {
+    const one = hit({ addend: 5 });
+    assertEquals(await cache.add([one, { ...one, addend: -3 }, { ...one, addend: 1 }]), [5, 2, 3]);
+  },
+  async "removed counters start again"(cache) {
+    const [one, other] = [hit({ addend: 5 }), hit({ addend: 8 })];
+    await cache.add([one, other]);
+    await cache.remove([one.key, "contract_never_there"]);
+    assertEquals(await cache.read([one, other]), [0, 8]);
+    await cache.remove([]);
+  },
+  async "windows of different length that share a key share its counter"(cache) {
+    const minute = hit();
+    const hour = { ...minute, windowEnd: minute.windowEnd + 3_540, expiresInSeconds: 3_600 };
+    assertEquals([await cache.add([minute]), await cache.add([hour]), await cache.add([minute])], [[1], [2], [
+      3,
+    ]]);
+  },
+  async "keys are told apart to the letter"(cache) {
+    const names = ["d_k_a_0", "d_k_A_0", "d_k_ä_0", "d_k_値_0", "d_k_ _0", "d_k__0", 'd_k_"\r\n$_0'];
+    const hits = names.map((key, index) => hit({ key: `contract_${++keys}_${key}`, addend: index + 1 }));
+    assertEquals(await cache.add(hits), [1, 2, 3, 4, 5, 6, 7]);
+    assertEquals(await cache.read(hits), [1, 2, 3, 4, 5, 6, 7]);
+  },
+  async "large hits are exact"(cache) {
+    const one = hit({ addend: 2 ** 40 });
+    await cache.add([one]);
+    assertEquals(await cache.add([{ ...one, addend: 2 ** 40 + 1 }]), [2 ** 41 + 1]);
+  },
+  async "many hits at once lose nothing"(cache) {
+    const [one, other] = [hit(), hit()];
+    const calls = Array.from(
+      { length: 500 },
+      (_, index) => cache.add(index % 2 === 0 ? [one, other] : [one]),
+    );
+    const counts = (await Promise.all(calls)).map(([count]) => count ?? 0).sort((a, b) => a - b);
+    assertEquals(counts, Array.from({ length: 500 }, (_, index) => index + 1));
+    assertEquals(await cache.read([one, other]), [500, 250]);
+  },
+};
+
+/** What an adapter over a connection must do when there is nobody at the other end. */
+export async function refusesWithoutConnection(cache: CounterCache, address: string): Promise<void> {
+  const error = await assertRejects(async () => await cache.add([hit()]));
+  assertEquals(error.name, "CacheError");
+  assertEquals(error.message.startsWith(`Cannot ask key-value cache "${address}": `), true, error.message);
+}

@@ -1,0 +1,113 @@
+import { TextLineStream } from "./text_lines.ts";
+
+/** What to run, and with which environment. */
+export interface ChildOptions {
+  readonly args: readonly string[];
+  /** The whole environment of the child; that of the test when absent. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+}
+
+/** How a child ended. */
+export interface ChildExit {
+  readonly code: number;
+  readonly signal: Deno.Signal | null;
+}
+
+/** A program that a test started. It never outlives the test run. */
+export class ChildProcess implements AsyncDisposable {
+  readonly #child: Deno.ChildProcess;
+  readonly #killAtExit = () => this.#signal("SIGKILL");
+  readonly #stdoutLines: string[] = [];
+  readonly #stderrLines: string[] = [];
+  #running = true;
+  /** Settles once the program has ended and all its output was read. */
+  readonly exited: Promise<ChildExit>;
+
+  constructor(command: string, options: ChildOptions) {
+    this.#child = new Deno.Command(command, {
+      args: [...options.args],
+      ...(options.env === undefined ? {} : { env: { ...options.env }, clearEnv: true }),
+      ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+      stdin: "null",
+      stdout: "piped",
+      stderr: "piped",
+    }).spawn();
+    globalThis.addEventListener("unload", this.#killAtExit);
+    this.exited = this.#watch();
+  }
+
+  /** Id of the process. */
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  /** False once the program has ended. */
+  get running(): boolean {
+    return this.#running;
+  }
+
+  /** Lines that it wrote to standard output so far. */
+  get stdoutLines(): readonly string[] {
+    return this.#stdoutLines;
+  }
+
+  /** Lines that it wrote to standard error so far. */
+  get stderrLines(): readonly string[] {
+    return this.#stderrLines;
+  }
+
+  /** Sends a signal; a program that has ended is left alone. */
+  signal(signal: Deno.Signal): void {
+    this.#signal(signal);
+  }
+
+  /** Asks the program to end and answers how it did; one that does not within `graceMs` is killed. */
+  async stop(graceMs = 15_000): Promise<ChildExit> {
+    this.#signal("SIGTERM");
+    const timer = setTimeout(() => this.#signal("SIGKILL"), graceMs);
+    try {
+      return await this.exited;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Ends the program without asking it. */
+  async kill(): Promise<void> {
+    this.#signal("SIGKILL");
+    await this.exited;
+  }
+
+  /** Ends the program without asking it, at the end of an `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+  }
+
+  async #watch(): Promise<ChildExit> {
+    const [status] = await Promise.all([
+      this.#child.status,
+      collect(this.#child.stdout, this.#stdoutLines),
+      collect(this.#child.stderr, this.#stderrLines),
+    ]);
+    this.#running = false;
+    globalThis.removeEventListener("unload", this.#killAtExit);
+    return { code: status.code, signal: status.signal };
+  }
+
+  #signal(signal: Deno.Signal): void {
+    if (!this.#running) return;
+    try {
+      this.#child.kill(signal);
+    } catch (error) {
+      // Between its end and the moment that we hear of it there is nobody left to signal.
+      if (!(error instanceof TypeError || error instanceof Deno.errors.NotFound)) throw error;
+    }
+  }
+}
+
+async function collect(stream: ReadableStream<Uint8Array<ArrayBuffer>>, lines: string[]): Promise<void> {
+  for await (const line of stream.pipeThrough(new TextDecoderStream()).pipeThrough(new TextLineStream())) {
+    lines.push(line);
+  }
+}

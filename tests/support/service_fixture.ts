@@ -1,0 +1,88 @@
+import { MemoryCache } from "../../src/cache/memory_cache.ts";
+import { OverLimitCache } from "../../src/cache/local_cache.ts";
+import { readRuleFile } from "../../src/config/yaml.ts";
+import type { CounterCache } from "../../src/ratelimit/counter_cache.ts";
+import type { Policy } from "../../src/ratelimit/policy.ts";
+import { compileRules, type Rules } from "../../src/ratelimit/rules.ts";
+import { type Problem, problemText } from "../../src/ratelimit/rule_source.ts";
+import { RateLimitService } from "../../src/ratelimit/service.ts";
+import { StatsStore } from "../../src/stats/store.ts";
+import { FakeClock } from "./fake_clock.ts";
+
+/** The defaults of the settings, without jitter. */
+export const PLAIN_POLICY: Policy = {
+  cacheKeyPrefix: "",
+  expirationJitterMaxSeconds: 0,
+  nearLimitRatio: 0.8,
+  shadowMode: false,
+  quotaMode: false,
+  stopIncrementWhenOverLimit: false,
+  responseHeaders: undefined,
+  dynamicMetadata: false,
+};
+
+/** Rules of the files, or the problems that keep them from being rules. */
+export function loadRules(
+  files: Readonly<Record<string, string>>,
+  mergeDomains = false,
+): { rules: Rules | undefined; problems: Problem[] } {
+  const read = Object.entries(files).sort().map(([name, text]) => readRuleFile(name, text));
+  const sources = read.flatMap(({ source }) => source === undefined ? [] : [source]);
+  const problems = read.flatMap((file) => file.problems);
+  const compiled = compileRules(sources, { mergeDomains });
+  const all = [...problems, ...compiled.problems];
+  return {
+    rules: all.some(({ severity }) => severity === "error") ? undefined : compiled.rules,
+    problems: all,
+  };
+}
+
+/** The same; throws when there are no rules. */
+export function rulesOf(files: Readonly<Record<string, string>>): Rules {
+  const { rules, problems } = loadRules(files);
+  if (rules === undefined) throw new Error(problems.map(problemText).join("\n"));
+  return rules;
+}
+
+/** How a service under test is made. */
+export interface ServiceFixtureOptions {
+  readonly files: Readonly<Record<string, string>>;
+  readonly policy?: Partial<Policy>;
+  readonly localCacheBytes?: number;
+  /** The embedded cache when absent; closed with the fixture. */
+  readonly cache?: CounterCache;
+  /** Seconds since the epoch. */
+  readonly at?: number;
+}
+
+/** A decision service on its own, with a clock that stands still. */
+export class ServiceFixture implements AsyncDisposable {
+  readonly clock: FakeClock;
+  readonly cache: CounterCache;
+  readonly stats = new StatsStore(1_000);
+  readonly service: RateLimitService;
+
+  constructor(options: ServiceFixtureOptions) {
+    this.clock = new FakeClock((options.at ?? 1_700_000_000) * 1000);
+    this.cache = options.cache ?? new MemoryCache({ maxKeys: 1_000, clock: this.clock });
+    const bytes = options.localCacheBytes ?? 0;
+    this.service = new RateLimitService({
+      cache: this.cache,
+      localCache: bytes > 0 ? new OverLimitCache(bytes) : undefined,
+      stats: this.stats,
+      policy: { ...PLAIN_POLICY, ...options.policy },
+      clock: this.clock,
+      random: () => 0.5,
+    });
+    this.service.setRules(rulesOf(options.files));
+  }
+
+  /** Every counter that is not zero. */
+  nonZeroStats(): Record<string, number> {
+    return Object.fromEntries([...this.stats.counters()].filter(([, value]) => value !== 0));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.cache.close();
+  }
+}

@@ -1,0 +1,161 @@
+import { join } from "node:path";
+import { ChildProcess } from "./child_process.ts";
+import { until } from "./until.ts";
+
+/** The listeners of Weir, as its log lines name them. */
+export type Listener = "gRPC" | "HTTP" | "debug";
+
+/** How Weir is to run. */
+export interface WeirOptions {
+  /** Settings beside those that keep it on free loopback ports, in memory, with the rules below. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Rule files by name, written into a folder of this process alone. */
+  readonly rules?: Readonly<Record<string, string>>;
+  /** Listeners to wait for; all of them when absent, none with an empty list. */
+  readonly waitFor?: readonly Listener[];
+}
+
+const ROOT = new URL("../../", import.meta.url).pathname;
+
+// Of the test's own environment only what the runtime needs, so that no stray setting decides a test.
+const PASSED_ON = ["PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "DENO_DIR", "DENO_TLS_CA_STORE", "DENO_CERT"];
+
+/** Starts Weir as a process of its own and waits until it listens. `WEIR_BIN` names an executable to start. */
+export async function startWeir(options: WeirOptions = {}): Promise<WeirProcess> {
+  const root = await Deno.makeTempDir({ prefix: "weir_" });
+  const rulesFolder = join(root, "config");
+  await Deno.mkdir(rulesFolder);
+  for (const [name, text] of Object.entries(options.rules ?? {})) {
+    await Deno.writeTextFile(join(rulesFolder, name), text);
+  }
+  const { command, args } = await commandLine();
+  const child = new ChildProcess(command, { args, cwd: ROOT, env: environment(root, options.env ?? {}) });
+  const weir = new WeirProcess(child, { root, rulesFolder });
+  try {
+    await weir.listening(options.waitFor ?? ["gRPC", "HTTP", "debug"]);
+    return weir;
+  } catch (error) {
+    await weir[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** A running Weir; killed at the end of an `await using`. */
+export class WeirProcess implements AsyncDisposable {
+  /** Folder of its rule files. */
+  readonly rulesFolder: string;
+  readonly #root: string;
+  readonly #child: ChildProcess;
+
+  constructor(child: ChildProcess, folders: { readonly root: string; readonly rulesFolder: string }) {
+    this.rulesFolder = folders.rulesFolder;
+    this.#root = folders.root;
+    this.#child = child;
+  }
+
+  /** Where it takes gRPC calls: `host:port`, or the path of a unix socket. */
+  get grpcAddress(): string {
+    return this.#address("gRPC");
+  }
+
+  /** Where it takes HTTP requests: `host:port`. */
+  get httpAddress(): string {
+    return this.#address("HTTP");
+  }
+
+  /** Where its debug pages are: `host:port`. */
+  get debugAddress(): string {
+    return this.#address("debug");
+  }
+
+  /** Id of the process. */
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  /** Lines of its log so far. */
+  get stderrLines(): readonly string[] {
+    return this.#child.stderrLines;
+  }
+
+  /** Lines that it printed so far. */
+  get stdoutLines(): readonly string[] {
+    return this.#child.stdoutLines;
+  }
+
+  /** How it ended; settles when it has. */
+  get exited(): ChildProcess["exited"] {
+    return this.#child.exited;
+  }
+
+  /** Waits until these listeners are open. */
+  async listening(listeners: readonly Listener[]): Promise<void> {
+    const open = () => listeners.every((listener) => this.#find(listener) !== undefined);
+    await until("Weir to listen", () => open() || !this.#child.running, { deadlineMs: 60_000 });
+    if (open()) return;
+    const { code } = await this.exited;
+    throw new Error(`Cannot start Weir: it ended with code ${code}:\n${this.stderrLines.join("\n")}`);
+  }
+
+  /** Sends a signal, such as SIGHUP. */
+  signal(signal: Deno.Signal): void {
+    this.#child.signal(signal);
+  }
+
+  /** Asks it to end by SIGTERM; answers its exit code. */
+  async stop(): Promise<number> {
+    return (await this.#child.stop()).code;
+  }
+
+  /** Ends it without asking. */
+  async kill(): Promise<void> {
+    await this.#child.kill();
+  }
+
+  /** Kills it and removes its folder. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+    await Deno.remove(this.#root, { recursive: true });
+  }
+
+  #address(listener: Listener): string {
+    const address = this.#find(listener);
+    if (address === undefined) throw new Error(`Cannot call Weir's "${listener}" port: it is not open yet`);
+    return address;
+  }
+
+  // The last line counts: Weir may say more than once where it listens.
+  #find(listener: Listener): string | undefined {
+    const line = this.stderrLines.findLast((text) => text.includes(`Listening for ${listener} on '`));
+    return line === undefined ? undefined : /Listening for \w+ on '([^']+)'/.exec(line)?.[1];
+  }
+}
+
+/** The permissions are those of the start task, so that a test fails when one is missing there. */
+async function commandLine(): Promise<{ command: string; args: string[] }> {
+  const executable = Deno.env.get("WEIR_BIN");
+  if (executable !== undefined && executable !== "") return { command: executable, args: ["serve"] };
+  const config = JSON.parse(await Deno.readTextFile(join(ROOT, "deno.json")));
+  const start = String(config.tasks.start).split(" ");
+  const flags = start.filter((word) => word.startsWith("--"));
+  return { command: Deno.execPath(), args: ["run", ...flags, "main.ts", "serve"] };
+}
+
+function environment(root: string, settings: Readonly<Record<string, string>>): Record<string, string> {
+  const passedOn = PASSED_ON.map((name) => [name, Deno.env.get(name)] as const);
+  return {
+    ...Object.fromEntries(
+      passedOn.filter((entry): entry is readonly [string, string] => entry[1] !== undefined),
+    ),
+    BACKEND_TYPE: "memory",
+    HOST: "127.0.0.1",
+    PORT: "0",
+    GRPC_HOST: "127.0.0.1",
+    GRPC_PORT: "0",
+    DEBUG_HOST: "127.0.0.1",
+    DEBUG_PORT: "0",
+    RUNTIME_ROOT: root,
+    RUNTIME_WATCH_ROOT: "false",
+    ...settings,
+  };
+}
