@@ -1,4 +1,5 @@
 import { cpus, release } from "node:os";
+import { type Tool, toolAvailable } from "../../tests/support/tools.ts";
 import { outputOf } from "./child.ts";
 
 /** The machine that a bench ran on. */
@@ -25,14 +26,19 @@ export function machine(): Machine {
 /** The versions on this machine. */
 export async function versions(): Promise<Versions> {
   const config = await Deno.readTextFile(new URL("../../deno.json", import.meta.url));
-  const redis = await outputOf("redis-server", ["--version"]);
-  const h2load = await outputOf("h2load", ["--version"]);
+  const redis = await versionText("redis-server");
+  const h2load = await versionText("h2load");
   return {
     deno: Deno.version.deno,
     grpcJs: firstGroup(/npm:@grpc\/grpc-js@([\d.]+)/, config),
     redis: firstGroup(/v=(\S+)/, redis),
     h2load: firstGroup(/nghttp2\/(\S+)/, h2load),
   };
+}
+
+/** What a program says of its version; nothing when it is not installed, which is fine for runs without it. */
+async function versionText(tool: Tool): Promise<string> {
+  return toolAvailable(tool) ? await outputOf(tool, ["--version"]) : "";
 }
 
 function firstGroup(pattern: RegExp, text: string): string {

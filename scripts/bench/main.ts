@@ -1,3 +1,5 @@
+import { type Tool, toolAvailable } from "../../tests/support/tools.ts";
+import { installTools } from "../install_tools.ts";
 import { bench } from "./bench.ts";
 import { machine, versions } from "./machine.ts";
 import { type BenchOptions, readBenchOptions } from "./options.ts";
@@ -7,6 +9,7 @@ import { CONNECTIONS, IN_FLIGHT, KEYS } from "./round.ts";
 /** Runs the bench, writes its results to a file and prints them. */
 export async function main(args: string[], signal: AbortSignal): Promise<void> {
   const options = readBenchOptions(args);
+  await needTools(options);
   const { rounds, checks } = await bench(options, signal, (line) => write(Deno.stderr, line));
   const summaries = summarize(rounds);
   const results = {
@@ -21,6 +24,17 @@ export async function main(args: string[], signal: AbortSignal): Promise<void> {
   };
   await Deno.writeTextFile(options.json, `${JSON.stringify(results, null, 2)}\n`);
   write(Deno.stdout, `${markdownTable(summaries)}\n\n${checks.map((check) => `- ${check}`).join("\n")}`);
+}
+
+/** Only what is used is asked for: the tests' other tools are large and of no use here. */
+async function needTools(options: BenchOptions): Promise<void> {
+  const needed: Tool[] = [];
+  if (options.loads.includes("one")) needed.push("h2load");
+  if (options.targets.includes("redis")) needed.push("redis-server");
+  if (needed.every(toolAvailable)) return;
+  await installTools();
+  const missing = needed.filter((tool) => !toolAvailable(tool));
+  if (missing.length > 0) throw new Error(`Cannot run bench: ${missing.join(" and ")} must be installed`);
 }
 
 function publicOptions({ rounds, seconds, targets, loads }: BenchOptions): Omit<BenchOptions, "json"> {

@@ -1,3 +1,5 @@
+import { encodeRateLimitRequest } from "../../src/wire/rls.ts";
+
 /** The method that the bench calls. */
 export const RATE_LIMIT_PATH = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
@@ -14,11 +16,8 @@ export type OverallCode = typeof OVERALL_CODES[number];
 
 /** A `RateLimitRequest` of domain `bench` with the entries `load=<load>` and `key=<key>`. */
 export function encodeRequest(load: LoadName, key: string): Uint8Array {
-  const entries = [["load", load], ["key", key]] as const;
-  const descriptor = entries.flatMap(([name, value]) => {
-    return field(1, [...field(1, utf8(name)), ...field(2, utf8(value))]);
-  });
-  return Uint8Array.from([...field(1, utf8("bench")), ...field(2, descriptor)]);
+  const entries = [{ key: "load", value: load }, { key: "key", value: key }];
+  return encodeRateLimitRequest({ domain: "bench", descriptors: [{ entries }] });
 }
 
 /** The message behind the prefix of gRPC: not compressed, and its length. */
@@ -73,15 +72,4 @@ function varint(bytes: Uint8Array, start: number): { value: number; end: number 
     if (byte < 0x80) return { value, end: start + index + 1 };
   }
   throw badAnswer(start);
-}
-
-function field(number: number, content: ArrayLike<number>): number[] {
-  if (content.length > 127) {
-    throw new RangeError(`Cannot encode field of "${content.length}" bytes: at most 127`);
-  }
-  return [number * 8 + 2, content.length, ...Array.from(content)];
-}
-
-function utf8(text: string): Uint8Array {
-  return new TextEncoder().encode(text);
 }

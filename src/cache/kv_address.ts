@@ -20,7 +20,7 @@ export function parseKvAddress(
   socketType: string | undefined,
   auth: string | undefined,
 ): KvAddress {
-  const address = /^rediss?:\/\//i.test(url) ? parseUrl(url) : parsePlain(url, socketType);
+  const address = /^[a-z]+:\/\//i.test(url) ? parseUrl(url) : parsePlain(url, socketType);
   if (auth === undefined) return address;
   const colon = auth.indexOf(":");
   if (colon < 0) return { ...address, username: undefined, password: auth };
@@ -35,8 +35,9 @@ function parsePlain(url: string, socketType: string | undefined): KvAddress {
   const host = parts?.[1] ?? parts?.[2];
   const port = Number(parts?.[3]);
   if (host === undefined || !(port > 0 && port < 65_536)) {
+    const shown = url.includes("@") ? "(value not shown)" : `"${url}"`;
     throw new SyntaxError(
-      `Cannot use KV_URL "${url}": host:port, [IPv6 address]:port or the path of a unix socket would be right`,
+      `Cannot use KV_URL ${shown}: host:port, [IPv6 address]:port or the path of a unix socket would be right`,
     );
   }
   return { ...anonymous, text: url, target: { host, port } };
@@ -45,7 +46,7 @@ function parsePlain(url: string, socketType: string | undefined): KvAddress {
 function parseUrl(text: string): KvAddress {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const database = Number(url?.pathname.slice(1) ?? 0);
-  if (url === undefined || url.hostname === "" || !Number.isInteger(database)) {
+  if (url?.protocol !== "redis:" || url.hostname === "" || !Number.isInteger(database)) {
     throw new SyntaxError("Cannot use KV_URL: redis://user:password@host:port/database would be right");
   }
   const host = url.hostname.replace(/^\[|\]$/g, "");

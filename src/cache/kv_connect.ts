@@ -44,20 +44,35 @@ export function reconnectDelayMs(attempt: number, random: number): number {
   return full / 2 + (full / 2) * random;
 }
 
-interface Connector {
-  connect(...args: unknown[]): Promise<{ on(event: "error", listener: (error: Error) => void): unknown }>;
+/** What is reached into of the client, because it leaves these ends loose. */
+interface ClientInternals {
+  readonly connector: {
+    stream?: { readonly destroyed: boolean } | undefined;
+    connect(...args: unknown[]): Promise<{ on(event: "error", listener: (error: Error) => void): unknown }>;
+    disconnect(): void;
+  };
+  socketTimeoutTimer: number | undefined;
 }
 
 /**
- * The client listens for one error of its socket only; a second one, such as EPIPE on a connection
- * that was refused, would end the process.
+ * The client listens for one error of its socket only: a second one, such as EPIPE on a connection
+ * that was refused, would end the process. It keeps the timer of a connection that is gone, which
+ * would later close the next one. And it waits for the end of a socket that has ended already.
  */
 function guardSocket(client: Redis): void {
-  const { connector } = client as unknown as { connector: Connector };
-  const connect = connector.connect;
+  const internals = client as unknown as ClientInternals;
+  const { connector } = internals;
+  const { connect, disconnect } = connector;
   connector.connect = async function (...args: unknown[]) {
     const stream = await connect.apply(this, args);
     stream.on("error", () => {});
     return stream;
   };
+  connector.disconnect = function () {
+    if (this.stream?.destroyed !== true) disconnect.call(this);
+  };
+  client.on("close", () => {
+    clearTimeout(internals.socketTimeoutTimer);
+    internals.socketTimeoutTimer = undefined;
+  });
 }

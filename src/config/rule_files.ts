@@ -35,7 +35,9 @@ export async function loadRuleFiles(folder: string, options: RuleFilesOptions): 
   for (let attempt = 1;; attempt++) {
     const load = await readFolder(folder, options);
     const after = await folderFingerprint(folder, options);
-    if (after === fingerprint || attempt === ATTEMPTS || options.signal?.aborted) return { load, fingerprint };
+    if (after === fingerprint || attempt === ATTEMPTS || options.signal?.aborted) {
+      return { load, fingerprint };
+    }
     fingerprint = after;
   }
 }
@@ -82,12 +84,15 @@ async function readFolder(folder: string, options: RuleFilesOptions): Promise<Ru
     const text = await readText(path, options.signal);
     if (text === undefined) continue;
     files++;
-    const file = typeof text === "string" ? readRuleFile(path, text) : { source: undefined, problems: [text] };
+    const file = typeof text === "string"
+      ? readRuleFile(path, text)
+      : { source: undefined, problems: [text] };
     if (file.source !== undefined) sources.push(file.source);
     for (const problem of file.problems) problems.push(problem);
   }
   if (files === 0) {
-    const text = "there are no rule files here, so nothing is limited; put files *.yaml or *.yml into this folder";
+    const text =
+      "there are no rule files here, so nothing is limited; put files *.yaml or *.yml into this folder";
     problems.push({ severity: "warning", at: folder, path: "", text });
   }
   return { sources, problems, version: "" };
@@ -104,7 +109,10 @@ async function ruleFileNames(folder: string, options: RuleFilesOptions): Promise
 }
 
 /** The text of a file, the problem that kept us from it, or nothing when it is no file. */
-async function readText(path: string, signal: AbortSignal | undefined): Promise<string | Problem | undefined> {
+async function readText(
+  path: string,
+  signal: AbortSignal | undefined,
+): Promise<string | Problem | undefined> {
   const problem = (text: string): Problem => ({ severity: "error", at: path, path: "", text });
   try {
     const { isFile, size } = await Deno.stat(path);

@@ -79,8 +79,12 @@ class TreeBuilder {
   /** The node as a value; `fallback` is its offset when it has none of its own. */
   value(node: unknown, fallback: number): YamlValue {
     const offset = this.#use ?? startOf(node, fallback);
-    if (this.#use !== undefined && !this.#afford(offset)) return { kind: "broken", offset };
     if (isAlias(node)) return this.#alias(node, offset);
+    if (this.#use !== undefined && !this.#afford(offset)) return { kind: "broken", offset };
+    return this.#plain(node, offset);
+  }
+
+  #plain(node: unknown, offset: number): YamlValue {
     if (isScalar(node)) return this.#scalar(node, offset);
     if (isMap(node) || isSeq(node)) return this.#collection(node, offset);
     return { kind: "scalar", offset, text: "", quoted: false };
@@ -176,7 +180,8 @@ class TreeBuilder {
   }
 
   #key(node: unknown, offset: number): string | undefined {
-    const key = this.value(node, offset);
+    // A key costs nothing of what aliases may stand for: its value does.
+    const key = isAlias(node) ? this.#alias(node, offset) : this.#plain(node, offset);
     if (key.kind === "broken") return undefined;
     const type = key.kind === "scalar" ? scalarType(key) : key.kind;
     if (key.kind === "scalar" && (type === "text" || type === "date")) return key.text;

@@ -9,7 +9,7 @@ export interface GrpcEngine {
   readonly address: string;
   /**
    * Takes no further connection, tells the peers of the open ones to go (GOAWAY), lets running calls
-   * end, and closes what is left after `graceMs` milliseconds.
+   * end, and closes what is left after `graceMs` milliseconds. Calling it again waits for the first call.
    */
   close(graceMs: number): Promise<void>;
 }
@@ -18,7 +18,7 @@ export interface GrpcEngine {
 export interface GrpcEngineOptions {
   readonly services: readonly GrpcService[];
   readonly target: ListenTarget;
-  /** A connection is asked to go after this time, give or take a tenth at random. */
+  /** A connection is asked to go after this time, give or take a tenth at random; 0 means never. */
   readonly maxConnectionAgeMs: number;
   /** It is closed this long after it was asked to go. */
   readonly maxConnectionAgeGraceMs: number;

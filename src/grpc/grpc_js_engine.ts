@@ -25,8 +25,7 @@ const MAX_AGE_MS = Math.floor((2 ** 31 - 1) / 1.1);
 export async function startGrpcJs(options: GrpcEngineOptions): Promise<GrpcEngine> {
   const server = new grpc.Server({
     "grpc.max_receive_message_length": MAX_MESSAGE_BYTES,
-    "grpc.max_connection_age_ms": Math.min(options.maxConnectionAgeMs, MAX_AGE_MS),
-    "grpc.max_connection_age_grace_ms": Math.min(options.maxConnectionAgeGraceMs, MAX_AGE_MS),
+    ...(options.maxConnectionAgeMs === 0 ? {} : ageOptions(options)),
   });
   const streams = new Set<() => void>();
   const carrier: Carrier = { logger: options.logger, streams };
@@ -41,16 +40,22 @@ export async function startGrpcJs(options: GrpcEngineOptions): Promise<GrpcEngin
     socket.on("close", () => sockets.delete(socket));
     injector.injectConnection(socket);
   });
+  let closed: Promise<void> | undefined;
+  const close = async (graceMs: number) => {
+    listener.close();
+    for (const endStream of [...streams]) endStream();
+    injector.drain(graceMs);
+    await socketsClosed(sockets, graceMs, options.clock);
+    injector.destroy();
+    server.forceShutdown();
+  };
+  return { address: listener.address, close: (graceMs) => closed ??= close(graceMs) };
+}
+
+function ageOptions({ maxConnectionAgeMs, maxConnectionAgeGraceMs }: GrpcEngineOptions): grpc.ServerOptions {
   return {
-    address: listener.address,
-    async close(graceMs) {
-      listener.close();
-      for (const endStream of [...streams]) endStream();
-      injector.drain(graceMs);
-      await socketsClosed(sockets, graceMs, options.clock);
-      injector.destroy();
-      server.forceShutdown();
-    },
+    "grpc.max_connection_age_ms": Math.min(maxConnectionAgeMs, MAX_AGE_MS),
+    "grpc.max_connection_age_grace_ms": Math.min(maxConnectionAgeGraceMs, MAX_AGE_MS),
   };
 }
 

@@ -3,7 +3,7 @@ import type { Parsed, Parser } from "./setting.ts";
 const MAX_PORT = 65_535;
 const MAX_HOST_LENGTH = 253;
 const HOST_NAME = /^[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_.])?$/;
-const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)$/;
+const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)$/;
 const LOOKS_LIKE_IPV4 = /(?:^|\.)\d+\.?$/;
 const SRV_NAME = /^_[A-Za-z0-9-]+\._[A-Za-z0-9-]+\.[A-Za-z0-9_.-]+$/;
 
@@ -43,7 +43,9 @@ export const listenAddress: Parser<Address> = (text) => {
 export function parseDialTarget(text: string): Parsed<string> {
   if (/^unix:.+/.test(text)) return { value: text };
   const bare = text.replace(/^dns:(?:\/\/[^/]*\/)?/, "");
-  return "value" in dialAddress(bare) ? { value: text } : { wanted: "host:port, dns:///host:port or unix:path" };
+  return "value" in dialAddress(bare)
+    ? { value: text }
+    : { wanted: "host:port, dns:///host:port or unix:path" };
 }
 
 /** Takes the name of an SRV record. */
@@ -58,6 +60,11 @@ export function parseCidr(text: string): Parsed<string> {
   return bits !== "" && Number(bits) <= maxBits
     ? { value: text }
     : { wanted: "an address range such as 10.0.0.0/8 or fd00::/8" };
+}
+
+/** Takes the path of a URL. */
+export function parseUrlPath(text: string): Parsed<string> {
+  return /^\/[^\s?#]*$/.test(text) ? { value: text } : { wanted: "a path that starts with /" };
 }
 
 /** Takes a whole URL of the scheme http or https. */

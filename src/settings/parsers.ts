@@ -11,6 +11,7 @@ export {
   parseHttpUrl,
   parsePort,
   parseSrvName,
+  parseUrlPath,
 } from "./address_parsers.ts";
 
 const TRUE = new Set(["1", "t", "T", "TRUE", "true", "True"]);
@@ -51,7 +52,9 @@ export function integer(range: Range = {}): Parser<number> {
   return (text) => {
     const magnitude = Number(text.replace("-", ""));
     const value = text.startsWith("-") && magnitude !== 0 ? -magnitude : magnitude;
-    return INTEGER.test(text) && Number.isSafeInteger(value) && isWithin(value, range) ? { value } : { wanted };
+    return INTEGER.test(text) && Number.isSafeInteger(value) && isWithin(value, range)
+      ? { value }
+      : { wanted };
   };
 }
 
@@ -119,7 +122,9 @@ export interface OneOfOptions<T> {
 /** Reads one of the names, and answers it in the letter case of the list. */
 export function oneOf<const T extends string>(names: readonly T[], options: OneOfOptions<T> = {}): Parser<T> {
   const fold = (name: string) => options.anyCase ? name.toLowerCase() : name;
-  const known = new Map<string, T>(Object.entries(options.aliases ?? {}).map(([name, value]) => [fold(name), value]));
+  const known = new Map<string, T>(
+    Object.entries(options.aliases ?? {}).map(([name, value]) => [fold(name), value]),
+  );
   for (const name of names) known.set(fold(name), name);
   const wanted = alternatives(names);
   return (text) => {

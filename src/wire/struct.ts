@@ -105,8 +105,7 @@ function readInnerStruct(reader: WireReader, before: WireValue): WireStruct {
   return struct;
 }
 
-function readList(reader: WireReader, before: readonly WireValue[]): WireValue[] {
-  const list = [...before];
+function readList(reader: WireReader, list: WireValue[]): WireValue[] {
   reader.enter("ListValue");
   for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
     if (tag === (1 << 3 | LENGTH)) list.push(readValue(reader, null));
@@ -121,9 +120,9 @@ function writeValue(writer: WireWriter, value: WireValue): void {
   if (typeof value === "number") return writer.choiceDouble(2, value);
   if (typeof value === "string") return writer.choiceString(3, value);
   if (typeof value === "boolean") return writer.choiceBool(4, value);
-  const start = writer.begin(isList(value) ? 6 : 5);
-  if (isList(value)) writeList(writer, value);
-  else writeStruct(writer, value);
+  const start = writer.begin(isStruct(value) ? 5 : 6);
+  if (isStruct(value)) writeStruct(writer, value);
+  else writeList(writer, value);
   writer.end(start);
 }
 
@@ -135,7 +134,7 @@ function writeList(writer: WireWriter, list: readonly WireValue[]): void {
   }
 }
 
-function isList(value: WireValue): value is readonly WireValue[] {
+function isList(value: WireValue): value is WireValue[] {
   return Array.isArray(value);
 }
 

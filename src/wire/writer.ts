@@ -1,8 +1,11 @@
 import { WireError } from "./wire_error.ts";
 import { FIXED64, LENGTH, MAX_DEPTH, VARINT } from "./wire_type.ts";
 
-const START_BYTES = 256;
+const SLAB_BYTES = 8_192;
+/** A new slab is begun when less than this is left, so that few messages outgrow one. */
+const SPARE_BYTES = 512;
 const MAX_UINT32 = 4_294_967_295;
+const TWO_POW_63 = 2 ** 63;
 const TWO_POW_64 = 2 ** 64;
 const LONGEST_VARINT_BYTES = 10;
 /** Up to this length a loop over characters is faster than a call of the encoder. */
@@ -11,23 +14,47 @@ const SHORT_TEXT_CHARS = 64;
 const UTF8 = new TextEncoder();
 
 /**
+ * Messages are written one behind the other into a larger piece of memory, because getting a piece for
+ * each costs more than writing it (0.4 against 0.1 µs). A writer takes the slab away while it writes, so
+ * that no two ever share one, and gives it back behind its message.
+ */
+let slab: Uint8Array<ArrayBuffer> | undefined;
+let slabUsed = 0;
+
+/**
  * Writes one message, fields in the order of the calls. Methods named after a type leave the default
  * value out, as proto3 does; where presence counts, `begin` and `end` write even an empty message.
  */
 export class WireWriter {
-  #bytes = new Uint8Array(START_BYTES);
-  #at = 0;
+  #bytes: Uint8Array<ArrayBuffer>;
+  readonly #start: number;
+  #at: number;
   #depth = 0;
 
-  /** The message so far. The writer is of no use afterwards. */
+  /** A writer of an empty message. */
+  constructor() {
+    this.#start = slab === undefined ? 0 : slabUsed;
+    this.#at = this.#start;
+    this.#bytes = slab ?? new Uint8Array(SLAB_BYTES);
+    slab = undefined;
+  }
+
+  /** The message: a view that leaves out its neighbours in the buffer. The writer is of no use afterwards. */
   finish(): Uint8Array<ArrayBuffer> {
-    return this.#bytes.subarray(0, this.#at);
+    const message = this.#bytes.subarray(this.#start, this.#at);
+    if (this.#at + SPARE_BYTES <= SLAB_BYTES) {
+      slab = this.#bytes;
+      slabUsed = this.#at;
+    }
+    return message;
   }
 
   /** Starts a message as the value of `field`; `end` takes the answer. */
   begin(field: number): number {
     if (++this.#depth > MAX_DEPTH) {
-      throw new WireError(`Cannot write field ${field}: messages stand in each other more than ${MAX_DEPTH} deep`);
+      throw new WireError(
+        `Cannot write field ${field}: messages stand in each other more than ${MAX_DEPTH} deep`,
+      );
     }
     this.#tag(field, LENGTH);
     this.#reserve(1);
@@ -75,10 +102,12 @@ export class WireWriter {
     this.#varint(value);
   }
 
-  /** A whole number within 2^53 of 0. */
+  /** A whole number within 2^63 of 0. */
   int64(field: number, value: number): void {
     if (value === 0) return;
-    if (!Number.isSafeInteger(value)) throw refusal(field, value, "a whole number within 2^53 of 0");
+    if (!(Number.isInteger(value) && Math.abs(value) < TWO_POW_63)) {
+      throw refusal(field, value, "a whole number within 2^63 of 0");
+    }
     this.#tag(field, VARINT);
     if (value > 0) this.#varint(value);
     else this.#negative(value);

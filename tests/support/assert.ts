@@ -15,12 +15,14 @@ export function assert(condition: unknown, message = "Expected a truthy value"):
 
 /** Fails unless both are deeply equal, types included. */
 export function assertEquals<T>(actual: T, expected: T, message?: string): void {
-  assertStrict.deepStrictEqual(actual, expected, message);
+  if (message === undefined) assertStrict.deepStrictEqual(actual, expected);
+  else assertStrict.deepStrictEqual(actual, expected, message);
 }
 
 /** Fails if both are deeply equal. */
 export function assertNotEquals<T>(actual: T, expected: T, message?: string): void {
-  assertStrict.notDeepStrictEqual(actual, expected, message);
+  if (message === undefined) assertStrict.notDeepStrictEqual(actual, expected);
+  else assertStrict.notDeepStrictEqual(actual, expected, message);
 }
 
 /** Fails unless `actual` contains `expected`. */
@@ -36,7 +38,8 @@ export function assertStringIncludes(actual: string, expected: string, message?:
 
 /** Fails unless `actual` matches `expected`. */
 export function assertMatch(actual: string, expected: RegExp, message?: string): void {
-  assertStrict.match(actual, expected, message);
+  if (message === undefined) assertStrict.match(actual, expected);
+  else assertStrict.match(actual, expected, message);
 }
 
 /** Fails unless `run` throws; answers what was thrown. */

@@ -1,0 +1,395 @@
+/**
+ * Weir: a rate limit decision service. This file puts the parts together and is the only one that
+ * knows them all.
+ */
+import config from "./deno.json" with { type: "json" };
+import { type Clock, systemClock } from "./src/base/clock.ts";
+import { parseKvAddress } from "./src/cache/kv_address.ts";
+import { KvCache } from "./src/cache/kv_cache.ts";
+import { createKvClient } from "./src/cache/kv_connect.ts";
+import { OverLimitCache } from "./src/cache/local_cache.ts";
+import { MemoryCache } from "./src/cache/memory_cache.ts";
+import { check } from "./src/cli/check.ts";
+import { client } from "./src/cli/client.ts";
+import type { Output } from "./src/cli/output.ts";
+import { checkRuntime } from "./src/cli/runtime_check.ts";
+import { createFileProvider } from "./src/config/file_provider.ts";
+import { startRules } from "./src/config/rules_loader.ts";
+import type { ListenTarget } from "./src/grpc/listener.ts";
+import { startGrpcJs } from "./src/grpc/grpc_js_engine.ts";
+import type { GrpcService } from "./src/grpc/grpc_service.ts";
+import { createHealthService } from "./src/grpc/health_service.ts";
+import { createRateLimitGrpcService } from "./src/grpc/rate_limit_service.ts";
+import { createReflectionServices } from "./src/grpc/reflection_service.ts";
+import { Health } from "./src/health.ts";
+import { createDebugHandler } from "./src/http/debug.ts";
+import { healthRoutes } from "./src/http/healthcheck.ts";
+import { type HttpListener, listenHttp } from "./src/http/listen.ts";
+import { rateLimitRoute } from "./src/http/rate_limit_route.ts";
+import { createRouter } from "./src/http/router.ts";
+import type { CounterCache } from "./src/ratelimit/counter_cache.ts";
+import type { Policy } from "./src/ratelimit/policy.ts";
+import { rulesText } from "./src/ratelimit/rules_text.ts";
+import { RateLimitService } from "./src/ratelimit/service.ts";
+import { settingsHelp } from "./src/settings/docs.ts";
+import {
+  type Environment,
+  readSettings,
+  type Settings,
+  SettingsError,
+  type SettingsReading,
+} from "./src/settings/read_settings.ts";
+import { StatsStore, statsText } from "./src/stats/store.ts";
+import { createLogger, type Logger } from "./src/telemetry/logger.ts";
+import { guardProcess } from "./src/telemetry/process_guard.ts";
+import { ThrottledLog } from "./src/telemetry/throttled_log.ts";
+
+/** Longest time that running calls get to end when the service stops. */
+const DRAIN_MS = 10_000;
+/** How long the listeners wait for a cache that is about to connect, so that first calls find it. */
+const CACHE_HEAD_START_MS = 250;
+
+/** Where a running service is to be found. */
+export interface Addresses {
+  /** `host:port`, or `unix:path`. */
+  readonly grpc: string;
+  readonly http: string;
+  readonly debug: string;
+}
+
+/** A running service. */
+export interface Running {
+  readonly addresses: Addresses;
+  /** Settles when the service has stopped, after its signal was aborted. */
+  readonly stopped: Promise<void>;
+}
+
+/** What a service is started with beside its settings. */
+export interface ServeOptions {
+  readonly logger: Logger;
+  readonly health?: Health;
+  readonly stats?: StatsStore;
+  readonly clock?: Clock;
+  /** A number from 0 to below 1. */
+  readonly random?: () => number;
+  /** Calls the function it is given whenever the configuration is to be read again. */
+  readonly onReload?: (reload: () => void) => void;
+}
+
+/**
+ * Starts the service and settles when every port is open. Aborting the signal stops it, also while
+ * it still waits for its first configuration; then this throws.
+ */
+export async function serve(
+  settings: Settings,
+  signal: AbortSignal,
+  options: ServeOptions,
+): Promise<Running> {
+  const { logger, clock = systemClock, random = Math.random } = options;
+  const stack = new AsyncDisposableStack();
+  try {
+    const health = options.health ?? new Health();
+    health.set("sigterm", true);
+    const stats = options.stats ?? new StatsStore(settings.STATS_MAX_KEYS);
+    const parts = { settings, logger, clock, random, health, stats };
+    const { cache, ready } = openCache(parts);
+    stack.defer(() => cache.close());
+    const service = openService(parts, cache);
+    const debug = openDebug(parts, service);
+    stack.defer(() => debug.close(0));
+    logger.warning(`Listening for debug on '${addressOf(debug)}'`);
+    const rules = openRules(parts, service);
+    stack.defer(() => rules.close());
+    options.onReload?.(rules.reload);
+    if (!settings.FORCE_START_WITHOUT_INITIAL_CONFIG) await unlessAborted(rules.firstRules, signal);
+    await settledWithin(ready, CACHE_HEAD_START_MS, clock);
+    signal.throwIfAborted();
+    const grpc = await openGrpc(parts, service);
+    stack.defer(() => grpc.close(DRAIN_MS));
+    logger.warning(`Listening for gRPC on '${grpc.address}'`);
+    const http = openHttp(parts, service);
+    logger.warning(`Listening for HTTP on '${addressOf(http)}'`);
+    const stopped = stopOn(signal, parts, async () => {
+      await Promise.all([grpc.close(DRAIN_MS), http.close(DRAIN_MS)]);
+      await stack.disposeAsync();
+    });
+    return { addresses: { grpc: grpc.address, http: addressOf(http), debug: addressOf(debug) }, stopped };
+  } catch (error) {
+    await stack.disposeAsync();
+    throw error;
+  }
+}
+
+/** What the parts of the service are made with. */
+interface Parts {
+  readonly settings: Settings;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly health: Health;
+  readonly stats: StatsStore;
+}
+
+/** How decisions are made, as the settings say. */
+export function policyOf(settings: Settings): Policy {
+  return {
+    cacheKeyPrefix: settings.CACHE_KEY_PREFIX,
+    expirationJitterMaxSeconds: settings.EXPIRATION_JITTER_MAX_SECONDS,
+    nearLimitRatio: settings.NEAR_LIMIT_RATIO,
+    shadowMode: settings.SHADOW_MODE,
+    quotaMode: settings.QUOTA_MODE,
+    stopIncrementWhenOverLimit: settings.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT,
+    responseHeaders: settings.LIMIT_RESPONSE_HEADERS_ENABLED
+      ? {
+        limit: settings.LIMIT_LIMIT_HEADER,
+        remaining: settings.LIMIT_REMAINING_HEADER,
+        reset: settings.LIMIT_RESET_HEADER,
+      }
+      : undefined,
+    dynamicMetadata: settings.RESPONSE_DYNAMIC_METADATA,
+  };
+}
+
+/** The counters, and a promise that settles when they can be asked. */
+function openCache({ settings, logger, clock, random, health, stats }: Parts): {
+  cache: CounterCache;
+  ready: Promise<void>;
+} {
+  health.set("cache", true);
+  if (settings.BACKEND_TYPE === "memory") {
+    const cache = new MemoryCache({ maxKeys: settings.MEMORY_MAX_KEYS, clock });
+    stats.addGauge("ratelimit.memory.keys", () => cache.size);
+    stats.addCounter("ratelimit.memory.evicted_keys", () => cache.evicted);
+    return { cache, ready: Promise.resolve() };
+  }
+  const timeoutMs = settings.KV_TIMEOUT;
+  const address = parseKvAddress(settings.KV_URL ?? "", settings.KV_SOCKET_TYPE, settings.KV_AUTH);
+  const kv = new KvCache({
+    client: createKvClient({ address, timeoutMs, random }),
+    address: address.text,
+    timeoutMs,
+    clock,
+    onConnection(connected, reason) {
+      if (connected) logger.info(`Connected to key-value cache "${address.text}"`);
+      else logger.warning(`Cannot reach key-value cache "${address.text}": ${reason}; trying again`);
+      if (!settings.KV_HEALTH_CHECK_ACTIVE_CONNECTION) return;
+      health.set("cache", connected, `no connection to key-value cache "${address.text}": ${reason}`);
+    },
+  });
+  return { cache: kv, ready: kv.ready };
+}
+
+function openService({ settings, clock, random, stats }: Parts, cache: CounterCache): RateLimitService {
+  const bytes = settings.LOCAL_CACHE_SIZE_IN_BYTES;
+  const localCache = bytes > 0 ? new OverLimitCache(bytes) : undefined;
+  return new RateLimitService({ cache, localCache, stats, policy: policyOf(settings), clock, random });
+}
+
+function openRules({ settings, logger, clock, health, stats }: Parts, service: RateLimitService): {
+  firstRules: Promise<void>;
+  reload: () => void;
+  close(): Promise<void>;
+} {
+  const provider = createFileProvider({
+    root: settings.RUNTIME_ROOT,
+    subdirectory: settings.RUNTIME_SUBDIRECTORY,
+    appDirectory: settings.RUNTIME_APPDIRECTORY,
+    ignoreDotFiles: settings.RUNTIME_IGNOREDOTFILES,
+    watchRoot: settings.RUNTIME_WATCH_ROOT,
+    clock,
+    logger,
+  });
+  const { firstRules, close } = startRules({
+    provider,
+    mergeDomains: settings.MERGE_DOMAIN_CONFIG,
+    onRules: (rules) => service.setRules(rules),
+    counters: {
+      loadSucceeded: () => void stats.service.configLoadSuccess++,
+      loadFailed: () => void stats.service.configLoadError++,
+    },
+    health: settings.HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED ? health : undefined,
+    logger,
+    clock,
+  });
+  return { firstRules, reload: () => provider.reload(), close };
+}
+
+function openGrpc({ settings, logger, clock, health }: Parts, service: RateLimitService) {
+  const refusals = new ThrottledLog(logger, { clock });
+  const services: GrpcService[] = [
+    createRateLimitGrpcService((request) => service.shouldRateLimit(request), {
+      onRefused: ({ code, message, cause }) =>
+        refusals.warning(code, "gRPC call refused", { code, message, cause }),
+    }),
+    createHealthService(health),
+  ];
+  services.push(...createReflectionServices(() => services));
+  const target: ListenTarget = settings.GRPC_UDS === undefined
+    ? { kind: "tcp", host: settings.GRPC_HOST, port: settings.GRPC_PORT }
+    : { kind: "unix", path: settings.GRPC_UDS, mode: settings.GRPC_UDS_MODE };
+  return startGrpcJs({
+    services,
+    target,
+    maxConnectionAgeMs: settings.GRPC_MAX_CONNECTION_AGE,
+    maxConnectionAgeGraceMs: settings.GRPC_MAX_CONNECTION_AGE_GRACE,
+    logger,
+    clock,
+  });
+}
+
+function openHttp({ settings, logger, clock, health }: Parts, service: RateLimitService): HttpListener {
+  const decide = rateLimitRoute({ decide: (request) => service.shouldRateLimit(request), clock });
+  const handler = createRouter([decide, ...healthRoutes(health)], { logger, clock });
+  return listenHttp(handler, { hostname: settings.HOST, port: settings.PORT, logger, clock });
+}
+
+function openDebug(
+  { settings, logger, clock, health, stats }: Parts,
+  service: RateLimitService,
+): HttpListener {
+  const handler = createDebugHandler({
+    rlconfig: () => rulesText(service.rules),
+    stats: () => statsText(stats),
+    health,
+    logger,
+    clock,
+  });
+  return listenHttp(handler, { hostname: settings.DEBUG_HOST, port: settings.DEBUG_PORT, logger, clock });
+}
+
+/** Health turns bad at once; after the delay that load balancers need, everything ends in its order. */
+async function stopOn(signal: AbortSignal, parts: Parts, stop: () => Promise<void>): Promise<void> {
+  await aborted(signal);
+  parts.health.set("sigterm", false, "the service is stopping");
+  parts.logger.warning("Stopping");
+  const { promise, resolve } = Promise.withResolvers<void>();
+  parts.clock.after(parts.settings.SHUTDOWN_DELAY, resolve);
+  await promise;
+  await stop();
+  parts.logger.warning("Stopped");
+}
+
+function addressOf({ hostname, port }: HttpListener): string {
+  return hostname.includes(":") ? `[${hostname}]:${port}` : `${hostname}:${port}`;
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}
+
+async function unlessAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
+  await Promise.race([promise, aborted(signal)]);
+  signal.throwIfAborted();
+}
+
+async function settledWithin(promise: Promise<void>, ms: number, clock: Clock): Promise<void> {
+  const timeout = Promise.withResolvers<void>();
+  const cancel = clock.after(ms, timeout.resolve);
+  await Promise.race([promise, timeout.promise]);
+  cancel();
+}
+
+/** What a command is run with in place of the process's own. */
+export interface MainOptions {
+  readonly environment?: Environment;
+  /** Told of the service when every port is open. */
+  readonly onReady?: (running: Running) => void;
+}
+
+const USAGE = `weir ${config.version}: a rate limit decision service
+
+  weir serve      serve gRPC, HTTP and the debug port (the default)
+  weir client     ask a service for one decision
+  weir check DIR  check the rule files of a folder
+  weir help       this text, and every setting
+  weir version    the version
+
+Every command but serve has its own -help.`;
+
+/** Runs a command and answers its exit code. */
+export async function main(args: readonly string[], options: MainOptions = {}): Promise<number> {
+  const environment = options.environment ?? Deno.env.toObject();
+  const [command = "serve", ...rest] = args;
+  const output: Output = { stdout: (line) => console.log(line), stderr: (line) => console.error(line) };
+  switch (command) {
+    case "serve":
+      return await runService(environment, options.onReady ?? (() => {}), output);
+    case "client":
+      return await client(rest, output);
+    case "check":
+      return await check(rest, output);
+    case "version":
+    case "-version":
+    case "--version":
+      output.stdout(`weir ${config.version} (deno ${Deno.version.deno})`);
+      return 0;
+    case "help":
+    case "-h":
+    case "-help":
+    case "--help":
+      output.stdout(`${USAGE}\n\nSettings are environment variables:\n\n${settingsHelp()}`);
+      return 0;
+    default:
+      output.stderr(`Cannot run command "${command}": it is unknown\n\n${USAGE}`);
+      return 2;
+  }
+}
+
+async function runService(
+  environment: Environment,
+  onReady: (running: Running) => void,
+  output: Output,
+): Promise<number> {
+  let reading: SettingsReading;
+  try {
+    reading = readSettings(environment);
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    for (const problem of error.problems) output.stderr(problem);
+    return 1;
+  }
+  const { settings, warnings } = reading;
+  const logger = createLogger({ level: settings.LOG_LEVEL, format: settings.LOG_FORMAT, clock: systemClock });
+  const verdict = checkRuntime(Deno.version.deno, settings.ALLOW_UNSAFE_DENO);
+  if (verdict?.refuse === true) {
+    output.stderr(verdict.text);
+    return 1;
+  }
+  if (verdict !== undefined) logger.warning(verdict.text);
+  for (const warning of warnings) logger.warning(warning);
+  return await serveUntilSignal(settings, logger, onReady);
+}
+
+async function serveUntilSignal(
+  settings: Settings,
+  logger: Logger,
+  onReady: (running: Running) => void,
+): Promise<number> {
+  const health = new Health();
+  const stats = new StatsStore(settings.STATS_MAX_KEYS);
+  const { errors } = guardProcess({
+    logger,
+    onUnexpected: () => health.set("process", false, "an unexpected error reached the process level"),
+  });
+  stats.addCounter("ratelimit.process.socket_errors", () => errors.socketErrors);
+  stats.addCounter("ratelimit.process.unexpected_errors", () => errors.unexpectedErrors);
+  const stop = new AbortController();
+  const onSignal = () => stop.signal.aborted ? Deno.exit(1) : stop.abort();
+  for (const name of ["SIGTERM", "SIGINT"] as const) Deno.addSignalListener(name, onSignal);
+  let reload = () => {};
+  if (Deno.build.os !== "windows") Deno.addSignalListener("SIGHUP", () => reload());
+  try {
+    const onReload = (given: () => void) => void (reload = given);
+    const running = await serve(settings, stop.signal, { logger, health, stats, onReload });
+    onReady(running);
+    await running.stopped;
+    return 0;
+  } catch (error) {
+    if (stop.signal.aborted) return 0;
+    logger.error("Cannot start the service", { error });
+    return 1;
+  }
+}
+
+if (import.meta.main) Deno.exit(await main(Deno.args));

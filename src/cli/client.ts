@@ -1,0 +1,238 @@
+import type { ChannelCredentials, ServiceError } from "@grpc/grpc-js";
+import { Buffer } from "node:buffer";
+import { systemClock } from "../base/clock.ts";
+import { parseDuration } from "../base/duration.ts";
+import { unitOfNumber } from "../ratelimit/limit.ts";
+import {
+  decodeRateLimitResponse,
+  encodeRateLimitRequest,
+  type WireDescriptorStatus,
+  type WireEntry,
+  type WireRateLimitResponse,
+} from "../wire/rls.ts";
+import { FlagError, parseFlags } from "./flags.ts";
+
+/** Where a command writes: whole lines, without the last line break. */
+export interface ClientOutput {
+  stdout(text: string): void;
+  stderr(text: string): void;
+}
+
+const FLAGS = {
+  dial_string: "string",
+  domain: "string",
+  descriptors: "strings",
+  hits_addend: "string",
+  timeout: "string",
+  tls: "boolean",
+  ca: "string",
+  cert: "string",
+  key: "string",
+} as const;
+
+const USAGE = `usage: weir client -domain NAME -descriptors KEY=VALUE[,KEY=VALUE...] [flags]
+
+Asks a rate limit service for one decision and prints it.
+
+  -dial_string ADDRESS  host:port, [::1]:port or unix:/path (default localhost:8081)
+  -domain NAME          domain of the rules
+  -descriptors LIST     one descriptor: comma-separated key=value pairs; repeat the flag for further ones
+  -hits_addend N        hits to add (default 1)
+  -timeout DURATION     how long to wait for the answer (default 10s)
+  -tls                  speak TLS
+  -ca FILE              with -tls: certificates to trust in place of the system's
+  -cert FILE            with -tls: client certificate, together with -key
+  -key FILE             with -tls: private key of the client certificate
+
+exit code: 0 OK, 3 OVER_LIMIT, 1 no answer, 2 wrong usage`;
+
+const EXIT = { ok: 0, failed: 1, usage: 2, overLimit: 3 } as const;
+const METHOD = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+const CODES = ["UNKNOWN", "OK", "OVER_LIMIT"];
+/** What the service answers as remaining where nothing limits: the largest unsigned 32-bit integer. */
+const UNLIMITED = 4_294_967_295;
+
+/** The test client: asks for one decision over gRPC, prints it, and answers the exit code. */
+export async function client(args: readonly string[], io: ClientOutput): Promise<number> {
+  let call: Call;
+  try {
+    call = readCall(args);
+  } catch (error) {
+    if (!(error instanceof FlagError)) throw error;
+    io.stderr(`${error.message}\n\n${USAGE}`);
+    return EXIT.usage;
+  }
+  try {
+    const response = await ask(call);
+    for (const line of answerLines(call, response)) io.stdout(line);
+    return exitCode(response.overallCode);
+  } catch (error) {
+    io.stderr(error instanceof Error ? error.message : String(error));
+    return EXIT.failed;
+  }
+}
+
+/** What the command line asks for. */
+interface Call {
+  readonly address: string;
+  readonly domain: string;
+  readonly descriptors: readonly (readonly WireEntry[])[];
+  readonly hitsAddend: number;
+  readonly timeoutMs: number;
+  /** Absent for plain text. */
+  readonly tls: TlsFiles | undefined;
+}
+
+interface TlsFiles {
+  readonly ca: string | undefined;
+  readonly cert: string | undefined;
+  readonly key: string | undefined;
+}
+
+function readCall(args: readonly string[]): Call {
+  const { flags, rest } = parseFlags(args, FLAGS);
+  if (rest.length > 0) throw new FlagError(`Cannot use argument "${rest[0]}": only flags are taken`);
+  const text = (name: keyof typeof FLAGS): string | undefined => {
+    const value = flags[name];
+    return typeof value === "string" ? value : undefined;
+  };
+  const domain = text("domain");
+  if (domain === undefined) throw new FlagError("Cannot ask for a decision: -domain is missing");
+  const lists = Array.isArray(flags.descriptors) ? flags.descriptors : [];
+  if (lists.length === 0) throw new FlagError("Cannot ask for a decision: -descriptors is missing");
+  return {
+    address: readAddress(text("dial_string") ?? "localhost:8081"),
+    domain,
+    descriptors: lists.map(readDescriptor),
+    hitsAddend: readHits(text("hits_addend") ?? "1"),
+    timeoutMs: readTimeout(text("timeout") ?? "10s"),
+    tls: readTls(flags.tls === true, { ca: text("ca"), cert: text("cert"), key: text("key") }),
+  };
+}
+
+function readAddress(address: string): string {
+  if (/^unix:.+|^.+:\d+$/s.test(address)) return address;
+  throw new FlagError(`Cannot use -dial_string "${address}": host:port or unix:/path would be right`);
+}
+
+function readDescriptor(list: string): WireEntry[] {
+  return list.split(",").map((pair) => {
+    const [key = "", value, ...more] = pair.split("=");
+    if (value !== undefined && more.length === 0) return { key, value };
+    const fault = value === undefined ? "has no equals sign" : "has more than one equals sign";
+    throw new FlagError(`Cannot use -descriptors "${list}": "${pair}" ${fault}, key=value would be right`);
+  });
+}
+
+function readHits(text: string): number {
+  const hits = /^\d+$/.test(text) ? Number(text) : NaN;
+  if (hits <= 4_294_967_295) return hits;
+  throw new FlagError(`Cannot use -hits_addend "${text}": a number from 0 to 4294967295 would be right`);
+}
+
+function readTimeout(text: string): number {
+  const timeoutMs = parseDuration(text);
+  if (timeoutMs !== undefined && timeoutMs > 0) return timeoutMs;
+  throw new FlagError(
+    `Cannot use -timeout "${text}": a duration above 0 such as 500ms or 10s would be right`,
+  );
+}
+
+function readTls(asked: boolean, files: TlsFiles): TlsFiles | undefined {
+  const given = Object.entries(files).find(([, path]) => path !== undefined)?.[0];
+  if (!asked && given !== undefined) {
+    throw new FlagError(`Cannot use -${given}: it has a meaning only with -tls`);
+  }
+  if ((files.cert === undefined) !== (files.key === undefined)) {
+    throw new FlagError("Cannot use a client certificate: -cert and -key belong together");
+  }
+  return asked ? files : undefined;
+}
+
+/** Makes the call. The gRPC library is loaded here, so that other commands start without it. */
+async function ask(call: Call): Promise<WireRateLimitResponse> {
+  const grpc = await import("@grpc/grpc-js");
+  let credentials: ChannelCredentials = grpc.credentials.createInsecure();
+  if (call.tls !== undefined) {
+    const { ca, cert, key } = call.tls;
+    credentials = grpc.credentials.createSsl(await readPem(ca), await readPem(key), await readPem(cert));
+  }
+  const request = Buffer.from(encodeRateLimitRequest({
+    domain: call.domain,
+    descriptors: call.descriptors.map((entries) => ({ entries })),
+    hitsAddend: call.hitsAddend,
+  }));
+  // The address that was named is meant, not a proxy that the environment names.
+  const peer = new grpc.Client(call.address, credentials, { "grpc.enable_http_proxy": 0 });
+  try {
+    return await new Promise<WireRateLimitResponse>((resolve, reject) => {
+      const options = { deadline: systemClock.now() + call.timeoutMs };
+      const done = (error: ServiceError | null, response?: WireRateLimitResponse) => {
+        if (response !== undefined) return resolve(response);
+        const code = error === null ? "UNKNOWN" : grpc.status[error.code];
+        reject(
+          new Error(`Cannot ask "${call.address}": ${code}: ${error?.details ?? "no answer"}`, {
+            cause: error,
+          }),
+        );
+      };
+      const metadata = new grpc.Metadata();
+      peer.makeUnaryRequest(
+        METHOD,
+        (bytes: Buffer) => bytes,
+        decodeRateLimitResponse,
+        request,
+        metadata,
+        options,
+        done,
+      );
+    });
+  } finally {
+    peer.close();
+  }
+}
+
+async function readPem(path: string | undefined): Promise<Buffer | null> {
+  if (path === undefined) return null;
+  try {
+    return Buffer.from(await Deno.readFile(path));
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`Cannot read "${path}": ${reason}`, { cause: error });
+  }
+}
+
+function answerLines(call: Call, response: WireRateLimitResponse): string[] {
+  const statuses = response.statuses.map((status, index) => {
+    const entries = call.descriptors[index] ?? [];
+    const name = entries.map(({ key, value }) => `${key}=${value}`).join(",");
+    return `descriptor ${name}: ${statusText(status)}`;
+  });
+  const headers = response.responseHeadersToAdd.map(({ key, value }) => `header ${key}: ${value}`);
+  const metadata = response.dynamicMetadata === undefined
+    ? []
+    : [`dynamic metadata: ${JSON.stringify(response.dynamicMetadata)}`];
+  return [`overall code: ${codeName(response.overallCode)}`, ...statuses, ...headers, ...metadata];
+}
+
+function statusText(status: WireDescriptorStatus): string {
+  const { currentLimit, limitRemaining, secondsUntilReset } = status;
+  const code = codeName(status.code);
+  if (currentLimit === undefined) {
+    return `${code}, ${limitRemaining === UNLIMITED ? "unlimited" : "no limit"}`;
+  }
+  const unit = unitOfNumber(currentLimit.unit) ?? `unit ${currentLimit.unit}`;
+  const name = currentLimit.name === "" ? "" : ` (${currentLimit.name})`;
+  const limit = `limit ${currentLimit.requestsPerUnit} per ${unit}${name}`;
+  const reset = secondsUntilReset === undefined ? "" : `, reset in ${secondsUntilReset} s`;
+  return `${code}, ${limit}, remaining ${limitRemaining}${reset}`;
+}
+
+function codeName(code: number): string {
+  return CODES[code] ?? `code ${code}`;
+}
+
+function exitCode(overallCode: number): number {
+  if (codeName(overallCode) === "OK") return EXIT.ok;
+  return codeName(overallCode) === "OVER_LIMIT" ? EXIT.overLimit : EXIT.failed;
+}

@@ -1,0 +1,173 @@
+import { dirname, join, resolve, sep } from "node:path";
+import type { Clock } from "../base/clock.ts";
+import type { Problem } from "../ratelimit/rule_source.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { type FolderEvent, FolderWatch } from "./folder_watch.ts";
+import type { RulesLoad, RulesProvider } from "./provider.ts";
+import { folderFingerprint, loadRuleFiles, type RuleFilesOptions } from "./rule_files.ts";
+
+/** Where rule files are, and how changes to them are noticed. */
+export interface FileProviderOptions {
+  readonly root: string;
+  /** Below the root; may be empty. */
+  readonly subdirectory: string;
+  /** Below the subdirectory: the folder that holds the rule files. */
+  readonly appDirectory: string;
+  readonly ignoreDotFiles: boolean;
+  /** The root is a symbolic link that is replaced at once; otherwise files change in the folder. */
+  readonly watchRoot: boolean;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+const QUIET_MS = 50;
+const LONGEST_BURST_MS = 1_000;
+const RESCAN_MS = 30_000;
+
+/** Rules from the files of one folder; they are read again whenever something there changes. */
+export function createFileProvider(options: FileProviderOptions): RulesProvider {
+  return new FileProvider(options);
+}
+
+/** Why a load is due: it was asked for or the folder told of a change, or it is only to be seen. */
+type Wish = "load" | "check";
+
+class FileProvider implements RulesProvider {
+  readonly #options: FileProviderOptions;
+  readonly #folder: string;
+  readonly #filesOptions: RuleFilesOptions;
+  readonly #watch: FolderWatch;
+  readonly #stop = new AbortController();
+  readonly #cancels = new Map<"quiet" | "burst" | "rescan", () => void>();
+  #onLoad: ((load: RulesLoad) => readonly Problem[]) | undefined;
+  #wish: Wish | undefined;
+  /** What the burst of events under way asks for. */
+  #burst: Wish | undefined;
+  #running: Promise<void> | undefined;
+  #fingerprint = "";
+  #isRootChecked = false;
+
+  constructor(options: FileProviderOptions) {
+    const { root, subdirectory, appDirectory, ignoreDotFiles, watchRoot, logger } = options;
+    this.#options = options;
+    this.#folder = join(root, subdirectory, appDirectory);
+    const settings = "RUNTIME_ROOT, RUNTIME_SUBDIRECTORY and RUNTIME_APPDIRECTORY";
+    const whenMissing = `make it, or correct ${settings}`;
+    this.#filesOptions = { ignoreDotFiles, whenMissing, signal: this.#stop.signal };
+    this.#watch = new FolderWatch({
+      folder: watchRoot ? undefined : this.#folder,
+      around: watchRoot ? [dirname(resolve(root))] : foldersAround(resolve(root), resolve(this.#folder)),
+      onEvent: (event) => this.#noteEvent(event),
+      logger,
+    });
+  }
+
+  start(onLoad: (load: RulesLoad) => readonly Problem[]): void {
+    this.#onLoad = onLoad;
+    this.#ask("load");
+    this.#scheduleRescan();
+  }
+
+  reload(): void {
+    this.#ask("load");
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    for (const cancel of this.#cancels.values()) cancel();
+    this.#cancels.clear();
+    await this.#watch.close();
+    await this.#running;
+  }
+
+  #scheduleRescan(): void {
+    this.#after("rescan", RESCAN_MS, () => {
+      this.#scheduleRescan();
+      this.#ask("check");
+    });
+  }
+
+  /** Waits for the end of a burst: files are seldom changed by one step alone. */
+  #noteEvent(event: FolderEvent): void {
+    if (this.#stop.signal.aborted) return;
+    if (this.#burst === undefined) this.#after("burst", LONGEST_BURST_MS, () => this.#endBurst());
+    if (this.#burst !== "load") this.#burst = event === "inside" ? "load" : "check";
+    this.#after("quiet", QUIET_MS, () => this.#endBurst());
+  }
+
+  #endBurst(): void {
+    const wish = this.#burst ?? "check";
+    this.#burst = undefined;
+    this.#cancels.get("quiet")?.();
+    this.#cancels.get("burst")?.();
+    this.#ask(wish);
+  }
+
+  #after(name: "quiet" | "burst" | "rescan", delayMs: number, run: () => void): void {
+    this.#cancels.get(name)?.();
+    this.#cancels.set(name, this.#options.clock.after(delayMs, run));
+  }
+
+  #ask(wish: Wish): void {
+    if (this.#stop.signal.aborted) return;
+    if (this.#wish !== "load") this.#wish = wish;
+    this.#running ??= this.#run();
+  }
+
+  /** One load after the other until nothing is due. */
+  async #run(): Promise<void> {
+    for (let wish = this.#takeWish(); wish !== undefined; wish = this.#takeWish()) {
+      try {
+        await this.#look(wish);
+      } catch (error) {
+        this.#options.logger.error("loading the rule files failed, the rules before stay", { error });
+      }
+    }
+    // In the same turn as the last question for a wish, so that none falls in between.
+    this.#running = undefined;
+  }
+
+  #takeWish(): Wish | undefined {
+    const wish = this.#stop.signal.aborted ? undefined : this.#wish;
+    this.#wish = undefined;
+    return wish;
+  }
+
+  async #look(wish: Wish): Promise<void> {
+    // First the watch, then the look: a change that comes after the look is told of.
+    await this.#watch.arm();
+    await this.#checkRoot();
+    if (wish === "check") {
+      const fingerprint = await folderFingerprint(this.#folder, this.#filesOptions);
+      if (fingerprint === this.#fingerprint) return;
+    }
+    const { load, fingerprint } = await loadRuleFiles(this.#folder, this.#filesOptions);
+    if (this.#stop.signal.aborted) return;
+    this.#fingerprint = fingerprint;
+    this.#onLoad?.(load);
+  }
+
+  async #checkRoot(): Promise<void> {
+    const { root, watchRoot, logger } = this.#options;
+    if (this.#isRootChecked) return;
+    this.#isRootChecked = true;
+    const state = watchRoot ? await Deno.lstat(root).catch(() => undefined) : undefined;
+    if (state === undefined || state.isSymlink) return;
+    logger.warning(
+      `RUNTIME_ROOT "${root}" is no symbolic link: changes inside it are found by the re-scan every ` +
+        `${RESCAN_MS / 1_000} s only; RUNTIME_WATCH_ROOT=false makes them be told at once`,
+    );
+  }
+}
+
+/** The folders on the way from above the root to above the folder: a change in one may lead elsewhere. */
+function foldersAround(root: string, folder: string): string[] {
+  const folders = [dirname(root)];
+  let path = root;
+  for (const part of folder.slice(root.length).split(sep)) {
+    if (part === "") continue;
+    folders.push(path);
+    path = join(path, part);
+  }
+  return folders;
+}

@@ -1,0 +1,139 @@
+import { dirname } from "node:path";
+import type { Logger } from "../telemetry/logger.ts";
+
+/** What a watch tells: whether something happened directly in the folder, or in one above it. */
+export type FolderEvent = "inside" | "around";
+
+/** Which folders are watched, and for whom. */
+export interface FolderWatchOptions {
+  /** The folder whose content counts; absent when only the folders around it are watched. */
+  readonly folder: string | undefined;
+  /** Where the way to the folder may change. Those that do not exist (yet) are left out. */
+  readonly around: readonly string[];
+  readonly onEvent: (event: FolderEvent) => void;
+  readonly logger: Logger;
+}
+
+/** A folder that is watched. */
+interface Watched {
+  readonly path: string;
+  /** Another one when the folder was made anew, even under its old inode. */
+  readonly identity: string;
+}
+
+/**
+ * Watches folders that may be swapped, removed and made again. `arm` has to be called at the start,
+ * and again after every event and from time to time: it watches what is there now. Nothing throws;
+ * what cannot be watched is logged, and is left to a look from time to time.
+ */
+export class FolderWatch {
+  readonly #options: FolderWatchOptions;
+  #watched: readonly Watched[] = [];
+  #inside: string | undefined;
+  #watcher: Deno.FsWatcher | undefined;
+  #loops = new Set<Promise<void>>();
+  #isStale = true;
+  #isClosed = false;
+  #warned = "";
+
+  constructor(options: FolderWatchOptions) {
+    this.#options = options;
+  }
+
+  /** Watches the folders as they are now; does nothing when they are those that are watched already. */
+  async arm(): Promise<void> {
+    const { folder, around } = this.#options;
+    const inside = folder === undefined ? undefined : await identify(folder);
+    const found = [inside, ...await Promise.all(around.map(identify)), await nearest(around[0])];
+    const watched = new Map(found.flatMap((one) => one === undefined ? [] : [[one.path, one] as const]));
+    if (this.#isClosed) return;
+    this.#inside = inside?.path;
+    const next = [...watched.values()];
+    if (!this.#isStale && textOf(next) === textOf(this.#watched)) return;
+    this.#isStale = false;
+    this.#watched = next;
+    this.#open(next.map(({ path }) => path));
+  }
+
+  /** Ends the watch. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#watcher?.close();
+    this.#watcher = undefined;
+    await Promise.all(this.#loops);
+  }
+
+  #open(paths: readonly string[]): void {
+    const before = this.#watcher;
+    this.#watcher = undefined;
+    try {
+      // The runtime drops events of a symbolic link whose target lies outside of every watched path.
+      // With the root among the paths nothing lies outside; of the root itself hardly anything comes.
+      this.#watcher = Deno.watchFs([...new Set([...paths, "/"])], { recursive: false });
+      const loop: Promise<void> = this.#listen(this.#watcher).finally(() => void this.#loops.delete(loop));
+      this.#loops.add(loop);
+    } catch (error) {
+      this.#isStale = true;
+      this.#warn(error);
+    }
+    before?.close();
+  }
+
+  async #listen(watcher: Deno.FsWatcher): Promise<void> {
+    try {
+      for await (const event of watcher) {
+        // Reading counts as access: answering that with another reading would never end.
+        if (event.kind !== "access" && watcher === this.#watcher) this.#tell(event);
+      }
+    } catch (error) {
+      if (watcher !== this.#watcher) return;
+      this.#isStale = true;
+      this.#warn(error);
+    }
+  }
+
+  #tell(event: Deno.FsEvent): void {
+    const inside = this.#inside;
+    const isInside = inside !== undefined &&
+      event.paths.some((path) => path === inside || dirname(path) === inside);
+    // A folder that was replaced is watched no longer, though everything may look as before.
+    if (
+      event.kind !== "modify" && event.paths.some((path) => this.#watched.some((one) => one.path === path))
+    ) {
+      this.#isStale = true;
+    }
+    this.#options.onEvent(isInside ? "inside" : "around");
+  }
+
+  #warn(error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error);
+    if (reason === this.#warned) return;
+    this.#warned = reason;
+    this.#options.logger.warning("cannot watch the rule files, changes are found by the re-scan only", {
+      error,
+    });
+  }
+}
+
+/** The folder under its real path: a path through a link cannot be watched again once the link moved. */
+async function identify(path: string): Promise<Watched | undefined> {
+  try {
+    const real = await Deno.realPath(path);
+    const { dev, ino, birthtime, isDirectory } = await Deno.stat(real);
+    return isDirectory ? { path: real, identity: `${dev} ${ino} ${birthtime?.getTime()}` } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The folder, or the first one above it that exists. */
+async function nearest(path: string | undefined): Promise<Watched | undefined> {
+  if (path === undefined) return undefined;
+  const found = await identify(path);
+  if (found !== undefined || dirname(path) === path) return found;
+  return await nearest(dirname(path));
+}
+
+function textOf(watched: readonly Watched[]): string {
+  return watched.map(({ path, identity }) => `${path} ${identity}`).join("\n");
+}

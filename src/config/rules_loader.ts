@@ -1,0 +1,123 @@
+import type { Clock } from "../base/clock.ts";
+import type { Health } from "../health.ts";
+import { type Problem, problemText } from "../ratelimit/rule_source.ts";
+import { compileRules, type Rules } from "../ratelimit/rules.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { RulesLoad, RulesProvider } from "./provider.ts";
+
+/** What `startRules` needs. */
+export interface StartRulesOptions {
+  readonly provider: RulesProvider;
+  /** Several files may define rules of one domain. */
+  readonly mergeDomains: boolean;
+  /** Takes each good configuration; `version` is empty for files. */
+  readonly onRules: (rules: Rules, version: string) => void;
+  readonly counters: { loadSucceeded(): void; loadFailed(): void };
+  /** Gets the component `config`; absent when rules do not count for health. */
+  readonly health: Health | undefined;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/** How the last attempt to load ended. */
+export interface LastLoad {
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly ok: boolean;
+  readonly problems: readonly Problem[];
+}
+
+/** Rules that are loaded and kept up to date. */
+export interface RulesLoader {
+  /** Settles when the first good configuration is in; stays open if none ever comes. */
+  readonly firstRules: Promise<void>;
+  /** Absent before the first attempt ended. */
+  lastLoad(): LastLoad | undefined;
+  /** Ends loading, and the provider with it. */
+  close(): Promise<void>;
+}
+
+const REPEAT_MS = 30_000;
+
+/** Starts the provider; every load is compiled, and a good one handed on whole. */
+export function startRules(options: StartRulesOptions): RulesLoader {
+  const { provider, health } = options;
+  const first = Promise.withResolvers<void>();
+  let last: LastLoad | undefined;
+  let hasRules = false;
+  let cancelRepeat = () => {};
+
+  health?.set("config", false, "no rate limit configuration loaded");
+  provider.start((load) => {
+    cancelRepeat();
+    const { rules, problems } = compileLoad(load, options.mergeDomains);
+    last = { at: options.clock.now(), ok: rules !== undefined, problems };
+    logProblems(problems, options.logger);
+    if (rules === undefined) {
+      options.counters.loadFailed();
+      options.logger.error(rejectedText(problems, hasRules));
+      if (!hasRules) cancelRepeat = repeatLog(problems, options);
+      return problems;
+    }
+    hasRules = true;
+    accept(rules, load.version, options);
+    first.resolve();
+    return problems;
+  });
+
+  return {
+    firstRules: first.promise,
+    lastLoad: () => last,
+    async close() {
+      await provider.close();
+      cancelRepeat();
+    },
+  };
+}
+
+function compileLoad(
+  load: RulesLoad,
+  mergeDomains: boolean,
+): { rules: Rules | undefined; problems: Problem[] } {
+  if (load.sources === undefined) return { rules: undefined, problems: [...load.problems] };
+  // Compiled even when problems are known already, so that all of them are told at once.
+  const compiled = compileRules(load.sources, { mergeDomains });
+  const problems = [...load.problems, ...compiled.problems];
+  const isGood = problems.every(({ severity }) => severity !== "error");
+  return { rules: isGood ? compiled.rules : undefined, problems };
+}
+
+function accept(rules: Rules, version: string, options: StartRulesOptions): void {
+  const { domainCount } = rules;
+  options.onRules(rules, version);
+  options.counters.loadSucceeded();
+  options.health?.set("config", domainCount > 0, "the rate limit configuration has no domain");
+  options.logger.info("configuration loaded", { domains: domainCount, limits: rules.limits.length, version });
+}
+
+function rejectedText(problems: readonly Problem[], hasRules: boolean): string {
+  const errors = problems.filter(({ severity }) => severity === "error").length;
+  const rest = hasRules ? "the rules before it stay" : "there are no rules yet, waiting for a good one";
+  return `configuration rejected with ${errors} ${errors === 1 ? "error" : "errors"}; ${rest}`;
+}
+
+function logProblems(problems: readonly Problem[], logger: Logger): void {
+  for (const problem of problems) {
+    if (problem.severity === "error") logger.error(problemText(problem));
+    else logger.warning(problemText(problem));
+  }
+}
+
+/** Without rules the service waits, and whoever looks into the log has to find out why. */
+function repeatLog(problems: readonly Problem[], options: StartRulesOptions): () => void {
+  let cancel = () => {};
+  const schedule = () => {
+    cancel = options.clock.after(REPEAT_MS, () => {
+      logProblems(problems, options.logger);
+      options.logger.error(rejectedText(problems, false));
+      schedule();
+    });
+  };
+  schedule();
+  return () => cancel();
+}

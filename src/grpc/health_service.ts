@@ -1,0 +1,58 @@
+import type { Health } from "../health.ts";
+import {
+  decodeHealthCheckRequest,
+  encodeHealthCheckResponse,
+  SERVING_STATUS,
+  type WireHealthCheckRequest,
+} from "../wire/health.ts";
+import { WireError } from "../wire/wire_error.ts";
+import { GrpcError, type GrpcService } from "./grpc_service.ts";
+
+/** Names that stand for the server as a whole; it serves nothing whose health could differ. */
+const KNOWN_NAMES: readonly string[] = ["", "ratelimit"];
+
+/** The service `grpc.health.v1.Health`, which tells what `health` tells. */
+export function createHealthService(health: Health): GrpcService {
+  return {
+    name: "grpc.health.v1.Health",
+    methods: [
+      { kind: "unary", name: "Check", handle: (request) => check(health, request) },
+      { kind: "server_streaming", name: "Watch", open: (request, send) => watch(health, request, send) },
+    ],
+  };
+}
+
+function check(health: Health, request: Uint8Array): Uint8Array {
+  const { service } = decode(request);
+  if (!KNOWN_NAMES.includes(service)) {
+    throw new GrpcError(
+      "NOT_FOUND",
+      `Cannot check health of "${service}": there is no such service, ask for "ratelimit" or the empty name`,
+    );
+  }
+  return statusMessage(health.healthy);
+}
+
+/** Unlike Check, Watch leaves the call open for a name that nobody knows: so the protocol has it. */
+function watch(health: Health, request: Uint8Array, send: (message: Uint8Array) => void): () => void {
+  const { service } = decode(request);
+  if (!KNOWN_NAMES.includes(service)) {
+    send(encodeHealthCheckResponse({ status: SERVING_STATUS.SERVICE_UNKNOWN }));
+    return () => {};
+  }
+  send(statusMessage(health.healthy));
+  return health.onChange((healthy) => send(statusMessage(healthy)));
+}
+
+function statusMessage(healthy: boolean): Uint8Array {
+  return encodeHealthCheckResponse({ status: healthy ? SERVING_STATUS.SERVING : SERVING_STATUS.NOT_SERVING });
+}
+
+function decode(request: Uint8Array): WireHealthCheckRequest {
+  try {
+    return decodeHealthCheckRequest(request);
+  } catch (error) {
+    if (!(error instanceof WireError)) throw error;
+    throw new GrpcError("INVALID_ARGUMENT", error.message, { cause: error });
+  }
+}

@@ -1,0 +1,83 @@
+import type { Clock } from "../base/clock.ts";
+import type { Refusal } from "./problem.ts";
+
+/** The bounds of a body. */
+export interface ReadBodyOptions {
+  readonly maxBytes: number;
+  /** The body must be whole by then, counted from the call. */
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+}
+
+/**
+ * Reads the body of a request as UTF-8, or answers why it is refused: too large (by the announced length
+ * or by what really comes), not whole in time, broken off, or no UTF-8.
+ */
+export async function readBody(request: Request, options: ReadBodyOptions): Promise<string | Refusal> {
+  const { maxBytes, timeoutMs, clock } = options;
+  if (Number(request.headers.get("content-length")) > maxBytes) return tooLarge(maxBytes);
+  if (request.body === null) return "";
+  const reader = request.body.getReader();
+  const late = Promise.withResolvers<Refusal>();
+  const cancelTimer = clock.after(timeoutMs, () => late.resolve(timedOut(timeoutMs)));
+  try {
+    const bytes = await Promise.race([collect(reader, maxBytes), late.promise]);
+    return bytes instanceof Uint8Array ? decode(bytes) : bytes;
+  } catch {
+    return malformed("the body ended early");
+  } finally {
+    cancelTimer();
+    // Ends a read that may still wait; there is nothing to do about a peer that has left.
+    reader.cancel().catch(() => {});
+  }
+}
+
+async function collect(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  maxBytes: number,
+): Promise<Uint8Array | Refusal> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    length += read.value.length;
+    if (length > maxBytes) return tooLarge(maxBytes);
+    chunks.push(read.value);
+  }
+  const [only] = chunks;
+  return chunks.length === 1 && only !== undefined ? only : joined(chunks, length);
+}
+
+function joined(chunks: readonly Uint8Array[], length: number): Uint8Array {
+  const whole = new Uint8Array(length);
+  let offset = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, offset);
+    offset += chunk.length;
+  }
+  return whole;
+}
+
+function decode(bytes: Uint8Array): string | Refusal {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return malformed("not valid UTF-8");
+  }
+}
+
+function malformed(reason: string): Refusal {
+  return { kind: "malformed", field: "body", reason, detail: `Cannot read "body": ${reason}` };
+}
+
+// Both of these leave a part of the body unread, so the connection cannot carry another request.
+function tooLarge(maxBytes: number): Refusal {
+  const reason = `larger than ${maxBytes} bytes`;
+  const detail = `Cannot read "body": ${reason}`;
+  return { kind: "too_large", field: "body", reason, detail, headers: { connection: "close" } };
+}
+
+function timedOut(timeoutMs: number): Refusal {
+  const reason = `not whole after ${timeoutMs / 1000} s`;
+  const detail = `Cannot read "body": ${reason}`;
+  return { kind: "timeout", field: "body", reason, detail, headers: { connection: "close" } };
+}

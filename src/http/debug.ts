@@ -1,0 +1,112 @@
+import type { Clock } from "../base/clock.ts";
+import type { Health } from "../health.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { CpuProfiler } from "./cpu_profile.ts";
+import { healthRoutes } from "./healthcheck.ts";
+import { heapText, memoryText } from "./memory_text.ts";
+import { type Call, createRouter, type HttpHandler, type Route } from "./router.ts";
+
+/** A path of the debug port and the sentence that lists it. */
+export interface DebugRoute extends Route {
+  readonly help: string;
+}
+
+/** What the debug port shows. */
+export interface DebugOptions {
+  /** The rules in force, as text. */
+  readonly rlconfig: () => string;
+  /** Every counter, gauge and timer, as text. */
+  readonly stats: () => string;
+  readonly health: Pick<Health, "failing">;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** Further paths; none when absent. */
+  readonly routes?: readonly DebugRoute[];
+  /** Makes the id of a request that brings none; a random UUID when absent. */
+  readonly newRequestId?: () => string;
+}
+
+const METHODS = ["GET", "HEAD"] as const;
+const PPROF = "/debug/pprof/";
+const DEFAULT_SECONDS = 30;
+const MAX_SECONDS = 300;
+
+/** The handler of the debug port. `/` lists its paths; so does a path that is not there, with 404. */
+export function createDebugHandler(options: DebugOptions): HttpHandler {
+  const routes = debugRoutes(options);
+  const list = routes.map(({ path, help }) => `${path}: ${help}\n`).sort().join("");
+  const root: Route = { path: "/", methods: METHODS, handle: () => new Response(list) };
+  return createRouter([root, ...routes], {
+    logger: options.logger,
+    clock: options.clock,
+    notFound: () => new Response(list, { status: 404 }),
+    ...(options.newRequestId === undefined ? {} : { newRequestId: options.newRequestId }),
+  });
+}
+
+function debugRoutes(options: DebugOptions): DebugRoute[] {
+  const [healthcheck, livez] = healthRoutes(options.health);
+  const profiling = profilingRoutes(options.clock);
+  const index = profiling.map(({ path, help }) => `${path}: ${help}\n`).sort().join("");
+  return [
+    textRoute("/rlconfig", "the rules in force", options.rlconfig),
+    textRoute("/stats", "every counter, gauge and timer", options.stats),
+    { ...healthcheck, help: "200 when the service is healthy, else 503 and why" },
+    { ...livez, help: "200 while the process turns" },
+    textRoute(PPROF, "what can be profiled", () => index),
+    ...profiling,
+    ...options.routes ?? [],
+  ];
+}
+
+function profilingRoutes(clock: Clock): DebugRoute[] {
+  const profiler = new CpuProfiler();
+  return [
+    textRoute(`${PPROF}heap`, "figures of the JavaScript heap", heapText),
+    textRoute(`${PPROF}memory`, "memory of the process and of the machine", memoryText),
+    {
+      path: `${PPROF}profile`,
+      methods: METHODS,
+      help:
+        `a CPU profile as a .cpuprofile file, ?seconds=1 to ${MAX_SECONDS}, ${DEFAULT_SECONDS} when absent`,
+      handle: (call) => profileAnswer(call, profiler, clock),
+    },
+  ];
+}
+
+function textRoute(path: string, help: string, text: () => string): DebugRoute {
+  return { path, methods: METHODS, help, handle: () => new Response(text()) };
+}
+
+async function profileAnswer(call: Call, profiler: CpuProfiler, clock: Clock): Promise<Response> {
+  const seconds = secondsOf(call.url.searchParams);
+  if (seconds === undefined) {
+    const reason = `must be a whole number from 1 to ${MAX_SECONDS}`;
+    return call.refuse({
+      kind: "invalid",
+      field: "seconds",
+      reason,
+      detail: `Cannot read "seconds": ${reason}`,
+    });
+  }
+  const headers = {
+    "content-type": "application/json",
+    "content-disposition": `attachment; filename="weir-${seconds}s.cpuprofile"`,
+  };
+  if (call.request.method === "HEAD") return new Response(null, { headers });
+  if (profiler.recording) {
+    return call.refuse({ kind: "conflict", reason: "another CPU profile is being recorded" });
+  }
+  const signals = [call.request.signal, call.closing];
+  const profile = await profiler.record({ durationMs: seconds * 1_000, clock, signals });
+  // Ended early: the client has left, or the listener has already answered for us.
+  if (profile === undefined) return new Response(null, { status: 503 });
+  return new Response(profile, { headers });
+}
+
+function secondsOf(query: URLSearchParams): number | undefined {
+  const text = query.get("seconds");
+  if (text === null) return DEFAULT_SECONDS;
+  const seconds = /^\d{1,3}$/.test(text) ? Number(text) : 0;
+  return seconds >= 1 && seconds <= MAX_SECONDS ? seconds : undefined;
+}

@@ -1,0 +1,25 @@
+import type { ComponentHealth, Health } from "../health.ts";
+import type { Route } from "./router.ts";
+
+const METHODS = ["GET", "HEAD"] as const;
+
+/**
+ * `/healthcheck` tells whether the service should be sent requests: 200 `OK`, or 503 and one line for each
+ * failing component. `/livez` tells that the process turns: 200 always.
+ */
+export function healthRoutes(health: Pick<Health, "failing">): [healthcheck: Route, livez: Route] {
+  return [
+    { path: "/healthcheck", methods: METHODS, handle: () => healthAnswer(health.failing()) },
+    { path: "/livez", methods: METHODS, handle: () => new Response("OK") },
+  ];
+}
+
+function healthAnswer(failing: readonly ComponentHealth[]): Response {
+  if (failing.length === 0) return new Response("OK");
+  return new Response(failing.map(healthLine).join(""), { status: 503 });
+}
+
+function healthLine({ name, reason }: ComponentHealth): string {
+  // A reason may be an error text of several lines; readers count on one line for each component.
+  return `${name}: ${reason === "" ? "not healthy" : reason.replace(/\s*[\r\n]+\s*/g, " ")}\n`;
+}

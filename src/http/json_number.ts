@@ -1,0 +1,54 @@
+/** Whole numbers up to this one are told apart by a JavaScript number: 2^53. */
+export const MAX_WHOLE_NUMBER = 2 ** 53;
+
+const NUMBER = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
+const DIGITS_OF_MAX = String(MAX_WHOLE_NUMBER).length;
+
+/** A number as its JSON text writes it, so that no digit is lost. */
+export class JsonNumber {
+  readonly source: string;
+
+  constructor(source: string) {
+    this.source = source;
+  }
+}
+
+/** Reads JSON as `JSON.parse` does, with every number as a `JsonNumber`. Throws what `JSON.parse` throws. */
+export function parseJson(text: string): unknown {
+  return JSON.parse(text, keepSource);
+}
+
+/**
+ * The whole number that the text of a JSON number stands for: `1.0` and `1e2` count, `1.5` does not.
+ * Answers undefined for a text that is no whole number, and an infinity for one beyond 2^53 either way.
+ */
+export function wholeNumber(source: string): number | undefined {
+  const match = NUMBER.exec(source);
+  if (match === null) return undefined;
+  const [, sign, whole = "", fraction = "", exponent = "0"] = match;
+  const digits = whole + fraction;
+  const kept = lengthWithoutTrailingZeros(digits);
+  const significant = digits.slice(0, kept).replace(/^0+/, "");
+  if (significant === "") return 0;
+  const zeros = Number(exponent) - fraction.length + (digits.length - kept);
+  if (zeros < 0) return undefined;
+  const size = magnitude(significant, zeros);
+  return sign === "-" ? -size : size;
+}
+
+function magnitude(significant: string, zeros: number): number {
+  // Asked before the zeros are written out: an exponent of a billion costs nothing.
+  if (significant.length + zeros > DIGITS_OF_MAX) return Infinity;
+  const exact = BigInt(significant + "0".repeat(zeros));
+  return exact > BigInt(MAX_WHOLE_NUMBER) ? Infinity : Number(exact);
+}
+
+function lengthWithoutTrailingZeros(digits: string): number {
+  let length = digits.length;
+  while (length > 0 && digits[length - 1] === "0") length--;
+  return length;
+}
+
+function keepSource(_key: string, value: unknown, context?: { readonly source?: string }): unknown {
+  return typeof value === "number" ? new JsonNumber(context?.source ?? String(value)) : value;
+}

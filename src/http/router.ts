@@ -1,0 +1,125 @@
+import type { Clock } from "../base/clock.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { ThrottledLog } from "../telemetry/throttled_log.ts";
+import { problemResponse, type Refusal, REFUSALS } from "./problem.ts";
+import { randomRequestId, REQUEST_ID_HEADER, requestIdOf } from "./request_id.ts";
+
+/** What a handler is given. */
+export interface Call {
+  readonly request: Request;
+  readonly url: URL;
+  readonly requestId: string;
+  /** Aborted when the listener is closed and has waited long enough. */
+  readonly closing: AbortSignal;
+  /** Logs a refusal and makes the answer. */
+  refuse(refusal: Refusal): Response;
+}
+
+/** Answers one call. What it throws becomes a 500. */
+export type CallHandler = (call: Call) => Response | Promise<Response>;
+
+/** Answers one request and never throws; `closing` is aborted when the listener gives up waiting. */
+export type HttpHandler = (request: Request, closing: AbortSignal) => Promise<Response>;
+
+/** One path and what answers there. */
+export interface Route {
+  /** An exact path; with `*` as its last character, every path that begins with the text before it. */
+  readonly path: string;
+  readonly methods: readonly string[];
+  readonly handle: CallHandler;
+}
+
+/** How a router works beside its routes. */
+export interface RouterOptions {
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** Makes the id of a request that brings none; a random UUID when absent. */
+  readonly newRequestId?: () => string;
+  /** Answers paths without a route; problem details with 404 when absent. */
+  readonly notFound?: CallHandler;
+}
+
+const MAX_LOGGED_PATH = 200;
+
+/**
+ * A handler that finds the route of a request: an exact path first, then the longest prefix. Throws when
+ * two routes have one path.
+ */
+export function createRouter(routes: readonly Route[], options: RouterOptions): HttpHandler {
+  const find = routeFinder(routes);
+  const log = new ThrottledLog(options.logger, { clock: options.clock });
+  const newRequestId = options.newRequestId ?? randomRequestId;
+  const notFound = options.notFound ?? refuseUnknownPath;
+  return async (request, closing) => {
+    const requestId = requestIdOf(request.headers, newRequestId);
+    const refuse = (refusal: Refusal) => {
+      logRefusal(log, { request, requestId, refusal });
+      return problemResponse(refusal, requestId);
+    };
+    const response = await answer().catch((error: unknown) => {
+      log.error("internal", "HTTP request failed", { ...factsOf(request, requestId), error });
+      return problemResponse({ kind: "internal", reason: "internal error" }, requestId);
+    });
+    response.headers.set(REQUEST_ID_HEADER, requestId);
+    return response;
+
+    async function answer(): Promise<Response> {
+      const url = urlOf(request);
+      if (url === undefined) {
+        return refuse({ kind: "bad_target", field: "host", reason: "the host and the path make no URL" });
+      }
+      const route = find(url.pathname);
+      const call: Call = { request, url, requestId, closing, refuse };
+      if (route === undefined) return await notFound(call);
+      if (!route.methods.includes(request.method)) return refuse(wrongMethod(route));
+      return await route.handle(call);
+    }
+  };
+}
+
+function routeFinder(routes: readonly Route[]): (path: string) => Route | undefined {
+  const exact = new Map<string, Route>();
+  const prefixes = new Map<string, Route>();
+  for (const route of routes) {
+    const isPrefix = route.path.endsWith("*");
+    const table = isPrefix ? prefixes : exact;
+    const path = isPrefix ? route.path.slice(0, -1) : route.path;
+    if (table.has(path)) throw new Error(`Cannot route "${route.path}": the path is already taken`);
+    table.set(path, route);
+  }
+  const longestFirst = [...prefixes].sort(([a], [b]) => b.length - a.length);
+  return (path) => exact.get(path) ?? longestFirst.find(([prefix]) => path.startsWith(prefix))?.[1];
+}
+
+/** Undefined for a target that makes no URL, such as one with a space in the host. */
+function urlOf(request: Request): URL | undefined {
+  try {
+    return new URL(request.url);
+  } catch {
+    return undefined;
+  }
+}
+
+function refuseUnknownPath(call: Call): Response {
+  return call.refuse({ kind: "not_found", reason: "nothing is served at this path" });
+}
+
+function wrongMethod(route: Route): Refusal {
+  const allow = route.methods.join(", ");
+  return { kind: "method_not_allowed", reason: `the method must be one of ${allow}`, headers: { allow } };
+}
+
+function logRefusal(
+  log: ThrottledLog,
+  { request, requestId, refusal }: { request: Request; requestId: string; refusal: Refusal },
+): void {
+  const { kind, reason, field } = refusal;
+  const place = field === undefined ? {} : { field };
+  const facts = { kind, status: REFUSALS[kind], ...place, reason, ...factsOf(request, requestId) };
+  log.warning(kind, "HTTP request refused", facts);
+}
+
+function factsOf(request: Request, requestId: string): Readonly<Record<string, unknown>> {
+  const path = urlOf(request)?.pathname.slice(0, MAX_LOGGED_PATH);
+  return { method: request.method, ...(path === undefined ? {} : { path }), requestId };
+}

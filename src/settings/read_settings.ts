@@ -1,0 +1,127 @@
+import { crossProblems } from "./cross_rules.ts";
+import type { Setting } from "./setting.ts";
+import { familyPattern, settingEntries, type Settings } from "./table.ts";
+import { ourNameFor } from "./upstream_names.ts";
+
+export type { Settings };
+
+/** Environment variables by name. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What the environment says, and what its owner should hear at start. */
+export interface SettingsReading {
+  readonly settings: Settings;
+  readonly warnings: string[];
+}
+
+/** Settings that the service cannot start with; the message has one problem a line. */
+export class SettingsError extends Error {
+  override readonly name = "SettingsError";
+  /** Every problem, in the order of the table, those between settings last. */
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(problems.join("\n"));
+    this.problems = problems;
+  }
+}
+
+const MAX_SHOWN_LENGTH = 100;
+
+/**
+ * Reads every setting from the environment; a variable that is set but empty counts as unset. Throws a
+ * `SettingsError` with all problems at once. Values of secrets appear in neither problems nor warnings.
+ */
+export function readSettings(env: Environment): SettingsReading {
+  const values: Record<string, unknown> = {};
+  const notes: Notes = { problems: [], warnings: [], bad: new Set() };
+  for (const [name, setting] of settingEntries()) {
+    const pattern = familyPattern(name);
+    values[name] = pattern === undefined
+      ? readOne(name, setting, env[name], notes)
+      : readFamily(pattern, setting, env, notes);
+  }
+  // The type is computed from the table that was just walked, entry by entry; the compiler cannot see that.
+  const settings = values as Settings;
+  const problems = [...notes.problems, ...crossProblems(settings, notes.bad)];
+  if (problems.length > 0) throw new SettingsError(problems);
+  return { settings, warnings: [...notes.warnings, ...backendWarnings(env), ...upstreamWarnings(env)] };
+}
+
+interface Notes {
+  readonly problems: string[];
+  readonly warnings: string[];
+  /** Names of settings whose text could not be read. */
+  readonly bad: Set<string>;
+}
+
+function readOne(name: string, setting: Setting, text: string | undefined, notes: Notes): unknown {
+  if (text === undefined || text === "") return defaultOf(name, setting);
+  const parsed = setting.parse(text);
+  if ("wanted" in parsed) {
+    notes.problems.push(`Cannot use ${name} ${shown(setting, text)}: ${parsed.wanted} would be right`);
+    notes.bad.add(name);
+    return defaultOf(name, setting);
+  }
+  note(name, setting, text, parsed.value, notes);
+  return parsed.value;
+}
+
+function readFamily(
+  pattern: RegExp,
+  setting: Setting,
+  env: Environment,
+  notes: Notes,
+): ReadonlyMap<string, unknown> {
+  const values = new Map<string, unknown>();
+  for (const variable of Object.keys(env).sort()) {
+    const filled = pattern.exec(variable)?.[1];
+    const text = env[variable];
+    if (filled === undefined || text === undefined || text === "") continue;
+    values.set(filled, readOne(variable, setting, text, notes));
+  }
+  return values;
+}
+
+function defaultOf(name: string, setting: Setting): unknown {
+  if (setting.default === undefined) return undefined;
+  const parsed = setting.parse(setting.default);
+  if ("value" in parsed) return parsed.value;
+  throw new Error(`Cannot read the default of ${name} "${setting.default}": ${parsed.wanted} would be right`);
+}
+
+/** Says so when the feature that a value asks for is not there: as a problem or as a warning. */
+function note(name: string, setting: Setting, text: string, value: unknown, notes: Notes): void {
+  const { comesWith, meanwhile, missing, deprecated } = setting;
+  if (deprecated !== undefined) notes.warnings.push(`${name} has no effect: ${deprecated}`);
+  if (comesWith === undefined || missing !== undefined && !missing.some((one) => one === value)) return;
+  if (meanwhile === "refuse") {
+    const right = setting.default === undefined ? `no ${name}` : `${name}=${setting.default}`;
+    notes.problems.push(
+      `Cannot use ${name} ${
+        shown(setting, text)
+      }: not built yet (issue ${comesWith}); ${right} would be right`,
+    );
+    return;
+  }
+  notes.warnings.push(`${name} has no effect yet: what it sets comes with issue ${comesWith}`);
+}
+
+function shown(setting: Setting, text: string): string {
+  if (setting.secret) return "(value not shown)";
+  return JSON.stringify(text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text);
+}
+
+function backendWarnings(env: Environment): string[] {
+  const text = env.BACKEND_TYPE ?? "";
+  if (["", "kv", "mc", "memory"].includes(text)) return [];
+  const meant = /^memcached?$/i.test(text) ? "; mc is the memcached-style cache" : "";
+  return [`BACKEND_TYPE ${JSON.stringify(text)} is none of kv, mc and memory and is taken as kv${meant}`];
+}
+
+function upstreamWarnings(env: Environment): string[] {
+  return Object.keys(env).sort().flatMap((variable) => {
+    const ours = (env[variable] ?? "") === "" ? undefined : ourNameFor(variable);
+    return ours === undefined ? [] : [`${variable} is not read: this setting is called ${ours} here`];
+  });
+}

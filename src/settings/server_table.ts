@@ -1,0 +1,177 @@
+import {
+  duration,
+  oneOf,
+  parseBoolean,
+  parseFileMode,
+  parseHost,
+  parsePath,
+  parsePort,
+  parseText,
+} from "./parsers.ts";
+import { refuseUntil, type SettingTable, warnUntil } from "./setting.ts";
+
+/** The longest wait for which a timer may be set: one of 25 days would go off at once. */
+export const LONGEST_TIMER = "480h";
+
+/** Settings of the process and its listeners. */
+export const SERVER_TABLE = {
+  LOG_LEVEL: {
+    parse: oneOf(["trace", "debug", "info", "warning", "error", "fatal", "panic"], {
+      anyCase: true,
+      aliases: { warn: "warning" },
+    }),
+    default: "warning",
+    doc:
+      "The least severe messages that are logged: `trace`, `debug`, `info`, `warning` (or `warn`), `error`, " +
+      "`fatal` or `panic`, in any letter case.",
+    group: "Process",
+  },
+  LOG_FORMAT: {
+    parse: oneOf(["text", "json"], { anyCase: true }),
+    default: "text",
+    doc: "Log lines as `text`, or as `json` objects with `@message`, `@timestamp` and `level`.",
+    group: "Process",
+  },
+  SHUTDOWN_DELAY: {
+    parse: duration({ max: LONGEST_TIMER }),
+    default: "0",
+    doc:
+      "How long calls are still taken after SIGTERM or SIGINT turned health bad, so that load balancers notice.",
+    group: "Process",
+  },
+  ALLOW_UNSAFE_DENO: {
+    parse: parseBoolean,
+    default: "false",
+    doc: "`true` starts on a Deno release that is known to end the process while it serves.",
+    group: "Process",
+  },
+  HOST: {
+    parse: parseHost,
+    default: "0.0.0.0",
+    doc: "Interface of the HTTP port: a name, an IPv4 or an IPv6 address.",
+    group: "HTTP and debug ports",
+  },
+  PORT: {
+    parse: parsePort,
+    default: "8080",
+    doc: "The HTTP port; 0 takes a free one.",
+    group: "HTTP and debug ports",
+  },
+  HTTP_SERVER_USE_TLS: {
+    parse: parseBoolean,
+    default: "false",
+    doc: "`true` serves HTTPS on the HTTP port.",
+    group: "HTTP and debug ports",
+    ...refuseUntil(7, [true]),
+  },
+  HTTP_SERVER_TLS_CERT: {
+    parse: parsePath,
+    doc: "PEM file with the certificate chain of the HTTP port, taken up again when it changes.",
+    group: "HTTP and debug ports",
+    ...warnUntil(7),
+  },
+  HTTP_SERVER_TLS_KEY: {
+    parse: parsePath,
+    doc: "PEM file with the private key of the HTTP port, taken up again when it changes.",
+    group: "HTTP and debug ports",
+    ...warnUntil(7),
+  },
+  DEBUG_HOST: {
+    parse: parseHost,
+    default: "0.0.0.0",
+    doc: "Interface of the debug port.",
+    group: "HTTP and debug ports",
+  },
+  DEBUG_PORT: {
+    parse: parsePort,
+    default: "6070",
+    doc: "The debug port; 0 takes a free one.",
+    group: "HTTP and debug ports",
+  },
+  DEBUG_TOKEN: {
+    parse: parseText,
+    whenUnset: "no token is asked for",
+    doc: "Bearer token that the debug port wants for everything but its list of paths and its health.",
+    group: "HTTP and debug ports",
+    secret: true,
+    ...refuseUntil(7),
+  },
+  GRPC_HOST: {
+    parse: parseHost,
+    default: "0.0.0.0",
+    doc: "Interface of the gRPC port: a name, an IPv4 or an IPv6 address.",
+    group: "gRPC",
+  },
+  GRPC_PORT: {
+    parse: parsePort,
+    default: "8081",
+    doc: "The gRPC port; 0 takes a free one.",
+    group: "gRPC",
+  },
+  GRPC_UDS: {
+    parse: parsePath,
+    whenUnset: "TCP is used",
+    doc: "Path of a unix socket on which gRPC is served in place of the TCP port.",
+    group: "gRPC",
+  },
+  GRPC_UDS_MODE: {
+    parse: parseFileMode,
+    whenUnset: "as the process's umask leaves it",
+    doc: "Permissions of the gRPC unix socket in octal, such as `0660`.",
+    group: "gRPC",
+  },
+  GRPC_MAX_CONNECTION_AGE: {
+    parse: duration({ max: LONGEST_TIMER }),
+    default: "24h",
+    doc:
+      "Duration, spread by 10 % either way, after which a gRPC connection is told to go away; 0 means never.",
+    group: "gRPC",
+  },
+  GRPC_MAX_CONNECTION_AGE_GRACE: {
+    parse: duration({ max: LONGEST_TIMER }),
+    default: "1h",
+    doc: "Duration that a gRPC connection which was told to go away may still live; then it is cut.",
+    group: "gRPC",
+  },
+  GRPC_ENGINE: {
+    parse: oneOf(["grpc-js", "native"]),
+    default: "grpc-js",
+    doc: "What carries gRPC: the library `grpc-js`, or Weir's own HTTP/2, `native`.",
+    group: "gRPC",
+    ...refuseUntil(4, ["native"]),
+  },
+  GRPC_SERVER_USE_TLS: {
+    parse: parseBoolean,
+    default: "false",
+    doc: "`true` serves gRPC over TLS.",
+    group: "gRPC",
+    ...refuseUntil(7, [true]),
+  },
+  GRPC_SERVER_TLS_CERT: {
+    parse: parsePath,
+    doc: "PEM file with the certificate chain of the gRPC port, taken up again when it changes.",
+    group: "gRPC",
+    ...warnUntil(7),
+  },
+  GRPC_SERVER_TLS_KEY: {
+    parse: parsePath,
+    doc: "PEM file with the private key of the gRPC port, taken up again when it changes.",
+    group: "gRPC",
+    ...warnUntil(7),
+  },
+  GRPC_CLIENT_TLS_CACERT: {
+    parse: parsePath,
+    whenUnset: "client certificates are not asked for",
+    doc:
+      "PEM file of the authority whose client certificates gRPC then demands; wants `GRPC_SERVER_USE_TLS`.",
+    group: "gRPC",
+    ...warnUntil(7),
+  },
+  GRPC_CLIENT_TLS_SAN: {
+    parse: parseText,
+    whenUnset: "any name",
+    doc: "DNS name that the client certificate of a gRPC caller must carry.",
+    group: "gRPC",
+    ...warnUntil(7),
+  },
+} as const satisfies SettingTable;

@@ -1,0 +1,273 @@
+import { WireReader } from "./reader.ts";
+import { type GrowingStruct, readStruct, type WireStruct, writeStruct } from "./struct.ts";
+import { LENGTH, VARINT } from "./wire_type.ts";
+import { WireWriter } from "./writer.ts";
+
+/** One key and value of a descriptor. */
+export interface WireEntry {
+  key: string;
+  value: string;
+}
+
+/** A limit that the request brings along. */
+export interface WireLimitOverride {
+  requestsPerUnit: number;
+  /** Number in `envoy.type.v3.RateLimitUnit`, or one that nobody knows. */
+  unit: number;
+}
+
+/** What one decision is asked for. A field that can be absent is there as `undefined` after decoding. */
+export interface WireDescriptor {
+  readonly entries: readonly WireEntry[];
+  readonly limit?: WireLimitOverride | undefined;
+  /** 2^53 + 2 stands for everything beyond 2^53. */
+  readonly hitsAddend?: number | undefined;
+  readonly isNegativeHits: boolean;
+}
+
+/** An `envoy.service.ratelimit.v3.RateLimitRequest`. */
+export interface WireRateLimitRequest {
+  readonly domain: string;
+  readonly descriptors: readonly WireDescriptor[];
+  readonly hitsAddend: number;
+}
+
+/** A request to be written; what is left out is written as protobuf's default. */
+export interface WireRateLimitRequestInit {
+  readonly domain: string;
+  readonly descriptors: readonly (Partial<WireDescriptor> & Pick<WireDescriptor, "entries">)[];
+  readonly hitsAddend?: number | undefined;
+}
+
+/** A limit as it was applied. */
+export interface WireCurrentLimit {
+  name: string;
+  requestsPerUnit: number;
+  /** Number in `RateLimitResponse.RateLimit.Unit`. */
+  unit: number;
+}
+
+/** The answer to one descriptor. A field that can be absent is there as `undefined` after decoding. */
+export interface WireDescriptorStatus {
+  /** Number in `RateLimitResponse.Code`. */
+  readonly code: number;
+  readonly currentLimit?: WireCurrentLimit | undefined;
+  readonly limitRemaining: number;
+  /** Whole seconds; fractions are not read. */
+  readonly secondsUntilReset?: number | undefined;
+}
+
+/** An `envoy.service.ratelimit.v3.RateLimitResponse`, without the fields that Weir never sets. */
+export interface WireRateLimitResponse {
+  /** Number in `RateLimitResponse.Code`. */
+  readonly overallCode: number;
+  readonly statuses: readonly WireDescriptorStatus[];
+  readonly responseHeadersToAdd: readonly WireEntry[];
+  readonly dynamicMetadata?: WireStruct | undefined;
+}
+
+/** The request that these bytes are. */
+export function decodeRateLimitRequest(bytes: Uint8Array): WireRateLimitRequest {
+  const reader = new WireReader(bytes, "RateLimitRequest");
+  const descriptors: WireDescriptor[] = [];
+  let domain = "";
+  let hitsAddend = 0;
+  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+    if (tag === (1 << 3 | LENGTH)) domain = reader.string();
+    else if (tag === (2 << 3 | LENGTH)) descriptors.push(readDescriptor(reader));
+    else if (tag === (3 << 3 | VARINT)) hitsAddend = reader.uint32();
+    else reader.skip();
+  }
+  return { domain, descriptors, hitsAddend };
+}
+
+/** The bytes of a request. */
+export function encodeRateLimitRequest(request: WireRateLimitRequestInit): Uint8Array<ArrayBuffer> {
+  const writer = new WireWriter();
+  writer.string(1, request.domain);
+  for (const descriptor of request.descriptors) {
+    const start = writer.begin(2);
+    writeDescriptor(writer, descriptor);
+    writer.end(start);
+  }
+  writer.uint32(3, request.hitsAddend ?? 0);
+  return writer.finish();
+}
+
+/** The response that these bytes are. */
+export function decodeRateLimitResponse(bytes: Uint8Array): WireRateLimitResponse {
+  const reader = new WireReader(bytes, "RateLimitResponse");
+  const statuses: WireDescriptorStatus[] = [];
+  const responseHeadersToAdd: WireEntry[] = [];
+  let overallCode = 0;
+  let dynamicMetadata: GrowingStruct | undefined;
+  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+    if (tag === (1 << 3 | VARINT)) overallCode = reader.int32();
+    else if (tag === (2 << 3 | LENGTH)) statuses.push(readStatus(reader));
+    else if (tag === (3 << 3 | LENGTH)) responseHeadersToAdd.push(readEntry(reader, "HeaderValue"));
+    else if (tag === (6 << 3 | LENGTH)) {
+      dynamicMetadata ??= {};
+      reader.enter("Struct");
+      readStruct(reader, dynamicMetadata);
+      reader.leave();
+    } else reader.skip();
+  }
+  return { overallCode, statuses, responseHeadersToAdd, dynamicMetadata };
+}
+
+/** The bytes of a response. */
+export function encodeRateLimitResponse(response: WireRateLimitResponse): Uint8Array<ArrayBuffer> {
+  const writer = new WireWriter();
+  writer.int32(1, response.overallCode);
+  for (const status of response.statuses) {
+    const start = writer.begin(2);
+    writeStatus(writer, status);
+    writer.end(start);
+  }
+  for (const header of response.responseHeadersToAdd) writeEntry(writer, 3, header);
+  if (response.dynamicMetadata !== undefined) {
+    const start = writer.begin(6);
+    writeStruct(writer, response.dynamicMetadata);
+    writer.end(start);
+  }
+  return writer.finish();
+}
+
+function readDescriptor(reader: WireReader): WireDescriptor {
+  const entries: WireEntry[] = [];
+  let limit: WireLimitOverride | undefined;
+  let hitsAddend: number | undefined;
+  let isNegativeHits = false;
+  reader.enter("RateLimitDescriptor");
+  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+    if (tag === (1 << 3 | LENGTH)) entries.push(readEntry(reader, "RateLimitDescriptor.Entry"));
+    else if (tag === (2 << 3 | LENGTH)) limit = readOverride(reader, limit);
+    else if (tag === (3 << 3 | LENGTH)) hitsAddend = readUint64Value(reader, hitsAddend ?? 0);
+    else if (tag === (4 << 3 | VARINT)) isNegativeHits = reader.bool();
+    else reader.skip();
+  }
+  reader.leave();
+  return { entries, limit, hitsAddend, isNegativeHits };
+}
+
+function writeDescriptor(
+  writer: WireWriter,
+  descriptor: WireRateLimitRequestInit["descriptors"][number],
+): void {
+  for (const entry of descriptor.entries) writeEntry(writer, 1, entry);
+  if (descriptor.limit !== undefined) {
+    const start = writer.begin(2);
+    writer.uint32(1, descriptor.limit.requestsPerUnit);
+    writer.int32(2, descriptor.limit.unit);
+    writer.end(start);
+  }
+  if (descriptor.hitsAddend !== undefined) {
+    const start = writer.begin(3);
+    writer.uint64(1, descriptor.hitsAddend);
+    writer.end(start);
+  }
+  writer.bool(4, descriptor.isNegativeHits ?? false);
+}
+
+/** Reads a message of two texts, `key` 1 and `value` 2, that errors call `name`. */
+function readEntry(reader: WireReader, name: string): WireEntry {
+  let key = "";
+  let value = "";
+  reader.enter(name);
+  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+    if (tag === (1 << 3 | LENGTH)) key = reader.string();
+    else if (tag === (2 << 3 | LENGTH)) value = reader.string();
+    else reader.skip();
+  }
+  reader.leave();
+  return { key, value };
+}
+
+function writeEntry(writer: WireWriter, field: number, entry: Readonly<WireEntry>): void {
+  const start = writer.begin(field);
+  writer.string(1, entry.key);
+  writer.string(2, entry.value);
+  writer.end(start);
+}
+
+/** Reads an override; given twice, the second goes on with the first, as messages do. */
+function readOverride(reader: WireReader, before: WireLimitOverride | undefined): WireLimitOverride {
+  const limit = before ?? { requestsPerUnit: 0, unit: 0 };
+  reader.enter("RateLimitDescriptor.RateLimitOverride");
+  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+    if (tag === (1 << 3 | VARINT)) limit.requestsPerUnit = reader.uint32();
+    else if (tag === (2 << 3 | VARINT)) limit.unit = reader.int32();
+    else reader.skip();
+  }
+  reader.leave();
+  return limit;
+}
+
+function readUint64Value(reader: WireReader, before: number): number {
+  let value = before;
+  reader.enter("UInt64Value");
+  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+    if (tag === (1 << 3 | VARINT)) value = reader.uint64();
+    else reader.skip();
+  }
+  reader.leave();
+  return value;
+}
+
+function readStatus(reader: WireReader): WireDescriptorStatus {
+  let code = 0;
+  let currentLimit: WireCurrentLimit | undefined;
+  let limitRemaining = 0;
+  let secondsUntilReset: number | undefined;
+  reader.enter("RateLimitResponse.DescriptorStatus");
+  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+    if (tag === (1 << 3 | VARINT)) code = reader.int32();
+    else if (tag === (2 << 3 | LENGTH)) currentLimit = readCurrentLimit(reader, currentLimit);
+    else if (tag === (3 << 3 | VARINT)) limitRemaining = reader.uint32();
+    else if (tag === (4 << 3 | LENGTH)) secondsUntilReset = readSeconds(reader, secondsUntilReset ?? 0);
+    else reader.skip();
+  }
+  reader.leave();
+  return { code, currentLimit, limitRemaining, secondsUntilReset };
+}
+
+function writeStatus(writer: WireWriter, status: WireDescriptorStatus): void {
+  writer.int32(1, status.code);
+  if (status.currentLimit !== undefined) {
+    const start = writer.begin(2);
+    writer.uint32(1, status.currentLimit.requestsPerUnit);
+    writer.int32(2, status.currentLimit.unit);
+    writer.string(3, status.currentLimit.name);
+    writer.end(start);
+  }
+  writer.uint32(3, status.limitRemaining);
+  if (status.secondsUntilReset !== undefined) {
+    const start = writer.begin(4);
+    writer.int64(1, status.secondsUntilReset);
+    writer.end(start);
+  }
+}
+
+function readCurrentLimit(reader: WireReader, before: WireCurrentLimit | undefined): WireCurrentLimit {
+  const limit = before ?? { name: "", requestsPerUnit: 0, unit: 0 };
+  reader.enter("RateLimitResponse.RateLimit");
+  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+    if (tag === (1 << 3 | VARINT)) limit.requestsPerUnit = reader.uint32();
+    else if (tag === (2 << 3 | VARINT)) limit.unit = reader.int32();
+    else if (tag === (3 << 3 | LENGTH)) limit.name = reader.string();
+    else reader.skip();
+  }
+  reader.leave();
+  return limit;
+}
+
+function readSeconds(reader: WireReader, before: number): number {
+  let seconds = before;
+  reader.enter("Duration");
+  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+    if (tag === (1 << 3 | VARINT)) seconds = reader.int64();
+    else reader.skip();
+  }
+  reader.leave();
+  return seconds;
+}

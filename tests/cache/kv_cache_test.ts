@@ -1,0 +1,227 @@
+import { assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
+import net from "node:net";
+import { systemClock } from "../../src/base/clock.ts";
+import { parseKvAddress } from "../../src/cache/kv_address.ts";
+import { KvCache } from "../../src/cache/kv_cache.ts";
+import { createKvClient, reconnectDelayMs } from "../../src/cache/kv_connect.ts";
+import { counterCacheContract, hit, refusesWithoutConnection } from "../contract/counter_cache_contract.ts";
+import { freePort } from "../support/free_port.ts";
+import { startRedis } from "../support/redis_server.ts";
+import { needs } from "../support/tools.ts";
+import { until } from "../support/until.ts";
+
+interface OpenOptions {
+  readonly timeoutMs?: number;
+  readonly auth?: string;
+  readonly onConnection?: (connected: boolean, reason: string) => void;
+}
+
+function open(url: string, options: OpenOptions = {}): KvCache {
+  const { timeoutMs = 5_000 } = options;
+  const address = parseKvAddress(url, undefined, options.auth);
+  const client = createKvClient({ address, timeoutMs, random: Math.random });
+  const onConnection = options.onConnection ?? (() => {});
+  return new KvCache({ client, address: address.text, timeoutMs, clock: systemClock, onConnection });
+}
+
+counterCacheContract("kv over TCP", async () => {
+  const redis = await startRedis();
+  const cache = open(redis.url);
+  await cache.ready;
+  return { cache, end: () => redis[Symbol.asyncDispose]() };
+});
+
+counterCacheContract("kv over a unix socket", async () => {
+  const redis = await startRedis({ unixSocket: true });
+  const cache = open(redis.socketPath ?? "");
+  await cache.ready;
+  return { cache, end: () => redis[Symbol.asyncDispose]() };
+});
+
+Deno.test({
+  ...needs(["redis-server"], "kv cache: every hit sets the expiry, also on a counter without one"),
+  async fn() {
+    await using redis = await startRedis();
+    const cache = open(redis.url);
+    await cache.ready;
+    const one = hit({ expiresInSeconds: 77 });
+    await cache.add([one]);
+    await redis.command("PERSIST", one.key);
+    await cache.add([one]);
+    const ttl = Number(await redis.command("TTL", one.key));
+    assertEquals([ttl >= 75 && ttl <= 77, await redis.command("GET", one.key)], [true, "2"]);
+    await cache.add([hit({ key: "century", expiresInSeconds: 31_536_000 * 4_294_967_295 })]);
+    assertEquals(Number(await redis.command("TTL", "century")) > 3e11, true);
+    await cache.close();
+  },
+});
+
+Deno.test({
+  ...needs(["redis-server"], "kv cache: an error reply fails its own call and no other"),
+  async fn() {
+    await using redis = await startRedis();
+    const cache = open(redis.url);
+    await cache.ready;
+    const [good, bad] = [hit(), hit()];
+    await redis.command("SET", bad.key, "text");
+    const [first, failed, last] = await Promise.allSettled([
+      cache.add([good]),
+      cache.add([bad]),
+      cache.add([good]),
+    ]);
+    assertEquals([first, last], [{ status: "fulfilled", value: [1] }, { status: "fulfilled", value: [2] }]);
+    const message = `Cannot ask key-value cache "${redis.url}": ERR value is not an integer or out of range`;
+    assertEquals(failed?.status === "rejected" && failed.reason.message, message);
+    const unread = await assertRejects(async () => await cache.read([bad]));
+    assertMatch(unread.message, /Cannot read counter: "text" is not a number/);
+    await cache.close();
+  },
+});
+
+Deno.test("kv cache: without a server every call fails at once, and the outage is told once", async () => {
+  const port = freePort();
+  const told: string[] = [];
+  const cache = open(`127.0.0.1:${port}`, {
+    onConnection: (connected, reason) => told.push(`${connected} ${reason}`),
+  });
+  await until("the outage to be told", () => told.length > 0);
+  await refusesWithoutConnection(cache, `127.0.0.1:${port}`);
+  assertMatch(told[0] ?? "", /^false .*ECONNREFUSED/);
+  assertEquals(cache.connected, false);
+  await cache.close();
+  assertEquals(told.length, 1);
+});
+
+Deno.test({
+  ...needs(["redis-server"], "kv cache: goes on by itself when the server is back, and counts nothing twice"),
+  async fn() {
+    await using redis = await startRedis();
+    const told: boolean[] = [];
+    const cache = open(redis.url, { onConnection: (connected) => told.push(connected) });
+    await cache.ready;
+    const one = hit();
+    assertEquals(await cache.add([one]), [1]);
+    await redis.kill();
+    await until("the outage to be told", () => told.includes(false));
+    await refusesWithoutConnection(cache, redis.url);
+    await redis.restartOnSamePort();
+    await until("the connection to be back", () => cache.connected);
+    assertEquals([await cache.add([one]), told], [[1], [true, false, true]]);
+    await cache.close();
+  },
+});
+
+Deno.test({
+  ...needs(["redis-server"], "kv cache: a server that stands still fails the call within the time"),
+  async fn() {
+    await using redis = await startRedis();
+    const cache = open(redis.url, { timeoutMs: 200 });
+    await cache.ready;
+    redis.pause();
+    const before = performance.now();
+    const error = await assertRejects(async () => await cache.add([hit()]));
+    const waited = performance.now() - before;
+    redis.resume();
+    assertEquals([error.name, waited < 1_000], ["CacheError", true]);
+    await until("the connection to be back", () => cache.connected);
+    await until("counting to go on", async () => (await cache.add([hit()]))[0] === 1);
+    await cache.close();
+  },
+});
+
+Deno.test("kv cache: calls in flight fail when the server closes the connection", async () => {
+  const sockets = new Set<net.Socket>();
+  const server = net.createServer((socket) => {
+    sockets.add(socket);
+    socket.on("error", () => {});
+    socket.on("data", (bytes) => {
+      if (bytes.toString("latin1").toLowerCase().includes("info")) {
+        socket.write("$16\r\nredis_version:7\n\r\n");
+      } else socket.destroy();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const bound = server.address();
+  const port = typeof bound === "object" && bound !== null ? bound.port : 0;
+  const cache = open(`127.0.0.1:${port}`);
+  await cache.ready;
+  const error = await assertRejects(async () => await cache.add([hit()]));
+  assertEquals(error.name, "CacheError");
+  await cache.close();
+  for (const socket of sockets) socket.destroy();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+Deno.test({
+  ...needs(
+    ["redis-server"],
+    "kv cache: logs in with the password of KV_AUTH; a wrong one is told without it",
+  ),
+  async fn() {
+    await using redis = await startRedis({ args: ["--requirepass", "secret:with:colons"] });
+    const right = open(redis.url, { auth: ":secret:with:colons" });
+    await until(
+      "the right password to be let in",
+      async () => (await right.add([hit()]))[0] === 1 || undefined,
+    );
+    await right.close();
+    const told: string[] = [];
+    const onConnection = (_: boolean, reason: string) => void told.push(reason);
+    const wrong = open(redis.url, { auth: "wrong-password", onConnection });
+    await until("the refusal to be told", () => told.length > 0);
+    const error = await assertRejects(async () => await wrong.add([hit()]));
+    const texts = [error.message, ...told].join("\n");
+    assertEquals([error.name, texts.includes("wrong-password")], ["CacheError", false]);
+    assertMatch(texts, /WRONGPASS|invalid username-password/);
+    await wrong.close();
+  },
+});
+
+const ADDRESSES: readonly [url: string, socketType: string | undefined, target: unknown, text: string][] = [
+  ["localhost:6379", undefined, { host: "localhost", port: 6379 }, "localhost:6379"],
+  ["[::1]:6380", undefined, { host: "::1", port: 6380 }, "[::1]:6380"],
+  ["/run/kv.sock", undefined, { path: "/run/kv.sock" }, "/run/kv.sock"],
+  ["kv.sock", "unix", { path: "kv.sock" }, "kv.sock"],
+  ["redis://user:pass@kv.example:6390/3", undefined, { host: "kv.example", port: 6390 }, "kv.example:6390"],
+  ["redis://kv.example", undefined, { host: "kv.example", port: 6379 }, "kv.example:6379"],
+];
+
+for (const [url, socketType, target, text] of ADDRESSES) {
+  Deno.test(`kv address: ${url}`, () => {
+    const address = parseKvAddress(url, socketType, undefined);
+    assertEquals<unknown>([address.target, address.text], [target, text]);
+  });
+}
+
+Deno.test("kv address: who logs in", () => {
+  const login = (url: string, auth?: string) => {
+    const { username, password, database } = parseKvAddress(url, undefined, auth);
+    return [username, password, database];
+  };
+  assertEquals(login("redis://u%40x:p%3Aq@h:1/3"), ["u@x", "p:q", 3]);
+  assertEquals(login("redis://u:p@h:1", "other"), [undefined, "other", 0]);
+  assertEquals(login("h:1", "user:pass:word"), ["user", "pass:word", 0]);
+});
+
+Deno.test("kv address: what cannot be used is said without a password", () => {
+  const right = "host:port, [IPv6 address]:port or the path of a unix socket would be right";
+  const url = "Cannot use KV_URL: redis://user:password@host:port/database would be right";
+  const messages = [
+    "localhost",
+    "u:secret@h:1",
+    "h:0",
+    "rediss://u:secret@h:1",
+    "redis://u:secret@h:1/x",
+    "http://h",
+  ]
+    .map((text) => assertThrows(() => parseKvAddress(text, undefined, undefined)).message);
+  const plain = (shown: string) => `Cannot use KV_URL ${shown}: ${right}`;
+  assertEquals(messages, [plain('"localhost"'), plain("(value not shown)"), plain('"h:0"'), url, url, url]);
+});
+
+Deno.test("kv connection: the waits between attempts double up to the bound, half of it by chance", () => {
+  const shortest = [1, 2, 3, 6, 7, 60].map((attempt) => reconnectDelayMs(attempt, 0));
+  const longest = [1, 2, 3, 6, 7, 60].map((attempt) => reconnectDelayMs(attempt, 1));
+  assertEquals(shortest, [25, 50, 100, 800, 1_000, 1_000]);
+  assertEquals(longest, [50, 100, 200, 1_600, 2_000, 2_000]);
+});

@@ -1,0 +1,123 @@
+import { assertEquals } from "@std/assert";
+import { check } from "../../src/cli/check.ts";
+
+interface Result {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs the command on a folder with these files; the folder is `DIR` in arguments and answers. */
+async function run(args: readonly string[], files: Readonly<Record<string, string>>): Promise<Result> {
+  const folder = await Deno.makeTempDir();
+  const written = { stdout: "", stderr: "" };
+  try {
+    for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(`${folder}/${name}`, text);
+    const code = await check(args.map((arg) => arg.replace("DIR", folder)), {
+      stdout: (text) => void (written.stdout += text),
+      stderr: (text) => void (written.stderr += text),
+    });
+    const { stdout, stderr } = written;
+    return { code, stdout: stdout.replaceAll(folder, "DIR"), stderr: stderr.replaceAll(folder, "DIR") };
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+const USAGE = "usage: weir check DIR [--strict] [--merge]\n" +
+  "  --strict  fail on warnings, too\n" +
+  "  --merge   several files may define the same domain, as MERGE_DOMAIN_CONFIG=true allows\n";
+
+const GOOD = {
+  "a.yaml": "domain: a\ndescriptors:\n- key: k\n  rate_limit: {unit: day, requests_per_unit: 1}\n",
+};
+const DUBIOUS = {
+  "a.yaml": "domain: a\ndescriptors:\n- key: k\n  rate_limit: {unlimited: true, shadow_mode: true}\n",
+};
+const TWICE = { "a.yaml": "domain: a\ndescriptors: []\n", "b.yml": "domain: a\ndescriptors: []\n" };
+const BAD = {
+  "a.yaml": "domain: a\ndescriptors:\n- key: k\n- key: k\n  shadow_mode: 1\n",
+  "b.yaml": "domain: b\ndescriptors:\n\t- key: k\n",
+};
+
+const WARNING = "warning: DIR/a.yaml:4:33: descriptors[0].rate_limit.shadow_mode: has no effect here; " +
+  "it belongs in a descriptor\n";
+const DUPLICATE =
+  "error: DIR/b.yml:1:9: domain: duplicate domain 'a' in config file; it is already in DIR/a.yaml:1:9, " +
+  "and MERGE_DOMAIN_CONFIG=true would allow that\n";
+
+type Case = readonly [
+  name: string,
+  args: readonly string[],
+  files: Readonly<Record<string, string>>,
+  result: Result,
+];
+
+const CASES: readonly Case[] = [
+  ["good files", ["DIR"], GOOD, {
+    code: 0,
+    stdout: "DIR: good: 1 file with rules, 1 domain, 0 errors, 0 warnings\n",
+    stderr: "",
+  }],
+  ["good files, strictly", ["--strict", "DIR"], GOOD, {
+    code: 0,
+    stdout: "DIR: good: 1 file with rules, 1 domain, 0 errors, 0 warnings\n",
+    stderr: "",
+  }],
+  ["a warning", ["DIR"], DUBIOUS, {
+    code: 0,
+    stdout: "DIR: good: 1 file with rules, 1 domain, 0 errors, 1 warning\n",
+    stderr: WARNING,
+  }],
+  ["a warning, strictly", ["DIR", "-strict"], DUBIOUS, {
+    code: 1,
+    stdout: "DIR: not good: 1 file with rules, 1 domain, 0 errors, 1 warning\n",
+    stderr: WARNING,
+  }],
+  ["every problem of every file", ["DIR"], BAD, {
+    code: 1,
+    stdout: "DIR: not good: 1 file with rules, 3 errors, 0 warnings\n",
+    stderr:
+      "error: DIR/a.yaml:5:16: descriptors[1].shadow_mode: shadow_mode must be true or false, not '1'\n" +
+      "error: DIR/b.yaml:3:1: a tab is used as indentation; use spaces\n" +
+      "error: DIR/a.yaml:4:3: descriptors[1]: duplicate descriptor composite key 'a.k'; " +
+      "the first one is at DIR/a.yaml:3:3\n",
+  }],
+  ["a domain twice", ["DIR"], TWICE, {
+    code: 1,
+    stdout: "DIR: not good: 2 files with rules, 1 error, 0 warnings\n",
+    stderr: DUPLICATE,
+  }],
+  ["a domain twice, merging", ["-merge=true", "--", "DIR"], TWICE, {
+    code: 0,
+    stdout: "DIR: good: 2 files with rules, 1 domain, 0 errors, 0 warnings\n",
+    stderr: "",
+  }],
+  ["an empty folder", ["DIR"], {}, {
+    code: 0,
+    stdout: "DIR: good: 0 files with rules, 0 domains, 0 errors, 1 warning\n",
+    stderr: "warning: DIR: there are no rule files here, so nothing is limited; " +
+      "put files *.yaml or *.yml into this folder\n",
+  }],
+  ["no such folder", ["DIR/none"], {}, {
+    code: 1,
+    stdout: "DIR/none: not good: 0 files with rules, 1 error, 0 warnings\n",
+    stderr: "error: DIR/none: Cannot read the folder of rule files: it does not exist; " +
+      "name the folder that holds the rule files\n",
+  }],
+  ["no folder named", [], {}, { code: 2, stdout: "", stderr: `Cannot check "": name one folder\n${USAGE}` }],
+  ["two folders named", ["a", "b"], {}, {
+    code: 2,
+    stdout: "",
+    stderr: `Cannot check "a b": name one folder\n${USAGE}`,
+  }],
+  ["an unknown flag", ["DIR", "--strickt"], GOOD, {
+    code: 2,
+    stdout: "",
+    stderr: `Cannot read flag "-strickt": there is no such flag, did you mean "-strict"?\n${USAGE}`,
+  }],
+];
+
+for (const [name, args, files, result] of CASES) {
+  Deno.test(`weir check: ${name}`, async () => assertEquals(await run(args, files), result));
+}

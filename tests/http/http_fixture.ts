@@ -1,0 +1,101 @@
+import { type HttpListener, listenHttp } from "../../src/http/listen.ts";
+import type { HttpHandler } from "../../src/http/router.ts";
+import type { LogFields, Logger, LogLevel } from "../../src/telemetry/logger.ts";
+import { FakeClock } from "../support/fake_clock.ts";
+
+/** One line that was logged. */
+export interface LoggedLine {
+  readonly level: LogLevel;
+  readonly message: string;
+  readonly fields: LogFields;
+}
+
+/** A logger that keeps what it is told. */
+export class KeptLog implements Logger {
+  readonly lines: LoggedLine[] = [];
+
+  debug(message: string, fields: LogFields = {}): void {
+    this.lines.push({ level: "debug", message, fields });
+  }
+  info(message: string, fields: LogFields = {}): void {
+    this.lines.push({ level: "info", message, fields });
+  }
+  warning(message: string, fields: LogFields = {}): void {
+    this.lines.push({ level: "warning", message, fields });
+  }
+  error(message: string, fields: LogFields = {}): void {
+    this.lines.push({ level: "error", message, fields });
+  }
+}
+
+/** A real listener on a free loopback port; it is closed at the end of its block. */
+export class ServedHttp implements AsyncDisposable {
+  readonly log = new KeptLog();
+  readonly clock = new FakeClock();
+  readonly listener: HttpListener;
+
+  constructor(handler: (served: { log: KeptLog; clock: FakeClock }) => HttpHandler) {
+    this.listener = listenHttp(handler(this), {
+      hostname: "127.0.0.1",
+      port: 0,
+      logger: this.log,
+      clock: this.clock,
+    });
+  }
+
+  url(path: string): string {
+    return `http://127.0.0.1:${this.listener.port}${path}`;
+  }
+
+  /** A connection whose bytes are written and read by hand. */
+  async dial(): Promise<Dialed> {
+    return new Dialed(await Deno.connect({ hostname: "127.0.0.1", port: this.listener.port }));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.listener.close(0);
+  }
+}
+
+/** A raw connection to a server. */
+export class Dialed implements Disposable {
+  readonly #connection: Deno.TcpConn;
+  #open = true;
+
+  constructor(connection: Deno.TcpConn) {
+    this.#connection = connection;
+  }
+
+  async write(text: string | Uint8Array): Promise<void> {
+    const bytes = typeof text === "string" ? new TextEncoder().encode(text) : text;
+    for (let sent = 0; sent < bytes.length;) sent += await this.#connection.write(bytes.subarray(sent));
+  }
+
+  /** Reads until `enough` holds for what came so far, or the peer has closed. */
+  async read(enough: (text: string) => boolean = () => false): Promise<string> {
+    const decoder = new TextDecoder();
+    const chunk = new Uint8Array(65_536);
+    let text = "";
+    while (!enough(text)) {
+      const count = await this.#connection.read(chunk);
+      if (count === null) break;
+      text += decoder.decode(chunk.subarray(0, count), { stream: true });
+    }
+    return text;
+  }
+
+  close(): void {
+    if (!this.#open) return;
+    this.#open = false;
+    this.#connection.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+}
+
+/** Holds once a whole JSON answer has come. */
+export function wholeJson(text: string): boolean {
+  return text.includes("\r\n\r\n") && text.endsWith("}");
+}

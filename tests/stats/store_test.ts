@@ -1,0 +1,65 @@
+import { assertEquals } from "@std/assert";
+import { sanitizeStatName } from "../../src/stats/stat_name.ts";
+import { StatsStore, statsText } from "../../src/stats/store.ts";
+
+const NAMES: readonly [string, string][] = [
+  ["d.k_v", "d.k_v"],
+  ["a:b|c.k", "a_b_c.k"],
+  ["d.ip_10.1.2.3", "d.ip_10_1_2_3"],
+  ["d.v_1.2.3", "d.v_1.2.3"],
+  ["d.p_/api/* x", "d.p_/api/* x"],
+  ["d.k_a\nb\r\x00c", "d.k_a_b__c"],
+];
+
+for (const [name, printed] of NAMES) {
+  Deno.test(`statistics name: ${JSON.stringify(name)}`, () => assertEquals(sanitizeStatName(name), printed));
+}
+
+Deno.test("statistics: the number of keys is bounded, loaded rules are never folded", () => {
+  const store = new StatsStore(2);
+  for (const key of ["d.a_1", "d.a_2", "d.a_3", "d.a_4", "d.a_1"]) store.rule(key).totalHits++;
+  store.loadedRule("d.rule").totalHits++;
+  store.rule("d.rule").totalHits++;
+  const totals = [...store.counters()].filter(([name, value]) => value > 0 && name.endsWith("total_hits"));
+  assertEquals(Object.fromEntries(totals), {
+    "ratelimit.service.rate_limit.d.a_1.total_hits": 2,
+    "ratelimit.service.rate_limit.d.a_2.total_hits": 1,
+    "ratelimit.service.rate_limit.d.rule.total_hits": 2,
+    "ratelimit.service.rate_limit.other.total_hits": 2,
+  });
+  assertEquals(store.counters().get("ratelimit.service.rate_limit_keys_folded"), 2);
+});
+
+Deno.test("statistics: keys that print alike share their counters", () => {
+  const store = new StatsStore(10);
+  store.rule("d.a:b").overLimit += 2;
+  store.rule("d.a_b").overLimit += 3;
+  assertEquals(store.counters().get("ratelimit.service.rate_limit.d.a_b.over_limit"), 5);
+});
+
+Deno.test("statistics: the page is sorted and has every counter and gauge", () => {
+  const store = new StatsStore(10);
+  store.addGauge("ratelimit.process.b", () => 7);
+  store.addCounter("ratelimit.process.a", () => 3);
+  store.loadedRule("d.k");
+  store.rule("nowhere").domainNotFound++;
+  const prefix = "ratelimit.service.rate_limit.";
+  assertEquals(statsText(store).split("\n"), [
+    "ratelimit.process.a: 3",
+    "ratelimit.process.b: 7",
+    "ratelimit.service.call.should_rate_limit.kv_error: 0",
+    "ratelimit.service.call.should_rate_limit.mc_error: 0",
+    "ratelimit.service.call.should_rate_limit.service_error: 0",
+    "ratelimit.service.config_load_error: 0",
+    "ratelimit.service.config_load_success: 0",
+    "ratelimit.service.global_shadow_mode: 0",
+    `${prefix}d.k.near_limit: 0`,
+    `${prefix}d.k.over_limit: 0`,
+    `${prefix}d.k.over_limit_with_local_cache: 0`,
+    `${prefix}d.k.shadow_mode: 0`,
+    `${prefix}d.k.total_hits: 0`,
+    `${prefix}d.k.within_limit: 0`,
+    `${prefix}nowhere.domain_not_found: 1`,
+    "",
+  ]);
+});

@@ -1,0 +1,59 @@
+import { type sendUnaryData, Server, ServerCredentials, type ServerUnaryCall } from "@grpc/grpc-js";
+import { Buffer } from "node:buffer";
+
+/** What a peer answers: the bytes of a message, or a refusal. Undefined never answers. */
+export type PeerAnswer = Uint8Array | { readonly code: number; readonly details: string } | undefined;
+
+/** How a peer listens and answers. */
+export interface GrpcPeerOptions {
+  /** `host:port` or `unix:/path`; a free port of 127.0.0.1 when absent. */
+  readonly listen?: string;
+  /** Plain text when absent. */
+  readonly credentials?: ServerCredentials;
+  answer(request: Uint8Array): PeerAnswer;
+}
+
+/** Starts a gRPC server of the test with one unary method; its path is `/service/method`. */
+export async function startGrpcPeer(path: string, options: GrpcPeerOptions): Promise<GrpcPeer> {
+  const server = new Server();
+  const bytes = (message: Buffer) => message;
+  const method = {
+    path,
+    requestStream: false,
+    responseStream: false,
+    requestSerialize: bytes,
+    requestDeserialize: bytes,
+    responseSerialize: bytes,
+    responseDeserialize: bytes,
+  };
+  server.addService({ method }, {
+    method(call: ServerUnaryCall<Buffer, Buffer>, done: sendUnaryData<Buffer>) {
+      const answer = options.answer(call.request);
+      if (answer instanceof Uint8Array) done(null, Buffer.from(answer));
+      else if (answer !== undefined) done(answer);
+    },
+  });
+  const listen = options.listen ?? "127.0.0.1:0";
+  const credentials = options.credentials ?? ServerCredentials.createInsecure();
+  const port = await new Promise<number>((resolve, reject) => {
+    server.bindAsync(listen, credentials, (error, bound) => error === null ? resolve(bound) : reject(error));
+  });
+  return new GrpcPeer(server, port);
+}
+
+/** A running peer; ended with everything on it at the end of a `using`. */
+export class GrpcPeer implements Disposable {
+  /** Its TCP port. */
+  readonly port: number;
+  readonly #server: Server;
+
+  constructor(server: Server, port: number) {
+    this.#server = server;
+    this.port = port;
+  }
+
+  /** Ends the server and every call on it. */
+  [Symbol.dispose](): void {
+    this.#server.forceShutdown();
+  }
+}

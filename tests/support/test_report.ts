@@ -1,0 +1,72 @@
+/** The outcome of a test run. Steps of a test count as tests. */
+export interface TestReport {
+  readonly passed: number;
+  /** Names of the tests that failed, each with its file. */
+  readonly failed: readonly string[];
+  /** Names of the tests that were skipped, each with its file. */
+  readonly skipped: readonly string[];
+}
+
+/** Nothing ran, or nothing is known of it. */
+export const EMPTY_REPORT: TestReport = { passed: 0, failed: [], skipped: [] };
+
+const TEST_CASE = /<testcase\b([^>]*?)(?:\/>|>(.*?)<\/testcase>)/gs;
+const ENTITIES: Readonly<Record<string, string>> = { lt: "<", gt: ">", quot: '"', apos: "'", amp: "&" };
+
+/** Reads a report in JUnit's XML format, as the test runner writes it. */
+export function readTestReport(xml: string): TestReport {
+  let passed = 0;
+  const failed: string[] = [];
+  const skipped: string[] = [];
+  for (const [, attributes = "", body = ""] of xml.matchAll(TEST_CASE)) {
+    const name = `${attribute(attributes, "name")} (${attribute(attributes, "classname")})`;
+    if (/<(?:failure|error)\b/.test(body)) failed.push(name);
+    else if (/<skipped\b/.test(body)) skipped.push(name);
+    else passed++;
+  }
+  return { passed, failed, skipped };
+}
+
+/** How a run ended, beside what its report says. */
+export interface RunnerEnd {
+  readonly code: number;
+  /** A skipped test is a failure. */
+  readonly strict: boolean;
+}
+
+/** The verdict on a run: lines to print, of which the last one counts, and whether all is well. */
+export interface Verdict {
+  readonly ok: boolean;
+  readonly lines: readonly string[];
+}
+
+/** Judges a run. A runner that failed outside of any test, or that ran none, counts as one failure. */
+export function judge(report: TestReport, end: RunnerEnd): Verdict {
+  const lines: string[] = [];
+  for (const name of report.skipped) lines.push(`skipped: ${name}`);
+  for (const name of report.failed) lines.push(`failed: ${name}`);
+  let failures = report.failed.length;
+  if (failures === 0 && end.code !== 0) {
+    lines.push(`failed: the test runner ended with code ${end.code} outside of any test`);
+    failures++;
+  } else if (report.passed + failures === 0) {
+    lines.push("failed: no test ran");
+    failures++;
+  }
+  if (end.strict && report.skipped.length > 0) {
+    lines.push(`failed: ${report.skipped.length} skipped, and no test may be skipped with CI=true`);
+    failures += report.skipped.length;
+  }
+  const skipped = end.strict || report.skipped.length === 0 ? "" : `, ${report.skipped.length} skipped`;
+  lines.push(`${report.passed} passed, ${failures} failed${skipped}`);
+  return { ok: failures === 0, lines };
+}
+
+function attribute(attributes: string, name: string): string {
+  const text = new RegExp(`(?:^|\\s)${name}="([^"]*)"`).exec(attributes)?.[1] ?? "";
+  return text.replace(/&(?:#(\d+)|#x([0-9a-f]+)|(\w+));/gi, (whole, decimal, hex, entity) => {
+    if (decimal !== undefined) return String.fromCodePoint(Number(decimal));
+    if (hex !== undefined) return String.fromCodePoint(parseInt(hex, 16));
+    return ENTITIES[entity] ?? whole;
+  });
+}

@@ -1,0 +1,186 @@
+import { assertEquals } from "@std/assert";
+import { settingEntries } from "../src/settings/table.ts";
+import { functionsOf, importsOf, scanSource, type Source } from "./support/source_scan.ts";
+import { TIDY_RULES } from "./support/tidy_rules.ts";
+
+const ROOT = new URL("../", import.meta.url);
+const CORE = "src/ratelimit/sample.ts";
+
+let allSources: Promise<Source[]> | undefined;
+
+for (const [name, rule] of Object.entries(TIDY_RULES)) {
+  Deno.test(`tidy: ${name}`, async () => {
+    const findings = (await sources()).flatMap(rule);
+    assertEquals(findings, []);
+  });
+}
+
+Deno.test("tidy: every setting is in the README", async () => {
+  const readme = await Deno.readTextFile(new URL("README.md", ROOT));
+  const missing = settingEntries().map(([name]) => name).filter((name) => !readme.includes(`\`${name}\``));
+  assertEquals(missing, []);
+});
+
+Deno.test("tidy: every file is read to its end", async () => {
+  const count = (source: Source, bracket: string) => source.code.split(bracket).length;
+  const lost = (await sources()).filter((source) => {
+    return ["{}", "()", "[]"].some(([open = "", close = ""]) => count(source, open) !== count(source, close));
+  });
+  assertEquals(lost.map(({ path }) => path), []);
+});
+
+// One bad sample for each rule, and the finding that it must give: a rule that finds nothing guards nothing.
+const BAD: readonly { rule: string; path?: string; text: string; findings: string[] }[] = [
+  {
+    rule: "a part of src imports only the parts that it may know",
+    text:
+      `import type { A } from "../wire/rls.ts";\nimport { B } from "../base/clock.ts";\nexport * from "../../main.ts";`,
+    findings: [`${CORE} imports src/wire/rls.ts`, `${CORE} imports main.ts`],
+  },
+  {
+    rule: "a third-party package is imported only where its job is",
+    text:
+      `const grpc = await import("@grpc/grpc-js");\nimport { join } from "node:path";\nimport "left-pad";`,
+    findings: [`${CORE} imports @grpc/grpc-js`, `${CORE} imports left-pad`],
+  },
+  {
+    rule: "only tests and the start script import main.ts",
+    text: 'import { serve } from "../../main.ts";',
+    findings: [`${CORE} imports main.ts`],
+  },
+  {
+    rule: "the pure parts use no clock, no chance and no I/O",
+    text: `const a = Date.now();\n// Math.random\nconst b = Deno.args; fetch("x"); prefetch("y");`,
+    findings: [`${CORE}:1: Date.now`, `${CORE}:3: fetch(`, `${CORE}:3: Deno.`],
+  },
+  {
+    rule: "only the logger writes to the console",
+    text: "console.error(1);",
+    findings: [`${CORE}:1: console`],
+  },
+  {
+    rule: "a file has at most 400 lines",
+    text: "\n".repeat(400) + "const a = 1;\n",
+    findings: [`${CORE} has 401 lines`],
+  },
+  {
+    rule: "a function has at most 70 lines",
+    text: `function a(): void {\n}\nconst b = () => {${"\n".repeat(70)}};`,
+    findings: [`${CORE}:3 has 71 lines`],
+  },
+  {
+    rule: "a file has a name in snake_case",
+    path: "src/base/camelCase.ts",
+    text: "",
+    findings: ["src/base/camelCase.ts"],
+  },
+  {
+    rule: "no file and no export has a name without meaning",
+    path: "src/base/time_utils.ts",
+    text: "export class TimerManager {}\nexport async function fullyDone() {}",
+    findings: [
+      "src/base/time_utils.ts has the name time_utils",
+      "src/base/time_utils.ts has the name TimerManager",
+    ],
+  },
+  {
+    rule: "nothing is exported as default",
+    text: "\nexport default 1;",
+    findings: [`${CORE}:2: export default`],
+  },
+  {
+    rule: "nothing is an enum",
+    text: "export const enum A { B }",
+    findings: [`${CORE}:1: export const enum A`],
+  },
+  {
+    rule: "nothing has the type any",
+    text: `let a: any; // : any\nlet b: Map<string, any>;\nlet c = d as any; let e = ": any"; f({ any: 1 });`,
+    findings: [`${CORE}:1: : any`, `${CORE}:2: , any`, `${CORE}:3: as any`],
+  },
+  {
+    rule: "nothing is asserted to be there",
+    text: "a!.b; c()!; d[0]!;\nif (!e && f != g && h !== i) j;",
+    findings: [`${CORE}:1: a!`, `${CORE}:1: )!`, `${CORE}:1: ]!`],
+  },
+  {
+    rule: "nothing is left to be done",
+    text: `// ${"TO" + "DO"}: more\nconst a = "${"FIX" + "ME"}";`,
+    findings: [`${CORE}:1: ${"TO" + "DO"}`],
+  },
+  {
+    rule: "a relative import names its file with .ts",
+    text: 'import { a } from "./a"; import { b } from "./b.js"; import { c } from "./c.ts";',
+    findings: [`${CORE} imports ./a`, `${CORE} imports ./b.js`],
+  },
+  {
+    rule: "an export has a sentence of documentation",
+    text:
+      "/** Said. */\nexport const a = 1;\n// Whispered.\nexport const b = 2;\n/** */\nexport class C {}\nexport { d };",
+    findings: [`${CORE}:4`, `${CORE}:6`],
+  },
+];
+
+for (const { rule, path, text, findings } of BAD) {
+  Deno.test(`tidy: a bad sample shows that ${rule}`, () => {
+    assertEquals(TIDY_RULES[rule]?.(scanSource(path ?? CORE, text)), findings);
+  });
+}
+
+Deno.test("tidy: every rule has a bad sample", () => {
+  assertEquals(BAD.map(({ rule }) => rule), Object.keys(TIDY_RULES));
+});
+
+Deno.test("tidy: the scan tells code from strings, templates, patterns and comments", () => {
+  const text = 'a("x{\\"", \'y{\', `z{${b({ c: `}` })}{`, /[/{]\\/{/g, 1 / 2 / 3); // {\n/* { */ d;';
+  const { code, comments } = scanSource(CORE, text);
+  const expected = "a(\"    \", '  ', `   {b({ c: ` ` })} `, /       /g, 1 / 2 / 3);     \n        d;";
+  assertEquals([code, comments.trim()], [expected, "// {\n/* { */"]);
+});
+
+Deno.test("tidy: the scan finds every kind of import", () => {
+  const text = `import a, { type b } from "1"; import type { c } from '2'; export * from "3"; import "4";
+export {\n  d,\n} from "5"; await import("6"); type E = import("7").F; Array.from("no"); const from = "no";`;
+  assertEquals(importsOf(scanSource(CORE, text)), ["1", "2", "3", "4", "5", "6", "7"]);
+});
+
+Deno.test("tidy: the scan finds every kind of function", () => {
+  const text = `function a(b: () => C): Promise<{ d: 1 }> {
+}
+const e = (f: G): f is H => {
+
+};
+class I { get j(): { k: 1 } | undefined { return }
+  async #l<M>({ n } = {}): Promise<void> {
+
+
+  }
+}
+if (o(p)) { q(); } else if (r) { s(() => t, function () { }); }
+const u = v ? w(x) : { y: 1 };
+interface Z { a(b: C): { d: 1 }; }`;
+  const spans = functionsOf(scanSource(CORE, text)).map(({ line, lines }) => [line, lines]);
+  assertEquals(spans, [[1, 2], [3, 3], [6, 1], [7, 4], [12, 1]]);
+});
+
+/** Every source file of the project; read once, because every rule asks for all of them. */
+function sources(): Promise<Source[]> {
+  allSources ??= readSources();
+  return allSources;
+}
+
+async function readSources(): Promise<Source[]> {
+  const paths = ["main.ts"];
+  for (const folder of ["src", "scripts", "tests"]) await collect(folder, paths);
+  return await Promise.all(paths.map(async (path) => {
+    return scanSource(path, await Deno.readTextFile(new URL(path, ROOT)));
+  }));
+}
+
+async function collect(folder: string, paths: string[]): Promise<void> {
+  for await (const entry of Deno.readDir(new URL(folder, ROOT))) {
+    const path = `${folder}/${entry.name}`;
+    if (entry.isDirectory) await collect(path, paths);
+    else if (entry.name.endsWith(".ts")) paths.push(path);
+  }
+}
