@@ -40,7 +40,8 @@ import {
   type SettingsReading,
 } from "./src/settings/read_settings.ts";
 import { StatsStore, statsText } from "./src/stats/store.ts";
-import { createLogger, type Logger } from "./src/telemetry/logger.ts";
+import type { Logger } from "./src/base/log.ts";
+import { createLogger, standardOutput } from "./src/telemetry/logger.ts";
 import { guardProcess } from "./src/telemetry/process_guard.ts";
 import { ThrottledLog } from "./src/telemetry/throttled_log.ts";
 
@@ -311,7 +312,7 @@ Every command but serve has its own -help.`;
 export async function main(args: readonly string[], options: MainOptions = {}): Promise<number> {
   const environment = options.environment ?? Deno.env.toObject();
   const [command = "serve", ...rest] = args;
-  const output: Output = { stdout: (line) => console.log(line), stderr: (line) => console.error(line) };
+  const output: Output = standardOutput;
   switch (command) {
     case "serve":
       return await runService(environment, options.onReady ?? (() => {}), output);

@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import type { Logger } from "../telemetry/logger.ts";
+import type { Logger } from "../base/log.ts";
 
 /** What a watch tells: whether something happened directly in the folder, or in one above it. */
 export type FolderEvent = "inside" | "around";

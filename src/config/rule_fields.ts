@@ -1,3 +1,4 @@
+import { editDistance } from "../base/edit_distance.ts";
 import type { ProblemLog } from "./problem_log.ts";
 import { shown } from "./yaml_scalar.ts";
 import type { YamlMapping } from "./yaml_tree.ts";
@@ -72,17 +73,4 @@ function nearestKey(key: string, known: readonly string[]): string | undefined {
 /** Letter case and separators are the most frequent slips: they count for nothing. */
 function plain(key: string): string {
   return key.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
-}
-
-function editDistance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, column) => column);
-  for (let line = 1; line <= from.length; line++) {
-    const next = [line];
-    for (let column = 1; column <= to.length; column++) {
-      const replaced = (row[column - 1] ?? 0) + (from[line - 1] === to[column - 1] ? 0 : 1);
-      next.push(Math.min(replaced, (row[column] ?? 0) + 1, (next[column - 1] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[to.length] ?? 0;
 }

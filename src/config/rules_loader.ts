@@ -1,8 +1,7 @@
 import type { Clock } from "../base/clock.ts";
-import type { Health } from "../health.ts";
 import { type Problem, problemText } from "../ratelimit/rule_source.ts";
 import { compileRules, type Rules } from "../ratelimit/rules.ts";
-import type { Logger } from "../telemetry/logger.ts";
+import type { Logger } from "../base/log.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
 
 /** What `startRules` needs. */
@@ -14,7 +13,7 @@ export interface StartRulesOptions {
   readonly onRules: (rules: Rules, version: string) => void;
   readonly counters: { loadSucceeded(): void; loadFailed(): void };
   /** Gets the component `config`; absent when rules do not count for health. */
-  readonly health: Health | undefined;
+  readonly health: { set(component: string, healthy: boolean, reason?: string): void } | undefined;
   readonly logger: Logger;
   readonly clock: Clock;
 }

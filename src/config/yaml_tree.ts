@@ -15,7 +15,7 @@ import { scalarType, shown } from "./yaml_scalar.ts";
 /** How many values aliases may stand for in one file, all uses together. */
 export const MAX_ALIASED_NODES = 100_000;
 /** How deep lists and mappings may be nested. */
-export const MAX_DEPTH = 100;
+export const MAX_DEPTH = 150;
 
 /** A text, a number, a flag or nothing, as written. */
 export interface YamlScalar {

@@ -1,5 +1,5 @@
 import type { Clock } from "../base/clock.ts";
-import type { Logger } from "../telemetry/logger.ts";
+import type { Logger } from "../base/log.ts";
 import type { GrpcService } from "./grpc_service.ts";
 import type { ListenTarget } from "./listener.ts";
 

@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import type net from "node:net";
 import * as grpc from "@grpc/grpc-js";
 import type { Clock } from "../base/clock.ts";
-import type { Logger } from "../telemetry/logger.ts";
+import type { Logger } from "../base/log.ts";
 import type { GrpcEngine, GrpcEngineOptions } from "./engine.ts";
 import {
   type BidiMethod,

@@ -53,6 +53,6 @@ function decode(request: Uint8Array): WireHealthCheckRequest {
     return decodeHealthCheckRequest(request);
   } catch (error) {
     if (!(error instanceof WireError)) throw error;
-    throw new GrpcError("INVALID_ARGUMENT", error.message, { cause: error });
+    throw new GrpcError("INTERNAL", error.message, { cause: error });
   }
 }

@@ -106,6 +106,6 @@ function decode(message: Uint8Array): WireReflectionRequest {
     return decodeReflectionRequest(message);
   } catch (error) {
     if (!(error instanceof WireError)) throw error;
-    throw new GrpcError("INVALID_ARGUMENT", error.message, { cause: error });
+    throw new GrpcError("INTERNAL", error.message, { cause: error });
   }
 }

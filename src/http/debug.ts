@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Health } from "../health.ts";
-import type { Logger } from "../telemetry/logger.ts";
+import type { Logger } from "../base/log.ts";
 import { CpuProfiler } from "./cpu_profile.ts";
 import { healthRoutes } from "./healthcheck.ts";
 import { heapText, memoryText } from "./memory_text.ts";

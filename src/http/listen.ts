@@ -1,5 +1,5 @@
 import type { Clock } from "../base/clock.ts";
-import type { Logger } from "../telemetry/logger.ts";
+import type { Logger } from "../base/log.ts";
 import { problemResponse } from "./problem.ts";
 import { randomRequestId, REQUEST_ID_HEADER, requestIdOf } from "./request_id.ts";
 import type { HttpHandler } from "./router.ts";

@@ -1,5 +1,5 @@
 import type { Clock } from "../base/clock.ts";
-import type { Logger } from "../telemetry/logger.ts";
+import type { Logger } from "../base/log.ts";
 import { ThrottledLog } from "../telemetry/throttled_log.ts";
 import { problemResponse, type Refusal, REFUSALS } from "./problem.ts";
 import { randomRequestId, REQUEST_ID_HEADER, requestIdOf } from "./request_id.ts";

@@ -1,20 +1,10 @@
 import type { Clock } from "../base/clock.ts";
+import type { LogFields, Logger } from "../base/log.ts";
 
 /** Levels from the most to the least talkative, as `LOG_LEVEL` names them. */
 export const LOG_LEVELS = ["trace", "debug", "info", "warning", "error", "fatal", "panic"] as const;
 /** The name of a level. */
 export type LogLevel = typeof LOG_LEVELS[number];
-/** Facts beside the message; an `Error` is written with its message, and with its stack on debug level. */
-export type LogFields = Readonly<Record<string, unknown>>;
-
-/** Where the program tells its operator what happens. */
-export interface Logger {
-  debug(message: string, fields?: LogFields): void;
-  info(message: string, fields?: LogFields): void;
-  warning(message: string, fields?: LogFields): void;
-  error(message: string, fields?: LogFields): void;
-}
-
 /** How a logger writes. */
 export interface LoggerOptions {
   readonly level: LogLevel;
@@ -63,3 +53,9 @@ function errorText(error: Error, withStack: boolean): string {
   const cause = error.cause instanceof Error ? ` (${error.cause.message})` : "";
   return `${error.message}${cause}`;
 }
+
+/** The two streams of the process, a line at a time, for commands that print. */
+export const standardOutput = {
+  stdout: (line: string): void => console.log(line),
+  stderr: (line: string): void => console.error(line),
+};

@@ -1,4 +1,4 @@
-import type { Logger } from "./logger.ts";
+import type { Logger } from "../base/log.ts";
 
 /** Errors of sockets that some library did not listen for: a peer's doing, and no reason to worry. */
 const SOCKET_ERROR_CODES = new Set([
@@ -71,5 +71,6 @@ export function isSocketError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = "code" in error ? error.code : undefined;
   if (typeof code === "string" && SOCKET_ERROR_CODES.has(code)) return true;
-  return SOCKET_ERROR_NAMES.has(error.name) || SOCKET_ERROR_TEXTS.some((text) => error.message.includes(text));
+  return SOCKET_ERROR_NAMES.has(error.name) ||
+    SOCKET_ERROR_TEXTS.some((text) => error.message.includes(text));
 }

@@ -1,5 +1,5 @@
 import type { Clock } from "../base/clock.ts";
-import type { LogFields, Logger } from "./logger.ts";
+import type { LogFields, Logger } from "../base/log.ts";
 
 /** How often a kind of line may be written. */
 export interface ThrottledLogOptions {

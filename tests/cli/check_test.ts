@@ -14,8 +14,8 @@ async function run(args: readonly string[], files: Readonly<Record<string, strin
   try {
     for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(`${folder}/${name}`, text);
     const code = await check(args.map((arg) => arg.replace("DIR", folder)), {
-      stdout: (text) => void (written.stdout += text),
-      stderr: (text) => void (written.stderr += text),
+      stdout: (line) => void (written.stdout += `${line}\n`),
+      stderr: (line) => void (written.stderr += `${line}\n`),
     });
     const { stdout, stderr } = written;
     return { code, stdout: stdout.replaceAll(folder, "DIR"), stderr: stderr.replaceAll(folder, "DIR") };
@@ -40,10 +40,10 @@ const BAD = {
   "b.yaml": "domain: b\ndescriptors:\n\t- key: k\n",
 };
 
-const WARNING = "warning: DIR/a.yaml:4:33: descriptors[0].rate_limit.shadow_mode: has no effect here; " +
+const WARNING = "DIR/a.yaml:4:33: descriptors[0].rate_limit.shadow_mode: warning: has no effect here; " +
   "it belongs in a descriptor\n";
 const DUPLICATE =
-  "error: DIR/b.yml:1:9: domain: duplicate domain 'a' in config file; it is already in DIR/a.yaml:1:9, " +
+  "DIR/b.yml:1:9: domain: duplicate domain 'a' in config file; it is already in DIR/a.yaml:1:9, " +
   "and MERGE_DOMAIN_CONFIG=true would allow that\n";
 
 type Case = readonly [
@@ -77,10 +77,9 @@ const CASES: readonly Case[] = [
   ["every problem of every file", ["DIR"], BAD, {
     code: 1,
     stdout: "DIR: not good: 1 file with rules, 3 errors, 0 warnings\n",
-    stderr:
-      "error: DIR/a.yaml:5:16: descriptors[1].shadow_mode: shadow_mode must be true or false, not '1'\n" +
-      "error: DIR/b.yaml:3:1: a tab is used as indentation; use spaces\n" +
-      "error: DIR/a.yaml:4:3: descriptors[1]: duplicate descriptor composite key 'a.k'; " +
+    stderr: "DIR/a.yaml:5:16: descriptors[1].shadow_mode: shadow_mode must be true or false, not '1'\n" +
+      "DIR/b.yaml:3:1: a tab is used as indentation; use spaces\n" +
+      "DIR/a.yaml:4:3: descriptors[1]: duplicate descriptor composite key 'a.k'; " +
       "the first one is at DIR/a.yaml:3:3\n",
   }],
   ["a domain twice", ["DIR"], TWICE, {
@@ -96,13 +95,13 @@ const CASES: readonly Case[] = [
   ["an empty folder", ["DIR"], {}, {
     code: 0,
     stdout: "DIR: good: 0 files with rules, 0 domains, 0 errors, 1 warning\n",
-    stderr: "warning: DIR: there are no rule files here, so nothing is limited; " +
+    stderr: "DIR: warning: there are no rule files here, so nothing is limited; " +
       "put files *.yaml or *.yml into this folder\n",
   }],
   ["no such folder", ["DIR/none"], {}, {
     code: 1,
     stdout: "DIR/none: not good: 0 files with rules, 1 error, 0 warnings\n",
-    stderr: "error: DIR/none: Cannot read the folder of rule files: it does not exist; " +
+    stderr: "DIR/none: Cannot read the folder of rule files: it does not exist; " +
       "name the folder that holds the rule files\n",
   }],
   ["no folder named", [], {}, { code: 2, stdout: "", stderr: `Cannot check "": name one folder\n${USAGE}` }],

@@ -6,7 +6,7 @@ import { type RulesLoader, startRules } from "../../src/config/rules_loader.ts";
 import { readRuleFile } from "../../src/config/yaml.ts";
 import { Health } from "../../src/health.ts";
 import type { Problem } from "../../src/ratelimit/rule_source.ts";
-import type { Logger } from "../../src/telemetry/logger.ts";
+import type { Logger } from "../../src/base/log.ts";
 import { FakeClock } from "../support/fake_clock.ts";
 import { until } from "../support/until.ts";
 

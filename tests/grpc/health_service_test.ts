@@ -78,7 +78,7 @@ Deno.test("Watch of a name that nobody knows sends SERVICE_UNKNOWN once and stay
 Deno.test("Check and Watch refuse bytes that are no request", () => {
   const service = createHealthService(new Health());
   const refused = {
-    code: "INVALID_ARGUMENT",
+    code: "INTERNAL",
     message: 'Cannot read field 1 of "HealthCheckRequest": length 5 goes beyond the 0 bytes left',
   };
   const calls = [

@@ -151,7 +151,7 @@ for (const version of VERSIONS) {
   Deno.test(`reflection ${version} ends the call for bytes that are no request`, () => {
     const error = assertThrows(() => bidi(version)(Uint8Array.fromHex("3a05")));
     assertEquals({ code: error instanceof GrpcError ? error.code : error.name, message: error.message }, {
-      code: "INVALID_ARGUMENT",
+      code: "INTERNAL",
       message: 'Cannot read field 7 of "ServerReflectionRequest": length 5 goes beyond the 0 bytes left',
     });
   });

@@ -1,6 +1,7 @@
 import { type HttpListener, listenHttp } from "../../src/http/listen.ts";
 import type { HttpHandler } from "../../src/http/router.ts";
-import type { LogFields, Logger, LogLevel } from "../../src/telemetry/logger.ts";
+import type { LogFields, Logger } from "../../src/base/log.ts";
+import type { LogLevel } from "../../src/telemetry/logger.ts";
 import { FakeClock } from "../support/fake_clock.ts";
 
 /** One line that was logged. */

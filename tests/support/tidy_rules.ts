@@ -27,7 +27,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "grpc": ["ratelimit/", "webhooks/routes", "wire/", "health.ts", "telemetry/", "base/"],
   "http": ["ratelimit/", "webhooks/routes", "wire/", "health.ts", "telemetry/", "base/"],
   "ui": ["base/"],
-  "cli": ["ratelimit/", "settings/", "wire/", "config/yaml", "rest/mod.ts", "base/"],
+  "cli": ["ratelimit/", "settings/", "wire/", "config/rule_files.ts", "config/yaml", "rest/mod.ts", "base/"],
 };
 /** The parts of the webhook service that send requests. */
 const SENDERS = /^src\/webhooks\/(?:sender|workflow)/;

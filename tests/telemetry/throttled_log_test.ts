@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import type { LogFields } from "../../src/telemetry/logger.ts";
+import type { LogFields } from "../../src/base/log.ts";
 import { ThrottledLog } from "../../src/telemetry/throttled_log.ts";
 import { FakeClock } from "../support/fake_clock.ts";
 
