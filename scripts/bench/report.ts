@@ -11,6 +11,9 @@ export interface Summary {
   readonly load: LoadName;
   readonly target: TargetName;
   readonly median: Figures;
+  /** Requests/s of the slowest and of the fastest round: far apart when something else used the machine. */
+  readonly slowest: number;
+  readonly fastest: number;
   /** The medians as multiples of the echo's in the same run; absent when the echo was not run. */
   readonly toEcho?: Figures;
 }
@@ -21,10 +24,13 @@ export function summarize(rounds: readonly Round[]): Summary[] {
   const summaries = [...groups.values()].flatMap((group): Summary[] => {
     const [first] = group;
     if (first === undefined) return [];
+    const rates = group.map((round) => round.callsPerSecond);
     return [{
       load: first.load,
       target: first.target,
-      median: figures((name) => median(group.map((one) => one[name]))),
+      median: figures((name) => median(group.map((round) => round[name]))),
+      slowest: Math.min(...rates),
+      fastest: Math.max(...rates),
     }];
   });
   return summaries.map((summary) => {
@@ -36,20 +42,33 @@ export function summarize(rounds: readonly Round[]): Summary[] {
 
 /** The medians as a Markdown table. */
 export function markdownTable(summaries: readonly Summary[]): string {
-  const rows = summaries.map(({ load, target, median, toEcho }) => [
+  const rows = summaries.map(({ load, target, median, slowest, fastest, toEcho }) => [
     load,
     target,
-    Math.round(median.callsPerSecond).toLocaleString("en-US"),
+    wholeNumber(median.callsPerSecond),
+    `${wholeNumber(slowest)} to ${wholeNumber(fastest)}`,
     median.p50Ms.toFixed(2),
     median.p99Ms.toFixed(2),
     median.cpuSecondsPer100k.toFixed(2),
     toEcho === undefined ? "" : toEcho.callsPerSecond.toFixed(2),
     toEcho === undefined ? "" : toEcho.cpuSecondsPer100k.toFixed(2),
   ]);
-  const head = ["load", "target", "requests/s", "p50 ms", "p99 ms", "CPU s per 100,000"];
-  return [[...head, "requests/s to echo", "CPU to echo"], Array(8).fill("---"), ...rows]
+  const head = [
+    "load",
+    "target",
+    "requests/s",
+    "slowest to fastest",
+    "p50 ms",
+    "p99 ms",
+    "CPU s per 100,000",
+  ];
+  return [[...head, "requests/s to echo", "CPU to echo"], Array(9).fill("---"), ...rows]
     .map((cells) => `| ${cells.join(" | ")} |`)
     .join("\n");
+}
+
+function wholeNumber(value: number): string {
+  return Math.round(value).toLocaleString("en-US");
 }
 
 function figures(value: (name: typeof FIGURES[number]) => number): Figures {

@@ -11,12 +11,7 @@ import {
   type WireRateLimitResponse,
 } from "../wire/rls.ts";
 import { FlagError, parseFlags } from "./flags.ts";
-
-/** Where a command writes: whole lines, without the last line break. */
-export interface ClientOutput {
-  stdout(text: string): void;
-  stderr(text: string): void;
-}
+import type { Output } from "./output.ts";
 
 const FLAGS = {
   dial_string: "string",
@@ -53,7 +48,7 @@ const CODES = ["UNKNOWN", "OK", "OVER_LIMIT"];
 const UNLIMITED = 4_294_967_295;
 
 /** The test client: asks for one decision over gRPC, prints it, and answers the exit code. */
-export async function client(args: readonly string[], io: ClientOutput): Promise<number> {
+export async function client(args: readonly string[], io: Output): Promise<number> {
   let call: Call;
   try {
     call = readCall(args);

@@ -1,3 +1,5 @@
+import { editDistance } from "../base/edit_distance.ts";
+
 /** How the value of a flag is read: one text, a text for each time it is given, or true and false. */
 export type FlagKind = "string" | "strings" | "boolean";
 
@@ -77,18 +79,4 @@ function nearestName(name: string, known: readonly string[]): string | undefined
     .sort((a, b) => a.distance - b.distance);
   const best = ranked[0];
   return best !== undefined && best.distance <= best.candidate.length / 2 ? best.candidate : undefined;
-}
-
-/** The least number of letters to insert, remove or replace that turns `from` into `to`. */
-function editDistance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, column) => column);
-  for (let line = 1; line <= from.length; line++) {
-    const next = [line];
-    for (let column = 1; column <= to.length; column++) {
-      const replaced = (row[column - 1] ?? 0) + (from[line - 1] === to[column - 1] ? 0 : 1);
-      next.push(Math.min(replaced, (row[column] ?? 0) + 1, (next[column - 1] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[to.length] ?? 0;
 }

@@ -4,12 +4,24 @@ import { pathOf } from "./rule_fields.ts";
 import { numberOf, scalarType, shown } from "./yaml_scalar.ts";
 import type { YamlMapping, YamlScalar, YamlValue } from "./yaml_tree.ts";
 
+/** How deep metadata may be: an answer that carries it stays within what decoders of the protocol take. */
+export const MAX_METADATA_DEPTH = 24;
+
 /** The free mapping of a rule as JSON; absent when something in it has no form in JSON, which is reported. */
 export function readMetadata(log: ProblemLog, mapping: YamlMapping, path: string): JsonObject | undefined {
+  return readMapping(log, mapping, path, 1);
+}
+
+function readMapping(
+  log: ProblemLog,
+  mapping: YamlMapping,
+  path: string,
+  depth: number,
+): JsonObject | undefined {
   let whole = true;
   const entries: [string, JsonValue][] = [];
   for (const [key, { value }] of mapping.entries) {
-    const read = readValue(log, value, pathOf(path, key));
+    const read = readValue(log, value, pathOf(path, key), depth);
     if (read === undefined) whole = false;
     else entries.push([key, read]);
   }
@@ -17,13 +29,21 @@ export function readMetadata(log: ProblemLog, mapping: YamlMapping, path: string
   return whole ? Object.fromEntries(entries) : undefined;
 }
 
-function readValue(log: ProblemLog, value: YamlValue, path: string): JsonValue | undefined {
+function readValue(log: ProblemLog, value: YamlValue, path: string, depth: number): JsonValue | undefined {
   if (value.kind === "broken") return undefined;
   if (value.kind === "scalar") return readScalar(log, value, path);
-  if (value.kind === "mapping") return readMetadata(log, value, path);
+  if (depth >= MAX_METADATA_DEPTH) {
+    log.error(
+      value.offset,
+      path,
+      `metadata is nested more than ${MAX_METADATA_DEPTH} levels deep; use fewer levels`,
+    );
+    return undefined;
+  }
+  if (value.kind === "mapping") return readMapping(log, value, path, depth + 1);
   const items: JsonValue[] = [];
   for (const [index, item] of value.items.entries()) {
-    const read = readValue(log, item, `${path}[${index}]`);
+    const read = readValue(log, item, `${path}[${index}]`, depth + 1);
     if (read !== undefined) items.push(read);
   }
   return items.length === value.items.length ? items : undefined;

@@ -44,10 +44,8 @@ export async function startGrpcJs(options: GrpcEngineOptions): Promise<GrpcEngin
   const close = async (graceMs: number) => {
     listener.close();
     for (const endStream of [...streams]) endStream();
-    injector.drain(graceMs);
-    await socketsClosed(sockets, graceMs, options.clock);
     injector.destroy();
-    server.forceShutdown();
+    await socketsClosed(sockets, graceMs, options.clock, () => server.forceShutdown());
   };
   return { address: listener.address, close: (graceMs) => closed ??= close(graceMs) };
 }
@@ -66,17 +64,25 @@ interface Carrier {
   readonly streams: Set<() => void>;
 }
 
-/** Waits until every socket is closed; those that are left after the grace are closed here. */
-async function socketsClosed(sockets: Set<net.Socket>, graceMs: number, clock: Clock): Promise<void> {
+/** Waits until every socket is closed; those that are left after the grace are ended by `force`. */
+async function socketsClosed(
+  sockets: ReadonlySet<net.Socket>,
+  graceMs: number,
+  clock: Clock,
+  force: () => void,
+): Promise<void> {
   const deadline = Promise.withResolvers<void>();
-  const cancel = clock.after(graceMs, () => deadline.resolve());
-  const closed = [...sockets].map((socket) =>
-    new Promise<void>((resolve) => socket.destroyed ? resolve() : socket.once("close", () => resolve()))
+  const cancel = clock.after(graceMs, deadline.resolve);
+  const closed = Promise.all(
+    [...sockets].map((socket) =>
+      new Promise<void>((resolve) => socket.destroyed ? resolve() : socket.once("close", () => resolve()))
+    ),
   );
-  await Promise.race([Promise.all(closed), deadline.promise]);
+  await Promise.race([closed, deadline.promise]);
   cancel();
+  force();
   for (const socket of sockets) socket.destroy();
-  await Promise.all(closed);
+  await closed;
 }
 
 const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);

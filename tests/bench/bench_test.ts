@@ -247,15 +247,19 @@ Deno.test("summaries hold medians, and ratios to the echo of the same load", () 
       load: "one",
       target: "echo",
       median: { callsPerSecond: 100, ...same },
+      slowest: 90,
+      fastest: 110,
       toEcho: { callsPerSecond: 1, p50Ms: 1, p99Ms: 1, cpuSecondsPer100k: 1 },
     },
     {
       load: "one",
       target: "memory",
       median: { callsPerSecond: 50, ...same, cpuSecondsPer100k: 12 },
+      slowest: 50,
+      fastest: 50,
       toEcho: { callsPerSecond: 0.5, p50Ms: 1, p99Ms: 1, cpuSecondsPer100k: 2 },
     },
-    { load: "keys", target: "memory", median: { callsPerSecond: 70, ...same } },
+    { load: "keys", target: "memory", median: { callsPerSecond: 70, ...same }, slowest: 70, fastest: 70 },
   ]);
 });
 

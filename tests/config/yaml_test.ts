@@ -322,12 +322,23 @@ function bomb(): string {
 
 Deno.test("yaml: 150 levels are deep enough, 151 are not", () => {
   // The file, the list, the descriptor and the metadata are four.
-  const nested = (levels: number) =>
-    `${HEAD}- key: a\n  metadata: {a: ${"[".repeat(levels)}${"]".repeat(levels)}}\n`;
-  assertEquals(errors(nested(146)), []);
-  assertEquals(errors(nested(147)), [
+  const tooDeep = (levels: number) =>
+    errors(`${HEAD}- key: a\n  metadata: {a: ${"[".repeat(levels)}${"]".repeat(levels)}}\n`)
+      .filter((line) => line.includes("lists and mappings"));
+  assertEquals(tooDeep(146), []);
+  assertEquals(tooDeep(147), [
     `r.yaml:4:163: descriptors[0].metadata.a${"[0]".repeat(146)}: ` +
     "lists and mappings are nested more than 150 levels deep; use fewer levels",
+  ]);
+});
+
+Deno.test("yaml: metadata is at most 24 levels deep", () => {
+  const nested = (levels: number) =>
+    errors(`${HEAD}- key: a\n  metadata: ${"{a: ".repeat(levels)}1${"}".repeat(levels)}\n`);
+  assertEquals(nested(24), []);
+  assertEquals(nested(25), [
+    `r.yaml:4:109: descriptors[0].metadata${".a".repeat(24)}: ` +
+    "metadata is nested more than 24 levels deep; use fewer levels",
   ]);
 });
 

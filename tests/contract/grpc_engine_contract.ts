@@ -1,0 +1,251 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import http2 from "node:http2";
+import net from "node:net";
+import { systemClock } from "../../src/base/clock.ts";
+import type { GrpcEngine, GrpcEngineOptions } from "../../src/grpc/engine.ts";
+import { GrpcError, type GrpcService } from "../../src/grpc/grpc_service.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+import { GrpcClient } from "../support/grpc_client.ts";
+import { until } from "../support/until.ts";
+
+type Start = (options: GrpcEngineOptions) => Promise<GrpcEngine>;
+
+const encoder = new TextEncoder();
+const bytes = (text: string): Uint8Array => encoder.encode(text);
+const text = (message: Uint8Array | undefined): string => new TextDecoder().decode(message);
+
+/** A service of the test: what it is asked decides how it answers. */
+class Probe {
+  /** Streams that were opened and have not ended. */
+  openStreams = 0;
+  send: (message: Uint8Array) => void = () => {};
+  readonly hold = Promise.withResolvers<void>();
+
+  readonly service: GrpcService = {
+    name: "test.Probe",
+    methods: [
+      {
+        kind: "unary",
+        name: "Echo",
+        handle: (request, call) => bytes(`${text(request)} ${call.header("x-word") ?? "-"}`),
+      },
+      { kind: "unary", name: "Size", handle: (request) => bytes(String(request.length)) },
+      { kind: "unary", name: "Later", handle: (request) => Promise.resolve().then(() => request) },
+      { kind: "unary", name: "Hold", handle: (request) => this.hold.promise.then(() => request) },
+      {
+        kind: "unary",
+        name: "Refuse",
+        handle: () => {
+          throw new GrpcError("INVALID_ARGUMENT", "wrong: 50 % of ключ\nnext line");
+        },
+      },
+      {
+        kind: "unary",
+        name: "RefuseLater",
+        handle: () => Promise.reject(new GrpcError("UNAVAILABLE", "later")),
+      },
+      {
+        kind: "unary",
+        name: "Break",
+        handle: () => {
+          throw new TypeError("secret detail");
+        },
+      },
+      {
+        kind: "server_streaming",
+        name: "Watch",
+        open: (request, send) => {
+          if (request.length === 0) throw new GrpcError("NOT_FOUND", "nothing to watch");
+          this.openStreams++;
+          this.send = send;
+          send(request);
+          return () => void this.openStreams--;
+        },
+      },
+      {
+        kind: "bidi",
+        name: "Chat",
+        handle: (message) => {
+          if (text(message) === "refuse") throw new GrpcError("INVALID_ARGUMENT", "no");
+          return text(message) === "silent" ? undefined : bytes(text(message).toUpperCase());
+        },
+      },
+    ],
+  };
+}
+
+interface Bed {
+  readonly probe: Probe;
+  readonly engine: GrpcEngine;
+  readonly log: string[];
+}
+
+async function open(start: Start, part: Partial<GrpcEngineOptions> = {}): Promise<Bed> {
+  const probe = new Probe();
+  const log: string[] = [];
+  const write = (line: string) => void log.push(line);
+  const engine = await start({
+    services: [probe.service],
+    target: { kind: "tcp", host: "127.0.0.1", port: 0 },
+    maxConnectionAgeMs: 0,
+    maxConnectionAgeGraceMs: 0,
+    logger: createLogger({ level: "error", format: "text", clock: systemClock, write }),
+    clock: systemClock,
+    ...part,
+  });
+  return { probe, engine, log };
+}
+
+/** What every engine must do with the same services. */
+export function grpcEngineContract(name: string, start: Start): void {
+  for (const [title, run] of Object.entries(CASES)) {
+    Deno.test(`gRPC engine ${name}: ${title}`, () => run(start));
+  }
+}
+
+const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
+  async "unary calls are answered, at once and later, with their headers"(start) {
+    const { engine } = await open(start);
+    {
+      using client = new GrpcClient(engine.address);
+      const ask = async (method: string, request: string, headers = {}) =>
+        text((await client.unary(`/test.Probe/${method}`, bytes(request), headers)).messages[0]);
+      assertEquals(await ask("Echo", "hello", { "x-word": "word" }), "hello word");
+      assertEquals(await ask("Echo", ""), " -");
+      assertEquals(await ask("Later", "later"), "later");
+      assertEquals(await ask("Size", "x".repeat(3_000_000)), "3000000");
+    }
+    await engine.close(1_000);
+  },
+  async "many calls at once are each answered with their own"(start) {
+    const { engine } = await open(start);
+    {
+      using client = new GrpcClient(engine.address);
+      const calls = Array.from(
+        { length: 500 },
+        (_, index) => client.unary("/test.Probe/Later", bytes(String(index))),
+      );
+      const answers = (await Promise.all(calls)).map(({ messages }) => Number(text(messages[0])));
+      assertEquals(answers, Array.from({ length: 500 }, (_, index) => index));
+    }
+    await engine.close(1_000);
+  },
+  async "refusals carry their code and message, faults tell nothing"(start) {
+    const { engine, log } = await open(start);
+    {
+      using client = new GrpcClient(engine.address);
+      const refused = async (method: string, request = "") => {
+        const { code, details, messages } = await client.unary(method, bytes(request));
+        return [code, details, messages.length];
+      };
+      assertEquals(await refused("/test.Probe/Refuse"), [3, "wrong: 50 % of ключ\nnext line", 0]);
+      assertEquals(await refused("/test.Probe/RefuseLater"), [14, "later", 0]);
+      assertEquals(await refused("/test.Probe/Break"), [13, "internal error", 0]);
+      assertEquals((await refused("/test.Probe/Nothing"))[0], 12);
+      assertEquals((await refused("/test.Nothing/Echo"))[0], 12);
+      assertEquals((await refused("/test.Probe/Size", "x".repeat(4 * 1024 * 1024 + 1)))[0], 8);
+      assertEquals((await refused("/test.Probe/Size", "x"))[0], 0);
+    }
+    await engine.close(1_000);
+    assertEquals(log.map((line) => line.includes("secret detail")), [true]);
+  },
+  async "a stream from the server goes on until its client ends it"(start) {
+    const { engine, probe } = await open(start);
+    {
+      using client = new GrpcClient(engine.address);
+      const answer = await client.serverStream("/test.Probe/Watch", bytes("first"), (message, cancel) => {
+        if (text(message) === "first") probe.send(bytes("second"));
+        else cancel();
+      });
+      assertEquals([answer.code, answer.messages.map(text)], [1, ["first", "second"]]);
+      await until("the stream to end", () => probe.openStreams === 0);
+      const refused = await client.serverStream("/test.Probe/Watch", bytes(""), () => {});
+      assertEquals([refused.code, refused.details], [5, "nothing to watch"]);
+    }
+    await engine.close(1_000);
+  },
+  async "messages both ways are answered in their turn"(start) {
+    const { engine } = await open(start);
+    {
+      using client = new GrpcClient(engine.address);
+      const answer = await client.bidi("/test.Probe/Chat", ["a", "silent", "b"].map(bytes));
+      assertEquals([answer.code, answer.messages.map(text)], [0, ["A", "B"]]);
+      const refused = await client.bidi("/test.Probe/Chat", ["refuse"].map(bytes));
+      assertEquals([refused.code, refused.details], [3, "no"]);
+    }
+    await engine.close(1_000);
+  },
+  async "closing lets running calls end and ends open streams"(start) {
+    const { engine, probe } = await open(start);
+    {
+      using client = new GrpcClient(engine.address);
+      const watching = client.serverStream("/test.Probe/Watch", bytes("first"), () => {});
+      const held = client.unary("/test.Probe/Hold", bytes("held"));
+      await until("the stream to be open", () => probe.openStreams === 1);
+      const closed = engine.close(5_000);
+      assertEquals((await watching).code, 14);
+      probe.hold.resolve();
+      assertEquals(text((await held).messages[0]), "held");
+      await closed;
+      assertEquals(probe.openStreams, 0);
+    }
+  },
+  async "closing ends what is left after the grace"(start) {
+    const { engine, probe } = await open(start);
+    using client = new GrpcClient(engine.address);
+    const held = client.unary("/test.Probe/Hold", bytes("held"));
+    await until(
+      "the call to run",
+      async () => (await client.unary("/test.Probe/Echo", bytes(""))).code === 0,
+    );
+    await engine.close(100);
+    assertEquals([1, 14].includes((await held).code), true);
+    probe.hold.resolve();
+  },
+  async "a connection is told to go when it is old"(start) {
+    const { engine } = await open(start, { maxConnectionAgeMs: 200, maxConnectionAgeGraceMs: 100 });
+    const session = http2.connect(`http://${engine.address}`);
+    const before = performance.now();
+    const code = await new Promise<number>((resolve, reject) => {
+      session.on("goaway", resolve);
+      session.on("error", reject);
+    });
+    const age = performance.now() - before;
+    assertEquals([code, age > 170 && age < 2_000], [0, true]);
+    await new Promise<void>((resolve) => session.closed ? resolve() : session.on("close", () => resolve()));
+    await engine.close(1_000);
+  },
+  async "a stale unix socket is replaced, a live one is left alone"(start) {
+    const folder = await Deno.makeTempDir();
+    const path = `${folder}/grpc.sock`;
+    await leaveSocketBehind(path);
+    const target = { kind: "unix", path, mode: 0o600 } as const;
+    const { engine } = await open(start, { target });
+    assertEquals([engine.address, ((await Deno.stat(path)).mode ?? 0) & 0o777], [`unix:${path}`, 0o600]);
+    const error = await assertRejects(() => open(start, { target }));
+    assertEquals(
+      error.message,
+      `Cannot listen for gRPC on "${path}": another process answers on this socket`,
+    );
+    {
+      using client = new GrpcClient(`unix:${path}`);
+      assertEquals((await client.unary("/test.Probe/Echo", bytes("over the socket"))).code, 0);
+    }
+    await engine.close(1_000);
+    await Deno.remove(folder, { recursive: true });
+  },
+  async "a port that cannot be had is an error with its name"(start) {
+    const error = await assertRejects(() =>
+      open(start, { target: { kind: "tcp", host: "192.0.2.1", port: 1 } })
+    );
+    assertEquals(error.message.startsWith('Cannot listen for gRPC on "192.0.2.1:1": '), true, error.message);
+  },
+};
+
+/** A socket file that nobody answers on, as a killed process leaves it. */
+async function leaveSocketBehind(path: string): Promise<void> {
+  const server = net.createServer();
+  await new Promise<void>((resolve) => server.listen(`${path}.live`, resolve));
+  await Deno.link(`${path}.live`, path);
+  await new Promise((resolve) => server.close(resolve));
+}

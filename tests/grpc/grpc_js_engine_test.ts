@@ -1,0 +1,4 @@
+import { startGrpcJs } from "../../src/grpc/grpc_js_engine.ts";
+import { grpcEngineContract } from "../contract/grpc_engine_contract.ts";
+
+grpcEngineContract("grpc-js", startGrpcJs);

@@ -1,0 +1,123 @@
+import * as grpc from "@grpc/grpc-js";
+import { Buffer } from "node:buffer";
+import {
+  decodeRateLimitResponse,
+  encodeRateLimitRequest,
+  type WireRateLimitResponse,
+} from "../../src/wire/rls.ts";
+
+/** How a call ended. */
+export interface GrpcAnswer {
+  /** Number of the status code. */
+  readonly code: number;
+  readonly details: string;
+  /** Messages of the answer, in their order. */
+  readonly messages: readonly Uint8Array[];
+}
+
+/** Path of the one method that decides. */
+export const SHOULD_RATE_LIMIT = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+
+const DEADLINE_MS = 10_000;
+const toBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes);
+const asBytes = (bytes: Buffer): Uint8Array => bytes;
+
+/** A gRPC client on bytes; closed at the end of a `using`. */
+export class GrpcClient implements Disposable {
+  readonly #client: grpc.Client;
+
+  /** `host:port` or `unix:/path`. */
+  constructor(address: string, options: grpc.ClientOptions = {}) {
+    this.#client = new grpc.Client(address, grpc.credentials.createInsecure(), {
+      "grpc.enable_http_proxy": 0,
+      "grpc.initial_reconnect_backoff_ms": 100,
+      "grpc.max_reconnect_backoff_ms": 200,
+      "grpc.max_send_message_length": -1,
+      "grpc.max_receive_message_length": -1,
+      ...options,
+    });
+  }
+
+  /** One message there and one back. */
+  unary(
+    path: string,
+    request: Uint8Array,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<GrpcAnswer> {
+    const metadata = metadataOf(headers);
+    const options = { deadline: Date.now() + DEADLINE_MS };
+    return new Promise((resolve) => {
+      this.#client.makeUnaryRequest(path, toBuffer, asBytes, request, metadata, options, (error, answer) => {
+        if (error === null) resolve({ code: 0, details: "", messages: answer === undefined ? [] : [answer] });
+        else resolve({ code: error.code, details: error.details, messages: [] });
+      });
+    });
+  }
+
+  /** A stream from the server; `onMessage` may end it by the function it is given. */
+  serverStream(
+    path: string,
+    request: Uint8Array,
+    onMessage: (message: Uint8Array, cancel: () => void) => void,
+  ): Promise<GrpcAnswer> {
+    const call = this.#client.makeServerStreamRequest(path, toBuffer, asBytes, request);
+    return streamAnswer(call, onMessage);
+  }
+
+  /** Messages both ways: all requests are sent at once, and the stream ends when all are answered. */
+  async bidi(path: string, requests: readonly Uint8Array[]): Promise<GrpcAnswer> {
+    const call = this.#client.makeBidiStreamRequest(path, toBuffer, asBytes);
+    const answer = streamAnswer(call, () => {});
+    for (const request of requests) call.write(request);
+    call.end();
+    return await answer;
+  }
+
+  [Symbol.dispose](): void {
+    this.#client.close();
+  }
+}
+
+/** A decision by gRPC: its overall code by number, or the status of the refusal. */
+export async function decide(
+  client: GrpcClient,
+  domain: string,
+  ...descriptors: readonly string[]
+): Promise<WireRateLimitResponse | GrpcAnswer> {
+  const request = encodeRateLimitRequest({
+    domain,
+    hitsAddend: 0,
+    descriptors: descriptors.map((text) => ({
+      entries: text.split(",").map((pair) => {
+        const [key = "", value = ""] = pair.split("=");
+        return { key, value };
+      }),
+    })),
+  });
+  const answer = await client.unary(SHOULD_RATE_LIMIT, request);
+  const [message] = answer.messages;
+  return message === undefined ? answer : decodeRateLimitResponse(message);
+}
+
+type ReadableCall = grpc.ClientReadableStream<Uint8Array> | grpc.ClientDuplexStream<Uint8Array, Uint8Array>;
+
+function streamAnswer(
+  call: ReadableCall,
+  onMessage: (message: Uint8Array, cancel: () => void) => void,
+): Promise<GrpcAnswer> {
+  const messages: Uint8Array[] = [];
+  call.on("error", () => {});
+  call.on("data", (message: Uint8Array) => {
+    messages.push(message);
+    onMessage(message, () => call.cancel());
+  });
+  return new Promise((resolve) => {
+    call.on("status", ({ code, details }: grpc.StatusObject) => resolve({ code, details, messages }));
+  });
+}
+
+function metadataOf(headers: Readonly<Record<string, string>>): grpc.Metadata {
+  const metadata = new grpc.Metadata();
+  for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
+  return metadata;
+}
