@@ -371,6 +371,7 @@ async function serveUntilSignal(
   const stats = new StatsStore(settings.STATS_MAX_KEYS);
   const { errors } = guardProcess({
     logger,
+    clock: systemClock,
     onUnexpected: () => health.set("process", false, "an unexpected error reached the process level"),
   });
   stats.addCounter("ratelimit.process.socket_errors", () => errors.socketErrors);

@@ -1,6 +1,15 @@
 import type { Clock } from "../base/clock.ts";
 import type { Refusal } from "./problem.ts";
 
+const MIN_BUFFER_BYTES = 1_024;
+const MAX_BUFFER_BYTES = 65_536;
+
+interface BodyReader {
+  /** The next part, of at most `size` bytes where the body still comes. */
+  read(size: number): Promise<{ readonly value?: Uint8Array | undefined; readonly done: boolean }>;
+  cancel(): Promise<void>;
+}
+
 /** The bounds of a body. */
 export interface ReadBodyOptions {
   readonly maxBytes: number;
@@ -17,7 +26,7 @@ export async function readBody(request: Request, options: ReadBodyOptions): Prom
   const { maxBytes, timeoutMs, clock } = options;
   if (Number(request.headers.get("content-length")) > maxBytes) return tooLarge(maxBytes);
   if (request.body === null) return "";
-  const reader = request.body.getReader();
+  const reader = openReader(request.body);
   const late = Promise.withResolvers<Refusal>();
   const cancelTimer = clock.after(timeoutMs, () => late.resolve(timedOut(timeoutMs)));
   try {
@@ -32,19 +41,40 @@ export async function readBody(request: Request, options: ReadBodyOptions): Prom
   }
 }
 
-async function collect(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-  maxBytes: number,
-): Promise<Uint8Array | Refusal> {
+async function collect(reader: BodyReader, maxBytes: number): Promise<Uint8Array | Refusal> {
   const chunks: Uint8Array[] = [];
   let length = 0;
-  for (let read = await reader.read(); !read.done; read = await reader.read()) {
-    length += read.value.length;
+  for (;;) {
+    const { value, done } = await reader.read(bufferSize(length));
+    if (done || value === undefined) break;
+    length += value.length;
     if (length > maxBytes) return tooLarge(maxBytes);
-    chunks.push(read.value);
+    chunks.push(value);
   }
   const [only] = chunks;
   return chunks.length === 1 && only !== undefined ? only : joined(chunks, length);
+}
+
+/**
+ * A body that still comes is read into buffers of our size; one that is there already is a stream without
+ * that choice, and has nothing to wait for.
+ */
+function openReader(body: ReadableStream<Uint8Array<ArrayBuffer>>): BodyReader {
+  try {
+    const reader = body.getReader({ mode: "byob" });
+    return { read: (size) => reader.read(new Uint8Array(size)), cancel: () => reader.cancel() };
+  } catch {
+    const reader = body.getReader();
+    return { read: () => reader.read(), cancel: () => reader.cancel() };
+  }
+}
+
+/**
+ * The runtime keeps the buffer of a read that still waits when the answer is sent, for good: a slow peer
+ * must not pin much more than it has sent.
+ */
+function bufferSize(received: number): number {
+  return Math.min(Math.max(received, MIN_BUFFER_BYTES), MAX_BUFFER_BYTES);
 }
 
 function joined(chunks: readonly Uint8Array[], length: number): Uint8Array {

@@ -1,4 +1,6 @@
+import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
+import { ThrottledLog } from "./throttled_log.ts";
 
 /** Errors of sockets that some library did not listen for: a peer's doing, and no reason to worry. */
 const SOCKET_ERROR_CODES = new Set([
@@ -31,6 +33,7 @@ export interface ProcessErrors {
 /** How errors that nobody caught are taken. */
 export interface ProcessGuardOptions {
   readonly logger: Logger;
+  readonly clock: Clock;
   /** Called for an error that is of no known kind. */
   readonly onUnexpected: (error: unknown) => void;
 }
@@ -38,15 +41,16 @@ export interface ProcessGuardOptions {
 /** Keeps the process running whatever is thrown outside every handler; logs and counts it. */
 export function guardProcess(options: ProcessGuardOptions): { errors: ProcessErrors; release: () => void } {
   const errors: ProcessErrors = { socketErrors: 0, unexpectedErrors: 0 };
+  const log = new ThrottledLog(options.logger, { clock: options.clock });
   const take = (error: unknown) => {
     const stack = error instanceof Error ? error.stack : String(error);
     if (isSocketError(error)) {
       errors.socketErrors++;
-      options.logger.warning("A socket failed outside every handler", { stack });
+      log.warning("socket", "A socket failed outside every handler", { stack });
       return;
     }
     errors.unexpectedErrors++;
-    options.logger.error("An error reached the process level; please report it", { stack });
+    log.error("unexpected", "An error reached the process level; please report it", { stack });
     options.onUnexpected(error);
   };
   const onError = (event: ErrorEvent) => {

@@ -219,6 +219,24 @@ Deno.test("kv address: what cannot be used is said without a password", () => {
   assertEquals(messages, [plain('"localhost"'), plain("(value not shown)"), plain('"h:0"'), url, url, url]);
 });
 
+Deno.test({
+  ...needs(["redis-server"], "kv connection: a socket that fails twice throws nothing outside every handler"),
+  async fn() {
+    await using redis = await startRedis();
+    const address = parseKvAddress(redis.url, undefined, undefined);
+    const client = createKvClient({ address, timeoutMs: 1_000, random: () => 0 });
+    client.on("error", () => {});
+    await client.connect();
+    const { stream } = client as unknown as { stream: net.Socket };
+    const error = Object.assign(new Error("write EPIPE"), { code: "EPIPE" });
+    assertEquals([stream.emit("error", error), stream.emit("error", error)], [true, true]);
+    const closed = new Promise((resolve) => stream.once("close", resolve));
+    client.disconnect();
+    stream.destroy();
+    await closed;
+  },
+});
+
 Deno.test("kv connection: the waits between attempts double up to the bound, half of it by chance", () => {
   const shortest = [1, 2, 3, 6, 7, 60].map((attempt) => reconnectDelayMs(attempt, 0));
   const longest = [1, 2, 3, 6, 7, 60].map((attempt) => reconnectDelayMs(attempt, 1));

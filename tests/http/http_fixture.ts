@@ -72,6 +72,15 @@ export class Dialed implements Disposable {
     for (let sent = 0; sent < bytes.length;) sent += await this.#connection.write(bytes.subarray(sent));
   }
 
+  /** Whether the peer has ended or cut the connection; waits for it. */
+  async ended(): Promise<boolean> {
+    try {
+      return await this.#connection.read(new Uint8Array(1)) === null;
+    } catch (error) {
+      return error instanceof Deno.errors.ConnectionReset;
+    }
+  }
+
   /** Reads until `enough` holds for what came so far, or the peer has closed. */
   async read(enough: (text: string) => boolean = () => false): Promise<string> {
     const decoder = new TextDecoder();

@@ -131,7 +131,8 @@ Deno.test("close with no grace cuts every connection", async () => {
   await until("the request to run", () => gate.waiting === 1);
   await served.listener.close(0);
   assert(await refusesConnections(served.listener.port));
-  assertEquals([await half.read(), gate.aborted, served.clock.waiting], ["", 1, 0]);
+  assertEquals([await running.ended(), await half.ended()], [true, true]);
+  assertEquals([gate.aborted, served.clock.waiting], [1, 0]);
   gate.open();
 });
 

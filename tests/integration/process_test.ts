@@ -1,0 +1,241 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import net from "node:net";
+import {
+  encodeFrame,
+  encodeHeaderBlock,
+  FLAGS,
+  FRAME_TYPES,
+  PREFACE,
+  settingsFrame,
+  windowUpdateFrame,
+} from "../../scripts/bench/h2_frames.ts";
+import { isSocketError } from "../../src/telemetry/process_guard.ts";
+import { decide, GrpcClient, SHOULD_RATE_LIMIT } from "../support/grpc_client.ts";
+import { until } from "../support/until.ts";
+import { startWeir, type WeirProcess } from "../support/weir_process.ts";
+
+const RULES = {
+  "shop.yaml": "domain: shop\ndescriptors:\n- key: user\n  rate_limit: {unit: day, requests_per_unit: 3}\n",
+};
+
+async function page(weir: WeirProcess, path: string): Promise<string> {
+  return await (await fetch(`http://${weir.debugAddress}${path}`)).text();
+}
+
+async function statistic(weir: WeirProcess, name: string): Promise<number> {
+  const line = (await page(weir, "/stats")).split("\n").find((text) => text.startsWith(`${name}: `));
+  return Number(line?.slice(name.length + 2));
+}
+
+Deno.test("process: streams that are reset while they are being refused end nothing", async () => {
+  await using weir = await startWeir({ rules: RULES });
+  for (let connection = 0; connection < 10; connection++) await resetStreams(weir.grpcAddress);
+  using client = new GrpcClient(weir.grpcAddress);
+  const answer = await decide(client, "shop", "user=bob");
+  assertEquals("overallCode" in answer && answer.overallCode, 1);
+  assertEquals(await statistic(weir, "ratelimit.process.unexpected_errors"), 0);
+  // The library throws outside every handler here; a day without that is a day to drop the guard.
+  assertEquals(await statistic(weir, "ratelimit.process.socket_errors") > 0, true);
+  assertMatch(await page(weir, "/healthcheck"), /^OK$/);
+  assertEquals(await weir.stop(), 0);
+});
+
+/** Opens streams with a wrong content type, resets each at once, and then breaks the connection. */
+async function resetStreams(address: string): Promise<void> {
+  const [host = "", port = ""] = address.split(":");
+  const socket = net.connect({ host, port: Number(port) });
+  socket.on("error", () => {});
+  const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+  await new Promise<void>((resolve) => socket.once("connect", () => resolve()));
+  const answered = new Promise<void>((resolve) => socket.once("data", () => resolve()));
+  socket.write(PREFACE);
+  socket.write(settingsFrame([]));
+  await answered;
+  const block = encodeHeaderBlock([
+    [":method", "POST"],
+    [":scheme", "http"],
+    [":path", SHOULD_RATE_LIMIT],
+    [":authority", "weir"],
+    ["content-type", "text/plain"],
+  ]);
+  const cancel = new Uint8Array([0, 0, 0, 8]);
+  for (let streamId = 1; streamId < 100; streamId += 2) {
+    socket.write(encodeFrame(FRAME_TYPES.HEADERS, block, { flags: FLAGS.END_HEADERS, streamId }));
+    socket.write(encodeFrame(FRAME_TYPES.RST_STREAM, cancel, { streamId }));
+  }
+  // An increment of 0 is a connection error, which destroys the streams that are being answered.
+  socket.write(windowUpdateFrame(0));
+  await closed;
+}
+
+Deno.test("process: garbage and broken connections on every port end nothing", async () => {
+  await using weir = await startWeir({ rules: RULES });
+  const garbage = [
+    "\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a b\r\n\r\n",
+    "POST /json HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{",
+    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    `PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${"\xff".repeat(64)}`,
+    "\x16\x03\x01\x02\x00\x01\x00",
+  ];
+  for (const address of [weir.grpcAddress, weir.httpAddress, weir.debugAddress]) {
+    for (const text of garbage) await sendAndBreak(address, text);
+  }
+  using client = new GrpcClient(weir.grpcAddress);
+  assertEquals("overallCode" in await decide(client, "shop", "user=bob"), true);
+  assertEquals(await statistic(weir, "ratelimit.process.unexpected_errors"), 0);
+  assertEquals(await weir.stop(), 0);
+});
+
+/** Sends a text and resets the connection as soon as it is out. */
+async function sendAndBreak(address: string, text: string): Promise<void> {
+  const [host = "", port = ""] = address.split(":");
+  const socket = net.connect({ host, port: Number(port) });
+  socket.on("error", () => {});
+  const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+  await new Promise<void>((resolve) => socket.once("connect", () => resolve()));
+  await new Promise<void>((resolve) => socket.write(text, "latin1", () => resolve()));
+  socket.resetAndDestroy();
+  await closed;
+}
+
+Deno.test("process: a key-value cache that breaks every connection in another way ends nothing", async () => {
+  let connections = 0;
+  const open = new Set<net.Socket>();
+  const hostile = net.createServer((socket) => {
+    open.add(socket);
+    socket.on("error", () => {});
+    socket.on("close", () => open.delete(socket));
+    breakConnection(socket, connections++ % 6);
+  });
+  await new Promise<void>((resolve) => hostile.listen(0, "127.0.0.1", resolve));
+  const bound = hostile.address();
+  const port = typeof bound === "object" && bound !== null ? bound.port : 0;
+  {
+    const env = {
+      BACKEND_TYPE: "kv",
+      KV_URL: `127.0.0.1:${port}`,
+      KV_AUTH: "user:secret-word",
+      KV_TIMEOUT: "200ms",
+    };
+    await using weir = await startWeir({ rules: RULES, env });
+    using client = new GrpcClient(weir.grpcAddress);
+    while (connections < 7) {
+      const answer = await decide(client, "shop", "user=bob");
+      assertEquals("code" in answer && answer.code, 14);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    assertEquals(await statistic(weir, "ratelimit.process.unexpected_errors"), 0);
+    assertEquals(await weir.stop(), 0);
+    assertEquals(weir.stderrLines.filter((line) => line.includes("secret-word")), []);
+  }
+  for (const socket of open) socket.destroy();
+  await new Promise((resolve) => hostile.close(resolve));
+});
+
+function breakConnection(socket: net.Socket, way: number): void {
+  if (way === 0) socket.resetAndDestroy();
+  else if (way === 1) socket.once("data", () => socket.resetAndDestroy());
+  else if (way === 2) socket.once("data", () => socket.end("-ERR no\r\n-ERR no\r\n"));
+  else if (way === 3) socket.write("\x00\xff garbage \r\n:12\r\n");
+  else if (way === 4) socket.on("data", () => {});
+  else socket.end();
+}
+
+Deno.test("process: SIGHUP reads the rules again, a bad file keeps the old ones and is named", async () => {
+  const env = { RUNTIME_WATCH_ROOT: "true", LOG_FORMAT: "json" };
+  await using weir = await startWeir({ rules: RULES, env });
+  assertMatch(await page(weir, "/rlconfig"), /requests_per_unit=3,/);
+  await Deno.writeTextFile(`${weir.rulesFolder}/shop.yaml`, RULES["shop.yaml"].replace("3}", "8}"));
+  weir.signal("SIGHUP");
+  await until("the new rules", async () => (await page(weir, "/rlconfig")).includes("requests_per_unit=8,"));
+  await Deno.writeTextFile(`${weir.rulesFolder}/shop.yaml`, RULES["shop.yaml"].replace("day", "fortnight"));
+  weir.signal("SIGHUP");
+  const name = "ratelimit.service.config_load_error";
+  await until("the refusal", async () => await statistic(weir, name) === 1);
+  assertMatch(await page(weir, "/rlconfig"), /requests_per_unit=8,/);
+  const messages = weir.stderrLines.map((line) => JSON.parse(line)["@message"]);
+  const found = messages.filter((message) => message.includes("invalid rate limit unit 'fortnight'"));
+  assertMatch(found[0] ?? "", /\/config\/shop\.yaml:4:22: descriptors\[0\]\.rate_limit\.unit: /);
+});
+
+Deno.test("process: SIGTERM turns health bad at once, running calls are answered until the delay is over", async () => {
+  await using weir = await startWeir({ rules: RULES, env: { SHUTDOWN_DELAY: "600ms" } });
+  using client = new GrpcClient(weir.grpcAddress);
+  await decide(client, "shop", "user=bob");
+  const before = performance.now();
+  weir.signal("SIGTERM");
+  const health = () => fetch(`http://${weir.httpAddress}/healthcheck`);
+  const sick = await until("health to turn bad", async () => {
+    const response = await health();
+    const text = await response.text();
+    return response.status === 503 ? text : undefined;
+  });
+  assertEquals(sick, "sigterm: the service is stopping\n");
+  const answer = await decide(client, "shop", "user=bob");
+  assertEquals("overallCode" in answer, true);
+  const { code } = await weir.exited;
+  const took = performance.now() - before;
+  assertEquals([code, took >= 590 && took < 5_000], [0, true], `${took} ms`);
+});
+
+Deno.test("process: without rules only the debug port is open, and the position of the mistake is logged", async () => {
+  const rules = { "bad.yaml": "domain: d\ndescriptors:\n- key: k\n  rate_limit: {unit: day}\n" };
+  await using weir = await startWeir({ rules, waitFor: ["debug"] });
+  await until("the mistake", () => weir.stderrLines.some((line) => line.includes("bad.yaml:4:15")));
+  assertEquals(await fetch(`http://${weir.debugAddress}/livez`).then((response) => response.text()), "OK");
+  await Deno.writeTextFile(`${weir.rulesFolder}/bad.yaml`, "domain: d\ndescriptors: []\n");
+  await weir.listening(["gRPC", "HTTP"]);
+  assertEquals(await weir.stop(), 0);
+});
+
+Deno.test("process: without rules a forced start answers UNAVAILABLE until they are there", async () => {
+  const env = { FORCE_START_WITHOUT_INITIAL_CONFIG: "true", HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: "true" };
+  const rules = { "bad.yaml": "domain: d\ndescriptors: 1\n" };
+  await using weir = await startWeir({ rules, env });
+  using client = new GrpcClient(weir.grpcAddress);
+  const answer = await decide(client, "d", "k=v");
+  assertEquals("code" in answer && [answer.code, answer.details], [14, "no rate limit configuration loaded"]);
+  const json = await fetch(`http://${weir.httpAddress}/json`, {
+    method: "POST",
+    body: '{"domain":"d","descriptors":[{"entries":[]}]}',
+  });
+  assertEquals([json.status, (await json.json()).reason], [503, "no rate limit configuration loaded"]);
+  assertMatch(await page(weir, "/healthcheck"), /^config: /);
+  await Deno.writeTextFile(`${weir.rulesFolder}/bad.yaml`, "domain: d\ndescriptors: []\n");
+  await until("a decision", async () => "overallCode" in await decide(client, "d", "k=v"));
+  assertEquals(await page(weir, "/healthcheck"), "OK");
+});
+
+Deno.test("process: a profile of a loaded service has samples of the decision path", async () => {
+  await using weir = await startWeir({ rules: RULES });
+  using client = new GrpcClient(weir.grpcAddress);
+  let going = true;
+  const callers = Array.from({ length: 32 }, async (_, caller) => {
+    while (going) await decide(client, "shop", `user=${caller}`);
+  });
+  const profile = JSON.parse(await page(weir, "/debug/pprof/profile?seconds=2"));
+  going = false;
+  await Promise.all(callers);
+  const names = new Set(
+    profile.nodes.map((node: { callFrame: { functionName: string } }) => node.callFrame.functionName),
+  );
+  const decisionPath = ["shouldRateLimit", "planHits", "decide", "decodeRateLimitRequest"].filter((name) =>
+    names.has(name)
+  );
+  assertEquals([profile.samples.length > 100, decisionPath.length > 0], [true, true], [...names].join(" "));
+});
+
+const ERRORS: readonly [error: unknown, socket: boolean][] = [
+  [Object.assign(new Error("write EPIPE"), { code: "EPIPE" }), true],
+  [Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" }), true],
+  [new Error("The stream has been destroyed"), true],
+  [new TypeError("undefined is not a function"), false],
+  ["a text", false],
+];
+
+for (const [error, socket] of ERRORS) {
+  Deno.test(`process guard: ${String(error)} is ${socket ? "a socket's" : "unexpected"}`, () => {
+    assertEquals(isSocketError(error), socket);
+  });
+}

@@ -1,0 +1,276 @@
+/**
+ * Runs the examples of the README. Fenced blocks are marked behind their language:
+ * - `yaml rules`: a good rule file. `yaml wrong`: a bad one.
+ * - `yaml file=PATH`: the same text as that file.
+ * - `console try`: lines with `$ ` are commands, what follows is what they print. The rules are those of
+ *   `config/rules/shop.yaml`, with `above` those of the block before; `NAME=value` is a setting of the service.
+ */
+import { assertEquals } from "@std/assert";
+import { parse } from "yaml";
+import type { Clock } from "../src/base/clock.ts";
+import { systemClock } from "../src/base/clock.ts";
+import { check } from "../src/cli/check.ts";
+import { client } from "../src/cli/client.ts";
+import type { Output } from "../src/cli/output.ts";
+import { readRuleFile } from "../src/config/yaml.ts";
+import { compileRules } from "../src/ratelimit/rules.ts";
+import { ChildProcess } from "./support/child_process.ts";
+import { startEnvoy } from "./support/envoy.ts";
+import { ServeFixture } from "./support/serve_fixture.ts";
+import { needs, requireTool } from "./support/tools.ts";
+
+const ROOT = new URL("../", import.meta.url);
+const README = await Deno.readTextFile(new URL("README.md", ROOT));
+const SHOP = await Deno.readTextFile(new URL("config/rules/shop.yaml", ROOT));
+const ENVOY_FILE = "config/deploy/envoy.yaml";
+/** Far from the end of a minute, so that no window ends within an example. */
+const STILL_CLOCK: Clock = { now: () => 1_795_263_681_000, after: systemClock.after };
+
+/** A fenced block of the README. */
+interface Block {
+  readonly line: number;
+  readonly language: string;
+  readonly marks: readonly string[];
+  readonly text: string;
+}
+
+const BLOCKS = blocksOf(README);
+
+Deno.test("every YAML and console block of the README is marked for a test", () => {
+  const kinds = ["rules", "wrong", "try", `file=${ENVOY_FILE}`];
+  const unmarked = BLOCKS
+    .filter(({ language }) => language === "yaml" || language === "console")
+    .filter(({ marks }) => !marks.some((mark) => kinds.includes(mark)));
+  assertEquals(unmarked, []);
+});
+
+for (const block of BLOCKS.filter(({ marks }) => marks.includes("rules"))) {
+  Deno.test(`the rules in line ${block.line} of the README load without error or warning`, () => {
+    const { source, problems } = readRuleFile("rules.yaml", block.text);
+    const compiled = compileRules(source === undefined ? [] : [source], { mergeDomains: false });
+    assertEquals([...problems, ...compiled.problems], []);
+  });
+}
+
+for (const [index, block] of BLOCKS.entries()) {
+  if (!block.marks.includes("try")) continue;
+  const above = block.marks.includes("above") ? BLOCKS[index - 1]?.text ?? "" : SHOP;
+  Deno.test({
+    ...needs(block.marks.includes("grpcurl") ? ["grpcurl"] : [], `line ${block.line} of the README says it`),
+    async fn() {
+      await using session = new Session(above, block.marks);
+      const printed = await printedBy(session, block);
+      assertEquals(comparable(printed), comparable(block.text));
+    },
+  });
+}
+
+Deno.test("the Envoy configuration in the README is the one of the file", async () => {
+  const text = BLOCKS.find(({ marks }) => marks.includes(`file=${ENVOY_FILE}`))?.text;
+  assertEquals(text, await Deno.readTextFile(new URL(ENVOY_FILE, ROOT)));
+});
+
+Deno.test({
+  ...needs(["envoy"], "Envoy limits with the configuration in the README"),
+  async fn() {
+    await using weir = await ServeFixture.start({ rules: { "shop.yaml": SHOP }, clock: STILL_CLOCK });
+    const quiet = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
+    await using application = Deno.serve(quiet, () => new Response("hello from the application"));
+    const ports = new Map([
+      [10_000, 0],
+      [3_000, application.addr.port],
+      [8_081, portOf(weir.running.addresses.grpc)],
+    ]);
+    const text = await Deno.readTextFile(new URL(ENVOY_FILE, ROOT));
+    await using envoy = await startEnvoy(
+      parse(text, (key, value) => key === "port_value" ? ports.get(Number(value)) : value),
+    );
+    const url = `http://127.0.0.1:${portOf(envoy.address("edge"))}/`;
+    const seen: unknown[] = [];
+    for (let call = 1; call <= 6; call++) seen.push(await statusOf(url, { "x-account": "bob" }));
+    assertEquals([...seen, await statusOf(url, {})], [200, 200, 200, 200, 200, 429, 200]);
+  },
+});
+
+async function statusOf(url: string, headers: Record<string, string>): Promise<number> {
+  const response = await fetch(url, { headers });
+  await response.body?.cancel();
+  return response.status;
+}
+
+function portOf(address: string): number {
+  return Number(address.slice(address.lastIndexOf(":") + 1));
+}
+
+function blocksOf(markdown: string): Block[] {
+  return [...markdown.matchAll(/^```(\w+)([^\n]*)\n(.*?)^```$/gms)].map((match) => {
+    const [, language = "", marks = "", text = ""] = match;
+    const line = markdown.slice(0, match.index).split("\n").length;
+    return { line, language, marks: marks.split(" ").filter((mark) => mark !== ""), text };
+  });
+}
+
+/** The commands of a block, each followed by what it prints: the whole block as a terminal shows it. */
+async function printedBy(session: Session, block: Block): Promise<string> {
+  let text = "";
+  for (const command of commandsOf(block.text)) {
+    text += `$ ${command}\n`;
+    const printed = await session.run(command);
+    text += printed === "" || printed.endsWith("\n") ? printed : `${printed}\n`;
+  }
+  return text;
+}
+
+/** A command ends with its line, unless a quote is still open there. */
+function commandsOf(text: string): string[] {
+  const commands: string[] = [];
+  let open: string | undefined;
+  for (const line of text.split("\n")) {
+    if (open === undefined && !line.startsWith("$ ")) continue;
+    const command: string = open === undefined ? line.slice(2) : `${open}\n${line}`;
+    open = command.split("'").length % 2 === 0 ? command : undefined;
+    if (open === undefined) commands.push(command);
+  }
+  return commands;
+}
+
+/** What a reader has before them: a terminal, and a service that is started when first asked. */
+class Session implements AsyncDisposable {
+  readonly #rules: string;
+  readonly #marks: readonly string[];
+  #weir: ServeFixture | undefined;
+  #exitCode = 0;
+
+  constructor(rules: string, marks: readonly string[]) {
+    this.#rules = rules;
+    this.#marks = marks;
+  }
+
+  /** Runs a command; answers what it prints, addresses and folders as the README has them. */
+  async run(command: string): Promise<string> {
+    const loop = /^for i in ([\d ]+); do (.*); done$/s.exec(command);
+    if (loop !== null) {
+      let text = "";
+      for (const _ of (loop[1] ?? "").split(" ")) text += await this.run(loop[2] ?? "");
+      return text;
+    }
+    const [program, ...args] = wordsOf(command);
+    if (program === "echo" && args[0] === "$?") return `${this.#exitCode}\n`;
+    if (program === "curl") return await this.#curl(args);
+    if (program === "grpcurl") return await this.#grpcurl(args);
+    const [, , main, name, ...rest] = args;
+    if (program !== "deno" || main !== "main.ts") throw new Error(`Cannot run "${command}": it is unknown`);
+    return name === "check" ? await this.#check(rest) : await this.#client(rest);
+  }
+
+  async #curl(args: string[]): Promise<string> {
+    const flags = curlFlags(args);
+    const { addresses } = (await this.#service()).running;
+    const url = flags.url.replace("localhost:8080", addresses.http).replace(
+      "localhost:6070",
+      addresses.debug,
+    );
+    const init = flags.body === undefined ? {} : { method: "POST", body: flags.body };
+    const response = await fetch(url, { ...init, headers: flags.headers });
+    const body = await response.text();
+    if (flags.onlyStatus) return `${response.status}\n`;
+    if (!flags.withHeaders) return body;
+    const headers = [...response.headers].map(([name, value]) => `${name}: ${value}\n`).join("");
+    return `HTTP/1.1 ${response.status} ${response.statusText}\n${headers}\n${body}`;
+  }
+
+  async #grpcurl(args: readonly string[]): Promise<string> {
+    const { grpc } = (await this.#service()).running.addresses;
+    const own = args.map((arg) => arg === "localhost:8081" ? grpc : arg);
+    await using child = new ChildProcess(requireTool("grpcurl"), { args: own });
+    await child.exited;
+    return [...child.stdoutLines, ...child.stderrLines].map((line) => `${line}\n`).join("");
+  }
+
+  async #client(args: readonly string[]): Promise<string> {
+    const { grpc } = (await this.#service()).running.addresses;
+    const text = await this.#printed((output) => client([...args, "-dial_string", grpc], output));
+    return text.replaceAll(grpc, "localhost:8081");
+  }
+
+  async #check(args: readonly string[]): Promise<string> {
+    const folder = await Deno.makeTempDir({ prefix: "weir_" });
+    try {
+      await Deno.writeTextFile(`${folder}/shop.yaml`, this.#rules);
+      const own = args.map((arg) => arg === "config/rules" ? folder : arg);
+      return (await this.#printed((output) => check(own, output))).replaceAll(folder, "config/rules");
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  }
+
+  async #printed(command: (output: Output) => Promise<number>): Promise<string> {
+    let text = "";
+    const print = (line: string) => void (text += `${line}\n`);
+    this.#exitCode = await command({ stdout: print, stderr: print });
+    return text;
+  }
+
+  async #service(): Promise<ServeFixture> {
+    const env = Object.fromEntries(
+      this.#marks.filter((mark) => mark.includes("=")).map((mark) => mark.split("=", 2)),
+    );
+    return this.#weir ??= await ServeFixture.start({
+      env,
+      rules: { "shop.yaml": this.#rules },
+      clock: STILL_CLOCK,
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#weir?.[Symbol.asyncDispose]();
+  }
+}
+
+interface CurlFlags {
+  url: string;
+  body: string | undefined;
+  withHeaders: boolean;
+  onlyStatus: boolean;
+  headers: Record<string, string>;
+}
+
+/** The few flags of curl that the README uses. */
+function curlFlags(args: readonly string[]): CurlFlags {
+  const flags: CurlFlags = { url: "", body: undefined, withHeaders: false, onlyStatus: false, headers: {} };
+  const rest = [...args];
+  for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
+    if (arg === "-i") flags.withHeaders = true;
+    else if (arg === "-d") flags.body = rest.shift();
+    else if (arg === "-w") flags.onlyStatus = rest.shift() === "%{http_code}\\n";
+    else if (arg === "-H") {
+      const [name = "", value = ""] = (rest.shift() ?? "").split(": ");
+      flags.headers[name] = value;
+    } else if (arg === "-o") rest.shift();
+    else if (arg.startsWith("http://")) flags.url = arg;
+    else if (arg !== "-s") throw new Error(`Cannot run curl with "${arg}": the flag is unknown here`);
+  }
+  return flags;
+}
+
+/** The words of a command; quotes are single ones. */
+function wordsOf(command: string): string[] {
+  return [...command.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? "");
+}
+
+/** Without what differs from run to run: ids, dates, lengths, seconds; headers sorted, their names in lower case. */
+function comparable(text: string): string {
+  return text.trimEnd()
+    .replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "ID")
+    .replace(/^date: .*$/gim, "date: DATE")
+    .replace(/^content-length: \d+$/gim, "content-length: LENGTH")
+    .replace(/("durationUntilReset": ?)"\d+s"/g, '$1"SECONDS"')
+    .replace(/(RateLimit-Reset(?:: |","value":"))\d+/g, "$1SECONDS")
+    .replace(/reset in \d+ s/g, "reset in SECONDS")
+    .replace(/^(HTTP\/1\.1 .*\n)((?:[\w-]+: .*\n)+)/gm, (_, status: string, headers: string) => {
+      const lines = headers.trimEnd().split("\n");
+      return `${status}${
+        lines.map((line) => line.replace(/^[^:]+/, (name) => name.toLowerCase())).sort().join("\n")
+      }\n`;
+    });
+}
