@@ -208,17 +208,15 @@ Deno.test("a body in many pieces is put together, also in the middle of a charac
   assertEquals(seen, [{ domain: "\u00e4\u{1f600}", descriptors: [], hitsAddend: 0 }]);
 });
 
-Deno.test("a body whose second half comes later is read whole, and its connection is used again", async () => {
+Deno.test("a body whose second half comes later is read whole", async () => {
   await using served = serveJson(() => OK);
   using raw = await served.dial();
-  for (let round = 0; round < 2; round++) {
-    await raw.write(`POST /json HTTP/1.1\r\nHost: a\r\nContent-Length: 14\r\n\r\n${BODY.slice(0, 6)}`);
-    await until("the rest to be awaited", () => served.clock.waiting === 1);
-    served.clock.advance(9_999);
-    await raw.write(BODY.slice(6));
-    assertMatch(await raw.read(wholeJson), /^HTTP\/1\.1 200 /);
-    assertEquals(served.clock.waiting, 0);
-  }
+  await raw.write(`POST /json HTTP/1.1\r\nHost: a\r\nContent-Length: 14\r\n\r\n${BODY.slice(0, 6)}`);
+  await until("the rest to be awaited", () => served.clock.waiting === 1);
+  served.clock.advance(9_999);
+  await raw.write(BODY.slice(6));
+  assertMatch(await raw.read(wholeJson), /^HTTP\/1\.1 200 /);
+  assertEquals(served.clock.waiting, 0);
 });
 
 for (const method of ["GET", "HEAD", "PUT", "DELETE"]) {
