@@ -7,8 +7,7 @@
  */
 import { assertEquals } from "@std/assert";
 import { parse } from "yaml";
-import type { Clock } from "../src/base/clock.ts";
-import { systemClock } from "../src/base/clock.ts";
+import { type Clock, systemClock } from "../src/base/clock.ts";
 import { check } from "../src/cli/check.ts";
 import { client } from "../src/cli/client.ts";
 import type { Output } from "../src/cli/output.ts";
@@ -56,7 +55,10 @@ for (const [index, block] of BLOCKS.entries()) {
   if (!block.marks.includes("try")) continue;
   const above = block.marks.includes("above") ? BLOCKS[index - 1]?.text ?? "" : SHOP;
   Deno.test({
-    ...needs(block.marks.includes("grpcurl") ? ["grpcurl"] : [], `line ${block.line} of the README says it`),
+    ...needs(
+      block.marks.includes("grpcurl") ? ["grpcurl"] : [],
+      `the commands in line ${block.line} of the README print what it says`,
+    ),
     async fn() {
       await using session = new Session(above, block.marks);
       const printed = await printedBy(session, block);
@@ -153,6 +155,11 @@ class Session implements AsyncDisposable {
       let text = "";
       for (const _ of (loop[1] ?? "").split(" ")) text += await this.run(loop[2] ?? "");
       return text;
+    }
+    const [piped, wanted] = command.split(" | grep -F ");
+    if (piped !== undefined && wanted !== undefined) {
+      const lines = (await this.run(piped)).split("\n").filter((line) => line.includes(wanted));
+      return `${lines.join("\n")}\n`;
     }
     const [program, ...args] = wordsOf(command);
     if (program === "echo" && args[0] === "$?") return `${this.#exitCode}\n`;

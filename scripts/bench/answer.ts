@@ -1,5 +1,5 @@
 import { joined } from "./frame_reader.ts";
-import type { HeaderField } from "./hpack_decoder.ts";
+import type { HeaderField } from "../../src/grpc/native/hpack_decoder.ts";
 import { type OverallCode, readOverallCode, unframeMessage } from "./rate_limit_message.ts";
 
 /** What a right answer holds: the request's own bytes, or a response with this overall code. */

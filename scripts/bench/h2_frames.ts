@@ -1,4 +1,4 @@
-import type { HeaderField } from "./hpack_decoder.ts";
+import type { HeaderField } from "../../src/grpc/native/hpack_decoder.ts";
 
 /** What every HTTP/2 client sends first (RFC 9113, section 3.4). */
 export const PREFACE = new TextEncoder().encode("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");

@@ -15,7 +15,7 @@ import {
   unpadded,
   windowUpdateFrame,
 } from "./h2_frames.ts";
-import { HpackDecoder } from "./hpack_decoder.ts";
+import { HpackDecoder } from "../../src/grpc/native/hpack_decoder.ts";
 import type { LoadRecord } from "./load_record.ts";
 
 /** Window of a connection until someone says otherwise. */

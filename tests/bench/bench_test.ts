@@ -2,7 +2,7 @@ import { assertEquals, assertThrows } from "@std/assert";
 import { fileURLToPath } from "node:url";
 import { Child, outputOf } from "../../scripts/bench/child.ts";
 import { checkSummary, readTimes } from "../../scripts/bench/h2load.ts";
-import { type HeaderField, HpackDecoder } from "../../scripts/bench/hpack_decoder.ts";
+import { type HeaderField, HpackDecoder } from "../../src/grpc/native/hpack_decoder.ts";
 import type { LoadResult } from "../../scripts/bench/load_record.ts";
 import { median, percentile } from "../../scripts/bench/percentile.ts";
 import { encodeRequest, readOverallCode } from "../../scripts/bench/rate_limit_message.ts";
