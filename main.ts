@@ -215,7 +215,7 @@ function openRules({ settings, logger, clock, health, stats }: Parts, service: R
   return { firstRules, reload: () => provider.reload(), close };
 }
 
-function openGrpc({ settings, logger, clock, health }: Parts, service: RateLimitService) {
+function openGrpc({ settings, logger, clock, random, health }: Parts, service: RateLimitService) {
   const refusals = new ThrottledLog(logger, { clock });
   const services: GrpcService[] = [
     createRateLimitGrpcService((request) => service.shouldRateLimit(request), {
@@ -235,6 +235,7 @@ function openGrpc({ settings, logger, clock, health }: Parts, service: RateLimit
     maxConnectionAgeGraceMs: settings.GRPC_MAX_CONNECTION_AGE_GRACE,
     logger,
     clock,
+    random,
   });
 }
 

@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import type { GrpcService } from "./grpc_service.ts";
-import type { ListenTarget } from "./listener.ts";
+import type { ListenTarget, ListenTls } from "./listener.ts";
 
 /** What carries gRPC: a running server. */
 export interface GrpcEngine {
@@ -18,10 +18,14 @@ export interface GrpcEngine {
 export interface GrpcEngineOptions {
   readonly services: readonly GrpcService[];
   readonly target: ListenTarget;
+  /** Absent for plain text. */
+  readonly tls?: ListenTls | undefined;
   /** A connection is asked to go after this time, give or take a tenth at random; 0 means never. */
   readonly maxConnectionAgeMs: number;
   /** It is closed this long after it was asked to go. */
   readonly maxConnectionAgeGraceMs: number;
   readonly logger: Logger;
   readonly clock: Clock;
+  /** A number from 0 to below 1. */
+  readonly random: () => number;
 }

@@ -39,7 +39,7 @@ export async function startGrpcJs(options: GrpcEngineOptions): Promise<GrpcEngin
     socket.on("error", () => {});
     socket.on("close", () => sockets.delete(socket));
     injector.injectConnection(socket);
-  });
+  }, options.tls);
   let closed: Promise<void> | undefined;
   const close = async (graceMs: number) => {
     listener.close();

@@ -1,4 +1,5 @@
 import net from "node:net";
+import tls from "node:tls";
 import { chmod, unlink } from "node:fs/promises";
 
 /** Where a listener is to be found. */
@@ -14,6 +15,16 @@ export interface Listener {
   close(): void;
 }
 
+/** What a listener that speaks TLS presents and asks for. */
+export interface ListenTls {
+  readonly key: string;
+  readonly cert: string;
+  /** Certificates that a client's must be signed by; absent where clients need none. */
+  readonly ca?: string | undefined;
+}
+
+/** How long a TLS handshake may take. */
+const HANDSHAKE_MS = 10_000;
 /** How long a probe of a socket file may take before the file counts as alive. */
 const PROBE_TIMEOUT_MS = 1_000;
 
@@ -24,8 +35,11 @@ const PROBE_TIMEOUT_MS = 1_000;
 export async function listen(
   target: ListenTarget,
   onSocket: (socket: net.Socket) => void,
+  tlsOptions?: ListenTls,
 ): Promise<Listener> {
-  const server = net.createServer({ noDelay: true }, onSocket);
+  const server = tlsOptions === undefined
+    ? net.createServer({ noDelay: true }, onSocket)
+    : createTlsServer(tlsOptions, onSocket);
   if (target.kind === "unix") await replaceStaleSocket(target.path);
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error) => reject(listenError(target, error)));
@@ -37,6 +51,27 @@ export async function listen(
   server.on("error", () => {});
   if (target.kind === "unix" && target.mode !== undefined) await chmod(target.path, target.mode);
   return { address: addressOf(server, target), close: () => void server.close() };
+}
+
+/** Hands on sockets of clients that agreed on HTTP/2; others are closed. */
+function createTlsServer({ key, cert, ca }: ListenTls, onSocket: (socket: net.Socket) => void): net.Server {
+  const client = ca === undefined ? {} : { ca, requestCert: true, rejectUnauthorized: true };
+  const options = {
+    key,
+    cert,
+    ...client,
+    ALPNProtocols: ["h2"],
+    minVersion: "TLSv1.2",
+    handshakeTimeout: HANDSHAKE_MS,
+  } as const;
+  const server = tls.createServer(options, (socket) => {
+    socket.on("error", () => {});
+    socket.setNoDelay(true);
+    if (socket.alpnProtocol === "h2") onSocket(socket);
+    else socket.destroy();
+  });
+  server.on("tlsClientError", () => {});
+  return server;
 }
 
 function addressOf(server: net.Server, target: ListenTarget): string {

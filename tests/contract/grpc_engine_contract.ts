@@ -91,6 +91,7 @@ async function open(start: Start, part: Partial<GrpcEngineOptions> = {}): Promis
     maxConnectionAgeGraceMs: 0,
     logger: createLogger({ level: "error", format: "text", clock: systemClock, write }),
     clock: systemClock,
+    random: Math.random,
     ...part,
   });
   return { probe, engine, log };

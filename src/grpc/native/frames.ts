@@ -79,3 +79,11 @@ export function unpadded(payload: Uint8Array): Uint8Array {
   }
   return payload.subarray(1, payload.length - padding);
 }
+
+/** Both, one behind the other. */
+export function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
+  const both = new Uint8Array(first.length + second.length);
+  both.set(first);
+  both.set(second, first.length);
+  return both;
+}

@@ -6,7 +6,7 @@ export type HeaderField = readonly [name: string, value: string];
 
 /** What RFC 7541 counts for an entry beside its octets. */
 const ENTRY_OVERHEAD = 32;
-/** Far above every length that a response of the bench can have, and below what shifts can hold. */
+/** Far above every length that a header can have, and below what shifts can hold. */
 const MAX_INTEGER = 2 ** 24;
 
 /**
@@ -20,13 +20,30 @@ export class HpackDecoder {
   #size = 0;
   /** Newest entry first. */
   #entries: HeaderField[] = [];
+  readonly #maxListBytes: number;
   #block: Uint8Array = new Uint8Array(0);
   #at = 0;
+  #changes = 0;
+  #listBytes = 0;
 
-  /** `tableSize` is the largest dynamic table in octets that the peer was told it may use. */
-  constructor(tableSize = 4096) {
+  /**
+   * `tableSize` is the largest dynamic table in octets that the peer was told it may use;
+   * `maxListBytes` bounds what a block may unfold to, each field counted with 32 octets more.
+   */
+  constructor(tableSize = 4096, maxListBytes = Infinity) {
     this.#limit = tableSize;
     this.#maxSize = tableSize;
+    this.#maxListBytes = maxListBytes;
+  }
+
+  /** Grows whenever the dynamic table changes: until then equal blocks mean equal fields. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  /** Whether the last block unfolded to more than the bound; its fields are then not all there. */
+  get overflowed(): boolean {
+    return this.#listBytes > this.#maxListBytes;
   }
 
   /** The dynamic table, newest entry first. */
@@ -43,15 +60,22 @@ export class HpackDecoder {
   decode(block: Uint8Array): HeaderField[] {
     this.#block = block;
     this.#at = 0;
+    this.#listBytes = 0;
     const fields: HeaderField[] = [];
     while (this.#at < block.length) {
       const first = block[this.#at] ?? 0;
-      if (first >= 0x80) fields.push(this.#field(this.#integer(7)));
-      else if (first >= 0x40) fields.push(this.#remember(this.#literal(6)));
-      else if (first < 0x20) fields.push(this.#literal(4));
-      else this.#resize(fields.length);
+      if (first >= 0x80) this.#collect(fields, this.#field(this.#integer(7)));
+      else if (first >= 0x40) this.#collect(fields, this.#remember(this.#literal(6)));
+      else if (first < 0x20) this.#collect(fields, this.#literal(4));
+      else this.#resize(this.#listBytes > 0);
     }
     return fields;
+  }
+
+  /** Beyond the bound a block is decoded on, for the sake of the dynamic table, but not kept. */
+  #collect(fields: HeaderField[], field: HeaderField): void {
+    this.#listBytes += sizeOf(field);
+    if (this.#listBytes <= this.#maxListBytes) fields.push(field);
   }
 
   #field(index: number): HeaderField {
@@ -69,15 +93,17 @@ export class HpackDecoder {
   }
 
   #remember(field: HeaderField): HeaderField {
+    this.#changes++;
     this.#entries.unshift(field);
     this.#size += sizeOf(field);
     this.#evict();
     return field;
   }
 
-  #resize(fieldsBefore: number): void {
+  #resize(afterFields: boolean): void {
     const size = this.#integer(5);
-    if (fieldsBefore > 0) throw this.#error("a change of the table's size must come before the first field");
+    this.#changes++;
+    if (afterFields) throw this.#error("a change of the table's size must come before the first field");
     if (size > this.#limit) {
       throw this.#error(`a table of ${size} octets, at most ${this.#limit} are allowed`);
     }

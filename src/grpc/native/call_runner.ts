@@ -1,0 +1,194 @@
+import { GrpcError, type UnaryMethod } from "../grpc_service.ts";
+import { type ErrorCode, StreamError } from "./frames.ts";
+import { plainHeaders, trailers, trailersOnly } from "./header_blocks.ts";
+import { LIMITS } from "./limits.ts";
+import { MESSAGE_PREFIX_BYTES } from "./message_reader.ts";
+import type { Sender } from "./sender.ts";
+import type { ServerStream } from "./server_stream.ts";
+
+/** What a runner needs of its connection. */
+export interface CallRunnerOptions {
+  /** There is output that no frame of the peer brought. */
+  readonly onOutput: () => void;
+  /** A handler threw what is no `GrpcError`. */
+  readonly onFault: (method: string, error: unknown) => void;
+  /** A call that has a deadline waits for its answer. */
+  readonly onDeadline: () => void;
+}
+
+const NOT_GRPC = new TextEncoder().encode("This port takes gRPC: POST with content-type application/grpc\n");
+const LIST_TOO_LARGE = new TextEncoder().encode("The header list is too large\n");
+const NO_BODY = new Uint8Array(0);
+
+/** Runs the calls of one connection: puts their messages together, asks the methods, writes the answers. */
+export class CallRunner {
+  readonly #sender: Sender;
+  readonly #options: CallRunnerOptions;
+  readonly #reset: (stream: ServerStream, code: ErrorCode) => void;
+  #held = 0;
+
+  constructor(
+    sender: Sender,
+    options: CallRunnerOptions,
+    reset: (stream: ServerStream, code: ErrorCode) => void,
+  ) {
+    this.#sender = sender;
+    this.#options = options;
+    this.#reset = reset;
+  }
+
+  /** Takes a piece of a request; `ended` says that it is the last. */
+  data(stream: ServerStream, body: Uint8Array, ended: boolean): void {
+    stream.received += body.length;
+    stream.remoteEnded = ended;
+    checkLength(stream, ended);
+    if (stream.answered) return;
+    const { method } = stream.head;
+    if (method === undefined) {
+      if (ended) this.#refuse(stream);
+      return;
+    }
+    if (
+      method.kind === "unary" && ended && isOneMessage(body) && stream.messages === 0 && stream.held === 0
+    ) {
+      this.#unary(stream, method, body.subarray(MESSAGE_PREFIX_BYTES));
+      return;
+    }
+    try {
+      this.#messages(stream, body);
+      if (ended) this.#onEnd(stream);
+    } catch (error) {
+      this.#fail(stream, error);
+    }
+  }
+
+  /** Ends what the server feeds, because it is stopping. */
+  endStreams(streams: Iterable<ServerStream>): void {
+    for (const stream of [...streams]) {
+      if (stream.head.method?.kind === "unary" || stream.answered) continue;
+      this.#fail(stream, new GrpcError("UNAVAILABLE", "the server is stopping"));
+    }
+  }
+
+  /** The stream is gone: what was kept of its messages counts no more. */
+  forget(stream: ServerStream): void {
+    this.#held -= stream.held;
+  }
+
+  /** The time that the caller gave is over. */
+  exceedDeadline(stream: ServerStream): void {
+    this.#fail(stream, new GrpcError("DEADLINE_EXCEEDED", "the deadline is exceeded"));
+    this.#options.onOutput();
+  }
+
+  #messages(stream: ServerStream, body: Uint8Array): void {
+    if (body.length === 0) return;
+    const before = stream.held;
+    const messages = stream.reader.read(body);
+    this.#held += stream.held - before;
+    if (this.#held > LIMITS.heldBytes) {
+      throw new GrpcError("RESOURCE_EXHAUSTED", "too many messages of this connection are not whole");
+    }
+    for (const message of messages) this.#message(stream, message);
+  }
+
+  #message(stream: ServerStream, message: Uint8Array): void {
+    const { method } = stream.head;
+    stream.messages++;
+    if (method?.kind === "bidi") {
+      const answer = method.handle(message, stream);
+      if (answer !== undefined) this.#sender.message(stream, answer);
+      return;
+    }
+    if (stream.messages > 1) {
+      throw new GrpcError("INTERNAL", "Cannot read a request: it has more than one message");
+    }
+    stream.request = message;
+  }
+
+  #onEnd(stream: ServerStream): void {
+    const { head: { method }, request } = stream;
+    if (stream.held > 0) throw new GrpcError("INTERNAL", "Cannot read a request: it ends within a message");
+    if (method?.kind === "bidi") {
+      this.#sender.end(stream, trailers("OK", ""));
+      return;
+    }
+    if (request === undefined) throw new GrpcError("INTERNAL", "Cannot read a request: it has no message");
+    stream.request = undefined;
+    if (method?.kind === "unary") this.#unary(stream, method, request);
+    if (method?.kind !== "server_streaming") return;
+    stream.onEnd = method.open(request, (message) => {
+      if (stream.answered) return;
+      this.#sender.message(stream, message);
+      this.#options.onOutput();
+    }, stream);
+  }
+
+  #unary(stream: ServerStream, method: UnaryMethod, request: Uint8Array): void {
+    try {
+      const answer = method.handle(request, stream);
+      if (!(answer instanceof Promise)) {
+        this.#sender.unary(stream, answer);
+        return;
+      }
+      if (stream.head.timeoutMs < Infinity) this.#options.onDeadline();
+      answer.then((message) => {
+        if (stream.answered) return;
+        this.#sender.unary(stream, message);
+        this.#options.onOutput();
+      }).catch((error: unknown) => {
+        this.#fail(stream, error);
+        this.#options.onOutput();
+      });
+    } catch (error) {
+      this.#fail(stream, error);
+    }
+  }
+
+  /** Answers a request that is no good gRPC. */
+  #refuse(stream: ServerStream): void {
+    const { refusal, path, encoding } = stream.head;
+    if (refusal === "content_type") {
+      const body = stream.header(":method") === "HEAD" ? NO_BODY : NOT_GRPC;
+      this.#sender.plain(stream, plainHeaders(415, NOT_GRPC.length), body);
+    } else if (refusal === "header_list") {
+      this.#sender.plain(stream, plainHeaders(431, LIST_TOO_LARGE.length), LIST_TOO_LARGE);
+    } else if (refusal === "encoding") {
+      const text = `grpc-encoding "${encoding}" is not known; gzip and identity are`;
+      this.#sender.end(stream, trailersOnly("UNIMPLEMENTED", text));
+    } else if (refusal === "timeout") {
+      this.#sender.end(stream, trailersOnly("INTERNAL", "grpc-timeout cannot be read"));
+    } else {
+      this.#sender.end(stream, trailersOnly("UNIMPLEMENTED", `unknown method ${path}`));
+    }
+  }
+
+  #fail(stream: ServerStream, error: unknown): void {
+    if (stream.answered) return;
+    if (error instanceof StreamError) {
+      this.#reset(stream, error.code);
+      return;
+    }
+    if (!(error instanceof GrpcError)) this.#options.onFault(stream.head.path, error);
+    const [code, text] = error instanceof GrpcError
+      ? [error.code, error.message] as const
+      : ["INTERNAL", "internal error"] as const;
+    const block = stream.headersSent ? trailers(code, text) : trailersOnly(code, text);
+    this.#sender.end(stream, block);
+  }
+}
+
+/** Whether the octets are one message, whole and not compressed: the shape of nearly every request. */
+function isOneMessage(body: Uint8Array): boolean {
+  const length = body.length - MESSAGE_PREFIX_BYTES;
+  return length >= 0 && body[0] === 0 && body[1] === 0 &&
+    ((body[2] ?? 0) << 16 | (body[3] ?? 0) << 8 | (body[4] ?? 0)) === length;
+}
+
+function checkLength(stream: ServerStream, ended: boolean): void {
+  const { contentLength } = stream.head;
+  if (contentLength === undefined) return;
+  if (stream.received > contentLength || (ended && stream.received !== contentLength)) {
+    throw new StreamError("PROTOCOL_ERROR", stream.id, "content-length is not the length of the content");
+  }
+}

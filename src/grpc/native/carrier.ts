@@ -1,0 +1,138 @@
+import type net from "node:net";
+import type { GrpcMethod } from "../grpc_service.ts";
+import { Connection } from "./connection.ts";
+import { LIMITS } from "./limits.ts";
+
+/** What a carrier is made with. */
+export interface CarrierOptions {
+  readonly methods: ReadonlyMap<string, GrpcMethod>;
+  /** Milliseconds. */
+  readonly now: () => number;
+  /** Age at which the peer is asked to go. */
+  readonly maxAgeMs: number;
+  /** How long after that the connection is closed. */
+  readonly graceMs: number;
+  readonly onFault: (method: string, error: unknown) => void;
+  readonly onDeadline: () => void;
+  /** The socket is closed. */
+  readonly onClosed: () => void;
+}
+
+/** How long a peer may take to answer the PING that goes with the first GOAWAY. */
+const DRAIN_PING_MS = 1_000;
+/** How long a peer may take to close after we did. */
+const LINGER_MS = 1_000;
+
+/** One socket and its connection: carries octets between them, and looks after both. */
+export class Carrier {
+  readonly #socket: net.Socket;
+  readonly #options: CarrierOptions;
+  readonly #connection: Connection;
+  readonly #openedAt: number;
+  #flushDue = false;
+  #drainedAt: number | undefined;
+  #endedAt: number | undefined;
+  /** Nothing is read from the peer since then, because it does not take what is written to it. */
+  #pausedAt: number | undefined;
+
+  constructor(socket: net.Socket, options: CarrierOptions) {
+    this.#socket = socket;
+    this.#options = options;
+    this.#openedAt = options.now();
+    this.#connection = new Connection({
+      methods: options.methods,
+      now: options.now,
+      onOutput: () => this.#flushSoon(),
+      onFault: options.onFault,
+      onDeadline: options.onDeadline,
+    });
+    socket.on("data", (chunk: Uint8Array) => {
+      this.#connection.receive(chunk);
+      this.#flush();
+    });
+    socket.on("drain", () => this.#resume());
+    socket.on("error", () => {});
+    socket.on("close", () => {
+      this.#connection.abandon();
+      options.onClosed();
+    });
+    this.#flush();
+  }
+
+  /** Asks the peer to go; the connection closes when its running calls are answered. */
+  drain(): void {
+    this.#drainedAt ??= this.#options.now();
+    this.#connection.drain();
+    this.#flush();
+  }
+
+  /** Closes at once. */
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  /** Ends calls whose time is over; answers whether some wait with a deadline. */
+  expire(now: number): boolean {
+    const waiting = this.#connection.expire(now);
+    this.#flush();
+    return waiting;
+  }
+
+  /** Looks after everything that takes a second or more. */
+  tick(now: number): void {
+    const connection = this.#connection;
+    connection.expire(now);
+    if (!connection.established && now - this.#openedAt >= LIMITS.handshakeMs) return this.destroy();
+    if (this.#endedAt !== undefined && now - this.#endedAt >= LINGER_MS) return this.destroy();
+    if (this.#pausedAt !== undefined && now - this.#pausedAt >= LIMITS.unsentMs) return this.destroy();
+    if (this.#drainedAt === undefined) {
+      if (now - this.#openedAt >= this.#options.maxAgeMs) this.drain();
+    } else {
+      if (now - this.#drainedAt >= DRAIN_PING_MS) connection.finishDraining();
+      if (now - this.#drainedAt >= this.#options.graceMs && this.#options.graceMs > 0) return this.destroy();
+    }
+    this.#keepAlive(now);
+    this.#flush();
+  }
+
+  #keepAlive(now: number): void {
+    const { pingSentAt, lastReceivedAt } = this.#connection;
+    if (now - lastReceivedAt < LIMITS.keepaliveMs) return;
+    if (pingSentAt === undefined) this.#connection.ping();
+    else if (now - pingSentAt >= LIMITS.keepaliveTimeoutMs) this.destroy();
+  }
+
+  /** Output that comes outside of a read goes out once, after everything of this turn. */
+  #flushSoon(): void {
+    if (this.#flushDue) return;
+    this.#flushDue = true;
+    queueMicrotask(() => {
+      this.#flushDue = false;
+      this.#flush();
+    });
+  }
+
+  #flush(): void {
+    const { output } = this.#connection.sender;
+    const socket = this.#socket;
+    if (output.length > 0 && !socket.destroyed && this.#endedAt === undefined) {
+      const taken = output.take();
+      socket.write(taken, (error) => {
+        if (error === undefined || error === null) output.give(taken);
+      });
+      if (socket.writableLength > LIMITS.unsentBytes && this.#pausedAt === undefined) {
+        this.#pausedAt = this.#options.now();
+        socket.pause();
+      }
+    }
+    if (!this.#connection.closing || this.#endedAt !== undefined) return;
+    this.#endedAt = this.#options.now();
+    socket.end();
+  }
+
+  #resume(): void {
+    if (this.#pausedAt === undefined) return;
+    this.#pausedAt = undefined;
+    this.#socket.resume();
+  }
+}

@@ -1,0 +1,96 @@
+import { GRPC_CODES, type GrpcCode } from "../grpc_service.ts";
+
+/** What RFC 7541 writes for a literal that no table keeps, with a name of the static table by its index. */
+const LITERAL_PREFIX_MAX = 15;
+const STATUS_200 = 0x88;
+const INDEX_STATUS = 8;
+const INDEX_CONTENT_TYPE = 31;
+const INDEX_CONTENT_LENGTH = 28;
+
+const ACCEPTED_ENCODINGS = "gzip,identity";
+
+/** The headers before the messages of every answer that is no plain refusal. */
+export const RESPONSE_HEADERS = block([[INDEX_STATUS, "200"], [INDEX_CONTENT_TYPE, "application/grpc"]]);
+
+/** The headers after the messages of a call that went well. */
+export const OK_TRAILERS = block([["grpc-status", "0"]]);
+
+/** The headers after the messages of a call that was refused. */
+export function trailers(code: GrpcCode, message: string): Uint8Array {
+  return block(statusFields(code, message));
+}
+
+/** The one block of headers of a call that is refused without any message. */
+export function trailersOnly(code: GrpcCode, message: string): Uint8Array {
+  const fields: Field[] = [[INDEX_STATUS, "200"], [INDEX_CONTENT_TYPE, "application/grpc"]];
+  if (code === "UNIMPLEMENTED") fields.push(["grpc-accept-encoding", ACCEPTED_ENCODINGS]);
+  return block([...fields, ...statusFields(code, message)]);
+}
+
+/** The headers of an answer to something that is no gRPC; its body has this many octets. */
+export function plainHeaders(status: number, bodyLength: number): Uint8Array {
+  return block([
+    [INDEX_STATUS, String(status)],
+    [INDEX_CONTENT_TYPE, "text/plain; charset=utf-8"],
+    [INDEX_CONTENT_LENGTH, String(bodyLength)],
+  ]);
+}
+
+/** A message for `grpc-message`: everything but visible ASCII, and `%` itself, as %XX of its UTF-8 octets. */
+export function percentEncode(message: string): string {
+  let text = "";
+  for (const octet of new TextEncoder().encode(message)) {
+    const isPlain = octet >= 0x20 && octet <= 0x7e && octet !== 0x25;
+    text += isPlain ? String.fromCharCode(octet) : `%${octet.toString(16).toUpperCase().padStart(2, "0")}`;
+  }
+  return text;
+}
+
+type Field = readonly [name: string | number, value: string];
+
+/** Longest `grpc-message`: peers bound the size of the headers that they take. */
+const MAX_MESSAGE_LENGTH = 2_048;
+
+function statusFields(code: GrpcCode, message: string): Field[] {
+  const status: Field = ["grpc-status", String(GRPC_CODES[code])];
+  return message === ""
+    ? [status]
+    : [status, ["grpc-message", percentEncode(message.slice(0, MAX_MESSAGE_LENGTH))]];
+}
+
+/** Fields as literals without indexing and without Huffman, so that a block is the same for every connection. */
+function block(fields: readonly Field[]): Uint8Array {
+  const octets: number[] = [];
+  for (const [name, value] of fields) {
+    if (name === INDEX_STATUS && value === "200") {
+      octets.push(STATUS_200);
+      continue;
+    }
+    if (typeof name === "number") pushInteger(octets, name, LITERAL_PREFIX_MAX);
+    else {
+      octets.push(0);
+      pushText(octets, name);
+    }
+    pushText(octets, value);
+  }
+  return Uint8Array.from(octets);
+}
+
+function pushText(octets: number[], text: string): void {
+  pushInteger(octets, text.length, 127);
+  for (let index = 0; index < text.length; index++) octets.push(text.charCodeAt(index));
+}
+
+function pushInteger(octets: number[], value: number, prefixMax: number): void {
+  if (value < prefixMax) {
+    octets.push(value);
+    return;
+  }
+  octets.push(prefixMax);
+  let rest = value - prefixMax;
+  while (rest >= 128) {
+    octets.push((rest & 127) | 128);
+    rest >>>= 7;
+  }
+  octets.push(rest);
+}

@@ -1,0 +1,103 @@
+import type net from "node:net";
+import type { GrpcEngine, GrpcEngineOptions } from "../engine.ts";
+import type { GrpcMethod } from "../grpc_service.ts";
+import { listen } from "../listener.ts";
+import { Carrier } from "./carrier.ts";
+
+/** How often connections are looked at: for deadlines that are due, and for all the rest. */
+const DEADLINE_TICK_MS = 10;
+const SLOW_TICK_MS = 1_000;
+
+/** Serves gRPC by our own HTTP/2, on plain sockets, unix sockets and TLS alike. */
+export async function startNative(options: GrpcEngineOptions): Promise<GrpcEngine> {
+  const engine = new NativeEngine(options);
+  const listener = await listen(options.target, (socket) => engine.accept(socket), options.tls);
+  let closed: Promise<void> | undefined;
+  const close = async (graceMs: number) => {
+    listener.close();
+    await engine.close(graceMs);
+  };
+  return { address: listener.address, close: (graceMs) => closed ??= close(graceMs) };
+}
+
+class NativeEngine {
+  readonly #options: GrpcEngineOptions;
+  readonly #methods: ReadonlyMap<string, GrpcMethod>;
+  readonly #carriers = new Set<Carrier>();
+  readonly #empty = Promise.withResolvers<void>();
+  #closing = false;
+  #cancelSlowTick: () => void;
+  #cancelDeadlineTick: (() => void) | undefined;
+
+  constructor(options: GrpcEngineOptions) {
+    this.#options = options;
+    this.#methods = methodsByPath(options);
+    this.#cancelSlowTick = this.#scheduleSlowTick();
+  }
+
+  accept(socket: net.Socket): void {
+    const { clock, random, logger, maxConnectionAgeMs, maxConnectionAgeGraceMs } = this.#options;
+    // A tenth more or less, so that connections that came together do not go together.
+    const age = maxConnectionAgeMs === 0 ? Infinity : maxConnectionAgeMs * (0.9 + 0.2 * random());
+    const carrier = new Carrier(socket, {
+      methods: this.#methods,
+      now: () => clock.now(),
+      maxAgeMs: age,
+      graceMs: maxConnectionAgeGraceMs,
+      onFault: (method, error) =>
+        logger.error("Cannot answer a gRPC call: unexpected error", { method, error }),
+      onDeadline: () => this.#scheduleDeadlineTick(),
+      onClosed: () => this.#forget(carrier),
+    });
+    this.#carriers.add(carrier);
+    if (this.#closing) carrier.drain();
+  }
+
+  async close(graceMs: number): Promise<void> {
+    this.#closing = true;
+    for (const carrier of [...this.#carriers]) carrier.drain();
+    const deadline = Promise.withResolvers<void>();
+    const cancel = this.#options.clock.after(graceMs, deadline.resolve);
+    if (this.#carriers.size > 0) await Promise.race([this.#empty.promise, deadline.promise]);
+    cancel();
+    const left = [...this.#carriers];
+    for (const carrier of left) carrier.destroy();
+    if (left.length > 0) await this.#empty.promise;
+    this.#cancelSlowTick();
+    this.#cancelDeadlineTick?.();
+  }
+
+  #forget(carrier: Carrier): void {
+    this.#carriers.delete(carrier);
+    if (this.#closing && this.#carriers.size === 0) this.#empty.resolve();
+  }
+
+  #scheduleSlowTick(): () => void {
+    const { clock } = this.#options;
+    return clock.after(SLOW_TICK_MS, () => {
+      const now = clock.now();
+      for (const carrier of [...this.#carriers]) carrier.tick(now);
+      this.#cancelSlowTick = this.#scheduleSlowTick();
+    });
+  }
+
+  /** One timer for all calls that wait with a deadline: a timer for each would cost more than the call. */
+  #scheduleDeadlineTick(): void {
+    const { clock } = this.#options;
+    this.#cancelDeadlineTick ??= clock.after(DEADLINE_TICK_MS, () => {
+      this.#cancelDeadlineTick = undefined;
+      const now = clock.now();
+      let waiting = false;
+      for (const carrier of [...this.#carriers]) waiting = carrier.expire(now) || waiting;
+      if (waiting) this.#scheduleDeadlineTick();
+    });
+  }
+}
+
+function methodsByPath({ services }: GrpcEngineOptions): Map<string, GrpcMethod> {
+  const methods = new Map<string, GrpcMethod>();
+  for (const service of services) {
+    for (const method of service.methods) methods.set(`/${service.name}/${method.name}`, method);
+  }
+  return methods;
+}

@@ -1,0 +1,4 @@
+import { startNative } from "../../../src/grpc/native/native_engine.ts";
+import { grpcEngineContract } from "../../contract/grpc_engine_contract.ts";
+
+grpcEngineContract("native", startNative);
