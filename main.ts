@@ -4,19 +4,20 @@
  */
 import config from "./deno.json" with { type: "json" };
 import { type Clock, systemClock } from "./src/base/clock.ts";
+import { aborted, settledWithin, unlessAborted } from "./src/base/wait.ts";
 import { parseKvAddress } from "./src/cache/kv_address.ts";
 import { KvCache } from "./src/cache/kv_cache.ts";
-import { createKvClient } from "./src/cache/kv_connect.ts";
 import { OverLimitCache } from "./src/cache/local_cache.ts";
 import { MemoryCache } from "./src/cache/memory_cache.ts";
 import { check } from "./src/cli/check.ts";
 import { client } from "./src/cli/client.ts";
+import { commandsText, help, serveUsage } from "./src/cli/help.ts";
 import type { Output } from "./src/cli/output.ts";
 import { checkRuntime } from "./src/cli/runtime_check.ts";
 import { createFileProvider } from "./src/config/file_provider.ts";
 import { startRules } from "./src/config/rules_loader.ts";
 import type { ListenTarget } from "./src/grpc/listener.ts";
-import { startGrpcJs } from "./src/grpc/grpc_js_engine.ts";
+import type { GrpcEngine } from "./src/grpc/engine.ts";
 import type { GrpcService } from "./src/grpc/grpc_service.ts";
 import { createHealthService } from "./src/grpc/health_service.ts";
 import { createRateLimitGrpcService } from "./src/grpc/rate_limit_service.ts";
@@ -31,7 +32,6 @@ import type { CounterCache } from "./src/ratelimit/counter_cache.ts";
 import type { Policy } from "./src/ratelimit/policy.ts";
 import { rulesText } from "./src/ratelimit/rules_text.ts";
 import { RateLimitService } from "./src/ratelimit/service.ts";
-import { settingsHelp } from "./src/settings/docs.ts";
 import {
   type Environment,
   readSettings,
@@ -93,7 +93,7 @@ export async function serve(
     health.set("sigterm", true);
     const stats = options.stats ?? new StatsStore(settings.STATS_MAX_KEYS);
     const parts = { settings, logger, clock, random, health, stats };
-    const { cache, ready } = openCache(parts);
+    const { cache, ready } = await openCache(parts);
     stack.defer(() => cache.close());
     const service = openService(parts, cache);
     const debug = openDebug(parts, service);
@@ -152,10 +152,10 @@ export function policyOf(settings: Settings): Policy {
 }
 
 /** The counters, and a promise that settles when they can be asked. */
-function openCache({ settings, logger, clock, random, health, stats }: Parts): {
+async function openCache({ settings, logger, clock, random, health, stats }: Parts): Promise<{
   cache: CounterCache;
   ready: Promise<void>;
-} {
+}> {
   health.set("cache", true);
   if (settings.BACKEND_TYPE === "memory") {
     const cache = new MemoryCache({ maxKeys: settings.MEMORY_MAX_KEYS, clock });
@@ -163,15 +163,21 @@ function openCache({ settings, logger, clock, random, health, stats }: Parts): {
     stats.addCounter("ratelimit.memory.evicted_keys", () => cache.evicted);
     return { cache, ready: Promise.resolve() };
   }
+  const { createKvClient } = await import("./src/cache/kv_connect.ts");
   const timeoutMs = settings.KV_TIMEOUT;
+  let isOutage = false;
   const address = parseKvAddress(settings.KV_URL ?? "", settings.KV_SOCKET_TYPE, settings.KV_AUTH);
   const kv = new KvCache({
     client: createKvClient({ address, timeoutMs, random }),
     address: address.text,
+    database: address.database,
     timeoutMs,
     clock,
     onConnection(connected, reason) {
-      if (connected) logger.info(`Connected to key-value cache "${address.text}"`);
+      // Whoever was told of an outage is told of its end.
+      const [level, again] = isOutage ? ["warning", " again"] as const : ["info", ""] as const;
+      isOutage = !connected;
+      if (connected) logger[level](`Connected to key-value cache "${address.text}"${again}`);
       else logger.warning(`Cannot reach key-value cache "${address.text}": ${reason}; trying again`);
       if (!settings.KV_HEALTH_CHECK_ACTIVE_CONNECTION) return;
       health.set("cache", connected, `no connection to key-value cache "${address.text}": ${reason}`);
@@ -215,12 +221,15 @@ function openRules({ settings, logger, clock, health, stats }: Parts, service: R
   return { firstRules, reload: () => provider.reload(), close };
 }
 
-function openGrpc({ settings, logger, clock, random, health }: Parts, service: RateLimitService) {
+async function openGrpc(parts: Parts, service: RateLimitService): Promise<GrpcEngine> {
+  const { settings, logger, clock, random, health } = parts;
   const refusals = new ThrottledLog(logger, { clock });
   const services: GrpcService[] = [
     createRateLimitGrpcService((request) => service.shouldRateLimit(request), {
-      onRefused: ({ code, message, cause }) =>
-        refusals.warning(code, "gRPC call refused", { code, message, cause }),
+      onRefused: ({ code, message, cause }) => {
+        const isTold = cause instanceof Error && cause.message === message;
+        refusals.warning(code, "gRPC call refused", { code, message, ...(isTold ? {} : { cause }) });
+      },
     }),
     createHealthService(health),
   ];
@@ -228,7 +237,9 @@ function openGrpc({ settings, logger, clock, random, health }: Parts, service: R
   const target: ListenTarget = settings.GRPC_UDS === undefined
     ? { kind: "tcp", host: settings.GRPC_HOST, port: settings.GRPC_PORT }
     : { kind: "unix", path: settings.GRPC_UDS, mode: settings.GRPC_UDS_MODE };
-  return startGrpcJs({
+  // A package is loaded only by who uses it.
+  const { startGrpcJs: start } = await import("./src/grpc/grpc_js_engine.ts");
+  return await start({
     services,
     target,
     maxConnectionAgeMs: settings.GRPC_MAX_CONNECTION_AGE,
@@ -275,39 +286,12 @@ function addressOf({ hostname, port }: HttpListener): string {
   return hostname.includes(":") ? `[${hostname}]:${port}` : `${hostname}:${port}`;
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-}
-
-async function unlessAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
-  await Promise.race([promise, aborted(signal)]);
-  signal.throwIfAborted();
-}
-
-async function settledWithin(promise: Promise<void>, ms: number, clock: Clock): Promise<void> {
-  const timeout = Promise.withResolvers<void>();
-  const cancel = clock.after(ms, timeout.resolve);
-  await Promise.race([promise, timeout.promise]);
-  cancel();
-}
-
 /** What a command is run with in place of the process's own. */
 export interface MainOptions {
   readonly environment?: Environment;
   /** Told of the service when every port is open. */
   readonly onReady?: (running: Running) => void;
 }
-
-const USAGE = `weir ${config.version}: a rate limit decision service
-
-  weir serve      serve gRPC, HTTP and the debug port (the default)
-  weir client     ask a service for one decision
-  weir check DIR  check the rule files of a folder
-  weir help       this text, and every setting
-  weir version    the version
-
-Every command but serve has its own -help.`;
 
 /** Runs a command and answers its exit code. */
 export async function main(args: readonly string[], options: MainOptions = {}): Promise<number> {
@@ -316,7 +300,7 @@ export async function main(args: readonly string[], options: MainOptions = {}): 
   const output: Output = standardOutput;
   switch (command) {
     case "serve":
-      return await runService(environment, options.onReady ?? (() => {}), output);
+      return serveUsage(rest, output) ?? await runService(environment, options.onReady ?? (() => {}), output);
     case "client":
       return await client(rest, output);
     case "check":
@@ -330,10 +314,9 @@ export async function main(args: readonly string[], options: MainOptions = {}): 
     case "-h":
     case "-help":
     case "--help":
-      output.stdout(`${USAGE}\n\nSettings are environment variables:\n\n${settingsHelp()}`);
-      return 0;
+      return await help(rest, { version: config.version, output });
     default:
-      output.stderr(`Cannot run command "${command}": it is unknown\n\n${USAGE}`);
+      output.stderr(`Cannot run command "${command}": it is unknown\n\n${commandsText(config.version)}`);
       return 2;
   }
 }
@@ -378,7 +361,11 @@ async function serveUntilSignal(
   stats.addCounter("ratelimit.process.socket_errors", () => errors.socketErrors);
   stats.addCounter("ratelimit.process.unexpected_errors", () => errors.unexpectedErrors);
   const stop = new AbortController();
-  const onSignal = () => stop.signal.aborted ? Deno.exit(1) : stop.abort();
+  const onSignal = () => {
+    if (!stop.signal.aborted) return stop.abort();
+    logger.warning("Ending at once: told a second time to stop");
+    Deno.exit(1);
+  };
   for (const name of ["SIGTERM", "SIGINT"] as const) Deno.addSignalListener(name, onSignal);
   let reload = () => {};
   if (Deno.build.os !== "windows") Deno.addSignalListener("SIGHUP", () => reload());

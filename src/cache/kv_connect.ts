@@ -24,7 +24,6 @@ export function createKvClient(options: KvConnectOptions): Redis {
     ...address.target,
     ...(address.username === undefined ? {} : { username: address.username }),
     ...(address.password === undefined ? {} : { password: address.password }),
-    db: address.database,
     lazyConnect: true,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,

@@ -4,6 +4,9 @@ import type { CounterCache, Hit } from "../ratelimit/counter_cache.ts";
 /** How often counters whose window is over are dropped. */
 const SWEEP_INTERVAL_MS = 1_000;
 
+/** Room for keys, on average: longer ones take the place of several. */
+const BYTES_PER_KEY = 256;
+
 /** How the embedded cache is made. */
 export interface MemoryCacheOptions {
   /** Most counters held at a time. */
@@ -18,6 +21,8 @@ interface Counter {
 /** All counters whose window ends at one moment. */
 interface Bucket {
   readonly counters: Map<string, Counter>;
+  /** Characters of its keys. */
+  keyLength: number;
   /** Goes on where the last eviction stopped, so that evicting many keys looks at each one once. */
   evictor: MapIterator<string> | undefined;
 }
@@ -31,6 +36,8 @@ export class MemoryCache implements CounterCache {
   readonly #options: MemoryCacheOptions;
   readonly #buckets = new Map<number, Bucket>();
   #size = 0;
+  /** Characters of all keys. */
+  #keyLength = 0;
   #evicted = 0;
   #cancelSweep: () => void;
 
@@ -59,9 +66,7 @@ export class MemoryCache implements CounterCache {
 
   remove(keys: readonly string[]): Promise<void> {
     for (const key of keys) {
-      for (const { counters } of this.#buckets.values()) {
-        if (counters.delete(key)) this.#size--;
-      }
+      for (const bucket of this.#buckets.values()) this.#delete(bucket, key);
     }
     return Promise.resolve();
   }
@@ -70,6 +75,7 @@ export class MemoryCache implements CounterCache {
     this.#cancelSweep();
     this.#buckets.clear();
     this.#size = 0;
+    this.#keyLength = 0;
     return Promise.resolve();
   }
 
@@ -97,34 +103,50 @@ export class MemoryCache implements CounterCache {
   }
 
   #insert(hit: Hit, counter: Counter): void {
+    // Room first: making it may take away a bucket whose window is over.
+    if (this.#isFull(hit.key)) this.#makeRoom(hit.key);
     let bucket = this.#buckets.get(hit.windowEnd);
     if (bucket === undefined) {
-      bucket = { counters: new Map(), evictor: undefined };
+      bucket = { counters: new Map(), keyLength: 0, evictor: undefined };
       this.#buckets.set(hit.windowEnd, bucket);
     }
-    if (this.#size >= this.#options.maxKeys) this.#evictOne();
     bucket.counters.set(hit.key, counter);
+    bucket.keyLength += hit.key.length;
+    this.#keyLength += hit.key.length;
     this.#size++;
   }
 
-  #evictOne(): void {
+  #isFull(key: string): boolean {
+    const { maxKeys } = this.#options;
+    return this.#size >= maxKeys || this.#keyLength + key.length > maxKeys * BYTES_PER_KEY && this.#size > 0;
+  }
+
+  #makeRoom(wanted: string): void {
     this.#sweep();
-    if (this.#size < this.#options.maxKeys) return;
-    const ends = [...this.#buckets].filter(([, { counters }]) => counters.size > 0).map(([end]) => end);
-    const bucket = this.#buckets.get(Math.min(...ends));
-    if (bucket === undefined) return;
-    const key = nextKey(bucket);
-    if (key === undefined || !bucket.counters.delete(key)) return;
+    while (this.#isFull(wanted)) {
+      const ends = [...this.#buckets].filter(([, { counters }]) => counters.size > 0).map(([end]) => end);
+      const bucket = this.#buckets.get(Math.min(...ends));
+      const key = bucket === undefined ? undefined : nextKey(bucket);
+      if (bucket === undefined || key === undefined) return;
+      this.#delete(bucket, key);
+      this.#evicted++;
+    }
+  }
+
+  #delete(bucket: Bucket, key: string): void {
+    if (!bucket.counters.delete(key)) return;
+    bucket.keyLength -= key.length;
+    this.#keyLength -= key.length;
     this.#size--;
-    this.#evicted++;
   }
 
   #sweep(): void {
     const nowSeconds = this.#options.clock.now() / 1000;
-    for (const [end, { counters }] of this.#buckets) {
+    for (const [end, { counters, keyLength }] of this.#buckets) {
       if (end > nowSeconds) continue;
       this.#buckets.delete(end);
       this.#size -= counters.size;
+      this.#keyLength -= keyLength;
     }
   }
 

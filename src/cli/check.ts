@@ -1,27 +1,41 @@
-import { loadRuleFiles } from "../config/rule_files.ts";
+import { loadRuleFiles, problemsInOrder } from "../config/rule_files.ts";
 import { type Problem, problemText } from "../ratelimit/rule_source.ts";
 import { compileRules } from "../ratelimit/rules.ts";
-import { FlagError, parseFlags } from "./flags.ts";
+import { asksForHelp, FlagError, HELP_FLAGS, parseFlags } from "./flags.ts";
 import type { Output } from "./output.ts";
+
+const FLAGS = { strict: "boolean", merge: "boolean", ...HELP_FLAGS } as const;
 
 const USAGE = "usage: weir check DIR [--strict] [--merge]\n" +
   "  --strict  fail on warnings, too\n" +
-  "  --merge   several files may define the same domain, as MERGE_DOMAIN_CONFIG=true allows";
+  "  --merge   several files may define the same domain, as MERGE_DOMAIN_CONFIG=true allows\n" +
+  "  --help    this text";
 
 /**
- * The command `weir check DIR`: tells every problem of the rule files in a folder. Answers the exit
- * code: 0 for good files, 1 for others, 2 when the command line is wrong.
+ * The command `weir check DIR`: tells every problem of the rule files in a folder, in the order of the
+ * files. Answers the exit code: 0 for good files, 1 for others, 2 when the command line is wrong.
  */
 export async function check(args: readonly string[], output: Output): Promise<number> {
-  const wanted = readArguments(args);
-  if (typeof wanted === "string") {
-    output.stderr(`${wanted}\n${USAGE}`);
+  let wanted: Wanted | undefined;
+  try {
+    wanted = readArguments(args);
+  } catch (error) {
+    if (!(error instanceof FlagError)) throw error;
+    output.stderr(`${error.message}\n${USAGE}`);
     return 2;
   }
+  if (wanted === undefined) {
+    output.stdout(USAGE);
+    return 0;
+  }
+  return await checkFolder(wanted, output);
+}
+
+async function checkFolder(wanted: Wanted, output: Output): Promise<number> {
   const whenMissing = "name the folder that holds the rule files";
   const { load } = await loadRuleFiles(wanted.folder, { ignoreDotFiles: false, whenMissing });
   const compiled = compileRules(load.sources ?? [], { mergeDomains: wanted.merge });
-  const problems = [...load.problems, ...compiled.problems];
+  const problems = problemsInOrder([...load.problems, ...compiled.problems]);
   for (const problem of problems) output.stderr(lineOf(problem));
   const errors = count(problems, "error");
   const warnings = count(problems, "warning");
@@ -47,19 +61,15 @@ interface Wanted {
   readonly merge: boolean;
 }
 
-/** What the command line asks for, or what is wrong with it. */
-function readArguments(args: readonly string[]): Wanted | string {
-  try {
-    const { flags, rest } = parseFlags(args, { strict: "boolean", merge: "boolean" });
-    const [folder, ...more] = rest;
-    if (folder === undefined || folder === "" || more.length > 0) {
-      return `Cannot check "${rest.join(" ")}": name one folder`;
-    }
-    return { folder, strict: flags["strict"] === true, merge: flags["merge"] === true };
-  } catch (error) {
-    if (error instanceof FlagError) return error.message;
-    throw error;
+/** What the command line asks for; absent when that is the usage. */
+function readArguments(args: readonly string[]): Wanted | undefined {
+  const { flags, rest } = parseFlags(args, FLAGS);
+  if (asksForHelp(flags)) return undefined;
+  const [folder, ...more] = rest;
+  if (folder === undefined || folder === "" || more.length > 0) {
+    throw new FlagError(`Cannot check "${rest.join(" ")}": name one folder`);
   }
+  return { folder, strict: flags["strict"] === true, merge: flags["merge"] === true };
 }
 
 function count(problems: readonly Problem[], severity: Problem["severity"]): number {

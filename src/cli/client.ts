@@ -10,7 +10,7 @@ import {
   type WireEntry,
   type WireRateLimitResponse,
 } from "../wire/rls.ts";
-import { FlagError, parseFlags } from "./flags.ts";
+import { asksForHelp, FlagError, HELP_FLAGS, parseFlags } from "./flags.ts";
 import type { Output } from "./output.ts";
 
 const FLAGS = {
@@ -23,6 +23,7 @@ const FLAGS = {
   ca: "string",
   cert: "string",
   key: "string",
+  ...HELP_FLAGS,
 } as const;
 
 const USAGE = `usage: weir client -domain NAME -descriptors KEY=VALUE[,KEY=VALUE...] [flags]
@@ -38,24 +39,31 @@ Asks a rate limit service for one decision and prints it.
   -ca FILE              with -tls: certificates to trust in place of the system's
   -cert FILE            with -tls: client certificate, together with -key
   -key FILE             with -tls: private key of the client certificate
+  -help                 this text
 
 exit code: 0 OK, 3 OVER_LIMIT, 1 no answer, 2 wrong usage`;
 
 const EXIT = { ok: 0, failed: 1, usage: 2, overLimit: 3 } as const;
 const METHOD = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const CODES = ["UNKNOWN", "OK", "OVER_LIMIT"];
+/** Errors of connecting to an address where nothing listens; a unix socket without its file is one, too. */
+const NOBODY_THERE = /\b(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOENT|ETIMEDOUT)\b/;
 /** What the service answers as remaining where nothing limits: the largest unsigned 32-bit integer. */
 const UNLIMITED = 4_294_967_295;
 
 /** The test client: asks for one decision over gRPC, prints it, and answers the exit code. */
 export async function client(args: readonly string[], io: Output): Promise<number> {
-  let call: Call;
+  let call: Call | undefined;
   try {
     call = readCall(args);
   } catch (error) {
     if (!(error instanceof FlagError)) throw error;
     io.stderr(`${error.message}\n\n${USAGE}`);
     return EXIT.usage;
+  }
+  if (call === undefined) {
+    io.stdout(USAGE);
+    return EXIT.ok;
   }
   try {
     const response = await ask(call);
@@ -84,8 +92,10 @@ interface TlsFiles {
   readonly key: string | undefined;
 }
 
-function readCall(args: readonly string[]): Call {
+/** Absent when the usage was asked for. */
+function readCall(args: readonly string[]): Call | undefined {
   const { flags, rest } = parseFlags(args, FLAGS);
+  if (asksForHelp(flags)) return undefined;
   if (rest.length > 0) throw new FlagError(`Cannot use argument "${rest[0]}": only flags are taken`);
   const text = (name: keyof typeof FLAGS): string | undefined => {
     const value = flags[name];
@@ -165,11 +175,8 @@ async function ask(call: Call): Promise<WireRateLimitResponse> {
       const done = (error: ServiceError | null, response?: WireRateLimitResponse) => {
         if (response !== undefined) return resolve(response);
         const code = error === null ? "UNKNOWN" : grpc.status[error.code];
-        reject(
-          new Error(`Cannot ask "${call.address}": ${code}: ${error?.details ?? "no answer"}`, {
-            cause: error,
-          }),
-        );
+        const reason = error === null ? "no answer" : reasonOf(error.details);
+        reject(new Error(`Cannot ask "${call.address}": ${code}: ${reason}`, { cause: error }));
       };
       const metadata = new grpc.Metadata();
       peer.makeUnaryRequest(
@@ -185,6 +192,14 @@ async function ask(call: Call): Promise<WireRateLimitResponse> {
   } finally {
     peer.close();
   }
+}
+
+/** Why there was no answer. Of a connection that failed the library tells more than helps, and less plainly. */
+function reasonOf(details: string): string {
+  const text = details.replace(/\. Resolution note: *$/, "");
+  const fault = /^No connection established\. Last error: (?:Error: )?(.+)$/s.exec(text)?.[1];
+  if (fault === undefined) return text;
+  return NOBODY_THERE.test(fault) ? `nobody answers there: ${fault}` : `no connection: ${fault}`;
 }
 
 async function readPem(path: string | undefined): Promise<Buffer | null> {

@@ -15,6 +15,9 @@ export class FlagError extends Error {
   override readonly name = "FlagError";
 }
 
+/** The flags by which every command tells its usage. */
+export const HELP_FLAGS = { help: "boolean", h: "boolean" } as const;
+
 const TRUE_WORDS = ["1", "t", "T", "TRUE", "true", "True"];
 const FALSE_WORDS = ["0", "f", "F", "FALSE", "false", "False"];
 
@@ -52,6 +55,11 @@ export function parseFlags(args: readonly string[], spec: Readonly<Record<string
     flags[name] = kind === "string" ? value : [...listed(flags[name]), value];
   }
   return { flags, rest };
+}
+
+/** Whether the usage was asked for; `flags` come from a command line that knows `HELP_FLAGS`. */
+export function asksForHelp(flags: ParsedFlags["flags"]): boolean {
+  return flags["help"] === true || flags["h"] === true;
 }
 
 function kindOf(name: string, spec: Readonly<Record<string, FlagKind>>): FlagKind {

@@ -10,6 +10,8 @@ export class ProblemLog {
   readonly #lines: LineCounter;
   readonly #problems: Problem[] = [];
   readonly #counts = { error: 0, warning: 0 };
+  /** Offset of the first problem that was too much to keep. */
+  readonly #leftOut: { error?: number; warning?: number } = {};
 
   constructor(name: string, lines: LineCounter) {
     this.#name = name;
@@ -38,7 +40,7 @@ export class ProblemLog {
       .filter((severity) => this.#counts[severity] > MAX_PROBLEMS)
       .map((severity): Problem => ({
         severity,
-        at: this.at(0),
+        at: this.at(this.#leftOut[severity] ?? 0),
         path: "",
         text: `${this.#counts[severity] - MAX_PROBLEMS} more ${severity}s are not shown; correct these first`,
       }));
@@ -49,6 +51,8 @@ export class ProblemLog {
     this.#counts[severity]++;
     if (this.#counts[severity] <= MAX_PROBLEMS) {
       this.#problems.push({ severity, at: this.at(offset), path, text });
+    } else {
+      this.#leftOut[severity] ??= offset;
     }
   }
 }

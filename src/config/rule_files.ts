@@ -1,7 +1,10 @@
 import { join } from "node:path";
 import type { DomainSource, Problem } from "../ratelimit/rule_source.ts";
 import type { RulesLoad } from "./provider.ts";
-import { readRuleFile } from "./yaml.ts";
+import { readRuleFileInTurns } from "./yaml.ts";
+
+/** The order in which the problems of rule files are told. */
+export { problemsInOrder } from "./problem_order.ts";
 
 /** The largest rule file that is read. */
 export const MAX_FILE_BYTES = 64 * 1024 * 1024;
@@ -85,7 +88,7 @@ async function readFolder(folder: string, options: RuleFilesOptions): Promise<Ru
     if (text === undefined) continue;
     files++;
     const file = typeof text === "string"
-      ? readRuleFile(path, text)
+      ? await readRuleFileInTurns(path, text)
       : { source: undefined, problems: [text] };
     if (file.source !== undefined) sources.push(file.source);
     for (const problem of file.problems) problems.push(problem);

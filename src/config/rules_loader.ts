@@ -2,6 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { type Problem, problemText } from "../ratelimit/rule_source.ts";
 import { compileRules, type Rules } from "../ratelimit/rules.ts";
 import type { Logger } from "../base/log.ts";
+import { problemsInOrder } from "./problem_order.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
 
 /** What `startRules` needs. */
@@ -78,10 +79,10 @@ function compileLoad(
   load: RulesLoad,
   mergeDomains: boolean,
 ): { rules: Rules | undefined; problems: Problem[] } {
-  if (load.sources === undefined) return { rules: undefined, problems: [...load.problems] };
+  if (load.sources === undefined) return { rules: undefined, problems: problemsInOrder(load.problems) };
   // Compiled even when problems are known already, so that all of them are told at once.
   const compiled = compileRules(load.sources, { mergeDomains });
-  const problems = [...load.problems, ...compiled.problems];
+  const problems = problemsInOrder([...load.problems, ...compiled.problems]);
   const isGood = problems.every(({ severity }) => severity !== "error");
   return { rules: isGood ? compiled.rules : undefined, problems };
 }

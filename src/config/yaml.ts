@@ -3,8 +3,9 @@ import { readDescriptors } from "./descriptor_reader.ts";
 import { described, FieldReader } from "./field_reader.ts";
 import type { ProblemLog } from "./problem_log.ts";
 import { checkKeys } from "./rule_fields.ts";
+import { runSteps, runStepsInTurns, type Steps } from "./steps.ts";
+import { yamlDocumentSteps } from "./yaml_document.ts";
 import { isNull } from "./yaml_scalar.ts";
-import { readYamlDocument } from "./yaml_document.ts";
 import type { YamlMapping, YamlValue } from "./yaml_tree.ts";
 
 /** What a rule file says, and everything wrong with its form and types. */
@@ -19,7 +20,16 @@ export interface RuleFile {
 
 /** Reads a rule file; `name` begins every position. */
 export function readRuleFile(name: string, text: string): RuleFile {
-  const { root, log } = readYamlDocument(name, text);
+  return runSteps(ruleFileSteps(name, text));
+}
+
+/** Does the same with pauses, so that calls are answered while a large file is read. */
+export function readRuleFileInTurns(name: string, text: string): Promise<RuleFile> {
+  return runStepsInTurns(ruleFileSteps(name, text));
+}
+
+function* ruleFileSteps(name: string, text: string): Steps<RuleFile> {
+  const { root, log } = yield* yamlDocumentSteps(name, text);
   const source = readRoot(root, log);
   return { source, problems: log.problems() };
 }

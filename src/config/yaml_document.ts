@@ -1,16 +1,20 @@
 import {
   type Alias,
+  Composer,
+  type Document,
   isAlias,
   isMap,
   isNode,
   isPair,
   isSeq,
+  Lexer,
   LineCounter,
   type Node,
-  parseAllDocuments,
+  Parser,
 } from "yaml";
 import type { ErrorCode, YAMLParseError } from "yaml";
 import { ProblemLog } from "./problem_log.ts";
+import type { Steps } from "./steps.ts";
 import { buildTree, tooDeep, type YamlValue } from "./yaml_tree.ts";
 
 /** A file of YAML: its tree where it could be read, and the log for everything found in it. */
@@ -27,22 +31,18 @@ const SYNTAX_TEXTS: Partial<Record<ErrorCode, string>> = {
   RESOURCE_EXHAUSTION: tooDeep(),
 };
 
-/** Reads one document of YAML; `name` begins every position. */
-export function readYamlDocument(name: string, source: string): YamlDocument {
+/** How much is read at once: a few milliseconds' work. */
+const TOKENS_PER_STEP = 5_000;
+/** From this length on the other passes over a text are worth a pause, too. */
+const LARGE_TEXT = 65_536;
+
+/** Reads one document of YAML; `name` begins every position. Pauses are made in large files only. */
+export function* yamlDocumentSteps(name: string, source: string): Steps<YamlDocument> {
   // The mark at the start is no character of the first line.
   const text = source.startsWith("\uFEFF") ? source.slice(1) : source;
   const lines = new LineCounter();
   const log = new ProblemLog(name, lines);
-  const documents = [...parseAllDocuments(text, {
-    lineCounter: lines,
-    // Types are ours to tell: values are taken as written, and only some fields are numbers or flags.
-    schema: "failsafe",
-    resolveKnownTags: false,
-    // Keys given twice are reported with both places, and the same through merges.
-    uniqueKeys: false,
-    prettyErrors: false,
-  })];
-  const [first, second] = documents;
+  const [first, second] = yield* documentSteps(text, lines);
   if (first === undefined) return { root: undefined, log };
   if (second !== undefined) {
     log.error(second.range[0], "", "a second document begins here; put it into a file of its own");
@@ -51,7 +51,34 @@ export function readYamlDocument(name: string, source: string): YamlDocument {
     logSyntaxErrors(first.errors, log);
     return { root: undefined, log };
   }
-  return { root: rootOf(first.contents, text, log), log };
+  const root = rootOf(first.contents, text, log);
+  if (text.length > LARGE_TEXT) yield;
+  return { root, log };
+}
+
+/** What the parser's own function for a whole text does, in steps. */
+function* documentSteps(text: string, lines: LineCounter): Steps<Document.Parsed[]> {
+  const composer = new Composer({
+    lineCounter: lines,
+    // Types are ours to tell: values are taken as written, and only some fields are numbers or flags.
+    schema: "failsafe",
+    resolveKnownTags: false,
+    // Keys given twice are reported with both places, and the same through merges.
+    uniqueKeys: false,
+    prettyErrors: false,
+  });
+  const parser = new Parser(lines.addNewLine);
+  const documents: Document.Parsed[] = [];
+  let tokens = 0;
+  lines.addNewLine(0);
+  for (const lexeme of new Lexer().lex(text)) {
+    for (const token of parser.next(lexeme)) documents.push(...composer.next(token));
+    if (++tokens % TOKENS_PER_STEP === 0) yield;
+  }
+  for (const token of parser.end()) documents.push(...composer.next(token));
+  documents.push(...composer.end());
+  if (text.length > LARGE_TEXT) yield;
+  return documents;
 }
 
 function rootOf(contents: Node | null, text: string, log: ProblemLog): YamlValue | undefined {

@@ -18,6 +18,8 @@ import { listen } from "./listener.ts";
 
 /** Largest message of a request. */
 const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
+/** Octets that wait for a peer that does not read its stream. */
+const MAX_UNREAD_BYTES = 65_536;
 /** Longest delay that a timer takes; connections live no longer than this, less the library's jitter. */
 const MAX_AGE_MS = Math.floor((2 ** 31 - 1) / 1.1);
 
@@ -44,6 +46,8 @@ export async function startGrpcJs(options: GrpcEngineOptions): Promise<GrpcEngin
   const close = async (graceMs: number) => {
     listener.close();
     for (const endStream of [...streams]) endStream();
+    // Who has not said a word yet has no call to lose, and no way to be told.
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
     injector.destroy();
     await socketsClosed(sockets, graceMs, options.clock, () => server.forceShutdown());
   };
@@ -132,7 +136,11 @@ function streamingHandler(
 ): grpc.handleServerStreamingCall<Uint8Array, Uint8Array> {
   return (call) => {
     try {
-      const send = (message: Uint8Array) => void call.write(message);
+      const send = (message: Uint8Array) => {
+        if (call.writableLength < MAX_UNREAD_BYTES) return void call.write(message);
+        const details = "the messages of this stream are not read";
+        call.emit("error", { code: GRPC_CODES.RESOURCE_EXHAUSTED, details });
+      };
       own(call, carrier, method.open(call.request, send, contextOf(call.metadata)));
     } catch (error) {
       call.on("error", () => {});
@@ -155,7 +163,10 @@ function bidiHandler(
     call.on("data", (message: Uint8Array) => {
       try {
         const answer = method.handle(message, context);
-        if (answer !== undefined) call.write(answer);
+        if (answer === undefined || call.write(answer)) return;
+        // Nothing more is taken from a peer that does not read what it asked for.
+        call.pause();
+        call.once("drain", () => call.resume());
       } catch (error) {
         end();
         call.emit("error", statusOf(error, method.name, carrier));

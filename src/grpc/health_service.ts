@@ -27,7 +27,9 @@ function check(health: Health, request: Uint8Array): Uint8Array {
   if (!KNOWN_NAMES.includes(service)) {
     throw new GrpcError(
       "NOT_FOUND",
-      `Cannot check health of "${service}": there is no such service, ask for "ratelimit" or the empty name`,
+      `Cannot check health of "${
+        service.slice(0, 100)
+      }": there is no such service, ask for "ratelimit" or the empty name`,
     );
   }
   return statusMessage(health.healthy);

@@ -49,28 +49,34 @@ export async function listen(
     server.listen(options, resolve);
   });
   server.on("error", () => {});
-  if (target.kind === "unix" && target.mode !== undefined) await chmod(target.path, target.mode);
+  if (target.kind === "unix" && target.mode !== undefined) {
+    await chmod(target.path, target.mode).catch((error: unknown) => {
+      server.close();
+      throw error;
+    });
+  }
   return { address: addressOf(server, target), close: () => void server.close() };
 }
 
 /** Hands on sockets of clients that agreed on HTTP/2; others are closed. */
 function createTlsServer({ key, cert, ca }: ListenTls, onSocket: (socket: net.Socket) => void): net.Server {
   const client = ca === undefined ? {} : { ca, requestCert: true, rejectUnauthorized: true };
-  const options = {
+  const options: tls.TlsOptions = {
     key,
     cert,
     ...client,
     ALPNProtocols: ["h2"],
     minVersion: "TLSv1.2",
     handshakeTimeout: HANDSHAKE_MS,
-  } as const;
+  };
   const server = tls.createServer(options, (socket) => {
     socket.on("error", () => {});
     socket.setNoDelay(true);
     if (socket.alpnProtocol === "h2") onSocket(socket);
     else socket.destroy();
   });
-  server.on("tlsClientError", () => {});
+  // A handshake that takes too long is told of here, but not ended by the platform.
+  server.on("tlsClientError", (_error, socket) => socket.destroy());
   return server;
 }
 

@@ -1,10 +1,12 @@
 import type { Code, Decision } from "../ratelimit/decision.ts";
 import { CacheError, InvalidRequestError, NoConfigurationError } from "../ratelimit/errors.ts";
 import { unitOfNumber, UNITS } from "../ratelimit/limit.ts";
-import type { RateLimitRequest } from "../ratelimit/request.ts";
+import type { Descriptor, RateLimitRequest } from "../ratelimit/request.ts";
+import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../ratelimit/validate.ts";
 import {
   decodeRateLimitRequest,
   encodeRateLimitResponse,
+  type WireDescriptor,
   type WireRateLimitRequest,
   type WireRateLimitResponse,
 } from "../wire/rls.ts";
@@ -19,6 +21,7 @@ export interface RateLimitGrpcOptions {
   readonly onRefused?: (error: GrpcError) => void;
 }
 
+const BOUNDS = { descriptors: MAX_DESCRIPTORS, entries: MAX_ENTRIES };
 const CODE_NUMBERS: Readonly<Record<Code, number>> = { OK: 1, OVER_LIMIT: 2 };
 
 /** `envoy.service.ratelimit.v3.RateLimitService` on plain bytes. */
@@ -46,22 +49,21 @@ export function createRateLimitGrpcService(decide: Decide, options: RateLimitGrp
 
 function decodeRequest(bytes: Uint8Array): WireRateLimitRequest {
   try {
-    return decodeRateLimitRequest(bytes);
+    return decodeRateLimitRequest(bytes, BOUNDS);
   } catch (error) {
     throw new GrpcError("INTERNAL", error instanceof Error ? error.message : String(error), { cause: error });
   }
 }
 
-function requestOf(wire: WireRateLimitRequest): RateLimitRequest {
-  const descriptors = wire.descriptors.map((descriptor) => {
-    const { limit } = descriptor;
-    if (limit === undefined) return { ...descriptor, limit: undefined };
-    return {
-      ...descriptor,
-      limit: { requestsPerUnit: limit.requestsPerUnit, unit: unitOfNumber(limit.unit) },
-    };
-  });
-  return { domain: wire.domain, descriptors, hitsAddend: wire.hitsAddend };
+function requestOf({ domain, descriptors, hitsAddend }: WireRateLimitRequest): RateLimitRequest {
+  return { domain, descriptors: descriptors.map(descriptorOf), hitsAddend };
+}
+
+function descriptorOf({ entries, limit, hitsAddend, isNegativeHits }: WireDescriptor): Descriptor {
+  const override = limit === undefined
+    ? undefined
+    : { requestsPerUnit: limit.requestsPerUnit, unit: unitOfNumber(limit.unit) };
+  return { entries, limit: override, hitsAddend, isNegativeHits };
 }
 
 function encodeDecision(decision: Decision): Uint8Array {
@@ -73,13 +75,15 @@ function wireResponseOf(decision: Decision): WireRateLimitResponse {
     overallCode: CODE_NUMBERS[decision.overallCode],
     statuses: decision.statuses.map(({ code, currentLimit, limitRemaining, secondsUntilReset }) => ({
       code: CODE_NUMBERS[code],
-      currentLimit: currentLimit === undefined
-        ? undefined
-        : { ...currentLimit, unit: UNITS[currentLimit.unit].number },
+      currentLimit: currentLimit === undefined ? undefined : {
+        name: currentLimit.name,
+        requestsPerUnit: currentLimit.requestsPerUnit,
+        unit: UNITS[currentLimit.unit].number,
+      },
       limitRemaining,
       secondsUntilReset,
     })),
-    responseHeadersToAdd: [...decision.responseHeadersToAdd],
+    responseHeadersToAdd: decision.responseHeadersToAdd,
     dynamicMetadata: decision.dynamicMetadata,
   };
 }

@@ -15,7 +15,7 @@ export interface DebugRoute extends Route {
 export interface DebugOptions {
   /** The rules in force, as text. */
   readonly rlconfig: () => string;
-  /** Every counter, gauge and timer, as text. */
+  /** Every counter and gauge, as text. */
   readonly stats: () => string;
   readonly health: Pick<Health, "failing">;
   readonly logger: Logger;
@@ -50,7 +50,7 @@ function debugRoutes(options: DebugOptions): DebugRoute[] {
   const index = profiling.map(({ path, help }) => `${path}: ${help}\n`).sort().join("");
   return [
     textRoute("/rlconfig", "the rules in force", options.rlconfig),
-    textRoute("/stats", "every counter, gauge and timer", options.stats),
+    textRoute("/stats", "every counter and gauge", options.stats),
     { ...healthcheck, help: "200 when the service is healthy, else 503 and why" },
     { ...livez, help: "200 while the process turns" },
     textRoute(PPROF, "what can be profiled", () => index),

@@ -1,32 +1,50 @@
 import type { CurrentLimit, Decision, DescriptorStatus, Header } from "../ratelimit/decision.ts";
 import { MAX_REQUESTS_PER_UNIT, type Unit, UNIT_NAMES, unitOfNumber } from "../ratelimit/limit.ts";
 import type { Descriptor, Entry, LimitOverride, RateLimitRequest } from "../ratelimit/request.ts";
-import { fieldNames, Fields, JsonRequestError } from "./json_fields.ts";
-import { JsonNumber, MAX_WHOLE_NUMBER, parseJson, wholeNumber } from "./json_number.ts";
+import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../ratelimit/validate.ts";
+import { messageFields } from "./json_message.ts";
+import { MAX_WHOLE_NUMBER, wholeNumber } from "./json_number.ts";
+import { JsonReader } from "./json_reader.ts";
+import { JsonRequestError } from "./json_request_error.ts";
+import { readCount, readFlag, readText } from "./json_values.ts";
 
 /** What `readRateLimitRequest` throws. */
-export { JsonRequestError } from "./json_fields.ts";
+export { JsonRequestError } from "./json_request_error.ts";
 
 const MAX_UINT32 = 4_294_967_295;
 const MAX_INT32 = 2_147_483_647;
 
-const REQUEST_FIELDS = fieldNames("domain", "descriptors", "hitsAddend");
-const DESCRIPTOR_FIELDS = fieldNames("entries", "limit", "hitsAddend", "isNegativeHits");
-const ENTRY_FIELDS = fieldNames("key", "value");
-const LIMIT_FIELDS = fieldNames("requestsPerUnit", "unit");
+const REQUEST_FIELDS = messageFields<RateLimitRequest>({
+  domain: readText,
+  descriptors: (reader) => reader.list(MAX_DESCRIPTORS, readDescriptor),
+  hitsAddend: (reader) => readCount(reader, MAX_UINT32),
+});
+const DESCRIPTOR_FIELDS = messageFields<Descriptor>({
+  entries: (reader) => reader.list(MAX_ENTRIES, readEntry),
+  limit: readLimit,
+  hitsAddend: (reader) => readCount(reader, MAX_WHOLE_NUMBER),
+  isNegativeHits: readFlag,
+});
+const ENTRY_FIELDS = messageFields<Entry>({ key: readText, value: readText });
+const LIMIT_FIELDS = messageFields<LimitOverride>({
+  requestsPerUnit: (reader) => readCount(reader, MAX_REQUESTS_PER_UNIT),
+  unit: readUnit,
+});
 
 /**
  * Reads a rate limit request in the JSON mapping of proto3: both spellings of a field, null for the
- * default, numbers also as strings. Throws `JsonRequestError` at the first field that is wrong. What a
- * request must hold to be answered is not asked here.
+ * default, numbers also as strings. Throws `JsonRequestError` at the first thing that is wrong. What a
+ * request must hold to be answered is not asked here, but of what goes beyond the bounds of a call only the
+ * first item is kept, so that a large body costs no more than its bytes.
  */
 export function readRateLimitRequest(text: string): RateLimitRequest {
-  const fields = new Fields(parseBody(text), "", REQUEST_FIELDS);
-  return {
-    domain: fields.text("domain"),
-    descriptors: fields.list("descriptors", readDescriptor),
-    hitsAddend: fields.count("hitsAddend", MAX_UINT32) ?? 0,
-  };
+  const reader = new JsonReader(text);
+  if (reader.atEnd()) {
+    throw new JsonRequestError("body", "empty, a JSON object would be right", { offset: text.length });
+  }
+  const request = reader.message(REQUEST_FIELDS, { domain: "", descriptors: [], hitsAddend: 0 });
+  reader.end();
+  return request;
 }
 
 /**
@@ -42,62 +60,32 @@ export function writeDecision(decision: Decision): string {
   });
 }
 
-function parseBody(text: string): unknown {
-  if (text.trim() === "") throw new JsonRequestError("body", "empty, a JSON object would be right");
-  try {
-    return parseJson(text);
-  } catch (cause) {
-    throw new JsonRequestError("body", `not valid JSON${placeOf(cause)}`, { cause });
-  }
+function readDescriptor(reader: JsonReader): Descriptor {
+  return reader.message(DESCRIPTOR_FIELDS, { entries: [] });
 }
 
-/** Where the text is wrong, as the parser tells it; its message itself would repeat parts of the body. */
-function placeOf(error: unknown): string {
-  if (error instanceof RangeError) return ", nested too deep";
-  const message = error instanceof Error ? error.message : "";
-  const place = /line \d+ column \d+/.exec(message);
-  return place === null ? "" : ` at ${place[0]}`;
+function readEntry(reader: JsonReader): Entry {
+  return reader.message(ENTRY_FIELDS, { key: "", value: "" });
 }
 
-function readDescriptor(value: unknown, path: string): Descriptor {
-  const fields = new Fields(value, path, DESCRIPTOR_FIELDS);
-  const entries = fields.list("entries", readEntry);
-  const limit = fields.value("limit");
-  const hitsAddend = fields.count("hitsAddend", MAX_WHOLE_NUMBER);
-  const isNegativeHits = fields.flag("isNegativeHits");
-  return {
-    entries,
-    ...(limit === undefined ? {} : { limit: readLimit(limit, fields.path("limit")) }),
-    ...(hitsAddend === undefined ? {} : { hitsAddend }),
-    ...(isNegativeHits === undefined ? {} : { isNegativeHits }),
-  };
-}
-
-function readEntry(value: unknown, path: string): Entry {
-  const fields = new Fields(value, path, ENTRY_FIELDS);
-  return { key: fields.text("key"), value: fields.text("value") };
-}
-
-function readLimit(value: unknown, path: string): LimitOverride {
-  const fields = new Fields(value, path, LIMIT_FIELDS);
-  return {
-    requestsPerUnit: fields.count("requestsPerUnit", MAX_REQUESTS_PER_UNIT) ?? 0,
-    unit: readUnit(fields.value("unit"), fields.path("unit")),
-  };
+function readLimit(reader: JsonReader): LimitOverride {
+  return reader.message(LIMIT_FIELDS, { requestsPerUnit: 0, unit: undefined });
 }
 
 /** A unit by its number or its exact name. A number that nobody knows is for the core to refuse. */
-function readUnit(value: unknown, path: string): Unit | undefined {
-  if (value === undefined || value === "UNKNOWN") return undefined;
-  if (value instanceof JsonNumber) {
-    const number = wholeNumber(value.source);
+function readUnit(reader: JsonReader): Unit | undefined {
+  const source = reader.number();
+  if (source !== undefined) {
+    const number = wholeNumber(source);
     if (number !== undefined && Math.abs(number) <= MAX_INT32) return unitOfNumber(number);
-    throw new JsonRequestError(path, "must be the name or the number of a unit");
+    throw reader.refusal("must be the name or the number of a unit");
   }
-  const unit = UNIT_NAMES.find((name) => name === value);
-  if (unit === undefined) {
-    throw new JsonRequestError(path, `must be one of UNKNOWN, ${UNIT_NAMES.join(", ")}, or a number`);
-  }
+  const reason = `must be one of UNKNOWN, ${UNIT_NAMES.join(", ")}, or a number`;
+  const given = reader.string();
+  if (given === undefined) throw reader.wrongKind(reason);
+  if (given === "UNKNOWN") return undefined;
+  const unit = UNIT_NAMES.find((name) => name === given);
+  if (unit === undefined) throw reader.refusal(reason);
   return unit;
 }
 

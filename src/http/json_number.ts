@@ -2,27 +2,16 @@
 export const MAX_WHOLE_NUMBER = 2 ** 53;
 
 const NUMBER = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
+/** As nearly all are written. */
+const PLAIN = /^(?:0|[1-9]\d{0,14})$/;
 const DIGITS_OF_MAX = String(MAX_WHOLE_NUMBER).length;
-
-/** A number as its JSON text writes it, so that no digit is lost. */
-export class JsonNumber {
-  readonly source: string;
-
-  constructor(source: string) {
-    this.source = source;
-  }
-}
-
-/** Reads JSON as `JSON.parse` does, with every number as a `JsonNumber`. Throws what `JSON.parse` throws. */
-export function parseJson(text: string): unknown {
-  return JSON.parse(text, keepSource);
-}
 
 /**
  * The whole number that the text of a JSON number stands for: `1.0` and `1e2` count, `1.5` does not.
  * Answers undefined for a text that is no whole number, and an infinity for one beyond 2^53 either way.
  */
 export function wholeNumber(source: string): number | undefined {
+  if (PLAIN.test(source)) return Number(source);
   const match = NUMBER.exec(source);
   if (match === null) return undefined;
   const [, sign, whole = "", fraction = "", exponent = "0"] = match;
@@ -47,8 +36,4 @@ function lengthWithoutTrailingZeros(digits: string): number {
   let length = digits.length;
   while (length > 0 && digits[length - 1] === "0") length--;
   return length;
-}
-
-function keepSource(_key: string, value: unknown, context?: { readonly source?: string }): unknown {
-  return typeof value === "number" ? new JsonNumber(context?.source ?? String(value)) : value;
 }

@@ -46,7 +46,10 @@ function refusalOf(error: unknown): Refusal | undefined {
     const { field, reason, message } = error;
     return { kind: field === "body" ? "malformed" : "invalid", field, reason, detail: message };
   }
-  if (error instanceof InvalidRequestError) return { kind: "invalid", reason: error.message };
+  if (error instanceof InvalidRequestError) {
+    const { field, message } = error;
+    return { kind: "invalid", ...(field === undefined ? {} : { field }), reason: message };
+  }
   if (error instanceof NoConfigurationError) return { kind: "no_configuration", reason: error.message };
   if (error instanceof CacheError) return { kind: "cache", reason: error.message };
   return undefined;

@@ -17,12 +17,12 @@ export function cacheKey(
   const rule = limit.rule;
   if (rule === undefined || !rule.shares) {
     for (const entry of entries) key += `${entry.key}_${entry.value}_`;
-    return key + windowStart;
+    return `${key}${windowStart}`;
   }
   for (const [index, entry] of entries.entries()) {
     const level = rule.path[index];
     const value = level?.shareThreshold === true ? level.value : entry.value;
     key += `${entry.key}_${value}_`;
   }
-  return key + windowStart;
+  return `${key}${windowStart}`;
 }

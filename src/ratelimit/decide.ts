@@ -1,4 +1,4 @@
-import type { Code, Decision, DescriptorStatus } from "./decision.ts";
+import type { Code, Decision, DescriptorStatus, Header } from "./decision.ts";
 import { responseHeaders } from "./headers.ts";
 import { dynamicMetadata } from "./metadata.ts";
 import { isQuota, type Plan, type PlannedDescriptor } from "./plan.ts";
@@ -36,17 +36,24 @@ export interface Outcome {
  * `OVER_LIMIT_LOCALLY`; items of the others are not looked at.
  */
 export function decide(plan: Plan, counts: readonly number[], policy: Policy, nowSeconds: number): Outcome {
+  const { descriptors } = plan;
   const statuses: DescriptorStatus[] = [];
   const stats: (RuleStats | undefined)[] = [];
-  const overLimitKeys: OverLimitKey[] = [];
-  for (const [index, planned] of plan.descriptors.entries()) {
+  let overLimitKeys: OverLimitKey[] = NO_KEYS;
+  for (let index = 0; index < descriptors.length; index++) {
+    const planned = descriptors[index];
+    const limit = planned?.limit;
+    if (planned === undefined || limit === undefined) {
+      statuses.push(NO_LIMIT);
+      stats.push(undefined);
+      continue;
+    }
     const count = counts[index] ?? 0;
-    const { limit, hit } = planned;
-    statuses.push(
-      limit === undefined ? { code: "OK", limitRemaining: 0 } : statusOf(planned, limit, count, nowSeconds),
-    );
-    stats.push(limit === undefined ? undefined : statsOf(planned, limit, count, policy));
-    if (limit !== undefined && hit !== undefined && hit.addend >= 0 && count > limit.requestsPerUnit) {
+    const { hit } = planned;
+    statuses.push(statusOf(planned, limit, count, nowSeconds));
+    stats.push(statsOf(planned, limit, count, policy));
+    if (hit !== undefined && hit.addend >= 0 && count > limit.requestsPerUnit) {
+      if (overLimitKeys === NO_KEYS) overLimitKeys = [];
       overLimitKeys.push({ key: hit.key, count, windowEnd: hit.windowEnd });
     }
   }
@@ -56,9 +63,9 @@ export function decide(plan: Plan, counts: readonly number[], policy: Policy, no
     overallCode: globalShadow ? "OK" : judged,
     statuses,
     responseHeadersToAdd: policy.responseHeaders === undefined
-      ? []
+      ? NO_HEADERS
       : responseHeaders(plan, statuses, policy, nowSeconds),
-    ...(policy.dynamicMetadata ? { dynamicMetadata: dynamicMetadata(plan, statuses) } : {}),
+    dynamicMetadata: policy.dynamicMetadata ? dynamicMetadata(plan, statuses) : undefined,
   };
   return { decision, stats, globalShadow, overLimitKeys };
 }
@@ -96,10 +103,12 @@ function statsOf(planned: PlannedDescriptor, limit: RateLimit, count: number, po
 }
 
 function overallCode(plan: Plan, statuses: readonly DescriptorStatus[], policy: Policy): Code {
+  const { descriptors } = plan;
   let quotas = 0;
   let quotasOver = 0;
-  for (const [index, planned] of plan.descriptors.entries()) {
-    if (planned.limit?.unlimited === true) continue;
+  for (let index = 0; index < descriptors.length; index++) {
+    const planned = descriptors[index];
+    if (planned === undefined || planned.limit?.unlimited === true) continue;
     const over = statuses[index]?.code === "OVER_LIMIT";
     if (isQuota(planned, policy)) {
       quotas++;
@@ -110,3 +119,7 @@ function overallCode(plan: Plan, statuses: readonly DescriptorStatus[], policy: 
   }
   return quotas > 0 && quotas === quotasOver ? "OVER_LIMIT" : "OK";
 }
+
+const NO_LIMIT: DescriptorStatus = { code: "OK", limitRemaining: 0 };
+const NO_KEYS: OverLimitKey[] = [];
+const NO_HEADERS: readonly Header[] = [];

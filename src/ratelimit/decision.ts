@@ -34,5 +34,5 @@ export interface Decision {
   readonly overallCode: Code;
   readonly statuses: readonly DescriptorStatus[];
   readonly responseHeadersToAdd: readonly Header[];
-  readonly dynamicMetadata?: JsonObject;
+  readonly dynamicMetadata: JsonObject | undefined;
 }

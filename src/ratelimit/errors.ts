@@ -1,6 +1,13 @@
 /** The request can never be answered as it stands; the caller has to change it. */
 export class InvalidRequestError extends Error {
   override readonly name = "InvalidRequestError";
+  /** Path of the field that is wrong, such as `descriptors[3].hitsAddend`; absent where it is no single one. */
+  readonly field: string | undefined;
+
+  constructor(message: string, options: ErrorOptions & { readonly field?: string } = {}) {
+    super(message, options);
+    this.field = options.field;
+  }
 }
 
 /** No rules were ever loaded; a later call may find some. */

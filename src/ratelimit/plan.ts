@@ -39,10 +39,9 @@ export interface PlanContext {
 /** Finds the limit of every descriptor and the counters to move. The request is valid. */
 export function planHits(rules: Rules, request: RateLimitRequest, context: PlanContext): Plan {
   const table = rules.domains.get(request.domain);
-  const limits: (RateLimit | undefined)[] = [];
-  for (const descriptor of request.descriptors) {
-    limits.push(table === undefined ? undefined : limitOf(descriptor, table));
-  }
+  const limits = request.descriptors.map((descriptor) =>
+    table === undefined ? undefined : limitOf(descriptor, table)
+  );
   dropReplaced(limits);
   const descriptors = request.descriptors.map((descriptor, index) =>
     planDescriptor(request, descriptor, limits[index], context)
@@ -83,7 +82,8 @@ function overrideLimit({ requestsPerUnit, unit }: LimitOverride): RateLimit | un
 function dropReplaced(limits: (RateLimit | undefined)[]): void {
   let replaced: Set<string> | undefined;
   for (const limit of limits) {
-    for (const name of limit?.replaces ?? []) (replaced ??= new Set()).add(name);
+    if (limit === undefined || limit.replaces.length === 0) continue;
+    for (const name of limit.replaces) (replaced ??= new Set()).add(name);
   }
   if (replaced === undefined) return;
   for (const [index, limit] of limits.entries()) {

@@ -41,27 +41,27 @@ export interface CountState {
 
 /** The statistics of hits that were added to a counter. */
 export function ruleStats(state: CountState): RuleStats {
-  const { requestsPerUnit: limit, after, hits, fromLocalCache } = state;
-  if (fromLocalCache) {
-    return {
-      ...NO_STATS,
-      overLimit: hits,
-      overLimitWithLocalCache: hits,
-      shadowMode: state.shadowMode ? hits : 0,
-    };
-  }
+  const { requestsPerUnit: limit, after, hits, fromLocalCache, shadowMode } = state;
+  if (fromLocalCache) return counted(hits, 0, 0, shadowMode ? hits : 0, hits);
   const near = nearLimitThreshold(limit, state.nearLimitRatio);
   const before = after - hits;
+  // A count below the hits was read and not added to; it counts as a very large one, as upstream's unsigned does.
+  const unadded = before < 0;
   if (after <= limit) {
-    // A count below the hits was read and not added to; it counts as a very large one, as upstream's unsigned does.
-    const allNear = before >= near || before < 0;
-    return { ...NO_STATS, withinLimit: hits, nearLimit: after > near ? (allNear ? hits : after - near) : 0 };
+    const nearHits = before >= near || unadded ? hits : after - near;
+    return counted(0, after > near ? nearHits : 0, hits, 0, 0);
   }
-  const over = before >= limit ? hits : after - limit;
-  return {
-    ...NO_STATS,
-    overLimit: over,
-    nearLimit: before >= limit ? 0 : limit - Math.max(near, before),
-    shadowMode: state.shadowMode ? over : 0,
-  };
+  const allOver = before >= limit || unadded;
+  const over = allOver ? hits : after - limit;
+  return counted(over, allOver ? 0 : limit - Math.max(near, before), 0, shadowMode ? over : 0, 0);
+}
+
+function counted(
+  overLimit: number,
+  nearLimit: number,
+  withinLimit: number,
+  shadowMode: number,
+  overLimitWithLocalCache: number,
+): RuleStats {
+  return { overLimit, nearLimit, withinLimit, shadowMode, overLimitWithLocalCache, returnedHits: 0 };
 }

@@ -33,6 +33,8 @@ interface Loaded {
 /** A plan and what to move for it, by descriptor. */
 interface Asked {
   readonly plan: Plan;
+  /** Where the statistics of a descriptor go; absent where nothing is counted. */
+  readonly counters: (RuleCounters | undefined)[];
   /** Counts by descriptor; those of `hits` are filled in from the cache. */
   readonly counts: number[];
   readonly hits: Hit[];
@@ -51,8 +53,13 @@ export class RateLimitService {
 
   /** Takes these rules for every call from now on; calls that are under way keep theirs. */
   setRules(rules: Rules): void {
-    const counters = rules.limits.map(({ rule, unlimited }) =>
-      rule?.metricKey === undefined || unlimited ? undefined : this.#options.stats.loadedRule(rule.metricKey)
+    const keys = rules.limits.flatMap(({ rule, unlimited }) =>
+      rule?.metricKey === undefined || unlimited ? [] : [rule.metricKey]
+    );
+    const loaded = this.#options.stats.loadedRules(keys);
+    const byKey = new Map(keys.map((key, position) => [key, loaded[position]]));
+    const counters = rules.limits.map(({ rule }) =>
+      rule?.metricKey === undefined ? undefined : byKey.get(rule.metricKey)
     );
     this.#loaded = { rules, counters };
   }
@@ -82,21 +89,30 @@ export class RateLimitService {
     const { clock, random, policy } = this.#options;
     const nowSeconds = Math.floor(clock.now() / 1000);
     const plan = planHits(loaded.rules, request, { nowSeconds, random, policy });
-    this.#recordTotals(loaded, plan);
-    const asked = this.#askLocally(plan, nowSeconds);
+    const asked = this.#ask(loaded, plan, nowSeconds);
     const counts = this.#count(asked);
-    if (counts instanceof Promise) return counts.then((after) => this.#finish(loaded, asked, after));
-    return this.#finish(loaded, asked, counts);
+    if (counts instanceof Promise) return counts.then((after) => this.#finish(asked, after));
+    return this.#finish(asked, counts);
   }
 
-  /** Takes out what the local cache knows to be over; the shared cache is asked for the rest. */
-  #askLocally(plan: Plan, nowSeconds: number): Asked {
-    const { localCache } = this.#options;
-    const asked: Asked = { plan, counts: [], hits: [], owners: [] };
-    for (const [index, planned] of plan.descriptors.entries()) {
+  /**
+   * Counts all hits, before the cache is asked, so that they are seen even when it fails. Takes out
+   * what the local cache knows to be over; the shared cache is asked for the rest.
+   */
+  #ask(loaded: Loaded, plan: Plan, nowSeconds: number): Asked {
+    const { localCache, stats } = this.#options;
+    const { descriptors } = plan;
+    const asked: Asked = { plan, counters: [], counts: [], hits: [], owners: [] };
+    if (!plan.domainKnown) stats.rule(plan.request.domain).domainNotFound += descriptors.length;
+    for (let index = 0; index < descriptors.length; index++) {
+      const planned = descriptors[index];
+      const hit = planned?.hit;
       asked.counts.push(0);
-      const { hit } = planned;
-      if (hit === undefined) continue;
+      asked.counters.push(undefined);
+      if (planned === undefined || hit === undefined) continue;
+      const counters = countersOf(loaded, planned) ?? stats.rule(planned.metricKey);
+      asked.counters[index] = counters;
+      if (!planned.negative) counters.totalHits += planned.hits;
       if (localCache !== undefined && !planned.negative && knownOver(localCache, hit, planned, nowSeconds)) {
         asked.counts[index] = OVER_LIMIT_LOCALLY;
         continue;
@@ -118,34 +134,25 @@ export class RateLimitService {
     return cache.add(hitsToAdd(asked, before));
   }
 
-  #finish(loaded: Loaded, asked: Asked, after: readonly number[]): Decision {
+  #finish(asked: Asked, after: readonly number[]): Decision {
     const { policy, clock } = this.#options;
-    for (const [position, owner] of asked.owners.entries()) asked.counts[owner] = after[position] ?? 0;
+    const { owners, counts } = asked;
+    for (let position = 0; position < owners.length; position++) {
+      counts[owners[position] ?? 0] = after[position] ?? 0;
+    }
     const nowSeconds = Math.floor(clock.now() / 1000);
-    const outcome = decide(asked.plan, asked.counts, policy, nowSeconds);
-    this.#record(loaded, asked.plan, outcome);
+    const outcome = decide(asked.plan, counts, policy, nowSeconds);
+    this.#record(asked, outcome);
     this.#teach(asked.plan, outcome, nowSeconds);
     return outcome.decision;
   }
 
-  /** All hits count before the cache is asked, so that they are seen even when it fails. */
-  #recordTotals(loaded: Loaded, plan: Plan): void {
-    if (!plan.domainKnown) {
-      this.#options.stats.rule(plan.request.domain).domainNotFound += plan.descriptors.length;
-      return;
-    }
-    for (const planned of plan.descriptors) {
-      if (planned.hit === undefined || planned.negative) continue;
-      this.#counters(loaded, planned).totalHits += planned.hits;
-    }
-  }
-
-  #record(loaded: Loaded, plan: Plan, outcome: Outcome): void {
+  #record(asked: Asked, outcome: Outcome): void {
     if (outcome.globalShadow) this.#options.stats.service.globalShadowMode++;
-    for (const [index, planned] of plan.descriptors.entries()) {
+    for (let index = 0; index < outcome.stats.length; index++) {
       const stats = outcome.stats[index];
-      if (stats === undefined || planned.hit === undefined) continue;
-      const counters = this.#counters(loaded, planned);
+      const counters = asked.counters[index];
+      if (stats === undefined || counters === undefined) continue;
       counters.overLimit += stats.overLimit;
       counters.nearLimit += stats.nearLimit;
       counters.withinLimit += stats.withinLimit;
@@ -153,12 +160,6 @@ export class RateLimitService {
       counters.overLimitWithLocalCache += stats.overLimitWithLocalCache;
       counters.returnedHits += stats.returnedHits;
     }
-  }
-
-  #counters(loaded: Loaded, planned: PlannedDescriptor): RuleCounters {
-    const index = planned.limit?.rule?.index;
-    const held = index === undefined ? undefined : loaded.counters[index];
-    return held ?? this.#options.stats.rule(planned.metricKey);
   }
 
   #teach(plan: Plan, outcome: Outcome, nowSeconds: number): void {
@@ -182,6 +183,12 @@ export class RateLimitService {
     }
     throw error;
   }
+}
+
+/** Where a descriptor's statistics go when its rule's metric key is always the same. */
+function countersOf(loaded: Loaded, planned: PlannedDescriptor): RuleCounters | undefined {
+  const index = planned.limit?.rule?.index;
+  return index === undefined ? undefined : loaded.counters[index];
 }
 
 /** The count that is remembered is compared with the limit of this call: a raised limit passes. */

@@ -29,6 +29,9 @@ export interface StatsSink {
   readonly service: ServiceCounters;
   /** The counters of a metric key. The number of keys is bounded: beyond it all keys share one set. */
   rule(metricKey: string): RuleCounters;
-  /** The same for the key of a loaded rule, which has a set of its own whatever the bound. */
-  loadedRule(metricKey: string): RuleCounters;
+  /**
+   * The counters of the keys of all loaded rules, in their order. Each has a set of its own whatever
+   * the bound; keys that were loaded before and are not among them fall under the bound.
+   */
+  loadedRules(metricKeys: readonly string[]): RuleCounters[];
 }

@@ -11,18 +11,19 @@ export const MAX_DESCRIPTOR_BYTES = 8_192;
 /** Most hits of one descriptor. */
 export const MAX_HITS = 2 ** 53;
 
-/** Throws `InvalidRequestError` when the request can never be answered. */
+/** Throws `InvalidRequestError` with the field that is wrong when the request can never be answered. */
 export function validateRequest(request: RateLimitRequest): void {
-  if (request.domain === "") throw new InvalidRequestError("rate limit domain must not be empty");
+  if (request.domain === "") throw invalid("domain", "rate limit domain must not be empty");
   const { length } = request.descriptors;
-  if (length === 0) throw new InvalidRequestError("rate limit descriptor list must not be empty");
+  if (length === 0) throw invalid("descriptors", "rate limit descriptor list must not be empty");
   if (length > MAX_DESCRIPTORS) {
-    throw new InvalidRequestError(
+    throw invalid(
+      "descriptors",
       `rate limit descriptor list must not be longer than ${MAX_DESCRIPTORS}, but has ${length}`,
     );
   }
   if (utf8LengthExceeds([request.domain], MAX_DESCRIPTOR_BYTES)) {
-    throw new InvalidRequestError(`rate limit domain must not be longer than ${MAX_DESCRIPTOR_BYTES} bytes`);
+    throw invalid("domain", `rate limit domain must not be longer than ${MAX_DESCRIPTOR_BYTES} bytes`);
   }
   for (let index = 0; index < length; index++) {
     const descriptor = request.descriptors[index];
@@ -33,34 +34,46 @@ export function validateRequest(request: RateLimitRequest): void {
 function validateDescriptor(descriptor: Descriptor, index: number): void {
   const { entries, limit, hitsAddend } = descriptor;
   if (entries.length > MAX_ENTRIES) {
-    throw new InvalidRequestError(
+    throw invalid(
+      `descriptors[${index}].entries`,
       `descriptor ${index} must not have more than ${MAX_ENTRIES} entries, but has ${entries.length}`,
     );
   }
   let units = 0;
   for (const { key, value } of entries) units += key.length + value.length;
   if (units * 3 > MAX_DESCRIPTOR_BYTES && utf8LengthExceeds(textsOf(descriptor), MAX_DESCRIPTOR_BYTES)) {
-    throw new InvalidRequestError(
+    throw invalid(
+      `descriptors[${index}].entries`,
       `descriptor ${index} must not have keys and values of more than ${MAX_DESCRIPTOR_BYTES} bytes`,
     );
   }
   if (hitsAddend !== undefined && !(hitsAddend >= 0 && hitsAddend <= MAX_HITS)) {
-    throw new InvalidRequestError(`descriptor ${index} must not have a hits_addend beyond 2^53`);
+    throw invalid(
+      `descriptors[${index}].hitsAddend`,
+      `descriptor ${index} must not have a hits_addend beyond 2^53`,
+    );
   }
   if (limit !== undefined) validateOverride(limit, index);
 }
 
 function validateOverride(limit: NonNullable<Descriptor["limit"]>, index: number): void {
   if (limit.unit === undefined) {
-    throw new InvalidRequestError(
+    throw invalid(
+      `descriptors[${index}].limit.unit`,
       `descriptor ${index} must name a known unit in its limit: SECOND, MINUTE, HOUR, DAY, WEEK, MONTH or YEAR`,
     );
   }
   if (!(limit.requestsPerUnit >= 0 && limit.requestsPerUnit <= MAX_REQUESTS_PER_UNIT)) {
-    throw new InvalidRequestError(
+    throw invalid(
+      `descriptors[${index}].limit.requestsPerUnit`,
       `descriptor ${index} must not have a limit beyond ${MAX_REQUESTS_PER_UNIT}`,
     );
   }
+}
+
+/** Fields are named as in JSON. */
+function invalid(field: string, message: string): InvalidRequestError {
+  return new InvalidRequestError(message, { field });
 }
 
 function textsOf(descriptor: Descriptor): string[] {

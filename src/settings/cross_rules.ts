@@ -57,7 +57,9 @@ function kvUrlProblem(settings: Settings): string | undefined {
 }
 
 function wantedKvUrl(url: string, socketType: "tcp" | "unix" | undefined): string | undefined {
-  if (/^rediss:/i.test(url)) return "TLS is not built yet (issue 5); host:port without it";
+  if (/^rediss:/i.test(url)) {
+    return "TLS is not built yet, it comes with a later release; host:port without it";
+  }
   const isUrl = /^redis:/i.test(url);
   const isTcp = isUrl ? isRedisUrl(url) : "value" in dialAddress(url);
   const isPath = !isUrl && (socketType === "unix" ? url.includes("/") : url.startsWith("/"));

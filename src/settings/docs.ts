@@ -60,9 +60,7 @@ function sentence(setting: Setting): string {
   const { comesWith, missing, doc } = setting;
   if (comesWith === undefined) return doc;
   const values = missing?.map((value) => `\`${value}\``).join(", ");
-  return `${doc} ${
-    values === undefined ? "Not built yet" : `Not built yet: ${values}`
-  } (issue ${comesWith}).`;
+  return `${doc} Not built yet${values === undefined ? "" : `: ${values}`} (comes with a later release).`;
 }
 
 function cell(text: string): string {

@@ -98,13 +98,12 @@ function note(name: string, setting: Setting, text: string, value: unknown, note
   if (meanwhile === "refuse") {
     const right = setting.default === undefined ? `no ${name}` : `${name}=${setting.default}`;
     notes.problems.push(
-      `Cannot use ${name} ${
-        shown(setting, text)
-      }: not built yet (issue ${comesWith}); ${right} would be right`,
+      `Cannot use ${name} ${shown(setting, text)}: ` +
+        `not built yet, it comes with a later release; ${right} would be right`,
     );
     return;
   }
-  notes.warnings.push(`${name} has no effect yet: what it sets comes with issue ${comesWith}`);
+  notes.warnings.push(`${name} has no effect yet: what it sets comes with a later release`);
 }
 
 function shown(setting: Setting, text: string): string {

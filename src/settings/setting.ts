@@ -28,7 +28,7 @@ export type SettingGroup = typeof GROUPS[number];
 
 /** Says that what a setting asks for is not built yet; gone from the entry once it is. */
 export interface Mark {
-  /** The issue that brings it. */
+  /** The issue that brings it; for those who build it, never shown to users. */
   readonly comesWith: number;
   /** What happens when it is set: a warning at start, or no start where going on would be unsafe. */
   readonly meanwhile: "warn" | "refuse";

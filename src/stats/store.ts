@@ -1,6 +1,9 @@
 import type { RuleCounters, ServiceCounters, StatsSink } from "../ratelimit/stats_sink.ts";
 import { sanitizeStatName } from "./stat_name.ts";
 
+/** Longest metric key that comes from a request and gets counters of its own. */
+const MAX_KEY_LENGTH = 1_024;
+
 /** What every sink reads from: all counters of the process, by full name. */
 export class StatsStore implements StatsSink {
   readonly service: ServiceCounters = {
@@ -18,6 +21,8 @@ export class StatsStore implements StatsSink {
   readonly #byName = new Map<string, RuleCounters>();
   readonly #gauges = new Map<string, () => number>();
   readonly #counters = new Map<string, () => number>();
+  /** Keys of the rules that are loaded. */
+  #loaded: ReadonlySet<string> = new Set();
   #other: RuleCounters | undefined;
   #folded = 0;
 
@@ -29,13 +34,20 @@ export class StatsStore implements StatsSink {
   rule(metricKey: string): RuleCounters {
     const known = this.#byKey.get(metricKey);
     if (known !== undefined) return known;
-    if (this.#byKey.size < this.#maxKeys) return this.#make(metricKey);
+    const hasRoom = this.#byKey.size - this.#loaded.size < this.#maxKeys;
+    if (hasRoom && metricKey.length <= MAX_KEY_LENGTH) return this.#make(metricKey);
     this.#folded++;
     return this.#other ??= emptyCounters();
   }
 
-  loadedRule(metricKey: string): RuleCounters {
-    return this.#byKey.get(metricKey) ?? this.#make(metricKey);
+  loadedRules(metricKeys: readonly string[]): RuleCounters[] {
+    const before = this.#loaded;
+    const counters = metricKeys.map((key) => this.#byKey.get(key) ?? this.#make(key));
+    this.#loaded = new Set(metricKeys);
+    for (const key of before) {
+      if (!this.#loaded.has(key) && this.#byKey.size - this.#loaded.size > this.#maxKeys) this.#fold(key);
+    }
+    return counters;
   }
 
   /** Shows a number under this name from now on; read whenever somebody looks. */
@@ -63,6 +75,17 @@ export class StatsStore implements StatsSink {
   /** Every gauge by its full name. */
   gauges(): Map<string, number> {
     return new Map([...this.#gauges].map(([name, read]) => [name, read()]));
+  }
+
+  /** Takes a key out; what it counted stays counted among the others. */
+  #fold(metricKey: string): void {
+    const counters = this.#byKey.get(metricKey);
+    if (counters === undefined) return;
+    this.#byKey.delete(metricKey);
+    this.#byName.delete(sanitizeStatName(metricKey));
+    this.#folded++;
+    const other = this.#other ??= emptyCounters();
+    for (const name of COUNTER_NAMES) other[name] += counters[name];
   }
 
   #make(metricKey: string): RuleCounters {
@@ -103,6 +126,17 @@ function addRule(all: Map<string, number>, name: string, counters: RuleCounters)
   all.set(`${prefix}shadow_mode`, counters.shadowMode);
   all.set(`${prefix}over_limit_with_local_cache`, counters.overLimitWithLocalCache);
 }
+
+const COUNTER_NAMES = [
+  "totalHits",
+  "overLimit",
+  "nearLimit",
+  "withinLimit",
+  "shadowMode",
+  "overLimitWithLocalCache",
+  "returnedHits",
+  "domainNotFound",
+] as const satisfies readonly (keyof RuleCounters)[];
 
 function emptyCounters(): RuleCounters {
   return {

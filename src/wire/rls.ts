@@ -66,16 +66,29 @@ export interface WireRateLimitResponse {
   readonly dynamicMetadata?: WireStruct | undefined;
 }
 
-/** The request that these bytes are. */
-export function decodeRateLimitRequest(bytes: Uint8Array): WireRateLimitRequest {
+/** How much of a request is kept. */
+export interface WireRequestBounds {
+  readonly descriptors: number;
+  /** For each descriptor. */
+  readonly entries: number;
+}
+
+const UNBOUNDED: WireRequestBounds = { descriptors: Infinity, entries: Infinity };
+
+/**
+ * The request that these bytes are. Of what goes beyond the bounds the first item is kept, so that it
+ * can be seen, and the rest is passed over, so that a large message costs no more than its bytes.
+ */
+export function decodeRateLimitRequest(bytes: Uint8Array, bounds = UNBOUNDED): WireRateLimitRequest {
   const reader = new WireReader(bytes, "RateLimitRequest");
   const descriptors: WireDescriptor[] = [];
   let domain = "";
   let hitsAddend = 0;
   for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
     if (tag === (1 << 3 | LENGTH)) domain = reader.string();
-    else if (tag === (2 << 3 | LENGTH)) descriptors.push(readDescriptor(reader));
-    else if (tag === (3 << 3 | VARINT)) hitsAddend = reader.uint32();
+    else if (tag === (2 << 3 | LENGTH) && descriptors.length <= bounds.descriptors) {
+      descriptors.push(readDescriptor(reader, bounds.entries));
+    } else if (tag === (3 << 3 | VARINT)) hitsAddend = reader.uint32();
     else reader.skip();
   }
   return { domain, descriptors, hitsAddend };
@@ -133,15 +146,16 @@ export function encodeRateLimitResponse(response: WireRateLimitResponse): Uint8A
   return writer.finish();
 }
 
-function readDescriptor(reader: WireReader): WireDescriptor {
+function readDescriptor(reader: WireReader, maxEntries: number): WireDescriptor {
   const entries: WireEntry[] = [];
   let limit: WireLimitOverride | undefined;
   let hitsAddend: number | undefined;
   let isNegativeHits = false;
   reader.enter("RateLimitDescriptor");
   for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
-    if (tag === (1 << 3 | LENGTH)) entries.push(readEntry(reader, "RateLimitDescriptor.Entry"));
-    else if (tag === (2 << 3 | LENGTH)) limit = readOverride(reader, limit);
+    if (tag === (1 << 3 | LENGTH) && entries.length <= maxEntries) {
+      entries.push(readEntry(reader, "RateLimitDescriptor.Entry"));
+    } else if (tag === (2 << 3 | LENGTH)) limit = readOverride(reader, limit);
     else if (tag === (3 << 3 | LENGTH)) hitsAddend = readUint64Value(reader, hitsAddend ?? 0);
     else if (tag === (4 << 3 | VARINT)) isNegativeHits = reader.bool();
     else reader.skip();

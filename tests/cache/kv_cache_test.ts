@@ -7,6 +7,7 @@ import { createKvClient, reconnectDelayMs } from "../../src/cache/kv_connect.ts"
 import { counterCacheContract, hit, refusesWithoutConnection } from "../contract/counter_cache_contract.ts";
 import { freePort } from "../support/free_port.ts";
 import { startRedis } from "../support/redis_server.ts";
+import { seededRandom } from "../support/seeded_random.ts";
 import { needs } from "../support/tools.ts";
 import { until } from "../support/until.ts";
 
@@ -21,7 +22,8 @@ function open(url: string, options: OpenOptions = {}): KvCache {
   const address = parseKvAddress(url, undefined, options.auth);
   const client = createKvClient({ address, timeoutMs, random: Math.random });
   const onConnection = options.onConnection ?? (() => {});
-  return new KvCache({ client, address: address.text, timeoutMs, clock: systemClock, onConnection });
+  const { text, database } = address;
+  return new KvCache({ client, address: text, database, timeoutMs, clock: systemClock, onConnection });
 }
 
 counterCacheContract("kv over TCP", async () => {
@@ -39,19 +41,83 @@ counterCacheContract("kv over a unix socket", async () => {
 });
 
 Deno.test({
-  ...needs(["redis-server"], "kv cache: every hit sets the expiry, also on a counter without one"),
+  ...needs(
+    ["redis-server"],
+    "kv cache: an expiry is set once, again for a counter that is new, and when a window is longer",
+  ),
   async fn() {
     await using redis = await startRedis();
     const cache = open(redis.url);
     await cache.ready;
     const one = hit({ expiresInSeconds: 77 });
+    const ttl = async () => Number(await redis.command("TTL", one.key));
     await cache.add([one]);
+    assertEquals(await ttl() > 70, true);
     await redis.command("PERSIST", one.key);
     await cache.add([one]);
-    const ttl = Number(await redis.command("TTL", one.key));
-    assertEquals([ttl >= 75 && ttl <= 77, await redis.command("GET", one.key)], [true, "2"]);
+    assertEquals([await ttl(), await redis.command("GET", one.key)], [-1, "2"]);
+    await cache.add([{ ...one, windowEnd: one.windowEnd + 3_540, expiresInSeconds: 3_600 }]);
+    assertEquals(await ttl() > 3_500, true);
+    await cache.add([one]);
+    assertEquals([await ttl() > 3_500, await redis.command("GET", one.key)], [true, "4"]);
+    await redis.command("DEL", one.key);
+    assertEquals(await cache.add([one]), [1]);
+    await until("the counter that is new to expire", async () => await ttl() > 70);
+    await redis.command("FLUSHALL");
+    await redis.command("CLIENT", "KILL", "TYPE", "normal");
+    await until("counting to go on", async () => (await cache.add([{ ...one, addend: 5 }]))[0] === 5);
+    assertEquals(await ttl() > 70, true);
     await cache.add([hit({ key: "century", expiresInSeconds: 31_536_000 * 4_294_967_295 })]);
     assertEquals(Number(await redis.command("TTL", "century")) > 3e11, true);
+    await cache.close();
+  },
+});
+
+Deno.test({
+  ...needs(["redis-server"], "kv cache: counters that somebody else has written to are no count below 0"),
+  async fn() {
+    await using redis = await startRedis();
+    const cache = open(redis.url);
+    await cache.ready;
+    const one = hit();
+    await redis.command("SET", one.key, "-100");
+    assertEquals([await cache.add([one]), await cache.read([one])], [[0], [0]]);
+    for (const text of ["1.5", "", "text"]) {
+      await redis.command("SET", one.key, text);
+      const error = await assertRejects(async () => await cache.read([one]));
+      assertMatch(error.message, /which is not a whole number$/);
+    }
+    await cache.close();
+  },
+});
+
+Deno.test({
+  ...needs(["redis-server"], "kv cache: hits that go out together count exactly as if each had been sent"),
+  async fn() {
+    await using redis = await startRedis();
+    const cache = open(redis.url);
+    await cache.ready;
+    const random = seededRandom(20_261_121);
+    const pick = (below: number) => Math.floor(random() * below);
+    const model = new Map<string, number>();
+    for (let turn = 0; turn < 200; turn++) {
+      const asks = Array.from(
+        { length: 1 + pick(12) },
+        () => Array.from({ length: 1 + pick(4) }, () => hit({ key: `k${pick(5)}`, addend: pick(9) - 3 })),
+      );
+      const expected = asks.map((hits) =>
+        hits.map(({ key, addend }) => {
+          const before = model.get(key) ?? 0;
+          const after = Math.max(0, before + addend);
+          if (addend > 0 || model.has(key)) model.set(key, after);
+          return after;
+        })
+      );
+      assertEquals(await Promise.all(asks.map((hits) => cache.add(hits))), expected, `turn ${turn}`);
+    }
+    for (const [key, count] of model) {
+      assertEquals([key, await redis.command("GET", key)], [key, String(count)]);
+    }
     await cache.close();
   },
 });
@@ -73,7 +139,7 @@ Deno.test({
     const message = `Cannot ask key-value cache "${redis.url}": ERR value is not an integer or out of range`;
     assertEquals(failed?.status === "rejected" && failed.reason.message, message);
     const unread = await assertRejects(async () => await cache.read([bad]));
-    assertMatch(unread.message, /Cannot read counter: "text" is not a number/);
+    assertMatch(unread.message, /the counter is "text", which is not a whole number/);
     await cache.close();
   },
 });
@@ -174,6 +240,27 @@ Deno.test({
     assertEquals([error.name, texts.includes("wrong-password")], ["CacheError", false]);
     assertMatch(texts, /WRONGPASS|invalid username-password/);
     await wrong.close();
+  },
+});
+
+Deno.test({
+  ...needs(["redis-server"], "kv cache: counts in the database that is named, and in no other"),
+  async fn() {
+    await using redis = await startRedis();
+    const third = open(`redis://${redis.url}/3`);
+    await third.ready;
+    const one = hit();
+    await third.add([one]);
+    assertEquals(await redis.command("GET", one.key), null);
+    await redis.command("CLIENT", "KILL", "TYPE", "normal");
+    await until("the connection to be back in its database", async () => (await third.add([one]))[0] === 2);
+    await third.close();
+    const told: string[] = [];
+    const none = open(`redis://${redis.url}/99`, { onConnection: (_, reason) => void told.push(reason) });
+    await until("the refusal to be told", () => told.length > 0);
+    const error = await assertRejects(async () => await none.add([one]));
+    assertMatch(error.message, /database 99 was refused: ERR DB index is out of range/);
+    await none.close();
   },
 });
 

@@ -65,6 +65,31 @@ Deno.test("memory cache: room is made from what is over before anything gives wa
   await cache.close();
 });
 
+Deno.test("memory cache: long keys take the room of several", async () => {
+  const { cache } = open(100);
+  const long = (index: number) => hit(`${index}_${"x".repeat(8_000)}`, NOW + 60);
+  for (let index = 0; index < 1_000; index++) cache.add([long(index)]);
+  assertEquals([cache.size, cache.evicted, cache.read([long(0), long(999)])], [3, 997, [0, 1]]);
+  cache.add([hit("x".repeat(100_000), NOW + 60)]);
+  assertEquals(cache.size, 1);
+  await cache.close();
+});
+
+Deno.test("memory cache: a hit on a window that is just over costs no room for good", async () => {
+  const { cache, clock } = open(2);
+  for (let second = 0; second < 20; second++) {
+    cache.add([hit(`a${second}`, NOW + second + 1), hit(`b${second}`, NOW + second + 1)]);
+    clock.advance(999);
+    clock.advance(2);
+    cache.add([hit(`late${second}`, NOW + second + 1)]);
+  }
+  clock.advance(60_000);
+  assertEquals([cache.size, cache.evicted], [0, 0]);
+  cache.add([hit("x", NOW + 600), hit("y", NOW + 600)]);
+  assertEquals([cache.size, cache.evicted, cache.read([hit("x", NOW + 600)])], [2, 0, [1]]);
+  await cache.close();
+});
+
 Deno.test("memory cache: a counter that two windows share lives as long as the longer one", async () => {
   const { cache, clock } = open(10);
   cache.add([hit("k", NOW + 60), hit("k", NOW + 3_600)]);

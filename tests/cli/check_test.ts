@@ -26,7 +26,8 @@ async function run(args: readonly string[], files: Readonly<Record<string, strin
 
 const USAGE = "usage: weir check DIR [--strict] [--merge]\n" +
   "  --strict  fail on warnings, too\n" +
-  "  --merge   several files may define the same domain, as MERGE_DOMAIN_CONFIG=true allows\n";
+  "  --merge   several files may define the same domain, as MERGE_DOMAIN_CONFIG=true allows\n" +
+  "  --help    this text\n";
 
 const GOOD = {
   "a.yaml": "domain: a\ndescriptors:\n- key: k\n  rate_limit: {unit: day, requests_per_unit: 1}\n",
@@ -77,10 +78,10 @@ const CASES: readonly Case[] = [
   ["every problem of every file", ["DIR"], BAD, {
     code: 1,
     stdout: "DIR: not good: 1 file with rules, 3 errors, 0 warnings\n",
-    stderr: "DIR/a.yaml:5:16: descriptors[1].shadow_mode: shadow_mode must be true or false, not '1'\n" +
-      "DIR/b.yaml:3:1: a tab is used as indentation; use spaces\n" +
-      "DIR/a.yaml:4:3: descriptors[1]: duplicate descriptor composite key 'a.k'; " +
-      "the first one is at DIR/a.yaml:3:3\n",
+    stderr: "DIR/a.yaml:4:3: descriptors[1]: duplicate descriptor composite key 'a.k'; " +
+      "the first one is at DIR/a.yaml:3:3\n" +
+      "DIR/a.yaml:5:16: descriptors[1].shadow_mode: shadow_mode must be true or false, not '1'\n" +
+      "DIR/b.yaml:3:1: a tab is used as indentation; use spaces\n",
   }],
   ["a domain twice", ["DIR"], TWICE, {
     code: 1,
@@ -116,6 +117,12 @@ const CASES: readonly Case[] = [
     stderr: `Cannot read flag "-strickt": there is no such flag, did you mean "-strict"?\n${USAGE}`,
   }],
 ];
+
+for (const flag of ["-help", "--help", "-h", "--h"]) {
+  Deno.test(`weir check ${flag}: the usage is no mistake`, async () => {
+    assertEquals(await run(["DIR", flag], {}), { code: 0, stdout: USAGE, stderr: "" });
+  });
+}
 
 for (const [name, args, files, result] of CASES) {
   Deno.test(`weir check: ${name}`, async () => assertEquals(await run(args, files), result));

@@ -175,8 +175,37 @@ Deno.test({
   async fn() {
     const address = `127.0.0.1:${freePort()}`;
     const { code, err } = await run([...QUESTION, "-dial_string", address]);
-    assertEquals(code, 1);
-    assertStringIncludes(err.join(), `Cannot ask "${address}": UNAVAILABLE: `);
+    assertEquals([code, err], [1, [
+      `Cannot ask "${address}": UNAVAILABLE: nobody answers there: connect ECONNREFUSED ${address}`,
+    ]]);
+  },
+});
+
+Deno.test({
+  name: "client tells that a unix socket is not there",
+  ...BACKOFF_STAYS,
+  async fn() {
+    const { code, err } = await run([...QUESTION, "-dial_string", "unix:/does/not/exist.sock"]);
+    assertEquals([code, err], [1, [
+      'Cannot ask "unix:/does/not/exist.sock": UNAVAILABLE: nobody answers there: connect ENOENT /does/not/exist.sock',
+    ]]);
+  },
+});
+
+Deno.test({
+  name: "client tells that a connection is cut by whoever listens",
+  ...BACKOFF_STAYS,
+  async fn() {
+    using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const closing = (async () => {
+      for await (const connection of listener) connection.close();
+    })();
+    const address = `127.0.0.1:${listener.addr.port}`;
+    const { code, err } = await run([...QUESTION, "-dial_string", address]);
+    listener.close();
+    await closing;
+    assertEquals([code, err.join().includes("Resolution note")], [1, false]);
+    assertMatch(err.join(), /^Cannot ask "127\.0\.0\.1:\d+": UNAVAILABLE: no connection: ./);
   },
 });
 
@@ -259,6 +288,17 @@ for (const { name, args, message } of MISUSES) {
       "usage: weir client -domain NAME -descriptors KEY=VALUE[,KEY=VALUE...] [flags]",
     ];
     assertEquals([code, out, first, usage], expected);
+  });
+}
+
+for (const flag of ["-help", "--help", "-h", "--h"]) {
+  Deno.test(`client shows its usage for ${flag}, which is no mistake`, async () => {
+    const { code, out, err } = await run([flag]);
+    assertEquals([code, out.join("\n").split("\n")[0], err], [
+      0,
+      "usage: weir client -domain NAME -descriptors KEY=VALUE[,KEY=VALUE...] [flags]",
+      [],
+    ]);
   });
 }
 

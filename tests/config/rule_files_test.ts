@@ -1,5 +1,6 @@
 import { assertEquals, assertNotEquals } from "@std/assert";
 import { folderFingerprint, loadRuleFiles, MAX_FILE_BYTES } from "../../src/config/rule_files.ts";
+import { readRuleFile, readRuleFileInTurns } from "../../src/config/yaml.ts";
 import { problemText } from "../../src/ratelimit/rule_source.ts";
 
 const OPTIONS = { ignoreDotFiles: false, whenMissing: "make it" };
@@ -135,4 +136,15 @@ Deno.test("rule files: the fingerprint changes with every change of a rule file,
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
+});
+
+Deno.test("rule files: a large file is read with pauses, and what is found is the same", async () => {
+  const rules = Array.from({ length: 4_000 }, (_, index) => `- key: k${index}\n  rate_limit: {unit: day}\n`);
+  const text = `domain: d\ndescriptors:\n${rules.join("")}`;
+  let turns = 0;
+  const timer = setInterval(() => turns++, 0);
+  const file = await readRuleFileInTurns("r.yaml", text);
+  clearInterval(timer);
+  assertEquals(file, readRuleFile("r.yaml", text));
+  assertEquals(turns > 5, true, `${turns} turns`);
 });

@@ -76,6 +76,7 @@ const BAD = load({
   "a.yaml": "domain: c\ndescriptors:\n- vale: 1\n",
   "b.yaml": "domain: c\ndescriptors: []\n",
 });
+const MIXED = load({ "a.yaml": "domain: d\ndescriptors:\n- key: k\n- key: k\n  shadow_mode: 1\n" });
 const EMPTY: RulesLoad = { sources: [], problems: [], version: "" };
 const UNREADABLE: RulesLoad = {
   sources: undefined,
@@ -101,6 +102,12 @@ const CASES: readonly (readonly [name: string, loads: RulesLoad[], story: string
     ...BAD_LINES,
     "failed",
     "error: configuration rejected with 3 errors; there are no rules yet, waiting for a good one",
+  ], ["no rate limit configuration loaded"]],
+  ["problems of several passes in the order of the file", [MIXED], [
+    "error: a.yaml:4:3: descriptors[1]: duplicate descriptor composite key 'd.k'; the first one is at a.yaml:3:3",
+    "error: a.yaml:5:16: descriptors[1].shadow_mode: shadow_mode must be true or false, not '1'",
+    "failed",
+    "error: configuration rejected with 2 errors; there are no rules yet, waiting for a good one",
   ], ["no rate limit configuration loaded"]],
   ["rejected after a good one", [GOOD, UNREADABLE], [
     "rules: a v7",

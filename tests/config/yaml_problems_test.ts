@@ -284,6 +284,6 @@ Deno.test("yaml: beyond 1,000 problems the rest is counted", () => {
   const problems = report(`domain: d\ndescriptors:\n${"- a\n".repeat(1_500)}`);
   assertEquals([problems.length, problems.at(-1)], [
     1_001,
-    "error r.yaml:1:1: 500 more errors are not shown; correct these first",
+    "error r.yaml:1003:3: 500 more errors are not shown; correct these first",
   ]);
 });

@@ -35,7 +35,7 @@ const LIST = [
   "/healthcheck: 200 when the service is healthy, else 503 and why\n",
   "/livez: 200 while the process turns\n",
   "/rlconfig: the rules in force\n",
-  "/stats: every counter, gauge and timer\n",
+  "/stats: every counter and gauge\n",
 ].join("");
 
 const TEXTS: readonly (readonly [path: string, status: number, body: string])[] = [

@@ -179,12 +179,17 @@ for (const [text, field, reason] of UNREADABLE) {
 const WRITTEN: readonly { name: string; decision: Decision; text: string }[] = [
   {
     name: "nothing",
-    decision: { overallCode: "OK", statuses: [], responseHeadersToAdd: [] },
+    decision: { overallCode: "OK", statuses: [], responseHeadersToAdd: [], dynamicMetadata: undefined },
     text: `{"overallCode":"OK"}`,
   },
   {
     name: "an unmatched descriptor",
-    decision: { overallCode: "OK", statuses: [{ code: "OK", limitRemaining: 0 }], responseHeadersToAdd: [] },
+    decision: {
+      overallCode: "OK",
+      statuses: [{ code: "OK", limitRemaining: 0 }],
+      responseHeadersToAdd: [],
+      dynamicMetadata: undefined,
+    },
     text: `{"overallCode":"OK","statuses":[{"code":"OK"}]}`,
   },
   {

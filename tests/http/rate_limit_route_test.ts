@@ -13,6 +13,7 @@ const OK: Decision = {
   overallCode: "OK",
   statuses: [{ code: "OK", limitRemaining: 0 }],
   responseHeadersToAdd: [],
+  dynamicMetadata: undefined,
 };
 const BODY = `{"domain":"d"}`;
 const MIB = 1_048_576;
@@ -118,6 +119,13 @@ const REFUSED: readonly Refused[] = [
     fails: new InvalidRequestError("rate limit domain must not be empty"),
     status: 400,
     reason: "rate limit domain must not be empty",
+  },
+  {
+    name: "what the core refuses for one field",
+    fails: new InvalidRequestError("why", { field: "descriptors[3].hitsAddend" }),
+    status: 400,
+    reason: "why",
+    field: "descriptors[3].hitsAddend",
   },
   {
     name: "a call before the first rules",

@@ -53,7 +53,12 @@ function decisionOf(answer: Answer | undefined): Decision {
       ? {}
       : { secondsUntilReset: Number.parseInt(status.durationUntilReset, 10) }),
   }));
-  return { overallCode: answer?.overallCode ?? "OK", statuses, responseHeadersToAdd: [] };
+  return {
+    overallCode: answer?.overallCode ?? "OK",
+    statuses,
+    responseHeadersToAdd: [],
+    dynamicMetadata: undefined,
+  };
 }
 
 Deno.test("the vectors hold eight HTTP cases", () => assertEquals(CASES.length, 8));

@@ -80,6 +80,22 @@ for (const [title, hex, code, details] of REFUSED) {
   });
 }
 
+Deno.test("gRPC: the log tells the reason of a refusal once", async () => {
+  await using weir = await ServeFixture.start({ rules: RULES, env: { LOG_FORMAT: "json" } });
+  using client = new GrpcClient(weir.running.addresses.grpc);
+  await decide(client, "");
+  const line = weir.log.map((text) => JSON.parse(text)).find((one) =>
+    one["@message"] === "gRPC call refused"
+  );
+  const { "@timestamp": _time, ...rest } = line;
+  assertEquals(rest, {
+    level: "warning",
+    "@message": "gRPC call refused",
+    code: "INVALID_ARGUMENT",
+    message: "rate limit domain must not be empty",
+  });
+});
+
 const UNKNOWN_METHODS = [
   "/envoy.service.ratelimit.v3.RateLimitService/Nothing",
   "/envoy.service.ratelimit.v2.RateLimitService/ShouldRateLimit",
@@ -175,6 +191,11 @@ Deno.test({
     await until("calls to fail", () => seen.unavailable > 50);
     await redis.restartOnSamePort();
     await decided(seen.ok + 500);
+    const recovered = `level=warning msg="Connected to key-value cache \\"${redis.url}\\" again"`;
+    await until(
+      "the end of the outage in the log",
+      () => weir.stderrLines.some((line) => line.endsWith(recovered)),
+    );
     going = false;
     await Promise.all(callers);
     assertEquals([seen.other, seen.slowestMs < 2_500], [[], true]);

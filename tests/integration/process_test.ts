@@ -179,6 +179,18 @@ Deno.test("process: SIGTERM turns health bad at once, running calls are answered
   assertEquals([code, took >= 590 && took < 5_000], [0, true], `${took} ms`);
 });
 
+Deno.test("process: a second signal ends it at once, and the log says so", async () => {
+  await using weir = await startWeir({ rules: RULES, env: { SHUTDOWN_DELAY: "10m" } });
+  weir.signal("SIGTERM");
+  await until("the end to begin", () => weir.stderrLines.some((line) => line.includes("Stopping")));
+  weir.signal("SIGINT");
+  assertEquals((await weir.exited).code, 1);
+  assertMatch(
+    weir.stderrLines.at(-1) ?? "",
+    /level=warning msg="Ending at once: told a second time to stop"$/,
+  );
+});
+
 Deno.test("process: without rules only the debug port is open, and the position of the mistake is logged", async () => {
   const rules = { "bad.yaml": "domain: d\ndescriptors:\n- key: k\n  rate_limit: {unit: day}\n" };
   await using weir = await startWeir({ rules, waitFor: ["debug"] });

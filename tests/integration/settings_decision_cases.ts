@@ -104,7 +104,7 @@ export const DECISION_CASES: SettingCases = {
           return [stats[`${RULE}.each_c.total_hits`], other];
         },
         unset: [1, undefined],
-        set: [undefined, 3],
+        set: [undefined, 1],
       }),
   },
 };

@@ -62,6 +62,7 @@ Deno.test("statistics: hits that were not added count in full", () => {
   assertEquals(ruleStats({ ...state, after: 0, hits: 4 }), { ...NO_STATS, withinLimit: 4 });
   assertEquals(ruleStats({ ...state, after: 9, hits: 4 }), { ...NO_STATS, withinLimit: 4, nearLimit: 1 });
   assertEquals(ruleStats({ ...state, after: 9, hits: 10 }), { ...NO_STATS, withinLimit: 10, nearLimit: 10 });
+  assertEquals(ruleStats({ ...state, after: 12, hits: 13 }), { ...NO_STATS, overLimit: 13 });
 });
 
 /** limit, ratio, threshold: 32-bit arithmetic where it differs from 64-bit. */

@@ -28,8 +28,14 @@ const ROWS: readonly (readonly [what: string, row: string])[] = [
     "no default",
     "| `GRPC_UDS` | unset: TCP is used | Path of a unix socket on which gRPC is served in place of",
   ],
-  ["a mark", "| `KV_POOL_SIZE` | `10` | How many connections are kept open. Not built yet (issue 5). |"],
-  ["a mark on some values", "in any letter case. Not built yet: `sentinel`, `cluster` (issue 5). |"],
+  [
+    "a mark",
+    "| `KV_POOL_SIZE` | `10` | How many connections are kept open. Not built yet (comes with a later release). |",
+  ],
+  [
+    "a mark on some values",
+    "in any letter case. Not built yet: `sentinel`, `cluster` (comes with a later release). |",
+  ],
 ];
 
 for (const [what, row] of ROWS) {

@@ -18,7 +18,7 @@ for (const [name, printed] of NAMES) {
 Deno.test("statistics: the number of keys is bounded, loaded rules are never folded", () => {
   const store = new StatsStore(2);
   for (const key of ["d.a_1", "d.a_2", "d.a_3", "d.a_4", "d.a_1"]) store.rule(key).totalHits++;
-  store.loadedRule("d.rule").totalHits++;
+  for (const counters of store.loadedRules(["d.rule"])) counters.totalHits++;
   store.rule("d.rule").totalHits++;
   const totals = [...store.counters()].filter(([name, value]) => value > 0 && name.endsWith("total_hits"));
   assertEquals(Object.fromEntries(totals), {
@@ -28,6 +28,28 @@ Deno.test("statistics: the number of keys is bounded, loaded rules are never fol
     "ratelimit.service.rate_limit.other.total_hits": 2,
   });
   assertEquals(store.counters().get("ratelimit.service.rate_limit_keys_folded"), 2);
+});
+
+Deno.test("statistics: keys of rules take no room from others, and those of rules that are gone fall under the bound", () => {
+  const store = new StatsStore(2);
+  const totals = () =>
+    [...store.counters()].filter(([name, value]) => value > 0 && name.endsWith("total_hits"));
+  for (let reload = 0; reload < 1_000; reload++) {
+    for (const counters of store.loadedRules(["d.stays", `d.rule${reload}`])) counters.totalHits++;
+  }
+  assertEquals(Object.fromEntries(totals()), {
+    "ratelimit.service.rate_limit.d.stays.total_hits": 1_000,
+    "ratelimit.service.rate_limit.d.rule0.total_hits": 1,
+    "ratelimit.service.rate_limit.d.rule1.total_hits": 1,
+    "ratelimit.service.rate_limit.d.rule999.total_hits": 1,
+    "ratelimit.service.rate_limit.other.total_hits": 997,
+  });
+  store.rule("d".repeat(1_025)).totalHits++;
+  assertEquals(store.counters().get("ratelimit.service.rate_limit.other.total_hits"), 998);
+  const fresh = new StatsStore(1);
+  fresh.loadedRules(["d.a", "d.b"]);
+  fresh.rule("d.c").totalHits++;
+  assertEquals(fresh.counters().get("ratelimit.service.rate_limit.d.c.total_hits"), 1);
 });
 
 Deno.test("statistics: keys that print alike share their counters", () => {
@@ -41,7 +63,7 @@ Deno.test("statistics: the page is sorted and has every counter and gauge", () =
   const store = new StatsStore(10);
   store.addGauge("ratelimit.process.b", () => 7);
   store.addCounter("ratelimit.process.a", () => 3);
-  store.loadedRule("d.k");
+  store.loadedRules(["d.k"]);
   store.rule("nowhere").domainNotFound++;
   const prefix = "ratelimit.service.rate_limit.";
   assertEquals(statsText(store).split("\n"), [

@@ -3,6 +3,7 @@ import { type ErrorCode, StreamError } from "./frames.ts";
 import { plainHeaders, trailers, trailersOnly } from "./header_blocks.ts";
 import { LIMITS } from "./limits.ts";
 import { MESSAGE_PREFIX_BYTES } from "./message_reader.ts";
+import type { HeadRefusal } from "./request_head.ts";
 import type { Sender } from "./sender.ts";
 import type { ServerStream } from "./server_stream.ts";
 
@@ -45,7 +46,8 @@ export class CallRunner {
     if (stream.answered) return;
     const { method } = stream.head;
     if (method === undefined) {
-      if (ended) this.#refuse(stream);
+      // A gRPC client may keep its side open until it is answered; what others send is awaited and checked.
+      if (ended || isOfGrpc(stream.head.refusal)) this.#refuse(stream);
       return;
     }
     if (
@@ -55,8 +57,8 @@ export class CallRunner {
       return;
     }
     try {
-      this.#messages(stream, body);
-      if (ended) this.#onEnd(stream);
+      this.#messages(stream, body, ended);
+      if (ended && !stream.answered) this.#onEnd(stream);
     } catch (error) {
       this.#fail(stream, error);
     }
@@ -72,7 +74,8 @@ export class CallRunner {
 
   /** The stream is gone: what was kept of its messages counts no more. */
   forget(stream: ServerStream): void {
-    this.#held -= stream.held;
+    this.#held -= stream.heldCounted;
+    stream.heldCounted = 0;
   }
 
   /** The time that the caller gave is over. */
@@ -81,18 +84,28 @@ export class CallRunner {
     this.#options.onOutput();
   }
 
-  #messages(stream: ServerStream, body: Uint8Array): void {
+  #messages(stream: ServerStream, body: Uint8Array, ended: boolean): void {
     if (body.length === 0) return;
-    const before = stream.held;
-    const messages = stream.reader.read(body);
-    this.#held += stream.held - before;
+    try {
+      for (const message of stream.reader.read(body)) {
+        if (stream.answered) return;
+        this.#message(stream, message, ended);
+      }
+    } finally {
+      this.#countHeld(stream);
+    }
     if (this.#held > LIMITS.heldBytes) {
       throw new GrpcError("RESOURCE_EXHAUSTED", "too many messages of this connection are not whole");
     }
-    for (const message of messages) this.#message(stream, message);
   }
 
-  #message(stream: ServerStream, message: Uint8Array): void {
+  #countHeld(stream: ServerStream): void {
+    if (stream.closed) return;
+    this.#held += stream.held - stream.heldCounted;
+    stream.heldCounted = stream.held;
+  }
+
+  #message(stream: ServerStream, message: Uint8Array, ended: boolean): void {
     const { method } = stream.head;
     stream.messages++;
     if (method?.kind === "bidi") {
@@ -103,25 +116,31 @@ export class CallRunner {
     if (stream.messages > 1) {
       throw new GrpcError("INTERNAL", "Cannot read a request: it has more than one message");
     }
-    stream.request = message;
+    stream.request = ended ? message : keepable(message);
   }
 
   #onEnd(stream: ServerStream): void {
     const { head: { method }, request } = stream;
-    if (stream.held > 0) throw new GrpcError("INTERNAL", "Cannot read a request: it ends within a message");
+    if (stream.unfinished > 0) {
+      throw new GrpcError("INTERNAL", "Cannot read a request: it ends within a message");
+    }
     if (method?.kind === "bidi") {
       this.#sender.end(stream, trailers("OK", ""));
       return;
     }
     if (request === undefined) throw new GrpcError("INTERNAL", "Cannot read a request: it has no message");
     stream.request = undefined;
+    this.#countHeld(stream);
     if (method?.kind === "unary") this.#unary(stream, method, request);
     if (method?.kind !== "server_streaming") return;
-    stream.onEnd = method.open(request, (message) => {
+    const end = method.open(request, (message) => {
       if (stream.answered) return;
       this.#sender.message(stream, message);
       this.#options.onOutput();
     }, stream);
+    // The very first message may have been one too many for the peer.
+    if (stream.closed) end();
+    else stream.onEnd = end;
   }
 
   #unary(stream: ServerStream, method: UnaryMethod, request: Uint8Array): void {
@@ -178,11 +197,21 @@ export class CallRunner {
   }
 }
 
+/** Whether what is refused is gRPC at least, so that its refusal is a status. */
+function isOfGrpc(refusal: HeadRefusal | undefined): boolean {
+  return refusal !== "content_type" && refusal !== "header_list";
+}
+
 /** Whether the octets are one message, whole and not compressed: the shape of nearly every request. */
 function isOneMessage(body: Uint8Array): boolean {
   const length = body.length - MESSAGE_PREFIX_BYTES;
   return length >= 0 && body[0] === 0 && body[1] === 0 &&
     ((body[2] ?? 0) << 16 | (body[3] ?? 0) << 8 | (body[4] ?? 0)) === length;
+}
+
+/** A message that is to outlive its frame: copied, unless it is most of the octets that it would keep. */
+function keepable(message: Uint8Array): Uint8Array {
+  return message.length * 2 >= message.buffer.byteLength ? message : message.slice();
 }
 
 function checkLength(stream: ServerStream, ended: boolean): void {

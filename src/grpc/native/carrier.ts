@@ -49,6 +49,7 @@ export class Carrier {
     socket.on("data", (chunk: Uint8Array) => {
       this.#connection.receive(chunk);
       this.#flush();
+      this.#readOn();
     });
     socket.on("drain", () => this.#resume());
     socket.on("error", () => {});
@@ -102,6 +103,14 @@ export class Carrier {
     else if (now - pingSentAt >= LIMITS.keepaliveTimeoutMs) this.destroy();
   }
 
+  /** Goes on with what was read and waits, as long as the peer takes what is written. */
+  #readOn(): void {
+    while (this.#connection.stalled && this.#pausedAt === undefined && !this.#socket.destroyed) {
+      this.#connection.readOn();
+      this.#flush();
+    }
+  }
+
   /** Output that comes outside of a read goes out once, after everything of this turn. */
   #flushSoon(): void {
     if (this.#flushDue) return;
@@ -134,5 +143,6 @@ export class Carrier {
     if (this.#pausedAt === undefined) return;
     this.#pausedAt = undefined;
     this.#socket.resume();
+    this.#readOn();
   }
 }

@@ -1,25 +1,15 @@
 import type { GrpcMethod } from "../grpc_service.ts";
-import {
-  ConnectionError,
-  type ErrorCode,
-  FLAG,
-  FRAME,
-  FRAME_HEADER_BYTES,
-  joined,
-  MAX_FRAME_BYTES,
-  PREFACE,
-  readUint32,
-  StreamError,
-  unpadded,
-} from "./frames.ts";
 import { CallRunner } from "./call_runner.ts";
-import { checkGoAway, checkPriority } from "./control_frames.ts";
+import { checkReset, ControlFrames } from "./control_frames.ts";
+import { Drain } from "./drain.ts";
+import { FrameReader } from "./frame_reader.ts";
+import { ConnectionError, type ErrorCode, FLAG, FRAME, StreamError, unpadded } from "./frames.ts";
 import { HeaderReader } from "./header_reader.ts";
 import { LIMITS } from "./limits.ts";
-import { readSettings, SETTING } from "./peer_settings.ts";
+import { greet } from "./peer_settings.ts";
 import { RateGuard } from "./rate_guard.ts";
 import { checkTrailers } from "./request_head.ts";
-import { DEFAULT_WINDOW, MAX_WINDOW, Sender } from "./sender.ts";
+import { Sender } from "./sender.ts";
 import { ServerStream } from "./server_stream.ts";
 import { StreamIds } from "./stream_ids.ts";
 
@@ -38,8 +28,6 @@ export interface ConnectionOptions {
 }
 
 const NO_BYTES = new Uint8Array(0);
-/** Tells our own PING from others: its answer says that the first GOAWAY has been read. */
-const DRAIN_PING = 0x77656972;
 
 /**
  * The server's side of one HTTP/2 connection that carries gRPC, without a socket: octets go in by
@@ -53,16 +41,15 @@ export class Connection {
   readonly #headers: HeaderReader;
   readonly #runner: CallRunner;
   readonly #noise: RateGuard;
+  readonly #pings: RateGuard;
   readonly #resets: RateGuard;
-  /** Octets of a frame that is not whole. */
-  #rest: Uint8Array = NO_BYTES;
-  #prefaced = false;
-  #settled = false;
+  readonly #frames = new FrameReader();
   readonly #ids = new StreamIds();
-  #receiveWindow = LIMITS.connectionWindow;
+  readonly #drain: Drain;
+  readonly #control: ControlFrames;
+  #stalled = false;
+  #receiveWindow: number = LIMITS.connectionWindow;
   #received = 0;
-  #draining: "no" | "announced" | "final" = "no";
-  #drainLast = MAX_WINDOW;
   #closing = false;
   /** When octets last came, in milliseconds. */
   lastReceivedAt: number;
@@ -74,11 +61,24 @@ export class Connection {
     const now = options.now();
     this.lastReceivedAt = now;
     this.#noise = new RateGuard(LIMITS.noise, now);
+    this.#pings = new RateGuard(LIMITS.pings, now);
     this.#resets = new RateGuard(LIMITS.resets, now);
     this.#headers = new HeaderReader(options.methods);
-    this.sender = new Sender((stream) => this.#finished(stream));
+    this.sender = new Sender({
+      finished: (stream) => this.#finished(stream),
+      overflowed: (stream) => this.#resetStream(stream.id, "ENHANCE_YOUR_CALM"),
+    });
+    this.#drain = new Drain(this.sender);
+    this.#control = new ControlFrames({
+      sender: this.sender,
+      streams: this.streams,
+      ids: this.#ids,
+      noise: this.#noise,
+      pings: this.#pings,
+      onPong: (payload) => this.#onPong(payload),
+    });
     this.#runner = new CallRunner(this.sender, options, (stream, code) => this.#resetStream(stream.id, code));
-    this.#greet();
+    greet(this.sender);
   }
 
   /** Nothing more is to be read; what is in the output is the last. */
@@ -88,7 +88,12 @@ export class Connection {
 
   /** The peer has shown that it speaks HTTP/2. */
   get established(): boolean {
-    return this.#settled;
+    return this.#control.settled;
+  }
+
+  /** Frames that came wait until the output is taken: `readOn` goes on with them. */
+  get stalled(): boolean {
+    return this.#stalled;
   }
 
   /** Takes octets from the peer. */
@@ -96,11 +101,13 @@ export class Connection {
     if (this.#closing) return;
     const now = this.#options.now();
     this.lastReceivedAt = now;
-    try {
-      this.#read(this.#rest.length === 0 ? chunk : joined(this.#rest, chunk), now);
-    } catch (error) {
-      this.#fail(error);
-    }
+    this.#frames.push(chunk);
+    this.#read(now);
+  }
+
+  /** Goes on with what came when the output was full. */
+  readOn(): void {
+    if (this.#stalled && !this.#closing) this.#read(this.#options.now());
   }
 
   /** The peer is gone: ends every call. */
@@ -111,28 +118,25 @@ export class Connection {
 
   /** Asks the peer to go: first without a last stream, then, when that was read, with the real one. */
   drain(): void {
-    if (this.#draining !== "no" || this.#closing) return;
-    this.#draining = "announced";
+    if (this.#drain.begun || this.#closing) return;
     this.#runner.endStreams(this.streams.values());
-    this.sender.goAway(MAX_WINDOW, "NO_ERROR", "");
-    this.ping(DRAIN_PING);
+    this.pingSentAt ??= this.#options.now();
+    this.#drain.announce();
   }
 
   /** Names the last stream that is answered; the connection closes when all up to it are. */
   finishDraining(): void {
-    if (this.#draining === "final" || this.#closing) return;
-    this.#draining = "final";
-    this.#drainLast = this.#ids.last;
-    this.sender.goAway(this.#ids.last, "NO_ERROR", "");
+    if (this.#drain.final || this.#closing) return;
+    // Streams that came since the peer was first asked to go would hold it up for good.
+    this.#runner.endStreams(this.streams.values());
+    this.#drain.finish(this.#ids.last);
     this.#closeWhenDone();
   }
 
   /** Asks the peer for a sign of life. */
-  ping(mark = 0): void {
+  ping(): void {
     this.pingSentAt ??= this.#options.now();
-    this.sender.output.frame(8, FRAME.PING, 0, 0);
-    this.sender.output.uint32(mark);
-    this.sender.output.uint32(0);
+    this.sender.ping(0);
   }
 
   /** Ends the connection with this reason. */
@@ -149,10 +153,11 @@ export class Connection {
   expire(now: number): boolean {
     let waiting = false;
     for (const stream of [...this.streams.values()]) {
+      if (stream.answered) continue;
       const age = now - stream.openedAt;
-      if (!stream.answered && age >= stream.head.timeoutMs) {
+      if (age >= stream.head.timeoutMs) {
         this.#runner.exceedDeadline(stream);
-      } else if (!stream.remoteEnded && stream.head.method?.kind === "unary" && age >= LIMITS.requestMs) {
+      } else if (!stream.remoteEnded && stream.head.method?.kind !== "bidi" && age >= LIMITS.requestMs) {
         this.#resetStream(stream.id, "CANCEL");
       } else if (stream.head.timeoutMs < Infinity) {
         waiting = true;
@@ -161,60 +166,22 @@ export class Connection {
     return waiting;
   }
 
-  #greet(): void {
+  #read(now: number): void {
+    const frames = this.#frames;
     const { output } = this.sender;
-    const settings = [
-      [SETTING.MAX_CONCURRENT_STREAMS, LIMITS.streams],
-      [SETTING.INITIAL_WINDOW_SIZE, LIMITS.streamWindow],
-      [SETTING.MAX_HEADER_LIST_SIZE, LIMITS.headerListBytes],
-    ] as const;
-    output.frame(settings.length * 6, FRAME.SETTINGS, 0, 0);
-    for (const [setting, value] of settings) {
-      output.byte(0);
-      output.byte(setting);
-      output.uint32(value);
-    }
-    this.sender.windowUpdate(0, LIMITS.connectionWindow - DEFAULT_WINDOW);
-  }
-
-  #read(bytes: Uint8Array, now: number): void {
-    let at = 0;
-    if (!this.#prefaced) {
-      at = this.#readPreface(bytes);
-      if (!this.#prefaced) return;
-    }
-    while (bytes.length - at >= FRAME_HEADER_BYTES && !this.#closing) {
-      const length = ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0);
-      if (length > MAX_FRAME_BYTES) {
-        throw new ConnectionError("FRAME_SIZE_ERROR", `a frame has ${length} octets`);
+    try {
+      for (;;) {
+        this.#stalled = output.length >= LIMITS.unsentBytes;
+        if (this.#stalled || this.#closing || !frames.next()) return;
+        this.#frame(frames.type, frames.flags, frames.streamId, frames.payload, now);
       }
-      const end = at + FRAME_HEADER_BYTES + length;
-      if (end > bytes.length) break;
-      const streamId = readUint32(bytes, at + 5) & 0x7fffffff;
-      this.#frame(
-        bytes[at + 3] ?? 0,
-        bytes[at + 4] ?? 0,
-        streamId,
-        bytes.subarray(at + FRAME_HEADER_BYTES, end),
-        now,
-      );
-      at = end;
+    } catch (error) {
+      this.#fail(error);
     }
-    this.#rest = at === bytes.length ? NO_BYTES : bytes.slice(at);
-  }
-
-  #readPreface(bytes: Uint8Array): number {
-    const length = Math.min(bytes.length, PREFACE.length);
-    for (let index = 0; index < length; index++) {
-      if (bytes[index] !== PREFACE[index]) throw new ConnectionError("PROTOCOL_ERROR", "this is no HTTP/2");
-    }
-    this.#prefaced = length === PREFACE.length;
-    this.#rest = this.#prefaced ? NO_BYTES : bytes.slice();
-    return length;
   }
 
   #frame(type: number, flags: number, streamId: number, payload: Uint8Array, now: number): void {
-    if (!this.#settled && type !== FRAME.SETTINGS) {
+    if (!this.#control.settled && type !== FRAME.SETTINGS) {
       throw new ConnectionError("PROTOCOL_ERROR", "the first frame is no SETTINGS");
     }
     if (this.#headers.open && type !== FRAME.CONTINUATION) {
@@ -223,26 +190,14 @@ export class Connection {
     try {
       if (type === FRAME.DATA) this.#onData(flags, streamId, payload, now);
       else if (type === FRAME.HEADERS) this.#onHeaders(flags, streamId, payload, now);
-      else this.#onControl(type, flags, streamId, payload, now);
+      else if (type === FRAME.CONTINUATION) this.#onContinuation(flags, streamId, payload, now);
+      else if (type === FRAME.RST_STREAM) this.#onReset(streamId, payload, now);
+      else this.#control.take(type, flags, streamId, payload, now);
     } catch (error) {
       if (!(error instanceof StreamError)) throw error;
       this.#countReset(now);
       this.#resetStream(error.streamId, error.code);
     }
-  }
-
-  #onControl(type: number, flags: number, streamId: number, payload: Uint8Array, now: number): void {
-    if (type === FRAME.WINDOW_UPDATE) return this.#onWindowUpdate(streamId, payload);
-    if (type === FRAME.RST_STREAM) return this.#onReset(streamId, payload, now);
-    if (type === FRAME.CONTINUATION) return this.#onContinuation(flags, streamId, payload, now);
-    if (!this.#noise.allows(now)) {
-      throw new ConnectionError("ENHANCE_YOUR_CALM", "too many frames that ask for nothing");
-    }
-    if (type === FRAME.SETTINGS) this.#onSettings(flags, streamId, payload);
-    else if (type === FRAME.PING) this.#onPing(flags, streamId, payload);
-    else if (type === FRAME.PRIORITY) checkPriority(streamId, payload);
-    else if (type === FRAME.GOAWAY) checkGoAway(streamId, payload);
-    else if (type === FRAME.PUSH_PROMISE) throw new ConnectionError("PROTOCOL_ERROR", "a client cannot push");
   }
 
   #onData(flags: number, streamId: number, payload: Uint8Array, now: number): void {
@@ -255,9 +210,8 @@ export class Connection {
     if (this.#received >= LIMITS.connectionWindow / 2) this.#openWindow();
     const body = (flags & FLAG.PADDED) === 0 ? payload : unpadded(payload);
     const ended = (flags & FLAG.END_STREAM) !== 0;
-    if (payload.length === 0 && !ended && !this.#noise.allows(now)) {
-      throw new ConnectionError("ENHANCE_YOUR_CALM", "too many empty frames");
-    }
+    if (body.length > 0) this.#pings.earn(LIMITS.pings.perData);
+    else if (!ended) this.#countNoise(now);
     const stream = this.streams.get(streamId);
     if (stream === undefined) return this.#onClosed(streamId);
     if (stream.remoteEnded) {
@@ -309,7 +263,7 @@ export class Connection {
     }
     if (streamId <= this.#ids.last) {
       this.#headers.fields();
-      if (this.#ids.wasResetHere(streamId)) return;
+      if (this.#ids.wasResetHere(streamId)) return this.#countNoise(now);
       const skipped = this.#ids.wasSkipped(streamId);
       throw new ConnectionError(
         skipped ? "PROTOCOL_ERROR" : "STREAM_CLOSED",
@@ -322,7 +276,7 @@ export class Connection {
   #open(streamId: number, ended: boolean, now: number): void {
     this.#ids.open(streamId);
     const head = this.#headers.head();
-    if (this.#draining === "final" || this.streams.size >= LIMITS.streams) {
+    if (this.#drain.final || this.streams.size >= LIMITS.streams) {
       throw new StreamError("REFUSED_STREAM", streamId, "no further stream is taken");
     }
     const windows = { send: this.sender.initialWindow, receive: LIMITS.streamWindow, now };
@@ -331,74 +285,13 @@ export class Connection {
     if (ended) this.#runner.data(stream, NO_BYTES, true);
   }
 
-  #onSettings(flags: number, streamId: number, payload: Uint8Array): void {
-    if (streamId !== 0) throw new ConnectionError("PROTOCOL_ERROR", `SETTINGS on stream ${streamId}`);
-    if ((flags & FLAG.ACK) !== 0) {
-      if (payload.length > 0) {
-        throw new ConnectionError("FRAME_SIZE_ERROR", "SETTINGS with ACK has a payload");
-      }
-      if (!this.#settled) throw new ConnectionError("PROTOCOL_ERROR", "the first SETTINGS is an ACK");
-      return;
-    }
-    this.#settled = true;
-    const initialWindow = readSettings(payload);
-    this.sender.output.frame(0, FRAME.SETTINGS, FLAG.ACK, 0);
-    if (initialWindow === undefined) return;
-    const change = initialWindow - this.sender.initialWindow;
-    this.sender.initialWindow = initialWindow;
-    for (const stream of [...this.streams.values()]) {
-      stream.sendWindow += change;
-      if (stream.sendWindow > MAX_WINDOW) {
-        throw new ConnectionError("FLOW_CONTROL_ERROR", "a window is too large");
-      }
-      this.sender.pump(stream);
-    }
-  }
-
-  #onPing(flags: number, streamId: number, payload: Uint8Array): void {
-    if (streamId !== 0) throw new ConnectionError("PROTOCOL_ERROR", `PING on stream ${streamId}`);
-    if (payload.length !== 8) {
-      throw new ConnectionError("FRAME_SIZE_ERROR", `PING of ${payload.length} octets`);
-    }
-    if ((flags & FLAG.ACK) === 0) {
-      this.sender.output.frame(8, FRAME.PING, FLAG.ACK, 0);
-      this.sender.output.bytes(payload);
-      return;
-    }
+  #onPong(payload: Uint8Array): void {
     this.pingSentAt = undefined;
-    if (this.#draining === "announced" && readUint32(payload, 0) === DRAIN_PING) this.finishDraining();
-  }
-
-  #onWindowUpdate(streamId: number, payload: Uint8Array): void {
-    if (payload.length !== 4) throw new ConnectionError("FRAME_SIZE_ERROR", "WINDOW_UPDATE is not 4 octets");
-    const increment = readUint32(payload, 0) & 0x7fffffff;
-    if (streamId === 0) {
-      if (increment === 0) throw new ConnectionError("PROTOCOL_ERROR", "WINDOW_UPDATE of 0");
-      this.sender.window += increment;
-      if (this.sender.window > MAX_WINDOW) {
-        throw new ConnectionError("FLOW_CONTROL_ERROR", "the window is too large");
-      }
-      this.sender.pump();
-      return;
-    }
-    if (streamId > this.#ids.last) {
-      throw new ConnectionError("PROTOCOL_ERROR", `WINDOW_UPDATE on idle stream ${streamId}`);
-    }
-    if (increment === 0) throw new StreamError("PROTOCOL_ERROR", streamId, "WINDOW_UPDATE of 0");
-    const stream = this.streams.get(streamId);
-    if (stream === undefined) return;
-    stream.sendWindow += increment;
-    if (stream.sendWindow > MAX_WINDOW) {
-      throw new StreamError("FLOW_CONTROL_ERROR", streamId, "the window is too large");
-    }
-    this.sender.pump(stream);
+    if (this.#drain.isAnnounceRead(payload)) this.finishDraining();
   }
 
   #onReset(streamId: number, payload: Uint8Array, now: number): void {
-    if (payload.length !== 4) throw new ConnectionError("FRAME_SIZE_ERROR", "RST_STREAM is not 4 octets");
-    if (streamId === 0 || streamId > this.#ids.last) {
-      throw new ConnectionError("PROTOCOL_ERROR", `RST_STREAM on idle stream ${streamId}`);
-    }
+    checkReset(streamId, payload, this.#ids.last);
     this.#countReset(now);
     const stream = this.streams.get(streamId);
     if (stream !== undefined) this.#drop(stream);
@@ -411,6 +304,12 @@ export class Connection {
     }
     if (this.#ids.wasResetHere(streamId)) return;
     throw new StreamError("STREAM_CLOSED", streamId, "DATA on a closed stream");
+  }
+
+  #countNoise(now: number): void {
+    if (!this.#noise.allows(now)) {
+      throw new ConnectionError("ENHANCE_YOUR_CALM", "too many frames that ask for nothing");
+    }
   }
 
   #countReset(now: number): void {
@@ -441,6 +340,7 @@ export class Connection {
 
   #remove(stream: ServerStream): void {
     if (!this.streams.delete(stream.id)) return;
+    stream.closed = true;
     this.#runner.forget(stream);
     const { onEnd } = stream;
     stream.onEnd = undefined;
@@ -449,9 +349,7 @@ export class Connection {
   }
 
   #closeWhenDone(): void {
-    if (this.#draining !== "final" || this.#closing) return;
-    for (const id of this.streams.keys()) if (id <= this.#drainLast) return;
-    this.#closing = true;
+    if (!this.#closing && this.#drain.isOver(this.streams.keys())) this.#closing = true;
   }
 
   #fail(error: unknown): void {

@@ -8,6 +8,8 @@ const INDEX_CONTENT_TYPE = 31;
 const INDEX_CONTENT_LENGTH = 28;
 
 const ACCEPTED_ENCODINGS = "gzip,identity";
+/** Longest `grpc-message`, encoded. */
+const MAX_ENCODED_LENGTH = 4_096;
 
 /** The headers before the messages of every answer that is no plain refusal. */
 export const RESPONSE_HEADERS = block([[INDEX_STATUS, "200"], [INDEX_CONTENT_TYPE, "application/grpc"]]);
@@ -36,26 +38,33 @@ export function plainHeaders(status: number, bodyLength: number): Uint8Array {
   ]);
 }
 
-/** A message for `grpc-message`: everything but visible ASCII, and `%` itself, as %XX of its UTF-8 octets. */
+/**
+ * A message for `grpc-message`: everything but visible ASCII, and `%` itself, as %XX of its UTF-8 octets.
+ * It ends at the last character that fits, because peers bound the headers that they take.
+ */
 export function percentEncode(message: string): string {
   let text = "";
-  for (const octet of new TextEncoder().encode(message)) {
-    const isPlain = octet >= 0x20 && octet <= 0x7e && octet !== 0x25;
-    text += isPlain ? String.fromCharCode(octet) : `%${octet.toString(16).toUpperCase().padStart(2, "0")}`;
+  for (const character of message) {
+    const encoded = /[ -$&-~]/.test(character) ? character : percentOctets(character);
+    if (text.length + encoded.length > MAX_ENCODED_LENGTH) break;
+    text += encoded;
+  }
+  return text;
+}
+
+function percentOctets(character: string): string {
+  let text = "";
+  for (const octet of new TextEncoder().encode(character)) {
+    text += `%${octet.toString(16).toUpperCase().padStart(2, "0")}`;
   }
   return text;
 }
 
 type Field = readonly [name: string | number, value: string];
 
-/** Longest `grpc-message`: peers bound the size of the headers that they take. */
-const MAX_MESSAGE_LENGTH = 2_048;
-
 function statusFields(code: GrpcCode, message: string): Field[] {
   const status: Field = ["grpc-status", String(GRPC_CODES[code])];
-  return message === ""
-    ? [status]
-    : [status, ["grpc-message", percentEncode(message.slice(0, MAX_MESSAGE_LENGTH))]];
+  return message === "" ? [status] : [status, ["grpc-message", percentEncode(message)]];
 }
 
 /** Fields as literals without indexing and without Huffman, so that a block is the same for every connection. */

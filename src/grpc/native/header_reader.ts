@@ -7,6 +7,16 @@ import { readHead, type RequestHead } from "./request_head.ts";
 const TABLE_BYTES = 4_096;
 const PRIORITY_BYTES = 5;
 const NO_BYTES = new Uint8Array(0);
+/** Of a list that is too large not all is kept, so nothing of it is looked at. */
+const OVERFLOWED_HEAD: RequestHead = {
+  fields: [],
+  method: undefined,
+  path: "",
+  refusal: "header_list",
+  encoding: "",
+  timeoutMs: Infinity,
+  contentLength: undefined,
+};
 
 /** Puts blocks of headers together and decodes them, one connection's in their order. */
 export class HeaderReader {
@@ -87,12 +97,15 @@ export class HeaderReader {
     ) {
       return known;
     }
+    const { changes } = this.#decoder;
     const fields = this.fields();
+    if (this.#decoder.overflowed) return OVERFLOWED_HEAD;
     const head = readHead(fields, this.streamId, this.#methods);
-    if (this.#decoder.overflowed) return { ...head, method: undefined, refusal: "header_list" };
+    // A block that changes the table must be decoded each time that it comes.
+    if (this.#decoder.changes !== changes) return head;
     this.#known = this.#block.slice();
     this.#knownHead = head;
-    this.#knownChanges = this.#decoder.changes;
+    this.#knownChanges = changes;
     return head;
   }
 }

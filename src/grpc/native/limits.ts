@@ -13,8 +13,13 @@ export const LIMITS = {
   streamWindow: 262_144,
   /** Octets kept of messages that are not whole, over all streams. */
   heldBytes: 16_777_216,
-  /** Frames that ask for nothing: SETTINGS, PING, PRIORITY, GOAWAY, unknown ones, empty DATA. */
+  /** Octets that wait for a peer to let them in: on one stream, and over all streams. */
+  queuedStreamBytes: 1_048_576,
+  queuedBytes: 16_777_216,
+  /** Frames that ask for nothing: SETTINGS, PRIORITY, GOAWAY, unknown ones, empty DATA. */
   noise: { burst: 1_000, perSecond: 100 },
+  /** PING frames. DATA allows some more, because clients measure the line by a PING for each answer. */
+  pings: { burst: 1_000, perSecond: 100, perData: 2 },
   /** Streams that are reset, by the peer or because of it. */
   resets: { burst: 2_000, perSecond: 1_000 },
   /** Streams and ranges of streams that are remembered to tell late frames from wrong ones. */

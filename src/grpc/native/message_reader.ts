@@ -6,6 +6,8 @@ export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 /** Octets before a message: whether it is compressed, and its length. */
 export const MESSAGE_PREFIX_BYTES = 5;
 
+const NO_BYTES = new Uint8Array(0);
+
 /**
  * Puts the messages of one stream together from the pieces that come. A message that comes in one
  * piece is a view of that piece; others are copied once. Throws `GrpcError` for a message that is too
@@ -14,7 +16,7 @@ export const MESSAGE_PREFIX_BYTES = 5;
 export class MessageReader {
   readonly #encoding: string;
   /** What came of a message that is not whole. */
-  #held: Uint8Array = new Uint8Array(0);
+  #held: Uint8Array = NO_BYTES;
   #heldLength = 0;
 
   /** `encoding` is what the stream announced as `grpc-encoding`; empty for none. */
@@ -61,7 +63,8 @@ export class MessageReader {
   #hold(rest: Uint8Array): void {
     this.#heldLength = rest.length;
     if (rest.length === 0) {
-      this.#held = rest;
+      // Not the empty rest itself: it is a view that would keep all that came with it.
+      this.#held = NO_BYTES;
     } else if (rest.buffer !== this.#held.buffer || rest.byteOffset !== this.#held.byteOffset) {
       this.#held = rest.slice();
     }

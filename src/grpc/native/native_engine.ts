@@ -11,7 +11,11 @@ const SLOW_TICK_MS = 1_000;
 /** Serves gRPC by our own HTTP/2, on plain sockets, unix sockets and TLS alike. */
 export async function startNative(options: GrpcEngineOptions): Promise<GrpcEngine> {
   const engine = new NativeEngine(options);
-  const listener = await listen(options.target, (socket) => engine.accept(socket), options.tls);
+  const listener = await listen(options.target, (socket) => engine.accept(socket), options.tls)
+    .catch(async (error: unknown) => {
+      await engine.close(0);
+      throw error;
+    });
   let closed: Promise<void> | undefined;
   const close = async (graceMs: number) => {
     listener.close();

@@ -1,5 +1,6 @@
-import { ConnectionError, MAX_FRAME_BYTES, readUint32 } from "./frames.ts";
-import { MAX_WINDOW } from "./sender.ts";
+import { ConnectionError, FRAME, MAX_FRAME_BYTES, readUint32 } from "./frames.ts";
+import { LIMITS } from "./limits.ts";
+import { DEFAULT_WINDOW, MAX_WINDOW, type Sender } from "./sender.ts";
 
 /** Settings by their number (RFC 9113, section 6.5.2). */
 export const SETTING = {
@@ -13,6 +14,23 @@ export const SETTING = {
 
 const LARGEST_FRAME_BYTES = 2 ** 24 - 1;
 const SETTING_BYTES = 6;
+const OURS = [
+  [SETTING.MAX_CONCURRENT_STREAMS, LIMITS.streams],
+  [SETTING.INITIAL_WINDOW_SIZE, LIMITS.streamWindow],
+  [SETTING.MAX_HEADER_LIST_SIZE, LIMITS.headerListBytes],
+] as const;
+
+/** Sends our settings, and the window of the connection, which no setting names. */
+export function greet(sender: Sender): void {
+  const { output } = sender;
+  output.frame(OURS.length * SETTING_BYTES, FRAME.SETTINGS, 0, 0);
+  for (const [setting, value] of OURS) {
+    output.byte(0);
+    output.byte(setting);
+    output.uint32(value);
+  }
+  sender.windowUpdate(0, LIMITS.connectionWindow - DEFAULT_WINDOW);
+}
 
 /** Checks the payload of a SETTINGS frame; answers the last initial window that it names, if any. */
 export function readSettings(payload: Uint8Array): number | undefined {

@@ -19,6 +19,11 @@ export class RateGuard {
     this.#filledAt = now;
   }
 
+  /** Allows so many more, never more than the burst. */
+  earn(count: number): void {
+    this.#left = Math.min(this.#options.burst, this.#left + count);
+  }
+
   /** Counts one; false when it was one too many. */
   allows(now: number): boolean {
     if (this.#left < 1) {

@@ -48,7 +48,7 @@ export function readHead(
   const pseudo = readPseudo(fields, streamId);
   let contentType = "";
   let encoding = "";
-  let timeout = "";
+  let timeout: string | undefined;
   let contentLength: number | undefined;
   for (const [name, value] of fields) {
     if (name === "content-type") contentType = value;
@@ -56,7 +56,7 @@ export function readHead(
     else if (name === "grpc-timeout") timeout = value;
     else if (name === "content-length") contentLength = lengthOf(value, contentLength, streamId);
   }
-  const timeoutMs = timeout === "" ? Infinity : timeoutOf(timeout);
+  const timeoutMs = timeout === undefined ? Infinity : timeoutOf(timeout);
   const method = methods.get(pseudo.path);
   const refusal = refusalOf({ post: pseudo.method === "POST", contentType, method, encoding, timeoutMs });
   return {

@@ -1,5 +1,14 @@
-import { ERROR_CODES, type ErrorCode, FLAG, FRAME, MAX_FRAME_BYTES } from "./frames.ts";
+import {
+  ConnectionError,
+  ERROR_CODES,
+  type ErrorCode,
+  FLAG,
+  FRAME,
+  MAX_FRAME_BYTES,
+  StreamError,
+} from "./frames.ts";
 import { OK_TRAILERS, RESPONSE_HEADERS } from "./header_blocks.ts";
+import { LIMITS } from "./limits.ts";
 import { MESSAGE_PREFIX_BYTES } from "./message_reader.ts";
 import { Output } from "./output.ts";
 import type { ServerStream } from "./server_stream.ts";
@@ -8,8 +17,14 @@ import type { ServerStream } from "./server_stream.ts";
 export const DEFAULT_WINDOW = 65_535;
 /** Largest window; more is an error of the peer. */
 export const MAX_WINDOW = 2 ** 31 - 1;
-/** Most octets that wait on one stream for the peer to let more in. */
-const MAX_QUEUED_BYTES = 1_048_576;
+
+/** What a sender tells its connection. */
+export interface SenderEvents {
+  /** The answer of a stream is out to its end. */
+  finished(stream: ServerStream): void;
+  /** More waits than the bounds allow: the stream is to be reset. */
+  overflowed(stream: ServerStream): void;
+}
 
 /** Writes frames for one peer and keeps to what the peer lets in. Frames of other streams never wait. */
 export class Sender {
@@ -18,13 +33,14 @@ export class Sender {
   window = DEFAULT_WINDOW;
   /** The same at the start of each stream. */
   initialWindow = DEFAULT_WINDOW;
-  /** Streams with something queued. */
+  /** Streams with something queued that wait for the connection's window, in their turn. */
   readonly #blocked = new Set<ServerStream>();
-  readonly #onFinished: (stream: ServerStream) => void;
+  /** Octets queued over all streams. */
+  #queuedBytes = 0;
+  readonly #events: SenderEvents;
 
-  /** `onFinished` is told of each stream whose answer is out to its end. */
-  constructor(onFinished: (stream: ServerStream) => void) {
-    this.#onFinished = onFinished;
+  constructor(events: SenderEvents) {
+    this.#events = events;
   }
 
   /** The whole answer of a unary call. */
@@ -34,7 +50,7 @@ export class Sender {
       length > stream.sendWindow || length > this.window || length > MAX_FRAME_BYTES || stream.headersSent
     ) {
       this.message(stream, message);
-      this.end(stream, OK_TRAILERS);
+      if (!stream.answered) this.end(stream, OK_TRAILERS);
       return;
     }
     const { output } = this;
@@ -49,7 +65,7 @@ export class Sender {
     output.bytes(OK_TRAILERS);
     this.window -= length;
     stream.answered = true;
-    this.#onFinished(stream);
+    this.#events.finished(stream);
   }
 
   /** One message of an answer; its headers go before the first one. */
@@ -90,19 +106,42 @@ export class Sender {
 
   /** Drops what a stream has queued. */
   forget(stream: ServerStream): void {
-    if (stream.queued !== undefined) this.#blocked.delete(stream);
+    if (stream.queued === undefined) return;
+    this.#queuedBytes -= stream.queued.length;
+    this.#blocked.delete(stream);
     stream.queued = undefined;
   }
 
-  /** Sends what was queued, as far as the windows have grown. */
-  pump(stream?: ServerStream): void {
-    if (stream !== undefined) {
-      if (stream.queued !== undefined) this.#flush(stream);
-      return;
-    }
-    for (const blocked of [...this.#blocked]) {
+  /** The peer lets in more on the connection. */
+  widen(increment: number): void {
+    this.window += increment;
+    if (this.window > MAX_WINDOW) throw new ConnectionError("FLOW_CONTROL_ERROR", "the window is too large");
+    // Whoever still waits behind comes to the end of the set, which the window does not outlast.
+    for (const stream of this.#blocked) {
       if (this.window <= 0) return;
-      this.#flush(blocked);
+      this.#flush(stream);
+    }
+  }
+
+  /** The peer lets in more on one stream. */
+  widenStream(stream: ServerStream, increment: number): void {
+    stream.sendWindow += increment;
+    if (stream.sendWindow > MAX_WINDOW) {
+      throw new StreamError("FLOW_CONTROL_ERROR", stream.id, "the window is too large");
+    }
+    this.#flush(stream);
+  }
+
+  /** The peer gives every stream another window from its start, which changes those that are open by as much. */
+  resize(initialWindow: number, streams: Iterable<ServerStream>): void {
+    const change = initialWindow - this.initialWindow;
+    this.initialWindow = initialWindow;
+    for (const stream of [...streams]) {
+      stream.sendWindow += change;
+      if (stream.sendWindow > MAX_WINDOW) {
+        throw new ConnectionError("FLOW_CONTROL_ERROR", "a window is too large");
+      }
+      this.#flush(stream);
     }
   }
 
@@ -110,6 +149,13 @@ export class Sender {
   windowUpdate(streamId: number, increment: number): void {
     this.output.frame(4, FRAME.WINDOW_UPDATE, 0, streamId);
     this.output.uint32(increment);
+  }
+
+  /** Asks the peer for an answer, which brings the mark back. */
+  ping(mark: number): void {
+    this.output.frame(8, FRAME.PING, 0, 0);
+    this.output.uint32(mark);
+    this.output.uint32(0);
   }
 
   /** Tells the peer that no stream after `lastStreamId` is taken, and why. */
@@ -132,13 +178,12 @@ export class Sender {
     const queued = stream.queued ??= { pieces: [], length: 0, trailers };
     queued.pieces.push(piece);
     queued.length += piece.length;
-    this.#blocked.add(stream);
+    this.#queuedBytes += piece.length;
     this.#flush(stream);
-    if (queued.length <= MAX_QUEUED_BYTES || stream.queued === undefined) return;
-    this.forget(stream);
-    this.reset(stream.id, "ENHANCE_YOUR_CALM");
-    stream.answered = true;
-    this.#onFinished(stream);
+    if (stream.queued === undefined) return;
+    if (queued.length > LIMITS.queuedStreamBytes || this.#queuedBytes > LIMITS.queuedBytes) {
+      this.#events.overflowed(stream);
+    }
   }
 
   #flush(stream: ServerStream): void {
@@ -146,8 +191,9 @@ export class Sender {
     if (queued === undefined) return;
     for (let piece = queued.pieces[0]; piece !== undefined; piece = queued.pieces[0]) {
       const length = Math.min(piece.length, this.window, stream.sendWindow, MAX_FRAME_BYTES);
-      if (length <= 0) return;
+      if (length <= 0) return this.#wait(stream);
       queued.length -= length;
+      this.#queuedBytes -= length;
       if (length === piece.length) queued.pieces.shift();
       else queued.pieces[0] = piece.subarray(length);
       const isLast = queued.trailers === NO_TRAILERS && queued.length === 0;
@@ -157,18 +203,24 @@ export class Sender {
       stream.sendWindow -= length;
       if (!isLast) continue;
       this.forget(stream);
-      this.#onFinished(stream);
+      this.#events.finished(stream);
       return;
     }
     this.forget(stream);
     if (queued.trailers !== undefined) this.#endWith(stream, queued.trailers);
   }
 
+  /** Only streams that the connection's window alone holds up are tried again when it grows. */
+  #wait(stream: ServerStream): void {
+    this.#blocked.delete(stream);
+    if (stream.sendWindow > 0) this.#blocked.add(stream);
+  }
+
   #endWith(stream: ServerStream, block: Uint8Array): void {
     stream.headersSent = true;
     this.output.frame(block.length, FRAME.HEADERS, FLAG.END_HEADERS | FLAG.END_STREAM, stream.id);
     this.output.bytes(block);
-    this.#onFinished(stream);
+    this.#events.finished(stream);
   }
 }
 

@@ -32,6 +32,10 @@ export class ServerStream implements CallContext {
   answered = false;
   /** Messages that came. */
   messages = 0;
+  /** How much of `held` counts against the connection's bound. */
+  heldCounted = 0;
+  /** Taken out of its connection; nothing may be sent on it. */
+  closed = false;
   /** The one message of a unary call, until the stream's end says that there is no other. */
   request: Uint8Array | undefined;
   queued: Queued | undefined;
@@ -53,8 +57,13 @@ export class ServerStream implements CallContext {
   }
 
   /** Octets kept of a message that is not whole. */
-  get held(): number {
+  get unfinished(): number {
     return this.#reader?.held ?? 0;
+  }
+
+  /** Octets kept of what came and is not handled. */
+  get held(): number {
+    return this.unfinished + (this.request?.length ?? 0);
   }
 
   header(name: string): string | undefined {

@@ -1,0 +1,21 @@
+import type { Clock } from "./clock.ts";
+
+/** Settles when the signal is aborted, at once if it already is. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}
+
+/** Waits for the promise; throws the signal's reason when it is aborted before. */
+export async function unlessAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
+  await Promise.race([promise, aborted(signal)]);
+  signal.throwIfAborted();
+}
+
+/** Waits for the promise, but no longer than this. */
+export async function settledWithin(promise: Promise<void>, ms: number, clock: Clock): Promise<void> {
+  const timeout = Promise.withResolvers<void>();
+  const cancel = clock.after(ms, timeout.resolve);
+  await Promise.race([promise, timeout.promise]);
+  cancel();
+}

@@ -1,0 +1,169 @@
+import type { Field, MessageFields } from "./json_message.ts";
+import { JsonRequestError } from "./json_request_error.ts";
+import { endOfJsonString } from "./json_string.ts";
+
+const MAX_SHOWN_NAME = 64;
+const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+const VALUE_START = /["{[]|-?\d|true|false|null/y;
+
+/**
+ * Walks one JSON text (RFC 8259) from front to back for a caller who knows what must come, and stops with
+ * a `JsonRequestError` at the first thing that is wrong. Nothing is read that no field wants, so the work is
+ * bounded by what the fields can hold, and the depth by that of the messages.
+ */
+export class JsonReader {
+  readonly #text: string;
+  /** Where the value that is read stands: names of fields and places in lists. */
+  readonly #path: (string | number)[] = [];
+  #offset = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** Whether nothing but white space is left. */
+  atEnd(): boolean {
+    this.#skipSpace();
+    return this.#offset >= this.#text.length;
+  }
+
+  /**
+   * Reads an object that stands for a message into `draft` and answers it. Fields that are absent or null
+   * stay as they are there; one that is unknown or given twice is refused.
+   */
+  message<T>(fields: MessageFields<T>, draft: T): T {
+    if (!this.#take("{")) throw this.wrongKind("must be an object");
+    if (this.#take("}")) return draft;
+    let given = 0;
+    do {
+      const field = this.#field(fields);
+      this.#path.push(field.name);
+      if ((given & field.bit) !== 0) throw this.refusal("must be given only once");
+      given |= field.bit;
+      if (!this.word("null")) field.read(this, draft);
+      this.#path.pop();
+    } while (this.#take(","));
+    this.#expect("}");
+    return draft;
+  }
+
+  /**
+   * Reads the elements of a list. Of what goes beyond `most` the first is read, so that it can be seen,
+   * and the rest is passed over.
+   */
+  list<T>(most: number, read: (reader: JsonReader) => T): T[] {
+    if (!this.#take("[")) throw this.wrongKind("must be a list");
+    const elements: T[] = [];
+    if (this.#take("]")) return elements;
+    do {
+      this.#path.push(elements.length);
+      elements.push(read(this));
+      this.#path.pop();
+      if (elements.length > most) this.#passOver();
+    } while (this.#take(","));
+    this.#expect("]");
+    return elements;
+  }
+
+  /** Takes this word, such as `true`, when it comes next. */
+  word(word: "null" | "true" | "false"): boolean {
+    this.#skipSpace();
+    if (!this.#text.startsWith(word, this.#offset)) return false;
+    this.#offset += word.length;
+    return true;
+  }
+
+  /** The text of the number that comes next; undefined when something else does. */
+  number(): string | undefined {
+    this.#skipSpace();
+    NUMBER.lastIndex = this.#offset;
+    const source = NUMBER.exec(this.#text)?.[0];
+    this.#offset += source?.length ?? 0;
+    return source;
+  }
+
+  /** The string that comes next, which may hold half a surrogate pair; undefined when something else does. */
+  string(): string | undefined {
+    if (!this.#take('"')) return undefined;
+    const start = this.#offset;
+    const { end, isWhole } = endOfJsonString(this.#text, start);
+    this.#offset = end;
+    if (!isWhole) throw this.#malformed();
+    this.#offset++;
+    // The runtime takes the escapes out, and makes a copy: a slice would hold the whole text in memory.
+    return JSON.parse(this.#text.slice(start - 1, this.#offset)) as string;
+  }
+
+  /** The error for a value that was read and is wrong. */
+  refusal(reason: string): JsonRequestError {
+    return new JsonRequestError(this.#where(), reason, { offset: this.#offset });
+  }
+
+  /** The error for a value of another kind than wanted, or for text that is no value at all. */
+  wrongKind(reason: string): JsonRequestError {
+    this.#skipSpace();
+    VALUE_START.lastIndex = this.#offset;
+    return VALUE_START.test(this.#text) ? this.refusal(reason) : this.#malformed();
+  }
+
+  /** Throws when something is left. */
+  end(): void {
+    if (!this.atEnd()) throw this.#malformed();
+  }
+
+  #field<T>(fields: MessageFields<T>): Field<T> {
+    const name = this.string();
+    if (name === undefined) throw this.#malformed();
+    this.#expect(":");
+    const field = fields.get(name);
+    if (field !== undefined) return field;
+    this.#path.push(name.length <= MAX_SHOWN_NAME ? name : `${name.slice(0, MAX_SHOWN_NAME)}…`);
+    throw this.refusal("unknown field");
+  }
+
+  /** Goes to the bracket that ends the list; only strings and brackets are looked at. */
+  #passOver(): void {
+    let depth = 0;
+    for (; this.#offset < this.#text.length; this.#offset++) {
+      const char = this.#text[this.#offset];
+      if (char === '"') this.#offset = endOfJsonString(this.#text, this.#offset + 1).end;
+      else if (char === "[" || char === "{") depth++;
+      else if ((char === "]" || char === "}") && depth-- === 0) return;
+    }
+  }
+
+  #take(char: string): boolean {
+    this.#skipSpace();
+    if (this.#text[this.#offset] !== char) return false;
+    this.#offset++;
+    return true;
+  }
+
+  #expect(char: string): void {
+    if (!this.#take(char)) throw this.#malformed();
+  }
+
+  #skipSpace(): void {
+    for (;; this.#offset++) {
+      const char = this.#text[this.#offset];
+      if (char !== " " && char !== "\n" && char !== "\r" && char !== "\t") return;
+    }
+  }
+
+  #malformed(): JsonRequestError {
+    let line = 1;
+    let lineStart = 0;
+    for (let at = 0; at < this.#offset; at++) {
+      if (this.#text[at] !== "\n") continue;
+      line++;
+      lineStart = at + 1;
+    }
+    const reason = `not valid JSON at line ${line} column ${this.#offset - lineStart + 1}`;
+    return new JsonRequestError("body", reason, { offset: this.#offset });
+  }
+
+  #where(): string {
+    if (this.#path.length === 0) return "body";
+    return this.#path.map((step) => typeof step === "number" ? `[${step}]` : `.${step}`).join("").slice(1);
+  }
+}
