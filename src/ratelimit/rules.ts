@@ -1,6 +1,7 @@
 import type { CurrentLimit } from "./decision.ts";
 import { type Unit, UNITS } from "./limit.ts";
-import { compilePattern, matchesPattern, type Pattern } from "./pattern.ts";
+import { compilePattern, type Pattern } from "./pattern.ts";
+import { PatternIndex } from "./pattern_index.ts";
 import { checkSources } from "./rule_check.ts";
 import type { DescriptorSource, DomainSource, JsonObject, Problem, RateLimitSource } from "./rule_source.ts";
 import { staticMetricKey } from "./stat_path.ts";
@@ -61,8 +62,8 @@ export interface RuleNode {
 export interface KeyRules {
   /** By the whole text of the value; patterns stand here too, under their own text. */
   readonly exact: ReadonlyMap<string, RuleNode>;
-  /** In the order in which they were declared. */
-  readonly patterns: readonly { readonly pattern: Pattern; readonly node: RuleNode }[];
+  /** Absent where no value holds a star. */
+  readonly patterns: PatternIndex<RuleNode> | undefined;
   /** The rule without a value. */
   readonly any: RuleNode | undefined;
 }
@@ -107,12 +108,7 @@ export function compileRules(
 
 /** The rule for one entry among the rules of its key: exact, then patterns as declared, then any value. */
 export function nodeFor(rules: KeyRules, value: string): RuleNode | undefined {
-  const exact = rules.exact.get(value);
-  if (exact !== undefined) return exact;
-  for (const { pattern, node } of rules.patterns) {
-    if (matchesPattern(pattern, value)) return node;
-  }
-  return rules.any;
+  return rules.exact.get(value) ?? rules.patterns?.find(value) ?? rules.any;
 }
 
 /** Where the compiler stands. */
@@ -125,7 +121,8 @@ interface Place {
 
 interface OpenKeyRules {
   exact: Map<string, RuleNode>;
-  patterns: { pattern: Pattern; node: RuleNode }[];
+  /** In the order in which they were declared. */
+  patterns: { pattern: Pattern; target: RuleNode }[];
   any: RuleNode | undefined;
 }
 
@@ -141,9 +138,13 @@ function compileTable(descriptors: readonly DescriptorSource[], place: Place): R
     const node = compileNode(descriptor, { ...place, path: [...place.path, level] });
     if (level.value === "") rules.any = node;
     else rules.exact.set(level.value, node);
-    if (level.pattern !== undefined) rules.patterns.push({ pattern: level.pattern, node });
+    if (level.pattern !== undefined) rules.patterns.push({ pattern: level.pattern, target: node });
   }
-  return table;
+  const closed = new Map<string, KeyRules>();
+  for (const [key, { exact, patterns, any }] of table) {
+    closed.set(key, { exact, patterns: patterns.length === 0 ? undefined : new PatternIndex(patterns), any });
+  }
+  return closed;
 }
 
 function levelOf(descriptor: DescriptorSource): RuleLevel {
