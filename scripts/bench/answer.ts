@@ -1,55 +1,74 @@
-import { joined } from "./frame_reader.ts";
-import type { HeaderField } from "../../src/grpc/native/hpack_decoder.ts";
-import { type OverallCode, readOverallCode, unframeMessage } from "./rate_limit_message.ts";
+import type { Block } from "./block_reader.ts";
+import { areSame, copied, type Octets } from "./h2_frames.ts";
+import { LIMIT, readResponse, type ResponseSummary, unframeMessage } from "./rate_limit_message.ts";
 
+/** The codes that answers may be expected to have. */
+export const EXPECTED_CODES = ["echo", "OK", "OVER_LIMIT"] as const;
 /** What a right answer holds: the request's own bytes, or a response with this overall code. */
-export type Expectation = "echo" | OverallCode;
+export type ExpectedCode = typeof EXPECTED_CODES[number];
 
-/** What came back on one stream. */
-export class Answer {
-  #httpStatus = "none";
-  #grpcStatus = "none";
-  #grpcMessage = "";
-  #contentType = "none";
-  #body: Uint8Array | undefined;
+/** What a right answer is. */
+export interface Expectation {
+  readonly code: ExpectedCode;
+  /** Descriptors of a request, each of which has a status in the answer. */
+  readonly descriptors: number;
+  /** The count that every counter is to have after the call; absent where any is right. */
+  readonly count?: number | undefined;
+}
 
-  /** Takes the fields of the headers or of the trailers. */
-  takeFields(fields: readonly HeaderField[]): void {
-    for (const [name, value] of fields) {
-      if (name === ":status") this.#httpStatus = value;
-      else if (name === "grpc-status") this.#grpcStatus = value;
-      else if (name === "grpc-message") this.#grpcMessage = value;
-      else if (name === "content-type") this.#contentType = value;
-    }
+/** What the blocks say of an answer: nothing when it is good. */
+export function statusProblem(first: Block, last: Block): string | undefined {
+  const isOk = first.httpStatus === "200" && last.grpcStatus === "0";
+  if (!isOk) return [statusesOf(first, last), last.grpcMessage ?? ""].filter((part) => part !== "").join(": ");
+  const { contentType = "none" } = first;
+  return contentType.startsWith("application/grpc") ? undefined : `content-type ${contentType}`;
+}
+
+/** The statuses in short, to count answers by. */
+export function statusesOf(first: Block, last: Block): string {
+  return `http ${first.httpStatus ?? "none"}, grpc ${last.grpcStatus ?? "none"}`;
+}
+
+/** What is wrong with the body of an answer, or nothing. `request` is the body that was sent. */
+export function bodyProblem(body: Octets, request: Uint8Array, expected: Expectation): string | undefined {
+  if (expected.code === "echo") {
+    return areSame(body, request) ? undefined : "the answer is not the request";
   }
-
-  /** Takes a part of the body; the part is copied. */
-  takeBody(part: Uint8Array): void {
-    this.#body = this.#body === undefined ? part.slice() : joined(this.#body, part);
+  if (expected.code === "OK" && expected.count === undefined && isPlainOk(body, expected.descriptors)) {
+    return undefined;
   }
-
-  /** The statuses in short, to count answers by. */
-  get statuses(): string {
-    return `http ${this.#httpStatus}, grpc ${this.#grpcStatus}`;
-  }
-
-  /** What is wrong with the answer, or nothing. `request` is the message that was sent. */
-  problem(expected: Expectation, request: Uint8Array): string | undefined {
-    if (this.#httpStatus !== "200" || this.#grpcStatus !== "0") {
-      return [this.statuses, this.#grpcMessage].filter((part) => part !== "").join(": ");
-    }
-    if (!this.#contentType.startsWith("application/grpc")) return `content-type ${this.#contentType}`;
-    try {
-      const message = unframeMessage(this.#body ?? new Uint8Array(0));
-      if (expected === "echo") return isSame(message, request) ? undefined : "the answer is not the request";
-      const code = readOverallCode(message);
-      return code === expected ? undefined : `overall code ${code} instead of ${expected}`;
-    } catch (error) {
-      return error instanceof Error ? error.message : String(error);
-    }
+  try {
+    return responseProblem(readResponse(unframeMessage(copied(body))), expected);
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
   }
 }
 
-function isSame(first: Uint8Array, second: Uint8Array): boolean {
-  return first.length === second.length && first.every((byte, index) => byte === second[index]);
+function responseProblem({ overallCode, statuses }: ResponseSummary, expected: Expectation): string | undefined {
+  const { code, descriptors, count } = expected;
+  if (overallCode !== code) return `overall code ${overallCode} instead of ${code}`;
+  if (statuses.length !== descriptors) return `${statuses.length} statuses instead of ${descriptors}`;
+  const wrong = statuses.find((status) => code === "OK" && status.code !== "OK");
+  if (wrong !== undefined) return `a status with code ${wrong.code}`;
+  if (count === undefined) return undefined;
+  const other = statuses.find(({ limitRemaining }) => LIMIT - limitRemaining !== count);
+  return other === undefined ? undefined : `count ${LIMIT - other.limitRemaining} instead of ${count}`;
+}
+
+/**
+ * Whether these are the octets of an answer in its usual form: the prefix of gRPC, the overall code OK,
+ * and so many statuses that begin with the code OK. Anything else is read in full.
+ */
+function isPlainOk({ bytes, start, end }: Octets, descriptors: number): boolean {
+  const size = end - start - 5;
+  if (bytes[start] !== 0 || bytes[start + 1] !== 0 || bytes[start + 2] !== 0) return false;
+  if (size < 2 || bytes[start + 3] !== size >>> 8 || bytes[start + 4] !== (size & 0xff)) return false;
+  if (bytes[start + 5] !== 0x08 || bytes[start + 6] !== 1) return false;
+  let at = start + 7;
+  for (let index = 0; index < descriptors; index++) {
+    const length = bytes[at + 1] ?? 0;
+    if (bytes[at] !== 0x12 || length > 0x7f || bytes[at + 2] !== 0x08 || bytes[at + 3] !== 1) return false;
+    at += 2 + length;
+  }
+  return at === end;
 }

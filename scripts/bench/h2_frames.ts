@@ -24,18 +24,24 @@ export const FLAGS = { ACK: 1, END_STREAM: 1, END_HEADERS: 4, PADDED: 8, PRIORIT
 
 /** Settings by their name in RFC 9113, those that the bench looks at. */
 export const SETTINGS = {
+  HEADER_TABLE_SIZE: 1,
   ENABLE_PUSH: 2,
   MAX_CONCURRENT_STREAMS: 3,
   INITIAL_WINDOW_SIZE: 4,
-  MAX_FRAME_SIZE: 5,
 } as const;
 
-/** One frame as it came. The payload is a view of what was read: copy it to keep it. */
-export interface Frame {
+/** Some octets among others. */
+export interface Octets {
+  readonly bytes: Uint8Array;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** One frame as it came; its octets are the payload. It holds the next frame as soon as that is read. */
+export interface Frame extends Octets {
   readonly type: number;
   readonly flags: number;
   readonly streamId: number;
-  readonly payload: Uint8Array;
 }
 
 /** The octets of one frame. */
@@ -71,11 +77,37 @@ export function windowUpdateFrame(increment: number): Uint8Array {
   return encodeFrame(FRAME_TYPES.WINDOW_UPDATE, new Uint8Array(view.buffer));
 }
 
-/** A header block of literals without indexing and without Huffman, so that it is the same for every call. */
-export function encodeHeaderBlock(fields: readonly HeaderField[]): Uint8Array {
+/** The HEADERS frames of a connection whose calls all have the same fields. */
+export interface CallHeads {
+  /** Of the first call: the peer is to remember each field. */
+  readonly first: Uint8Array;
+  /** Of every later one: the fields by their place in what the peer remembers, as real clients do it. */
+  readonly later: Uint8Array;
+}
+
+/** What RFC 7541 counts for an entry beside its octets, and the number of the newest entry. */
+const ENTRY_OVERHEAD = 32;
+const NEWEST_ENTRY = 62;
+
+/** The HEADERS frames for these fields, for a peer that remembers so many octets of them. */
+export function callHeads(fields: readonly HeaderField[], tableBytes: number): CallHeads {
+  const size = fields.reduce((sum, [name, value]) => sum + name.length + value.length + ENTRY_OVERHEAD, 0);
+  const isRemembered = size <= tableBytes;
+  const first = headersFrame(encodeLiterals(fields, isRemembered ? 0x40 : 0));
+  if (!isRemembered) return { first, later: first };
+  // The first field is the oldest entry.
+  const places = fields.map((_, index) => 0x80 + NEWEST_ENTRY + fields.length - 1 - index);
+  return { first, later: headersFrame(Uint8Array.from(places)) };
+}
+
+function headersFrame(block: Uint8Array): Uint8Array {
+  return encodeFrame(FRAME_TYPES.HEADERS, block, { flags: FLAGS.END_HEADERS });
+}
+
+function encodeLiterals(fields: readonly HeaderField[], kind: number): Uint8Array {
   const octets: number[] = [];
   for (const field of fields) {
-    octets.push(0);
+    octets.push(kind);
     for (const text of field) {
       if (text.length > 126) throw new RangeError(`Cannot encode header "${text}": at most 126 octets`);
       octets.push(text.length, ...new TextEncoder().encode(text));
@@ -84,56 +116,30 @@ export function encodeHeaderBlock(fields: readonly HeaderField[]): Uint8Array {
   return Uint8Array.from(octets);
 }
 
-/** The longest body of a call: it fits into every frame and into every window that a server may sensibly give. */
-export const MAX_BODY_BYTES = 1_024;
-
-/** The octets of one call, HEADERS and DATA, for any stream: `placeCall` writes the stream's number in. */
-export interface CallTemplate {
-  readonly octets: Uint8Array;
-  /** Where the second frame begins. */
-  readonly bodyFrameAt: number;
-  /** Octets that count against the windows of flow control. */
-  readonly bodyBytes: number;
-  /** The message without the prefix of gRPC. */
-  readonly message: Uint8Array;
-}
-
-/** The template of a call with these header fields and this body. */
-export function callTemplate(
-  fields: readonly HeaderField[],
-  body: Uint8Array,
-  message: Uint8Array,
-): CallTemplate {
-  if (body.length > MAX_BODY_BYTES) {
-    throw new RangeError(`Cannot send body of "${body.length}" bytes: at most ${MAX_BODY_BYTES}`);
-  }
-  const headers = encodeFrame(FRAME_TYPES.HEADERS, encodeHeaderBlock(fields), { flags: FLAGS.END_HEADERS });
-  const rest = encodeFrame(FRAME_TYPES.DATA, body, { flags: FLAGS.END_STREAM });
-  const octets = new Uint8Array(headers.length + rest.length);
-  octets.set(headers);
-  octets.set(rest, headers.length);
-  return { octets, bodyFrameAt: headers.length, bodyBytes: body.length, message };
-}
-
-/** Copies the template to `at` of `target` as a call on the stream. */
-export function placeCall(template: CallTemplate, target: DataView<ArrayBuffer>, options: {
-  readonly at: number;
-  readonly streamId: number;
-}): void {
-  new Uint8Array(target.buffer).set(template.octets, options.at);
-  target.setUint32(options.at + 5, options.streamId);
-  target.setUint32(options.at + template.bodyFrameAt + 5, options.streamId);
-}
-
-/** The payload without padding and without the priority that a HEADERS frame may carry. */
-export function unpadded(frame: Frame): Uint8Array {
+/** Takes padding, and the priority that a HEADERS frame may carry, off the payload. */
+export function unpadded(frame: Frame): Octets {
   const isPadded = (frame.flags & FLAGS.PADDED) !== 0;
   const hasPriority = frame.type === FRAME_TYPES.HEADERS && (frame.flags & FLAGS.PRIORITY) !== 0;
-  if (!isPadded && !hasPriority) return frame.payload;
-  const start = (isPadded ? 1 : 0) + (hasPriority ? 5 : 0);
-  const end = frame.payload.length - (isPadded ? frame.payload[0] ?? 0 : 0);
+  if (!isPadded && !hasPriority) return frame;
+  const start = frame.start + (isPadded ? 1 : 0) + (hasPriority ? 5 : 0);
+  const end = frame.end - (isPadded ? frame.bytes[frame.start] ?? 0 : 0);
   if (end < start) {
     throw new RangeError(`Cannot read frame of stream "${frame.streamId}": more padding than payload`);
   }
-  return frame.payload.subarray(start, end);
+  return { bytes: frame.bytes, start, end };
+}
+
+/** A copy of the octets. */
+export function copied({ bytes, start, end }: Octets): Uint8Array {
+  return bytes.slice(start, end);
+}
+
+/** Whether the octets are those of `whole`. */
+export function areSame({ bytes, start, end }: Octets, whole: Uint8Array): boolean {
+  const { length } = whole;
+  if (end - start !== length) return false;
+  for (let index = 0; index < length; index++) {
+    if (bytes[start + index] !== whole[index]) return false;
+  }
+  return true;
 }

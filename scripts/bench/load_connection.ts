@@ -1,77 +1,81 @@
 import { connect, type Socket } from "node:net";
-import { Answer, type Expectation } from "./answer.ts";
-import { FrameReader, joined, number31 } from "./frame_reader.ts";
+import { connect as connectTls } from "node:tls";
+import type { Expectation } from "./answer.ts";
+import { AnswerReader } from "./answer_reader.ts";
+import { type LoadCall, MAX_BODY_BYTES } from "./call_source.ts";
+import { FrameReader, number31 } from "./frame_reader.ts";
 import {
-  type CallTemplate,
+  type CallHeads,
+  callHeads,
+  copied,
   encodeFrame,
   FLAGS,
   type Frame,
   FRAME_TYPES,
-  MAX_BODY_BYTES,
-  placeCall,
   PREFACE,
   SETTINGS,
   settingsFrame,
-  unpadded,
   windowUpdateFrame,
 } from "./h2_frames.ts";
-import { HpackDecoder } from "../../src/grpc/native/hpack_decoder.ts";
 import type { LoadRecord } from "./load_record.ts";
+import { PendingCalls } from "./pending_calls.ts";
 
-/** Window of a connection until someone says otherwise. */
+/** Window of a connection, and table of a peer, until someone says otherwise. */
 const DEFAULT_WINDOW_BYTES = 65_535;
+const DEFAULT_TABLE_BYTES = 4_096;
 /** The window that we give the peer, and the part of it after which we give it anew. */
 const OUR_WINDOW_BYTES = 2 ** 30;
 const REFILL_BYTES = 2 ** 24;
+/** Octets that are gathered for one write. */
+const OUTPUT_BYTES = 65_536;
+/** Longest call: HEADERS frame and DATA frame. */
+const MAX_CALL_BYTES = 2 * MAX_BODY_BYTES;
 
 /** What a connection does. */
 export interface LoadConnectionOptions {
   readonly host: string;
   readonly port: number;
+  /** Certificate that the peer's is signed by; absent for plain text. */
+  readonly ca?: string | undefined;
+  readonly path: string;
   readonly inFlight: number;
-  readonly expect: Expectation;
+  readonly expected: Expectation;
   readonly record: LoadRecord;
-  /** The next call to make, or nothing when it is time to stop. */
-  readonly nextCall: (now: number) => CallTemplate | undefined;
+  /** The next call to make, or nothing when it is time to stop; absent where calls are only offered. */
+  readonly nextCall?: ((now: number) => LoadCall | undefined) | undefined;
   /** Ends the connection, answered or not. */
   readonly deadline: AbortSignal;
 }
 
-interface PendingCall {
-  readonly start: number;
-  readonly template: CallTemplate;
-  readonly answer: Answer;
-}
-
-/** Opens a connection and keeps its calls in flight; settles when the last is answered or lost. */
-export function runLoadConnection(options: LoadConnectionOptions): Promise<void> {
-  return new Promise((resolve) => new LoadConnection(options, resolve));
-}
-
-class LoadConnection {
+/** One connection that keeps calls in flight, checks every answer, and records it. */
+export class LoadConnection {
   readonly #options: LoadConnectionOptions;
-  readonly #settle: () => void;
   readonly #socket: Socket;
   readonly #reader = new FrameReader();
-  readonly #decoder = new HpackDecoder();
-  readonly #pending = new Map<number, PendingCall>();
-  #isReady = false;
+  readonly #pending: PendingCalls;
+  readonly #answers: AnswerReader;
+  readonly #takeFrame = (frame: Frame) => this.#take(frame);
+  readonly #output = new Uint8Array(OUTPUT_BYTES);
+  readonly #waiting: { readonly call: LoadCall; readonly start: number }[] = [];
+  readonly #ready = Promise.withResolvers<void>();
+  readonly #closed = Promise.withResolvers<void>();
+  #heads: CallHeads | undefined;
   #isStopping = false;
   #nextStreamId = 1;
   #maxStreams: number;
   #sendWindow = DEFAULT_WINDOW_BYTES;
   #receivedBytes = 0;
-  /** A header block whose CONTINUATION frames are not here yet. */
-  #openBlock: Frame | undefined;
+  #written = 0;
   #lost = "connection closed";
   #now = 0;
 
-  constructor(options: LoadConnectionOptions, settle: () => void) {
+  constructor(options: LoadConnectionOptions) {
     this.#options = options;
-    this.#settle = settle;
     this.#maxStreams = options.inFlight;
-    this.#socket = connect({ host: options.host, port: options.port, noDelay: true });
-    this.#socket.on("connect", () => this.#greet());
+    this.#pending = new PendingCalls(options.inFlight);
+    const { expected, record } = options;
+    this.#answers = new AnswerReader({ pending: this.#pending, expected, record });
+    this.#socket = openSocket(options, () => this.#greet());
     this.#socket.on("data", (chunk: Uint8Array) => this.#read(chunk));
     this.#socket.on("error", (error: Error) => this.#lost = error.message);
     this.#socket.on("close", () => this.#end());
@@ -79,6 +83,28 @@ class LoadConnection {
       this.#lost = "no answer before the deadline";
       this.#socket.destroy();
     }, { once: true });
+  }
+
+  /** Settles when calls can begin, or when they never will. */
+  get ready(): Promise<void> {
+    return this.#ready.promise;
+  }
+
+  /** Settles when the last call is answered or lost. */
+  get closed(): Promise<void> {
+    return this.#closed.promise;
+  }
+
+  /** Begins a call that was due at `start`, now or as soon as there is room. */
+  offer(call: LoadCall, start: number): void {
+    this.#waiting.push({ call, start });
+    this.#fill();
+  }
+
+  /** No further call will be offered. */
+  finish(): void {
+    this.#isStopping = true;
+    this.#endWhenIdle();
   }
 
   #greet(): void {
@@ -94,162 +120,165 @@ class LoadConnection {
   #read(chunk: Uint8Array): void {
     this.#now = performance.now();
     try {
-      this.#reader.read(chunk, (frame) => this.#take(frame));
+      this.#reader.read(chunk, this.#takeFrame);
     } catch (error) {
       this.#lost = error instanceof Error ? error.message : String(error);
       this.#socket.destroy();
       return;
     }
-    if (this.#isReady) this.#fill();
+    this.#fill();
   }
 
   #take(frame: Frame): void {
-    if (this.#openBlock !== undefined && frame.type !== FRAME_TYPES.CONTINUATION) {
-      throw new RangeError(`Cannot read frame of type "${frame.type}": a header block is not at its end`);
-    }
     switch (frame.type) {
-      case FRAME_TYPES.DATA:
-        return this.#takeBody(frame);
-      case FRAME_TYPES.HEADERS:
-        return this.#takeBlock(frame, unpadded(frame));
-      case FRAME_TYPES.CONTINUATION:
-        return this.#continueBlock(frame);
-      case FRAME_TYPES.RST_STREAM:
-        return this.#fail(frame.streamId, `stream reset with code ${number31(frame.payload, 0)}`);
       case FRAME_TYPES.SETTINGS:
         return this.#takeSettings(frame);
       case FRAME_TYPES.PING:
-        if ((frame.flags & FLAGS.ACK) === 0) this.#write(FRAME_TYPES.PING, frame.payload);
+        if ((frame.flags & FLAGS.ACK) === 0) this.#acknowledge(FRAME_TYPES.PING, copied(frame));
         return;
       case FRAME_TYPES.GOAWAY:
         return this.#takeGoaway(frame);
       case FRAME_TYPES.WINDOW_UPDATE:
         // Bodies are far smaller than a stream's window, so only the connection's one matters.
-        if (frame.streamId === 0) this.#sendWindow += number31(frame.payload, 0);
+        if (frame.streamId === 0) this.#sendWindow += number31(frame.bytes, frame.start);
         return;
       case FRAME_TYPES.PUSH_PROMISE:
         throw new RangeError("Cannot take PUSH_PROMISE: push was switched off");
+      case FRAME_TYPES.DATA:
+        this.#receivedBytes += frame.end - frame.start;
+        if (this.#receivedBytes >= REFILL_BYTES) this.#refill();
     }
+    this.#answers.take(frame, this.#now);
   }
 
-  #takeBody(frame: Frame): void {
-    this.#receivedBytes += frame.payload.length;
-    if (this.#receivedBytes >= REFILL_BYTES) {
-      this.#socket.write(windowUpdateFrame(this.#receivedBytes));
-      this.#receivedBytes = 0;
-    }
-    this.#pending.get(frame.streamId)?.answer.takeBody(unpadded(frame));
-    if ((frame.flags & FLAGS.END_STREAM) !== 0) this.#finish(frame.streamId);
-  }
-
-  #takeBlock(frame: Frame, block: Uint8Array): void {
-    if ((frame.flags & FLAGS.END_HEADERS) === 0) {
-      this.#openBlock = { ...frame, payload: block.slice() };
-      return;
-    }
-    // Decoded even when nobody waits for it, because the block may change the dynamic table.
-    const fields = this.#decoder.decode(block);
-    this.#pending.get(frame.streamId)?.answer.takeFields(fields);
-    if ((frame.flags & FLAGS.END_STREAM) !== 0) this.#finish(frame.streamId);
-  }
-
-  #continueBlock(frame: Frame): void {
-    const open = this.#openBlock;
-    if (open === undefined || open.streamId !== frame.streamId) {
-      throw new RangeError(`Cannot continue header block of stream "${frame.streamId}": none is open`);
-    }
-    this.#openBlock = undefined;
-    this.#takeBlock(
-      { ...open, flags: open.flags | (frame.flags & FLAGS.END_HEADERS) },
-      joined(open.payload, frame.payload),
-    );
+  #refill(): void {
+    this.#socket.write(windowUpdateFrame(this.#receivedBytes));
+    this.#receivedBytes = 0;
   }
 
   #takeSettings(frame: Frame): void {
     if ((frame.flags & FLAGS.ACK) !== 0) return;
-    const view = new DataView(frame.payload.buffer, frame.payload.byteOffset, frame.payload.length);
-    for (let at = 0; at + 6 <= view.byteLength; at += 6) {
-      const value = view.getUint32(at + 2);
-      const identifier = view.getUint16(at);
-      if (identifier === SETTINGS.INITIAL_WINDOW_SIZE && value < MAX_BODY_BYTES) {
-        throw new RangeError(
-          `Cannot use stream window "${value}": at least ${MAX_BODY_BYTES} bytes are needed`,
-        );
-      }
-      if (identifier === SETTINGS.MAX_CONCURRENT_STREAMS) {
-        this.#maxStreams = Math.min(value, this.#options.inFlight);
-      }
+    const { host, port, ca, path, inFlight } = this.#options;
+    const values = settingsOf(frame);
+    const window = values.get(SETTINGS.INITIAL_WINDOW_SIZE) ?? DEFAULT_WINDOW_BYTES;
+    if (window < MAX_BODY_BYTES) {
+      throw new RangeError(`Cannot use stream window "${window}": at least ${MAX_BODY_BYTES} bytes are needed`);
     }
-    this.#write(FRAME_TYPES.SETTINGS, new Uint8Array(0));
-    this.#isReady = true;
+    this.#maxStreams = Math.min(values.get(SETTINGS.MAX_CONCURRENT_STREAMS) ?? Infinity, inFlight);
+    this.#acknowledge(FRAME_TYPES.SETTINGS, new Uint8Array(0));
+    this.#heads ??= callHeads([
+      [":method", "POST"],
+      [":scheme", ca === undefined ? "http" : "https"],
+      [":path", path],
+      [":authority", `${host}:${port}`],
+      ["content-type", "application/grpc"],
+      ["te", "trailers"],
+    ], values.get(SETTINGS.HEADER_TABLE_SIZE) ?? DEFAULT_TABLE_BYTES);
+    this.#ready.resolve();
   }
 
   #takeGoaway(frame: Frame): void {
-    const lastStreamId = number31(frame.payload, 0);
-    const text = `GOAWAY with code ${number31(frame.payload, 4)}`;
+    const lastStreamId = number31(frame.bytes, frame.start);
+    const text = `GOAWAY with code ${number31(frame.bytes, frame.start + 4)}`;
     this.#isStopping = true;
     this.#options.record.error(`${text}: the connection ended early`);
-    for (const streamId of [...this.#pending.keys()]) {
-      if (streamId > lastStreamId) this.#fail(streamId, `${text}: call not taken`);
+    for (const streamId of this.#pending.streamIds()) {
+      if (streamId > lastStreamId) this.#answers.fail(streamId, `${text}: call not taken`);
     }
   }
 
   /** Begins calls until enough are in flight, all of them in one write. */
   #fill(): void {
-    const calls: CallTemplate[] = [];
-    let size = 0;
-    while (!this.#isStopping && this.#pending.size + calls.length < this.#maxStreams) {
+    const heads = this.#heads;
+    if (heads === undefined) return;
+    while (this.#pending.size < this.#maxStreams && this.#pending.hasRoom(this.#nextStreamId)) {
       // The window is looked at first, because a call that was taken has to be made.
       if (this.#sendWindow < MAX_BODY_BYTES) break;
-      const template = this.#options.nextCall(this.#now);
-      if (template === undefined) {
-        this.#isStopping = true;
-        break;
-      }
-      this.#sendWindow -= template.bodyBytes;
-      calls.push(template);
-      size += template.octets.length;
+      const offered = this.#waiting.shift();
+      const call = offered?.call ?? this.#nextCall();
+      if (call === undefined) break;
+      this.#begin(call, offered?.start ?? this.#now, heads);
     }
-    if (calls.length > 0) this.#send(calls, size);
-    if (this.#isStopping && this.#pending.size === 0) this.#socket.destroy();
+    this.#flush();
+    this.#endWhenIdle();
   }
 
-  #send(calls: readonly CallTemplate[], size: number): void {
-    const octets = new DataView(new ArrayBuffer(size));
-    let at = 0;
-    for (const template of calls) {
-      const streamId = this.#nextStreamId;
-      this.#nextStreamId += 2;
-      placeCall(template, octets, { at, streamId });
-      at += template.octets.length;
-      this.#pending.set(streamId, { start: this.#now, template, answer: new Answer() });
-      this.#options.record.begin(this.#now);
-    }
-    this.#socket.write(new Uint8Array(octets.buffer));
+  #nextCall(): LoadCall | undefined {
+    const { nextCall } = this.#options;
+    if (nextCall === undefined || this.#isStopping) return undefined;
+    const call = nextCall(this.#now);
+    if (call === undefined) this.#isStopping = true;
+    return call;
   }
 
-  #finish(streamId: number): void {
-    const call = this.#pending.get(streamId);
-    if (call === undefined) return;
-    this.#pending.delete(streamId);
-    const record = this.#options.record;
-    record.answer(call.answer.statuses, { start: call.start, end: this.#now });
-    const problem = call.answer.problem(this.#options.expect, call.template.message);
-    if (problem !== undefined) record.error(problem);
+  #begin(call: LoadCall, start: number, heads: CallHeads): void {
+    if (this.#written + MAX_CALL_BYTES > OUTPUT_BYTES) this.#flush();
+    const streamId = this.#nextStreamId;
+    this.#nextStreamId += 2;
+    this.#place(streamId === 1 ? heads.first : heads.later, streamId);
+    this.#place(call.frame, streamId);
+    this.#sendWindow -= call.body.length;
+    this.#pending.begin(streamId, call, start);
+    this.#options.record.begin(start);
   }
 
-  #fail(streamId: number, text: string): void {
-    if (this.#pending.delete(streamId)) this.#options.record.error(text);
+  /** Copies a frame to the output and writes the number of its stream in. */
+  #place(frame: Uint8Array, streamId: number): void {
+    const output = this.#output;
+    const at = this.#written;
+    const { length } = frame;
+    // Octet by octet, because for so few of them that costs less than a call of `set`.
+    for (let index = 0; index < length; index++) output[at + index] = frame[index] ?? 0;
+    output[at + 5] = streamId >>> 24;
+    output[at + 6] = streamId >>> 16;
+    output[at + 7] = streamId >>> 8;
+    output[at + 8] = streamId;
+    this.#written = at + length;
   }
 
-  #write(type: number, payload: Uint8Array): void {
+  #flush(): void {
+    if (this.#written === 0) return;
+    // A copy, because the socket may not have written it when the output is filled again.
+    this.#socket.write(this.#output.slice(0, this.#written));
+    this.#written = 0;
+  }
+
+  #acknowledge(type: number, payload: Uint8Array): void {
     this.#socket.write(encodeFrame(type, payload, { flags: FLAGS.ACK }));
   }
 
-  #end(): void {
-    const isEarly = !this.#isStopping || this.#pending.size > 0;
-    if (isEarly) this.#options.record.error(this.#lost, Math.max(1, this.#pending.size));
-    this.#pending.clear();
-    this.#settle();
+  #endWhenIdle(): void {
+    if (this.#isStopping && this.#pending.size === 0 && this.#waiting.length === 0) this.#socket.destroy();
   }
+
+  #end(): void {
+    const lost = this.#pending.size + this.#waiting.length;
+    if (!this.#isStopping || lost > 0) this.#options.record.error(this.#lost, Math.max(1, lost));
+    this.#ready.resolve();
+    this.#closed.resolve();
+  }
+}
+
+function openSocket({ host, port, ca }: LoadConnectionOptions, onOpen: () => void): Socket {
+  if (ca === undefined) {
+    const socket = connect({ host, port, noDelay: true });
+    socket.on("connect", onOpen);
+    return socket;
+  }
+  const socket = connectTls({ host, port, ca, ALPNProtocols: ["h2"], servername: "localhost" });
+  socket.on("secureConnect", () => {
+    if (socket.alpnProtocol !== "h2") {
+      return void socket.destroy(new Error(`the peer chose "${socket.alpnProtocol}" instead of h2`));
+    }
+    socket.setNoDelay(true);
+    onOpen();
+  });
+  return socket;
+}
+
+function settingsOf({ bytes, start, end }: Frame): Map<number, number> {
+  const view = new DataView(bytes.buffer, bytes.byteOffset + start, end - start);
+  const values = new Map<number, number>();
+  for (let at = 0; at + 6 <= view.byteLength; at += 6) values.set(view.getUint16(at), view.getUint32(at + 2));
+  return values;
 }

@@ -1,11 +1,12 @@
-import { percentile } from "./percentile.ts";
+import { percentileOfSorted } from "./percentile.ts";
 
 /** What one run of the load generator found. */
 export interface LoadResult {
   /** Calls that were begun; each of them is in `statuses` or in `errors`, a bad answer in both. */
   readonly calls: number;
-  /** From the first call's start to the last answer. */
+  /** From the end of the warm-up, or the first call's start without one, to the last answer. */
   readonly seconds: number;
+  /** Answers in those seconds. */
   readonly callsPerSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -13,41 +14,52 @@ export interface LoadResult {
   readonly errors: Readonly<Record<string, number>>;
   /** How many answers came with each pair of statuses. */
   readonly statuses: Readonly<Record<string, number>>;
+  /** How much of one core the generator used; near 1 it may have been what was measured. */
+  readonly generatorBusy: number;
 }
 
 /** Different texts of errors that are kept; the rest is counted together. */
 const MAX_ERROR_TEXTS = 20;
+const GOOD_STATUSES = "http 200, grpc 0";
 
-/** Gathers what happened to the calls of all connections. */
+/** Gathers what happened to the calls of all connections. Times are milliseconds of a monotonic clock. */
 export class LoadRecord {
+  readonly #measureFrom: number;
   #calls = 0;
-  #answers = 0;
+  #goodAnswers = 0;
   #durationsMs = new Float64Array(65_536);
+  #measured = 0;
   #firstStart = 0;
   #lastEnd = 0;
   readonly #errors = new Map<string, number>();
   readonly #statuses = new Map<string, number>();
 
-  /** Calls that were begun. */
-  get calls(): number {
-    return this.#calls;
+  /** Answers before `measureFrom` are checked and counted, but do not make the figures. */
+  constructor(measureFrom = 0) {
+    this.#measureFrom = measureFrom;
   }
 
-  /** Counts a call that starts at `now`, in milliseconds of a monotonic clock. */
+  /** Counts a call that starts at `now`. */
   begin(now: number): void {
     if (this.#calls === 0) this.#firstStart = now;
     this.#calls++;
   }
 
-  /** Counts an answer, right or wrong. */
-  answer(statuses: string, times: { readonly start: number; readonly end: number }): void {
-    if (this.#answers === this.#durationsMs.length) {
-      const longer = new Float64Array(2 * this.#answers);
+  /** Counts an answer with the statuses of success, whatever its body. */
+  goodAnswer(start: number, end: number): void {
+    this.#goodAnswers++;
+    if (end < this.#measureFrom) return;
+    if (this.#measured === this.#durationsMs.length) {
+      const longer = new Float64Array(2 * this.#measured);
       longer.set(this.#durationsMs);
       this.#durationsMs = longer;
     }
-    this.#durationsMs[this.#answers++] = times.end - times.start;
-    this.#lastEnd = times.end;
+    this.#durationsMs[this.#measured++] = end - start;
+    this.#lastEnd = end;
+  }
+
+  /** Counts an answer with any other statuses. */
+  badAnswer(statuses: string): void {
     count(this.#statuses, statuses, 1);
   }
 
@@ -59,17 +71,20 @@ export class LoadRecord {
   }
 
   /** Everything so far. */
-  result(): LoadResult {
-    const seconds = Math.max(0, this.#lastEnd - this.#firstStart) / 1_000;
-    const durations = this.#durationsMs.subarray(0, this.#answers);
+  result(generatorBusy = 0): LoadResult {
+    const seconds = Math.max(0, this.#lastEnd - Math.max(this.#firstStart, this.#measureFrom)) / 1_000;
+    const sorted = this.#durationsMs.slice(0, this.#measured).sort();
+    const statuses = new Map(this.#statuses);
+    if (this.#goodAnswers > 0) count(statuses, GOOD_STATUSES, this.#goodAnswers);
     return {
       calls: this.#calls,
       seconds,
-      callsPerSecond: seconds === 0 ? 0 : this.#answers / seconds,
-      p50Ms: percentile(durations, 50),
-      p99Ms: percentile(durations, 99),
+      callsPerSecond: seconds === 0 ? 0 : this.#measured / seconds,
+      p50Ms: percentileOfSorted(sorted, 50),
+      p99Ms: percentileOfSorted(sorted, 99),
       errors: Object.fromEntries(this.#errors),
-      statuses: Object.fromEntries(this.#statuses),
+      statuses: Object.fromEntries(statuses),
+      generatorBusy,
     };
   }
 }

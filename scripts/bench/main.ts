@@ -1,44 +1,92 @@
 import { type Tool, toolAvailable } from "../../tests/support/tools.ts";
 import { installTools } from "../install_tools.ts";
-import { bench } from "./bench.ts";
+import { benchLoads, type LoadsSetup } from "./bench_loads.ts";
+import { outputOf } from "./child.ts";
+import type { DecisionTime } from "./decision_time.ts";
 import { machine, versions } from "./machine.ts";
-import { type BenchOptions, readBenchOptions } from "./options.ts";
-import { markdownTable, summarize } from "./report.ts";
-import { CONNECTIONS, IN_FLIGHT, KEYS } from "./round.ts";
+import type { BenchResults, Measurements } from "./measurements.ts";
+import { measureMillion } from "./million.ts";
+import { type BenchOptions, type PartName, readBenchOptions } from "./options.ts";
+import { summarize } from "./report.ts";
+import { reportText, withSpeedSection } from "./speed_text.ts";
+import { measureStart } from "./start_time.ts";
+import { targetRows } from "./target_rows.ts";
+import { throughputSvg } from "./throughput_svg.ts";
 
-/** Runs the bench, writes its results to a file and prints them. */
+/** Repetitions of the measurements that take no load. */
+const REPETITIONS = 101;
+const QUICK_REPETITIONS = 11;
+/** The tools that a part needs beside Deno. */
+const TOOLS: Readonly<Partial<Record<PartName, readonly Tool[]>>> = {
+  keys: ["redis-server"],
+  hot: ["redis-server"],
+  h2load: ["h2load", "redis-server"],
+  shapes: ["redis-server"],
+  paced: ["redis-server"],
+  tls: ["openssl"],
+};
+
+/** Runs the bench, prints its results, and writes them where the options say. */
 export async function main(args: string[], signal: AbortSignal): Promise<void> {
   const options = readBenchOptions(args);
   await needTools(options);
-  const { rounds, checks } = await bench(options, signal, (line) => write(Deno.stderr, line));
-  const summaries = summarize(rounds);
-  const results = {
+  const setup = { options, signal, say: (line: string) => write(Deno.stderr, line) };
+  const { rounds, checks } = await benchLoads(setup);
+  const measurements = { summaries: summarize(rounds), ...await measureRest(setup) };
+  const { engine, rounds: roundCount, seconds, warmUpSeconds } = options;
+  const results: BenchResults = {
     date: new Date().toISOString(),
     commandLine: ["deno", "task", "bench", ...args].join(" "),
     machine: machine(),
     versions: await versions(),
-    setup: { ...publicOptions(options), connections: CONNECTIONS, inFlight: IN_FLIGHT, keys: KEYS },
-    summaries,
+    setup: { engine, rounds: roundCount, seconds, warmUpSeconds },
+    targets: targetRows(measurements),
+    ...measurements,
     checks,
     rounds,
   };
-  await Deno.writeTextFile(options.json, `${JSON.stringify(results, null, 2)}\n`);
-  write(Deno.stdout, `${markdownTable(summaries)}\n\n${checks.map((check) => `- ${check}`).join("\n")}`);
+  write(Deno.stdout, reportText(results));
+  await writeResults(results, options);
+}
+
+/** What is not a load of calls; each part starts its own processes, one after the other. */
+async function measureRest(setup: LoadsSetup): Promise<Omit<Measurements, "summaries">> {
+  const isAsked = (part: PartName) => setup.options.parts.includes(part);
+  const decisions = isAsked("decisions") ? await measureDecisions(setup) : undefined;
+  const million = isAsked("million") ? await measureMillion(setup) : undefined;
+  const start = isAsked("start") ? await measureStart(setup) : undefined;
+  return { decisions, million, start };
+}
+
+async function measureDecisions({ options, signal, say }: LoadsSetup): Promise<DecisionTime[]> {
+  say("times of decisions");
+  const script = new URL("decision_time.ts", import.meta.url).pathname;
+  const repetitions = `${options.isQuick ? QUICK_REPETITIONS : REPETITIONS}`;
+  const output = await outputOf(Deno.execPath(), ["run", "-A", script, "--repetitions", repetitions], signal);
+  return JSON.parse(output);
+}
+
+async function writeResults(results: BenchResults, { results: folder, writesReadme }: BenchOptions): Promise<void> {
+  if (folder !== undefined) {
+    await Deno.mkdir(folder, { recursive: true });
+    await Deno.writeTextFile(`${folder}/latest.json`, `${JSON.stringify(results, null, 2)}\n`);
+    const picture = throughputSvg(results.summaries);
+    if (picture !== undefined) await Deno.writeTextFile(`${folder}/throughput.svg`, picture);
+  }
+  if (!writesReadme) return;
+  const readme = new URL("../../README.md", import.meta.url).pathname;
+  await Deno.writeTextFile(readme, withSpeedSection(await Deno.readTextFile(readme), results));
+  // The formatter aligns the columns of the tables.
+  await outputOf(Deno.execPath(), ["fmt", "--quiet", readme]);
 }
 
 /** Only what is used is asked for: the tests' other tools are large and of no use here. */
-async function needTools(options: BenchOptions): Promise<void> {
-  const needed: Tool[] = [];
-  if (options.loads.includes("one")) needed.push("h2load");
-  if (options.targets.includes("redis")) needed.push("redis-server");
+async function needTools({ parts }: BenchOptions): Promise<void> {
+  const needed = [...new Set(parts.flatMap((part) => TOOLS[part] ?? []))];
   if (needed.every(toolAvailable)) return;
   await installTools();
   const missing = needed.filter((tool) => !toolAvailable(tool));
   if (missing.length > 0) throw new Error(`Cannot run bench: ${missing.join(" and ")} must be installed`);
-}
-
-function publicOptions({ rounds, seconds, targets, loads }: BenchOptions): Omit<BenchOptions, "json"> {
-  return { rounds, seconds, targets, loads };
 }
 
 function write(output: { writeSync(bytes: Uint8Array): number }, line: string): void {

@@ -1,56 +1,76 @@
 import { parseArgs } from "node:util";
-import { type LoadName, LOADS } from "./rate_limit_message.ts";
+import { oneOf, positive, positiveInteger, someOf } from "./flag_values.ts";
 
-/** What the bench can be run against: a bare grpc-js echo, Weir with its embedded cache, Weir with redis-server. */
-export const TARGETS = ["echo", "memory", "redis"] as const;
-/** The name of a target. */
-export type TargetName = typeof TARGETS[number];
+/** What can be measured; each is a part of the whole run. */
+export const PARTS = [
+  "keys",
+  "hot",
+  "h2load",
+  "shapes",
+  "batches",
+  "paced",
+  "tls",
+  "decisions",
+  "million",
+  "start",
+] as const;
+/** The name of a part. */
+export type PartName = typeof PARTS[number];
+
+/** What may carry Weir's gRPC. */
+export const ENGINES = ["native", "grpc-js"] as const;
+/** The name of an engine. */
+export type EngineName = typeof ENGINES[number];
 
 /** What the bench is to do. */
 export interface BenchOptions {
+  readonly engine: EngineName;
+  readonly parts: readonly PartName[];
   readonly rounds: number;
-  /** How long one load on one target takes, about. */
+  /** Measured time of one load on one target, and the time before it. */
   readonly seconds: number;
-  readonly targets: readonly TargetName[];
-  readonly loads: readonly LoadName[];
-  /** Where the results go. */
-  readonly json: string;
+  readonly warmUpSeconds: number;
+  /** One short round, to see that everything works. */
+  readonly isQuick: boolean;
+  /** Folder that `latest.json` and `throughput.svg` are written to; absent when they are not. */
+  readonly results?: string | undefined;
+  /** Whether the README gets the tables. */
+  readonly writesReadme: boolean;
 }
+
+const QUICK = { rounds: 1, seconds: 0.5, warmUpSeconds: 0.3 } as const;
+const WHOLE = { rounds: 5, seconds: 3, warmUpSeconds: 0.5 } as const;
 
 /** Reads the flags of the bench; throws `RangeError` or `TypeError` that says what would be right. */
 export function readBenchOptions(args: string[]): BenchOptions {
   const { values } = parseArgs({
     args,
     options: {
-      rounds: { type: "string", default: "5" },
-      seconds: { type: "string", default: "3" },
-      targets: { type: "string", default: TARGETS.join(",") },
-      loads: { type: "string", default: LOADS.join(",") },
-      json: { type: "string", default: new URL("results/latest.json", import.meta.url).pathname },
+      engine: { type: "string", default: "native" },
+      only: { type: "string", default: PARTS.join(",") },
+      rounds: { type: "string" },
+      seconds: { type: "string" },
+      quick: { type: "boolean", default: false },
+      results: { type: "string" },
+      readme: { type: "boolean", default: false },
     },
   });
-  const rounds = positive("rounds", values.rounds);
-  if (!Number.isInteger(rounds)) {
-    throw new RangeError(`Cannot read --rounds "${rounds}": it must be a whole number`);
+  const { quick: isQuick, rounds, seconds, readme: writesReadme } = values;
+  const defaults = isQuick ? QUICK : WHOLE;
+  const parts = someOf("only", values.only, PARTS);
+  const isWhole = parts.length === PARTS.length && !isQuick;
+  if (writesReadme && !isWhole) {
+    throw new RangeError('Cannot write README "--readme": only a whole run may, without --quick and --only');
   }
+  const ownFolder = new URL("results/", import.meta.url).pathname;
   return {
-    rounds,
-    seconds: positive("seconds", values.seconds),
-    targets: choices("targets", values.targets, TARGETS),
-    loads: choices("loads", values.loads, LOADS),
-    json: values.json,
+    engine: oneOf("engine", values.engine, ENGINES),
+    parts,
+    rounds: rounds === undefined ? defaults.rounds : positiveInteger("rounds", rounds),
+    seconds: seconds === undefined ? defaults.seconds : positive("seconds", seconds),
+    warmUpSeconds: defaults.warmUpSeconds,
+    isQuick,
+    results: values.results ?? (isWhole ? ownFolder : undefined),
+    writesReadme,
   };
-}
-
-function positive(name: string, text: string): number {
-  const value = Number(text);
-  if (value > 0 && Number.isFinite(value)) return value;
-  throw new RangeError(`Cannot read --${name} "${text}": it must be a number above 0`);
-}
-
-function choices<T extends string>(name: string, text: string, known: readonly T[]): T[] {
-  const chosen = text.split(",");
-  const unknown = chosen.find((choice) => !known.some((one) => one === choice));
-  if (unknown === undefined) return known.filter((one) => chosen.includes(one));
-  throw new RangeError(`Cannot read --${name} "${unknown}": it must be of ${known.join(", ")}, by commas`);
 }

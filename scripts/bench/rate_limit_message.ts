@@ -3,21 +3,42 @@ import { encodeRateLimitRequest } from "../../src/wire/rls.ts";
 /** The method that the bench calls. */
 export const RATE_LIMIT_PATH = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
-/** The loads of the bench: `one` body again and again, or many `keys` in turn. */
+/** The rules of the bench: `one` is for one hot key, `keys` for many. */
 export const LOADS = ["one", "keys"] as const;
-/** The name of a load. */
+/** The name of a load, which is the value of the entry `load`. */
 export type LoadName = typeof LOADS[number];
 
-const OVERALL_CODES = ["UNKNOWN", "OK", "OVER_LIMIT"] as const;
+/** The limit of every rule of the bench; no run reaches it. */
+export const LIMIT = 4_000_000_000;
+/** One rule a load, with a window that no run outlives. */
+export const RULES = `domain: bench
+descriptors:
+${
+  LOADS.map((load) =>
+    `  - { key: load, value: ${load}, descriptors: [{ key: key, rate_limit: { unit: year, requests_per_unit: ${LIMIT} } }] }`
+  ).join("\n")
+}
+`;
+
+const CODES = ["UNKNOWN", "OK", "OVER_LIMIT"] as const;
 const FRAME_PREFIX_BYTES = 5;
+const LIMIT_REMAINING_FIELD = 3;
 
-/** The name of the overall code in an answer. */
-export type OverallCode = typeof OVERALL_CODES[number];
+/** The name of a code in an answer. */
+export type AnswerCode = typeof CODES[number];
 
-/** A `RateLimitRequest` of domain `bench` with the entries `load=<load>` and `key=<key>`. */
-export function encodeRequest(load: LoadName, key: string): Uint8Array {
-  const entries = [{ key: "load", value: load }, { key: "key", value: key }];
-  return encodeRateLimitRequest({ domain: "bench", descriptors: [{ entries }] });
+/** What a `RateLimitResponse` says, as far as the bench looks. */
+export interface ResponseSummary {
+  readonly overallCode: AnswerCode;
+  readonly statuses: readonly { readonly code: AnswerCode; readonly limitRemaining: number }[];
+}
+
+/** A `RateLimitRequest` of domain `bench`: for each key a descriptor of `load=<load>` and `key=<key>`. */
+export function encodeRequest(load: LoadName, keys: readonly string[]): Uint8Array {
+  const descriptors = keys.map((key) => ({
+    entries: [{ key: "load", value: load }, { key: "key", value: key }],
+  }));
+  return encodeRateLimitRequest({ domain: "bench", descriptors });
 }
 
 /** The message behind the prefix of gRPC: not compressed, and its length. */
@@ -41,22 +62,59 @@ export function unframeMessage(body: Uint8Array): Uint8Array {
   return body.subarray(FRAME_PREFIX_BYTES);
 }
 
-/** The overall code of a `RateLimitResponse`; walks all its fields and throws `RangeError` where one is bad. */
-export function readOverallCode(message: Uint8Array): OverallCode {
-  let code = 0;
+/**
+ * What a `RateLimitResponse` says. Walks all its fields by a reader of the bench's own, so that a fault
+ * of the service's codec is seen, and throws `RangeError` where one is bad.
+ */
+export function readResponse(message: Uint8Array): ResponseSummary {
+  let overallCode: AnswerCode = "UNKNOWN";
+  const statuses: { code: AnswerCode; limitRemaining: number }[] = [];
+  for (const { field, value, bytes, at } of fieldsOf(message)) {
+    if ((field === 1) !== (bytes === undefined)) throw badAnswer(at);
+    if (bytes === undefined) overallCode = codeOf(value, at);
+    else if (field === 2) statuses.push(readStatus(bytes));
+  }
+  return { overallCode, statuses };
+}
+
+function readStatus(message: Uint8Array): { code: AnswerCode; limitRemaining: number } {
+  const status: { code: AnswerCode; limitRemaining: number } = { code: "UNKNOWN", limitRemaining: 0 };
+  for (const { field, value, at } of fieldsOf(message)) {
+    if (field === 1) status.code = codeOf(value, at);
+    else if (field === LIMIT_REMAINING_FIELD) status.limitRemaining = value;
+  }
+  return status;
+}
+
+interface Field {
+  readonly field: number;
+  /** Of a number; of bytes their length. */
+  readonly value: number;
+  readonly bytes: Uint8Array | undefined;
+  readonly at: number;
+}
+
+function fieldsOf(message: Uint8Array): Field[] {
+  const fields: Field[] = [];
   let at = 0;
   while (at < message.length) {
     const tag = varint(message, at);
-    const first = varint(message, tag.end);
-    const isNumber = (tag.value & 7) === 0;
-    if (!isNumber && (tag.value & 7) !== 2) throw badAnswer(at);
-    if (isNumber === (tag.value >> 3 !== 1)) throw badAnswer(at);
-    if (isNumber) code = first.value;
-    at = isNumber ? first.end : first.end + first.value;
+    const wireType = tag.value & 7;
+    if (wireType !== 0 && wireType !== 2) throw badAnswer(at);
+    const { value, end } = varint(message, tag.end);
+    const next = wireType === 0 ? end : end + value;
+    if (next > message.length) throw badAnswer(at);
+    const bytes = wireType === 0 ? undefined : message.subarray(end, next);
+    fields.push({ field: tag.value >> 3, value, bytes, at });
+    at = next;
   }
-  const name = OVERALL_CODES[code];
-  if (at > message.length || name === undefined) throw badAnswer(at);
-  return name;
+  return fields;
+}
+
+function codeOf(value: number, at: number): AnswerCode {
+  const code = CODES[value];
+  if (code === undefined) throw badAnswer(at);
+  return code;
 }
 
 function badAnswer(at: number): RangeError {

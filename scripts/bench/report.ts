@@ -1,82 +1,99 @@
 import { median } from "./percentile.ts";
-import type { TargetName } from "./options.ts";
-import type { LoadName } from "./rate_limit_message.ts";
 import type { Round } from "./round.ts";
+import type { TargetName } from "./scenario.ts";
 
-const FIGURES = ["callsPerSecond", "p50Ms", "p99Ms", "cpuSecondsPer100k"] as const;
-type Figures = Readonly<Record<typeof FIGURES[number], number>>;
+/** What is known of a load on a target. */
+export interface Figures {
+  readonly callsPerSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly cpuSecondsPer100k: number;
+}
 
 /** The medians of one load on one target. */
 export interface Summary {
-  readonly load: LoadName;
+  readonly scenario: string;
   readonly target: TargetName;
   readonly median: Figures;
-  /** Requests/s of the slowest and of the fastest round: far apart when something else used the machine. */
+  /** Calls a second of the slowest and of the fastest round: far apart when something else used the machine. */
   readonly slowest: number;
   readonly fastest: number;
-  /** The medians as multiples of the echo's in the same run; absent when the echo was not run. */
+  /** How much of one core the generator used, at most. */
+  readonly generatorBusy: number;
+  /** The medians as multiples of the echo's in the same load; absent when no echo had it. */
   readonly toEcho?: Figures;
 }
 
 /** The medians of all rounds, in the order in which loads and targets first come. */
 export function summarize(rounds: readonly Round[]): Summary[] {
-  const groups = Map.groupBy(rounds, ({ load, target }) => `${load} ${target}`);
+  const groups = Map.groupBy(rounds, ({ scenario, target }) => `${scenario} ${target}`);
   const summaries = [...groups.values()].flatMap((group): Summary[] => {
     const [first] = group;
     if (first === undefined) return [];
     const rates = group.map((round) => round.callsPerSecond);
     return [{
-      load: first.load,
+      scenario: first.scenario,
       target: first.target,
       median: figures((name) => median(group.map((round) => round[name]))),
       slowest: Math.min(...rates),
       fastest: Math.max(...rates),
+      generatorBusy: Math.max(...group.map((round) => round.generatorBusy)),
     }];
   });
   return summaries.map((summary) => {
-    const echo = summaries.find((other) => other.load === summary.load && other.target === "echo");
+    const echo = summaries.find(({ scenario, target }) =>
+      scenario === summary.scenario && target.startsWith("echo")
+    );
     if (echo === undefined) return summary;
     return { ...summary, toEcho: figures((name) => summary.median[name] / echo.median[name]) };
   });
 }
 
+const SUMMARY_HEAD = [
+  "load",
+  "target",
+  "calls/s",
+  "slowest to fastest",
+  "p50 ms",
+  "p99 ms",
+  "CPU s per 100,000",
+  "calls/s to echo",
+  "CPU to echo",
+];
+
 /** The medians as a Markdown table. */
-export function markdownTable(summaries: readonly Summary[]): string {
-  const rows = summaries.map(({ load, target, median, slowest, fastest, toEcho }) => [
-    load,
-    target,
-    wholeNumber(median.callsPerSecond),
-    `${wholeNumber(slowest)} to ${wholeNumber(fastest)}`,
-    median.p50Ms.toFixed(2),
-    median.p99Ms.toFixed(2),
-    median.cpuSecondsPer100k.toFixed(2),
-    toEcho === undefined ? "" : toEcho.callsPerSecond.toFixed(2),
-    toEcho === undefined ? "" : toEcho.cpuSecondsPer100k.toFixed(2),
-  ]);
-  const head = [
-    "load",
-    "target",
-    "requests/s",
-    "slowest to fastest",
-    "p50 ms",
-    "p99 ms",
-    "CPU s per 100,000",
-  ];
-  return [[...head, "requests/s to echo", "CPU to echo"], Array(9).fill("---"), ...rows]
-    .map((cells) => `| ${cells.join(" | ")} |`)
-    .join("\n");
+export function summaryTable(summaries: readonly Summary[]): string {
+  return markdownTable(
+    SUMMARY_HEAD,
+    summaries.map(({ scenario, target, median, slowest, fastest, toEcho }) => [
+      scenario,
+      target,
+      wholeNumber(median.callsPerSecond),
+      `${wholeNumber(slowest)} to ${wholeNumber(fastest)}`,
+      median.p50Ms.toFixed(2),
+      median.p99Ms.toFixed(2),
+      target === "bare" ? "" : median.cpuSecondsPer100k.toFixed(2),
+      toEcho === undefined ? "" : toEcho.callsPerSecond.toFixed(2),
+      toEcho === undefined || target === "bare" ? "" : toEcho.cpuSecondsPer100k.toFixed(3),
+    ]),
+  );
 }
 
-function wholeNumber(value: number): string {
+/** A Markdown table. */
+export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+}
+
+/** A number without fraction, its thousands apart. */
+export function wholeNumber(value: number): string {
   return Math.round(value).toLocaleString("en-US");
 }
 
-function figures(value: (name: typeof FIGURES[number]) => number): Figures {
-  const [callsPerSecond, p50Ms, p99Ms, cpuSecondsPer100k] = FIGURES;
+function figures(value: (name: keyof Figures) => number): Figures {
   return {
-    callsPerSecond: value(callsPerSecond),
-    p50Ms: value(p50Ms),
-    p99Ms: value(p99Ms),
-    cpuSecondsPer100k: value(cpuSecondsPer100k),
+    callsPerSecond: value("callsPerSecond"),
+    p50Ms: value("p50Ms"),
+    p99Ms: value("p99Ms"),
+    cpuSecondsPer100k: value("cpuSecondsPer100k"),
   };
 }

@@ -1,89 +1,115 @@
 import { outputOf } from "./child.ts";
-import { cpuSeconds } from "./cpu_seconds.ts";
 import { type LoadTimes, runH2load } from "./h2load.ts";
 import type { LoadResult } from "./load_record.ts";
-import type { TargetName } from "./options.ts";
-import type { LoadName } from "./rate_limit_message.ts";
+import { cpuSeconds } from "./process_figures.ts";
+import type { Scenario, TargetName } from "./scenario.ts";
 import type { RuleCounts, Target } from "./target.ts";
-
-/** Connections of every load, and calls in flight on each. */
-export const CONNECTIONS = 8;
-/** See `CONNECTIONS`. */
-export const IN_FLIGHT = 32;
-/** Different keys of the load `keys`. */
-export const KEYS = 10_000;
 
 /** One load on one target, once. */
 export interface Round extends LoadTimes {
-  readonly load: LoadName;
+  readonly scenario: string;
   readonly target: TargetName;
-  /** CPU seconds of the server process for 100,000 calls. */
+  /** CPU seconds of the server process for 100,000 calls; 0 where there is no server of ours. */
   readonly cpuSecondsPer100k: number;
+  /** How much of one core the generator used; 0 for h2load, which does not tell. */
+  readonly generatorBusy: number;
 }
 
 /** What every round needs. */
 export interface RoundSetup {
   readonly folder: string;
+  /** File with the body that h2load sends. */
   readonly bodyFile: string;
   readonly ticksPerSecond: number;
   readonly signal: AbortSignal;
 }
 
-/** How much load: h2load wants a number of calls, our own generator a time. */
+/** How much load: our own generator takes times, h2load a number of calls. */
 export interface Amount {
   readonly seconds: number;
+  readonly warmUpSeconds: number;
   readonly calls: number;
 }
 
-/** Runs one load on one target; throws if one answer was wrong or one call was counted wrongly. */
-export async function runRound(target: Target, load: LoadName, options: RoundSetup & Amount): Promise<Round> {
+/** Runs one load on one target; throws if one answer was wrong or one hit was counted wrongly. */
+export async function runRound(
+  target: Target,
+  scenario: Scenario,
+  options: RoundSetup & Amount,
+): Promise<Round> {
+  const { load, name, batch, isH2load } = scenario;
+  const { ticksPerSecond } = options;
   const countsBefore = await target.counts?.(load);
-  const cpuBefore = await cpuSeconds(target.pid, options.ticksPerSecond);
-  const times = load === "one" ? await runOne(target, options) : await runKeys(target, options);
-  const cpu = await cpuSeconds(target.pid, options.ticksPerSecond) - cpuBefore;
+  const cpuBefore = target.pid === undefined ? 0 : await cpuSeconds(target.pid, ticksPerSecond);
+  const times = isH2load ? await runH2(target, scenario, options) : await runOwn(target, scenario, options);
+  const cpuAfter = target.pid === undefined ? 0 : await cpuSeconds(target.pid, ticksPerSecond);
   const countsAfter = await target.counts?.(load);
   if (countsBefore !== undefined && countsAfter !== undefined) {
-    checkCounts(`${load} on ${target.name}`, times.calls, { before: countsBefore, after: countsAfter });
+    checkCounts(`${name} on ${target.name}`, times.calls * batch, { before: countsBefore, after: countsAfter });
   }
-  return { load, target: target.name, ...times, cpuSecondsPer100k: cpu / times.calls * 100_000 };
+  const cpuSecondsPer100k = (cpuAfter - cpuBefore) / times.calls * 100_000;
+  return { scenario: name, target: target.name, ...times, cpuSecondsPer100k };
 }
 
-/** Throws unless every call was counted and decided exactly once. */
+/** Throws unless every hit was counted and decided exactly once. */
 export function checkCounts(
   what: string,
-  calls: number,
+  hits: number,
   counts: { readonly before: RuleCounts; readonly after: RuleCounts },
 ): void {
   const totalHits = counts.after.totalHits - counts.before.totalHits;
   const decided = counts.after.decided - counts.before.decided;
-  if (totalHits === calls && decided === calls) return;
+  if (totalHits === hits && decided === hits) return;
   throw new Error(
-    `Cannot trust run of "${what}": ${calls} calls were answered, /stats counted ${totalHits} and decided ${decided}`,
+    `Cannot trust run of "${what}": ${hits} hits were answered, /stats counted ${totalHits} and decided ${decided}`,
   );
 }
 
-function runOne(target: Target, options: RoundSetup & Amount): Promise<LoadTimes> {
-  return runH2load({
+type Times = LoadTimes & { readonly generatorBusy: number };
+
+async function runH2(target: Target, scenario: Scenario, options: RoundSetup & Amount): Promise<Times> {
+  const times = await runH2load({
     port: target.port,
-    connections: CONNECTIONS,
-    inFlight: IN_FLIGHT,
+    connections: scenario.connections,
+    inFlight: scenario.inFlight,
     calls: options.calls,
     bodyFile: options.bodyFile,
     logFile: `${options.folder}/h2load.log`,
     signal: options.signal,
   });
+  return { ...times, generatorBusy: 0 };
 }
 
-async function runKeys(target: Target, options: RoundSetup & Amount): Promise<LoadTimes> {
-  const output = await outputOf(Deno.execPath(), [
-    ...["run", "-A", new URL("load.ts", import.meta.url).pathname],
-    ...["--port", `${target.port}`, "--connections", `${CONNECTIONS}`, "--in-flight", `${IN_FLIGHT}`],
-    ...["--keys", `${KEYS}`, "--load", "keys", "--expect", target.expect, "--seconds", `${options.seconds}`],
-  ], options.signal);
+async function runOwn(target: Target, scenario: Scenario, options: RoundSetup & Amount): Promise<Times> {
+  const script = target.name === "bare" ? "paced_kv.ts" : "load.ts";
+  const { connections, inFlight, keys, load, batch, perSecond } = scenario;
+  const flags: Record<string, string | number | undefined> = {
+    port: target.port,
+    seconds: options.seconds,
+    "warm-up": options.warmUpSeconds,
+    "per-second": perSecond,
+    ...(target.name === "bare"
+      ? {}
+      : { connections, "in-flight": inFlight, keys, load, batch, expect: target.expect, ca: target.caFile }),
+  };
+  return await runGenerator(script, flags, { what: `${scenario.name} on ${target.name}`, signal: options.signal });
+}
+
+/** Runs a generator in a process of its own; throws unless every call was answered, and rightly. */
+export async function runGenerator(
+  script: string,
+  flags: Readonly<Record<string, string | number | undefined>>,
+  { what, signal }: { readonly what: string; readonly signal: AbortSignal },
+): Promise<Times> {
+  const given = Object.entries(flags).flatMap(([name, value]) =>
+    value === undefined ? [] : [`--${name}`, `${value}`]
+  );
+  const path = new URL(script, import.meta.url).pathname;
+  const output = await outputOf(Deno.execPath(), ["run", "-A", path, ...given], signal);
   const { errors, statuses, ...times }: LoadResult = JSON.parse(output);
   const answers = statuses["http 200, grpc 0"] ?? 0;
   if (Object.keys(errors).length > 0 || answers !== times.calls || answers === 0) {
-    throw new Error(`Cannot trust run of "keys on ${target.name}": ${output.trim()}`);
+    throw new Error(`Cannot trust run of "${what}": ${output.trim()}`);
   }
   return times;
 }

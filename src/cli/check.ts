@@ -1,4 +1,3 @@
-import { loadRuleFiles, problemsInOrder } from "../config/rule_files.ts";
 import { type Problem, problemText } from "../ratelimit/rule_source.ts";
 import { compileRules } from "../ratelimit/rules.ts";
 import { asksForHelp, FlagError, HELP_FLAGS, parseFlags } from "./flags.ts";
@@ -32,6 +31,8 @@ export async function check(args: readonly string[], output: Output): Promise<nu
 }
 
 async function checkFolder(wanted: Wanted, output: Output): Promise<number> {
+  // The reader of YAML is loaded only by who uses it: whoever serves knows this file, too.
+  const { loadRuleFiles, problemsInOrder } = await import("../config/rule_files.ts");
   const whenMissing = "name the folder that holds the rule files";
   const { load } = await loadRuleFiles(wanted.folder, { ignoreDotFiles: false, whenMissing });
   const compiled = compileRules(load.sources ?? [], { mergeDomains: wanted.merge });

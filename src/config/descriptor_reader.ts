@@ -35,7 +35,7 @@ function readDescriptor(log: ProblemLog, mapping: YamlMapping, path: string): De
     at: log.at(mapping.offset),
     path,
     key: fields.text("key") ?? "",
-    value: fields.text("value") ?? "",
+    value: fields.anyText("value") ?? "",
     rateLimit: rateLimit === undefined
       ? undefined
       : readRateLimit(log, rateLimit, pathOf(path, "rate_limit")),

@@ -1,6 +1,6 @@
 import type { ProblemLog } from "./problem_log.ts";
 import { pathOf } from "./rule_fields.ts";
-import { countOf, flagOf, isNull, shown } from "./yaml_scalar.ts";
+import { countOf, flagOf, isNull, isOddNumber, shown } from "./yaml_scalar.ts";
 import type { YamlList, YamlMapping, YamlScalar, YamlValue } from "./yaml_tree.ts";
 
 /** Reads the fields of one mapping by type; what has the wrong type is reported and reads as absent. */
@@ -26,8 +26,18 @@ export class FieldReader {
     return this.#mapping.entries.get(key)?.value.offset ?? this.#mapping.offset;
   }
 
-  /** The text as written, whatever type it looks like; absent for null. */
+  /** The text as written, also when it looks like a whole number or a flag; absent for null. */
   text(key: string): string | undefined {
+    const scalar = this.#scalar(key, "a text");
+    if (scalar === undefined || !isOddNumber(scalar)) return scalar?.text;
+    const text = `${key} must be a text, not the number '${shown(scalar.text)}'; put it in quotes`;
+    this.#failed.add(key);
+    this.#log.error(scalar.offset, pathOf(this.#path, key), text);
+    return undefined;
+  }
+
+  /** The text as written, whatever it looks like; absent for null. */
+  anyText(key: string): string | undefined {
     return this.#scalar(key, "a text")?.text;
   }
 

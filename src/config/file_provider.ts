@@ -4,6 +4,7 @@ import type { Problem } from "../ratelimit/rule_source.ts";
 import type { Logger } from "../base/log.ts";
 import { type FolderEvent, FolderWatch } from "./folder_watch.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
+import { RuleFileReadings } from "./rule_file_readings.ts";
 import { folderFingerprint, loadRuleFiles, type RuleFilesOptions } from "./rule_files.ts";
 
 /** Where rule files are, and how changes to them are noticed. */
@@ -53,7 +54,8 @@ class FileProvider implements RulesProvider {
     this.#folder = join(root, subdirectory, appDirectory);
     const settings = "RUNTIME_ROOT, RUNTIME_SUBDIRECTORY and RUNTIME_APPDIRECTORY";
     const whenMissing = `make it, or correct ${settings}`;
-    this.#filesOptions = { ignoreDotFiles, whenMissing, signal: this.#stop.signal };
+    const readings = new RuleFileReadings();
+    this.#filesOptions = { ignoreDotFiles, whenMissing, readings, signal: this.#stop.signal };
     this.#watch = new FolderWatch({
       folder: watchRoot ? undefined : this.#folder,
       around: watchRoot ? [dirname(resolve(root))] : foldersAround(resolve(root), resolve(this.#folder)),
@@ -69,6 +71,7 @@ class FileProvider implements RulesProvider {
   }
 
   reload(): void {
+    this.#watch.forgive();
     this.#ask("load");
   }
 
@@ -83,6 +86,7 @@ class FileProvider implements RulesProvider {
   #scheduleRescan(): void {
     this.#after("rescan", RESCAN_MS, () => {
       this.#scheduleRescan();
+      this.#watch.forgive();
       this.#ask("check");
     });
   }

@@ -21,6 +21,9 @@ interface Watched {
   readonly identity: string;
 }
 
+/** How often a watch that ended is opened again at once. */
+const MAX_OUTAGES = 5;
+
 /**
  * Watches folders that may be swapped, removed and made again. `arm` has to be called at the start,
  * and again after every event and from time to time: it watches what is there now. Nothing throws;
@@ -35,6 +38,8 @@ export class FolderWatch {
   #isStale = true;
   #isClosed = false;
   #warned = "";
+  /** How often the watch ended since it was last forgiven. */
+  #outages = 0;
 
   constructor(options: FolderWatchOptions) {
     this.#options = options;
@@ -49,10 +54,16 @@ export class FolderWatch {
     if (this.#isClosed) return;
     this.#inside = inside?.path;
     const next = [...watched.values()];
+    if (this.#outages > MAX_OUTAGES) return;
     if (!this.#isStale && textOf(next) === textOf(this.#watched)) return;
     this.#isStale = false;
     this.#watched = next;
     this.#open(next.map(({ path }) => path));
+  }
+
+  /** Lets a watch that ended too often be opened again by the next `arm`. */
+  forgive(): void {
+    this.#outages = 0;
   }
 
   /** Ends the watch. */
@@ -86,10 +97,21 @@ export class FolderWatch {
         if (event.kind !== "access" && watcher === this.#watcher) this.#tell(event);
       }
     } catch (error) {
-      if (watcher !== this.#watcher) return;
-      this.#isStale = true;
-      this.#warn(error);
+      if (watcher === this.#watcher) this.#endOutage(error);
     }
+  }
+
+  /** A name that is not UTF-8, for one, ends the watch: what it did not tell is looked for. */
+  #endOutage(error: unknown): void {
+    this.#isStale = true;
+    this.#outages++;
+    const isLast = this.#outages > MAX_OUTAGES;
+    const when = isLast ? "at the next re-scan" : "at once";
+    this.#options.logger.warning(`the watch of the rule files ended, it is opened again ${when}`, { error });
+    if (isLast) return;
+    this.#isStale = false;
+    this.#open(this.#watched.map(({ path }) => path));
+    this.#options.onEvent(this.#inside === undefined ? "around" : "inside");
   }
 
   #tell(event: Deno.FsEvent): void {

@@ -1,7 +1,7 @@
 import { editDistance } from "../base/edit_distance.ts";
 import type { ProblemLog } from "./problem_log.ts";
-import { shown } from "./yaml_scalar.ts";
-import type { YamlMapping } from "./yaml_tree.ts";
+import { isOddNumber, shown } from "./yaml_scalar.ts";
+import type { YamlMapping, YamlValue } from "./yaml_tree.ts";
 
 /** The mappings of a rule file. */
 export type Level = "file" | "descriptor" | "rateLimit" | "replaces";
@@ -31,17 +31,54 @@ const LEVELS: Readonly<Record<Level, { readonly place: string; readonly keys: re
   replaces: { place: "in an item of 'replaces'", keys: ["name"] },
 };
 
+const EVERY_KEY = [...new Set(Object.values(LEVELS).flatMap(({ keys }) => keys))];
+
 /** Reports keys that nobody knows, and keys that do nothing where they stand. */
 export function checkKeys(log: ProblemLog, mapping: YamlMapping, path: string, level: Level): void {
   const known = LEVELS[level].keys;
-  for (const [key, { offset }] of mapping.entries) {
+  for (const [key, { offset, value }] of mapping.entries) {
     if (known.includes(key)) continue;
     const places = Object.values(LEVELS).filter(({ keys }) => keys.includes(key)).map(({ place }) => place);
     if (places.length > 0) {
       log.warning(offset, pathOf(path, key), `has no effect here; it belongs ${places.join(" or ")}`);
+      checkIgnored(log, { key, value, path: pathOf(path, key) });
     } else {
       log.error(offset, path, `unknown key '${shown(key)}'; ${advice(key, known)}`);
     }
+  }
+}
+
+/** A field below a key that does nothing where it stands. */
+interface Ignored {
+  readonly key: string;
+  readonly value: YamlValue;
+  readonly path: string;
+}
+
+/** What stands below a key without effect is checked all the same: it was written for some effect. */
+function checkIgnored(log: ProblemLog, { key, value, path }: Ignored): void {
+  if (key === "metadata") return;
+  if (value.kind === "scalar" && key !== "value" && isOddNumber(value)) {
+    log.error(
+      value.offset,
+      path,
+      `the number '${shown(value.text)}' is no whole number; remove it, or put it in quotes`,
+    );
+  } else if (value.kind === "mapping") {
+    checkIgnoredKeys(log, value, path);
+  } else if (value.kind === "list") {
+    for (const [index, item] of value.items.entries()) {
+      const itemPath = `${path}[${index}]`;
+      if (item.kind === "mapping") checkIgnoredKeys(log, item, itemPath);
+      else if (item.kind !== "broken") log.error(item.offset, itemPath, "list item must be a mapping");
+    }
+  }
+}
+
+function checkIgnoredKeys(log: ProblemLog, mapping: YamlMapping, path: string): void {
+  for (const [key, { offset, value }] of mapping.entries) {
+    if (EVERY_KEY.includes(key)) checkIgnored(log, { key, value, path: pathOf(path, key) });
+    else log.error(offset, path, `unknown key '${shown(key)}'; ${advice(key, EVERY_KEY)}`);
   }
 }
 

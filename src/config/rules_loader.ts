@@ -38,6 +38,8 @@ export interface RulesLoader {
 }
 
 const REPEAT_MS = 30_000;
+/** How many problems of one load are logged, each in a line of its own. */
+const MAX_LOGGED = 100;
 
 /** Starts the provider; every load is compiled, and a good one handed on whole. */
 export function startRules(options: StartRulesOptions): RulesLoader {
@@ -101,11 +103,17 @@ function rejectedText(problems: readonly Problem[], hasRules: boolean): string {
   return `configuration rejected with ${errors} ${errors === 1 ? "error" : "errors"}; ${rest}`;
 }
 
+/** The first problems in their order, errors before all warnings where not all of them find room. */
 function logProblems(problems: readonly Problem[], logger: Logger): void {
+  const ofSeverity = (severity: Problem["severity"]) => problems.filter((one) => one.severity === severity);
+  const logged = new Set([...ofSeverity("error"), ...ofSeverity("warning")].slice(0, MAX_LOGGED));
   for (const problem of problems) {
+    if (!logged.has(problem)) continue;
     if (problem.severity === "error") logger.error(problemText(problem));
     else logger.warning(problemText(problem));
   }
+  const more = problems.length - logged.size;
+  if (more > 0) logger.warning(`and ${more} more, which 'weir check' tells of files`);
 }
 
 /** Without rules the service waits, and whoever looks into the log has to find out why. */

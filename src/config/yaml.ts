@@ -3,8 +3,7 @@ import { readDescriptors } from "./descriptor_reader.ts";
 import { described, FieldReader } from "./field_reader.ts";
 import type { ProblemLog } from "./problem_log.ts";
 import { checkKeys } from "./rule_fields.ts";
-import { runSteps, runStepsInTurns, type Steps } from "./steps.ts";
-import { yamlDocumentSteps } from "./yaml_document.ts";
+import { readYamlDocument, type YamlDocumentOptions } from "./yaml_document.ts";
 import { isNull } from "./yaml_scalar.ts";
 import type { YamlMapping, YamlValue } from "./yaml_tree.ts";
 
@@ -16,22 +15,15 @@ export interface RuleFile {
    */
   readonly source: DomainSource | undefined;
   readonly problems: Problem[];
+  /** What reading it costs; compare `maxParts`. */
+  readonly parts: number;
 }
 
 /** Reads a rule file; `name` begins every position. */
-export function readRuleFile(name: string, text: string): RuleFile {
-  return runSteps(ruleFileSteps(name, text));
-}
-
-/** Does the same with pauses, so that calls are answered while a large file is read. */
-export function readRuleFileInTurns(name: string, text: string): Promise<RuleFile> {
-  return runStepsInTurns(ruleFileSteps(name, text));
-}
-
-function* ruleFileSteps(name: string, text: string): Steps<RuleFile> {
-  const { root, log } = yield* yamlDocumentSteps(name, text);
+export function readRuleFile(name: string, text: string, options: YamlDocumentOptions = {}): RuleFile {
+  const { root, log, parts } = readYamlDocument(name, text, options);
   const source = readRoot(root, log);
-  return { source, problems: log.problems() };
+  return { source, problems: log.problems(), parts };
 }
 
 function readRoot(root: YamlValue | undefined, log: ProblemLog): DomainSource | undefined {

@@ -14,7 +14,6 @@ import {
 } from "yaml";
 import type { ErrorCode, YAMLParseError } from "yaml";
 import { ProblemLog } from "./problem_log.ts";
-import type { Steps } from "./steps.ts";
 import { buildTree, tooDeep, type YamlValue } from "./yaml_tree.ts";
 
 /** A file of YAML: its tree where it could be read, and the log for everything found in it. */
@@ -22,6 +21,8 @@ export interface YamlDocument {
   /** Absent when the file is empty or not YAML; the log then says so for the latter only. */
   readonly root: YamlValue | undefined;
   readonly log: ProblemLog;
+  /** What reading it costs: how many words, marks and line ends there are, the dear ones counted twice. */
+  readonly parts: number;
 }
 
 /** Our words for what the parser says in others, or not clearly enough for the fix. */
@@ -31,33 +32,48 @@ const SYNTAX_TEXTS: Partial<Record<ErrorCode, string>> = {
   RESOURCE_EXHAUSTION: tooDeep(),
 };
 
-/** How much is read at once: a few milliseconds' work. */
-const TOKENS_PER_STEP = 5_000;
-/** From this length on the other passes over a text are worth a pause, too. */
-const LARGE_TEXT = 65_536;
+/** How a document is read. */
+export interface YamlDocumentOptions {
+  /**
+   * How many parts the text may have; any number when absent. Length alone bounds nothing: a list of
+   * empty lists takes several hundred times its length of memory while it is read.
+   */
+  readonly maxParts?: number;
+}
 
-/** Reads one document of YAML; `name` begins every position. Pauses are made in large files only. */
-export function* yamlDocumentSteps(name: string, source: string): Steps<YamlDocument> {
+/** Reads one document of YAML; `name` begins every position. */
+export function readYamlDocument(
+  name: string,
+  source: string,
+  options: YamlDocumentOptions = {},
+): YamlDocument {
   // The mark at the start is no character of the first line.
   const text = source.startsWith("\uFEFF") ? source.slice(1) : source;
   const lines = new LineCounter();
   const log = new ProblemLog(name, lines);
-  const [first, second] = yield* documentSteps(text, lines);
-  if (first === undefined) return { root: undefined, log };
+  const { documents, parts } = readDocuments(text, lines, options.maxParts ?? Infinity);
+  if (documents === undefined) {
+    log.error(0, "", `the file has more than ${parts - 1} words, marks and line ends; make several of it`);
+    return { root: undefined, log, parts };
+  }
+  const [first, second] = documents;
+  if (first === undefined) return { root: undefined, log, parts };
   if (second !== undefined) {
     log.error(second.range[0], "", "a second document begins here; put it into a file of its own");
   }
   if (first.errors.length > 0) {
     logSyntaxErrors(first.errors, log);
-    return { root: undefined, log };
+    return { root: undefined, log, parts };
   }
-  const root = rootOf(first.contents, text, log);
-  if (text.length > LARGE_TEXT) yield;
-  return { root, log };
+  return { root: rootOf(first.contents, text, log), log, parts };
 }
 
-/** What the parser's own function for a whole text does, in steps. */
-function* documentSteps(text: string, lines: LineCounter): Steps<Document.Parsed[]> {
+/** What the parser's own function for a whole text does; no documents when there are too many parts. */
+function readDocuments(
+  text: string,
+  lines: LineCounter,
+  maxParts: number,
+): { documents: Document.Parsed[] | undefined; parts: number } {
   const composer = new Composer({
     lineCounter: lines,
     // Types are ours to tell: values are taken as written, and only some fields are numbers or flags.
@@ -69,16 +85,31 @@ function* documentSteps(text: string, lines: LineCounter): Steps<Document.Parsed
   });
   const parser = new Parser(lines.addNewLine);
   const documents: Document.Parsed[] = [];
-  let tokens = 0;
+  let parts = 0;
   lines.addNewLine(0);
   for (const lexeme of new Lexer().lex(text)) {
+    parts += costOf(lexeme);
+    if (parts > maxParts) return { documents: undefined, parts: maxParts + 1 };
     for (const token of parser.next(lexeme)) documents.push(...composer.next(token));
-    if (++tokens % TOKENS_PER_STEP === 0) yield;
   }
   for (const token of parser.end()) documents.push(...composer.next(token));
   documents.push(...composer.end());
-  if (text.length > LARGE_TEXT) yield;
-  return documents;
+  return { documents, parts };
+}
+
+/** Measured: about 400 bytes of memory for each one counted, whatever the text is made of. */
+function costOf(lexeme: string): number {
+  switch (lexeme[0]) {
+    case "*":
+      return 3;
+    case "[":
+    case "{":
+    case "'":
+    case '"':
+      return 2;
+    default:
+      return lexeme === "---" ? 2 : 1;
+  }
 }
 
 function rootOf(contents: Node | null, text: string, log: ProblemLog): YamlValue | undefined {

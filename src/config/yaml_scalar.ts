@@ -5,13 +5,17 @@ export type ScalarType = "null" | "boolean" | "number" | "date" | "text";
 
 const NULL = /^(?:|~|null|Null|NULL)$/;
 const BOOLEAN = /^(?:true|True|TRUE|false|False|FALSE)$/;
-const INTEGER = /^[-+]?[0-9]+$|^0o[0-7]+$|^0x[0-9a-fA-F]+$/;
+const INTEGER = /^[-+]?[0-9]+$|^0o[0-7]+$|^0x[0-9a-fA-F]+$|^0b[01]+$/;
 const FLOAT = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;
 const NOT_FINITE = /^(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$/;
+/** Integers as rule files have always been read: also with a sign before any of them, and octal by a leading zero. */
+const WHOLE = /^[-+]?(?:0|[1-9][0-9]*|0[0-7]+|0[oO][0-7]+|0[xX][0-9a-fA-F]+|0[bB][01]+)$/;
+const MIN_WHOLE = -(2n ** 63n);
+const MAX_WHOLE = 2n ** 63n - 1n;
 const DATE = /^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt \t].*)?$/;
 const YES = /^(?:y|Y|yes|Yes|YES|on|On|ON|true|True|TRUE)$/;
 const NO = /^(?:n|N|no|No|NO|off|Off|OFF|false|False|FALSE)$/;
-const COUNT = /^\+?(?:0|[1-9][0-9_]*|0x[0-9a-fA-F]+|0o[0-7]+)$/;
+const COUNT = /^\+?(?:0|[1-9][0-9_]*|0x[0-9a-fA-F]+|0o[0-7]+|0b[01]+)$/;
 
 /** The type of the scalar; what stands in quotes is text. */
 export function scalarType(scalar: YamlScalar): ScalarType {
@@ -42,6 +46,21 @@ export function flagOf(scalar: YamlScalar): boolean | undefined {
 export function countOf(scalar: YamlScalar): number | undefined {
   if (scalar.quoted || !COUNT.test(scalar.text)) return undefined;
   return Number(scalar.text.replaceAll("_", "").replace("+", ""));
+}
+
+/** Whether the scalar is a number, but no integer of 64 bits with a sign: nobody means one where texts stand. */
+export function isOddNumber(scalar: YamlScalar): boolean {
+  if (scalar.quoted || !/^[-+.0-9]/.test(scalar.text)) return false;
+  const text = scalar.text.replaceAll("_", "");
+  if (!WHOLE.test(text)) return FLOAT.test(text) || NOT_FINITE.test(text);
+  const whole = wholeOf(text);
+  return whole < MIN_WHOLE || whole > MAX_WHOLE;
+}
+
+function wholeOf(text: string): bigint {
+  const digits = text.replace(/^[-+]/, "");
+  const whole = BigInt(/^0[0-7]/.test(digits) ? `0o${digits}` : digits);
+  return text.startsWith("-") ? -whole : whole;
 }
 
 /** The scalar as a finite number; absent when it is none. */

@@ -21,9 +21,11 @@ export interface ListenTls {
   readonly cert: string;
   /** Certificates that a client's must be signed by; absent where clients need none. */
   readonly ca?: string | undefined;
+  /** How long a handshake may take, in milliseconds; 10 seconds when absent. */
+  readonly handshakeMs?: number | undefined;
 }
 
-/** How long a TLS handshake may take. */
+/** How long a TLS handshake may take, unless it is said. */
 const HANDSHAKE_MS = 10_000;
 /** How long a probe of a socket file may take before the file counts as alive. */
 const PROBE_TIMEOUT_MS = 1_000;
@@ -59,7 +61,8 @@ export async function listen(
 }
 
 /** Hands on sockets of clients that agreed on HTTP/2; others are closed. */
-function createTlsServer({ key, cert, ca }: ListenTls, onSocket: (socket: net.Socket) => void): net.Server {
+function createTlsServer(tlsOptions: ListenTls, onSocket: (socket: net.Socket) => void): net.Server {
+  const { key, cert, ca, handshakeMs = HANDSHAKE_MS } = tlsOptions;
   const client = ca === undefined ? {} : { ca, requestCert: true, rejectUnauthorized: true };
   const options: tls.TlsOptions = {
     key,
@@ -67,7 +70,7 @@ function createTlsServer({ key, cert, ca }: ListenTls, onSocket: (socket: net.So
     ...client,
     ALPNProtocols: ["h2"],
     minVersion: "TLSv1.2",
-    handshakeTimeout: HANDSHAKE_MS,
+    handshakeTimeout: handshakeMs,
   };
   const server = tls.createServer(options, (socket) => {
     socket.on("error", () => {});

@@ -31,15 +31,14 @@ const PPROF = "/debug/pprof/";
 const DEFAULT_SECONDS = 30;
 const MAX_SECONDS = 300;
 
-/** The handler of the debug port. `/` lists its paths; so does a path that is not there, with 404. */
+/** The handler of the debug port. `/` lists its paths, and so does every path that is not there. */
 export function createDebugHandler(options: DebugOptions): HttpHandler {
   const routes = debugRoutes(options);
   const list = routes.map(({ path, help }) => `${path}: ${help}\n`).sort().join("");
-  const root: Route = { path: "/", methods: METHODS, handle: () => new Response(list) };
-  return createRouter([root, ...routes], {
+  const rest: Route = { path: "/*", methods: METHODS, handle: () => new Response(list) };
+  return createRouter([rest, ...routes], {
     logger: options.logger,
     clock: options.clock,
-    notFound: () => new Response(list, { status: 404 }),
     ...(options.newRequestId === undefined ? {} : { newRequestId: options.newRequestId }),
   });
 }

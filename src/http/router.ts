@@ -35,21 +35,19 @@ export interface RouterOptions {
   readonly clock: Clock;
   /** Makes the id of a request that brings none; a random UUID when absent. */
   readonly newRequestId?: () => string;
-  /** Answers paths without a route; problem details with 404 when absent. */
-  readonly notFound?: CallHandler;
 }
 
 const MAX_LOGGED_PATH = 200;
+const UNKNOWN_PATH: Refusal = { kind: "not_found", reason: "nothing is served at this path" };
 
 /**
- * A handler that finds the route of a request: an exact path first, then the longest prefix. Throws when
- * two routes have one path.
+ * A handler that finds the route of a request: an exact path first, then the longest prefix. A path without
+ * a route is 404 in plain text. Throws when two routes have one path.
  */
 export function createRouter(routes: readonly Route[], options: RouterOptions): HttpHandler {
   const find = routeFinder(routes);
   const log = new ThrottledLog(options.logger, { clock: options.clock });
   const newRequestId = options.newRequestId ?? randomRequestId;
-  const notFound = options.notFound ?? refuseUnknownPath;
   return async (request, closing) => {
     const requestId = requestIdOf(request.headers, newRequestId);
     const refuse = (refusal: Refusal) => {
@@ -69,10 +67,12 @@ export function createRouter(routes: readonly Route[], options: RouterOptions): 
         return refuse({ kind: "bad_target", field: "host", reason: "the host and the path make no URL" });
       }
       const route = find(url.pathname);
-      const call: Call = { request, url, requestId, closing, refuse };
-      if (route === undefined) return await notFound(call);
+      if (route === undefined) {
+        logRefusal(log, { request, requestId, refusal: UNKNOWN_PATH });
+        return pageNotFound();
+      }
       if (!route.methods.includes(request.method)) return refuse(wrongMethod(route));
-      return await route.handle(call);
+      return await route.handle({ request, url, requestId, closing, refuse });
     }
   };
 }
@@ -100,8 +100,10 @@ function urlOf(request: Request): URL | undefined {
   }
 }
 
-function refuseUnknownPath(call: Call): Response {
-  return call.refuse({ kind: "not_found", reason: "nothing is served at this path" });
+/** The answer that callers of the best-known implementation expect. */
+function pageNotFound(): Response {
+  const headers = { "content-type": "text/plain; charset=utf-8" };
+  return new Response("404 page not found\n", { status: REFUSALS.not_found, headers });
 }
 
 function wrongMethod(route: Route): Refusal {

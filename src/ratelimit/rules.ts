@@ -65,7 +65,7 @@ export interface KeyRules {
   /** Absent where no value holds a star. */
   readonly patterns: PatternIndex<RuleNode> | undefined;
   /** The rule without a value. */
-  readonly any: RuleNode | undefined;
+  readonly keyOnly: RuleNode | undefined;
 }
 
 /** All rules of one level, by key. */
@@ -108,7 +108,7 @@ export function compileRules(
 
 /** The rule for one entry among the rules of its key: exact, then patterns as declared, then any value. */
 export function nodeFor(rules: KeyRules, value: string): RuleNode | undefined {
-  return rules.exact.get(value) ?? rules.patterns?.find(value) ?? rules.any;
+  return rules.exact.get(value) ?? rules.patterns?.find(value) ?? rules.keyOnly;
 }
 
 /** Where the compiler stands. */
@@ -123,7 +123,7 @@ interface OpenKeyRules {
   exact: Map<string, RuleNode>;
   /** In the order in which they were declared. */
   patterns: { pattern: Pattern; target: RuleNode }[];
-  any: RuleNode | undefined;
+  keyOnly: RuleNode | undefined;
 }
 
 function compileTable(descriptors: readonly DescriptorSource[], place: Place): RuleTable | undefined {
@@ -132,17 +132,21 @@ function compileTable(descriptors: readonly DescriptorSource[], place: Place): R
   for (const descriptor of descriptors) {
     let rules = table.get(descriptor.key);
     if (rules === undefined) {
-      table.set(descriptor.key, rules = { exact: new Map(), patterns: [], any: undefined });
+      table.set(descriptor.key, rules = { exact: new Map(), patterns: [], keyOnly: undefined });
     }
     const level = levelOf(descriptor);
     const node = compileNode(descriptor, { ...place, path: [...place.path, level] });
-    if (level.value === "") rules.any = node;
+    if (level.value === "") rules.keyOnly = node;
     else rules.exact.set(level.value, node);
     if (level.pattern !== undefined) rules.patterns.push({ pattern: level.pattern, target: node });
   }
   const closed = new Map<string, KeyRules>();
-  for (const [key, { exact, patterns, any }] of table) {
-    closed.set(key, { exact, patterns: patterns.length === 0 ? undefined : new PatternIndex(patterns), any });
+  for (const [key, { exact, patterns, keyOnly }] of table) {
+    closed.set(key, {
+      exact,
+      patterns: patterns.length === 0 ? undefined : new PatternIndex(patterns),
+      keyOnly,
+    });
   }
   return closed;
 }

@@ -63,6 +63,9 @@ function wantedKvUrl(url: string, socketType: "tcp" | "unix" | undefined): strin
   const isUrl = /^redis:/i.test(url);
   const isTcp = isUrl ? isRedisUrl(url) : "value" in dialAddress(url);
   const isPath = !isUrl && (socketType === "unix" ? url.includes("/") : url.startsWith("/"));
+  if (isUrl && isTcp && socketType !== "unix" && !isLoginDecodable(url)) {
+    return "its user name or password has a % that escapes nothing; to percent-encode % as %25";
+  }
   const asTcp = "host:port, [IPv6 address]:port or redis://user:password@host:port/db";
   if (socketType === "tcp") return isTcp ? undefined : `KV_SOCKET_TYPE is tcp; ${asTcp}`;
   if (socketType === "unix") return isPath ? undefined : "KV_SOCKET_TYPE is unix; the path of a unix socket";
@@ -73,4 +76,16 @@ function isRedisUrl(url: string): boolean {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   return parsed !== undefined && /^redis:\/\//i.test(url) && parsed.hostname !== "" &&
     /^\/?\d*$/.test(parsed.pathname);
+}
+
+/** Whether every % in the user name and the password begins the escape of a character. */
+function isLoginDecodable(url: string): boolean {
+  const { username, password } = new URL(url);
+  try {
+    decodeURIComponent(username);
+    decodeURIComponent(password);
+    return true;
+  } catch {
+    return false;
+  }
 }

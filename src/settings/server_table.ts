@@ -138,7 +138,6 @@ export const SERVER_TABLE = {
     default: "grpc-js",
     doc: "What carries gRPC: the library `grpc-js`, or Weir's own HTTP/2, `native`.",
     group: "gRPC",
-    ...refuseUntil(4, ["native"]),
   },
   GRPC_SERVER_USE_TLS: {
     parse: parseBoolean,

@@ -71,6 +71,16 @@ const READABLE: readonly Readable[] = [
     text: `{"hitsAddend":"4294967295"}`,
     expected: { ...EMPTY, hitsAddend: 4_294_967_295 },
   },
+  {
+    name: "every escape, and text beyond ASCII",
+    text: `{"dom\\u0061in":"\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\uD83D\\ude00 é😀\u2028\u007f"}`,
+    expected: { ...EMPTY, domain: `"\\/\b\f\n\r\t\u00e9\u{1f600} é😀\u2028\u007f` },
+  },
+  {
+    name: "white space everywhere",
+    text: ` \t\r\n{ "domain"\n:\t"d" ,\r"descriptors" : [ { } , { "entries" : [ ] } ] } \n`,
+    expected: { domain: "d", descriptors: [{ entries: [] }, { entries: [] }], hitsAddend: 0 },
+  },
   { name: "1.0 is whole", text: `{"hitsAddend":1.0}`, expected: { ...EMPTY, hitsAddend: 1 } },
   { name: "1e2 is whole", text: `{"hitsAddend":1e2}`, expected: { ...EMPTY, hitsAddend: 100 } },
   { name: "-0 is 0", text: `{"hitsAddend":-0}`, expected: EMPTY },
@@ -112,15 +122,59 @@ const UNITS = "must be one of UNKNOWN, SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, Y
 const UNREADABLE: readonly (readonly [text: string, field: string, reason: string])[] = [
   ["", "body", "empty, a JSON object would be right"],
   [" \n", "body", "empty, a JSON object would be right"],
-  ["}", "body", "not valid JSON"],
+  ["}", "body", "not valid JSON at line 1 column 1"],
+  ["\ufeff{}", "body", "not valid JSON at line 1 column 1"],
+  ["\u00a0{}", "body", "not valid JSON at line 1 column 1"],
+  ["nothing", "body", "not valid JSON at line 1 column 1"],
+  ["{", "body", "not valid JSON at line 1 column 2"],
+  ["{domain:1}", "body", "not valid JSON at line 1 column 2"],
+  ["{,}", "body", "not valid JSON at line 1 column 2"],
+  [`{"domain"}`, "body", "not valid JSON at line 1 column 10"],
+  [`{"domain":}`, "body", "not valid JSON at line 1 column 11"],
+  [`{"domain":nul}`, "body", "not valid JSON at line 1 column 11"],
+  [`{"domain":nullify}`, "body", "not valid JSON at line 1 column 15"],
+  [`{"domain":'d'}`, "body", "not valid JSON at line 1 column 11"],
+  [`{"domain":"d`, "body", "not valid JSON at line 1 column 13"],
+  [`{"domain":"d\\`, "body", "not valid JSON at line 1 column 13"],
+  [`{"domain":"\\x"}`, "body", "not valid JSON at line 1 column 12"],
+  [`{"domain":"\\u12g4"}`, "body", "not valid JSON at line 1 column 12"],
+  [`{"domain":"a\tb"}`, "body", "not valid JSON at line 1 column 13"],
+  [`{"domain":"d"`, "body", "not valid JSON at line 1 column 14"],
+  [`{"domain":"d"]`, "body", "not valid JSON at line 1 column 14"],
+  [`{"domain":"d"\n "hitsAddend":1}`, "body", "not valid JSON at line 2 column 2"],
+  ["{\r\n}\r\n{}", "body", "not valid JSON at line 3 column 1"],
+  ["{}x", "body", "not valid JSON at line 1 column 3"],
+  [`{"hitsAddend":01}`, "body", "not valid JSON at line 1 column 16"],
+  [`{"hitsAddend":1.}`, "body", "not valid JSON at line 1 column 16"],
+  [`{"hitsAddend":1e}`, "body", "not valid JSON at line 1 column 16"],
+  [`{"hitsAddend":+1}`, "body", "not valid JSON at line 1 column 15"],
+  [`{"hitsAddend":-}`, "body", "not valid JSON at line 1 column 15"],
+  [`{"hitsAddend":.5}`, "body", "not valid JSON at line 1 column 15"],
+  [`{"hitsAddend":NaN}`, "body", "not valid JSON at line 1 column 15"],
+  [`{"descriptors":[{},]}`, "body", "not valid JSON at line 1 column 20"],
+  [`{"descriptors":[{}`, "body", "not valid JSON at line 1 column 19"],
   [`{"domain":"d",}`, "body", "not valid JSON at line 1 column 15"],
-  [`{"a":${"[".repeat(200_000)}${"]".repeat(200_000)}}`, "body", "not valid JSON, nested too deep"],
+  [`{"domain":${"[".repeat(200_000)}`, "domain", "must be a string"],
+  [`{"descriptors":${"[".repeat(200_000)}`, "descriptors[0]", "must be an object"],
   ["[]", "body", "must be an object"],
   ["null", "body", "must be an object"],
   ["7", "body", "must be an object"],
   [`{"extra":1}`, "extra", "unknown field"],
   [`{"__proto__":1}`, "__proto__", "unknown field"],
   [`{"${"x".repeat(65)}":1}`, `${"x".repeat(64)}…`, "unknown field"],
+  [`{"domain":"d","domain":"e"}`, "domain", "must be given only once"],
+  [`{"domain":"d","dom\\u0061in":"d"}`, "domain", "must be given only once"],
+  [`{"descriptors":[],"descriptors":[]}`, "descriptors", "must be given only once"],
+  [
+    `{"descriptors":[{"entries":[{},{"key":"k","key":"k"}]}]}`,
+    "descriptors[0].entries[1].key",
+    "must be given only once",
+  ],
+  [
+    `{"descriptors":[{"limit":{"requestsPerUnit":1,"requests_per_unit":1}}]}`,
+    "descriptors[0].limit.requestsPerUnit",
+    "must be given only once",
+  ],
   [`{"Domain":"d"}`, "Domain", "unknown field"],
   [`{"domain":1}`, "domain", "must be a string"],
   [`{"domain":"\\ud800"}`, "domain", "must be well-formed Unicode"],
@@ -175,6 +229,68 @@ for (const [text, field, reason] of UNREADABLE) {
     );
   });
 }
+
+function times(count: number, text: string): string {
+  return Array(count).fill(text).join(",");
+}
+
+const TINY = { key: "", value: "" };
+
+const BEYOND_BOUNDS: readonly Readable[] = [
+  {
+    name: "1,000 descriptors of 64 entries whole",
+    text: `{"descriptors":[${times(1_000, `{"entries":[${times(64, "{}")}]}`)}]}`,
+    expected: { ...EMPTY, descriptors: Array(1_000).fill({ entries: Array(64).fill(TINY) }) },
+  },
+  {
+    name: "1,001 of 300,000 descriptors, and what stands behind them",
+    text: `{"descriptors":[${times(300_000, "{}")}],"domain":"d"}`,
+    expected: { ...EMPTY, domain: "d", descriptors: Array(1_001).fill({ entries: [] }) },
+  },
+  {
+    name: "65 of 300,000 entries, and what stands behind them",
+    text: `{"descriptors":[{"entries":[${times(300_000, "{}")}],"hitsAddend":3},{}]}`,
+    expected: {
+      ...EMPTY,
+      descriptors: [{ entries: Array(65).fill(TINY), hitsAddend: 3 }, { entries: [] }],
+    },
+  },
+  {
+    name: "nothing of the brackets and strings beyond the bound",
+    text: `{"descriptors":[{"entries":[${times(65, "{}")},{"key":"]}\\"]"},[[{"a":[]}]],7]}],"domain":"d"}`,
+    expected: { ...EMPTY, domain: "d", descriptors: [{ entries: Array(65).fill(TINY) }] },
+  },
+];
+
+for (const { name, text, expected } of BEYOND_BOUNDS) {
+  Deno.test(`reads ${name}`, () => assertEquals(readRateLimitRequest(text), expected));
+}
+
+const KEYS = Array.from({ length: 80_000 }, (_, index) => `"k${index}":1`).join(",");
+
+// A megabyte that is refused must cost next to nothing: while it is read, no other call is answered.
+const HOSTILE: readonly (readonly [name: string, text: string, field: string])[] = [
+  ["numbers in place of the request", `[${times(520_000, "1")}]`, "body"],
+  ["numbers in place of descriptors", `{"descriptors":[${times(520_000, "1")}]}`, "descriptors[0]"],
+  ["80,000 keys in the request", `{${KEYS}}`, "k0"],
+  ["80,000 keys in a descriptor", `{"descriptors":[{${KEYS}}]}`, "descriptors[0].k0"],
+  ["one key 80,000 times", `{${times(80_000, '"domain":null')}}`, "domain"],
+  ["a nest of 500,000 lists", `{"descriptors":[{"limit":${"[".repeat(500_000)}`, "descriptors[0].limit"],
+];
+
+for (const [name, text, field] of HOSTILE) {
+  Deno.test(`refuses ${name} within the first 100 characters`, () => {
+    const error = assertThrows(() => readRateLimitRequest(text));
+    assert(error instanceof JsonRequestError);
+    assertEquals({ field: error.field, early: error.offset < 100 }, { field, early: true });
+  });
+}
+
+Deno.test("refuses a list that never ends beyond the bound", () => {
+  const text = `{"descriptors":[${times(1_001, "{}")},${"[".repeat(500_000)}`;
+  const error = assertThrows(() => readRateLimitRequest(text));
+  assertEquals(error.message, `Cannot read "body": not valid JSON at line 1 column ${text.length + 1}`);
+});
 
 const WRITTEN: readonly { name: string; decision: Decision; text: string }[] = [
   {

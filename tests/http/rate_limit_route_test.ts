@@ -86,8 +86,8 @@ const REFUSED: readonly Refused[] = [
     name: "no JSON",
     body: () => "}",
     status: 400,
-    reason: "not valid JSON",
-    detail: `Cannot read "body": not valid JSON`,
+    reason: "not valid JSON at line 1 column 1",
+    detail: `Cannot read "body": not valid JSON at line 1 column 1`,
     field: "body",
   },
   {

@@ -16,6 +16,9 @@ const NOT_UNIX =
   "Cannot use KV_URL (value not shown): KV_SOCKET_TYPE is unix; the path of a unix socket would be right";
 const NEITHER =
   `Cannot use KV_URL (value not shown): ${TCP_FORMS} or the path of a unix socket would be right`;
+const BARE_PERCENT =
+  "Cannot use KV_URL (value not shown): its user name or password has a % that escapes nothing; " +
+  "to percent-encode % as %25 would be right";
 const WANTS_TLS =
   'Cannot use GRPC_CLIENT_TLS_CACERT "/ca.pem": gRPC is served without TLS; GRPC_SERVER_USE_TLS=true beside it would be right';
 
@@ -35,6 +38,15 @@ const CASES: readonly RuleCase[] = [
   { name: "IPv6 address and port", env: kv("[::1]:6379"), problems: [] },
   { name: "path alone", env: kv("/run/kv.sock"), problems: [] },
   { name: "URL with login and database", env: kv("redis://user:pass@host:6379/2"), problems: [] },
+  { name: "URL with an escaped login", env: kv("redis://u%40:se%25kret%C3%A9@host:1"), problems: [] },
+  { name: "URL with a bare % in the password", env: kv("redis://u:se%kret@h:1"), problems: [BARE_PERCENT] },
+  {
+    name: "URL with a bare % in the user name",
+    env: kv("redis://100%@h:1", "tcp"),
+    problems: [BARE_PERCENT],
+  },
+  { name: "URL with an escape that is no UTF-8", env: kv("redis://u:%ff@h:1"), problems: [BARE_PERCENT] },
+  { name: "URL with a bare % as unix", env: kv("redis://u:%@h:1", "unix"), problems: [NOT_UNIX] },
   { name: "URL without port", env: kv("redis://host"), problems: [] },
   { name: "host and port as tcp", env: kv("localhost:6379", "tcp"), problems: [] },
   { name: "URL as tcp", env: kv("redis://host:6379", "tcp"), problems: [] },

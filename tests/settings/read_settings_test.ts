@@ -189,7 +189,6 @@ Deno.test("secrets do not show in warnings", () => {
 });
 
 const REFUSED: readonly (readonly [name: string, text: string, right: string])[] = [
-  ["GRPC_ENGINE", "native", "GRPC_ENGINE=grpc-js"],
   ["GRPC_SERVER_USE_TLS", "true", "GRPC_SERVER_USE_TLS=false"],
   ["HTTP_SERVER_USE_TLS", "true", "HTTP_SERVER_USE_TLS=false"],
   ["CONFIG_TYPE", "GRPC_XDS_SOTW", "CONFIG_TYPE=FILE"],

@@ -8,6 +8,7 @@ const TOOLS = {
   "openssl": undefined,
   "envoy": ["envoy-1.40.0", "bin"],
   "grpcurl": ["grpcurl-1.9.3"],
+  "h2spec": ["h2spec-2.2.1"],
 } as const;
 
 /** The name of a program that tests may need. */

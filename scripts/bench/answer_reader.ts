@@ -1,0 +1,133 @@
+import { bodyProblem, type Expectation, statusesOf, statusProblem } from "./answer.ts";
+import { type Block, BlockReader } from "./block_reader.ts";
+import { joined, number31 } from "./frame_reader.ts";
+import { copied, FLAGS, type Frame, FRAME_TYPES, type Octets, unpadded } from "./h2_frames.ts";
+import type { LoadRecord } from "./load_record.ts";
+import type { PendingCall, PendingCalls } from "./pending_calls.ts";
+
+/** Octets before the message in a body. */
+const PREFIX_BYTES = 5;
+const GOOD = "good";
+
+/** What answers are read with. */
+export interface AnswerReaderOptions {
+  readonly pending: PendingCalls;
+  readonly expected: Expectation;
+  readonly record: LoadRecord;
+}
+
+/** Reads the frames of answers on one connection, checks each answer, and records it. */
+export class AnswerReader {
+  readonly #options: AnswerReaderOptions;
+  readonly #blocks = new BlockReader();
+  /** A header block whose CONTINUATION frames are not here yet. */
+  #open: { readonly streamId: number; readonly flags: number; readonly octets: Uint8Array } | undefined;
+
+  constructor(options: AnswerReaderOptions) {
+    this.#options = options;
+  }
+
+  /** Takes a frame of an answer, read at `now`; throws where the peer breaks a rule. */
+  take(frame: Frame, now: number): void {
+    if (this.#open !== undefined && frame.type !== FRAME_TYPES.CONTINUATION) {
+      throw new RangeError(`Cannot read frame of type "${frame.type}": a header block is not at its end`);
+    }
+    switch (frame.type) {
+      case FRAME_TYPES.DATA:
+        return this.#takeBody(frame, now);
+      case FRAME_TYPES.HEADERS:
+        return this.#takeHeaders(frame, now);
+      case FRAME_TYPES.CONTINUATION:
+        return this.#continueBlock(frame, now);
+      case FRAME_TYPES.RST_STREAM:
+        return this.fail(frame.streamId, `stream reset with code ${number31(frame.bytes, frame.start)}`);
+    }
+  }
+
+  /** Ends a call that gets no answer. */
+  fail(streamId: number, text: string): void {
+    const slot = this.#options.pending.get(streamId);
+    if (slot === undefined) return;
+    this.#options.pending.end(slot);
+    this.#options.record.error(text);
+  }
+
+  #takeBody(frame: Frame, now: number): void {
+    const slot = this.#options.pending.get(frame.streamId);
+    if (slot === undefined) return;
+    const body = unpadded(frame);
+    if (slot.part === undefined && slot.body === undefined && isWhole(body)) this.#check(slot, body);
+    else if (body.end > body.start) addPart(slot, body);
+    if ((frame.flags & FLAGS.END_STREAM) !== 0) this.#finish(slot, undefined, now);
+  }
+
+  #takeHeaders(frame: Frame, now: number): void {
+    const octets = unpadded(frame);
+    const { streamId, flags } = frame;
+    if ((flags & FLAGS.END_HEADERS) === 0) this.#open = { streamId, flags, octets: copied(octets) };
+    else this.#takeBlock(streamId, octets, { isLast: (flags & FLAGS.END_STREAM) !== 0, now });
+  }
+
+  #continueBlock(frame: Frame, now: number): void {
+    const open = this.#open;
+    if (open === undefined || open.streamId !== frame.streamId) {
+      throw new RangeError(`Cannot continue header block of stream "${frame.streamId}": none is open`);
+    }
+    const bytes = joined(open.octets, copied(frame));
+    this.#open = (frame.flags & FLAGS.END_HEADERS) === 0 ? { ...open, octets: bytes } : undefined;
+    if (this.#open !== undefined) return;
+    const octets = { bytes, start: 0, end: bytes.length };
+    this.#takeBlock(open.streamId, octets, { isLast: (open.flags & FLAGS.END_STREAM) !== 0, now });
+  }
+
+  #takeBlock(streamId: number, octets: Octets, options: {
+    readonly isLast: boolean;
+    readonly now: number;
+  }): void {
+    // Read even when nobody waits for it, because the block may change the dynamic table.
+    const block = this.#blocks.read(octets, options.isLast ? "last" : "first");
+    const slot = this.#options.pending.get(streamId);
+    if (slot === undefined) return;
+    if (options.isLast) this.#finish(slot, block, options.now);
+    else slot.first = block;
+  }
+
+  #check(slot: PendingCall, body: Octets): void {
+    if (slot.call === undefined) return;
+    slot.body = bodyProblem(body, slot.call.body, this.#options.expected) ?? GOOD;
+  }
+
+  #finish(slot: PendingCall, last: Block | undefined, now: number): void {
+    const { pending, record } = this.#options;
+    // An answer without a body is one block, which is the first and the last.
+    const first = slot.first ?? last ?? NO_BLOCK;
+    const statuses = statusProblem(first, last ?? NO_BLOCK);
+    if (statuses !== undefined) {
+      record.badAnswer(statusesOf(first, last ?? NO_BLOCK));
+      record.error(statuses);
+    } else {
+      record.goodAnswer(slot.start, now);
+      const part = slot.part ?? new Uint8Array(0);
+      if (slot.body === undefined) this.#check(slot, { bytes: part, start: 0, end: part.length });
+      else if (slot.part !== undefined) slot.body = "the answer has more than one message";
+      if (slot.body !== GOOD) record.error(slot.body ?? "no call");
+    }
+    pending.end(slot);
+  }
+}
+
+const NO_BLOCK: Block = {
+  httpStatus: undefined,
+  grpcStatus: undefined,
+  grpcMessage: undefined,
+  contentType: undefined,
+};
+
+function isWhole({ bytes, start, end }: Octets): boolean {
+  return end - start >= PREFIX_BYTES && number31(bytes, start + 1) === end - start - PREFIX_BYTES;
+}
+
+function addPart(slot: PendingCall, body: Octets): void {
+  const octets = copied(body);
+  slot.part = slot.part === undefined ? octets : joined(slot.part, octets);
+}

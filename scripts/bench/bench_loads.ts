@@ -1,0 +1,161 @@
+import type { BenchOptions } from "./options.ts";
+import { clockTicks } from "./process_figures.ts";
+import { encodeRequest, frameMessage, readResponse } from "./rate_limit_message.ts";
+import { sumOfCounters } from "./redis_sum.ts";
+import { type Round, type RoundSetup, runRound } from "./round.ts";
+import { type Scenario, SCENARIOS, type TargetName } from "./scenario.ts";
+import { singleCall } from "./single_call.ts";
+import { type Target, Targets } from "./target.ts";
+
+/** How long a target may take from listening to its first good answer. */
+const READY_MS = 15_000;
+/** The first load on a target, which warms the server and is not reported. */
+const SERVER_WARM_UP = { calls: 5_000, seconds: 1, warmUpSeconds: 0.1 } as const;
+
+/** What the loads gave. */
+export interface LoadsOutcome {
+  readonly rounds: readonly Round[];
+  /** What was checked beside each answer; every line is a check that held. */
+  readonly checks: readonly string[];
+}
+
+/** What a run works with. */
+export interface LoadsSetup {
+  readonly options: BenchOptions;
+  readonly signal: AbortSignal;
+  readonly say: (line: string) => void;
+}
+
+/** Measures every load on its targets, the targets in turn; throws at the first thing that is not right. */
+export async function benchLoads({ options, signal, say }: LoadsSetup): Promise<LoadsOutcome> {
+  const scenarios = SCENARIOS.filter(({ part }) => options.parts.includes(part));
+  await using owned = new AsyncDisposableStack();
+  const folder = await Deno.makeTempDir({ prefix: "weir-bench-" });
+  owned.defer(() => Deno.remove(folder, { recursive: true }));
+  const bodyFile = `${folder}/body`;
+  await Deno.writeFile(bodyFile, frameMessage(encodeRequest("one", ["k0"])));
+  const setup = { folder, bodyFile, ticksPerSecond: await clockTicks(), signal };
+  const targets = new Targets({ engine: options.engine, owned, folder });
+  const bench = new LoadBench({ options, signal, say }, targets, setup);
+  const rounds: Round[] = [];
+  for (const scenario of scenarios) rounds.push(...await bench.measure(scenario));
+  return { rounds, checks: await bench.lastChecks() };
+}
+
+class LoadBench {
+  readonly #setup: LoadsSetup;
+  readonly #targets: Targets;
+  readonly #roundSetup: RoundSetup;
+  readonly #ready = new Map<TargetName, Target>();
+  /** Hits that were answered, by target. */
+  readonly #answered = new Map<TargetName, number>();
+
+  constructor(setup: LoadsSetup, targets: Targets, roundSetup: RoundSetup) {
+    this.#setup = setup;
+    this.#targets = targets;
+    this.#roundSetup = roundSetup;
+  }
+
+  async measure(scenario: Scenario): Promise<Round[]> {
+    const { options } = this.#setup;
+    for (const name of scenario.targets) await this.#readyTarget(name, scenario);
+    const rates = new Map<TargetName, number>();
+    const rounds: Round[] = [];
+    for (let number = scenario.isH2load ? 0 : 1; number <= options.rounds; number++) {
+      for (const name of scenario.targets) {
+        const { seconds, warmUpSeconds } = options;
+        const rate = rates.get(name);
+        // h2load takes a number of calls, so a first short run finds out how many are right.
+        const calls = rate === undefined ? SERVER_WARM_UP.calls : Math.max(1_000, Math.round(rate * seconds));
+        const round = await this.#run(scenario, name, { calls, seconds, warmUpSeconds });
+        rates.set(name, round.callsPerSecond);
+        if (number > 0) rounds.push(round);
+        this.#say(number === 0 ? "trial" : `round ${number}`, round);
+      }
+    }
+    return rounds;
+  }
+
+  /** Throws unless every target still answers, and holds as many hits as were answered. */
+  async lastChecks(): Promise<string[]> {
+    const checks: string[] = [];
+    let inRedis = 0;
+    for (const target of this.#ready.values()) {
+      if (target.name !== "bare" && target.caFile === undefined) {
+        await this.#checkedCall(target);
+        checks.push(`${target.name}: a call by grpc-js has status OK and the right answer`);
+      }
+      const answered = this.#answered.get(target.name) ?? 0;
+      if (target.redisPort !== undefined) inRedis += answered;
+      if (target.counts === undefined) continue;
+      const counts = [await target.counts("one"), await target.counts("keys")];
+      const decided = counts.reduce((sum, one) => sum + one.decided, 0);
+      checks.push(equal(`${target.name}: hits that /stats says were decided`, decided, answered));
+    }
+    const port = [...this.#ready.values()].find(({ redisPort }) => redisPort !== undefined)?.redisPort;
+    if (port !== undefined) {
+      checks.push(equal("redis: sum of all counters", await sumOfCounters(port), inRedis));
+    }
+    return checks;
+  }
+
+  async #readyTarget(name: TargetName, scenario: Scenario): Promise<void> {
+    if (this.#ready.has(name)) return;
+    const target = await this.#targets.get(name);
+    this.#ready.set(name, target);
+    if (name === "bare") return;
+    if (target.caFile === undefined) await this.#firstAnswer(target);
+    const { isH2load: _, perSecond: _rate, ...plain } = scenario;
+    await this.#run({ ...plain, name: `warm-up of ${name}` }, name, SERVER_WARM_UP);
+  }
+
+  async #run(scenario: Scenario, name: TargetName, amount: {
+    readonly calls: number;
+    readonly seconds: number;
+    readonly warmUpSeconds: number;
+  }): Promise<Round> {
+    const target = await this.#targets.get(name);
+    const round = await runRound(target, scenario, { ...this.#roundSetup, ...amount });
+    this.#setup.signal.throwIfAborted();
+    this.#count(name, round.calls * scenario.batch);
+    return round;
+  }
+
+  /** Waits for the first good answer: a cache may still be connecting when the port is open. */
+  async #firstAnswer(target: Target): Promise<void> {
+    const deadline = performance.now() + READY_MS;
+    for (;;) {
+      this.#setup.signal.throwIfAborted();
+      try {
+        return await this.#checkedCall(target);
+      } catch (error) {
+        if (performance.now() > deadline) throw error;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+
+  async #checkedCall(target: Target): Promise<void> {
+    const request = encodeRequest("one", ["k0"]);
+    const answer = await singleCall(target.port, request);
+    const isRight = target.expect === "echo"
+      ? answer.join() === request.join()
+      : readResponse(answer).overallCode === target.expect;
+    if (!isRight) throw new Error(`Cannot trust "${target.name}": a grpc-js client got a wrong answer`);
+    this.#count(target.name, 1);
+  }
+
+  #count(name: TargetName, hits: number): void {
+    this.#answered.set(name, (this.#answered.get(name) ?? 0) + hits);
+  }
+
+  #say(title: string, { scenario, target, callsPerSecond, p99Ms, generatorBusy }: Round): void {
+    const figures = `${Math.round(callsPerSecond)} calls/s, p99 ${p99Ms.toFixed(2)} ms`;
+    this.#setup.say(`${title}: ${scenario} on ${target}: ${figures}, generator ${generatorBusy.toFixed(2)}`);
+  }
+}
+
+function equal(what: string, found: number, answered: number): string {
+  if (found === answered) return `${what} = ${found} = hits answered`;
+  throw new Error(`Cannot trust run: ${what} is ${found}, hits answered are ${answered}`);
+}

@@ -1,0 +1,40 @@
+import type { DecisionTime } from "./decision_time.ts";
+import type { MillionOutcome } from "./million.ts";
+import type { Machine, Versions } from "./machine.ts";
+import type { EngineName } from "./options.ts";
+import type { Summary } from "./report.ts";
+import type { Round } from "./round.ts";
+import type { StartOutcome } from "./start_time.ts";
+
+/** What one run of the bench measured; a part that was not asked for is absent. */
+export interface Measurements {
+  readonly summaries: readonly Summary[];
+  readonly decisions?: readonly DecisionTime[] | undefined;
+  readonly million?: MillionOutcome | undefined;
+  readonly start?: StartOutcome | undefined;
+}
+
+/** One line of the targets: what was to be reached, and what was. */
+export interface TargetRow {
+  readonly what: string;
+  readonly target: string;
+  readonly measured: string;
+  readonly isHit: boolean;
+}
+
+/** Everything that `latest.json` holds. */
+export interface BenchResults extends Measurements {
+  readonly date: string;
+  readonly commandLine: string;
+  readonly machine: Machine;
+  readonly versions: Versions;
+  readonly setup: {
+    readonly engine: EngineName;
+    readonly rounds: number;
+    readonly seconds: number;
+    readonly warmUpSeconds: number;
+  };
+  readonly targets: readonly TargetRow[];
+  readonly checks: readonly string[];
+  readonly rounds: readonly Round[];
+}

@@ -1,0 +1,63 @@
+import { parseArgs } from "node:util";
+import { parseKvAddress } from "../../src/cache/kv_address.ts";
+import { createKvClient } from "../../src/cache/kv_connect.ts";
+import { positive } from "./flag_values.ts";
+import { LoadRecord, type LoadResult } from "./load_record.ts";
+import { pace } from "./pace.ts";
+
+/** Different keys, taken in turn. */
+const KEYS = 10_000;
+const TIMEOUT_MS = 5_000;
+
+/** What the bare round trips are. */
+export interface PacedKvOptions {
+  readonly port: number;
+  readonly perSecond: number;
+  readonly warmUpSeconds: number;
+  readonly seconds: number;
+}
+
+/** Sends INCRBY at a constant rate by a bare ioredis client, and checks that each answer is a count. */
+export async function runPacedKv(options: PacedKvOptions): Promise<LoadResult> {
+  const { port, perSecond, warmUpSeconds, seconds } = options;
+  const address = parseKvAddress(`127.0.0.1:${port}`, undefined, undefined);
+  const client = createKvClient({ address, timeoutMs: TIMEOUT_MS, random: Math.random });
+  await client.connect();
+  const record = new LoadRecord(performance.now() + warmUpSeconds * 1_000);
+  let index = 0;
+  const answers: Promise<void>[] = [];
+  await pace({
+    perSecond,
+    seconds: warmUpSeconds + seconds,
+    start(due) {
+      record.begin(due);
+      const answer = client.incrby(`bare_k${index++ % KEYS}`, 1).then(
+        (count) => count > 0 ? record.goodAnswer(due, performance.now()) : record.error(`count ${count}`),
+        (error: unknown) => record.error(error instanceof Error ? error.message : String(error)),
+      );
+      answers.push(answer);
+    },
+  });
+  await Promise.all(answers);
+  client.disconnect();
+  return record.result();
+}
+
+if (import.meta.main) {
+  const { values } = parseArgs({
+    options: {
+      port: { type: "string", default: "6379" },
+      "per-second": { type: "string", default: "5000" },
+      "warm-up": { type: "string", default: "0.5" },
+      seconds: { type: "string", default: "3" },
+    },
+  });
+  const result = await runPacedKv({
+    port: positive("port", values.port),
+    perSecond: positive("per-second", values["per-second"]),
+    warmUpSeconds: positive("warm-up", values["warm-up"]),
+    seconds: positive("seconds", values.seconds),
+  });
+  Deno.stdout.writeSync(new TextEncoder().encode(`${JSON.stringify(result)}\n`));
+  Deno.exitCode = Object.keys(result.errors).length === 0 ? 0 : 1;
+}

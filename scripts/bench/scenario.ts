@@ -1,0 +1,56 @@
+import type { PartName } from "./options.ts";
+import type { LoadName } from "./rate_limit_message.ts";
+
+/**
+ * What is measured: a bare grpc-js echo, Weir with its embedded cache, Weir with redis-server; bare round
+ * trips to that redis-server; and over TLS the echo, and Weir's engine and service with the embedded cache.
+ */
+export const TARGETS = ["echo", "memory", "redis", "bare", "echo-tls", "memory-tls"] as const;
+/** The name of a target. */
+export type TargetName = typeof TARGETS[number];
+
+/** One load, and the targets that get it in turn. */
+export interface Scenario {
+  readonly name: string;
+  readonly part: PartName;
+  /** The first one is what the others are compared with. */
+  readonly targets: readonly TargetName[];
+  readonly load: LoadName;
+  readonly connections: number;
+  /** Calls in flight on each connection. */
+  readonly inFlight: number;
+  /** Different keys, taken in turn. */
+  readonly keys: number;
+  /** Descriptors a call. */
+  readonly batch: number;
+  /** Evenly paced calls a second; absent for as many as are answered. */
+  readonly perSecond?: number;
+  /** Made by h2load, which sends one body only and knows nothing of gRPC; absent for our own generator. */
+  readonly isH2load?: true;
+}
+
+const SERVERS = ["echo", "memory", "redis"] as const;
+const MANY_KEYS = { load: "keys", connections: 8, inFlight: 32, keys: 10_000, batch: 1 } as const;
+const ONE_KEY = { ...MANY_KEYS, load: "one", keys: 1 } as const;
+
+/** Every load, in the order in which they are run. */
+export const SCENARIOS: readonly Scenario[] = [
+  { name: "8x32", part: "keys", targets: SERVERS, ...MANY_KEYS },
+  { name: "8x32 hot key", part: "hot", targets: SERVERS, ...ONE_KEY },
+  { name: "8x32 h2load", part: "h2load", targets: SERVERS, ...ONE_KEY, isH2load: true },
+  { name: "64x4", part: "shapes", targets: SERVERS, ...MANY_KEYS, connections: 64, inFlight: 4 },
+  { name: "256x1", part: "shapes", targets: SERVERS, ...MANY_KEYS, connections: 256, inFlight: 1 },
+  { name: "8x1", part: "shapes", targets: SERVERS, ...MANY_KEYS, connections: 8, inFlight: 1 },
+  { name: "batch 1", part: "batches", targets: ["memory"], ...MANY_KEYS },
+  { name: "batch 4", part: "batches", targets: ["memory"], ...MANY_KEYS, batch: 4 },
+  { name: "batch 16", part: "batches", targets: ["memory"], ...MANY_KEYS, batch: 16 },
+  {
+    name: "5,000/s",
+    part: "paced",
+    targets: ["echo", "redis", "bare"],
+    ...MANY_KEYS,
+    inFlight: 256,
+    perSecond: 5_000,
+  },
+  { name: "8x32 TLS", part: "tls", targets: ["echo-tls", "memory-tls"], ...MANY_KEYS },
+];

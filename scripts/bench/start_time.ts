@@ -1,0 +1,66 @@
+import type { LoadsSetup } from "./bench_loads.ts";
+import { runLoad } from "./load.ts";
+import { readLoadOptions } from "./load_options.ts";
+import { median } from "./percentile.ts";
+import { residentMb } from "./process_figures.ts";
+import { freePort, startWeir } from "./target.ts";
+
+/** How long Weir may take to answer. */
+const START_MS = 30_000;
+/** Pause between two attempts. */
+const RETRY_MS = 2;
+/** How long Weir is left alone before its memory is read. */
+const IDLE_MS = 1_500;
+const QUICK_IDLE_MS = 200;
+
+/** How long a start takes, and what an idle process holds; medians. */
+export interface StartOutcome {
+  /** From spawning the process to the first OK over gRPC. */
+  readonly firstOkMs: number;
+  readonly idleMb: number;
+  readonly rounds: readonly { readonly firstOkMs: number; readonly idleMb: number }[];
+}
+
+/** Starts Weir with the embedded cache several times; a first time, which fills Deno's cache, is left out. */
+export async function measureStart({ options, signal, say }: LoadsSetup): Promise<StartOutcome> {
+  await using owned = new AsyncDisposableStack();
+  const folder = await Deno.makeTempDir({ prefix: "weir-bench-" });
+  owned.defer(() => Deno.remove(folder, { recursive: true }));
+  const idleMs = options.isQuick ? QUICK_IDLE_MS : IDLE_MS;
+  const rounds = [];
+  for (let number = 0; number <= options.rounds; number++) {
+    signal.throwIfAborted();
+    const round = await startOnce(`${folder}/start-${number}`, options.engine, number === 0 ? 0 : idleMs);
+    say(`start ${number}: first OK after ${round.firstOkMs.toFixed(0)} ms, ${round.idleMb.toFixed(0)} MB idle`);
+    if (number > 0) rounds.push(round);
+  }
+  return {
+    firstOkMs: median(rounds.map(({ firstOkMs }) => firstOkMs)),
+    idleMb: median(rounds.map(({ idleMb }) => idleMb)),
+    rounds,
+  };
+}
+
+async function startOnce(
+  root: string,
+  engine: string,
+  idleMs: number,
+): Promise<{ firstOkMs: number; idleMb: number }> {
+  const port = freePort();
+  const settings = { BACKEND_TYPE: "memory", GRPC_ENGINE: engine, GRPC_PORT: `${port}` };
+  const one = ["--port", `${port}`, "--connections", "1", "--in-flight", "1", "--keys", "1", "--calls", "1"];
+  const call = readLoadOptions([...one, "--warm-up", "0", "--seconds", "5"]);
+  const begin = performance.now();
+  await using child = await startWeir(settings, root);
+  for (;;) {
+    const { errors } = await runLoad(call);
+    if (Object.keys(errors).length === 0) break;
+    if (performance.now() - begin > START_MS) {
+      throw new Error(`Cannot measure start of Weir "${child.pid}": ${JSON.stringify(errors)}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+  }
+  const firstOkMs = performance.now() - begin;
+  await new Promise((resolve) => setTimeout(resolve, idleMs));
+  return { firstOkMs, idleMb: await residentMb(child.pid) };
+}

@@ -1,0 +1,123 @@
+import type { Measurements, TargetRow } from "./measurements.ts";
+import { type Summary, wholeNumber } from "./report.ts";
+import type { TargetName } from "./scenario.ts";
+
+/** At least so many times the calls a second of the echo in the same load. */
+const RATES: readonly (readonly [what: string, scenario: string, target: TargetName, bound: number])[] = [
+  ["memory, 8 connections of 32 calls, 10,000 keys", "8x32", "memory", 15],
+  ["redis-server, the same", "8x32", "redis", 7],
+  ["redis-server, the same on one hot key", "8x32 hot key", "redis", 10],
+  ["memory, 64 connections of 4", "64x4", "memory", 8],
+  ["memory, 256 connections of 1", "256x1", "memory", 2.7],
+  ["memory, 8 connections of 1", "8x1", "memory", 4],
+  ["redis-server, 64 connections of 4", "64x4", "redis", 5],
+  ["redis-server, 256 connections of 1", "256x1", "redis", 2.2],
+  ["redis-server, 8 connections of 1", "8x1", "redis", 2.2],
+  ["memory over TLS, 8 connections of 32 calls", "8x32 TLS", "memory-tls", 6],
+];
+/** At most so many times the CPU of the echo for a call. */
+const CPU: readonly (readonly [target: TargetName, bound: number])[] = [["memory", 0.08], ["redis", 0.12]];
+const BASE = "8x32";
+const PACED = "5,000/s";
+const BOUNDS = {
+  pacedP50Ms: 0.3,
+  pacedP99ToEcho: 0.5,
+  residentMb: 350,
+  firstOkMs: 400,
+  idleMb: 100,
+} as const;
+
+/** Every target that the run measured, in the order of their table. */
+export function targetRows({ summaries, decisions = [], million, start }: Measurements): TargetRow[] {
+  const find = (scenario: string, target: TargetName) =>
+    summaries.find((summary) => summary.scenario === scenario && summary.target === target);
+  const [rates, tls] = [RATES.slice(0, -1), RATES.slice(-1)];
+  const rateRows = (list: typeof RATES) =>
+    list.flatMap(([what, scenario, target, bound]) => rateRow(find(scenario, target), what, bound));
+  return [
+    ...rateRows(rates),
+    ...CPU.flatMap(([target, bound]) => cpuRow(find(BASE, target), bound)),
+    ...CPU.flatMap(([target]) => p99Row(find(BASE, target), find(BASE, "echo"))),
+    ...pacedRows(find(PACED, "redis"), find(PACED, "echo"), find(PACED, "bare")),
+    ...decisions.map(({ name, fewRules, manyRules, bound, plan, decision }) => ({
+      what: `${wholeNumber(fewRules)} against ${wholeNumber(manyRules)} ${name}`,
+      target: `at most ${bound} times the time`,
+      measured: `${plan.ratio.toFixed(2)} times (${plan.fewNs.toFixed(0)} and ${plan.manyNs.toFixed(0)} ns; ` +
+        `of the whole decision ${decision.ratio.toFixed(2)})`,
+      isHit: plan.ratio <= bound,
+    })),
+    ...(million === undefined ? [] : [{
+      what: `${wholeNumber(million.values)} distinct values through memory with its default bound`,
+      target: `resident memory at most ${BOUNDS.residentMb} MB, nothing lost`,
+      measured: `${million.residentMb.toFixed(0)} MB; ${wholeNumber(million.sampled)} asked again, none lost`,
+      isHit: million.residentMb <= BOUNDS.residentMb,
+    }]),
+    ...(start === undefined ? [] : [
+      atMost("spawn of deno run, warm cache, to the first OK over gRPC", start.firstOkMs, BOUNDS.firstOkMs, "ms"),
+      atMost("resident memory idle", start.idleMb, BOUNDS.idleMb, "MB"),
+    ]),
+    ...rateRows(tls),
+  ];
+}
+
+function rateRow(summary: Summary | undefined, what: string, bound: number): TargetRow[] {
+  if (summary?.toEcho === undefined) return [];
+  const ratio = summary.toEcho.callsPerSecond;
+  return [{
+    what,
+    target: `at least ${bound} times the echo`,
+    measured: `${ratio.toFixed(2)} times (${wholeNumber(summary.median.callsPerSecond)} calls/s)`,
+    isHit: ratio >= bound,
+  }];
+}
+
+function cpuRow(summary: Summary | undefined, bound: number): TargetRow[] {
+  if (summary?.toEcho === undefined) return [];
+  const ratio = summary.toEcho.cpuSecondsPer100k;
+  return [{
+    what: `CPU for a call, ${summary.target}, 8 connections of 32`,
+    target: `at most ${bound} times the echo`,
+    measured: `${ratio.toFixed(3)} times (${summary.median.cpuSecondsPer100k.toFixed(2)} s per 100,000)`,
+    isHit: ratio <= bound,
+  }];
+}
+
+function p99Row(summary: Summary | undefined, echo: Summary | undefined): TargetRow[] {
+  if (summary === undefined || echo === undefined) return [];
+  const [p99, p50] = [summary.median.p99Ms, echo.median.p50Ms];
+  return [{
+    what: `p99, ${summary.target}, 8 connections of 32`,
+    target: `below the echo's p50 (${p50.toFixed(2)} ms)`,
+    measured: `${p99.toFixed(2)} ms, ${(p99 / p50).toFixed(2)} times`,
+    isHit: p99 < p50,
+  }];
+}
+
+function pacedRows(
+  weir: Summary | undefined,
+  echo: Summary | undefined,
+  bare: Summary | undefined,
+): TargetRow[] {
+  if (weir === undefined || echo === undefined || bare === undefined) return [];
+  const [more, p99, echoP99] = [weir.median.p50Ms - bare.median.p50Ms, weir.median.p99Ms, echo.median.p99Ms];
+  return [{
+    what: "p50, redis-server, 5,000 calls/s evenly paced",
+    target: `at most ${BOUNDS.pacedP50Ms} ms above a bare ioredis round trip (${bare.median.p50Ms.toFixed(2)} ms)`,
+    measured: `${weir.median.p50Ms.toFixed(2)} ms, ${more.toFixed(2)} above`,
+    isHit: more <= BOUNDS.pacedP50Ms,
+  }, {
+    what: "p99, redis-server, 5,000 calls/s evenly paced",
+    target: `at most half of the echo's (${echoP99.toFixed(2)} ms)`,
+    measured: `${p99.toFixed(2)} ms, ${(p99 / echoP99).toFixed(2)} times`,
+    isHit: p99 <= BOUNDS.pacedP99ToEcho * echoP99,
+  }];
+}
+
+function atMost(what: string, value: number, bound: number, unit: string): TargetRow {
+  return {
+    what,
+    target: `at most ${bound} ${unit}`,
+    measured: `${value.toFixed(0)} ${unit}`,
+    isHit: value <= bound,
+  };
+}

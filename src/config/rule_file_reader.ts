@@ -1,0 +1,108 @@
+import type { DomainSource, Problem } from "../ratelimit/rule_source.ts";
+import { type RuleFileLimits, ruleFileLimits } from "./rule_file_limits.ts";
+import { RuleFileReadings } from "./rule_file_readings.ts";
+
+/** How rule files are read. */
+export interface RuleFileReaderOptions {
+  /** What was read at earlier looks; each look reads everything anew when absent. */
+  readonly readings?: RuleFileReadings;
+  /** What is too much to read; what the memory of this process allows when absent. */
+  readonly limits?: RuleFileLimits;
+  /** Ends the reading; the load is then of no use. */
+  readonly signal?: AbortSignal;
+}
+
+/** Reads the rule files of one look, one after the other, and stops where they become too much. */
+export class RuleFileReader {
+  /** Of the files that could be read, in the order in which they were asked for. */
+  readonly sources: DomainSource[] = [];
+  readonly problems: Problem[] = [];
+  /** Whether there was no rule file so far. */
+  isEmpty = true;
+  readonly #signal: AbortSignal | undefined;
+  readonly #limits: RuleFileLimits;
+  readonly #readings: RuleFileReadings;
+  #bytes = 0;
+  #parts = 0;
+  #isFull = false;
+
+  constructor({ signal, limits, readings }: RuleFileReaderOptions) {
+    this.#signal = signal;
+    this.#limits = limits ?? ruleFileLimits();
+    this.#readings = readings ?? new RuleFileReadings();
+    this.#readings.begin();
+  }
+
+  /** Reads the file at the path, if it is one; what cannot be read is a problem. */
+  async read(path: string): Promise<void> {
+    if (this.#isFull || this.#signal?.aborted) return;
+    const bytes = await this.#bytesOf(path);
+    // It may have grown since it was measured.
+    if (bytes !== undefined && this.#hasRoom(path, bytes.length)) await this.#take(path, bytes);
+  }
+
+  /** What the file holds; nothing when it is none, or is refused. */
+  async #bytesOf(path: string): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    try {
+      const { isFile, size } = await Deno.stat(path);
+      // A link may lead to a folder or a pipe, and reading a pipe would not end.
+      if (!isFile) return undefined;
+      this.isEmpty = false;
+      if (!this.#hasRoom(path, size)) return undefined;
+      return await Deno.readFile(path, this.#signal === undefined ? {} : { signal: this.#signal });
+    } catch (error) {
+      this.isEmpty = false;
+      this.#refuse(path, await whyNot(path, error));
+      return undefined;
+    }
+  }
+
+  #hasRoom(path: string, size: number): boolean {
+    const { fileBytes, allBytes } = this.#limits;
+    if (size > fileBytes) {
+      this.#refuse(path, `it is larger than ${fileBytes} bytes; make several of it`);
+      return false;
+    }
+    this.#isFull = this.#bytes + size > allBytes;
+    if (this.#isFull) {
+      this.#refuse(path, `with it the rule files have more than ${allBytes} bytes; use fewer rules`);
+    }
+    return !this.#isFull;
+  }
+
+  async #take(path: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+    const { fileParts, allParts } = this.#limits;
+    const file = await this.#readings.read(path, bytes, fileParts);
+    this.#bytes += bytes.length;
+    this.#parts += file.parts;
+    this.#isFull = this.#parts > allParts;
+    if (this.#isFull) {
+      const text =
+        `with it the rule files have more than ${allParts} words, marks and line ends; use fewer rules`;
+      return this.#refuse(path, text);
+    }
+    if (file.source !== undefined) this.sources.push(file.source);
+    for (const problem of file.problems) this.problems.push(problem);
+  }
+
+  #refuse(path: string, state: string): void {
+    this.problems.push({ severity: "error", at: path, path: "", text: `Cannot read the file: ${state}` });
+  }
+}
+
+/** Why a file could not be read, and what would be right. */
+async function whyNot(path: string, error: unknown): Promise<string> {
+  if (!(error instanceof Deno.errors.NotFound)) return fileErrorText(error);
+  // The runtime names such a file with this mark in place of the bytes, and then does not find it.
+  const isMisnamed = path.includes("\uFFFD") && await Deno.lstat(path).then(() => false, () => true);
+  if (isMisnamed) return "its name is not UTF-8; rename it";
+  return `${fileErrorText(error)}; correct the symbolic link, or remove it`;
+}
+
+/** Why the file system refused, in a few words and without the path. */
+export function fileErrorText(error: unknown): string {
+  if (error instanceof Deno.errors.NotFound) return "it does not exist";
+  if (error instanceof Deno.errors.PermissionDenied) return "permission denied; let this process read it";
+  if (error instanceof Deno.errors.NotADirectory) return "it is not a folder; name a folder";
+  return error instanceof Error ? error.message : String(error);
+}
