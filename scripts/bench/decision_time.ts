@@ -44,8 +44,14 @@ type Ask = (request: RateLimitRequest) => boolean;
 /** Asks with few rules and with many, in turn, so many times; everything else is the same. */
 export function decisionTime(decisionCase: DecisionCase, repetitions: number): DecisionTime {
   const { name, fewRules, manyRules, bound } = decisionCase;
-  const few = { rules: rulesOfCase(decisionCase, fewRules), requests: requestsOfCase(decisionCase, fewRules) };
-  const many = { rules: rulesOfCase(decisionCase, manyRules), requests: requestsOfCase(decisionCase, manyRules) };
+  const few = {
+    rules: rulesOfCase(decisionCase, fewRules),
+    requests: requestsOfCase(decisionCase, fewRules),
+  };
+  const many = {
+    rules: rulesOfCase(decisionCase, manyRules),
+    requests: requestsOfCase(decisionCase, manyRules),
+  };
   const expected = decisionCase.matching === "none" ? 0 : DECISIONS;
   const compareBy = (askOf: (rules: Rules) => Ask) =>
     compare(

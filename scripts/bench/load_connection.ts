@@ -162,7 +162,9 @@ export class LoadConnection {
     const values = settingsOf(frame);
     const window = values.get(SETTINGS.INITIAL_WINDOW_SIZE) ?? DEFAULT_WINDOW_BYTES;
     if (window < MAX_BODY_BYTES) {
-      throw new RangeError(`Cannot use stream window "${window}": at least ${MAX_BODY_BYTES} bytes are needed`);
+      throw new RangeError(
+        `Cannot use stream window "${window}": at least ${MAX_BODY_BYTES} bytes are needed`,
+      );
     }
     this.#maxStreams = Math.min(values.get(SETTINGS.MAX_CONCURRENT_STREAMS) ?? Infinity, inFlight);
     this.#acknowledge(FRAME_TYPES.SETTINGS, new Uint8Array(0));

@@ -66,7 +66,10 @@ async function measureDecisions({ options, signal, say }: LoadsSetup): Promise<D
   return JSON.parse(output);
 }
 
-async function writeResults(results: BenchResults, { results: folder, writesReadme }: BenchOptions): Promise<void> {
+async function writeResults(
+  results: BenchResults,
+  { results: folder, writesReadme }: BenchOptions,
+): Promise<void> {
   if (folder !== undefined) {
     await Deno.mkdir(folder, { recursive: true });
     await Deno.writeTextFile(`${folder}/latest.json`, `${JSON.stringify(results, null, 2)}\n`);

@@ -45,7 +45,10 @@ export async function runRound(
   const cpuAfter = target.pid === undefined ? 0 : await cpuSeconds(target.pid, ticksPerSecond);
   const countsAfter = await target.counts?.(load);
   if (countsBefore !== undefined && countsAfter !== undefined) {
-    checkCounts(`${name} on ${target.name}`, times.calls * batch, { before: countsBefore, after: countsAfter });
+    checkCounts(`${name} on ${target.name}`, times.calls * batch, {
+      before: countsBefore,
+      after: countsAfter,
+    });
   }
   const cpuSecondsPer100k = (cpuAfter - cpuBefore) / times.calls * 100_000;
   return { scenario: name, target: target.name, ...times, cpuSecondsPer100k };
@@ -92,7 +95,10 @@ async function runOwn(target: Target, scenario: Scenario, options: RoundSetup & 
       ? {}
       : { connections, "in-flight": inFlight, keys, load, batch, expect: target.expect, ca: target.caFile }),
   };
-  return await runGenerator(script, flags, { what: `${scenario.name} on ${target.name}`, signal: options.signal });
+  return await runGenerator(script, flags, {
+    what: `${scenario.name} on ${target.name}`,
+    signal: options.signal,
+  });
 }
 
 /** Runs a generator in a process of its own; throws unless every call was answered, and rightly. */

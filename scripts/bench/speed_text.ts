@@ -59,7 +59,9 @@ Several descriptors in one call, in memory:
 
 ${batchTable(results.summaries)}
 
-Measured on ${results.date.slice(0, 10)} by \`${results.commandLine}\` with the engine \`${setup.engine}\`: ${machine.cpu},
+Measured on ${
+    results.date.slice(0, 10)
+  } by \`${results.commandLine}\` with the engine \`${setup.engine}\`: ${machine.cpu},
 ${machine.cores} cores shared by server, redis-server and load; Linux ${machine.kernel}, Deno ${versions.deno}, grpc-js
 ${versions.grpcJs}, redis-server ${versions.redis}. All figures are in
 [scripts/bench/results/latest.json](scripts/bench/results/latest.json), and

@@ -31,7 +31,9 @@ export async function measureStart({ options, signal, say }: LoadsSetup): Promis
   for (let number = 0; number <= options.rounds; number++) {
     signal.throwIfAborted();
     const round = await startOnce(`${folder}/start-${number}`, options.engine, number === 0 ? 0 : idleMs);
-    say(`start ${number}: first OK after ${round.firstOkMs.toFixed(0)} ms, ${round.idleMb.toFixed(0)} MB idle`);
+    say(
+      `start ${number}: first OK after ${round.firstOkMs.toFixed(0)} ms, ${round.idleMb.toFixed(0)} MB idle`,
+    );
     if (number > 0) rounds.push(round);
   }
   return {

@@ -138,7 +138,18 @@ function denoChild(name: string, args: string[], settings: Record<string, string
 
 async function startRedis(owned: AsyncDisposableStack, folder: string): Promise<number> {
   const port = freePort();
-  const args = ["--port", `${port}`, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder];
+  const args = [
+    "--port",
+    `${port}`,
+    "--bind",
+    "127.0.0.1",
+    "--save",
+    "",
+    "--appendonly",
+    "no",
+    "--dir",
+    folder,
+  ];
   const redis = owned.use(new Child("redis-server", "redis-server", { args }));
   await redis.find({ ready: /Ready to accept connections/ });
   return port;

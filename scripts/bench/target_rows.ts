@@ -42,7 +42,8 @@ export function targetRows({ summaries, decisions = [], million, start }: Measur
     ...decisions.map(({ name, fewRules, manyRules, bound, plan, decision }) => ({
       what: `${wholeNumber(fewRules)} against ${wholeNumber(manyRules)} ${name}`,
       target: `at most ${bound} times the time`,
-      measured: `${plan.ratio.toFixed(2)} times (${plan.fewNs.toFixed(0)} and ${plan.manyNs.toFixed(0)} ns; ` +
+      measured:
+        `${plan.ratio.toFixed(2)} times (${plan.fewNs.toFixed(0)} and ${plan.manyNs.toFixed(0)} ns; ` +
         `of the whole decision ${decision.ratio.toFixed(2)})`,
       isHit: plan.ratio <= bound,
     })),
@@ -53,7 +54,12 @@ export function targetRows({ summaries, decisions = [], million, start }: Measur
       isHit: million.residentMb <= BOUNDS.residentMb,
     }]),
     ...(start === undefined ? [] : [
-      atMost("spawn of deno run, warm cache, to the first OK over gRPC", start.firstOkMs, BOUNDS.firstOkMs, "ms"),
+      atMost(
+        "spawn of deno run, warm cache, to the first OK over gRPC",
+        start.firstOkMs,
+        BOUNDS.firstOkMs,
+        "ms",
+      ),
       atMost("resident memory idle", start.idleMb, BOUNDS.idleMb, "MB"),
     ]),
     ...rateRows(tls),
@@ -102,7 +108,9 @@ function pacedRows(
   const [more, p99, echoP99] = [weir.median.p50Ms - bare.median.p50Ms, weir.median.p99Ms, echo.median.p99Ms];
   return [{
     what: "p50, redis-server, 5,000 calls/s evenly paced",
-    target: `at most ${BOUNDS.pacedP50Ms} ms above a bare ioredis round trip (${bare.median.p50Ms.toFixed(2)} ms)`,
+    target: `at most ${BOUNDS.pacedP50Ms} ms above a bare ioredis round trip (${
+      bare.median.p50Ms.toFixed(2)
+    } ms)`,
     measured: `${weir.median.p50Ms.toFixed(2)} ms, ${more.toFixed(2)} above`,
     isHit: more <= BOUNDS.pacedP50Ms,
   }, {

@@ -6,7 +6,16 @@ const BARS = [
   { target: "memory", label: "Weir, memory", color: "#2f81f7" },
   { target: "redis", label: "Weir, redis-server", color: "#d1682b" },
 ] as const;
-const SIZE = { width: 800, height: 190, label: 140, gap: 20, bar: 26, step: 40, top: 58, number: 70 } as const;
+const SIZE = {
+  width: 800,
+  height: 190,
+  label: 140,
+  gap: 20,
+  bar: 26,
+  step: 40,
+  top: 58,
+  number: 70,
+} as const;
 /** Colors of text that can be read where the page is light, and where it is dark. */
 const STYLE = "text{font:13px system-ui,sans-serif;fill:#1f2328}.small{font-size:11px;fill:#59636e}" +
   ".title{font-weight:600}@media(prefers-color-scheme:dark){text{fill:#e6edf3}.small{fill:#9198a1}}";
@@ -39,7 +48,12 @@ export function throughputSvg(summaries: readonly Summary[]): string | undefined
       note: "shorter is better",
       bars: p99s,
     }),
-    text(0, SIZE.height - 8, "8 connections of 32 calls in flight, 10,000 keys in turn, one process", "small"),
+    text(
+      0,
+      SIZE.height - 8,
+      "8 connections of 32 calls in flight, 10,000 keys in turn, one process",
+      "small",
+    ),
     "</svg>\n",
   ].join("\n");
 }
@@ -62,7 +76,9 @@ function panel({ at, width, title, note, bars }: Panel): string[] {
       const length = Math.max(1, value / largest * room);
       const top = SIZE.top + index * SIZE.step;
       return [
-        `<rect x="${at}" y="${top}" width="${length.toFixed(1)}" height="${SIZE.bar}" rx="3" fill="${color}"/>`,
+        `<rect x="${at}" y="${top}" width="${
+          length.toFixed(1)
+        }" height="${SIZE.bar}" rx="3" fill="${color}"/>`,
         text(at + length + 6, rowAt(index), label),
       ];
     }),

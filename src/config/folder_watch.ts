@@ -97,20 +97,21 @@ export class FolderWatch {
         if (event.kind !== "access" && watcher === this.#watcher) this.#tell(event);
       }
     } catch (error) {
-      if (watcher === this.#watcher) this.#endOutage(error);
+      if (watcher === this.#watcher) this.#noteOutage(error);
     }
   }
 
   /** A name that is not UTF-8, for one, ends the watch: what it did not tell is looked for. */
-  #endOutage(error: unknown): void {
+  #noteOutage(error: unknown): void {
     this.#isStale = true;
     this.#outages++;
     const isLast = this.#outages > MAX_OUTAGES;
     const when = isLast ? "at the next re-scan" : "at once";
     this.#options.logger.warning(`the watch of the rule files ended, it is opened again ${when}`, { error });
-    if (isLast) return;
-    this.#isStale = false;
-    this.#open(this.#watched.map(({ path }) => path));
+    if (!isLast) {
+      this.#isStale = false;
+      this.#open(this.#watched.map(({ path }) => path));
+    }
     this.#options.onEvent(this.#inside === undefined ? "around" : "inside");
   }
 

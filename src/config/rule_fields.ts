@@ -62,7 +62,7 @@ function checkIgnored(log: ProblemLog, { key, value, path }: Ignored): void {
     log.error(
       value.offset,
       path,
-      `the number '${shown(value.text)}' is no whole number; remove it, or put it in quotes`,
+      `the number '${shown(value.text)}' is no whole number of 64 bits; remove it, or put it in quotes`,
     );
   } else if (value.kind === "mapping") {
     checkIgnoredKeys(log, value, path);
@@ -70,7 +70,7 @@ function checkIgnored(log: ProblemLog, { key, value, path }: Ignored): void {
     for (const [index, item] of value.items.entries()) {
       const itemPath = `${path}[${index}]`;
       if (item.kind === "mapping") checkIgnoredKeys(log, item, itemPath);
-      else if (item.kind !== "broken") log.error(item.offset, itemPath, "list item must be a mapping");
+      else if (item.kind !== "broken") log.error(item.offset, itemPath, `list item must be a mapping, not ${described(item)}`);
     }
   }
 }

@@ -35,7 +35,11 @@ function readText(path: string, bytes: Uint8Array, maxParts: number): RuleFile {
     text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {
     const problem = "Cannot read the file: it is not UTF-8; save it as UTF-8";
-    return { source: undefined, problems: [{ severity: "error", at: path, path: "", text: problem }], parts: 0 };
+    return {
+      source: undefined,
+      problems: [{ severity: "error", at: path, path: "", text: problem }],
+      parts: 0,
+    };
   }
   return readRuleFile(path, text, { maxParts });
 }

@@ -1,14 +1,9 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { fileURLToPath } from "node:url";
-import { Child, outputOf } from "../../scripts/bench/child.ts";
 import { checkSummary, readTimes } from "../../scripts/bench/h2load.ts";
-import type { LoadResult } from "../../scripts/bench/load_record.ts";
 import { median, percentile } from "../../scripts/bench/percentile.ts";
-import { encodeRequest, readOverallCode } from "../../scripts/bench/rate_limit_message.ts";
+import { encodeRequest, readResponse } from "../../scripts/bench/rate_limit_message.ts";
 import { summarize } from "../../scripts/bench/report.ts";
 import { checkCounts } from "../../scripts/bench/round.ts";
-
-const BENCH = fileURLToPath(new URL("../../scripts/bench/", import.meta.url));
 
 Deno.test("percentile and median", () => {
   const hundred = Array.from({ length: 100 }, (_, index) => 100 - index);
@@ -59,82 +54,62 @@ Deno.test("the statistics must count and decide every call once", () => {
 });
 
 Deno.test("summaries hold medians, and ratios to the echo of the same load", () => {
-  const figures = { calls: 100, seconds: 1, p50Ms: 4, p99Ms: 8, cpuSecondsPer100k: 6 };
+  const figures = { calls: 100, seconds: 1, p50Ms: 4, p99Ms: 8, cpuSecondsPer100k: 6, generatorBusy: 0.5 };
   const summaries = summarize([
-    { load: "one", target: "echo", ...figures, callsPerSecond: 90 },
-    { load: "one", target: "memory", ...figures, callsPerSecond: 50, cpuSecondsPer100k: 12 },
-    { load: "one", target: "echo", ...figures, callsPerSecond: 110 },
-    { load: "keys", target: "memory", ...figures, callsPerSecond: 70 },
+    { scenario: "8x32", target: "echo", ...figures, callsPerSecond: 90 },
+    { scenario: "8x32", target: "memory", ...figures, callsPerSecond: 50, cpuSecondsPer100k: 12 },
+    { scenario: "8x32", target: "echo", ...figures, callsPerSecond: 110, generatorBusy: 0.9 },
+    { scenario: "batch 4", target: "memory", ...figures, callsPerSecond: 70 },
   ]);
   const same = { p50Ms: 4, p99Ms: 8, cpuSecondsPer100k: 6 };
   assertEquals(summaries, [
     {
-      load: "one",
+      scenario: "8x32",
       target: "echo",
       median: { callsPerSecond: 100, ...same },
       slowest: 90,
       fastest: 110,
+      generatorBusy: 0.9,
       toEcho: { callsPerSecond: 1, p50Ms: 1, p99Ms: 1, cpuSecondsPer100k: 1 },
     },
     {
-      load: "one",
+      scenario: "8x32",
       target: "memory",
       median: { callsPerSecond: 50, ...same, cpuSecondsPer100k: 12 },
       slowest: 50,
       fastest: 50,
+      generatorBusy: 0.5,
       toEcho: { callsPerSecond: 0.5, p50Ms: 1, p99Ms: 1, cpuSecondsPer100k: 2 },
     },
-    { load: "keys", target: "memory", median: { callsPerSecond: 70, ...same }, slowest: 70, fastest: 70 },
+    {
+      scenario: "batch 4",
+      target: "memory",
+      median: { callsPerSecond: 70, ...same },
+      slowest: 70,
+      fastest: 70,
+      generatorBusy: 0.5,
+    },
   ]);
 });
 
 Deno.test("the request and the answer are those of the protocol", () => {
   assertEquals(
-    encodeRequest("one", "k0").toHex(),
+    encodeRequest("one", ["k0"]).toHex(),
     "0a0562656e6368" + "1218" + "0a0b" + "0a046c6f6164" + "12036f6e65" + "0a09" + "0a036b6579" + "12026b30",
   );
-  assertEquals(readOverallCode(Uint8Array.fromHex("0801121108011207080a10021a016e180922020828")), "OK");
+  assertEquals(readResponse(Uint8Array.fromHex("0801121108011207080a10021a016e180922020828")), {
+    overallCode: "OK",
+    statuses: [{ code: "OK", limitRemaining: 9 }],
+  });
   assertEquals(
-    readOverallCode(Uint8Array.fromHex("0802120e080212040801100722040880f524120208011208080118ffffffff0f")),
-    "OVER_LIMIT",
+    readResponse(Uint8Array.fromHex("0802120e080212040801100722040880f524120208011208080118ffffffff0f")),
+    {
+      overallCode: "OVER_LIMIT",
+      statuses: [
+        { code: "OVER_LIMIT", limitRemaining: 0 },
+        { code: "OK", limitRemaining: 0 },
+        { code: "OK", limitRemaining: 4_294_967_295 },
+      ],
+    },
   );
-});
-
-Deno.test("load.ts: 200 calls to the echo server, every answer checked", async () => {
-  await using echo = new Child("echo server", Deno.execPath(), {
-    args: ["run", "-A", `${BENCH}echo_server.ts`],
-  });
-  const { port } = await echo.find({ port: /Listening for gRPC on '[^']*:(\d+)'/ });
-  const load = async (...args: string[]) => {
-    const common = [
-      "--port",
-      port,
-      "--connections",
-      "4",
-      "--in-flight",
-      "8",
-      "--keys",
-      "50",
-      "--calls",
-      "200",
-    ];
-    const output = await outputOf(Deno.execPath(), ["run", "-A", `${BENCH}load.ts`, ...common, ...args]);
-    const { calls, errors, statuses }: LoadResult = JSON.parse(output);
-    return { calls, errors, statuses };
-  };
-  assertEquals(await load("--expect", "echo"), {
-    calls: 200,
-    errors: {},
-    statuses: { "http 200, grpc 0": 200 },
-  });
-  assertEquals(await load("--expect", "OK"), {
-    calls: 200,
-    errors: { 'Cannot read answer at byte "0": it must be a RateLimitResponse': 200 },
-    statuses: { "http 200, grpc 0": 200 },
-  });
-  assertEquals(await load("--expect", "echo", "--path", "/none.Service/None"), {
-    calls: 200,
-    errors: { "http 200, grpc 12: The server does not implement the method /none.Service/None": 200 },
-    statuses: { "http 200, grpc 12": 200 },
-  });
 });

@@ -1,6 +1,7 @@
-import { assertEquals, assertNotEquals } from "@std/assert";
-import { folderFingerprint, loadRuleFiles, MAX_FILE_BYTES } from "../../src/config/rule_files.ts";
-import { readRuleFile, readRuleFileInTurns } from "../../src/config/yaml.ts";
+import { assert, assertEquals, assertNotEquals } from "@std/assert";
+import { ruleFileLimits } from "../../src/config/rule_file_limits.ts";
+import { RuleFileReadings } from "../../src/config/rule_file_readings.ts";
+import { folderFingerprint, loadRuleFiles, type RuleFilesOptions } from "../../src/config/rule_files.ts";
 import { problemText } from "../../src/ratelimit/rule_source.ts";
 
 const OPTIONS = { ignoreDotFiles: false, whenMissing: "make it" };
@@ -10,17 +11,35 @@ function domain(name: string): string {
   return `domain: ${name}\ndescriptors: []\n`;
 }
 
+const MEBIBYTE = 1024 * 1024;
+
+/** Makes an empty file whose name holds bytes, written as in the shell's printf. */
+async function touch(path: string): Promise<void> {
+  const args = ["-c", 'f=$(printf "$1") && : > "$f"', "sh", path];
+  const { success } = await new Deno.Command("sh", { args }).output();
+  assert(success);
+}
+
+/** Makes a rule file of this size that is a comment for the most part. */
+async function padded(path: string, bytes: number): Promise<void> {
+  const text = `${domain("padded")}#`;
+  await Deno.writeTextFile(path, text + "x".repeat(bytes - text.length));
+}
+
 interface Found {
   readonly domains: string[] | undefined;
   readonly problems: string[];
 }
 
 /** Fills a new folder and reads it; the folder stands as `DIR` in what was found. */
-async function found(fill: (folder: string) => Promise<void>, ignoreDotFiles = false): Promise<Found> {
+async function found(
+  fill: (folder: string) => Promise<void>,
+  options: Partial<RuleFilesOptions> = {},
+): Promise<Found> {
   const folder = await Deno.makeTempDir();
   try {
     await fill(folder);
-    const { load } = await loadRuleFiles(folder, { ...OPTIONS, ignoreDotFiles });
+    const { load } = await loadRuleFiles(folder, { ...OPTIONS, ...options });
     return {
       domains: load.sources?.map((source) => source.domain),
       problems: load.problems.map((problem) =>
@@ -78,13 +97,39 @@ const CASES: readonly (readonly [name: string, fill: (folder: string) => Promise
     domains: [],
     problems: ["error DIR/a.yaml: Cannot read the file: it is not UTF-8; save it as UTF-8"],
   }],
-  ["too large", async (folder) => {
-    await Deno.writeTextFile(`${folder}/a.yaml`, "");
-    await Deno.truncate(`${folder}/a.yaml`, MAX_FILE_BYTES + 1);
+  ["a name that is not UTF-8", async (folder) => {
+    await touch(`${folder}/a\\377.yaml`);
+    await Deno.writeTextFile(`${folder}/b.yaml`, domain("b"));
+  }, {
+    domains: ["b"],
+    problems: ["error DIR/a\uFFFD.yaml: Cannot read the file: its name is not UTF-8; rename it"],
+  }],
+  ["a link to nothing whose name has the mark of names that are not UTF-8", async (folder) => {
+    await Deno.symlink("nothing", `${folder}/\uFFFD.yaml`);
   }, {
     domains: [],
     problems: [
-      "error DIR/a.yaml: Cannot read the file: it is larger than 67108864 bytes; make several of it",
+      "error DIR/\uFFFD.yaml: Cannot read the file: it does not exist; correct the symbolic link, or remove it",
+    ],
+  }],
+  ["one too large, the others are read", async (folder) => {
+    await padded(`${folder}/a.yaml`, 16 * MEBIBYTE + 1);
+    await Deno.writeTextFile(`${folder}/b.yaml`, domain("b"));
+  }, {
+    domains: ["b"],
+    problems: [
+      "error DIR/a.yaml: Cannot read the file: it is larger than 16777216 bytes; make several of it",
+    ],
+  }],
+  ["too large together, reading stops", async (folder) => {
+    await padded(`${folder}/a.yaml`, 16 * MEBIBYTE);
+    await padded(`${folder}/b.yaml`, 16 * MEBIBYTE);
+    await Deno.writeTextFile(`${folder}/c.yaml`, domain("c"));
+    await Deno.writeTextFile(`${folder}/d.yaml`, domain("d"));
+  }, {
+    domains: ["padded", "padded"],
+    problems: [
+      "error DIR/c.yaml: Cannot read the file: with it the rule files have more than 33554432 bytes; use fewer rules",
     ],
   }],
   ["problems of all files", async (folder) => {
@@ -109,7 +154,7 @@ Deno.test("rule files: dot files are left out when asked", async () => {
     await Deno.writeTextFile(`${folder}/.dot.yaml`, "- not rules");
     await Deno.writeTextFile(`${folder}/a.yaml`, domain("a"));
   };
-  assertEquals(await found(fill, true), { domains: ["a"], problems: [] });
+  assertEquals(await found(fill, { ignoreDotFiles: true }), { domains: ["a"], problems: [] });
 });
 
 Deno.test("rule files: the fingerprint changes with every change of a rule file, and with nothing else", async () => {
@@ -138,13 +183,71 @@ Deno.test("rule files: the fingerprint changes with every change of a rule file,
   }
 });
 
-Deno.test("rule files: a large file is read with pauses, and what is found is the same", async () => {
-  const rules = Array.from({ length: 4_000 }, (_, index) => `- key: k${index}\n  rate_limit: {unit: day}\n`);
-  const text = `domain: d\ndescriptors:\n${rules.join("")}`;
-  let turns = 0;
-  const timer = setInterval(() => turns++, 0);
-  const file = await readRuleFileInTurns("r.yaml", text);
-  clearInterval(timer);
-  assertEquals(file, readRuleFile("r.yaml", text));
-  assertEquals(turns > 5, true, `${turns} turns`);
+Deno.test("rule files: parts are bounded for each file and for all together", async () => {
+  const fill = async (folder: string) => {
+    await Deno.writeTextFile(`${folder}/a.yaml`, `${domain("a")}#`);
+    await Deno.writeTextFile(`${folder}/b.yaml`, `${domain("b")}${"#\n".repeat(20)}`);
+    await Deno.writeTextFile(`${folder}/c.yaml`, domain("c"));
+  };
+  const limits = (fileParts: number, allParts: number) => ({ ...ruleFileLimits(), fileParts, allParts });
+  const refused = (file: string, text: string) => [`error DIR/${file}: ${text}; ${ADVICE[file]}`];
+  assertEquals(await found(fill, { limits: limits(1_000, 2_000) }), {
+    domains: ["a", "b", "c"],
+    problems: [],
+  });
+  assertEquals(await found(fill, { limits: limits(30, 2_000) }), {
+    domains: ["a", "c"],
+    problems: refused("b.yaml:1:1", "the file has more than 30 words, marks and line ends"),
+  });
+  assertEquals(await found(fill, { limits: limits(1_000, 70) }), {
+    domains: ["a", "b"],
+    problems: refused(
+      "c.yaml",
+      "Cannot read the file: with it the rule files have more than 70 words, marks and line ends",
+    ),
+  });
+});
+
+const ADVICE: Readonly<Record<string, string>> = {
+  "b.yaml:1:1": "make several of it",
+  "c.yaml": "use fewer rules",
+};
+
+Deno.test("rule files: where memory is small, less is read", () => {
+  const limits = { fileBytes: 16 * MEBIBYTE, allBytes: 32 * MEBIBYTE };
+  assertEquals(ruleFileLimits(8e9), { ...limits, fileParts: 8_000_000, allParts: 16_000_000 });
+  assertEquals(ruleFileLimits(550e6), { ...limits, fileParts: 1_000_000, allParts: 2_000_000 });
+});
+
+Deno.test("rule files: a file whose bytes are the same is not read again", async () => {
+  const folder = await Deno.makeTempDir();
+  const readings = new RuleFileReadings();
+  const sources = async (fileParts = 1_000) => {
+    const limits = { ...ruleFileLimits(), fileParts };
+    const { load } = await loadRuleFiles(folder, { ...OPTIONS, readings, limits });
+    return load.sources ?? [];
+  };
+  /** Which of the sources of two looks are one and the same. */
+  const same = (before: readonly unknown[], after: readonly unknown[]) => {
+    return after.map((source) => before.includes(source));
+  };
+  try {
+    for (const name of ["a", "b"]) await Deno.writeTextFile(`${folder}/${name}.yaml`, domain(name));
+    const first = await sources();
+    await Deno.utime(`${folder}/a.yaml`, 1_000, 1_000);
+    const second = await sources();
+    assertEquals(same(first, second), [true, true]);
+    await Deno.writeTextFile(`${folder}/b.yaml`, domain("c"));
+    const third = await sources();
+    assertEquals(same(second, third), [true, false]);
+    assertEquals(third.map((source) => source.domain), ["a", "c"]);
+    // The same bytes under another name have other positions.
+    await Deno.rename(`${folder}/a.yaml`, `${folder}/d.yaml`);
+    const fourth = await sources();
+    assertEquals(same(third, fourth), [true, false]);
+    assertEquals(await sources(1), []);
+    assertEquals((await sources()).map((source) => source.domain), ["c", "a"]);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 });

@@ -21,7 +21,7 @@ function limit(fields: string): string {
 
 function test(
   name: string,
-  cases: readonly (readonly [name: string, text: string, problems: string[]])[],
+  cases: readonly (readonly [name: string, text: string, problems: readonly string[]])[],
 ): void {
   for (const [title, text, problems] of cases) {
     Deno.test(`${name}: ${title}`, () => assertEquals(report(text), problems));
@@ -266,6 +266,73 @@ test("yaml, limits", [
     "error r.yaml:4:44: descriptors[0].rate_limit.replaces[0]: should not have an empty replaces entry; " +
     "write the name of a rule, such as 'name: a'",
   ]],
+]);
+
+/** What is said of a number that stands where a text belongs. */
+function odd(at: string, path: string, key: string, written: string): string {
+  return `error r.yaml:${at}: ${path}: ${key} must be a text, not the number '${written}'; put it in quotes`;
+}
+
+test("yaml, numbers in place of texts", [
+  ["domain fractional", "domain: 1.5\ndescriptors: []\n", [odd("1:9", "domain", "domain", "1.5")]],
+  ...["1.5", "1e3", "1.", ".5", "-.5", "1_0.5", ".inf", "-.Inf", ".nan", "089"].map((written) =>
+    [`key ${written}`, `domain: d\ndescriptors:\n- key: ${written}\n`, [
+      odd("3:8", "descriptors[0].key", "key", written),
+    ]] as const
+  ),
+  ...["99999999999999999999", "9223372036854775808", "-9223372036854775809", "0xffffffffffffffff"].map((written) =>
+    [`key beyond 64 bits ${written}`, `domain: d\ndescriptors:\n- key: ${written}\n`, [
+      odd("3:8", "descriptors[0].key", "key", written),
+    ]] as const
+  ),
+  ["name of a limit", limit("unlimited: true, name: 1.5"), [
+    odd("4:39", "descriptors[0].rate_limit.name", "name", "1.5"),
+  ]],
+  ["name in replaces", limit("unlimited: true, replaces: [{name: 1.5}]"), [
+    odd("4:51", "descriptors[0].rate_limit.replaces[0].name", "name", "1.5"),
+  ]],
+  ["unit", limit("unit: 1.5, requests_per_unit: 1"), [
+    odd("4:22", "descriptors[0].rate_limit.unit", "unit", "1.5"),
+  ]],
+  ["unit with unlimited", limit("unlimited: true, unit: 1.5"), [
+    odd("4:39", "descriptors[0].rate_limit.unit", "unit", "1.5"),
+  ]],
+]);
+
+/** The warning for a key of descriptors that stands in `rate_limit: {unlimited: true, …}`. */
+function misplaced(key: string): string {
+  return `warning r.yaml:4:33: descriptors[0].rate_limit.${key}: has no effect here; it belongs ` +
+    (key === "descriptors" ? "at the top of the file or in a descriptor" : "in a descriptor");
+}
+
+test("yaml, below a key without effect", [
+  ["a fraction", limit("unlimited: true, shadow_mode: 1.5"), [
+    misplaced("shadow_mode"),
+    "error r.yaml:4:46: descriptors[0].rate_limit.shadow_mode: the number '1.5' is no whole number of 64 bits; " +
+    "remove it, or put it in quotes",
+  ]],
+  ["an integer beyond 64 bits", limit("unlimited: true, key: 99999999999999999999"), [
+    misplaced("key"),
+    "error r.yaml:4:38: descriptors[0].rate_limit.key: the number '99999999999999999999' is no whole number of 64 bits; " +
+    "remove it, or put it in quotes",
+  ]],
+  ["a fraction as value", limit("unlimited: true, value: 1.5"), [misplaced("value")]],
+  ["anything in metadata", limit("unlimited: true, metadata: {a: [1.5, {b: c}]}"), [misplaced("metadata")]],
+  ["a list of texts", limit("unlimited: true, descriptors: [a, b]"), [
+    misplaced("descriptors"),
+    "error r.yaml:4:47: descriptors[0].rate_limit.descriptors[0]: list item must be a mapping, not 'a'",
+    "error r.yaml:4:50: descriptors[0].rate_limit.descriptors[1]: list item must be a mapping, not 'b'",
+  ]],
+  ["an unknown key", limit("unlimited: true, descriptors: [{keyy: 1}]"), [
+    misplaced("descriptors"),
+    "error r.yaml:4:48: descriptors[0].rate_limit.descriptors[0]: unknown key 'keyy'; did you mean 'key'?",
+  ]],
+  ["everything at some depth", limit("unlimited: true, descriptors: [{key: a, value: 1.5, rate_limit: {name: 2.5}}]"), [
+    misplaced("descriptors"),
+    "error r.yaml:4:87: descriptors[0].rate_limit.descriptors[0].rate_limit.name: " +
+    "the number '2.5' is no whole number of 64 bits; remove it, or put it in quotes",
+  ]],
+  ["nothing", limit("unlimited: true, descriptors: [{key: a, metadata: {b: 1.5}}]"), [misplaced("descriptors")]],
 ]);
 
 Deno.test("yaml: all problems of a file are reported", () => {

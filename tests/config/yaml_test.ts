@@ -56,7 +56,7 @@ descriptors:
     share_threshold: true
     detailed_metric: yes
     value_to_metric: On
-    metadata: {team: carts, tags: [a, 1, 2.5, 0x10, true, ~, "2026-11-21"], __proto__: {x: yes}}
+    metadata: {team: carts, tags: [a, 1, 2.5, 0x10, 0b11, true, ~, "2026-11-21"], __proto__: {x: yes}}
     descriptors:
       - key: user
         shadow_mode: TRUE
@@ -86,7 +86,7 @@ const EVERY_FIELD_READ: DomainSource = {
       detailedMetric: true,
       valueToMetric: true,
       metadata: JSON.parse(
-        '{"team": "carts", "tags": ["a", 1, 2.5, 16, true, null, "2026-11-21"], "__proto__": {"x": "yes"}}',
+        '{"team": "carts", "tags": ["a", 1, 2.5, 16, 3, true, null, "2026-11-21"], "__proto__": {"x": "yes"}}',
       ),
       descriptors: [
         descriptor({
@@ -163,6 +163,19 @@ for (const [written, value] of VALUES) {
   });
 }
 
+const TEXTS = ["5", "-5", "+5", "017", "0b11", "1_000", "9223372036854775807", "-9223372036854775808", "yes", "10.0.0.1"];
+
+for (const written of TEXTS) {
+  Deno.test(`yaml: key, domain and name ${written} are texts as written`, () => {
+    const limit = `{unlimited: true, name: ${written}}`;
+    const { domain, descriptors } = read(
+      `domain: ${written}\ndescriptors:\n- key: ${written}\n  rate_limit: ${limit}\n`,
+    );
+    const texts = descriptors.map((one) => [one.key, one.rateLimit?.name]);
+    assertEquals([domain, texts], [written, [[written, written]]]);
+  });
+}
+
 const FLAGS: readonly (readonly [written: string, flag: boolean])[] = [
   ...["y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE"].map((word) =>
     [word, true] as const
@@ -181,7 +194,7 @@ Deno.test("yaml: flags in every spelling", () => {
 });
 
 Deno.test("yaml: numbers and units in every spelling", () => {
-  const spellings = ["0", "+7", "4294967295", "1_0", "0xff", "0o17"];
+  const spellings = ["0", "+7", "4294967295", "1_0", "0xff", "0o17", "0b11"];
   const units = ["second", "MINUTE", "Hour", "day", "week", "month", "yeaR"];
   const limits = [
     ...spellings.map((count) => `{unit: day, requests_per_unit: ${count}}`),
@@ -189,8 +202,8 @@ Deno.test("yaml: numbers and units in every spelling", () => {
   ];
   const rules = limits.map((limit, index) => `- {key: k${index}, rate_limit: ${limit}}\n`).join("");
   const found = read(`domain: d\ndescriptors:\n${rules}`).descriptors.map((one) => one.rateLimit);
-  assertEquals(found.slice(0, 6).map((limit) => limit?.requestsPerUnit), [0, 7, 4294967295, 10, 255, 15]);
-  assertEquals(found.slice(6).map((limit) => limit?.unit), [
+  assertEquals(found.slice(0, 7).map((limit) => limit?.requestsPerUnit), [0, 7, 4294967295, 10, 255, 15, 3]);
+  assertEquals(found.slice(7).map((limit) => limit?.unit), [
     "SECOND",
     "MINUTE",
     "HOUR",

@@ -30,87 +30,92 @@ Deno.test({
   },
 });
 
-Deno.test({
-  ...needs(["envoy"], "Envoy lets requests through under the limit and answers 429 over it"),
-  async fn() {
-    await using bed = await startBed(rules(3));
-    const seen = [];
-    for (let call = 1; call <= 4; call++) seen.push(await bed.get("allow", "/limited"));
-    assertEquals(seen, [
-      { status: 200, body: "upstream", limit: "3, 3;w=86400", remaining: "2", limited: null },
-      { status: 200, body: "upstream", limit: "3, 3;w=86400", remaining: "1", limited: null },
-      { status: 200, body: "upstream", limit: "3, 3;w=86400", remaining: "0", limited: null },
-      { status: 429, body: "", limit: "3, 3;w=86400", remaining: "0", limited: "true" },
-    ]);
-  },
-});
+for (const engine of ["grpc-js", "native"]) {
+  Deno.test({
+    ...needs(["envoy"], `${engine}: Envoy lets requests through under the limit and answers 429 over it`),
+    async fn() {
+      await using bed = await startBed(engine, rules(3));
+      const seen = [];
+      for (let call = 1; call <= 4; call++) seen.push(await bed.get("allow", "/limited"));
+      assertEquals(seen, [
+        { status: 200, body: "upstream", limit: "3, 3;w=86400", remaining: "2", limited: null },
+        { status: 200, body: "upstream", limit: "3, 3;w=86400", remaining: "1", limited: null },
+        { status: 200, body: "upstream", limit: "3, 3;w=86400", remaining: "0", limited: null },
+        { status: 429, body: "", limit: "3, 3;w=86400", remaining: "0", limited: "true" },
+      ]);
+    },
+  });
 
-Deno.test({
-  ...needs(["envoy"], "Envoy tells when the window ends"),
-  async fn() {
-    await using bed = await startBed(rules(3));
-    const { headers } = await bed.fetch("allow", "/limited");
-    assertMatch(headers.get("x-ratelimit-reset") ?? "", /^[1-9][0-9]*$/);
-  },
-});
+  Deno.test({
+    ...needs(["envoy"], `${engine}: Envoy tells when the window ends`),
+    async fn() {
+      await using bed = await startBed(engine, rules(3));
+      const { headers } = await bed.fetch("allow", "/limited");
+      assertMatch(headers.get("x-ratelimit-reset") ?? "", /^[1-9][0-9]*$/);
+    },
+  });
 
-Deno.test({
-  ...needs(["envoy"], "Envoy passes Weir's own response headers on to the client"),
-  async fn() {
-    await using bed = await startBed(rules(1), { LIMIT_RESPONSE_HEADERS_ENABLED: "true" });
-    const seen = [];
-    for (let call = 1; call <= 2; call++) {
-      const { status, headers } = await bed.fetch("allow", "/limited");
-      assertMatch(headers.get("ratelimit-reset") ?? "", /^[0-9]+$/);
-      seen.push([status, headers.get("ratelimit-limit"), headers.get("ratelimit-remaining")]);
-    }
-    assertEquals(seen, [[200, "1", "0"], [429, "1", "0"]]);
-  },
-});
+  Deno.test({
+    ...needs(["envoy"], `${engine}: Envoy passes Weir's own response headers on to the client`),
+    async fn() {
+      await using bed = await startBed(engine, rules(1), { LIMIT_RESPONSE_HEADERS_ENABLED: "true" });
+      const seen = [];
+      for (let call = 1; call <= 2; call++) {
+        const { status, headers } = await bed.fetch("allow", "/limited");
+        assertMatch(headers.get("ratelimit-reset") ?? "", /^[0-9]+$/);
+        seen.push([status, headers.get("ratelimit-limit"), headers.get("ratelimit-remaining")]);
+      }
+      assertEquals(seen, [[200, "1", "0"], [429, "1", "0"]]);
+    },
+  });
 
-Deno.test({
-  ...needs(["envoy"], "Envoy lets everything through under a rule in shadow mode"),
-  async fn() {
-    await using bed = await startBed(rules(1));
-    const seen = [];
-    for (let call = 1; call <= 3; call++) seen.push((await bed.get("allow", "/shadow")).status);
-    assertEquals(seen, [200, 200, 200]);
-  },
-});
+  Deno.test({
+    ...needs(["envoy"], `${engine}: Envoy lets everything through under a rule in shadow mode`),
+    async fn() {
+      await using bed = await startBed(engine, rules(1));
+      const seen = [];
+      for (let call = 1; call <= 3; call++) seen.push((await bed.get("allow", "/shadow")).status);
+      assertEquals(seen, [200, 200, 200]);
+    },
+  });
 
-Deno.test({
-  ...needs(["envoy"], "Envoy follows a rule that was changed on disk"),
-  async fn() {
-    await using bed = await startBed(rules(2));
-    assertEquals((await bed.get("allow", "/limited")).limit, "2, 2;w=86400");
-    await Deno.writeTextFile(join(bed.weir.rulesFolder, "rules.yaml"), rules(1_000));
-    const seen = await until("the new limit", async () => {
-      const answer = await bed.get("allow", "/limited");
-      return answer.limit === "1000, 1000;w=86400" && answer;
-    });
-    assertEquals(seen.status, 200);
-  },
-});
+  Deno.test({
+    ...needs(["envoy"], `${engine}: Envoy follows a rule that was changed on disk`),
+    async fn() {
+      await using bed = await startBed(engine, rules(2));
+      assertEquals((await bed.get("allow", "/limited")).limit, "2, 2;w=86400");
+      await Deno.writeTextFile(join(bed.weir.rulesFolder, "rules.yaml"), rules(1_000));
+      const seen = await until("the new limit", async () => {
+        const answer = await bed.get("allow", "/limited");
+        return answer.limit === "1000, 1000;w=86400" && answer;
+      });
+      assertEquals(seen.status, 200);
+    },
+  });
 
-Deno.test({
-  ...needs(
-    ["envoy"],
-    "Envoy's failure mode decides while Weir is gone, and Weir limits again once it is back",
-  ),
-  async fn() {
-    await using bed = await startBed(rules(1));
-    assertEquals((await bed.get("deny", "/limited")).status, 200);
-    assertEquals((await bed.get("deny", "/limited")).status, 429);
-    await bed.weir.kill();
-    // Nobody counted: the headers that tell of a limit are missing.
-    const { status, limit } = await bed.get("allow", "/limited");
-    assertEquals({ status, limit }, { status: 200, limit: null });
-    assertEquals((await bed.get("deny", "/limited")).status, 500);
-    await bed.restartWeir();
-    await until("calls to be limited again", async () => (await bed.get("deny", "/limited")).status === 429);
-    assertEquals((await bed.get("allow", "/limited")).status, 429);
-  },
-});
+  Deno.test({
+    ...needs(
+      ["envoy"],
+      `${engine}: Envoy's failure mode decides while Weir is gone, and Weir limits again once it is back`,
+    ),
+    async fn() {
+      await using bed = await startBed(engine, rules(1));
+      assertEquals((await bed.get("deny", "/limited")).status, 200);
+      assertEquals((await bed.get("deny", "/limited")).status, 429);
+      await bed.weir.kill();
+      // Nobody counted: the headers that tell of a limit are missing.
+      const { status, limit } = await bed.get("allow", "/limited");
+      assertEquals({ status, limit }, { status: 200, limit: null });
+      assertEquals((await bed.get("deny", "/limited")).status, 500);
+      await bed.restartWeir();
+      await until(
+        "calls to be limited again",
+        async () => (await bed.get("deny", "/limited")).status === 429,
+      );
+      assertEquals((await bed.get("allow", "/limited")).status, 429);
+    },
+  });
+}
 
 /** What these tests compare of an answer. */
 interface Seen {
@@ -125,12 +130,12 @@ interface Seen {
 class Bed implements AsyncDisposable {
   weir: WeirProcess;
   readonly #upstream: Deno.HttpServer<Deno.NetAddr>;
-  readonly #rules: string;
+  readonly #made: { readonly engine: string; readonly rules: string };
   #envoy: Envoy | undefined;
 
-  constructor(weir: WeirProcess, rules: string) {
+  constructor(weir: WeirProcess, made: { readonly engine: string; readonly rules: string }) {
     this.weir = weir;
-    this.#rules = rules;
+    this.#made = made;
     const quiet = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
     this.#upstream = Deno.serve(quiet, () => new Response("upstream"));
   }
@@ -143,7 +148,9 @@ class Bed implements AsyncDisposable {
   async restartWeir(): Promise<void> {
     const port = this.weir.grpcAddress.split(":").at(-1) ?? "";
     const gone = this.weir;
-    this.weir = await startWeir({ env: { GRPC_PORT: port }, rules: { "rules.yaml": this.#rules } });
+    const { engine, rules } = this.#made;
+    const env = { GRPC_ENGINE: engine, GRPC_PORT: port };
+    this.weir = await startWeir({ env, rules: { "rules.yaml": rules } });
     await gone[Symbol.asyncDispose]();
   }
 
@@ -173,8 +180,9 @@ class Bed implements AsyncDisposable {
   }
 }
 
-async function startBed(rules: string, env: Record<string, string> = {}): Promise<Bed> {
-  const bed = new Bed(await startWeir({ env, rules: { "rules.yaml": rules } }), rules);
+async function startBed(engine: string, rules: string, more: Record<string, string> = {}): Promise<Bed> {
+  const env = { GRPC_ENGINE: engine, ...more };
+  const bed = new Bed(await startWeir({ env, rules: { "rules.yaml": rules } }), { engine, rules });
   try {
     await bed.startEnvoy();
     return bed;

@@ -18,47 +18,6 @@ function outcome(answer: Awaited<ReturnType<typeof decide>>): string {
     : `status ${answer.code}`;
 }
 
-for (const socket of ["TCP", "unix"] as const) {
-  Deno.test(`gRPC over ${socket}: a real client is limited, across reconnects`, async () => {
-    const folder = await Deno.makeTempDir();
-    const env: Record<string, string> = socket === "unix" ? { GRPC_UDS: `${folder}/grpc.sock` } : {};
-    {
-      await using weir = await startWeir({ rules: RULES, env });
-      assertEquals(weir.grpcAddress.startsWith("unix:"), socket === "unix");
-      const outcomes: string[] = [];
-      for (let connection = 0; connection < 2; connection++) {
-        using client = new GrpcClient(weir.grpcAddress);
-        for (let call = 0; call < 2; call++) outcomes.push(outcome(await decide(client, "shop", "user=bob")));
-      }
-      assertEquals(outcomes, ["OK", "OK", "OK", "OVER_LIMIT"]);
-      assertEquals(await weir.stop(), 0);
-    }
-    await Deno.remove(folder, { recursive: true });
-  });
-}
-
-Deno.test("gRPC: an answer has limit, remaining and reset of every descriptor", async () => {
-  await using weir = await ServeFixture.start({ rules: RULES });
-  using client = new GrpcClient(weir.running.addresses.grpc);
-  const answer = await decide(client, "shop", "user=bob", "other=x");
-  const statuses = "statuses" in answer ? answer.statuses : [];
-  const reset = statuses[0]?.secondsUntilReset ?? 0;
-  assertEquals([
-    reset > 0 && reset <= 86_400,
-    statuses[0]?.currentLimit?.requestsPerUnit,
-    statuses[0]?.limitRemaining,
-  ], [
-    true,
-    3,
-    2,
-  ]);
-  assertEquals([statuses[1]?.code, statuses[1]?.currentLimit, statuses[1]?.limitRemaining], [
-    1,
-    undefined,
-    0,
-  ]);
-});
-
 const REFUSED: readonly [title: string, request: string, code: number, details: RegExp][] = [
   ["no domain", "", 3, /^rate limit domain must not be empty$/],
   ["no descriptors", "0a0473686f70", 3, /^rate limit descriptor list must not be empty$/],
@@ -69,139 +28,193 @@ const REFUSED: readonly [title: string, request: string, code: number, details: 
   ["hits of 2^53 + 1", "0a0473686f7012160a090a04757365721201621a09088180808080808010", 3, /2\^53/],
 ];
 
-for (const [title, hex, code, details] of REFUSED) {
-  Deno.test(`gRPC refuses ${title}`, async () => {
-    await using weir = await ServeFixture.start({ rules: RULES });
-    using client = new GrpcClient(weir.running.addresses.grpc);
-    const bytes = Uint8Array.from(hex.match(/../g) ?? [], (byte) => parseInt(byte, 16));
-    const answer = await client.unary(SHOULD_RATE_LIMIT, bytes);
-    assertEquals(answer.code, code, answer.details);
-    assertMatch(answer.details, details);
-  });
-}
-
-Deno.test("gRPC: the log tells the reason of a refusal once", async () => {
-  await using weir = await ServeFixture.start({ rules: RULES, env: { LOG_FORMAT: "json" } });
-  using client = new GrpcClient(weir.running.addresses.grpc);
-  await decide(client, "");
-  const line = weir.log.map((text) => JSON.parse(text)).find((one) =>
-    one["@message"] === "gRPC call refused"
-  );
-  const { "@timestamp": _time, ...rest } = line;
-  assertEquals(rest, {
-    level: "warning",
-    "@message": "gRPC call refused",
-    code: "INVALID_ARGUMENT",
-    message: "rate limit domain must not be empty",
-  });
-});
-
 const UNKNOWN_METHODS = [
   "/envoy.service.ratelimit.v3.RateLimitService/Nothing",
   "/envoy.service.ratelimit.v2.RateLimitService/ShouldRateLimit",
   "/pb.lyft.ratelimit.RateLimitService/ShouldRateLimit",
 ];
 
-for (const path of UNKNOWN_METHODS) {
-  Deno.test(`gRPC: ${path} is not implemented`, async () => {
-    await using weir = await ServeFixture.start({ rules: RULES });
+for (const GRPC_ENGINE of ["grpc-js", "native"]) {
+  for (const socket of ["TCP", "unix"] as const) {
+    Deno.test(`gRPC by ${GRPC_ENGINE} over ${socket}: a real client is limited, across reconnects`, async () => {
+      const folder = await Deno.makeTempDir();
+      const env: Record<string, string> = {
+        GRPC_ENGINE,
+        ...(socket === "unix" ? { GRPC_UDS: `${folder}/grpc.sock` } : {}),
+      };
+      {
+        await using weir = await startWeir({ rules: RULES, env });
+        assertEquals(weir.grpcAddress.startsWith("unix:"), socket === "unix");
+        const outcomes: string[] = [];
+        for (let connection = 0; connection < 2; connection++) {
+          using client = new GrpcClient(weir.grpcAddress);
+          for (let call = 0; call < 2; call++) {
+            outcomes.push(outcome(await decide(client, "shop", "user=bob")));
+          }
+        }
+        assertEquals(outcomes, ["OK", "OK", "OK", "OVER_LIMIT"]);
+        assertEquals(await weir.stop(), 0);
+      }
+      await Deno.remove(folder, { recursive: true });
+    });
+  }
+
+  Deno.test(`gRPC by ${GRPC_ENGINE}: an answer has limit, remaining and reset of every descriptor`, async () => {
+    await using weir = await ServeFixture.start({ rules: RULES, env: { GRPC_ENGINE } });
     using client = new GrpcClient(weir.running.addresses.grpc);
-    assertEquals((await client.unary(path, new Uint8Array())).code, 12);
+    const answer = await decide(client, "shop", "user=bob", "other=x");
+    const statuses = "statuses" in answer ? answer.statuses : [];
+    const reset = statuses[0]?.secondsUntilReset ?? 0;
+    assertEquals([
+      reset > 0 && reset <= 86_400,
+      statuses[0]?.currentLimit?.requestsPerUnit,
+      statuses[0]?.limitRemaining,
+    ], [
+      true,
+      3,
+      2,
+    ]);
+    assertEquals([statuses[1]?.code, statuses[1]?.currentLimit, statuses[1]?.limitRemaining], [
+      1,
+      undefined,
+      0,
+    ]);
+  });
+
+  for (const [title, hex, code, details] of REFUSED) {
+    Deno.test(`gRPC by ${GRPC_ENGINE} refuses ${title}`, async () => {
+      await using weir = await ServeFixture.start({ rules: RULES, env: { GRPC_ENGINE } });
+      using client = new GrpcClient(weir.running.addresses.grpc);
+      const bytes = Uint8Array.from(hex.match(/../g) ?? [], (byte) => parseInt(byte, 16));
+      const answer = await client.unary(SHOULD_RATE_LIMIT, bytes);
+      assertEquals(answer.code, code, answer.details);
+      assertMatch(answer.details, details);
+    });
+  }
+
+  Deno.test("gRPC: the log tells the reason of a refusal once", async () => {
+    await using weir = await ServeFixture.start({ rules: RULES, env: { LOG_FORMAT: "json" } });
+    using client = new GrpcClient(weir.running.addresses.grpc);
+    await decide(client, "");
+    const line = weir.log.map((text) => JSON.parse(text)).find((one) =>
+      one["@message"] === "gRPC call refused"
+    );
+    const { "@timestamp": _time, ...rest } = line;
+    assertEquals(rest, {
+      level: "warning",
+      "@message": "gRPC call refused",
+      code: "INVALID_ARGUMENT",
+      message: "rate limit domain must not be empty",
+    });
+  });
+
+  for (const path of UNKNOWN_METHODS) {
+    Deno.test(`gRPC by ${GRPC_ENGINE}: ${path} is not implemented`, async () => {
+      await using weir = await ServeFixture.start({ rules: RULES, env: { GRPC_ENGINE } });
+      using client = new GrpcClient(weir.running.addresses.grpc);
+      assertEquals((await client.unary(path, new Uint8Array())).code, 12);
+    });
+  }
+
+  Deno.test(`gRPC health by ${GRPC_ENGINE}: Check and Watch tell the truth for both names, until the end`, async () => {
+    const weir = await ServeFixture.start({ rules: RULES, env: { GRPC_ENGINE } });
+    using client = new GrpcClient(weir.running.addresses.grpc);
+    const check = async (service: string) => {
+      const answer = await client.unary(
+        "/grpc.health.v1.Health/Check",
+        encodeHealthCheckRequest({ service }),
+      );
+      return answer.code === 0
+        ? decodeHealthCheckResponse(answer.messages[0] ?? new Uint8Array()).status
+        : `status ${answer.code}`;
+    };
+    assertEquals([await check(""), await check("ratelimit"), await check("other")], [1, 1, "status 5"]);
+    const seen: number[] = [];
+    const request = encodeHealthCheckRequest({ service: "ratelimit" });
+    const watching = client.serverStream("/grpc.health.v1.Health/Watch", request, (message) => {
+      seen.push(decodeHealthCheckResponse(message).status);
+    });
+    await until("the first status", () => seen.length === 1);
+    await weir[Symbol.asyncDispose]();
+    assertEquals([(await watching).code, seen], [14, [1, 2]]);
+  });
+
+  Deno.test({
+    ...needs(
+      ["grpcurl"],
+      `gRPC reflection by ${GRPC_ENGINE}: grpcurl lists, describes and calls without any file`,
+    ),
+    async fn() {
+      await using weir = await startWeir({ rules: RULES, env: { GRPC_ENGINE } });
+      const grpcurl = async (...args: string[]) => {
+        const { stdout } = await new Deno.Command(requireTool("grpcurl"), { args: ["-plaintext", ...args] })
+          .output();
+        return new TextDecoder().decode(stdout);
+      };
+      assertEquals((await grpcurl(weir.grpcAddress, "list")).trim().split("\n"), [
+        "envoy.service.ratelimit.v3.RateLimitService",
+        "grpc.health.v1.Health",
+        "grpc.reflection.v1.ServerReflection",
+        "grpc.reflection.v1alpha.ServerReflection",
+      ]);
+      const service = "envoy.service.ratelimit.v3.RateLimitService";
+      assertMatch(await grpcurl(weir.grpcAddress, "describe", service), /rpc ShouldRateLimit/);
+      const body = JSON.stringify({
+        domain: "shop",
+        descriptors: [{ entries: [{ key: "user", value: "bob" }] }],
+      });
+      const answer = JSON.parse(await grpcurl("-d", body, weir.grpcAddress, `${service}/ShouldRateLimit`));
+      assertEquals([answer.overallCode, answer.statuses[0].limitRemaining], ["OK", 2]);
+    },
+  });
+
+  Deno.test({
+    ...needs(
+      ["redis-server"],
+      `gRPC by ${GRPC_ENGINE}: calls go on through reloads and through a key-value cache that is killed`,
+    ),
+    async fn() {
+      await using redis = await startRedis();
+      const rules = (limit: number) =>
+        `domain: shop\ndescriptors:\n- key: user\n  rate_limit: {unit: day, requests_per_unit: ${limit}}\n`;
+      const env = { GRPC_ENGINE, BACKEND_TYPE: "kv", KV_URL: redis.url, KV_TIMEOUT: "2s" };
+      await using weir = await startWeir({ rules: { "shop.yaml": rules(1_000_000) }, env });
+      using client = new GrpcClient(weir.grpcAddress);
+      const seen = { ok: 0, unavailable: 0, other: [] as string[], slowestMs: 0 };
+      let going = true;
+      const callers = Array.from({ length: 8 }, async (_, caller) => {
+        while (going) {
+          const before = performance.now();
+          const answer = await decide(client, "shop", `user=${caller}`);
+          seen.slowestMs = Math.max(seen.slowestMs, performance.now() - before);
+          const said = outcome(answer);
+          if (said === "OK") seen.ok++;
+          else if (said === "status 14" && "details" in answer && fromCache(answer)) seen.unavailable++;
+          else seen.other.push(`${said} ${"details" in answer ? answer.details : ""}`);
+        }
+      });
+      const decided = (count: number) => until(`${count} more decisions`, () => seen.ok >= count);
+      await decided(100);
+      for (let limit = 1_000_001; limit <= 1_000_010; limit++) {
+        await Deno.writeTextFile(`${weir.rulesFolder}/shop.yaml`, rules(limit));
+        await decided(seen.ok + 20);
+      }
+      await redis.kill();
+      await until("calls to fail", () => seen.unavailable > 50);
+      await redis.restartOnSamePort();
+      await decided(seen.ok + 500);
+      const recovered = `level=warning msg="Connected to key-value cache \\"${redis.url}\\" again"`;
+      await until(
+        "the end of the outage in the log",
+        () => weir.stderrLines.some((line) => line.endsWith(recovered)),
+      );
+      going = false;
+      await Promise.all(callers);
+      assertEquals([seen.other, seen.slowestMs < 2_500], [[], true]);
+      assertEquals(await weir.stop(), 0);
+    },
   });
 }
-
-Deno.test("gRPC health: Check and Watch tell the truth for both names, until the end", async () => {
-  const weir = await ServeFixture.start({ rules: RULES });
-  using client = new GrpcClient(weir.running.addresses.grpc);
-  const check = async (service: string) => {
-    const answer = await client.unary("/grpc.health.v1.Health/Check", encodeHealthCheckRequest({ service }));
-    return answer.code === 0
-      ? decodeHealthCheckResponse(answer.messages[0] ?? new Uint8Array()).status
-      : `status ${answer.code}`;
-  };
-  assertEquals([await check(""), await check("ratelimit"), await check("other")], [1, 1, "status 5"]);
-  const seen: number[] = [];
-  const request = encodeHealthCheckRequest({ service: "ratelimit" });
-  const watching = client.serverStream("/grpc.health.v1.Health/Watch", request, (message) => {
-    seen.push(decodeHealthCheckResponse(message).status);
-  });
-  await until("the first status", () => seen.length === 1);
-  await weir[Symbol.asyncDispose]();
-  assertEquals([(await watching).code, seen], [14, [1, 2]]);
-});
-
-Deno.test({
-  ...needs(["grpcurl"], "gRPC reflection: grpcurl lists, describes and calls without any file"),
-  async fn() {
-    await using weir = await startWeir({ rules: RULES });
-    const grpcurl = async (...args: string[]) => {
-      const { stdout } = await new Deno.Command(requireTool("grpcurl"), { args: ["-plaintext", ...args] })
-        .output();
-      return new TextDecoder().decode(stdout);
-    };
-    assertEquals((await grpcurl(weir.grpcAddress, "list")).trim().split("\n"), [
-      "envoy.service.ratelimit.v3.RateLimitService",
-      "grpc.health.v1.Health",
-      "grpc.reflection.v1.ServerReflection",
-      "grpc.reflection.v1alpha.ServerReflection",
-    ]);
-    const service = "envoy.service.ratelimit.v3.RateLimitService";
-    assertMatch(await grpcurl(weir.grpcAddress, "describe", service), /rpc ShouldRateLimit/);
-    const body = JSON.stringify({
-      domain: "shop",
-      descriptors: [{ entries: [{ key: "user", value: "bob" }] }],
-    });
-    const answer = JSON.parse(await grpcurl("-d", body, weir.grpcAddress, `${service}/ShouldRateLimit`));
-    assertEquals([answer.overallCode, answer.statuses[0].limitRemaining], ["OK", 2]);
-  },
-});
-
-Deno.test({
-  ...needs(
-    ["redis-server"],
-    "gRPC: calls go on through reloads and through a key-value cache that is killed",
-  ),
-  async fn() {
-    await using redis = await startRedis();
-    const rules = (limit: number) =>
-      `domain: shop\ndescriptors:\n- key: user\n  rate_limit: {unit: day, requests_per_unit: ${limit}}\n`;
-    const env = { BACKEND_TYPE: "kv", KV_URL: redis.url, KV_TIMEOUT: "2s" };
-    await using weir = await startWeir({ rules: { "shop.yaml": rules(1_000_000) }, env });
-    using client = new GrpcClient(weir.grpcAddress);
-    const seen = { ok: 0, unavailable: 0, other: [] as string[], slowestMs: 0 };
-    let going = true;
-    const callers = Array.from({ length: 8 }, async (_, caller) => {
-      while (going) {
-        const before = performance.now();
-        const answer = await decide(client, "shop", `user=${caller}`);
-        seen.slowestMs = Math.max(seen.slowestMs, performance.now() - before);
-        const said = outcome(answer);
-        if (said === "OK") seen.ok++;
-        else if (said === "status 14" && "details" in answer && fromCache(answer)) seen.unavailable++;
-        else seen.other.push(`${said} ${"details" in answer ? answer.details : ""}`);
-      }
-    });
-    const decided = (count: number) => until(`${count} more decisions`, () => seen.ok >= count);
-    await decided(100);
-    for (let limit = 1_000_001; limit <= 1_000_010; limit++) {
-      await Deno.writeTextFile(`${weir.rulesFolder}/shop.yaml`, rules(limit));
-      await decided(seen.ok + 20);
-    }
-    await redis.kill();
-    await until("calls to fail", () => seen.unavailable > 50);
-    await redis.restartOnSamePort();
-    await decided(seen.ok + 500);
-    const recovered = `level=warning msg="Connected to key-value cache \\"${redis.url}\\" again"`;
-    await until(
-      "the end of the outage in the log",
-      () => weir.stderrLines.some((line) => line.endsWith(recovered)),
-    );
-    going = false;
-    await Promise.all(callers);
-    assertEquals([seen.other, seen.slowestMs < 2_500], [[], true]);
-    assertEquals(await weir.stop(), 0);
-  },
-});
 
 function fromCache(answer: GrpcAnswer): boolean {
   return answer.details.startsWith('Cannot ask key-value cache "127.0.0.1:');

@@ -28,7 +28,7 @@ async function statistic(weir: WeirProcess, name: string): Promise<number> {
 }
 
 Deno.test("process: streams that are reset while they are being refused end nothing", async () => {
-  await using weir = await startWeir({ rules: RULES });
+  await using weir = await startWeir({ rules: RULES, env: { GRPC_ENGINE: "grpc-js" } });
   for (let connection = 0; connection < 10; connection++) await resetStreams(weir.grpcAddress);
   using client = new GrpcClient(weir.grpcAddress);
   const answer = await decide(client, "shop", "user=bob");

@@ -6,6 +6,7 @@ const TOOLS = {
   "redis-server": undefined,
   "h2load": undefined,
   "openssl": undefined,
+  "curl": undefined,
   "envoy": ["envoy-1.40.0", "bin"],
   "grpcurl": ["grpcurl-1.9.3"],
   "h2spec": ["h2spec-2.2.1"],

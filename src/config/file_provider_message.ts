@@ -1,0 +1,29 @@
+import type { FileProviderOptions } from "./file_provider.ts";
+import type { RulesLoad } from "./provider.ts";
+
+/** Where rule files are, as a worker is told. */
+export type RuleFolderOptions = Omit<FileProviderOptions, "clock" | "logger">;
+
+/** The levels of the logger, least urgent first. */
+export type LogLevel = "debug" | "info" | "warning" | "error";
+
+/** What the main thread tells the worker that reads rule files. `start` comes first and once. */
+export type ToWorker =
+  | { readonly type: "start"; readonly options: RuleFolderOptions }
+  | { readonly type: "reload" }
+  /** Is answered by `alive` at once. */
+  | { readonly type: "ping" }
+  /** Is answered by `closed`, after which nothing comes any more. */
+  | { readonly type: "close" };
+
+/** What the worker tells the main thread. */
+export type FromWorker =
+  | { readonly type: "load"; readonly load: RulesLoad }
+  | {
+    readonly type: "log";
+    readonly level: LogLevel;
+    readonly message: string;
+    readonly fields: Readonly<Record<string, unknown>>;
+  }
+  | { readonly type: "alive" }
+  | { readonly type: "closed" };

@@ -1,0 +1,166 @@
+import type { Clock } from "../base/clock.ts";
+import type { Logger } from "../base/log.ts";
+import { settledWithin } from "../base/wait.ts";
+import type { Problem } from "../ratelimit/rule_source.ts";
+import type { FromWorker, RuleFolderOptions, ToWorker } from "./file_provider_message.ts";
+import type { RulesLoad, RulesProvider } from "./provider.ts";
+import { WorkerPulse } from "./worker_pulse.ts";
+
+/** The main thread's side of its line to the worker; a `Worker` is one. */
+export interface WorkerLine {
+  postMessage(message: ToWorker): void;
+  terminate(): void;
+  onmessage: ((event: MessageEvent<FromWorker>) => void) | null;
+  onmessageerror: ((event: MessageEvent) => void) | null;
+  onerror: ((event: ErrorEvent) => void) | null;
+}
+
+/** Where rule files are, and what else is needed to have them read in a thread of their own. */
+export interface WorkerFileProviderOptions extends RuleFolderOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Starts a worker; one with the module that reads rule files when absent. */
+  readonly startWorker?: () => WorkerLine;
+}
+
+const CLOSE_MS = 1_000;
+const FIRST_BACKOFF_MS = 1_000;
+const MAX_BACKOFF_MS = 60_000;
+/** A worker that lived so long did not fail because of how it was started. */
+const STEADY_MS = 60_000;
+
+/**
+ * Rules from files that are read in a Web Worker: what is watched may hold its thread up for good (a
+ * named pipe does so on this platform), and reading large files takes seconds. A worker that fails or
+ * falls silent is replaced, and the rules in force stay.
+ */
+export function createWorkerFileProvider(options: WorkerFileProviderOptions): RulesProvider {
+  return new WorkerFileProvider(options);
+}
+
+class WorkerFileProvider implements RulesProvider {
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #startWorker: () => WorkerLine;
+  readonly #folder: RuleFolderOptions;
+  readonly #pulse: WorkerPulse;
+  readonly #closed = Promise.withResolvers<void>();
+  #onLoad: (load: RulesLoad) => readonly Problem[] = (load) => load.problems;
+  #worker: WorkerLine | undefined;
+  #startedAt = 0;
+  #backoffMs = FIRST_BACKOFF_MS;
+  #cancelRestart = () => {};
+  #isClosed = false;
+
+  constructor(options: WorkerFileProviderOptions) {
+    const { clock, logger, startWorker = startReader, ...folder } = options;
+    this.#clock = clock;
+    this.#logger = logger;
+    this.#startWorker = startWorker;
+    this.#folder = folder;
+    this.#pulse = new WorkerPulse({
+      clock,
+      ping: () => this.#worker?.postMessage({ type: "ping" }),
+      onSilence: (seconds) => {
+        this.#replace(`the worker that reads the rule files did not answer for ${seconds} s`);
+      },
+    });
+  }
+
+  start(onLoad: (load: RulesLoad) => readonly Problem[]): void {
+    this.#onLoad = onLoad;
+    this.#start();
+  }
+
+  reload(): void {
+    // Without a worker, the one that comes next begins with a load.
+    if (this.#isClosed || this.#worker === undefined) return;
+    this.#pulse.awaitLoad();
+    this.#worker.postMessage({ type: "reload" });
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelRestart();
+    this.#pulse.stop();
+    const worker = this.#worker;
+    if (worker === undefined) return;
+    worker.postMessage({ type: "close" });
+    await settledWithin(this.#closed.promise, CLOSE_MS, this.#clock);
+    this.#worker = undefined;
+    // Not waited for: its thread may never end.
+    worker.terminate();
+  }
+
+  #start(): void {
+    this.#startedAt = this.#clock.now();
+    try {
+      const worker = this.#startWorker();
+      this.#worker = worker;
+      worker.onmessage = ({ data: message }) => {
+        if (worker === this.#worker) this.#take(message);
+      };
+      worker.onmessageerror = () => this.#fail(worker, new Error("a message could not be read"));
+      worker.onerror = (event) => {
+        // Otherwise it would end the process.
+        event.preventDefault();
+        this.#fail(worker, event.error ?? new Error(event.message));
+      };
+      worker.postMessage({ type: "start", options: this.#folder });
+      this.#pulse.start();
+    } catch (error) {
+      this.#replace("the worker that reads the rule files cannot be started", error);
+    }
+  }
+
+  #take(message: FromWorker): void {
+    switch (message.type) {
+      case "load":
+        this.#pulse.noteLoad();
+        this.#hand(message.load);
+        break;
+      case "log":
+        this.#logger[message.level](message.message, message.fields);
+        break;
+      case "alive":
+        this.#pulse.noteAnswer();
+        break;
+      case "closed":
+        this.#closed.resolve();
+    }
+  }
+
+  #hand(load: RulesLoad): void {
+    if (this.#isClosed) return;
+    try {
+      this.#onLoad(load);
+    } catch (error) {
+      this.#logger.error("taking over the rule files failed, the rules before stay", { error });
+    }
+  }
+
+  #fail(worker: WorkerLine, error: unknown): void {
+    if (worker !== this.#worker) return;
+    if (this.#isClosed) return this.#closed.resolve();
+    this.#replace("the worker that reads the rule files failed", error);
+  }
+
+  #replace(what: string, error?: unknown): void {
+    this.#worker?.terminate();
+    this.#worker = undefined;
+    this.#pulse.stop();
+    if (this.#clock.now() - this.#startedAt >= STEADY_MS) this.#backoffMs = FIRST_BACKOFF_MS;
+    const delayMs = this.#backoffMs;
+    this.#backoffMs = Math.min(delayMs * 2, MAX_BACKOFF_MS);
+    const text = `${what}; the rules in force stay, another one is started in ${delayMs / 1_000} s`;
+    this.#logger.error(text, error === undefined ? {} : { error });
+    this.#cancelRestart = this.#clock.after(delayMs, () => this.#start());
+  }
+}
+
+function startReader(): WorkerLine {
+  return new Worker(new URL("./file_provider_worker.ts", import.meta.url), {
+    type: "module",
+    name: "rule files",
+  });
+}
