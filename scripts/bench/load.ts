@@ -1,10 +1,10 @@
+import process from "node:process";
 import type { Expectation } from "./answer.ts";
 import { CallSource } from "./call_source.ts";
 import { LoadConnection } from "./load_connection.ts";
 import { type LoadOptions, readLoadOptions } from "./load_options.ts";
 import { LoadRecord, type LoadResult } from "./load_record.ts";
 import { pace } from "./pace.ts";
-import process from "node:process";
 
 /** How long the last answers may take after the time is over. */
 const GRACE_MS = 10_000;

@@ -39,7 +39,7 @@ export interface BenchOptions {
 }
 
 const QUICK = { rounds: 1, seconds: 0.5, warmUpSeconds: 0.3 } as const;
-const WHOLE = { rounds: 5, seconds: 3, warmUpSeconds: 0.5 } as const;
+const WHOLE = { rounds: 5, seconds: 2.5, warmUpSeconds: 0.5 } as const;
 
 /** Reads the flags of the bench; throws `RangeError` or `TypeError` that says what would be right. */
 export function readBenchOptions(args: string[]): BenchOptions {

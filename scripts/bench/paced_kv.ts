@@ -1,3 +1,4 @@
+import process from "node:process";
 import { parseArgs } from "node:util";
 import { parseKvAddress } from "../../src/cache/kv_address.ts";
 import { createKvClient } from "../../src/cache/kv_connect.ts";
@@ -23,7 +24,9 @@ export async function runPacedKv(options: PacedKvOptions): Promise<LoadResult> {
   const address = parseKvAddress(`127.0.0.1:${port}`, undefined, undefined);
   const client = createKvClient({ address, timeoutMs: TIMEOUT_MS, random: Math.random });
   await client.connect();
-  const record = new LoadRecord(performance.now() + warmUpSeconds * 1_000);
+  const begin = performance.now();
+  const cpuBefore = process.cpuUsage();
+  const record = new LoadRecord(begin + warmUpSeconds * 1_000);
   let index = 0;
   const answers: Promise<void>[] = [];
   await pace({
@@ -40,7 +43,8 @@ export async function runPacedKv(options: PacedKvOptions): Promise<LoadResult> {
   });
   await Promise.all(answers);
   client.disconnect();
-  return record.result();
+  const { user, system } = process.cpuUsage(cpuBefore);
+  return record.result((user + system) / 1_000 / (performance.now() - begin));
 }
 
 if (import.meta.main) {

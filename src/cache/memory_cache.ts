@@ -1,9 +1,9 @@
 import type { Clock } from "../base/clock.ts";
 import type { CounterCache, Hit } from "../ratelimit/counter_cache.ts";
+import { CounterBucket } from "./counter_bucket.ts";
 
 /** How often counters whose window is over are dropped. */
 const SWEEP_INTERVAL_MS = 1_000;
-
 /** Room for keys, on average: longer ones take the place of several. */
 const BYTES_PER_KEY = 256;
 
@@ -14,27 +14,15 @@ export interface MemoryCacheOptions {
   readonly clock: Clock;
 }
 
-interface Counter {
-  count: number;
-}
-
-/** All counters whose window ends at one moment. */
-interface Bucket {
-  readonly counters: Map<string, Counter>;
-  /** Characters of its keys. */
-  keyLength: number;
-  /** Goes on where the last eviction stopped, so that evicting many keys looks at each one once. */
-  evictor: MapIterator<string> | undefined;
-}
-
 /**
  * Counters in the memory of this process, exact and bounded. They lie in buckets by the end of their
  * window, so that those that are over are dropped all at once, and those nearest their end give way
- * first when there is no room. Two windows of different length that share a key share its counter.
+ * first when there is no room. Two windows of different length that share a key share its counter,
+ * which then lies with the longer one.
  */
 export class MemoryCache implements CounterCache {
   readonly #options: MemoryCacheOptions;
-  readonly #buckets = new Map<number, Bucket>();
+  readonly #buckets = new Map<number, CounterBucket>();
   #size = 0;
   /** Characters of all keys. */
   #keyLength = 0;
@@ -57,11 +45,17 @@ export class MemoryCache implements CounterCache {
   }
 
   add(hits: readonly Hit[]): number[] {
-    return hits.map((hit) => this.#addOne(hit));
+    const counts: number[] = [];
+    for (const hit of hits) {
+      counts.push(this.#buckets.get(hit.windowEnd)?.add(hit.key, hit.addend) ?? this.#addElsewhere(hit));
+    }
+    return counts;
   }
 
   read(hits: readonly Hit[]): number[] {
-    return hits.map((hit) => this.#find(hit)?.count ?? 0);
+    return hits.map(({ key, windowEnd }) => {
+      return this.#buckets.get(windowEnd)?.get(key) ?? this.#holder(key)?.bucket.get(key) ?? 0;
+    });
   }
 
   remove(keys: readonly string[]): Promise<void> {
@@ -79,73 +73,65 @@ export class MemoryCache implements CounterCache {
     return Promise.resolve();
   }
 
-  #addOne(hit: Hit): number {
-    const counter = this.#find(hit);
-    if (counter === undefined) {
-      if (hit.addend <= 0) return 0;
-      this.#insert(hit, { count: hit.addend });
-      return hit.addend;
-    }
-    counter.count = Math.max(0, counter.count + hit.addend);
-    return counter.count;
+  /** Adds to a counter that is new, or that lies with a window of another length. */
+  #addElsewhere({ key, addend, windowEnd }: Hit): number {
+    const holder = this.#holder(key);
+    if (holder !== undefined && holder.end > windowEnd) return holder.bucket.add(key, addend) ?? 0;
+    const before = holder === undefined ? undefined : this.#delete(holder.bucket, key);
+    if (before === undefined && addend <= 0) return 0;
+    const count = Math.max(0, (before ?? 0) + addend);
+    this.#insert(key, count, windowEnd);
+    return count;
   }
 
-  #find(hit: Hit): Counter | undefined {
-    const counter = this.#buckets.get(hit.windowEnd)?.counters.get(hit.key);
-    if (counter !== undefined) return counter;
-    for (const { counters } of this.#buckets.values()) {
-      const shared = counters.get(hit.key);
-      if (shared === undefined) continue;
-      this.#insert(hit, shared);
-      return shared;
+  #holder(key: string): { bucket: CounterBucket; end: number } | undefined {
+    for (const [end, bucket] of this.#buckets) {
+      if (bucket.get(key) !== undefined) return { bucket, end };
     }
     return undefined;
   }
 
-  #insert(hit: Hit, counter: Counter): void {
+  #insert(key: string, count: number, windowEnd: number): void {
     // Room first: making it may take away a bucket whose window is over.
-    if (this.#isFull(hit.key)) this.#makeRoom(hit.key);
-    let bucket = this.#buckets.get(hit.windowEnd);
-    if (bucket === undefined) {
-      bucket = { counters: new Map(), keyLength: 0, evictor: undefined };
-      this.#buckets.set(hit.windowEnd, bucket);
-    }
-    bucket.counters.set(hit.key, counter);
-    bucket.keyLength += hit.key.length;
-    this.#keyLength += hit.key.length;
+    if (this.#isFull(key)) this.#makeRoom(key);
+    let bucket = this.#buckets.get(windowEnd);
+    if (bucket === undefined) this.#buckets.set(windowEnd, bucket = new CounterBucket());
+    bucket.insert(key, count);
+    this.#keyLength += key.length;
     this.#size++;
   }
 
   #isFull(key: string): boolean {
     const { maxKeys } = this.#options;
-    return this.#size >= maxKeys || this.#keyLength + key.length > maxKeys * BYTES_PER_KEY && this.#size > 0;
+    return this.#size >= maxKeys || this.#size > 0 && this.#keyLength + key.length > maxKeys * BYTES_PER_KEY;
   }
 
   #makeRoom(wanted: string): void {
     this.#sweep();
     while (this.#isFull(wanted)) {
-      const ends = [...this.#buckets].filter(([, { counters }]) => counters.size > 0).map(([end]) => end);
+      const ends = [...this.#buckets].filter(([, { size }]) => size > 0).map(([end]) => end);
       const bucket = this.#buckets.get(Math.min(...ends));
-      const key = bucket === undefined ? undefined : nextKey(bucket);
+      const key = bucket?.oldest();
       if (bucket === undefined || key === undefined) return;
       this.#delete(bucket, key);
       this.#evicted++;
     }
   }
 
-  #delete(bucket: Bucket, key: string): void {
-    if (!bucket.counters.delete(key)) return;
-    bucket.keyLength -= key.length;
+  #delete(bucket: CounterBucket, key: string): number | undefined {
+    const count = bucket.delete(key);
+    if (count === undefined) return undefined;
     this.#keyLength -= key.length;
     this.#size--;
+    return count;
   }
 
   #sweep(): void {
     const nowSeconds = this.#options.clock.now() / 1000;
-    for (const [end, { counters, keyLength }] of this.#buckets) {
+    for (const [end, { size, keyLength }] of this.#buckets) {
       if (end > nowSeconds) continue;
       this.#buckets.delete(end);
-      this.#size -= counters.size;
+      this.#size -= size;
       this.#keyLength -= keyLength;
     }
   }
@@ -156,13 +142,4 @@ export class MemoryCache implements CounterCache {
       this.#cancelSweep = this.#scheduleSweep();
     });
   }
-}
-
-/** The key that has been in the bucket for the longest time, among those not looked at yet. */
-function nextKey(bucket: Bucket): string | undefined {
-  bucket.evictor ??= bucket.counters.keys();
-  const next = bucket.evictor.next();
-  if (next.done !== true) return next.value;
-  bucket.evictor = bucket.counters.keys();
-  return bucket.evictor.next().value;
 }

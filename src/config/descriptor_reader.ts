@@ -1,9 +1,10 @@
 import type { DescriptorSource } from "../ratelimit/rule_source.ts";
-import { described, FieldReader } from "./field_reader.ts";
+import { FieldReader } from "./field_reader.ts";
 import { readMetadata } from "./metadata_reader.ts";
 import type { ProblemLog } from "./problem_log.ts";
 import { readRateLimit } from "./rate_limit_reader.ts";
 import { checkKeys, pathOf } from "./rule_fields.ts";
+import { described } from "./yaml_scalar.ts";
 import type { YamlList, YamlMapping } from "./yaml_tree.ts";
 
 /** Reads a list of descriptors; an item that is none, or has no readable key and value, is left out and reported. */

@@ -1,6 +1,6 @@
 import type { ProblemLog } from "./problem_log.ts";
 import { pathOf } from "./rule_fields.ts";
-import { countOf, flagOf, isNull, isOddNumber, shown } from "./yaml_scalar.ts";
+import { countOf, described, flagOf, isNull, isOddNumber, shown } from "./yaml_scalar.ts";
 import type { YamlList, YamlMapping, YamlScalar, YamlValue } from "./yaml_tree.ts";
 
 /** Reads the fields of one mapping by type; what has the wrong type is reported and reads as absent. */
@@ -101,11 +101,4 @@ export class FieldReader {
       `${key} must be ${wanted}, not ${described(value)}`,
     );
   }
-}
-
-/** The value as a message names it. */
-export function described(value: YamlValue): string {
-  if (value.kind !== "scalar") return `a ${value.kind}`;
-  if (isNull(value)) return "nothing";
-  return value.quoted ? `the quoted text "${shown(value.text)}"` : `'${shown(value.text)}'`;
 }

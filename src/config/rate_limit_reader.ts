@@ -6,10 +6,10 @@ import {
   unitOfName,
 } from "../ratelimit/limit.ts";
 import type { RateLimitSource } from "../ratelimit/rule_source.ts";
-import { described, FieldReader } from "./field_reader.ts";
+import { FieldReader } from "./field_reader.ts";
 import type { ProblemLog } from "./problem_log.ts";
 import { checkKeys, pathOf } from "./rule_fields.ts";
-import { shown } from "./yaml_scalar.ts";
+import { described, shown } from "./yaml_scalar.ts";
 import type { YamlMapping } from "./yaml_tree.ts";
 
 /** Reads a `rate_limit` block; absent when something in it is wrong, which is reported. */

@@ -1,6 +1,6 @@
 import { editDistance } from "../base/edit_distance.ts";
 import type { ProblemLog } from "./problem_log.ts";
-import { isOddNumber, shown } from "./yaml_scalar.ts";
+import { described, isOddNumber, shown } from "./yaml_scalar.ts";
 import type { YamlMapping, YamlValue } from "./yaml_tree.ts";
 
 /** The mappings of a rule file. */
@@ -70,7 +70,9 @@ function checkIgnored(log: ProblemLog, { key, value, path }: Ignored): void {
     for (const [index, item] of value.items.entries()) {
       const itemPath = `${path}[${index}]`;
       if (item.kind === "mapping") checkIgnoredKeys(log, item, itemPath);
-      else if (item.kind !== "broken") log.error(item.offset, itemPath, `list item must be a mapping, not ${described(item)}`);
+      else if (item.kind !== "broken") {
+        log.error(item.offset, itemPath, `list item must be a mapping, not ${described(item)}`);
+      }
     }
   }
 }

@@ -1,10 +1,10 @@
 import type { DescriptorSource, DomainSource, Problem } from "../ratelimit/rule_source.ts";
 import { readDescriptors } from "./descriptor_reader.ts";
-import { described, FieldReader } from "./field_reader.ts";
+import { FieldReader } from "./field_reader.ts";
 import type { ProblemLog } from "./problem_log.ts";
 import { checkKeys } from "./rule_fields.ts";
 import { readYamlDocument, type YamlDocumentOptions } from "./yaml_document.ts";
-import { isNull } from "./yaml_scalar.ts";
+import { described, isNull } from "./yaml_scalar.ts";
 import type { YamlMapping, YamlValue } from "./yaml_tree.ts";
 
 /** What a rule file says, and everything wrong with its form and types. */

@@ -1,4 +1,4 @@
-import type { YamlScalar } from "./yaml_tree.ts";
+import type { YamlScalar, YamlValue } from "./yaml_tree.ts";
 
 /** What an unquoted scalar means in YAML's core schema; `date` is set apart because JSON has none. */
 export type ScalarType = "null" | "boolean" | "number" | "date" | "text";
@@ -74,4 +74,11 @@ export function numberOf(scalar: YamlScalar): number | undefined {
 export function shown(text: string): string {
   const line = text.replaceAll("\n", "\\n");
   return line.length > 60 ? `${line.slice(0, 60)}…` : line;
+}
+
+/** The value as a message names it. */
+export function described(value: YamlValue): string {
+  if (value.kind !== "scalar") return `a ${value.kind}`;
+  if (isNull(value)) return "nothing";
+  return value.quoted ? `the quoted text "${shown(value.text)}"` : `'${shown(value.text)}'`;
 }

@@ -36,7 +36,7 @@ Deno.test("bodyProblem: an answer is good only when every part of it is", () => 
       "cut off",
       answer(1, [1, 1]).slice(0, -1),
       ok,
-      'Cannot read gRPC body of "24" bytes: it must be one whole plain message',
+      'Cannot read gRPC body of "26" bytes: it must be one whole plain message',
     ],
     ["an echo", Uint8Array.of(1, 2), { ...ok, code: "echo" }, undefined],
     ["no echo", Uint8Array.of(1, 3), { ...ok, code: "echo" }, "the answer is not the request"],

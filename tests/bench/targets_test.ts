@@ -97,7 +97,7 @@ Deno.test("readBenchOptions: only a whole run writes results by itself", () => {
     engine: "native",
     parts: [...PARTS],
     rounds: 5,
-    seconds: 3,
+    seconds: 2.5,
     warmUpSeconds: 0.5,
     isQuick: false,
     results,

@@ -118,6 +118,20 @@ const CASES: readonly Case[] = [
   }],
 ];
 
+Deno.test("weir check: every one of many problems is told", async () => {
+  const { code, stderr } = await run(["DIR"], {
+    "a.yaml": `domain: a\ndescriptors:\n${"- a\n".repeat(300)}`,
+  });
+  const line = (number: number) =>
+    `DIR/a.yaml:${
+      number + 3
+    }:3: descriptors[${number}]: list item must be a mapping such as 'key: a', not 'a'\n`;
+  assertEquals({ code, stderr }, {
+    code: 1,
+    stderr: Array.from({ length: 300 }, (_, i) => line(i)).join(""),
+  });
+});
+
 for (const flag of ["-help", "--help", "-h", "--h"]) {
   Deno.test(`weir check ${flag}: the usage is no mistake`, async () => {
     assertEquals(await run(["DIR", flag], {}), { code: 0, stdout: USAGE, stderr: "" });

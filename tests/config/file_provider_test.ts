@@ -320,3 +320,40 @@ test("loads that are asked for never overlap, and none comes after closing", asy
   await provider.close();
   assertEquals(field.loads.length, seen);
 });
+
+/** Makes an empty file whose name is not UTF-8; `bytes` are written as in the shell's printf. */
+async function touch(folder: string, bytes: string): Promise<void> {
+  const args = ["-c", 'f=$(printf "$2") && : > "$1/$f"', "sh", folder, bytes];
+  const { success } = await new Deno.Command("sh", { args }).output();
+  assertEquals(success, true);
+}
+
+test("a name that is not UTF-8 ends the watch, which is opened again at once, five times", async (field) => {
+  const clock = new FakeClock(0);
+  const line = (when: string) =>
+    'time="1970-01-01T00:00:00Z" level=warning msg="the watch of the rule files ended, it is opened again ' +
+    `${when}" error="path contains invalid UTF-8 characters"`;
+  await field.mkdir("root/config");
+  await field.write("root/config/a.yaml", "a1");
+  await field.start({ clock });
+  for (let outage = 1; outage <= 6; outage++) {
+    await touch(`${field.top}/root/config`, `\\37${outage}`);
+    await until(`outage ${outage}`, () => field.log.length >= outage);
+    // One name is more than one event, each of which ends a watch, but not one that came after it.
+    if (field.log.length > 5) break;
+  }
+  assertEquals(field.log.slice(0, 6), [
+    ...Array<string>(5).fill(line("at once")),
+    line("at the next re-scan"),
+  ]);
+  clock.advance(1_000);
+  await until("the load of what may have changed", () => field.loads.length === 2);
+  await field.write("root/config/a.yaml", "a2");
+  clock.advance(29_000);
+  await field.expect("a2");
+  await field.write("root/config/a.yaml", "a3");
+  await until("the watch to work again", () => {
+    clock.advance(50);
+    return field.last === "a3";
+  });
+});

@@ -200,6 +200,30 @@ Deno.test("rules loader: a rejected first configuration is told every 30 s until
   await loader.close();
 });
 
+Deno.test("rules loader: of many problems 100 are logged, errors before warnings, each in its place", async () => {
+  const story = new Story();
+  const provider = new HandProvider();
+  const loader = story.start(provider);
+  const problem = (severity: "error" | "warning", line: number) => {
+    return { severity, at: `a.yaml:${line}:1`, path: "", text: severity };
+  };
+  const lines = Array.from({ length: 120 }, (_, index) => index + 1);
+  const problems = lines.map((line) => problem(line % 12 === 0 ? "error" : "warning", line));
+  provider.load({ sources: undefined, problems, version: "" });
+  const told = problems.map(({ severity, at }) => `${severity}: ${at}: ${severity}`);
+  assertEquals(story.take(), [
+    // Ten errors, all of them, and the first 90 of the warnings.
+    ...told.slice(0, 98),
+    "error: a.yaml:108:1: error",
+    "error: a.yaml:120:1: error",
+    "warning: and 20 more, which 'weir check' tells of files",
+    "failed",
+    "error: configuration rejected with 10 errors; there are no rules yet, waiting for a good one",
+  ]);
+  assertEquals(loader.lastLoad()?.problems.length, 120);
+  await loader.close();
+});
+
 Deno.test("rules loader: closing ends the telling", async () => {
   const clock = new FakeClock();
   const provider = new HandProvider();

@@ -280,7 +280,9 @@ test("yaml, numbers in place of texts", [
       odd("3:8", "descriptors[0].key", "key", written),
     ]] as const
   ),
-  ...["99999999999999999999", "9223372036854775808", "-9223372036854775809", "0xffffffffffffffff"].map((written) =>
+  ...["99999999999999999999", "9223372036854775808", "-9223372036854775809", "0xffffffffffffffff"].map((
+    written,
+  ) =>
     [`key beyond 64 bits ${written}`, `domain: d\ndescriptors:\n- key: ${written}\n`, [
       odd("3:8", "descriptors[0].key", "key", written),
     ]] as const
@@ -327,12 +329,18 @@ test("yaml, below a key without effect", [
     misplaced("descriptors"),
     "error r.yaml:4:48: descriptors[0].rate_limit.descriptors[0]: unknown key 'keyy'; did you mean 'key'?",
   ]],
-  ["everything at some depth", limit("unlimited: true, descriptors: [{key: a, value: 1.5, rate_limit: {name: 2.5}}]"), [
+  [
+    "everything at some depth",
+    limit("unlimited: true, descriptors: [{key: a, value: 1.5, rate_limit: {name: 2.5}}]"),
+    [
+      misplaced("descriptors"),
+      "error r.yaml:4:87: descriptors[0].rate_limit.descriptors[0].rate_limit.name: " +
+      "the number '2.5' is no whole number of 64 bits; remove it, or put it in quotes",
+    ],
+  ],
+  ["nothing", limit("unlimited: true, descriptors: [{key: a, metadata: {b: 1.5}}]"), [
     misplaced("descriptors"),
-    "error r.yaml:4:87: descriptors[0].rate_limit.descriptors[0].rate_limit.name: " +
-    "the number '2.5' is no whole number of 64 bits; remove it, or put it in quotes",
   ]],
-  ["nothing", limit("unlimited: true, descriptors: [{key: a, metadata: {b: 1.5}}]"), [misplaced("descriptors")]],
 ]);
 
 Deno.test("yaml: all problems of a file are reported", () => {

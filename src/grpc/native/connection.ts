@@ -43,7 +43,7 @@ export class Connection {
   readonly #noise: RateGuard;
   readonly #pings: RateGuard;
   readonly #resets: RateGuard;
-  readonly #frames = new FrameReader();
+  readonly #frames: FrameReader;
   readonly #ids = new StreamIds();
   readonly #drain: Drain;
   readonly #control: ControlFrames;
@@ -69,6 +69,11 @@ export class Connection {
       overflowed: (stream) => this.#resetStream(stream.id, "ENHANCE_YOUR_CALM"),
     });
     this.#drain = new Drain(this.sender);
+    this.#frames = new FrameReader((type, flags, streamId, payload, now) => {
+      this.#frame(type, flags, streamId, payload, now);
+      if (this.sender.output.length >= LIMITS.unsentBytes) this.#stalled = true;
+      return !this.#stalled && !this.#closing;
+    });
     this.#control = new ControlFrames({
       sender: this.sender,
       streams: this.streams,
@@ -101,13 +106,12 @@ export class Connection {
     if (this.#closing) return;
     const now = this.#options.now();
     this.lastReceivedAt = now;
-    this.#frames.push(chunk);
-    this.#read(now);
+    this.#read(chunk, now);
   }
 
   /** Goes on with what came when the output was full. */
   readOn(): void {
-    if (this.#stalled && !this.#closing) this.#read(this.#options.now());
+    if (this.#stalled && !this.#closing) this.#read(NO_BYTES, this.#options.now());
   }
 
   /** The peer is gone: ends every call. */
@@ -166,15 +170,11 @@ export class Connection {
     return waiting;
   }
 
-  #read(now: number): void {
-    const frames = this.#frames;
-    const { output } = this.sender;
+  #read(chunk: Uint8Array, now: number): void {
+    this.#stalled = this.sender.output.length >= LIMITS.unsentBytes;
+    if (this.#stalled) return this.#frames.keep(chunk);
     try {
-      for (;;) {
-        this.#stalled = output.length >= LIMITS.unsentBytes;
-        if (this.#stalled || this.#closing || !frames.next()) return;
-        this.#frame(frames.type, frames.flags, frames.streamId, frames.payload, now);
-      }
+      this.#frames.read(chunk, now);
     } catch (error) {
       this.#fail(error);
     }
