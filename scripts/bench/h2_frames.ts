@@ -1,26 +1,12 @@
 import type { HeaderField } from "../../src/grpc/native/hpack_decoder.ts";
+import {
+  FLAG as FLAGS,
+  FRAME as FRAME_TYPES,
+  FRAME_HEADER_BYTES,
+  PREFACE,
+} from "../../src/grpc/native/frames.ts";
 
-/** What every HTTP/2 client sends first (RFC 9113, section 3.4). */
-export const PREFACE = new TextEncoder().encode("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-
-/** Octets before the payload of a frame. */
-export const FRAME_HEADER_BYTES = 9;
-
-/** Frame types by their name in RFC 9113. */
-export const FRAME_TYPES = {
-  DATA: 0,
-  HEADERS: 1,
-  RST_STREAM: 3,
-  SETTINGS: 4,
-  PUSH_PROMISE: 5,
-  PING: 6,
-  GOAWAY: 7,
-  WINDOW_UPDATE: 8,
-  CONTINUATION: 9,
-} as const;
-
-/** Flags of frames; which one a bit means depends on the type. */
-export const FLAGS = { ACK: 1, END_STREAM: 1, END_HEADERS: 4, PADDED: 8, PRIORITY: 32 } as const;
+export { FLAGS, FRAME_HEADER_BYTES, FRAME_TYPES, PREFACE };
 
 /** Settings by their name in RFC 9113, those that the bench looks at. */
 export const SETTINGS = {

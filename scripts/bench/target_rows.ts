@@ -43,7 +43,9 @@ export function targetRows({ summaries, decisions = [], million, start }: Measur
       what: `${wholeNumber(fewRules)} against ${wholeNumber(manyRules)} ${name}`,
       target: `at most ${bound} times the time`,
       measured:
-        `${decision.ratio.toFixed(2)} times (${decision.fewNs.toFixed(0)} and ${decision.manyNs.toFixed(0)} ns; ` +
+        `${decision.ratio.toFixed(2)} times (${decision.fewNs.toFixed(0)} and ${
+          decision.manyNs.toFixed(0)
+        } ns; ` +
         `of matching alone ${plan.ratio.toFixed(2)})`,
       isHit: decision.ratio <= bound,
     })),

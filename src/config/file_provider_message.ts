@@ -1,5 +1,5 @@
 import type { FileProviderOptions } from "./file_provider.ts";
-import type { RulesLoad } from "./provider.ts";
+import type { LoadPart } from "./load_parts.ts";
 
 /** Where rule files are, as a worker is told. */
 export type RuleFolderOptions = Omit<FileProviderOptions, "clock" | "logger">;
@@ -11,6 +11,8 @@ export type LogLevel = "debug" | "info" | "warning" | "error";
 export type ToWorker =
   | { readonly type: "start"; readonly options: RuleFolderOptions }
   | { readonly type: "reload" }
+  /** A part of a load that was not its last was taken; the next one may come. */
+  | { readonly type: "taken" }
   /** Is answered by `alive` at once. */
   | { readonly type: "ping" }
   /** Is answered by `closed`, after which nothing comes any more. */
@@ -18,7 +20,7 @@ export type ToWorker =
 
 /** What the worker tells the main thread. */
 export type FromWorker =
-  | { readonly type: "load"; readonly load: RulesLoad }
+  | { readonly type: "load"; readonly part: LoadPart }
   | {
     readonly type: "log";
     readonly level: LogLevel;

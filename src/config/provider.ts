@@ -7,6 +7,8 @@ export interface RulesLoad {
   readonly problems: readonly Problem[];
   /** What the configuration server calls this version; empty for files. */
   readonly version: string;
+  /** Everything is as it was at the load before, and is not told again: sources and problems are empty. */
+  readonly isUnchanged?: boolean;
 }
 
 /**

@@ -46,13 +46,19 @@ export function startRules(options: StartRulesOptions): RulesLoader {
   const { provider, health } = options;
   const first = Promise.withResolvers<void>();
   let last: LastLoad | undefined;
+  let outcome = NOTHING;
   let hasRules = false;
   let cancelRepeat = () => {};
 
   health?.set("config", false, "no rate limit configuration loaded");
   provider.start((load) => {
     cancelRepeat();
-    const { rules, problems } = compileLoad(load, options.mergeDomains);
+    if (load.isUnchanged !== true) {
+      // Should compiling throw, then an unchanged load must not bring back what was before.
+      outcome = NOTHING;
+      outcome = compileLoad(load, options.mergeDomains);
+    }
+    const { rules, problems } = outcome;
     last = { at: options.clock.now(), ok: rules !== undefined, problems };
     logProblems(problems, options.logger);
     if (rules === undefined) {
@@ -77,10 +83,15 @@ export function startRules(options: StartRulesOptions): RulesLoader {
   };
 }
 
-function compileLoad(
-  load: RulesLoad,
-  mergeDomains: boolean,
-): { rules: Rules | undefined; problems: Problem[] } {
+/** What became of a load: rules, unless one of the problems is an error. */
+interface Outcome {
+  readonly rules: Rules | undefined;
+  readonly problems: readonly Problem[];
+}
+
+const NOTHING: Outcome = { rules: undefined, problems: [] };
+
+function compileLoad(load: RulesLoad, mergeDomains: boolean): Outcome {
   if (load.sources === undefined) return { rules: undefined, problems: problemsInOrder(load.problems) };
   // Compiled even when problems are known already, so that all of them are told at once.
   const compiled = compileRules(load.sources, { mergeDomains });

@@ -3,6 +3,7 @@ import type { Logger } from "../base/log.ts";
 import { settledWithin } from "../base/wait.ts";
 import type { Problem } from "../ratelimit/rule_source.ts";
 import type { FromWorker, RuleFolderOptions, ToWorker } from "./file_provider_message.ts";
+import { LoadGatherer, type LoadPart } from "./load_parts.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
 import { WorkerPulse } from "./worker_pulse.ts";
 
@@ -47,6 +48,7 @@ class WorkerFileProvider implements RulesProvider {
   readonly #closed = Promise.withResolvers<void>();
   #onLoad: (load: RulesLoad) => readonly Problem[] = (load) => load.problems;
   #worker: WorkerLine | undefined;
+  #gatherer = new LoadGatherer();
   #startedAt = 0;
   #backoffMs = FIRST_BACKOFF_MS;
   #cancelRestart = () => {};
@@ -97,6 +99,7 @@ class WorkerFileProvider implements RulesProvider {
     try {
       const worker = this.#startWorker();
       this.#worker = worker;
+      this.#gatherer = new LoadGatherer();
       worker.onmessage = ({ data: message }) => {
         if (worker === this.#worker) this.#take(message);
       };
@@ -116,8 +119,7 @@ class WorkerFileProvider implements RulesProvider {
   #take(message: FromWorker): void {
     switch (message.type) {
       case "load":
-        this.#pulse.noteLoad();
-        this.#hand(message.load);
+        this.#takePart(message.part);
         break;
       case "log":
         this.#logger[message.level](message.message, message.fields);
@@ -130,8 +132,12 @@ class WorkerFileProvider implements RulesProvider {
     }
   }
 
-  #hand(load: RulesLoad): void {
+  #takePart(part: LoadPart): void {
+    const load = this.#gatherer.take(part);
+    // Parts that wait in line would be taken one after the other, and no call be answered in between.
+    if (load === undefined) return this.#worker?.postMessage({ type: "taken" });
     if (this.#isClosed) return;
+    this.#pulse.noteLoad();
     try {
       this.#onLoad(load);
     } catch (error) {

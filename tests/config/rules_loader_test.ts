@@ -78,6 +78,7 @@ const BAD = load({
 });
 const MIXED = load({ "a.yaml": "domain: d\ndescriptors:\n- key: k\n- key: k\n  shadow_mode: 1\n" });
 const EMPTY: RulesLoad = { sources: [], problems: [], version: "" };
+const UNCHANGED: RulesLoad = { sources: [], problems: [], version: "", isUnchanged: true };
 const UNREADABLE: RulesLoad = {
   sources: undefined,
   problems: [{ severity: "error", at: "dir", path: "", text: "gone" }],
@@ -116,6 +117,23 @@ const CASES: readonly (readonly [name: string, loads: RulesLoad[], story: string
     "error: dir: gone",
     "failed",
     "error: configuration rejected with 1 error; the rules before it stay",
+  ], []],
+  ["unchanged after a good one with a warning", [DUBIOUS, UNCHANGED], [
+    DUBIOUS_LINE,
+    "rules: b v7",
+    "succeeded",
+    LOADED,
+    DUBIOUS_LINE,
+    "rules: b ",
+    "succeeded",
+    LOADED,
+  ], []],
+  ["unchanged after a rejected one", [GOOD, UNREADABLE, UNCHANGED], [
+    "rules: a v7",
+    "succeeded",
+    LOADED,
+    ...["error: dir: gone", "failed", "error: configuration rejected with 1 error; the rules before it stay"],
+    ...["error: dir: gone", "failed", "error: configuration rejected with 1 error; the rules before it stay"],
   ], []],
   ["without a domain", [EMPTY], ["rules:  ", "succeeded", LOADED], [
     "the rate limit configuration has no domain",

@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import type { Logger } from "../../src/base/log.ts";
+import type { FromWorker } from "../../src/config/file_provider_message.ts";
 import type { RulesLoad, RulesProvider } from "../../src/config/provider.ts";
 import { createWorkerFileProvider, type WorkerLine } from "../../src/config/worker_file_provider.ts";
 import { readRuleFile } from "../../src/config/yaml.ts";
@@ -9,7 +10,10 @@ import { until } from "../support/until.ts";
 import { WorkerLineDouble } from "./worker_line_double.ts";
 
 const FOLDER = { subdirectory: "", appDirectory: "", ignoreDotFiles: false, watchRoot: false };
-const NO_RULES: RulesLoad = { sources: [], problems: [], version: "" };
+const LOAD: FromWorker = {
+  type: "load",
+  part: { kind: "end", hasSources: true, rest: { problems: [], version: "" } },
+};
 
 /** A provider, and everything that came of it. */
 class Scene {
@@ -91,14 +95,35 @@ Deno.test("worker file provider: a load comes over as it was read, and so does e
       const { source, problems } = readRuleFile(path, first);
       const sources = source === undefined ? [] : [source];
       assertEquals(scene.loads, [{ sources, problems, version: "" }]);
-      const second = "domain: e\ndescriptors: []\n";
+      const rules = Array.from({ length: 2_500 }, (_, index) => `- key: k${index}\n`).join("");
+      const second = `domain: e\ndescriptors:\n${rules}`;
       await Deno.writeTextFile(path, second);
-      const domains = () => scene.loads.at(-1)?.sources?.map(({ domain }) => domain).join();
-      await until("the change", () => domains() === "e");
-      const seen = scene.loads.length;
-      scene.provider.reload();
-      await until("the load that was asked for", () => scene.loads.length > seen);
-      assertEquals(domains(), "e");
+      await until("the change", () => scene.loads.at(-1)?.sources?.[0]?.domain === "e");
+      const changed = readRuleFile(path, second).source;
+      assertEquals(scene.loads.at(-1)?.sources, changed === undefined ? [] : [changed]);
+      await Deno.remove(root, { recursive: true });
+      await until("the missing folder", () => scene.loads.at(-1)?.sources === undefined);
+      await Deno.mkdir(root);
+    } finally {
+      await scene.provider.close();
+    }
+    assertEquals(scene.log, []);
+  });
+});
+
+Deno.test("worker file provider: a load that brings nothing new comes without its rules", async () => {
+  await inFolder(async (root) => {
+    const scene = new Scene({ root, clock: systemClock });
+    await Deno.writeTextFile(`${root}/a.yaml`, "domain: d\n");
+    scene.start();
+    try {
+      await until("the first load", () => scene.loads.length === 1);
+      await Deno.writeTextFile(`${root}/unrelated`, "");
+      await until("the second load", () => scene.loads.length === 2);
+      const unchanged = { sources: [], problems: [], version: "", isUnchanged: true };
+      assertEquals([scene.loads[0]?.sources?.length, scene.loads[1]], [1, unchanged]);
+      await Deno.writeTextFile(`${root}/a.yaml`, "domain: d\n\n");
+      await until("the change", () => scene.loads.at(-1)?.sources?.length === 1);
     } finally {
       await scene.provider.close();
     }
@@ -157,7 +182,7 @@ Deno.test("worker file provider: the wait for another worker doubles up to a min
     scene.clock.advance(1);
     assertEquals([scene.worker === worker, scene.worker.told], [false, ["start"]]);
   }
-  scene.worker.tell({ type: "load", load: NO_RULES });
+  scene.worker.tell(LOAD);
   scene.clock.advance(60_000);
   scene.worker.fail("broken");
   assertEquals(scene.takeLog(), [`${FAILED} in 1 s: broken`]);
@@ -186,13 +211,13 @@ Deno.test("worker file provider: a worker that answers neither pings nor a wish 
   const silences: readonly (readonly [name: string, seconds: number, silence: () => void])[] = [
     ["no first load", 60, () => {}],
     ["no answer to a ping", 120, () => {
-      scene.worker.tell({ type: "load", load: NO_RULES });
+      scene.worker.tell(LOAD);
       scene.clock.advance(10_000);
       scene.worker.isAlive = false;
       scene.clock.advance(10_000);
     }],
     ["no load that was asked for", 240, () => {
-      scene.worker.tell({ type: "load", load: NO_RULES });
+      scene.worker.tell(LOAD);
       scene.clock.advance(300_000);
       scene.provider.reload();
     }],
@@ -209,7 +234,7 @@ Deno.test("worker file provider: a worker that answers neither pings nor a wish 
     assertEquals([name, scene.worker === worker, scene.worker.told], [name, false, ["start"]]);
     // Whatever the one before still says is of no interest.
     const loads = scene.loads.length;
-    worker.tell({ type: "load", load: NO_RULES });
+    worker.tell(LOAD);
     worker.fail("late");
     assertEquals([name, scene.loads.length, scene.log], [name, loads, []]);
   }
@@ -220,7 +245,7 @@ Deno.test("worker file provider: a load that cannot be taken over is logged", ()
   scene.provider.start(() => {
     throw new Error("no room");
   });
-  scene.worker.tell({ type: "load", load: NO_RULES });
+  scene.worker.tell(LOAD);
   assertEquals(scene.log, ["error: taking over the rule files failed, the rules before stay: no room"]);
 });
 
@@ -231,7 +256,7 @@ Deno.test("worker file provider: closing waits for the worker, but no longer tha
     const { worker } = scene;
     worker.isAlive = isAlive;
     const closed = scene.provider.close();
-    worker.tell({ type: "load", load: NO_RULES });
+    worker.tell(LOAD);
     if (!isAlive) {
       scene.clock.advance(999);
       await Promise.resolve();

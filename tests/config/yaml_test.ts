@@ -163,18 +163,7 @@ for (const [written, value] of VALUES) {
   });
 }
 
-const TEXTS = [
-  "5",
-  "-5",
-  "+5",
-  "017",
-  "0b11",
-  "1_000",
-  "9223372036854775807",
-  "-9223372036854775808",
-  "yes",
-  "10.0.0.1",
-];
+const TEXTS = "5 -5 +5 017 0b11 1_000 9223372036854775807 -9223372036854775808 yes 10.0.0.1".split(" ");
 
 for (const written of TEXTS) {
   Deno.test(`yaml: key, domain and name ${written} are texts as written`, () => {

@@ -1,16 +1,8 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import net from "node:net";
-import {
-  encodeFrame,
-  encodeHeaderBlock,
-  FLAGS,
-  FRAME_TYPES,
-  PREFACE,
-  settingsFrame,
-  windowUpdateFrame,
-} from "../../scripts/bench/h2_frames.ts";
 import { isSocketError } from "../../src/telemetry/process_guard.ts";
 import { decide, GrpcClient, SHOULD_RATE_LIMIT } from "../support/grpc_client.ts";
+import { callFields, cancel, greeting, headers, windowUpdate } from "../support/h2_peer.ts";
 import { until } from "../support/until.ts";
 import { startWeir, type WeirProcess } from "../support/weir_process.ts";
 
@@ -48,23 +40,15 @@ async function resetStreams(address: string): Promise<void> {
   const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
   await new Promise<void>((resolve) => socket.once("connect", () => resolve()));
   const answered = new Promise<void>((resolve) => socket.once("data", () => resolve()));
-  socket.write(PREFACE);
-  socket.write(settingsFrame([]));
+  socket.write(greeting());
   await answered;
-  const block = encodeHeaderBlock([
-    [":method", "POST"],
-    [":scheme", "http"],
-    [":path", SHOULD_RATE_LIMIT],
-    [":authority", "weir"],
-    ["content-type", "text/plain"],
-  ]);
-  const cancel = new Uint8Array([0, 0, 0, 8]);
+  const fields = callFields(SHOULD_RATE_LIMIT, { "content-type": "text/plain" });
   for (let streamId = 1; streamId < 100; streamId += 2) {
-    socket.write(encodeFrame(FRAME_TYPES.HEADERS, block, { flags: FLAGS.END_HEADERS, streamId }));
-    socket.write(encodeFrame(FRAME_TYPES.RST_STREAM, cancel, { streamId }));
+    socket.write(headers(streamId, fields));
+    socket.write(cancel(streamId));
   }
   // An increment of 0 is a connection error, which destroys the streams that are being answered.
-  socket.write(windowUpdateFrame(0));
+  socket.write(windowUpdate(0, 0));
   await closed;
 }
 
