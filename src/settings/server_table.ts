@@ -135,8 +135,8 @@ export const SERVER_TABLE = {
   },
   GRPC_ENGINE: {
     parse: oneOf(["grpc-js", "native"]),
-    default: "grpc-js",
-    doc: "What carries gRPC: the library `grpc-js`, or Weir's own HTTP/2, `native`.",
+    default: "native",
+    doc: "What carries gRPC: Weir's own HTTP/2, `native`, or the library `grpc-js`.",
     group: "gRPC",
   },
   GRPC_SERVER_USE_TLS: {

@@ -60,14 +60,14 @@ export const SERVER_CASES: SettingCases = {
   GRPC_ENGINE: {
     sees: "another engine's words for a method that is not there",
     run: () =>
-      compare({ GRPC_ENGINE: "native" }, {
+      compare({ GRPC_ENGINE: "grpc-js" }, {
         async look({ running }) {
           using client = new GrpcClient(running.addresses.grpc);
           const { code, details } = await client.unary("/no.Service/Nothing", new Uint8Array());
           return [code, details];
         },
-        unset: [12, "The server does not implement the method /no.Service/Nothing"],
-        set: [12, "unknown method /no.Service/Nothing"],
+        unset: [12, "unknown method /no.Service/Nothing"],
+        set: [12, "The server does not implement the method /no.Service/Nothing"],
       }),
   },
   HOST: { sees: "HTTP on that interface alone", run: () => listensOn("http", { HOST: OTHER_HOST }) },
