@@ -179,9 +179,9 @@ async function staysForTheDelay(): Promise<void> {
 }
 
 async function sendsAway(): Promise<void> {
-  await using lasting = await ServeFixture.start({ rules: SHOP, clock: NOON });
+  await using lasting = await ServeFixture.start({ rules: SHOP });
   const env = { GRPC_MAX_CONNECTION_AGE: "100ms" };
-  await using aging = await ServeFixture.start({ env, rules: SHOP, clock: NOON });
+  await using aging = await ServeFixture.start({ env, rules: SHOP });
   using before = await Peer.connect(lasting.running.addresses.grpc);
   using after = await Peer.connect(aging.running.addresses.grpc);
   await until("the connection to go", () => !after.connected);
@@ -191,7 +191,7 @@ async function sendsAway(): Promise<void> {
 async function cutsStreams(): Promise<void> {
   const start = (more: Env) => {
     const env = { GRPC_MAX_CONNECTION_AGE: "100ms", ...more };
-    return ServeFixture.start({ env, rules: SHOP, clock: NOON });
+    return ServeFixture.start({ env, rules: SHOP });
   };
   await using patient = await start({});
   await using strict = await start({ GRPC_MAX_CONNECTION_AGE_GRACE: "100ms" });

@@ -61,9 +61,9 @@ export class Carrier {
   }
 
   /** Asks the peer to go; the connection closes when its running calls are answered. */
-  drain(): void {
+  drain(options: { readonly keepStreams?: boolean } = {}): void {
     this.#drainedAt ??= this.#options.now();
-    this.#connection.drain();
+    this.#connection.drain(options);
     this.#flush();
   }
 
@@ -87,7 +87,7 @@ export class Carrier {
     if (this.#endedAt !== undefined && now - this.#endedAt >= LINGER_MS) return this.destroy();
     if (this.#pausedAt !== undefined && now - this.#pausedAt >= LIMITS.unsentMs) return this.destroy();
     if (this.#drainedAt === undefined) {
-      if (now - this.#openedAt >= this.#options.maxAgeMs) this.drain();
+      if (now - this.#openedAt >= this.#options.maxAgeMs) this.drain({ keepStreams: true });
     } else {
       if (now - this.#drainedAt >= DRAIN_PING_MS) connection.finishDraining();
       if (now - this.#drainedAt >= this.#options.graceMs && this.#options.graceMs > 0) return this.destroy();

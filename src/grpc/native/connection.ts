@@ -46,6 +46,8 @@ export class Connection {
   readonly #frames: FrameReader;
   readonly #ids = new StreamIds();
   readonly #drain: Drain;
+  /** While it drains: streams that the server feeds go on. */
+  #keepStreams = false;
   readonly #control: ControlFrames;
   #stalled = false;
   #receiveWindow: number = LIMITS.connectionWindow;
@@ -120,10 +122,15 @@ export class Connection {
     for (const stream of [...this.streams.values()]) this.#drop(stream);
   }
 
-  /** Asks the peer to go: first without a last stream, then, when that was read, with the real one. */
-  drain(): void {
-    if (this.#drain.begun || this.#closing) return;
-    this.#runner.endStreams(this.streams.values());
+  /**
+   * Asks the peer to go. Streams that the server feeds would hold that up, so they are ended, unless
+   * they are to go on until the connection is closed.
+   */
+  drain({ keepStreams = false } = {}): void {
+    if (this.#closing) return;
+    this.#keepStreams = keepStreams;
+    if (!keepStreams) this.#runner.endStreams(this.streams.values());
+    if (this.#drain.begun) return;
     this.pingSentAt ??= this.#options.now();
     this.#drain.announce();
   }
@@ -132,7 +139,7 @@ export class Connection {
   finishDraining(): void {
     if (this.#drain.final || this.#closing) return;
     // Streams that came since the peer was first asked to go would hold it up for good.
-    this.#runner.endStreams(this.streams.values());
+    if (!this.#keepStreams) this.#runner.endStreams(this.streams.values());
     this.#drain.finish(this.#ids.last);
     this.#closeWhenDone();
   }
