@@ -5,10 +5,9 @@ import type { Descriptor, RateLimitRequest } from "../ratelimit/request.ts";
 import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../ratelimit/validate.ts";
 import {
   decodeRateLimitRequest,
-  encodeRateLimitResponse,
+  RateLimitResponseWriter,
   type WireDescriptor,
   type WireRateLimitRequest,
-  type WireRateLimitResponse,
 } from "../wire/rls.ts";
 import { GrpcError, type GrpcService } from "./grpc_service.ts";
 
@@ -55,8 +54,22 @@ function decodeRequest(bytes: Uint8Array): WireRateLimitRequest {
   }
 }
 
-function requestOf({ domain, descriptors, hitsAddend }: WireRateLimitRequest): RateLimitRequest {
+/** What the core asks for; a request that brings no limit along is that already. */
+function requestOf(request: WireRateLimitRequest): RateLimitRequest {
+  if (bringsNoLimit(request)) return request;
+  const { domain, descriptors, hitsAddend } = request;
   return { domain, descriptors: descriptors.map(descriptorOf), hitsAddend };
+}
+
+type WithoutLimits = WireRateLimitRequest & {
+  readonly descriptors: readonly (WireDescriptor & { readonly limit?: undefined })[];
+};
+
+function bringsNoLimit(request: WireRateLimitRequest): request is WithoutLimits {
+  for (const { limit } of request.descriptors) {
+    if (limit !== undefined) return false;
+  }
+  return true;
 }
 
 function descriptorOf({ entries, limit, hitsAddend, isNegativeHits }: WireDescriptor): Descriptor {
@@ -67,25 +80,16 @@ function descriptorOf({ entries, limit, hitsAddend, isNegativeHits }: WireDescri
 }
 
 function encodeDecision(decision: Decision): Uint8Array {
-  return encodeRateLimitResponse(wireResponseOf(decision));
-}
-
-function wireResponseOf(decision: Decision): WireRateLimitResponse {
-  return {
-    overallCode: CODE_NUMBERS[decision.overallCode],
-    statuses: decision.statuses.map(({ code, currentLimit, limitRemaining, secondsUntilReset }) => ({
-      code: CODE_NUMBERS[code],
-      currentLimit: currentLimit === undefined ? undefined : {
-        name: currentLimit.name,
-        requestsPerUnit: currentLimit.requestsPerUnit,
-        unit: UNITS[currentLimit.unit].number,
-      },
-      limitRemaining,
-      secondsUntilReset,
-    })),
-    responseHeadersToAdd: decision.responseHeadersToAdd,
-    dynamicMetadata: decision.dynamicMetadata,
-  };
+  const writer = new RateLimitResponseWriter(CODE_NUMBERS[decision.overallCode]);
+  for (const { code, currentLimit, limitRemaining, secondsUntilReset } of decision.statuses) {
+    writer.beginStatus(CODE_NUMBERS[code]);
+    if (currentLimit !== undefined) {
+      const { name, requestsPerUnit, unit } = currentLimit;
+      writer.currentLimit(name, requestsPerUnit, UNITS[unit].number);
+    }
+    writer.endStatus(limitRemaining, secondsUntilReset);
+  }
+  return writer.finish(decision.responseHeadersToAdd, decision.dynamicMetadata);
 }
 
 function grpcErrorOf(error: unknown): GrpcError {

@@ -1,10 +1,39 @@
 import type { Entry } from "./request.ts";
-import type { RateLimit } from "./rules.ts";
+import type { RateLimit, RuleLevel } from "./rules.ts";
+
+/**
+ * What the names of a rule's counters are made of: texts that are the same for every request, and
+ * between each two of them the value of an entry. There is one text more than there are values.
+ */
+export interface CounterName {
+  readonly texts: readonly string[];
+  /** Positions of the entries whose values stand between the texts. */
+  readonly varying: readonly number[];
+}
+
+/**
+ * Names of the counters of a rule: domain, every key and value, joined and ended by `_`. A level that
+ * shares its threshold stands with its pattern instead of the value.
+ */
+export function counterName(domain: string, path: readonly RuleLevel[]): CounterName {
+  const texts: string[] = [];
+  const varying: number[] = [];
+  let text = `${domain}_`;
+  for (const [index, { key, value, pattern, shareThreshold }] of path.entries()) {
+    if (shareThreshold || (value !== "" && pattern === undefined)) {
+      text += `${key}_${value}_`;
+      continue;
+    }
+    texts.push(`${text}${key}_`);
+    varying.push(index);
+    text = "_";
+  }
+  return { texts: [...texts, text], varying };
+}
 
 /**
  * Name of the counter: prefix, domain, every key and value, and the start of the window, joined by
  * `_` and not escaped, so that the counters can be shared with the best-known implementation.
- * A level that shares its threshold stands with its pattern instead of the value.
  */
 export function cacheKey(
   prefix: string,
@@ -13,16 +42,18 @@ export function cacheKey(
   limit: RateLimit,
   windowStart: number,
 ): string {
-  let key = `${prefix}${domain}_`;
-  const rule = limit.rule;
-  if (rule === undefined || !rule.shares) {
+  const { rule } = limit;
+  if (rule === undefined) {
+    let key = `${prefix}${domain}_`;
     for (const entry of entries) key += `${entry.key}_${entry.value}_`;
-    return `${key}${windowStart}`;
+    return key + windowStart;
   }
-  for (const [index, entry] of entries.entries()) {
-    const level = rule.path[index];
-    const value = level?.shareThreshold === true ? level.value : entry.value;
-    key += `${entry.key}_${value}_`;
+  const { texts, varying } = rule.counterName;
+  const last = varying.length;
+  let key = prefix;
+  for (let index = 0; index < last; index++) {
+    key += (texts[index] ?? "") + (entries[varying[index] ?? -1]?.value ?? "");
   }
-  return `${key}${windowStart}`;
+  // The end is put together first: short texts are cheaper to join than to hang on to a long one.
+  return key + ((texts[last] ?? "") + windowStart);
 }

@@ -39,13 +39,15 @@ export interface PlanContext {
 /** Finds the limit of every descriptor and the counters to move. The request is valid. */
 export function planHits(rules: Rules, request: RateLimitRequest, context: PlanContext): Plan {
   const table = rules.domains.get(request.domain);
-  const limits = request.descriptors.map((descriptor) =>
-    table === undefined ? undefined : limitOf(descriptor, table)
-  );
+  const limits: (RateLimit | undefined)[] = [];
+  for (const descriptor of request.descriptors) {
+    limits.push(table === undefined ? undefined : limitOf(descriptor, table));
+  }
   dropReplaced(limits);
-  const descriptors = request.descriptors.map((descriptor, index) =>
-    planDescriptor(request, descriptor, limits[index], context)
-  );
+  const descriptors: PlannedDescriptor[] = [];
+  for (const descriptor of request.descriptors) {
+    descriptors.push(planDescriptor(request, descriptor, limits[descriptors.length], context));
+  }
   return { request, domainKnown: table !== undefined, descriptors };
 }
 

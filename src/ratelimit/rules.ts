@@ -1,3 +1,4 @@
+import { type CounterName, counterName } from "./cache_key.ts";
 import type { CurrentLimit } from "./decision.ts";
 import { type Unit, UNITS } from "./limit.ts";
 import { compilePattern, type Pattern } from "./pattern.ts";
@@ -37,6 +38,8 @@ export interface LimitRule {
   readonly detailedMetric: boolean;
   /** Some level of the path counts all values of its pattern together. */
   readonly shares: boolean;
+  /** What the names of its counters are made of. */
+  readonly counterName: CounterName;
   /** The metric key where it is the same for every request; absent otherwise. */
   readonly metricKey: string | undefined;
 }
@@ -60,8 +63,11 @@ export interface RuleNode {
 
 /** The rules of one level that have the same key. */
 export interface KeyRules {
-  /** By the whole text of the value; patterns stand here too, under their own text. */
-  readonly exact: ReadonlyMap<string, RuleNode>;
+  /**
+   * By the whole text of the value; patterns stand here too, under their own text. Absent where there
+   * is none, so that a value of which nothing is known is not even hashed.
+   */
+  readonly exact: ReadonlyMap<string, RuleNode> | undefined;
   /** Absent where no value holds a star. */
   readonly patterns: PatternIndex<RuleNode> | undefined;
   /** The rule without a value. */
@@ -108,7 +114,7 @@ export function compileRules(
 
 /** The rule for one entry among the rules of its key: exact, then patterns as declared, then any value. */
 export function nodeFor(rules: KeyRules, value: string): RuleNode | undefined {
-  return rules.exact.get(value) ?? rules.patterns?.find(value) ?? rules.keyOnly;
+  return rules.exact?.get(value) ?? rules.patterns?.find(value) ?? rules.keyOnly;
 }
 
 /** Where the compiler stands. */
@@ -143,7 +149,7 @@ function compileTable(descriptors: readonly DescriptorSource[], place: Place): R
   const closed = new Map<string, KeyRules>();
   for (const [key, { exact, patterns, keyOnly }] of table) {
     closed.set(key, {
-      exact,
+      exact: exact.size === 0 ? undefined : exact,
       patterns: patterns.length === 0 ? undefined : new PatternIndex(patterns),
       keyOnly,
     });
@@ -192,6 +198,7 @@ function ruleOf(descriptor: DescriptorSource, place: Place): LimitRule {
     path,
     detailedMetric,
     shares: path.some((level) => level.shareThreshold),
+    counterName: counterName(domain, path),
     metricKey: staticMetricKey(domain, path, detailedMetric),
   };
 }

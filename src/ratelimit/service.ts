@@ -91,8 +91,8 @@ export class RateLimitService {
     const plan = planHits(loaded.rules, request, { nowSeconds, random, policy });
     const asked = this.#ask(loaded, plan, nowSeconds);
     const counts = this.#count(asked);
-    if (counts instanceof Promise) return counts.then((after) => this.#finish(asked, after));
-    return this.#finish(asked, counts);
+    if (!(counts instanceof Promise)) return this.#finish(asked, counts, nowSeconds);
+    return counts.then((after) => this.#finish(asked, after, Math.floor(clock.now() / 1000)));
   }
 
   /**
@@ -134,13 +134,12 @@ export class RateLimitService {
     return cache.add(hitsToAdd(asked, before));
   }
 
-  #finish(asked: Asked, after: readonly number[]): Decision {
-    const { policy, clock } = this.#options;
+  #finish(asked: Asked, after: readonly number[], nowSeconds: number): Decision {
+    const { policy } = this.#options;
     const { owners, counts } = asked;
     for (let position = 0; position < owners.length; position++) {
       counts[owners[position] ?? 0] = after[position] ?? 0;
     }
-    const nowSeconds = Math.floor(clock.now() / 1000);
     const outcome = decide(asked.plan, counts, policy, nowSeconds);
     this.#record(asked, outcome);
     this.#teach(asked.plan, outcome, nowSeconds);

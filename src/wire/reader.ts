@@ -9,6 +9,10 @@ const TOO_LARGE = 2 ** 53 + 2;
 /** Up to this length joining characters is faster than a call of the decoder (measured). */
 const SHORT_TEXT_BYTES = 64;
 
+/** Texts that came last, each in a slot that follows from its bytes: bounded, and the newer one stays. */
+const KNOWN_TEXTS = 256;
+const KNOWN = new Array<string>(KNOWN_TEXTS).fill("");
+
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
@@ -104,7 +108,32 @@ export class WireReader {
   /** A text, which must be UTF-8. */
   string(): string {
     const length = this.#length();
+    return this.#text(this.#take(length), length);
+  }
+
+  /** The same for a text that is likely to come again, as keys are: a known one is not made anew. */
+  repeatedString(): string {
+    const length = this.#length();
     const start = this.#take(length);
+    if (length === 0 || length > SHORT_TEXT_BYTES) return this.#text(start, length);
+    const bytes = this.#bytes;
+    const slot = ((bytes[start] ?? 0) * 31 + (bytes[start + length - 1] ?? 0) * 7 + length) % KNOWN_TEXTS;
+    const known = KNOWN[slot];
+    if (known !== undefined && known.length === length && this.#isAt(known, start)) return known;
+    return KNOWN[slot] = this.#text(start, length);
+  }
+
+  /** Whether the bytes from there on are the characters of this text. */
+  #isAt(text: string, start: number): boolean {
+    const bytes = this.#bytes;
+    for (let index = 0; index < text.length; index++) {
+      const byte = bytes[start + index] ?? 0;
+      if (byte !== text.charCodeAt(index) || byte > 0x7f) return false;
+    }
+    return true;
+  }
+
+  #text(start: number, length: number): string {
     const ascii = length <= SHORT_TEXT_BYTES ? this.#ascii(start, start + length) : undefined;
     if (ascii !== undefined) return ascii;
     try {

@@ -85,7 +85,7 @@ export function decodeRateLimitRequest(bytes: Uint8Array, bounds = UNBOUNDED): W
   let domain = "";
   let hitsAddend = 0;
   for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
-    if (tag === (1 << 3 | LENGTH)) domain = reader.string();
+    if (tag === (1 << 3 | LENGTH)) domain = reader.repeatedString();
     else if (tag === (2 << 3 | LENGTH) && descriptors.length <= bounds.descriptors) {
       descriptors.push(readDescriptor(reader, bounds.entries));
     } else if (tag === (3 << 3 | VARINT)) hitsAddend = reader.uint32();
@@ -130,20 +130,69 @@ export function decodeRateLimitResponse(bytes: Uint8Array): WireRateLimitRespons
 
 /** The bytes of a response. */
 export function encodeRateLimitResponse(response: WireRateLimitResponse): Uint8Array<ArrayBuffer> {
-  const writer = new WireWriter();
-  writer.int32(1, response.overallCode);
-  for (const status of response.statuses) {
+  const writer = new RateLimitResponseWriter(response.overallCode);
+  for (const { code, currentLimit, limitRemaining, secondsUntilReset } of response.statuses) {
+    writer.beginStatus(code);
+    if (currentLimit !== undefined) {
+      writer.currentLimit(currentLimit.name, currentLimit.requestsPerUnit, currentLimit.unit);
+    }
+    writer.endStatus(limitRemaining, secondsUntilReset);
+  }
+  return writer.finish(response.responseHeadersToAdd, response.dynamicMetadata);
+}
+
+/** Writes a response piece by piece, for those who have its parts in another shape. */
+export class RateLimitResponseWriter {
+  readonly #writer = new WireWriter();
+  #status = 0;
+
+  /** A writer of a response with this number in `RateLimitResponse.Code`. */
+  constructor(overallCode: number) {
+    this.#writer.int32(1, overallCode);
+  }
+
+  /** Begins the next status, with its number in `RateLimitResponse.Code`. */
+  beginStatus(code: number): void {
+    this.#status = this.#writer.begin(2);
+    this.#writer.int32(1, code);
+  }
+
+  /** The limit of the status that has begun; `unit` is a number in `RateLimitResponse.RateLimit.Unit`. */
+  currentLimit(name: string, requestsPerUnit: number, unit: number): void {
+    const writer = this.#writer;
     const start = writer.begin(2);
-    writeStatus(writer, status);
+    writer.uint32(1, requestsPerUnit);
+    writer.int32(2, unit);
+    writer.string(3, name);
     writer.end(start);
   }
-  for (const header of response.responseHeadersToAdd) writeEntry(writer, 3, header);
-  if (response.dynamicMetadata !== undefined) {
-    const start = writer.begin(6);
-    writeStruct(writer, response.dynamicMetadata);
-    writer.end(start);
+
+  /** Ends the status. */
+  endStatus(limitRemaining: number, secondsUntilReset: number | undefined): void {
+    const writer = this.#writer;
+    writer.uint32(3, limitRemaining);
+    if (secondsUntilReset !== undefined) {
+      const start = writer.begin(4);
+      writer.int64(1, secondsUntilReset);
+      writer.end(start);
+    }
+    writer.end(this.#status);
   }
-  return writer.finish();
+
+  /** The bytes of the response, with what stands behind the statuses. */
+  finish(
+    headers: readonly Readonly<WireEntry>[],
+    dynamicMetadata: WireStruct | undefined,
+  ): Uint8Array<ArrayBuffer> {
+    const writer = this.#writer;
+    for (const header of headers) writeEntry(writer, 3, header);
+    if (dynamicMetadata !== undefined) {
+      const start = writer.begin(6);
+      writeStruct(writer, dynamicMetadata);
+      writer.end(start);
+    }
+    return writer.finish();
+  }
 }
 
 function readDescriptor(reader: WireReader, maxEntries: number): WireDescriptor {
@@ -189,7 +238,7 @@ function readEntry(reader: WireReader, name: string): WireEntry {
   let value = "";
   reader.enter(name);
   for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
-    if (tag === (1 << 3 | LENGTH)) key = reader.string();
+    if (tag === (1 << 3 | LENGTH)) key = reader.repeatedString();
     else if (tag === (2 << 3 | LENGTH)) value = reader.string();
     else reader.skip();
   }
@@ -243,23 +292,6 @@ function readStatus(reader: WireReader): WireDescriptorStatus {
   }
   reader.leave();
   return { code, currentLimit, limitRemaining, secondsUntilReset };
-}
-
-function writeStatus(writer: WireWriter, status: WireDescriptorStatus): void {
-  writer.int32(1, status.code);
-  if (status.currentLimit !== undefined) {
-    const start = writer.begin(2);
-    writer.uint32(1, status.currentLimit.requestsPerUnit);
-    writer.int32(2, status.currentLimit.unit);
-    writer.string(3, status.currentLimit.name);
-    writer.end(start);
-  }
-  writer.uint32(3, status.limitRemaining);
-  if (status.secondsUntilReset !== undefined) {
-    const start = writer.begin(4);
-    writer.int64(1, status.secondsUntilReset);
-    writer.end(start);
-  }
 }
 
 function readCurrentLimit(reader: WireReader, before: WireCurrentLimit | undefined): WireCurrentLimit {

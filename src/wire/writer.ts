@@ -192,12 +192,12 @@ export class WireWriter {
 
   #varint(value: number): void {
     this.#reserve(LONGEST_VARINT_BYTES);
+    const bytes = this.#bytes;
     let rest = value;
-    while (rest > 0x7f) {
-      this.#bytes[this.#at++] = rest % 128 | 0x80;
-      rest = Math.floor(rest / 128);
-    }
-    this.#bytes[this.#at++] = rest;
+    for (; rest > MAX_UINT32; rest = Math.floor(rest / 128)) bytes[this.#at++] = rest % 128 | 0x80;
+    let bits = rest | 0;
+    for (; bits >>> 0 > 0x7f; bits >>>= 7) bytes[this.#at++] = bits & 0x7f | 0x80;
+    bytes[this.#at++] = bits;
   }
 
   /** Negative numbers are written as 64 bits in two's complement, always 10 bytes. */
