@@ -12,10 +12,17 @@ export interface Hit {
   readonly perSecond: boolean;
 }
 
+/** Who waits for counts. */
+export interface Caller {
+  /** Nobody waits any more: hits that were not sent yet need not be counted. */
+  readonly gone: boolean;
+}
+
 /**
  * Shared counters. An adapter only counts: it knows nothing of limits.
- * Every method throws `CacheError` when the counters cannot be asked, within the time that the
- * adapter was given, and then some of the hits may have been counted and some not.
+ * Every method throws `CacheError` when counters cannot be asked, within the time that the adapter was
+ * given. Its `counts` tell which of the hits were answered all the same; of the others some may have
+ * been counted and some not.
  */
 export interface CounterCache {
   /**
@@ -23,9 +30,9 @@ export interface CounterCache {
    * Two hits of one key see successive counts. A counter that does not exist counts as 0; one that
    * is only read or given back is not made.
    */
-  add(hits: readonly Hit[]): number[] | Promise<number[]>;
+  add(hits: readonly Hit[], caller?: Caller): number[] | Promise<number[]>;
   /** The counts as they stand, in the order of the hits; nothing is moved. */
-  read(hits: readonly Hit[]): number[] | Promise<number[]>;
+  read(hits: readonly Hit[], caller?: Caller): number[] | Promise<number[]>;
   /** Forgets the counters with these keys. */
   remove(keys: readonly string[]): Promise<void>;
   /** Lets go of connections and timers. No method is called after it. */

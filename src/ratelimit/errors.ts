@@ -19,14 +19,23 @@ export class NoConfigurationError extends Error {
   }
 }
 
-/** The counters could not be asked. `transient` tells that the same call may succeed later. */
+/** How a failure of the counters is told. */
+export interface CacheErrorOptions extends ErrorOptions {
+  /** By position of the hits: the counts that came all the same. */
+  readonly counts?: readonly (number | undefined)[];
+}
+
+/** The counters could not be asked, or not all of them; the same call may succeed later. */
 export class CacheError extends Error {
   override readonly name = "CacheError";
   /** Which back end failed; names the counter that moves. */
   readonly backend: "kv" | "mc" | "memory";
+  /** By position of the hits: counts that came all the same. Empty when none did. */
+  readonly counts: readonly (number | undefined)[];
 
-  constructor(backend: "kv" | "mc" | "memory", message: string, options?: ErrorOptions) {
+  constructor(backend: "kv" | "mc" | "memory", message: string, options: CacheErrorOptions = {}) {
     super(message, options);
     this.backend = backend;
+    this.counts = options.counts ?? [];
   }
 }

@@ -1,0 +1,9 @@
+/**
+ * What an adapter tells of itself, by the last part of the name under which it is shown, such as
+ * `cx_active`. Read whenever somebody looks.
+ */
+export interface CacheFigures {
+  /** Numbers that only grow. */
+  readonly counters: Readonly<Record<string, () => number>>;
+  readonly gauges: Readonly<Record<string, () => number>>;
+}
