@@ -5,10 +5,7 @@
 import config from "./deno.json" with { type: "json" };
 import { type Clock, systemClock } from "./src/base/clock.ts";
 import { aborted, settledWithin, unlessAborted } from "./src/base/wait.ts";
-import { parseKvAddress } from "./src/cache/kv_address.ts";
-import { KvCache } from "./src/cache/kv_cache.ts";
 import { OverLimitCache } from "./src/cache/local_cache.ts";
-import { MemoryCache } from "./src/cache/memory_cache.ts";
 import { check } from "./src/cli/check.ts";
 import { client } from "./src/cli/client.ts";
 import { commandsText, help, serveUsage } from "./src/cli/help.ts";
@@ -29,7 +26,7 @@ import { healthRoutes } from "./src/http/healthcheck.ts";
 import { type HttpListener, listenHttp } from "./src/http/listen.ts";
 import { rateLimitRoute } from "./src/http/rate_limit_route.ts";
 import { createRouter } from "./src/http/router.ts";
-import type { CounterCache } from "./src/ratelimit/counter_cache.ts";
+import { type OpenCache, openCache } from "./src/open_cache.ts";
 import type { Policy } from "./src/ratelimit/policy.ts";
 import { rulesText } from "./src/ratelimit/rules_text.ts";
 import { RateLimitService } from "./src/ratelimit/service.ts";
@@ -94,7 +91,10 @@ export async function serve(
     health.set("sigterm", true);
     const stats = options.stats ?? new StatsStore(settings.STATS_MAX_KEYS);
     const parts = { settings, logger, clock, random, health, stats };
-    const { cache, ready } = await openCache(parts);
+    const gaveUp = new AbortController();
+    const end = AbortSignal.any([signal, gaveUp.signal]);
+    const onGivenUp = (text: string) => gaveUp.abort(new Error(text));
+    const cache = await openCache({ ...parts, onGivenUp });
     stack.defer(() => cache.close());
     const service = openService(parts, cache);
     const debug = openDebug(parts, service);
@@ -103,17 +103,18 @@ export async function serve(
     const rules = openRules(parts, service);
     stack.defer(() => rules.close());
     options.onReload?.(rules.reload);
-    if (!settings.FORCE_START_WITHOUT_INITIAL_CONFIG) await unlessAborted(rules.firstRules, signal);
-    await settledWithin(ready, CACHE_HEAD_START_MS, clock);
-    signal.throwIfAborted();
+    if (!settings.FORCE_START_WITHOUT_INITIAL_CONFIG) await unlessAborted(rules.firstRules, end);
+    await settledWithin(cache.ready, CACHE_HEAD_START_MS, clock);
+    end.throwIfAborted();
     const grpc = await openGrpc(parts, service);
     stack.defer(() => grpc.close(DRAIN_MS));
     logger.warning(`Listening for gRPC on '${grpc.address}'`);
     const http = openHttp(parts, service);
     logger.warning(`Listening for HTTP on '${addressOf(http)}'`);
-    const stopped = stopOn(signal, parts, async () => {
+    const stopped = stopOn(end, parts, async () => {
       await Promise.all([grpc.close(DRAIN_MS), http.close(DRAIN_MS)]);
       await stack.disposeAsync();
+      gaveUp.signal.throwIfAborted();
     });
     return { addresses: { grpc: grpc.address, http: addressOf(http), debug: addressOf(debug) }, stopped };
   } catch (error) {
@@ -141,6 +142,7 @@ export function policyOf(settings: Settings): Policy {
     shadowMode: settings.SHADOW_MODE,
     quotaMode: settings.QUOTA_MODE,
     stopIncrementWhenOverLimit: settings.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT,
+    onCacheFailure: settings.CACHE_ON_FAILURE,
     responseHeaders: settings.LIMIT_RESPONSE_HEADERS_ENABLED
       ? {
         limit: settings.LIMIT_LIMIT_HEADER,
@@ -152,45 +154,14 @@ export function policyOf(settings: Settings): Policy {
   };
 }
 
-/** The counters, and a promise that settles when they can be asked. */
-async function openCache({ settings, logger, clock, random, health, stats }: Parts): Promise<{
-  cache: CounterCache;
-  ready: Promise<void>;
-}> {
-  health.set("cache", true);
-  if (settings.BACKEND_TYPE === "memory") {
-    const cache = new MemoryCache({ maxKeys: settings.MEMORY_MAX_KEYS, clock });
-    stats.addGauge("ratelimit.memory.keys", () => cache.size);
-    stats.addCounter("ratelimit.memory.evicted_keys", () => cache.evicted);
-    return { cache, ready: Promise.resolve() };
-  }
-  const { createKvClient } = await import("./src/cache/kv_connect.ts");
-  const timeoutMs = settings.KV_TIMEOUT;
-  let isOutage = false;
-  const address = parseKvAddress(settings.KV_URL ?? "", settings.KV_SOCKET_TYPE, settings.KV_AUTH);
-  const kv = new KvCache({
-    client: createKvClient({ address, timeoutMs, random }),
-    address: address.text,
-    database: address.database,
-    timeoutMs,
-    clock,
-    onConnection(connected, reason) {
-      // Whoever was told of an outage is told of its end.
-      const [level, again] = isOutage ? ["warning", " again"] as const : ["info", ""] as const;
-      isOutage = !connected;
-      if (connected) logger[level](`Connected to key-value cache "${address.text}"${again}`);
-      else logger.warning(`Cannot reach key-value cache "${address.text}": ${reason}; trying again`);
-      if (!settings.KV_HEALTH_CHECK_ACTIVE_CONNECTION) return;
-      health.set("cache", connected, `no connection to key-value cache "${address.text}": ${reason}`);
-    },
-  });
-  return { cache: kv, ready: kv.ready };
-}
-
-function openService({ settings, clock, random, stats }: Parts, cache: CounterCache): RateLimitService {
+function openService(
+  { settings, clock, random, stats }: Parts,
+  { cache, fallback }: OpenCache,
+): RateLimitService {
   const bytes = settings.LOCAL_CACHE_SIZE_IN_BYTES;
   const localCache = bytes > 0 ? new OverLimitCache(bytes) : undefined;
-  return new RateLimitService({ cache, localCache, stats, policy: policyOf(settings), clock, random });
+  const policy = policyOf(settings);
+  return new RateLimitService({ cache, fallback, localCache, stats, policy, clock, random });
 }
 
 function openRules({ settings, logger, clock, health, stats }: Parts, service: RateLimitService): {
@@ -227,7 +198,7 @@ async function openGrpc(parts: Parts, service: RateLimitService): Promise<GrpcEn
   const { settings, logger, clock, random, health } = parts;
   const refusals = new ThrottledLog(logger, { clock });
   const services: GrpcService[] = [
-    createRateLimitGrpcService((request) => service.shouldRateLimit(request), {
+    createRateLimitGrpcService((request, caller) => service.shouldRateLimit(request, caller), {
       onRefused: ({ code, message, cause }) => {
         const isTold = cause instanceof Error && cause.message === message;
         refusals.warning(code, "gRPC call refused", { code, message, ...(isTold ? {} : { cause }) });
@@ -255,7 +226,10 @@ async function openGrpc(parts: Parts, service: RateLimitService): Promise<GrpcEn
 }
 
 function openHttp({ settings, logger, clock, health }: Parts, service: RateLimitService): HttpListener {
-  const decide = rateLimitRoute({ decide: (request) => service.shouldRateLimit(request), clock });
+  const decide = rateLimitRoute({
+    decide: (request, caller) => service.shouldRateLimit(request, caller),
+    clock,
+  });
   const handler = createRouter([decide, ...healthRoutes(health)], { logger, clock });
   return listenHttp(handler, { hostname: settings.HOST, port: settings.PORT, logger, clock });
 }

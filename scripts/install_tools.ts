@@ -14,6 +14,7 @@ export interface MissingTool {
 
 const PACKAGES = {
   "redis-server": "redis-server",
+  "memcached": "memcached",
   "h2load": "nghttp2-client",
   "curl": "curl",
   "openssl": "openssl",
@@ -78,12 +79,14 @@ async function installPackages(reasons: Map<Tool, string>): Promise<void> {
   } catch (error) {
     for (const tool of tools) reasons.set(tool, textOf(error));
   }
-  if (tools.includes("redis-server") && toolAvailable("redis-server")) await stopRedisService();
+  for (const service of ["redis-server", "memcached"] as const) {
+    if (tools.includes(service) && toolAvailable(service)) await stopService(service);
+  }
 }
 
 // The package starts a server on the usual port, which is not for the tests to leave behind.
-async function stopRedisService(): Promise<void> {
-  const commands = [["systemctl", "disable", "--now", "redis-server"], ["service", "redis-server", "stop"]];
+async function stopService(name: string): Promise<void> {
+  const commands = [["systemctl", "disable", "--now", name], ["service", name, "stop"]];
   for (const [command = "", ...args] of commands) {
     try {
       await runAsRoot(command, args, LIMITS_MS.probe);

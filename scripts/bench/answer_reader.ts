@@ -2,7 +2,7 @@ import { bodyProblem, type Expectation, statusesOf, statusProblem } from "./answ
 import { type Block, BlockReader } from "./block_reader.ts";
 import { joined, number31 } from "./frame_reader.ts";
 import { copied, FLAGS, type Frame, FRAME_TYPES, type Octets, unpadded } from "./h2_frames.ts";
-import type { LoadRecord } from "./load_record.ts";
+import type { CallRecord } from "./load_record.ts";
 import type { PendingCall, PendingCalls } from "./pending_calls.ts";
 
 /** Octets before the message in a body. */
@@ -13,7 +13,7 @@ const GOOD = "good";
 export interface AnswerReaderOptions {
   readonly pending: PendingCalls;
   readonly expected: Expectation;
-  readonly record: LoadRecord;
+  readonly record: CallRecord;
 }
 
 /** Reads the frames of answers on one connection, checks each answer, and records it. */
@@ -103,7 +103,7 @@ export class AnswerReader {
     const first = slot.first ?? last ?? NO_BLOCK;
     const statuses = statusProblem(first, last ?? NO_BLOCK);
     if (statuses !== undefined) {
-      record.badAnswer(statusesOf(first, last ?? NO_BLOCK));
+      record.badAnswer(statusesOf(first, last ?? NO_BLOCK), slot.start, now);
       record.error(statuses);
     } else {
       record.goodAnswer(slot.start, now);

@@ -1,11 +1,18 @@
 import type { BenchOptions } from "./options.ts";
 import { clockTicks } from "./process_figures.ts";
-import { encodeRequest, frameMessage, readResponse } from "./rate_limit_message.ts";
-import { sumOfCounters } from "./redis_sum.ts";
+import {
+  encodeRequest,
+  frameMessage,
+  isLasting,
+  type LoadName,
+  readResponse,
+  RULE_NAMES,
+  RULES_OF,
+} from "./rate_limit_message.ts";
 import { type Round, type RoundSetup, runRound } from "./round.ts";
 import { type Scenario, SCENARIOS, type TargetName } from "./scenario.ts";
 import { singleCall } from "./single_call.ts";
-import { type Target, Targets } from "./target.ts";
+import { type CounterStore, type Target, Targets } from "./target.ts";
 
 /** How long a target may take from listening to its first good answer. */
 const READY_MS = 15_000;
@@ -49,6 +56,8 @@ class LoadBench {
   readonly #ready = new Map<TargetName, Target>();
   /** Hits that were answered, by target. */
   readonly #answered = new Map<TargetName, number>();
+  /** Hits that were answered and whose counters last, by where these are. */
+  readonly #stored = new Map<CounterStore, number>();
 
   constructor(setup: LoadsSetup, targets: Targets, roundSetup: RoundSetup) {
     this.#setup = setup;
@@ -79,22 +88,18 @@ class LoadBench {
   /** Throws unless every target still answers, and holds as many hits as were answered. */
   async lastChecks(): Promise<string[]> {
     const checks: string[] = [];
-    let inRedis = 0;
     for (const target of this.#ready.values()) {
       if (target.name !== "bare" && target.caFile === undefined) {
         await this.#checkedCall(target);
         checks.push(`${target.name}: a call by grpc-js has status OK and the right answer`);
       }
       const answered = this.#answered.get(target.name) ?? 0;
-      if (target.redisPort !== undefined) inRedis += answered;
       if (target.counts === undefined) continue;
-      const counts = [await target.counts("one"), await target.counts("keys")];
-      const decided = counts.reduce((sum, one) => sum + one.decided, 0);
+      const { decided } = await target.counts(RULE_NAMES);
       checks.push(equal(`${target.name}: hits that /stats says were decided`, decided, answered));
     }
-    const port = [...this.#ready.values()].find(({ redisPort }) => redisPort !== undefined)?.redisPort;
-    if (port !== undefined) {
-      checks.push(equal("redis: sum of all counters", await sumOfCounters(port), inRedis));
+    for (const [{ name, sum }, stored] of this.#stored) {
+      checks.push(equal(`${name}: sum of all counters`, await sum(), stored));
     }
     return checks;
   }
@@ -117,7 +122,7 @@ class LoadBench {
     const target = await this.#targets.get(name);
     const round = await runRound(target, scenario, { ...this.#roundSetup, ...amount });
     this.#setup.signal.throwIfAborted();
-    this.#count(name, round.calls * scenario.batch);
+    this.#count(target, scenario.load, round.calls * scenario.batch);
     return round;
   }
 
@@ -142,11 +147,15 @@ class LoadBench {
       ? answer.join() === request.join()
       : readResponse(answer).overallCode === target.expect;
     if (!isRight) throw new Error(`Cannot trust "${target.name}": a grpc-js client got a wrong answer`);
-    this.#count(target.name, 1);
+    this.#count(target, "one", 1);
   }
 
-  #count(name: TargetName, hits: number): void {
-    this.#answered.set(name, (this.#answered.get(name) ?? 0) + hits);
+  #count({ name, store }: Target, load: LoadName, keys: number): void {
+    const rules = RULES_OF[load];
+    this.#answered.set(name, (this.#answered.get(name) ?? 0) + keys * rules.length);
+    if (store === undefined) return;
+    const lasting = keys * rules.filter(isLasting).length;
+    this.#stored.set(store, (this.#stored.get(store) ?? 0) + lasting);
   }
 
   #say(title: string, { scenario, target, callsPerSecond, p99Ms, generatorBusy }: Round): void {

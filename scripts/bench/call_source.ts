@@ -19,9 +19,9 @@ export interface CallSourceOptions {
   readonly load: LoadName;
   /** Different keys. */
   readonly keys: number;
-  /** Descriptors a call, each with a key of its own. */
+  /** Keys a call, each with a descriptor for every rule of the load. */
   readonly batch: number;
-  /** Each descriptor takes the key this many further than the one before it. */
+  /** Each key is this many further than the one before it. */
   readonly stride: number;
 }
 

@@ -103,6 +103,7 @@ function descriptorOf(value: string): DescriptorSource {
     },
     shadowMode: false,
     quotaMode: false,
+    onCacheFailure: undefined,
     detailedMetric: false,
     valueToMetric: false,
     shareThreshold: false,

@@ -8,6 +8,7 @@ export const DEFAULT_POLICY: Policy = {
   shadowMode: false,
   quotaMode: false,
   stopIncrementWhenOverLimit: false,
+  onCacheFailure: "error",
   responseHeaders: undefined,
   dynamicMetadata: false,
 };

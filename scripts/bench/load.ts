@@ -5,6 +5,7 @@ import { LoadConnection } from "./load_connection.ts";
 import { type LoadOptions, readLoadOptions } from "./load_options.ts";
 import { LoadRecord, type LoadResult } from "./load_record.ts";
 import { pace } from "./pace.ts";
+import { RULES_OF } from "./rate_limit_message.ts";
 
 /** How long the last answers may take after the time is over. */
 const GRACE_MS = 10_000;
@@ -14,7 +15,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   const source = new CallSource(options);
   const ca = options.caFile === undefined ? undefined : await Deno.readTextFile(options.caFile);
   const { host, port, path, inFlight, expect, batch, count, perSecond } = options;
-  const expected: Expectation = { code: expect, descriptors: batch, count };
+  const expected: Expectation = { code: expect, descriptors: batch * RULES_OF[options.load].length, count };
   const begin = performance.now();
   const cpuBefore = process.cpuUsage();
   const measureFrom = begin + options.warmUpSeconds * 1_000;

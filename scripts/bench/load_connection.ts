@@ -17,7 +17,7 @@ import {
   settingsFrame,
   windowUpdateFrame,
 } from "./h2_frames.ts";
-import type { LoadRecord } from "./load_record.ts";
+import type { CallRecord } from "./load_record.ts";
 import { PendingCalls } from "./pending_calls.ts";
 
 /** Window of a connection, and table of a peer, until someone says otherwise. */
@@ -40,7 +40,7 @@ export interface LoadConnectionOptions {
   readonly path: string;
   readonly inFlight: number;
   readonly expected: Expectation;
-  readonly record: LoadRecord;
+  readonly record: CallRecord;
   /** The next call to make, or nothing when it is time to stop; absent where calls are only offered. */
   readonly nextCall?: ((now: number) => LoadCall | undefined) | undefined;
   /** Ends the connection, answered or not. */

@@ -16,9 +16,9 @@ export interface LoadOptions {
   readonly keys: number;
   /** Only every so many keys are taken. */
   readonly stride: number;
-  /** Descriptors a call. */
+  /** Keys a call, each with a descriptor for every rule of the load. */
   readonly batch: number;
-  /** The value of the entry `load`, so of the rule that matches. */
+  /** What is sent, and so which rules match. */
   readonly load: LoadName;
   readonly expect: ExpectedCode;
   /** The count that every counter is to have after its call. */

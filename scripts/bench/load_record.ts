@@ -18,12 +18,24 @@ export interface LoadResult {
   readonly generatorBusy: number;
 }
 
+/** Who is told what becomes of calls. Times are milliseconds of `performance.now`. */
+export interface CallRecord {
+  /** A call starts at `now`. */
+  begin(now: number): void;
+  /** An answer with the statuses of success came, whatever its body. */
+  goodAnswer(start: number, end: number): void;
+  /** An answer with any other statuses came; `error` tells the same once more, with its message. */
+  badAnswer(statuses: string, start: number, end: number): void;
+  /** Something went wrong, so many times. */
+  error(text: string, times?: number): void;
+}
+
 /** Different texts of errors that are kept; the rest is counted together. */
 const MAX_ERROR_TEXTS = 20;
 const GOOD_STATUSES = "http 200, grpc 0";
 
-/** Gathers what happened to the calls of all connections. Times are milliseconds of a monotonic clock. */
-export class LoadRecord {
+/** Gathers what happened to the calls of all connections. */
+export class LoadRecord implements CallRecord {
   readonly #measureFrom: number;
   #calls = 0;
   #goodAnswers = 0;

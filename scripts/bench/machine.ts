@@ -14,6 +14,7 @@ export interface Versions {
   readonly deno: string;
   readonly grpcJs: string;
   readonly redis: string;
+  readonly memcached: string;
   readonly h2load: string;
 }
 
@@ -27,11 +28,13 @@ export function machine(): Machine {
 export async function versions(): Promise<Versions> {
   const config = await Deno.readTextFile(new URL("../../deno.json", import.meta.url));
   const redis = await versionText("redis-server");
+  const memcached = await versionText("memcached");
   const h2load = await versionText("h2load");
   return {
     deno: Deno.version.deno,
     grpcJs: firstGroup(/npm:@grpc\/grpc-js@([\d.]+)/, config),
     redis: firstGroup(/v=(\S+)/, redis),
+    memcached: firstGroup(/memcached (\S+)/, memcached),
     h2load: firstGroup(/nghttp2\/(\S+)/, h2load),
   };
 }

@@ -23,6 +23,7 @@ const TOOLS: Readonly<Partial<Record<PartName, readonly Tool[]>>> = {
   h2load: ["h2load", "redis-server"],
   shapes: ["redis-server"],
   paced: ["redis-server"],
+  caches: ["redis-server", "memcached"],
   tls: ["openssl"],
 };
 

@@ -9,6 +9,7 @@ export const PARTS = [
   "shapes",
   "batches",
   "paced",
+  "caches",
   "tls",
   "decisions",
   "million",

@@ -1,5 +1,6 @@
 import process from "node:process";
 import { parseArgs } from "node:util";
+import { systemClock } from "../../src/base/clock.ts";
 import { parseKvAddress } from "../../src/cache/kv_address.ts";
 import { createKvClient } from "../../src/cache/kv_connect.ts";
 import { positive } from "./flag_values.ts";
@@ -21,8 +22,8 @@ export interface PacedKvOptions {
 /** Sends INCRBY at a constant rate by a bare ioredis client, and checks that each answer is a count. */
 export async function runPacedKv(options: PacedKvOptions): Promise<LoadResult> {
   const { port, perSecond, warmUpSeconds, seconds } = options;
-  const address = parseKvAddress(`127.0.0.1:${port}`, undefined, undefined);
-  const client = createKvClient({ address, timeoutMs: TIMEOUT_MS, random: Math.random });
+  const address = parseKvAddress("single", `127.0.0.1:${port}`);
+  const client = createKvClient({ address, timeoutMs: TIMEOUT_MS, clock: systemClock, random: Math.random });
   await client.connect();
   const begin = performance.now();
   const cpuBefore = process.cpuUsage();

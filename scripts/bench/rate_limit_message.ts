@@ -3,19 +3,34 @@ import { encodeRateLimitRequest } from "../../src/wire/rls.ts";
 /** The method that the bench calls. */
 export const RATE_LIMIT_PATH = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
-/** The rules of the bench: `one` is for one hot key, `keys` for many. */
-export const LOADS = ["one", "keys"] as const;
-/** The name of a load, which is the value of the entry `load`. */
+/** The window of every rule of the bench, by the value of the entry `load`; no run outlives a year. */
+const WINDOWS = { one: "year", keys: "year", second: "second" } as const;
+/** The name of a rule. */
+export type RuleName = keyof typeof WINDOWS;
+/** Every rule. */
+export const RULE_NAMES: readonly RuleName[] = ["one", "keys", "second"];
+
+/** What may be sent: `one` is for one hot key, `keys` for many, `both` for many with two limits each. */
+export const LOADS = ["one", "keys", "both"] as const;
+/** The name of a load. */
 export type LoadName = typeof LOADS[number];
+/** The rules that a call of each load meets with every key. */
+export const RULES_OF: Readonly<Record<LoadName, readonly RuleName[]>> = {
+  one: ["one"],
+  keys: ["keys"],
+  both: ["keys", "second"],
+};
 
 /** The limit of every rule of the bench; no run reaches it. */
 export const LIMIT = 4_000_000_000;
-/** One rule a load, with a window that no run outlives. */
+/** The file of all rules. */
 export const RULES = `domain: bench
 descriptors:
 ${
-  LOADS.map((load) =>
-    `  - { key: load, value: ${load}, descriptors: [{ key: key, rate_limit: { unit: year, requests_per_unit: ${LIMIT} } }] }`
+  RULE_NAMES.map((rule) =>
+    `  - { key: load, value: ${rule}, descriptors: [{ key: key, rate_limit: { unit: ${
+      WINDOWS[rule]
+    }, requests_per_unit: ${LIMIT} } }] }`
   ).join("\n")
 }
 `;
@@ -33,11 +48,16 @@ export interface ResponseSummary {
   readonly statuses: readonly { readonly code: AnswerCode; readonly limitRemaining: number }[];
 }
 
-/** A `RateLimitRequest` of domain `bench`: for each key a descriptor of `load=<load>` and `key=<key>`. */
+/** Whether counters of this rule are still there when a run is over. */
+export function isLasting(rule: RuleName): boolean {
+  return WINDOWS[rule] === "year";
+}
+
+/** A `RateLimitRequest` of domain `bench`: for each key and rule a descriptor of `load=<rule>` and `key=<key>`. */
 export function encodeRequest(load: LoadName, keys: readonly string[]): Uint8Array {
-  const descriptors = keys.map((key) => ({
-    entries: [{ key: "load", value: load }, { key: "key", value: key }],
-  }));
+  const descriptors = keys.flatMap((key) =>
+    RULES_OF[load].map((rule) => ({ entries: [{ key: "load", value: rule }, { key: "key", value: key }] }))
+  );
   return encodeRateLimitRequest({ domain: "bench", descriptors });
 }
 

@@ -2,6 +2,7 @@ import { outputOf } from "./child.ts";
 import { type LoadTimes, runH2load } from "./h2load.ts";
 import type { LoadResult } from "./load_record.ts";
 import { cpuSeconds } from "./process_figures.ts";
+import { RULES_OF } from "./rate_limit_message.ts";
 import type { Scenario, TargetName } from "./scenario.ts";
 import type { RuleCounts, Target } from "./target.ts";
 
@@ -39,13 +40,13 @@ export async function runRound(
 ): Promise<Round> {
   const { load, name, batch, isH2load } = scenario;
   const { ticksPerSecond } = options;
-  const countsBefore = await target.counts?.(load);
+  const countsBefore = await target.counts?.(RULES_OF[load]);
   const cpuBefore = target.pid === undefined ? 0 : await cpuSeconds(target.pid, ticksPerSecond);
   const times = isH2load ? await runH2(target, scenario, options) : await runOwn(target, scenario, options);
   const cpuAfter = target.pid === undefined ? 0 : await cpuSeconds(target.pid, ticksPerSecond);
-  const countsAfter = await target.counts?.(load);
+  const countsAfter = await target.counts?.(RULES_OF[load]);
   if (countsBefore !== undefined && countsAfter !== undefined) {
-    checkCounts(`${name} on ${target.name}`, times.calls * batch, {
+    checkCounts(`${name} on ${target.name}`, times.calls * batch * RULES_OF[load].length, {
       before: countsBefore,
       after: countsAfter,
     });

@@ -3,9 +3,20 @@ import type { LoadName } from "./rate_limit_message.ts";
 
 /**
  * What is measured: a bare grpc-js echo, Weir with its embedded cache, Weir with redis-server; bare round
- * trips to that redis-server; and over TLS the echo, and Weir's engine and service with the embedded cache.
+ * trips to that redis-server; over TLS the echo, and Weir's engine and service with the embedded cache; and
+ * Weir with a cluster of redis-servers, with memcached, and with a second redis-server for limits per second.
  */
-export const TARGETS = ["echo", "memory", "redis", "bare", "echo-tls", "memory-tls"] as const;
+export const TARGETS = [
+  "echo",
+  "memory",
+  "redis",
+  "bare",
+  "echo-tls",
+  "memory-tls",
+  "cluster",
+  "mc",
+  "two-caches",
+] as const;
 /** The name of a target. */
 export type TargetName = typeof TARGETS[number];
 
@@ -21,7 +32,7 @@ export interface Scenario {
   readonly inFlight: number;
   /** Different keys, taken in turn. */
   readonly keys: number;
-  /** Descriptors a call. */
+  /** Keys a call, each with a descriptor for every rule of the load. */
   readonly batch: number;
   /** Evenly paced calls a second; absent for as many as are answered. */
   readonly perSecond?: number;
@@ -52,5 +63,7 @@ export const SCENARIOS: readonly Scenario[] = [
     inFlight: 256,
     perSecond: 5_000,
   },
+  { name: "8x32 caches", part: "caches", targets: ["echo", "cluster", "mc"], ...MANY_KEYS },
+  { name: "8x32 two caches", part: "caches", targets: ["echo", "two-caches"], ...MANY_KEYS, load: "both" },
   { name: "8x32 TLS", part: "tls", targets: ["echo-tls", "memory-tls"], ...MANY_KEYS },
 ];

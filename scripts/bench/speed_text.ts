@@ -63,7 +63,7 @@ Measured on ${
     results.date.slice(0, 10)
   } by \`${results.commandLine}\` with the engine \`${setup.engine}\`: ${machine.cpu},
 ${machine.cores} cores shared by server, redis-server and load; Linux ${machine.kernel}, Deno ${versions.deno}, grpc-js
-${versions.grpcJs}, redis-server ${versions.redis}. All figures are in
+${versions.grpcJs}, redis-server ${versions.redis}, memcached ${versions.memcached}. All figures are in
 [scripts/bench/results/latest.json](scripts/bench/results/latest.json), and
 [scripts/bench/README.md](scripts/bench/README.md) says how each is taken.`;
 }

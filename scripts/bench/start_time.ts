@@ -1,9 +1,10 @@
 import type { LoadsSetup } from "./bench_loads.ts";
+import { freePort } from "./cache_servers.ts";
 import { runLoad } from "./load.ts";
 import { readLoadOptions } from "./load_options.ts";
 import { median } from "./percentile.ts";
 import { residentMb } from "./process_figures.ts";
-import { freePort, startWeir } from "./target.ts";
+import { startWeir } from "./target.ts";
 
 /** How long Weir may take to answer. */
 const START_MS = 30_000;

@@ -1,20 +1,32 @@
 import { fileURLToPath } from "node:url";
 import type { ExpectedCode } from "./answer.ts";
 import { makeCertificate } from "./certificate.ts";
+import { type ServerPlace, startCluster, startMemcached, startRedis } from "./cache_servers.ts";
 import { Child } from "./child.ts";
+import { sumInMemcached, sumInRedis } from "./counter_sums.ts";
 import type { EngineName } from "./options.ts";
-import { type LoadName, RULES } from "./rate_limit_message.ts";
+import { type RuleName, RULES } from "./rate_limit_message.ts";
 import type { TargetName } from "./scenario.ts";
 
 const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
 const GRPC_ADDRESS = /Listening for gRPC on '[^']*:(\d+)'/;
 const DEBUG_ADDRESS = /Listening for debug on '[^']*:(\d+)'/;
 
-/** What Weir counted for the rule of one load. */
+/** Nodes of the cluster. */
+const CLUSTER_NODES = 3;
+
+/** What Weir counted for some rules. */
 export interface RuleCounts {
   readonly totalHits: number;
   /** Within the limit and over it: hits that were decided. */
   readonly decided: number;
+}
+
+/** Servers that hold counters to the end of the run. */
+export interface CounterStore {
+  readonly name: string;
+  /** The sum of all its counters. */
+  readonly sum: () => Promise<number>;
 }
 
 /** Something that is measured. */
@@ -26,9 +38,9 @@ export interface Target {
   readonly port: number;
   readonly expect: ExpectedCode;
   /** What it counted so far; absent where nothing is counted. */
-  readonly counts?: (load: LoadName) => Promise<RuleCounts>;
-  /** Port of the redis-server that holds its counters. */
-  readonly redisPort?: number;
+  readonly counts?: (rules: readonly RuleName[]) => Promise<RuleCounts>;
+  /** Where its lasting counters are; several targets may share it. */
+  readonly store?: CounterStore;
   /** File with the certificate that its own is signed by, when it speaks TLS. */
   readonly caFile?: string;
 }
@@ -39,7 +51,7 @@ export class Targets {
   readonly #owned: AsyncDisposableStack;
   readonly #folder: string;
   readonly #started = new Map<TargetName, Promise<Target>>();
-  #redis: Promise<number> | undefined;
+  #redis: Promise<{ readonly port: number; readonly store: CounterStore }> | undefined;
 
   constructor(options: {
     readonly engine: EngineName;
@@ -70,14 +82,40 @@ export class Targets {
       case "memory":
         return await this.#startWeir(name, { BACKEND_TYPE: "memory" });
       case "redis": {
-        const redisPort = await this.#redisPort();
-        return { ...await this.#startWeir(name, { KV_URL: `127.0.0.1:${redisPort}` }), redisPort };
+        const { port, store } = await this.#sharedRedis();
+        return { ...await this.#startWeir(name, { KV_URL: `127.0.0.1:${port}` }), store };
       }
-      case "bare": {
-        const redisPort = await this.#redisPort();
-        return { name, port: redisPort, redisPort, expect: "OK" };
+      case "bare":
+        return { name, ...await this.#sharedRedis(), expect: "OK" };
+      case "cluster":
+        return await this.#startWithCluster(name);
+      case "mc": {
+        const port = await startMemcached(this.#place);
+        const settings = { BACKEND_TYPE: "mc", MC_HOST_PORT: `127.0.0.1:${port}` };
+        const store = { name, sum: () => sumInMemcached(port) };
+        return { ...await this.#startWeir(name, settings), store };
       }
+      case "two-caches":
+        return await this.#startWithTwo(name);
     }
+  }
+
+  async #startWithCluster(name: TargetName): Promise<Target> {
+    const ports = await startCluster(this.#place, CLUSTER_NODES);
+    const KV_URL = ports.map((port) => `127.0.0.1:${port}`).join(",");
+    const target = await this.#startWeir(name, { KV_TYPE: "cluster", KV_URL });
+    const sum = async () => (await Promise.all(ports.map(sumInRedis))).reduce((total, one) => total + one, 0);
+    return { ...target, store: { name, sum } };
+  }
+
+  async #startWithTwo(name: TargetName): Promise<Target> {
+    const [main, perSecond] = [await startRedis(this.#place), await startRedis(this.#place)];
+    const target = await this.#startWeir(name, {
+      KV_URL: `127.0.0.1:${main}`,
+      KV_PERSECOND: "true",
+      KV_PERSECOND_URL: `127.0.0.1:${perSecond}`,
+    });
+    return { ...target, store: { name: `${name}, main cache`, sum: () => sumInRedis(main) } };
   }
 
   async #startTls(name: TargetName, script: string, args: string[]): Promise<Target> {
@@ -102,8 +140,14 @@ export class Targets {
     return await countingTarget(name, child);
   }
 
-  #redisPort(): Promise<number> {
-    return this.#redis ??= startRedis(this.#owned, this.#folder);
+  get #place(): ServerPlace {
+    return { owned: this.#owned, folder: this.#folder };
+  }
+
+  #sharedRedis(): Promise<{ readonly port: number; readonly store: CounterStore }> {
+    return this.#redis ??= startRedis(this.#place).then((port) => {
+      return { port, store: { name: "redis", sum: () => sumInRedis(port) } };
+    });
   }
 }
 
@@ -122,7 +166,7 @@ export async function startWeir(settings: Record<string, string>, root: string):
 /** A target that says where it listens for gRPC and for debug. */
 export async function countingTarget(name: TargetName, child: Child): Promise<Target> {
   const { grpc, debug } = await child.find({ grpc: GRPC_ADDRESS, debug: DEBUG_ADDRESS });
-  const counts = (load: LoadName) => readCounts(Number(debug), load);
+  const counts = (rules: readonly RuleName[]) => readCounts(Number(debug), rules);
   return { name, pid: child.pid, port: Number(grpc), expect: "OK", counts };
 }
 
@@ -136,39 +180,14 @@ function denoChild(name: string, args: string[], settings: Record<string, string
   return new Child(name, Deno.execPath(), { args, cwd: PROJECT, clearEnv: true, env });
 }
 
-async function startRedis(owned: AsyncDisposableStack, folder: string): Promise<number> {
-  const port = freePort();
-  const args = [
-    "--port",
-    `${port}`,
-    "--bind",
-    "127.0.0.1",
-    "--save",
-    "",
-    "--appendonly",
-    "no",
-    "--dir",
-    folder,
-  ];
-  const redis = owned.use(new Child("redis-server", "redis-server", { args }));
-  await redis.find({ ready: /Ready to accept connections/ });
-  return port;
-}
-
-async function readCounts(debugPort: number, load: LoadName): Promise<RuleCounts> {
+async function readCounts(debugPort: number, rules: readonly RuleName[]): Promise<RuleCounts> {
   const response = await fetch(`http://127.0.0.1:${debugPort}/stats`);
   const text = await response.text();
   if (!response.ok) throw new Error(`Cannot read /stats: HTTP ${response.status}`);
+  const lines = new Map(text.split("\n").map((line) => [line.slice(0, line.lastIndexOf(": ")), line]));
   const count = (stat: string) => {
-    const name = `ratelimit.service.rate_limit.bench.load_${load}.key.${stat}: `;
-    const line = text.split("\n").find((candidate) => candidate.startsWith(name));
-    return line === undefined ? 0 : Number(line.slice(name.length));
+    const names = rules.map((rule) => `ratelimit.service.rate_limit.bench.load_${rule}.key.${stat}`);
+    return names.reduce((sum, name) => sum + Number(lines.get(name)?.slice(name.length + 2) ?? 0), 0);
   };
   return { totalHits: count("total_hits"), decided: count("within_limit") + count("over_limit") };
-}
-
-/** A port of the loopback that nobody listens on now. */
-export function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
 }

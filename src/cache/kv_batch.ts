@@ -1,5 +1,4 @@
-import type { Hit } from "../ratelimit/counter_cache.ts";
-import { MAX_DURATION_SECONDS } from "../ratelimit/window.ts";
+import { type Ask, HitBatch, type HitGroup } from "./hit_batch.ts";
 import { respCommand, respKey } from "./resp.ts";
 
 /** Gives hits back: the counter stops at 0, and one that does not exist is not made. */
@@ -10,37 +9,7 @@ if count >= 0 then return count end
 redis.call('INCRBY', KEYS[1], -count)
 return 0`;
 
-/** One caller of a batch. */
-export interface Ask {
-  /** Counts after each of its hits, filled in from the answers. */
-  readonly counts: number[];
-  /** What went wrong with one of its hits. */
-  failure: string | undefined;
-  resolve(counts: number[]): void;
-  reject(state: string): void;
-}
-
-/** Hits of one key that go out as one command. */
-interface Group {
-  readonly hit: Hit;
-  /** Sum of what is added; 0 when the counter is only read. */
-  total: number;
-  readonly giveBack: boolean;
-  /** Longest expiry that a hit asks for, in seconds, and the latest end of a window. */
-  expiresInSeconds: number;
-  windowEnd: number;
-  /** An EXPIRE goes with it. */
-  expires: boolean;
-}
-
-/** One hit of a caller: its place in the group of its key. */
-interface Member {
-  readonly ask: Ask;
-  readonly position: number;
-  readonly group: Group;
-  /** What the group had added once this hit was counted. */
-  readonly prefix: number;
-}
+const ASKING = "*1\r\n$6\r\nASKING\r\n";
 
 /** Which keys need no EXPIRE; told of those that got one, and of those that turned out to be new. */
 export interface Expiries {
@@ -57,32 +26,32 @@ export interface LateExpiry {
   readonly windowEnd: number;
 }
 
-/**
- * The hits that go out in one write. Hits of one key are one command, and each caller's own count is
- * worked out from its answer in the order of arrival, exactly as if each hit had been sent.
- */
+/** What goes to one node of the key-value cache in one write. */
 export class KvBatch {
-  readonly asks: Ask[] = [];
-  readonly #groups: Group[] = [];
-  /** The group of a key that further hits join; giving back ends it, because it stops at 0. */
-  readonly #open = new Map<string, Group>();
-  readonly #members: Member[] = [];
+  /** ASKING goes before each command: the node is about to take the slot over. */
+  readonly asking: boolean;
+  #hits = new HitBatch();
   readonly #late: LateExpiry[] = [];
+  /** By position of the groups: whether an EXPIRE goes with it. */
+  readonly #expires: boolean[] = [];
+
+  constructor(options: { readonly asking: boolean }) {
+    this.asking = options.asking;
+  }
 
   /** Whether there is nothing to send. */
   get empty(): boolean {
-    return this.#groups.length === 0 && this.#late.length === 0;
+    return this.#hits.empty && this.#late.length === 0;
+  }
+
+  /** How many keys it moves. */
+  get size(): number {
+    return this.#hits.groups.length;
   }
 
   /** Takes the hits of a caller. */
-  add(ask: Ask, hits: readonly Hit[]): void {
-    this.asks.push(ask);
-    for (let position = 0; position < hits.length; position++) {
-      const hit = hits[position];
-      if (hit === undefined) continue;
-      const group = hit.addend < 0 ? this.#giveBack(hit) : this.#join(hit);
-      this.#members.push({ ask, position, group, prefix: group.total });
-    }
+  add(ask: Ask): void {
+    this.#hits.add(ask);
   }
 
   /** Takes an expiry that nobody waits for. */
@@ -90,18 +59,27 @@ export class KvBatch {
     this.#late.push(expiry);
   }
 
+  /** Leaves out the hits of those who do not wait any more. */
+  dropGone(): void {
+    this.#hits = this.#hits.withoutGone();
+  }
+
   /** The commands as they go over the wire, one character an octet, and how many answers they bring. */
   commands(expiries: Expiries): { text: string; replies: number } {
+    const before = this.asking ? ASKING : "";
+    const each = this.asking ? 2 : 1;
     let text = "";
     let replies = 0;
-    for (const group of this.#groups) {
-      const key = respKey(group.hit.key);
-      text += commandOf(group, key);
-      replies++;
-      group.expires = group.total > 0 && !expiries.covers(group.hit.key, group.windowEnd);
-      if (!group.expires) continue;
-      text += respCommand("EXPIRE", key, String(group.expiresInSeconds));
-      replies++;
+    for (const group of this.#hits.groups) {
+      const key = respKey(group.key);
+      text += before + commandOf(group, key);
+      replies += each;
+      // On its way from node to node nothing is known of a key.
+      const expires = group.total > 0 && (this.asking || !expiries.covers(group.key, group.windowEnd));
+      this.#expires.push(expires);
+      if (!expires) continue;
+      text += before + respCommand("EXPIRE", key, String(group.expiresInSeconds));
+      replies += each;
     }
     for (const { key, expiresInSeconds } of this.#late) {
       text += respCommand("EXPIRE", respKey(key), String(expiresInSeconds));
@@ -112,82 +90,50 @@ export class KvBatch {
 
   /** Hands out the answers, in the order of the commands; answers the expiries that have to follow. */
   settle(replies: readonly unknown[], expiries: Expiries): LateExpiry[] {
-    const counts = new Map<Group, number | string>();
+    const each = this.asking ? 2 : 1;
     const follow: LateExpiry[] = [];
-    let at = 0;
-    for (const group of this.#groups) {
-      const count = countOf(replies[at++]);
-      const expired = group.expires ? replies[at++] : undefined;
-      counts.set(group, expired instanceof Error ? expired.message : count);
-      this.#learn(group, count, expired, { expiries, follow });
+    let at = each - 1;
+    const { groups } = this.#hits;
+    for (let index = 0; index < groups.length; index++) {
+      const group = groups[index];
+      if (group === undefined) continue;
+      const expires = this.#expires[index] === true;
+      const count = countOf(replies[at]);
+      const expired = expires ? replies[at + each] : undefined;
+      at += expires ? 2 * each : each;
+      group.outcome = expired instanceof Error ? expired.message : count;
+      learn(group, { count, expires, expired }, expiries, follow);
     }
+    at -= each - 1;
     for (const { key, windowEnd } of this.#late) {
       if (replies[at++] === 1) expiries.remember(key, windowEnd);
     }
-    for (const { ask, position, group, prefix } of this.#members) {
-      const count = counts.get(group);
-      // Below 0 only where somebody else has written to the counter.
-      if (typeof count === "number") ask.counts[position] = Math.max(0, count - group.total + prefix);
-      else ask.failure = count ?? "an answer is missing";
-    }
-    for (const ask of this.asks) {
-      if (ask.failure === undefined) ask.resolve(ask.counts);
-      else ask.reject(ask.failure);
-    }
+    this.#hits.settle();
     return follow;
   }
 
   /** Fails every caller. */
   fail(state: string): void {
-    for (const ask of this.asks) ask.reject(state);
-  }
-
-  #join(hit: Hit): Group {
-    let group = this.#open.get(hit.key);
-    if (group === undefined) {
-      group = groupOf(hit, false);
-      this.#open.set(hit.key, group);
-      this.#groups.push(group);
-    } else if (hit.windowEnd > group.windowEnd || hit.expiresInSeconds > group.expiresInSeconds) {
-      group.windowEnd = Math.max(group.windowEnd, hit.windowEnd);
-      group.expiresInSeconds = Math.max(
-        group.expiresInSeconds,
-        Math.min(hit.expiresInSeconds, MAX_DURATION_SECONDS),
-      );
-    }
-    group.total += hit.addend;
-    return group;
-  }
-
-  #giveBack(hit: Hit): Group {
-    const group = groupOf(hit, true);
-    this.#open.delete(hit.key);
-    this.#groups.push(group);
-    return group;
-  }
-
-  /** A counter that comes back as what was added to it is new, whatever was known of its key. */
-  #learn(
-    group: Group,
-    count: number | string,
-    expired: unknown,
-    { expiries, follow }: { expiries: Expiries; follow: LateExpiry[] },
-  ): void {
-    const { hit: { key }, expiresInSeconds, windowEnd } = group;
-    if (expired === 1) expiries.remember(key, windowEnd);
-    if (group.expires || group.total === 0 || count !== group.total) return;
-    expiries.forget(key);
-    follow.push({ key, expiresInSeconds, windowEnd });
+    this.#hits.fail(state);
   }
 }
 
-function groupOf(hit: Hit, giveBack: boolean): Group {
-  const expiresInSeconds = Math.min(hit.expiresInSeconds, MAX_DURATION_SECONDS);
-  return { hit, total: 0, giveBack, expiresInSeconds, windowEnd: hit.windowEnd, expires: false };
+/** A counter that comes back as what was added to it is new, whatever was known of its key. */
+function learn(
+  group: HitGroup,
+  reply: { count: number | string; expires: boolean; expired: unknown },
+  expiries: Expiries,
+  follow: LateExpiry[],
+): void {
+  const { key, total, expiresInSeconds, windowEnd } = group;
+  if (reply.expired === 1) expiries.remember(key, windowEnd);
+  if (reply.expires || total <= 0 || reply.count !== total) return;
+  expiries.forget(key);
+  follow.push({ key, expiresInSeconds, windowEnd });
 }
 
-function commandOf({ hit, total, giveBack }: Group, key: string): string {
-  if (giveBack) return respCommand("EVAL", respKey(GIVE_BACK_SCRIPT), respKey("1"), key, String(-hit.addend));
+function commandOf({ total }: HitGroup, key: string): string {
+  if (total < 0) return respCommand("EVAL", respKey(GIVE_BACK_SCRIPT), respKey("1"), key, String(-total));
   return total === 0 ? `*2\r\n$3\r\nGET\r\n${key}` : `*3\r\n$6\r\nINCRBY\r\n${key}${respKey(String(total))}`;
 }
 

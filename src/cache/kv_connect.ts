@@ -1,77 +1,94 @@
-import { Redis } from "ioredis";
-import type { KvAddress } from "./kv_address.ts";
+import type { Redis } from "ioredis";
+import type { Clock } from "../base/clock.ts";
+import type { HostAndPort, KvEndpoints, KvTarget } from "./kv_address.ts";
+import { createClient } from "./kv_client.ts";
+import type { KvConnectorOptions } from "./kv_connector.ts";
+import { KvSentinels } from "./kv_sentinels.ts";
+import { KvStartup, type KvStartupTimes } from "./kv_startup.ts";
+import type { TlsFiles } from "./tls_files.ts";
 
-/** Longest wait between two attempts to connect. */
-const MAX_RECONNECT_DELAY_MS = 2_000;
-const FIRST_RECONNECT_DELAY_MS = 50;
-
-/** How a connection to a key-value cache is made. */
+/** How connections to a key-value cache are made. */
 export interface KvConnectOptions {
-  readonly address: KvAddress;
+  readonly address: KvEndpoints;
+  /** Files for TLS; of effect only where the address says TLS, which goes without files too. */
+  readonly tls?: TlsFiles | undefined;
   /** Bounds connecting, and the silence while an answer is due. */
   readonly timeoutMs: number;
+  readonly clock: Clock;
   /** A number from 0 to below 1, for the jitter of the waits. */
   readonly random: () => number;
+  /** Attempts until the first connection; as those later when absent. */
+  readonly startup?: KvStartupTimes | undefined;
+  /** Called once when there was no connection in the time of `startup`, with a whole sentence. */
+  readonly onGivenUp?: ((text: string) => void) | undefined;
 }
 
 /**
- * A client that connects in the background and goes on trying. Nothing is queued while there is no
- * connection and nothing is sent twice: a counter must not move twice for one hit.
+ * Makes every client of one key-value cache: they have the time of the start and the sentinels in
+ * common. It holds nothing that has to be closed once its clients are.
  */
-export function createKvClient(options: KvConnectOptions): Redis {
-  const { address, timeoutMs, random } = options;
-  const client = new Redis({
-    ...address.target,
-    ...(address.username === undefined ? {} : { username: address.username }),
-    ...(address.password === undefined ? {} : { password: address.password }),
-    lazyConnect: true,
-    enableOfflineQueue: false,
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
-    connectTimeout: timeoutMs,
-    socketTimeout: timeoutMs,
-    disableClientInfo: true,
-    retryStrategy: (attempt) => reconnectDelayMs(attempt, random()),
-  });
-  guardSocket(client);
-  return client;
+export class KvClients {
+  readonly #options: KvConnectOptions;
+  readonly #startup: KvStartup;
+  readonly #sentinels: KvSentinels | undefined;
+
+  constructor(options: KvConnectOptions) {
+    this.#options = options;
+    const { address, startup, clock, random, onGivenUp } = options;
+    this.#startup = new KvStartup({
+      times: startup,
+      clock,
+      random,
+      onGivenUp: (reason) =>
+        onGivenUp?.(
+          `Cannot connect to key-value cache "${address.text}": ` +
+            `no connection within KV_STARTUP_MAX_ELAPSED_TIME, ${startup?.maxElapsedMs} ms: ${reason}`,
+        ),
+    });
+    if (address.kind === "sentinel") {
+      this.#sentinels = new KvSentinels({ ...options, address, tls: tlsOf(options) });
+    }
+  }
+
+  /**
+   * A client that is not connected yet; once told to it connects in the background, and goes on trying.
+   * Nothing is queued while there is no connection and nothing is sent twice: a counter must not move
+   * twice for one hit. `node` is the one to connect to, which a cluster cannot do without.
+   */
+  create(node?: HostAndPort): Redis {
+    const { address, timeoutMs, clock } = this.#options;
+    const client = createClient({
+      ...address,
+      timeoutMs,
+      connector: { ...this.#route(node), tls: tlsOf(this.#options), timeoutMs, clock },
+      retryStrategy: (attempt) => this.#startup.delayMs(attempt),
+    });
+    client.on("ready", () => this.#startup.connected());
+    client.on("error", (error: Error) => this.#startup.failed(error.message));
+    return client;
+  }
+
+  #route(node: HostAndPort | undefined): Pick<KvConnectorOptions, "locate" | "primaryOnly" | "onStream"> {
+    const { address } = this.#options;
+    const sentinels = this.#sentinels;
+    if (sentinels !== undefined && node === undefined) {
+      return {
+        locate: (signal) => sentinels.locate(signal),
+        primaryOnly: true,
+        onStream: (stream, target) => sentinels.follow(stream, target),
+      };
+    }
+    const target: KvTarget | undefined = node ?? (address.kind === "single" ? address.target : undefined);
+    if (target === undefined) throw new TypeError(`Cannot connect to "${address.text}": no node is named`);
+    return { locate: () => Promise.resolve(target), primaryOnly: false };
+  }
 }
 
-/** Doubles from attempt to attempt up to the bound; the upper half is jitter. */
-export function reconnectDelayMs(attempt: number, random: number): number {
-  const full = Math.min(FIRST_RECONNECT_DELAY_MS * 2 ** Math.min(attempt - 1, 10), MAX_RECONNECT_DELAY_MS);
-  return full / 2 + (full / 2) * random;
+/** One client of a key-value cache, as `KvClients.create` makes it. */
+export function createKvClient(options: KvConnectOptions & { readonly node?: HostAndPort }): Redis {
+  return new KvClients(options).create(options.node);
 }
 
-/** What is reached into of the client, because it leaves these ends loose. */
-interface ClientInternals {
-  readonly connector: {
-    stream?: { readonly destroyed: boolean } | undefined;
-    connect(...args: unknown[]): Promise<{ on(event: "error", listener: (error: Error) => void): unknown }>;
-    disconnect(): void;
-  };
-  socketTimeoutTimer: number | undefined;
-}
-
-/**
- * The client listens for one error of its socket only: a second one, such as EPIPE on a connection
- * that was refused, would end the process. It keeps the timer of a connection that is gone, which
- * would later close the next one. And it waits for the end of a socket that has ended already.
- */
-function guardSocket(client: Redis): void {
-  const internals = client as unknown as ClientInternals;
-  const { connector } = internals;
-  const { connect, disconnect } = connector;
-  connector.connect = async function (...args: unknown[]) {
-    const stream = await connect.apply(this, args);
-    stream.on("error", () => {});
-    return stream;
-  };
-  connector.disconnect = function () {
-    if (this.stream?.destroyed !== true) disconnect.call(this);
-  };
-  client.on("close", () => {
-    clearTimeout(internals.socketTimeoutTimer);
-    internals.socketTimeoutTimer = undefined;
-  });
+function tlsOf({ address, tls }: KvConnectOptions): TlsFiles | undefined {
+  return address.tls ? tls ?? { settings: "KV_TLS" } : undefined;
 }

@@ -1,3 +1,4 @@
+import { CACHE_FAILURE_MODES } from "../ratelimit/cache_failure_mode.ts";
 import type { DescriptorSource } from "../ratelimit/rule_source.ts";
 import { FieldReader } from "./field_reader.ts";
 import { readMetadata } from "./metadata_reader.ts";
@@ -42,6 +43,7 @@ function readDescriptor(log: ProblemLog, mapping: YamlMapping, path: string): De
       : readRateLimit(log, rateLimit, pathOf(path, "rate_limit")),
     shadowMode: fields.flag("shadow_mode"),
     quotaMode: fields.flag("quota_mode"),
+    onCacheFailure: fields.choice("on_cache_failure", CACHE_FAILURE_MODES),
     detailedMetric: fields.flag("detailed_metric"),
     valueToMetric: fields.flag("value_to_metric"),
     shareThreshold: fields.flag("share_threshold"),

@@ -50,6 +50,16 @@ export class FieldReader {
     return flag ?? false;
   }
 
+  /** One of the words, in lower case as they stand in the list. */
+  choice<const T extends string>(key: string, words: readonly T[]): T | undefined {
+    const wanted = `one of ${words.join(", ")}`;
+    const scalar = this.#scalar(key, wanted);
+    if (scalar === undefined) return undefined;
+    const word = words.find((known) => known === scalar.text);
+    if (word === undefined) this.#fail(key, wanted, scalar);
+    return word;
+  }
+
   /** A whole number of the range. */
   count(key: string, range: { readonly min: number; readonly max: number }): number | undefined {
     const wanted = `a whole number from ${range.min} to ${range.max}`;

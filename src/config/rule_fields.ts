@@ -18,6 +18,7 @@ const LEVELS: Readonly<Record<Level, { readonly place: string; readonly keys: re
       "descriptors",
       "shadow_mode",
       "quota_mode",
+      "on_cache_failure",
       "detailed_metric",
       "value_to_metric",
       "share_threshold",

@@ -30,7 +30,7 @@ export async function startGrpcJs(options: GrpcEngineOptions): Promise<GrpcEngin
     ...(options.maxConnectionAgeMs === 0 ? {} : ageOptions(options)),
   });
   const streams = new Set<() => void>();
-  const carrier: Carrier = { logger: options.logger, streams };
+  const carrier: Carrier = { logger: options.logger, clock: options.clock, streams };
   for (const service of options.services) {
     server.addService(definitionOf(service), handlersOf(service, carrier));
   }
@@ -64,6 +64,7 @@ function ageOptions({ maxConnectionAgeMs, maxConnectionAgeGraceMs }: GrpcEngineO
 /** What the handlers of one engine share. */
 interface Carrier {
   readonly logger: Logger;
+  readonly clock: Clock;
   /** Ends one open stream each: a stream that never ends by itself must not hold up the stop. */
   readonly streams: Set<() => void>;
 }
@@ -121,7 +122,7 @@ function unaryHandler(
   return (call, callback) => {
     const fail = (error: unknown) => callback(statusOf(error, method.name, carrier));
     try {
-      const answer = method.handle(call.request, contextOf(call.metadata));
+      const answer = method.handle(call.request, contextOf(call, carrier));
       if (answer instanceof Promise) answer.then((bytes) => callback(null, bytes), fail);
       else callback(null, answer);
     } catch (error) {
@@ -141,7 +142,7 @@ function streamingHandler(
         const details = "the messages of this stream are not read";
         call.emit("error", { code: GRPC_CODES.RESOURCE_EXHAUSTED, details });
       };
-      own(call, carrier, method.open(call.request, send, contextOf(call.metadata)));
+      own(call, carrier, method.open(call.request, send, contextOf(call, carrier)));
     } catch (error) {
       call.on("error", () => {});
       call.emit("error", statusOf(error, method.name, carrier));
@@ -154,7 +155,7 @@ function bidiHandler(
   carrier: Carrier,
 ): grpc.handleBidiStreamingCall<Uint8Array, Uint8Array> {
   return (call) => {
-    const context = contextOf(call.metadata);
+    const context = contextOf(call, carrier);
     const end = own(call, carrier, () => {});
     call.on("end", () => {
       end();
@@ -196,11 +197,18 @@ function own(call: StreamingCall, { streams }: Carrier, onEnd: () => void): () =
   return end;
 }
 
-function contextOf(metadata: grpc.Metadata): CallContext {
+function contextOf(
+  call: grpc.ServerUnaryCall<Uint8Array, Uint8Array> | StreamingCall,
+  { clock }: Carrier,
+): CallContext {
   return {
     header(name) {
-      const [value] = metadata.get(name);
+      const [value] = call.metadata.get(name);
       return typeof value === "string" ? value : undefined;
+    },
+    get gone() {
+      // The library says that a call is cancelled only when its stream is closed on both sides.
+      return call.cancelled || clock.now() >= Number(call.getDeadline());
     },
   };
 }

@@ -30,6 +30,8 @@ export class GrpcError extends Error {
 export interface CallContext {
   /** Request metadata: the value of a header, by its name in lower case. */
   header(name: string): string | undefined;
+  /** Nobody waits for an answer any more: the call was cancelled, is past its deadline, or is answered. */
+  readonly gone: boolean;
 }
 
 /** One message in, one message out. `handle` answers at once or later; what it throws becomes the status. */

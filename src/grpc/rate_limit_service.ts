@@ -1,3 +1,4 @@
+import type { Caller } from "../ratelimit/counter_cache.ts";
 import type { Code, Decision } from "../ratelimit/decision.ts";
 import { CacheError, InvalidRequestError, NoConfigurationError } from "../ratelimit/errors.ts";
 import { unitOfNumber, UNITS } from "../ratelimit/limit.ts";
@@ -9,10 +10,10 @@ import {
   type WireDescriptor,
   type WireRateLimitRequest,
 } from "../wire/rls.ts";
-import { GrpcError, type GrpcService } from "./grpc_service.ts";
+import { type CallContext, GrpcError, type GrpcService } from "./grpc_service.ts";
 
-/** Answers a request, or throws the errors of the core. */
-export type Decide = (request: RateLimitRequest) => Decision | Promise<Decision>;
+/** Answers a request, or throws the errors of the core. The caller may be gone before it is answered. */
+export type Decide = (request: RateLimitRequest, caller: Caller) => Decision | Promise<Decision>;
 
 /** How the rate limit service answers. */
 export interface RateLimitGrpcOptions {
@@ -30,9 +31,9 @@ export function createRateLimitGrpcService(decide: Decide, options: RateLimitGrp
     options.onRefused?.(refusal);
     throw refusal;
   };
-  const handle = (bytes: Uint8Array): Uint8Array | Promise<Uint8Array> => {
+  const handle = (bytes: Uint8Array, call: CallContext): Uint8Array | Promise<Uint8Array> => {
     try {
-      const decision = decide(requestOf(decodeRequest(bytes)));
+      const decision = decide(requestOf(decodeRequest(bytes)), call);
       return decision instanceof Promise
         ? decision.then(encodeDecision).catch(refuse)
         : encodeDecision(decision);

@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import type { Caller } from "../ratelimit/counter_cache.ts";
 import type { Decision } from "../ratelimit/decision.ts";
 import { CacheError, InvalidRequestError, NoConfigurationError } from "../ratelimit/errors.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
@@ -9,8 +10,11 @@ import type { Call, Route } from "./router.ts";
 
 /** What the route works with. */
 export interface RateLimitRouteOptions {
-  /** Throws `InvalidRequestError` (400), `NoConfigurationError` or `CacheError` (503). */
-  decide(request: RateLimitRequest): Decision | Promise<Decision>;
+  /**
+   * Throws `InvalidRequestError` (400), `NoConfigurationError` or `CacheError` (503). The caller may be
+   * gone before it is answered.
+   */
+  decide(request: RateLimitRequest, caller: Caller): Decision | Promise<Decision>;
   readonly clock: Clock;
 }
 
@@ -30,7 +34,7 @@ async function answer(call: Call, options: RateLimitRouteOptions): Promise<Respo
   const body = await readBody(call.request, bounds);
   if (typeof body !== "string") return call.refuse(body);
   try {
-    const decision = await options.decide(readRateLimitRequest(body));
+    const decision = await options.decide(readRateLimitRequest(body), callerOf(call));
     const status = decision.overallCode === "OVER_LIMIT" ? 429 : 200;
     return new Response(writeDecision(decision), { status, headers: { "content-type": "application/json" } });
   } catch (error) {
@@ -38,6 +42,15 @@ async function answer(call: Call, options: RateLimitRouteOptions): Promise<Respo
     if (refusal === undefined) throw error;
     return call.refuse(refusal);
   }
+}
+
+/** The runtime makes the signal of a request when it is first asked for, so it is asked for late. */
+function callerOf({ request }: Call): Caller {
+  return {
+    get gone() {
+      return request.signal.aborted;
+    },
+  };
 }
 
 /** How an error of the decision is answered; undefined for one that nobody expects. */

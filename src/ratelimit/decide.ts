@@ -10,10 +10,16 @@ import { secondsUntilReset } from "./window.ts";
 /** Stands in the counts where the local cache knew that the key is over its limit. */
 export const OVER_LIMIT_LOCALLY = -1;
 
+/** Stands in the counts where the cache failed and the descriptor passes all the same. */
+export const ALLOWED_UNCOUNTED = -Infinity;
+
+/** Stands in the counts where the cache failed and the descriptor is over its limit therefore. */
+export const DENIED_UNCOUNTED = Infinity;
+
 /** What unlimited descriptors have left: the largest unsigned 32-bit integer. */
 export const UNLIMITED_REMAINING = 4_294_967_295;
 
-/** A key that is over its limit, for the local cache to remember. */
+/** A key that is over its limit, for the local cache to remember where the shared cache counted it. */
 export interface OverLimitKey {
   readonly key: string;
   readonly count: number;
@@ -32,8 +38,8 @@ export interface Outcome {
 }
 
 /**
- * Decides a plan. `counts` holds, for each descriptor that is counted, the counter after its hits or
- * `OVER_LIMIT_LOCALLY`; items of the others are not looked at.
+ * Decides a plan. `counts` holds, for each descriptor that is counted, the counter after its hits,
+ * `OVER_LIMIT_LOCALLY`, `ALLOWED_UNCOUNTED` or `DENIED_UNCOUNTED`; items of the others are not looked at.
  */
 export function decide(plan: Plan, counts: readonly number[], policy: Policy, nowSeconds: number): Outcome {
   const { descriptors } = plan;
@@ -83,14 +89,14 @@ function statusOf(
   return {
     code: over && !limit.shadowMode ? "OVER_LIMIT" : "OK",
     currentLimit: limit.current,
-    limitRemaining: over ? 0 : limit.requestsPerUnit - count,
+    limitRemaining: over || count === ALLOWED_UNCOUNTED ? 0 : limit.requestsPerUnit - count,
     secondsUntilReset: secondsUntilReset(nowSeconds, limit.windowSeconds),
   };
 }
 
 function statsOf(planned: PlannedDescriptor, limit: RateLimit, count: number, policy: Policy): RuleStats {
   const { hits, negative, hit } = planned;
-  if (hit === undefined) return NO_STATS;
+  if (hit === undefined || count === ALLOWED_UNCOUNTED || count === DENIED_UNCOUNTED) return NO_STATS;
   if (negative) return { ...NO_STATS, returnedHits: hits };
   return ruleStats({
     requestsPerUnit: limit.requestsPerUnit,

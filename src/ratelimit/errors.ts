@@ -1,12 +1,23 @@
+/** What is known of a refused request. */
+export interface InvalidRequestOptions extends ErrorOptions {
+  /** Path of the field that is wrong. */
+  readonly field?: string;
+  /** The back end that can never hold what was asked for. */
+  readonly backend?: "mc";
+}
+
 /** The request can never be answered as it stands; the caller has to change it. */
 export class InvalidRequestError extends Error {
   override readonly name = "InvalidRequestError";
   /** Path of the field that is wrong, such as `descriptors[3].hitsAddend`; absent where it is no single one. */
   readonly field: string | undefined;
+  /** The back end that can never hold what was asked for, such as too long a key; names the counter that moves. */
+  readonly backend: "mc" | undefined;
 
-  constructor(message: string, options: ErrorOptions & { readonly field?: string } = {}) {
+  constructor(message: string, options: InvalidRequestOptions = {}) {
     super(message, options);
     this.field = options.field;
+    this.backend = options.backend;
   }
 }
 

@@ -74,6 +74,7 @@ function overrideLimit({ requestsPerUnit, unit }: LimitOverride): RateLimit | un
     replaces: [],
     shadowMode: false,
     quotaMode: false,
+    onCacheFailure: undefined,
     metadata: undefined,
     current: { name: "", requestsPerUnit, unit },
     rule: undefined,

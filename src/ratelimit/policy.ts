@@ -1,3 +1,5 @@
+import type { CacheFailureMode } from "./cache_failure_mode.ts";
+
 /** How decisions are made, beside the rules: the settings of the whole service. */
 export interface Policy {
   /** Stands before every cache key. */
@@ -12,6 +14,8 @@ export interface Policy {
   readonly quotaMode: boolean;
   /** When one descriptor of a call is over its limit, the others are not counted. */
   readonly stopIncrementWhenOverLimit: boolean;
+  /** What becomes of descriptors that the cache did not count, where their rule names nothing else. */
+  readonly onCacheFailure: CacheFailureMode;
   /** Names of the headers that tell the limit to the caller; absent when they are not sent. */
   readonly responseHeaders: HeaderNames | undefined;
   /** Answers carry what was asked and the metadata of the rules that let it pass. */

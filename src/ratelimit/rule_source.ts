@@ -1,3 +1,4 @@
+import type { CacheFailureMode } from "./cache_failure_mode.ts";
 import type { Unit } from "./limit.ts";
 
 /** A value as JSON knows it; rule metadata is made of these. */
@@ -40,6 +41,8 @@ export interface DescriptorSource {
   readonly rateLimit: RateLimitSource | undefined;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
+  /** Absent where the rule leaves it to the policy. */
+  readonly onCacheFailure: CacheFailureMode | undefined;
   readonly detailedMetric: boolean;
   readonly valueToMetric: boolean;
   readonly shareThreshold: boolean;

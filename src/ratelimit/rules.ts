@@ -1,3 +1,4 @@
+import type { CacheFailureMode } from "./cache_failure_mode.ts";
 import { type CounterName, counterName } from "./cache_key.ts";
 import type { CurrentLimit } from "./decision.ts";
 import { type Unit, UNITS } from "./limit.ts";
@@ -20,6 +21,8 @@ export interface RateLimit {
   readonly replaces: readonly string[];
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
+  /** What becomes of the descriptor when the cache fails; absent where the policy says it. */
+  readonly onCacheFailure: CacheFailureMode | undefined;
   readonly metadata: JsonObject | undefined;
   /** What a status shows of the limit. Absent with `unlimited`. */
   readonly current: CurrentLimit | undefined;
@@ -182,6 +185,7 @@ function compileLimit(descriptor: DescriptorSource, source: RateLimitSource, pla
     replaces: source.replaces.map((replaced) => replaced.name),
     shadowMode: descriptor.shadowMode,
     quotaMode: descriptor.quotaMode,
+    onCacheFailure: descriptor.onCacheFailure,
     metadata: descriptor.metadata,
     current: limited ? { name, requestsPerUnit, unit } : undefined,
     rule: ruleOf(descriptor, place),

@@ -7,10 +7,10 @@ export function rulesText(rules: Rules | undefined): string {
 }
 
 function limitText(limit: RateLimit): string {
-  const { unit, requestsPerUnit, windowSeconds, shadowMode, quotaMode, rule } = limit;
+  const { unit, requestsPerUnit, windowSeconds, shadowMode, quotaMode, onCacheFailure, rule } = limit;
   const multiplier = unit === undefined ? 1 : windowSeconds / UNITS[unit].seconds;
   return `${rule?.fullKey ?? ""}: unit=${unit ?? "UNKNOWN"} requests_per_unit=${requestsPerUnit}, ` +
-    `shadow_mode: ${shadowMode}, quota_mode: ${quotaMode}${
-      multiplier === 1 ? "" : `, unit_multiplier: ${multiplier}`
-    }\n`;
+    `shadow_mode: ${shadowMode}, quota_mode: ${quotaMode}` +
+    (multiplier === 1 ? "" : `, unit_multiplier: ${multiplier}`) +
+    (onCacheFailure === undefined ? "" : `, on_cache_failure: ${onCacheFailure}`) + "\n";
 }

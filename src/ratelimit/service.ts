@@ -1,8 +1,9 @@
 import type { Clock } from "../base/clock.ts";
-import type { CounterCache, Hit } from "./counter_cache.ts";
+import type { Caller, CounterCache, Hit } from "./counter_cache.ts";
 import { decide, type Outcome, OVER_LIMIT_LOCALLY } from "./decide.ts";
 import type { Decision } from "./decision.ts";
-import { CacheError, NoConfigurationError } from "./errors.ts";
+import { CacheError, InvalidRequestError, NoConfigurationError } from "./errors.ts";
+import { type AskedHits, HitCounter } from "./hit_counter.ts";
 import type { LocalCache } from "./local_cache.ts";
 import { type Plan, planHits, type PlannedDescriptor } from "./plan.ts";
 import type { Policy } from "./policy.ts";
@@ -14,6 +15,11 @@ import { validateRequest } from "./validate.ts";
 /** What the service works with. */
 export interface RateLimitServiceOptions {
   readonly cache: CounterCache;
+  /**
+   * Counts for this instance where `local` is to while the cache fails. Absent with a cache that never
+   * fails: such descriptors would fail their call. Closed by who made it.
+   */
+  readonly fallback?: CounterCache | undefined;
   /** Absent where over-limit keys are not remembered. */
   readonly localCache?: LocalCache | undefined;
   readonly stats: StatsSink;
@@ -31,24 +37,26 @@ interface Loaded {
 }
 
 /** A plan and what to move for it, by descriptor. */
-interface Asked {
-  readonly plan: Plan;
+interface Asked extends AskedHits {
   /** Where the statistics of a descriptor go; absent where nothing is counted. */
   readonly counters: (RuleCounters | undefined)[];
   /** Counts by descriptor; those of `hits` are filled in from the cache. */
   readonly counts: number[];
-  readonly hits: Hit[];
   /** For each of `hits`, the descriptor it belongs to. */
   readonly owners: number[];
 }
 
+const NO_KEYS: ReadonlySet<string> = new Set();
+
 /** Answers rate limit requests: rules, plan, local cache, counts, decision, statistics. */
 export class RateLimitService {
   readonly #options: RateLimitServiceOptions;
+  readonly #counter: HitCounter;
   #loaded: Loaded | undefined;
 
   constructor(options: RateLimitServiceOptions) {
     this.#options = options;
+    this.#counter = new HitCounter(options);
   }
 
   /** Takes these rules for every call from now on; calls that are under way keep theirs. */
@@ -70,19 +78,19 @@ export class RateLimitService {
   }
 
   /**
-   * Decides one request, at once where the cache answers at once. Throws `InvalidRequestError`,
-   * `NoConfigurationError` or `CacheError`, each counted.
+   * Decides one request, at once where the cache answers at once. Hits of a caller that is gone before
+   * they are sent need not be counted. Throws `InvalidRequestError`, `NoConfigurationError` or
+   * `CacheError`, each counted.
    */
-  shouldRateLimit(request: RateLimitRequest): Decision | Promise<Decision> {
+  shouldRateLimit(request: RateLimitRequest, caller?: Caller): Decision | Promise<Decision> {
     try {
-      const decision = this.#decide(request);
-      return decision instanceof Promise ? decision.catch((error) => this.#fail(error)) : decision;
+      return this.#decide(request, caller);
     } catch (error) {
       return this.#fail(error);
     }
   }
 
-  #decide(request: RateLimitRequest): Decision | Promise<Decision> {
+  #decide(request: RateLimitRequest, caller: Caller | undefined): Decision | Promise<Decision> {
     validateRequest(request);
     const loaded = this.#loaded;
     if (loaded === undefined) throw new NoConfigurationError();
@@ -90,9 +98,16 @@ export class RateLimitService {
     const nowSeconds = Math.floor(clock.now() / 1000);
     const plan = planHits(loaded.rules, request, { nowSeconds, random, policy });
     const asked = this.#ask(loaded, plan, nowSeconds);
-    const counts = this.#count(asked);
+    let counts: number[] | Promise<number[]>;
+    try {
+      counts = this.#counter.count(asked, caller);
+    } catch (error) {
+      return this.#recover(asked, error, caller);
+    }
     if (!(counts instanceof Promise)) return this.#finish(asked, counts, nowSeconds);
-    return counts.then((after) => this.#finish(asked, after, Math.floor(clock.now() / 1000)));
+    return counts
+      .then((after) => this.#finish(asked, after, Math.floor(clock.now() / 1000)))
+      .catch((error) => this.#recover(asked, error, caller));
   }
 
   /**
@@ -102,7 +117,7 @@ export class RateLimitService {
   #ask(loaded: Loaded, plan: Plan, nowSeconds: number): Asked {
     const { localCache, stats } = this.#options;
     const { descriptors } = plan;
-    const asked: Asked = { plan, counters: [], counts: [], hits: [], owners: [] };
+    const asked: Asked = { plan, counters: [], counts: [], hits: [], owners: [], reading: false };
     if (!plan.domainKnown) stats.rule(plan.request.domain).domainNotFound += descriptors.length;
     for (let index = 0; index < descriptors.length; index++) {
       const planned = descriptors[index];
@@ -123,18 +138,28 @@ export class RateLimitService {
     return asked;
   }
 
-  #count(asked: Asked): number[] | Promise<number[]> {
-    const { cache, policy } = this.#options;
-    if (asked.hits.length === 0) return [];
-    const alone = asked.plan.descriptors.length === 1;
-    if (!policy.stopIncrementWhenOverLimit || alone) return cache.add(asked.hits);
-    if (asked.counts.includes(OVER_LIMIT_LOCALLY)) return cache.add(asked.hits.map(readOnly));
-    const before = cache.read(asked.hits);
-    if (before instanceof Promise) return before.then((counts) => cache.add(hitsToAdd(asked, counts)));
-    return cache.add(hitsToAdd(asked, before));
+  /** Decides a call whose cache failed, where its descriptors let it go on. */
+  async #recover(asked: Asked, error: unknown, caller: Caller | undefined): Promise<Decision> {
+    // That hits of a caller that is gone were not sent is no failure of the cache.
+    if (caller?.gone === true) throw error;
+    const { clock, stats: { service } } = this.#options;
+    try {
+      const { counts, modes } = await this.#counter.recover(asked, error, caller);
+      this.#countError(error);
+      const untaught = new Set<string>();
+      for (const [position, mode] of modes.entries()) {
+        if (mode === undefined) continue;
+        service.cacheFailure[mode]++;
+        untaught.add(asked.hits[position]?.key ?? "");
+      }
+      return this.#finish(asked, counts, Math.floor(clock.now() / 1000), untaught);
+    } catch (failure) {
+      return this.#fail(failure);
+    }
   }
 
-  #finish(asked: Asked, after: readonly number[], nowSeconds: number): Decision {
+  /** The keys in `untaught` were not counted by the shared cache: nothing is remembered of them. */
+  #finish(asked: Asked, after: readonly number[], nowSeconds: number, untaught = NO_KEYS): Decision {
     const { policy } = this.#options;
     const { owners, counts } = asked;
     for (let position = 0; position < owners.length; position++) {
@@ -142,7 +167,7 @@ export class RateLimitService {
     }
     const outcome = decide(asked.plan, counts, policy, nowSeconds);
     this.#record(asked, outcome);
-    this.#teach(asked.plan, outcome, nowSeconds);
+    this.#teach(asked.plan, outcome, nowSeconds, untaught);
     return outcome.decision;
   }
 
@@ -161,11 +186,11 @@ export class RateLimitService {
     }
   }
 
-  #teach(plan: Plan, outcome: Outcome, nowSeconds: number): void {
+  #teach(plan: Plan, outcome: Outcome, nowSeconds: number, untaught: ReadonlySet<string>): void {
     const { localCache } = this.#options;
     if (localCache === undefined) return;
     for (const { key, count, windowEnd } of outcome.overLimitKeys) {
-      localCache.set(key, count, windowEnd, nowSeconds);
+      if (!untaught.has(key)) localCache.set(key, count, windowEnd, nowSeconds);
     }
     for (const { negative, hit } of plan.descriptors) {
       if (negative && hit !== undefined) localCache.forget(hit.key);
@@ -173,14 +198,18 @@ export class RateLimitService {
   }
 
   #fail(error: unknown): never {
-    const { service } = this.#options.stats;
-    if (error instanceof CacheError) {
-      if (error.backend === "mc") service.mcError++;
-      else service.kvError++;
-    } else {
-      service.serviceError++;
-    }
+    if (error instanceof CacheError) this.#options.stats.service.cacheFailure.error++;
+    this.#countError(error);
     throw error;
+  }
+
+  #countError(error: unknown): void {
+    const { service } = this.#options.stats;
+    const isOfCache = error instanceof CacheError || error instanceof InvalidRequestError;
+    const backend = isOfCache ? error.backend : undefined;
+    if (backend === undefined) service.serviceError++;
+    else if (backend === "mc") service.mcError++;
+    else service.kvError++;
   }
 }
 
@@ -200,19 +229,4 @@ function knownOver(
   const count = localCache.get(hit.key, nowSeconds);
   if (count === undefined || planned.limit === undefined) return false;
   return count + Math.min(planned.hits, 1) > planned.limit.requestsPerUnit;
-}
-
-/** When some key would go over its limit, only such keys are added to; the others are only read. */
-function hitsToAdd(asked: Asked, before: readonly number[]): Hit[] {
-  const wouldExceed = asked.hits.map((hit, position) => {
-    const limit = asked.plan.descriptors[asked.owners[position] ?? -1]?.limit;
-    return limit !== undefined && hit.addend > 0 &&
-      (before[position] ?? 0) + hit.addend > limit.requestsPerUnit;
-  });
-  if (!wouldExceed.includes(true)) return asked.hits;
-  return asked.hits.map((hit, position) => wouldExceed[position] === true ? hit : readOnly(hit));
-}
-
-function readOnly(hit: Hit): Hit {
-  return hit.addend <= 0 ? hit : { ...hit, addend: 0 };
 }

@@ -1,3 +1,5 @@
+import type { CacheFailureMode } from "./cache_failure_mode.ts";
+
 /** The counters of one metric key. Held by reference and raised in place. */
 export interface RuleCounters {
   totalHits: number;
@@ -22,6 +24,8 @@ export interface ServiceCounters {
   serviceError: number;
   kvError: number;
   mcError: number;
+  /** What became of descriptors that the cache did not count; of `error`, the calls that it failed. */
+  readonly cacheFailure: Record<CacheFailureMode, number>;
 }
 
 /** Where the core's numbers go. Nothing here waits or throws. */

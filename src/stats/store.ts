@@ -13,6 +13,7 @@ export class StatsStore implements StatsSink {
     serviceError: 0,
     kvError: 0,
     mcError: 0,
+    cacheFailure: { error: 0, allow: 0, deny: 0, local: 0 },
   };
   readonly #maxKeys: number;
   /** By metric key as it was asked for, so that a name is made fit to print once only. */
@@ -111,6 +112,9 @@ function serviceEntries(service: ServiceCounters): [string, number][] {
     ["ratelimit.service.call.should_rate_limit.service_error", service.serviceError],
     ["ratelimit.service.call.should_rate_limit.kv_error", service.kvError],
     ["ratelimit.service.call.should_rate_limit.mc_error", service.mcError],
+    ...Object.entries(service.cacheFailure).map(([mode, count]): [string, number] => {
+      return [`ratelimit.service.cache_failure.${mode}`, count];
+    }),
   ];
 }
 

@@ -1,7 +1,13 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { checkSummary, readTimes } from "../../scripts/bench/h2load.ts";
 import { median, percentile } from "../../scripts/bench/percentile.ts";
-import { encodeRequest, readResponse } from "../../scripts/bench/rate_limit_message.ts";
+import {
+  encodeRequest,
+  isLasting,
+  readResponse,
+  RULES,
+  RULES_OF,
+} from "../../scripts/bench/rate_limit_message.ts";
 import { summarize } from "../../scripts/bench/report.ts";
 import { checkCounts } from "../../scripts/bench/round.ts";
 
@@ -97,6 +103,11 @@ Deno.test("the request and the answer are those of the protocol", () => {
     encodeRequest("one", ["k0"]).toHex(),
     "0a0562656e6368" + "1218" + "0a0b" + "0a046c6f6164" + "12036f6e65" + "0a09" + "0a036b6579" + "12026b30",
   );
+  assertEquals(
+    encodeRequest("both", ["k0", "k1"]).toHex(),
+    "0a0562656e6368" +
+      ["k0", "k1"].map((key) => descriptorHex("keys", key) + descriptorHex("second", key)).join(""),
+  );
   assertEquals(readResponse(Uint8Array.fromHex("0801121108011207080a10021a016e180922020828")), {
     overallCode: "OK",
     statuses: [{ code: "OK", limitRemaining: 9 }],
@@ -113,3 +124,20 @@ Deno.test("the request and the answer are those of the protocol", () => {
     },
   );
 });
+
+Deno.test("every load meets rules that are there, and those that last are counted for a year", () => {
+  const windows = Object.fromEntries(
+    [...RULES.matchAll(/value: (\w+), .* unit: (\w+),/g)].map(([, rule, unit]) => [rule, unit]),
+  );
+  assertEquals(windows, { one: "year", keys: "year", second: "second" });
+  assertEquals(RULES_OF, { one: ["one"], keys: ["keys"], both: ["keys", "second"] });
+  assertEquals(RULES_OF.both.map(isLasting), [true, false]);
+});
+
+function descriptorHex(load: string, key: string): string {
+  const field = (number: string, hex: string) =>
+    number + (hex.length / 2).toString(16).padStart(2, "0") + hex;
+  const text = (number: string, value: string) => field(number, new TextEncoder().encode(value).toHex());
+  const entry = (name: string, value: string) => field("0a", text("0a", name) + text("12", value));
+  return field("12", entry("load", load) + entry("key", key));
+}

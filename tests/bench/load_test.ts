@@ -143,7 +143,9 @@ Deno.test({
     const load = (port: string, expect: string) =>
       runLoad(["--port", port, "--ca", certFile, "--expect", expect, ...COMMON]);
     assertEquals([await load(echo.port, "echo"), await load(weir.port, "OK")], [good(200), good(200)]);
-    const twice = ["--port", weir.port, "--ca", certFile, ...COMMON, "--calls", "50", "--count", "5"];
+    const both = ["--port", weir.port, "--ca", certFile, ...COMMON, "--load", "both"];
+    assertEquals(await runLoad(both), good(200));
+    const twice = ["--port", weir.port, "--ca", certFile, ...COMMON, "--calls", "50", "--count", "9"];
     assertEquals(await runLoad(twice), good(50));
   },
 });

@@ -47,6 +47,11 @@ Deno.test("targetRows: every target of the run, with what was measured", () => {
     "resident memory at most 350 MB, nothing lost: 349 MB; 100,000 asked again, none lost",
     "spawn of deno run, warm cache, to the first OK over gRPC: at most 400 ms: 399 ms",
     "resident memory idle: at most 100 MB: 99 MB",
+    "cluster of three redis-servers, 8 connections of 32 calls, 10,000 keys: at least 3 times the echo: " +
+    "20.00 times (200,000 calls/s)",
+    "memcached, the same: at least 3 times the echo: 20.00 times (200,000 calls/s)",
+    "two redis-servers, the same with a limit per year and one per second in each call: " +
+    "at least 4 times the echo: 20.00 times (200,000 calls/s)",
     "memory over TLS, 8 connections of 32 calls: at least 6 times the echo: 20.00 times (200,000 calls/s)",
   ]);
 });
@@ -76,7 +81,7 @@ Deno.test("the README gets its section between the markers, and nothing else cha
 
 Deno.test("the report counts hits and misses", () => {
   const results = resultsOf({ ...GOOD, start: { firstOkMs: 401, idleMb: 99, rounds: [] } });
-  assertMatch(reportText(results), /\n\n19 targets hit, 1 missed\n\n- all sums are equal$/);
+  assertMatch(reportText(results), /\n\n22 targets hit, 1 missed\n\n- all sums are equal$/);
 });
 
 Deno.test("the picture has both panels, or there is none", () => {
@@ -151,7 +156,7 @@ function resultsOf(measurements: Measurements): BenchResults {
     date: "2026-11-21T12:00:00.000Z",
     commandLine: "deno task bench --readme",
     machine: { cpu: "a processor", cores: 2, kernel: "6.1" },
-    versions: { deno: "2.9.3", grpcJs: "1.14.7", redis: "7.0.15", h2load: "1.52.0" },
+    versions: { deno: "2.9.3", grpcJs: "1.14.7", redis: "7.0.15", memcached: "1.6.18", h2load: "1.52.0" },
     setup: { engine: "native", rounds: 5, seconds: 3, warmUpSeconds: 0.5 },
     targets: targetRows(measurements),
     checks: ["all sums are equal"],

@@ -3,6 +3,7 @@ import net from "node:net";
 import { systemClock } from "../../src/base/clock.ts";
 import { parseKvAddress } from "../../src/cache/kv_address.ts";
 import { KvCache } from "../../src/cache/kv_cache.ts";
+import type { KvNodeOptions } from "../../src/cache/kv_node.ts";
 import { createKvClient, reconnectDelayMs } from "../../src/cache/kv_connect.ts";
 import { counterCacheContract, hit, refusesWithoutConnection } from "../contract/counter_cache_contract.ts";
 import { freePort } from "../support/free_port.ts";
@@ -15,15 +16,24 @@ interface OpenOptions {
   readonly timeoutMs?: number;
   readonly auth?: string;
   readonly onConnection?: (connected: boolean, reason: string) => void;
+  readonly pool?: Partial<Pick<KvNodeOptions, "poolSize" | "onEmpty" | "onEmptyWaitMs" | "windowMs">>;
 }
 
 function open(url: string, options: OpenOptions = {}): KvCache {
   const { timeoutMs = 5_000 } = options;
   const address = parseKvAddress(url, undefined, options.auth);
-  const client = createKvClient({ address, timeoutMs, random: Math.random });
-  const onConnection = options.onConnection ?? (() => {});
   const { text, database } = address;
-  return new KvCache({ client, address: text, database, timeoutMs, clock: systemClock, onConnection });
+  return new KvCache({
+    createClient: () => createKvClient({ address, timeoutMs, random: Math.random }),
+    address: text,
+    database,
+    timeoutMs,
+    ...{ poolSize: 3, onEmpty: "CREATE", onEmptyWaitMs: 1_000, windowMs: 0 },
+    ...options.pool,
+    clock: systemClock,
+    random: Math.random,
+    onConnection: options.onConnection,
+  });
 }
 
 counterCacheContract("kv over TCP", async () => {

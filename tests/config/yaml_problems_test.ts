@@ -108,10 +108,19 @@ test("yaml, keys", [
   ["unknown, nothing near", limit("unit: day, requests_per_unit: 1, replaces: [{rule: a, name: b}]"), [
     "error r.yaml:4:61: descriptors[0].rate_limit.replaces[0]: unknown key 'rule'; use one of name",
   ]],
-  ["of a later release", rule("on_cache_failure: allow"), [
-    "error r.yaml:4:3: descriptors[0]: unknown key 'on_cache_failure'; use one of key, value, rate_limit, descriptors, " +
-    "shadow_mode, quota_mode, detailed_metric, value_to_metric, share_threshold, metadata",
+  ["unknown, nothing near in a descriptor", rule("algorithm: sliding"), [
+    "error r.yaml:4:3: descriptors[0]: unknown key 'algorithm'; use one of key, value, rate_limit, descriptors, " +
+    "shadow_mode, quota_mode, on_cache_failure, detailed_metric, value_to_metric, share_threshold, metadata",
   ]],
+  [
+    "what becomes of a limit when the cache fails, at another level",
+    limit(
+      "unit: day, requests_per_unit: 1, on_cache_failure: allow",
+    ),
+    [
+      "warning r.yaml:4:49: descriptors[0].rate_limit.on_cache_failure: has no effect here; it belongs in a descriptor",
+    ],
+  ],
   ["at another level", limit("unit: day, requests_per_unit: 1, shadow_mode: true"), [
     "warning r.yaml:4:49: descriptors[0].rate_limit.shadow_mode: has no effect here; it belongs in a descriptor",
   ]],
@@ -156,6 +165,22 @@ test("yaml, descriptors", [
   ]],
   ["flag in mixed letter case", rule("value_to_metric: tRUE"), [
     "error r.yaml:4:20: descriptors[0].value_to_metric: value_to_metric must be true or false, not 'tRUE'",
+  ]],
+  ["no way to go on when the cache fails", rule("on_cache_failure: open"), [
+    "error r.yaml:4:21: descriptors[0].on_cache_failure: on_cache_failure must be one of " +
+    "error, allow, deny, local, not 'open'",
+  ]],
+  ["a way to go on in upper case", rule("on_cache_failure: Allow"), [
+    "error r.yaml:4:21: descriptors[0].on_cache_failure: on_cache_failure must be one of " +
+    "error, allow, deny, local, not 'Allow'",
+  ]],
+  ["a way to go on that is a flag", rule("on_cache_failure: true"), [
+    "error r.yaml:4:21: descriptors[0].on_cache_failure: on_cache_failure must be one of " +
+    "error, allow, deny, local, not 'true'",
+  ]],
+  ["a way to go on that is a list", rule("on_cache_failure: [allow]"), [
+    "error r.yaml:4:21: descriptors[0].on_cache_failure: on_cache_failure must be one of " +
+    "error, allow, deny, local, not a list",
   ]],
   ["flag a list", rule("share_threshold: []"), [
     "error r.yaml:4:20: descriptors[0].share_threshold: share_threshold must be true or false, not a list",

@@ -27,6 +27,7 @@ function descriptor(
     rateLimit: undefined,
     shadowMode: false,
     quotaMode: false,
+    onCacheFailure: undefined,
     detailedMetric: false,
     valueToMetric: false,
     shareThreshold: false,
@@ -61,6 +62,7 @@ descriptors:
       - key: user
         shadow_mode: TRUE
         quota_mode: y
+        on_cache_failure: local
         rate_limit:
           unit: Week
           requests_per_unit: 1_000
@@ -95,8 +97,9 @@ const EVERY_FIELD_READ: DomainSource = {
           key: "user",
           shadowMode: true,
           quotaMode: true,
+          onCacheFailure: "local",
           rateLimit: rateLimit({
-            at: "r.yaml:15:11",
+            at: "r.yaml:16:11",
             path: "descriptors[0].descriptors[0].rate_limit",
             unit: "WEEK",
             requestsPerUnit: 1000,
@@ -104,12 +107,12 @@ const EVERY_FIELD_READ: DomainSource = {
             name: "users",
             replaces: [
               {
-                at: "r.yaml:20:15",
+                at: "r.yaml:21:15",
                 path: "descriptors[0].descriptors[0].rate_limit.replaces[0]",
                 name: "all",
               },
               {
-                at: "r.yaml:21:15",
+                at: "r.yaml:22:15",
                 path: "descriptors[0].descriptors[0].rate_limit.replaces[1]",
                 name: "7",
               },
@@ -119,11 +122,11 @@ const EVERY_FIELD_READ: DomainSource = {
       ],
     }),
     descriptor({
-      at: "r.yaml:22:5",
+      at: "r.yaml:23:5",
       path: "descriptors[1]",
       key: "health",
       rateLimit: rateLimit({
-        at: "r.yaml:23:17",
+        at: "r.yaml:24:17",
         path: "descriptors[1].rate_limit",
         unlimited: true,
         unit: undefined,

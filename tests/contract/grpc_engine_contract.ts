@@ -3,7 +3,7 @@ import http2 from "node:http2";
 import net from "node:net";
 import { systemClock } from "../../src/base/clock.ts";
 import type { GrpcEngine, GrpcEngineOptions } from "../../src/grpc/engine.ts";
-import { GrpcError, type GrpcService } from "../../src/grpc/grpc_service.ts";
+import { type CallContext, GrpcError, type GrpcService } from "../../src/grpc/grpc_service.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { GrpcClient } from "../support/grpc_client.ts";
 import { until } from "../support/until.ts";
@@ -20,6 +20,8 @@ class Probe {
   openStreams = 0;
   send: (message: Uint8Array) => void = () => {};
   readonly hold = Promise.withResolvers<void>();
+  /** The call that is held. */
+  held: CallContext | undefined;
 
   readonly service: GrpcService = {
     name: "test.Probe",
@@ -31,7 +33,14 @@ class Probe {
       },
       { kind: "unary", name: "Size", handle: (request) => bytes(String(request.length)) },
       { kind: "unary", name: "Later", handle: (request) => Promise.resolve().then(() => request) },
-      { kind: "unary", name: "Hold", handle: (request) => this.hold.promise.then(() => request) },
+      {
+        kind: "unary",
+        name: "Hold",
+        handle: (request, call) => {
+          this.held = call;
+          return this.hold.promise.then(() => request);
+        },
+      },
       {
         kind: "unary",
         name: "Refuse",
@@ -149,6 +158,57 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     }
     await engine.close(1_000);
     assertEquals(log.map((line) => line.includes("secret detail")), [true]);
+  },
+  async "a handler sees that its call was cancelled"(start) {
+    const { engine, probe } = await open(start);
+    {
+      using client = new GrpcClient(engine.address);
+      const gone = new AbortController();
+      const answer = client.unary("/test.Probe/Hold", bytes("held"), {}, { signal: gone.signal });
+      const call = await until("the call to run", () => probe.held);
+      assertEquals(call.gone, false);
+      gone.abort();
+      assertEquals((await answer).code, 1);
+      await until("the handler to see it", () => call.gone);
+      assertEquals((await client.unary("/test.Probe/Size", bytes("x"))).code, 0);
+      probe.hold.resolve();
+    }
+    await engine.close(1_000);
+  },
+  async "a handler sees that its call is past its deadline"(start) {
+    const { engine, probe } = await open(start);
+    {
+      using client = new GrpcClient(engine.address);
+      const answer = client.unary("/test.Probe/Hold", bytes("held"), {}, { timeoutMs: 300 });
+      const call = await until("the call to run", () => probe.held);
+      assertEquals(call.gone, false);
+      assertEquals((await answer).code, 4);
+      await until("the handler to see it", () => call.gone);
+      probe.hold.resolve();
+    }
+    await engine.close(1_000);
+  },
+  async "a handler sees that its connection is lost"(start) {
+    const { engine, probe } = await open(start);
+    const client = new GrpcClient(engine.address);
+    const session = http2.connect(`http://${engine.address}`);
+    session.on("error", () => {});
+    const stream = session.request({
+      ":method": "POST",
+      ":path": "/test.Probe/Hold",
+      "content-type": "application/grpc",
+      "te": "trailers",
+    });
+    stream.on("error", () => {});
+    stream.end(Uint8Array.of(0, 0, 0, 0, 1, 120));
+    const call = await until("the call to run", () => probe.held);
+    assertEquals(call.gone, false);
+    session.destroy();
+    await until("the handler to see it", () => call.gone);
+    probe.hold.resolve();
+    assertEquals((await client.unary("/test.Probe/Size", bytes("x"))).code, 0);
+    client[Symbol.dispose]();
+    await engine.close(1_000);
   },
   async "a stream from the server goes on until its client ends it"(start) {
     const { engine, probe } = await open(start);

@@ -15,7 +15,7 @@ import {
 } from "../../src/wire/health.ts";
 
 const { SERVING, NOT_SERVING, SERVICE_UNKNOWN } = SERVING_STATUS;
-const CALL = { header: () => undefined };
+const CALL = { header: () => undefined, gone: false };
 const MALFORMED = Uint8Array.fromHex("0a05");
 
 Deno.test("the health service has the published name and methods", () => {

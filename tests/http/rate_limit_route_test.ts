@@ -1,13 +1,14 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { rateLimitRoute } from "../../src/http/rate_limit_route.ts";
 import { createRouter } from "../../src/http/router.ts";
+import type { Caller } from "../../src/ratelimit/counter_cache.ts";
 import type { Decision } from "../../src/ratelimit/decision.ts";
 import { CacheError, InvalidRequestError, NoConfigurationError } from "../../src/ratelimit/errors.ts";
 import type { RateLimitRequest } from "../../src/ratelimit/request.ts";
 import { until } from "../support/until.ts";
 import { ServedHttp, wholeJson } from "./http_fixture.ts";
 
-type Decide = (request: RateLimitRequest) => Decision | Promise<Decision>;
+type Decide = (request: RateLimitRequest, caller: Caller) => Decision | Promise<Decision>;
 
 const OK: Decision = {
   overallCode: "OK",
@@ -139,6 +140,12 @@ const REFUSED: readonly Refused[] = [
     status: 503,
     reason: "cannot reach the cache",
   },
+  {
+    name: "what the cache can never hold",
+    fails: new InvalidRequestError("the key is too long", { backend: "mc" }),
+    status: 400,
+    reason: "the key is too long",
+  },
   { name: "a fault of the program", fails: new TypeError("inside"), status: 500, reason: "internal error" },
   {
     name: "a body of 1 MiB and a byte with its length",
@@ -225,6 +232,38 @@ Deno.test("a body whose second half comes later is read whole", async () => {
   await raw.write(BODY.slice(6));
   assertMatch(await raw.read(wholeJson), /^HTTP\/1\.1 200 /);
   assertEquals(served.clock.waiting, 0);
+});
+
+for (const early of [true, false]) {
+  const title = `a caller that leaves is seen to be gone${early ? "" : ", also when nobody looked before"}`;
+  Deno.test(title, async () => {
+    const hold = Promise.withResolvers<Decision>();
+    let caller: Caller | undefined;
+    await using served = serveJson((_, asked) => {
+      caller = asked;
+      return hold.promise;
+    });
+    const leave = new AbortController();
+    const response = fetch(served.url("/json"), { method: "POST", body: BODY, signal: leave.signal });
+    const left = response.then(() => "answered", (error: Error) => error.name);
+    const asked = await until("the call", () => caller);
+    if (early) assertEquals(asked.gone, false);
+    leave.abort();
+    assertEquals(await left, "AbortError");
+    await until("the caller to be gone", () => asked.gone);
+    hold.resolve(OK);
+  });
+}
+
+Deno.test("a caller that waits is not gone", async () => {
+  const gone: boolean[] = [];
+  await using served = serveJson((_, caller) => {
+    gone.push(caller.gone);
+    return OK;
+  });
+  const response = await post(served, BODY);
+  await response.body?.cancel();
+  assertEquals([response.status, gone], [200, [false]]);
 });
 
 for (const method of ["GET", "HEAD", "PUT", "DELETE"]) {

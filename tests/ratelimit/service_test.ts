@@ -133,6 +133,7 @@ Deno.test("service: a cache that fails is counted, and the hits are seen all the
   );
   assertEquals([error.name, error.message], ["CacheError", "gone"]);
   assertEquals(fixture.nonZeroStats(), {
+    "ratelimit.service.cache_failure.error": 1,
     "ratelimit.service.call.should_rate_limit.kv_error": 1,
     [`${RULE_STATS}d.k.total_hits`]: 1,
   });

@@ -22,7 +22,17 @@ const BARE_PERCENT =
 const WANTS_TLS =
   'Cannot use GRPC_CLIENT_TLS_CACERT "/ca.pem": gRPC is served without TLS; GRPC_SERVER_USE_TLS=true beside it would be right';
 
+const NOT_SENTINEL =
+  "Cannot use KV_URL (value not shown): KV_TYPE is sentinel; name-of-the-primary,host:port with at least " +
+  "one host:port of a sentinel would be right";
+const NOT_CLUSTER = "Cannot use KV_URL (value not shown): KV_TYPE is cluster; a comma list of host:port or " +
+  "[IPv6 address]:port would be right";
+
+const UNBUILT = /^Cannot use (?:KV_\w+|BACKEND_TYPE) .*: not built yet/;
+
 const kv = (KV_URL: string, KV_SOCKET_TYPE?: string): Environment => ({ KV_URL, KV_SOCKET_TYPE });
+const sentinel = (url: string, type?: string) => ({ ...kv(url, type), KV_TYPE: "sentinel" });
+const cluster = (url: string) => ({ ...kv(url), KV_TYPE: "cluster" });
 
 const CASES: readonly RuleCase[] = [
   { name: "no back end and no address", env: {}, problems: [NO_URL] },
@@ -59,11 +69,48 @@ const CASES: readonly RuleCase[] = [
   { name: "path as tcp", env: kv("/run/kv.sock", "tcp"), problems: [NOT_TCP] },
   { name: "host and port as unix", env: kv("localhost:6379", "unix"), problems: [NOT_UNIX] },
   { name: "URL as unix", env: kv("redis://host:6379", "unix"), problems: [NOT_UNIX] },
+  { name: "URL with TLS", env: kv("rediss://user:pass@host:6379/1"), problems: [] },
+  { name: "URL with TLS and a bare %", env: kv("rediss://u:%@h:1"), problems: [BARE_PERCENT] },
+  { name: "URL with port 0", env: kv("redis://host:0"), problems: [NEITHER] },
+  { name: "name and sentinels", env: sentinel("main,a:1,[::1]:2"), problems: [] },
+  { name: "sentinels, whatever the socket type", env: sentinel("main, a:1", "unix"), problems: [] },
+  { name: "name without sentinel", env: sentinel("main"), problems: [NOT_SENTINEL] },
+  { name: "sentinels without name", env: sentinel("a:1,b:2"), problems: [NOT_SENTINEL] },
+  { name: "sentinel without port", env: sentinel("main,a:1,b"), problems: [NOT_SENTINEL] },
+  { name: "a login for a name", env: sentinel("redis://:secret@a:1,b:2"), problems: [NOT_SENTINEL] },
+  { name: "cluster of one", env: cluster("a:1"), problems: [] },
   {
-    name: "URL with TLS",
-    env: kv("rediss://host:6379"),
+    name: "cluster, in another letter case",
+    env: { ...cluster("a:1, [::1]:2,"), KV_TYPE: "Cluster" },
+    problems: [],
+  },
+  { name: "cluster of nobody", env: cluster(","), problems: [NOT_CLUSTER] },
+  { name: "cluster with a login", env: cluster("a:1,user:secret@b:2"), problems: [NOT_CLUSTER] },
+  { name: "cluster by URL", env: cluster("redis://:secret@a:1"), problems: [NOT_CLUSTER] },
+  {
+    name: "certificate without key",
+    env: { ...kv("h:1"), KV_TLS_CLIENT_CERT: "/c.pem" },
     problems: [
-      "Cannot use KV_URL (value not shown): TLS is not built yet, it comes with a later release; host:port without it would be right",
+      'Cannot use KV_TLS_CLIENT_CERT "/c.pem": KV_TLS_CLIENT_KEY is not set; both or none of the two would be right',
+    ],
+  },
+  {
+    name: "key without certificate",
+    env: { ...kv("h:1"), KV_TLS_CLIENT_KEY: "/k.pem" },
+    problems: [
+      'Cannot use KV_TLS_CLIENT_KEY "/k.pem": KV_TLS_CLIENT_CERT is not set; both or none of the two would be right',
+    ],
+  },
+  {
+    name: "certificate and key, and one alone that nobody reads",
+    env: { ...kv("h:1"), KV_TLS_CLIENT_CERT: "/c", KV_TLS_CLIENT_KEY: "/k", MC_TLS_CLIENT_CERT: "/c" },
+    problems: [],
+  },
+  {
+    name: "certificate without key for memcached nodes",
+    env: { BACKEND_TYPE: "mc", MC_HOST_PORT: "a:1", MC_TLS_CLIENT_CERT: "/c.pem" },
+    problems: [
+      'Cannot use MC_TLS_CLIENT_CERT "/c.pem": MC_TLS_CLIENT_KEY is not set; both or none of the two would be right',
     ],
   },
   {
@@ -97,16 +144,40 @@ const CASES: readonly RuleCase[] = [
     name: "second cache beside the embedded one",
     env: { BACKEND_TYPE: "memory", KV_PERSECOND: "true" },
     problems: [
-      'Cannot use KV_PERSECOND "true": not built yet, it comes with a later release; KV_PERSECOND=false would be right',
       'Cannot use KV_PERSECOND "true": BACKEND_TYPE is memory; BACKEND_TYPE=kv or no KV_PERSECOND would be right',
     ],
   },
   {
     name: "second cache beside the key-value one",
+    env: { ...kv("localhost:6379"), KV_PERSECOND: "true", KV_PERSECOND_URL: "/run/second.sock" },
+    problems: [],
+  },
+  {
+    name: "second cache without address",
     env: { ...kv("localhost:6379"), KV_PERSECOND: "true" },
     problems: [
-      'Cannot use KV_PERSECOND "true": not built yet, it comes with a later release; KV_PERSECOND=false would be right',
+      'Cannot use KV_PERSECOND "true": KV_PERSECOND_URL is not set; KV_PERSECOND_URL=host:port or no KV_PERSECOND would be right',
     ],
+  },
+  {
+    name: "both addresses bad",
+    env: { ...kv("user:secret@h"), KV_PERSECOND: "true", KV_PERSECOND_URL: "user:secret@h" },
+    problems: [NEITHER, NEITHER.replace("KV_URL", "KV_PERSECOND_URL")],
+  },
+  {
+    name: "second cache as tcp",
+    env: { ...kv("h:1"), KV_PERSECOND: "true", KV_PERSECOND_URL: "/x", KV_PERSECOND_SOCKET_TYPE: "tcp" },
+    problems: [NOT_TCP.replaceAll("KV_", "KV_PERSECOND_")],
+  },
+  {
+    name: "second cache behind sentinels",
+    env: { ...kv("h:1"), KV_PERSECOND: "true", KV_PERSECOND_URL: "x", KV_PERSECOND_TYPE: "sentinel" },
+    problems: [NOT_SENTINEL.replaceAll("KV_", "KV_PERSECOND_")],
+  },
+  {
+    name: "address of a second cache that is not used",
+    env: { ...kv("h:1"), KV_PERSECOND_URL: "?" },
+    problems: [],
   },
 ];
 
@@ -118,7 +189,8 @@ function problemsOf(env: Environment): readonly string[] {
   try {
     readSettings(env);
   } catch (error) {
-    if (error instanceof SettingsError) return error.problems;
+    // What is not built yet is said besides, and is no matter between settings.
+    if (error instanceof SettingsError) return error.problems.filter((text) => !UNBUILT.test(text));
     throw error;
   }
   return [];

@@ -69,6 +69,10 @@ Deno.test("statistics: the page is sorted and has every counter and gauge", () =
   assertEquals(statsText(store).split("\n"), [
     "ratelimit.process.a: 3",
     "ratelimit.process.b: 7",
+    "ratelimit.service.cache_failure.allow: 0",
+    "ratelimit.service.cache_failure.deny: 0",
+    "ratelimit.service.cache_failure.error: 0",
+    "ratelimit.service.cache_failure.local: 0",
     "ratelimit.service.call.should_rate_limit.kv_error: 0",
     "ratelimit.service.call.should_rate_limit.mc_error: 0",
     "ratelimit.service.call.should_rate_limit.service_error: 0",

@@ -38,19 +38,30 @@ export class GrpcClient implements Disposable {
     });
   }
 
-  /** One message there and one back. */
+  /** One message there and one back. Aborting the signal cancels the call. */
   unary(
     path: string,
     request: Uint8Array,
     headers: Readonly<Record<string, string>> = {},
+    { timeoutMs = DEADLINE_MS, signal }: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},
   ): Promise<GrpcAnswer> {
     const metadata = metadataOf(headers);
-    const options = { deadline: Date.now() + DEADLINE_MS };
+    const options = { deadline: Date.now() + timeoutMs };
     return new Promise((resolve) => {
-      this.#client.makeUnaryRequest(path, toBuffer, asBytes, request, metadata, options, (error, answer) => {
-        if (error === null) resolve({ code: 0, details: "", messages: answer === undefined ? [] : [answer] });
-        else resolve({ code: error.code, details: error.details, messages: [] });
-      });
+      const call = this.#client.makeUnaryRequest(
+        path,
+        toBuffer,
+        asBytes,
+        request,
+        metadata,
+        options,
+        (error, answer) => {
+          if (error === null) {
+            resolve({ code: 0, details: "", messages: answer === undefined ? [] : [answer] });
+          } else resolve({ code: error.code, details: error.details, messages: [] });
+        },
+      );
+      signal?.addEventListener("abort", () => call.cancel(), { once: true });
     });
   }
 

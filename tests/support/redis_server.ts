@@ -11,6 +11,18 @@ export interface RedisOptions {
   readonly unixSocket?: boolean;
   /** Further arguments of redis-server, such as `["--requirepass", "secret"]`. */
   readonly args?: readonly string[];
+  /** Listen for TLS on a port of its own as well. */
+  readonly tls?: RedisTls;
+}
+
+/** Files in PEM that a server speaks TLS with. */
+export interface RedisTls {
+  readonly certFile: string;
+  readonly keyFile: string;
+  /** Authority of the certificates that clients show. */
+  readonly authorityFile: string;
+  /** Whether a client has to show one; yes when absent. */
+  readonly asksClients?: boolean;
 }
 
 /** Starts a redis-server of the test's own, on a free port of the loopback address, without persistence. */
@@ -41,6 +53,10 @@ export class RedisServer implements AsyncDisposable {
   readonly url: string;
   /** Path of its unix socket, where one was asked for. */
   readonly socketPath: string | undefined;
+  /** Port on 127.0.0.1 that speaks TLS, where that was asked for; 0 where not. */
+  readonly tlsPort: number;
+  /** `127.0.0.1:port` of that port. */
+  readonly tlsUrl: string;
   readonly #folder: string;
   readonly #args: readonly string[];
   readonly #password: string | undefined;
@@ -55,7 +71,10 @@ export class RedisServer implements AsyncDisposable {
     const password = extra.indexOf("--requirepass");
     this.#password = password === -1 ? undefined : extra[password + 1];
     const socket = this.socketPath === undefined ? [] : ["--unixsocket", this.socketPath];
-    const network = ["--port", String(port), "--bind", "127.0.0.1", ...socket];
+    this.tlsPort = options.tls === undefined ? 0 : freePort();
+    this.tlsUrl = `127.0.0.1:${this.tlsPort}`;
+    const tls = options.tls === undefined ? [] : tlsArgs(options.tls, this.tlsPort);
+    const network = ["--port", String(port), "--bind", "127.0.0.1", ...socket, ...tls];
     this.#args = [...network, "--save", "", "--appendonly", "no", "--dir", folder, ...extra];
   }
 
@@ -107,4 +126,12 @@ export class RedisServer implements AsyncDisposable {
     // Without this check a server of another test on the same port would pass for ours.
     return String(server).includes(`process_id:${this.#child?.pid}\r\n`);
   }
+}
+
+function tlsArgs(tls: RedisTls, port: number): string[] {
+  return [
+    ...["--tls-port", String(port), "--tls-auth-clients", tls.asksClients === false ? "no" : "yes"],
+    ...["--tls-cert-file", tls.certFile, "--tls-key-file", tls.keyFile],
+    ...["--tls-ca-cert-file", tls.authorityFile],
+  ];
 }

@@ -17,6 +17,7 @@ export const PLAIN_POLICY: Policy = {
   shadowMode: false,
   quotaMode: false,
   stopIncrementWhenOverLimit: false,
+  onCacheFailure: "error",
   responseHeaders: undefined,
   dynamicMetadata: false,
 };
@@ -59,15 +60,19 @@ export interface ServiceFixtureOptions {
 export class ServiceFixture implements AsyncDisposable {
   readonly clock: FakeClock;
   readonly cache: CounterCache;
+  /** Counts where `local` is to when the cache fails. */
+  readonly fallback: MemoryCache;
   readonly stats = new StatsStore(1_000);
   readonly service: RateLimitService;
 
   constructor(options: ServiceFixtureOptions) {
     this.clock = new FakeClock((options.at ?? 1_700_000_000) * 1000);
     this.cache = options.cache ?? new MemoryCache({ maxKeys: 1_000, clock: this.clock });
+    this.fallback = new MemoryCache({ maxKeys: 1_000, clock: this.clock });
     const bytes = options.localCacheBytes ?? 0;
     this.service = new RateLimitService({
       cache: this.cache,
+      fallback: this.fallback,
       localCache: bytes > 0 ? new OverLimitCache(bytes) : undefined,
       stats: this.stats,
       policy: { ...PLAIN_POLICY, ...options.policy },
@@ -84,5 +89,6 @@ export class ServiceFixture implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.cache.close();
+    await this.fallback.close();
   }
 }

@@ -4,6 +4,7 @@ import process from "node:process";
 /** Programs that tests start beside Weir, and where our own installation of them is kept. */
 const TOOLS = {
   "redis-server": undefined,
+  "memcached": undefined,
   "h2load": undefined,
   "openssl": undefined,
   "curl": undefined,

@@ -66,6 +66,11 @@ export class ServerStream implements CallContext {
     return this.unfinished + (this.request?.length ?? 0);
   }
 
+  /** A stream that is reset, past its deadline or without its connection counts as answered. */
+  get gone(): boolean {
+    return this.answered;
+  }
+
   header(name: string): string | undefined {
     for (const [known, value] of this.head.fields) {
       if (known === name) return value;

@@ -1,0 +1,147 @@
+import type { Caller, Hit } from "../ratelimit/counter_cache.ts";
+import { MAX_DURATION_SECONDS } from "../ratelimit/window.ts";
+
+/** The hits of one caller, and what is told of them. */
+export interface Ask {
+  readonly hits: readonly Hit[];
+  /** Counts after each of its hits, filled in from the answers. */
+  readonly counts: number[];
+  /** By position: what went wrong with a hit; absent while nothing did. */
+  states: string[] | undefined;
+  readonly caller: Caller | undefined;
+  /** Every hit has its count. */
+  readonly resolve: (counts: number[]) => void;
+  /** Not every hit has: `states` and `counts` say which. */
+  readonly reject: (ask: Ask) => void;
+}
+
+/** Hits of one key that go out as one step. */
+export interface HitGroup {
+  readonly key: string;
+  /** Sum of what is added; 0 when the counter is only read; below 0 when hits are given back. */
+  total: number;
+  /** Longest expiry that a hit asks for, in seconds, and the latest end of a window. */
+  expiresInSeconds: number;
+  windowEnd: number;
+  /** What came of it: the counter after the whole group, or a text that says what is wrong. */
+  outcome: number | string;
+}
+
+/** One hit of a caller: its place in the group of its key. */
+interface Member<Group> {
+  readonly ask: Ask;
+  readonly position: number;
+  readonly group: Group;
+  /** What the group had added once this hit was counted. */
+  readonly prefix: number;
+}
+
+const NO_ANSWER = "an answer is missing";
+
+/**
+ * Hits that gathered and go out together. Hits of one key are one group, and each caller's own count is
+ * worked out from its outcome in the order of arrival, exactly as if each hit had been sent alone.
+ */
+export class HitBatch {
+  readonly #asks: Ask[] = [];
+  readonly #groups: HitGroup[] = [];
+  /** The group of a key that further hits join; giving back ends it, because it stops at 0. */
+  readonly #open = new Map<string, HitGroup>();
+  readonly #members: Member<HitGroup>[] = [];
+
+  /** In the order in which they are to take place. */
+  get groups(): readonly HitGroup[] {
+    return this.#groups;
+  }
+
+  /** Whether there is nobody to answer. */
+  get empty(): boolean {
+    return this.#asks.length === 0;
+  }
+
+  /** Takes the hits of a caller. */
+  add(ask: Ask): void {
+    this.#asks.push(ask);
+    const { hits } = ask;
+    for (let position = 0; position < hits.length; position++) {
+      const hit = hits[position];
+      if (hit === undefined) continue;
+      const group = hit.addend < 0 ? this.#giveBack(hit) : this.#join(hit);
+      this.#members.push({ ask, position, group, prefix: group.total });
+    }
+  }
+
+  /** The hits of those who still wait, which is mostly this batch itself; those who are gone are told so. */
+  withoutGone(): HitBatch {
+    if (!this.#asks.some(isGone)) return this;
+    const batch = new HitBatch();
+    for (const ask of this.#asks) {
+      if (isGone(ask)) fail(ask, "its caller is gone");
+      else batch.add(ask);
+    }
+    return batch;
+  }
+
+  /** Hands out the outcomes of the groups. */
+  settle(): void {
+    for (const { ask, position, group, prefix } of this.#members) {
+      const { outcome } = group;
+      if (typeof outcome !== "number") (ask.states ??= [])[position] = outcome;
+      // Below 0 only where somebody else has written to the counter.
+      else ask.counts[position] = group.total < 0 ? outcome : Math.max(0, outcome - group.total + prefix);
+    }
+    for (const ask of this.#asks) {
+      if (ask.states === undefined) ask.resolve(ask.counts);
+      else ask.reject(ask);
+    }
+  }
+
+  /** Fails every caller. */
+  fail(state: string): void {
+    for (const ask of this.#asks) fail(ask, state);
+  }
+
+  #join(hit: Hit): HitGroup {
+    let group = this.#open.get(hit.key);
+    if (group === undefined) {
+      group = groupOf(hit, 0);
+      this.#open.set(hit.key, group);
+      this.#groups.push(group);
+    } else if (hit.windowEnd > group.windowEnd || hit.expiresInSeconds > group.expiresInSeconds) {
+      group.windowEnd = Math.max(group.windowEnd, hit.windowEnd);
+      group.expiresInSeconds = Math.max(
+        group.expiresInSeconds,
+        Math.min(hit.expiresInSeconds, MAX_DURATION_SECONDS),
+      );
+    }
+    group.total += hit.addend;
+    return group;
+  }
+
+  #giveBack(hit: Hit): HitGroup {
+    const group = groupOf(hit, hit.addend);
+    this.#open.delete(hit.key);
+    this.#groups.push(group);
+    return group;
+  }
+}
+
+function groupOf({ key, windowEnd, expiresInSeconds }: Hit, total: number): HitGroup {
+  return {
+    key,
+    total,
+    expiresInSeconds: Math.min(expiresInSeconds, MAX_DURATION_SECONDS),
+    windowEnd,
+    outcome: NO_ANSWER,
+  };
+}
+
+function isGone({ caller }: Ask): boolean {
+  return caller?.gone === true;
+}
+
+function fail(ask: Ask, state: string): void {
+  ask.states ??= [];
+  for (let position = 0; position < ask.hits.length; position++) ask.states[position] = state;
+  ask.reject(ask);
+}

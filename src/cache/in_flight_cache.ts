@@ -1,0 +1,68 @@
+import type { Caller, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
+import { CacheError } from "../ratelimit/errors.ts";
+import type { CacheFigures } from "./figures.ts";
+
+/** How hits in flight are bounded. */
+export interface InFlightCacheOptions {
+  /** Most hits that wait for an answer at a time, at least 1. */
+  readonly maxInFlight: number;
+  /** The back end that is wrapped, for errors. */
+  readonly backend: CacheError["backend"];
+}
+
+/**
+ * Another cache with a bound on the hits that wait for its answers. A call beyond it fails at once; a
+ * call passes whatever its size when nothing else waits. What is answered at once never waits.
+ */
+export class InFlightCache implements CounterCache {
+  readonly figures: CacheFigures = {
+    counters: { in_flight_refused: () => this.#refused },
+    gauges: { in_flight: () => this.#inFlight },
+  };
+  readonly #cache: CounterCache;
+  readonly #options: InFlightCacheOptions;
+  #inFlight = 0;
+  #refused = 0;
+
+  /** Wraps the cache, which is closed with it. */
+  constructor(cache: CounterCache, options: InFlightCacheOptions) {
+    this.#cache = cache;
+    this.#options = options;
+  }
+
+  add(hits: readonly Hit[], caller?: Caller): number[] | Promise<number[]> {
+    this.#admit(hits.length);
+    const counts = this.#cache.add(hits, caller);
+    return counts instanceof Promise ? this.#hold(counts, hits.length) : counts;
+  }
+
+  read(hits: readonly Hit[], caller?: Caller): number[] | Promise<number[]> {
+    this.#admit(hits.length);
+    const counts = this.#cache.read(hits, caller);
+    return counts instanceof Promise ? this.#hold(counts, hits.length) : counts;
+  }
+
+  remove(keys: readonly string[]): Promise<void> {
+    return this.#cache.remove(keys);
+  }
+
+  close(): Promise<void> {
+    return this.#cache.close();
+  }
+
+  #admit(hits: number): void {
+    const { maxInFlight, backend } = this.#options;
+    if (this.#inFlight === 0 || this.#inFlight + hits <= maxInFlight) return;
+    this.#refused++;
+    const state = `${this.#inFlight} of at most ${maxInFlight}`;
+    throw new CacheError(backend, `too many hits wait for the cache: ${state}`);
+  }
+
+  #hold(counts: Promise<number[]>, hits: number): Promise<number[]> {
+    this.#inFlight += hits;
+    const release = () => void (this.#inFlight -= hits);
+    // Before the caller's own: it may ask again at once.
+    counts.then(release, release);
+    return counts;
+  }
+}

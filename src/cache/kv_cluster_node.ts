@@ -1,0 +1,126 @@
+import type { Caller, Hit } from "../ratelimit/counter_cache.ts";
+import type { CacheFigures } from "./figures.ts";
+import { endpointText, type KvEndpoint } from "./kv_slots.ts";
+
+/** One endpoint of the cluster with its connections, as the cluster sees it. */
+export interface KvNodeLike {
+  /** Settles at the first connection. */
+  readonly ready: Promise<void>;
+  /** Whether a connection can be used now. */
+  readonly connected: boolean;
+  readonly figures: CacheFigures;
+  /** Counts after each hit, in order, within the time-out. Rejects with `KvFailure`. */
+  ask(hits: readonly Hit[], options?: KvAskOptions): Promise<number[]>;
+  /** The answer to one command, within the time-out. */
+  command(args: readonly string[]): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+/** How hits are asked. */
+export interface KvAskOptions {
+  readonly caller?: Caller;
+  /** The node is told before each command that another one sent us. */
+  readonly asking?: boolean;
+}
+
+/** Makes a node, which connects by itself and tells when its first connection is there and when none is left. */
+export type OpenKvNode = (
+  endpoint: KvEndpoint,
+  onConnection: (connected: boolean, reason: string) => void,
+) => KvNodeLike;
+
+/** A node of the cluster that is open: who is waiting for it, and how it has been lately. */
+export class KvClusterNode {
+  readonly endpoint: KvEndpoint;
+  /** `host:port`. */
+  readonly address: string;
+  /** Its latest failure was its own and not that of a key. */
+  failing = false;
+  /** Why there is no connection, where that was told. */
+  reason = "no connection";
+  readonly #node: KvNodeLike;
+  readonly #opened = Promise.withResolvers<void>();
+  #opening = true;
+  #underWay = 0;
+  #used = true;
+
+  constructor(endpoint: KvEndpoint, open: OpenKvNode, onChange: () => void) {
+    this.endpoint = endpoint;
+    this.address = endpointText(endpoint);
+    const change = (reason: string) => {
+      if (reason !== "") this.reason = reason;
+      this.#endOpening();
+      // Later, because a node may tell while it is being made.
+      queueMicrotask(onChange);
+    };
+    this.#node = open(endpoint, (_, reason) => change(reason));
+    this.#node.ready.then(() => change(""), () => {});
+  }
+
+  /** The first attempt to connect has not ended. */
+  get opening(): boolean {
+    return this.#opening;
+  }
+
+  /** Settles when the first attempt to connect has ended, well or not. */
+  get opened(): Promise<void> {
+    return this.#opened.promise;
+  }
+
+  /** Whether it can be asked now. */
+  get connected(): boolean {
+    return this.#node.connected;
+  }
+
+  /** What its connections tell of themselves. */
+  get figures(): CacheFigures {
+    return this.#node.figures;
+  }
+
+  /** Asks the node; `failed` may mend what it did not answer. */
+  ask(
+    hits: readonly Hit[],
+    options: KvAskOptions,
+    failed: (error: unknown) => number[] | Promise<number[]>,
+  ): Promise<number[]> {
+    this.#underWay++;
+    this.#used = true;
+    return this.#node.ask(hits, options).then((counts) => {
+      this.#underWay--;
+      this.failing = false;
+      return counts;
+    }, (error) => {
+      this.#underWay--;
+      return failed(error);
+    });
+  }
+
+  /** Sends one command. */
+  async command(args: readonly string[]): Promise<unknown> {
+    this.#underWay++;
+    this.#used = true;
+    try {
+      return await this.#node.command(args);
+    } finally {
+      this.#underWay--;
+    }
+  }
+
+  /** Whether nothing has been asked since the last time that this was asked, and nothing is under way. */
+  takeIdle(): boolean {
+    const idle = !this.#used && this.#underWay === 0;
+    this.#used = false;
+    return idle;
+  }
+
+  /** Closes the connections. */
+  async close(): Promise<void> {
+    this.#endOpening();
+    await this.#node.close();
+  }
+
+  #endOpening(): void {
+    this.#opening = false;
+    this.#opened.resolve();
+  }
+}

@@ -1,0 +1,89 @@
+import type { Redis } from "ioredis";
+import { writeBatch } from "./kv_batch_command.ts";
+
+/** What a connection tells its owner. */
+export interface KvConnectionEvents {
+  /** It can be used, in the right database. */
+  ready(connection: KvConnection): void;
+  /** It is gone; it is made anew unless it was closed. Whatever was written on it gets no answer. */
+  lost(connection: KvConnection, reason: string): void;
+}
+
+/** One connection to a node. It carries one batch at a time, and is made anew whenever it is lost. */
+export class KvConnection {
+  readonly #client: Redis;
+  readonly #database: number;
+  readonly #events: KvConnectionEvents;
+  #usable = false;
+  #closed = false;
+  #reason = "";
+
+  /** `client` is not connected yet, and is owned from now on. */
+  constructor(client: Redis, options: { readonly database: number; readonly events: KvConnectionEvents }) {
+    this.#client = client;
+    this.#database = options.database;
+    this.#events = options.events;
+    client.on("ready", () => this.#select());
+    client.on("error", (error: Error) => void (this.#reason = error.message));
+    client.on("close", () => this.#lost());
+    client.connect().catch((error: unknown) => void (this.#reason = textOf(error)));
+  }
+
+  /** Whether something can be written now. */
+  get usable(): boolean {
+    return this.#usable && this.#client.status === "ready";
+  }
+
+  /** Writes commands; `answered` is called with all answers in their order, or never when it is lost. */
+  write(batch: { text: string; replies: number }, answered: (replies: readonly unknown[]) => void): void {
+    writeBatch(this.#client, batch, { answered });
+  }
+
+  /** Sends one command, behind whatever is under way. */
+  command(args: readonly string[]): Promise<unknown> {
+    const [name = "", ...rest] = args;
+    return this.#client.call(name, ...rest);
+  }
+
+  /** Makes it anew: its name is resolved again, and nobody waits for a peer that does not answer. */
+  renew(reason: string): void {
+    if (!this.#usable) return;
+    this.#reason = reason;
+    const { stream } = this.#client as unknown as { readonly stream: { destroy(): void } };
+    stream.destroy();
+    this.#lost();
+  }
+
+  /** Ends it for good. */
+  close(): void {
+    this.#closed = true;
+    this.#usable = false;
+    this.#client.disconnect();
+  }
+
+  /** The client itself would go on in database 0 when the server refuses the right one. */
+  #select(): void {
+    if (this.#database === 0) return this.#ready();
+    this.#client.select(this.#database).then(() => this.#ready(), (error: unknown) => {
+      this.#reason = `database ${this.#database} was refused: ${textOf(error)}`;
+      this.#client.disconnect(true);
+    });
+  }
+
+  #ready(): void {
+    if (this.#closed) return;
+    this.#usable = true;
+    this.#reason = "";
+    this.#events.ready(this);
+  }
+
+  #lost(): void {
+    this.#usable = false;
+    if (this.#closed) return;
+    this.#events.lost(this, this.#reason === "" ? "the connection was closed" : this.#reason);
+  }
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

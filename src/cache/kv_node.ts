@@ -1,0 +1,354 @@
+import type { Redis } from "ioredis";
+import type { Clock } from "../base/clock.ts";
+import type { Caller, Hit } from "../ratelimit/counter_cache.ts";
+import { Breaker } from "./breaker.ts";
+import type { CacheFigures } from "./figures.ts";
+import type { Ask } from "./hit_batch.ts";
+import { KvBatch, type LateExpiry } from "./kv_batch.ts";
+import { KvExpiries } from "./kv_expiries.ts";
+import { KvFailure } from "./kv_failure.ts";
+import { KvPool, type KvPoolOptions } from "./kv_pool.ts";
+import { startSoon } from "./start_soon.ts";
+import type { KvConnection } from "./kv_connection.ts";
+
+/** How often keys of windows that are over are forgotten. */
+const SWEEP_INTERVAL_MS = 10_000;
+/**
+ * With so many batches under way a further one is held back, because few large ones cost the server and
+ * this process less than many small ones (measured: a third more calls), unless it moves so many keys,
+ * or for so long.
+ */
+const EAGER_BATCHES = 3;
+const LARGE_BATCH_KEYS = 64;
+const LONGEST_HOLD_MS = 5;
+/** Answers of a server that is not, or not yet, the one to ask. Whoever is behind its name now may be. */
+const WRONG_SERVER = /^(?:READONLY|LOADING|MASTERDOWN)\b/;
+
+/** How one node is asked. */
+export interface KvNodeOptions extends Pick<KvPoolOptions, "poolSize" | "onEmpty" | "onEmptyWaitMs"> {
+  /** For errors; holds no password. */
+  readonly address: string;
+  /** A client that is not connected yet. */
+  readonly createClient: () => Redis;
+  /** Number of the database that holds the counters; 0 when absent. */
+  readonly database?: number;
+  /** Longest time from asking to the answer, in milliseconds. */
+  readonly timeoutMs: number;
+  /** For how long hits gather before they are written, in milliseconds. */
+  readonly windowMs: number;
+  readonly clock: Clock;
+  /** A number from 0 to below 1. */
+  readonly random: () => number;
+  /** What callers are to get in place of a failure; the failure itself when absent. */
+  readonly errorOf?: (failure: KvFailure) => Error;
+  /** Called when the first connection is there, and when none is left: with the reason, once an outage. */
+  readonly onConnection?: ((connected: boolean, reason: string) => void) | undefined;
+}
+
+/** How hits are asked for. */
+export interface AskOptions {
+  readonly caller?: Caller | undefined;
+  /** ASKING goes before each command: the node is about to take the slot over. */
+  readonly asking?: boolean;
+}
+
+/** Hits that gather for the next write, or wait for a connection to be written on. */
+interface Gathering {
+  readonly batch: KvBatch;
+  readonly startedAt: number;
+  /** It has gathered for long enough. */
+  due: boolean;
+  /** It is not to be held back any longer. */
+  urgent: boolean;
+  /** Ends the timers that make it due, and urgent. */
+  cancel: () => void;
+  cancelHold: (() => void) | undefined;
+}
+
+/** A batch that was written and waits for its answers. */
+interface InFlight {
+  readonly batch: KvBatch;
+  readonly startedAt: number;
+  readonly connection: KvConnection;
+}
+
+/** One node of a key-value cache: what gathers in one turn is one round trip on one of its connections. */
+export class KvNode {
+  readonly #options: KvNodeOptions;
+  readonly #pool: KvPool;
+  readonly #breaker: Breaker;
+  readonly #expiries = new KvExpiries();
+  /** In the order in which they began. */
+  readonly #inFlight = new Set<InFlight>();
+  /** Those with ASKING are apart. */
+  #gathering: { plain: Gathering | undefined; asking: Gathering | undefined } = {
+    plain: undefined,
+    asking: undefined,
+  };
+  #cancelDeadline: (() => void) | undefined;
+  #cancelSweep: () => void;
+  #timeouts = 0;
+
+  constructor(options: KvNodeOptions) {
+    this.#options = options;
+    const { clock, random } = options;
+    this.#breaker = new Breaker({ clock, random });
+    this.#pool = new KvPool({
+      ...options,
+      events: {
+        // It may be another server, or have lost what it knew.
+        connected: () => this.#expiries.clear(),
+        free: () => this.#writeDue(),
+        lost: (connection, reason) => this.#lost(connection, reason),
+        exhausted: (reason) => this.#failWaiting(reason),
+      },
+    });
+    this.#cancelSweep = this.#scheduleSweep();
+  }
+
+  /** Settles at the first connection. */
+  get ready(): Promise<void> {
+    return this.#pool.ready;
+  }
+
+  /** Whether counters can be asked now. */
+  get connected(): boolean {
+    return this.#pool.connected;
+  }
+
+  /** Its connections, and how it fares. */
+  get figures(): CacheFigures {
+    const { counters, gauges } = this.#pool.figures;
+    return {
+      counters: {
+        ...counters,
+        timeouts: () => this.#timeouts,
+        breaker_opened: () => this.#breaker.opened,
+      },
+      gauges: {
+        ...gauges,
+        breaker_open: () => this.#breaker.open ? 1 : 0,
+        batches_in_flight: () => this.#inFlight.size,
+      },
+    };
+  }
+
+  /** Moves counters and answers the counts after each step, in order; rejects with `KvFailure`. */
+  ask(hits: readonly Hit[], options: AskOptions = {}): Promise<number[]> {
+    return new Promise((resolve, reject) => {
+      const gathering = this.#gather(options.asking === true);
+      const ask: Ask = {
+        hits,
+        counts: [],
+        states: undefined,
+        caller: options.caller,
+        resolve,
+        reject: (failed) => reject(this.#errorOf(failureOf(failed))),
+      };
+      if (typeof gathering === "string") reject(this.#errorOf(refusal(hits, gathering)));
+      else this.#add(gathering, ask);
+    });
+  }
+
+  /** Sends one command, such as `["DEL", "key"]`, and answers what came back. */
+  async command(args: readonly string[]): Promise<unknown> {
+    const { clock, timeoutMs } = this.#options;
+    const connection = this.#pool.shared();
+    if (connection === undefined) throw new Error(this.#pool.reason);
+    const timeout = Promise.withResolvers<never>();
+    const cancel = clock.after(timeoutMs, () => timeout.reject(new Error(noAnswer(timeoutMs))));
+    try {
+      return await Promise.race([connection.command(args), timeout.promise]);
+    } finally {
+      cancel();
+    }
+  }
+
+  /** Fails whoever waits, and lets go of connections and timers. */
+  close(): Promise<void> {
+    this.#failWaiting("it is closed");
+    for (const { batch } of this.#inFlight) batch.fail("it is closed");
+    this.#inFlight.clear();
+    this.#disarm();
+    this.#cancelSweep();
+    this.#pool.close();
+    return Promise.resolve();
+  }
+
+  #errorOf(failure: KvFailure): Error {
+    return this.#options.errorOf?.(failure) ?? failure;
+  }
+
+  /** Where hits gather now, or why they cannot be asked for. */
+  #gather(asking: boolean): Gathering | string {
+    const slot = asking ? "asking" : "plain";
+    const known = this.#gathering[slot];
+    if (known !== undefined) return known;
+    if (!this.#pool.connected) return this.#pool.reason;
+    if (!this.#breaker.tryPass()) return `it failed again and again, last: ${this.#breaker.reason}`;
+    return this.#begin(slot);
+  }
+
+  #add(gathering: Gathering, ask: Ask): void {
+    gathering.batch.add(ask);
+    if (gathering.due && gathering.batch.size >= LARGE_BATCH_KEYS) this.#writeDue();
+  }
+
+  #begin(slot: "plain" | "asking"): Gathering {
+    const { clock, windowMs } = this.#options;
+    const batch = new KvBatch({ asking: slot === "asking" });
+    const gathering: Gathering = {
+      batch,
+      startedAt: clock.now(),
+      due: false,
+      urgent: false,
+      cancel: () => {},
+      cancelHold: undefined,
+    };
+    gathering.cancel = startSoon(windowMs, clock, () => {
+      gathering.due = true;
+      this.#writeFrom(slot);
+    });
+    return this.#gathering[slot] = gathering;
+  }
+
+  /** Writes what has gathered for long enough, as far as connections are free. */
+  #writeDue(): void {
+    this.#writeFrom("plain");
+    this.#writeFrom("asking");
+  }
+
+  #writeFrom(slot: "plain" | "asking"): void {
+    const gathering = this.#gathering[slot];
+    if (gathering?.due !== true) return;
+    gathering.batch.dropGone();
+    if (gathering.batch.empty) {
+      this.#gathering[slot] = undefined;
+      gathering.cancelHold?.();
+      this.#breaker.released();
+      return;
+    }
+    if (this.#isHeldBack(gathering, slot)) return;
+    const left = gathering.startedAt + this.#options.timeoutMs - this.#options.clock.now();
+    const connection = this.#pool.take(left);
+    if (connection === undefined) return;
+    this.#gathering[slot] = undefined;
+    gathering.cancelHold?.();
+    this.#write(gathering, connection);
+  }
+
+  #isHeldBack(gathering: Gathering, slot: "plain" | "asking"): boolean {
+    if (gathering.urgent || this.#inFlight.size < EAGER_BATCHES) return false;
+    if (gathering.batch.size >= LARGE_BATCH_KEYS) return false;
+    gathering.cancelHold ??= this.#options.clock.after(LONGEST_HOLD_MS, () => {
+      gathering.urgent = true;
+      this.#writeFrom(slot);
+    });
+    return true;
+  }
+
+  #write({ batch, startedAt }: Gathering, connection: KvConnection): void {
+    const inFlight = { batch, startedAt, connection };
+    this.#inFlight.add(inFlight);
+    this.#arm();
+    connection.write(batch.commands(this.#expiries), (replies) => this.#answered(inFlight, replies));
+  }
+
+  #answered(inFlight: InFlight, replies: readonly unknown[]): void {
+    if (!this.#inFlight.delete(inFlight)) return;
+    if (this.#inFlight.size === 0) this.#disarm();
+    const { batch, connection } = inFlight;
+    const wrong = replies.find((reply) => reply instanceof Error && WRONG_SERVER.test(reply.message));
+    const follow: LateExpiry[] = batch.settle(replies, this.#expiries);
+    if (wrong instanceof Error) {
+      this.#breaker.failed(wrong.message);
+      this.#pool.renewAll(wrong.message);
+      return;
+    }
+    this.#breaker.succeeded();
+    if (follow.length > 0) {
+      const gathering = this.#gathering.plain ?? this.#begin("plain");
+      for (const expiry of follow) gathering.batch.addExpiry(expiry);
+    }
+    this.#pool.give(connection);
+  }
+
+  #lost(connection: KvConnection, reason: string): void {
+    for (const inFlight of this.#inFlight) {
+      if (inFlight.connection !== connection) continue;
+      this.#inFlight.delete(inFlight);
+      this.#breaker.failed(reason);
+      inFlight.batch.fail(reason);
+    }
+    if (this.#inFlight.size === 0) this.#disarm();
+    if (!this.#pool.connected) this.#failWaiting(reason);
+  }
+
+  #failWaiting(reason: string): void {
+    const { plain, asking } = this.#gathering;
+    this.#gathering = { plain: undefined, asking: undefined };
+    for (const gathering of [plain, asking]) {
+      if (gathering === undefined) continue;
+      gathering.cancel();
+      gathering.cancelHold?.();
+      this.#breaker.failed(reason);
+      gathering.batch.fail(reason);
+    }
+  }
+
+  /** One timer for all batches: they end in the order in which they began. */
+  #arm(): void {
+    if (this.#cancelDeadline !== undefined) return;
+    const [oldest] = this.#inFlight;
+    if (oldest === undefined) return;
+    const { clock, timeoutMs } = this.#options;
+    const left = Math.max(0, oldest.startedAt + timeoutMs - clock.now());
+    this.#cancelDeadline = clock.after(left, () => {
+      this.#cancelDeadline = undefined;
+      this.#expire(clock.now() - timeoutMs);
+      this.#arm();
+    });
+  }
+
+  /** Gives batches up that began so long ago; their answers might still come, so their connections end. */
+  #expire(bound: number): void {
+    for (const inFlight of [...this.#inFlight]) {
+      if (inFlight.startedAt > bound) return;
+      this.#inFlight.delete(inFlight);
+      this.#timeouts++;
+      const reason = noAnswer(this.#options.timeoutMs);
+      this.#breaker.failed(reason);
+      inFlight.batch.fail(reason);
+      this.#pool.renew(inFlight.connection, reason);
+    }
+  }
+
+  #disarm(): void {
+    this.#cancelDeadline?.();
+    this.#cancelDeadline = undefined;
+  }
+
+  #scheduleSweep(): () => void {
+    const { clock } = this.#options;
+    return clock.after(SWEEP_INTERVAL_MS, () => {
+      this.#expiries.sweep(clock.now() / 1000);
+      this.#cancelSweep = this.#scheduleSweep();
+    });
+  }
+}
+
+function failureOf({ counts, states, hits }: Ask): KvFailure {
+  const message = states?.find((state) => state !== undefined) ?? "an answer is missing";
+  return new KvFailure(message, {
+    counts: hits.map((_, position) => counts[position]),
+    states: hits.map((_, position) => states?.[position]),
+  });
+}
+
+function refusal(hits: readonly Hit[], state: string): KvFailure {
+  return new KvFailure(state, { counts: hits.map(() => undefined), states: hits.map(() => state) });
+}
+
+function noAnswer(timeoutMs: number): string {
+  return `no answer within ${timeoutMs} ms`;
+}

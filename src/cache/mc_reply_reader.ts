@@ -1,0 +1,78 @@
+import type { Buffer } from "node:buffer";
+
+/** Longest line, and longest value, that a counter or an error text can need. */
+const MAX_LINE = 2_048;
+const MAX_VALUE = 1_024;
+/** Digits of the largest number of 64 bits. */
+const MAX_DIGITS = 20;
+
+const WORDS = new Set(["STORED", "NOT_STORED", "NOT_FOUND", "DELETED", "END"]);
+const TEXTS = /^(?:(?:CLIENT_|SERVER_)?ERROR|VERSION)(?: |$)/;
+const VALUE_LINE = /^VALUE \S+ \d+ (\d{1,10})(?: \d+)?$/;
+
+/**
+ * Finds the replies in what a node of a memcached-style cache sends. Each is the line as it came; that of
+ * a `get` which found something is `VALUE` and the value.
+ */
+export class McReplyReader {
+  /** What has come of a reply that is not whole yet, one character an octet. */
+  #rest = "";
+  /** The value of a `get` whose end has not come yet. */
+  #value: string | undefined;
+
+  /** Takes what was read and answers the replies that are whole now. Throws when it is not the protocol. */
+  read(bytes: Buffer): string[] {
+    const text = this.#rest + bytes.toString("latin1");
+    const replies: string[] = [];
+    let at = 0;
+    for (let end = text.indexOf("\r\n"); end !== -1; end = text.indexOf("\r\n", at)) {
+      const line = text.slice(at, end);
+      if (line.startsWith("VALUE ")) {
+        const after = this.#takeValue(text, line, end + 2);
+        if (after === undefined) break;
+        at = after;
+      } else {
+        replies.push(this.#reply(line));
+        at = end + 2;
+      }
+    }
+    this.#rest = text.slice(at);
+    if (this.#rest.length > MAX_LINE + MAX_VALUE) throw unreadable(this.#rest);
+    return replies;
+  }
+
+  /** Keeps the value for its reply; answers where it ends, or nothing when it is not all there. */
+  #takeValue(text: string, line: string, from: number): number | undefined {
+    const length = Number(VALUE_LINE.exec(line)?.[1] ?? -1);
+    if (length < 0 || length > MAX_VALUE || this.#value !== undefined) throw unreadable(line);
+    const end = from + length;
+    if (text.length < end + 2) return undefined;
+    if (!text.startsWith("\r\n", end)) throw unreadable(text.slice(from));
+    this.#value = text.slice(from, end);
+    return end + 2;
+  }
+
+  #reply(line: string): string {
+    const value = this.#value;
+    if (value !== undefined) {
+      this.#value = undefined;
+      if (line === "END") return `VALUE ${value}`;
+      if (isNumber(line) || WORDS.has(line)) throw unreadable(line);
+    }
+    if (isNumber(line) || WORDS.has(line) || line.length <= MAX_LINE && TEXTS.test(line)) return line;
+    throw unreadable(line);
+  }
+}
+
+function isNumber(line: string): boolean {
+  if (line.length === 0 || line.length > MAX_DIGITS) return false;
+  for (let index = 0; index < line.length; index++) {
+    const code = line.charCodeAt(index);
+    if (code < 0x30 || code > 0x39) return false;
+  }
+  return true;
+}
+
+function unreadable(text: string): Error {
+  return new Error(`it sent ${JSON.stringify(text.slice(0, 40))}, which is no answer`);
+}

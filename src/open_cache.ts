@@ -1,0 +1,231 @@
+import type { Clock } from "./base/clock.ts";
+import type { Logger } from "./base/log.ts";
+import type { CacheFigures } from "./cache/figures.ts";
+import { InFlightCache } from "./cache/in_flight_cache.ts";
+import { parseKvAddress } from "./cache/kv_address.ts";
+import { MemoryCache } from "./cache/memory_cache.ts";
+import type { TlsFiles } from "./cache/tls_files.ts";
+import type { Health } from "./health.ts";
+import type { CounterCache } from "./ratelimit/counter_cache.ts";
+import type { Settings } from "./settings/table.ts";
+import type { StatsStore } from "./stats/store.ts";
+
+/** What a cache is opened with. */
+export interface OpenCacheOptions {
+  readonly settings: Settings;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** A number from 0 to below 1. */
+  readonly random: () => number;
+  readonly health: Health;
+  readonly stats: StatsStore;
+  /** Called when the settings say that attempts to connect are to end, with a whole sentence. */
+  readonly onGivenUp: (text: string) => void;
+}
+
+/** The counters, as the settings say. */
+export interface OpenCache {
+  readonly cache: CounterCache;
+  /** Counts for this instance while the cache fails, where that is asked for; absent where it is the cache. */
+  readonly fallback: CounterCache | undefined;
+  /** Settles when counters can be asked. */
+  readonly ready: Promise<void>;
+  /** Closes both. */
+  close(): Promise<void>;
+}
+
+/** Opens the back end that the settings name; its connections are made in the background. */
+export async function openCache(options: OpenCacheOptions): Promise<OpenCache> {
+  const { settings, clock, stats, health } = options;
+  health.set("cache", true);
+  const memory = new MemoryCache({ maxKeys: settings.MEMORY_MAX_KEYS, clock });
+  register(stats, "ratelimit.memory", {
+    counters: { evicted_keys: () => memory.evicted },
+    gauges: { keys: () => memory.size },
+  });
+  if (settings.BACKEND_TYPE === "memory") {
+    return { cache: memory, fallback: undefined, ready: Promise.resolve(), close: () => memory.close() };
+  }
+  const backend = settings.BACKEND_TYPE;
+  const { cache: shared, ready } = backend === "mc" ? await openMc(options) : await openKv(options);
+  const cache = new InFlightCache(shared, { maxInFlight: settings.MAX_IN_FLIGHT, backend });
+  register(stats, "ratelimit.cache", cache.figures);
+  const close = async () => void await Promise.all([cache.close(), memory.close()]);
+  return { cache, fallback: memory, ready, close };
+}
+
+interface Connected {
+  readonly cache: CounterCache;
+  readonly ready: Promise<void>;
+}
+
+async function openKv(options: OpenCacheOptions): Promise<Connected> {
+  const { settings } = options;
+  const isUp = connectionsHealth(options);
+  const main = await openOneKv(options, {
+    prefix: "KV",
+    figures: "ratelimit.kv_pool",
+    isUp: (up, state) => isUp("main", up, state),
+  });
+  if (!settings.KV_PERSECOND) return main;
+  const perSecond = await openOneKv(options, {
+    prefix: "KV_PERSECOND",
+    figures: "ratelimit.kv_per_second_pool",
+    isUp: (up, state) => isUp("per second", up, state),
+  });
+  const { PerSecondCache } = await import("./cache/per_second_cache.ts");
+  return {
+    cache: new PerSecondCache({ main: main.cache, perSecond: perSecond.cache }),
+    ready: Promise.all([main.ready, perSecond.ready]).then(() => {}),
+  };
+}
+
+/** Which of the two key-value caches is meant. */
+interface WhichKv {
+  readonly prefix: "KV" | "KV_PERSECOND";
+  readonly figures: string;
+  readonly isUp: (up: boolean, state: string) => void;
+}
+
+async function openOneKv(options: OpenCacheOptions, which: WhichKv): Promise<Connected> {
+  const { settings, logger, clock, random, stats, onGivenUp } = options;
+  const { prefix } = which;
+  const { KvClients } = await import("./cache/kv_connect.ts");
+  const type = settings[`${prefix}_TYPE`];
+  const address = parseKvAddress(type, settings[`${prefix}_URL`] ?? "", {
+    socketType: settings[`${prefix}_SOCKET_TYPE`],
+    auth: settings[`${prefix}_AUTH`],
+    sentinelAuth: settings[`${prefix}_SENTINEL_AUTH`],
+    tls: settings[`${prefix}_TLS`],
+    setting: `${prefix}_URL`,
+  });
+  const timeoutMs = settings[`${prefix}_TIMEOUT`];
+  const clients = new KvClients({
+    address,
+    tls: tlsFiles(settings, "KV_TLS"),
+    timeoutMs,
+    clock,
+    random,
+    startup: {
+      initialMs: settings.KV_STARTUP_INITIAL_INTERVAL,
+      maxMs: settings.KV_STARTUP_MAX_INTERVAL,
+      maxElapsedMs: settings.KV_STARTUP_MAX_ELAPSED_TIME,
+    },
+    onGivenUp,
+  });
+  const name = `key-value cache "${address.text}"`;
+  const onConnection = connectionTeller(logger, name, which.isUp);
+  const node = {
+    database: address.database,
+    timeoutMs,
+    poolSize: settings[`${prefix}_POOL_SIZE`],
+    onEmpty: settings[`${prefix}_POOL_ON_EMPTY_BEHAVIOR`],
+    onEmptyWaitMs: settings[`${prefix}_POOL_ON_EMPTY_WAIT_DURATION`],
+    windowMs: settings[`${prefix}_PIPELINE_WINDOW`],
+    clock,
+    random,
+  };
+  if (address.kind !== "cluster") {
+    const { KvCache } = await import("./cache/kv_cache.ts");
+    const createClient = () => clients.create();
+    const cache = new KvCache({ ...node, address: address.text, createClient, onConnection });
+    register(stats, which.figures, cache.figures);
+    return { cache, ready: cache.ready };
+  }
+  const { KvCluster } = await import("./cache/kv_cluster.ts");
+  const { KvNode } = await import("./cache/kv_node.ts");
+  const cache = new KvCluster({
+    address: address.text,
+    seeds: address.nodes,
+    openNode: (endpoint, onNodeConnection) =>
+      new KvNode({
+        ...node,
+        onConnection: onNodeConnection,
+        address: `${endpoint.host}:${endpoint.port}`,
+        createClient: () => clients.create(endpoint),
+      }),
+    parallelism: settings[`${prefix}_CLUSTER_PIPELINE_PARALLELISM`],
+    timeoutMs,
+    clock,
+    random,
+    onConnection,
+  });
+  register(stats, which.figures, cache.figures);
+  return { cache, ready: cache.ready };
+}
+
+async function openMc(options: OpenCacheOptions): Promise<Connected> {
+  const { settings, logger, clock, random, stats } = options;
+  const { McCache } = await import("./cache/mc_cache.ts");
+  const { MC_SRV, MC_SRV_REFRESH, MC_HOST_PORT } = settings;
+  const tellers = new Map<string, (connected: boolean, reason: string) => void>();
+  const cache = new McCache({
+    hosts: MC_SRV === undefined ? MC_HOST_PORT ?? [] : {
+      name: MC_SRV,
+      refreshMs: MC_SRV_REFRESH,
+      resolveSrv: (name, { signal }) => Deno.resolveDns(name, "SRV", { signal }),
+    },
+    maxIdleConnections: settings.MC_MAX_IDLE_CONNS,
+    tls: settings.MC_TLS ? tlsFiles(settings, "MC_TLS") : undefined,
+    clock,
+    random,
+    onConnection(connected, reason, node) {
+      let tell = tellers.get(node);
+      if (tell === undefined) {
+        tellers.set(node, tell = connectionTeller(logger, `memcached-style cache "${node}"`, () => {}));
+      }
+      tell(connected, reason);
+    },
+    onLookup(found, reason) {
+      if (found) logger.warning(`Found the nodes of MC_SRV "${MC_SRV}" again`);
+      else logger.warning(`Cannot look up MC_SRV "${MC_SRV}": ${reason}; trying again`);
+    },
+  });
+  register(stats, "ratelimit.mc", cache.figures);
+  return { cache, ready: cache.ready };
+}
+
+/** Tells of connections that are made and lost; whoever was told of an outage is told of its end. */
+function connectionTeller(
+  logger: Logger,
+  name: string,
+  isUp: (up: boolean, state: string) => void,
+): (connected: boolean, reason: string) => void {
+  let isOutage = false;
+  return (connected, reason) => {
+    const [level, again] = isOutage ? ["warning", " again"] as const : ["info", ""] as const;
+    isOutage = !connected;
+    if (connected) logger[level](`Connected to ${name}${again}`);
+    else logger.warning(`Cannot reach ${name}: ${reason}; trying again`);
+    isUp(connected, `no connection to ${name}: ${reason}`);
+  };
+}
+
+/** The cache is healthy while every key-value cache has a connection, where that is asked for. */
+function connectionsHealth(
+  { settings, health }: OpenCacheOptions,
+): (which: string, up: boolean, state: string) => void {
+  const down = new Map<string, string>();
+  return (which, up, state) => {
+    if (!settings.KV_HEALTH_CHECK_ACTIVE_CONNECTION) return;
+    if (up) down.delete(which);
+    else down.set(which, state);
+    const [first = ""] = down.values();
+    health.set("cache", down.size === 0, first);
+  };
+}
+
+function tlsFiles(settings: Settings, prefix: "KV_TLS" | "MC_TLS"): TlsFiles {
+  return {
+    settings: prefix,
+    authorityFile: settings[`${prefix}_CACERT`],
+    certFile: settings[`${prefix}_CLIENT_CERT`],
+    keyFile: settings[`${prefix}_CLIENT_KEY`],
+    skipHostname: settings[`${prefix}_SKIP_HOSTNAME_VERIFICATION`],
+  };
+}
+
+function register(stats: StatsStore, prefix: string, { counters, gauges }: CacheFigures): void {
+  for (const [name, read] of Object.entries(counters)) stats.addCounter(`${prefix}.${name}`, read);
+  for (const [name, read] of Object.entries(gauges)) stats.addGauge(`${prefix}.${name}`, read);
+}

@@ -1,0 +1,115 @@
+import { join } from "node:path";
+import { ChildProcess } from "./child_process.ts";
+import type { RedisTls } from "./redis_server.ts";
+import { requireTool } from "./tools.ts";
+
+/** A certificate in PEM, and its private key beside it. */
+export interface CertificateFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+/** What a certificate is issued for. */
+export interface IssueOptions {
+  /** Subject names such as `DNS:localhost,IP:127.0.0.1`; none for a client. */
+  readonly names?: string;
+  /** Of the two authorities, the one that nobody was told to trust. */
+  readonly byOther?: boolean;
+}
+
+/** Makes a folder of certificates for servers and clients on this machine. */
+export async function makeCertificates(): Promise<Certificates> {
+  const certificates = new Certificates(await Deno.makeTempDir({ prefix: "weir_certificates_" }));
+  try {
+    await certificates.fill();
+    return certificates;
+  } catch (error) {
+    await certificates[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** Certificates in a folder that is removed at the end of an `await using`. */
+export class Certificates implements AsyncDisposable {
+  readonly folder: string;
+  /** The authority that issued everything else, and another one that issued nothing of it. */
+  readonly authority: CertificateFiles;
+  readonly otherAuthority: CertificateFiles;
+  /** Named `localhost` and `127.0.0.1`. */
+  readonly server: CertificateFiles;
+  /** Named `elsewhere.test`, which is nowhere. */
+  readonly elsewhere: CertificateFiles;
+  readonly client: CertificateFiles;
+  /** Of the other authority: a server that asks for certificates refuses it. */
+  readonly otherClient: CertificateFiles;
+
+  constructor(folder: string) {
+    this.folder = folder;
+    this.authority = this.#files("authority");
+    this.otherAuthority = this.#files("other_authority");
+    this.server = this.#files("server");
+    this.elsewhere = this.#files("elsewhere");
+    this.client = this.#files("client");
+    this.otherClient = this.#files("other_client");
+  }
+
+  /** Makes what the properties name. */
+  async fill(): Promise<void> {
+    await Promise.all([this.#makeAuthority("authority"), this.#makeAuthority("other_authority")]);
+    await Promise.all([
+      this.issue("server", { names: "DNS:localhost,IP:127.0.0.1" }),
+      this.issue("elsewhere", { names: "DNS:elsewhere.test" }),
+      this.issue("client"),
+      this.issue("other_client", { byOther: true }),
+    ]);
+  }
+
+  /** Makes one more certificate, or the same one anew. */
+  async issue(name: string, options: IssueOptions = {}): Promise<CertificateFiles> {
+    const files = this.#files(name);
+    const { certFile, keyFile } = options.byOther === true ? this.otherAuthority : this.authority;
+    const names = options.names === undefined ? [] : ["-addext", `subjectAltName=${options.names}`];
+    await this.#openssl([
+      ...[...NEW_KEY, "-CA", certFile, "-CAkey", keyFile, "-subj", `/CN=${name}`, ...names],
+      ...[
+        "-addext",
+        "basicConstraints=critical,CA:FALSE",
+        "-addext",
+        "extendedKeyUsage=serverAuth,clientAuth",
+      ],
+      ...["-keyout", files.keyFile, "-out", files.certFile],
+    ]);
+    return files;
+  }
+
+  /** The `tls` option of a redis-server: with this certificate, for clients of the authority. */
+  redisTls(server: CertificateFiles = this.server, asksClients = true): RedisTls {
+    return { ...server, authorityFile: this.authority.certFile, asksClients };
+  }
+
+  /** Removes the folder. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Deno.remove(this.folder, { recursive: true });
+  }
+
+  #files(name: string): CertificateFiles {
+    return { certFile: join(this.folder, `${name}.pem`), keyFile: join(this.folder, `${name}.key`) };
+  }
+
+  async #makeAuthority(name: string): Promise<void> {
+    const { certFile, keyFile } = this.#files(name);
+    // A subject of its own, so that the two are not taken for one another.
+    const subject = ["-subj", `/CN=${name}`, "-addext", "keyUsage=critical,keyCertSign,cRLSign"];
+    await this.#openssl([...NEW_KEY, ...subject, "-keyout", keyFile, "-out", certFile]);
+  }
+
+  async #openssl(args: readonly string[]): Promise<void> {
+    await using openssl = new ChildProcess(requireTool("openssl"), { args });
+    const { code } = await openssl.exited;
+    if (code !== 0) throw new Error(`Cannot make a certificate: ${openssl.stderrLines.join("\n")}`);
+  }
+}
+
+const NEW_KEY = [
+  ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"],
+];

@@ -1,0 +1,118 @@
+import type { CacheFigures } from "../../src/cache/figures.ts";
+import type { KvAskOptions, KvNodeLike, OpenKvNode } from "../../src/cache/kv_cluster_node.ts";
+import { KvFailure } from "../../src/cache/kv_failure.ts";
+import { endpointText } from "../../src/cache/kv_slots.ts";
+import type { Hit } from "../../src/ratelimit/counter_cache.ts";
+
+/** What a node answers to hits: by position a count or what is wrong; absent for a node that never answers. */
+export type HitScript = (
+  hits: readonly Hit[],
+  options: KvAskOptions,
+) => readonly (number | string)[] | undefined;
+
+/** A node whose answers a test writes; it keeps what it was asked. */
+export class ScriptedKvNode {
+  /** Keys of each call, with `ASKING` before those that came with it. */
+  readonly asked: string[][] = [];
+  /** How often it was asked for the slots. */
+  looks = 0;
+  /** How often it was closed. */
+  closed = 0;
+  /** Connections are refused. */
+  away = false;
+  /** The first connection comes with `connect` only. */
+  slow = false;
+  /** Answers to hits wait for it. */
+  gate: PromiseWithResolvers<void> | undefined;
+  script: HitScript = (hits) => hits.map(({ addend }) => addend);
+  /** Answers CLUSTER SLOTS; one that never does is absent. */
+  slots: (() => unknown) | undefined;
+  /** Answers other commands. */
+  run: (args: readonly string[]) => unknown = () => 1;
+  /** Callers of the latest call. */
+  options: KvAskOptions = {};
+  #tell: ((connected: boolean, reason: string) => void) | undefined;
+  #arrive: (() => void) | undefined;
+
+  /** Opens the node for a cluster. */
+  open(onConnection: (connected: boolean, reason: string) => void): KvNodeLike {
+    const ready = Promise.withResolvers<void>();
+    this.#tell = onConnection;
+    this.#arrive = ready.resolve;
+    let open = true;
+    queueMicrotask(() => {
+      if (this.away) onConnection(false, "refused");
+      else if (!this.slow) this.connect();
+    });
+    const isConnected = () => open && !this.away && !this.slow;
+    const calls = () => this.asked.length;
+    const figures: CacheFigures = {
+      counters: { cx_total: calls },
+      gauges: { cx_active: () => isConnected() ? 1 : 0 },
+    };
+    return {
+      ready: ready.promise,
+      get connected() {
+        return isConnected();
+      },
+      figures,
+      ask: (hits, options = {}) => this.#ask(hits, options),
+      command: (args) => this.#command(args),
+      close: () => {
+        open = false;
+        this.closed++;
+        return Promise.resolve();
+      },
+    };
+  }
+
+  /** A connection is there. */
+  connect(): void {
+    this.away = false;
+    this.slow = false;
+    this.#arrive?.();
+    this.#tell?.(true, "");
+  }
+
+  /** No connection is left. */
+  leave(): void {
+    this.away = true;
+    this.#tell?.(false, "gone");
+  }
+
+  async #ask(hits: readonly Hit[], options: KvAskOptions): Promise<number[]> {
+    this.options = options;
+    this.asked.push([...(options.asking === true ? ["ASKING"] : []), ...hits.map(({ key }) => key)]);
+    await this.gate?.promise;
+    const answers = this.away ? hits.map(() => "no connection") : this.script(hits, options);
+    if (answers === undefined) return await new Promise(() => {});
+    const counts = answers.map((answer) => typeof answer === "number" ? answer : undefined);
+    const states = answers.map((answer) => typeof answer === "string" ? answer : undefined);
+    if (states.every((state) => state === undefined)) return counts.map(Number);
+    throw new KvFailure(states.find((state) => state !== undefined) ?? "", { counts, states });
+  }
+
+  #command(args: readonly string[]): Promise<unknown> {
+    if (args.join(" ") !== "CLUSTER SLOTS") return new Promise((resolve) => resolve(this.run(args)));
+    this.looks++;
+    const { slots } = this;
+    return slots === undefined ? new Promise(() => {}) : new Promise((resolve) => resolve(slots()));
+  }
+}
+
+/** Nodes by `host:port`, made when they are first named. */
+export class ScriptedKvNodes {
+  readonly #nodes = new Map<string, ScriptedKvNode>();
+
+  /** Opens nodes for a cluster. */
+  readonly openNode: OpenKvNode = (endpoint, onConnection) => {
+    return this.at(endpointText(endpoint)).open(onConnection);
+  };
+
+  /** The node at an address. */
+  at(address: string): ScriptedKvNode {
+    let node = this.#nodes.get(address);
+    if (node === undefined) this.#nodes.set(address, node = new ScriptedKvNode());
+    return node;
+  }
+}
