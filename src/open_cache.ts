@@ -155,7 +155,7 @@ async function openOneKv(options: OpenCacheOptions, which: WhichKv): Promise<Con
 }
 
 async function openMc(options: OpenCacheOptions): Promise<Connected> {
-  const { settings, logger, clock, random, stats } = options;
+  const { settings, logger, clock, random, stats, health } = options;
   const { McCache } = await import("./cache/mc_cache.ts");
   const { MC_SRV, MC_SRV_REFRESH, MC_HOST_PORT } = settings;
   const tellers = new Map<string, (connected: boolean, reason: string) => void>();
@@ -172,7 +172,10 @@ async function openMc(options: OpenCacheOptions): Promise<Connected> {
     onConnection(connected, reason, node) {
       let tell = tellers.get(node);
       if (tell === undefined) {
-        tellers.set(node, tell = connectionTeller(logger, `memcached-style cache "${node}"`, () => {}));
+        const isUp = (up: boolean, state: string) => {
+          if (settings.KV_HEALTH_CHECK_ACTIVE_CONNECTION) health.set("cache", up || cache.connected, state);
+        };
+        tellers.set(node, tell = connectionTeller(logger, `memcached-style cache "${node}"`, isUp));
       }
       tell(connected, reason);
     },

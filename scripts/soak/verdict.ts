@@ -22,7 +22,8 @@ export function problemsOf(facts: OutageFacts, limits: OutageLimits): string[] {
   const found = (phase: Phase) => facts.phases.filter((figures) => figures.phase === phase);
   const [before, away] = [found("before"), found("away")];
   const most = (phase: typeof away) => Math.max(0, ...phase.map(({ mostMb }) => mostMb));
-  const growth = most(away) - most(before);
+  // The collector lets memory rise and fall over longer times than one phase, so both count as the level.
+  const growth = most(away) - most([...found("warm-up"), ...before]);
   const recovered = facts.firstOkMs === undefined
     ? undefined
     : Math.max(facts.firstOkMs, facts.lastRefusedMs ?? 0);

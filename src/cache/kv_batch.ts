@@ -9,6 +9,7 @@ if count >= 0 then return count end
 redis.call('INCRBY', KEYS[1], -count)
 return 0`;
 
+const REDIRECTION = /^(?:MOVED|ASK) /;
 const ASKING = "*1\r\n$6\r\nASKING\r\n";
 
 /** Which keys need no EXPIRE; told of those that got one, and of those that turned out to be new. */
@@ -101,7 +102,7 @@ export class KvBatch {
       const count = countOf(replies[at]);
       const expired = expires ? replies[at + each] : undefined;
       at += expires ? 2 * each : each;
-      group.outcome = expired instanceof Error ? expired.message : count;
+      group.outcome = outcomeOf(count, expired);
       learn(group, { count, expires, expired }, expiries, follow);
     }
     at -= each - 1;
@@ -116,6 +117,15 @@ export class KvBatch {
   fail(state: string): void {
     this.#hits.fail(state);
   }
+}
+
+/**
+ * An expiry that was refused fails the hit, unless its key has moved to another node in between: told so,
+ * the cluster would send the hit there, which was counted here. The next hit of the key sets its expiry.
+ */
+function outcomeOf(count: number | string, expired: unknown): number | string {
+  if (!(expired instanceof Error)) return count;
+  return typeof count === "number" && REDIRECTION.test(expired.message) ? count : expired.message;
 }
 
 /** A counter that comes back as what was added to it is new, whatever was known of its key. */

@@ -26,7 +26,8 @@ export class KvConnection {
     client.on("ready", () => this.#select());
     client.on("error", (error: Error) => void (this.#reason = error.message));
     client.on("close", () => this.#lost());
-    client.connect().catch((error: unknown) => void (this.#reason = textOf(error)));
+    // Why an attempt failed is told by the event; attempts go on.
+    client.connect().catch(() => {});
   }
 
   /** Whether something can be written now. */

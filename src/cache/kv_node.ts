@@ -100,7 +100,10 @@ export class KvNode {
         connected: () => this.#expiries.clear(),
         free: () => this.#writeDue(),
         lost: (connection, reason) => this.#lost(connection, reason),
-        exhausted: (reason) => this.#failWaiting(reason),
+        exhausted: (reason) => {
+          this.#breaker.failed(reason);
+          this.#failWaiting(reason);
+        },
       },
     });
     this.#cancelSweep = this.#scheduleSweep();
@@ -135,6 +138,7 @@ export class KvNode {
 
   /** Moves counters and answers the counts after each step, in order; rejects with `KvFailure`. */
   ask(hits: readonly Hit[], options: AskOptions = {}): Promise<number[]> {
+    if (hits.length === 0) return Promise.resolve([]);
     return new Promise((resolve, reject) => {
       const gathering = this.#gather(options.asking === true);
       const ask: Ask = {
@@ -277,10 +281,11 @@ export class KvNode {
     for (const inFlight of this.#inFlight) {
       if (inFlight.connection !== connection) continue;
       this.#inFlight.delete(inFlight);
-      this.#breaker.failed(reason);
       inFlight.batch.fail(reason);
     }
     if (this.#inFlight.size === 0) this.#disarm();
+    // Calls fail at once while there is no connection: the breaker has no part in that.
+    this.#breaker.released();
     if (!this.#pool.connected) this.#failWaiting(reason);
   }
 
@@ -291,7 +296,6 @@ export class KvNode {
       if (gathering === undefined) continue;
       gathering.cancel();
       gathering.cancelHold?.();
-      this.#breaker.failed(reason);
       gathering.batch.fail(reason);
     }
   }

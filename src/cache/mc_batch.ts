@@ -207,7 +207,8 @@ function deltaOf(total: number): string {
 
 /** What `add` is told: a duration, a time of the clock, or 0 for never. */
 function expiry(expiresInSeconds: number, nowSeconds: number): number {
-  const seconds = Math.max(1, Math.ceil(expiresInSeconds));
+  // One more, because a server counts whole seconds: 1 may be over in no time.
+  const seconds = Math.max(1, Math.ceil(expiresInSeconds)) + 1;
   if (seconds <= LONGEST_DURATION_SECONDS) return seconds;
   const moment = nowSeconds + seconds;
   return moment <= LAST_MOMENT_SECONDS ? moment : 0;

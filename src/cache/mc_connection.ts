@@ -97,7 +97,8 @@ export class McConnection {
   async #open(): Promise<void> {
     try {
       const { tls: files } = this.#options;
-      const secure = files === undefined ? undefined : await readTlsFiles(files);
+      // Not before this turn is over, so that nobody is told of it while it is being made.
+      const secure = await (files === undefined ? undefined : readTlsFiles(files));
       if (!this.#ended) this.#socket = this.#connect(secure);
     } catch (error) {
       this.end(textOf(error));
@@ -125,7 +126,7 @@ export class McConnection {
     socket.write("version\r\n");
   }
 
-  #read(bytes: Buffer): void {
+  #read(bytes: Buffer | string): void {
     try {
       for (const reply of this.#reader.read(bytes)) {
         if (!this.#ended) this.#take(reply);

@@ -4,6 +4,8 @@ import { type McAddress, McConnection, type McConnectionOptions, type McExchange
 /** Shortest and longest wait between two attempts to connect. It doubles, and the upper half is jitter. */
 const FIRST_RECONNECT_DELAY_MS = 50;
 const LONGEST_RECONNECT_DELAY_MS = 2_000;
+/** A connection that was there for so long was no failure, whoever ended it. */
+const SETTLED_MS = 1_000;
 /** After a further connection could not be had, those that are there have to do for so long. */
 const NO_MORE_MS = 1_000;
 
@@ -43,8 +45,8 @@ export class McPool {
   readonly #connections = new Set<McConnection>();
   /** Those that get nothing more; somebody may still wait for a reply. */
   readonly #retired = new Set<McConnection>();
-  /** Those that have answered something. */
-  readonly #proven = new WeakSet<McConnection>();
+  /** Since when each can be used, by the clock; 0 once it has answered something. */
+  readonly #usableSince = new WeakMap<McConnection, number>();
   #failures = 0;
   #noMoreUntil = 0;
   #reason = "";
@@ -120,9 +122,9 @@ export class McPool {
 
   #open(): void {
     const connection = new McConnection(this.#options, {
-      ready: () => this.#isReady(),
+      ready: (one) => this.#isReady(one),
       answered: (one, exchange, replies) => {
-        this.#proven.add(one);
+        this.#usableSince.set(one, 0);
         this.#failures = 0;
         this.#options.events.answered(one, exchange, replies);
         if (this.#retired.has(one) && one.inFlight === 0) one.end(this.#reason);
@@ -137,7 +139,8 @@ export class McPool {
     if (this.#connections.size < maxIdleConnections && clock.now() >= this.#noMoreUntil) this.#open();
   }
 
-  #isReady(): void {
+  #isReady(connection: McConnection): void {
+    this.#usableSince.set(connection, this.#options.clock.now());
     this.#options.tally.connectionsOpened++;
     this.#ready.resolve();
     this.#tell(true, "");
@@ -151,8 +154,10 @@ export class McPool {
     events.lost(connection, reason);
     if (this.#closed || wasRetired) return;
     this.#reason = reason;
-    // One that has worked for a while may end: a server closes what is idle.
-    if (!this.#proven.has(connection)) this.#failures++;
+    const since = this.#usableSince.get(connection) ?? Infinity;
+    // A server may close what is idle; one that closes what is new is not to be pestered.
+    if (clock.now() - since >= SETTLED_MS) this.#failures = 0;
+    else this.#failures++;
     if (this.#connections.size > 0) this.#noMoreUntil = clock.now() + NO_MORE_MS;
     else this.#openAgain(reason);
   }

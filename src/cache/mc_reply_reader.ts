@@ -8,7 +8,7 @@ const MAX_DIGITS = 20;
 
 const WORDS = new Set(["STORED", "NOT_STORED", "NOT_FOUND", "DELETED", "END"]);
 const TEXTS = /^(?:(?:CLIENT_|SERVER_)?ERROR|VERSION)(?: |$)/;
-const VALUE_LINE = /^VALUE \S+ \d+ (\d{1,10})(?: \d+)?$/;
+const VALUE_LINE = /^VALUE [^ ]+ \d+ (\d{1,10})(?: \d+)?$/;
 
 /**
  * Finds the replies in what a node of a memcached-style cache sends. Each is the line as it came; that of
@@ -20,9 +20,12 @@ export class McReplyReader {
   /** The value of a `get` whose end has not come yet. */
   #value: string | undefined;
 
-  /** Takes what was read and answers the replies that are whole now. Throws when it is not the protocol. */
-  read(bytes: Buffer): string[] {
-    const text = this.#rest + bytes.toString("latin1");
+  /**
+   * Takes what was read, a text with one character an octet, and answers the replies that are whole now.
+   * Throws when it is not the protocol.
+   */
+  read(bytes: Buffer | string): string[] {
+    const text = this.#rest + (typeof bytes === "string" ? bytes : bytes.toString("latin1"));
     const replies: string[] = [];
     let at = 0;
     for (let end = text.indexOf("\r\n"); end !== -1; end = text.indexOf("\r\n", at)) {

@@ -10,7 +10,7 @@ import {
   parseText,
 } from "./parsers.ts";
 import { LONGEST_TIMER } from "./server_table.ts";
-import { type Parsed, refuseUntil, type SettingTable, warnUntil } from "./setting.ts";
+import type { Parsed, SettingTable } from "./setting.ts";
 
 /** Settings of the counters, whatever back end holds them, and of the memcached-style cache. */
 export const CACHE_TABLE = {
@@ -20,7 +20,6 @@ export const CACHE_TABLE = {
     doc: "Where counters live: `kv` for a key-value cache, `memory` for this process alone, `mc` for a " +
       "memcached-style cache; anything else is taken as `kv`.",
     group: "Cache",
-    ...refuseUntil(5, ["mc"]),
   },
   MEMORY_MAX_KEYS: {
     parse: integer({ min: 1 }),
@@ -53,77 +52,68 @@ export const CACHE_TABLE = {
     default: "error",
     doc:
       "The answer while the cache fails: `error` (unavailable), `allow` (OK), `deny` (OVER_LIMIT), or `local`, " +
-      "which counts in this process.",
+      "which counts in this process; a rule's `on_cache_failure` wins.",
     group: "Cache",
-    ...refuseUntil(5, ["allow", "deny", "local"]),
   },
   MAX_IN_FLIGHT: {
     parse: integer({ min: 1 }),
     default: "10000",
     doc: "How many hits may wait for the cache before further calls fail at once.",
     group: "Cache",
-    ...warnUntil(5),
   },
   MC_HOST_PORT: {
     parse: listOf(dialAddress),
     whenUnset: "see `MC_SRV`",
     doc: "Nodes of the memcached-style cache, `host:port,host:port`, the same list for every instance.",
     group: "Memcached-style cache",
-    ...warnUntil(5),
   },
   MC_SRV: {
     parse: parseSrvName,
     whenUnset: "see `MC_HOST_PORT`",
     doc: "SRV record that lists the nodes, in place of `MC_HOST_PORT`.",
     group: "Memcached-style cache",
-    ...warnUntil(5),
   },
   MC_SRV_REFRESH: {
     parse: duration({ max: LONGEST_TIMER }),
     default: "0",
     doc: "Duration after which the SRV record is looked up again; 0 means never.",
     group: "Memcached-style cache",
-    ...warnUntil(5),
   },
   MC_MAX_IDLE_CONNS: {
     parse: integer({ min: 0 }),
     default: "2",
-    doc: "How many idle connections are kept to each node.",
+    doc:
+      "How many connections are kept open to each node at most: the first one at once, a further one when all " +
+      "others wait for replies; 0 is taken as 1.",
     group: "Memcached-style cache",
-    ...warnUntil(5),
   },
   MC_TLS: {
     parse: parseBoolean,
     default: "false",
     doc: "`true` speaks TLS to the nodes.",
     group: "Memcached-style cache",
-    ...warnUntil(5),
   },
   MC_TLS_CLIENT_CERT: {
     parse: parsePath,
     doc: "PEM file with the certificate shown to the nodes, read at each connect.",
     group: "Memcached-style cache",
-    ...warnUntil(5),
   },
   MC_TLS_CLIENT_KEY: {
     parse: parsePath,
     doc: "PEM file with the private key of that certificate.",
     group: "Memcached-style cache",
-    ...warnUntil(5),
   },
   MC_TLS_CACERT: {
     parse: parsePath,
     whenUnset: "the system's authorities",
-    doc: "PEM file of the authority that signed the nodes' certificates.",
+    doc: "PEM file of an authority that is trusted beside the system's.",
     group: "Memcached-style cache",
-    ...warnUntil(5),
   },
   MC_TLS_SKIP_HOSTNAME_VERIFICATION: {
     parse: parseBoolean,
     default: "false",
     doc: "`true` verifies the chain of the nodes' certificates and not their names.",
     group: "Memcached-style cache",
-    ...warnUntil(5),
   },
 } as const satisfies SettingTable;
 

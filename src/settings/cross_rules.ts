@@ -10,6 +10,7 @@ export interface CrossRule {
 const RULES: readonly CrossRule[] = [
   { reads: ["GRPC_CLIENT_TLS_CACERT", "GRPC_SERVER_USE_TLS"], problem: clientAuthorityProblem },
   { reads: ["MC_HOST_PORT", "MC_SRV"], problem: mcNodesProblem },
+  { reads: ["BACKEND_TYPE", "MC_HOST_PORT", "MC_SRV"], problem: missingMcNodesProblem },
   {
     reads: ["BACKEND_TYPE", "MC_TLS_CLIENT_CERT", "MC_TLS_CLIENT_KEY"],
     problem: (settings) => settings.BACKEND_TYPE === "mc" ? pairProblem("MC", settings) : undefined,
@@ -39,6 +40,13 @@ function mcNodesProblem(settings: Settings): string | undefined {
   if (settings.MC_HOST_PORT === undefined || settings.MC_SRV === undefined) return undefined;
   return `Cannot use MC_SRV ${JSON.stringify(settings.MC_SRV)}: MC_HOST_PORT is set too; ` +
     "one of the two would be right";
+}
+
+function missingMcNodesProblem(settings: Settings): string | undefined {
+  const { BACKEND_TYPE, MC_HOST_PORT, MC_SRV } = settings;
+  if (BACKEND_TYPE !== "mc" || MC_HOST_PORT !== undefined || MC_SRV !== undefined) return undefined;
+  return "Cannot use the memcached-style cache: neither MC_HOST_PORT nor MC_SRV is set; " +
+    "MC_HOST_PORT=host:port,host:port or MC_SRV=_mc._tcp.example.com would be right";
 }
 
 /** A certificate is shown with its key, or none is. */

@@ -1,6 +1,6 @@
 import { duration, integer, oneOf, parseBoolean, parsePath, parseText } from "./parsers.ts";
 import { LONGEST_TIMER } from "./server_table.ts";
-import { refuseUntil, type SettingTable, warnUntil } from "./setting.ts";
+import type { SettingTable } from "./setting.ts";
 
 const SOCKET_TYPE = oneOf(["tcp", "unix"]);
 const DEPLOYMENT = oneOf(["single", "sentinel", "cluster"], { anyCase: true });
@@ -16,7 +16,8 @@ export const KV_TABLE = {
     parse: parseText,
     whenUnset: "required by `BACKEND_TYPE=kv`",
     doc: "Address of the key-value cache: `host:port`, the path of a unix socket, or " +
-      "`redis://user:password@host:port/db`; comma lists for sentinel (master name first) and cluster.",
+      "`redis://user:password@host:port/db` (`rediss://` for TLS); comma lists for sentinel (master name " +
+      "first) and cluster.",
     group: "Key-value cache",
     secret: true,
   },
@@ -31,7 +32,6 @@ export const KV_TABLE = {
     default: "single",
     doc: "What runs at `KV_URL`: `single`, `sentinel` or `cluster`, in any letter case.",
     group: "Key-value cache",
-    ...refuseUntil(5, ["sentinel", "cluster"]),
   },
   KV_AUTH: {
     parse: parseText,
@@ -46,7 +46,6 @@ export const KV_TABLE = {
     doc: "Login of the sentinel nodes: `password` or `user:password`.",
     group: "Key-value cache",
     secret: true,
-    ...warnUntil(5),
   },
   KV_TIMEOUT: {
     parse: TIMEOUT,
@@ -57,15 +56,14 @@ export const KV_TABLE = {
   KV_HEALTH_CHECK_ACTIVE_CONNECTION: {
     parse: parseBoolean,
     default: "false",
-    doc: "`true` makes health bad while no connection to the key-value cache is open.",
+    doc: "`true` makes health bad while no connection to the cache is open.",
     group: "Key-value cache",
   },
   KV_POOL_SIZE: {
     parse: integer({ min: 1 }),
     default: "10",
-    doc: "How many connections are kept open.",
+    doc: "How many connections are kept open, in a cluster to each node.",
     group: "Key-value cache",
-    ...warnUntil(5),
   },
   KV_POOL_ON_EMPTY_BEHAVIOR: {
     parse: ON_EMPTY,
@@ -74,21 +72,18 @@ export const KV_TABLE = {
       "When every connection stays taken for `KV_POOL_ON_EMPTY_WAIT_DURATION`: `CREATE` one more, fail with " +
       "`ERROR`, or `WAIT` on.",
     group: "Key-value cache",
-    ...warnUntil(5),
   },
   KV_POOL_ON_EMPTY_WAIT_DURATION: {
     parse: duration({ max: LONGEST_TIMER }),
     default: "1s",
     doc: "Duration of the wait for a free connection.",
     group: "Key-value cache",
-    ...warnUntil(5),
   },
   KV_PIPELINE_WINDOW: {
     parse: duration({ max: LONGEST_TIMER }),
     default: "0",
     doc: "Duration for which commands are gathered before they are sent; 0 sends at once.",
     group: "Key-value cache",
-    ...warnUntil(5),
   },
   KV_PIPELINE_LIMIT: {
     parse: integer({ min: 0 }),
@@ -102,68 +97,59 @@ export const KV_TABLE = {
     default: "0",
     doc: "How many cluster nodes one call asks at the same time; 0 asks all at once.",
     group: "Key-value cache",
-    ...warnUntil(5),
   },
   KV_STARTUP_INITIAL_INTERVAL: {
     parse: duration({ max: LONGEST_TIMER }),
     default: "1s",
     doc: "Duration of the first wait between attempts to connect at start; it doubles each time.",
     group: "Key-value cache",
-    ...warnUntil(5),
   },
   KV_STARTUP_MAX_INTERVAL: {
     parse: duration({ max: LONGEST_TIMER }),
     default: "30s",
     doc: "Duration of the longest wait between those attempts.",
     group: "Key-value cache",
-    ...warnUntil(5),
   },
   KV_STARTUP_MAX_ELAPSED_TIME: {
     parse: duration({ max: LONGEST_TIMER }),
     default: "0",
-    doc: "Duration after which those attempts are given up; 0 means never.",
+    doc:
+      "Duration after which those attempts are given up and the process ends with exit code 1; 0 means never.",
     group: "Key-value cache",
-    ...warnUntil(5),
   },
   KV_TLS: {
     parse: parseBoolean,
     default: "false",
     doc: "`true` speaks TLS to the key-value cache.",
     group: "Key-value cache",
-    ...refuseUntil(5, [true]),
   },
   KV_TLS_CLIENT_CERT: {
     parse: parsePath,
     doc: "PEM file with the certificate shown to the key-value caches, read at each connect.",
     group: "Key-value cache",
-    ...warnUntil(5),
   },
   KV_TLS_CLIENT_KEY: {
     parse: parsePath,
     doc: "PEM file with the private key of that certificate.",
     group: "Key-value cache",
-    ...warnUntil(5),
   },
   KV_TLS_CACERT: {
     parse: parsePath,
     whenUnset: "the system's authorities",
     doc: "PEM file of an authority that is trusted beside the system's.",
     group: "Key-value cache",
-    ...warnUntil(5),
   },
   KV_TLS_SKIP_HOSTNAME_VERIFICATION: {
     parse: parseBoolean,
     default: "false",
     doc: "`true` verifies the chain of the server's certificate and not its name.",
     group: "Key-value cache",
-    ...warnUntil(5),
   },
   KV_PERSECOND: {
     parse: parseBoolean,
     default: "false",
     doc: "`true` counts limits per second in a second key-value cache; only with the key-value back end.",
     group: "Per-second cache",
-    ...refuseUntil(5, [true]),
   },
   KV_PERSECOND_URL: {
     parse: parseText,
@@ -171,21 +157,18 @@ export const KV_TABLE = {
     doc: "Address of the second cache, as `KV_URL`.",
     group: "Per-second cache",
     secret: true,
-    ...warnUntil(5),
   },
   KV_PERSECOND_SOCKET_TYPE: {
     parse: SOCKET_TYPE,
     whenUnset: "`KV_PERSECOND_URL` decides",
     doc: "As `KV_SOCKET_TYPE`, for the second cache.",
     group: "Per-second cache",
-    ...warnUntil(5),
   },
   KV_PERSECOND_TYPE: {
     parse: DEPLOYMENT,
     default: "single",
     doc: "As `KV_TYPE`, for the second cache.",
     group: "Per-second cache",
-    ...warnUntil(5),
   },
   KV_PERSECOND_AUTH: {
     parse: parseText,
@@ -193,7 +176,6 @@ export const KV_TABLE = {
     doc: "As `KV_AUTH`, for the second cache.",
     group: "Per-second cache",
     secret: true,
-    ...warnUntil(5),
   },
   KV_PERSECOND_SENTINEL_AUTH: {
     parse: parseText,
@@ -201,42 +183,36 @@ export const KV_TABLE = {
     doc: "As `KV_SENTINEL_AUTH`, for the second cache.",
     group: "Per-second cache",
     secret: true,
-    ...warnUntil(5),
   },
   KV_PERSECOND_TIMEOUT: {
     parse: TIMEOUT,
     default: "10s",
     doc: "As `KV_TIMEOUT`, for the second cache.",
     group: "Per-second cache",
-    ...warnUntil(5),
   },
   KV_PERSECOND_POOL_SIZE: {
     parse: integer({ min: 1 }),
     default: "10",
     doc: "As `KV_POOL_SIZE`, for the second cache.",
     group: "Per-second cache",
-    ...warnUntil(5),
   },
   KV_PERSECOND_POOL_ON_EMPTY_BEHAVIOR: {
     parse: ON_EMPTY,
     default: "CREATE",
     doc: "As `KV_POOL_ON_EMPTY_BEHAVIOR`, for the second cache.",
     group: "Per-second cache",
-    ...warnUntil(5),
   },
   KV_PERSECOND_POOL_ON_EMPTY_WAIT_DURATION: {
     parse: duration({ max: LONGEST_TIMER }),
     default: "1s",
     doc: "As `KV_POOL_ON_EMPTY_WAIT_DURATION`, for the second cache.",
     group: "Per-second cache",
-    ...warnUntil(5),
   },
   KV_PERSECOND_PIPELINE_WINDOW: {
     parse: duration({ max: LONGEST_TIMER }),
     default: "0",
     doc: "As `KV_PIPELINE_WINDOW`, for the second cache.",
     group: "Per-second cache",
-    ...warnUntil(5),
   },
   KV_PERSECOND_PIPELINE_LIMIT: {
     parse: integer({ min: 0 }),
@@ -250,13 +226,11 @@ export const KV_TABLE = {
     default: "0",
     doc: "As `KV_CLUSTER_PIPELINE_PARALLELISM`, for the second cache.",
     group: "Per-second cache",
-    ...warnUntil(5),
   },
   KV_PERSECOND_TLS: {
     parse: parseBoolean,
     default: "false",
     doc: "`true` speaks TLS to the second cache, with the same files as the first.",
     group: "Per-second cache",
-    ...warnUntil(5),
   },
 } as const satisfies SettingTable;

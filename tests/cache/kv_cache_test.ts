@@ -1,40 +1,12 @@
-import { assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import net from "node:net";
-import { systemClock } from "../../src/base/clock.ts";
-import { parseKvAddress } from "../../src/cache/kv_address.ts";
-import { KvCache } from "../../src/cache/kv_cache.ts";
-import type { KvNodeOptions } from "../../src/cache/kv_node.ts";
-import { createKvClient, reconnectDelayMs } from "../../src/cache/kv_connect.ts";
 import { counterCacheContract, hit, refusesWithoutConnection } from "../contract/counter_cache_contract.ts";
 import { freePort } from "../support/free_port.ts";
+import { openKvCache as open } from "../support/open_kv.ts";
 import { startRedis } from "../support/redis_server.ts";
 import { seededRandom } from "../support/seeded_random.ts";
 import { needs } from "../support/tools.ts";
 import { until } from "../support/until.ts";
-
-interface OpenOptions {
-  readonly timeoutMs?: number;
-  readonly auth?: string;
-  readonly onConnection?: (connected: boolean, reason: string) => void;
-  readonly pool?: Partial<Pick<KvNodeOptions, "poolSize" | "onEmpty" | "onEmptyWaitMs" | "windowMs">>;
-}
-
-function open(url: string, options: OpenOptions = {}): KvCache {
-  const { timeoutMs = 5_000 } = options;
-  const address = parseKvAddress(url, undefined, options.auth);
-  const { text, database } = address;
-  return new KvCache({
-    createClient: () => createKvClient({ address, timeoutMs, random: Math.random }),
-    address: text,
-    database,
-    timeoutMs,
-    ...{ poolSize: 3, onEmpty: "CREATE", onEmptyWaitMs: 1_000, windowMs: 0 },
-    ...options.pool,
-    clock: systemClock,
-    random: Math.random,
-    onConnection: options.onConnection,
-  });
-}
 
 counterCacheContract("kv over TCP", async () => {
   const redis = await startRedis();
@@ -272,71 +244,4 @@ Deno.test({
     assertMatch(error.message, /database 99 was refused: ERR DB index is out of range/);
     await none.close();
   },
-});
-
-const ADDRESSES: readonly [url: string, socketType: string | undefined, target: unknown, text: string][] = [
-  ["localhost:6379", undefined, { host: "localhost", port: 6379 }, "localhost:6379"],
-  ["[::1]:6380", undefined, { host: "::1", port: 6380 }, "[::1]:6380"],
-  ["/run/kv.sock", undefined, { path: "/run/kv.sock" }, "/run/kv.sock"],
-  ["kv.sock", "unix", { path: "kv.sock" }, "kv.sock"],
-  ["redis://user:pass@kv.example:6390/3", undefined, { host: "kv.example", port: 6390 }, "kv.example:6390"],
-  ["redis://kv.example", undefined, { host: "kv.example", port: 6379 }, "kv.example:6379"],
-];
-
-for (const [url, socketType, target, text] of ADDRESSES) {
-  Deno.test(`kv address: ${url}`, () => {
-    const address = parseKvAddress(url, socketType, undefined);
-    assertEquals<unknown>([address.target, address.text], [target, text]);
-  });
-}
-
-Deno.test("kv address: who logs in", () => {
-  const login = (url: string, auth?: string) => {
-    const { username, password, database } = parseKvAddress(url, undefined, auth);
-    return [username, password, database];
-  };
-  assertEquals(login("redis://u%40x:p%3Aq@h:1/3"), ["u@x", "p:q", 3]);
-  assertEquals(login("redis://u:p@h:1", "other"), [undefined, "other", 0]);
-  assertEquals(login("h:1", "user:pass:word"), ["user", "pass:word", 0]);
-});
-
-Deno.test("kv address: what cannot be used is said without a password", () => {
-  const right = "host:port, [IPv6 address]:port or the path of a unix socket would be right";
-  const url = "Cannot use KV_URL: redis://user:password@host:port/database would be right";
-  const messages = [
-    "localhost",
-    "u:secret@h:1",
-    "h:0",
-    "rediss://u:secret@h:1",
-    "redis://u:secret@h:1/x",
-    "http://h",
-  ]
-    .map((text) => assertThrows(() => parseKvAddress(text, undefined, undefined)).message);
-  const plain = (shown: string) => `Cannot use KV_URL ${shown}: ${right}`;
-  assertEquals(messages, [plain('"localhost"'), plain("(value not shown)"), plain('"h:0"'), url, url, url]);
-});
-
-Deno.test({
-  ...needs(["redis-server"], "kv connection: a socket that fails twice throws nothing outside every handler"),
-  async fn() {
-    await using redis = await startRedis();
-    const address = parseKvAddress(redis.url, undefined, undefined);
-    const client = createKvClient({ address, timeoutMs: 1_000, random: () => 0 });
-    client.on("error", () => {});
-    await client.connect();
-    const { stream } = client as unknown as { stream: net.Socket };
-    const error = Object.assign(new Error("write EPIPE"), { code: "EPIPE" });
-    assertEquals([stream.emit("error", error), stream.emit("error", error)], [true, true]);
-    const closed = new Promise((resolve) => stream.once("close", resolve));
-    client.disconnect();
-    stream.destroy();
-    await closed;
-  },
-});
-
-Deno.test("kv connection: the waits between attempts double up to the bound, half of it by chance", () => {
-  const shortest = [1, 2, 3, 6, 7, 60].map((attempt) => reconnectDelayMs(attempt, 0));
-  const longest = [1, 2, 3, 6, 7, 60].map((attempt) => reconnectDelayMs(attempt, 1));
-  assertEquals(shortest, [25, 50, 100, 800, 1_000, 1_000]);
-  assertEquals(longest, [50, 100, 200, 1_600, 2_000, 2_000]);
 });

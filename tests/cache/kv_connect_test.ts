@@ -1,5 +1,4 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import type { Redis } from "ioredis";
 import net from "node:net";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
@@ -18,7 +17,7 @@ const TLS_TOOLS: readonly Tool[] = ["redis-server", "openssl"];
 
 /** A client that connects, and what became of its attempts. */
 class Attempts implements AsyncDisposable {
-  readonly client: Redis;
+  readonly client: ReturnType<typeof createKvClient>;
   readonly errors: string[] = [];
   closes = 0;
 

@@ -1,5 +1,4 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import type { Redis } from "ioredis";
 import net from "node:net";
 import { systemClock } from "../../src/base/clock.ts";
 import { type KvAddressOptions, parseKvAddress } from "../../src/cache/kv_address.ts";
@@ -21,7 +20,7 @@ interface FollowerOptions extends KvAddressOptions {
 /** Two clients that share what they know of the sentinels. */
 class Followers implements AsyncDisposable {
   readonly errors: string[] = [];
-  readonly #clients: readonly Redis[];
+  readonly #clients: readonly ReturnType<KvClients["create"]>[];
 
   constructor(url: string, { files, timeoutMs = 3_000, ...options }: FollowerOptions = {}) {
     const address = parseKvAddress("sentinel", url, options);

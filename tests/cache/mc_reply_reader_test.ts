@@ -16,6 +16,7 @@ const READ: readonly [name: string, text: string, replies: readonly string[]][] 
   ["a key that is not there", "END\r\n", ["END"]],
   ["a value", "VALUE key 0 3\r\n12 \r\nEND\r\n5\r\n", ["VALUE 12 ", "5"]],
   ["a value with its version", "VALUE key 0 1 77\r\n1\r\nEND\r\n", ["VALUE 1"]],
+  ["a key with an octet that is a space elsewhere", "VALUE à 0 1\r\n1\r\nEND\r\n", ["VALUE 1"]],
   ["an empty value", "VALUE key 0 0\r\n\r\nEND\r\n", ["VALUE "]],
   ["a value that holds an end of line", "VALUE key 7 6\r\nEND\r\n1\r\nEND\r\n", ["VALUE END\r\n1"]],
   ["a value that is broken off by an error", "VALUE key 0 1\r\n1\r\nSERVER_ERROR full\r\n", [

@@ -103,7 +103,16 @@ const CASES: Readonly<Record<string, (cache: CounterCache, traits: CounterCacheT
     ]]);
   },
   async "keys are told apart to the letter"(cache, { refusesKey = () => false }) {
-    const names = ["d_k_a_0", "d_k_A_0", "d_k_ä_0", "d_k_値_0", "d_k_ _0", "d_k__0", 'd_k_"\r\n$_0'];
+    const names = [
+      "d_k_a_0",
+      "d_k_A_0",
+      "d_k_ä_0",
+      "d_k_à_0",
+      "d_k_値_0",
+      "d_k_ _0",
+      "d_k__0",
+      'd_k_"\r\n$_0',
+    ];
     const all = names.map((key, index) => hit({ key: `contract_${++keys}_${key}`, addend: index + 1 }));
     const hits = all.filter(({ key }) => !refusesKey(key));
     for (const refused of all.filter(({ key }) => refusesKey(key))) {

@@ -1,43 +1,31 @@
-import { assertEquals, assertMatch, assertThrows } from "@std/assert";
-import { relative } from "node:path";
-import { readSettings } from "../../src/settings/read_settings.ts";
-import { freePort } from "../support/free_port.ts";
-import { type RedisOptions, type RedisServer, startRedis } from "../support/redis_server.ts";
+import { assertEquals } from "@std/assert";
+import { startMemcached } from "../support/memcached.ts";
+import { type RedisServer, startRedis } from "../support/redis_server.ts";
 import { ServeFixture } from "../support/serve_fixture.ts";
-import type { Tool } from "../support/tools.ts";
+import { startTcpRelay } from "../support/tcp_relay.ts";
 import { until } from "../support/until.ts";
 import { startWeir } from "../support/weir_process.ts";
+import { compare, NOON, type SettingCase, type SettingCases, SHOP, shopRequest } from "./settings_case.ts";
 import {
-  compare,
-  type Env,
-  NOON,
-  type SettingCase,
-  type SettingCases,
-  SHOP,
-  shopRequest,
-} from "./settings_case.ts";
+  gaugeOf,
+  inFlight,
+  NOWHERE,
+  REDIS,
+  tried,
+  watched,
+  whileStalled,
+  withRedis,
+} from "./settings_kv_bed.ts";
 
-const REDIS: readonly Tool[] = ["redis-server"];
 const NOON_DAY = Date.UTC(2026, 0, 1) / 1_000;
 const DAY_SECONDS = 86_400;
 
-/** Tests of the settings of the counters and of the key-value cache. */
+/** Tests of the settings of the counters, whatever cache holds them. */
 export const CACHE_CASES: SettingCases = {
   BACKEND_TYPE: {
-    sees: "counters in the key-value cache or in the process",
-    tools: REDIS,
-    run: () =>
-      withRedis({}, async (redis) => {
-        const keysAfter = async (service: ServeFixture) => {
-          await service.ask(shopRequest("open=a"));
-          const keys = await redis.command("DBSIZE");
-          await redis.command("FLUSHALL");
-          return keys;
-        };
-        // Set but empty is unset: the fixture's own value makes way for the default.
-        const env = { BACKEND_TYPE: "", KV_URL: redis.url };
-        await compare({ BACKEND_TYPE: "memory" }, { env, look: keysAfter, unset: 1, set: 0 });
-      }),
+    sees: "counters in one of the caches or in the process",
+    tools: ["redis-server", "memcached"],
+    run: countsWhereTold,
   },
   MEMORY_MAX_KEYS: {
     sees: "counters that give way",
@@ -95,41 +83,62 @@ export const CACHE_CASES: SettingCases = {
         set: 1,
       }),
   },
-  KV_URL: { sees: "where the key-value cache is", tools: REDIS, run: findsTheCache },
-  KV_SOCKET_TYPE: { sees: "a relative path taken as a unix socket", tools: REDIS, run: takesAPath },
-  KV_AUTH: {
-    sees: "calls answered by a cache that wants a login",
-    tools: REDIS,
-    run: () =>
-      withRedis({ args: ["--requirepass", "s3cret"] }, (redis) =>
-        compare({ KV_AUTH: "s3cret" }, {
-          env: { BACKEND_TYPE: "kv", KV_URL: redis.url },
-          look: async (service) => (await service.ask(shopRequest("open=a"))).status,
-          unset: 503,
-          set: 200,
-        })),
-  },
-  KV_TIMEOUT: { sees: "a cache that does not answer given up sooner", tools: REDIS, run: givesUpSooner },
-  KV_HEALTH_CHECK_ACTIVE_CONNECTION: {
-    sees: "health bad while the cache cannot be reached",
-    run: () =>
-      compare({ KV_HEALTH_CHECK_ACTIVE_CONNECTION: "true" }, {
-        env: { BACKEND_TYPE: "kv", KV_URL: `127.0.0.1:${freePort()}` },
-        async look(service) {
-          await until("the failed attempt", () => service.log.some((line) => line.includes("Cannot reach")));
-          return (await service.page("/healthcheck")).split(" ", 1)[0];
-        },
-        unset: "OK",
-        set: "cache:",
-      }),
-  },
+  CACHE_ON_FAILURE: { sees: "another answer while the cache cannot be reached", run: answersAllTheSame },
+  MAX_IN_FLIGHT: { sees: "a call refused while others wait", tools: REDIS, run: refusesWhileOthersWait },
   KV_PIPELINE_LIMIT: withoutEffect("KV_PIPELINE_LIMIT"),
   KV_PERSECOND_PIPELINE_LIMIT: withoutEffect("KV_PERSECOND_PIPELINE_LIMIT"),
 };
 
-async function withRedis(options: RedisOptions, work: (redis: RedisServer) => Promise<void>): Promise<void> {
-  await using redis = await startRedis(options);
-  await work(redis);
+async function countsWhereTold(): Promise<void> {
+  await using redis = await startRedis();
+  await using memcached = await startMemcached();
+  const seen = [];
+  // Set but empty is unset: the fixture's own value makes way for the default.
+  for (const backend of ["", "memory", "mc"]) {
+    const env = { BACKEND_TYPE: backend, KV_URL: redis.url, MC_HOST_PORT: memcached.url };
+    await using service = await ServeFixture.start({ env, rules: SHOP, clock: NOON });
+    const { status } = await service.ask(shopRequest("open=a"));
+    seen.push([status, await redis.command("DBSIZE"), await memcached.stat("curr_items")]);
+    await redis.command("FLUSHALL");
+  }
+  assertEquals(seen, [[200, 1, 0], [200, 0, 0], [200, 0, 1]]);
+}
+
+async function answersAllTheSame(): Promise<void> {
+  const seen = [];
+  for (const CACHE_ON_FAILURE of ["", "error", "allow", "deny", "local"]) {
+    const env = { BACKEND_TYPE: "kv", KV_URL: NOWHERE, CACHE_ON_FAILURE };
+    await using service = await ServeFixture.start({ env, rules: SHOP, clock: NOON });
+    const { status, body } = await service.ask(shopRequest("open=a"));
+    seen.push([status, /"limitRemaining":\d+/.exec(JSON.stringify(body))?.[0]]);
+  }
+  const counted = '"limitRemaining":9';
+  assertEquals(seen, [[503, undefined], [503, undefined], [200, undefined], [429, undefined], [
+    200,
+    counted,
+  ]]);
+}
+
+async function refusesWhileOthersWait(): Promise<void> {
+  await using redis = await startRedis();
+  await using relay = await startTcpRelay(redis.port);
+  await compare({ MAX_IN_FLIGHT: "1" }, {
+    env: { BACKEND_TYPE: "kv", KV_URL: relay.url },
+    async look(service) {
+      await tried(service, "ratelimit.kv_pool.cx_active", relay.url);
+      const calls = await whileStalled(relay, async () => {
+        const first = watched(service.ask(shopRequest("open=a")));
+        await inFlight(service, 1);
+        const second = watched(service.ask(shopRequest("open=b")));
+        const waits = async () => (await gaugeOf(service, "ratelimit.cache.in_flight")) === 2;
+        await until("the second call to wait or to be refused", async () => second.isOver() || await waits());
+        return [first, second];
+      });
+      return await Promise.all(calls.map(async ({ call }) => (await call).status));
+    },
+    unset: [200, 200],
+    set: [200, 503],
+  });
 }
 
 /** Among so many random expiries the longest is beyond the window, unless there is no jitter. */
@@ -143,52 +152,6 @@ async function keptBeyondWindow(service: ServeFixture, redis: RedisServer): Prom
   await redis.command("FLUSHALL");
   assertEquals(remaining.every((seconds) => seconds > 0 && seconds < DAY_SECONDS + 300), true);
   return Math.max(...remaining) > DAY_SECONDS;
-}
-
-async function findsTheCache(): Promise<void> {
-  const missing = assertThrows(() => readSettings({ BACKEND_TYPE: "kv" }));
-  assertMatch(missing.message, /^Cannot use the key-value cache: KV_URL is not set/);
-  await withRedis({}, (redis) =>
-    compare({ KV_URL: `redis://${redis.url}/1` }, {
-      env: { BACKEND_TYPE: "kv", KV_URL: redis.url },
-      async look(service) {
-        await service.ask(shopRequest("open=a"));
-        const keyspace = String(await redis.command("INFO", "keyspace"));
-        await redis.command("FLUSHALL");
-        return /db\d+:keys=\d+/.exec(keyspace)?.[0];
-      },
-      unset: "db0:keys=1",
-      set: "db1:keys=1",
-    }));
-}
-
-async function takesAPath(): Promise<void> {
-  await withRedis({ unixSocket: true }, async (redis) => {
-    const path = relative(Deno.cwd(), redis.socketPath ?? "");
-    const env: Env = { BACKEND_TYPE: "kv", KV_URL: path };
-    const refused = assertThrows(() => readSettings(env));
-    assertMatch(refused.message, /^Cannot use KV_URL \(value not shown\): host:port/);
-    const asSocket = { ...env, KV_SOCKET_TYPE: "unix" };
-    await using service = await ServeFixture.start({ env: asSocket, rules: SHOP, clock: NOON });
-    assertEquals((await service.ask(shopRequest("open=a"))).status, 200);
-    assertEquals(await redis.command("DBSIZE"), 1);
-  });
-}
-
-async function givesUpSooner(): Promise<void> {
-  await withRedis({}, async (redis) => {
-    const env: Env = { BACKEND_TYPE: "kv", KV_URL: redis.url };
-    const start = (more: Env) => ServeFixture.start({ env: { ...env, ...more }, rules: SHOP, clock: NOON });
-    await using patient = await start({});
-    await using hasty = await start({ KV_TIMEOUT: "200ms" });
-    redis.pause();
-    let isAnswered = false;
-    const late = patient.ask(shopRequest("open=a")).finally(() => void (isAnswered = true));
-    const soon = await hasty.ask(shopRequest("open=a"));
-    assertEquals([soon.status, isAnswered], [503, false]);
-    redis.resume();
-    assertEquals((await late).status, 200);
-  });
 }
 
 /** For settings that are accepted and do nothing: that is told at start, and nowhere else to be seen. */

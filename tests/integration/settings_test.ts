@@ -4,12 +4,31 @@ import { familyPattern, settingEntries, type SettingName } from "../../src/setti
 import { needs } from "../support/tools.ts";
 import { startWeir } from "../support/weir_process.ts";
 import { CACHE_CASES } from "./settings_cache_cases.ts";
+import { CACHE_TLS_CASES } from "./settings_cache_tls_cases.ts";
 import type { Env, SettingCases } from "./settings_case.ts";
 import { DECISION_CASES } from "./settings_decision_cases.ts";
+import { KV_CASES } from "./settings_kv_cases.ts";
+import { KV_PER_SECOND_CASES } from "./settings_kv_per_second_cases.ts";
+import { KV_POOL_CASES } from "./settings_kv_pool_cases.ts";
+import { KV_STARTUP_CASES } from "./settings_kv_startup_cases.ts";
+import { MC_CASES } from "./settings_mc_cases.ts";
+import { MC_SRV_CASES } from "./settings_mc_srv_cases.ts";
 import { RULES_CASES } from "./settings_rules_cases.ts";
 import { SERVER_CASES } from "./settings_server_cases.ts";
 
-const CASES: SettingCases = { ...SERVER_CASES, ...RULES_CASES, ...DECISION_CASES, ...CACHE_CASES };
+const CASES: SettingCases = {
+  ...SERVER_CASES,
+  ...RULES_CASES,
+  ...DECISION_CASES,
+  ...CACHE_CASES,
+  ...CACHE_TLS_CASES,
+  ...KV_CASES,
+  ...KV_POOL_CASES,
+  ...KV_STARTUP_CASES,
+  ...KV_PER_SECOND_CASES,
+  ...MC_CASES,
+  ...MC_SRV_CASES,
+};
 
 /** Texts to set; each setting takes the first that its parser accepts. */
 const GOOD_TEXTS = [
@@ -84,7 +103,7 @@ Deno.test("settings: every one that refuses until it is built keeps the service 
   });
 });
 
-// One of two that exclude each other, and one that wants another which is not built: refused for that.
+// One of two that exclude each other, and one that wants another: refused for that.
 Deno.test("settings: those that need others are told as well", async () => {
   const { code, lines } = await refusal({
     GRPC_CLIENT_TLS_CACERT: "/tmp/ca.pem",
@@ -94,8 +113,6 @@ Deno.test("settings: those that need others are told as well", async () => {
   assertEquals(code, 1);
   assertEquals(lines.length, 2);
   assertMatch(lines.join("\n"), /^Cannot use GRPC_CLIENT_TLS_CACERT .*\nCannot use MC_SRV .*$/);
-  await using weir = await startWeir({ env: { MC_SRV: "_mc._tcp.example.com" } });
-  assertMatch(weir.stderrLines.join("\n"), /msg="MC_SRV has no effect yet: /);
 });
 
 Deno.test("settings: all bad ones are told at once, a line each, and nothing listens", async () => {
@@ -127,7 +144,7 @@ function isMarkedWhole({ comesWith, missing }: Setting): boolean {
 }
 
 function isConflict(name: SettingName): boolean {
-  return name === "GRPC_CLIENT_TLS_CACERT" || name === "MC_SRV";
+  return name === "GRPC_CLIENT_TLS_CACERT";
 }
 
 /** A variable to set: of a family one of its members. */

@@ -1,8 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { systemClock } from "../../src/base/clock.ts";
-import { KvCache } from "../../src/cache/kv_cache.ts";
-import { parseKvAddress } from "../../src/cache/kv_address.ts";
-import { createKvClient } from "../../src/cache/kv_connect.ts";
+import type { KvCache } from "../../src/cache/kv_cache.ts";
 import { readRateLimitRequest } from "../../src/http/json.ts";
 import { listenHttp } from "../../src/http/listen.ts";
 import { rateLimitRoute } from "../../src/http/rate_limit_route.ts";
@@ -17,6 +15,7 @@ import { problemText } from "../../src/ratelimit/rule_source.ts";
 import { readSettings, type Settings } from "../../src/settings/read_settings.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { policyOf } from "../../main.ts";
+import { openKvCache } from "../support/open_kv.ts";
 import { type RedisServer, startRedis } from "../support/redis_server.ts";
 import { loadRules, rulesOf, ServiceFixture } from "../support/service_fixture.ts";
 import { needs } from "../support/tools.ts";
@@ -206,9 +205,7 @@ async function checkCounters(redis: RedisServer, vector: Vector): Promise<void> 
 }
 
 async function openKv(redis: RedisServer): Promise<KvCache> {
-  const address = parseKvAddress(redis.url, undefined, undefined);
-  const client = createKvClient({ address, timeoutMs: 5_000, random: Math.random });
-  const cache = new KvCache({ client, address: address.text, timeoutMs: 5_000, clock: systemClock });
+  const cache = openKvCache(redis.url);
   await cache.ready;
   return cache;
 }

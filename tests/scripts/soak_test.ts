@@ -61,7 +61,7 @@ Deno.test("OutageRecord: whatever is neither OK nor UNAVAILABLE is a fault", () 
 
 const GOOD: OutageFacts = {
   phases: [
-    figures("warm-up", { ok: 110, refused: 5, longestMs: 900, mostMb: 200 }),
+    figures("warm-up", { ok: 110, refused: 5, longestMs: 900, mostMb: 90 }),
     figures("before", { ok: 100, longestMs: 350, mostMb: 100 }),
     figures("away", { refused: 91, longestMs: 350, mostMb: 120 }),
     figures("back", { ok: 95, refused: 5 }),
@@ -88,9 +88,13 @@ const BAD: readonly [name: string, facts: OutageFacts, problems: readonly string
     ["away: no call was refused, so no outage was seen"],
   ],
   ["memory grew", but("away", { mostMb: 120.4 }), ["away: memory grew by 20.4 MB, more than 20"]],
+  ["memory had been higher in the warm-up", {
+    ...GOOD,
+    phases: [figures("warm-up", { ok: 110, mostMb: 110 }), ...but("away", { mostMb: 130 }).phases.slice(1)],
+  }, []],
   ["memory was not seen", but("before", { mostMb: 0 }), [
     "resident memory was not seen",
-    "away: memory grew by 120.0 MB, more than 20",
+    "away: memory grew by 30.0 MB, more than 20",
   ]],
   ["never answered again", { ...GOOD, firstOkMs: undefined }, [
     "back: calls were not answered again within 5000 ms",

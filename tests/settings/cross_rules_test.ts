@@ -28,14 +28,20 @@ const NOT_SENTINEL =
 const NOT_CLUSTER = "Cannot use KV_URL (value not shown): KV_TYPE is cluster; a comma list of host:port or " +
   "[IPv6 address]:port would be right";
 
-const UNBUILT = /^Cannot use (?:KV_\w+|BACKEND_TYPE) .*: not built yet/;
-
 const kv = (KV_URL: string, KV_SOCKET_TYPE?: string): Environment => ({ KV_URL, KV_SOCKET_TYPE });
 const sentinel = (url: string, type?: string) => ({ ...kv(url, type), KV_TYPE: "sentinel" });
 const cluster = (url: string) => ({ ...kv(url), KV_TYPE: "cluster" });
 
 const CASES: readonly RuleCase[] = [
   { name: "no back end and no address", env: {}, problems: [NO_URL] },
+  {
+    name: "memcached without nodes",
+    env: { BACKEND_TYPE: "mc" },
+    problems: [
+      "Cannot use the memcached-style cache: neither MC_HOST_PORT nor MC_SRV is set; " +
+      "MC_HOST_PORT=host:port,host:port or MC_SRV=_mc._tcp.example.com would be right",
+    ],
+  },
   { name: "key-value back end without address", env: { BACKEND_TYPE: "kv" }, problems: [NO_URL] },
   { name: "unknown back end without address", env: { BACKEND_TYPE: "redis" }, problems: [NO_URL] },
   { name: "embedded back end without address", env: { BACKEND_TYPE: "memory" }, problems: [] },
@@ -189,8 +195,7 @@ function problemsOf(env: Environment): readonly string[] {
   try {
     readSettings(env);
   } catch (error) {
-    // What is not built yet is said besides, and is no matter between settings.
-    if (error instanceof SettingsError) return error.problems.filter((text) => !UNBUILT.test(text));
+    if (error instanceof SettingsError) return [...error.problems];
     throw error;
   }
   return [];

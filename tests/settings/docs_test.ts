@@ -30,11 +30,11 @@ const ROWS: readonly (readonly [what: string, row: string])[] = [
   ],
   [
     "a mark",
-    "| `KV_POOL_SIZE` | `10` | How many connections are kept open. Not built yet (comes with a later release). |",
+    "| `STATS_FLUSH_INTERVAL` | `10s` | Duration between two deliveries of statistics. Not built yet (comes with a later release). |",
   ],
   [
     "a mark on some values",
-    "in any letter case. Not built yet: `sentinel`, `cluster` (comes with a later release). |",
+    "for a configuration server. Not built yet: `GRPC_XDS_SOTW` (comes with a later release). |",
   ],
 ];
 

@@ -22,7 +22,6 @@ export interface RedisSentinelOptions {
 }
 
 const SENTINELS = 3;
-const INFO_PERIOD_MS = 1_000;
 /** Under which name the sentinels watch the primary. */
 const PRIMARY_NAME = "weir-primary";
 
@@ -191,8 +190,9 @@ export class RedisSentinel implements AsyncDisposable {
     if (!child.running) {
       throw new Error(`Cannot start a sentinel: it ended: ${child.stdoutLines.slice(-3).join("; ")}`);
     }
-    // It looks at its servers every 10 seconds else, and a demoted primary would stay one for so long.
-    await this.sentinelCommand(port, "SENTINEL", "DEBUG", "info-period", String(INFO_PERIOD_MS));
+    // A demoted primary would stay one for 10 seconds else, and the sentinels would meet later.
+    const periods = ["info-period", "1000", "publish-period", "500"];
+    await this.sentinelCommand(port, "SENTINEL", "DEBUG", ...periods);
   }
 
   #sentinelConfig(primary: RedisServer, port: number, clientPort: number): string[] {

@@ -1,0 +1,52 @@
+import { systemClock } from "../../src/base/clock.ts";
+import { type KvAddressOptions, parseKvAddress } from "../../src/cache/kv_address.ts";
+import { KvCache } from "../../src/cache/kv_cache.ts";
+import { KvClients } from "../../src/cache/kv_connect.ts";
+import { KvNode, type KvNodeOptions } from "../../src/cache/kv_node.ts";
+import type { TlsFiles } from "../../src/cache/tls_files.ts";
+
+/** What a test sets of a key-value cache; everything else is as the settings have it. */
+export interface OpenKvOptions extends
+  Partial<
+    Pick<
+      KvNodeOptions,
+      "poolSize" | "onEmpty" | "onEmptyWaitMs" | "windowMs" | "timeoutMs" | "onConnection" | "clock"
+    >
+  >,
+  Pick<KvAddressOptions, "auth" | "sentinelAuth" | "tls"> {
+  readonly type?: "single" | "sentinel";
+  readonly tlsFiles?: TlsFiles;
+}
+
+/** A key-value cache at this address, as `KV_URL` takes it; closed at the end of an `await using`. */
+export function openKvCache(url: string, options: OpenKvOptions = {}): KvCache & AsyncDisposable {
+  const cache = new KvCache(nodeOptions(url, options));
+  return Object.assign(cache, { [Symbol.asyncDispose]: () => cache.close() });
+}
+
+/** One node at this address, once it is connected; closed at the end of an `await using`. */
+export async function openKvNode(
+  url: string,
+  options: OpenKvOptions = {},
+): Promise<KvNode & AsyncDisposable> {
+  const node = new KvNode(nodeOptions(url, options));
+  await node.ready;
+  return Object.assign(node, { [Symbol.asyncDispose]: () => node.close() });
+}
+
+function nodeOptions(url: string, options: OpenKvOptions): KvNodeOptions {
+  const { timeoutMs = 5_000, type = "single", auth, sentinelAuth, tls, tlsFiles, clock = systemClock } =
+    options;
+  const address = parseKvAddress(type, url, { auth, sentinelAuth, ...(tls === undefined ? {} : { tls }) });
+  const clients = new KvClients({ address, tls: tlsFiles, timeoutMs, clock, random: Math.random });
+  return {
+    createClient: () => clients.create(),
+    address: address.text,
+    database: address.database,
+    timeoutMs,
+    ...{ poolSize: 3, onEmpty: "CREATE", onEmptyWaitMs: 1_000, windowMs: 0 },
+    ...options,
+    clock,
+    random: Math.random,
+  };
+}
