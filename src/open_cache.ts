@@ -9,6 +9,10 @@ import type { Health } from "./health.ts";
 import type { CounterCache } from "./ratelimit/counter_cache.ts";
 import type { Settings } from "./settings/table.ts";
 import type { StatsStore } from "./stats/store.ts";
+import { ThrottledLog } from "./telemetry/throttled_log.ts";
+
+/** Longest time from a call to the answer of a memcached-style cache, as others who share it have it. */
+const MC_TIMEOUT_MS = 500;
 
 /** What a cache is opened with. */
 export interface OpenCacheOptions {
@@ -47,8 +51,16 @@ export async function openCache(options: OpenCacheOptions): Promise<OpenCache> {
     return { cache: memory, fallback: undefined, ready: Promise.resolve(), close: () => memory.close() };
   }
   const backend = settings.BACKEND_TYPE;
+  const timeoutMs = backend === "mc"
+    ? MC_TIMEOUT_MS
+    : Math.max(settings.KV_TIMEOUT, settings.KV_PERSECOND_TIMEOUT);
   const { cache: shared, ready } = backend === "mc" ? await openMc(options) : await openKv(options);
-  const cache = new InFlightCache(shared, { maxInFlight: settings.MAX_IN_FLIGHT, backend });
+  const cache = new InFlightCache(shared, {
+    maxInFlight: settings.MAX_IN_FLIGHT,
+    backend,
+    timeoutMs,
+    clock,
+  });
   register(stats, "ratelimit.cache", cache.figures);
   const close = async () => void await Promise.all([cache.close(), memory.close()]);
   return { cache, fallback: memory, ready, close };
@@ -88,7 +100,7 @@ interface WhichKv {
 }
 
 async function openOneKv(options: OpenCacheOptions, which: WhichKv): Promise<Connected> {
-  const { settings, logger, clock, random, stats, onGivenUp } = options;
+  const { settings, clock, random, stats, onGivenUp } = options;
   const { prefix } = which;
   const { KvClients } = await import("./cache/kv_connect.ts");
   const type = settings[`${prefix}_TYPE`];
@@ -114,7 +126,7 @@ async function openOneKv(options: OpenCacheOptions, which: WhichKv): Promise<Con
     onGivenUp,
   });
   const name = `key-value cache "${address.text}"`;
-  const onConnection = connectionTeller(logger, name, which.isUp);
+  const onConnection = connectionTeller(options, name, which.isUp);
   const node = {
     database: address.database,
     timeoutMs,
@@ -167,6 +179,7 @@ async function openMc(options: OpenCacheOptions): Promise<Connected> {
     },
     maxIdleConnections: settings.MC_MAX_IDLE_CONNS,
     tls: settings.MC_TLS ? tlsFiles(settings, "MC_TLS") : undefined,
+    timeoutMs: MC_TIMEOUT_MS,
     clock,
     random,
     onConnection(connected, reason, node) {
@@ -175,7 +188,7 @@ async function openMc(options: OpenCacheOptions): Promise<Connected> {
         const isUp = (up: boolean, state: string) => {
           if (settings.KV_HEALTH_CHECK_ACTIVE_CONNECTION) health.set("cache", up || cache.connected, state);
         };
-        tellers.set(node, tell = connectionTeller(logger, `memcached-style cache "${node}"`, isUp));
+        tellers.set(node, tell = connectionTeller(options, `memcached-style cache "${node}"`, isUp));
       }
       tell(connected, reason);
     },
@@ -190,16 +203,18 @@ async function openMc(options: OpenCacheOptions): Promise<Connected> {
 
 /** Tells of connections that are made and lost; whoever was told of an outage is told of its end. */
 function connectionTeller(
-  logger: Logger,
+  { logger, clock }: OpenCacheOptions,
   name: string,
   isUp: (up: boolean, state: string) => void,
 ): (connected: boolean, reason: string) => void {
+  // A connection that comes and goes must not flood the log.
+  const throttled = new ThrottledLog(logger, { clock });
   let isOutage = false;
   return (connected, reason) => {
-    const [level, again] = isOutage ? ["warning", " again"] as const : ["info", ""] as const;
+    if (!connected) throttled.warning("lost", `Cannot reach ${name}: ${reason}; trying again`);
+    else if (isOutage) throttled.warning("back", `Connected to ${name} again`);
+    else logger.info(`Connected to ${name}`);
     isOutage = !connected;
-    if (connected) logger[level](`Connected to ${name}${again}`);
-    else logger.warning(`Cannot reach ${name}: ${reason}; trying again`);
     isUp(connected, `no connection to ${name}: ${reason}`);
   };
 }

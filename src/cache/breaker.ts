@@ -50,7 +50,9 @@ export class Breaker {
   /** Whether an attempt may be made. Who is let pass says what became of it by one of the next three. */
   tryPass(): boolean {
     if (!this.#open) return true;
-    if (this.#trying || this.#options.clock.now() < this.#retryAt) return false;
+    const left = this.#retryAt - this.#options.clock.now();
+    // A clock that was set back must not keep it open until it has caught up.
+    if (this.#trying || (left > 0 && left <= this.#waitMs)) return false;
     this.#trying = true;
     return true;
   }

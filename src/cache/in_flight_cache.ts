@@ -1,3 +1,4 @@
+import type { Clock } from "../base/clock.ts";
 import type { Caller, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
 import { CacheError } from "../ratelimit/errors.ts";
 import type { CacheFigures } from "./figures.ts";
@@ -8,6 +9,9 @@ export interface InFlightCacheOptions {
   readonly maxInFlight: number;
   /** The back end that is wrapped, for errors. */
   readonly backend: CacheError["backend"];
+  /** Longest time that a caller waits who asks more than once, in milliseconds. */
+  readonly timeoutMs: number;
+  readonly clock: Clock;
 }
 
 /**
@@ -33,13 +37,13 @@ export class InFlightCache implements CounterCache {
   add(hits: readonly Hit[], caller?: Caller): number[] | Promise<number[]> {
     this.#admit(hits.length);
     const counts = this.#cache.add(hits, caller);
-    return counts instanceof Promise ? this.#hold(counts, hits.length) : counts;
+    return counts instanceof Promise ? this.#hold(counts, hits.length, caller) : counts;
   }
 
   read(hits: readonly Hit[], caller?: Caller): number[] | Promise<number[]> {
     this.#admit(hits.length);
     const counts = this.#cache.read(hits, caller);
-    return counts instanceof Promise ? this.#hold(counts, hits.length) : counts;
+    return counts instanceof Promise ? this.#hold(counts, hits.length, caller) : counts;
   }
 
   remove(keys: readonly string[]): Promise<void> {
@@ -58,11 +62,22 @@ export class InFlightCache implements CounterCache {
     throw new CacheError(backend, `too many hits wait for the cache: ${state}`);
   }
 
-  #hold(counts: Promise<number[]>, hits: number): Promise<number[]> {
+  #hold(counts: Promise<number[]>, hits: number, caller: Caller | undefined): Promise<number[]> {
     this.#inFlight += hits;
     const release = () => void (this.#inFlight -= hits);
     // Before the caller's own: it may ask again at once.
     counts.then(release, release);
-    return counts;
+    return caller?.since === undefined ? counts : this.#within(counts, caller.since);
+  }
+
+  /** The adapters count their time from each asking, and this caller has asked before. */
+  async #within(counts: Promise<number[]>, since: number): Promise<number[]> {
+    const { timeoutMs, clock, backend } = this.#options;
+    const timeout = Promise.withResolvers<never>();
+    const left = Math.min(timeoutMs, Math.max(0, since + timeoutMs - clock.now()));
+    const cancel = clock.after(left, () => {
+      timeout.reject(new CacheError(backend, `Cannot ask the cache: no answer within ${timeoutMs} ms`));
+    });
+    return await Promise.race([counts, timeout.promise]).finally(cancel);
   }
 }

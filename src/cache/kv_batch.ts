@@ -1,5 +1,5 @@
 import { type Ask, HitBatch, type HitGroup } from "./hit_batch.ts";
-import { respCommand, respKey } from "./resp.ts";
+import { respCommand, respKey, shortened } from "./resp.ts";
 
 /** Gives hits back: the counter stops at 0, and one that does not exist is not made. */
 const GIVE_BACK_SCRIPT = `
@@ -9,6 +9,10 @@ if count >= 0 then return count end
 redis.call('INCRBY', KEYS[1], -count)
 return 0`;
 
+const WHOLE_NUMBER = /^-?\d{1,20}$/;
+/** Of a counter that can go no higher, which is over every limit. */
+const OVERFLOW = /increment or decrement would overflow/;
+const MAX_COUNT = 2 ** 53;
 const REDIRECTION = /^(?:MOVED|ASK) /;
 const ASKING = "*1\r\n$6\r\nASKING\r\n";
 
@@ -53,6 +57,11 @@ export class KvBatch {
   /** Takes the hits of a caller. */
   add(ask: Ask): void {
     this.#hits.add(ask);
+  }
+
+  /** Expiries that nobody waits for. */
+  get late(): readonly LateExpiry[] {
+    return this.#late;
   }
 
   /** Takes an expiry that nobody waits for. */
@@ -125,7 +134,7 @@ export class KvBatch {
  */
 function outcomeOf(count: number | string, expired: unknown): number | string {
   if (!(expired instanceof Error)) return count;
-  return typeof count === "number" && REDIRECTION.test(expired.message) ? count : expired.message;
+  return typeof count === "number" && REDIRECTION.test(expired.message) ? count : shortened(expired.message);
 }
 
 /** A counter that comes back as what was added to it is new, whatever was known of its key. */
@@ -151,7 +160,9 @@ function commandOf({ total }: HitGroup, key: string): string {
 function countOf(reply: unknown): number | string {
   if (typeof reply === "number") return reply;
   if (reply === null) return 0;
-  if (reply instanceof Error) return reply.message;
+  if (reply instanceof Error) return OVERFLOW.test(reply.message) ? MAX_COUNT : shortened(reply.message);
   const text = String(reply);
-  return /^-?\d+$/.test(text) ? Number(text) : `the counter is "${text}", which is not a whole number`;
+  return WHOLE_NUMBER.test(text)
+    ? Number(text)
+    : `the counter is "${shortened(text)}", which is not a whole number`;
 }

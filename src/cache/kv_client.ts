@@ -41,12 +41,18 @@ export function createClient(options: KvClientOptions): Redis {
 /** What is reached into of the client, because it leaves these ends loose. */
 interface ClientInternals {
   socketTimeoutTimer: number | undefined;
+  auth(...args: [...login: unknown[], callback: (error: Error | null, reply?: unknown) => void]): unknown;
   _readyCheck(callback: (error: Error | null, server?: Record<string, string>) => void): void;
 }
 
+/** How a server says that it wants no password; it is no reason not to count. */
+const NO_LOGIN_WANTED =
+  /no password is set|without any password configured|wrong number of arguments for 'auth'/;
+
 /**
  * The client keeps the timer of a connection that is gone, which would later close the next one. And it
- * waits on one connection for a server that is loading, when its name may stand for another by now.
+ * waits on one connection for a server that is loading, when its name may stand for another by now. And it
+ * writes to the console about a server that wants no login.
  */
 function mend(client: Redis): void {
   const internals = client as unknown as ClientInternals;
@@ -54,6 +60,15 @@ function mend(client: Redis): void {
     clearTimeout(internals.socketTimeoutTimer);
     internals.socketTimeoutTimer = undefined;
   });
+  const auth = internals.auth;
+  internals.auth = (...args) => {
+    const callback = args.pop();
+    const told = (error: Error | null, reply?: unknown) => {
+      if (typeof callback !== "function") return;
+      callback(error !== null && NO_LOGIN_WANTED.test(error.message) ? null : error, reply);
+    };
+    return auth.call(client, ...args, told);
+  };
   internals._readyCheck = (callback) => {
     client.info().then((text) => {
       const server = fieldsOf(text);

@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
 import { writeBatch } from "./kv_batch_command.ts";
+import { shortened } from "./resp.ts";
 
 /** What a connection tells its owner. */
 export interface KvConnectionEvents {
@@ -16,6 +17,8 @@ export class KvConnection {
   readonly #events: KvConnectionEvents;
   #usable = false;
   #closed = false;
+  /** It was told already, before the end of the stream was. */
+  #isLossTold = false;
   #reason = "";
 
   /** `client` is not connected yet, and is owned from now on. */
@@ -24,10 +27,15 @@ export class KvConnection {
     this.#database = options.database;
     this.#events = options.events;
     client.on("ready", () => this.#select());
-    client.on("error", (error: Error) => void (this.#reason = error.message));
-    client.on("close", () => this.#lost());
+    client.on("error", (error: Error) => this.#failed(error));
+    client.on("close", () => this.#ended());
     // Why an attempt failed is told by the event; attempts go on.
     client.connect().catch(() => {});
+  }
+
+  /** Why it is not there, as far as that is known. */
+  get reason(): string {
+    return this.#reason === "" ? "the connection was closed" : this.#reason;
   }
 
   /** Whether something can be written now. */
@@ -50,9 +58,21 @@ export class KvConnection {
   renew(reason: string): void {
     if (!this.#usable) return;
     this.#reason = reason;
+    this.#isLossTold = true;
     const { stream } = this.#client as unknown as { readonly stream: { destroy(): void } };
     stream.destroy();
     this.#lost();
+  }
+
+  /** A connection that says something is wrong while it is used may be out of step with its answers. */
+  #failed(error: Error): void {
+    this.#reason = shortened(error.message);
+    this.renew(this.#reason);
+  }
+
+  #ended(): void {
+    if (this.#isLossTold) this.#isLossTold = false;
+    else this.#lost();
   }
 
   /** Ends it for good. */
@@ -66,7 +86,7 @@ export class KvConnection {
   #select(): void {
     if (this.#database === 0) return this.#ready();
     this.#client.select(this.#database).then(() => this.#ready(), (error: unknown) => {
-      this.#reason = `database ${this.#database} was refused: ${textOf(error)}`;
+      this.#reason = shortened(`database ${this.#database} was refused: ${textOf(error)}`);
       this.#client.disconnect(true);
     });
   }
@@ -81,7 +101,7 @@ export class KvConnection {
   #lost(): void {
     this.#usable = false;
     if (this.#closed) return;
-    this.#events.lost(this, this.#reason === "" ? "the connection was closed" : this.#reason);
+    this.#events.lost(this, this.reason);
   }
 }
 

@@ -89,6 +89,7 @@ export class KvConnector extends AbstractConnector {
     // The client listens for one error only: a second one, such as EPIPE on a connection that was refused,
     // would end the process.
     stream.on("error", (error) => this.firstError ??= error);
+    guardReading(stream);
     const cancel = clock.after(
       timeoutMs,
       () => stream.destroy(new Error(`no connection within ${timeoutMs} ms`)),
@@ -98,6 +99,24 @@ export class KvConnector extends AbstractConnector {
     this.#options.onStream?.(stream, target);
     return stream;
   }
+}
+
+type Prepend = (event: string, listener: (chunk: Uint8Array) => void) => net.Socket;
+
+/** What the client throws at octets of a peer ends the connection, and not the process. */
+function guardReading(stream: net.Socket): void {
+  const prepend: Prepend = stream.prependListener.bind(stream);
+  const guarded: Prepend = (event, listener) => {
+    if (event !== "data") return prepend(event, listener);
+    return prepend(event, (chunk) => {
+      try {
+        listener(chunk);
+      } catch (cause) {
+        stream.destroy(new Error("it answered what cannot be read", { cause }));
+      }
+    });
+  };
+  stream.prependListener = guarded;
 }
 
 function closedStream(): net.Socket {

@@ -7,7 +7,9 @@ import type { Ask } from "./hit_batch.ts";
 import { KvBatch, type LateExpiry } from "./kv_batch.ts";
 import { KvExpiries } from "./kv_expiries.ts";
 import { KvFailure } from "./kv_failure.ts";
+import { type InFlight, KvInFlight } from "./kv_in_flight.ts";
 import { KvPool, type KvPoolOptions } from "./kv_pool.ts";
+import { shortened } from "./resp.ts";
 import { startSoon } from "./start_soon.ts";
 import type { KvConnection } from "./kv_connection.ts";
 
@@ -21,6 +23,10 @@ const SWEEP_INTERVAL_MS = 10_000;
 const EAGER_BATCHES = 3;
 const LARGE_BATCH_KEYS = 64;
 const LONGEST_HOLD_MS = 5;
+/** Most expiries that are kept while there is no connection. */
+const MAX_OWED = 10_000;
+const SLOTS = ["plain", "asking"] as const;
+const SLOTS_REVERSED = ["asking", "plain"] as const;
 /** Answers of a server that is not, or not yet, the one to ask. Whoever is behind its name now may be. */
 const WRONG_SERVER = /^(?:READONLY|LOADING|MASTERDOWN)\b/;
 
@@ -65,27 +71,20 @@ interface Gathering {
   cancelHold: (() => void) | undefined;
 }
 
-/** A batch that was written and waits for its answers. */
-interface InFlight {
-  readonly batch: KvBatch;
-  readonly startedAt: number;
-  readonly connection: KvConnection;
-}
-
 /** One node of a key-value cache: what gathers in one turn is one round trip on one of its connections. */
 export class KvNode {
   readonly #options: KvNodeOptions;
   readonly #pool: KvPool;
   readonly #breaker: Breaker;
   readonly #expiries = new KvExpiries();
-  /** In the order in which they began. */
-  readonly #inFlight = new Set<InFlight>();
+  readonly #inFlight: KvInFlight;
   /** Those with ASKING are apart. */
   #gathering: { plain: Gathering | undefined; asking: Gathering | undefined } = {
     plain: undefined,
     asking: undefined,
   };
-  #cancelDeadline: (() => void) | undefined;
+  /** Expiries that could not be sent yet. */
+  readonly #owed: LateExpiry[] = [];
   #cancelSweep: () => void;
   #timeouts = 0;
 
@@ -93,6 +92,7 @@ export class KvNode {
     this.#options = options;
     const { clock, random } = options;
     this.#breaker = new Breaker({ clock, random });
+    this.#inFlight = new KvInFlight({ ...options, onExpired: (inFlight) => this.#expired(inFlight) });
     this.#pool = new KvPool({
       ...options,
       events: {
@@ -100,10 +100,7 @@ export class KvNode {
         connected: () => this.#expiries.clear(),
         free: () => this.#writeDue(),
         lost: (connection, reason) => this.#lost(connection, reason),
-        exhausted: (reason) => {
-          this.#breaker.failed(reason);
-          this.#failWaiting(reason);
-        },
+        exhausted: (reason) => this.#exhausted(reason),
       },
     });
     this.#cancelSweep = this.#scheduleSweep();
@@ -171,9 +168,7 @@ export class KvNode {
   /** Fails whoever waits, and lets go of connections and timers. */
   close(): Promise<void> {
     this.#failWaiting("it is closed");
-    for (const { batch } of this.#inFlight) batch.fail("it is closed");
-    this.#inFlight.clear();
-    this.#disarm();
+    for (const { batch } of this.#inFlight.takeAll()) batch.fail("it is closed");
     this.#cancelSweep();
     this.#pool.close();
     return Promise.resolve();
@@ -213,29 +208,31 @@ export class KvNode {
       gathering.due = true;
       this.#writeFrom(slot);
     });
+    if (slot === "plain") {
+      for (const expiry of this.#owed.splice(0)) batch.addExpiry(expiry);
+    }
     return this.#gathering[slot] = gathering;
   }
 
   /** Writes what has gathered for long enough, as far as connections are free. */
   #writeDue(): void {
-    this.#writeFrom("plain");
-    this.#writeFrom("asking");
+    const { plain, asking } = this.#gathering;
+    const isAskingFirst = asking !== undefined && plain !== undefined && asking.startedAt < plain.startedAt;
+    for (const slot of isAskingFirst ? SLOTS_REVERSED : SLOTS) this.#writeFrom(slot);
   }
 
   #writeFrom(slot: "plain" | "asking"): void {
     const gathering = this.#gathering[slot];
-    if (gathering?.due !== true) return;
+    if (gathering?.due !== true || this.#isHeldBack(gathering, slot)) return;
+    const connection = this.#pool.take(() => this.#inFlight.left(gathering.startedAt));
+    if (connection === undefined) return;
     gathering.batch.dropGone();
     if (gathering.batch.empty) {
       this.#gathering[slot] = undefined;
       gathering.cancelHold?.();
       this.#breaker.released();
-      return;
+      return this.#pool.give(connection);
     }
-    if (this.#isHeldBack(gathering, slot)) return;
-    const left = gathering.startedAt + this.#options.timeoutMs - this.#options.clock.now();
-    const connection = this.#pool.take(left);
-    if (connection === undefined) return;
     this.#gathering[slot] = undefined;
     gathering.cancelHold?.();
     this.#write(gathering, connection);
@@ -254,19 +251,25 @@ export class KvNode {
   #write({ batch, startedAt }: Gathering, connection: KvConnection): void {
     const inFlight = { batch, startedAt, connection };
     this.#inFlight.add(inFlight);
-    this.#arm();
     connection.write(batch.commands(this.#expiries), (replies) => this.#answered(inFlight, replies));
   }
 
   #answered(inFlight: InFlight, replies: readonly unknown[]): void {
     if (!this.#inFlight.delete(inFlight)) return;
-    if (this.#inFlight.size === 0) this.#disarm();
     const { batch, connection } = inFlight;
+    if (!connection.usable) {
+      // The client has answered for a connection that is gone, in its own words.
+      const { reason } = connection;
+      this.#owe(batch.settle(replies.map((reply) => told(reply, reason)), this.#expiries));
+      this.#breaker.failed(reason);
+      return;
+    }
     const wrong = replies.find((reply) => reply instanceof Error && WRONG_SERVER.test(reply.message));
-    const follow: LateExpiry[] = batch.settle(replies, this.#expiries);
+    const follow: readonly LateExpiry[] = batch.settle(replies, this.#expiries);
     if (wrong instanceof Error) {
-      this.#breaker.failed(wrong.message);
-      this.#pool.renewAll(wrong.message);
+      const reason = shortened(wrong.message);
+      this.#breaker.failed(reason);
+      this.#pool.renewAll(reason);
       return;
     }
     this.#breaker.succeeded();
@@ -278,58 +281,51 @@ export class KvNode {
   }
 
   #lost(connection: KvConnection, reason: string): void {
-    for (const inFlight of this.#inFlight) {
-      if (inFlight.connection !== connection) continue;
-      this.#inFlight.delete(inFlight);
-      inFlight.batch.fail(reason);
+    for (const { batch } of this.#inFlight.takeAll(connection)) {
+      this.#breaker.failed(reason);
+      this.#owe(batch.late);
+      batch.fail(reason);
     }
-    if (this.#inFlight.size === 0) this.#disarm();
-    // Calls fail at once while there is no connection: the breaker has no part in that.
+    if (this.#pool.connected) return;
     this.#breaker.released();
-    if (!this.#pool.connected) this.#failWaiting(reason);
+    this.#failWaiting(reason);
   }
 
-  #failWaiting(reason: string): void {
-    const { plain, asking } = this.#gathering;
-    this.#gathering = { plain: undefined, asking: undefined };
-    for (const gathering of [plain, asking]) {
-      if (gathering === undefined) continue;
+  /** An answer that comes too late might still come, so its connection ends. */
+  #expired({ batch, connection }: InFlight): void {
+    const reason = noAnswer(this.#options.timeoutMs);
+    this.#timeouts++;
+    this.#breaker.failed(reason);
+    this.#owe(batch.late);
+    batch.fail(reason);
+    this.#pool.renew(connection, reason);
+  }
+
+  /** No connection was free for as long as the settings say: what waits for one fails. */
+  #exhausted(reason: string): void {
+    // With batches under way the server has yet to show whether it works.
+    if (this.#inFlight.size > 0) this.#breaker.released();
+    else this.#breaker.failed(reason);
+    this.#failWaiting(reason, ({ due }) => due);
+  }
+
+  #failWaiting(reason: string, fails: (gathering: Gathering) => boolean = () => true): void {
+    for (const slot of SLOTS) {
+      const gathering = this.#gathering[slot];
+      if (gathering === undefined || !fails(gathering)) continue;
+      this.#gathering[slot] = undefined;
       gathering.cancel();
       gathering.cancelHold?.();
+      this.#owe(gathering.batch.late);
       gathering.batch.fail(reason);
     }
   }
 
-  /** One timer for all batches: they end in the order in which they began. */
-  #arm(): void {
-    if (this.#cancelDeadline !== undefined) return;
-    const [oldest] = this.#inFlight;
-    if (oldest === undefined) return;
-    const { clock, timeoutMs } = this.#options;
-    const left = Math.max(0, oldest.startedAt + timeoutMs - clock.now());
-    this.#cancelDeadline = clock.after(left, () => {
-      this.#cancelDeadline = undefined;
-      this.#expire(clock.now() - timeoutMs);
-      this.#arm();
-    });
-  }
-
-  /** Gives batches up that began so long ago; their answers might still come, so their connections end. */
-  #expire(bound: number): void {
-    for (const inFlight of [...this.#inFlight]) {
-      if (inFlight.startedAt > bound) return;
-      this.#inFlight.delete(inFlight);
-      this.#timeouts++;
-      const reason = noAnswer(this.#options.timeoutMs);
-      this.#breaker.failed(reason);
-      inFlight.batch.fail(reason);
-      this.#pool.renew(inFlight.connection, reason);
+  /** Keeps expiries that could not be sent for the next batch: their keys would stay for good. */
+  #owe(late: readonly LateExpiry[]): void {
+    for (const expiry of late) {
+      if (this.#owed.length < MAX_OWED) this.#owed.push(expiry);
     }
-  }
-
-  #disarm(): void {
-    this.#cancelDeadline?.();
-    this.#cancelDeadline = undefined;
   }
 
   #scheduleSweep(): () => void {
@@ -339,6 +335,11 @@ export class KvNode {
       this.#cancelSweep = this.#scheduleSweep();
     });
   }
+}
+
+/** An answer, or why there is none where the client made one up. */
+function told(reply: unknown, reason: string): unknown {
+  return reply instanceof Error && reply.name !== "ReplyError" ? new Error(reason) : reply;
 }
 
 function failureOf({ counts, states, hits }: Ask): KvFailure {

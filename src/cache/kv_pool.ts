@@ -94,13 +94,13 @@ export class KvPool {
    * Takes a connection. Where none is free, `free` tells of the next one, or `exhausted` that there was
    * none within the time, which is `leftMs` at most.
    */
-  take(leftMs: number): KvConnection | undefined {
+  take(leftMs: () => number): KvConnection | undefined {
     for (let last = this.#free.pop(); last !== undefined; last = this.#free.pop()) {
       if (!last.usable) continue;
       this.#endWait();
       return last;
     }
-    if (this.#cancelWait === undefined) this.#wait(leftMs);
+    if (this.#cancelWait === undefined) this.#wait(leftMs());
     return undefined;
   }
 

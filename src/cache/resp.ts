@@ -31,3 +31,11 @@ function octetsOf(text: string): string {
   for (const octet of encoder.encode(text)) octets += String.fromCharCode(octet);
   return octets;
 }
+
+/** Longest text of a server that goes on to callers and logs, in characters. */
+const LONGEST_TEXT = 200;
+
+/** A text of a server, cut where it is too long to be told. */
+export function shortened(text: string): string {
+  return text.length <= LONGEST_TEXT ? text : `${text.slice(0, LONGEST_TEXT)}…`;
+}

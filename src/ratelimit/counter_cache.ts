@@ -16,6 +16,11 @@ export interface Hit {
 export interface Caller {
   /** Nobody waits any more: hits that were not sent yet need not be counted. */
   readonly gone: boolean;
+  /**
+   * When it began to ask, in milliseconds, where it asks more than once: the time-out counts from then.
+   * Absent where it counts from each asking.
+   */
+  readonly since?: number;
 }
 
 /**

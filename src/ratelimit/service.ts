@@ -98,16 +98,17 @@ export class RateLimitService {
     const nowSeconds = Math.floor(clock.now() / 1000);
     const plan = planHits(loaded.rules, request, { nowSeconds, random, policy });
     const asked = this.#ask(loaded, plan, nowSeconds);
+    const asking = policy.stopIncrementWhenOverLimit ? since(clock.now(), caller) : caller;
     let counts: number[] | Promise<number[]>;
     try {
-      counts = this.#counter.count(asked, caller);
+      counts = this.#counter.count(asked, asking);
     } catch (error) {
-      return this.#recover(asked, error, caller);
+      return this.#recover(asked, error, asking);
     }
     if (!(counts instanceof Promise)) return this.#finish(asked, counts, nowSeconds);
     return counts
       .then((after) => this.#finish(asked, after, Math.floor(clock.now() / 1000)))
-      .catch((error) => this.#recover(asked, error, caller));
+      .catch((error) => this.#recover(asked, error, asking));
   }
 
   /**
@@ -211,6 +212,16 @@ export class RateLimitService {
     else if (backend === "mc") service.mcError++;
     else service.kvError++;
   }
+}
+
+/** A caller who asks twice, first for what there is, and has the time of one asking. */
+function since(now: number, caller: Caller | undefined): Caller {
+  return {
+    get gone() {
+      return caller?.gone === true;
+    },
+    since: now,
+  };
 }
 
 /** Where a descriptor's statistics go when its rule's metric key is always the same. */

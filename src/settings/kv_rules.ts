@@ -18,6 +18,14 @@ export const KV_RULES: readonly CrossRule[] = [
     ],
     problem: perSecondUrlProblem,
   },
+  {
+    reads: ["BACKEND_TYPE", "KV_PIPELINE_WINDOW", "KV_TIMEOUT"],
+    problem: (settings) => windowProblem("KV", settings),
+  },
+  {
+    reads: ["BACKEND_TYPE", "KV_PERSECOND", "KV_PERSECOND_PIPELINE_WINDOW", "KV_PERSECOND_TIMEOUT"],
+    problem: (settings) => settings.KV_PERSECOND ? windowProblem("KV_PERSECOND", settings) : undefined,
+  },
 ];
 
 const TCP_FORMS = "host:port, [IPv6 address]:port or redis://user:password@host:port/db";
@@ -36,6 +44,15 @@ function perSecondProblem(settings: Settings): string | undefined {
   const backend = settings.BACKEND_TYPE;
   if (!settings.KV_PERSECOND || backend === "kv") return undefined;
   return `Cannot use KV_PERSECOND "true": BACKEND_TYPE is ${backend}; BACKEND_TYPE=kv or no KV_PERSECOND would be right`;
+}
+
+/** What gathers for longer than it may take could never be answered. */
+function windowProblem(prefix: "KV" | "KV_PERSECOND", settings: Settings): string | undefined {
+  const windowMs = settings[`${prefix}_PIPELINE_WINDOW`];
+  const timeoutMs = settings[`${prefix}_TIMEOUT`];
+  if (settings.BACKEND_TYPE !== "kv" || windowMs < timeoutMs) return undefined;
+  return `Cannot use ${prefix}_PIPELINE_WINDOW of ${windowMs} ms: ${prefix}_TIMEOUT is ${timeoutMs} ms; ` +
+    "a shorter window would be right";
 }
 
 function missingKvUrlProblem(settings: Settings): string | undefined {

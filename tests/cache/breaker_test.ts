@@ -18,7 +18,12 @@ Deno.test("breaker: failures in a row open it, and one success between them does
     breaker.succeeded();
   }
   for (let failure = 0; failure < 5; failure++) breaker.failed("no answer");
-  assertEquals([breaker.open, breaker.tryPass(), breaker.opened, breaker.reason], [true, false, 1, "no answer"]);
+  assertEquals([breaker.open, breaker.tryPass(), breaker.opened, breaker.reason], [
+    true,
+    false,
+    1,
+    "no answer",
+  ]);
 });
 
 Deno.test("breaker: when the wait is over one attempt passes, and its success closes it", () => {
@@ -70,5 +75,14 @@ Deno.test("breaker: an attempt that was not made leaves the next one free", () =
   clock.advance(100);
   assertEquals(breaker.tryPass(), true);
   breaker.released();
+  assertEquals(breaker.tryPass(), true);
+});
+
+Deno.test("breaker: a clock that is set back does not keep it open", () => {
+  let now = 1_000_000;
+  const breaker = new Breaker({ clock: { now: () => now, after: () => () => {} }, random: () => 1 });
+  for (let failure = 0; failure < 5; failure++) breaker.failed("no answer");
+  assertEquals(breaker.tryPass(), false);
+  now -= 3_600_000;
   assertEquals(breaker.tryPass(), true);
 });

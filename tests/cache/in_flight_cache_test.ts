@@ -1,14 +1,17 @@
+import { type Clock, systemClock } from "../../src/base/clock.ts";
+import { FakeClock } from "../support/fake_clock.ts";
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { InFlightCache } from "../../src/cache/in_flight_cache.ts";
 import { MemoryCache } from "../../src/cache/memory_cache.ts";
-import { systemClock } from "../../src/base/clock.ts";
 import type { Caller, CounterCache, Hit } from "../../src/ratelimit/counter_cache.ts";
 import { counterCacheContract, hit } from "../contract/counter_cache_contract.ts";
+
+const TIMES = { timeoutMs: 1_000, clock: systemClock };
 
 counterCacheContract("bounded in flight", () => {
   const cache = new MemoryCache({ maxKeys: 10_000, clock: systemClock });
   return Promise.resolve({
-    cache: new InFlightCache(cache, { maxInFlight: 1, backend: "memory" }),
+    cache: new InFlightCache(cache, { maxInFlight: 1, backend: "memory", ...TIMES }),
     end: () => Promise.resolve(),
   });
 });
@@ -47,9 +50,12 @@ class HeldCache implements CounterCache {
   }
 }
 
-function open(maxInFlight: number): { held: HeldCache; cache: InFlightCache; figures: () => number[] } {
+function open(
+  maxInFlight: number,
+  clock: Clock = systemClock,
+): { held: HeldCache; cache: InFlightCache; figures: () => number[] } {
   const held = new HeldCache();
-  const cache = new InFlightCache(held, { maxInFlight, backend: "kv" });
+  const cache = new InFlightCache(held, { maxInFlight, backend: "kv", timeoutMs: 1_000, clock });
   const { counters, gauges } = cache.figures;
   const figures = () => [gauges["in_flight"]?.() ?? -1, counters["in_flight_refused"]?.() ?? -1];
   return { held, cache, figures };
@@ -120,7 +126,7 @@ Deno.test("in flight: exactly up to the bound all are asked for", async () => {
 
 Deno.test("in flight: what is answered at once, or fails at once, never waits", async () => {
   const memory = new MemoryCache({ maxKeys: 10, clock: systemClock });
-  const cache = new InFlightCache(memory, { maxInFlight: 1, backend: "memory" });
+  const cache = new InFlightCache(memory, { maxInFlight: 1, backend: "memory", ...TIMES });
   for (let call = 0; call < 3; call++) cache.add(hits(2));
   memory.add = () => {
     throw new TypeError("broken");
@@ -148,4 +154,21 @@ Deno.test("in flight: everything is handed on", async () => {
     { verb: "remove", hits: 3, caller: undefined },
     { verb: "close", hits: 0, caller: undefined },
   ]);
+});
+
+Deno.test("in flight: a caller that asks more than once has the time of one asking", async () => {
+  const clock = new FakeClock();
+  const { held, cache } = open(10, clock);
+  const caller = { gone: false, since: clock.now() };
+  const read = cache.read(hits(1), caller);
+  clock.advance(400);
+  held.next().resolve([1]);
+  assertEquals(await read, [1]);
+  const added = cache.add(hits(1), caller);
+  clock.advance(599);
+  assertEquals(clock.waiting, 1);
+  clock.advance(1);
+  const error = await assertRejects(async () => await added);
+  assertEquals([error.name, error.message], ["CacheError", "Cannot ask the cache: no answer within 1000 ms"]);
+  held.next().resolve([2]);
 });

@@ -1,0 +1,112 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import type { KvNode } from "../../src/cache/kv_node.ts";
+import { hit } from "../contract/counter_cache_contract.ts";
+import { openKvNode } from "../support/open_kv.ts";
+import { startRedis } from "../support/redis_server.ts";
+import { startScriptedKv } from "../support/scripted_kv_server.ts";
+import { startTcpRelay } from "../support/tcp_relay.ts";
+import { needs } from "../support/tools.ts";
+import { until } from "../support/until.ts";
+
+function figure(node: KvNode, name: string): number | undefined {
+  const { counters, gauges } = node.figures;
+  return (counters[name] ?? gauges[name])?.();
+}
+
+async function textOf(call: Promise<unknown>): Promise<string> {
+  return (await assertRejects(() => call)).message;
+}
+
+/** Answers INCRBY with what it adds, so that a caller can tell its own answer. */
+function echo([name = "", , addend]: readonly string[]): string {
+  return name === "INCRBY" ? `:${addend}\r\n` : ":1\r\n";
+}
+
+for (const unasked of ["$-1\r\n", ":424242\r\n", "-ERR nobody asked\r\n", "*-1\r\n"]) {
+  Deno.test(`kv node: an answer that nobody asked for ends its connection: ${JSON.stringify(unasked)}`, async () => {
+    let isTold = false;
+    await using server = await startScriptedKv((command, socket) => {
+      socket.write(echo(command));
+      if (command[0] !== "EXPIRE" || isTold) return undefined;
+      isTold = true;
+      return unasked;
+    });
+    await using node = await openKvNode(server.url, { poolSize: 1 });
+    assertEquals(await node.ask([hit({ addend: 3 })]), [3]);
+    await until("another connection", () => server.accepted === 2 && node.connected);
+    for (const addend of [5, 6, 7]) assertEquals(await node.ask([hit({ addend })]), [addend]);
+  });
+}
+
+Deno.test("kv node: a server that closes at every command opens the breaker, and is left in peace", async () => {
+  await using server = await startScriptedKv((_, socket) => void socket.destroy());
+  await using node = await openKvNode(server.url, { poolSize: 2 });
+  const texts = new Set<string>();
+  await until("the breaker to open", async () => {
+    texts.add(await textOf(node.ask([hit()])));
+    return figure(node, "breaker_open") === 1;
+  }, { intervalMs: 1 });
+  assertEquals([...texts].filter((text) => !text.includes("closed")), []);
+  assertEquals([figure(node, "breaker_opened"), server.accepted < 20], [1, true], String(server.accepted));
+});
+
+Deno.test("kv node: a long error of a server is cut", async () => {
+  await using server = await startScriptedKv(() => `-ERR ${"x".repeat(300_000)}\r\n`);
+  await using node = await openKvNode(server.url);
+  assertEquals(await textOf(node.ask([hit()])), `ERR ${"x".repeat(196)}…`);
+});
+
+Deno.test({
+  ...needs(["redis-server"], "kv node: a counter that can go no higher is over every limit, and stays"),
+  async fn() {
+    await using redis = await startRedis();
+    await using node = await openKvNode(redis.url);
+    const one = hit();
+    await redis.command("SET", one.key, "9223372036854775807");
+    assertEquals(await node.ask([one]), [2 ** 53]);
+    assertEquals(await redis.command("GET", one.key), "9223372036854775807");
+  },
+});
+
+Deno.test({
+  ...needs(["redis-server"], "kv node: hits on their way to another node take their turn with the others"),
+  async fn() {
+    await using redis = await startRedis({ args: ["--cluster-enabled", "yes"] });
+    await redis.command("CLUSTER", "ADDSLOTSRANGE", 0, 16_383);
+    await until(
+      "the cluster",
+      async () => String(await redis.command("CLUSTER", "INFO")).includes("state:ok"),
+    );
+    await using node = await openKvNode(redis.url, { poolSize: 1, onEmpty: "WAIT", timeoutMs: 1_000 });
+    let running = true;
+    const plain = async () => {
+      while (running) await node.ask([hit()]);
+    };
+    const load = [plain(), plain(), plain()];
+    for (let call = 0; call < 20; call++) assertEquals(await node.ask([hit()], { asking: true }), [1]);
+    running = false;
+    await Promise.all(load);
+  },
+});
+
+Deno.test({
+  ...needs(
+    ["redis-server"],
+    "kv node: a counter that turned out to be new gets its expiry after an outage too",
+  ),
+  async fn() {
+    await using redis = await startRedis();
+    await using relay = await startTcpRelay(redis.port);
+    await using node = await openKvNode(relay.url, { windowMs: 300 });
+    const one = hit();
+    await node.ask([one]);
+    await redis.command("FLUSHALL");
+    assertEquals(await node.ask([one]), [1]);
+    assertEquals(Number(await redis.command("TTL", one.key)), -1);
+    relay.dropAll({ reset: true });
+    await until("no connection", () => !node.connected, { intervalMs: 1 });
+    await until("the connection", () => node.connected);
+    await node.ask([hit()]);
+    await until("the expiry", async () => Number(await redis.command("TTL", one.key)) > 0);
+  },
+});
