@@ -154,8 +154,12 @@ Deno.test("cache failure: who asks is handed to every question", async () => {
   };
   await ask("plain");
   await ask("plain", "allow");
+  caller.gone = true;
   assertEquals(cache.asked, ["add plain1", "read plain1 allow1", "add plain1"]);
-  assertEquals(cache.callers.map((one) => one === caller), [true, true, true]);
+  assertEquals(cache.callers.map((one) => one?.gone), [true, true, true]);
+  // Who may ask twice has the time of one asking.
+  const { clock } = fixture;
+  assertEquals(cache.callers.map((one) => one?.since), [clock.now(), clock.now(), clock.now()]);
 });
 
 Deno.test("cache failure: the error that fails a call is the cache's own", async () => {
