@@ -119,12 +119,19 @@ function unaryHandler(
   method: UnaryMethod,
   carrier: Carrier,
 ): grpc.handleUnaryCall<Uint8Array, Uint8Array> {
+  const { figures } = method;
   return (call, callback) => {
-    const fail = (error: unknown) => callback(statusOf(error, method.name, carrier));
+    const startedAt = figures === undefined ? 0 : carrier.clock.elapsed();
+    figures?.started();
+    const end: typeof callback = (error, bytes) => {
+      figures?.ended(carrier.clock.elapsed() - startedAt);
+      callback(error, bytes);
+    };
+    const fail = (error: unknown) => end(statusOf(error, method.name, carrier));
     try {
       const answer = method.handle(call.request, contextOf(call, carrier));
-      if (answer instanceof Promise) answer.then((bytes) => callback(null, bytes), fail);
-      else callback(null, answer);
+      if (answer instanceof Promise) answer.then((bytes) => end(null, bytes), fail);
+      else end(null, answer);
     } catch (error) {
       fail(error);
     }

@@ -34,10 +34,20 @@ export interface CallContext {
   readonly gone: boolean;
 }
 
+/** What becomes of the calls of one method. Neither function throws or waits. */
+export interface CallFigures {
+  /** The request of a call is there, and its handler is about to be asked. */
+  started(): void;
+  /** The call that started so many milliseconds ago is over, by an answer, a refusal or its caller's leaving. */
+  ended(ms: number): void;
+}
+
 /** One message in, one message out. `handle` answers at once or later; what it throws becomes the status. */
 export interface UnaryMethod {
   readonly kind: "unary";
   readonly name: string;
+  /** Told of each call by the engine; absent where nobody counts. */
+  readonly figures?: CallFigures | undefined;
   handle(request: Uint8Array, call: CallContext): Uint8Array | Promise<Uint8Array>;
 }
 
@@ -65,4 +75,17 @@ export interface GrpcService {
   /** Full name, such as `envoy.service.ratelimit.v3.RateLimitService`. */
   readonly name: string;
   readonly methods: readonly GrpcMethod[];
+}
+
+/** The same service, whose unary methods tell of their calls: `figuresOf` is asked once for each method. */
+export function withCallFigures(
+  { name, methods }: GrpcService,
+  figuresOf: (method: string) => CallFigures,
+): GrpcService {
+  return {
+    name,
+    methods: methods.map((method) =>
+      method.kind === "unary" ? { ...method, figures: figuresOf(method.name) } : method
+    ),
+  };
 }

@@ -1,5 +1,6 @@
 import type { RuleCounters, ServiceCounters, StatsSink } from "../ratelimit/stats_sink.ts";
 import { sanitizeStatName } from "./stat_name.ts";
+import { Timer, type TimerOptions } from "./timer.ts";
 
 /** Longest metric key that comes from a request and gets counters of its own. */
 const MAX_KEY_LENGTH = 1_024;
@@ -22,14 +23,17 @@ export class StatsStore implements StatsSink {
   readonly #byName = new Map<string, RuleCounters>();
   readonly #gauges = new Map<string, () => number>();
   readonly #counters = new Map<string, () => number>();
+  readonly #timers = new Map<string, Timer>();
+  readonly #timerOptions: TimerOptions;
   /** Keys of the rules that are loaded. */
   #loaded: ReadonlySet<string> = new Set();
   #other: RuleCounters | undefined;
   #folded = 0;
 
   /** Holds at most `maxKeys` metric keys beside those of loaded rules. */
-  constructor(maxKeys: number) {
+  constructor(maxKeys: number, options: TimerOptions = {}) {
     this.#maxKeys = maxKeys;
+    this.#timerOptions = options;
   }
 
   rule(metricKey: string): RuleCounters {
@@ -59,6 +63,20 @@ export class StatsStore implements StatsSink {
   /** The same for a number that only grows. */
   addCounter(name: string, read: () => number): void {
     this.#counters.set(name, read);
+  }
+
+  /** The timer of this name, made when it is first asked for. Who records holds it by reference. */
+  timer(name: string): Timer {
+    const known = this.#timers.get(name);
+    if (known !== undefined) return known;
+    const timer = new Timer(this.#timerOptions);
+    this.#timers.set(name, timer);
+    return timer;
+  }
+
+  /** Every timer by its full name. */
+  timers(): ReadonlyMap<string, Timer> {
+    return this.#timers;
   }
 
   /** Every counter by its full name, zeros of loaded rules included. */
@@ -98,10 +116,17 @@ export class StatsStore implements StatsSink {
   }
 }
 
-/** All counters and gauges as lines `name: value`, sorted by name. */
+/** All counters, gauges and timers as lines `name: value`, sorted by name; a timer has two. */
 export function statsText(store: StatsStore): string {
-  const all = [...store.counters(), ...store.gauges()];
+  const all = [...store.counters(), ...store.gauges(), ...timerEntries(store.timers())];
   return all.map(([name, value]) => `${name}: ${value}\n`).sort().join("");
+}
+
+function timerEntries(timers: ReadonlyMap<string, Timer>): [string, number][] {
+  return [...timers].flatMap(([name, timer]): [string, number][] => [
+    [`${name}.count`, timer.count],
+    [`${name}.sum_ms`, timer.sumMs],
+  ]);
 }
 
 function serviceEntries(service: ServiceCounters): [string, number][] {

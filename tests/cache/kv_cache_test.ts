@@ -1,9 +1,11 @@
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import net from "node:net";
 import { counterCacheContract, hit, refusesWithoutConnection } from "../contract/counter_cache_contract.ts";
+import { makeCertificates } from "../support/certificates.ts";
 import { freePort } from "../support/free_port.ts";
 import { openKvCache as open } from "../support/open_kv.ts";
 import { startRedis } from "../support/redis_server.ts";
+import { startRedisSentinel } from "../support/redis_sentinel.ts";
 import { seededRandom } from "../support/seeded_random.ts";
 import { needs } from "../support/tools.ts";
 import { until } from "../support/until.ts";
@@ -21,6 +23,32 @@ counterCacheContract("kv over a unix socket", async () => {
   await cache.ready;
   return { cache, end: () => redis[Symbol.asyncDispose]() };
 });
+
+counterCacheContract("kv over TLS with a client certificate", async () => {
+  const certificates = await makeCertificates();
+  const redis = await startRedis({ tls: certificates.redisTls() });
+  const { authority, client } = certificates;
+  const tlsFiles = {
+    settings: "KV_TLS",
+    authorityFile: authority.certFile,
+    certFile: client.certFile,
+    keyFile: client.keyFile,
+  } as const;
+  const cache = open(redis.tlsUrl, { tls: true, tlsFiles });
+  await cache.ready;
+  const end = async () => {
+    await redis[Symbol.asyncDispose]();
+    await certificates[Symbol.asyncDispose]();
+  };
+  return { cache, end };
+}, { together: true });
+
+counterCacheContract("kv behind sentinels", async () => {
+  const group = await startRedisSentinel({ password: "one:two", sentinelPassword: "three" });
+  const cache = open(group.url, { type: "sentinel", auth: ":one:two", sentinelAuth: "three" });
+  await cache.ready;
+  return { cache, end: () => group[Symbol.asyncDispose]() };
+}, { together: true });
 
 Deno.test({
   ...needs(

@@ -12,6 +12,8 @@ export interface CounterCacheFixture {
 export interface CounterCacheTraits {
   /** Keys that it cannot hold: calls with them fail with `InvalidRequestError`, and count nothing. */
   readonly refusesKey?: (key: string) => boolean;
+  /** What it stands on takes long to start: one of it for all cases, which are steps of one test. */
+  readonly together?: boolean;
 }
 
 let keys = 0;
@@ -28,6 +30,20 @@ export function counterCacheContract(
   open: () => Promise<CounterCacheFixture>,
   traits: CounterCacheTraits = {},
 ): void {
+  if (traits.together === true) {
+    Deno.test(`counter cache ${name}`, async (test) => {
+      const fixture = await open();
+      try {
+        for (const [title, run] of Object.entries(CASES)) {
+          await test.step(title, () => run(fixture.cache, traits));
+        }
+      } finally {
+        await fixture.cache.close();
+        await fixture.end();
+      }
+    });
+    return;
+  }
   for (const [title, run] of Object.entries(CASES)) {
     Deno.test(`counter cache ${name}: ${title}`, async () => {
       const fixture = await open();

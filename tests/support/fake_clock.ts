@@ -19,6 +19,10 @@ export class FakeClock implements Clock {
     return this.#now;
   }
 
+  elapsed(): number {
+    return this.#now;
+  }
+
   after(delayMs: number, run: () => void): () => void {
     const timer = { due: this.#now + Math.max(0, delayMs), run };
     this.#timers.add(timer);

@@ -57,7 +57,7 @@ Deno.test("the interval is the caller's", () => {
 
 Deno.test("a clock that is set back does not silence the log", () => {
   let now = 50_000;
-  const clock = { now: () => now, after: () => () => {} };
+  const clock = { now: () => now, elapsed: () => now, after: () => () => {} };
   const messages: string[] = [];
   const logger = {
     debug: () => {},
