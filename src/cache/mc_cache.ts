@@ -30,6 +30,8 @@ export interface McCacheOptions {
   readonly onConnection?: ((connected: boolean, reason: string, node: string) => void) | undefined;
   /** Called when the nodes cannot be looked up, once an outage, and when they can again. */
   readonly onLookup?: ((found: boolean, reason: string) => void) | undefined;
+  /** Told of each write that was answered: the milliseconds from then to its last reply, with fractions. */
+  readonly roundTrip?: ((ms: number) => void) | undefined;
 }
 
 /**
@@ -163,7 +165,8 @@ export class McCache implements CounterCache {
   }
 
   #open(address: McAddress): McNode {
-    const { tls, timeoutMs = TIMEOUT_MS, maxIdleConnections, clock, random, onConnection } = this.#options;
+    const { tls, timeoutMs = TIMEOUT_MS, maxIdleConnections, onConnection } = this.#options;
+    const { clock, random, roundTrip } = this.#options;
     const node = mcAddressText(address);
     return new McNode({
       address,
@@ -173,6 +176,7 @@ export class McCache implements CounterCache {
       clock,
       random,
       tally: this.#tally,
+      roundTrip,
       onConnection: (connected, reason) => onConnection?.(connected, reason, node),
     });
   }

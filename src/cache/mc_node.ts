@@ -28,6 +28,8 @@ export interface McNodeOptions {
   readonly tally: McTally;
   /** Called when the first connection is there, and when none can be had: with the reason, once an outage. */
   readonly onConnection?: ((connected: boolean, reason: string) => void) | undefined;
+  /** Told of each write that was answered: the milliseconds from then to its last reply, with fractions. */
+  readonly roundTrip?: ((ms: number) => void) | undefined;
 }
 
 /** Hits that gather for the next write. */
@@ -41,6 +43,8 @@ interface Gathering {
 interface InFlight {
   readonly exchange: McExchange;
   readonly startedAt: number;
+  /** The same by the clock that never goes back, when it was written. */
+  readonly writtenAt: number;
   readonly hits: number;
   readonly connection: McConnection;
 }
@@ -197,7 +201,8 @@ export class McNode {
     connection: McConnection,
     { startedAt, hits }: { startedAt: number; hits: number },
   ): void {
-    this.#inFlight.set(exchange, { exchange, startedAt, hits, connection });
+    const writtenAt = this.#options.clock.elapsed();
+    this.#inFlight.set(exchange, { exchange, startedAt, writtenAt, hits, connection });
     this.#arm();
     connection.write(exchange);
   }
@@ -207,6 +212,8 @@ export class McNode {
     // Its time is over: those who asked were told so.
     if (inFlight === undefined) return;
     this.#forget(inFlight);
+    const { roundTrip, clock } = this.#options;
+    roundTrip?.(clock.elapsed() - inFlight.writtenAt);
     const misfit = exchange.answered(replies);
     if (misfit === undefined) this.#breaker.succeeded();
     else {

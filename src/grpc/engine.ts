@@ -7,6 +7,8 @@ import type { ListenTarget, ListenTls } from "./listener.ts";
 export interface GrpcEngine {
   /** `host:port` with the real port, or `unix:path`. */
   readonly address: string;
+  /** Connections that are open now. */
+  readonly connections: number;
   /**
    * Takes no further connection, tells the peers of the open ones to go (GOAWAY), lets running calls
    * end, and closes what is left after `graceMs` milliseconds. Calling it again waits for the first call.

@@ -51,7 +51,13 @@ export async function startGrpcJs(options: GrpcEngineOptions): Promise<GrpcEngin
     injector.destroy();
     await socketsClosed(sockets, graceMs, options.clock, () => server.forceShutdown());
   };
-  return { address: listener.address, close: (graceMs) => closed ??= close(graceMs) };
+  return {
+    address: listener.address,
+    get connections() {
+      return sockets.size;
+    },
+    close: (graceMs) => closed ??= close(graceMs),
+  };
 }
 
 function ageOptions({ maxConnectionAgeMs, maxConnectionAgeGraceMs }: GrpcEngineOptions): grpc.ServerOptions {

@@ -5,6 +5,13 @@ import { Timer, type TimerOptions } from "./timer.ts";
 /** Longest metric key that comes from a request and gets counters of its own. */
 const MAX_KEY_LENGTH = 1_024;
 
+/** What a part tells of itself, by the last part of the name under which it is shown. */
+export interface Figures {
+  /** Numbers that only grow. */
+  readonly counters: Readonly<Record<string, () => number>>;
+  readonly gauges: Readonly<Record<string, () => number>>;
+}
+
 /** What every sink reads from: all counters of the process, by full name. */
 export class StatsStore implements StatsSink {
   readonly service: ServiceCounters = {
@@ -63,6 +70,12 @@ export class StatsStore implements StatsSink {
   /** The same for a number that only grows. */
   addCounter(name: string, read: () => number): void {
     this.#counters.set(name, read);
+  }
+
+  /** Shows many numbers under names that begin alike: `<prefix>.<name>`. */
+  addFigures(prefix: string, { counters, gauges }: Figures): void {
+    for (const [name, read] of Object.entries(counters)) this.addCounter(`${prefix}.${name}`, read);
+    for (const [name, read] of Object.entries(gauges)) this.addGauge(`${prefix}.${name}`, read);
   }
 
   /** The timer of this name, made when it is first asked for. Who records holds it by reference. */

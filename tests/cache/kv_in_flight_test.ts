@@ -56,6 +56,7 @@ Deno.test("kv in flight: a clock that is set back makes nobody wait longer", () 
   const timers: { delayMs: number; run: () => void }[] = [];
   const clock = {
     now: () => now,
+    elapsed: () => now,
     after(delayMs: number, run: () => void) {
       timers.push({ delayMs, run });
       return () => {};

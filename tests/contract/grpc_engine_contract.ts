@@ -3,7 +3,12 @@ import http2 from "node:http2";
 import net from "node:net";
 import { systemClock } from "../../src/base/clock.ts";
 import type { GrpcEngine, GrpcEngineOptions } from "../../src/grpc/engine.ts";
-import { type CallContext, GrpcError, type GrpcService } from "../../src/grpc/grpc_service.ts";
+import {
+  type CallContext,
+  GrpcError,
+  type GrpcService,
+  withCallFigures,
+} from "../../src/grpc/grpc_service.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { GrpcClient } from "../support/grpc_client.ts";
 import { until } from "../support/until.ts";
@@ -208,6 +213,76 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     probe.hold.resolve();
     assertEquals((await client.unary("/test.Probe/Size", bytes("x"))).code, 0);
     client[Symbol.dispose]();
+    await engine.close(1_000);
+  },
+  async "figures tell of each call that a handler was asked for, and how long it took"(start) {
+    let now = 1_000;
+    const probe = new Probe();
+    const told: [method: string, ms?: number][] = [];
+    const service = withCallFigures(probe.service, (method) => ({
+      started: () => void told.push([method]),
+      ended: (ms) => void told.push([method, ms]),
+    }));
+    const clock = { ...systemClock, elapsed: () => now };
+    const { engine } = await open(start, { services: [service], clock });
+    {
+      using client = new GrpcClient(engine.address);
+      for (const method of ["Echo", "Later", "Refuse", "RefuseLater", "Break", "Nothing"]) {
+        await client.unary(`/test.Probe/${method}`, bytes(""));
+      }
+      await client.unary("/test.Probe/Size", bytes("x".repeat(4 * 1024 * 1024 + 1)));
+      await client.bidi("/test.Probe/Chat", [bytes("a")]);
+      await client.serverStream("/test.Probe/Watch", bytes("first"), (_, cancel) => cancel());
+      const answered = ["Echo", "Later", "Refuse", "RefuseLater", "Break"];
+      assertEquals(told.splice(0), answered.flatMap((method): typeof told => [[method], [method, 0]]));
+      const held = client.unary("/test.Probe/Hold", bytes("held"));
+      await until("the call to run", () => probe.held);
+      now += 12.25;
+      assertEquals((await client.unary("/test.Probe/Echo", bytes(""))).code, 0);
+      now += 0.5;
+      assertEquals(told.splice(0), [["Hold"], ["Echo"], ["Echo", 0]]);
+      probe.hold.resolve();
+      await held;
+      assertEquals(told, [["Hold", 12.75]]);
+    }
+    await engine.close(1_000);
+  },
+  async "figures tell of calls that nobody waits for any more, once"(start) {
+    const probe = new Probe();
+    const told: string[] = [];
+    const service = withCallFigures(probe.service, (method) => ({
+      started: () => void told.push(`${method} started`),
+      ended: () => void told.push(`${method} ended`),
+    }));
+    const { engine } = await open(start, { services: [service] });
+    {
+      using client = new GrpcClient(engine.address);
+      const gone = new AbortController();
+      const cancelled = client.unary("/test.Probe/Hold", bytes("1"), {}, { signal: gone.signal });
+      const late = client.unary("/test.Probe/Hold", bytes("2"), {}, { timeoutMs: 300 });
+      await until("both calls to run", () => told.length === 2);
+      gone.abort();
+      assertEquals([(await cancelled).code, (await late).code], [1, 4]);
+      probe.hold.resolve();
+      await until("both calls to end", () => told.length === 4);
+      assertEquals((await client.unary("/test.Probe/Echo", bytes(""))).code, 0);
+    }
+    await engine.close(1_000);
+    assertEquals(told, [
+      ...["Hold started", "Hold started", "Hold ended", "Hold ended"],
+      ...["Echo started", "Echo ended"],
+    ]);
+  },
+  async "open connections are counted"(start) {
+    const { engine } = await open(start);
+    assertEquals(engine.connections, 0);
+    {
+      using one = new GrpcClient(engine.address, { "grpc.use_local_subchannel_pool": 1 });
+      using two = new GrpcClient(engine.address, { "grpc.use_local_subchannel_pool": 1 });
+      for (const client of [one, two]) await client.unary("/test.Probe/Echo", bytes(""));
+      assertEquals(engine.connections, 2);
+    }
+    await until("the connections to be closed", () => engine.connections === 0);
     await engine.close(1_000);
   },
   async "a stream from the server goes on until its client ends it"(start) {

@@ -198,7 +198,7 @@ Deno.test("refusals are warnings once a second for each kind, faults are errors"
 
 Deno.test("two routes with one path are refused", () => {
   const route: Route = { path: "/a", methods: ["GET"], handle: () => new Response() };
-  const clock = { now: () => 0, after: () => () => {} };
+  const clock = { now: () => 0, elapsed: () => 0, after: () => () => {} };
   const logger = { debug() {}, info() {}, warning() {}, error() {} };
   const error = assertThrows(() => createRouter([route, route], { logger, clock }));
   assertEquals(error.message, `Cannot route "/a": the path is already taken`);

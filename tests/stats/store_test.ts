@@ -89,3 +89,28 @@ Deno.test("statistics: the page is sorted and has every counter and gauge", () =
     "",
   ]);
 });
+
+Deno.test("statistics: a timer is made once, whoever asks for it, and has two lines on the page", () => {
+  const store = new StatsStore(10);
+  const timer = store.timer("ratelimit.a.round_trip");
+  timer.record(0.5);
+  store.timer("ratelimit.a.round_trip").record(2);
+  store.timer("ratelimit.b");
+  assertEquals([...store.timers().keys()], ["ratelimit.a.round_trip", "ratelimit.b"]);
+  assertEquals(store.timers().get("ratelimit.a.round_trip"), timer);
+  assertEquals(statsText(store).split("\n").filter((line) => /\.[ab]\./.test(line)), [
+    "ratelimit.a.round_trip.count: 2",
+    "ratelimit.a.round_trip.sum_ms: 2.5",
+    "ratelimit.b.count: 0",
+    "ratelimit.b.sum_ms: 0",
+  ]);
+});
+
+Deno.test("statistics: figures of a part are shown under its prefix and read when somebody looks", () => {
+  const store = new StatsStore(10);
+  let size = 1;
+  store.addFigures("ratelimit.part", { counters: { made: () => 7 }, gauges: { size: () => size } });
+  size = 2;
+  assertEquals(store.counters().get("ratelimit.part.made"), 7);
+  assertEquals(store.gauges(), new Map([["ratelimit.part.size", 2]]));
+});

@@ -10,7 +10,14 @@ export interface OpenKvOptions extends
   Partial<
     Pick<
       KvNodeOptions,
-      "poolSize" | "onEmpty" | "onEmptyWaitMs" | "windowMs" | "timeoutMs" | "onConnection" | "clock"
+      | "poolSize"
+      | "onEmpty"
+      | "onEmptyWaitMs"
+      | "windowMs"
+      | "timeoutMs"
+      | "onConnection"
+      | "clock"
+      | "roundTrip"
     >
   >,
   Pick<KvAddressOptions, "auth" | "sentinelAuth" | "tls"> {

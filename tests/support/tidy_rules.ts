@@ -37,8 +37,14 @@ const SENDERS = /^src\/webhooks\/(?:sender|workflow)/;
 const PACKAGES: Readonly<Record<string, RegExp>> = {
   "ioredis": /^src\/cache\//,
   "@grpc/grpc-js": /^(?:src\/grpc\/|src\/config\/xds|src\/cli\/client\.ts$|tests\/|scripts\/bench\/)/,
+  "prom-client": /^src\/stats\/pull_/,
   "yaml": /^(?:src\/config\/|tests\/)/,
   "protobufjs": /^(?:tests|scripts)\//,
+  "@opentelemetry/api": /^src\/telemetry\/tracing/,
+  "@opentelemetry/exporter-trace-otlp-grpc": /^src\/telemetry\/tracing/,
+  "@opentelemetry/exporter-trace-otlp-http": /^src\/telemetry\/tracing/,
+  "@opentelemetry/resources": /^src\/telemetry\/tracing/,
+  "@opentelemetry/sdk-trace-base": /^(?:src|tests)\/telemetry\/tracing/,
   "@std/assert": /^tests\//,
 };
 

@@ -8,9 +8,12 @@ const TOOLS = {
   "h2load": undefined,
   "openssl": undefined,
   "curl": undefined,
+  "prometheus": undefined,
+  "promtool": undefined,
   "envoy": ["envoy-1.40.0", "bin"],
   "grpcurl": ["grpcurl-1.9.3"],
   "h2spec": ["h2spec-2.2.1"],
+  "statsd_exporter": ["statsd_exporter-0.26.1"],
 } as const;
 
 /** The name of a program that tests may need. */

@@ -38,10 +38,11 @@ export class CallRunner {
     this.#reset = reset;
   }
 
-  /** Takes a piece of a request; `ended` says that it is the last. */
-  data(stream: ServerStream, body: Uint8Array, ended: boolean): void {
+  /** Takes a piece of a request that came at `now`; `ended` says that it is the last. */
+  data(stream: ServerStream, body: Uint8Array, ended: boolean, now: number): void {
     stream.received += body.length;
     stream.remoteEnded = ended;
+    if (ended) stream.requestedAt = now;
     checkLength(stream, ended);
     if (stream.answered) return;
     const { method } = stream.head;
@@ -144,6 +145,8 @@ export class CallRunner {
   }
 
   #unary(stream: ServerStream, method: UnaryMethod, request: Uint8Array): void {
+    stream.figures = method.figures;
+    method.figures?.started();
     try {
       const answer = method.handle(request, stream);
       if (!(answer instanceof Promise)) {

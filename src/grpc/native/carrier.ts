@@ -1,6 +1,7 @@
 import type net from "node:net";
 import type { GrpcMethod } from "../grpc_service.ts";
 import { Connection } from "./connection.ts";
+import type { EndedCalls } from "./ended_calls.ts";
 import { LIMITS } from "./limits.ts";
 
 /** What a carrier is made with. */
@@ -16,6 +17,8 @@ export interface CarrierOptions {
   readonly onDeadline: () => void;
   /** The socket is closed. */
   readonly onClosed: () => void;
+  /** Where calls that are over wait for the clock to be read, those of other connections among them. */
+  readonly ended: EndedCalls;
 }
 
 /** How long a peer may take to answer the PING that goes with the first GOAWAY. */
@@ -45,6 +48,7 @@ export class Carrier {
       onOutput: () => this.#flushSoon(),
       onFault: options.onFault,
       onDeadline: options.onDeadline,
+      onEnded: (figures, startedAt) => options.ended.note(figures, startedAt),
     });
     socket.on("data", (chunk: Uint8Array) => {
       // A view of a Buffer is made by a constructor of its own, which takes several times as long.
@@ -56,6 +60,7 @@ export class Carrier {
     socket.on("error", () => {});
     socket.on("close", () => {
       this.#connection.abandon();
+      options.ended.tell();
       options.onClosed();
     });
     this.#flush();
@@ -123,6 +128,7 @@ export class Carrier {
   }
 
   #flush(): void {
+    this.#options.ended.tell();
     const { output } = this.#connection.sender;
     const socket = this.#socket;
     if (output.length > 0 && !socket.destroyed && this.#endedAt === undefined) {

@@ -1,4 +1,4 @@
-import type { GrpcMethod } from "../grpc_service.ts";
+import type { CallFigures, GrpcMethod } from "../grpc_service.ts";
 import { CallRunner } from "./call_runner.ts";
 import { checkReset, ControlFrames } from "./control_frames.ts";
 import { Drain } from "./drain.ts";
@@ -25,6 +25,8 @@ export interface ConnectionOptions {
   readonly onFault: (method: string, error: unknown) => void;
   /** A call that has a deadline waits for its answer: `expire` is to be called in time. */
   readonly onDeadline: () => void;
+  /** A call whose method keeps figures is over; it started then, by `now`. */
+  readonly onEnded: (figures: CallFigures, startedAt: number) => void;
 }
 
 const NO_BYTES = new Uint8Array(0);
@@ -228,7 +230,7 @@ export class Connection {
     if (stream.receiveWindow < 0) {
       throw new StreamError("FLOW_CONTROL_ERROR", streamId, "the stream's window is exceeded");
     }
-    this.#runner.data(stream, body, ended);
+    this.#runner.data(stream, body, ended, now);
     if (!ended && stream.receiveWindow < LIMITS.streamWindow / 2) {
       this.sender.windowUpdate(streamId, LIMITS.streamWindow - stream.receiveWindow);
       stream.receiveWindow = LIMITS.streamWindow;
@@ -265,7 +267,7 @@ export class Connection {
       }
       if (!ended) throw new StreamError("PROTOCOL_ERROR", streamId, "HEADERS in the middle of a stream");
       checkTrailers(fields, streamId);
-      this.#runner.data(stream, NO_BYTES, true);
+      this.#runner.data(stream, NO_BYTES, true, now);
       return;
     }
     if (streamId <= this.#ids.last) {
@@ -289,7 +291,7 @@ export class Connection {
     const windows = { send: this.sender.initialWindow, receive: LIMITS.streamWindow, now };
     const stream = new ServerStream(streamId, head, windows);
     this.streams.set(streamId, stream);
-    if (ended) this.#runner.data(stream, NO_BYTES, true);
+    if (ended) this.#runner.data(stream, NO_BYTES, true, now);
   }
 
   #onPong(payload: Uint8Array): void {
@@ -349,6 +351,7 @@ export class Connection {
     if (!this.streams.delete(stream.id)) return;
     stream.closed = true;
     this.#runner.forget(stream);
+    if (stream.figures !== undefined) this.#options.onEnded(stream.figures, stream.requestedAt);
     const { onEnd } = stream;
     stream.onEnd = undefined;
     onEnd?.();

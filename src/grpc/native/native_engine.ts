@@ -3,6 +3,7 @@ import type { GrpcEngine, GrpcEngineOptions } from "../engine.ts";
 import type { GrpcMethod } from "../grpc_service.ts";
 import { listen } from "../listener.ts";
 import { Carrier } from "./carrier.ts";
+import { EndedCalls } from "./ended_calls.ts";
 
 /** How often connections are looked at: for deadlines that are due, and for all the rest. */
 const DEADLINE_TICK_MS = 10;
@@ -21,13 +22,20 @@ export async function startNative(options: GrpcEngineOptions): Promise<GrpcEngin
     listener.close();
     await engine.close(graceMs);
   };
-  return { address: listener.address, close: (graceMs) => closed ??= close(graceMs) };
+  return {
+    address: listener.address,
+    get connections() {
+      return engine.connections;
+    },
+    close: (graceMs) => closed ??= close(graceMs),
+  };
 }
 
 class NativeEngine {
   readonly #options: GrpcEngineOptions;
   readonly #methods: ReadonlyMap<string, GrpcMethod>;
   readonly #carriers = new Set<Carrier>();
+  readonly #ended: EndedCalls;
   readonly #empty = Promise.withResolvers<void>();
   #closing = false;
   #cancelSlowTick: () => void;
@@ -36,7 +44,12 @@ class NativeEngine {
   constructor(options: GrpcEngineOptions) {
     this.#options = options;
     this.#methods = methodsByPath(options);
+    this.#ended = new EndedCalls(() => options.clock.elapsed());
     this.#cancelSlowTick = this.#scheduleSlowTick();
+  }
+
+  get connections(): number {
+    return this.#carriers.size;
   }
 
   accept(socket: net.Socket): void {
@@ -45,13 +58,14 @@ class NativeEngine {
     const age = maxConnectionAgeMs === 0 ? Infinity : maxConnectionAgeMs * (0.9 + 0.2 * random());
     const carrier = new Carrier(socket, {
       methods: this.#methods,
-      now: () => clock.now(),
+      now: () => clock.elapsed(),
       maxAgeMs: age,
       graceMs: maxConnectionAgeGraceMs,
       onFault: (method, error) =>
         logger.error("Cannot answer a gRPC call: unexpected error", { method, error }),
       onDeadline: () => this.#scheduleDeadlineTick(),
       onClosed: () => this.#forget(carrier),
+      ended: this.#ended,
     });
     this.#carriers.add(carrier);
     if (this.#closing) carrier.drain();
@@ -79,7 +93,7 @@ class NativeEngine {
   #scheduleSlowTick(): () => void {
     const { clock } = this.#options;
     return clock.after(SLOW_TICK_MS, () => {
-      const now = clock.now();
+      const now = clock.elapsed();
       for (const carrier of [...this.#carriers]) carrier.tick(now);
       this.#cancelSlowTick = this.#scheduleSlowTick();
     });
@@ -90,7 +104,7 @@ class NativeEngine {
     const { clock } = this.#options;
     this.#cancelDeadlineTick ??= clock.after(DEADLINE_TICK_MS, () => {
       this.#cancelDeadlineTick = undefined;
-      const now = clock.now();
+      const now = clock.elapsed();
       let waiting = false;
       for (const carrier of [...this.#carriers]) waiting = carrier.expire(now) || waiting;
       if (waiting) this.#scheduleDeadlineTick();

@@ -1,4 +1,4 @@
-import type { CallContext } from "../grpc_service.ts";
+import type { CallContext, CallFigures } from "../grpc_service.ts";
 import { MessageReader } from "./message_reader.ts";
 import type { RequestHead } from "./request_head.ts";
 
@@ -18,6 +18,8 @@ export class ServerStream implements CallContext {
   readonly head: RequestHead;
   /** When its headers came, in milliseconds. */
   readonly openedAt: number;
+  /** When its request was whole, in milliseconds. */
+  requestedAt: number;
   /** Octets of DATA that the peer still lets us send. */
   sendWindow: number;
   /** Octets of DATA that the peer still may send. */
@@ -39,6 +41,8 @@ export class ServerStream implements CallContext {
   /** The one message of a unary call, until the stream's end says that there is no other. */
   request: Uint8Array | undefined;
   queued: Queued | undefined;
+  /** Told when the call is over, once it has started. */
+  figures: CallFigures | undefined;
   /** Called once when the stream ends, for streams that the server feeds. */
   onEnd: (() => void) | undefined;
   #reader: MessageReader | undefined;
@@ -47,6 +51,7 @@ export class ServerStream implements CallContext {
     this.id = id;
     this.head = head;
     this.openedAt = windows.now;
+    this.requestedAt = windows.now;
     this.sendWindow = windows.send;
     this.receiveWindow = windows.receive;
   }

@@ -24,6 +24,7 @@ export class ConnectionBed {
       onOutput: () => void this.outputs++,
       onFault: (method, error) => void this.faults.push(`${method}: ${error}`),
       onDeadline: () => {},
+      onEnded: (figures, startedAt) => figures.ended(this.now - startedAt),
     });
     if (options.raw !== true) this.send(greeting(options.settings));
   }

@@ -1,0 +1,286 @@
+import { editDistance } from "../base/edit_distance.ts";
+import { type Problem, problemText } from "../ratelimit/rule_source.ts";
+import { FieldReader } from "./field_reader.ts";
+import { readMappingPattern } from "./metric_pattern.ts";
+import type { ProblemLog } from "./problem_log.ts";
+import { pathOf } from "./rule_fields.ts";
+import { fileErrorText } from "./rule_file_reader.ts";
+import { readYamlDocument } from "./yaml_document.ts";
+import { described, isNull, numberOf, shown } from "./yaml_scalar.ts";
+import type { YamlMapping, YamlValue } from "./yaml_tree.ts";
+
+/** One mapping from names of statistics to a metric. */
+export interface MetricMapping {
+  /** What the names match; text without `^` and `$` is found anywhere. */
+  readonly pattern: RegExp;
+  /** The only kind of statistics it is for. */
+  readonly kind: "counter" | "gauge" | "histogram" | undefined;
+  /** What it matches is not shown at all. */
+  readonly drop: boolean;
+  /** With `$1` or `${1}` for the groups of the pattern, as the values of the labels. */
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly help: string | undefined;
+  /** What numbers are multiplied by; times are seconds before. */
+  readonly scale: number;
+  /** Bounds of the histogram; all of them when absent. */
+  readonly bounds: readonly number[] | undefined;
+}
+
+/** What a mapping file may ask for. */
+export interface MetricMappingOptions {
+  /** The bounds at which durations are counted, in seconds: others cannot be had. */
+  readonly boundsSeconds: readonly number[];
+}
+
+/** The mappings of a file, in the order in which they are to be tried, and everything wrong with it. */
+export interface MetricMappingFile {
+  readonly mappings: readonly MetricMapping[];
+  readonly problems: readonly Problem[];
+}
+
+/** A mapping file larger than this is a mistake. */
+const MAX_BYTES = 1_048_576;
+const KINDS = { counter: "counter", gauge: "gauge", observer: "histogram", timer: "histogram" } as const;
+const FILE_KEYS = ["defaults", "mappings"];
+const DEFAULT_KEYS = ["match_type", "observer_type", "timer_type", "buckets", "histogram_options"];
+const MAPPING_KEYS = [
+  ...["match", "match_type", "match_metric_type", "name", "labels", "help", "action", "scale"],
+  ...["observer_type", "timer_type", "buckets", "histogram_options"],
+];
+/** Keys of the format that ask for what is not done here; to pass over them would be to promise it. */
+const NOT_DONE = ["ttl", "quantiles", "summary_options", "honor_labels", "glob_disable_ordering"];
+const METRIC_NAME = /^[a-zA-Z_](?:[a-zA-Z0-9_]|\$\{\d+\}|\$\d+)*$/;
+const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/;
+
+/** Reads the mapping file at the path; throws with every mistake, a line each, when there is one. */
+export async function loadMetricMapping(
+  path: string,
+  options: MetricMappingOptions,
+): Promise<readonly MetricMapping[]> {
+  const text = await textOf(path);
+  const { mappings, problems } = readMetricMapping(path, text, options);
+  if (problems.length > 0) throw new Error(problems.map(problemText).join("\n"));
+  return mappings;
+}
+
+async function textOf(path: string): Promise<string> {
+  try {
+    const { size, isFile } = await Deno.stat(path);
+    if (!isFile) throw new Error("it is no file; name a file");
+    if (size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
+    return await Deno.readTextFile(path);
+  } catch (cause) {
+    throw new Error(`Cannot read PULL_METRICS_MAPPER_YAML "${path}": ${fileErrorText(cause)}`, { cause });
+  }
+}
+
+/** Reads a mapping file; `name` begins every position. */
+export function readMetricMapping(
+  name: string,
+  text: string,
+  options: MetricMappingOptions,
+): MetricMappingFile {
+  const { root, log } = readYamlDocument(name, text);
+  const mappings = root === undefined || (root.kind === "scalar" && isNull(root))
+    ? []
+    : readRoot(root, log, options);
+  const isSilent = log.problems().length === 0;
+  if (isSilent && mappings.length === 0) {
+    log.error(0, "", "there are no mappings; begin with 'mappings:' and a list below it");
+  }
+  // Patterns of parts are tried before regular expressions, whatever their order in the file.
+  const globs = mappings.filter(({ isGlob }) => isGlob);
+  const rest = mappings.filter(({ isGlob }) => !isGlob);
+  return { mappings: [...globs, ...rest].map(({ mapping }) => mapping), problems: log.problems() };
+}
+
+interface Read {
+  readonly isGlob: boolean;
+  readonly mapping: MetricMapping;
+}
+
+/** What is to be known while a mapping is read. */
+interface Place {
+  readonly log: ProblemLog;
+  readonly path: string;
+  readonly boundsSeconds: readonly number[];
+  readonly defaults: Defaults;
+}
+
+interface Defaults {
+  readonly matchType: "glob" | "regex";
+  readonly bounds: YamlValue | undefined;
+}
+
+function readRoot(root: YamlValue, log: ProblemLog, { boundsSeconds }: MetricMappingOptions): Read[] {
+  if (root.kind === "broken") return [];
+  if (root.kind !== "mapping") {
+    log.error(root.offset, "", `the file must be a mapping with a list 'mappings', not ${described(root)}`);
+    return [];
+  }
+  checkKnown(log, root, "", FILE_KEYS);
+  const fields = new FieldReader(log, root, "");
+  const given = fields.mapping("defaults");
+  const defaults: Defaults = given === undefined
+    ? { matchType: "glob", bounds: undefined }
+    : readDefaults(given, log);
+  const read: Read[] = [];
+  for (const [index, item] of fields.list("mappings")?.items.entries() ?? []) {
+    const path = `mappings[${index}]`;
+    if (item.kind === "mapping") read.push(...readMapping(item, { log, path, boundsSeconds, defaults }));
+    else if (item.kind !== "broken") {
+      log.error(item.offset, path, `list item must be a mapping with match and name, not ${described(item)}`);
+    }
+  }
+  return read;
+}
+
+function readDefaults(mapping: YamlMapping, log: ProblemLog): Defaults {
+  checkKnown(log, mapping, "defaults", DEFAULT_KEYS);
+  const fields = new FieldReader(log, mapping, "defaults");
+  const matchType = fields.choice("match_type", ["glob", "regex"]) ?? "glob";
+  checkObserver(fields);
+  return { matchType, bounds: boundsField(fields, { log, path: "defaults" }) };
+}
+
+/** Times are histograms: their bounds are counted as they happen, and quantiles are not. */
+function checkObserver(fields: FieldReader): void {
+  for (const key of ["observer_type", "timer_type"]) fields.choice(key, ["histogram"]);
+}
+
+/** The bounds, at either of the two places where they may stand. */
+function boundsField(
+  fields: FieldReader,
+  { log, path }: { readonly log: ProblemLog; readonly path: string },
+): YamlValue | undefined {
+  const options = fields.mapping("histogram_options");
+  if (options === undefined) return fields.list("buckets");
+  const optionsPath = pathOf(path, "histogram_options");
+  checkKnown(log, options, optionsPath, ["buckets"]);
+  return new FieldReader(log, options, optionsPath).list("buckets") ?? fields.list("buckets");
+}
+
+function readMapping(mapping: YamlMapping, place: Place): Read[] {
+  const { log, path, defaults } = place;
+  checkKnown(log, mapping, path, MAPPING_KEYS);
+  const fields = new FieldReader(log, mapping, path);
+  const matchType = fields.choice("match_type", ["glob", "regex"]) ?? defaults.matchType;
+  const drop = fields.choice("action", ["map", "drop"]) === "drop";
+  const kind = fields.choice("match_metric_type", ["counter", "gauge", "observer", "timer"]);
+  checkObserver(fields);
+  const scale = readScale(fields, mapping, place);
+  const own = boundsField(fields, place);
+  const isTime = kind !== "counter" && kind !== "gauge";
+  const bounds = readBounds(own ?? (isTime ? defaults.bounds : undefined), scale, place);
+  const match = fields.anyText("match") ?? "";
+  const matchAt = { offset: fields.offset("match"), path: pathOf(path, "match") };
+  const pattern = fields.failed("match")
+    ? undefined
+    : readMappingPattern(log, match, { matchType, ...matchAt });
+  const name = fields.anyText("name") ?? "";
+  if (pattern === undefined) return [];
+  const { groups } = pattern;
+  if (!drop && !fields.failed("name")) {
+    checkName(name, { ...place, offset: fields.offset("name"), path: pathOf(path, "name"), groups });
+  }
+  const labels = readLabels(fields.mapping("labels"), { ...place, path: pathOf(path, "labels"), groups });
+  const help = fields.text("help");
+  const known = kind === undefined ? undefined : KINDS[kind];
+  return [{
+    isGlob: matchType === "glob",
+    mapping: { pattern: pattern.pattern, kind: known, drop, name, labels, help, scale, bounds },
+  }];
+}
+
+function readScale(fields: FieldReader, mapping: YamlMapping, { log, path }: Place): number {
+  const value = mapping.entries.get("scale")?.value;
+  if (value === undefined || value.kind === "broken" || (value.kind === "scalar" && isNull(value))) return 1;
+  const scale = value.kind === "scalar" && !value.quoted && value.text !== "" ? numberOf(value) : undefined;
+  if (scale !== undefined && scale > 0) return scale;
+  log.error(
+    fields.offset("scale"),
+    pathOf(path, "scale"),
+    `scale must be a number above 0, not ${described(value)}`,
+  );
+  return 1;
+}
+
+function readBounds(value: YamlValue | undefined, scale: number, place: Place): number[] | undefined {
+  if (value?.kind !== "list") return undefined;
+  const { log, path, boundsSeconds } = place;
+  const possible = boundsSeconds.map((bound) => Number((bound * scale).toPrecision(12)));
+  const bounds: number[] = [];
+  for (const item of value.items) {
+    if (item.kind === "broken") continue;
+    const bound = item.kind === "scalar" && !item.quoted ? numberOf(item) : undefined;
+    if (bound !== undefined && possible.includes(bound)) bounds.push(bound);
+    else {
+      const text = `durations are not counted at the bound ${described(item)}; use some of ${
+        possible.join(", ")
+      }`;
+      log.error(item.offset, pathOf(path, "buckets"), text);
+    }
+  }
+  return bounds;
+}
+
+/** Where a text with references to groups stands. */
+interface TemplatePlace extends Place {
+  /** How many groups there are. */
+  readonly groups: number;
+}
+
+function checkName(name: string, place: TemplatePlace & { readonly offset: number }): void {
+  const { log, offset, path } = place;
+  if (name === "") {
+    log.error(offset, path, "name is missing; write the name of the metric, or 'action: drop'");
+  } else if (!METRIC_NAME.test(name)) {
+    const text = `'${
+      shown(name)
+    }' cannot be the name of a metric; use letters, digits, _ and groups such as $1`;
+    log.error(offset, path, text);
+  }
+  checkGroups(name, place);
+}
+
+function readLabels(mapping: YamlMapping | undefined, place: TemplatePlace): Record<string, string> {
+  const { log, path } = place;
+  const labels: Record<string, string> = {};
+  if (mapping === undefined) return labels;
+  const fields = new FieldReader(log, mapping, path);
+  for (const [label, { offset }] of mapping.entries) {
+    if (!LABEL_NAME.test(label) || label === "le") {
+      const text = `'${shown(label)}' cannot be the name of a label; use letters, digits and _, but not le`;
+      log.error(offset, path, text);
+      continue;
+    }
+    const value = fields.anyText(label) ?? "";
+    checkGroups(value, { ...place, offset: fields.offset(label), path: pathOf(path, label) });
+    labels[label] = value;
+  }
+  return labels;
+}
+
+function checkGroups(text: string, place: TemplatePlace & { readonly offset: number }): void {
+  const { log, offset, path, groups } = place;
+  for (const [reference, braced, bare] of text.matchAll(/\$(?:\{([^}]*)\}|(\w+))/g)) {
+    const number = braced ?? /^\d+/.exec(bare ?? "")?.[0] ?? "";
+    if (/^\d+$/.test(number) && Number(number) <= groups) continue;
+    const right = groups === 0 ? "match has no groups" : `use a number from 1 to ${groups}`;
+    log.error(offset, path, `match has no group '${shown(reference)}'; ${right}`);
+  }
+}
+
+function checkKnown(log: ProblemLog, mapping: YamlMapping, path: string, known: readonly string[]): void {
+  for (const [key, { offset }] of mapping.entries) {
+    if (known.includes(key)) continue;
+    if (NOT_DONE.includes(key)) {
+      log.error(offset, path, `'${key}' has no meaning here; remove it`);
+      continue;
+    }
+    const near = known.find((one) => editDistance(key.slice(0, 60), one) <= Math.max(1, one.length / 3));
+    const right = near === undefined ? `use one of ${known.join(", ")}` : `did you mean '${near}'?`;
+    log.error(offset, path, `unknown key '${shown(key)}'; ${right}`);
+  }
+}

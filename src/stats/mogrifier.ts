@@ -1,0 +1,63 @@
+/** Tags by key, in their order. */
+export type StatTags = ReadonlyMap<string, string>;
+
+/** Rewrites the statistics that its pattern matches. `$n` in a text stands for a group, `$0` for the whole. */
+export interface Mogrifier {
+  readonly pattern: RegExp;
+  readonly name: string;
+  readonly tags: StatTags;
+}
+
+/** A statistic with a name and tags of its own. */
+export interface MogrifiedStat {
+  readonly name: string;
+  readonly tags: StatTags;
+}
+
+const GROUP = /\$(\d+)/g;
+
+/** What the first mogrifier that matches makes of a name; undefined when none does. */
+export function mogrify(mogrifiers: readonly Mogrifier[], statName: string): MogrifiedStat | undefined {
+  for (const { pattern, name, tags } of mogrifiers) {
+    const match = pattern.exec(statName);
+    if (match === null) continue;
+    const filled = [...tags].map(([key, value]) => [key, fillGroups(value, match)] as const);
+    return { name: fillGroups(name, match), tags: new Map(filled) };
+  }
+  return undefined;
+}
+
+/** A group that took no part in the match is empty; one that the pattern does not have stays as written. */
+function fillGroups(text: string, match: RegExpExecArray): string {
+  return text.replace(GROUP, (whole, digits: string) => {
+    return Number(digits) < match.length ? match[Number(digits)] ?? "" : whole;
+  });
+}
+
+/** The settings that mogrifiers are made of. */
+export interface MogrifierSettings {
+  readonly TAGGED_PUSH_STATS_MOGRIFIERS: readonly string[];
+  readonly USE_TAGGED_PUSH_STATS_MOGRIFIERS: readonly string[];
+  readonly "TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_PATTERN": ReadonlyMap<string, RegExp>;
+  readonly "TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_NAME": ReadonlyMap<string, string>;
+  readonly "TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_TAGS": ReadonlyMap<string, StatTags>;
+}
+
+/** The mogrifiers in the order of their list; those of its other spelling follow. */
+export function mogrifiersOf(settings: MogrifierSettings): readonly Mogrifier[] {
+  const listed = new Set([
+    ...settings.TAGGED_PUSH_STATS_MOGRIFIERS,
+    ...settings.USE_TAGGED_PUSH_STATS_MOGRIFIERS,
+  ]);
+  return [...listed].flatMap((word) => {
+    const pattern = memberOf(settings["TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_PATTERN"], word);
+    const name = memberOf(settings["TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_NAME"], word);
+    const tags = memberOf(settings["TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_TAGS"], word) ?? new Map();
+    return pattern === undefined || name === undefined ? [] : [{ pattern, name, tags }];
+  });
+}
+
+/** A list may name in small letters what the variables have in capitals. */
+function memberOf<T>(family: ReadonlyMap<string, T>, word: string): T | undefined {
+  return family.get(word) ?? family.get(word.toUpperCase());
+}

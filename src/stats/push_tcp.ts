@@ -1,0 +1,99 @@
+import type { Clock } from "../base/clock.ts";
+import { settledWithin } from "../base/wait.ts";
+import type { Carrier } from "./flush_ports.ts";
+import { PushConnection } from "./push_connection.ts";
+import type { PushOutage } from "./push_outage.ts";
+
+/** Pause after the first failed attempt in milliseconds; it doubles with each further one. */
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 30_000;
+/** A connection that stood for so long ends an outage; a shorter one may be a door without a house. */
+const STEADY_MS = 1_000;
+/** How long the last flush waits for a connection. */
+const LAST_ATTEMPT_MS = 500;
+
+/** Where to push, and with what. */
+export interface PushTcpOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly clock: Clock;
+  /** A number from 0 to below 1. */
+  readonly random: () => number;
+  readonly outage: PushOutage;
+}
+
+/**
+ * Pushes lines over TCP. Nothing is kept for a receiver that is away: it is tried again and again, its
+ * name looked up anew, and counts wait where they are counted.
+ */
+export class PushTcp implements Carrier {
+  readonly #options: PushTcpOptions;
+  #connection: PushConnection | undefined;
+  /** Settles when the attempt that is under way has ended, either way. */
+  #attempt = Promise.withResolvers<void>();
+  #cancelTimer = () => {};
+  #failures = 0;
+  #linesLost = 0;
+  #isClosed = false;
+
+  constructor(options: PushTcpOptions) {
+    this.#options = options;
+    this.#connect();
+  }
+
+  get usable(): boolean {
+    return this.#connection?.isOpen === true;
+  }
+
+  /** Lines that were given to a connection which then broke; whether they arrived cannot be known. */
+  get linesLost(): number {
+    return this.#linesLost;
+  }
+
+  async prepare(isLast: boolean): Promise<void> {
+    if (!isLast || this.#isClosed || this.usable) return;
+    if (this.#connection === undefined) this.#connect();
+    await settledWithin(this.#attempt.promise, LAST_ATTEMPT_MS, this.#options.clock);
+  }
+
+  async send(units: readonly string[]): Promise<void> {
+    const text = `${units.join("\n")}\n`;
+    const isTaken = await this.#connection?.write(text);
+    if (isTaken !== true) this.#linesLost += text.split("\n").length - 1;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelTimer();
+    await this.#connection?.close();
+  }
+
+  #connect(): void {
+    this.#cancelTimer();
+    this.#attempt = Promise.withResolvers();
+    const connection = new PushConnection(this.#options, {
+      opened: () => this.#opened(),
+      lost: (reason) => this.#lost(connection, reason),
+    });
+    this.#connection = connection;
+  }
+
+  #opened(): void {
+    this.#attempt.resolve();
+    this.#cancelTimer = this.#options.clock.after(STEADY_MS, () => {
+      this.#failures = 0;
+      this.#options.outage.worked();
+    });
+  }
+
+  #lost(connection: PushConnection, reason: string): void {
+    if (this.#connection === connection) this.#connection = undefined;
+    this.#attempt.resolve();
+    this.#cancelTimer();
+    if (this.#isClosed) return;
+    const { clock, random, outage } = this.#options;
+    outage.failed(reason);
+    const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#failures++);
+    this.#cancelTimer = clock.after(pause * (0.5 + random() / 2), () => this.#connect());
+  }
+}

@@ -1,0 +1,121 @@
+import dgram from "node:dgram";
+import dns from "node:dns/promises";
+import type { Clock } from "../base/clock.ts";
+import { settledWithin } from "../base/wait.ts";
+import type { Carrier } from "./flush_ports.ts";
+import type { PushOutage } from "./push_outage.ts";
+import { pushPackets } from "./push_packets.ts";
+
+/** What an Ethernet frame takes after the headers of IPv6 and UDP, and then some for tunnels. */
+const PACKET_BYTES = 1_432;
+/** A name is looked up again after so many milliseconds. */
+const LOOKUP_AGE_MS = 10_000;
+/** Longest times of a look-up and of the packets of one slice. */
+const LOOKUP_MS = 2_000;
+const SEND_MS = 5_000;
+/** Pause after each slice, some 40 KB, so that the buffer of the receiver does not run over. */
+const PAUSE_MS = 1;
+
+/** Where to push, and with what. */
+export interface PushUdpOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly clock: Clock;
+  readonly outage: PushOutage;
+}
+
+interface Target {
+  readonly address: string;
+  readonly family: number;
+  readonly foundAt: number;
+}
+
+/** Pushes lines over UDP. Whether anybody takes them is not known; what cannot even be sent is counted. */
+export class PushUdp implements Carrier {
+  readonly #options: PushUdpOptions;
+  #target: Target | undefined;
+  #socket: dgram.Socket | undefined;
+  #linesLost = 0;
+  #isClosed = false;
+
+  constructor(options: PushUdpOptions) {
+    this.#options = options;
+  }
+
+  get usable(): boolean {
+    return this.#socket !== undefined;
+  }
+
+  /** Lines that the system refused to send. */
+  get linesLost(): number {
+    return this.#linesLost;
+  }
+
+  async prepare(): Promise<void> {
+    const { clock } = this.#options;
+    if (clock.elapsed() - (this.#target?.foundAt ?? -Infinity) < LOOKUP_AGE_MS) return;
+    await settledWithin(this.#lookUp(), LOOKUP_MS, clock);
+  }
+
+  async send(units: readonly string[]): Promise<void> {
+    const { clock } = this.#options;
+    await settledWithin(this.#sendAll(pushPackets(units, PACKET_BYTES)), SEND_MS, clock);
+    const pause = Promise.withResolvers<void>();
+    clock.after(PAUSE_MS, pause.resolve);
+    await pause.promise;
+  }
+
+  close(): Promise<void> {
+    this.#isClosed = true;
+    this.#socket?.close();
+    this.#socket = undefined;
+    return Promise.resolve();
+  }
+
+  async #lookUp(): Promise<void> {
+    const { host, clock, outage } = this.#options;
+    try {
+      // A receiver of statistics is more likely to listen on IPv4, where a name has both.
+      const { address, family } = await dns.lookup(host, { order: "ipv4first" });
+      if (this.#isClosed) return;
+      if (family !== this.#target?.family) this.#open(family);
+      this.#target = { address, family, foundAt: clock.elapsed() };
+    } catch (error) {
+      // The address that was found before is as good as any.
+      outage.failed(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  #open(family: number): void {
+    this.#socket?.close();
+    const socket = dgram.createSocket(family === 6 ? "udp6" : "udp4");
+    socket.on("error", (error: Error) => this.#options.outage.failed(error.message));
+    this.#socket = socket;
+  }
+
+  async #sendAll(packets: readonly string[]): Promise<void> {
+    let refusal: string | undefined;
+    for (const packet of packets) {
+      const reason = await this.#sendOne(packet);
+      if (reason === undefined) continue;
+      refusal = reason;
+      this.#linesLost += packet.split("\n").length;
+    }
+    if (refusal === undefined) this.#options.outage.worked();
+    else this.#options.outage.failed(refusal);
+  }
+
+  /** Answers why it could not be sent. */
+  #sendOne(packet: string): Promise<string | undefined> {
+    const { promise, resolve } = Promise.withResolvers<string | undefined>();
+    try {
+      this.#socket?.send(packet, this.#options.port, this.#target?.address ?? "", (error) => {
+        resolve(error?.message);
+      });
+      if (this.#socket === undefined) resolve("it is closed");
+    } catch (error) {
+      resolve(error instanceof Error ? error.message : String(error));
+    }
+    return promise;
+  }
+}

@@ -1,0 +1,51 @@
+import type { Carrier, LineFormat, TimerSample } from "./flush_ports.ts";
+
+/** How statistics are printed. */
+export interface JsonLinesOptions {
+  /** Tags of every line. */
+  readonly tags: ReadonlyMap<string, string>;
+  /** The time, in milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+/** One JSON object a line: the time, the type, the name, what there is to say of it, and the tags. */
+export function jsonLines({ tags, now }: JsonLinesOptions): LineFormat {
+  const allTags = Object.fromEntries(tags);
+  const line = (type: string, name: string, facts: Readonly<Record<string, number>>) => {
+    return JSON.stringify({ timestamp: new Date(now()).toISOString(), type, name, ...facts, tags: allTags });
+  };
+  return {
+    counter: (name, delta) => line("counter", name, { value: delta }),
+    gauge: (name, value) => line("gauge", name, { value }),
+    timer: (name, sample) => [line("timer", name, timerFacts(sample))],
+  };
+}
+
+/** The quantiles are those of the durations that were kept. */
+function timerFacts({ values, seen, sumMs }: TimerSample): Record<string, number> {
+  const sorted = values.toSorted((first, second) => first - second);
+  const at = (share: number) => sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? 0;
+  return { count: seen, sum_ms: rounded(sumMs), p50_ms: rounded(at(0.5)), p99_ms: rounded(at(0.99)) };
+}
+
+/** To the microsecond. */
+function rounded(ms: number): number {
+  return Number(ms.toFixed(3));
+}
+
+/** Hands whole slices to the one place that writes to standard output; `write` adds the last line break. */
+export function stdoutCarrier(write: (lines: string) => void): Carrier {
+  let isOpen = true;
+  return {
+    get usable() {
+      return isOpen;
+    },
+    prepare: () => Promise.resolve(),
+    // A fault rejects and does not throw.
+    send: (units) => Promise.resolve(units).then((lines) => write(lines.join("\n"))),
+    close() {
+      isOpen = false;
+      return Promise.resolve();
+    },
+  };
+}

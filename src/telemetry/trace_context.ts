@@ -1,0 +1,120 @@
+/** Where the headers of a call are found, by their names in lower case. */
+export interface HeaderSource {
+  header(name: string): string | undefined;
+  /** All headers as pairs of name and value; where they are there, they are looked through only once. */
+  readonly fields?: readonly (readonly [string, string])[] | undefined;
+}
+
+/** What the headers of a call say of the trace that it belongs to. */
+export interface TraceParent {
+  /** The span that caused the call; absent where only a choice was sent. */
+  readonly span: ParentSpan | undefined;
+  /** Whether the caller records its spans; absent where it leaves the choice to us. */
+  readonly sampled: boolean | undefined;
+  /** `tracestate` as it came; absent where there is none or where it is too long to pass on. */
+  readonly state: string | undefined;
+}
+
+/** A span of another service. */
+export interface ParentSpan {
+  /** 32 digits of lower-case hexadecimal, not all zero. */
+  readonly traceId: string;
+  /** 16 such digits. */
+  readonly spanId: string;
+}
+
+const MAX_STATE_LENGTH = 512;
+const W3C = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+const B3 = /^([0-9a-f]{16}|[0-9a-f]{32})-([0-9a-f]{16})(?:-([01d])(?:-[0-9a-f]{16})?)?$/;
+const B3_TRACE_ID = /^(?:[0-9a-f]{16}|[0-9a-f]{32})$/;
+const B3_SPAN_ID = /^[0-9a-f]{16}$/;
+const ALL_ZERO = /^0+$/;
+const SAMPLED_FLAG = 1;
+const B3_CHOICES: Readonly<Record<string, boolean>> = { "0": false, "1": true, d: true };
+const B3_HEADER_CHOICES: Readonly<Record<string, boolean>> = {
+  "0": false,
+  "1": true,
+  false: false,
+  true: true,
+};
+
+/**
+ * The parent that a call names: by W3C's `traceparent`, else by the single header `b3`, else by the
+ * headers `x-b3-…`. What cannot be read counts as not sent. Sources: W3C Trace Context, level 1;
+ * openzipkin/b3-propagation.
+ */
+export function readTraceParent(source: HeaderSource): TraceParent | undefined {
+  // Most calls bring none of them, and every call is asked.
+  if (source.fields !== undefined && !namesTrace(source.fields)) return undefined;
+  const w3c = source.header("traceparent");
+  const parent = w3c === undefined ? undefined : readW3c(w3c, source);
+  if (parent !== undefined) return parent;
+  const b3 = source.header("b3");
+  const single = b3 === undefined ? undefined : readB3(b3.toLowerCase());
+  return single ?? readB3Headers(source);
+}
+
+function namesTrace(fields: readonly (readonly [string, string])[]): boolean {
+  for (const { 0: name } of fields) {
+    // Lengths are compared faster than texts, and nearly no other header has one of these.
+    switch (name.length) {
+      case 2:
+        if (name === "b3") return true;
+        break;
+      case 10:
+        if (name === "x-b3-flags") return true;
+        break;
+      case 11:
+        if (name === "traceparent") return true;
+        break;
+      case 12:
+        if (name === "x-b3-traceid" || name === "x-b3-sampled") return true;
+    }
+  }
+  return false;
+}
+
+function readW3c(text: string, source: HeaderSource): TraceParent | undefined {
+  const [, version, traceId = "", spanId = "", flags = "", rest] = W3C.exec(text.trim()) ?? [];
+  // Version 00 ends with its flags, and ff is none; a later one may say more behind them.
+  if (version === undefined || version === "ff" || (version === "00" && rest !== undefined)) return undefined;
+  const span = spanOf(traceId, spanId);
+  if (span === undefined) return undefined;
+  const state = source.header("tracestate");
+  return {
+    span,
+    sampled: (Number.parseInt(flags, 16) & SAMPLED_FLAG) !== 0,
+    state: state === undefined || state.length > MAX_STATE_LENGTH ? undefined : state,
+  };
+}
+
+function readB3(text: string): TraceParent | undefined {
+  const alone = choiceOf(B3_CHOICES, text);
+  if (alone !== undefined) return { span: undefined, sampled: alone, state: undefined };
+  const [, traceId = "", spanId = "", choice = ""] = B3.exec(text) ?? [];
+  const span = spanOf(traceId, spanId);
+  return span === undefined ? undefined : { span, sampled: choiceOf(B3_CHOICES, choice), state: undefined };
+}
+
+function readB3Headers(source: HeaderSource): TraceParent | undefined {
+  const traceId = source.header("x-b3-traceid")?.toLowerCase();
+  const choice = source.header("x-b3-sampled")?.toLowerCase();
+  const debug = source.header("x-b3-flags") === "1";
+  const sampled = debug ? true : choiceOf(B3_HEADER_CHOICES, choice ?? "");
+  const spanId = traceId === undefined ? undefined : source.header("x-b3-spanid")?.toLowerCase();
+  const isWhole = traceId !== undefined && spanId !== undefined &&
+    B3_TRACE_ID.test(traceId) && B3_SPAN_ID.test(spanId);
+  const span = isWhole ? spanOf(traceId, spanId) : undefined;
+  return span === undefined && sampled === undefined ? undefined : { span, sampled, state: undefined };
+}
+
+/** A choice by its text; the table's own names only, because the text is a peer's. */
+function choiceOf(choices: Readonly<Record<string, boolean>>, text: string): boolean | undefined {
+  return Object.hasOwn(choices, text) ? choices[text] : undefined;
+}
+
+/** A trace id of 64 bits is the lower half of one of 128. */
+function spanOf(traceId: string, spanId: string): ParentSpan | undefined {
+  if (traceId === "" || ALL_ZERO.test(traceId) || ALL_ZERO.test(spanId)) return undefined;
+  return { traceId: traceId.padStart(32, "0"), spanId };
+}

@@ -1,0 +1,113 @@
+import { SpanStatusCode } from "@opentelemetry/api";
+import type { Decide } from "./tracing_decision.ts";
+import type { CallTracer, OpenSpan } from "./tracing_spans.ts";
+import type { HeaderSource } from "./trace_context.ts";
+
+/** What is traced of a gRPC service: its methods with one message in and one out. */
+export interface TracedService {
+  readonly name: string;
+  readonly methods: readonly TracedMethod[];
+}
+
+/** A method of such a service. */
+export type TracedMethod = TracedUnaryMethod | {
+  readonly kind: "server_streaming" | "bidi";
+  readonly name: string;
+};
+
+/** A method that is traced. */
+export interface TracedUnaryMethod {
+  readonly kind: "unary";
+  readonly name: string;
+  handle(request: Uint8Array, call: HeaderSource): Uint8Array | Promise<Uint8Array>;
+}
+
+/** What is traced of a route of HTTP. */
+export interface TracedRoute {
+  readonly path: string;
+  readonly methods: readonly string[];
+  handle(call: { readonly request: Request }): Response | Promise<Response>;
+}
+
+const STATUS_CODE = "rpc.response.status_code";
+const LOWEST_SERVER_ERROR = 500;
+
+/** The same service with a span for each call of a unary method. Streams live as long as they like: no span. */
+export function traceGrpcService<Service extends TracedService>(
+  service: Service,
+  tracer: CallTracer,
+): Service {
+  const methods = service.methods.map((method) =>
+    method.kind === "unary" ? traceMethod(`${service.name}/${method.name}`, method, tracer) : method
+  );
+  return { ...service, methods };
+}
+
+function traceMethod(path: string, method: TracedUnaryMethod, tracer: CallTracer): TracedUnaryMethod {
+  const attributes = { "rpc.system.name": "grpc", "rpc.method": path };
+  return {
+    ...method,
+    handle(request, call) {
+      const open = tracer.startServer(path, call, attributes);
+      if (open === undefined) return method.handle(request, call);
+      return tracer.runToEnd(open, () => coded(open, () => method.handle(request, call)));
+    },
+  };
+}
+
+/** Writes the name of the status down that a call ends with. */
+function coded(
+  { span }: OpenSpan,
+  handle: () => Uint8Array | Promise<Uint8Array>,
+): Uint8Array | Promise<Uint8Array> {
+  const ok = (answer: Uint8Array): Uint8Array => {
+    span.setAttribute(STATUS_CODE, "OK");
+    return answer;
+  };
+  const refused = (error: unknown): never => {
+    span.setAttribute(STATUS_CODE, codeOf(error));
+    throw error;
+  };
+  try {
+    const answer = handle();
+    return answer instanceof Promise ? answer.then(ok, refused) : ok(answer);
+  } catch (error) {
+    return refused(error);
+  }
+}
+
+/** The code that an engine answers with: the error's own, else that of a fault. */
+function codeOf(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" ? code : "INTERNAL";
+}
+
+/**
+ * The route that `routeFor` makes of a decision, with a span for each call. A body is waited for before
+ * the decision, so a traced call gets a route of its own, whose decision knows its span.
+ */
+export function traceRoute<Route extends TracedRoute>(
+  routeFor: (decide: Decide) => Route,
+  decide: Decide,
+  tracer: CallTracer,
+): Route {
+  const plain = routeFor(decide);
+  const attributes = { "http.route": plain.path };
+  return {
+    ...plain,
+    handle(call: { readonly request: Request }): Response | Promise<Response> {
+      const { request } = call;
+      const header = (name: string) => request.headers.get(name) ?? undefined;
+      const open = tracer.startServer(`${request.method} ${plain.path}`, { header }, attributes);
+      if (open === undefined) return plain.handle(call);
+      open.span.setAttribute("http.request.method", request.method);
+      const own = routeFor((asked, caller) => tracer.run(open, () => decide(asked, caller)));
+      return tracer.runToEnd(open, () => own.handle(call), ({ status }) => answered(open, status));
+    },
+  };
+}
+
+function answered({ span }: OpenSpan, status: number): void {
+  span.setAttribute("http.response.status_code", status);
+  if (status >= LOWEST_SERVER_ERROR) span.setStatus({ code: SpanStatusCode.ERROR });
+}

@@ -1,0 +1,86 @@
+import type { ReadableSpan, SpanExporter } from "@opentelemetry/sdk-trace-base";
+import type { Logger } from "../base/log.ts";
+
+/** Which exporter is wanted, and what it is told. */
+export interface SpanExporterOptions {
+  readonly protocol: "http" | "grpc";
+  /** The values of `OTEL_EXPORTER_OTLP_<OPTION>` by option; the exporters read the same from the environment. */
+  readonly otlp: ReadonlyMap<string, string>;
+  readonly logger: Logger;
+}
+
+type ExportResult = Parameters<Parameters<SpanExporter["export"]>[1]>[0];
+
+const SUCCESS = 0;
+const ENDPOINTS = ["ENDPOINT", "TRACES_ENDPOINT"];
+/** How an endpoint begins: gRPC takes a host and a port as well. */
+const SCHEMES = {
+  http: { pattern: /^https?:\/\//, wanted: "a URL such as http://127.0.0.1:4318" },
+  grpc: {
+    pattern: /^(?:https?:\/\/|unix:\/\/|(?!\w+:\/\/))/,
+    wanted: "a URL such as http://127.0.0.1:4317",
+  },
+} as const;
+
+/**
+ * The exporter for a protocol, which tells of each outage of the collector once. Throws for an endpoint
+ * that is none: the exporters would take their default in its place.
+ */
+export async function createSpanExporter(
+  { protocol, otlp, logger }: SpanExporterOptions,
+): Promise<SpanExporter> {
+  for (const option of ENDPOINTS) checkEndpoint(option, otlp.get(option), protocol);
+  // A package is loaded only by who uses it.
+  const { OTLPTraceExporter } = protocol === "grpc"
+    ? await import("@opentelemetry/exporter-trace-otlp-grpc")
+    : await import("@opentelemetry/exporter-trace-otlp-http");
+  return new OutageTeller(new OTLPTraceExporter(), logger);
+}
+
+/** An endpoint may hold a password, so its text is not shown. */
+function checkEndpoint(option: string, text: string | undefined, protocol: "http" | "grpc"): void {
+  if (text === undefined || text.trim() === "") return;
+  const endpoint = text.trim();
+  const { pattern, wanted } = SCHEMES[protocol];
+  const hasScheme = /^\w+:\/\//.test(endpoint);
+  if (pattern.test(endpoint) && URL.canParse(hasScheme ? endpoint : `https://${endpoint}`)) return;
+  throw new Error(
+    `Cannot use OTEL_EXPORTER_OTLP_${option} (value not shown): ${wanted} would be right`,
+  );
+}
+
+/** Says once that spans cannot be exported, and once that they can again. */
+export class OutageTeller implements SpanExporter {
+  readonly #exporter: SpanExporter;
+  readonly #logger: Logger;
+  #isOut = false;
+
+  constructor(exporter: SpanExporter, logger: Logger) {
+    this.#exporter = exporter;
+    this.#logger = logger;
+  }
+
+  export(spans: ReadableSpan[], onResult: (result: ExportResult) => void): void {
+    this.#exporter.export(spans, (result) => {
+      this.#tell(result);
+      // What has been told is handled: the SDK would write every lost batch to its own log.
+      onResult({ code: SUCCESS });
+    });
+  }
+
+  shutdown(): Promise<void> {
+    return this.#exporter.shutdown();
+  }
+
+  forceFlush(): Promise<void> {
+    return this.#exporter.forceFlush?.() ?? Promise.resolve();
+  }
+
+  #tell({ code, error }: ExportResult): void {
+    const isOut = code !== SUCCESS;
+    if (isOut === this.#isOut) return;
+    this.#isOut = isOut;
+    if (!isOut) this.#logger.warning("Exporting spans again");
+    else this.#logger.warning("Cannot export spans: they are dropped until the collector answers", { error });
+  }
+}

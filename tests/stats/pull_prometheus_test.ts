@@ -1,0 +1,44 @@
+import { assertEquals } from "@std/assert";
+import { startPrometheus } from "../support/prometheus.ts";
+import { needs } from "../support/tools.ts";
+import { until } from "../support/until.ts";
+import { PullBed } from "./pull_bed.ts";
+
+const QUERIES: readonly [query: string, metric: Readonly<Record<string, string>>, value: string][] = [
+  [
+    "ratelimit_service_rate_limit_over_limit > 0",
+    { __name__: "ratelimit_service_rate_limit_over_limit", domain: "shop", key1: "account" },
+    "4",
+  ],
+  [
+    'ratelimit_service_rate_limit_total_hits{key2="path"}',
+    {
+      __name__: "ratelimit_service_rate_limit_total_hits",
+      domain: "shop",
+      key1: "host_a.example",
+      key2: "path",
+    },
+    "2",
+  ],
+  [
+    "histogram_quantile(0.5, ratelimit_service_response_time_seconds_bucket)",
+    { grpc_method: "ShouldRateLimit" },
+    "0.00025",
+  ],
+  ["ratelimit_kv_pool_cx_active", { __name__: "ratelimit_kv_pool_cx_active" }, "10"],
+];
+
+Deno.test({
+  ...needs(["prometheus"], "pull metrics: Prometheus scrapes a running handler and knows the values"),
+  async fn() {
+    await using bed = new PullBed({ extraTags: new Map([["zone", "a"]]) });
+    bed.work();
+    await using prometheus = await startPrometheus({ target: bed.address });
+    await until("the first scrape", async () => (await prometheus.query('up{job="weir"} == 1')).length, {
+      deadlineMs: 60_000,
+    });
+    const place = { instance: bed.address, job: "weir", zone: "a" };
+    const seen = await Promise.all(QUERIES.map(([query]) => prometheus.query(query)));
+    assertEquals(seen, QUERIES.map(([, metric, value]) => [{ metric: { ...metric, ...place }, value }]));
+  },
+});

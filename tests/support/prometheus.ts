@@ -1,0 +1,116 @@
+import { join } from "node:path";
+import { ChildProcess } from "./child_process.ts";
+import { freePort } from "./free_port.ts";
+import { requireTool } from "./tools.ts";
+import { until } from "./until.ts";
+
+/** What a Prometheus is to scrape. */
+export interface PrometheusOptions {
+  /** `host:port` of the metrics. */
+  readonly target: string;
+  /** Path of the metrics; `/metrics` when absent. */
+  readonly path?: string;
+}
+
+/** A sample as the query API answers it: the labels, and the value as text. */
+export interface PrometheusSample {
+  readonly metric: Readonly<Record<string, string>>;
+  readonly value: string;
+}
+
+/** Starts a Prometheus of the test's own that scrapes a target each second. */
+export async function startPrometheus(options: PrometheusOptions): Promise<Prometheus> {
+  const folder = await Deno.makeTempDir({ prefix: "weir_prometheus_" });
+  const config = {
+    global: { scrape_interval: "1s", scrape_timeout: "1s" },
+    scrape_configs: [{
+      job_name: "weir",
+      metrics_path: options.path ?? "/metrics",
+      static_configs: [{ targets: [options.target] }],
+    }],
+  };
+  // JSON is YAML, too.
+  await Deno.writeTextFile(join(folder, "prometheus.yml"), JSON.stringify(config));
+  const prometheus = new Prometheus(folder, freePort());
+  try {
+    await prometheus.ready();
+    return prometheus;
+  } catch (error) {
+    await prometheus[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** A running Prometheus; killed at the end of an `await using`. */
+export class Prometheus implements AsyncDisposable {
+  readonly #folder: string;
+  readonly #url: string;
+  readonly #child: ChildProcess;
+
+  constructor(folder: string, port: number) {
+    this.#folder = folder;
+    this.#url = `http://127.0.0.1:${port}`;
+    this.#child = new ChildProcess(requireTool("prometheus"), {
+      args: [
+        `--config.file=${join(folder, "prometheus.yml")}`,
+        `--storage.tsdb.path=${join(folder, "storage")}`,
+        `--web.listen-address=127.0.0.1:${port}`,
+      ],
+    });
+  }
+
+  /** Waits until it answers. */
+  async ready(): Promise<void> {
+    const answers = async () => {
+      const response = await fetch(`${this.#url}/-/ready`);
+      await response.body?.cancel();
+      return response.ok;
+    };
+    await until("Prometheus", async () => !this.#child.running || await answers(), { deadlineMs: 30_000 });
+    if (this.#child.running) return;
+    const last = this.#child.stderrLines.slice(-3).join("; ");
+    throw new Error(`Cannot start "prometheus": it ended: ${last}`);
+  }
+
+  /** What it answers to a query now. */
+  async query(query: string): Promise<readonly PrometheusSample[]> {
+    const { data: { result } } = await this.#ask(`query?query=${encodeURIComponent(query)}`);
+    return result.map(({ metric, value: [, value] }) => ({ metric, value }));
+  }
+
+  async #ask(path: string): Promise<QueryAnswer> {
+    const response = await fetch(`${this.#url}/api/v1/${path}`);
+    if (response.ok) return await response.json();
+    throw new Error(`Cannot query "${path}": ${await response.text()}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#child.kill();
+    await Deno.remove(this.#folder, { recursive: true });
+  }
+}
+
+interface QueryAnswer {
+  readonly data: {
+    readonly result: readonly { metric: Readonly<Record<string, string>>; value: [number, string] }[];
+  };
+}
+
+/** Runs promtool with this input; answers its exit code and all that it printed. */
+export async function promtool(
+  args: readonly string[],
+  input = "",
+): Promise<{ readonly code: number; readonly output: string }> {
+  const child = new Deno.Command(requireTool("promtool"), {
+    args: [...args],
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  const writer = child.stdin.getWriter();
+  const fed = writer.write(new TextEncoder().encode(input)).then(() => writer.close());
+  const { code, stdout, stderr } = await child.output();
+  await fed;
+  const decoder = new TextDecoder();
+  return { code, output: decoder.decode(stdout) + decoder.decode(stderr) };
+}

@@ -1,0 +1,68 @@
+import { ChildProcess } from "./child_process.ts";
+import { freePort } from "./free_port.ts";
+import { requireTool } from "./tools.ts";
+import { until } from "./until.ts";
+
+/** Starts a statsd_exporter of the test's own, on free ports of the loopback address. */
+export async function startStatsdExporter(): Promise<StatsdExporter> {
+  const attempts = 3;
+  for (let attempt = 1;; attempt++) {
+    const exporter = new StatsdExporter(freePort(), freePort());
+    try {
+      await exporter.ready();
+      return exporter;
+    } catch (error) {
+      await exporter[Symbol.asyncDispose]();
+      // Somebody else may have taken a port in between; anything else fails again.
+      if (attempt === attempts) throw error;
+    }
+  }
+}
+
+/** A running statsd_exporter; killed at the end of an `await using`. */
+export class StatsdExporter implements AsyncDisposable {
+  /** The port on 127.0.0.1 that takes statistics, over UDP and over TCP. */
+  readonly port: number;
+  readonly #webPort: number;
+  readonly #child: ChildProcess;
+
+  constructor(port: number, webPort: number) {
+    this.port = port;
+    this.#webPort = webPort;
+    this.#child = new ChildProcess(requireTool("statsd_exporter"), {
+      args: [
+        `--statsd.listen-udp=127.0.0.1:${port}`,
+        `--statsd.listen-tcp=127.0.0.1:${port}`,
+        `--web.listen-address=127.0.0.1:${webPort}`,
+        "--statsd.event-flush-interval=10ms",
+      ],
+    });
+  }
+
+  /** Waits until it shows its page. */
+  async ready(): Promise<void> {
+    const shows = () => this.page().then(() => true, () => false);
+    await until("statsd_exporter", async () => !this.#child.running || await shows());
+    if (this.#child.running) return;
+    const { stderrLines } = this.#child;
+    throw new Error(`Cannot start "statsd_exporter": it ended: ${stderrLines.slice(-3).join("; ")}`);
+  }
+
+  /** Its own page of metrics. */
+  async page(): Promise<string> {
+    return await (await fetch(`http://127.0.0.1:${this.#webPort}/metrics`)).text();
+  }
+
+  /** Values by name and labels, as the page shows them, of metrics whose names begin with this. */
+  async metrics(prefix: string): Promise<Record<string, number>> {
+    const lines = (await this.page()).split("\n").filter((line) => line.startsWith(prefix));
+    return Object.fromEntries(lines.map((line) => {
+      const space = line.lastIndexOf(" ");
+      return [line.slice(0, space), Number(line.slice(space + 1))];
+    }));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#child.kill();
+  }
+}
