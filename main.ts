@@ -17,7 +17,7 @@ import type { ListenTarget } from "./src/grpc/listener.ts";
 import type { GrpcEngine } from "./src/grpc/engine.ts";
 import { type GrpcService, withCallFigures } from "./src/grpc/grpc_service.ts";
 import { createHealthService } from "./src/grpc/health_service.ts";
-import { createRateLimitGrpcService } from "./src/grpc/rate_limit_service.ts";
+import { createRateLimitGrpcService, type Decide } from "./src/grpc/rate_limit_service.ts";
 import { startNative } from "./src/grpc/native/native_engine.ts";
 import { createReflectionServices } from "./src/grpc/reflection_service.ts";
 import { Health } from "./src/health.ts";
@@ -26,7 +26,8 @@ import { healthRoutes } from "./src/http/healthcheck.ts";
 import { type HttpListener, listenHttp } from "./src/http/listen.ts";
 import { rateLimitRoute } from "./src/http/rate_limit_route.ts";
 import { createRouter } from "./src/http/router.ts";
-import { type OpenCache, openCache } from "./src/open_cache.ts";
+import { cacheKind, type OpenCache, openCache } from "./src/open_cache.ts";
+import { openTracing } from "./src/open_tracing.ts";
 import type { Policy } from "./src/ratelimit/policy.ts";
 import { rulesText } from "./src/ratelimit/rules_text.ts";
 import { RateLimitService } from "./src/ratelimit/service.ts";
@@ -43,6 +44,7 @@ import type { Logger } from "./src/base/log.ts";
 import { createLogger, standardOutput } from "./src/telemetry/logger.ts";
 import { ProcessFigures } from "./src/telemetry/process_figures.ts";
 import { guardProcess } from "./src/telemetry/process_guard.ts";
+import type { Tracing } from "./src/telemetry/tracing.ts";
 import { ThrottledLog } from "./src/telemetry/throttled_log.ts";
 
 /** Longest time that running calls get to end when the service stops. */
@@ -99,9 +101,11 @@ export async function serve(
     const gaveUp = new AbortController();
     const end = AbortSignal.any([signal, gaveUp.signal]);
     const onGivenUp = (text: string) => gaveUp.abort(new Error(text));
+    const tracing = await openTracing({ ...parts, version: config.version });
+    stack.defer(() => tracing.close());
     const cache = await openCache({ ...parts, onGivenUp });
     stack.defer(() => cache.close());
-    const service = openService(parts, cache);
+    const service = openService(parts, { ...cache, cache: tracing.cache(cache.cache, cacheKind(settings)) });
     const debug = openDebug(parts, service);
     stack.defer(() => debug.close(0));
     logger.warning(`Listening for debug on '${addressOf(debug)}'`);
@@ -111,11 +115,11 @@ export async function serve(
     if (!settings.FORCE_START_WITHOUT_INITIAL_CONFIG) await unlessAborted(rules.firstRules, end);
     await settledWithin(cache.ready, CACHE_HEAD_START_MS, clock);
     end.throwIfAborted();
-    const grpc = await openGrpc(parts, service);
+    const grpc = await openGrpc(parts, service, tracing);
     stack.defer(() => grpc.close(DRAIN_MS));
     stats.addGauge("ratelimit.process.grpc_connections", () => grpc.connections);
     logger.warning(`Listening for gRPC on '${grpc.address}'`);
-    const http = openHttp(parts, service);
+    const http = openHttp(parts, service, tracing);
     logger.warning(`Listening for HTTP on '${addressOf(http)}'`);
     const stopped = stopOn(end, parts, async () => {
       await Promise.all([grpc.close(DRAIN_MS), http.close(DRAIN_MS)]);
@@ -201,18 +205,16 @@ function openRules({ settings, logger, clock, health, stats }: Parts, service: R
   return { firstRules, reload: () => provider.reload(), close };
 }
 
-async function openGrpc(parts: Parts, service: RateLimitService): Promise<GrpcEngine> {
+async function openGrpc(parts: Parts, service: RateLimitService, tracing: Tracing): Promise<GrpcEngine> {
   const { settings, logger, clock, random, health, stats } = parts;
   const refusals = new ThrottledLog(logger, { clock });
-  const services: GrpcService[] = [
-    createRateLimitGrpcService((request, caller) => service.shouldRateLimit(request, caller), {
-      onRefused: ({ code, message, cause }) => {
-        const isTold = cause instanceof Error && cause.message === message;
-        refusals.warning(code, "gRPC call refused", { code, message, ...(isTold ? {} : { cause }) });
-      },
-    }),
-    createHealthService(health),
-  ];
+  const decisions = createRateLimitGrpcService(decideOf(service, tracing), {
+    onRefused: ({ code, message, cause }) => {
+      const isTold = cause instanceof Error && cause.message === message;
+      refusals.warning(code, "gRPC call refused", { code, message, ...(isTold ? {} : { cause }) });
+    },
+  });
+  const services: GrpcService[] = [tracing.grpcService(decisions), createHealthService(health)];
   services.push(...createReflectionServices(() => services));
   const target: ListenTarget = settings.GRPC_UDS === undefined
     ? { kind: "tcp", host: settings.GRPC_HOST, port: settings.GRPC_PORT }
@@ -233,12 +235,19 @@ async function openGrpc(parts: Parts, service: RateLimitService): Promise<GrpcEn
   });
 }
 
-function openHttp({ settings, logger, clock, health }: Parts, service: RateLimitService): HttpListener {
-  const decide = rateLimitRoute({
-    decide: (request, caller) => service.shouldRateLimit(request, caller),
-    clock,
-  });
-  const handler = createRouter([decide, ...healthRoutes(health)], { logger, clock });
+/** The decision of the service, within a span of its own where calls are traced. */
+function decideOf(service: RateLimitService, tracing: Tracing): Decide {
+  return tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
+}
+
+function openHttp(
+  { settings, logger, clock, health }: Parts,
+  service: RateLimitService,
+  tracing: Tracing,
+): HttpListener {
+  const routeFor = (decide: Decide) => rateLimitRoute({ decide, clock });
+  const route = tracing.route(routeFor, decideOf(service, tracing));
+  const handler = createRouter([route, ...healthRoutes(health)], { logger, clock });
   return listenHttp(handler, { hostname: settings.HOST, port: settings.PORT, logger, clock });
 }
 

@@ -65,6 +65,14 @@ export async function openCache(options: OpenCacheOptions): Promise<OpenCache> {
   return { cache, fallback: memory, ready, close };
 }
 
+/** What is at the other end of the cache, for spans. */
+export function cacheKind({ BACKEND_TYPE, KV_PERSECOND }: Settings): {
+  readonly backend: Settings["BACKEND_TYPE"];
+  readonly perSecond: boolean;
+} {
+  return { backend: BACKEND_TYPE, perSecond: KV_PERSECOND };
+}
+
 interface Connected {
   readonly cache: CounterCache;
   readonly ready: Promise<void>;

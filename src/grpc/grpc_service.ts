@@ -28,6 +28,8 @@ export class GrpcError extends Error {
 
 /** What a handler may know of its call. */
 export interface CallContext {
+  /** All headers, where the engine has them at hand; the list may be shared by calls with the same headers. */
+  readonly fields?: readonly (readonly [name: string, value: string])[] | undefined;
   /** Request metadata: the value of a header, by its name in lower case. */
   header(name: string): string | undefined;
   /** Nobody waits for an answer any more: the call was cancelled, is past its deadline, or is answered. */

@@ -159,48 +159,41 @@ export const STATS_TABLE = {
     default: "false",
     doc: "`true` exports spans of decisions by OTLP.",
     group: "Tracing",
-    ...warnUntil(6),
   },
   TRACING_EXPORTER_PROTOCOL: {
     parse: oneOf(["http", "grpc"]),
     default: "http",
     doc: "How spans are exported: `http` or `grpc`.",
     group: "Tracing",
-    ...warnUntil(6),
   },
   TRACING_SERVICE_NAME: {
     parse: parseText,
     default: "RateLimit",
     doc: "Name of the service in its spans.",
     group: "Tracing",
-    ...warnUntil(6),
   },
   TRACING_SERVICE_NAMESPACE: {
     parse: parseText,
     default: "",
     doc: "Namespace of the service in its spans.",
     group: "Tracing",
-    ...warnUntil(6),
   },
   TRACING_SERVICE_INSTANCE_ID: {
     parse: parseText,
     whenUnset: "a random UUID",
     doc: "Name of this instance in its spans.",
     group: "Tracing",
-    ...warnUntil(6),
   },
   TRACING_SAMPLING_RATE: {
     parse: float({ min: 0, max: 1 }),
     default: "1",
     doc: "Share of calls that are traced, 0 to 1, where the caller has not decided.",
     group: "Tracing",
-    ...warnUntil(6),
   },
   "OTEL_EXPORTER_OTLP_<OPTION>": {
     parse: parseText,
     doc: "The standard variables of OTLP exporters, which choose the destination of spans.",
     group: "Tracing",
     secret: true, // one of them holds headers, and those hold tokens
-    ...warnUntil(6),
   },
 } as const satisfies SettingTable;

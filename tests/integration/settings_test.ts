@@ -15,6 +15,7 @@ import { MC_CASES } from "./settings_mc_cases.ts";
 import { MC_SRV_CASES } from "./settings_mc_srv_cases.ts";
 import { RULES_CASES } from "./settings_rules_cases.ts";
 import { SERVER_CASES } from "./settings_server_cases.ts";
+import { TRACING_CASES } from "./settings_tracing_cases.ts";
 
 const CASES: SettingCases = {
   ...SERVER_CASES,
@@ -28,6 +29,7 @@ const CASES: SettingCases = {
   ...KV_PER_SECOND_CASES,
   ...MC_CASES,
   ...MC_SRV_CASES,
+  ...TRACING_CASES,
 };
 
 /** Texts to set; each setting takes the first that its parser accepts. */

@@ -22,6 +22,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "stats": ["ratelimit/stats_sink.ts", "base/"],
   "telemetry": ["ratelimit/", "base/"],
   "health.ts": ["base/"],
+  "open_tracing.ts": ["telemetry/", "settings/", "base/"],
   "open_cache.ts": ["cache/", "settings/", "stats/", "telemetry/", "health.ts", "ratelimit/", "base/"],
   "webhooks": ["base/", "config/yaml"],
   "rest": ["base/"],

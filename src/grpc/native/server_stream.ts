@@ -76,6 +76,10 @@ export class ServerStream implements CallContext {
     return this.answered;
   }
 
+  get fields(): RequestHead["fields"] {
+    return this.head.fields;
+  }
+
   header(name: string): string | undefined {
     for (const [known, value] of this.head.fields) {
       if (known === name) return value;
