@@ -39,6 +39,7 @@ import {
   type SettingsReading,
 } from "./src/settings/read_settings.ts";
 import { serverCalls } from "./src/stats/server_calls.ts";
+import { startSinks } from "./src/stats/sinks.ts";
 import { StatsStore, statsText } from "./src/stats/store.ts";
 import type { Logger } from "./src/base/log.ts";
 import { createLogger, standardOutput } from "./src/telemetry/logger.ts";
@@ -97,6 +98,8 @@ export async function serve(
     const figures = new ProcessFigures({ clock });
     stack.defer(() => figures.close());
     stats.addFigures("ratelimit.process", figures);
+    const sinks = startSinks(settings, stats, { clock, random, logger, write: standardOutput.stdout });
+    stack.defer(() => sinks.close());
     const parts = { settings, logger, clock, random, health, stats };
     const gaveUp = new AbortController();
     const end = AbortSignal.any([signal, gaveUp.signal]);

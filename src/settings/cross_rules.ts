@@ -1,10 +1,12 @@
 import { KV_RULES } from "./kv_rules.ts";
+import { mogrifierProblems } from "./mogrifier_rules.ts";
 import type { SettingName, Settings } from "./table.ts";
 
 /** A rule across settings; it is left out when one of those that it reads is bad by itself. */
 export interface CrossRule {
   readonly reads: readonly SettingName[];
-  readonly problem: (settings: Settings) => string | undefined;
+  /** What is wrong, a sentence each. */
+  readonly problem: (settings: Settings) => string | readonly string[] | undefined;
 }
 
 const RULES: readonly CrossRule[] = [
@@ -20,13 +22,16 @@ const RULES: readonly CrossRule[] = [
     problem: (settings) => settings.BACKEND_TYPE === "kv" ? pairProblem("KV", settings) : undefined,
   },
   ...KV_RULES,
+  {
+    reads: ["USE_TAGGED_PUSH_STATS", "TAGGED_PUSH_STATS_MOGRIFIERS", "USE_TAGGED_PUSH_STATS_MOGRIFIERS"],
+    problem: mogrifierProblems,
+  },
 ];
 
 /** What is wrong between settings that are each right by themselves; `bad` names those that are not. */
 export function crossProblems(settings: Settings, bad: ReadonlySet<string>): string[] {
   return RULES.filter((rule) => !rule.reads.some((name) => bad.has(name)))
-    .map((rule) => rule.problem(settings))
-    .filter((problem) => problem !== undefined);
+    .flatMap((rule) => rule.problem(settings) ?? []);
 }
 
 function clientAuthorityProblem(settings: Settings): string | undefined {

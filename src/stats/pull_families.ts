@@ -19,8 +19,8 @@ export interface Family {
   readonly name: string;
   readonly kind: MetricKind;
   readonly help: string;
-  /** By labels. */
-  readonly samples: ReadonlyMap<string, Sample>;
+  /** In the order in which they came. */
+  samples(): readonly Sample[];
 }
 
 /** What samples of one metric have in common. */
@@ -40,7 +40,7 @@ export interface HistogramOptions {
 
 /** What one scrape shows: samples gathered by metric, for all lines of a metric stand together. */
 export class Families implements Iterable<Family> {
-  readonly #families = new Map<string, Family & { readonly samples: Map<string, Sample> }>();
+  readonly #families = new Map<string, OpenFamily>();
   /** Names of lines that histograms write beside their own. */
   readonly #taken = new Set<string>();
   readonly #onConflict: (name: string) => void;
@@ -55,28 +55,35 @@ export class Families implements Iterable<Family> {
 
   /** Adds to the sample with these labels. */
   add(family: FamilyName, labels: Labels, value: number): void {
-    const samples = this.#samplesOf(family);
-    if (samples !== undefined) put(samples, this.#keyOf(labels), { labels, value });
+    const open = this.#open(family);
+    if (open === undefined) return;
+    const key = this.#keyOf(labels);
+    const known = open.get(key);
+    if (known === undefined) open.put(key, { labels, value });
+    else known.value += value;
   }
 
   /** The same, but a sample that is there already stays as it is. */
   addOnce(family: FamilyName, labels: Labels, value: number): void {
-    const samples = this.#samplesOf(family);
+    const open = this.#open(family);
     const key = this.#keyOf(labels);
-    if (samples?.has(key) === false) samples.set(key, { labels, value });
+    if (open !== undefined && open.get(key) === undefined) open.put(key, { labels, value });
   }
 
   /** Adds the durations of a timer. */
   addTimer(family: FamilyName, labels: Labels, timer: Timer, options: HistogramOptions): void {
-    const samples = this.#samplesOf(family);
-    if (samples === undefined) return;
+    const open = this.#open(family);
+    if (open === undefined) return;
     const { factor } = options;
     const all = BUCKET_BOUNDS_MS.map((bound) => rounded(bound * factor));
     const line = (suffix: string, more: Labels, value: number) => {
       const metricName = `${family.name}${suffix}`;
       const whole = { ...labels, ...more };
       this.#taken.add(metricName);
-      put(samples, `${metricName}\0${keyOf(whole)}`, { metricName, labels: whole, value });
+      const key = `${metricName}\0${keyOf(whole)}`;
+      const known = open.get(key);
+      if (known === undefined) open.put(key, { metricName, labels: whole, value });
+      else known.value += value;
     };
     let within = 0;
     for (const [index, bound] of all.entries()) {
@@ -94,13 +101,13 @@ export class Families implements Iterable<Family> {
     return this.#families.values();
   }
 
-  #samplesOf({ name, kind, help }: FamilyName): Map<string, Sample> | undefined {
-    let family = this.#families.get(name);
-    if (family === undefined && !this.#taken.has(name)) {
-      this.#families.set(name, family = { name, kind, help, samples: new Map() });
+  #open(wanted: FamilyName): OpenFamily | undefined {
+    let family = this.#families.get(wanted.name);
+    if (family === undefined && !this.#taken.has(wanted.name)) {
+      this.#families.set(wanted.name, family = new OpenFamily(wanted));
     }
-    if (family?.kind === kind) return family.samples;
-    this.#onConflict(name);
+    if (family?.kind === wanted.kind) return family;
+    this.#onConflict(wanted.name);
     return undefined;
   }
 
@@ -111,10 +118,40 @@ export class Families implements Iterable<Family> {
   }
 }
 
-function put(samples: Map<string, Sample>, key: string, sample: Sample): void {
-  const known = samples.get(key);
-  if (known === undefined) samples.set(key, sample);
-  else known.value += sample.value;
+/** A metric that still gets samples. Names without a mapping make many metrics of one sample each. */
+class OpenFamily implements Family {
+  readonly name: string;
+  readonly kind: MetricKind;
+  readonly help: string;
+  #firstKey = "";
+  #first: Sample | undefined;
+  /** By labels; absent while there is one at most. */
+  #all: Map<string, Sample> | undefined;
+
+  constructor({ name, kind, help }: FamilyName) {
+    this.name = name;
+    this.kind = kind;
+    this.help = help;
+  }
+
+  get(key: string): Sample | undefined {
+    return this.#all === undefined && key === this.#firstKey ? this.#first : this.#all?.get(key);
+  }
+
+  put(key: string, sample: Sample): void {
+    if (this.#all !== undefined) return void this.#all.set(key, sample);
+    if (this.#first !== undefined) {
+      this.#all = new Map([[this.#firstKey, this.#first], [key, sample]]);
+      return;
+    }
+    this.#firstKey = key;
+    this.#first = sample;
+  }
+
+  samples(): readonly Sample[] {
+    if (this.#all !== undefined) return [...this.#all.values()];
+    return this.#first === undefined ? [] : [this.#first];
+  }
 }
 
 function keyOf(labels: Labels): string {

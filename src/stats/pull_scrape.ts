@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import { Families, type MetricKind } from "./pull_families.ts";
+import { Families, type Labels, type MetricKind } from "./pull_families.ts";
 import { type LevelTables, readDomain } from "./pull_levels.ts";
 import { type Mapped, metricName, type NameMapper } from "./pull_mapping.ts";
 import { builtInMapping, nativeMapping } from "./pull_rule_mapping.ts";
@@ -45,6 +45,8 @@ export interface ScrapeOptions {
 
 /** Names that are read without a turn for others. */
 const MAX_NAMES = 500;
+const PLAIN_HELP = "A statistic under its own name.";
+const NO_LABELS: Labels = {};
 const NO_RULES: PullRules = { domains: new Map(), limits: [] };
 const LIMITS = {
   name: "ratelimit_rule_limit",
@@ -86,7 +88,7 @@ export async function scrape(options: ScrapeOptions): Promise<Families> {
 }
 
 function plain(name: string): Mapped {
-  return { name: metricName(name), labels: {}, help: `The statistic ${name}.`, scale: 1 };
+  return { name: metricName(name), labels: NO_LABELS, help: PLAIN_HELP, scale: 1 };
 }
 
 function addLimit(families: Families, limit: PullLimit, domains: LevelTables): void {

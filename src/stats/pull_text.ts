@@ -29,7 +29,7 @@ export async function* metricsText(
   registry.registerMetric(standIn);
   let text = "";
   for (const family of families) {
-    const samples = [...family.samples.values()];
+    const samples = family.samples();
     for (let from = 0; from < samples.length; from += MAX_LINES) {
       standIn.show(family, samples.slice(from, from + MAX_LINES));
       const part = await registry.getSingleMetricAsString(STAND_IN);

@@ -92,16 +92,17 @@ export class StatsStore implements StatsSink {
     return this.#timers;
   }
 
-  /** Every counter by its full name, zeros of loaded rules included. */
-  counters(): Map<string, number> {
-    const all = new Map<string, number>(serviceEntries(this.service));
-    for (const [name, read] of this.#counters) all.set(name, read());
-    for (const [name, counters] of this.#byName) addRule(all, name, counters);
-    if (this.#other !== undefined) {
-      addRule(all, "other", this.#other);
-      all.set("ratelimit.service.rate_limit_keys_folded", this.#folded);
-    }
-    return all;
+  /**
+   * Every counter by its full name, zeros of loaded rules included. One by one, so that who has the time
+   * can walk over many of them with pauses.
+   */
+  *counters(): Generator<readonly [string, number]> {
+    yield* serviceEntries(this.service);
+    for (const [name, read] of this.#counters) yield [name, read()];
+    for (const [name, counters] of this.#byName) yield* ruleEntries(name, counters);
+    if (this.#other === undefined) return;
+    yield* ruleEntries("other", this.#other);
+    yield ["ratelimit.service.rate_limit_keys_folded", this.#folded];
   }
 
   /** Every gauge by its full name. */
@@ -156,17 +157,21 @@ function serviceEntries(service: ServiceCounters): [string, number][] {
   ];
 }
 
-function addRule(all: Map<string, number>, name: string, counters: RuleCounters): void {
+function ruleEntries(name: string, counters: RuleCounters): [string, number][] {
   const prefix = `ratelimit.service.rate_limit.${name}.`;
-  if (counters.domainNotFound > 0) all.set(`${prefix}domain_not_found`, counters.domainNotFound);
-  if (counters.returnedHits > 0) all.set(`${prefix}returned_hits`, counters.returnedHits);
-  if (counters.domainNotFound > 0 && counters.totalHits === 0) return;
-  all.set(`${prefix}total_hits`, counters.totalHits);
-  all.set(`${prefix}over_limit`, counters.overLimit);
-  all.set(`${prefix}near_limit`, counters.nearLimit);
-  all.set(`${prefix}within_limit`, counters.withinLimit);
-  all.set(`${prefix}shadow_mode`, counters.shadowMode);
-  all.set(`${prefix}over_limit_with_local_cache`, counters.overLimitWithLocalCache);
+  const entries: [string, number][] = [];
+  if (counters.domainNotFound > 0) entries.push([`${prefix}domain_not_found`, counters.domainNotFound]);
+  if (counters.returnedHits > 0) entries.push([`${prefix}returned_hits`, counters.returnedHits]);
+  if (counters.domainNotFound > 0 && counters.totalHits === 0) return entries;
+  entries.push(
+    [`${prefix}total_hits`, counters.totalHits],
+    [`${prefix}over_limit`, counters.overLimit],
+    [`${prefix}near_limit`, counters.nearLimit],
+    [`${prefix}within_limit`, counters.withinLimit],
+    [`${prefix}shadow_mode`, counters.shadowMode],
+    [`${prefix}over_limit_with_local_cache`, counters.overLimitWithLocalCache],
+  );
+  return entries;
 }
 
 const COUNTER_NAMES = [

@@ -30,7 +30,7 @@ const ROWS: readonly (readonly [what: string, row: string])[] = [
   ],
   [
     "a mark",
-    "| `STATS_FLUSH_INTERVAL` | `10s` | Duration between two deliveries of statistics. Not built yet (comes with a later release). |",
+    "| `CONFIG_GRPC_XDS_NODE_ID` | `default` | Name by which this node asks the configuration server. Not built yet (comes with a later release). |",
   ],
   [
     "a mark on some values",

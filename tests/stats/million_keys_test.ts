@@ -74,7 +74,7 @@ Deno.test("statistics: a million different values leave memory as it is when the
   ask("user", "user number 7");
   ask("user", `user number ${VALUES - 1}`);
 
-  const counters = stats.counters();
+  const counters = new Map(stats.counters());
   const prefix = "ratelimit.service.rate_limit.";
   const sums: Record<string, number> = {};
   let keys = 0;

@@ -46,6 +46,7 @@ export class ServeFixture implements AsyncDisposable {
     await writeRules(join(root, "config"), options.rules ?? {});
     const { settings } = readSettings({
       BACKEND_TYPE: "memory",
+      DISABLE_STATS: "true",
       HOST: "127.0.0.1",
       PORT: "0",
       GRPC_HOST: "127.0.0.1",

@@ -148,6 +148,7 @@ function environment(root: string, settings: Readonly<Record<string, string>>): 
       passedOn.filter((entry): entry is readonly [string, string] => entry[1] !== undefined),
     ),
     BACKEND_TYPE: "memory",
+    DISABLE_STATS: "true",
     HOST: "127.0.0.1",
     PORT: "0",
     GRPC_HOST: "127.0.0.1",

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { type Environment, readSettings } from "../../src/settings/read_settings.ts";
-import { mogrifierProblems } from "../../src/stats/tagged_problems.ts";
+import { mogrifierProblems } from "../../src/settings/mogrifier_rules.ts";
 
 const FAMILY = "TAGGED_PUSH_STATS_MOGRIFIER";
 const WHOLE: Environment = { [`${FAMILY}_HITS_PATTERN`]: "^a$", [`${FAMILY}_HITS_NAME`]: "b" };
