@@ -27,6 +27,7 @@ import { type HttpListener, listenHttp } from "./src/http/listen.ts";
 import { rateLimitRoute } from "./src/http/rate_limit_route.ts";
 import { createRouter } from "./src/http/router.ts";
 import { cacheKind, type OpenCache, openCache } from "./src/open_cache.ts";
+import { openPullMetrics } from "./src/open_pull_metrics.ts";
 import { openTracing } from "./src/open_tracing.ts";
 import type { Policy } from "./src/ratelimit/policy.ts";
 import { rulesText } from "./src/ratelimit/rules_text.ts";
@@ -109,6 +110,11 @@ export async function serve(
     const cache = await openCache({ ...parts, onGivenUp });
     stack.defer(() => cache.close());
     const service = openService(parts, { ...cache, cache: tracing.cache(cache.cache, cacheKind(settings)) });
+    const pull = await openPullMetrics({ ...parts, rules: () => service.rules });
+    if (pull !== undefined) {
+      stack.defer(() => pull.close(0));
+      logger.warning(`Listening for metrics on '${addressOf(pull)}'`);
+    }
     const debug = openDebug(parts, service);
     stack.defer(() => debug.close(0));
     logger.warning(`Listening for debug on '${addressOf(debug)}'`);

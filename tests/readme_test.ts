@@ -1,6 +1,7 @@
 /**
  * Runs the examples of the README. Fenced blocks are marked behind their language:
  * - `yaml rules`: a good rule file. `yaml wrong`: a bad one.
+ * - `yaml mapping`: a good mapping of statistics to metrics.
  * - `yaml file=PATH`: the same text as that file.
  * - `console try`: lines with `$ ` are commands, what follows is what they print. The rules are those of
  *   `config/rules/shop.yaml`, with `above` those of the block before; `NAME=value` is a setting of the service.
@@ -12,7 +13,9 @@ import { check } from "../src/cli/check.ts";
 import { client } from "../src/cli/client.ts";
 import type { Output } from "../src/cli/output.ts";
 import { readRuleFile } from "../src/config/yaml.ts";
+import { readMetricMapping } from "../src/config/metric_mapping.ts";
 import { compileRules } from "../src/ratelimit/rules.ts";
+import { BUCKET_BOUNDS_MS } from "../src/stats/timer.ts";
 import { ChildProcess } from "./support/child_process.ts";
 import { startEnvoy } from "./support/envoy.ts";
 import { ServeFixture } from "./support/serve_fixture.ts";
@@ -36,7 +39,7 @@ interface Block {
 const BLOCKS = blocksOf(README);
 
 Deno.test("every YAML and console block of the README is marked for a test", () => {
-  const kinds = ["rules", "wrong", "try", `file=${ENVOY_FILE}`];
+  const kinds = ["rules", "wrong", "try", "mapping", `file=${ENVOY_FILE}`];
   const unmarked = BLOCKS
     .filter(({ language }) => language === "yaml" || language === "console")
     .filter(({ marks }) => !marks.some((mark) => kinds.includes(mark)));
@@ -48,6 +51,15 @@ for (const block of BLOCKS.filter(({ marks }) => marks.includes("rules"))) {
     const { source, problems } = readRuleFile("rules.yaml", block.text);
     const compiled = compileRules(source === undefined ? [] : [source], { mergeDomains: false });
     assertEquals([...problems, ...compiled.problems], []);
+  });
+}
+
+for (const block of BLOCKS.filter(({ marks }) => marks.includes("mapping"))) {
+  Deno.test(`the mapping in line ${block.line} of the README is read without a mistake`, () => {
+    const { mappings, problems } = readMetricMapping("mapping.yaml", block.text, {
+      boundsSeconds: BUCKET_BOUNDS_MS.map((ms) => ms / 1_000),
+    });
+    assertEquals([mappings.length > 0, problems], [true, []]);
   });
 }
 

@@ -197,7 +197,7 @@ export class KvClusterCall implements Caller {
   #failOne(node: KvClusterNode, position: number, state: string): void {
     this.#states[position] = nodeState(node, state);
     if (this.#caller?.gone === true || TOLD_BY_NODE.test(state) && !NODE_STATE.test(state)) return;
-    node.failing = true;
+    node.failed();
     this.#options.topology.suspect();
   }
 

@@ -1,6 +1,10 @@
+import type { Clock } from "../base/clock.ts";
 import type { Caller, Hit } from "../ratelimit/counter_cache.ts";
 import type { CacheFigures } from "./figures.ts";
 import { endpointText, type KvEndpoint } from "./kv_slots.ts";
+
+/** After this time a failure says nothing any more, when the node was not asked since. */
+const FAILING_MS = 10_000;
 
 /** One endpoint of the cluster with its connections, as the cluster sees it. */
 export interface KvNodeLike {
@@ -34,18 +38,26 @@ export class KvClusterNode {
   readonly endpoint: KvEndpoint;
   /** `host:port`. */
   readonly address: string;
-  /** Its latest failure was its own and not that of a key. */
-  failing = false;
   /** Why there is no connection, where that was told. */
   reason = "no connection";
   readonly #node: KvNodeLike;
+  readonly #clock: Clock;
   readonly #opened = Promise.withResolvers<void>();
   #opening = true;
   #underWay = 0;
   #used = true;
+  #failedAt = -Infinity;
 
-  constructor(endpoint: KvEndpoint, open: OpenKvNode, onChange: () => void) {
+  constructor(
+    endpoint: KvEndpoint,
+    { open, clock, onChange }: {
+      readonly open: OpenKvNode;
+      readonly clock: Clock;
+      readonly onChange: () => void;
+    },
+  ) {
     this.endpoint = endpoint;
+    this.#clock = clock;
     this.address = endpointText(endpoint);
     const change = (reason: string) => {
       if (reason !== "") this.reason = reason;
@@ -72,6 +84,21 @@ export class KvClusterNode {
     return this.#node.connected;
   }
 
+  /** It failed lately, by its own fault and not that of a key, and has not answered well since. */
+  get failing(): boolean {
+    return this.#clock.elapsed() - this.#failedAt < FAILING_MS;
+  }
+
+  /** It has failed by its own fault. */
+  failed(): void {
+    this.#failedAt = this.#clock.elapsed();
+  }
+
+  /** It has answered well. */
+  succeeded(): void {
+    this.#failedAt = -Infinity;
+  }
+
   /** What its connections tell of themselves. */
   get figures(): CacheFigures {
     return this.#node.figures;
@@ -87,7 +114,7 @@ export class KvClusterNode {
     this.#used = true;
     return this.#node.ask(hits, options).then((counts) => {
       this.#underWay--;
-      this.failing = false;
+      this.succeeded();
       return counts;
     }, (error) => {
       this.#underWay--;

@@ -49,7 +49,7 @@ export class KvClusterRefresh {
   start(): void {
     this.#next?.cancel();
     this.#next = undefined;
-    this.#startedAt = this.#options.clock.now();
+    this.#startedAt = this.#options.clock.elapsed();
     this.#running = this.#run();
   }
 
@@ -76,10 +76,10 @@ export class KvClusterRefresh {
     return Math.max(LEAST_GAP_MS, full / 2 + (full / 2) * this.#options.random());
   }
 
-  /** Time since the last look began; at least 0, because the machine's clock may be set back. */
+  /** Time since the last look began. */
   #elapsed(): number {
     if (this.#startedAt === undefined) return MAX_RETRY_MS;
-    return Math.max(0, this.#options.clock.now() - this.#startedAt);
+    return this.#options.clock.elapsed() - this.#startedAt;
   }
 
   /** An earlier look that is planned stands. */
@@ -87,7 +87,7 @@ export class KvClusterRefresh {
     if (this.#closed) return;
     const { clock } = this.#options;
     const wait = Math.max(0, delayMs);
-    const now = clock.now();
+    const now = clock.elapsed();
     if (this.#next !== undefined && this.#next.dueAt <= now + wait) return;
     this.#next?.cancel();
     this.#next = { dueAt: now + wait, cancel: clock.after(wait, () => this.start()) };

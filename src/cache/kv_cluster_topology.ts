@@ -96,7 +96,8 @@ export class KvTopology {
     const known = this.#nodes.get(address);
     if (known !== undefined) return known;
     if (this.#closed || this.#nodes.size >= MAX_NODES) return undefined;
-    const node = new KvClusterNode(endpoint, this.#options.openNode, () => this.#changed(node));
+    const { openNode, clock } = this.#options;
+    const node = new KvClusterNode(endpoint, { open: openNode, clock, onChange: () => this.#changed(node) });
     this.#nodes.set(address, node);
     return node;
   }
@@ -172,6 +173,7 @@ export class KvTopology {
     if (reply === undefined) throw new Error(nodeState(node, `no answer within ${limitMs} ms`));
     const ranges = parseSlotRanges(reply, node.endpoint);
     if (ranges.length === 0) throw new Error(nodeState(node, "it knows of no slots"));
+    node.succeeded();
     return ranges;
   }
 

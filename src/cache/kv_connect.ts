@@ -68,19 +68,15 @@ export class KvClients {
     return client;
   }
 
-  #route(node: HostAndPort | undefined): Pick<KvConnectorOptions, "locate" | "primaryOnly" | "onStream"> {
+  #route(node: HostAndPort | undefined): Pick<KvConnectorOptions, "locate" | "primaryOnly"> {
     const { address } = this.#options;
     const sentinels = this.#sentinels;
     if (sentinels !== undefined && node === undefined) {
-      return {
-        locate: (signal) => sentinels.locate(signal),
-        primaryOnly: true,
-        onStream: (stream, target) => sentinels.follow(stream, target),
-      };
+      return { locate: (signal) => sentinels.locate(signal), primaryOnly: true };
     }
     const target: KvTarget | undefined = node ?? (address.kind === "single" ? address.target : undefined);
     if (target === undefined) throw new TypeError(`Cannot connect to "${address.text}": no node is named`);
-    return { locate: () => Promise.resolve(target), primaryOnly: false };
+    return { locate: () => Promise.resolve({ target }), primaryOnly: false };
   }
 }
 

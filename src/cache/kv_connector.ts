@@ -5,10 +5,17 @@ import type { Clock } from "../base/clock.ts";
 import type { KvTarget } from "./kv_address.ts";
 import { readTlsFiles, type TlsConnectOptions, type TlsFiles } from "./tls_files.ts";
 
+/** Where one stream leads. */
+export interface KvRoute {
+  readonly target: KvTarget;
+  /** Told of the stream, once it is being made. */
+  readonly onStream?: (stream: net.Socket) => void;
+}
+
 /** How one stream is made. */
 export interface KvConnectorOptions {
   /** Where to; asked at each attempt. The signal says that nobody waits for the answer any more. */
-  readonly locate: (signal: AbortSignal) => Promise<KvTarget>;
+  readonly locate: (signal: AbortSignal) => Promise<KvRoute>;
   /** Speak TLS with these files, which are read at each attempt; no TLS when absent. */
   readonly tls: TlsFiles | undefined;
   /** Bounds reading the files, and then connecting with the handshake. */
@@ -16,8 +23,6 @@ export interface KvConnectorOptions {
   readonly clock: Clock;
   /** Take no server that says it is a replica. */
   readonly primaryOnly: boolean;
-  /** Told of each stream, once it is being made. */
-  readonly onStream?: ((stream: net.Socket, target: KvTarget) => void) | undefined;
 }
 
 /** The class that the client makes its connector of; the client knows no other way. */
@@ -49,9 +54,9 @@ export class KvConnector extends AbstractConnector {
     const { signal } = this.#attempt;
     delete this.firstError;
     try {
-      const [target, secure] = await Promise.all([this.#options.locate(signal), this.#readFiles()]);
+      const [route, secure] = await Promise.all([this.#options.locate(signal), this.#readFiles()]);
       signal.throwIfAborted();
-      return this.stream = this.#open(target, secure);
+      return this.stream = this.#open(route, secure);
     } catch (error) {
       this.firstError = error instanceof Error ? error : new Error(String(error));
       return this.stream = closedStream();
@@ -83,7 +88,7 @@ export class KvConnector extends AbstractConnector {
     return await Promise.race([readTlsFiles(files), timeout.promise]).finally(cancel);
   }
 
-  #open(target: KvTarget, secure: TlsConnectOptions | undefined): net.Socket {
+  #open({ target, onStream }: KvRoute, secure: TlsConnectOptions | undefined): net.Socket {
     const { timeoutMs, clock } = this.#options;
     const stream = secure === undefined ? net.connect({ ...target }) : tls.connect({ ...target, ...secure });
     // The client listens for one error only: a second one, such as EPIPE on a connection that was refused,
@@ -96,7 +101,7 @@ export class KvConnector extends AbstractConnector {
     );
     stream.once(secure === undefined ? "connect" : "secureConnect", cancel);
     stream.once("close", cancel);
-    this.#options.onStream?.(stream, target);
+    onStream?.(stream);
     return stream;
   }
 }

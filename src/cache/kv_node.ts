@@ -277,6 +277,7 @@ export class KvNode {
     if (wrong instanceof Error) {
       const reason = shortened(wrong.message);
       this.#breaker.failed(reason);
+      this.#owe(follow);
       this.#pool.renewAll(reason);
       return;
     }

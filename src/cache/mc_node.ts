@@ -35,6 +35,7 @@ export interface McNodeOptions {
 /** Hits that gather for the next write. */
 interface Gathering {
   readonly batch: McBatch;
+  /** By the clock that is never set back, as all times here. */
   readonly startedAt: number;
   hits: number;
 }
@@ -43,7 +44,6 @@ interface Gathering {
 interface InFlight {
   readonly exchange: McExchange;
   readonly startedAt: number;
-  /** The same by the clock that never goes back, when it was written. */
   readonly writtenAt: number;
   readonly hits: number;
   readonly connection: McConnection;
@@ -126,7 +126,7 @@ export class McNode {
     const connection = this.#pool.take();
     if (connection === undefined) throw this.#error(this.#pool.reason);
     const removal = new McRemoval(keys);
-    this.#write(removal, connection, { startedAt: this.#options.clock.now(), hits: 0 });
+    this.#write(removal, connection, { startedAt: this.#options.clock.elapsed(), hits: 0 });
     try {
       await removal.done;
     } catch (error) {
@@ -172,7 +172,7 @@ export class McNode {
     });
     // Without a connection it waits for one, and is written as soon as that is there.
     queueMicrotask(() => this.#flush());
-    return this.#gathering = { batch, startedAt: clock.now(), hits: 0 };
+    return this.#gathering = { batch, startedAt: clock.elapsed(), hits: 0 };
   }
 
   #takeOff(overshoot: Overshoot): void {
@@ -264,19 +264,23 @@ export class McNode {
     if (this.#cancelDeadline !== undefined) return;
     const [oldest] = this.#inFlight.values();
     if (oldest === undefined) return;
-    const { clock, timeoutMs } = this.#options;
-    const left = Math.max(0, oldest.startedAt + timeoutMs - clock.now());
-    this.#cancelDeadline = clock.after(left, () => {
+    // A timer counts whole milliseconds, and leaves out what is beyond them.
+    this.#cancelDeadline = this.#options.clock.after(Math.ceil(this.#left(oldest)), () => {
       this.#cancelDeadline = undefined;
-      this.#expire(clock.now() - timeoutMs);
+      this.#expire();
       this.#arm();
     });
   }
 
-  /** Gives up what began so long ago. Its connection takes nothing more, and ends when nobody waits for it. */
-  #expire(bound: number): void {
+  #left({ startedAt }: InFlight): number {
+    const { clock, timeoutMs } = this.#options;
+    return Math.max(0, startedAt + timeoutMs - clock.elapsed());
+  }
+
+  /** Gives up what has no time left. Its connection takes nothing more, and ends when nobody waits for it. */
+  #expire(): void {
     for (const inFlight of [...this.#inFlight.values()]) {
-      if (inFlight.startedAt > bound) break;
+      if (this.#left(inFlight) > 0) break;
       this.#options.tally.timeouts++;
       const reason = `no answer within ${this.#options.timeoutMs} ms`;
       this.#breaker.failed(reason);

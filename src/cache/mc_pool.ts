@@ -45,10 +45,10 @@ export class McPool {
   readonly #connections = new Set<McConnection>();
   /** Those that get nothing more; somebody may still wait for a reply. */
   readonly #retired = new Set<McConnection>();
-  /** Since when each can be used, by the clock; 0 once it has answered something. */
+  /** Since when each can be used, by the clock that is never set back; ever since, once it has answered. */
   readonly #usableSince = new WeakMap<McConnection, number>();
   #failures = 0;
-  #noMoreUntil = 0;
+  #noMoreUntil = -Infinity;
   #reason = "";
   /** What was told of it. */
   #told: boolean | undefined;
@@ -124,7 +124,7 @@ export class McPool {
     const connection = new McConnection(this.#options, {
       ready: (one) => this.#isReady(one),
       answered: (one, exchange, replies) => {
-        this.#usableSince.set(one, 0);
+        this.#usableSince.set(one, -Infinity);
         this.#failures = 0;
         this.#options.events.answered(one, exchange, replies);
         if (this.#retired.has(one) && one.inFlight === 0) one.end(this.#reason);
@@ -136,11 +136,11 @@ export class McPool {
 
   #openFurther(): void {
     const { clock, maxIdleConnections } = this.#options;
-    if (this.#connections.size < maxIdleConnections && clock.now() >= this.#noMoreUntil) this.#open();
+    if (this.#connections.size < maxIdleConnections && clock.elapsed() >= this.#noMoreUntil) this.#open();
   }
 
   #isReady(connection: McConnection): void {
-    this.#usableSince.set(connection, this.#options.clock.now());
+    this.#usableSince.set(connection, this.#options.clock.elapsed());
     this.#options.tally.connectionsOpened++;
     this.#ready.resolve();
     this.#tell(true, "");
@@ -156,9 +156,9 @@ export class McPool {
     this.#reason = reason;
     const since = this.#usableSince.get(connection) ?? Infinity;
     // A server may close what is idle; one that closes what is new is not to be pestered.
-    if (clock.now() - since >= SETTLED_MS) this.#failures = 0;
+    if (clock.elapsed() - since >= SETTLED_MS) this.#failures = 0;
     else this.#failures++;
-    if (this.#connections.size > 0) this.#noMoreUntil = clock.now() + NO_MORE_MS;
+    if (this.#connections.size > 0) this.#noMoreUntil = clock.elapsed() + NO_MORE_MS;
     else this.#openAgain(reason);
   }
 

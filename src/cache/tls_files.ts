@@ -28,11 +28,25 @@ export interface TlsConnectOptions {
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
+/** What is being read. A file system that hangs keeps a thread for each read, so there is one at a time. */
+const reading = new Map<string, Promise<TlsConnectOptions>>();
+
 /**
  * Reads the files as they are now: certificates that live a short time are replaced under us. Rejects
  * with the setting and the path of a file that cannot be used, since TLS itself would go on without it.
  */
-export async function readTlsFiles(files: TlsFiles): Promise<TlsConnectOptions> {
+export function readTlsFiles(files: TlsFiles): Promise<TlsConnectOptions> {
+  const { settings, authorityFile, certFile, keyFile, skipHostname = false } = files;
+  const name = JSON.stringify([settings, authorityFile, certFile, keyFile, skipHostname]);
+  let options = reading.get(name);
+  if (options === undefined) {
+    options = read(files).finally(() => reading.delete(name));
+    reading.set(name, options);
+  }
+  return options;
+}
+
+async function read(files: TlsFiles): Promise<TlsConnectOptions> {
   const [authorities, cert, key] = await Promise.all([
     readOne(files, "CACERT", files.authorityFile),
     readOne(files, "CLIENT_CERT", files.certFile),

@@ -14,7 +14,7 @@ import {
   parseUrlPath,
 } from "./parsers.ts";
 import { LONGEST_TIMER } from "./server_table.ts";
-import { type SettingTable, warnUntil } from "./setting.ts";
+import type { SettingTable } from "./setting.ts";
 
 /** Settings of statistics, pull metrics and tracing. */
 export const STATS_TABLE = {
@@ -104,42 +104,36 @@ export const STATS_TABLE = {
     default: "false",
     doc: "`true` serves metrics on a port of their own.",
     group: "Pull metrics",
-    ...warnUntil(6),
   },
   PULL_METRICS_ADDR: {
     parse: listenAddress,
     default: ":9090",
     doc: "Address of that port: `host:port`, or `:port` for every interface.",
     group: "Pull metrics",
-    ...warnUntil(6),
   },
   PULL_METRICS_PATH: {
     parse: parseUrlPath,
     default: "/metrics",
     doc: "Path under which the metrics are served.",
     group: "Pull metrics",
-    ...warnUntil(6),
   },
   PULL_METRICS_MAPPER_YAML: {
     parse: parsePath,
     whenUnset: "the built-in mapping",
     doc: "File that maps the names of statistics to metrics and labels.",
     group: "Pull metrics",
-    ...warnUntil(6),
   },
   PULL_METRICS_RESPONSE_TIME_AS_MILLISECONDS: {
     parse: parseBoolean,
     default: "false",
     doc: "`true` keeps milliseconds in the response time of the built-in mapping, in place of seconds.",
     group: "Pull metrics",
-    ...warnUntil(6),
   },
   PULL_METRICS_NATIVE: {
     parse: parseBoolean,
     default: "false",
     doc: "`true` builds labels from the rules themselves and not from the names of statistics.",
     group: "Pull metrics",
-    ...warnUntil(6),
   },
   TRACING_ENABLED: {
     parse: parseBoolean,

@@ -183,11 +183,37 @@ Deno.test("kv cluster topology: a node that stands still costs a look one second
   a.slots = undefined;
   const node = topology.nodeOf(0);
   if (node === undefined) throw new Error("Cannot find a node");
-  node.failing = true;
+  node.failed();
   const before = [a.looks, b.looks];
   topology.suspect();
   await pass(clock, 3_000);
   assertEquals([a.looks - (before[0] ?? 0), b.looks - (before[1] ?? 0) >= 2], [0, true]);
+  await topology.close();
+});
+
+Deno.test("kv cluster topology: a failure of a node that is not asked again is forgotten", async () => {
+  const fixture = open();
+  const { clock, topology } = fixture;
+  await pass(clock, 1_000);
+  topology.nodeOf(0)?.failed();
+  topology.suspect();
+  const before = looks(fixture);
+  await pass(clock, 9_900);
+  const during = looks(fixture) - before;
+  assertEquals([during >= 10, topology.nodeOf(0)?.failing], [true, true]);
+  await pass(clock, 15_000);
+  assertEquals([looks(fixture) - before - during <= 1, topology.nodeOf(0)?.failing], [true, false]);
+  await topology.close();
+});
+
+Deno.test("kv cluster topology: a node that tells the slots has ceased to fail", async () => {
+  const { nodes, clock, topology } = open();
+  await pass(clock, 1_000);
+  nodes.at("b:1").slots = () => "OK";
+  topology.nodeOf(0)?.failed();
+  topology.suspect();
+  await pass(clock, 1_000);
+  assertEquals(topology.nodeOf(0)?.failing, false);
   await topology.close();
 });
 

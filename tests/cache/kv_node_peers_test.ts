@@ -110,3 +110,22 @@ Deno.test({
     await until("the expiry", async () => Number(await redis.command("TTL", one.key)) > 0);
   },
 });
+
+Deno.test("kv node: an expiry that is due is not lost when the server turns out to be the wrong one", async () => {
+  const [mine, other] = [hit({ addend: 3 }), hit()];
+  const expired: unknown[] = [];
+  let isWrong = false;
+  await using server = await startScriptedKv((command) => {
+    if (command[0] === "EXPIRE") expired.push(command[1]);
+    return isWrong && command[1] === other.key ? "-READONLY a replica\r\n" : echo(command);
+  });
+  await using node = await openKvNode(server.url, { poolSize: 1 });
+  await node.ask([mine]);
+  isWrong = true;
+  assertEquals(await textOf(node.ask([mine, other])), "READONLY a replica");
+  await until("another connection", () => server.accepted === 2 && node.connected);
+  const third = hit();
+  await node.ask([third]);
+  // At first, with what it may not do, and at last with the one that had turned out to be new.
+  assertEquals(expired, [mine.key, other.key, third.key, mine.key]);
+});

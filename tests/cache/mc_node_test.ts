@@ -1,5 +1,6 @@
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import net from "node:net";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { hit } from "../contract/counter_cache_contract.ts";
 import { until } from "../support/until.ts";
 import { withMc } from "./mc_bed.ts";
@@ -201,6 +202,54 @@ Deno.test("mc node: closing ends calls, connections and timers", async () => {
       const states = (await ends).map((end) => end.status === "rejected" ? end.reason.message : "answered");
       const text = `Cannot ask memcached-style cache "127.0.0.1:${port}": it is closed`;
       assertEquals([states, cache.connected], [[text, text], false]);
+    });
+  });
+});
+
+/** The clock of the machine, set back by an hour each time that it is looked at. */
+function backwardClock(): Clock {
+  let hours = 0;
+  return { ...systemClock, now: () => Date.now() - 3_600_000 * hours++ };
+}
+
+Deno.test("mc node: a call ends in time also when the clock is set back", async () => {
+  await withServer(greet, async (port) => {
+    await withMc([port], { ...USUAL, timeoutMs: 50, clock: backwardClock() }, async (cache) => {
+      await cache.ready;
+      const failing = assertRejects(() => cache.add([hit()]));
+      let isOver = false;
+      failing.finally(() => isOver = true);
+      await until("the call to fail", () => isOver, { deadlineMs: 1_000 });
+      assertMatch((await failing).message, /: no answer within 50 ms$/);
+    });
+  });
+});
+
+Deno.test("mc node: a further connection is tried again also when the clock was set back", async () => {
+  let greeted = 0;
+  let passedMs = 0;
+  const script: Script = (line, socket) => {
+    if (line !== "version") return;
+    if (++greeted === 2) socket.destroy();
+    else greet(line, socket);
+  };
+  const clock = { ...backwardClock(), elapsed: () => systemClock.elapsed() + passedMs };
+  await withServer(script, async (port) => {
+    await withMc([port], { timeoutMs: 600_000, maxIdleConnections: 2, clock }, async (cache) => {
+      await cache.ready;
+      const calls: Promise<unknown>[] = [];
+      // Calls that are not answered keep the first connection busy.
+      const connections = (wanted: number) => {
+        calls.push(cache.add([hit()]).catch(() => {}));
+        return greeted === wanted;
+      };
+      await until("the second one", () => connections(2));
+      await until("the third one", () => {
+        passedMs += 500;
+        return connections(3);
+      }, { deadlineMs: 1_000 });
+      await cache.close();
+      await Promise.all(calls);
     });
   });
 });

@@ -72,3 +72,22 @@ Deno.test({
     );
   },
 });
+
+Deno.test({
+  ...needs(["openssl"], "tls files: whoever comes while they are being read waits for that"),
+  async fn() {
+    await using certificates = await makeCertificates();
+    const pipe = join(certificates.folder, "pipe.pem");
+    await new Deno.Command("mkfifo", { args: [pipe] }).output();
+    const text = await Deno.readTextFile(certificates.authority.certFile);
+    // A reader of its own for each would get nothing: what is written into a pipe comes out once.
+    for (let round = 0; round < 2; round++) {
+      const all = Promise.allSettled(
+        [1, 2, 3].map(() => readTlsFiles({ settings: "MC_TLS", authorityFile: pipe })),
+      );
+      await Deno.writeTextFile(pipe, text);
+      const last = (await all).map((one) => one.status === "fulfilled" ? one.value.ca?.at(-1) : one.reason);
+      assertEquals(last, Array(3).fill(text.trim()));
+    }
+  },
+});

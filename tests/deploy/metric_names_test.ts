@@ -23,6 +23,7 @@ Deno.test({
     const env = {
       BACKEND_TYPE: "kv",
       KV_URL: redis.url,
+      DISABLE_STATS: "false",
       USE_PULL_METRICS: "true",
       PULL_METRICS_ADDR: address,
     };

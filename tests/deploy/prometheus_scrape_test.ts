@@ -20,7 +20,7 @@ Deno.test({
   ...needs(["prometheus"], "Prometheus scrapes a running Weir and knows what it has decided"),
   async fn() {
     const address = `127.0.0.1:${freePort()}`;
-    const env = { USE_PULL_METRICS: "true", PULL_METRICS_ADDR: address };
+    const env = { DISABLE_STATS: "false", USE_PULL_METRICS: "true", PULL_METRICS_ADDR: address };
     await using weir = await startWeir({ env, rules: RULES });
     using client = new GrpcClient(weir.grpcAddress);
     for (let call = 0; call < 5; call++) await decide(client, "shop", "account=a");

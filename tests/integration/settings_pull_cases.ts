@@ -16,6 +16,9 @@ import {
 const HITS = 'ratelimit_service_rate_limit_total_hits{domain="shop",key1="open"} 1';
 const TIME = 'ratelimit_service_response_time_seconds_bucket{grpc_method="ShouldRateLimit",le=';
 
+/** Services under test have no statistics unless they are asked for. */
+const PULLED = { DISABLE_STATS: "false", USE_PULL_METRICS: "true" };
+
 /** A mapping file with a counter of its own name. */
 const MAPPING = `mappings:
   - match: ratelimit.service.rate_limit.*.*.total_hits
@@ -30,7 +33,13 @@ export const PULL_CASES: SettingCases = {
     async run() {
       const address = `127.0.0.1:${freePort()}`;
       await compare({ USE_PULL_METRICS: "true" }, {
-        env: { PULL_METRICS_ADDR: address },
+        // Without metrics the statistics would be pushed: to where nobody is.
+        env: {
+          DISABLE_STATS: "false",
+          PUSH_STATS_HOST: "127.0.0.1",
+          PUSH_STATS_PORT: "1",
+          PULL_METRICS_ADDR: address,
+        },
         look: () => fetch(`http://${address}/metrics`).then(statusOf, () => 0),
         unset: 0,
         set: 200,
@@ -41,7 +50,7 @@ export const PULL_CASES: SettingCases = {
     sees: "that port at another address",
     async run() {
       const address = `127.0.0.2:${freePort()}`;
-      const env = { USE_PULL_METRICS: "true", PULL_METRICS_ADDR: address };
+      const env = { ...PULLED, PULL_METRICS_ADDR: address };
       await using service = await ServeFixture.start({ env, rules: SHOP, clock: NOON });
       await service.ask(shopRequest("open=a"));
       assertStringIncludes(await (await fetch(`http://${address}/metrics`)).text(), HITS);
@@ -115,7 +124,7 @@ async function mapsByFile(): Promise<void> {
     });
     const bad = join(folder, "bad.yaml");
     const env = {
-      USE_PULL_METRICS: "true",
+      ...PULLED,
       PULL_METRICS_ADDR: "127.0.0.1:0",
       PULL_METRICS_MAPPER_YAML: bad,
     };
@@ -135,7 +144,7 @@ async function comparePulled<T>(
   },
 ): Promise<void> {
   const address = `127.0.0.1:${freePort()}`;
-  const env = { USE_PULL_METRICS: "true", PULL_METRICS_ADDR: address };
+  const env = { ...PULLED, PULL_METRICS_ADDR: address };
   await compare(changed, { env, look: (service) => look(address, service), unset, set });
 }
 

@@ -13,6 +13,7 @@ import { KV_POOL_CASES } from "./settings_kv_pool_cases.ts";
 import { KV_STARTUP_CASES } from "./settings_kv_startup_cases.ts";
 import { MC_CASES } from "./settings_mc_cases.ts";
 import { MC_SRV_CASES } from "./settings_mc_srv_cases.ts";
+import { PULL_CASES } from "./settings_pull_cases.ts";
 import { PUSH_CASES } from "./settings_push_cases.ts";
 import { RULES_CASES } from "./settings_rules_cases.ts";
 import { SERVER_CASES } from "./settings_server_cases.ts";
@@ -31,6 +32,7 @@ const CASES: SettingCases = {
   ...MC_CASES,
   ...MC_SRV_CASES,
   ...PUSH_CASES,
+  ...PULL_CASES,
   ...TRACING_CASES,
 };
 

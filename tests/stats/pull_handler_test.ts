@@ -257,3 +257,15 @@ Deno.test("pull metrics: scrapes that nobody takes are few, and end", async () =
   await body?.cancel();
   assertEquals(status, 200);
 });
+
+Deno.test("pull metrics: a scrape that is cut leaves nothing behind", async () => {
+  let ends: Promise<string> | undefined;
+  {
+    await using bed = new PullBed();
+    for (let key = 0; key < 3_000; key++) bed.store.rule(`shop.account_${key}_${"x".repeat(900)}`);
+    const response = await bed.fetch();
+    await bed[Symbol.asyncDispose]();
+    ends = response.text().then(() => "whole", () => "cut");
+  }
+  assertEquals(await ends, "cut");
+});

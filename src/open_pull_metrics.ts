@@ -1,0 +1,47 @@
+import type { Clock } from "./base/clock.ts";
+import type { Logger } from "./base/log.ts";
+import { type HttpListener, listenHttp } from "./http/listen.ts";
+import type { Rules } from "./ratelimit/rules.ts";
+import type { Settings } from "./settings/table.ts";
+import type { StatsStore } from "./stats/store.ts";
+import { BUCKET_BOUNDS_MS } from "./stats/timer.ts";
+
+/** What the port with the metrics is opened with. */
+export interface OpenPullMetricsOptions {
+  readonly settings: Settings;
+  readonly stats: StatsStore;
+  /** The rules in force. */
+  readonly rules: () => Rules | undefined;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/**
+ * Opens the port with the metrics, where the settings ask for it. Throws when the mapping file has a mistake,
+ * or the address cannot be had.
+ */
+export async function openPullMetrics(options: OpenPullMetricsOptions): Promise<HttpListener | undefined> {
+  const { settings, stats, rules, logger, clock } = options;
+  if (!settings.USE_PULL_METRICS || settings.DISABLE_STATS) return undefined;
+  // Packages are loaded only by who uses them.
+  const { createPullHandler } = await import("./stats/pull_handler.ts");
+  const handler = createPullHandler({
+    store: stats,
+    path: settings.PULL_METRICS_PATH,
+    mapping: await mappingOf(settings),
+    native: settings.PULL_METRICS_NATIVE,
+    timeAsMilliseconds: settings.PULL_METRICS_RESPONSE_TIME_AS_MILLISECONDS,
+    extraTags: settings.EXTRA_TAGS,
+    rules,
+    logger,
+    clock,
+  });
+  const { host, port } = settings.PULL_METRICS_ADDR;
+  return listenHttp(handler, { hostname: host, port, logger, clock });
+}
+
+async function mappingOf({ PULL_METRICS_MAPPER_YAML: path }: Settings) {
+  if (path === undefined) return undefined;
+  const { loadMetricMapping } = await import("./config/metric_mapping.ts");
+  return await loadMetricMapping(path, { boundsSeconds: BUCKET_BOUNDS_MS.map((bound) => bound / 1_000) });
+}
