@@ -10,6 +10,7 @@ export const PARTS = [
   "batches",
   "paced",
   "caches",
+  "stats",
   "tls",
   "decisions",
   "million",

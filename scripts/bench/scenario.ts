@@ -4,7 +4,8 @@ import type { LoadName } from "./rate_limit_message.ts";
 /**
  * What is measured: a bare grpc-js echo, Weir with its embedded cache, Weir with redis-server; bare round
  * trips to that redis-server; over TLS the echo, and Weir's engine and service with the embedded cache; and
- * Weir with a cluster of redis-servers, with memcached, and with a second redis-server for limits per second.
+ * Weir with a cluster of redis-servers, with memcached, and with a second redis-server for limits per second;
+ * and Weir with its embedded cache that pushes statistics, is asked for metrics, or traces 1 % of its calls.
  */
 export const TARGETS = [
   "echo",
@@ -16,6 +17,9 @@ export const TARGETS = [
   "cluster",
   "mc",
   "two-caches",
+  "memory-push",
+  "memory-pull",
+  "memory-tracing",
 ] as const;
 /** The name of a target. */
 export type TargetName = typeof TARGETS[number];
@@ -65,5 +69,11 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   { name: "8x32 caches", part: "caches", targets: ["echo", "cluster", "mc"], ...MANY_KEYS },
   { name: "8x32 two caches", part: "caches", targets: ["echo", "two-caches"], ...MANY_KEYS, load: "both" },
+  {
+    name: "8x32 statistics",
+    part: "stats",
+    targets: ["memory", "memory-push", "memory-pull", "memory-tracing"],
+    ...MANY_KEYS,
+  },
   { name: "8x32 TLS", part: "tls", targets: ["echo-tls", "memory-tls"], ...MANY_KEYS },
 ];

@@ -1,12 +1,13 @@
 import { fileURLToPath } from "node:url";
 import type { ExpectedCode } from "./answer.ts";
 import { makeCertificate } from "./certificate.ts";
-import { type ServerPlace, startCluster, startMemcached, startRedis } from "./cache_servers.ts";
+import { freePort, type ServerPlace, startCluster, startMemcached, startRedis } from "./cache_servers.ts";
 import { Child } from "./child.ts";
 import { sumInMemcached, sumInRedis } from "./counter_sums.ts";
 import type { EngineName } from "./options.ts";
 import { type RuleName, RULES } from "./rate_limit_message.ts";
 import type { TargetName } from "./scenario.ts";
+import { startPushReceiver, startScraper, startSpanReceiver } from "./stats_receivers.ts";
 
 const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
 const GRPC_ADDRESS = /Listening for gRPC on '[^']*:(\d+)'/;
@@ -97,7 +98,31 @@ export class Targets {
       }
       case "two-caches":
         return await this.#startWithTwo(name);
+      case "memory-push":
+        return await this.#startObserved(name, {
+          STATS_FLUSH_INTERVAL: "1s",
+          PUSH_STATS_HOST: "127.0.0.1",
+          PUSH_STATS_PORT: `${startPushReceiver(this.#owned)}`,
+        });
+      case "memory-pull": {
+        const port = freePort();
+        const settings = { USE_PULL_METRICS: "true", PULL_METRICS_ADDR: `127.0.0.1:${port}` };
+        const target = await this.#startObserved(name, settings);
+        startScraper(this.#owned, `http://127.0.0.1:${port}/metrics`);
+        return target;
+      }
+      case "memory-tracing":
+        return await this.#startObserved(name, {
+          DISABLE_STATS: "true",
+          TRACING_ENABLED: "true",
+          TRACING_SAMPLING_RATE: "0.01",
+          OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${startSpanReceiver(this.#owned)}`,
+        });
     }
+  }
+
+  #startObserved(name: TargetName, settings: Record<string, string>): Promise<Target> {
+    return this.#startWeir(name, { BACKEND_TYPE: "memory", DISABLE_STATS: "false", ...settings });
   }
 
   async #startWithCluster(name: TargetName): Promise<Target> {

@@ -1,0 +1,59 @@
+/**
+ * Whoever takes the statistics and spans of a target while it is measured, in the process of the bench.
+ */
+
+/** How often metrics are pulled. */
+const SCRAPE_INTERVAL_MS = 1_000;
+
+/** A receiver of pushed statistics on a free port, which reads everything and keeps nothing. */
+export function startPushReceiver(owned: AsyncDisposableStack): number {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const connections = new Set<Deno.Conn>();
+  const accepting = (async () => {
+    for await (const connection of listener) {
+      connections.add(connection);
+      connection.readable.pipeTo(new WritableStream()).catch(() => {});
+    }
+  })();
+  owned.defer(async () => {
+    listener.close();
+    for (const connection of connections) {
+      try {
+        connection.close();
+      } catch {
+        // Its peer has closed it.
+      }
+    }
+    await accepting;
+  });
+  return listener.addr.port;
+}
+
+/** A receiver of spans on a free port, which takes everything and keeps nothing. */
+export function startSpanReceiver(owned: AsyncDisposableStack): number {
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, async (request) => {
+    await request.arrayBuffer();
+    return new Response("{}", { headers: { "content-type": "application/json" } });
+  });
+  owned.defer(() => server.shutdown());
+  return server.addr.port;
+}
+
+/** Pulls the metrics of a target again and again. */
+export function startScraper(owned: AsyncDisposableStack, url: string): void {
+  const stop = new AbortController();
+  const scraping = (async () => {
+    while (!stop.signal.aborted) {
+      const response = await fetch(url, { signal: stop.signal });
+      await response.arrayBuffer();
+      if (!response.ok) throw new Error(`Cannot pull metrics from "${url}": it answered ${response.status}`);
+      await new Promise((resolve) => setTimeout(resolve, SCRAPE_INTERVAL_MS));
+    }
+  })().catch((error: unknown) => {
+    if (!stop.signal.aborted) throw error;
+  });
+  owned.defer(async () => {
+    stop.abort();
+    await scraping;
+  });
+}
