@@ -54,7 +54,20 @@ export function readTraceParent(source: HeaderSource): TraceParent | undefined {
   return single ?? readB3Headers(source);
 }
 
-function namesTrace(fields: readonly (readonly [string, string])[]): boolean {
+type Fields = readonly (readonly [string, string])[];
+
+/** The list that was looked through last, and what was found: calls with the same headers share a list. */
+const last: { fields: Fields; namesTrace: boolean } = { fields: [], namesTrace: false };
+
+function namesTrace(fields: Fields): boolean {
+  if (fields !== last.fields) {
+    last.namesTrace = holdsTrace(fields);
+    last.fields = fields;
+  }
+  return last.namesTrace;
+}
+
+function holdsTrace(fields: Fields): boolean {
   for (const { 0: name } of fields) {
     // Lengths are compared faster than texts, and nearly no other header has one of these.
     switch (name.length) {
