@@ -22,7 +22,11 @@ export interface OpenPullMetricsOptions {
  */
 export async function openPullMetrics(options: OpenPullMetricsOptions): Promise<HttpListener | undefined> {
   const { settings, stats, rules, logger, clock } = options;
-  if (!settings.USE_PULL_METRICS || settings.DISABLE_STATS) return undefined;
+  if (!settings.USE_PULL_METRICS) return undefined;
+  if (settings.DISABLE_STATS) {
+    logger.warning("USE_PULL_METRICS has no effect: DISABLE_STATS is true");
+    return undefined;
+  }
   // Packages are loaded only by who uses them.
   const { createPullHandler } = await import("./stats/pull_handler.ts");
   const handler = createPullHandler({

@@ -13,6 +13,10 @@ type ExportResult = Parameters<Parameters<SpanExporter["export"]>[1]>[0];
 
 const SUCCESS = 0;
 const ENDPOINTS = ["ENDPOINT", "TRACES_ENDPOINT"];
+const HEADERS = ["HEADERS", "TRACES_HEADERS"];
+/** What the name and the value of a header may hold, once percent escapes are decoded. */
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const HEADER_VALUE = /^[\x20-\x7e]*$/;
 /** How an endpoint begins: gRPC takes a host and a port as well. */
 const SCHEMES = {
   http: { pattern: /^https?:\/\//, wanted: "a URL such as http://127.0.0.1:4318" },
@@ -30,6 +34,7 @@ export async function createSpanExporter(
   { protocol, otlp, logger }: SpanExporterOptions,
 ): Promise<SpanExporter> {
   for (const option of ENDPOINTS) checkEndpoint(option, otlp.get(option), protocol);
+  for (const option of HEADERS) checkHeaders(option, otlp.get(option));
   // A package is loaded only by who uses it.
   const { OTLPTraceExporter } = protocol === "grpc"
     ? await import("@opentelemetry/exporter-trace-otlp-grpc")
@@ -47,6 +52,28 @@ function checkEndpoint(option: string, text: string | undefined, protocol: "http
   throw new Error(
     `Cannot use OTEL_EXPORTER_OTLP_${option} (value not shown): ${wanted} would be right`,
   );
+}
+
+/** Headers hold tokens. The exporters would write a wrong one out in full. */
+function checkHeaders(option: string, text: string | undefined): void {
+  if (text === undefined || text.trim() === "") return;
+  if (text.split(",").every(isHeader)) return;
+  throw new Error(
+    `Cannot use OTEL_EXPORTER_OTLP_${option} (value not shown): name=value,name=value in visible ASCII ` +
+      "characters, others percent-encoded and no line break among them, would be right",
+  );
+}
+
+function isHeader(item: string): boolean {
+  if (item.trim() === "") return true;
+  const equals = item.indexOf("=");
+  if (equals < 1) return false;
+  try {
+    const name = decodeURIComponent(item.slice(0, equals).trim());
+    return HEADER_NAME.test(name) && HEADER_VALUE.test(decodeURIComponent(item.slice(equals + 1).trim()));
+  } catch {
+    return false;
+  }
 }
 
 /** Says once that spans cannot be exported, and once that they can again. */

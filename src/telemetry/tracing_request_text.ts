@@ -15,7 +15,8 @@ export function requestText({ domain, descriptors, hitsAddend }: RateLimitReques
   }
   if (hitsAddend > 0) parts.push(`hits_addend:${hitsAddend}`);
   const text = parts.join(" ");
-  return text.length <= MAX_REQUEST_TEXT ? text : `${text.slice(0, MAX_REQUEST_TEXT - 1)}…`;
+  // A cut within a character would leave a half of it.
+  return text.length <= MAX_REQUEST_TEXT ? text : `${text.slice(0, MAX_REQUEST_TEXT - 1).toWellFormed()}…`;
 }
 
 function descriptorText({ entries, limit, hitsAddend, isNegativeHits }: Descriptor): string {

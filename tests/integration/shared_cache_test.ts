@@ -129,6 +129,8 @@ Deno.test({
     const load = startLoad(cache, "killed");
     await until("a good number of calls", () => load.answered > 300);
     const [primary, replica] = group.servers;
+    // The sentinels may have made it copy everything once more, and until then it has nothing.
+    await until("the replica to follow", async () => Number(await replica?.command("GET", "killed")) > 300);
     const killed = performance.now();
     const answeredBefore = load.answered;
     await primary?.kill();

@@ -39,3 +39,11 @@ Deno.test("request text: a long one is cut, whatever is long in it", () => {
   assertEquals(texts.map(({ length }) => length), [MAX_REQUEST_TEXT, MAX_REQUEST_TEXT, MAX_REQUEST_TEXT]);
   assertEquals(texts.map((text) => text.endsWith("…")), [true, true, true]);
 });
+
+Deno.test("a text is not cut within a character", () => {
+  for (const start of ["", "x"]) {
+    const entries = [{ key: "k", value: start + "😀".repeat(3_000) }];
+    const text = requestText({ domain: "d", descriptors: [{ entries }], hitsAddend: 0 });
+    assertEquals([text.isWellFormed(), text.length <= MAX_REQUEST_TEXT], [true, true]);
+  }
+});

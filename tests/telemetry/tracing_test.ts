@@ -208,3 +208,19 @@ for (const text of ["http://c:1", "https://c", "c:4317", "c", "unix:///tmp/c.soc
     await tracing.close();
   });
 }
+
+for (const protocol of ["http", "grpc"] as const) {
+  for (
+    const headers of ["authorization=Bearer%20sesame%0A", "auth orization=sesame", "sesame", "a=%E0%A4%A"]
+  ) {
+    Deno.test(`tracing over ${protocol}: the headers "${headers}" are refused, and not shown`, async () => {
+      const otlp = new Map([["HEADERS", headers]]);
+      const { message } = await assertRejects(() => open(new KeptLog(), { protocol, otlp }));
+      assertEquals(
+        message,
+        "Cannot use OTEL_EXPORTER_OTLP_HEADERS (value not shown): name=value,name=value in visible ASCII " +
+          "characters, others percent-encoded and no line break among them, would be right",
+      );
+    });
+  }
+}
