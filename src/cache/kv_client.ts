@@ -42,6 +42,7 @@ export function createClient(options: KvClientOptions): Redis {
 interface ClientInternals {
   socketTimeoutTimer: number | undefined;
   auth(...args: [...login: unknown[], callback: (error: Error | null, reply?: unknown) => void]): unknown;
+  select(...args: unknown[]): Promise<unknown>;
   _readyCheck(callback: (error: Error | null, server?: Record<string, string>) => void): void;
 }
 
@@ -60,6 +61,13 @@ function mend(client: Redis): void {
     clearTimeout(internals.socketTimeoutTimer);
     internals.socketTimeoutTimer = undefined;
   });
+  const { select } = internals;
+  internals.select = (...args) => {
+    const selected = select.apply(client, args);
+    // After a reconnect the client selects by itself, and nobody there waits for what comes of it.
+    selected.catch(() => {});
+    return selected;
+  };
   const auth = internals.auth;
   internals.auth = (...args) => {
     const callback = args.pop();

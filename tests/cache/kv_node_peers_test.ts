@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import type { KvNode } from "../../src/cache/kv_node.ts";
 import { hit } from "../contract/counter_cache_contract.ts";
-import { openKvNode } from "../support/open_kv.ts";
+import { openKvCache, openKvNode } from "../support/open_kv.ts";
 import { startRedis } from "../support/redis_server.ts";
 import { startScriptedKv } from "../support/scripted_kv_server.ts";
 import { startTcpRelay } from "../support/tcp_relay.ts";
@@ -128,4 +128,18 @@ Deno.test("kv node: an expiry that is due is not lost when the server turns out 
   await node.ask([third]);
   // At first, with what it may not do, and at last with the one that had turned out to be new.
   assertEquals(expired, [mine.key, other.key, third.key, mine.key]);
+});
+
+Deno.test("kv cache: a database that is refused, and then not answered for, throws nothing outside", async () => {
+  let selects = 0;
+  await using server = await startScriptedKv(([name], socket) => {
+    if (name?.toLowerCase() !== "select") return ":1\r\n";
+    if (++selects % 2 === 1) return "-ERR DB index is out of range\r\n";
+    // The client selects once more by itself; what it is promised must not be left to nobody.
+    return void socket.destroy();
+  });
+  const cache = openKvCache(`redis://${server.url}/99`, { poolSize: 1 });
+  await until("some attempts", () => server.accepted >= 6);
+  assertEquals(cache.connected, false);
+  await cache.close();
 });
