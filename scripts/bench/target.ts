@@ -1,4 +1,5 @@
 import { fileURLToPath } from "node:url";
+import { serveFlags } from "../serve_flags.ts";
 import type { ExpectedCode } from "./answer.ts";
 import { makeCertificate } from "./certificate.ts";
 import { freePort, type ServerPlace, startCluster, startMemcached, startRedis } from "./cache_servers.ts";
@@ -150,7 +151,7 @@ export class Targets {
   }
 
   async #startServer(name: TargetName, script: string, args: string[]): Promise<Target> {
-    const child = this.#owned.use(denoChild(name, ["run", "-A", script, ...args], {}));
+    const child = this.#owned.use(denoChild(name, [script, ...args], {}));
     if (name === "echo" || name === "echo-tls") {
       const { grpc } = await child.find({ grpc: GRPC_ADDRESS });
       return { name, pid: child.pid, port: Number(grpc), expect: "echo" };
@@ -180,7 +181,7 @@ export class Targets {
 export async function startWeir(settings: Record<string, string>, root: string): Promise<Child> {
   await Deno.mkdir(`${root}/config`, { recursive: true });
   await Deno.writeTextFile(`${root}/config/bench.yaml`, RULES);
-  return denoChild("Weir", ["run", "-A", "main.ts", "serve"], {
+  return denoChild("Weir", ["main.ts", "serve"], {
     ...{ HOST: "127.0.0.1", PORT: "0", GRPC_HOST: "127.0.0.1", GRPC_PORT: "0" },
     ...{ DEBUG_HOST: "127.0.0.1", DEBUG_PORT: "0", LOG_LEVEL: "warning" },
     ...{ RUNTIME_ROOT: root, RUNTIME_WATCH_ROOT: "false", DISABLE_STATS: "true" },
@@ -195,14 +196,22 @@ export async function countingTarget(name: TargetName, child: Child): Promise<Ta
   return { name, pid: child.pid, port: Number(grpc), expect: "OK", counts };
 }
 
-/** A child of the running Deno. It sees no setting of the caller but those that say where programs and caches are. */
+/**
+ * A script in a child of the running Deno, with the flags for V8 that Weir is served with: what it is compared
+ * with gets them too. It sees no setting of the caller but those that say where programs and caches are. */
 function denoChild(name: string, args: string[], settings: Record<string, string>): Child {
   const env: Record<string, string> = { ...settings };
   for (const kept of ["PATH", "HOME", "DENO_DIR", "XDG_CACHE_HOME", "ALLOW_UNSAFE_DENO"]) {
     const value = Deno.env.get(kept);
     if (value !== undefined) env[kept] = value;
   }
-  return new Child(name, Deno.execPath(), { args, cwd: PROJECT, clearEnv: true, env });
+  const v8 = serveFlags().filter((flag) => flag.startsWith("--v8-flags="));
+  return new Child(name, Deno.execPath(), {
+    args: ["run", "-A", ...v8, ...args],
+    cwd: PROJECT,
+    clearEnv: true,
+    env,
+  });
 }
 
 async function readCounts(debugPort: number, rules: readonly RuleName[]): Promise<RuleCounts> {

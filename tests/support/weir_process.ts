@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { serveFlags } from "../../scripts/serve_flags.ts";
 import { ChildProcess } from "./child_process.ts";
 import { until } from "./until.ts";
 
@@ -28,7 +29,7 @@ export async function startWeir(options: WeirOptions = {}): Promise<WeirProcess>
   for (const [name, text] of Object.entries(options.rules ?? {})) {
     await Deno.writeTextFile(join(rulesFolder, name), text);
   }
-  const { command, args } = await commandLine();
+  const { command, args } = commandLine();
   const child = new ChildProcess(command, { args, cwd: ROOT, env: environment(root, options.env ?? {}) });
   const weir = new WeirProcess(child, { root, rulesFolder });
   try {
@@ -131,14 +132,11 @@ export class WeirProcess implements AsyncDisposable {
   }
 }
 
-/** The permissions are those of the start task, so that a test fails when one is missing there. */
-async function commandLine(): Promise<{ command: string; args: string[] }> {
+/** The permissions are those of the serve task, so that a test fails when one is missing there. */
+function commandLine(): { command: string; args: string[] } {
   const executable = Deno.env.get("WEIR_BIN");
   if (executable !== undefined && executable !== "") return { command: executable, args: ["serve"] };
-  const config = JSON.parse(await Deno.readTextFile(join(ROOT, "deno.json")));
-  const start = String(config.tasks.start).split(" ");
-  const flags = start.filter((word) => word.startsWith("--"));
-  return { command: Deno.execPath(), args: ["run", ...flags, "main.ts", "serve"] };
+  return { command: Deno.execPath(), args: ["run", ...serveFlags(), "main.ts", "serve"] };
 }
 
 function environment(root: string, settings: Readonly<Record<string, string>>): Record<string, string> {
