@@ -33,6 +33,10 @@ export interface LoadsSetup {
   readonly say: (line: string) => void;
 }
 
+/** So many times the rounds, each with such a part of the time, where pairs are compared. */
+const PAIRED_ROUNDS = 6;
+const PAIRED_SHARE = 2;
+
 /** Measures every load on its targets, the targets in turn; throws at the first thing that is not right. */
 export async function benchLoads({ options, signal, say }: LoadsSetup): Promise<LoadsOutcome> {
   const scenarios = SCENARIOS.filter(({ part }) => options.parts.includes(part));
@@ -47,6 +51,19 @@ export async function benchLoads({ options, signal, say }: LoadsSetup): Promise<
   const rounds: Round[] = [];
   for (const scenario of scenarios) rounds.push(...await bench.measure(scenario));
   return { rounds, checks: await bench.lastChecks() };
+}
+
+/** How often and for how long a load is measured. */
+function roundsOf(
+  { isPaired }: Scenario,
+  { rounds, seconds, warmUpSeconds }: BenchOptions,
+): { readonly count: number; readonly seconds: number; readonly warmUpSeconds: number } {
+  if (isPaired !== true) return { count: rounds, seconds, warmUpSeconds };
+  return {
+    count: rounds * PAIRED_ROUNDS,
+    seconds: seconds / PAIRED_SHARE,
+    warmUpSeconds: warmUpSeconds / PAIRED_SHARE,
+  };
 }
 
 class LoadBench {
@@ -70,9 +87,10 @@ class LoadBench {
     for (const name of scenario.targets) await this.#readyTarget(name, scenario);
     const rates = new Map<TargetName, number>();
     const rounds: Round[] = [];
-    for (let number = scenario.isH2load ? 0 : 1; number <= options.rounds; number++) {
-      for (const name of scenario.targets) {
-        const { seconds, warmUpSeconds } = options;
+    const { count, seconds, warmUpSeconds } = roundsOf(scenario, options);
+    for (let number = scenario.isH2load ? 0 : 1; number <= count; number++) {
+      const isReversed = scenario.isPaired === true && number % 2 === 0;
+      for (const name of isReversed ? scenario.targets.toReversed() : scenario.targets) {
         const rate = rates.get(name);
         // h2load takes a number of calls, so a first short run finds out how many are right.
         const calls = rate === undefined ? SERVER_WARM_UP.calls : Math.max(1_000, Math.round(rate * seconds));

@@ -22,6 +22,11 @@ export interface Summary {
   readonly generatorBusy: number;
   /** The medians as multiples of the echo's in the same load; absent when no echo had it. */
   readonly toEcho?: Figures;
+  /**
+   * Calls a second as a multiple of those of the first target of the same round, the median of all rounds;
+   * absent where there is an echo.
+   */
+  readonly toFirst?: number;
 }
 
 /** The medians of all rounds, in the order in which loads and targets first come. */
@@ -44,9 +49,17 @@ export function summarize(rounds: readonly Round[]): Summary[] {
     const echo = summaries.find(({ scenario, target }) =>
       scenario === summary.scenario && target.startsWith("echo")
     );
-    if (echo === undefined) return summary;
+    if (echo === undefined) return { ...summary, toFirst: medianOfPairs(rounds, summary) };
     return { ...summary, toEcho: figures((name) => summary.median[name] / echo.median[name]) };
   });
+}
+
+function medianOfPairs(rounds: readonly Round[], { scenario, target }: Summary): number {
+  const own = rounds.filter((round) => round.scenario === scenario);
+  const rates = (name: TargetName | undefined) =>
+    own.filter((round) => round.target === name).map((round) => round.callsPerSecond);
+  const first = rates(own[0]?.target);
+  return median(rates(target).map((rate, index) => rate / (first[index] ?? NaN)));
 }
 
 const SUMMARY_HEAD = [

@@ -42,6 +42,11 @@ export interface Scenario {
   readonly perSecond?: number;
   /** Made by h2load, which sends one body only and knows nothing of gRPC; absent for our own generator. */
   readonly isH2load?: true;
+  /**
+   * Its targets are compared to the last few percent, by pairs of the same round: it gets many short rounds
+   * whose order alternates, because the machine changes more than that between two minutes.
+   */
+  readonly isPaired?: true;
 }
 
 const SERVERS = ["echo", "memory", "redis"] as const;
@@ -74,6 +79,7 @@ export const SCENARIOS: readonly Scenario[] = [
     part: "stats",
     targets: ["memory", "memory-push", "memory-pull", "memory-tracing"],
     ...MANY_KEYS,
+    isPaired: true,
   },
   { name: "8x32 TLS", part: "tls", targets: ["echo-tls", "memory-tls"], ...MANY_KEYS },
 ];

@@ -5,7 +5,7 @@ import {
   type Resource,
   resourceFromAttributes,
 } from "@opentelemetry/resources";
-import { AlwaysOnSampler, BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trace-base";
+import { BatchSpanProcessor } from "@opentelemetry/sdk-trace-base";
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { settledWithin } from "../base/wait.ts";
@@ -61,13 +61,14 @@ export async function openTracing(options: TracingOptions): Promise<Tracing> {
     diag.disable();
     throw error;
   });
-  const provider = new BasicTracerProvider({
+  // At most 2,048 spans wait, and further ones are dropped, unless OTEL_BSP_MAX_QUEUE_SIZE says otherwise.
+  const spans = new BatchSpanProcessor(exporter);
+  const tracer = new CallTracer({
     resource: resourceOf(options),
-    sampler: new AlwaysOnSampler(),
-    // At most 2,048 spans wait, and further ones are dropped, unless OTEL_BSP_MAX_QUEUE_SIZE says otherwise.
-    spanProcessors: [new BatchSpanProcessor(exporter)],
+    scope: { name: "weir", version },
+    onEnd: (span) => spans.onEnd(span),
+    ...{ samplingRate, random, clock },
   });
-  const tracer = new CallTracer({ tracer: provider.getTracer("weir", version), samplingRate, random });
   return {
     grpcService: (service) => traceGrpcService(service, tracer),
     route: (routeFor, decide) => traceRoute(routeFor, decide, tracer),
@@ -75,7 +76,7 @@ export async function openTracing(options: TracingOptions): Promise<Tracing> {
     cache: (cache, traced) => traceCache(cache, tracer, traced),
     async close() {
       let isFlushed = false;
-      const flushed = provider.shutdown().then(() => void (isFlushed = true)).catch((error: unknown) => {
+      const flushed = spans.shutdown().then(() => void (isFlushed = true)).catch((error: unknown) => {
         isFlushed = true;
         logger.warning("Cannot export the last spans", { error });
       });

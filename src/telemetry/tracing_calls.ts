@@ -1,6 +1,6 @@
-import { SpanStatusCode } from "@opentelemetry/api";
 import type { Decide } from "./tracing_decision.ts";
-import type { CallTracer, OpenSpan } from "./tracing_spans.ts";
+import type { SpanRecord } from "./span_record.ts";
+import type { CallTracer } from "./tracing_spans.ts";
 import type { HeaderSource } from "./trace_context.ts";
 
 /** What is traced of a gRPC service: its methods with one message in and one out. */
@@ -48,24 +48,24 @@ function traceMethod(path: string, method: TracedUnaryMethod, tracer: CallTracer
   return {
     ...method,
     handle(request, call) {
-      const open = tracer.startServer(path, call, attributes);
-      if (open === undefined) return method.handle(request, call);
-      return tracer.runToEnd(open, () => coded(open, () => method.handle(request, call)));
+      const span = tracer.startServer(path, call, attributes);
+      if (span === undefined) return method.handle(request, call);
+      return tracer.runToEnd(span, () => coded(span, () => method.handle(request, call)));
     },
   };
 }
 
 /** Writes the name of the status down that a call ends with. */
 function coded(
-  { span }: OpenSpan,
+  span: SpanRecord,
   handle: () => Uint8Array | Promise<Uint8Array>,
 ): Uint8Array | Promise<Uint8Array> {
   const ok = (answer: Uint8Array): Uint8Array => {
-    span.setAttribute(STATUS_CODE, "OK");
+    span.set(STATUS_CODE, "OK");
     return answer;
   };
   const refused = (error: unknown): never => {
-    span.setAttribute(STATUS_CODE, codeOf(error));
+    span.set(STATUS_CODE, codeOf(error));
     throw error;
   };
   try {
@@ -98,16 +98,16 @@ export function traceRoute<Route extends TracedRoute>(
     handle(call: { readonly request: Request }): Response | Promise<Response> {
       const { request } = call;
       const header = (name: string) => request.headers.get(name) ?? undefined;
-      const open = tracer.startServer(`${request.method} ${plain.path}`, { header }, attributes);
-      if (open === undefined) return plain.handle(call);
-      open.span.setAttribute("http.request.method", request.method);
-      const own = routeFor((asked, caller) => tracer.run(open, () => decide(asked, caller)));
-      return tracer.runToEnd(open, () => own.handle(call), ({ status }) => answered(open, status));
+      const span = tracer.startServer(`${request.method} ${plain.path}`, { header }, attributes);
+      if (span === undefined) return plain.handle(call);
+      span.set("http.request.method", request.method);
+      const own = routeFor((asked, caller) => tracer.run(span, () => decide(asked, caller)));
+      return tracer.runToEnd(span, () => own.handle(call), ({ status }) => answered(span, status));
     },
   };
 }
 
-function answered({ span }: OpenSpan, status: number): void {
-  span.setAttribute("http.response.status_code", status);
-  if (status >= LOWEST_SERVER_ERROR) span.setStatus({ code: SpanStatusCode.ERROR });
+function answered(span: SpanRecord, status: number): void {
+  span.set("http.response.status_code", status);
+  if (status >= LOWEST_SERVER_ERROR) span.fail();
 }

@@ -2,8 +2,9 @@ import { type Attributes, SpanKind } from "@opentelemetry/api";
 import type { Caller, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
 import type { Decision } from "../ratelimit/decision.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
+import type { SpanRecord } from "./span_record.ts";
 import { requestText } from "./tracing_request_text.ts";
-import type { CallTracer, OpenSpan } from "./tracing_spans.ts";
+import type { CallTracer } from "./tracing_spans.ts";
 
 /** Decides one request. */
 export type Decide = (request: RateLimitRequest, caller: Caller) => Decision | Promise<Decision>;
@@ -20,7 +21,6 @@ type Counts = number[] | Promise<number[]>;
 const SPAN_NAMES = {
   kv: "KV Pipeline Execution",
   mc: "MC Fetch Execution",
-  memory: "Memory Count Execution",
 } as const;
 
 /** The same decision with a span below that of its server call; as it was in calls that are not traced. */
@@ -30,23 +30,27 @@ export function traceDecide(decide: Decide, tracer: CallTracer): Decide {
     if (server === undefined) return decide(request, caller);
     const attributes = { "domain": request.domain, "request string": requestText(request) };
     const kind = SpanKind.INTERNAL;
-    const open = tracer.startBelow(server, "ShouldRateLimit Execution", { attributes, kind });
-    return tracer.runToEnd(open, () => decide(request, caller));
+    const span = tracer.startBelow(server, "ShouldRateLimit Execution", { attributes, kind });
+    return tracer.runToEnd(span, () => decide(request, caller));
   };
 }
 
-/** The same cache with a span for each round trip of a traced decision. */
+/**
+ * The same cache with a span for each round trip of a traced decision. The embedded cache answers within
+ * the decision, and has none.
+ */
 export function traceCache(cache: CounterCache, tracer: CallTracer, traced: TracedCache): CounterCache {
+  if (traced.backend === "memory") return cache;
   const name = SPAN_NAMES[traced.backend];
-  const kind = traced.backend === "memory" ? SpanKind.INTERNAL : SpanKind.CLIENT;
+  const kind = SpanKind.CLIENT;
   // Who asks again does so when the first answer came, which is no longer within the decision.
-  const askAgain = new WeakMap<Caller, OpenSpan>();
-  const decisionOf = (caller: Caller | undefined): OpenSpan | undefined => {
+  const askAgain = new WeakMap<Caller, SpanRecord>();
+  const decisionOf = (caller: Caller | undefined): SpanRecord | undefined => {
     if (caller?.since === undefined) return tracer.current;
     if (tracer.current !== undefined) askAgain.set(caller, tracer.current);
     return askAgain.get(caller);
   };
-  const trip = (above: OpenSpan, attributes: Attributes, ask: () => Counts): Counts =>
+  const trip = (above: SpanRecord, attributes: Attributes, ask: () => Counts): Counts =>
     tracer.runToEnd(tracer.startBelow(above, name, { attributes, kind }), ask);
   return {
     add(hits, caller) {

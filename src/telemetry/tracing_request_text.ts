@@ -3,34 +3,35 @@ import type { Descriptor, RateLimitRequest } from "../ratelimit/request.ts";
 /** Longest text of a request in a span. */
 export const MAX_REQUEST_TEXT = 4_096;
 
+/** Needs no escape in quotes. */
+const PLAIN = /^[\x20-\x21\x23-\x5b\x5d-\x7e]*$/;
+
 /** A request in the text form of its message, on one line, cut where it is too long to be sent along. */
 export function requestText({ domain, descriptors, hitsAddend }: RateLimitRequest): string {
-  const parts = [`domain:${quoted(domain)}`];
-  let length = parts.join("").length;
+  let text = `domain:${quoted(domain)}`;
   for (const descriptor of descriptors) {
-    if (length > MAX_REQUEST_TEXT) break;
-    const part = `descriptors:{${descriptorText(descriptor)}}`;
-    length += part.length + 1;
-    parts.push(part);
+    if (text.length > MAX_REQUEST_TEXT) break;
+    text += ` descriptors:{${descriptorText(descriptor)}}`;
   }
-  if (hitsAddend > 0) parts.push(`hits_addend:${hitsAddend}`);
-  const text = parts.join(" ");
+  if (hitsAddend > 0) text += ` hits_addend:${hitsAddend}`;
   // A cut within a character would leave a half of it.
   return text.length <= MAX_REQUEST_TEXT ? text : `${text.slice(0, MAX_REQUEST_TEXT - 1).toWellFormed()}…`;
 }
 
 function descriptorText({ entries, limit, hitsAddend, isNegativeHits }: Descriptor): string {
-  const parts = entries.map(({ key, value }) => `entries:{key:${quoted(key)} value:${quoted(value)}}`);
+  let text = "";
+  for (const { key, value } of entries) text += ` entries:{key:${quoted(key)} value:${quoted(value)}}`;
   if (limit !== undefined) {
     const unit = limit.unit === undefined ? "" : ` unit:${limit.unit}`;
-    parts.push(`limit:{requests_per_unit:${limit.requestsPerUnit}${unit}}`);
+    text += ` limit:{requests_per_unit:${limit.requestsPerUnit}${unit}}`;
   }
-  if (hitsAddend !== undefined) parts.push(`hits_addend:{value:${hitsAddend}}`);
-  if (isNegativeHits === true) parts.push("is_negative_hits:true");
-  return parts.join(" ");
+  if (hitsAddend !== undefined) text += ` hits_addend:{value:${hitsAddend}}`;
+  if (isNegativeHits === true) text += " is_negative_hits:true";
+  return text.slice(1);
 }
 
 /** A text is cut before it is quoted: a value may be as large as a message. */
 function quoted(text: string): string {
-  return JSON.stringify(text.length > MAX_REQUEST_TEXT ? text.slice(0, MAX_REQUEST_TEXT) : text);
+  const cut = text.length > MAX_REQUEST_TEXT ? text.slice(0, MAX_REQUEST_TEXT) : text;
+  return PLAIN.test(cut) ? `"${cut}"` : JSON.stringify(cut);
 }

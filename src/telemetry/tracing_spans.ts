@@ -1,33 +1,22 @@
 import {
   type Attributes,
-  type Context,
   createTraceState,
-  ROOT_CONTEXT,
-  type Span,
   type SpanContext,
   SpanKind,
-  SpanStatusCode,
-  trace,
   TraceFlags,
-  type Tracer,
 } from "@opentelemetry/api";
+import type { Clock } from "../base/clock.ts";
+import { newSpanId, newTraceId } from "./span_ids.ts";
+import { type SpanOrigin, SpanRecord } from "./span_record.ts";
 import { type HeaderSource, readTraceParent, type TraceParent } from "./trace_context.ts";
 
 /** How calls are chosen and their spans made. */
-export interface CallTracerOptions {
-  /** Makes spans and records each of them: the choice is made here. */
-  readonly tracer: Tracer;
+export interface CallTracerOptions extends Omit<SpanOrigin, "elapsed"> {
   /** Share of the calls that are traced where the caller has not decided, 0 to 1. */
   readonly samplingRate: number;
   /** A number from 0 to below 1. */
   readonly random: () => number;
-}
-
-/** A span that others can be made below. */
-export interface OpenSpan {
-  readonly span: Span;
-  /** What a span below it is made with. */
-  readonly context: Context;
+  readonly clock: Clock;
 }
 
 /**
@@ -37,42 +26,56 @@ export interface OpenSpan {
  */
 export class CallTracer {
   readonly #options: CallTracerOptions;
-  #current: OpenSpan | undefined;
+  readonly #origin: SpanOrigin;
+  #current: SpanRecord | undefined;
 
   constructor(options: CallTracerOptions) {
+    const { resource, scope, onEnd, clock } = options;
     this.#options = options;
+    this.#origin = { resource, scope, onEnd, elapsed: () => clock.elapsed() };
   }
 
   /** The span that the running code belongs to; absent in calls that are not traced. */
-  get current(): OpenSpan | undefined {
+  get current(): SpanRecord | undefined {
     return this.#current;
   }
 
   /** The span of a server call; absent where the call is not chosen, which allocates nothing. */
-  startServer(name: string, source: HeaderSource, attributes: Attributes): OpenSpan | undefined {
+  startServer(name: string, source: HeaderSource, attributes: Attributes): SpanRecord | undefined {
     const parent = readTraceParent(source);
     if (!(parent?.sampled ?? this.#chooses())) return undefined;
-    const above = parent === undefined ? ROOT_CONTEXT : remoteContext(parent);
-    return this.#open(
-      this.#options.tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, above),
-      above,
-    );
+    const above = parent === undefined ? undefined : remoteContext(parent);
+    const { clock } = this.#options;
+    return new SpanRecord(this.#origin, {
+      name,
+      kind: SpanKind.SERVER,
+      attributes,
+      context: above === undefined
+        ? { traceId: newTraceId(), spanId: newSpanId(), traceFlags: TraceFlags.SAMPLED }
+        : contextBelow(above),
+      parent: above,
+      epochMs: clock.now() - clock.elapsed(),
+    });
   }
 
   /** A span below another one; `kind` says whether it waits for another service. */
   startBelow(
-    above: OpenSpan,
+    above: SpanRecord,
     name: string,
     { attributes, kind }: { readonly attributes: Attributes; readonly kind: SpanKind },
-  ): OpenSpan {
-    const { context } = above;
-    return this.#open(this.#options.tracer.startSpan(name, { kind, attributes }, context), context);
+  ): SpanRecord {
+    const parent = above.spanContext();
+    const { epochMs } = above;
+    return new SpanRecord(this.#origin, {
+      ...{ name, kind, attributes, parent, epochMs },
+      context: contextBelow(parent),
+    });
   }
 
   /** Runs `work` with this span as the current one while it does not wait. */
-  run<T>(open: OpenSpan, work: () => T): T {
+  run<T>(span: SpanRecord, work: () => T): T {
     const outer = this.#current;
-    this.#current = open;
+    this.#current = span;
     try {
       return work();
     } finally {
@@ -81,20 +84,20 @@ export class CallTracer {
   }
 
   /** As `run`; the span ends with the work, also where that comes later. What it throws is its status. */
-  runToEnd<T>(open: OpenSpan, work: () => T | Promise<T>, onAnswer?: (answer: T) => void): T | Promise<T> {
+  runToEnd<T>(span: SpanRecord, work: () => T | Promise<T>, onAnswer?: (answer: T) => void): T | Promise<T> {
     const end = (answer: T): T => {
       onAnswer?.(answer);
-      open.span.end();
+      span.end();
       return answer;
     };
     const fail = (error: unknown): never => {
-      open.span.setStatus({ code: SpanStatusCode.ERROR, message: messageOf(error) });
-      open.span.end();
+      span.fail(messageOf(error));
+      span.end();
       throw error;
     };
     let answer: T | Promise<T>;
     try {
-      answer = this.run(open, work);
+      answer = this.run(span, work);
     } catch (error) {
       return fail(error);
     }
@@ -105,22 +108,23 @@ export class CallTracer {
     const { samplingRate, random } = this.#options;
     return samplingRate >= 1 || random() < samplingRate;
   }
-
-  #open(span: Span, above: Context): OpenSpan {
-    return { span, context: trace.setSpan(above, span) };
-  }
 }
 
-function remoteContext({ span, state }: TraceParent): Context {
-  if (span === undefined) return ROOT_CONTEXT;
-  const parent: SpanContext = {
+/** A new span of the same trace. */
+function contextBelow({ traceId, traceState }: SpanContext): SpanContext {
+  const context = { traceId, spanId: newSpanId(), traceFlags: TraceFlags.SAMPLED };
+  return traceState === undefined ? context : { ...context, traceState };
+}
+
+function remoteContext({ span, state }: TraceParent): SpanContext | undefined {
+  if (span === undefined) return undefined;
+  return {
     traceId: span.traceId,
     spanId: span.spanId,
     traceFlags: TraceFlags.SAMPLED,
     isRemote: true,
     ...(state === undefined ? {} : { traceState: createTraceState(state) }),
   };
-  return trace.setSpanContext(ROOT_CONTEXT, parent);
 }
 
 function messageOf(error: unknown): string {

@@ -64,7 +64,7 @@ Deno.test("targetRows: what is not reached is missed, what was not run is left o
     summaries: GOOD.summaries.map((summary) => {
       const isObserved = summary.target.startsWith("memory-");
       const median = isObserved ? { ...ECHO, callsPerSecond: ECHO.callsPerSecond * 0.94 } : ECHO;
-      return { ...summary, median, toEcho: ratios(ECHO) };
+      return { ...summary, median, toEcho: ratios(ECHO), toFirst: 0.94 };
     }),
     decisions: [{ name: "rules", fewRules: 10, manyRules: 20, bound: 1, plan: TIME, decision: TIME }],
     million: { values: 1_000_000, residentMb: 351, sampled: 100_000, callsPerSecond: 1 },
@@ -145,7 +145,7 @@ Deno.test("decisionTime: the requests of every case find what they are to find",
 function summaryOf(scenario: string, target: TargetName): Summary {
   const median = target.startsWith("echo") ? ECHO : target === "bare" ? { ...WEIR, p50Ms: 0.8 } : WEIR;
   const same = { scenario, target, median, slowest: 1, fastest: 2, generatorBusy: 0.5 };
-  return { ...same, toEcho: ratios(median) };
+  return { ...same, toEcho: ratios(median), toFirst: 1 };
 }
 
 function ratios(median: Figures): Figures {

@@ -1,4 +1,6 @@
-import { AlwaysOnSampler, BasicTracerProvider, type ReadableSpan } from "@opentelemetry/sdk-trace-base";
+import { emptyResource } from "@opentelemetry/resources";
+import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
+import { systemClock } from "../../src/base/clock.ts";
 import type { CallContext, GrpcService, UnaryMethod } from "../../src/grpc/grpc_service.ts";
 import { createRateLimitGrpcService } from "../../src/grpc/rate_limit_service.ts";
 import { rateLimitRoute } from "../../src/http/rate_limit_route.ts";
@@ -46,7 +48,7 @@ const ERROR = 2;
 
 /** A decision service with every part traced, whose spans are kept. */
 export class TracingBed implements AsyncDisposable {
-  /** The spans so far, in the order of their ends, as the SDK has them. */
+  /** The spans so far, in the order of their ends, as the exporters get them. */
   readonly finished: ReadableSpan[] = [];
   readonly grpc: GrpcService;
   readonly http: HttpHandler;
@@ -54,17 +56,11 @@ export class TracingBed implements AsyncDisposable {
   readonly #fixture: ServiceFixture;
 
   constructor(options: TracingBedOptions = {}) {
-    const provider = new BasicTracerProvider({
-      sampler: new AlwaysOnSampler(),
-      spanProcessors: [{
-        onStart: () => {},
-        onEnd: (span) => void this.finished.push(span),
-        forceFlush: () => Promise.resolve(),
-        shutdown: () => Promise.resolve(),
-      }],
-    });
     const tracer = new CallTracer({
-      tracer: provider.getTracer("test"),
+      resource: emptyResource(),
+      scope: { name: "test" },
+      onEnd: (span) => void this.finished.push(span),
+      clock: systemClock,
       samplingRate: options.samplingRate ?? 1,
       random: () => options.random ?? 0.5,
     });

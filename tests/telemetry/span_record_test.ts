@@ -1,0 +1,58 @@
+import { SpanKind } from "@opentelemetry/api";
+import { emptyResource } from "@opentelemetry/resources";
+import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
+import { assertEquals } from "@std/assert";
+import { newSpanId, newTraceId } from "../../src/telemetry/span_ids.ts";
+import { SpanRecord } from "../../src/telemetry/span_record.ts";
+
+const CONTEXT = { traceId: "1".repeat(32), spanId: "2".repeat(16), traceFlags: 1 };
+
+Deno.test("span record: times are whole seconds and nanoseconds, and no nanosecond too many", () => {
+  const cases: [epochMs: number, startedAt: number, endedAt: number, times: [number, number][]][] = [
+    [1_000, 0, 0, [[1, 0], [1, 0], [0, 0]]],
+    [1_700_000_000_000, 250.5, 1_250.5, [[1_700_000_000, 250_500_000], [1_700_000_001, 250_500_000], [1, 0]]],
+    [0, 999.999_999_9, 2_000, [[1, 0], [2, 0], [1, 0]]],
+    [-250, 0, 250, [[-1, 750_000_000], [0, 0], [0, 250_000_000]]],
+  ];
+  for (const [epochMs, startedAt, endedAt, times] of cases) {
+    const readings = [startedAt, endedAt];
+    const span = startSpan({ elapsed: () => readings.shift() ?? NaN, epochMs });
+    span.end();
+    assertEquals([span.startTime, span.endTime, span.duration], times);
+  }
+});
+
+Deno.test("span record: it is handed on once, with what was noted on it and not on others", () => {
+  const ended: ReadableSpan[] = [];
+  const attributes = { shared: "yes" };
+  const span = startSpan({ onEnd: (one) => void ended.push(one), attributes });
+  const other = startSpan({ attributes });
+  span.set("own", 1);
+  span.fail("it broke");
+  span.end();
+  span.end();
+  assertEquals(ended, [span]);
+  assertEquals([span.attributes, other.attributes], [{ shared: "yes", own: 1 }, { shared: "yes" }]);
+  assertEquals([span.status, other.status], [{ code: 2, message: "it broke" }, { code: 0 }]);
+  assertEquals([span.ended, other.ended], [true, false]);
+});
+
+Deno.test("span ids: they are lower-case hexadecimal of their length, and no two are the same", () => {
+  const traceIds = Array.from({ length: 1_000 }, newTraceId);
+  const spanIds = Array.from({ length: 1_000 }, newSpanId);
+  assertEquals(traceIds.filter((id) => !/^[0-9a-f]{32}$/.test(id)), []);
+  assertEquals(spanIds.filter((id) => !/^[0-9a-f]{16}$/.test(id)), []);
+  assertEquals([new Set(traceIds).size, new Set(spanIds).size], [1_000, 1_000]);
+});
+
+function startSpan(
+  { elapsed = () => 0, epochMs = 0, onEnd = () => {}, attributes = {} }: {
+    readonly elapsed?: () => number;
+    readonly epochMs?: number;
+    readonly onEnd?: (span: ReadableSpan) => void;
+    readonly attributes?: Readonly<Record<string, string>>;
+  },
+): SpanRecord {
+  const origin = { resource: emptyResource(), scope: { name: "test" }, elapsed, onEnd };
+  return new SpanRecord(origin, { name: "s", kind: SpanKind.SERVER, attributes, context: CONTEXT, epochMs });
+}
