@@ -1,5 +1,5 @@
 import type { Decide } from "./tracing_decision.ts";
-import type { SpanRecord } from "./span_record.ts";
+import type { SpanRecord } from "./tracing_span_record.ts";
 import type { CallTracer } from "./tracing_spans.ts";
 import type { HeaderSource } from "./trace_context.ts";
 

@@ -2,7 +2,7 @@ import { type Attributes, SpanKind } from "@opentelemetry/api";
 import type { Caller, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
 import type { Decision } from "../ratelimit/decision.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
-import type { SpanRecord } from "./span_record.ts";
+import type { SpanRecord } from "./tracing_span_record.ts";
 import { requestText } from "./tracing_request_text.ts";
 import type { CallTracer } from "./tracing_spans.ts";
 

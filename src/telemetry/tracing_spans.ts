@@ -6,8 +6,8 @@ import {
   TraceFlags,
 } from "@opentelemetry/api";
 import type { Clock } from "../base/clock.ts";
-import { newSpanId, newTraceId } from "./span_ids.ts";
-import { type SpanOrigin, SpanRecord } from "./span_record.ts";
+import { newSpanId, newTraceId } from "./tracing_span_ids.ts";
+import { type SpanOrigin, SpanRecord } from "./tracing_span_record.ts";
 import { type HeaderSource, readTraceParent, type TraceParent } from "./trace_context.ts";
 
 /** How calls are chosen and their spans made. */

@@ -49,10 +49,10 @@ const PACKAGES: Readonly<Record<string, RegExp>> = {
   "prom-client": /^src\/stats\/pull_/,
   "yaml": /^(?:src\/config\/|tests\/)/,
   "protobufjs": /^(?:tests|scripts)\//,
-  "@opentelemetry/api": /^src\/telemetry\/tracing/,
+  "@opentelemetry/api": /^(?:src|tests)\/telemetry\/tracing/,
   "@opentelemetry/exporter-trace-otlp-grpc": /^src\/telemetry\/tracing/,
   "@opentelemetry/exporter-trace-otlp-http": /^src\/telemetry\/tracing/,
-  "@opentelemetry/resources": /^src\/telemetry\/tracing/,
+  "@opentelemetry/resources": /^(?:src|tests)\/telemetry\/tracing/,
   "@opentelemetry/sdk-trace-base": /^(?:src|tests)\/telemetry\/tracing/,
   "@std/assert": /^tests\//,
 };

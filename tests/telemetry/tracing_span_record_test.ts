@@ -2,8 +2,8 @@ import { SpanKind } from "@opentelemetry/api";
 import { emptyResource } from "@opentelemetry/resources";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
 import { assertEquals } from "@std/assert";
-import { newSpanId, newTraceId } from "../../src/telemetry/span_ids.ts";
-import { SpanRecord } from "../../src/telemetry/span_record.ts";
+import { newSpanId, newTraceId } from "../../src/telemetry/tracing_span_ids.ts";
+import { SpanRecord } from "../../src/telemetry/tracing_span_record.ts";
 
 const CONTEXT = { traceId: "1".repeat(32), spanId: "2".repeat(16), traceFlags: 1 };
 
