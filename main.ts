@@ -4,34 +4,22 @@
  */
 import config from "./deno.json" with { type: "json" };
 import { type Clock, systemClock } from "./src/base/clock.ts";
+import type { Logger } from "./src/base/log.ts";
 import { aborted, settledWithin, unlessAborted } from "./src/base/wait.ts";
-import { OverLimitCache } from "./src/cache/local_cache.ts";
 import { check } from "./src/cli/check.ts";
 import { client } from "./src/cli/client.ts";
 import { commandsText, help, serveUsage } from "./src/cli/help.ts";
 import type { Output } from "./src/cli/output.ts";
 import { checkRuntime } from "./src/cli/runtime_check.ts";
-import { startRules } from "./src/config/rules_loader.ts";
-import { createWorkerFileProvider } from "./src/config/worker_file_provider.ts";
-import type { ListenTarget } from "./src/grpc/listener.ts";
-import type { GrpcEngine } from "./src/grpc/engine.ts";
-import { type GrpcService, withCallFigures } from "./src/grpc/grpc_service.ts";
-import { createHealthService } from "./src/grpc/health_service.ts";
-import { createRateLimitGrpcService, type Decide } from "./src/grpc/rate_limit_service.ts";
-import { startNative } from "./src/grpc/native/native_engine.ts";
-import { createReflectionServices } from "./src/grpc/reflection_service.ts";
 import { Health } from "./src/health.ts";
-import { createDebugHandler } from "./src/http/debug.ts";
-import { healthRoutes } from "./src/http/healthcheck.ts";
-import { type HttpListener, listenHttp } from "./src/http/listen.ts";
-import { rateLimitRoute } from "./src/http/rate_limit_route.ts";
-import { createRouter } from "./src/http/router.ts";
-import { cacheKind, type OpenCache, openCache } from "./src/open_cache.ts";
+import { cacheKind, openCache } from "./src/open_cache.ts";
+import { openGrpc } from "./src/open_grpc.ts";
+import { addressOf, openDebug, openHttp } from "./src/open_http.ts";
 import { openPullMetrics } from "./src/open_pull_metrics.ts";
+import { openRules } from "./src/open_rules.ts";
+import { openService } from "./src/open_service.ts";
 import { openTracing } from "./src/open_tracing.ts";
-import type { Policy } from "./src/ratelimit/policy.ts";
-import { rulesText } from "./src/ratelimit/rules_text.ts";
-import { RateLimitService } from "./src/ratelimit/service.ts";
+import type { ServiceParts } from "./src/service_parts.ts";
 import {
   type Environment,
   readSettings,
@@ -39,15 +27,11 @@ import {
   SettingsError,
   type SettingsReading,
 } from "./src/settings/read_settings.ts";
-import { serverCalls } from "./src/stats/server_calls.ts";
 import { startSinks } from "./src/stats/sinks.ts";
-import { StatsStore, statsText } from "./src/stats/store.ts";
-import type { Logger } from "./src/base/log.ts";
+import { StatsStore } from "./src/stats/store.ts";
 import { createLogger, standardOutput } from "./src/telemetry/logger.ts";
 import { ProcessFigures } from "./src/telemetry/process_figures.ts";
 import { guardProcess } from "./src/telemetry/process_guard.ts";
-import type { Tracing } from "./src/telemetry/tracing.ts";
-import { ThrottledLog } from "./src/telemetry/throttled_log.ts";
 
 /** Longest time that running calls get to end when the service stops. */
 const DRAIN_MS = 10_000;
@@ -124,11 +108,12 @@ export async function serve(
     if (!settings.FORCE_START_WITHOUT_INITIAL_CONFIG) await unlessAborted(rules.firstRules, end);
     await settledWithin(cache.ready, CACHE_HEAD_START_MS, clock);
     end.throwIfAborted();
-    const grpc = await openGrpc(parts, service, tracing);
+    const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
+    const grpc = await openGrpc(parts, tracing, decide);
     stack.defer(() => grpc.close(DRAIN_MS));
     stats.addGauge("ratelimit.process.grpc_connections", () => grpc.connections);
     logger.warning(`Listening for gRPC on '${grpc.address}'`);
-    const http = openHttp(parts, service, tracing);
+    const http = openHttp(parts, tracing, decide);
     logger.warning(`Listening for HTTP on '${addressOf(http)}'`);
     const stopped = stopOn(end, parts, async () => {
       await Promise.all([grpc.close(DRAIN_MS), http.close(DRAIN_MS)]);
@@ -142,140 +127,8 @@ export async function serve(
   }
 }
 
-/** What the parts of the service are made with. */
-interface Parts {
-  readonly settings: Settings;
-  readonly logger: Logger;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly health: Health;
-  readonly stats: StatsStore;
-}
-
-/** How decisions are made, as the settings say. */
-export function policyOf(settings: Settings): Policy {
-  return {
-    cacheKeyPrefix: settings.CACHE_KEY_PREFIX,
-    expirationJitterMaxSeconds: settings.EXPIRATION_JITTER_MAX_SECONDS,
-    nearLimitRatio: settings.NEAR_LIMIT_RATIO,
-    shadowMode: settings.SHADOW_MODE,
-    quotaMode: settings.QUOTA_MODE,
-    stopIncrementWhenOverLimit: settings.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT,
-    onCacheFailure: settings.CACHE_ON_FAILURE,
-    responseHeaders: settings.LIMIT_RESPONSE_HEADERS_ENABLED
-      ? {
-        limit: settings.LIMIT_LIMIT_HEADER,
-        remaining: settings.LIMIT_REMAINING_HEADER,
-        reset: settings.LIMIT_RESET_HEADER,
-      }
-      : undefined,
-    dynamicMetadata: settings.RESPONSE_DYNAMIC_METADATA,
-  };
-}
-
-function openService(
-  { settings, clock, random, stats }: Parts,
-  { cache, fallback }: OpenCache,
-): RateLimitService {
-  const bytes = settings.LOCAL_CACHE_SIZE_IN_BYTES;
-  const localCache = bytes > 0 ? new OverLimitCache(bytes) : undefined;
-  if (localCache !== undefined) stats.addFigures("ratelimit.localcache", localCache.figures);
-  const policy = policyOf(settings);
-  return new RateLimitService({ cache, fallback, localCache, stats, policy, clock, random });
-}
-
-function openRules({ settings, logger, clock, health, stats }: Parts, service: RateLimitService): {
-  firstRules: Promise<void>;
-  reload: () => void;
-  close(): Promise<void>;
-} {
-  const provider = createWorkerFileProvider({
-    root: settings.RUNTIME_ROOT,
-    subdirectory: settings.RUNTIME_SUBDIRECTORY,
-    appDirectory: settings.RUNTIME_APPDIRECTORY,
-    ignoreDotFiles: settings.RUNTIME_IGNOREDOTFILES,
-    watchRoot: settings.RUNTIME_WATCH_ROOT,
-    // A worker lives in the time of the machine, whatever the time of the decisions is.
-    clock: systemClock,
-    logger,
-  });
-  const { firstRules, close } = startRules({
-    provider,
-    mergeDomains: settings.MERGE_DOMAIN_CONFIG,
-    onRules: (rules) => service.setRules(rules),
-    counters: {
-      loadSucceeded: () => void stats.service.configLoadSuccess++,
-      loadFailed: () => void stats.service.configLoadError++,
-    },
-    health: settings.HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED ? health : undefined,
-    logger,
-    clock,
-  });
-  return { firstRules, reload: () => provider.reload(), close };
-}
-
-async function openGrpc(parts: Parts, service: RateLimitService, tracing: Tracing): Promise<GrpcEngine> {
-  const { settings, logger, clock, random, health, stats } = parts;
-  const refusals = new ThrottledLog(logger, { clock });
-  const decisions = createRateLimitGrpcService(decideOf(service, tracing), {
-    onRefused: ({ code, message, cause }) => {
-      const isTold = cause instanceof Error && cause.message === message;
-      refusals.warning(code, "gRPC call refused", { code, message, ...(isTold ? {} : { cause }) });
-    },
-  });
-  const services: GrpcService[] = [tracing.grpcService(decisions), createHealthService(health)];
-  services.push(...createReflectionServices(() => services));
-  const target: ListenTarget = settings.GRPC_UDS === undefined
-    ? { kind: "tcp", host: settings.GRPC_HOST, port: settings.GRPC_PORT }
-    : { kind: "unix", path: settings.GRPC_UDS, mode: settings.GRPC_UDS_MODE };
-  // A package is loaded only by who uses it.
-  const start = settings.GRPC_ENGINE === "native"
-    ? startNative
-    : (await import("./src/grpc/grpc_js_engine.ts")).startGrpcJs;
-  const figuresOf = serverCalls(stats);
-  return await start({
-    services: services.map((one) => withCallFigures(one, figuresOf)),
-    target,
-    maxConnectionAgeMs: settings.GRPC_MAX_CONNECTION_AGE,
-    maxConnectionAgeGraceMs: settings.GRPC_MAX_CONNECTION_AGE_GRACE,
-    logger,
-    clock,
-    random,
-  });
-}
-
-/** The decision of the service, within a span of its own where calls are traced. */
-function decideOf(service: RateLimitService, tracing: Tracing): Decide {
-  return tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
-}
-
-function openHttp(
-  { settings, logger, clock, health }: Parts,
-  service: RateLimitService,
-  tracing: Tracing,
-): HttpListener {
-  const routeFor = (decide: Decide) => rateLimitRoute({ decide, clock });
-  const route = tracing.route(routeFor, decideOf(service, tracing));
-  const handler = createRouter([route, ...healthRoutes(health)], { logger, clock });
-  return listenHttp(handler, { hostname: settings.HOST, port: settings.PORT, logger, clock });
-}
-
-function openDebug(
-  { settings, logger, clock, health, stats }: Parts,
-  service: RateLimitService,
-): HttpListener {
-  const handler = createDebugHandler({
-    rlconfig: () => rulesText(service.rules),
-    stats: () => statsText(stats),
-    health,
-    logger,
-    clock,
-  });
-  return listenHttp(handler, { hostname: settings.DEBUG_HOST, port: settings.DEBUG_PORT, logger, clock });
-}
-
 /** Health turns bad at once; after the delay that load balancers need, everything ends in its order. */
-async function stopOn(signal: AbortSignal, parts: Parts, stop: () => Promise<void>): Promise<void> {
+async function stopOn(signal: AbortSignal, parts: ServiceParts, stop: () => Promise<void>): Promise<void> {
   await aborted(signal);
   parts.health.set("sigterm", false, "the service is stopping");
   parts.logger.warning("Stopping");
@@ -284,10 +137,6 @@ async function stopOn(signal: AbortSignal, parts: Parts, stop: () => Promise<voi
   await promise;
   await stop();
   parts.logger.warning("Stopped");
-}
-
-function addressOf({ hostname, port }: HttpListener): string {
-  return hostname.includes(":") ? `[${hostname}]:${port}` : `${hostname}:${port}`;
 }
 
 /** What a command is run with in place of the process's own. */

@@ -14,7 +14,7 @@ import { metricKey } from "../../src/ratelimit/stat_path.ts";
 import { problemText } from "../../src/ratelimit/rule_source.ts";
 import { readSettings, type Settings } from "../../src/settings/read_settings.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
-import { policyOf } from "../../main.ts";
+import { policyOf } from "../../src/open_service.ts";
 import { openKvCache } from "../support/open_kv.ts";
 import { type RedisServer, startRedis } from "../support/redis_server.ts";
 import { loadRules, rulesOf, ServiceFixture } from "../support/service_fixture.ts";
