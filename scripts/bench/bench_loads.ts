@@ -33,13 +33,48 @@ export interface LoadsSetup {
   readonly say: (line: string) => void;
 }
 
-/** So many times the rounds, each with such a part of the time, where pairs are compared. */
-const PAIRED_ROUNDS = 6;
+/** So many rounds, each with such a part of the time, on each set of processes that is compared by pairs. */
+const PAIRED_ROUNDS = 4;
 const PAIRED_SHARE = 2;
 
 /** Measures every load on its targets, the targets in turn; throws at the first thing that is not right. */
-export async function benchLoads({ options, signal, say }: LoadsSetup): Promise<LoadsOutcome> {
+export async function benchLoads(setup: LoadsSetup): Promise<LoadsOutcome> {
+  const { options } = setup;
   const scenarios = SCENARIOS.filter(({ part }) => options.parts.includes(part));
+  const plain = scenarios.filter(({ isPaired }) => isPaired !== true);
+  const outcomes = [await benchOnSameProcesses(setup, plain)];
+  for (const scenario of scenarios.filter(({ isPaired }) => isPaired === true)) {
+    outcomes.push(await benchPairs(setup, scenario));
+  }
+  return {
+    rounds: outcomes.flatMap(({ rounds }) => rounds),
+    checks: outcomes.flatMap(({ checks }) => checks),
+  };
+}
+
+/** Two processes of one program differ by more than what is compared here, so each round begins new ones. */
+async function benchPairs(setup: LoadsSetup, scenario: Scenario): Promise<LoadsOutcome> {
+  const { options } = setup;
+  const short = {
+    ...options,
+    rounds: PAIRED_ROUNDS,
+    seconds: options.seconds / PAIRED_SHARE,
+    warmUpSeconds: options.warmUpSeconds / PAIRED_SHARE,
+  };
+  const rounds: Round[] = [];
+  let checks: readonly string[] = [];
+  for (let number = 1; number <= options.rounds; number++) {
+    const outcome = await benchOnSameProcesses({ ...setup, options: short }, [scenario]);
+    rounds.push(...outcome.rounds);
+    checks = outcome.checks;
+  }
+  return { rounds, checks };
+}
+
+async function benchOnSameProcesses(
+  { options, signal, say }: LoadsSetup,
+  scenarios: readonly Scenario[],
+): Promise<LoadsOutcome> {
   await using owned = new AsyncDisposableStack();
   const folder = await Deno.makeTempDir({ prefix: "weir-bench-" });
   owned.defer(() => Deno.remove(folder, { recursive: true }));
@@ -51,19 +86,6 @@ export async function benchLoads({ options, signal, say }: LoadsSetup): Promise<
   const rounds: Round[] = [];
   for (const scenario of scenarios) rounds.push(...await bench.measure(scenario));
   return { rounds, checks: await bench.lastChecks() };
-}
-
-/** How often and for how long a load is measured. */
-function roundsOf(
-  { isPaired }: Scenario,
-  { rounds, seconds, warmUpSeconds }: BenchOptions,
-): { readonly count: number; readonly seconds: number; readonly warmUpSeconds: number } {
-  if (isPaired !== true) return { count: rounds, seconds, warmUpSeconds };
-  return {
-    count: rounds * PAIRED_ROUNDS,
-    seconds: seconds / PAIRED_SHARE,
-    warmUpSeconds: warmUpSeconds / PAIRED_SHARE,
-  };
 }
 
 class LoadBench {
@@ -87,8 +109,8 @@ class LoadBench {
     for (const name of scenario.targets) await this.#readyTarget(name, scenario);
     const rates = new Map<TargetName, number>();
     const rounds: Round[] = [];
-    const { count, seconds, warmUpSeconds } = roundsOf(scenario, options);
-    for (let number = scenario.isH2load ? 0 : 1; number <= count; number++) {
+    const { seconds, warmUpSeconds } = options;
+    for (let number = scenario.isH2load ? 0 : 1; number <= options.rounds; number++) {
       const isReversed = scenario.isPaired === true && number % 2 === 0;
       for (const name of isReversed ? scenario.targets.toReversed() : scenario.targets) {
         const rate = rates.get(name);

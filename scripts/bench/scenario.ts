@@ -44,7 +44,7 @@ export interface Scenario {
   readonly isH2load?: true;
   /**
    * Its targets are compared to the last few percent, by pairs of the same round: it gets many short rounds
-   * whose order alternates, because the machine changes more than that between two minutes.
+   * on several sets of processes, in an order that alternates.
    */
   readonly isPaired?: true;
 }
