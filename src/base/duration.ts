@@ -27,23 +27,3 @@ export function parseDuration(text: string): number | undefined {
   }
   return nanoseconds < MAX_NANOSECONDS ? nanoseconds / 1e6 : undefined;
 }
-
-/**
- * Writes milliseconds so that `parseDuration` reads them back: `150us`, `1.5s`, `1m30s`, `24h`, `0s`.
- * Throws `RangeError` for what is negative or not finite.
- */
-export function formatDuration(ms: number): string {
-  if (!(ms >= 0 && Number.isFinite(ms))) {
-    throw new RangeError(`Cannot format duration "${ms}": a finite number of 0 or more would be right`);
-  }
-  const nanoseconds = Math.round(ms * 1e6);
-  if (nanoseconds === 0) return "0s";
-  if (nanoseconds < 1e3) return `${nanoseconds}ns`;
-  if (nanoseconds < 1e6) return `${nanoseconds / 1e3}us`;
-  if (nanoseconds < 1e9) return `${nanoseconds / 1e6}ms`;
-  const hours = Math.floor(nanoseconds / 3_600e9);
-  const minutes = Math.floor(nanoseconds % 3_600e9 / 60e9);
-  const seconds = nanoseconds % 60e9 / 1e9;
-  const parts: readonly (readonly [number, string])[] = [[hours, "h"], [minutes, "m"], [seconds, "s"]];
-  return parts.filter(([amount]) => amount > 0).map(([amount, unit]) => `${amount}${unit}`).join("");
-}

@@ -19,3 +19,22 @@ export async function settledWithin(promise: Promise<void>, ms: number, clock: C
   await Promise.race([promise, timeout.promise]);
   cancel();
 }
+
+/**
+ * The answer of this work, or `overdue()` thrown when there is none after so long. What becomes of the
+ * work after that, a rejection included, is nobody's concern.
+ */
+export async function answeredWithin<T>(
+  work: Promise<T>,
+  ms: number,
+  clock: Clock,
+  overdue: () => Error,
+): Promise<T> {
+  const timeout = Promise.withResolvers<never>();
+  const cancel = clock.after(ms, () => timeout.reject(overdue()));
+  try {
+    return await Promise.race([work, timeout.promise]);
+  } finally {
+    cancel();
+  }
+}

@@ -1,10 +1,10 @@
+import { backoffMs, fullBackoffMs } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
 
 /** Failures in a row after which nothing is tried any more. */
 const FAILURES_TO_OPEN = 5;
-/** First and longest wait before it is tried again; it doubles, and the upper half is jitter. */
-const FIRST_WAIT_MS = 100;
-const LONGEST_WAIT_MS = 5_000;
+/** Waits before it is tried again. */
+const WAITS = { firstMs: 100, longestMs: 5_000 };
 
 /** What a breaker is made with. */
 export interface BreakerOptions {
@@ -23,7 +23,8 @@ export class Breaker {
   #failures = 0;
   #open = false;
   #trying = false;
-  #waitMs = FIRST_WAIT_MS;
+  /** The attempt that is waited for or made, counted from 1 since it opened. */
+  #attempt = 1;
   #retryAt = 0;
   #opened = 0;
   #reason = "";
@@ -52,7 +53,7 @@ export class Breaker {
     if (!this.#open) return true;
     const left = this.#retryAt - this.#options.clock.now();
     // A clock that was set back must not keep it open until it has caught up.
-    if (this.#trying || (left > 0 && left <= this.#waitMs)) return false;
+    if (this.#trying || (left > 0 && left <= fullBackoffMs(this.#attempt, WAITS))) return false;
     this.#trying = true;
     return true;
   }
@@ -63,7 +64,7 @@ export class Breaker {
     if (!this.#open) return;
     this.#open = false;
     this.#trying = false;
-    this.#waitMs = FIRST_WAIT_MS;
+    this.#attempt = 1;
   }
 
   /** An attempt failed. */
@@ -74,14 +75,14 @@ export class Breaker {
       this.#open = true;
       this.#opened++;
     } else if (this.#trying) {
-      this.#waitMs = Math.min(this.#waitMs * 2, LONGEST_WAIT_MS);
+      this.#attempt++;
     } else {
       // It was sent before the breaker opened, and says nothing new.
       return;
     }
     this.#trying = false;
     const { clock, random } = this.#options;
-    this.#retryAt = clock.now() + this.#waitMs / 2 + (this.#waitMs / 2) * random();
+    this.#retryAt = clock.now() + backoffMs(this.#attempt, random(), WAITS);
   }
 
   /** An attempt was not made after all. */

@@ -1,7 +1,8 @@
 import type { Clock } from "../base/clock.ts";
+import type { Figures } from "../base/figures.ts";
+import { answeredWithin } from "../base/wait.ts";
 import type { Caller, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
 import { CacheError } from "../ratelimit/errors.ts";
-import type { CacheFigures } from "./figures.ts";
 
 /** How hits in flight are bounded. */
 export interface InFlightCacheOptions {
@@ -19,7 +20,7 @@ export interface InFlightCacheOptions {
  * call passes whatever its size when nothing else waits. What is answered at once never waits.
  */
 export class InFlightCache implements CounterCache {
-  readonly figures: CacheFigures = {
+  readonly figures: Figures = {
     counters: { in_flight_refused: () => this.#refused },
     gauges: { in_flight: () => this.#inFlight },
   };
@@ -73,11 +74,9 @@ export class InFlightCache implements CounterCache {
   /** The adapters count their time from each asking, and this caller has asked before. */
   async #within(counts: Promise<number[]>, since: number): Promise<number[]> {
     const { timeoutMs, clock, backend } = this.#options;
-    const timeout = Promise.withResolvers<never>();
     const left = Math.min(timeoutMs, Math.max(0, since + timeoutMs - clock.now()));
-    const cancel = clock.after(left, () => {
-      timeout.reject(new CacheError(backend, `Cannot ask the cache: no answer within ${timeoutMs} ms`));
+    return await answeredWithin(counts, left, clock, () => {
+      return new CacheError(backend, `Cannot ask the cache: no answer within ${timeoutMs} ms`);
     });
-    return await Promise.race([counts, timeout.promise]).finally(cancel);
   }
 }

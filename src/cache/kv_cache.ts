@@ -1,6 +1,7 @@
+import { errorText } from "../base/error_text.ts";
+import type { Figures } from "../base/figures.ts";
 import type { Caller, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
 import { CacheError } from "../ratelimit/errors.ts";
-import type { CacheFigures } from "./figures.ts";
 import { KvFailure } from "./kv_failure.ts";
 import { KvNode, type KvNodeOptions } from "./kv_node.ts";
 
@@ -25,7 +26,7 @@ export class KvCache implements CounterCache {
   }
 
   /** Its connections, and how it fares. */
-  get figures(): CacheFigures {
+  get figures(): Figures {
     return this.#node.figures;
   }
 
@@ -51,7 +52,7 @@ export class KvCache implements CounterCache {
   }
 
   #error(error: unknown): CacheError {
-    const state = error instanceof Error ? error.message : String(error);
+    const state = errorText(error);
     const counts = error instanceof KvFailure ? error.counts : [];
     return new CacheError("kv", `Cannot ask key-value cache "${this.#address}": ${state}`, { counts });
   }

@@ -1,6 +1,7 @@
+import { errorText } from "../base/error_text.ts";
+import type { Figures } from "../base/figures.ts";
 import type { Caller, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
 import { CacheError } from "../ratelimit/errors.ts";
-import type { CacheFigures } from "./figures.ts";
 import { KvFailure } from "./kv_failure.ts";
 import { KvClusterCall, type KvClusterCallOptions } from "./kv_cluster_call.ts";
 import type { KvClusterNode } from "./kv_cluster_node.ts";
@@ -46,7 +47,7 @@ export class KvCluster implements CounterCache {
   }
 
   /** Those of all nodes added up, and the cluster's own. */
-  get figures(): CacheFigures {
+  get figures(): Figures {
     return this.#topology.figures;
   }
 
@@ -91,7 +92,7 @@ export class KvCluster implements CounterCache {
   }
 
   #throw(error: unknown): never {
-    const state = error instanceof Error ? error.message : String(error);
+    const state = errorText(error);
     const counts = error instanceof KvFailure ? error.counts : [];
     const came = counts.some((count) => count !== undefined) ? counts : [];
     const message = `Cannot ask key-value cache "${this.#options.address}": ${state}`;

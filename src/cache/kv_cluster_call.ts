@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import { errorText } from "../base/error_text.ts";
 import type { Caller, Hit } from "../ratelimit/counter_cache.ts";
 import { KvFailure } from "./kv_failure.ts";
 import type { KvAskOptions, KvClusterNode } from "./kv_cluster_node.ts";
@@ -223,6 +224,6 @@ function join(
 
 /** The count of a hit all the same, or what is said of it. */
 function stateOf(failure: unknown, index: number): number | string {
-  if (!(failure instanceof KvFailure)) return failure instanceof Error ? failure.message : String(failure);
+  if (!(failure instanceof KvFailure)) return errorText(failure);
   return failure.counts[index] ?? failure.states[index] ?? failure.message;
 }

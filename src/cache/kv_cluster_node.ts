@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
+import type { Figures } from "../base/figures.ts";
 import type { Caller, Hit } from "../ratelimit/counter_cache.ts";
-import type { CacheFigures } from "./figures.ts";
 import { endpointText, type KvEndpoint } from "./kv_slots.ts";
 
 /** After this time a failure says nothing any more, when the node was not asked since. */
@@ -12,7 +12,7 @@ export interface KvNodeLike {
   readonly ready: Promise<void>;
   /** Whether a connection can be used now. */
   readonly connected: boolean;
-  readonly figures: CacheFigures;
+  readonly figures: Figures;
   /** Counts after each hit, in order, within the time-out. Rejects with `KvFailure`. */
   ask(hits: readonly Hit[], options?: KvAskOptions): Promise<number[]>;
   /** The answer to one command, within the time-out. */
@@ -100,7 +100,7 @@ export class KvClusterNode {
   }
 
   /** What its connections tell of themselves. */
-  get figures(): CacheFigures {
+  get figures(): Figures {
     return this.#node.figures;
   }
 

@@ -1,3 +1,4 @@
+import { backoffMs } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
 
 /** How often the cluster is looked at when nothing is wrong. */
@@ -72,8 +73,8 @@ export class KvClusterRefresh {
   }
 
   #retryMs(): number {
-    const full = Math.min(LEAST_GAP_MS * 2 ** Math.min(this.#troubles, 10), MAX_RETRY_MS);
-    return Math.max(LEAST_GAP_MS, full / 2 + (full / 2) * this.#options.random());
+    const times = { firstMs: LEAST_GAP_MS, longestMs: MAX_RETRY_MS };
+    return Math.max(LEAST_GAP_MS, backoffMs(this.#troubles + 1, this.#options.random(), times));
   }
 
   /** Time since the last look began. */

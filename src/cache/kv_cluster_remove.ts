@@ -1,3 +1,4 @@
+import { errorText } from "../base/error_text.ts";
 import type { KvClusterCallOptions } from "./kv_cluster_call.ts";
 import type { KvClusterNode } from "./kv_cluster_node.ts";
 import { nodeState } from "./kv_cluster_topology.ts";
@@ -58,7 +59,7 @@ async function removeOn(
     if (done !== true) throw new Error(`no answer within ${timeoutMs} ms`);
     return undefined;
   } catch (error) {
-    const state = error instanceof Error ? error.message : String(error);
+    const state = errorText(error);
     const redirect = parseRedirect(state, node.endpoint);
     if (redirect !== undefined) return redirect;
     topology.suspect();
@@ -80,7 +81,7 @@ async function emptyOn(
   const hit = { key, addend: -EVERYTHING, windowEnd: 0, expiresInSeconds: 1, perSecond: false };
   let state: string | undefined;
   const answer = node.ask([hit], { asking: true }, (error) => {
-    state = error instanceof Error ? error.message : String(error);
+    state = errorText(error);
     return [];
   });
   const counts = await waits.within(answer, left());

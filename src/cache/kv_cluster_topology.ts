@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
-import type { CacheFigures } from "./figures.ts";
+import { errorText } from "../base/error_text.ts";
+import type { Figures } from "../base/figures.ts";
 import { KvClusterFigures, type KvClusterTally } from "./kv_cluster_figures.ts";
 import { KvClusterNode, type OpenKvNode } from "./kv_cluster_node.ts";
 import { KvClusterRefresh } from "./kv_cluster_refresh.ts";
@@ -52,7 +53,7 @@ export class KvTopology {
     this.#waits = new KvClusterWaits(clock, Infinity);
     this.#refresh = new KvClusterRefresh({ look: () => this.#look(), clock, random });
     const [first] = seeds.flatMap((seed) => this.open(seed) ?? []);
-    const open = (): CacheFigures[] => [...this.#nodes.values()].map(({ figures }) => figures);
+    const open = (): Figures[] => [...this.#nodes.values()].map(({ figures }) => figures);
     this.figures = new KvClusterFigures(first?.figures ?? { counters: {}, gauges: {} }, open, this.tally);
     this.#refresh.start();
   }
@@ -168,7 +169,7 @@ export class KvTopology {
     if (node.opening) await this.#waits.within(node.opened, limitMs);
     if (!node.connected) throw new Error(nodeState(node, node.reason));
     const reply = await this.#waits.within(node.command(["CLUSTER", "SLOTS"]), limitMs).catch((error) => {
-      throw new Error(nodeState(node, error instanceof Error ? error.message : String(error)));
+      throw new Error(nodeState(node, errorText(error)));
     });
     if (reply === undefined) throw new Error(nodeState(node, `no answer within ${limitMs} ms`));
     const ranges = parseSlotRanges(reply, node.endpoint);

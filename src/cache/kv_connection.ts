@@ -1,4 +1,5 @@
 import type { Redis } from "ioredis";
+import { errorText } from "../base/error_text.ts";
 import { writeBatch } from "./kv_batch_command.ts";
 import { shortened } from "./resp.ts";
 
@@ -86,7 +87,7 @@ export class KvConnection {
   #select(): void {
     if (this.#database === 0) return this.#ready();
     this.#client.select(this.#database).then(() => this.#ready(), (error: unknown) => {
-      this.#reason = shortened(`database ${this.#database} was refused: ${textOf(error)}`);
+      this.#reason = shortened(`database ${this.#database} was refused: ${errorText(error)}`);
       this.#client.disconnect(true);
     });
   }
@@ -103,8 +104,4 @@ export class KvConnection {
     if (this.#closed) return;
     this.#events.lost(this, this.reason);
   }
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

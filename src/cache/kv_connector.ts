@@ -2,6 +2,7 @@ import { AbstractConnector } from "ioredis";
 import net from "node:net";
 import tls from "node:tls";
 import type { Clock } from "../base/clock.ts";
+import { answeredWithin } from "../base/wait.ts";
 import type { KvTarget } from "./kv_address.ts";
 import { readTlsFiles, type TlsConnectOptions, type TlsFiles } from "./tls_files.ts";
 
@@ -79,13 +80,9 @@ export class KvConnector extends AbstractConnector {
   async #readFiles(): Promise<TlsConnectOptions | undefined> {
     const { tls: files, timeoutMs, clock } = this.#options;
     if (files === undefined) return undefined;
-    const timeout = Promise.withResolvers<never>();
-    const cancel = clock.after(
-      timeoutMs,
-      () =>
-        timeout.reject(new Error(`the files of ${files.settings}_* were not read within ${timeoutMs} ms`)),
-    );
-    return await Promise.race([readTlsFiles(files), timeout.promise]).finally(cancel);
+    return await answeredWithin(readTlsFiles(files), timeoutMs, clock, () => {
+      return new Error(`the files of ${files.settings}_* were not read within ${timeoutMs} ms`);
+    });
   }
 
   #open({ target, onStream }: KvRoute, secure: TlsConnectOptions | undefined): net.Socket {

@@ -1,32 +1,21 @@
 import type { Redis } from "ioredis";
 import type { Clock } from "../base/clock.ts";
+import type { Figures } from "../base/figures.ts";
+import { answeredWithin } from "../base/wait.ts";
 import type { Caller, Hit } from "../ratelimit/counter_cache.ts";
 import { Breaker } from "./breaker.ts";
-import type { CacheFigures } from "./figures.ts";
 import type { Ask } from "./hit_batch.ts";
-import { KvBatch, type LateExpiry } from "./kv_batch.ts";
+import type { LateExpiry } from "./kv_batch.ts";
+import type { KvConnection } from "./kv_connection.ts";
 import { KvExpiries } from "./kv_expiries.ts";
 import { KvFailure } from "./kv_failure.ts";
+import { type Gathered, KvGathering } from "./kv_gathering.ts";
 import { type InFlight, KvInFlight } from "./kv_in_flight.ts";
 import { KvPool, type KvPoolOptions } from "./kv_pool.ts";
 import { shortened } from "./resp.ts";
-import { startSoon } from "./start_soon.ts";
-import type { KvConnection } from "./kv_connection.ts";
 
 /** How often keys of windows that are over are forgotten. */
 const SWEEP_INTERVAL_MS = 10_000;
-/**
- * With so many batches under way a further one is held back, because few large ones cost the server and
- * this process less than many small ones (measured: a third more calls), unless it moves so many keys,
- * or for so long.
- */
-const EAGER_BATCHES = 3;
-const LARGE_BATCH_KEYS = 64;
-const LONGEST_HOLD_MS = 5;
-/** Most expiries that are kept while there is no connection. */
-const MAX_OWED = 10_000;
-const SLOTS = ["plain", "asking"] as const;
-const SLOTS_REVERSED = ["asking", "plain"] as const;
 /** Answers of a server that is not, or not yet, the one to ask. Whoever is behind its name now may be. */
 const WRONG_SERVER = /^(?:READONLY|LOADING|MASTERDOWN)\b/;
 
@@ -60,19 +49,6 @@ export interface AskOptions {
   readonly asking?: boolean;
 }
 
-/** Hits that gather for the next write, or wait for a connection to be written on. */
-interface Gathering {
-  readonly batch: KvBatch;
-  readonly startedAt: number;
-  /** It has gathered for long enough. */
-  due: boolean;
-  /** It is not to be held back any longer. */
-  urgent: boolean;
-  /** Ends the timers that make it due, and urgent. */
-  cancel: () => void;
-  cancelHold: (() => void) | undefined;
-}
-
 /** One node of a key-value cache: what gathers in one turn is one round trip on one of its connections. */
 export class KvNode {
   readonly #options: KvNodeOptions;
@@ -80,13 +56,7 @@ export class KvNode {
   readonly #breaker: Breaker;
   readonly #expiries = new KvExpiries();
   readonly #inFlight: KvInFlight;
-  /** Those with ASKING are apart. */
-  #gathering: { plain: Gathering | undefined; asking: Gathering | undefined } = {
-    plain: undefined,
-    asking: undefined,
-  };
-  /** Expiries that could not be sent yet. */
-  readonly #owed: LateExpiry[] = [];
+  readonly #gathering: KvGathering;
   #cancelSweep: () => void;
   #timeouts = 0;
 
@@ -95,12 +65,23 @@ export class KvNode {
     const { clock, random } = options;
     this.#breaker = new Breaker({ clock, random });
     this.#inFlight = new KvInFlight({ ...options, onExpired: (inFlight) => this.#expired(inFlight) });
+    this.#gathering = new KvGathering({
+      ...options,
+      inFlight: () => this.#inFlight.size,
+      refusal: () => this.#refusal(),
+      take: (startedAt) => this.#pool.take(() => this.#inFlight.left(startedAt)),
+      write: (gathered, connection) => this.#write(gathered, connection),
+      unneeded: (connection) => {
+        this.#breaker.released();
+        this.#pool.give(connection);
+      },
+    });
     this.#pool = new KvPool({
       ...options,
       events: {
         // It may be another server, or have lost what it knew.
         connected: () => this.#expiries.clear(),
-        free: () => this.#writeDue(),
+        free: () => this.#gathering.writeDue(),
         lost: (connection, reason) => this.#lost(connection, reason),
         exhausted: (reason) => this.#exhausted(reason),
       },
@@ -119,7 +100,7 @@ export class KvNode {
   }
 
   /** Its connections, and how it fares. */
-  get figures(): CacheFigures {
+  get figures(): Figures {
     const { counters, gauges } = this.#pool.figures;
     return {
       counters: {
@@ -139,7 +120,6 @@ export class KvNode {
   ask(hits: readonly Hit[], options: AskOptions = {}): Promise<number[]> {
     if (hits.length === 0) return Promise.resolve([]);
     return new Promise((resolve, reject) => {
-      const gathering = this.#gather(options.asking === true);
       const ask: Ask = {
         hits,
         counts: [],
@@ -148,8 +128,8 @@ export class KvNode {
         resolve,
         reject: (failed) => reject(this.#errorOf(failureOf(failed))),
       };
-      if (typeof gathering === "string") reject(this.#errorOf(refusal(hits, gathering)));
-      else this.#add(gathering, ask);
+      const refused = this.#gathering.add(ask, options.asking === true);
+      if (refused !== undefined) reject(this.#errorOf(refusal(hits, refused)));
     });
   }
 
@@ -158,18 +138,13 @@ export class KvNode {
     const { clock, timeoutMs } = this.#options;
     const connection = this.#pool.shared();
     if (connection === undefined) throw new Error(this.#pool.reason);
-    const timeout = Promise.withResolvers<never>();
-    const cancel = clock.after(timeoutMs, () => timeout.reject(new Error(noAnswer(timeoutMs))));
-    try {
-      return await Promise.race([connection.command(args), timeout.promise]);
-    } finally {
-      cancel();
-    }
+    const overdue = () => new Error(noAnswer(timeoutMs));
+    return await answeredWithin(connection.command(args), timeoutMs, clock, overdue);
   }
 
   /** Fails whoever waits, and lets go of connections and timers. */
   close(): Promise<void> {
-    this.#failWaiting("it is closed");
+    this.#gathering.fail("it is closed", "all");
     for (const { batch } of this.#inFlight.takeAll()) batch.fail("it is closed");
     this.#cancelSweep();
     this.#pool.close();
@@ -180,77 +155,14 @@ export class KvNode {
     return this.#options.errorOf?.(failure) ?? failure;
   }
 
-  /** Where hits gather now, or why they cannot be asked for. */
-  #gather(asking: boolean): Gathering | string {
-    const slot = asking ? "asking" : "plain";
-    const known = this.#gathering[slot];
-    if (known !== undefined) return known;
+  /** Why no hits can be asked for; where they can, the breaker has let them pass. */
+  #refusal(): string | undefined {
     if (!this.#pool.connected) return this.#pool.reason;
     if (!this.#breaker.tryPass()) return `it failed again and again, last: ${this.#breaker.reason}`;
-    return this.#begin(slot);
+    return undefined;
   }
 
-  #add(gathering: Gathering, ask: Ask): void {
-    gathering.batch.add(ask);
-    if (gathering.due && gathering.batch.size >= LARGE_BATCH_KEYS) this.#writeDue();
-  }
-
-  #begin(slot: "plain" | "asking"): Gathering {
-    const { clock, windowMs } = this.#options;
-    const batch = new KvBatch({ asking: slot === "asking" });
-    const gathering: Gathering = {
-      batch,
-      startedAt: clock.now(),
-      due: false,
-      urgent: false,
-      cancel: () => {},
-      cancelHold: undefined,
-    };
-    gathering.cancel = startSoon(windowMs, clock, () => {
-      gathering.due = true;
-      this.#writeFrom(slot);
-    });
-    if (slot === "plain") {
-      for (const expiry of this.#owed.splice(0)) batch.addExpiry(expiry);
-    }
-    return this.#gathering[slot] = gathering;
-  }
-
-  /** Writes what has gathered for long enough, as far as connections are free. */
-  #writeDue(): void {
-    const { plain, asking } = this.#gathering;
-    const isAskingFirst = asking !== undefined && plain !== undefined && asking.startedAt < plain.startedAt;
-    for (const slot of isAskingFirst ? SLOTS_REVERSED : SLOTS) this.#writeFrom(slot);
-  }
-
-  #writeFrom(slot: "plain" | "asking"): void {
-    const gathering = this.#gathering[slot];
-    if (gathering?.due !== true || this.#isHeldBack(gathering, slot)) return;
-    const connection = this.#pool.take(() => this.#inFlight.left(gathering.startedAt));
-    if (connection === undefined) return;
-    gathering.batch.dropGone();
-    if (gathering.batch.empty) {
-      this.#gathering[slot] = undefined;
-      gathering.cancelHold?.();
-      this.#breaker.released();
-      return this.#pool.give(connection);
-    }
-    this.#gathering[slot] = undefined;
-    gathering.cancelHold?.();
-    this.#write(gathering, connection);
-  }
-
-  #isHeldBack(gathering: Gathering, slot: "plain" | "asking"): boolean {
-    if (gathering.urgent || this.#inFlight.size < EAGER_BATCHES) return false;
-    if (gathering.batch.size >= LARGE_BATCH_KEYS) return false;
-    gathering.cancelHold ??= this.#options.clock.after(LONGEST_HOLD_MS, () => {
-      gathering.urgent = true;
-      this.#writeFrom(slot);
-    });
-    return true;
-  }
-
-  #write({ batch, startedAt }: Gathering, connection: KvConnection): void {
+  #write({ batch, startedAt }: Gathered, connection: KvConnection): void {
     const inFlight = { batch, startedAt, connection };
     this.#inFlight.add(inFlight);
     const { clock } = this.#options;
@@ -267,7 +179,7 @@ export class KvNode {
     if (!connection.usable) {
       // The client has answered for a connection that is gone, in its own words.
       const { reason } = connection;
-      this.#owe(batch.settle(replies.map((reply) => told(reply, reason)), this.#expiries));
+      this.#gathering.owe(batch.settle(replies.map((reply) => told(reply, reason)), this.#expiries));
       this.#breaker.failed(reason);
       return;
     }
@@ -277,27 +189,24 @@ export class KvNode {
     if (wrong instanceof Error) {
       const reason = shortened(wrong.message);
       this.#breaker.failed(reason);
-      this.#owe(follow);
+      this.#gathering.owe(follow);
       this.#pool.renewAll(reason);
       return;
     }
     this.#breaker.succeeded();
-    if (follow.length > 0) {
-      const gathering = this.#gathering.plain ?? this.#begin("plain");
-      for (const expiry of follow) gathering.batch.addExpiry(expiry);
-    }
+    this.#gathering.addExpiries(follow);
     this.#pool.give(connection);
   }
 
   #lost(connection: KvConnection, reason: string): void {
     for (const { batch } of this.#inFlight.takeAll(connection)) {
       this.#breaker.failed(reason);
-      this.#owe(batch.late);
+      this.#gathering.owe(batch.late);
       batch.fail(reason);
     }
     if (this.#pool.connected) return;
     this.#breaker.released();
-    this.#failWaiting(reason);
+    this.#gathering.fail(reason, "all");
   }
 
   /** An answer that comes too late might still come, so its connection ends. */
@@ -305,7 +214,7 @@ export class KvNode {
     const reason = noAnswer(this.#options.timeoutMs);
     this.#timeouts++;
     this.#breaker.failed(reason);
-    this.#owe(batch.late);
+    this.#gathering.owe(batch.late);
     batch.fail(reason);
     this.#pool.renew(connection, reason);
   }
@@ -315,26 +224,7 @@ export class KvNode {
     // With batches under way the server has yet to show whether it works.
     if (this.#inFlight.size > 0) this.#breaker.released();
     else this.#breaker.failed(reason);
-    this.#failWaiting(reason, ({ due }) => due);
-  }
-
-  #failWaiting(reason: string, fails: (gathering: Gathering) => boolean = () => true): void {
-    for (const slot of SLOTS) {
-      const gathering = this.#gathering[slot];
-      if (gathering === undefined || !fails(gathering)) continue;
-      this.#gathering[slot] = undefined;
-      gathering.cancel();
-      gathering.cancelHold?.();
-      this.#owe(gathering.batch.late);
-      gathering.batch.fail(reason);
-    }
-  }
-
-  /** Keeps expiries that could not be sent for the next batch: their keys would stay for good. */
-  #owe(late: readonly LateExpiry[]): void {
-    for (const expiry of late) {
-      if (this.#owed.length < MAX_OWED) this.#owed.push(expiry);
-    }
+    this.#gathering.fail(reason, "due");
   }
 
   #scheduleSweep(): () => void {

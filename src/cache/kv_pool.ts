@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import type { Clock } from "../base/clock.ts";
-import type { CacheFigures } from "./figures.ts";
+import type { Figures } from "../base/figures.ts";
 import { KvConnection } from "./kv_connection.ts";
 
 /** What a pool tells its owner. */
@@ -71,7 +71,7 @@ export class KvPool {
   }
 
   /** Connections now, and over time. */
-  get figures(): CacheFigures {
+  get figures(): Figures {
     return {
       counters: {
         cx_total: () => this.#opened,

@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import { errorText } from "../base/error_text.ts";
 import { hostAndPortText } from "./kv_address.ts";
 import type { KvOpinion, KvSentinelSession } from "./kv_sentinel_session.ts";
 
@@ -46,7 +47,7 @@ export class KvSentinelRound {
     try {
       this.#opinions[position] = await session.ask();
     } catch (error) {
-      const text = error instanceof Error ? error.message : String(error);
+      const text = errorText(error);
       this.#failures[position] = `${hostAndPortText(session.sentinel)}: ${text}`;
     }
     this.#unsettled.delete(session);

@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
 import type { Clock } from "../base/clock.ts";
+import { answeredWithin } from "../base/wait.ts";
 import type { HostAndPort, KvSentinel } from "./kv_address.ts";
 import { createClient } from "./kv_client.ts";
 import type { TlsFiles } from "./tls_files.ts";
@@ -50,20 +51,17 @@ export class KvSentinelSession {
 
   async #askInTime(): Promise<KvOpinion> {
     const { clock, timeoutMs } = this.#options;
-    const timeout = Promise.withResolvers<never>();
-    const cancel = clock.after(timeoutMs, () => {
+    const overdue = () => {
       this.late = true;
-      timeout.reject(new Error(`no answer within ${timeoutMs} ms`));
-    });
+      return new Error(`no answer within ${timeoutMs} ms`);
+    };
     try {
-      const opinion = await Promise.race([this.#converse(), timeout.promise]);
+      const opinion = await answeredWithin(this.#converse(), timeoutMs, clock, overdue);
       this.late = false;
       return opinion;
     } catch (error) {
       this.end();
       throw error;
-    } finally {
-      cancel();
     }
   }
 

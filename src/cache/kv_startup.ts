@@ -1,8 +1,8 @@
+import { backoffMs } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
 
 /** Waits between attempts once there has been a connection. */
-const RECONNECT_FIRST_MS = 50;
-const RECONNECT_LONGEST_MS = 2_000;
+const RECONNECT = { firstMs: 50, longestMs: 2_000 };
 /** Settings may ask for no wait at all; that would be a storm of attempts. */
 const SHORTEST_MS = 10;
 
@@ -52,7 +52,8 @@ export class KvStartup {
   delayMs(attempt: number): number | null {
     const { times, clock, random } = this.#options;
     if (this.#over || times === undefined) return reconnectDelayMs(attempt, random());
-    const delay = backoffMs(attempt, { firstMs: times.initialMs, longestMs: times.maxMs, random: random() });
+    const waits = { firstMs: Math.max(times.initialMs, SHORTEST_MS), longestMs: times.maxMs };
+    const delay = Math.max(SHORTEST_MS, backoffMs(attempt, random(), waits));
     if (times.maxElapsedMs === 0) return delay;
     const left = this.#startedAt + times.maxElapsedMs - clock.now();
     if (left > 0) return Math.min(delay, left);
@@ -64,14 +65,5 @@ export class KvStartup {
 
 /** The wait of a connection that was there before. */
 export function reconnectDelayMs(attempt: number, random: number): number {
-  return backoffMs(attempt, { firstMs: RECONNECT_FIRST_MS, longestMs: RECONNECT_LONGEST_MS, random });
-}
-
-/** Doubles from attempt to attempt up to the bound; the upper half is jitter. */
-function backoffMs(
-  attempt: number,
-  { firstMs, longestMs, random }: { firstMs: number; longestMs: number; random: number },
-): number {
-  const full = Math.min(Math.max(firstMs, SHORTEST_MS) * 2 ** Math.min(attempt - 1, 30), longestMs);
-  return Math.max(SHORTEST_MS, full / 2 + (full / 2) * random);
+  return backoffMs(attempt, random, RECONNECT);
 }

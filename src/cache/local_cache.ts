@@ -1,5 +1,5 @@
+import type { Figures } from "../base/figures.ts";
 import type { LocalCache } from "../ratelimit/local_cache.ts";
-import type { CacheFigures } from "./figures.ts";
 
 /** What an entry costs beside the characters of its key: the map's slot, the entry, the string's header. */
 const ENTRY_BYTES = 120;
@@ -40,7 +40,7 @@ export class OverLimitCache implements LocalCache {
   }
 
   /** How it fares, by the names that dashboards know; all are gauges there, the numbers that only grow too. */
-  get figures(): CacheFigures {
+  get figures(): Figures {
     return {
       counters: {},
       gauges: {

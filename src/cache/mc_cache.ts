@@ -1,8 +1,8 @@
 import { crc32 } from "node:zlib";
 import type { Clock } from "../base/clock.ts";
+import type { Figures } from "../base/figures.ts";
 import type { Caller, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
 import { CacheError } from "../ratelimit/errors.ts";
-import type { CacheFigures } from "./figures.ts";
 import type { McAddress } from "./mc_connection.ts";
 import { McHosts, type McSrv } from "./mc_hosts.ts";
 import { checkMcKey } from "./mc_keys.ts";
@@ -78,7 +78,7 @@ export class McCache implements CounterCache {
   }
 
   /** Commands, connections and breakers of all nodes. */
-  get figures(): CacheFigures {
+  get figures(): Figures {
     const sum = (gauge: string) =>
       this.#all().reduce((total, { gauges }) => total + (gauges[gauge]?.() ?? 0), 0);
     const opened = () =>

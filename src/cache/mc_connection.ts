@@ -2,6 +2,7 @@ import type { Buffer } from "node:buffer";
 import net from "node:net";
 import tls from "node:tls";
 import type { Clock } from "../base/clock.ts";
+import { errorText } from "../base/error_text.ts";
 import { McReplyReader } from "./mc_reply_reader.ts";
 import { readTlsFiles, type TlsConnectOptions, type TlsFiles } from "./tls_files.ts";
 
@@ -101,7 +102,7 @@ export class McConnection {
       const secure = await (files === undefined ? undefined : readTlsFiles(files));
       if (!this.#ended) this.#socket = this.#connect(secure);
     } catch (error) {
-      this.end(textOf(error));
+      this.end(errorText(error));
     }
   }
 
@@ -132,7 +133,7 @@ export class McConnection {
         if (!this.#ended) this.#take(reply);
       }
     } catch (error) {
-      this.end(textOf(error));
+      this.end(errorText(error));
     }
   }
 
@@ -152,8 +153,4 @@ export class McConnection {
     this.#cancelDeadline();
     this.#events.ready(this);
   }
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,11 +1,12 @@
+import { backoffMs } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
+import { errorText } from "../base/error_text.ts";
 import type { McAddress } from "./mc_connection.ts";
 
 /** Longest time that a look-up may take. */
 const LOOKUP_TIMEOUT_MS = 5_000;
-/** Shortest and longest wait after a look-up that failed. It doubles, and the upper half is jitter. */
-const FIRST_RETRY_DELAY_MS = 250;
-const LONGEST_RETRY_DELAY_MS = 10_000;
+/** Waits after look-ups that failed. */
+const RETRY = { firstMs: 250, longestMs: 10_000 };
 
 /** What is needed of an SRV record. */
 export interface SrvRecord {
@@ -75,9 +76,8 @@ export class McHosts {
       if (refreshMs > 0) this.#lookUpIn(refreshMs);
     } catch (error) {
       if (this.#closed) return;
-      const reason = error instanceof Error ? error.message : String(error);
-      if (++this.#failures === 1) onLookup?.(false, reason);
-      this.#lookUpIn(retryDelayMs(this.#failures, this.#options.random()));
+      if (++this.#failures === 1) onLookup?.(false, errorText(error));
+      this.#lookUpIn(backoffMs(this.#failures, this.#options.random(), RETRY));
     }
   }
 
@@ -112,9 +112,4 @@ function nodesOf(records: readonly SrvRecord[]): McAddress[] {
     .map((node) => ({ node, text: `${node.host}.:${node.port}` }));
   if (nodes.length === 0) throw new Error("the answer names no node");
   return nodes.sort((a, b) => a.text < b.text ? -1 : a.text > b.text ? 1 : 0).map(({ node }) => node);
-}
-
-function retryDelayMs(failures: number, random: number): number {
-  const full = Math.min(FIRST_RETRY_DELAY_MS * 2 ** Math.min(failures - 1, 10), LONGEST_RETRY_DELAY_MS);
-  return full / 2 + (full / 2) * random;
 }

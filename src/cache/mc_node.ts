@@ -1,8 +1,9 @@
 import type { Clock } from "../base/clock.ts";
+import { errorText } from "../base/error_text.ts";
+import type { Figures } from "../base/figures.ts";
 import type { Caller, Hit } from "../ratelimit/counter_cache.ts";
 import { CacheError } from "../ratelimit/errors.ts";
 import { Breaker } from "./breaker.ts";
-import type { CacheFigures } from "./figures.ts";
 import type { Ask } from "./hit_batch.ts";
 import { McBatch, McRemoval, type Overshoot } from "./mc_batch.ts";
 import type { McAddress, McConnection, McExchange } from "./mc_connection.ts";
@@ -90,7 +91,7 @@ export class McNode {
   }
 
   /** How it fares now. */
-  get gauges(): CacheFigures["gauges"] {
+  get gauges(): Figures["gauges"] {
     return {
       cx_active: () => this.#pool.size,
       breaker_open: () => this.#breaker.open ? 1 : 0,
@@ -130,7 +131,7 @@ export class McNode {
     try {
       await removal.done;
     } catch (error) {
-      throw this.#error(error instanceof Error ? error.message : String(error));
+      throw this.#error(errorText(error));
     }
   }
 

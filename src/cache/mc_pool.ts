@@ -1,9 +1,9 @@
+import { backoffMs } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
 import { type McAddress, McConnection, type McConnectionOptions, type McExchange } from "./mc_connection.ts";
 
-/** Shortest and longest wait between two attempts to connect. It doubles, and the upper half is jitter. */
-const FIRST_RECONNECT_DELAY_MS = 50;
-const LONGEST_RECONNECT_DELAY_MS = 2_000;
+/** Waits between attempts to connect. */
+const RECONNECT = { firstMs: 50, longestMs: 2_000 };
 /** A connection that was there for so long was no failure, whoever ended it. */
 const SETTLED_MS = 1_000;
 /** After a further connection could not be had, those that are there have to do for so long. */
@@ -166,7 +166,7 @@ export class McPool {
     const { clock, random, events } = this.#options;
     events.down(reason);
     if (this.#failures === 0) return this.#open();
-    this.#cancelRetry = clock.after(reconnectDelayMs(this.#failures, random()), () => this.#open());
+    this.#cancelRetry = clock.after(backoffMs(this.#failures, random(), RECONNECT), () => this.#open());
     this.#tell(false, reason);
   }
 
@@ -175,13 +175,4 @@ export class McPool {
     this.#told = connected;
     this.#options.onConnection?.(connected, reason);
   }
-}
-
-/** Doubles from failure to failure up to the bound; the upper half is jitter. */
-function reconnectDelayMs(failures: number, random: number): number {
-  const full = Math.min(
-    FIRST_RECONNECT_DELAY_MS * 2 ** Math.min(failures - 1, 10),
-    LONGEST_RECONNECT_DELAY_MS,
-  );
-  return full / 2 + (full / 2) * random;
 }

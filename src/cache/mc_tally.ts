@@ -1,4 +1,4 @@
-import type { CacheFigures } from "./figures.ts";
+import type { Figures } from "../base/figures.ts";
 
 /** What became of the commands sent to the nodes of a memcached-style cache, since the start. */
 export class McTally {
@@ -19,7 +19,7 @@ export class McTally {
   connectionsOpened = 0;
 
   /** The same by the names under which dashboards look for them. */
-  get counters(): CacheFigures["counters"] {
+  get counters(): Figures["counters"] {
     return {
       "multiget.success": () => this.readSuccess,
       "multiget.error": () => this.readError,

@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import tls from "node:tls";
+import { errorText } from "../base/error_text.ts";
 
 /** How the other end is known, and as whom to come; files are PEM. */
 export interface TlsFiles {
@@ -72,7 +73,7 @@ async function readOne(
   try {
     return await readFile(path);
   } catch (error) {
-    throw unusable(files, suffix, path, error instanceof Error ? error.message : String(error));
+    throw unusable(files, suffix, path, errorText(error));
   }
 }
 

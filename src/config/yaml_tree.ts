@@ -13,7 +13,7 @@ import type { ProblemLog } from "./problem_log.ts";
 import { scalarType, shown } from "./yaml_scalar.ts";
 
 /** How many values aliases may stand for in one file, all uses together. */
-export const MAX_ALIASED_NODES = 100_000;
+const MAX_ALIASED_NODES = 100_000;
 /** How deep lists and mappings may be nested. */
 export const MAX_DEPTH = 150;
 

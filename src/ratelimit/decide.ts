@@ -17,7 +17,7 @@ export const ALLOWED_UNCOUNTED = -Infinity;
 export const DENIED_UNCOUNTED = Infinity;
 
 /** What unlimited descriptors have left: the largest unsigned 32-bit integer. */
-export const UNLIMITED_REMAINING = 4_294_967_295;
+const UNLIMITED_REMAINING = 4_294_967_295;
 
 /** A key that is over its limit, for the local cache to remember where the shared cache counted it. */
 export interface OverLimitKey {

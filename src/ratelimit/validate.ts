@@ -7,9 +7,9 @@ export const MAX_DESCRIPTORS = 1_000;
 /** Most entries of one descriptor. */
 export const MAX_ENTRIES = 64;
 /** Most bytes (UTF-8) of the keys and values of one descriptor. */
-export const MAX_DESCRIPTOR_BYTES = 8_192;
+const MAX_DESCRIPTOR_BYTES = 8_192;
 /** Most hits of one descriptor. */
-export const MAX_HITS = 2 ** 53;
+const MAX_HITS = 2 ** 53;
 
 /** Throws `InvalidRequestError` with the field that is wrong when the request can never be answered. */
 export function validateRequest(request: RateLimitRequest): void {

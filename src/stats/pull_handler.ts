@@ -2,8 +2,9 @@ import { setImmediate } from "node:timers/promises";
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import type { Labels } from "./pull_families.ts";
-import { mapperOf, type MetricMapping, metricName } from "./pull_mapping.ts";
+import { mapperOf, type MetricMapping } from "./pull_mapping.ts";
 import { type PullRules, type PullSource, scrape } from "./pull_scrape.ts";
+import { labelsOfTags } from "./pull_tags.ts";
 import { CONTENT_TYPES, metricsText, type PullFormat } from "./pull_text.ts";
 
 /** What is served, and how. */
@@ -30,11 +31,13 @@ export interface PullHandlerOptions {
 const MAX_SCRAPES = 4;
 /** How long a scrape has to be taken. */
 const SCRAPE_MS = 60_000;
+/** How long one piece of it has: who reads nothing gives its place to others much earlier. */
+const PIECE_MS = 10_000;
 /** Names that are told when they cannot be shown. */
 const MAX_CONFLICTS = 10;
 const METHODS = "GET, HEAD";
 
-/** A handler that serves the metrics and nothing else. */
+/** A handler that serves the metrics and nothing else. Throws when a tag can be no label. */
 export function createPullHandler(options: PullHandlerOptions): (request: Request) => Promise<Response> {
   const scraper = new Scraper(options);
   return async (request) => {
@@ -62,7 +65,7 @@ class Scraper {
   constructor(options: PullHandlerOptions) {
     this.#options = options;
     this.#mapper = options.mapping === undefined ? undefined : mapperOf(options.mapping);
-    this.#constantLabels = labelsOf(options.extraTags);
+    this.#constantLabels = labelsOfTags(options.extraTags);
     this.#startedAtSeconds = Math.floor((options.clock.now() - performance.now()) / 1_000);
   }
 
@@ -106,25 +109,31 @@ class Scraper {
   }
 }
 
-/** The pieces as a body; `end` is called once it is taken, given up or over its time. */
+/** The pieces as a body; `end` is called once it is taken, given up or over its time, or that of a piece. */
 function streamOf(
   pieces: AsyncGenerator<string, void, void>,
   { clock, end }: { readonly clock: Clock; readonly end: () => void },
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
-  let stopTimer = () => {};
+  let stopScrape = () => {};
+  let stopPiece = () => {};
   const over = () => {
-    stopTimer();
+    stopScrape();
+    stopPiece();
     end();
   };
+  const cutIn = (ms: number, controller: ReadableStreamDefaultController<Uint8Array>) =>
+    clock.after(ms, () => {
+      controller.error(new Error("Cannot go on with a scrape: it was not taken in time"));
+      over();
+    });
   return new ReadableStream<Uint8Array>({
     start(controller) {
-      stopTimer = clock.after(SCRAPE_MS, () => {
-        controller.error(new Error("Cannot go on with a scrape: it was not taken in time"));
-        end();
-      });
+      stopScrape = cutIn(SCRAPE_MS, controller);
     },
     async pull(controller) {
+      stopPiece();
+      stopPiece = cutIn(PIECE_MS, controller);
       await setImmediate();
       const { done, value } = await pieces.next();
       if (done !== true) return controller.enqueue(encoder.encode(value));
@@ -150,10 +159,6 @@ function formatFor(accept: string): PullFormat {
     if (type === "text/plain") text = Math.max(text, quality);
   }
   return openMetrics > 0 && openMetrics >= text ? "openmetrics" : "text";
-}
-
-function labelsOf(tags: ReadonlyMap<string, string>): Labels {
-  return Object.fromEntries([...tags].map(([name, value]) => [metricName(name), value]));
 }
 
 function pathOf(request: Request): string | undefined {

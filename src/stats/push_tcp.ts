@@ -1,12 +1,12 @@
+import { backoffMs } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
 import { settledWithin } from "../base/wait.ts";
 import type { Carrier } from "./flush_ports.ts";
 import { PushConnection } from "./push_connection.ts";
 import type { PushOutage } from "./push_outage.ts";
 
-/** Pause after the first failed attempt in milliseconds; it doubles with each further one. */
-const FIRST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 30_000;
+/** Pauses after failed attempts. */
+const PAUSES = { firstMs: 1_000, longestMs: 30_000 };
 /** A connection that stood for so long ends an outage; a shorter one may be a door without a house. */
 const STEADY_MS = 1_000;
 /** How long the last flush waits for a connection. */
@@ -93,7 +93,7 @@ export class PushTcp implements Carrier {
     if (this.#isClosed) return;
     const { clock, random, outage } = this.#options;
     outage.failed(reason);
-    const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#failures++);
-    this.#cancelTimer = clock.after(pause * (0.5 + random() / 2), () => this.#connect());
+    const pauseMs = backoffMs(++this.#failures, random(), PAUSES);
+    this.#cancelTimer = clock.after(pauseMs, () => this.#connect());
   }
 }

@@ -1,6 +1,7 @@
 import dgram from "node:dgram";
 import dns from "node:dns/promises";
 import type { Clock } from "../base/clock.ts";
+import { errorText } from "../base/error_text.ts";
 import { settledWithin } from "../base/wait.ts";
 import type { Carrier } from "./flush_ports.ts";
 import type { PushOutage } from "./push_outage.ts";
@@ -82,7 +83,7 @@ export class PushUdp implements Carrier {
       this.#target = { address, family, foundAt: clock.elapsed() };
     } catch (error) {
       // The address that was found before is as good as any.
-      outage.failed(error instanceof Error ? error.message : String(error));
+      outage.failed(errorText(error));
     }
   }
 
@@ -114,7 +115,7 @@ export class PushUdp implements Carrier {
       });
       if (this.#socket === undefined) resolve("it is closed");
     } catch (error) {
-      resolve(error instanceof Error ? error.message : String(error));
+      resolve(errorText(error));
     }
     return promise;
   }

@@ -1,16 +1,10 @@
+import type { Figures } from "../base/figures.ts";
 import type { RuleCounters, ServiceCounters, StatsSink } from "../ratelimit/stats_sink.ts";
 import { sanitizeStatName } from "./stat_name.ts";
 import { Timer, type TimerOptions } from "./timer.ts";
 
 /** Longest metric key that comes from a request and gets counters of its own. */
 const MAX_KEY_LENGTH = 1_024;
-
-/** What a part tells of itself, by the last part of the name under which it is shown. */
-export interface Figures {
-  /** Numbers that only grow. */
-  readonly counters: Readonly<Record<string, () => number>>;
-  readonly gauges: Readonly<Record<string, () => number>>;
-}
 
 /** What every sink reads from: all counters of the process, by full name. */
 export class StatsStore implements StatsSink {

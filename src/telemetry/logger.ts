@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { LogFields, Logger } from "../base/log.ts";
 
 /** Levels from the most to the least talkative, as `LOG_LEVEL` names them. */
-export const LOG_LEVELS = ["trace", "debug", "info", "warning", "error", "fatal", "panic"] as const;
+const LOG_LEVELS = ["trace", "debug", "info", "warning", "error", "fatal", "panic"] as const;
 /** The name of a level. */
 export type LogLevel = typeof LOG_LEVELS[number];
 /** How a logger writes. */
@@ -43,12 +43,14 @@ function textLine(time: Date, level: LogLevel, message: string, fields: Record<s
 function plainFields(fields: LogFields, threshold: number): Record<string, unknown> {
   const plain: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(fields)) {
-    plain[name] = value instanceof Error ? errorText(value, threshold <= LOG_LEVELS.indexOf("debug")) : value;
+    plain[name] = value instanceof Error
+      ? loggedError(value, threshold <= LOG_LEVELS.indexOf("debug"))
+      : value;
   }
   return plain;
 }
 
-function errorText(error: Error, withStack: boolean): string {
+function loggedError(error: Error, withStack: boolean): string {
   if (withStack && error.stack !== undefined) return error.stack;
   const cause = error.cause instanceof Error ? ` (${error.cause.message})` : "";
   return `${error.message}${cause}`;

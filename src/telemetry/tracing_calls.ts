@@ -31,6 +31,15 @@ export interface TracedRoute {
 
 const STATUS_CODE = "rpc.response.status_code";
 const LOWEST_SERVER_ERROR = 500;
+/** Codes that say that the server failed; with all others it did what it had to. */
+const SERVER_ERRORS: ReadonlySet<string> = new Set([
+  "UNKNOWN",
+  "DEADLINE_EXCEEDED",
+  "UNIMPLEMENTED",
+  "INTERNAL",
+  "UNAVAILABLE",
+  "DATA_LOSS",
+]);
 
 /** The same service with a span for each call of a unary method. Streams live as long as they like: no span. */
 export function traceGrpcService<Service extends TracedService>(
@@ -50,7 +59,7 @@ function traceMethod(path: string, method: TracedUnaryMethod, tracer: CallTracer
     handle(request, call) {
       const span = tracer.startServer(path, call, attributes);
       if (span === undefined) return method.handle(request, call);
-      return tracer.runToEnd(span, () => coded(span, () => method.handle(request, call)));
+      return tracer.runToEnd(span, () => coded(span, () => method.handle(request, call)), { isFault });
     },
   };
 }
@@ -82,6 +91,11 @@ function codeOf(error: unknown): string {
   return typeof code === "string" ? code : "INTERNAL";
 }
 
+/** A request that its caller has to change is no error of the server, whose span keeps its status unset. */
+function isFault(error: unknown): boolean {
+  return SERVER_ERRORS.has(codeOf(error));
+}
+
 /**
  * The route that `routeFor` makes of a decision, with a span for each call. A body is waited for before
  * the decision, so a traced call gets a route of its own, whose decision knows its span.
@@ -102,7 +116,9 @@ export function traceRoute<Route extends TracedRoute>(
       if (span === undefined) return plain.handle(call);
       span.set("http.request.method", request.method);
       const own = routeFor((asked, caller) => tracer.run(span, () => decide(asked, caller)));
-      return tracer.runToEnd(span, () => own.handle(call), ({ status }) => answered(span, status));
+      return tracer.runToEnd(span, () => own.handle(call), {
+        onAnswer: ({ status }) => answered(span, status),
+      });
     },
   };
 }

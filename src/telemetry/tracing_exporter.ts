@@ -77,7 +77,7 @@ function isHeader(item: string): boolean {
 }
 
 /** Says once that spans cannot be exported, and once that they can again. */
-export class OutageTeller implements SpanExporter {
+class OutageTeller implements SpanExporter {
   readonly #exporter: SpanExporter;
   readonly #logger: Logger;
   #isOut = false;

@@ -6,6 +6,7 @@ import {
   TraceFlags,
 } from "@opentelemetry/api";
 import type { Clock } from "../base/clock.ts";
+import { errorText } from "../base/error_text.ts";
 import { newSpanId, newTraceId } from "./tracing_span_ids.ts";
 import { type SpanOrigin, SpanRecord } from "./tracing_span_record.ts";
 import { type HeaderSource, readTraceParent, type TraceParent } from "./trace_context.ts";
@@ -17,6 +18,14 @@ export interface CallTracerOptions extends Omit<SpanOrigin, "elapsed"> {
   /** A number from 0 to below 1. */
   readonly random: () => number;
   readonly clock: Clock;
+}
+
+/** What becomes of a span at the end of its work. */
+export interface RunToEndOptions<T> {
+  /** Told of the answer before the span ends. */
+  readonly onAnswer?: (answer: T) => void;
+  /** Whether what the work throws is a fault of it, and not its caller's; always when absent. */
+  readonly isFault?: (error: unknown) => boolean;
 }
 
 /**
@@ -84,14 +93,18 @@ export class CallTracer {
   }
 
   /** As `run`; the span ends with the work, also where that comes later. What it throws is its status. */
-  runToEnd<T>(span: SpanRecord, work: () => T | Promise<T>, onAnswer?: (answer: T) => void): T | Promise<T> {
+  runToEnd<T>(
+    span: SpanRecord,
+    work: () => T | Promise<T>,
+    { onAnswer, isFault }: RunToEndOptions<T> = {},
+  ): T | Promise<T> {
     const end = (answer: T): T => {
       onAnswer?.(answer);
       span.end();
       return answer;
     };
     const fail = (error: unknown): never => {
-      span.fail(messageOf(error));
+      if (isFault?.(error) !== false) span.fail(errorText(error));
       span.end();
       throw error;
     };
@@ -125,8 +138,4 @@ function remoteContext({ span, state }: TraceParent): SpanContext | undefined {
     isRemote: true,
     ...(state === undefined ? {} : { traceState: createTraceState(state) }),
   };
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

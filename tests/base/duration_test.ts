@@ -1,5 +1,5 @@
-import { assertEquals, assertThrows } from "@std/assert";
-import { formatDuration, parseDuration } from "../../src/base/duration.ts";
+import { assertEquals } from "@std/assert";
+import { parseDuration } from "../../src/base/duration.ts";
 
 const READ: readonly (readonly [text: string, ms: number | undefined])[] = [
   ["0", 0],
@@ -41,33 +41,4 @@ const READ: readonly (readonly [text: string, ms: number | undefined])[] = [
 
 for (const [text, ms] of READ) {
   Deno.test(`parseDuration reads ${JSON.stringify(text)}`, () => assertEquals(parseDuration(text), ms));
-}
-
-const WRITTEN: readonly (readonly [ms: number, text: string])[] = [
-  [0, "0s"],
-  [0.000_001, "1ns"],
-  [0.15, "150us"],
-  [0.001_5, "1.5us"],
-  [1, "1ms"],
-  [999.5, "999.5ms"],
-  [1000, "1s"],
-  [1500, "1.5s"],
-  [90_000, "1m30s"],
-  [3_600_000, "1h"],
-  [3_601_000, "1h1s"],
-  [86_400_000, "24h"],
-];
-
-for (const [ms, text] of WRITTEN) {
-  Deno.test(`formatDuration writes ${ms} ms so that it can be read again`, () => {
-    assertEquals({ text: formatDuration(ms), ms: parseDuration(formatDuration(ms)) }, { text, ms });
-  });
-}
-
-for (const ms of [-1, Number.NaN, Infinity]) {
-  Deno.test(`formatDuration refuses ${ms}`, () => {
-    const error = assertThrows(() => formatDuration(ms));
-    const text = `Cannot format duration "${ms}": a finite number of 0 or more would be right`;
-    assertEquals([error.name, error.message], ["RangeError", text]);
-  });
 }

@@ -69,7 +69,7 @@ counterCacheContract("kv cluster of three, asked one node after the other from o
   const cache = open(portsOf(sharedCluster()).slice(0, 1), { parallelism: 1 });
   await cache.ready;
   return { cache, end: () => Promise.resolve() };
-});
+}, { nodesInTurn: true });
 
 Deno.test({
   ...needs(

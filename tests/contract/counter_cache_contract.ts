@@ -1,9 +1,12 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import type { CounterCache, Hit } from "../../src/ratelimit/counter_cache.ts";
+import { seededRandom } from "../support/seeded_random.ts";
 
 /** An adapter under test. */
 export interface CounterCacheFixture {
   readonly cache: CounterCache;
+  /** The text that the server holds for a key, where one server can be asked for any. */
+  readonly stored?: (key: string) => Promise<string | undefined>;
   /** Ends what the adapter stands on; the cache itself is closed by the suite. */
   end(): Promise<void>;
 }
@@ -14,6 +17,11 @@ export interface CounterCacheTraits {
   readonly refusesKey?: (key: string) => boolean;
   /** What it stands on takes long to start: one of it for all cases, which are steps of one test. */
   readonly together?: boolean;
+  /**
+   * A call whose keys are on several nodes asks one after the other, so that another call of the same turn
+   * may overtake it: an order of calls holds for keys of one node.
+   */
+  readonly nodesInTurn?: boolean;
 }
 
 let keys = 0;
@@ -35,7 +43,7 @@ export function counterCacheContract(
       const fixture = await open();
       try {
         for (const [title, run] of Object.entries(CASES)) {
-          await test.step(title, () => run(fixture.cache, traits));
+          await test.step(title, () => run(fixture.cache, { ...traits, stored: fixture.stored }));
         }
       } finally {
         await fixture.cache.close();
@@ -48,7 +56,7 @@ export function counterCacheContract(
     Deno.test(`counter cache ${name}: ${title}`, async () => {
       const fixture = await open();
       try {
-        await run(fixture.cache, traits);
+        await run(fixture.cache, { ...traits, stored: fixture.stored });
       } finally {
         await fixture.cache.close();
         await fixture.end();
@@ -57,7 +65,12 @@ export function counterCacheContract(
   }
 }
 
-const CASES: Readonly<Record<string, (cache: CounterCache, traits: CounterCacheTraits) => Promise<void>>> = {
+/** What a case may know of the adapter. */
+interface CaseTraits extends CounterCacheTraits {
+  readonly stored: CounterCacheFixture["stored"] | undefined;
+}
+
+const CASES: Readonly<Record<string, (cache: CounterCache, traits: CaseTraits) => Promise<void>>> = {
   async "a new counter starts at its first hits"(cache) {
     assertEquals(await cache.add([hit({ addend: 3 })]), [3]);
   },
@@ -154,7 +167,37 @@ const CASES: Readonly<Record<string, (cache: CounterCache, traits: CounterCacheT
     assertEquals(counts, Array.from({ length: 500 }, (_, index) => index + 1));
     assertEquals(await cache.read([one, other]), [500, 250]);
   },
+  async "hits that go out together count exactly as if each had been sent"(cache, { stored, nodesInTurn }) {
+    const onOneNode = nodesInTurn === true ? `{${hit().key}}` : "";
+    const names = Array.from({ length: 5 }, () => `${hit().key}${onOneNode}`);
+    const random = seededRandom(20_261_121);
+    const pick = (below: number) => Math.floor(random() * below);
+    const model = new Map<string, number>();
+    for (let turn = 0; turn < 200; turn++) {
+      const asks = Array.from(
+        { length: 1 + pick(12) },
+        () =>
+          Array.from({ length: 1 + pick(4) }, () => hit({ key: names[pick(5)] ?? "", addend: pick(9) - 3 })),
+      );
+      const expected = asks.map((hits) => hits.map((one) => countIn(model, one)));
+      const counts = await Promise.all(asks.map((hits) => cache.add(hits)));
+      assertEquals(counts, expected, `turn ${turn}`);
+    }
+    for (const [key, count] of model) {
+      const [read] = await cache.read([hit({ key })]);
+      assertEquals([key, read], [key, count]);
+      if (stored !== undefined) assertEquals([key, await stored(key)], [key, String(count)]);
+    }
+  },
 };
+
+/** Counts a hit in a model of the counters: none goes below zero, and giving back makes none. */
+function countIn(model: Map<string, number>, { key, addend }: Hit): number {
+  const before = model.get(key) ?? 0;
+  const after = Math.max(0, before + addend);
+  if (addend > 0 || model.has(key)) model.set(key, after);
+  return after;
+}
 
 /** What an adapter over a connection must do when there is nobody at the other end. */
 export async function refusesWithoutConnection(cache: CounterCache, address: string): Promise<void> {

@@ -1,4 +1,7 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { setImmediate } from "node:timers/promises";
+import { createPullHandler } from "../../src/stats/pull_handler.ts";
+import { StatsStore } from "../../src/stats/store.ts";
 import { FakeClock } from "../support/fake_clock.ts";
 import { promtool } from "../support/prometheus.ts";
 import { needs } from "../support/tools.ts";
@@ -256,6 +259,54 @@ Deno.test("pull metrics: scrapes that nobody takes are few, and end", async () =
   const { status, body } = await bed.fetch();
   await body?.cancel();
   assertEquals(status, 200);
+});
+
+/** A handler without a socket, where a piece is taken when the test takes it; its metrics have many pieces. */
+function unboundHandler(clock: FakeClock): () => Promise<Response> {
+  const store = new StatsStore(10_000);
+  for (let key = 0; key < 3_000; key++) store.rule(`shop.account_${key}_${"x".repeat(900)}`);
+  const handler = createPullHandler({
+    store,
+    path: "/metrics",
+    native: false,
+    timeAsMilliseconds: false,
+    extraTags: new Map(),
+    logger: { debug() {}, info() {}, warning() {}, error() {} },
+    clock,
+  });
+  return () => handler(new Request("http://127.0.0.1/metrics"));
+}
+
+Deno.test("pull metrics: scrapes of which nothing is taken end early, and make place for others", async () => {
+  const clock = new FakeClock(0);
+  const ask = unboundHandler(clock);
+  const idle = await Promise.all(Array.from({ length: 4 }, ask));
+  await setImmediate();
+  clock.advance(9_999);
+  assertEquals((await ask()).status, 503);
+  clock.advance(1);
+  const next = await ask();
+  assertEquals(next.status, 200);
+  await next.body?.cancel();
+  const ends = await Promise.all(idle.map((response) => response.text().then(() => "whole", () => "cut")));
+  assertEquals([ends, clock.waiting], [["cut", "cut", "cut", "cut"], 0]);
+});
+
+Deno.test("pull metrics: a scrape that is taken slowly goes on, and ends after a minute", async () => {
+  const clock = new FakeClock(0);
+  const { body } = await unboundHandler(clock)();
+  const reader = body?.getReader();
+  for (let taken = 0; taken <= 6; taken++) {
+    if (taken > 0) clock.advance(9_999);
+    assertEquals((await reader?.read())?.done, false);
+    await setImmediate();
+  }
+  clock.advance(6);
+  const error = await assertRejects(async () => {
+    while ((await reader?.read())?.done === false);
+  });
+  assertEquals(error.message, "Cannot go on with a scrape: it was not taken in time");
+  assertEquals(clock.waiting, 0);
 });
 
 Deno.test("pull metrics: a scrape that is cut leaves nothing behind", async () => {

@@ -1,8 +1,5 @@
-import { ChildProcess } from "./child_process.ts";
+import { CacheServer, startOnFreePort } from "./cache_server.ts";
 import type { CertificateFiles } from "./certificates.ts";
-import { freePort } from "./free_port.ts";
-import { requireTool } from "./tools.ts";
-import { until } from "./until.ts";
 
 /** How a memcached is to run. */
 export interface MemcachedOptions {
@@ -23,70 +20,20 @@ const NOTHING = { command: "mn\r\n", answer: "MN\r\n" };
 
 /** Starts a memcached of the test's own, on a free port of the loopback address. */
 export async function startMemcached(options: MemcachedOptions = {}): Promise<Memcached> {
-  const attempts = 3;
-  for (let attempt = 1;; attempt++) {
-    const server = new Memcached(freePort(), options);
-    try {
-      await server.restartOnSamePort();
-      return server;
-    } catch (error) {
-      await server.kill();
-      // Somebody else may have taken the port in between; anything else fails again.
-      if (attempt === attempts) throw error;
-    }
-  }
+  return await startOnFreePort((port) => new Memcached(port, options));
 }
 
 /** A running memcached; killed at the end of an `await using`. */
-export class Memcached implements AsyncDisposable {
-  /** Its port on 127.0.0.1. */
-  readonly port: number;
-  /** `127.0.0.1:port`, as `MC_HOST_PORT` takes it. */
-  readonly url: string;
+export class Memcached extends CacheServer {
   readonly #isSecure: boolean;
-  readonly #args: readonly string[];
-  #child: ChildProcess | undefined;
 
   constructor(port: number, options: MemcachedOptions) {
-    this.port = port;
-    this.url = `127.0.0.1:${port}`;
-    this.#isSecure = options.tls !== undefined;
     // It refuses to run as root unless it is told so.
     const user = Deno.uid() === 0 ? ["-u", "root"] : [];
     const network = ["-l", "127.0.0.1", "-p", String(port), "-U", "0", "-t", "1", ...user];
-    this.#args = [...network, ...tlsArgs(options.tls), ...options.args ?? []];
-  }
-
-  /** Asks the server to end and waits until it has; its counters are gone. */
-  async stop(): Promise<void> {
-    this.resume();
-    await this.#child?.stop();
-  }
-
-  /** Ends the server without asking it. */
-  async kill(): Promise<void> {
-    await this.#child?.kill();
-  }
-
-  /** Starts the server again, empty, where it stood; one that still runs is killed before. */
-  async restartOnSamePort(): Promise<void> {
-    await this.kill();
-    const child = new ChildProcess(requireTool("memcached"), { args: this.#args });
-    this.#child = child;
-    await until("memcached", async () => !child.running || await this.#answers());
-    if (!child.running) {
-      throw new Error(`Cannot start "memcached": it ended: ${child.stderrLines.slice(-3).join("; ")}`);
-    }
-  }
-
-  /** Stops the server in its tracks: connections stay open, nothing is answered. */
-  pause(): void {
-    this.#child?.signal("SIGSTOP");
-  }
-
-  /** Lets a paused server go on. */
-  resume(): void {
-    this.#child?.signal("SIGCONT");
+    const args = [...network, ...tlsArgs(options.tls), ...options.args ?? []];
+    super({ program: "memcached", port, args });
+    this.#isSecure = options.tls !== undefined;
   }
 
   /** Sends one line over a plain connection of its own and answers the lines that come back. */
@@ -123,19 +70,14 @@ export class Memcached implements AsyncDisposable {
     return Number(lines.find((line) => line.startsWith(`STAT ${name} `))?.split(" ")[2]);
   }
 
-  /** Kills the server. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.kill();
-  }
-
-  async #answers(): Promise<boolean> {
+  protected override async answers(pid: number): Promise<boolean> {
     if (this.#isSecure) {
       // It says nothing to those who do not speak TLS, but only itself can hold the port.
       using connection = await Deno.connect({ hostname: "127.0.0.1", port: this.port });
       return connection.remoteAddr !== undefined;
     }
     // Without this check a server of another test on the same port would pass for ours.
-    return await this.stat("pid") === this.#child?.pid;
+    return await this.stat("pid") === pid;
   }
 }
 

@@ -1,9 +1,7 @@
 import { join } from "node:path";
-import { ChildProcess } from "./child_process.ts";
+import { CacheServer, startOnFreePort } from "./cache_server.ts";
 import { freePort } from "./free_port.ts";
 import { redisCommand, type RedisReply } from "./redis_command.ts";
-import { requireTool } from "./tools.ts";
-import { until } from "./until.ts";
 
 /** How a redis-server is to run. */
 export interface RedisOptions {
@@ -28,29 +26,11 @@ export interface RedisTls {
 /** Starts a redis-server of the test's own, on a free port of the loopback address, without persistence. */
 export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
   const folder = await Deno.makeTempDir({ prefix: "weir_redis_" });
-  const attempts = 3;
-  for (let attempt = 1;; attempt++) {
-    const server = new RedisServer(freePort(), folder, options);
-    try {
-      await server.restartOnSamePort();
-      return server;
-    } catch (error) {
-      await server.kill();
-      // Somebody else may have taken the port in between; anything else fails again.
-      if (attempt === attempts) {
-        await server[Symbol.asyncDispose]();
-        throw error;
-      }
-    }
-  }
+  return await startOnFreePort((port) => new RedisServer(port, folder, options));
 }
 
 /** A running redis-server; killed at the end of an `await using`. */
-export class RedisServer implements AsyncDisposable {
-  /** Its TCP port on 127.0.0.1. */
-  readonly port: number;
-  /** `127.0.0.1:port`, as `KV_URL` takes it. */
-  readonly url: string;
+export class RedisServer extends CacheServer {
   /** Path of its unix socket, where one was asked for. */
   readonly socketPath: string | undefined;
   /** Port on 127.0.0.1 that speaks TLS, where that was asked for; 0 where not. */
@@ -58,56 +38,23 @@ export class RedisServer implements AsyncDisposable {
   /** `127.0.0.1:port` of that port. */
   readonly tlsUrl: string;
   readonly #folder: string;
-  readonly #args: readonly string[];
   readonly #password: string | undefined;
-  #child: ChildProcess | undefined;
 
   constructor(port: number, folder: string, options: RedisOptions) {
-    this.port = port;
-    this.url = `127.0.0.1:${port}`;
-    this.socketPath = options.unixSocket === true ? join(folder, "redis.sock") : undefined;
-    this.#folder = folder;
     const extra = options.args ?? [];
+    const socketPath = options.unixSocket === true ? join(folder, "redis.sock") : undefined;
+    const socket = socketPath === undefined ? [] : ["--unixsocket", socketPath];
+    const tlsPort = options.tls === undefined ? 0 : freePort();
+    const tls = options.tls === undefined ? [] : tlsArgs(options.tls, tlsPort);
+    const network = ["--port", String(port), "--bind", "127.0.0.1", ...socket, ...tls];
+    const args = [...network, "--save", "", "--appendonly", "no", "--dir", folder, ...extra];
+    super({ program: "redis-server", port, args });
+    this.socketPath = socketPath;
+    this.tlsPort = tlsPort;
+    this.tlsUrl = `127.0.0.1:${tlsPort}`;
+    this.#folder = folder;
     const password = extra.indexOf("--requirepass");
     this.#password = password === -1 ? undefined : extra[password + 1];
-    const socket = this.socketPath === undefined ? [] : ["--unixsocket", this.socketPath];
-    this.tlsPort = options.tls === undefined ? 0 : freePort();
-    this.tlsUrl = `127.0.0.1:${this.tlsPort}`;
-    const tls = options.tls === undefined ? [] : tlsArgs(options.tls, this.tlsPort);
-    const network = ["--port", String(port), "--bind", "127.0.0.1", ...socket, ...tls];
-    this.#args = [...network, "--save", "", "--appendonly", "no", "--dir", folder, ...extra];
-  }
-
-  /** Asks the server to end and waits until it has; its counters are gone. */
-  async stop(): Promise<void> {
-    this.resume();
-    await this.#child?.stop();
-  }
-
-  /** Ends the server without asking it. */
-  async kill(): Promise<void> {
-    await this.#child?.kill();
-  }
-
-  /** Starts the server again, empty, where it stood; one that still runs is killed before. */
-  async restartOnSamePort(): Promise<void> {
-    await this.kill();
-    const child = new ChildProcess(requireTool("redis-server"), { args: this.#args });
-    this.#child = child;
-    await until("redis-server", async () => !child.running || await this.#answers());
-    if (!child.running) {
-      throw new Error(`Cannot start "redis-server": it ended: ${child.stdoutLines.slice(-3).join("; ")}`);
-    }
-  }
-
-  /** Stops the server in its tracks: connections stay open, nothing is answered. */
-  pause(): void {
-    this.#child?.signal("SIGSTOP");
-  }
-
-  /** Lets a paused server go on. */
-  resume(): void {
-    this.#child?.signal("SIGCONT");
   }
 
   /** Sends one command over a connection of its own; lists come back with a line for each element. */
@@ -116,15 +63,15 @@ export class RedisServer implements AsyncDisposable {
   }
 
   /** Kills the server and removes its folder. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.kill();
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await super[Symbol.asyncDispose]();
     await Deno.remove(this.#folder, { recursive: true });
   }
 
-  async #answers(): Promise<boolean> {
+  protected override async answers(pid: number): Promise<boolean> {
     const server = await this.command("INFO", "server");
     // Without this check a server of another test on the same port would pass for ours.
-    return String(server).includes(`process_id:${this.#child?.pid}\r\n`);
+    return String(server).includes(`process_id:${pid}\r\n`);
   }
 }
 

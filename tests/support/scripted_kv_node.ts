@@ -1,4 +1,4 @@
-import type { CacheFigures } from "../../src/cache/figures.ts";
+import type { Figures } from "../../src/base/figures.ts";
 import type { KvAskOptions, KvNodeLike, OpenKvNode } from "../../src/cache/kv_cluster_node.ts";
 import { KvFailure } from "../../src/cache/kv_failure.ts";
 import { endpointText } from "../../src/cache/kv_slots.ts";
@@ -46,7 +46,7 @@ export class ScriptedKvNode {
     });
     const isConnected = () => open && !this.away && !this.slow;
     const calls = () => this.asked.length;
-    const figures: CacheFigures = {
+    const figures: Figures = {
       counters: { cx_total: calls },
       gauges: { cx_active: () => isConnected() ? 1 : 0 },
     };

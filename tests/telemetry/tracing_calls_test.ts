@@ -1,12 +1,13 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertRejects } from "@std/assert";
 import { emptyResource } from "@opentelemetry/resources";
+import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
 import { MemoryCache } from "../../src/cache/memory_cache.ts";
-import type { GrpcService } from "../../src/grpc/grpc_service.ts";
+import type { CallContext, GrpcService } from "../../src/grpc/grpc_service.ts";
 import { traceGrpcService } from "../../src/telemetry/tracing_calls.ts";
 import { CallTracer } from "../../src/telemetry/tracing_spans.ts";
 import { FailingCache } from "../support/failing_cache.ts";
 import { FakeClock } from "../support/fake_clock.ts";
-import { TracingBed } from "./tracing_bed.ts";
+import { TracingBed, unaryOf } from "./tracing_bed.ts";
 
 const METHOD = "envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const EXECUTION = "ShouldRateLimit Execution";
@@ -29,6 +30,20 @@ const pipeline = (length: number, perSecond: number) => ({
   "pipeline length": length,
   "perSecondPipeline length": perSecond,
 });
+
+const NO_HEADERS: CallContext = { header: () => undefined, gone: false };
+
+/** A tracer of every call that keeps its spans here. */
+function tracerTo(ended: ReadableSpan[]): CallTracer {
+  return new CallTracer({
+    resource: emptyResource(),
+    scope: { name: "test" },
+    onEnd: (span) => void ended.push(span),
+    samplingRate: 1,
+    random: () => 0,
+    clock: new FakeClock(),
+  });
+}
 
 Deno.test("tracing: a gRPC call has a span for itself, its decision and its round trip, nested", async () => {
   await using bed = new TracingBed();
@@ -160,14 +175,66 @@ for (const later of [true, false]) {
   });
 }
 
-Deno.test("tracing: a request that is refused has a status, and asked no cache", async () => {
+Deno.test("tracing: a request that is refused is no error of the server, and asked no cache", async () => {
   await using bed = new TracingBed();
   assertEquals(await bed.ask([]), "INVALID_ARGUMENT");
+  assertEquals(await bed.post('{"domain":"d"}'), 400);
   const error = "rate limit descriptor list must not be empty";
+  const http = {
+    "http.route": "/json",
+    "http.request.method": "POST",
+    "http.response.status_code": 400,
+  };
   assertEquals(bed.spans, [
     { name: EXECUTION, above: METHOD, attributes: asked(), error },
-    { name: METHOD, above: undefined, attributes: server("INVALID_ARGUMENT"), error },
+    { name: METHOD, above: undefined, attributes: server("INVALID_ARGUMENT") },
+    { name: EXECUTION, above: "POST /json", attributes: asked(), error },
+    { name: "POST /json", above: undefined, attributes: http },
   ]);
+});
+
+const CODES: readonly (readonly [code: string, isError: boolean])[] = [
+  ["CANCELLED", false],
+  ["UNKNOWN", true],
+  ["INVALID_ARGUMENT", false],
+  ["DEADLINE_EXCEEDED", true],
+  ["NOT_FOUND", false],
+  ["ALREADY_EXISTS", false],
+  ["PERMISSION_DENIED", false],
+  ["RESOURCE_EXHAUSTED", false],
+  ["FAILED_PRECONDITION", false],
+  ["ABORTED", false],
+  ["OUT_OF_RANGE", false],
+  ["UNIMPLEMENTED", true],
+  ["INTERNAL", true],
+  ["UNAVAILABLE", true],
+  ["DATA_LOSS", true],
+  ["UNAUTHENTICATED", false],
+];
+
+for (const [code, isError] of CODES) {
+  Deno.test(`tracing: a server span that ends with ${code} ${isError ? "has" : "keeps"} its status`, async () => {
+    const ended: ReadableSpan[] = [];
+    const tracer = tracerTo(ended);
+    const handle = () => Promise.reject(Object.assign(new Error("said so"), { code }));
+    const traced = traceGrpcService({ name: "s", methods: [{ kind: "unary", name: "m", handle }] }, tracer);
+    await assertRejects(async () => await unaryOf(traced).handle(new Uint8Array(), NO_HEADERS));
+    const status = isError ? { code: 2, message: "said so" } : { code: 0 };
+    assertEquals(ended.map((span) => [span.status, span.attributes["rpc.response.status_code"]]), [
+      [status, code],
+    ]);
+  });
+}
+
+Deno.test("tracing: an error that names no code is one of the server", async () => {
+  const ended: ReadableSpan[] = [];
+  const handle = () => {
+    throw new Error("it broke");
+  };
+  const service: GrpcService = { name: "s", methods: [{ kind: "unary", name: "m", handle }] };
+  const traced = traceGrpcService(service, tracerTo(ended));
+  await assertRejects(async () => await unaryOf(traced).handle(new Uint8Array(), NO_HEADERS));
+  assertEquals(ended.map(({ status }) => status), [{ code: 2, message: "it broke" }]);
 });
 
 Deno.test("tracing: a decision that asks twice has both round trips below it", async () => {
@@ -210,14 +277,7 @@ Deno.test("tracing: the embedded cache answers within the decision, and has no s
 });
 
 Deno.test("tracing: streams are left as they are", () => {
-  const tracer = new CallTracer({
-    resource: emptyResource(),
-    scope: { name: "test" },
-    onEnd: () => {},
-    samplingRate: 1,
-    random: () => 0,
-    clock: new FakeClock(),
-  });
+  const tracer = tracerTo([]);
   const service: GrpcService = {
     name: "s",
     methods: [
