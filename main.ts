@@ -113,7 +113,7 @@ export async function serve(
     stack.defer(() => grpc.close(DRAIN_MS));
     stats.addGauge("ratelimit.process.grpc_connections", () => grpc.connections);
     logger.warning(`Listening for gRPC on '${grpc.address}'`);
-    const http = openHttp(parts, tracing, decide);
+    const http = await openHttp(parts, tracing, decide);
     logger.warning(`Listening for HTTP on '${addressOf(http)}'`);
     const stopped = stopOn(end, parts, async () => {
       await Promise.all([grpc.close(DRAIN_MS), http.close(DRAIN_MS)]);

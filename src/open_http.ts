@@ -1,8 +1,10 @@
+import { WatchedPair } from "./base/watched_pair.ts";
 import { createDebugHandler } from "./http/debug.ts";
 import { healthRoutes } from "./http/healthcheck.ts";
-import { type HttpListener, listenHttp } from "./http/listen.ts";
+import { type HttpListener, listenHttp, type ListenHttpOptions } from "./http/listen.ts";
 import { rateLimitRoute } from "./http/rate_limit_route.ts";
-import { createRouter } from "./http/router.ts";
+import { RenewableListener } from "./http/renewable_listener.ts";
+import { createRouter, type HttpHandler } from "./http/router.ts";
 import { rulesText } from "./ratelimit/rules_text.ts";
 import type { RateLimitService } from "./ratelimit/service.ts";
 import type { ServiceParts } from "./service_parts.ts";
@@ -10,16 +12,49 @@ import { statsText } from "./stats/store.ts";
 import type { Decide } from "./telemetry/tracing_decision.ts";
 import type { Tracing } from "./telemetry/tracing.ts";
 
-/** Serves the HTTP port: decisions and health. */
-export function openHttp(
-  { settings, logger, clock, health }: ServiceParts,
+/**
+ * Serves the HTTP port: decisions and health; a promise where the files of TLS are read before. Throws when
+ * they cannot be used, or the address cannot be had.
+ */
+export async function openHttp(
+  parts: ServiceParts,
   tracing: Pick<Tracing, "route">,
   decide: Decide,
-): HttpListener {
+): Promise<HttpListener> {
+  const { settings, logger, clock, health } = parts;
   const routeFor = (own: Decide) => rateLimitRoute({ decide: own, clock });
   const route = tracing.route(routeFor, decide);
   const handler = createRouter([route, ...healthRoutes(health)], { logger, clock });
-  return listenHttp(handler, { hostname: settings.HOST, port: settings.PORT, logger, clock });
+  const options = { hostname: settings.HOST, port: settings.PORT, logger, clock };
+  return settings.HTTP_SERVER_USE_TLS
+    ? await openHttps(handler, parts, options)
+    : listenHttp(handler, options);
+}
+
+async function openHttps(
+  handler: HttpHandler,
+  { settings, stats, logger, clock }: ServiceParts,
+  options: ListenHttpOptions,
+): Promise<HttpListener> {
+  let listener: RenewableListener | undefined;
+  const pair = await WatchedPair.open({
+    files: { cert: settings.HTTP_SERVER_TLS_CERT ?? "", key: settings.HTTP_SERVER_TLS_KEY ?? "" },
+    names: { cert: "HTTP_SERVER_TLS_CERT", key: "HTTP_SERVER_TLS_KEY" },
+    clock,
+    logger,
+    onPair: ({ cert, key }) => listener?.renew({ cert, key }),
+  });
+  try {
+    const { cert, key } = pair.current;
+    const opened = listener = new RenewableListener(handler, { ...options, tls: { cert, key } });
+    stats.addCounter("ratelimit.process.http_tls_reloaded", () => pair.figures.reloaded);
+    stats.addCounter("ratelimit.process.http_tls_reload_failed", () => pair.figures.failed);
+    const close = async (graceMs: number) => void await Promise.all([pair.close(), opened.close(graceMs)]);
+    return { hostname: opened.hostname, port: opened.port, close };
+  } catch (error) {
+    await pair.close();
+    throw error;
+  }
 }
 
 /** Serves the debug port. */
@@ -33,6 +68,7 @@ export function openDebug(
     health,
     logger,
     clock,
+    token: settings.DEBUG_TOKEN,
   });
   return listenHttp(handler, { hostname: settings.DEBUG_HOST, port: settings.DEBUG_PORT, logger, clock });
 }

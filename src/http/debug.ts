@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Health } from "../health.ts";
 import type { Logger } from "../base/log.ts";
+import { bearerGuard } from "./bearer_token.ts";
 import { CpuProfiler } from "./cpu_profile.ts";
 import { healthRoutes } from "./healthcheck.ts";
 import { heapText, memoryText } from "./memory_text.ts";
@@ -9,6 +10,8 @@ import { type Call, createRouter, type HttpHandler, type Route } from "./router.
 /** A path of the debug port and the sentence that lists it. */
 export interface DebugRoute extends Route {
   readonly help: string;
+  /** Served without the token as well: for probes, and for what shows nothing of the service. */
+  readonly open?: true;
 }
 
 /** What the debug port shows. */
@@ -20,6 +23,8 @@ export interface DebugOptions {
   readonly health: Pick<Health, "failing">;
   readonly logger: Logger;
   readonly clock: Clock;
+  /** Bearer token that all but the list of paths, the health and open paths want; none when absent. */
+  readonly token?: string | undefined;
   /** Further paths; none when absent. */
   readonly routes?: readonly DebugRoute[];
   /** Makes the id of a request that brings none; a random UUID when absent. */
@@ -33,7 +38,7 @@ const MAX_SECONDS = 300;
 
 /** The handler of the debug port. `/` lists its paths, and so does every path that is not there. */
 export function createDebugHandler(options: DebugOptions): HttpHandler {
-  const routes = debugRoutes(options);
+  const routes = debugRoutes(options).map((route) => guarded(route, options.token));
   const list = routes.map(({ path, help }) => `${path}: ${help}\n`).sort().join("");
   const rest: Route = { path: "/*", methods: METHODS, handle: () => new Response(list) };
   return createRouter([rest, ...routes], {
@@ -43,6 +48,11 @@ export function createDebugHandler(options: DebugOptions): HttpHandler {
   });
 }
 
+function guarded(route: DebugRoute, token: string | undefined): DebugRoute {
+  if (token === undefined || route.open === true) return route;
+  return { ...route, handle: bearerGuard(token)(route.handle) };
+}
+
 function debugRoutes(options: DebugOptions): DebugRoute[] {
   const [healthcheck, livez] = healthRoutes(options.health);
   const profiling = profilingRoutes(options.clock);
@@ -50,8 +60,8 @@ function debugRoutes(options: DebugOptions): DebugRoute[] {
   return [
     textRoute("/rlconfig", "the rules in force", options.rlconfig),
     textRoute("/stats", "every counter and gauge", options.stats),
-    { ...healthcheck, help: "200 when the service is healthy, else 503 and why" },
-    { ...livez, help: "200 while the process turns" },
+    { ...healthcheck, help: "200 when the service is healthy, else 503 and why", open: true },
+    { ...livez, help: "200 while the process turns", open: true },
     textRoute(PPROF, "what can be profiled", () => index),
     ...profiling,
     ...options.routes ?? [],

@@ -3,6 +3,7 @@ export const REFUSALS = {
   bad_target: 400,
   malformed: 400,
   invalid: 400,
+  unauthorized: 401,
   not_found: 404,
   method_not_allowed: 405,
   timeout: 408,
@@ -31,6 +32,7 @@ export interface Refusal {
 
 const TITLES: Readonly<Record<number, string>> = {
   400: "Bad Request",
+  401: "Unauthorized",
   404: "Not Found",
   405: "Method Not Allowed",
   408: "Request Timeout",

@@ -11,7 +11,7 @@ import {
   parseText,
 } from "./parsers.ts";
 import { LONGEST_TIMER } from "./server_table.ts";
-import { refuseUntil, type SettingTable, warnUntil } from "./setting.ts";
+import type { SettingTable } from "./setting.ts";
 
 /** Settings of where rules come from and of how decisions are made. */
 export const CONFIG_TABLE = {
@@ -20,7 +20,6 @@ export const CONFIG_TABLE = {
     default: "FILE",
     doc: "Where rules come from: `FILE` for a folder, `GRPC_XDS_SOTW` for a configuration server.",
     group: "Rules",
-    ...refuseUntil(7, ["GRPC_XDS_SOTW"]),
   },
   RUNTIME_ROOT: {
     parse: parsePath,
@@ -76,28 +75,24 @@ export const CONFIG_TABLE = {
     default: "default",
     doc: "Name by which this node asks the configuration server.",
     group: "Configuration server",
-    ...warnUntil(7),
   },
   CONFIG_GRPC_XDS_NODE_METADATA: {
     parse: mapBy("="),
     default: "",
     doc: "Metadata of this node for the configuration server: `key=value,key=value`.",
     group: "Configuration server",
-    ...warnUntil(7),
   },
   CONFIG_GRPC_XDS_SERVER_URL: {
     parse: parseDialTarget,
     default: "localhost:18000",
     doc: "Address of the configuration server: `host:port`.",
     group: "Configuration server",
-    ...warnUntil(7),
   },
   CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: {
     parse: duration({ max: LONGEST_TIMER }),
     default: "3s",
     doc: "Duration of the wait before the first new attempt when a stream that had delivered rules ends.",
     group: "Configuration server",
-    ...warnUntil(7),
   },
   CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: {
     parse: mapBy(":"),
@@ -105,40 +100,34 @@ export const CONFIG_TABLE = {
     doc: "Headers sent to the configuration server: `name:value,name:value`.",
     group: "Configuration server",
     secret: true,
-    ...warnUntil(7),
   },
   CONFIG_GRPC_XDS_SERVER_USE_TLS: {
     parse: parseBoolean,
     default: "false",
     doc: "`true` speaks TLS to the configuration server.",
     group: "Configuration server",
-    ...warnUntil(7),
   },
   CONFIG_GRPC_XDS_CLIENT_TLS_CERT: {
     parse: parsePath,
     doc: "PEM file with the certificate shown to the configuration server, read at each connect.",
     group: "Configuration server",
-    ...warnUntil(7),
   },
   CONFIG_GRPC_XDS_CLIENT_TLS_KEY: {
     parse: parsePath,
     doc: "PEM file with the private key of that certificate.",
     group: "Configuration server",
-    ...warnUntil(7),
   },
   CONFIG_GRPC_XDS_SERVER_TLS_CACERT: {
     parse: parsePath,
     whenUnset: "the system's authorities",
     doc: "PEM file of the authority that signed the configuration server's certificate.",
     group: "Configuration server",
-    ...warnUntil(7),
   },
   CONFIG_GRPC_XDS_SERVER_TLS_SAN: {
     parse: parseText,
     whenUnset: "the host of the address",
     doc: "Name that the configuration server's certificate must carry.",
     group: "Configuration server",
-    ...warnUntil(7),
   },
   XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: {
     parse: duration({ max: LONGEST_TIMER }),
@@ -146,35 +135,30 @@ export const CONFIG_TABLE = {
     doc:
       "Duration of the first wait between attempts to reach the configuration server; it doubles each time.",
     group: "Configuration server",
-    ...warnUntil(7),
   },
   XDS_CLIENT_BACKOFF_MAX_INTERVAL: {
     parse: duration({ max: LONGEST_TIMER }),
     default: "60s",
     doc: "Duration of the longest wait between those attempts.",
     group: "Configuration server",
-    ...warnUntil(7),
   },
   XDS_CLIENT_BACKOFF_RANDOM_FACTOR: {
     parse: float({ min: 0, max: 1 }),
     default: "0.5",
     doc: "Spread of those waits, 0 to 1: 0.5 makes each between half and one and a half times as long.",
     group: "Configuration server",
-    ...warnUntil(7),
   },
   XDS_CLIENT_BACKOFF_JITTER: {
     parse: parseBoolean,
     default: "true",
     doc: "`false` keeps those waits free of spread.",
     group: "Configuration server",
-    ...warnUntil(7),
   },
   XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES: {
     parse: integer({ min: 1 }),
     whenUnset: "4194304",
     doc: "Largest message taken from the configuration server, in bytes.",
     group: "Configuration server",
-    ...warnUntil(7),
   },
   NEAR_LIMIT_RATIO: {
     parse: float({ min: 0, max: 1 }),

@@ -10,7 +10,19 @@ export interface CrossRule {
 }
 
 const RULES: readonly CrossRule[] = [
+  {
+    reads: ["HTTP_SERVER_USE_TLS", "HTTP_SERVER_TLS_CERT", "HTTP_SERVER_TLS_KEY"],
+    problem: (settings) => missingPairProblems("HTTP", settings),
+  },
+  {
+    reads: ["GRPC_SERVER_TLS_CERT", "GRPC_SERVER_TLS_KEY", "GRPC_SERVER_USE_TLS"],
+    problem: (settings) => missingPairProblems("GRPC", settings),
+  },
   { reads: ["GRPC_CLIENT_TLS_CACERT", "GRPC_SERVER_USE_TLS"], problem: clientAuthorityProblem },
+  {
+    reads: ["GRPC_CLIENT_TLS_CACERT", "GRPC_CLIENT_TLS_SAN", "GRPC_SERVER_USE_TLS"],
+    problem: clientNameProblem,
+  },
   { reads: ["MC_HOST_PORT", "MC_SRV"], problem: mcNodesProblem },
   { reads: ["BACKEND_TYPE", "MC_HOST_PORT", "MC_SRV"], problem: missingMcNodesProblem },
   {
@@ -32,6 +44,28 @@ const RULES: readonly CrossRule[] = [
 export function crossProblems(settings: Settings, bad: ReadonlySet<string>): string[] {
   return RULES.filter((rule) => !rule.reads.some((name) => bad.has(name)))
     .flatMap((rule) => rule.problem(settings) ?? []);
+}
+
+/** A server speaks TLS with a certificate and its key only. */
+function missingPairProblems(server: "GRPC" | "HTTP", settings: Settings): string[] {
+  const use = `${server}_SERVER_USE_TLS` as const;
+  const pair = [`${server}_SERVER_TLS_CERT`, `${server}_SERVER_TLS_KEY`] as const;
+  if (!settings[use]) return [];
+  return pair.filter((name) => settings[name] === undefined)
+    .map((name) =>
+      `Cannot use ${use} "true": ${name} is not set; the path of a PEM file in it would be right`
+    );
+}
+
+function clientNameProblem(settings: Settings): string | undefined {
+  const { GRPC_CLIENT_TLS_SAN: name, GRPC_CLIENT_TLS_CACERT: authority, GRPC_SERVER_USE_TLS: tls } = settings;
+  if (name === undefined || (tls && authority !== undefined)) return undefined;
+  const [state, right] = tls
+    ? ["client certificates are not asked for", "GRPC_CLIENT_TLS_CACERT"]
+    : ["gRPC is served without TLS", "GRPC_SERVER_USE_TLS=true and GRPC_CLIENT_TLS_CACERT"];
+  return `Cannot use GRPC_CLIENT_TLS_SAN ${
+    JSON.stringify(name)
+  }: ${state}; ${right} beside it would be right`;
 }
 
 function clientAuthorityProblem(settings: Settings): string | undefined {

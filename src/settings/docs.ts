@@ -55,12 +55,9 @@ function defaultCell(setting: Setting): string {
     : defaultText(setting);
 }
 
-/** The doc sentence, and what is still to come of it. */
-function sentence(setting: Setting): string {
-  const { comesWith, missing, doc } = setting;
-  if (comesWith === undefined) return doc;
-  const values = missing?.map((value) => `\`${value}\``).join(", ");
-  return `${doc} Not built yet${values === undefined ? "" : `: ${values}`} (comes with a later release).`;
+/** The doc sentence, and whether it is still to come. */
+function sentence({ comesWith, doc }: Setting): string {
+  return comesWith === undefined ? doc : `${doc} Not built yet (comes with a later release).`;
 }
 
 function cell(text: string): string {

@@ -63,7 +63,7 @@ function readOne(name: string, setting: Setting, text: string | undefined, notes
     notes.bad.add(name);
     return defaultOf(name, setting);
   }
-  note(name, setting, text, parsed.value, notes);
+  note(name, setting, notes);
   return parsed.value;
 }
 
@@ -90,19 +90,10 @@ function defaultOf(name: string, setting: Setting): unknown {
   throw new Error(`Cannot read the default of ${name} "${setting.default}": ${parsed.wanted} would be right`);
 }
 
-/** Says so when the feature that a value asks for is not there: as a problem or as a warning. */
-function note(name: string, setting: Setting, text: string, value: unknown, notes: Notes): void {
-  const { comesWith, meanwhile, missing, deprecated } = setting;
+/** Says so when what a setting is for is not there. */
+function note(name: string, { comesWith, deprecated }: Setting, notes: Notes): void {
   if (deprecated !== undefined) notes.warnings.push(`${name} has no effect: ${deprecated}`);
-  if (comesWith === undefined || missing !== undefined && !missing.some((one) => one === value)) return;
-  if (meanwhile === "refuse") {
-    const right = setting.default === undefined ? `no ${name}` : `${name}=${setting.default}`;
-    notes.problems.push(
-      `Cannot use ${name} ${shown(setting, text)}: ` +
-        `not built yet, it comes with a later release; ${right} would be right`,
-    );
-    return;
-  }
+  if (comesWith === undefined) return;
   notes.warnings.push(`${name} has no effect yet: what it sets comes with a later release`);
 }
 

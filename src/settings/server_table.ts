@@ -8,7 +8,8 @@ import {
   parsePort,
   parseText,
 } from "./parsers.ts";
-import { refuseUntil, type SettingTable, warnUntil } from "./setting.ts";
+import type { SettingTable } from "./setting.ts";
+import { parseBearerToken } from "./token_parser.ts";
 
 /** The longest wait for which a timer may be set: one of 25 days would go off at once. */
 export const LONGEST_TIMER = "480h";
@@ -60,21 +61,18 @@ export const SERVER_TABLE = {
   HTTP_SERVER_USE_TLS: {
     parse: parseBoolean,
     default: "false",
-    doc: "`true` serves HTTPS on the HTTP port.",
+    doc: "`true` serves HTTPS on the HTTP port, with `HTTP_SERVER_TLS_CERT` and `HTTP_SERVER_TLS_KEY`.",
     group: "HTTP and debug ports",
-    ...refuseUntil(7, [true]),
   },
   HTTP_SERVER_TLS_CERT: {
     parse: parsePath,
     doc: "PEM file with the certificate chain of the HTTP port, taken up again when it changes.",
     group: "HTTP and debug ports",
-    ...warnUntil(7),
   },
   HTTP_SERVER_TLS_KEY: {
     parse: parsePath,
     doc: "PEM file with the private key of the HTTP port, taken up again when it changes.",
     group: "HTTP and debug ports",
-    ...warnUntil(7),
   },
   DEBUG_HOST: {
     parse: parseHost,
@@ -89,12 +87,12 @@ export const SERVER_TABLE = {
     group: "HTTP and debug ports",
   },
   DEBUG_TOKEN: {
-    parse: parseText,
+    parse: parseBearerToken,
     whenUnset: "no token is asked for",
-    doc: "Bearer token that the debug port wants for everything but its list of paths and its health.",
+    doc:
+      "Bearer token that the debug port wants for everything but its list of paths and its health; visible ASCII without a space.",
     group: "HTTP and debug ports",
     secret: true,
-    ...refuseUntil(7),
   },
   GRPC_HOST: {
     parse: parseHost,
@@ -142,21 +140,18 @@ export const SERVER_TABLE = {
   GRPC_SERVER_USE_TLS: {
     parse: parseBoolean,
     default: "false",
-    doc: "`true` serves gRPC over TLS.",
+    doc: "`true` serves gRPC over TLS 1.2 or 1.3; wants `GRPC_SERVER_TLS_CERT` and `GRPC_SERVER_TLS_KEY`.",
     group: "gRPC",
-    ...refuseUntil(7, [true]),
   },
   GRPC_SERVER_TLS_CERT: {
     parse: parsePath,
     doc: "PEM file with the certificate chain of the gRPC port, taken up again when it changes.",
     group: "gRPC",
-    ...warnUntil(7),
   },
   GRPC_SERVER_TLS_KEY: {
     parse: parsePath,
     doc: "PEM file with the private key of the gRPC port, taken up again when it changes.",
     group: "gRPC",
-    ...warnUntil(7),
   },
   GRPC_CLIENT_TLS_CACERT: {
     parse: parsePath,
@@ -164,13 +159,11 @@ export const SERVER_TABLE = {
     doc:
       "PEM file of the authority whose client certificates gRPC then demands; wants `GRPC_SERVER_USE_TLS`.",
     group: "gRPC",
-    ...warnUntil(7),
   },
   GRPC_CLIENT_TLS_SAN: {
     parse: parseText,
     whenUnset: "any name",
-    doc: "DNS name that the client certificate of a gRPC caller must carry.",
+    doc: "DNS name that a client certificate must be for; wants `GRPC_CLIENT_TLS_CACERT`.",
     group: "gRPC",
-    ...warnUntil(7),
   },
 } as const satisfies SettingTable;

@@ -30,10 +30,6 @@ export type SettingGroup = typeof GROUPS[number];
 export interface Mark {
   /** The issue that brings it; for those who build it, never shown to users. */
   readonly comesWith: number;
-  /** What happens when it is set: a warning at start, or no start where going on would be unsafe. */
-  readonly meanwhile: "warn" | "refuse";
-  /** The parsed values that are not there yet; all of them when absent. */
-  readonly missing?: readonly (string | boolean)[];
 }
 
 /** One environment variable, or a family of them when its name holds a `<PLACEHOLDER>`. */
@@ -65,10 +61,5 @@ export type FamilyValue<S> = S extends { readonly parse: Parser<infer T> } ? Rea
 
 /** Marks a setting that only warns until its issue is done. */
 export function warnUntil(comesWith: number): Mark {
-  return { comesWith, meanwhile: "warn" };
-}
-
-/** Marks a setting whose `missing` values (all, when absent) keep the service from starting until then. */
-export function refuseUntil(comesWith: number, missing?: readonly (string | boolean)[]): Mark {
-  return { comesWith, meanwhile: "refuse", ...(missing === undefined ? {} : { missing }) };
+  return { comesWith };
 }

@@ -60,10 +60,10 @@ export class ServedHttp implements AsyncDisposable {
 
 /** A raw connection to a server. */
 export class Dialed implements Disposable {
-  readonly #connection: Deno.TcpConn;
+  readonly #connection: Deno.Conn;
   #open = true;
 
-  constructor(connection: Deno.TcpConn) {
+  constructor(connection: Deno.Conn) {
     this.#connection = connection;
   }
 

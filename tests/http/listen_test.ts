@@ -56,11 +56,23 @@ Deno.test("an address that is not ours cannot be listened on", () => {
 
 Deno.test("a handler that throws against its contract is 500 and logged", async () => {
   await using served = new ServedHttp(() => () => Promise.reject(new Error("broken")));
-  const response = await fetch(served.url("/"));
-  assertEquals((await response.json() as { reason: string }).reason, "internal error");
+  const response = await fetch(served.url("/"), { headers: { "x-request-id": "mine" } });
+  assertEquals(await response.json() as unknown, {
+    type: "about:blank",
+    title: "Internal Server Error",
+    status: 500,
+    detail: "internal error",
+    reason: "internal error",
+    requestId: "mine",
+  });
   assertEquals([response.status, response.headers.get("content-type")], [500, "application/problem+json"]);
+  assertEquals(response.headers.get("x-request-id"), "mine");
   assertEquals(served.log.lines, [
-    { level: "error", message: "HTTP request failed", fields: { error: new Error("broken") } },
+    {
+      level: "error",
+      message: "HTTP request failed",
+      fields: { requestId: "mine", error: new Error("broken") },
+    },
   ]);
 });
 
@@ -73,7 +85,8 @@ Deno.test("close stops accepting and lets a running request end", async () => {
   const closed = served.listener.close(5_000);
   await until("the port to be closed", () => refusesConnections(served.listener.port));
   gate.open();
-  assertEquals(await (await answer).text(), "done");
+  const response = await answer;
+  assertEquals([await response.text(), response.headers.get("connection")], ["done", "close"]);
   await closed;
   assertEquals([await idle.read(), served.clock.waiting, gate.aborted], ["", 0, 0]);
 });
@@ -139,6 +152,27 @@ Deno.test("close with no grace cuts every connection", async () => {
 Deno.test("closing twice waits for the first", async () => {
   const served = new ServedHttp(() => () => Promise.resolve(new Response()));
   const first = served.listener.close(1_000);
-  assertEquals(served.listener.close(0), first);
+  assert(served.listener.close(0) === first);
   await first;
+  assert(served.listener.close(1_000) === first);
+  assertEquals(served.clock.waiting, 0);
+});
+
+Deno.test("a second close shortens the grace of the first and never prolongs it", async () => {
+  const gate = new Gate();
+  const served = new ServedHttp(() => gate.handler);
+  const answer = fetch(served.url("/"));
+  await until("the request to run", () => gate.waiting === 1);
+  const closed = served.listener.close(30_000);
+  served.listener.close(60_000);
+  served.clock.advance(10_000);
+  served.listener.close(5_000);
+  served.clock.advance(4_999);
+  assertEquals([gate.aborted, served.clock.waiting], [0, 1]);
+  served.clock.advance(1);
+  const response = await answer;
+  await response.body?.cancel();
+  await closed;
+  assertEquals([response.status, gate.aborted, served.clock.waiting], [503, 1, 0]);
+  gate.open();
 });

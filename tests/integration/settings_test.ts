@@ -7,6 +7,7 @@ import { CACHE_CASES } from "./settings_cache_cases.ts";
 import { CACHE_TLS_CASES } from "./settings_cache_tls_cases.ts";
 import type { Env, SettingCases } from "./settings_case.ts";
 import { DECISION_CASES } from "./settings_decision_cases.ts";
+import { HTTP_TLS_CASES } from "./settings_http_tls_cases.ts";
 import { KV_CASES } from "./settings_kv_cases.ts";
 import { KV_PER_SECOND_CASES } from "./settings_kv_per_second_cases.ts";
 import { KV_POOL_CASES } from "./settings_kv_pool_cases.ts";
@@ -34,6 +35,7 @@ const CASES: SettingCases = {
   ...PUSH_CASES,
   ...PULL_CASES,
   ...TRACING_CASES,
+  ...HTTP_TLS_CASES,
 };
 
 /** Texts to set; each setting takes the first that its parser accepts. */
@@ -63,26 +65,8 @@ for (const [name, { sees, tools = [], run }] of Object.entries(CASES)) {
   Deno.test({ ...needs(tools, `setting ${name}: ${sees}`), fn: run });
 }
 
-// Where only some values are not there yet, the one that is there shows in every other test: it starts.
-for (const [name, setting] of settingEntries()) {
-  for (const value of setting.missing ?? []) {
-    Deno.test(`setting ${name}: ${value} keeps the service from starting until it is built`, async () => {
-      const { code, lines } = await refusal({
-        BACKEND_TYPE: "kv",
-        KV_URL: "127.0.0.1:7",
-        [name]: `${value}`,
-      });
-      const refused = `Cannot use ${name} "${value}": not built yet, it comes with a later release; ` +
-        `${name}=${setting.default} would be right`;
-      assertEquals({ code, lines }, { code: 1, lines: [refused] });
-    });
-  }
-}
-
 Deno.test("settings: every one that warns until it is built does so at start", async () => {
-  const marked = settingEntries().filter(([name, { meanwhile }]) =>
-    meanwhile === "warn" && !isConflict(name)
-  );
+  const marked = settingEntries().filter(([, { comesWith }]) => comesWith !== undefined);
   const env = Object.fromEntries(
     marked.map(([name, setting]) => [variableOf(name), goodText(name, setting)]),
   );
@@ -92,21 +76,6 @@ Deno.test("settings: every one that warns until it is built does so at start", a
     `${variableOf(name)} has no effect yet: what it sets comes with a later release`
   );
   assertEquals(told.map((line) => /msg="([^"]*)"/.exec(line)?.[1]).sort(), expected.sort());
-});
-
-Deno.test("settings: every one that refuses until it is built keeps the service from starting", async () => {
-  const marked = settingEntries().filter(([, { meanwhile }]) => meanwhile === "refuse");
-  const entries = marked.map(([name, setting]) => {
-    return [name, String(setting.missing?.[0] ?? goodText(name, setting))] as const;
-  });
-  const { code, lines } = await refusal({ KV_URL: "127.0.0.1:7", ...Object.fromEntries(entries) });
-  const told = lines.map((line) =>
-    /^Cannot use (\w+) .*: not built yet, it comes with a later release; .* would be right$/.exec(line)
-  );
-  assertEquals({ code, names: told.flatMap((found) => found?.[1] ?? []) }, {
-    code: 1,
-    names: marked.map(([name]) => name),
-  });
 });
 
 // One of two that exclude each other, and one that wants another: refused for that.
@@ -133,25 +102,15 @@ Deno.test("settings: all bad ones are told at once, a line each, and nothing lis
   assertEquals(bad.length > 80, true);
 });
 
-Deno.test("settings: every one without a mark has a test here, and none has that is marked whole", () => {
-  const isTested = (name: SettingName, { missing }: Setting) =>
-    Object.hasOwn(CASES, name) || missing !== undefined;
+Deno.test("settings: every one without a mark has a test here, and none has that is marked", () => {
   const untested = settingEntries()
-    .filter(([name, setting]) => !isMarkedWhole(setting) && !isTested(name, setting))
+    .filter(([name, { comesWith }]) => comesWith === undefined && !Object.hasOwn(CASES, name))
     .map(([name]) => name);
   const tooSoon = settingEntries()
-    .filter(([name, setting]) => isMarkedWhole(setting) && isTested(name, setting))
+    .filter(([name, { comesWith }]) => comesWith !== undefined && Object.hasOwn(CASES, name))
     .map(([name]) => name);
   assertEquals({ untested, tooSoon }, { untested: [], tooSoon: [] });
 });
-
-function isMarkedWhole({ comesWith, missing }: Setting): boolean {
-  return comesWith !== undefined && missing === undefined;
-}
-
-function isConflict(name: SettingName): boolean {
-  return name === "GRPC_CLIENT_TLS_CACERT";
-}
 
 /** A variable to set: of a family one of its members. */
 function variableOf(name: SettingName): string {

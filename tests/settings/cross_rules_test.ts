@@ -138,7 +138,8 @@ const CASES: readonly RuleCase[] = [
     name: "client authority with TLS",
     env: { BACKEND_TYPE: "memory", GRPC_CLIENT_TLS_CACERT: "/ca.pem", GRPC_SERVER_USE_TLS: "true" },
     problems: [
-      'Cannot use GRPC_SERVER_USE_TLS "true": not built yet, it comes with a later release; GRPC_SERVER_USE_TLS=false would be right',
+      'Cannot use GRPC_SERVER_USE_TLS "true": GRPC_SERVER_TLS_CERT is not set; the path of a PEM file in it would be right',
+      'Cannot use GRPC_SERVER_USE_TLS "true": GRPC_SERVER_TLS_KEY is not set; the path of a PEM file in it would be right',
     ],
   },
   {

@@ -30,11 +30,7 @@ const ROWS: readonly (readonly [what: string, row: string])[] = [
   ],
   [
     "a mark",
-    "| `CONFIG_GRPC_XDS_NODE_ID` | `default` | Name by which this node asks the configuration server. Not built yet (comes with a later release). |",
-  ],
-  [
-    "a mark on some values",
-    "for a configuration server. Not built yet: `GRPC_XDS_SOTW` (comes with a later release). |",
+    "| `WEBHOOK_STORE` | unset: the webhook service is off | Database file of the webhook service. Not built yet (comes with a later release). |",
   ],
 ];
 

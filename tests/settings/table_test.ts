@@ -91,29 +91,6 @@ Deno.test("a setting has a default or says what holds without one, never both", 
   assertEquals(failing((setting) => setting.default !== undefined && setting.whenUnset !== undefined), []);
 });
 
-Deno.test("every setting is marked wholly or not at all, and only a refusal is about some values", () => {
-  assertEquals(
-    failing(({ comesWith, meanwhile }) => (comesWith === undefined) !== (meanwhile === undefined)),
-    [],
-  );
-  assertEquals(failing(({ missing, meanwhile }) => missing !== undefined && meanwhile !== "refuse"), []);
-});
-
-Deno.test("missing values are some that the parser makes, and the default is none of them", () => {
-  const makes = (setting: Setting, text: string, value: unknown) => {
-    const parsed = setting.parse(text);
-    return "value" in parsed && parsed.value === value;
-  };
-  assertEquals(
-    failing((setting) =>
-      (setting.missing ?? []).some((value) =>
-        !makes(setting, String(value), value) || makes(setting, setting.default ?? "", value)
-      )
-    ),
-    [],
-  );
-});
-
 Deno.test("only a name with a placeholder stands for a family", () => {
   assertEquals(familyPattern("KV_URL"), undefined);
   assertEquals(familyPattern("OTEL_EXPORTER_OTLP_<OPTION>"), /^OTEL_EXPORTER_OTLP_(.+)$/);

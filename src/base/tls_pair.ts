@@ -1,0 +1,155 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import { readFile, stat } from "node:fs/promises";
+import tls from "node:tls";
+import { type Clock, systemClock } from "./clock.ts";
+
+/** What a server shows in TLS, and whose certificates it asks for; PEM texts. */
+export interface TlsPair {
+  readonly key: string;
+  readonly cert: string;
+  /** Authorities of the clients; absent where clients need no certificate. */
+  readonly ca?: string | undefined;
+}
+
+/** Where the parts of a pair are. */
+export interface TlsPairFiles {
+  readonly cert: string;
+  readonly key: string;
+  readonly ca?: string | undefined;
+}
+
+/** The settings that name the files, for errors. */
+export interface TlsPairNames {
+  readonly cert: string;
+  readonly key: string;
+  readonly ca?: string | undefined;
+}
+
+/** A pair that was read, with what its operator should know although it can be used. */
+export interface TlsPairReading extends TlsPair {
+  readonly warnings: readonly string[];
+}
+
+/** Certificates and keys are small; whatever is larger than this is something else. */
+const MAX_BYTES = 1024 * 1024;
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+const KEY = /-----BEGIN ((?:[A-Z0-9]+ )*PRIVATE KEY)-----/;
+/** Those that a handshake takes; with others it would fail for every client. */
+const CURVES = ["prime256v1", "secp384r1", "secp521r1"];
+
+/**
+ * Reads the files and checks that they can be used together, since TLS itself takes a pair that does not
+ * fit and then refuses every client. Throws an error that names the setting and the path, never the content.
+ */
+export async function readTlsPair(
+  files: TlsPairFiles,
+  names: TlsPairNames,
+  { clock = systemClock }: { readonly clock?: Pick<Clock, "now"> } = {},
+): Promise<TlsPairReading> {
+  const [certText, key, ca] = await Promise.all([
+    readPem(names.cert, files.cert),
+    readPem(names.key, files.key),
+    files.ca === undefined ? undefined : readPem(names.ca ?? "", files.ca),
+  ]);
+  const now = clock.now();
+  const chain = certificatesIn(certText, names.cert, files.cert);
+  const cert = chain.map(({ pem }) => pem).join("\n") + "\n";
+  const [{ certificate: leaf }] = chain;
+  checkKey(leaf, privateKeyOf(key, names.key, files.key), { files, names });
+  const authorities = files.ca === undefined || ca === undefined
+    ? []
+    : certificatesIn(ca, names.ca ?? "", files.ca);
+  try {
+    tls.createSecureContext({ key, cert, ...(ca === undefined ? {} : { ca }) });
+  } catch (error) {
+    throw unusable(names.cert, files.cert, `TLS does not take it (${messageOf(error)})`, OTHER_PAIR);
+  }
+  const warnings = [
+    ...chain.flatMap((one) => validity(one.certificate, now, names.cert, files.cert)),
+    ...authorities.flatMap((one) => validity(one.certificate, now, names.ca ?? "", files.ca ?? "")),
+  ];
+  const given = ca === undefined ? {} : { ca: authorities.map(({ pem }) => pem).join("\n") + "\n" };
+  return { key, cert, ...given, warnings };
+}
+
+const OTHER_PAIR = "a pair with an RSA key of at least 2048 bits, or an ECDSA or Ed25519 key";
+
+interface PemCertificate {
+  readonly pem: string;
+  readonly certificate: X509Certificate;
+}
+
+async function readPem(name: string, path: string): Promise<string> {
+  try {
+    const { size, isFile } = await stat(path).then((found) => ({ size: found.size, isFile: found.isFile() }));
+    // A named pipe would hold up the reading for good.
+    if (!isFile) throw unusable(name, path, "it is no file", "a file in PEM");
+    if (size > MAX_BYTES) throw unusable(name, path, "it has more than 1 MiB", "a file in PEM");
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if (error instanceof UnusableError) throw error;
+    throw unusable(name, path, messageOf(error), "a file in PEM that can be read");
+  }
+}
+
+function certificatesIn(text: string, name: string, path: string): [PemCertificate, ...PemCertificate[]] {
+  const wanted = "certificates in PEM";
+  const [first, ...others] = text.match(CERTIFICATE) ?? [];
+  if (first === undefined) throw unusable(name, path, "it holds no certificate in PEM", wanted);
+  const parse = (pem: string, index: number): PemCertificate => {
+    try {
+      return { pem, certificate: new X509Certificate(pem) };
+    } catch {
+      throw unusable(name, path, `its certificate number ${index + 1} cannot be read`, wanted);
+    }
+  };
+  return [parse(first, 0), ...others.map((pem, index) => parse(pem, index + 1))];
+}
+
+/** Of a key nothing is shown, nor what a parser says of it. */
+function privateKeyOf(text: string, name: string, path: string): KeyObject {
+  const wanted = "a private key in PEM without a password";
+  const kind = KEY.exec(text)?.[1];
+  if (kind === undefined) throw unusable(name, path, "it holds no private key in PEM", wanted);
+  if (kind.includes("ENCRYPTED") || text.includes("Proc-Type: 4,ENCRYPTED")) {
+    throw unusable(name, path, "the key is encrypted", wanted);
+  }
+  try {
+    return createPrivateKey(text);
+  } catch {
+    throw unusable(name, path, "its key cannot be read", wanted);
+  }
+}
+
+function checkKey(
+  leaf: X509Certificate,
+  key: KeyObject,
+  { files, names }: { readonly files: TlsPairFiles; readonly names: TlsPairNames },
+): void {
+  if (!leaf.checkPrivateKey(key)) {
+    const state = `it is not the key of the first certificate in ${names.cert} ${JSON.stringify(files.cert)}`;
+    throw unusable(names.key, files.key, state, "a certificate with its own key");
+  }
+  const kind = key.asymmetricKeyType;
+  const isUsable = kind === "rsa" || kind === "ed25519" ||
+    (kind === "ec" && CURVES.includes(key.asymmetricKeyDetails?.namedCurve ?? ""));
+  if (!isUsable) throw unusable(names.key, files.key, "TLS does not take a key of its kind", OTHER_PAIR);
+}
+
+function validity(certificate: X509Certificate, now: number, name: string, path: string): string[] {
+  const text = `${name} ${JSON.stringify(path)}`;
+  const { validFrom, validTo } = certificate;
+  if (Date.parse(validTo) < now) return [`a certificate of ${text} is no longer valid, since ${validTo}`];
+  if (Date.parse(validFrom) > now) return [`a certificate of ${text} is not valid before ${validFrom}`];
+  return [];
+}
+
+class UnusableError extends Error {}
+
+function unusable(name: string, path: string, state: string, wanted: string): Error {
+  return new UnusableError(`Cannot use ${name} ${JSON.stringify(path)}: ${state}; ${wanted} would be right`);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,202 @@
+import { realpath, stat } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import type { Clock } from "./clock.ts";
+import type { Logger } from "./log.ts";
+import { readTlsPair, type TlsPair, type TlsPairFiles, type TlsPairNames } from "./tls_pair.ts";
+import { settledWithin } from "./wait.ts";
+
+/** Which files are watched, and for whom. */
+export interface WatchedPairOptions {
+  readonly files: TlsPairFiles;
+  readonly names: TlsPairNames;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Called with every later pair, never with the first; when it throws, the pair before stays. */
+  readonly onPair: (pair: TlsPair) => void | Promise<void>;
+}
+
+/** Several events belong to one change: this long after the first of them the files are read. */
+const GATHER_MS = 100;
+/** The files of a pair are replaced one after the other: so long they may not fit before that is told. */
+const SETTLE_MS = 2_000;
+const RETRY_MS = 250;
+/** What no event tells, such as a folder that was removed and made again, is found so late at most. */
+const LOOK_MS = 60_000;
+/** How long the end waits for a file system that hangs. */
+const CLOSE_MS = 1_000;
+
+/**
+ * A pair that is read anew when its files change. A new pair that cannot be used is logged and counted
+ * once for each state of the files, and the pair before stays.
+ */
+export class WatchedPair {
+  readonly #options: WatchedPairOptions;
+  readonly #watcher: Deno.FsWatcher | undefined;
+  readonly #listening: Promise<void>;
+  readonly #warned = new Set<string>();
+  #current: TlsPair = { key: "", cert: "" };
+  #figures = { reloaded: 0, failed: 0 };
+  #looking: Promise<void> = Promise.resolve();
+  #isLooking = false;
+  #cancelMinute = () => {};
+  #cancelSoon: (() => void) | undefined;
+  #badSince: number | undefined;
+  #reported = "";
+  #isClosed = false;
+
+  /** Reads the first pair; throws when it cannot be used. */
+  static async open(options: WatchedPairOptions): Promise<WatchedPair> {
+    // The watch is there before the files are read, so that no change falls between the two.
+    const watched = new WatchedPair(options, await foldersOf(options.files));
+    try {
+      watched.#current = await watched.#read();
+      watched.#scheduleMinute();
+      return watched;
+    } catch (error) {
+      await watched.close();
+      throw error;
+    }
+  }
+
+  private constructor(options: WatchedPairOptions, folders: readonly string[]) {
+    this.#options = options;
+    this.#watcher = this.#watch(folders);
+    this.#listening = this.#listen();
+  }
+
+  /** The pair in force. */
+  get current(): TlsPair {
+    return this.#current;
+  }
+
+  /** How many later pairs came into force, and how many could not. */
+  get figures(): { readonly reloaded: number; readonly failed: number } {
+    return this.#figures;
+  }
+
+  /** Ends the watch. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelMinute();
+    this.#cancelSoon?.();
+    this.#watcher?.close();
+    const ended = Promise.all([this.#listening, this.#looking]).then(() => {});
+    await settledWithin(ended, CLOSE_MS, this.#options.clock);
+  }
+
+  /** Opened once and never again: behind a named pipe in a folder, opening it anew would not return. */
+  #watch(folders: readonly string[]): Deno.FsWatcher | undefined {
+    try {
+      return Deno.watchFs([...folders], { recursive: false });
+    } catch (error) {
+      this.#warnUnwatched(error);
+      return undefined;
+    }
+  }
+
+  async #listen(): Promise<void> {
+    if (this.#watcher === undefined) return;
+    try {
+      for await (const event of this.#watcher) {
+        // Reading counts as access: answering that with another reading would never end.
+        if (event.kind !== "access") this.#lookIn(GATHER_MS);
+      }
+    } catch (error) {
+      if (!this.#isClosed) this.#warnUnwatched(error);
+    }
+  }
+
+  #warnUnwatched(error: unknown): void {
+    const { logger, files, names } = this.#options;
+    const state = "its folder cannot be watched, changes are found within a minute only";
+    logger.warning(`Cannot watch ${names.cert} ${JSON.stringify(files.cert)}: ${state}`, { error });
+  }
+
+  #scheduleMinute(): void {
+    this.#cancelMinute = this.#options.clock.after(LOOK_MS, () => {
+      this.#scheduleMinute();
+      this.#lookIn(0);
+    });
+  }
+
+  #lookIn(delayMs: number): void {
+    if (this.#isClosed || this.#cancelSoon !== undefined) return;
+    this.#cancelSoon = this.#options.clock.after(delayMs, () => {
+      this.#cancelSoon = undefined;
+      // A file system that hangs keeps a thread for each read, so there is one look at a time.
+      if (this.#isLooking) return this.#lookIn(RETRY_MS);
+      this.#isLooking = true;
+      this.#looking = this.#look().finally(() => void (this.#isLooking = false));
+    });
+  }
+
+  async #look(): Promise<void> {
+    const { files, onPair, logger, names } = this.#options;
+    const state = await stateOf(files);
+    try {
+      const pair = await this.#read();
+      if (this.#isClosed) return;
+      if (!isSame(pair, this.#current)) {
+        await onPair(pair);
+        this.#current = pair;
+        this.#figures.reloaded++;
+        logger.info(`A new pair of ${names.cert} and ${names.key} is in force`, { file: files.cert });
+      }
+      this.#badSince = undefined;
+      this.#reported = "";
+    } catch (error) {
+      if (!this.#isClosed) this.#takeBad(error, state);
+    }
+  }
+
+  #takeBad(error: unknown, state: string): void {
+    const { clock, logger, names } = this.#options;
+    if (state === this.#reported) return;
+    const now = clock.elapsed();
+    this.#badSince ??= now;
+    if (now - this.#badSince < SETTLE_MS) return this.#lookIn(RETRY_MS);
+    this.#badSince = undefined;
+    this.#reported = state;
+    this.#figures.failed++;
+    logger.error(`The new pair of ${names.cert} and ${names.key} is not taken, the one before stays`, {
+      error,
+    });
+  }
+
+  async #read(): Promise<TlsPair> {
+    const { files, names, clock, logger } = this.#options;
+    const { warnings, ...pair } = await readTlsPair(files, names, { clock });
+    for (const warning of warnings) if (!this.#warned.has(warning)) logger.warning(warning);
+    this.#warned.clear();
+    for (const warning of warnings) this.#warned.add(warning);
+    return pair;
+  }
+}
+
+/** The folders in which something happens when a file or a link to it is replaced. */
+async function foldersOf(files: TlsPairFiles): Promise<string[]> {
+  const folders = await Promise.all(
+    pathsOf(files).map(async (path) => {
+      const target = await realpath(path).catch(() => undefined);
+      return target === undefined ? [] : [await realpath(dirname(resolve(path))), dirname(target)];
+    }),
+  );
+  return [...new Set(folders.flat())];
+}
+
+/** Another text whenever one of the files is another or was written to. */
+async function stateOf(files: TlsPairFiles): Promise<string> {
+  const states = pathsOf(files).map(async (path) => {
+    const found = await stat(path).catch(() => undefined);
+    return found === undefined ? "-" : `${found.ino} ${found.size} ${found.mtimeMs}`;
+  });
+  return (await Promise.all(states)).join(", ");
+}
+
+function pathsOf({ cert, key, ca }: TlsPairFiles): string[] {
+  return ca === undefined ? [cert, key] : [cert, key, ca];
+}
+
+function isSame(one: TlsPair, other: TlsPair): boolean {
+  return one.key === other.key && one.cert === other.cert && one.ca === other.ca;
+}

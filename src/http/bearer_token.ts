@@ -1,0 +1,23 @@
+import { Buffer } from "node:buffer";
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { CallHandler } from "./router.ts";
+
+// The name of the scheme has no letter case. Headers that come twice are joined by a comma and a space, and
+// so are refused.
+const CREDENTIALS = /^bearer +(\S+)$/i;
+
+/** Wraps handlers so that they answer only who shows the token; everybody else gets 401. */
+export function bearerGuard(token: string): (handle: CallHandler) => CallHandler {
+  const wanted = digest(token);
+  return (handle) => (call) => {
+    const shown = CREDENTIALS.exec(call.request.headers.get("authorization") ?? "")?.[1];
+    // Digests are of one length: the time of the comparison tells nothing about the token.
+    if (shown !== undefined && timingSafeEqual(digest(shown), wanted)) return handle(call);
+    const reason = shown === undefined ? "a bearer token is wanted" : "the bearer token is not the right one";
+    return call.refuse({ kind: "unauthorized", reason, headers: { "www-authenticate": "Bearer" } });
+  };
+}
+
+function digest(token: string): Buffer {
+  return createHash("sha256").update(token).digest();
+}

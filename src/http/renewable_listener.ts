@@ -1,0 +1,51 @@
+import { errorText } from "../base/error_text.ts";
+import { type HttpListener, type HttpTls, listenHttp, type ListenHttpOptions } from "./listen.ts";
+import type { HttpHandler } from "./router.ts";
+
+/** How long requests that were taken under the former certificate may still run. */
+const DRAIN_MS = 30_000;
+
+/** An HTTPS port that takes a new certificate while it serves. */
+export class RenewableListener implements HttpListener {
+  readonly hostname: string;
+  readonly port: number;
+  readonly #handler: HttpHandler;
+  readonly #options: ListenHttpOptions;
+  readonly #draining = new Set<HttpListener>();
+  #current: HttpListener;
+  #closed = false;
+
+  /** Listens. Throws when it cannot, or the pair cannot be served. */
+  constructor(handler: HttpHandler, options: ListenHttpOptions & { readonly tls: HttpTls }) {
+    this.#current = listenHttp(handler, options);
+    this.#handler = handler;
+    this.hostname = this.#current.hostname;
+    this.port = this.#current.port;
+    // A port that was chosen for us must be asked for by its number from now on.
+    this.#options = { ...options, port: this.port };
+  }
+
+  /**
+   * Serves new connections with another pair. The runtime cannot swap the certificate of a port, so a second
+   * listener opens on the same port, and then the first one ends: its running requests are answered, its
+   * connections without one are closed. Throws when the pair cannot be served; then the former one stays.
+   */
+  renew(tls: HttpTls): void {
+    if (this.#closed) return;
+    const next = listenHttp(this.#handler, { ...this.#options, tls });
+    const former = this.#current;
+    this.#current = next;
+    this.#draining.add(former);
+    former.close(DRAIN_MS)
+      .catch((error: unknown) =>
+        this.#options.logger.warning("Cannot end the former HTTPS listener", { reason: errorText(error) })
+      )
+      .finally(() => this.#draining.delete(former));
+  }
+
+  /** Ends the current listener and those that still drain, as `HttpListener` says. */
+  async close(graceMs: number): Promise<void> {
+    this.#closed = true;
+    await Promise.all([this.#current, ...this.#draining].map((listener) => listener.close(graceMs)));
+  }
+}

@@ -1,0 +1,125 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { type CertificateFiles, type Certificates, makeCertificates } from "../support/certificates.ts";
+import { ServeFixture } from "../support/serve_fixture.ts";
+import { until } from "../support/until.ts";
+import { HttpsClient } from "../http/https_fixture.ts";
+import { compare, type Env, NOON, type SettingCases, SHOP, shopRequest } from "./settings_case.ts";
+
+const NAMES = "DNS:localhost,IP:127.0.0.1";
+const RELOADED = "ratelimit.process.http_tls_reloaded";
+const RELOAD_FAILED = "ratelimit.process.http_tls_reload_failed";
+
+/** Tests of TLS on the HTTP port, and of the token of the debug port. */
+export const HTTP_TLS_CASES: SettingCases = {
+  HTTP_SERVER_USE_TLS: { sees: "HTTPS in place of HTTP", tools: ["openssl"], run: servesHttps },
+  HTTP_SERVER_TLS_CERT: {
+    sees: "the certificate of the file, and the next one as soon as it is there",
+    tools: ["openssl"],
+    run: takesNextPair,
+  },
+  HTTP_SERVER_TLS_KEY: {
+    sees: "a key of another certificate refused, then taken with its certificate",
+    tools: ["openssl"],
+    run: keepsPairUntilItFits,
+  },
+  DEBUG_TOKEN: { sees: "pages for who has the token, paths and health for all", run: wantsToken },
+};
+
+async function servesHttps(): Promise<void> {
+  await using certificates = await makeCertificates();
+  assertEquals(await answers(certificates, {}), { https: [], http: [200, 200, 200], debug: [200, 200] });
+  assertEquals(
+    await answers(certificates, tlsEnv(certificates.server)),
+    { https: [200, 200, 200], http: [], debug: [200, 200] },
+  );
+}
+
+/** The status of each answer, by the way of asking; none where there is no answer. */
+async function answers(certificates: Certificates, env: Env) {
+  await using service = await ServeFixture.start({ env, rules: SHOP, clock: NOON });
+  const { http, debug } = service.running.addresses;
+  using client = await clientOf(service, certificates.authority);
+  const body = JSON.stringify(shopRequest("open=1"));
+  const askAll = async (ask: (path: string, init?: RequestInit) => Promise<Response>) => {
+    const responses = [];
+    for (const [path, init] of [["/json", { method: "POST", body }], ["/healthcheck"], ["/livez"]] as const) {
+      const response = await ask(path, init).catch(() => undefined);
+      await response?.body?.cancel();
+      if (response !== undefined) responses.push(response.status);
+    }
+    return responses;
+  };
+  return {
+    https: await askAll((path, init) => client.fetch(path, init)),
+    http: await askAll((path, init) => fetch(`http://${http}${path}`, init)),
+    // It has no decisions: `/json` lists its paths by GET alone.
+    debug: (await askAll((path, init) => fetch(`http://${debug}${path}`, init))).filter((code) =>
+      code !== 405
+    ),
+  };
+}
+
+async function takesNextPair(): Promise<void> {
+  await using certificates = await makeCertificates();
+  const { server, authority, otherAuthority } = certificates;
+  await using service = await ServeFixture.start({ env: tlsEnv(server), rules: SHOP });
+  using former = await clientOf(service, authority);
+  using next = await clientOf(service, otherAuthority);
+  assertEquals([await former.trusts(), await next.trusts()], [true, false]);
+  await certificates.issue("server", { names: NAMES, byOther: true });
+  await until("the next pair to be served", () => next.trusts());
+  assertEquals(await former.trusts(), false);
+  const stats = await service.stats();
+  assertEquals([stats[RELOADED], stats[RELOAD_FAILED]], [1, 0]);
+}
+
+async function keepsPairUntilItFits(): Promise<void> {
+  await using certificates = await makeCertificates();
+  const { server, authority, otherAuthority } = certificates;
+  const renewed = await certificates.issue("renewed", { names: NAMES, byOther: true });
+  await using service = await ServeFixture.start({ env: tlsEnv(server), rules: SHOP });
+  using former = await clientOf(service, authority);
+  using next = await clientOf(service, otherAuthority);
+  await Deno.copyFile(renewed.keyFile, server.keyFile);
+  await until("the bad pair to be counted", async () => (await service.stats())[RELOAD_FAILED] === 1);
+  const lines = service.log.filter((line) => line.includes("HTTP_SERVER_TLS_KEY"));
+  assertEquals([await former.trusts(), await next.trusts(), lines.length], [true, false, 1]);
+  assertMatch(lines.join(), /Cannot use HTTP_SERVER_TLS_KEY .*: it is not the key of the first certificate/);
+  await Deno.copyFile(renewed.certFile, server.certFile);
+  await until("the whole pair to be served", () => next.trusts());
+  const stats = await service.stats();
+  assertEquals([stats[RELOADED], stats[RELOAD_FAILED], await former.trusts()], [1, 1, false]);
+}
+
+async function wantsToken(): Promise<void> {
+  const token = "correct-horse";
+  const look = async (service: ServeFixture) => {
+    const seen: number[] = [];
+    for (
+      const headers of [undefined, { authorization: "Bearer wrong" }, { authorization: `Bearer ${token}` }]
+    ) {
+      for (const path of ["/", "/livez", "/healthcheck", "/rlconfig"]) {
+        const init = headers === undefined ? {} : { headers };
+        const response = await fetch(`http://${service.running.addresses.debug}${path}`, init);
+        await response.body?.cancel();
+        seen.push(response.status);
+      }
+    }
+    return { seen, told: service.log.some((line) => line.includes(token)) };
+  };
+  const open = [200, 200, 200];
+  await compare({ DEBUG_TOKEN: token }, {
+    look,
+    unset: { seen: [...open, 200, ...open, 200, ...open, 200], told: false },
+    set: { seen: [...open, 401, ...open, 401, ...open, 200], told: false },
+  });
+}
+
+function tlsEnv({ certFile, keyFile }: CertificateFiles): Env {
+  return { HTTP_SERVER_USE_TLS: "true", HTTP_SERVER_TLS_CERT: certFile, HTTP_SERVER_TLS_KEY: keyFile };
+}
+
+async function clientOf(service: ServeFixture, { certFile }: CertificateFiles): Promise<HttpsClient> {
+  const port = Number(service.running.addresses.http.split(":").at(-1));
+  return new HttpsClient(port, await Deno.readTextFile(certFile));
+}
