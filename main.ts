@@ -16,7 +16,7 @@ import { cacheKind, openCache } from "./src/open_cache.ts";
 import { openGrpc } from "./src/open_grpc.ts";
 import { addressOf, openDebug, openHttp } from "./src/open_http.ts";
 import { openPullMetrics } from "./src/open_pull_metrics.ts";
-import { openRules } from "./src/open_rules.ts";
+import { type OpenRules, openRules } from "./src/open_rules.ts";
 import { openService } from "./src/open_service.ts";
 import { openTracing } from "./src/open_tracing.ts";
 import type { ServiceParts } from "./src/service_parts.ts";
@@ -79,6 +79,7 @@ export async function serve(
   try {
     const health = options.health ?? new Health();
     health.set("sigterm", true);
+    health.set("start", false, "the ports are not open yet");
     const stats = options.stats ?? new StatsStore(settings.STATS_MAX_KEYS);
     const figures = new ProcessFigures({ clock });
     stack.defer(() => figures.close());
@@ -99,13 +100,14 @@ export async function serve(
       stack.defer(() => pull.close(0));
       logger.warning(`Listening for metrics on '${addressOf(pull)}'`);
     }
-    const debug = openDebug(parts, service);
+    let rules: OpenRules | undefined;
+    const debug = openDebug(parts, service, () => rules?.version() ?? "");
     stack.defer(() => debug.close(0));
     logger.warning(`Listening for debug on '${addressOf(debug)}'`);
-    const rules = openRules(parts, service);
-    stack.defer(() => rules.close());
-    options.onReload?.(rules.reload);
-    if (!settings.FORCE_START_WITHOUT_INITIAL_CONFIG) await unlessAborted(rules.firstRules, end);
+    const loading = rules = await openRules(parts, service);
+    stack.defer(() => loading.close());
+    options.onReload?.(loading.reload);
+    if (!settings.FORCE_START_WITHOUT_INITIAL_CONFIG) await unlessAborted(loading.firstRules, end);
     await settledWithin(cache.ready, CACHE_HEAD_START_MS, clock);
     end.throwIfAborted();
     const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
@@ -115,7 +117,8 @@ export async function serve(
     logger.warning(`Listening for gRPC on '${grpc.address}'`);
     const http = await openHttp(parts, tracing, decide);
     logger.warning(`Listening for HTTP on '${addressOf(http)}'`);
-    const stopped = stopOn(end, parts, async () => {
+    health.set("start", true);
+    const stopped = stopOn(end, parts, () => http.drain(), async () => {
       await Promise.all([grpc.close(DRAIN_MS), http.close(DRAIN_MS)]);
       await stack.disposeAsync();
       gaveUp.signal.throwIfAborted();
@@ -128,9 +131,15 @@ export async function serve(
 }
 
 /** Health turns bad at once; after the delay that load balancers need, everything ends in its order. */
-async function stopOn(signal: AbortSignal, parts: ServiceParts, stop: () => Promise<void>): Promise<void> {
+async function stopOn(
+  signal: AbortSignal,
+  parts: ServiceParts,
+  drain: () => void,
+  stop: () => Promise<void>,
+): Promise<void> {
   await aborted(signal);
   parts.health.set("sigterm", false, "the service is stopping");
+  drain();
   parts.logger.warning("Stopping");
   const { promise, resolve } = Promise.withResolvers<void>();
   parts.clock.after(parts.settings.SHUTDOWN_DELAY, resolve);

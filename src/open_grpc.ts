@@ -1,10 +1,11 @@
-import type { GrpcEngine } from "./grpc/engine.ts";
+import type { GrpcEngine, GrpcEngineOptions } from "./grpc/engine.ts";
 import { type GrpcService, withCallFigures } from "./grpc/grpc_service.ts";
 import { createHealthService } from "./grpc/health_service.ts";
 import type { ListenTarget } from "./grpc/listener.ts";
 import { startNative } from "./grpc/native/native_engine.ts";
 import { createRateLimitGrpcService, type Decide } from "./grpc/rate_limit_service.ts";
 import { createReflectionServices } from "./grpc/reflection_service.ts";
+import { ServerTls } from "./grpc/server_tls.ts";
 import type { ServiceParts } from "./service_parts.ts";
 import { serverCalls } from "./stats/server_calls.ts";
 import { ThrottledLog } from "./telemetry/throttled_log.ts";
@@ -12,10 +13,11 @@ import type { Tracing } from "./telemetry/tracing.ts";
 
 /** Serves gRPC where the settings say: decisions, health and reflection. */
 export async function openGrpc(
-  { settings, logger, clock, random, health, stats }: ServiceParts,
+  parts: ServiceParts,
   tracing: Pick<Tracing, "grpcService">,
   decide: Decide,
 ): Promise<GrpcEngine> {
+  const { settings, logger, clock, random, health, stats } = parts;
   const refusals = new ThrottledLog(logger, { clock });
   const decisions = createRateLimitGrpcService(decide, {
     onRefused: ({ code, message, cause }) => {
@@ -33,7 +35,7 @@ export async function openGrpc(
     ? startNative
     : (await import("./grpc/grpc_js_engine.ts")).startGrpcJs;
   const figuresOf = serverCalls(stats);
-  return await start({
+  const options: GrpcEngineOptions = {
     services: services.map((one) => withCallFigures(one, figuresOf)),
     target,
     maxConnectionAgeMs: settings.GRPC_MAX_CONNECTION_AGE,
@@ -41,5 +43,42 @@ export async function openGrpc(
     logger,
     clock,
     random,
+  };
+  return settings.GRPC_SERVER_USE_TLS ? await startWithTls(parts, start, options) : await start(options);
+}
+
+/** Starts the engine with the certificates of the settings, and keeps it on those that the files hold. */
+async function startWithTls(
+  { settings, logger, clock, stats }: ServiceParts,
+  start: (options: GrpcEngineOptions) => Promise<GrpcEngine>,
+  options: GrpcEngineOptions,
+): Promise<GrpcEngine> {
+  const { GRPC_SERVER_TLS_CERT: cert, GRPC_SERVER_TLS_KEY: key, GRPC_CLIENT_TLS_CACERT: ca } = settings;
+  const tls = await ServerTls.open({
+    // The settings are not read when one of the two is missing.
+    files: { cert: cert ?? "", key: key ?? "", ca },
+    names: { cert: "GRPC_SERVER_TLS_CERT", key: "GRPC_SERVER_TLS_KEY", ca: "GRPC_CLIENT_TLS_CACERT" },
+    clientName: settings.GRPC_CLIENT_TLS_SAN,
+    logger,
+    clock,
   });
+  const engine = await tls.start((listenTls) => start({ ...options, tls: listenTls })).catch(
+    async (error: unknown) => {
+      await tls.close();
+      throw error;
+    },
+  );
+  stats.addCounter("ratelimit.process.grpc_tls_refused", () => tls.figures.refused);
+  stats.addCounter("ratelimit.process.grpc_tls_reloaded", () => tls.figures.reloaded);
+  stats.addCounter("ratelimit.process.grpc_tls_reload_failed", () => tls.figures.failed);
+  return {
+    address: engine.address,
+    get connections() {
+      return engine.connections;
+    },
+    renewTls: (pair) => engine.renewTls(pair),
+    async close(graceMs) {
+      await Promise.all([tls.close(), engine.close(graceMs)]);
+    },
+  };
 }

@@ -50,20 +50,21 @@ async function openHttps(
     stats.addCounter("ratelimit.process.http_tls_reloaded", () => pair.figures.reloaded);
     stats.addCounter("ratelimit.process.http_tls_reload_failed", () => pair.figures.failed);
     const close = async (graceMs: number) => void await Promise.all([pair.close(), opened.close(graceMs)]);
-    return { hostname: opened.hostname, port: opened.port, close };
+    return { hostname: opened.hostname, port: opened.port, drain: () => opened.drain(), close };
   } catch (error) {
     await pair.close();
     throw error;
   }
 }
 
-/** Serves the debug port. */
+/** Serves the debug port; `rulesVersion` answers the version of the rules in force, empty for files. */
 export function openDebug(
   { settings, logger, clock, health, stats }: ServiceParts,
   service: Pick<RateLimitService, "rules">,
+  rulesVersion: () => string,
 ): HttpListener {
   const handler = createDebugHandler({
-    rlconfig: () => rulesText(service.rules),
+    rlconfig: () => rulesText(service.rules, rulesVersion()),
     stats: () => statsText(stats),
     health,
     logger,

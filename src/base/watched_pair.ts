@@ -1,6 +1,7 @@
 import { realpath, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { Clock } from "./clock.ts";
+import { watchFolders } from "./folder_events.ts";
 import type { Logger } from "./log.ts";
 import { readTlsPair, type TlsPair, type TlsPairFiles, type TlsPairNames } from "./tls_pair.ts";
 import { settledWithin } from "./wait.ts";
@@ -31,8 +32,7 @@ const CLOSE_MS = 1_000;
  */
 export class WatchedPair {
   readonly #options: WatchedPairOptions;
-  readonly #watcher: Deno.FsWatcher | undefined;
-  readonly #listening: Promise<void>;
+  #endWatch = () => {};
   readonly #warned = new Set<string>();
   #current: TlsPair = { key: "", cert: "" };
   #figures = { reloaded: 0, failed: 0 };
@@ -46,22 +46,15 @@ export class WatchedPair {
 
   /** Reads the first pair; throws when it cannot be used. */
   static async open(options: WatchedPairOptions): Promise<WatchedPair> {
-    // The watch is there before the files are read, so that no change falls between the two.
-    const watched = new WatchedPair(options, await foldersOf(options.files));
-    try {
-      watched.#current = await watched.#read();
-      watched.#scheduleMinute();
-      return watched;
-    } catch (error) {
-      await watched.close();
-      throw error;
-    }
+    const watched = new WatchedPair(options);
+    watched.#current = await watched.#read();
+    watched.#scheduleMinute();
+    watched.#watch(await foldersOf(options.files));
+    return watched;
   }
 
-  private constructor(options: WatchedPairOptions, folders: readonly string[]) {
+  private constructor(options: WatchedPairOptions) {
     this.#options = options;
-    this.#watcher = this.#watch(folders);
-    this.#listening = this.#listen();
   }
 
   /** The pair in force. */
@@ -79,37 +72,21 @@ export class WatchedPair {
     this.#isClosed = true;
     this.#cancelMinute();
     this.#cancelSoon?.();
-    this.#watcher?.close();
-    const ended = Promise.all([this.#listening, this.#looking]).then(() => {});
-    await settledWithin(ended, CLOSE_MS, this.#options.clock);
+    this.#endWatch();
+    await settledWithin(this.#looking, CLOSE_MS, this.#options.clock);
   }
 
-  /** Opened once and never again: behind a named pipe in a folder, opening it anew would not return. */
-  #watch(folders: readonly string[]): Deno.FsWatcher | undefined {
-    try {
-      return Deno.watchFs([...folders], { recursive: false });
-    } catch (error) {
-      this.#warnUnwatched(error);
-      return undefined;
-    }
+  #watch(folders: readonly string[]): void {
+    this.#endWatch = watchFolders(folders, {
+      onEvent: () => this.#lookIn(GATHER_MS),
+      onFailed: (state) => this.#warnUnwatched(state),
+    });
   }
 
-  async #listen(): Promise<void> {
-    if (this.#watcher === undefined) return;
-    try {
-      for await (const event of this.#watcher) {
-        // Reading counts as access: answering that with another reading would never end.
-        if (event.kind !== "access") this.#lookIn(GATHER_MS);
-      }
-    } catch (error) {
-      if (!this.#isClosed) this.#warnUnwatched(error);
-    }
-  }
-
-  #warnUnwatched(error: unknown): void {
+  #warnUnwatched(state: string): void {
     const { logger, files, names } = this.#options;
-    const state = "its folder cannot be watched, changes are found within a minute only";
-    logger.warning(`Cannot watch ${names.cert} ${JSON.stringify(files.cert)}: ${state}`, { error });
+    const text = `Cannot watch the folder of ${names.cert} ${JSON.stringify(files.cert)}: ${state}`;
+    if (!this.#isClosed) logger.warning(`${text}; changes are found within a minute only`);
   }
 
   #scheduleMinute(): void {

@@ -1,7 +1,9 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
+import type { TlsPair } from "../base/tls_pair.ts";
 import type { GrpcService } from "./grpc_service.ts";
-import type { ListenTarget, ListenTls } from "./listener.ts";
+import type { ListenTarget } from "./listener.ts";
+import type { ListenTls } from "./tls_server.ts";
 
 /** What carries gRPC: a running server. */
 export interface GrpcEngine {
@@ -14,6 +16,8 @@ export interface GrpcEngine {
    * end, and closes what is left after `graceMs` milliseconds. Calling it again waits for the first call.
    */
   close(graceMs: number): Promise<void>;
+  /** Shows another pair to those who connect from now on; open connections stay as they are. */
+  renewTls(pair: TlsPair): void;
 }
 
 /** What an engine is started with. */

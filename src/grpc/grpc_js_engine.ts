@@ -57,6 +57,7 @@ export async function startGrpcJs(options: GrpcEngineOptions): Promise<GrpcEngin
       return sockets.size;
     },
     close: (graceMs) => closed ??= close(graceMs),
+    renewTls: (pair) => listener.renewTls(pair),
   };
 }
 

@@ -1,6 +1,9 @@
 import net from "node:net";
-import tls from "node:tls";
-import { chmod, unlink } from "node:fs/promises";
+import type { TlsPair } from "../base/tls_pair.ts";
+import { createTlsServer, type ListenTls } from "./tls_server.ts";
+import { UnixSocketFile } from "./unix_socket.ts";
+
+export type { ListenTls } from "./tls_server.ts";
 
 /** Where a listener is to be found. */
 export type ListenTarget =
@@ -13,74 +16,50 @@ export interface Listener {
   readonly address: string;
   /** Takes no further connection; those that are open stay. */
   close(): void;
+  /** Shows another pair to those who connect from now on; only where TLS is spoken. */
+  renewTls(pair: TlsPair): void;
 }
-
-/** What a listener that speaks TLS presents and asks for. */
-export interface ListenTls {
-  readonly key: string;
-  readonly cert: string;
-  /** Certificates that a client's must be signed by; absent where clients need none. */
-  readonly ca?: string | undefined;
-  /** How long a handshake may take, in milliseconds; 10 seconds when absent. */
-  readonly handshakeMs?: number | undefined;
-}
-
-/** How long a TLS handshake may take, unless it is said. */
-const HANDSHAKE_MS = 10_000;
-/** How long a probe of a socket file may take before the file counts as alive. */
-const PROBE_TIMEOUT_MS = 1_000;
 
 /**
- * Listens on a port that other processes may share, or on a unix socket. A socket file that nobody
- * answers on is replaced; one that somebody answers on is left alone, and this throws.
+ * Listens on a port that other processes may share, or on a unix socket, whose file is taken over from
+ * the process that has it: that one goes on with the connections it has.
  */
 export async function listen(
   target: ListenTarget,
   onSocket: (socket: net.Socket) => void,
   tlsOptions?: ListenTls,
 ): Promise<Listener> {
-  const server = tlsOptions === undefined
-    ? net.createServer({ noDelay: true }, onSocket)
-    : createTlsServer(tlsOptions, onSocket);
-  if (target.kind === "unix") await replaceStaleSocket(target.path);
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (error) => reject(listenError(target, error)));
-    const options = target.kind === "unix"
-      ? { path: target.path }
-      : { host: target.host, port: target.port, reusePort: true };
-    server.listen(options, resolve);
+  const secured = tlsOptions === undefined ? undefined : createTlsServer(tlsOptions, onSocket);
+  const server = secured?.server ?? net.createServer({ noDelay: true }, onSocket);
+  const remove = await bind(server, target).catch((error: unknown) => {
+    server.close();
+    throw listenError(target, error);
   });
   server.on("error", () => {});
-  if (target.kind === "unix" && target.mode !== undefined) {
-    await chmod(target.path, target.mode).catch((error: unknown) => {
-      server.close();
-      throw error;
-    });
-  }
-  return { address: addressOf(server, target), close: () => void server.close() };
+  const close = () => {
+    remove();
+    server.close();
+  };
+  return { address: addressOf(server, target), close, renewTls: (pair) => secured?.renew(pair) };
 }
 
-/** Hands on sockets of clients that agreed on HTTP/2; others are closed. */
-function createTlsServer(tlsOptions: ListenTls, onSocket: (socket: net.Socket) => void): net.Server {
-  const { key, cert, ca, handshakeMs = HANDSHAKE_MS } = tlsOptions;
-  const client = ca === undefined ? {} : { ca, requestCert: true, rejectUnauthorized: true };
-  const options: tls.TlsOptions = {
-    key,
-    cert,
-    ...client,
-    ALPNProtocols: ["h2"],
-    minVersion: "TLSv1.2",
-    handshakeTimeout: handshakeMs,
-  };
-  const server = tls.createServer(options, (socket) => {
-    socket.on("error", () => {});
-    socket.setNoDelay(true);
-    if (socket.alpnProtocol === "h2") onSocket(socket);
-    else socket.destroy();
+/** Takes the address; answers how what stands for it in the file system is removed. */
+async function bind(server: net.Server, target: ListenTarget): Promise<() => void> {
+  if (target.kind === "tcp") {
+    await listening(server, { host: target.host, port: target.port, reusePort: true });
+    return () => {};
+  }
+  const file = await UnixSocketFile.prepare(target.path);
+  await listening(server, { path: file.besidePath });
+  await file.publish(target.mode);
+  return () => file.remove();
+}
+
+function listening(server: net.Server, options: net.ListenOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(options, resolve);
   });
-  // A handshake that takes too long is told of here, but not ended by the platform.
-  server.on("tlsClientError", (_error, socket) => socket.destroy());
-  return server;
 }
 
 function addressOf(server: net.Server, target: ListenTarget): string {
@@ -90,31 +69,8 @@ function addressOf(server: net.Server, target: ListenTarget): string {
   return target.host.includes(":") ? `[${target.host}]:${port}` : `${target.host}:${port}`;
 }
 
-function listenError(target: ListenTarget, error: Error): Error {
+function listenError(target: ListenTarget, error: unknown): Error {
   const place = target.kind === "unix" ? target.path : `${target.host}:${target.port}`;
-  return new Error(`Cannot listen for gRPC on "${place}": ${error.message}`, { cause: error });
-}
-
-async function replaceStaleSocket(path: string): Promise<void> {
-  const state = await probe(path);
-  if (state === "alive") {
-    throw new Error(`Cannot listen for gRPC on "${path}": another process answers on this socket`);
-  }
-  if (state === "stale") await unlink(path);
-}
-
-/** Whether somebody answers on the socket file: only connecting tells. */
-function probe(path: string): Promise<"alive" | "stale" | "absent"> {
-  return new Promise((resolve) => {
-    const socket = net.connect({ path });
-    socket.setTimeout(PROBE_TIMEOUT_MS, () => done("alive"));
-    socket.on("connect", () => done("alive"));
-    socket.on("error", (error: NodeJS.ErrnoException) => {
-      done(error.code === "ENOENT" ? "absent" : error.code === "ECONNREFUSED" ? "stale" : "alive");
-    });
-    function done(state: "alive" | "stale" | "absent"): void {
-      socket.destroy();
-      resolve(state);
-    }
-  });
+  const state = error instanceof Error ? error.message : String(error);
+  return new Error(`Cannot listen for gRPC on "${place}": ${state}`, { cause: error });
 }

@@ -29,6 +29,11 @@ export interface HttpListener {
   /** The bound port, also when 0 was asked for. */
   readonly port: number;
   /**
+   * Serves on, and says with each answer that it is the last of its connection: clients leave before `close`,
+   * which drops requests that have come and were not begun to be read.
+   */
+  drain(): void;
+  /**
    * Stops accepting at once and lets running requests end within `graceMs`; those still running then are
    * answered with 503. With 0 every connection is cut at once. Calling it again waits for the first call,
    * whose grace it can shorten and never prolong.
@@ -46,7 +51,7 @@ export function listenHttp(handler: HttpHandler, options: ListenHttpOptions): Ht
   const server = serve(running, cut.signal, options);
   const end = new ListenerEnd({ server, cut, running, logger: options.logger, clock: options.clock });
   const { hostname, port } = server.addr;
-  return { hostname, port, close: (graceMs) => end.within(graceMs) };
+  return { hostname, port, drain: () => running.drain(), close: (graceMs) => end.within(graceMs) };
 }
 
 function serve(

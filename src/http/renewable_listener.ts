@@ -43,6 +43,10 @@ export class RenewableListener implements HttpListener {
       .finally(() => this.#draining.delete(former));
   }
 
+  drain(): void {
+    this.#current.drain();
+  }
+
   /** Ends the current listener and those that still drain, as `HttpListener` says. */
   async close(graceMs: number): Promise<void> {
     this.#closed = true;

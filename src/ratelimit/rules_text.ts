@@ -1,9 +1,13 @@
 import type { RateLimit, Rules } from "./rules.ts";
 import { UNITS } from "./limit.ts";
 
-/** Every limit of the rules as a line, sorted; empty without rules. */
-export function rulesText(rules: Rules | undefined): string {
-  return (rules?.limits ?? []).map(limitText).sort().join("");
+/**
+ * Every limit of the rules as a line, sorted; empty without rules. A version stands before them, as far as
+ * it can be shown on one line: its text is a peer's.
+ */
+export function rulesText(rules: Rules | undefined, version = ""): string {
+  const lines = (rules?.limits ?? []).map(limitText).sort().join("");
+  return version === "" ? lines : `# version: ${version.replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, "?")}\n${lines}`;
 }
 
 function limitText(limit: RateLimit): string {

@@ -11,6 +11,15 @@ export interface CrossRule {
 
 const RULES: readonly CrossRule[] = [
   {
+    reads: [
+      "CONFIG_TYPE",
+      "CONFIG_GRPC_XDS_SERVER_USE_TLS",
+      "CONFIG_GRPC_XDS_CLIENT_TLS_CERT",
+      "CONFIG_GRPC_XDS_CLIENT_TLS_KEY",
+    ],
+    problem: xdsClientPairProblem,
+  },
+  {
     reads: ["HTTP_SERVER_USE_TLS", "HTTP_SERVER_TLS_CERT", "HTTP_SERVER_TLS_KEY"],
     problem: (settings) => missingPairProblems("HTTP", settings),
   },
@@ -44,6 +53,16 @@ const RULES: readonly CrossRule[] = [
 export function crossProblems(settings: Settings, bad: ReadonlySet<string>): string[] {
   return RULES.filter((rule) => !rule.reads.some((name) => bad.has(name)))
     .flatMap((rule) => rule.problem(settings) ?? []);
+}
+
+/** A client certificate is of use with its key only. */
+function xdsClientPairProblem(settings: Settings): string | undefined {
+  const { CONFIG_GRPC_XDS_CLIENT_TLS_CERT: cert, CONFIG_GRPC_XDS_CLIENT_TLS_KEY: key } = settings;
+  if (settings.CONFIG_TYPE !== "GRPC_XDS_SOTW" || !settings.CONFIG_GRPC_XDS_SERVER_USE_TLS) return undefined;
+  if ((cert === undefined) === (key === undefined)) return undefined;
+  const [given, absent] = cert === undefined ? ["KEY", "CERT"] : ["CERT", "KEY"];
+  return `Cannot use CONFIG_GRPC_XDS_CLIENT_TLS_${given} ${JSON.stringify(cert ?? key)}: ` +
+    `CONFIG_GRPC_XDS_CLIENT_TLS_${absent} is not set; both or none would be right`;
 }
 
 /** A server speaks TLS with a certificate and its key only. */

@@ -235,3 +235,13 @@ for (const [error, socket] of ERRORS) {
     assertEquals(isSocketError(error), socket);
   });
 }
+
+Deno.test("the debug port says that the service is not ready while the first rules are missing", async () => {
+  const rules = { "bad.yaml": "domain: d\ndescriptors: nonsense\n" };
+  await using weir = await startWeir({ rules, waitFor: ["debug"] });
+  const pages = ["/healthcheck", "/livez"].map(async (path) => {
+    const response = await fetch(`http://${weir.debugAddress}${path}`);
+    return [response.status, await response.text()];
+  });
+  assertEquals(await Promise.all(pages), [[503, "start: the ports are not open yet\n"], [200, "OK"]]);
+});

@@ -19,6 +19,7 @@ import { PUSH_CASES } from "./settings_push_cases.ts";
 import { RULES_CASES } from "./settings_rules_cases.ts";
 import { SERVER_CASES } from "./settings_server_cases.ts";
 import { TRACING_CASES } from "./settings_tracing_cases.ts";
+import { XDS_CASES } from "./settings_xds_cases.ts";
 
 const CASES: SettingCases = {
   ...SERVER_CASES,
@@ -36,6 +37,7 @@ const CASES: SettingCases = {
   ...PULL_CASES,
   ...TRACING_CASES,
   ...HTTP_TLS_CASES,
+  ...XDS_CASES,
 };
 
 /** Texts to set; each setting takes the first that its parser accepts. */

@@ -26,4 +26,9 @@ Deno.test("rules as text: what only our rules can say stands at the end of the l
   ]);
 });
 
+Deno.test("rules as text: a version stands before them, on one line", () => {
+  const text = rulesText(rulesOf({ "r.yaml": "domain: d\ndescriptors: []\n" }), "v7\n\u2028x");
+  assertEquals(text, "# version: v7??x\n");
+});
+
 Deno.test("rules as text: without rules there is none", () => assertEquals(rulesText(undefined), ""));

@@ -143,6 +143,18 @@ const CASES: readonly RuleCase[] = [
     ],
   },
   {
+    name: "certificate for the configuration server without its key",
+    env: {
+      BACKEND_TYPE: "memory",
+      CONFIG_TYPE: "GRPC_XDS_SOTW",
+      CONFIG_GRPC_XDS_SERVER_USE_TLS: "true",
+      CONFIG_GRPC_XDS_CLIENT_TLS_CERT: "/c.pem",
+    },
+    problems: [
+      'Cannot use CONFIG_GRPC_XDS_CLIENT_TLS_CERT "/c.pem": CONFIG_GRPC_XDS_CLIENT_TLS_KEY is not set; both or none would be right',
+    ],
+  },
+  {
     name: "both ways to name memcached nodes",
     env: { BACKEND_TYPE: "memory", MC_HOST_PORT: "a:1", MC_SRV: "_mc._tcp.a" },
     problems: ['Cannot use MC_SRV "_mc._tcp.a": MC_HOST_PORT is set too; one of the two would be right'],

@@ -1,0 +1,207 @@
+import type { Clock } from "../base/clock.ts";
+import { errorText } from "../base/error_text.ts";
+import type { Logger } from "../base/log.ts";
+import type { Problem } from "../ratelimit/rule_source.ts";
+import {
+  decodeDiscoveryResponse,
+  encodeDiscoveryRequest,
+  type WireDiscoveryResponse,
+} from "../wire/discovery.ts";
+import type { RulesLoad, RulesProvider } from "./provider.ts";
+import { xdsWaitMs, type XdsWaits } from "./xds_backoff.ts";
+import { refusalText } from "./xds_refusal.ts";
+import { isRateLimitConfig, RATE_LIMIT_CONFIG_URL, readResources } from "./xds_resources.ts";
+import {
+  openXdsStream,
+  xdsMetadata,
+  type XdsStream,
+  type XdsStreamEvents,
+  type XdsTarget,
+} from "./xds_stream.ts";
+
+/** Which configuration server to ask, as whom, and how to wait for it. */
+export interface XdsProviderOptions {
+  readonly target: Omit<XdsTarget, "clock" | "logger">;
+  readonly node: { readonly id: string; readonly metadata: ReadonlyMap<string, string> };
+  readonly waits: XdsWaits;
+  readonly clock: Clock;
+  /** A number from 0 to below 1. */
+  readonly random: () => number;
+  readonly logger: Logger;
+  /** Opens a stream; one by gRPC when absent. */
+  readonly open?: (target: XdsTarget, events: XdsStreamEvents) => XdsStream;
+}
+
+const INVALID_ARGUMENT = 3;
+/** A stream that lived so long was connected; that it delivered nothing means that nothing was new. */
+const STEADY_MS = 60_000;
+/** Servers send a refused version again as soon as it is refused: the answer to that waits. */
+const FIRST_REPEAT_MS = 1_000;
+const LONGEST_REPEAT_MS = 10_000;
+
+/**
+ * Rules from a configuration server: one stream that is opened again whenever it ends. Throws for headers
+ * that cannot be sent.
+ */
+export function createXdsProvider(options: XdsProviderOptions): RulesProvider {
+  xdsMetadata(options.target.headers);
+  return new XdsProvider(options);
+}
+
+class XdsProvider implements RulesProvider {
+  readonly #options: XdsProviderOptions;
+  readonly #target: XdsTarget;
+  #onLoad: (load: RulesLoad) => readonly Problem[] = (load) => load.problems;
+  #stream: XdsStream | undefined;
+  #openedAt = 0;
+  /** Whether the stream brought something. */
+  #hasDelivered = false;
+  /** Of the stream. */
+  #nonce = "";
+  /** The version in force; absent before the first. */
+  #accepted: string | undefined;
+  /** What the stream was refused last, why, and how often in a row it came. */
+  #refused: { readonly version: string; readonly text: string; times: number } | undefined;
+  /** The next version is loaded even when it is in force. */
+  #isAsked = false;
+  /** Attempts in a row that delivered nothing. */
+  #failures = 0;
+  /** Whether its failure was told, and nothing came since. */
+  #isLost = false;
+  #cancelAttempt = () => {};
+  #cancelAnswer = () => {};
+  #isClosed = false;
+
+  constructor(options: XdsProviderOptions) {
+    this.#options = options;
+    this.#target = { ...options.target, clock: options.clock, logger: options.logger };
+  }
+
+  start(onLoad: (load: RulesLoad) => readonly Problem[]): void {
+    this.#onLoad = onLoad;
+    this.#open();
+  }
+
+  reload(): void {
+    if (this.#isClosed) return;
+    this.#isAsked = true;
+    this.#cancelAnswer();
+    if (this.#stream === undefined) this.#open();
+    else this.#request();
+  }
+
+  close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelAttempt();
+    this.#cancelAnswer();
+    this.#stream?.close();
+    this.#stream = undefined;
+    return Promise.resolve();
+  }
+
+  #open(): void {
+    this.#cancelAttempt();
+    this.#openedAt = this.#options.clock.elapsed();
+    this.#hasDelivered = false;
+    this.#nonce = "";
+    this.#refused = undefined;
+    const open = this.#options.open ?? openXdsStream;
+    this.#stream = open(this.#target, {
+      onMessage: (bytes) => this.#take(bytes),
+      onEnd: (reason) => this.#retry(reason),
+    });
+    this.#request();
+  }
+
+  #retry(reason: string): void {
+    if (this.#isClosed) return;
+    this.#cancelAnswer();
+    this.#stream = undefined;
+    const { clock, waits, random, logger } = this.#options;
+    const isSteady = clock.elapsed() - this.#openedAt >= STEADY_MS;
+    this.#failures = this.#hasDelivered || isSteady ? 0 : this.#failures + 1;
+    const waitMs = xdsWaitMs(this.#failures, waits, random());
+    const server = JSON.stringify(this.#target.url);
+    const next = `the next attempt is in ${Math.round(waitMs) / 1_000} s`;
+    logger.warning(`Cannot read rules from the configuration server ${server}: ${reason}; ${next}`);
+    this.#isLost = true;
+    this.#cancelAttempt = clock.after(waitMs, () => this.#open());
+  }
+
+  #take(bytes: Uint8Array): void {
+    let response: WireDiscoveryResponse;
+    try {
+      response = decodeDiscoveryResponse(bytes);
+    } catch (error) {
+      // Without its nonce it cannot be answered, and what was sent after it might not be readable either.
+      this.#tell({ sources: undefined, problems: [serverProblem(errorText(error))], version: "" });
+      this.#stream?.close();
+      return this.#retry("it sent a message that cannot be read");
+    }
+    if (!isRateLimitConfig(response.typeUrl)) {
+      const type = JSON.stringify(response.typeUrl.slice(0, 200));
+      return this.#options.logger.warning(
+        `The configuration server sent resources of type ${type}, which it was not asked for`,
+      );
+    }
+    this.#hasDelivered = true;
+    if (this.#isLost) this.#options.logger.warning("The configuration server answers again");
+    this.#isLost = false;
+    this.#nonce = response.nonce;
+    this.#cancelAnswer();
+    this.#answer(response);
+  }
+
+  #answer(response: WireDiscoveryResponse): void {
+    const version = response.versionInfo;
+    const isAsked = this.#isAsked;
+    this.#isAsked = false;
+    if (!isAsked && version === this.#refused?.version) return this.#refuseAgain(this.#refused);
+    if (isAsked || version !== this.#accepted) {
+      const refusal = this.#tell(readResources(response));
+      if (refusal !== undefined) {
+        this.#refused = { version, text: refusal, times: 0 };
+        return this.#request(refusal);
+      }
+      this.#accepted = version;
+    }
+    this.#refused = undefined;
+    this.#request();
+  }
+
+  /** Hands a load on; answers why it was refused. */
+  #tell(load: RulesLoad): string | undefined {
+    try {
+      const problems = this.#onLoad(load);
+      return problems.some(({ severity }) => severity === "error") ? refusalText(problems) : undefined;
+    } catch (error) {
+      this.#options.logger.error("taking over the rules failed, the rules before stay", { error });
+      return "the rules could not be taken over";
+    }
+  }
+
+  /** Says the same as before, and later each time, so that the two do not go round without a pause. */
+  #refuseAgain(refused: { readonly text: string; times: number }): void {
+    const waitMs = Math.min(FIRST_REPEAT_MS * 2 ** Math.min(refused.times, 10), LONGEST_REPEAT_MS);
+    refused.times++;
+    this.#cancelAnswer = this.#options.clock.after(waitMs, () => this.#request(refused.text));
+  }
+
+  /** Asks for what comes after the version in force, and so acknowledges it; with a text it refuses what came. */
+  #request(refusal?: string): void {
+    const { id, metadata } = this.#options.node;
+    this.#stream?.send(encodeDiscoveryRequest({
+      // Whoever asks for a version again says that there is none.
+      versionInfo: this.#isAsked ? "" : this.#accepted ?? "",
+      node: { id, cluster: "", metadata: Object.fromEntries(metadata) },
+      resourceNames: [],
+      typeUrl: RATE_LIMIT_CONFIG_URL,
+      responseNonce: this.#nonce,
+      errorDetail: refusal === undefined ? undefined : { code: INVALID_ARGUMENT, message: refusal },
+    }));
+  }
+}
+
+function serverProblem(text: string): Problem {
+  return { severity: "error", at: "configuration server", path: "", text };
+}

@@ -1,0 +1,207 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import net from "node:net";
+import { join } from "node:path";
+import { listen, type Listener } from "../../src/grpc/listener.ts";
+import { UnixSocketFile } from "../../src/grpc/unix_socket.ts";
+import { until } from "../support/until.ts";
+
+/** A listener that says its name to everyone and keeps the connection. */
+async function open(path: string, name: string, mode?: number): Promise<Listener> {
+  return await listen({ kind: "unix", path, mode }, (socket) => {
+    socket.on("error", () => {});
+    socket.write(name);
+    socket.on("data", () => socket.write(name));
+  });
+}
+
+/** A connection that takes note of what is said on it. */
+class Caller implements AsyncDisposable {
+  heard = "";
+  readonly #socket: net.Socket;
+  readonly #closed: Promise<void>;
+
+  constructor(path: string) {
+    this.#socket = net.connect({ path });
+    this.#socket.on("error", (error: NodeJS.ErrnoException) => void (this.heard += error.code));
+    this.#socket.on("data", (chunk) => void (this.heard += String(chunk)));
+    this.#closed = new Promise((resolve) => this.#socket.on("close", () => resolve()));
+  }
+
+  async hears(text: string): Promise<void> {
+    await until(`"${text}" to be heard`, () => this.heard === text);
+  }
+
+  say(): void {
+    this.#socket.write("?");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#socket.destroy();
+    await this.#closed;
+  }
+}
+
+function names(folder: string): string[] {
+  return [...Deno.readDirSync(folder)].map((entry) => entry.name).sort();
+}
+
+async function withFolder(run: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir({ prefix: "weir_" });
+  try {
+    await run(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** A socket file that nobody answers on, as a killed process leaves it. */
+async function leaveSocketBehind(path: string): Promise<void> {
+  const server = net.createServer();
+  await new Promise<void>((resolve) => server.listen(`${path}.live`, resolve));
+  await Deno.link(`${path}.live`, path);
+  await new Promise((resolve) => server.close(resolve));
+}
+
+Deno.test("unix socket: a successor takes the file over, and the one before it keeps its connections", () =>
+  withFolder(async (folder) => {
+    const path = join(folder, "grpc.sock");
+    const first = await open(path, "first");
+    await using early = new Caller(path);
+    await early.hears("first");
+    const second = await open(path, "second");
+    assertEquals(names(folder), ["grpc.sock"]);
+    await using late = new Caller(path);
+    await late.hears("second");
+    early.say();
+    await early.hears("firstfirst");
+    first.close();
+    assertEquals(names(folder), ["grpc.sock"]);
+    await using latest = new Caller(path);
+    await latest.hears("second");
+    second.close();
+    assertEquals(names(folder), []);
+  }));
+
+Deno.test("unix socket: whoever finds the file finds somebody who answers, through fifty successions", () =>
+  withFolder(async (folder) => {
+    const path = join(folder, "grpc.sock");
+    let listener = await open(path, "x");
+    let going = true;
+    let calls = 0;
+    const heard = new Set<string>();
+    const calling = (async () => {
+      while (going) {
+        await using caller = new Caller(path);
+        heard.add(await until("a word", () => caller.heard, { intervalMs: 0 }));
+        calls++;
+      }
+    })();
+    for (let succession = 0; succession < 50; succession++) {
+      const successor = await open(path, "x");
+      // The call that is under way may be one of the old socket's; the second one is the successor's.
+      const goal = calls + 2;
+      await until("calls of the successor", () => calls >= goal, { intervalMs: 0 });
+      listener.close();
+      listener = successor;
+    }
+    going = false;
+    await calling;
+    listener.close();
+    assertEquals([...heard], ["x"]);
+  }));
+
+Deno.test("unix socket: the file has its mode from the moment that it is there", () =>
+  withFolder(async (folder) => {
+    const path = join(folder, "grpc.sock");
+    const file = await UnixSocketFile.prepare(path);
+    const server = net.createServer();
+    await new Promise<void>((resolve) => server.listen(file.besidePath, resolve));
+    assertEquals(names(folder), [file.besidePath.slice(folder.length + 1)]);
+    await file.publish(0o620);
+    assertEquals([names(folder), (Deno.statSync(path).mode ?? 0) & 0o777], [["grpc.sock"], 0o620]);
+    file.remove();
+    assertEquals(names(folder), []);
+    await new Promise((resolve) => server.close(resolve));
+  }));
+
+Deno.test("unix socket: what a killed process left at the path is replaced", () =>
+  withFolder(async (folder) => {
+    const path = join(folder, "grpc.sock");
+    await leaveSocketBehind(path);
+    const listener = await open(path, "new");
+    await using caller = new Caller(path);
+    await caller.hears("new");
+    listener.close();
+    assertEquals(names(folder), []);
+  }));
+
+Deno.test("unix socket: what is no socket stays, and is named", async (test) => {
+  const things: Record<string, (path: string) => Promise<void>> = {
+    "a file": (path) => Deno.writeTextFile(path, "precious"),
+    "an empty file": (path) => Deno.writeTextFile(path, ""),
+    "a folder": (path) => Deno.mkdir(path),
+    "a link to nothing": (path) => Deno.symlink(`${path}.absent`, path),
+  };
+  for (const [thing, make] of Object.entries(things)) {
+    await test.step(thing, () =>
+      withFolder(async (folder) => {
+        const path = join(folder, "grpc.sock");
+        await make(path);
+        const before = Deno.lstatSync(path);
+        const error = await assertRejects(() => open(path, "new"));
+        const state = "there is a file that is no socket, and it is not replaced";
+        assertEquals(error.message, `Cannot listen for gRPC on "${path}": ${state}`);
+        assertEquals([names(folder), Deno.lstatSync(path)], [["grpc.sock"], before]);
+      }));
+  }
+});
+
+Deno.test("unix socket: what a process left beside the path is cleared away, and nothing else", () =>
+  withFolder(async (folder) => {
+    const path = join(folder, "grpc.sock");
+    await leaveSocketBehind(`${path}.0123abcd~`);
+    await leaveSocketBehind(`${path}.old`);
+    await leaveSocketBehind(join(folder, "other.sock.0123abcd~"));
+    await Deno.writeTextFile(`${path}.89abcdef~`, "no socket");
+    const starting = net.createServer((socket) => socket.destroy());
+    await new Promise<void>((resolve) => starting.listen(`${path}.ffffffff~`, resolve));
+    const listener = await open(path, "new");
+    assertEquals(names(folder), [
+      "grpc.sock",
+      "grpc.sock.89abcdef~",
+      "grpc.sock.ffffffff~",
+      "grpc.sock.old",
+      "other.sock.0123abcd~",
+    ]);
+    listener.close();
+    await new Promise((resolve) => starting.close(resolve));
+  }));
+
+Deno.test("unix socket: a file that somebody removed or made anew is left as it is", () =>
+  withFolder(async (folder) => {
+    const path = join(folder, "grpc.sock");
+    const first = await open(path, "first");
+    await Deno.remove(path);
+    first.close();
+    assertEquals(names(folder), []);
+    const second = await open(path, "second");
+    await Deno.remove(path);
+    await Deno.writeTextFile(path, "theirs");
+    second.close();
+    assertEquals(await Deno.readTextFile(path), "theirs");
+  }));
+
+Deno.test("unix socket: a path that leaves no room for a name beside it is refused", () =>
+  withFolder(async (folder) => {
+    const longest = join(folder, "s".repeat(97 - folder.length - 1));
+    const listener = await open(longest, "new");
+    listener.close();
+    const error = await assertRejects(() => open(`${longest}s`, "new"));
+    const state = "its path is too long, it may have 97 octets";
+    assertEquals(error.message, `Cannot listen for gRPC on "${longest}s": ${state}`);
+  }));
+
+Deno.test("unix socket: a folder that is not there is an error with the path", async () => {
+  const error = await assertRejects(() => open("/nowhere/grpc.sock", "new"));
+  assertEquals(error.message.startsWith('Cannot listen for gRPC on "/nowhere/grpc.sock": '), true);
+});
