@@ -22,7 +22,7 @@ if (import.meta.main) {
 
 async function tellEvents(port: WorkerPort, folders: readonly string[]): Promise<void> {
   try {
-    const watcher = Deno.watchFs([...folders], { recursive: false });
+    const watcher = open(folders);
     // Whatever happened before the watch was there is found by looking once more.
     port.postMessage({});
     for await (const event of watcher) {
@@ -31,5 +31,25 @@ async function tellEvents(port: WorkerPort, folders: readonly string[]): Promise
     }
   } catch (error) {
     port.postMessage({ failed: error instanceof Error ? error.message : String(error) });
+  }
+}
+
+/** Watches all of the folders by one watch: of a link into a folder that it does not watch it tells nothing. */
+function open(folders: readonly string[]): Deno.FsWatcher {
+  try {
+    return Deno.watchFs([...folders], { recursive: false });
+  } catch (error) {
+    // One that is gone already, as the folder of the pair before is, must not take the others with it.
+    const left = folders.filter(exists);
+    if (left.length === 0 || left.length === folders.length) throw error;
+    return open(left);
+  }
+}
+
+function exists(folder: string): boolean {
+  try {
+    return Deno.statSync(folder).isDirectory;
+  } catch {
+    return false;
   }
 }

@@ -79,7 +79,10 @@ export class WatchedPair {
   #watch(folders: readonly string[]): void {
     this.#endWatch = watchFolders(folders, {
       onEvent: () => this.#lookIn(GATHER_MS),
-      onFailed: (state) => this.#warnUnwatched(state),
+      onFailed: (state) => {
+        this.#warnUnwatched(state);
+        this.#lookIn(GATHER_MS);
+      },
     });
   }
 

@@ -71,89 +71,49 @@ Deno.test({
 });
 
 Deno.test({
-  ...needs(["openssl"], "TLS pair: what cannot be used is named with its setting and its path"),
+  ...needs(["openssl"], "TLS pair: a text that cannot be used is named with its setting and its path"),
   async fn() {
     await using certificates = await makeCertificates();
-    const { folder, authority, server, otherClient } = certificates;
-    const { certFile: cert, keyFile: key } = server;
-    const [certText = ""] = await texts(cert);
+    const { certFile: cert, keyFile: key } = certificates.server;
+    const other = certificates.otherClient.keyFile;
     const text = await write(certificates, "text.pem", "no certificate");
-    const broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-    const secondBroken = await write(certificates, "second.pem", certText + broken);
-    const brokenKey = await write(
-      certificates,
-      "broken.key",
-      "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n",
-    );
-    const locked = join(folder, "locked.key");
+    const [certText = ""] = await texts(cert);
+    const second = await write(certificates, "second.pem", certText + pem("CERTIFICATE"));
+    const broken = await write(certificates, "broken.key", pem("PRIVATE KEY"));
+    const locked = join(certificates.folder, "locked.key");
     await openssl(["pkey", "-in", key, "-aes128", "-passout", "pass:secret", "-out", locked]);
+    const noCertificate = "it holds no certificate in PEM; certificates in PEM would be right";
+    const goodKey = "a private key in PEM without a password would be right";
+    const foreign = `it is not the key of the first certificate in SOME_TLS_CERT "${cert}"; ` +
+      "a certificate with its own key would be right";
+    const number2 = "its certificate number 2 cannot be read; certificates in PEM would be right";
+    await assertUnusable([
+      [{ cert: text, key }, "CERT", text, noCertificate],
+      [{ cert: key, key }, "CERT", key, noCertificate],
+      [{ cert: second, key }, "CERT", second, number2],
+      [{ cert, key: cert }, "KEY", cert, `it holds no private key in PEM; ${goodKey}`],
+      [{ cert, key: broken }, "KEY", broken, `its key cannot be read; ${goodKey}`],
+      [{ cert, key: locked }, "KEY", locked, `the key is encrypted; ${goodKey}`],
+      [{ cert, key: other }, "KEY", other, foreign],
+      [{ cert, key, ca: text }, "CACERT", text, noCertificate],
+    ]);
+  },
+});
+
+Deno.test({
+  ...needs(["openssl"], "TLS pair: what is no file that can be read is named with its setting and its path"),
+  async fn() {
+    await using certificates = await makeCertificates();
+    const { folder, authority, server } = certificates;
+    const { certFile: cert, keyFile: key } = server;
     const large = await write(certificates, "large.pem", " ".repeat(1024 * 1024 + 1));
     const pipe = join(folder, "pipe.pem");
     await new Deno.Command("mkfifo", { args: [pipe] }).output();
-    const wrong = (name: string, path: string, state: string) =>
-      `Cannot use SOME_TLS_${name} "${path}": ${state}`;
-    const cases: readonly (readonly [TlsPairFiles, string])[] = [
-      [
-        { cert: text, key },
-        wrong("CERT", text, "it holds no certificate in PEM; certificates in PEM would be right"),
-      ],
-      [
-        { cert: key, key },
-        wrong("CERT", key, "it holds no certificate in PEM; certificates in PEM would be right"),
-      ],
-      [
-        { cert: secondBroken, key },
-        wrong(
-          "CERT",
-          secondBroken,
-          "its certificate number 2 cannot be read; certificates in PEM would be right",
-        ),
-      ],
-      [
-        { cert, key: cert },
-        wrong(
-          "KEY",
-          cert,
-          "it holds no private key in PEM; a private key in PEM without a password would be right",
-        ),
-      ],
-      [
-        { cert, key: brokenKey },
-        wrong(
-          "KEY",
-          brokenKey,
-          "its key cannot be read; a private key in PEM without a password would be right",
-        ),
-      ],
-      [
-        { cert, key: locked },
-        wrong("KEY", locked, "the key is encrypted; a private key in PEM without a password would be right"),
-      ],
-      [
-        { cert, key: otherClient.keyFile },
-        wrong(
-          "KEY",
-          otherClient.keyFile,
-          `it is not the key of the first certificate in SOME_TLS_CERT "${cert}"; ` +
-            "a certificate with its own key would be right",
-        ),
-      ],
-      [
-        { cert, key, ca: text },
-        wrong("CACERT", text, "it holds no certificate in PEM; certificates in PEM would be right"),
-      ],
-      [{ cert: folder, key }, wrong("CERT", folder, "it is no file; a file in PEM would be right")],
-      [{ cert: pipe, key }, wrong("CERT", pipe, "it is no file; a file in PEM would be right")],
-      [
-        { cert: large, key },
-        wrong("CERT", large, "it has more than 1 MiB; a file in PEM would be right"),
-      ],
-    ];
-    const seen = [];
-    for (const [files] of cases) {
-      seen.push((await assertRejects(() => readTlsPair(files, NAMES))).message);
-    }
-    assertEquals(seen, cases.map(([, message]) => message));
+    await assertUnusable([
+      [{ cert: folder, key }, "CERT", folder, "it is no file; a file in PEM would be right"],
+      [{ cert: pipe, key }, "CERT", pipe, "it is no file; a file in PEM would be right"],
+      [{ cert: large, key }, "CERT", large, "it has more than 1 MiB; a file in PEM would be right"],
+    ]);
     const missing = { cert, key: join(folder, "missing.key"), ca: authority.certFile };
     assertMatch(
       (await assertRejects(() => readTlsPair(missing, NAMES))).message,
@@ -180,6 +140,21 @@ Deno.test({
     assertEquals(await at(-day), [`a certificate of SOME_TLS_CERT "${cert}" is not valid before …`]);
   },
 });
+
+type Unusable = readonly [files: TlsPairFiles, name: string, path: string, state: string];
+
+async function assertUnusable(cases: readonly Unusable[]): Promise<void> {
+  const seen = [];
+  for (const [files] of cases) {
+    seen.push((await assertRejects(() => readTlsPair(files, NAMES))).message);
+  }
+  assertEquals(seen, cases.map(([, name, path, state]) => `Cannot use SOME_TLS_${name} "${path}": ${state}`));
+}
+
+/** A block whose content is nothing of its kind. */
+function pem(kind: string): string {
+  return `-----BEGIN ${kind}-----\nc2VjcmV0\n-----END ${kind}-----\n`;
+}
 
 async function texts(...paths: readonly string[]): Promise<string[]> {
   return await Promise.all(paths.map((path) => Deno.readTextFile(path)));

@@ -7,6 +7,7 @@ import { CACHE_CASES } from "./settings_cache_cases.ts";
 import { CACHE_TLS_CASES } from "./settings_cache_tls_cases.ts";
 import type { Env, SettingCases } from "./settings_case.ts";
 import { DECISION_CASES } from "./settings_decision_cases.ts";
+import { GRPC_TLS_CASES } from "./settings_grpc_tls_cases.ts";
 import { HTTP_TLS_CASES } from "./settings_http_tls_cases.ts";
 import { KV_CASES } from "./settings_kv_cases.ts";
 import { KV_PER_SECOND_CASES } from "./settings_kv_per_second_cases.ts";
@@ -36,6 +37,7 @@ const CASES: SettingCases = {
   ...PUSH_CASES,
   ...PULL_CASES,
   ...TRACING_CASES,
+  ...GRPC_TLS_CASES,
   ...HTTP_TLS_CASES,
   ...XDS_CASES,
 };
