@@ -111,11 +111,13 @@ export async function serve(
     await settledWithin(cache.ready, CACHE_HEAD_START_MS, clock);
     end.throwIfAborted();
     const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
+    const http = await openHttp(parts, tracing, decide);
+    stack.defer(() => http.close(DRAIN_MS));
+    // The last to open: its unix socket takes the place of one that serves, so nothing may fail after it.
     const grpc = await openGrpc(parts, tracing, decide);
     stack.defer(() => grpc.close(DRAIN_MS));
     stats.addGauge("ratelimit.process.grpc_connections", () => grpc.connections);
     logger.warning(`Listening for gRPC on '${grpc.address}'`);
-    const http = await openHttp(parts, tracing, decide);
     logger.warning(`Listening for HTTP on '${addressOf(http)}'`);
     health.set("start", true);
     const stopped = stopOn(end, parts, () => http.drain(), async () => {

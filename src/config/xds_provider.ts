@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import type { Logger } from "../base/log.ts";
@@ -34,7 +35,9 @@ export interface XdsProviderOptions {
 
 const INVALID_ARGUMENT = 3;
 /** A stream that lived so long was connected; that it delivered nothing means that nothing was new. */
-const STEADY_MS = 60_000;
+const STEADY_MS = 30_000;
+/** How often it is told that a server is there and has sent nothing yet. */
+const SILENCE_MS = 30_000;
 /** Servers send a refused version again as soon as it is refused: the answer to that waits. */
 const FIRST_REPEAT_MS = 1_000;
 const LONGEST_REPEAT_MS = 10_000;
@@ -60,8 +63,10 @@ class XdsProvider implements RulesProvider {
   #nonce = "";
   /** The version in force; absent before the first. */
   #accepted: string | undefined;
+  /** What it brought: a server may give the same name to other rules, or no name at all. */
+  #acceptedPrint = "";
   /** What the stream was refused last, why, and how often in a row it came. */
-  #refused: { readonly version: string; readonly text: string; times: number } | undefined;
+  #refused: { readonly print: string; readonly text: string; times: number } | undefined;
   /** The next version is loaded even when it is in force. */
   #isAsked = false;
   /** Attempts in a row that delivered nothing. */
@@ -70,6 +75,7 @@ class XdsProvider implements RulesProvider {
   #isLost = false;
   #cancelAttempt = () => {};
   #cancelAnswer = () => {};
+  #cancelSilence = () => {};
   #isClosed = false;
 
   constructor(options: XdsProviderOptions) {
@@ -94,6 +100,7 @@ class XdsProvider implements RulesProvider {
     this.#isClosed = true;
     this.#cancelAttempt();
     this.#cancelAnswer();
+    this.#cancelSilence();
     this.#stream?.close();
     this.#stream = undefined;
     return Promise.resolve();
@@ -101,6 +108,7 @@ class XdsProvider implements RulesProvider {
 
   #open(): void {
     this.#cancelAttempt();
+    this.#cancelSilence();
     this.#openedAt = this.#options.clock.elapsed();
     this.#hasDelivered = false;
     this.#nonce = "";
@@ -111,11 +119,28 @@ class XdsProvider implements RulesProvider {
       onEnd: (reason) => this.#retry(reason),
     });
     this.#request();
+    this.#watchSilence();
+  }
+
+  /** Nobody waits for the first rules without being told why; mostly the server does not know the node. */
+  #watchSilence(): void {
+    if (this.#accepted !== undefined) return;
+    const { clock, logger, node } = this.#options;
+    this.#cancelSilence = clock.after(SILENCE_MS, () => {
+      const server = JSON.stringify(this.#target.url);
+      if (!this.#hasDelivered) {
+        logger.warning(
+          `The configuration server ${server} has sent nothing yet for the node ${JSON.stringify(node.id)}`,
+        );
+      }
+      this.#watchSilence();
+    });
   }
 
   #retry(reason: string): void {
     if (this.#isClosed) return;
     this.#cancelAnswer();
+    this.#cancelSilence();
     this.#stream = undefined;
     const { clock, waits, random, logger } = this.#options;
     const isSteady = clock.elapsed() - this.#openedAt >= STEADY_MS;
@@ -154,16 +179,18 @@ class XdsProvider implements RulesProvider {
 
   #answer(response: WireDiscoveryResponse): void {
     const version = response.versionInfo;
+    const print = printOf(response);
     const isAsked = this.#isAsked;
     this.#isAsked = false;
-    if (!isAsked && version === this.#refused?.version) return this.#refuseAgain(this.#refused);
-    if (isAsked || version !== this.#accepted) {
+    if (!isAsked && print === this.#refused?.print) return this.#refuseAgain(this.#refused);
+    if (isAsked || print !== this.#acceptedPrint) {
       const refusal = this.#tell(readResources(response));
       if (refusal !== undefined) {
-        this.#refused = { version, text: refusal, times: 0 };
+        this.#refused = { print, text: refusal, times: 0 };
         return this.#request(refusal);
       }
       this.#accepted = version;
+      this.#acceptedPrint = print;
     }
     this.#refused = undefined;
     this.#request();
@@ -204,4 +231,13 @@ class XdsProvider implements RulesProvider {
 
 function serverProblem(text: string): Problem {
   return { severity: "error", at: "configuration server", path: "", text };
+}
+
+/** Tells versions apart by what they hold, not by their name alone. */
+function printOf({ versionInfo, resources }: WireDiscoveryResponse): string {
+  const hash = createHash("sha256").update(JSON.stringify([versionInfo, resources.length]));
+  for (const { typeUrl, value } of resources) {
+    hash.update(JSON.stringify([typeUrl, value.length])).update(value);
+  }
+  return hash.digest("base64");
 }

@@ -44,11 +44,16 @@ const CONNECT_MS = 20_000;
 const KEEPALIVE = { everyMs: 310_000, withinMs: 20_000 };
 const RESOURCE_EXHAUSTED = 8;
 
+/** Headers that are the call's own, or that no call of HTTP/2 can carry. */
+const OWN_HEADERS =
+  /^(?:grpc-.*|te|host|connection|keep-alive|proxy-connection|upgrade|transfer-encoding|http2-settings|content-type|user-agent)$/i;
+
 /** The call's headers. Throws, without their values, for those that no call can carry. */
 export function xdsMetadata(headers: ReadonlyMap<string, string>): Metadata {
   const metadata = new Metadata();
   for (const [name, value] of headers) {
     try {
+      if (OWN_HEADERS.test(name)) throw new TypeError("it belongs to the call itself");
       metadata.set(name, name.toLowerCase().endsWith("-bin") ? Buffer.from(value, "base64") : value);
     } catch {
       throw new Error(
@@ -192,14 +197,21 @@ function hostOf(url: string): string {
   return url.replace(/^dns:(?:\/\/[^/]*\/)?/, "").replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
 }
 
+/** Longest text of a peer that is told. */
+const MAX_STATUS_TEXT = 500;
+/** No server announces more in earnest: what was read as a length is some other text. */
+const MAX_ANNOUNCED_BYTES = 2 ** 30;
+
 /** What the library says of a connection that was not made, around what it was. */
 const AROUND =
   /^No connection established\. Last error: (?:Error(?: \[\w+\])?: )?|(?: \([^()]*Z\))?\.? Resolution note: $/g;
 
 function statusText({ code, details }: StatusObject): string {
   if (code === 0) return "it ended the stream";
-  const text = details.replaceAll(AROUND, "") || `it ended the stream with status ${code}`;
-  return code === RESOURCE_EXHAUSTED && details.includes("larger than")
+  const told = details.replaceAll(AROUND, "") || `it ended the stream with status ${code}`;
+  const text = told.length > MAX_STATUS_TEXT ? `${told.slice(0, MAX_STATUS_TEXT).toWellFormed()}…` : told;
+  const announced = Number(/larger than max \((\d+)/.exec(details)?.[1] ?? NaN);
+  return code === RESOURCE_EXHAUSTED && announced < MAX_ANNOUNCED_BYTES
     ? `${text}; a larger XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES, or fewer rules, would be right`
     : text;
 }

@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
-import { type BigIntStats, lstatSync, unlinkSync } from "node:fs";
-import { chmod, readdir, rename, unlink } from "node:fs/promises";
+import { type BigIntStats, lstatSync, renameSync, unlinkSync } from "node:fs";
+import { chmod, link, readdir, rename, unlink } from "node:fs/promises";
 import net from "node:net";
 import { basename, dirname, join } from "node:path";
 
@@ -15,12 +15,15 @@ const SUFFIX_OCTETS = 10;
 /**
  * The file of a unix socket that passes from process to process without a moment at which nobody is to
  * be found there: a socket is bound beside the path and then renamed over it, whether somebody still
- * answers there or not. What had the path before goes on with the connections it has.
+ * answers there or not. What had the path before goes on with the connections it has, and gets the path
+ * back when its successor ends first.
  */
 export class UnixSocketFile {
   readonly #path: string;
   /** Where the socket is to be bound. */
   readonly besidePath: string;
+  /** A second name of the socket that had the path before. */
+  #formerPath: string | undefined;
   #own: BigIntStats | undefined;
 
   private constructor(path: string) {
@@ -51,27 +54,61 @@ export class UnixSocketFile {
     // The mode first: once the socket has its name, nobody may come in whom the mode keeps out.
     if (mode !== undefined) await chmod(this.besidePath, mode);
     const own = statusOf(this.besidePath);
+    this.#formerPath = await keepFormer(this.#path);
     await rename(this.besidePath, this.#path);
     this.#own = own;
   }
 
   /**
-   * Removes the file if it is still the one that was published; a successor's stays. To be called
-   * before the socket is closed: until then the kernel gives its number to no other file.
+   * Removes the file if it is still the one that was published, or gives the path back to the socket before
+   * where that was not removed yet; a successor's stays. To be called before the socket is closed: until
+   * then the kernel gives its number to no other file.
    */
   remove(): void {
     const own = this.#own;
     this.#own = undefined;
-    // In one turn: nothing of this process comes between the look and the removal. Another process may,
-    // for some microseconds; no call looks and removes in one.
-    const found = own === undefined ? undefined : statusOf(this.#path);
-    if (found === undefined || found.ino !== own?.ino || found.dev !== own.dev) return;
+    if (own === undefined) return;
+    removeQuietly(secondName(this.#path, own));
     try {
-      unlinkSync(this.#path);
+      // In one turn: nothing of this process comes between the look and the removal. Another process may,
+      // for some microseconds; no call looks and removes in one.
+      if (!isSame(statusOf(this.#path), own)) return;
+      const former = this.#formerPath;
+      if (former !== undefined && statusOf(former)?.isSocket() === true) renameSync(former, this.#path);
+      else unlinkSync(this.#path);
     } catch {
       // A file that stays is replaced by the next start.
     }
   }
+}
+
+/**
+ * Gives the socket at the path a second name beside it, if somebody answers there: it is to get the path back
+ * when its successor ends first. Answers the name.
+ */
+async function keepFormer(path: string): Promise<string | undefined> {
+  const found = statusOf(path);
+  if (found?.isSocket() !== true || !await answers(path)) return undefined;
+  const name = secondName(path, found);
+  return await link(path, name).then(() => name, () => undefined);
+}
+
+/** The name by which a socket is kept while a successor has the path: the socket itself can tell it. */
+function secondName(path: string, { ino }: BigIntStats): string {
+  return `${path}.${(ino & 0xffffffffn).toString(16).padStart(8, "0")}~`;
+}
+
+/** A socket that ends needs its second name no more; its successor sees by that that it is gone. */
+function removeQuietly(path: string): void {
+  try {
+    unlinkSync(path);
+  } catch {
+    // Mostly it has none.
+  }
+}
+
+function isSame(found: BigIntStats | undefined, own: BigIntStats): boolean {
+  return found !== undefined && found.ino === own.ino && found.dev === own.dev;
 }
 
 function statusOf(path: string): BigIntStats | undefined {

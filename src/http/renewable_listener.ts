@@ -2,6 +2,11 @@ import { errorText } from "../base/error_text.ts";
 import { type HttpListener, type HttpTls, listenHttp, type ListenHttpOptions } from "./listen.ts";
 import type { HttpHandler } from "./router.ts";
 
+/**
+ * How long clients of a connection get to leave with their next answer. Ending at once would reset every
+ * HTTP/1.1 connection whose next request is on its way.
+ */
+const LEAVE_MS = 2_000;
 /** How long requests that were taken under the former certificate may still run. */
 const DRAIN_MS = 30_000;
 
@@ -11,8 +16,10 @@ export class RenewableListener implements HttpListener {
   readonly port: number;
   readonly #handler: HttpHandler;
   readonly #options: ListenHttpOptions;
-  readonly #draining = new Set<HttpListener>();
+  /** Those that end, and what cancels the wait before. */
+  readonly #draining = new Map<HttpListener, () => void>();
   #current: HttpListener;
+  #isDraining = false;
   #closed = false;
 
   /** Listens. Throws when it cannot, or the pair cannot be served. */
@@ -35,7 +42,12 @@ export class RenewableListener implements HttpListener {
     const next = listenHttp(this.#handler, { ...this.#options, tls });
     const former = this.#current;
     this.#current = next;
-    this.#draining.add(former);
+    if (this.#isDraining) next.drain();
+    former.drain();
+    this.#draining.set(former, this.#options.clock.after(LEAVE_MS, () => this.#end(former)));
+  }
+
+  #end(former: HttpListener): void {
     former.close(DRAIN_MS)
       .catch((error: unknown) =>
         this.#options.logger.warning("Cannot end the former HTTPS listener", { reason: errorText(error) })
@@ -44,12 +56,15 @@ export class RenewableListener implements HttpListener {
   }
 
   drain(): void {
+    this.#isDraining = true;
     this.#current.drain();
   }
 
   /** Ends the current listener and those that still drain, as `HttpListener` says. */
   async close(graceMs: number): Promise<void> {
     this.#closed = true;
-    await Promise.all([this.#current, ...this.#draining].map((listener) => listener.close(graceMs)));
+    for (const cancel of this.#draining.values()) cancel();
+    const listeners = [this.#current, ...this.#draining.keys()];
+    await Promise.all(listeners.map((listener) => listener.close(graceMs)));
   }
 }

@@ -1,9 +1,13 @@
 import type { DescriptorSource, DomainSource, Problem, RateLimitSource } from "./rule_source.ts";
 
+/** Characters in the full names of all rules: each has its own, with those of the levels above it. */
+const MAX_NAME_CHARACTERS = 64 * 1024 * 1024;
+
 /** Everything wrong with sources whose types are right, in the order of the sources. */
 export function checkSources(sources: readonly DomainSource[], mergeDomains: boolean): Problem[] {
   const problems: Problem[] = [];
   const domains = new Map<string, { at: string; siblings: Siblings }>();
+  const names = { left: MAX_NAME_CHARACTERS };
   for (const source of sources) {
     if (source.domain === "") {
       problems.push(error(source.at, "domain", "config file cannot have empty domain"));
@@ -17,7 +21,7 @@ export function checkSources(sources: readonly DomainSource[], mergeDomains: boo
     }
     const siblings = known?.siblings ?? new Map();
     if (known === undefined) domains.set(source.domain, { at: source.at, siblings });
-    checkDescriptors(source.descriptors, { parent: source.domain, siblings, problems });
+    checkDescriptors(source.descriptors, { parent: source.domain, siblings, problems, names });
   }
   return problems;
 }
@@ -30,6 +34,8 @@ interface Level {
   readonly parent: string;
   readonly siblings: Siblings;
   readonly problems: Problem[];
+  /** How many characters the names of further rules may have. */
+  readonly names: { left: number };
 }
 
 function checkDescriptors(descriptors: readonly DescriptorSource[], level: Level): void {
@@ -40,13 +46,22 @@ function checkDescriptors(descriptors: readonly DescriptorSource[], level: Level
       continue;
     }
     const text = `${level.parent}.${value === "" ? key : `${key}_${value}`}`;
+    if (level.names.left < 0) return;
+    level.names.left -= text.length;
+    if (level.names.left < 0) {
+      const found =
+        `the full names of the rules up to here have more than ${MAX_NAME_CHARACTERS} characters; ` +
+        "use a shorter domain, shorter keys or fewer rules";
+      level.problems.push(error(at, path, found));
+      return;
+    }
     checkDuplicate(descriptor, text, level);
     if (descriptor.shareThreshold && !value.endsWith("*")) {
       const found = `share_threshold can only be used where value ends with '*', but found '${value}'`;
       level.problems.push(error(at, `${path}.share_threshold`, found));
     }
     if (descriptor.rateLimit !== undefined) checkReplaces(descriptor.rateLimit, level.problems);
-    checkDescriptors(descriptor.descriptors, { parent: text, siblings: new Map(), problems: level.problems });
+    checkDescriptors(descriptor.descriptors, { ...level, parent: text, siblings: new Map() });
   }
 }
 

@@ -52,8 +52,10 @@ function plainFields(fields: LogFields, threshold: number): Record<string, unkno
 
 function loggedError(error: Error, withStack: boolean): string {
   if (withStack && error.stack !== undefined) return error.stack;
-  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : "";
-  return `${error.message}${cause}`;
+  const { message, cause } = error;
+  return cause instanceof Error && !message.includes(cause.message)
+    ? `${message} (${cause.message})`
+    : message;
 }
 
 /** The two streams of the process, a line at a time, for commands that print. */

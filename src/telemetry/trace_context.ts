@@ -93,12 +93,19 @@ function readW3c(text: string, source: HeaderSource): TraceParent | undefined {
   if (version === undefined || version === "ff" || (version === "00" && rest !== undefined)) return undefined;
   const span = spanOf(traceId, spanId);
   if (span === undefined) return undefined;
-  const state = source.header("tracestate");
+  const state = stateOf(source);
   return {
     span,
     sampled: (Number.parseInt(flags, 16) & SAMPLED_FLAG) !== 0,
     state: state === undefined || state.length > MAX_STATE_LENGTH ? undefined : state,
   };
+}
+
+/** A list that comes as several headers is one list; an engine's `header` may answer the first of them. */
+function stateOf(source: HeaderSource): string | undefined {
+  if (source.fields === undefined) return source.header("tracestate");
+  const lists = source.fields.filter(([name]) => name === "tracestate").map(([, value]) => value);
+  return lists.length === 0 ? undefined : lists.join(",");
 }
 
 function readB3(text: string): TraceParent | undefined {

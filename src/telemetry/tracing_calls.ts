@@ -15,11 +15,17 @@ export type TracedMethod = TracedUnaryMethod | {
   readonly name: string;
 };
 
+/** What is asked of a call. */
+export interface TracedCall extends HeaderSource {
+  /** It has ended without our answer: by its deadline or its caller. */
+  readonly gone: boolean;
+}
+
 /** A method that is traced. */
 export interface TracedUnaryMethod {
   readonly kind: "unary";
   readonly name: string;
-  handle(request: Uint8Array, call: HeaderSource): Uint8Array | Promise<Uint8Array>;
+  handle(request: Uint8Array, call: TracedCall): Uint8Array | Promise<Uint8Array>;
 }
 
 /** What is traced of a route of HTTP. */
@@ -59,7 +65,7 @@ function traceMethod(path: string, method: TracedUnaryMethod, tracer: CallTracer
     handle(request, call) {
       const span = tracer.startServer(path, call, attributes);
       if (span === undefined) return method.handle(request, call);
-      return tracer.runToEnd(span, () => coded(span, () => method.handle(request, call)), { isFault });
+      return tracer.runToEnd(span, () => coded(span, call, () => method.handle(request, call)), { isFault });
     },
   };
 }
@@ -67,10 +73,12 @@ function traceMethod(path: string, method: TracedUnaryMethod, tracer: CallTracer
 /** Writes the name of the status down that a call ends with. */
 function coded(
   span: SpanRecord,
+  call: TracedCall,
   handle: () => Uint8Array | Promise<Uint8Array>,
 ): Uint8Array | Promise<Uint8Array> {
   const ok = (answer: Uint8Array): Uint8Array => {
-    span.set(STATUS_CODE, "OK");
+    // Who no longer waits has been told something else, which is not known here.
+    if (!call.gone) span.set(STATUS_CODE, "OK");
     return answer;
   };
   const refused = (error: unknown): never => {

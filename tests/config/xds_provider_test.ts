@@ -272,3 +272,26 @@ Deno.test("xds provider: a header that cannot be sent is told at once, without i
     assertEquals(found, [true, false]);
   }
 });
+
+Deno.test("xds provider: a known name with other rules is loaded, and so is one that was refused and mended", () => {
+  const bed = new Bed();
+  bed.send("", "shop");
+  bed.send("", "mall");
+  bed.wrong.set("2", [WRONG]);
+  bed.send("2", "shop");
+  bed.wrong.delete("2");
+  bed.send("2", "mended");
+  assertEquals(bed.take(), [
+    ...["open", "/", "load : shop", "/n1", "load : mall", "/n2"],
+    ...["load 2: shop", `/n3 ${WRONG_TEXT}`, "load 2: mended", "2/n4"],
+  ]);
+});
+
+Deno.test("xds provider: a server that is there and sends nothing is told of, until the first rules are there", () => {
+  const bed = new Bed();
+  bed.clock.advance(60_000);
+  bed.send("1");
+  bed.clock.advance(60_000);
+  const text = 'The configuration server "127.0.0.1:7" has sent nothing yet for the node "one"';
+  assertEquals(bed.log.lines.map(({ message }) => message), [text, text]);
+});

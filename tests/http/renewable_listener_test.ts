@@ -59,6 +59,7 @@ httpsTest(
     await until("the requests to run", () => gate.waiting === 6);
     assertEquals([await served.former.trusts(), await served.other.trusts()], [true, false]);
     served.listener.renew(renewed);
+    served.clock.advance(2_000);
     assertEquals([await served.former.trusts(), await served.other.trusts()], [false, true]);
     assertEquals(await (await served.other.fetch("/quick")).text(), "quick");
     assertEquals(await idle.ended(), true);

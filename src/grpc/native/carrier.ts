@@ -34,6 +34,8 @@ export class Carrier {
   readonly #openedAt: number;
   #flushDue = false;
   #drainedAt: number | undefined;
+  /** When it was asked to go for its age, after which it has a grace of its own. */
+  #agedAt: number | undefined;
   #endedAt: number | undefined;
   /** Nothing is read from the peer since then, because it does not take what is written to it. */
   #pausedAt: number | undefined;
@@ -69,6 +71,7 @@ export class Carrier {
   /** Asks the peer to go; the connection closes when its running calls are answered. */
   drain(options: { readonly keepStreams?: boolean } = {}): void {
     this.#drainedAt ??= this.#options.now();
+    if (options.keepStreams === true) this.#agedAt ??= this.#drainedAt;
     this.#connection.drain(options);
     this.#flush();
   }
@@ -96,7 +99,8 @@ export class Carrier {
       if (now - this.#openedAt >= this.#options.maxAgeMs) this.drain({ keepStreams: true });
     } else {
       if (now - this.#drainedAt >= DRAIN_PING_MS) connection.finishDraining();
-      if (now - this.#drainedAt >= this.#options.graceMs && this.#options.graceMs > 0) return this.destroy();
+      const { graceMs } = this.#options;
+      if (this.#agedAt !== undefined && graceMs > 0 && now - this.#agedAt >= graceMs) return this.destroy();
     }
     this.#keepAlive(now);
     this.#flush();
