@@ -83,6 +83,8 @@ processTest("a pair that is swapped while requests run loses none of them", asyn
   const work = async () => {
     // The old certificate is not trusted by the new client and the other way round: each asks while it can.
     while (trusted) statuses.push(await ask(former).catch((error: unknown) => refused(error)));
+    // For a moment new connections meet either of them.
+    await until("the next pair to be met", () => next.trusts());
     for (let request = 0; request < 50; request++) statuses.push(await ask(next));
   };
   const refused = (error: unknown): number => {
