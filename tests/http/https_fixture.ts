@@ -75,6 +75,18 @@ export class HttpsClient implements Disposable {
     return await fetch(`https://localhost:${this.#port}${path}`, { ...init, client: this.#client });
   }
 
+  /** As `fetch`; while two listeners share the port, tries again until it meets the one that is trusted. */
+  async fetchTrusted(path: string): Promise<Response> {
+    for (let attempt = 1;; attempt++) {
+      try {
+        return await this.fetch(path);
+      } catch (error) {
+        const isStranger = String((error as Error).cause).includes("invalid peer certificate");
+        if (!isStranger || attempt === 100) throw error;
+      }
+    }
+  }
+
   /** A new connection, by HTTP/1.1, after its handshake. Throws when the certificate is not trusted. */
   async dial(): Promise<Dialed> {
     const connection = await Deno.connectTls({

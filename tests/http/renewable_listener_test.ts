@@ -127,7 +127,7 @@ httpsTest("close ends what still drains with the grace of the close", async () =
   const former = served.former.fetch("/slow");
   await until("the request to run", () => gate.waiting === 1);
   served.listener.renew(await tlsOf(await certificates.issue("renewed", { names: NAMES, byOther: true })));
-  const current = served.other.fetch("/slow");
+  const current = served.other.fetchTrusted("/slow");
   await until("both requests to run", () => gate.waiting === 2);
   const closed = served.listener.close(1_000);
   served.clock.advance(999);
