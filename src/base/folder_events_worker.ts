@@ -1,3 +1,5 @@
+import { errorText } from "./error_text.ts";
+
 /** What the worker is told: which folders it watches. */
 export interface ToFolderEvents {
   readonly folders: readonly string[];
@@ -30,7 +32,7 @@ async function tellEvents(port: WorkerPort, folders: readonly string[]): Promise
       if (event.kind !== "access") port.postMessage({});
     }
   } catch (error) {
-    port.postMessage({ failed: error instanceof Error ? error.message : String(error) });
+    port.postMessage({ failed: errorText(error) });
   }
 }
 

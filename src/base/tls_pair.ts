@@ -1,7 +1,8 @@
-import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
-import { readFile, stat } from "node:fs/promises";
+import { createPrivateKey, type KeyObject, type X509Certificate } from "node:crypto";
 import tls from "node:tls";
 import { type Clock, systemClock } from "./clock.ts";
+import { errorText } from "./error_text.ts";
+import { parseCertificates, type PemCertificate, readPem } from "./pem.ts";
 
 /** What a server shows in TLS, and whose certificates it asks for; PEM texts. */
 export interface TlsPair {
@@ -30,9 +31,6 @@ export interface TlsPairReading extends TlsPair {
   readonly warnings: readonly string[];
 }
 
-/** Certificates and keys are small; whatever is larger than this is something else. */
-const MAX_BYTES = 1024 * 1024;
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 const KEY = /-----BEGIN ((?:[A-Z0-9]+ )*PRIVATE KEY)-----/;
 /** Those that a handshake takes; with others it would fail for every client. */
 const CURVES = ["prime256v1", "secp384r1", "secp521r1"];
@@ -47,22 +45,22 @@ export async function readTlsPair(
   { clock = systemClock }: { readonly clock?: Pick<Clock, "now"> } = {},
 ): Promise<TlsPairReading> {
   const [certText, key, ca] = await Promise.all([
-    readPem(names.cert, files.cert),
-    readPem(names.key, files.key),
-    files.ca === undefined ? undefined : readPem(names.ca ?? "", files.ca),
+    readNamed(names.cert, files.cert),
+    readNamed(names.key, files.key),
+    files.ca === undefined ? undefined : readNamed(names.ca ?? "", files.ca),
   ]);
   const now = clock.now();
-  const chain = certificatesIn(certText, names.cert, files.cert);
+  const chain = certificatesOf(certText, names.cert, files.cert);
   const cert = chain.map(({ pem }) => pem).join("\n") + "\n";
   const [{ certificate: leaf }] = chain;
   checkKey(leaf, privateKeyOf(key, names.key, files.key), { files, names });
   const authorities = files.ca === undefined || ca === undefined
     ? []
-    : certificatesIn(ca, names.ca ?? "", files.ca);
+    : certificatesOf(ca, names.ca ?? "", files.ca);
   try {
     tls.createSecureContext({ key, cert, ...(ca === undefined ? {} : { ca }) });
   } catch (error) {
-    throw unusable(names.cert, files.cert, `TLS does not take it (${messageOf(error)})`, OTHER_PAIR);
+    throw unusable(names.cert, files.cert, `TLS does not take it (${errorText(error)})`, OTHER_PAIR);
   }
   const warnings = [
     ...chain.flatMap((one) => validity(one.certificate, now, names.cert, files.cert)),
@@ -74,36 +72,20 @@ export async function readTlsPair(
 
 const OTHER_PAIR = "a pair with an RSA key of at least 2048 bits, or an ECDSA or Ed25519 key";
 
-interface PemCertificate {
-  readonly pem: string;
-  readonly certificate: X509Certificate;
-}
-
-async function readPem(name: string, path: string): Promise<string> {
+async function readNamed(name: string, path: string): Promise<string> {
   try {
-    const { size, isFile } = await stat(path).then((found) => ({ size: found.size, isFile: found.isFile() }));
-    // A named pipe would hold up the reading for good.
-    if (!isFile) throw unusable(name, path, "it is no file", "a file in PEM");
-    if (size > MAX_BYTES) throw unusable(name, path, "it has more than 1 MiB", "a file in PEM");
-    return await readFile(path, "utf8");
+    return await readPem(path);
   } catch (error) {
-    if (error instanceof UnusableError) throw error;
-    throw unusable(name, path, messageOf(error), "a file in PEM that can be read");
+    throw unusable(name, path, errorText(error), "a file in PEM that can be read");
   }
 }
 
-function certificatesIn(text: string, name: string, path: string): [PemCertificate, ...PemCertificate[]] {
-  const wanted = "certificates in PEM";
-  const [first, ...others] = text.match(CERTIFICATE) ?? [];
-  if (first === undefined) throw unusable(name, path, "it holds no certificate in PEM", wanted);
-  const parse = (pem: string, index: number): PemCertificate => {
-    try {
-      return { pem, certificate: new X509Certificate(pem) };
-    } catch {
-      throw unusable(name, path, `its certificate number ${index + 1} cannot be read`, wanted);
-    }
-  };
-  return [parse(first, 0), ...others.map((pem, index) => parse(pem, index + 1))];
+function certificatesOf(text: string, name: string, path: string): [PemCertificate, ...PemCertificate[]] {
+  try {
+    return parseCertificates(text);
+  } catch (error) {
+    throw unusable(name, path, errorText(error), "certificates in PEM");
+  }
 }
 
 /** Of a key nothing is shown, nor what a parser says of it. */
@@ -144,12 +126,6 @@ function validity(certificate: X509Certificate, now: number, name: string, path:
   return [];
 }
 
-class UnusableError extends Error {}
-
 function unusable(name: string, path: string, state: string, wanted: string): Error {
-  return new UnusableError(`Cannot use ${name} ${JSON.stringify(path)}: ${state}; ${wanted} would be right`);
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return new Error(`Cannot use ${name} ${JSON.stringify(path)}: ${state}; ${wanted} would be right`);
 }

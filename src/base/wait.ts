@@ -12,12 +12,15 @@ export async function unlessAborted(promise: Promise<void>, signal: AbortSignal)
   signal.throwIfAborted();
 }
 
-/** Waits for the promise, but no longer than this. */
-export async function settledWithin(promise: Promise<void>, ms: number, clock: Clock): Promise<void> {
-  const timeout = Promise.withResolvers<void>();
-  const cancel = clock.after(ms, timeout.resolve);
-  await Promise.race([promise, timeout.promise]);
-  cancel();
+/** Waits for the promise, but no longer than this; whether it was fulfilled by then. Rejects when it does. */
+export async function settledWithin(promise: Promise<void>, ms: number, clock: Clock): Promise<boolean> {
+  const timeout = Promise.withResolvers<boolean>();
+  const cancel = clock.after(ms, () => timeout.resolve(false));
+  try {
+    return await Promise.race([promise.then(() => true), timeout.promise]);
+  } finally {
+    cancel();
+  }
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { ChannelCredentials, ServiceError } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 import { systemClock } from "../base/clock.ts";
+import { errorText } from "../base/error_text.ts";
 import { parseDuration } from "../base/duration.ts";
 import { unitOfNumber } from "../ratelimit/limit.ts";
 import {
@@ -70,7 +71,7 @@ export async function client(args: readonly string[], io: Output): Promise<numbe
     for (const line of answerLines(call, response)) io.stdout(line);
     return exitCode(response.overallCode);
   } catch (error) {
-    io.stderr(error instanceof Error ? error.message : String(error));
+    io.stderr(errorText(error));
     return EXIT.failed;
   }
 }
@@ -207,7 +208,7 @@ async function readPem(path: string | undefined): Promise<Buffer | null> {
   try {
     return Buffer.from(await Deno.readFile(path));
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorText(error);
     throw new Error(`Cannot read "${path}": ${reason}`, { cause: error });
   }
 }

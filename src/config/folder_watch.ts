@@ -1,4 +1,5 @@
 import { dirname } from "node:path";
+import { errorText } from "../base/error_text.ts";
 import type { Logger } from "../base/log.ts";
 
 /** What a watch tells: whether something happened directly in the folder, or in one above it. */
@@ -129,7 +130,7 @@ export class FolderWatch {
   }
 
   #warn(error: unknown): void {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorText(error);
     if (reason === this.#warned) return;
     this.#warned = reason;
     this.#options.logger.warning("cannot watch the rule files, changes are found by the re-scan only", {

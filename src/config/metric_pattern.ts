@@ -1,3 +1,4 @@
+import { errorText } from "../base/error_text.ts";
 import type { ProblemLog } from "./problem_log.ts";
 import { shown } from "./yaml_scalar.ts";
 
@@ -53,7 +54,7 @@ function readRegex(
     // What also matches nothing tells its groups.
     return { pattern, groups: (new RegExp(`${source}|`).exec("")?.length ?? 1) - 1 };
   } catch (error) {
-    const state = error instanceof Error ? error.message : String(error);
+    const state = errorText(error);
     log.error(offset, path, `'${shown(match)}' is no regular expression: ${state}`);
     return undefined;
   }

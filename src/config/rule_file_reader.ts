@@ -1,3 +1,4 @@
+import { errorText } from "../base/error_text.ts";
 import type { DomainSource, Problem } from "../ratelimit/rule_source.ts";
 import { type RuleFileLimits, ruleFileLimits } from "./rule_file_limits.ts";
 import { RuleFileReadings } from "./rule_file_readings.ts";
@@ -104,5 +105,5 @@ export function fileErrorText(error: unknown): string {
   if (error instanceof Deno.errors.NotFound) return "it does not exist";
   if (error instanceof Deno.errors.PermissionDenied) return "permission denied; let this process read it";
   if (error instanceof Deno.errors.NotADirectory) return "it is not a folder; name a folder";
-  return error instanceof Error ? error.message : String(error);
+  return errorText(error);
 }

@@ -1,9 +1,8 @@
 import { CallCredentials, ChannelCredentials } from "@grpc/grpc-js";
-import { X509Certificate } from "node:crypto";
-import { readFile, stat } from "node:fs/promises";
 import { isIP, type Socket } from "node:net";
 import tls from "node:tls";
 import { errorText } from "../base/error_text.ts";
+import { parseCertificates, readPem } from "../base/pem.ts";
 import { readTlsPair } from "../base/tls_pair.ts";
 
 /** How a configuration server is known, and as whom to come; files are PEM. */
@@ -17,8 +16,6 @@ export interface XdsTlsFiles {
 const CERT = "CONFIG_GRPC_XDS_CLIENT_TLS_CERT";
 const KEY = "CONFIG_GRPC_XDS_CLIENT_TLS_KEY";
 const CA = "CONFIG_GRPC_XDS_SERVER_TLS_CACERT";
-const MAX_BYTES = 1024 * 1024;
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /** What the files hold, with what their operator should know although it can be used. */
 export interface XdsTlsReading {
@@ -48,13 +45,7 @@ export async function readXdsTls(files: XdsTlsFiles): Promise<XdsTlsReading> {
 
 async function readAuthorities(path: string): Promise<string[]> {
   try {
-    const found = await stat(path);
-    // A named pipe would hold up the reading for good.
-    if (!found.isFile() || found.size > MAX_BYTES) throw new Error("it is no file of at most 1 MiB");
-    const certificates = (await readFile(path, "latin1")).match(CERTIFICATE) ?? [];
-    for (const certificate of certificates) new X509Certificate(certificate);
-    if (certificates.length > 0) return certificates;
-    throw new Error("it holds no certificate in PEM");
+    return parseCertificates(await readPem(path)).map(({ pem }) => pem);
   } catch (error) {
     const state = `${errorText(error)}; certificates in PEM would be right`;
     throw new Error(`Cannot use ${CA} ${JSON.stringify(path)}: ${state}`);

@@ -1,5 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import type tls from "node:tls";
+import { certificatesIn } from "../base/pem.ts";
 import { coversName, dnsNamesOf } from "./certificate_names.ts";
 
 /** Which certificates clients must have. */
@@ -13,7 +14,6 @@ export interface ClientCertificatesOptions {
 
 /** Sessions are kept by the platform for fewer clients than this. */
 const MAX_KNOWN = 1_000;
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
  * Tells which clients may come in. A session that is resumed is not verified by the platform again, and
@@ -91,8 +91,4 @@ function verificationProblem(error: unknown): string {
   const code = error instanceof Error && "code" in error ? error.code : error;
   if (code === "CERT_HAS_EXPIRED") return EXPIRED;
   return `the client's certificate does not stand the test against the authority (${String(code)})`;
-}
-
-function certificatesIn(text: string): readonly string[] {
-  return text.match(CERTIFICATE) ?? [];
 }

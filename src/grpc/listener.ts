@@ -1,4 +1,5 @@
 import net from "node:net";
+import { errorText } from "../base/error_text.ts";
 import type { TlsPair } from "../base/tls_pair.ts";
 import { createTlsServer, type ListenTls } from "./tls_server.ts";
 import { UnixSocketFile } from "./unix_socket.ts";
@@ -71,6 +72,6 @@ function addressOf(server: net.Server, target: ListenTarget): string {
 
 function listenError(target: ListenTarget, error: unknown): Error {
   const place = target.kind === "unix" ? target.path : `${target.host}:${target.port}`;
-  const state = error instanceof Error ? error.message : String(error);
+  const state = errorText(error);
   return new Error(`Cannot listen for gRPC on "${place}": ${state}`, { cause: error });
 }

@@ -1,3 +1,4 @@
+import { errorText } from "../base/error_text.ts";
 import type { Caller } from "../ratelimit/counter_cache.ts";
 import type { Code, Decision } from "../ratelimit/decision.ts";
 import { CacheError, InvalidRequestError, NoConfigurationError } from "../ratelimit/errors.ts";
@@ -51,7 +52,7 @@ function decodeRequest(bytes: Uint8Array): WireRateLimitRequest {
   try {
     return decodeRateLimitRequest(bytes, BOUNDS);
   } catch (error) {
-    throw new GrpcError("INTERNAL", error instanceof Error ? error.message : String(error), { cause: error });
+    throw new GrpcError("INTERNAL", errorText(error), { cause: error });
   }
 }
 
@@ -95,7 +96,7 @@ function encodeDecision(decision: Decision): Uint8Array {
 
 function grpcErrorOf(error: unknown): GrpcError {
   if (error instanceof GrpcError) return error;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = errorText(error);
   if (error instanceof InvalidRequestError) {
     return new GrpcError("INVALID_ARGUMENT", message, { cause: error });
   }

@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import type { Logger } from "../base/log.ts";
+import { settledWithin } from "../base/wait.ts";
 import { problemResponse } from "./problem.ts";
 import { randomRequestId, REQUEST_ID_HEADER, requestIdOf } from "./request_id.ts";
 import type { HttpHandler } from "./router.ts";
@@ -128,7 +129,7 @@ class ListenerEnd {
     const graceOver = this.#graceOver.promise.then(() => false);
     if (await Promise.race([shutdown.then(() => true), graceOver])) return;
     running.giveUp();
-    if (await settlesWithin(shutdown, LAST_ANSWERS_MS, clock)) return;
+    if (await settledWithin(shutdown, LAST_ANSWERS_MS, clock)) return;
     // Left are peers that neither finish their request nor take their answer. They must not hold up the end.
     server.unref();
     const { hostname, port } = server.addr;
@@ -191,11 +192,4 @@ function shuttingDown(request: Request): Response {
   const reason = "the service is shutting down";
   const headers = { connection: "close", [REQUEST_ID_HEADER]: requestId };
   return problemResponse({ kind: "shutting_down", reason, headers }, requestId);
-}
-
-function settlesWithin(work: Promise<void>, ms: number, clock: Clock): Promise<boolean> {
-  const result = Promise.withResolvers<boolean>();
-  const cancelTimer = clock.after(ms, () => result.resolve(false));
-  work.then(() => result.resolve(true), result.reject);
-  return result.promise.finally(cancelTimer);
 }

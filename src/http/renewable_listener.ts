@@ -34,7 +34,8 @@ export class RenewableListener implements HttpListener {
 
   /**
    * Serves new connections with another pair. The runtime cannot swap the certificate of a port, so a second
-   * listener opens on the same port, and then the first one ends: its running requests are answered, its
+   * listener opens on the same port. For two seconds new connections meet either certificate, and the first
+   * listener's clients leave with their next answer; then it ends: its running requests are answered, its
    * connections without one are closed. Throws when the pair cannot be served; then the former one stays.
    */
   renew(tls: HttpTls): void {

@@ -110,9 +110,14 @@ Deno.test({
     const pipe = join(folder, "pipe.pem");
     await new Deno.Command("mkfifo", { args: [pipe] }).output();
     await assertUnusable([
-      [{ cert: folder, key }, "CERT", folder, "it is no file; a file in PEM would be right"],
-      [{ cert: pipe, key }, "CERT", pipe, "it is no file; a file in PEM would be right"],
-      [{ cert: large, key }, "CERT", large, "it has more than 1 MiB; a file in PEM would be right"],
+      [{ cert: folder, key }, "CERT", folder, "it is no file; a file in PEM that can be read would be right"],
+      [{ cert: pipe, key }, "CERT", pipe, "it is no file; a file in PEM that can be read would be right"],
+      [
+        { cert: large, key },
+        "CERT",
+        large,
+        "it has more than 1 MiB; a file in PEM that can be read would be right",
+      ],
     ]);
     const missing = { cert, key: join(folder, "missing.key"), ca: authority.certFile };
     assertMatch(
