@@ -1,0 +1,44 @@
+/**
+ * A small HTTP client: one request described by a value, one response, or an error that says what went wrong.
+ * Built on `fetch` and web types, without dependencies, for Deno, Node 20 and later, and browsers; it needs the
+ * permission to use the network and no other. It knows no API, adds no credentials and reads nothing from the
+ * environment (but Deno's own `fetch` obeys `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`). It has no time limit
+ * and tries nothing again unless told to.
+ *
+ * @example
+ * ```ts
+ * import { Get, send } from "@weir/rest";
+ * import { assertEquals } from "@std/assert";
+ *
+ * await using server = Deno.serve({ port: 0, onListen() {} }, (request) => {
+ *   const { searchParams } = new URL(request.url);
+ *   return Response.json({ page: searchParams.get("page") });
+ * });
+ * const response = await send({
+ *   method: Get,
+ *   baseURL: `http://localhost:${server.addr.port}/items`,
+ *   headers: { authorization: "Bearer KEY" },
+ *   queryParams: { page: "2" },
+ * });
+ * assertEquals(response.statusCode, 200);
+ * assertEquals(response.json(), { page: "2" });
+ * ```
+ *
+ * @module
+ */
+export { Client, defaultClient, send, sendStream, type StreamResponse } from "./client.ts";
+export type { Clock } from "./clock.ts";
+export { type Fetch, type HttpClient, makeRequest, type MakeRequestOptions } from "./make_request.ts";
+export { Delete, Get, Head, type KnownMethod, type Method, Options, Patch, Post, Put } from "./method.ts";
+export type { ClientOptions, HookContext, RequestHook, ResponseHook, SendOptions } from "./options.ts";
+export { addQueryParameters } from "./query_parameters.ts";
+export { buildRequestObject, type Request } from "./request.ts";
+export { buildResponse, type BuildResponseOptions, type Response, type ResponseHeaders } from "./response.ts";
+export {
+  type NetworkErrorKind,
+  RestError,
+  type RestErrorCode,
+  type RestErrorOptions,
+  type RestErrorSubject,
+} from "./rest_error.ts";
+export type { RetryOptions } from "./retry.ts";
