@@ -2,6 +2,7 @@ import { type Tool, toolAvailable } from "../../tests/support/tools.ts";
 import { installTools } from "../install_tools.ts";
 import { benchLoads, type LoadsSetup } from "./bench_loads.ts";
 import { outputOf } from "./child.ts";
+import type { ClientTime } from "./client_time.ts";
 import type { DecisionTime } from "./decision_time.ts";
 import { machine, versions } from "./machine.ts";
 import type { BenchResults, Measurements } from "./measurements.ts";
@@ -56,15 +57,25 @@ async function measureRest(setup: LoadsSetup): Promise<Omit<Measurements, "summa
   const decisions = isAsked("decisions") ? await measureDecisions(setup) : undefined;
   const million = isAsked("million") ? await measureMillion(setup) : undefined;
   const start = isAsked("start") ? await measureStart(setup) : undefined;
-  return { decisions, million, start };
+  const client = isAsked("client") ? await measureClient(setup) : undefined;
+  return { decisions, million, start, client };
 }
 
-async function measureDecisions({ options, signal, say }: LoadsSetup): Promise<DecisionTime[]> {
-  say("times of decisions");
-  const script = new URL("decision_time.ts", import.meta.url).pathname;
+async function measureDecisions(setup: LoadsSetup): Promise<DecisionTime[]> {
+  setup.say("times of decisions");
+  return JSON.parse(await repeated("decision_time.ts", setup));
+}
+
+async function measureClient(setup: LoadsSetup): Promise<ClientTime[]> {
+  setup.say("times of the HTTP client");
+  return JSON.parse(await repeated("client_time.ts", setup));
+}
+
+/** What a script prints that measures something many times over, in a process of its own. */
+async function repeated(file: string, { options, signal }: LoadsSetup): Promise<string> {
+  const script = new URL(file, import.meta.url).pathname;
   const repetitions = `${options.isQuick ? QUICK_REPETITIONS : REPETITIONS}`;
-  const output = await outputOf(Deno.execPath(), ["run", "-A", script, "--repetitions", repetitions], signal);
-  return JSON.parse(output);
+  return await outputOf(Deno.execPath(), ["run", "-A", script, "--repetitions", repetitions], signal);
 }
 
 async function writeResults(

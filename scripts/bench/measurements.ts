@@ -1,3 +1,4 @@
+import type { ClientTime } from "./client_time.ts";
 import type { DecisionTime } from "./decision_time.ts";
 import type { MillionOutcome } from "./million.ts";
 import type { Machine, Versions } from "./machine.ts";
@@ -12,6 +13,7 @@ export interface Measurements {
   readonly decisions?: readonly DecisionTime[] | undefined;
   readonly million?: MillionOutcome | undefined;
   readonly start?: StartOutcome | undefined;
+  readonly client?: readonly ClientTime[] | undefined;
 }
 
 /** One line of the targets: what was to be reached, and what was. */

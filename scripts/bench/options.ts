@@ -15,6 +15,7 @@ export const PARTS = [
   "decisions",
   "million",
   "start",
+  "client",
 ] as const;
 /** The name of a part. */
 export type PartName = typeof PARTS[number];

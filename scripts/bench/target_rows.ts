@@ -1,3 +1,4 @@
+import type { ClientTime } from "./client_time.ts";
 import type { Measurements, TargetRow } from "./measurements.ts";
 import { type Summary, wholeNumber } from "./report.ts";
 import type { TargetName } from "./scenario.ts";
@@ -37,6 +38,7 @@ const OBSERVED: readonly (readonly [what: string, target: TargetName])[] = [
   ["memory with 1 % of the calls traced", "memory-tracing"],
 ];
 const OBSERVED_SHARE = 0.95;
+const CLIENT_BOUND = 1.1;
 const WATCHED = "8x32 statistics";
 const BASE = "8x32";
 const PACED = "5,000/s";
@@ -49,7 +51,9 @@ const BOUNDS = {
 } as const;
 
 /** Every target that the run measured, in the order of their table. */
-export function targetRows({ summaries, decisions = [], million, start }: Measurements): TargetRow[] {
+export function targetRows(
+  { summaries, decisions = [], million, start, client = [] }: Measurements,
+): TargetRow[] {
   const find = (scenario: string, target: TargetName) =>
     summaries.find((summary) => summary.scenario === scenario && summary.target === target);
   const rateRows = (list: readonly Rate[]) =>
@@ -86,6 +90,7 @@ export function targetRows({ summaries, decisions = [], million, start }: Measur
     ]),
     ...rateRows(LATER_RATES),
     ...OBSERVED.flatMap(([what, target]) => observedRow(find(WATCHED, target), what)),
+    ...client.map(clientRow),
   ];
 }
 
@@ -109,6 +114,15 @@ function observedRow(summary: Summary | undefined, what: string): TargetRow[] {
     measured: `${ratio.toFixed(2)} times (${wholeNumber(summary.median.callsPerSecond)} calls/s)`,
     isHit: ratio >= OBSERVED_SHARE,
   }];
+}
+
+function clientRow({ parallel, fetchUs, sendUs, ratio }: ClientTime): TargetRow {
+  return {
+    what: `send of the HTTP client library, ${parallel} at once`,
+    target: `at most ${CLIENT_BOUND} times a bare fetch`,
+    measured: `${ratio.toFixed(2)} times (${sendUs.toFixed(0)} and ${fetchUs.toFixed(0)} µs)`,
+    isHit: ratio <= CLIENT_BOUND,
+  };
 }
 
 function cpuRow(summary: Summary | undefined, bound: number): TargetRow[] {
