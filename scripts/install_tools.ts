@@ -1,6 +1,7 @@
 /**
  * Installs the programs that tests and benchmarks start beside Weir: servers of the system's packages,
- * and Envoy, grpcurl, h2spec and statsd_exporter in a folder of their own. What is there already is used.
+ * and Envoy, grpcurl, h2spec and statsd_exporter in a folder of their own; and what `deno bundle` bundles with.
+ * What is there already is used.
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -35,6 +36,9 @@ const GO_PROGRAMS = {
   },
 } as const;
 
+/** Any module would do. */
+const BUNDLED = new URL("../src/rest/mod.ts", import.meta.url).pathname;
+
 /** Time limits of the steps, in milliseconds. */
 const LIMITS_MS = {
   probe: 20_000,
@@ -52,6 +56,7 @@ export async function installTools(): Promise<readonly MissingTool[]> {
   for (const tool of ["grpcurl", "h2spec", "statsd_exporter"] as const) {
     if (!toolAvailable(tool)) await attempt(tool, reasons, () => installByGo(tool));
   }
+  await fetchBundler();
   const missing = TOOL_NAMES
     .filter((tool) => !toolAvailable(tool))
     .map((tool) => ({ tool, reason: reasons.get(tool) ?? "it was installed but cannot be found" }));
@@ -131,6 +136,19 @@ async function installByGo(tool: keyof typeof GO_PROGRAMS): Promise<void> {
   if (!await succeeds(go, ["version"])) throw new Error("it is built by Go, which is not installed");
   const { folder, release } = GO_PROGRAMS[tool];
   await run(go, ["install", release], LIMITS_MS.download, { GOBIN: join(toolsFolder(), folder) });
+}
+
+/** Lets `deno bundle` fetch what it bundles with, which it does once; the tests that bundle need it. */
+async function fetchBundler(): Promise<void> {
+  const folder = await Deno.makeTempDir({ prefix: "weir_bundle_" });
+  const output = join(folder, "rest.js");
+  try {
+    await run(Deno.execPath(), ["bundle", "--quiet", "--output", output, BUNDLED], LIMITS_MS.download);
+  } catch (error) {
+    printLine(`cannot be had: the bundler of deno bundle: ${textOf(error)}`);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 }
 
 async function attempt(tool: Tool, reasons: Map<Tool, string>, install: () => Promise<void>): Promise<void> {

@@ -8,6 +8,8 @@ import { installTools, printLine } from "./install_tools.ts";
 
 const ROOT = new URL("../", import.meta.url).pathname;
 const RUN_LIMIT_MS = 30 * 60_000;
+/** What runs unless the arguments say otherwise: the tests, and the examples of the HTTP client library. */
+const PLACES = ["tests", "src/rest"];
 
 /** Installs the tools and runs the tests; answers the exit code. */
 export async function runTests(args: readonly string[]): Promise<number> {
@@ -27,9 +29,10 @@ export async function runTests(args: readonly string[]): Promise<number> {
 
 async function runRunner(args: readonly string[], reportPath: string): Promise<number> {
   const reporter = args.some((arg) => arg.startsWith("--reporter")) ? [] : ["--reporter=dot"];
-  const places = args.some(isPlace) ? [] : ["tests"];
+  const places = args.some(isPlace) ? [] : PLACES;
+  const examples = args.includes("--doc") ? [] : ["--doc"];
   const child = new Deno.Command(Deno.execPath(), {
-    args: ["test", "--allow-all", `--junit-path=${reportPath}`, ...reporter, ...args, ...places],
+    args: ["test", "--allow-all", `--junit-path=${reportPath}`, ...reporter, ...examples, ...args, ...places],
     cwd: ROOT,
     // Tests talk to loopback servers, which no proxy of the machine can reach.
     env: { NO_PROXY: "127.0.0.1,localhost,::1", no_proxy: "127.0.0.1,localhost,::1" },

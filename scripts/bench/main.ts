@@ -13,6 +13,7 @@ import { reportText, withSpeedSection } from "./speed_text.ts";
 import { measureStart } from "./start_time.ts";
 import { targetRows } from "./target_rows.ts";
 import { throughputSvg } from "./throughput_svg.ts";
+import { measureWebhooks } from "./webhooks.ts";
 
 /** Repetitions of the measurements that take no load. */
 const REPETITIONS = 101;
@@ -58,7 +59,8 @@ async function measureRest(setup: LoadsSetup): Promise<Omit<Measurements, "summa
   const million = isAsked("million") ? await measureMillion(setup) : undefined;
   const start = isAsked("start") ? await measureStart(setup) : undefined;
   const client = isAsked("client") ? await measureClient(setup) : undefined;
-  return { decisions, million, start, client };
+  const webhooks = isAsked("webhooks") ? await measureWebhooks(setup) : undefined;
+  return { decisions, million, start, client, webhooks };
 }
 
 async function measureDecisions(setup: LoadsSetup): Promise<DecisionTime[]> {

@@ -6,6 +6,7 @@ import type { EngineName } from "./options.ts";
 import type { Summary } from "./report.ts";
 import type { Round } from "./round.ts";
 import type { StartOutcome } from "./start_time.ts";
+import type { WebhookOutcome } from "./webhooks.ts";
 
 /** What one run of the bench measured; a part that was not asked for is absent. */
 export interface Measurements {
@@ -14,6 +15,7 @@ export interface Measurements {
   readonly million?: MillionOutcome | undefined;
   readonly start?: StartOutcome | undefined;
   readonly client?: readonly ClientTime[] | undefined;
+  readonly webhooks?: WebhookOutcome | undefined;
 }
 
 /** One line of the targets: what was to be reached, and what was. */

@@ -16,6 +16,7 @@ export const PARTS = [
   "million",
   "start",
   "client",
+  "webhooks",
 ] as const;
 /** The name of a part. */
 export type PartName = typeof PARTS[number];

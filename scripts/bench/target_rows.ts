@@ -2,6 +2,7 @@ import type { ClientTime } from "./client_time.ts";
 import type { Measurements, TargetRow } from "./measurements.ts";
 import { type Summary, wholeNumber } from "./report.ts";
 import type { TargetName } from "./scenario.ts";
+import type { WebhookOutcome } from "./webhooks.ts";
 
 type Rate = readonly [what: string, scenario: string, target: TargetName, bound: number];
 
@@ -39,6 +40,7 @@ const OBSERVED: readonly (readonly [what: string, target: TargetName])[] = [
 ];
 const OBSERVED_SHARE = 0.95;
 const CLIENT_BOUND = 1.1;
+const WEBHOOK_BOUNDS = { perSecond: 1_000, p99Ratio: 1.2 } as const;
 const WATCHED = "8x32 statistics";
 const BASE = "8x32";
 const PACED = "5,000/s";
@@ -52,7 +54,7 @@ const BOUNDS = {
 
 /** Every target that the run measured, in the order of their table. */
 export function targetRows(
-  { summaries, decisions = [], million, start, client = [] }: Measurements,
+  { summaries, decisions = [], million, start, client = [], webhooks }: Measurements,
 ): TargetRow[] {
   const find = (scenario: string, target: TargetName) =>
     summaries.find((summary) => summary.scenario === scenario && summary.target === target);
@@ -91,6 +93,7 @@ export function targetRows(
     ...rateRows(LATER_RATES),
     ...OBSERVED.flatMap(([what, target]) => observedRow(find(WATCHED, target), what)),
     ...client.map(clientRow),
+    ...(webhooks === undefined ? [] : webhookRows(webhooks)),
   ];
 }
 
@@ -123,6 +126,32 @@ function clientRow({ parallel, fetchUs, sendUs, ratio }: ClientTime): TargetRow 
     measured: `${ratio.toFixed(2)} times (${sendUs.toFixed(0)} and ${fetchUs.toFixed(0)} µs)`,
     isHit: ratio <= CLIENT_BOUND,
   };
+}
+
+function webhookRows(outcome: WebhookOutcome): TargetRow[] {
+  const { triggers, bareCommits, deliveries, barePosts } = outcome;
+  const { decisionP99Ms, decisionP99WithDeliveriesMs, decisionP99Ratio } = outcome;
+  const { perSecond, p99Ratio } = WEBHOOK_BOUNDS;
+  return [{
+    what: "triggers accepted durably, 64 callers",
+    target: `at least ${wholeNumber(perSecond)} a second`,
+    measured: `${wholeNumber(triggers)}; ${
+      (triggers / bareCommits).toFixed(2)
+    } times bare commits of node:sqlite`,
+    isHit: triggers >= perSecond,
+  }, {
+    what: "deliveries to 50 local endpoints",
+    target: `at least ${wholeNumber(perSecond)} a second`,
+    measured: `${wholeNumber(deliveries)}; ${(deliveries / barePosts).toFixed(2)} times a bare client`,
+    isHit: deliveries >= perSecond,
+  }, {
+    what: "p99 of 5,000 decisions/s in memory beside 500 deliveries/s",
+    target: `at most ${p99Ratio} times without`,
+    measured: `${decisionP99Ratio.toFixed(2)} times (${decisionP99WithDeliveriesMs.toFixed(2)} and ${
+      decisionP99Ms.toFixed(2)
+    } ms)`,
+    isHit: decisionP99Ratio <= p99Ratio,
+  }];
 }
 
 function cpuRow(summary: Summary | undefined, bound: number): TargetRow[] {

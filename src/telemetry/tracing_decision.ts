@@ -1,8 +1,8 @@
-import { type Attributes, SpanKind } from "@opentelemetry/api";
+import type { Attributes } from "@opentelemetry/api";
 import type { Caller, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
 import type { Decision } from "../ratelimit/decision.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
-import type { SpanRecord } from "./tracing_span_record.ts";
+import { SPAN_KINDS, type SpanRecord } from "./tracing_span_record.ts";
 import { requestText } from "./tracing_request_text.ts";
 import type { CallTracer } from "./tracing_spans.ts";
 
@@ -29,7 +29,7 @@ export function traceDecide(decide: Decide, tracer: CallTracer): Decide {
     const server = tracer.current;
     if (server === undefined) return decide(request, caller);
     const attributes = { "domain": request.domain, "request string": requestText(request) };
-    const kind = SpanKind.INTERNAL;
+    const kind = SPAN_KINDS.internal;
     const span = tracer.startBelow(server, "ShouldRateLimit Execution", { attributes, kind });
     return tracer.runToEnd(span, () => decide(request, caller));
   };
@@ -42,7 +42,7 @@ export function traceDecide(decide: Decide, tracer: CallTracer): Decide {
 export function traceCache(cache: CounterCache, tracer: CallTracer, traced: TracedCache): CounterCache {
   if (traced.backend === "memory") return cache;
   const name = SPAN_NAMES[traced.backend];
-  const kind = SpanKind.CLIENT;
+  const kind = SPAN_KINDS.client;
   // Who asks again does so when the first answer came, which is no longer within the decision.
   const askAgain = new WeakMap<Caller, SpanRecord>();
   const decisionOf = (caller: Caller | undefined): SpanRecord | undefined => {

@@ -26,15 +26,16 @@ const SCHEMES = {
   },
 } as const;
 
-/**
- * The exporter for a protocol, which tells of each outage of the collector once. Throws for an endpoint
- * that is none: the exporters would take their default in its place.
- */
-export async function createSpanExporter(
-  { protocol, otlp, logger }: SpanExporterOptions,
-): Promise<SpanExporter> {
+/** Throws for an endpoint that is none and for headers that are none: the exporters would go on without. */
+export function checkOtlp({ protocol, otlp }: Omit<SpanExporterOptions, "logger">): void {
   for (const option of ENDPOINTS) checkEndpoint(option, otlp.get(option), protocol);
   for (const option of HEADERS) checkHeaders(option, otlp.get(option));
+}
+
+/** The exporter for a protocol, which tells of each outage of the collector once. */
+export async function createSpanExporter(
+  { protocol, logger }: Omit<SpanExporterOptions, "otlp">,
+): Promise<SpanExporter> {
   // A package is loaded only by who uses it.
   const { OTLPTraceExporter } = protocol === "grpc"
     ? await import("@opentelemetry/exporter-trace-otlp-grpc")

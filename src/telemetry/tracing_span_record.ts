@@ -1,33 +1,44 @@
-import {
-  type Attributes,
-  type AttributeValue,
-  type HrTime,
-  type SpanContext,
-  type SpanKind,
-  type SpanStatus,
-  SpanStatusCode,
-} from "@opentelemetry/api";
-import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
+import type { Attributes, AttributeValue } from "@opentelemetry/api";
+
+/** What a span does for its caller, by the numbers that the SDK has for it. */
+export const SPAN_KINDS = { internal: 0, server: 1, client: 2 } as const;
+
+/** One of those numbers. */
+export type SpanKindNumber = typeof SPAN_KINDS[keyof typeof SPAN_KINDS];
 
 /** What every span of a process has in common. */
 export interface SpanOrigin {
-  readonly resource: ReadableSpan["resource"];
-  /** Who made the span. */
-  readonly scope: ReadableSpan["instrumentationScope"];
   /** Milliseconds since some moment, with fractions; never goes back. */
   readonly elapsed: () => number;
   /** Takes a span that is over. */
-  readonly onEnd: (span: ReadableSpan) => void;
+  readonly onEnd: (span: SpanRecord) => void;
+}
+
+/** Where a span is in its trace. */
+export interface SpanPlace {
+  /** 32 digits of lower-case hexadecimal. */
+  readonly traceId: string;
+  /** 16 such digits. */
+  readonly spanId: string;
+  /** `tracestate` as the caller of the trace sent it; empty for none. */
+  readonly state: string;
+}
+
+/** The span above another one. */
+export interface SpanAbove {
+  readonly spanId: string;
+  /** It belongs to another service. */
+  readonly isRemote: boolean;
 }
 
 /** What a span begins with. */
 export interface SpanStart {
   readonly name: string;
-  readonly kind: SpanKind;
+  readonly kind: SpanKindNumber;
   readonly attributes: Attributes;
-  readonly context: SpanContext;
-  /** The span above it; absent for none. */
-  readonly parent?: SpanContext | undefined;
+  readonly place: SpanPlace;
+  /** Absent for none. */
+  readonly above: SpanAbove | undefined;
   /**
    * Milliseconds between `elapsed` and the Unix epoch. Spans of one call have one, so that they stay nested
    * when the wall clock is set.
@@ -35,65 +46,29 @@ export interface SpanStart {
   readonly epochMs: number;
 }
 
-const NONE: never[] = [];
-const UNSET: SpanStatus = { code: SpanStatusCode.UNSET };
-
 /**
- * A span in the form in which the exporters of the SDK read it. The SDK's own costs several times as much
- * to make, for limits, links and events that no span here has.
+ * A span while its work goes on: as little as can be, because decisions wait for it. The thread that
+ * exports it makes a span of the SDK of it.
  */
-export class SpanRecord implements ReadableSpan {
-  readonly name: string;
-  readonly kind: SpanKind;
-  readonly parentSpanContext?: SpanContext;
+export class SpanRecord {
+  readonly start: SpanStart;
+  readonly startedAt: number;
   readonly attributes: Attributes;
-  readonly links = NONE;
-  readonly events = NONE;
-  readonly droppedAttributesCount = 0;
-  readonly droppedEventsCount = 0;
-  readonly droppedLinksCount = 0;
-  readonly epochMs: number;
-  status: SpanStatus = UNSET;
+  /** When the work was over; when it began, while it goes on. */
+  endedAt: number;
+  failed = false;
+  /** What the work failed of; absent where nothing is known of it. */
+  failure: string | undefined;
   ended = false;
-  readonly #context: SpanContext;
   readonly #origin: SpanOrigin;
-  readonly #startedAt: number;
-  #endedAt: number;
 
-  constructor(origin: SpanOrigin, { name, kind, attributes, context, parent, epochMs }: SpanStart) {
+  constructor(origin: SpanOrigin, start: SpanStart) {
     this.#origin = origin;
-    this.#context = context;
-    this.name = name;
-    this.kind = kind;
-    this.attributes = { ...attributes };
-    this.epochMs = epochMs;
-    if (parent !== undefined) this.parentSpanContext = parent;
-    this.#startedAt = origin.elapsed();
-    this.#endedAt = this.#startedAt;
-  }
-
-  get resource(): ReadableSpan["resource"] {
-    return this.#origin.resource;
-  }
-
-  get instrumentationScope(): ReadableSpan["instrumentationScope"] {
-    return this.#origin.scope;
-  }
-
-  get startTime(): HrTime {
-    return hrTime(this.epochMs + this.#startedAt);
-  }
-
-  get endTime(): HrTime {
-    return hrTime(this.epochMs + this.#endedAt);
-  }
-
-  get duration(): HrTime {
-    return hrTime(this.#endedAt - this.#startedAt);
-  }
-
-  spanContext(): SpanContext {
-    return this.#context;
+    this.start = start;
+    this.attributes = { ...start.attributes };
+    this.startedAt = origin.elapsed();
+    this.endedAt = this.startedAt;
+    this.failure = undefined;
   }
 
   /** Notes something about the work. */
@@ -103,21 +78,15 @@ export class SpanRecord implements ReadableSpan {
 
   /** The work went wrong, with this text where there is one. */
   fail(message?: string): void {
-    this.status = { code: SpanStatusCode.ERROR, ...(message === undefined ? {} : { message }) };
+    this.failed = true;
+    this.failure = message;
   }
 
   /** The work is over, and the span on its way. */
   end(): void {
     if (this.ended) return;
     this.ended = true;
-    this.#endedAt = this.#origin.elapsed();
+    this.endedAt = this.#origin.elapsed();
     this.#origin.onEnd(this);
   }
-}
-
-/** Milliseconds as whole seconds and nanoseconds. */
-function hrTime(ms: number): HrTime {
-  const seconds = Math.floor(ms / 1_000);
-  const nanos = Math.round((ms - seconds * 1_000) * 1_000_000);
-  return nanos < 1_000_000_000 ? [seconds, nanos] : [seconds + 1, 0];
 }

@@ -1,18 +1,12 @@
-import {
-  type Attributes,
-  createTraceState,
-  type SpanContext,
-  SpanKind,
-  TraceFlags,
-} from "@opentelemetry/api";
+import type { Attributes } from "@opentelemetry/api";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { newSpanId, newTraceId } from "./tracing_span_ids.ts";
-import { type SpanOrigin, SpanRecord } from "./tracing_span_record.ts";
-import { type HeaderSource, readTraceParent, type TraceParent } from "./trace_context.ts";
+import { SPAN_KINDS, type SpanKindNumber, type SpanOrigin, SpanRecord } from "./tracing_span_record.ts";
+import { type HeaderSource, readTraceParent } from "./trace_context.ts";
 
 /** How calls are chosen and their spans made. */
-export interface CallTracerOptions extends Omit<SpanOrigin, "elapsed"> {
+export interface CallTracerOptions extends Pick<SpanOrigin, "onEnd"> {
   /** Share of the calls that are traced where the caller has not decided, 0 to 1. */
   readonly samplingRate: number;
   /** A number from 0 to below 1. */
@@ -39,9 +33,9 @@ export class CallTracer {
   #current: SpanRecord | undefined;
 
   constructor(options: CallTracerOptions) {
-    const { resource, scope, onEnd, clock } = options;
+    const { onEnd, clock } = options;
     this.#options = options;
-    this.#origin = { resource, scope, onEnd, elapsed: () => clock.elapsed() };
+    this.#origin = { onEnd, elapsed: () => clock.elapsed() };
   }
 
   /** The span that the running code belongs to; absent in calls that are not traced. */
@@ -53,31 +47,33 @@ export class CallTracer {
   startServer(name: string, source: HeaderSource, attributes: Attributes): SpanRecord | undefined {
     const parent = readTraceParent(source);
     if (!(parent?.sampled ?? this.#chooses())) return undefined;
-    const above = parent === undefined ? undefined : remoteContext(parent);
+    const above = parent?.span;
     const { clock } = this.#options;
     return new SpanRecord(this.#origin, {
       name,
-      kind: SpanKind.SERVER,
+      kind: SPAN_KINDS.server,
       attributes,
-      context: above === undefined
-        ? { traceId: newTraceId(), spanId: newSpanId(), traceFlags: TraceFlags.SAMPLED }
-        : contextBelow(above),
-      parent: above,
+      place: {
+        traceId: above?.traceId ?? newTraceId(),
+        spanId: newSpanId(),
+        state: above === undefined ? "" : parent?.state ?? "",
+      },
+      above: above === undefined ? undefined : { spanId: above.spanId, isRemote: true },
       epochMs: clock.now() - clock.elapsed(),
     });
   }
 
   /** A span below another one; `kind` says whether it waits for another service. */
   startBelow(
-    above: SpanRecord,
+    { start: { place, epochMs } }: SpanRecord,
     name: string,
-    { attributes, kind }: { readonly attributes: Attributes; readonly kind: SpanKind },
+    { attributes, kind }: { readonly attributes: Attributes; readonly kind: SpanKindNumber },
   ): SpanRecord {
-    const parent = above.spanContext();
-    const { epochMs } = above;
+    const { traceId, spanId, state } = place;
     return new SpanRecord(this.#origin, {
-      ...{ name, kind, attributes, parent, epochMs },
-      context: contextBelow(parent),
+      ...{ name, kind, attributes, epochMs },
+      place: { traceId, spanId: newSpanId(), state },
+      above: { spanId, isRemote: false },
     });
   }
 
@@ -121,21 +117,4 @@ export class CallTracer {
     const { samplingRate, random } = this.#options;
     return samplingRate >= 1 || random() < samplingRate;
   }
-}
-
-/** A new span of the same trace. */
-function contextBelow({ traceId, traceState }: SpanContext): SpanContext {
-  const context = { traceId, spanId: newSpanId(), traceFlags: TraceFlags.SAMPLED };
-  return traceState === undefined ? context : { ...context, traceState };
-}
-
-function remoteContext({ span, state }: TraceParent): SpanContext | undefined {
-  if (span === undefined) return undefined;
-  return {
-    traceId: span.traceId,
-    spanId: span.spanId,
-    traceFlags: TraceFlags.SAMPLED,
-    isRemote: true,
-    ...(state === undefined ? {} : { traceState: createTraceState(state) }),
-  };
 }

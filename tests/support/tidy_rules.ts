@@ -38,7 +38,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "open_grpc.ts": ["service_parts.ts", "grpc/", "stats/", "telemetry/", "base/"],
   "open_http.ts": ["service_parts.ts", "http/", "ratelimit/", "stats/", "telemetry/", "base/"],
   "webhooks": ["base/", "config/yaml"],
-  "rest": ["base/"],
+  "rest": [],
   "grpc": ["ratelimit/", "webhooks/routes", "wire/", "health.ts", "telemetry/", "base/"],
   "http": ["ratelimit/", "webhooks/routes", "wire/", "health.ts", "telemetry/", "base/"],
   "ui": ["base/"],
@@ -60,6 +60,8 @@ const PACKAGES: Readonly<Record<string, RegExp>> = {
   "@opentelemetry/resources": /^(?:src|tests)\/telemetry\/tracing/,
   "@opentelemetry/sdk-trace-base": /^(?:src|tests)\/telemetry\/tracing/,
   "@std/assert": /^tests\//,
+  "@weir/rest": /^tests\/rest\//,
+  "@weir/rest/testing": /^tests\/rest\//,
 };
 
 /** What the core may not use: it has no clock, no chance and no I/O of its own. */

@@ -8,6 +8,9 @@ import { createRouter, type HttpHandler } from "../../src/http/router.ts";
 import type { CounterCache } from "../../src/ratelimit/counter_cache.ts";
 import type { Policy } from "../../src/ratelimit/policy.ts";
 import { traceGrpcService, traceRoute } from "../../src/telemetry/tracing_calls.ts";
+import { addSpan, type FlatSpans } from "../../src/telemetry/tracing_flat_spans.ts";
+import { readSpans } from "../../src/telemetry/tracing_read_spans.ts";
+import type { SpanRecord } from "../../src/telemetry/tracing_span_record.ts";
 import { traceCache, type TracedCache, traceDecide } from "../../src/telemetry/tracing_decision.ts";
 import { CallTracer } from "../../src/telemetry/tracing_spans.ts";
 import { encodeRateLimitRequest } from "../../src/wire/rls.ts";
@@ -57,9 +60,7 @@ export class TracingBed implements AsyncDisposable {
 
   constructor(options: TracingBedOptions = {}) {
     const tracer = new CallTracer({
-      resource: emptyResource(),
-      scope: { name: "test" },
-      onEnd: (span) => void this.finished.push(span),
+      onEnd: (span) => void this.finished.push(exported(span)),
       clock: systemClock,
       samplingRate: options.samplingRate ?? 1,
       random: () => options.random ?? 0.5,
@@ -107,6 +108,15 @@ export class TracingBed implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#fixture[Symbol.asyncDispose]();
   }
+}
+
+/** A span that is over as the exporters get it, after its way to their thread. */
+export function exported(record: SpanRecord): ReadableSpan {
+  const flat: FlatSpans = [];
+  addSpan(flat, record);
+  const [span] = readSpans(structuredClone(flat), { resource: emptyResource(), scope: { name: "test" } });
+  if (span === undefined) throw new Error(`Cannot read the span "${record.start.name}": nothing came`);
+  return span;
 }
 
 /** The one method of a service. */

@@ -1,5 +1,4 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { emptyResource } from "@opentelemetry/resources";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
 import { MemoryCache } from "../../src/cache/memory_cache.ts";
 import type { CallContext, GrpcService } from "../../src/grpc/grpc_service.ts";
@@ -7,7 +6,7 @@ import { traceGrpcService } from "../../src/telemetry/tracing_calls.ts";
 import { CallTracer } from "../../src/telemetry/tracing_spans.ts";
 import { FailingCache } from "../support/failing_cache.ts";
 import { FakeClock } from "../support/fake_clock.ts";
-import { TracingBed, unaryOf } from "./tracing_bed.ts";
+import { exported, TracingBed, unaryOf } from "./tracing_bed.ts";
 
 const METHOD = "envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const EXECUTION = "ShouldRateLimit Execution";
@@ -36,9 +35,7 @@ const NO_HEADERS: CallContext = { header: () => undefined, gone: false };
 /** A tracer of every call that keeps its spans here. */
 function tracerTo(ended: ReadableSpan[]): CallTracer {
   return new CallTracer({
-    resource: emptyResource(),
-    scope: { name: "test" },
-    onEnd: (span) => void ended.push(span),
+    onEnd: (span) => void ended.push(exported(span)),
     samplingRate: 1,
     random: () => 0,
     clock: new FakeClock(),

@@ -1,0 +1,124 @@
+import { Child } from "./child.ts";
+import { startWeir } from "./target.ts";
+import type { Received } from "./webhook_receiver.ts";
+
+const HTTP_ADDRESS = /Listening for HTTP on '[^']*:(\d+)'/;
+const GRPC_ADDRESS = /Listening for gRPC on '[^']*:(\d+)'/;
+const TOKEN = "0123456789abcdef0123456789abcdef";
+const WORKFLOW = `workflow: bench\nsteps:\n  - name: result\n    set: { id: "{{ input.id }}" }\n`;
+/** How long a step of the bench may take. */
+const WAIT_MS = 60_000;
+const LOOK_MS = 20;
+
+/** A process that serves webhooks and decisions, and a receiver in another one. */
+export class WebhookBench implements AsyncDisposable {
+  readonly grpcPort: number;
+  readonly #url: string;
+  readonly #receiverUrl: string;
+  readonly #owned: AsyncDisposableStack;
+
+  private constructor(owned: AsyncDisposableStack, ports: { http: string; grpc: string; receiver: string }) {
+    this.#owned = owned;
+    this.grpcPort = Number(ports.grpc);
+    this.#url = `http://127.0.0.1:${ports.http}`;
+    this.#receiverUrl = `http://127.0.0.1:${ports.receiver}`;
+  }
+
+  /** Starts both; the store is in `folder`. */
+  static async start(folder: string, engine: string): Promise<WebhookBench> {
+    const owned = new AsyncDisposableStack();
+    try {
+      const script = new URL("webhook_receiver.ts", import.meta.url).pathname;
+      const receiver = owned.use(new Child("receiver", Deno.execPath(), { args: ["run", "-A", script] }));
+      const { port } = await receiver.find({ port: /^port (\d+)$/ });
+      await Deno.mkdir(`${folder}/workflows`, { recursive: true });
+      await Deno.writeTextFile(`${folder}/workflows/bench.yaml`, WORKFLOW);
+      const weir = owned.use(
+        await startWeir({
+          ...{ BACKEND_TYPE: "memory", GRPC_ENGINE: engine, ADMIN_TOKEN: TOKEN },
+          WEBHOOK_STORE: `${folder}/weir.db`,
+          WORKFLOW_DIRECTORY: `${folder}/workflows`,
+          WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8",
+        }, `${folder}/root`),
+      );
+      const ports = await weir.find({ http: HTTP_ADDRESS, grpc: GRPC_ADDRESS });
+      return new WebhookBench(owned, { ...ports, receiver: port });
+    } catch (error) {
+      await owned.disposeAsync();
+      throw error;
+    }
+  }
+
+  /** URLs of the receiver. */
+  receiverUrls(count: number): string[] {
+    return Array.from({ length: count }, (_, index) => `${this.#receiverUrl}/endpoint-${index}`);
+  }
+
+  /** An endpoint for each URL, for all kinds of events. */
+  async addEndpoints(urls: readonly string[]): Promise<void> {
+    for (const url of urls) await this.#call("POST", "/endpoints", { url, events: ["bench.happened"] });
+  }
+
+  /** A trigger; answers its key. */
+  async addTrigger(name: string): Promise<string> {
+    return String((await this.#call("POST", "/triggers", { name, workflow: "bench" })).key);
+  }
+
+  /** Starts an execution; throws unless it was accepted. */
+  async trigger(name: string, key: string, idempotencyKey: string): Promise<void> {
+    const response = await fetch(`${this.#url}/api/v1/workflows/triggers/${name}`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${key}`,
+        "content-type": "application/json",
+        "idempotency-key": idempotencyKey,
+      },
+      body: `{"id":"${idempotencyKey}","customer":"c-1"}`,
+    });
+    const { executionId } = await response.json();
+    if (response.status === 202 && typeof executionId === "string") return;
+    throw new Error(`Cannot trust bench of triggers: HTTP ${response.status}`);
+  }
+
+  /** Posts an event; answers how many deliveries it makes. */
+  async event(): Promise<number> {
+    const body = { event: "bench.happened", data: { id: crypto.randomUUID(), text: "x".repeat(100) } };
+    return Number((await this.#call("POST", "/events", body)).deliveries);
+  }
+
+  /** What the receiver has got when it has got so many; throws when it does not in time. */
+  async received(count: number, signal: AbortSignal): Promise<Received> {
+    const begin = performance.now();
+    for (;;) {
+      signal.throwIfAborted();
+      const received: Received = await (await fetch(this.#receiverUrl)).json();
+      if (received.count >= count) return received;
+      if (performance.now() - begin > WAIT_MS) {
+        throw new Error(`Cannot trust bench of deliveries: ${received.count} of ${count} arrived`);
+      }
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    }
+  }
+
+  /** Lets the receiver count from 0. */
+  async forget(): Promise<void> {
+    await fetch(this.#receiverUrl, { method: "DELETE" });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#owned.disposeAsync();
+  }
+
+  async #call(method: string, path: string, body: unknown): Promise<Record<string, unknown>> {
+    const response = await fetch(`${this.#url}/api/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    const text = await response.text();
+    if (!response.ok) {
+      throw new Error(`Cannot bench webhooks: ${method} ${path}: HTTP ${response.status} ${text}`);
+    }
+    return JSON.parse(text);
+  }
+}

@@ -1,0 +1,36 @@
+import type { LogFields } from "../base/log.ts";
+import type { FlatSpans } from "./tracing_flat_spans.ts";
+
+/** Where spans go and what all of them say, as the worker that exports them is told. */
+export interface ExportOptions {
+  readonly protocol: "http" | "grpc";
+  /** The values of `OTEL_EXPORTER_OTLP_<OPTION>` by option. */
+  readonly otlp: ReadonlyMap<string, string>;
+  /** Attributes of the resource; they win over `OTEL_RESOURCE_ATTRIBUTES`. */
+  readonly attributes: Readonly<Record<string, string>>;
+  readonly version: string;
+}
+
+/** What the main thread tells the worker that exports spans. `start` comes first and once. */
+export type ToExporter =
+  | { readonly type: "start"; readonly options: ExportOptions }
+  /** Is answered by `taken` at once. */
+  | { readonly type: "spans"; readonly flat: FlatSpans }
+  /** Is answered by `closed` when everything is exported, after which nothing comes any more. */
+  | { readonly type: "close" };
+
+/** What the worker tells the main thread. */
+export type FromExporter =
+  /** It may be sent spans, of which so many may wait. */
+  | { readonly type: "ready"; readonly maxWaiting: number }
+  /** It cannot be used as it was started. */
+  | { readonly type: "refused"; readonly error: Error }
+  | { readonly type: "taken" }
+  | {
+    readonly type: "log";
+    readonly level: "warning" | "error";
+    readonly message: string;
+    readonly fields: LogFields;
+  }
+  /** With what went wrong with the last spans, if something did. */
+  | { readonly type: "closed"; readonly error: Error | undefined };

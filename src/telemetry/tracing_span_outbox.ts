@@ -1,0 +1,101 @@
+import type { Clock } from "../base/clock.ts";
+import type { Logger } from "../base/log.ts";
+import { addSpan, type FlatSpans } from "./tracing_flat_spans.ts";
+import type { SpanRecord } from "./tracing_span_record.ts";
+
+/** What a `SpanOutbox` works with. */
+export interface SpanOutboxOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Sends spans, which are taken later and in this order. */
+  readonly post: (flat: FlatSpans) => void;
+}
+
+/** Spans are sent when so many wait, or so long after the first of them. */
+const POSTED_SPANS = 256;
+const POST_AFTER_MS = 100;
+/** How often it is told that spans are dropped. */
+const TELL_MS = 1_000;
+
+/**
+ * Gathers spans and sends them on many at a time, because sending costs about the same for one and for
+ * many. Spans that wait here and those that were sent and not taken are bounded together.
+ */
+export class SpanOutbox {
+  readonly #options: SpanOutboxOptions;
+  #flat: FlatSpans = [];
+  #gathered = 0;
+  /** Number of spans of each list that was sent and not taken. */
+  #sent: number[] = [];
+  #untaken = 0;
+  #maxWaiting = 0;
+  #isOpen = false;
+  #dropped = 0;
+  #toldAt: number | undefined;
+  #cancelPost = () => {};
+
+  constructor(options: SpanOutboxOptions) {
+    this.#options = options;
+  }
+
+  /** There is somebody who takes spans; so many may wait. */
+  open(maxWaiting: number): void {
+    this.#maxWaiting = maxWaiting;
+    this.#isOpen = true;
+    this.#post();
+  }
+
+  /** Takes a span that is over; it is dropped where too many wait. */
+  add(span: SpanRecord): void {
+    if (this.#gathered + this.#untaken >= this.#maxWaiting) {
+      this.#dropped++;
+      return;
+    }
+    addSpan(this.#flat, span);
+    if (++this.#gathered === 1) {
+      this.#cancelPost = this.#options.clock.after(POST_AFTER_MS, () => this.#post());
+    } else if (this.#gathered >= POSTED_SPANS && this.#isOpen) this.#post();
+  }
+
+  /** The first list of those that were sent was taken. How many spans still are not. */
+  noteTaken(): number {
+    this.#untaken -= this.#sent.shift() ?? 0;
+    this.#tellDropped(this.#options.clock.now());
+    return this.#untaken;
+  }
+
+  /** Nobody takes spans until `open`; answers how many were sent and not taken. */
+  suspend(): number {
+    const lost = this.#untaken;
+    this.#isOpen = false;
+    this.#sent = [];
+    this.#untaken = 0;
+    return lost;
+  }
+
+  /** Sends what is left. Nothing is taken any more. */
+  close(): void {
+    this.#post();
+    this.#cancelPost();
+    this.#tellDropped(Infinity);
+    this.#maxWaiting = 0;
+  }
+
+  #post(): void {
+    if (!this.#isOpen || this.#gathered === 0) return;
+    this.#cancelPost();
+    const flat = this.#flat;
+    this.#sent.push(this.#gathered);
+    this.#untaken += this.#gathered;
+    this.#flat = [];
+    this.#gathered = 0;
+    this.#options.post(flat);
+  }
+
+  #tellDropped(now: number): void {
+    if (this.#dropped === 0 || now - (this.#toldAt ?? -Infinity) < TELL_MS) return;
+    this.#options.logger.warning(`Dropped ${this.#dropped} spans: ${this.#maxWaiting} wait to be exported`);
+    this.#dropped = 0;
+    this.#toldAt = now;
+  }
+}

@@ -1,0 +1,198 @@
+import type { Clock } from "../base/clock.ts";
+import type { Logger } from "../base/log.ts";
+import { settledWithin } from "../base/wait.ts";
+import type { ExportOptions, FromExporter, ToExporter } from "./tracing_export_message.ts";
+import { SpanOutbox } from "./tracing_span_outbox.ts";
+import type { SpanRecord } from "./tracing_span_record.ts";
+
+/** The main thread's side of its line to the worker; a `Worker` is one. */
+export interface ExporterLine {
+  postMessage(message: ToExporter): void;
+  terminate(): void;
+  onmessage: ((event: MessageEvent<FromExporter>) => void) | null;
+  onmessageerror: ((event: MessageEvent) => void) | null;
+  onerror: ((event: ErrorEvent) => void) | null;
+}
+
+/** What is exported how, and what else is needed to have it done in a thread of its own. */
+export interface WorkerExportOptions extends ExportOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Starts a worker; one with the module that exports spans when absent. */
+  readonly startWorker?: (() => ExporterLine) | undefined;
+}
+
+/** Longest time that the last spans get to be exported. */
+const FLUSH_MS = 5_000;
+/** Longest time that a worker gets to load its packages, and to take spans. */
+const READY_MS = 30_000;
+const TAKE_MS = 30_000;
+const FIRST_BACKOFF_MS = 1_000;
+const MAX_BACKOFF_MS = 60_000;
+/** A worker that lived so long did not fail because of how it was started. */
+const STEADY_MS = 60_000;
+
+/**
+ * Has spans exported by a Web Worker: neither the packages of the SDK nor what a collector does ever hold
+ * up a decision. A worker that fails or takes nothing any more is replaced.
+ */
+export class WorkerExport {
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #startWorker: () => ExporterLine;
+  readonly #exported: ExportOptions;
+  readonly #outbox: SpanOutbox;
+  readonly #first = Promise.withResolvers<void>();
+  readonly #closed = Promise.withResolvers<void>();
+  #worker: ExporterLine | undefined;
+  #isReady = false;
+  #wasReady = false;
+  #isClosing = false;
+  #startedAt = 0;
+  #backoffMs = FIRST_BACKOFF_MS;
+  #cancelRestart = () => {};
+  /** Ends the wait for the answer that the worker owes. */
+  #cancelWait = () => {};
+
+  /** Starts the worker; throws when it cannot be used as the settings say. */
+  static async open(options: WorkerExportOptions): Promise<WorkerExport> {
+    const opened = new WorkerExport(options);
+    opened.#start();
+    try {
+      await opened.#first.promise;
+    } catch (error) {
+      opened.#stop();
+      throw error;
+    }
+    return opened;
+  }
+
+  private constructor(options: WorkerExportOptions) {
+    const { clock, logger, startWorker = startExporter, protocol, otlp, attributes, version } = options;
+    this.#clock = clock;
+    this.#logger = logger;
+    this.#startWorker = startWorker;
+    this.#exported = { protocol, otlp, attributes, version };
+    this.#outbox = new SpanOutbox({
+      clock,
+      logger,
+      post: (flat) => {
+        this.#worker?.postMessage({ type: "spans", flat });
+        this.#await(TAKE_MS, "took no spans");
+      },
+    });
+  }
+
+  /** Takes a span that is over; it is dropped where too many wait. */
+  add(span: SpanRecord): void {
+    this.#outbox.add(span);
+  }
+
+  /** Exports what is left, for at most 5 seconds. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    this.#cancelRestart();
+    this.#outbox.close();
+    this.#cancelWait();
+    const worker = this.#worker;
+    if (worker === undefined || !this.#isReady) {
+      this.#stop();
+      return this.#logger.warning("Cannot export the last spans: no thread exports");
+    }
+    worker.postMessage({ type: "close" });
+    const flushed = this.#closed.promise.catch((error: unknown) =>
+      this.#logger.warning("Cannot export the last spans", { error })
+    );
+    if (!await settledWithin(flushed, FLUSH_MS, this.#clock)) {
+      this.#logger.warning(`Cannot export the last spans: not done after ${FLUSH_MS} ms`);
+    }
+    this.#stop();
+  }
+
+  #start(): void {
+    this.#startedAt = this.#clock.now();
+    try {
+      const worker = this.#startWorker();
+      this.#worker = worker;
+      worker.onmessage = ({ data: message }) => {
+        if (worker === this.#worker) this.#take(message);
+      };
+      worker.onmessageerror = () => this.#fail(worker, new Error("a message could not be read"));
+      worker.onerror = (event) => {
+        // Otherwise it would end the process.
+        event.preventDefault();
+        this.#fail(worker, event.error ?? new Error(event.message));
+      };
+      worker.postMessage({ type: "start", options: this.#exported });
+      this.#await(READY_MS, "was not ready");
+    } catch (error) {
+      this.#replace("the thread that exports spans cannot be started", error);
+    }
+  }
+
+  #take(message: FromExporter): void {
+    switch (message.type) {
+      case "ready":
+        this.#cancelWait();
+        this.#isReady = true;
+        this.#wasReady = true;
+        this.#first.resolve();
+        this.#outbox.open(message.maxWaiting);
+        break;
+      case "refused":
+        this.#replace("the thread that exports spans cannot be used", message.error);
+        break;
+      case "taken":
+        this.#cancelWait();
+        if (this.#outbox.noteTaken() > 0) this.#await(TAKE_MS, "took no spans");
+        break;
+      case "log":
+        this.#logger[message.level](message.message, message.fields);
+        break;
+      case "closed":
+        if (message.error === undefined) this.#closed.resolve();
+        else this.#closed.reject(message.error);
+    }
+  }
+
+  #await(ms: number, what: string): void {
+    if (this.#isClosing) return;
+    this.#cancelWait();
+    const silence = `the thread that exports spans ${what} for ${ms / 1_000} s`;
+    this.#cancelWait = this.#clock.after(ms, () => this.#replace(silence));
+  }
+
+  #fail(worker: ExporterLine, error: unknown): void {
+    if (worker === this.#worker) this.#replace("the thread that exports spans failed", error);
+  }
+
+  /** One that never was ready says what the operator has to change; every later one is started anew. */
+  #replace(what: string, error?: unknown): void {
+    if (this.#isClosing) return this.#closed.reject(error);
+    this.#stop();
+    if (!this.#wasReady) return this.#first.reject(error ?? new Error(`Cannot start tracing: ${what}`));
+    const lost = this.#outbox.suspend();
+    if (this.#clock.now() - this.#startedAt >= STEADY_MS) this.#backoffMs = FIRST_BACKOFF_MS;
+    const delayMs = this.#backoffMs;
+    this.#backoffMs = Math.min(delayMs * 2, MAX_BACKOFF_MS);
+    const text = `${what}; its spans are lost, another one is started in ${delayMs / 1_000} s`;
+    this.#logger.error(text, { ...(error === undefined ? {} : { error }), lost });
+    this.#cancelRestart = this.#clock.after(delayMs, () => this.#start());
+  }
+
+  #stop(): void {
+    this.#cancelWait();
+    const worker = this.#worker;
+    this.#worker = undefined;
+    this.#isReady = false;
+    // Not waited for: its thread may never end.
+    worker?.terminate();
+  }
+}
+
+function startExporter(): ExporterLine {
+  return new Worker(new URL("./tracing_export_worker.ts", import.meta.url), {
+    type: "module",
+    name: "spans",
+  });
+}

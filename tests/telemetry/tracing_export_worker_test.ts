@@ -1,0 +1,121 @@
+import { assertEquals } from "@std/assert";
+import { systemClock } from "../../src/base/clock.ts";
+import { type ExporterLine, WorkerExport } from "../../src/telemetry/tracing_worker_export.ts";
+import { KeptLog } from "../http/http_fixture.ts";
+import { FakeClock } from "../support/fake_clock.ts";
+import { OtlpReceiver } from "../support/otlp_receiver.ts";
+import { startTcpRelay } from "../support/tcp_relay.ts";
+import { until } from "../support/until.ts";
+import { EnvironmentOf } from "./tracing_environment.ts";
+import { spanNamed } from "./tracing_exporter_double.ts";
+
+/** An export with real workers and a real clock. */
+function open(
+  logger: KeptLog,
+  { protocol, startWorker }: { protocol: "http" | "grpc"; startWorker?: () => ExporterLine },
+): Promise<WorkerExport> {
+  const exported = { protocol, otlp: new Map(), attributes: {}, version: "1" };
+  return WorkerExport.open({ ...exported, logger, clock: systemClock, startWorker });
+}
+
+/** A worker that runs this script. */
+function workerOf(script: string): ExporterLine {
+  return new Worker(`data:application/javascript,${encodeURIComponent(script)}`, { type: "module" });
+}
+
+for (const protocol of ["http", "grpc"] as const) {
+  Deno.test(`span export over ${protocol}: all that waits is exported at the end`, async () => {
+    await using receiver = await OtlpReceiver.start({ protocol });
+    using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url });
+    const logger = new KeptLog();
+    const opened = await open(logger, { protocol });
+    const names = Array.from({ length: 1_200 }, (_, index) => `${index}`);
+    for (const name of names) opened.add(spanNamed(name));
+    await opened.close();
+    assertEquals([receiver.spans.map(({ name }) => name).sort(), logger.lines], [names.sort(), []]);
+  });
+
+  Deno.test(`span export over ${protocol}: the end waits for a slow collector`, async () => {
+    await using receiver = await OtlpReceiver.start({ protocol });
+    await using relay = await startTcpRelay(Number(new URL(receiver.url).port));
+    relay.setMode("stall");
+    using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://${relay.url}` });
+    const logger = new KeptLog();
+    const opened = await open(logger, { protocol });
+    opened.add(spanNamed("a"));
+    const closing = opened.close().then(() => logger.info("closed"));
+    await until("the exporter to connect", () => relay.accepted > 0);
+    logger.info("the collector wakes up");
+    relay.setMode("relay");
+    await closing;
+    assertEquals(receiver.spans.map(({ name }) => name), ["a"]);
+    assertEquals(logger.lines.map(({ message }) => message), ["the collector wakes up", "closed"]);
+  });
+
+  Deno.test(`span export over ${protocol}: half of a character holds up nothing`, async () => {
+    await using receiver = await OtlpReceiver.start({ protocol });
+    using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url });
+    const logger = new KeptLog();
+    const opened = await open(logger, { protocol });
+    const span = spanNamed("half");
+    span.set("text", "\ud83d!");
+    opened.add(span);
+    await opened.close();
+    const texts = receiver.spans.map(({ attributes }) => String(attributes["text"]).toWellFormed().at(-1));
+    assertEquals([texts, logger.lines], [["!"], []]);
+  });
+}
+
+Deno.test("span export: beyond the bound spans are dropped, and told", async () => {
+  await using receiver = await OtlpReceiver.start({ protocol: "http" });
+  using _ = new EnvironmentOf({
+    OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+    OTEL_BSP_MAX_QUEUE_SIZE: "5",
+    OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "5",
+  });
+  const logger = new KeptLog();
+  const opened = await open(logger, { protocol: "http" });
+  for (const name of "abcdefg") opened.add(spanNamed(name));
+  await opened.close();
+  assertEquals(receiver.spans.map(({ name }) => name), [..."abcde"]);
+  assertEquals(logger.lines.map(({ message }) => message), ["Dropped 2 spans: 5 wait to be exported"]);
+});
+
+const DEATHS = [
+  [
+    "throws",
+    "onmessage = () => { throw new Error('it broke'); }; postMessage({ type: 'ready', maxWaiting: 9 });",
+  ],
+  [
+    "has a rejection that nobody handles",
+    "onmessage = () => {}; postMessage({ type: 'ready', maxWaiting: 9 }); Promise.reject(new Error('it broke'));",
+  ],
+] as const;
+
+for (const [title, script] of DEATHS) {
+  Deno.test(`span export: a worker that ${title} is told, and the process goes on`, async () => {
+    const logger = new KeptLog();
+    const opened = await open(logger, { protocol: "http", startWorker: () => workerOf(script) });
+    await until("the failure to be told", () => logger.lines.length > 0);
+    const lines = logger.lines.map(({ level, message }) => [level, message]);
+    const text = "the thread that exports spans failed; its spans are lost, another one is started in 1 s";
+    assertEquals(lines, [["error", text]]);
+    await opened.close();
+  });
+}
+
+Deno.test("span export: a worker whose thread never ends does not hold up the end", async () => {
+  const [clock, logger] = [new FakeClock(), new KeptLog()];
+  const script = "onmessage = () => { while (true) {} }; postMessage({ type: 'ready', maxWaiting: 9 });";
+  const opened = await WorkerExport.open({
+    ...{ protocol: "http", otlp: new Map(), attributes: {}, version: "1", clock, logger },
+    startWorker: () => workerOf(script),
+  });
+  opened.add(spanNamed("a"));
+  const closed = opened.close();
+  clock.advance(5_000);
+  await closed;
+  assertEquals(logger.lines.map(({ message }) => message), [
+    "Cannot export the last spans: not done after 5000 ms",
+  ]);
+});

@@ -1,0 +1,67 @@
+import type { FromExporter, ToExporter } from "../../src/telemetry/tracing_export_message.ts";
+import type { FlatSpans } from "../../src/telemetry/tracing_flat_spans.ts";
+import { SPAN_KINDS, SpanRecord } from "../../src/telemetry/tracing_span_record.ts";
+import type { ExporterLine } from "../../src/telemetry/tracing_worker_export.ts";
+
+/** A worker that exports nothing: a test says what it tells, and sees what it was told. */
+export class ExporterDouble implements ExporterLine {
+  /** The kinds of message that it was told. */
+  readonly told: ToExporter["type"][] = [];
+  readonly lists: FlatSpans[] = [];
+  isTerminated = false;
+  onmessage: ExporterLine["onmessage"] = null;
+  onmessageerror: ExporterLine["onmessageerror"] = null;
+  onerror: ExporterLine["onerror"] = null;
+  readonly #answers: Partial<Record<ToExporter["type"], FromExporter>>;
+
+  constructor(answers: Partial<Record<ToExporter["type"], FromExporter>> = ALIVE) {
+    this.#answers = answers;
+  }
+
+  postMessage(message: ToExporter): void {
+    this.told.push(message.type);
+    if (message.type === "spans") this.lists.push(message.flat);
+    const answer = this.#answers[message.type];
+    if (answer !== undefined) queueMicrotask(() => this.tell(answer));
+  }
+
+  terminate(): void {
+    this.isTerminated = true;
+  }
+
+  /** Tells the main thread something. */
+  tell(message: FromExporter): void {
+    this.onmessage?.(new MessageEvent("message", { data: message }));
+  }
+
+  /** Fails as a worker does; answers whether the process would have ended by it. */
+  fail(message: string): boolean {
+    const event = new ErrorEvent("error", { message, error: new Error(message), cancelable: true });
+    this.onerror?.(event);
+    return !event.defaultPrevented;
+  }
+}
+
+/** Answers of a worker that does what it should, with room for 1,000 spans. */
+export const ALIVE = {
+  start: { type: "ready", maxWaiting: 1_000 },
+  spans: { type: "taken" },
+  close: { type: "closed", error: undefined },
+} as const satisfies Partial<Record<ToExporter["type"], FromExporter>>;
+
+/** The same, but it takes no spans. */
+export const DEAF = { start: ALIVE.start, close: ALIVE.close } as const;
+
+/** A span with this name and nothing else. */
+export function spanNamed(name: string): SpanRecord {
+  const place = { traceId: "1".repeat(32), spanId: "2".repeat(16), state: "" };
+  const start = { name, kind: SPAN_KINDS.server, attributes: {}, place, above: undefined, epochMs: 0 };
+  return new SpanRecord({ elapsed: () => 0, onEnd: () => {} }, start);
+}
+
+/** The names of such spans in a flat list. */
+export function namesIn(flat: FlatSpans): unknown[] {
+  return flat.filter((_value, at) => at % VALUES_OF_BARE_SPAN === 0);
+}
+
+const VALUES_OF_BARE_SPAN = 13;
