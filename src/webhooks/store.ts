@@ -1,0 +1,371 @@
+import type {
+  Attempt,
+  AttemptErrorKind,
+  AttemptResult,
+  AuditEntry,
+  Delivery,
+  DeliveryState,
+  Endpoint,
+  EventKey,
+  Execution,
+  ExecutionStatus,
+  ExecutionStep,
+  FailureReason,
+  IdempotencyRow,
+  Sealed,
+  Trigger,
+  WebhookEvent,
+  WorkflowVersion,
+} from "./records.ts";
+
+/**
+ * Keeps everything of the webhook service. Every operation is one transaction: it happens whole or not at all, and
+ * what it answers is durable. Operations may run at the same time, in one process and in several that share the
+ * store; each then sees the others before or after itself. What cannot be done at the moment (locked, full,
+ * read-only, closed) throws a `StoreError`, and nothing has changed.
+ */
+export interface WebhookStore extends AcceptStore, DeliveryStore, ExecutionStore, AdministrationStore {
+  /** Lets go of everything; later calls throw. */
+  close(): Promise<void>;
+}
+
+/** A store that cannot do something at the moment. */
+export class StoreError extends Error {
+  override readonly name = "StoreError";
+  /** Whether it may be tried again soon. */
+  readonly code: "busy" | "full" | "read_only" | "closed" | "failed";
+
+  constructor(code: StoreError["code"], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** The key under which a request is accepted once. */
+export interface NewIdempotency {
+  readonly scope: string;
+  readonly key: string;
+  readonly bodyHash: string;
+}
+
+/** What became of a request that was to be accepted. */
+export type Acceptance<T> =
+  | { readonly kind: "new"; readonly value: T }
+  /** The key is younger than 24 hours: nothing was changed. */
+  | { readonly kind: "replayed"; readonly row: IdempotencyRow };
+
+/** An execution that is to begin; it is due at once. */
+export interface NewExecution {
+  readonly id: string;
+  readonly workflow: string;
+  readonly versionId: string;
+  readonly triggerId: string;
+  readonly input: string;
+}
+
+/** An event that is to be delivered to every endpoint that names its kind, disabled ones included. */
+export interface NewEvent {
+  readonly id: string;
+  readonly kind: string;
+  readonly body: Uint8Array;
+}
+
+/** Taking in what others bring. */
+export interface AcceptStore {
+  /** The trigger that a key belongs to, and the key; nothing for a hash that is unknown or revoked. */
+  findTriggerKey(hash: string): Promise<{ readonly trigger: Trigger; readonly keyId: string } | undefined>;
+  findEventKey(hash: string): Promise<EventKey | undefined>;
+  /** The row of a key that was accepted less than 24 hours before `now`. */
+  findIdempotency(scope: string, key: string, now: number): Promise<IdempotencyRow | undefined>;
+  /** Creates the execution unless the key was accepted less than 24 hours before; the version has to be saved. */
+  acceptExecution(
+    execution: NewExecution,
+    options: { readonly now: number; readonly idempotency?: NewIdempotency | undefined },
+  ): Promise<Acceptance<Execution>>;
+  /** Creates the event and its deliveries unless the key was accepted less than 24 hours before. */
+  acceptEvent(
+    event: NewEvent,
+    options: { readonly now: number; readonly idempotency?: NewIdempotency | undefined },
+  ): Promise<Acceptance<{ readonly deliveries: number }>>;
+}
+
+/** A delivery to be attempted now, with everything that the request is made of. */
+export interface ClaimedDelivery {
+  readonly delivery: Delivery;
+  readonly claimId: string;
+  /** The number of the attempt that comes. */
+  readonly attempt: number;
+  /** Whether it is claimed because someone asked for it by hand, and its own schedule stands still. */
+  readonly manual: boolean;
+  /** The body of the event. */
+  readonly body: Uint8Array;
+  readonly endpoint: Endpoint;
+}
+
+/** What a finished attempt does to its delivery; computed by `delivery.ts`. */
+export interface DeliveryChange {
+  readonly state: DeliveryState;
+  readonly slot: number;
+  readonly firstFailureAt?: number | undefined;
+  /** Absent in final states. */
+  readonly dueAt?: number | undefined;
+  readonly finishedAt?: number | undefined;
+  readonly reason?: FailureReason | undefined;
+}
+
+/** How an attempt went. */
+export interface AttemptOutcome {
+  readonly result: AttemptResult;
+  readonly finishedAt: number;
+  readonly status?: number | undefined;
+  readonly errorKind?: AttemptErrorKind | undefined;
+  readonly error?: string | undefined;
+  readonly response?: string | undefined;
+}
+
+/** Getting events to their endpoints. */
+export interface DeliveryStore {
+  /** The endpoints that are enabled, in a stable order. */
+  endpointsToServe(): Promise<readonly Endpoint[]>;
+  /**
+   * Claims deliveries that are due, or asked for by hand, and that nobody else has, those due longest first, at
+   * most `max` for each endpoint that is named. Each claim lasts until `leaseUntil`.
+   */
+  claimDeliveries(options: {
+    readonly now: number;
+    readonly leaseUntil: number;
+    readonly newClaimId: () => string;
+    readonly wants: readonly { readonly endpointId: string; readonly max: number }[];
+  }): Promise<readonly ClaimedDelivery[]>;
+  /** Prolongs claims; answers those that are still held. */
+  renewClaims(claimIds: readonly string[], leaseUntil: number): Promise<readonly string[]>;
+  /** Writes the row of an attempt that is about to be made; false when the claim is no longer held. */
+  beginAttempt(options: {
+    readonly deliveryId: string;
+    readonly claimId: string;
+    readonly attempt: Pick<Attempt, "number" | "startedAt" | "url" | "manual">;
+  }): Promise<boolean>;
+  /**
+   * Closes the row of an attempt, changes the delivery, writes the audit entries and gives up the claim; false, and
+   * nothing is changed, when the claim is no longer held. Without `change` the schedule stays as it is, with
+   * `resendAt` taken off.
+   */
+  finishAttempt(options: {
+    readonly deliveryId: string;
+    readonly claimId: string;
+    readonly number: number;
+    readonly outcome: AttemptOutcome;
+    readonly change?: DeliveryChange | undefined;
+    readonly audit?: readonly AuditEntry[] | undefined;
+  }): Promise<boolean>;
+  /**
+   * Takes back claims: all of them, or those whose lease ended before `now`. Their open attempts are closed as
+   * `interrupted`, and the deliveries are due at once, with no slot used. Answers how many there were. The same is done
+   * to claims of executions, which go on at their first step that is not committed.
+   */
+  voidClaims(options: { readonly now: number; readonly which: "all" | "expired" }): Promise<number>;
+  /** Takes back claims of one's own, as `voidClaims` does. */
+  releaseClaims(claimIds: readonly string[], now: number): Promise<void>;
+  /** Fails deliveries of disabled endpoints whose first failure is 24 hours back, audited; answers how many. */
+  failPaused(options: { readonly now: number; readonly newId: () => string }): Promise<number>;
+}
+
+/** An execution to be worked on. */
+export interface ClaimedExecution {
+  readonly execution: Execution;
+  readonly claimId: string;
+  readonly version: WorkflowVersion;
+  /** The steps that are over, in their order. */
+  readonly steps: readonly ExecutionStep[];
+}
+
+/** How an execution goes on after work on it; a final status ends it. */
+export interface ExecutionChange {
+  readonly status: ExecutionStatus;
+  readonly stepAttempts: number;
+  readonly startedAt?: number | undefined;
+  readonly deadlineAt?: number | undefined;
+  /** When it is worked on again; absent in final states. */
+  readonly dueAt?: number | undefined;
+  readonly finishedAt?: number | undefined;
+  readonly output?: string | undefined;
+  readonly error?: string | undefined;
+}
+
+/** Running workflows. */
+export interface ExecutionStore {
+  /** Keeps a text of a workflow; one that is there already stays. */
+  saveWorkflowVersion(version: WorkflowVersion): Promise<void>;
+  /** Claims executions that are due, longest first; those that began before those that did not. */
+  claimExecutions(options: {
+    readonly now: number;
+    readonly leaseUntil: number;
+    readonly newClaimId: () => string;
+    readonly max: number;
+  }): Promise<readonly ClaimedExecution[]>;
+  /** Prolongs claims; answers those that are still held. */
+  renewExecutionClaims(claimIds: readonly string[], leaseUntil: number): Promise<readonly string[]>;
+  /**
+   * Writes a step that is over and the state after it; with `event` (of a final status) that event and its deliveries
+   * as well. With `keepClaim` the work goes on under the same claim. Answers nothing when the claim is no longer
+   * held, in which case nothing is changed; else whether cancelling was asked for.
+   */
+  commitExecution(options: {
+    readonly executionId: string;
+    readonly claimId: string;
+    readonly now: number;
+    readonly step?: ExecutionStep | undefined;
+    readonly change: ExecutionChange;
+    readonly event?: NewEvent | undefined;
+    readonly keepClaim: boolean;
+  }): Promise<{ readonly cancelRequested: boolean } | undefined>;
+  /** Asks that an execution end; it is due at once. False when it has ended, nothing when there is none. */
+  cancelExecution(id: string, now: number): Promise<boolean | undefined>;
+}
+
+/** A page of a list, newest first. */
+export interface Page<T> {
+  readonly items: readonly T[];
+  /** Where the next page begins; absent at the end. Rows that arrive meanwhile change no later page. */
+  readonly nextCursor?: string | undefined;
+}
+
+/** What a list holds. Filters that a list does not know are absent. */
+export interface ListOptions {
+  readonly limit: number;
+  /** From a page; throws a `RangeError` when it is none. */
+  readonly cursor?: string | undefined;
+  readonly endpointId?: string | undefined;
+  /** A state of deliveries, or a status of executions. */
+  readonly state?: string | undefined;
+  /** A kind of event, of deliveries; an action, of the audit log. */
+  readonly event?: string | undefined;
+  /** Created at or after. */
+  readonly since?: number | undefined;
+  /** Created before. */
+  readonly until?: number | undefined;
+}
+
+/** What may be changed of an endpoint; `undefined` leaves it, `null` takes it away. */
+export interface EndpointEdit {
+  readonly url?: string | undefined;
+  readonly events?: readonly string[] | undefined;
+  readonly description?: string | undefined;
+  readonly enabled?: boolean | undefined;
+  readonly headers?: { readonly names: readonly string[]; readonly sealed: Sealed } | null | undefined;
+  readonly concurrency?: number | undefined;
+  readonly timeoutMs?: number | null | undefined;
+  readonly standardWebhooks?: boolean | undefined;
+}
+
+/** What may be changed of a trigger; `undefined` leaves it, `null` takes it away. */
+export interface TriggerEdit {
+  readonly workflow?: string | undefined;
+  readonly enabled?: boolean | undefined;
+  readonly requireIdempotencyKey?: boolean | undefined;
+  readonly onBodyMismatch?: Trigger["onBodyMismatch"] | undefined;
+  readonly limit?: Trigger["limit"] | null;
+  readonly onLimitError?: Trigger["onLimitError"] | undefined;
+}
+
+/** What is asked of the store now and then. */
+export interface StoreFigures {
+  /** Deliveries that are due and that nobody has. */
+  readonly dueNow: number;
+  /** When the oldest of them was due; absent for none. */
+  readonly oldestDueAt?: number | undefined;
+  /** Of the database and its files beside. */
+  readonly bytes: number;
+  readonly deliveries: Readonly<Record<DeliveryState, number>>;
+  readonly executions: Readonly<Record<ExecutionStatus, number>>;
+}
+
+/** Everything about records. Each change takes the audit entry that is written with it. */
+export interface AdministrationStore {
+  createEndpoint(endpoint: Endpoint, audit: AuditEntry): Promise<void>;
+  findEndpoint(id: string): Promise<Endpoint | undefined>;
+  listEndpoints(options: ListOptions): Promise<Page<Endpoint>>;
+  /** The endpoint after the change; nothing when there is none. */
+  editEndpoint(
+    id: string,
+    edit: EndpointEdit,
+    options: { now: number; audit: AuditEntry },
+  ): Promise<Endpoint | undefined>;
+  /** Adds a secret; secrets that no longer sign and are older than 24 hours go. Nothing when there is no endpoint. */
+  addEndpointSecret(
+    id: string,
+    secret: Endpoint["secrets"][number],
+    audit: AuditEntry,
+  ): Promise<Endpoint | undefined>;
+  /** Removes it; its open deliveries fail with `endpoint_deleted`, each audited. False when there is none. */
+  deleteEndpoint(
+    id: string,
+    options: { now: number; audit: AuditEntry; newId: () => string },
+  ): Promise<boolean>;
+  /** False when the name is taken. */
+  createTrigger(trigger: Trigger, audit: AuditEntry): Promise<boolean>;
+  findTrigger(id: string): Promise<Trigger | undefined>;
+  findTriggerByName(name: string): Promise<Trigger | undefined>;
+  listTriggers(options: ListOptions): Promise<Page<Trigger>>;
+  editTrigger(
+    id: string,
+    edit: TriggerEdit,
+    options: { now: number; audit: AuditEntry },
+  ): Promise<Trigger | undefined>;
+  /** Adds a key; of three the oldest goes. Nothing when there is no such trigger. */
+  addTriggerKey(id: string, key: Trigger["keys"][number], audit: AuditEntry): Promise<Trigger | undefined>;
+  /** Revokes a key at once; false when there is none. */
+  deleteTriggerKey(id: string, keyId: string, audit: AuditEntry): Promise<boolean>;
+  /** Removes it with its keys and idempotency keys; its executions stay. False when there is none. */
+  deleteTrigger(id: string, audit: AuditEntry): Promise<boolean>;
+  createEventKey(key: EventKey, audit: AuditEntry): Promise<void>;
+  listEventKeys(options: ListOptions): Promise<Page<EventKey>>;
+  deleteEventKey(id: string, audit: AuditEntry): Promise<boolean>;
+  findEvent(id: string): Promise<WebhookEvent | undefined>;
+  listEvents(options: ListOptions): Promise<Page<WebhookEvent>>;
+  /**
+   * Erases the payload of an event; its open deliveries fail with `payload_erased`, each audited. False when there is
+   * no such event; erasing twice is fine.
+   */
+  erasePayload(
+    id: string,
+    options: { now: number; audit: AuditEntry; newId: () => string },
+  ): Promise<boolean>;
+  listDeliveries(options: ListOptions): Promise<Page<Delivery>>;
+  /** With its attempts, oldest first. */
+  findDelivery(
+    id: string,
+  ): Promise<{ readonly delivery: Delivery; readonly attempts: readonly Attempt[] } | undefined>;
+  /** Asks for one attempt now. `erased` where the payload is gone; nothing when there is no such delivery. */
+  resendDelivery(
+    id: string,
+    options: { now: number; audit: AuditEntry },
+  ): Promise<"asked" | "erased" | undefined>;
+  /**
+   * Makes failed deliveries of an endpoint, created from `since` to before `until`, open again with a new schedule;
+   * at most `max` at once, the oldest first. With `dryRun` only counts them. Nothing when there is no such endpoint.
+   */
+  recoverDeliveries(options: {
+    readonly endpointId: string;
+    readonly since: number;
+    readonly until: number;
+    readonly dryRun: boolean;
+    readonly max: number;
+    readonly now: number;
+    readonly audit: AuditEntry;
+  }): Promise<number | undefined>;
+  listExecutions(options: ListOptions): Promise<Page<Execution>>;
+  findExecution(
+    id: string,
+  ): Promise<{ readonly execution: Execution; readonly steps: readonly ExecutionStep[] } | undefined>;
+  listAudit(options: ListOptions): Promise<Page<AuditEntry>>;
+  addAudit(entry: AuditEntry): Promise<void>;
+  figures(now: number): Promise<StoreFigures>;
+  /**
+   * Removes finished work that ended before `before`, in portions of at most `max` rows; answers how many went. Open
+   * work and idempotency keys younger than 24 hours stay.
+   */
+  removeFinished(
+    options: { readonly before: number; readonly now: number; readonly max: number },
+  ): Promise<number>;
+}
