@@ -3,6 +3,7 @@
  * - `yaml rules`: a good rule file. `yaml wrong`: a bad one.
  * - `yaml mapping`: a good mapping of statistics to metrics.
  * - `yaml file=PATH`: the same text as that file.
+ * - `ts rest`: a program with the HTTP client library; a comment behind a statement is what it prints.
  * - `console try`: lines with `$ ` are commands, what follows is what they print. The rules are those of
  *   `config/rules/shop.yaml`, with `above` those of the block before; `NAME=value` is a setting of the service.
  */
@@ -16,6 +17,7 @@ import { readRuleFile } from "../src/config/yaml.ts";
 import { readMetricMapping } from "../src/config/metric_mapping.ts";
 import { compileRules } from "../src/ratelimit/rules.ts";
 import { BUCKET_BOUNDS_MS } from "../src/stats/timer.ts";
+import { makeCertificates } from "./support/certificates.ts";
 import { ChildProcess } from "./support/child_process.ts";
 import { startEnvoy } from "./support/envoy.ts";
 import { ServeFixture } from "./support/serve_fixture.ts";
@@ -38,10 +40,10 @@ interface Block {
 
 const BLOCKS = blocksOf(README);
 
-Deno.test("every YAML and console block of the README is marked for a test", () => {
-  const kinds = ["rules", "wrong", "try", "mapping", `file=${ENVOY_FILE}`];
+Deno.test("every YAML, console and TypeScript block of the README is marked for a test", () => {
+  const kinds = ["rules", "wrong", "try", "mapping", "rest", `file=${ENVOY_FILE}`];
   const unmarked = BLOCKS
-    .filter(({ language }) => language === "yaml" || language === "console")
+    .filter(({ language }) => ["yaml", "console", "ts"].includes(language))
     .filter(({ marks }) => !marks.some((mark) => kinds.includes(mark)));
   assertEquals(unmarked, []);
 });
@@ -78,6 +80,31 @@ for (const [index, block] of BLOCKS.entries()) {
     },
   });
 }
+
+const PROGRAMS = BLOCKS.filter(({ marks }) => marks.includes("rest"));
+
+for (const { line, text } of PROGRAMS) {
+  Deno.test({
+    ...needs(
+      text.includes("ca.pem") ? ["openssl"] : [],
+      `the program in line ${line} of the README prints what it says`,
+    ),
+    async fn() {
+      await using programs = await Programs.write([text]);
+      if (text.includes("ca.pem")) await programs.addAuthority();
+      const api = new URL("tests/rest/readme_api.ts", ROOT).pathname;
+      const { code, lines } = await programs.deno(["run", "--no-check", "-A", `--preload=${api}`]);
+      const said = [...text.matchAll(/; \/\/ (.+)$/gm)].map(([, words]) => words);
+      assertEquals([code, lines], [0, said]);
+    },
+  });
+}
+
+Deno.test("the programs in the README pass the type check", async () => {
+  await using programs = await Programs.write(PROGRAMS.map(({ text }) => text));
+  const { code, lines } = await programs.deno(["check", "--quiet"]);
+  assertEquals([PROGRAMS.length > 15, code, lines], [true, 0, []]);
+});
 
 Deno.test("the Envoy configuration in the README is the one of the file", async () => {
   const text = BLOCKS.find(({ marks }) => marks.includes(`file=${ENVOY_FILE}`))?.text;
@@ -243,6 +270,44 @@ class Session implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#weir?.[Symbol.asyncDispose]();
+  }
+}
+
+/** Programs of the README as files of a folder of their own. */
+class Programs implements AsyncDisposable {
+  readonly #folder: string;
+  readonly #files: readonly string[];
+
+  private constructor(folder: string, count: number) {
+    this.#folder = folder;
+    this.#files = Array.from({ length: count }, (_, index) => `${folder}/program_${index}.ts`);
+  }
+
+  static async write(texts: readonly string[]): Promise<Programs> {
+    const programs = new Programs(await Deno.makeTempDir({ prefix: "weir_" }), texts.length);
+    for (const [index, file] of programs.#files.entries()) await Deno.writeTextFile(file, texts[index] ?? "");
+    return programs;
+  }
+
+  /** Puts the certificate of an authority beside them. */
+  async addAuthority(): Promise<void> {
+    await using certificates = await makeCertificates();
+    await Deno.copyFile(certificates.authority.certFile, `${this.#folder}/ca.pem`);
+  }
+
+  /** Runs a command of Deno on them; answers how it ended and what it printed. */
+  async deno([command = "", ...flags]: readonly string[]): Promise<{ code: number; lines: string[] }> {
+    await using child = new ChildProcess(Deno.execPath(), {
+      args: [command, `--config=${new URL("deno.json", ROOT).pathname}`, ...flags, ...this.#files],
+      cwd: this.#folder,
+      env: { ...Deno.env.toObject(), NO_COLOR: "1" },
+    });
+    const { code } = await child.exited;
+    return { code, lines: [...child.stdoutLines, ...child.stderrLines] };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Deno.remove(this.#folder, { recursive: true });
   }
 }
 

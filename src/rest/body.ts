@@ -44,7 +44,11 @@ export function boundedBody(
   { maxBytes, signal, subject }: ReadBodyOptions,
   onEnd: () => void = () => {},
 ): ReadableStream<Uint8Array<ArrayBuffer>> {
-  const reader = (response.body ?? emptyStream()).getReader();
+  if (response.body === null) {
+    onEnd();
+    return emptyStream();
+  }
+  const reader = response.body.getReader();
   let left = maxBytes ?? Infinity;
   const finish = (): void => {
     signal?.removeEventListener("abort", onAbort);

@@ -8,7 +8,27 @@ import { RestError, type RestErrorSubject } from "./rest_error.ts";
 import { attemptsFor, isPassing, retryDelayMs, type RetryPolicy, retryPolicy } from "./retry.ts";
 import { pause, Stop, unlessStopped } from "./stop.ts";
 
-/** A response whose body comes as a stream. */
+/**
+ * A response whose body comes as a stream.
+ *
+ * @example
+ * ```ts
+ * import { Client, Get, type StreamResponse } from "@weir/rest";
+ * import { ScriptedTransport } from "@weir/rest/testing";
+ * import { assertEquals } from "@std/assert";
+ *
+ * // Keeps only as much of a body as is needed, and lets go of the rest.
+ * async function firstBytes({ bodyStream }: StreamResponse, most: number): Promise<Uint8Array> {
+ *   for await (const bytes of bodyStream) return bytes.slice(0, most);
+ *   return new Uint8Array();
+ * }
+ *
+ * const { fetch } = new ScriptedTransport([{ body: "PNG and much more" }]);
+ * const response = await new Client({ fetch }).sendStream({ method: Get, baseURL: "https://example.com/" });
+ * assertEquals(response.statusCode, 200);
+ * assertEquals(await firstBytes(response, 3), new TextEncoder().encode("PNG"));
+ * ```
+ */
 export interface StreamResponse {
   /** The status: any is a normal result. */
   readonly statusCode: number;
@@ -182,6 +202,8 @@ class Call {
     if (onResponse === undefined) return response;
     try {
       const other = await unlessStopped(runHook(() => onResponse(response, { attempt })), signal);
+      // A response made of the body of this one is still to be read.
+      if (other !== undefined && other.body !== response.body) discardBody(response);
       return other ?? response;
     } catch (error) {
       discardBody(response);
@@ -267,7 +289,24 @@ async function runHook<T>(hook: () => T | void | Promise<T | void>): Promise<T |
   return await hook() ?? undefined;
 }
 
-/** The client of `send` and `sendStream`, with every option off. */
+/**
+ * The client of `send` and `sendStream`, with every option off.
+ *
+ * @example
+ * ```ts
+ * import { Client, defaultClient, Get } from "@weir/rest";
+ * import { ScriptedTransport } from "@weir/rest/testing";
+ * import { assertEquals } from "@std/assert";
+ *
+ * // Works with the default client, and with that of a test.
+ * async function isUp(baseURL: string, client: Client = defaultClient): Promise<boolean> {
+ *   return (await client.send({ method: Get, baseURL })).statusCode === 200;
+ * }
+ *
+ * const { fetch } = new ScriptedTransport([{ status: 503 }]);
+ * assertEquals(await isUp("https://api.example.com/health", new Client({ fetch })), false);
+ * ```
+ */
 export const defaultClient: Client = new Client();
 
 /**

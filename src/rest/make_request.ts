@@ -1,22 +1,74 @@
 import { discardBody } from "./body.ts";
+import { isBodiless } from "./method.ts";
 import { networkFailure } from "./network_failure.ts";
 import { type CheckedRequest, requestInit } from "./request.ts";
 import { RestError, type RestErrorSubject } from "./rest_error.ts";
 import { unlessStopped } from "./stop.ts";
 
-/** What sends a request; the platform's own `fetch` is one. */
+/**
+ * What sends a request; the platform's own `fetch` is one.
+ *
+ * @example
+ * ```ts
+ * import { Client, type Fetch, Get } from "@weir/rest";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const fetch: Fetch = (input) => Promise.resolve(new Response(`asked for ${input}`));
+ * const response = await new Client({ fetch }).send({ method: Get, baseURL: "https://api.example.com/items" });
+ * assertEquals(response.body, "asked for https://api.example.com/items");
+ * ```
+ */
 export type Fetch = (
   input: string | URL | globalThis.Request,
   init?: RequestInit,
 ) => Promise<globalThis.Response>;
 
-/** A pool of connections with settings of its own: on Deno what `Deno.createHttpClient` gives. */
+/**
+ * A pool of connections with settings of its own: on Deno what `Deno.createHttpClient` gives.
+ *
+ * @example
+ * ```ts
+ * import { Client, Get, type HttpClient } from "@weir/rest";
+ * import { assertEquals } from "@std/assert";
+ *
+ * await using server = Deno.serve({ port: 0, onListen() {} }, () => new Response("hello"));
+ * const httpClient: HttpClient = Deno.createHttpClient({ poolMaxIdlePerHost: 2, http2: false });
+ * try {
+ *   const client = new Client({ httpClient });
+ *   const response = await client.send({ method: Get, baseURL: `http://localhost:${server.addr.port}/` });
+ *   assertEquals(response.body, "hello");
+ * } finally {
+ *   httpClient.close();
+ * }
+ * ```
+ */
 export interface HttpClient {
   /** Ends its connections. */
   close(): void;
 }
 
-/** How a request is sent. */
+/**
+ * How a request is sent.
+ *
+ * @example
+ * ```ts
+ * import { makeRequest, type MakeRequestOptions } from "@weir/rest";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const seen: (string | null)[] = [];
+ * const options: MakeRequestOptions = {
+ *   sensitiveHeaders: ["x-api-key"],
+ *   fetch(input, init) {
+ *     const request = new Request(input, init);
+ *     seen.push(request.headers.get("x-api-key"));
+ *     const headers = { location: "https://elsewhere.example/" };
+ *     return Promise.resolve(new Response(null, seen.length === 1 ? { status: 302, headers } : {}));
+ *   },
+ * };
+ * await makeRequest(new Request("https://api.example.com/", { headers: { "x-api-key": "KEY" } }), options);
+ * assertEquals(seen, ["KEY", null]);
+ * ```
+ */
 export interface MakeRequestOptions {
   /** The platform's own when absent. */
   readonly fetch?: Fetch | undefined;
@@ -67,7 +119,9 @@ export async function makeRequest(
   options: MakeRequestOptions = {},
 ): Promise<globalThis.Response> {
   const { method, url } = webRequest;
-  const signal = options.signal ?? webRequest.signal;
+  const signal = options.signal === undefined
+    ? webRequest.signal
+    : AbortSignal.any([options.signal, webRequest.signal]);
   const redirect = options.redirect ?? (webRequest.redirect === "manual" ? "manual" : "follow");
   try {
     return await sendChecked(await checkedOf(webRequest), { ...options, redirect, signal });
@@ -97,16 +151,19 @@ export async function sendChecked(
   for (let redirects = 0;; redirects++) {
     const init = sendInit(current, redirect, options);
     let response: globalThis.Response;
+    if (signal?.aborted === true) throw signal.reason;
     try {
       // One promise less where nothing can end it.
       response = signal === undefined
         ? await fetch(current.url, init)
-        : await unlessStopped(signal.aborted ? NEVER : fetch(current.url, init), signal, discardBody);
+        : await unlessStopped(fetch(current.url, init), signal, discardBody);
     } catch (cause) {
       throw failureOf(cause, checked, signal);
     }
     if (redirect === "follow" || options.redirect === "manual") return response;
-    if (response.type === "opaqueredirect") throw new RestError("network", OPAQUE, subjectOf(checked));
+    if (response.type === "opaqueredirect") {
+      throw new RestError("network", OPAQUE, subjectOf(checked), { kind: "redirect" });
+    }
     const location = REDIRECTS.includes(response.status) ? response.headers.get("location") : null;
     if (location === null) return response;
     discardBody(response);
@@ -114,8 +171,6 @@ export async function sendChecked(
     current = redirected(current, { status: response.status, location }, sensitiveHeaders);
   }
 }
-
-const NEVER = new Promise<never>(() => {});
 
 /** Redirects are followed here, but in a browser, which shows none to a script and knows what not to send on. */
 function redirectMode(checked: CheckedRequest, options: MakeRequestOptions): "follow" | "manual" {
@@ -161,7 +216,7 @@ function redirected(
   const isElsewhere = url.origin !== new URL(from.url).origin;
   const kept = isElsewhere ? withoutHeaders(from.headers, [...SENSITIVE, ...sensitiveHeaders]) : from.headers;
   const { body, ...rest } = from;
-  const isGet = status === 303 ? from.method !== "HEAD" : status <= 302 && from.method === "POST";
+  const isGet = status === 303 ? !isBodiless(from.method) : status <= 302 && from.method === "POST";
   if (isGet) {
     return { ...rest, method: "GET", url: url.href, headers: withoutHeaders(kept, OF_BODY) };
   }
@@ -188,7 +243,8 @@ function redirectUrl(from: CheckedRequest, location: string): URL {
 }
 
 function unfollowed(from: CheckedRequest, why: string): RestError {
-  return new RestError("network", `the redirect cannot be followed: ${why}`, subjectOf(from));
+  const state = `the redirect cannot be followed: ${why}`;
+  return new RestError("network", state, subjectOf(from), { kind: "redirect" });
 }
 
 function carries({ headers }: CheckedRequest, names: readonly string[]): boolean {

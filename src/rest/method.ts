@@ -1,19 +1,120 @@
-/** Reads a resource. */
+/**
+ * Reads a resource.
+ *
+ * @example
+ * ```ts
+ * import { buildRequestObject, Get } from "@weir/rest";
+ * import { assertEquals } from "@std/assert";
+ *
+ * assertEquals(buildRequestObject({ method: Get, baseURL: "https://api.example.com/items" }).method, "GET");
+ * ```
+ */
 export const Get = "GET";
-/** Gives a resource to be worked on, often to make a new one. */
+/**
+ * Gives a resource to be worked on, often to make a new one.
+ *
+ * @example
+ * ```ts
+ * import { buildRequestObject, Post } from "@weir/rest";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const request = buildRequestObject({ method: Post, baseURL: "https://api.example.com/items", body: "{}" });
+ * assertEquals(await request.json(), {});
+ * ```
+ */
 export const Post = "POST";
-/** Puts a resource in the place of the one that is there. */
+/**
+ * Puts a resource in the place of the one that is there.
+ *
+ * @example
+ * ```ts
+ * import { Put, type Request } from "@weir/rest";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const baseURL = "https://api.example.com/items/1";
+ * const request: Request = { method: Put, baseURL, body: JSON.stringify({ name: "other" }) };
+ * assertEquals(request.method, "PUT");
+ * ```
+ */
 export const Put = "PUT";
-/** Changes a part of a resource. */
+/**
+ * Changes a part of a resource.
+ *
+ * @example
+ * ```ts
+ * import { buildRequestObject, Patch } from "@weir/rest";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const request = buildRequestObject({
+ *   method: Patch,
+ *   baseURL: "https://api.example.com/items/1",
+ *   headers: { "content-type": "application/merge-patch+json" },
+ *   body: JSON.stringify({ name: null }),
+ * });
+ * assertEquals(request.headers.get("content-type"), "application/merge-patch+json");
+ * ```
+ */
 export const Patch = "PATCH";
-/** Removes a resource. */
+/**
+ * Removes a resource.
+ *
+ * @example
+ * ```ts
+ * import { Client, Delete } from "@weir/rest";
+ * import { ScriptedTransport } from "@weir/rest/testing";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const { fetch } = new ScriptedTransport([{ status: 204 }]);
+ * const response = await new Client({ fetch }).send({
+ *   method: Delete,
+ *   baseURL: "https://api.example.com/items/1",
+ * });
+ * assertEquals([response.statusCode, response.body], [204, ""]);
+ * ```
+ */
 export const Delete = "DELETE";
-/** Asks for the headers that `Get` would bring, without the body. */
+/**
+ * Asks for the headers that `Get` would bring, without the body.
+ *
+ * @example
+ * ```ts
+ * import { Head, send } from "@weir/rest";
+ * import { assertEquals } from "@std/assert";
+ *
+ * await using server = Deno.serve({ port: 0, onListen() {} }, () => new Response("hello"));
+ * const response = await send({ method: Head, baseURL: `http://localhost:${server.addr.port}/` });
+ * assertEquals([response.headers["content-length"], response.body], [["5"], ""]);
+ * ```
+ */
 export const Head = "HEAD";
-/** Asks what may be done with a resource. */
+/**
+ * Asks what may be done with a resource.
+ *
+ * @example
+ * ```ts
+ * import { Client, Options } from "@weir/rest";
+ * import { ScriptedTransport } from "@weir/rest/testing";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const { fetch } = new ScriptedTransport([{ status: 204, headers: { allow: "GET, HEAD" } }]);
+ * const response = await new Client({ fetch }).send({ method: Options, baseURL: "https://api.example.com/" });
+ * assertEquals(response.headers["allow"], ["GET, HEAD"]);
+ * ```
+ */
 export const Options = "OPTIONS";
 
-/** A method that has a constant. */
+/**
+ * A method that has a constant.
+ *
+ * @example
+ * ```ts
+ * import { Delete, Get, type KnownMethod, Post } from "@weir/rest";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const METHODS: Readonly<Record<"list" | "add" | "drop", KnownMethod>> = { list: Get, add: Post, drop: Delete };
+ * assertEquals(METHODS.drop, "DELETE");
+ * ```
+ */
 export type KnownMethod =
   | typeof Get
   | typeof Post
@@ -23,7 +124,18 @@ export type KnownMethod =
   | typeof Head
   | typeof Options;
 
-/** An HTTP method: one of the constants, or any other token. */
+/**
+ * An HTTP method: one of the constants, or any other token.
+ *
+ * @example
+ * ```ts
+ * import { buildRequestObject, type Method } from "@weir/rest";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const purge: Method = "PURGE";
+ * assertEquals(buildRequestObject({ method: purge, baseURL: "https://cache.example.com/" }).method, "PURGE");
+ * ```
+ */
 export type Method = KnownMethod | (string & Record<never, never>);
 
 const KNOWN: readonly string[] = [Get, Post, Put, Patch, Delete, Head, Options];

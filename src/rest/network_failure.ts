@@ -3,19 +3,22 @@ import { codeOf, withoutSecrets } from "./shown_text.ts";
 
 /** How a failure without an answer is told. */
 export interface NetworkFailure {
-  readonly kind: NetworkErrorKind | undefined;
+  readonly kind: PlatformKind | undefined;
   /** What happened, in a few words, with those of the platform in brackets. */
   readonly state: string;
 }
 
-const STATES: Readonly<Record<NetworkErrorKind, string>> = {
+/** Redirects are followed by the library, not by the platform. */
+type PlatformKind = Exclude<NetworkErrorKind, "redirect">;
+
+const STATES: Readonly<Record<PlatformKind, string>> = {
   dns: "the name of the host cannot be resolved",
   connect: "no connection to the host",
   tls: "the TLS handshake with the host failed",
 };
 
 /** Codes of Node's errors. */
-const CODES: Readonly<Record<NetworkErrorKind, RegExp>> = {
+const CODES: Readonly<Record<PlatformKind, RegExp>> = {
   dns: /^(?:ENOTFOUND|EAI_\w+)$/,
   tls:
     /^(?:ERR_TLS_\w+|ERR_SSL_\w+|EPROTO|CERT_\w+|\w+_CERT(?:_\w+)?|UNABLE_TO_\w+|HOSTNAME_MISMATCH|INVALID_CA)$/,
@@ -23,7 +26,7 @@ const CODES: Readonly<Record<NetworkErrorKind, RegExp>> = {
 };
 
 /** Words of Deno's errors, which have no codes; looked for in this order. */
-const WORDS: readonly (readonly [NetworkErrorKind, RegExp])[] = [
+const WORDS: readonly (readonly [PlatformKind, RegExp])[] = [
   ["dns", /dns error|failed to lookup address/i],
   [
     "tls",
@@ -51,7 +54,7 @@ function causesOf(error: unknown): readonly Error[] {
   return chain;
 }
 
-function kindByCode(chain: readonly Error[]): NetworkErrorKind | undefined {
+function kindByCode(chain: readonly Error[]): PlatformKind | undefined {
   for (const error of chain) {
     const code = codeOf(error);
     if (code === undefined) continue;
@@ -60,7 +63,7 @@ function kindByCode(chain: readonly Error[]): NetworkErrorKind | undefined {
   return undefined;
 }
 
-function kindByWords(chain: readonly Error[]): NetworkErrorKind | undefined {
+function kindByWords(chain: readonly Error[]): PlatformKind | undefined {
   const text = chain.map(({ message }) => message).join("\n");
   return WORDS.find(([, words]) => words.test(text))?.[0];
 }

@@ -3,7 +3,25 @@ import type { Fetch, HttpClient } from "./make_request.ts";
 import { isToken } from "./method.ts";
 import type { RetryOptions } from "./retry.ts";
 
-/** What a hook knows of its place. */
+/**
+ * What a hook knows of its place.
+ *
+ * @example
+ * ```ts
+ * import { Client, Get, type HookContext } from "@weir/rest";
+ * import { ScriptedTransport } from "@weir/rest/testing";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const attempts: number[] = [];
+ * const client = new Client({
+ *   fetch: new ScriptedTransport([{ fail: "reset" }, { body: "ok" }]).fetch,
+ *   retry: { backoffMs: 0 },
+ *   onRequest: (_request: globalThis.Request, { attempt }: HookContext) => void attempts.push(attempt),
+ * });
+ * await client.send({ method: Get, baseURL: "https://api.example.com/" });
+ * assertEquals(attempts, [1, 2]);
+ * ```
+ */
 export interface HookContext {
   /** The number of this attempt, from 1. */
   readonly attempt: number;
@@ -12,6 +30,22 @@ export interface HookContext {
 /**
  * Sees each web request before it is sent. It may change its headers, or answer another request in its place.
  * What it throws ends the call as it is.
+ *
+ * @example
+ * ```ts
+ * import { Client, Get, type RequestHook } from "@weir/rest";
+ * import { ScriptedTransport } from "@weir/rest/testing";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const signIn: RequestHook = async (request) => {
+ *   const token = await Promise.resolve("a fresh token");
+ *   request.headers.set("authorization", `Bearer ${token}`);
+ * };
+ * const transport = new ScriptedTransport([{}]);
+ * const client = new Client({ fetch: transport.fetch, onRequest: signIn });
+ * await client.send({ method: Get, baseURL: "https://api.example.com/" });
+ * assertEquals(transport.requests[0]?.headers["authorization"], "Bearer a fresh token");
+ * ```
  */
 export type RequestHook = (
   request: globalThis.Request,
@@ -21,13 +55,43 @@ export type RequestHook = (
 /**
  * Sees each web response before its body is read, and may answer another one in its place. What it throws ends
  * the call as it is.
+ *
+ * @example
+ * ```ts
+ * import { Client, Get, type ResponseHook } from "@weir/rest";
+ * import { ScriptedTransport } from "@weir/rest/testing";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const lines: string[] = [];
+ * const log: ResponseHook = ({ status }, { attempt }) => void lines.push(`attempt ${attempt}: ${status}`);
+ * const { fetch } = new ScriptedTransport([{ status: 404 }]);
+ * await new Client({ fetch, onResponse: log }).send({ method: Get, baseURL: "https://api.example.com/" });
+ * assertEquals(lines, ["attempt 1: 404"]);
+ * ```
  */
 export type ResponseHook = (
   response: globalThis.Response,
   context: HookContext,
 ) => globalThis.Response | void | Promise<globalThis.Response | void>;
 
-/** How a request is sent. Everything is off unless given. */
+/**
+ * How a request is sent. Everything is off unless given.
+ *
+ * @example
+ * ```ts
+ * import { Client, Get, RestError, type SendOptions } from "@weir/rest";
+ * import { ScriptedTransport } from "@weir/rest/testing";
+ * import { assert, assertEquals, assertRejects } from "@std/assert";
+ *
+ * const strict: SendOptions = { timeoutMs: 2_000, maxResponseBytes: 1_000, throwOnStatus: true };
+ * const client = new Client({ fetch: new ScriptedTransport([{ status: 404 }]).fetch });
+ * const error = await assertRejects(() =>
+ *   client.send({ method: Get, baseURL: "https://api.example.com/items/9" }, strict)
+ * );
+ * assert(error instanceof RestError);
+ * assertEquals([error.code, error.statusCode], ["status", 404]);
+ * ```
+ */
 export interface SendOptions {
   /** Ends the call at once, with `aborted`. */
   readonly signal?: AbortSignal | undefined;
@@ -54,7 +118,21 @@ export interface SendOptions {
   readonly sensitiveHeaders?: readonly string[] | undefined;
 }
 
-/** How a client sends, unless a call says otherwise. */
+/**
+ * How a client sends, unless a call says otherwise.
+ *
+ * @example
+ * ```ts
+ * import { Client, type ClientOptions, Get } from "@weir/rest";
+ * import { ScriptedTransport } from "@weir/rest/testing";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const { fetch } = new ScriptedTransport([{ status: 503 }, { body: "the second" }]);
+ * const options: ClientOptions = { fetch, timeoutMs: 5_000, retry: { backoffMs: 10 }, random: () => 0.5 };
+ * const response = await new Client(options).send({ method: Get, baseURL: "https://api.example.com/" });
+ * assertEquals(response.body, "the second");
+ * ```
+ */
 export interface ClientOptions extends Omit<SendOptions, "signal"> {
   /** Sends the requests; the platform's own when absent. */
   readonly fetch?: Fetch | undefined;
@@ -93,6 +171,8 @@ function checkWhole(name: string, value: number | undefined, least: number, most
 
 function unusable(name: string, value: unknown, wanted: string): RangeError {
   return new RangeError(
-    `Cannot use ${name} ${JSON.stringify(value) ?? String(value)}: ${wanted} would be right`,
+    `Cannot use ${name} ${
+      typeof value === "string" ? JSON.stringify(value) : String(value)
+    }: ${wanted} would be right`,
   );
 }

@@ -8,7 +8,8 @@ import { quoted } from "./shown_text.ts";
  *
  * @example
  * ```ts
- * import { Post, type Request } from "@weir/rest";
+ * import { buildRequestObject, Post, type Request } from "@weir/rest";
+ * import { assertEquals } from "@std/assert";
  *
  * const request: Request = {
  *   method: Post,
@@ -17,6 +18,7 @@ import { quoted } from "./shown_text.ts";
  *   queryParams: { dryRun: "true" },
  *   body: JSON.stringify({ name: "first" }),
  * };
+ * assertEquals(buildRequestObject(request).url, "https://api.example.com/items?dryRun=true");
  * ```
  */
 export interface Request {
@@ -129,11 +131,16 @@ function urlProblem(text: string): string | undefined {
   return undefined;
 }
 
+/** All but the tab; no platform sends them. */
+// deno-lint-ignore no-control-regex
+const CONTROLS = /[\x01-\x08\x0b\x0c\x0e-\x1f\x7f]/;
+
 function headerProblem(name: string, value: unknown): string | undefined {
   // What follows the token may be a value that got into the name.
   if (!isToken(name)) return `the header name that begins with ${quoted(tokenAtStart(name))} is not a token`;
   if (typeof value !== "string") return `the value of header ${quoted(name)} is not a text`;
   if (/[\r\n\0]/.test(value)) return `the value of header ${quoted(name)} holds a line break or a NUL`;
+  if (CONTROLS.test(value)) return `the value of header ${quoted(name)} holds a control character`;
   if (/[^\0-\xff]/.test(value)) {
     return `the value of header ${
       quoted(name)

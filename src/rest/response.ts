@@ -2,7 +2,19 @@ import { readBody, type ReadBodyOptions } from "./body.ts";
 import type { Request } from "./request.ts";
 import { RestError, type RestErrorSubject } from "./rest_error.ts";
 
-/** Header values by name in lower case: `set-cookie` one item for each, others combined into one as they came. */
+/**
+ * Header values by name in lower case: `set-cookie` one item for each, others combined into one as they came.
+ *
+ * @example
+ * ```ts
+ * import { buildResponse, type ResponseHeaders } from "@weir/rest";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const answer = new Response(null, { headers: [["Via", "a"], ["Via", "b"], ["X-Request-Id", "7"]] });
+ * const { headers }: { headers: ResponseHeaders } = await buildResponse(answer);
+ * assertEquals(headers, { via: ["a, b"], "x-request-id": ["7"] });
+ * ```
+ */
 export type ResponseHeaders = Record<string, string[]>;
 
 /**
@@ -37,7 +49,20 @@ export interface Response {
   json<T = unknown>(): T;
 }
 
-/** How a response is built. */
+/**
+ * How a response is built.
+ *
+ * @example
+ * ```ts
+ * import { buildResponse, type BuildResponseOptions, RestError } from "@weir/rest";
+ * import { assert, assertEquals, assertRejects } from "@std/assert";
+ *
+ * const options: BuildResponseOptions = { maxResponseBytes: 4 };
+ * const error = await assertRejects(() => buildResponse(new Response("hello"), options));
+ * assert(error instanceof RestError);
+ * assertEquals(error.code, "body_too_large");
+ * ```
+ */
 export interface BuildResponseOptions {
   /** Most bytes of the body, after any content encoding was undone; any number when absent. */
   readonly maxResponseBytes?: number | undefined;

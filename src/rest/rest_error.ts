@@ -16,6 +16,16 @@ import { quoted, shownCause, shownUrl } from "./shown_text.ts";
  * - `body_too_large`: the answer has more than `maxResponseBytes`
  * - `status`: 400 or above, where `throwOnStatus` asks for an error
  * - `invalid_json`: `json()` of a body that is none
+ *
+ * @example
+ * ```ts
+ * import { Get, RestError, type RestErrorCode, send } from "@weir/rest";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const WORTH_A_SECOND_TRY: readonly RestErrorCode[] = ["network", "timeout", "body_interrupted"];
+ * const error = await send({ method: Get, baseURL: "ftp://example.com/" }).catch((error) => error);
+ * assertEquals(error instanceof RestError && WORTH_A_SECOND_TRY.includes(error.code), false);
+ * ```
  */
 export type RestErrorCode =
   | "invalid_method"
@@ -30,10 +40,43 @@ export type RestErrorCode =
   | "status"
   | "invalid_json";
 
-/** Which step of reaching the host failed. */
-export type NetworkErrorKind = "dns" | "connect" | "tls";
+/**
+ * Which step of reaching the host failed; `redirect` is one that cannot be followed.
+ *
+ * @example
+ * ```ts
+ * import { Get, type NetworkErrorKind, RestError, send } from "@weir/rest";
+ * import { assert, assertEquals } from "@std/assert";
+ *
+ * const HINTS: Readonly<Record<NetworkErrorKind, string>> = {
+ *   dns: "is the name right?",
+ *   connect: "does the server run?",
+ *   tls: "who signed the certificate?",
+ *   redirect: "where does the server send us?",
+ * };
+ * const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+ * const baseURL = `http://127.0.0.1:${listener.addr.port}/`;
+ * listener.close();
+ * const error = await send({ method: Get, baseURL }).catch((error) => error);
+ * assert(error instanceof RestError && error.kind !== undefined);
+ * assertEquals(HINTS[error.kind], "does the server run?");
+ * ```
+ */
+export type NetworkErrorKind = "dns" | "connect" | "tls" | "redirect";
 
-/** What an error is about. */
+/**
+ * What an error is about.
+ *
+ * @example
+ * ```ts
+ * import { RestError, type RestErrorSubject } from "@weir/rest";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const subject: RestErrorSubject = { method: "GET", url: "https://api.example.com/items?token=secret" };
+ * const error = new RestError("network", "the line is cut", subject);
+ * assertEquals(error.message, 'Cannot send GET "https://api.example.com/items": the line is cut');
+ * ```
+ */
 export interface RestErrorSubject {
   /** The method of the request. */
   readonly method: string;
@@ -43,7 +86,23 @@ export interface RestErrorSubject {
   readonly request?: Request | undefined;
 }
 
-/** Facts that belong to some codes. */
+/**
+ * Facts that belong to some codes.
+ *
+ * @example
+ * ```ts
+ * import { Client, type Fetch, Get, RestError, type RestErrorOptions } from "@weir/rest";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const options: RestErrorOptions = { kind: "tls", cause: new Error("the certificate is too old") };
+ * const fetch: Fetch = (input) => {
+ *   throw new RestError("network", "no trust", { method: "GET", url: String(input) }, options);
+ * };
+ * const sent = new Client({ fetch }).send({ method: Get, baseURL: "https://api.example.com/" });
+ * const error = await sent.catch((error) => error);
+ * assertEquals([error.kind, error.cause], ["tls", options.cause]);
+ * ```
+ */
 export interface RestErrorOptions {
   /** What was thrown by the platform, or the reason of the caller's signal. */
   readonly cause?: unknown;

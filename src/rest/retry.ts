@@ -2,7 +2,26 @@ import { Delete, Get, Head, Options, Put } from "./method.ts";
 import type { Request } from "./request.ts";
 import { RestError } from "./rest_error.ts";
 
-/** When a request is tried again. */
+/**
+ * When a request is tried again.
+ *
+ * @example
+ * ```ts
+ * import { Client, Post, type RetryOptions } from "@weir/rest";
+ * import { ScriptedTransport } from "@weir/rest/testing";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const retry: RetryOptions = { attempts: 4, backoffMs: 1, statuses: [429, 503] };
+ * const transport = new ScriptedTransport([{ status: 503 }, { fail: "connect" }, { status: 201 }]);
+ * const response = await new Client({ fetch: transport.fetch, retry }).send({
+ *   method: Post,
+ *   baseURL: "https://api.example.com/orders",
+ *   headers: { "idempotency-key": "order-7" },
+ *   body: "{}",
+ * });
+ * assertEquals([response.statusCode, transport.requests.length], [201, 3]);
+ * ```
+ */
 export interface RetryOptions {
   /** How often it is tried at most, the first time included; 3 when absent. */
   readonly attempts?: number | undefined;
@@ -57,7 +76,8 @@ export function attemptsFor({ method, headers = {}, body }: Request, policy: Ret
 export function isPassing(error: unknown): boolean {
   if (!(error instanceof RestError)) return false;
   const { code, kind } = error;
-  return code === "timeout" || code === "body_interrupted" || (code === "network" && kind !== "tls");
+  return code === "timeout" || code === "body_interrupted" ||
+    (code === "network" && kind !== "tls" && kind !== "redirect");
 }
 
 /** What the wait before the next attempt depends on. */

@@ -1,6 +1,20 @@
 import type { Fetch } from "./make_request.ts";
 
-/** A response of the script. */
+/**
+ * A response of the script.
+ *
+ * @example
+ * ```ts
+ * import { Client, Get } from "@weir/rest";
+ * import { type ScriptedAnswer, ScriptedTransport } from "@weir/rest/testing";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const cut: ScriptedAnswer = { headers: { "set-cookie": ["a=1", "b=2"] }, body: "half of ", interrupted: true };
+ * const { fetch } = new ScriptedTransport([cut]);
+ * const sent = new Client({ fetch }).send({ method: Get, baseURL: "https://api.example.com/" });
+ * assertEquals((await sent.catch((error) => error)).code, "body_interrupted");
+ * ```
+ */
 export interface ScriptedAnswer {
   /** 200 when absent. */
   readonly status?: number | undefined;
@@ -12,19 +26,67 @@ export interface ScriptedAnswer {
   readonly interrupted?: boolean | undefined;
 }
 
-/** A failure of the script: no response, or none until the request is given up. */
+/**
+ * A failure of the script: no response, or none until the request is given up.
+ *
+ * @example
+ * ```ts
+ * import { Client, Get } from "@weir/rest";
+ * import { type ScriptedFailure, ScriptedTransport } from "@weir/rest/testing";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const silence: ScriptedFailure = { fail: "hang" };
+ * const client = new Client({ fetch: new ScriptedTransport([silence]).fetch, timeoutMs: 10 });
+ * const sent = client.send({ method: Get, baseURL: "https://api.example.com/" });
+ * assertEquals((await sent.catch((error) => error)).code, "timeout");
+ * ```
+ */
 export interface ScriptedFailure {
   /** Which step fails; `reset` is a connection that is lost, `hang` waits until the request is aborted. */
   readonly fail: "dns" | "connect" | "tls" | "reset" | "hang";
 }
 
-/** One step of the script: what happens to one request, or what makes that of the request. */
+/**
+ * One step of the script: what happens to one request, or what makes that of the request.
+ *
+ * @example
+ * ```ts
+ * import { Client, Post } from "@weir/rest";
+ * import { type ScriptedStep, ScriptedTransport } from "@weir/rest/testing";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const echo: ScriptedStep = ({ method, body }) => ({ body: `${method} ${body}` });
+ * const client = new Client({ fetch: new ScriptedTransport([echo]).fetch });
+ * const response = await client.send({ method: Post, baseURL: "https://api.example.com/", body: "hello" });
+ * assertEquals(response.body, "POST hello");
+ * ```
+ */
 export type ScriptedStep =
   | ScriptedAnswer
   | ScriptedFailure
   | ((request: ScriptedRequest) => ScriptedAnswer | ScriptedFailure);
 
-/** A request that was sent. */
+/**
+ * A request that was sent.
+ *
+ * @example
+ * ```ts
+ * import { Client, Put } from "@weir/rest";
+ * import { type ScriptedRequest, ScriptedTransport } from "@weir/rest/testing";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const transport = new ScriptedTransport([{ status: 204 }]);
+ * const client = new Client({ fetch: transport.fetch });
+ * await client.send({ method: Put, baseURL: "https://api.example.com/a", queryParams: { b: "c d" }, body: "{}" });
+ * const sent: ScriptedRequest = {
+ *   method: "PUT",
+ *   url: "https://api.example.com/a?b=c+d",
+ *   headers: { "content-type": "application/json" },
+ *   body: "{}",
+ * };
+ * assertEquals(transport.requests, [sent]);
+ * ```
+ */
 export interface ScriptedRequest {
   /** As it was sent. */
   readonly method: string;

@@ -1,13 +1,19 @@
 /** Longest text of a caller that an error shows. */
 const MAX_SHOWN = 200;
-const USER_INFO = /^([a-z][a-z0-9+.-]*:)?(\/\/|\\\\)[^/\\?#]*@/i;
-const URLS = /\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>()]*/gi;
+/** As URLs are read: the slashes after `http:` may be any number of either kind. */
+const USER_INFO = /^((?:https?:|[a-z][a-z0-9+.-]*:(?=[/\\]))?[/\\]*)[^/\\?#]*@/i;
+const SCHEME = /^[a-z][a-z0-9+.-]*:(?=[/\\])/i;
+const URLS = /\b[a-z][a-z0-9+.-]*:\/\/[^\s"<>]*/gi;
 
 /** A URL as an error may show it: without user name, password, query and fragment, which may be secrets. */
 export function shownUrl(url: string): string {
-  const end = url.search(/[?#]/);
-  const path = end === -1 ? url : url.slice(0, end);
-  return shortened(path.replace(USER_INFO, "$1$2"));
+  // A reader of URLs leaves these out.
+  const read = url.replace(/[\t\r\n]/g, "").trim();
+  // Where nobody can tell which part a password is in, all of it stays out.
+  if (read.includes("@") && !URL.canParse(read)) return `${SCHEME.exec(read)?.[0] ?? ""}…`;
+  const end = read.search(/[?#]/);
+  const path = end === -1 ? read : read.slice(0, end);
+  return shortened(path.replace(USER_INFO, "$1"));
 }
 
 /** A text in quotes, cut where it is long. */
@@ -21,7 +27,11 @@ function shortened(text: string): string {
 
 /** A text in which every URL is shown as `shownUrl` does. */
 export function withoutSecrets(text: string): string {
-  return text.replace(URLS, shownUrl);
+  return text.replace(URLS, (found) => {
+    // Brackets and stops at the end are mostly those of the text around it.
+    const url = found.replace(/[)\]'.,:;]+$/, "");
+    return shownUrl(url) + found.slice(url.length);
+  });
 }
 
 /** How deep causes of causes are followed. */
