@@ -16,7 +16,6 @@ export async function readBody(
   options: ReadBodyOptions,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const { maxBytes, signal, subject } = options;
-  if (response.body === null) return new Uint8Array();
   if (maxBytes === undefined && signal === undefined) {
     try {
       return new Uint8Array(await response.arrayBuffer());

@@ -138,7 +138,7 @@ export type KnownMethod =
  */
 export type Method = KnownMethod | (string & Record<never, never>);
 
-const KNOWN: readonly string[] = [Get, Post, Put, Patch, Delete, Head, Options];
+const KNOWN: ReadonlySet<unknown> = new Set([Get, Post, Put, Patch, Delete, Head, Options]);
 /** Those that `fetch` never sends. */
 const FORBIDDEN: readonly string[] = ["CONNECT", "TRACE", "TRACK"];
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
@@ -150,6 +150,7 @@ export function isToken(text: string): boolean {
 
 /** Why a method cannot be sent, or nothing. */
 export function methodProblem(method: unknown): string | undefined {
+  if (KNOWN.has(method)) return undefined;
   if (typeof method !== "string" || !isToken(method)) {
     return `the method is not a token; one such as "GET" would be right`;
   }
@@ -159,8 +160,9 @@ export function methodProblem(method: unknown): string | undefined {
 
 /** The method as it is sent: those that have a constant are meant whatever their letter case. */
 export function sentMethod(method: string): string {
+  if (KNOWN.has(method)) return method;
   const upper = method.toUpperCase();
-  return KNOWN.includes(upper) ? upper : method;
+  return KNOWN.has(upper) ? upper : method;
 }
 
 /** Whether requests of a method have no body. */
