@@ -1,0 +1,157 @@
+/**
+ * The receiver's side of webhooks: whether a request really comes from the service that holds your endpoint's signing
+ * secret. It uses Web Crypto only and runs on Deno, on Node 20 and later, and in browsers and workers.
+ *
+ * `X-Svc-Signature` covers the body and nothing else. The headers `X-Svc-Timestamp`, `X-Svc-Delivery` and
+ * `X-Svc-Event` are not signed: whoever gets hold of a whole request can send it again under a later time, so keep the
+ * deliveries that you have seen, and take the kind of the event from the body. An endpoint with Standard Webhooks
+ * headers gets identifier and time signed as well.
+ *
+ * @example
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * const seen = new Set<string>();
+ * const handler = async (request: Request): Promise<Response> => {
+ *   const body = new Uint8Array(await request.arrayBuffer());
+ *   const result = await verify({ body, headers: request.headers, secrets: ["whsec_c2VjcmV0"] });
+ *   if (!result.ok) return new Response(result.message, { status: 401 });
+ *   // Deliveries come at least once: what was seen before is acknowledged and not done again.
+ *   if (result.delivery !== undefined && seen.has(result.delivery)) return new Response();
+ *   const { event, data } = JSON.parse(new TextDecoder().decode(body));
+ *   console.log(event, data);
+ *   if (result.delivery !== undefined) seen.add(result.delivery);
+ *   return new Response();
+ * };
+ *
+ * const response = await handler(new Request("https://receiver.example/", { method: "POST", body: "{}" }));
+ * assertEquals(response.status, 401);
+ * assertEquals(await response.text(), "the header x-svc-signature is missing");
+ * ```
+ *
+ * @module
+ */
+import type { RefusalReason, VerifyOptions, VerifyResult, WebhookHeaders } from "./receiver_types.ts";
+import { constantTimeEqual, signature } from "./signature.ts";
+
+/** What it takes and what it answers. */
+export type * from "./receiver_types.ts";
+
+const SIGNATURE_HEADER = "x-svc-signature";
+const TIMESTAMP_HEADER = "x-svc-timestamp";
+const DELIVERY_HEADER = "x-svc-delivery";
+const EVENT_HEADER = "x-svc-event";
+const TOLERANCE_SECONDS = 300;
+const SIGNATURE = /^sha256=[0-9a-f]{64}$/;
+const SECONDS = /^(?:0|[1-9][0-9]{0,14})$/;
+
+/**
+ * Checks signature and timestamp of a request, in constant time over the signature. What is wrong with the request is
+ * an answer and never an exception.
+ *
+ * @param options The request, the secrets and the clock.
+ * @returns What the headers say, or why the request is refused.
+ *
+ * @example A request that is right, and the same one six minutes later
+ * ```ts
+ * import { assertEquals } from "@std/assert";
+ *
+ * const request = {
+ *   body: '{"event":"agent.reply.completed","data":{}}',
+ *   headers: {
+ *     "x-svc-event": "agent.reply.completed",
+ *     "x-svc-delivery": "3b241101-e2bb-4255-8caf-4136c566a962",
+ *     "x-svc-timestamp": "1700000000",
+ *     "x-svc-signature": "sha256=2e5b4e08497b89bf7f980a626f21507bb74b48b242847c4dcb5e80dbcf56e7c8",
+ *   },
+ *   secrets: ["whsec_bmV3", "whsec_c2VjcmV0"],
+ * };
+ * assertEquals(await verify({ ...request, now: 1_700_000_010_000 }), {
+ *   ok: true,
+ *   timestamp: 1_700_000_000,
+ *   delivery: "3b241101-e2bb-4255-8caf-4136c566a962",
+ *   event: "agent.reply.completed",
+ * });
+ * assertEquals(await verify({ ...request, now: 1_700_000_360_000 }), {
+ *   ok: false,
+ *   reason: "too_old",
+ *   message: "the timestamp 1700000000 is 360 seconds behind the clock; at most 300 would be right",
+ * });
+ * ```
+ */
+export async function verify(options: VerifyOptions): Promise<VerifyResult> {
+  const { body, now = Date.now(), toleranceSeconds = TOLERANCE_SECONDS } = options;
+  const secrets = options.secrets.filter((secret) => secret !== "");
+  if (secrets.length === 0) return refused("no_secret", "there is no secret to check against");
+  const headers = valuesOf(options.headers);
+  for (const name of [SIGNATURE_HEADER, TIMESTAMP_HEADER]) {
+    const values = headers.get(name) ?? [];
+    if (values.length === 0) return refused("missing_header", `the header ${name} is missing`);
+    if (values.length > 1) return refused("duplicate_header", `the header ${name} came more than once`);
+  }
+  const [given = ""] = headers.get(SIGNATURE_HEADER) ?? [];
+  const [timestamp = ""] = headers.get(TIMESTAMP_HEADER) ?? [];
+  const late = timeRefusal(timestamp, now, toleranceSeconds);
+  if (late !== undefined) return late;
+  if (!SIGNATURE.test(given)) {
+    return refused("malformed_signature", "the signature is not sha256= and 64 digits of lower-case hex");
+  }
+  if (!await isSigned(bytesOf(body), given, secrets)) {
+    return refused("wrong_signature", "no secret gives the signature of this body");
+  }
+  return {
+    ...{ ok: true, timestamp: Number(timestamp) },
+    ...only("delivery", headers.get(DELIVERY_HEADER)),
+    ...only("event", headers.get(EVENT_HEADER)),
+  };
+}
+
+function refused(reason: RefusalReason, message: string): VerifyResult {
+  return { ok: false, reason, message };
+}
+
+/** All values by the lower-case name. A list that was joined on its way is a list again: no value of ours has a comma. */
+function valuesOf(headers: WebhookHeaders): ReadonlyMap<string, readonly string[]> {
+  const entries = Symbol.iterator in headers
+    ? headers as Iterable<readonly [string, string]>
+    : Object.entries(headers);
+  const all = new Map<string, string[]>();
+  for (const [name, value] of entries) {
+    if (value === undefined) continue;
+    const values = (typeof value === "string" ? [value] : value).flatMap((text) => text.split(","));
+    const key = name.toLowerCase();
+    all.set(key, [...all.get(key) ?? [], ...values.map((text) => text.trim())]);
+  }
+  return all;
+}
+
+function timeRefusal(timestamp: string, now: number, toleranceSeconds: number): VerifyResult | undefined {
+  if (!SECONDS.test(timestamp)) {
+    return refused("malformed_timestamp", "the timestamp is not a whole number of seconds");
+  }
+  // Whole seconds on both sides: the sender cut off its fraction, too.
+  const behind = Math.floor(now / 1_000) - Number(timestamp);
+  if (Math.abs(behind) <= toleranceSeconds) return undefined;
+  const [reason, side] = behind > 0 ? ["too_old", "behind"] as const : ["too_new", "ahead of"] as const;
+  const seconds = `${Math.abs(behind)} seconds`;
+  return refused(
+    reason,
+    `the timestamp ${timestamp} is ${seconds} ${side} the clock; at most ${toleranceSeconds} would be right`,
+  );
+}
+
+function bytesOf(body: VerifyOptions["body"]): Uint8Array {
+  if (typeof body === "string") return new TextEncoder().encode(body);
+  return body instanceof Uint8Array ? body : new Uint8Array(body);
+}
+
+/** Asks every secret, also after one that is right: how long it takes does not tell which one it was. */
+async function isSigned(body: Uint8Array, given: string, secrets: readonly string[]): Promise<boolean> {
+  const wanted = await Promise.all(secrets.map((secret) => signature(secret, body)));
+  return wanted.map((right) => constantTimeEqual(right, given)).includes(true);
+}
+
+function only(name: "delivery" | "event", values: readonly string[] = []): Record<string, string> {
+  const [value] = values;
+  return value === undefined || values.length > 1 ? {} : { [name]: value };
+}

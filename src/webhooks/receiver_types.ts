@@ -1,0 +1,67 @@
+/**
+ * Headers of a request: those of a `Request`, those of an `IncomingMessage` of Node, or names and values. Names may be
+ * written in upper and lower case.
+ */
+export type WebhookHeaders =
+  | Iterable<readonly [string, string]>
+  | Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/**
+ * A request as it arrived, and what it is checked against.
+ */
+export interface VerifyOptions {
+  /** The raw body: bytes, or their text. One that was parsed and written again is another body. */
+  readonly body: Uint8Array | ArrayBuffer | string;
+  /** All headers of the request. */
+  readonly headers: WebhookHeaders;
+  /** The signing secrets as they were shown: one, or the old and the new one during a rotation. */
+  readonly secrets: readonly string[];
+  /** Milliseconds since the Unix epoch; the clock of the machine when absent. */
+  readonly now?: number | undefined;
+  /** How far `X-Svc-Timestamp` may be from `now`, before or after it, this number included; 300 when absent. */
+  readonly toleranceSeconds?: number | undefined;
+}
+
+/**
+ * Why a request is refused.
+ *
+ * - `no_secret`: there is nothing to check against; empty secrets do not count
+ * - `missing_header`: `X-Svc-Signature` or `X-Svc-Timestamp` is not there
+ * - `duplicate_header`: one of them came more than once
+ * - `malformed_timestamp`: it is not a whole number of seconds
+ * - `malformed_signature`: it is not `sha256=` and 64 digits of lower-case hex; upper case is refused
+ * - `too_old`, `too_new`: the timestamp is further from the clock than the tolerance
+ * - `wrong_signature`: no secret gives this signature of this body
+ */
+export type RefusalReason =
+  | "no_secret"
+  | "missing_header"
+  | "duplicate_header"
+  | "malformed_timestamp"
+  | "malformed_signature"
+  | "too_old"
+  | "too_new"
+  | "wrong_signature";
+
+/**
+ * What the check of a request came to.
+ */
+export type VerifyResult =
+  | {
+    /** The body was signed with one of the secrets, and the timestamp is near the clock. */
+    readonly ok: true;
+    /** `X-Svc-Timestamp`: when this attempt was sent, in seconds since the Unix epoch. Not signed. */
+    readonly timestamp: number;
+    /** `X-Svc-Delivery`: the same on every attempt of a delivery. Not signed. */
+    readonly delivery?: string;
+    /** `X-Svc-Event`: the kind of the event, which the body holds too. Not signed. */
+    readonly event?: string;
+  }
+  | {
+    /** The request is not to be trusted. */
+    readonly ok: false;
+    /** For programs. */
+    readonly reason: RefusalReason;
+    /** For people; holds neither a secret nor the signature that would be right. */
+    readonly message: string;
+  };

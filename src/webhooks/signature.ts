@@ -1,0 +1,84 @@
+/** How `X-Svc-Signature` begins. */
+export const SIGNATURE_PREFIX = "sha256=";
+/** How the signing secret of an endpoint begins; it is a part of the key of `signature`. */
+export const SECRET_PREFIX = "whsec_";
+
+const encoder = new TextEncoder();
+
+/** What a request of Standard Webhooks is signed with. */
+export interface StandardWebhooksOptions {
+  /** Of the delivery, the same on every attempt. */
+  readonly id: string;
+  /** When the attempt is sent. */
+  readonly timestampSeconds: number;
+  readonly body: Uint8Array;
+  /** As it was shown, prefix included. */
+  readonly secret: string;
+}
+
+/**
+ * The value of `X-Svc-Signature`: `sha256=` and the lower-case hex of the HMAC-SHA256 of the body, keyed with the
+ * UTF-8 bytes of the secret as it was shown, prefix included.
+ */
+export async function signature(secret: string, body: Uint8Array): Promise<string> {
+  const digest = await hmac(encoder.encode(secret), body);
+  let hex = SIGNATURE_PREFIX;
+  for (const byte of digest) hex += byte.toString(16).padStart(2, "0");
+  return hex;
+}
+
+/**
+ * The headers of Standard Webhooks, which sign the identifier and the time as well. Their key is the bytes that the
+ * base64 behind the prefix of the secret stands for; throws a `TypeError` when it stands for none.
+ */
+export async function standardWebhooksHeaders(
+  { id, timestampSeconds, body, secret }: StandardWebhooksOptions,
+): Promise<Record<string, string>> {
+  const head = encoder.encode(`${id}.${timestampSeconds}.`);
+  const signed = new Uint8Array(head.length + body.length);
+  signed.set(head);
+  signed.set(body, head.length);
+  const digest = await hmac(secretBytes(secret), signed);
+  return {
+    "webhook-id": id,
+    "webhook-timestamp": `${timestampSeconds}`,
+    "webhook-signature": `v1,${btoa(String.fromCharCode(...digest))}`,
+  };
+}
+
+/**
+ * Whether two texts are the same. How long it takes depends on the longer of the two only, and so tells nothing
+ * about where they differ.
+ */
+export function constantTimeEqual(a: string, b: string): boolean {
+  const length = Math.max(a.length, b.length);
+  let difference = a.length ^ b.length;
+  // Behind the end of a text stands NaN, which counts as 0 here: the lengths were compared above.
+  for (let i = 0; i < length; i++) difference |= a.charCodeAt(i) ^ b.charCodeAt(i);
+  return difference === 0;
+}
+
+async function hmac(key: Uint8Array, bytes: Uint8Array): Promise<Uint8Array> {
+  const algorithm = { name: "HMAC", hash: "SHA-256" };
+  const imported = await crypto.subtle.importKey("raw", unshared(key), algorithm, false, ["sign"]);
+  return new Uint8Array(await crypto.subtle.sign(algorithm, imported, unshared(bytes)));
+}
+
+/** What Web Crypto takes: bytes that no other thread can change meanwhile. */
+function unshared(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  return bytes.buffer instanceof ArrayBuffer ? bytes as Uint8Array<ArrayBuffer> : new Uint8Array(bytes);
+}
+
+function secretBytes(secret: string): Uint8Array {
+  const text = secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : undefined;
+  let bytes = "";
+  try {
+    bytes = atob(text ?? "");
+  } catch {
+    // What it holds may be a secret all the same, and is not shown.
+  }
+  if (bytes === "") {
+    throw new TypeError(`Cannot sign with a secret: "${SECRET_PREFIX}" and base64 after it would be right`);
+  }
+  return Uint8Array.from(bytes, (character) => character.charCodeAt(0));
+}
