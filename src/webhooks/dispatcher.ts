@@ -84,7 +84,7 @@ export class Dispatcher {
     return this.#inFlight.of(endpointId);
   }
 
-  /** Begins; whatever was claimed before is due again. */
+  /** Begins. Its owner has taken back what was claimed before. */
   start(): void {
     if (this.#state !== "new") return;
     this.#state = "running";
@@ -126,11 +126,6 @@ export class Dispatcher {
   }
 
   async #run(): Promise<void> {
-    const { store, clock } = this.#options;
-    while (this.#state === "running") {
-      if (await this.#asked(() => store.voidClaims({ now: clock.now(), which: "all" })) !== undefined) break;
-      await this.#sleep();
-    }
     this.#renewLater();
     this.#tick();
     while (this.#state === "running") {
@@ -148,13 +143,6 @@ export class Dispatcher {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wakeUp = resolve;
     return promise;
-  }
-
-  async #sleep(): Promise<void> {
-    const awake = this.#awake();
-    const cancel = this.#options.clock.after(LOOK_MS, this.#wakeUp);
-    await awake;
-    cancel();
   }
 
   #tick(): void {

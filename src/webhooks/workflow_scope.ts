@@ -1,0 +1,54 @@
+import { type JsonObject, type JsonValue, parseJson } from "./json_text.ts";
+import type { Execution } from "./records.ts";
+import type { TemplateRoot, TemplateScope } from "./template.ts";
+import { timeText } from "./time_text.ts";
+
+/** What the steps of one execution may read. Texts become values when they are first read. */
+export class WorkflowScope implements TemplateScope {
+  readonly #execution: Execution;
+  readonly #env: Readonly<Record<string, string>>;
+  /** Results by the name of their step. */
+  readonly #results = new Map<string, string>();
+  readonly #values = new Map<string, JsonValue>();
+  readonly #startedAt: number;
+  #input: JsonValue | undefined;
+
+  constructor(execution: Execution, env: Readonly<Record<string, string>>, startedAt: number) {
+    this.#execution = execution;
+    this.#env = env;
+    this.#startedAt = startedAt;
+  }
+
+  /** Adds the result of a step, a text of JSON. */
+  add(name: string, result: string): void {
+    this.#results.set(name, result);
+  }
+
+  /** The value below a root; nothing where it is not there. */
+  read(root: TemplateRoot, name: string | undefined): JsonValue | undefined {
+    switch (root) {
+      case "input":
+        return this.#input ??= parseJson(this.#execution.input);
+      case "steps":
+        return name === undefined ? undefined : this.#result(name);
+      case "execution":
+        return this.#facts();
+      case "env":
+        return name !== undefined && Object.hasOwn(this.#env, name) ? this.#env[name] : undefined;
+    }
+  }
+
+  #result(name: string): JsonValue | undefined {
+    const known = this.#values.get(name);
+    const text = this.#results.get(name);
+    if (known !== undefined || text === undefined) return known;
+    const value = parseJson(text);
+    this.#values.set(name, value);
+    return value;
+  }
+
+  #facts(): JsonObject {
+    const { id, workflow, createdAt } = this.#execution;
+    return { id, workflow, createdAt: timeText(createdAt), startedAt: timeText(this.#startedAt) };
+  }
+}

@@ -1,0 +1,224 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { WorkflowFiles, type WorkflowFilesOptions } from "../../src/webhooks/workflow_files.ts";
+import { FakeClock } from "../support/fake_clock.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { until } from "../support/until.ts";
+import { KeptLines } from "./workflow_fixture.ts";
+
+/** A workflow whose one step tells its texts apart. */
+const text = (id: string, mark: string) => `workflow: ${id}\nsteps:\n- {name: ${mark}, set: {}}\n`;
+
+/** A folder whose workflows are read when the test says that something happened. */
+class Bed implements AsyncDisposable {
+  readonly clock = new FakeClock();
+  readonly log = new KeptLines();
+  readonly files: WorkflowFiles;
+  watched: string[] = [];
+  tell = () => {};
+  fail = (_state: string) => {};
+
+  constructor(readonly folder: string, options: Partial<WorkflowFilesOptions> = {}) {
+    this.files = new WorkflowFiles({
+      folder,
+      envNames: ["OK"],
+      clock: this.clock,
+      logger: this.log,
+      watch: (folders, { onEvent, onFailed }) => {
+        this.watched.push(...folders);
+        this.tell = onEvent;
+        this.fail = onFailed;
+        return () => {};
+      },
+      ...options,
+    });
+  }
+
+  static async open(files: Readonly<Record<string, string>>): Promise<Bed> {
+    const folder = await Deno.realPath(await Deno.makeTempDir());
+    for (const [name, content] of Object.entries(files)) {
+      await Deno.writeTextFile(`${folder}/${name}`, content);
+    }
+    const bed = new Bed(folder);
+    await bed.files.start();
+    return bed;
+  }
+
+  /** What is in force: the id of each workflow and the name of its first step. */
+  get state(): string {
+    return this.files.names().map((name) => `${name}:${this.files.current(name)?.workflow.steps[0]?.name}`)
+      .join(" ");
+  }
+
+  /** The lines of the log since the last call, without the folder. */
+  lines(): readonly string[] {
+    return this.log.lines.splice(0).map((line) => line.replaceAll(this.folder, "F").replace(/ \{.*/, ""));
+  }
+
+  async write(name: string, content: string): Promise<void> {
+    await Deno.writeTextFile(`${this.folder}/${name}`, content);
+  }
+
+  /** Tells of a change, and waits for what becomes of it. */
+  async look(state: string): Promise<void> {
+    this.tell();
+    await until(state, () => {
+      this.clock.advance(100);
+      return this.state === state;
+    }, { intervalMs: 2 });
+  }
+
+  /** Tells of a change, and waits for lines of the log. */
+  async lookFor(line: string): Promise<void> {
+    this.tell();
+    await until(line, () => {
+      this.clock.advance(100);
+      return this.log.lines.some((one) => one.includes(line));
+    }, { intervalMs: 2 });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.files.close();
+    await Deno.remove(this.folder, { recursive: true }).catch(() => {});
+  }
+}
+
+Deno.test("workflow files: read, edited, broken, mended, renamed, deleted", async () => {
+  await using bed = await Bed.open({
+    "a.yaml": text("a", "one"),
+    "b.yml": text("b", "one"),
+    ".c.yaml": text("c", "hidden"),
+    "d.txt": text("d", "other"),
+  });
+  assertEquals(bed.state, "a:one b:one");
+  assertEquals(bed.watched, [bed.folder]);
+  assertEquals(bed.lines(), ['info Workflow "a" is in force', 'info Workflow "b" is in force']);
+
+  await bed.write("a.yaml", text("a", "two"));
+  await bed.look("a:two b:one");
+  assertEquals(bed.lines(), ['info Workflow "a" is in force']);
+
+  await bed.write("a.yaml", "workflow: a\nsteps:\n- {name: x, set: {a: '{{ env.HOME }}'}}\n");
+  await bed.lookFor("env.HOME");
+  assertEquals(bed.state, "a:two b:one");
+  assertEquals(bed.lines(), [
+    "error F/a.yaml:3:22: steps[0].set.a: the template 'env.HOME' reads an environment variable " +
+    "that WORKFLOW_ENV does not name; add HOME to it",
+  ]);
+  bed.clock.advance(10_000);
+  await bed.write("new.yaml", text("new", "one"));
+  await bed.look("a:two b:one new:one");
+  assertEquals(bed.lines(), ['info Workflow "new" is in force'], "the same problem is told once");
+
+  await bed.write("a.yaml", text("a", "three"));
+  await bed.look("a:three b:one new:one");
+  await Deno.remove(`${bed.folder}/new.yaml`);
+  await Deno.rename(`${bed.folder}/b.yml`, `${bed.folder}/b2.yaml`);
+  await bed.look("a:three b:one");
+  bed.lines();
+  await Deno.remove(`${bed.folder}/a.yaml`);
+  await bed.look("b:one");
+  assertEquals(bed.lines(), ['warning Workflow "a" has no file any more, its triggers are refused']);
+  assertEquals(bed.files.current("a"), undefined);
+});
+
+Deno.test("workflow files: of two files with one id neither is taken, and what was in force stays", async () => {
+  await using bed = await Bed.open({ "a.yaml": text("x", "one"), "b.yaml": text("x", "two") });
+  assertEquals(bed.state, "");
+  const told = "error F/b.yaml: the workflow 'x' stands in F/a.yaml as well; rename one of them";
+  assertEquals(bed.lines(), [told]);
+  await Deno.remove(`${bed.folder}/b.yaml`);
+  await bed.look("x:one");
+  bed.lines();
+  await bed.write("b.yaml", text("x", "two"));
+  await bed.lookFor("rename one of them");
+  assertEquals([bed.state, bed.lines()], ["x:one", [told]]);
+  await Deno.remove(`${bed.folder}/a.yaml`);
+  await bed.look("x:two");
+});
+
+Deno.test("workflow files: what no event tells is found within 5 s, a folder that is missing included", async () => {
+  const top = await Deno.realPath(await Deno.makeTempDir());
+  const folder = `${top}/workflows`;
+  await using bed = new Bed(folder);
+  await bed.files.start();
+  assertEquals(bed.lines(), [
+    'error Cannot read the folder of workflows "F": it does not exist; make it, or correct WORKFLOW_DIRECTORY',
+  ]);
+  await Deno.mkdir(folder);
+  await bed.write("a.yaml", text("a", "one"));
+  bed.clock.advance(5_000);
+  await until("the file", () => {
+    bed.clock.advance(100);
+    return bed.state === "a:one";
+  });
+  await Deno.rename(folder, `${top}/away`);
+  bed.lines();
+  bed.clock.advance(5_000);
+  await until("the problem", () => {
+    bed.clock.advance(1);
+    return bed.log.lines.length > 0;
+  });
+  assertEquals(bed.state, "a:one", "a folder that is gone takes nothing away");
+  await Deno.mkdir(folder);
+  await bed.write("a.yaml", text("a", "two"));
+  await bed.look("a:two");
+  assertEquals(bed.watched, [folder, folder], "the folder that was made again is watched");
+  bed.lines();
+  bed.fail("no more watches");
+  bed.fail("no more watches");
+  assertEquals(bed.lines(), [
+    'warning Cannot watch the folder of workflows "F": no more watches; changes are found late',
+  ]);
+  await Deno.remove(top, { recursive: true });
+});
+
+Deno.test("workflow files: files beyond the bound, and bytes that are no text", async () => {
+  await using bed = await Bed.open({ "a.yaml": `# ${"x".repeat(262_144)}\n${text("a", "one")}` });
+  await Deno.writeFile(`${bed.folder}/b.yaml`, new Uint8Array([0xff, 0xfe]));
+  await bed.lookFor("UTF-8");
+  assertEquals([bed.state, bed.lines()], ["", [
+    "error F/a.yaml: the file has more than 262144 bytes; make several workflows of it",
+    "error F/b.yaml: the file is not UTF-8; save it as such",
+  ]]);
+});
+
+Deno.test("workflow files: a text that was in force is read again, and one that is none throws", async () => {
+  await using bed = await Bed.open({ "a.yaml": text("a", "one") });
+  const before = bed.files.current("a");
+  assert(before !== undefined);
+  assertEquals(bed.files.parse(before.version), before.workflow);
+  await bed.write("a.yaml", text("a", "two"));
+  await bed.look("a:two");
+  assertEquals(bed.files.parse(before.version).steps[0]?.name, "one");
+  const error = assertThrows(() => bed.files.parse({ id: "x", workflow: "a", text: "workflow: a" }));
+  assertEquals(
+    error.message,
+    `workflow "a":1:1: there are no steps; add a list of at least one under 'steps'`,
+  );
+});
+
+Deno.test("workflow files: without a folder there are none", async () => {
+  const files = new WorkflowFiles({ envNames: [], clock: systemClock, logger: new KeptLines() });
+  await files.start();
+  assertEquals([files.names(), files.current("a")], [[], undefined]);
+  await files.close();
+});
+
+Deno.test("workflow files: a named pipe holds up nothing, and a change is told at once", async () => {
+  const folder = await Deno.makeTempDir();
+  const { success } = await new Deno.Command("mkfifo", { args: [`${folder}/pipe.yaml`] }).output();
+  assert(success);
+  await Deno.writeTextFile(`${folder}/a.yaml`, text("a", "one"));
+  const files = new WorkflowFiles({ folder, envNames: [], clock: systemClock, logger: new KeptLines() });
+  await files.start();
+  assertEquals(files.names(), ["a"]);
+  const begin = performance.now();
+  // Written again and again: the watch begins at some moment after the start.
+  await until("the change", async () => {
+    await Deno.writeTextFile(`${folder}/b.yaml`, text("b", "one"));
+    return files.names().length === 2;
+  }, { intervalMs: 100 });
+  assert(performance.now() - begin < 4_500, "the change was found by the look from time to time only");
+  await files.close();
+  await Deno.remove(folder, { recursive: true });
+});
