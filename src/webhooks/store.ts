@@ -129,7 +129,7 @@ export interface DeliveryStore {
   endpointsToServe(): Promise<readonly Endpoint[]>;
   /**
    * Claims deliveries that are due, or asked for by hand, and that nobody else has, those due longest first, at
-   * most `max` for each endpoint that is named. Each claim lasts until `leaseUntil`.
+   * most `max` for each endpoint that is named and enabled. Each claim lasts until `leaseUntil`.
    */
   claimDeliveries(options: {
     readonly now: number;
@@ -270,7 +270,7 @@ export interface TriggerEdit {
 
 /** What is asked of the store now and then. */
 export interface StoreFigures {
-  /** Deliveries that are due and that nobody has. */
+  /** Deliveries of enabled endpoints that are due and that nobody has. */
   readonly dueNow: number;
   /** When the oldest of them was due; absent for none. */
   readonly oldestDueAt?: number | undefined;
@@ -336,7 +336,7 @@ export interface AdministrationStore {
   findDelivery(
     id: string,
   ): Promise<{ readonly delivery: Delivery; readonly attempts: readonly Attempt[] } | undefined>;
-  /** Asks for one attempt now. `erased` where the payload is gone; nothing when there is no such delivery. */
+  /** Asks for one attempt now. `erased` where the payload is gone; nothing when there is no such delivery or endpoint. */
   resendDelivery(
     id: string,
     options: { now: number; audit: AuditEntry },

@@ -1,0 +1,112 @@
+import { Buffer } from "node:buffer";
+import type { Parameter, Row, SqliteConnection } from "./sqlite_store_connection.ts";
+import { whole, wholeOrNone } from "./sqlite_store_rows.ts";
+import type { ListOptions, Page } from "./store.ts";
+
+/** What a list is made of: its table, and the columns that its filters stand for. */
+interface List {
+  readonly table: string;
+  readonly createdAt: string;
+  readonly endpointId?: string;
+  readonly state?: string;
+  readonly event?: string;
+}
+
+const LISTS = {
+  endpoints: { table: "endpoint", createdAt: "created_at" },
+  triggers: { table: "workflow_trigger", createdAt: "created_at" },
+  eventKeys: { table: "event_key", createdAt: "created_at" },
+  events: { table: "event", createdAt: "created_at", event: "kind" },
+  deliveries: {
+    table: "delivery",
+    createdAt: "created_at",
+    endpointId: "endpoint_id",
+    state: "state",
+    event: "event",
+  },
+  executions: { table: "execution", createdAt: "created_at", state: "status" },
+  audit: { table: "audit", createdAt: "at", event: "action" },
+} as const satisfies Readonly<Record<string, List>>;
+
+/** How many rows are looked at to find where a time begins. */
+const MAX_LOOKED_AT = 10_000;
+
+/** Which list; its name stands in its cursors. */
+export type ListName = keyof typeof LISTS;
+
+/** A page of a list, newest first. */
+export function listPage<T>(
+  connection: SqliteConnection,
+  name: ListName,
+  options: ListOptions,
+  read: (row: Row) => T,
+): Page<T> {
+  const { limit } = options;
+  const { where, parameters } = conditions(connection, name, options);
+  const rows = connection.all(
+    `SELECT * FROM ${LISTS[name].table} WHERE ${where.join(" AND ")} ORDER BY seq DESC LIMIT ?`,
+    ...parameters,
+    limit + 1,
+  );
+  const items = rows.slice(0, limit);
+  const last = items.at(-1);
+  return {
+    items: items.map(read),
+    ...(rows.length > limit && last !== undefined ? { nextCursor: cursorOf(name, whole(last, "seq")) } : {}),
+  };
+}
+
+function conditions(
+  connection: SqliteConnection,
+  name: ListName,
+  options: ListOptions,
+): { readonly where: readonly string[]; readonly parameters: readonly Parameter[] } {
+  const list: List = LISTS[name];
+  const filters: readonly (readonly [condition: string, value: Parameter])[] = [
+    ["seq < ?", options.cursor === undefined ? undefined : seqOf(name, options.cursor)],
+    ["seq >= ?", options.since === undefined ? undefined : firstSince(connection, list, options.since)],
+    // The signs keep SQLite from going by time, which would have it sort all that it finds.
+    [`+${list.createdAt} >= ?`, options.since],
+    [`+${list.createdAt} < ?`, options.until],
+    ...filter(list.endpointId, options.endpointId),
+    ...filter(list.state, options.state),
+    ...filter(list.event, options.event),
+  ];
+  const given = filters.filter(([, value]) => value !== undefined);
+  return {
+    where: ["TRUE", ...given.map(([condition]) => condition)],
+    parameters: given.map(([, value]) => value),
+  };
+}
+
+function filter(column: string | undefined, value: string | undefined): readonly [string, string][] {
+  return column === undefined || value === undefined ? [] : [[`${column} = ?`, value]];
+}
+
+/**
+ * The lowest number of a row since then, so that a list with few hits is not looked for to its very end; nothing where
+ * there are so many rows that a page is soon full. It is not that of the oldest one, because a clock may be set back.
+ */
+function firstSince(connection: SqliteConnection, list: List, since: number): number | undefined {
+  const row = connection.get(
+    `SELECT min(seq) AS first, count(*) AS count FROM (
+       SELECT seq FROM ${list.table} WHERE ${list.createdAt} >= ? ORDER BY ${list.createdAt} DESC LIMIT ?)`,
+    since,
+    MAX_LOOKED_AT,
+  );
+  if (row === undefined || whole(row, "count") === MAX_LOOKED_AT) return undefined;
+  return wholeOrNone(row, "first") ?? Number.MAX_SAFE_INTEGER;
+}
+
+function cursorOf(name: ListName, seq: number): string {
+  return Buffer.from(`${name}:${seq}`).toString("base64url");
+}
+
+function seqOf(name: ListName, cursor: string): number {
+  const content = Buffer.from(cursor, "base64url").toString();
+  const seq = Number(new RegExp(`^${name}:([1-9][0-9]{0,15})$`).exec(content)?.[1]);
+  if (!Number.isSafeInteger(seq) || cursorOf(name, seq) !== cursor) {
+    throw new RangeError(`Cannot continue the list "${name}": the cursor is not one of its pages`);
+  }
+  return seq;
+}

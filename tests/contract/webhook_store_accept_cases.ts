@@ -1,0 +1,185 @@
+import { assert, assertEquals } from "@std/assert";
+import {
+  addEndpoint,
+  allPages,
+  audit,
+  DAY,
+  event,
+  eventKey,
+  execution,
+  key,
+  newId,
+  NOW,
+  saveVersion,
+  type StoreCases,
+  trigger,
+} from "./webhook_store_bed.ts";
+
+/** Taking in what others bring. */
+export const ACCEPT_CASES: StoreCases = {
+  "an execution is queued, due at once, with its input to the digit": async ({ store }) => {
+    await saveVersion(store);
+    const added = execution();
+    const expected = {
+      ...added,
+      status: "queued" as const,
+      createdAt: NOW,
+      dueAt: NOW,
+      stepAttempts: 0,
+      cancelRequested: false,
+    };
+    assertEquals(await store.acceptExecution(added, { now: NOW }), { kind: "new", value: expected });
+    assertEquals(await store.findExecution(added.id), { execution: expected, steps: [] });
+    assertEquals(await store.findExecution(newId()), undefined);
+  },
+
+  "an execution of a version that was not saved is refused whole": async ({ store }) => {
+    const idempotency = { scope: "trigger:1", key: "k", bodyHash: "h" };
+    const failure = await store.acceptExecution(execution(), { now: NOW, idempotency }).catch((error) =>
+      error
+    );
+    assert(failure instanceof Error);
+    assertEquals(await store.findIdempotency("trigger:1", "k", NOW), undefined);
+    assertEquals((await store.listExecutions({ limit: 10 })).items, []);
+  },
+
+  "a key is replayed until it is 24 hours old, and then accepts again": async ({ store }) => {
+    await saveVersion(store);
+    const first = execution();
+    const idempotency = { scope: "trigger:1", key: "k", bodyHash: "h1" };
+    const row = { scope: "trigger:1", key: "k", acceptedAt: NOW, bodyHash: "h1", resultId: first.id };
+    assertEquals((await store.acceptExecution(first, { now: NOW, idempotency })).kind, "new");
+    const again = { ...idempotency, bodyHash: "h2" };
+    for (const now of [NOW, NOW + DAY - 1]) {
+      assertEquals(await store.findIdempotency("trigger:1", "k", now), row);
+      const answer = await store.acceptExecution(execution(), { now, idempotency: again });
+      assertEquals(answer, { kind: "replayed", row });
+    }
+    assertEquals((await store.listExecutions({ limit: 10 })).items.length, 1);
+
+    const now = NOW + DAY;
+    assertEquals(await store.findIdempotency("trigger:1", "k", now), undefined);
+    const second = execution();
+    assertEquals((await store.acceptExecution(second, { now, idempotency: again })).kind, "new");
+    assertEquals(await store.findIdempotency("trigger:1", "k", now), {
+      ...row,
+      acceptedAt: now,
+      bodyHash: "h2",
+      resultId: second.id,
+    });
+    assertEquals((await store.listExecutions({ limit: 10 })).items.length, 2);
+  },
+
+  "a key stands for itself in each scope, with any characters": async ({ store }) => {
+    await saveVersion(store);
+    for (const scope of ["trigger:1", "trigger:2"]) {
+      for (const name of ["k", "K", "k ", "'; DROP TABLE event; --", "é", "%"]) {
+        const idempotency = { scope, key: name, bodyHash: "h" };
+        assertEquals((await store.acceptExecution(execution(), { now: NOW, idempotency })).kind, "new");
+        assertEquals((await store.findIdempotency(scope, name, NOW))?.key, name);
+      }
+    }
+  },
+
+  "1,000 at once with one key, through two objects, are one execution": async ({ store, another }) => {
+    await saveVersion(store);
+    const other = await another();
+    const idempotency = { scope: "trigger:1", key: "k", bodyHash: "h" };
+    const answers = await Promise.all(Array.from({ length: 1_000 }, (_, index) => {
+      const into = index % 2 === 0 ? store : other;
+      return into.acceptExecution(execution(), { now: NOW, idempotency });
+    }));
+    const ids = answers.map((answer) => answer.kind === "new" ? answer.value.id : answer.row.resultId);
+    assertEquals(answers.filter(({ kind }) => kind === "new").length, 1);
+    assertEquals(new Set(ids).size, 1);
+    assertEquals((await store.listExecutions({ limit: 10 })).items.map(({ id }) => id), [ids[0] ?? ""]);
+  },
+
+  "one operation that fails among many undoes itself alone": async ({ store }) => {
+    await saveVersion(store);
+    const twice = execution();
+    const answers = await Promise.allSettled(
+      [execution(), twice, twice, execution()].map((item) => store.acceptExecution(item, { now: NOW })),
+    );
+    assertEquals(answers.map(({ status }) => status), ["fulfilled", "fulfilled", "rejected", "fulfilled"]);
+    assertEquals((await store.listExecutions({ limit: 10 })).items.length, 3);
+  },
+
+  "an event goes to every endpoint that names its kind, disabled ones included": async ({ store }) => {
+    const wanting = [
+      await addEndpoint(store, { events: ["agent.reply.completed"] }),
+      await addEndpoint(store, { events: ["workflow.*", "agent.*"] }),
+      await addEndpoint(store, { events: ["*"], enabled: false }),
+    ];
+    await addEndpoint(store, { events: ["agent.reply"] });
+    await addEndpoint(store, { events: ["agent.replies.*"] });
+    const added = event({ body: new Uint8Array([123, 0, 255, 125]) });
+    assertEquals(await store.acceptEvent(added, { now: NOW }), { kind: "new", value: { deliveries: 3 } });
+    assertEquals(await store.findEvent(added.id), { ...added, createdAt: NOW });
+    const { items } = await store.listDeliveries({ limit: 10 });
+    assertEquals(
+      items.map(({ id: _, ...rest }) => rest),
+      wanting.toReversed().map(({ id }) => ({
+        endpointId: id,
+        eventId: added.id,
+        event: added.kind,
+        state: "attempting" as const,
+        createdAt: NOW,
+        slot: 0,
+        dueAt: NOW,
+      })),
+    );
+    assertEquals(new Set(items.map(({ id }) => id)).size, 3);
+  },
+
+  "an event that nobody wants is kept, with no delivery": async ({ store }) => {
+    const added = event();
+    assertEquals(await store.acceptEvent(added, { now: NOW }), { kind: "new", value: { deliveries: 0 } });
+    assertEquals((await store.listEvents({ limit: 10 })).items, [{ ...added, createdAt: NOW }]);
+  },
+
+  "an event is accepted once for a key, and the row tells how many it goes to": async (
+    { store, another },
+  ) => {
+    await addEndpoint(store);
+    await addEndpoint(store);
+    const other = await another();
+    const idempotency = { scope: "admin", key: "k", bodyHash: "h" };
+    const answers = await Promise.all(Array.from({ length: 50 }, (_, index) => {
+      const into = index % 2 === 0 ? store : other;
+      return into.acceptEvent(event(), { now: NOW, idempotency });
+    }));
+    assertEquals(answers.filter(({ kind }) => kind === "new").length, 1);
+    const { items } = await store.listEvents({ limit: 10 });
+    assertEquals(items.length, 1);
+    assertEquals((await store.listDeliveries({ limit: 10 })).items.length, 2);
+    const row = { ...idempotency, acceptedAt: NOW, resultId: items[0]?.id ?? "", deliveries: 2 };
+    assertEquals(answers.find(({ kind }) => kind === "replayed"), { kind: "replayed", row });
+  },
+
+  "a key of a trigger is found by its hash until it is revoked or its trigger goes": async ({ store }) => {
+    const [one, two] = [key(), key()];
+    const added = trigger({ keys: [one, two] });
+    await store.createTrigger(added, audit());
+    assertEquals(await store.findTriggerKey(one.hash), { trigger: added, keyId: one.id });
+    assertEquals(await store.findTriggerKey(two.hash), { trigger: added, keyId: two.id });
+    assertEquals(await store.findTriggerKey(newId()), undefined);
+    assertEquals(await store.deleteTriggerKey(added.id, one.id, audit()), true);
+    assertEquals(await store.findTriggerKey(one.hash), undefined);
+    assertEquals((await store.findTriggerKey(two.hash))?.trigger.keys, [two]);
+    await store.deleteTrigger(added.id, audit());
+    assertEquals(await store.findTriggerKey(two.hash), undefined);
+  },
+
+  "an event key is found by its hash until it is revoked": async ({ store }) => {
+    const [one, two] = [eventKey(), eventKey({ name: "other", kinds: ["*"] })];
+    await store.createEventKey(one, audit());
+    await store.createEventKey(two, audit());
+    assertEquals(await store.findEventKey(one.hash), one);
+    assertEquals(await store.findEventKey(newId()), undefined);
+    assertEquals(await allPages((options) => store.listEventKeys(options)), [two, one]);
+    assertEquals(await store.deleteEventKey(one.id, audit()), true);
+    assertEquals(await store.deleteEventKey(one.id, audit()), false);
+    assertEquals(await store.findEventKey(one.hash), undefined);
+  },
+};

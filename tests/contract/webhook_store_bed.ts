@@ -1,0 +1,242 @@
+import { assert, assertEquals } from "@std/assert";
+import type {
+  AuditEntry,
+  Delivery,
+  Endpoint,
+  EndpointSecret,
+  EventKey,
+  StoredKey,
+  Trigger,
+} from "../../src/webhooks/records.ts";
+import type {
+  AttemptOutcome,
+  ClaimedDelivery,
+  DeliveryChange,
+  ListOptions,
+  NewEvent,
+  NewExecution,
+  Page,
+  WebhookStore,
+} from "../../src/webhooks/store.ts";
+
+/** A store under test, and how to come by another object on the same store. */
+export interface StoreBed {
+  readonly store: WebhookStore;
+  readonly another: () => Promise<WebhookStore>;
+}
+
+/** Cases by their names. */
+export type StoreCases = Readonly<Record<string, (bed: StoreBed) => Promise<void>>>;
+
+/** When the cases begin. */
+export const NOW = 1_700_000_000_000;
+/** Of one day. */
+export const DAY = 86_400_000;
+/** A name that was not there before. */
+export const newId = (): string => crypto.randomUUID();
+
+/** An entry of the audit log. */
+export function audit(part: Partial<AuditEntry> = {}): AuditEntry {
+  return {
+    id: newId(),
+    at: NOW,
+    actor: "admin",
+    action: "test.done",
+    object: "test:1",
+    details: {},
+    ...part,
+  };
+}
+
+/** A signing secret. */
+export function secret(part: Partial<EndpointSecret> = {}): EndpointSecret {
+  const sealed = { keyId: "k1", bytes: crypto.getRandomValues(new Uint8Array(40)) };
+  return { id: newId(), sealed, createdAt: NOW, activeAt: NOW, ...part };
+}
+
+/** An endpoint with every field that may be absent. */
+export function endpoint(part: Partial<Endpoint> = {}): Endpoint {
+  return {
+    id: newId(),
+    url: "https://one.example/hook",
+    events: ["*"],
+    description: "for tests",
+    enabled: true,
+    createdAt: NOW,
+    updatedAt: NOW,
+    headerNames: ["x-one"],
+    headers: { keyId: "k1", bytes: new Uint8Array([1, 2, 3]) },
+    concurrency: 4,
+    timeoutMs: 3_000,
+    standardWebhooks: true,
+    secrets: [secret()],
+    ...part,
+  };
+}
+
+/** A key that is known by its hash. */
+export function key(part: Partial<StoredKey> = {}): StoredKey {
+  return { id: newId(), hash: newId(), lastFour: "abcd", createdAt: NOW, ...part };
+}
+
+/** A key for events. */
+export function eventKey(part: Partial<EventKey> = {}): EventKey {
+  return { ...key(), name: "agents", kinds: ["agent.*"], ...part };
+}
+
+/** A trigger. */
+export function trigger(part: Partial<Trigger> = {}): Trigger {
+  return {
+    id: newId(),
+    name: `t-${newId()}`,
+    workflow: "order-intake",
+    enabled: true,
+    requireIdempotencyKey: false,
+    onBodyMismatch: "replay",
+    onLimitError: "deny",
+    createdAt: NOW,
+    updatedAt: NOW,
+    keys: [key()],
+    ...part,
+  };
+}
+
+/** An event. */
+export function event(part: Partial<NewEvent> = {}): NewEvent {
+  return { id: newId(), kind: "agent.reply.completed", body: new TextEncoder().encode("{}"), ...part };
+}
+
+/** An execution of the version that `saveVersion` saves. */
+export function execution(part: Partial<NewExecution> = {}): NewExecution {
+  return {
+    id: newId(),
+    workflow: "order-intake",
+    versionId: "v1",
+    triggerId: "trigger-1",
+    input: `{"n":12345678901234567890}`,
+    ...part,
+  };
+}
+
+/** Saves the version that executions of tests begin with. */
+export async function saveVersion(store: WebhookStore): Promise<void> {
+  await store.saveWorkflowVersion({ id: "v1", workflow: "order-intake", text: "workflow: order-intake\n" });
+}
+
+/** Writes endpoints. */
+export async function addEndpoint(store: WebhookStore, part: Partial<Endpoint> = {}): Promise<Endpoint> {
+  const added = endpoint(part);
+  await store.createEndpoint(added, audit());
+  return added;
+}
+
+/** Accepts an event. */
+export async function addEvent(
+  store: WebhookStore,
+  part: Partial<NewEvent> = {},
+  now = NOW,
+): Promise<NewEvent> {
+  const added = event(part);
+  await store.acceptEvent(added, { now });
+  return added;
+}
+
+/** Claims for endpoints, until a minute later. */
+export function claim(
+  store: WebhookStore,
+  endpoints: readonly { readonly id: string }[],
+  { now = NOW, max = 10 }: { readonly now?: number; readonly max?: number } = {},
+): Promise<readonly ClaimedDelivery[]> {
+  const wants = endpoints.map(({ id }) => ({ endpointId: id, max }));
+  return store.claimDeliveries({ now, leaseUntil: now + 60_000, newClaimId: newId, wants });
+}
+
+/** Claims the only delivery that is due. */
+export async function claimOne(
+  store: WebhookStore,
+  endpoint: { readonly id: string },
+  now = NOW,
+): Promise<ClaimedDelivery> {
+  const [claimed, ...more] = await claim(store, [endpoint], { now });
+  assert(claimed !== undefined && more.length === 0, "Expected one delivery that is due");
+  return claimed;
+}
+
+/** Begins the attempt of a claim. */
+export function begin(store: WebhookStore, claimed: ClaimedDelivery, startedAt = NOW): Promise<boolean> {
+  const { url } = claimed.endpoint;
+  const attempt = { number: claimed.attempt, startedAt, url, manual: claimed.manual };
+  return store.beginAttempt({ deliveryId: claimed.delivery.id, claimId: claimed.claimId, attempt });
+}
+
+/** Finishes the attempt of a claim. */
+export function finish(
+  store: WebhookStore,
+  claimed: ClaimedDelivery,
+  change?: DeliveryChange,
+  outcome: AttemptOutcome = { result: "failed", finishedAt: NOW + 5, status: 500, errorKind: "status" },
+): Promise<boolean> {
+  return store.finishAttempt({
+    deliveryId: claimed.delivery.id,
+    claimId: claimed.claimId,
+    number: claimed.attempt,
+    outcome,
+    change,
+  });
+}
+
+/** What a failure with a further attempt does. */
+export function retryAt(dueAt: number, firstFailureAt = NOW): DeliveryChange {
+  return { state: "retrying", slot: 1, firstFailureAt, dueAt };
+}
+
+/** What a success does. */
+export const ACKNOWLEDGED: DeliveryChange = { state: "acknowledged", slot: 0, finishedAt: NOW + 5 };
+
+/** What the end of the schedule does. */
+export const EXHAUSTED: DeliveryChange = {
+  state: "failed",
+  slot: 8,
+  firstFailureAt: NOW,
+  finishedAt: NOW + 5,
+  reason: "exhausted",
+};
+
+/** The only delivery of an event, with its attempts. */
+export async function deliveryOf(store: WebhookStore, eventId: string): Promise<Delivery> {
+  const { items } = await store.listDeliveries({ limit: 200 });
+  const [delivery, ...more] = items.filter((item) => item.eventId === eventId);
+  assert(delivery !== undefined && more.length === 0, "Expected one delivery of the event");
+  return delivery;
+}
+
+/** All pages of a list, read with a small limit. */
+export async function allPages<T>(
+  list: (options: ListOptions) => Promise<Page<T>>,
+  options: Partial<ListOptions> = {},
+): Promise<T[]> {
+  const items: T[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await list({ limit: 2, ...options, cursor });
+    items.push(...page.items);
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  return items;
+}
+
+/** The actions and objects of the audit log, oldest first, without those of the tests themselves. */
+export async function trail(store: WebhookStore): Promise<readonly string[]> {
+  const entries = await allPages((options) => store.listAudit(options), { limit: 200 });
+  return entries.reverse().filter(({ action }) => action !== "test.done")
+    .map(({ action, object }) => `${action} ${object}`);
+}
+
+/** Checks that nothing is due for an endpoint. */
+export async function assertNothingDue(
+  store: WebhookStore,
+  endpoint: { readonly id: string },
+  now = NOW,
+): Promise<void> {
+  assertEquals(await claim(store, [endpoint], { now }), []);
+}

@@ -1,0 +1,44 @@
+import type { WebhookStore } from "../../src/webhooks/store.ts";
+import { ACCEPT_CASES } from "./webhook_store_accept_cases.ts";
+import { RECORD_CASES } from "./webhook_store_administration_cases.ts";
+import type { StoreCases } from "./webhook_store_bed.ts";
+import { DELIVERY_CASES } from "./webhook_store_delivery_cases.ts";
+import { EXECUTION_CASES } from "./webhook_store_execution_cases.ts";
+import { LIST_CASES } from "./webhook_store_list_cases.ts";
+
+/** An empty place for a store. */
+export interface WebhookStoreFixture {
+  /** Opens another object on the same store, as another process would; closed by the suite. */
+  open(): Promise<WebhookStore>;
+  /** Looks at what the case has left behind and ends what the store stands on. */
+  end(): Promise<void>;
+}
+
+const CASES: StoreCases = {
+  ...ACCEPT_CASES,
+  ...DELIVERY_CASES,
+  ...EXECUTION_CASES,
+  ...RECORD_CASES,
+  ...LIST_CASES,
+};
+
+/** What every store of the webhook service must do, whatever it stands on. */
+export function webhookStoreContract(name: string, begin: () => Promise<WebhookStoreFixture>): void {
+  for (const [title, run] of Object.entries(CASES)) {
+    Deno.test(`webhook store ${name}: ${title}`, async () => {
+      const fixture = await begin();
+      const opened: WebhookStore[] = [];
+      const another = async () => {
+        const store = await fixture.open();
+        opened.push(store);
+        return store;
+      };
+      try {
+        await run({ store: await another(), another });
+      } finally {
+        for (const store of opened) await store.close();
+        await fixture.end();
+      }
+    });
+  }
+}

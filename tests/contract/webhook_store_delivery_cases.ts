@@ -1,0 +1,322 @@
+import { assert, assertEquals } from "@std/assert";
+import {
+  ACKNOWLEDGED,
+  addEndpoint,
+  addEvent,
+  assertNothingDue,
+  audit,
+  begin,
+  claim,
+  claimOne,
+  DAY,
+  deliveryOf,
+  EXHAUSTED,
+  finish,
+  newId,
+  NOW,
+  retryAt,
+  type StoreCases,
+  trail,
+} from "./webhook_store_bed.ts";
+
+/** Getting events to their endpoints. */
+export const DELIVERY_CASES: StoreCases = {
+  "a claim brings all that the request is made of, and nobody else gets it": async ({ store, another }) => {
+    const to = await addEndpoint(store);
+    const added = await addEvent(store, { body: new Uint8Array([1, 0, 2]) });
+    const before = await deliveryOf(store, added.id);
+    assertEquals(await claim(store, [to], { now: NOW - 1 }), []);
+    const claimed = await claimOne(store, to);
+    const { claimId } = claimed;
+    const delivery = { ...before, claimId, leaseUntil: NOW + 60_000 };
+    assertEquals(claimed, { delivery, claimId, attempt: 1, manual: false, body: added.body, endpoint: to });
+    assertEquals((await store.findDelivery(before.id))?.delivery, delivery);
+    await assertNothingDue(store, to, NOW + DAY);
+    await assertNothingDue(await another(), to, NOW + DAY);
+  },
+
+  "two that claim at once get each delivery once": async ({ store, another }) => {
+    const to = await addEndpoint(store);
+    for (let index = 0; index < 50; index++) await addEvent(store);
+    const other = await another();
+    const claims = await Promise.all(
+      Array.from({ length: 20 }, (_, index) => claim(index % 2 === 0 ? store : other, [to], { max: 4 })),
+    );
+    const ids = claims.flat().map(({ delivery }) => delivery.id);
+    assertEquals([ids.length, new Set(ids).size], [50, 50]);
+    assertEquals(claims.every((group) => group.length <= 4), true);
+  },
+
+  "those due longest come first, at most as many as wanted, of endpoints that are named": async (
+    { store },
+  ) => {
+    const [one, two, three] = [await addEndpoint(store), await addEndpoint(store), await addEndpoint(store)];
+    const events = [];
+    for (const late of [30, 10, 20, 40]) events.push(await addEvent(store, {}, NOW + late));
+    const wants = [{ endpointId: two.id, max: 1 }, { endpointId: one.id, max: 3 }, {
+      endpointId: newId(),
+      max: 9,
+    }];
+    const claimed = await store.claimDeliveries({
+      now: NOW + 50,
+      leaseUntil: NOW + 60,
+      newClaimId: newId,
+      wants,
+    });
+    assertEquals(
+      claimed.map(({ delivery }) => [delivery.endpointId, delivery.eventId]),
+      [
+        [one.id, events[1]?.id],
+        [two.id, events[1]?.id],
+        [one.id, events[2]?.id],
+        [one.id, events[0]?.id],
+      ],
+    );
+    assertEquals((await claim(store, [three], { now: NOW + 25 })).length, 2);
+  },
+
+  "deliveries of an endpoint that is disabled wait": async ({ store }) => {
+    const to = await addEndpoint(store);
+    await addEvent(store);
+    assertEquals((await store.endpointsToServe()).map(({ id }) => id), [to.id]);
+    await store.editEndpoint(to.id, { enabled: false }, { now: NOW, audit: audit() });
+    assertEquals(await store.endpointsToServe(), []);
+    await assertNothingDue(store, to);
+    await store.editEndpoint(to.id, { enabled: true }, { now: NOW, audit: audit() });
+    await claimOne(store, to);
+  },
+
+  "endpoints to serve stand in one order, with their secrets": async ({ store }) => {
+    const added = [];
+    for (let index = 0; index < 5; index++) added.push(await addEndpoint(store));
+    assertEquals(await store.endpointsToServe(), added);
+  },
+
+  "an attempt has its row before it is made, and its end after it": async ({ store }) => {
+    const to = await addEndpoint(store);
+    const added = await addEvent(store);
+    const claimed = await claimOne(store, to);
+    assertEquals(await begin(store, claimed, NOW + 1), true);
+    const row = { number: 1, startedAt: NOW + 1, url: to.url, manual: false };
+    const { id } = claimed.delivery;
+    assertEquals((await store.findDelivery(id))?.attempts, [row]);
+
+    const outcome = {
+      result: "failed",
+      finishedAt: NOW + 9,
+      status: 503,
+      errorKind: "status",
+      response: "no",
+    };
+    const isHeld = await finish(store, claimed, retryAt(NOW + 30_000), { ...outcome, error: "e" } as never);
+    assertEquals(isHeld, true);
+    const attempts = [{ ...row, ...outcome, error: "e" }];
+    const delivery = {
+      ...await deliveryOf(store, added.id),
+      state: "retrying",
+      slot: 1,
+      firstFailureAt: NOW,
+      dueAt: NOW + 30_000,
+    };
+    assertEquals(await store.findDelivery(id), { delivery, attempts } as never);
+    assertEquals(delivery.claimId, undefined);
+
+    await assertNothingDue(store, to, NOW + 29_999);
+    const next = await claimOne(store, to, NOW + 30_000);
+    assertEquals([next.attempt, next.manual], [2, false]);
+    await begin(store, next, NOW + 30_000);
+    await finish(store, next, ACKNOWLEDGED, {
+      result: "acknowledged",
+      finishedAt: NOW + 30_001,
+      status: 204,
+    });
+    const after = await store.findDelivery(id);
+    assertEquals(after?.attempts.map(({ number, result }) => [number, result]), [
+      [1, "failed"],
+      [2, "acknowledged"],
+    ]);
+    const { dueAt: _, ...rest } = delivery;
+    assertEquals(after?.delivery as unknown, {
+      ...rest,
+      state: "acknowledged",
+      slot: 0,
+      finishedAt: NOW + 5,
+    });
+    await assertNothingDue(store, to, NOW + DAY * 40);
+  },
+
+  "a failure for good is written with its entry of the audit log": async ({ store }) => {
+    const to = await addEndpoint(store);
+    await addEvent(store);
+    const claimed = await claimOne(store, to);
+    await begin(store, claimed);
+    const entry = audit({ action: "delivery.failed", object: "delivery:1", details: { a: [1, "ü"] } });
+    await store.finishAttempt({
+      deliveryId: claimed.delivery.id,
+      claimId: claimed.claimId,
+      number: 1,
+      outcome: { result: "failed", finishedAt: NOW, errorKind: "timeout" },
+      change: EXHAUSTED,
+      audit: [entry],
+    });
+    assertEquals((await store.listAudit({ limit: 1 })).items, [entry]);
+    const { delivery } = await store.findDelivery(claimed.delivery.id) ?? {};
+    assertEquals([delivery?.state, delivery?.reason, delivery?.dueAt], ["failed", "exhausted", undefined]);
+  },
+
+  "whoever has lost a claim changes nothing": async ({ store }) => {
+    const to = await addEndpoint(store);
+    await addEvent(store);
+    const stale = await claimOne(store, to);
+    await begin(store, stale);
+    assertEquals(await store.voidClaims({ now: NOW, which: "all" }), 1);
+    const taken = await claimOne(store, to);
+    const before = await store.findDelivery(taken.delivery.id);
+    assertEquals(await finish(store, stale, ACKNOWLEDGED), false);
+    assertEquals(await begin(store, { ...stale, attempt: 7 }), false);
+    assertEquals(await store.renewClaims([stale.claimId], NOW + DAY), []);
+    await store.releaseClaims([stale.claimId], NOW + 1);
+    assertEquals(await store.findDelivery(taken.delivery.id), before);
+    assertEquals(await trail(store), []);
+    assertEquals(await begin(store, taken), true);
+    assertEquals(await finish(store, taken, ACKNOWLEDGED), true);
+    assertEquals(await finish(store, taken, ACKNOWLEDGED), false);
+  },
+
+  "a claim that was prolonged outlives its first lease; one that was not is taken back": async (
+    { store },
+  ) => {
+    const [one, two] = [await addEndpoint(store), await addEndpoint(store)];
+    await addEvent(store);
+    const [kept, lost] = [await claimOne(store, one), await claimOne(store, two)];
+    await begin(store, lost);
+    const until = NOW + 120_000;
+    assertEquals(await store.renewClaims([kept.claimId, newId()], until), [kept.claimId]);
+    assertEquals(await store.voidClaims({ now: NOW + 60_000, which: "expired" }), 0);
+    assertEquals(await store.voidClaims({ now: NOW + 60_001, which: "expired" }), 1);
+    assertEquals((await store.findDelivery(kept.delivery.id))?.delivery.leaseUntil, until);
+    const freed = await store.findDelivery(lost.delivery.id);
+    const { claimId: _, leaseUntil: __, ...unclaimed } = lost.delivery;
+    assertEquals(freed?.delivery, unclaimed);
+    const interrupted = {
+      finishedAt: NOW + 60_001,
+      result: "interrupted",
+      errorKind: "interrupted",
+    } as const;
+    assertEquals(freed?.attempts, [{
+      number: 1,
+      startedAt: NOW,
+      url: two.url,
+      manual: false,
+      ...interrupted,
+    }]);
+    assertEquals((await claimOne(store, two)).attempt, 2);
+  },
+
+  "claims that are given back are due at once, with no slot used": async ({ store }) => {
+    const [one, two] = [await addEndpoint(store), await addEndpoint(store)];
+    await addEvent(store);
+    const claimed = await claimOne(store, one);
+    const other = await claimOne(store, two);
+    await begin(store, claimed);
+    await store.releaseClaims([claimed.claimId], NOW + 3);
+    const again = await claimOne(store, one, NOW + 3);
+    const { state, slot, firstFailureAt } = again.delivery;
+    assertEquals([again.attempt, state, slot, firstFailureAt], [2, "attempting", 0, undefined]);
+    assertEquals((await store.findDelivery(claimed.delivery.id))?.attempts[0]?.result, "interrupted");
+    assertEquals(await store.renewClaims([other.claimId], NOW + DAY), [other.claimId]);
+  },
+
+  "an attempt by hand leaves the schedule as it is": async ({ store }) => {
+    const to = await addEndpoint(store);
+    const added = await addEvent(store);
+    const first = await claimOne(store, to);
+    await begin(store, first);
+    await finish(store, first, retryAt(NOW + 30_000));
+    const before = await deliveryOf(store, added.id);
+    assertEquals(await store.resendDelivery(before.id, { now: NOW + 10, audit: audit() }), "asked");
+    assertEquals(await deliveryOf(store, added.id), { ...before, resendAt: NOW + 10 });
+    const manual = await claimOne(store, to, NOW + 10);
+    assertEquals([manual.manual, manual.attempt], [true, 2]);
+    await begin(store, manual);
+    await finish(store, manual);
+    assertEquals(await deliveryOf(store, added.id), before);
+    assertEquals((await store.findDelivery(before.id))?.attempts[1]?.manual, true);
+  },
+
+  "an attempt by hand is made once, of an ended delivery too, and again if asked for meanwhile": async (
+    { store },
+  ) => {
+    const to = await addEndpoint(store);
+    const added = await addEvent(store);
+    const first = await claimOne(store, to);
+    await begin(store, first);
+    await finish(store, first, EXHAUSTED);
+    const { id } = first.delivery;
+    const ask = () => store.resendDelivery(id, { now: NOW + 10, audit: audit() });
+    assertEquals([await ask(), await ask()], ["asked", "asked"]);
+    const manual = await claimOne(store, to, NOW + 10);
+    await ask();
+    await begin(store, manual);
+    await finish(store, manual, ACKNOWLEDGED);
+    const { state, reason } = await deliveryOf(store, added.id);
+    assertEquals([state, reason], ["acknowledged", undefined]);
+    const again = await claimOne(store, to, NOW + 20);
+    assertEquals([again.manual, again.attempt], [true, 3]);
+    await begin(store, again);
+    await finish(store, again);
+    await assertNothingDue(store, to, NOW + DAY);
+    assertEquals((await deliveryOf(store, added.id)).state, "acknowledged");
+  },
+
+  "an attempt by hand that was interrupted is made again": async ({ store }) => {
+    const to = await addEndpoint(store);
+    const added = await addEvent(store);
+    const first = await claimOne(store, to);
+    await begin(store, first);
+    await finish(store, first, retryAt(NOW + 30_000));
+    await store.resendDelivery(first.delivery.id, { now: NOW + 10, audit: audit() });
+    await begin(store, await claimOne(store, to, NOW + 10));
+    await store.voidClaims({ now: NOW + 20, which: "all" });
+    const { dueAt, resendAt } = await deliveryOf(store, added.id);
+    assertEquals([dueAt, resendAt], [NOW + 30_000, NOW + 10]);
+    assertEquals((await claimOne(store, to, NOW + 20)).manual, true);
+  },
+
+  "an attempt that is due serves a wish for one by hand": async ({ store }) => {
+    const to = await addEndpoint(store);
+    const added = await addEvent(store);
+    const { id } = await deliveryOf(store, added.id);
+    await store.resendDelivery(id, { now: NOW, audit: audit() });
+    const claimed = await claimOne(store, to);
+    assertEquals(claimed.manual, false);
+    await begin(store, claimed);
+    await finish(store, claimed, retryAt(NOW + 30_000));
+    await assertNothingDue(store, to, NOW + 29_999);
+  },
+
+  "deliveries of disabled endpoints fail when their first failure is 24 hours back": async ({ store }) => {
+    const [paused, served] = [await addEndpoint(store), await addEndpoint(store)];
+    await addEvent(store);
+    for (const claimed of await claim(store, [paused, served])) {
+      await begin(store, claimed);
+      await finish(store, claimed, retryAt(NOW + 30_000));
+    }
+    await addEvent(store);
+    const [taken] = await claim(store, [paused]);
+    await store.editEndpoint(paused.id, { enabled: false }, { now: NOW, audit: audit() });
+    const fail = (now: number) => store.failPaused({ now, newId });
+    assertEquals([await fail(NOW + DAY - 1), await fail(NOW + DAY), await fail(NOW + DAY * 9)], [0, 1, 0]);
+    const { items } = await store.listDeliveries({ limit: 10, endpointId: paused.id });
+    assertEquals(
+      items.map(({ state, reason, finishedAt, dueAt }) => ({ state, reason, finishedAt, dueAt })),
+      [
+        { state: "attempting", reason: undefined, finishedAt: undefined, dueAt: NOW },
+        { state: "failed", reason: "endpoint_disabled", finishedAt: NOW + DAY, dueAt: undefined },
+      ],
+    );
+    assertEquals(await trail(store), [`delivery.failed delivery:${items[1]?.id}`]);
+    assert(taken !== undefined);
+    assertEquals((await store.renewClaims([taken.claimId], NOW)).length, 1);
+  },
+};

@@ -1,0 +1,198 @@
+import { assert, assertEquals } from "@std/assert";
+import type { ExecutionStep } from "../../src/webhooks/records.ts";
+import type { ClaimedExecution, ExecutionChange, WebhookStore } from "../../src/webhooks/store.ts";
+import {
+  addEndpoint,
+  DAY,
+  event,
+  execution,
+  newId,
+  NOW,
+  saveVersion,
+  type StoreCases,
+} from "./webhook_store_bed.ts";
+
+const RUNNING: ExecutionChange = {
+  status: "running",
+  stepAttempts: 0,
+  startedAt: NOW + 1,
+  deadlineAt: NOW + DAY,
+  dueAt: NOW + 2,
+};
+
+const STEP: ExecutionStep = {
+  index: 0,
+  name: "enrich",
+  kind: "request",
+  status: "succeeded",
+  attempts: 2,
+  startedAt: NOW + 1,
+  finishedAt: NOW + 2,
+  result: `{"n":12345678901234567890}`,
+};
+
+/** Running workflows. */
+export const EXECUTION_CASES: StoreCases = {
+  "a text of a workflow that is there already stays": async ({ store }) => {
+    await saveVersion(store);
+    await store.saveWorkflowVersion({ id: "v1", workflow: "other", text: "other" });
+    const [claimed] = await started(store);
+    const version = { id: "v1", workflow: "order-intake", text: "workflow: order-intake\n" };
+    assertEquals(claimed?.version, version);
+  },
+
+  "an execution is claimed by one, with what was done of it": async ({ store, another }) => {
+    const [claimed] = await started(store);
+    assert(claimed !== undefined);
+    const { execution: before, claimId } = claimed;
+    assertEquals([before.claimId, before.leaseUntil, claimed.steps], [claimId, NOW + 60_000, []]);
+    assertEquals(await claimExecutions(await another(), NOW + DAY), []);
+    const kept = await commit(store, claimed, { step: STEP, change: RUNNING, keepClaim: true });
+    assertEquals(kept, { cancelRequested: false });
+    const step = { ...STEP, index: 1, name: "result", kind: "set", status: "failed", error: "no" } as const;
+    assertEquals(await commit(store, claimed, { step, change: { ...RUNNING, stepAttempts: 1 } }), kept);
+    const { claimId: _, leaseUntil: __, ...rest } = before;
+    const after = { ...rest, ...RUNNING, stepAttempts: 1 };
+    assertEquals(await store.findExecution(before.id), { execution: after, steps: [STEP, step] });
+    assertEquals(await claimExecutions(store, NOW + 1), []);
+    assertEquals((await claimExecutions(store, NOW + 2))[0]?.steps, [STEP, step]);
+  },
+
+  "two that claim at once get each execution once": async ({ store, another }) => {
+    await started(store, 40, 0);
+    const other = await another();
+    const groups = await Promise.all(
+      Array.from({ length: 12 }, (_, index) => claimExecutions(index % 2 === 0 ? store : other, NOW, 4)),
+    );
+    const ids = groups.flat().map((claimed) => claimed.execution.id);
+    assertEquals([ids.length, new Set(ids).size], [40, 40]);
+  },
+
+  "those that began come first, then those due longest": async ({ store }) => {
+    await saveVersion(store);
+    const ids = ["late", "early", "began late", "began early"];
+    for (const id of ids) {
+      const now = id.endsWith("late") ? NOW + 9 : NOW;
+      await store.acceptExecution(execution({ id, input: "{}" }), { now });
+    }
+    for (const claimed of await claimExecutions(store, NOW + 9)) {
+      const { id, createdAt } = claimed.execution;
+      const change = id.startsWith("began") ? { ...RUNNING, dueAt: createdAt + 100 } : undefined;
+      if (change === undefined) await store.releaseClaims([claimed.claimId], NOW + 200);
+      else await commit(store, claimed, { change });
+    }
+    assertEquals((await claimExecutions(store, NOW + 200, 3)).map((claimed) => claimed.execution.id), [
+      "began early",
+      "began late",
+      "early",
+    ]);
+  },
+
+  "whoever has lost a claim of an execution changes nothing": async ({ store }) => {
+    const [stale] = await started(store);
+    assert(stale !== undefined);
+    assertEquals(await store.voidClaims({ now: NOW, which: "all" }), 1);
+    const [taken] = await claimExecutions(store, NOW);
+    const before = await store.findExecution(stale.execution.id);
+    const event = await finalEvent(store);
+    assertEquals(await commit(store, stale, { step: STEP, change: RUNNING, event }), undefined);
+    assertEquals(await store.renewExecutionClaims([stale.claimId, taken?.claimId ?? ""], NOW + 60_000), [
+      taken?.claimId ?? "",
+    ]);
+    assertEquals(await store.findExecution(stale.execution.id), before);
+    assertEquals(await store.findEvent(event.id), undefined);
+  },
+
+  "claims of executions last until their lease ends, or until they are given back": async ({ store }) => {
+    const [one, two] = await started(store, 2);
+    assert(one !== undefined && two !== undefined);
+    await commit(store, one, { step: STEP, change: RUNNING, keepClaim: true });
+    await store.renewExecutionClaims([two.claimId], NOW + 90_000);
+    assertEquals(await store.voidClaims({ now: NOW + 60_000, which: "expired" }), 0);
+    assertEquals(await store.voidClaims({ now: NOW + 60_001, which: "expired" }), 1);
+    const [again, ...more] = await claimExecutions(store, NOW + 60_001);
+    assertEquals([again?.execution.id, again?.steps, more], [one.execution.id, [STEP], []]);
+    await store.releaseClaims([two.claimId], NOW);
+    assertEquals((await claimExecutions(store, NOW)).map((claimed) => claimed.execution.id), [
+      two.execution.id,
+    ]);
+  },
+
+  "the end of an execution and its event are one": async ({ store }) => {
+    const to = await addEndpoint(store, { events: ["workflow.*"] });
+    const [claimed] = await started(store);
+    assert(claimed !== undefined);
+    const event = await finalEvent(store);
+    const change = { status: "succeeded", stepAttempts: 0, finishedAt: NOW + 9, output: "[1.0]" } as const;
+    await commit(store, claimed, { step: STEP, change: RUNNING, keepClaim: true });
+    // Even where the claim was to be kept: nobody works on what has ended.
+    await commit(store, claimed, { change, event, keepClaim: true });
+    const { execution: after } = await store.findExecution(claimed.execution.id) ?? {};
+    const { claimId: _, leaseUntil: __, dueAt: ___, ...rest } = claimed.execution;
+    assertEquals(after, { ...rest, ...change, startedAt: NOW + 1, deadlineAt: NOW + DAY });
+    assertEquals(await store.findEvent(event.id), { ...event, createdAt: NOW + 2 });
+    assertEquals((await store.listDeliveries({ limit: 9 })).items.map(({ endpointId }) => endpointId), [
+      to.id,
+    ]);
+    assertEquals(await claimExecutions(store, NOW + DAY), []);
+    assertEquals(await store.voidClaims({ now: NOW + DAY, which: "all" }), 0);
+  },
+
+  "a step that is there already undoes all that comes with it": async ({ store }) => {
+    const [claimed] = await started(store);
+    assert(claimed !== undefined);
+    await commit(store, claimed, { step: STEP, change: RUNNING, keepClaim: true });
+    const event = await finalEvent(store);
+    const change = { status: "failed", stepAttempts: 0, finishedAt: NOW + 9, error: "no" } as const;
+    const failure = await commit(store, claimed, { step: STEP, change, event }).catch((error) => error);
+    assert(failure instanceof Error);
+    assertEquals((await store.findExecution(claimed.execution.id))?.execution.status, "running");
+    assertEquals(await store.findEvent(event.id), undefined);
+  },
+
+  "cancelling ends a wait, is heard of at the next commit, and not after the end": async ({ store }) => {
+    const [claimed, other] = await started(store, 2);
+    assert(claimed !== undefined && other !== undefined);
+    const { id } = claimed.execution;
+    await commit(store, claimed, { change: { ...RUNNING, dueAt: NOW + DAY } });
+    assertEquals(await store.cancelExecution(newId(), NOW), undefined);
+    assertEquals(await store.cancelExecution(id, NOW + 10), true);
+    const [again] = await claimExecutions(store, NOW + 10);
+    assertEquals([again?.execution.id, again?.execution.cancelRequested], [id, true]);
+    assert(again !== undefined);
+    const change = { status: "cancelled", stepAttempts: 0, finishedAt: NOW + 11 } as const;
+    assertEquals(await commit(store, again, { change }), { cancelRequested: true });
+    assertEquals(await store.cancelExecution(id, NOW + 12), false);
+
+    // Asked for while someone works on it: it does not wait for what that work asks for.
+    await store.cancelExecution(other.execution.id, NOW + 20);
+    const wait = { ...RUNNING, dueAt: NOW + DAY };
+    assertEquals(await commit(store, other, { change: wait }), { cancelRequested: true });
+    assertEquals((await claimExecutions(store, NOW + 20)).length, 1);
+  },
+};
+
+async function started(store: WebhookStore, count = 1, max = count): Promise<readonly ClaimedExecution[]> {
+  await saveVersion(store);
+  for (let index = 0; index < count; index++) await store.acceptExecution(execution(), { now: NOW });
+  return max === 0 ? [] : await claimExecutions(store, NOW, max);
+}
+
+function claimExecutions(store: WebhookStore, now: number, max = 10): Promise<readonly ClaimedExecution[]> {
+  return store.claimExecutions({ now, leaseUntil: now + 60_000, newClaimId: newId, max });
+}
+
+function commit(
+  store: WebhookStore,
+  claimed: ClaimedExecution,
+  part: Partial<Parameters<WebhookStore["commitExecution"]>[0]> & { readonly change: ExecutionChange },
+) {
+  const { claimId, execution: { id: executionId } } = claimed;
+  return store.commitExecution({ executionId, claimId, now: NOW + 2, keepClaim: false, ...part });
+}
+
+async function finalEvent(store: WebhookStore) {
+  const added = event({ kind: "workflow.execution.completed" });
+  assertEquals(await store.findEvent(added.id), undefined);
+  return added;
+}

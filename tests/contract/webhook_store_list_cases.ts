@@ -1,0 +1,203 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import type { Delivery, Execution } from "../../src/webhooks/records.ts";
+import type { ListOptions, Page, WebhookStore } from "../../src/webhooks/store.ts";
+import {
+  ACKNOWLEDGED,
+  addEndpoint,
+  addEvent,
+  allPages,
+  audit,
+  begin,
+  claim,
+  DAY,
+  event,
+  execution,
+  EXHAUSTED,
+  finish,
+  newId,
+  NOW,
+  retryAt,
+  saveVersion,
+  type StoreCases,
+} from "./webhook_store_bed.ts";
+
+/** Lists, figures, and what is removed. */
+export const LIST_CASES: StoreCases = {
+  "a page ends where the next begins, while rows arrive and go": async ({ store }) => {
+    const ids: string[] = [];
+    for (let index = 0; index < 5; index++) ids.unshift((await addEvent(store)).id);
+    const first = await store.listEvents({ limit: 2 });
+    assertEquals(first.items.map(({ id }) => id), ids.slice(0, 2));
+    await addEvent(store, {}, NOW - 5);
+    const second = await store.listEvents({ limit: 2, cursor: first.nextCursor });
+    assertEquals(second.items.map(({ id }) => id), ids.slice(2, 4));
+    await addEvent(store);
+    const third = await store.listEvents({ limit: 2, cursor: second.nextCursor });
+    assertEquals([third.items.map(({ id }) => id), third.nextCursor], [ids.slice(4), undefined]);
+    const whole = await store.listEvents({ limit: 5, cursor: first.nextCursor });
+    assertEquals(whole.items.map(({ id }) => id), ids.slice(2));
+    assertEquals((await store.listEvents({ limit: 7 })).nextCursor, undefined);
+  },
+
+  "a cursor that is none, or of another list, is refused": async ({ store }) => {
+    for (let index = 0; index < 2; index++) await addEvent(store);
+    const { nextCursor = "" } = await store.listEvents({ limit: 1 });
+    const lists: readonly ((options: ListOptions) => Promise<Page<unknown>>)[] = [
+      (options) => store.listEndpoints(options),
+      (options) => store.listTriggers(options),
+      (options) => store.listEventKeys(options),
+      (options) => store.listDeliveries(options),
+      (options) => store.listExecutions(options),
+      (options) => store.listAudit(options),
+    ];
+    for (const list of lists) await refused(list({ limit: 1, cursor: nextCursor }));
+    for (const cursor of ["", "1", "%", `${nextCursor}=`, `${nextCursor}A`, ` ${nextCursor}`]) {
+      await refused(store.listEvents({ limit: 1, cursor }));
+    }
+  },
+
+  "deliveries are listed by endpoint, state, kind and time, in any combination": async ({ store }) => {
+    await variedDeliveries(store);
+    const all = await allPages((options) => store.listDeliveries(options));
+    assertEquals(all.length, 16);
+    const endpointIds = [undefined, ...new Set(all.map(({ endpointId }) => endpointId)), newId()];
+    for (const endpointId of endpointIds) {
+      for (const state of [undefined, "attempting", "retrying", "acknowledged", "failed"]) {
+        for (const kind of [undefined, "a.one", "a.two"]) {
+          for (const [since, until] of [[], [NOW + 10, undefined], [undefined, NOW + 10], [NOW, NOW + 20]]) {
+            const options = { endpointId, state, event: kind, since, until };
+            const items = await allPages((page) => store.listDeliveries(page), options);
+            assertEquals(items, all.filter((item) => matches(item, options)), JSON.stringify(options));
+          }
+        }
+      }
+    }
+  },
+
+  "events, executions and the audit log are listed by their filters": async ({ store }) => {
+    await saveVersion(store);
+    for (const at of [0, 20, 10]) {
+      for (const kind of ["a.one", "a.two"]) await addEvent(store, { kind }, NOW + at);
+      await store.acceptExecution(execution(), { now: NOW + at });
+      await store.addAudit(audit({ at: NOW + at, action: `at.${at}`, details: { at } }));
+    }
+    const window = { since: NOW + 10, until: NOW + 20 };
+    const events = await allPages((options) => store.listEvents(options), { ...window, event: "a.one" });
+    assertEquals(events.map(({ kind, createdAt }) => [kind, createdAt]), [["a.one", NOW + 10]]);
+    const executions = await allPages((options) => store.listExecutions(options), { since: NOW + 10 });
+    assertEquals(executions.map(({ createdAt }) => createdAt), [NOW + 10, NOW + 20]);
+    const [first] = await store.claimExecutions({
+      ...{ now: NOW, leaseUntil: NOW, max: 1 },
+      newClaimId: newId,
+    });
+    const change = { status: "cancelled", stepAttempts: 0, finishedAt: NOW } as const;
+    await store.commitExecution({
+      executionId: first?.execution.id ?? "",
+      claimId: first?.claimId ?? "",
+      now: NOW,
+      change,
+      keepClaim: false,
+    });
+    const counts = async (state: Execution["status"]) =>
+      (await allPages((options) => store.listExecutions(options), { state })).length;
+    assertEquals([await counts("queued"), await counts("running"), await counts("cancelled")], [2, 0, 1]);
+    const entries = await allPages((options) => store.listAudit(options), { event: "at.20" });
+    assertEquals(entries.map(({ at, details }) => [at, details]), [[NOW + 20, { at: 20 }]]);
+    assertEquals((await store.listAudit({ limit: 9, until: NOW })).items, []);
+  },
+
+  "the figures count what is due and what there is": async ({ store }) => {
+    const none = { attempting: 0, retrying: 0, acknowledged: 0, failed: 0 };
+    const idle = { queued: 0, running: 0, succeeded: 0, failed: 0, cancelled: 0 };
+    const { bytes, ...empty } = await store.figures(NOW);
+    assertEquals([empty, bytes > 0], [{ dueNow: 0, deliveries: none, executions: idle }, true]);
+    await variedDeliveries(store);
+    await saveVersion(store);
+    await store.acceptExecution(execution(), { now: NOW });
+    const { bytes: _, ...figures } = await store.figures(NOW + 20);
+    assertEquals(figures, {
+      dueNow: 2,
+      oldestDueAt: NOW,
+      deliveries: { attempting: 12, retrying: 1, acknowledged: 1, failed: 2 },
+      executions: { ...idle, queued: 1 },
+    });
+    assertEquals((await store.figures(NOW + DAY)).dueNow, 5, "those of the disabled endpoint wait");
+  },
+
+  "what is over goes when it is old, in portions; open work stays": async ({ store }) => {
+    const to = await addEndpoint(store);
+    for (const at of [0, 1, 2, 3]) await addEvent(store, {}, NOW + at);
+    await addEvent(store, {}, NOW + DAY);
+    const [old, open, asked, late] = await claim(store, [to], { now: NOW + 9, max: 4 });
+    for (const claimed of [old, open, asked, late]) claimed && await begin(store, claimed);
+    if (old) await finish(store, old, ACKNOWLEDGED);
+    if (open) await finish(store, open, retryAt(NOW));
+    if (asked) await finish(store, asked, EXHAUSTED);
+    if (asked) await store.resendDelivery(asked.delivery.id, { now: NOW, audit: audit() });
+    if (late) await finish(store, late, { ...ACKNOWLEDGED, finishedAt: NOW + DAY });
+    const idempotency = { scope: "admin", key: "k", bodyHash: "h" };
+    await store.acceptEvent(event(), { now: NOW + DAY, idempotency });
+    const remove = (now: number, max: number) => store.removeFinished({ before: NOW + DAY, now, max });
+    const young = NOW + DAY * 2 - 1;
+    // A delivery, its event, and the three entries of the audit log that the cases themselves have written.
+    assertEquals([await remove(young, 2), await remove(young, 99), await remove(young, 99)], [2, 2, 0]);
+    assertEquals(await store.findDelivery(old?.delivery.id ?? ""), undefined);
+    assertEquals(await store.findEvent(old?.delivery.eventId ?? ""), undefined);
+    for (const kept of [open, asked, late]) {
+      assertEquals((await store.findDelivery(kept?.delivery.id ?? ""))?.attempts.length, 1);
+      assertEquals((await store.findEvent(kept?.delivery.eventId ?? ""))?.id, kept?.delivery.eventId);
+    }
+    assertEquals((await store.findIdempotency("admin", "k", young))?.key, "k");
+    assertEquals([await remove(young + 1, 9), await remove(young + 1, 9)], [1, 0]);
+    assertEquals((await store.figures(NOW)).deliveries.acknowledged, 1);
+  },
+
+  "a store that was closed refuses everything": async ({ another }) => {
+    const other = await another();
+    await other.close();
+    await other.close();
+    const closed = async (call: Promise<unknown>) => {
+      const error = await call.catch((thrown: unknown) => thrown);
+      assertEquals([(error as Error).name, (error as { code?: string }).code], ["StoreError", "closed"]);
+    };
+    await closed(other.figures(NOW));
+    await closed(other.addAudit(audit()));
+  },
+
+  "what was asked for before a store is closed is done": async ({ store, another }) => {
+    const other = await another();
+    const entry = audit({ action: "last" });
+    const written = other.addAudit(entry);
+    await other.close();
+    await written;
+    assertEquals((await store.listAudit({ limit: 1 })).items, [entry]);
+  },
+};
+
+/** Two endpoints, one of them disabled, with events of two kinds at four times, in every state. */
+async function variedDeliveries(store: WebhookStore): Promise<void> {
+  const [one] = [await addEndpoint(store), await addEndpoint(store, { enabled: false })];
+  for (const at of [0, 20, 10, 30]) {
+    for (const kind of ["a.one", "a.two"]) await addEvent(store, { kind }, NOW + at);
+  }
+  const claimed = await claim(store, [one], { now: NOW + 20 });
+  const changes = [EXHAUSTED, undefined, ACKNOWLEDGED, EXHAUSTED, retryAt(NOW + 30_000), undefined];
+  for (const [index, change] of changes.entries()) {
+    const item = claimed[index];
+    if (item === undefined || change === undefined) continue;
+    await begin(store, item);
+    await finish(store, item, change);
+  }
+  await store.voidClaims({ now: NOW + 20, which: "all" });
+}
+
+function matches(item: Delivery, { endpointId, state, event, since, until }: Partial<ListOptions>): boolean {
+  return (endpointId === undefined || item.endpointId === endpointId) &&
+    (state === undefined || item.state === state) && (event === undefined || item.event === event) &&
+    (since === undefined || item.createdAt >= since) && (until === undefined || item.createdAt < until);
+}
+
+async function refused(page: Promise<unknown>): Promise<void> {
+  const error = await assertRejects(() => page);
+  assertEquals(error instanceof RangeError, true);
+}
