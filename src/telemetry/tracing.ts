@@ -4,7 +4,9 @@ import type { CounterCache } from "../ratelimit/counter_cache.ts";
 import { type TracedRoute, type TracedService, traceGrpcService, traceRoute } from "./tracing_calls.ts";
 import { type Decide, traceCache, type TracedCache, traceDecide } from "./tracing_decision.ts";
 import { checkOtlp } from "./tracing_exporter.ts";
+import type { SpanRecord } from "./tracing_span_record.ts";
 import { CallTracer } from "./tracing_spans.ts";
+import { recordWork, type TracedWork } from "./tracing_work.ts";
 import { type ExporterLine, WorkerExport } from "./tracing_worker_export.ts";
 
 /** What is traced and where the spans go. */
@@ -38,6 +40,8 @@ export interface Tracing {
   decide(decide: Decide): Decide;
   /** A span for each round trip, below that of its decision. */
   cache(cache: CounterCache, traced: TracedCache): CounterCache;
+  /** A span for work of another thread that is over. */
+  work(work: TracedWork): void;
   /** Exports what is left, for at most 5 seconds. */
   close(): Promise<void>;
 }
@@ -50,12 +54,14 @@ export async function openTracing(options: TracingOptions): Promise<Tracing> {
   const exporter = await WorkerExport.open({
     ...{ protocol, otlp, attributes, version, logger, clock, startWorker },
   });
-  const tracer = new CallTracer({ onEnd: (span) => exporter.add(span), samplingRate, random, clock });
+  const onEnd = (span: SpanRecord) => exporter.add(span);
+  const tracer = new CallTracer({ onEnd, samplingRate, random, clock });
   return {
     grpcService: (service) => traceGrpcService(service, tracer),
     route: (routeFor, decide) => traceRoute(routeFor, decide, tracer),
     decide: (decide) => traceDecide(decide, tracer),
     cache: (cache, traced) => traceCache(cache, tracer, traced),
+    work: (work) => recordWork(work, { samplingRate, onEnd }),
     close: () => exporter.close(),
   };
 }

@@ -1,5 +1,6 @@
 import type { Decide } from "./tracing_decision.ts";
-import type { SpanRecord } from "./tracing_span_record.ts";
+import { attributeKey } from "./tracing_attribute_text.ts";
+import { SPAN_KINDS, type SpanRecord, type SpanShape, spanShape } from "./tracing_span_record.ts";
 import type { CallTracer } from "./tracing_spans.ts";
 import type { HeaderSource } from "./trace_context.ts";
 
@@ -35,7 +36,8 @@ export interface TracedRoute {
   handle(call: { readonly request: Request }): Response | Promise<Response>;
 }
 
-const STATUS_CODE = "rpc.response.status_code";
+const RPC_STATUS_CODE = attributeKey("rpc.response.status_code");
+const HTTP_STATUS_CODE = attributeKey("http.response.status_code");
 const LOWEST_SERVER_ERROR = 500;
 /** Codes that say that the server failed; with all others it did what it had to. */
 const SERVER_ERRORS: ReadonlySet<string> = new Set([
@@ -59,11 +61,11 @@ export function traceGrpcService<Service extends TracedService>(
 }
 
 function traceMethod(path: string, method: TracedUnaryMethod, tracer: CallTracer): TracedUnaryMethod {
-  const attributes = { "rpc.system.name": "grpc", "rpc.method": path };
+  const shape = spanShape(path, SPAN_KINDS.server, { "rpc.system.name": "grpc", "rpc.method": path });
   return {
     ...method,
     handle(request, call) {
-      const span = tracer.startServer(path, call, attributes);
+      const span = tracer.startServer(shape, call);
       if (span === undefined) return method.handle(request, call);
       return tracer.runToEnd(span, () => coded(span, call, () => method.handle(request, call)), { isFault });
     },
@@ -78,11 +80,11 @@ function coded(
 ): Uint8Array | Promise<Uint8Array> {
   const ok = (answer: Uint8Array): Uint8Array => {
     // Who no longer waits has been told something else, which is not known here.
-    if (!call.gone) span.set(STATUS_CODE, "OK");
+    if (!call.gone) span.set(RPC_STATUS_CODE, "OK");
     return answer;
   };
   const refused = (error: unknown): never => {
-    span.set(STATUS_CODE, codeOf(error));
+    span.set(RPC_STATUS_CODE, codeOf(error));
     throw error;
   };
   try {
@@ -114,15 +116,18 @@ export function traceRoute<Route extends TracedRoute>(
   tracer: CallTracer,
 ): Route {
   const plain = routeFor(decide);
-  const attributes = { "http.route": plain.path };
+  const shapeOf = (method: string): SpanShape => {
+    const attributes = { "http.route": plain.path, "http.request.method": method };
+    return spanShape(`${method} ${plain.path}`, SPAN_KINDS.server, attributes);
+  };
+  const shapes = new Map(plain.methods.map((method) => [method, shapeOf(method)]));
   return {
     ...plain,
     handle(call: { readonly request: Request }): Response | Promise<Response> {
       const { request } = call;
       const header = (name: string) => request.headers.get(name) ?? undefined;
-      const span = tracer.startServer(`${request.method} ${plain.path}`, { header }, attributes);
+      const span = tracer.startServer(shapes.get(request.method) ?? shapeOf(request.method), { header });
       if (span === undefined) return plain.handle(call);
-      span.set("http.request.method", request.method);
       const own = routeFor((asked, caller) => tracer.run(span, () => decide(asked, caller)));
       return tracer.runToEnd(span, () => own.handle(call), {
         onAnswer: ({ status }) => answered(span, status),
@@ -132,6 +137,6 @@ export function traceRoute<Route extends TracedRoute>(
 }
 
 function answered(span: SpanRecord, status: number): void {
-  span.set("http.response.status_code", status);
+  span.set(HTTP_STATUS_CODE, status);
   if (status >= LOWEST_SERVER_ERROR) span.fail();
 }

@@ -1,8 +1,8 @@
-import type { Attributes } from "@opentelemetry/api";
 import type { Caller, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
 import type { Decision } from "../ratelimit/decision.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
-import { SPAN_KINDS, type SpanRecord } from "./tracing_span_record.ts";
+import { attributeKey } from "./tracing_attribute_text.ts";
+import { SPAN_KINDS, type SpanRecord, spanShape } from "./tracing_span_record.ts";
 import { requestText } from "./tracing_request_text.ts";
 import type { CallTracer } from "./tracing_spans.ts";
 
@@ -18,19 +18,25 @@ export interface TracedCache {
 
 type Counts = number[] | Promise<number[]>;
 
-const SPAN_NAMES = {
-  kv: "KV Pipeline Execution",
-  mc: "MC Fetch Execution",
+const DECISION = spanShape("ShouldRateLimit Execution", SPAN_KINDS.internal);
+const TRIPS = {
+  kv: spanShape("KV Pipeline Execution", SPAN_KINDS.client),
+  mc: spanShape("MC Fetch Execution", SPAN_KINDS.client),
 } as const;
+const DOMAIN = attributeKey("domain");
+const REQUEST = attributeKey("request string");
+const MC_KEYS = attributeKey("keysToGet length");
+const KV_COMMANDS = attributeKey("pipeline length");
+const KV_PER_SECOND_COMMANDS = attributeKey("perSecondPipeline length");
 
 /** The same decision with a span below that of its server call; as it was in calls that are not traced. */
 export function traceDecide(decide: Decide, tracer: CallTracer): Decide {
   return (request, caller) => {
     const server = tracer.current;
     if (server === undefined) return decide(request, caller);
-    const attributes = { "domain": request.domain, "request string": requestText(request) };
-    const kind = SPAN_KINDS.internal;
-    const span = tracer.startBelow(server, "ShouldRateLimit Execution", { attributes, kind });
+    const span = tracer.startBelow(server, DECISION);
+    span.set(DOMAIN, request.domain);
+    span.set(REQUEST, requestText(request));
     return tracer.runToEnd(span, () => decide(request, caller));
   };
 }
@@ -41,8 +47,7 @@ export function traceDecide(decide: Decide, tracer: CallTracer): Decide {
  */
 export function traceCache(cache: CounterCache, tracer: CallTracer, traced: TracedCache): CounterCache {
   if (traced.backend === "memory") return cache;
-  const name = SPAN_NAMES[traced.backend];
-  const kind = SPAN_KINDS.client;
+  const shape = TRIPS[traced.backend];
   // Who asks again does so when the first answer came, which is no longer within the decision.
   const askAgain = new WeakMap<Caller, SpanRecord>();
   const decisionOf = (caller: Caller | undefined): SpanRecord | undefined => {
@@ -50,18 +55,21 @@ export function traceCache(cache: CounterCache, tracer: CallTracer, traced: Trac
     if (tracer.current !== undefined) askAgain.set(caller, tracer.current);
     return askAgain.get(caller);
   };
-  const trip = (above: SpanRecord, attributes: Attributes, ask: () => Counts): Counts =>
-    tracer.runToEnd(tracer.startBelow(above, name, { attributes, kind }), ask);
+  const trip = (above: SpanRecord, hits: readonly Hit[], commands: number, ask: () => Counts): Counts => {
+    const span = tracer.startBelow(above, shape);
+    noteHits(span, hits, commands, traced);
+    return tracer.runToEnd(span, ask);
+  };
   return {
     add(hits, caller) {
       const above = decisionOf(caller);
       if (above === undefined) return cache.add(hits, caller);
-      return trip(above, attributesOf(hits, COMMANDS_OF_ADD, traced), () => cache.add(hits, caller));
+      return trip(above, hits, COMMANDS_OF_ADD, () => cache.add(hits, caller));
     },
     read(hits, caller) {
       const above = decisionOf(caller);
       if (above === undefined) return cache.read(hits, caller);
-      return trip(above, attributesOf(hits, COMMANDS_OF_READ, traced), () => cache.read(hits, caller));
+      return trip(above, hits, COMMANDS_OF_READ, () => cache.read(hits, caller));
     },
     remove: (keys) => cache.remove(keys),
     close: () => cache.close(),
@@ -72,16 +80,15 @@ export function traceCache(cache: CounterCache, tracer: CallTracer, traced: Trac
 const COMMANDS_OF_ADD = 2;
 const COMMANDS_OF_READ = 1;
 
-function attributesOf(
+function noteHits(
+  span: SpanRecord,
   hits: readonly Hit[],
   commands: number,
   { backend, perSecond }: TracedCache,
-): Attributes {
-  if (backend !== "kv") return { "keysToGet length": hits.length };
+): void {
+  if (backend !== "kv") return span.set(MC_KEYS, hits.length);
   let apart = 0;
   if (perSecond) { for (const hit of hits) if (hit.perSecond) apart++; }
-  return {
-    "pipeline length": (hits.length - apart) * commands,
-    "perSecondPipeline length": apart * commands,
-  };
+  span.set(KV_COMMANDS, (hits.length - apart) * commands);
+  span.set(KV_PER_SECOND_COMMANDS, apart * commands);
 }

@@ -1,13 +1,13 @@
 import { diag, DiagLogLevel } from "@opentelemetry/api";
 import { detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
-import { BatchSpanProcessor } from "@opentelemetry/sdk-trace-base";
+import { BatchSpanProcessor, type ReadableSpan } from "@opentelemetry/sdk-trace-base";
 import { systemClock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import type { LogFields, Logger } from "../base/log.ts";
 import { guardProcess } from "./process_guard.ts";
 import type { ExportOptions, FromExporter, ToExporter } from "./tracing_export_message.ts";
 import { createSpanExporter } from "./tracing_exporter.ts";
-import { readSpans, type SpanMaker } from "./tracing_read_spans.ts";
+import type { SpanList } from "./tracing_span_list.ts";
 import { createSdkLog } from "./tracing_sdk_log.ts";
 
 /** The worker's side of its line to the main thread. */
@@ -16,8 +16,9 @@ export interface ExporterPort {
   addEventListener(type: "message", listener: (event: MessageEvent<ToExporter>) => void): void;
 }
 
-interface Opened extends SpanMaker {
+interface Opened {
   readonly spans: BatchSpanProcessor;
+  readonly read: (list: SpanList) => ReadableSpan[];
 }
 
 const DEFAULT_MAX_WAITING = 2_048;
@@ -36,7 +37,7 @@ export function serveSpanExport(port: ExporterPort): void {
       case "spans":
         port.postMessage({ type: "taken" });
         if (opened !== undefined) {
-          for (const span of readSpans(message.flat, opened)) opened.spans.onEnd(span);
+          for (const span of opened.read(message.list)) opened.spans.onEnd(span);
         }
         break;
       case "close":
@@ -50,10 +51,11 @@ async function open({ protocol, otlp, attributes, version }: ExportOptions, logg
   const log = createSdkLog({ logger, clock: systemClock, otlp });
   // Before anything else, because the exporters tell what they cannot use while they are made.
   diag.setLogger(log, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
-  const exporter = await createSpanExporter({ protocol, logger });
   const resource = detectResources({ detectors: [envDetector] }).merge(resourceFromAttributes(attributes));
+  const maker = { resource, scope: { name: "weir", version } };
+  const { exporter, read } = await createSpanExporter({ protocol, logger, maker });
   // At most 2,048 spans wait, and further ones are dropped, unless OTEL_BSP_MAX_QUEUE_SIZE says otherwise.
-  return { spans: new BatchSpanProcessor(exporter), resource, scope: { name: "weir", version } };
+  return { spans: new BatchSpanProcessor(exporter), read };
 }
 
 /** The bound of the SDK, which holds for what the main thread keeps as well. */

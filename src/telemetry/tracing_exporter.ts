@@ -1,12 +1,27 @@
 import type { ReadableSpan, SpanExporter } from "@opentelemetry/sdk-trace-base";
 import type { Logger } from "../base/log.ts";
+import type { SpanMaker } from "./tracing_read_spans.ts";
+import type { SpanList } from "./tracing_span_list.ts";
 
-/** Which exporter is wanted, and what it is told. */
+/** Which exporter is wanted. */
 export interface SpanExporterOptions {
+  readonly protocol: "http" | "grpc";
+  readonly logger: Logger;
+  /** What all spans are exported with. */
+  readonly maker: SpanMaker;
+}
+
+/** What the exporters are told. */
+export interface OtlpOptions {
   readonly protocol: "http" | "grpc";
   /** The values of `OTEL_EXPORTER_OTLP_<OPTION>` by option; the exporters read the same from the environment. */
   readonly otlp: ReadonlyMap<string, string>;
-  readonly logger: Logger;
+}
+
+/** An exporter, and what makes spans for it of a list. */
+export interface ReadingExporter {
+  readonly exporter: SpanExporter;
+  readonly read: (list: SpanList) => ReadableSpan[];
 }
 
 type ExportResult = Parameters<Parameters<SpanExporter["export"]>[1]>[0];
@@ -27,20 +42,26 @@ const SCHEMES = {
 } as const;
 
 /** Throws for an endpoint that is none and for headers that are none: the exporters would go on without. */
-export function checkOtlp({ protocol, otlp }: Omit<SpanExporterOptions, "logger">): void {
+export function checkOtlp({ protocol, otlp }: OtlpOptions): void {
   for (const option of ENDPOINTS) checkEndpoint(option, otlp.get(option), protocol);
   for (const option of HEADERS) checkHeaders(option, otlp.get(option));
 }
 
-/** The exporter for a protocol, which tells of each outage of the collector once. */
+/** The exporter for a protocol, which tells of each outage of the collector once, and how spans get to it. */
 export async function createSpanExporter(
-  { protocol, logger }: Omit<SpanExporterOptions, "otlp">,
-): Promise<SpanExporter> {
+  { protocol, logger, maker }: SpanExporterOptions,
+): Promise<ReadingExporter> {
   // A package is loaded only by who uses it.
-  const { OTLPTraceExporter } = protocol === "grpc"
-    ? await import("@opentelemetry/exporter-trace-otlp-grpc")
-    : await import("@opentelemetry/exporter-trace-otlp-http");
-  return new OutageTeller(new OTLPTraceExporter(), logger);
+  if (protocol === "http") {
+    const { carrySpans, TextExporter } = await import("./tracing_text_exporter.ts");
+    return { exporter: new OutageTeller(new TextExporter(maker), logger), read: carrySpans };
+  }
+  const [{ OTLPTraceExporter }, { readSpans }] = await Promise.all([
+    import("@opentelemetry/exporter-trace-otlp-grpc"),
+    import("./tracing_read_spans.ts"),
+  ]);
+  const exporter = new OutageTeller(new OTLPTraceExporter(), logger);
+  return { exporter, read: (list) => readSpans(list, maker) };
 }
 
 /** An endpoint may hold a password, so its text is not shown. */

@@ -9,8 +9,7 @@ import {
   TraceFlags,
 } from "@opentelemetry/api";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
-import type { FlatSpans } from "./tracing_flat_spans.ts";
-import type { SpanKindNumber } from "./tracing_span_record.ts";
+import { readSpanList, type SpanList } from "./tracing_span_list.ts";
 
 /** What all spans of a process are exported with. */
 export interface SpanMaker {
@@ -19,23 +18,48 @@ export interface SpanMaker {
   readonly scope: ReadableSpan["instrumentationScope"];
 }
 
-type Next = () => AttributeValue | undefined;
+/** The text of a span as JSON reads it, of which this is all that is ours to know. */
+interface SpanJson {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  readonly traceState?: string;
+  readonly name: string;
+  readonly kind: number;
+  readonly startTimeUnixNano: string;
+  readonly endTimeUnixNano: string;
+  readonly attributes: readonly { readonly key: string; readonly value: ValueJson }[];
+  readonly status: Partial<SpanStatus>;
+  readonly flags: number;
+}
+
+interface ValueJson {
+  readonly stringValue?: string;
+  readonly intValue?: number;
+  /** JSON has nothing for what is no number. */
+  readonly doubleValue?: number | null;
+  readonly boolValue?: boolean;
+  readonly arrayValue?: { readonly values: readonly ValueJson[] };
+}
 
 const NONE: never[] = [];
 const UNSET: SpanStatus = { code: SpanStatusCode.UNSET };
+const REMOTE_FLAG = 0x200;
+const NANOS_PER_SECOND = 1_000_000_000n;
 
-/** The spans of a flat list in the form in which the exporters of the SDK read them. */
-export function readSpans(flat: FlatSpans, maker: SpanMaker): ReadableSpan[] {
-  const spans: ReadableSpan[] = [];
-  let at = 0;
-  const next = () => flat[at++];
-  while (at < flat.length) spans.push(new ReadSpan(next, maker));
-  return spans;
+const decoder = new TextDecoder();
+
+/** The spans of a list in the form in which the exporters of the SDK read them. */
+export function readSpans(list: SpanList, maker: SpanMaker): ReadableSpan[] {
+  return readSpanList(list).map(({ shape, rest }) => {
+    const json = JSON.parse(`${decoder.decode(shape)}${decoder.decode(rest)}`) as SpanJson;
+    return new ReadSpan(json, maker);
+  });
 }
 
 class ReadSpan implements ReadableSpan {
   readonly name: string;
-  readonly kind: SpanKindNumber;
+  readonly kind: ReadableSpan["kind"];
   readonly parentSpanContext?: SpanContext;
   readonly startTime: HrTime;
   readonly endTime: HrTime;
@@ -52,21 +76,22 @@ class ReadSpan implements ReadableSpan {
   readonly droppedLinksCount = 0;
   readonly #context: SpanContext;
 
-  constructor(next: Next, { resource, scope }: SpanMaker) {
-    this.name = String(next());
-    this.kind = Number(next()) as SpanKindNumber;
-    this.#context = readContext(next);
-    const aboveId = String(next());
-    const isRemote = next() === true;
-    if (aboveId !== "") this.parentSpanContext = { ...this.#context, spanId: aboveId, isRemote };
-    const epochMs = Number(next());
-    const startedAt = Number(next());
-    const endedAt = Number(next());
-    this.startTime = hrTime(epochMs + startedAt);
-    this.endTime = hrTime(epochMs + endedAt);
-    this.duration = hrTime(endedAt - startedAt);
-    this.status = readStatus(next() === true, next());
-    this.attributes = readAttributes(Number(next()), next);
+  constructor(json: SpanJson, { resource, scope }: SpanMaker) {
+    const { name, kind, parentSpanId, flags, status } = json;
+    this.name = name;
+    // The SDK counts them from 0.
+    this.kind = kind - 1;
+    this.#context = contextOf(json);
+    if (parentSpanId !== undefined) {
+      const isRemote = (flags & REMOTE_FLAG) !== 0;
+      this.parentSpanContext = { ...this.#context, spanId: parentSpanId, isRemote };
+    }
+    const [start, end] = [BigInt(json.startTimeUnixNano), BigInt(json.endTimeUnixNano)];
+    this.startTime = hrTime(start);
+    this.endTime = hrTime(end);
+    this.duration = hrTime(end - start);
+    this.status = status.code === undefined ? UNSET : { ...status, code: status.code };
+    this.attributes = Object.fromEntries(json.attributes.map(({ key, value }) => [key, valueOf(value)]));
     this.resource = resource;
     this.instrumentationScope = scope;
   }
@@ -76,26 +101,20 @@ class ReadSpan implements ReadableSpan {
   }
 }
 
-function readContext(next: Next): SpanContext {
-  const [traceId, spanId, state] = [String(next()), String(next()), String(next())];
+function contextOf({ traceId, spanId, traceState }: SpanJson): SpanContext {
   const context = { traceId, spanId, traceFlags: TraceFlags.SAMPLED };
-  return state === "" ? context : { ...context, traceState: createTraceState(state) };
+  return traceState === undefined ? context : { ...context, traceState: createTraceState(traceState) };
 }
 
-function readStatus(failed: boolean, message: AttributeValue | undefined): SpanStatus {
-  if (!failed) return UNSET;
-  return { code: SpanStatusCode.ERROR, ...(message === undefined ? {} : { message: String(message) }) };
+function valueOf(value: ValueJson): AttributeValue | undefined {
+  const { stringValue, intValue, doubleValue, boolValue, arrayValue } = value;
+  if (arrayValue !== undefined) return arrayValue.values.map(valueOf) as AttributeValue;
+  if (doubleValue !== undefined) return doubleValue ?? NaN;
+  return stringValue ?? intValue ?? boolValue;
 }
 
-function readAttributes(count: number, next: Next): Attributes {
-  const attributes: Attributes = {};
-  for (let at = 0; at < count; at++) attributes[String(next())] = next();
-  return attributes;
-}
-
-/** Milliseconds as whole seconds and nanoseconds. */
-function hrTime(ms: number): HrTime {
-  const seconds = Math.floor(ms / 1_000);
-  const nanos = Math.round((ms - seconds * 1_000) * 1_000_000);
-  return nanos < 1_000_000_000 ? [seconds, nanos] : [seconds + 1, 0];
+/** Nanoseconds as whole seconds and the rest, which is never below zero. */
+function hrTime(nanos: bigint): HrTime {
+  const rest = ((nanos % NANOS_PER_SECOND) + NANOS_PER_SECOND) % NANOS_PER_SECOND;
+  return [Number((nanos - rest) / NANOS_PER_SECOND), Number(rest)];
 }

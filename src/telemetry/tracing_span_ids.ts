@@ -1,28 +1,29 @@
 /** Random octets that are fetched at a time, because one fetch costs as much as using many. */
 const POOL_BYTES = 1_024;
-const TRACE_ID_BYTES = 16;
-const SPAN_ID_BYTES = 8;
+const TRACE_ID_DIGITS = 32;
+const SPAN_ID_DIGITS = 16;
 const ALL_ZERO = /^0+$/;
 
 const pool = new Uint8Array(POOL_BYTES);
-let used = POOL_BYTES;
+let digits = "";
+let used = 0;
 
 /** A new trace id: 32 digits of lower-case hexadecimal, not all zero. */
 export function newTraceId(): string {
-  return randomHex(TRACE_ID_BYTES);
+  return randomHex(TRACE_ID_DIGITS);
 }
 
 /** A new span id: 16 such digits. */
 export function newSpanId(): string {
-  return randomHex(SPAN_ID_BYTES);
+  return randomHex(SPAN_ID_DIGITS);
 }
 
-function randomHex(bytes: number): string {
-  if (used + bytes > POOL_BYTES) {
-    crypto.getRandomValues(pool);
+function randomHex(length: number): string {
+  if (used + length > digits.length) {
+    digits = crypto.getRandomValues(pool).toHex();
     used = 0;
   }
-  const text = pool.subarray(used, used + bytes).toHex();
-  used += bytes;
-  return ALL_ZERO.test(text) ? randomHex(bytes) : text;
+  const text = digits.slice(used, used + length);
+  used += length;
+  return ALL_ZERO.test(text) ? randomHex(length) : text;
 }

@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
-import { addSpan, type FlatSpans } from "./tracing_flat_spans.ts";
+import { type SpanList, SpanListWriter } from "./tracing_span_list.ts";
 import type { SpanRecord } from "./tracing_span_record.ts";
 
 /** What a `SpanOutbox` works with. */
@@ -8,7 +8,7 @@ export interface SpanOutboxOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   /** Sends spans, which are taken later and in this order. */
-  readonly post: (flat: FlatSpans) => void;
+  readonly post: (list: SpanList) => void;
 }
 
 /** Spans are sent when so many wait, or so long after the first of them. */
@@ -23,8 +23,7 @@ const TELL_MS = 1_000;
  */
 export class SpanOutbox {
   readonly #options: SpanOutboxOptions;
-  #flat: FlatSpans = [];
-  #gathered = 0;
+  readonly #gathered = new SpanListWriter();
   /** Number of spans of each list that was sent and not taken. */
   #sent: number[] = [];
   #untaken = 0;
@@ -47,14 +46,15 @@ export class SpanOutbox {
 
   /** Takes a span that is over; it is dropped where too many wait. */
   add(span: SpanRecord): void {
-    if (this.#gathered + this.#untaken >= this.#maxWaiting) {
+    if (this.#gathered.count + this.#untaken >= this.#maxWaiting) {
       this.#dropped++;
       return;
     }
-    addSpan(this.#flat, span);
-    if (++this.#gathered === 1) {
+    this.#gathered.add(span);
+    const { count } = this.#gathered;
+    if (count === 1) {
       this.#cancelPost = this.#options.clock.after(POST_AFTER_MS, () => this.#post());
-    } else if (this.#gathered >= POSTED_SPANS && this.#isOpen) this.#post();
+    } else if (count >= POSTED_SPANS && this.#isOpen) this.#post();
   }
 
   /** The first list of those that were sent was taken. How many spans still are not. */
@@ -82,14 +82,12 @@ export class SpanOutbox {
   }
 
   #post(): void {
-    if (!this.#isOpen || this.#gathered === 0) return;
+    const { count } = this.#gathered;
+    if (!this.#isOpen || count === 0) return;
     this.#cancelPost();
-    const flat = this.#flat;
-    this.#sent.push(this.#gathered);
-    this.#untaken += this.#gathered;
-    this.#flat = [];
-    this.#gathered = 0;
-    this.#options.post(flat);
+    this.#sent.push(count);
+    this.#untaken += count;
+    this.#options.post(this.#gathered.take());
   }
 
   #tellDropped(now: number): void {

@@ -1,10 +1,20 @@
 import type { Attributes, AttributeValue } from "@opentelemetry/api";
+import { type AttributeKey, attributesText, attributeText } from "./tracing_attribute_text.ts";
 
-/** What a span does for its caller, by the numbers that the SDK has for it. */
-export const SPAN_KINDS = { internal: 0, server: 1, client: 2 } as const;
+/** What a span does for its caller, by the numbers that OTLP has for it. */
+export const SPAN_KINDS = { internal: 1, server: 2, client: 3 } as const;
 
 /** One of those numbers. */
 export type SpanKindNumber = typeof SPAN_KINDS[keyof typeof SPAN_KINDS];
+
+/** What the spans of one kind of work have in common, rendered once for all of them. */
+export interface SpanShape {
+  readonly name: string;
+  /** It has attributes of its own, behind which those of a span come. */
+  readonly hasAttributes: boolean;
+  /** The beginning of OTLP's JSON, up to the list of attributes, which is left open. What is empty is left out. */
+  readonly text: string;
+}
 
 /** What every span of a process has in common. */
 export interface SpanOrigin {
@@ -14,66 +24,65 @@ export interface SpanOrigin {
   readonly onEnd: (span: SpanRecord) => void;
 }
 
-/** Where a span is in its trace. */
-export interface SpanPlace {
+/** What a span begins with. */
+export interface SpanStart {
+  readonly shape: SpanShape;
   /** 32 digits of lower-case hexadecimal. */
   readonly traceId: string;
   /** 16 such digits. */
   readonly spanId: string;
-  /** `tracestate` as the caller of the trace sent it; empty for none. */
+  /** `tracestate` as it is passed on; empty for none. */
   readonly state: string;
-}
-
-/** The span above another one. */
-export interface SpanAbove {
-  readonly spanId: string;
-  /** It belongs to another service. */
+  /** Id of the span above; empty for none. */
+  readonly aboveId: string;
+  /** The span above belongs to another service. */
   readonly isRemote: boolean;
-}
-
-/** What a span begins with. */
-export interface SpanStart {
-  readonly name: string;
-  readonly kind: SpanKindNumber;
-  readonly attributes: Attributes;
-  readonly place: SpanPlace;
-  /** Absent for none. */
-  readonly above: SpanAbove | undefined;
   /**
    * Milliseconds between `elapsed` and the Unix epoch. Spans of one call have one, so that they stay nested
    * when the wall clock is set.
    */
   readonly epochMs: number;
+  /** When the work began, as `elapsed` had it. */
+  readonly startedAt: number;
+}
+
+/** The shape of spans with this name and kind, and with attributes that are the same for all of them. */
+export function spanShape(name: string, kind: SpanKindNumber, attributes: Attributes = {}): SpanShape {
+  const shared = attributesText(attributes);
+  const text = `{"name":${JSON.stringify(name)},"kind":${kind},"attributes":[${shared}`;
+  return { name, hasAttributes: shared !== "", text };
 }
 
 /**
- * A span while its work goes on: as little as can be, because decisions wait for it. The thread that
- * exports it makes a span of the SDK of it.
+ * A span while its work goes on: as little as can be, because decisions wait for it. Its attributes are
+ * text from the beginning, which is all that is needed of them.
  */
 export class SpanRecord {
   readonly start: SpanStart;
-  readonly startedAt: number;
-  readonly attributes: Attributes;
   /** When the work was over; when it began, while it goes on. */
   endedAt: number;
   failed = false;
   /** What the work failed of; absent where nothing is known of it. */
-  failure: string | undefined;
+  failure: string | undefined = undefined;
   ended = false;
   readonly #origin: SpanOrigin;
+  #attributes = "";
 
   constructor(origin: SpanOrigin, start: SpanStart) {
     this.#origin = origin;
     this.start = start;
-    this.attributes = { ...start.attributes };
-    this.startedAt = origin.elapsed();
-    this.endedAt = this.startedAt;
-    this.failure = undefined;
+    this.endedAt = start.startedAt;
   }
 
-  /** Notes something about the work. */
-  set(name: string, value: AttributeValue): void {
-    this.attributes[name] = value;
+  /** The attributes that were noted, as they follow those of the shape in OTLP's JSON. */
+  get attributes(): string {
+    return this.#attributes;
+  }
+
+  /** Notes something about the work, once for each key. */
+  set(key: AttributeKey, value: AttributeValue): void {
+    const separator = this.#attributes === "" && !this.start.shape.hasAttributes ? "" : ",";
+    this.#attributes += separator + attributeText(key, value);
   }
 
   /** The work went wrong, with this text where there is one. */

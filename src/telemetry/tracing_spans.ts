@@ -1,8 +1,8 @@
-import type { Attributes } from "@opentelemetry/api";
+import { createTraceState } from "@opentelemetry/api";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { newSpanId, newTraceId } from "./tracing_span_ids.ts";
-import { SPAN_KINDS, type SpanKindNumber, type SpanOrigin, SpanRecord } from "./tracing_span_record.ts";
+import { type SpanOrigin, SpanRecord, type SpanShape } from "./tracing_span_record.ts";
 import { type HeaderSource, readTraceParent } from "./trace_context.ts";
 
 /** How calls are chosen and their spans made. */
@@ -44,36 +44,35 @@ export class CallTracer {
   }
 
   /** The span of a server call; absent where the call is not chosen, which allocates nothing. */
-  startServer(name: string, source: HeaderSource, attributes: Attributes): SpanRecord | undefined {
+  startServer(shape: SpanShape, source: HeaderSource): SpanRecord | undefined {
     const parent = readTraceParent(source);
     if (!(parent?.sampled ?? this.#chooses())) return undefined;
     const above = parent?.span;
     const { clock } = this.#options;
+    const startedAt = clock.elapsed();
     return new SpanRecord(this.#origin, {
-      name,
-      kind: SPAN_KINDS.server,
-      attributes,
-      place: {
-        traceId: above?.traceId ?? newTraceId(),
-        spanId: newSpanId(),
-        state: above === undefined ? "" : parent?.state ?? "",
-      },
-      above: above === undefined ? undefined : { spanId: above.spanId, isRemote: true },
-      epochMs: clock.now() - clock.elapsed(),
+      shape,
+      traceId: above?.traceId ?? newTraceId(),
+      spanId: newSpanId(),
+      state: above === undefined ? "" : passedState(parent?.state),
+      aboveId: above?.spanId ?? "",
+      isRemote: above !== undefined,
+      epochMs: clock.now() - startedAt,
+      startedAt,
     });
   }
 
-  /** A span below another one; `kind` says whether it waits for another service. */
-  startBelow(
-    { start: { place, epochMs } }: SpanRecord,
-    name: string,
-    { attributes, kind }: { readonly attributes: Attributes; readonly kind: SpanKindNumber },
-  ): SpanRecord {
-    const { traceId, spanId, state } = place;
+  /** A span below another one. */
+  startBelow({ start: { traceId, spanId, state, epochMs } }: SpanRecord, shape: SpanShape): SpanRecord {
     return new SpanRecord(this.#origin, {
-      ...{ name, kind, attributes, epochMs },
-      place: { traceId, spanId: newSpanId(), state },
-      above: { spanId, isRemote: false },
+      shape,
+      traceId,
+      spanId: newSpanId(),
+      state,
+      aboveId: spanId,
+      isRemote: false,
+      epochMs,
+      startedAt: this.#options.clock.elapsed(),
     });
   }
 
@@ -117,4 +116,9 @@ export class CallTracer {
     const { samplingRate, random } = this.#options;
     return samplingRate >= 1 || random() < samplingRate;
   }
+}
+
+/** What is wrong in a `tracestate` is not passed on. */
+function passedState(state: string | undefined): string {
+  return state === undefined || state === "" ? "" : createTraceState(state).serialize();
 }

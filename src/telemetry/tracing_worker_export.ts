@@ -7,7 +7,7 @@ import type { SpanRecord } from "./tracing_span_record.ts";
 
 /** The main thread's side of its line to the worker; a `Worker` is one. */
 export interface ExporterLine {
-  postMessage(message: ToExporter): void;
+  postMessage(message: ToExporter, options?: StructuredSerializeOptions): void;
   terminate(): void;
   onmessage: ((event: MessageEvent<FromExporter>) => void) | null;
   onmessageerror: ((event: MessageEvent) => void) | null;
@@ -76,8 +76,8 @@ export class WorkerExport {
     this.#outbox = new SpanOutbox({
       clock,
       logger,
-      post: (flat) => {
-        this.#worker?.postMessage({ type: "spans", flat });
+      post: (list) => {
+        this.#worker?.postMessage({ type: "spans", list }, { transfer: [list.bytes.buffer] });
         this.#await(TAKE_MS, "took no spans");
       },
     });

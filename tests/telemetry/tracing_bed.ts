@@ -8,8 +8,8 @@ import { createRouter, type HttpHandler } from "../../src/http/router.ts";
 import type { CounterCache } from "../../src/ratelimit/counter_cache.ts";
 import type { Policy } from "../../src/ratelimit/policy.ts";
 import { traceGrpcService, traceRoute } from "../../src/telemetry/tracing_calls.ts";
-import { addSpan, type FlatSpans } from "../../src/telemetry/tracing_flat_spans.ts";
 import { readSpans } from "../../src/telemetry/tracing_read_spans.ts";
+import { SpanListWriter } from "../../src/telemetry/tracing_span_list.ts";
 import type { SpanRecord } from "../../src/telemetry/tracing_span_record.ts";
 import { traceCache, type TracedCache, traceDecide } from "../../src/telemetry/tracing_decision.ts";
 import { CallTracer } from "../../src/telemetry/tracing_spans.ts";
@@ -112,10 +112,13 @@ export class TracingBed implements AsyncDisposable {
 
 /** A span that is over as the exporters get it, after its way to their thread. */
 export function exported(record: SpanRecord): ReadableSpan {
-  const flat: FlatSpans = [];
-  addSpan(flat, record);
-  const [span] = readSpans(structuredClone(flat), { resource: emptyResource(), scope: { name: "test" } });
-  if (span === undefined) throw new Error(`Cannot read the span "${record.start.name}": nothing came`);
+  const list = new SpanListWriter();
+  list.add(record);
+  const [span] = readSpans(structuredClone(list.take()), {
+    resource: emptyResource(),
+    scope: { name: "test" },
+  });
+  if (span === undefined) throw new Error(`Cannot read the span "${record.start.shape.name}": nothing came`);
   return span;
 }
 

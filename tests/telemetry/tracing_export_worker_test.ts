@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { systemClock } from "../../src/base/clock.ts";
+import { attributeKey } from "../../src/telemetry/tracing_attribute_text.ts";
 import { type ExporterLine, WorkerExport } from "../../src/telemetry/tracing_worker_export.ts";
 import { KeptLog } from "../http/http_fixture.ts";
 import { FakeClock } from "../support/fake_clock.ts";
@@ -58,7 +59,7 @@ for (const protocol of ["http", "grpc"] as const) {
     const logger = new KeptLog();
     const opened = await open(logger, { protocol });
     const span = spanNamed("half");
-    span.set("text", "\ud83d!");
+    span.set(attributeKey("text"), "\ud83d!");
     opened.add(span);
     await opened.close();
     const texts = receiver.spans.map(({ attributes }) => String(attributes["text"]).toWellFormed().at(-1));

@@ -1,13 +1,13 @@
 import type { FromExporter, ToExporter } from "../../src/telemetry/tracing_export_message.ts";
-import type { FlatSpans } from "../../src/telemetry/tracing_flat_spans.ts";
-import { SPAN_KINDS, SpanRecord } from "../../src/telemetry/tracing_span_record.ts";
+import { readSpanList, type SpanList } from "../../src/telemetry/tracing_span_list.ts";
+import { SPAN_KINDS, SpanRecord, spanShape } from "../../src/telemetry/tracing_span_record.ts";
 import type { ExporterLine } from "../../src/telemetry/tracing_worker_export.ts";
 
 /** A worker that exports nothing: a test says what it tells, and sees what it was told. */
 export class ExporterDouble implements ExporterLine {
   /** The kinds of message that it was told. */
   readonly told: ToExporter["type"][] = [];
-  readonly lists: FlatSpans[] = [];
+  readonly lists: SpanList[] = [];
   isTerminated = false;
   onmessage: ExporterLine["onmessage"] = null;
   onmessageerror: ExporterLine["onmessageerror"] = null;
@@ -20,7 +20,7 @@ export class ExporterDouble implements ExporterLine {
 
   postMessage(message: ToExporter): void {
     this.told.push(message.type);
-    if (message.type === "spans") this.lists.push(message.flat);
+    if (message.type === "spans") this.lists.push(message.list);
     const answer = this.#answers[message.type];
     if (answer !== undefined) queueMicrotask(() => this.tell(answer));
   }
@@ -54,14 +54,14 @@ export const DEAF = { start: ALIVE.start, close: ALIVE.close } as const;
 
 /** A span with this name and nothing else. */
 export function spanNamed(name: string): SpanRecord {
-  const place = { traceId: "1".repeat(32), spanId: "2".repeat(16), state: "" };
-  const start = { name, kind: SPAN_KINDS.server, attributes: {}, place, above: undefined, epochMs: 0 };
-  return new SpanRecord({ elapsed: () => 0, onEnd: () => {} }, start);
+  return new SpanRecord({ elapsed: () => 0, onEnd: () => {} }, {
+    shape: spanShape(name, SPAN_KINDS.server),
+    ...{ traceId: "1".repeat(32), spanId: "2".repeat(16), state: "", aboveId: "", isRemote: false },
+    ...{ epochMs: 0, startedAt: 0 },
+  });
 }
 
-/** The names of such spans in a flat list. */
-export function namesIn(flat: FlatSpans): unknown[] {
-  return flat.filter((_value, at) => at % VALUES_OF_BARE_SPAN === 0);
+/** The names of the spans in a list. */
+export function namesIn(list: SpanList): unknown[] {
+  return readSpanList(list).map(({ shape }) => JSON.parse(`${new TextDecoder().decode(shape)}]}`).name);
 }
-
-const VALUES_OF_BARE_SPAN = 13;

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import type { FlatSpans } from "../../src/telemetry/tracing_flat_spans.ts";
+import type { SpanList } from "../../src/telemetry/tracing_span_list.ts";
 import { SpanOutbox } from "../../src/telemetry/tracing_span_outbox.ts";
 import { KeptLog } from "../http/http_fixture.ts";
 import { FakeClock } from "../support/fake_clock.ts";
@@ -7,12 +7,12 @@ import { namesIn, spanNamed } from "./tracing_exporter_double.ts";
 
 /** An outbox whose lists are kept. */
 function startOutbox() {
-  const [clock, logger, posted] = [new FakeClock(), new KeptLog(), [] as FlatSpans[]];
-  const outbox = new SpanOutbox({ clock, logger, post: (flat) => void posted.push(flat) });
+  const [clock, logger, posted] = [new FakeClock(), new KeptLog(), [] as SpanList[]];
+  const outbox = new SpanOutbox({ clock, logger, post: (list) => void posted.push(list) });
   const add = (count: number) => {
     for (let at = 0; at < count; at++) outbox.add(spanNamed(`${at}`));
   };
-  return { clock, logger, posted, outbox, add, counts: () => posted.map((flat) => namesIn(flat).length) };
+  return { clock, logger, posted, outbox, add, counts: () => posted.map((list) => namesIn(list).length) };
 }
 
 Deno.test("span outbox: spans are sent together, when 256 wait or 100 ms after the first", () => {

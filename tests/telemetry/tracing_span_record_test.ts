@@ -1,9 +1,10 @@
 import { assertEquals } from "@std/assert";
+import { attributeKey } from "../../src/telemetry/tracing_attribute_text.ts";
 import { newSpanId, newTraceId } from "../../src/telemetry/tracing_span_ids.ts";
-import { SPAN_KINDS, SpanRecord } from "../../src/telemetry/tracing_span_record.ts";
+import { SPAN_KINDS, SpanRecord, spanShape } from "../../src/telemetry/tracing_span_record.ts";
 import { exported } from "./tracing_bed.ts";
 
-const PLACE = { traceId: "1".repeat(32), spanId: "2".repeat(16), state: "" };
+const PLACE = { traceId: "1".repeat(32), spanId: "2".repeat(16), state: "", aboveId: "", isRemote: false };
 
 Deno.test("span record: times are whole seconds and nanoseconds, and no nanosecond too many", () => {
   const cases: [epochMs: number, startedAt: number, endedAt: number, times: [number, number][]][] = [
@@ -13,8 +14,7 @@ Deno.test("span record: times are whole seconds and nanoseconds, and no nanoseco
     [-250, 0, 250, [[-1, 750_000_000], [0, 0], [0, 250_000_000]]],
   ];
   for (const [epochMs, startedAt, endedAt, times] of cases) {
-    const readings = [startedAt, endedAt];
-    const span = startSpan({ elapsed: () => readings.shift() ?? NaN, epochMs });
+    const span = startSpan({ elapsed: () => endedAt, epochMs, startedAt });
     span.end();
     const { startTime, endTime, duration } = exported(span);
     assertEquals([startTime, endTime, duration], times);
@@ -26,12 +26,14 @@ Deno.test("span record: it is handed on once, with what was noted on it and not 
   const attributes = { shared: "yes" };
   const span = startSpan({ onEnd: (one) => void ended.push(one), attributes });
   const other = startSpan({ attributes });
-  span.set("own", 1);
+  span.set(attributeKey("own"), 1);
   span.fail("it broke");
   span.end();
   span.end();
   assertEquals(ended, [span]);
-  assertEquals([span.attributes, other.attributes], [{ shared: "yes", own: 1 }, { shared: "yes" }]);
+  assertEquals([exported(span).attributes, exported(other).attributes], [{ shared: "yes", own: 1 }, {
+    shared: "yes",
+  }]);
   assertEquals([exported(span).status, exported(other).status], [{ code: 2, message: "it broke" }, {
     code: 0,
   }]);
@@ -47,13 +49,14 @@ Deno.test("span ids: they are lower-case hexadecimal of their length, and no two
 });
 
 function startSpan(
-  { elapsed = () => 0, epochMs = 0, onEnd = () => {}, attributes = {} }: {
+  { elapsed = () => 0, epochMs = 0, startedAt = 0, onEnd = () => {}, attributes = {} }: {
     readonly elapsed?: () => number;
     readonly epochMs?: number;
+    readonly startedAt?: number;
     readonly onEnd?: (span: SpanRecord) => void;
     readonly attributes?: Readonly<Record<string, string>>;
   },
 ): SpanRecord {
-  const start = { name: "s", kind: SPAN_KINDS.server, attributes, place: PLACE, above: undefined, epochMs };
-  return new SpanRecord({ elapsed, onEnd }, start);
+  const shape = spanShape("s", SPAN_KINDS.server, attributes);
+  return new SpanRecord({ elapsed, onEnd }, { shape, ...PLACE, epochMs, startedAt });
 }

@@ -1,0 +1,36 @@
+import { quotedText } from "./tracing_attribute_text.ts";
+import type { SpanRecord } from "./tracing_span_record.ts";
+
+/** The caller records the trace, and it is known whether the span above is of another service. */
+const FLAGS = 0x101;
+const REMOTE_FLAGS = 0x301;
+const NANO_DIGITS = 9;
+const NANOS_PER_SECOND = 1_000_000_000;
+
+/** What follows the text of its shape in the JSON that OTLP has for a span that is over. */
+export function spanText({ start, endedAt, attributes, failed, failure }: SpanRecord): string {
+  const { traceId, spanId, state, aboveId, isRemote, epochMs, startedAt } = start;
+  const above = aboveId === "" ? "" : `,"parentSpanId":"${aboveId}"`;
+  const passed = state === "" ? "" : `,"traceState":${quotedText(state)}`;
+  return `${attributes}],"traceId":"${traceId}","spanId":"${spanId}"${above}${passed}` +
+    `,"startTimeUnixNano":"${nanosText(epochMs + startedAt)}"` +
+    `,"endTimeUnixNano":"${nanosText(epochMs + endedAt)}"` +
+    `,"status":${failed ? failedText(failure) : "{}"},"flags":${isRemote ? REMOTE_FLAGS : FLAGS}}`;
+}
+
+function failedText(message: string | undefined): string {
+  return message === undefined ? '{"code":2}' : `{"code":2,"message":${quotedText(message)}}`;
+}
+
+/** Milliseconds since the Unix epoch as whole nanoseconds, of which a number cannot hold all digits. */
+function nanosText(ms: number): string {
+  let seconds = Math.floor(ms / 1_000);
+  let nanos = Math.round((ms - seconds * 1_000) * 1_000_000);
+  if (nanos >= NANOS_PER_SECOND) {
+    seconds++;
+    nanos = 0;
+  }
+  // Digits are put side by side, which holds for no clock before 1970.
+  if (seconds <= 0) return `${BigInt(seconds) * BigInt(NANOS_PER_SECOND) + BigInt(nanos)}`;
+  return `${seconds}${`${nanos}`.padStart(NANO_DIGITS, "0")}`;
+}

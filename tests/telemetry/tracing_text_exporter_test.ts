@@ -1,0 +1,36 @@
+import { assertEquals } from "@std/assert";
+import { JsonTraceSerializer } from "@opentelemetry/otlp-transformer";
+import { resourceFromAttributes } from "@opentelemetry/resources";
+import { readSpans } from "../../src/telemetry/tracing_read_spans.ts";
+import { SpanListWriter } from "../../src/telemetry/tracing_span_list.ts";
+import { carrySpans, TextExporter } from "../../src/telemetry/tracing_text_exporter.ts";
+import { EnvironmentOf } from "./tracing_environment.ts";
+import { spanNamed } from "./tracing_exporter_double.ts";
+
+Deno.test("text exporter: resource, scope and order of spans are those of the SDK's request", async () => {
+  const bodies: string[] = [];
+  const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
+  await using server = Deno.serve(options, async (request) => {
+    bodies.push(await request.text());
+    return Response.json({}, { headers: { connection: "close" } });
+  });
+  using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${server.addr.port}` });
+  const writer = new SpanListWriter();
+  for (const name of ["a", "b", "a"]) writer.add(spanNamed(name));
+  const list = writer.take();
+  const maker = {
+    resource: resourceFromAttributes({ "service.name": 'a "b"', count: 2, zones: ["x", "y"] }),
+    scope: { name: "weir", version: "1" },
+  };
+  const exporter = new TextExporter(maker);
+  const code = await new Promise((resolve) => exporter.export(carrySpans(list), (one) => resolve(one.code)));
+  await exporter.shutdown();
+  const sdk = new TextDecoder().decode(JsonTraceSerializer.serializeRequest(readSpans(list, maker)));
+  assertEquals([code, bodies.map(partsOf)], [0, [partsOf(sdk)]]);
+});
+
+/** What is around the spans of a request, and their names. */
+function partsOf(body: string): unknown {
+  const { resourceSpans: [{ scopeSpans: [{ spans, ...scope }], ...resource }] } = JSON.parse(body);
+  return [resource, scope, spans.map(({ name }: { readonly name: string }) => name)];
+}
