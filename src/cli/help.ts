@@ -1,6 +1,7 @@
 import { settingsHelp } from "../settings/docs.ts";
 import { check } from "./check.ts";
 import { client } from "./client.ts";
+import { groupLines, isCommandGroup, usageFor } from "./commands.ts";
 import type { Output } from "./output.ts";
 
 const SERVE_USAGE = `usage: weir serve
@@ -20,7 +21,11 @@ export function commandsText(version: string): string {
   weir help       this text, and every setting
   weir version    the version
 
-serve, client and check have a -help of their own.`;
+Of the webhook service, over its administration at WEIR_URL with ADMIN_TOKEN (the last two without):
+
+${groupLines().join("\n")}
+
+Every command has a -help of its own; "weir help" with the words of a command shows the same.`;
 }
 
 /** The command `weir help`: the usage of the command it names, or all commands and every setting. */
@@ -38,6 +43,10 @@ export async function help(
       output.stdout(SERVE_USAGE);
       return 0;
     default:
+      if (isCommandGroup(args[0] ?? "")) {
+        output.stdout(usageFor(args));
+        return 0;
+      }
       output.stdout(`${commandsText(version)}\n\nSettings are environment variables:\n\n${settingsHelp()}`);
       return 0;
   }

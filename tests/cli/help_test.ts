@@ -52,6 +52,12 @@ const TOPICS: readonly (readonly [args: string[], first: string])[] = [
   [["serve"], "usage: weir serve"],
   [["client"], "usage: weir client -domain NAME -descriptors KEY=VALUE[,KEY=VALUE...] [flags]"],
   [["check"], "usage: weir check DIR [--strict] [--merge]"],
+  [["endpoints"], "usage: weir endpoints COMMAND [flags]"],
+  [["endpoints", "add"], "usage: weir endpoints add URL [flags]"],
+  [["endpoints", "unknown"], "usage: weir endpoints COMMAND [flags]"],
+  [["audit"], "usage: weir audit [flags]"],
+  [["webhooks", "listen"], "usage: weir webhooks listen [flags]"],
+  [["store", "backup"], "usage: weir store backup FILE [flags]"],
   [["version"], "weir 1.2.3: a rate limit decision service"],
   [[], "weir 1.2.3: a rate limit decision service"],
 ];
@@ -75,6 +81,15 @@ const PROCESS: readonly (readonly [args: string[], code: number, stdout: RegExp,
   [["serve", "-help"], 0, /^usage: weir serve$/m, /^$/],
   [["serve", "now"], 2, /^$/, /^Cannot serve with "now": /],
   [["help", "check"], 0, /^usage: weir check DIR/, /^$/],
+  [["endpoints"], 2, /^$/, /^Cannot run "endpoints": what to do is missing/],
+  [["triggers", "-help"], 0, /^usage: weir triggers COMMAND/, /^$/],
+  [["event-keys", "list", "-h"], 0, /^usage: weir event-keys list/, /^$/],
+  [["events", "post"], 2, /^$/, /^Cannot run "events post": KIND is missing/],
+  [["deliveries", "help"], 2, /^$/, /^Cannot run "deliveries help": there is no such command/],
+  [["executions", "show", "-h"], 0, /^usage: weir executions show ID/, /^$/],
+  [["audit", "-h"], 0, /^usage: weir audit /, /^$/],
+  [["webhooks", "verify", "-h"], 0, /^usage: weir webhooks verify /, /^$/],
+  [["store", "check", "-h"], 0, /^usage: weir store check /, /^$/],
 ];
 
 for (const [args, code, stdout, stderr] of PROCESS) {

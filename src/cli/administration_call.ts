@@ -1,0 +1,135 @@
+import type { JsonObject, JsonValue } from "../webhooks/json_text.ts";
+import type { CallFlag } from "./administration_flags.ts";
+import type { AdministrationCommand } from "./administration_table.ts";
+import type { GivenCommand, GivenFlags } from "./command.ts";
+import { FlagError } from "./flags.ts";
+
+/** One call of the administration. */
+export interface AdministrationCall {
+  readonly method: AdministrationCommand["method"];
+  /** Behind `/api/v1`. */
+  readonly path: string;
+  readonly query: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string>>;
+  /** JSON; absent for none. */
+  readonly body?: string | undefined;
+}
+
+/** What a call is made with beside the command line. */
+export interface CallSources {
+  readonly now: number;
+  /** The text of a file that the command line names. */
+  readonly readText: (path: string) => Promise<string>;
+}
+
+/** Makes the call that a command line asks for. Throws a `FlagError` when it cannot be one. */
+export async function callOfCommand(
+  command: AdministrationCommand,
+  given: GivenCommand,
+  sources: CallSources,
+): Promise<AdministrationCall> {
+  const parts = new CallParts();
+  for (const [name, field] of Object.entries(command.fields ?? {})) {
+    parts.put({ into: "body", field }, argument(command, given, name), name);
+  }
+  for (const [name, flag] of Object.entries(command.flags)) {
+    const value = await valueOf(name, flag, given.flags, sources);
+    if (value !== undefined) parts.put(flag, value, `-${name}`);
+    else if (flag.isRequired === true) {
+      throw new FlagError(`Cannot run "${command.words}": -${name} is missing`);
+    }
+  }
+  for (const flag of Object.values(command.flags)) {
+    if (flag.otherwise !== undefined && !parts.has(flag)) parts.put(flag, flag.otherwise(sources.now), "");
+  }
+  if (command.isChange === true && !parts.hasBody) {
+    throw new FlagError(`Cannot run "${command.words}": nothing to change is named`);
+  }
+  const { query, headers, body } = parts;
+  return { method: command.method, path: pathOf(command, given), query, headers, body };
+}
+
+/** What an argument of the command line says. */
+export function argument(command: AdministrationCommand, given: GivenCommand, name: string): string {
+  return given.args[command.args.indexOf(name)] ?? "";
+}
+
+/** Gathers what flags and arguments say; each place can be taken once. */
+class CallParts {
+  readonly query: Record<string, string> = {};
+  readonly headers: Record<string, string> = {};
+  readonly #body: Record<string, JsonValue> = {};
+  readonly #takenBy = new Map<string, string>();
+
+  /** Whether the body holds a field. */
+  get hasBody(): boolean {
+    return Object.keys(this.#body).length > 0;
+  }
+
+  /** JSON; absent for none. */
+  get body(): string | undefined {
+    return this.hasBody ? JSON.stringify(this.#body) : undefined;
+  }
+
+  has({ into, field }: Pick<CallFlag, "into" | "field">): boolean {
+    return this.#takenBy.has(`${into} ${field}`);
+  }
+
+  put({ into, field }: Pick<CallFlag, "into" | "field">, value: JsonValue, by: string): void {
+    const place = `${into} ${field}`;
+    // A field and one inside of it cannot both be said.
+    const rival = [...this.#takenBy].find(([taken]) =>
+      taken === place || taken.startsWith(`${place}.`) || place.startsWith(`${taken}.`)
+    );
+    if (rival !== undefined) throw new FlagError(`Cannot use ${by}: it says another thing than ${rival[1]}`);
+    this.#takenBy.set(place, by);
+    if (into === "query") this.query[field] = String(value);
+    else if (into === "header") this.headers[field] = String(value);
+    else this.#putField(field, value);
+  }
+
+  #putField(field: string, value: JsonValue): void {
+    const [outer = "", inner] = field.split(".");
+    if (inner === undefined) this.#body[outer] = value;
+    else this.#body[outer] = { ...this.#body[outer] as JsonObject | undefined, [inner]: value };
+  }
+}
+
+async function valueOf(
+  name: string,
+  flag: CallFlag,
+  given: GivenFlags,
+  sources: CallSources,
+): Promise<JsonValue | undefined> {
+  if (flag.value === undefined) {
+    const said = given.said(name);
+    return flag.is === undefined ? said : said === true ? flag.is : undefined;
+  }
+  const named = flag.repeated === true
+    ? given.texts(name)
+    : [given.text(name)].filter((one) => one !== undefined);
+  const [first] = named;
+  if (first === undefined) return undefined;
+  const texts = flag.isFile === true ? [await sources.readText(first)] : named;
+  try {
+    return flag.read === undefined ? first : flag.read(texts, sources.now);
+  } catch (error) {
+    if (!(error instanceof FlagError)) throw error;
+    // Headers and payloads may hold secrets: their texts are not shown.
+    const shown = flag.into === "body" && /^(?:headers|data)$/.test(flag.field)
+      ? ""
+      : ` "${named.join(" ")}"`;
+    throw new FlagError(`Cannot use -${name}${shown}: ${error.message}`);
+  }
+}
+
+function pathOf(command: AdministrationCommand, given: GivenCommand): string {
+  return command.path.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = argument(command, given, name);
+    // A URL has no such segments: they would name another path.
+    if (value === "." || value === "..") {
+      throw new FlagError(`Cannot use ${name} "${value}": an identifier would be right`);
+    }
+    return encodeURIComponent(value);
+  });
+}

@@ -1,0 +1,82 @@
+import { isRawNumber, type JsonObject, type JsonValue } from "../webhooks/json_text.ts";
+import { plainText, shortened } from "./plain_text.ts";
+
+/** Characters of a cell; identifiers have 36. */
+const MAX_CELL = 60;
+const NOTHING = "-";
+
+/** Writes rows of one table, also where they come page by page: its columns never get narrower. */
+export class TableText {
+  readonly #columns: readonly string[];
+  readonly #widths: number[];
+  #hasHead = false;
+
+  /** `columns` are the names of fields. */
+  constructor(columns: readonly string[]) {
+    this.#columns = columns;
+    this.#widths = columns.map(widthOf);
+  }
+
+  /** The lines of these rows; those of the first call begin with the names of the columns. */
+  lines(rows: readonly JsonObject[]): string[] {
+    const cells = rows.map((row) => this.#columns.map((name) => shortened(fieldText(row, name), MAX_CELL)));
+    for (const row of cells) {
+      row.forEach((cell, index) => this.#widths[index] = Math.max(this.#widths[index] ?? 0, widthOf(cell)));
+    }
+    const head = this.#hasHead ? [] : [this.#columns];
+    this.#hasHead = true;
+    return [...head, ...cells].map((row) => this.#line(row));
+  }
+
+  #line(cells: readonly string[]): string {
+    return cells.map((cell, index) => padded(cell, this.#widths[index] ?? 0)).join("  ").trimEnd();
+  }
+}
+
+/** One record: a line for each field, and below them a table for each field that is a list of records. */
+export function recordLines(record: JsonObject): string[] {
+  const fields = Object.entries(record);
+  const plain = fields.filter(([, value]) => !isRecords(value));
+  const width = Math.max(0, ...plain.map(([name]) => widthOf(name)));
+  const lines = plain.map(([name, value]) => `${padded(plainText(name), width)}  ${valueText(value)}`);
+  for (const [name, value] of fields) {
+    if (isRecords(value)) lines.push("", `${plainText(name)}:`, ...tableLines(value));
+  }
+  return lines;
+}
+
+/** What stands in a field, in one line. */
+export function fieldText(record: JsonObject, name: string): string {
+  return Object.hasOwn(record, name) ? valueText(record[name]) : NOTHING;
+}
+
+/** Whether a value is an object. */
+export function isRecord(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !isRawNumber(value);
+}
+
+function tableLines(rows: readonly JsonObject[]): string[] {
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  return new TableText(columns).lines(rows).map((line) => `  ${line}`);
+}
+
+function isRecords(value: JsonValue): value is readonly JsonObject[] {
+  return Array.isArray(value) && value.length > 0 && value.every((item) => isRecord(item));
+}
+
+function valueText(value: JsonValue | undefined): string {
+  if (value === undefined || value === null || value === "") return NOTHING;
+  if (typeof value === "string") return plainText(value);
+  if (!Array.isArray(value)) return plainText(JSON.stringify(value));
+  if (value.length === 0) return NOTHING;
+  const isPlain = value.every((item) => typeof item !== "object");
+  return plainText(isPlain ? value.join(", ") : JSON.stringify(value));
+}
+
+function widthOf(text: string): number {
+  return [...text].length;
+}
+
+function padded(text: string, width: number): string {
+  return text + " ".repeat(Math.max(0, width - widthOf(text)));
+}

@@ -1,0 +1,205 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { errorText } from "../base/error_text.ts";
+import { aborted } from "../base/wait.ts";
+import { verify } from "../webhooks/receiver.ts";
+import { timeText } from "../webhooks/time_text.ts";
+import type { GivenCommand } from "./command.ts";
+import { CommandError, type CommandOptions } from "./command_input.ts";
+import { FlagError } from "./flags.ts";
+import { plainText, shortened } from "./plain_text.ts";
+import { type Checking, checkingOf } from "./webhooks_verify.ts";
+
+const HOST = "127.0.0.1";
+const DEFAULT_PORT = "9000";
+const MAX_BODY_BYTES = 16 * 1_024 * 1_024;
+const MAX_SHOWN = 400;
+/** Deliveries that are remembered, so that one that comes again is told as such. */
+const MAX_SEEN = 10_000;
+const HOW = /^(?:(timeout|reset)|([3-5]\d\d))(?::([1-9]\d{0,8}))?$/;
+
+/** What is done with a delivery in place of answering 200. */
+interface Failure {
+  /** A status, or what is done without any. */
+  readonly how: number | "timeout" | "reset";
+  readonly times: number;
+}
+
+/** The command `weir webhooks listen`: receives until it is interrupted. */
+export async function listen({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
+  const port = portOf(flags.text("port") ?? DEFAULT_PORT);
+  const failures = flags.texts("fail").map(failureOf);
+  const receiver = new Receiver(await checkingOf(flags, options), failures, options);
+  const server = createServer((request, response) => void receiver.receive(request, response));
+  const bound = await listening(server, port);
+  options.output.stdout(`Listening on http://${HOST}:${bound}`);
+  await interrupted(options.stop);
+  await ended(server);
+  options.output.stdout(receiver.summary);
+  return 0;
+}
+
+/** Takes deliveries, one line or two for each. */
+class Receiver {
+  readonly #checking: Checking;
+  readonly #options: CommandOptions;
+  /** What is left of the failures, in their order. */
+  readonly #failures: { readonly how: Failure["how"]; left: number }[];
+  /** How often each delivery came. */
+  readonly #seen = new Map<string, number>();
+  #received = 0;
+  #verified = 0;
+
+  constructor(checking: Checking, failures: readonly Failure[], options: CommandOptions) {
+    this.#checking = checking;
+    this.#options = options;
+    this.#failures = failures.map(({ how, times }) => ({ how, left: times }));
+  }
+
+  /** What there was, for the end. */
+  get summary(): string {
+    const verified = this.#checking.secrets.length === 0 ? "" : `, ${this.#verified} verified`;
+    return `Ended: ${this.#received} received${verified}`;
+  }
+
+  /** Answers one request. */
+  async receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      if (request.method !== "POST") {
+        this.#print(`${request.method} ${request.url}: no delivery, answered 405`);
+        response.writeHead(405, { allow: "POST" }).end();
+        return;
+      }
+      const body = await bodyOf(request);
+      if (body === undefined) {
+        this.#print(`POST ${request.url}: longer than ${MAX_BODY_BYTES} bytes, answered 413`);
+        response.writeHead(413, { connection: "close" }).end();
+        return;
+      }
+      await this.#receiveDelivery(request, body, response);
+    } catch (error) {
+      this.#print(`${request.method} ${request.url}: broke off: ${errorText(error)}`);
+      request.socket.destroy();
+    }
+  }
+
+  async #receiveDelivery(
+    request: IncomingMessage,
+    body: Uint8Array,
+    response: ServerResponse,
+  ): Promise<void> {
+    this.#received++;
+    const verdict = await this.#verdict(request, body);
+    const how = this.#nextFailure() ?? 200;
+    const delivery = headerText(request, "x-svc-delivery");
+    const done = typeof how === "number" ? `answered ${how}` : how === "timeout" ? "not answered" : "cut";
+    const facts = [
+      headerText(request, "x-svc-event"),
+      `delivery ${delivery}${this.#timesText(delivery)}`,
+      verdict,
+      done,
+    ];
+    this.#print(facts.join(", "));
+    this.#options.output.stdout(`  ${shortened(plainText(new TextDecoder().decode(body)), MAX_SHOWN)}`);
+    if (typeof how === "number") response.writeHead(how).end();
+    else if (how === "reset") request.socket.resetAndDestroy();
+  }
+
+  async #verdict(request: IncomingMessage, body: Uint8Array): Promise<string> {
+    if (this.#checking.secrets.length === 0) return "not checked for want of a secret";
+    const headers = headerPairs(request.rawHeaders);
+    const result = await verify({ body, headers, now: this.#options.clock.now(), ...this.#checking });
+    if (!result.ok) return `NOT verified: ${result.message}`;
+    this.#verified++;
+    return "verified";
+  }
+
+  #nextFailure(): Failure["how"] | undefined {
+    const next = this.#failures.find(({ left }) => left > 0);
+    if (next === undefined) return undefined;
+    next.left--;
+    return next.how;
+  }
+
+  #timesText(delivery: string): string {
+    const times = (this.#seen.get(delivery) ?? 0) + 1;
+    this.#seen.delete(delivery);
+    this.#seen.set(delivery, times);
+    const [oldest] = this.#seen.keys();
+    if (this.#seen.size > MAX_SEEN && oldest !== undefined) this.#seen.delete(oldest);
+    return times === 1 ? "" : ` (came ${times} times)`;
+  }
+
+  #print(text: string): void {
+    this.#options.output.stdout(`${timeText(this.#options.clock.now())} ${plainText(text)}`);
+  }
+}
+
+function portOf(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : Infinity;
+  if (port <= 65_535) return port;
+  throw new FlagError(`Cannot use -port "${text}": a number from 0 to 65535 would be right`);
+}
+
+function failureOf(text: string): Failure {
+  const match = HOW.exec(text);
+  if (match === null) {
+    throw new FlagError(
+      `Cannot use -fail "${text}": timeout, reset or a status from 300 to 599 would be right`,
+    );
+  }
+  const [, word, status, times] = match;
+  const how = word === "timeout" || word === "reset" ? word : Number(status);
+  return { how, times: times === undefined ? Infinity : Number(times) };
+}
+
+/** The whole body; nothing when it is too long. */
+async function bodyOf(request: IncomingMessage): Promise<Uint8Array | undefined> {
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  for await (const part of request) {
+    length += part.byteLength;
+    if (length > MAX_BODY_BYTES) return undefined;
+    parts.push(part);
+  }
+  return new Uint8Array(await new Blob(parts.map((part) => new Uint8Array(part))).arrayBuffer());
+}
+
+function headerText(request: IncomingMessage, name: string): string {
+  const value = request.headers[name];
+  return typeof value === "string" && value !== "" ? value : `(no ${name})`;
+}
+
+/** Names and values, also of those that came twice. */
+function headerPairs(raw: readonly string[]): (readonly [string, string])[] {
+  return raw.flatMap((name, index) => index % 2 === 0 ? [[name, raw[index + 1] ?? ""] as const] : []);
+}
+
+async function listening(server: Server, port: number): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once("error", reject);
+  server.listen(port, HOST, resolve);
+  try {
+    await promise;
+  } catch (error) {
+    throw new CommandError(`Cannot listen on "${HOST}:${port}": ${errorText(error)}`, { cause: error });
+  }
+  const address = server.address();
+  return typeof address === "object" && address !== null ? address.port : port;
+}
+
+/** Settles when the command is to end: by the signal, or else by a signal of the process. */
+async function interrupted(stop: AbortSignal | undefined): Promise<void> {
+  if (stop !== undefined) return await aborted(stop);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  for (const name of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(name, resolve);
+  await promise;
+  for (const name of ["SIGINT", "SIGTERM"] as const) Deno.removeSignalListener(name, resolve);
+}
+
+/** Closes the server; requests that were never answered are cut. */
+async function ended(server: Server): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  server.close(() => resolve());
+  server.closeAllConnections();
+  await promise;
+}

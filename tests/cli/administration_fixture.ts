@@ -1,0 +1,114 @@
+import type { Clock } from "../../src/base/clock.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { runCommand } from "../../src/cli/commands.ts";
+
+/** The moment at which commands of tests run: 2026-01-31T12:00:00Z. */
+export const NOW = Date.UTC(2026, 0, 31, 12);
+/** The token of the service that a test plays. */
+export const TOKEN = "token-of-the-administration-0123456789";
+
+/** What a command answered and printed. */
+export interface Ran {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** What a command is run with. */
+export interface RunOptions {
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly stdin?: string;
+  readonly stop?: AbortSignal;
+  /** Where a token may be kept; one that is not there when absent. */
+  readonly folder?: string;
+  /** Told of each line as it is printed. */
+  readonly onLine?: (line: string) => void;
+}
+
+/** Runs a command in this process. */
+export async function ran(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+  const written = { stdout: "", stderr: "" };
+  const clock: Clock = { ...systemClock, now: () => NOW };
+  const code = await runCommand(args, {
+    environment: options.environment ?? {},
+    clock,
+    stop: options.stop,
+    folder: options.folder ?? "/no/such/folder",
+    stdin: () => new Blob([options.stdin ?? ""]).stream(),
+    output: {
+      stdout(line) {
+        written.stdout += `${line}\n`;
+        options.onLine?.(line);
+      },
+      stderr: (line) => void (written.stderr += `${line}\n`),
+    },
+  });
+  return { code, ...written };
+}
+
+/** A request as the service got it. */
+export interface Got {
+  readonly method: string;
+  readonly path: string;
+  readonly query: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** An answer that a test wants to be given. */
+export interface Given {
+  readonly status?: number;
+  readonly body?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Plays the administration on a free port of this machine; each request takes the next answer, the last one stays. */
+export class PlayedAdministration implements AsyncDisposable {
+  readonly #server: Deno.HttpServer<Deno.NetAddr>;
+  readonly #answers: Given[];
+  readonly #got: Got[] = [];
+
+  constructor(...answers: readonly Given[]) {
+    this.#answers = [...answers];
+    const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
+    this.#server = Deno.serve(options, (request) => this.#answer(request));
+  }
+
+  /** Where it is. */
+  get url(): string {
+    return `http://127.0.0.1:${this.#server.addr.port}`;
+  }
+
+  /** What came so far. */
+  get got(): readonly Got[] {
+    return this.#got;
+  }
+
+  /** Runs a command against it. */
+  async ran(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+    const environment = { WEIR_URL: this.url, ADMIN_TOKEN: TOKEN, ...options.environment };
+    return await ran(args, { ...options, environment });
+  }
+
+  /** Ends it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.shutdown();
+  }
+
+  async #answer(request: Request): Promise<Response> {
+    const { pathname, searchParams } = new URL(request.url);
+    this.#got.push({
+      method: request.method,
+      path: pathname,
+      query: Object.fromEntries(searchParams),
+      headers: Object.fromEntries(request.headers),
+      body: await request.text(),
+    });
+    const [first = {}] = this.#answers;
+    if (this.#answers.length > 1) this.#answers.shift();
+    const { status = 200, body = "{}", headers = {} } = first;
+    const type = status >= 400 ? "application/problem+json" : "application/json";
+    const text = status === 204 ? null : body;
+    return new Response(text, { status, headers: { "content-type": type, ...headers } });
+  }
+}
