@@ -8,6 +8,7 @@ import type { Logger } from "./src/base/log.ts";
 import { aborted, settledWithin, unlessAborted } from "./src/base/wait.ts";
 import { check } from "./src/cli/check.ts";
 import { client } from "./src/cli/client.ts";
+import { runCommand } from "./src/cli/commands.ts";
 import { commandsText, help, serveUsage } from "./src/cli/help.ts";
 import type { Output } from "./src/cli/output.ts";
 import { checkRuntime } from "./src/cli/runtime_check.ts";
@@ -19,6 +20,7 @@ import { openPullMetrics } from "./src/open_pull_metrics.ts";
 import { type OpenRules, openRules } from "./src/open_rules.ts";
 import { openService } from "./src/open_service.ts";
 import { openTracing } from "./src/open_tracing.ts";
+import { openWebhooks } from "./src/open_webhooks.ts";
 import type { ServiceParts } from "./src/service_parts.ts";
 import {
   type Environment,
@@ -32,11 +34,14 @@ import { StatsStore } from "./src/stats/store.ts";
 import { createLogger, standardOutput } from "./src/telemetry/logger.ts";
 import { ProcessFigures } from "./src/telemetry/process_figures.ts";
 import { guardProcess } from "./src/telemetry/process_guard.ts";
+import type { WebhookLine } from "./src/webhooks/webhook_thread.ts";
 
 /** Longest time that running calls get to end when the service stops. */
 const DRAIN_MS = 10_000;
 /** How long the listeners wait for a cache that is about to connect, so that first calls find it. */
 const CACHE_HEAD_START_MS = 250;
+/** The same for the store of the webhook service, which may have to be made. */
+const WEBHOOKS_HEAD_START_MS = 5_000;
 
 /** Where a running service is to be found. */
 export interface Addresses {
@@ -61,6 +66,8 @@ export interface ServeOptions {
   readonly clock?: Clock;
   /** A number from 0 to below 1. */
   readonly random?: () => number;
+  /** Starts the worker of the webhook service; our own when absent. */
+  readonly startWebhookWorker?: () => WebhookLine;
   /** Calls the function it is given whenever the configuration is to be read again. */
   readonly onReload?: (reload: () => void) => void;
 }
@@ -100,8 +107,19 @@ export async function serve(
       stack.defer(() => pull.close(0));
       logger.warning(`Listening for metrics on '${addressOf(pull)}'`);
     }
+    const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
+    const webhooks = openWebhooks(parts, {
+      version: config.version,
+      tracing,
+      decide,
+      startWorker: options.startWebhookWorker,
+    });
+    stack.defer(() => webhooks.close(0));
+    if (webhooks.listener !== undefined) {
+      logger.warning(`Listening for administration on '${addressOf(webhooks.listener)}'`);
+    }
     let rules: OpenRules | undefined;
-    const debug = openDebug(parts, service, () => rules?.version() ?? "");
+    const debug = openDebug(parts, service, () => rules?.version() ?? "", webhooks.debugRoutes);
     stack.defer(() => debug.close(0));
     logger.warning(`Listening for debug on '${addressOf(debug)}'`);
     const loading = rules = await openRules(parts, service);
@@ -109,9 +127,9 @@ export async function serve(
     options.onReload?.(loading.reload);
     if (!settings.FORCE_START_WITHOUT_INITIAL_CONFIG) await unlessAborted(loading.firstRules, end);
     await settledWithin(cache.ready, CACHE_HEAD_START_MS, clock);
+    await settledWithin(webhooks.ready, WEBHOOKS_HEAD_START_MS, clock);
     end.throwIfAborted();
-    const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
-    const http = await openHttp(parts, tracing, decide);
+    const http = await openHttp(parts, tracing, decide, webhooks.routes);
     stack.defer(() => http.close(DRAIN_MS));
     // The last to open: its unix socket takes the place of one that serves, so nothing may fail after it.
     const grpc = await openGrpc(parts, tracing, decide);
@@ -121,7 +139,7 @@ export async function serve(
     logger.warning(`Listening for HTTP on '${addressOf(http)}'`);
     health.set("start", true);
     const stopped = stopOn(end, parts, () => http.drain(), async () => {
-      await Promise.all([grpc.close(DRAIN_MS), http.close(DRAIN_MS)]);
+      await Promise.all([grpc.close(DRAIN_MS), http.close(DRAIN_MS), webhooks.close(DRAIN_MS)]);
       await stack.disposeAsync();
       gaveUp.signal.throwIfAborted();
     });
@@ -169,6 +187,16 @@ export async function main(args: readonly string[], options: MainOptions = {}): 
       return await client(rest, output);
     case "check":
       return await check(rest, output);
+    case "endpoints":
+    case "triggers":
+    case "event-keys":
+    case "events":
+    case "deliveries":
+    case "executions":
+    case "audit":
+    case "webhooks":
+    case "store":
+      return await runCommand(args, { environment, output });
     case "version":
     case "-version":
     case "--version":

@@ -1,21 +1,48 @@
 /**
- * What `deno task start` runs: the service with the embedded cache and the rules of `config/rules`,
- * unless the environment says otherwise, and a line to try it with. Statistics are pushed nowhere unless
- * the environment names a receiver.
+ * What `deno task start` runs: the service with the embedded cache, the rules of `config/rules`, the workflows of
+ * `config/workflows` and the store of webhooks in `data`, unless the environment says otherwise, and a line to try it
+ * with. Statistics are pushed nowhere unless the environment names a receiver.
  */
+import { join } from "node:path";
 import { main, type Running } from "../main.ts";
+
+const LOOPBACK = "127.0.0.0/8,::1/128";
+const TOKEN_BYTES = 32;
+const ROOT = new URL("..", import.meta.url).pathname;
 
 const DEFAULTS: Readonly<Record<string, string>> = {
   BACKEND_TYPE: Deno.env.get("KV_URL") ? "kv" : "memory",
-  RUNTIME_ROOT: new URL("../config", import.meta.url).pathname,
+  RUNTIME_ROOT: join(ROOT, "config"),
   RUNTIME_APPDIRECTORY: "rules",
   RUNTIME_WATCH_ROOT: "false",
+  WEBHOOK_STORE: join(ROOT, "data/weir.db"),
+  WORKFLOW_DIRECTORY: join(ROOT, "config/workflows"),
+  // So that a receiver on this machine can be tried.
+  WEBHOOK_ALLOW_CIDRS: LOOPBACK,
+  WORKFLOW_ALLOW_CIDRS: LOOPBACK,
 };
 
 /** Whoever tries Weir has no receiver of statistics; whoever names one is taken at their word. */
 function statsDefaults(environment: Readonly<Record<string, string>>): Record<string, string> {
   const isNamed = Object.keys(environment).some((name) => /^(?:USE_|PUSH_|PULL_|TAGGED_)/.test(name));
   return isNamed ? {} : { DISABLE_STATS: "true" };
+}
+
+/** The token of the administration that was made at the first start; made and told of when it is not there. */
+function adminToken(path: string): string {
+  Deno.mkdirSync(join(path, ".."), { recursive: true });
+  const token = crypto.getRandomValues(new Uint8Array(TOKEN_BYTES)).toBase64({
+    alphabet: "base64url",
+    omitPadding: true,
+  });
+  try {
+    Deno.writeTextFileSync(path, `${token}\n`, { createNew: true, mode: 0o600 });
+    console.log(`A token of the administration was made: ${path}`);
+    return token;
+  } catch (error) {
+    if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
+    return Deno.readTextFileSync(path).trim();
+  }
 }
 
 /** The address as a client on this machine writes it. */
@@ -42,6 +69,9 @@ if (import.meta.main) {
   const defaults = { ...DEFAULTS, ...statsDefaults(environment) };
   for (const [name, value] of Object.entries(defaults)) {
     if ((environment[name] ?? "") === "") environment[name] = value;
+  }
+  if ((environment["ADMIN_TOKEN"] ?? "") === "") {
+    environment["ADMIN_TOKEN"] = adminToken(join(ROOT, "data/admin-token"));
   }
   Deno.exit(await main(["serve", ...Deno.args], { environment, onReady: welcome }));
 }

@@ -1,10 +1,10 @@
 import { WatchedPair } from "./base/watched_pair.ts";
-import { createDebugHandler } from "./http/debug.ts";
+import { createDebugHandler, type DebugRoute } from "./http/debug.ts";
 import { healthRoutes } from "./http/healthcheck.ts";
 import { type HttpListener, listenHttp, type ListenHttpOptions } from "./http/listen.ts";
 import { rateLimitRoute } from "./http/rate_limit_route.ts";
 import { RenewableListener } from "./http/renewable_listener.ts";
-import { createRouter, type HttpHandler } from "./http/router.ts";
+import { createRouter, type HttpHandler, type Route } from "./http/router.ts";
 import { rulesText } from "./ratelimit/rules_text.ts";
 import type { RateLimitService } from "./ratelimit/service.ts";
 import type { ServiceParts } from "./service_parts.ts";
@@ -13,18 +13,19 @@ import type { Decide } from "./telemetry/tracing_decision.ts";
 import type { Tracing } from "./telemetry/tracing.ts";
 
 /**
- * Serves the HTTP port: decisions and health; a promise where the files of TLS are read before. Throws when
+ * Serves the HTTP port: decisions, health and further routes; a promise where the files of TLS are read before. Throws when
  * they cannot be used, or the address cannot be had.
  */
 export async function openHttp(
   parts: ServiceParts,
   tracing: Pick<Tracing, "route">,
   decide: Decide,
+  routes: readonly Route[] = [],
 ): Promise<HttpListener> {
   const { settings, logger, clock, health } = parts;
   const routeFor = (own: Decide) => rateLimitRoute({ decide: own, clock });
   const route = tracing.route(routeFor, decide);
-  const handler = createRouter([route, ...healthRoutes(health)], { logger, clock });
+  const handler = createRouter([route, ...healthRoutes(health), ...routes], { logger, clock });
   const options = { hostname: settings.HOST, port: settings.PORT, logger, clock };
   return settings.HTTP_SERVER_USE_TLS
     ? await openHttps(handler, parts, options)
@@ -62,6 +63,7 @@ export function openDebug(
   { settings, logger, clock, health, stats }: ServiceParts,
   service: Pick<RateLimitService, "rules">,
   rulesVersion: () => string,
+  routes: readonly DebugRoute[] = [],
 ): HttpListener {
   const handler = createDebugHandler({
     rlconfig: () => rulesText(service.rules, rulesVersion()),
@@ -70,6 +72,7 @@ export function openDebug(
     logger,
     clock,
     token: settings.DEBUG_TOKEN,
+    routes,
   });
   return listenHttp(handler, { hostname: settings.DEBUG_HOST, port: settings.DEBUG_PORT, logger, clock });
 }

@@ -19,6 +19,7 @@ const OFF: Tracing = {
   route: (routeFor, decide) => routeFor(decide),
   decide: (decide) => decide,
   cache: (cache) => cache,
+  work: () => {},
   close: () => Promise.resolve(),
 };
 

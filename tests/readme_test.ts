@@ -6,6 +6,7 @@
  * - `ts rest`: a program with the HTTP client library; a comment behind a statement is what it prints.
  * - `console try`: lines with `$ ` are commands, what follows is what they print. The rules are those of
  *   `config/rules/shop.yaml`, with `above` those of the block before; `NAME=value` is a setting of the service.
+ * `console webhooks` and `yaml workflow` are for `readme_webhooks_test.ts`, `receiver=NAME` for the recipes' own test.
  */
 import { assertEquals } from "@std/assert";
 import { parse } from "yaml";
@@ -21,6 +22,15 @@ import { makeCertificates } from "./support/certificates.ts";
 import { ChildProcess } from "./support/child_process.ts";
 import { startEnvoy } from "./support/envoy.ts";
 import { ServeFixture } from "./support/serve_fixture.ts";
+import {
+  type Block,
+  blocksOf,
+  commandsOf,
+  comparable,
+  curl,
+  curlFlags,
+  wordsOf,
+} from "./support/readme_text.ts";
 import { needs, requireTool } from "./support/tools.ts";
 
 const ROOT = new URL("../", import.meta.url);
@@ -30,18 +40,13 @@ const ENVOY_FILE = "config/deploy/envoy.yaml";
 /** Far from the end of a minute, so that no window ends within an example. */
 const STILL_CLOCK: Clock = { ...systemClock, now: () => 1_795_263_681_000 };
 
-/** A fenced block of the README. */
-interface Block {
-  readonly line: number;
-  readonly language: string;
-  readonly marks: readonly string[];
-  readonly text: string;
-}
-
 const BLOCKS = blocksOf(README);
 
 Deno.test("every YAML, console and TypeScript block of the README is marked for a test", () => {
-  const kinds = ["rules", "wrong", "try", "mapping", "rest", `file=${ENVOY_FILE}`];
+  const kinds = [
+    ...["rules", "wrong", "try", "mapping", "rest", "webhooks", "workflow", "receiver=deno"],
+    `file=${ENVOY_FILE}`,
+  ];
   const unmarked = BLOCKS
     .filter(({ language }) => ["yaml", "console", "ts"].includes(language))
     .filter(({ marks }) => !marks.some((mark) => kinds.includes(mark)));
@@ -143,14 +148,6 @@ function portOf(address: string): number {
   return Number(address.slice(address.lastIndexOf(":") + 1));
 }
 
-function blocksOf(markdown: string): Block[] {
-  return [...markdown.matchAll(/^```(\w+)([^\n]*)\n(.*?)^```$/gms)].map((match) => {
-    const [, language = "", marks = "", text = ""] = match;
-    const line = markdown.slice(0, match.index).split("\n").length;
-    return { line, language, marks: marks.split(" ").filter((mark) => mark !== ""), text };
-  });
-}
-
 /** The commands of a block, each followed by what it prints: the whole block as a terminal shows it. */
 async function printedBy(session: Session, block: Block): Promise<string> {
   let text = "";
@@ -160,19 +157,6 @@ async function printedBy(session: Session, block: Block): Promise<string> {
     text += printed === "" || printed.endsWith("\n") ? printed : `${printed}\n`;
   }
   return text;
-}
-
-/** A command ends with its line, unless a quote is still open there. */
-function commandsOf(text: string): string[] {
-  const commands: string[] = [];
-  let open: string | undefined;
-  for (const line of text.split("\n")) {
-    if (open === undefined && !line.startsWith("$ ")) continue;
-    const command: string = open === undefined ? line.slice(2) : `${open}\n${line}`;
-    open = command.split("'").length % 2 === 0 ? command : undefined;
-    if (open === undefined) commands.push(command);
-  }
-  return commands;
 }
 
 /** What a reader has before them: a terminal, and a service that is started when first asked. */
@@ -216,13 +200,7 @@ class Session implements AsyncDisposable {
       "localhost:6070",
       addresses.debug,
     );
-    const init = flags.body === undefined ? {} : { method: "POST", body: flags.body };
-    const response = await fetch(url, { ...init, headers: flags.headers });
-    const body = await response.text();
-    if (flags.onlyStatus) return `${response.status}\n`;
-    if (!flags.withHeaders) return body;
-    const headers = [...response.headers].map(([name, value]) => `${name}: ${value}\n`).join("");
-    return `HTTP/1.1 ${response.status} ${response.statusText}\n${headers}\n${body}`;
+    return await curl({ ...flags, url });
   }
 
   async #grpcurl(args: readonly string[]): Promise<string> {
@@ -309,52 +287,4 @@ class Programs implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await Deno.remove(this.#folder, { recursive: true });
   }
-}
-
-interface CurlFlags {
-  url: string;
-  body: string | undefined;
-  withHeaders: boolean;
-  onlyStatus: boolean;
-  headers: Record<string, string>;
-}
-
-/** The few flags of curl that the README uses. */
-function curlFlags(args: readonly string[]): CurlFlags {
-  const flags: CurlFlags = { url: "", body: undefined, withHeaders: false, onlyStatus: false, headers: {} };
-  const rest = [...args];
-  for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
-    if (arg === "-i") flags.withHeaders = true;
-    else if (arg === "-d") flags.body = rest.shift();
-    else if (arg === "-w") flags.onlyStatus = rest.shift() === "%{http_code}\\n";
-    else if (arg === "-H") {
-      const [name = "", value = ""] = (rest.shift() ?? "").split(": ");
-      flags.headers[name] = value;
-    } else if (arg === "-o") rest.shift();
-    else if (arg.startsWith("http://")) flags.url = arg;
-    else if (arg !== "-s") throw new Error(`Cannot run curl with "${arg}": the flag is unknown here`);
-  }
-  return flags;
-}
-
-/** The words of a command; quotes are single ones. */
-function wordsOf(command: string): string[] {
-  return [...command.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? "");
-}
-
-/** Without what differs from run to run: ids, dates, lengths, seconds; headers sorted, their names in lower case. */
-function comparable(text: string): string {
-  return text.trimEnd()
-    .replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "ID")
-    .replace(/^date: .*$/gim, "date: DATE")
-    .replace(/^content-length: \d+$/gim, "content-length: LENGTH")
-    .replace(/("durationUntilReset": ?)"\d+s"/g, '$1"SECONDS"')
-    .replace(/(RateLimit-Reset(?:: |","value":"))\d+/g, "$1SECONDS")
-    .replace(/reset in \d+ s/g, "reset in SECONDS")
-    .replace(/^(HTTP\/1\.1 .*\n)((?:[\w-]+: .*\n)+)/gm, (_, status: string, headers: string) => {
-      const lines = headers.trimEnd().split("\n");
-      return `${status}${
-        lines.map((line) => line.replace(/^[^:]+/, (name) => name.toLowerCase())).sort().join("\n")
-      }\n`;
-    });
 }

@@ -6,11 +6,26 @@ import type { CallHandler } from "./router.ts";
 // so are refused.
 const CREDENTIALS = /^bearer +(\S+)$/i;
 
+/** The token that a request shows; nothing where it shows none. */
+export function bearerTokenOf({ headers }: Pick<Request, "headers">): string | undefined {
+  return CREDENTIALS.exec(headers.get("authorization") ?? "")?.[1];
+}
+
+/** Whether a token is the one that is wanted; the time of the comparison tells nothing about it. */
+export function isSameToken(shown: string, wanted: string): boolean {
+  return timingSafeEqual(digest(shown), digest(wanted));
+}
+
+/** SHA-256 of a token, in lower-case hex. */
+export function tokenHash(token: string): string {
+  return digest(token).toString("hex");
+}
+
 /** Wraps handlers so that they answer only who shows the token; everybody else gets 401. */
 export function bearerGuard(token: string): (handle: CallHandler) => CallHandler {
   const wanted = digest(token);
   return (handle) => (call) => {
-    const shown = CREDENTIALS.exec(call.request.headers.get("authorization") ?? "")?.[1];
+    const shown = bearerTokenOf(call.request);
     // Digests are of one length: the time of the comparison tells nothing about the token.
     if (shown !== undefined && timingSafeEqual(digest(shown), wanted)) return handle(call);
     const reason = shown === undefined ? "a bearer token is wanted" : "the bearer token is not the right one";

@@ -25,6 +25,7 @@ export type HttpHandler = (request: Request, closing: AbortSignal) => Promise<Re
 export interface Route {
   /** An exact path; with `*` as its last character, every path that begins with the text before it. */
   readonly path: string;
+  /** Empty where the handler itself says which methods it wants. */
   readonly methods: readonly string[];
   readonly handle: CallHandler;
 }
@@ -71,7 +72,8 @@ export function createRouter(routes: readonly Route[], options: RouterOptions): 
         logRefusal(log, { request, requestId, refusal: UNKNOWN_PATH });
         return pageNotFound();
       }
-      if (!route.methods.includes(request.method)) return refuse(wrongMethod(route));
+      const { methods } = route;
+      if (methods.length > 0 && !methods.includes(request.method)) return refuse(wrongMethod(methods));
       return await route.handle({ request, url, requestId, closing, refuse });
     }
   };
@@ -106,8 +108,8 @@ function pageNotFound(): Response {
   return new Response("404 page not found\n", { status: REFUSALS.not_found, headers });
 }
 
-function wrongMethod(route: Route): Refusal {
-  const allow = route.methods.join(", ");
+function wrongMethod(methods: readonly string[]): Refusal {
+  const allow = methods.join(", ");
   return { kind: "method_not_allowed", reason: `the method must be one of ${allow}`, headers: { allow } };
 }
 

@@ -11,7 +11,7 @@ import {
   parseVariableName,
 } from "./parsers.ts";
 import { LONGEST_TIMER } from "./server_table.ts";
-import { type SettingTable, warnUntil } from "./setting.ts";
+import type { SettingTable } from "./setting.ts";
 
 /** Settings of the workflow webhook service and its administration. */
 export const WEBHOOK_TABLE = {
@@ -20,7 +20,6 @@ export const WEBHOOK_TABLE = {
     whenUnset: "the webhook service is off",
     doc: "Database file of the webhook service.",
     group: "Webhooks and workflows",
-    ...warnUntil(9),
   },
   WEBHOOK_ENCRYPTION_KEY: {
     parse: listOf(parseAesKey),
@@ -28,49 +27,42 @@ export const WEBHOOK_TABLE = {
     doc: "Keys for stored secrets, each 32 bytes in base64, by comma; the first encrypts, all decrypt.",
     group: "Webhooks and workflows",
     secret: true,
-    ...warnUntil(9),
   },
   WEBHOOK_MAX_BODY_BYTES: {
     parse: integer({ min: 1 }),
     default: "1048576",
     doc: "Largest body of a trigger or an event, in bytes.",
     group: "Webhooks and workflows",
-    ...warnUntil(9),
   },
   WEBHOOK_TIMEOUT: {
     parse: duration({ min: "1ms", max: LONGEST_TIMER }),
     default: "15s",
     doc: "Duration that one attempt of a delivery may take.",
     group: "Webhooks and workflows",
-    ...warnUntil(9),
   },
   WEBHOOK_CONNECT_TIMEOUT: {
     parse: duration({ min: "1ms", max: LONGEST_TIMER }),
     default: "5s",
     doc: "Duration that connecting for an attempt may take.",
     group: "Webhooks and workflows",
-    ...warnUntil(9),
   },
   WEBHOOK_RETENTION: {
     parse: duration(),
     default: "30d",
     doc: "Duration for which finished work is kept; open work and idempotency below 24 h always are.",
     group: "Webhooks and workflows",
-    ...warnUntil(9),
   },
   WEBHOOK_MAX_IN_FLIGHT: {
     parse: integer({ min: 1 }),
     default: "500",
     doc: "How many attempts run at once over all endpoints.",
     group: "Webhooks and workflows",
-    ...warnUntil(9),
   },
   WEBHOOK_ALLOW_CIDRS: {
     parse: listOf(parseCidr),
     default: "",
     doc: "Private address ranges to which deliveries may go, by comma, such as `10.0.0.0/8`.",
     group: "Webhooks and workflows",
-    ...warnUntil(9),
   },
   WEBHOOK_PROXY: {
     parse: parseHttpUrl,
@@ -78,42 +70,36 @@ export const WEBHOOK_TABLE = {
     doc: "URL of a proxy for deliveries, which then decides what addresses may be reached.",
     group: "Webhooks and workflows",
     secret: true, // the URL may hold a password
-    ...warnUntil(9),
   },
   WEBHOOK_CA_FILE: {
     parse: parsePath,
     whenUnset: "the system's authorities",
     doc: "PEM file of authorities that are trusted for deliveries beside the system's.",
     group: "Webhooks and workflows",
-    ...warnUntil(9),
   },
   WORKFLOW_DIRECTORY: {
     parse: parsePath,
     whenUnset: "no workflows",
     doc: "Folder of the workflow files, reloaded when they change.",
     group: "Webhooks and workflows",
-    ...warnUntil(9),
   },
   WORKFLOW_ENV: {
     parse: listOf(parseVariableName),
     default: "",
     doc: "Names of the environment variables that workflows may read, by comma.",
     group: "Webhooks and workflows",
-    ...warnUntil(9),
   },
   WORKFLOW_ALLOW_CIDRS: {
     parse: listOf(parseCidr),
     default: "",
     doc: "Private address ranges that requests of workflows may reach, by comma.",
     group: "Webhooks and workflows",
-    ...warnUntil(9),
   },
   WORKFLOW_MAX_RUNNING: {
     parse: integer({ min: 1 }),
     default: "200",
     doc: "How many executions run at once; the rest stay queued.",
     group: "Webhooks and workflows",
-    ...warnUntil(9),
   },
   ADMIN_TOKEN: {
     parse: parseText,
@@ -121,14 +107,12 @@ export const WEBHOOK_TABLE = {
     doc: "Bearer token of the administration, best of 32 characters or more.",
     group: "Administration",
     secret: true,
-    ...warnUntil(9),
   },
   ADMIN_ADDR: {
     parse: listenAddress,
     whenUnset: "the HTTP port",
     doc: "Address of its own for the administration: `host:port` or `:port`.",
     group: "Administration",
-    ...warnUntil(9),
   },
   WEIR_URL: {
     parse: parseHttpUrl,
@@ -136,6 +120,5 @@ export const WEBHOOK_TABLE = {
     doc: "Where the administration commands of the command line find the service.",
     group: "Administration",
     secret: true, // the URL may hold a password
-    ...warnUntil(9),
   },
 } as const satisfies SettingTable;

@@ -12,6 +12,7 @@ export interface BuiltInMappingOptions {
 
 const RULES = "ratelimit.service.rate_limit.";
 const ERRORS = "ratelimit.service.call.should_rate_limit.";
+const WEBHOOKS = /^ratelimit\.webhooks\.(triggers|attempts|executions_ended|executions|deliveries)\.(.+)$/;
 const SERVER = /^ratelimit_server\.(.+)\.(total_requests|response_time)$/;
 
 type Named = Omit<Mapped, "labels">;
@@ -33,6 +34,17 @@ const SINGLE_METRICS: Readonly<Record<string, Mapped>> = {
     "cache_round_trip_seconds",
     "Time from a batch to the cache's answer.",
   ),
+  "ratelimit.webhooks.attempt_time": webhookSingle("attempt_seconds", "Time of an attempt of a delivery."),
+  "ratelimit.webhooks.commit_time": webhookSingle("commit_seconds", "Time of a commit of the store."),
+};
+
+/** Metrics of the webhook service by the part of the name that says of what, with the label for the rest of it. */
+const WEBHOOK_METRICS: Readonly<Record<string, Named & { readonly label: string }>> = {
+  triggers: webhookMetric("triggers", "result", "Calls of triggers by what became of them."),
+  attempts: webhookMetric("attempts", "result", "Attempts of deliveries by result or kind of error."),
+  executions_ended: webhookMetric("executions_ended", "status", "Executions that ended, by status."),
+  executions: webhookMetric("executions", "status", "Executions in the store, by status."),
+  deliveries: webhookMetric("deliveries", "state", "Deliveries in the store, by state."),
 };
 
 const ERROR_METRIC = named("should_rate_limit_error", "Calls that failed, by kind.");
@@ -53,6 +65,9 @@ export function builtInMapping(options: BuiltInMappingOptions): NameMapper {
     }
     if (name.startsWith(ERRORS)) return withLabels(ERROR_METRIC, { err_type: name.slice(ERRORS.length) });
     if (Object.hasOwn(SINGLE_METRICS, name)) return SINGLE_METRICS[name];
+    const [, of = "", rest = ""] = WEBHOOKS.exec(name) ?? [];
+    const webhook = WEBHOOK_METRICS[of];
+    if (webhook !== undefined) return withLabels(webhook, { [webhook.label]: rest });
     const [, method, what] = SERVER.exec(name) ?? [];
     if (method === undefined) return undefined;
     return withLabels(what === "total_requests" ? REQUESTS_METRIC : time, { grpc_method: method });
@@ -107,4 +122,12 @@ function single(name: string, help: string): Mapped {
 
 function ruleMetric(stat: string, help: string): Named {
   return named(`rate_limit_${stat}`, help);
+}
+
+function webhookMetric(of: string, label: string, help: string): Named & { readonly label: string } {
+  return { name: `ratelimit_webhooks_${of}`, help, scale: 1, label };
+}
+
+function webhookSingle(of: string, help: string): Mapped {
+  return { name: `ratelimit_webhooks_${of}`, help, scale: 1, labels: {} };
 }

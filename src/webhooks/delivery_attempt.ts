@@ -18,7 +18,16 @@ export type AttemptSteps = (when: "before" | "after", step: AttemptStep) => void
 export interface AttemptOptions extends
   Pick<
     DispatcherOptions,
-    "store" | "sender" | "secretBox" | "clock" | "random" | "newId" | "timeoutMs" | "version" | "at"
+    | "store"
+    | "sender"
+    | "secretBox"
+    | "clock"
+    | "random"
+    | "newId"
+    | "logger"
+    | "timeoutMs"
+    | "version"
+    | "at"
   > {
   /** Ends it without a result: the claim was lost, or the process stops. */
   readonly signal: AbortSignal;
@@ -26,6 +35,8 @@ export interface AttemptOptions extends
   /** The claim was no longer held when something was to be written. */
   readonly onLost: () => void;
   readonly onStoreError: (error: unknown) => void;
+  /** It could not be made, and its delivery is due again at once. */
+  readonly onGivenBack: () => void;
 }
 
 /** The first wait before a result is written again, and the longest. */
@@ -68,6 +79,7 @@ export async function makeAttempt(claimed: ClaimedDelivery, options: AttemptOpti
     });
   } catch (error) {
     options.onStoreError(error);
+    options.onGivenBack();
     // Given back at once, or by the end of its lease.
     await store.releaseClaims([claimId], clock.now()).catch(options.onStoreError);
   }
@@ -82,7 +94,13 @@ async function sent(claimed: ClaimedDelivery, options: AttemptOptions): Promise<
     return { errorKind: "unsendable", error: errorText(error) };
   }
   await at("before", "send");
-  const result = await sender.send(request, { signal });
+  // The claim was lost, or the process stops, before anything left.
+  if (signal.aborted) return { errorKind: "interrupted", error: "it was given up before it was sent" };
+  const result = await sender.send(request, { signal }).catch((error: unknown): SendResult => {
+    // A sender never rejects. One that does has a fault, which the schedule keeps from being met without a pause.
+    options.logger.error("Cannot send a delivery: a fault", { delivery: claimed.delivery.id, error });
+    return { errorKind: "unsendable", error: "a fault inside Weir, which its log tells of" };
+  });
   await at("after", "send");
   return result;
 }

@@ -43,8 +43,10 @@ export async function deliveryRequest(
   };
 }
 
-/** The secret that signs: of those that are active the newest; the oldest where none is yet. */
+/**
+ * The secret that signs: of those that are active the one made last, the oldest where none is yet. One that was staged
+ * before another that is active already has been overtaken, and does not come back when its own time comes.
+ */
 export function signingSecret(secrets: readonly EndpointSecret[], now: number): EndpointSecret | undefined {
-  const newestFirst = [...secrets].sort((a, b) => b.activeAt - a.activeAt || b.createdAt - a.createdAt);
-  return newestFirst.find(({ activeAt }) => activeAt <= now) ?? newestFirst.at(-1);
+  return secrets.find(({ activeAt }) => activeAt <= now) ?? secrets.at(-1);
 }

@@ -33,6 +33,11 @@ export interface DispatcherOptions {
   readonly onAttempt?: ((report: AttemptReport) => void) | undefined;
   /** Called around each step of an attempt; what it throws is a fault of the step. */
   readonly at?: AttemptSteps | undefined;
+  /**
+   * Prolongs the other claims that this process has on the store; asked before any that ended are taken back, which is
+   * put off when it answers false.
+   */
+  readonly keepOtherClaims?: (() => Promise<boolean>) | undefined;
 }
 
 /** Due rows are looked up at least this often. */
@@ -43,6 +48,11 @@ const LEASE_MARGIN_MS = 15_000;
 const EXPIRE_MS = 5_000;
 /** Deliveries of disabled endpoints are looked through this often. */
 const PAUSED_MS = 60_000;
+/** Endpoints are read again no sooner than after so many times of what reading them took, or after `MAX_UNREAD_MS`. */
+const READ_SHARE = 20;
+const MAX_UNREAD_MS = LOOK_MS / 2;
+/** For so long nothing is claimed after the store has failed, and no other failure of it is logged. */
+const REST_MS = LOOK_MS / 2;
 
 /**
  * Brings deliveries to their endpoints: claims what is due, endpoint by endpoint in turn, and makes the attempts. Only
@@ -64,10 +74,16 @@ export class Dispatcher {
   #nextExpiry = 0;
   #nextPaused = 0;
   #nextRenewal = 0;
+  #nextRead = 0;
+  #nextClaim = 0;
+  #nextLog = 0;
+  /** The longest time that an attempt may take. */
+  #longestMs: number;
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
     this.#inFlight = new InFlight(options.maxInFlight);
+    this.#longestMs = options.timeoutMs;
   }
 
   get figures(): DispatchFigures {
@@ -164,36 +180,61 @@ export class Dispatcher {
   /** Answers whether more may be claimed at once. */
   async #claim(): Promise<boolean> {
     const { store, clock, newId, at = () => {} } = this.#options;
-    if (this.#isStale && !await this.#readEndpoints()) return false;
-    const hot = [...this.#hot].flatMap((id) => this.#endpoints.get(id) ?? []);
-    const wants = this.#inFlight.wants(hot);
+    const elapsed = clock.elapsed();
+    if (elapsed < this.#nextClaim) return false;
+    if (this.#isStale && elapsed >= this.#nextRead && !await this.#readEndpoints()) return false;
+    const wants = this.#inFlight.wants(this.#candidates());
     if (wants.length === 0) return false;
-    await at("before", "claim");
-    const now = clock.now();
-    const leaseUntil = now + this.#leaseMs();
-    const asked = await this.#asked(() =>
-      store.claimDeliveries({ now, leaseUntil, newClaimId: newId, wants })
-    );
+    const asked = await this.#asked(async () => {
+      await at("before", "claim");
+      const now = clock.now();
+      return await store.claimDeliveries({
+        now,
+        leaseUntil: now + this.#leaseMs(),
+        newClaimId: newId,
+        wants,
+      });
+    });
     if (asked === undefined) return false;
     const got = Map.groupBy(asked, ({ endpoint }) => endpoint.id);
     for (const { endpointId, max } of wants) {
-      if ((got.get(endpointId)?.length ?? 0) < max) this.#hot.delete(endpointId);
+      this.#hot.delete(endpointId);
+      // Behind all others, so that it is their turn before.
+      if (got.get(endpointId)?.length === max) this.#hot.add(endpointId);
     }
     for (const claimed of asked) this.#begin(claimed);
-    return asked.length > 0 && this.#hot.size > 0;
+    // Each round takes an endpoint from the hot ones or a free place, also when nothing was due, and so it ends.
+    return this.#hot.size > 0;
+  }
+
+  /** Hot endpoints that may have another attempt, those that waited longest first: no more than there are places. */
+  #candidates(): readonly Endpoint[] {
+    const candidates: Endpoint[] = [];
+    const free = this.#inFlight.free;
+    for (const id of this.#hot) {
+      if (candidates.length >= free) break;
+      const endpoint = this.#endpoints.get(id);
+      if (endpoint !== undefined && this.#inFlight.of(id) < endpoint.concurrency) candidates.push(endpoint);
+    }
+    return candidates;
   }
 
   async #readEndpoints(): Promise<boolean> {
+    const { store, clock, timeoutMs } = this.#options;
     this.#isStale = false;
-    const endpoints = await this.#asked(() => this.#options.store.endpointsToServe());
+    const begin = clock.elapsed();
+    const endpoints = await this.#asked(() => store.endpointsToServe());
     if (endpoints === undefined) {
       this.#isStale = true;
       return false;
     }
-    const isFirst = this.#endpoints.size === 0;
+    const end = clock.elapsed();
+    this.#nextRead = end + Math.min(READ_SHARE * (end - begin), MAX_UNREAD_MS);
+    const before = this.#endpoints;
     this.#endpoints = new Map(endpoints.map((endpoint) => [endpoint.id, endpoint]));
-    if (isFirst) { for (const id of this.#endpoints.keys()) this.#hot.add(id); }
+    for (const id of this.#endpoints.keys()) if (!before.has(id)) this.#hot.add(id);
     for (const id of this.#hot) if (!this.#endpoints.has(id)) this.#hot.delete(id);
+    this.#longestMs = endpoints.reduce((longest, one) => Math.max(longest, one.timeoutMs ?? 0), timeoutMs);
     return true;
   }
 
@@ -208,6 +249,7 @@ export class Dispatcher {
       },
       onLost: () => this.#counts.lostClaims++,
       onStoreError: (error) => this.#storeFailed(error),
+      onGivenBack: () => this.#rest(),
     }).then(() => {
       this.#inFlight.remove(claimed);
       // A slot is free, and what failed may be due again at once.
@@ -217,10 +259,7 @@ export class Dispatcher {
   }
 
   #leaseMs(): number {
-    const { timeoutMs } = this.#options;
-    let longest = timeoutMs;
-    for (const endpoint of this.#endpoints.values()) longest = Math.max(longest, endpoint.timeoutMs ?? 0);
-    return longest + LEASE_MARGIN_MS;
+    return this.#longestMs + LEASE_MARGIN_MS;
   }
 
   #renewLater(): void {
@@ -231,28 +270,33 @@ export class Dispatcher {
   async #keepClaims(): Promise<void> {
     const { clock, store, newId } = this.#options;
     const elapsed = clock.elapsed();
+    // One moment for all: a process that sleeps in between does not find its own claims over.
+    const now = clock.now();
     const claimIds = this.#inFlight.claimIds;
     const isTime = elapsed >= this.#nextRenewal || elapsed >= this.#nextExpiry;
     if (isTime && claimIds.length > 0) {
-      const leaseUntil = clock.now() + this.#leaseMs();
+      const leaseUntil = now + this.#leaseMs();
       const held = await this.#asked(() => store.renewClaims(claimIds, leaseUntil));
       if (held === undefined) return;
       const kept = new Set(held);
       for (const id of claimIds) if (!kept.has(id)) this.#lose(id);
     }
     if (isTime) this.#renewLater();
-    if (elapsed >= this.#nextExpiry) {
-      this.#nextExpiry = elapsed + EXPIRE_MS;
-      const count = await this.#asked(() => store.voidClaims({ now: clock.now(), which: "expired" }));
-      if (count !== undefined && count > 0) {
-        this.#counts.expiredClaims += count;
-        this.#options.logger.warning("Claims ended before their attempts did", { count });
-        this.wake();
-      }
-    }
+    if (elapsed >= this.#nextExpiry) await this.#takeBack(elapsed, now);
     if (elapsed < this.#nextPaused) return;
     this.#nextPaused = elapsed + PAUSED_MS;
-    await this.#asked(() => store.failPaused({ now: clock.now(), newId }));
+    await this.#asked(() => store.failPaused({ now, newId }));
+  }
+
+  async #takeBack(elapsed: number, now: number): Promise<void> {
+    const { store, keepOtherClaims = () => Promise.resolve(true) } = this.#options;
+    this.#nextExpiry = elapsed + EXPIRE_MS;
+    if (await this.#asked(keepOtherClaims) !== true) return;
+    const count = await this.#asked(() => store.voidClaims({ now, which: "expired" }));
+    if (count === undefined || count === 0) return;
+    this.#counts.expiredClaims += count;
+    this.#options.logger.warning("Claims ended before their attempts did", { count });
+    this.wake();
   }
 
   /** Somebody else has the claim now: what the attempt brings would not be written. */
@@ -269,12 +313,22 @@ export class Dispatcher {
       return await ask();
     } catch (error) {
       this.#storeFailed(error);
+      this.#rest();
       return undefined;
     }
   }
 
   #storeFailed(error: unknown): void {
+    const { clock, logger } = this.#options;
     this.#counts.storeErrors++;
-    this.#options.logger.error("Cannot use the store of deliveries", { error });
+    const elapsed = clock.elapsed();
+    if (elapsed < this.#nextLog) return;
+    this.#nextLog = elapsed + REST_MS;
+    logger.error("Cannot use the store of deliveries", { error });
+  }
+
+  /** Work that cannot be written down would be claimed and given back without an end. */
+  #rest(): void {
+    this.#nextClaim = this.#options.clock.elapsed() + REST_MS;
   }
 }

@@ -31,6 +31,11 @@ export class InFlight {
     return this.#flights.size;
   }
 
+  /** How many more may run. */
+  get free(): number {
+    return Math.max(0, this.#max - this.#flights.size);
+  }
+
   get claimIds(): string[] {
     return [...this.#flights.keys()];
   }
@@ -68,7 +73,7 @@ export class InFlight {
   wants(endpoints: readonly { readonly id: string; readonly concurrency: number }[]): Want[] {
     const free = endpoints.map(({ id, concurrency }) => Math.max(0, concurrency - this.of(id)));
     const given = endpoints.map(() => 0);
-    let left = this.#max - this.#flights.size;
+    let left = this.free;
     const first = endpoints.length === 0 ? 0 : this.#turn++ % endpoints.length;
     for (let round = 0; left > 0; round++) {
       let isAnyLeft = false;

@@ -102,7 +102,7 @@ export class WorkflowRunner {
   #scheduleRenewal(): void {
     this.#cancelRenew = this.#options.clock.after(RENEW_MS, () => {
       this.#scheduleRenewal();
-      void this.#renew();
+      void this.keepClaims();
     });
   }
 
@@ -184,15 +184,22 @@ export class WorkflowRunner {
     }
   }
 
-  async #renew(): Promise<void> {
+  /**
+   * Prolongs the claims of what is in work. Asked as well before claims are taken back whose lease is over: after a
+   * clock has leapt, or the store was away for a while, work that goes on here would be among them. False when the
+   * store cannot be asked.
+   */
+  async keepClaims(): Promise<boolean> {
     const { store, clock, logger } = this.#options;
     const claimIds = [...this.#running.keys()];
-    if (claimIds.length === 0) return;
+    if (claimIds.length === 0) return true;
     try {
       const held = new Set(await store.renewExecutionClaims(claimIds, clock.now() + LEASE_MS));
       for (const claimId of claimIds) if (!held.has(claimId)) this.#lose(claimId);
+      return true;
     } catch (error) {
       logger.warning("cannot prolong the leases of executions, it is tried again", { error });
+      return false;
     }
   }
 

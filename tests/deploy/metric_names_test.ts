@@ -3,6 +3,8 @@ import { freePort } from "../support/free_port.ts";
 import { decide, GrpcClient } from "../support/grpc_client.ts";
 import { startRedis } from "../support/redis_server.ts";
 import { needs } from "../support/tools.ts";
+import { until } from "../support/until.ts";
+import { WebhookFolder } from "../support/webhook_weir.ts";
 import { startWeir } from "../support/weir_process.ts";
 
 const FOLDER = new URL("../../config/deploy/", import.meta.url);
@@ -19,8 +21,10 @@ Deno.test({
   ),
   async fn() {
     await using redis = await startRedis();
+    await using folder = await WebhookFolder.make();
     const address = `127.0.0.1:${freePort()}`;
     const env = {
+      ...folder.env,
       BACKEND_TYPE: "kv",
       KV_URL: redis.url,
       DISABLE_STATS: "false",
@@ -38,6 +42,23 @@ Deno.test({
       assertEquals(named.filter((name) => !there.has(name)), [], file);
     }
   },
+});
+
+Deno.test("files for operators: a webhook service without work commits, on which the alert on its silence rests", async () => {
+  await using folder = await WebhookFolder.make();
+  const address = `127.0.0.1:${freePort()}`;
+  const env = { DISABLE_STATS: "false", USE_PULL_METRICS: "true", PULL_METRICS_ADDR: address };
+  await using _weir = await folder.start(env);
+  const read = async () => {
+    const scraped = await (await fetch(`http://${address}/metrics`)).text();
+    const values = ["dispatching", "commit_seconds_count"].map((name) =>
+      Number(new RegExp(`^ratelimit_webhooks_${name} (\\d+)$`, "m").exec(scraped)?.[1])
+    );
+    return { dispatching: values[0] ?? 0, commits: values[1] ?? 0 };
+  };
+  await until("the first figures", async () => (await read()).dispatching === 1);
+  const { commits } = await read();
+  await until("more commits", async () => (await read()).commits > commits);
 });
 
 /** Whatever is named like a metric of ours, also within queries. */

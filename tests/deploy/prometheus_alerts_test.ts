@@ -6,6 +6,7 @@ import { needs } from "../support/tools.ts";
 
 const FILE = new URL("../../config/deploy/prometheus-alerts.yaml", import.meta.url).pathname;
 const SERVICE = "ratelimit_service";
+const WEBHOOKS = "ratelimit_webhooks";
 const MINUTES = 30;
 
 /** Series that raise each alert, a value a minute, and others that are well. */
@@ -44,6 +45,26 @@ const ALERTS: Readonly<
   WeirUnexpectedErrors: {
     bad: [["ratelimit_process_unexpected_errors", "0+1x30"]],
     good: [["ratelimit_process_unexpected_errors", "5+0x30"]],
+  },
+  WeirDeliveryBacklog: gauge(`${WEBHOOKS}_oldest_due_age_seconds`, { bad: "301", good: "299" }),
+  WeirDeliveriesFailed: {
+    bad: [[`${WEBHOOKS}_deliveries{state="failed"}`, "3+0x20 4+0x10"]],
+    // A restart, a recovery, and what is removed after its time.
+    good: [[`${WEBHOOKS}_deliveries{state="failed"}`, "5+0x15 0 5+0x4 2+0x10"]],
+  },
+  WeirStoreProblem: {
+    bad: [[`${WEBHOOKS}_store_errors`, "0+1x30"]],
+    good: [[`${WEBHOOKS}_store_errors`, "5+0x30"]],
+  },
+  WeirTriggerErrors: { bad: triggers({ unavailable: 1, failed: 1 }), good: triggers({ invalid: 50 }) },
+  WeirWebhookWorkerAway: {
+    bad: [[`${WEBHOOKS}_dispatching`, "1+0x30"], [`${WEBHOOKS}_commit_seconds_count`, "9+0x30"]],
+    good: [
+      [`${WEBHOOKS}_dispatching{instance="works"}`, "1+0x30"],
+      [`${WEBHOOKS}_commit_seconds_count{instance="works"}`, "9+60x30"],
+      [`${WEBHOOKS}_dispatching{instance="waits"}`, "0+0x30"],
+      [`${WEBHOOKS}_commit_seconds_count{instance="waits"}`, "9+0x30"],
+    ],
   },
 };
 
@@ -119,6 +140,14 @@ function failures(values: string): Series[] {
 function roundTrips(within: string): Series[] {
   const bucket = (bound: string) => `${SERVICE}_cache_round_trip_seconds_bucket{le="${bound}"}`;
   return [[bucket("0.05"), within], [bucket("0.1"), "0+100x30"], [bucket("+Inf"), "0+100x30"]];
+}
+
+/** Calls of triggers a minute by their result, beside a hundred that were accepted. */
+function triggers(results: Readonly<Record<string, number>>): Series[] {
+  return Object.entries({ accepted: 100, unavailable: 0, failed: 0, ...results }).map(([result, calls]) => [
+    `${WEBHOOKS}_triggers{result="${result}"}`,
+    `0+${calls}x30`,
+  ]);
 }
 
 function gauge(

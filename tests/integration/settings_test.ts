@@ -20,6 +20,7 @@ import { PUSH_CASES } from "./settings_push_cases.ts";
 import { RULES_CASES } from "./settings_rules_cases.ts";
 import { SERVER_CASES } from "./settings_server_cases.ts";
 import { TRACING_CASES } from "./settings_tracing_cases.ts";
+import { WEBHOOK_CASES } from "./settings_webhook_cases.ts";
 import { XDS_CASES } from "./settings_xds_cases.ts";
 
 const CASES: SettingCases = {
@@ -40,6 +41,7 @@ const CASES: SettingCases = {
   ...GRPC_TLS_CASES,
   ...HTTP_TLS_CASES,
   ...XDS_CASES,
+  ...WEBHOOK_CASES,
 };
 
 /** Texts to set; each setting takes the first that its parser accepts. */

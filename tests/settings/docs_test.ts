@@ -28,10 +28,6 @@ const ROWS: readonly (readonly [what: string, row: string])[] = [
     "no default",
     "| `GRPC_UDS` | unset: TCP is used | Path of a unix socket on which gRPC is served in place of",
   ],
-  [
-    "a mark",
-    "| `WEBHOOK_STORE` | unset: the webhook service is off | Database file of the webhook service. Not built yet (comes with a later release). |",
-  ],
 ];
 
 for (const [what, row] of ROWS) {

@@ -47,6 +47,14 @@ const BUILT_IN: Names = [
   ["ratelimit.service.config_load_success", `${SERVICE}_config_load_success`, ""],
   ["ratelimit.service.config_load_error", `${SERVICE}_config_load_error`, ""],
   ["ratelimit.cache.round_trip", `${SERVICE}_cache_round_trip_seconds`, ""],
+  ["ratelimit.webhooks.triggers.over_limit", "ratelimit_webhooks_triggers", "result=over_limit"],
+  ["ratelimit.webhooks.attempts.blocked_address", "ratelimit_webhooks_attempts", "result=blocked_address"],
+  ["ratelimit.webhooks.executions_ended.failed", "ratelimit_webhooks_executions_ended", "status=failed"],
+  ["ratelimit.webhooks.executions.queued", "ratelimit_webhooks_executions", "status=queued"],
+  ["ratelimit.webhooks.deliveries.retrying", "ratelimit_webhooks_deliveries", "state=retrying"],
+  ["ratelimit.webhooks.attempt_time", "ratelimit_webhooks_attempt_seconds", ""],
+  ["ratelimit.webhooks.commit_time", "ratelimit_webhooks_commit_seconds", ""],
+  ["ratelimit.webhooks.due_now"],
 ];
 
 const NATIVE: Names = [

@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import type { Clock } from "../../src/base/clock.ts";
 import { StoreError } from "../../src/webhooks/store.ts";
 import { until } from "../support/until.ts";
 import { retried, WorkflowBed } from "./workflow_fixture.ts";
@@ -150,5 +151,45 @@ Deno.test("workflow recovery: a store that cannot write for a while loses no res
     bed.clock.advance(50);
     return refused === 2 && (await bed.find(id)).execution.status === "succeeded";
   });
+  assertEquals(bed.server.requests.length, 1);
+});
+
+Deno.test("workflow recovery: before leases that are over are taken back, those of a step that is out are prolonged", async () => {
+  await using bed = await WorkflowBed.open();
+  const gate = Promise.withResolvers<void>();
+  bed.server.answer = async () => {
+    await gate.promise;
+    return new Response("ok");
+  };
+  const id = await bed.begin(retried(bed.server.url), {});
+  let isAway = false;
+  const store = new Proxy(bed.store, {
+    get(target, name) {
+      if (name === "renewExecutionClaims" && isAway) {
+        return () => Promise.reject(new StoreError("busy", "somebody else writes"));
+      }
+      const value = Reflect.get(target, name);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+  let leapMs = 0;
+  const clock: Clock = {
+    now: () => bed.clock.now() + leapMs,
+    elapsed: () => bed.clock.elapsed(),
+    after: (ms, run) => bed.clock.after(ms, run),
+  };
+  const runner = bed.runner({ store, clock });
+  assertEquals(await runner.keepClaims(), true);
+  runner.start();
+  await until("the request", () => bed.server.requests.length === 1);
+  // The lease is over before the timer of its renewal has come.
+  leapMs = 60_000;
+  isAway = true;
+  assertEquals(await runner.keepClaims(), false);
+  isAway = false;
+  assertEquals(await runner.keepClaims(), true);
+  assertEquals(await bed.store.voidClaims({ now: clock.now(), which: "expired" }), 0);
+  gate.resolve();
+  assertEquals((await bed.ended(id)).execution.status, "succeeded");
   assertEquals(bed.server.requests.length, 1);
 });

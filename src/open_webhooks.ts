@@ -1,0 +1,160 @@
+import type { DebugRoute } from "./http/debug.ts";
+import { type HttpListener, listenHttp } from "./http/listen.ts";
+import { createRouter, type Route } from "./http/router.ts";
+import {
+  administrationRoute,
+  eventRoute,
+  triggerRoute,
+  type WebhookRouteOptions,
+} from "./http/webhook_routes.ts";
+import type { ServiceParts } from "./service_parts.ts";
+import type { Settings } from "./settings/table.ts";
+import type { Decide } from "./telemetry/tracing_decision.ts";
+import type { Tracing } from "./telemetry/tracing.ts";
+import { WebhookStatistics } from "./webhook_statistics.ts";
+import type { LimitCall } from "./webhooks/trigger_limit.ts";
+import type { WebhookOptions } from "./webhooks/webhook_message.ts";
+import { type WebhookLine, WebhookThread } from "./webhooks/webhook_thread.ts";
+
+/** What the webhook service is opened with. */
+export interface OpenWebhooksOptions {
+  /** Of Weir, for the user agent. */
+  readonly version: string;
+  readonly tracing: Pick<Tracing, "route" | "work">;
+  readonly decide: Decide;
+  /** Starts a worker; one with the webhook service when absent. */
+  readonly startWorker?: (() => WebhookLine) | undefined;
+}
+
+/** The webhook service, as far as the process has to know it. */
+export interface OpenWebhooks {
+  /** For the HTTP port. */
+  readonly routes: readonly Route[];
+  /** For the debug port. */
+  readonly debugRoutes: readonly DebugRoute[];
+  /** The address of the administration, where it has one of its own. */
+  readonly listener: HttpListener | undefined;
+  /** Settles when the service answers for the first time. */
+  readonly ready: Promise<void>;
+  /** Lets nothing more in, gives work that is under way so long, and ends. */
+  close(graceMs: number): Promise<void>;
+}
+
+/** A shorter token may be guessed. */
+const GOOD_TOKEN_LENGTH = 32;
+const OFF: OpenWebhooks = {
+  routes: [],
+  debugRoutes: [],
+  listener: undefined,
+  ready: Promise.resolve(),
+  close: () => Promise.resolve(),
+};
+
+/** Opens the webhook service, where the settings name its store. Throws when `ADMIN_ADDR` cannot be had. */
+export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions): OpenWebhooks {
+  const { settings, health, stats, logger, clock } = parts;
+  const { WEBHOOK_STORE: storePath, ADMIN_TOKEN: adminToken } = settings;
+  if (storePath === undefined) return OFF;
+  warnOfToken(parts);
+  const statistics = new WebhookStatistics(stats);
+  const thread = new WebhookThread({
+    ...parts,
+    options: workerOptions(settings, { storePath, version: options.version }),
+    limit: limitBy(options.decide),
+    onHealth: (healthy, reason) => health.set("webhooks", healthy, reason),
+    onFigures: (figures, isNew) => statistics.take(figures, isNew),
+    onSpan: (span) => options.tracing.work(span),
+    startWorker: options.startWorker,
+  });
+  const onTrigger: WebhookRouteOptions["onTrigger"] = (answer) => statistics.noteTrigger(answer);
+  const routing = {
+    calls: thread,
+    maxBodyBytes: settings.WEBHOOK_MAX_BODY_BYTES,
+    adminToken,
+    clock,
+    logger,
+    onTrigger,
+  };
+  const administration = [eventRoute(routing, { readable: true }), administrationRoute(routing)];
+  const triggers = options.tracing.route(() => triggerRoute(routing), options.decide);
+  const isApart = settings.ADMIN_ADDR !== undefined;
+  const listener = isApart ? openAdministration(administration, parts) : undefined;
+  thread.start();
+  return {
+    routes: [triggers, ...(isApart ? withoutAdministration(routing) : administration)],
+    debugRoutes: administration.map((route) => ({
+      ...route,
+      help: "the administration of webhooks",
+      open: true,
+    })),
+    listener,
+    ready: thread.ready,
+    async close(graceMs) {
+      await Promise.all([thread.stop(graceMs), listener?.close(graceMs)]);
+    },
+  };
+}
+
+/** Events may still be posted; everything else of the group is not there. */
+function withoutAdministration(routing: WebhookRouteOptions): readonly Route[] {
+  const rest = administrationRoute({ ...routing, adminToken: undefined });
+  return [eventRoute(routing, { readable: false }), rest];
+}
+
+function openAdministration(
+  routes: readonly Route[],
+  { settings, logger, clock }: ServiceParts,
+): HttpListener {
+  const { host = "", port = 0 } = settings.ADMIN_ADDR ?? {};
+  return listenHttp(createRouter(routes, { logger, clock }), { hostname: host, port, logger, clock });
+}
+
+function warnOfToken({ settings: { ADMIN_TOKEN: token }, logger }: ServiceParts): void {
+  if (token === undefined) {
+    return logger.warning("ADMIN_TOKEN is not set: the administration of webhooks is off");
+  }
+  if (token.length >= GOOD_TOKEN_LENGTH) return;
+  logger.warning(`ADMIN_TOKEN is short: ${GOOD_TOKEN_LENGTH} characters or more would be right`);
+}
+
+function workerOptions(
+  settings: Settings,
+  { storePath, version }: { readonly storePath: string; readonly version: string },
+): WebhookOptions {
+  const variables = settings.WORKFLOW_ENV.map((name) => [name, Deno.env.get(name)] as const);
+  return {
+    storePath,
+    encryptionKeys: settings.WEBHOOK_ENCRYPTION_KEY ?? [],
+    timeoutMs: settings.WEBHOOK_TIMEOUT,
+    connectTimeoutMs: settings.WEBHOOK_CONNECT_TIMEOUT,
+    retentionMs: settings.WEBHOOK_RETENTION,
+    maxInFlight: settings.WEBHOOK_MAX_IN_FLIGHT,
+    allowCidrs: settings.WEBHOOK_ALLOW_CIDRS,
+    proxy: settings.WEBHOOK_PROXY,
+    caFile: settings.WEBHOOK_CA_FILE,
+    workflowDirectory: settings.WORKFLOW_DIRECTORY,
+    workflowEnv: Object.fromEntries(variables.map(([name, value = ""]) => [name, value])),
+    workflowAllowCidrs: settings.WORKFLOW_ALLOW_CIDRS,
+    maxRunning: settings.WORKFLOW_MAX_RUNNING,
+    isTraced: settings.TRACING_ENABLED,
+    version,
+  };
+}
+
+/** Nobody leaves: a worker waits for what it asked. */
+const CALLER = { gone: false };
+
+/** The decision service as the webhook service asks it: one hit for each descriptor. */
+function limitBy(decide: Decide): LimitCall {
+  return async (domain, descriptors) => {
+    const asked = descriptors.map((descriptor) => ({
+      entries: Object.entries(descriptor).map(([key, value]) => ({ key, value })),
+    }));
+    const { overallCode, statuses } = await decide({ domain, descriptors: asked, hitsAddend: 0 }, CALLER);
+    if (overallCode === "OK") return { code: "OK" };
+    const waits = statuses.filter(({ code }) => code === "OVER_LIMIT").map((one) =>
+      one.secondsUntilReset ?? 1
+    );
+    return { code: "OVER_LIMIT", resetMs: Math.max(1, ...waits) * 1_000 };
+  };
+}

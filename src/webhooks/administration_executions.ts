@@ -1,0 +1,103 @@
+import {
+  adminAudit,
+  type AdministrationParts,
+  type AdministrationRoute,
+  jsonAnswer,
+  type RoutedCall,
+} from "./administration_route.ts";
+import { FieldReader } from "./field_reader.ts";
+import { parseJson } from "./json_text.ts";
+import { listOptionsOf, pageOf } from "./list_query.ts";
+import { conflict, notFound } from "./problem_answer.ts";
+import type { AuditEntry, Execution, ExecutionStep } from "./records.ts";
+import type { WebhookAnswer } from "./routes.ts";
+import { timeText } from "./time_text.ts";
+
+/** Characters of an output that a list shows. */
+const MAX_LISTED_OUTPUT = 16_384;
+const STATUSES = ["queued", "running", "succeeded", "failed", "cancelled"];
+
+/** `/executions` and `/audit`. */
+export function executionRoutes(parts: AdministrationParts): AdministrationRoute[] {
+  return [
+    { method: "GET", pattern: "/executions", handle: (call) => listExecutions(call, parts) },
+    { method: "GET", pattern: "/executions/:id", handle: (call) => getExecution(call, parts) },
+    { method: "POST", pattern: "/executions/:id/cancel", handle: (call) => cancelExecution(call, parts) },
+    { method: "GET", pattern: "/audit", handle: (call) => listAudit(call, parts) },
+  ];
+}
+
+async function listExecutions({ query }: RoutedCall, { store }: AdministrationParts): Promise<WebhookAnswer> {
+  const options = listOptionsOf(query, ["state", "since", "until"], { states: STATUSES });
+  const page = await pageOf(store.listExecutions(options), async (listed) => {
+    const { execution, steps } = await store.findExecution(listed.id) ?? { execution: listed, steps: [] };
+    return shown(shortened(execution), steps.map(({ result: _, ...step }) => step));
+  });
+  return jsonAnswer(200, page);
+}
+
+async function getExecution(
+  { ids: [id = ""] }: RoutedCall,
+  { store }: AdministrationParts,
+): Promise<WebhookAnswer> {
+  const found = await store.findExecution(id);
+  if (found === undefined) throw notFound("this execution");
+  const { execution, steps } = found;
+  return jsonAnswer(200, { ...shown(execution, steps), input: parseJson(execution.input) });
+}
+
+async function cancelExecution({ ids: [id = ""], object }: RoutedCall, parts: AdministrationParts) {
+  new FieldReader(object({ optional: true }), []);
+  const isAsked = await parts.store.cancelExecution(id, parts.clock.now());
+  if (isAsked === undefined) throw notFound("this execution");
+  if (!isAsked) throw conflict("already_ended", "Cannot cancel the execution: it has ended");
+  await parts.store.addAudit(adminAudit(parts, "execution.cancel_asked", `execution:${id}`));
+  parts.wakeRunner();
+  return jsonAnswer(202, { id });
+}
+
+async function listAudit({ query }: RoutedCall, { store }: AdministrationParts): Promise<WebhookAnswer> {
+  const options = listOptionsOf(query, ["event", "since", "until"]);
+  return jsonAnswer(200, await pageOf(store.listAudit(options), shownEntry));
+}
+
+/** As it stands in a list: a large output is left out, a page of them would be too much. */
+function shortened(execution: Execution): Execution {
+  const isLarge = (execution.output?.length ?? 0) > MAX_LISTED_OUTPUT;
+  return isLarge ? { ...execution, output: undefined } : execution;
+}
+
+function shown(execution: Execution, steps: readonly ExecutionStep[]): Record<string, unknown> {
+  const { id, workflow, versionId, triggerId, status, cancelRequested, output, error } = execution;
+  return {
+    id,
+    workflow,
+    versionId,
+    triggerId,
+    status,
+    createdAt: timeText(execution.createdAt),
+    startedAt: timeIf(execution.startedAt),
+    finishedAt: timeIf(execution.finishedAt),
+    cancelRequested,
+    output: output === undefined ? undefined : parseJson(output),
+    error,
+    steps: steps.map(shownStep),
+  };
+}
+
+function shownStep({ startedAt, finishedAt, result, ...rest }: ExecutionStep): Record<string, unknown> {
+  return {
+    ...rest,
+    startedAt: timeText(startedAt),
+    finishedAt: timeText(finishedAt),
+    result: result === undefined ? undefined : parseJson(result),
+  };
+}
+
+function shownEntry({ at, ...rest }: AuditEntry): Record<string, unknown> {
+  return { ...rest, at: timeText(at) };
+}
+
+function timeIf(time: number | undefined): string | undefined {
+  return time === undefined ? undefined : timeText(time);
+}

@@ -1,0 +1,74 @@
+import { errorText } from "../base/error_text.ts";
+import type { JsonObject } from "./json_text.ts";
+import { unavailable, WebhookRefusal } from "./problem_answer.ts";
+import type { Trigger, TriggerLimit } from "./records.ts";
+import { parseTemplate, renderText, TemplateError, type TemplateScope } from "./template.ts";
+
+/** What the decision service says. */
+export interface LimitDecision {
+  readonly code: "OK" | "OVER_LIMIT";
+  /** Until the window ends; absent where nothing limits. */
+  readonly resetMs?: number | undefined;
+}
+
+/** Asks the decision service; throws when it cannot decide. */
+export type LimitCall = (
+  domain: string,
+  descriptors: readonly Readonly<Record<string, string>>[],
+) => Promise<LimitDecision>;
+
+/** A call of a trigger that has a limit. */
+export interface LimitedCall {
+  readonly limit: TriggerLimit;
+  readonly onLimitError: Trigger["onLimitError"];
+  readonly input: JsonObject;
+  readonly ask: LimitCall;
+}
+
+/**
+ * Asks whether a call is within the limit of its trigger. Throws a `WebhookRefusal`: 429 beyond it, 422 where the input
+ * lacks what the limit is made of, 503 where nobody can decide and that is not allowed to pass.
+ */
+export async function triggerLimit({ limit, onLimitError, input, ask }: LimitedCall): Promise<void> {
+  const descriptors = rendered(limit, input);
+  let decision: LimitDecision;
+  try {
+    decision = await ask(limit.domain, descriptors);
+  } catch (error) {
+    if (onLimitError === "allow") return;
+    const detail = "Cannot decide on the trigger's limit: the decision failed";
+    throw new WebhookRefusal(unavailable("limit_failed", detail), { cause: error });
+  }
+  if (decision.code === "OK") return;
+  const seconds = Math.max(1, Math.ceil((decision.resetMs ?? 0) / 1_000));
+  throw new WebhookRefusal({
+    status: 429,
+    code: "over_limit",
+    detail: `Cannot accept the call: the trigger is over its limit for another ${seconds} s`,
+    headers: { "retry-after": String(seconds) },
+  });
+}
+
+/** Why a value of a descriptor cannot be used; nothing when it can. */
+export function limitValueProblem(text: string): string | undefined {
+  return parseTemplate(text, ["input"]).problem;
+}
+
+function rendered({ descriptors }: TriggerLimit, input: JsonObject): Record<string, string>[] {
+  const scope: TemplateScope = { read: (root) => root === "input" ? input : undefined };
+  return descriptors.map((descriptor) =>
+    Object.fromEntries(Object.entries(descriptor).map(([key, text]) => [key, filled(text, scope)]))
+  );
+}
+
+function filled(text: string, scope: TemplateScope): string {
+  const { template, problem } = parseTemplate(text, ["input"]);
+  if (template === undefined) throw new Error(problem);
+  try {
+    return renderText(template, scope);
+  } catch (error) {
+    if (!(error instanceof TemplateError)) throw error;
+    const detail = `Cannot decide on the trigger's limit: ${errorText(error)}`;
+    throw new WebhookRefusal({ status: 422, code: "limit_value_missing", field: "body", detail });
+  }
+}

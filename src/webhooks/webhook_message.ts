@@ -1,0 +1,83 @@
+import type {
+  AdministrationCall,
+  EventCall,
+  EventCaller,
+  TriggerCall,
+  TriggerCaller,
+  WebhookAnswer,
+} from "./routes.ts";
+import type { LimitDecision } from "./trigger_limit.ts";
+import type { WebhookFigures } from "./webhook_figures.ts";
+import type { WebhookSpan } from "./webhook_spans.ts";
+
+/** The settings of the webhook service, as a worker is told. */
+export interface WebhookOptions {
+  /** The database file. */
+  readonly storePath: string;
+  /** Keys for secrets in base64, the first seals; a key beside the store without any. */
+  readonly encryptionKeys: readonly string[];
+  /** Of an attempt whose endpoint has none of its own. */
+  readonly timeoutMs: number;
+  readonly connectTimeoutMs: number;
+  readonly retentionMs: number;
+  readonly maxInFlight: number;
+  /** Ranges that deliveries may reach beside public addresses. */
+  readonly allowCidrs: readonly string[];
+  readonly proxy?: string | undefined;
+  readonly caFile?: string | undefined;
+  /** Absent for no workflows. */
+  readonly workflowDirectory?: string | undefined;
+  /** The environment variables that workflows may read. */
+  readonly workflowEnv: Readonly<Record<string, string>>;
+  /** Ranges that requests of workflows may reach beside public addresses. */
+  readonly workflowAllowCidrs: readonly string[];
+  readonly maxRunning: number;
+  /** Whether spans are told. */
+  readonly isTraced: boolean;
+  /** Of Weir, for the user agent. */
+  readonly version: string;
+}
+
+/** A call by its method of `WebhookCalls`. */
+export type WebhookQuestion =
+  | { readonly method: "admitTrigger"; readonly call: TriggerCaller }
+  | { readonly method: "acceptTrigger"; readonly call: TriggerCall }
+  | { readonly method: "admitEvent"; readonly call: EventCaller }
+  | { readonly method: "acceptEvent"; readonly call: EventCall }
+  | { readonly method: "administer"; readonly call: AdministrationCall };
+
+/** The levels of the logger, least urgent first. */
+export type LogLevel = "debug" | "info" | "warning" | "error";
+
+/** What the main thread tells the worker. `start` comes first and once. */
+export type ToWebhookWorker =
+  | { readonly type: "start"; readonly options: WebhookOptions }
+  | { readonly type: "question"; readonly id: number; readonly question: WebhookQuestion }
+  /** What was decided; absent where the decision failed. */
+  | { readonly type: "limit"; readonly id: number; readonly decision?: LimitDecision | undefined }
+  /** Is answered by `stopped`, after which nothing comes any more. */
+  | { readonly type: "stop"; readonly graceMs: number };
+
+/** What the worker tells the main thread. */
+export type FromWebhookWorker =
+  /** It answers questions from now on. */
+  | { readonly type: "ready" }
+  /** It cannot start, and why. */
+  | { readonly type: "failed"; readonly state: string }
+  | { readonly type: "answer"; readonly id: number; readonly answer: WebhookAnswer | undefined }
+  | {
+    readonly type: "limit";
+    readonly id: number;
+    readonly domain: string;
+    readonly descriptors: readonly Readonly<Record<string, string>>[];
+  }
+  | {
+    readonly type: "log";
+    readonly level: LogLevel;
+    readonly message: string;
+    readonly fields: Readonly<Record<string, unknown>>;
+  }
+  /** Every second, so that silence means something. */
+  | { readonly type: "figures"; readonly figures: WebhookFigures }
+  | { readonly type: "span"; readonly span: WebhookSpan }
+  | { readonly type: "stopped" };

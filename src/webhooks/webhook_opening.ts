@@ -1,0 +1,159 @@
+import type { Clock } from "../base/clock.ts";
+import type { Logger } from "../base/log.ts";
+import { Cidrs } from "./address_ranges.ts";
+import { DispatchLock } from "./dispatch_lock.ts";
+import { createGuardedFetch } from "./guarded_fetch.ts";
+import { SecretBox } from "./secret_box.ts";
+import { readAuthorities } from "./sender_authorities.ts";
+import { createEndpointCheck } from "./sender_check.ts";
+import { createSender } from "./sender.ts";
+import { urlProblem } from "./sender_url.ts";
+import { openSqliteStore } from "./sqlite_store.ts";
+import type { WebhookStore } from "./store.ts";
+import type { LimitCall } from "./trigger_limit.ts";
+import type { WebhookOptions } from "./webhook_message.ts";
+import { WebhookService, type WebhookServiceParts } from "./webhook_service.ts";
+import { WorkflowFiles } from "./workflow_files.ts";
+
+/** What a webhook service is opened with. */
+export interface WebhookOpening {
+  readonly options: WebhookOptions;
+  /** Asks the decision service. */
+  readonly limit: LimitCall;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** What is to be otherwise, such as who is told of attempts. */
+  readonly parts?: Partial<WebhookServiceParts> | undefined;
+  /** Said to the database when it is opened; a test makes it small with them. */
+  readonly pragmas?: readonly string[] | undefined;
+}
+
+/** Commits whose time is kept between two takes. */
+const MAX_COMMIT_TIMES = 10_000;
+
+/** Opens the store and everything around it; throws when one of them cannot be had, and lets go of the others. */
+export async function openWebhookService(opening: WebhookOpening): Promise<WebhookService> {
+  const stack = new AsyncDisposableStack();
+  try {
+    const service = new WebhookService(await openParts(opening, stack));
+    stack.move();
+    return service;
+  } catch (error) {
+    await stack.disposeAsync();
+    throw error;
+  }
+}
+
+async function openParts(opening: WebhookOpening, stack: AsyncDisposableStack): Promise<WebhookServiceParts> {
+  const { options, limit, clock, logger } = opening;
+  const commitTimes = new TakenTimes();
+  const store = await openSqliteStore({
+    path: options.storePath,
+    pragmas: opening.pragmas,
+    logger,
+    clock,
+    onCommit: (elapsedMs) => commitTimes.add(elapsedMs),
+  });
+  stack.defer(() => store.close());
+  const keys = options.encryptionKeys.map((text) => Uint8Array.fromBase64(text));
+  const secretBox = await SecretBox.open({ keys, keyFile: `${options.storePath}.key`, logger });
+  const outside = await openOutside(opening, stack, secretBox);
+  const workflows = await openWorkflows(opening, stack);
+  return {
+    store: closingWith(store, [outside, workflows]),
+    secretBox,
+    takeLock: () => DispatchLock.take(options.storePath),
+    takeCommitTimes: () => commitTimes.take(),
+    ...outside,
+    workflows,
+    limit,
+    clock,
+    random: Math.random,
+    newId: () => crypto.randomUUID(),
+    randomBytes: (length) => crypto.getRandomValues(new Uint8Array(length)),
+    logger,
+    maxInFlight: options.maxInFlight,
+    timeoutMs: options.timeoutMs,
+    version: options.version,
+    env: options.workflowEnv,
+    maxRunning: options.maxRunning,
+    retentionMs: options.retentionMs,
+    ...opening.parts,
+  };
+}
+
+/** What speaks to the world. */
+// deno-lint-ignore require-await -- a failure is a rejection
+async function openOutside(
+  { options, clock }: WebhookOpening,
+  stack: AsyncDisposableStack,
+  secretBox: SecretBox,
+) {
+  const { connectTimeoutMs, caFile, proxy, timeoutMs, version } = options;
+  const allow = new Cidrs(options.allowCidrs);
+  const newId = () => crypto.randomUUID();
+  const sender = createSender({
+    allow,
+    connectTimeoutMs,
+    caFile,
+    proxy,
+    userAgent: `Weir/${version}`,
+    clock,
+  });
+  stack.defer(() => sender.close());
+  const fetch = createGuardedFetch({
+    allow: new Cidrs(options.workflowAllowCidrs),
+    connectTimeoutMs,
+    clock,
+    authorities: caFile === undefined ? undefined : readAuthorities(caFile),
+    proxy: proxy === undefined ? undefined : new URL(proxy),
+  });
+  stack.defer(() => fetch.close());
+  const dial = { allow, connectTimeoutMs, caFile, proxy, clock };
+  const check = createEndpointCheck({ ...dial, sender, secretBox, newId, timeoutMs, version });
+  const lookups = { clock, lookupTimeoutMs: connectTimeoutMs, isProxied: proxy !== undefined };
+  return {
+    sender,
+    fetch,
+    check,
+    urlProblem: (url: string) => urlProblem(url, allow, lookups),
+    close: async () => void await Promise.all([sender.close(), fetch.close()]),
+  };
+}
+
+async function openWorkflows(
+  { options, clock, logger }: WebhookOpening,
+  stack: AsyncDisposableStack,
+): Promise<WorkflowFiles> {
+  const envNames = Object.keys(options.workflowEnv);
+  const files = new WorkflowFiles({ folder: options.workflowDirectory, envNames, clock, logger });
+  stack.defer(() => files.close());
+  await files.start();
+  return files;
+}
+
+/** The store, which takes these with it when it is closed: it is what the service closes last. */
+function closingWith(store: WebhookStore, others: readonly { close(): Promise<void> }[]): WebhookStore {
+  const close = store.close.bind(store);
+  return Object.assign(store, {
+    async close() {
+      await Promise.all(others.map((other) => other.close()));
+      await close();
+    },
+  });
+}
+
+/** Durations between two takes. */
+class TakenTimes {
+  #times: number[] = [];
+
+  add(ms: number): void {
+    if (this.#times.length < MAX_COMMIT_TIMES) this.#times.push(ms);
+  }
+
+  take(): readonly number[] {
+    const times = this.#times;
+    this.#times = [];
+    return times;
+  }
+}

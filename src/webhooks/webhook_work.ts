@@ -1,0 +1,189 @@
+import type { Clock } from "../base/clock.ts";
+import type { Logger } from "../base/log.ts";
+import { Dispatcher, type DispatcherOptions } from "./dispatcher.ts";
+import type { AdministrationStore, WebhookStore } from "./store.ts";
+import { storeGauges, type WebhookFigures } from "./webhook_figures.ts";
+import { WorkflowRunner, type WorkflowRunnerOptions } from "./workflow_runner.ts";
+
+/** What deliveries and workflows are worked on with. */
+export interface WebhookWorkParts
+  extends Omit<DispatcherOptions, "store" | "at">, Omit<WorkflowRunnerOptions, "store" | "at"> {
+  readonly store: WebhookStore;
+  /** Takes the lock beside the store; nothing while another process has it. */
+  readonly takeLock: () => { release(): void } | undefined;
+  readonly clock: Clock;
+  readonly newId: () => string;
+  readonly logger: Logger;
+  /** How long finished work is kept. */
+  readonly retentionMs: number;
+  /** How long commits took since the last call, in milliseconds. */
+  readonly takeCommitTimes?: (() => readonly number[]) | undefined;
+  /** Called around each step of an attempt. */
+  readonly atAttempt?: DispatcherOptions["at"];
+  /** Called around each step of a workflow. */
+  readonly atStep?: WorkflowRunnerOptions["at"];
+}
+
+/** How often a process that does not have the lock tries to take it. */
+const LOCK_MS = 250;
+/** How often what is too old is removed, and how many rows at once. */
+const SWEEP_MS = 60_000;
+const SWEPT_ROWS = 500;
+/** Attempts whose time is kept between two takes. */
+const MAX_TIMES = 10_000;
+
+/**
+ * The part that only one process does at a time: deliveries, workflows and the removal of old work. It begins once the
+ * lock of the store is had.
+ */
+export class WebhookWork {
+  readonly #parts: WebhookWorkParts;
+  readonly #ended = new Map<string, number>();
+  #times: number[] = [];
+  #lock: { release(): void } | undefined;
+  #dispatcher: Dispatcher | undefined;
+  #runner: WorkflowRunner | undefined;
+  #isStopping = false;
+  #isTold = false;
+  #taking: Promise<void> = Promise.resolve();
+  #sweeping: Promise<void> = Promise.resolve();
+  #cancelTake = () => {};
+  #cancelSweep = () => {};
+
+  constructor(parts: WebhookWorkParts) {
+    this.#parts = parts;
+  }
+
+  /** Begins to look for the lock. */
+  start(): void {
+    this.#taking = this.#take();
+  }
+
+  /** Whether the lock is had and the work has begun. */
+  get isWorking(): boolean {
+    return this.#dispatcher !== undefined && !this.#isStopping;
+  }
+
+  /** How many attempts of an endpoint run; nothing where another process makes them. */
+  inFlight(endpointId: string): number | undefined {
+    return this.#dispatcher?.inFlight(endpointId);
+  }
+
+  /** Deliveries became due, or endpoints changed. */
+  wakeDispatcher(): void {
+    this.#dispatcher?.wake();
+  }
+
+  /** Executions became due. */
+  wakeRunner(): void {
+    this.#runner?.wake();
+  }
+
+  /** What was counted since the start, and the durations since the last call. */
+  figures(): WebhookFigures {
+    const counted = this.#dispatcher?.figures;
+    const durations = { attempt_time: this.#times, commit_time: this.#parts.takeCommitTimes?.() ?? [] };
+    this.#times = [];
+    return {
+      counters: {
+        ...prefixed("attempts", Object.entries(counted?.attempts ?? {})),
+        ...prefixed("executions_ended", this.#ended),
+        lost_claims: counted?.lostClaims ?? 0,
+        expired_claims: counted?.expiredClaims ?? 0,
+        store_errors: counted?.storeErrors ?? 0,
+      },
+      gauges: {
+        attempts_in_flight: this.#dispatcher?.running ?? 0,
+        executions_in_work: this.#runner?.running ?? 0,
+        dispatching: this.isWorking ? 1 : 0,
+      },
+      durations,
+    };
+  }
+
+  /** What the store tells of itself. */
+  async storeGauges(store: Pick<AdministrationStore, "figures">): Promise<Record<string, number>> {
+    const now = this.#parts.clock.now();
+    return storeGauges(await store.figures(now), now);
+  }
+
+  /** Lets attempts and steps run for so long, and gives the lock back. */
+  async stop(graceMs: number): Promise<void> {
+    this.#isStopping = true;
+    this.#cancelTake();
+    this.#cancelSweep();
+    await this.#taking;
+    await Promise.all([this.#dispatcher?.stop(graceMs), this.#runner?.stop(graceMs), this.#sweeping]);
+    this.#lock?.release();
+    this.#lock = undefined;
+  }
+
+  async #take(): Promise<void> {
+    if (this.#isStopping) return;
+    const { clock, logger } = this.#parts;
+    try {
+      this.#lock ??= this.#parts.takeLock();
+      if (this.#lock !== undefined) {
+        await this.#begin();
+        return logger.info("This process makes the deliveries and runs the workflows of the store");
+      }
+    } catch (error) {
+      // It is tried again four times a second.
+      if (!this.#isTold) logger.error("Cannot take over the work of the store yet", { error });
+      this.#isTold = true;
+    }
+    this.#cancelTake = clock.after(LOCK_MS, () => void (this.#taking = this.#take()));
+  }
+
+  async #begin(): Promise<void> {
+    const { store, clock, atAttempt, atStep } = this.#parts;
+    // Whoever had these claims is gone: nobody else has the lock.
+    await store.voidClaims({ now: clock.now(), which: "all" });
+    if (this.#isStopping) return;
+    const dispatcher = this.#dispatcher = new Dispatcher({
+      ...this.#parts,
+      at: atAttempt,
+      onAttempt: (report) => {
+        if (this.#times.length < MAX_TIMES) this.#times.push(report.tookMs);
+        this.#parts.onAttempt?.(report);
+      },
+    });
+    const runner = this.#runner = new WorkflowRunner({
+      ...this.#parts,
+      at: atStep,
+      onEnd: (status) => {
+        this.#ended.set(status, (this.#ended.get(status) ?? 0) + 1);
+        this.wakeDispatcher();
+        this.#parts.onEnd?.(status);
+      },
+    });
+    dispatcher.start();
+    runner.start();
+    this.#sweepAndAgain();
+  }
+
+  #sweepAndAgain(): void {
+    this.#sweeping = this.#sweep().then(() => {
+      if (this.#isStopping) return;
+      this.#cancelSweep = this.#parts.clock.after(SWEEP_MS, () => this.#sweepAndAgain());
+    });
+  }
+
+  /** In portions, so that others get at the store in between. */
+  async #sweep(): Promise<void> {
+    const { store, clock, retentionMs, logger } = this.#parts;
+    try {
+      let removed = SWEPT_ROWS;
+      while (removed >= SWEPT_ROWS && !this.#isStopping) {
+        const now = clock.now();
+        removed = await store.removeFinished({ before: now - retentionMs, now, max: SWEPT_ROWS });
+      }
+    } catch (error) {
+      logger.error("Cannot remove old work from the store", { error });
+    }
+  }
+}
+
+function prefixed(prefix: string, counts: Iterable<readonly [string, number]>): Record<string, number> {
+  return Object.fromEntries([...counts].map(([name, count]) => [`${prefix}.${name}`, count]));
+}

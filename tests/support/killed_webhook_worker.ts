@@ -1,0 +1,37 @@
+import { serveWebhooks, type WebhookPort } from "../../src/webhooks/webhook_worker.ts";
+import type { KillPoint, WebhookFaults } from "./webhook_faults.ts";
+
+/** What a test tells the worker beside what the main thread does. */
+export type FaultMessage =
+  | { readonly type: "faults"; readonly faults: WebhookFaults }
+  /** Throws where nobody catches it. */
+  | { readonly type: "throw" };
+
+const port = globalThis as unknown as WebhookPort & {
+  addEventListener(type: "message", listener: (event: MessageEvent<FaultMessage>) => void): void;
+};
+let faults: WebhookFaults = {};
+let times = 0;
+
+// Comes before the message that starts the service.
+port.addEventListener("message", ({ data: message }: MessageEvent<FaultMessage>) => {
+  if (message.type === "faults") faults = message.faults;
+  if (message.type === "throw") setTimeout(() => thrown());
+});
+
+serveWebhooks(port, () => ({
+  parts: {
+    atAttempt: (when, step) => pass(`${when} ${step}`),
+    atStep: (point) => pass(`execution ${point}`),
+  },
+  pragmas: faults.pragmas,
+}));
+
+function pass(point: KillPoint): void {
+  if (faults.kill?.at !== point || ++times < faults.kill.nth) return;
+  Deno.kill(Deno.pid, "SIGKILL");
+}
+
+function thrown(): never {
+  throw new Error("the test ends this worker");
+}

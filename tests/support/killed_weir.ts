@@ -1,0 +1,35 @@
+/**
+ * Weir as `main.ts serve` runs it, but for faults that its only argument names in JSON. SIGUSR1 makes the worker of
+ * the webhook service throw, SIGUSR2 ends it without a word.
+ */
+import { serve } from "../../main.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { readSettings } from "../../src/settings/read_settings.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+import { guardProcess } from "../../src/telemetry/process_guard.ts";
+import type { FaultMessage } from "./killed_webhook_worker.ts";
+import type { WebhookFaults } from "./webhook_faults.ts";
+
+const faults: WebhookFaults = JSON.parse(Deno.args[0] ?? "{}");
+const { settings } = readSettings(Deno.env.toObject());
+const logger = createLogger({ level: settings.LOG_LEVEL, format: settings.LOG_FORMAT, clock: systemClock });
+guardProcess({ logger, clock: systemClock, onUnexpected: () => Deno.exit(3) });
+
+let worker: Worker | undefined;
+const tell = (message: FaultMessage) => worker?.postMessage(message);
+const stop = new AbortController();
+Deno.addSignalListener("SIGTERM", () => stop.abort());
+Deno.addSignalListener("SIGUSR1", () => tell({ type: "throw" }));
+Deno.addSignalListener("SIGUSR2", () => worker?.terminate());
+
+const running = await serve(settings, stop.signal, {
+  logger,
+  startWebhookWorker: () => {
+    const url = new URL("./killed_webhook_worker.ts", import.meta.url);
+    worker = new Worker(url, { type: "module", name: "webhooks" });
+    tell({ type: "faults", faults });
+    return worker;
+  },
+});
+await running.stopped;
+Deno.exit(0);

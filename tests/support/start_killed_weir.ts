@@ -1,0 +1,64 @@
+import { join } from "node:path";
+import { serveFlags } from "../../scripts/serve_flags.ts";
+import { ChildProcess } from "./child_process.ts";
+import type { WebhookFaults } from "./webhook_faults.ts";
+import { WeirProcess } from "./weir_process.ts";
+
+/** How a Weir that may die is to run. */
+export interface KilledWeirOptions {
+  readonly faults?: WebhookFaults | undefined;
+  /** Rule files by name, written into a folder of this process alone. */
+  readonly rules: Readonly<Record<string, string>>;
+  /** Beside those that keep it on loopback ports and in memory. */
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+// Of the test's own environment only what the runtime needs, so that no stray setting decides a test.
+const PASSED_ON = ["PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "DENO_DIR", "DENO_TLS_CA_STORE", "DENO_CERT"];
+const ROOT = new URL("../../", import.meta.url).pathname;
+const SCRIPT = new URL("./killed_weir.ts", import.meta.url).pathname;
+
+/**
+ * Starts `killed_weir.ts` with the permissions of the serve task, and that to kill itself. Waits until it listens,
+ * which one that is to die may never come to.
+ */
+export async function startKilledWeir(
+  { faults = {}, rules, settings }: KilledWeirOptions,
+): Promise<WeirProcess> {
+  const root = await Deno.makeTempDir({ prefix: "weir_" });
+  const rulesFolder = join(root, "config");
+  await Deno.mkdir(rulesFolder);
+  for (const [name, text] of Object.entries(rules)) await Deno.writeTextFile(join(rulesFolder, name), text);
+  const child = new ChildProcess(Deno.execPath(), {
+    args: ["run", ...serveFlags(), "--allow-run", "--no-check", SCRIPT, JSON.stringify(faults)],
+    cwd: ROOT,
+    env: environment(root, settings),
+  });
+  const weir = new WeirProcess(child, { root, rulesFolder });
+  try {
+    if (faults.kill === undefined) await weir.listening(["gRPC", "HTTP", "debug"]);
+    return weir;
+  } catch (error) {
+    await weir[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+function environment(root: string, settings: Readonly<Record<string, string>>): Record<string, string> {
+  const passedOn = PASSED_ON.flatMap((name) => {
+    const value = Deno.env.get(name);
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return {
+    ...Object.fromEntries(passedOn),
+    ...{ BACKEND_TYPE: "memory", DISABLE_STATS: "true", RUNTIME_ROOT: root, RUNTIME_WATCH_ROOT: "false" },
+    ...{
+      HOST: "127.0.0.1",
+      GRPC_HOST: "127.0.0.1",
+      GRPC_PORT: "0",
+      DEBUG_HOST: "127.0.0.1",
+      DEBUG_PORT: "0",
+    },
+    ...settings,
+  };
+}

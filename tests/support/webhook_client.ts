@@ -1,0 +1,87 @@
+/** A JSON object of an answer; which of these fields it has is for the test to know. */
+export interface AnswerBody {
+  readonly [name: string]: unknown;
+  readonly id: string;
+  readonly key: string;
+  readonly secret: string;
+  readonly code: string;
+  readonly state: string;
+  readonly status: string | number;
+  readonly event: string;
+  readonly eventId: string;
+  readonly endpointId: string;
+  readonly result: unknown;
+  readonly error: string;
+  readonly errorKind: string;
+  readonly executionId: string;
+  readonly deliveries: number;
+  readonly attempts: readonly AnswerBody[];
+  readonly steps: readonly AnswerBody[];
+  readonly items: readonly AnswerBody[];
+  readonly nextCursor: string | undefined;
+}
+
+/** An answer as a test looks at it. */
+export interface WebhookAnswered {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: AnswerBody;
+  /** How often it was asked. */
+  readonly tries: number;
+}
+
+/** What a call is made of. */
+export interface WebhookCallOptions {
+  readonly method?: string | undefined;
+  readonly token?: string | undefined;
+  /** The `Idempotency-Key`. */
+  readonly key?: string | undefined;
+  /** What is no text is sent as JSON. */
+  readonly body?: unknown;
+}
+
+const CALL_MS = 15_000;
+const REPEAT_MS = 120_000;
+const PAUSE_MS = 25;
+/** Says that it may be asked again. */
+const REPEATED = [409, 503];
+
+/** Makes one call. */
+export async function webhookCall(url: string, options: WebhookCallOptions): Promise<WebhookAnswered> {
+  const { method = "POST", token, key, body } = options;
+  const text = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
+  const response = await fetch(url, {
+    method,
+    headers: {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(key === undefined ? {} : { "idempotency-key": key }),
+      ...(text === undefined ? {} : { "content-type": "application/json" }),
+    },
+    ...(text === undefined ? {} : { body: text }),
+    signal: AbortSignal.timeout(CALL_MS),
+  });
+  const answer = await response.text();
+  const read = answer === "" ? {} : JSON.parse(answer);
+  return { status: response.status, headers: response.headers, body: read, tries: 1 };
+}
+
+/** Posts until there is an answer that stands: what was not answered, or refused for the moment, is repeated. */
+export async function post(
+  url: string,
+  body: unknown,
+  options: Pick<WebhookCallOptions, "token" | "key">,
+): Promise<WebhookAnswered> {
+  const end = performance.now() + REPEAT_MS;
+  let cause: unknown;
+  for (let tries = 1; performance.now() < end; tries++) {
+    try {
+      const answered = await webhookCall(url, { ...options, body });
+      if (!REPEATED.includes(answered.status)) return { ...answered, tries };
+      cause = answered.body;
+    } catch (error) {
+      cause = error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+  throw new Error(`Cannot post to "${url}": nothing came within ${REPEAT_MS} ms`, { cause });
+}

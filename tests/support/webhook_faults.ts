@@ -1,0 +1,34 @@
+import type { AttemptStep } from "../../src/webhooks/delivery_attempt.ts";
+import type { WorkflowPoint } from "../../src/webhooks/workflow_run.ts";
+
+/** A named place at which a process may die. */
+export type KillPoint = `${"before" | "after"} ${AttemptStep}` | `execution ${WorkflowPoint}`;
+
+/** What is to go wrong in a Weir of a test. No setting can ask for any of it. */
+export interface WebhookFaults {
+  /** The process ends by SIGKILL when it comes to that place for the nth time. */
+  readonly kill?: { readonly at: KillPoint; readonly nth: number } | undefined;
+  /** Said to the database of the store when it is opened, such as `max_page_count = 100`. */
+  readonly pragmas?: readonly string[] | undefined;
+}
+
+/** The places around the steps of an attempt. */
+export const ATTEMPT_POINTS: readonly KillPoint[] = [
+  "before claim",
+  "after claim",
+  "before attempt_row",
+  "after attempt_row",
+  "before send",
+  "after send",
+  "before write_back",
+  "after write_back",
+];
+
+/** The places in the work on an execution. */
+export const EXECUTION_POINTS: readonly KillPoint[] = [
+  "execution claimed",
+  "execution started",
+  "execution before_step",
+  "execution after_step",
+  "execution committed",
+];

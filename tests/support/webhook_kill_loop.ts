@@ -1,0 +1,107 @@
+import { seededRandom } from "./seeded_random.ts";
+import { until } from "./until.ts";
+import type { AnswerBody } from "./webhook_client.ts";
+import { ATTEMPT_POINTS } from "./webhook_faults.ts";
+import { type KillReport, killRounds, type KillRoundsOptions, runKillRounds } from "./webhook_kill_rounds.ts";
+import { WebhookProcess } from "./webhook_process.ts";
+import { WebhookReceiver } from "./webhook_receiver.ts";
+
+/** What was seen of events while processes were killed. */
+export interface EventKillReport extends KillReport {
+  readonly events: number;
+  /** How often the client had to repeat a post. */
+  readonly repeatedPosts: number;
+  readonly receptions: number;
+  /** Deliveries that the receiver saw more than once. */
+  readonly repeatedDeliveries: number;
+  /** Attempts whose process died before their result was written. */
+  readonly interruptedAttempts: number;
+}
+
+const DELIVERED_MS = 120_000;
+const MAX_PROBLEMS = 20;
+
+/**
+ * Posts that many events to Weir, which delivers them to a counting receiver and is killed again and again, and looks
+ * whether each arrived, under one UUID with one body, and repeatedly only where an attempt failed or broke off.
+ */
+export async function killWhileDelivering(
+  options: Omit<KillRoundsOptions, "points"> & { readonly events: number },
+): Promise<EventKillReport> {
+  const { events, seed } = options;
+  const begin = performance.now();
+  await using receiver = await WebhookReceiver.start();
+  await using weir = await WebhookProcess.open({ env: { LOG_LEVEL: "warning" } });
+  const random = seededRandom(seed + 1);
+  // One in fifty fails at first, so that attempts are not all the first ones.
+  receiver.react = (_, count) => count === 1 && random() < 0.02 ? random() < 0.5 ? 500 : "reset" : 200;
+  await weir.start();
+  await weir.endpoint(receiver, "/hook", { concurrency: 16 });
+
+  const ids: string[] = [];
+  let repeatedPosts = 0;
+  const postOne = async (n: number) => {
+    const { status, body, tries } = await weir.event({ n }, `event-${n}`);
+    if (status !== 202) throw new Error(`Cannot post event ${n}: ${status} ${JSON.stringify(body)}`);
+    ids[n] = body.id;
+    repeatedPosts += tries - 1;
+  };
+  const rounds = killRounds({ ...options, points: ATTEMPT_POINTS });
+  const killed = await runKillRounds(weir, { rounds, works: events, work: postOne, say: options.say });
+  await until("everything to be delivered", () => weir.isDelivered(), {
+    ...{ deadlineMs: DELIVERED_MS, intervalMs: 200 },
+  });
+  const deliveries = await weir.all("/deliveries");
+  const failures = await weir.all("/audit?event=delivery.failed");
+
+  const problems = [...killed.problems, ...receiver.problems];
+  const eventIds = new Set(ids);
+  if (eventIds.size !== events) problems.push(`${eventIds.size} events were taken in place of ${events}`);
+  if (deliveries.length !== events) problems.push(`there are ${deliveries.length} deliveries`);
+  if (failures.length > 0) problems.push(`${failures.length} deliveries failed`);
+  const arrived = new Set(receiver.receptions.map(({ body }) => Number(JSON.parse(body).data.n)));
+  for (let n = 0; n < events; n++) if (!arrived.has(n)) problems.push(`event ${n} did not arrive`);
+  for (const delivery of deliveries) problems.push(...deliveryProblems(delivery, receiver));
+  for (const id of receiver.byId.keys()) {
+    if (!deliveries.some((delivery) => delivery.id === id)) problems.push(`delivery ${id} is unknown`);
+  }
+  const attempts = deliveries.flatMap((delivery) => delivery.attempts);
+  return {
+    ...killed,
+    ...{
+      events,
+      repeatedPosts,
+      receptions: receiver.receptions.length,
+      problems: problems.slice(0, MAX_PROBLEMS),
+    },
+    repeatedDeliveries: receiver.repeated.length,
+    interruptedAttempts: attempts.filter(({ result }) => result === "interrupted").length,
+    tookMs: performance.now() - begin,
+  };
+}
+
+/** What is wrong with one delivery, by its record and by what arrived. */
+export function deliveryProblems(
+  delivery: AnswerBody,
+  receiver: Pick<WebhookReceiver, "byId" | "resets">,
+): string[] {
+  const { id, state, attempts } = delivery;
+  const problem = (text: string) => `delivery ${id}: ${text}`;
+  const arrived = receiver.byId.get(id) ?? [];
+  const results = attempts.map(({ result }) => result);
+  const problems: string[] = [];
+  if (state !== "acknowledged") problems.push(problem(`it is ${state}`));
+  if (new Set(arrived.map(({ body }) => body)).size !== 1) {
+    problems.push(problem("it came with several bodies"));
+  }
+  if (arrived.length === 0) problems.push(problem("it did not come"));
+  // The platform sends a request once more that met the end of a connection which had been used before.
+  if (arrived.length > attempts.length + (receiver.resets.get(id) ?? 0)) {
+    problems.push(problem(`it came ${arrived.length} times in ${attempts.length} attempts`));
+  }
+  const early = results.slice(0, -1).filter((result) => result !== "interrupted" && result !== "failed");
+  if (early.length > 0 || results.at(-1) !== "acknowledged") {
+    problems.push(problem(`its attempts ended as ${results.join(", ")}`));
+  }
+  return problems;
+}

@@ -1,0 +1,204 @@
+import { assertEquals } from "@std/assert";
+import { StoreError, type WebhookStore } from "../../src/webhooks/store.ts";
+import { until } from "../support/until.ts";
+import { DispatcherBed } from "./dispatcher_fixture.ts";
+
+/** The store of a bed with one of its operations replaced. */
+function storeWith<K extends keyof WebhookStore>(
+  bed: DispatcherBed,
+  name: K,
+  operation: WebhookStore[K],
+): WebhookStore {
+  return Object.create(bed.store, { [name]: { value: operation } });
+}
+
+Deno.test("one look finds what is due, also of more endpoints than there are places", async () => {
+  await using bed = await DispatcherBed.open();
+  await Promise.all(
+    Array.from({ length: 40 }, (_, index) => bed.endpoint({ events: [`kind.number_${index}`] })),
+  );
+  const dispatcher = bed.start({ maxInFlight: 3 });
+  await bed.settled();
+  for (const [sent, index] of [39, 0, 20, 7].entries()) {
+    await bed.event(`kind.number_${index}`);
+    dispatcher.wake();
+    await bed.sent(sent + 1);
+  }
+  assertEquals(bed.reports.map(({ event }) => event), [39, 0, 20, 7].map((index) => `kind.number_${index}`));
+});
+
+Deno.test("with all places taken each endpoint has its turn", async () => {
+  await using bed = await DispatcherBed.open();
+  const ids = await Promise.all(Array.from({ length: 6 }, () => bed.endpoint()));
+  for (let count = 0; count < 5; count++) await bed.event();
+  bed.start({ maxInFlight: 1 });
+  await bed.sent(30);
+  for (let round = 0; round < 5; round++) {
+    const served = bed.reports.slice(round * 6, round * 6 + 6).map(({ endpointId }) => endpointId);
+    assertEquals(new Set(served), new Set(ids), `round ${round}`);
+  }
+});
+
+Deno.test("an endpoint that another process made is served with the next look", async () => {
+  await using bed = await DispatcherBed.open();
+  await bed.endpoint();
+  bed.start();
+  await bed.settled();
+  await bed.endpoint();
+  await bed.event();
+  bed.clock.advance(1_000);
+  await bed.sent(2);
+  assertEquals(bed.reports.length, 2);
+});
+
+Deno.test("what cannot be written down is not claimed again and again", async () => {
+  await using bed = await DispatcherBed.open();
+  await bed.endpoint();
+  await bed.event();
+  let isFull = true;
+  let asked = 0;
+  const store = storeWith(bed, "beginAttempt", (options) => {
+    asked++;
+    return isFull
+      ? Promise.reject(new StoreError("full", "Cannot use the store: the disk is full"))
+      : bed.store.beginAttempt(options);
+  });
+  bed.start({ store });
+  for (let second = 0; second < 10; second++) {
+    await bed.settled();
+    await bed.settled();
+    bed.clock.advance(1_000);
+  }
+  assertEquals(asked <= 11, true, `asked ${asked} times in ten seconds`);
+  isFull = false;
+  bed.clock.advance(1_000);
+  await bed.sent(1);
+  const { delivery, attempts } = await bed.only();
+  assertEquals([delivery.state, attempts.map(({ result }) => result)], ["acknowledged", ["acknowledged"]]);
+  assertEquals(bed.log.lines.length <= 11, true);
+});
+
+Deno.test("a step that throws before the claim ends nothing", async () => {
+  await using bed = await DispatcherBed.open();
+  await bed.endpoint();
+  await bed.event();
+  let isFirst = true;
+  const dispatcher = bed.start({
+    at(when, step) {
+      if (when !== "before" || step !== "claim" || !isFirst) return;
+      isFirst = false;
+      throw new Error("a fault");
+    },
+  });
+  await until("the fault", () => !isFirst);
+  await bed.settled();
+  bed.clock.advance(1_000);
+  await bed.sent(1);
+  assertEquals(dispatcher.figures.storeErrors, 1);
+});
+
+Deno.test("claims that ended are taken back only after the other claims of the process were prolonged", async () => {
+  await using bed = await DispatcherBed.open();
+  const calls: string[] = [];
+  let isKept = false;
+  const store = storeWith(bed, "voidClaims", (options) => {
+    calls.push("taken back");
+    return bed.store.voidClaims(options);
+  });
+  bed.start({
+    store,
+    keepOtherClaims: () => {
+      calls.push("prolonged");
+      return Promise.resolve(isKept);
+    },
+  });
+  await bed.settled();
+  assertEquals(calls, ["prolonged"]);
+  isKept = true;
+  bed.clock.advance(5_000);
+  await bed.settled();
+  assertEquals(calls, ["prolonged", "prolonged", "taken back"]);
+});
+
+Deno.test("an attempt that is given up before its request leaves sends nothing", async () => {
+  await using bed = await DispatcherBed.open();
+  await bed.endpoint();
+  await bed.event();
+  const atSend = Promise.withResolvers<void>();
+  const gate = Promise.withResolvers<void>();
+  const dispatcher = bed.start({
+    async at(when, step) {
+      if (when !== "before" || step !== "send") return;
+      atSend.resolve();
+      await gate.promise;
+    },
+  });
+  await atSend.promise;
+  const stopped = dispatcher.stop(0);
+  await bed.settled();
+  gate.resolve();
+  await stopped;
+  const { delivery, attempts } = await bed.only();
+  assertEquals([bed.sender.sent.length, delivery.state, delivery.claimId], [0, "attempting", undefined]);
+  assertEquals(attempts.map(({ result }) => result), ["interrupted"]);
+});
+
+Deno.test("a process that sleeps between prolonging its claims and taking others back keeps its own", async () => {
+  await using bed = await DispatcherBed.open();
+  await bed.endpoint();
+  await bed.event();
+  const gate = Promise.withResolvers<void>();
+  bed.sender.receiver = async () => {
+    await gate.promise;
+    return { status: 200 };
+  };
+  let isAsleep = false;
+  const store = storeWith(bed, "renewClaims", async (claimIds, leaseUntil) => {
+    const held = await bed.store.renewClaims(claimIds, leaseUntil);
+    if (!isAsleep) bed.clock.advance(3_600_000);
+    isAsleep = true;
+    return held;
+  });
+  const dispatcher = bed.start({ store });
+  await until("the request to be sent", () => bed.sender.running === 1);
+  bed.clock.advance(5_000);
+  await bed.settled();
+  gate.resolve();
+  await bed.sent(1);
+  assertEquals([isAsleep, dispatcher.figures.expiredClaims, bed.sender.sent.length], [true, 0, 1]);
+});
+
+Deno.test("a sender that throws is a failed attempt, with the pauses of the schedule", async () => {
+  await using bed = await DispatcherBed.open();
+  await bed.endpoint();
+  await bed.event();
+  bed.sender.receiver = () => {
+    throw new Error("a fault that names https://user:password@receiver.example");
+  };
+  bed.start();
+  await bed.sent(1);
+  await bed.settled();
+  const { delivery, attempts } = await bed.only();
+  assertEquals([delivery.state, bed.sender.sent.length], ["retrying", 1]);
+  assertEquals(attempts.map(({ errorKind, error }) => [errorKind, error]), [
+    ["unsendable", "a fault inside Weir, which its log tells of"],
+  ]);
+});
+
+Deno.test("a result that cannot be written holds up no other delivery", async () => {
+  await using bed = await DispatcherBed.open();
+  const [stuck, other] = [await bed.endpoint(), await bed.endpoint()];
+  await bed.event();
+  const store = storeWith(bed, "finishAttempt", async (options) => {
+    const found = await bed.store.findDelivery(options.deliveryId);
+    if (found?.delivery.endpointId === stuck) throw new StoreError("failed", "Cannot use the store: no");
+    return await bed.store.finishAttempt(options);
+  });
+  const dispatcher = bed.start({ store });
+  await bed.sent(1);
+  await until("the failed write", () => dispatcher.figures.storeErrors > 0);
+  await bed.event();
+  dispatcher.wake();
+  await bed.sent(2);
+  assertEquals(bed.reports.map(({ endpointId }) => endpointId), [other, other]);
+});

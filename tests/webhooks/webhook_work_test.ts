@@ -1,0 +1,94 @@
+import { assertEquals } from "@std/assert";
+import { until } from "../support/until.ts";
+import { WebhookBed } from "./service_fixture.ts";
+
+const DAY_MS = 86_400_000;
+const RETENTION_MS = 30 * DAY_MS;
+
+/** A lock that a test hands out. */
+class Lock {
+  isFree = true;
+  taken = 0;
+  released = 0;
+
+  readonly take = () => {
+    if (!this.isFree) return undefined;
+    this.taken++;
+    return { release: () => void this.released++ };
+  };
+}
+
+Deno.test("webhook work: it begins once the lock is had, and gives it back", async () => {
+  const lock = new Lock();
+  lock.isFree = false;
+  const bed = await WebhookBed.open({ parts: { takeLock: lock.take } });
+  bed.service.start();
+  bed.clock.advance(1_000);
+  assertEquals([bed.service.isWorking, lock.taken], [false, 0]);
+  lock.isFree = true;
+  await until("the work to begin", () => {
+    bed.clock.advance(250);
+    return bed.service.isWorking;
+  });
+  assertEquals([lock.taken, lock.released], [1, 0]);
+  await bed[Symbol.asyncDispose]();
+  assertEquals([lock.taken, lock.released], [1, 1]);
+});
+
+Deno.test("webhook work: claims of whoever had the lock before are void", async () => {
+  const lock = new Lock();
+  await using bed = await WebhookBed.open({
+    parts: { takeLock: lock.take, sender: { send: () => Promise.resolve({ status: 200 }) } },
+  });
+  await bed.call("POST", "/endpoints", { url: "https://example.com/" });
+  const { body: { id } } = await bed.post({ event: "a", data: {} });
+  const [endpoint] = await bed.store.endpointsToServe();
+  const [claimed] = await bed.store.claimDeliveries({
+    now: bed.clock.now(),
+    leaseUntil: bed.clock.now() + DAY_MS,
+    newClaimId: () => crypto.randomUUID(),
+    wants: [{ endpointId: endpoint?.id ?? "", max: 1 }],
+  });
+  assertEquals(claimed?.delivery.eventId, id);
+  bed.service.start();
+  const state = async () => (await bed.call("GET", "/deliveries")).body.items[0]?.state;
+  await until("the delivery", async () => await state() === "acknowledged");
+});
+
+Deno.test("webhook work: what is too old is removed at the start and every minute", async () => {
+  const lock = new Lock();
+  await using bed = await WebhookBed.open({ parts: { takeLock: lock.take, retentionMs: RETENTION_MS } });
+  const events = async () => (await bed.call("GET", "/events")).body.items.length;
+  await bed.post({ event: "a", data: {} });
+  bed.clock.advance(RETENTION_MS + 1);
+  bed.service.start();
+  await until("the first removal", async () => await events() === 0);
+  await bed.post({ event: "a", data: {} });
+  bed.clock.advance(RETENTION_MS - 60_000);
+  assertEquals(await events(), 1);
+  await until("the second removal", async () => {
+    bed.clock.advance(60_000);
+    return await events() === 0;
+  });
+});
+
+Deno.test("webhook work: a store that cannot void claims yet is asked again", async () => {
+  const lock = new Lock();
+  let failures = 2;
+  await using bed = await WebhookBed.open({
+    parts: { takeLock: lock.take },
+    store(store) {
+      const voidClaims = store.voidClaims.bind(store);
+      return Object.assign(store, {
+        voidClaims: (options: Parameters<typeof voidClaims>[0]) =>
+          failures-- > 0 ? Promise.reject(new Error("busy")) : voidClaims(options),
+      });
+    },
+  });
+  bed.service.start();
+  await until("the work to begin", () => {
+    bed.clock.advance(250);
+    return bed.service.isWorking;
+  });
+  assertEquals(lock.taken, 1);
+});
