@@ -3,6 +3,7 @@ import { detectResources, envDetector, resourceFromAttributes } from "@opentelem
 import { BatchSpanProcessor, type ReadableSpan } from "@opentelemetry/sdk-trace-base";
 import { systemClock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
+import { giveWay } from "../base/thread_priority.ts";
 import type { LogFields, Logger } from "../base/log.ts";
 import { guardProcess } from "./process_guard.ts";
 import type { ExportOptions, FromExporter, ToExporter } from "./tracing_export_message.ts";
@@ -90,6 +91,7 @@ function plainError(error: unknown): Error {
 
 // A worker's module is the main module of its thread.
 if (import.meta.main) {
+  giveWay();
   const port = globalThis as unknown as ExporterPort;
   // As on the main thread: what fails outside every handler is logged, and the next spans are exported.
   guardProcess({ logger: portLogger(port), clock: systemClock, onUnexpected: () => {} });

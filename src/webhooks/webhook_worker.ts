@@ -1,6 +1,7 @@
 import { systemClock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import type { LogFields, Logger } from "../base/log.ts";
+import { giveWay } from "../base/thread_priority.ts";
 import { answeredWithin } from "../base/wait.ts";
 import type { WebhookAnswer, WebhookCalls } from "./routes.ts";
 import type { LimitCall, LimitDecision } from "./trigger_limit.ts";
@@ -160,4 +161,7 @@ function portLogger(port: WebhookPort): Logger {
 }
 
 // A worker's module is the main module of its thread.
-if (import.meta.main) serveWebhooks(globalThis as unknown as WebhookPort);
+if (import.meta.main) {
+  giveWay();
+  serveWebhooks(globalThis as unknown as WebhookPort);
+}

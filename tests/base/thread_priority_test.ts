@@ -1,0 +1,18 @@
+import { assertEquals } from "@std/assert";
+import os from "node:os";
+
+Deno.test({
+  name: "giveWay: the worker gives way, the thread that started it does not",
+  ignore: Deno.build.os !== "linux",
+  async fn() {
+    const worker = new Worker(new URL("./thread_priority_worker.ts", import.meta.url), { type: "module" });
+    try {
+      const told = await new Promise((resolve) => {
+        worker.onmessage = ({ data }) => resolve(data);
+      });
+      assertEquals([told, os.getPriority(0)], [{ before: 0, hasGivenWay: true, after: 10 }, 0]);
+    } finally {
+      worker.terminate();
+    }
+  },
+});
