@@ -17,14 +17,17 @@ import { ReadmeNames, steadyRecords } from "./support/readme_names.ts";
 import { type Block, blocksOf, commandsOf, curl, curlFlags, wordsOf } from "./support/readme_text.ts";
 import { ServeFixture } from "./support/serve_fixture.ts";
 import { until } from "./support/until.ts";
+import { api, WebhookFolder } from "./support/webhook_weir.ts";
 
 const ROOT = new URL("../", import.meta.url);
 const README = await Deno.readTextFile(new URL("README.md", ROOT));
 const BLOCKS = blocksOf(README);
 const LOOPBACK = "127.0.0.0/8,::1/128";
 const TOKEN = "the-token-that-deno-task-start-has-made";
+/** More than `WEBHOOK_MAX_BODY_BYTES`. */
+const LONG = " ".repeat(1_048_577);
 /** Commands that change nothing: what they show may take a moment. */
-const READING = /^(?:weir (?:\S+ (?:list|show|why)|audit)|curl -s) /;
+const READING = /^weir (?:\S+ (?:list|show|why)|audit)\b/;
 
 Deno.test("the commands for webhooks in the README print what it says", async (test) => {
   await using session = await Session.start();
@@ -48,7 +51,7 @@ for (const { line, text } of BLOCKS.filter(({ marks }) => marks.includes("workfl
 
 Deno.test("the schedule in the README is the one in force", () => {
   const units: Record<string, number> = { s: 1_000, min: 60_000, h: 3_600_000 };
-  const times = [...section("### Deliveries").matchAll(/^\| \d \| (?:at once|(\d+) (s|min|h)) /gm)];
+  const times = [...section("### Deliveries").matchAll(/^\| \d +\| (?:at once|(\d+) (s|min|h))\b/gm)];
   const offsets = times.map(([, count = "0", unit = "s"]) => Number(count) * (units[unit] ?? NaN));
   assertEquals(offsets, SLOTS_MS);
 });
@@ -77,17 +80,105 @@ Deno.test("the commands of the webhook service in the README are those that ther
 
 Deno.test("the codes and statistics of webhooks in the README are those that there are", async () => {
   const folder = new URL("src/webhooks/", ROOT);
-  let sources = await Deno.readTextFile(new URL("src/http/webhook_routes.ts", ROOT));
+  let sources = "";
+  for (const name of ["webhook_routes", "body"]) {
+    sources += await Deno.readTextFile(new URL(`src/http/${name}.ts`, ROOT));
+  }
   for await (const { name } of Deno.readDir(folder)) {
     sources += await Deno.readTextFile(new URL(name, folder));
   }
   const rows = [...section("### Triggers").matchAll(/^\|.*\| (?:4|5)\d\d +\| `(\w+)`/gm)];
   const codes = rows.map(([, code = ""]) => code);
   assertEquals([codes.length > 12, codes.filter((code) => !sources.includes(`"${code}"`))], [true, []]);
-  const tables = section("### What it tells of itself");
-  const told = [...tables.matchAll(/^\| `([a-z_]+)/gm)].map(([, name]) => name);
+  const cells = section("### What it tells of itself").split("\n").map((line) => line.split("|")[1] ?? "");
+  const told = cells.flatMap((cell) => [...cell.matchAll(/`([a-z_]+)/g)].map(([, name]) => name));
   const there = [...WEBHOOK_COUNTERS, ...WEBHOOK_GAUGES, ...WEBHOOK_TIMERS].map((name) => name.split(".")[0]);
   assertEquals(told.toSorted(), [...new Set(["triggers", ...there])].sort());
+});
+
+/** A call of a trigger: which trigger, what is otherwise than in a good call, and what the README says of that. */
+type TriggerCase = readonly [
+  row: string,
+  trigger: "plain" | "strict" | "limited" | "disabled" | "lost",
+  call: Readonly<{ method?: string; token?: string; headers?: Record<string, string>; body?: string }>,
+];
+
+const TRIGGER_CASES: readonly TriggerCase[] = [
+  ["Good", "plain", {}],
+  ["Another method than `POST`", "plain", { method: "PUT", token: "x" }],
+  ["No key, an unknown one, or not as `Bearer`", "plain", {
+    token: "svct_x",
+    headers: { "content-type": "a/b" },
+  }],
+  ["The key of another trigger", "disabled", { token: "plain" }],
+  ["The trigger is disabled", "disabled", { headers: { "content-type": "a/b" } }],
+  ["`Content-Type` that is not `application/json`", "plain", {
+    headers: { "content-type": "a/b" },
+    body: LONG,
+  }],
+  ["A body of more than `WEBHOOK_MAX_BODY_BYTES`", "plain", {
+    headers: { "idempotency-key": "" },
+    body: LONG,
+  }],
+  ["`Idempotency-Key` empty, too long, with control characters", "plain", {
+    headers: { "idempotency-key": "k".repeat(256) },
+    body: "{",
+  }],
+  ["No `Idempotency-Key` where the trigger requires one", "strict", { body: "{" }],
+  ["A body that is not JSON", "plain", { body: "{" }],
+  ["JSON that is not an object", "plain", { body: `${"[".repeat(99)}${"]".repeat(99)}` }],
+  ["Objects and lists nested more than 64 deep", "plain", {
+    body: `{"a":${"[".repeat(99)}${"]".repeat(99)}}`,
+  }],
+  ["A known key with another body, `onBodyMismatch: reject`", "strict", {
+    headers: { "idempotency-key": "known" },
+    body: '{"other":1}',
+  }],
+  ["The input lacks what the trigger's limit is made of", "limited", {}],
+  ["Over the trigger's limit", "limited", { body: '{"who":"closed"}' }],
+  ["No workflow file of that name, or it was never right", "lost", {}],
+];
+
+Deno.test("calls of triggers are answered as the table in the README says", async () => {
+  await using folder = await WebhookFolder.make();
+  const rules =
+    "domain: d\ndescriptors: [{ key: who, value: closed, rate_limit: { unit: day, requests_per_unit: 0 } }]\n";
+  await using weir = await ServeFixture.start({ env: folder.env, rules: { "d.yaml": rules } });
+  const { http } = weir.running.addresses;
+  const limit = { domain: "d", descriptors: [{ who: "{{ input.who }}" }] };
+  const keys: Record<string, string> = {};
+  for (
+    const [name, fields] of Object.entries({
+      plain: {},
+      strict: { requireIdempotencyKey: true, onBodyMismatch: "reject" },
+      limited: { limit },
+      disabled: { enabled: false },
+      lost: { workflow: "lost" },
+    })
+  ) {
+    const { body } = await api(http, "/triggers", { body: { name, workflow: "echo", ...fields } });
+    keys[name] = body.key;
+  }
+  await api(http, "/workflows/triggers/strict", {
+    token: keys["strict"] ?? "",
+    idempotencyKey: "known",
+    body: {},
+  });
+  const table = section("### Triggers").split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
+  for (const [row, name, { method = "POST", token = name, headers = {}, body = "{}" }] of TRIGGER_CASES) {
+    const response = await fetch(`http://${http}/api/v1/workflows/triggers/${name}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${keys[token] ?? token}`,
+        "content-type": "application/json",
+        ...headers,
+      },
+      body,
+    });
+    const { code = "executionId" } = await response.json();
+    const [, , status, wanted = ""] = table.find((cells) => cells[1] === row) ?? [];
+    assertEquals([String(response.status), wanted.includes(code)], [status, true], `${row}: ${code}`);
+  }
 });
 
 /** What stands under a heading. */
@@ -161,7 +252,7 @@ class Session implements AsyncDisposable {
   async #replayOne(command: string, wanted: string): Promise<void> {
     let printed = await this.#printed(command, wanted);
     const end = performance.now() + 10_000;
-    while (READING.test(`${command} `) && printed.text !== printed.wanted && performance.now() < end) {
+    while (READING.test(command) && printed.text !== printed.wanted && performance.now() < end) {
       await new Promise((resolve) => setTimeout(resolve, 50));
       printed = await this.#printed(command, wanted);
     }
@@ -187,22 +278,28 @@ class Session implements AsyncDisposable {
 
   /** Runs a command; answers what it prints. */
   async #run(line: string): Promise<string> {
-    const [, command = line, file] = /^(.*) ([<>] \S+)$/.exec(line) ?? [];
+    const [piped = line, wanted] = line.split(" | grep -F ");
+    if (wanted !== undefined) {
+      const lines = (await this.#run(piped)).split("\n").filter((text) => text.includes(wanted));
+      return `${lines.join("\n")}\n`;
+    }
+    const [, command = line, sign, file] = /^(.*) ([<>]) (\S+)$/.exec(line) ?? [];
     const [program, ...args] = wordsOf(command);
-    const path = join(this.#folder, file?.slice(2) ?? "");
+    const path = join(this.#folder, file ?? "");
     if (program === "echo" && args[0] === "$?") return `${this.#exitCode}\n`;
-    if (program === "echo" && file !== undefined) {
+    if (program === "echo" && sign === ">") {
       await Deno.writeTextFile(path, `${args.join(" ")}\n`);
       return "";
     }
     if (program === "curl") return `${(await curl(curlFlags(args))).trimEnd()}\n`;
     if (program !== "weir") throw new Error(`Cannot run "${line}": it is unknown`);
-    return args[1] === "listen" ? await this.#listen(args) : await this.#weir(args);
+    return args[1] === "listen" ? await this.#listen(args) : await this.#weir(args, path);
   }
 
-  async #weir(args: readonly string[]): Promise<string> {
+  async #weir(args: readonly string[], input: string): Promise<string> {
     const lines: string[] = [];
-    this.#exitCode = await runCommand(this.#inFolder(args), this.#options(lines));
+    const stdin = () => new Blob([Deno.readFileSync(input)]).stream();
+    this.#exitCode = await runCommand(this.#inFolder(args), { ...this.#options(lines), stdin });
     return lines.map((line) => `${line.replaceAll(`${this.#folder}/`, "")}\n`).join("");
   }
 

@@ -51,6 +51,10 @@ const PAUSED_MS = 60_000;
 /** Endpoints are read again no sooner than after so many times of what reading them took, or after `MAX_UNREAD_MS`. */
 const READ_SHARE = 20;
 const MAX_UNREAD_MS = LOOK_MS / 2;
+/** How long the end waits for attempts that were told to end. */
+const ABORT_MS = 5_000;
+/** How much is claimed at once: the events of all of it are read from the store in one go. */
+const MOST_CLAIMED = 200;
 /** For so long nothing is claimed after the store has failed, and no other failure of it is logged. */
 const REST_MS = LOOK_MS / 2;
 
@@ -138,7 +142,8 @@ export class Dispatcher {
     for (const { abort } of left) abort.abort();
     const claimIds = left.map(({ claimed }) => claimed.claimId);
     if (claimIds.length > 0) await this.#asked(() => store.releaseClaims(claimIds, clock.now()));
-    await Promise.all(left.map(({ ended }) => ended));
+    const givenUp = Promise.all(left.map(({ ended }) => ended)).then(() => {});
+    await settledWithin(givenUp, ABORT_MS, clock);
   }
 
   async #run(): Promise<void> {
@@ -183,7 +188,7 @@ export class Dispatcher {
     const elapsed = clock.elapsed();
     if (elapsed < this.#nextClaim) return false;
     if (this.#isStale && elapsed >= this.#nextRead && !await this.#readEndpoints()) return false;
-    const wants = this.#inFlight.wants(this.#candidates());
+    const wants = this.#inFlight.wants(this.#candidates(), MOST_CLAIMED);
     if (wants.length === 0) return false;
     const asked = await this.#asked(async () => {
       await at("before", "claim");
@@ -210,7 +215,7 @@ export class Dispatcher {
   /** Hot endpoints that may have another attempt, those that waited longest first: no more than there are places. */
   #candidates(): readonly Endpoint[] {
     const candidates: Endpoint[] = [];
-    const free = this.#inFlight.free;
+    const free = Math.min(this.#inFlight.free, MOST_CLAIMED);
     for (const id of this.#hot) {
       if (candidates.length >= free) break;
       const endpoint = this.#endpoints.get(id);
@@ -285,7 +290,11 @@ export class Dispatcher {
     if (elapsed >= this.#nextExpiry) await this.#takeBack(elapsed, now);
     if (elapsed < this.#nextPaused) return;
     this.#nextPaused = elapsed + PAUSED_MS;
-    await this.#asked(() => store.failPaused({ now, newId }));
+    const failed = await this.#asked(() => store.failPaused({ now, newId }));
+    if (failed === undefined || failed === 0) return;
+    // There may be more of them than a store does at once; others have their turn in between.
+    this.#nextPaused = elapsed;
+    this.#wakeUp();
   }
 
   async #takeBack(elapsed: number, now: number): Promise<void> {

@@ -67,13 +67,16 @@ export class InFlight {
   }
 
   /**
-   * How many more attempts each endpoint may begin. Where not all can have what they could, each gets one in turn, and
-   * another one begins the next time.
+   * How many more attempts each endpoint may begin, `most` together. Where not all can have what they could, each gets
+   * one in turn, and another one begins the next time.
    */
-  wants(endpoints: readonly { readonly id: string; readonly concurrency: number }[]): Want[] {
+  wants(
+    endpoints: readonly { readonly id: string; readonly concurrency: number }[],
+    most: number = this.#max,
+  ): Want[] {
     const free = endpoints.map(({ id, concurrency }) => Math.max(0, concurrency - this.of(id)));
     const given = endpoints.map(() => 0);
-    let left = this.free;
+    let left = Math.min(most, this.free);
     const first = endpoints.length === 0 ? 0 : this.#turn++ % endpoints.length;
     for (let round = 0; left > 0; round++) {
       let isAnyLeft = false;

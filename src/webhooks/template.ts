@@ -41,6 +41,8 @@ export type ParsedTemplate =
 
 const ROOTS: readonly TemplateRoot[] = ["input", "steps", "execution", "env"];
 const MAX_KEYS = 64;
+/** How many characters a text may have once it is filled in: each template in it may stand for as many as an input has. */
+export const MAX_TEXT_LENGTH = 16_777_216;
 /** A name after a dot, an index, or any name in brackets and quotes. */
 const KEY = /\.([\p{L}\p{N}_$-]+)|\[(0|[1-9][0-9]{0,8})\]|\["([^"\\{}]+)"\]/uy;
 const INDEX = /^(?:0|[1-9][0-9]{0,8})$/;
@@ -128,6 +130,9 @@ export function renderText(
   let text = "";
   for (const part of template) {
     text += typeof part === "string" ? part : encode(plainText(part, scope), part);
+    if (text.length > MAX_TEXT_LENGTH) {
+      throw new TemplateError(`Cannot fill in a text: it would have more than ${MAX_TEXT_LENGTH} characters`);
+    }
   }
   return text;
 }

@@ -66,7 +66,8 @@ function madeValue({ value }: SetStep, { scope }: StepContext): StepOutcome {
 /** What is stored, read by later steps and told in the event is bounded, whatever it is made of. */
 function bounded(outcome: StepOutcome): StepOutcome {
   if (outcome.kind !== "done" || outcome.result.length * 3 <= MAX_RESULT_BYTES) return outcome;
-  const { length } = new TextEncoder().encode(outcome.result);
-  if (length <= MAX_RESULT_BYTES) return outcome;
+  // No text has fewer bytes than it has code units: a long one is not encoded to be measured.
+  const isShort = outcome.result.length <= MAX_RESULT_BYTES;
+  if (isShort && new TextEncoder().encode(outcome.result).length <= MAX_RESULT_BYTES) return outcome;
   return { kind: "failed", error: `its result has more than ${MAX_RESULT_BYTES} bytes` };
 }

@@ -27,12 +27,8 @@ const limit = (onOver: string) =>
     limit: { domain: edge, descriptors: [{ customer: "{{ input.n }}" }], onOver: ${onOver} }
 ${SET}`;
 
-Deno.test("executions that wait when the process is killed go on, each in its own way, in the next one", async () => {
-  await using receiver = await WebhookReceiver.start();
-  const { url } = receiver;
-  let reaction: Reaction = 503;
-  receiver.react = ({ path }) => path === "/over" || path === "/wait" ? 200 : reaction;
-  const texts = {
+function textsFor(url: string) {
+  return {
     retry: workflow("retry", url, "{ attempts: 20, backoff: 1s }", SET),
     cancel: workflow("cancel", url, "{ attempts: 5, backoff: 1h }", SET),
     over: `workflow: over\nsteps:\n${limit("fail")}`,
@@ -40,6 +36,24 @@ Deno.test("executions that wait when the process is killed go on, each in its ow
     edited: workflow("edited", url, "{ attempts: 20, backoff: 1s }", SET),
     deleted: workflow("deleted", url, "{ attempts: 20, backoff: 1s }", SET),
   };
+}
+
+/** What the executions are to come to. */
+const OVER_TEXT = 'step "fair-use" failed: over the limit of domain "edge" for another 1 s';
+const ENDS = {
+  retry: ["succeeded", { n: "retry" }, ["ask succeeded", "result succeeded"]],
+  cancel: ["cancelled", "it was cancelled", []],
+  over: ["failed", OVER_TEXT, ["fair-use failed"]],
+  wait: ["succeeded", { n: "wait" }, ["fair-use succeeded", "result succeeded"]],
+  edited: ["succeeded", { n: "edited" }, ["ask succeeded", "result succeeded"]],
+  deleted: ["succeeded", { n: "deleted" }, ["ask succeeded", "result succeeded"]],
+};
+
+Deno.test("executions that wait when the process is killed go on, each in its own way, in the next one", async () => {
+  await using receiver = await WebhookReceiver.start();
+  let reaction: Reaction = 503;
+  receiver.react = ({ path }) => path === "/over" || path === "/wait" ? 200 : reaction;
+  const texts = textsFor(receiver.url);
   const names = Object.keys(texts);
   const workflows = Object.fromEntries(Object.entries(texts).map(([name, text]) => [`${name}.yaml`, text]));
   await using weir = await WebhookProcess.open({ workflows });
@@ -75,15 +89,7 @@ Deno.test("executions that wait when the process is killed go on, each in its ow
     const { status, output, error, steps } = await of(name);
     ends[name] = [status, output ?? error, steps.map((step) => `${step.name} ${step.status}`)];
   }
-  const overText = 'step "fair-use" failed: over the limit of domain "edge" for another 1 s';
-  assertEquals(ends, {
-    retry: ["succeeded", { n: "retry" }, ["ask succeeded", "result succeeded"]],
-    cancel: ["cancelled", "it was cancelled", []],
-    over: ["failed", overText, ["fair-use failed"]],
-    wait: ["succeeded", { n: "wait" }, ["fair-use succeeded", "result succeeded"]],
-    edited: ["succeeded", { n: "edited" }, ["ask succeeded", "result succeeded"]],
-    deleted: ["succeeded", { n: "deleted" }, ["ask succeeded", "result succeeded"]],
-  });
+  assertEquals(ends, ENDS);
   // Those that waited were tried before and after, under one key.
   for (const name of ["retry", "edited", "deleted"]) {
     const count = receiver.byId.get(`${ids.get(name)}:ask`)?.length ?? 0;

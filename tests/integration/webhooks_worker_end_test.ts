@@ -37,12 +37,15 @@ for (const [what, { signal, backMs }] of Object.entries(ENDS)) {
 
     const stop = new AbortController();
     const decisions = decide(`${weir.base}/json`, stop.signal);
+    // Where the test fails before the end, its own error is the one to tell of.
+    decisions.catch(() => {});
     weir.weir.signal(signal);
     const shown = until("health to show it", async () => {
       const { status, body } = await fetch(`${weir.base}/healthcheck`);
       await body?.cancel();
       return status === 503;
     }, { deadlineMs: backMs, intervalMs: 5 });
+    shown.catch(() => {});
     const refused = await until("a refusal", async () => {
       const answered = await call("while-away");
       return answered.status === 202 ? undefined : answered;

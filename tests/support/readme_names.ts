@@ -38,7 +38,9 @@ export class ReadmeNames {
   #readme(printed: string): string {
     return [...this.#made].reduce((text, [readme, made]) => {
       const whole = text.replaceAll(made, readme);
-      return KEY.test(readme) ? whole.replaceAll(`  ${made.slice(-4)}  `, `  ${readme.slice(-4)}  `) : whole;
+      if (!KEY.test(readme)) return whole;
+      // Lists show the end of a key.
+      return whole.replaceAll(new RegExp(`(?<=  )${made.slice(-4)}(?=\\s)`, "g"), readme.slice(-4));
     }, printed);
   }
 }

@@ -13,6 +13,9 @@ export interface KilledWeirOptions {
   readonly settings: Readonly<Record<string, string>>;
 }
 
+/** The exit code of one that an error reached which nobody expected. */
+export const UNEXPECTED_CODE = 3;
+
 // Of the test's own environment only what the runtime needs, so that no stray setting decides a test.
 const PASSED_ON = ["PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "DENO_DIR", "DENO_TLS_CA_STORE", "DENO_CERT"];
 const ROOT = new URL("../../", import.meta.url).pathname;

@@ -3,7 +3,7 @@ import { freePort } from "./free_port.ts";
 import { post, type WebhookAnswered, webhookCall } from "./webhook_client.ts";
 import type { WebhookFaults } from "./webhook_faults.ts";
 import type { WebhookReceiver } from "./webhook_receiver.ts";
-import { startKilledWeir } from "./start_killed_weir.ts";
+import { startKilledWeir, UNEXPECTED_CODE } from "./start_killed_weir.ts";
 import type { WeirProcess } from "./weir_process.ts";
 
 /** How a Weir with webhooks is to run. */
@@ -175,7 +175,11 @@ export class WebhookProcess implements AsyncDisposable {
 
   /** Kills the process and removes the folder. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#weir?.[Symbol.asyncDispose]();
+    const weir = this.#weir;
+    await weir?.[Symbol.asyncDispose]();
+    // An error that reached its process level ended it: that is a defect, whatever the test looks at.
+    const end = await weir?.exited;
+    if (end?.code === UNEXPECTED_CODE) console.error(weir?.stderrLines.slice(-20).join("\n"));
     if (this.#ownsFolder) await Deno.remove(this.folder, { recursive: true });
   }
 

@@ -202,3 +202,60 @@ Deno.test("a result that cannot be written holds up no other delivery", async ()
   await bed.sent(2);
   assertEquals(bed.reports.map(({ endpointId }) => endpointId), [other, other]);
 });
+
+Deno.test("what is claimed at once is bounded, whatever is due and free", async () => {
+  await using bed = await DispatcherBed.open();
+  for (let count = 0; count < 5; count++) await bed.endpoint({ concurrency: 100 });
+  await Promise.all(Array.from({ length: 100 }, () => bed.event()));
+  let most = 0;
+  const store = storeWith(bed, "claimDeliveries", async (options) => {
+    const claimed = await bed.store.claimDeliveries(options);
+    most = Math.max(most, claimed.length);
+    return claimed;
+  });
+  bed.start({ store });
+  await bed.sent(500);
+  assertEquals(most, 200);
+});
+
+Deno.test("what a store fails in portions is gone through at once", async () => {
+  await using bed = await DispatcherBed.open();
+  const portions = [500, 500, 3, 0];
+  const store = storeWith(bed, "failPaused", () => Promise.resolve(portions.shift() ?? -1));
+  bed.start({ store });
+  await until("all portions", () => portions.length === 0);
+  await bed.settled();
+  assertEquals(portions, []);
+});
+
+Deno.test("an attempt that does not end when it is told to does not keep the dispatcher from ending", async () => {
+  await using bed = await DispatcherBed.open();
+  await bed.endpoint();
+  await bed.event();
+  const gate = Promise.withResolvers<void>();
+  const sender = {
+    isAsked: false,
+    async send() {
+      sender.isAsked = true;
+      await gate.promise;
+      return { status: 200 };
+    },
+  };
+  const dispatcher = bed.start({ sender });
+  await until("the request to be sent", () => sender.isAsked);
+  let isStopped = false;
+  const stopped = dispatcher.stop(0).then(() => void (isStopped = true));
+  await until("the end", () => {
+    bed.clock.advance(1_000);
+    return isStopped;
+  });
+  gate.resolve();
+  await stopped;
+  await bed.settled();
+  const { delivery, attempts } = await bed.only();
+  assertEquals([delivery.state, delivery.claimId, attempts.map(({ result }) => result)], [
+    "attempting",
+    undefined,
+    ["interrupted"],
+  ]);
+});

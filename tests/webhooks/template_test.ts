@@ -173,3 +173,17 @@ Deno.test("template: its paths are known before it is filled in", () => {
   ]);
   assertEquals([isLiteral(template), isLiteral(templateOf("a"))], [false, true]);
 });
+
+Deno.test("template: a text that templates would make too long is refused while it grows", () => {
+  let read = 0;
+  const scope: TemplateScope = {
+    read() {
+      read++;
+      return { text: "x".repeat(1_048_576) };
+    },
+  };
+  const error = assertThrows(() => renderText(templateOf("{{ input.text }}".repeat(10_000)), scope));
+  assert(error instanceof TemplateError);
+  assertEquals(error.message, "Cannot fill in a text: it would have more than 16777216 characters");
+  assertEquals(read, 17);
+});
