@@ -14,6 +14,7 @@ import type { Output } from "./src/cli/output.ts";
 import { checkRuntime } from "./src/cli/runtime_check.ts";
 import { Health } from "./src/health.ts";
 import { cacheKind, openCache } from "./src/open_cache.ts";
+import type { HttpListener } from "./src/http/listen.ts";
 import { openGrpc } from "./src/open_grpc.ts";
 import { addressOf, openDebug, openHttp } from "./src/open_http.ts";
 import { openPullMetrics } from "./src/open_pull_metrics.ts";
@@ -103,10 +104,7 @@ export async function serve(
     stack.defer(() => cache.close());
     const service = openService(parts, { ...cache, cache: tracing.cache(cache.cache, cacheKind(settings)) });
     const pull = await openPullMetrics({ ...parts, rules: () => service.rules });
-    if (pull !== undefined) {
-      stack.defer(() => pull.close(0));
-      logger.warning(`Listening for metrics on '${addressOf(pull)}'`);
-    }
+    own(pull, "metrics", parts, stack);
     const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
     const webhooks = openWebhooks(parts, {
       version: config.version,
@@ -115,13 +113,10 @@ export async function serve(
       startWorker: options.startWebhookWorker,
     });
     stack.defer(() => webhooks.close(0));
-    if (webhooks.listener !== undefined) {
-      logger.warning(`Listening for administration on '${addressOf(webhooks.listener)}'`);
-    }
+    own(webhooks.listener, "administration", parts, stack);
     let rules: OpenRules | undefined;
     const debug = openDebug(parts, service, () => rules?.version() ?? "", webhooks.debugRoutes);
-    stack.defer(() => debug.close(0));
-    logger.warning(`Listening for debug on '${addressOf(debug)}'`);
+    own(debug, "debug", parts, stack);
     const loading = rules = await openRules(parts, service);
     stack.defer(() => loading.close());
     options.onReload?.(loading.reload);
@@ -148,6 +143,18 @@ export async function serve(
     await stack.disposeAsync();
     throw error;
   }
+}
+
+/** Says where a port is, and closes it at the end; nothing to do for one that is not asked for. */
+function own(
+  listener: HttpListener | undefined,
+  what: string,
+  { logger }: ServiceParts,
+  stack: AsyncDisposableStack,
+): void {
+  if (listener === undefined) return;
+  stack.defer(() => listener.close(0));
+  logger.warning(`Listening for ${what} on '${addressOf(listener)}'`);
 }
 
 /** Health turns bad at once; after the delay that load balancers need, everything ends in its order. */
