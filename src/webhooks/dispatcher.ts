@@ -4,6 +4,7 @@ import { settledWithin } from "../base/wait.ts";
 import { type AttemptReport, DispatchCounts, type DispatchFigures } from "./dispatch_figures.ts";
 import { type AttemptSteps, makeAttempt } from "./delivery_attempt.ts";
 import { InFlight } from "./in_flight.ts";
+import { OpenedTexts } from "./opened_texts.ts";
 import type { Endpoint, Sealed } from "./records.ts";
 import type { DeliverySender } from "./sender.ts";
 import type { ClaimedDelivery, DeliveryStore } from "./store.ts";
@@ -85,7 +86,7 @@ export class Dispatcher {
   #longestMs: number;
 
   constructor(options: DispatcherOptions) {
-    this.#options = options;
+    this.#options = { ...options, secretBox: new OpenedTexts(options.secretBox) };
     this.#inFlight = new InFlight(options.maxInFlight);
     this.#longestMs = options.timeoutMs;
   }

@@ -58,10 +58,25 @@ export function constantTimeEqual(a: string, b: string): boolean {
   return difference === 0;
 }
 
+const HMAC = { name: "HMAC", hash: "SHA-256" };
+/** Most keys that are remembered. */
+const MAX_KEYS = 1_000;
+/** To import a key takes longer than to sign with it, and an endpoint signs with the same one every time. */
+const keys = new Map<string, Promise<CryptoKey>>();
+
 async function hmac(key: Uint8Array, bytes: Uint8Array): Promise<Uint8Array> {
-  const algorithm = { name: "HMAC", hash: "SHA-256" };
-  const imported = await crypto.subtle.importKey("raw", unshared(key), algorithm, false, ["sign"]);
-  return new Uint8Array(await crypto.subtle.sign(algorithm, imported, unshared(bytes)));
+  return new Uint8Array(await crypto.subtle.sign(HMAC, await importedKey(key), unshared(bytes)));
+}
+
+function importedKey(bytes: Uint8Array): Promise<CryptoKey> {
+  const name = String.fromCharCode(...bytes);
+  const known = keys.get(name);
+  if (known !== undefined) return known;
+  if (keys.size >= MAX_KEYS) keys.clear();
+  const imported = crypto.subtle.importKey("raw", unshared(bytes), HMAC, false, ["sign"]);
+  keys.set(name, imported);
+  imported.catch(() => keys.delete(name));
+  return imported;
 }
 
 /** What Web Crypto takes: bytes that no other thread can change meanwhile. */
