@@ -7,8 +7,6 @@ import { killWhileExecuting } from "../tests/support/workflow_kill_loop.ts";
 import type { KillReport } from "../tests/support/webhook_kill_rounds.ts";
 import { readWebhookSoakOptions, type WebhookSoakOptions } from "./soak/webhook_options.ts";
 
-const MAX_NTH = { events: 120, executions: 40 };
-
 /** Runs what is asked for, prints what happened, and answers whether all was as it has to be. */
 export async function soakWebhooks(options: WebhookSoakOptions): Promise<boolean> {
   const { events, eventKills, executions, executionKills, seed } = options;
@@ -16,15 +14,11 @@ export async function soakWebhooks(options: WebhookSoakOptions): Promise<boolean
   const say = (line: string) => write(Deno.stderr, line);
   let isGood = true;
   if (events > 0) {
-    const report = await killWhileDelivering({
-      ...{ events, kills: eventKills, seed, maxNth: MAX_NTH.events, say },
-    });
+    const report = await killWhileDelivering({ events, kills: eventKills, seed, say });
     isGood = tell("events", report) && isGood;
   }
   if (executions > 0) {
-    const report = await killWhileExecuting({
-      ...{ executions, kills: executionKills, seed, maxNth: MAX_NTH.executions, say },
-    });
+    const report = await killWhileExecuting({ executions, kills: executionKills, seed, say });
     isGood = tell("executions", report) && isGood;
   }
   return isGood;

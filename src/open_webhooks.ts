@@ -121,7 +121,6 @@ function workerOptions(
   settings: Settings,
   { storePath, version }: { readonly storePath: string; readonly version: string },
 ): WebhookOptions {
-  const variables = settings.WORKFLOW_ENV.map((name) => [name, Deno.env.get(name)] as const);
   return {
     storePath,
     encryptionKeys: settings.WEBHOOK_ENCRYPTION_KEY ?? [],
@@ -133,7 +132,7 @@ function workerOptions(
     proxy: settings.WEBHOOK_PROXY,
     caFile: settings.WEBHOOK_CA_FILE,
     workflowDirectory: settings.WORKFLOW_DIRECTORY,
-    workflowEnv: Object.fromEntries(variables.map(([name, value = ""]) => [name, value])),
+    workflowEnv: Object.fromEntries(settings.WORKFLOW_ENV.map((name) => [name, Deno.env.get(name)])),
     workflowAllowCidrs: settings.WORKFLOW_ALLOW_CIDRS,
     maxRunning: settings.WORKFLOW_MAX_RUNNING,
     isTraced: settings.TRACING_ENABLED,

@@ -4,6 +4,7 @@ import {
   listenAddress,
   listOf,
   parseAesKey,
+  parseBearerToken,
   parseCidr,
   parseHttpUrl,
   parsePath,
@@ -102,7 +103,7 @@ export const WEBHOOK_TABLE = {
     group: "Webhooks and workflows",
   },
   ADMIN_TOKEN: {
-    parse: parseText,
+    parse: parseBearerToken,
     whenUnset: "administration answers 404",
     doc: "Bearer token of the administration, best of 32 characters or more.",
     group: "Administration",

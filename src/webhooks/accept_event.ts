@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { AcceptOnce } from "./accept_once.ts";
 import { acceptedAnswer, unauthorized } from "./accept_trigger.ts";
-import { eventBody, eventKindProblem, matchesKind } from "./event.ts";
+import { eventBody, eventKindProblem, isReservedKind, matchesKind, RESERVED_PREFIX } from "./event.ts";
 import { FieldReader } from "./field_reader.ts";
 import { jsonObjectOf } from "./json_body.ts";
 import { bodyHash, stringifyJson } from "./json_text.ts";
@@ -16,12 +16,9 @@ export interface EventAcceptorOptions {
   readonly store: AcceptStore & Pick<AdministrationStore, "addAudit">;
   readonly clock: Clock;
   readonly newId: () => string;
-  /** Called when deliveries were created. */
-  readonly onAccepted: () => void;
+  /** Told for which endpoints deliveries were created. */
+  readonly onAccepted: (endpointIds: readonly string[]) => void;
 }
-
-/** Kinds that only we report. */
-const OUR_KINDS = "workflow.";
 
 /** Takes in events that others report. Refusals are thrown as `WebhookRefusal`. */
 export class EventAcceptor {
@@ -44,7 +41,8 @@ export class EventAcceptor {
   /** Answers after the commit. */
   async accept(call: EventCall): Promise<WebhookAnswer> {
     const eventKey = await this.admit(call);
-    const fields = new FieldReader(jsonObjectOf(call.body), ["event", "data"]);
+    const object = jsonObjectOf(call.body);
+    const fields = new FieldReader(object, ["event", "data"]);
     const kind = fields.text("event");
     const problem = eventKindProblem(kind);
     if (problem !== undefined) throw invalidField("event", problem);
@@ -54,15 +52,16 @@ export class EventAcceptor {
     const id = newId();
     const scope = eventKey === undefined ? "admin" : `event-key:${eventKey.id}`;
     const { idempotencyKey: key } = call;
-    const hash = key === undefined ? "" : await bodyHash(call.body);
+    const hash = key === undefined ? "" : await bodyHash(object);
     const accepted = await this.#once.accept({
       idempotency: key === undefined ? undefined : { scope, key, bodyHash: hash },
       resultId: id,
       create: async (idempotency) => {
         const acceptance = await store.acceptEvent({ id, kind, body }, { now: clock.now(), idempotency });
         if (acceptance.kind === "replayed") return acceptance;
-        onAccepted();
-        return { kind: "new", value: acceptance.value.deliveries };
+        const { endpointIds } = acceptance.value;
+        onAccepted(endpointIds);
+        return { kind: "new", value: endpointIds.length };
       },
     });
     const { resultId, deliveries, isReplay } = accepted;
@@ -85,10 +84,10 @@ export class EventAcceptor {
 }
 
 function checkKind(kind: string, eventKey: EventKey | undefined): void {
-  if (kind.startsWith(OUR_KINDS)) {
+  if (isReservedKind(kind)) {
     throw forbidden(
       "reserved_kind",
-      `kinds that begin with "${OUR_KINDS}" are reported by this service alone`,
+      `kinds that begin with "${RESERVED_PREFIX}" are reported by this service alone`,
     );
   }
   if (eventKey !== undefined && !matchesKind(eventKey.kinds, kind)) {

@@ -56,7 +56,7 @@ export class TriggerAcceptor {
     const { idempotencyKey: key } = call;
     if (key === undefined && trigger.requireIdempotencyKey) throw keyRequired();
     const input = jsonObjectOf(call.body);
-    const hash = key === undefined ? "" : await bodyHash(call.body);
+    const hash = key === undefined ? "" : await bodyHash(input);
     const idempotency = key === undefined
       ? undefined
       : { scope: `trigger:${trigger.id}`, key, bodyHash: hash };

@@ -30,11 +30,10 @@ async function listDeliveries({ query }: RoutedCall, parts: AdministrationParts)
   const options = listOptionsOf(query, filters, { states: STATES });
   const endpointOf = endpointFinder(parts);
   const page = await pageOf(parts.store.listDeliveries(options), async (listed) => {
-    const found = await parts.store.findDelivery(listed.id);
-    const { delivery, attempts } = found ?? { delivery: listed, attempts: [] };
     // Two hundred deliveries of nine answers each would be too much for one page.
-    const short = attempts.map(({ response: _, ...attempt }) => attempt);
-    return shown({ delivery, attempts: short, endpoint: await endpointOf(delivery.endpointId) }, parts);
+    const found = await parts.store.findDelivery(listed.id, { responses: false });
+    const { delivery, attempts } = found ?? { delivery: listed, attempts: [] };
+    return shown({ delivery, attempts, endpoint: await endpointOf(delivery.endpointId) }, parts);
   });
   return jsonAnswer(200, page);
 }

@@ -6,6 +6,7 @@ import {
   NO_CONTENT,
   type RoutedCall,
 } from "./administration_route.ts";
+import { signingSecret } from "./delivery_request.ts";
 import { ENDPOINT_FIELDS, sentEndpoint, sentUrl, type StaticHeaders } from "./endpoint_fields.ts";
 import { FieldReader } from "./field_reader.ts";
 import { newEndpointSecret } from "./keys.ts";
@@ -176,7 +177,7 @@ async function sealedHeaders(
 
 /** As it is answered: of headers the names, of secrets when they sign. */
 function shown(endpoint: Endpoint, now: number): Record<string, unknown> {
-  const active = endpoint.secrets.find(({ activeAt }) => activeAt <= now);
+  const active = signingSecret(endpoint.secrets, now);
   return {
     id: endpoint.id,
     url: endpoint.url,

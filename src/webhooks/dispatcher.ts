@@ -5,9 +5,9 @@ import { type AttemptReport, DispatchCounts, type DispatchFigures } from "./disp
 import { type AttemptSteps, makeAttempt } from "./delivery_attempt.ts";
 import { InFlight } from "./in_flight.ts";
 import { OpenedTexts } from "./opened_texts.ts";
-import type { Endpoint, Sealed } from "./records.ts";
+import type { Sealed } from "./records.ts";
 import type { DeliverySender } from "./sender.ts";
-import type { ClaimedDelivery, DeliveryStore } from "./store.ts";
+import type { ClaimedDelivery, DeliveryStore, DueEndpoint } from "./store.ts";
 
 /** Opens what was sealed. */
 export interface Unsealer {
@@ -49,9 +49,9 @@ const LEASE_MARGIN_MS = 15_000;
 const EXPIRE_MS = 5_000;
 /** Deliveries of disabled endpoints are looked through this often. */
 const PAUSED_MS = 60_000;
-/** Endpoints are read again no sooner than after so many times of what reading them took, or after `MAX_UNREAD_MS`. */
-const READ_SHARE = 20;
-const MAX_UNREAD_MS = LOOK_MS / 2;
+/** The next look comes no sooner than after so many times of what the last one took, or after `MAX_UNSEEN_MS`. */
+const LOOK_SHARE = 20;
+const MAX_UNSEEN_MS = LOOK_MS / 2;
 /** How long the end waits for attempts that were told to end. */
 const ABORT_MS = 5_000;
 /** How much is claimed at once: the events of all of it are read from the store in one go. */
@@ -69,17 +69,19 @@ export class Dispatcher {
   readonly #counts = new DispatchCounts();
   /** Endpoints of which more may be due. */
   readonly #hot = new Set<string>();
-  #endpoints = new Map<string, Endpoint>();
-  #isStale = true;
+  /** Those with something due at the last look, or in flight; others are claimed for one by one until they are known. */
+  #endpoints = new Map<string, DueEndpoint>();
+  #isLookWanted = true;
   #state: "new" | "running" | "stopping" | "stopped" = "new";
   #wakeUp = () => {};
   #loop: Promise<void> = Promise.resolve();
   #cancelTick = () => {};
+  #cancelLook: (() => void) | undefined;
   /** By the clock's `elapsed`. */
   #nextExpiry = 0;
   #nextPaused = 0;
   #nextRenewal = 0;
-  #nextRead = 0;
+  #nextLook = 0;
   #nextClaim = 0;
   #nextLog = 0;
   /** The longest time that an attempt may take. */
@@ -112,17 +114,10 @@ export class Dispatcher {
     this.#loop = this.#run();
   }
 
-  /** Something became due, of these endpoints or of any. Endpoints that were edited are read anew. */
+  /** Something became due, of these endpoints or of any; what is due of any is looked up. */
   wake(endpointIds?: readonly string[]): void {
-    if (endpointIds === undefined) {
-      this.#isStale = true;
-      for (const id of this.#endpoints.keys()) this.#hot.add(id);
-    } else {
-      for (const id of endpointIds) {
-        this.#hot.add(id);
-        if (!this.#endpoints.has(id)) this.#isStale = true;
-      }
-    }
+    if (endpointIds === undefined) this.#isLookWanted = true;
+    else for (const id of endpointIds) this.#hot.add(id);
     this.#wakeUp();
   }
 
@@ -139,6 +134,7 @@ export class Dispatcher {
     }
     this.#state = "stopped";
     this.#cancelTick();
+    this.#cancelLook?.();
     const left = this.#inFlight.flights;
     for (const { abort } of left) abort.abort();
     const claimIds = left.map(({ claimed }) => claimed.claimId);
@@ -188,7 +184,7 @@ export class Dispatcher {
     const { store, clock, newId, at = () => {} } = this.#options;
     const elapsed = clock.elapsed();
     if (elapsed < this.#nextClaim) return false;
-    if (this.#isStale && elapsed >= this.#nextRead && !await this.#readEndpoints()) return false;
+    if (this.#isLookWanted && !await this.#look(elapsed)) return false;
     const wants = this.#inFlight.wants(this.#candidates(), MOST_CLAIMED);
     if (wants.length === 0) return false;
     const asked = await this.#asked(async () => {
@@ -202,6 +198,7 @@ export class Dispatcher {
       });
     });
     if (asked === undefined) return false;
+    for (const { endpoint } of asked) this.#learn(endpoint);
     const got = Map.groupBy(asked, ({ endpoint }) => endpoint.id);
     for (const { endpointId, max } of wants) {
       this.#hot.delete(endpointId);
@@ -214,34 +211,50 @@ export class Dispatcher {
   }
 
   /** Hot endpoints that may have another attempt, those that waited longest first: no more than there are places. */
-  #candidates(): readonly Endpoint[] {
-    const candidates: Endpoint[] = [];
+  #candidates(): readonly DueEndpoint[] {
+    const candidates: DueEndpoint[] = [];
     const free = Math.min(this.#inFlight.free, MOST_CLAIMED);
     for (const id of this.#hot) {
       if (candidates.length >= free) break;
-      const endpoint = this.#endpoints.get(id);
-      if (endpoint !== undefined && this.#inFlight.of(id) < endpoint.concurrency) candidates.push(endpoint);
+      const endpoint = this.#endpoints.get(id) ?? { id, concurrency: 1 };
+      if (this.#inFlight.of(id) < endpoint.concurrency) candidates.push(endpoint);
     }
     return candidates;
   }
 
-  async #readEndpoints(): Promise<boolean> {
+  /** Looks up for which endpoints something is due, unless it is too soon: then a timer asks again. */
+  async #look(elapsed: number): Promise<boolean> {
     const { store, clock, timeoutMs } = this.#options;
-    this.#isStale = false;
-    const begin = clock.elapsed();
-    const endpoints = await this.#asked(() => store.endpointsToServe());
-    if (endpoints === undefined) {
-      this.#isStale = true;
+    if (elapsed < this.#nextLook) {
+      this.#cancelLook ??= clock.after(this.#nextLook - elapsed, () => {
+        this.#cancelLook = undefined;
+        this.#wakeUp();
+      });
+      return true;
+    }
+    this.#isLookWanted = false;
+    const due = await this.#asked(() => store.dueEndpoints(clock.now()));
+    if (due === undefined) {
+      this.#isLookWanted = true;
       return false;
     }
     const end = clock.elapsed();
-    this.#nextRead = end + Math.min(READ_SHARE * (end - begin), MAX_UNREAD_MS);
-    const before = this.#endpoints;
-    this.#endpoints = new Map(endpoints.map((endpoint) => [endpoint.id, endpoint]));
-    for (const id of this.#endpoints.keys()) if (!before.has(id)) this.#hot.add(id);
-    for (const id of this.#hot) if (!this.#endpoints.has(id)) this.#hot.delete(id);
-    this.#longestMs = endpoints.reduce((longest, one) => Math.max(longest, one.timeoutMs ?? 0), timeoutMs);
+    this.#nextLook = end + Math.min(LOOK_SHARE * (end - elapsed), MAX_UNSEEN_MS);
+    const inFlight = [...this.#endpoints.values()].filter(({ id }) => this.#inFlight.of(id) > 0);
+    this.#endpoints = new Map([...inFlight, ...due].map((endpoint) => [endpoint.id, endpoint]));
+    for (const { id } of due) this.#hot.add(id);
+    const timeouts = [...this.#endpoints.values()].map((endpoint) => endpoint.timeoutMs ?? 0);
+    this.#longestMs = timeouts.reduce((longest, ms) => Math.max(longest, ms), timeoutMs);
     return true;
+  }
+
+  /** What is known of an endpoint by what was claimed for it. */
+  #learn({ id, concurrency, timeoutMs }: DueEndpoint): void {
+    this.#endpoints.set(id, { id, concurrency, timeoutMs });
+    if (timeoutMs === undefined || timeoutMs <= this.#longestMs) return;
+    // Its first claim was made for a shorter time: it is prolonged at once.
+    this.#longestMs = timeoutMs;
+    this.#nextRenewal = this.#options.clock.elapsed();
   }
 
   #begin(claimed: ClaimedDelivery): void {

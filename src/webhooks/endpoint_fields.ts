@@ -39,7 +39,7 @@ const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/;
 const HEADER_VALUE = /^[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?$/;
 /** Headers that say how a request is sent, or whose it is. */
 const RESERVED =
-  /^(?:x-svc-.*|webhook-.*|content-.*|proxy-.*|host|user-agent|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect)$/;
+  /^(?:x-svc-.*|webhook-.*|content-.*|proxy-.*|host|user-agent|connection|keep-alive|transfer-encoding|te|trailer|upgrade|http2-settings|expect)$/;
 
 /** The URL of an endpoint, if one was sent; what it may be is checked where addresses are known. */
 export function sentUrl(fields: FieldReader): string | undefined {

@@ -3,6 +3,10 @@ import { isRawNumber, type JsonObject, type JsonValue } from "./json_text.ts";
 import { invalidField } from "./problem_answer.ts";
 import { parseTime } from "./time_text.ts";
 
+/** They would steer a terminal or break a line where the text is shown, and the store ends a text at a NUL. */
+// deno-lint-ignore no-control-regex
+const CONTROLS = /[\0-\x1f\x7f-\x9f]/;
+
 /** Bounds of a number. */
 export interface WholeRange {
   readonly min: number;
@@ -29,7 +33,9 @@ export class FieldReader {
     this.#object = object;
     this.#prefix = prefix;
     for (const name of Object.keys(object)) {
-      if (!known.includes(name)) throw this.#invalid(name, `it is not known; ${known.join(", ")} would be`);
+      if (known.includes(name)) continue;
+      const good = known.length === 0 ? "no field is wanted" : `${known.join(", ")} would be`;
+      throw this.#invalid(name, `it is not known; ${good}`);
     }
   }
 
@@ -45,8 +51,11 @@ export class FieldReader {
   textIfGiven(name: string, { maxLength = 1_024 } = {}): string | undefined {
     const value = this.#read(name);
     if (value === undefined) return undefined;
-    if (typeof value === "string" && value.length <= maxLength) return value;
-    throw this.#invalid(name, `a text of at most ${maxLength} characters is wanted`);
+    if (typeof value !== "string" || value.length > maxLength) {
+      throw this.#invalid(name, `a text of at most ${maxLength} characters is wanted`);
+    }
+    if (!CONTROLS.test(value)) return value;
+    throw this.#invalid(name, "a text without control characters is wanted");
   }
 
   flagIfGiven(name: string): boolean | undefined {

@@ -71,7 +71,8 @@ export function createSender(options: SenderOptions): DeliverySender & { close()
       const named = { "user-agent": userAgent, ...headers };
       try {
         const request = { method: Post, baseURL: url, headers: named, body };
-        return await resultOf(await client.sendStream(request, { signal, timeoutMs }), clock);
+        const result = await resultOf(await client.sendStream(request, { signal, timeoutMs }), clock);
+        return { ...result, response: withoutSecrets(result.response ?? "", headers) };
       } catch (error) {
         return signal.aborted ? INTERRUPTED : failureOf(error, timeoutMs);
       }
@@ -115,6 +116,18 @@ async function beginningOf({ bodyStream, headers }: StreamResponse): Promise<str
   }
   reader.cancel().catch(() => {});
   return text;
+}
+
+/** Headers that hold nothing to hide. */
+const OPEN_HEADERS = /^(?:x-svc-.*|webhook-.*|content-type|user-agent)$/i;
+/** Of parts of a header, those that are long enough to be told from other text. */
+const SECRET_PART = /[^\s]{8,}/g;
+
+/** What a receiver answered, without what it repeats of the endpoint's own headers: those are never kept in clear. */
+function withoutSecrets(response: string, headers: OutgoingDelivery["headers"]): string {
+  const own = Object.entries(headers).filter(([name]) => !OPEN_HEADERS.test(name));
+  const parts = own.flatMap(([, value]) => value.match(SECRET_PART) ?? []);
+  return parts.reduce((text, part) => text.replaceAll(part, "***"), response);
 }
 
 /** Milliseconds that a `Retry-After` asks for; nothing for one that says nothing. */

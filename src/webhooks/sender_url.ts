@@ -34,9 +34,11 @@ export async function urlProblem(
 
 /** As `urlProblem`, of the text alone: what it leads to is not looked at. */
 export function urlShapeProblem(text: string): string | undefined {
-  const url = URL.canParse(text) && text.length <= MAX_LENGTH ? new URL(text) : undefined;
+  // A parser would leave them out: what is shown, and what is dialled, would not be the same.
+  const isPlain = !/[\s\p{Cc}]/u.test(text);
+  const url = isPlain && URL.canParse(text) && text.length <= MAX_LENGTH ? new URL(text) : undefined;
   if (url === undefined) {
-    return `a URL such as "https://host/path" of at most ${MAX_LENGTH} characters is wanted`;
+    return `a URL such as "https://host/path" of at most ${MAX_LENGTH} characters without spaces is wanted`;
   }
   if (url.protocol !== "https:" && url.protocol !== "http:") return "a URL of the scheme https is wanted";
   if (url.username !== "" || url.password !== "") return "a URL without user name and password is wanted";

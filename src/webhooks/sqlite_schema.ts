@@ -209,8 +209,25 @@ const TALLIES = `
 CREATE TABLE tally (name TEXT NOT NULL PRIMARY KEY, count INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 `;
 
+/**
+ * `removal` holds what removals of endpoints, payloads and triggers have left to do, `swept` how far events were looked
+ * through for old ones. `voids` is how often a claim was taken back since anything was written of the execution.
+ */
+const PORTIONS = `
+CREATE TABLE removal (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  kind TEXT NOT NULL,
+  id TEXT NOT NULL,
+  position INTEGER NOT NULL
+) STRICT;
+CREATE TABLE swept (name TEXT NOT NULL PRIMARY KEY, at INTEGER NOT NULL, seq INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+ALTER TABLE execution ADD COLUMN voids INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX execution_voided ON execution (voids, next_at) WHERE voids > 0 AND next_at IS NOT NULL;
+CREATE INDEX execution_version ON execution (version_id);
+`;
+
 /** What makes each version of the schema out of the one before. What was released is never changed. */
-export const MIGRATIONS: readonly string[] = [TABLES + DELIVERIES + EXECUTIONS + TALLIES];
+export const MIGRATIONS: readonly string[] = [TABLES + DELIVERIES + EXECUTIONS + TALLIES, PORTIONS];
 
 /** Brings the tables up to date; several processes may do so at once. Answers the version. */
 export function migrate(connection: SqliteConnection, migrations: readonly string[] = MIGRATIONS): number {

@@ -11,6 +11,8 @@ import * as executions from "./sqlite_store_executions.ts";
 import { type ListName, listPage } from "./sqlite_store_lists.ts";
 import * as records from "./sqlite_store_records.ts";
 import { auditOf, deliveryOf, eventKeyOf, eventOf, executionOf } from "./sqlite_store_rows.ts";
+import { clearRemoved, isAnythingRemoved } from "./sqlite_store_removals.ts";
+import { removeFinished } from "./sqlite_store_retention.ts";
 import { addAudit } from "./sqlite_store_trail.ts";
 import * as triggers from "./sqlite_store_triggers.ts";
 import type {
@@ -74,6 +76,8 @@ class SqliteStore implements WebhookStore, SqliteExtras {
   readonly schemaVersion: number;
   readonly #connection: SqliteConnection;
   readonly #commits: GroupCommit;
+  readonly #clock: Clock;
+  readonly #faults: deliveries.RowFaults;
   readonly #newId: () => string;
 
   constructor(connection: SqliteConnection, options: SqliteStoreOptions, version: number) {
@@ -83,7 +87,9 @@ class SqliteStore implements WebhookStore, SqliteExtras {
       ...options,
       maxWaiting: options.maxWaiting ?? MAX_WAITING,
     });
+    this.#clock = options.clock;
     this.#newId = options.newId ?? (() => crypto.randomUUID());
+    this.#faults = { newId: this.#newId, logger: options.logger };
   }
 
   get waiting() {
@@ -102,9 +108,9 @@ class SqliteStore implements WebhookStore, SqliteExtras {
   acceptEvent = (event: NewEvent, options: accept.AcceptOptions) =>
     this.#write((db) => accept.acceptEvent(db, event, { ...options, newId: this.#newId }));
 
-  endpointsToServe = () => this.#read(endpoints.endpointsToServe);
+  dueEndpoints = (now: number) => this.#read((db) => deliveries.dueEndpoints(db, now));
   claimDeliveries = (options: Parameters<DeliveryStore["claimDeliveries"]>[0]) =>
-    this.#write((db) => deliveries.claimDeliveries(db, options));
+    this.#write((db) => deliveries.claimDeliveries(db, { ...options, ...this.#faults }));
   renewClaims = (claimIds: readonly string[], leaseUntil: number) =>
     this.#write((db) => deliveries.renewClaims(db, claimIds, leaseUntil));
   beginAttempt = (options: Parameters<DeliveryStore["beginAttempt"]>[0]) =>
@@ -126,7 +132,7 @@ class SqliteStore implements WebhookStore, SqliteExtras {
   saveWorkflowVersion = (version: WorkflowVersion) =>
     this.#write((db) => executions.saveWorkflowVersion(db, version));
   claimExecutions = (options: Parameters<ExecutionStore["claimExecutions"]>[0]) =>
-    this.#write((db) => executions.claimExecutions(db, options));
+    this.#write((db) => executions.claimExecutions(db, { ...options, ...this.#faults }));
   renewExecutionClaims = (claimIds: readonly string[], leaseUntil: number) =>
     this.#write((db) => executions.renewExecutionClaims(db, claimIds, leaseUntil));
   commitExecution = (options: Parameters<ExecutionStore["commitExecution"]>[0]) =>
@@ -158,7 +164,9 @@ class SqliteStore implements WebhookStore, SqliteExtras {
   deleteTriggerKey = (id: string, keyId: string, audit: AuditEntry) =>
     this.#write((db) => triggers.deleteTriggerKey(db, id, keyId, audit));
   deleteTrigger = (id: string, audit: AuditEntry) =>
-    this.#write((db) => triggers.deleteTrigger(db, id, audit));
+    this.#write((db) =>
+      triggers.deleteTrigger(db, id, { now: this.#clock.now(), newId: this.#newId, audit })
+    );
   createEventKey = (key: EventKey, audit: AuditEntry) =>
     this.#write((db) => triggers.createEventKey(db, key, audit));
   listEventKeys = (options: ListOptions) => this.#list("eventKeys", options, eventKeyOf);
@@ -170,7 +178,8 @@ class SqliteStore implements WebhookStore, SqliteExtras {
   erasePayload = (id: string, options: Parameters<AdministrationStore["erasePayload"]>[1]) =>
     this.#write((db) => records.erasePayload(db, id, options));
   listDeliveries = (options: ListOptions) => this.#list("deliveries", options, deliveryOf);
-  findDelivery = (id: string) => this.#read((db) => records.findDelivery(db, id));
+  findDelivery = (id: string, options: { readonly responses?: boolean | undefined } = {}) =>
+    this.#read((db) => records.findDelivery(db, id, options));
   resendDelivery = (id: string, options: { now: number; audit: AuditEntry }) =>
     this.#write((db) => records.resendDelivery(db, id, options));
   recoverDeliveries = (options: Parameters<AdministrationStore["recoverDeliveries"]>[0]) =>
@@ -181,7 +190,9 @@ class SqliteStore implements WebhookStore, SqliteExtras {
   addAudit = (entry: AuditEntry) => this.#write((db) => addAudit(db, entry));
   figures = (now: number) => this.#read((db) => records.storeFigures(db, now));
   removeFinished = (options: Parameters<AdministrationStore["removeFinished"]>[0]) =>
-    this.#write((db) => records.removeFinished(db, options));
+    this.#write((db) => removeFinished(db, options));
+  clearRemoved = async (options: Parameters<AdministrationStore["clearRemoved"]>[0]) =>
+    await this.#read(isAnythingRemoved) && await this.#write((db) => clearRemoved(db, options));
 
   /** Commits what waits and closes the file; twice is fine. */
   // deno-lint-ignore require-await -- what fails is a rejection

@@ -53,19 +53,19 @@ export function acceptEvent(
   connection: SqliteConnection,
   event: NewEvent,
   options: AcceptOptions & { readonly newId: () => string },
-): Acceptance<{ readonly deliveries: number }> {
+): Acceptance<{ readonly endpointIds: readonly string[] }> {
   return acceptOnce(connection, options, event.id, () => {
-    const deliveries = addEvent(connection, event, options);
-    return { value: { deliveries }, deliveries };
+    const endpointIds = addEvent(connection, event, options);
+    return { value: { endpointIds }, deliveries: endpointIds.length };
   });
 }
 
-/** Writes an event, and a delivery for every endpoint that names its kind; answers how many. */
+/** Writes an event, and a delivery for every endpoint that names its kind; answers which. */
 export function addEvent(
   connection: SqliteConnection,
   event: NewEvent,
   { now, newId }: { readonly now: number; readonly newId: () => string },
-): number {
+): readonly string[] {
   connection.run(
     "INSERT INTO event (id, kind, body, created_at) VALUES (?, ?, ?, ?)",
     event.id,
@@ -73,22 +73,23 @@ export function addEvent(
     event.body,
     now,
   );
-  const endpoints = connection.all("SELECT id, events FROM endpoint ORDER BY seq")
-    .filter((row) => matchesKind(patternsOf(text(row, "events")), event.kind));
-  for (const endpoint of endpoints) {
+  const endpointIds = connection.all("SELECT id, events FROM endpoint ORDER BY seq")
+    .filter((row) => matchesKind(patternsOf(text(row, "events")), event.kind))
+    .map((row) => text(row, "id"));
+  for (const endpointId of endpointIds) {
     connection.run(
       `INSERT INTO delivery (id, endpoint_id, event_id, event, state, created_at, slot, due_at, attempts)
        VALUES (?, ?, ?, ?, 'attempting', ?, 0, ?, 0)`,
       newId(),
-      text(endpoint, "id"),
+      endpointId,
       event.id,
       event.kind,
       now,
       now,
     );
   }
-  tally(connection, "delivery.attempting", endpoints.length);
-  return endpoints.length;
+  tally(connection, "delivery.attempting", endpointIds.length);
+  return endpointIds;
 }
 
 function acceptOnce<T>(

@@ -47,7 +47,7 @@ export function checkStore(path: string): Promise<StoreCheck> {
   return withStore(path, (connection) => {
     const version = knownVersion(connection);
     return connection.snapshot(() => ({
-      problems: [...pageProblems(connection), ...ruleProblems(connection)],
+      problems: [...pageProblems(connection), ...ruleProblems(connection, version)],
       schemaVersion: version,
       bytes: storeBytes(connection),
       counts: Object.fromEntries(tableNames(connection).map((name) => [name, rowsOf(connection, name)])),
@@ -65,10 +65,12 @@ const RULES: Readonly<Record<string, string>> = {
     "SELECT id FROM delivery WHERE (state = 'failed') <> (reason IS NOT NULL)",
   "a claim of a delivery has a lease":
     "SELECT id FROM delivery WHERE (claim_id IS NULL) <> (lease_until IS NULL)",
-  "an open delivery has a payload":
-    "SELECT delivery.id FROM delivery JOIN event ON event.id = event_id WHERE body IS NULL AND due_at IS NOT NULL",
-  "an open delivery has an endpoint":
-    "SELECT id FROM delivery WHERE due_at IS NOT NULL AND endpoint_id NOT IN (SELECT id FROM endpoint)",
+  "an open delivery has a payload": `
+    SELECT delivery.id FROM delivery JOIN event ON event.id = event_id
+    WHERE body IS NULL AND due_at IS NOT NULL AND event_id NOT IN (REMOVED)`,
+  "an open delivery has an endpoint": `
+    SELECT id FROM delivery
+    WHERE due_at IS NOT NULL AND endpoint_id NOT IN (SELECT id FROM endpoint) AND endpoint_id NOT IN (REMOVED)`,
   "an attempt that runs belongs to a claim":
     "SELECT id FROM delivery JOIN attempt ON delivery_seq = seq WHERE result IS NULL AND claim_id IS NULL",
   "an open execution is due or claimed":
@@ -86,6 +88,9 @@ const RULES: Readonly<Record<string, string>> = {
     ) AS counted ON counted.name = tally.name
     WHERE coalesce(tally.count, 0) <> coalesce(counted.count, 0)`,
 };
+
+/** Tables that hold no records. */
+const OF_THE_STORE: ReadonlySet<string> = new Set(["tally", "removal", "swept"]);
 
 /** How many of the rows that break a rule are named. */
 const NAMED = 5;
@@ -123,9 +128,11 @@ function pageProblems(connection: SqliteConnection): readonly string[] {
   return [...pages, ...references];
 }
 
-function ruleProblems(connection: SqliteConnection): readonly string[] {
+function ruleProblems(connection: SqliteConnection, version: number): readonly string[] {
+  // What belongs to something that was removed ends in portions, since version 2.
+  const removed = version === 1 ? "" : "SELECT id FROM removal";
   return Object.entries(RULES).flatMap(([rule, sql]) => {
-    const broken = connection.all(sql).map((row) => text(row, "id"));
+    const broken = connection.all(sql.replace("REMOVED", removed)).map((row) => text(row, "id"));
     if (broken.length === 0) return [];
     const more = broken.length > NAMED ? ", …" : "";
     return [`not so: ${rule} (${broken.length}: ${broken.slice(0, NAMED).join(", ")}${more})`];
@@ -135,7 +142,7 @@ function ruleProblems(connection: SqliteConnection): readonly string[] {
 function tableNames(connection: SqliteConnection): readonly string[] {
   return connection.all("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
     .map((row) => text(row, "name"))
-    .filter((name) => !name.startsWith("sqlite_") && name !== "tally");
+    .filter((name) => !name.startsWith("sqlite_") && !OF_THE_STORE.has(name));
 }
 
 function rowsOf(connection: SqliteConnection, table: string): number {

@@ -1,19 +1,29 @@
+import type { Logger } from "../base/log.ts";
 import type { DeliveryState, Endpoint } from "./records.ts";
 import type { Row, SqliteConnection } from "./sqlite_store_connection.ts";
 import { findEndpoint } from "./sqlite_store_endpoints.ts";
-import { deliveryOf, text, whole } from "./sqlite_store_rows.ts";
+import { PORTION } from "./sqlite_store_removals.ts";
+import { deliveryOf, text, whole, wholeOrNone } from "./sqlite_store_rows.ts";
 import { tallyMove } from "./sqlite_store_tally.ts";
 import { addAudit, failDeliveries, interruptAttempt } from "./sqlite_store_trail.ts";
-import type { ClaimedDelivery, DeliveryChange, DeliveryStore } from "./store.ts";
+import type { ClaimedDelivery, DeliveryChange, DeliveryStore, DueEndpoint } from "./store.ts";
 
 const DAY_MS = 86_400_000;
 
 const FINAL: ReadonlySet<DeliveryState> = new Set(["acknowledged", "failed"]);
 
+/** What is done about a row that cannot be worked on. */
+export interface RowFaults {
+  readonly newId: () => string;
+  readonly logger: Logger;
+}
+
 /** Claims deliveries that are due. */
 export function claimDeliveries(
   connection: SqliteConnection,
-  { now, leaseUntil, newClaimId, wants }: Parameters<DeliveryStore["claimDeliveries"]>[0],
+  { now, leaseUntil, newClaimId, wants, ...faults }:
+    & Parameters<DeliveryStore["claimDeliveries"]>[0]
+    & RowFaults,
 ): readonly ClaimedDelivery[] {
   const bodies = new Map<string, Uint8Array>();
   const claimed: { readonly nextAt: number; readonly seq: number; readonly claim: ClaimedDelivery }[] = [];
@@ -28,12 +38,48 @@ export function claimDeliveries(
     const endpoint = rows.length === 0 ? undefined : findEndpoint(connection, endpointId);
     if (endpoint?.enabled !== true) continue;
     for (const row of rows) {
-      const claim = claimOne(connection, row, { endpoint, now, leaseUntil, claimId: newClaimId(), bodies });
+      const body = bodyOf(connection, text(row, "event_id"), bodies);
+      if (body === undefined) {
+        // One that cannot be sent must not hold up the others, and would be found again with each look.
+        failDeliveries(connection, [row], "payload_erased", { ...faults, now });
+        faults.logger.error("Cannot send a delivery: its event has no payload", {
+          delivery: text(row, "id"),
+        });
+        continue;
+      }
+      const claim = claimOne(connection, row, { endpoint, now, leaseUntil, claimId: newClaimId(), body });
       claimed.push({ nextAt: whole(row, "next_at"), seq: whole(row, "seq"), claim });
     }
   }
   claimed.sort((a, b) => a.nextAt - b.nextAt || a.seq - b.seq);
   return claimed.map(({ claim }) => claim);
+}
+
+/**
+ * Enabled endpoints for which something is due: from one to the next through the index, so that neither those without
+ * open work nor the number of deliveries cost anything.
+ */
+export function dueEndpoints(connection: SqliteConnection, now: number): readonly DueEndpoint[] {
+  const rows = connection.all(
+    `WITH RECURSIVE one (id) AS (
+       SELECT min(endpoint_id) FROM delivery INDEXED BY delivery_next WHERE next_at IS NOT NULL
+       UNION ALL
+       SELECT (
+         SELECT min(endpoint_id) FROM delivery INDEXED BY delivery_next
+         WHERE next_at IS NOT NULL AND endpoint_id > one.id
+       ) FROM one WHERE one.id IS NOT NULL
+     )
+     SELECT endpoint.id, endpoint.concurrency, endpoint.timeout_ms FROM one JOIN endpoint ON endpoint.id = one.id
+     WHERE endpoint.enabled = 1
+       AND EXISTS (SELECT 1 FROM delivery INDEXED BY delivery_next WHERE endpoint_id = one.id AND next_at <= ?)
+     ORDER BY endpoint.seq`,
+    now,
+  );
+  return rows.map((row) => ({
+    id: text(row, "id"),
+    concurrency: whole(row, "concurrency"),
+    timeoutMs: wholeOrNone(row, "timeout_ms"),
+  }));
 }
 
 /** Prolongs claims; answers those that are still held. */
@@ -138,8 +184,9 @@ export function failPaused(
   const rows = connection.all(
     `SELECT delivery.* FROM endpoint CROSS JOIN delivery INDEXED BY delivery_failing
        ON delivery.endpoint_id = endpoint.id AND delivery.state = 'retrying'
-     WHERE endpoint.enabled = 0 AND delivery.first_failure_at <= ? AND delivery.claim_id IS NULL`,
+     WHERE endpoint.enabled = 0 AND delivery.first_failure_at <= ? AND delivery.claim_id IS NULL LIMIT ?`,
     options.now - DAY_MS,
+    PORTION,
   );
   failDeliveries(connection, rows, "endpoint_disabled", options);
   return rows.length;
@@ -148,12 +195,12 @@ export function failPaused(
 function claimOne(
   connection: SqliteConnection,
   row: Row,
-  { endpoint, now, leaseUntil, claimId, bodies }: {
+  { endpoint, now, leaseUntil, claimId, body }: {
     readonly endpoint: Endpoint;
     readonly now: number;
     readonly leaseUntil: number;
     readonly claimId: string;
-    readonly bodies: Map<string, Uint8Array>;
+    readonly body: Uint8Array;
   },
 ): ClaimedDelivery {
   connection.run(
@@ -168,20 +215,21 @@ function claimOne(
     claimId,
     attempt: whole(row, "attempts") + 1,
     manual: delivery.dueAt === undefined || delivery.dueAt > now,
-    body: bodyOf(connection, delivery.eventId, bodies),
+    body,
     endpoint,
   };
 }
 
 /** The body of an event; many deliveries of one claim have the same. */
-function bodyOf(connection: SqliteConnection, eventId: string, bodies: Map<string, Uint8Array>): Uint8Array {
+function bodyOf(
+  connection: SqliteConnection,
+  eventId: string,
+  bodies: Map<string, Uint8Array>,
+): Uint8Array | undefined {
   const known = bodies.get(eventId);
   if (known !== undefined) return known;
   const body = connection.get("SELECT body FROM event WHERE id = ?", eventId)?.["body"];
-  // Whatever erases a payload ends its open deliveries as well.
-  if (!(body instanceof Uint8Array)) {
-    throw new Error(`Cannot claim a delivery of the event "${eventId}": it has no payload`);
-  }
+  if (!(body instanceof Uint8Array)) return undefined;
   bodies.set(eventId, body);
   return body;
 }

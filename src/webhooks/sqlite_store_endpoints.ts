@@ -1,7 +1,8 @@
 import type { AuditEntry, Endpoint, EndpointSecret } from "./records.ts";
 import type { Parameter, Row, SqliteConnection } from "./sqlite_store_connection.ts";
 import { endpointOf, text } from "./sqlite_store_rows.ts";
-import { addAudit, dropManualAttempts, failDeliveries } from "./sqlite_store_trail.ts";
+import { beginRemoval, type RemovalOptions } from "./sqlite_store_removals.ts";
+import { addAudit } from "./sqlite_store_trail.ts";
 import type { EndpointEdit } from "./store.ts";
 
 const DAY_MS = 86_400_000;
@@ -33,11 +34,6 @@ export function createEndpoint(connection: SqliteConnection, endpoint: Endpoint,
 /** An endpoint by its id. */
 export function findEndpoint(connection: SqliteConnection, id: string): Endpoint | undefined {
   return connection.all("SELECT * FROM endpoint WHERE id = ?", id).map(withSecrets(connection))[0];
-}
-
-/** The endpoints that are enabled, the oldest first. */
-export function endpointsToServe(connection: SqliteConnection): readonly Endpoint[] {
-  return connection.all("SELECT * FROM endpoint WHERE enabled = 1 ORDER BY seq").map(withSecrets(connection));
 }
 
 /** Makes endpoints of their rows. */
@@ -106,20 +102,15 @@ export function addEndpointSecret(
   return findEndpoint(connection, id);
 }
 
-/** Removes an endpoint and fails its open deliveries. */
+/** Removes an endpoint; its open deliveries fail from now on, in portions. */
 export function deleteEndpoint(
   connection: SqliteConnection,
   id: string,
-  { now, audit, newId }: { readonly now: number; readonly audit: AuditEntry; readonly newId: () => string },
+  { audit, ...options }: RemovalOptions & { readonly audit: AuditEntry },
 ): boolean {
   if (connection.run("DELETE FROM endpoint WHERE id = ?", id) === 0) return false;
   addAudit(connection, audit);
-  const open = connection.all(
-    "SELECT * FROM delivery WHERE endpoint_id = ? AND state IN ('attempting', 'retrying') ORDER BY seq",
-    id,
-  );
-  failDeliveries(connection, open, "endpoint_deleted", { now, newId });
-  dropManualAttempts(connection, "endpoint_id", id, now);
+  beginRemoval(connection, "endpoint", id, options);
   return true;
 }
 

@@ -1,9 +1,11 @@
 import type { Execution, ExecutionStatus, ExecutionStep, WorkflowVersion } from "./records.ts";
 import { addEvent } from "./sqlite_store_accept.ts";
 import type { Row, SqliteConnection } from "./sqlite_store_connection.ts";
+import type { RowFaults } from "./sqlite_store_deliveries.ts";
 import { executionOf, stepOf, text, whole } from "./sqlite_store_rows.ts";
 import { tallyMove } from "./sqlite_store_tally.ts";
-import type { ClaimedExecution, ExecutionChange, ExecutionStore } from "./store.ts";
+import { type ClaimedExecution, type ExecutionChange, type ExecutionStore, SUSPECT_VOIDS } from "./store.ts";
+import { completion } from "./workflow_completion.ts";
 
 const FINAL: ReadonlySet<ExecutionStatus> = new Set(["succeeded", "failed", "cancelled"]);
 
@@ -17,22 +19,51 @@ export function saveWorkflowVersion(connection: SqliteConnection, version: Workf
   );
 }
 
-/** Claims executions that are due: first those that began. */
+/** Claims executions that are due: first those that began, last those whose claims were void. */
 export function claimExecutions(
   connection: SqliteConnection,
-  { now, leaseUntil, newClaimId, max }: Parameters<ExecutionStore["claimExecutions"]>[0],
+  { now, leaseUntil, newClaimId, max, ...faults }:
+    & Parameters<ExecutionStore["claimExecutions"]>[0]
+    & RowFaults,
 ): readonly ClaimedExecution[] {
   const due = (began: boolean, limit: number) =>
     connection.all(
       `SELECT * FROM execution INDEXED BY execution_next
-       WHERE began = ? AND next_at <= ? ORDER BY next_at, seq LIMIT ?`,
+       WHERE began = ? AND next_at <= ? AND voids = 0 ORDER BY next_at, seq LIMIT ?`,
       began,
       now,
       limit,
     );
   const running = due(true, max);
   const rows = [...running, ...due(false, max - running.length)];
-  return rows.map((row) => claimOne(connection, row, newClaimId(), leaseUntil));
+  rows.push(...voidedRows(connection, now, max - rows.length));
+  return rows.flatMap((row) => {
+    const version = versionOf(connection, text(row, "version_id"));
+    if (version !== undefined) {
+      return [claimOne(connection, row, { claimId: newClaimId(), leaseUntil, version })];
+    }
+    failWithoutText(connection, row, { ...faults, now });
+    return [];
+  });
+}
+
+/** Those whose claims were void; of suspects one, if nobody has another. */
+function voidedRows(connection: SqliteConnection, now: number, max: number): readonly Row[] {
+  const rows = connection.all(
+    `SELECT * FROM execution INDEXED BY execution_voided
+     WHERE voids > 0 AND next_at <= ? ORDER BY voids, next_at, seq LIMIT ?`,
+    now,
+    max,
+  );
+  const isSuspect = (row: Row) => whole(row, "voids") >= SUSPECT_VOIDS;
+  const suspect = rows.find(isSuspect);
+  const others = rows.filter((row) => !isSuspect(row));
+  if (suspect === undefined) return others;
+  const taken = connection.get(
+    `SELECT 1 AS one FROM execution INDEXED BY execution_lease WHERE claim_id IS NOT NULL AND voids >= ? LIMIT 1`,
+    SUSPECT_VOIDS,
+  );
+  return taken === undefined ? [...others, suspect] : others;
 }
 
 /** Prolongs claims; answers those that are still held. */
@@ -97,7 +128,8 @@ export function voidExecutionClaims(
   { now, which }: { readonly now: number; readonly which: "all" | "expired" },
 ): number {
   return connection.run(
-    `UPDATE execution INDEXED BY execution_lease SET claim_id = NULL, lease_until = NULL, due_at = min(due_at, ?)
+    `UPDATE execution INDEXED BY execution_lease SET claim_id = NULL, lease_until = NULL, voids = voids + 1,
+       due_at = min(due_at, ?)
      WHERE claim_id IS NOT NULL AND lease_until < ?`,
     now,
     which === "all" ? Number.MAX_SAFE_INTEGER : now,
@@ -122,8 +154,11 @@ export function releaseExecutionClaims(
 function claimOne(
   connection: SqliteConnection,
   row: Row,
-  claimId: string,
-  leaseUntil: number,
+  { claimId, leaseUntil, version }: {
+    readonly claimId: string;
+    readonly leaseUntil: number;
+    readonly version: WorkflowVersion;
+  },
 ): ClaimedExecution {
   connection.run(
     "UPDATE execution SET claim_id = ?, lease_until = ? WHERE seq = ?",
@@ -131,21 +166,33 @@ function claimOne(
     leaseUntil,
     whole(row, "seq"),
   );
-  const versions = connection.all("SELECT * FROM workflow_version WHERE id = ?", text(row, "version_id"));
-  const [version] = versions.map((found) => ({
-    id: text(found, "id"),
-    workflow: text(found, "workflow"),
-    text: text(found, "text"),
-  }));
-  if (version === undefined) {
-    throw new Error(`Cannot claim the execution "${text(row, "id")}": its workflow's text is gone`);
-  }
   return {
     execution: { ...executionOf(row), claimId, leaseUntil },
     claimId,
     version,
     steps: stepsOf(connection, row),
+    voids: whole(row, "voids"),
   };
+}
+
+function versionOf(connection: SqliteConnection, id: string): WorkflowVersion | undefined {
+  const row = connection.get("SELECT * FROM workflow_version WHERE id = ?", id);
+  return row && { id: text(row, "id"), workflow: text(row, "workflow"), text: text(row, "text") };
+}
+
+/** One that cannot be carried out must not hold up the others. */
+function failWithoutText(
+  connection: SqliteConnection,
+  row: Row,
+  { now, newId, logger }: RowFaults & { readonly now: number },
+): void {
+  const execution = executionOf(row);
+  logger.error("Cannot carry out an execution: its workflow's text is gone", { execution: execution.id });
+  const end = { status: "failed", error: "its workflow's text is gone" } as const;
+  const { change, event } = completion(execution, end, { now, eventId: newId() });
+  changeExecution(connection, whole(row, "seq"), change, { now, keepClaim: false, cancelRequested: false });
+  tallyMove(connection, `execution.${execution.status}`, "execution.failed");
+  addEvent(connection, event, { now, newId });
 }
 
 function stepsOf(connection: SqliteConnection, execution: Row): readonly ExecutionStep[] {
@@ -188,7 +235,7 @@ function changeExecution(
   const dueAt = cancelRequested && change.dueAt !== undefined ? Math.min(change.dueAt, now) : change.dueAt;
   connection.run(
     `UPDATE execution SET status = ?, step_attempts = ?, started_at = coalesce(?, started_at),
-       deadline_at = coalesce(?, deadline_at), due_at = ?, finished_at = ?, output = ?, error = ?
+       deadline_at = coalesce(?, deadline_at), due_at = ?, finished_at = ?, output = ?, error = ?, voids = 0
      WHERE seq = ?`,
     change.status,
     change.stepAttempts,

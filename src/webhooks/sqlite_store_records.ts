@@ -1,10 +1,10 @@
 import type { Attempt, AuditEntry, Delivery, WebhookEvent } from "./records.ts";
-import { KEY_LIVES_MS } from "./idempotency.ts";
 import type { SqliteConnection } from "./sqlite_store_connection.ts";
 import { findEndpoint } from "./sqlite_store_endpoints.ts";
+import { beginRemoval, type RemovalOptions } from "./sqlite_store_removals.ts";
 import { attemptOf, deliveryOf, eventOf, text, whole, wholeOrNone } from "./sqlite_store_rows.ts";
-import { type Tallied, tallies, tally, tallyMove } from "./sqlite_store_tally.ts";
-import { addAudit, dropManualAttempts, failDeliveries } from "./sqlite_store_trail.ts";
+import { tallies, tallyMove } from "./sqlite_store_tally.ts";
+import { addAudit } from "./sqlite_store_trail.ts";
 import type { AdministrationStore, StoreFigures } from "./store.ts";
 
 /** An event by its id. */
@@ -12,35 +12,34 @@ export function findEvent(connection: SqliteConnection, id: string): WebhookEven
   return connection.all("SELECT * FROM event WHERE id = ?", id).map(eventOf)[0];
 }
 
-/** Erases the payload of an event and fails its open deliveries. */
+/** Erases the payload of an event; its open deliveries fail from now on, in portions. */
 export function erasePayload(
   connection: SqliteConnection,
   id: string,
-  { now, audit, newId }: { readonly now: number; readonly audit: AuditEntry; readonly newId: () => string },
+  { audit, ...options }: RemovalOptions & { readonly audit: AuditEntry },
 ): boolean {
-  const event = findEvent(connection, id);
+  const event = connection.get("SELECT body IS NULL AS erased FROM event WHERE id = ?", id);
   if (event === undefined) return false;
-  if (event.body === undefined) return true;
+  if (whole(event, "erased") !== 0) return true;
   connection.run("UPDATE event SET body = NULL WHERE id = ?", id);
   addAudit(connection, audit);
-  const open = connection.all(
-    "SELECT * FROM delivery WHERE event_id = ? AND state IN ('attempting', 'retrying') ORDER BY seq",
-    id,
-  );
-  failDeliveries(connection, open, "payload_erased", { now, newId });
-  dropManualAttempts(connection, "event_id", id, now);
+  beginRemoval(connection, "payload", id, options);
   return true;
 }
 
-/** A delivery with its attempts. */
+const ATTEMPT_COLUMNS = "number, started_at, finished_at, url, manual, result, status, error_kind, error";
+
+/** A delivery with its attempts, without what was answered to them where that is not wanted. */
 export function findDelivery(
   connection: SqliteConnection,
   id: string,
+  { responses = true }: { readonly responses?: boolean | undefined } = {},
 ): { readonly delivery: Delivery; readonly attempts: readonly Attempt[] } | undefined {
   const row = connection.get("SELECT * FROM delivery WHERE id = ?", id);
   if (row === undefined) return undefined;
   const attempts = connection.all(
-    "SELECT * FROM attempt WHERE delivery_seq = ? ORDER BY number",
+    `SELECT ${ATTEMPT_COLUMNS}, ${responses ? "response" : "NULL AS response"}
+     FROM attempt WHERE delivery_seq = ? ORDER BY number`,
     whole(row, "seq"),
   );
   return { delivery: deliveryOf(row), attempts: attempts.map(attemptOf) };
@@ -120,52 +119,6 @@ export function storeFigures(connection: SqliteConnection, now: number): StoreFi
 export function storeBytes(connection: SqliteConnection): number {
   const pages = whole(connection.get("PRAGMA page_count"), "page_count");
   return pages * whole(connection.get("PRAGMA page_size"), "page_size") + fileBytes(`${connection.path}-wal`);
-}
-
-/** What is removed beside deliveries and executions. An event stays while there is a delivery of it. */
-const REST: readonly string[] = [
-  `DELETE FROM event WHERE seq IN (
-     SELECT seq FROM event WHERE created_at < ?
-       AND NOT EXISTS (SELECT 1 FROM delivery WHERE delivery.event_id = event.id)
-     ORDER BY created_at LIMIT ?)`,
-  "DELETE FROM audit WHERE seq IN (SELECT seq FROM audit WHERE at < ? ORDER BY at LIMIT ?)",
-];
-
-/** Removes what is over, and idempotency keys that are dead; answers how many rows went. */
-export function removeFinished(
-  connection: SqliteConnection,
-  { before, now, max }: Parameters<AdministrationStore["removeFinished"]>[0],
-): number {
-  let removed = removeRows(connection, "delivery", before, max);
-  removed += removeRows(connection, "execution", before, max - removed);
-  for (const sql of REST) removed += connection.run(sql, before, max - removed);
-  removed += connection.run(
-    `DELETE FROM idempotency WHERE (scope, key) IN (
-       SELECT scope, key FROM idempotency WHERE accepted_at <= ? ORDER BY accepted_at LIMIT ?)`,
-    now - KEY_LIVES_MS,
-    max - removed,
-  );
-  return removed;
-}
-
-function removeRows(
-  connection: SqliteConnection,
-  table: "delivery" | "execution",
-  before: number,
-  max: number,
-): number {
-  const wanted = table === "delivery" ? "resend_at IS NULL AND claim_id IS NULL" : "TRUE";
-  const state = table === "delivery" ? "state" : "status";
-  const rows = connection.all(
-    `DELETE FROM ${table} WHERE seq IN (
-       SELECT seq FROM ${table} WHERE finished_at < ? AND ${wanted} ORDER BY finished_at LIMIT ?
-     ) RETURNING ${state}`,
-    before,
-    max,
-  );
-  const gone = Map.groupBy(rows, (row) => text(row, state));
-  for (const [name, { length }] of gone) tally(connection, `${table}.${name}` as Tallied, -length);
-  return rows.length;
 }
 
 function fileBytes(path: string): number {

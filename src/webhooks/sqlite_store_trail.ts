@@ -64,18 +64,13 @@ export function failDeliveries(
   }
 }
 
-/** Takes back the wish for an attempt by hand, and the attempt itself, where the delivery has ended. */
+/** Takes back the wish for an attempt by hand, and the attempt itself, of deliveries that have ended. */
 export function dropManualAttempts(
   connection: SqliteConnection,
-  column: "endpoint_id" | "event_id",
-  id: string,
+  deliveries: readonly Row[],
   now: number,
 ): void {
-  const rows = connection.all(
-    `SELECT seq FROM delivery WHERE ${column} = ? AND (resend_at IS NOT NULL OR claim_id IS NOT NULL)`,
-    id,
-  );
-  for (const row of rows) {
+  for (const row of deliveries) {
     const seq = whole(row, "seq");
     interruptAttempt(connection, seq, now);
     connection.run(

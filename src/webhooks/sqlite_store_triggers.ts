@@ -2,6 +2,7 @@ import type { AuditEntry, EventKey, StoredKey, Trigger } from "./records.ts";
 import type { Row, SqliteConnection } from "./sqlite_store_connection.ts";
 import { setColumns } from "./sqlite_store_endpoints.ts";
 import { eventKeyOf, text, triggerOf } from "./sqlite_store_rows.ts";
+import { beginRemoval, type RemovalOptions } from "./sqlite_store_removals.ts";
 import { addAudit } from "./sqlite_store_trail.ts";
 import type { TriggerEdit } from "./store.ts";
 
@@ -114,10 +115,14 @@ export function deleteTriggerKey(
   return true;
 }
 
-/** Removes a trigger with its keys and idempotency keys. */
-export function deleteTrigger(connection: SqliteConnection, id: string, audit: AuditEntry): boolean {
+/** Removes a trigger with its keys, and from now on its idempotency keys, in portions. */
+export function deleteTrigger(
+  connection: SqliteConnection,
+  id: string,
+  { audit, ...options }: RemovalOptions & { readonly audit: AuditEntry },
+): boolean {
   if (connection.run("DELETE FROM workflow_trigger WHERE id = ?", id) === 0) return false;
-  connection.run("DELETE FROM idempotency WHERE scope = ?", `trigger:${id}`);
+  beginRemoval(connection, "idempotency", `trigger:${id}`, options);
   addAudit(connection, audit);
   return true;
 }

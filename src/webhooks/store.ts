@@ -82,11 +82,14 @@ export interface AcceptStore {
     execution: NewExecution,
     options: { readonly now: number; readonly idempotency?: NewIdempotency | undefined },
   ): Promise<Acceptance<Execution>>;
-  /** Creates the event and its deliveries unless the key was accepted less than 24 hours before. */
+  /**
+   * Creates the event and its deliveries unless the key was accepted less than 24 hours before; answers the endpoints
+   * that it goes to.
+   */
   acceptEvent(
     event: NewEvent,
     options: { readonly now: number; readonly idempotency?: NewIdempotency | undefined },
-  ): Promise<Acceptance<{ readonly deliveries: number }>>;
+  ): Promise<Acceptance<{ readonly endpointIds: readonly string[] }>>;
 }
 
 /** A delivery to be attempted now, with everything that the request is made of. */
@@ -123,13 +126,17 @@ export interface AttemptOutcome {
   readonly response?: string | undefined;
 }
 
+/** An endpoint for which something is due. */
+export type DueEndpoint = Pick<Endpoint, "id" | "concurrency" | "timeoutMs">;
+
 /** Getting events to their endpoints. */
 export interface DeliveryStore {
-  /** The endpoints that are enabled, in a stable order. */
-  endpointsToServe(): Promise<readonly Endpoint[]>;
+  /** The enabled endpoints for which something is due that nobody has, in a stable order; idle ones cost nothing. */
+  dueEndpoints(now: number): Promise<readonly DueEndpoint[]>;
   /**
    * Claims deliveries that are due, or asked for by hand, and that nobody else has, those due longest first, at
-   * most `max` for each endpoint that is named and enabled. Each claim lasts until `leaseUntil`.
+   * most `max` for each endpoint that is named and enabled. Each claim lasts until `leaseUntil`. One whose event has
+   * lost its payload fails instead.
    */
   claimDeliveries(options: {
     readonly now: number;
@@ -166,7 +173,10 @@ export interface DeliveryStore {
   voidClaims(options: { readonly now: number; readonly which: "all" | "expired" }): Promise<number>;
   /** Takes back claims of one's own, as `voidClaims` does. */
   releaseClaims(claimIds: readonly string[], now: number): Promise<void>;
-  /** Fails deliveries of disabled endpoints whose first failure is 24 hours back, audited; answers how many. */
+  /**
+   * Fails deliveries of disabled endpoints whose first failure is 24 hours back, audited; answers how many. There may
+   * be more than are failed at once: ask again until there are none.
+   */
   failPaused(options: { readonly now: number; readonly newId: () => string }): Promise<number>;
 }
 
@@ -177,7 +187,12 @@ export interface ClaimedExecution {
   readonly version: WorkflowVersion;
   /** The steps that are over, in their order. */
   readonly steps: readonly ExecutionStep[];
+  /** How often a claim of it was void since anything was written of it: whoever had it has ended in its next step. */
+  readonly voids: number;
 }
+
+/** Executions with so many void claims are suspects: they are claimed after all others, one at a time. */
+export const SUSPECT_VOIDS = 3;
 
 /** How an execution goes on after work on it; a final status ends it. */
 export interface ExecutionChange {
@@ -196,7 +211,11 @@ export interface ExecutionChange {
 export interface ExecutionStore {
   /** Keeps a text of a workflow; one that is there already stays. */
   saveWorkflowVersion(version: WorkflowVersion): Promise<void>;
-  /** Claims executions that are due, longest first; those that began before those that did not. */
+  /**
+   * Claims executions that are due, longest first; those that began before those that did not, and those whose claims
+   * were void since anything was written of them after all others, those with fewer void claims first. Of suspects at
+   * most one is claimed at any time. One whose workflow's text is gone fails instead, with its event.
+   */
   claimExecutions(options: {
     readonly now: number;
     readonly leaseUntil: number;
@@ -297,7 +316,11 @@ export interface AdministrationStore {
     secret: Endpoint["secrets"][number],
     audit: AuditEntry,
   ): Promise<Endpoint | undefined>;
-  /** Removes it; its open deliveries fail with `endpoint_deleted`, each audited. False when there is none. */
+  /**
+   * Removes it: nothing is claimed for it any more, and attempts under way lose their claims. Its open deliveries fail
+   * with `endpoint_deleted`, each audited; where they are many, `clearRemoved` goes on with that. False when there is
+   * none.
+   */
   deleteEndpoint(
     id: string,
     options: { now: number; audit: AuditEntry; newId: () => string },
@@ -316,7 +339,10 @@ export interface AdministrationStore {
   addTriggerKey(id: string, key: Trigger["keys"][number], audit: AuditEntry): Promise<Trigger | undefined>;
   /** Revokes a key at once; false when there is none. */
   deleteTriggerKey(id: string, keyId: string, audit: AuditEntry): Promise<boolean>;
-  /** Removes it with its keys and idempotency keys; its executions stay. False when there is none. */
+  /**
+   * Removes it with its keys and idempotency keys, of which `clearRemoved` removes those that are too many to go at
+   * once; its executions stay. False when there is none.
+   */
   deleteTrigger(id: string, audit: AuditEntry): Promise<boolean>;
   createEventKey(key: EventKey, audit: AuditEntry): Promise<void>;
   listEventKeys(options: ListOptions): Promise<Page<EventKey>>;
@@ -324,17 +350,18 @@ export interface AdministrationStore {
   findEvent(id: string): Promise<WebhookEvent | undefined>;
   listEvents(options: ListOptions): Promise<Page<WebhookEvent>>;
   /**
-   * Erases the payload of an event; its open deliveries fail with `payload_erased`, each audited. False when there is
-   * no such event; erasing twice is fine.
+   * Erases the payload of an event; its open deliveries fail with `payload_erased`, each audited; where they are many,
+   * `clearRemoved` goes on with that. False when there is no such event; erasing twice is fine.
    */
   erasePayload(
     id: string,
     options: { now: number; audit: AuditEntry; newId: () => string },
   ): Promise<boolean>;
   listDeliveries(options: ListOptions): Promise<Page<Delivery>>;
-  /** With its attempts, oldest first. */
+  /** With its attempts, oldest first; without what was answered to them when `responses` is false. */
   findDelivery(
     id: string,
+    options?: { readonly responses?: boolean | undefined },
   ): Promise<{ readonly delivery: Delivery; readonly attempts: readonly Attempt[] } | undefined>;
   /** Asks for one attempt now. `erased` where the payload is gone; nothing when there is no such delivery or endpoint. */
   resendDelivery(
@@ -362,10 +389,17 @@ export interface AdministrationStore {
   addAudit(entry: AuditEntry): Promise<void>;
   figures(now: number): Promise<StoreFigures>;
   /**
-   * Removes finished work that ended before `before`, in portions of at most `max` rows; answers how many went. Open
+   * Removes finished work that ended before `before`, and texts of workflows with the last execution, in portions of at most `max` rows; answers how many went. Open
    * work and idempotency keys younger than 24 hours stay.
    */
   removeFinished(
     options: { readonly before: number; readonly now: number; readonly max: number },
   ): Promise<number>;
+  /**
+   * Goes on with what the removal of endpoints, triggers and payloads has left to do, at most 500 rows or `max` at
+   * once; true while there is more.
+   */
+  clearRemoved(
+    options: { readonly now: number; readonly newId: () => string; readonly max?: number | undefined },
+  ): Promise<boolean>;
 }

@@ -4,6 +4,9 @@ import { unavailable, WebhookRefusal } from "./problem_answer.ts";
 import type { Trigger, TriggerLimit } from "./records.ts";
 import { parseTemplate, renderText, TemplateError, type TemplateScope } from "./template.ts";
 
+/** Of the keys and values of one descriptor. */
+const MAX_DESCRIPTOR_BYTES = 8_192;
+
 /** What the decision service says. */
 export interface LimitDecision {
   readonly code: "OK" | "OVER_LIMIT";
@@ -27,7 +30,7 @@ export interface LimitedCall {
 
 /**
  * Asks whether a call is within the limit of its trigger. Throws a `WebhookRefusal`: 429 beyond it, 422 where the input
- * lacks what the limit is made of, 503 where nobody can decide and that is not allowed to pass.
+ * lacks what the limit is made of or says too much of it, 503 where nobody can decide and that is not allowed to pass.
  */
 export async function triggerLimit({ limit, onLimitError, input, ask }: LimitedCall): Promise<void> {
   const descriptors = rendered(limit, input);
@@ -56,9 +59,24 @@ export function limitValueProblem(text: string): string | undefined {
 
 function rendered({ descriptors }: TriggerLimit, input: JsonObject): Record<string, string>[] {
   const scope: TemplateScope = { read: (root) => root === "input" ? input : undefined };
-  return descriptors.map((descriptor) =>
-    Object.fromEntries(Object.entries(descriptor).map(([key, text]) => [key, filled(text, scope)]))
-  );
+  return descriptors.map((descriptor) => {
+    const entries = Object.entries(descriptor).map(([key, text]) => [key, filled(text, scope)] as const);
+    // The decision service takes no more. Were it asked, its refusal would count as a decision that failed, and a
+    // caller could get past a limit that lets calls pass then.
+    if (byteLength(entries.flat().join("")) > MAX_DESCRIPTOR_BYTES) {
+      throw wrongInput("limit_value_too_long", `its values come to more than ${MAX_DESCRIPTOR_BYTES} bytes`);
+    }
+    return Object.fromEntries(entries);
+  });
+}
+
+function byteLength(text: string): number {
+  return new TextEncoder().encode(text).byteLength;
+}
+
+function wrongInput(code: string, state: string): WebhookRefusal {
+  const detail = `Cannot decide on the trigger's limit: ${state}`;
+  return new WebhookRefusal({ status: 422, code, field: "body", detail });
 }
 
 function filled(text: string, scope: TemplateScope): string {
@@ -68,7 +86,6 @@ function filled(text: string, scope: TemplateScope): string {
     return renderText(template, scope);
   } catch (error) {
     if (!(error instanceof TemplateError)) throw error;
-    const detail = `Cannot decide on the trigger's limit: ${errorText(error)}`;
-    throw new WebhookRefusal({ status: 422, code: "limit_value_missing", field: "body", detail });
+    throw wrongInput("limit_value_missing", errorText(error));
   }
 }

@@ -27,8 +27,8 @@ export interface WebhookOptions {
   readonly caFile?: string | undefined;
   /** Absent for no workflows. */
   readonly workflowDirectory?: string | undefined;
-  /** The environment variables that workflows may read. */
-  readonly workflowEnv: Readonly<Record<string, string>>;
+  /** The environment variables that workflows may read; those that are not set are there without a value. */
+  readonly workflowEnv: Readonly<Record<string, string | undefined>>;
   /** Ranges that requests of workflows may reach beside public addresses. */
   readonly workflowAllowCidrs: readonly string[];
   readonly maxRunning: number;

@@ -11,6 +11,7 @@ import { urlProblem } from "./sender_url.ts";
 import { openSqliteStore } from "./sqlite_store.ts";
 import type { WebhookStore } from "./store.ts";
 import type { LimitCall } from "./trigger_limit.ts";
+import { tellUnopenedSecrets } from "./unopened_secrets.ts";
 import type { WebhookOptions } from "./webhook_message.ts";
 import { WebhookService, type WebhookServiceParts } from "./webhook_service.ts";
 import { WorkflowFiles } from "./workflow_files.ts";
@@ -57,6 +58,7 @@ async function openParts(opening: WebhookOpening, stack: AsyncDisposableStack): 
   stack.defer(() => store.close());
   const keys = options.encryptionKeys.map((text) => Uint8Array.fromBase64(text));
   const secretBox = await SecretBox.open({ keys, keyFile: `${options.storePath}.key`, logger });
+  await tellUnopenedSecrets(store, secretBox, logger);
   const outside = await openOutside(opening, stack, secretBox);
   const workflows = await openWorkflows(opening, stack);
   return {
@@ -75,7 +77,7 @@ async function openParts(opening: WebhookOpening, stack: AsyncDisposableStack): 
     maxInFlight: options.maxInFlight,
     timeoutMs: options.timeoutMs,
     version: options.version,
-    env: options.workflowEnv,
+    env: onlySet(options.workflowEnv),
     maxRunning: options.maxRunning,
     retentionMs: options.retentionMs,
     ...opening.parts,
@@ -119,6 +121,14 @@ async function openOutside(
     urlProblem: (url: string) => urlProblem(url, allow, lookups),
     close: async () => void await Promise.all([sender.close(), fetch.close()]),
   };
+}
+
+/** A variable that is not set is no empty text: a workflow that reads it has to fail. */
+function onlySet(variables: WebhookOptions["workflowEnv"]): Record<string, string> {
+  const set = Object.entries(variables).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, value]]
+  );
+  return Object.fromEntries(set);
 }
 
 async function openWorkflows(

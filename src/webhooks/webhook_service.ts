@@ -72,7 +72,7 @@ export class WebhookService implements WebhookCalls {
     const wakeRunner = () => work.wakeRunner();
     const wakeDispatcher = () => work.wakeDispatcher();
     this.#triggers = new TriggerAcceptor({ ...parts, onAccepted: wakeRunner });
-    this.#events = new EventAcceptor({ ...parts, onAccepted: wakeDispatcher });
+    this.#events = new EventAcceptor({ ...parts, onAccepted: (ids) => work.wakeDispatcher(ids) });
     this.#administration = new Administration({
       ...parts,
       seal: (text) => parts.secretBox.seal(text),

@@ -29,6 +29,10 @@ const LOCK_MS = 250;
 /** How often what is too old is removed, and how many rows at once. */
 const SWEEP_MS = 60_000;
 const SWEPT_ROWS = 500;
+/** How often what removals have left is gone on with. */
+const CLEAR_MS = 1_000;
+/** How often it is said that the work cannot be taken over. */
+const TELL_MS = 10_000;
 /** Attempts whose time is kept between two takes. */
 const MAX_TIMES = 10_000;
 
@@ -44,10 +48,13 @@ export class WebhookWork {
   #dispatcher: Dispatcher | undefined;
   #runner: WorkflowRunner | undefined;
   #isStopping = false;
-  #isTold = false;
+  /** By the clock's `elapsed`. */
+  #nextTell = -Infinity;
   #taking: Promise<void> = Promise.resolve();
   #sweeping: Promise<void> = Promise.resolve();
+  #clearing: Promise<void> = Promise.resolve();
   #cancelTake = () => {};
+  #cancelClear = () => {};
   #cancelSweep = () => {};
 
   constructor(parts: WebhookWorkParts) {
@@ -69,9 +76,9 @@ export class WebhookWork {
     return this.#dispatcher?.inFlight(endpointId);
   }
 
-  /** Deliveries became due, or endpoints changed. */
-  wakeDispatcher(): void {
-    this.#dispatcher?.wake();
+  /** Deliveries became due, of these endpoints or of any, or endpoints changed. */
+  wakeDispatcher(endpointIds?: readonly string[]): void {
+    this.#dispatcher?.wake(endpointIds);
   }
 
   /** Executions became due. */
@@ -111,9 +118,11 @@ export class WebhookWork {
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true;
     this.#cancelTake();
-    this.#cancelSweep();
     await this.#taking;
-    await Promise.all([this.#dispatcher?.stop(graceMs), this.#runner?.stop(graceMs), this.#sweeping]);
+    this.#cancelSweep();
+    this.#cancelClear();
+    const chores = [this.#sweeping, this.#clearing];
+    await Promise.all([this.#dispatcher?.stop(graceMs), this.#runner?.stop(graceMs), ...chores]);
     this.#lock?.release();
     this.#lock = undefined;
   }
@@ -129,8 +138,11 @@ export class WebhookWork {
       }
     } catch (error) {
       // It is tried again four times a second.
-      if (!this.#isTold) logger.error("Cannot take over the work of the store yet", { error });
-      this.#isTold = true;
+      const elapsed = clock.elapsed();
+      if (elapsed >= this.#nextTell) {
+        logger.error("Cannot take over the work of the store yet", { error });
+        this.#nextTell = elapsed + TELL_MS;
+      }
     }
     this.#cancelTake = clock.after(LOCK_MS, () => void (this.#taking = this.#take()));
   }
@@ -143,6 +155,7 @@ export class WebhookWork {
     const dispatcher = this.#dispatcher = new Dispatcher({
       ...this.#parts,
       at: atAttempt,
+      keepOtherClaims: () => this.#runner?.keepClaims() ?? Promise.resolve(true),
       onAttempt: (report) => {
         if (this.#times.length < MAX_TIMES) this.#times.push(report.tookMs);
         this.#parts.onAttempt?.(report);
@@ -160,6 +173,28 @@ export class WebhookWork {
     dispatcher.start();
     runner.start();
     this.#sweepAndAgain();
+    this.#clearAndAgain();
+  }
+
+  #clearAndAgain(): void {
+    this.#clearing = this.#clear().then(() => {
+      if (this.#isStopping) return;
+      this.#cancelClear = this.#parts.clock.after(CLEAR_MS, () => this.#clearAndAgain());
+    });
+  }
+
+  /** In portions, as what is too old is removed; what is left after a crash is found again. */
+  async #clear(): Promise<void> {
+    const { store, clock, newId, logger } = this.#parts;
+    try {
+      let isMore = true;
+      while (isMore && !this.#isStopping) isMore = await store.clearRemoved({ now: clock.now(), newId });
+    } catch (error) {
+      const elapsed = clock.elapsed();
+      if (elapsed < this.#nextTell) return;
+      logger.error("Cannot end what belonged to something that was removed", { error });
+      this.#nextTell = elapsed + TELL_MS;
+    }
   }
 
   #sweepAndAgain(): void {
@@ -173,8 +208,8 @@ export class WebhookWork {
   async #sweep(): Promise<void> {
     const { store, clock, retentionMs, logger } = this.#parts;
     try {
-      let removed = SWEPT_ROWS;
-      while (removed >= SWEPT_ROWS && !this.#isStopping) {
+      let removed = 1;
+      while (removed > 0 && !this.#isStopping) {
         const now = clock.now();
         removed = await store.removeFinished({ before: now - retentionMs, now, max: SWEPT_ROWS });
       }

@@ -62,6 +62,9 @@ export interface RunStops {
 
 type Change = Parameters<ExecutionStore["commitExecution"]>[0];
 
+/** After so many void claims at one step the execution fails: whoever works on that step ends with it. */
+const MOST_VOIDS = 20;
+
 const FIRST_COMMIT_WAIT_MS = 100;
 const LONGEST_COMMIT_WAIT_MS = 5_000;
 
@@ -101,6 +104,7 @@ class WorkflowRun {
     }
     if (this.#cancelRequested) return await this.#endCancelled();
     if (this.#stops.isStopping()) return "interrupted";
+    if (this.#claimed.voids >= MOST_VOIDS) return await this.#endVoided(workflow);
     if (this.#execution.startedAt === undefined && !await this.#begin(workflow)) return this.#stopped();
     await this.#at("started");
     return await this.#steps(workflow);
@@ -222,6 +226,15 @@ class WorkflowRun {
     return await this.#end({
       status: "failed",
       error: `it was not done within ${timeoutMs / 1_000} s${where}`,
+    });
+  }
+
+  async #endVoided({ steps }: Workflow): Promise<RunResult> {
+    const name = steps[this.#claimed.steps.length]?.name ?? "";
+    return await this.#end({
+      status: "failed",
+      error:
+        `step "${name}" did not come to an end in ${MOST_VOIDS} tries: whatever worked on it ended before`,
     });
   }
 

@@ -1,5 +1,5 @@
 import { settledWithin } from "../base/wait.ts";
-import type { ClaimedExecution, DeliveryStore, ExecutionStore } from "./store.ts";
+import { type ClaimedExecution, type DeliveryStore, type ExecutionStore, SUSPECT_VOIDS } from "./store.ts";
 import { runExecution, type RunResult, type WorkflowRunOptions } from "./workflow_run.ts";
 
 /** What a runner works with. */
@@ -157,7 +157,8 @@ export class WorkflowRunner {
     ).finally(() => {
       this.#running.delete(claimId);
       resolve();
-      if (this.#isHot) this.wake();
+      // Behind a suspect others may wait.
+      if (this.#isHot || claimed.voids >= SUSPECT_VOIDS) this.wake();
     });
   }
 

@@ -114,7 +114,10 @@ export const ACCEPT_CASES: StoreCases = {
     await addEndpoint(store, { events: ["agent.reply"] });
     await addEndpoint(store, { events: ["agent.replies.*"] });
     const added = event({ body: new Uint8Array([123, 0, 255, 125]) });
-    assertEquals(await store.acceptEvent(added, { now: NOW }), { kind: "new", value: { deliveries: 3 } });
+    assertEquals(await store.acceptEvent(added, { now: NOW }), {
+      kind: "new",
+      value: { endpointIds: wanting.map(({ id }) => id) },
+    });
     assertEquals(await store.findEvent(added.id), { ...added, createdAt: NOW });
     const { items } = await store.listDeliveries({ limit: 10 });
     assertEquals(
@@ -134,7 +137,7 @@ export const ACCEPT_CASES: StoreCases = {
 
   "an event that nobody wants is kept, with no delivery": async ({ store }) => {
     const added = event();
-    assertEquals(await store.acceptEvent(added, { now: NOW }), { kind: "new", value: { deliveries: 0 } });
+    assertEquals(await store.acceptEvent(added, { now: NOW }), { kind: "new", value: { endpointIds: [] } });
     assertEquals((await store.listEvents({ limit: 10 })).items, [{ ...added, createdAt: NOW }]);
   },
 

@@ -1,4 +1,5 @@
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
+import type { WebhookStore } from "../../src/webhooks/store.ts";
 import {
   addEndpoint,
   addEvent,
@@ -10,6 +11,7 @@ import {
   claimOne,
   DAY,
   endpoint,
+  event,
   EXHAUSTED,
   finish,
   key,
@@ -110,10 +112,9 @@ export const RECORD_CASES: StoreCases = {
       ] as never,
     );
     assertEquals(items.filter((item) => item.dueAt ?? item.resendAt ?? item.claimId), []);
-    assertEquals(await trail(store), [
-      `endpoint.deleted endpoint:${gone.id}`,
-      ...items.slice(0, 3).reverse().map(({ id }) => `delivery.failed delivery:${id}`),
-    ]);
+    const [deleted, ...ends] = await trail(store);
+    assertEquals(deleted, `endpoint.deleted endpoint:${gone.id}`);
+    assertEquals(ends.sort(), items.slice(0, 3).map(({ id }) => `delivery.failed delivery:${id}`).sort());
     if (third) assertEquals(await finish(store, third, retryAt(NOW + 30_000)), false);
     const lastAttempt = await store.findDelivery(third?.delivery.id ?? "");
     assertEquals(lastAttempt?.attempts[0]?.result, "interrupted");
@@ -220,6 +221,82 @@ export const RECORD_CASES: StoreCases = {
     assertEquals(await store.resendDelivery(id, { now: NOW, audit: audit() }), "erased");
     assertEquals(await store.resendDelivery(newId(), { now: NOW, audit: audit() }), undefined);
     await assertNothingDue(store, two, NOW + DAY);
+  },
+
+  "what a removal leaves of many is gone on with in portions, by anybody": async ({ store, another }) => {
+    const [gone, other] = [await addEndpoint(store), await addEndpoint(store, { events: ["agent.*"] })];
+    const events = await Promise.all(Array.from({ length: 600 }, () => addEvent(store, { kind: "b.one" })));
+    const agent = await addEvent(store);
+    const [taken] = await claim(store, [gone], { max: 1 });
+    assert(taken !== undefined);
+    await begin(store, taken);
+    const clear = async (from: WebhookStore, max?: number) =>
+      await from.clearRemoved({ now: NOW + 9, newId, max });
+    assertEquals(await clear(store), false);
+    assertEquals(await store.deleteEndpoint(gone.id, { now: NOW + 5, audit: audit(), newId }), true);
+    const counts = async () => (await store.figures(NOW)).deliveries;
+    // The attempt under way, and 500 more.
+    assertEquals(await counts(), { attempting: 101, retrying: 0, acknowledged: 0, failed: 501 });
+    assertEquals([await store.findEndpoint(gone.id), await store.dueEndpoints(NOW)], [undefined, [
+      { id: other.id, concurrency: 4, timeoutMs: 3_000 },
+    ]]);
+    await assertNothingDue(store, gone);
+    assertEquals(await finish(store, taken, retryAt(NOW + 30_000)), false);
+    assertEquals((await store.acceptEvent(event({ kind: "b.one" }), { now: NOW })).kind, "new");
+    await store.close();
+
+    // Whoever left it is gone.
+    const later = await another();
+    assertEquals([await clear(later, 60), await clear(later, 60), await clear(later)], [true, false, false]);
+    const { items } = await later.listDeliveries({ limit: 200, endpointId: gone.id, state: "failed" });
+    assertEquals(
+      new Set(items.map(({ reason, dueAt }) => [reason, dueAt].join())),
+      new Set(["endpoint_deleted,"]),
+    );
+    const found = await later.findEvent(events[0]?.id ?? "");
+    assertEquals([found?.id, (await later.figures(NOW)).deliveries.attempting], [events[0]?.id, 1]);
+    assertEquals(
+      (await later.listDeliveries({ limit: 9, endpointId: other.id })).items[0]?.eventId,
+      agent.id,
+    );
+  },
+
+  "a payload with many deliveries is erased at once, and they fail in portions": async ({ store }) => {
+    const to = await Promise.all(Array.from({ length: 501 }, () => addEndpoint(store)));
+    const [added, kept] = [await addEvent(store), await addEvent(store)];
+    assertEquals(await store.erasePayload(added.id, { now: NOW + 5, audit: audit(), newId }), true);
+    assertEquals(await store.findEvent(added.id), { id: added.id, kind: added.kind, createdAt: NOW });
+    assertEquals((await store.figures(NOW)).deliveries.failed, 500);
+    // One that a claim finds before it has its turn fails then.
+    const claimed = await claim(store, to, { max: 9 });
+    assertEquals(new Set(claimed.map(({ delivery }) => delivery.eventId)), new Set([kept.id]));
+    assertEquals([claimed.length, (await store.figures(NOW)).deliveries.failed], [501, 501]);
+    assertEquals(await store.clearRemoved({ now: NOW + 9, newId }), false);
+    assertEquals((await store.figures(NOW)).deliveries, {
+      ...{ attempting: 501, retrying: 0, acknowledged: 0, failed: 501 },
+    });
+    assertEquals((await trail(store)).length, 501);
+  },
+
+  "a trigger with many idempotency keys goes at once, and they in portions": async ({ store }) => {
+    const gone = trigger();
+    await store.createTrigger(gone, audit());
+    await store.saveWorkflowVersion({ id: "v1", workflow: "w", text: "t" });
+    const scope = `trigger:${gone.id}`;
+    await Promise.all(Array.from({ length: 501 }, (_, index) =>
+      store.acceptExecution(
+        { id: newId(), workflow: "w", versionId: "v1", triggerId: gone.id, input: "{}" },
+        { now: NOW, idempotency: { scope, key: `k${index}`, bodyHash: "h" } },
+      )));
+    const kept = async () => {
+      const found = await Promise.all(
+        Array.from({ length: 501 }, (_, index) => store.findIdempotency(scope, `k${index}`, NOW)),
+      );
+      return found.filter((row) => row !== undefined).length;
+    };
+    assertEquals([await store.deleteTrigger(gone.id, audit()), await kept()], [true, 1]);
+    assertEquals(await store.clearRemoved({ now: NOW, newId }), false);
+    assertEquals([await store.findTrigger(gone.id), await kept()], [undefined, 0]);
   },
 
   "failed deliveries are opened again: counted first, the oldest first, bounded": async ({ store }) => {

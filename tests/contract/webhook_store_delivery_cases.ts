@@ -1,4 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
+import type { Endpoint } from "../../src/webhooks/records.ts";
 import {
   ACKNOWLEDGED,
   addEndpoint,
@@ -78,18 +79,38 @@ export const DELIVERY_CASES: StoreCases = {
   "deliveries of an endpoint that is disabled wait": async ({ store }) => {
     const to = await addEndpoint(store);
     await addEvent(store);
-    assertEquals((await store.endpointsToServe()).map(({ id }) => id), [to.id]);
+    assertEquals((await store.dueEndpoints(NOW)).map(({ id }) => id), [to.id]);
     await store.editEndpoint(to.id, { enabled: false }, { now: NOW, audit: audit() });
-    assertEquals(await store.endpointsToServe(), []);
+    assertEquals(await store.dueEndpoints(NOW), []);
     await assertNothingDue(store, to);
     await store.editEndpoint(to.id, { enabled: true }, { now: NOW, audit: audit() });
     await claimOne(store, to);
   },
 
-  "endpoints to serve stand in one order, with their secrets": async ({ store }) => {
-    const added = [];
-    for (let index = 0; index < 5; index++) added.push(await addEndpoint(store));
-    assertEquals(await store.endpointsToServe(), added);
+  "endpoints with something due stand in one order; those without are left out": async ({ store }) => {
+    const due = async (now: number) => await store.dueEndpoints(now);
+    assertEquals(await due(NOW), []);
+    const added: Endpoint[] = [];
+    for (const kind of ["a.one", "a.two", "a.one", "a.none", "a.two"]) {
+      added.push(await addEndpoint(store, { events: [kind], concurrency: added.length + 1 }));
+    }
+    const idsOf = (found: readonly { readonly id: string }[]) =>
+      found.map(({ id }) => added.findIndex((one) => one.id === id));
+    await addEvent(store, { kind: "a.one" }, NOW);
+    await addEvent(store, { kind: "a.two" }, NOW + 10);
+    assertEquals(idsOf(await due(NOW - 1)), []);
+    assertEquals(idsOf(await due(NOW)), [0, 2]);
+    const [{ id: _, ...first } = {}] = await due(NOW);
+    assertEquals(first, { concurrency: 1, timeoutMs: 3_000 });
+    assertEquals(idsOf(await due(NOW + 10)), [0, 1, 2, 4]);
+    const [claimed, ...more] = await claim(store, added.slice(0, 1), { now: NOW + 10 });
+    assertEquals([more.length, idsOf(await due(NOW + 10))], [0, [1, 2, 4]]);
+    assert(claimed !== undefined);
+    await begin(store, claimed);
+    await finish(store, claimed, retryAt(NOW + 30_000));
+    assertEquals([idsOf(await due(NOW + 29_999)), idsOf(await due(NOW + 30_000))], [[1, 2, 4], [0, 1, 2, 4]]);
+    await store.resendDelivery(claimed.delivery.id, { now: NOW + 20, audit: audit() });
+    assertEquals(idsOf(await due(NOW + 20)), [0, 1, 2, 4]);
   },
 
   "an attempt has its row before it is made, and its end after it": async ({ store }) => {
@@ -318,5 +339,20 @@ export const DELIVERY_CASES: StoreCases = {
     assertEquals(await trail(store), [`delivery.failed delivery:${items[1]?.id}`]);
     assert(taken !== undefined);
     assertEquals((await store.renewClaims([taken.claimId], NOW)).length, 1);
+  },
+
+  "of many deliveries of a disabled endpoint no more than 500 fail at once": async ({ store }) => {
+    const to = await addEndpoint(store);
+    await Promise.all(Array.from({ length: 501 }, () => addEvent(store)));
+    for (const claimed of await claim(store, [to], { max: 501 })) {
+      await begin(store, claimed);
+      await finish(store, claimed, retryAt(NOW + 30_000));
+    }
+    await store.editEndpoint(to.id, { enabled: false }, { now: NOW, audit: audit() });
+    const fail = () => store.failPaused({ now: NOW + DAY, newId });
+    assertEquals([await fail(), await fail(), await fail()], [500, 1, 0]);
+    assertEquals((await store.figures(NOW)).deliveries, {
+      ...{ attempting: 0, retrying: 0, acknowledged: 0, failed: 501 },
+    });
   },
 };

@@ -118,6 +118,38 @@ export const EXECUTION_CASES: StoreCases = {
     ]);
   },
 
+  "those whose claims were void come last, and of suspects one at a time": async ({ store, another }) => {
+    const group = await started(store, 4);
+    const [one, two, three, four] = group.map((claimed) => claimed.execution.id);
+    const voided = async (ids: readonly (string | undefined)[]) => {
+      await store.voidClaims({ now: NOW, which: "all" });
+      const claims: ClaimedExecution[] = [];
+      for (let round = 0; round < 9; round++) claims.push(...await claimExecutions(store, NOW));
+      const others = claims.filter((claimed) => !ids.includes(claimed.execution.id));
+      await store.releaseClaims(others.map(({ claimId }) => claimId), NOW);
+    };
+    await voided([one, two]);
+    await voided([one, two]);
+    await voided([]);
+    // Three void claims of the first two, one of the others; and one that nobody has had.
+    const fresh = execution();
+    await store.acceptExecution(fresh, { now: NOW + 5 });
+    const seen = (claims: readonly ClaimedExecution[]) =>
+      claims.map(({ execution, voids }) => [execution.id, voids]);
+    const first = await claimExecutions(store, NOW + 5);
+    assertEquals(seen(first), [[fresh.id, 0], [three, 1], [four, 1], [one, 3]]);
+    assertEquals(await claimExecutions(await another(), NOW + 5), [], "one suspect at a time");
+    const suspect = first[3];
+    assert(suspect !== undefined);
+    await commit(store, suspect, { change: { ...RUNNING, dueAt: NOW + 7 } });
+    assertEquals(seen(await claimExecutions(store, NOW + 5)), [[two, 3]]);
+    assertEquals(
+      seen(await claimExecutions(store, NOW + 7)),
+      [[one, 0]],
+      "what is written counts from the beginning",
+    );
+  },
+
   "the end of an execution and its event are one": async ({ store }) => {
     const to = await addEndpoint(store, { events: ["workflow.*"] });
     const [claimed] = await started(store);

@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import type { Delivery, Execution } from "../../src/webhooks/records.ts";
 import type { ListOptions, Page, WebhookStore } from "../../src/webhooks/store.ts";
 import {
@@ -9,6 +9,7 @@ import {
   audit,
   begin,
   claim,
+  claimOne,
   DAY,
   event,
   execution,
@@ -150,6 +151,83 @@ export const LIST_CASES: StoreCases = {
     assertEquals((await store.findIdempotency("admin", "k", young))?.key, "k");
     assertEquals([await remove(young + 1, 9), await remove(young + 1, 9)], [1, 0]);
     assertEquals((await store.figures(NOW)).deliveries.acknowledged, 1);
+  },
+
+  "events go with the last of their deliveries, those without any by themselves": async ({ store }) => {
+    const to = await addEndpoint(store, { events: ["a.one"] });
+    const [open, none, done] = [
+      await addEvent(store, { kind: "a.one" }, NOW + 1),
+      await addEvent(store, { kind: "a.two" }, NOW + 2),
+      await addEvent(store, { kind: "a.one" }, NOW + 3),
+    ];
+    const young = await addEvent(store, { kind: "a.two" }, NOW + DAY);
+    const claims = await claim(store, [to], { now: NOW + 9 });
+    for (const claimed of claims) await begin(store, claimed);
+    const [first, last] = claims;
+    if (last) await finish(store, last, ACKNOWLEDGED);
+    const left = async () => {
+      const events = await Promise.all([open, none, done, young].map(({ id }) => store.findEvent(id)));
+      return events.map((found) => found !== undefined);
+    };
+    const remove = (before: number) => store.removeFinished({ before, now: NOW + DAY, max: 100 });
+    while (await remove(NOW + DAY) > 0);
+    assertEquals(await left(), [true, false, false, true]);
+    if (first) await finish(store, first, ACKNOWLEDGED);
+    assertEquals([await remove(NOW + DAY), await left()], [2, [false, false, false, true]]);
+    // A clock that was set back: what came before the place that was reached is found as well.
+    const early = await addEvent(store, { kind: "a.two" }, NOW + 1);
+    assertEquals([await remove(NOW + DAY - 1), (await store.findEvent(early.id))?.id], [0, early.id]);
+    assertEquals([await remove(NOW + 2), await store.findEvent(early.id)], [1, undefined]);
+  },
+
+  "a text of a workflow goes with the last execution that began with it": async ({ store }) => {
+    await saveVersion(store);
+    const [one, two] = [execution(), execution()];
+    for (const added of [one, two]) await store.acceptExecution(added, { now: NOW });
+    const remove = () => store.removeFinished({ before: NOW + DAY, now: NOW, max: 100 });
+    const end = async () => {
+      const options = { now: NOW, leaseUntil: NOW + 9, newClaimId: newId, max: 1 };
+      const [claimed] = await store.claimExecutions(options);
+      assert(claimed !== undefined);
+      await store.commitExecution({
+        executionId: claimed.execution.id,
+        claimId: claimed.claimId,
+        now: NOW,
+        change: { status: "succeeded", stepAttempts: 0, finishedAt: NOW },
+        keepClaim: false,
+      });
+      return claimed.version.text;
+    };
+    assertEquals(await end(), "workflow: order-intake\n");
+    assertEquals(await remove(), 1);
+    // The other one still needs it.
+    assertEquals(await end(), "workflow: order-intake\n");
+    assertEquals(await remove(), 1);
+    const missing = await store.acceptExecution(execution(), { now: NOW }).catch((error: unknown) => error);
+    assert(missing instanceof Error, "Expected the text to be gone");
+    await saveVersion(store);
+    assertEquals((await store.acceptExecution(execution(), { now: NOW })).kind, "new");
+  },
+
+  "attempts are read without what was answered to them where that is not wanted": async ({ store }) => {
+    const to = await addEndpoint(store);
+    await addEvent(store);
+    const claimed = await claimOne(store, to);
+    await begin(store, claimed);
+    await finish(store, claimed, retryAt(NOW), {
+      result: "failed",
+      finishedAt: NOW,
+      status: 500,
+      response: "no",
+    });
+    const responses = async (wanted?: boolean) =>
+      (await store.findDelivery(claimed.delivery.id, { responses: wanted }))?.attempts
+        .map(({ status, response }) => [status, response]);
+    assertEquals([await responses(), await responses(true), await responses(false)], [
+      [[500, "no"]],
+      [[500, "no"]],
+      [[500, undefined]],
+    ]);
   },
 
   "a store that was closed refuses everything": async ({ another }) => {

@@ -9,7 +9,7 @@ const SEED = 20_261_123;
 
 Deno.test(`kill -9 in the work on executions: each ends once and well (seed ${SEED})`, async () => {
   const report = await killWhileExecuting({
-    ...{ executions: EXECUTIONS, kills: KILLS, seed: SEED, maxNth: 15, say: () => {} },
+    ...{ executions: EXECUTIONS, kills: KILLS, seed: SEED, say: () => {} },
   });
   assertEquals(report.problems, []);
   const { killsAt } = report;

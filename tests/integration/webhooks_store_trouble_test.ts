@@ -68,7 +68,9 @@ Deno.test("a store that another one keeps locked: triggers answer 503, decisions
   other.exec("ROLLBACK");
   other.close();
   for (const { status, body, headers } of refused) {
-    assertEquals([status, body.code], [503, "store_unavailable"]);
+    assertEquals(status, 503);
+    // The second where others stood before it, each of which waited for the lock.
+    assert(["store_unavailable", "webhooks_unavailable"].includes(body.code), body.code);
     assert(Number(headers.get("retry-after")) > 0, "it says when to come back");
   }
   await decisions.end();

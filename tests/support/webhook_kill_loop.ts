@@ -26,7 +26,7 @@ const MAX_PROBLEMS = 20;
  * whether each arrived, under one UUID with one body, and repeatedly only where an attempt failed or broke off.
  */
 export async function killWhileDelivering(
-  options: Omit<KillRoundsOptions, "points"> & { readonly events: number },
+  options: Omit<KillRoundsOptions, "points" | "works"> & { readonly events: number },
 ): Promise<EventKillReport> {
   const { events, seed } = options;
   const begin = performance.now();
@@ -46,7 +46,7 @@ export async function killWhileDelivering(
     ids[n] = body.id;
     repeatedPosts += tries - 1;
   };
-  const rounds = killRounds({ ...options, points: ATTEMPT_POINTS });
+  const rounds = killRounds({ ...options, works: events, points: ATTEMPT_POINTS });
   const killed = await runKillRounds(weir, { rounds, works: events, work: postOne, say: options.say });
   await until("everything to be delivered", () => weir.isDelivered(), {
     ...{ deadlineMs: DELIVERED_MS, intervalMs: 200 },

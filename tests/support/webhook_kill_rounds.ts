@@ -13,8 +13,8 @@ export interface KillRoundsOptions {
   readonly seed: number;
   /** Each comes at least once where there are as many kills. */
   readonly points: readonly KillPoint[];
-  /** How often a place is passed at most before the kill. */
-  readonly maxNth: number;
+  /** How many pieces of work there are; each place is passed about once for each of them. */
+  readonly works: number;
   readonly say: (line: string) => void;
 }
 
@@ -32,8 +32,12 @@ const POINT_MS = 20_000;
 const LANES = 16;
 
 /** Draws the kills: every place in turn, and one from outside after each turn and here and there. */
-export function killRounds({ kills, seed, points, maxNth }: KillRoundsOptions): KillRound[] {
+export function killRounds(
+  { kills, seed, points, works }: Omit<KillRoundsOptions, "say">,
+): KillRound[] {
   const random = seededRandom(seed);
+  // Half of what a round has, so that the place is passed so often whatever comes in between.
+  const maxNth = Math.max(1, Math.floor(works / (kills + 1) / 2));
   const between = (low: number, high: number) => low + Math.floor(random() * (high - low + 1));
   const rounds: KillRound[] = [];
   while (rounds.length < kills) {

@@ -23,7 +23,7 @@ const MAX_PROBLEMS = 20;
  * once and well, and whether a step was sent again only by another process and under the same key.
  */
 export async function killWhileExecuting(
-  options: Omit<KillRoundsOptions, "points"> & { readonly executions: number },
+  options: Omit<KillRoundsOptions, "points" | "works"> & { readonly executions: number },
 ): Promise<ExecutionKillReport> {
   const { executions } = options;
   const begin = performance.now();
@@ -44,7 +44,7 @@ export async function killWhileExecuting(
     ids[n] = body.executionId;
     repeatedPosts += tries - 1;
   };
-  const rounds = killRounds({ ...options, points: EXECUTION_POINTS });
+  const rounds = killRounds({ ...options, works: executions, points: EXECUTION_POINTS });
   const killed = await runKillRounds(weir, { rounds, works: executions, work: startOne, say: options.say });
   await until("every execution to end", () => weir.isCarriedOut(), {
     ...{ deadlineMs: CARRIED_OUT_MS, intervalMs: 200 },

@@ -259,3 +259,84 @@ Deno.test("an attempt that does not end when it is told to does not keep the dis
     ["interrupted"],
   ]);
 });
+
+Deno.test("a look claims only for endpoints with something due, an event only for those that it goes to", async () => {
+  await using bed = await DispatcherBed.open();
+  const ids = await Promise.all(
+    Array.from({ length: 30 }, (_, index) => bed.endpoint({ events: [`kind.number_${index}`] })),
+  );
+  const wanted: string[][] = [];
+  let looks = 0;
+  const store: WebhookStore = Object.create(bed.store, {
+    claimDeliveries: {
+      value: (options: Parameters<WebhookStore["claimDeliveries"]>[0]) => {
+        wanted.push(options.wants.map(({ endpointId, max }) => `${endpointId} ${max}`));
+        return bed.store.claimDeliveries(options);
+      },
+    },
+    dueEndpoints: {
+      value: (now: number) => {
+        looks++;
+        return bed.store.dueEndpoints(now);
+      },
+    },
+  });
+  const dispatcher = bed.start({ store });
+  await bed.settled();
+  for (let second = 0; second < 3; second++) {
+    bed.clock.advance(1_000);
+    await bed.settled();
+  }
+  assertEquals([looks, wanted], [4, []], "nothing is due");
+  await bed.event("kind.number_7");
+  dispatcher.wake([ids[7] ?? ""]);
+  await bed.sent(1);
+  await bed.settled();
+  // Of one that is not known yet a first delivery, then as many as it takes.
+  assertEquals([looks, wanted[0]], [4, [`${ids[7]} 1`]]);
+  assertEquals(new Set(wanted.flat().map((want) => want.split(" ")[0])), new Set([ids[7]]));
+  await bed.event("kind.number_8");
+  wanted.length = 0;
+  bed.clock.advance(1_000);
+  await bed.sent(2);
+  assertEquals([looks, wanted[0]], [5, [`${ids[8]} 4`]]);
+});
+
+Deno.test("a look that is asked for too soon after a slow one comes a little later", async () => {
+  await using bed = await DispatcherBed.open();
+  await bed.endpoint();
+  let looks = 0;
+  const store = storeWith(bed, "dueEndpoints", async (now) => {
+    const due = await bed.store.dueEndpoints(now);
+    if (looks++ === 0) bed.clock.advance(10);
+    return due;
+  });
+  const dispatcher = bed.start({ store });
+  await bed.settled();
+  await bed.event();
+  dispatcher.wake();
+  dispatcher.wake();
+  await bed.settled();
+  assertEquals([looks, bed.sender.sent.length], [1, 0]);
+  bed.clock.advance(200);
+  await bed.sent(1);
+  assertEquals(looks, 2);
+});
+
+Deno.test("the lease of an endpoint that was not known is prolonged to its own time", async () => {
+  await using bed = await DispatcherBed.open();
+  const dispatcher = bed.start();
+  await bed.settled();
+  const id = await bed.endpoint({ timeoutMs: 60_000 });
+  const gate = Promise.withResolvers<void>();
+  bed.sender.receiver = async () => {
+    await gate.promise;
+    return { status: 200 };
+  };
+  await bed.event();
+  dispatcher.wake([id]);
+  await until("the request", () => bed.sender.running === 1);
+  await until("its lease", async () => (await bed.only()).delivery.leaseUntil === bed.clock.now() + 75_000);
+  gate.resolve();
+  await bed.sent(1);
+});

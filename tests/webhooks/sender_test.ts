@@ -94,7 +94,7 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
 };
 
 const HTTPS_WANTED = "https is wanted: http goes only to addresses inside WEBHOOK_ALLOW_CIDRS";
-const A_URL = 'a URL such as "https://host/path" of at most 2048 characters is wanted';
+const A_URL = 'a URL such as "https://host/path" of at most 2048 characters without spaces is wanted';
 
 /** URLs of endpoints, and why they may not be. */
 const URLS: Readonly<Record<string, string | undefined>> = {

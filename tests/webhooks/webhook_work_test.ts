@@ -42,7 +42,7 @@ Deno.test("webhook work: claims of whoever had the lock before are void", async 
   });
   await bed.call("POST", "/endpoints", { url: "https://example.com/" });
   const { body: { id } } = await bed.post({ event: "a", data: {} });
-  const [endpoint] = await bed.store.endpointsToServe();
+  const [endpoint] = await bed.store.dueEndpoints(bed.clock.now());
   const [claimed] = await bed.store.claimDeliveries({
     now: bed.clock.now(),
     leaseUntil: bed.clock.now() + DAY_MS,
@@ -91,4 +91,100 @@ Deno.test("webhook work: a store that cannot void claims yet is asked again", as
     return bed.service.isWorking;
   });
   assertEquals(lock.taken, 1);
+});
+
+Deno.test("webhook work: that it cannot begin yet is said once in ten seconds", async () => {
+  await using bed = await WebhookBed.open({
+    parts: {
+      takeLock: () => {
+        throw new Error("locked");
+      },
+    },
+  });
+  bed.service.start();
+  for (let passed = 0; passed < 21_000; passed += 250) {
+    bed.clock.advance(250);
+    await Promise.resolve();
+  }
+  assertEquals(bed.log.filter((line) => line.startsWith("Cannot take over")).length, 3);
+});
+
+Deno.test("webhook work: an event asks for deliveries to the endpoints that it goes to", async () => {
+  const lock = new Lock();
+  const wanted: string[] = [];
+  await using bed = await WebhookBed.open({
+    parts: { takeLock: lock.take, sender: { send: () => Promise.resolve({ status: 200 }) } },
+    store(store) {
+      const claimDeliveries = store.claimDeliveries.bind(store);
+      return Object.assign(store, {
+        claimDeliveries: (options: Parameters<typeof claimDeliveries>[0]) => {
+          wanted.push(...options.wants.map(({ endpointId }) => endpointId));
+          return claimDeliveries(options);
+        },
+      });
+    },
+  });
+  const { body: { id } } = await bed.call("POST", "/endpoints", {
+    url: "https://example.com/a",
+    events: ["a"],
+  });
+  await bed.call("POST", "/endpoints", { url: "https://example.com/b", events: ["b"] });
+  bed.service.start();
+  await until("the work to begin", () => bed.service.isWorking);
+  await bed.post({ event: "a", data: {} });
+  const state = async () => (await bed.call("GET", "/deliveries")).body.items[0]?.state;
+  await until("the delivery", async () => await state() === "acknowledged");
+  assertEquals(new Set(wanted), new Set([id]));
+});
+
+Deno.test("webhook work: what a removal has left is gone on with, also of another process", async () => {
+  const lock = new Lock();
+  await using bed = await WebhookBed.open({ parts: { takeLock: lock.take } });
+  const { body: { id } } = await bed.call("POST", "/endpoints", { url: "https://example.com/a" });
+  await Promise.all(Array.from({ length: 1_200 }, () => bed.post({ event: "a", data: {} })));
+  assertEquals((await bed.call("DELETE", `/endpoints/${id}`)).status, 204);
+  const open = async () => (await bed.store.figures(0)).deliveries.attempting;
+  assertEquals(await open(), 700);
+  bed.service.start();
+  await until("all to have failed", async () => await open() === 0);
+  assertEquals((await bed.store.figures(0)).deliveries.failed, 1_200);
+});
+
+Deno.test("webhook work: claims of executions are prolonged before any that ended are taken back", async () => {
+  const lock = new Lock();
+  const calls: string[] = [];
+  const gate = Promise.withResolvers<void>();
+  await using bed = await WebhookBed.open({
+    parts: {
+      takeLock: lock.take,
+      atStep: async (point) => {
+        if (point === "claimed") await gate.promise;
+      },
+    },
+    store(store) {
+      const { renewExecutionClaims, voidClaims } = store;
+      return Object.assign(store, {
+        renewExecutionClaims: (...given: Parameters<typeof renewExecutionClaims>) => {
+          calls.push("prolonged");
+          return renewExecutionClaims(...given);
+        },
+        voidClaims: (options: Parameters<typeof voidClaims>[0]) => {
+          calls.push(options.which);
+          return voidClaims(options);
+        },
+      });
+    },
+  });
+  const { key } = await bed.trigger();
+  await bed.start(key, {});
+  bed.service.start();
+  const isClaimed = async () =>
+    (await bed.store.listExecutions({ limit: 1 })).items[0]?.claimId !== undefined;
+  await until("the claim", isClaimed);
+  await until("the first look", () => calls.includes("expired"));
+  calls.length = 0;
+  bed.clock.advance(5_000);
+  await until("the next look", () => calls.includes("expired"));
+  assertEquals(calls, ["prolonged", "expired"]);
+  gate.resolve();
 });

@@ -193,3 +193,44 @@ Deno.test("workflow recovery: before leases that are over are taken back, those 
   assertEquals((await bed.ended(id)).execution.status, "succeeded");
   assertEquals(bed.server.requests.length, 1);
 });
+
+Deno.test("workflow recovery: a step that ends whoever works on it fails after 20 tries, and holds up nobody", async () => {
+  await using bed = await WorkflowBed.open();
+  await bed.addEndpoint();
+  const text = (name: string) =>
+    `workflow: ${name}\nsteps:\n- {name: first, set: {a: 1}}\n- {name: last, request: {url: "${bed.server.url}/${name}"}}`;
+  const poison = await bed.begin(text("poison"), {});
+  const innocent = [await bed.begin(text("w"), {}), await bed.begin(text("w"), {})];
+  let tries = 0;
+  let reached = 0;
+  const isStuck = async (id: string) =>
+    (await bed.find(id)).steps.length === 1 && (id === poison || tries < 3);
+  const work = (crashed: () => void) =>
+    bed.runner({
+      async at(point, id) {
+        if (point !== "before_step" || !await isStuck(id)) return;
+        reached++;
+        if (id === poison) crashed();
+        // The process is gone, with all that it works on.
+        await new Promise(() => {});
+      },
+    }).start();
+  for (; tries < 20; tries++) {
+    const crashed = Promise.withResolvers<void>();
+    work(crashed.resolve);
+    await crashed.promise;
+    const ends = await Promise.all(innocent.map(async (id) => (await bed.find(id)).execution.status));
+    // Of three that nobody could bring to an end one after the other is tried.
+    if (tries > 3) assertEquals(ends, ["succeeded", "succeeded"]);
+    await bed.store.voidClaims({ now: bed.clock.now(), which: "all" });
+  }
+  bed.runner().start();
+  const { execution, steps } = await bed.ended(poison);
+  assertEquals([execution.status, execution.error, steps.map(({ name }) => name)], [
+    "failed",
+    'step "last" did not come to an end in 20 tries: whatever worked on it ended before',
+    ["first"],
+  ]);
+  assertEquals(bed.server.requests.map(({ path }) => path), ["/w", "/w"]);
+  assertEquals([(await bed.events()).length, reached >= 20], [3, true]);
+});

@@ -1,0 +1,68 @@
+import { assert, assertEquals } from "@std/assert";
+import { DatabaseSync } from "node:sqlite";
+import {
+  addEndpoint,
+  addEvent,
+  claim,
+  deliveryOf,
+  execution,
+  newId,
+  NOW,
+  saveVersion,
+  trail,
+} from "../contract/webhook_store_bed.ts";
+import { KeptLog } from "../http/http_fixture.ts";
+import { StoreFolder } from "./sqlite_fixture.ts";
+
+Deno.test("a delivery whose event has lost its payload fails alone, and the log tells of it", async () => {
+  using folder = new StoreFolder();
+  const logger = new KeptLog();
+  const store = await folder.open({ logger });
+  const to = await addEndpoint(store);
+  const [bad, good] = [await addEvent(store), await addEvent(store)];
+  script(folder.path, `UPDATE event SET body = NULL WHERE id = '${bad.id}'`);
+  const claimed = await claim(store, [to]);
+  assertEquals(claimed.map(({ delivery }) => delivery.eventId), [good.id]);
+  const { id, state, reason } = await deliveryOf(store, bad.id);
+  assertEquals([state, reason], ["failed", "payload_erased"]);
+  assertEquals(await trail(store), [`delivery.failed delivery:${id}`]);
+  assertEquals(logger.lines.filter(({ level }) => level === "error").map(({ fields }) => fields), [{
+    delivery: id,
+  }]);
+  await store.close();
+});
+
+Deno.test("an execution whose workflow's text is gone fails alone, with its event", async () => {
+  using folder = new StoreFolder();
+  const logger = new KeptLog();
+  const store = await folder.open({ logger });
+  await addEndpoint(store, { events: ["workflow.*"] });
+  await saveVersion(store);
+  await store.saveWorkflowVersion({ id: "v2", workflow: "w", text: "workflow: w" });
+  const [bad, good] = [execution(), execution({ versionId: "v2" })];
+  for (const added of [bad, good]) await store.acceptExecution(added, { now: NOW });
+  script(folder.path, "PRAGMA foreign_keys = OFF; DELETE FROM workflow_version WHERE id = 'v1'");
+  const options = { now: NOW, leaseUntil: NOW + 60_000, newClaimId: newId, max: 9 };
+  assertEquals((await store.claimExecutions(options)).map((claimed) => claimed.execution.id), [good.id]);
+  const found = (await store.findExecution(bad.id))?.execution;
+  assertEquals([found?.status, found?.error, found?.dueAt], [
+    "failed",
+    "its workflow's text is gone",
+    undefined,
+  ]);
+  const { items: [event, ...more] } = await store.listEvents({ limit: 9 });
+  assert(event !== undefined && more.length === 0);
+  assertEquals((await deliveryOf(store, event.id)).state, "attempting");
+  assertEquals(logger.lines.filter(({ level }) => level === "error").map(({ fields }) => fields), [
+    { execution: bad.id },
+  ]);
+  const { executions } = await store.figures(NOW);
+  assertEquals(executions, { queued: 1, running: 0, succeeded: 0, failed: 1, cancelled: 0 });
+  await store.close();
+});
+
+function script(path: string, sql: string): void {
+  const database = new DatabaseSync(path);
+  database.exec(sql);
+  database.close();
+}

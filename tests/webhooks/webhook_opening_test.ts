@@ -1,0 +1,120 @@
+import { assertEquals } from "@std/assert";
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { systemClock } from "../../src/base/clock.ts";
+import type { WebhookOptions } from "../../src/webhooks/webhook_message.ts";
+import { openWebhookService } from "../../src/webhooks/webhook_opening.ts";
+import type { WebhookService } from "../../src/webhooks/webhook_service.ts";
+import { KeptLog } from "../http/http_fixture.ts";
+import { until } from "../support/until.ts";
+
+const ENVIRONMENT = `workflow: reads
+steps:
+  - name: result
+    set: { set: "{{ env.SET }}", empty: "{{ env.EMPTY }}" }
+`;
+const UNSET = `workflow: reads-unset
+steps:
+  - name: result
+    set: { unset: "{{ env.UNSET }}" }
+`;
+const FIRST_KEY = new Uint8Array(32).fill(1).toBase64();
+const OTHER_KEY = new Uint8Array(32).fill(2).toBase64();
+
+async function withFolder(run: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir({ prefix: "weir_opening_" });
+  try {
+    await run(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+async function opened(
+  folder: string,
+  options: Partial<WebhookOptions>,
+  run: (service: WebhookService, log: KeptLog) => Promise<void>,
+): Promise<void> {
+  const log = new KeptLog();
+  const service = await openWebhookService({
+    options: {
+      storePath: join(folder, "weir.db"),
+      encryptionKeys: [FIRST_KEY],
+      timeoutMs: 1_000,
+      connectTimeoutMs: 1_000,
+      retentionMs: 86_400_000,
+      maxInFlight: 10,
+      allowCidrs: [],
+      workflowEnv: {},
+      workflowAllowCidrs: [],
+      maxRunning: 10,
+      isTraced: false,
+      version: "test",
+      ...options,
+    },
+    limit: () => Promise.resolve({ code: "OK" }),
+    clock: systemClock,
+    logger: log,
+  });
+  try {
+    service.start();
+    await run(service, log);
+  } finally {
+    await service.stop(1_000);
+  }
+}
+
+async function administer(service: WebhookService, method: string, path: string, sent?: object) {
+  const body = sent === undefined ? {} : { body: JSON.stringify(sent) };
+  const answer = await service.administer({ requestId: "r", method, path, query: "", ...body });
+  return JSON.parse(answer.body);
+}
+
+/** What became of a run of this workflow. */
+async function runOf(service: WebhookService, workflow: string): Promise<unknown> {
+  const { key } = await administer(service, "POST", "/triggers", { name: workflow, workflow });
+  const keyHash = createHash("sha256").update(key).digest("hex");
+  const { body } = await service.acceptTrigger({ requestId: "r", name: workflow, keyHash, body: "{}" });
+  const path = `/executions/${JSON.parse(body).executionId}`;
+  let run = await administer(service, "GET", path);
+  await until("the run is over", async () => {
+    run = await administer(service, "GET", path);
+    return /^(?:succeeded|failed)$/.test(run.status);
+  });
+  return [run.status, run.output, run.steps[0].error];
+}
+
+Deno.test("opening: a variable that is not set is a path that is not there, and no empty text", () =>
+  withFolder(async (folder) => {
+    const workflowDirectory = join(folder, "workflows");
+    await Deno.mkdir(workflowDirectory);
+    await Deno.writeTextFile(join(workflowDirectory, "reads.yaml"), ENVIRONMENT);
+    await Deno.writeTextFile(join(workflowDirectory, "reads-unset.yaml"), UNSET);
+    const workflowEnv = { SET: "a", EMPTY: "", UNSET: undefined };
+    await opened(folder, { workflowDirectory, workflowEnv }, async (service) => {
+      assertEquals(await runOf(service, "reads"), ["succeeded", { set: "a", empty: "" }, undefined]);
+      const missing = 'Cannot read "env.UNSET": it is not there';
+      assertEquals(await runOf(service, "reads-unset"), ["failed", undefined, missing]);
+    });
+  }));
+
+Deno.test("opening: a key that is missing for the secrets of the store is told at once", () =>
+  withFolder(async (folder) => {
+    const missing = (log: KeptLog) =>
+      log.lines.filter((line) => JSON.stringify(line).includes("Cannot open a secret"));
+    await opened(folder, {}, async (service, log) => {
+      for (const url of ["https://1.1.1.1/a", "https://1.1.1.1/b"]) {
+        await administer(service, "POST", "/endpoints", { url, headers: { authorization: "Bearer x" } });
+      }
+      assertEquals(missing(log), []);
+    });
+    await opened(folder, { encryptionKeys: [OTHER_KEY] }, async (service, log) => {
+      assertEquals(missing(log).length, 1);
+      assertEquals(JSON.stringify(missing(log)).includes('"endpoints":2'), true);
+      assertEquals((await administer(service, "GET", "/endpoints")).items.length, 2);
+    });
+    await opened(folder, { encryptionKeys: [OTHER_KEY, FIRST_KEY] }, (_, log) => {
+      assertEquals(missing(log), []);
+      return Promise.resolve();
+    });
+  }));
