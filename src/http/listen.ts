@@ -157,6 +157,7 @@ class RunningRequests {
         resolve(failed(error, requestIdOf(request.headers, randomRequestId), this.#logger));
       this.#endings.add(end);
       this.#handler(request, this.#closing.signal)
+        .then((response) => forMethod(request, response))
         .then((response) => resolve(this.#isDraining ? asLast(response) : response))
         .catch(fail)
         .finally(() => this.#endings.delete(end));
@@ -172,6 +173,13 @@ class RunningRequests {
     for (const end of this.#endings) end();
     this.#closing.abort();
   }
+}
+
+/** The runtime sends a body over HTTP/2 where there must be none. */
+function forMethod({ method }: Request, response: Response): Response {
+  if (method !== "HEAD" || response.body === null) return response;
+  const { status, headers } = response;
+  return new Response(null, { status, headers });
 }
 
 /** The runtime closes the connection, but does not say so: a client of HTTP/1.1 would send its next request. */

@@ -4,13 +4,12 @@ import {
   listenAddress,
   listOf,
   parseAesKey,
-  parseBearerToken,
   parseCidr,
   parseHttpUrl,
   parsePath,
-  parseText,
   parseVariableName,
 } from "./parsers.ts";
+import { parseBearerToken } from "./token_parser.ts";
 import { LONGEST_TIMER } from "./server_table.ts";
 import type { SettingTable } from "./setting.ts";
 
@@ -105,7 +104,7 @@ export const WEBHOOK_TABLE = {
   ADMIN_TOKEN: {
     parse: parseBearerToken,
     whenUnset: "administration answers 404",
-    doc: "Bearer token of the administration, best of 32 characters or more.",
+    doc: "Bearer token of the administration, best of 32 characters or more; visible ASCII without a space.",
     group: "Administration",
     secret: true,
   },

@@ -97,7 +97,7 @@ export class WebhookThread implements WebhookCalls {
     this.#beat();
   }
 
-  /** Settles when the service answers for the first time. */
+  /** Settles when the service answers for the first time, or could not be opened. */
   get ready(): Promise<void> {
     return this.#ready.promise;
   }
@@ -197,6 +197,8 @@ export class WebhookThread implements WebhookCalls {
         this.#options.onHealth(true, "");
         return this.#ready.resolve();
       case "failed":
+        // It will be tried again, but nobody should wait for that.
+        this.#ready.resolve();
         return this.#fail(worker, message.state);
       case "answer":
         return this.#questions.answer(message.id, message.answer);
