@@ -42,15 +42,6 @@ httpsTest("HTTPS is served by HTTP/1.1 and HTTP/2", async () => {
   assertEquals(served.listener.hostname, "127.0.0.1");
 });
 
-httpsTest("HEAD is answered without a body over HTTP/2 too", async () => {
-  await using certificates = await makeCertificates();
-  await using served = await ServedHttps.start(certificates, () => new Gate().handler);
-  for (let count = 0; count < 3; count++) {
-    const response = await served.former.fetch("/quick", { method: "HEAD" });
-    assertEquals([response.status, await response.text()], [200, ""]);
-  }
-});
-
 httpsTest(
   "a renewed pair is met by new connections, and what runs under the former one ends well",
   async () => {
