@@ -56,6 +56,8 @@ const MAX_UNSEEN_MS = LOOK_MS / 2;
 const ABORT_MS = 5_000;
 /** How much is claimed at once: the events of all of it are read from the store in one go. */
 const MOST_CLAIMED = 200;
+/** The wall clock was set back when it falls behind by more than this between two looks. */
+const STEP_MS = 1_000;
 /** For so long nothing is claimed after the store has failed, and no other failure of it is logged. */
 const REST_MS = LOOK_MS / 2;
 
@@ -84,6 +86,9 @@ export class Dispatcher {
   #nextLook = 0;
   #nextClaim = 0;
   #nextLog = 0;
+  /** How far the wall clock is ahead of `elapsed`; at first as if it had been set back while nobody looked. */
+  #ahead = Infinity;
+  #isSetBack = false;
   /** The longest time that an attempt may take. */
   #longestMs: number;
 
@@ -301,6 +306,7 @@ export class Dispatcher {
       for (const id of claimIds) if (!kept.has(id)) this.#lose(id);
     }
     if (isTime) this.#renewLater();
+    await this.#followClock(now, elapsed);
     if (elapsed >= this.#nextExpiry) await this.#takeBack(elapsed, now);
     if (elapsed < this.#nextPaused) return;
     this.#nextPaused = elapsed + PAUSED_MS;
@@ -309,6 +315,19 @@ export class Dispatcher {
     // There may be more of them than a store does at once; others have their turn in between.
     this.#nextPaused = elapsed;
     this.#wakeUp();
+  }
+
+  /** What was due by a clock that was set back since would wait for as long as the step is. */
+  async #followClock(now: number, elapsed: number): Promise<void> {
+    const ahead = now - elapsed;
+    if (ahead < this.#ahead - STEP_MS) this.#isSetBack = true;
+    this.#ahead = ahead;
+    if (!this.#isSetBack) return;
+    const changed = await this.#asked(() => this.#options.store.clockSetBack(now));
+    if (changed === undefined) return;
+    this.#isSetBack = changed > 0;
+    // There may be more of them than a store does at once.
+    if (changed > 0) this.wake();
   }
 
   async #takeBack(elapsed: number, now: number): Promise<void> {

@@ -242,3 +242,25 @@ export interface AuditEntry {
   /** Holds no secret. */
   readonly details: Readonly<Record<string, unknown>>;
 }
+
+/** What may be changed of an endpoint; `undefined` leaves it, `null` takes it away. */
+export interface EndpointEdit {
+  readonly url?: string | undefined;
+  readonly events?: readonly string[] | undefined;
+  readonly description?: string | undefined;
+  readonly enabled?: boolean | undefined;
+  readonly headers?: { readonly names: readonly string[]; readonly sealed: Sealed } | null | undefined;
+  readonly concurrency?: number | undefined;
+  readonly timeoutMs?: number | null | undefined;
+  readonly standardWebhooks?: boolean | undefined;
+}
+
+/** What may be changed of a trigger; `undefined` leaves it, `null` takes it away. */
+export interface TriggerEdit {
+  readonly workflow?: string | undefined;
+  readonly enabled?: boolean | undefined;
+  readonly requireIdempotencyKey?: boolean | undefined;
+  readonly onBodyMismatch?: Trigger["onBodyMismatch"] | undefined;
+  readonly limit?: Trigger["limit"] | null;
+  readonly onLimitError?: Trigger["onLimitError"] | undefined;
+}

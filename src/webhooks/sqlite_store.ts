@@ -1,7 +1,16 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
-import type { AuditEntry, Endpoint, EventKey, Trigger, WorkflowVersion } from "./records.ts";
+import type {
+  AuditEntry,
+  Endpoint,
+  EndpointEdit,
+  EventKey,
+  Trigger,
+  TriggerEdit,
+  WorkflowVersion,
+} from "./records.ts";
 import { migrate, schemaVersion } from "./sqlite_schema.ts";
+import { clockSetBack } from "./sqlite_store_clock.ts";
 import * as accept from "./sqlite_store_accept.ts";
 import { type CommitFigures, GroupCommit } from "./sqlite_store_commits.ts";
 import { type ConnectionOptions, type Row, SqliteConnection } from "./sqlite_store_connection.ts";
@@ -18,13 +27,11 @@ import * as triggers from "./sqlite_store_triggers.ts";
 import type {
   AdministrationStore,
   DeliveryStore,
-  EndpointEdit,
   ExecutionStore,
   ListOptions,
   NewEvent,
   NewExecution,
   Page,
-  TriggerEdit,
   WebhookStore,
 } from "./store.ts";
 
@@ -128,6 +135,8 @@ class SqliteStore implements WebhookStore, SqliteExtras {
     });
   failPaused = (options: Parameters<DeliveryStore["failPaused"]>[0]) =>
     this.#write((db) => deliveries.failPaused(db, options));
+
+  clockSetBack = (now: number) => this.#write((db) => clockSetBack(db, now));
 
   saveWorkflowVersion = (version: WorkflowVersion) =>
     this.#write((db) => executions.saveWorkflowVersion(db, version));

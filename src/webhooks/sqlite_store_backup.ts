@@ -1,6 +1,7 @@
 import { dirname } from "node:path";
+import { backup, DatabaseSync } from "node:sqlite";
 import { MIGRATIONS, schemaVersion } from "./sqlite_schema.ts";
-import { SqliteConnection } from "./sqlite_store_connection.ts";
+import { SqliteConnection, storeError } from "./sqlite_store_connection.ts";
 import { storeBytes } from "./sqlite_store_records.ts";
 import { text, whole } from "./sqlite_store_rows.ts";
 import { StoreError } from "./store.ts";
@@ -26,21 +27,31 @@ export interface StoreCheck {
  * its owner may read it. The file of the encryption key beside the store is not copied: it has to be kept elsewhere,
  * as whoever has both can read the secrets.
  */
-export function backupStore(path: string, target: string): Promise<StoreBackup> {
-  return withStore(path, (connection) => {
-    const version = knownVersion(connection);
-    // SQLite writes into a file that is there as long as it is empty, and so the copy is never open to others.
-    createFile(target);
-    try {
-      connection.run("VACUUM INTO ?", target);
-      flush(target);
-    } catch (error) {
-      Deno.removeSync(target);
-      throw error;
-    }
-    return { bytes: Deno.statSync(target).size, schemaVersion: version };
-  });
+export async function backupStore(path: string, target: string): Promise<StoreBackup> {
+  const version = await withStore(path, knownVersion);
+  // SQLite writes into a file that is there as long as it is empty, and so the copy is never open to others.
+  createFile(target);
+  try {
+    await copyPages(path, target);
+    flush(target);
+  } catch (error) {
+    Deno.removeSync(target);
+    throw storeError(`Cannot copy the store "${path}"`, error);
+  }
+  return { bytes: Deno.statSync(target).size, schemaVersion: version };
 }
+
+/** In one step, and so of one moment. `VACUUM INTO` needs all permissions that there are, since it attaches. */
+async function copyPages(path: string, target: string): Promise<void> {
+  const source = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
+  try {
+    await backup(source, target, { rate: -1 });
+  } finally {
+    source.close();
+  }
+}
+
+const BUSY_MS = 2_000;
 
 /** Looks whether a store is whole: its pages, its references, and what our own rules say of its rows. */
 export function checkStore(path: string): Promise<StoreCheck> {

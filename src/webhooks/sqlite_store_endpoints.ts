@@ -1,9 +1,8 @@
-import type { AuditEntry, Endpoint, EndpointSecret } from "./records.ts";
+import type { AuditEntry, Endpoint, EndpointEdit, EndpointSecret } from "./records.ts";
 import type { Parameter, Row, SqliteConnection } from "./sqlite_store_connection.ts";
 import { endpointOf, text } from "./sqlite_store_rows.ts";
 import { beginRemoval, type RemovalOptions } from "./sqlite_store_removals.ts";
 import { addAudit } from "./sqlite_store_trail.ts";
-import type { EndpointEdit } from "./store.ts";
 
 const DAY_MS = 86_400_000;
 

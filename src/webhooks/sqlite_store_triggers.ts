@@ -1,10 +1,9 @@
-import type { AuditEntry, EventKey, StoredKey, Trigger } from "./records.ts";
+import type { AuditEntry, EventKey, StoredKey, Trigger, TriggerEdit } from "./records.ts";
 import type { Row, SqliteConnection } from "./sqlite_store_connection.ts";
 import { setColumns } from "./sqlite_store_endpoints.ts";
 import { eventKeyOf, text, triggerOf } from "./sqlite_store_rows.ts";
 import { beginRemoval, type RemovalOptions } from "./sqlite_store_removals.ts";
 import { addAudit } from "./sqlite_store_trail.ts";
-import type { TriggerEdit } from "./store.ts";
 
 const MAX_KEYS = 2;
 

@@ -6,14 +6,15 @@ import type {
   Delivery,
   DeliveryState,
   Endpoint,
+  EndpointEdit,
   EventKey,
   Execution,
   ExecutionStatus,
   ExecutionStep,
   FailureReason,
   IdempotencyRow,
-  Sealed,
   Trigger,
+  TriggerEdit,
   WebhookEvent,
   WorkflowVersion,
 } from "./records.ts";
@@ -171,6 +172,12 @@ export interface DeliveryStore {
    * to claims of executions, which go on at their first step that is not committed.
    */
   voidClaims(options: { readonly now: number; readonly which: "all" | "expired" }): Promise<number>;
+  /**
+   * After the clock was set back: what was due by then, and nobody has, is due now, and what has failed since goes on
+   * with its schedule from now, as if it had failed now. Answers how many there were, at most 500: ask again until
+   * there are none.
+   */
+  clockSetBack(now: number): Promise<number>;
   /** Takes back claims of one's own, as `voidClaims` does. */
   releaseClaims(claimIds: readonly string[], now: number): Promise<void>;
   /**
@@ -263,28 +270,6 @@ export interface ListOptions {
   readonly since?: number | undefined;
   /** Created before. */
   readonly until?: number | undefined;
-}
-
-/** What may be changed of an endpoint; `undefined` leaves it, `null` takes it away. */
-export interface EndpointEdit {
-  readonly url?: string | undefined;
-  readonly events?: readonly string[] | undefined;
-  readonly description?: string | undefined;
-  readonly enabled?: boolean | undefined;
-  readonly headers?: { readonly names: readonly string[]; readonly sealed: Sealed } | null | undefined;
-  readonly concurrency?: number | undefined;
-  readonly timeoutMs?: number | null | undefined;
-  readonly standardWebhooks?: boolean | undefined;
-}
-
-/** What may be changed of a trigger; `undefined` leaves it, `null` takes it away. */
-export interface TriggerEdit {
-  readonly workflow?: string | undefined;
-  readonly enabled?: boolean | undefined;
-  readonly requireIdempotencyKey?: boolean | undefined;
-  readonly onBodyMismatch?: Trigger["onBodyMismatch"] | undefined;
-  readonly limit?: Trigger["limit"] | null;
-  readonly onLimitError?: Trigger["onLimitError"] | undefined;
 }
 
 /** What is asked of the store now and then. */

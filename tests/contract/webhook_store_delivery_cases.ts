@@ -11,11 +11,13 @@ import {
   claimOne,
   DAY,
   deliveryOf,
+  execution,
   EXHAUSTED,
   finish,
   newId,
   NOW,
   retryAt,
+  saveVersion,
   type StoreCases,
   trail,
 } from "./webhook_store_bed.ts";
@@ -339,6 +341,35 @@ export const DELIVERY_CASES: StoreCases = {
     assertEquals(await trail(store), [`delivery.failed delivery:${items[1]?.id}`]);
     assert(taken !== undefined);
     assertEquals((await store.renewClaims([taken.claimId], NOW)).length, 1);
+  },
+
+  "a clock that was set back holds nothing up, and shortens no pause": async ({ store }) => {
+    const to = await addEndpoint(store);
+    await saveVersion(store);
+    const later = NOW + DAY;
+    await addEvent(store, {}, NOW);
+    const [failed, taken] = [await addEvent(store, {}, later), await addEvent(store, {}, later)];
+    const [before, first, second] = await claim(store, [to], { now: later });
+    assert(before !== undefined && first !== undefined && second !== undefined);
+    for (const claimed of [before, first]) await begin(store, claimed);
+    await finish(store, before, retryAt(NOW + 90_000));
+    await finish(store, first, retryAt(later + 130_000, later + 100_000));
+    const [fresh, queued] = [await addEvent(store, {}, later), execution()];
+    await store.acceptExecution(queued, { now: later });
+    assertEquals([await store.clockSetBack(later + 100_000), await store.clockSetBack(NOW + 60_000)], [0, 3]);
+    assertEquals(await store.clockSetBack(NOW + 60_000), 0);
+    const due = async ({ id }: { readonly id: string }) => (await deliveryOf(store, id)).dueAt;
+    assertEquals(
+      [
+        (await store.findDelivery(before.delivery.id))?.delivery.dueAt,
+        await due(failed),
+        await due(fresh),
+        await due(taken),
+      ],
+      [NOW + 90_000, NOW + 90_000, NOW + 60_000, later],
+    );
+    assertEquals((await deliveryOf(store, failed.id)).firstFailureAt, NOW + 60_000);
+    assertEquals((await store.findExecution(queued.id))?.execution.dueAt, NOW + 60_000);
   },
 
   "of many deliveries of a disabled endpoint no more than 500 fail at once": async ({ store }) => {

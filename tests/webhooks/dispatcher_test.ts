@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { Clock } from "../../src/base/clock.ts";
 import { signature } from "../../src/webhooks/signature.ts";
 import { until } from "../support/until.ts";
 import { DispatcherBed, SECRET } from "./dispatcher_fixture.ts";
@@ -336,4 +337,29 @@ Deno.test("10,000 deliveries to 50 endpoints all end, none twice", async () => {
   assertEquals([ids.size, bed.sender.sent.length, dispatcher.figures.attempts], [10_000, 10_000, {
     acknowledged: 10_000,
   }]);
+});
+
+Deno.test("a wall clock that is set back holds up nothing that was never tried", async () => {
+  await using bed = await DispatcherBed.open();
+  await bed.endpoint();
+  let back = 0;
+  const clock: Clock = {
+    now: () => bed.clock.now() - back,
+    elapsed: () => bed.clock.elapsed(),
+    after: (delayMs, run) => bed.clock.after(delayMs, run),
+  };
+  bed.start({ clock });
+  await bed.settled();
+  // Another process takes it in just before the step.
+  await bed.event();
+  back = HOUR;
+  bed.clock.advance(1_000);
+  await bed.sent(1);
+  await bed.settled();
+  assertEquals((await bed.only()).delivery.state, "acknowledged");
+  await bed.event();
+  back = 2 * HOUR;
+  const next = bed.start({ clock });
+  await bed.sent(2);
+  assertEquals(next.running, 0);
 });

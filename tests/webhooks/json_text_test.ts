@@ -189,3 +189,18 @@ Deno.test("whatever is read is written so that it reads the same", () => {
   assertEquals(stringifyJson(value), text);
   assertEquals(stringifyJson(parseJson(stringifyJson(value))), text);
 });
+
+Deno.test("the hash of a value is that of its text", async () => {
+  for (const [name, text] of ROUND_TRIPS) {
+    // A text alone is taken for JSON.
+    const value = parseJson(`[${text}]`);
+    assertEquals(await bodyHash(value), await bodyHash(`[ ${text} ]`), name);
+  }
+});
+
+Deno.test("many numbers with kept digits are read in their places, beside strings that look like them", () => {
+  const numbers = Array.from({ length: 3_000 }, (_, index) => `${index}.10`);
+  const text = `{"a":[${numbers.join(",")}],"b":${JSON.stringify(numbers)},"2":1.0,"1":{"c":-0}}`;
+  const written = `{"1":{"c":-0},"2":1.0,"a":[${numbers.join(",")}],"b":${JSON.stringify(numbers)}}`;
+  assertEquals(stringifyJson(parseJson(text)), written);
+});

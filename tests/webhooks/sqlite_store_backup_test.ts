@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
-import { MIGRATIONS } from "../../src/webhooks/sqlite_schema.ts";
+import { migrate, MIGRATIONS } from "../../src/webhooks/sqlite_schema.ts";
+import { SqliteConnection } from "../../src/webhooks/sqlite_store_connection.ts";
 import { backupStore, checkStore } from "../../src/webhooks/sqlite_store_backup.ts";
 import { openSqliteStore } from "../../src/webhooks/sqlite_store.ts";
 import { systemClock } from "../../src/base/clock.ts";
@@ -11,6 +12,7 @@ import {
   begin,
   claimOne,
   execution,
+  newId,
   NOW,
   saveVersion,
 } from "../contract/webhook_store_bed.ts";
@@ -133,4 +135,22 @@ Deno.test("a check names what is wrong", async () => {
     const { problems } = await checkStore(copy);
     assert(problems.some((line) => line.includes(problem)), `${damage}: ${problems.join("; ")}`);
   }
+});
+
+Deno.test("a check finds nothing wrong while a removal is under way, nor in a store of version 1", async () => {
+  using folder = new StoreFolder();
+  const store = await folder.open();
+  const to = await addEndpoint(store);
+  await Promise.all(Array.from({ length: 501 }, () => addEvent(store)));
+  await store.deleteEndpoint(to.id, { now: NOW, audit: audit(), newId });
+  assertEquals((await checkStore(folder.path)).problems, []);
+  assertEquals((await store.figures(NOW)).deliveries.attempting, 1);
+  await store.close();
+
+  using old = new StoreFolder();
+  const connection = new SqliteConnection(old.path);
+  migrate(connection, MIGRATIONS.slice(0, 1));
+  connection.close();
+  const { problems, schemaVersion } = await checkStore(old.path);
+  assertEquals([problems, schemaVersion], [[], 1]);
 });

@@ -125,6 +125,8 @@ Deno.test("webhook worker: a store that cannot be opened is told, and tried agai
   const told = () => bed.health.filter(([, reason]) => reason.includes(`"${folder.store}"`)).length;
   await until("two failures", () => told() >= 2);
   await Deno.remove(folder.store);
+  // It was ready with its first failure: a store that is away holds up no start.
   await bed.thread.ready;
+  await until("the service", () => bed.health.at(-1)?.[0] === true);
   assertEquals(bed.health.at(-1), [true, ""]);
 });
