@@ -13,8 +13,6 @@ import type { AuditEntry, Execution, ExecutionStep } from "./records.ts";
 import type { WebhookAnswer } from "./routes.ts";
 import { timeText } from "./time_text.ts";
 
-/** Characters of an output that a list shows. */
-const MAX_LISTED_OUTPUT = 16_384;
 const STATUSES = ["queued", "running", "succeeded", "failed", "cancelled"];
 
 /** `/executions` and `/audit`. */
@@ -29,11 +27,10 @@ export function executionRoutes(parts: AdministrationParts): AdministrationRoute
 
 async function listExecutions({ query }: RoutedCall, { store }: AdministrationParts): Promise<WebhookAnswer> {
   const options = listOptionsOf(query, ["state", "since", "until"], { states: STATUSES });
-  const page = await pageOf(store.listExecutions(options), async (listed) => {
-    const { execution, steps } = await store.findExecution(listed.id) ?? { execution: listed, steps: [] };
-    return shown(shortened(execution), steps.map(({ result: _, ...step }) => step));
-  });
-  return jsonAnswer(200, page);
+  return jsonAnswer(
+    200,
+    await pageOf(store.listExecutions(options), (listed) => shown(listed, listed.steps)),
+  );
 }
 
 async function getExecution(
@@ -59,12 +56,6 @@ async function cancelExecution({ ids: [id = ""], object }: RoutedCall, parts: Ad
 async function listAudit({ query }: RoutedCall, { store }: AdministrationParts): Promise<WebhookAnswer> {
   const options = listOptionsOf(query, ["event", "since", "until"]);
   return jsonAnswer(200, await pageOf(store.listAudit(options), shownEntry));
-}
-
-/** As it stands in a list: a large output is left out, a page of them would be too much. */
-function shortened(execution: Execution): Execution {
-  const isLarge = (execution.output?.length ?? 0) > MAX_LISTED_OUTPUT;
-  return isLarge ? { ...execution, output: undefined } : execution;
 }
 
 function shown(execution: Execution, steps: readonly ExecutionStep[]): Record<string, unknown> {

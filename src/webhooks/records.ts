@@ -206,6 +206,18 @@ export interface ExecutionStep {
   readonly error?: string | undefined;
 }
 
+/**
+ * An execution in a list. A page of whole ones could be hundreds of megabytes: the input is `{}`, an output of more than
+ * `MAX_LISTED_OUTPUT_BYTES` is absent, and so are the results of the steps.
+ */
+export interface ListedExecution extends Execution {
+  /** The steps that are over, in their order. */
+  readonly steps: readonly ExecutionStep[];
+}
+
+/** How much of an output a list shows. */
+export const MAX_LISTED_OUTPUT_BYTES = 16_384;
+
 /** The text of a workflow at some time, kept for the executions that began with it. */
 export interface WorkflowVersion {
   /** SHA-256 of the text, in lower-case hex. */

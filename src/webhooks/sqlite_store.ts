@@ -19,7 +19,7 @@ import * as endpoints from "./sqlite_store_endpoints.ts";
 import * as executions from "./sqlite_store_executions.ts";
 import { type ListName, listPage } from "./sqlite_store_lists.ts";
 import * as records from "./sqlite_store_records.ts";
-import { auditOf, deliveryOf, eventKeyOf, eventOf, executionOf } from "./sqlite_store_rows.ts";
+import { auditOf, deliveryOf, eventKeyOf, eventOf } from "./sqlite_store_rows.ts";
 import { clearRemoved, isAnythingRemoved } from "./sqlite_store_removals.ts";
 import { removeFinished } from "./sqlite_store_retention.ts";
 import { addAudit } from "./sqlite_store_trail.ts";
@@ -193,7 +193,8 @@ class SqliteStore implements WebhookStore, SqliteExtras {
     this.#write((db) => records.resendDelivery(db, id, options));
   recoverDeliveries = (options: Parameters<AdministrationStore["recoverDeliveries"]>[0]) =>
     this.#write((db) => records.recoverDeliveries(db, options));
-  listExecutions = (options: ListOptions) => this.#list("executions", options, executionOf);
+  listExecutions = (options: ListOptions) =>
+    this.#read((db) => listPage(db, "executions", options, executions.withSteps(db)));
   findExecution = (id: string) => this.#read((db) => executions.findExecution(db, id));
   listAudit = (options: ListOptions) => this.#list("audit", options, auditOf);
   addAudit = (entry: AuditEntry) => this.#write((db) => addAudit(db, entry));

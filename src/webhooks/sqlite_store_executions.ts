@@ -1,4 +1,10 @@
-import type { Execution, ExecutionStatus, ExecutionStep, WorkflowVersion } from "./records.ts";
+import type {
+  Execution,
+  ExecutionStatus,
+  ExecutionStep,
+  ListedExecution,
+  WorkflowVersion,
+} from "./records.ts";
 import { addEvent } from "./sqlite_store_accept.ts";
 import type { Row, SqliteConnection } from "./sqlite_store_connection.ts";
 import type { RowFaults } from "./sqlite_store_deliveries.ts";
@@ -120,6 +126,18 @@ export function findExecution(
   const row = connection.get("SELECT * FROM execution WHERE id = ?", id);
   if (row === undefined) return undefined;
   return { execution: executionOf(row), steps: stepsOf(connection, row) };
+}
+
+/** Reads executions of a list. */
+export function withSteps(connection: SqliteConnection): (row: Row) => ListedExecution {
+  return (row) => ({
+    ...executionOf(row),
+    steps: connection.all(
+      `SELECT position, name, kind, status, attempts, started_at, finished_at, error, NULL AS result
+       FROM execution_step WHERE execution_seq = ? ORDER BY position`,
+      whole(row, "seq"),
+    ).map(stepOf),
+  });
 }
 
 /** Takes back claims of executions; answers how many. */

@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import { MAX_LISTED_OUTPUT_BYTES } from "./records.ts";
 import type { Parameter, Row, SqliteConnection } from "./sqlite_store_connection.ts";
 import { whole, wholeOrNone } from "./sqlite_store_rows.ts";
 import type { ListOptions, Page } from "./store.ts";
@@ -7,6 +8,8 @@ import type { ListOptions, Page } from "./store.ts";
 interface List {
   readonly table: string;
   readonly createdAt: string;
+  /** Everything when absent. Columns that may be large are not even read. */
+  readonly columns?: string;
   readonly endpointId?: string;
   readonly state?: string;
   readonly event?: string;
@@ -16,7 +19,12 @@ const LISTS = {
   endpoints: { table: "endpoint", createdAt: "created_at" },
   triggers: { table: "workflow_trigger", createdAt: "created_at" },
   eventKeys: { table: "event_key", createdAt: "created_at" },
-  events: { table: "event", createdAt: "created_at", event: "kind" },
+  events: {
+    table: "event",
+    createdAt: "created_at",
+    event: "kind",
+    columns: "seq, id, kind, created_at, CASE WHEN body IS NOT NULL THEN zeroblob(0) END AS body",
+  },
   deliveries: {
     table: "delivery",
     createdAt: "created_at",
@@ -24,7 +32,15 @@ const LISTS = {
     state: "state",
     event: "event",
   },
-  executions: { table: "execution", createdAt: "created_at", state: "status" },
+  executions: {
+    table: "execution",
+    createdAt: "created_at",
+    state: "status",
+    columns:
+      `seq, id, workflow, version_id, trigger_id, status, created_at, started_at, finished_at, deadline_at,
+      due_at, step_attempts, cancel_requested, claim_id, lease_until, error, '{}' AS input,
+      CASE WHEN octet_length(output) <= ${MAX_LISTED_OUTPUT_BYTES} THEN output END AS output`,
+  },
   audit: { table: "audit", createdAt: "at", event: "action" },
 } as const satisfies Readonly<Record<string, List>>;
 
@@ -42,9 +58,10 @@ export function listPage<T>(
   read: (row: Row) => T,
 ): Page<T> {
   const { limit } = options;
+  const { table, columns = "*" }: List = LISTS[name];
   const { where, parameters } = conditions(connection, name, options);
   const rows = connection.all(
-    `SELECT * FROM ${LISTS[name].table} WHERE ${where.join(" AND ")} ORDER BY seq DESC LIMIT ?`,
+    `SELECT ${columns} FROM ${table} WHERE ${where.join(" AND ")} ORDER BY seq DESC LIMIT ?`,
     ...parameters,
     limit + 1,
   );

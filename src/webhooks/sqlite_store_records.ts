@@ -22,6 +22,11 @@ export function erasePayload(
   if (event === undefined) return false;
   if (whole(event, "erased") !== 0) return true;
   connection.run("UPDATE event SET body = NULL WHERE id = ?", id);
+  // A receiver may have sent the payload back.
+  connection.run(
+    "UPDATE attempt SET response = NULL WHERE delivery_seq IN (SELECT seq FROM delivery WHERE event_id = ?)",
+    id,
+  );
   addAudit(connection, audit);
   beginRemoval(connection, "payload", id, options);
   return true;

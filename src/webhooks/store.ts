@@ -13,6 +13,7 @@ import type {
   ExecutionStep,
   FailureReason,
   IdempotencyRow,
+  ListedExecution,
   Trigger,
   TriggerEdit,
   WebhookEvent,
@@ -333,6 +334,7 @@ export interface AdministrationStore {
   listEventKeys(options: ListOptions): Promise<Page<EventKey>>;
   deleteEventKey(id: string, audit: AuditEntry): Promise<boolean>;
   findEvent(id: string): Promise<WebhookEvent | undefined>;
+  /** Without their payloads: the body of one that was not erased is empty. */
   listEvents(options: ListOptions): Promise<Page<WebhookEvent>>;
   /**
    * Erases the payload of an event; its open deliveries fail with `payload_erased`, each audited; where they are many,
@@ -366,7 +368,7 @@ export interface AdministrationStore {
     readonly now: number;
     readonly audit: AuditEntry;
   }): Promise<number | undefined>;
-  listExecutions(options: ListOptions): Promise<Page<Execution>>;
+  listExecutions(options: ListOptions): Promise<Page<ListedExecution>>;
   findExecution(
     id: string,
   ): Promise<{ readonly execution: Execution; readonly steps: readonly ExecutionStep[] } | undefined>;

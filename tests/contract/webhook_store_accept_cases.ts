@@ -138,7 +138,10 @@ export const ACCEPT_CASES: StoreCases = {
   "an event that nobody wants is kept, with no delivery": async ({ store }) => {
     const added = event();
     assertEquals(await store.acceptEvent(added, { now: NOW }), { kind: "new", value: { endpointIds: [] } });
-    assertEquals((await store.listEvents({ limit: 10 })).items, [{ ...added, createdAt: NOW }]);
+    assertEquals((await store.listEvents({ limit: 10 })).items, [
+      { ...added, body: new Uint8Array(), createdAt: NOW },
+    ]);
+    assertEquals(await store.findEvent(added.id), { ...added, createdAt: NOW });
   },
 
   "an event is accepted once for a key, and the row tells how many it goes to": async (

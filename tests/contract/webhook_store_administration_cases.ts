@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { WebhookStore } from "../../src/webhooks/store.ts";
 import {
+  ACKNOWLEDGED,
   addEndpoint,
   addEvent,
   allPages,
@@ -221,6 +222,27 @@ export const RECORD_CASES: StoreCases = {
     assertEquals(await store.resendDelivery(id, { now: NOW, audit: audit() }), "erased");
     assertEquals(await store.resendDelivery(newId(), { now: NOW, audit: audit() }), undefined);
     await assertNothingDue(store, two, NOW + DAY);
+  },
+
+  "what receivers answered goes with an erased payload": async ({ store }) => {
+    const endpoint = await addEndpoint(store);
+    const added = await addEvent(store);
+    const claimed = await claimOne(store, endpoint);
+    await begin(store, claimed);
+    const echo = {
+      result: "acknowledged",
+      finishedAt: NOW + 5,
+      status: 200,
+      response: "the payload",
+    } as const;
+    await finish(store, claimed, ACKNOWLEDGED, echo);
+    const responses = async () =>
+      (await store.findDelivery(claimed.delivery.id))?.attempts.map((
+        { response, status },
+      ) => [response, status]);
+    assertEquals(await responses(), [["the payload", 200]]);
+    await store.erasePayload(added.id, { now: NOW + 9, audit: audit(), newId });
+    assertEquals(await responses(), [[undefined, 200]]);
   },
 
   "what a removal leaves of many is gone on with in portions, by anybody": async ({ store, another }) => {

@@ -58,6 +58,25 @@ export const EXECUTION_CASES: StoreCases = {
     assertEquals((await claimExecutions(store, NOW + 2))[0]?.steps, [STEP, step]);
   },
 
+  "a list of executions holds neither input nor results, and no large output": async ({ store }) => {
+    const texts = ['"small"', `"${"x".repeat(16_382)}"`, `"${"x".repeat(16_383)}"`, `"${"ä".repeat(8_192)}"`];
+    for (const output of texts) {
+      const [claimed] = await started(store);
+      assert(claimed !== undefined);
+      const change = { status: "succeeded", stepAttempts: 0, finishedAt: NOW + 3, output } as const;
+      await commit(store, claimed, { step: STEP, change });
+    }
+    const { items } = await store.listExecutions({ limit: 10 });
+    assertEquals(
+      items.map(({ input, output, steps }) => ({ input, output, steps })).reverse(),
+      texts.map((output, index) => ({
+        input: "{}",
+        output: index < 2 ? output : undefined,
+        steps: [STEP].map(({ result: _, ...step }) => step),
+      })),
+    );
+  },
+
   "two that claim at once get each execution once": async ({ store, another }) => {
     await started(store, 40, 0);
     const other = await another();
