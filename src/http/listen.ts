@@ -175,10 +175,12 @@ class RunningRequests {
   }
 }
 
-/** The runtime sends a body over HTTP/2 where there must be none. */
-function forMethod({ method }: Request, response: Response): Response {
+/** HEAD is answered with the length that GET has. The runtime would send the body over HTTP/2. */
+async function forMethod({ method }: Request, response: Response): Promise<Response> {
   if (method !== "HEAD" || response.body === null) return response;
+  const { byteLength } = await response.arrayBuffer();
   const { status, headers } = response;
+  headers.set("content-length", `${byteLength}`);
   return new Response(null, { status, headers });
 }
 
