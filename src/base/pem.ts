@@ -1,4 +1,5 @@
 import { X509Certificate } from "node:crypto";
+import { readFileSync, statSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 
 /** Certificates and keys are small; whatever is larger than this is something else. */
@@ -7,11 +8,20 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
 /** Reads a file in PEM. Throws when it cannot be one; the error does not name the path. */
 export async function readPem(path: string): Promise<string> {
-  const found = await stat(path);
+  checkFile(await stat(path));
+  return await readFile(path, "utf8");
+}
+
+/** As `readPem`, at once: for a start. */
+export function readPemSync(path: string): string {
+  checkFile(statSync(path));
+  return readFileSync(path, "utf8");
+}
+
+function checkFile(found: { readonly size: number; isFile(): boolean }): void {
   // A named pipe would hold up the reading for good.
   if (!found.isFile()) throw new Error("it is no file");
   if (found.size > MAX_BYTES) throw new Error("it has more than 1 MiB");
-  return await readFile(path, "utf8");
 }
 
 /** The certificates in a text, each as a text of its own, in their order; what is between them is left out. */

@@ -3,6 +3,7 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import tls from "node:tls";
 import { errorText } from "../base/error_text.ts";
+import { parseCertificates } from "../base/pem.ts";
 
 /** How the other end is known, and as whom to come; files are PEM. */
 export interface TlsFiles {
@@ -26,8 +27,6 @@ export interface TlsConnectOptions {
   readonly key?: Buffer;
   readonly checkServerIdentity?: () => undefined;
 }
-
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /** What is being read. A file system that hangs keeps a thread for each read, so there is one at a time. */
 const reading = new Map<string, Promise<TlsConnectOptions>>();
@@ -85,12 +84,10 @@ function systemAuthorities(): readonly string[] {
 }
 
 function certificatesOf(pem: Buffer, files: TlsFiles): string[] {
-  const certificates = pem.toString("latin1").match(CERTIFICATE) ?? [];
   try {
-    for (const certificate of certificates) new X509Certificate(certificate);
-    if (certificates.length > 0) return certificates;
+    return parseCertificates(pem.toString("latin1")).map((one) => one.pem);
   } catch {
-    // Said below, in the words that hold for a file without any certificate as well.
+    // In the words that hold for a file without any certificate as well.
   }
   throw unusable(files, "CACERT", files.authorityFile, "it holds no certificate in PEM that can be read");
 }

@@ -8,7 +8,7 @@ const END = "<!-- /settings -->";
 export function settingsTable(): string {
   return GROUPS.map((group) => {
     const rows = entriesOf(group).map(([name, setting]) =>
-      `| \`${name}\` | ${cell(defaultCell(setting))} | ${cell(sentence(setting))} |`
+      `| \`${name}\` | ${cell(defaultCell(setting))} | ${cell(setting.doc)} |`
     );
     return [`### ${group}`, "", "| Variable | Default | Meaning |", "| --- | --- | --- |", ...rows].join(
       "\n",
@@ -20,7 +20,7 @@ export function settingsTable(): string {
 export function settingsHelp(): string {
   return GROUPS.map((group) => {
     const entries = entriesOf(group).map(([name, setting]) =>
-      `  ${name} (${plain(defaultText(setting))})\n      ${plain(sentence(setting))}`
+      `  ${name} (${plain(defaultText(setting))})\n      ${plain(setting.doc)}`
     );
     return [`${group}:`, ...entries].join("\n");
   }).join("\n\n");
@@ -53,11 +53,6 @@ function defaultCell(setting: Setting): string {
   return setting.default === undefined
     ? `unset${setting.whenUnset === undefined ? "" : `: ${setting.whenUnset}`}`
     : defaultText(setting);
-}
-
-/** The doc sentence, and whether it is still to come. */
-function sentence({ comesWith, doc }: Setting): string {
-  return comesWith === undefined ? doc : `${doc} Not built yet (comes with a later release).`;
 }
 
 function cell(text: string): string {

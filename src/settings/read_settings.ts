@@ -90,11 +90,9 @@ function defaultOf(name: string, setting: Setting): unknown {
   throw new Error(`Cannot read the default of ${name} "${setting.default}": ${parsed.wanted} would be right`);
 }
 
-/** Says so when what a setting is for is not there. */
-function note(name: string, { comesWith, deprecated }: Setting, notes: Notes): void {
+/** Says so when a setting does nothing. */
+function note(name: string, { deprecated }: Setting, notes: Notes): void {
   if (deprecated !== undefined) notes.warnings.push(`${name} has no effect: ${deprecated}`);
-  if (comesWith === undefined) return;
-  notes.warnings.push(`${name} has no effect yet: what it sets comes with a later release`);
 }
 
 function shown(setting: Setting, text: string): string {

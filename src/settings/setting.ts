@@ -26,14 +26,8 @@ export const GROUPS = [
 /** The name of a group. */
 export type SettingGroup = typeof GROUPS[number];
 
-/** Says that what a setting asks for is not built yet; gone from the entry once it is. */
-export interface Mark {
-  /** The issue that brings it; for those who build it, never shown to users. */
-  readonly comesWith: number;
-}
-
 /** One environment variable, or a family of them when its name holds a `<PLACEHOLDER>`. */
-export interface Setting extends Partial<Mark> {
+export interface Setting {
   readonly parse: Parser<unknown>;
   /** The text that stands in when the variable is not set; absent for an optional setting. */
   readonly default?: string;
@@ -58,8 +52,3 @@ export type SettingValue<S> = S extends { readonly parse: Parser<infer T> }
 
 /** What a family of variables makes: the value for each text that filled the placeholder. */
 export type FamilyValue<S> = S extends { readonly parse: Parser<infer T> } ? ReadonlyMap<string, T> : never;
-
-/** Marks a setting that only warns until its issue is done. */
-export function warnUntil(comesWith: number): Mark {
-  return { comesWith };
-}

@@ -1,5 +1,6 @@
 import type { Logger } from "../base/log.ts";
 import type { DeliveryState, Endpoint } from "./records.ts";
+import { LAST_SLOT_MS } from "./schedule.ts";
 import type { Row, SqliteConnection } from "./sqlite_store_connection.ts";
 import { findEndpoint } from "./sqlite_store_endpoints.ts";
 import { PORTION } from "./sqlite_store_removals.ts";
@@ -7,8 +8,6 @@ import { deliveryOf, text, whole, wholeOrNone } from "./sqlite_store_rows.ts";
 import { tallyMove } from "./sqlite_store_tally.ts";
 import { addAudit, failDeliveries, interruptAttempt } from "./sqlite_store_trail.ts";
 import type { ClaimedDelivery, DeliveryChange, DeliveryStore, DueEndpoint } from "./store.ts";
-
-const DAY_MS = 86_400_000;
 
 const FINAL: ReadonlySet<DeliveryState> = new Set(["acknowledged", "failed"]);
 
@@ -185,7 +184,7 @@ export function failPaused(
     `SELECT delivery.* FROM endpoint CROSS JOIN delivery INDEXED BY delivery_failing
        ON delivery.endpoint_id = endpoint.id AND delivery.state = 'retrying'
      WHERE endpoint.enabled = 0 AND delivery.first_failure_at <= ? AND delivery.claim_id IS NULL LIMIT ?`,
-    options.now - DAY_MS,
+    options.now - LAST_SLOT_MS,
     PORTION,
   );
   failDeliveries(connection, rows, "endpoint_disabled", options);

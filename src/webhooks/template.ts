@@ -93,11 +93,6 @@ export function pathsOf(template: TextTemplate): readonly TemplatePath[] {
   return template.filter((part) => typeof part !== "string");
 }
 
-/** Whether a text holds no template. */
-export function isLiteral(template: TextTemplate): boolean {
-  return template.every((part) => typeof part === "string");
-}
-
 /** The value at a path; throws a `TemplateError` where there is none. */
 export function readPath({ text, root, keys }: TemplatePath, scope: TemplateScope): JsonValue {
   const isNamed = root === "steps" || root === "env";

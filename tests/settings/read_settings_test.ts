@@ -179,30 +179,6 @@ Deno.test("secrets do not show in warnings", () => {
   assertEquals(warnings.filter((warning) => warning.includes(SECRET)), []);
 });
 
-/** Texts for settings whose default is empty or absent and that are no path. */
-const SAMPLES: Readonly<Record<string, string>> = {
-  XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES: "1",
-  CONFIG_GRPC_XDS_NODE_METADATA: "a=b",
-  CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: "a:b",
-  EXTRA_TAGS: "a:b",
-  USE_PUSH_STATS: "true",
-  WEBHOOK_ENCRYPTION_KEY: btoa("k".repeat(32)),
-  WEBHOOK_ALLOW_CIDRS: "10.0.0.0/8",
-  WEBHOOK_PROXY: "http://a",
-  WORKFLOW_ALLOW_CIDRS: "10.0.0.0/8",
-  WORKFLOW_ENV: "A",
-  ADMIN_ADDR: ":1",
-};
-
-for (const [name, setting] of settingEntries()) {
-  // Families have a test of their own above.
-  if (setting.comesWith === undefined || name.includes("<")) continue;
-  Deno.test(`${name} says at start that it is not there yet`, () => {
-    const { warnings } = readSettings({ ...MEMORY, [name]: setting.default || SAMPLES[name] || "/x" });
-    assertEquals(warnings, [`${name} has no effect yet: what it sets comes with a later release`]);
-  });
-}
-
 for (const name of ["KV_PIPELINE_LIMIT", "KV_PERSECOND_PIPELINE_LIMIT"]) {
   Deno.test(`${name} is accepted and said to be without effect`, () => {
     assertEquals(readSettings({ ...MEMORY, [name]: "8" }).warnings, [
