@@ -1,6 +1,7 @@
 /**
  * Whoever takes the statistics and spans of a target while it is measured, in the process of the bench.
  */
+import { createServer } from "node:http";
 
 /** How often metrics are pulled. */
 const SCRAPE_INTERVAL_MS = 1_000;
@@ -29,14 +30,30 @@ export function startPushReceiver(owned: AsyncDisposableStack): number {
   return listener.addr.port;
 }
 
-/** A receiver of spans on a free port, which takes everything and keeps nothing. */
-export function startSpanReceiver(owned: AsyncDisposableStack): number {
-  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, async (request) => {
-    await request.arrayBuffer();
-    return new Response("{}", { headers: { "content-type": "application/json" } });
+/**
+ * A receiver of spans on a free port, which takes everything and keeps nothing. It keeps connections, as collectors do;
+ * `Deno.serve` ends one after each large body.
+ */
+export async function startSpanReceiver(owned: AsyncDisposableStack): Promise<number> {
+  const server = createServer((request, response) => {
+    request.resume();
+    request.on("end", () => {
+      response.writeHead(200, { "content-type": "application/json", "content-length": 2 });
+      response.end("{}");
+    });
   });
-  owned.defer(() => server.shutdown());
-  return server.addr.port;
+  const listening = Promise.withResolvers<void>();
+  server.listen(0, "127.0.0.1", listening.resolve);
+  await listening.promise;
+  owned.defer(async () => {
+    const closed = Promise.withResolvers<void>();
+    server.close(() => closed.resolve());
+    server.closeAllConnections();
+    await closed.promise;
+  });
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("Cannot find the receiver of spans");
+  return address.port;
 }
 
 /** Pulls the metrics of a target again and again. */

@@ -117,7 +117,7 @@ export class Targets {
           DISABLE_STATS: "true",
           TRACING_ENABLED: "true",
           TRACING_SAMPLING_RATE: "0.01",
-          OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${startSpanReceiver(this.#owned)}`,
+          OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await startSpanReceiver(this.#owned)}`,
         });
     }
   }

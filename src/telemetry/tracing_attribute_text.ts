@@ -37,7 +37,7 @@ function valueText(value: AttributeValue | null | undefined): string {
     case "string":
       return `{"stringValue":${quotedText(value)}}`;
     case "number":
-      return `{"${Number.isInteger(value) ? "intValue" : "doubleValue"}":${JSON.stringify(value)}}`;
+      return Number.isInteger(value) ? `{"intValue":${value}}` : `{"doubleValue":${JSON.stringify(value)}}`;
     case "boolean":
       return `{"boolValue":${value}}`;
     default:

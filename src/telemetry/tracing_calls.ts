@@ -67,43 +67,29 @@ function traceMethod(path: string, method: TracedUnaryMethod, tracer: CallTracer
     handle(request, call) {
       const span = tracer.startServer(shape, call);
       if (span === undefined) return method.handle(request, call);
-      return tracer.runToEnd(span, () => coded(span, call, () => method.handle(request, call)), { isFault });
+      return tracer.runToEnd(span, () => method.handle(request, call), {
+        onAnswer: () => {
+          // Who no longer waits has been told something else, which is not known here.
+          if (!call.gone) span.set(RPC_STATUS_CODE, "OK");
+        },
+        onError: (error) => refused(span, error),
+      });
     },
   };
 }
 
-/** Writes the name of the status down that a call ends with. */
-function coded(
-  span: SpanRecord,
-  call: TracedCall,
-  handle: () => Uint8Array | Promise<Uint8Array>,
-): Uint8Array | Promise<Uint8Array> {
-  const ok = (answer: Uint8Array): Uint8Array => {
-    // Who no longer waits has been told something else, which is not known here.
-    if (!call.gone) span.set(RPC_STATUS_CODE, "OK");
-    return answer;
-  };
-  const refused = (error: unknown): never => {
-    span.set(RPC_STATUS_CODE, codeOf(error));
-    throw error;
-  };
-  try {
-    const answer = handle();
-    return answer instanceof Promise ? answer.then(ok, refused) : ok(answer);
-  } catch (error) {
-    return refused(error);
-  }
+/** Writes down what a call is refused with; answers whether the server is to blame. */
+function refused(span: SpanRecord, error: unknown): boolean {
+  const code = codeOf(error);
+  span.set(RPC_STATUS_CODE, code);
+  // A request that its caller has to change is no error of the server, whose span keeps its status unset.
+  return SERVER_ERRORS.has(code);
 }
 
 /** The code that an engine answers with: the error's own, else that of a fault. */
 function codeOf(error: unknown): string {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return typeof code === "string" ? code : "INTERNAL";
-}
-
-/** A request that its caller has to change is no error of the server, whose span keeps its status unset. */
-function isFault(error: unknown): boolean {
-  return SERVER_ERRORS.has(codeOf(error));
 }
 
 /**

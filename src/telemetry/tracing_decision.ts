@@ -3,7 +3,7 @@ import type { Decision } from "../ratelimit/decision.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
 import { attributeKey } from "./tracing_attribute_text.ts";
 import { SPAN_KINDS, type SpanRecord, spanShape } from "./tracing_span_record.ts";
-import { requestText } from "./tracing_request_text.ts";
+import { requestNote } from "./tracing_request_text.ts";
 import type { CallTracer } from "./tracing_spans.ts";
 
 /** Decides one request. */
@@ -36,7 +36,7 @@ export function traceDecide(decide: Decide, tracer: CallTracer): Decide {
     if (server === undefined) return decide(request, caller);
     const span = tracer.startBelow(server, DECISION);
     span.set(DOMAIN, request.domain);
-    span.set(REQUEST, requestText(request));
+    span.set(REQUEST, requestNote(request));
     return tracer.runToEnd(span, () => decide(request, caller));
   };
 }

@@ -23,6 +23,7 @@ interface Opened {
 }
 
 const DEFAULT_MAX_WAITING = 2_048;
+const HTTP_BATCH = 1_024;
 
 /** Exports the spans that come over the port; what the SDK has to say goes back over it. */
 export function serveSpanExport(port: ExporterPort): void {
@@ -56,13 +57,26 @@ async function open({ protocol, otlp, attributes, version }: ExportOptions, logg
   const maker = { resource, scope: { name: "weir", version } };
   const { exporter, read } = await createSpanExporter({ protocol, logger, maker });
   // At most 2,048 spans wait, and further ones are dropped, unless OTEL_BSP_MAX_QUEUE_SIZE says otherwise.
-  return { spans: new BatchSpanProcessor(exporter), read };
+  return { spans: new BatchSpanProcessor(exporter, batchOf(protocol)), read };
+}
+
+/**
+ * Where no size of a request is asked for, HTTP takes larger ones than the SDK's: a request costs more than the
+ * spans in it. Collectors take less over gRPC, 4 MB.
+ */
+function batchOf(protocol: "http" | "grpc"): { readonly maxExportBatchSize?: number } {
+  if (protocol === "grpc" || positiveVariable("OTEL_BSP_MAX_EXPORT_BATCH_SIZE") !== undefined) return {};
+  return { maxExportBatchSize: Math.min(HTTP_BATCH, maxWaiting()) };
 }
 
 /** The bound of the SDK, which holds for what the main thread keeps as well. */
 function maxWaiting(): number {
-  const wanted = Number(Deno.env.get("OTEL_BSP_MAX_QUEUE_SIZE")?.trim() || Number.NaN);
-  return wanted > 0 ? wanted : DEFAULT_MAX_WAITING;
+  return positiveVariable("OTEL_BSP_MAX_QUEUE_SIZE") ?? DEFAULT_MAX_WAITING;
+}
+
+function positiveVariable(name: string): number | undefined {
+  const value = Number(Deno.env.get(name)?.trim() || Number.NaN);
+  return value > 0 ? value : undefined;
 }
 
 /** Sends lines to the main thread; those of no weight stay here. */

@@ -9,7 +9,7 @@ import {
   TraceFlags,
 } from "@opentelemetry/api";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
-import { readSpanList, type SpanList } from "./tracing_span_list.ts";
+import { placesIn, type SpanList } from "./tracing_span_list.ts";
 
 /** What all spans of a process are exported with. */
 export interface SpanMaker {
@@ -51,8 +51,8 @@ const decoder = new TextDecoder();
 
 /** The spans of a list in the form in which the exporters of the SDK read them. */
 export function readSpans(list: SpanList, maker: SpanMaker): ReadableSpan[] {
-  return readSpanList(list).map(({ shape, rest }) => {
-    const json = JSON.parse(`${decoder.decode(shape)}${decoder.decode(rest)}`) as SpanJson;
+  return placesIn(list).map(({ start, end }) => {
+    const json = JSON.parse(decoder.decode(list.bytes.subarray(start, end))) as SpanJson;
     return new ReadSpan(json, maker);
   });
 }

@@ -3,8 +3,28 @@ import type { Descriptor, RateLimitRequest } from "../ratelimit/request.ts";
 /** Longest text of a request in a span. */
 export const MAX_REQUEST_TEXT = 4_096;
 
+/** A request with so many octets of text, about, is kept until its text is wanted. */
+const MAX_KEPT = 1_024;
+/** What an entry takes beside its text. */
+const ENTRY_OVERHEAD = 32;
+
 /** Needs no escape in quotes. */
 const PLAIN = /^[\x20-\x21\x23-\x5b\x5d-\x7e]*$/;
+
+/** The text of a request, or what makes it later: a large one is not kept for that. */
+export function requestNote(request: RateLimitRequest): string | (() => string) {
+  return isSmall(request) ? () => requestText(request) : requestText(request);
+}
+
+function isSmall({ domain, descriptors }: RateLimitRequest): boolean {
+  let size = domain.length;
+  for (const { entries } of descriptors) {
+    size += ENTRY_OVERHEAD;
+    for (const { key, value } of entries) size += ENTRY_OVERHEAD + key.length + value.length;
+    if (size > MAX_KEPT) return false;
+  }
+  return size <= MAX_KEPT;
+}
 
 /** A request in the text form of its message, on one line, cut where it is too long to be sent along. */
 export function requestText({ domain, descriptors, hitsAddend }: RateLimitRequest): string {

@@ -25,5 +25,5 @@ function randomHex(length: number): string {
   }
   const text = digits.slice(used, used + length);
   used += length;
-  return ALL_ZERO.test(text) ? randomHex(length) : text;
+  return text.startsWith("0") && ALL_ZERO.test(text) ? randomHex(length) : text;
 }

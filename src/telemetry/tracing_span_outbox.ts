@@ -12,8 +12,8 @@ export interface SpanOutboxOptions {
 }
 
 /** Spans are sent when so many wait, or so long after the first of them. */
-const POSTED_SPANS = 256;
-const POST_AFTER_MS = 100;
+const POSTED_SPANS = 512;
+const POST_AFTER_MS = 250;
 /** How often it is told that spans are dropped. */
 const TELL_MS = 1_000;
 

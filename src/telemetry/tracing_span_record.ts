@@ -1,5 +1,6 @@
 import type { Attributes, AttributeValue } from "@opentelemetry/api";
 import { type AttributeKey, attributesText, attributeText } from "./tracing_attribute_text.ts";
+import { newSpanId, newTraceId } from "./tracing_span_ids.ts";
 
 /** What a span does for its caller, by the numbers that OTLP has for it. */
 export const SPAN_KINDS = { internal: 1, server: 2, client: 3 } as const;
@@ -27,13 +28,15 @@ export interface SpanOrigin {
 /** What a span begins with. */
 export interface SpanStart {
   readonly shape: SpanShape;
-  /** 32 digits of lower-case hexadecimal. */
+  /** 32 digits of lower-case hexadecimal; empty for that of the span above, or a new one where none is. */
   readonly traceId: string;
-  /** 16 such digits. */
+  /** 16 such digits; empty for new ones. */
   readonly spanId: string;
   /** `tracestate` as it is passed on; empty for none. */
   readonly state: string;
-  /** Id of the span above; empty for none. */
+  /** The span above, where it is one of ours. */
+  readonly above?: SpanRecord | undefined;
+  /** Id of the span above where that is all that is known of it; empty for none. */
   readonly aboveId: string;
   /** The span above belongs to another service. */
   readonly isRemote: boolean;
@@ -53,9 +56,13 @@ export function spanShape(name: string, kind: SpanKindNumber, attributes: Attrib
   return { name, hasAttributes: shared !== "", text };
 }
 
+/** What is noted, or what makes it when the span is rendered. */
+export type NotedValue = AttributeValue | (() => AttributeValue);
+
 /**
- * A span while its work goes on: as little as can be, because decisions wait for it. Its attributes are
- * text from the beginning, which is all that is needed of them.
+ * A span from its begin until it is sent: as little as can be, because decisions wait for it. Few calls are
+ * traced, so what is done for one finds the caches of the CPU cold. All that can wait does, identifiers as
+ * well, until many spans are rendered one after the other.
  */
 export class SpanRecord {
   readonly start: SpanStart;
@@ -66,23 +73,53 @@ export class SpanRecord {
   failure: string | undefined = undefined;
   ended = false;
   readonly #origin: SpanOrigin;
-  #attributes = "";
+  readonly #keys: AttributeKey[] = [];
+  readonly #values: NotedValue[] = [];
+  #traceId: string;
+  #spanId: string;
 
   constructor(origin: SpanOrigin, start: SpanStart) {
     this.#origin = origin;
     this.start = start;
     this.endedAt = start.startedAt;
+    this.#traceId = start.traceId;
+    this.#spanId = start.spanId;
+  }
+
+  /** 32 digits of lower-case hexadecimal. */
+  get traceId(): string {
+    if (this.#traceId === "") this.#traceId = this.start.above?.traceId ?? newTraceId();
+    return this.#traceId;
+  }
+
+  /** 16 such digits. */
+  get spanId(): string {
+    if (this.#spanId === "") this.#spanId = newSpanId();
+    return this.#spanId;
+  }
+
+  /** Id of the span above; empty for none. */
+  get aboveId(): string {
+    return this.start.above?.spanId ?? this.start.aboveId;
   }
 
   /** The attributes that were noted, as they follow those of the shape in OTLP's JSON. */
   get attributes(): string {
-    return this.#attributes;
+    let text = "";
+    let place = 0;
+    for (const key of this.#keys) {
+      const value = this.#values[place];
+      if (place > 0 || this.start.shape.hasAttributes) text += ",";
+      text += attributeText(key, typeof value === "function" ? value() : value);
+      place++;
+    }
+    return text;
   }
 
   /** Notes something about the work, once for each key. */
-  set(key: AttributeKey, value: AttributeValue): void {
-    const separator = this.#attributes === "" && !this.start.shape.hasAttributes ? "" : ",";
-    this.#attributes += separator + attributeText(key, value);
+  set(key: AttributeKey, value: NotedValue): void {
+    this.#keys.push(key);
+    this.#values.push(value);
   }
 
   /** The work went wrong, with this text where there is one. */

@@ -4,12 +4,15 @@ import type { SpanRecord } from "./tracing_span_record.ts";
 /** The caller records the trace, and it is known whether the span above is of another service. */
 const FLAGS = 0x101;
 const REMOTE_FLAGS = 0x301;
-const NANO_DIGITS = 9;
 const NANOS_PER_SECOND = 1_000_000_000;
 
+/** The second that was rendered last: spans that are over one after the other mostly have one. */
+const last = { seconds: 0, text: "" };
+
 /** What follows the text of its shape in the JSON that OTLP has for a span that is over. */
-export function spanText({ start, endedAt, attributes, failed, failure }: SpanRecord): string {
-  const { traceId, spanId, state, aboveId, isRemote, epochMs, startedAt } = start;
+export function spanText(span: SpanRecord): string {
+  const { traceId, spanId, aboveId, attributes, endedAt, failed, failure } = span;
+  const { state, isRemote, epochMs, startedAt } = span.start;
   const above = aboveId === "" ? "" : `,"parentSpanId":"${aboveId}"`;
   const passed = state === "" ? "" : `,"traceState":${quotedText(state)}`;
   return `${attributes}],"traceId":"${traceId}","spanId":"${spanId}"${above}${passed}` +
@@ -32,5 +35,10 @@ function nanosText(ms: number): string {
   }
   // Digits are put side by side, which holds for no clock before 1970.
   if (seconds <= 0) return `${BigInt(seconds) * BigInt(NANOS_PER_SECOND) + BigInt(nanos)}`;
-  return `${seconds}${`${nanos}`.padStart(NANO_DIGITS, "0")}`;
+  if (seconds !== last.seconds) {
+    last.seconds = seconds;
+    last.text = `${seconds}`;
+  }
+  // A digit before the nine makes those of them be there that are zero.
+  return last.text + `${NANOS_PER_SECOND + nanos}`.slice(1);
 }

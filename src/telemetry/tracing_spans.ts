@@ -1,7 +1,6 @@
 import { createTraceState } from "@opentelemetry/api";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
-import { newSpanId, newTraceId } from "./tracing_span_ids.ts";
 import { type SpanOrigin, SpanRecord, type SpanShape } from "./tracing_span_record.ts";
 import { type HeaderSource, readTraceParent } from "./trace_context.ts";
 
@@ -18,8 +17,11 @@ export interface CallTracerOptions extends Pick<SpanOrigin, "onEnd"> {
 export interface RunToEndOptions<T> {
   /** Told of the answer before the span ends. */
   readonly onAnswer?: (answer: T) => void;
-  /** Whether what the work throws is a fault of it, and not its caller's; always when absent. */
-  readonly isFault?: (error: unknown) => boolean;
+  /**
+   * Told of what the work throws before the span ends; answers whether that is a fault of it, and not its
+   * caller's. It always is when absent.
+   */
+  readonly onError?: (error: unknown) => boolean;
 }
 
 /**
@@ -52,9 +54,10 @@ export class CallTracer {
     const startedAt = clock.elapsed();
     return new SpanRecord(this.#origin, {
       shape,
-      traceId: above?.traceId ?? newTraceId(),
-      spanId: newSpanId(),
+      traceId: above?.traceId ?? "",
+      spanId: "",
       state: above === undefined ? "" : passedState(parent?.state),
+      above: undefined,
       aboveId: above?.spanId ?? "",
       isRemote: above !== undefined,
       epochMs: clock.now() - startedAt,
@@ -63,13 +66,15 @@ export class CallTracer {
   }
 
   /** A span below another one. */
-  startBelow({ start: { traceId, spanId, state, epochMs } }: SpanRecord, shape: SpanShape): SpanRecord {
+  startBelow(above: SpanRecord, shape: SpanShape): SpanRecord {
+    const { state, epochMs } = above.start;
     return new SpanRecord(this.#origin, {
       shape,
-      traceId,
-      spanId: newSpanId(),
+      traceId: "",
+      spanId: "",
       state,
-      aboveId: spanId,
+      above,
+      aboveId: "",
       isRemote: false,
       epochMs,
       startedAt: this.#options.clock.elapsed(),
@@ -91,31 +96,37 @@ export class CallTracer {
   runToEnd<T>(
     span: SpanRecord,
     work: () => T | Promise<T>,
-    { onAnswer, isFault }: RunToEndOptions<T> = {},
+    options: RunToEndOptions<T> = {},
   ): T | Promise<T> {
-    const end = (answer: T): T => {
-      onAnswer?.(answer);
-      span.end();
-      return answer;
-    };
-    const fail = (error: unknown): never => {
-      if (isFault?.(error) !== false) span.fail(errorText(error));
-      span.end();
-      throw error;
-    };
     let answer: T | Promise<T>;
     try {
       answer = this.run(span, work);
     } catch (error) {
-      return fail(error);
+      return endFailed(span, error, options);
     }
-    return answer instanceof Promise ? answer.then(end, fail) : end(answer);
+    if (!(answer instanceof Promise)) return endAnswered(span, answer, options);
+    return answer.then(
+      (late) => endAnswered(span, late, options),
+      (error: unknown) => endFailed(span, error, options),
+    );
   }
 
   #chooses(): boolean {
     const { samplingRate, random } = this.#options;
     return samplingRate >= 1 || random() < samplingRate;
   }
+}
+
+function endAnswered<T>(span: SpanRecord, answer: T, { onAnswer }: RunToEndOptions<T>): T {
+  onAnswer?.(answer);
+  span.end();
+  return answer;
+}
+
+function endFailed<T>(span: SpanRecord, error: unknown, { onError }: RunToEndOptions<T>): never {
+  if (onError?.(error) !== false) span.fail(errorText(error));
+  span.end();
+  throw error;
 }
 
 /** What is wrong in a `tracestate` is not passed on. */

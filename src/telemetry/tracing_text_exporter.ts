@@ -7,7 +7,7 @@ import { emptyResource } from "@opentelemetry/resources";
 import type { ReadableSpan, SpanExporter } from "@opentelemetry/sdk-trace-base";
 import { attributesText } from "./tracing_attribute_text.ts";
 import type { SpanMaker } from "./tracing_read_spans.ts";
-import { type ListedSpan, readSpanList, type SpanList } from "./tracing_span_list.ts";
+import { placesIn, SEPARATOR, type SpanList, type SpanPlace } from "./tracing_span_list.ts";
 
 type OnResult = Parameters<SpanExporter["export"]>[1];
 type Delegate = Pick<SpanExporter, "shutdown"> & {
@@ -18,16 +18,19 @@ type Delegate = Pick<SpanExporter, "shutdown"> & {
 const RESOURCE = emptyResource();
 const CONTEXT: SpanContext = { traceId: "", spanId: "", traceFlags: TraceFlags.SAMPLED };
 const HEADERS = { "Content-Type": "application/json" };
-const COMMA = 44;
 
 const encoder = new TextEncoder();
+const between = encoder.encode(SEPARATOR);
 
 /** A span whose text is all that its exporter needs; the rest is what the SDK asks of one that waits. */
 class TextSpan implements Pick<ReadableSpan, "resource" | "spanContext"> {
-  readonly listed: ListedSpan;
+  /** The octets of the whole list, and where it is in them. */
+  readonly bytes: Uint8Array;
+  readonly place: SpanPlace;
 
-  constructor(listed: ListedSpan) {
-    this.listed = listed;
+  constructor(bytes: Uint8Array, place: SpanPlace) {
+    this.bytes = bytes;
+    this.place = place;
   }
 
   get resource(): ReadableSpan["resource"] {
@@ -41,8 +44,8 @@ class TextSpan implements Pick<ReadableSpan, "resource" | "spanContext"> {
 
 /** The spans of a list, for an exporter of texts and for no other. */
 export function carrySpans(list: SpanList): ReadableSpan[] {
-  return readSpanList(list).map((listed) => {
-    const span: Pick<ReadableSpan, "resource" | "spanContext"> = new TextSpan(listed);
+  return placesIn(list).map((place) => {
+    const span: Pick<ReadableSpan, "resource" | "spanContext"> = new TextSpan(list.bytes, place);
     return span as ReadableSpan;
   });
 }
@@ -80,21 +83,37 @@ function requestWriter({ resource, scope }: SpanMaker): (spans: readonly TextSpa
   );
   const tail = encoder.encode("]}]}]}");
   return (spans) => {
-    let length = head.length + tail.length + Math.max(0, spans.length - 1);
-    for (const { listed: { shape, rest } } of spans) length += shape.length + rest.length;
-    const request = new Uint8Array(length);
-    request.set(head);
-    let at = head.length;
-    for (const { listed: { shape, rest } } of spans) {
-      if (at > head.length) request[at++] = COMMA;
-      request.set(shape, at);
-      at += shape.length;
-      request.set(rest, at);
-      at += rest.length;
+    const parts = [head, ...rangesOf(spans), tail];
+    const request = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+    let at = 0;
+    for (const part of parts) {
+      request.set(part, at);
+      at += part.length;
     }
-    request.set(tail, at);
     return request;
   };
+}
+
+/** The octets of all spans with what is between them: those that follow each other in a list are one range. */
+function rangesOf(spans: readonly TextSpan[]): Uint8Array[] {
+  const ranges: Uint8Array[] = [];
+  let first: TextSpan | undefined;
+  let last: TextSpan | undefined;
+  const endRange = () => {
+    if (first === undefined || last === undefined) return;
+    if (ranges.length > 0) ranges.push(between);
+    ranges.push(first.bytes.subarray(first.place.start, last.place.end));
+  };
+  for (const span of spans) {
+    const isNext = last?.bytes === span.bytes && last.place.end + between.length === span.place.start;
+    if (!isNext) {
+      endRange();
+      first = span;
+    }
+    last = span;
+  }
+  endRange();
+  return ranges;
 }
 
 /** What a collector answers; the transport tells of one that is none. */

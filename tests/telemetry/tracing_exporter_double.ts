@@ -1,5 +1,5 @@
 import type { FromExporter, ToExporter } from "../../src/telemetry/tracing_export_message.ts";
-import { readSpanList, type SpanList } from "../../src/telemetry/tracing_span_list.ts";
+import { placesIn, type SpanList } from "../../src/telemetry/tracing_span_list.ts";
 import { SPAN_KINDS, SpanRecord, spanShape } from "../../src/telemetry/tracing_span_record.ts";
 import type { ExporterLine } from "../../src/telemetry/tracing_worker_export.ts";
 
@@ -63,5 +63,11 @@ export function spanNamed(name: string): SpanRecord {
 
 /** The names of the spans in a list. */
 export function namesIn(list: SpanList): unknown[] {
-  return readSpanList(list).map(({ shape }) => JSON.parse(`${new TextDecoder().decode(shape)}]}`).name);
+  return textsIn(list).map((text) => JSON.parse(text).name);
+}
+
+/** The texts of the spans in a list. */
+export function textsIn(list: SpanList): string[] {
+  const decoder = new TextDecoder();
+  return placesIn(list).map(({ start, end }) => decoder.decode(list.bytes.subarray(start, end)));
 }

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { RateLimitRequest } from "../../src/ratelimit/request.ts";
-import { MAX_REQUEST_TEXT, requestText } from "../../src/telemetry/tracing_request_text.ts";
+import { MAX_REQUEST_TEXT, requestNote, requestText } from "../../src/telemetry/tracing_request_text.ts";
 
 const CASES: readonly [title: string, request: RateLimitRequest, text: string][] = [
   [
@@ -23,7 +23,9 @@ const CASES: readonly [title: string, request: RateLimitRequest, text: string][]
 
 for (const [title, request, text] of CASES) {
   Deno.test(`request text: ${title}`, () => {
-    assertEquals(requestText(request), text);
+    const note = requestNote(request);
+    // A small one is rendered when its text is wanted.
+    assertEquals([requestText(request), typeof note === "function" && note()], [text, text]);
   });
 }
 
@@ -38,6 +40,8 @@ Deno.test("request text: a long one is cut, whatever is long in it", () => {
   const texts = long.map(requestText);
   assertEquals(texts.map(({ length }) => length), [MAX_REQUEST_TEXT, MAX_REQUEST_TEXT, MAX_REQUEST_TEXT]);
   assertEquals(texts.map((text) => text.endsWith("…")), [true, true, true]);
+  // Nothing large is kept for its text.
+  assertEquals(long.map(requestNote), texts);
 });
 
 Deno.test("a text is not cut within a character", () => {

@@ -15,37 +15,37 @@ function startOutbox() {
   return { clock, logger, posted, outbox, add, counts: () => posted.map((list) => namesIn(list).length) };
 }
 
-Deno.test("span outbox: spans are sent together, when 256 wait or 100 ms after the first", () => {
+Deno.test("span outbox: spans are sent together, when 512 wait or 250 ms after the first", () => {
   const { clock, posted, outbox, add, counts } = startOutbox();
   outbox.open(1_000);
   add(2);
-  clock.advance(99);
+  clock.advance(249);
   assertEquals(counts(), []);
   clock.advance(1);
   assertEquals(posted.map(namesIn), [["0", "1"]]);
-  add(257);
-  assertEquals(counts(), [2, 256]);
-  clock.advance(100);
-  assertEquals([counts(), clock.waiting], [[2, 256, 1], 0]);
+  add(513);
+  assertEquals(counts(), [2, 512]);
+  clock.advance(250);
+  assertEquals([counts(), clock.waiting], [[2, 512, 1], 0]);
 });
 
 Deno.test("span outbox: what waits here and what was not taken are bounded together", () => {
   const { clock, logger, outbox, add, counts } = startOutbox();
-  outbox.open(300);
-  add(400);
-  clock.advance(100);
-  assertEquals([counts(), logger.lines], [[256, 44], []]);
+  outbox.open(600);
+  add(700);
+  clock.advance(250);
+  assertEquals([counts(), logger.lines], [[512, 88], []]);
   // The first list is taken, so there is room again.
-  assertEquals(outbox.noteTaken(), 44);
-  add(1_000);
+  assertEquals(outbox.noteTaken(), 88);
+  add(1_300);
   outbox.noteTaken();
-  clock.advance(100);
-  assertEquals([counts(), outbox.noteTaken()], [[256, 44, 256], 0]);
+  clock.advance(250);
+  assertEquals([counts(), outbox.noteTaken()], [[512, 88, 512], 0]);
   clock.advance(1_000);
   assertEquals(outbox.noteTaken(), 0);
   assertEquals(logger.lines.map(({ message }) => message), [
-    "Dropped 100 spans: 300 wait to be exported",
-    "Dropped 744 spans: 300 wait to be exported",
+    "Dropped 100 spans: 600 wait to be exported",
+    "Dropped 788 spans: 600 wait to be exported",
   ]);
 });
 
@@ -53,7 +53,7 @@ Deno.test("span outbox: while nobody takes spans they wait, up to the bound", ()
   const { clock, logger, outbox, add, counts } = startOutbox();
   outbox.open(10);
   add(4);
-  clock.advance(100);
+  clock.advance(250);
   assertEquals(outbox.suspend(), 4);
   add(12);
   clock.advance(1_000);

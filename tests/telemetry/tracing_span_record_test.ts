@@ -40,6 +40,27 @@ Deno.test("span record: it is handed on once, with what was noted on it and not 
   assertEquals([span.ended, other.ended], [true, false]);
 });
 
+Deno.test("span record: what is noted to be made later is made when the span is rendered", () => {
+  let made = 0;
+  const span = startSpan({});
+  span.set(attributeKey("late"), () => ++made);
+  span.end();
+  assertEquals(made, 0);
+  assertEquals([exported(span).attributes, made], [{ late: 1 }, 1]);
+});
+
+Deno.test("span record: identifiers that were not given are made once, and are of one trace", () => {
+  const origin = { elapsed: () => 0, onEnd: () => {} };
+  const start = { shape: spanShape("s", SPAN_KINDS.server), ...PLACE, traceId: "", spanId: "" };
+  const times = { epochMs: 0, startedAt: 0 };
+  const above = new SpanRecord(origin, { ...start, ...times });
+  const below = new SpanRecord(origin, { ...start, ...times, above });
+  // The one below is over first.
+  const { traceId, spanId, aboveId } = below;
+  assertEquals([above.traceId, above.spanId, below.spanId], [traceId, aboveId, spanId]);
+  assertEquals([traceId.length, aboveId.length, aboveId === spanId, above.aboveId], [32, 16, false, ""]);
+});
+
 Deno.test("span ids: they are lower-case hexadecimal of their length, and no two are the same", () => {
   const traceIds = Array.from({ length: 1_000 }, newTraceId);
   const spanIds = Array.from({ length: 1_000 }, newSpanId);

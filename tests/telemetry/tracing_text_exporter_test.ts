@@ -17,16 +17,27 @@ Deno.test("text exporter: resource, scope and order of spans are those of the SD
   using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${server.addr.port}` });
   const writer = new SpanListWriter();
   for (const name of ["a", "b", "a"]) writer.add(spanNamed(name));
-  const list = writer.take();
+  const lists = [writer.take()];
+  for (const name of ["ö", "d"]) writer.add(spanNamed(name));
+  lists.push(writer.take());
   const maker = {
     resource: resourceFromAttributes({ "service.name": 'a "b"', count: 2, zones: ["x", "y"] }),
     scope: { name: "weir", version: "1" },
   };
   const exporter = new TextExporter(maker);
-  const code = await new Promise((resolve) => exporter.export(carrySpans(list), (one) => resolve(one.code)));
+  const [ours, theirs] = [lists.flatMap(carrySpans), lists.flatMap((list) => readSpans(list, maker))];
+  // Whole lists, a list from its middle to the middle of the next and spans that do not follow each other.
+  const choices = [[0, 1, 2, 3, 4], [1, 2, 3], [0, 2, 4], [4, 0]];
+  const wanted = [];
+  for (const places of choices) {
+    const chosen = places.flatMap((place) => ours[place] ?? []);
+    const code = await new Promise((resolve) => exporter.export(chosen, (one) => resolve(one.code)));
+    assertEquals([code, chosen.length], [0, places.length]);
+    const sdk = JsonTraceSerializer.serializeRequest(places.flatMap((place) => theirs[place] ?? []));
+    wanted.push(partsOf(new TextDecoder().decode(sdk)));
+  }
   await exporter.shutdown();
-  const sdk = new TextDecoder().decode(JsonTraceSerializer.serializeRequest(readSpans(list, maker)));
-  assertEquals([code, bodies.map(partsOf)], [0, [partsOf(sdk)]]);
+  assertEquals(bodies.map(partsOf), wanted);
 });
 
 /** What is around the spans of a request, and their names. */

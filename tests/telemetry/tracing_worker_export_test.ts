@@ -24,7 +24,7 @@ Deno.test("span export: spans go to the worker, which ends when it says that all
   const worker = new ExporterDouble();
   const { clock, opened, told } = await openWith(worker);
   opened.add(spanNamed("a"));
-  clock.advance(100);
+  clock.advance(250);
   opened.add(spanNamed("b"));
   await opened.close();
   assertEquals(worker.lists.map(namesIn), [["a"], ["b"]]);
@@ -52,7 +52,7 @@ Deno.test("span export: a worker that fails is replaced, ever later, and spans w
   const workers = [new ExporterDouble(DEAF), new ExporterDouble(DEAF), new ExporterDouble()] as const;
   const { clock, opened, told } = await openWith(...workers);
   opened.add(spanNamed("lost"));
-  clock.advance(100);
+  clock.advance(250);
   assertEquals(workers[0].fail("it broke"), false);
   opened.add(spanNamed("kept"));
   clock.advance(1_000);
@@ -76,7 +76,7 @@ Deno.test("span export: a worker that takes no spans for 30 s is replaced", asyn
   const workers = [new ExporterDouble(DEAF), new ExporterDouble()] as const;
   const { clock, opened, told } = await openWith(...workers);
   opened.add(spanNamed("a"));
-  clock.advance(100);
+  clock.advance(250);
   clock.advance(30_000);
   const silence = "the thread that exports spans took no spans for 30 s";
   const next = "its spans are lost, another one is started in 1 s";
@@ -90,7 +90,7 @@ Deno.test("span export: a worker that takes no spans for 30 s is replaced", asyn
 Deno.test("span export: a worker that has nothing to take is left alone", async () => {
   const { clock, opened, told } = await openWith(new ExporterDouble());
   opened.add(spanNamed("a"));
-  clock.advance(100);
+  clock.advance(250);
   await Promise.resolve();
   clock.advance(3_600_000);
   await opened.close();
