@@ -1,3 +1,4 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { giveWay } from "../../src/base/thread_priority.ts";
 
 /** What a receiver has seen. */
@@ -9,31 +10,48 @@ export interface Received {
   readonly spanMs: number;
 }
 
-const ANSWER = new Uint8Array();
+/** Counts what comes. */
+class Counter {
+  #count = 0;
+  #firstAt = 0;
+  #lastAt = 0;
+  #seen = new Set<string>();
+
+  take(request: IncomingMessage, response: ServerResponse): void {
+    if (request.method === "GET") {
+      const spanMs = this.#lastAt - this.#firstAt;
+      const received: Received = { count: this.#count, distinct: this.#seen.size, spanMs };
+      response.setHeader("content-type", "application/json");
+      return void response.end(JSON.stringify(received));
+    }
+    if (request.method === "DELETE") {
+      [this.#count, this.#firstAt, this.#lastAt, this.#seen] = [0, 0, 0, new Set()];
+      response.statusCode = 204;
+      return void response.end();
+    }
+    request.resume();
+    request.on("end", () => {
+      this.#lastAt = performance.now();
+      if (this.#count++ === 0) this.#firstAt = this.#lastAt;
+      const id = request.headers["x-svc-delivery"];
+      if (typeof id === "string") this.#seen.add(id);
+      response.setHeader("content-length", 0);
+      response.end();
+    });
+  }
+}
 
 if (import.meta.main) {
   // Receivers have machines of their own; here they must not take the time of what is measured.
   giveWay();
-  let count = 0;
-  let firstAt = 0;
-  let lastAt = 0;
-  let seen = new Set<string>();
-  const onListen = ({ port }: Deno.NetAddr) =>
+  const counter = new Counter();
+  // Connections are kept, as receivers do: `Deno.serve` ends one after each request that comes in two pieces.
+  const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
+    counter.take(request, response);
+  });
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address();
+    const port = typeof address === "object" ? address?.port : undefined;
     Deno.stdout.writeSync(new TextEncoder().encode(`port ${port}\n`));
-  Deno.serve({ hostname: "127.0.0.1", port: 0, onListen }, async (request) => {
-    if (request.method === "GET") {
-      const received: Received = { count, distinct: seen.size, spanMs: lastAt - firstAt };
-      return Response.json(received);
-    }
-    if (request.method === "DELETE") {
-      [count, firstAt, lastAt, seen] = [0, 0, 0, new Set()];
-      return new Response(null, { status: 204 });
-    }
-    const id = request.headers.get("x-svc-delivery");
-    await request.arrayBuffer();
-    lastAt = performance.now();
-    if (count++ === 0) firstAt = lastAt;
-    if (id !== null) seen.add(id);
-    return new Response(ANSWER);
   });
 }

@@ -1,76 +1,105 @@
-import { Agent, type AgentOptions, type ClientRequest, type ClientRequestArgs } from "node:http";
-import type { Socket } from "node:net";
-import type { Duplex } from "node:stream";
 import type { Clock } from "../base/clock.ts";
-import { answerError } from "./send_error.ts";
-import type { DialTarget } from "./guarded_dial.ts";
 
-/** How connections are made and kept. */
-export interface ConnectionPoolOptions {
-  readonly isTls: boolean;
-  readonly isReusing: boolean;
-  readonly clock: Clock;
-  readonly dial: (target: DialTarget) => Promise<Socket>;
+/** What waits in a pool. */
+export interface PooledConnection {
+  /** When it was made, by the clock's `elapsed`. */
+  readonly madeAt: number;
+  /** Whether it can be used. */
+  readonly isFree: boolean;
+  destroy(): void;
 }
 
 /** How many connections wait for their next request, for one host and for all. */
-const MAX_IDLE_OF_HOST = 16;
-const MAX_IDLE = 256;
+const MAX_IDLE_OF_HOST = 100;
+const MAX_IDLE = 500;
 /** How long one waits: less than the five seconds after which many servers close it. */
 const IDLE_MS = 4_000;
+/** How much sooner than its server a connection is given up here. */
+const SERVER_MARGIN_MS = 1_000;
 /** After this a connection is made anew, so that a name that moved is followed. */
 const MAX_AGE_MS = 60_000;
 
-/** Connections to hosts, each dialled by `dial` and used again for the same host and port. */
-export class ConnectionPool extends Agent {
-  readonly #options: ConnectionPoolOptions;
-  readonly #madeAt = new WeakMap<object, number>();
-  /** What ends a connection that waits too long. */
-  readonly #idle = new Map<object, () => void>();
+interface Idle<T> {
+  readonly connection: T;
+  /** When it has waited long enough, by the clock's `elapsed`. */
+  readonly end: number;
+}
 
-  constructor(options: ConnectionPoolOptions) {
-    const agent: AgentOptions = options.isReusing
-      ? { keepAlive: true, maxFreeSockets: MAX_IDLE_OF_HOST }
-      : { keepAlive: false };
-    super(agent);
-    this.#options = options;
+/** Connections that wait for their next request, by where they lead. */
+export class ConnectionPool<T extends PooledConnection> {
+  readonly #clock: Clock;
+  /** Those that wait the shortest time last. */
+  readonly #idle = new Map<string, Idle<T>[]>();
+  #size = 0;
+  #cancelSweep: (() => void) | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
   }
 
-  override createConnection(
-    { host, port }: ClientRequestArgs,
-    callback?: (error: Error | null, stream: Duplex) => void,
-  ): Duplex {
-    const { dial, isTls, clock } = this.#options;
-    // Node calls back with an error alone, which its types do not say.
-    const done = callback as ((error: Error | null, stream?: Duplex) => void) | undefined;
-    dial({ host: host ?? "", port: Number(port), isTls }).then((socket) => {
-      this.#madeAt.set(socket, clock.elapsed());
-      socket.once("close", () => this.#unidle(socket));
-      done?.(null, socket);
-    }, (error) => done?.(answerError(error)));
-    // Nothing here stands for "later", which its types do not say either.
-    return undefined as unknown as Duplex;
+  /** How many wait. */
+  get size(): number {
+    return this.#size;
   }
 
-  override keepSocketAlive(socket: Duplex): boolean {
-    const { clock } = this.#options;
-    const age = clock.elapsed() - (this.#madeAt.get(socket) ?? 0);
-    if (age > MAX_AGE_MS || this.#idle.size >= MAX_IDLE) return false;
-    // What the types call nothing is a yes or a no.
-    const isKept: unknown = super.keepSocketAlive(socket);
-    if (isKept !== true) return false;
-    const cancel = clock.after(IDLE_MS, () => socket.destroy());
-    this.#idle.set(socket, cancel);
-    return true;
+  /** One that waits, the one that came last: what is not needed grows old. */
+  take(key: string): T | undefined {
+    const waiting = this.#idle.get(key) ?? [];
+    const now = this.#clock.elapsed();
+    for (let idle = waiting.pop(); idle !== undefined; idle = waiting.pop()) {
+      this.#size--;
+      if (waiting.length === 0) this.#idle.delete(key);
+      if (idle.end > now && idle.connection.isFree) return idle.connection;
+      idle.connection.destroy();
+    }
+    return undefined;
   }
 
-  override reuseSocket(socket: Duplex, request: ClientRequest): void {
-    this.#unidle(socket);
-    super.reuseSocket(socket, request);
+  /** Keeps a connection for the next request; ends one that is too many, or too old. */
+  keep(key: string, connection: T, serverIdleMs = Infinity): void {
+    const now = this.#clock.elapsed();
+    const idleMs = Math.min(IDLE_MS, serverIdleMs - SERVER_MARGIN_MS);
+    const waiting = this.#idle.get(key) ?? [];
+    const isFull = this.#size >= MAX_IDLE || waiting.length >= MAX_IDLE_OF_HOST;
+    if (isFull || idleMs <= 0 || now - connection.madeAt > MAX_AGE_MS) return connection.destroy();
+    waiting.push({ connection, end: now + idleMs });
+    this.#idle.set(key, waiting);
+    this.#size++;
+    this.#cancelSweep ??= this.#clock.after(idleMs, () => this.#sweep());
   }
 
-  #unidle(socket: Duplex): void {
-    this.#idle.get(socket)?.();
-    this.#idle.delete(socket);
+  /** Forgets one that was closed. */
+  forget(key: string, connection: T): void {
+    const waiting = this.#idle.get(key);
+    const at = waiting?.findIndex((idle) => idle.connection === connection) ?? -1;
+    if (waiting === undefined || at === -1) return;
+    waiting.splice(at, 1);
+    this.#size--;
+    if (waiting.length === 0) this.#idle.delete(key);
+  }
+
+  /** Ends all that wait. */
+  close(): void {
+    this.#cancelSweep?.();
+    this.#cancelSweep = undefined;
+    for (const waiting of this.#idle.values()) for (const { connection } of waiting) connection.destroy();
+    this.#idle.clear();
+    this.#size = 0;
+  }
+
+  /** Ends those that have waited long enough. One timer serves all: most are used again long before. */
+  #sweep(): void {
+    this.#cancelSweep = undefined;
+    const now = this.#clock.elapsed();
+    let next = Infinity;
+    for (const [key, waiting] of this.#idle) {
+      const left = waiting.filter(({ end }) => end > now);
+      for (const { connection, end } of waiting) if (end <= now) connection.destroy();
+      this.#size -= waiting.length - left.length;
+      for (const { end } of left) next = Math.min(next, end);
+      if (left.length > 0) this.#idle.set(key, left);
+      else this.#idle.delete(key);
+    }
+    if (next < Infinity) this.#cancelSweep = this.#clock.after(next - now, () => this.#sweep());
   }
 }

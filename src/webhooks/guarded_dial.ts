@@ -52,6 +52,8 @@ export class Dialler {
   readonly #sockets = new Set<Socket>();
   /** Hosts whose certificate is of one of the authorities given here. */
   readonly #ownHosts = new Set<string>();
+  /** Why addresses may not be dialled, or nothing where they may. */
+  readonly #refusals = new Map<string, string | undefined>();
   #isClosed = false;
 
   constructor(options: DialOptions) {
@@ -90,16 +92,25 @@ export class Dialler {
 
   /** Those of the addresses that may be dialled; throws where none may. */
   checked({ isTls }: DialTarget, addresses: readonly string[]): readonly string[] {
-    const { allow, isPlainInsideOnly = false } = this.#options;
-    const reasons = addresses.map((address) => {
-      const reason = blockedReason(address, allow);
-      if (reason !== undefined) return `the address ${address} is ${reason}`;
-      if (isTls || !isPlainInsideOnly || allow.contains(address)) return undefined;
-      return `the address ${address} is reached by https only`;
-    });
+    const reasons = addresses.map((address) => this.#refusal(address, isTls));
     const open = addresses.filter((_, index) => reasons[index] === undefined);
     if (open.length > 0) return open;
     throw new SendError("blocked_address", reasons[0] ?? "the host has no address");
+  }
+
+  /** Why an address may not be dialled. The ranges never change, so each is looked at once. */
+  #refusal(address: string, isTls: boolean): string | undefined {
+    const { allow, isPlainInsideOnly = false } = this.#options;
+    const key = `${isTls} ${address}`;
+    if (this.#refusals.has(key)) return this.#refusals.get(key);
+    const reason = blockedReason(address, allow);
+    let refusal = reason === undefined ? undefined : `the address ${address} is ${reason}`;
+    if (reason === undefined && !isTls && isPlainInsideOnly && !allow.contains(address)) {
+      refusal = `the address ${address} is reached by https only`;
+    }
+    if (this.#refusals.size >= MAX_REFUSALS) this.#refusals.clear();
+    this.#refusals.set(key, refusal);
+    return refusal;
   }
 
   /** A connection to the first of the addresses that answers, or through the proxy. */
@@ -247,6 +258,7 @@ export class Dialler {
 }
 
 const MAX_OWN_HOSTS = 1_000;
+const MAX_REFUSALS = 1_000;
 const MAX_TUNNEL_HEAD = 16_384;
 
 /** The value of `proxy-authorization` for the user name and password of a proxy's URL. */

@@ -21,11 +21,14 @@ export interface StandardWebhooksOptions {
  * UTF-8 bytes of the secret as it was shown, prefix included.
  */
 export async function signature(secret: string, body: Uint8Array): Promise<string> {
-  const digest = await hmac(encoder.encode(secret), body);
+  const digest = await hmac(await importedKey(`text ${secret}`, () => encoder.encode(secret)), body);
   let hex = SIGNATURE_PREFIX;
-  for (const byte of digest) hex += byte.toString(16).padStart(2, "0");
+  for (const byte of digest) hex += HEX[byte];
   return hex;
 }
+
+/** Each byte in two digits. */
+const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
 /**
  * The headers of Standard Webhooks, which sign the identifier and the time as well. Their key is the bytes that the
@@ -38,7 +41,7 @@ export async function standardWebhooksHeaders(
   const signed = new Uint8Array(head.length + body.length);
   signed.set(head);
   signed.set(body, head.length);
-  const digest = await hmac(secretBytes(secret), signed);
+  const digest = await hmac(await importedKey(`base64 ${secret}`, () => secretBytes(secret)), signed);
   return {
     "webhook-id": id,
     "webhook-timestamp": `${timestampSeconds}`,
@@ -64,16 +67,16 @@ const MAX_KEYS = 1_000;
 /** To import a key takes longer than to sign with it, and an endpoint signs with the same one every time. */
 const keys = new Map<string, Promise<CryptoKey>>();
 
-async function hmac(key: Uint8Array, bytes: Uint8Array): Promise<Uint8Array> {
-  return new Uint8Array(await crypto.subtle.sign(HMAC, await importedKey(key), unshared(bytes)));
+async function hmac(key: CryptoKey, bytes: Uint8Array): Promise<Uint8Array> {
+  return new Uint8Array(await crypto.subtle.sign(HMAC, key, unshared(bytes)));
 }
 
-function importedKey(bytes: Uint8Array): Promise<CryptoKey> {
-  const name = String.fromCharCode(...bytes);
+/** The key of this name, of bytes that are made where it is not known. */
+function importedKey(name: string, bytesOf: () => Uint8Array): Promise<CryptoKey> {
   const known = keys.get(name);
   if (known !== undefined) return known;
   if (keys.size >= MAX_KEYS) keys.clear();
-  const imported = crypto.subtle.importKey("raw", unshared(bytes), HMAC, false, ["sign"]);
+  const imported = crypto.subtle.importKey("raw", unshared(bytesOf()), HMAC, false, ["sign"]);
   keys.set(name, imported);
   imported.catch(() => keys.delete(name));
   return imported;

@@ -1,8 +1,9 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { systemClock } from "../../src/base/clock.ts";
 import { Cidrs } from "../../src/webhooks/address_ranges.ts";
-import { createSender, MAX_RESPONSE_BYTES, parseRetryAfter } from "../../src/webhooks/sender.ts";
+import { createSender } from "../../src/webhooks/sender.ts";
 import { urlProblem } from "../../src/webhooks/sender_url.ts";
+import { MAX_RESPONSE_BYTES, parseRetryAfter } from "../../src/webhooks/sender.ts";
 import { EchoServer } from "../rest/rest_fixture.ts";
 import { delivery, LOOPBACK, SECRET, sendOnce } from "./sender_fixture.ts";
 

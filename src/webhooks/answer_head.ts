@@ -1,0 +1,129 @@
+import { SendError } from "./send_error.ts";
+
+/** The head of an answer. */
+export interface AnswerHead {
+  readonly status: number;
+  /** Names in lower case, in the order in which they came. */
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  /** Whether the server keeps the connection for another request, as far as its head says. */
+  readonly isKept: boolean;
+}
+
+/** Where the body of an answer ends: after so many bytes, with its last chunk, or with the connection. */
+export type BodyEnd = number | "chunks" | "close";
+
+/** The error for an answer that cannot be read, with the code that people know for it from other platforms. */
+export function unreadable(code: string): SendError {
+  return new SendError("protocol", "the answer is no HTTP that can be read", { code });
+}
+
+/** `HTTP/2.0` is what some write who mean HTTP/1.1. */
+const STATUS_LINE = /^HTTP\/(1\.[01]|2\.0) (\d{3})(?: [\t\x20-\x7e\x80-\xff]*)?$/;
+/** In lower case. */
+const NAME = /^[!#$%&'*+.^_`|~\da-z-]+$/;
+const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+const LENGTH = /^\d{1,15}$/;
+/** Statuses whose answers end with their head, whatever it says. */
+const BODILESS = [101, 204, 304];
+
+/** Takes the lines of a head, one after the other. */
+export class HeadLines {
+  readonly #headers: (readonly [string, string])[] = [];
+  #version = "";
+  #status = 0;
+  /** What is said about the body and the connection, several headers of a name combined. */
+  #length: string | undefined;
+  #coding: string | undefined;
+  #connection: string | undefined;
+
+  /** Whether nothing was taken yet. */
+  get isEmpty(): boolean {
+    return this.#version === "";
+  }
+
+  get status(): number {
+    return this.#status;
+  }
+
+  /** Takes a line without its end; throws a `SendError` for one that cannot be. */
+  take(line: string): void {
+    if (this.isEmpty) this.#takeStatus(line);
+    else this.#takeHeader(line);
+  }
+
+  /** The whole. */
+  head(): AnswerHead {
+    const isClosed = this.#connection !== undefined && tokens(this.#connection).includes("close");
+    return { status: this.#status, headers: this.#headers, isKept: this.#version === "1.1" && !isClosed };
+  }
+
+  /** Where the body ends; throws a `SendError` where the head says two things at once. */
+  bodyEnd(isHeadOnly: boolean): BodyEnd {
+    const [length, coding] = [this.#length, this.#coding];
+    if (length !== undefined && (coding !== undefined || !LENGTH.test(length))) {
+      throw unreadable("HPE_INVALID_CONTENT_LENGTH");
+    }
+    if (isHeadOnly || this.#status < 200 || BODILESS.includes(this.#status)) return 0;
+    if (coding !== undefined) return tokens(coding).at(-1) === "chunked" ? "chunks" : "close";
+    return length === undefined ? "close" : Number(length);
+  }
+
+  #takeStatus(line: string): void {
+    const [, version = "", status] = STATUS_LINE.exec(line) ?? [];
+    if (status === undefined) throw unreadable(statusFault(line));
+    this.#version = version;
+    this.#status = Number(status);
+  }
+
+  #takeHeader(line: string): void {
+    const colon = line.indexOf(":");
+    const name = line.slice(0, Math.max(0, colon)).toLowerCase();
+    if (!NAME.test(name) || !VALUE.test(line)) throw unreadable("HPE_INVALID_HEADER_TOKEN");
+    const value = trimmed(line, colon + 1);
+    this.#headers.push([name, value]);
+    if (name === "content-length") {
+      if (this.#length !== undefined) throw unreadable("HPE_UNEXPECTED_CONTENT_LENGTH");
+      this.#length = value;
+    } else if (name === "transfer-encoding") this.#coding = combined(this.#coding, value);
+    else if (name === "connection") this.#connection = combined(this.#connection, value);
+  }
+}
+
+function combined(before: string | undefined, value: string): string {
+  return before === undefined ? value : `${before}, ${value}`;
+}
+
+function tokens(text: string): readonly string[] {
+  return text.toLowerCase().split(",").map((token) => token.trim());
+}
+
+/** All values of a header, combined; nothing where it did not come. */
+export function headerText({ headers }: AnswerHead, wanted: string): string | undefined {
+  let text: string | undefined;
+  for (const [name, value] of headers) {
+    if (name === wanted) text = combined(text, value);
+  }
+  return text;
+}
+
+/** Whether a text may become the line with which an answer begins. */
+export function mayBeStatusLine(text: string): boolean {
+  return "HTTP/".startsWith(text.slice(0, 5)) || text === "\r";
+}
+
+function statusFault(line: string): string {
+  if (!line.startsWith("HTTP/")) return "HPE_INVALID_CONSTANT";
+  return /^HTTP\/(?:1\.[01]|2\.0) /.test(line) ? "HPE_INVALID_STATUS" : "HPE_INVALID_VERSION";
+}
+
+/** The text from there on, without the spaces and tabs around it. */
+function trimmed(text: string, from: number): string {
+  let [start, end] = [from, text.length];
+  while (start < end && isBlank(text.charCodeAt(start))) start++;
+  while (end > start && isBlank(text.charCodeAt(end - 1))) end--;
+  return text.slice(start, end);
+}
+
+function isBlank(code: number): boolean {
+  return code === 0x20 || code === 0x09;
+}
