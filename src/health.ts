@@ -9,6 +9,7 @@ export interface ComponentHealth {
 /** Health of the whole: healthy only when every component is. */
 export class Health {
   readonly #components = new Map<string, ComponentHealth>();
+  readonly #notes = new Map<string, string>();
   readonly #listeners = new Set<(healthy: boolean) => void>();
 
   /** Sets one component; listeners hear of it when the health of the whole changed. */
@@ -18,6 +19,20 @@ export class Health {
     const after = this.healthy;
     if (before === after) return;
     for (const listener of [...this.#listeners]) listener(after);
+  }
+
+  /** Says something about a component that its operator should know while it is healthy; an empty text takes it back. */
+  note(name: string, text: string): void {
+    if (text === "") this.#notes.delete(name);
+    else this.#notes.set(name, text);
+  }
+
+  /** The healthy components about which there is something to be said. */
+  noted(): ComponentHealth[] {
+    return [...this.#components.values()].flatMap((component) => {
+      const reason = this.#notes.get(component.name);
+      return component.healthy && reason !== undefined ? [{ ...component, reason }] : [];
+    });
   }
 
   /** Whether every component is healthy. */

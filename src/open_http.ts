@@ -1,5 +1,6 @@
 import { WatchedPair } from "./base/watched_pair.ts";
 import { createDebugHandler, type DebugRoute } from "./http/debug.ts";
+import { type Explainer, explainRoute } from "./http/explain_route.ts";
 import { healthRoutes } from "./http/healthcheck.ts";
 import { type HttpListener, listenHttp, type ListenHttpOptions } from "./http/listen.ts";
 import { rateLimitRoute } from "./http/rate_limit_route.ts";
@@ -58,21 +59,28 @@ async function openHttps(
   }
 }
 
+/** What the debug port shows of the decisions. */
+export interface ShownService {
+  readonly service: Pick<RateLimitService, "rules">;
+  readonly counters: Explainer;
+}
+
 /** Serves the debug port; `rulesVersion` answers the version of the rules in force, empty for files. */
 export function openDebug(
   { settings, logger, clock, health, stats }: ServiceParts,
-  service: Pick<RateLimitService, "rules">,
+  { service, counters }: ShownService,
   rulesVersion: () => string,
   routes: readonly DebugRoute[] = [],
 ): HttpListener {
+  const { ADMIN_TOKEN: adminToken, DEBUG_TOKEN: token } = settings;
   const handler = createDebugHandler({
     rlconfig: () => rulesText(service.rules, rulesVersion()),
     stats: () => statsText(stats),
     health,
     logger,
     clock,
-    token: settings.DEBUG_TOKEN,
-    routes,
+    token,
+    routes: [explainRoute({ explainer: counters, debugToken: token, adminToken }), ...routes],
   });
   return listenHttp(handler, { hostname: settings.DEBUG_HOST, port: settings.DEBUG_PORT, logger, clock });
 }

@@ -1,5 +1,6 @@
 import { OverLimitCache } from "./cache/local_cache.ts";
 import type { OpenCache } from "./open_cache.ts";
+import { LiveCounters } from "./ratelimit/live_counters.ts";
 import type { Policy } from "./ratelimit/policy.ts";
 import { RateLimitService } from "./ratelimit/service.ts";
 import type { ServiceParts } from "./service_parts.ts";
@@ -26,14 +27,22 @@ export function policyOf(settings: Settings): Policy {
   };
 }
 
+/** The service that decides, and a look at its counters. */
+export interface OpenService {
+  readonly service: RateLimitService;
+  readonly counters: LiveCounters;
+}
+
 /** The service that decides, over this cache. */
 export function openService(
   { settings, clock, random, stats }: ServiceParts,
   { cache, fallback }: Pick<OpenCache, "cache" | "fallback">,
-): RateLimitService {
+): OpenService {
   const bytes = settings.LOCAL_CACHE_SIZE_IN_BYTES;
   const localCache = bytes > 0 ? new OverLimitCache(bytes) : undefined;
   if (localCache !== undefined) stats.addFigures("ratelimit.localcache", localCache.figures);
   const policy = policyOf(settings);
-  return new RateLimitService({ cache, fallback, localCache, stats, policy, clock, random });
+  const service = new RateLimitService({ cache, fallback, localCache, stats, policy, clock, random });
+  const rules = () => service.rules;
+  return { service, counters: new LiveCounters({ rules, cache, fallback, localCache, policy, clock }) };
 }

@@ -1,3 +1,4 @@
+import { counterRoutes, type Counters } from "./http/counters_route.ts";
 import type { DebugRoute } from "./http/debug.ts";
 import { type HttpListener, listenHttp } from "./http/listen.ts";
 import { createRouter, type Route } from "./http/router.ts";
@@ -9,11 +10,13 @@ import {
 } from "./http/webhook_routes.ts";
 import type { ServiceParts } from "./service_parts.ts";
 import type { Settings } from "./settings/table.ts";
+import { storeFolderProblem } from "./store_folder.ts";
 import type { Decide } from "./telemetry/tracing_decision.ts";
 import type { Tracing } from "./telemetry/tracing.ts";
 import { WebhookStatistics } from "./webhook_statistics.ts";
+import { isPostgresAddress } from "./webhooks/postgres_address.ts";
 import type { LimitCall } from "./webhooks/trigger_limit.ts";
-import type { WebhookOptions } from "./webhooks/webhook_message.ts";
+import type { StoreSettings, WebhookOptions } from "./webhooks/webhook_message.ts";
 import { type WebhookLine, WebhookThread } from "./webhooks/webhook_thread.ts";
 
 /** What the webhook service is opened with. */
@@ -22,6 +25,8 @@ export interface OpenWebhooksOptions {
   readonly version: string;
   readonly tracing: Pick<Tracing, "route" | "work">;
   readonly decide: Decide;
+  /** What the administration looks at beside, also where the webhook service is off. */
+  readonly counters: Counters;
   /** Starts a worker; one with the webhook service when absent. */
   readonly startWorker?: (() => WebhookLine) | undefined;
 }
@@ -42,26 +47,27 @@ export interface OpenWebhooks {
 
 /** A shorter token may be guessed. */
 const GOOD_TOKEN_LENGTH = 32;
-const OFF: OpenWebhooks = {
-  routes: [],
-  debugRoutes: [],
-  listener: undefined,
-  ready: Promise.resolve(),
-  close: () => Promise.resolve(),
-};
 
-/** Opens the webhook service, where the settings name its store. Throws when `ADMIN_ADDR` cannot be had. */
+/**
+ * Opens the webhook service, where the settings name its store, and the administration. Throws when `ADMIN_ADDR`
+ * cannot be had.
+ */
 export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions): OpenWebhooks {
   const { settings, health, stats, logger, clock } = parts;
-  const { WEBHOOK_STORE: storePath, ADMIN_TOKEN: adminToken } = settings;
-  if (storePath === undefined) return OFF;
+  const { WEBHOOK_STORE: place, ADMIN_TOKEN: adminToken } = settings;
+  const further = counterRoutes({ counters: options.counters, adminToken, clock, logger });
+  if (place === undefined) return withoutService(further, parts);
   warnOfToken(parts);
+  warnOfFolder(place, parts);
   const statistics = new WebhookStatistics(stats);
   const thread = new WebhookThread({
     ...parts,
-    options: workerOptions(settings, { storePath, version: options.version }),
+    options: workerOptions(settings, { store: storeSettings(place, settings), version: options.version }),
     limit: limitBy(options.decide),
-    onHealth: (healthy, reason) => health.set("webhooks", healthy, reason),
+    onHealth: (healthy, reason) => {
+      health.set("webhooks", healthy, reason);
+      health.note("webhooks", healthy ? reason : "");
+    },
     onFigures: (figures, isNew) => statistics.take(figures, isNew),
     onSpan: (span) => options.tracing.work(span),
     startWorker: options.startWorker,
@@ -75,24 +81,45 @@ export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions):
     logger,
     onTrigger,
   };
-  const administration = [eventRoute(routing, { readable: true }), administrationRoute(routing)];
+  const administration = [eventRoute(routing, { readable: true }), administrationRoute(routing), ...further];
   const triggers = options.tracing.route(() => triggerRoute(routing), options.decide);
   const isApart = settings.ADMIN_ADDR !== undefined;
   const listener = isApart ? openAdministration(administration, parts) : undefined;
   thread.start();
   return {
     routes: [triggers, ...(isApart ? withoutAdministration(routing) : administration)],
-    debugRoutes: administration.map((route) => ({
-      ...route,
-      help: "the administration of webhooks",
-      open: true,
-    })),
+    debugRoutes: administration.map(shownOnDebugPort),
     listener,
     ready: thread.ready,
     async close(graceMs) {
       await Promise.all([thread.stop(graceMs), listener?.close(graceMs)]);
     },
   };
+}
+
+/** The administration of what else there is: it wants its token, as the whole group does. */
+function withoutService(administration: readonly Route[], parts: ServiceParts): OpenWebhooks {
+  const { ADMIN_TOKEN: token, ADMIN_ADDR: address } = parts.settings;
+  const given = token === undefined ? [] : administration;
+  if (token !== undefined) warnOfToken(parts);
+  const isApart = given.length > 0 && address !== undefined;
+  const listener = isApart ? openAdministration(given, parts) : undefined;
+  return {
+    routes: isApart ? [] : given,
+    debugRoutes: given.map(shownOnDebugPort),
+    listener,
+    ready: Promise.resolve(),
+    close: async (graceMs) => await listener?.close(graceMs),
+  };
+}
+
+/** These paths want a token of their own. */
+function shownOnDebugPort(route: Route): DebugRoute {
+  const isCounters = route.path.startsWith("/api/v1/counters/");
+  const help = isCounters
+    ? "the counters of a request; POST, wants ADMIN_TOKEN"
+    : "the administration of webhooks";
+  return { ...route, help, open: true };
 }
 
 /** Events may still be posted; everything else of the group is not there. */
@@ -117,12 +144,17 @@ function warnOfToken({ settings: { ADMIN_TOKEN: token }, logger }: ServiceParts)
   logger.warning(`ADMIN_TOKEN is short: ${GOOD_TOKEN_LENGTH} characters or more would be right`);
 }
 
+function warnOfFolder(place: string, { settings, logger }: ServiceParts): void {
+  const problem = isPostgresAddress(place) ? undefined : storeFolderProblem(place, settings);
+  if (problem !== undefined) logger.warning(problem);
+}
+
 function workerOptions(
   settings: Settings,
-  { storePath, version }: { readonly storePath: string; readonly version: string },
+  { store, version }: { readonly store: StoreSettings; readonly version: string },
 ): WebhookOptions {
   return {
-    storePath,
+    store,
     encryptionKeys: settings.WEBHOOK_ENCRYPTION_KEY ?? [],
     timeoutMs: settings.WEBHOOK_TIMEOUT,
     connectTimeoutMs: settings.WEBHOOK_CONNECT_TIMEOUT,
@@ -137,6 +169,19 @@ function workerOptions(
     maxRunning: settings.WORKFLOW_MAX_RUNNING,
     isTraced: settings.TRACING_ENABLED,
     version,
+  };
+}
+
+function storeSettings(place: string, settings: Settings): StoreSettings {
+  if (!isPostgresAddress(place)) return { kind: "file", path: place };
+  return {
+    kind: "postgres",
+    address: place,
+    poolSize: settings.WEBHOOK_STORE_POOL_SIZE,
+    connectTimeoutMs: settings.WEBHOOK_STORE_CONNECT_TIMEOUT,
+    // The server counts whole ones.
+    statementTimeoutMs: Math.ceil(settings.WEBHOOK_STORE_STATEMENT_TIMEOUT),
+    lockTimeoutMs: Math.ceil(settings.WEBHOOK_STORE_LOCK_TIMEOUT),
   };
 }
 

@@ -31,6 +31,7 @@ async function variablesFor(names: string): Promise<unknown> {
   const opened = openWebhooks({ ...parts, settings, stats: new StatsStore(10) }, {
     version: "test",
     tracing: { route: (make, decide) => make(decide), work: () => {} },
+    counters: { peek: () => Promise.resolve([]), reset: () => Promise.resolve([]) },
     decide: () => Promise.reject(new Error("nothing is decided here")),
     startWorker: () => line,
   });

@@ -1,5 +1,5 @@
 import { cpus, release } from "node:os";
-import { type Tool, toolAvailable } from "../../tests/support/tools.ts";
+import { type Tool, toolPath } from "../../tests/support/tools.ts";
 import { outputOf } from "./child.ts";
 
 /** The machine that a bench ran on. */
@@ -16,6 +16,8 @@ export interface Versions {
   readonly redis: string;
   readonly memcached: string;
   readonly h2load: string;
+  readonly postgres: string;
+  readonly pg: string;
 }
 
 /** The machine that this runs on. */
@@ -30,18 +32,22 @@ export async function versions(): Promise<Versions> {
   const redis = await versionText("redis-server");
   const memcached = await versionText("memcached");
   const h2load = await versionText("h2load");
+  const postgres = await versionText("postgres");
   return {
     deno: Deno.version.deno,
     grpcJs: firstGroup(/npm:@grpc\/grpc-js@([\d.]+)/, config),
     redis: firstGroup(/v=(\S+)/, redis),
     memcached: firstGroup(/memcached (\S+)/, memcached),
     h2load: firstGroup(/nghttp2\/(\S+)/, h2load),
+    postgres: firstGroup(/PostgreSQL\) (\S+)/, postgres),
+    pg: firstGroup(/npm:pg@([\d.]+)/, config),
   };
 }
 
 /** What a program says of its version; nothing when it is not installed, which is fine for runs without it. */
 async function versionText(tool: Tool): Promise<string> {
-  return toolAvailable(tool) ? await outputOf(tool, ["--version"]) : "";
+  const path = toolPath(tool);
+  return path === undefined ? "" : await outputOf(path, ["--version"]);
 }
 
 function firstGroup(pattern: RegExp, text: string): string {

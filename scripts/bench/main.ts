@@ -8,6 +8,7 @@ import { machine, versions } from "./machine.ts";
 import type { BenchResults, Measurements } from "./measurements.ts";
 import { measureMillion } from "./million.ts";
 import { type BenchOptions, type PartName, readBenchOptions } from "./options.ts";
+import { measurePostgres } from "./postgres.ts";
 import { summarize } from "./report.ts";
 import { reportText, withSpeedSection } from "./speed_text.ts";
 import { measureStart } from "./start_time.ts";
@@ -27,6 +28,7 @@ const TOOLS: Readonly<Partial<Record<PartName, readonly Tool[]>>> = {
   paced: ["redis-server"],
   caches: ["redis-server", "memcached"],
   tls: ["openssl"],
+  postgres: ["postgres"],
 };
 
 /** Runs the bench, prints its results, and writes them where the options say. */
@@ -60,7 +62,8 @@ async function measureRest(setup: LoadsSetup): Promise<Omit<Measurements, "summa
   const start = isAsked("start") ? await measureStart(setup) : undefined;
   const client = isAsked("client") ? await measureClient(setup) : undefined;
   const webhooks = isAsked("webhooks") ? await measureWebhooks(setup) : undefined;
-  return { decisions, million, start, client, webhooks };
+  const postgres = isAsked("postgres") ? await measurePostgres(setup) : undefined;
+  return { decisions, million, start, client, webhooks, postgres };
 }
 
 async function measureDecisions(setup: LoadsSetup): Promise<DecisionTime[]> {

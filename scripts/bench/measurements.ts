@@ -3,6 +3,7 @@ import type { DecisionTime } from "./decision_time.ts";
 import type { MillionOutcome } from "./million.ts";
 import type { Machine, Versions } from "./machine.ts";
 import type { EngineName } from "./options.ts";
+import type { PostgresOutcome } from "./postgres.ts";
 import type { Summary } from "./report.ts";
 import type { Round } from "./round.ts";
 import type { StartOutcome } from "./start_time.ts";
@@ -16,6 +17,7 @@ export interface Measurements {
   readonly start?: StartOutcome | undefined;
   readonly client?: readonly ClientTime[] | undefined;
   readonly webhooks?: WebhookOutcome | undefined;
+  readonly postgres?: PostgresOutcome | undefined;
 }
 
 /** One line of the targets: what was to be reached, and what was. */

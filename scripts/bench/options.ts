@@ -17,6 +17,7 @@ export const PARTS = [
   "start",
   "client",
   "webhooks",
+  "postgres",
 ] as const;
 /** The name of a part. */
 export type PartName = typeof PARTS[number];

@@ -1,4 +1,5 @@
 import type { BenchResults } from "./measurements.ts";
+import { postgresText } from "./postgres_table.ts";
 import { markdownTable, type Summary, summaryTable, wholeNumber } from "./report.ts";
 
 const BATCHES = [1, 4, 16];
@@ -31,6 +32,7 @@ export function reportText(results: BenchResults): string {
     summaryTable(results.summaries),
     batchTable(results.summaries),
     targetTable(results),
+    results.postgres === undefined ? "" : postgresText(results.postgres),
     `${results.targets.length - missed} targets hit, ${missed} missed`,
     results.checks.map((check) => `- ${check}`).join("\n"),
   ].filter((part) => part !== "").join("\n\n");
@@ -58,12 +60,13 @@ ${targetTable(results)}
 Several descriptors in one call, in memory:
 
 ${batchTable(results.summaries)}
-
+${results.postgres === undefined ? "" : `\n${postgresText(results.postgres)}\n`}
 Measured on ${
     results.date.slice(0, 10)
   } by \`${results.commandLine}\` with the engine \`${setup.engine}\`: ${machine.cpu},
 ${machine.cores} cores shared by server, redis-server and load; Linux ${machine.kernel}, Deno ${versions.deno}, grpc-js
-${versions.grpcJs}, redis-server ${versions.redis}, memcached ${versions.memcached}. All figures are in
+${versions.grpcJs}, redis-server ${versions.redis}, memcached ${versions.memcached},
+PostgreSQL ${versions.postgres}, pg ${versions.pg}. All figures are in
 [scripts/bench/results/latest.json](scripts/bench/results/latest.json), and
 [scripts/bench/README.md](scripts/bench/README.md) says how each is taken.`;
 }

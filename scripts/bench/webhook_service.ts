@@ -10,22 +10,39 @@ const WORKFLOW = `workflow: bench\nsteps:\n  - name: result\n    set: { id: "{{ 
 const WAIT_MS = 60_000;
 const LOOK_MS = 20;
 
-/** A process that serves webhooks and decisions, and a receiver in another one. */
+/** How the webhook service is to run. */
+export interface WebhookBenchOptions {
+  /** For files; it exists. */
+  readonly folder: string;
+  readonly engine: string;
+  /** Settings that name its store; a file in the folder when absent. */
+  readonly store?: Readonly<Record<string, string>> | undefined;
+  /** How many processes share the store; one when absent. */
+  readonly instances?: number | undefined;
+}
+
+/** Processes that serve webhooks and decisions, and a receiver in another one. */
 export class WebhookBench implements AsyncDisposable {
+  /** Of the first process. */
   readonly grpcPort: number;
-  readonly #url: string;
+  readonly #urls: readonly string[];
   readonly #receiverUrl: string;
   readonly #owned: AsyncDisposableStack;
+  #turn = 0;
 
-  private constructor(owned: AsyncDisposableStack, ports: { http: string; grpc: string; receiver: string }) {
+  private constructor(
+    owned: AsyncDisposableStack,
+    ports: { readonly http: readonly string[]; readonly grpc: string; readonly receiver: string },
+  ) {
     this.#owned = owned;
     this.grpcPort = Number(ports.grpc);
-    this.#url = `http://127.0.0.1:${ports.http}`;
+    this.#urls = ports.http.map((port) => `http://127.0.0.1:${port}`);
     this.#receiverUrl = `http://127.0.0.1:${ports.receiver}`;
   }
 
-  /** Starts both; the store is in `folder`. */
-  static async start(folder: string, engine: string): Promise<WebhookBench> {
+  /** Starts them all. */
+  static async start(options: WebhookBenchOptions): Promise<WebhookBench> {
+    const { folder, instances = 1 } = options;
     const owned = new AsyncDisposableStack();
     try {
       const script = new URL("webhook_receiver.ts", import.meta.url).pathname;
@@ -33,16 +50,13 @@ export class WebhookBench implements AsyncDisposable {
       const { port } = await receiver.find({ port: /^port (\d+)$/ });
       await Deno.mkdir(`${folder}/workflows`, { recursive: true });
       await Deno.writeTextFile(`${folder}/workflows/bench.yaml`, WORKFLOW);
-      const weir = owned.use(
-        await startWeir({
-          ...{ BACKEND_TYPE: "memory", GRPC_ENGINE: engine, ADMIN_TOKEN: TOKEN },
-          WEBHOOK_STORE: `${folder}/weir.db`,
-          WORKFLOW_DIRECTORY: `${folder}/workflows`,
-          WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8",
-        }, `${folder}/root`),
+      const started: Child[] = [];
+      for (let number = 1; number <= instances; number++) started.push(owned.use(await startOne(options)));
+      const ports = await Promise.all(
+        started.map((weir) => weir.find({ http: HTTP_ADDRESS, grpc: GRPC_ADDRESS })),
       );
-      const ports = await weir.find({ http: HTTP_ADDRESS, grpc: GRPC_ADDRESS });
-      return new WebhookBench(owned, { ...ports, receiver: port });
+      const http = ports.map((one) => one.http);
+      return new WebhookBench(owned, { http, grpc: ports[0]?.grpc ?? "", receiver: port });
     } catch (error) {
       await owned.disposeAsync();
       throw error;
@@ -66,7 +80,7 @@ export class WebhookBench implements AsyncDisposable {
 
   /** Starts an execution; throws unless it was accepted. */
   async trigger(name: string, key: string, idempotencyKey: string): Promise<void> {
-    const response = await fetch(`${this.#url}/api/v1/workflows/triggers/${name}`, {
+    const response = await fetch(`${this.#nextUrl()}/api/v1/workflows/triggers/${name}`, {
       method: "POST",
       headers: {
         authorization: `Bearer ${key}`,
@@ -109,8 +123,13 @@ export class WebhookBench implements AsyncDisposable {
     await this.#owned.disposeAsync();
   }
 
+  /** The processes are asked in turn. */
+  #nextUrl(): string {
+    return this.#urls[this.#turn++ % this.#urls.length] ?? "";
+  }
+
   async #call(method: string, path: string, body: unknown): Promise<Record<string, unknown>> {
-    const response = await fetch(`${this.#url}/api/v1${path}`, {
+    const response = await fetch(`${this.#nextUrl()}/api/v1${path}`, {
       method,
       headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
       body: JSON.stringify(body),
@@ -121,4 +140,21 @@ export class WebhookBench implements AsyncDisposable {
     }
     return JSON.parse(text);
   }
+}
+
+/**
+ * Where a store is in a folder: apart from the rules. Who watches these opens and closes what changes beside them, and
+ * with that a process loses its locks on a database there, so that nobody else may read it.
+ */
+export function storeFile(folder: string): string {
+  return `${folder}/data/weir.db`;
+}
+
+function startOne({ folder, engine, store }: WebhookBenchOptions): Promise<Child> {
+  return startWeir({
+    ...{ BACKEND_TYPE: "memory", GRPC_ENGINE: engine, ADMIN_TOKEN: TOKEN },
+    ...(store ?? { WEBHOOK_STORE: storeFile(folder) }),
+    WORKFLOW_DIRECTORY: `${folder}/workflows`,
+    WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8",
+  }, `${folder}/root`);
 }

@@ -4,7 +4,8 @@ import { runGenerator } from "./round.ts";
 import { WebhookBench } from "./webhook_service.ts";
 import { bareCommits, barePosts } from "./webhook_yardsticks.ts";
 
-const ENDPOINTS = 50;
+/** Where deliveries go. */
+export const ENDPOINTS = 50;
 /** Attempts of an endpoint that run at once, the default, over all endpoints. */
 const PARALLEL = 4 * ENDPOINTS;
 const TRIGGERS = 5_000;
@@ -67,8 +68,11 @@ async function measureOnce({ options, signal }: LoadsSetup): Promise<Round> {
   await using owned = new AsyncDisposableStack();
   const folder = await Deno.makeTempDir({ prefix: "weir-bench-" });
   owned.defer(() => Deno.remove(folder, { recursive: true }));
-  const bench = owned.use(await WebhookBench.start(folder, options.engine));
-  const triggers = await triggersPerSecond(bench, options.isQuick ? QUICK_TRIGGERS : TRIGGERS);
+  const bench = owned.use(await WebhookBench.start({ folder, engine: options.engine }));
+  const triggers = await triggersPerSecond(bench, {
+    name: "bench",
+    count: options.isQuick ? QUICK_TRIGGERS : TRIGGERS,
+  });
   const bare = bareCommits(folder, options.seconds);
   const urls = bench.receiverUrls(ENDPOINTS);
   await bench.addEndpoints(urls);
@@ -97,18 +101,23 @@ async function measureOnce({ options, signal }: LoadsSetup): Promise<Round> {
   };
 }
 
-async function triggersPerSecond(bench: WebhookBench, count: number): Promise<number> {
-  const key = await bench.addTrigger("bench");
+/** Makes a trigger and calls it so often, with a key of its own each time; answers how many were accepted a second. */
+export async function triggersPerSecond(
+  bench: WebhookBench,
+  { name, count }: { readonly name: string; readonly count: number },
+): Promise<number> {
+  const key = await bench.addTrigger(name);
   let left = count;
   const call = async () => {
-    while (left-- > 0) await bench.trigger("bench", key, crypto.randomUUID());
+    while (left-- > 0) await bench.trigger(name, key, crypto.randomUUID());
   };
   const begin = performance.now();
   await Promise.all(Array.from({ length: CALLERS }, call));
   return count / (performance.now() - begin) * 1_000;
 }
 
-async function deliveriesPerSecond(
+/** Posts so many events; answers how many deliveries a second arrived, each once. */
+export async function deliveriesPerSecond(
   bench: WebhookBench,
   events: number,
   signal: AbortSignal,

@@ -1,36 +1,58 @@
 import { parseArgs } from "node:util";
 import { oneOf, positiveInteger } from "../bench/flag_values.ts";
 
+/** What a soak of the webhook service may look at; the last three take a database that several share. */
+export const WEBHOOK_SOAK_PARTS = ["events", "executions", "outages", "failover", "concurrency"] as const;
+/** The name of a part. */
+export type WebhookSoakPart = typeof WEBHOOK_SOAK_PARTS[number];
+
 /** What the soak of the webhook service is to do. */
 export interface WebhookSoakOptions {
+  /** One process on a file, or three on one PostgreSQL. */
+  readonly store: "file" | "postgres";
+  readonly parts: readonly WebhookSoakPart[];
   readonly events: number;
   readonly eventKills: number;
   readonly executions: number;
   readonly executionKills: number;
+  /** How often the database goes away. */
+  readonly outages: number;
+  /** Pieces of work before each time. */
+  readonly works: number;
   readonly seed: number;
 }
 
-const PARTS = ["events", "executions", "both"] as const;
+const STORES = ["file", "postgres"] as const;
+const OF_FILE: readonly WebhookSoakPart[] = ["events", "executions"];
 
 /** Reads the flags; throws `RangeError` or `TypeError` that says what would be right. */
 export function readWebhookSoakOptions(args: string[]): WebhookSoakOptions {
   const { values } = parseArgs({
     args,
     options: {
-      what: { type: "string", default: "both" },
+      store: { type: "string", default: "file" },
+      what: { type: "string", default: "all" },
       events: { type: "string", default: "10000" },
       "event-kills": { type: "string", default: "50" },
       executions: { type: "string", default: "1000" },
       "execution-kills": { type: "string", default: "20" },
+      outages: { type: "string", default: "3" },
+      works: { type: "string", default: "500" },
       seed: { type: "string", default: String(Math.floor(Math.random() * 2 ** 31)) },
     },
   });
-  const what = oneOf("what", values.what, PARTS);
+  const store = oneOf("store", values.store, STORES);
+  const possible = store === "file" ? OF_FILE : WEBHOOK_SOAK_PARTS;
+  const what = oneOf("what", values.what, ["all", ...possible]);
   return {
-    events: what === "executions" ? 0 : positiveInteger("events", values.events),
+    store,
+    parts: possible.filter((part) => what === "all" || part === what),
+    events: positiveInteger("events", values.events),
     eventKills: positiveInteger("event-kills", values["event-kills"]),
-    executions: what === "events" ? 0 : positiveInteger("executions", values.executions),
+    executions: positiveInteger("executions", values.executions),
     executionKills: positiveInteger("execution-kills", values["execution-kills"]),
+    outages: positiveInteger("outages", values.outages),
+    works: positiveInteger("works", values.works),
     seed: positiveInteger("seed", values.seed),
   };
 }

@@ -1,7 +1,7 @@
-import { type Problem, problemText } from "../ratelimit/rule_source.ts";
-import { compileRules } from "../ratelimit/rules.ts";
+import type { Problem } from "../ratelimit/rule_source.ts";
 import { asksForHelp, FlagError, HELP_FLAGS, parseFlags } from "./flags.ts";
 import type { Output } from "./output.ts";
+import { openRuleFolder, problemLine, type RuleFolder } from "./rule_folder.ts";
 
 const FLAGS = { strict: "boolean", merge: "boolean", ...HELP_FLAGS } as const;
 
@@ -31,35 +31,20 @@ export async function check(args: readonly string[], output: Output): Promise<nu
 }
 
 async function checkFolder(wanted: Wanted, output: Output): Promise<number> {
-  // The reader of YAML is loaded only by who uses it: whoever serves knows this file, too.
-  const { loadRuleFiles, problemsInOrder } = await import("../config/rule_files.ts");
-  const whenMissing = "name the folder that holds the rule files";
-  const { load } = await loadRuleFiles(wanted.folder, { ignoreDotFiles: false, whenMissing });
-  const compiled = compileRules(load.sources ?? [], { mergeDomains: wanted.merge });
-  const problems = problemsInOrder([...load.problems, ...compiled.problems]);
-  for (const problem of problems) output.stderr(lineOf(problem));
+  const { rules, problems, files } = await openRuleFolder(wanted);
+  for (const problem of problems) output.stderr(problemLine(problem));
   const errors = count(problems, "error");
   const warnings = count(problems, "warning");
   const isGood = errors === 0 && (warnings === 0 || !wanted.strict);
-  const found = [counted(load.sources?.length ?? 0, "file with rules", "files with rules")];
-  if (errors === 0 && compiled.rules !== undefined) {
-    found.push(counted(compiled.rules.domainCount, "domain", "domains"));
-  }
+  const found = [counted(files, "file with rules", "files with rules")];
+  if (rules !== undefined) found.push(counted(rules.domainCount, "domain", "domains"));
   found.push(counted(errors, "error", "errors"), counted(warnings, "warning", "warnings"));
   output.stdout(`${wanted.folder}: ${isGood ? "good" : "not good"}: ${found.join(", ")}`);
   return isGood ? 0 : 1;
 }
 
-/** Errors as they are; a warning says that it is one, behind the position so that tools find their way. */
-function lineOf(problem: Problem): string {
-  if (problem.severity === "error") return problemText(problem);
-  return problemText({ ...problem, text: `warning: ${problem.text}` });
-}
-
-interface Wanted {
-  readonly folder: string;
+interface Wanted extends RuleFolder {
   readonly strict: boolean;
-  readonly merge: boolean;
 }
 
 /** What the command line asks for; absent when that is the usage. */

@@ -3,6 +3,7 @@ import { Buffer } from "node:buffer";
 import { systemClock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { parseDuration } from "../base/duration.ts";
+import { parseDescriptorText } from "../ratelimit/descriptor_text.ts";
 import { unitOfNumber } from "../ratelimit/limit.ts";
 import {
   decodeRateLimitResponse,
@@ -122,12 +123,9 @@ function readAddress(address: string): string {
 }
 
 function readDescriptor(list: string): WireEntry[] {
-  return list.split(",").map((pair) => {
-    const [key = "", value, ...more] = pair.split("=");
-    if (value !== undefined && more.length === 0) return { key, value };
-    const fault = value === undefined ? "has no equals sign" : "has more than one equals sign";
-    throw new FlagError(`Cannot use -descriptors "${list}": "${pair}" ${fault}, key=value would be right`);
-  });
+  const entries = parseDescriptorText(list);
+  if (typeof entries === "string") throw new FlagError(`Cannot use -descriptors "${list}": ${entries}`);
+  return entries;
 }
 
 function readHits(text: string): number {

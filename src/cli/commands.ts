@@ -4,7 +4,9 @@ import { administrationCommands } from "./administration.ts";
 import { GROUPS } from "./administration_table.ts";
 import { callOf, readCommand, type RunnableCommand, sentenceOf, usageOf } from "./command.ts";
 import { CommandError, type CommandOptions } from "./command_input.ts";
+import { EXPLAIN_COMMAND } from "./explain.ts";
 import { FlagError } from "./flags.ts";
+import { SIMULATE_COMMAND } from "./simulate.ts";
 import { STORE_COMMANDS } from "./store.ts";
 import { WEBHOOKS_COMMANDS } from "./webhooks.ts";
 
@@ -17,7 +19,11 @@ const GROUP_DOCS: Readonly<Record<string, string>> = {
   store: "the database file of the webhook service",
 };
 
+/** Commands that stand alone, and work with rule files. */
+const RULE_COMMANDS: readonly RunnableCommand[] = [EXPLAIN_COMMAND, SIMULATE_COMMAND];
+
 const COMMANDS: readonly RunnableCommand[] = [
+  ...RULE_COMMANDS,
   ...administrationCommands(),
   ...WEBHOOKS_COMMANDS,
   ...STORE_COMMANDS,
@@ -25,7 +31,7 @@ const COMMANDS: readonly RunnableCommand[] = [
 
 /** Whether a word begins one of these commands. */
 export function isCommandGroup(word: string): boolean {
-  return Object.hasOwn(GROUP_DOCS, word);
+  return Object.hasOwn(GROUP_DOCS, word) || RULE_COMMANDS.some(({ command }) => command.words === word);
 }
 
 /**

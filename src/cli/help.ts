@@ -18,6 +18,8 @@ export function commandsText(version: string): string {
   weir serve      serve gRPC, HTTP and the debug port (the default)
   weir client     ask a service for one decision
   weir check DIR  check the rule files of a folder
+  weir explain    tell which rule decides a request, and why
+  weir simulate   decide requests of a file by other rules, and tell what changes
   weir help       this text, and every setting
   weir version    the version
 

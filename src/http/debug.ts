@@ -20,7 +20,7 @@ export interface DebugOptions {
   readonly rlconfig: () => string;
   /** Every counter and gauge, as text. */
   readonly stats: () => string;
-  readonly health: Pick<Health, "failing">;
+  readonly health: Pick<Health, "failing" | "noted">;
   readonly logger: Logger;
   readonly clock: Clock;
   /** Bearer token that all but the list of paths, the health and open paths want; none when absent. */

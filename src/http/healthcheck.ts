@@ -4,18 +4,19 @@ import type { Route } from "./router.ts";
 const METHODS = ["GET", "HEAD"] as const;
 
 /**
- * `/healthcheck` tells whether the service should be sent requests: 200 `OK`, or 503 and one line for each
- * failing component. `/livez` tells that the process turns: 200 always.
+ * `/healthcheck` tells whether the service should be sent requests: 200 `OK`, with a line for each component that has
+ * something to say all the same, or 503 and one line for each failing component. `/livez` tells that the process turns: 200 always.
  */
-export function healthRoutes(health: Pick<Health, "failing">): [healthcheck: Route, livez: Route] {
+export function healthRoutes(health: Pick<Health, "failing" | "noted">): [healthcheck: Route, livez: Route] {
   return [
-    { path: "/healthcheck", methods: METHODS, handle: () => healthAnswer(health.failing()) },
+    { path: "/healthcheck", methods: METHODS, handle: () => healthAnswer(health) },
     { path: "/livez", methods: METHODS, handle: () => new Response("OK") },
   ];
 }
 
-function healthAnswer(failing: readonly ComponentHealth[]): Response {
-  if (failing.length === 0) return new Response("OK");
+function healthAnswer(health: Pick<Health, "failing" | "noted">): Response {
+  const failing = health.failing();
+  if (failing.length === 0) return new Response(["OK", ...health.noted().map(healthLine)].join("\n"));
   return new Response(failing.map(healthLine).join(""), { status: 503 });
 }
 

@@ -14,11 +14,13 @@ export { JsonRequestError } from "./json_request_error.ts";
 const MAX_UINT32 = 4_294_967_295;
 const MAX_INT32 = 2_147_483_647;
 
-const REQUEST_FIELDS = messageFields<RateLimitRequest>({
+/** What reads each field of a rate limit request, for messages that have further ones. */
+export const REQUEST_READERS = {
   domain: readText,
-  descriptors: (reader) => reader.list(MAX_DESCRIPTORS, readDescriptor),
-  hitsAddend: (reader) => readCount(reader, MAX_UINT32),
-});
+  descriptors: (reader: JsonReader) => reader.list(MAX_DESCRIPTORS, readDescriptor),
+  hitsAddend: (reader: JsonReader) => readCount(reader, MAX_UINT32),
+};
+const REQUEST_FIELDS = messageFields<RateLimitRequest>(REQUEST_READERS);
 const DESCRIPTOR_FIELDS = messageFields<Descriptor>({
   entries: (reader) => reader.list(MAX_ENTRIES, readEntry),
   limit: readLimit,

@@ -1,5 +1,6 @@
 import { KV_RULES } from "./kv_rules.ts";
 import { mogrifierProblems } from "./mogrifier_rules.ts";
+import { STORE_RULES } from "./store_parser.ts";
 import type { SettingName, Settings } from "./table.ts";
 
 /** A rule across settings; it is left out when one of those that it reads is bad by itself. */
@@ -47,6 +48,7 @@ const RULES: readonly CrossRule[] = [
     reads: ["USE_TAGGED_PUSH_STATS", "TAGGED_PUSH_STATS_MOGRIFIERS", "USE_TAGGED_PUSH_STATS_MOGRIFIERS"],
     problem: mogrifierProblems,
   },
+  ...STORE_RULES,
 ];
 
 /** What is wrong between settings that are each right by themselves; `bad` names those that are not. */

@@ -102,7 +102,7 @@ function wantedList({ prefix, url, type }: KvAddressReading): string | undefined
 }
 
 function wantedSingle({ prefix, url, socketType }: KvAddressReading): string | undefined {
-  const isUrl = /^rediss?:/i.test(url);
+  const isUrl = /^rediss?:\/\//i.test(url);
   const isTcp = isUrl ? isRedisUrl(url) : "value" in dialAddress(url);
   const isPath = !isUrl && (socketType === "unix" ? url.includes("/") : url.startsWith("/"));
   if (isUrl && isTcp && socketType !== "unix" && !isLoginDecodable(url)) {

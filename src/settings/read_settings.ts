@@ -1,5 +1,6 @@
 import { crossProblems } from "./cross_rules.ts";
 import type { Setting } from "./setting.ts";
+import { storeWarnings } from "./store_parser.ts";
 import { familyPattern, settingEntries, type Settings } from "./table.ts";
 import { ourNameFor } from "./upstream_names.ts";
 
@@ -45,7 +46,13 @@ export function readSettings(env: Environment): SettingsReading {
   const settings = values as Settings;
   const problems = [...notes.problems, ...crossProblems(settings, notes.bad)];
   if (problems.length > 0) throw new SettingsError(problems);
-  return { settings, warnings: [...notes.warnings, ...backendWarnings(env), ...upstreamWarnings(env)] };
+  const warnings = [
+    ...notes.warnings,
+    ...backendWarnings(env),
+    ...storeWarnings(settings, env),
+    ...upstreamWarnings(env),
+  ];
+  return { settings, warnings };
 }
 
 interface Notes {

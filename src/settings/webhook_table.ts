@@ -9,6 +9,7 @@ import {
   parsePath,
   parseVariableName,
 } from "./parsers.ts";
+import { parseStore } from "./store_parser.ts";
 import { parseBearerToken } from "./token_parser.ts";
 import { LONGEST_TIMER } from "./server_table.ts";
 import type { SettingTable } from "./setting.ts";
@@ -16,15 +17,41 @@ import type { SettingTable } from "./setting.ts";
 /** Settings of the workflow webhook service and its administration. */
 export const WEBHOOK_TABLE = {
   WEBHOOK_STORE: {
-    parse: parsePath,
+    parse: parseStore,
     whenUnset: "the webhook service is off",
-    doc: "Database file of the webhook service.",
+    doc: "Database file of the webhook service, or the address of a PostgreSQL that several instances share.",
+    group: "Webhooks and workflows",
+    secret: true, // the address may hold a password
+  },
+  WEBHOOK_STORE_POOL_SIZE: {
+    parse: integer({ min: 1, max: 1_000 }),
+    default: "10",
+    doc: "Most connections to a PostgreSQL; no effect with a file.",
+    group: "Webhooks and workflows",
+  },
+  WEBHOOK_STORE_CONNECT_TIMEOUT: {
+    parse: duration({ min: "1ms", max: LONGEST_TIMER }),
+    default: "5s",
+    doc: "Duration that connecting to a PostgreSQL may take; no effect with a file.",
+    group: "Webhooks and workflows",
+  },
+  WEBHOOK_STORE_STATEMENT_TIMEOUT: {
+    parse: duration({ min: "1ms", max: LONGEST_TIMER }),
+    default: "10s",
+    doc: "Duration that one statement on a PostgreSQL may take; no effect with a file.",
+    group: "Webhooks and workflows",
+  },
+  WEBHOOK_STORE_LOCK_TIMEOUT: {
+    parse: duration({ min: "1ms", max: LONGEST_TIMER }),
+    default: "5s",
+    doc: "Duration that a statement on a PostgreSQL may wait for a lock; no effect with a file.",
     group: "Webhooks and workflows",
   },
   WEBHOOK_ENCRYPTION_KEY: {
     parse: listOf(parseAesKey),
     whenUnset: "a key is made beside the store",
-    doc: "Keys for stored secrets, each 32 bytes in base64, by comma; the first encrypts, all decrypt.",
+    doc: "Keys for stored secrets, each 32 bytes in base64, by comma; the first encrypts, all decrypt. " +
+      "Needed with a PostgreSQL.",
     group: "Webhooks and workflows",
     secret: true,
   },

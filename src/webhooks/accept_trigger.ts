@@ -6,15 +6,12 @@ import { notFound, unavailable, WebhookRefusal } from "./problem_answer.ts";
 import type { Trigger, WorkflowVersion } from "./records.ts";
 import type { TriggerCall, TriggerCaller, WebhookAnswer } from "./routes.ts";
 import { constantTimeEqual } from "./signature.ts";
-import type { AcceptStore, AdministrationStore, ExecutionStore, NewIdempotency } from "./store.ts";
+import type { AcceptStore, AdministrationStore, NewIdempotency } from "./store.ts";
 import { type LimitCall, triggerLimit } from "./trigger_limit.ts";
 
 /** What triggers are accepted with. */
 export interface TriggerAcceptorOptions {
-  readonly store:
-    & AcceptStore
-    & Pick<ExecutionStore, "saveWorkflowVersion">
-    & Pick<AdministrationStore, "addAudit">;
+  readonly store: AcceptStore & Pick<AdministrationStore, "addAudit">;
   /** The workflow files that are in force. */
   readonly workflows: { current(name: string): { readonly version: WorkflowVersion } | undefined };
   /** Asks the decision service. */
@@ -99,15 +96,12 @@ export class TriggerAcceptor {
       id: call.executionId,
       workflow: trigger.workflow,
       versionId: version.id,
+      text: version.text,
       triggerId: trigger.id,
       input: call.body,
     };
     const options = { now: clock.now(), idempotency: call.idempotency };
-    // Asked for in one turn, so that both are in one commit.
-    const [, acceptance] = await Promise.all([
-      store.saveWorkflowVersion(version),
-      store.acceptExecution(execution, options),
-    ]);
+    const acceptance = await store.acceptExecution(execution, options);
     if (acceptance.kind === "replayed") return acceptance;
     onAccepted();
     return { kind: "new", value: 0 } as const;

@@ -18,10 +18,12 @@ export function unreadable(code: string): SendError {
 }
 
 /** `HTTP/2.0` is what some write who mean HTTP/1.1. */
-const STATUS_LINE = /^HTTP\/(1\.[01]|2\.0) (\d{3})(?: [\t\x20-\x7e\x80-\xff]*)?$/;
+const STATUS_LINE = /^HTTP\/(1\.[01]|2\.0) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
 /** In lower case. */
 const NAME = /^[!#$%&'*+.^_`|~\da-z-]+$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+/** The platform sorts the headers of a response in time that grows with their square: 3,000 take it two seconds. */
+const MAX_HEADERS = 128;
 const LENGTH = /^\d{1,15}$/;
 /** Statuses whose answers end with their head, whatever it says. */
 const BODILESS = [101, 204, 304];
@@ -54,7 +56,13 @@ export class HeadLines {
   /** The whole. */
   head(): AnswerHead {
     const isClosed = this.#connection !== undefined && tokens(this.#connection).includes("close");
-    return { status: this.#status, headers: this.#headers, isKept: this.#version === "1.1" && !isClosed };
+    const isKept = this.#version === "1.1" && !isClosed && !this.#mayHaveMore();
+    return { status: this.#status, headers: this.#headers, isKept };
+  }
+
+  /** Whether it speaks of a body where none can be: bytes that a careless server sends may still come. */
+  #mayHaveMore(): boolean {
+    return this.#status === 204 && (this.#coding !== undefined || Number(this.#length ?? 0) !== 0);
   }
 
   /** Where the body ends; throws a `SendError` where the head says two things at once. */
@@ -64,7 +72,7 @@ export class HeadLines {
       throw unreadable("HPE_INVALID_CONTENT_LENGTH");
     }
     if (isHeadOnly || this.#status < 200 || BODILESS.includes(this.#status)) return 0;
-    if (coding !== undefined) return tokens(coding).at(-1) === "chunked" ? "chunks" : "close";
+    if (coding !== undefined) return codedEnd(tokens(coding));
     return length === undefined ? "close" : Number(length);
   }
 
@@ -78,7 +86,8 @@ export class HeadLines {
   #takeHeader(line: string): void {
     const colon = line.indexOf(":");
     const name = line.slice(0, Math.max(0, colon)).toLowerCase();
-    if (!NAME.test(name) || !VALUE.test(line)) throw unreadable("HPE_INVALID_HEADER_TOKEN");
+    if (!NAME.test(name) || !isLineText(line)) throw unreadable("HPE_INVALID_HEADER_TOKEN");
+    if (this.#headers.length >= MAX_HEADERS) throw unreadable("HPE_HEADER_OVERFLOW");
     const value = trimmed(line, colon + 1);
     this.#headers.push([name, value]);
     if (name === "content-length") {
@@ -87,6 +96,14 @@ export class HeadLines {
     } else if (name === "transfer-encoding") this.#coding = combined(this.#coding, value);
     else if (name === "connection") this.#connection = combined(this.#connection, value);
   }
+}
+
+function codedEnd(codings: readonly string[]): BodyEnd {
+  // Some would take the chunks apart once, others twice.
+  if (codings.filter((coding) => coding === "chunked").length > 1) {
+    throw unreadable("HPE_INVALID_TRANSFER_ENCODING");
+  }
+  return codings.at(-1) === "chunked" ? "chunks" : "close";
 }
 
 function combined(before: string | undefined, value: string): string {
@@ -104,6 +121,11 @@ export function headerText({ headers }: AnswerHead, wanted: string): string | un
     if (name === wanted) text = combined(text, value);
   }
   return text;
+}
+
+/** Whether a line holds nothing that another reader could take for the end of one. */
+export function isLineText(line: string): boolean {
+  return VALUE.test(line);
 }
 
 /** Whether a text may become the line with which an answer begins. */

@@ -1,5 +1,5 @@
 import type { Buffer } from "node:buffer";
-import { type AnswerHead, HeadLines, mayBeStatusLine, unreadable } from "./answer_head.ts";
+import { type AnswerHead, HeadLines, isLineText, mayBeStatusLine, unreadable } from "./answer_head.ts";
 
 /** Who is told of an answer as it comes. */
 export interface AnswerParts {
@@ -143,6 +143,7 @@ export class AnswerReader {
       default:
         // What they say came too late for anybody.
         if (line === "") this.#phase = "over";
+        else if (!isLineText(line)) throw unreadable("HPE_INVALID_HEADER_TOKEN");
     }
   }
 
@@ -168,7 +169,7 @@ export class AnswerReader {
 
   #beginChunk(line: string): void {
     const [, digits] = /^([\da-f]{1,12})[\t ]*(?:;|$)/i.exec(line) ?? [];
-    if (digits === undefined) throw unreadable("HPE_INVALID_CHUNK_SIZE");
+    if (digits === undefined || !isLineText(line)) throw unreadable("HPE_INVALID_CHUNK_SIZE");
     this.#bodyBytes = parseInt(digits, 16);
     if (this.#bodyBytes === 0) this.#expect("trailers", MAX_HEAD_BYTES);
     else this.#expect("chunk", 0);

@@ -22,6 +22,7 @@ export interface AttemptOptions extends
     | "sender"
     | "secretBox"
     | "clock"
+    | "wallClock"
     | "random"
     | "newId"
     | "logger"
@@ -31,6 +32,8 @@ export interface AttemptOptions extends
   > {
   /** Ends it without a result: the claim was lost, or the process stops. */
   readonly signal: AbortSignal;
+  /** Whether the claim is held for sure at this moment. */
+  readonly isHeld: () => boolean;
   readonly onAttempt: (report: AttemptReport) => void;
   /** The claim was no longer held when something was to be written. */
   readonly onLost: () => void;
@@ -41,6 +44,8 @@ export interface AttemptOptions extends
 
 /** The first wait before a result is written again, and the longest. */
 const REWRITE_MS = [100, 2_000] as const;
+
+const GIVEN_UP: SendResult = { errorKind: "interrupted", error: "it was given up before it was sent" };
 
 /** Makes one attempt and writes down what came of it. Never rejects. */
 export async function makeAttempt(claimed: ClaimedDelivery, options: AttemptOptions): Promise<void> {
@@ -61,6 +66,10 @@ export async function makeAttempt(claimed: ClaimedDelivery, options: AttemptOpti
     const result = await sent(claimed, options);
     // Given up: the next owner of the claim says what became of it.
     if (options.signal.aborted) return;
+    if (result === GIVEN_UP) {
+      options.onLost();
+      return await store.releaseClaims([claimId], clock.now());
+    }
     const outcome = outcomeOf(result, clock.now());
     await at("before", "write_back");
     if (!await writeBack(claimed, outcome, { startedAt, retryAfterMs: result.retryAfterMs }, options)) return;
@@ -86,7 +95,7 @@ export async function makeAttempt(claimed: ClaimedDelivery, options: AttemptOpti
 }
 
 async function sent(claimed: ClaimedDelivery, options: AttemptOptions): Promise<SendResult> {
-  const { sender, signal, at = () => {} } = options;
+  const { sender, signal, isHeld, at = () => {} } = options;
   let request: OutgoingDelivery;
   try {
     request = await requestOf(claimed, options);
@@ -94,8 +103,9 @@ async function sent(claimed: ClaimedDelivery, options: AttemptOptions): Promise<
     return { errorKind: "unsendable", error: errorText(error) };
   }
   await at("before", "send");
-  // The claim was lost, or the process stops, before anything left.
-  if (signal.aborted) return { errorKind: "interrupted", error: "it was given up before it was sent" };
+  // The claim was lost, or the process stops, before anything left; or it was stopped for so long that somebody else
+  // may make the attempt by now.
+  if (signal.aborted || !isHeld()) return GIVEN_UP;
   const result = await sender.send(request, { signal }).catch((error: unknown): SendResult => {
     // A sender never rejects. One that does has a fault, which the schedule keeps from being met without a pause.
     options.logger.error("Cannot send a delivery: a fault", { delivery: claimed.delivery.id, error });
@@ -106,7 +116,7 @@ async function sent(claimed: ClaimedDelivery, options: AttemptOptions): Promise<
 }
 
 async function requestOf(claimed: ClaimedDelivery, options: AttemptOptions): Promise<OutgoingDelivery> {
-  const { secretBox, clock, version, timeoutMs } = options;
+  const { secretBox, clock, wallClock = clock, version, timeoutMs } = options;
   const { secrets, headers: sealed } = claimed.endpoint;
   const secret = signingSecret(secrets, clock.now());
   if (secret === undefined) throw new Error("Cannot sign: the endpoint has no secret");
@@ -115,7 +125,7 @@ async function requestOf(claimed: ClaimedDelivery, options: AttemptOptions): Pro
     sealed === undefined ? "{}" : secretBox.unseal(sealed),
   ]);
   return await deliveryRequest(claimed, {
-    ...{ secret: text, headers: JSON.parse(headers), now: clock.now(), version, timeoutMs },
+    ...{ secret: text, headers: JSON.parse(headers), now: wallClock.now(), version, timeoutMs },
   });
 }
 

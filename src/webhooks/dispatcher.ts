@@ -3,7 +3,7 @@ import type { Logger } from "../base/log.ts";
 import { settledWithin } from "../base/wait.ts";
 import { type AttemptReport, DispatchCounts, type DispatchFigures } from "./dispatch_figures.ts";
 import { type AttemptSteps, makeAttempt } from "./delivery_attempt.ts";
-import { InFlight } from "./in_flight.ts";
+import { type Flight, InFlight } from "./in_flight.ts";
 import { OpenedTexts } from "./opened_texts.ts";
 import type { Sealed } from "./records.ts";
 import type { DeliverySender } from "./sender.ts";
@@ -19,7 +19,10 @@ export interface DispatcherOptions {
   readonly store: DeliveryStore;
   readonly sender: DeliverySender;
   readonly secretBox: Unsealer;
+  /** The time of all that is stored, which several machines may share. */
   readonly clock: Clock;
+  /** What a receiver is told as the time; `clock` when absent. */
+  readonly wallClock?: Pick<Clock, "now"> | undefined;
   /** A number from 0 to below 1. */
   readonly random: () => number;
   readonly newId: () => string;
@@ -47,6 +50,10 @@ const LOOK_MS = 1_000;
 const LEASE_MARGIN_MS = 15_000;
 /** Claims of workers that did not come back are taken back this often. */
 const EXPIRE_MS = 5_000;
+/** After the store was away nothing is taken back for so long: others have results to write, and claims to prolong. */
+const RETURN_MS = 10_000;
+/** After the clock was set forward for so long: others learn of it, and then they prolong their claims. */
+const FORWARD_MS = 20_000;
 /** Deliveries of disabled endpoints are looked through this often. */
 const PAUSED_MS = 60_000;
 /** The next look comes no sooner than after so many times of what the last one took, or after `MAX_UNSEEN_MS`. */
@@ -62,8 +69,9 @@ const STEP_MS = 1_000;
 const REST_MS = LOOK_MS / 2;
 
 /**
- * Brings deliveries to their endpoints: claims what is due, endpoint by endpoint in turn, and makes the attempts. Only
- * one dispatcher may run on a store at a time: its owner holds the lock beside the store.
+ * Brings deliveries to their endpoints: claims what is due, endpoint by endpoint in turn, and makes the attempts.
+ * Several may work on a store that machines share, each with claims of its own: how many attempts an endpoint has at
+ * once is then counted over all of them by the store, and a claim may bring less than was wanted.
  */
 export class Dispatcher {
   readonly #options: DispatcherOptions;
@@ -267,6 +275,7 @@ export class Dispatcher {
     const ended = makeAttempt(claimed, {
       ...this.#options,
       signal: abort.signal,
+      isHeld: () => this.#options.clock.now() <= flight.leaseUntil,
       onAttempt: (report) => {
         this.#counts.count(report);
         this.#options.onAttempt?.(report);
@@ -279,7 +288,8 @@ export class Dispatcher {
       // A slot is free, and what failed may be due again at once.
       this.wake([claimed.endpoint.id]);
     });
-    this.#inFlight.add({ claimed, abort, ended });
+    const flight: Flight = { claimed, abort, ended, leaseUntil: claimed.delivery.leaseUntil ?? Infinity };
+    this.#inFlight.add(flight);
   }
 
   #leaseMs(): number {
@@ -303,7 +313,11 @@ export class Dispatcher {
       const held = await this.#asked(() => store.renewClaims(claimIds, leaseUntil));
       if (held === undefined) return;
       const kept = new Set(held);
-      for (const id of claimIds) if (!kept.has(id)) this.#lose(id);
+      for (const id of claimIds) {
+        const flight = this.#inFlight.get(id);
+        if (!kept.has(id)) this.#lose(id);
+        else if (flight !== undefined) flight.leaseUntil = leaseUntil;
+      }
     }
     if (isTime) this.#renewLater();
     await this.#followClock(now, elapsed);
@@ -321,6 +335,8 @@ export class Dispatcher {
   async #followClock(now: number, elapsed: number): Promise<void> {
     const ahead = now - elapsed;
     if (ahead < this.#ahead - STEP_MS) this.#isSetBack = true;
+    // By the new time all leases may be over, and others have not seen it yet.
+    if (ahead > this.#ahead + STEP_MS) this.#nextExpiry = elapsed + FORWARD_MS;
     this.#ahead = ahead;
     if (!this.#isSetBack) return;
     const changed = await this.#asked(() => this.#options.store.clockSetBack(now));
@@ -356,6 +372,8 @@ export class Dispatcher {
     } catch (error) {
       this.#storeFailed(error);
       this.#rest();
+      const elapsed = this.#options.clock.elapsed();
+      this.#nextExpiry = Math.max(this.#nextExpiry, elapsed + RETURN_MS);
       return undefined;
     }
   }

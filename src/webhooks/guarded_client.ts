@@ -1,6 +1,6 @@
 import { ConnectionPool } from "./connection_pool.ts";
 import { type AnswerListener, type ConnectionRequest, GuardedConnection } from "./guarded_connection.ts";
-import { Dialler, type DialOptions, proxyCredentials } from "./guarded_dial.ts";
+import { Dialler, type Dialling, type DialOptions, proxyCredentials } from "./guarded_dial.ts";
 import { answerError, SendError } from "./send_error.ts";
 import { wireBytes, type WireOptions, type WireRequest } from "./wire_request.ts";
 
@@ -65,7 +65,9 @@ export class GuardedClient {
 
   #dial(exchange: RunningExchange, key: string, target: WireRequest["target"]["dial"]): void {
     const { clock, isReusing = false } = this.#options;
-    this.#dialler.dial(target).then((socket) => {
+    const dialling = this.#dialler.begin();
+    exchange.await(dialling);
+    this.#dialler.dial(target, dialling).then((socket) => {
       const connection = new GuardedConnection(socket, {
         madeAt: clock.elapsed(),
         onFree: (free, serverIdleMs) => {
@@ -84,6 +86,7 @@ export class GuardedClient {
 class RunningExchange implements Exchange, AnswerListener {
   readonly #request: ConnectionRequest;
   #listener: AnswerListener | undefined;
+  #dialling: Dialling | undefined;
   #connection: GuardedConnection | undefined;
 
   constructor(request: ConnectionRequest, listener: AnswerListener) {
@@ -91,8 +94,14 @@ class RunningExchange implements Exchange, AnswerListener {
     this.#listener = listener;
   }
 
+  /** Its connection is still to come. */
+  await(dialling: Dialling): void {
+    this.#dialling = dialling;
+  }
+
   /** Sends it, unless it was given up meanwhile. */
   run(connection: GuardedConnection): void {
+    this.#dialling = undefined;
     if (this.#listener === undefined) return connection.destroy();
     this.#connection = connection;
     connection.begin(this.#request, this);
@@ -108,6 +117,7 @@ class RunningExchange implements Exchange, AnswerListener {
 
   cancel(): void {
     this.#listener = undefined;
+    this.#dialling?.giveUp();
     this.#connection?.destroy();
     this.#connection = undefined;
   }

@@ -1,5 +1,6 @@
 import type { Buffer } from "node:buffer";
 import type { Socket } from "node:net";
+import { TLSSocket } from "node:tls";
 import { type AnswerHead, headerText } from "./answer_head.ts";
 import { type AnswerParts, AnswerReader } from "./answer_reader.ts";
 import { answerError, SendError } from "./send_error.ts";
@@ -62,7 +63,10 @@ export class GuardedConnection {
     for (const part of bytes) this.#socket.write(part);
   }
 
-  /** Lets the server wait with the rest of its answer. */
+  /**
+   * Lets the server wait with the rest of its answer. With TLS the platform reads on all the same and keeps what comes:
+   * who takes a body has to take it without a break, or give it up.
+   */
   pause(): void {
     this.#socket.pause();
   }
@@ -74,9 +78,12 @@ export class GuardedConnection {
 
   /** Ends it; nobody is told anything more. */
   destroy(): void {
+    const isUnanswered = this.#listener !== undefined && this.#reader?.head === undefined;
     this.#isBroken = true;
     this.#listener = undefined;
-    this.#socket.destroy();
+    // To close it would leave what was written to the system, which goes on offering it to a server that reads nothing.
+    if (isUnanswered && !(this.#socket instanceof TLSSocket)) this.#socket.resetAndDestroy();
+    else this.#socket.destroy();
   }
 
   #take(piece: Buffer<ArrayBuffer>): void {

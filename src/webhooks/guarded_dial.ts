@@ -43,6 +43,34 @@ export function targetOf(url: URL): DialTarget {
   return { host: url.hostname.replace(/^\[(.*)\]$/, "$1"), port, isTls };
 }
 
+/** A connection in the making. It has to be there at a time, and may be given up before. */
+export class Dialling {
+  /** By the clock's `elapsed`. */
+  readonly end: number;
+  #socket: Socket | undefined;
+  #isGivenUp = false;
+
+  constructor(end: number) {
+    this.end = end;
+  }
+
+  /** Ends what there is of it at the moment, and all that would come of it. */
+  giveUp(): void {
+    this.#isGivenUp = true;
+    this.#socket?.destroy();
+  }
+
+  /** Throws where nobody waits for it any more. */
+  check(): void {
+    if (this.#isGivenUp) throw new SendError("interrupted", "it was given up before it was sent");
+  }
+
+  /** Takes what there is of it now. */
+  follow(socket: Socket): void {
+    this.#socket = socket;
+  }
+}
+
 /**
  * Makes connections to addresses that were checked, and to no others: names are resolved here, and what is dialled is
  * always an address.
@@ -61,25 +89,21 @@ export class Dialler {
   }
 
   /** A connection that is ready for a request, TLS included. Throws a `SendError`. */
-  async dial(target: DialTarget): Promise<Socket> {
-    const end = this.#options.clock.elapsed() + this.#options.connectTimeoutMs;
-    const addresses = this.#options.proxy === undefined ? await this.openAddresses(target, end) : [];
-    const socket = await this.connect(target, addresses, end);
-    return target.isTls ? await this.secure(target, { socket, addresses, end }) : socket;
+  async dial(target: DialTarget, dialling = this.begin()): Promise<Socket> {
+    const addresses = this.#options.proxy === undefined
+      ? this.checked(target, await this.resolve(target.host, dialling))
+      : [];
+    const socket = await this.connect(target, addresses, dialling);
+    return target.isTls ? await this.secure(target, { socket, addresses, dialling }) : socket;
   }
 
-  /** When a connection that is begun now has to be there, by the clock's `elapsed`. */
-  deadline(): number {
-    return this.#options.clock.elapsed() + this.#options.connectTimeoutMs;
-  }
-
-  /** The addresses of a host that may be dialled; throws where none may. */
-  async openAddresses(target: DialTarget, end = this.deadline()): Promise<readonly string[]> {
-    return this.checked(target, await this.resolve(target.host, end));
+  /** A connection whose time begins now. */
+  begin(): Dialling {
+    return new Dialling(this.#options.clock.elapsed() + this.#options.connectTimeoutMs);
   }
 
   /** All addresses of a host. */
-  async resolve(host: string, end = this.deadline()): Promise<readonly string[]> {
+  async resolve(host: string, { end } = this.begin()): Promise<readonly string[]> {
     if (parseIpAddress(host) !== undefined) return [host];
     const { lookup = platformLookup } = this.#options;
     const found = lookup(host).catch((error) => {
@@ -117,11 +141,12 @@ export class Dialler {
   async connect(
     { host, port, isTls }: DialTarget,
     addresses: readonly string[],
-    end: number,
+    dialling: Dialling,
   ): Promise<Socket> {
     const { proxy, clock } = this.#options;
+    const { end } = dialling;
     if (proxy !== undefined) {
-      const socket = await this.#connectOne(targetOf(proxy), end, "the proxy");
+      const socket = await this.#connectOne(targetOf(proxy), { dialling, end, name: "the proxy" });
       if (isTls) await this.#tunnel(socket, proxy, { host, port, end });
       return socket;
     }
@@ -130,7 +155,8 @@ export class Dialler {
       // A silent address leaves time for those after it.
       const share = (end - clock.elapsed()) / (addresses.length - index);
       try {
-        return await this.#connectOne({ host: address, port }, clock.elapsed() + share, address);
+        const own = { dialling, end: clock.elapsed() + share, name: address };
+        return await this.#connectOne({ host: address, port }, own);
       } catch (error) {
         first ??= error;
       }
@@ -141,10 +167,10 @@ export class Dialler {
   /** TLS over a connection; a certificate that the platform does not trust is shown to the other authorities. */
   async secure(
     target: DialTarget,
-    { socket, addresses, end }: {
+    { socket, addresses, dialling }: {
       readonly socket: Socket;
       readonly addresses: readonly string[];
-      readonly end: number;
+      readonly dialling: Dialling;
     },
   ): Promise<TLSSocket> {
     const { authorities = [] } = this.#options;
@@ -152,13 +178,14 @@ export class Dialler {
     // Both sets in one list would have all of the platform's parsed anew for each connection, for some 50 ms.
     const isOwn = this.#ownHosts.has(host);
     try {
-      return await this.#handshake(socket, host, { end, authorities: isOwn ? authorities : undefined });
+      return await this.#handshake(socket, host, { dialling, authorities: isOwn ? authorities : undefined });
     } catch (error) {
       if (!(error instanceof SendError) || !isUntrusted(error) || authorities.length === 0) throw error;
-      const second = await this.connect(target, addresses, end);
+      const second = await this.connect(target, addresses, dialling);
       let secured: TLSSocket;
       try {
-        secured = await this.#handshake(second, host, { end, authorities: isOwn ? undefined : authorities });
+        const others = isOwn ? undefined : authorities;
+        secured = await this.#handshake(second, host, { dialling, authorities: others });
       } catch (other) {
         throw other instanceof SendError && isUntrusted(other) ? error : other;
       }
@@ -187,11 +214,12 @@ export class Dialler {
 
   async #connectOne(
     { host, port }: Pick<DialTarget, "host" | "port">,
-    end: number,
-    name: string,
+    { dialling, end, name }: { readonly dialling: Dialling; readonly end: number; readonly name: string },
   ): Promise<Socket> {
     if (this.#isClosed) throw new SendError("interrupted", "nothing is sent any more");
+    dialling.check();
     const socket = connectSocket({ host, port, noDelay: true });
+    dialling.follow(socket);
     this.#sockets.add(socket);
     socket.once("close", () => this.#sockets.delete(socket));
     // It may fail long after everyone has lost interest.
@@ -203,7 +231,10 @@ export class Dialler {
   async #handshake(
     socket: Socket,
     host: string,
-    { end, authorities }: { readonly end: number; readonly authorities: readonly string[] | undefined },
+    { dialling, authorities }: {
+      readonly dialling: Dialling;
+      readonly authorities: readonly string[] | undefined;
+    },
   ): Promise<TLSSocket> {
     const secured = connectTls({
       socket,
@@ -214,10 +245,11 @@ export class Dialler {
       minVersion: "TLSv1.2",
       rejectUnauthorized: true,
     });
+    dialling.follow(secured);
     secured.on("error", () => {});
     secured.once("close", () => socket.destroy());
     const done = once(secured, "secureConnect", tlsError);
-    await this.#orDestroy(socket, done, end, "the TLS handshake was not done");
+    await this.#orDestroy(socket, done, dialling.end, "the TLS handshake was not done");
     if (secured.authorized) return secured;
     secured.destroy();
     throw tlsError(secured.authorizationError);
@@ -309,8 +341,9 @@ function statusOfTunnel(socket: Socket): Promise<number> {
     };
     const onPiece = (piece: Buffer) => {
       head += piece.toString("latin1");
-      if (!head.includes("\r\n\r\n") && head.length <= MAX_TUNNEL_HEAD) return;
-      const status = /^HTTP\/1\.[01] (\d{3})\b/.exec(head)?.[1];
+      const isWhole = head.includes("\r\n\r\n");
+      if (!isWhole && head.length <= MAX_TUNNEL_HEAD) return;
+      const status = isWhole ? /^HTTP\/1\.[01] (\d{3})\b/.exec(head)?.[1] : undefined;
       settle(() => {
         if (status !== undefined) resolve(Number(status));
         else reject(new SendError("protocol", "the answer of the proxy is no HTTP that can be read"));

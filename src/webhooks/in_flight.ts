@@ -7,6 +7,8 @@ export interface Flight {
   readonly abort: AbortController;
   /** Settles when it is written back or given up; never rejects. */
   readonly ended: Promise<void>;
+  /** Its claim is held until then for sure. */
+  leaseUntil: number;
 }
 
 /** How much of an endpoint's work is wanted. */

@@ -11,8 +11,11 @@ const SETTING = "WEBHOOK_ENCRYPTION_KEY";
 export interface SecretBoxOptions {
   /** Of the setting: the first seals, all of them open. Without any the key file is used, and made. */
   readonly keys?: readonly Uint8Array[] | undefined;
-  /** A key beside the store. With `keys` it only opens what was sealed before there were any. */
-  readonly keyFile: string;
+  /**
+   * A key beside the store. With `keys` it only opens what was sealed before there were any. Absent where none may be
+   * made.
+   */
+  readonly keyFile?: string | undefined;
   readonly logger: Logger;
 }
 
@@ -75,11 +78,12 @@ export class SecretBox {
 }
 
 async function keyBytes({ keys = [], keyFile, logger }: SecretBoxOptions): Promise<readonly Uint8Array[]> {
-  if (keys.length === 0) return [await readOrMakeKeyFile(keyFile, logger)];
+  if (keys.length === 0) return keyFile === undefined ? [] : [await readOrMakeKeyFile(keyFile, logger)];
   for (const { length } of keys) {
     if (length === ENCRYPTION_KEY_BYTES) continue;
     throw new Error(`Cannot use a key of ${SETTING}: it has ${length} bytes; 32 would be right`);
   }
+  if (keyFile === undefined) return keys;
   try {
     const before = await readKeyFile(keyFile, logger);
     return before === undefined ? keys : [...keys, before];

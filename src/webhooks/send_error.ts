@@ -59,11 +59,7 @@ export function tlsError(error: unknown): SendError {
 /** The error for a connection on which no whole head of an answer came. */
 export function answerError(error: unknown): SendError {
   if (error instanceof SendError) return error;
-  const code = codeOf(error);
-  if (code?.startsWith("HPE_") === true) {
-    return new SendError("protocol", "the answer is no HTTP that can be read", { code });
-  }
-  return new SendError("reset", "the connection ended before an answer came", { code });
+  return new SendError("reset", "the connection ended before an answer came", { code: codeOf(error) });
 }
 
 function codeOf(error: unknown): string | undefined {

@@ -82,7 +82,7 @@ function stagesOf(endpoint: Endpoint, dialler: Dialler, options: EndpointCheckOp
   const isProxied = options.proxy !== undefined;
   let target: DialTarget = { host: "", port: 0, isTls: true };
   let addresses: readonly string[] = [];
-  let end = 0;
+  let dialling = dialler.begin();
   let socket: Socket | undefined;
   return [
     ["url", () => {
@@ -104,13 +104,13 @@ function stagesOf(endpoint: Endpoint, dialler: Dialler, options: EndpointCheckOp
       return addresses.join(", ");
     }],
     ["connect", async () => {
-      end = dialler.deadline();
-      socket = await dialler.connect(target, addresses, end);
+      dialling = dialler.begin();
+      socket = await dialler.connect(target, addresses, dialling);
       return isProxied ? "through the proxy" : `to ${socket.remoteAddress} port ${target.port}`;
     }],
     ["tls", async () => {
       if (!target.isTls || socket === undefined) return "none: the URL is http";
-      return certificateText(await dialler.secure(target, { socket, addresses, end }));
+      return certificateText(await dialler.secure(target, { socket, addresses, dialling }));
     }],
     ["sample", async () => await sendSample(endpoint, options)],
   ];

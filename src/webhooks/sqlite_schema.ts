@@ -1,3 +1,4 @@
+import { refuseHalfFilled } from "./half_filled.ts";
 import { StoreError } from "./store.ts";
 import type { SqliteConnection } from "./sqlite_store_connection.ts";
 
@@ -235,6 +236,7 @@ export function migrate(connection: SqliteConnection, migrations: readonly strin
   if (schemaVersion(connection) === newest) return newest;
   connection.transaction(() => {
     const version = schemaVersion(connection);
+    refuseHalfFilled(connection.path, version);
     if (version > newest) {
       throw new StoreError(
         "failed",

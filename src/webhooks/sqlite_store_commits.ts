@@ -2,6 +2,7 @@ import { setImmediate } from "node:timers";
 import type { Clock } from "../base/clock.ts";
 import { type SqliteConnection, storeError } from "./sqlite_store_connection.ts";
 import { StoreError } from "./store.ts";
+import type { Work } from "./store_work.ts";
 
 /** What the commits have cost since the store was opened. */
 export interface CommitFigures {
@@ -21,8 +22,11 @@ export interface GroupCommitOptions {
   readonly onCommit?: ((elapsedMs: number, operations: number) => void) | undefined;
 }
 
+/** Says to whoever asked for an operation what became of it. */
+type Settle = () => void;
+
 interface Operation {
-  readonly run: () => unknown;
+  readonly work: () => Work<unknown>;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -54,8 +58,11 @@ export class GroupCommit {
     return this.#waiting.length;
   }
 
-  /** Runs an operation in the next transaction; what it answers is durable. One that throws changes nothing. */
-  write<T>(run: () => T): Promise<T> {
+  /**
+   * Carries out an operation in the next transaction; what it answers is durable. One that throws changes nothing. The
+   * work is begun anew where another operation of the same transaction throws.
+   */
+  write<T>(work: () => Work<T>): Promise<T> {
     if (this.#closed) {
       return Promise.reject(
         new StoreError("closed", `Cannot use the store "${this.#connection.path}": it is closed`),
@@ -67,7 +74,7 @@ export class GroupCommit {
       );
     }
     return new Promise<T>((resolve, reject) => {
-      this.#waiting.push({ run, resolve: (value) => resolve(value as T), reject });
+      this.#waiting.push({ work, resolve: (value) => resolve(value as T), reject });
       this.#ask();
     });
   }
@@ -92,11 +99,9 @@ export class GroupCommit {
   #commit(): void {
     const operations = this.#waiting.splice(0, MAX_IN_ONE);
     const since = this.#options.clock.elapsed();
-    const settlers: (() => void)[] = [];
+    let settlers: readonly Settle[];
     try {
-      this.#connection.transaction(() => {
-        for (const operation of operations) settlers.push(this.#settle(operation));
-      });
+      settlers = this.#carriedOut(operations);
     } catch (error) {
       const failure = storeError("Cannot use the store", error);
       for (const operation of operations) operation.reject(failure);
@@ -106,18 +111,49 @@ export class GroupCommit {
     for (const settle of settlers) settle();
   }
 
-  /** Runs one operation so that it alone can be undone; answers what says its outcome after the commit. */
-  #settle({ run, resolve, reject }: Operation): () => void {
-    this.#connection.run("SAVEPOINT operation");
+  /** Carries out operations straight; if one throws, the others again without it. */
+  #carriedOut(operations: readonly Operation[]): readonly Settle[] {
+    const connection = this.#connection;
+    let failed: { readonly operation: Operation; readonly error: unknown } | undefined;
     try {
-      const value = run();
-      this.#connection.run("RELEASE operation");
+      return connection.transaction(() =>
+        operations.map((operation) => {
+          try {
+            const value = connection.perform(operation.work());
+            return () => operation.resolve(value);
+          } catch (error) {
+            // SQLite may have ended the whole transaction, as when the disk is full: then nobody's work is done.
+            if (connection.inTransaction) failed = { operation, error };
+            throw error;
+          }
+        })
+      );
+    } catch (error) {
+      if (failed === undefined) throw error;
+    }
+    const { operation, error } = failed;
+    const others = operations.filter((other) => other !== operation);
+    return [() => operation.reject(error), ...this.#carriedOutApart(others)];
+  }
+
+  /** Many may throw, as when the disk is full; to begin anew after each would take ever longer. */
+  #carriedOutApart(operations: readonly Operation[]): readonly Settle[] {
+    if (operations.length === 0) return [];
+    return this.#connection.transaction(() => operations.map((operation) => this.#apart(operation)));
+  }
+
+  /** Carries out one operation so that it alone can be undone. */
+  #apart({ work, resolve, reject }: Operation): Settle {
+    const connection = this.#connection;
+    connection.run("SAVEPOINT operation");
+    try {
+      const value = connection.perform(work());
+      connection.run("RELEASE operation");
       return () => resolve(value);
     } catch (error) {
-      // SQLite has ended the whole transaction, as it may when the disk is full: nobody's work is there any more.
-      if (!this.#connection.inTransaction) throw error;
-      this.#connection.run("ROLLBACK TO operation");
-      this.#connection.run("RELEASE operation");
+      if (!connection.inTransaction) throw error;
+      connection.run("ROLLBACK TO operation");
+      connection.run("RELEASE operation");
       return () => reject(error);
     }
   }

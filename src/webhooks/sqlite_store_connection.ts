@@ -1,13 +1,9 @@
-import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from "node:sqlite";
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { dirname } from "node:path";
 import { errorText } from "../base/error_text.ts";
 import { StoreError } from "./store.ts";
-
-/** What SQLite gives for a row. */
-export type Row = Readonly<Record<string, SQLOutputValue>>;
-
-/** What a statement is given; `undefined` is stored as NULL, and truth as 1 and 0. */
-export type Parameter = SQLInputValue | boolean | undefined;
+import { storedText } from "./stored_text.ts";
+import { type Answer, type Parameter, performed, type Row, type Statement, type Work } from "./store_work.ts";
 
 /** How a database file is opened. */
 export interface ConnectionOptions {
@@ -20,6 +16,7 @@ export interface ConnectionOptions {
 }
 
 const BUSY_TIMEOUT_MS = 2_000;
+const NOTHING: Answer = { rows: [], changes: 0 };
 
 // For the switch to the write-ahead log nobody waits inside SQLite; so often it is asked again.
 const OPEN_TRIES = 20;
@@ -81,6 +78,11 @@ export class SqliteConnection {
     return this.#run(sql, (statement) => Number(statement.run(...parameters.map(bound)).changes));
   }
 
+  /** Carries out an operation. */
+  perform<T>(work: Work<T>): T {
+    return performed(work, (statement) => this.#answer(statement));
+  }
+
   /** Several statements of our own, without parameters. */
   script(sql: string): void {
     this.#check();
@@ -108,6 +110,13 @@ export class SqliteConnection {
     this.#open = false;
     this.#statements.clear();
     this.#database.close();
+  }
+
+  #answer({ sql, parameters, wants }: Statement): Answer {
+    const text = typeof sql === "string" ? sql : sql.sqlite;
+    if (text === "") return NOTHING;
+    if (wants === "rows") return { rows: this.all(text, ...parameters), changes: 0 };
+    return { rows: [], changes: this.run(text, ...parameters) };
   }
 
   #between<T>(begin: string, run: () => T): T {
@@ -175,7 +184,9 @@ function translated<T>(what: string, run: () => T): T {
 
 function bound(parameter: Parameter): SQLInputValue {
   if (parameter === undefined) return null;
-  return typeof parameter === "boolean" ? Number(parameter) : parameter;
+  if (typeof parameter === "string") return storedText(parameter);
+  if (typeof parameter === "boolean") return Number(parameter);
+  return isList(parameter) ? JSON.stringify(parameter) : parameter;
 }
 
 function prepareFiles(path: string): void {
@@ -189,4 +200,8 @@ function prepareFiles(path: string): void {
       if (!(error instanceof Deno.errors.NotFound)) throw error;
     }
   }
+}
+
+function isList(parameter: Parameter): parameter is readonly string[] | readonly number[] {
+  return Array.isArray(parameter);
 }

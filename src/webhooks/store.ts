@@ -61,6 +61,8 @@ export interface NewExecution {
   readonly id: string;
   readonly workflow: string;
   readonly versionId: string;
+  /** The text of that version, which is kept unless it is there; absent where it was kept before. */
+  readonly text?: string | undefined;
   readonly triggerId: string;
   readonly input: string;
 }
@@ -137,8 +139,9 @@ export interface DeliveryStore {
   dueEndpoints(now: number): Promise<readonly DueEndpoint[]>;
   /**
    * Claims deliveries that are due, or asked for by hand, and that nobody else has, those due longest first, at
-   * most `max` for each endpoint that is named and enabled. Each claim lasts until `leaseUntil`. One whose event has
-   * lost its payload fails instead.
+   * most `max` for each endpoint that is named and enabled; where several work on the store, no more than the
+   * endpoint's concurrency over all of them. Each claim lasts until `leaseUntil`. One whose event has lost its payload
+   * fails instead.
    */
   claimDeliveries(options: {
     readonly now: number;
@@ -279,7 +282,7 @@ export interface StoreFigures {
   readonly dueNow: number;
   /** When the oldest of them was due; absent for none. */
   readonly oldestDueAt?: number | undefined;
-  /** Of the database and its files beside. */
+  /** Of the database and its files beside; 0 where the database does not tell. */
   readonly bytes: number;
   readonly deliveries: Readonly<Record<DeliveryState, number>>;
   readonly executions: Readonly<Record<ExecutionStatus, number>>;

@@ -9,6 +9,18 @@ export interface WebhookFigures {
   readonly durations: Readonly<Record<string, readonly number[]>>;
   /** What is wrong with the store; absent while nothing is. */
   readonly problem?: string | undefined;
+  /** What its operator should know although it works. */
+  readonly note?: string | undefined;
+}
+
+/** How a store that several machines share stands. */
+export interface SharedFigures {
+  /** Transactions that were done again because another one came before. */
+  readonly repeats: number;
+  /** How far the clock of this machine is ahead of the store's. */
+  readonly wallAheadMs: number;
+  /** What is wrong with the clock of this machine. */
+  readonly problem?: string | undefined;
 }
 
 /** The counters that are there from the start, so that every one is shown before it first counts. */
@@ -32,6 +44,7 @@ export const WEBHOOK_COUNTERS: readonly string[] = [
   "lost_claims",
   "expired_claims",
   "store_errors",
+  "store_repeats",
 ];
 
 /** The gauges. */
@@ -44,6 +57,7 @@ export const WEBHOOK_GAUGES: readonly string[] = [
   "attempts_in_flight",
   "executions_in_work",
   "dispatching",
+  "clock_offset_seconds",
 ];
 
 /** The timers. */

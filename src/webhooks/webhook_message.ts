@@ -10,11 +10,26 @@ import type { LimitDecision } from "./trigger_limit.ts";
 import type { WebhookFigures } from "./webhook_figures.ts";
 import type { WebhookSpan } from "./webhook_spans.ts";
 
+/** How a PostgreSQL is used. */
+export interface PostgresSettings {
+  /** With name and password. */
+  readonly address: string;
+  /** Most connections. */
+  readonly poolSize: number;
+  readonly connectTimeoutMs: number;
+  readonly statementTimeoutMs: number;
+  readonly lockTimeoutMs: number;
+}
+
+/** Where everything is kept: in a file, or in a PostgreSQL that several machines share. */
+export type StoreSettings =
+  | { readonly kind: "file"; readonly path: string }
+  | { readonly kind: "postgres" } & PostgresSettings;
+
 /** The settings of the webhook service, as a worker is told. */
 export interface WebhookOptions {
-  /** The database file. */
-  readonly storePath: string;
-  /** Keys for secrets in base64, the first seals; a key beside the store without any. */
+  readonly store: StoreSettings;
+  /** Keys for secrets in base64, the first seals; without any a key beside the file. */
   readonly encryptionKeys: readonly string[];
   /** Of an attempt whose endpoint has none of its own. */
   readonly timeoutMs: number;
@@ -62,6 +77,8 @@ export type ToWebhookWorker =
 export type FromWebhookWorker =
   /** It answers questions from now on. */
   | { readonly type: "ready" }
+  /** It cannot start yet, and why; it tries again. */
+  | { readonly type: "waiting"; readonly state: string }
   /** It cannot start, and why. */
   | { readonly type: "failed"; readonly state: string }
   | { readonly type: "answer"; readonly id: number; readonly answer: WebhookAnswer | undefined }

@@ -1,15 +1,14 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { Cidrs } from "./address_ranges.ts";
-import { DispatchLock } from "./dispatch_lock.ts";
 import { createGuardedFetch } from "./guarded_fetch.ts";
 import { SecretBox } from "./secret_box.ts";
 import { readAuthorities } from "./sender_authorities.ts";
 import { createEndpointCheck } from "./sender_check.ts";
 import { createSender } from "./sender.ts";
 import { urlProblem } from "./sender_url.ts";
-import { openSqliteStore } from "./sqlite_store.ts";
 import type { WebhookStore } from "./store.ts";
+import { type OpenedStore, openFileStore, openSharedStore } from "./store_opening.ts";
 import type { LimitCall } from "./trigger_limit.ts";
 import { tellUnopenedSecrets } from "./unopened_secrets.ts";
 import type { WebhookOptions } from "./webhook_message.ts";
@@ -21,11 +20,12 @@ export interface WebhookOpening {
   readonly options: WebhookOptions;
   /** Asks the decision service. */
   readonly limit: LimitCall;
+  /** The clock of this machine. */
   readonly clock: Clock;
   readonly logger: Logger;
   /** What is to be otherwise, such as who is told of attempts. */
   readonly parts?: Partial<WebhookServiceParts> | undefined;
-  /** Said to the database when it is opened; a test makes it small with them. */
+  /** Said to a database file when it is opened; a test makes it small with them. */
   readonly pragmas?: readonly string[] | undefined;
 }
 
@@ -46,30 +46,27 @@ export async function openWebhookService(opening: WebhookOpening): Promise<Webho
 }
 
 async function openParts(opening: WebhookOpening, stack: AsyncDisposableStack): Promise<WebhookServiceParts> {
-  const { options, limit, clock, logger } = opening;
+  const { options, limit, logger } = opening;
   const commitTimes = new TakenTimes();
-  const store = await openSqliteStore({
-    path: options.storePath,
-    pragmas: opening.pragmas,
-    logger,
-    clock,
-    onCommit: (elapsedMs) => commitTimes.add(elapsedMs),
-  });
+  const opened = await openStore(opening, (elapsedMs) => commitTimes.add(elapsedMs));
+  const store = closingWith(opened.store, opened.closed);
   stack.defer(() => store.close());
   const keys = options.encryptionKeys.map((text) => Uint8Array.fromBase64(text));
-  const secretBox = await SecretBox.open({ keys, keyFile: `${options.storePath}.key`, logger });
+  const secretBox = await SecretBox.open({ keys, keyFile: opened.keyFile, logger });
   await tellUnopenedSecrets(store, secretBox, logger);
-  const outside = await openOutside(opening, stack, secretBox);
+  const outside = await openOutside(opening, stack, { secretBox, storeClock: opened.clock });
   const workflows = await openWorkflows(opening, stack);
   return {
     store: closingWith(store, [outside, workflows]),
     secretBox,
-    takeLock: () => DispatchLock.take(options.storePath),
+    takeLock: opened.takeLock,
     takeCommitTimes: () => commitTimes.take(),
+    sharedFigures: opened.sharedFigures,
     ...outside,
     workflows,
     limit,
-    clock,
+    clock: opened.clock,
+    wallClock: opening.clock,
     random: Math.random,
     newId: () => crypto.randomUUID(),
     randomBytes: (length) => crypto.getRandomValues(new Uint8Array(length)),
@@ -84,12 +81,20 @@ async function openParts(opening: WebhookOpening, stack: AsyncDisposableStack): 
   };
 }
 
+async function openStore(
+  { options: { store }, clock, logger, pragmas }: WebhookOpening,
+  onCommit: (elapsedMs: number) => void,
+): Promise<OpenedStore> {
+  const opening = { clock, logger, pragmas, onCommit };
+  return await (store.kind === "file" ? openFileStore(store.path, opening) : openSharedStore(store, opening));
+}
+
 /** What speaks to the world. */
 // deno-lint-ignore require-await -- a failure is a rejection
 async function openOutside(
   { options, clock }: WebhookOpening,
   stack: AsyncDisposableStack,
-  secretBox: SecretBox,
+  { secretBox, storeClock }: { readonly secretBox: SecretBox; readonly storeClock: Clock },
 ) {
   const { connectTimeoutMs, caFile, proxy, timeoutMs, version } = options;
   const allow = new Cidrs(options.allowCidrs);
@@ -100,7 +105,8 @@ async function openOutside(
     caFile,
     proxy,
     userAgent: `Weir/${version}`,
-    clock,
+    // A date that a receiver asks to wait for becomes a time that is stored.
+    clock: storeClock,
   });
   stack.defer(() => sender.close());
   const fetch = createGuardedFetch({

@@ -56,6 +56,8 @@ const BACKOFF = { firstMs: 250, longestMs: 30_000 };
 /** A worker that lived so long did not fail because of how it was started. */
 const STEADY_MS = 60_000;
 const BEAT_MS = 1_000;
+/** What a worker waits for at its start is told of this often. */
+const TELL_MS = 10_000;
 /** Beats without a word from the worker that are borne; while it opens its store it may take longer. */
 const PATIENCE = 15;
 const OPENING_PATIENCE = 120;
@@ -78,6 +80,7 @@ export class WebhookThread implements WebhookCalls {
   #reason = "it is starting";
   #failures = 0;
   #startedAt = 0;
+  #nextTell = -Infinity;
   #silentBeats = 0;
   #isNew = true;
   #cancelRestart = () => {};
@@ -196,6 +199,8 @@ export class WebhookThread implements WebhookCalls {
         this.#state = "ready";
         this.#options.onHealth(true, "");
         return this.#ready.resolve();
+      case "waiting":
+        return this.#noteWaiting(message.state);
       case "failed":
         // It will be tried again, but nobody should wait for that.
         this.#ready.resolve();
@@ -219,8 +224,20 @@ export class WebhookThread implements WebhookCalls {
     this.#options.onFigures(figures, this.#isNew);
     this.#isNew = false;
     if (this.#state !== "ready") return;
-    const { problem } = figures;
-    this.#options.onHealth(problem === undefined, problem ?? "");
+    const { problem, note = "" } = figures;
+    this.#options.onHealth(problem === undefined, problem ?? note);
+  }
+
+  #noteWaiting(state: string): void {
+    const { clock, logger, onHealth } = this.#options;
+    // Nobody else should wait for that.
+    this.#ready.resolve();
+    this.#reason = state;
+    onHealth(false, state);
+    const elapsed = clock.elapsed();
+    if (elapsed < this.#nextTell) return;
+    this.#nextTell = elapsed + TELL_MS;
+    logger.error("The webhook service waits for its store; decisions go on", { state });
   }
 
   async #decide(

@@ -2,15 +2,24 @@ import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { Dispatcher, type DispatcherOptions } from "./dispatcher.ts";
 import type { AdministrationStore, WebhookStore } from "./store.ts";
-import { storeGauges, type WebhookFigures } from "./webhook_figures.ts";
+import { type SharedFigures, storeGauges, type WebhookFigures } from "./webhook_figures.ts";
 import { WorkflowRunner, type WorkflowRunnerOptions } from "./workflow_runner.ts";
+
+/** The right to do the work of a store. */
+export interface TakenWork {
+  /** Whether nobody else has it; claims that others have are void then. */
+  readonly isSole: boolean;
+  /** Gives it up. */
+  release(): void;
+}
 
 /** What deliveries and workflows are worked on with. */
 export interface WebhookWorkParts
   extends Omit<DispatcherOptions, "store" | "at">, Omit<WorkflowRunnerOptions, "store" | "at"> {
   readonly store: WebhookStore;
-  /** Takes the lock beside the store; nothing while another process has it. */
-  readonly takeLock: () => { release(): void } | undefined;
+  /** Takes over the work of the store; nothing while another process alone has it. */
+  readonly takeLock: () => TakenWork | undefined;
+  /** The time of all that is stored. */
   readonly clock: Clock;
   readonly newId: () => string;
   readonly logger: Logger;
@@ -18,6 +27,8 @@ export interface WebhookWorkParts
   readonly retentionMs: number;
   /** How long commits took since the last call, in milliseconds. */
   readonly takeCommitTimes?: (() => readonly number[]) | undefined;
+  /** How a store that several machines share stands. */
+  readonly sharedFigures?: (() => SharedFigures) | undefined;
   /** Called around each step of an attempt. */
   readonly atAttempt?: DispatcherOptions["at"];
   /** Called around each step of a workflow. */
@@ -37,14 +48,14 @@ const TELL_MS = 10_000;
 const MAX_TIMES = 10_000;
 
 /**
- * The part that only one process does at a time: deliveries, workflows and the removal of old work. It begins once the
- * lock of the store is had.
+ * The part that only one process does at a time where the store is a file: deliveries, workflows and the removal of old
+ * work. It begins once the lock of the store is had. Of a store that several machines share every process has it.
  */
 export class WebhookWork {
   readonly #parts: WebhookWorkParts;
   readonly #ended = new Map<string, number>();
   #times: number[] = [];
-  #lock: { release(): void } | undefined;
+  #lock: TakenWork | undefined;
   #dispatcher: Dispatcher | undefined;
   #runner: WorkflowRunner | undefined;
   #isStopping = false;
@@ -71,9 +82,9 @@ export class WebhookWork {
     return this.#dispatcher !== undefined && !this.#isStopping;
   }
 
-  /** How many attempts of an endpoint run; nothing where another process makes them. */
+  /** How many attempts of an endpoint run; nothing where other processes make them, or some of them. */
   inFlight(endpointId: string): number | undefined {
-    return this.#dispatcher?.inFlight(endpointId);
+    return this.#lock?.isSole === true ? this.#dispatcher?.inFlight(endpointId) : undefined;
   }
 
   /** Deliveries became due, of these endpoints or of any, or endpoints changed. */
@@ -89,6 +100,7 @@ export class WebhookWork {
   /** What was counted since the start, and the durations since the last call. */
   figures(): WebhookFigures {
     const counted = this.#dispatcher?.figures;
+    const shared = this.#parts.sharedFigures?.();
     const durations = { attempt_time: this.#times, commit_time: this.#parts.takeCommitTimes?.() ?? [] };
     this.#times = [];
     return {
@@ -98,13 +110,16 @@ export class WebhookWork {
         lost_claims: counted?.lostClaims ?? 0,
         expired_claims: counted?.expiredClaims ?? 0,
         store_errors: counted?.storeErrors ?? 0,
+        store_repeats: shared?.repeats ?? 0,
       },
       gauges: {
         attempts_in_flight: this.#dispatcher?.running ?? 0,
         executions_in_work: this.#runner?.running ?? 0,
         dispatching: this.isWorking ? 1 : 0,
+        clock_offset_seconds: (shared?.wallAheadMs ?? 0) / 1_000,
       },
       durations,
+      note: shared?.problem,
     };
   }
 
@@ -133,8 +148,9 @@ export class WebhookWork {
     try {
       this.#lock ??= this.#parts.takeLock();
       if (this.#lock !== undefined) {
-        await this.#begin();
-        return logger.info("This process makes the deliveries and runs the workflows of the store");
+        await this.#begin(this.#lock);
+        const others = this.#lock.isSole ? "" : ", as others do that share it";
+        return logger.info(`This process makes the deliveries and runs the workflows of the store${others}`);
       }
     } catch (error) {
       // It is tried again four times a second.
@@ -147,10 +163,10 @@ export class WebhookWork {
     this.#cancelTake = clock.after(LOCK_MS, () => void (this.#taking = this.#take()));
   }
 
-  async #begin(): Promise<void> {
+  async #begin({ isSole }: TakenWork): Promise<void> {
     const { store, clock, atAttempt, atStep } = this.#parts;
-    // Whoever had these claims is gone: nobody else has the lock.
-    await store.voidClaims({ now: clock.now(), which: "all" });
+    // Where nobody else has the lock, whoever had these claims is gone.
+    await store.voidClaims({ now: clock.now(), which: isSole ? "all" : "expired" });
     if (this.#isStopping) return;
     const dispatcher = this.#dispatcher = new Dispatcher({
       ...this.#parts,

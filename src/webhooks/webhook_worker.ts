@@ -1,9 +1,11 @@
+import { backoffMs } from "../base/backoff.ts";
 import { systemClock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import type { LogFields, Logger } from "../base/log.ts";
 import { giveWay } from "../base/thread_priority.ts";
-import { answeredWithin } from "../base/wait.ts";
+import { aborted, answeredWithin, settledWithin } from "../base/wait.ts";
 import type { WebhookAnswer, WebhookCalls } from "./routes.ts";
+import { StoreError } from "./store.ts";
 import type { LimitCall, LimitDecision } from "./trigger_limit.ts";
 import type {
   FromWebhookWorker,
@@ -25,6 +27,8 @@ export interface WebhookPort {
 /** How long a decision may take. */
 const DECISION_MS = 5_000;
 const FIGURES_MS = 1_000;
+/** Waits before a store that is away for the moment is opened again. */
+const OPENING_BACKOFF = { firstMs: 250, longestMs: 5_000 };
 
 /** What a test wants otherwise in its worker. */
 export type WebhookExtras = Pick<WebhookOpening, "parts" | "pragmas">;
@@ -32,6 +36,7 @@ export type WebhookExtras = Pick<WebhookOpening, "parts" | "pragmas">;
 /** Runs the webhook service over the port; `extrasOf` is asked when it is opened. */
 export function serveWebhooks(port: WebhookPort, extrasOf: () => WebhookExtras = () => ({})): void {
   const limits = new PortLimits(port);
+  const stopping = new AbortController();
   let service: Promise<WebhookService | undefined> = Promise.resolve(undefined);
   let cancelFigures = () => {};
   const tellFigures = (of: WebhookService): void => {
@@ -45,10 +50,16 @@ export function serveWebhooks(port: WebhookPort, extrasOf: () => WebhookExtras =
   port.addEventListener("message", ({ data: message }) => {
     switch (message.type) {
       case "start":
-        service = open(message.options, { limit: limits.ask, port, extras: extrasOf() }).then((opened) => {
-          if (opened !== undefined) tellFigures(opened);
-          return opened;
-        });
+        service = open(message.options, {
+          limit: limits.ask,
+          port,
+          extras: extrasOf(),
+          signal: stopping.signal,
+        })
+          .then((opened) => {
+            if (opened !== undefined) tellFigures(opened);
+            return opened;
+          });
         break;
       case "question":
         void service.then((opened) => answer(opened, message.question)).then((given) => {
@@ -59,6 +70,7 @@ export function serveWebhooks(port: WebhookPort, extrasOf: () => WebhookExtras =
         limits.take(message.id, message.decision);
         break;
       case "stop":
+        stopping.abort();
         void service.then(async (opened) => {
           await opened?.stop(message.graceMs).catch((error: unknown) => {
             portLogger(port).error("The webhook service did not end well", { error });
@@ -70,30 +82,53 @@ export function serveWebhooks(port: WebhookPort, extrasOf: () => WebhookExtras =
   });
 }
 
-async function open(
-  options: WebhookOptions,
-  { limit, port, extras }: {
-    readonly limit: LimitCall;
-    readonly port: WebhookPort;
-    readonly extras: WebhookExtras;
-  },
-): Promise<WebhookService | undefined> {
-  try {
-    const tell = (span: WebhookSpan) => port.postMessage({ type: "span", span });
-    const spans: WebhookOpening["parts"] = options.isTraced
-      ? { onAttempt: (report) => tell(attemptSpan(report)), onStep: (report) => tell(stepSpan(report)) }
-      : {};
-    const logger = portLogger(port);
-    const parts = { ...spans, ...extras.parts };
-    const opening = { options, limit, logger, clock: systemClock, parts, pragmas: extras.pragmas };
-    const service = await openWebhookService(opening);
-    service.start();
-    port.postMessage({ type: "ready" });
-    return service;
-  } catch (error) {
-    port.postMessage({ type: "failed", state: errorText(error) });
-    return undefined;
+interface WorkerOpening {
+  readonly limit: LimitCall;
+  readonly port: WebhookPort;
+  readonly extras: WebhookExtras;
+  /** Ends the wait for a store that is away. */
+  readonly signal: AbortSignal;
+}
+
+/** Opens the service; while the machine that has the store is away it waits for it, and says so each time. */
+async function open(options: WebhookOptions, opening: WorkerOpening): Promise<WebhookService | undefined> {
+  const { port, signal } = opening;
+  for (let attempt = 1; !signal.aborted; attempt++) {
+    try {
+      const service = await openWebhookService(serviceOpening(options, opening));
+      service.start();
+      port.postMessage({ type: "ready" });
+      return service;
+    } catch (error) {
+      const state = errorText(error);
+      if (!mayReturn(error, options)) {
+        port.postMessage({ type: "failed", state });
+        return undefined;
+      }
+      port.postMessage({ type: "waiting", state });
+      const waitMs = backoffMs(attempt, Math.random(), OPENING_BACKOFF);
+      await settledWithin(aborted(signal), waitMs, systemClock);
+    }
   }
+  return undefined;
+}
+
+function mayReturn(error: unknown, { store }: WebhookOptions): boolean {
+  if (store.kind === "file" || !(error instanceof StoreError)) return false;
+  return error.code !== "failed" && error.code !== "closed";
+}
+
+function serviceOpening(
+  options: WebhookOptions,
+  { limit, port, extras }: WorkerOpening,
+): WebhookOpening {
+  const tell = (span: WebhookSpan) => port.postMessage({ type: "span", span });
+  const spans: WebhookOpening["parts"] = options.isTraced
+    ? { onAttempt: (report) => tell(attemptSpan(report)), onStep: (report) => tell(stepSpan(report)) }
+    : {};
+  const logger = portLogger(port);
+  const parts = { ...spans, ...extras.parts };
+  return { options, limit, logger, clock: systemClock, parts, pragmas: extras.pragmas };
 }
 
 async function answer(

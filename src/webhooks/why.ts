@@ -9,7 +9,7 @@ export interface WhyNotDeliveredOptions {
   /** Absent when it was deleted. */
   readonly endpoint: Pick<Endpoint, "enabled" | "concurrency"> | undefined;
   readonly now: number;
-  /** How many attempts of the endpoint run. */
+  /** How many attempts of the endpoint run; absent where that is not known, as others make some of them. */
   readonly inFlight?: number | undefined;
 }
 
@@ -56,10 +56,14 @@ function paused({ firstFailureAt }: Delivery): string {
   return `${held}; it fails for good at ${timeText(firstFailureAt + LAST_SLOT_MS)} unless that changes`;
 }
 
-function heldBy({ endpoint, inFlight = 0 }: WhyNotDeliveredOptions): string {
+function heldBy({ endpoint, inFlight }: WhyNotDeliveredOptions): string {
   if (endpoint === undefined) return "its endpoint is not there any more";
   if (!endpoint.enabled) return "its endpoint is disabled";
   const { concurrency } = endpoint;
+  if (inFlight === undefined) {
+    return `it is made as soon as a place is free, of all and of the ${concurrency} attempts that its endpoint ` +
+      "may have at once";
+  }
   if (inFlight < concurrency) return "it is made as soon as one of all places for attempts is free";
   return `it waits for one of the ${concurrency} attempts that its endpoint may have at once`;
 }

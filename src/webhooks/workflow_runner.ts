@@ -30,8 +30,7 @@ interface Running {
 
 /**
  * Carries out executions: claims those that are due, as many as may run at once, and works on each until it ends or has
- * to wait. Only one runner may work on a store at a time: its owner holds the lock beside the store, and has taken back
- * the claims of whoever had it before.
+ * to wait. Several may work on a store that machines share, each with claims of its own.
  */
 export class WorkflowRunner {
   readonly #options: WorkflowRunnerOptions;
@@ -43,6 +42,8 @@ export class WorkflowRunner {
   /** Whether more may be due than was claimed. */
   #isHot = false;
   #warned = false;
+  /** Whether the last claims could not be prolonged. */
+  #isBehind = false;
   #cancelLook = () => {};
   #cancelRenew = () => {};
 
@@ -100,7 +101,7 @@ export class WorkflowRunner {
   }
 
   #scheduleRenewal(): void {
-    this.#cancelRenew = this.#options.clock.after(RENEW_MS, () => {
+    this.#cancelRenew = this.#options.clock.after(this.#isBehind ? LOOK_MS : RENEW_MS, () => {
       this.#scheduleRenewal();
       void this.keepClaims();
     });
@@ -193,12 +194,14 @@ export class WorkflowRunner {
   async keepClaims(): Promise<boolean> {
     const { store, clock, logger } = this.#options;
     const claimIds = [...this.#running.keys()];
+    this.#isBehind = false;
     if (claimIds.length === 0) return true;
     try {
       const held = new Set(await store.renewExecutionClaims(claimIds, clock.now() + LEASE_MS));
       for (const claimId of claimIds) if (!held.has(claimId)) this.#lose(claimId);
       return true;
     } catch (error) {
+      this.#isBehind = true;
       logger.warning("cannot prolong the leases of executions, it is tried again", { error });
       return false;
     }

@@ -3,6 +3,8 @@ import { DECISION_CASES } from "../../scripts/bench/decision_cases.ts";
 import { decisionTime } from "../../scripts/bench/decision_time.ts";
 import type { BenchResults, Measurements } from "../../scripts/bench/measurements.ts";
 import { PARTS, readBenchOptions } from "../../scripts/bench/options.ts";
+import { STORES } from "../../scripts/bench/postgres.ts";
+import { postgresText } from "../../scripts/bench/postgres_table.ts";
 import type { Figures, Summary } from "../../scripts/bench/report.ts";
 import { SCENARIOS, type TargetName } from "../../scripts/bench/scenario.ts";
 import { reportText, withSpeedSection } from "../../scripts/bench/speed_text.ts";
@@ -23,6 +25,14 @@ const GOOD: Measurements = {
   webhooks: {
     ...{ bareCommits: 4_000, triggers: 2_000, barePosts: 5_000, deliveries: 1_500 },
     ...{ decisionP99Ms: 2, decisionP99WithDeliveriesMs: 2.2, decisionP99Ratio: 1.1 },
+  },
+  postgres: {
+    bareTransactions: 2_000.4,
+    connections: 10,
+    stores: STORES.map((store, index) => ({
+      store,
+      ...{ triggers: 1_000 + index, triggersToBare: 0.5, deliveries: 1_500 + index, deliveriesToBare: 0.75 },
+    })),
   },
 };
 
@@ -89,6 +99,28 @@ Deno.test("targetRows: what is not reached is missed, what was not run is left o
   const hits = targetRows(slow).filter(({ isHit }) => isHit).map(({ what }) => what);
   assertEquals(hits, ["p50, redis-server, 5,000 calls/s evenly paced"]);
   assertEquals(targetRows({ summaries: [] }), []);
+});
+
+Deno.test("what has no target has a table of its own, where it was measured", () => {
+  const table = [
+    "| store | triggers/s | to bare | deliveries/s | to bare |",
+    "| --- | --- | --- | --- | --- |",
+    "| SQLite, one instance | 1,000 | 0.50 | 1,500 | 0.75 |",
+    "| PostgreSQL, one instance | 1,001 | 0.50 | 1,501 | 0.75 |",
+    "| PostgreSQL, three instances | 1,002 | 0.50 | 1,502 | 0.75 |",
+  ].join("\n");
+  const results = resultsOf(GOOD);
+  const text = results.postgres === undefined ? "" : postgresText(results.postgres);
+  assertMatch(text, /^The webhook service on PostgreSQL, beside 2,000 bare transactions\/s of two rows /);
+  assertEquals(text.endsWith(`\n\n${table}`), true);
+  const written = (of: BenchResults) => withSpeedSection("<!-- bench --><!-- /bench -->", of);
+  const { postgres: _, ...rest } = results;
+  for (const report of [reportText, written]) {
+    assertEquals([report(results).includes(`\n\n${text}\n\n`), report(rest).includes("bare transactions")], [
+      true,
+      false,
+    ]);
+  }
 });
 
 Deno.test("the README gets its section between the markers, and nothing else changes", () => {
@@ -179,7 +211,15 @@ function resultsOf(measurements: Measurements): BenchResults {
     date: "2026-11-21T12:00:00.000Z",
     commandLine: "deno task bench --readme",
     machine: { cpu: "a processor", cores: 2, kernel: "6.1" },
-    versions: { deno: "2.9.3", grpcJs: "1.14.7", redis: "7.0.15", memcached: "1.6.18", h2load: "1.52.0" },
+    versions: {
+      deno: "2.9.3",
+      grpcJs: "1.14.7",
+      redis: "7.0.15",
+      memcached: "1.6.18",
+      h2load: "1.52.0",
+      postgres: "15.18",
+      pg: "8.23.1",
+    },
     setup: { engine: "native", rounds: 5, seconds: 3, warmUpSeconds: 0.5 },
     targets: targetRows(measurements),
     checks: ["all sums are equal"],

@@ -64,7 +64,7 @@ Deno.test("every group has a line, every command a row with its own flags", () =
   const words = "endpoints triggers event-keys events deliveries executions audit webhooks store".split(" ");
   assertEquals(groups, words);
   const rows = commandsMarkdown().split("\n").filter((line) => line.startsWith("| `weir "));
-  assertEquals(rows.length, 34);
+  assertEquals(rows.length, 35);
   assert(rows.includes(
     "| `weir endpoints recover ID` | Opens the failed deliveries of an endpoint again, with a new schedule. | " +
       "`--since` `--until` `--dry-run` |",

@@ -260,7 +260,7 @@ export const RECORD_CASES: StoreCases = {
     // The attempt under way, and 500 more.
     assertEquals(await counts(), { attempting: 101, retrying: 0, acknowledged: 0, failed: 501 });
     assertEquals([await store.findEndpoint(gone.id), await store.dueEndpoints(NOW)], [undefined, [
-      { id: other.id, concurrency: 4, timeoutMs: 3_000 },
+      { id: other.id, concurrency: 1_000, timeoutMs: 3_000 },
     ]]);
     await assertNothingDue(store, gone);
     assertEquals(await finish(store, taken, retryAt(NOW + 30_000)), false);

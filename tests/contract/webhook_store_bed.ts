@@ -66,7 +66,7 @@ export function endpoint(part: Partial<Endpoint> = {}): Endpoint {
     updatedAt: NOW,
     headerNames: ["x-one"],
     headers: { keyId: "k1", bytes: new Uint8Array([1, 2, 3]) },
-    concurrency: 4,
+    concurrency: 1_000,
     timeoutMs: 3_000,
     standardWebhooks: true,
     secrets: [secret()],

@@ -1,7 +1,9 @@
 import type { WebhookStore } from "../../src/webhooks/store.ts";
+import { needs, type Tool } from "../support/tools.ts";
 import { ACCEPT_CASES } from "./webhook_store_accept_cases.ts";
 import { RECORD_CASES } from "./webhook_store_administration_cases.ts";
 import type { StoreCases } from "./webhook_store_bed.ts";
+import { CLAIM_CASES } from "./webhook_store_claim_cases.ts";
 import { DELIVERY_CASES } from "./webhook_store_delivery_cases.ts";
 import { EXECUTION_CASES } from "./webhook_store_execution_cases.ts";
 import { LIST_CASES } from "./webhook_store_list_cases.ts";
@@ -17,28 +19,36 @@ export interface WebhookStoreFixture {
 const CASES: StoreCases = {
   ...ACCEPT_CASES,
   ...DELIVERY_CASES,
+  ...CLAIM_CASES,
   ...EXECUTION_CASES,
   ...RECORD_CASES,
   ...LIST_CASES,
 };
 
 /** What every store of the webhook service must do, whatever it stands on. */
-export function webhookStoreContract(name: string, begin: () => Promise<WebhookStoreFixture>): void {
+export function webhookStoreContract(
+  name: string,
+  begin: () => Promise<WebhookStoreFixture>,
+  { tools = [] }: { readonly tools?: readonly Tool[] } = {},
+): void {
   for (const [title, run] of Object.entries(CASES)) {
-    Deno.test(`webhook store ${name}: ${title}`, async () => {
-      const fixture = await begin();
-      const opened: WebhookStore[] = [];
-      const another = async () => {
-        const store = await fixture.open();
-        opened.push(store);
-        return store;
-      };
-      try {
-        await run({ store: await another(), another });
-      } finally {
-        for (const store of opened) await store.close();
-        await fixture.end();
-      }
+    Deno.test({
+      ...needs(tools, `webhook store ${name}: ${title}`),
+      async fn() {
+        const fixture = await begin();
+        const opened: WebhookStore[] = [];
+        const another = async () => {
+          const store = await fixture.open();
+          opened.push(store);
+          return store;
+        };
+        try {
+          await run({ store: await another(), another });
+        } finally {
+          for (const store of opened) await store.close();
+          await fixture.end();
+        }
+      },
     });
   }
 }

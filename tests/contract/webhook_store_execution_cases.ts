@@ -1,6 +1,11 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import type { ExecutionStep } from "../../src/webhooks/records.ts";
-import type { ClaimedExecution, ExecutionChange, WebhookStore } from "../../src/webhooks/store.ts";
+import {
+  type ClaimedExecution,
+  type ExecutionChange,
+  StoreError,
+  type WebhookStore,
+} from "../../src/webhooks/store.ts";
 import {
   addEndpoint,
   DAY,
@@ -39,6 +44,38 @@ export const EXECUTION_CASES: StoreCases = {
     const [claimed] = await started(store);
     const version = { id: "v1", workflow: "order-intake", text: "workflow: order-intake\n" };
     assertEquals(claimed?.version, version);
+  },
+
+  "the first executions of a version keep its text, also when they begin at the same time": async (
+    { store, another },
+  ) => {
+    const stores = [store, await another(), await another()];
+    const text = "workflow: order-intake\n";
+    const accepted = await Promise.all(
+      Array.from(
+        { length: 12 },
+        (_, index) => stores[index % 3]?.acceptExecution(execution({ text }), { now: NOW }),
+      ),
+    );
+    assertEquals(accepted.filter((one) => one?.kind === "new").length, 12);
+    await store.acceptExecution(execution({ text: "workflow: other\n" }), { now: NOW });
+    const claims = await claimExecutions(store, NOW, 20);
+    assertEquals(claims.map(({ version }) => version.text), Array(13).fill(text));
+    const error = await assertRejects(() =>
+      store.acceptExecution(execution({ versionId: "v2" }), { now: NOW })
+    );
+    assert(error instanceof StoreError);
+  },
+
+  "a step that is written again, because nobody knows whether it was, is written once": async ({ store }) => {
+    const [claimed] = await started(store);
+    assert(claimed !== undefined);
+    const work = { step: STEP, change: RUNNING, keepClaim: true };
+    assertEquals(await commit(store, claimed, work), { cancelRequested: false });
+    assertEquals(await commit(store, claimed, work), { cancelRequested: false });
+    assertEquals((await store.findExecution(claimed.execution.id))?.steps, [STEP]);
+    const { executions } = await store.figures(NOW);
+    assertEquals([executions.queued, executions.running], [0, 1]);
   },
 
   "an execution is claimed by one, with what was done of it": async ({ store, another }) => {
@@ -189,16 +226,20 @@ export const EXECUTION_CASES: StoreCases = {
     assertEquals(await store.voidClaims({ now: NOW + DAY, which: "all" }), 0);
   },
 
-  "a step that is there already undoes all that comes with it": async ({ store }) => {
+  "an end whose event cannot be written undoes all that comes with it": async ({ store }) => {
     const [claimed] = await started(store);
     assert(claimed !== undefined);
     await commit(store, claimed, { step: STEP, change: RUNNING, keepClaim: true });
+    await addEndpoint(store);
     const event = await finalEvent(store);
+    await store.acceptEvent(event, { now: NOW });
     const change = { status: "failed", stepAttempts: 0, finishedAt: NOW + 9, error: "no" } as const;
-    const failure = await commit(store, claimed, { step: STEP, change, event }).catch((error) => error);
+    const step = { ...STEP, index: 1 };
+    const failure = await commit(store, claimed, { step, change, event }).catch((error) => error);
     assert(failure instanceof Error);
-    assertEquals((await store.findExecution(claimed.execution.id))?.execution.status, "running");
-    assertEquals(await store.findEvent(event.id), undefined);
+    const found = await store.findExecution(claimed.execution.id);
+    assertEquals([found?.execution.status, found?.steps], ["running", [STEP]]);
+    assertEquals((await store.listDeliveries({ limit: 10 })).items.length, 1);
   },
 
   "cancelling ends a wait, is heard of at the next commit, and not after the end": async ({ store }) => {

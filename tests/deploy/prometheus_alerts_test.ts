@@ -56,6 +56,7 @@ const ALERTS: Readonly<
     bad: [[`${WEBHOOKS}_store_errors`, "0+1x30"]],
     good: [[`${WEBHOOKS}_store_errors`, "5+0x30"]],
   },
+  WeirClockApart: gauge(`${WEBHOOKS}_clock_offset_seconds`, { bad: "-61", good: "-59" }),
   WeirTriggerErrors: { bad: triggers({ unavailable: 1, failed: 1 }), good: triggers({ invalid: 50 }) },
   WeirWebhookWorkerAway: {
     bad: [[`${WEBHOOKS}_dispatching`, "1+0x30"], [`${WEBHOOKS}_commit_seconds_count`, "9+0x30"]],

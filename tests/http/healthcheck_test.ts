@@ -36,6 +36,21 @@ for (const { method, path, healthy, status, body } of CASES) {
   });
 }
 
+Deno.test("what a healthy component has to say stands behind the OK, until it is taken back", async () => {
+  const health = new Health();
+  await using served = serveHealth(health);
+  const look = async () => Object.values(await seen(await fetch(served.url("/healthcheck"))));
+  health.note("webhooks", "the clock\nis off");
+  assertEquals(await look(), [200, "OK"]);
+  health.set("webhooks", true);
+  assertEquals(await look(), [200, "OK\nwebhooks: the clock is off\n"]);
+  health.set("webhooks", false, "no store");
+  assertEquals(await look(), [503, "webhooks: no store\n"]);
+  health.set("webhooks", true);
+  health.note("webhooks", "");
+  assertEquals(await look(), [200, "OK"]);
+});
+
 Deno.test("POST /healthcheck is 405 with what is allowed", async () => {
   await using served = serveHealth(new Health());
   const response = await fetch(served.url("/healthcheck"), { method: "POST", body: "x" });

@@ -14,6 +14,7 @@ import {
   SlowReceiver,
   triggerAnswer,
 } from "./settings_webhook_bed.ts";
+import { WEBHOOK_POSTGRES_CASES } from "./settings_webhook_postgres_cases.ts";
 
 /** Answers come so late that a short time-out is over, and a long one is not. */
 const LATE_MS = 400;
@@ -21,6 +22,7 @@ const SHORT = "100ms";
 
 /** Tests of the settings of the webhook service, its workflows and its administration. */
 export const WEBHOOK_CASES: SettingCases = {
+  ...WEBHOOK_POSTGRES_CASES,
   WEBHOOK_STORE: {
     sees: "the webhook service at all",
     async run() {

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { serveFlags } from "../../scripts/serve_flags.ts";
-import { checkStore } from "../../src/webhooks/sqlite_store_backup.ts";
+import { checkStore } from "../../src/webhooks/store_check.ts";
 import { ChildProcess } from "../support/child_process.ts";
 import { until } from "../support/until.ts";
 import { deliveryProblems } from "../support/webhook_kill_loop.ts";

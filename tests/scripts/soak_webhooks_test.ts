@@ -5,13 +5,19 @@ import { killRounds } from "../support/webhook_kill_rounds.ts";
 
 Deno.test("the soak of webhooks reads its flags, and says what would be right", () => {
   assertEquals(readWebhookSoakOptions(["--seed=7"]), {
-    ...{ events: 10_000, eventKills: 50, executions: 1_000, executionKills: 20, seed: 7 },
+    ...{ store: "file", parts: ["events", "executions"], seed: 7 },
+    ...{ events: 10_000, eventKills: 50, executions: 1_000, executionKills: 20, outages: 3, works: 500 },
   });
-  const { events, executions } = readWebhookSoakOptions(["--what=executions", "--executions=9"]);
-  assertEquals([events, executions], [0, 9]);
-  assertThrows(() => readWebhookSoakOptions(["--what=deliveries"]));
-  assertThrows(() => readWebhookSoakOptions(["--events=none"]));
-  assertThrows(() => readWebhookSoakOptions(["--unknown"]));
+  const shared = readWebhookSoakOptions(["--store=postgres"]);
+  assertEquals(shared.parts, ["events", "executions", "outages", "failover", "concurrency"]);
+  const { parts, executions } = readWebhookSoakOptions(["--what=executions", "--executions=9"]);
+  assertEquals([parts, executions], [["executions"], 9]);
+  const refused = [
+    ...["--what=deliveries", "--events=none", "--unknown", "--store=cloud"],
+    // A file is not shared, and does not go away.
+    "--what=outages",
+  ];
+  for (const arg of refused) assertThrows(() => readWebhookSoakOptions([arg]));
 });
 
 Deno.test("kills are drawn from the seed, every place in turn", () => {
@@ -24,9 +30,10 @@ Deno.test("kills are drawn from the seed, every place in turn", () => {
     assertEquals([...places].sort(), [...points, "outside"].sort());
     const orders = [1, 2, 3].map((seed) => killRounds({ ...options, seed }).map(({ at }) => at).join());
     assertEquals(new Set(orders).size, 3);
-    assertEquals(
-      rounds.every((round) => round.at === "outside" || (round.nth >= 1 && round.nth <= 10)),
-      true,
-    );
+    const isWithin = (most: number) => (round: typeof rounds[number]) =>
+      round.at === "outside" || (round.nth >= 1 && round.nth <= most);
+    assertEquals(rounds.every(isWithin(10)), true);
+    // Several share the work, so that each comes to a place less often.
+    assertEquals(killRounds({ ...options, seed: 1, processes: 3 }).every(isWithin(3)), true);
   }
 });

@@ -1,4 +1,5 @@
 import { serveWebhooks, type WebhookPort } from "../../src/webhooks/webhook_worker.ts";
+import { shiftWallClock } from "./shifted_clock.ts";
 import type { KillPoint, WebhookFaults } from "./webhook_faults.ts";
 
 /** What a test tells the worker beside what the main thread does. */
@@ -11,11 +12,11 @@ const port = globalThis as unknown as WebhookPort & {
   addEventListener(type: "message", listener: (event: MessageEvent<FaultMessage>) => void): void;
 };
 let faults: WebhookFaults = {};
-let times = 0;
+const times = { kill: 0, stop: 0 };
 
 // Comes before the message that starts the service.
 port.addEventListener("message", ({ data: message }: MessageEvent<FaultMessage>) => {
-  if (message.type === "faults") faults = message.faults;
+  if (message.type === "faults") take(message.faults);
   if (message.type === "throw") setTimeout(() => thrown());
 });
 
@@ -27,9 +28,15 @@ serveWebhooks(port, () => ({
   pragmas: faults.pragmas,
 }));
 
+function take(told: WebhookFaults): void {
+  faults = told;
+  shiftWallClock(told.wallAheadMs);
+}
+
 function pass(point: KillPoint): void {
-  if (faults.kill?.at !== point || ++times < faults.kill.nth) return;
-  Deno.kill(Deno.pid, "SIGKILL");
+  const { kill, stop } = faults;
+  if (stop?.at === point && ++times.stop === stop.nth) Deno.kill(Deno.pid, "SIGSTOP");
+  if (kill?.at === point && ++times.kill >= kill.nth) Deno.kill(Deno.pid, "SIGKILL");
 }
 
 function thrown(): never {

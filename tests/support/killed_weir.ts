@@ -8,9 +8,11 @@ import { readSettings } from "../../src/settings/read_settings.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { guardProcess } from "../../src/telemetry/process_guard.ts";
 import type { FaultMessage } from "./killed_webhook_worker.ts";
+import { shiftWallClock } from "./shifted_clock.ts";
 import type { WebhookFaults } from "./webhook_faults.ts";
 
 const faults: WebhookFaults = JSON.parse(Deno.args[0] ?? "{}");
+shiftWallClock(faults.wallAheadMs);
 const { settings } = readSettings(Deno.env.toObject());
 const logger = createLogger({ level: settings.LOG_LEVEL, format: settings.LOG_FORMAT, clock: systemClock });
 guardProcess({ logger, clock: systemClock, onUnexpected: () => Deno.exit(3) });

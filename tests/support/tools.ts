@@ -7,6 +7,7 @@ const TOOLS = {
   "memcached": undefined,
   "h2load": undefined,
   "openssl": undefined,
+  "postgres": undefined,
   "curl": undefined,
   "prometheus": undefined,
   "promtool": undefined,
@@ -24,6 +25,7 @@ export const TOOL_NAMES = Object.keys(TOOLS).map((name) => name as Tool);
 
 // Debian keeps some servers in folders that are missing in the PATH of ordinary users.
 const MORE_FOLDERS = ["/usr/local/bin", "/usr/bin", "/usr/sbin"];
+const POSTGRES_RELEASES = "/usr/lib/postgresql";
 
 /** The folder that holds the programs which no package of the system brings. */
 export function toolsFolder(): string {
@@ -35,7 +37,8 @@ export function toolsFolder(): string {
 export function toolPath(tool: Tool): string | undefined {
   const own = TOOLS[tool];
   const folders = (process.env.PATH ?? "").split(delimiter).filter((folder) => folder !== "");
-  const places = [...(own === undefined ? [] : [join(toolsFolder(), ...own)]), ...folders, ...MORE_FOLDERS];
+  const more = [...MORE_FOLDERS, ...(tool === "postgres" ? postgresFolders() : [])];
+  const places = [...(own === undefined ? [] : [join(toolsFolder(), ...own)]), ...folders, ...more];
   return places.map((folder) => join(folder, tool)).find(isExecutable);
 }
 
@@ -63,6 +66,18 @@ export function needs(tools: readonly Tool[], name: string): { name: string; ign
     name: missing.length === 0 ? name : `${name} [needs ${missing.join(", ")}]`,
     ignore: missing.length > 0,
   };
+}
+
+/** Debian keeps each release of PostgreSQL in a folder of its own, which no PATH has; the newest is the first. */
+function postgresFolders(): string[] {
+  try {
+    const releases = Array.from(Deno.readDirSync(POSTGRES_RELEASES), ({ name }) => name);
+    return releases.toSorted((a, b) => Number(b) - Number(a)).map((name) =>
+      join(POSTGRES_RELEASES, name, "bin")
+    );
+  } catch {
+    return [];
+  }
 }
 
 function isExecutable(path: string): boolean {

@@ -65,9 +65,12 @@ export async function webhookCall(url: string, options: WebhookCallOptions): Pro
   return { status: response.status, headers: response.headers, body: read, tries: 1 };
 }
 
-/** Posts until there is an answer that stands: what was not answered, or refused for the moment, is repeated. */
+/**
+ * Posts until there is an answer that stands: what was not answered, or refused for the moment, is repeated, at the
+ * next address where there are several.
+ */
 export async function post(
-  url: string,
+  url: string | ((tries: number) => string),
   body: unknown,
   options: Pick<WebhookCallOptions, "token" | "key">,
 ): Promise<WebhookAnswered> {
@@ -75,7 +78,7 @@ export async function post(
   let cause: unknown;
   for (let tries = 1; performance.now() < end; tries++) {
     try {
-      const answered = await webhookCall(url, { ...options, body });
+      const answered = await webhookCall(typeof url === "string" ? url : url(tries), { ...options, body });
       if (!REPEATED.includes(answered.status)) return { ...answered, tries };
       cause = answered.body;
     } catch (error) {
@@ -83,5 +86,6 @@ export async function post(
     }
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
-  throw new Error(`Cannot post to "${url}": nothing came within ${REPEAT_MS} ms`, { cause });
+  const shown = typeof url === "string" ? url : url(1);
+  throw new Error(`Cannot post to "${shown}": nothing came within ${REPEAT_MS} ms`, { cause });
 }

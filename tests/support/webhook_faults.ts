@@ -8,6 +8,10 @@ export type KillPoint = `${"before" | "after"} ${AttemptStep}` | `execution ${Wo
 export interface WebhookFaults {
   /** The process ends by SIGKILL when it comes to that place for the nth time. */
   readonly kill?: { readonly at: KillPoint; readonly nth: number } | undefined;
+  /** The process is stopped by SIGSTOP when it comes to that place for the nth time. */
+  readonly stop?: { readonly at: KillPoint; readonly nth: number } | undefined;
+  /** How far the wall clock of the process is ahead. */
+  readonly wallAheadMs?: number | undefined;
   /** Said to the database of the store when it is opened, such as `max_page_count = 100`. */
   readonly pragmas?: readonly string[] | undefined;
 }

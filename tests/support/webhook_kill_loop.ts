@@ -2,12 +2,19 @@ import { seededRandom } from "./seeded_random.ts";
 import { until } from "./until.ts";
 import type { AnswerBody } from "./webhook_client.ts";
 import { ATTEMPT_POINTS } from "./webhook_faults.ts";
-import { type KillReport, killRounds, type KillRoundsOptions, runKillRounds } from "./webhook_kill_rounds.ts";
-import { WebhookProcess } from "./webhook_process.ts";
-import { WebhookReceiver } from "./webhook_receiver.ts";
+import { endpointsByKind } from "./webhook_fleet.ts";
+import {
+  type KilledProcesses,
+  type KillReport,
+  killRounds,
+  type KillRoundsOptions,
+  runKillRounds,
+} from "./webhook_kill_rounds.ts";
+import { WebhookProcess, type WebhookProcessOptions } from "./webhook_process.ts";
+import { type Reception, WebhookReceiver } from "./webhook_receiver.ts";
 
 /** What was seen of events while processes were killed. */
-export interface EventKillReport extends KillReport {
+export interface EventKillReport extends Omit<KillReport, "works"> {
   readonly events: number;
   /** How often the client had to repeat a post. */
   readonly repeatedPosts: number;
@@ -18,36 +25,64 @@ export interface EventKillReport extends KillReport {
   readonly interruptedAttempts: number;
 }
 
+/** What a loop of kills is to do. */
+export interface KillLoopOptions extends Omit<KillRoundsOptions, "points" | "works"> {
+  /** Makes its processes with their store; one on a file when absent. */
+  readonly open?: OpenKilled | undefined;
+}
+
+/** Makes what is killed: one process on a file, or several on a database. */
+export type OpenKilled = (options: WebhookProcessOptions) => Promise<KilledWeir>;
+
+/** What is killed, and asked meanwhile. */
+export type KilledWeir =
+  & KilledProcesses
+  & AsyncDisposable
+  & Pick<WebhookProcess, "endpoint" | "made" | "event" | "trigger" | "all" | "isDelivered" | "isCarriedOut">;
+
+/** What a receiver knows of deliveries. */
+export type SeenDeliveries = Pick<WebhookReceiver, "byId" | "resets" | "receptions">;
+
 const DELIVERED_MS = 120_000;
 const MAX_PROBLEMS = 20;
+/** What a process leaves claimed when it dies is still counted for its endpoint, where others work on. */
+const ENDPOINTS = 8;
+const TIMEOUT_MS = 2_000;
 
 /**
  * Posts that many events to Weir, which delivers them to a counting receiver and is killed again and again, and looks
  * whether each arrived, under one UUID with one body, and repeatedly only where an attempt failed or broke off.
  */
 export async function killWhileDelivering(
-  options: Omit<KillRoundsOptions, "points" | "works"> & { readonly events: number },
+  options: KillLoopOptions & { readonly events: number },
 ): Promise<EventKillReport> {
-  const { events, seed } = options;
+  const { seed, open = WebhookProcess.open } = options;
   const begin = performance.now();
   await using receiver = await WebhookReceiver.start();
-  await using weir = await WebhookProcess.open({ env: { LOG_LEVEL: "warning" } });
+  const env = { LOG_LEVEL: "warning", WEBHOOK_TIMEOUT: `${TIMEOUT_MS}ms` };
+  await using weir = await open({ env });
   const random = seededRandom(seed + 1);
   // One in fifty fails at first, so that attempts are not all the first ones.
   receiver.react = (_, count) => count === 1 && random() < 0.02 ? random() < 0.5 ? 500 : "reset" : 200;
-  await weir.start();
-  await weir.endpoint(receiver, "/hook", { concurrency: 16 });
+  await startAll(weir);
+  const kinds = await endpointsByKind(weir, receiver, ENDPOINTS, { concurrency: 16 });
 
   const ids: string[] = [];
   let repeatedPosts = 0;
   const postOne = async (n: number) => {
-    const { status, body, tries } = await weir.event({ n }, `event-${n}`);
+    const kind = kinds[n % kinds.length];
+    const { status, body, tries } = await weir.event({ n }, `event-${n}`, kind);
     if (status !== 202) throw new Error(`Cannot post event ${n}: ${status} ${JSON.stringify(body)}`);
     ids[n] = body.id;
     repeatedPosts += tries - 1;
   };
-  const rounds = killRounds({ ...options, works: events, points: ATTEMPT_POINTS });
-  const killed = await runKillRounds(weir, { rounds, works: events, work: postOne, say: options.say });
+  const rounds = killRounds({
+    ...options,
+    ...{ works: options.events, points: ATTEMPT_POINTS, processes: weir.members.length },
+  });
+  const { works: events, ...killed } = await runKillRounds(weir, {
+    ...{ rounds, works: options.events, work: postOne, say: options.say },
+  });
   await until("everything to be delivered", () => weir.isDelivered(), {
     ...{ deadlineMs: DELIVERED_MS, intervalMs: 200 },
   });
@@ -57,14 +92,8 @@ export async function killWhileDelivering(
   const problems = [...killed.problems, ...receiver.problems];
   const eventIds = new Set(ids);
   if (eventIds.size !== events) problems.push(`${eventIds.size} events were taken in place of ${events}`);
-  if (deliveries.length !== events) problems.push(`there are ${deliveries.length} deliveries`);
   if (failures.length > 0) problems.push(`${failures.length} deliveries failed`);
-  const arrived = new Set(receiver.receptions.map(({ body }) => Number(JSON.parse(body).data.n)));
-  for (let n = 0; n < events; n++) if (!arrived.has(n)) problems.push(`event ${n} did not arrive`);
-  for (const delivery of deliveries) problems.push(...deliveryProblems(delivery, receiver));
-  for (const id of receiver.byId.keys()) {
-    if (!deliveries.some((delivery) => delivery.id === id)) problems.push(`delivery ${id} is unknown`);
-  }
+  problems.push(...deliveriesProblems(deliveries, { receiver, events }));
   const attempts = deliveries.flatMap((delivery) => delivery.attempts);
   return {
     ...killed,
@@ -80,10 +109,32 @@ export async function killWhileDelivering(
   };
 }
 
+/** Starts all the processes at once. */
+export async function startAll(weir: KilledProcesses): Promise<void> {
+  await Promise.all(weir.members.map((_, n) => weir.startMember(n)));
+}
+
+/** What is wrong with deliveries of that many events, each of which has its number as `data.n`. */
+export function deliveriesProblems(
+  deliveries: readonly AnswerBody[],
+  { receiver, events }: { readonly receiver: SeenDeliveries; readonly events: number },
+): string[] {
+  const problems: string[] = [];
+  if (deliveries.length !== events) problems.push(`there are ${deliveries.length} deliveries`);
+  const isDelivery = ({ headers }: Pick<Reception, "headers">) => headers["x-svc-delivery"] !== undefined;
+  const received = receiver.receptions.filter(isDelivery);
+  const arrived = new Set(received.map(({ body }) => Number(JSON.parse(body).data.n)));
+  for (let n = 0; n < events; n++) if (!arrived.has(n)) problems.push(`event ${n} did not arrive`);
+  for (const delivery of deliveries) problems.push(...deliveryProblems(delivery, receiver));
+  const known = new Set(deliveries.map(({ id }) => id));
+  for (const { id } of received) if (!known.has(id)) problems.push(`delivery ${id} is unknown`);
+  return problems;
+}
+
 /** What is wrong with one delivery, by its record and by what arrived. */
 export function deliveryProblems(
   delivery: AnswerBody,
-  receiver: Pick<WebhookReceiver, "byId" | "resets">,
+  receiver: Pick<SeenDeliveries, "byId" | "resets">,
 ): string[] {
   const { id, state, attempts } = delivery;
   const problem = (text: string) => `delivery ${id}: ${text}`;

@@ -1,6 +1,12 @@
 import { seededRandom } from "./seeded_random.ts";
 import type { KillPoint } from "./webhook_faults.ts";
-import type { WebhookProcess } from "./webhook_process.ts";
+import type { WebhookProcess, WebhookStart } from "./webhook_process.ts";
+
+/** Processes that are killed, whatever they have in common. */
+export interface KilledProcesses {
+  readonly members: readonly WebhookProcess[];
+  startMember(n: number, start?: WebhookStart): Promise<void>;
+}
 
 /** How a process is to end: at a named place, or from outside after so long. */
 export type KillRound =
@@ -15,6 +21,8 @@ export interface KillRoundsOptions {
   readonly points: readonly KillPoint[];
   /** How many pieces of work there are; each place is passed about once for each of them. */
   readonly works: number;
+  /** How many processes share the work; one when absent. */
+  readonly processes?: number | undefined;
   readonly say: (line: string) => void;
 }
 
@@ -22,22 +30,26 @@ export interface KillRoundsOptions {
 export interface KillReport {
   /** How often at each place. */
   readonly killsAt: Readonly<Record<string, number>>;
+  /** How many pieces of work were done: all, and some more where a process took long to come to its place. */
+  readonly works: number;
   readonly problems: readonly string[];
   readonly tookMs: number;
 }
 
 const OUTSIDE_MS = [50, 800] as const;
 /** A place that is not passed in this time is a fault of the loop. */
-const POINT_MS = 20_000;
+const POINT_MS = 60_000;
 const LANES = 16;
+/** Where no process is killed for so long there may be too little work for it: some more is done. */
+const STALL_MS = 1_000;
 
 /** Draws the kills: every place in turn, and one from outside after each turn and here and there. */
 export function killRounds(
-  { kills, seed, points, works }: Omit<KillRoundsOptions, "say">,
+  { kills, seed, points, works, processes = 1 }: Omit<KillRoundsOptions, "say">,
 ): KillRound[] {
   const random = seededRandom(seed);
   // Half of what a round has, so that the place is passed so often whatever comes in between.
-  const maxNth = Math.max(1, Math.floor(works / (kills + 1) / 2));
+  const maxNth = Math.max(1, Math.floor(works / (kills + 1) / 2 / processes));
   const between = (low: number, high: number) => low + Math.floor(random() * (high - low + 1));
   const rounds: KillRound[] = [];
   while (rounds.length < kills) {
@@ -52,11 +64,11 @@ export function killRounds(
 }
 
 /**
- * Does so many pieces of work, some in each round, while one process after the other is killed; the one that runs at
- * the beginning is ended first, and one that nobody kills runs at the end.
+ * Does so many pieces of work, some in each round, while one process after the other is killed, or of several each on
+ * its own; those that run at the beginning are ended first, and such as nobody kills run at the end.
  */
 export async function runKillRounds(
-  weir: WebhookProcess,
+  weir: KilledProcesses,
   { rounds, works, work, say }: {
     readonly rounds: readonly KillRound[];
     readonly works: number;
@@ -69,57 +81,89 @@ export async function runKillRounds(
   const problems: string[] = [];
   const share = works / (rounds.length + 1);
   const gate = new Gate();
-  const lanes = Promise.all(Array.from({ length: LANES }, () => inTurn(works, gate, work)));
+  const lanes = Promise.all(Array.from({ length: LANES }, () => inTurn(gate, work)));
   // What fails is told of at the end.
   lanes.catch(() => {});
-  await weir.stop();
-  for (const [index, round] of rounds.entries()) {
-    await weir.start(round.at === "outside" ? {} : { faults: { kill: round } });
-    gate.open(Math.ceil(share * (index + 1)));
-    const problem = await ended(weir, round);
-    if (problem === undefined) killsAt[round.at] = (killsAt[round.at] ?? 0) + 1;
-    else problems.push(`round ${index + 1}: ${problem}`);
-    say(`kill ${index + 1} of ${rounds.length}: ${round.at}, ${Math.round(performance.now() - begin)} ms`);
+  await Promise.all(weir.members.map((member) => member.stop()));
+  const left = [...rounds];
+  let count = 0;
+  const killInTurn = async (n: number) => {
+    for (let round = left.shift(); round !== undefined; round = left.shift()) {
+      await weir.startMember(n, round.at === "outside" ? {} : { faults: { kill: round } });
+      gate.open(Math.ceil(share * (count + 1)));
+      const problem = await ended(weir.members[n], round);
+      count++;
+      if (problem === undefined) killsAt[round.at] = (killsAt[round.at] ?? 0) + 1;
+      else problems.push(`kill ${count}: ${problem}`);
+      say(`kill ${count} of ${rounds.length}: ${round.at}, ${Math.round(performance.now() - begin)} ms`);
+    }
+    await weir.startMember(n);
+  };
+  const stalls = setInterval(() => gate.openAfterStall(Math.ceil(share / 4)), STALL_MS);
+  try {
+    await Promise.all(weir.members.map((_, n) => killInTurn(n)));
+  } finally {
+    clearInterval(stalls);
+    gate.end(works);
   }
-  await weir.start();
-  gate.open(works);
   await lanes;
-  return { killsAt, problems, tookMs: performance.now() - begin };
+  return { killsAt, problems, works: gate.bound, tookMs: performance.now() - begin };
 }
 
-async function ended(weir: WebhookProcess, round: KillRound): Promise<string | undefined> {
+async function ended(member: WebhookProcess | undefined, round: KillRound): Promise<string | undefined> {
+  if (member === undefined) throw new Error("Cannot kill a process: there is none");
   if (round.at === "outside") {
     await new Promise((resolve) => setTimeout(resolve, round.afterMs));
-    await weir.kill();
+    await member.kill();
     return undefined;
   }
-  const timer = setTimeout(() => weir.weir.signal("SIGTERM"), POINT_MS);
-  const signal = await weir.ended();
+  const timer = setTimeout(() => member.weir.signal("SIGTERM"), POINT_MS);
+  const signal = await member.ended();
   clearTimeout(timer);
   return signal === "SIGKILL" ? undefined : `it did not come to "${round.at}" ${round.nth} times`;
 }
 
 /** Lets numbers through up to a bound that rises. */
 class Gate {
-  next = 0;
+  #next = 0;
   #bound = 0;
-  #risen = Promise.withResolvers<void>();
+  #isOver = false;
+  #hasRisen = false;
+  #changed = Promise.withResolvers<void>();
 
-  open(bound: number): void {
-    this.#bound = bound;
-    this.#risen.resolve();
-    this.#risen = Promise.withResolvers<void>();
+  get bound(): number {
+    return this.#bound;
   }
 
-  async take(): Promise<number> {
-    while (this.next >= this.#bound) await this.#risen.promise;
-    return this.next++;
+  open(bound: number): void {
+    this.#bound = Math.max(this.#bound, bound);
+    this.#hasRisen = true;
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers<void>();
+  }
+
+  /** Opens it for some more, unless it was opened since the last time. */
+  openAfterStall(more: number): void {
+    if (!this.#hasRisen && this.#bound > 0 && this.#next >= this.#bound) this.open(this.#bound + more);
+    this.#hasRisen = false;
+  }
+
+  /** The bound rises no more than to this. */
+  end(bound: number): void {
+    this.#isOver = true;
+    this.open(bound);
+  }
+
+  /** The next number; nothing once all are taken. */
+  async take(): Promise<number | undefined> {
+    while (this.#next >= this.#bound) {
+      if (this.#isOver) return undefined;
+      await this.#changed.promise;
+    }
+    return this.#next++;
   }
 }
 
-async function inTurn(works: number, gate: Gate, work: (n: number) => Promise<void>): Promise<void> {
-  while (gate.next < works) {
-    const n = await gate.take();
-    if (n < works) await work(n);
-  }
+async function inTurn(gate: Gate, work: (n: number) => Promise<void>): Promise<void> {
+  for (let n = await gate.take(); n !== undefined; n = await gate.take()) await work(n);
 }

@@ -76,6 +76,16 @@ export class WebhookProcess implements AsyncDisposable {
     this.#weir = await startKilledWeir({ faults, rules, settings });
   }
 
+  /** Itself, as the only one of those that share its store. */
+  get members(): readonly WebhookProcess[] {
+    return [this];
+  }
+
+  /** Starts itself. */
+  async startMember(_: number, start?: WebhookStart): Promise<void> {
+    await this.start(start);
+  }
+
   /** The process that runs. */
   get weir(): WeirProcess {
     if (this.#weir === undefined) throw new Error("Cannot use Weir: no process runs");
@@ -153,6 +163,34 @@ export class WebhookProcess implements AsyncDisposable {
   /** Calls a trigger until it is taken. */
   async trigger(name: string, token: string, body: unknown, key?: string): Promise<WebhookAnswered> {
     return await post(`${this.base}/api/v1/workflows/triggers/${name}`, body, { token, key });
+  }
+
+  /** A figure of the webhook service, as its debug page shows it, such as `lost_claims`. */
+  async figure(name: string): Promise<number> {
+    const text = await (await fetch(`http://${this.weir.debugAddress}/stats`)).text();
+    const start = `ratelimit.webhooks.${name}: `;
+    const line = text.split("\n").find((one) => one.startsWith(start));
+    if (line === undefined) throw new Error(`Cannot find the figure "${name}": the page does not show it`);
+    return Number(line.slice(start.length));
+  }
+
+  /** Health as it is shown. */
+  async health(): Promise<{ readonly status: number; readonly text: string }> {
+    const response = await fetch(`${this.base}/healthcheck`);
+    return { status: response.status, text: await response.text() };
+  }
+
+  /** Whether the process is stopped, as by SIGSTOP. */
+  isStopped(): boolean {
+    const stat = Deno.readTextFileSync(`/proc/${this.weir.pid}/stat`);
+    // Behind the name of the program, which may hold anything.
+    return stat.slice(stat.lastIndexOf(")") + 2).startsWith("T");
+  }
+
+  /** Resident memory of the process in megabytes. */
+  residentMb(): number {
+    const pages = Deno.readTextFileSync(`/proc/${this.weir.pid}/statm`).split(" ")[1];
+    return Number(pages) * 4_096 / 2 ** 20;
   }
 
   /** Whether nothing is left to be delivered. */

@@ -28,6 +28,8 @@ export class WebhookReceiver implements AsyncDisposable {
   readonly resets = new Map<string, number>();
   /** What was wrong with requests. */
   readonly problems: string[] = [];
+  /** How far a time stamp may be from the time of the machine. */
+  maxAgeMs = 10_000;
   /** Decides on a request; `count` tells how often this one has come, itself included. */
   react: (reception: Reception, count: number) => Reaction | Promise<Reaction> = () => 200;
   /** What is answered; a JSON text. */
@@ -101,7 +103,7 @@ export class WebhookReceiver implements AsyncDisposable {
     const wanted = `sha256=${createHmac("sha256", secret).update(bytes).digest("hex")}`;
     if (headers["x-svc-signature"] !== wanted) problem("its signature is wrong");
     const ageMs = Math.abs(Date.now() - 1_000 * Number(headers["x-svc-timestamp"]));
-    if (!(ageMs < 10_000)) problem(`its time stamp is ${ageMs} ms away`);
+    if (!(ageMs < this.maxAgeMs)) problem(`its time stamp is ${ageMs} ms away`);
     if (headers["x-svc-event"] !== JSON.parse(body).event) problem("its header names another event");
     if (headers["content-type"] !== "application/json") problem("its content type is another");
   }

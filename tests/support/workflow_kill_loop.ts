@@ -1,12 +1,13 @@
 import { until } from "./until.ts";
 import type { AnswerBody } from "./webhook_client.ts";
 import { EXECUTION_POINTS } from "./webhook_faults.ts";
-import { type KillReport, killRounds, type KillRoundsOptions, runKillRounds } from "./webhook_kill_rounds.ts";
+import { type KillLoopOptions, startAll } from "./webhook_kill_loop.ts";
+import { type KillReport, killRounds, runKillRounds } from "./webhook_kill_rounds.ts";
 import { WebhookProcess } from "./webhook_process.ts";
 import { type Reception, WebhookReceiver } from "./webhook_receiver.ts";
 
 /** What was seen of executions while processes were killed. */
-export interface ExecutionKillReport extends KillReport {
+export interface ExecutionKillReport extends Omit<KillReport, "works"> {
   readonly executions: number;
   readonly repeatedPosts: number;
   /** Requests of steps. */
@@ -23,17 +24,17 @@ const MAX_PROBLEMS = 20;
  * once and well, and whether a step was sent again only by another process and under the same key.
  */
 export async function killWhileExecuting(
-  options: Omit<KillRoundsOptions, "points" | "works"> & { readonly executions: number },
+  options: KillLoopOptions & { readonly executions: number },
 ): Promise<ExecutionKillReport> {
-  const { executions } = options;
+  const { open = WebhookProcess.open } = options;
   const begin = performance.now();
   await using receiver = await WebhookReceiver.start();
   receiver.answer = ({ body }) => JSON.stringify({ n: JSON.parse(body).n });
-  await using weir = await WebhookProcess.open({
+  await using weir = await open({
     env: { LOG_LEVEL: "warning" },
     workflows: { "three-steps.yaml": workflowText(receiver.url) },
   });
-  await weir.start();
+  await startAll(weir);
   const { key: token } = await weir.made("/triggers", { name: "three-steps", workflow: "three-steps" });
 
   const ids: string[] = [];
@@ -44,8 +45,13 @@ export async function killWhileExecuting(
     ids[n] = body.executionId;
     repeatedPosts += tries - 1;
   };
-  const rounds = killRounds({ ...options, works: executions, points: EXECUTION_POINTS });
-  const killed = await runKillRounds(weir, { rounds, works: executions, work: startOne, say: options.say });
+  const rounds = killRounds({
+    ...options,
+    ...{ works: options.executions, points: EXECUTION_POINTS, processes: weir.members.length },
+  });
+  const { works: executions, ...killed } = await runKillRounds(weir, {
+    ...{ rounds, works: options.executions, work: startOne, say: options.say },
+  });
   await until("every execution to end", () => weir.isCarriedOut(), {
     ...{ deadlineMs: CARRIED_OUT_MS, intervalMs: 200 },
   });

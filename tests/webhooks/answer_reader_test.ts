@@ -43,6 +43,7 @@ const OK = "HTTP/1.1 200 OK\r\n";
 const LENGTH = "content-length: 2\r\n\r\nok";
 const CHUNKED = "transfer-encoding: chunked\r\n\r\n";
 const BAD_LENGTH = { body: "", state: "HPE_INVALID_CONTENT_LENGTH" };
+const BAD_CODING = { body: "", state: "HPE_INVALID_TRANSFER_ENCODING" };
 const BAD_HEADER = { body: "", state: "HPE_INVALID_HEADER_TOKEN" };
 const BAD_STATUS = { body: "", state: "HPE_INVALID_STATUS" };
 const BAD_VERSION = { body: "", state: "HPE_INVALID_VERSION" };
@@ -95,11 +96,24 @@ const ANSWERS: Readonly<Record<string, readonly [answer: string, expected: Read,
   "the answer to HEAD": [`${OK}content-length: 100\r\n\r\n`, { status: 200, body: "", state: "clean" }, {
     isHeadOnly: true,
   }],
+  "204": ["HTTP/1.1 204 None\r\ncontent-length: 0\r\n\r\n", { status: 204, body: "", state: "clean" }],
   "204 with a length": ["HTTP/1.1 204 None\r\ncontent-length: 2\r\n\r\n", {
     status: 204,
     body: "",
-    state: "clean",
+    state: "over",
   }],
+  "204 in chunks": [`HTTP/1.1 204 None\r\n${CHUNKED}`, { status: 204, body: "", state: "over" }],
+  "chunks in chunks": [`${OK}transfer-encoding: chunked\r\n${CHUNKED}0\r\n\r\n`, BAD_CODING],
+  "chunks in chunks, in a list": [`${OK}transfer-encoding: chunked, Chunked\r\n\r\n0\r\n\r\n`, BAD_CODING],
+  "a CR behind a size": [`${OK}${CHUNKED}2;\rx\r\nok\r\n`, {
+    ...{ status: 200, body: "" },
+    state: "HPE_INVALID_CHUNK_SIZE",
+  }],
+  "a NUL behind the last chunk": [`${OK}${CHUNKED}0\r\nx-t: \0\r\n\r\n`, {
+    ...{ status: 200, body: "" },
+    state: "HPE_INVALID_HEADER_TOKEN",
+  }],
+  "a status of zeros": [`HTTP/1.1 000 Odd\r\n${LENGTH}`, BAD_STATUS],
   "304 in chunks": [`HTTP/1.1 304 Same\r\n${CHUNKED}`, { status: 304, body: "", state: "clean" }],
   "101": ["HTTP/1.1 101 Switch\r\nupgrade: x\r\n\r\nraw", { status: 101, body: "", state: "over" }],
   "999": ["HTTP/1.1 999 Odd\r\ncontent-length: 0\r\n\r\n", { status: 999, body: "", state: "clean" }],
@@ -120,6 +134,8 @@ const ANSWERS: Readonly<Record<string, readonly [answer: string, expected: Read,
   "half a head": [`${OK}content-len`, { body: "", state: "cut" }, { isEnded: true }],
   "the longest head": [`${OK}a: ${"x".repeat(16_341)}\r\n${LENGTH}`, DONE],
   "a head that is too long": [`${OK}a: ${"x".repeat(16_342)}\r\n${LENGTH}`, OVERFLOW],
+  "the most headers": [`${OK}${"a:\r\n".repeat(127)}${LENGTH}`, DONE],
+  "too many headers": [`${OK}${"a:\r\n".repeat(128)}${LENGTH}`, OVERFLOW],
   "a line without an end": [`${OK}a: ${"x".repeat(20_000)}`, OVERFLOW],
   "empty lines without an end": ["\r\n".repeat(10_000), OVERFLOW],
   "another protocol": ["SSH-2.0-OpenSSH_9\r\n", NO_HTTP],

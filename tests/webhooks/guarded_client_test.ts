@@ -41,6 +41,11 @@ const KEPT: Readonly<Record<string, readonly [act: (socket: Socket) => void, hea
       1,
     ],
     "no body": [(socket) => socket.write("HTTP/1.1 204 No\r\n\r\n"), "204 ", 1],
+    "no body, and a length of one": [
+      (socket) => socket.write("HTTP/1.1 204 No\r\ncontent-length: 2\r\n\r\n"),
+      "204 ",
+      2,
+    ],
     "its word that it closes": [
       (socket) => socket.write(OK.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n")),
       "200 ok",

@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
 import { migrate, MIGRATIONS, schemaVersion } from "../../src/webhooks/sqlite_schema.ts";
-import { checkStore } from "../../src/webhooks/sqlite_store_backup.ts";
+import { checkStore } from "../../src/webhooks/store_check.ts";
 import { SqliteConnection } from "../../src/webhooks/sqlite_store_connection.ts";
 import { addEndpoint, addEvent, audit } from "../contract/webhook_store_bed.ts";
 import { ChildProcess } from "../support/child_process.ts";

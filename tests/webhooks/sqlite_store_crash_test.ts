@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { checkStore } from "../../src/webhooks/sqlite_store_backup.ts";
+import { checkStore } from "../../src/webhooks/store_check.ts";
 import { ChildProcess } from "../support/child_process.ts";
 import { seededRandom } from "../support/seeded_random.ts";
 import { until } from "../support/until.ts";

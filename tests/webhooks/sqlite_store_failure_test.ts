@@ -1,7 +1,15 @@
 import { assert, assertEquals } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
 import type { StoreError, WebhookStore } from "../../src/webhooks/store.ts";
-import { addEvent, audit, event, execution, NOW, saveVersion } from "../contract/webhook_store_bed.ts";
+import {
+  addEvent,
+  audit,
+  endpoint,
+  event,
+  execution,
+  NOW,
+  saveVersion,
+} from "../contract/webhook_store_bed.ts";
 import { ChildProcess } from "../support/child_process.ts";
 import { until } from "../support/until.ts";
 import { StoreFolder } from "./sqlite_fixture.ts";
@@ -107,6 +115,51 @@ Deno.test("what is asked for in one turn is one commit, and many are several", a
   const { elapsedMs, ...figures } = store.commits;
   assertEquals(figures, { commits: 3, operations: 1_600 });
   assert(elapsedMs > 0);
+});
+
+Deno.test("of many operations of one commit those that throw are undone, and the others are done once", async () => {
+  using folder = new StoreFolder();
+  const seen: number[] = [];
+  await using opened = closing(await folder.open({ onCommit: (_, operations) => seen.push(operations) }));
+  const { store } = opened;
+  {
+    using other = disposing(new DatabaseSync(folder.path));
+    other.database.exec(
+      "CREATE TRIGGER fail BEFORE INSERT ON audit WHEN NEW.action = 'fail' BEGIN SELECT RAISE(ABORT, 'no'); END",
+    );
+  }
+  // Those with "fail" throw after they have written; one of them comes first, some in the middle, one last.
+  const asked = Array.from({ length: 61 }, (_, index) => ({
+    added: endpoint(),
+    action: index % 10 === 0 ? "fail" : `create ${index}`,
+  }));
+  const answers = await Promise.all(
+    asked.map(({ added, action }) =>
+      store.createEndpoint(added, audit({ action })).then(() => "done", codeOf)
+    ),
+  );
+  assertEquals(answers, asked.map(({ action }) => action === "fail" ? "failed" : "done"));
+  assertEquals(seen, [61], "they were one commit");
+
+  // Another connection sees what is durable.
+  await using second = closing(await folder.open());
+  const done = asked.filter(({ action }) => action !== "fail").toReversed();
+  assertEquals(
+    ids(await second.store.listEndpoints({ limit: 200 })),
+    ids({ items: done.map(({ added }) => added) }),
+  );
+  const { items } = await second.store.listAudit({ limit: 200 });
+  assertEquals(items.map(({ action }) => action), done.map(({ action }) => action));
+});
+
+Deno.test("one operation that throws, alone in its commit, is refused, and the store goes on", async () => {
+  using folder = new StoreFolder();
+  await using opened = closing(await folder.open());
+  const { store } = opened;
+  assertEquals(await store.acceptExecution(execution(), { now: NOW }).catch(codeOf), "failed");
+  await saveVersion(store);
+  assertEquals((await store.acceptExecution(execution(), { now: NOW })).kind, "new");
+  assertEquals((await store.figures(NOW)).executions.queued, 1);
 });
 
 Deno.test("a failure that ends the whole transaction is everybody's, and the store goes on", async () => {

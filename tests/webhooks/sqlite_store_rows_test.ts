@@ -1,11 +1,16 @@
 import { assert, assertEquals } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
 import {
+  ACKNOWLEDGED,
   addEndpoint,
   addEvent,
+  audit,
   claim,
+  claimOne,
+  DAY,
   deliveryOf,
   execution,
+  finish,
   newId,
   NOW,
   saveVersion,
@@ -58,6 +63,21 @@ Deno.test("an execution whose workflow's text is gone fails alone, with its even
   ]);
   const { executions } = await store.figures(NOW);
   assertEquals(executions, { queued: 1, running: 0, succeeded: 0, failed: 1, cancelled: 0 });
+  await store.close();
+});
+
+Deno.test("old rows are removed no faster than was asked for, though an event goes with its last delivery", async () => {
+  using folder = new StoreFolder();
+  const store = await folder.open();
+  const to = await addEndpoint(store);
+  await addEvent(store);
+  await finish(store, await claimOne(store, to), ACKNOWLEDGED);
+  for (let index = 0; index < 3; index++) await store.addAudit(audit());
+  const entries = async () => (await store.listAudit({ limit: 9 })).items.length;
+  const before = await entries();
+  const remove = () => store.removeFinished({ before: NOW + DAY, now: NOW, max: 1 });
+  assertEquals([await remove(), await entries()], [2, before]);
+  assertEquals([await remove(), await entries()], [1, before - 1]);
   await store.close();
 });
 

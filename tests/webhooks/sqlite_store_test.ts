@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { checkStore } from "../../src/webhooks/sqlite_store_backup.ts";
+import { checkStore } from "../../src/webhooks/store_check.ts";
 import { webhookStoreContract } from "../contract/webhook_store_contract.ts";
 import { StoreFolder } from "./sqlite_fixture.ts";
 

@@ -38,7 +38,7 @@ async function opened(
   const log = new KeptLog();
   const service = await openWebhookService({
     options: {
-      storePath: join(folder, "weir.db"),
+      store: { kind: "file", path: join(folder, "weir.db") },
       encryptionKeys: [FIRST_KEY],
       timeoutMs: 1_000,
       connectTimeoutMs: 1_000,

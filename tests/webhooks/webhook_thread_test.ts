@@ -90,6 +90,33 @@ Deno.test("webhook thread: until its worker is ready every call is 503", async (
   await end(thread, line());
 });
 
+Deno.test("webhook thread: a worker that waits for its store holds nobody up, and is not replaced", async () => {
+  const { thread, clock, lines, line, health, log } = bed();
+  thread.start();
+  const told = () =>
+    log.lines.filter(({ message }) => message.startsWith("The webhook service waits")).length;
+  for (let second = 0; second < 121; second += 5) {
+    clock.advance(5_000);
+    line().say({ type: "waiting", state: "no connection" });
+    await thread.ready;
+    assertEquals(codeOf(await thread.admitTrigger(CALL)), AWAY);
+  }
+  assertEquals([lines.length, health.at(-1), told()], [1, [false, "no connection"], 13]);
+  line().say({ type: "ready" });
+  assertEquals(health.at(-1), [true, ""]);
+  await end(thread, line());
+});
+
+Deno.test("webhook thread: what its operator should know is told while all is well", async () => {
+  const { thread, line, health } = bed();
+  thread.start();
+  line().say({ type: "ready" });
+  line().say({ type: "figures", figures: { ...FIGURES, note: "the clock is off" } });
+  line().say({ type: "figures", figures: { ...FIGURES, note: "the clock is off", problem: "no disk" } });
+  assertEquals(health.slice(-2), [[true, "the clock is off"], [false, "no disk"]]);
+  await end(thread, line());
+});
+
 Deno.test("webhook thread: a call waits for 10 seconds", async () => {
   const { thread, clock, line } = bed();
   thread.start();

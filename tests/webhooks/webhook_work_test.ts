@@ -8,13 +8,14 @@ const RETENTION_MS = 30 * DAY_MS;
 /** A lock that a test hands out. */
 class Lock {
   isFree = true;
+  isSole = true;
   taken = 0;
   released = 0;
 
   readonly take = () => {
     if (!this.isFree) return undefined;
     this.taken++;
-    return { release: () => void this.released++ };
+    return { isSole: this.isSole, release: () => void this.released++ };
   };
 }
 
@@ -53,6 +54,42 @@ Deno.test("webhook work: claims of whoever had the lock before are void", async 
   bed.service.start();
   const state = async () => (await bed.call("GET", "/deliveries")).body.items[0]?.state;
   await until("the delivery", async () => await state() === "acknowledged");
+});
+
+Deno.test("webhook work: where others work too, only claims whose lease is over are void", async () => {
+  const lock = new Lock();
+  lock.isSole = false;
+  const sent: string[] = [];
+  await using bed = await WebhookBed.open({
+    parts: {
+      takeLock: lock.take,
+      sender: {
+        send: ({ headers }) => {
+          sent.push(headers["x-svc-delivery"] ?? "");
+          return Promise.resolve({ status: 200 });
+        },
+      },
+    },
+  });
+  await bed.call("POST", "/endpoints", { url: "https://example.com/" });
+  await bed.post({ event: "a", data: {} });
+  await bed.post({ event: "a", data: {} });
+  const claim = async (leaseMs: number) => {
+    const now = bed.clock.now();
+    const [endpoint] = await bed.store.dueEndpoints(now);
+    const [claimed] = await bed.store.claimDeliveries({
+      ...{ now, leaseUntil: now + leaseMs, newClaimId: () => crypto.randomUUID() },
+      wants: [{ endpointId: endpoint?.id ?? "", max: 1 }],
+    });
+    return claimed?.delivery.id;
+  };
+  const [gone, held] = [await claim(1_000), await claim(DAY_MS)];
+  bed.clock.advance(2_000);
+  bed.service.start();
+  const state = async (id = "") => (await bed.store.findDelivery(id))?.delivery.state;
+  await until("the delivery", async () => await state(gone) === "acknowledged");
+  assertEquals([sent, await state(held)], [[gone], "attempting"]);
+  assertEquals(bed.log.some((line) => line.includes("as others do that share it")), true);
 });
 
 Deno.test("webhook work: what is too old is removed at the start and every minute", async () => {

@@ -21,7 +21,7 @@ class ThreadBed implements AsyncDisposable {
   constructor(folder: WebhookFolder, options: Partial<WebhookOptions> = {}) {
     this.thread = new WebhookThread({
       options: {
-        storePath: folder.store,
+        store: { kind: "file", path: folder.store },
         encryptionKeys: [],
         timeoutMs: 1_000,
         connectTimeoutMs: 1_000,

@@ -33,8 +33,14 @@ type Case = readonly [name: string, options: Omit<WhyNotDeliveredOptions, "now">
 
 const CASES: readonly Case[] = [
   [
-    "new",
+    "new, and others make attempts too",
     { delivery: NEW, endpoint: ON },
+    "an attempt is due since 2026-03-28T11:59:59.000Z, the first one; it is made as soon as a place is free, of all " +
+    "and of the 4 attempts that its endpoint may have at once",
+  ],
+  [
+    "new",
+    { delivery: NEW, endpoint: ON, inFlight: 0 },
     "an attempt is due since 2026-03-28T11:59:59.000Z, the first one; " +
     "it is made as soon as one of all places for attempts is free",
   ],
@@ -97,7 +103,7 @@ const CASES: readonly Case[] = [
   ["without a time", { delivery: { ...LATER, dueAt: undefined }, endpoint: ON }, "no attempt is planned"],
   [
     "asked for by hand",
-    { delivery: RESENT, endpoint: ON },
+    { delivery: RESENT, endpoint: ON, inFlight: 0 },
     "an attempt by hand was asked for at 2026-03-28T11:59:59.000Z; " +
     "it is made as soon as one of all places for attempts is free",
   ],

@@ -194,6 +194,43 @@ Deno.test("workflow recovery: before leases that are over are taken back, those 
   assertEquals(bed.server.requests.length, 1);
 });
 
+Deno.test("workflow recovery: claims that could not be prolonged are asked for each second from then on", async () => {
+  await using bed = await WorkflowBed.open();
+  const gate = Promise.withResolvers<void>();
+  bed.server.answer = async () => {
+    await gate.promise;
+    return new Response("ok");
+  };
+  const text = `workflow: w\nsteps:\n- {name: call, request: {url: "${bed.server.url}", timeout: 15m}}`;
+  const id = await bed.begin(text, {});
+  const askedAt: number[] = [];
+  const begin = bed.clock.now();
+  let isAway = true;
+  const store = new Proxy(bed.store, {
+    get(target, name) {
+      const value = Reflect.get(target, name);
+      if (typeof value !== "function") return value;
+      return (...given: unknown[]) => {
+        if (name === "renewExecutionClaims") {
+          askedAt.push((bed.clock.now() - begin) / 1_000);
+          if (isAway) return Promise.reject(new StoreError("busy", "it is away"));
+        }
+        return Reflect.apply(value, target, given);
+      };
+    },
+  });
+  bed.runner({ store }).start();
+  await until("the request", () => bed.server.requests.length === 1);
+  for (let second = 1; second <= 40; second++) {
+    bed.clock.advance(1_000);
+    await new Promise((resolve) => setImmediate(resolve));
+    if (second === 23) isAway = false;
+  }
+  gate.resolve();
+  assertEquals((await bed.ended(id)).execution.status, "succeeded");
+  assertEquals(askedAt, [10, 20, 21, 22, 23, 24, 25, 35]);
+});
+
 Deno.test("workflow recovery: a step that ends whoever works on it fails after 20 tries, and holds up nobody", async () => {
   await using bed = await WorkflowBed.open();
   await bed.addEndpoint();

@@ -1,0 +1,86 @@
+import { WebhookFleet } from "../../tests/support/webhook_fleet.ts";
+import { concurrencyOverFleet } from "../../tests/support/webhook_fleet_concurrency.ts";
+import {
+  OUTAGE_RULES,
+  type OutageReport,
+  outageWorkflows,
+  runOutages,
+  standbyPair,
+} from "../../tests/support/webhook_fleet_outage.ts";
+import { killWhileDelivering } from "../../tests/support/webhook_kill_loop.ts";
+import { WebhookProcess } from "../../tests/support/webhook_process.ts";
+import { WebhookReceiver } from "../../tests/support/webhook_receiver.ts";
+import { killWhileExecuting } from "../../tests/support/workflow_kill_loop.ts";
+import type { WebhookSoakOptions, WebhookSoakPart } from "./webhook_options.ts";
+
+/** What came of a part: what is printed of it, and what was not as it has to be. */
+export interface SoakFindings {
+  readonly problems: readonly string[];
+  readonly counts: Readonly<Record<string, unknown>>;
+}
+
+const LOG = { LOG_LEVEL: "warning", WEBHOOK_TIMEOUT: "2s" };
+const CONCURRENCY = 4;
+
+/** How each part is run. */
+export const RUN_PART: Readonly<
+  Record<
+    WebhookSoakPart,
+    (options: WebhookSoakOptions, say: (line: string) => void) => Promise<SoakFindings>
+  >
+> = {
+  async events(options, say) {
+    const { events, eventKills: kills, seed } = options;
+    const report = await killWhileDelivering({ events, kills, seed, say, open: openedBy(options) });
+    return found(report);
+  },
+  async executions(options, say) {
+    const { executions, executionKills: kills, seed } = options;
+    const report = await killWhileExecuting({ executions, kills, seed, say, open: openedBy(options) });
+    return found(report);
+  },
+  async outages({ outages, works }) {
+    await using receiver = await WebhookReceiver.start();
+    await using fleet = await WebhookFleet.open({ env: LOG, workflows: outageWorkflows(receiver) });
+    await fleet.start({ rules: OUTAGE_RULES });
+    const { server } = fleet;
+    const outage = { away: () => server.stop("immediate"), back: () => server.start() };
+    const all = Array.from({ length: outages }, () => outage);
+    return foundOutages(await runOutages(fleet, { receiver, outages: all, works }));
+  },
+  async failover({ works }) {
+    await using receiver = await WebhookReceiver.start();
+    await using pair = await standbyPair();
+    const workflows = outageWorkflows(receiver);
+    await using fleet = await WebhookFleet.open({ env: LOG, workflows, address: pair.address });
+    await fleet.start({ rules: OUTAGE_RULES });
+    const outage = { away: () => pair.primary.kill(), back: () => pair.standby.promote() };
+    return foundOutages(await runOutages(fleet, { receiver, outages: [outage], works }));
+  },
+  async concurrency({ works }) {
+    const { most, problems, ...counts } = await concurrencyOverFleet({
+      ...{ events: 5 * works, concurrency: CONCURRENCY },
+    });
+    const wrong = most === CONCURRENCY ? [] : [`the receiver saw ${most} at once, not ${CONCURRENCY}`];
+    return { problems: [...problems, ...wrong], counts: { most, ...counts } };
+  },
+};
+
+function openedBy({ store }: WebhookSoakOptions): typeof WebhookProcess.open | typeof WebhookFleet.open {
+  return store === "file" ? WebhookProcess.open : WebhookFleet.open;
+}
+
+function found(
+  { problems, killsAt, ...counts }: {
+    readonly problems: readonly string[];
+    readonly killsAt: Readonly<Record<string, number>>;
+  },
+): SoakFindings {
+  const kills = Object.entries(killsAt).map(([at, count]) => [`killed ${at}`, count]);
+  return { problems, counts: { ...counts, ...Object.fromEntries(kills) } };
+}
+
+function foundOutages({ problems, decisions, ...counts }: OutageReport): SoakFindings {
+  const refused = decisions.refused === 0 ? [] : [`${decisions.refused} decisions were refused`];
+  return { problems: [...problems, ...refused], counts: { ...counts, ...decisions } };
+}

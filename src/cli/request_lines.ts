@@ -1,0 +1,123 @@
+import { InvalidRequestError } from "../ratelimit/errors.ts";
+import type { RateLimitRequest } from "../ratelimit/request.ts";
+import { validateRequest } from "../ratelimit/validate.ts";
+import { parseTime } from "../webhooks/time_text.ts";
+import { JsonRequestError, REQUEST_READERS } from "../http/json.ts";
+import { messageFields } from "../http/json_message.ts";
+import { JsonReader } from "../http/json_reader.ts";
+
+/** A request and when it was made. */
+export interface TimedRequest extends RateLimitRequest {
+  /** Milliseconds since the epoch. */
+  readonly time: number;
+}
+
+/** A line of a file of requests: what it asks, or what is wrong with it. */
+export type RequestLine =
+  & { readonly number: number }
+  & ({ readonly request: TimedRequest } | { readonly problem: string });
+
+/** Most bytes of a line: those of a body of `/json`. */
+const MAX_LINE_BYTES = 1_048_576;
+/** The last second of the year 9999, the largest that RFC 3339 can write. */
+const MAX_TIME_MS = 253_402_300_799_999;
+const LINE_BREAK = 10;
+const WANTED_TIME = "must be a time such as 2026-01-31T12:00:00Z, or seconds since the epoch";
+
+const FIELDS = messageFields<TimedRequest>({ ...REQUEST_READERS, time: readTime });
+
+/**
+ * Reads requests as JSON, one a line, each as `/json` takes it with the field `time`. Lines are numbered
+ * from 1; empty ones are passed over. Never more than a line and a piece of the stream are held.
+ */
+export async function* requestLines(stream: AsyncIterable<Uint8Array>): AsyncGenerator<RequestLine> {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  let number = 0;
+  for await (const bytes of byteLines(stream)) {
+    number++;
+    if (bytes === undefined) {
+      yield { number, problem: `longer than ${MAX_LINE_BYTES} bytes` };
+      continue;
+    }
+    let text: string;
+    try {
+      text = decoder.decode(bytes);
+    } catch {
+      yield { number, problem: "not UTF-8" };
+      continue;
+    }
+    if (text.trim() !== "") yield { number, ...readLine(text) };
+  }
+}
+
+/** The lines of a stream without their ends; undefined for one that is too long. */
+async function* byteLines(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array | undefined> {
+  let parts: Uint8Array[] = [];
+  let length = 0;
+  const take = (part: Uint8Array) => {
+    length += part.byteLength;
+    if (length > MAX_LINE_BYTES) parts = [];
+    else if (part.byteLength > 0) parts.push(part);
+  };
+  const line = () => {
+    const whole = length > MAX_LINE_BYTES ? undefined : joined(parts, length);
+    parts = [];
+    length = 0;
+    return whole;
+  };
+  for await (const chunk of stream) {
+    let start = 0;
+    for (let end = chunk.indexOf(LINE_BREAK); end >= 0; end = chunk.indexOf(LINE_BREAK, start)) {
+      take(chunk.subarray(start, end));
+      yield line();
+      start = end + 1;
+    }
+    take(chunk.subarray(start));
+  }
+  if (length > 0) yield line();
+}
+
+function joined(parts: readonly Uint8Array[], length: number): Uint8Array {
+  const [only] = parts;
+  if (only !== undefined && parts.length === 1) return only;
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.byteLength;
+  }
+  return whole;
+}
+
+function readLine(text: string): { readonly request: TimedRequest } | { readonly problem: string } {
+  try {
+    const reader = new JsonReader(text);
+    const request = reader.message(FIELDS, { domain: "", descriptors: [], hitsAddend: 0, time: NaN });
+    reader.end();
+    if (Number.isNaN(request.time)) return { problem: `time: is missing, it ${WANTED_TIME}` };
+    validateRequest(request);
+    return { request };
+  } catch (error) {
+    if (error instanceof JsonRequestError) return { problem: problemOf(error) };
+    if (!(error instanceof InvalidRequestError)) throw error;
+    return { problem: error.field === undefined ? error.message : `${error.field}: ${error.message}` };
+  }
+}
+
+/** The text is one line already, so the number that the reader gives it says nothing. */
+function problemOf({ field, reason }: JsonRequestError): string {
+  return field === "body" ? reason.replace("at line 1 column", "at column") : `${field}: ${reason}`;
+}
+
+function readTime(reader: JsonReader): number {
+  const seconds = reader.number();
+  const time = seconds === undefined ? timeOfText(reader) : Number(seconds) * 1_000;
+  if (time === undefined || !(time >= 0 && time <= MAX_TIME_MS)) throw reader.refusal(WANTED_TIME);
+  return time;
+}
+
+function timeOfText(reader: JsonReader): number | undefined {
+  const text = reader.string();
+  if (text === undefined) throw reader.wrongKind(WANTED_TIME);
+  return parseTime(text);
+}

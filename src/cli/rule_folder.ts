@@ -1,0 +1,51 @@
+import { type Problem, problemText } from "../ratelimit/rule_source.ts";
+import { compileRules, type Rules } from "../ratelimit/rules.ts";
+import type { Output } from "./output.ts";
+
+/** Which rule files are read, and how they are put together. */
+export interface RuleFolder {
+  readonly folder: string;
+  /** Several files may define the same domain. */
+  readonly merge: boolean;
+}
+
+/** What was found in a folder. */
+export interface RuleFolderReading {
+  /** Absent when some problem is an error. */
+  readonly rules: Rules | undefined;
+  /** In the order of the files. */
+  readonly problems: readonly Problem[];
+  /** How many files hold rules. */
+  readonly files: number;
+}
+
+/**
+ * The rules of a folder for a command that works with them. Every problem is told on standard error in the
+ * manner of `weir check`; nothing is answered when one of them is an error.
+ */
+export async function readRuleFolder(
+  wanted: RuleFolder,
+  { stderr }: Pick<Output, "stderr">,
+): Promise<Rules | undefined> {
+  const { rules, problems } = await openRuleFolder(wanted);
+  for (const problem of problems) stderr(problemLine(problem));
+  return rules;
+}
+
+/** Reads the rule files of a folder, with every problem of them. */
+export async function openRuleFolder({ folder, merge }: RuleFolder): Promise<RuleFolderReading> {
+  // The reader of YAML is loaded only by who uses it: whoever serves knows this file, too.
+  const { loadRuleFiles, problemsInOrder } = await import("../config/rule_files.ts");
+  const whenMissing = "name the folder that holds the rule files";
+  const { load } = await loadRuleFiles(folder, { ignoreDotFiles: false, whenMissing });
+  const compiled = compileRules(load.sources ?? [], { mergeDomains: merge });
+  const problems = problemsInOrder([...load.problems, ...compiled.problems]);
+  const isGood = problems.every(({ severity }) => severity !== "error");
+  return { rules: isGood ? compiled.rules : undefined, problems, files: load.sources?.length ?? 0 };
+}
+
+/** Errors as they are; a warning says that it is one, behind the position so that tools find their way. */
+export function problemLine(problem: Problem): string {
+  if (problem.severity === "error") return problemText(problem);
+  return problemText({ ...problem, text: `warning: ${problem.text}` });
+}

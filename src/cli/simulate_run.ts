@@ -1,0 +1,207 @@
+import { errorText } from "../base/error_text.ts";
+import { MemoryCache } from "../cache/memory_cache.ts";
+import { policyOf } from "../open_service.ts";
+import type { Rules } from "../ratelimit/rules.ts";
+import { type SimulatedDecision, Simulation } from "../ratelimit/simulation.ts";
+import type { ChangeKind } from "../ratelimit/simulation_change.ts";
+import { SimulationTally } from "../ratelimit/simulation_tally.ts";
+import { type Environment, readSettings, type Settings } from "../settings/read_settings.ts";
+import { CommandError, type CommandOptions } from "./command_input.ts";
+import type { Output } from "./output.ts";
+import { requestLines, type TimedRequest } from "./request_lines.ts";
+import { plainText } from "./plain_text.ts";
+import { readRuleFolder } from "./rule_folder.ts";
+import type { SimulateOptions } from "./simulate.ts";
+import type { FoundDecision, SimulationSummary } from "./simulate_report.ts";
+import { decisionJson, summaryJson } from "./simulate_json.ts";
+import { decisionLines, summaryLines } from "./simulate_text.ts";
+import { SimulatedClock } from "./simulated_clock.ts";
+
+/** How long counters stay after their window, for lines that are a little late. */
+const LATE_MS = 60_000;
+/** The settings that decide beside the rules; others may be wrong here, or be those of another machine. */
+const COUNTING_SETTINGS = [
+  "SHADOW_MODE",
+  "QUOTA_MODE",
+  "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT",
+  "MERGE_DOMAIN_CONFIG",
+  "MEMORY_MAX_KEYS",
+];
+const STANDARD_INPUT = "-";
+
+/** Decides every request by both configurations and prints what changes. Answers the exit code. */
+export async function simulate(wanted: SimulateOptions, options: CommandOptions): Promise<number> {
+  const { output } = options;
+  const settings = settingsOf(options.environment);
+  const merge = wanted.mergeDomains || settings.MERGE_DOMAIN_CONFIG;
+  const rules = await rulesOf(wanted.config, merge, output);
+  const old = wanted.against === undefined ? undefined : await rulesOf(wanted.against, merge, output);
+  const stream = await streamOf(wanted.requests, options);
+  const run = new SimulationRun({ rules, old, settings, wanted, output });
+  try {
+    await run.decideAll(stream);
+  } finally {
+    await run.close();
+  }
+  return run.finish();
+}
+
+async function rulesOf(folder: string, merge: boolean, output: Output): Promise<Rules> {
+  const rules = await readRuleFolder({ folder, merge }, output);
+  if (rules === undefined) throw new CommandError(`Cannot use the rules of "${folder}": they have mistakes`);
+  return rules;
+}
+
+function settingsOf(environment: Environment): Settings {
+  const counting = COUNTING_SETTINGS.map((name) => [name, environment[name]] as const);
+  // The embedded cache needs no address, whatever the environment names for the service.
+  return readSettings({ ...Object.fromEntries(counting), BACKEND_TYPE: "memory" }).settings;
+}
+
+async function streamOf(
+  path: string,
+  { stdin }: Pick<CommandOptions, "stdin">,
+): Promise<ReadableStream<Uint8Array>> {
+  if (path === STANDARD_INPUT) return stdin();
+  try {
+    return (await Deno.open(path)).readable;
+  } catch (error) {
+    throw new CommandError(`Cannot read "${path}": ${errorText(error)}`, { cause: error });
+  }
+}
+
+/** What is read, with a word of what was read when that fails. */
+async function* readFrom(stream: ReadableStream<Uint8Array>, name: string): AsyncGenerator<Uint8Array> {
+  try {
+    yield* stream;
+  } catch (error) {
+    throw new CommandError(`Cannot read "${name}": ${errorText(error)}`, { cause: error });
+  }
+}
+
+function nameOf(requests: string): string {
+  return requests === STANDARD_INPUT ? "standard input" : requests;
+}
+
+/** What a run is made with. */
+interface RunOptions extends Pick<CommandOptions, "output"> {
+  readonly rules: Rules;
+  /** Absent where there is nothing to compare with. */
+  readonly old: Rules | undefined;
+  readonly settings: Settings;
+  readonly wanted: SimulateOptions;
+}
+
+/** One pass over the requests. */
+class SimulationRun {
+  readonly #options: RunOptions;
+  readonly #clock = new SimulatedClock();
+  readonly #caches: MemoryCache[] = [];
+  readonly #new: Simulation;
+  readonly #old: Simulation | undefined;
+  readonly #tally = new SimulationTally();
+  readonly #found: Record<ChangeKind, number> = { toOverLimit: 0, toOk: 0, otherLimit: 0 };
+  readonly #back = { requests: 0, mostMs: 0, tooLate: 0 };
+  #wrong = 0;
+  #first = Infinity;
+  #newest = -Infinity;
+  #evicted = 0;
+
+  constructor(options: RunOptions) {
+    this.#options = options;
+    this.#new = this.#simulation(options.rules);
+    this.#old = options.old === undefined ? undefined : this.#simulation(options.old);
+  }
+
+  /** Throws when more lines are wrong than may be, and when the stream cannot be read. */
+  async decideAll(stream: ReadableStream<Uint8Array>): Promise<void> {
+    const { wanted: { requests, maxWrong }, output } = this.#options;
+    const name = nameOf(requests);
+    for await (const line of requestLines(readFrom(stream, name))) {
+      if ("request" in line) {
+        await this.#decide(line.number, line.request);
+        continue;
+      }
+      this.#wrong++;
+      output.stderr(plainText(`${name}:${line.number}: ${line.problem}`));
+      if (this.#wrong <= maxWrong) continue;
+      throw new CommandError(`Cannot go on with "${name}": more than ${maxWrong} wrong lines`);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#evicted = this.#caches.reduce((sum, { evicted }) => sum + evicted, 0);
+    for (const cache of this.#caches) await cache.close();
+  }
+
+  /** Prints the summary and answers the exit code. */
+  finish(): number {
+    const { wanted, output } = this.#options;
+    if (this.#tally.requests === 0) {
+      throw new CommandError(`Cannot simulate: "${nameOf(wanted.requests)}" holds no request`);
+    }
+    const summary: SimulationSummary = {
+      tally: this.#tally,
+      compares: this.#old !== undefined,
+      wrong: this.#wrong,
+      first: this.#first,
+      last: this.#newest,
+      back: this.#back,
+      evicted: this.#evicted,
+      hidden: {
+        toOverLimit: Math.max(0, this.#found.toOverLimit - wanted.maxChanges),
+        toOk: Math.max(0, this.#found.toOk - wanted.maxChanges),
+        otherLimit: Math.max(0, this.#found.otherLimit - wanted.maxChanges),
+      },
+    };
+    for (const line of wanted.json ? [summaryJson(summary)] : summaryLines(summary)) output.stdout(line);
+    if (this.#wrong > 0) return 2;
+    return this.#tally.changes > 0 ? 1 : 0;
+  }
+
+  #simulation(rules: Rules): Simulation {
+    const { settings } = this.#options;
+    const cache = new MemoryCache({ maxKeys: settings.MEMORY_MAX_KEYS, clock: this.#clock });
+    this.#caches.push(cache);
+    return new Simulation({ rules, cache, policy: policyOf(settings) });
+  }
+
+  async #decide(line: number, request: TimedRequest): Promise<void> {
+    this.#pass(request.time);
+    const seconds = Math.floor(request.time / 1_000);
+    const after = await this.#new.decide(request, seconds);
+    const before = await this.#old?.decide(request, seconds);
+    const change = this.#tally.add(before, after);
+    const kind = before === undefined ? overLimitKind(after) : change?.kind;
+    if (kind === undefined) return;
+    this.#found[kind]++;
+    if (this.#found[kind] <= this.#options.wanted.maxChanges) {
+      this.#show({ line, request, before, after, change });
+    }
+  }
+
+  #show(found: FoundDecision): void {
+    const { wanted, output } = this.#options;
+    for (const line of wanted.json ? [decisionJson(found)] : decisionLines(found)) output.stdout(line);
+  }
+
+  /**
+   * Counters are dropped by the newest time, a little late; a request is decided at its own. So lines of
+   * several instances, which are seldom in perfect order, find the counters of their windows.
+   */
+  #pass(time: number): void {
+    this.#first = Math.min(this.#first, time);
+    const backMs = this.#newest - time;
+    this.#newest = Math.max(this.#newest, time);
+    this.#clock.moveTo(this.#newest - LATE_MS);
+    if (backMs <= 0) return;
+    this.#back.requests++;
+    this.#back.mostMs = Math.max(this.#back.mostMs, backMs);
+    if (backMs > LATE_MS) this.#back.tooLate++;
+  }
+}
+
+function overLimitKind({ overallCode, statuses }: SimulatedDecision): ChangeKind | undefined {
+  const isOver = overallCode === "OVER_LIMIT" || statuses.some(({ code }) => code === "OVER_LIMIT");
+  return isOver ? "toOverLimit" : undefined;
+}

@@ -1,0 +1,144 @@
+import { type Walk, type WalkedLevel, walkRules } from "./explain_walk.ts";
+import { instantText } from "./instant_text.ts";
+import type { Unit } from "./limit.ts";
+import { isQuota, type Plan, type PlanContext, planHits, type PlannedDescriptor } from "./plan.ts";
+import type { Descriptor, Entry, RateLimitRequest } from "./request.ts";
+import type { RateLimit, Rules } from "./rules.ts";
+
+/** Why a request is decided as it is: the rules alone, no counts. It can be written as JSON as it stands. */
+export interface Explanation {
+  readonly domain: string;
+  /** Whether any rules have this domain. */
+  readonly domainKnown: boolean;
+  /** RFC 3339; decides in which windows the counters lie. */
+  readonly at: string;
+  readonly descriptors: readonly ExplainedDescriptor[];
+}
+
+/** What a descriptor came to. `replaced`: a limit was found, and that of another descriptor takes its place. */
+export type ExplainedOutcome = "limited" | "unlimited" | "replaced" | "none";
+
+/** One descriptor and its way to a limit. */
+export interface ExplainedDescriptor {
+  readonly entries: readonly Entry[];
+  /** Empty where no rule is looked at: an unknown domain, or a limit that the request brings along. */
+  readonly levels: readonly WalkedLevel[];
+  readonly outcome: ExplainedOutcome;
+  /** The outcome in a few words. */
+  readonly why: string;
+  readonly limit?: ExplainedLimit;
+  readonly replacedBy?: readonly Replacement[];
+  readonly cacheKey?: string;
+  /** RFC 3339. */
+  readonly windowEnds?: string;
+}
+
+/** A limit, and where it comes from. */
+export interface ExplainedLimit {
+  /** Full key of the rule; absent for a limit that the request brought along. */
+  readonly rule?: string;
+  readonly override: boolean;
+  readonly unlimited: boolean;
+  readonly name?: string;
+  readonly requestsPerUnit?: number;
+  readonly unit?: Unit;
+  readonly windowSeconds?: number;
+  readonly shadowMode: boolean;
+  readonly quotaMode: boolean;
+  /** Names of the limits that fall away where this one is in the same request. */
+  readonly replaces: readonly string[];
+}
+
+/** What takes the place of a limit. */
+export interface Replacement {
+  /** Position of the descriptor in the request, from 0. */
+  readonly descriptor: number;
+  readonly rule: string;
+}
+
+/** An explanation, and the plan by which the service would count the same request. */
+export interface Explained {
+  readonly explanation: Explanation;
+  readonly plan: Plan;
+}
+
+/** Explains a request that is valid. What limits each descriptor is the plan's word, not one of its own. */
+export function explain(rules: Rules, request: RateLimitRequest, context: PlanContext): Explained {
+  const plan = planHits(rules, request, context);
+  const table = rules.domains.get(request.domain);
+  const walks = request.descriptors.map(({ entries, limit }): Walk => {
+    if (limit !== undefined) return { levels: [], limit: undefined, end: "" };
+    return table === undefined ? UNKNOWN_DOMAIN : walkRules(table, entries);
+  });
+  const descriptors = request.descriptors.map((descriptor, index) =>
+    explained(descriptor, { plan, walks, index, context })
+  );
+  const explanation = {
+    domain: request.domain,
+    domainKnown: plan.domainKnown,
+    at: instantText(context.nowSeconds),
+    descriptors,
+  };
+  return { explanation, plan };
+}
+
+const UNKNOWN_DOMAIN: Walk = { levels: [], limit: undefined, end: "no rules have this domain" };
+
+interface Found {
+  readonly plan: Plan;
+  readonly walks: readonly Walk[];
+  readonly index: number;
+  readonly context: PlanContext;
+}
+
+function explained({ entries }: Descriptor, found: Found): ExplainedDescriptor {
+  const { plan, walks, index, context } = found;
+  const { levels = [], limit: walked, end = "" } = walks[index] ?? {};
+  const planned = plan.descriptors[index];
+  if (planned?.limit !== undefined) {
+    const limit = limitOf(planned.limit, planned, context);
+    return { entries, levels, ...limitedBy(planned.limit), limit, ...counterOf(planned) };
+  }
+  if (walked === undefined || planned === undefined) return { entries, levels, outcome: "none", why: end };
+  return {
+    entries,
+    levels,
+    outcome: "replaced",
+    why: "the limit of another descriptor takes its place",
+    limit: limitOf(walked, { ...planned, limit: walked }, context),
+    replacedBy: replacementsOf(walked, walks),
+  };
+}
+
+function limitedBy(limit: RateLimit): Pick<ExplainedDescriptor, "outcome" | "why"> {
+  if (limit.rule === undefined) {
+    return { outcome: "limited", why: "the request brings its limit along: no rule is asked" };
+  }
+  return limit.unlimited
+    ? { outcome: "unlimited", why: "its rule is unlimited: nothing is counted" }
+    : { outcome: "limited", why: "its rule has a limit" };
+}
+
+function limitOf(limit: RateLimit, planned: PlannedDescriptor, { policy }: PlanContext): ExplainedLimit {
+  const { rule, unlimited, name, requestsPerUnit, unit, windowSeconds, shadowMode, replaces } = limit;
+  return {
+    ...(rule === undefined ? {} : { rule: rule.fullKey }),
+    override: rule === undefined,
+    unlimited,
+    ...(name === "" ? {} : { name }),
+    ...(unlimited || unit === undefined ? {} : { requestsPerUnit, unit, windowSeconds }),
+    shadowMode,
+    quotaMode: isQuota(planned, policy),
+    replaces,
+  };
+}
+
+function counterOf({ hit }: PlannedDescriptor): Pick<ExplainedDescriptor, "cacheKey" | "windowEnds"> {
+  return hit === undefined ? {} : { cacheKey: hit.key, windowEnds: instantText(hit.windowEnd) };
+}
+
+function replacementsOf({ name }: RateLimit, walks: readonly Walk[]): Replacement[] {
+  return walks.flatMap(({ limit }, descriptor) =>
+    limit?.replaces.includes(name) === true ? [{ descriptor, rule: limit.rule?.fullKey ?? "" }] : []
+  );
+}

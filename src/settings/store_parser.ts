@@ -1,0 +1,58 @@
+import { errorText } from "../base/error_text.ts";
+import { isPostgresAddress, parsePostgresAddress } from "../webhooks/postgres_address.ts";
+import type { CrossRule } from "./cross_rules.ts";
+import { parsePath } from "./parsers.ts";
+import type { Environment } from "./read_settings.ts";
+import type { Parsed } from "./setting.ts";
+import type { Settings } from "./table.ts";
+
+const FORMS = "the path of a file, or postgres://user:password@host:port/database,";
+/** How an address of any kind begins; a path never does. */
+const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i;
+/** Settings that say how a PostgreSQL is used. */
+const POSTGRES_ONLY = [
+  "WEBHOOK_STORE_POOL_SIZE",
+  "WEBHOOK_STORE_CONNECT_TIMEOUT",
+  "WEBHOOK_STORE_STATEMENT_TIMEOUT",
+  "WEBHOOK_STORE_LOCK_TIMEOUT",
+] as const;
+
+/** Takes the path of a database file, or the address of a PostgreSQL; what is wrong with the latter a rule tells. */
+export function parseStore(text: string): Parsed<string> {
+  if (isPostgresAddress(text)) return { value: text };
+  return SCHEME.test(text) ? { wanted: FORMS } : parsePath(text);
+}
+
+/** The rules between the settings of the store of webhooks. */
+export const STORE_RULES: readonly CrossRule[] = [
+  { reads: ["WEBHOOK_STORE"], problem: addressProblem },
+  { reads: ["WEBHOOK_STORE", "WEBHOOK_ENCRYPTION_KEY"], problem: missingKeyProblem },
+];
+
+/** What was set for a PostgreSQL where the store is none. */
+export function storeWarnings({ WEBHOOK_STORE: store }: Settings, env: Environment): string[] {
+  if (store !== undefined && isPostgresAddress(store)) return [];
+  return POSTGRES_ONLY.filter((name) => (env[name] ?? "") !== "")
+    .map((name) => `${name} has no effect: WEBHOOK_STORE is not the address of a PostgreSQL`);
+}
+
+/** The value is never shown, because it may hold a password. */
+function addressProblem({ WEBHOOK_STORE: store }: Settings): string | undefined {
+  if (store === undefined || !isPostgresAddress(store)) return undefined;
+  try {
+    parsePostgresAddress(store);
+    return undefined;
+  } catch (error) {
+    const [, state = ""] = /^[^:]*: (.*)$/s.exec(errorText(error)) ?? [];
+    return `Cannot use WEBHOOK_STORE (value not shown): ${state}`;
+  }
+}
+
+/** Each instance would make a key of its own, and none could open what another one has sealed. */
+function missingKeyProblem({ WEBHOOK_STORE: store, WEBHOOK_ENCRYPTION_KEY: keys }: Settings) {
+  if (store === undefined || !isPostgresAddress(store) || (keys !== undefined && keys.length > 0)) {
+    return undefined;
+  }
+  return "Cannot use WEBHOOK_STORE (value not shown): WEBHOOK_ENCRYPTION_KEY is not set; the same 32 bytes in " +
+    "base64 for every instance that shares the store would be right";
+}

@@ -1,0 +1,260 @@
+import type { Clock } from "../base/clock.ts";
+import { type OperationOptions, OperationStore } from "./operation_store.ts";
+import { parsePostgresAddress, shownPostgresAddress } from "./postgres_address.ts";
+import { migratePostgres } from "./postgres_migration.ts";
+import { PostgresPool } from "./postgres_pool.ts";
+import { POSTGRES_TABLES } from "./postgres_schema.ts";
+import { claimDeliveries } from "./postgres_store_claims.ts";
+import { releaseClaims } from "./store_claims.ts";
+import * as deliveries from "./store_deliveries.ts";
+import * as executions from "./store_executions.ts";
+import { foldTally, isTallyLong } from "./postgres_store_tally.ts";
+import { PostgresTransactions, type TransactionFigures } from "./postgres_transactions.ts";
+import { storeFigures } from "./store_records.ts";
+import { clearRemoved, isAnythingRemoved } from "./store_removals.ts";
+import { whole } from "./store_rows.ts";
+import { storedText } from "./stored_text.ts";
+import { get, type Parameter, postgresOnly, type Statement, type Work } from "./store_work.ts";
+import {
+  type AdministrationStore,
+  type DeliveryStore,
+  type ExecutionStore,
+  StoreError,
+  type StoreFigures,
+  type WebhookStore,
+} from "./store.ts";
+
+/** How a PostgreSQL store is opened. */
+export interface PostgresStoreOptions extends OperationOptions {
+  /** With name and password. */
+  readonly address: string;
+  /** Most connections. */
+  readonly poolSize: number;
+  readonly connectTimeoutMs: number;
+  readonly statementTimeoutMs: number;
+  readonly lockTimeoutMs: number;
+  /** For waits and durations, and the times that the store writes of itself: best the clock of the database. */
+  readonly clock: Clock;
+  /** From 0 to below 1; by chance when absent. */
+  readonly random?: (() => number) | undefined;
+  /** Told of each commit: how long it took, and how many operations it held. */
+  readonly onCommit?: ((elapsedMs: number, operations: number) => void) | undefined;
+  /** Told each time that the database is reached after it was not. */
+  readonly onConnected?: (() => void) | undefined;
+}
+
+/** What a PostgreSQL store has beside the port. */
+export interface PostgresExtras {
+  /** The version of its schema. */
+  readonly schemaVersion: number;
+  /** How many operations wait for a connection. */
+  readonly waiting: number;
+  /** What the commits have cost so far. */
+  readonly commits: TransactionFigures;
+  /** How often an operation was undone and begun anew, as others were in its way. */
+  readonly repeats: number;
+  /** The time of the database, in milliseconds. */
+  databaseTime(): Promise<number>;
+}
+
+const MAX_WAITING = 10_000;
+/**
+ * A transaction rests no longer between two statements: a machine that was stopped in the middle of one, or cannot be
+ * reached any more, keeps the rows that the others wait for.
+ */
+const IDLE_MS = 3_000;
+
+/** Opens the store in a database, whose tables are made or brought up to date. */
+export async function openPostgresStore(
+  options: PostgresStoreOptions,
+): Promise<WebhookStore & PostgresExtras> {
+  const { logger, statementTimeoutMs, random = Math.random } = options;
+  const address = parsePostgresAddress(options.address);
+  const pool = new PostgresPool({
+    ...options,
+    address,
+    random,
+    size: options.poolSize,
+    maxWaiting: MAX_WAITING,
+    // As long as whoever has a connection may take for a statement.
+    waitMs: statementTimeoutMs,
+    idleTimeoutMs: IDLE_MS,
+  });
+  try {
+    const transactions = new PostgresTransactions(pool, { ...options, random });
+    const name = shownPostgresAddress(address);
+    const { from, to } = await migratePostgres(transactions, { shownAddress: name });
+    if (from !== to) logger.info("store brought up to date", { address: name, from, to });
+    return new PostgresStore({ pool, transactions, name, version: to }, options);
+  } catch (error) {
+    await pool.close();
+    throw error;
+  }
+}
+
+interface ClaimOptions {
+  readonly now: number;
+  readonly newClaimId: () => string;
+}
+
+interface StoreParts {
+  readonly pool: PostgresPool;
+  readonly transactions: PostgresTransactions;
+  /** The address without its password. */
+  readonly name: string;
+  readonly version: number;
+}
+
+const BYTES = postgresOnly(
+  `SELECT CAST(sum(pg_total_relation_size(CAST(name AS regclass))) AS BIGINT) AS bytes
+   FROM unnest(CAST(? AS TEXT[])) AS tables (name)`,
+);
+const TIME = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) AS now";
+
+/** How often rows of the tally are folded in one go; others get at the store in between. */
+const MAX_FOLDS = 10;
+
+/** The port over a pool of connections: each operation is a transaction on one of them. */
+class PostgresStore extends OperationStore implements WebhookStore, PostgresExtras {
+  readonly schemaVersion: number;
+  readonly #parts: StoreParts;
+  readonly #underWay = new Set<Promise<unknown>>();
+  /** Claims that may be held without anybody who knows of them. */
+  readonly #lostClaims: string[] = [];
+  #isClosed = false;
+
+  constructor(parts: StoreParts, options: OperationOptions) {
+    super(options);
+    this.schemaVersion = parts.version;
+    this.#parts = parts;
+  }
+
+  get waiting() {
+    return this.#parts.pool.figures.waiting;
+  }
+  get commits() {
+    return this.#parts.transactions.figures;
+  }
+  get repeats() {
+    return this.commits.repeats;
+  }
+
+  /** In one statement alone, so that whoever asks knows best when it was that time. */
+  databaseTime = () =>
+    this.#run(async () => {
+      const { rows } = await this.#parts.pool.use((connection) => connection.query(TIME, [], "rows"));
+      return whole(rows[0], "now");
+    });
+
+  claimDeliveries = (options: Parameters<DeliveryStore["claimDeliveries"]>[0]) =>
+    this.#claim(options, (more) => claimDeliveries({ ...more, ...this.faults }));
+  override claimExecutions = (options: Parameters<ExecutionStore["claimExecutions"]>[0]) =>
+    this.#claim(options, (more) => executions.claimExecutions({ ...more, ...this.faults }));
+
+  // However many ask for something new, what goes on does not lose its claims over it, and its results are written.
+  override renewClaims = (claimIds: readonly string[], leaseUntil: number) =>
+    this.#writeFirst(() => deliveries.renewClaims(claimIds, leaseUntil));
+  override renewExecutionClaims = (claimIds: readonly string[], leaseUntil: number) =>
+    this.#writeFirst(() => executions.renewExecutionClaims(claimIds, leaseUntil));
+  override finishAttempt = (options: Parameters<DeliveryStore["finishAttempt"]>[0]) =>
+    this.#writeFirst(() => deliveries.finishAttempt(options));
+  override commitExecution = (options: Parameters<ExecutionStore["commitExecution"]>[0]) =>
+    this.#writeFirst(() => executions.commitExecution({ ...options, newId: this.faults.newId }));
+
+  /** Makes few rows of what was tallied meanwhile, too, once nothing else is left to do. */
+  clearRemoved = async (options: Parameters<AdministrationStore["clearRemoved"]>[0]) => {
+    if (await this.read(isAnythingRemoved) && await this.write(() => clearRemoved(options))) return true;
+    for (let folds = 0; folds < MAX_FOLDS && await this.read(isTallyLong); folds++) {
+      await this.write(foldTally);
+    }
+    return false;
+  };
+
+  figures = async (now: number): Promise<StoreFigures> => {
+    const figures = await this.read(() => storeFigures(now));
+    return { ...figures, bytes: await this.#bytes() };
+  };
+
+  /** Ends what was asked for before, and the connections; twice is fine. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.allSettled(this.#underWay);
+    await this.#parts.pool.close();
+  }
+
+  protected read<T>(work: () => Work<T>): Promise<T> {
+    return this.#run(() => this.#parts.transactions.read(() => withStoredTexts(work())));
+  }
+
+  protected write<T>(work: () => Work<T>): Promise<T> {
+    return this.#run(() => this.#parts.transactions.perform(() => withStoredTexts(work())));
+  }
+
+  #writeFirst<T>(work: () => Work<T>): Promise<T> {
+    const options = { isUrgent: true };
+    return this.#run(() => this.#parts.transactions.perform(() => withStoredTexts(work()), options));
+  }
+
+  /** Gives back first what may have been claimed when the answer was lost: nobody works on it. */
+  async #claim<O extends ClaimOptions, T>(options: O, work: (options: O) => Work<T>): Promise<T> {
+    const lost = this.#lostClaims.splice(0);
+    const claimIds: string[] = [];
+    const newClaimId = () => {
+      const claimId = options.newClaimId();
+      claimIds.push(claimId);
+      return claimId;
+    };
+    try {
+      if (lost.length > 0) await this.write(() => releaseClaims(lost, options.now));
+      lost.length = 0;
+      return await this.write(() => work({ ...options, newClaimId }));
+    } catch (error) {
+      this.#lostClaims.push(...lost, ...claimIds);
+      throw error;
+    }
+  }
+
+  async #run<T>(ask: () => Promise<T>): Promise<T> {
+    if (this.#isClosed) {
+      throw new StoreError("closed", `Cannot use the store "${this.#parts.name}": it is closed`);
+    }
+    const answer = ask();
+    this.#underWay.add(answer);
+    try {
+      return await answer;
+    } finally {
+      this.#underWay.delete(answer);
+    }
+  }
+
+  /** Not every database of this kind tells its size: then it is 0. */
+  async #bytes(): Promise<number> {
+    try {
+      return await this.read(storeBytes);
+    } catch (error) {
+      if (error instanceof StoreError && error.code !== "failed") throw error;
+      return 0;
+    }
+  }
+}
+
+function* storeBytes(): Work<number> {
+  return whole(yield* get(BYTES, POSTGRES_TABLES), "bytes");
+}
+
+/** What a receiver has answered may hold anything, and has to be written nevertheless. */
+function* withStoredTexts<T>(work: Work<T>): Work<T> {
+  let step = work.next();
+  while (step.done !== true) step = work.next(yield storedStatement(step.value));
+  return step.value;
+}
+
+function storedStatement(statement: Statement): Statement {
+  return { ...statement, parameters: statement.parameters.map(storedParameter) };
+}
+
+function storedParameter(parameter: Parameter): Parameter {
+  if (typeof parameter === "string") return storedText(parameter);
+  if (!Array.isArray(parameter)) return parameter;
+  return parameter.map((value) => typeof value === "string" ? storedText(value) : value) as Parameter;
+}

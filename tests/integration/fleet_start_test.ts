@@ -1,0 +1,37 @@
+import { assertEquals } from "@std/assert";
+import { needs } from "../support/tools.ts";
+import { until } from "../support/until.ts";
+import { webhookCall } from "../support/webhook_client.ts";
+import { WebhookFleet } from "../support/webhook_fleet.ts";
+import { ADMIN_TOKEN } from "../support/webhook_process.ts";
+import { WebhookReceiver } from "../support/webhook_receiver.ts";
+
+Deno.test({
+  ...needs(
+    ["postgres"],
+    "three machines that start at once on an empty database make one schema, and all serve",
+  ),
+  async fn() {
+    await using receiver = await WebhookReceiver.start();
+    await using fleet = await WebhookFleet.open();
+    await fleet.start();
+    assertEquals(await fleet.psql("SELECT count(*) FROM schema_version"), "1");
+    await fleet.endpoint(receiver, "/hook");
+
+    const answers = await Promise.all(fleet.members.map(async ({ base }, n) => {
+      const health = await fetch(`${base}/healthcheck`);
+      const event = { event: "agent.reply.completed", data: { n } };
+      const { status } = await webhookCall(`${base}/api/v1/events`, { token: ADMIN_TOKEN, body: event });
+      return [health.status, (await health.text()).trim(), status];
+    }));
+    assertEquals(answers, fleet.members.map(() => [200, "OK", 202]));
+    await until("every event to be delivered", () => fleet.isDelivered());
+    // Each of them sees what the others took.
+    const lists = await Promise.all(fleet.members.map((member) => member.all("/deliveries")));
+    const ids = lists.map((list) => list.map(({ id, state }) => [id, state]));
+    assertEquals(ids.map(({ length }) => length), [3, 3, 3]);
+    assertEquals(ids, [ids[0], ids[0], ids[0]]);
+    assertEquals([receiver.receptions.length, receiver.problems], [3, []]);
+    assertEquals(fleet.lines.filter((line) => line.includes(" level=error ")), []);
+  },
+});

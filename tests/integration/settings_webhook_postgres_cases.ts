@@ -1,0 +1,107 @@
+import { assertEquals } from "@std/assert";
+import { PostgresServer } from "../support/postgres_server.ts";
+import { until } from "../support/until.ts";
+import { api, WebhookFolder } from "../support/webhook_weir.ts";
+import type { Env, SettingCases } from "./settings_case.ts";
+import { lookAt, type WebhookLook } from "./settings_webhook_bed.ts";
+
+const SHORT = "300ms";
+const KEY = new Uint8Array(32).fill(7).toBase64();
+/** How long another session keeps all others from writing events. */
+const LOCKED_S = 2;
+const EVENT = { body: { event: "a", data: {} } };
+
+/** Tests of the settings that say how a PostgreSQL is used. */
+export const WEBHOOK_POSTGRES_CASES: SettingCases = {
+  WEBHOOK_STORE_POOL_SIZE: {
+    sees: "how many connections there are at most",
+    tools: ["postgres"],
+    run: () =>
+      compareStores({ WEBHOOK_STORE_POOL_SIZE: "1" }, {
+        async look({ http, server, database }) {
+          await until("the service", async () => (await api(http, "/endpoints")).status === 200);
+          const posted = await Promise.all(Array.from({ length: 50 }, () => api(http, "/events", EVENT)));
+          assertEquals(new Set(posted.map(({ status }) => status)), new Set([202]));
+          const whose = `datname = '${database}' AND usename <> 'postgres'`;
+          return Number(await server.psql(`SELECT count(*) FROM pg_stat_activity WHERE ${whose}`)) > 1;
+        },
+        unset: true,
+        set: false,
+      }),
+  },
+  WEBHOOK_STORE_CONNECT_TIMEOUT: {
+    sees: "a silent database given up earlier",
+    async run() {
+      const isShort: boolean[] = [];
+      for (const WEBHOOK_STORE_CONNECT_TIMEOUT of ["", SHORT]) {
+        using silent = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+        await using folder = await WebhookFolder.make();
+        const WEBHOOK_STORE = `postgres://weir:password@127.0.0.1:${silent.addr.port}/weir`;
+        const env = { WEBHOOK_STORE, WEBHOOK_ENCRYPTION_KEY: KEY, WEBHOOK_STORE_CONNECT_TIMEOUT };
+        const borne = borneMs(silent);
+        isShort.push(await lookAt(folder, env, async () => await borne < 3_000));
+      }
+      assertEquals(isShort, [false, true]);
+    },
+  },
+  WEBHOOK_STORE_STATEMENT_TIMEOUT: {
+    sees: "a statement given up earlier",
+    tools: ["postgres"],
+    run: () => comparesLocked({ WEBHOOK_STORE_STATEMENT_TIMEOUT: SHORT }),
+  },
+  WEBHOOK_STORE_LOCK_TIMEOUT: {
+    sees: "the wait for a lock given up earlier",
+    tools: ["postgres"],
+    run: () => comparesLocked({ WEBHOOK_STORE_LOCK_TIMEOUT: SHORT }),
+  },
+};
+
+interface StoreLook extends WebhookLook {
+  readonly server: PostgresServer;
+  readonly database: string;
+}
+
+/** For how long the first connection is borne, of which nothing is answered. */
+async function borneMs(silent: Deno.Listener): Promise<number> {
+  using connection = await silent.accept();
+  const begin = performance.now();
+  const octets = new Uint8Array(1_024);
+  while (await connection.read(octets).catch(() => null) !== null);
+  return performance.now() - begin;
+}
+
+/** Looks at a service without the changed settings and at one with them, each with a database of its own. */
+async function compareStores(
+  changed: Env,
+  { look, unset, set }: { look(look: StoreLook): Promise<unknown>; unset: unknown; set: unknown },
+): Promise<void> {
+  await using server = await PostgresServer.start();
+  const seen: unknown[] = [];
+  for (const extra of [{}, changed]) {
+    await using folder = await WebhookFolder.make();
+    const database = await server.createDatabase();
+    const env = { WEBHOOK_STORE: server.url(database), WEBHOOK_ENCRYPTION_KEY: KEY, ...extra };
+    seen.push(await lookAt(folder, env, (given) => look({ ...given, server, database })));
+  }
+  assertEquals(seen, [unset, set]);
+}
+
+/** Posts an event while another session keeps everybody from writing any, which ends soon. */
+async function comparesLocked(changed: Env): Promise<void> {
+  await compareStores(changed, {
+    async look({ http, server, database }) {
+      const sql = `BEGIN; LOCK TABLE event IN EXCLUSIVE MODE; SELECT pg_sleep(${LOCKED_S}); COMMIT`;
+      await until("the service", async () => (await api(http, "/endpoints")).status === 200);
+      const locked = server.psql(sql, database);
+      locked.catch(() => {});
+      const query = "SELECT count(*) FROM pg_locks WHERE mode = 'ExclusiveLock' AND granted " +
+        "AND relation = CAST('event' AS regclass)";
+      await until("the lock", async () => (await server.psql(query, database)).trim() === "1");
+      const { status } = await api(http, "/events", EVENT);
+      await locked;
+      return status;
+    },
+    unset: 202,
+    set: 503,
+  });
+}

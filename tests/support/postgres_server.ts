@@ -1,0 +1,225 @@
+import { join } from "node:path";
+import { ChildProcess } from "./child_process.ts";
+import { freePort } from "./free_port.ts";
+import {
+  asPostgres,
+  fillPostgresFolder,
+  makePostgresFolder,
+  output,
+  POSTGRES_USER,
+  postgresProgram,
+  type PostgresTls,
+  tlsArgs,
+  writeAccess,
+} from "./postgres_folder.ts";
+import { requireTool } from "./tools.ts";
+import { until } from "./until.ts";
+
+/** How a PostgreSQL server is to run. */
+export interface PostgresServerOptions {
+  /** Settings of the server, such as `{ max_connections: "5" }`. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** Speaks TLS, and over TCP nothing else. */
+  readonly tls?: PostgresTls;
+  /** Follows this server, and takes no writes until it is promoted. */
+  readonly standbyOf?: PostgresServer;
+}
+
+/** How a server is told to end: `fast` breaks its connections, `immediate` leaves the rest to the next start. */
+export type PostgresStop = "fast" | "immediate" | "smart";
+
+const STOP_SIGNALS: Readonly<Record<PostgresStop, Deno.Signal>> = {
+  smart: "SIGTERM",
+  fast: "SIGINT",
+  immediate: "SIGQUIT",
+};
+const STOP_MS = 15_000;
+
+/** How often a free port is looked for. */
+const ATTEMPTS = 3;
+
+// What is written is for as long as the test; a machine that breaks down takes the test with it.
+const SETTINGS = {
+  listen_addresses: "127.0.0.1",
+  fsync: "off",
+  shared_buffers: "32MB",
+  max_connections: "100",
+  logging_collector: "off",
+  log_min_messages: "fatal",
+  // A cluster that is new has no need of it, and it costs a process and its wake-ups.
+  autovacuum: "off",
+};
+
+/** A PostgreSQL server of a test's own on 127.0.0.1; it is killed and forgotten at the end of an `await using`. */
+export class PostgresServer implements AsyncDisposable {
+  /** Its port, which stays the same over restarts. */
+  readonly port: number;
+  /** Where its unix socket is. */
+  readonly folder: string;
+  readonly #args: readonly string[];
+  #child: ChildProcess | undefined;
+  #databases = 0;
+
+  private constructor(folder: string, port: number, args: readonly string[]) {
+    this.folder = folder;
+    this.port = port;
+    this.#args = args;
+  }
+
+  /** Starts a server with an empty cluster, or with what the one has that it follows. */
+  static async start(options: PostgresServerOptions = {}): Promise<PostgresServer> {
+    const folder = await makePostgresFolder();
+    try {
+      await (options.standbyOf === undefined ? fillPostgresFolder(folder) : copy(options.standbyOf, folder));
+      await writeAccess(folder, options.tls);
+      const settings = Object.entries({ ...SETTINGS, ...options.settings });
+      const args = [
+        ...settings.flatMap(([name, value]) => ["-c", `${name}=${value}`]),
+        ...(options.tls === undefined ? [] : await tlsArgs(folder, options.tls)),
+      ];
+      return await onFreePort((port) => new PostgresServer(folder, port, args));
+    } catch (error) {
+      await Deno.remove(folder, { recursive: true });
+      throw error;
+    }
+  }
+
+  /** Whether it runs; one that is paused does. */
+  get isRunning(): boolean {
+    return this.#child?.running === true;
+  }
+
+  /** The address of a database as the settings take it, with name and password. */
+  url(database = "postgres", parameters = ""): string {
+    const password = encodeURIComponent(POSTGRES_USER.password);
+    const query = parameters === "" ? "" : `?${parameters}`;
+    return `postgres://${POSTGRES_USER.name}:${password}@127.0.0.1:${this.port}/${database}${query}`;
+  }
+
+  /** Makes an empty database, which the user of `url` owns; answers its name. */
+  async createDatabase(): Promise<string> {
+    this.#databases++;
+    const name = `test_${this.#databases}`;
+    await this.psql(`CREATE DATABASE ${name} OWNER ${POSTGRES_USER.name}`);
+    return name;
+  }
+
+  /** Carries out SQL as the superuser; answers the rows, a line for each, their columns with `|` between them. */
+  async psql(sql: string, database = "postgres"): Promise<string> {
+    const place = ["-h", this.folder, "-p", String(this.port), "-U", "postgres", "-d", database];
+    const manner = ["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1"];
+    return await output([postgresProgram("psql"), ...manner, ...place, "-c", sql]);
+  }
+
+  /** Starts it again on its port, after `stop` or `kill`; answers once it takes connections. */
+  async start(): Promise<void> {
+    await this.kill();
+    const place = ["-D", join(this.folder, "data"), "-k", this.folder, "-p", String(this.port)];
+    const access = ["-c", `hba_file=${join(this.folder, "pg_hba.conf")}`];
+    const [program, ...args] = asPostgres(requireTool("postgres"), ...place, ...access, ...this.#args);
+    const child = new ChildProcess(program, { args });
+    this.#child = child;
+    await until("postgres", async () => !child.running || await this.#isReady(child.pid), {
+      deadlineMs: 30_000,
+    });
+    if (child.running) return;
+    throw new Error(`Cannot start "postgres": it ended: ${child.stderrLines.slice(-3).join("; ")}`);
+  }
+
+  /** Asks it to end and waits until it has. */
+  async stop(mode: PostgresStop = "fast"): Promise<void> {
+    const child = this.#child;
+    if (child === undefined) return;
+    this.resume();
+    child.signal(STOP_SIGNALS[mode]);
+    const timer = setTimeout(() => void this.kill(), STOP_MS);
+    await child.exited;
+    clearTimeout(timer);
+  }
+
+  /** Ends it and all its processes without asking, as when the machine breaks down. */
+  async kill(): Promise<void> {
+    this.#signal("SIGKILL");
+    await this.#child?.exited;
+  }
+
+  /** Stops it in its tracks: connections stay open, nothing is answered, new ones are not even greeted. */
+  pause(): void {
+    this.#signal("SIGSTOP");
+  }
+
+  /** Lets a paused server go on. */
+  resume(): void {
+    this.#signal("SIGCONT");
+  }
+
+  /** Has a standby take writes from now on. */
+  async promote(): Promise<void> {
+    await this.psql("SELECT pg_promote(true, 30)");
+  }
+
+  /** Breaks all connections of the users of `url`; new ones are taken. */
+  async breakConnections(): Promise<void> {
+    const whose = `usename = '${POSTGRES_USER.name}'`;
+    await this.psql(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE ${whose}`);
+  }
+
+  /** Kills the server and removes its folder. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+    await Deno.remove(this.folder, { recursive: true });
+  }
+
+  /** The file names the process, and says in its last line how far it is. */
+  async #isReady(pid: number): Promise<boolean> {
+    const lines = (await Deno.readTextFile(join(this.folder, "data", "postmaster.pid"))).split("\n");
+    return lines[0] === String(pid) && ["ready", "standby"].includes(lines[7]?.trim() ?? "");
+  }
+
+  /** Each connection is a process, which the first one's signals do not reach. */
+  #signal(signal: Deno.Signal): void {
+    const child = this.#child;
+    if (child === undefined || !child.running) return;
+    // It starts no other in between, and does not forget them.
+    child.signal("SIGSTOP");
+    const pids = childrenOf(child.pid);
+    child.signal(signal);
+    for (const pid of pids) {
+      try {
+        Deno.kill(pid, signal);
+      } catch (error) {
+        if (!(error instanceof Deno.errors.NotFound)) throw error;
+      }
+    }
+  }
+}
+
+async function onFreePort(make: (port: number) => PostgresServer): Promise<PostgresServer> {
+  for (let attempt = 1;; attempt++) {
+    const server = make(freePort());
+    try {
+      await server.start();
+      return server;
+    } catch (error) {
+      await server.kill();
+      // Somebody else may have taken the port in between; anything else fails again.
+      if (attempt === ATTEMPTS) throw error;
+    }
+  }
+}
+
+async function copy(primary: PostgresServer, folder: string): Promise<void> {
+  const from = ["-h", primary.folder, "-p", String(primary.port), "-U", "postgres"];
+  const manner = ["-D", join(folder, "data"), "-R", "-X", "stream", "-c", "fast", "--no-sync"];
+  await output(asPostgres(postgresProgram("pg_basebackup"), ...from, ...manner));
+}
+
+function childrenOf(pid: number): readonly number[] {
+  try {
+    const text = Deno.readTextFileSync(`/proc/${pid}/task/${pid}/children`).trim();
+    return text === "" ? [] : text.split(" ").map(Number);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return [];
+    throw error;
+  }
+}

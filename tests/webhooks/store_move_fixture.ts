@@ -1,0 +1,165 @@
+import { DatabaseSync } from "node:sqlite";
+import { systemClock } from "../../src/base/clock.ts";
+import { type MovedStore, moveStore } from "../../src/webhooks/store_move.ts";
+import { migrate } from "../../src/webhooks/sqlite_schema.ts";
+import { SqliteConnection } from "../../src/webhooks/sqlite_store_connection.ts";
+import {
+  type ColumnKind,
+  type StoreTable,
+  storeTables,
+  TABLE_NAMES,
+} from "../../src/webhooks/store_tables.ts";
+import type { WebhookStore } from "../../src/webhooks/store.ts";
+import {
+  addEndpoint,
+  addEvent,
+  audit,
+  begin,
+  claimOne,
+  eventKey,
+  execution,
+  newId,
+  NOW,
+  saveVersion,
+  trigger,
+} from "../contract/webhook_store_bed.ts";
+
+type Value = string | number | Uint8Array | null;
+
+/** Texts that a database may not keep as they are. */
+const TEXTS = [
+  "",
+  "a",
+  "'\"\\ ?1 $1",
+  "\u{1F600}\u00e9\uFFFD",
+  "\n\t\x01\x7f",
+  "%_",
+  "{}",
+  "x".repeat(5_000),
+];
+/** Numbers at the ends of what is stored. */
+const NUMBERS = [0, 1, -1, 1_700_000_000_000, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER];
+const FLAGS = ["enabled", "manual", "standard_webhooks", "require_idempotency_key", "cancel_requested"];
+
+/** What a store is filled with. */
+export interface FillOptions {
+  /** How many rows each table gets. */
+  readonly rows: number;
+  /** From 0 to below 1. */
+  readonly random: () => number;
+  /** How long octet strings are at most; 300 when absent. */
+  readonly bytes?: number;
+  /** Further texts. */
+  readonly texts?: readonly string[];
+}
+
+/** Makes a database file whose tables hold random rows of every kind that they can, the claims all long over. */
+export function fillRandomly(path: string, options: FillOptions): void {
+  const connection = new SqliteConnection(path, { pragmas: ["synchronous = OFF"] });
+  try {
+    migrate(connection);
+    connection.transaction(() => {
+      for (const table of connection.perform(storeTables())) {
+        const mayLack = nullable(connection, table.name);
+        const rows = Array.from(
+          { length: options.rows },
+          (_, index) => randomRow(table, { index, mayLack, ...options }),
+        );
+        const names = table.columns.map(({ name }) => `"${name}"`);
+        const sql = `INSERT INTO ${table.name} (${names.join()}) VALUES (${names.map(() => "?").join()})`;
+        for (const row of rows) connection.run(sql, ...row);
+      }
+      // Those that came last are gone again, and their numbers are not to come back.
+      for (const name of ["audit", "removal"]) connection.script(`DELETE FROM ${name} WHERE seq > 5`);
+    });
+  } finally {
+    connection.close();
+  }
+}
+
+interface RowOptions extends FillOptions {
+  readonly index: number;
+  readonly mayLack: ReadonlySet<string>;
+}
+
+function nullable(connection: SqliteConnection, table: string): RowOptions["mayLack"] {
+  const rows = connection.all(`SELECT name FROM pragma_table_xinfo(?) WHERE "notnull" = 0`, table);
+  return new Set(rows.map((row) => String(row["name"])));
+}
+
+function randomRow(table: StoreTable, options: RowOptions): readonly Value[] {
+  return table.columns.map(({ name, kind }) => {
+    const fixed = fixedValue(table.name, name, options.index);
+    if (fixed !== undefined) return fixed;
+    return options.mayLack.has(name) && options.random() < 0.3 ? null : randomValue(kind, options);
+  });
+}
+
+/** What names a row, and the row of another table that it names. Numbers leave gaps, as those of removed rows do. */
+function fixedValue(table: string, column: string, index: number): Value | undefined {
+  const ofAnother = { endpoint_id: "endpoint", event_id: "event", version_id: "workflow_version" }[column] ??
+    (column === "trigger_id" ? "workflow_trigger" : undefined);
+  if (ofAnother !== undefined) return `${ofAnother}-id-${index} \u00e9`;
+  if (["id", "key", "name", "hash", "claim_id"].includes(column)) return `${table}-${column}-${index} \u00e9`;
+  if (["seq", "delivery_seq", "execution_seq"].includes(column)) return index * 3 + 2;
+  if (["number", "position"].includes(column)) return index;
+  if (column === "lease_until") return 1_700_000_000_000 - index;
+  return FLAGS.includes(column) ? index % 2 : undefined;
+}
+
+function randomValue(kind: ColumnKind, { random, bytes = 300, texts = [] }: FillOptions): Value {
+  if (kind === "whole") return oneOf(NUMBERS, random);
+  if (kind === "text") return oneOf([...TEXTS, ...texts], random);
+  return Uint8Array.from({ length: Math.floor(random() * bytes) }, () => Math.floor(random() * 256));
+}
+
+function oneOf(values: readonly [Value, ...Value[]] | readonly Value[], random: () => number): Value {
+  return values[Math.floor(random() * values.length)] ?? "";
+}
+
+/** Has a store do what a service has it do. */
+export async function fillLikeService(store: WebhookStore): Promise<void> {
+  const to = await addEndpoint(store);
+  await store.createTrigger(trigger(), audit());
+  await store.createEventKey(eventKey(), audit());
+  const idempotency = { scope: "s", key: "k", bodyHash: "h" };
+  const body = new Uint8Array([0, 255, 0]);
+  await store.acceptEvent({ id: newId(), kind: "a.b", body }, { now: NOW, idempotency });
+  await begin(store, await claimOne(store, to));
+  await addEvent(store);
+  await saveVersion(store);
+  await store.acceptExecution(execution(), { now: NOW });
+}
+
+/** Everything that a database file holds, with the numbers that its tables have given; what is not read is no row. */
+export function allRows(path: string): Readonly<Record<string, readonly string[]>> {
+  const database = new DatabaseSync(path, { readOnly: true });
+  try {
+    const names = [...TABLE_NAMES, "sqlite_sequence"];
+    return Object.fromEntries(names.map((name) => [name, rowTexts(database, name)]));
+  } finally {
+    database.close();
+  }
+}
+
+/** Texts are read as octets, since the client reads them to their first U+0000 only. */
+function rowTexts(database: DatabaseSync, table: string): readonly string[] {
+  const columns = database.prepare("SELECT name FROM pragma_table_xinfo(?)").all(table).map(({ name }) => {
+    return `CASE typeof(${name}) WHEN 'text' THEN 'text ' || hex(${name}) WHEN 'blob' THEN hex(${name}) ELSE ${name} END
+      AS ${name}`;
+  });
+  const rows = database.prepare(`SELECT ${columns.join()} FROM ${table}`).all();
+  return rows.map((row) => JSON.stringify(row, shown)).toSorted();
+}
+
+function shown(_: string, value: unknown): unknown {
+  if (typeof value !== "string" || !value.startsWith("text ")) return value;
+  return new TextDecoder().decode(Uint8Array.fromHex(value.slice("text ".length)));
+}
+
+/** Moves a store; `tell` hears the lines. */
+export function move(from: string, to: string, tell: (line: string) => void = () => {}): Promise<MovedStore> {
+  // What is waited for 5 seconds elsewhere, is waited for one here.
+  const clock = { ...systemClock, elapsed: () => systemClock.elapsed() * 5 };
+  return moveStore({ from, to, clock, tell });
+}

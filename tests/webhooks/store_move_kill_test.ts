@@ -1,0 +1,62 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { serveFlags } from "../../scripts/serve_flags.ts";
+import { checkStore } from "../../src/webhooks/store_check.ts";
+import { ChildProcess } from "../support/child_process.ts";
+import { PostgresServer } from "../support/postgres_server.ts";
+import { seededRandom } from "../support/seeded_random.ts";
+import { needs } from "../support/tools.ts";
+import { until } from "../support/until.ts";
+import { StoreFolder } from "./sqlite_fixture.ts";
+import { allRows, fillRandomly } from "./store_move_fixture.ts";
+
+const MAIN = new URL("../../main.ts", import.meta.url).pathname;
+
+/** After these lines the command is killed, one after the other: it has begun anew by the time of the next. */
+const KILLS = [
+  "endpoint: 300 rows copied",
+  "event: 300 rows copied",
+  "tally: 300 rows copied",
+  "delivery: 300 rows are",
+];
+
+Deno.test({
+  ...needs(
+    ["postgres"],
+    "a move that is killed again and again is whole in the end, and half of it is never opened",
+  ),
+  async fn() {
+    await using server = await PostgresServer.start();
+    using folder = new StoreFolder();
+    fillRandomly(folder.path, { rows: 300, random: seededRandom(20) });
+    const before = allRows(folder.path);
+    const url = server.url(await server.createDatabase());
+    const back = folder.file("back.db");
+    for (const [from, to] of [[folder.path, url], [url, back]] as const) {
+      for (const line of KILLS) {
+        await killedAfter(line, from, to);
+        await assertRejects(() => checkStore(to));
+      }
+      await using moving = moveCommand(from, to);
+      const { code } = await moving.exited;
+      assertEquals([code, moving.stdoutLines.length], [0, 1], moving.stderrLines.join("\n"));
+    }
+    assertEquals(allRows(back), before);
+    assertEquals(allRows(folder.path), before);
+  },
+});
+
+async function killedAfter(line: string, from: string, to: string): Promise<void> {
+  await using moving = moveCommand(from, to);
+  const isThere = () => moving.stderrLines.some((told) => told.startsWith(line));
+  await until(line, () => isThere() || !moving.running, { intervalMs: 1, deadlineMs: 60_000 });
+  const wasRunning = moving.running;
+  await moving.kill();
+  assertEquals([isThere(), wasRunning, moving.stdoutLines], [true, true, []], moving.stderrLines.join("\n"));
+}
+
+function moveCommand(from: string, to: string): ChildProcess {
+  const flags = serveFlags();
+  return new ChildProcess(Deno.execPath(), {
+    args: ["run", ...flags, "--no-check", MAIN, "store", "move", "--from", from, "--to", to],
+  });
+}
