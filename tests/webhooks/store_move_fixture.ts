@@ -55,24 +55,26 @@ export interface FillOptions {
 
 /** Makes a database file whose tables hold random rows of every kind that they can, the claims all long over. */
 export function fillRandomly(path: string, options: FillOptions): void {
-  const connection = new SqliteConnection(path, { pragmas: ["synchronous = OFF"] });
+  const connection = new SqliteConnection(path);
+  // Past the door of the store, which lets no U+0000 in; older releases did.
+  const database = new DatabaseSync(path);
   try {
     migrate(connection);
-    connection.transaction(() => {
-      for (const table of connection.perform(storeTables())) {
-        const mayLack = nullable(connection, table.name);
-        const rows = Array.from(
-          { length: options.rows },
-          (_, index) => randomRow(table, { index, mayLack, ...options }),
-        );
-        const names = table.columns.map(({ name }) => `"${name}"`);
-        const sql = `INSERT INTO ${table.name} (${names.join()}) VALUES (${names.map(() => "?").join()})`;
-        for (const row of rows) connection.run(sql, ...row);
+    database.exec("PRAGMA synchronous = OFF; BEGIN");
+    for (const table of connection.perform(storeTables())) {
+      const mayLack = nullable(connection, table.name);
+      const names = table.columns.map(({ name }) => `"${name}"`);
+      const values = names.map(() => "?").join();
+      const insert = database.prepare(`INSERT INTO ${table.name} (${names.join()}) VALUES (${values})`);
+      for (let index = 0; index < options.rows; index++) {
+        insert.run(...randomRow(table, { index, mayLack, ...options }));
       }
-      // Those that came last are gone again, and their numbers are not to come back.
-      for (const name of ["audit", "removal"]) connection.script(`DELETE FROM ${name} WHERE seq > 5`);
-    });
+    }
+    // Those that came last are gone again, and their numbers are not to come back.
+    for (const name of ["audit", "removal"]) database.exec(`DELETE FROM ${name} WHERE seq > 5`);
+    database.exec("COMMIT");
   } finally {
+    database.close();
     connection.close();
   }
 }
