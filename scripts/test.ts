@@ -7,7 +7,7 @@ import { EMPTY_REPORT, judge, readTestReport, type TestReport } from "../tests/s
 import { installTools, printLine } from "./install_tools.ts";
 
 const ROOT = new URL("../", import.meta.url).pathname;
-const RUN_LIMIT_MS = 30 * 60_000;
+const RUN_LIMIT_MS = 60 * 60_000;
 /** What runs unless the arguments say otherwise: the tests, and the examples of the HTTP client library. */
 const PLACES = ["tests", "src/rest"];
 
