@@ -1,7 +1,7 @@
 import { parseDescriptorText } from "../ratelimit/descriptor_text.ts";
 import { InvalidRequestError } from "../ratelimit/errors.ts";
 import { explain } from "../ratelimit/explain.ts";
-import type { Policy } from "../ratelimit/policy.ts";
+import { PLAIN_POLICY } from "../ratelimit/policy.ts";
 import type { Descriptor, RateLimitRequest } from "../ratelimit/request.ts";
 import { validateRequest } from "../ratelimit/validate.ts";
 import type { GivenCommand, GivenFlags, RunnableCommand } from "./command.ts";
@@ -41,7 +41,11 @@ async function run({ flags }: GivenCommand, { output, clock, environment }: Comm
   const { explanation } = explain(rules, request, {
     nowSeconds: Math.floor(clock.now() / 1_000),
     random: () => 0,
-    policy: { ...POLICY, cacheKeyPrefix: flags.text("prefix") ?? environment["CACHE_KEY_PREFIX"] ?? "" },
+    // The settings of a service have no say in which rule decides.
+    policy: {
+      ...PLAIN_POLICY,
+      cacheKeyPrefix: flags.text("prefix") ?? environment["CACHE_KEY_PREFIX"] ?? "",
+    },
   });
   if (flags.said("json") === true) output.stdout(JSON.stringify(explanation, undefined, 2));
   else for (const line of explanationLines(explanation)) output.stdout(line);
@@ -73,16 +77,3 @@ function wanted(flags: GivenFlags, name: string): string {
   if (value === "") throw new FlagError(`Cannot explain anything: --${name} is missing`);
   return value;
 }
-
-/** The settings of a service have no say in which rule decides. */
-const POLICY: Policy = {
-  cacheKeyPrefix: "",
-  expirationJitterMaxSeconds: 0,
-  nearLimitRatio: 0.8,
-  shadowMode: false,
-  quotaMode: false,
-  stopIncrementWhenOverLimit: false,
-  onCacheFailure: "error",
-  responseHeaders: undefined,
-  dynamicMetadata: false,
-};

@@ -22,6 +22,19 @@ export interface Policy {
   readonly dynamicMetadata: boolean;
 }
 
+/** How decisions are made where no setting says otherwise, and with no jitter, so that they are always the same. */
+export const PLAIN_POLICY: Policy = {
+  cacheKeyPrefix: "",
+  expirationJitterMaxSeconds: 0,
+  nearLimitRatio: 0.8,
+  shadowMode: false,
+  quotaMode: false,
+  stopIncrementWhenOverLimit: false,
+  onCacheFailure: "error",
+  responseHeaders: undefined,
+  dynamicMetadata: false,
+};
+
 /** Names of the three headers that tell of a limit. */
 export interface HeaderNames {
   readonly limit: string;

@@ -13,8 +13,7 @@ import { PostgresTransactions, type TransactionFigures } from "./postgres_transa
 import { storeFigures } from "./store_records.ts";
 import { clearRemoved, isAnythingRemoved } from "./store_removals.ts";
 import { whole } from "./store_rows.ts";
-import { storedText } from "./stored_text.ts";
-import { get, type Parameter, postgresOnly, type Statement, type Work } from "./store_work.ts";
+import { get, postgresOnly, type Work } from "./store_work.ts";
 import {
   type AdministrationStore,
   type DeliveryStore,
@@ -183,16 +182,16 @@ class PostgresStore extends OperationStore implements WebhookStore, PostgresExtr
   }
 
   protected read<T>(work: () => Work<T>): Promise<T> {
-    return this.#run(() => this.#parts.transactions.read(() => withStoredTexts(work())));
+    return this.#run(() => this.#parts.transactions.read(work));
   }
 
   protected write<T>(work: () => Work<T>): Promise<T> {
-    return this.#run(() => this.#parts.transactions.perform(() => withStoredTexts(work())));
+    return this.#run(() => this.#parts.transactions.perform(work));
   }
 
   #writeFirst<T>(work: () => Work<T>): Promise<T> {
     const options = { isUrgent: true };
-    return this.#run(() => this.#parts.transactions.perform(() => withStoredTexts(work()), options));
+    return this.#run(() => this.#parts.transactions.perform(work, options));
   }
 
   /** Gives back first what may have been claimed when the answer was lost: nobody works on it. */
@@ -240,21 +239,4 @@ class PostgresStore extends OperationStore implements WebhookStore, PostgresExtr
 
 function* storeBytes(): Work<number> {
   return whole(yield* get(BYTES, POSTGRES_TABLES), "bytes");
-}
-
-/** What a receiver has answered may hold anything, and has to be written nevertheless. */
-function* withStoredTexts<T>(work: Work<T>): Work<T> {
-  let step = work.next();
-  while (step.done !== true) step = work.next(yield storedStatement(step.value));
-  return step.value;
-}
-
-function storedStatement(statement: Statement): Statement {
-  return { ...statement, parameters: statement.parameters.map(storedParameter) };
-}
-
-function storedParameter(parameter: Parameter): Parameter {
-  if (typeof parameter === "string") return storedText(parameter);
-  if (!Array.isArray(parameter)) return parameter;
-  return parameter.map((value) => typeof value === "string" ? storedText(value) : value) as Parameter;
 }

@@ -65,11 +65,8 @@ function* claimRows(
     if (!bodies.has(text(row, "event_id"))) yield* failWithoutPayload(row, { ...faults, now });
   }
   const named = new Set(rows.map((row) => text(row, "endpoint_id")));
-  const endpoints = new Map(
-    (yield* endpointsOf(endpointRows.filter((row) => named.has(text(row, "id"))))).map((
-      one,
-    ) => [one.id, one]),
-  );
+  const read = yield* endpointsOf(endpointRows.filter((row) => named.has(text(row, "id"))));
+  const endpoints = new Map(read.map((one) => [one.id, one]));
   const claims = rows.flatMap((row) => {
     const endpoint = endpoints.get(text(row, "endpoint_id"));
     const body = bodies.get(text(row, "event_id"));

@@ -1,3 +1,4 @@
+import { storedText } from "./stored_text.ts";
 import type { Parameter } from "./store_work.ts";
 
 /** A statement with the parameters as PostgreSQL counts them. */
@@ -34,9 +35,12 @@ export function numbered(text: string): string {
   return text.replace(PARTS, (part) => part === "?" ? `$${++count}` : part);
 }
 
-/** A parameter as the client takes it. */
+/** A parameter as the client takes it; what a receiver has answered may hold anything, and is written nevertheless. */
 export function boundValue(parameter: Parameter): unknown {
-  return typeof parameter === "boolean" ? Number(parameter) : parameter;
+  if (typeof parameter === "string") return storedText(parameter);
+  if (typeof parameter === "boolean") return Number(parameter);
+  if (!Array.isArray(parameter)) return parameter;
+  return parameter.map((one: string | number) => typeof one === "string" ? storedText(one) : one);
 }
 
 /** Makes of a column's text what `Row` has; the numbers are those of the types in PostgreSQL. */

@@ -2,25 +2,14 @@ import { MemoryCache } from "../../src/cache/memory_cache.ts";
 import { OverLimitCache } from "../../src/cache/local_cache.ts";
 import { readRuleFile } from "../../src/config/yaml.ts";
 import type { CounterCache } from "../../src/ratelimit/counter_cache.ts";
-import type { Policy } from "../../src/ratelimit/policy.ts";
+import { PLAIN_POLICY, type Policy } from "../../src/ratelimit/policy.ts";
 import { compileRules, type Rules } from "../../src/ratelimit/rules.ts";
 import { type Problem, problemText } from "../../src/ratelimit/rule_source.ts";
 import { RateLimitService } from "../../src/ratelimit/service.ts";
 import { StatsStore } from "../../src/stats/store.ts";
 import { FakeClock } from "./fake_clock.ts";
 
-/** The defaults of the settings, without jitter. */
-export const PLAIN_POLICY: Policy = {
-  cacheKeyPrefix: "",
-  expirationJitterMaxSeconds: 0,
-  nearLimitRatio: 0.8,
-  shadowMode: false,
-  quotaMode: false,
-  stopIncrementWhenOverLimit: false,
-  onCacheFailure: "error",
-  responseHeaders: undefined,
-  dynamicMetadata: false,
-};
+export { PLAIN_POLICY };
 
 /** Rules of the files, or the problems that keep them from being rules. */
 export function loadRules(
