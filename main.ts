@@ -5,23 +5,15 @@
 import config from "./deno.json" with { type: "json" };
 import { type Clock, systemClock } from "./src/base/clock.ts";
 import type { Logger } from "./src/base/log.ts";
+import { stopRequests } from "./src/base/stop_requests.ts";
 import { aborted, settledWithin, unlessAborted } from "./src/base/wait.ts";
-import { check } from "./src/cli/check.ts";
-import { client } from "./src/cli/client.ts";
-import { runCommand } from "./src/cli/commands.ts";
-import { commandsText, help, serveUsage } from "./src/cli/help.ts";
 import type { Output } from "./src/cli/output.ts";
 import { checkRuntime } from "./src/cli/runtime_check.ts";
 import { Health } from "./src/health.ts";
-import { cacheKind, openCache } from "./src/open_cache.ts";
 import type { HttpListener } from "./src/http/listen.ts";
-import { openGrpc } from "./src/open_grpc.ts";
-import { addressOf, openDebug, openHttp } from "./src/open_http.ts";
-import { openPullMetrics } from "./src/open_pull_metrics.ts";
-import { type OpenRules, openRules } from "./src/open_rules.ts";
-import { openService } from "./src/open_service.ts";
+import { openRules } from "./src/open_rules.ts";
 import { openTracing } from "./src/open_tracing.ts";
-import { openWebhooks } from "./src/open_webhooks.ts";
+import type { OpenWebhooks, OpenWebhooksOptions } from "./src/open_webhooks.ts";
 import type { ServiceParts } from "./src/service_parts.ts";
 import {
   type Environment,
@@ -30,19 +22,23 @@ import {
   SettingsError,
   type SettingsReading,
 } from "./src/settings/read_settings.ts";
-import { startSinks } from "./src/stats/sinks.ts";
 import { StatsStore } from "./src/stats/store.ts";
 import { createLogger, standardOutput } from "./src/telemetry/logger.ts";
 import { ProcessFigures } from "./src/telemetry/process_figures.ts";
 import { guardProcess } from "./src/telemetry/process_guard.ts";
+import { versionText } from "./src/version.ts";
 import type { WebhookLine } from "./src/webhooks/webhook_thread.ts";
 
+const { version } = config;
 /** Longest time that running calls get to end when the service stops. */
 const DRAIN_MS = 10_000;
 /** How long the listeners wait for a cache that is about to connect, so that first calls find it. */
 const CACHE_HEAD_START_MS = 250;
 /** The same for the store of the webhook service, which may have to be made. */
 const WEBHOOKS_HEAD_START_MS = 5_000;
+
+/** A part that is not there. */
+const NOTHING = { close: () => Promise.resolve() } as const;
 
 /** Where a running service is to be found. */
 export interface Addresses {
@@ -82,55 +78,48 @@ export async function serve(
   signal: AbortSignal,
   options: ServeOptions,
 ): Promise<Running> {
-  const { logger, clock = systemClock, random = Math.random } = options;
   const stack = new AsyncDisposableStack();
   try {
-    const health = options.health ?? new Health();
-    health.set("sigterm", true);
-    health.set("start", false, "the ports are not open yet");
-    const stats = options.stats ?? new StatsStore(settings.STATS_MAX_KEYS);
-    const figures = new ProcessFigures({ clock });
-    stack.defer(() => figures.close());
-    stats.addFigures("ratelimit.process", figures);
-    const sinks = startSinks(settings, stats, { clock, random, logger, write: standardOutput.stdout });
-    stack.defer(() => sinks.close());
-    const parts = { settings, logger, clock, random, health, stats };
+    const parts = partsOf(settings, options, stack);
+    const { logger, clock, health, stats } = parts;
+    const sinks = owned(openSinks(parts), stack);
+    // Both begin threads of their own, which get ready while the rest of this one is loaded.
+    const beginning = owned(openTracing({ ...parts, version }), stack);
+    const rules = owned(openRules(parts), stack);
+    const loaded = await loadRest();
+    const { addressOf } = loaded;
+    const owner = { stack, addressOf };
+    await sinks;
     const gaveUp = new AbortController();
     const end = AbortSignal.any([signal, gaveUp.signal]);
     const onGivenUp = (text: string) => gaveUp.abort(new Error(text));
-    const tracing = await openTracing({ ...parts, version: config.version });
-    stack.defer(() => tracing.close());
-    const cache = await openCache({ ...parts, onGivenUp });
+    const tracing = await beginning;
+    const cache = await loaded.openCache({ ...parts, onGivenUp });
     stack.defer(() => cache.close());
-    const tracedCache = tracing.cache(cache.cache, cacheKind(settings));
-    const opened = openService(parts, { ...cache, cache: tracedCache });
+    const tracedCache = tracing.cache(cache.cache, loaded.cacheKind(settings));
+    const opened = loaded.openService(parts, { ...cache, cache: tracedCache });
     const { service, counters } = opened;
-    const pull = await openPullMetrics({ ...parts, rules: () => service.rules });
-    own(pull, "metrics", parts, stack);
+    const pull = await loaded.openPullMetrics({ ...parts, rules: () => service.rules });
+    own(pull, "metrics", parts, owner);
     const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
-    const webhooks = openWebhooks(parts, {
-      version: config.version,
-      tracing,
-      decide,
-      counters,
-      startWorker: options.startWebhookWorker,
-    });
+    const startWorker = options.startWebhookWorker;
+    const webhooks = await openAdministration(parts, { version, tracing, decide, counters, startWorker });
     stack.defer(() => webhooks.close(0));
-    own(webhooks.listener, "administration", parts, stack);
-    let rules: OpenRules | undefined;
-    const debug = openDebug(parts, opened, () => rules?.version() ?? "", webhooks.debugRoutes);
-    own(debug, "debug", parts, stack);
-    const loading = rules = await openRules(parts, service);
-    stack.defer(() => loading.close());
+    own(webhooks.listener, "administration", parts, owner);
+    const loading = await rules;
+    loading.decideBy(service);
+    const debug = loaded.openDebug(parts, opened, { version, loading: () => loading, webhooks });
+    own(debug, "debug", parts, owner);
     options.onReload?.(loading.reload);
-    if (!settings.FORCE_START_WITHOUT_INITIAL_CONFIG) await unlessAborted(loading.firstRules, end);
+    const needed = settings.FORCE_START_WITHOUT_INITIAL_CONFIG ? [] : [loading.firstRules];
+    await unlessAborted(Promise.all([tracing.ready, ...needed]).then(() => {}), end);
     await settledWithin(cache.ready, CACHE_HEAD_START_MS, clock);
     await settledWithin(webhooks.ready, WEBHOOKS_HEAD_START_MS, clock);
     end.throwIfAborted();
-    const http = await openHttp(parts, tracing, decide, webhooks.routes);
+    const http = await loaded.openHttp(parts, tracing, decide, webhooks.routes);
     stack.defer(() => http.close(DRAIN_MS));
     // The last to open: its unix socket takes the place of one that serves, so nothing may fail after it.
-    const grpc = await openGrpc(parts, tracing, decide);
+    const grpc = await loaded.openGrpc(parts, tracing, decide);
     stack.defer(() => grpc.close(DRAIN_MS));
     stats.addGauge("ratelimit.process.grpc_connections", () => grpc.connections);
     logger.warning(`Listening for gRPC on '${grpc.address}'`);
@@ -148,12 +137,66 @@ export async function serve(
   }
 }
 
+/** What every part works with, as it is when nothing is open yet. */
+function partsOf(settings: Settings, options: ServeOptions, stack: AsyncDisposableStack): ServiceParts {
+  const { logger, clock = systemClock, random = Math.random } = options;
+  const { health = new Health(), stats = new StatsStore(settings.STATS_MAX_KEYS) } = options;
+  health.set("sigterm", true);
+  health.set("start", false, "the ports are not open yet");
+  const figures = new ProcessFigures({ clock });
+  stack.defer(() => figures.close());
+  stats.addFigures("ratelimit.process", figures);
+  return { settings, logger, clock, random, health, stats };
+}
+
+/** Opens sinks for the statistics, where any are to be sent. */
+async function openSinks({ settings, stats, ...options }: ServiceParts): Promise<{ close(): Promise<void> }> {
+  if (settings.DISABLE_STATS) return NOTHING;
+  const { startSinks } = await import("./src/stats/sinks.ts");
+  return startSinks(settings, stats, { ...options, write: standardOutput.stdout });
+}
+
+/** What every service needs and no thread has to wait for. */
+async function loadRest() {
+  const [cache, service, pull, http, grpc] = await Promise.all([
+    import("./src/open_cache.ts"),
+    import("./src/open_service.ts"),
+    import("./src/open_pull_metrics.ts"),
+    import("./src/open_http.ts"),
+    import("./src/open_grpc.ts"),
+  ]);
+  return { ...cache, ...service, ...pull, ...http, ...grpc };
+}
+
+/** Opens the webhook service and the administration, where the settings ask for one of them. */
+async function openAdministration(parts: ServiceParts, options: OpenWebhooksOptions): Promise<OpenWebhooks> {
+  const { WEBHOOK_STORE: place, ADMIN_TOKEN: token } = parts.settings;
+  if (place === undefined && token === undefined) {
+    return { ...NOTHING, routes: [], debugRoutes: [], listener: undefined, ready: Promise.resolve() };
+  }
+  const { openWebhooks } = await import("./src/open_webhooks.ts");
+  return openWebhooks(parts, options);
+}
+
+/** Closes at the end what is being opened; whoever waits for it learns when that fails. */
+function owned<Part extends { close(): Promise<void> }>(
+  opening: Promise<Part>,
+  stack: AsyncDisposableStack,
+): Promise<Part> {
+  const opened = opening.catch(() => undefined);
+  stack.defer(async () => await (await opened)?.close());
+  return opening;
+}
+
 /** Says where a port is, and closes it at the end; nothing to do for one that is not asked for. */
 function own(
   listener: HttpListener | undefined,
   what: string,
   { logger }: ServiceParts,
-  stack: AsyncDisposableStack,
+  { stack, addressOf }: {
+    readonly stack: AsyncDisposableStack;
+    readonly addressOf: (listener: HttpListener) => string;
+  },
 ): void {
   if (listener === undefined) return;
   stack.defer(() => listener.close(0));
@@ -190,15 +233,19 @@ export async function main(args: readonly string[], options: MainOptions = {}): 
   const environment = options.environment ?? Deno.env.toObject();
   const [command = "serve", ...rest] = args;
   const output: Output = standardOutput;
+  // What belongs to one command is loaded by it alone.
   switch (command) {
     case "serve":
-      return serveUsage(rest, output) ?? await runService(environment, options.onReady ?? (() => {}), output);
+      return rest.length === 0
+        ? await runService(environment, options.onReady ?? (() => {}), output)
+        : (await import("./src/cli/help.ts")).serveUsage(rest, output) ?? 0;
     case "client":
-      return await client(rest, output);
+      return await (await import("./src/cli/client.ts")).client(rest, output);
     case "check":
-      return await check(rest, output);
+      return await (await import("./src/cli/check.ts")).check(rest, output);
     case "explain":
     case "simulate":
+    case "health":
     case "endpoints":
     case "triggers":
     case "event-keys":
@@ -208,20 +255,22 @@ export async function main(args: readonly string[], options: MainOptions = {}): 
     case "audit":
     case "webhooks":
     case "store":
-      return await runCommand(args, { environment, output });
+      return await (await import("./src/cli/commands.ts")).runCommand(args, { environment, output });
     case "version":
     case "-version":
     case "--version":
-      output.stdout(`weir ${config.version} (deno ${Deno.version.deno})`);
+      output.stdout(versionText(version));
       return 0;
     case "help":
     case "-h":
     case "-help":
     case "--help":
-      return await help(rest, { version: config.version, output });
-    default:
-      output.stderr(`Cannot run command "${command}": it is unknown\n\n${commandsText(config.version)}`);
+      return await (await import("./src/cli/help.ts")).help(rest, { version, output });
+    default: {
+      const { commandsText } = await import("./src/cli/help.ts");
+      output.stderr(`Cannot run command "${command}": it is unknown\n\n${commandsText(version)}`);
       return 2;
+    }
   }
 }
 
@@ -235,7 +284,7 @@ async function runService(
     reading = readSettings(environment);
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
-    for (const problem of error.problems) output.stderr(problem);
+    for (const line of [...error.warnings, ...error.problems]) output.stderr(line);
     return 1;
   }
   const { settings, warnings } = reading;
@@ -265,11 +314,14 @@ async function serveUntilSignal(
   stats.addCounter("ratelimit.process.socket_errors", () => errors.socketErrors);
   stats.addCounter("ratelimit.process.unexpected_errors", () => errors.unexpectedErrors);
   const stop = new AbortController();
-  const onSignal = () => {
-    if (!stop.signal.aborted) return stop.abort();
-    logger.warning("Ending at once: told a second time to stop");
-    Deno.exit(1);
-  };
+  const onSignal = stopRequests({
+    clock: systemClock,
+    onFirst: () => stop.abort(),
+    onAgain: () => {
+      logger.warning("Ending at once: told a second time to stop");
+      Deno.exit(1);
+    },
+  });
   for (const name of ["SIGTERM", "SIGINT"] as const) Deno.addSignalListener(name, onSignal);
   let reload = () => {};
   if (Deno.build.os !== "windows") Deno.addSignalListener("SIGHUP", () => reload());

@@ -19,6 +19,7 @@ const PACKAGES = {
   "memcached": "memcached",
   "h2load": "nghttp2-client",
   "curl": "curl",
+  "chromium": "chromium",
   "openssl": "openssl",
   "prometheus": "prometheus",
   "promtool": "prometheus",

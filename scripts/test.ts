@@ -1,25 +1,41 @@
 /**
- * The test task: installs what the tests need, runs them, and says in its last line how many passed,
- * failed and were skipped. Arguments go to the test runner. With `CI=true` a skipped test is a failure.
+ * The test task: installs what the tests need, checks types, runs the tests in a few processes, and says in its last line
+ * how many passed, failed and were skipped. Arguments go to the test runner; where they name files or folders, these run
+ * in one process. With `CI=true` a skipped test is a failure.
  */
-import { join, resolve } from "node:path";
-import { EMPTY_REPORT, judge, readTestReport, type TestReport } from "../tests/support/test_report.ts";
+import { resolve } from "node:path";
+import { judge } from "../tests/support/test_report.ts";
 import { installTools, printLine } from "./install_tools.ts";
+import { joinRuns, type TestRun } from "./test/join_runs.ts";
+import { runGroup } from "./test/run_group.ts";
+import { planTests, testFiles, type TestGroup, type TestPlan } from "./test/test_groups.ts";
 
 const ROOT = new URL("../", import.meta.url).pathname;
-const RUN_LIMIT_MS = 60 * 60_000;
-/** What runs unless the arguments say otherwise: the tests, and the examples of the HTTP client library. */
-const PLACES = ["tests", "src/rest"];
+const GROUP_LIMIT_MS = 40 * 60_000;
+const GRACE_MS = 10_000;
+const CHECK_LIMIT_MS = 10 * 60_000;
+/** The types of everything, as the task `check` looks at them, and of the examples in the documentation. */
+const CHECKS = [["task", "check"], ["check", "--quiet", "--doc-only", "src/rest"]] as const;
 
 /** Installs the tools and runs the tests; answers the exit code. */
 export async function runTests(args: readonly string[]): Promise<number> {
   await installTools();
+  const named = args.filter(isPlace);
+  const plan: TestPlan = named.length === 0
+    ? planTests(testFiles(ROOT))
+    : { beside: [{ name: "named", places: named, ignored: [] }], after: [] };
+  const options = args.filter((arg) => !named.includes(arg));
   const folder = await Deno.makeTempDir({ prefix: "weir_tests_" });
   try {
-    const reportPath = join(folder, "report.xml");
-    const code = await runRunner(args, reportPath);
+    // What runs in several processes is checked before, and once.
+    const isChecked = named.length === 0 && !options.includes("--no-check");
+    const checked = isChecked ? await checkTypes() : [];
+    const runs = checked.some(({ code }) => code !== 0)
+      ? checked
+      : await runPlan(plan, { folder, args: runnerArgs(options, isChecked) });
     const strict = ["true", "1"].includes(Deno.env.get("CI") ?? "");
-    const verdict = judge(await readReport(reportPath), { code, strict });
+    const report = joinRuns(runs, { empty: args.length > 0 });
+    const verdict = judge(report, { code: 0, strict });
     for (const line of verdict.lines) printLine(line);
     return verdict.ok ? 0 : 1;
   } finally {
@@ -27,24 +43,34 @@ export async function runTests(args: readonly string[]): Promise<number> {
   }
 }
 
-async function runRunner(args: readonly string[], reportPath: string): Promise<number> {
+async function runPlan(
+  { beside, after }: TestPlan,
+  { folder, args }: { readonly folder: string; readonly args: readonly string[] },
+): Promise<TestRun[]> {
+  const run = (group: TestGroup, isShown: boolean) => {
+    const overdue = AbortSignal.timeout(GROUP_LIMIT_MS);
+    return runGroup(group, { root: ROOT, folder, args, isShown, overdue, graceMs: GRACE_MS });
+  };
+  const runs = await Promise.all(beside.map((group, index) => run(group, index === 0)));
+  for (const group of after) runs.push(await run(group, true));
+  return runs;
+}
+
+async function checkTypes(): Promise<TestRun[]> {
+  const runs: TestRun[] = [];
+  for (const args of CHECKS) {
+    const signal = AbortSignal.timeout(CHECK_LIMIT_MS);
+    const { code } = await new Deno.Command(Deno.execPath(), { args: [...args], cwd: ROOT, signal }).spawn()
+      .status;
+    runs.push({ name: args.join(" "), code, report: { passed: 0, failed: [], skipped: [] } });
+  }
+  return runs;
+}
+
+function runnerArgs(args: readonly string[], isChecked: boolean): string[] {
   const reporter = args.some((arg) => arg.startsWith("--reporter")) ? [] : ["--reporter=dot"];
-  const places = args.some(isPlace) ? [] : PLACES;
   const examples = args.includes("--doc") ? [] : ["--doc"];
-  const child = new Deno.Command(Deno.execPath(), {
-    args: ["test", "--allow-all", `--junit-path=${reportPath}`, ...reporter, ...examples, ...args, ...places],
-    cwd: ROOT,
-    // Tests talk to loopback servers, which no proxy of the machine can reach.
-    env: { NO_PROXY: "127.0.0.1,localhost,::1", no_proxy: "127.0.0.1,localhost,::1" },
-    stdin: "null",
-  }).spawn();
-  // The runner answers SIGINT with the names of the tests that it was waiting for.
-  const interrupt = setTimeout(() => child.kill("SIGINT"), RUN_LIMIT_MS);
-  const kill = setTimeout(() => child.kill("SIGKILL"), RUN_LIMIT_MS + 10_000);
-  const { code } = await child.status;
-  clearTimeout(interrupt);
-  clearTimeout(kill);
-  return code;
+  return [...reporter, ...examples, ...(isChecked ? ["--no-check"] : []), ...args];
 }
 
 function isPlace(arg: string): boolean {
@@ -54,16 +80,6 @@ function isPlace(arg: string): boolean {
     return true;
   } catch {
     return false;
-  }
-}
-
-async function readReport(path: string): Promise<TestReport> {
-  try {
-    return readTestReport(await Deno.readTextFile(path));
-  } catch (error) {
-    // A runner that could not check or load the tests writes no report; its exit code says so too.
-    if (error instanceof Deno.errors.NotFound) return EMPTY_REPORT;
-    throw error;
   }
 }
 

@@ -1,7 +1,5 @@
 import type { Clock } from "./base/clock.ts";
 import type { Logger } from "./base/log.ts";
-import { InFlightCache } from "./cache/in_flight_cache.ts";
-import { parseKvAddress } from "./cache/kv_address.ts";
 import { MemoryCache } from "./cache/memory_cache.ts";
 import type { TlsFiles } from "./cache/tls_files.ts";
 import type { Health } from "./health.ts";
@@ -54,6 +52,7 @@ export async function openCache(options: OpenCacheOptions): Promise<OpenCache> {
     ? MC_TIMEOUT_MS
     : Math.max(settings.KV_TIMEOUT, settings.KV_PERSECOND_TIMEOUT);
   const { cache: shared, ready } = backend === "mc" ? await openMc(options) : await openKv(options);
+  const { InFlightCache } = await import("./cache/in_flight_cache.ts");
   const cache = new InFlightCache(shared, {
     maxInFlight: settings.MAX_IN_FLIGHT,
     backend,
@@ -109,7 +108,10 @@ interface WhichKv {
 async function openOneKv(options: OpenCacheOptions, which: WhichKv): Promise<Connected> {
   const { settings, clock, random, stats, onGivenUp } = options;
   const { prefix } = which;
-  const { KvClients } = await import("./cache/kv_connect.ts");
+  const [{ KvClients }, { parseKvAddress }] = await Promise.all([
+    import("./cache/kv_connect.ts"),
+    import("./cache/kv_address.ts"),
+  ]);
   const type = settings[`${prefix}_TYPE`];
   const address = parseKvAddress(type, settings[`${prefix}_URL`] ?? "", {
     socketType: settings[`${prefix}_SOCKET_TYPE`],

@@ -5,7 +5,6 @@ import type { ListenTarget } from "./grpc/listener.ts";
 import { startNative } from "./grpc/native/native_engine.ts";
 import { createRateLimitGrpcService, type Decide } from "./grpc/rate_limit_service.ts";
 import { createReflectionServices } from "./grpc/reflection_service.ts";
-import { ServerTls } from "./grpc/server_tls.ts";
 import type { ServiceParts } from "./service_parts.ts";
 import { serverCalls } from "./stats/server_calls.ts";
 import { ThrottledLog } from "./telemetry/throttled_log.ts";
@@ -54,6 +53,7 @@ async function startWithTls(
   options: GrpcEngineOptions,
 ): Promise<GrpcEngine> {
   const { GRPC_SERVER_TLS_CERT: cert, GRPC_SERVER_TLS_KEY: key, GRPC_CLIENT_TLS_CACERT: ca } = settings;
+  const { ServerTls } = await import("./grpc/server_tls.ts");
   const tls = await ServerTls.open({
     // The settings are not read when one of the two is missing.
     files: { cert: cert ?? "", key: key ?? "", ca },

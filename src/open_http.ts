@@ -6,8 +6,8 @@ import { type HttpListener, listenHttp, type ListenHttpOptions } from "./http/li
 import { rateLimitRoute } from "./http/rate_limit_route.ts";
 import { RenewableListener } from "./http/renewable_listener.ts";
 import { createRouter, type HttpHandler, type Route } from "./http/router.ts";
+import { openUi, type OpenUiOptions } from "./open_ui.ts";
 import { rulesText } from "./ratelimit/rules_text.ts";
-import type { RateLimitService } from "./ratelimit/service.ts";
 import type { ServiceParts } from "./service_parts.ts";
 import { statsText } from "./stats/store.ts";
 import type { Decide } from "./telemetry/tracing_decision.ts";
@@ -61,26 +61,33 @@ async function openHttps(
 
 /** What the debug port shows of the decisions. */
 export interface ShownService {
-  readonly service: Pick<RateLimitService, "rules">;
+  readonly service: OpenUiOptions["service"];
   readonly counters: Explainer;
 }
 
-/** Serves the debug port; `rulesVersion` answers the version of the rules in force, empty for files. */
+/** What the debug port is opened with beside. */
+export interface OpenDebugOptions extends Pick<OpenUiOptions, "version" | "loading"> {
+  /** What has further paths. */
+  readonly webhooks: { readonly debugRoutes: readonly DebugRoute[] };
+}
+
+/** Serves the debug port. */
 export function openDebug(
-  { settings, logger, clock, health, stats }: ServiceParts,
+  parts: ServiceParts,
   { service, counters }: ShownService,
-  rulesVersion: () => string,
-  routes: readonly DebugRoute[] = [],
+  { version, loading, webhooks }: OpenDebugOptions,
 ): HttpListener {
+  const { settings, logger, clock, health, stats } = parts;
   const { ADMIN_TOKEN: adminToken, DEBUG_TOKEN: token } = settings;
+  const explain = explainRoute({ explainer: counters, debugToken: token, adminToken });
   const handler = createDebugHandler({
-    rlconfig: () => rulesText(service.rules, rulesVersion()),
+    rlconfig: () => rulesText(service.rules, loading()?.version()),
     stats: () => statsText(stats),
     health,
     logger,
     clock,
     token,
-    routes: [explainRoute({ explainer: counters, debugToken: token, adminToken }), ...routes],
+    routes: [explain, ...openUi(parts, { version, service, loading }), ...webhooks.debugRoutes],
   });
   return listenHttp(handler, { hostname: settings.DEBUG_HOST, port: settings.DEBUG_PORT, logger, clock });
 }

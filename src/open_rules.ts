@@ -1,9 +1,19 @@
 import { systemClock } from "./base/clock.ts";
 import type { RulesProvider } from "./config/provider.ts";
-import { startRules } from "./config/rules_loader.ts";
+import { type LastLoad, startRules } from "./config/rules_loader.ts";
 import { createWorkerFileProvider } from "./config/worker_file_provider.ts";
+import { problemText } from "./ratelimit/rule_source.ts";
+import type { Rules } from "./ratelimit/rules.ts";
 import type { RateLimitService } from "./ratelimit/service.ts";
 import type { ServiceParts } from "./service_parts.ts";
+
+/** How loading went. */
+export interface RulesStatus {
+  /** When the rules in force came, in milliseconds since the epoch; absent before the first. */
+  readonly loadedAt: number | undefined;
+  /** Why the last load failed; absent where it did not. */
+  readonly error: string | undefined;
+}
 
 /** Rules that are loaded and kept up to date. */
 export interface OpenRules {
@@ -11,25 +21,30 @@ export interface OpenRules {
   readonly firstRules: Promise<void>;
   /** What the configuration server calls the rules in force; empty for files, and before the first. */
   readonly version: () => string;
+  readonly status: () => RulesStatus;
   /** Loads again, whether something changed or not. */
   readonly reload: () => void;
+  /** Every good configuration goes to this service, beginning with one that is in. */
+  decideBy(service: Pick<RateLimitService, "setRules">): void;
   close(): Promise<void>;
 }
 
-/** Starts loading the rules from where the settings say; every good configuration goes to the service. */
-export async function openRules(
-  parts: ServiceParts,
-  service: Pick<RateLimitService, "setRules">,
-): Promise<OpenRules> {
+/** Starts loading the rules from where the settings say, before there is a service that decides by them. */
+export async function openRules(parts: ServiceParts): Promise<OpenRules> {
   const { settings, logger, clock, health, stats } = parts;
   const provider = settings.CONFIG_TYPE === "GRPC_XDS_SOTW" ? await xdsProvider(parts) : fileProvider(parts);
   let current = "";
-  const { firstRules, close } = startRules({
+  let inForce: Rules | undefined;
+  let decider: Pick<RateLimitService, "setRules"> | undefined;
+  let loadedAt: number | undefined;
+  const loader = startRules({
     provider,
     mergeDomains: settings.MERGE_DOMAIN_CONFIG,
     onRules(rules, version) {
-      service.setRules(rules);
+      inForce = rules;
+      decider?.setRules(rules);
       current = version;
+      loadedAt = clock.now();
     },
     counters: {
       loadSucceeded: () => void stats.service.configLoadSuccess++,
@@ -39,8 +54,29 @@ export async function openRules(
     logger,
     clock,
   });
-  return { firstRules, version: () => current, reload: () => provider.reload(), close };
+  return {
+    firstRules: loader.firstRules,
+    version: () => current,
+    status: () => ({ loadedAt, error: errorOf(loader.lastLoad()) }),
+    reload: () => provider.reload(),
+    decideBy(service) {
+      decider = service;
+      if (inForce !== undefined) service.setRules(inForce);
+    },
+    close: () => loader.close(),
+  };
 }
+
+/** The first problems of a load that failed, a line each. */
+function errorOf(load: LastLoad | undefined): string | undefined {
+  if (load === undefined || load.ok) return undefined;
+  const errors = load.problems.filter(({ severity }) => severity === "error").map(problemText);
+  const more = errors.length - MAX_SHOWN;
+  return [...errors.slice(0, MAX_SHOWN), ...(more > 0 ? [`and ${more} more`] : [])].join("\n") || UNKNOWN;
+}
+
+const MAX_SHOWN = 10;
+const UNKNOWN = "the configuration cannot be read";
 
 function fileProvider({ settings, logger }: ServiceParts): RulesProvider {
   return createWorkerFileProvider({

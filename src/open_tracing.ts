@@ -20,15 +20,19 @@ const OFF: Tracing = {
   decide: (decide) => decide,
   cache: (cache) => cache,
   work: () => {},
+  ready: Promise.resolve(),
   close: () => Promise.resolve(),
 };
 
-/** Opens tracing as the settings say; it and its packages are loaded only by who wants it. */
+/**
+ * Opens tracing as the settings say; it and its packages are loaded only by who wants it. Its `ready` is still to be
+ * waited for.
+ */
 export async function openTracing(options: OpenTracingOptions): Promise<Tracing> {
   const { settings } = options;
   if (!settings.TRACING_ENABLED) return OFF;
   const tracing = await import("./telemetry/tracing.ts");
-  return await tracing.openTracing({
+  return tracing.beginTracing({
     protocol: settings.TRACING_EXPORTER_PROTOCOL,
     serviceName: settings.TRACING_SERVICE_NAME,
     serviceNamespace: settings.TRACING_SERVICE_NAMESPACE,

@@ -53,6 +53,18 @@ Deno.test("every YAML, console and TypeScript block of the README is marked for 
   assertEquals(unmarked, []);
 });
 
+Deno.test("every link of the README leads to a heading of it, or to a file that there is", async () => {
+  const text = README.replaceAll(/^```.*?^```$/gms, "").replaceAll(/`[^`\n]*`/g, "");
+  const targets = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = ""]) => target);
+  const anchors = anchorsOf(README);
+  const lost: string[] = [];
+  for (const target of new Set(targets)) {
+    if (/^https?:/.test(target) || anchors.has(target)) continue;
+    if (target.startsWith("#") || !(await isThere(target))) lost.push(target);
+  }
+  assertEquals([targets.length > 50, lost], [true, []]);
+});
+
 for (const block of BLOCKS.filter(({ marks }) => marks.includes("rules"))) {
   Deno.test(`the rules in line ${block.line} of the README load without error or warning`, () => {
     const { source, problems } = readRuleFile("rules.yaml", block.text);
@@ -137,6 +149,28 @@ Deno.test({
     assertEquals([...seen, await statusOf(url, {})], [200, 200, 200, 200, 200, 429, 200]);
   },
 });
+
+/** Where links to the headings of a page lead; the second heading of one name has `-1` behind it, and so on. */
+function anchorsOf(markdown: string): Set<string> {
+  const anchors = new Set<string>();
+  for (const [, heading = ""] of markdown.replaceAll(/^```.*?^```$/gms, "").matchAll(/^#{2,4} (.+)$/gm)) {
+    const name = `#${heading.toLowerCase().replaceAll(/[^\w\- ]/g, "").replaceAll(" ", "-")}`;
+    let anchor = name;
+    for (let count = 1; anchors.has(anchor); count++) anchor = `${name}-${count}`;
+    anchors.add(anchor);
+  }
+  return anchors;
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await Deno.stat(new URL(path, ROOT));
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}
 
 async function statusOf(url: string, headers: Record<string, string>): Promise<number> {
   const response = await fetch(url, { headers });

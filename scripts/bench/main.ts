@@ -60,10 +60,11 @@ async function measureRest(setup: LoadsSetup): Promise<Omit<Measurements, "summa
   const decisions = isAsked("decisions") ? await measureDecisions(setup) : undefined;
   const million = isAsked("million") ? await measureMillion(setup) : undefined;
   const start = isAsked("start") ? await measureStart(setup) : undefined;
+  const featureStart = isAsked("features") ? await measureStart(setup, "features") : undefined;
   const client = isAsked("client") ? await measureClient(setup) : undefined;
   const webhooks = isAsked("webhooks") ? await measureWebhooks(setup) : undefined;
   const postgres = isAsked("postgres") ? await measurePostgres(setup) : undefined;
-  return { decisions, million, start, client, webhooks, postgres };
+  return { decisions, million, start, featureStart, client, webhooks, postgres };
 }
 
 async function measureDecisions(setup: LoadsSetup): Promise<DecisionTime[]> {

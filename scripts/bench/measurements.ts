@@ -15,6 +15,8 @@ export interface Measurements {
   readonly decisions?: readonly DecisionTime[] | undefined;
   readonly million?: MillionOutcome | undefined;
   readonly start?: StartOutcome | undefined;
+  /** The same with every feature on. */
+  readonly featureStart?: StartOutcome | undefined;
   readonly client?: readonly ClientTime[] | undefined;
   readonly webhooks?: WebhookOutcome | undefined;
   readonly postgres?: PostgresOutcome | undefined;

@@ -15,6 +15,7 @@ export const PARTS = [
   "decisions",
   "million",
   "start",
+  "features",
   "client",
   "webhooks",
   "postgres",

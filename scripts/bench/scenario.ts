@@ -5,7 +5,8 @@ import type { LoadName } from "./rate_limit_message.ts";
  * What is measured: a bare grpc-js echo, Weir with its embedded cache, Weir with redis-server; bare round
  * trips to that redis-server; over TLS the echo, and Weir's engine and service with the embedded cache; and
  * Weir with a cluster of redis-servers, with memcached, and with a second redis-server for limits per second;
- * and Weir with its embedded cache that pushes statistics, is asked for metrics, or traces 1 % of its calls.
+ * and Weir with its embedded cache that pushes statistics, is asked for metrics, or traces 1 % of its calls, or
+ * has every feature on.
  */
 export const TARGETS = [
   "echo",
@@ -20,6 +21,7 @@ export const TARGETS = [
   "memory-push",
   "memory-pull",
   "memory-tracing",
+  "features",
 ] as const;
 /** The name of a target. */
 export type TargetName = typeof TARGETS[number];
@@ -81,5 +83,6 @@ export const SCENARIOS: readonly Scenario[] = [
     ...MANY_KEYS,
     isPaired: true,
   },
+  { name: "8x32 every feature", part: "features", targets: ["echo", "features"], ...MANY_KEYS },
   { name: "8x32 TLS", part: "tls", targets: ["echo-tls", "memory-tls"], ...MANY_KEYS },
 ];

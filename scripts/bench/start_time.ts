@@ -1,5 +1,6 @@
 import type { LoadsSetup } from "./bench_loads.ts";
 import { freePort } from "./cache_servers.ts";
+import { featureSettings } from "./feature_settings.ts";
 import { runLoad } from "./load.ts";
 import { readLoadOptions } from "./load_options.ts";
 import { median } from "./percentile.ts";
@@ -22,19 +23,36 @@ export interface StartOutcome {
   readonly rounds: readonly { readonly firstOkMs: number; readonly idleMb: number }[];
 }
 
-/** Starts Weir with the embedded cache several times; a first time, which fills Deno's cache, is left out. */
-export async function measureStart({ options, signal, say }: LoadsSetup): Promise<StartOutcome> {
+/** What a start is measured with. */
+export type StartKind = "plain" | "features";
+
+/**
+ * Starts Weir with the embedded cache several times, plain or with every feature on; a first time, which fills Deno's
+ * cache, is left out.
+ */
+export async function measureStart(
+  { options, signal, say }: LoadsSetup,
+  kind: StartKind = "plain",
+): Promise<StartOutcome> {
   await using owned = new AsyncDisposableStack();
-  const folder = await Deno.makeTempDir({ prefix: "weir-bench-" });
-  owned.defer(() => Deno.remove(folder, { recursive: true }));
+  const parent = await Deno.makeTempDir({ prefix: "weir-bench-" });
+  owned.defer(() => Deno.remove(parent, { recursive: true }));
   const idleMs = options.isQuick ? QUICK_IDLE_MS : IDLE_MS;
   const rounds = [];
   for (let number = 0; number <= options.rounds; number++) {
     signal.throwIfAborted();
-    const round = await startOnce(`${folder}/start-${number}`, options.engine, number === 0 ? 0 : idleMs);
-    say(
-      `start ${number}: first OK after ${round.firstOkMs.toFixed(0)} ms, ${round.idleMb.toFixed(0)} MB idle`,
+    await using used = new AsyncDisposableStack();
+    const folder = `${parent}/start-${number}`;
+    const settings = kind === "plain"
+      ? { BACKEND_TYPE: "memory" }
+      : (await featureSettings(folder, used)).settings;
+    const round = await startOnce(
+      { ...settings, GRPC_ENGINE: options.engine },
+      `${folder}/root`,
+      number === 0 ? 0 : idleMs,
     );
+    const what = `${round.firstOkMs.toFixed(0)} ms, ${round.idleMb.toFixed(0)} MB idle`;
+    say(`start ${number}, ${kind}: first OK after ${what}`);
     if (number > 0) rounds.push(round);
   }
   return {
@@ -45,16 +63,15 @@ export async function measureStart({ options, signal, say }: LoadsSetup): Promis
 }
 
 async function startOnce(
+  settings: Record<string, string>,
   root: string,
-  engine: string,
   idleMs: number,
 ): Promise<{ firstOkMs: number; idleMb: number }> {
   const port = freePort();
-  const settings = { BACKEND_TYPE: "memory", GRPC_ENGINE: engine, GRPC_PORT: `${port}` };
   const one = ["--port", `${port}`, "--connections", "1", "--in-flight", "1", "--keys", "1", "--calls", "1"];
   const call = readLoadOptions([...one, "--warm-up", "0", "--seconds", "5"]);
   const begin = performance.now();
-  await using child = await startWeir(settings, root);
+  await using child = await startWeir({ ...settings, GRPC_PORT: `${port}` }, root);
   for (;;) {
     const { errors } = await runLoad(call);
     if (Object.keys(errors).length === 0) break;

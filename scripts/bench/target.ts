@@ -5,6 +5,7 @@ import { makeCertificate } from "./certificate.ts";
 import { freePort, type ServerPlace, startCluster, startMemcached, startRedis } from "./cache_servers.ts";
 import { Child } from "./child.ts";
 import { sumInMemcached, sumInRedis } from "./counter_sums.ts";
+import { featureSettings } from "./feature_settings.ts";
 import type { EngineName } from "./options.ts";
 import { type RuleName, RULES } from "./rate_limit_message.ts";
 import type { TargetName } from "./scenario.ts";
@@ -119,6 +120,8 @@ export class Targets {
           TRACING_SAMPLING_RATE: "0.01",
           OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await startSpanReceiver(this.#owned)}`,
         });
+      case "features":
+        return await this.#startWithFeatures(name);
     }
   }
 
@@ -142,6 +145,17 @@ export class Targets {
       KV_PERSECOND_URL: `127.0.0.1:${perSecond}`,
     });
     return { ...target, store: { name: `${name}, main cache`, sum: () => sumInRedis(main) } };
+  }
+
+  async #startWithFeatures(name: TargetName): Promise<Target> {
+    const folder = `${this.#folder}/${name}`;
+    const { settings, metricsUrl, debugToken } = await featureSettings(folder, this.#owned);
+    const child = this.#owned.use(
+      await startWeir({ ...settings, GRPC_ENGINE: this.#engine }, `${folder}/root`),
+    );
+    const target = await countingTarget(name, child, debugToken);
+    startScraper(this.#owned, metricsUrl);
+    return target;
   }
 
   async #startTls(name: TargetName, script: string, args: string[]): Promise<Target> {
@@ -189,10 +203,10 @@ export async function startWeir(settings: Record<string, string>, root: string):
   });
 }
 
-/** A target that says where it listens for gRPC and for debug. */
-export async function countingTarget(name: TargetName, child: Child): Promise<Target> {
+/** A target that says where it listens for gRPC and for debug; what it counted is shown with the token, if any. */
+export async function countingTarget(name: TargetName, child: Child, debugToken = ""): Promise<Target> {
   const { grpc, debug } = await child.find({ grpc: GRPC_ADDRESS, debug: DEBUG_ADDRESS });
-  const counts = (rules: readonly RuleName[]) => readCounts(Number(debug), rules);
+  const counts = (rules: readonly RuleName[]) => readCounts(Number(debug), rules, debugToken);
   return { name, pid: child.pid, port: Number(grpc), expect: "OK", counts };
 }
 
@@ -214,8 +228,9 @@ function denoChild(name: string, args: string[], settings: Record<string, string
   });
 }
 
-async function readCounts(debugPort: number, rules: readonly RuleName[]): Promise<RuleCounts> {
-  const response = await fetch(`http://127.0.0.1:${debugPort}/stats`);
+async function readCounts(port: number, rules: readonly RuleName[], token: string): Promise<RuleCounts> {
+  const headers = { authorization: `Bearer ${token}` };
+  const response = await fetch(`http://127.0.0.1:${port}/stats`, { headers });
   const text = await response.text();
   if (!response.ok) throw new Error(`Cannot read /stats: HTTP ${response.status}`);
   const lines = new Map(text.split("\n").map((line) => [line.slice(0, line.lastIndexOf(": ")), line]));

@@ -1,9 +1,8 @@
-import { realpath, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { Clock } from "./clock.ts";
 import { watchFolders } from "./folder_events.ts";
 import type { Logger } from "./log.ts";
-import { readTlsPair, type TlsPair, type TlsPairFiles, type TlsPairNames } from "./tls_pair.ts";
+import type { TlsPair, TlsPairFiles, TlsPairNames } from "./tls_pair.ts";
 import { settledWithin } from "./wait.ts";
 
 /** Which files are watched, and for whom. */
@@ -28,7 +27,7 @@ const CLOSE_MS = 1_000;
 
 /**
  * A pair that is read anew when its files change. A new pair that cannot be used is logged and counted
- * once for each state of the files, and the pair before stays.
+ * once for each state of the files, and the pair before stays. What reads keys is loaded only by who has some.
  */
 export class WatchedPair {
   readonly #options: WatchedPairOptions;
@@ -145,6 +144,7 @@ export class WatchedPair {
 
   async #read(): Promise<TlsPair> {
     const { files, names, clock, logger } = this.#options;
+    const { readTlsPair } = await import("./tls_pair.ts");
     const { warnings, ...pair } = await readTlsPair(files, names, { clock });
     for (const warning of warnings) if (!this.#warned.has(warning)) logger.warning(warning);
     this.#warned.clear();
@@ -155,6 +155,7 @@ export class WatchedPair {
 
 /** The folders in which something happens when a file or a link to it is replaced. */
 async function foldersOf(files: TlsPairFiles): Promise<string[]> {
+  const { realpath } = await import("node:fs/promises");
   const folders = await Promise.all(
     pathsOf(files).map(async (path) => {
       const target = await realpath(path).catch(() => undefined);
@@ -166,6 +167,7 @@ async function foldersOf(files: TlsPairFiles): Promise<string[]> {
 
 /** Another text whenever one of the files is another or was written to. */
 async function stateOf(files: TlsPairFiles): Promise<string> {
+  const { stat } = await import("node:fs/promises");
   const states = pathsOf(files).map(async (path) => {
     const found = await stat(path).catch(() => undefined);
     return found === undefined ? "-" : `${found.ino} ${found.size} ${found.mtimeMs}`;

@@ -88,7 +88,8 @@ interface Call {
   readonly tls: TlsFiles | undefined;
 }
 
-interface TlsFiles {
+/** Files of TLS, in PEM. */
+export interface TlsFiles {
   readonly ca: string | undefined;
   readonly cert: string | undefined;
   readonly key: string | undefined;
@@ -153,36 +154,53 @@ function readTls(asked: boolean, files: TlsFiles): TlsFiles | undefined {
   return asked ? files : undefined;
 }
 
-/** Makes the call. The gRPC library is loaded here, so that other commands start without it. */
 async function ask(call: Call): Promise<WireRateLimitResponse> {
+  const request = encodeRateLimitRequest({
+    domain: call.domain,
+    descriptors: call.descriptors.map((entries) => ({ entries })),
+    hitsAddend: call.hitsAddend,
+  });
+  return await callUnary({ ...call, method: METHOD, request, decode: decodeRateLimitResponse });
+}
+
+/** A call of one method, for one answer. */
+export interface UnaryCall<Answer> {
+  /** `host:port` or `unix:/path`. */
+  readonly address: string;
+  /** Such as `/package.Service/Method`. */
+  readonly method: string;
+  readonly request: Uint8Array;
+  readonly decode: (bytes: Uint8Array) => Answer;
+  readonly timeoutMs: number;
+  /** Absent for plain text. */
+  readonly tls: TlsFiles | undefined;
+}
+
+/** Makes a call; throws one line when there is no answer. The gRPC library is loaded here, so that other commands start without it. */
+export async function callUnary<Answer>(call: UnaryCall<Answer>): Promise<Answer> {
   const grpc = await import("@grpc/grpc-js");
   let credentials: ChannelCredentials = grpc.credentials.createInsecure();
   if (call.tls !== undefined) {
     const { ca, cert, key } = call.tls;
     credentials = grpc.credentials.createSsl(await readPem(ca), await readPem(key), await readPem(cert));
   }
-  const request = Buffer.from(encodeRateLimitRequest({
-    domain: call.domain,
-    descriptors: call.descriptors.map((entries) => ({ entries })),
-    hitsAddend: call.hitsAddend,
-  }));
   // The address that was named is meant, not a proxy that the environment names.
   const peer = new grpc.Client(call.address, credentials, { "grpc.enable_http_proxy": 0 });
   try {
-    return await new Promise<WireRateLimitResponse>((resolve, reject) => {
+    return await new Promise<Answer>((resolve, reject) => {
       const options = { deadline: systemClock.now() + call.timeoutMs };
-      const done = (error: ServiceError | null, response?: WireRateLimitResponse) => {
-        if (response !== undefined) return resolve(response);
+      const done = (error: ServiceError | null, answer?: Answer) => {
+        if (answer !== undefined) return resolve(answer);
         const code = error === null ? "UNKNOWN" : grpc.status[error.code];
         const reason = error === null ? "no answer" : reasonOf(error.details);
         reject(new Error(`Cannot ask "${call.address}": ${code}: ${reason}`, { cause: error }));
       };
       const metadata = new grpc.Metadata();
       peer.makeUnaryRequest(
-        METHOD,
+        call.method,
         (bytes: Buffer) => bytes,
-        decodeRateLimitResponse,
-        request,
+        call.decode,
+        Buffer.from(call.request),
         metadata,
         options,
         done,

@@ -6,6 +6,7 @@ import { callOf, readCommand, type RunnableCommand, sentenceOf, usageOf } from "
 import { CommandError, type CommandOptions } from "./command_input.ts";
 import { EXPLAIN_COMMAND } from "./explain.ts";
 import { FlagError } from "./flags.ts";
+import { HEALTH_COMMAND } from "./health.ts";
 import { SIMULATE_COMMAND } from "./simulate.ts";
 import { STORE_COMMANDS } from "./store.ts";
 import { WEBHOOKS_COMMANDS } from "./webhooks.ts";
@@ -19,11 +20,11 @@ const GROUP_DOCS: Readonly<Record<string, string>> = {
   store: "the database file of the webhook service",
 };
 
-/** Commands that stand alone, and work with rule files. */
-const RULE_COMMANDS: readonly RunnableCommand[] = [EXPLAIN_COMMAND, SIMULATE_COMMAND];
+/** Commands that stand alone. */
+const LONE_COMMANDS: readonly RunnableCommand[] = [EXPLAIN_COMMAND, SIMULATE_COMMAND, HEALTH_COMMAND];
 
 const COMMANDS: readonly RunnableCommand[] = [
-  ...RULE_COMMANDS,
+  ...LONE_COMMANDS,
   ...administrationCommands(),
   ...WEBHOOKS_COMMANDS,
   ...STORE_COMMANDS,
@@ -31,7 +32,7 @@ const COMMANDS: readonly RunnableCommand[] = [
 
 /** Whether a word begins one of these commands. */
 export function isCommandGroup(word: string): boolean {
-  return Object.hasOwn(GROUP_DOCS, word) || RULE_COMMANDS.some(({ command }) => command.words === word);
+  return Object.hasOwn(GROUP_DOCS, word) || LONE_COMMANDS.some(({ command }) => command.words === word);
 }
 
 /**

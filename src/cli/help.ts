@@ -20,6 +20,7 @@ export function commandsText(version: string): string {
   weir check DIR  check the rule files of a folder
   weir explain    tell which rule decides a request, and why
   weir simulate   decide requests of a file by other rules, and tell what changes
+  weir health     ask a service whether it is healthy
   weir help       this text, and every setting
   weir version    the version
 

@@ -31,8 +31,10 @@ export async function listen({ flags }: GivenCommand, options: CommandOptions): 
   const receiver = new Receiver(await checkingOf(flags, options), failures, options);
   const server = createServer((request, response) => void receiver.receive(request, response));
   const bound = await listening(server, port);
+  // Whoever reads that it listens may interrupt it at once.
+  const stopped = interrupted(options.stop);
   options.output.stdout(`Listening on http://${HOST}:${bound}`);
-  await interrupted(options.stop);
+  await stopped;
   await ended(server);
   options.output.stdout(receiver.summary);
   return 0;

@@ -1,14 +1,14 @@
 import { join } from "node:path";
 import type { RulesLoad } from "./provider.ts";
+import { isRuleFileName, type RuleFileNameOptions } from "./rule_file_name.ts";
 import { fileErrorText, RuleFileReader, type RuleFileReaderOptions } from "./rule_file_reader.ts";
+import { warningsOfFilesBelow } from "./rule_files_below.ts";
 
 /** The order in which the problems of rule files are told. */
 export { problemsInOrder } from "./problem_order.ts";
 
 /** How a folder of rule files is read. */
-export interface RuleFilesOptions extends RuleFileReaderOptions {
-  /** Files whose name begins with a dot are no rule files. */
-  readonly ignoreDotFiles: boolean;
+export interface RuleFilesOptions extends RuleFileReaderOptions, RuleFileNameOptions {
   /** What would be right when there is no such folder. */
   readonly whenMissing: string;
 }
@@ -20,12 +20,12 @@ export interface RuleFilesLoad {
 }
 
 const ATTEMPTS = 3;
-const RULE_FILE = /\.ya?ml$/;
 
 /**
  * Reads the files `*.yaml` and `*.yml` directly in the folder, by name, following symbolic links.
  * When the folder changes meanwhile it is read again, so that a swap is not taken half done; a
- * folder that never rests is taken as it is. Nothing is thrown: what cannot be read is a problem.
+ * folder that never rests is taken as it is. Nothing is thrown: what cannot be read is a problem, and so is a rule
+ * file in a folder below, which is not read.
  */
 export async function loadRuleFiles(folder: string, options: RuleFilesOptions): Promise<RuleFilesLoad> {
   let fingerprint = await folderFingerprint(folder, options);
@@ -80,15 +80,14 @@ async function readFolder(folder: string, options: RuleFilesOptions): Promise<Ru
       "there are no rule files here, so nothing is limited; put files *.yaml or *.yml into this folder";
     reader.problems.push({ severity: "warning", at: folder, path: "", text });
   }
+  reader.problems.push(...await warningsOfFilesBelow(folder, { ...options, names }));
   return { sources: reader.sources, problems: reader.problems, version: "" };
 }
 
 async function ruleFileNames(folder: string, options: RuleFilesOptions): Promise<string[]> {
   const names: string[] = [];
   for await (const { name, isDirectory } of Deno.readDir(folder)) {
-    if (isDirectory || !RULE_FILE.test(name)) continue;
-    if (options.ignoreDotFiles && name.startsWith(".")) continue;
-    names.push(name);
+    if (!isDirectory && isRuleFileName(name, options)) names.push(name);
   }
   return names.sort();
 }

@@ -1,8 +1,7 @@
 import net from "node:net";
 import { errorText } from "../base/error_text.ts";
 import type { TlsPair } from "../base/tls_pair.ts";
-import { createTlsServer, type ListenTls } from "./tls_server.ts";
-import { UnixSocketFile } from "./unix_socket.ts";
+import type { ListenTls } from "./tls_server.ts";
 
 export type { ListenTls } from "./tls_server.ts";
 
@@ -30,7 +29,9 @@ export async function listen(
   onSocket: (socket: net.Socket) => void,
   tlsOptions?: ListenTls,
 ): Promise<Listener> {
-  const secured = tlsOptions === undefined ? undefined : createTlsServer(tlsOptions, onSocket);
+  const secured = tlsOptions === undefined
+    ? undefined
+    : (await import("./tls_server.ts")).createTlsServer(tlsOptions, onSocket);
   const server = secured?.server ?? net.createServer({ noDelay: true }, onSocket);
   const remove = await bind(server, target).catch((error: unknown) => {
     server.close();
@@ -50,8 +51,12 @@ async function bind(server: net.Server, target: ListenTarget): Promise<() => voi
     await listening(server, { host: target.host, port: target.port, reusePort: true });
     return () => {};
   }
+  const { UnixSocketFile } = await import("./unix_socket.ts");
   const file = await UnixSocketFile.prepare(target.path);
-  await listening(server, { path: file.besidePath });
+  await listening(server, { path: file.besidePath }).catch((error: unknown) => {
+    // The name beside the path says nothing to whoever gave the path.
+    throw new Error(errorText(error).replaceAll(file.besidePath, target.path), { cause: error });
+  });
   await file.publish(target.mode);
   return () => file.remove();
 }

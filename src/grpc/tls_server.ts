@@ -1,4 +1,4 @@
-import type net from "node:net";
+import net from "node:net";
 import tls from "node:tls";
 import { systemClock } from "../base/clock.ts";
 import type { TlsPair } from "../base/tls_pair.ts";
@@ -56,17 +56,27 @@ export function createTlsServer(options: ListenTls, onSocket: (socket: net.Socke
     socket.destroy();
   });
   server.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
-    const { remoteAddress: peer } = socket;
+    const peer = addressOf(socket);
     // A handshake that takes too long is told of here, but not ended by the platform.
     socket.destroy();
     if (GONE.includes(error.code ?? "")) return;
-    onRefused?.({ kind: "handshake", cause: error.message, peer });
+    onRefused?.({ kind: "handshake", cause: causeOf(error), peer });
   });
   const renew = (pair: TlsPair) => {
     server.setSecureContext(contextOf(pair));
     if (pair.ca !== undefined) clients?.renew(pair.ca);
   };
   return { server, renew };
+}
+
+/** The socket has let go of its address by now; the plain one below it, where the platform shows it, has not. */
+function addressOf(socket: tls.TLSSocket): string | undefined {
+  const below = "_parent" in socket ? socket._parent : undefined;
+  return socket.remoteAddress ?? (below instanceof net.Socket ? below.remoteAddress : undefined);
+}
+
+function causeOf({ message }: Error): string {
+  return /\bInvalidContentType\b/.test(message) ? `the client does not speak TLS (${message})` : message;
 }
 
 /** All of it is to be given each time: what is left out falls back to the defaults. */

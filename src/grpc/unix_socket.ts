@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { type BigIntStats, lstatSync, renameSync, unlinkSync } from "node:fs";
-import { chmod, link, readdir, rename, unlink } from "node:fs/promises";
+import { access, chmod, link, readdir, rename, unlink } from "node:fs/promises";
 import net from "node:net";
 import { basename, dirname, join } from "node:path";
 
@@ -45,6 +45,7 @@ export class UnixSocketFile {
     if (found !== undefined && !found.isSocket()) {
       throw new Error("there is a file that is no socket, and it is not replaced");
     }
+    await checkFolder(dirname(path));
     await removeLeftovers(path);
     return new UnixSocketFile(path);
   }
@@ -105,6 +106,12 @@ function removeQuietly(path: string): void {
   } catch {
     // Mostly it has none.
   }
+}
+
+/** What else may be wrong with it shows when the socket is bound. */
+async function checkFolder(folder: string): Promise<void> {
+  const code = await access(folder).then(() => undefined, (error: NodeJS.ErrnoException) => error.code);
+  if (code === "ENOENT") throw new Error(`the folder "${folder}" does not exist; make it first`);
 }
 
 function isSame(found: BigIntStats | undefined, own: BigIntStats): boolean {

@@ -3,8 +3,8 @@ import { CacheError, InvalidRequestError, NoConfigurationError } from "../rateli
 import type { Explained } from "../ratelimit/explain.ts";
 import type { Plan } from "../ratelimit/plan.ts";
 import type { Descriptor, RateLimitRequest } from "../ratelimit/request.ts";
-import { bearerTokenOf, isSameToken } from "./bearer_token.ts";
 import type { DebugRoute } from "./debug.ts";
+import { debugRightOf, type DebugTokens, unauthorizedRefusal } from "./debug_right.ts";
 import type { Refusal } from "./problem.ts";
 import type { Call } from "./router.ts";
 
@@ -16,12 +16,8 @@ export interface Explainer {
 }
 
 /** What the route works with. */
-export interface ExplainRouteOptions {
+export interface ExplainRouteOptions extends DebugTokens {
   readonly explainer: Explainer;
-  /** Token of the debug port; without it everybody sees the walk. */
-  readonly debugToken: string | undefined;
-  /** Token of the administration: it opens this page too, and shows the counts. */
-  readonly adminToken: string | undefined;
 }
 
 /**
@@ -40,13 +36,15 @@ export function explainRoute(options: ExplainRouteOptions): DebugRoute {
 }
 
 async function answer(call: Call, options: ExplainRouteOptions): Promise<Response> {
-  const right = rightOf(call, options);
-  if (right === "none") return call.refuse(unauthorized(call));
+  const right = debugRightOf(call, options);
+  if (right === "none") return call.refuse(unauthorizedRefusal(call));
   const request = requestOf(call.url.searchParams);
   if ("kind" in request) return call.refuse(request);
   try {
     const { explanation, plan } = options.explainer.explain(request);
-    const shown = right === "counts" ? await countsOf(plan, options.explainer) : { counts: HIDDEN, used: [] };
+    const shown = right === "administers"
+      ? await countsOf(plan, options.explainer)
+      : { counts: HIDDEN, used: [] };
     const descriptors = explanation.descriptors.map((descriptor, index) => {
       const used = shown.used[index];
       if (used === undefined) return descriptor;
@@ -62,22 +60,6 @@ async function answer(call: Call, options: ExplainRouteOptions): Promise<Respons
 }
 
 const HIDDEN = "not shown: they want ADMIN_TOKEN as the bearer token";
-
-/** A token that is neither of the two lets nobody in: who shows one wants to know that it is wrong. */
-function rightOf({ request }: Call, options: ExplainRouteOptions): "none" | "walk" | "counts" {
-  const { debugToken, adminToken } = options;
-  const isShown = request.headers.has("authorization");
-  const shown = bearerTokenOf(request);
-  if (shown !== undefined && adminToken !== undefined && isSameToken(shown, adminToken)) return "counts";
-  if (shown !== undefined && debugToken !== undefined && isSameToken(shown, debugToken)) return "walk";
-  return isShown || debugToken !== undefined ? "none" : "walk";
-}
-
-function unauthorized({ request }: Call): Refusal {
-  const isShown = bearerTokenOf(request) !== undefined;
-  const reason = isShown ? "the bearer token is not the right one" : "a bearer token is wanted";
-  return { kind: "unauthorized", reason, headers: { "www-authenticate": "Bearer" } };
-}
 
 /** Counts that cannot be had do not keep the walk away: it is wanted most when something is wrong. */
 async function countsOf(

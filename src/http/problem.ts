@@ -4,6 +4,7 @@ export const REFUSALS = {
   malformed: 400,
   invalid: 400,
   unauthorized: 401,
+  cross_site: 403,
   not_found: 404,
   method_not_allowed: 405,
   timeout: 408,
@@ -12,6 +13,7 @@ export const REFUSALS = {
   internal: 500,
   no_configuration: 503,
   cache: 503,
+  busy: 503,
   shutting_down: 503,
 } as const;
 
@@ -33,6 +35,7 @@ export interface Refusal {
 const TITLES: Readonly<Record<number, string>> = {
   400: "Bad Request",
   401: "Unauthorized",
+  403: "Forbidden",
   404: "Not Found",
   405: "Method Not Allowed",
   408: "Request Timeout",

@@ -60,6 +60,7 @@ function checkDescriptors(descriptors: readonly DescriptorSource[], level: Level
       const found = `share_threshold can only be used where value ends with '*', but found '${value}'`;
       level.problems.push(error(at, `${path}.share_threshold`, found));
     }
+    if (key.includes("*")) level.problems.push(starInKey(descriptor));
     if (descriptor.rateLimit !== undefined) checkReplaces(descriptor.rateLimit, level.problems);
     checkDescriptors(descriptor.descriptors, { ...level, parent: text, siblings: new Map() });
   }
@@ -76,6 +77,13 @@ function checkDuplicate(descriptor: DescriptorSource, text: string, level: Level
   }
   const found = `duplicate descriptor composite key '${text}'; the first one is at ${first.at}`;
   level.problems.push(error(descriptor.at, descriptor.path, found));
+}
+
+/** Elsewhere it makes a pattern of the key, so whoever comes from there would lose the rule without a word. */
+function starInKey({ at, path }: DescriptorSource): Problem {
+  const text = "'*' stands for itself in a key, so this rule is for requests with this very key; " +
+    "patterns are for values alone";
+  return { severity: "warning", at, path: `${path}.key`, text };
 }
 
 function checkReplaces(limit: RateLimitSource, problems: Problem[]): void {

@@ -2,12 +2,15 @@ import type { Clock } from "../base/clock.ts";
 import type { Caller, CounterCache, Hit } from "./counter_cache.ts";
 import { decide, type Outcome, OVER_LIMIT_LOCALLY } from "./decide.ts";
 import type { Decision } from "./decision.ts";
+import { DecisionTally } from "./decision_tally.ts";
 import { CacheError, InvalidRequestError, NoConfigurationError } from "./errors.ts";
 import { type AskedHits, HitCounter } from "./hit_counter.ts";
 import type { LocalCache } from "./local_cache.ts";
 import { type Plan, planHits, type PlannedDescriptor } from "./plan.ts";
 import type { Policy } from "./policy.ts";
 import type { RateLimitRequest } from "./request.ts";
+import { RuleCounts } from "./rule_counts.ts";
+import type { RuleStats } from "./rule_stats.ts";
 import type { Rules } from "./rules.ts";
 import type { RuleCounters, StatsSink } from "./stats_sink.ts";
 import { validateRequest } from "./validate.ts";
@@ -34,10 +37,12 @@ interface Loaded {
   readonly rules: Rules;
   /** By `rule.index`; absent where the metric key depends on the request. */
   readonly counters: readonly (RuleCounters | undefined)[];
+  readonly counts: RuleCounts;
 }
 
 /** A plan and what to move for it, by descriptor. */
 interface Asked extends AskedHits {
+  readonly loaded: Loaded;
   /** Where the statistics of a descriptor go; absent where nothing is counted. */
   readonly counters: (RuleCounters | undefined)[];
   /** Counts by descriptor; those of `hits` are filled in from the cache. */
@@ -50,6 +55,8 @@ const NO_KEYS: ReadonlySet<string> = new Set();
 
 /** Answers rate limit requests: rules, plan, local cache, counts, decision, statistics. */
 export class RateLimitService {
+  /** What was decided. */
+  readonly tally: DecisionTally = new DecisionTally();
   readonly #options: RateLimitServiceOptions;
   readonly #counter: HitCounter;
   #loaded: Loaded | undefined;
@@ -69,12 +76,17 @@ export class RateLimitService {
     const counters = rules.limits.map(({ rule }) =>
       rule?.metricKey === undefined ? undefined : byKey.get(rule.metricKey)
     );
-    this.#loaded = { rules, counters };
+    this.#loaded = { rules, counters, counts: new RuleCounts(rules, counters, this.#loaded?.counts) };
   }
 
   /** The rules in force; absent before the first load. */
   get rules(): Rules | undefined {
     return this.#loaded?.rules;
+  }
+
+  /** What was counted for them. */
+  get ruleCounts(): RuleCounts | undefined {
+    return this.#loaded?.counts;
   }
 
   /**
@@ -118,7 +130,7 @@ export class RateLimitService {
   #ask(loaded: Loaded, plan: Plan, nowSeconds: number): Asked {
     const { localCache, stats } = this.#options;
     const { descriptors } = plan;
-    const asked: Asked = { plan, counters: [], counts: [], hits: [], owners: [], reading: false };
+    const asked: Asked = { loaded, plan, counters: [], counts: [], hits: [], owners: [], reading: false };
     if (!plan.domainKnown) stats.rule(plan.request.domain).domainNotFound += descriptors.length;
     for (let index = 0; index < descriptors.length; index++) {
       const planned = descriptors[index];
@@ -167,12 +179,13 @@ export class RateLimitService {
       counts[owners[position] ?? 0] = after[position] ?? 0;
     }
     const outcome = decide(asked.plan, counts, policy, nowSeconds);
-    this.#record(asked, outcome);
+    this.#record(asked, outcome, nowSeconds);
     this.#teach(asked.plan, outcome, nowSeconds, untaught);
     return outcome.decision;
   }
 
-  #record(asked: Asked, outcome: Outcome): void {
+  #record(asked: Asked, outcome: Outcome, nowSeconds: number): void {
+    this.tally.note(outcome.decision);
     if (outcome.globalShadow) this.#options.stats.service.globalShadowMode++;
     for (let index = 0; index < outcome.stats.length; index++) {
       const stats = outcome.stats[index];
@@ -184,7 +197,17 @@ export class RateLimitService {
       counters.shadowMode += stats.shadowMode;
       counters.overLimitWithLocalCache += stats.overLimitWithLocalCache;
       counters.returnedHits += stats.returnedHits;
+      const planned = asked.plan.descriptors[index];
+      if (planned === undefined) continue;
+      asked.loaded.counts.add(planned, stats);
+      if (stats.overLimit > 0 && planned.hit !== undefined) {
+        this.#noteOverLimit(planned.hit, stats, nowSeconds);
+      }
     }
+  }
+
+  #noteOverLimit({ key }: Hit, { overLimit: hits }: RuleStats, nowSeconds: number): void {
+    this.tally.noteOverLimit({ key, prefix: this.#options.policy.cacheKeyPrefix, hits }, nowSeconds);
   }
 
   #teach(plan: Plan, outcome: Outcome, nowSeconds: number, untaught: ReadonlySet<string>): void {

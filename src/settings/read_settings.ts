@@ -20,10 +20,13 @@ export class SettingsError extends Error {
   override readonly name = "SettingsError";
   /** Every problem, in the order of the table, those between settings last. */
   readonly problems: readonly string[];
+  /** What its owner should hear beside: it may be why there is a problem. */
+  readonly warnings: readonly string[];
 
-  constructor(problems: readonly string[]) {
+  constructor(problems: readonly string[], warnings: readonly string[] = []) {
     super(problems.join("\n"));
     this.problems = problems;
+    this.warnings = warnings;
   }
 }
 
@@ -31,7 +34,7 @@ const MAX_SHOWN_LENGTH = 100;
 
 /**
  * Reads every setting from the environment; a variable that is set but empty counts as unset. Throws a
- * `SettingsError` with all problems at once. Values of secrets appear in neither problems nor warnings.
+ * `SettingsError` with all problems and warnings at once. Values of secrets appear in neither of them.
  */
 export function readSettings(env: Environment): SettingsReading {
   const values: Record<string, unknown> = {};
@@ -45,13 +48,13 @@ export function readSettings(env: Environment): SettingsReading {
   // The type is computed from the table that was just walked, entry by entry; the compiler cannot see that.
   const settings = values as Settings;
   const problems = [...notes.problems, ...crossProblems(settings, notes.bad)];
-  if (problems.length > 0) throw new SettingsError(problems);
   const warnings = [
     ...notes.warnings,
     ...backendWarnings(env),
-    ...storeWarnings(settings, env),
+    ...storeWarnings(settings, env, notes.bad),
     ...upstreamWarnings(env),
   ];
+  if (problems.length > 0) throw new SettingsError(problems, warnings);
   return { settings, warnings };
 }
 

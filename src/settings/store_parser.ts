@@ -29,10 +29,14 @@ export const STORE_RULES: readonly CrossRule[] = [
   { reads: ["WEBHOOK_STORE", "WEBHOOK_ENCRYPTION_KEY"], problem: missingKeyProblem },
 ];
 
-/** What was set for a PostgreSQL where the store is none. */
-export function storeWarnings({ WEBHOOK_STORE: store }: Settings, env: Environment): string[] {
-  if (store !== undefined && isPostgresAddress(store)) return [];
-  return POSTGRES_ONLY.filter((name) => (env[name] ?? "") !== "")
+/** What was set for a PostgreSQL where the store is none; `bad` names settings that could not be read. */
+export function storeWarnings(
+  { WEBHOOK_STORE: store }: Settings,
+  env: Environment,
+  bad: ReadonlySet<string>,
+): string[] {
+  if (bad.has("WEBHOOK_STORE") || (store !== undefined && isPostgresAddress(store))) return [];
+  return POSTGRES_ONLY.filter((name) => (env[name] ?? "") !== "" && !bad.has(name))
     .map((name) => `${name} has no effect: WEBHOOK_STORE is not the address of a PostgreSQL`);
 }
 

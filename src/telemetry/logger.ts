@@ -43,6 +43,7 @@ function textLine(time: Date, level: LogLevel, message: string, fields: Record<s
 function plainFields(fields: LogFields, threshold: number): Record<string, unknown> {
   const plain: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(fields)) {
+    if (value === undefined) continue;
     plain[name] = value instanceof Error
       ? loggedError(value, threshold <= LOG_LEVELS.indexOf("debug"))
       : value;

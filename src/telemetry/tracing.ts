@@ -42,16 +42,25 @@ export interface Tracing {
   cache(cache: CounterCache, traced: TracedCache): CounterCache;
   /** A span for work of another thread that is over. */
   work(work: TracedWork): void;
+  /** Settles when spans can be exported; rejects when that cannot be done as the settings say. */
+  readonly ready: Promise<void>;
   /** Exports what is left, for at most 5 seconds. */
   close(): Promise<void>;
 }
 
-/** Starts tracing; this module is to be loaded only by who does. */
+/** Starts tracing and waits until spans can be exported. */
 export async function openTracing(options: TracingOptions): Promise<Tracing> {
+  const tracing = beginTracing(options);
+  await tracing.ready;
+  return tracing;
+}
+
+/** Starts tracing, whose exporter may not be ready yet; this module is to be loaded only by who does. */
+export function beginTracing(options: TracingOptions): Tracing {
   const { otlp, protocol, logger, clock, random, samplingRate, version, startWorker } = options;
   checkOtlp({ protocol, otlp });
   const attributes = attributesOf(options);
-  const exporter = await WorkerExport.open({
+  const exporter = WorkerExport.begin({
     ...{ protocol, otlp, attributes, version, logger, clock, startWorker },
   });
   const onEnd = (span: SpanRecord) => exporter.add(span);
@@ -62,6 +71,7 @@ export async function openTracing(options: TracingOptions): Promise<Tracing> {
     decide: (decide) => traceDecide(decide, tracer),
     cache: (cache, traced) => traceCache(cache, tracer, traced),
     work: (work) => recordWork(work, { samplingRate, onEnd }),
+    ready: exporter.ready,
     close: () => exporter.close(),
   };
 }

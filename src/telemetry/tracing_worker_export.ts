@@ -54,17 +54,25 @@ export class WorkerExport {
   /** Ends the wait for the answer that the worker owes. */
   #cancelWait = () => {};
 
-  /** Starts the worker; throws when it cannot be used as the settings say. */
+  /** Starts the worker and waits for it; throws when it cannot be used as the settings say. */
   static async open(options: WorkerExportOptions): Promise<WorkerExport> {
-    const opened = new WorkerExport(options);
-    opened.#start();
-    try {
-      await opened.#first.promise;
-    } catch (error) {
-      opened.#stop();
-      throw error;
-    }
+    const opened = WorkerExport.begin(options);
+    await opened.ready;
     return opened;
+  }
+
+  /** Starts the worker, which is not waited for: that is for `ready`. */
+  static begin(options: WorkerExportOptions): WorkerExport {
+    const begun = new WorkerExport(options);
+    // Whoever waits learns of it, however late.
+    begun.ready.catch(() => begun.#stop());
+    begun.#start();
+    return begun;
+  }
+
+  /** Settles when spans can be exported; rejects when that cannot be done as the settings say. */
+  get ready(): Promise<void> {
+    return this.#first.promise;
   }
 
   private constructor(options: WorkerExportOptions) {
@@ -97,6 +105,7 @@ export class WorkerExport {
     const worker = this.#worker;
     if (worker === undefined || !this.#isReady) {
       this.#stop();
+      if (!this.#wasReady) return;
       return this.#logger.warning("Cannot export the last spans: no thread exports");
     }
     worker.postMessage({ type: "close" });

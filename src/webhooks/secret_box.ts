@@ -24,24 +24,38 @@ export class SecretBox {
   readonly #keys: ReadonlyMap<string, CryptoKey>;
   readonly #sealing: { readonly id: string; readonly key: CryptoKey };
 
-  private constructor(keys: ReadonlyMap<string, CryptoKey>, sealing: { id: string; key: CryptoKey }) {
+  /** The key file, where there was none and it was made. */
+  readonly madeKeyFile: string | undefined;
+
+  private constructor(
+    keys: ReadonlyMap<string, CryptoKey>,
+    sealing: { id: string; key: CryptoKey },
+    madeKeyFile: string | undefined,
+  ) {
     this.#keys = keys;
     this.#sealing = sealing;
+    this.madeKeyFile = madeKeyFile;
   }
 
   /** Takes the keys of the setting, or the one of the key file; throws where there is none that can be used. */
   static async open(options: SecretBoxOptions): Promise<SecretBox> {
     const keys = new Map<string, CryptoKey>();
-    for (const bytes of await keyBytes(options)) keys.set(await keyIdOf(bytes), await imported(bytes));
+    const { all, isMade } = await keyBytes(options);
+    for (const bytes of all) keys.set(await keyIdOf(bytes), await imported(bytes));
     const [first] = keys;
     if (first === undefined) throw new Error(`Cannot seal secrets: ${SETTING} holds no key`);
     const [id, key] = first;
-    return new SecretBox(keys, { id, key });
+    return new SecretBox(keys, { id, key }, isMade ? options.keyFile : undefined);
   }
 
   /** Which key seals. */
   get keyId(): string {
     return this.#sealing.id;
+  }
+
+  /** Whether there is this key. */
+  has(keyId: string): boolean {
+    return this.#keys.has(keyId);
   }
 
   /** Makes a text unreadable; the same text is never the same bytes twice. */
@@ -77,19 +91,33 @@ export class SecretBox {
   }
 }
 
-async function keyBytes({ keys = [], keyFile, logger }: SecretBoxOptions): Promise<readonly Uint8Array[]> {
-  if (keys.length === 0) return keyFile === undefined ? [] : [await readOrMakeKeyFile(keyFile, logger)];
+interface KeyBytes {
+  readonly all: readonly Uint8Array[];
+  /** The key file was not there. */
+  readonly isMade: boolean;
+}
+
+async function keyBytes({ keys = [], keyFile, logger }: SecretBoxOptions): Promise<KeyBytes> {
+  if (keys.length === 0) {
+    if (keyFile === undefined) return { all: [], isMade: false };
+    const { key, isMade } = await readOrMakeKeyFile(keyFile, logger);
+    return { all: [key], isMade };
+  }
   for (const { length } of keys) {
     if (length === ENCRYPTION_KEY_BYTES) continue;
     throw new Error(`Cannot use a key of ${SETTING}: it has ${length} bytes; 32 would be right`);
   }
-  if (keyFile === undefined) return keys;
+  const before = keyFile === undefined ? undefined : await keyBefore(keyFile, logger);
+  return { all: before === undefined ? keys : [...keys, before], isMade: false };
+}
+
+/** The key that sealed before there were any in the setting. */
+async function keyBefore(keyFile: string, logger: Logger): Promise<Uint8Array | undefined> {
   try {
-    const before = await readKeyFile(keyFile, logger);
-    return before === undefined ? keys : [...keys, before];
+    return await readKeyFile(keyFile, logger);
   } catch (error) {
     logger.warning(errorText(error), { file: keyFile });
-    return keys;
+    return undefined;
   }
 }
 

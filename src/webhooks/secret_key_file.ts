@@ -34,10 +34,16 @@ export async function readKeyFile(path: string, logger: Logger): Promise<Uint8Ar
   return key;
 }
 
+/** The key that a file holds, and whether there was none before. */
+export interface FoundKey {
+  readonly key: Uint8Array;
+  readonly isMade: boolean;
+}
+
 /** The key that a file holds. Where there is none it is made; of processes that do so at once all get the same one. */
-export async function readOrMakeKeyFile(path: string, logger: Logger): Promise<Uint8Array> {
+export async function readOrMakeKeyFile(path: string, logger: Logger): Promise<FoundKey> {
   const found = await readKeyFile(path, logger);
-  if (found !== undefined) return found;
+  if (found !== undefined) return { key: found, isMade: false };
   try {
     if (await make(path)) {
       logger.warning(
@@ -53,7 +59,7 @@ export async function readOrMakeKeyFile(path: string, logger: Logger): Promise<U
   }
   const made = await readKeyFile(path, logger);
   if (made === undefined) throw new Error(`Cannot read the key file "${path}": it is gone again`);
-  return made;
+  return { key: made, isMade: true };
 }
 
 /**

@@ -10,7 +10,7 @@ import { urlProblem } from "./sender_url.ts";
 import type { WebhookStore } from "./store.ts";
 import { type OpenedStore, openFileStore, openSharedStore } from "./store_opening.ts";
 import type { LimitCall } from "./trigger_limit.ts";
-import { tellUnopenedSecrets } from "./unopened_secrets.ts";
+import { UnopenedSecrets } from "./unopened_secrets.ts";
 import type { WebhookOptions } from "./webhook_message.ts";
 import { WebhookService, type WebhookServiceParts } from "./webhook_service.ts";
 import { WorkflowFiles } from "./workflow_files.ts";
@@ -53,12 +53,14 @@ async function openParts(opening: WebhookOpening, stack: AsyncDisposableStack): 
   stack.defer(() => store.close());
   const keys = options.encryptionKeys.map((text) => Uint8Array.fromBase64(text));
   const secretBox = await SecretBox.open({ keys, keyFile: opened.keyFile, logger });
-  await tellUnopenedSecrets(store, secretBox, logger);
+  const unopened = new UnopenedSecrets({ store, secretBox, clock: opened.clock, logger });
+  await unopened.tell();
   const outside = await openOutside(opening, stack, { secretBox, storeClock: opened.clock });
   const workflows = await openWorkflows(opening, stack);
   return {
     store: closingWith(store, [outside, workflows]),
     secretBox,
+    noteOfSecrets: () => unopened.note(),
     takeLock: opened.takeLock,
     takeCommitTimes: () => commitTimes.take(),
     sharedFigures: opened.sharedFigures,

@@ -29,6 +29,8 @@ export interface WebhookServiceParts extends WebhookWorkParts {
   /** Asks the decision service. */
   readonly limit: LimitCall;
   readonly secretBox: WebhookWorkParts["secretBox"] & { seal: AdministrationParts["seal"] };
+  /** What the operator should know of the secrets in the store. */
+  readonly noteOfSecrets?: (() => Promise<string | undefined>) | undefined;
   readonly urlProblem: AdministrationParts["urlProblem"];
   readonly check: AdministrationParts["check"];
   readonly randomBytes: AdministrationParts["randomBytes"];
@@ -114,16 +116,18 @@ export class WebhookService implements WebhookCalls {
 
   /** What it counted and measured; durations are handed out once. */
   async figures(): Promise<WebhookFigures> {
-    const { clock, store } = this.#parts;
+    const { clock, store, noteOfSecrets } = this.#parts;
     const figures = this.#work.figures();
     try {
       const gauges = await this.#work.storeGauges(store);
+      const notes = [figures.note, await noteOfSecrets?.()].filter((note) => note !== undefined);
       const trouble = this.#trouble;
       const isFresh = trouble !== undefined && clock.elapsed() - trouble.at < STORE_TROUBLE_MS;
       return {
         ...figures,
         gauges: { ...figures.gauges, ...gauges },
         problem: isFresh ? trouble.state : undefined,
+        note: notes.length === 0 ? undefined : notes.join("; "),
       };
     } catch (error) {
       return { ...figures, problem: errorText(error) };

@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { dirname } from "node:path";
 import { check } from "../../src/cli/check.ts";
 
 interface Result {
@@ -12,7 +13,10 @@ async function run(args: readonly string[], files: Readonly<Record<string, strin
   const folder = await Deno.makeTempDir();
   const written = { stdout: "", stderr: "" };
   try {
-    for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(`${folder}/${name}`, text);
+    for (const [name, text] of Object.entries(files)) {
+      await Deno.mkdir(dirname(`${folder}/${name}`), { recursive: true });
+      await Deno.writeTextFile(`${folder}/${name}`, text);
+    }
     const code = await check(args.map((arg) => arg.replace("DIR", folder)), {
       stdout: (line) => void (written.stdout += `${line}\n`),
       stderr: (line) => void (written.stderr += `${line}\n`),
@@ -39,6 +43,12 @@ const TWICE = { "a.yaml": "domain: a\ndescriptors: []\n", "b.yml": "domain: a\nd
 const BAD = {
   "a.yaml": "domain: a\ndescriptors:\n- key: k\n- key: k\n  shadow_mode: 1\n",
   "b.yaml": "domain: b\ndescriptors:\n\t- key: k\n",
+};
+
+/** What other services read, and Weir does not. */
+const MOVED = {
+  "a.yaml": "domain: a\ndescriptors:\n- key: k\n  descriptors:\n  - key: us*r\n    value: v*\n",
+  "team/b.yaml": "domain: b\ndescriptors: []\n",
 };
 
 const WARNING = "DIR/a.yaml:4:33: descriptors[0].rate_limit.shadow_mode: warning: has no effect here; " +
@@ -74,6 +84,14 @@ const CASES: readonly Case[] = [
     code: 1,
     stdout: "DIR: not good: 1 file with rules, 1 domain, 0 errors, 1 warning\n",
     stderr: WARNING,
+  }],
+  ["rules that would go unnoticed", ["DIR"], MOVED, {
+    code: 0,
+    stdout: "DIR: good: 1 file with rules, 1 domain, 0 errors, 2 warnings\n",
+    stderr:
+      "DIR/a.yaml:5:5: descriptors[0].descriptors[0].key: warning: '*' stands for itself in a key, so this " +
+      "rule is for requests with this very key; patterns are for values alone\n" +
+      "DIR/team/b.yaml: warning: this file is not read, because it lies in a folder below; move it into DIR\n",
   }],
   ["every problem of every file", ["DIR"], BAD, {
     code: 1,

@@ -2,6 +2,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { commandsText, help, serveUsage } from "../../src/cli/help.ts";
 import { settingsHelp } from "../../src/settings/docs.ts";
 import { ChildProcess } from "../support/child_process.ts";
+import { weirCommand } from "../support/weir_command.ts";
 
 const SERVE_USAGE = `usage: weir serve
 
@@ -58,6 +59,7 @@ const TOPICS: readonly (readonly [args: string[], first: string])[] = [
   [["audit"], "usage: weir audit [flags]"],
   [["webhooks", "listen"], "usage: weir webhooks listen [flags]"],
   [["store", "backup"], "usage: weir store backup FILE [flags]"],
+  [["health"], "usage: weir health [flags]"],
   [["version"], "weir 1.2.3: a rate limit decision service"],
   [[], "weir 1.2.3: a rate limit decision service"],
 ];
@@ -89,16 +91,14 @@ const PROCESS: readonly (readonly [args: string[], code: number, stdout: RegExp,
   [["executions", "show", "-h"], 0, /^usage: weir executions show ID/, /^$/],
   [["audit", "-h"], 0, /^usage: weir audit /, /^$/],
   [["webhooks", "verify", "-h"], 0, /^usage: weir webhooks verify /, /^$/],
+  [["health", "-h"], 0, /^usage: weir health /, /^$/],
   [["store", "check", "-h"], 0, /^usage: weir store check /, /^$/],
 ];
 
 for (const [args, code, stdout, stderr] of PROCESS) {
   Deno.test(`weir ${args.join(" ")}: ends at once`, async () => {
-    const root = new URL("../../", import.meta.url).pathname;
-    await using weir = new ChildProcess(Deno.execPath(), {
-      args: ["run", "-A", "main.ts", ...args],
-      cwd: root,
-    });
+    const line = weirCommand(args);
+    await using weir = new ChildProcess(line.command, { args: line.args });
     const exit = await weir.exited;
     assertEquals(exit.code, code);
     assertMatch(weir.stdoutLines.join("\n"), stdout);

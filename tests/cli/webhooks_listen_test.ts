@@ -3,6 +3,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { signature } from "../../src/webhooks/signature.ts";
 import { ChildProcess } from "../support/child_process.ts";
 import { until } from "../support/until.ts";
+import { weirCommand } from "../support/weir_command.ts";
 import { NOW, type Ran, ran } from "./administration_fixture.ts";
 import { receiving } from "./webhooks_fixture.ts";
 
@@ -157,9 +158,8 @@ Deno.test("weir webhooks listen: a port that is taken is one line", async () => 
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   Deno.test(`weir webhooks listen: ends on ${signal}`, async () => {
-    const cwd = new URL("../../", import.meta.url).pathname;
-    const args = ["run", "-A", "--no-check", "main.ts", "webhooks", "listen", "--port", "0"];
-    await using weir = new ChildProcess(Deno.execPath(), { args, cwd });
+    const { command, args } = weirCommand(["webhooks", "listen", "--port", "0"]);
+    await using weir = new ChildProcess(command, { args });
     await until("it to listen", () => weir.stdoutLines.length > 0, { deadlineMs: 60_000 });
     weir.signal(signal);
     assertEquals(await weir.exited, { code: 0, signal: null });

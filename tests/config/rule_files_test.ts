@@ -51,6 +51,8 @@ async function found(
   }
 }
 
+const BELOW = Array.from({ length: 30 }, (_, index) => `${index + 10}.yaml`);
+
 const CASES: readonly (readonly [name: string, fill: (folder: string) => Promise<void>, found: Found])[] = [
   ["files by name, both endings, nothing else", async (folder) => {
     await Deno.writeTextFile(`${folder}/b.yaml`, domain("b"));
@@ -60,7 +62,55 @@ const CASES: readonly (readonly [name: string, fill: (folder: string) => Promise
     await Deno.mkdir(`${folder}/below.yaml`);
     await Deno.writeTextFile(`${folder}/below.yaml/d.yaml`, domain("d"));
     await Deno.writeTextFile(`${folder}/.dot.yaml`, domain("dot"));
-  }, { domains: ["dot", "a", "b"], problems: [] }],
+  }, {
+    domains: ["dot", "a", "b"],
+    problems: [
+      "warning DIR/below.yaml/d.yaml: this file is not read, because it lies in a folder below; move it into DIR",
+    ],
+  }],
+  ["rule files at any depth below, and nothing else there", async (folder) => {
+    await Deno.mkdir(`${folder}/team/deep`, { recursive: true });
+    await Deno.mkdir(`${folder}/other`);
+    await Deno.writeTextFile(`${folder}/a.yaml`, domain("a"));
+    await Deno.writeTextFile(`${folder}/team/deep/c.yml`, "- not rules");
+    await Deno.writeTextFile(`${folder}/team/b.yaml`, domain("b"));
+    await Deno.writeTextFile(`${folder}/other/README.md`, "not rules");
+  }, {
+    domains: ["a"],
+    problems: ["team/b.yaml", "team/deep/c.yml"].map((name) =>
+      `warning DIR/${name}: this file is not read, because it lies in a folder below; move it into DIR`
+    ),
+  }],
+  ["a volume of Kubernetes, where what is shown lies in a folder below", async (folder) => {
+    await Deno.mkdir(`${folder}/..2026_11_22`);
+    await Deno.writeTextFile(`${folder}/..2026_11_22/a.yaml`, domain("a"));
+    await Deno.symlink("..2026_11_22", `${folder}/..data`);
+    await Deno.symlink("..data/a.yaml", `${folder}/a.yaml`);
+  }, { domains: ["a"], problems: [] }],
+  ["a link into a folder below: what it leads to is read", async (folder) => {
+    await Deno.mkdir(`${folder}/v1`);
+    await Deno.writeTextFile(`${folder}/v1/a.yaml`, domain("a"));
+    await Deno.writeTextFile(`${folder}/v1/b.yaml`, domain("b"));
+    await Deno.symlink("v1/a.yaml", `${folder}/a.yaml`);
+  }, {
+    domains: ["a"],
+    problems: [
+      "warning DIR/v1/b.yaml: this file is not read, because it lies in a folder below; move it into DIR",
+    ],
+  }],
+  ["many files below", async (folder) => {
+    await Deno.mkdir(`${folder}/below`);
+    await Deno.writeTextFile(`${folder}/a.yaml`, domain("a"));
+    for (const name of BELOW) await Deno.writeTextFile(`${folder}/below/${name}`, "");
+  }, {
+    domains: ["a"],
+    problems: [
+      ...BELOW.slice(0, 20).map((name) =>
+        `warning DIR/below/${name}: this file is not read, because it lies in a folder below; move it into DIR`
+      ),
+      "warning DIR: further rule files in folders below are not read; move them up",
+    ],
+  }],
   ["symbolic links to files, none to folders", async (folder) => {
     await Deno.mkdir(`${folder}/v1`);
     await Deno.writeTextFile(`${folder}/v1/a`, domain("a"));
@@ -153,6 +203,8 @@ Deno.test("rule files: dot files are left out when asked", async () => {
   const fill = async (folder: string) => {
     await Deno.writeTextFile(`${folder}/.dot.yaml`, "- not rules");
     await Deno.writeTextFile(`${folder}/a.yaml`, domain("a"));
+    await Deno.mkdir(`${folder}/below`);
+    await Deno.writeTextFile(`${folder}/below/.dot.yaml`, "- not rules");
   };
   assertEquals(await found(fill, { ignoreDotFiles: true }), { domains: ["a"], problems: [] });
 });

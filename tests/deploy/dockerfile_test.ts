@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { serveFlags } from "../../scripts/serve_flags.ts";
 import { ChildProcess } from "../support/child_process.ts";
 import { startWeir } from "../support/weir_process.ts";
-import { deployPath, deployText, dockerInstructions } from "./deploy_files.ts";
+import { deployPath, deployText, deployTree, dockerInstructions } from "./deploy_files.ts";
 import { needsDeployTool, runDeployTool } from "./deploy_tools.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
@@ -94,21 +94,36 @@ Deno.test("weir.sh has the flags of the serve task, and fetches nothing", async 
   ]);
 });
 
-Deno.test("the health check of the image is good while Weir answers, and bad when it does not", async () => {
-  await using command = await installedCommand();
-  const instruction = (await dockerInstructions()).find((line) => line.startsWith("HEALTHCHECK ")) ?? "";
-  const [program = "", ...words] = JSON.parse(instruction.slice(instruction.indexOf("[")));
-  assertEquals(program, "weir");
-  await using weir = await startWeir({ rules: {} });
-  const ask = async () => {
-    const args = [...words, "-dial_string", weir.grpcAddress];
-    await using asking = new ChildProcess(command.path, { args, env: command.env });
-    return (await asking.exited).code;
-  };
-  const good = await ask();
-  await weir.kill();
-  assertEquals([good, await ask()], [0, 1]);
-});
+/** Where a health check stands: that of the image, and that of compose. */
+const HEALTH_CHECKS: Readonly<Record<string, () => Promise<readonly string[]>>> = {
+  async "the image"() {
+    const instruction = (await dockerInstructions()).find((line) => line.startsWith("HEALTHCHECK ")) ?? "";
+    return JSON.parse(instruction.slice(instruction.indexOf("[")));
+  },
+  async "compose.yaml"() {
+    const { test = [] } = (await deployTree("compose.yaml")).services?.weir?.healthcheck ?? {};
+    const [kind, ...words] = Object.values(test).map(String);
+    assertEquals(kind, "CMD");
+    return words;
+  },
+};
+
+for (const [where, wordsOf] of Object.entries(HEALTH_CHECKS)) {
+  Deno.test(`the health check of ${where} is good while Weir answers, and bad when it does not`, async () => {
+    const [program = "", ...args] = await wordsOf();
+    assertEquals(program, "weir");
+    await using command = await installedCommand();
+    await using weir = await startWeir({ rules: {} });
+    const [, port = ""] = /:(\d+)$/.exec(weir.httpAddress) ?? [];
+    const ask = async () => {
+      await using asking = new ChildProcess(command.path, { args, env: { ...command.env, PORT: port } });
+      return (await asking.exited).code;
+    };
+    const good = await ask();
+    await weir.kill();
+    assertEquals([good, await ask()], [0, 1]);
+  });
+}
 
 /** The command as it is installed, but with the sources and the Deno of this test. */
 async function installedCommand(): Promise<{ path: string; env: Record<string, string> } & AsyncDisposable> {

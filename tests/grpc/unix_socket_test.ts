@@ -220,7 +220,16 @@ Deno.test("unix socket: a path that leaves no room for a name beside it is refus
     assertEquals(error.message, `Cannot listen for gRPC on "${longest}s": ${state}`);
   }));
 
-Deno.test("unix socket: a folder that is not there is an error with the path", async () => {
+Deno.test("unix socket: a folder that is not there is an error that names it", async () => {
   const error = await assertRejects(() => open("/nowhere/grpc.sock", "new"));
-  assertEquals(error.message.startsWith('Cannot listen for gRPC on "/nowhere/grpc.sock": '), true);
+  const state = 'the folder "/nowhere" does not exist; make it first';
+  assertEquals(error.message, `Cannot listen for gRPC on "/nowhere/grpc.sock": ${state}`);
 });
+
+Deno.test("unix socket: an error shows the path that was given, and no other name", () =>
+  withFolder(async (folder) => {
+    await Deno.writeTextFile(join(folder, "file"), "");
+    const path = join(folder, "file", "grpc.sock");
+    const error = await assertRejects(() => open(path, "new"));
+    assertEquals([error.message.includes("~"), error.message.split(path).length], [false, 3], error.message);
+  }));

@@ -18,7 +18,7 @@ Deno.test({
     await using receiver = await WebhookReceiver.start();
     receiver.react = () => new Promise((resolve) => setTimeout(resolve, 100, 200));
     await using fleet = await WebhookFleet.open({ env: { WEBHOOK_TIMEOUT: "2s" } });
-    await fleet.start();
+    await fleet.start({ faults: {} });
     const kinds = await endpointsByKind(fleet, receiver, 4, { concurrency: 16 });
     let events = 0;
     const post = async (base: string) => {

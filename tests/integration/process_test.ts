@@ -3,7 +3,9 @@ import net from "node:net";
 import { isSocketError } from "../../src/telemetry/process_guard.ts";
 import { decide, GrpcClient, SHOULD_RATE_LIMIT } from "../support/grpc_client.ts";
 import { callFields, cancel, greeting, headers, windowUpdate } from "../support/h2_peer.ts";
+import { ChildProcess } from "../support/child_process.ts";
 import { until } from "../support/until.ts";
+import { runtimeEnvironment, weirCommand } from "../support/weir_command.ts";
 import { startWeir, type WeirProcess } from "../support/weir_process.ts";
 
 const RULES = {
@@ -71,6 +73,23 @@ Deno.test("process: garbage and broken connections on every port end nothing", a
   assertEquals(await weir.stop(), 0);
 });
 
+Deno.test("process: HTTP/1.1 on the gRPC port is refused, and the log says what would be right", async () => {
+  await using weir = await startWeir({ rules: RULES });
+  const [host = "", port = ""] = weir.grpcAddress.split(":");
+  const socket = net.connect({ host, port: Number(port) });
+  const closed = new Promise<void>((resolve) => socket.on("error", () => {}).on("close", () => resolve()));
+  socket.resume().write("POST /envoy HTTP/1.1\r\nhost: weir\r\n\r\n");
+  await closed;
+  const said = await until(
+    "a line of the log",
+    () => weir.stderrLines.find((line) => line.includes("HTTP/1.1")),
+  );
+  assertMatch(
+    said,
+    / level=warning msg="A client of the gRPC port speaks HTTP\/1\.1 and is refused: gRPC needs HTTP\/2; in Envoy, http2_protocol_options .*" peer="127\.0\.0\.1"$/,
+  );
+});
+
 /** Sends a text and resets the connection as soon as it is out. */
 async function sendAndBreak(address: string, text: string): Promise<void> {
   const [host = "", port = ""] = address.split(":");
@@ -136,7 +155,7 @@ Deno.test("process: SIGHUP reads the rules again, a bad file keeps the old ones 
   await Deno.writeTextFile(`${weir.rulesFolder}/shop.yaml`, RULES["shop.yaml"].replace("day", "fortnight"));
   weir.signal("SIGHUP");
   const name = "ratelimit.service.config_load_error";
-  await until("the refusal", async () => await statistic(weir, name) === 1);
+  await until("the refusal", async () => await statistic(weir, name) >= 1);
   assertMatch(await page(weir, "/rlconfig"), /requests_per_unit=8,/);
   const messages = weir.stderrLines.map((line) => JSON.parse(line)["@message"]);
   const found = messages.filter((message) => message.includes("invalid rate limit unit 'fortnight'"));
@@ -163,16 +182,49 @@ Deno.test("process: SIGTERM turns health bad at once, running calls are answered
   assertEquals([code, took >= 590 && took < 5_000], [0, true], `${took} ms`);
 });
 
-Deno.test("process: a second signal ends it at once, and the log says so", async () => {
+Deno.test("process: two signals at once are one, and running calls get their time", async () => {
+  await using weir = await startWeir({ rules: RULES, env: { SHUTDOWN_DELAY: "300ms" } });
+  // Two of a kind might arrive as one.
+  for (const name of ["SIGINT", "SIGTERM", "SIGINT"] as const) weir.signal(name);
+  assertEquals((await weir.exited).code, 0);
+  const said = weir.stderrLines.flatMap((line) => /msg="(Stop.*|Ending.*)"$/.exec(line)?.[1] ?? []);
+  assertEquals(said, ["Stopping", "Stopped"]);
+});
+
+Deno.test("process: a later signal ends it at once, and the log says so", async () => {
   await using weir = await startWeir({ rules: RULES, env: { SHUTDOWN_DELAY: "10m" } });
-  weir.signal("SIGTERM");
+  for (const name of ["SIGTERM", "SIGINT"] as const) weir.signal(name);
   await until("the end to begin", () => weir.stderrLines.some((line) => line.includes("Stopping")));
-  weir.signal("SIGINT");
-  assertEquals((await weir.exited).code, 1);
+  let isOver = false;
+  const exited = weir.exited.finally(() => isOver = true);
+  await until("the end", () => {
+    weir.signal("SIGINT");
+    return isOver;
+  });
+  assertEquals((await exited).code, 1);
   assertMatch(
     weir.stderrLines.at(-1) ?? "",
     /level=warning msg="Ending at once: told a second time to stop"$/,
   );
+});
+
+Deno.test("process: settings that are refused are told with the names that are not read", async () => {
+  const { command, args } = weirCommand(["serve"]);
+  const env = {
+    ...runtimeEnvironment(),
+    REDIS_URL: "localhost:6379",
+    MEMCACHE_TLS: "true",
+    LOG_LEVEL: "loud",
+  };
+  await using child = new ChildProcess(command, { args, env });
+  const { code } = await child.exited;
+  assertEquals([code, child.stderrLines], [1, [
+    "MEMCACHE_TLS is not read: this setting is called MC_TLS here",
+    "REDIS_URL is not read: this setting is called KV_URL here",
+    'Cannot use LOG_LEVEL "loud": trace, debug, info, warning, error, fatal or panic would be right',
+    "Cannot use the key-value cache: KV_URL is not set; KV_URL=host:port, or BACKEND_TYPE=memory to count in " +
+    "this process alone, would be right",
+  ]]);
 });
 
 Deno.test("process: without rules only the debug port is open, and the position of the mistake is logged", async () => {

@@ -1,12 +1,12 @@
 import { assert, assertEquals } from "@std/assert";
 import { join } from "node:path";
-import { serveFlags } from "../../scripts/serve_flags.ts";
 import { checkStore } from "../../src/webhooks/store_check.ts";
 import { ChildProcess } from "../support/child_process.ts";
 import { until } from "../support/until.ts";
 import { deliveryProblems } from "../support/webhook_kill_loop.ts";
 import { WebhookProcess } from "../support/webhook_process.ts";
 import { WebhookReceiver } from "../support/webhook_receiver.ts";
+import { weirCommand } from "../support/weir_command.ts";
 
 const EVENTS = 150;
 const BEFORE = 60;
@@ -32,10 +32,10 @@ Deno.test("a backup that is made while events flow is opened elsewhere, and deli
   const sure = taken;
 
   await Deno.mkdir(join(restored.storePath, ".."), { recursive: true });
-  await using backup = new ChildProcess(Deno.execPath(), {
-    args: ["run", ...serveFlags(), "--no-check", "main.ts", "store", "backup", restored.storePath],
+  const { command, args } = weirCommand(["store", "backup", restored.storePath]);
+  await using backup = new ChildProcess(command, {
+    args,
     env: { ...Deno.env.toObject(), WEBHOOK_STORE: old.storePath },
-    cwd: new URL("../../", import.meta.url).pathname,
   });
   const { code } = await backup.exited;
   assertEquals([code, backup.stdoutLines.length, taken < EVENTS || sure < EVENTS], [0, 1, true]);

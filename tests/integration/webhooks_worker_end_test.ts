@@ -27,7 +27,7 @@ for (const [what, { signal, backMs }] of Object.entries(ENDS)) {
   Deno.test(`webhooks: a worker that ends by ${what} is replaced, while decisions go on`, async () => {
     await using receiver = await WebhookReceiver.start();
     await using weir = await WebhookProcess.open({ workflows: { "order-intake.yaml": WORKFLOW } });
-    await weir.start({ rules: RULES });
+    await weir.start({ rules: RULES, faults: {} });
     await weir.endpoint(receiver, "/hook");
     const { key: token } = await weir.made("/triggers", { name: "orders", workflow: "order-intake" });
     const call = (key: string) =>

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
 import { type Environment, readSettings, SettingsError } from "../../src/settings/read_settings.ts";
 import { settingEntries, type Settings } from "../../src/settings/table.ts";
 
@@ -245,5 +245,21 @@ for (const [theirs, ours] of UPSTREAM) {
 Deno.test("the error carries its name and is an Error", () => {
   const error = new SettingsError(["a", "b"]);
   assert(error instanceof Error);
-  assertEquals([error.name, error.message, error.problems], ["SettingsError", "a\nb", ["a", "b"]]);
+  assertEquals(
+    [error.name, error.message, error.problems, error.warnings],
+    ["SettingsError", "a\nb", ["a", "b"], []],
+  );
+});
+
+Deno.test("a refusal brings the warnings along, without the values of secrets", () => {
+  const env = { REDIS_AUTH: SECRET, REDIS_URL: SECRET, KV_PIPELINE_LIMIT: "8", BACKEND_TYPE: "redis" };
+  const error = assertThrows(() => readSettings(env));
+  assert(error instanceof SettingsError);
+  assertEquals(error.warnings.map((line) => line.split(" ", 4).join(" ")), [
+    "KV_PIPELINE_LIMIT has no effect:",
+    'BACKEND_TYPE "redis" is none',
+    "REDIS_AUTH is not read:",
+    "REDIS_URL is not read:",
+  ]);
+  assertEquals(error.warnings.filter((line) => line.includes(SECRET)), []);
 });

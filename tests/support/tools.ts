@@ -9,6 +9,7 @@ const TOOLS = {
   "openssl": undefined,
   "postgres": undefined,
   "curl": undefined,
+  "chromium": undefined,
   "prometheus": undefined,
   "promtool": undefined,
   "envoy": ["envoy-1.40.0", "bin"],

@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import { serveFlags } from "../../scripts/serve_flags.ts";
 import { ChildProcess } from "./child_process.ts";
 import { until } from "./until.ts";
+import { runtimeEnvironment, weirCommand } from "./weir_command.ts";
 
 /** The listeners of Weir, as its log lines name them. */
 export type Listener = "gRPC" | "HTTP" | "debug";
@@ -14,12 +14,11 @@ export interface WeirOptions {
   readonly rules?: Readonly<Record<string, string>>;
   /** Listeners to wait for; all of them when absent, none with an empty list. */
   readonly waitFor?: readonly Listener[];
+  /** Flags of `deno run` in place of those of the serve task. */
+  readonly flags?: readonly string[];
 }
 
 const ROOT = new URL("../../", import.meta.url).pathname;
-
-// Of the test's own environment only what the runtime needs, so that no stray setting decides a test.
-const PASSED_ON = ["PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "DENO_DIR", "DENO_TLS_CA_STORE", "DENO_CERT"];
 
 /** Starts Weir as a process of its own and waits until it listens. `WEIR_BIN` names an executable to start. */
 export async function startWeir(options: WeirOptions = {}): Promise<WeirProcess> {
@@ -29,7 +28,7 @@ export async function startWeir(options: WeirOptions = {}): Promise<WeirProcess>
   for (const [name, text] of Object.entries(options.rules ?? {})) {
     await Deno.writeTextFile(join(rulesFolder, name), text);
   }
-  const { command, args } = commandLine();
+  const { command, args } = weirCommand(["serve"], options.flags);
   const child = new ChildProcess(command, { args, cwd: ROOT, env: environment(root, options.env ?? {}) });
   const weir = new WeirProcess(child, { root, rulesFolder });
   try {
@@ -132,19 +131,9 @@ export class WeirProcess implements AsyncDisposable {
   }
 }
 
-/** The permissions are those of the serve task, so that a test fails when one is missing there. */
-function commandLine(): { command: string; args: string[] } {
-  const executable = Deno.env.get("WEIR_BIN");
-  if (executable !== undefined && executable !== "") return { command: executable, args: ["serve"] };
-  return { command: Deno.execPath(), args: ["run", ...serveFlags(), "main.ts", "serve"] };
-}
-
 function environment(root: string, settings: Readonly<Record<string, string>>): Record<string, string> {
-  const passedOn = PASSED_ON.map((name) => [name, Deno.env.get(name)] as const);
   return {
-    ...Object.fromEntries(
-      passedOn.filter((entry): entry is readonly [string, string] => entry[1] !== undefined),
-    ),
+    ...runtimeEnvironment(),
     BACKEND_TYPE: "memory",
     DISABLE_STATS: "true",
     HOST: "127.0.0.1",

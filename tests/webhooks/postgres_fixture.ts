@@ -1,4 +1,5 @@
 import { systemClock } from "../../src/base/clock.ts";
+import { POSTGRES_TABLES } from "../../src/webhooks/postgres_schema.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../src/webhooks/postgres_store.ts";
 import { PostgresServer } from "../support/postgres_server.ts";
 import { toolAvailable } from "../support/tools.ts";
@@ -18,6 +19,22 @@ export function sharedPostgres(): () => PostgresServer {
     return server;
   };
 }
+
+/** Empty databases, one after the other: the same one is emptied, which takes a tenth of the time of making one. */
+export function emptyDatabases(server: () => PostgresServer): () => Promise<string> {
+  let database: string | undefined;
+  return async () => {
+    if (database === undefined) database = await server().createDatabase();
+    else await server().psql(EMPTY_STORE, database);
+    return server().url(database);
+  };
+}
+
+/** Takes away all that a store has kept, whichever row refers to which; `turn` is as the schema made it. */
+const EMPTY_STORE = [
+  "SET session_replication_role = replica",
+  ...POSTGRES_TABLES.filter((table) => table !== "turn").map((table) => `DELETE FROM ${table}`),
+].join(";\n");
 
 /** Opens a store in a database. */
 export function openStoreAt(address: string, options: Partial<PostgresStoreOptions> = {}) {

@@ -1,12 +1,12 @@
 import { assertEquals } from "@std/assert";
 import { checkStore } from "../../src/webhooks/store_check.ts";
 import { webhookStoreContract } from "../contract/webhook_store_contract.ts";
-import { openStoreAt, sharedPostgres } from "./postgres_fixture.ts";
+import { emptyDatabases, openStoreAt, sharedPostgres } from "./postgres_fixture.ts";
 
-const server = sharedPostgres();
+const emptyDatabase = emptyDatabases(sharedPostgres());
 
 webhookStoreContract("postgres", async () => {
-  const url = server().url(await server().createDatabase());
+  const url = await emptyDatabase();
   return {
     open: () => openStoreAt(url),
     async end() {

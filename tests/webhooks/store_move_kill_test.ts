@@ -1,15 +1,13 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { serveFlags } from "../../scripts/serve_flags.ts";
 import { checkStore } from "../../src/webhooks/store_check.ts";
 import { ChildProcess } from "../support/child_process.ts";
 import { PostgresServer } from "../support/postgres_server.ts";
 import { seededRandom } from "../support/seeded_random.ts";
 import { needs } from "../support/tools.ts";
 import { until } from "../support/until.ts";
+import { weirCommand } from "../support/weir_command.ts";
 import { StoreFolder } from "./sqlite_fixture.ts";
 import { allRows, fillRandomly } from "./store_move_fixture.ts";
-
-const MAIN = new URL("../../main.ts", import.meta.url).pathname;
 
 /** After these lines the command is killed, one after the other: it has begun anew by the time of the next. */
 const KILLS = [
@@ -55,8 +53,6 @@ async function killedAfter(line: string, from: string, to: string): Promise<void
 }
 
 function moveCommand(from: string, to: string): ChildProcess {
-  const flags = serveFlags();
-  return new ChildProcess(Deno.execPath(), {
-    args: ["run", ...flags, "--no-check", MAIN, "store", "move", "--from", from, "--to", to],
-  });
+  const { command, args } = weirCommand(["store", "move", "--from", from, "--to", to]);
+  return new ChildProcess(command, { args });
 }

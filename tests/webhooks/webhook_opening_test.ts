@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { systemClock } from "../../src/base/clock.ts";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
 import type { WebhookOptions } from "../../src/webhooks/webhook_message.ts";
 import { openWebhookService } from "../../src/webhooks/webhook_opening.ts";
 import type { WebhookService } from "../../src/webhooks/webhook_service.ts";
@@ -34,6 +34,7 @@ async function opened(
   folder: string,
   options: Partial<WebhookOptions>,
   run: (service: WebhookService, log: KeptLog) => Promise<void>,
+  clock: Clock = systemClock,
 ): Promise<void> {
   const log = new KeptLog();
   const service = await openWebhookService({
@@ -53,7 +54,7 @@ async function opened(
       ...options,
     },
     limit: () => Promise.resolve({ code: "OK" }),
-    clock: systemClock,
+    clock,
     logger: log,
   });
   try {
@@ -67,7 +68,7 @@ async function opened(
 async function administer(service: WebhookService, method: string, path: string, sent?: object) {
   const body = sent === undefined ? {} : { body: JSON.stringify(sent) };
   const answer = await service.administer({ requestId: "r", method, path, query: "", ...body });
-  return JSON.parse(answer.body);
+  return answer.body === "" ? undefined : JSON.parse(answer.body);
 }
 
 /** What became of a run of this workflow. */
@@ -117,4 +118,38 @@ Deno.test("opening: a key that is missing for the secrets of the store is told a
       assertEquals(missing(log), []);
       return Promise.resolve();
     });
+  }));
+
+Deno.test("opening: what cannot be read is noted until nothing needs it any more", () =>
+  withFolder(async (folder) => {
+    const url = "https://1.1.1.1/";
+    const headers = { authorization: "Bearer x" };
+    let [first, second] = ["", ""];
+    await opened(folder, {}, async (service) => {
+      ({ id: first } = await administer(service, "POST", "/endpoints", { url, headers }));
+      ({ id: second } = await administer(service, "POST", "/endpoints", { url }));
+      assertEquals((await service.figures()).note, undefined);
+    });
+    let skewMs = 0;
+    const clock: Clock = { ...systemClock, elapsed: () => systemClock.elapsed() + skewMs };
+    await opened(folder, { encryptionKeys: [OTHER_KEY] }, async (service) => {
+      const noted = async (afterMs: number) => {
+        skewMs += afterMs;
+        return (await service.figures()).note?.replace(/:.*/, "");
+      };
+      const seen = [await noted(0)];
+      await administer(service, "DELETE", `/endpoints/${second}`);
+      seen.push(await noted(0), await noted(30_000));
+      await administer(service, "POST", `/endpoints/${first}/rotate`, { activeIn: "0s" });
+      seen.push(await noted(30_000));
+      await administer(service, "PATCH", `/endpoints/${first}`, { headers });
+      seen.push(await noted(30_000));
+      assertEquals(seen, [
+        "3 secrets of 2 endpoints cannot be read",
+        "3 secrets of 2 endpoints cannot be read",
+        "2 secrets of 1 endpoint cannot be read",
+        "1 secret of 1 endpoint cannot be read",
+        undefined,
+      ]);
+    }, clock);
   }));

@@ -2,6 +2,7 @@ import type net from "node:net";
 import type { GrpcMethod } from "../grpc_service.ts";
 import { Connection } from "./connection.ts";
 import type { EndedCalls } from "./ended_calls.ts";
+import type { OtherProtocol } from "./frames.ts";
 import { LIMITS } from "./limits.ts";
 
 /** What a carrier is made with. */
@@ -14,6 +15,7 @@ export interface CarrierOptions {
   /** How long after that the connection is closed. */
   readonly graceMs: number;
   readonly onFault: (method: string, error: unknown) => void;
+  readonly onStranger: (spoken: OtherProtocol) => void;
   readonly onDeadline: () => void;
   /** The socket is closed. */
   readonly onClosed: () => void;
@@ -49,6 +51,7 @@ export class Carrier {
       now: options.now,
       onOutput: () => this.#flushSoon(),
       onFault: options.onFault,
+      onStranger: options.onStranger,
       onDeadline: options.onDeadline,
       onEnded: (figures, startedAt) => options.ended.note(figures, startedAt),
     });

@@ -3,7 +3,16 @@ import { CallRunner } from "./call_runner.ts";
 import { checkReset, ControlFrames } from "./control_frames.ts";
 import { Drain } from "./drain.ts";
 import { FrameReader } from "./frame_reader.ts";
-import { ConnectionError, type ErrorCode, FLAG, FRAME, StreamError, unpadded } from "./frames.ts";
+import {
+  ConnectionError,
+  type ErrorCode,
+  FLAG,
+  FRAME,
+  type OtherProtocol,
+  PrefaceError,
+  StreamError,
+  unpadded,
+} from "./frames.ts";
 import { HeaderReader } from "./header_reader.ts";
 import { LIMITS } from "./limits.ts";
 import { greet } from "./peer_settings.ts";
@@ -23,6 +32,8 @@ export interface ConnectionOptions {
   readonly onOutput: () => void;
   /** A handler threw what is no `GrpcError`. */
   readonly onFault: (method: string, error: unknown) => void;
+  /** The peer speaks this in place of HTTP/2. */
+  readonly onStranger: (spoken: OtherProtocol) => void;
   /** A call that has a deadline waits for its answer: `expire` is to be called in time. */
   readonly onDeadline: () => void;
   /** A call whose method keeps figures is over; it started then, by `now`. */
@@ -363,6 +374,7 @@ export class Connection {
   }
 
   #fail(error: unknown): void {
+    if (error instanceof PrefaceError && error.spoken !== undefined) this.#options.onStranger(error.spoken);
     if (error instanceof ConnectionError) this.close(error.code, error.message);
     else {
       this.#options.onFault("connection", error);

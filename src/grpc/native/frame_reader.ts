@@ -3,7 +3,9 @@ import {
   FRAME_HEADER_BYTES,
   joined,
   MAX_FRAME_BYTES,
+  type OtherProtocol,
   PREFACE,
+  PrefaceError,
   readUint32,
 } from "./frames.ts";
 
@@ -76,9 +78,22 @@ export class FrameReader {
   #readPreface(bytes: Uint8Array): number {
     const length = Math.min(bytes.length, PREFACE.length);
     for (let index = 0; index < length; index++) {
-      if (bytes[index] !== PREFACE[index]) throw new ConnectionError("PROTOCOL_ERROR", "this is no HTTP/2");
+      if (bytes[index] !== PREFACE[index]) throw new PrefaceError(spokenIn(bytes.subarray(0, length)));
     }
     this.#prefaced = length === PREFACE.length;
     return length;
   }
+}
+
+const TLS_HANDSHAKE = 0x16;
+const TLS_MAJOR_VERSION = 3;
+const METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
+
+/** What a peer speaks that begins with these octets. */
+function spokenIn(first: Uint8Array): OtherProtocol | undefined {
+  const [type, version = TLS_MAJOR_VERSION] = first;
+  if (type === TLS_HANDSHAKE && version === TLS_MAJOR_VERSION) return "TLS";
+  const text = String.fromCharCode(...first);
+  const isRequest = METHODS.some((name) => `${name} `.startsWith(text) || text.startsWith(`${name} `));
+  return isRequest ? "HTTP/1.1" : undefined;
 }

@@ -52,6 +52,20 @@ export class ConnectionError extends Error {
   }
 }
 
+/** What a peer speaks that was taken for one of HTTP/2. */
+export type OtherProtocol = "HTTP/1.1" | "TLS";
+
+/** The first that came is no preface. */
+export class PrefaceError extends ConnectionError {
+  /** Absent where nobody can tell. */
+  readonly spoken: OtherProtocol | undefined;
+
+  constructor(spoken: OtherProtocol | undefined) {
+    super("PROTOCOL_ERROR", "this is no HTTP/2");
+    this.spoken = spoken;
+  }
+}
+
 /** The peer broke a rule that concerns one stream: that stream alone is reset. */
 export class StreamError extends Error {
   override readonly name = "StreamError";

@@ -1,13 +1,23 @@
 import type net from "node:net";
 import type { GrpcEngine, GrpcEngineOptions } from "../engine.ts";
 import type { GrpcMethod } from "../grpc_service.ts";
+import { ThrottledLog } from "../../telemetry/throttled_log.ts";
 import { listen } from "../listener.ts";
 import { Carrier } from "./carrier.ts";
 import { EndedCalls } from "./ended_calls.ts";
+import type { OtherProtocol } from "./frames.ts";
 
 /** How often connections are looked at: for deadlines that are due, and for all the rest. */
 const DEADLINE_TICK_MS = 10;
 const SLOW_TICK_MS = 1_000;
+/** Whoever speaks another protocol tries again and again, and is told of this often. */
+const STRANGER_MS = 10_000;
+const STRANGERS: Readonly<Record<OtherProtocol, string>> = {
+  "HTTP/1.1": "A client of the gRPC port speaks HTTP/1.1 and is refused: gRPC needs HTTP/2; in Envoy, " +
+    "http2_protocol_options of its cluster would be right",
+  "TLS": "A client of the gRPC port speaks TLS and is refused: this port is served without; " +
+    "GRPC_SERVER_USE_TLS=true, or a client without TLS, would be right",
+};
 
 /** Serves gRPC by our own HTTP/2, on plain sockets, unix sockets and TLS alike. */
 export async function startNative(options: GrpcEngineOptions): Promise<GrpcEngine> {
@@ -37,6 +47,7 @@ class NativeEngine {
   readonly #methods: ReadonlyMap<string, GrpcMethod>;
   readonly #carriers = new Set<Carrier>();
   readonly #ended: EndedCalls;
+  readonly #strangers: ThrottledLog;
   readonly #empty = Promise.withResolvers<void>();
   #closing = false;
   #cancelSlowTick: () => void;
@@ -46,6 +57,7 @@ class NativeEngine {
     this.#options = options;
     this.#methods = methodsByPath(options);
     this.#ended = new EndedCalls(() => options.clock.elapsed());
+    this.#strangers = new ThrottledLog(options.logger, { clock: options.clock, intervalMs: STRANGER_MS });
     this.#cancelSlowTick = this.#scheduleSlowTick();
   }
 
@@ -64,6 +76,8 @@ class NativeEngine {
       graceMs: maxConnectionAgeGraceMs,
       onFault: (method, error) =>
         logger.error("Cannot answer a gRPC call: unexpected error", { method, error }),
+      onStranger: (spoken) =>
+        this.#strangers.warning(spoken, STRANGERS[spoken], { peer: socket.remoteAddress }),
       onDeadline: () => this.#scheduleDeadlineTick(),
       onClosed: () => this.#forget(carrier),
       ended: this.#ended,

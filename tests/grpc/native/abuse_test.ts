@@ -33,7 +33,6 @@ const WIDE_CONNECTION = windowUpdate(0, 2 ** 31 - 1 - 65_535);
 const ABUSE: Readonly<
   Record<string, readonly [abuse: Uint8Array, last: string, options?: RawClientOptions]>
 > = {
-  "HTTP/1.1": [new TextEncoder().encode("GET / HTTP/1.1\r\nhost: x\r\n\r\n"), "GOAWAY 0 PROTOCOL_ERROR", {}],
   "noise": [Uint8Array.from({ length: 5_000 }, (_, index) => index * 7 % 256), "GOAWAY 0 PROTOCOL_ERROR", {}],
   "a PING flood": [repeated(50_000, frame(FRAME.PING, 0, zeros(8))), "GOAWAY 0 ENHANCE_YOUR_CALM"],
   "a SETTINGS flood": [repeated(50_000, frame(FRAME.SETTINGS)), "GOAWAY 0 ENHANCE_YOUR_CALM"],
@@ -71,6 +70,26 @@ for (const [name, [abuse, last, options]] of Object.entries(ABUSE)) {
     assertEquals(peer.lines.at(-1), last);
   });
 }
+
+Deno.test("native engine: who speaks HTTP/1.1 or TLS is refused, and the log says now and then what is right", async () => {
+  await using bed = await EngineBed.open();
+  const meet = async (text: string) => {
+    await using peer = await bed.connect({});
+    peer.send(Uint8Array.from(text, (character) => character.charCodeAt(0)));
+    await peer.line("GOAWAY 0 PROTOCOL_ERROR");
+    await peer.end();
+  };
+  const [get, post, hello] = ["GET / HTTP/1.1\r\n\r\n", "POST /", "\x16\x03\x01\x02"] as const;
+  for (const text of [get, post, hello, post, "PRI * HTTP/1.1\r\n", "pri", "\0\0\x12\x04"]) await meet(text);
+  const http = '"A client of the gRPC port speaks HTTP/1.1 and is refused: gRPC needs HTTP/2; in Envoy, ' +
+    'http2_protocol_options of its cluster would be right" peer="127.0.0.1"';
+  const tls = '"A client of the gRPC port speaks TLS and is refused: this port is served without; ' +
+    'GRPC_SERVER_USE_TLS=true, or a client without TLS, would be right" peer="127.0.0.1"';
+  assertEquals(bed.takeLog(), [http, tls]);
+  bed.clock.advance(10_000);
+  await meet(get);
+  assertEquals(bed.takeLog(), [`${http} suppressed=2`]);
+});
 
 /** What a peer sends that never makes itself known. */
 const HALF_OPEN: Readonly<Record<string, Uint8Array>> = {

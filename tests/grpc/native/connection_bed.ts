@@ -8,6 +8,8 @@ export class ConnectionBed {
   readonly connection: Connection;
   /** What handlers threw and nobody was told. */
   readonly faults: string[] = [];
+  /** What the peer spoke in place of HTTP/2. */
+  readonly strangers: string[] = [];
   /** How often the connection had output that no octets of the peer brought. */
   outputs = 0;
   /** The time, in milliseconds. */
@@ -23,6 +25,7 @@ export class ConnectionBed {
       now: () => this.now,
       onOutput: () => void this.outputs++,
       onFault: (method, error) => void this.faults.push(`${method}: ${error}`),
+      onStranger: (spoken) => void this.strangers.push(spoken),
       onDeadline: () => {},
       onEnded: (figures, startedAt) => figures.ended(this.now - startedAt),
     });

@@ -232,6 +232,28 @@ const PREFACES:
     ["the whole of it", greeting(), [...GREETED, "SETTINGS ack"], false],
   ];
 
+Deno.test("Connection: whoever speaks another protocol is known by it, however few octets came", () => {
+  const cases: readonly (readonly [text: string, spoken: readonly string[]])[] = [
+    ["G", ["HTTP/1.1"]],
+    ["PU", ["HTTP/1.1"]],
+    ["OPTIONS * HTTP/1.1\r\n", ["HTTP/1.1"]],
+    ["GET/", []],
+    ["get / HTTP/1.1\r\n", []],
+    ["PRI  ", []],
+    ["INVALID CONNECTION PREFACE", []],
+    ["\x16", ["TLS"]],
+    ["\x16\x03\x03", ["TLS"]],
+    ["\x16\x04", []],
+  ];
+  const found = cases.map(([text]) => {
+    const bed = new ConnectionBed({ raw: true });
+    bed.connection.receive(Uint8Array.from(text, (character) => character.charCodeAt(0)));
+    assertEquals(bed.connection.closing, true, text);
+    return [text, bed.strangers];
+  });
+  assertEquals(found, cases.map((one) => [...one]));
+});
+
 Deno.test("Connection: what a peer sends first", () => {
   const found = PREFACES.map(([name, parts]) => {
     const bed = new ConnectionBed({ raw: true });

@@ -15,7 +15,7 @@ export class EngineBed implements AsyncDisposable {
   readonly probe: Probe;
   readonly engine: GrpcEngine;
   readonly neighbour: RawClient;
-  readonly #log: readonly string[];
+  readonly #log: string[];
 
   /** Starts the engine on a free port; the neighbour is connected and has made a call. */
   static async open(part: Partial<GrpcEngineOptions> = {}): Promise<EngineBed> {
@@ -43,7 +43,7 @@ export class EngineBed implements AsyncDisposable {
     probe: Probe;
     engine: GrpcEngine;
     neighbour: RawClient;
-    log: readonly string[];
+    log: string[];
   }) {
     this.clock = parts.clock;
     this.probe = parts.probe;
@@ -55,6 +55,11 @@ export class EngineBed implements AsyncDisposable {
   /** Another client, with the greetings exchanged unless it is said otherwise. */
   connect(options: RawClientOptions = { settings: [] }): Promise<RawClient> {
     return RawClient.connect(this.engine.address, options);
+  }
+
+  /** The messages of the log so far with their fields, which then is empty. */
+  takeLog(): string[] {
+    return this.#log.splice(0).map((line) => line.replace(/^.*? msg=/, ""));
   }
 
   /** Asks the neighbour once more, ends everything, and finds no timer and no line of the log left. */

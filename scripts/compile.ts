@@ -1,0 +1,165 @@
+/**
+ * Makes one executable of Weir, or one for each platform that is asked for, with their sums beside them:
+ * `deno task compile`. `--dry` proves all that can be proven without Deno's base runtime.
+ */
+import { basename, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { errorText } from "../src/base/error_text.ts";
+import { FlagError } from "../src/cli/flags.ts";
+import { checkRuntime } from "../src/cli/runtime_check.ts";
+import { checkNamedBase } from "./compile/base_runtime.ts";
+import { commitOf } from "./compile/commit.ts";
+import { ENTRY, WORKERS } from "./compile/contents.ts";
+import { denoFolders } from "./compile/deno_folders.ts";
+import { filesToEmbed } from "./compile/embedded_files.ts";
+import { CompileError, runDeno } from "./compile/failure.ts";
+import { type CompileOptions, readCompileOptions, type Target, TARGETS, USAGE } from "./compile/options.ts";
+import { checkRuns, makeProgram, type ProgramOptions } from "./compile/program.ts";
+import { copySources } from "./compile/source_copy.ts";
+import { SUMS_FILE, writeSums } from "./compile/sums.ts";
+
+const ROOT = fileURLToPath(new URL("../", import.meta.url));
+
+/** Where lines go. */
+export interface CompileOutput {
+  readonly stdout: (line: string) => void;
+  readonly stderr: (line: string) => void;
+}
+
+/** What every program of one compilation is made from. */
+type Made = Pick<ProgramOptions, "source" | "folders" | "files" | "signal">;
+
+const STOPPED = "Cannot compile: it was told to stop";
+
+/** Compiles as the flags say; answers the exit code. Aborting the signal ends it, and it leaves nothing behind. */
+export async function compile(
+  args: readonly string[],
+  output: CompileOutput,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<number> {
+  try {
+    const options = readCompileOptions(args);
+    if (options === undefined) output.stdout(USAGE);
+    else await compileAll(options, output, signal);
+    return 0;
+  } catch (error) {
+    if (!(error instanceof FlagError || error instanceof CompileError)) throw error;
+    output.stderr(error.message);
+    return error instanceof FlagError ? 2 : 1;
+  }
+}
+
+async function compileAll(
+  options: CompileOptions,
+  output: CompileOutput,
+  signal: AbortSignal,
+): Promise<void> {
+  const verdict = checkRuntime(Deno.version.deno, Deno.env.get("ALLOW_UNSAFE_DENO") === "true");
+  if (verdict?.refuse === true) throw new CompileError(verdict.text);
+  const base = options.dry ? Deno.execPath() : namedBase();
+  await checkNamedBase(base, options.targets);
+  const commit = await commitOf(ROOT);
+  if (commit === undefined) output.stderr('The commit is not known: "git" does not tell it');
+  await using copy = await copySources(ROOT, commit);
+  if (options.check) {
+    const checked = ["check", "--frozen", "--quiet", ENTRY, ...WORKERS];
+    await runDeno("compile", checked, { cwd: copy.path, signal });
+    output.stdout("types: checked");
+  }
+  const source = copy.path;
+  const made = { source, folders: await denoFolders(source), files: await filesToEmbed(source), signal };
+  const version = await versionOf(source, commit);
+  if (options.dry) return await compileDry(made, version, output);
+  await compileInto(options, base, { made, version }, output);
+}
+
+async function compileDry(made: Made, version: string, output: CompileOutput): Promise<void> {
+  const folder = await Deno.makeTempDir({ prefix: "weir_dry_" });
+  try {
+    const program = join(folder, nameOf(thisTarget(), false));
+    await makeProgram({ ...made, target: thisTarget(), output: program, base: Deno.execPath() });
+    output.stdout(`module graph and embedded files: all ${made.files.length} files are in the output`);
+    output.stdout(`${version}: everything is proven but Deno's base runtime, which this did not need`);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+async function compileInto(
+  { targets, folder }: CompileOptions,
+  base: string | undefined,
+  { made, version }: { readonly made: Made; readonly version: string },
+  output: CompileOutput,
+): Promise<void> {
+  const place = resolve(folder);
+  const beside = await folderBeside(place);
+  try {
+    const names: string[] = [];
+    for (const target of targets.length > 0 ? targets : [thisTarget()]) {
+      const program = join(beside, nameOf(target, targets.length > 0));
+      await makeProgram({ ...made, target, output: program, base });
+      if (target === thisTarget()) await checkRuns(program, base, version);
+      names.push(basename(program));
+    }
+    // Only now, so that what is there is from one compilation.
+    for (const name of names) await Deno.rename(join(beside, name), join(place, name));
+    await writeSums(place, names);
+    for (const name of names) {
+      const { size } = await Deno.stat(join(place, name));
+      output.stdout(`${join(folder, name)}: ${version}, ${Math.round(size / 1e6)} MB`);
+    }
+    output.stdout(`${join(folder, SUMS_FILE)}: check with "sha256sum --check ${SUMS_FILE}"`);
+  } finally {
+    await Deno.remove(beside, { recursive: true });
+  }
+}
+
+/** A folder in the one where programs go, on the same file system, so that one step puts each in its place. */
+async function folderBeside(place: string): Promise<string> {
+  try {
+    await Deno.mkdir(place, { recursive: true });
+    return await Deno.makeTempDir({ dir: place, prefix: ".weir_" });
+  } catch (error) {
+    throw new CompileError(`Cannot compile into "${place}": ${errorText(error)}`);
+  }
+}
+
+/** Deno runs in the copy of the sources, where a relative path would lead elsewhere. */
+function namedBase(): string | undefined {
+  const named = Deno.env.get("DENORT_BIN") ?? "";
+  return named === "" ? undefined : resolve(named);
+}
+
+/** What `weir version` of the program has to say. */
+async function versionOf(source: string, commit: string | undefined): Promise<string> {
+  const { version } = JSON.parse(await Deno.readTextFile(join(source, "deno.json")));
+  const stamp = commit === undefined ? "" : `commit ${commit}, `;
+  return `weir ${version} (${stamp}deno ${Deno.version.deno})`;
+}
+
+function thisTarget(): Target {
+  const found = TARGETS.find((target) => target === Deno.build.target);
+  if (found === undefined) {
+    throw new CompileError(
+      `Cannot compile for "${Deno.build.target}": Deno compiles to ${TARGETS.join(", ")}`,
+    );
+  }
+  return found;
+}
+
+function nameOf(target: Target, isNamed: boolean): string {
+  return `weir${isNamed ? `-${target}` : ""}${target.includes("windows") ? ".exe" : ""}`;
+}
+
+if (import.meta.main) {
+  const write = (stream: { writeSync(bytes: Uint8Array): number }) => (line: string) =>
+    void stream.writeSync(new TextEncoder().encode(`${line}\n`));
+  const denoFolder = Deno.env.get("DENO_DIR") ?? "";
+  if (denoFolder !== "") Deno.env.set("DENO_DIR", resolve(denoFolder));
+  const stop = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const) {
+    Deno.addSignalListener(name, () => stop.abort(new CompileError(STOPPED)));
+  }
+  const output = { stdout: write(Deno.stdout), stderr: write(Deno.stderr) };
+  Deno.exit(await compile(Deno.args, output, stop.signal));
+}

@@ -1,0 +1,97 @@
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { serveFlags } from "../serve_flags.ts";
+import { missingBaseText } from "./base_runtime.ts";
+import { ENTRY, FOLDERS, LEFT_OUT, WORKERS } from "./contents.ts";
+import type { DenoFolders } from "./deno_folders.ts";
+import { missingFiles } from "./embedded_files.ts";
+import { CompileError, complaint, runToEnd } from "./failure.ts";
+import type { Target } from "./options.ts";
+
+/** What a program is made from, and where it goes. */
+export interface ProgramOptions {
+  /** Folder of the sources. */
+  readonly source: string;
+  readonly target: Target;
+  readonly output: string;
+  /** The base runtime; where Deno takes it from by itself when absent. */
+  readonly base: string | undefined;
+  readonly folders: DenoFolders;
+  /** What has to be in the program. */
+  readonly files: readonly string[];
+  readonly signal?: AbortSignal;
+}
+
+/** Makes a program; throws `CompileError` when it cannot, or when something is not in it. */
+export async function makeProgram(options: ProgramOptions): Promise<void> {
+  const { source, target, output, base, folders, files, signal } = options;
+  const { code, stderr } = await runToEnd(Deno.execPath(), await compileArgs(options), {
+    cwd: source,
+    env: base === undefined ? {} : { DENORT_BIN: base },
+    ...(signal === undefined ? {} : { signal }),
+  });
+  if (code !== 0) {
+    const said = complaint(stderr);
+    const sources = { named: base, denoFolder: folders.root, complaint: said };
+    throw new CompileError(
+      await missingBaseText(target, sources) ??
+        `Cannot compile for "${target}": "deno compile" ended with code ${code}\n${said}`,
+    );
+  }
+  const absent = missingFiles(await Deno.readFile(output), files);
+  if (absent.length === 0) return;
+  throw new CompileError(`Cannot compile for "${target}": the program lacks\n  ${absent.join("\n  ")}`);
+}
+
+/** Throws `CompileError` unless a program of this platform runs and says the version that it was given. */
+export async function checkRuns(program: string, base: string | undefined, version: string): Promise<void> {
+  const { code, stdout, stderr } = await runToEnd(program, ["version"], { cwd: "/" });
+  if (code === 0 && stdout.trim() === version) return;
+  const said = (stdout + stderr).trim().split("\n")[0] ?? "";
+  const blame = base === undefined
+    ? ""
+    : `; DENORT_BIN "${base}" has to be denort of Deno ${Deno.version.deno}`;
+  throw new CompileError(
+    `Cannot run the program: "weir version" ended with code ${code} and "${said}", not with 0 and "${version}"${blame}`,
+  );
+}
+
+async function compileArgs({ source, target, output, folders }: ProgramOptions): Promise<string[]> {
+  return [
+    "compile",
+    "--quiet",
+    "--frozen",
+    // Types are checked apart from this, and once for all platforms.
+    "--no-check",
+    "--exclude-unused-npm",
+    "--app-name=weir",
+    `--output=${output}`,
+    `--target=${target}`,
+    ...serveFlags(pathToFileURL(join(source, "deno.json"))),
+    ...[...WORKERS, ...FOLDERS].map((path) => `--include=${path}`),
+    ...(await leftOut(folders.npm)).map((path) => `--exclude=${path}`),
+    ENTRY,
+  ];
+}
+
+/** The folders of npm packages that stay outside, in every registry and version that Deno has kept. */
+async function leftOut(npm: string): Promise<string[]> {
+  const paths: string[] = [];
+  // Deno compares with where files really are.
+  const real = await Deno.realPath(npm);
+  for (const { name, folder } of LEFT_OUT) {
+    for await (const registry of Deno.readDir(real)) {
+      const versions = join(real, registry.name, name);
+      for await (const version of entries(versions)) paths.push(join(versions, version, folder));
+    }
+  }
+  return paths;
+}
+
+async function* entries(folder: string): AsyncGenerator<string> {
+  try {
+    for await (const { name, isDirectory } of Deno.readDir(folder)) if (isDirectory) yield name;
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory)) throw error;
+  }
+}

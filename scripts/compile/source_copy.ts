@@ -1,0 +1,32 @@
+import { join } from "node:path";
+import { cp } from "node:fs/promises";
+import { stamped } from "./commit.ts";
+import { SOURCES } from "./contents.ts";
+import { denoFolders } from "./deno_folders.ts";
+
+/** A copy of the sources for one compilation; removed at the end of its block. */
+export interface SourceCopy extends AsyncDisposable {
+  readonly path: string;
+}
+
+/** Copies what the program is made of, with the commit in it, so that the working tree stays as it is. */
+export async function copySources(root: string, commit: string | undefined): Promise<SourceCopy> {
+  const path = await Deno.makeTempDir({ prefix: "weir_compile_" });
+  const remove = async () => {
+    await Deno.remove(path, { recursive: true });
+    // What Deno kept of modules that will never be seen again.
+    const { emitted } = await denoFolders(root);
+    await Deno.remove(join(emitted, "file", path), { recursive: true }).catch(() => {});
+  };
+  try {
+    for (const name of SOURCES) await cp(join(root, name), join(path, name), { recursive: true });
+    const version = join(path, "src/version.ts");
+    if (commit !== undefined) {
+      await Deno.writeTextFile(version, stamped(await Deno.readTextFile(version), commit));
+    }
+    return { path, [Symbol.asyncDispose]: remove };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}

@@ -1,0 +1,103 @@
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { EMPTY_REPORT, readTestReport, type TestReport } from "../../tests/support/test_report.ts";
+import { printLine } from "../install_tools.ts";
+import type { TestRun } from "./join_runs.ts";
+import { endProcesses, processTree } from "./process_tree.ts";
+import type { TestGroup } from "./test_groups.ts";
+
+/** How a group is run. */
+export interface GroupOptions {
+  readonly root: string;
+  /** For reports and for output that is kept back. */
+  readonly folder: string;
+  /** Arguments of the runner beside its places. */
+  readonly args: readonly string[];
+  /** Its output is shown as it comes; else after its end, so that no two mix. */
+  readonly isShown: boolean;
+  /** Aborted when its time is over. */
+  readonly overdue: AbortSignal;
+  /** How long a runner that was interrupted has to say what it was waiting for. */
+  readonly graceMs: number;
+}
+
+/** How long the last of its output is waited for: a process that it left behind may hold the pipe. */
+const OUTPUT_MS = 2_000;
+
+/** Runs a group of tests in a process of its own, and ends it with all that it started when it takes too long. */
+export async function runGroup(group: TestGroup, options: GroupOptions): Promise<TestRun> {
+  const { root, folder, args, isShown } = options;
+  const reportPath = join(folder, `${group.name}.xml`);
+  const ignored = group.ignored.length === 0 ? [] : [`--ignore=${group.ignored.join(",")}`];
+  const begin = performance.now();
+  const output = isShown ? "inherit" : "piped";
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["test", "--allow-all", `--junit-path=${reportPath}`, ...args, ...ignored, ...group.places],
+    cwd: root,
+    // Tests talk to loopback servers, which no proxy of the machine can reach.
+    env: { NO_PROXY: "127.0.0.1,localhost,::1", no_proxy: "127.0.0.1,localhost,::1" },
+    stdin: "null",
+    stdout: output,
+    stderr: output,
+  }).spawn();
+  const kept = isShown ? undefined : new KeptOutput(child);
+  const { code } = await endedInTime(child, options);
+  await kept?.print(group.name);
+  const seconds = Math.round((performance.now() - begin) / 1_000);
+  printLine(`tests of "${group.name}": ended with code ${code} after ${seconds} s`);
+  return { name: group.name, code, report: await readReport(reportPath) };
+}
+
+async function endedInTime(
+  child: Deno.ChildProcess,
+  { overdue, graceMs }: Pick<GroupOptions, "overdue" | "graceMs">,
+): Promise<Deno.CommandStatus> {
+  let started: readonly number[] = [];
+  let kill: ReturnType<typeof setTimeout> | undefined;
+  const interrupt = () => {
+    started = processTree(child.pid).slice(1);
+    // The runner answers with the names of the tests that it was waiting for.
+    child.kill("SIGINT");
+    kill = setTimeout(() => child.kill("SIGKILL"), graceMs);
+  };
+  overdue.addEventListener("abort", interrupt, { once: true });
+  try {
+    return await child.status;
+  } finally {
+    overdue.removeEventListener("abort", interrupt);
+    clearTimeout(kill);
+    // Nobody is there any more to end them.
+    endProcesses(started);
+  }
+}
+
+/** What a child writes, held until it is asked for. */
+class KeptOutput {
+  readonly #parts: Uint8Array[] = [];
+  readonly #read: Promise<unknown>;
+
+  constructor({ stdout, stderr }: Deno.ChildProcess) {
+    this.#read = Promise.all([stdout, stderr].map((stream) => this.#collect(stream)));
+  }
+
+  async print(name: string): Promise<void> {
+    await Promise.race([this.#read, sleep(OUTPUT_MS, undefined, { ref: false })]);
+    printLine(`\ntests of "${name}":`);
+    const decoder = new TextDecoder();
+    printLine(this.#parts.map((part) => decoder.decode(part, { stream: true })).join("").trimEnd());
+  }
+
+  async #collect(stream: ReadableStream<Uint8Array>): Promise<void> {
+    for await (const part of stream) this.#parts.push(part);
+  }
+}
+
+async function readReport(path: string): Promise<TestReport> {
+  try {
+    return readTestReport(await Deno.readTextFile(path));
+  } catch (error) {
+    // A runner that could not check or load the tests writes no report; its exit code says so too.
+    if (error instanceof Deno.errors.NotFound) return EMPTY_REPORT;
+    throw error;
+  }
+}

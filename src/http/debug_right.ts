@@ -1,0 +1,30 @@
+import { bearerTokenOf, isSameToken } from "./bearer_token.ts";
+import type { Refusal } from "./problem.ts";
+import type { Call } from "./router.ts";
+
+/** The tokens of a service that let somebody see its debug port. */
+export interface DebugTokens {
+  /** Token of the debug port; without it everybody may look. */
+  readonly debugToken: string | undefined;
+  /** Token of the administration: it opens the debug port too. */
+  readonly adminToken: string | undefined;
+}
+
+/** Who asks: nobody that may look, somebody who may, or the administration. */
+export type DebugRight = "none" | "looks" | "administers";
+
+/** A token that is neither of the two lets nobody in: who shows one wants to know that it is wrong. */
+export function debugRightOf({ request }: Call, { debugToken, adminToken }: DebugTokens): DebugRight {
+  const isShown = request.headers.has("authorization");
+  const shown = bearerTokenOf(request);
+  if (shown !== undefined && adminToken !== undefined && isSameToken(shown, adminToken)) return "administers";
+  if (shown !== undefined && debugToken !== undefined && isSameToken(shown, debugToken)) return "looks";
+  return isShown || debugToken !== undefined ? "none" : "looks";
+}
+
+/** The answer for who may not look. */
+export function unauthorizedRefusal({ request }: Call): Refusal {
+  const isShown = bearerTokenOf(request) !== undefined;
+  const reason = isShown ? "the bearer token is not the right one" : "a bearer token is wanted";
+  return { kind: "unauthorized", reason, headers: { "www-authenticate": "Bearer" } };
+}

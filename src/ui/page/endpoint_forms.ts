@@ -1,0 +1,119 @@
+import { wordsOf } from "./api.ts";
+import { fieldsOf, numberOf, textOf } from "./fields.ts";
+import { countText } from "./text.ts";
+import { headersIn, momentIn, wholeIn, wordsIn } from "./typed_text.ts";
+import type { PageParts } from "./view.ts";
+
+const SIGNS = "It signs what is delivered: give it to the receiver, which checks X-Svc-Signature with it.";
+
+/** Asks for a new endpoint, makes it and shows its secret. */
+export function askEndpoint({ api, dialogs }: PageParts, done: () => void): void {
+  dialogs.form({
+    title: "Add an endpoint",
+    submit: "Add it",
+    fields: [
+      { name: "url", label: "URL", required: true, hint: "https, and an address that the service may call" },
+      {
+        name: "events",
+        label: "Events",
+        value: "*",
+        required: true,
+        hint: "Kinds, prefixes such as workflow.*, or * for all, with blanks between them",
+      },
+      { name: "description", label: "Description" },
+      {
+        name: "headers",
+        label: "Headers",
+        kind: "lines",
+        hint: "Name: value, one a line; values are not shown again",
+      },
+      { name: "concurrency", label: "Attempts at once", kind: "whole", hint: "4 when empty" },
+      {
+        name: "timeoutMs",
+        label: "Milliseconds for an attempt",
+        kind: "whole",
+        hint: "WEBHOOK_TIMEOUT when empty",
+      },
+      { name: "standardWebhooks", label: "Send the headers of Standard Webhooks, too", kind: "check" },
+    ],
+    run: async (values) => {
+      const made = await api.administer("/endpoints", {
+        body: {
+          url: values["url"]?.trim(),
+          events: wordsIn(values["events"] ?? ""),
+          description: values["description"],
+          headers: headersIn(values["headers"] ?? ""),
+          concurrency: wholeIn(values["concurrency"] ?? "", "concurrency"),
+          timeoutMs: wholeIn(values["timeoutMs"] ?? "", "timeoutMs"),
+          standardWebhooks: values["standardWebhooks"] === "true",
+        },
+      });
+      done();
+      return {
+        title: "The secret of the new endpoint",
+        text: SIGNS,
+        secret: textOf(made, "secret"),
+      };
+    },
+  });
+}
+
+/** Asks when a new secret is to sign, makes it and shows it. */
+export function askRotation({ api, dialogs }: PageParts, path: string, url: string, done: () => void): void {
+  dialogs.form({
+    title: "Rotate the secret?",
+    text: `A new secret for ${url} is made. The old one signs until the new one does.`,
+    submit: "Make a new secret",
+    fields: [{
+      name: "activeIn",
+      label: "It signs in",
+      value: "24h",
+      required: true,
+      hint: "A duration such as 30m or 24h; 0 for now",
+    }],
+    run: async (values) => {
+      const made = await api.administer(`${path}/rotate`, { body: { activeIn: values["activeIn"]?.trim() } });
+      done();
+      const at = new Date(textOf(made, "activeAt")).toLocaleString("en-GB");
+      const text = `It signs from ${at} on. ${SIGNS}`;
+      return { title: "The new secret", text, secret: textOf(made, "secret") };
+    },
+  });
+}
+
+/** Asks for a time range, counts the failed deliveries in it, asks again and makes them open. */
+export function askRecovery(parts: PageParts, path: string, url: string): void {
+  const { api, dialogs, messages } = parts;
+  dialogs.form({
+    title: "Recover failed deliveries",
+    text: `Deliveries to ${url} that have failed are tried again. They are counted first.`,
+    submit: "Count them",
+    fields: [
+      { name: "since", label: "Made since", kind: "moment", required: true },
+      { name: "until", label: "Made before", kind: "moment", required: true },
+    ],
+    run: async (values) => {
+      const range = {
+        since: momentIn(values["since"] ?? "", "since"),
+        until: momentIn(values["until"] ?? "", "until"),
+      };
+      const recover = (dryRun: boolean) => api.administer(`${path}/recover`, { body: { ...range, dryRun } });
+      const counted = fieldsOf(await recover(true));
+      void confirmRecovery(parts, numberOf(counted, "count") ?? 0, () => recover(false))
+        .catch((error: unknown) => messages.warn(wordsOf(error)));
+      return undefined;
+    },
+  });
+}
+
+async function confirmRecovery(
+  { dialogs, messages }: PageParts,
+  count: number,
+  recover: () => Promise<unknown>,
+): Promise<void> {
+  if (count === 0) return messages.say("No failed delivery lies in that time.");
+  const text = `${countText(count)} deliveries are tried again.`;
+  if (!await dialogs.ask({ title: "Try them again?", text, go: "Try them again" })) return;
+  const recovered = fieldsOf(await recover());
+  messages.say(`${countText(numberOf(recovered, "count") ?? 0)} deliveries are tried again.`);
+}

@@ -1,0 +1,132 @@
+import { actButton } from "./acts.ts";
+import { button, element } from "./element.ts";
+import { askEndpoint, askRecovery, askRotation } from "./endpoint_forms.ts";
+import { type Fields, flagOf, numberOf, recordsOf, textOf, textsOf, timeOf } from "./fields.ts";
+import { badge, code, facts, moment, note } from "./pieces.ts";
+import { RecordList } from "./record_list.ts";
+import type { OpenedView, PageParts, View } from "./view.ts";
+
+/** Where events are delivered. */
+export const endpointsView: View = {
+  name: "endpoints",
+  title: "Endpoints",
+  about: "Where events are delivered. Each has a secret that signs, which is shown once.",
+  isAdministration: true,
+  open: openEndpoints,
+};
+
+function openEndpoints(parts: PageParts): OpenedView {
+  const { clock } = parts;
+  const dryRun = element("div", { role: "status" });
+  const list: RecordList = new RecordList(parts, {
+    path: "/endpoints",
+    caption: "Endpoints",
+    empty: "There is no endpoint yet.",
+    columns: [
+      {
+        label: "Endpoint",
+        look: "name",
+        cell: (
+          one,
+        ) => [code(textOf(one, "url")), element("div", { class: "note" }, textOf(one, "description"))],
+      },
+      { label: "State", cell: (one) => [badge(flagOf(one, "enabled") ? "enabled" : "disabled")] },
+      { label: "Events", look: "name", cell: (one) => [code(textsOf(one, "events").join(" "))] },
+      { label: "At once", look: "number", cell: (one) => String(numberOf(one, "concurrency") ?? "") },
+      { label: "Secret since", cell: (one) => [secretOf(one, clock.now())] },
+      { label: "Actions", look: "actions", cell: (one) => actsOf(parts, one, () => list.refresh(), dryRun) },
+    ],
+  });
+  const add = button("Add an endpoint", () => askEndpoint(parts, () => list.restart()), { look: "primary" });
+  return { nodes: [element("div", { class: "bar" }, add), dryRun, list.node], close: () => list.close() };
+}
+
+/** Since when the secret signs that does, and what is waiting. */
+function secretOf(endpoint: Fields, now: number): HTMLElement {
+  const secrets = recordsOf(endpoint, "secrets");
+  const active = secrets.find((one) => flagOf(one, "signs"));
+  const next = secrets.find((one) => (timeOf(one, "activeAt") ?? 0) > now);
+  const told = element(
+    "span",
+    {},
+    moment(active === undefined ? undefined : timeOf(active, "activeAt"), now),
+  );
+  if (next !== undefined) {
+    told.append(element("div", { class: "note" }, "next ", moment(timeOf(next, "activeAt"), now)));
+  }
+  return told;
+}
+
+function actsOf(
+  parts: PageParts,
+  endpoint: Fields,
+  refresh: () => void,
+  dryRun: HTMLElement,
+): HTMLElement[] {
+  const { api } = parts;
+  const url = textOf(endpoint, "url");
+  const path = `/endpoints/${encodeURIComponent(textOf(endpoint, "id"))}`;
+  const isEnabled = flagOf(endpoint, "enabled");
+  const check = actButton(parts, {
+    label: "Try",
+    run: async () => {
+      dryRun.replaceChildren(note("Trying it…"));
+      const answer = await api.administer(`${path}/check`, { method: "POST" }).catch((error: unknown) => {
+        dryRun.replaceChildren();
+        throw error;
+      });
+      dryRun.replaceChildren(dryRunOf(answer, () => dryRun.replaceChildren()));
+      return undefined;
+    },
+  }, { spoken: `Try ${url}` });
+  const turn = actButton(parts, {
+    label: isEnabled ? "Disable" : "Enable",
+    run: async () => {
+      await api.administer(path, { method: "PATCH", body: { enabled: !isEnabled } });
+      return isEnabled ? "It is disabled: its deliveries wait." : "It is enabled.";
+    },
+    then: refresh,
+  }, { action: "turn", spoken: `${isEnabled ? "Disable" : "Enable"} ${url}` });
+  const rotate = button("Rotate", () => askRotation(parts, path, url, refresh), {
+    look: "small",
+    action: "rotate",
+    spoken: `Rotate the secret of ${url}`,
+  });
+  const recover = button("Recover", () => askRecovery(parts, path, url), {
+    look: "small",
+    action: "recover",
+    spoken: `Recover failed deliveries of ${url}`,
+  });
+  const remove = actButton(parts, {
+    label: "Delete",
+    question: {
+      title: "Delete this endpoint?",
+      text: `Deliveries to ${url} that are under way fail, and its secret is gone.`,
+      go: "Delete the endpoint",
+      isDangerous: true,
+    },
+    run: async () => {
+      await api.administer(path, { method: "DELETE" });
+      return "The endpoint is deleted.";
+    },
+    then: refresh,
+  }, { look: "small danger", spoken: `Delete ${url}` });
+  return [element("div", { class: "acts" }, check, turn, rotate, recover, remove)];
+}
+
+function dryRunOf(answer: Fields, close: () => void): HTMLElement {
+  const stages = recordsOf(answer, "stages").map((one) => {
+    const isOk = flagOf(one, "ok");
+    const shown = [badge(isOk ? "good" : "failed", isOk ? "good" : "bad"), " ", textOf(one, "detail")];
+    return [textOf(one, "stage"), shown] as const;
+  });
+  const isOk = flagOf(answer, "ok");
+  return element(
+    "section",
+    { class: "panel" },
+    element("h2", {}, isOk ? "A signed test event was taken" : "A test event would not be taken"),
+    element("p", {}, code(textOf(answer, "url"))),
+    facts(stages),
+    button("Close", close, { look: "small" }),
+  );
+}

@@ -1,0 +1,168 @@
+import { ApiProblem, wordsOf } from "./api.ts";
+import { type Attributes, element, fill, setText } from "./element.ts";
+
+/** A field of a form. */
+export interface FormField {
+  /** As the service names it in what it refuses. */
+  readonly name: string;
+  readonly label: string;
+  readonly kind?: "text" | "lines" | "check" | "choice" | "whole" | "moment" | "secret";
+  /** What would be right, or what it does. */
+  readonly hint?: string;
+  readonly value?: string;
+  /** Values and labels of a choice. */
+  readonly choices?: readonly (readonly [string, string])[];
+  readonly required?: boolean;
+}
+
+/** What was typed in, by the names of the fields; of a check `true` or nothing. */
+export type FormValues = Readonly<Record<string, string>>;
+
+/** How a form is made. */
+export interface FormOptions {
+  readonly fields: readonly FormField[];
+  readonly submit: string;
+  /** A problem that it throws is shown at its field. */
+  readonly run: (values: FormValues) => Promise<void> | void;
+  /** Further buttons beside the one that submits. */
+  readonly buttons?: readonly HTMLElement[];
+  readonly look?: string;
+}
+
+type Control = HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement;
+
+interface ShownField {
+  readonly field: FormField;
+  readonly control: Control;
+  readonly problem: HTMLElement;
+}
+
+let forms = 0;
+
+/** A form whose problems stand at their fields. */
+export class Form {
+  readonly node: HTMLFormElement;
+  readonly #fields: readonly ShownField[];
+  readonly #problem = element("p", { class: "problem", role: "alert" });
+  readonly #submit: HTMLButtonElement;
+
+  constructor(options: FormOptions) {
+    const number = ++forms;
+    this.#submit = element("button", { type: "submit", class: "primary" }, options.submit);
+    const rows: HTMLElement[] = [];
+    this.#fields = options.fields.map((field) => {
+      const shown = shownField(field, `form-${number}-${field.name.replaceAll(/\W/g, "-")}`);
+      rows.push(shown.row);
+      return shown;
+    });
+    const buttons = element("div", { class: "buttons" }, this.#submit, ...options.buttons ?? []);
+    this.node = element("form", { class: options.look ?? "form" }, ...rows, this.#problem, buttons);
+    this.node.noValidate = true;
+    this.node.addEventListener("submit", (event) => {
+      event.preventDefault();
+      void this.#run(options.run);
+    });
+  }
+
+  /** What stands in the fields. */
+  get values(): FormValues {
+    const values: Record<string, string> = {};
+    for (const { field, control } of this.#fields) values[field.name] = valueOf(field, control);
+    return values;
+  }
+
+  /** Sets what stands in a field. */
+  set(name: string, value: string): void {
+    const control = this.#fields.find(({ field }) => field.name === name)?.control;
+    if (control !== undefined) control.value = value;
+  }
+
+  /** Says what is wrong. */
+  show(error: unknown): void {
+    this.#clear();
+    const name = error instanceof ApiProblem ? error.field : "";
+    const shown = this.#fields.find(({ field }) => isOf(name, field.name));
+    setText(shown?.problem ?? this.#problem, wordsOf(error));
+    shown?.control.setAttribute("aria-invalid", "true");
+    shown?.control.focus();
+  }
+
+  async #run(run: FormOptions["run"]): Promise<void> {
+    this.#clear();
+    const missing = this.#fields.find(({ field, control }) =>
+      field.required === true && control.value.trim() === ""
+    );
+    if (missing !== undefined) {
+      const { name, label } = missing.field;
+      return this.show(new ApiProblem(`${label} is wanted`, { field: name }));
+    }
+    this.#submit.disabled = true;
+    try {
+      await run(this.values);
+    } catch (error) {
+      this.#submit.disabled = false;
+      this.show(error);
+    } finally {
+      this.#submit.disabled = false;
+    }
+  }
+
+  #clear(): void {
+    fill(this.#problem, []);
+    for (const { control, problem } of this.#fields) {
+      fill(problem, []);
+      control.removeAttribute("aria-invalid");
+    }
+  }
+}
+
+/** Whether what the service names lies in a field: `events[2]` does in `events`. */
+function isOf(named: string, field: string): boolean {
+  return named === field || named.startsWith(`${field}.`) || named.startsWith(`${field}[`);
+}
+
+function shownField(field: FormField, id: string): ShownField & { readonly row: HTMLElement } {
+  const { label, hint, kind } = field;
+  const about = `${id}-hint ${id}-problem`;
+  const control = controlOf(field, { id, "aria-describedby": about });
+  const problem = element("p", { class: "problem", id: `${id}-problem`, role: "alert" });
+  const told = element("p", { class: "hint", id: `${id}-hint` }, hint ?? "");
+  const name = element("label", { for: id }, label);
+  const row = kind === "check"
+    ? element("div", { class: "field check" }, control, name, told, problem)
+    : element("div", { class: "field" }, name, control, told, problem);
+  return { field, control, problem, row };
+}
+
+function controlOf(field: FormField, shared: Attributes): Control {
+  const { kind, value, choices = [] } = field;
+  const plain: Attributes = { ...shared, autocomplete: "off", autocapitalize: "off", spellcheck: "false" };
+  switch (kind) {
+    case "lines": {
+      const area = element("textarea", { ...plain, rows: "3" });
+      area.value = value ?? "";
+      return area;
+    }
+    case "check":
+      return element("input", { ...shared, type: "checkbox", checked: value === "true" });
+    case "choice": {
+      const options = choices.map(([one, label]) =>
+        element("option", { value: one, selected: one === value }, label)
+      );
+      return element("select", shared, ...options);
+    }
+    case "whole":
+      return element("input", { ...plain, type: "number", min: "1", value });
+    case "moment":
+      return element("input", { ...plain, type: "datetime-local", value });
+    case "secret":
+      return element("input", { ...plain, type: "password" });
+    default:
+      return element("input", { ...plain, type: "text", value });
+  }
+}
+
+function valueOf({ kind }: FormField, control: Control): string {
+  if (kind === "check") return control instanceof HTMLInputElement && control.checked ? "true" : "";
+  return control.value;
+}

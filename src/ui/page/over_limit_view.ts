@@ -1,0 +1,42 @@
+import { code } from "./pieces.ts";
+import { shareBar } from "./rate_chart.ts";
+import type { OverLimitedKey } from "./snapshot.ts";
+import { LiveTable } from "./table.ts";
+import { countText } from "./text.ts";
+import type { OpenedView, PageParts, View } from "./view.ts";
+
+/** The keys that were over their limit most often. */
+export const overLimitView: View = {
+  name: "over-limit",
+  title: "Over limit",
+  about:
+    "The keys that this instance has found over their limit most often lately. Counts of seldom keys are " +
+    "estimates: each is at most that much too high.",
+  open: openOverLimit,
+};
+
+interface RankedKey extends OverLimitedKey {
+  /** Of the highest count. */
+  readonly share: number;
+}
+
+function openOverLimit(parts: PageParts): OpenedView {
+  const table = new LiveTable<RankedKey>({
+    caption: "Keys by how often they were over their limit",
+    key: ({ key }) => key,
+    empty: "Nothing was over its limit lately.",
+    columns: [
+      { label: "Key", look: "name", cell: ({ key }) => [code(key)] },
+      { label: "Times over", look: "number", cell: ({ count }) => countText(count) },
+      { label: "Of the highest", look: "bar wide", cell: ({ share }) => [shareBar(share)] },
+      { label: "Too high by at most", look: "number", cell: ({ errorAtMost }) => countText(errorAtMost) },
+    ],
+  });
+  const update = () => {
+    const keys = parts.live().snapshot?.topOverLimited ?? [];
+    const most = Math.max(1, ...keys.map(({ count }) => count));
+    table.update(keys.map((one) => ({ ...one, share: one.count / most })));
+  };
+  update();
+  return { nodes: [table.node], update };
+}

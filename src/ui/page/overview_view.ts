@@ -1,0 +1,160 @@
+import { button, type Child, element, fill, setAttribute, setText } from "./element.ts";
+import { badge, code, facts, moment, note, panel } from "./pieces.ts";
+import { RateChart } from "./rate_chart.ts";
+import type { Remark, Snapshot } from "./snapshot.ts";
+import { countText, NOTHING, rateText, shareText, spanText } from "./text.ts";
+import type { OpenedView, PageParts, View } from "./view.ts";
+
+/** Health, decisions a second, the configuration in force. */
+export const overviewView: View = {
+  name: "overview",
+  title: "Overview",
+  about: "How the service does, as of this second.",
+  open: openOverview,
+};
+
+const MOST_KEYS = 5;
+/** What each place says. */
+const SAID = new WeakMap<HTMLElement, string>();
+
+function openOverview(parts: PageParts): OpenedView {
+  const figures = ["Health", "Decisions a second", "Over the limit", "Decisions so far"].map(figure);
+  const chart = new RateChart();
+  const top = element("span", { class: "top", "aria-hidden": "true" });
+  const axis = element(
+    "div",
+    { class: "axis", "aria-hidden": "true" },
+    "2 min ago",
+    element("span", {}, "now"),
+  );
+  const health = element("div");
+  const configuration = element("div");
+  const keys = element("div");
+  const all = element("div");
+  const graph = element("div", { class: "chart" }, top, chart.node, axis);
+  const legend = element(
+    "p",
+    { class: "legend" },
+    element("span", { class: "within" }, "within the limit"),
+    element("span", { class: "over" }, "over the limit"),
+  );
+  const update = () => {
+    const { snapshot, points } = parts.live();
+    if (snapshot === undefined) return;
+    showFigures(figures, snapshot);
+    setText(top, `${rateText(chart.update(points))} a second`);
+    const now = parts.clock.now();
+    refill(health, healthOf(snapshot), [snapshot.failing, snapshot.noted]);
+    refill(configuration, configurationOf(snapshot, now), snapshot.configuration);
+    refill(keys, keysOf(snapshot, parts), snapshot.topOverLimited.slice(0, MOST_KEYS));
+    refill(all, processOf(snapshot, now), [snapshot.startedAt, spanText(snapshot.at - snapshot.startedAt)]);
+  };
+  update();
+  const nodes = [
+    element("div", { class: "figures" }, ...figures.map(({ node }) => node)),
+    panel("Decisions of the last two minutes", graph, legend),
+    element(
+      "div",
+      { class: "columns" },
+      panel("Components", health),
+      panel("Configuration", configuration),
+      panel("Most often over their limit", keys),
+      panel("Process", all),
+    ),
+  ];
+  return { nodes, update };
+}
+
+interface Figure {
+  readonly node: HTMLElement;
+  readonly value: HTMLElement;
+  readonly detail: HTMLElement;
+}
+
+function figure(label: string): Figure {
+  const value = element("p", { class: "value" }, NOTHING);
+  const detail = element("p", { class: "note" });
+  const node = element("section", { class: "figure" }, element("h2", {}, label), value, detail);
+  return { node, value, detail };
+}
+
+function showFigures([health, rate, over, total]: readonly Figure[], snapshot: Snapshot): void {
+  const { healthy, failing, noted, decisions } = snapshot;
+  const told = failing.length > 0
+    ? `${failing.length} failing`
+    : noted.length > 0
+    ? `${noted.length} noted`
+    : "";
+  show(health, healthy ? "Healthy" : "Unhealthy", told || "nothing fails", healthy ? "good" : "bad");
+  show(rate, rateText(decisions.perSecond), "in the last second");
+  const share = decisions.overLimitShare;
+  show(over, shareText(share), "of the last second", share !== null && share > 0 ? "warn" : "");
+  show(total, countText(decisions.total), `${countText(decisions.overLimit)} over the limit`);
+}
+
+function show(figure: Figure | undefined, value: string, detail: string, state = ""): void {
+  if (figure === undefined) return;
+  setText(figure.value, value);
+  setText(figure.detail, detail);
+  setAttribute(figure.node, "data-state", state);
+}
+
+/** Puts nodes in place of others only when what they say has changed. */
+function refill(place: HTMLElement, children: readonly Child[], said: unknown): void {
+  const text = JSON.stringify(said);
+  if (SAID.get(place) === text) return;
+  SAID.set(place, text);
+  fill(place, children);
+}
+
+function healthOf({ healthy, failing, noted }: Snapshot): Child[] {
+  if (failing.length + noted.length === 0) {
+    return [element("p", { class: "empty" }, "Every component is well.")];
+  }
+  const remark = (look: "bad" | "warn", word: string) => ({ component, text }: Remark) =>
+    element("li", {}, badge(word, look), element("strong", {}, component), element("span", {}, text));
+  return [element(
+    "ul",
+    { class: "remarks" },
+    ...failing.map(remark(healthy ? "warn" : "bad", "failing")),
+    ...noted.map(remark("warn", "noted")),
+  )];
+}
+
+function configurationOf({ configuration }: Snapshot, now: number): Child[] {
+  const { loadedAt, version, loaded, failed, error } = configuration;
+  const problem = error === null ? undefined : element(
+    "div",
+    { class: "trouble" },
+    element("strong", {}, "The last load failed"),
+    element("p", {}, error),
+  );
+  return [
+    problem,
+    facts([
+      ["In force since", loadedAt === null ? "none was loaded yet" : moment(loadedAt, now)],
+      ["Loads", `${countText(loaded)} good, ${countText(failed)} failed`],
+      ...(version === "" ? [] : [["Version", code(version)] as const]),
+    ]),
+  ];
+}
+
+function keysOf({ topOverLimited }: Snapshot, { go }: PageParts): Child[] {
+  if (topOverLimited.length === 0) {
+    return [element("p", { class: "empty" }, "Nothing was over its limit lately.")];
+  }
+  const rows = topOverLimited.slice(0, MOST_KEYS).map(({ key, count }) =>
+    element("li", {}, code(key), element("span", { class: "count" }, countText(count)))
+  );
+  const more = button("All of them", () => go("over-limit"), { look: "small", action: "more" });
+  return [element("ol", { class: "ranking" }, ...rows), more];
+}
+
+function processOf({ version, startedAt, at, webhooks, administration }: Snapshot, now: number): Child[] {
+  return [facts([
+    ["Weir", version],
+    ["Started", [moment(startedAt, now), note(` ${spanText(at - startedAt)} ago`)]],
+    ["Webhook service", webhooks ? "on" : "off: WEBHOOK_STORE names its database"],
+    ["Administration", administration ? "by ADMIN_TOKEN" : "off: ADMIN_TOKEN is not set"],
+  ])];
+}

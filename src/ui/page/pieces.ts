@@ -1,0 +1,62 @@
+import { type Child, element } from "./element.ts";
+import { exactText } from "./exact_json.ts";
+import { momentText, NOTHING } from "./text.ts";
+
+/** How good something is. */
+export type Tone = "good" | "bad" | "warn" | "quiet";
+
+const TONES: Readonly<Record<string, Tone>> = {
+  acknowledged: "good",
+  succeeded: "good",
+  enabled: "good",
+  failed: "bad",
+  retrying: "warn",
+  running: "warn",
+  interrupted: "warn",
+};
+
+/** A word in a colour of its own. */
+export function badge(text: string, tone: Tone = TONES[text] ?? "quiet"): HTMLElement {
+  return element("span", { class: `badge ${tone}` }, text);
+}
+
+/** A moment: short to read, in full when pointed at. */
+export function moment(at: number | undefined, now: number): Child {
+  if (at === undefined || !Number.isFinite(at)) return NOTHING;
+  const full = new Date(at).toISOString();
+  return element("time", { datetime: full, title: full }, momentText(at, now));
+}
+
+/** Names with what stands behind them. */
+export function facts(entries: readonly (readonly [string, Child | readonly Child[]])[]): HTMLElement {
+  const rows = entries.map(([name, value]) => {
+    const shown = Array.isArray(value) ? value : [value as Child];
+    return element("div", {}, element("dt", {}, name), element("dd", {}, ...shown));
+  });
+  return element("dl", { class: "facts" }, ...rows);
+}
+
+/** A part of a view, with a heading. */
+export function panel(title: string, ...children: readonly Child[]): HTMLElement {
+  return element("section", { class: "panel" }, element("h2", {}, title), ...children);
+}
+
+/** Text as it came, in lines of its own. It scrolls in itself, so it can be reached by keyboard. */
+export function textBlock(label: string, text: string): HTMLElement {
+  return element("pre", { tabindex: "0", role: "region", "aria-label": label }, text);
+}
+
+/** A value as JSON, every number with the digits it came with. */
+export function jsonBlock(label: string, value: unknown): HTMLElement {
+  return textBlock(label, exactText(value));
+}
+
+/** An identifier, a key, an address: anything that is not prose. */
+export function code(text: string): HTMLElement {
+  return element("code", {}, text);
+}
+
+/** A line about something, quieter than the rest. */
+export function note(text: string): HTMLElement {
+  return element("span", { class: "note" }, text);
+}

@@ -1,0 +1,83 @@
+import { element, setText } from "./element.ts";
+import { badge, code } from "./pieces.ts";
+import { shareBar } from "./rate_chart.ts";
+import type { RuleFigures } from "./snapshot.ts";
+import { LiveTable } from "./table.ts";
+import { countText, NOTHING, shareText } from "./text.ts";
+import type { OpenedView, PageParts, View } from "./view.ts";
+
+/** The rules in force with what was counted for each. */
+export const rulesView: View = {
+  name: "rules",
+  title: "Rules",
+  about: "The limits in force, with what this instance has counted for each since it started.",
+  open: openRules,
+};
+
+function openRules(parts: PageParts): OpenedView {
+  const table = new LiveTable<RuleFigures>({
+    caption: "Rules and their counters",
+    key: ({ name }) => name,
+    empty: "No rule has this in its name.",
+    columns: [
+      { label: "Rule", look: "name", cell: ({ name }) => [code(name)], order: byText(({ name }) => name) },
+      { label: "Limit", cell: ({ limit }) => limit.toLowerCase() },
+      { label: "Mode", cell: modes },
+      number("Hits", ({ hits }) => hits),
+      number("Within", ({ withinLimit }) => withinLimit),
+      number("Near", ({ nearLimit }) => nearLimit),
+      number("Over", ({ overLimit }) => overLimit),
+      { label: "Share over", look: "bar", cell: share, order: (a, b) => shareOf(a) - shareOf(b) },
+    ],
+  });
+  const filter = element("input", {
+    id: "rules-filter",
+    type: "search",
+    autocomplete: "off",
+    spellcheck: "false",
+    placeholder: "part of a name",
+  });
+  const told = element("p", { class: "note", role: "status" });
+  const update = () => {
+    const { snapshot } = parts.live();
+    if (snapshot === undefined) return;
+    const part = filter.value.trim().toLowerCase();
+    const rules = snapshot.rules.filter(({ name }) => name.toLowerCase().includes(part));
+    table.update(rules.toSorted(byText(({ name }) => name)));
+    const isCut = snapshot.rulesTotal > snapshot.rules.length;
+    const all = isCut
+      ? `the ${countText(snapshot.rules.length)} with most hits of ${countText(snapshot.rulesTotal)}`
+      : countText(snapshot.rulesTotal);
+    setText(told, part === "" ? `Rules: ${all}` : `${countText(rules.length)} found among ${all}`);
+  };
+  filter.addEventListener("input", update);
+  update();
+  const label = element("label", { for: "rules-filter" }, "Filter");
+  return { nodes: [element("div", { class: "bar" }, label, filter, told), table.node], update };
+}
+
+function modes({ shadowMode, quotaMode }: RuleFigures): HTMLElement[] {
+  return [...shadowMode ? [badge("shadow", "warn")] : [], ...quotaMode ? [badge("quota", "quiet")] : []];
+}
+
+function number(label: string, of: (rule: RuleFigures) => number) {
+  return {
+    label,
+    look: "number",
+    cell: (rule: RuleFigures) => countText(of(rule)),
+    order: (a: RuleFigures, b: RuleFigures) => of(a) - of(b),
+  };
+}
+
+function byText(of: (rule: RuleFigures) => string): (a: RuleFigures, b: RuleFigures) => number {
+  return (a, b) => of(a) < of(b) ? -1 : of(a) > of(b) ? 1 : 0;
+}
+
+function shareOf({ hits, overLimit }: RuleFigures): number {
+  return hits === 0 ? 0 : overLimit / hits;
+}
+
+function share(rule: RuleFigures) {
+  if (rule.hits === 0) return NOTHING;
+  return [shareBar(shareOf(rule)), element("span", {}, shareText(shareOf(rule)))];
+}

@@ -1,0 +1,161 @@
+import { type Child, element, fill, setText } from "./element.ts";
+
+/** One column of a table. */
+export interface Column<T> {
+  readonly label: string;
+  /** A class of its cells: `number`, `name`, `actions`. */
+  readonly look?: string;
+  /** What a cell says, or the nodes it holds, which are made anew when the item has changed. */
+  readonly cell: (item: T) => string | readonly Child[];
+  /** What rows are sorted by when a reader asks for it; absent for columns that nobody sorts by. */
+  readonly order?: (a: T, b: T) => number;
+}
+
+/** How a table is made. */
+export interface TableOptions<T> {
+  /** Read out as its name; not drawn. */
+  readonly caption: string;
+  readonly columns: readonly Column<T>[];
+  /** What tells items from each other. */
+  readonly key: (item: T) => string;
+  /** Said where there are no rows. */
+  readonly empty: string;
+}
+
+interface Row<T> {
+  readonly node: HTMLTableRowElement;
+  readonly cells: readonly HTMLTableCellElement[];
+  shown: string;
+  item: T;
+}
+
+/**
+ * A table that is changed in place: rows stay as long as their items do, cells that say the same are not touched, a
+ * focused button stays focused, and rows do not change places while someone points at them.
+ */
+export class LiveTable<T> {
+  readonly node: HTMLElement;
+  readonly #options: TableOptions<T>;
+  readonly #table: HTMLTableElement;
+  readonly #body: HTMLElement;
+  readonly #empty: HTMLElement;
+  readonly #heads: readonly HTMLElement[];
+  readonly #rows = new Map<string, Row<T>>();
+  #items: readonly T[] = [];
+  #order: { readonly column: number; readonly sign: 1 | -1 } | undefined;
+
+  constructor(options: TableOptions<T>) {
+    this.#options = options;
+    this.#heads = options.columns.map((column, index) => this.#head(column, index));
+    this.#body = element("tbody", { role: "rowgroup" });
+    this.#empty = element("p", { class: "empty" }, options.empty);
+    this.#table = element(
+      "table",
+      { role: "table" },
+      element("caption", { class: "spoken" }, options.caption),
+      element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, ...this.#heads)),
+      this.#body,
+    );
+    this.node = element("div", { class: "table" }, this.#table, this.#empty);
+    this.update([]);
+  }
+
+  /** Shows these items. */
+  update(items: readonly T[]): void {
+    this.#items = items;
+    const { key } = this.#options;
+    const kept = new Set(items.map(key));
+    for (const [name, row] of this.#rows) {
+      if (kept.has(name)) continue;
+      const hadFocus = row.node.contains(document.activeElement);
+      row.node.remove();
+      this.#rows.delete(name);
+      // Who goes on by keyboard goes on from the top of the view, not from that of the page.
+      if (hadFocus) document.querySelector("main")?.querySelector("h1")?.focus();
+    }
+    const nodes = this.#sorted(items).map((item) => this.#rowOf(item).node);
+    if (!this.#isTouched() || nodes.some(({ parentNode }) => parentNode === null)) this.#place(nodes);
+    this.#table.hidden = items.length === 0;
+    this.#empty.hidden = items.length > 0;
+  }
+
+  /** Makes every cell anew: what they say depends on more than their items, and that has changed. */
+  redraw(): void {
+    for (const row of this.#rows.values()) row.shown = "";
+    this.update(this.#items);
+  }
+
+  #isTouched(): boolean {
+    return this.#body.matches(":hover, :focus-within");
+  }
+
+  /** Moves no node that stands where it belongs: one that is moved loses the focus. */
+  #place(nodes: readonly HTMLElement[]): void {
+    let next = this.#body.firstChild;
+    for (const node of nodes) {
+      if (node === next) next = next.nextSibling;
+      else this.#body.insertBefore(node, next);
+    }
+  }
+
+  #rowOf(item: T): Row<T> {
+    const { key, columns } = this.#options;
+    const row = this.#rows.get(key(item)) ?? this.#newRow(item);
+    const shown = JSON.stringify(item);
+    row.item = item;
+    if (row.shown === shown) return row;
+    row.shown = shown;
+    columns.forEach(({ cell }, index) => {
+      const node = row.cells[index];
+      if (node !== undefined) show(node, cell(item));
+    });
+    return row;
+  }
+
+  #newRow(item: T): Row<T> {
+    const { key, columns } = this.#options;
+    const cells = columns.map(({ label, look }) =>
+      element("td", { role: "cell", class: look, "data-label": label })
+    );
+    const row: Row<T> = { node: element("tr", { role: "row" }, ...cells), cells, shown: "", item };
+    this.#rows.set(key(item), row);
+    return row;
+  }
+
+  #head({ label, look, order }: Column<T>, index: number): HTMLElement {
+    const attributes = { role: "columnheader", scope: "col", class: look };
+    if (order === undefined) return element("th", attributes, label);
+    const sort = element("button", { type: "button", class: "sort" }, label);
+    sort.addEventListener("click", () => this.#sortBy(index));
+    return element("th", { ...attributes, "aria-sort": "none" }, sort);
+  }
+
+  #sortBy(column: number): void {
+    const sign = this.#order?.column === column && this.#order.sign === -1 ? 1 : -1;
+    this.#order = { column, sign };
+    this.#heads.forEach((head, index) => {
+      if (!head.hasAttribute("aria-sort")) return;
+      const way = index === column ? sign === 1 ? "ascending" : "descending" : "none";
+      head.setAttribute("aria-sort", way);
+    });
+    this.#place(this.#sorted(this.#items).map((item) => this.#rowOf(item).node));
+  }
+
+  #sorted(items: readonly T[]): readonly T[] {
+    if (this.#order === undefined) return items;
+    const { column, sign } = this.#order;
+    const order = this.#options.columns[column]?.order;
+    return order === undefined ? items : items.toSorted((a, b) => sign * order(a, b));
+  }
+}
+
+function show(cell: HTMLElement, content: string | readonly Child[]): void {
+  if (typeof content === "string") return setText(cell, content);
+  const focused = document.activeElement;
+  const action = focused !== null && cell.contains(focused) ? focused.getAttribute("data-action") : null;
+  fill(cell, content);
+  if (action === null) return;
+  const again = [...cell.querySelectorAll("button")].find((one) => one.dataset["action"] === action) ??
+    cell.querySelector("button");
+  again?.focus();
+}

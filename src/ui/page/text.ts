@@ -1,0 +1,57 @@
+const COUNT = new Intl.NumberFormat("en-GB", { maximumFractionDigits: 0 });
+const RATE = new Intl.NumberFormat("en-GB", { maximumFractionDigits: 1 });
+const SHARE = new Intl.NumberFormat("en-GB", { style: "percent", maximumFractionDigits: 1 });
+const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+
+/** Shown where there is nothing to show. */
+export const NOTHING = "–";
+
+const STEPS = [[86_400, "d"], [3_600, "h"], [60, "min"], [1, "s"]] as const;
+
+/** A whole number with its thousands apart. */
+export function countText(count: number): string {
+  return COUNT.format(count);
+}
+
+/** A number a second: with one decimal while it is small. */
+export function rateText(rate: number | null): string {
+  if (rate === null) return NOTHING;
+  return (rate < 100 ? RATE : COUNT).format(rate);
+}
+
+/** A share of one as a percentage. */
+export function shareText(share: number | null): string {
+  return share === null ? NOTHING : SHARE.format(share);
+}
+
+/** A span of time by its two largest units, such as `2 h 5 min`. */
+export function spanText(ms: number): string {
+  let rest = Math.max(0, Math.floor(ms / 1_000));
+  const parts: string[] = [];
+  for (const [seconds, unit] of STEPS) {
+    const whole = Math.floor(rest / seconds);
+    rest -= whole * seconds;
+    if (whole > 0) parts.push(`${whole} ${unit}`);
+    else if (parts.length > 0) break;
+  }
+  return parts.slice(0, 2).join(" ") || "0 s";
+}
+
+/** How long something took: in milliseconds while it is short. */
+export function tookText(ms: number): string {
+  return ms < 1_000 ? `${Math.max(0, Math.round(ms))} ms` : `${RATE.format(ms / 1_000)} s`;
+}
+
+/** A moment in the time zone of the reader: without its day when that is today. */
+export function momentText(at: number, now: number): string {
+  if (!Number.isFinite(at)) return NOTHING;
+  const date = new Date(at);
+  const time = TIME.format(date);
+  return date.toDateString() === new Date(now).toDateString() ? time : `${DAY.format(date)} ${time}`;
+}
+
+/** The beginning of an identifier, enough to tell it from others on the page. */
+export function shortId(id: string): string {
+  return id.slice(0, 8);
+}

@@ -1,0 +1,34 @@
+import { serveFlags } from "../../scripts/serve_flags.ts";
+
+/** What is to be started. */
+export interface CommandLine {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+const MAIN = new URL("../../main.ts", import.meta.url).pathname;
+// Of the test's own environment only what the runtime needs, so that no stray setting decides a test.
+const PASSED_ON = ["PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "DENO_DIR", "DENO_TLS_CA_STORE", "DENO_CERT"];
+
+/** The executable that the tests run in place of the sources; absent when `WEIR_BIN` names none. */
+export function weirExecutable(): string | undefined {
+  return Deno.env.get("WEIR_BIN") || undefined;
+}
+
+/**
+ * How tests start Weir as a process: the executable that `WEIR_BIN` names, or `main.ts` with the permissions of the
+ * serve task, so that a test fails when one is missing there. With flags of its own it is always `main.ts`.
+ */
+export function weirCommand(args: readonly string[], flags?: readonly string[]): CommandLine {
+  const executable = weirExecutable();
+  if (executable !== undefined && flags === undefined) return { command: executable, args };
+  return { command: Deno.execPath(), args: ["run", ...flags ?? serveFlags(), MAIN, ...args] };
+}
+
+/** What a started program needs of the test's own environment. */
+export function runtimeEnvironment(): Record<string, string> {
+  return Object.fromEntries(PASSED_ON.flatMap((name) => {
+    const value = Deno.env.get(name);
+    return value === undefined ? [] : [[name, value]];
+  }));
+}

@@ -1,0 +1,19 @@
+import { assertEquals } from "@std/assert";
+import { createLogger } from "../../src/telemetry/logger.ts";
+import { FakeClock } from "../support/fake_clock.ts";
+
+const LINES: Readonly<Record<"text" | "json", string>> = {
+  text: 'time="2023-11-14T22:13:20Z" level=warning msg="refused" cause="none" times=2',
+  json:
+    '{"@timestamp":"2023-11-14T22:13:20.000Z","level":"warning","@message":"refused","cause":"none","times":2}',
+};
+
+for (const format of ["text", "json"] as const) {
+  Deno.test(`logger: a field without a value is left out of a line of ${format}`, () => {
+    const lines: string[] = [];
+    const clock = new FakeClock();
+    const logger = createLogger({ level: "info", format, clock, write: (line) => void lines.push(line) });
+    logger.warning("refused", { cause: "none", peer: undefined, times: 2 });
+    assertEquals(lines, [LINES[format]]);
+  });
+}
