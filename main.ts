@@ -34,8 +34,6 @@ const { version } = config;
 const DRAIN_MS = 10_000;
 /** How long the listeners wait for a cache that is about to connect, so that first calls find it. */
 const CACHE_HEAD_START_MS = 250;
-/** The same for the store of the webhook service, which may have to be made. */
-const WEBHOOKS_HEAD_START_MS = 5_000;
 
 /** A part that is not there. */
 const NOTHING = { close: () => Promise.resolve() } as const;
@@ -114,7 +112,6 @@ export async function serve(
     const needed = settings.FORCE_START_WITHOUT_INITIAL_CONFIG ? [] : [loading.firstRules];
     await unlessAborted(Promise.all([tracing.ready, ...needed]).then(() => {}), end);
     await settledWithin(cache.ready, CACHE_HEAD_START_MS, clock);
-    await settledWithin(webhooks.ready, WEBHOOKS_HEAD_START_MS, clock);
     end.throwIfAborted();
     const http = await loaded.openHttp(parts, tracing, decide, webhooks.routes);
     stack.defer(() => http.close(DRAIN_MS));
@@ -125,6 +122,8 @@ export async function serve(
     logger.warning(`Listening for gRPC on '${grpc.address}'`);
     logger.warning(`Listening for HTTP on '${addressOf(http)}'`);
     health.set("start", true);
+    // Its thread would take time from the start of this one, and its first calls wait for it.
+    webhooks.start();
     const stopped = stopOn(end, parts, () => http.drain(), async () => {
       await Promise.all([grpc.close(DRAIN_MS), http.close(DRAIN_MS), webhooks.close(DRAIN_MS)]);
       await stack.disposeAsync();
@@ -172,7 +171,7 @@ async function loadRest() {
 async function openAdministration(parts: ServiceParts, options: OpenWebhooksOptions): Promise<OpenWebhooks> {
   const { WEBHOOK_STORE: place, ADMIN_TOKEN: token } = parts.settings;
   if (place === undefined && token === undefined) {
-    return { ...NOTHING, routes: [], debugRoutes: [], listener: undefined, ready: Promise.resolve() };
+    return { ...NOTHING, routes: [], debugRoutes: [], listener: undefined, start: () => {} };
   }
   const { openWebhooks } = await import("./src/open_webhooks.ts");
   return openWebhooks(parts, options);

@@ -98,7 +98,7 @@ async function compileInto(
     for (const target of targets.length > 0 ? targets : [thisTarget()]) {
       const program = join(beside, nameOf(target, targets.length > 0));
       await makeProgram({ ...made, target, output: program, base });
-      if (target === thisTarget()) await checkRuns(program, base, version);
+      if (target === thisTarget()) await checkRuns(program, { ...made, base, version });
       names.push(basename(program));
     }
     // Only now, so that what is there is from one compilation.

@@ -1,3 +1,4 @@
+import type { Clock } from "./base/clock.ts";
 import { counterRoutes, type Counters } from "./http/counters_route.ts";
 import type { DebugRoute } from "./http/debug.ts";
 import { type HttpListener, listenHttp } from "./http/listen.ts";
@@ -39,18 +40,20 @@ export interface OpenWebhooks {
   readonly debugRoutes: readonly DebugRoute[];
   /** The address of the administration, where it has one of its own. */
   readonly listener: HttpListener | undefined;
-  /** Settles when the service answers for the first time. */
-  readonly ready: Promise<void>;
+  /** Starts the thread of the service. Calls that come before it is ready wait for it for a while. */
+  start(): void;
   /** Lets nothing more in, gives work that is under way so long, and ends. */
   close(graceMs: number): Promise<void>;
 }
 
+/** The service does not wait for longer than this for the rest, such as for rules that nobody has sent yet. */
+const LATEST_START_MS = 1_000;
 /** A shorter token may be guessed. */
 const GOOD_TOKEN_LENGTH = 32;
 
 /**
  * Opens the webhook service, where the settings name its store, and the administration. Throws when `ADMIN_ADDR`
- * cannot be had.
+ * cannot be had. The service itself is still to be started.
  */
 export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions): OpenWebhooks {
   const { settings, health, stats, logger, clock } = parts;
@@ -85,16 +88,30 @@ export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions):
   const triggers = options.tracing.route(() => triggerRoute(routing), options.decide);
   const isApart = settings.ADMIN_ADDR !== undefined;
   const listener = isApart ? openAdministration(administration, parts) : undefined;
-  thread.start();
+  const starting = startOnce(() => thread.start(), clock);
   return {
     routes: [triggers, ...(isApart ? withoutAdministration(routing) : administration)],
     debugRoutes: administration.map(shownOnDebugPort),
     listener,
-    ready: thread.ready,
+    start: starting.start,
     async close(graceMs) {
+      starting.cancel();
       await Promise.all([thread.stop(graceMs), listener?.close(graceMs)]);
     },
   };
+}
+
+/** Starts when it is told to, and by itself when the rest of the service waits for something. */
+function startOnce(run: () => void, clock: Clock): { start(): void; cancel(): void } {
+  let isStarted = false;
+  const start = () => {
+    cancel();
+    if (isStarted) return;
+    isStarted = true;
+    run();
+  };
+  const cancel = clock.after(LATEST_START_MS, start);
+  return { start, cancel };
 }
 
 /** The administration of what else there is: it wants its token, as the whole group does. */
@@ -108,7 +125,7 @@ function withoutService(administration: readonly Route[], parts: ServiceParts): 
     routes: isApart ? [] : given,
     debugRoutes: given.map(shownOnDebugPort),
     listener,
-    ready: Promise.resolve(),
+    start: () => {},
     close: async (graceMs) => await listener?.close(graceMs),
   };
 }

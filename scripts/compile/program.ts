@@ -43,9 +43,19 @@ export async function makeProgram(options: ProgramOptions): Promise<void> {
   throw new CompileError(`Cannot compile for "${target}": the program lacks\n  ${absent.join("\n  ")}`);
 }
 
+/** What a program is asked, and what ends the wait for its answer. */
+export interface RunCheckOptions extends Pick<ProgramOptions, "base" | "signal"> {
+  /** What `weir version` has to say. */
+  readonly version: string;
+}
+
 /** Throws `CompileError` unless a program of this platform runs and says the version that it was given. */
-export async function checkRuns(program: string, base: string | undefined, version: string): Promise<void> {
-  const { code, stdout, stderr } = await runToEnd(program, ["version"], { cwd: "/" });
+export async function checkRuns(
+  program: string,
+  { base, version, signal }: RunCheckOptions,
+): Promise<void> {
+  const options = { cwd: "/", ...(signal === undefined ? {} : { signal }) };
+  const { code, stdout, stderr } = await runToEnd(program, ["version"], options);
   if (code === 0 && stdout.trim() === version) return;
   const said = (stdout + stderr).trim().split("\n")[0] ?? "";
   const blame = base === undefined

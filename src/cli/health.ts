@@ -34,6 +34,7 @@ export const HEALTH_COMMAND: RunnableCommand = {
 const PAGE = "/healthcheck";
 const METHOD = "/grpc.health.v1.Health/Check";
 const DEFAULT_TIMEOUT = "5s";
+const MAX_TIMEOUT_MS = 86_400_000;
 /** What stands for every interface where a service listens, and what of it a caller may name. */
 const ANY_HOST: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" };
 
@@ -54,10 +55,9 @@ async function run({ flags }: GivenCommand, options: CommandOptions): Promise<nu
 function timeoutOf(flags: GivenFlags): number {
   const text = flags.text("timeout") ?? DEFAULT_TIMEOUT;
   const timeoutMs = parseDuration(text);
-  // No timer of the platform runs for longer.
-  if (timeoutMs !== undefined && timeoutMs >= 1 && timeoutMs <= 2 ** 31 - 1) return timeoutMs;
+  if (timeoutMs !== undefined && timeoutMs >= 1 && timeoutMs <= MAX_TIMEOUT_MS) return timeoutMs;
   throw new FlagError(
-    `Cannot use --timeout "${text}": a duration above 0 such as 500ms or 10s would be right`,
+    `Cannot use --timeout "${text}": a duration from 1ms to 24h, such as 10s, would be right`,
   );
 }
 

@@ -5,6 +5,7 @@ import { bearerGuard } from "./bearer_token.ts";
 import { CpuProfiler } from "./cpu_profile.ts";
 import { healthRoutes } from "./healthcheck.ts";
 import { heapText, memoryText } from "./memory_text.ts";
+import { ownSiteGuard } from "./own_site_guard.ts";
 import { type Call, createRouter, type HttpHandler, type Route } from "./router.ts";
 
 /** A path of the debug port and the sentence that lists it. */
@@ -49,8 +50,9 @@ export function createDebugHandler(options: DebugOptions): HttpHandler {
 }
 
 function guarded(route: DebugRoute, token: string | undefined): DebugRoute {
-  if (token === undefined || route.open === true) return route;
-  return { ...route, handle: bearerGuard(token)(route.handle) };
+  const isOpen = token === undefined || route.open === true;
+  const handle = isOpen ? route.handle : bearerGuard(token)(route.handle);
+  return { ...route, handle: ownSiteGuard({ links: true })(handle) };
 }
 
 function debugRoutes(options: DebugOptions): DebugRoute[] {

@@ -13,9 +13,14 @@ export interface DebugTokens {
 /** Who asks: nobody that may look, somebody who may, or the administration. */
 export type DebugRight = "none" | "looks" | "administers";
 
-/** A token that is neither of the two lets nobody in: who shows one wants to know that it is wrong. */
+const BEARER = /^bearer\b/i;
+
+/**
+ * A token that is neither of the two lets nobody in: who shows one wants to know that it is wrong. What a browser
+ * shows to a proxy in front of us, by another scheme, is no token.
+ */
 export function debugRightOf({ request }: Call, { debugToken, adminToken }: DebugTokens): DebugRight {
-  const isShown = request.headers.has("authorization");
+  const isShown = BEARER.test(request.headers.get("authorization") ?? "");
   const shown = bearerTokenOf(request);
   if (shown !== undefined && adminToken !== undefined && isSameToken(shown, adminToken)) return "administers";
   if (shown !== undefined && debugToken !== undefined && isSameToken(shown, debugToken)) return "looks";

@@ -1,6 +1,6 @@
 import type { DebugRoute } from "./debug.ts";
 import { debugRightOf, type DebugTokens, unauthorizedRefusal } from "./debug_right.ts";
-import type { Refusal } from "./problem.ts";
+import { ownSiteGuard } from "./own_site_guard.ts";
 import type { Call } from "./router.ts";
 
 /** What tells the page how the service is. */
@@ -23,11 +23,6 @@ const HEADERS = {
   "cross-origin-resource-policy": "same-origin",
 };
 const RETRY_SECONDS = "10";
-const CROSS_SITE: Refusal = {
-  kind: "cross_site",
-  reason: "pages of other sites are not served",
-  detail: "Cannot open a stream for a page of another site: only the page of this service is told",
-};
 
 /** `GET /ui/live` of the debug port: how the service is, as an event at once and each second. */
 export function uiLiveRoute(options: UiLiveRouteOptions): DebugRoute {
@@ -36,12 +31,12 @@ export function uiLiveRoute(options: UiLiveRouteOptions): DebugRoute {
     methods: ["GET", "HEAD"],
     help: "what the web page shows, as events; wants DEBUG_TOKEN, where it is set, or ADMIN_TOKEN",
     open: true,
-    handle: (call) => answer(call, options),
+    // There are few places, and a window that was opened here would hold one of them as well.
+    handle: ownSiteGuard({ links: false })((call) => answer(call, options)),
   };
 }
 
 function answer(call: Call, options: UiLiveRouteOptions): Response {
-  if (isCrossSite(call.request)) return call.refuse(CROSS_SITE);
   if (debugRightOf(call, options) === "none") return call.refuse(unauthorizedRefusal(call));
   const { request, closing } = call;
   // The body of a stream has no end that an answer to HEAD could wait for.
@@ -54,13 +49,4 @@ function answer(call: Call, options: UiLiveRouteOptions): Response {
     detail: "Cannot open another stream: too many are open; close a page that shows this service",
     headers: { "retry-after": RETRY_SECONDS },
   });
-}
-
-/**
- * Whether a browser asks for a page that is not ours. Such a page cannot read the answer, but could hold every
- * place. Another port of the same host is the same site to a browser, and another one to us.
- */
-function isCrossSite({ headers }: Request): boolean {
-  const site = headers.get("sec-fetch-site");
-  return site !== null && site !== "same-origin" && site !== "none";
 }

@@ -11,16 +11,15 @@ export type RuleCount = Pick<RuleCounters, "totalHits" | "overLimit" | "nearLimi
  * those whose key depends on the request have sums of their own, for no one set of counters is theirs.
  */
 export class RuleCounts {
-  readonly #rules: Rules;
-  readonly #counts: (RuleCount | undefined)[];
+  readonly #counts: readonly (RuleCount | undefined)[];
+  /** By the text of their rule; rules that read alike have one, as those with the same metric key do. */
+  readonly #sums = new Map<string, RuleCount>();
 
   /** `counters` holds those of the metric keys by `rule.index`; sums go on from those that were before. */
   constructor(rules: Rules, counters: readonly (RuleCounters | undefined)[], before?: RuleCounts) {
-    this.#rules = rules;
-    const sums = before?.sums();
     this.#counts = rules.limits.map(({ rule, unlimited }, index) => {
       if (rule === undefined || unlimited) return undefined;
-      return rule.metricKey === undefined ? sums?.get(rule.fullKey) ?? noCount() : counters[index];
+      return rule.metricKey === undefined ? this.#sumOf(rule.fullKey, before) : counters[index];
     });
   }
 
@@ -40,16 +39,11 @@ export class RuleCounts {
     count.withinLimit += stats.withinLimit;
   }
 
-  /** The sums by the text of their rule. */
-  sums(): Map<string, RuleCount> {
-    const sums = new Map<string, RuleCount>();
-    for (const [index, { rule }] of this.#rules.limits.entries()) {
-      const count = this.#counts[index];
-      if (rule !== undefined && rule.metricKey === undefined && count !== undefined) {
-        sums.set(rule.fullKey, count);
-      }
-    }
-    return sums;
+  #sumOf(text: string, before: RuleCounts | undefined): RuleCount {
+    const known = this.#sums.get(text) ?? (before === undefined ? undefined : before.#sums.get(text));
+    const sum = known ?? noCount();
+    this.#sums.set(text, sum);
+    return sum;
   }
 }
 

@@ -18,12 +18,16 @@ export interface StreamEnds {
 const PERIOD_MS = 1_000;
 /** Who takes nothing for so many periods loses the stream, for it holds a place that others may want. */
 const MAX_SKIPPED = 30;
+/** Buffers on the way may hide for hours that nobody reads: a stream this old ends, and a page opens another. */
+const MAX_PERIODS = 3_600;
 
 /** One who listens. */
 interface Listener {
   readonly controller: ReadableStreamDefaultController<Uint8Array>;
   /** Periods in a row in which nothing was taken. */
   skipped: number;
+  /** Periods since the stream was opened. */
+  periods: number;
   readonly detach: () => void;
 }
 
@@ -55,7 +59,7 @@ export class LiveFeed {
       start: (controller) => {
         const end = () => this.#end(listener);
         const detach = () => signals.forEach((signal) => signal.removeEventListener("abort", end));
-        listener = { controller, skipped: 0, detach };
+        listener = { controller, skipped: 0, periods: 0, detach };
         this.#listeners.add(listener);
         controller.enqueue(event);
         for (const signal of signals) signal.addEventListener("abort", end, { once: true });
@@ -80,7 +84,8 @@ export class LiveFeed {
       if ((controller.desiredSize ?? 0) > 0) {
         listener.skipped = 0;
         controller.enqueue(event);
-      } else if (++listener.skipped >= MAX_SKIPPED) this.#end(listener);
+      } else listener.skipped++;
+      if (listener.skipped >= MAX_SKIPPED || ++listener.periods >= MAX_PERIODS) this.#end(listener);
     }
   }
 

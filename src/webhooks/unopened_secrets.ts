@@ -25,8 +25,8 @@ const LOOK_MS = 30_000;
 const MAX_KEYS = 3;
 /** A rotation without `activeIn` leaves the old secret in force for a day. */
 const RIGHT =
-  "add it to WEBHOOK_ENCRYPTION_KEY and start anew, or rotate the secrets with an activeIn of 0s and set " +
-  "the headers of the endpoints again";
+  "add it to WEBHOOK_ENCRYPTION_KEY and start anew, or give the endpoints other secrets (weir endpoints " +
+  "rotate ID --active-in 0) and set their headers again";
 
 /**
  * Finds the secrets of the store whose key is missing. Without this a wrong key shows only when the first delivery

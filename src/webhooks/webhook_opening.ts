@@ -1,17 +1,12 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
-import { Cidrs } from "./address_ranges.ts";
-import { createGuardedFetch } from "./guarded_fetch.ts";
 import { SecretBox } from "./secret_box.ts";
-import { readAuthorities } from "./sender_authorities.ts";
-import { createEndpointCheck } from "./sender_check.ts";
-import { createSender } from "./sender.ts";
-import { urlProblem } from "./sender_url.ts";
 import type { WebhookStore } from "./store.ts";
 import { type OpenedStore, openFileStore, openSharedStore } from "./store_opening.ts";
 import type { LimitCall } from "./trigger_limit.ts";
 import { UnopenedSecrets } from "./unopened_secrets.ts";
 import type { WebhookOptions } from "./webhook_message.ts";
+import type { WebhookOutside, WebhookOutsideOptions } from "./webhook_outside.ts";
 import { WebhookService, type WebhookServiceParts } from "./webhook_service.ts";
 import { WorkflowFiles } from "./workflow_files.ts";
 
@@ -91,44 +86,32 @@ async function openStore(
   return await (store.kind === "file" ? openFileStore(store.path, opening) : openSharedStore(store, opening));
 }
 
-/** What speaks to the world. */
-// deno-lint-ignore require-await -- a failure is a rejection
+/**
+ * What speaks to the world. Most services are idle when they begin: it is loaded by the first that is sent, unless it
+ * may be refused for what the settings say.
+ */
 async function openOutside(
   { options, clock }: WebhookOpening,
   stack: AsyncDisposableStack,
   { secretBox, storeClock }: { readonly secretBox: SecretBox; readonly storeClock: Clock },
 ) {
-  const { connectTimeoutMs, caFile, proxy, timeoutMs, version } = options;
-  const allow = new Cidrs(options.allowCidrs);
-  const newId = () => crypto.randomUUID();
-  const sender = createSender({
-    allow,
-    connectTimeoutMs,
-    caFile,
-    proxy,
-    userAgent: `Weir/${version}`,
-    // A date that a receiver asks to wait for becomes a time that is stored.
-    clock: storeClock,
-  });
-  stack.defer(() => sender.close());
-  const fetch = createGuardedFetch({
-    allow: new Cidrs(options.workflowAllowCidrs),
-    connectTimeoutMs,
-    clock,
-    authorities: caFile === undefined ? undefined : readAuthorities(caFile),
-    proxy: proxy === undefined ? undefined : new URL(proxy),
-  });
-  stack.defer(() => fetch.close());
-  const dial = { allow, connectTimeoutMs, caFile, proxy, clock };
-  const check = createEndpointCheck({ ...dial, sender, secretBox, newId, timeoutMs, version });
-  const lookups = { clock, lookupTimeoutMs: connectTimeoutMs, isProxied: proxy !== undefined };
-  return {
-    sender,
-    fetch,
-    check,
-    urlProblem: (url: string) => urlProblem(url, allow, lookups),
-    close: async () => void await Promise.all([sender.close(), fetch.close()]),
+  let made: Promise<WebhookOutside> | undefined;
+  const outside = () => made ??= makeOutside({ options, clock, storeClock, secretBox });
+  const close = async () => await (await made?.catch(() => undefined))?.close();
+  stack.defer(close);
+  if (options.caFile !== undefined || options.proxy !== undefined) await outside();
+  const sender: WebhookOutside["sender"] = {
+    send: async (request, sending) => await (await outside()).sender.send(request, sending),
   };
+  const fetch: WebhookOutside["fetch"] = async (input, init) => await (await outside()).fetch(input, init);
+  const check: WebhookOutside["check"] = async (endpoint) => await (await outside()).check(endpoint);
+  const urlProblem: WebhookOutside["urlProblem"] = async (url) => await (await outside()).urlProblem(url);
+  return { sender, fetch, check, urlProblem, close };
+}
+
+async function makeOutside(options: WebhookOutsideOptions): Promise<WebhookOutside> {
+  const { createOutside } = await import("./webhook_outside.ts");
+  return createOutside(options);
 }
 
 /** A variable that is not set is no empty text: a workflow that reads it has to fail. */

@@ -4,7 +4,7 @@ import type { Logger } from "../base/log.ts";
 import { settledWithin } from "../base/wait.ts";
 import { EventAcceptor } from "./accept_event.ts";
 import { TriggerAcceptor } from "./accept_trigger.ts";
-import { Administration } from "./administration.ts";
+import type { Administration } from "./administration.ts";
 import type { AdministrationParts } from "./administration_route.ts";
 import { problemAnswer, problemOf, SHUTTING_DOWN, type WebhookProblem } from "./problem_answer.ts";
 import type {
@@ -61,7 +61,8 @@ export class WebhookService implements WebhookCalls {
   readonly #work: WebhookWork;
   readonly #triggers: TriggerAcceptor;
   readonly #events: EventAcceptor;
-  readonly #administration: Administration;
+  readonly #administrationParts: AdministrationParts;
+  #administration: Promise<Administration> | undefined;
   readonly #running = new Set<Promise<unknown>>();
   #isStopping = false;
   /** By the clock's `elapsed`. */
@@ -75,13 +76,13 @@ export class WebhookService implements WebhookCalls {
     const wakeDispatcher = () => work.wakeDispatcher();
     this.#triggers = new TriggerAcceptor({ ...parts, onAccepted: wakeRunner });
     this.#events = new EventAcceptor({ ...parts, onAccepted: (ids) => work.wakeDispatcher(ids) });
-    this.#administration = new Administration({
+    this.#administrationParts = {
       ...parts,
       seal: (text) => parts.secretBox.seal(text),
       inFlight: (endpointId) => work.inFlight(endpointId),
       wakeDispatcher,
       wakeRunner,
-    });
+    };
   }
 
   /** Begins to look for the lock of the store, and to work once it is had. */
@@ -111,7 +112,8 @@ export class WebhookService implements WebhookCalls {
   }
 
   administer(call: AdministrationCall): Promise<WebhookAnswer> {
-    return this.#answered(call.requestId, () => this.#administration.answer(call));
+    const opening = this.#administration ??= openAdministration(this.#administrationParts);
+    return this.#answered(call.requestId, async () => await (await opening).answer(call));
   }
 
   /** What it counted and measured; durations are handed out once. */
@@ -163,4 +165,10 @@ export class WebhookService implements WebhookCalls {
     this.#nextLogAt = at + LOG_MS;
     this.#parts.logger.error("The store of the webhook service failed", { error });
   }
+}
+
+/** It is loaded by its first call: most services are never administered while they run. */
+async function openAdministration(parts: AdministrationParts): Promise<Administration> {
+  const { Administration } = await import("./administration.ts");
+  return new Administration(parts);
 }

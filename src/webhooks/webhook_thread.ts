@@ -56,6 +56,8 @@ const BACKOFF = { firstMs: 250, longestMs: 30_000 };
 /** A worker that lived so long did not fail because of how it was started. */
 const STEADY_MS = 60_000;
 const BEAT_MS = 1_000;
+/** How long calls wait for the first worker, whose store may have to be made. */
+const HEAD_START_MS = 5_000;
 /** What a worker waits for at its start is told of this often. */
 const TELL_MS = 10_000;
 /** Beats without a word from the worker that are borne; while it opens its store it may take longer. */
@@ -67,13 +69,15 @@ const DRY_RUN_MS = 45_000;
 const STOP_MARGIN_MS = 3_000;
 
 /**
- * The webhook service in a worker of its own, so that no write ever stalls a decision. A worker that fails or falls
- * silent is replaced; until the next one is ready every call is answered with 503.
+ * The webhook service in a worker of its own, so that no write ever stalls a decision. Calls wait for the first worker
+ * for a while. One that fails or falls silent is replaced; until the next one is ready every call is answered with 503.
  */
 export class WebhookThread implements WebhookCalls {
   readonly #options: WebhookThreadOptions;
   readonly #questions: WebhookQuestions;
   readonly #ready = Promise.withResolvers<void>();
+  /** What was asked before the first worker was ready; nothing once that is or can not be had in time. */
+  #early: ToWebhookWorker[] | undefined = [];
   readonly #stopped = Promise.withResolvers<void>();
   #worker: WebhookLine | undefined;
   #state: "opening" | "ready" | "away" | "stopping" | "closed" = "opening";
@@ -83,6 +87,7 @@ export class WebhookThread implements WebhookCalls {
   #nextTell = -Infinity;
   #silentBeats = 0;
   #isNew = true;
+  #cancelHeadStart = () => {};
   #cancelRestart = () => {};
   #cancelBeat = () => {};
   /** Called when the worker has ended after it was told to. */
@@ -91,16 +96,18 @@ export class WebhookThread implements WebhookCalls {
   constructor(options: WebhookThreadOptions) {
     this.#options = options;
     this.#questions = new WebhookQuestions(options.clock);
+    options.onHealth(false, this.#reason);
   }
 
-  /** Starts the worker. */
+  /** Starts the worker, unless it was stopped before. */
   start(): void {
-    this.#options.onHealth(false, this.#reason);
+    if (this.#state !== "opening") return;
+    this.#cancelHeadStart = this.#options.clock.after(HEAD_START_MS, () => this.#endHeadStart());
     this.#start();
     this.#beat();
   }
 
-  /** Settles when the service answers for the first time, or could not be opened. */
+  /** Settles when the service answers for the first time, could not be opened, or took too long to. */
   get ready(): Promise<void> {
     return this.#ready.promise;
   }
@@ -130,6 +137,7 @@ export class WebhookThread implements WebhookCalls {
     if (this.#state === "closed" || this.#state === "stopping") return await this.#stopped.promise;
     const wasReady = this.#state === "ready";
     this.#state = "stopping";
+    this.#cancelHeadStart();
     this.#cancelRestart();
     this.#cancelBeat();
     if (wasReady && this.#worker !== undefined) {
@@ -157,15 +165,26 @@ export class WebhookThread implements WebhookCalls {
       return Promise.resolve(problemAnswer(SHUTTING_DOWN, requestId));
     }
     const worker = this.#worker;
-    if (this.#state !== "ready" || worker === undefined) {
-      return Promise.resolve(problemAnswer(AWAY, requestId));
-    }
-    const answerMs = isDryRun(question) ? DRY_RUN_MS : ANSWER_MS;
-    return this.#questions.ask(
-      requestId,
-      (id) => worker.postMessage({ type: "question", id, question }),
-      answerMs,
-    );
+    const early = this.#early;
+    const isReady = this.#state === "ready" && worker !== undefined;
+    if (!isReady && early === undefined) return Promise.resolve(problemAnswer(AWAY, requestId));
+    const send = (id: number) => {
+      const message: ToWebhookWorker = { type: "question", id, question };
+      if (isReady) worker.postMessage(message);
+      else early?.push(message);
+    };
+    return this.#questions.ask(requestId, send, isDryRun(question) ? DRY_RUN_MS : ANSWER_MS);
+  }
+
+  /** Nobody waits for the first worker any more: it is ready, or what waits is refused. */
+  #endHeadStart(worker?: WebhookLine): void {
+    const early = this.#early;
+    if (early === undefined) return;
+    this.#early = undefined;
+    this.#cancelHeadStart();
+    if (worker === undefined) this.#questions.end(AWAY);
+    else for (const message of early) worker.postMessage(message);
+    this.#ready.resolve();
   }
 
   #start(): void {
@@ -198,12 +217,10 @@ export class WebhookThread implements WebhookCalls {
         if (this.#state !== "opening") return;
         this.#state = "ready";
         this.#options.onHealth(true, "");
-        return this.#ready.resolve();
+        return this.#endHeadStart(worker);
       case "waiting":
         return this.#noteWaiting(message.state);
       case "failed":
-        // It will be tried again, but nobody should wait for that.
-        this.#ready.resolve();
         return this.#fail(worker, message.state);
       case "answer":
         return this.#questions.answer(message.id, message.answer);
@@ -230,8 +247,7 @@ export class WebhookThread implements WebhookCalls {
 
   #noteWaiting(state: string): void {
     const { clock, logger, onHealth } = this.#options;
-    // Nobody else should wait for that.
-    this.#ready.resolve();
+    this.#endHeadStart();
     this.#reason = state;
     onHealth(false, state);
     const elapsed = clock.elapsed();
@@ -274,6 +290,7 @@ export class WebhookThread implements WebhookCalls {
     this.#worker?.terminate();
     this.#worker = undefined;
     this.#state = "away";
+    this.#endHeadStart();
     this.#questions.end(AWAY);
     if (clock.elapsed() - this.#startedAt >= STEADY_MS) this.#failures = 0;
     const delayMs = backoffMs(++this.#failures, random(), BACKOFF);

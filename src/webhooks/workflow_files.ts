@@ -1,9 +1,8 @@
 import { createHash } from "node:crypto";
-import { readdir, readFile, realpath, stat } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
-import { watchFolders } from "../base/folder_events.ts";
 import type { Logger } from "../base/log.ts";
 import { settledWithin } from "../base/wait.ts";
 import type { WorkflowVersion } from "./records.ts";
@@ -18,8 +17,6 @@ export interface WorkflowFilesOptions {
   readonly envNames: readonly string[];
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Tells of changes in a folder until it is ended; by a thread of its own when absent. */
-  readonly watch?: typeof watchFolders | undefined;
 }
 
 /** A workflow as some file has it. */
@@ -28,20 +25,37 @@ interface Taken {
   readonly workflow: Workflow;
 }
 
+/** A file as the file system has it. */
+interface FoundFile {
+  /** Another text whenever it is another file or was written to; empty where it cannot be told. */
+  readonly state: string;
+  readonly size: number;
+  /** Why it cannot be looked at. */
+  readonly problem?: string;
+}
+
 /** What is known of one file. */
 interface KnownFile {
   /** What the file system said when it was read. */
   readonly state: string;
+  /** Whether it could be read; if not, that is tried again at every look. */
+  readonly isRead: boolean;
   /** What it said when it was last right. */
   readonly taken?: Taken | undefined;
   /** What is wrong with it now. */
   readonly problems: readonly string[];
 }
 
-/** Several events belong to one change: this long after the first of them the files are read. */
+/**
+ * The folder is looked at so often. What the system tells of changes comes to a thread of its own only, since a named
+ * pipe holds up whoever ends that, and a thread costs 7 MB.
+ */
+const LOOK_MS = 1_000;
+/** After a look the folder is left alone for so many times as long: looking takes 2 % of a thread at most. */
+const REST_RATIO = 50;
+const LONGEST_REST_MS = 60_000;
+/** Several changes belong together: this long after the first of them is seen the files are read. */
 const GATHER_MS = 100;
-/** What no event tells is found so late at most. */
-const LOOK_MS = 5_000;
 /** How long the end, and the start, wait for a file system that hangs. */
 const HANG_MS = 10_000;
 const MAX_FILES = 1_000;
@@ -50,7 +64,7 @@ const MAX_PARSED = 256;
 const WORKFLOW_FILE = /^[^.].*\.ya?ml$/;
 
 /**
- * The workflows of a folder, one in each file `*.yaml` or `*.yml`. Files are read again when they change. One that is
+ * The workflows of a folder, one in each file `*.yaml` or `*.yml`. Files that changed are read again. One that is
  * wrong is told of with its place, and the workflow that it had before stays; one that is gone takes its workflow along.
  */
 export class WorkflowFiles implements Workflows {
@@ -61,12 +75,6 @@ export class WorkflowFiles implements Workflows {
   readonly #parsed = new Map<string, Workflow>();
   #reported = new Set<string>();
   #looking: Promise<void> = Promise.resolve();
-  #isLooking = false;
-  #watched = "";
-  /** Why it could not be watched the last time. */
-  #unwatched = "";
-  #endWatch = () => {};
-  #cancelSoon: (() => void) | undefined;
   #cancelLook = () => {};
   #isClosed = false;
 
@@ -74,20 +82,17 @@ export class WorkflowFiles implements Workflows {
     this.#options = options;
   }
 
-  /** Reads the folder and begins to watch it; what is wrong there is logged. */
+  /** Reads the folder, and looks at it from then on; what is wrong there is logged. */
   async start(): Promise<void> {
     if (this.#options.folder === undefined) return;
-    this.#scheduleLook();
-    this.#begin();
+    this.#begin(true);
     await settledWithin(this.#looking, HANG_MS, this.#options.clock);
   }
 
-  /** Ends the watch. */
+  /** Looks no more. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelLook();
-    this.#cancelSoon?.();
-    this.#endWatch();
     await settledWithin(this.#looking, HANG_MS, this.#options.clock);
   }
 
@@ -116,35 +121,31 @@ export class WorkflowFiles implements Workflows {
     return workflow;
   }
 
-  #scheduleLook(): void {
-    this.#cancelLook = this.#options.clock.after(LOOK_MS, () => {
-      this.#scheduleLook();
-      this.#lookIn(0);
-    });
+  #begin(isGathered: boolean): void {
+    this.#looking = this.#lookAndAgain(isGathered);
   }
 
-  #lookIn(delayMs: number): void {
-    if (this.#isClosed || this.#cancelSoon !== undefined) return;
-    this.#cancelSoon = this.#options.clock.after(delayMs, () => {
-      this.#cancelSoon = undefined;
-      this.#begin();
-    });
+  /** The next look waits for this one: a file system that hangs keeps a thread for each question. */
+  async #lookAndAgain(isGathered: boolean): Promise<void> {
+    const { clock } = this.#options;
+    const begin = clock.elapsed();
+    const isChanging = await this.#look(isGathered);
+    if (this.#isClosed) return;
+    const restMs = Math.max(LOOK_MS, (clock.elapsed() - begin) * REST_RATIO);
+    const waitMs = isChanging ? GATHER_MS : Math.min(restMs, LONGEST_REST_MS);
+    this.#cancelLook = clock.after(waitMs, () => this.#begin(isChanging));
   }
 
-  /** A file system that hangs keeps a thread for each question, so there is one look at a time. */
-  #begin(): void {
-    if (this.#isLooking) return this.#lookIn(GATHER_MS);
-    this.#isLooking = true;
-    this.#looking = this.#look().finally(() => void (this.#isLooking = false));
-  }
-
-  async #look(): Promise<void> {
+  /** Whether there are changes that are still to be taken, because others may follow. */
+  async #look(isGathered: boolean): Promise<boolean> {
     const { folder = "", logger } = this.#options;
     const problems: string[] = [];
     try {
-      await this.#watch(folder);
-      const files = await this.#read(folder, problems);
-      if (this.#isClosed) return;
+      const found = await findFiles(folder, problems);
+      if (!isGathered && this.#isOther(found)) return true;
+      const files = await this.#read(found);
+      if (this.#isClosed) return false;
+      problems.push(...[...files.values()].flatMap((file) => file.problems));
       this.#take(files, problems);
     } catch (error) {
       const state = isMissing(error)
@@ -155,69 +156,38 @@ export class WorkflowFiles implements Workflows {
         if (!problem.startsWith("Cannot read the folder")) problems.push(problem);
       }
     }
-    if (this.#isClosed) return;
+    if (this.#isClosed) return false;
     for (const problem of problems) if (!this.#reported.has(problem)) logger.error(problem);
     this.#reported = new Set(problems);
+    return false;
   }
 
-  /** A folder that was made again, or is reached by another way, is watched anew. */
-  async #watch(folder: string): Promise<void> {
-    const { watch = watchFolders, logger } = this.#options;
-    const real = await realpath(folder);
-    const { dev, ino, birthtimeMs } = await stat(real);
-    const identity = `${real} ${dev} ${ino} ${birthtimeMs}`;
-    if (identity === this.#watched || this.#isClosed) return;
-    this.#endWatch();
-    this.#watched = identity;
-    this.#endWatch = watch([real], {
-      onEvent: () => this.#lookIn(GATHER_MS),
-      onFailed: (state) => {
-        // The next look watches it anew.
-        this.#watched = "";
-        if (this.#isClosed || this.#unwatched === state) return;
-        this.#unwatched = state;
-        logger.warning(`Cannot watch the folder of workflows "${folder}": ${state}; changes are found late`);
-      },
-    });
+  #isOther(found: ReadonlyMap<string, FoundFile>): boolean {
+    if (found.size !== this.#files.size) return true;
+    for (const [path, { state }] of found) if (state !== this.#files.get(path)?.state) return true;
+    return false;
   }
 
   /** The files of the folder; those that did not change are not read again. */
-  async #read(folder: string, problems: string[]): Promise<Map<string, KnownFile>> {
-    const names = (await readdir(folder)).filter((name) => WORKFLOW_FILE.test(name)).sort();
-    if (names.length > MAX_FILES) {
-      problems.push(
-        `Cannot read every workflow of "${folder}": there are more than ${MAX_FILES} files; use fewer`,
-      );
-    }
+  async #read(found: ReadonlyMap<string, FoundFile>): Promise<Map<string, KnownFile>> {
     const files = new Map<string, KnownFile>();
-    for (const name of names.slice(0, MAX_FILES)) {
-      const path = join(folder, name);
-      const file = await this.#readOne(path);
-      if (file === undefined) continue;
-      files.set(path, file);
-      problems.push(...file.problems);
+    for (const [path, file] of found) {
+      const read = await this.#readOne(path, file);
+      if (read !== undefined) files.set(path, read);
     }
     return files;
   }
 
-  async #readOne(path: string): Promise<KnownFile | undefined> {
+  async #readOne(path: string, { state, size, problem }: FoundFile): Promise<KnownFile | undefined> {
     const before = this.#files.get(path);
+    if (problem !== undefined) return { state, isRead: false, taken: before?.taken, problems: [problem] };
+    if (before?.state === state && before.isRead) return before;
     try {
-      const found = await stat(path);
-      // A link may lead to a folder or a pipe, and reading a pipe would not end.
-      if (!found.isFile()) return undefined;
-      const state = `${found.dev} ${found.ino} ${found.size} ${found.mtimeMs} ${found.ctimeMs}`;
-      if (before?.state === state) return before;
-      const { taken = before?.taken, problems } = await readWorkflow(
-        path,
-        found.size,
-        this.#options.envNames,
-      );
-      return { state, taken, problems };
+      const { taken = before?.taken, problems } = await readWorkflow(path, size, this.#options.envNames);
+      return { state, isRead: true, taken, problems };
     } catch (error) {
       if (isMissing(error)) return undefined;
-      const problem = `${path}: Cannot read the file: ${errorText(error)}`;
-      return { state: "", taken: before?.taken, problems: [problem] };
+      return { state, isRead: false, taken: before?.taken, problems: [cannotRead(path, error)] };
     }
   }
 
@@ -254,6 +224,36 @@ export class WorkflowFiles implements Workflows {
   }
 }
 
+/** The files of a folder that may be workflows. */
+async function findFiles(folder: string, problems: string[]): Promise<Map<string, FoundFile>> {
+  const names = (await readdir(folder)).filter((name) => WORKFLOW_FILE.test(name)).sort();
+  if (names.length > MAX_FILES) {
+    problems.push(
+      `Cannot read every workflow of "${folder}": there are more than ${MAX_FILES} files; use fewer`,
+    );
+  }
+  const files = new Map<string, FoundFile>();
+  for (const name of names.slice(0, MAX_FILES)) {
+    const path = join(folder, name);
+    const file = await findFile(path);
+    if (file !== undefined) files.set(path, file);
+  }
+  return files;
+}
+
+async function findFile(path: string): Promise<FoundFile | undefined> {
+  try {
+    const found = await stat(path);
+    // A link may lead to a folder or a pipe, and reading a pipe would not end.
+    if (!found.isFile()) return undefined;
+    const { dev, ino, size, mtimeMs, ctimeMs } = found;
+    return { state: `${dev} ${ino} ${size} ${mtimeMs} ${ctimeMs}`, size };
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    return { state: "", size: 0, problem: cannotRead(path, error) };
+  }
+}
+
 /** A file as it is now. */
 async function readWorkflow(
   path: string,
@@ -281,6 +281,10 @@ function parsed(name: string, text: string): Workflow {
   const { workflow, problems } = readWorkflowFile(`workflow "${name}"`, text);
   if (workflow === undefined) throw new Error(problems[0] ?? "its text is none");
   return workflow;
+}
+
+function cannotRead(path: string, error: unknown): string {
+  return `${path}: Cannot read the file: ${errorText(error)}`;
 }
 
 function isMissing(error: unknown): boolean {

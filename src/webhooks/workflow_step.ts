@@ -5,7 +5,6 @@ import { renderValue, TemplateError, type TemplateScope } from "./template.ts";
 import type { LimitCall } from "./trigger_limit.ts";
 import type { SetStep, WorkflowStep } from "./workflow.ts";
 import { askLimit } from "./workflow_step_limit.ts";
-import { sendRequest } from "./workflow_step_request.ts";
 
 /** How one attempt of a step went. */
 export type StepOutcome =
@@ -50,8 +49,11 @@ export async function runStep(step: WorkflowStep, context: StepContext): Promise
 
 async function attempted(step: WorkflowStep, context: StepContext): Promise<StepOutcome> {
   switch (step.kind) {
-    case "request":
+    case "request": {
+      // Its client is loaded by the first step that sends.
+      const { sendRequest } = await import("./workflow_step_request.ts");
       return await sendRequest(step, context);
+    }
     case "limit":
       return await askLimit(step, context);
     case "set":

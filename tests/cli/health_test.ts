@@ -169,20 +169,17 @@ Deno.test("health where nobody listens", async () => {
 });
 
 /** Command lines and settings that are refused, and the first line of what is said. */
-const MISUSES: readonly (readonly [args: string[], environment: Record<string, string>, message: string])[] =
-  [
+const MISUSES:
+  readonly (readonly [args: readonly string[], environment: Record<string, string>, message: string])[] = [
     [["now"], {}, 'Cannot run "health": it is called as "weir health", with flags'],
     [["--uri", "x"], {}, 'Cannot read flag "-uri": there is no such flag, did you mean "-url"?'],
-    [
-      ["--timeout", "5"],
-      {},
-      'Cannot use --timeout "5": a duration above 0 such as 500ms or 10s would be right',
-    ],
-    [
-      ["--timeout", "0s"],
-      {},
-      'Cannot use --timeout "0s": a duration above 0 such as 500ms or 10s would be right',
-    ],
+    ...["5", "0s", "900us", "24h1ms"].map((text) =>
+      [
+        ["--timeout", text],
+        {},
+        `Cannot use --timeout "${text}": a duration from 1ms to 24h, such as 10s, would be right`,
+      ] as const
+    ),
     [["--grpc", "localhost"], {}, 'Cannot use --grpc "localhost": host:port or unix:/path would be right'],
     [
       ["--grpc", "a:1", "--url", "http://a"],

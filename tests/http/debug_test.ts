@@ -80,6 +80,33 @@ for (
   });
 }
 
+const LINK = { "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" };
+const FRAME = { "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe" };
+const IMAGE = { "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image" };
+
+/** What a browser says of a request, and the answer: pages of other sites may link to the debug port, and no more. */
+const SITES: readonly (readonly [headers: Record<string, string>, status: number])[] = [
+  [{ "sec-fetch-site": "cross-site", ...IMAGE }, 403],
+  [{ "sec-fetch-site": "same-site", ...IMAGE }, 403],
+  [{ "sec-fetch-site": "cross-site", ...FRAME }, 403],
+  [{ "sec-fetch-site": "cross-site" }, 403],
+  [{ "sec-fetch-site": "cross-site", ...LINK }, 200],
+  [{ "sec-fetch-site": "same-origin", ...IMAGE }, 200],
+  [{ "sec-fetch-site": "none", ...LINK }, 200],
+];
+
+for (const [headers, status] of SITES) {
+  Deno.test(`a request with ${JSON.stringify(headers)} is ${status}`, async () => {
+    await using served = serveDebug();
+    for (const path of ["/stats", "/rlconfig", "/healthcheck", "/debug/pprof/heap"]) {
+      const response = await fetch(served.url(path), { headers });
+      const body = await response.text();
+      assertEquals([path, response.status], [path, status]);
+      if (status === 403) assertEquals(JSON.parse(body).reason, "pages of other sites are not served");
+    }
+  });
+}
+
 Deno.test("further paths are served and listed in their place", async () => {
   const further = {
     path: "/further",

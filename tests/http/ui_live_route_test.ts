@@ -99,7 +99,10 @@ const TOKENS: readonly (readonly [set: Partial<DebugTokens>, shown: string | und
   [
     [{}, undefined],
     [{}, `Bearer ${ADMIN}`, WRONG],
+    [{}, "Basic eDp5"],
+    [{}, "Bearer", WANTED],
     [{ adminToken: ADMIN }, undefined],
+    [{ adminToken: ADMIN }, "basic eDp5"],
     [{ adminToken: ADMIN }, `Bearer ${ADMIN}`],
     [{ adminToken: ADMIN }, `Bearer ${DEBUG}`, WRONG],
     [{ debugToken: DEBUG }, undefined, WANTED],
@@ -160,7 +163,8 @@ for (const [site, status] of Object.entries(SITES)) {
     // What a token allows is allowed to our own page alone.
     for (const token of [{}, { authorization: `Bearer ${ADMIN}` }]) {
       for (const method of ["GET", "HEAD"]) {
-        const response = await bed.get({ method, headers: { "sec-fetch-site": site, ...token } });
+        const link = { "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" };
+        const response = await bed.get({ method, headers: { "sec-fetch-site": site, ...link, ...token } });
         assertEquals(response.status, status);
         assertEquals(bed.streams, status === 200 && method === "GET" ? 1 : 0);
         if (status === 403 && method === "GET") {

@@ -231,12 +231,17 @@ async function showsEverything(weir: WeirProcess): Promise<void> {
 
 async function runsCommands(audit: PermissionAudit, weir: WeirProcess, folder: WebhookFolder): Promise<void> {
   const store = { WEBHOOK_STORE: folder.store };
+  const requests = join(audit.folder, "requests.jsonl");
+  await Deno.writeTextFile(requests, JSON.stringify({ time: 1_700_000_000, ...shopRequest("open=a") }));
   const runs = [
     ["version"],
     ["help"],
     ["check", weir.rulesFolder],
     ["explain", "--config", weir.rulesFolder, "--domain", "shop", "--descriptors", "open=a"],
     ["client", "-dial_string", weir.grpcAddress, "-domain", "shop", "-descriptors", "open=z"],
+    ["simulate", "--config", weir.rulesFolder, "--against", weir.rulesFolder, "--requests", requests],
+    ["health", "--url", `http://${weir.httpAddress}`],
+    ["health", "--grpc", weir.grpcAddress],
     ["endpoints", "list", "--url", `http://${weir.httpAddress}`],
     ["store", "check"],
     ["store", "backup", join(audit.folder, "copy.db")],

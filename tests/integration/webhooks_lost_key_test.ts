@@ -4,8 +4,8 @@ import { WebhookProcess } from "../support/webhook_process.ts";
 
 const KEY = /the key "[0-9a-f]{16}"/;
 const RIGHT =
-  "add it to WEBHOOK_ENCRYPTION_KEY and start anew, or rotate the secrets with an activeIn of 0s and set " +
-  "the headers of the endpoints again";
+  "add it to WEBHOOK_ENCRYPTION_KEY and start anew, or give the endpoints other secrets (weir endpoints " +
+  "rotate ID --active-in 0) and set their headers again";
 
 /** What health says of the webhooks, with no word of which key it is. */
 async function noteOf(weir: WebhookProcess): Promise<{ readonly status: number; readonly text: string }> {

@@ -148,3 +148,35 @@ Deno.test("counts of a rule are there whatever its metric key, and outlive a rel
   fixture.service.setRules(rulesOf({ "d.yaml": reversed }));
   assertEquals(counts(), [["d.first", false, 0, 0, 0, 0], k, ...rest, detail]);
 });
+
+Deno.test("rules that read alike share their sum, before a reload and after it", async () => {
+  const files = {
+    "one.yaml": `domain: d
+descriptors:
+- key: a
+  descriptors:
+  - key: b
+    detailed_metric: true
+    rate_limit: { unit: minute, requests_per_unit: 2 }
+`,
+    "two.yaml": `domain: d.a
+descriptors:
+- key: b
+  detailed_metric: true
+  rate_limit: { unit: minute, requests_per_unit: 2 }
+`,
+  };
+  await using fixture = new ServiceFixture({ files });
+  const { service } = fixture;
+  const hits = () => [0, 1].map((index) => service.ruleCounts?.at(index)?.totalHits);
+  const seen = [];
+  for (let reload = 0; reload < 3; reload++) {
+    for (const [domain, hitsAddend, keys] of [["d", 3, ["a", "b"]], ["d.a", 1, ["b"]]] as const) {
+      const entries = keys.map((key) => ({ key, value: "x" }));
+      await service.shouldRateLimit({ domain, hitsAddend, descriptors: [{ entries }] });
+    }
+    seen.push(hits());
+    service.setRules(rulesOf(files));
+  }
+  assertEquals(seen, [[4, 4], [8, 8], [12, 12]]);
+});

@@ -5,7 +5,7 @@ import { WORKERS } from "../../scripts/compile/contents.ts";
 import { denoFolders } from "../../scripts/compile/deno_folders.ts";
 import { filesToEmbed } from "../../scripts/compile/embedded_files.ts";
 import { TARGETS } from "../../scripts/compile/options.ts";
-import { makeProgram } from "../../scripts/compile/program.ts";
+import { checkRuns, makeProgram } from "../../scripts/compile/program.ts";
 import { CompileError } from "../../scripts/compile/failure.ts";
 import { compile } from "../../scripts/compile.ts";
 import { serveFlags } from "../../scripts/serve_flags.ts";
@@ -159,6 +159,22 @@ Deno.test("compile: told to stop, it leaves nothing behind", async () => {
   await until("the folder beside", async () => (await namesIn(out.path)).length > 0);
   stop.abort(new CompileError("Cannot compile: enough"));
   assertEquals([await compiling, lines, await namesIn(out.path)], [1, ["Cannot compile: enough"], []]);
+});
+
+Deno.test("compile: told to stop, it does not wait for a program that does not answer", async () => {
+  await using folder = await newFolder();
+  const program = join(folder.path, "weir");
+  await Deno.writeTextFile(program, `#!/bin/sh\necho > ${folder.path}/begun\nexec sleep 60\n`, {
+    mode: 0o755,
+  });
+  const stop = new AbortController();
+  const checking = checkRuns(program, { base: undefined, version: "weir 1", signal: stop.signal }).then(
+    () => "",
+    String,
+  );
+  await until("the program", async () => (await namesIn(folder.path)).includes("begun"));
+  stop.abort(new CompileError("Cannot compile: enough"));
+  assertEquals(await checking, "CompileError: Cannot compile: enough");
 });
 
 Deno.test("compile: a DENORT_BIN that cannot be meant is refused", async () => {

@@ -85,6 +85,7 @@ const PACKAGES: Readonly<Record<string, RegExp>> = {
   "pg": /^(?:src\/webhooks\/postgres_|tests\/|scripts\/bench\/postgres_)/,
   "playwright-core": /^tests\/ui\//,
   "prom-client": /^src\/stats\/pull_/,
+  "prom-client/lib/registry.js": /^src\/stats\/pull_/,
   "yaml": /^(?:src\/config\/|tests\/)/,
   "protobufjs": /^(?:tests|scripts)\//,
   "standardwebhooks": /^tests\/webhooks\//,

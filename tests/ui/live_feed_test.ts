@@ -47,6 +47,19 @@ Deno.test("who takes something in between is not let go", async () => {
   assertEquals([feed.streams, clock.waiting], [0, 0]);
 });
 
+Deno.test("a stream that was read all the time ends after an hour", async () => {
+  const clock = new FakeClock();
+  const { feed } = feedOf(clock);
+  const reader = readerOf(feed);
+  for (let second = 1; second < 3_600; second++) {
+    await reader.data();
+    clock.advance(1_000);
+  }
+  assertEquals([feed.streams, await reader.data()], [1, 3_600]);
+  clock.advance(1_000);
+  assertEquals([await reader.data(), await reader.ended(), feed.streams, clock.waiting], [3_601, true, 0, 0]);
+});
+
 Deno.test("an aborted signal ends its stream alone, and one that was aborted before opens none", async () => {
   const clock = new FakeClock();
   const { feed } = feedOf(clock);

@@ -46,6 +46,7 @@ Deno.test({
       await opened.page.keyboard.type(ADMIN_TOKEN);
       await press(opened, "Enter");
       await opened.sees("There is no endpoint yet.");
+      assertEquals((await focused(opened)).words, "Endpoints");
     });
     await step("an endpoint is added", () => addEndpoint(opened));
     await step("Escape takes a question back", async () => {
@@ -57,12 +58,21 @@ Deno.test({
       await opened.page.getByRole("dialog").waitFor({ state: "detached" });
       assertEquals((await focused(opened)).words, "Delete http://127.0.0.1:9/hook");
     });
+    await step("the focus comes back to what is made anew in the meantime", () => rotate(opened));
+    await step("a result that is closed leaves the focus in the view", () => tryIt(opened));
     await step("what is deleted leaves the focus in the view", async () => {
       await press(opened, "Enter");
       await tabTo(opened, "Delete the endpoint", "Shift+Tab");
       await press(opened, "Enter");
       await opened.sees("There is no endpoint yet.");
       assertEquals((await focused(opened)).words, "Endpoints");
+    });
+    await step("a form that is sent keeps the focus", () => explain(opened));
+    await step("who forgets the token stands in the view", async () => {
+      await tabTo(opened, "Forget the token", "Shift+Tab");
+      await press(opened, "Enter");
+      await opened.page.getByText("The token is forgotten.").waitFor();
+      assertEquals((await focused(opened)).tag, "H1");
     });
     assertEquals(await opened.problems(), []);
   },
@@ -109,4 +119,42 @@ async function press(opened: OpenedPage, key: string): Promise<void> {
 
 async function focused(opened: OpenedPage): Promise<Focused> {
   return await opened.value(FOCUSED) as Focused;
+}
+
+async function rotate(opened: OpenedPage): Promise<void> {
+  const dialog = opened.page.getByRole("dialog");
+  await tabTo(opened, "Rotate the secret of http://127.0.0.1:9/hook", "Shift+Tab");
+  await press(opened, "Enter");
+  await tabTo(opened, "Make a new secret");
+  await press(opened, "Enter");
+  await dialog.getByText("It is shown this once").waitFor();
+  // The list was asked for again behind the dialog.
+  await opened.sees("next");
+  await tabTo(opened, "I have kept it");
+  await press(opened, "Enter");
+  await dialog.waitFor({ state: "detached" });
+  assertEquals((await focused(opened)).words, "Rotate the secret of http://127.0.0.1:9/hook");
+}
+
+async function tryIt(opened: OpenedPage): Promise<void> {
+  await tabTo(opened, "Try http://127.0.0.1:9/hook", "Shift+Tab");
+  await press(opened, "Enter");
+  await opened.sees("A test event would not be taken");
+  await tabTo(opened, "Close", "Shift+Tab");
+  await press(opened, "Enter");
+  assertEquals((await focused(opened)).words, "Endpoints");
+  await tabTo(opened, "Delete http://127.0.0.1:9/hook");
+}
+
+async function explain(opened: OpenedPage): Promise<void> {
+  await tabTo(opened, "Explain", "Shift+Tab");
+  await press(opened, "Enter");
+  await tabTo(opened, "Domain");
+  await opened.page.keyboard.type("shop");
+  await press(opened, "Tab");
+  await opened.page.keyboard.type("account=ann");
+  await tabTo(opened, "Explain");
+  await press(opened, "Enter");
+  await opened.sees("limited");
+  assertEquals((await focused(opened)).words, "Explain");
 }

@@ -141,3 +141,48 @@ Deno.test("page: it shows the token that there is, and ends with it", async () =
   assertEquals(bed.tokens, [undefined, "wrong", "right", undefined]);
   stream.stop();
 });
+
+Deno.test("page: one that was refused waits for a token, whether somebody looks or not", async () => {
+  const bed = new Bed();
+  bed.answer = () => new Response(null, { status: 401 });
+  bed.stream.start();
+  await bed.last("refused");
+  bed.stream.setHidden(true);
+  bed.stream.setHidden(false);
+  assertEquals([bed.states.at(-1), bed.tokens.length], ["refused", 1]);
+});
+
+Deno.test("page: a token that is given while another answer is on its way is used", async () => {
+  const bed = new Bed();
+  const { session, stream } = bed;
+  session.onChange(() => stream.followSession());
+  bed.answer = () => {
+    bed.open().enqueue(snapshot(1));
+    session.take("administration", "right");
+    return new Response(null, { status: 401 });
+  };
+  stream.start();
+  await bed.last("live");
+  assertEquals(bed.tokens, [undefined, "right"]);
+  stream.stop();
+});
+
+Deno.test("page: what cannot be read is said to be that", async () => {
+  const bed = new Bed();
+  const controller = bed.open();
+  bed.stream.start();
+  controller.enqueue(new TextEncoder().encode("event: snapshot\ndata: {\n\n"));
+  await bed.last("in 1000 ms: what the service told could not be read");
+  // An end in the middle of an event tells nothing.
+  const cut = bed.open();
+  bed.clock.advance(1_000);
+  cut.enqueue(snapshot(1).slice(0, 20));
+  cut.close();
+  await bed.last("in 2000 ms: the service ended the stream");
+  // A page of something between us and the service is no stream.
+  bed.answer = () => new Response("<!doctype html><p>Sign in</p>\n\n");
+  bed.clock.advance(2_000);
+  await bed.last("in 4000 ms: the service ended the stream");
+  assertEquals(bed.seen, []);
+  bed.stream.stop();
+});

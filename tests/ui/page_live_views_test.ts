@@ -40,8 +40,9 @@ async function overview(weir: PageWeir, opened: OpenedPage): Promise<void> {
   const figure = (title: string) => page.locator(".figure", { hasText: title }).locator(".value");
   assertEquals(await figure("Health").textContent(), "Healthy");
   assertEquals(await weir.decide("account", "bob", 12), 7);
-  await page.locator(".figure", { hasText: "Decisions so far" }).getByText("7 over the limit").waitFor();
-  assertEquals(await figure("Decisions so far").textContent(), "12");
+  await page.locator(".figure", { hasText: "Decisions since it started" }).getByText("7 over the limit")
+    .waitFor();
+  assertEquals(await figure("Decisions since it started").textContent(), "12");
   const bar =
     "[...document.querySelectorAll('.chart rect.over')].some((one) => Number(one.getAttribute('height')) > 0)";
   await until("a bar of the chart", () => opened.value(bar));
@@ -96,7 +97,7 @@ async function rules(weir: PageWeir, opened: OpenedPage): Promise<void> {
   await page.getByRole("heading", { level: 1 }).hover();
   await row.first().getByText("shop.path_/login").waitFor();
   await filter.fill("nothing has this name");
-  await opened.sees("No rule has this in its name.");
+  await opened.sees("There is no rule, or none with this in its name.");
   await filter.fill("");
 }
 
@@ -149,7 +150,9 @@ async function comeBack(weir: PageWeir, opened: OpenedPage): Promise<void> {
     if (await again.isVisible()) await again.click({ timeout: 500 }).catch(() => {});
     return await opened.page.locator(".live[data-state=live]").count() > 0;
   });
-  await opened.page.locator(".figure", { hasText: "Decisions so far" }).getByText("0", { exact: true })
+  await opened.page.locator(".figure", { hasText: "Decisions since it started" }).getByText("0", {
+    exact: true,
+  })
     .waitFor();
   await opened.page.getByText("Not live").waitFor({ state: "hidden" });
 }

@@ -80,7 +80,7 @@ async function administration(opened: OpenedPage): Promise<void> {
   await opened.view("Deliveries");
   await page.locator("[data-action=open]").click();
   await page.getByRole("region", { name: "Answer to attempt 1" }).getByText("<script>").waitFor();
-  await page.getByRole("region", { name: "What was sent" }).getByText("<script>").waitFor();
+  await page.getByRole("region", { name: "Payload" }).getByText("<script>").waitFor();
   await opened.picture("markup-delivery");
   await opened.view("Events");
   await page.locator("tr", { hasText: "a.b" }).locator("[data-action=open]").click();
@@ -109,6 +109,13 @@ async function addresses(opened: OpenedPage): Promise<void> {
     await opened.value(`location.hash = ${JSON.stringify(hash)}`);
     await opened.page.getByRole("heading", { level: 1 }).waitFor();
   }
+  const asked: string[] = [];
+  opened.page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+  for (const hash of ["deliveries/..", "executions/%2e%2e", "events/."]) {
+    await opened.value(`location.hash = "${hash}"`);
+    await opened.page.locator("tbody tr").first().waitFor();
+  }
+  assertEquals(asked.filter((path) => path.startsWith("/api/") && !/^\/api\/v1\/[a-z]+$/.test(path)), []);
   // Neither a link nor anything that loads has an address that is not ours.
   const found = await opened.value(
     `[...document.querySelectorAll("[href], [src], [style], [action]")].map((one) => one.getAttribute("href") ?? "?")

@@ -5,6 +5,7 @@ import { readSnapshot } from "../../src/ui/page/snapshot.ts";
 import { countText, momentText, rateText, shareText, spanText, tookText } from "../../src/ui/page/text.ts";
 import {
   descriptorsIn,
+  descriptorsText,
   headersIn,
   momentIn,
   objectIn,
@@ -25,7 +26,7 @@ Deno.test("page: a moment has its day only when that is another one", () => {
   const now = new Date(2026, 10, 22, 8, 5, 9).getTime();
   assertEquals(momentText(now, now), "08:05:09");
   assertEquals(momentText(new Date(2026, 10, 21, 23, 59, 1).getTime(), now), "21 Nov 23:59:01");
-  assertEquals(momentText(Number.NaN, now), "–");
+  for (const none of [Number.NaN, Infinity, 1e300]) assertEquals(momentText(none, now), "–");
 });
 
 Deno.test("page: numbers keep the digits that they came with", () => {
@@ -69,11 +70,28 @@ Deno.test("page: what is typed in becomes what the service takes", () => {
   assertEquals(momentIn("2026-01-02T03:04:05Z", "since"), "2026-01-02T03:04:05.000Z");
 });
 
+Deno.test("page: descriptors become lines that are read as the same descriptors", () => {
+  const cases: readonly (readonly [Record<string, string>, string])[] = [
+    [{ a: "1", b: "{{ input.x }}" }, "a=1,b={{ input.x }}"],
+    [{ a: "" }, "a="],
+    [{ a: "x=y" }, "a=x=y"],
+    [{ a: "1,2" }, '{"a":"1,2"}'],
+    [{ a: " 1" }, '{"a":" 1"}'],
+    [{ "a=b": "1\n2" }, '{"a=b":"1\\n2"}'],
+  ];
+  for (const [descriptor, line] of cases) assertEquals(descriptorsText([descriptor]), line);
+  const all = cases.map(([descriptor]) => descriptor);
+  assertEquals(descriptorsIn(descriptorsText(all), "d"), all);
+});
+
 Deno.test("page: what is typed in wrongly is refused in words", () => {
   const cases: readonly (readonly [() => unknown, string])[] = [
     [() => headersIn("none"), 'Cannot read "none": Name: value is wanted'],
     [() => headersIn("a: 1\na: 2"), 'Cannot read "a: 2": Name: value is wanted, each name once'],
     [() => descriptorsIn("=1", "d"), 'Cannot read "=1": key=value is wanted'],
+    [() => descriptorsIn("a=1,a=2", "d"), 'Cannot read "a=1,a=2": key=value is wanted, each key once'],
+    [() => descriptorsIn('{"a":1}', "d"), 'Cannot read "{"a":1}": texts are wanted'],
+    [() => descriptorsIn('{"a"', "d"), "Cannot read this as JSON"],
     [() => wholeIn("1.5", "n"), 'Cannot use "1.5": a whole number is wanted'],
     [() => objectIn("[]", "data"), "an object is wanted"],
     [() => objectIn("{", "data"), "Cannot read this as JSON"],

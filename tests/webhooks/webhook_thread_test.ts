@@ -75,19 +75,67 @@ const AWAY = [503, "webhooks_unavailable", "1"];
 const STOPPING = [503, "shutting_down", "1"];
 const FIGURES = { counters: {}, gauges: {}, durations: {} };
 
-Deno.test("webhook thread: until its worker is ready every call is 503", async () => {
-  const { thread, line, health } = bed();
+Deno.test("webhook thread: calls wait for the first worker", async () => {
+  const { thread, clock, line, lines, health } = bed();
+  const first = thread.admitTrigger(CALL);
+  assertEquals([lines.length, health], [0, [[false, "it is starting"]]]);
   thread.start();
-  assertEquals(codeOf(await thread.admitTrigger(CALL)), AWAY);
+  const second = thread.admitEvent({ requestId: "s" });
+  clock.advance(4_999);
+  assertEquals(line().sent.map(({ type }) => type), ["start"]);
   line().say({ type: "ready" });
   await thread.ready;
-  const admitted = thread.admitTrigger(CALL);
-  line().answer(undefined);
+  assertEquals(line().sent.map(({ type }) => type), ["start", "question", "question"]);
+  line().say({ type: "answer", id: 1, answer: undefined });
+  line().say({ type: "answer", id: 2, answer: OK });
+  assertEquals([await first, await second], [undefined, OK]);
   const accepted = thread.acceptTrigger({ ...CALL, body: "{}" });
   line().answer(OK);
-  assertEquals([await admitted, await accepted], [undefined, OK]);
+  assertEquals(await accepted, OK);
   assertEquals(health, [[false, "it is starting"], [true, ""]]);
   await end(thread, line());
+  assertEquals(clock.waiting, 0);
+});
+
+for (
+  const [what, happens, state] of [
+    ["that takes too long", (_: Line, clock: FakeClock) => clock.advance(5_000), "it is starting"],
+    ["that fails", (line: Line) => line.say({ type: "failed", state: "no disk" }), "no disk"],
+    ["that ends", (line: Line) => line.onerror?.(new ErrorEvent("error", { message: "boom" })), "boom"],
+    ["whose store is away", (line: Line) => line.say({ type: "waiting", state: "nobody" }), "nobody"],
+  ] as const
+) {
+  Deno.test(`webhook thread: nobody waits longer for a first worker ${what}`, async () => {
+    const { thread, clock, line, health } = bed();
+    thread.start();
+    const early = thread.acceptTrigger({ ...CALL, body: "{}" });
+    happens(line(), clock);
+    await thread.ready;
+    assertEquals(codeOf(await early), AWAY);
+    assertEquals(codeOf(await thread.admitTrigger(CALL)), AWAY, "the next one does not wait at all");
+    clock.advance(1_000);
+    line().say({ type: "ready" });
+    assertEquals(line().sent.map(({ type }) => type), ["start"], "what was refused is not asked later");
+    assertEquals(health.slice(-2), [[false, state], [true, ""]]);
+    const asked = thread.admitTrigger(CALL);
+    line().answer(undefined);
+    assertEquals(await asked, undefined);
+    await end(thread, line());
+    assertEquals(clock.waiting, 0);
+  });
+}
+
+Deno.test("webhook thread: not more calls wait for the first worker than may wait at all", async () => {
+  const { thread, line } = bed();
+  const waiting = Array.from({ length: 10_000 }, () => thread.admitTrigger(CALL));
+  const [status, code] = codeOf(await thread.admitTrigger(CALL));
+  assertEquals([status, code], [503, "webhooks_unavailable"]);
+  thread.start();
+  const stopped = thread.stop(0);
+  line().say({ type: "stopped" });
+  await stopped;
+  const codes = new Set((await Promise.all(waiting)).map((answer) => answer?.code));
+  assertEquals([...codes], ["shutting_down"]);
 });
 
 Deno.test("webhook thread: a worker that waits for its store holds nobody up, and is not replaced", async () => {

@@ -4,6 +4,7 @@ import { openDelivery } from "./delivery_view.js";
 import { button, element } from "./element.js";
 import {              numberOf, recordsOf, textOf, timeOf } from "./fields.js";
 import { badge, code, moment } from "./pieces.js";
+import { keepFilter } from "./keep_filter.js";
 import { RecordList } from "./record_list.js";
 import { NOTHING, shortId } from "./text.js";
 
@@ -32,7 +33,12 @@ function openDeliveries(parts           )             {
     placeholder: "exact kind",
   });
   const urls = new Map                ();
-  const list = new RecordList(parts, {
+  const kept = parts.filters.get(endpoint.control.id) ?? "";
+  if (kept !== "") endpoint.control.append(element("option", { value: kept }, shortId(kept)));
+  for (const control of [state.control, endpoint.control, event]) {
+    keepFilter(parts, control, () => list.restart());
+  }
+  const list             = new RecordList(parts, {
     path: "/deliveries",
     caption: "Deliveries",
     empty: "No delivery is like this.",
@@ -43,9 +49,6 @@ function openDeliveries(parts           )             {
     }),
     columns: columnsOf(parts, urls),
   });
-  for (const control of [state.control, endpoint.control, event]) {
-    control.addEventListener("change", () => list.restart());
-  }
   void loadEndpoints(parts, urls, endpoint.control).then(() => list.redraw());
   const bar = element(
     "div",
@@ -103,8 +106,12 @@ async function loadEndpoints(
   try {
     const page = await api.administer("/endpoints", { query: { limit: "200" } });
     for (const one of recordsOf(page, "items")) {
-      urls.set(textOf(one, "id"), textOf(one, "url"));
-      control.append(element("option", { value: textOf(one, "id") }, textOf(one, "url")));
+      const id = textOf(one, "id");
+      const url = textOf(one, "url");
+      urls.set(id, url);
+      const there = [...control.options].find(({ value }) => value === id);
+      if (there !== undefined) there.textContent = url;
+      else control.append(element("option", { value: id }, url));
     }
   } catch (error) {
     messages.warn(wordsOf(error));

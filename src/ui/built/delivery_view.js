@@ -60,7 +60,9 @@ function attemptOf(attempt        , now        )              {
   const number = String(numberOf(attempt, "number") ?? "");
   const started = timeOf(attempt, "startedAt");
   const finished = timeOf(attempt, "finishedAt");
-  const took = started === undefined || finished === undefined ? "under way" : tookText(finished - started);
+  const took = started === undefined || finished === undefined
+    ? "is under way"
+    : `took ${tookText(finished - started)}`;
   const status = numberOf(attempt, "status");
   const error = textOf(attempt, "error");
   const response = textOf(attempt, "response");
@@ -75,7 +77,7 @@ function attemptOf(attempt        , now        )              {
       status === undefined ? undefined : badge(String(status), status < 300 ? "good" : "bad"),
       flagOf(attempt, "manual") ? badge("by hand") : undefined,
     ),
-    element("p", {}, moment(started, now), note(` took ${took} `), code(textOf(attempt, "url"))),
+    element("p", {}, moment(started, now), note(` ${took} `), code(textOf(attempt, "url"))),
     error === "" ? undefined : element("p", { class: "problem" }, error),
     response === "" ? undefined : textBlock(`Answer to attempt ${number}`, response),
   );
@@ -86,12 +88,12 @@ async function showPayload({ api }           , id        , place             )  
     const event = await api.administer(`/events/${encodeURIComponent(id)}`);
     const shown = flagOf(event, "isErased")
       ? element("p", { class: "empty" }, "It was erased.")
-      : jsonBlock("What was sent", event["data"]);
-    fill(place, [panel("What was sent", shown)]);
+      : jsonBlock("Payload", event["data"]);
+    fill(place, [panel("Payload", shown)]);
   } catch (error) {
     const isGone = error instanceof ApiProblem && error.status === 404;
     fill(place, [
-      panel("What was sent", element("p", { class: "empty" }, isGone ? "It is gone." : wordsOf(error))),
+      panel("Payload", element("p", { class: "empty" }, isGone ? "It is gone." : wordsOf(error))),
     ]);
   }
 }

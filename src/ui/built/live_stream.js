@@ -59,7 +59,8 @@ export class LiveStream {
   setHidden(isHidden         )       {
     if (isHidden === this.#isHidden) return;
     this.#isHidden = isHidden;
-    if (!this.#isStopped) this.#go();
+    // One that was refused waits for a token, and so does the form that asks for it.
+    if (!this.#isStopped && !this.#isRefused) this.#go();
   }
 
   /** Tokens were given or forgotten: a stream lives no longer than the token that opened it. */
@@ -108,7 +109,10 @@ export class LiveStream {
     if (signal.aborted) return;
     if (response.status === 401) {
       this.#rest({ kind: "refused" });
-      return session.refuse("live", token);
+      session.refuse("live", token);
+      // Another one was given while this one was on its way.
+      if (this.#isRefused && session.tokenFor("live") !== undefined) this.start();
+      return;
     }
     if (response.status === 503) throw new LiveEnd("the service has no place for another page");
     if (!response.ok || response.body === null) throw new LiveEnd(`the service answered ${response.status}`);
@@ -131,7 +135,7 @@ export class LiveStream {
         this.#failures = 0;
         if (isFirst) this.#options.onState({ kind: "live" });
         isFirst = false;
-        this.#options.onSnapshot(readSnapshot(text));
+        this.#options.onSnapshot(snapshotOf(text));
       }
     }
   }
@@ -142,6 +146,14 @@ export class LiveStream {
     this.#cancelTimer = this.#options.clock.after(SILENCE_MS, () => {
       if (this.#round === round) this.#again("the service fell silent");
     });
+  }
+}
+
+function snapshotOf(text        )           {
+  try {
+    return readSnapshot(text);
+  } catch {
+    throw new LiveEnd("what the service told could not be read");
   }
 }
 

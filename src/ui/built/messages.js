@@ -3,7 +3,8 @@ import { button, element } from "./element.js";
 
 
 const SHOWN_MS = 7_000;
-const MAX_SHOWN = 4;
+/** They lie over what stands below: of what went well the newest is enough. */
+const MOST_SHOWN = { good: 1, bad: 4 }         ;
 
 /** Short messages in a corner of the page: read out, gone after a while unless they tell of a problem. */
 export class Messages {
@@ -35,11 +36,11 @@ export class Messages {
     this.#bad.replaceChildren();
   }
 
-  #show(place             , text        , look        )              {
+  #show(place             , text        , look                         )              {
     const message = element("div", { class: `message ${look}` }, element("span", {}, text));
     message.append(button("Close", () => message.remove(), { look: "small", spoken: "Close this message" }));
     place.append(message);
-    while (place.childElementCount > MAX_SHOWN) place.firstElementChild?.remove();
+    while (place.childElementCount > MOST_SHOWN[look]) place.firstElementChild?.remove();
     return message;
   }
 }

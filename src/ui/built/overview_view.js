@@ -3,7 +3,7 @@ import { button,             element, fill, setAttribute, setText } from "./elem
 import { badge, code, facts, moment, note, panel } from "./pieces.js";
 import { RateChart } from "./rate_chart.js";
 
-import { countText, NOTHING, rateText, shareText, spanText } from "./text.js";
+import { countText, dayOf, NOTHING, rateText, shareText, spanText } from "./text.js";
 
 
 /** Health, decisions a second, the configuration in force. */
@@ -19,7 +19,9 @@ const MOST_KEYS = 5;
 const SAID = new WeakMap                     ();
 
 function openOverview(parts           )             {
-  const figures = ["Health", "Decisions a second", "Over the limit", "Decisions so far"].map(figure);
+  const figures = ["Health", "Decisions a second", "Over the limit", "Decisions since it started"].map(
+    figure,
+  );
   const chart = new RateChart();
   const top = element("span", { class: "top", "aria-hidden": "true" });
   const axis = element(
@@ -46,7 +48,7 @@ function openOverview(parts           )             {
     setText(top, `${rateText(chart.update(points))} a second`);
     const now = parts.clock.now();
     refill(health, healthOf(snapshot), [snapshot.failing, snapshot.noted]);
-    refill(configuration, configurationOf(snapshot, now), snapshot.configuration);
+    refill(configuration, configurationOf(snapshot, now), [snapshot.configuration, dayOf(now)]);
     refill(keys, keysOf(snapshot, parts), snapshot.topOverLimited.slice(0, MOST_KEYS));
     refill(all, processOf(snapshot, now), [snapshot.startedAt, spanText(snapshot.at - snapshot.startedAt)]);
   };

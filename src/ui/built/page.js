@@ -4,7 +4,7 @@ import { auditView } from "./audit_view.js";
 import { browserClock as clock } from "./clock.js";
 import { deliveriesView } from "./deliveries_view.js";
 import { Dialogs } from "./dialogs.js";
-import { button, element, setText } from "./element.js";
+import { button, element, focusHeading, setHidden, setText } from "./element.js";
 import { endpointsView } from "./endpoints_view.js";
 import { eventKeysView } from "./event_keys_view.js";
 import { eventsView } from "./events_view.js";
@@ -43,13 +43,15 @@ function openPage()       {
   let points                       = [];
   let state            = { kind: "connecting" };
   const session = new Session();
+  const messages = new Messages(place("messages"), clock);
   const ask = globalThis.fetch.bind(globalThis);
   const parts            = {
     session,
     clock,
     api: new Api({ session, fetch: ask }),
-    dialogs: new Dialogs(document.body),
-    messages: new Messages(place("messages"), clock),
+    dialogs: new Dialogs(document.body, (text) => messages.warn(text)),
+    messages,
+    filters: new Map(),
     live: () => ({ snapshot, heardAt, points, isRefused: state.kind === "refused" }),
     go: (view, id) => {
       location.hash = id === undefined ? view : `${view}/${encodeURIComponent(id)}`;
@@ -67,6 +69,7 @@ function openPage()       {
     fetch: ask,
     random: Math.random,
     onSnapshot: (taken) => {
+      tellOfVersion(messages, snapshot?.version, taken.version);
       snapshot = taken;
       heardAt = clock.now();
       const { perSecond, overLimitShare } = taken.decisions;
@@ -91,8 +94,7 @@ function openPage()       {
   });
   globalThis.addEventListener("hashchange", () => shell.follow(location.hash));
   document.addEventListener("visibilitychange", () => stream.setHidden(document.hidden));
-  // A page that is kept to come back to must not keep a token.
-  globalThis.addEventListener("pagehide", () => session.forget());
+  globalThis.addEventListener("pagehide", () => forgetAll(parts));
   const tick = () => {
     line.show(state, clock.now());
     shell.tick();
@@ -104,16 +106,29 @@ function openPage()       {
   if (!document.hidden) stream.start();
 }
 
-function sessionButtons({ session, dialogs, messages }           )                {
+/** A page that is kept to come back to keeps neither a token, nor one that was being typed in, nor a secret. */
+function forgetAll({ session, dialogs, messages }           )       {
+  dialogs.closeAll();
+  messages.clear();
+  for (const input of document.querySelectorAll                  ("input[type=password]")) input.value = "";
+  session.forget();
+}
+
+/** The page is that of the program that served it; one that loaded itself again would lose the token. */
+function tellOfVersion(messages          , before                    , now        )       {
+  if (before === undefined || before === now) return;
+  messages.warn(`The service is version ${now} now; this page is that of ${before}: load it again.`);
+}
+
+function sessionButtons(parts           )                {
+  const { session, messages } = parts;
   const word = element("span", { class: "note", role: "status" });
   const forget = button("Forget the token", () => {
-    dialogs.closeAll();
-    messages.clear();
-    session.forget();
+    forgetAll(parts);
     messages.say("The token is forgotten.");
   }, { look: "small", action: "forget" });
   const show = () => {
-    forget.hidden = !session.holdsToken;
+    setHidden(forget, !session.holdsToken);
     setText(word, session.holdsToken ? "A token is in memory" : "");
     place("session").hidden = !session.holdsToken;
   };
@@ -126,7 +141,7 @@ function drawNav()       {
   place("nav-live").append(...LIVE.map(linkTo));
   place("nav-administration").append(...ADMINISTRATION.map(linkTo));
   const skip = place("skip");
-  skip.addEventListener("click", () => document.querySelector("main")?.querySelector("h1")?.focus());
+  skip.addEventListener("click", focusHeading);
 }
 
 /** A link to a view of ours: the one address that the page makes, and none of its names comes from outside. */

@@ -9,39 +9,41 @@ import file6 from "./deliveries_view.js" with { type: "text" };
 import file7 from "./delivery_view.js" with { type: "text" };
 import file8 from "./dialogs.js" with { type: "text" };
 import file9 from "./element.js" with { type: "text" };
-import file10 from "./endpoint_forms.js" with { type: "text" };
-import file11 from "./endpoints_view.js" with { type: "text" };
-import file12 from "./event_keys_view.js" with { type: "text" };
-import file13 from "./event_stream.js" with { type: "text" };
-import file14 from "./events_view.js" with { type: "text" };
-import file15 from "./exact_json.js" with { type: "text" };
-import file16 from "./executions_view.js" with { type: "text" };
-import file17 from "./explain_view.js" with { type: "text" };
-import file18 from "./explained_card.js" with { type: "text" };
-import file19 from "./fields.js" with { type: "text" };
-import file20 from "./form.js" with { type: "text" };
-import file21 from "./live_line.js" with { type: "text" };
-import file22 from "./live_stream.js" with { type: "text" };
-import file23 from "./messages.js" with { type: "text" };
-import file24 from "./over_limit_view.js" with { type: "text" };
-import file25 from "./overview_view.js" with { type: "text" };
-import file26 from "./page.js" with { type: "text" };
-import file27 from "./pieces.js" with { type: "text" };
-import file28 from "./rate_chart.js" with { type: "text" };
-import file29 from "./rate_points.js" with { type: "text" };
-import file30 from "./record_list.js" with { type: "text" };
-import file31 from "./rules_view.js" with { type: "text" };
-import file32 from "./session.js" with { type: "text" };
-import file33 from "./shell.js" with { type: "text" };
-import file34 from "./snapshot.js" with { type: "text" };
-import file35 from "./table.js" with { type: "text" };
-import file36 from "./text.js" with { type: "text" };
-import file37 from "./token_form.js" with { type: "text" };
-import file38 from "./trigger_form.js" with { type: "text" };
-import file39 from "./triggers_view.js" with { type: "text" };
-import file40 from "./typed_text.js" with { type: "text" };
-import file41 from "./view.js" with { type: "text" };
-import file42 from "./watched.js" with { type: "text" };
+import file10 from "./endpoint_form.js" with { type: "text" };
+import file11 from "./endpoint_questions.js" with { type: "text" };
+import file12 from "./endpoints_view.js" with { type: "text" };
+import file13 from "./event_keys_view.js" with { type: "text" };
+import file14 from "./event_stream.js" with { type: "text" };
+import file15 from "./events_view.js" with { type: "text" };
+import file16 from "./exact_json.js" with { type: "text" };
+import file17 from "./executions_view.js" with { type: "text" };
+import file18 from "./explain_view.js" with { type: "text" };
+import file19 from "./explained_card.js" with { type: "text" };
+import file20 from "./fields.js" with { type: "text" };
+import file21 from "./form.js" with { type: "text" };
+import file22 from "./keep_filter.js" with { type: "text" };
+import file23 from "./live_line.js" with { type: "text" };
+import file24 from "./live_stream.js" with { type: "text" };
+import file25 from "./messages.js" with { type: "text" };
+import file26 from "./over_limit_view.js" with { type: "text" };
+import file27 from "./overview_view.js" with { type: "text" };
+import file28 from "./page.js" with { type: "text" };
+import file29 from "./pieces.js" with { type: "text" };
+import file30 from "./rate_chart.js" with { type: "text" };
+import file31 from "./rate_points.js" with { type: "text" };
+import file32 from "./record_list.js" with { type: "text" };
+import file33 from "./rules_view.js" with { type: "text" };
+import file34 from "./session.js" with { type: "text" };
+import file35 from "./shell.js" with { type: "text" };
+import file36 from "./snapshot.js" with { type: "text" };
+import file37 from "./table.js" with { type: "text" };
+import file38 from "./text.js" with { type: "text" };
+import file39 from "./token_form.js" with { type: "text" };
+import file40 from "./trigger_form.js" with { type: "text" };
+import file41 from "./triggers_view.js" with { type: "text" };
+import file42 from "./typed_text.js" with { type: "text" };
+import file43 from "./view.js" with { type: "text" };
+import file44 from "./watched.js" with { type: "text" };
 
 /** What the page is made of, by name. */
 export const PAGE_FILES: ReadonlyMap<string, string> = new Map([
@@ -55,37 +57,39 @@ export const PAGE_FILES: ReadonlyMap<string, string> = new Map([
   ["delivery_view.js", file7],
   ["dialogs.js", file8],
   ["element.js", file9],
-  ["endpoint_forms.js", file10],
-  ["endpoints_view.js", file11],
-  ["event_keys_view.js", file12],
-  ["event_stream.js", file13],
-  ["events_view.js", file14],
-  ["exact_json.js", file15],
-  ["executions_view.js", file16],
-  ["explain_view.js", file17],
-  ["explained_card.js", file18],
-  ["fields.js", file19],
-  ["form.js", file20],
-  ["live_line.js", file21],
-  ["live_stream.js", file22],
-  ["messages.js", file23],
-  ["over_limit_view.js", file24],
-  ["overview_view.js", file25],
-  ["page.js", file26],
-  ["pieces.js", file27],
-  ["rate_chart.js", file28],
-  ["rate_points.js", file29],
-  ["record_list.js", file30],
-  ["rules_view.js", file31],
-  ["session.js", file32],
-  ["shell.js", file33],
-  ["snapshot.js", file34],
-  ["table.js", file35],
-  ["text.js", file36],
-  ["token_form.js", file37],
-  ["trigger_form.js", file38],
-  ["triggers_view.js", file39],
-  ["typed_text.js", file40],
-  ["view.js", file41],
-  ["watched.js", file42],
+  ["endpoint_form.js", file10],
+  ["endpoint_questions.js", file11],
+  ["endpoints_view.js", file12],
+  ["event_keys_view.js", file13],
+  ["event_stream.js", file14],
+  ["events_view.js", file15],
+  ["exact_json.js", file16],
+  ["executions_view.js", file17],
+  ["explain_view.js", file18],
+  ["explained_card.js", file19],
+  ["fields.js", file20],
+  ["form.js", file21],
+  ["keep_filter.js", file22],
+  ["live_line.js", file23],
+  ["live_stream.js", file24],
+  ["messages.js", file25],
+  ["over_limit_view.js", file26],
+  ["overview_view.js", file27],
+  ["page.js", file28],
+  ["pieces.js", file29],
+  ["rate_chart.js", file30],
+  ["rate_points.js", file31],
+  ["record_list.js", file32],
+  ["rules_view.js", file33],
+  ["session.js", file34],
+  ["shell.js", file35],
+  ["snapshot.js", file36],
+  ["table.js", file37],
+  ["text.js", file38],
+  ["token_form.js", file39],
+  ["trigger_form.js", file40],
+  ["triggers_view.js", file41],
+  ["typed_text.js", file42],
+  ["view.js", file43],
+  ["watched.js", file44],
 ]);

@@ -23,7 +23,7 @@ export function badge(text        , tone       = TONES[text] ?? "quiet")        
 
 /** A moment: short to read, in full when pointed at. */
 export function moment(at                    , now        )        {
-  if (at === undefined || !Number.isFinite(at)) return NOTHING;
+  if (at === undefined || Number.isNaN(new Date(at).getTime())) return NOTHING;
   const full = new Date(at).toISOString();
   return element("time", { datetime: full, title: full }, momentText(at, now));
 }

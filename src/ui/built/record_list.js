@@ -3,7 +3,7 @@ import { wordsOf } from "./api.js";
 import { button, element, setText } from "./element.js";
 import {              recordsOf, textOf } from "./fields.js";
 import {              LiveTable } from "./table.js";
-import { momentText } from "./text.js";
+import { dayOf, momentText } from "./text.js";
 
 
 /** How a list of the administration is shown. */
@@ -25,13 +25,14 @@ export class RecordList {
            #parts           ;
            #options                   ;
            #table                   ;
-           #told = element("p", { class: "note", role: "status" });
+           #told = element("p", { class: "note", role: "status" }, "Asking the service…");
            #problem = element("p", { class: "problem", role: "alert" });
            #newer = button("Newer", () => this.#turn(-1));
            #older = button("Older", () => this.#turn(1));
   /** The cursor of each page up to this one. */
   #cursors           = [""];
   #next = "";
+  #day = "";
   #round = 0;
   #cancel = () => {};
   #isClosed = false;
@@ -43,6 +44,7 @@ export class RecordList {
     this.#table = new LiveTable({ caption, columns, empty, key: (item) => textOf(item, "id") });
     const feet = element("div", { class: "feet" }, this.#newer, this.#older, this.#told);
     this.node = element("div", { class: "list" }, this.#problem, this.#table.node, feet);
+    this.#older.hidden = this.#newer.hidden = true;
     this.refresh();
   }
 
@@ -69,8 +71,11 @@ export class RecordList {
   }
 
   #turn(by        )       {
+    if (by === 1 && this.#next === "") return;
     if (by === 1) this.#cursors.push(this.#next);
-    else this.#cursors.pop();
+    else if (this.#cursors.length > 1) this.#cursors.pop();
+    // The one of the page that is asked for is not known yet, however fast someone presses.
+    this.#next = "";
     this.refresh();
   }
 
@@ -87,6 +92,7 @@ export class RecordList {
     } catch (error) {
       if (this.#isClosed || round !== this.#round) return;
       setText(this.#problem, wordsOf(error));
+      setText(this.#told, "");
     }
     this.#cancel = clock.after(EVERY_MS, () => this.#again());
   }
@@ -100,6 +106,9 @@ export class RecordList {
   #show(page        )       {
     const now = this.#parts.clock.now();
     this.#table.update(recordsOf(page, "items"));
+    // What was today a moment ago wants its day now.
+    if (this.#day !== dayOf(now)) this.#table.redraw();
+    this.#day = dayOf(now);
     this.#next = textOf(page, "nextCursor");
     this.#older.disabled = this.#next === "";
     this.#newer.disabled = this.#cursors.length === 1;

@@ -46,10 +46,15 @@ export function tookText(ms        )         {
 
 /** A moment in the time zone of the reader: without its day when that is today. */
 export function momentText(at        , now        )         {
-  if (!Number.isFinite(at)) return NOTHING;
   const date = new Date(at);
+  if (Number.isNaN(date.getTime())) return NOTHING;
   const time = TIME.format(date);
-  return date.toDateString() === new Date(now).toDateString() ? time : `${DAY.format(date)} ${time}`;
+  return dayOf(at) === dayOf(now) ? time : `${DAY.format(date)} ${time}`;
+}
+
+/** The day of a moment, for the reader. */
+export function dayOf(at        )         {
+  return new Date(at).toDateString();
 }
 
 /** The beginning of an identifier, enough to tell it from others on the page. */

@@ -5,7 +5,7 @@ import {              fieldsOf, flagOf, recordsOf, textOf, timeOf } from "./fiel
 import { badge, code, moment } from "./pieces.js";
 import { RecordList } from "./record_list.js";
 import { NOTHING } from "./text.js";
-import { askTrigger } from "./trigger_form.js";
+import { askTrigger, askTriggerEdit } from "./trigger_form.js";
 
 
 /** What starts workflows. */
@@ -87,6 +87,11 @@ function actsOf(parts           , trigger        , refresh            )         
     },
     then: refresh,
   }, { action: "turn", spoken: `${isEnabled ? "Disable" : "Enable"} ${name}` });
+  const edit = button("Edit", () => askTriggerEdit(parts, trigger, refresh), {
+    look: "small",
+    action: "edit",
+    spoken: `Edit ${name}`,
+  });
   const rotate = actButton(parts, {
     label: "Rotate",
     question: {
@@ -117,5 +122,5 @@ function actsOf(parts           , trigger        , refresh            )         
     },
     then: refresh,
   }, { look: "small danger", spoken: `Delete ${name}` });
-  return [element("div", { class: "acts" }, turn, rotate, remove)];
+  return [element("div", { class: "acts" }, edit, turn, rotate, remove)];
 }

@@ -22,16 +22,28 @@ export function headersIn(text        )                                     {
   return headers.size === 0 ? undefined : Object.fromEntries(headers);
 }
 
-/** Lines of `key=value,key=value`, each one descriptor. */
+/** Lines of `key=value,key=value`, or of JSON objects where a text has a comma in it, each one descriptor. */
 export function descriptorsIn(text        , field        )                           {
   return linesIn(text).map((line) => {
-    const entries = line.split(",").map((entry) => {
+    if (line.startsWith('{"')) return textsIn(line, field);
+    const entries = new Map                ();
+    for (const entry of line.split(",")) {
       const [key = "", ...value] = entry.split("=");
-      if (key.trim() === "") throw new ApiProblem(`Cannot read "${line}": key=value is wanted`, { field });
-      return [key.trim(), value.join("=").trim()]         ;
-    });
+      if (key.trim() === "" || entries.has(key.trim())) {
+        throw new ApiProblem(`Cannot read "${line}": key=value is wanted, each key once`, { field });
+      }
+      entries.set(key.trim(), value.join("=").trim());
+    }
     return Object.fromEntries(entries);
   });
+}
+
+/** Descriptors as the lines that `descriptorsIn` reads. */
+export function descriptorsText(descriptors                                              )         {
+  return descriptors.map((one) => {
+    const line = Object.entries(one).map(([key, value]) => `${key}=${value}`).join(",");
+    return isSame(line, one) ? line : JSON.stringify(one);
+  }).join("\n");
 }
 
 /** A whole number; absent where nothing was typed in. */
@@ -59,6 +71,22 @@ export function momentIn(text        , field        )         {
   const at = Date.parse(text);
   if (Number.isFinite(at)) return new Date(at).toISOString();
   throw new ApiProblem(`Cannot use "${text}": a day and a time are wanted`, { field });
+}
+
+function isSame(line        , descriptor                                   )          {
+  try {
+    return JSON.stringify(descriptorsIn(line, "")) === JSON.stringify([descriptor]);
+  } catch {
+    return false;
+  }
+}
+
+function textsIn(line        , field        )                         {
+  const entries = Object.entries(JSON.parse(objectIn(line, field))                           );
+  return Object.fromEntries(entries.map(([key, value]) => {
+    if (typeof value === "string") return [key, value]         ;
+    throw new ApiProblem(`Cannot read "${line}": texts are wanted`, { field });
+  }));
 }
 
 function linesIn(text        )           {

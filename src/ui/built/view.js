@@ -30,6 +30,8 @@
 
 
 
+
+
 /** A view that is open. */
 
 

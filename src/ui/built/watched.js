@@ -3,6 +3,7 @@ import { ApiProblem, wordsOf } from "./api.js";
 import {             element, fill } from "./element.js";
 import { exactText } from "./exact_json.js";
 
+import { dayOf } from "./text.js";
 
 
 /** One record that is looked at. */
@@ -47,7 +48,7 @@ export class Watched {
     try {
       const record = await this.#options.load();
       if (this.#isClosed || round !== this.#round) return;
-      const text = exactText(record);
+      const text = `${dayOf(this.#parts.clock.now())} ${exactText(record)}`;
       if (text !== this.#shown) this.#show(record);
       this.#shown = text;
     } catch (error) {
@@ -72,8 +73,9 @@ export class Watched {
 
   #again()       {
     // A text that someone marks to copy it stays marked.
-    const isIdle = document.hidden || globalThis.getSelection()?.isCollapsed === false;
-    if (!isIdle) return this.refresh();
+    const marked = globalThis.getSelection();
+    const isMarked = marked?.isCollapsed === false && marked.containsNode(this.#place, true);
+    if (!document.hidden && !isMarked) return this.refresh();
     this.#cancel = this.#parts.clock.after(EVERY_MS, () => this.#again());
   }
 }

@@ -1,5 +1,6 @@
 import { element } from "./element.ts";
 import { textOf, timeOf } from "./fields.ts";
+import { keepFilter } from "./keep_filter.ts";
 import { code, moment } from "./pieces.ts";
 import { RecordList } from "./record_list.ts";
 import type { OpenedView, PageParts, View } from "./view.ts";
@@ -20,7 +21,8 @@ function openAudit(parts: PageParts): OpenedView {
     autocomplete: "off",
     placeholder: "such as delivery.failed",
   });
-  const list = new RecordList(parts, {
+  keepFilter(parts, action, () => list.restart());
+  const list: RecordList = new RecordList(parts, {
     path: "/audit",
     caption: "Audit",
     empty: "Nothing like this was done.",
@@ -33,7 +35,6 @@ function openAudit(parts: PageParts): OpenedView {
       { label: "Details", look: "prose", cell: (one) => [code(JSON.stringify(one["details"]) ?? "")] },
     ],
   });
-  action.addEventListener("change", () => list.restart());
   const bar = element("div", { class: "bar" }, element("label", { for: "audit-action" }, "Action"), action);
   return { nodes: [bar, list.node], close: () => list.close() };
 }

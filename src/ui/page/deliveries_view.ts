@@ -3,6 +3,7 @@ import { openDelivery } from "./delivery_view.ts";
 import { button, element } from "./element.ts";
 import { type Fields, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
 import { badge, code, moment } from "./pieces.ts";
+import { keepFilter } from "./keep_filter.ts";
 import { RecordList } from "./record_list.ts";
 import { NOTHING, shortId } from "./text.ts";
 import type { OpenedView, PageParts, View } from "./view.ts";
@@ -31,7 +32,12 @@ function openDeliveries(parts: PageParts): OpenedView {
     placeholder: "exact kind",
   });
   const urls = new Map<string, string>();
-  const list = new RecordList(parts, {
+  const kept = parts.filters.get(endpoint.control.id) ?? "";
+  if (kept !== "") endpoint.control.append(element("option", { value: kept }, shortId(kept)));
+  for (const control of [state.control, endpoint.control, event]) {
+    keepFilter(parts, control, () => list.restart());
+  }
+  const list: RecordList = new RecordList(parts, {
     path: "/deliveries",
     caption: "Deliveries",
     empty: "No delivery is like this.",
@@ -42,9 +48,6 @@ function openDeliveries(parts: PageParts): OpenedView {
     }),
     columns: columnsOf(parts, urls),
   });
-  for (const control of [state.control, endpoint.control, event]) {
-    control.addEventListener("change", () => list.restart());
-  }
   void loadEndpoints(parts, urls, endpoint.control).then(() => list.redraw());
   const bar = element(
     "div",
@@ -102,8 +105,12 @@ async function loadEndpoints(
   try {
     const page = await api.administer("/endpoints", { query: { limit: "200" } });
     for (const one of recordsOf(page, "items")) {
-      urls.set(textOf(one, "id"), textOf(one, "url"));
-      control.append(element("option", { value: textOf(one, "id") }, textOf(one, "url")));
+      const id = textOf(one, "id");
+      const url = textOf(one, "url");
+      urls.set(id, url);
+      const there = [...control.options].find(({ value }) => value === id);
+      if (there !== undefined) there.textContent = url;
+      else control.append(element("option", { value: id }, url));
     }
   } catch (error) {
     messages.warn(wordsOf(error));

@@ -1,4 +1,5 @@
-import { button, type Child, element } from "./element.ts";
+import { wordsOf } from "./api.ts";
+import { button, type Child, element, focusHeading } from "./element.ts";
 import { Form, type FormField, type FormValues } from "./form.ts";
 
 /** What a question is about. */
@@ -35,10 +36,14 @@ let dialogs = 0;
 /** The dialogs of the page. They hold the focus while they are open, and give it back. */
 export class Dialogs {
   readonly #place: HTMLElement;
-  readonly #open = new Set<HTMLDialogElement>();
+  readonly #warn: (text: string) => void;
+  /** What ends each dialog that is open. */
+  readonly #open = new Map<HTMLDialogElement, () => void>();
 
-  constructor(place: HTMLElement) {
+  /** `warn` tells of what went wrong when nobody looks at the form any more. */
+  constructor(place: HTMLElement, warn: (text: string) => void) {
     this.#place = place;
+    this.#warn = warn;
   }
 
   /** Asks before something is done; whether it shall be. */
@@ -64,7 +69,11 @@ export class Dialogs {
       submit,
       buttons: [cancel],
       run: async (values) => {
-        const secret = await run(values);
+        const secret = await run(values).catch((error: unknown) => {
+          if (dialog.open) throw error;
+          this.#warn(`${title}: ${wordsOf(error)}`);
+          return undefined;
+        });
         // Closed first, so that the focus goes back from one to the other to where it came from.
         dialog.close();
         if (secret !== undefined) void this.secret(secret);
@@ -89,32 +98,54 @@ export class Dialogs {
       const children = [element("p", {}, text), shown, warning, told, buttons];
       const dialog = this.#show(title, children, () => {
         shown.replaceChildren();
+        document.removeEventListener("keydown", hold, true);
         resolve();
       });
-      // Escape is pressed in passing, and there is no second time.
+      // Escape is pressed in passing, and there is no second time; pressed twice, it is not asked about by `cancel`.
+      const hold = (event: KeyboardEvent) => {
+        if (event.key === "Escape") event.preventDefault();
+      };
+      document.addEventListener("keydown", hold, true);
       dialog.addEventListener("cancel", (event) => event.preventDefault());
       copy.focus();
     });
   }
 
-  /** Closes whatever is open. */
+  /** Closes whatever is open, and leaves nothing of it. */
   closeAll(): void {
-    for (const dialog of [...this.#open]) dialog.close();
+    for (const [dialog, end] of [...this.#open]) {
+      dialog.close();
+      // Its own event comes later, which is too late where the page is left.
+      end();
+    }
   }
 
   #show(title: string, children: readonly Child[], onClose = () => {}): HTMLDialogElement {
     const id = `dialog-${++dialogs}`;
     const dialog = element("dialog", { "aria-labelledby": id }, element("h2", { id }, title), ...children);
-    dialog.addEventListener("close", () => {
-      this.#open.delete(dialog);
+    const opener = document.activeElement;
+    const end = () => {
+      if (!this.#open.delete(dialog)) return;
       dialog.remove();
       onClose();
-    });
-    this.#open.add(dialog);
+      giveFocusBack(opener);
+    };
+    dialog.addEventListener("close", end);
+    this.#open.set(dialog, end);
     this.#place.append(dialog);
     dialog.showModal();
     return dialog;
   }
+}
+
+/** The dialog has given the focus back itself, unless what it came from was made anew, or is gone. */
+function giveFocusBack(opener: Element | null): void {
+  const isNowhere = () => document.activeElement === null || document.activeElement === document.body;
+  if (!isNowhere()) return;
+  const label = opener?.getAttribute("aria-label") ?? "";
+  const again = [...document.querySelectorAll<HTMLElement>("main [aria-label]")];
+  if (label !== "") again.find((one) => one.getAttribute("aria-label") === label)?.focus();
+  if (isNowhere()) focusHeading();
 }
 
 async function copied(shown: HTMLElement, told: HTMLElement): Promise<void> {

@@ -119,6 +119,18 @@ export function setAttribute(node: Element, name: keyof Attributes, value: strin
   if (node.getAttribute(name) !== value) node.setAttribute(name, value);
 }
 
+/** Puts the focus on the heading of the view: who goes on by keyboard goes on from there, not from the top of the page. */
+export function focusHeading(): void {
+  document.querySelector("main")?.querySelector("h1")?.focus({ preventScroll: true });
+}
+
+/** Hides something, or shows it again. What is hidden cannot keep the focus. */
+export function setHidden(node: HTMLElement, isHidden: boolean): void {
+  const hadFocus = node.contains(document.activeElement);
+  node.hidden = isHidden;
+  if (isHidden && hadFocus) focusHeading();
+}
+
 /** How a button looks and what it is for. */
 export interface ButtonOptions {
   /** A class: `primary`, `danger`, `small`. */

@@ -1,6 +1,7 @@
 import { actButton } from "./acts.ts";
-import { button, element } from "./element.ts";
-import { askEndpoint, askRecovery, askRotation } from "./endpoint_forms.ts";
+import { button, element, focusHeading } from "./element.ts";
+import { askEndpoint, askEndpointEdit } from "./endpoint_form.ts";
+import { askRecovery, askRotation } from "./endpoint_questions.ts";
 import { type Fields, flagOf, numberOf, recordsOf, textOf, textsOf, timeOf } from "./fields.ts";
 import { badge, code, facts, moment, note } from "./pieces.ts";
 import { RecordList } from "./record_list.ts";
@@ -44,15 +45,17 @@ function openEndpoints(parts: PageParts): OpenedView {
 /** Since when the secret signs that does, and what is waiting. */
 function secretOf(endpoint: Fields, now: number): HTMLElement {
   const secrets = recordsOf(endpoint, "secrets");
-  const active = secrets.find((one) => flagOf(one, "signs"));
-  const next = secrets.find((one) => (timeOf(one, "activeAt") ?? 0) > now);
+  const index = secrets.findIndex((one) => flagOf(one, "signs"));
+  const active = secrets[index];
+  // The newest that may sign does, and it stands first: those behind it never will. The service's clock alone says so.
+  const next = secrets.slice(0, Math.max(0, index)).map((one) => timeOf(one, "activeAt") ?? Infinity);
   const told = element(
     "span",
     {},
     moment(active === undefined ? undefined : timeOf(active, "activeAt"), now),
   );
-  if (next !== undefined) {
-    told.append(element("div", { class: "note" }, "next ", moment(timeOf(next, "activeAt"), now)));
+  if (next.length > 0) {
+    told.append(element("div", { class: "note" }, "next ", moment(Math.min(...next), now)));
   }
   return told;
 }
@@ -75,7 +78,12 @@ function actsOf(
         dryRun.replaceChildren();
         throw error;
       });
-      dryRun.replaceChildren(dryRunOf(answer, () => dryRun.replaceChildren()));
+      dryRun.replaceChildren(dryRunOf(answer, () => {
+        dryRun.replaceChildren();
+        focusHeading();
+      }));
+      // The button may stand far below.
+      dryRun.scrollIntoView({ block: "nearest" });
       return undefined;
     },
   }, { spoken: `Try ${url}` });
@@ -91,6 +99,11 @@ function actsOf(
     look: "small",
     action: "rotate",
     spoken: `Rotate the secret of ${url}`,
+  });
+  const edit = button("Edit", () => askEndpointEdit(parts, endpoint, refresh), {
+    look: "small",
+    action: "edit",
+    spoken: `Edit ${url}`,
   });
   const recover = button("Recover", () => askRecovery(parts, path, url), {
     look: "small",
@@ -111,7 +124,7 @@ function actsOf(
     },
     then: refresh,
   }, { look: "small danger", spoken: `Delete ${url}` });
-  return [element("div", { class: "acts" }, check, turn, rotate, recover, remove)];
+  return [element("div", { class: "acts" }, check, edit, turn, rotate, recover, remove)];
 }
 
 function dryRunOf(answer: Fields, close: () => void): HTMLElement {

@@ -1,6 +1,7 @@
 import { actButton } from "./acts.ts";
-import { button, element } from "./element.ts";
+import { button, element, setHidden } from "./element.ts";
 import { flagOf, numberOf, textOf, timeOf } from "./fields.ts";
+import { keepFilter } from "./keep_filter.ts";
 import { badge, code, facts, jsonBlock, moment, panel } from "./pieces.ts";
 import { RecordList } from "./record_list.ts";
 import { countText, shortId } from "./text.ts";
@@ -25,7 +26,8 @@ function openEvents(parts: PageParts): OpenedView {
     autocomplete: "off",
     placeholder: "exact kind",
   });
-  const list = new RecordList(parts, {
+  keepFilter(parts, kind, () => list.restart());
+  const list: RecordList = new RecordList(parts, {
     path: "/events",
     caption: "Events",
     empty: "No event is like this.",
@@ -45,7 +47,6 @@ function openEvents(parts: PageParts): OpenedView {
       { label: "Made", cell: (one) => [moment(timeOf(one, "createdAt"), clock.now())] },
     ],
   });
-  kind.addEventListener("change", () => list.restart());
   const post = button("Post an event", () => askEvent(parts, () => list.restart()), { look: "primary" });
   const bar = element("div", { class: "bar" }, element("label", { for: "events-kind" }, "Kind"), kind, post);
   return { nodes: [bar, list.node], close: () => list.close() };
@@ -59,7 +60,7 @@ function openEvent(parts: PageParts, id: string): OpenedView {
     load: () => api.administer(path),
     show: (one) => {
       const isErased = flagOf(one, "isErased");
-      erase.hidden = isErased;
+      setHidden(erase, isErased);
       const told = facts([
         ["Identifier", code(textOf(one, "id"))],
         ["Kind", code(textOf(one, "event"))],

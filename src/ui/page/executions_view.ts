@@ -1,8 +1,9 @@
 import { actButton } from "./acts.ts";
 import { choice } from "./deliveries_view.ts";
-import { button, type Child, element } from "./element.ts";
+import { button, type Child, element, setHidden } from "./element.ts";
 import { type Fields, flagOf, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
 import { badge, code, facts, jsonBlock, moment, note, panel } from "./pieces.ts";
+import { keepFilter } from "./keep_filter.ts";
 import { RecordList } from "./record_list.ts";
 import { NOTHING, shortId, tookText } from "./text.ts";
 import type { OpenedView, PageParts, View } from "./view.ts";
@@ -23,7 +24,8 @@ function openExecutions(parts: PageParts): OpenedView {
   const { clock, go } = parts;
   const options = STATUSES.map((one) => [one, one] as const);
   const status = choice("executions-status", "Status", [["", "every status"], ...options]);
-  const list = new RecordList(parts, {
+  keepFilter(parts, status.control, () => list.restart());
+  const list: RecordList = new RecordList(parts, {
     path: "/executions",
     caption: "Executions",
     empty: "No execution is like this.",
@@ -52,7 +54,6 @@ function openExecutions(parts: PageParts): OpenedView {
       { label: "Error", look: "prose", cell: (one) => textOf(one, "error") || NOTHING },
     ],
   });
-  status.control.addEventListener("change", () => list.restart());
   const bar = element("div", { class: "bar" }, status.label, status.control);
   return { nodes: [bar, list.node], close: () => list.close() };
 }
@@ -79,8 +80,7 @@ function openExecution(parts: PageParts, id: string): OpenedView {
   const watched: Watched = new Watched(parts, place, {
     load: () => api.administer(path),
     show: (one) => {
-      cancel.hidden = !["queued", "running"].includes(textOf(one, "status")) ||
-        flagOf(one, "cancelRequested");
+      setHidden(cancel, isOver(one) || flagOf(one, "cancelRequested"));
       return [
         panel("Execution", facts(factsOf(one, clock.now()))),
         panel("Steps", ...stepsOf(one, clock.now())),
@@ -93,9 +93,13 @@ function openExecution(parts: PageParts, id: string): OpenedView {
   return { nodes: [bar, place], close: () => watched.close() };
 }
 
+function isOver(one: Fields): boolean {
+  return !["queued", "running"].includes(textOf(one, "status"));
+}
+
 function factsOf(one: Fields, now: number): (readonly [string, Child | readonly Child[]])[] {
   const error = textOf(one, "error");
-  const asked = flagOf(one, "cancelRequested") ? badge("cancel asked", "warn") : undefined;
+  const asked = flagOf(one, "cancelRequested") && !isOver(one) ? badge("cancel asked", "warn") : undefined;
   return [
     ["Identifier", code(textOf(one, "id"))],
     ["Status", [badge(textOf(one, "status")), asked]],

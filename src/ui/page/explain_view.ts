@@ -1,5 +1,5 @@
 import { ApiProblem, wordsOf } from "./api.ts";
-import { button, element, fill } from "./element.ts";
+import { button, element, fill, setHidden } from "./element.ts";
 import { type Fields, recordsOf, textOf, timeOf } from "./fields.ts";
 import { explainedCard } from "./explained_card.ts";
 import { Form } from "./form.ts";
@@ -69,7 +69,7 @@ function openExplain(parts: PageParts): OpenedView {
   const token = element("div");
   const watch = () => {
     const isKnown = parts.session.tokenFor("administration") !== undefined;
-    reset.hidden = !isKnown;
+    setHidden(reset, !isKnown);
     fill(token, isKnown || parts.live().snapshot?.administration === false ? [] : [tokenOffer(parts)]);
   };
   watch();
@@ -98,10 +98,18 @@ function requestOf(explained: Fields): Fields {
   return { domain: textOf(explained, "domain"), descriptors };
 }
 
+/** Names the request: it is the one that was explained, whatever stands in the form by now. */
+function requestText(body: Fields): string {
+  const descriptors = recordsOf(body, "descriptors").map((one) =>
+    recordsOf(one, "entries").map((entry) => `${textOf(entry, "key")}=${textOf(entry, "value")}`).join(",")
+  );
+  return `${textOf(body, "domain")}: ${descriptors.join("; ")}`;
+}
+
 async function resetCounters({ api, dialogs, messages }: PageParts, body: Fields): Promise<boolean> {
   const isMeant = await dialogs.ask({
     title: "Reset these counters?",
-    text: "What was used in the current windows of this request is forgotten.",
+    text: `What was used in the current windows of ${requestText(body)} is forgotten.`,
     go: "Reset",
     isDangerous: true,
   });

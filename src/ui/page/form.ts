@@ -45,6 +45,7 @@ export class Form {
   readonly #fields: readonly ShownField[];
   readonly #problem = element("p", { class: "problem", role: "alert" });
   readonly #submit: HTMLButtonElement;
+  #isRunning = false;
 
   constructor(options: FormOptions) {
     const number = ++forms;
@@ -88,6 +89,7 @@ export class Form {
   }
 
   async #run(run: FormOptions["run"]): Promise<void> {
+    if (this.#isRunning) return;
     this.#clear();
     const missing = this.#fields.find(({ field, control }) =>
       field.required === true && control.value.trim() === ""
@@ -96,15 +98,27 @@ export class Form {
       const { name, label } = missing.field;
       return this.show(new ApiProblem(`${label} is wanted`, { field: name }));
     }
-    this.#submit.disabled = true;
+    // Of a number or a time that is none, a browser tells nothing but that.
+    const unread = this.#fields.find(({ control }) => control.validity.badInput);
+    if (unread !== undefined) {
+      const { name, label, kind } = unread.field;
+      const wanted = kind === "moment" ? "a day and a time are wanted" : "a whole number is wanted";
+      return this.show(new ApiProblem(`Cannot read "${label}": ${wanted}`, { field: name }));
+    }
+    this.#setRunning(true);
     try {
       await run(this.values);
+      this.#setRunning(false);
     } catch (error) {
-      this.#submit.disabled = false;
+      this.#setRunning(false);
       this.show(error);
-    } finally {
-      this.#submit.disabled = false;
     }
+  }
+
+  /** One that is disabled would lose the focus. */
+  #setRunning(isRunning: boolean): void {
+    this.#isRunning = isRunning;
+    this.#submit.setAttribute("aria-disabled", String(isRunning));
   }
 
   #clear(): void {
@@ -114,6 +128,11 @@ export class Form {
       control.removeAttribute("aria-invalid");
     }
   }
+}
+
+/** The names of the fields whose values are others than those that they were made with. */
+export function changedIn(fields: readonly FormField[], values: FormValues): string[] {
+  return fields.filter(({ name, value = "" }) => (values[name] ?? "") !== value).map(({ name }) => name);
 }
 
 /** Whether what the service names lies in a field: `events[2]` does in `events`. */

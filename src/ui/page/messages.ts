@@ -2,7 +2,8 @@ import { button, element } from "./element.ts";
 import type { PageClock } from "./clock.ts";
 
 const SHOWN_MS = 7_000;
-const MAX_SHOWN = 4;
+/** They lie over what stands below: of what went well the newest is enough. */
+const MOST_SHOWN = { good: 1, bad: 4 } as const;
 
 /** Short messages in a corner of the page: read out, gone after a while unless they tell of a problem. */
 export class Messages {
@@ -34,11 +35,11 @@ export class Messages {
     this.#bad.replaceChildren();
   }
 
-  #show(place: HTMLElement, text: string, look: string): HTMLElement {
+  #show(place: HTMLElement, text: string, look: keyof typeof MOST_SHOWN): HTMLElement {
     const message = element("div", { class: `message ${look}` }, element("span", {}, text));
     message.append(button("Close", () => message.remove(), { look: "small", spoken: "Close this message" }));
     place.append(message);
-    while (place.childElementCount > MAX_SHOWN) place.firstElementChild?.remove();
+    while (place.childElementCount > MOST_SHOWN[look]) place.firstElementChild?.remove();
     return message;
   }
 }

@@ -2,7 +2,7 @@ import { button, type Child, element, fill, setAttribute, setText } from "./elem
 import { badge, code, facts, moment, note, panel } from "./pieces.ts";
 import { RateChart } from "./rate_chart.ts";
 import type { Remark, Snapshot } from "./snapshot.ts";
-import { countText, NOTHING, rateText, shareText, spanText } from "./text.ts";
+import { countText, dayOf, NOTHING, rateText, shareText, spanText } from "./text.ts";
 import type { OpenedView, PageParts, View } from "./view.ts";
 
 /** Health, decisions a second, the configuration in force. */
@@ -18,7 +18,9 @@ const MOST_KEYS = 5;
 const SAID = new WeakMap<HTMLElement, string>();
 
 function openOverview(parts: PageParts): OpenedView {
-  const figures = ["Health", "Decisions a second", "Over the limit", "Decisions so far"].map(figure);
+  const figures = ["Health", "Decisions a second", "Over the limit", "Decisions since it started"].map(
+    figure,
+  );
   const chart = new RateChart();
   const top = element("span", { class: "top", "aria-hidden": "true" });
   const axis = element(
@@ -45,7 +47,7 @@ function openOverview(parts: PageParts): OpenedView {
     setText(top, `${rateText(chart.update(points))} a second`);
     const now = parts.clock.now();
     refill(health, healthOf(snapshot), [snapshot.failing, snapshot.noted]);
-    refill(configuration, configurationOf(snapshot, now), snapshot.configuration);
+    refill(configuration, configurationOf(snapshot, now), [snapshot.configuration, dayOf(now)]);
     refill(keys, keysOf(snapshot, parts), snapshot.topOverLimited.slice(0, MOST_KEYS));
     refill(all, processOf(snapshot, now), [snapshot.startedAt, spanText(snapshot.at - snapshot.startedAt)]);
   };

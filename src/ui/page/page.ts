@@ -3,7 +3,7 @@ import { auditView } from "./audit_view.ts";
 import { browserClock as clock } from "./clock.ts";
 import { deliveriesView } from "./deliveries_view.ts";
 import { Dialogs } from "./dialogs.ts";
-import { button, element, setText } from "./element.ts";
+import { button, element, focusHeading, setHidden, setText } from "./element.ts";
 import { endpointsView } from "./endpoints_view.ts";
 import { eventKeysView } from "./event_keys_view.ts";
 import { eventsView } from "./events_view.ts";
@@ -42,13 +42,15 @@ function openPage(): void {
   let points: readonly RatePoint[] = [];
   let state: LiveState = { kind: "connecting" };
   const session = new Session();
+  const messages = new Messages(place("messages"), clock);
   const ask = globalThis.fetch.bind(globalThis);
   const parts: PageParts = {
     session,
     clock,
     api: new Api({ session, fetch: ask }),
-    dialogs: new Dialogs(document.body),
-    messages: new Messages(place("messages"), clock),
+    dialogs: new Dialogs(document.body, (text) => messages.warn(text)),
+    messages,
+    filters: new Map(),
     live: () => ({ snapshot, heardAt, points, isRefused: state.kind === "refused" }),
     go: (view, id) => {
       location.hash = id === undefined ? view : `${view}/${encodeURIComponent(id)}`;
@@ -66,6 +68,7 @@ function openPage(): void {
     fetch: ask,
     random: Math.random,
     onSnapshot: (taken) => {
+      tellOfVersion(messages, snapshot?.version, taken.version);
       snapshot = taken;
       heardAt = clock.now();
       const { perSecond, overLimitShare } = taken.decisions;
@@ -90,8 +93,7 @@ function openPage(): void {
   });
   globalThis.addEventListener("hashchange", () => shell.follow(location.hash));
   document.addEventListener("visibilitychange", () => stream.setHidden(document.hidden));
-  // A page that is kept to come back to must not keep a token.
-  globalThis.addEventListener("pagehide", () => session.forget());
+  globalThis.addEventListener("pagehide", () => forgetAll(parts));
   const tick = () => {
     line.show(state, clock.now());
     shell.tick();
@@ -103,16 +105,29 @@ function openPage(): void {
   if (!document.hidden) stream.start();
 }
 
-function sessionButtons({ session, dialogs, messages }: PageParts): HTMLElement[] {
+/** A page that is kept to come back to keeps neither a token, nor one that was being typed in, nor a secret. */
+function forgetAll({ session, dialogs, messages }: PageParts): void {
+  dialogs.closeAll();
+  messages.clear();
+  for (const input of document.querySelectorAll<HTMLInputElement>("input[type=password]")) input.value = "";
+  session.forget();
+}
+
+/** The page is that of the program that served it; one that loaded itself again would lose the token. */
+function tellOfVersion(messages: Messages, before: string | undefined, now: string): void {
+  if (before === undefined || before === now) return;
+  messages.warn(`The service is version ${now} now; this page is that of ${before}: load it again.`);
+}
+
+function sessionButtons(parts: PageParts): HTMLElement[] {
+  const { session, messages } = parts;
   const word = element("span", { class: "note", role: "status" });
   const forget = button("Forget the token", () => {
-    dialogs.closeAll();
-    messages.clear();
-    session.forget();
+    forgetAll(parts);
     messages.say("The token is forgotten.");
   }, { look: "small", action: "forget" });
   const show = () => {
-    forget.hidden = !session.holdsToken;
+    setHidden(forget, !session.holdsToken);
     setText(word, session.holdsToken ? "A token is in memory" : "");
     place("session").hidden = !session.holdsToken;
   };
@@ -125,7 +140,7 @@ function drawNav(): void {
   place("nav-live").append(...LIVE.map(linkTo));
   place("nav-administration").append(...ADMINISTRATION.map(linkTo));
   const skip = place("skip");
-  skip.addEventListener("click", () => document.querySelector("main")?.querySelector("h1")?.focus());
+  skip.addEventListener("click", focusHeading);
 }
 
 /** A link to a view of ours: the one address that the page makes, and none of its names comes from outside. */

@@ -22,7 +22,7 @@ export function badge(text: string, tone: Tone = TONES[text] ?? "quiet"): HTMLEl
 
 /** A moment: short to read, in full when pointed at. */
 export function moment(at: number | undefined, now: number): Child {
-  if (at === undefined || !Number.isFinite(at)) return NOTHING;
+  if (at === undefined || Number.isNaN(new Date(at).getTime())) return NOTHING;
   const full = new Date(at).toISOString();
   return element("time", { datetime: full, title: full }, momentText(at, now));
 }

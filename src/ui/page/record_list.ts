@@ -2,7 +2,7 @@ import { wordsOf } from "./api.ts";
 import { button, element, setText } from "./element.ts";
 import { type Fields, recordsOf, textOf } from "./fields.ts";
 import { type Column, LiveTable } from "./table.ts";
-import { momentText } from "./text.ts";
+import { dayOf, momentText } from "./text.ts";
 import type { PageParts } from "./view.ts";
 
 /** How a list of the administration is shown. */
@@ -24,13 +24,14 @@ export class RecordList {
   readonly #parts: PageParts;
   readonly #options: RecordListOptions;
   readonly #table: LiveTable<Fields>;
-  readonly #told = element("p", { class: "note", role: "status" });
+  readonly #told = element("p", { class: "note", role: "status" }, "Asking the service…");
   readonly #problem = element("p", { class: "problem", role: "alert" });
   readonly #newer = button("Newer", () => this.#turn(-1));
   readonly #older = button("Older", () => this.#turn(1));
   /** The cursor of each page up to this one. */
   #cursors: string[] = [""];
   #next = "";
+  #day = "";
   #round = 0;
   #cancel = () => {};
   #isClosed = false;
@@ -42,6 +43,7 @@ export class RecordList {
     this.#table = new LiveTable({ caption, columns, empty, key: (item) => textOf(item, "id") });
     const feet = element("div", { class: "feet" }, this.#newer, this.#older, this.#told);
     this.node = element("div", { class: "list" }, this.#problem, this.#table.node, feet);
+    this.#older.hidden = this.#newer.hidden = true;
     this.refresh();
   }
 
@@ -68,8 +70,11 @@ export class RecordList {
   }
 
   #turn(by: 1 | -1): void {
+    if (by === 1 && this.#next === "") return;
     if (by === 1) this.#cursors.push(this.#next);
-    else this.#cursors.pop();
+    else if (this.#cursors.length > 1) this.#cursors.pop();
+    // The one of the page that is asked for is not known yet, however fast someone presses.
+    this.#next = "";
     this.refresh();
   }
 
@@ -86,6 +91,7 @@ export class RecordList {
     } catch (error) {
       if (this.#isClosed || round !== this.#round) return;
       setText(this.#problem, wordsOf(error));
+      setText(this.#told, "");
     }
     this.#cancel = clock.after(EVERY_MS, () => this.#again());
   }
@@ -99,6 +105,9 @@ export class RecordList {
   #show(page: Fields): void {
     const now = this.#parts.clock.now();
     this.#table.update(recordsOf(page, "items"));
+    // What was today a moment ago wants its day now.
+    if (this.#day !== dayOf(now)) this.#table.redraw();
+    this.#day = dayOf(now);
     this.#next = textOf(page, "nextCursor");
     this.#older.disabled = this.#next === "";
     this.#newer.disabled = this.#cursors.length === 1;

@@ -18,7 +18,7 @@ function openRules(parts: PageParts): OpenedView {
   const table = new LiveTable<RuleFigures>({
     caption: "Rules and their counters",
     key: ({ name }) => name,
-    empty: "No rule has this in its name.",
+    empty: "There is no rule, or none with this in its name.",
     columns: [
       { label: "Rule", look: "name", cell: ({ name }) => [code(name)], order: byText(({ name }) => name) },
       { label: "Limit", cell: ({ limit }) => limit.toLowerCase() },

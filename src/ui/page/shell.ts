@@ -1,4 +1,4 @@
-import { element, fill, setAttribute, setText } from "./element.ts";
+import { element, fill, focusHeading, setAttribute, setText } from "./element.ts";
 import { momentText } from "./text.ts";
 import { tokenForm } from "./token_form.ts";
 import type { OpenedView, PageParts, View } from "./view.ts";
@@ -49,7 +49,7 @@ export class Shell {
     document.title = `${view.title} · Weir`;
     if (isFirst) return;
     globalThis.scrollTo(0, 0);
-    this.#places.main.querySelector("h1")?.focus({ preventScroll: true });
+    focusHeading();
   }
 
   /** Told of each new snapshot, and of each change of the session. */
@@ -75,7 +75,9 @@ export class Shell {
     this.#gate = this.#gateNow();
     const { title, about } = this.#view;
     const head = [element("h1", { tabindex: "-1" }, title), element("p", { class: "about" }, about)];
+    const hadFocus = this.#places.main.contains(document.activeElement);
     fill(this.#places.main, [...head, this.#stale, ...this.#nodes()]);
+    if (hadFocus) focusHeading();
     this.tick();
   }
 
@@ -116,7 +118,9 @@ function closed(text: string): HTMLElement {
 
 function decoded(text: string): string {
   try {
-    return decodeURIComponent(text);
+    const id = decodeURIComponent(text);
+    // A path that a browser makes of these leads to something else.
+    return id === "." || id === ".." ? "" : id;
   } catch {
     return "";
   }

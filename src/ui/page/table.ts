@@ -1,4 +1,4 @@
-import { type Child, element, fill, setText } from "./element.ts";
+import { type Child, element, fill, focusHeading, setText } from "./element.ts";
 
 /** One column of a table. */
 export interface Column<T> {
@@ -57,12 +57,14 @@ export class LiveTable<T> {
       this.#body,
     );
     this.node = element("div", { class: "table" }, this.#table, this.#empty);
-    this.update([]);
+    // Nothing is known yet, not even that there is nothing.
+    this.node.hidden = true;
   }
 
   /** Shows these items. */
   update(items: readonly T[]): void {
     this.#items = items;
+    this.node.hidden = false;
     const { key } = this.#options;
     const kept = new Set(items.map(key));
     for (const [name, row] of this.#rows) {
@@ -70,8 +72,7 @@ export class LiveTable<T> {
       const hadFocus = row.node.contains(document.activeElement);
       row.node.remove();
       this.#rows.delete(name);
-      // Who goes on by keyboard goes on from the top of the view, not from that of the page.
-      if (hadFocus) document.querySelector("main")?.querySelector("h1")?.focus();
+      if (hadFocus) focusHeading();
     }
     const nodes = this.#sorted(items).map((item) => this.#rowOf(item).node);
     if (!this.#isTouched() || nodes.some(({ parentNode }) => parentNode === null)) this.#place(nodes);
@@ -81,6 +82,7 @@ export class LiveTable<T> {
 
   /** Makes every cell anew: what they say depends on more than their items, and that has changed. */
   redraw(): void {
+    if (this.node.hidden) return;
     for (const row of this.#rows.values()) row.shown = "";
     this.update(this.#items);
   }
@@ -156,6 +158,7 @@ function show(cell: HTMLElement, content: string | readonly Child[]): void {
   fill(cell, content);
   if (action === null) return;
   const again = [...cell.querySelectorAll("button")].find((one) => one.dataset["action"] === action) ??
-    cell.querySelector("button");
-  again?.focus();
+    cell.querySelector("button") ?? cell.closest("tr")?.querySelector("button");
+  if (again === null || again === undefined) focusHeading();
+  else again.focus();
 }

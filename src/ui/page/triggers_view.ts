@@ -4,7 +4,7 @@ import { type Fields, fieldsOf, flagOf, recordsOf, textOf, timeOf } from "./fiel
 import { badge, code, moment } from "./pieces.ts";
 import { RecordList } from "./record_list.ts";
 import { NOTHING } from "./text.ts";
-import { askTrigger } from "./trigger_form.ts";
+import { askTrigger, askTriggerEdit } from "./trigger_form.ts";
 import type { OpenedView, PageParts, View } from "./view.ts";
 
 /** What starts workflows. */
@@ -86,6 +86,11 @@ function actsOf(parts: PageParts, trigger: Fields, refresh: () => void): HTMLEle
     },
     then: refresh,
   }, { action: "turn", spoken: `${isEnabled ? "Disable" : "Enable"} ${name}` });
+  const edit = button("Edit", () => askTriggerEdit(parts, trigger, refresh), {
+    look: "small",
+    action: "edit",
+    spoken: `Edit ${name}`,
+  });
   const rotate = actButton(parts, {
     label: "Rotate",
     question: {
@@ -116,5 +121,5 @@ function actsOf(parts: PageParts, trigger: Fields, refresh: () => void): HTMLEle
     },
     then: refresh,
   }, { look: "small danger", spoken: `Delete ${name}` });
-  return [element("div", { class: "acts" }, turn, rotate, remove)];
+  return [element("div", { class: "acts" }, edit, turn, rotate, remove)];
 }

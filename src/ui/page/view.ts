@@ -25,6 +25,8 @@ export interface PageParts {
   readonly messages: Messages;
   readonly clock: PageClock;
   readonly live: () => LiveFigures;
+  /** What lists are narrowed by, by the names of their controls. */
+  readonly filters: Map<string, string>;
   /** Goes to a view, and to one thing in it where that is given. */
   readonly go: (view: string, id?: string) => void;
 }

@@ -2,6 +2,7 @@ import { ApiProblem, wordsOf } from "./api.ts";
 import { type Child, element, fill } from "./element.ts";
 import { exactText } from "./exact_json.ts";
 import type { Fields } from "./fields.ts";
+import { dayOf } from "./text.ts";
 import type { PageParts } from "./view.ts";
 
 /** One record that is looked at. */
@@ -46,7 +47,7 @@ export class Watched {
     try {
       const record = await this.#options.load();
       if (this.#isClosed || round !== this.#round) return;
-      const text = exactText(record);
+      const text = `${dayOf(this.#parts.clock.now())} ${exactText(record)}`;
       if (text !== this.#shown) this.#show(record);
       this.#shown = text;
     } catch (error) {
@@ -71,8 +72,9 @@ export class Watched {
 
   #again(): void {
     // A text that someone marks to copy it stays marked.
-    const isIdle = document.hidden || globalThis.getSelection()?.isCollapsed === false;
-    if (!isIdle) return this.refresh();
+    const marked = globalThis.getSelection();
+    const isMarked = marked?.isCollapsed === false && marked.containsNode(this.#place, true);
+    if (!document.hidden && !isMarked) return this.refresh();
     this.#cancel = this.#parts.clock.after(EVERY_MS, () => this.#again());
   }
 }

@@ -1,3 +1,9 @@
+import { systemClock } from "../../../src/base/clock.ts";
+import { settledWithin } from "../../../src/base/wait.ts";
+
+/** A stream that is open for longer has not ended. */
+const END_MS = 15_000;
+
 /** Reads server-sent events as they come. */
 export class EventReader {
   readonly #reader: ReadableStreamDefaultReader<string>;
@@ -31,14 +37,13 @@ export class EventReader {
     return JSON.parse(data?.slice("data: ".length) ?? "null");
   }
 
-  /** Whether the peer ended or cut the stream; waits for it, past events that come before. */
+  /** Whether the peer ends or cuts the stream before long, past events that come before. */
   async ended(): Promise<boolean> {
-    try {
-      while (await this.next() !== undefined);
-      return true;
-    } catch {
-      return true;
-    }
+    return await settledWithin(this.#readAll().catch(() => {}), END_MS, systemClock);
+  }
+
+  async #readAll(): Promise<void> {
+    while (await this.next() !== undefined);
   }
 
   /** Leaves. */

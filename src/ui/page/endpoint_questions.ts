@@ -1,62 +1,9 @@
 import { wordsOf } from "./api.ts";
+import { SIGNS } from "./endpoint_form.ts";
 import { fieldsOf, numberOf, textOf } from "./fields.ts";
 import { countText } from "./text.ts";
-import { headersIn, momentIn, wholeIn, wordsIn } from "./typed_text.ts";
+import { momentIn } from "./typed_text.ts";
 import type { PageParts } from "./view.ts";
-
-const SIGNS = "It signs what is delivered: give it to the receiver, which checks X-Svc-Signature with it.";
-
-/** Asks for a new endpoint, makes it and shows its secret. */
-export function askEndpoint({ api, dialogs }: PageParts, done: () => void): void {
-  dialogs.form({
-    title: "Add an endpoint",
-    submit: "Add it",
-    fields: [
-      { name: "url", label: "URL", required: true, hint: "https, and an address that the service may call" },
-      {
-        name: "events",
-        label: "Events",
-        value: "*",
-        required: true,
-        hint: "Kinds, prefixes such as workflow.*, or * for all, with blanks between them",
-      },
-      { name: "description", label: "Description" },
-      {
-        name: "headers",
-        label: "Headers",
-        kind: "lines",
-        hint: "Name: value, one a line; values are not shown again",
-      },
-      { name: "concurrency", label: "Attempts at once", kind: "whole", hint: "4 when empty" },
-      {
-        name: "timeoutMs",
-        label: "Milliseconds for an attempt",
-        kind: "whole",
-        hint: "WEBHOOK_TIMEOUT when empty",
-      },
-      { name: "standardWebhooks", label: "Send the headers of Standard Webhooks, too", kind: "check" },
-    ],
-    run: async (values) => {
-      const made = await api.administer("/endpoints", {
-        body: {
-          url: values["url"]?.trim(),
-          events: wordsIn(values["events"] ?? ""),
-          description: values["description"],
-          headers: headersIn(values["headers"] ?? ""),
-          concurrency: wholeIn(values["concurrency"] ?? "", "concurrency"),
-          timeoutMs: wholeIn(values["timeoutMs"] ?? "", "timeoutMs"),
-          standardWebhooks: values["standardWebhooks"] === "true",
-        },
-      });
-      done();
-      return {
-        title: "The secret of the new endpoint",
-        text: SIGNS,
-        secret: textOf(made, "secret"),
-      };
-    },
-  });
-}
 
 /** Asks when a new secret is to sign, makes it and shows it. */
 export function askRotation({ api, dialogs }: PageParts, path: string, url: string, done: () => void): void {
