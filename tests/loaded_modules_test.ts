@@ -90,6 +90,10 @@ Deno.test("a plain service has loaded nothing of what is off, and one with featu
     ...{ ADMIN_TOKEN: "0123456789abcdef0123456789abcdef", DISABLE_STATS: "false", USE_PULL_METRICS: "true" },
     PULL_METRICS_ADDR: "127.0.0.1:0",
   });
-  const wanted = ["src/webhooks/routes.ts", "src/stats/pull_handler.ts", "prom-client/15.1.3/lib/registry.js"];
+  const wanted = [
+    "src/webhooks/routes.ts",
+    "src/stats/pull_handler.ts",
+    "prom-client/15.1.3/lib/registry.js",
+  ];
   assertEquals(wanted.filter((part) => !features.some((url) => url.includes(part))), []);
 });

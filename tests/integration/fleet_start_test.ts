@@ -15,13 +15,14 @@ Deno.test({
     await using receiver = await WebhookReceiver.start();
     await using fleet = await WebhookFleet.open();
     await fleet.start();
-    assertEquals(await fleet.psql("SELECT count(*) FROM schema_version"), "1");
     await fleet.endpoint(receiver, "/hook");
+    assertEquals(await fleet.psql("SELECT count(*) FROM schema_version"), "1");
 
     const answers = await Promise.all(fleet.members.map(async ({ base }, n) => {
-      const health = await fetch(`${base}/healthcheck`);
       const event = { event: "agent.reply.completed", data: { n } };
+      // It waits for the store, and health is good from then on.
       const { status } = await webhookCall(`${base}/api/v1/events`, { token: ADMIN_TOKEN, body: event });
+      const health = await fetch(`${base}/healthcheck`);
       return [health.status, (await health.text()).trim(), status];
     }));
     assertEquals(answers, fleet.members.map(() => [200, "OK", 202]));

@@ -40,7 +40,11 @@ export const WEBHOOK_CASES: SettingCases = {
     sees: "no key made beside the store",
     run: () =>
       compareWebhooks({ WEBHOOK_ENCRYPTION_KEY: new Uint8Array(32).fill(7).toBase64() }, {
-        look: ({ folder }) => Deno.stat(`${folder.store}.key`).then(() => "made", () => "none"),
+        look: async ({ folder, http }) => {
+          // The store is open once this is answered.
+          await api(http, "/endpoints");
+          return await Deno.stat(`${folder.store}.key`).then(() => "made", () => "none");
+        },
         unset: "made",
         set: "none",
       }),

@@ -9,8 +9,10 @@ const RIGHT =
 
 /** What health says of the webhooks, with no word of which key it is. */
 async function noteOf(weir: WebhookProcess): Promise<{ readonly status: number; readonly text: string }> {
-  await until("a note of health", async () => (await weir.health()).text !== "OK");
-  const { status, text } = await weir.health();
+  const { status, text } = await until("a note of health", async () => {
+    const health = await weir.health();
+    return health.status === 200 && health.text !== "OK" && health;
+  });
   return { status, text: text.replace(KEY, "the key") };
 }
 

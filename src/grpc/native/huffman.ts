@@ -40,24 +40,31 @@ export function decodeHuffman(bytes: Uint8Array): string {
   return text;
 }
 
+/**
+ * Of the places of one depth, from left to right, the first are the symbols whose code is so long, and the others lead
+ * on. Few enough turns that it is not worth an optimizing compiler, which takes 4 MB when it is first needed.
+ */
 function buildTree(): Int16Array {
   const symbols = HUFFMAN_LENGTHS.map((length, symbol) => ({ length, symbol }))
     .sort((a, b) => a.length - b.length || a.symbol - b.symbol);
   const tree = new Int16Array(2 * HUFFMAN_LENGTHS.length);
   let nodes = 1;
-  let code = 0;
-  let codeLength = 0;
-  for (const { length, symbol } of symbols) {
-    code *= 2 ** (length - codeLength);
-    codeLength = length;
-    let node = 0;
-    for (let shift = length - 1; shift > 0; shift--) {
-      const at = 2 * node + ((code >>> shift) & 1);
-      if (tree[at] === 0) tree[at] = nodes++;
-      node = tree[at] ?? 0;
+  let known = 0;
+  let places = [0, 1];
+  for (let depth = 1; places.length > 0; depth++) {
+    const below: number[] = [];
+    for (const place of places) {
+      const next = symbols[known];
+      if (next?.length === depth) {
+        tree[place] = -1 - next.symbol;
+        known++;
+      } else {
+        tree[place] = nodes;
+        below.push(2 * nodes, 2 * nodes + 1);
+        nodes++;
+      }
     }
-    tree[2 * node + (code & 1)] = -1 - symbol;
-    code++;
+    places = below;
   }
   return tree;
 }
