@@ -1,7 +1,8 @@
 /**
  * The test task: installs what the tests need, checks types, runs the tests in a few processes, and says in its last line
  * how many passed, failed and were skipped. Arguments go to the test runner; where they name files or folders, these run
- * in one process. With `CI=true` a skipped test is a failure.
+ * in one process. With `CI=true` a skipped test is a failure, and no two processes run at once: on a machine that others use
+ * too, tests with deadlines have enough to bear with one.
  */
 import { resolve } from "node:path";
 import { judge } from "../tests/support/test_report.ts";
@@ -30,10 +31,10 @@ export async function runTests(args: readonly string[]): Promise<number> {
     // What runs in several processes is checked before, and once.
     const isChecked = named.length === 0 && !options.includes("--no-check");
     const checked = isChecked ? await checkTypes() : [];
+    const strict = ["true", "1"].includes(Deno.env.get("CI") ?? "");
     const runs = checked.some(({ code }) => code !== 0)
       ? checked
-      : await runPlan(plan, { folder, args: runnerArgs(options, isChecked) });
-    const strict = ["true", "1"].includes(Deno.env.get("CI") ?? "");
+      : await runPlan(plan, { folder, args: runnerArgs(options, isChecked), oneByOne: strict });
     const report = joinRuns(runs, { empty: args.length > 0 });
     const verdict = judge(report, { code: 0, strict });
     for (const line of verdict.lines) printLine(line);
@@ -45,14 +46,19 @@ export async function runTests(args: readonly string[]): Promise<number> {
 
 async function runPlan(
   { beside, after }: TestPlan,
-  { folder, args }: { readonly folder: string; readonly args: readonly string[] },
+  { folder, args, oneByOne }: {
+    readonly folder: string;
+    readonly args: readonly string[];
+    readonly oneByOne: boolean;
+  },
 ): Promise<TestRun[]> {
   const run = (group: TestGroup, isShown: boolean) => {
     const overdue = AbortSignal.timeout(GROUP_LIMIT_MS);
     return runGroup(group, { root: ROOT, folder, args, isShown, overdue, graceMs: GRACE_MS });
   };
-  const runs = await Promise.all(beside.map((group, index) => run(group, index === 0)));
-  for (const group of after) runs.push(await run(group, true));
+  const together = oneByOne ? [] : beside;
+  const runs = await Promise.all(together.map((group, index) => run(group, index === 0)));
+  for (const group of oneByOne ? [...beside, ...after] : after) runs.push(await run(group, true));
   return runs;
 }
 
