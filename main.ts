@@ -34,6 +34,8 @@ const { version } = config;
 const DRAIN_MS = 10_000;
 /** How long the listeners wait for a cache that is about to connect, so that first calls find it. */
 const CACHE_HEAD_START_MS = 250;
+/** When what can wait is loaded, after the ports are open. */
+const AFTER_START_MS = 1_000;
 
 /** A part that is not there. */
 const NOTHING = { close: () => Promise.resolve() } as const;
@@ -81,8 +83,8 @@ export async function serve(
     const parts = partsOf(settings, options, stack);
     const { logger, clock, health, stats } = parts;
     const sinks = owned(openSinks(parts), stack);
-    // Both begin threads of their own, which get ready while the rest of this one is loaded.
     const beginning = owned(openTracing({ ...parts, version }), stack);
+    // Begins a thread of its own, which gets ready while the rest of this one is loaded.
     const rules = owned(openRules(parts), stack);
     const loaded = await loadRest();
     const { addressOf } = loaded;
@@ -98,7 +100,7 @@ export async function serve(
     const opened = loaded.openService(parts, { ...cache, cache: tracedCache });
     const { service, counters } = opened;
     const pull = await loaded.openPullMetrics({ ...parts, rules: () => service.rules });
-    own(pull, "metrics", parts, owner);
+    own(pull.listener, "metrics", parts, owner);
     const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
     const startWorker = options.startWebhookWorker;
     const webhooks = await openAdministration(parts, { version, tracing, decide, counters, startWorker });
@@ -110,7 +112,7 @@ export async function serve(
     own(debug, "debug", parts, owner);
     options.onReload?.(loading.reload);
     const needed = settings.FORCE_START_WITHOUT_INITIAL_CONFIG ? [] : [loading.firstRules];
-    await unlessAborted(Promise.all([tracing.ready, ...needed]).then(() => {}), end);
+    await unlessAborted(Promise.all(needed).then(() => {}), end);
     await settledWithin(cache.ready, CACHE_HEAD_START_MS, clock);
     end.throwIfAborted();
     const http = await loaded.openHttp(parts, tracing, decide, webhooks.routes);
@@ -124,6 +126,8 @@ export async function serve(
     health.set("start", true);
     // Its thread would take time from the start of this one, and its first calls wait for it.
     webhooks.start();
+    // Takes some 50 ms, which would be a pause in the first calls as well as in the start.
+    stack.defer(clock.after(AFTER_START_MS, () => void pull.load()));
     const stopped = stopOn(end, parts, () => http.drain(), async () => {
       await Promise.all([grpc.close(DRAIN_MS), http.close(DRAIN_MS), webhooks.close(DRAIN_MS)]);
       await stack.disposeAsync();

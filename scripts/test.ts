@@ -56,9 +56,11 @@ async function runPlan(
     const overdue = AbortSignal.timeout(GROUP_LIMIT_MS);
     return runGroup(group, { root: ROOT, folder, args, isShown, overdue, graceMs: GRACE_MS });
   };
+  // A terminal shows how far it is; a record of a run should not hide failures among thousands of lines.
+  const isWatched = Deno.stdout.isTerminal();
   const together = oneByOne ? [] : beside;
-  const runs = await Promise.all(together.map((group, index) => run(group, index === 0)));
-  for (const group of oneByOne ? [...beside, ...after] : after) runs.push(await run(group, true));
+  const runs = await Promise.all(together.map((group, index) => run(group, isWatched && index === 0)));
+  for (const group of oneByOne ? [...beside, ...after] : after) runs.push(await run(group, isWatched));
   return runs;
 }
 

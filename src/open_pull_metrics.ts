@@ -16,19 +16,29 @@ export interface OpenPullMetricsOptions {
   readonly clock: Clock;
 }
 
+/** The port with the metrics. */
+export interface OpenPullMetrics {
+  /** Absent where the settings ask for none. */
+  readonly listener: HttpListener | undefined;
+  /** Loads what the first scrape would wait for. */
+  load(): Promise<unknown>;
+}
+
+const CLOSED: OpenPullMetrics = { listener: undefined, load: () => Promise.resolve() };
+
 /**
  * Opens the port with the metrics, where the settings ask for it. Throws when the mapping file has a mistake,
  * or the address cannot be had.
  */
-export async function openPullMetrics(options: OpenPullMetricsOptions): Promise<HttpListener | undefined> {
+export async function openPullMetrics(options: OpenPullMetricsOptions): Promise<OpenPullMetrics> {
   const { settings, stats, rules, logger, clock } = options;
-  if (!settings.USE_PULL_METRICS) return undefined;
+  if (!settings.USE_PULL_METRICS) return CLOSED;
   if (settings.DISABLE_STATS) {
     logger.warning("USE_PULL_METRICS has no effect: DISABLE_STATS is true");
-    return undefined;
+    return CLOSED;
   }
   // Packages are loaded only by who uses them.
-  const { createPullHandler } = await import("./stats/pull_handler.ts");
+  const { createPullHandler, loadPullText } = await import("./stats/pull_handler.ts");
   const handler = createPullHandler({
     store: stats,
     path: settings.PULL_METRICS_PATH,
@@ -41,7 +51,7 @@ export async function openPullMetrics(options: OpenPullMetricsOptions): Promise<
     clock,
   });
   const { host, port } = settings.PULL_METRICS_ADDR;
-  return listenHttp(handler, { hostname: host, port, logger, clock });
+  return { listener: listenHttp(handler, { hostname: host, port, logger, clock }), load: loadPullText };
 }
 
 async function mappingOf({ PULL_METRICS_MAPPER_YAML: path }: Settings) {

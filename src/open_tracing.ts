@@ -20,14 +20,10 @@ const OFF: Tracing = {
   decide: (decide) => decide,
   cache: (cache) => cache,
   work: () => {},
-  ready: Promise.resolve(),
   close: () => Promise.resolve(),
 };
 
-/**
- * Opens tracing as the settings say; it and its packages are loaded only by who wants it. Its `ready` is still to be
- * waited for.
- */
+/** Opens tracing as the settings say; it is loaded only by who wants it. */
 export async function openTracing(options: OpenTracingOptions): Promise<Tracing> {
   const { settings } = options;
   if (!settings.TRACING_ENABLED) return OFF;

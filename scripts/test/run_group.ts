@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { stripVTControlCharacters } from "node:util";
 import { EMPTY_REPORT, readTestReport, type TestReport } from "../../tests/support/test_report.ts";
 import { printLine } from "../install_tools.ts";
 import type { TestRun } from "./join_runs.ts";
@@ -13,7 +14,7 @@ export interface GroupOptions {
   readonly folder: string;
   /** Arguments of the runner beside its places. */
   readonly args: readonly string[];
-  /** Its output is shown as it comes; else after its end, so that no two mix. */
+  /** Its output is shown as it comes; else what it says of failures is, after its end, so that no two mix. */
   readonly isShown: boolean;
   /** Aborted when its time is over. */
   readonly overdue: AbortSignal;
@@ -23,6 +24,8 @@ export interface GroupOptions {
 
 /** How long the last of its output is waited for: a process that it left behind may hold the pipe. */
 const OUTPUT_MS = 2_000;
+/** How much is shown of a runner that failed without a list of errors. */
+const LAST_LINES = 200;
 
 /** Runs a group of tests in a process of its own, and ends it with all that it started when it takes too long. */
 export async function runGroup(group: TestGroup, options: GroupOptions): Promise<TestRun> {
@@ -42,7 +45,7 @@ export async function runGroup(group: TestGroup, options: GroupOptions): Promise
   }).spawn();
   const kept = isShown ? undefined : new KeptOutput(child);
   const { code } = await endedInTime(child, options);
-  await kept?.print(group.name);
+  if (code !== 0) await kept?.print(group.name);
   const seconds = Math.round((performance.now() - begin) / 1_000);
   printLine(`tests of "${group.name}": ended with code ${code} after ${seconds} s`);
   return { name: group.name, code, report: await readReport(reportPath) };
@@ -82,14 +85,22 @@ class KeptOutput {
 
   async print(name: string): Promise<void> {
     await Promise.race([this.#read, sleep(OUTPUT_MS, undefined, { ref: false })]);
-    printLine(`\ntests of "${name}":`);
     const decoder = new TextDecoder();
-    printLine(this.#parts.map((part) => decoder.decode(part, { stream: true })).join("").trimEnd());
+    const text = this.#parts.map((part) => decoder.decode(part, { stream: true })).join("");
+    printLine(`\ntests of "${name}":`);
+    printLine(failuresIn(text));
   }
 
   async #collect(stream: ReadableStream<Uint8Array>): Promise<void> {
     for await (const part of stream) this.#parts.push(part);
   }
+}
+
+/** What a runner says of its failures; without that, the last that it said. */
+export function failuresIn(output: string): string {
+  const lines = stripVTControlCharacters(output).trimEnd().split("\n");
+  const begin = lines.findIndex((line) => line.trim() === "ERRORS");
+  return lines.slice(begin === -1 ? -LAST_LINES : begin).join("\n");
 }
 
 async function readReport(path: string): Promise<TestReport> {

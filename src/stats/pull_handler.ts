@@ -5,7 +5,7 @@ import type { Labels } from "./pull_families.ts";
 import { mapperOf, type MetricMapping } from "./pull_mapping.ts";
 import { type PullRules, type PullSource, scrape } from "./pull_scrape.ts";
 import { labelsOfTags } from "./pull_tags.ts";
-import { CONTENT_TYPES, metricsText, type PullFormat } from "./pull_text.ts";
+import type { PullFormat } from "./pull_text.ts";
 
 /** What is served, and how. */
 export interface PullHandlerOptions {
@@ -37,6 +37,11 @@ const PIECE_MS = 10_000;
 const MAX_CONFLICTS = 10;
 const METHODS = "GET, HEAD";
 
+/** Loads what writes the metrics, and its package: whoever comes first waits for it. */
+export function loadPullText(): Promise<typeof import("./pull_text.ts")> {
+  return import("./pull_text.ts");
+}
+
 /** A handler that serves the metrics and nothing else. Throws when a tag can be no label. */
 export function createPullHandler(options: PullHandlerOptions): (request: Request) => Promise<Response> {
   const scraper = new Scraper(options);
@@ -48,7 +53,7 @@ export function createPullHandler(options: PullHandlerOptions): (request: Reques
       });
     }
     const format = formatFor(request.headers.get("accept") ?? "");
-    if (request.method === "HEAD") return new Response(null, { headers: headersOf(format) });
+    if (request.method === "HEAD") return new Response(null, { headers: await headersOf(format) });
     return await scraper.answer(format);
   };
 }
@@ -92,8 +97,10 @@ class Scraper {
         startedAtSeconds: this.#startedAtSeconds,
         onConflict: (name) => this.#tellConflict(name),
       });
+      const { metricsText } = await loadPullText();
       const text = metricsText(families, { format, constantLabels: this.#constantLabels });
-      return new Response(streamOf(text, { clock, end }), { headers: headersOf(format) });
+      const headers = await headersOf(format);
+      return new Response(streamOf(text, { clock, end }), { headers });
     } catch (error) {
       end();
       throw error;
@@ -170,7 +177,8 @@ function pathOf(request: Request): string | undefined {
   }
 }
 
-function headersOf(format: PullFormat): Record<string, string> {
+async function headersOf(format: PullFormat): Promise<Record<string, string>> {
+  const { CONTENT_TYPES } = await loadPullText();
   return { "content-type": CONTENT_TYPES[format] };
 }
 

@@ -42,25 +42,19 @@ export interface Tracing {
   cache(cache: CounterCache, traced: TracedCache): CounterCache;
   /** A span for work of another thread that is over. */
   work(work: TracedWork): void;
-  /** Settles when spans can be exported; rejects when that cannot be done as the settings say. */
-  readonly ready: Promise<void>;
   /** Exports what is left, for at most 5 seconds. */
   close(): Promise<void>;
 }
 
-/** Starts tracing and waits until spans can be exported. */
-export async function openTracing(options: TracingOptions): Promise<Tracing> {
-  const tracing = beginTracing(options);
-  await tracing.ready;
-  return tracing;
-}
-
-/** Starts tracing, whose exporter may not be ready yet; this module is to be loaded only by who does. */
+/**
+ * Begins to trace, or throws when that cannot be done as the settings say. What exports is started with the first span.
+ * This module is to be loaded only by who traces.
+ */
 export function beginTracing(options: TracingOptions): Tracing {
   const { otlp, protocol, logger, clock, random, samplingRate, version, startWorker } = options;
   checkOtlp({ protocol, otlp });
   const attributes = attributesOf(options);
-  const exporter = WorkerExport.begin({
+  const exporter = new WorkerExport({
     ...{ protocol, otlp, attributes, version, logger, clock, startWorker },
   });
   const onEnd = (span: SpanRecord) => exporter.add(span);
@@ -71,7 +65,6 @@ export function beginTracing(options: TracingOptions): Tracing {
     decide: (decide) => traceDecide(decide, tracer),
     cache: (cache, traced) => traceCache(cache, tracer, traced),
     work: (work) => recordWork(work, { samplingRate, onEnd }),
-    ready: exporter.ready,
     close: () => exporter.close(),
   };
 }

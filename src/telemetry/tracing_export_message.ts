@@ -21,8 +21,8 @@ export type ToExporter =
 
 /** What the worker tells the main thread. */
 export type FromExporter =
-  /** It may be sent spans, of which so many may wait. */
-  | { readonly type: "ready"; readonly maxWaiting: number }
+  /** It may be sent spans. */
+  | { readonly type: "ready" }
   /** It cannot be used as it was started. */
   | { readonly type: "refused"; readonly error: Error }
   | { readonly type: "taken" }

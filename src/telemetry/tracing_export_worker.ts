@@ -7,6 +7,7 @@ import { giveWay } from "../base/thread_priority.ts";
 import type { LogFields, Logger } from "../base/log.ts";
 import { guardProcess } from "./process_guard.ts";
 import type { ExportOptions, FromExporter, ToExporter } from "./tracing_export_message.ts";
+import { maxWaitingSpans, positiveVariable } from "./tracing_batch_size.ts";
 import { createSpanExporter } from "./tracing_exporter.ts";
 import type { SpanList } from "./tracing_span_list.ts";
 import { createSdkLog } from "./tracing_sdk_log.ts";
@@ -22,7 +23,6 @@ interface Opened {
   readonly read: (list: SpanList) => ReadableSpan[];
 }
 
-const DEFAULT_MAX_WAITING = 2_048;
 const HTTP_BATCH = 1_024;
 
 /** Exports the spans that come over the port; what the SDK has to say goes back over it. */
@@ -33,7 +33,7 @@ export function serveSpanExport(port: ExporterPort): void {
       case "start":
         void open(message.options, portLogger(port)).then((done) => {
           opened = done;
-          port.postMessage({ type: "ready", maxWaiting: maxWaiting() });
+          port.postMessage({ type: "ready" });
         }).catch((error: unknown) => port.postMessage({ type: "refused", error: plainError(error) }));
         break;
       case "spans":
@@ -66,17 +66,7 @@ async function open({ protocol, otlp, attributes, version }: ExportOptions, logg
  */
 function batchOf(protocol: "http" | "grpc"): { readonly maxExportBatchSize?: number } {
   if (protocol === "grpc" || positiveVariable("OTEL_BSP_MAX_EXPORT_BATCH_SIZE") !== undefined) return {};
-  return { maxExportBatchSize: Math.min(HTTP_BATCH, maxWaiting()) };
-}
-
-/** The bound of the SDK, which holds for what the main thread keeps as well. */
-function maxWaiting(): number {
-  return positiveVariable("OTEL_BSP_MAX_QUEUE_SIZE") ?? DEFAULT_MAX_WAITING;
-}
-
-function positiveVariable(name: string): number | undefined {
-  const value = Number(Deno.env.get(name)?.trim() || Number.NaN);
-  return value > 0 ? value : undefined;
+  return { maxExportBatchSize: Math.min(HTTP_BATCH, maxWaitingSpans()) };
 }
 
 /** Sends lines to the main thread; those of no weight stay here. */

@@ -1,4 +1,5 @@
 import type { ReadableSpan, SpanExporter } from "@opentelemetry/sdk-trace-base";
+import { errorText } from "../base/error_text.ts";
 import type { Logger } from "../base/log.ts";
 import type { SpanMaker } from "./tracing_read_spans.ts";
 import type { SpanList } from "./tracing_span_list.ts";
@@ -27,8 +28,15 @@ export interface ReadingExporter {
 type ExportResult = Parameters<Parameters<SpanExporter["export"]>[1]>[0];
 
 const SUCCESS = 0;
-const ENDPOINTS = ["ENDPOINT", "TRACES_ENDPOINT"];
-const HEADERS = ["HEADERS", "TRACES_HEADERS"];
+const CHECKS: Readonly<Record<string, (option: string, text: string, protocol: "http" | "grpc") => void>> = {
+  ENDPOINT: checkEndpoint,
+  HEADERS: checkHeaders,
+  TIMEOUT: checkTimeout,
+  COMPRESSION: checkCompression,
+  CERTIFICATE: checkFile,
+  CLIENT_CERTIFICATE: checkFile,
+  CLIENT_KEY: checkFile,
+};
 /** What the name and the value of a header may hold, once percent escapes are decoded. */
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const HEADER_VALUE = /^[\x20-\x7e]*$/;
@@ -41,10 +49,14 @@ const SCHEMES = {
   },
 } as const;
 
-/** Throws for an endpoint that is none and for headers that are none: the exporters would go on without. */
+/** Throws for a value that is none, and for files that cannot be read: the exporters would go on without. */
 export function checkOtlp({ protocol, otlp }: OtlpOptions): void {
-  for (const option of ENDPOINTS) checkEndpoint(option, otlp.get(option), protocol);
-  for (const option of HEADERS) checkHeaders(option, otlp.get(option));
+  for (const [name, check] of Object.entries(CHECKS)) {
+    for (const option of [name, `TRACES_${name}`]) {
+      const text = otlp.get(option)?.trim() ?? "";
+      if (text !== "") check(option, text, protocol);
+    }
+  }
 }
 
 /** The exporter for a protocol, which tells of each outage of the collector once, and how spans get to it. */
@@ -65,9 +77,7 @@ export async function createSpanExporter(
 }
 
 /** An endpoint may hold a password, so its text is not shown. */
-function checkEndpoint(option: string, text: string | undefined, protocol: "http" | "grpc"): void {
-  if (text === undefined || text.trim() === "") return;
-  const endpoint = text.trim();
+function checkEndpoint(option: string, endpoint: string, protocol: "http" | "grpc"): void {
   const { pattern, wanted } = SCHEMES[protocol];
   const hasScheme = /^\w+:\/\//.test(endpoint);
   if (pattern.test(endpoint) && URL.canParse(hasScheme ? endpoint : `https://${endpoint}`)) return;
@@ -77,13 +87,32 @@ function checkEndpoint(option: string, text: string | undefined, protocol: "http
 }
 
 /** Headers hold tokens. The exporters would write a wrong one out in full. */
-function checkHeaders(option: string, text: string | undefined): void {
-  if (text === undefined || text.trim() === "") return;
+function checkHeaders(option: string, text: string): void {
   if (text.split(",").every(isHeader)) return;
   throw new Error(
     `Cannot use OTEL_EXPORTER_OTLP_${option} (value not shown): name=value,name=value in visible ASCII ` +
       "characters, others percent-encoded and no line break among them, would be right",
   );
+}
+
+function checkTimeout(option: string, text: string): void {
+  if (Number.isFinite(Number(text)) && Number(text) > 0) return;
+  const wanted = "a number of milliseconds above 0 such as 10000 would be right";
+  throw new Error(`Cannot use OTEL_EXPORTER_OTLP_${option} "${text}": ${wanted}`);
+}
+
+function checkCompression(option: string, text: string): void {
+  if (text === "gzip" || text === "none") return;
+  throw new Error(`Cannot use OTEL_EXPORTER_OTLP_${option} "${text}": gzip or none would be right`);
+}
+
+function checkFile(option: string, path: string): void {
+  try {
+    Deno.readFileSync(path);
+  } catch (error) {
+    const wanted = "a file in PEM format that can be read would be right";
+    throw new Error(`Cannot use OTEL_EXPORTER_OTLP_${option} "${path}": ${errorText(error)}; ${wanted}`);
+  }
 }
 
 function isHeader(item: string): boolean {

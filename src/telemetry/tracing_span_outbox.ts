@@ -7,6 +7,8 @@ import type { SpanRecord } from "./tracing_span_record.ts";
 export interface SpanOutboxOptions {
   readonly clock: Clock;
   readonly logger: Logger;
+  /** How many spans may wait. */
+  readonly maxWaiting: number;
   /** Sends spans, which are taken later and in this order. */
   readonly post: (list: SpanList) => void;
 }
@@ -27,7 +29,7 @@ export class SpanOutbox {
   /** Number of spans of each list that was sent and not taken. */
   #sent: number[] = [];
   #untaken = 0;
-  #maxWaiting = 0;
+  #maxWaiting: number;
   #isOpen = false;
   #dropped = 0;
   #toldAt: number | undefined;
@@ -35,11 +37,16 @@ export class SpanOutbox {
 
   constructor(options: SpanOutboxOptions) {
     this.#options = options;
+    this.#maxWaiting = options.maxWaiting;
   }
 
-  /** There is somebody who takes spans; so many may wait. */
-  open(maxWaiting: number): void {
-    this.#maxWaiting = maxWaiting;
+  /** How many spans were taken in and not sent. */
+  get waiting(): number {
+    return this.#gathered.count;
+  }
+
+  /** There is somebody who takes spans. */
+  open(): void {
     this.#isOpen = true;
     this.#post();
   }

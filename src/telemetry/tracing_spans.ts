@@ -1,8 +1,8 @@
-import { createTraceState } from "@opentelemetry/api";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { type SpanOrigin, SpanRecord, type SpanShape } from "./tracing_span_record.ts";
 import { type HeaderSource, readTraceParent } from "./trace_context.ts";
+import { passedTraceState } from "./tracing_state.ts";
 
 /** How calls are chosen and their spans made. */
 export interface CallTracerOptions extends Pick<SpanOrigin, "onEnd"> {
@@ -56,7 +56,7 @@ export class CallTracer {
       shape,
       traceId: above?.traceId ?? "",
       spanId: "",
-      state: above === undefined ? "" : passedState(parent?.state),
+      state: above === undefined ? "" : passedTraceState(parent?.state ?? ""),
       above: undefined,
       aboveId: above?.spanId ?? "",
       isRemote: above !== undefined,
@@ -127,9 +127,4 @@ function endFailed<T>(span: SpanRecord, error: unknown, { onError }: RunToEndOpt
   if (onError?.(error) !== false) span.fail(errorText(error));
   span.end();
   throw error;
-}
-
-/** What is wrong in a `tracestate` is not passed on. */
-function passedState(state: string | undefined): string {
-  return state === undefined || state === "" ? "" : createTraceState(state).serialize();
 }

@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { settledWithin } from "../base/wait.ts";
+import { maxWaitingSpans } from "./tracing_batch_size.ts";
 import type { ExportOptions, FromExporter, ToExporter } from "./tracing_export_message.ts";
 import { SpanOutbox } from "./tracing_span_outbox.ts";
 import type { SpanRecord } from "./tracing_span_record.ts";
@@ -34,7 +35,8 @@ const STEADY_MS = 60_000;
 
 /**
  * Has spans exported by a Web Worker: neither the packages of the SDK nor what a collector does ever hold
- * up a decision. A worker that fails or takes nothing any more is replaced.
+ * up a decision. It is started with the first span, because it costs memory and time that a service without a traced call
+ * need not spend. A worker that fails or takes nothing any more is replaced.
  */
 export class WorkerExport {
   readonly #clock: Clock;
@@ -42,11 +44,11 @@ export class WorkerExport {
   readonly #startWorker: () => ExporterLine;
   readonly #exported: ExportOptions;
   readonly #outbox: SpanOutbox;
-  readonly #first = Promise.withResolvers<void>();
   readonly #closed = Promise.withResolvers<void>();
   #worker: ExporterLine | undefined;
-  #isReady = false;
-  #wasReady = false;
+  /** Settles when the worker that is there takes spans. */
+  #readied = Promise.withResolvers<void>();
+  #isBegun = false;
   #isClosing = false;
   #startedAt = 0;
   #backoffMs = FIRST_BACKOFF_MS;
@@ -54,28 +56,8 @@ export class WorkerExport {
   /** Ends the wait for the answer that the worker owes. */
   #cancelWait = () => {};
 
-  /** Starts the worker and waits for it; throws when it cannot be used as the settings say. */
-  static async open(options: WorkerExportOptions): Promise<WorkerExport> {
-    const opened = WorkerExport.begin(options);
-    await opened.ready;
-    return opened;
-  }
-
-  /** Starts the worker, which is not waited for: that is for `ready`. */
-  static begin(options: WorkerExportOptions): WorkerExport {
-    const begun = new WorkerExport(options);
-    // Whoever waits learns of it, however late.
-    begun.ready.catch(() => begun.#stop());
-    begun.#start();
-    return begun;
-  }
-
-  /** Settles when spans can be exported; rejects when that cannot be done as the settings say. */
-  get ready(): Promise<void> {
-    return this.#first.promise;
-  }
-
-  private constructor(options: WorkerExportOptions) {
+  /** Starts nothing yet. */
+  constructor(options: WorkerExportOptions) {
     const { clock, logger, startWorker = startExporter, protocol, otlp, attributes, version } = options;
     this.#clock = clock;
     this.#logger = logger;
@@ -84,6 +66,7 @@ export class WorkerExport {
     this.#outbox = new SpanOutbox({
       clock,
       logger,
+      maxWaiting: maxWaitingSpans(),
       post: (list) => {
         this.#worker?.postMessage({ type: "spans", list }, { transfer: [list.bytes.buffer] });
         this.#await(TAKE_MS, "took no spans");
@@ -94,31 +77,40 @@ export class WorkerExport {
   /** Takes a span that is over; it is dropped where too many wait. */
   add(span: SpanRecord): void {
     this.#outbox.add(span);
+    if (!this.#isBegun && !this.#isClosing) this.#start();
   }
 
   /** Exports what is left, for at most 5 seconds. */
   async close(): Promise<void> {
     this.#isClosing = true;
     this.#cancelRestart();
-    this.#outbox.close();
     this.#cancelWait();
     const worker = this.#worker;
-    if (worker === undefined || !this.#isReady) {
-      this.#stop();
-      if (!this.#wasReady) return;
-      return this.#logger.warning("Cannot export the last spans: no thread exports");
+    if (worker === undefined) {
+      if (this.#outbox.waiting > 0) this.#logger.warning("Cannot export the last spans: no thread exports");
+    } else {
+      const flushed = this.#flush(worker).catch((error: unknown) =>
+        this.#logger.warning("Cannot export the last spans", { error })
+      );
+      if (!await settledWithin(flushed, FLUSH_MS, this.#clock)) {
+        this.#logger.warning(`Cannot export the last spans: not done after ${FLUSH_MS} ms`);
+      }
     }
-    worker.postMessage({ type: "close" });
-    const flushed = this.#closed.promise.catch((error: unknown) =>
-      this.#logger.warning("Cannot export the last spans", { error })
-    );
-    if (!await settledWithin(flushed, FLUSH_MS, this.#clock)) {
-      this.#logger.warning(`Cannot export the last spans: not done after ${FLUSH_MS} ms`);
-    }
+    this.#outbox.close();
     this.#stop();
   }
 
+  async #flush(worker: ExporterLine): Promise<void> {
+    // One that fails has closed, and may never have been ready.
+    await Promise.race([this.#readied.promise, this.#closed.promise]);
+    this.#outbox.close();
+    worker.postMessage({ type: "close" });
+    await this.#closed.promise;
+  }
+
   #start(): void {
+    this.#isBegun = true;
+    this.#readied = Promise.withResolvers();
     this.#startedAt = this.#clock.now();
     try {
       const worker = this.#startWorker();
@@ -143,10 +135,8 @@ export class WorkerExport {
     switch (message.type) {
       case "ready":
         this.#cancelWait();
-        this.#isReady = true;
-        this.#wasReady = true;
-        this.#first.resolve();
-        this.#outbox.open(message.maxWaiting);
+        this.#outbox.open();
+        this.#readied.resolve();
         break;
       case "refused":
         this.#replace("the thread that exports spans cannot be used", message.error);
@@ -175,11 +165,9 @@ export class WorkerExport {
     if (worker === this.#worker) this.#replace("the thread that exports spans failed", error);
   }
 
-  /** One that never was ready says what the operator has to change; every later one is started anew. */
   #replace(what: string, error?: unknown): void {
     if (this.#isClosing) return this.#closed.reject(error);
     this.#stop();
-    if (!this.#wasReady) return this.#first.reject(error ?? new Error(`Cannot start tracing: ${what}`));
     const lost = this.#outbox.suspend();
     if (this.#clock.now() - this.#startedAt >= STEADY_MS) this.#backoffMs = FIRST_BACKOFF_MS;
     const delayMs = this.#backoffMs;
@@ -193,7 +181,6 @@ export class WorkerExport {
     this.#cancelWait();
     const worker = this.#worker;
     this.#worker = undefined;
-    this.#isReady = false;
     // Not waited for: its thread may never end.
     worker?.terminate();
   }

@@ -84,12 +84,13 @@ const RUNS: Readonly<Record<string, { files: Record<string, string>; ran: Partia
     "passes": {
       files: { "a_test.ts": PASSES, "b_test.ts": PASSES },
       ran: { code: 0, report: { passed: 2, failed: [], skipped: [] } },
-      said: /tests of "mine":\n[^]*said by the test[^]*\ntests of "mine": ended with code 0 after \d+ s\n$/,
+      said: /^tests of "mine": ended with code 0 after \d+ s\n$/,
     },
     "fails": {
       files: { "a_test.ts": PASSES, "b_test.ts": FAILS },
       ran: { code: 1, report: { passed: 1, failed: ["fails (./b_test.ts)"], skipped: [] } },
-      said: /Error: no/,
+      said:
+        /^\ntests of "mine":\n ERRORS \n\n[^]*Error: no[^]*\ntests of "mine": ended with code 1 after \d+ s\n$/,
     },
     "cannot be loaded": {
       files: { "a_test.ts": "import './nowhere.ts';\n" },

@@ -14,9 +14,9 @@ import { spanNamed } from "./tracing_exporter_double.ts";
 function open(
   logger: KeptLog,
   { protocol, startWorker }: { protocol: "http" | "grpc"; startWorker?: () => ExporterLine },
-): Promise<WorkerExport> {
+): WorkerExport {
   const exported = { protocol, otlp: new Map(), attributes: {}, version: "1" };
-  return WorkerExport.open({ ...exported, logger, clock: systemClock, startWorker });
+  return new WorkerExport({ ...exported, logger, clock: systemClock, startWorker });
 }
 
 /** A worker that runs this script. */
@@ -29,7 +29,7 @@ for (const protocol of ["http", "grpc"] as const) {
     await using receiver = await OtlpReceiver.start({ protocol });
     using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url });
     const logger = new KeptLog();
-    const opened = await open(logger, { protocol });
+    const opened = open(logger, { protocol });
     const names = Array.from({ length: 1_200 }, (_, index) => `${index}`);
     for (const name of names) opened.add(spanNamed(name));
     await opened.close();
@@ -42,7 +42,7 @@ for (const protocol of ["http", "grpc"] as const) {
     relay.setMode("stall");
     using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://${relay.url}` });
     const logger = new KeptLog();
-    const opened = await open(logger, { protocol });
+    const opened = open(logger, { protocol });
     opened.add(spanNamed("a"));
     const closing = opened.close().then(() => logger.info("closed"));
     await until("the exporter to connect", () => relay.accepted > 0);
@@ -57,7 +57,7 @@ for (const protocol of ["http", "grpc"] as const) {
     await using receiver = await OtlpReceiver.start({ protocol });
     using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url });
     const logger = new KeptLog();
-    const opened = await open(logger, { protocol });
+    const opened = open(logger, { protocol });
     const span = spanNamed("half");
     span.set(attributeKey("text"), "\ud83d!");
     opened.add(span);
@@ -75,7 +75,7 @@ Deno.test("span export: beyond the bound spans are dropped, and told", async () 
     OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "5",
   });
   const logger = new KeptLog();
-  const opened = await open(logger, { protocol: "http" });
+  const opened = open(logger, { protocol: "http" });
   for (const name of "abcdefg") opened.add(spanNamed(name));
   await opened.close();
   assertEquals(receiver.spans.map(({ name }) => name), [..."abcde"]);
@@ -90,10 +90,10 @@ const DEATHS = [
 for (const [title, death] of DEATHS) {
   // Spans are sent to who is ready: an error on the heels of "ready" may overtake it.
   const onSpans = `onmessage = ({ data: { type } }) => { if (type === 'spans') { ${death} } };`;
-  const script = `${onSpans} postMessage({ type: 'ready', maxWaiting: 9 });`;
+  const script = `${onSpans} postMessage({ type: 'ready' });`;
   Deno.test(`span export: a worker that ${title} is told, and the process goes on`, async () => {
     const logger = new KeptLog();
-    const opened = await open(logger, { protocol: "http", startWorker: () => workerOf(script) });
+    const opened = open(logger, { protocol: "http", startWorker: () => workerOf(script) });
     opened.add(spanNamed("a"));
     await until("the failure to be told", () => logger.lines.length > 0);
     const lines = logger.lines.map(({ level, message }) => [level, message]);
@@ -105,8 +105,8 @@ for (const [title, death] of DEATHS) {
 
 Deno.test("span export: a worker whose thread never ends does not hold up the end", async () => {
   const [clock, logger] = [new FakeClock(), new KeptLog()];
-  const script = "onmessage = () => { while (true) {} }; postMessage({ type: 'ready', maxWaiting: 9 });";
-  const opened = await WorkerExport.open({
+  const script = "onmessage = () => { while (true) {} }; postMessage({ type: 'ready' });";
+  const opened = new WorkerExport({
     ...{ protocol: "http", otlp: new Map(), attributes: {}, version: "1", clock, logger },
     startWorker: () => workerOf(script),
   });

@@ -42,9 +42,9 @@ export class ExporterDouble implements ExporterLine {
   }
 }
 
-/** Answers of a worker that does what it should, with room for 1,000 spans. */
+/** Answers of a worker that does what it should. */
 export const ALIVE = {
-  start: { type: "ready", maxWaiting: 1_000 },
+  start: { type: "ready" },
   spans: { type: "taken" },
   close: { type: "closed", error: undefined },
 } as const satisfies Partial<Record<ToExporter["type"], FromExporter>>;

@@ -6,9 +6,9 @@ import { FakeClock } from "../support/fake_clock.ts";
 import { namesIn, spanNamed } from "./tracing_exporter_double.ts";
 
 /** An outbox whose lists are kept. */
-function startOutbox() {
+function startOutbox(maxWaiting: number) {
   const [clock, logger, posted] = [new FakeClock(), new KeptLog(), [] as SpanList[]];
-  const outbox = new SpanOutbox({ clock, logger, post: (list) => void posted.push(list) });
+  const outbox = new SpanOutbox({ clock, logger, maxWaiting, post: (list) => void posted.push(list) });
   const add = (count: number) => {
     for (let at = 0; at < count; at++) outbox.add(spanNamed(`${at}`));
   };
@@ -16,8 +16,8 @@ function startOutbox() {
 }
 
 Deno.test("span outbox: spans are sent together, when 512 wait or 250 ms after the first", () => {
-  const { clock, posted, outbox, add, counts } = startOutbox();
-  outbox.open(1_000);
+  const { clock, posted, outbox, add, counts } = startOutbox(1_000);
+  outbox.open();
   add(2);
   clock.advance(249);
   assertEquals(counts(), []);
@@ -30,8 +30,8 @@ Deno.test("span outbox: spans are sent together, when 512 wait or 250 ms after t
 });
 
 Deno.test("span outbox: what waits here and what was not taken are bounded together", () => {
-  const { clock, logger, outbox, add, counts } = startOutbox();
-  outbox.open(600);
+  const { clock, logger, outbox, add, counts } = startOutbox(600);
+  outbox.open();
   add(700);
   clock.advance(250);
   assertEquals([counts(), logger.lines], [[512, 88], []]);
@@ -50,23 +50,23 @@ Deno.test("span outbox: what waits here and what was not taken are bounded toget
 });
 
 Deno.test("span outbox: while nobody takes spans they wait, up to the bound", () => {
-  const { clock, logger, outbox, add, counts } = startOutbox();
-  outbox.open(10);
+  const { clock, logger, outbox, add, counts } = startOutbox(10);
+  outbox.open();
   add(4);
   clock.advance(250);
   assertEquals(outbox.suspend(), 4);
   add(12);
   clock.advance(1_000);
   assertEquals(counts(), [4]);
-  outbox.open(10);
+  outbox.open();
   assertEquals(counts(), [4, 10]);
   outbox.close();
   assertEquals([clock.waiting, logger.lines.length], [0, 1]);
 });
 
 Deno.test("span outbox: the end sends what is left, and nothing is taken after it", () => {
-  const { clock, logger, outbox, add, counts } = startOutbox();
-  outbox.open(10);
+  const { clock, logger, outbox, add, counts } = startOutbox(10);
+  outbox.open();
   add(3);
   outbox.close();
   add(1);

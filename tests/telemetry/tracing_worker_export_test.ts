@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import { WorkerExport } from "../../src/telemetry/tracing_worker_export.ts";
 import { KeptLog } from "../http/http_fixture.ts";
 import { FakeClock } from "../support/fake_clock.ts";
@@ -7,7 +7,7 @@ import { ALIVE, DEAF, ExporterDouble, namesIn, spanNamed } from "./tracing_expor
 const EXPORTED = { protocol: "http", otlp: new Map(), attributes: {}, version: "1" } as const;
 
 /** An export by these workers, one after the other. */
-async function openWith(...workers: ExporterDouble[]) {
+function exportBy(...workers: ExporterDouble[]) {
   const [clock, logger] = [new FakeClock(), new KeptLog()];
   let started = 0;
   const startWorker = () => {
@@ -15,15 +15,24 @@ async function openWith(...workers: ExporterDouble[]) {
     if (worker === undefined) throw new Error("no more workers");
     return worker;
   };
-  const opened = await WorkerExport.open({ ...EXPORTED, clock, logger, startWorker });
+  const opened = new WorkerExport({ ...EXPORTED, clock, logger, startWorker });
   const told = () => logger.lines.map(({ level, message, fields }) => [level, message, fields["lost"]]);
   return { clock, logger, opened, told };
 }
 
+/** The same, with a first span that no worker has been sent yet; the first worker is ready if it ever is. */
+async function openWith(...workers: ExporterDouble[]) {
+  const parts = exportBy(...workers);
+  parts.opened.add(spanNamed("first"));
+  await Promise.resolve();
+  return parts;
+}
+
 Deno.test("span export: spans go to the worker, which ends when it says that all are exported", async () => {
   const worker = new ExporterDouble();
-  const { clock, opened, told } = await openWith(worker);
+  const { clock, opened, told } = exportBy(worker);
   opened.add(spanNamed("a"));
+  await Promise.resolve();
   clock.advance(250);
   opened.add(spanNamed("b"));
   await opened.close();
@@ -32,26 +41,56 @@ Deno.test("span export: spans go to the worker, which ends when it says that all
   assertEquals([worker.isTerminated, clock.waiting, told()], [true, 0, []]);
 });
 
-Deno.test("span export: a worker that cannot be used at the start is the start's error", async () => {
-  const error = new Error("Cannot use this");
-  const worker = new ExporterDouble({ start: { type: "refused", error } });
-  const { message } = await assertRejects(() => openWith(worker));
-  assertEquals([message, worker.isTerminated], ["Cannot use this", true]);
+Deno.test("span export: without a span no worker is started, nor after the end", async () => {
+  const worker = new ExporterDouble();
+  const { clock, opened, told } = exportBy(worker);
+  clock.advance(3_600_000);
+  await opened.close();
+  opened.add(spanNamed("late"));
+  clock.advance(3_600_000);
+  assertEquals([worker.told, told(), clock.waiting], [[], [], 0]);
 });
 
-Deno.test("span export: a worker that is never ready is the start's error", async () => {
-  const [clock, logger, worker] = [new FakeClock(), new KeptLog(), new ExporterDouble({})];
-  const opening = WorkerExport.open({ ...EXPORTED, clock, logger, startWorker: () => worker });
-  clock.advance(30_000);
-  const { message } = await assertRejects(() => opening);
-  assertEquals(message, "Cannot start tracing: the thread that exports spans was not ready for 30 s");
-  assertEquals([worker.isTerminated, clock.waiting], [true, 0]);
+Deno.test("span export: the end waits for a worker that is starting", async () => {
+  const worker = new ExporterDouble({ close: ALIVE.close });
+  const { clock, opened, told } = exportBy(worker);
+  opened.add(spanNamed("a"));
+  const closed = opened.close();
+  await Promise.resolve();
+  assertEquals(worker.told, ["start"]);
+  worker.tell(ALIVE.start);
+  await closed;
+  assertEquals([worker.told, worker.lists.map(namesIn)], [["start", "spans", "close"], [["a"]]]);
+  assertEquals([worker.isTerminated, clock.waiting, told()], [true, 0, []]);
 });
+
+const UNUSABLE = [
+  [
+    "cannot be used",
+    new ExporterDouble({ start: { type: "refused", error: new Error("no") } }),
+    "cannot be used",
+  ],
+  ["is not ready within 30 s", new ExporterDouble({}), "was not ready for 30 s"],
+] as const;
+
+for (const [title, worker, text] of UNUSABLE) {
+  Deno.test(`span export: a first worker that ${title} is replaced, and spans wait meanwhile`, async () => {
+    const next = new ExporterDouble();
+    const { clock, opened, told } = await openWith(worker, next);
+    if (text.includes("30 s")) clock.advance(30_000);
+    assertEquals([worker.isTerminated, next.told], [true, []]);
+    clock.advance(1_000);
+    await Promise.resolve();
+    await opened.close();
+    assertEquals([next.lists.map(namesIn), clock.waiting], [[["first"]], 0]);
+    const what = `the thread that exports spans ${text}`;
+    assertEquals(told(), [["error", `${what}; its spans are lost, another one is started in 1 s`, 0]]);
+  });
+}
 
 Deno.test("span export: a worker that fails is replaced, ever later, and spans wait meanwhile", async () => {
   const workers = [new ExporterDouble(DEAF), new ExporterDouble(DEAF), new ExporterDouble()] as const;
   const { clock, opened, told } = await openWith(...workers);
-  opened.add(spanNamed("lost"));
   clock.advance(250);
   assertEquals(workers[0].fail("it broke"), false);
   opened.add(spanNamed("kept"));
@@ -75,7 +114,6 @@ Deno.test("span export: a worker that fails is replaced, ever later, and spans w
 Deno.test("span export: a worker that takes no spans for 30 s is replaced", async () => {
   const workers = [new ExporterDouble(DEAF), new ExporterDouble()] as const;
   const { clock, opened, told } = await openWith(...workers);
-  opened.add(spanNamed("a"));
   clock.advance(250);
   clock.advance(30_000);
   const silence = "the thread that exports spans took no spans for 30 s";
@@ -89,7 +127,6 @@ Deno.test("span export: a worker that takes no spans for 30 s is replaced", asyn
 
 Deno.test("span export: a worker that has nothing to take is left alone", async () => {
   const { clock, opened, told } = await openWith(new ExporterDouble());
-  opened.add(spanNamed("a"));
   clock.advance(250);
   await Promise.resolve();
   clock.advance(3_600_000);
@@ -97,18 +134,28 @@ Deno.test("span export: a worker that has nothing to take is left alone", async 
   assertEquals(told(), []);
 });
 
-for (const isStarting of [false, true]) {
-  const title = isStarting ? "ready" : "there";
-  Deno.test(`span export: the end waits for no worker that is not ${title}`, async () => {
-    const workers = [new ExporterDouble(), new ExporterDouble({})] as const;
-    const { clock, opened, logger } = await openWith(...workers);
-    workers[0].fail("it broke");
-    if (isStarting) clock.advance(1_000);
-    await opened.close();
-    assertEquals(logger.lines.at(-1)?.message, "Cannot export the last spans: no thread exports");
-    assertEquals([workers[1].isTerminated, clock.waiting], [isStarting, 0]);
-  });
-}
+Deno.test("span export: the end waits for no worker that is not there", async () => {
+  const workers = [new ExporterDouble(), new ExporterDouble()] as const;
+  const { clock, opened, logger } = await openWith(...workers);
+  clock.advance(250);
+  workers[0].fail("it broke");
+  opened.add(spanNamed("kept"));
+  await opened.close();
+  assertEquals(logger.lines.at(-1)?.message, "Cannot export the last spans: no thread exports");
+  assertEquals([workers[1].told, clock.waiting], [[], 0]);
+});
+
+Deno.test("span export: the end waits 5 s at most for a worker that is not ready", async () => {
+  const worker = new ExporterDouble({});
+  const { clock, opened, logger } = await openWith(worker);
+  const closed = opened.close();
+  clock.advance(5_000);
+  await closed;
+  assertEquals(logger.lines.map(({ message }) => message), [
+    "Cannot export the last spans: not done after 5000 ms",
+  ]);
+  assertEquals([worker.told, worker.isTerminated, clock.waiting], [["start"], true, 0]);
+});
 
 const ENDS = [
   ["says that it could not", (worker: ExporterDouble) => {
