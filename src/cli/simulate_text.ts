@@ -1,6 +1,5 @@
 import type { Entry } from "../ratelimit/request.ts";
-import { UNITS } from "../ratelimit/limit.ts";
-import type { RateLimit } from "../ratelimit/rules.ts";
+import { limitText } from "../ratelimit/limit_text.ts";
 import type { SimulatedStatus } from "../ratelimit/simulation.ts";
 import { CHANGE_KINDS, type ChangeKind } from "../ratelimit/simulation_change.ts";
 import type { ChangeCounts, RuleTally } from "../ratelimit/simulation_tally.ts";
@@ -61,12 +60,6 @@ function statusText({ code, limit, remaining, shadowed }: SimulatedStatus): stri
   if (limit.unlimited) return `${code} by ${by} (unlimited)`;
   const shadow = shadowed ? ", over in shadow mode" : "";
   return `${code} by ${by} (${limitText(limit)}), remaining ${remaining}${shadow}`;
-}
-
-function limitText({ requestsPerUnit, unit, windowSeconds }: RateLimit): string {
-  if (unit === undefined) return `${requestsPerUnit}`;
-  const units = windowSeconds / UNITS[unit].seconds;
-  return `${requestsPerUnit} per ${units === 1 ? "" : `${units} `}${unit}`;
 }
 
 function entriesText(entries: readonly Entry[]): string {

@@ -1,6 +1,7 @@
 import { Buffer } from "node:buffer";
 import { createHash, timingSafeEqual } from "node:crypto";
-import type { CallHandler } from "./router.ts";
+import type { Refusal } from "./problem.ts";
+import type { Call, CallHandler } from "./router.ts";
 
 // The name of the scheme has no letter case. Headers that come twice are joined by a comma and a space, and
 // so are refused.
@@ -28,9 +29,15 @@ export function bearerGuard(token: string): (handle: CallHandler) => CallHandler
     const shown = bearerTokenOf(call.request);
     // Digests are of one length: the time of the comparison tells nothing about the token.
     if (shown !== undefined && timingSafeEqual(digest(shown), wanted)) return handle(call);
-    const reason = shown === undefined ? "a bearer token is wanted" : "the bearer token is not the right one";
-    return call.refuse({ kind: "unauthorized", reason, headers: { "www-authenticate": "Bearer" } });
+    return call.refuse(unauthorizedRefusal(call));
   };
+}
+
+/** The answer for who shows no token, or not the right one. */
+export function unauthorizedRefusal({ request }: Pick<Call, "request">): Refusal {
+  const isShown = bearerTokenOf(request) !== undefined;
+  const reason = isShown ? "the bearer token is not the right one" : "a bearer token is wanted";
+  return { kind: "unauthorized", reason, headers: { "www-authenticate": "Bearer" } };
 }
 
 function digest(token: string): Buffer {

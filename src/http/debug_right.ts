@@ -1,5 +1,4 @@
 import { bearerTokenOf, isSameToken } from "./bearer_token.ts";
-import type { Refusal } from "./problem.ts";
 import type { Call } from "./router.ts";
 
 /** The tokens of a service that let somebody see its debug port. */
@@ -25,11 +24,4 @@ export function debugRightOf({ request }: Call, { debugToken, adminToken }: Debu
   if (shown !== undefined && adminToken !== undefined && isSameToken(shown, adminToken)) return "administers";
   if (shown !== undefined && debugToken !== undefined && isSameToken(shown, debugToken)) return "looks";
   return isShown || debugToken !== undefined ? "none" : "looks";
-}
-
-/** The answer for who may not look. */
-export function unauthorizedRefusal({ request }: Call): Refusal {
-  const isShown = bearerTokenOf(request) !== undefined;
-  const reason = isShown ? "the bearer token is not the right one" : "a bearer token is wanted";
-  return { kind: "unauthorized", reason, headers: { "www-authenticate": "Bearer" } };
 }

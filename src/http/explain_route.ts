@@ -4,7 +4,8 @@ import type { Explained } from "../ratelimit/explain.ts";
 import type { Plan } from "../ratelimit/plan.ts";
 import type { Descriptor, RateLimitRequest } from "../ratelimit/request.ts";
 import type { DebugRoute } from "./debug.ts";
-import { debugRightOf, type DebugTokens, unauthorizedRefusal } from "./debug_right.ts";
+import { unauthorizedRefusal } from "./bearer_token.ts";
+import { debugRightOf, type DebugTokens } from "./debug_right.ts";
 import type { Refusal } from "./problem.ts";
 import type { Call } from "./router.ts";
 

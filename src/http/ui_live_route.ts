@@ -1,5 +1,6 @@
 import type { DebugRoute } from "./debug.ts";
-import { debugRightOf, type DebugTokens, unauthorizedRefusal } from "./debug_right.ts";
+import { unauthorizedRefusal } from "./bearer_token.ts";
+import { debugRightOf, type DebugTokens } from "./debug_right.ts";
 import { ownSiteGuard } from "./own_site_guard.ts";
 import type { Call } from "./router.ts";
 

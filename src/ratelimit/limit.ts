@@ -30,6 +30,11 @@ export function unitOfName(name: string): Unit | undefined {
   return Object.hasOwn(UNITS, upper) ? upper as Unit : undefined;
 }
 
+/** How many of its units a window has; 1 where the unit is unknown. */
+export function unitMultiplier(unit: Unit | undefined, windowSeconds: number): number {
+  return unit === undefined ? 1 : windowSeconds / UNITS[unit].seconds;
+}
+
 /** Largest count that a rule or an override can name: an unsigned 32-bit integer. */
 export const MAX_REQUESTS_PER_UNIT = 4_294_967_295;
 

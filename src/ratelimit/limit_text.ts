@@ -1,4 +1,4 @@
-import { UNITS } from "./limit.ts";
+import { unitMultiplier } from "./limit.ts";
 import type { RateLimit } from "./rules.ts";
 
 /** A limit in a few words, such as `5 per MINUTE` or `5 per 2 MINUTES`. */
@@ -9,7 +9,7 @@ export function limitText(
   >,
 ): string {
   if (unlimited) return "unlimited";
-  const multiplier = unit === undefined ? 1 : windowSeconds / UNITS[unit].seconds;
+  const multiplier = unitMultiplier(unit, windowSeconds);
   return `${requestsPerUnit} per ${multiplier === 1 ? "" : `${multiplier} `}${unit ?? "UNKNOWN"}${
     multiplier === 1 ? "" : "S"
   }`;

@@ -1,5 +1,5 @@
 import type { RateLimit, Rules } from "./rules.ts";
-import { UNITS } from "./limit.ts";
+import { unitMultiplier } from "./limit.ts";
 
 /**
  * Every limit of the rules as a line, sorted; empty without rules. A version stands before them, as far as
@@ -12,7 +12,7 @@ export function rulesText(rules: Rules | undefined, version = ""): string {
 
 function limitText(limit: RateLimit): string {
   const { unit, requestsPerUnit, windowSeconds, shadowMode, quotaMode, onCacheFailure, rule } = limit;
-  const multiplier = unit === undefined ? 1 : windowSeconds / UNITS[unit].seconds;
+  const multiplier = unitMultiplier(unit, windowSeconds);
   return `${rule?.fullKey ?? ""}: unit=${unit ?? "UNKNOWN"} requests_per_unit=${requestsPerUnit}, ` +
     `shadow_mode: ${shadowMode}, quota_mode: ${quotaMode}` +
     (multiplier === 1 ? "" : `, unit_multiplier: ${multiplier}`) +

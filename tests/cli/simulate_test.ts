@@ -130,7 +130,7 @@ Deno.test("weir simulate: every kind of limit has its words, and texts cannot st
   });
   assertEquals([code, stdout.split("\n").slice(0, 3)], [1, [
     "line 1, 1970-01-01T00:00:00.500Z: OK",
-    "  shadow=\\u001b[31m: OK without a limit -> OK by shop.shadow (0 per 2 HOUR), remaining 0, over in shadow mode",
+    "  shadow=\\u001b[31m: OK without a limit -> OK by shop.shadow (0 per 2 HOURS), remaining 0, over in shadow mode",
     "  free=x: OK without a limit -> OK by shop.free (unlimited)",
   ]]);
   assertMatch(stdout, /^\(no limit\) +4 -> 1 +0 -> 0 +0 -> 0 +0 +0 +0$/m);
