@@ -7,6 +7,9 @@ export async function commitOf(root: string): Promise<string | undefined> {
   try {
     // Nobody else's work in the same folder should find the index locked.
     const git = (...args: string[]) => runToEnd("git", ["--no-optional-locks", ...args], { cwd: root });
+    // A copy without a history of its own may stand within another one's.
+    const prefix = await git("rev-parse", "--show-prefix");
+    if (prefix.stdout.trim() !== "") return undefined;
     const head = await git("rev-parse", "--short=7", "HEAD");
     const status = await git("status", "--porcelain");
     if (head.code !== 0 || status.code !== 0) return undefined;

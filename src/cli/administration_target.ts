@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { errorText } from "../base/error_text.ts";
-import { parseDuration } from "../base/duration.ts";
 import { parseHttpUrl } from "../settings/parsers.ts";
 import { WEBHOOK_TABLE } from "../settings/webhook_table.ts";
 import type { CommandFlag, GivenFlags } from "./command.ts";
 import { CommandError, type CommandOptions, readText } from "./command_input.ts";
 import { FlagError } from "./flags.ts";
+import { readTimeout } from "./timeout_flag.ts";
 
 /** The flags by which commands over the administration find the service. */
 export const TARGET_FLAGS: Readonly<Record<string, CommandFlag>> = {
@@ -38,7 +38,7 @@ export async function findTarget(flags: GivenFlags, options: CommandOptions): Pr
   return {
     url: url.href.replace(/\/+$/, ""),
     token: await tokenOf(flags, url, options),
-    timeoutMs: timeoutOf(flags),
+    timeoutMs: readTimeout(flags.text("timeout") ?? DEFAULT_TIMEOUT),
   };
 }
 
@@ -84,14 +84,4 @@ function checked(token: string, source: string): string {
   if (TOKEN.test(token)) return token;
   const state = token === "" ? "it is empty" : "it holds a character that no token has";
   throw new FlagError(`Cannot use the token of ${source}: ${state}`);
-}
-
-function timeoutOf(flags: GivenFlags): number {
-  const text = flags.text("timeout") ?? DEFAULT_TIMEOUT;
-  const timeoutMs = parseDuration(text);
-  // No timer of the platform runs for longer.
-  if (timeoutMs !== undefined && timeoutMs >= 1 && timeoutMs <= 2 ** 31 - 1) return timeoutMs;
-  throw new FlagError(
-    `Cannot use -timeout "${text}": a duration above 0 such as 500ms or 10s would be right`,
-  );
 }

@@ -2,7 +2,6 @@ import type { ChannelCredentials, ServiceError } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 import { systemClock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
-import { parseDuration } from "../base/duration.ts";
 import { parseDescriptorText } from "../ratelimit/descriptor_text.ts";
 import { unitOfNumber } from "../ratelimit/limit.ts";
 import {
@@ -14,6 +13,7 @@ import {
 } from "../wire/rls.ts";
 import { asksForHelp, FlagError, HELP_FLAGS, parseFlags } from "./flags.ts";
 import type { Output } from "./output.ts";
+import { readTimeout } from "./timeout_flag.ts";
 
 const FLAGS = {
   dial_string: "string",
@@ -113,7 +113,7 @@ function readCall(args: readonly string[]): Call | undefined {
     domain,
     descriptors: lists.map(readDescriptor),
     hitsAddend: readHits(text("hits_addend") ?? "1"),
-    timeoutMs: readTimeout(text("timeout") ?? "10s"),
+    timeoutMs: readTimeout(text("timeout") ?? "10s", "-timeout"),
     tls: readTls(flags.tls === true, { ca: text("ca"), cert: text("cert"), key: text("key") }),
   };
 }
@@ -133,14 +133,6 @@ function readHits(text: string): number {
   const hits = /^\d+$/.test(text) ? Number(text) : NaN;
   if (hits <= 4_294_967_295) return hits;
   throw new FlagError(`Cannot use -hits_addend "${text}": a number from 0 to 4294967295 would be right`);
-}
-
-function readTimeout(text: string): number {
-  const timeoutMs = parseDuration(text);
-  if (timeoutMs !== undefined && timeoutMs > 0) return timeoutMs;
-  throw new FlagError(
-    `Cannot use -timeout "${text}": a duration above 0 such as 500ms or 10s would be right`,
-  );
 }
 
 function readTls(asked: boolean, files: TlsFiles): TlsFiles | undefined {

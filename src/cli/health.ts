@@ -1,4 +1,3 @@
-import { parseDuration } from "../base/duration.ts";
 import { errorText } from "../base/error_text.ts";
 import { parseHttpUrl } from "../settings/parsers.ts";
 import { SERVER_TABLE } from "../settings/server_table.ts";
@@ -8,6 +7,7 @@ import type { GivenCommand, GivenFlags, RunnableCommand } from "./command.ts";
 import { CommandError, type CommandOptions, readText } from "./command_input.ts";
 import { FlagError } from "./flags.ts";
 import { askHealthPage, type HealthAnswer, type HealthPage } from "./health_page.ts";
+import { readTimeout } from "./timeout_flag.ts";
 
 /** `weir health`: whether a service should be sent requests, for whoever starts and restarts it. */
 export const HEALTH_COMMAND: RunnableCommand = {
@@ -34,12 +34,11 @@ export const HEALTH_COMMAND: RunnableCommand = {
 const PAGE = "/healthcheck";
 const METHOD = "/grpc.health.v1.Health/Check";
 const DEFAULT_TIMEOUT = "5s";
-const MAX_TIMEOUT_MS = 86_400_000;
 /** What stands for every interface where a service listens, and what of it a caller may name. */
 const ANY_HOST: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" };
 
 async function run({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
-  const timeoutMs = timeoutOf(flags);
+  const timeoutMs = readTimeout(flags.text("timeout") ?? DEFAULT_TIMEOUT);
   const grpc = flags.text("grpc");
   if (grpc !== undefined) checkGrpc(grpc, flags);
   const page = grpc === undefined ? await pageOf(flags, options) : undefined;
@@ -50,15 +49,6 @@ async function run({ flags }: GivenCommand, options: CommandOptions): Promise<nu
   if (!answer.isHealthy) throw new CommandError(`Cannot count on "${place}": ${answer.text}`);
   options.output.stdout(answer.text);
   return 0;
-}
-
-function timeoutOf(flags: GivenFlags): number {
-  const text = flags.text("timeout") ?? DEFAULT_TIMEOUT;
-  const timeoutMs = parseDuration(text);
-  if (timeoutMs !== undefined && timeoutMs >= 1 && timeoutMs <= MAX_TIMEOUT_MS) return timeoutMs;
-  throw new FlagError(
-    `Cannot use --timeout "${text}": a duration from 1ms to 24h, such as 10s, would be right`,
-  );
 }
 
 function checkGrpc(address: string, flags: GivenFlags): void {

@@ -113,7 +113,7 @@ const WRONG: readonly Wrong[] = [
     name: "a timeout of nothing",
     args: ["--timeout", "0"],
     code: 2,
-    line: 'Cannot use -timeout "0": a duration above 0 such as 500ms or 10s would be right',
+    line: 'Cannot use --timeout "0": a duration from 1ms to 24h, such as 10s, would be right',
   },
 ];
 

@@ -252,12 +252,17 @@ const MISUSES = [
   {
     name: "a timeout without a unit",
     args: [...QUESTION, "-timeout=10"],
-    message: 'Cannot use -timeout "10": a duration above 0 such as 500ms or 10s would be right',
+    message: 'Cannot use -timeout "10": a duration from 1ms to 24h, such as 10s, would be right',
   },
   {
     name: "a timeout of nothing",
     args: [...QUESTION, "-timeout=0s"],
-    message: 'Cannot use -timeout "0s": a duration above 0 such as 500ms or 10s would be right',
+    message: 'Cannot use -timeout "0s": a duration from 1ms to 24h, such as 10s, would be right',
+  },
+  {
+    name: "a timeout that no timer can hold",
+    args: [...QUESTION, "-timeout=25h"],
+    message: 'Cannot use -timeout "25h": a duration from 1ms to 24h, such as 10s, would be right',
   },
   {
     name: "TLS files without TLS",

@@ -83,6 +83,9 @@ Deno.test("compile: the commit is that of the tree, and says when the tree was c
   await git("add", "main.ts");
   await git("commit", "--quiet", "--message", "One");
   const clean = await commitOf(folder.path) ?? "";
+  // A copy that only stands within it has no commit.
+  await Deno.mkdir(join(folder.path, "copy"));
+  assertEquals(await commitOf(join(folder.path, "copy")), undefined);
   await Deno.writeTextFile(join(folder.path, "main.ts"), "changed");
   const changed = await commitOf(folder.path);
   await git("checkout", "--quiet", "main.ts");
