@@ -54,28 +54,35 @@ export async function runOutage(setup: OutageSetup): Promise<OutageFacts> {
       over.abort();
     }),
   ];
+  let end = 0;
   try {
     await passThrough(setup, record, signal);
   } catch (error) {
     if (!over.signal.aborted) throw error;
   } finally {
+    // The last answers are waited for, and no more calls are due.
+    end = performance.now();
     over.abort();
     await Promise.all(tasks);
   }
-  return record.facts(performance.now());
+  return record.facts(end);
 }
 
 /** One phase after the other. */
 async function passThrough(setup: OutageSetup, record: OutageRecord, signal: AbortSignal): Promise<void> {
   const { seconds, takeAway, bringBack, say = () => {} } = setup;
   const pause = (length: number) => sleep(length * 1_000, undefined, { signal });
+  // However late the samples are that come once a second, each phase has one.
+  const sample = () => residentMb(setup.weir.pid).then((mb) => record.memory(mb), () => {});
   await pause(seconds.warmUp);
   record.enter("before", performance.now());
   await pause(seconds.before);
+  await sample();
   say(`the cache goes away for ${seconds.away} s`);
   record.enter("away", performance.now());
   await takeAway();
   await pause(seconds.away);
+  await sample();
   await bringBack();
   record.enter("back", performance.now());
   say("the cache is back");
@@ -88,6 +95,8 @@ async function passThrough(setup: OutageSetup, record: OutageRecord, signal: Abo
 /** Begins calls evenly until the signal, and waits for all answers. */
 async function makeCalls(setup: OutageSetup, record: OutageRecord, signal: AbortSignal): Promise<void> {
   const { rate, weir } = setup;
+  // What was due before all is ready, or while the machine stood still, is made up for.
+  const begin = performance.now();
   const source = new CallSource({ load: "keys", keys: KEYS, batch: 1, stride: 1 });
   const deadline = new AbortController();
   const connections = Array.from({ length: CONNECTIONS }, () =>
@@ -96,12 +105,11 @@ async function makeCalls(setup: OutageSetup, record: OutageRecord, signal: Abort
       ...{ expected: { code: "OK", descriptors: 1 }, record, deadline: deadline.signal },
     }));
   await Promise.all(connections.map(({ ready }) => ready));
-  const begin = performance.now();
-  while (!signal.aborted) {
+  for (let isOver = false; !isOver; await sleep(TICK_MS)) {
+    isOver = signal.aborted;
     const now = performance.now();
     const due = Math.floor((now - begin) * rate / 1_000);
     while (source.taken < due) connections[source.taken % CONNECTIONS]?.offer(source.next(), now);
-    await sleep(TICK_MS);
   }
   for (const connection of connections) connection.finish();
   const timer = setTimeout(() => deadline.abort(), GRACE_MS);

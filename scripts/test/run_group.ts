@@ -23,7 +23,7 @@ export interface GroupOptions {
 }
 
 /** How long the last of its output is waited for: a process that it left behind may hold the pipe. */
-const OUTPUT_MS = 2_000;
+const OUTPUT_MS = 10_000;
 /** How much is shown of a runner that failed without a list of errors. */
 const LAST_LINES = 200;
 

@@ -3,6 +3,7 @@ import tls from "node:tls";
 import { type Clock, systemClock } from "./clock.ts";
 import { errorText } from "./error_text.ts";
 import { parseCertificates, type PemCertificate, readPem } from "./pem.ts";
+import { allEnded } from "./wait.ts";
 
 /** What a server shows in TLS, and whose certificates it asks for; PEM texts. */
 export interface TlsPair {
@@ -44,7 +45,7 @@ export async function readTlsPair(
   names: TlsPairNames,
   { clock = systemClock }: { readonly clock?: Pick<Clock, "now"> } = {},
 ): Promise<TlsPairReading> {
-  const [certText, key, ca] = await Promise.all([
+  const [certText, key, ca] = await allEnded([
     readNamed(names.cert, files.cert),
     readNamed(names.key, files.key),
     files.ca === undefined ? undefined : readNamed(names.ca ?? "", files.ca),

@@ -23,6 +23,14 @@ export async function settledWithin(promise: Promise<void>, ms: number, clock: C
   }
 }
 
+/** What all of these come to, as by `Promise.all`; but where one fails, the others have ended as well. */
+export async function allEnded<Tasks extends readonly unknown[] | []>(
+  tasks: Tasks,
+): Promise<{ -readonly [Index in keyof Tasks]: Awaited<Tasks[Index]> }> {
+  await Promise.allSettled(tasks);
+  return await Promise.all(tasks);
+}
+
 /**
  * The answer of this work, or `overdue()` thrown when there is none after so long. What becomes of the
  * work after that, a rejection included, is nobody's concern.

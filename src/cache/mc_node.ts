@@ -167,7 +167,7 @@ export class McNode {
   #begin(): Gathering {
     const { clock, tally } = this.#options;
     const batch = new McBatch({
-      now: clock.now,
+      now: () => clock.now(),
       tally,
       onOvershoot: (overshoot) => this.#takeOff(overshoot),
     });

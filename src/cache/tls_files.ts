@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 import tls from "node:tls";
 import { errorText } from "../base/error_text.ts";
 import { parseCertificates } from "../base/pem.ts";
+import { allEnded } from "../base/wait.ts";
 
 /** How the other end is known, and as whom to come; files are PEM. */
 export interface TlsFiles {
@@ -47,7 +48,7 @@ export function readTlsFiles(files: TlsFiles): Promise<TlsConnectOptions> {
 }
 
 async function read(files: TlsFiles): Promise<TlsConnectOptions> {
-  const [authorities, cert, key] = await Promise.all([
+  const [authorities, cert, key] = await allEnded([
     readOne(files, "CACERT", files.authorityFile),
     readOne(files, "CLIENT_CERT", files.certFile),
     readOne(files, "CLIENT_KEY", files.keyFile),

@@ -5,12 +5,14 @@ Deno.test({
   name: "giveWay: the worker gives way, the thread that started it does not",
   ignore: Deno.build.os !== "linux",
   async fn() {
+    // Whoever runs the tests may have given way itself.
+    const own = os.getPriority(0);
     const worker = new Worker(new URL("./thread_priority_worker.ts", import.meta.url), { type: "module" });
     try {
       const told = await new Promise((resolve) => {
         worker.onmessage = ({ data }) => resolve(data);
       });
-      assertEquals([told, os.getPriority(0)], [{ before: 0, hasGivenWay: true, after: 10 }, 0]);
+      assertEquals([told, os.getPriority(0)], [{ before: own, hasGivenWay: true, after: 10 }, own]);
     } finally {
       worker.terminate();
     }

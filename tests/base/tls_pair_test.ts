@@ -101,33 +101,6 @@ Deno.test({
 });
 
 Deno.test({
-  ...needs(["openssl"], "TLS pair: what is no file that can be read is named with its setting and its path"),
-  async fn() {
-    await using certificates = await makeCertificates();
-    const { folder, authority, server } = certificates;
-    const { certFile: cert, keyFile: key } = server;
-    const large = await write(certificates, "large.pem", " ".repeat(1024 * 1024 + 1));
-    const pipe = join(folder, "pipe.pem");
-    await new Deno.Command("mkfifo", { args: [pipe] }).output();
-    await assertUnusable([
-      [{ cert: folder, key }, "CERT", folder, "it is no file; a file in PEM that can be read would be right"],
-      [{ cert: pipe, key }, "CERT", pipe, "it is no file; a file in PEM that can be read would be right"],
-      [
-        { cert: large, key },
-        "CERT",
-        large,
-        "it has more than 1 MiB; a file in PEM that can be read would be right",
-      ],
-    ]);
-    const missing = { cert, key: join(folder, "missing.key"), ca: authority.certFile };
-    assertMatch(
-      (await assertRejects(() => readTlsPair(missing, NAMES))).message,
-      /^Cannot use SOME_TLS_KEY ".*missing\.key": .*(?:ENOENT|no such file).*; a file in PEM that can be read would be right$/i,
-    );
-  },
-});
-
-Deno.test({
   ...needs(["openssl"], "TLS pair: a certificate out of its time is taken, with a warning"),
   async fn() {
     await using certificates = await makeCertificates();
@@ -143,6 +116,33 @@ Deno.test({
       `a certificate of SOME_TLS_CERT "${cert}" is no longer valid, since …`,
     ]);
     assertEquals(await at(-day), [`a certificate of SOME_TLS_CERT "${cert}" is not valid before …`]);
+  },
+});
+
+Deno.test({
+  ...needs(["openssl"], "TLS pair: what is no file that can be read is named with its setting and its path"),
+  async fn() {
+    await using certificates = await makeCertificates();
+    const { folder, authority, server } = certificates;
+    const { certFile: cert, keyFile: key } = server;
+    const missing = { cert, key: join(folder, "missing.key"), ca: authority.certFile };
+    assertMatch(
+      (await assertRejects(() => readTlsPair(missing, NAMES))).message,
+      /^Cannot use SOME_TLS_KEY ".*missing\.key": .*(?:ENOENT|no such file).*; a file in PEM that can be read would be right$/i,
+    );
+    const large = await write(certificates, "large.pem", " ".repeat(1024 * 1024 + 1));
+    const pipe = join(folder, "pipe.pem");
+    await new Deno.Command("mkfifo", { args: [pipe] }).output();
+    await assertUnusable([
+      [{ cert: folder, key }, "CERT", folder, "it is no file; a file in PEM that can be read would be right"],
+      [{ cert: pipe, key }, "CERT", pipe, "it is no file; a file in PEM that can be read would be right"],
+      [
+        { cert: large, key },
+        "CERT",
+        large,
+        "it has more than 1 MiB; a file in PEM that can be read would be right",
+      ],
+    ]);
   },
 });
 

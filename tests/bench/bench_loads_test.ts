@@ -8,7 +8,7 @@ Deno.test({
   async fn() {
     const said: string[] = [];
     const { rounds, checks } = await benchLoads({
-      options: readBenchOptions(["--quick", "--only", "hot", "--seconds", "0.2", "--engine", "grpc-js"]),
+      options: readBenchOptions(["--quick", "--only", "hot", "--seconds", "0.5", "--engine", "grpc-js"]),
       signal: new AbortController().signal,
       say: (line) => said.push(line),
     });

@@ -52,7 +52,7 @@ class HeldCache implements CounterCache {
 
 function open(
   maxInFlight: number,
-  clock: Clock = systemClock,
+  clock: Clock = new FakeClock(),
 ): { held: HeldCache; cache: InFlightCache; figures: () => number[] } {
   const held = new HeldCache();
   const cache = new InFlightCache(held, { maxInFlight, backend: "kv", timeoutMs: 1_000, clock });

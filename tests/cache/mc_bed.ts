@@ -1,6 +1,7 @@
 import { assertRejects } from "@std/assert";
 import { systemClock } from "../../src/base/clock.ts";
 import { McCache, type McCacheOptions } from "../../src/cache/mc_cache.ts";
+import { handled } from "../support/handled.ts";
 import { type Memcached, startMemcached } from "../support/memcached.ts";
 import { needs } from "../support/tools.ts";
 
@@ -9,13 +10,18 @@ export type McOptions = Partial<McCacheOptions>;
 
 /** A cache over nodes on these ports of the loopback address. */
 export function openMc(ports: readonly number[], options: McOptions = {}): McCache {
-  return new McCache({
+  const { clock = systemClock } = options;
+  const cache = new McCache({
     hosts: ports.map((port) => ({ host: "127.0.0.1", port })),
     maxIdleConnections: 2,
-    clock: systemClock,
     random: Math.random,
-    timeoutMs: 5_000,
+    timeoutMs: 30_000,
     ...options,
+    clock,
+  });
+  const add = cache.add.bind(cache);
+  return Object.assign(cache, {
+    add: (...asked: Parameters<McCache["add"]>) => handled(add(...asked)),
   });
 }
 

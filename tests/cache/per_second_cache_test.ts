@@ -283,7 +283,7 @@ Deno.test({
 
 function openKv(url: string): KvCache {
   const address = parseKvAddress("single", url);
-  const times = { timeoutMs: 5_000, clock: systemClock, random: Math.random };
+  const times = { timeoutMs: 30_000, clock: systemClock, random: Math.random };
   return new KvCache({
     createClient: () => createKvClient({ address, ...times }),
     address: address.text,

@@ -11,7 +11,7 @@ async function run(url: string, authorityFile: string): Promise<string> {
   const client = createKvClient({
     address: parseKvAddress("single", url, { tls: true, auth: "user:secret" }),
     tls: { settings: "KV_TLS", authorityFile },
-    timeoutMs: 2_000,
+    timeoutMs: 30_000,
     clock: systemClock,
     random: () => 0,
   });

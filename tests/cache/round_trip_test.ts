@@ -2,12 +2,14 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import type { CounterCache } from "../../src/ratelimit/counter_cache.ts";
 import { hit } from "../contract/counter_cache_contract.ts";
+import { FakeClock } from "../support/fake_clock.ts";
 import { startMemcached } from "../support/memcached.ts";
 import { openKvCache } from "../support/open_kv.ts";
 import { startRedis } from "../support/redis_server.ts";
 import { startScriptedKv } from "../support/scripted_kv_server.ts";
 import { needs, type Tool } from "../support/tools.ts";
 import { openMc } from "./mc_bed.ts";
+import { turn } from "./watched_call.ts";
 
 /** What is between two readings of the clock of these tests, in milliseconds. */
 const STEP_MS = 0.25;
@@ -69,10 +71,15 @@ for (const [name, { server, open }] of Object.entries(ADAPTERS)) {
 Deno.test("round trip, key-value cache: what is not answered in time has none, what is answered by an error has one", async () => {
   const told: number[] = [];
   await using server = await startScriptedKv(([, key]) => key === "refused" ? "-ERR no\r\n" : undefined);
-  await using cache = openKvCache(server.url, { timeoutMs: 100, roundTrip: (ms) => told.push(ms) });
+  const clock = new FakeClock();
+  const timeoutMs = 60_000;
+  await using cache = openKvCache(server.url, { timeoutMs, clock, roundTrip: (ms) => told.push(ms) });
   await cache.ready;
   await assertRejects(async () => await cache.read([hit({ key: "refused" })]));
   assertEquals(told.length, 1);
-  await assertRejects(async () => await cache.read([hit({ key: "silent" })]));
+  const silent = cache.read([hit({ key: "silent" })]);
+  await turn();
+  clock.advance(timeoutMs);
+  await assertRejects(() => silent);
   assertEquals(told.length, 1);
 });

@@ -43,7 +43,6 @@ Deno.test({
     const { folder, authority, client, otherClient } = certificates;
     const garbage = join(folder, "garbage.pem");
     await Deno.writeTextFile(garbage, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
-    const missing = join(folder, "missing.pem");
     const noPem = "it holds no certificate in PEM that can be read";
     const cases = [
       [{ authorityFile: garbage }, `Cannot use KV_TLS_CACERT "${garbage}": ${noPem}`],
@@ -65,11 +64,6 @@ Deno.test({
       const error = await assertRejects(() => readTlsFiles({ settings: "KV_TLS", ...files }));
       assertEquals(error.message, message);
     }
-    const unread = { settings: "MC_TLS", certFile: client.certFile, keyFile: missing } as const;
-    assertMatch(
-      (await assertRejects(() => readTlsFiles(unread))).message,
-      /^Cannot use MC_TLS_CLIENT_KEY ".*missing\.pem": .*(?:ENOENT|no such file)/i,
-    );
   },
 });
 
@@ -89,5 +83,18 @@ Deno.test({
       const last = (await all).map((one) => one.status === "fulfilled" ? one.value.ca?.at(-1) : one.reason);
       assertEquals(last, Array(3).fill(text.trim()));
     }
+  },
+});
+
+Deno.test({
+  ...needs(["openssl"], "tls files: one that is not there is named with its setting"),
+  async fn() {
+    await using certificates = await makeCertificates();
+    const { folder, client: { certFile } } = certificates;
+    const unread = { settings: "MC_TLS", certFile, keyFile: join(folder, "missing.pem") } as const;
+    assertMatch(
+      (await assertRejects(() => readTlsFiles(unread))).message,
+      /^Cannot use MC_TLS_CLIENT_KEY ".*missing\.pem": .*(?:ENOENT|no such file)/i,
+    );
   },
 });

@@ -23,12 +23,14 @@ export interface RunOptions {
   readonly folder?: string;
   /** Told of each line as it is printed. */
   readonly onLine?: (line: string) => void;
+  /** The time; that of the machine when absent, whose day stands still. */
+  readonly clock?: Clock;
 }
 
 /** Runs a command in this process. */
 export async function ran(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   const written = { stdout: "", stderr: "" };
-  const clock: Clock = { ...systemClock, now: () => NOW };
+  const clock = options.clock ?? { ...systemClock, now: () => NOW };
   const code = await runCommand(args, {
     environment: options.environment ?? {},
     clock,

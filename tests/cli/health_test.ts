@@ -3,6 +3,7 @@ import { status } from "@grpc/grpc-js";
 import { encodeHealthCheckResponse } from "../../src/wire/health.ts";
 import { type CertificateFiles, makeCertificates } from "../support/certificates.ts";
 import { ChildProcess } from "../support/child_process.ts";
+import { FakeClock } from "../support/fake_clock.ts";
 import { freePort } from "../support/free_port.ts";
 import { startGrpcPeer } from "../support/grpc_peer.ts";
 import { needs } from "../support/tools.ts";
@@ -79,7 +80,8 @@ Deno.test({
 });
 
 type PageCase = readonly [
-  answer: () => Response | Promise<Response>,
+  /** Given what settles when nobody waits any more. */
+  answer: (over: Promise<void>) => Response | Promise<Response>,
   code: number,
   stdout: string,
   stderr: string,
@@ -109,7 +111,7 @@ const PAGES: Readonly<Record<string, PageCase>> = {
     ...[1, "", ": no whole answer within 300 ms\n"] as const,
   ],
   "an answer that does not begin in time": [
-    () => new Promise((resolve) => setTimeout(resolve, 400, new Response())),
+    (over) => over.then(() => new Response()),
     ...[1, "", ": no whole answer within 300 ms\n"] as const,
   ],
 };
@@ -117,13 +119,20 @@ const PAGES: Readonly<Record<string, PageCase>> = {
 for (const [name, [answer, code, stdout, stderr]] of Object.entries(PAGES)) {
   Deno.test(`health of ${name}`, async () => {
     const paths: string[] = [];
+    const clock = new FakeClock();
+    const over = Promise.withResolvers<void>();
     const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
     await using server = Deno.serve(options, ({ url }) => {
       paths.push(new URL(url).pathname);
-      return answer();
+      return answer(over.promise);
     });
     const url = `http://127.0.0.1:${server.addr.port}/health/page`;
-    const seen = await ran(["health", "--url", url, "--timeout", "300ms"]);
+    const asking = ran(["health", "--url", url, "--timeout", "300ms"], { clock }).finally(over.resolve);
+    if (stderr.includes("300 ms")) {
+      await until("the question", () => paths.length > 0);
+      clock.advance(300);
+    }
+    const seen = await asking;
     const said = seen.stderr.replace(/^Cannot (?:count on|ask) "[^"]+"/, "");
     assertEquals([seen.code, seen.stdout, said, paths], [code, stdout, stderr, ["/health/page"]]);
   });
@@ -143,7 +152,9 @@ Deno.test({
     const seen: unknown[] = [];
     for (const answer of answers) {
       using peer = await startGrpcPeer(method, { answer: () => answer });
-      const { code, stderr } = await ran(["health", "--grpc", `127.0.0.1:${peer.port}`, "--timeout=200ms"]);
+      const timeout = answer === undefined ? "200ms" : "60s";
+      const args = ["--grpc", `127.0.0.1:${peer.port}`, "--timeout", timeout];
+      const { code, stderr } = await ran(["health", ...args]);
       seen.push([code, stderr.replace(/^.+": (\w+(?: \d+)?)[^]*$/, "$1")]);
     }
     const nobody = await ran(["health", "--grpc", `127.0.0.1:${freePort()}`]);

@@ -21,7 +21,7 @@ export async function receiving(
     if (url !== undefined) bound.resolve(url);
   };
   const result = ran(["webhooks", "listen", "--port", "0", ...args], { stop: stop.signal, onLine });
-  result.then(({ stderr }) => bound.reject(new Error(stderr)));
+  result.then(({ stderr }) => bound.reject(new Error(stderr)), bound.reject);
   try {
     await use({ url: await bound.promise, lines });
   } finally {

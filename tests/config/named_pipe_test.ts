@@ -11,10 +11,13 @@ function rules(requestsPerUnit: number): string {
   return `domain: d\ndescriptors:\n- key: k\n  rate_limit: {unit: day, requests_per_unit: ${requestsPerUnit}}\n`;
 }
 
+/** Who is held up by a pipe is so for good: what comes within this long is not. */
+const SOON_MS = 30_000;
+
 /** The limit that a decision shows; it has to come soon. */
 async function limitOf(weir: WeirProcess): Promise<number> {
   const body = JSON.stringify({ domain: "d", descriptors: [{ entries: [{ key: "k", value: "v" }] }] });
-  const signal = AbortSignal.timeout(2_000);
+  const signal = AbortSignal.timeout(SOON_MS);
   const response = await fetch(`http://${weir.httpAddress}/json`, { method: "POST", body, signal });
   const { statuses } = await response.json();
   return statuses[0].currentLimit.requestsPerUnit;
@@ -36,8 +39,8 @@ async function withWeir(run: (weir: WeirProcess, top: string) => Promise<void>):
     await run(weir, top);
     const begin = performance.now();
     assertEquals(await weir.stop(), 0);
-    const seconds = (performance.now() - begin) / 1_000;
-    assert(seconds < 3, `it took ${seconds} s to end`);
+    const tookMs = performance.now() - begin;
+    assert(tookMs < SOON_MS, `it took ${tookMs} ms to end`);
   } finally {
     await Deno.remove(top, { recursive: true });
   }

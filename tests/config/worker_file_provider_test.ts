@@ -119,7 +119,7 @@ Deno.test("worker file provider: a load that brings nothing new comes without it
     try {
       await until("the first load", () => scene.loads.length === 1);
       await Deno.writeTextFile(`${root}/unrelated`, "");
-      await until("the second load", () => scene.loads.length === 2);
+      await until("the second load", () => scene.loads.length > 1);
       const unchanged = { sources: [], problems: [], version: "", isUnchanged: true };
       assertEquals([scene.loads[0]?.sources?.length, scene.loads[1]], [1, unchanged]);
       await Deno.writeTextFile(`${root}/a.yaml`, "domain: d\n\n");

@@ -155,7 +155,7 @@ Deno.test("xds stream: a peer that is gone without a word is noticed", async () 
   await using server = await XdsServer.start();
   server.set("1", shopConfig({}));
   await using relay = await startTcpRelay(server.port);
-  await using peer = new Peer(relay.url, { keepalive: { everyMs: 100, withinMs: 100 } });
+  await using peer = new Peer(relay.url, { keepalive: { everyMs: 500, withinMs: 1_000 } });
   await until("the first version", () => peer.versions.length === 1);
   relay.setMode("stall");
   assertMatch(await peer.end(), /./);

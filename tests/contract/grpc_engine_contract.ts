@@ -27,6 +27,8 @@ class Probe {
   readonly hold = Promise.withResolvers<void>();
   /** The call that is held. */
   held: CallContext | undefined;
+  /** Whether it was over already when it came. */
+  wasGone = false;
 
   readonly service: GrpcService = {
     name: "test.Probe",
@@ -43,6 +45,7 @@ class Probe {
         name: "Hold",
         handle: (request, call) => {
           this.held = call;
+          this.wasGone = call.gone;
           return this.hold.promise.then(() => request);
         },
       },
@@ -184,10 +187,11 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     const { engine, probe } = await open(start);
     {
       using client = new GrpcClient(engine.address);
-      const answer = client.unary("/test.Probe/Hold", bytes("held"), {}, { timeoutMs: 300 });
-      const call = await until("the call to run", () => probe.held);
-      assertEquals(call.gone, false);
-      assertEquals((await answer).code, 4);
+      const call = await until("a call to come before its deadline", async () => {
+        assertEquals((await client.unary("/test.Probe/Hold", bytes("held"), {}, { timeoutMs: 300 })).code, 4);
+        return probe.held;
+      });
+      assertEquals(probe.wasGone, false);
       await until("the handler to see it", () => call.gone);
       probe.hold.resolve();
     }
@@ -250,6 +254,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
   async "figures tell of calls that nobody waits for any more, once"(start) {
     const probe = new Probe();
     const told: string[] = [];
+    const count = (line: string) => told.filter((one) => one === line).length;
     const service = withCallFigures(probe.service, (method) => ({
       started: () => void told.push(`${method} started`),
       ended: () => void told.push(`${method} ended`),
@@ -259,19 +264,20 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
       using client = new GrpcClient(engine.address);
       const gone = new AbortController();
       const cancelled = client.unary("/test.Probe/Hold", bytes("1"), {}, { signal: gone.signal });
-      const late = client.unary("/test.Probe/Hold", bytes("2"), {}, { timeoutMs: 300 });
-      await until("both calls to run", () => told.length === 2);
+      await until("the call to run", () => count("Hold started") === 1);
+      await until("a call to come before its deadline", async () => {
+        assertEquals((await client.unary("/test.Probe/Hold", bytes("2"), {}, { timeoutMs: 300 })).code, 4);
+        return count("Hold started") > 1;
+      });
       gone.abort();
-      assertEquals([(await cancelled).code, (await late).code], [1, 4]);
+      assertEquals((await cancelled).code, 1);
       probe.hold.resolve();
-      await until("both calls to end", () => told.length === 4);
+      await until("all calls to end", () => count("Hold ended") === count("Hold started"));
       assertEquals((await client.unary("/test.Probe/Echo", bytes(""))).code, 0);
     }
     await engine.close(1_000);
-    assertEquals(told, [
-      ...["Hold started", "Hold started", "Hold ended", "Hold ended"],
-      ...["Echo started", "Echo ended"],
-    ]);
+    assertEquals(count("Hold ended"), count("Hold started"));
+    assertEquals(told.slice(-2), ["Echo started", "Echo ended"]);
   },
   async "open connections are counted"(start) {
     const { engine } = await open(start);
@@ -318,7 +324,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
       const watching = client.serverStream("/test.Probe/Watch", bytes("first"), () => {});
       const held = client.unary("/test.Probe/Hold", bytes("held"));
       await until("the stream to be open", () => probe.openStreams === 1);
-      const closed = engine.close(5_000);
+      const closed = engine.close(60_000);
       assertEquals((await watching).code, 14);
       probe.hold.resolve();
       assertEquals(text((await held).messages[0]), "held");
@@ -347,7 +353,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
       session.on("error", reject);
     });
     const age = performance.now() - before;
-    assertEquals([code, age > 170 && age < 2_000], [0, true]);
+    assertEquals([code, age > 170 && age < 30_000], [0, true]);
     await new Promise<void>((resolve) => session.closed ? resolve() : session.on("close", () => resolve()));
     await engine.close(1_000);
   },

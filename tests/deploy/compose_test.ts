@@ -124,7 +124,7 @@ async function envoyConfig(application: number, weirs: readonly object[]): Promi
     if (key === "port_value") return Number(value) === 3_000 ? application : 0;
     if (key === "address" && value === "application") return "127.0.0.1";
     // A busy machine is no failure.
-    if (key === "timeout") return "10s";
+    if (key === "timeout" || key === "connect_timeout") return "60s";
     return key === "lb_endpoints" && JSON.stringify(value).includes('"weir"') ? weirs : value;
   });
 }

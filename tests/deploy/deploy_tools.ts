@@ -44,7 +44,7 @@ export async function runDeployTool(tool: DeployTool, args: readonly string[]): 
   const command = new Deno.Command(place, {
     args: [...args],
     stdin: "null",
-    signal: AbortSignal.timeout(60_000),
+    signal: AbortSignal.timeout(300_000),
     cwd: FOLDER,
   });
   const { code, stdout, stderr } = await command.output();

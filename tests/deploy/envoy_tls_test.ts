@@ -98,7 +98,7 @@ async function statusesOf({ file, weir, certificates, client }: EnvoyBed): Promi
   const config = parse(await Deno.readTextFile(new URL(file, DEPLOY)), (key, value) => {
     if (key === "port_value") return ports.get(Number(value));
     // A busy machine is no failure.
-    if (key === "timeout") return "10s";
+    if (key === "timeout" || key === "connect_timeout") return "60s";
     return key === "filename" ? paths.get(String(value)) : value;
   });
   await using envoy = await startEnvoy(config);

@@ -89,7 +89,7 @@ Deno.test({
     const rules = Object.entries(objects.get("ConfigMap weir-rules")?.data ?? {});
     await using weir = await startWeir({
       rules: Object.fromEntries(rules.map(([name, text]) => [name, String(text)])),
-      env: { ...await podEnvironment(objects), KV_URL: `127.0.0.1:${redis.port}` },
+      env: { ...await podEnvironment(objects), ...UNHURRIED, KV_URL: `127.0.0.1:${redis.port}` },
     });
     const { startupProbe, livenessProbe, readinessProbe } = containerOf(pod);
     const probes = [startupProbe, livenessProbe, readinessProbe].map((probe) => probe?.httpGet);
@@ -124,6 +124,9 @@ function settingOf(pod: Tree, wanted: string): string {
   const variables = Object.values(containerOf(pod).env ?? {});
   return String(variables.find(({ name }) => String(name) === wanted)?.value);
 }
+
+/** On a busy machine the time-out is no failure, and the probes are asked in time. */
+const UNHURRIED = { KV_TIMEOUT: "30s", SHUTDOWN_DELAY: "60s" };
 
 /** The environment of Weir, but for the ports and the folder that a test has for itself. */
 async function podEnvironment(objects: ReadonlyMap<string, Tree>): Promise<Record<string, string>> {

@@ -34,7 +34,10 @@ Deno.test({
     await using weir = await startWeir({ env, rules: RULES });
     using client = new GrpcClient(weir.grpcAddress);
     for (let call = 0; call < 3; call++) await decide(client, "shop", "account=a");
-    const scraped = await (await fetch(`http://${address}/metrics`)).text();
+    const scraped = await until("the webhook service to work", async () => {
+      const text = await (await fetch(`http://${address}/metrics`)).text();
+      return /^ratelimit_webhooks_dispatching 1$/m.test(text) && text;
+    });
     const there = new Set(["up", ...scraped.split("\n").map((line) => /^\w+/.exec(line)?.[0] ?? "")]);
     for (const file of FILES) {
       const named = metricsIn(await Deno.readTextFile(new URL(file, FOLDER)));

@@ -38,6 +38,8 @@ export class TlsBed implements AsyncDisposable {
   readonly log: readonly string[];
   /** Moves the wall clock on by more than a second, so that the next line of a kind is logged. */
   readonly pass: (ms?: number) => void;
+  /** Lets so much time have passed for what waits for a while. */
+  readonly elapse: (ms: number) => void;
 
   static async open(
     start: (options: GrpcEngineOptions) => Promise<GrpcEngine>,
@@ -46,8 +48,10 @@ export class TlsBed implements AsyncDisposable {
     const certificates = await makeCertificates();
     const { server: { certFile, keyFile }, authority } = certificates;
     const [log, probe]: [string[], Probe] = [[], new Probe()];
+    // The time of the day stands still, an hour from now: whatever certificate is made until then is valid.
+    let now = Date.now() + 3_600_000;
     let skew = 0;
-    const clock: Clock = { ...systemClock, now: () => Date.now() + skew };
+    const clock: Clock = { ...systemClock, now: () => now, elapsed: () => systemClock.elapsed() + skew };
     const write = (line: string) => void log.push(line);
     const logger = createLogger({ level: "warning", format: "text", clock, write });
     const files = { cert: certFile, key: keyFile, ...(asksClients ? { ca: authority.certFile } : {}) };
@@ -64,17 +68,21 @@ export class TlsBed implements AsyncDisposable {
         random: () => 0.5,
       })
     );
-    const pass = (ms = 2_000) => void (skew += ms);
-    return new TlsBed({ certificates, tls: serverTls, engine, probe, log, pass });
+    const pass = (ms = 2_000) => void (now += ms);
+    const elapse = (ms: number) => void (skew += ms);
+    return new TlsBed({ certificates, tls: serverTls, engine, probe, log, pass, elapse });
   }
 
-  private constructor(parts: Pick<TlsBed, "certificates" | "tls" | "engine" | "probe" | "log" | "pass">) {
+  private constructor(
+    parts: Pick<TlsBed, "certificates" | "tls" | "engine" | "probe" | "log" | "pass" | "elapse">,
+  ) {
     this.certificates = parts.certificates;
     this.tls = parts.tls;
     this.engine = parts.engine;
     this.probe = parts.probe;
     this.log = parts.log;
     this.pass = parts.pass;
+    this.elapse = parts.elapse;
   }
 
   get port(): number {
@@ -216,7 +224,7 @@ export class TlsClient implements Disposable {
         (request: string) => Buffer.from(request),
         (answer) => answer.toString(),
         text,
-        { deadline: Date.now() + 20_000 },
+        { deadline: Date.now() + 60_000 },
         (error, answer) => resolve(error === null ? answer ?? "" : `${error.code} ${error.details}`),
       );
     });
@@ -228,4 +236,10 @@ export async function openssl(args: readonly string[]): Promise<{ readonly text:
   await using child = new ChildProcess(requireTool("openssl"), { args: [...args] });
   await child.exited;
   return { text: [...child.stdoutLines, ...child.stderrLines].join("\n") };
+}
+
+/** Writes a file anew in one step: nobody sees half of it. */
+export async function replaceText(path: string, text: string): Promise<void> {
+  await Deno.writeTextFile(`${path}.new`, text);
+  await Deno.rename(`${path}.new`, path);
 }

@@ -13,7 +13,7 @@ import { type CertificateFiles, makeCertificates } from "../support/certificates
 import { needs } from "../support/tools.ts";
 import { until } from "../support/until.ts";
 import { startWeir } from "../support/weir_process.ts";
-import { CLIENT_NAME, openssl, TlsBed, TlsPeer } from "./tls_bed.ts";
+import { CLIENT_NAME, openssl, replaceText, TlsBed, TlsPeer } from "./tls_bed.ts";
 
 Deno.test({
   ...needs(["openssl"], "client certificates: a session that began elsewhere counts for nothing"),
@@ -62,8 +62,9 @@ Deno.test({
       assert(peer.isWelcome);
     }
     const begin = performance.now();
+    // One that does not end is killed after a while.
     assertEquals(await weir.stop(), 0);
-    assert(performance.now() - begin < 3_000);
+    assert(performance.now() - begin < 20_000);
   },
 });
 
@@ -72,6 +73,9 @@ type Start = (options: GrpcEngineOptions) => Promise<GrpcEngine>;
 const NOT_FOR = `the client's certificate is not for "${CLIENT_NAME}"`;
 const UNVERIFIED = "the client's certificate does not stand the test against the authority " +
   "(UNABLE_TO_VERIFY_LEAF_SIGNATURE)";
+
+/** A client that shakes hands needs less, also on a machine that stands still for a while. */
+const HANDSHAKE_MS = 3_000;
 
 const ENGINES = { "grpc-js": startGrpcJs, native: startNative } as const;
 
@@ -216,9 +220,8 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     }
     assertEquals(prints, Array(3).fill([true, false, [true, false, false, true]]));
     assertEquals([before.isOpen, before.fingerprint === first], [true, true]);
-    const { made, wrong } = await calls.end();
-    assertEquals(wrong, []);
-    assert(made > 10, `only ${made} calls were made`);
+    await until("several calls", () => calls.made > 10);
+    assertEquals(await calls.end(), []);
     for (const reply of bed.probe.held) reply("held through");
     assertEquals(await held, "held through");
   },
@@ -229,16 +232,20 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     const { elsewhere } = bed.certificates;
     const [cert, key] = [await Deno.readTextFile(certFile), await Deno.readTextFile(keyFile)];
     const changes = [
-      () => Deno.writeTextFile(certFile, "garbage"),
-      () => Deno.copyFile(elsewhere.certFile, certFile),
+      () => replaceText(certFile, "garbage"),
+      async () => await replaceText(certFile, await Deno.readTextFile(elsewhere.certFile)),
       async () => {
-        await Deno.writeTextFile(certFile, cert);
-        await Deno.copyFile(elsewhere.keyFile, keyFile);
+        await replaceText(certFile, cert);
+        await replaceText(keyFile, await Deno.readTextFile(elsewhere.keyFile));
       },
     ];
     for (const [index, change] of changes.entries()) {
       await change();
-      await until("the bad pair to be told", () => bed.tls.figures.failed === index + 1);
+      await until("the bad pair to be told", () => {
+        // It might be half a good one for a while.
+        bed.elapse(1_000);
+        return bed.tls.figures.failed === index + 1;
+      });
       await using peer = await bed.peer({});
       assertEquals([peer.isWelcome, peer.fingerprint === first], [true, true]);
     }
@@ -252,7 +259,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
   async "who hangs in the handshake is let go, and holds up nobody and no stop"(start) {
     const refusals: TlsRefusal[] = [];
     const onRefused = (refusal: TlsRefusal) => void refusals.push(refusal);
-    await using bed = await TlsBed.open(start, { listen: { handshakeMs: 200, onRefused } });
+    await using bed = await TlsBed.open(start, { listen: { handshakeMs: HANDSHAKE_MS, onRefused } });
     const silent = Array.from({ length: 20 }, () => net.connect(bed.port, "127.0.0.1"));
     const closed = silent.map((socket) => {
       return new Promise((resolve) => socket.on("error", () => {}).on("close", resolve).resume());
@@ -300,14 +307,17 @@ for (const [name, start] of Object.entries(ENGINES)) {
 
 /** Calls, one after the other, until they are ended. */
 class Calls implements AsyncDisposable {
-  readonly #done: Promise<{ readonly made: number; readonly wrong: readonly string[] }>;
+  /** How many were made so far. */
+  made = 0;
+  readonly #done: Promise<readonly string[]>;
   #isEnding = false;
 
   constructor(call: (text: string) => Promise<string>) {
     this.#done = this.#make(call);
   }
 
-  async end(): Promise<{ readonly made: number; readonly wrong: readonly string[] }> {
+  /** Makes no more; answers what was answered wrongly. */
+  async end(): Promise<readonly string[]> {
     this.#isEnding = true;
     return await this.#done;
   }
@@ -318,12 +328,12 @@ class Calls implements AsyncDisposable {
 
   async #make(call: (text: string) => Promise<string>): ReturnType<Calls["end"]> {
     const wrong: string[] = [];
-    let made = 0;
-    for (; !this.#isEnding; made++) {
-      const answer = await call(`call ${made}`);
-      if (answer !== `call ${made}`) wrong.push(answer);
+    for (; !this.#isEnding; this.made++) {
+      const text = `call ${this.made}`;
+      const answer = await call(text);
+      if (answer !== text) wrong.push(answer);
     }
-    return { made, wrong };
+    return wrong;
   }
 }
 

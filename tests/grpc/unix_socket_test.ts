@@ -3,6 +3,7 @@ import net from "node:net";
 import { join } from "node:path";
 import { listen, type Listener } from "../../src/grpc/listener.ts";
 import { UnixSocketFile } from "../../src/grpc/unix_socket.ts";
+import { handled } from "../support/handled.ts";
 import { until } from "../support/until.ts";
 
 /** A listener that says its name to everyone and keeps the connection. */
@@ -108,22 +109,26 @@ Deno.test("unix socket: whoever finds the file finds somebody who answers, throu
     let going = true;
     let calls = 0;
     const heard = new Set<string>();
-    const calling = (async () => {
+    const call = async () => {
       while (going) {
         await using caller = new Caller(path);
         heard.add(await until("a word", () => caller.heard, { intervalMs: 0 }));
         calls++;
       }
-    })();
-    for (let succession = 0; succession < 50; succession++) {
-      const successor = await open(path, "x");
-      // The call that is under way may be one of the old socket's; the second one is the successor's.
-      const goal = calls + 2;
-      await until("calls of the successor", () => calls >= goal, { intervalMs: 0 });
-      listener.close();
-      listener = successor;
+    };
+    const calling = handled(call());
+    try {
+      for (let succession = 0; succession < 50; succession++) {
+        const successor = await open(path, "x");
+        // The call that is under way may be one of the old socket's; the second one is the successor's.
+        const goal = calls + 2;
+        await until("calls of the successor", () => calls >= goal, { intervalMs: 0 });
+        listener.close();
+        listener = successor;
+      }
+    } finally {
+      going = false;
     }
-    going = false;
     await calling;
     listener.close();
     assertEquals([...heard], ["x"]);

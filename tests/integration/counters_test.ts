@@ -2,6 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { startMemcached } from "../support/memcached.ts";
 import { startRedis } from "../support/redis_server.ts";
 import { ServeFixture } from "../support/serve_fixture.ts";
+import { slowClock } from "../support/slow_clock.ts";
 import { needs } from "../support/tools.ts";
 import { until } from "../support/until.ts";
 
@@ -20,7 +21,7 @@ function asking(user: string): unknown {
 }
 
 async function start(env: Readonly<Record<string, string>>): Promise<ServeFixture> {
-  return await ServeFixture.start({ env: { ADMIN_TOKEN, ...env }, rules: RULES });
+  return await ServeFixture.start({ env: { ADMIN_TOKEN, ...env }, rules: RULES, clock: slowClock() });
 }
 
 /** Asks for the counters at an address; answers the status and what was used, or the code of the refusal. */

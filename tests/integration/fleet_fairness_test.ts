@@ -8,8 +8,8 @@ const ENDPOINTS = 50;
 const CONCURRENCY = 4;
 /** More than can be under way, so that each of the dead ones has a backlog. */
 const DEAD_EVENTS = 6;
-/** Other work on the machine only ever slows a run down, so that the best of several is what it can do. */
-const ROUNDS = [3, 12] as const;
+/** Other work on the machine slows some rounds down: each is compared with the one before it, and the best one counts. */
+const ROUNDS = [3, 15] as const;
 const WORST_RATIO = 1.2;
 
 Deno.test({
@@ -23,7 +23,7 @@ Deno.test({
       return 200;
     };
     const isDead = ({ path }: { readonly path: string }) => path.startsWith("/dead");
-    await using fleet = await WebhookFleet.open({ env: { LOG_LEVEL: "warning", WEBHOOK_TIMEOUT: "60s" } });
+    await using fleet = await WebhookFleet.open({ env: { LOG_LEVEL: "warning", WEBHOOK_TIMEOUT: "10m" } });
     await fleet.start();
     for (let n = 0; n < ENDPOINTS; n++) {
       for (const kind of ["live", "dead"]) {
@@ -37,7 +37,7 @@ Deno.test({
     const without: number[] = [];
     const beside: number[] = [];
     await meanWaitMs(fleet, receiver, "warm-up");
-    const ratio = () => Math.min(...beside) / Math.min(...without);
+    const ratio = () => Math.min(...beside.map((ms, round) => ms / (without[round] ?? 0)));
     const [fewest, most] = ROUNDS;
     for (let round = 0; round < most && (round < fewest || ratio() > WORST_RATIO); round++) {
       without.push(await meanWaitMs(fleet, receiver, `without-${round}`));
@@ -48,11 +48,11 @@ Deno.test({
       const held = CONCURRENCY * ENDPOINTS;
       await until("the dead ones to hold what they may", () => {
         return receiver.receptions.filter(isDead).length - before === held;
-      }, { deadlineMs: 30_000 });
+      });
       beside.push(await meanWaitMs(fleet, receiver, `beside-${round}`));
       assertEquals(receiver.receptions.filter(isDead).length - before, held);
       release();
-      await until("the backlog to be gone", () => fleet.isDelivered(), { deadlineMs: 60_000 });
+      await until("the backlog to be gone", () => fleet.isDelivered(), { deadlineMs: 120_000 });
     }
     const shown = [without, beside].map((times) => times.map((ms) => ms.toFixed(1)).join(", ")).join(" and ");
     assert(
@@ -74,9 +74,7 @@ async function meanWaitMs(fleet: WebhookFleet, receiver: WebhookReceiver, name: 
     await until("every live one to arrive", () => arrived().length >= ENDPOINTS, { intervalMs: 5 });
     assertEquals(arrived().length, ENDPOINTS);
     waits.push(...arrived().map(({ at }) => at - postedAt));
-    await until("the results to be written", async () => await fleet.psql(CLAIMED) === "0", {
-      deadlineMs: 30_000,
-    });
+    await until("the results to be written", async () => await fleet.psql(CLAIMED) === "0");
   }
   return waits.reduce((sum, ms) => sum + ms, 0) / waits.length;
 }

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { needs } from "../support/tools.ts";
 import { until } from "../support/until.ts";
-import { webhookCall } from "../support/webhook_client.ts";
+import { post } from "../support/webhook_client.ts";
 import { WebhookFleet } from "../support/webhook_fleet.ts";
 import { ADMIN_TOKEN } from "../support/webhook_process.ts";
 import { WebhookReceiver } from "../support/webhook_receiver.ts";
@@ -14,14 +14,15 @@ Deno.test({
   async fn() {
     await using receiver = await WebhookReceiver.start();
     await using fleet = await WebhookFleet.open();
-    await fleet.start();
+    await fleet.start({ isAwaited: false });
+    await until("the store", async () => (await fleet.first.api("GET", "/endpoints")).status === 200);
     await fleet.endpoint(receiver, "/hook");
     assertEquals(await fleet.psql("SELECT count(*) FROM schema_version"), "1");
 
     const answers = await Promise.all(fleet.members.map(async ({ base }, n) => {
       const event = { event: "agent.reply.completed", data: { n } };
-      // It waits for the store, and health is good from then on.
-      const { status } = await webhookCall(`${base}/api/v1/events`, { token: ADMIN_TOKEN, body: event });
+      // It waits for the store for a while, and health is good from then on.
+      const { status } = await post(`${base}/api/v1/events`, event, { token: ADMIN_TOKEN });
       const health = await fetch(`${base}/healthcheck`);
       return [health.status, (await health.text()).trim(), status];
     }));

@@ -10,14 +10,19 @@ import { WebhookReceiver } from "../support/webhook_receiver.ts";
 /** What ends the worker of one machine after the other: an error that nobody catches, an end without a word. */
 const ENDS = ["SIGUSR1", "SIGUSR2"] as const;
 /** A worker that says nothing any more is given some time. */
-const BACK_MS = 40_000;
+const BACK_MS = 120_000;
 
 Deno.test({
   ...needs(["postgres"], "a worker ends inside a process: the other machines go on, and it comes back"),
   async fn() {
     await using receiver = await WebhookReceiver.start();
-    receiver.react = () => new Promise((resolve) => setTimeout(resolve, 100, 200));
-    await using fleet = await WebhookFleet.open({ env: { WEBHOOK_TIMEOUT: "2s" } });
+    // What is sent is not answered before its worker has ended.
+    let ended = Promise.withResolvers<void>();
+    receiver.react = async () => {
+      await ended.promise;
+      return 200;
+    };
+    await using fleet = await WebhookFleet.open({ env: { WEBHOOK_TIMEOUT: "4s" } });
     await fleet.start({ faults: {} });
     const kinds = await endpointsByKind(fleet, receiver, 4, { concurrency: 16 });
     let events = 0;
@@ -32,8 +37,11 @@ Deno.test({
     for (const [n, signal] of ENDS.entries()) {
       const member = fleet.member(n);
       const others = fleet.members.filter((one) => one !== member);
+      const before = receiver.receptions.length;
+      ended = Promise.withResolvers<void>();
       // It has work in hand when it ends.
       await Promise.all(Array.from({ length: 12 }, () => post(member.base)));
+      await until("it to be sent", () => receiver.receptions.length > before);
       member.weir.signal(signal);
       const left: (() => Promise<{ readonly status: number }>)[] = [];
       const refusal = await until("a refusal", async () => {
@@ -41,14 +49,19 @@ Deno.test({
         if (status !== 202) left.push(call);
         return status === 202 ? undefined : status;
       }, { deadlineMs: BACK_MS });
+      ended.resolve();
       assertEquals(refusal, 503);
       for (const { base } of [...others, ...others]) assertEquals((await post(base)).status, 202);
       for (const call of left) {
         await until("it to be back", async () => (await call()).status === 202, { deadlineMs: BACK_MS });
       }
     }
-    // What the workers had is delivered once their claims have ended.
-    await until("everything to be delivered", () => fleet.isDelivered(), { deadlineMs: 60_000 });
+    // What the workers had is delivered once their claims have ended: the time that is left is let pass.
+    for (const member of fleet.members) {
+      await until("no more work", async () => await member.figure("attempts_in_flight") === 0);
+    }
+    await fleet.psql("UPDATE delivery SET lease_until = 1 WHERE lease_until IS NOT NULL");
+    await until("everything to be delivered", () => fleet.isDelivered(), { deadlineMs: 180_000 });
     const deliveries = await fleet.all("/deliveries");
     assertEquals(deliveriesProblems(deliveries, { receiver, events }), []);
     assertEquals(receiver.problems, []);

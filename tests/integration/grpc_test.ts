@@ -177,7 +177,7 @@ for (const GRPC_ENGINE of ["grpc-js", "native"]) {
       await using redis = await startRedis();
       const rules = (limit: number) =>
         `domain: shop\ndescriptors:\n- key: user\n  rate_limit: {unit: day, requests_per_unit: ${limit}}\n`;
-      const env = { GRPC_ENGINE, BACKEND_TYPE: "kv", KV_URL: redis.url, KV_TIMEOUT: "2s" };
+      const env = { GRPC_ENGINE, BACKEND_TYPE: "kv", KV_URL: redis.url, KV_TIMEOUT: "10s" };
       await using weir = await startWeir({ rules: { "shop.yaml": rules(1_000_000) }, env });
       using client = new GrpcClient(weir.grpcAddress);
       const seen = { ok: 0, unavailable: 0, other: [] as string[], slowestMs: 0 };
@@ -194,23 +194,27 @@ for (const GRPC_ENGINE of ["grpc-js", "native"]) {
         }
       });
       const decided = (count: number) => until(`${count} more decisions`, () => seen.ok >= count);
-      await decided(100);
-      for (let limit = 1_000_001; limit <= 1_000_010; limit++) {
-        await Deno.writeTextFile(`${weir.rulesFolder}/shop.yaml`, rules(limit));
-        await decided(seen.ok + 20);
+      try {
+        await decided(100);
+        for (let limit = 1_000_001; limit <= 1_000_010; limit++) {
+          await Deno.writeTextFile(`${weir.rulesFolder}/shop.yaml`, rules(limit));
+          await decided(seen.ok + 20);
+        }
+        await redis.kill();
+        await until("calls to fail", () => seen.unavailable > 50);
+        await redis.restartOnSamePort();
+        await decided(seen.ok + 500);
+        const recovered = `level=warning msg="Connected to key-value cache \\"${redis.url}\\" again"`;
+        await until(
+          "the end of the outage in the log",
+          () => weir.stderrLines.some((line) => line.endsWith(recovered)),
+        );
+      } finally {
+        going = false;
+        await Promise.all(callers);
       }
-      await redis.kill();
-      await until("calls to fail", () => seen.unavailable > 50);
-      await redis.restartOnSamePort();
-      await decided(seen.ok + 500);
-      const recovered = `level=warning msg="Connected to key-value cache \\"${redis.url}\\" again"`;
-      await until(
-        "the end of the outage in the log",
-        () => weir.stderrLines.some((line) => line.endsWith(recovered)),
-      );
-      going = false;
-      await Promise.all(callers);
-      assertEquals([seen.other, seen.slowestMs < 2_500], [[], true]);
+      // A call that nobody answers ends by the client's own limit only, which is far above.
+      assertEquals([seen.other, seen.slowestMs < 30_000], [[], true]);
       assertEquals(await weir.stop(), 0);
     },
   });

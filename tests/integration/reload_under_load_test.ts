@@ -91,7 +91,7 @@ async function reloadUnderLoad(env: Record<string, string>): Promise<void> {
       await publish(weir, version);
     }
     const done = () => load.calls >= CALLS && load.newest === SWAPS;
-    await until(`the last version and ${CALLS} calls`, done);
+    await until(`the last version and ${CALLS} calls`, done, { deadlineMs: 120_000 });
   } finally {
     load.going = false;
     await callers;
@@ -106,5 +106,5 @@ Deno.test("reload under load: a hundred versions of the rules, and no call sees 
 
 Deno.test("reload under load: nor does a call that waits for a key-value cache meanwhile", async () => {
   await using cache = await startRedis();
-  await reloadUnderLoad({ BACKEND_TYPE: "kv", KV_URL: cache.url, KV_TIMEOUT: "2s" });
+  await reloadUnderLoad({ BACKEND_TYPE: "kv", KV_URL: cache.url, KV_TIMEOUT: "30s" });
 });

@@ -1,19 +1,25 @@
 import { assertEquals } from "@std/assert";
 import { CallLog } from "../support/call_log.ts";
+import { PauseWatch } from "../support/pause_watch.ts";
 import { RestartHttpLoad } from "../support/restart_http_load.ts";
 import { restartUnderLoad, RestartWeir } from "../support/restart_weir.ts";
+
+const LONG_PAUSE_MS = 300;
 
 // A server of HTTP/1.1 cannot ask a client to go ahead of time, as GOAWAY does: when the runtime closes,
 // it drops what it has not begun to read, answered by no octet. The client sends that again.
 Deno.test("rolling restart over HTTP: a client that keeps its connections loses no request", async () => {
   const log = new CallLog();
-  await using weir = await RestartWeir.start({ SHUTDOWN_DELAY: "500ms" });
+  using pauses = new PauseWatch();
+  await using weir = await RestartWeir.start({ SHUTDOWN_DELAY: "1s" });
   let codes: number[];
   {
     await using _load = new RestartHttpLoad(weir.current.httpAddress, log, 8);
-    codes = await restartUnderLoad(weir, log);
+    codes = await restartUnderLoad(weir, log, 2);
   }
-  assertEquals([log.failures, log.retried, codes], [[], 0, [0, 0, 0]], String(log));
+  assertEquals([log.failures, codes], [[], [0, 0]], String(log));
+  // Within the delay each connection is told to go, which a machine may let pass that stands still.
+  if (pauses.longestMs < LONG_PAUSE_MS) assertEquals(log.retried, 0);
 });
 
 Deno.test("rolling restart: two processes serve every TCP port together, and then one of them does alone", async () => {

@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { CallLog } from "../support/call_log.ts";
+import { PauseWatch } from "../support/pause_watch.ts";
 import { RestartGrpcLoad } from "../support/restart_grpc_load.ts";
 import { RestartLoad } from "../support/restart_load.ts";
 import { restartUnderLoad, RestartWeir } from "../support/restart_weir.ts";
@@ -15,6 +16,8 @@ async function withSocketFolder(run: (env: Record<string, string>) => Promise<vo
   }
 }
 
+const LONG_PAUSE_MS = 300;
+
 const PLACES = {
   TCP: (run: (env: Record<string, string>) => Promise<void>) => run({}),
   "a unix socket": withSocketFolder,
@@ -25,6 +28,7 @@ for (const [place, within] of Object.entries(PLACES)) {
     Deno.test(`rolling restart, ${engine} over ${place}: a client that goes when it is asked to loses no call`, () =>
       within(async (env) => {
         const log = new CallLog();
+        using pauses = new PauseWatch();
         await using weir = await RestartWeir.start({ GRPC_ENGINE: engine, ...env });
         let codes: number[];
         {
@@ -34,7 +38,8 @@ for (const [place, within] of Object.entries(PLACES)) {
         assertEquals(codes, [0, 0, 0]);
         assertEquals(log.failures, [], String(log));
         // Our own engine names its last stream when all that was sent has come: nothing is ever sent again.
-        if (engine === "native") assertEquals(log.retried, 0);
+        // It waits a second for that, which a machine may let pass that stands still.
+        if (engine === "native" && pauses.longestMs < LONG_PAUSE_MS) assertEquals(log.retried, 0);
         // Where processes share a port, the kernel deals connections out before they are accepted, and those
         // that wait in the queue of the closing one are reset. No call was sent on them; only the kernel can
         // hand them on (net.ipv4.tcp_migrate_req). A file that passes on has no such moment.

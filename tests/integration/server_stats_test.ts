@@ -20,6 +20,7 @@ for (const engine of ["native", "grpc-js"]) {
     await using service = await ServeFixture.start({ env, rules: SHOP, clock: NOON });
     {
       using client = new GrpcClient(service.running.addresses.grpc);
+      const begin = performance.now();
       await decide(client, "shop", "open=1");
       await decide(client, "shop", "blocked=1");
       await decide(client, "", "open=1");
@@ -28,6 +29,8 @@ for (const engine of ["native", "grpc-js"]) {
       await client.unary(`${HEALTH}Check`, health);
       await client.serverStream(`${HEALTH}Watch`, health, (_, cancel) => cancel());
       await service.ask(shopRequest("open=1"));
+      // One call after the other: all together took no less than what was counted.
+      const tookMs = performance.now() - begin;
       const stats = await service.stats();
       const {
         "ShouldRateLimit.response_time.sum_ms": deciding,
@@ -40,7 +43,7 @@ for (const engine of ["native", "grpc-js"]) {
         "Check.total_requests": 1,
         "Check.response_time.count": 1,
       });
-      assertEquals([deciding, checking].map((ms = 0) => ms > 0 && ms < 1_000), [true, true]);
+      assertEquals([deciding, checking].map((ms = 0) => ms > 0 && ms <= tookMs), [true, true]);
       assertEquals(stats["ratelimit.process.grpc_connections"], 1);
     }
   });
@@ -101,8 +104,10 @@ descriptors:
     };
     await using service = await ServeFixture.start({ env, rules, clock: NOON });
     const asked = ["daily=1", "quick=1", "daily=1"];
+    const begin = performance.now();
     for (const descriptor of asked) assertEquals((await service.ask(shopRequest(descriptor))).status, 200);
+    const tookMs = performance.now() - begin;
     const { count = 0, sum_ms: sum = 0 } = under(await service.stats(), "ratelimit.cache.round_trip.");
-    assertEquals([count, sum > 0 && sum < 1_000], [asked.length, true]);
+    assertEquals([count, sum > 0 && sum <= tookMs], [asked.length, true]);
   },
 });

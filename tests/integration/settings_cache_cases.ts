@@ -5,7 +5,15 @@ import { ServeFixture } from "../support/serve_fixture.ts";
 import { startTcpRelay } from "../support/tcp_relay.ts";
 import { until } from "../support/until.ts";
 import { startWeir } from "../support/weir_process.ts";
-import { compare, NOON, type SettingCase, type SettingCases, SHOP, shopRequest } from "./settings_case.ts";
+import {
+  compare,
+  NOON,
+  type SettingCase,
+  type SettingCases,
+  SHOP,
+  shopRequest,
+  SLOW_NOON,
+} from "./settings_case.ts";
 import {
   gaugeOf,
   inFlight,
@@ -96,7 +104,7 @@ async function countsWhereTold(): Promise<void> {
   // Set but empty is unset: the fixture's own value makes way for the default.
   for (const backend of ["", "memory", "mc"]) {
     const env = { BACKEND_TYPE: backend, KV_URL: redis.url, MC_HOST_PORT: memcached.url };
-    await using service = await ServeFixture.start({ env, rules: SHOP, clock: NOON });
+    await using service = await ServeFixture.start({ env, rules: SHOP, clock: SLOW_NOON });
     const { status } = await service.ask(shopRequest("open=a"));
     seen.push([status, await redis.command("DBSIZE"), await memcached.stat("curr_items")]);
     await redis.command("FLUSHALL");

@@ -4,7 +4,15 @@ import { type CertificateFiles, type Certificates, makeCertificates } from "../s
 import { startMemcached } from "../support/memcached.ts";
 import { startRedis } from "../support/redis_server.ts";
 import type { Tool } from "../support/tools.ts";
-import { compare, type Env, type SettingCase, type SettingCases, shopRequest } from "./settings_case.ts";
+import {
+  compare,
+  type Env,
+  NOON,
+  type SettingCase,
+  type SettingCases,
+  shopRequest,
+  SLOW_NOON,
+} from "./settings_case.ts";
 import { PER_SECOND, REDIS_TLS, RULES, statusOnceTried, tried } from "./settings_kv_bed.ts";
 
 /** A cache that speaks TLS. */
@@ -133,6 +141,7 @@ async function answersOnlyWith(cache: TlsCache, attempt: TlsAttempt): Promise<re
   await using running = await cache.start(attempt.certificates, attempt.server);
   await compare(attempt.changed, {
     env: { ...running.env, ...attempt.env },
+    clock: cache.prefix === "MC" ? SLOW_NOON : NOON,
     async look(service) {
       logs.push(service.log);
       await tried(service, cache.gauge, running.url);

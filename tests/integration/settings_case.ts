@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import type { SettingName } from "../../src/settings/table.ts";
 import { ServeFixture } from "../support/serve_fixture.ts";
+import { slowClock } from "../support/slow_clock.ts";
 import type { Tool } from "../support/tools.ts";
 
 /** A test that changes one setting and sees what that does. */
@@ -37,6 +38,9 @@ descriptors:
 /** It stands at noon, so that no window ends during a test; what waits for a time waits for a real one. */
 export const NOON: Clock = { ...systemClock, now: () => Date.UTC(2026, 0, 1, 12) };
 
+/** The same, with more time for what has a short limit that no setting changes. */
+export const SLOW_NOON: Clock = slowClock(NOON);
+
 /** A rate limit request with a descriptor for each text `key=value`. */
 export function shopRequest(...descriptors: readonly string[]): object {
   return {
@@ -54,6 +58,8 @@ export interface Comparison<T> {
   readonly env?: Env;
   /** Rule files of both; `SHOP` when absent. */
   readonly rules?: Readonly<Record<string, string>>;
+  /** Of both; `NOON` when absent. */
+  readonly clock?: Clock;
   /** Looks at one of them through its ports or its log. */
   look(service: ServeFixture): T | Promise<T>;
   readonly unset: T;
@@ -62,10 +68,10 @@ export interface Comparison<T> {
 
 /** Looks at a service without the changed settings and at one with them, one after the other. */
 export async function compare<T>(changed: Env, comparison: Comparison<T>): Promise<void> {
-  const { env = {}, rules = SHOP, look, unset, set } = comparison;
+  const { env = {}, rules = SHOP, clock = NOON, look, unset, set } = comparison;
   const seen: T[] = [];
   for (const extra of [{}, changed]) {
-    await using service = await ServeFixture.start({ env: { ...env, ...extra }, rules, clock: NOON });
+    await using service = await ServeFixture.start({ env: { ...env, ...extra }, rules, clock });
     seen.push(await look(service));
   }
   assertEquals(seen, [unset, set]);

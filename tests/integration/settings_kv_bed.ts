@@ -121,5 +121,8 @@ export async function whileStalled<T>(relay: TcpRelay, work: () => Promise<T>): 
 /** Watches a call that may take a while. */
 export function watched<T>(call: Promise<T>): { readonly call: Promise<T>; readonly isOver: () => boolean } {
   let over = false;
-  return { call: call.finally(() => void (over = true)), isOver: () => over };
+  const watching = call.finally(() => void (over = true));
+  // Where the test fails before it asks for the answer, its own error is the one to tell of.
+  watching.catch(() => {});
+  return { call: watching, isOver: () => over };
 }

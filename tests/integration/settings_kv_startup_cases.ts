@@ -11,16 +11,16 @@ import { watched } from "./settings_kv_bed.ts";
 export const KV_STARTUP_CASES: SettingCases = {
   KV_STARTUP_INITIAL_INTERVAL: {
     sees: "more attempts in the same time",
-    // By the longest waits six attempts take 0.3 s here; by the shortest ones the third comes after 1.5 s.
-    run: () => hurries({ KV_STARTUP_INITIAL_INTERVAL: "10ms" }, { attempts: 6, others: 3 }),
+    // By the longest waits five attempts take 0.2 s here; by the shortest ones the fourth comes after 3.5 s.
+    run: () => hurries({ KV_STARTUP_INITIAL_INTERVAL: "10ms" }, { attempts: 5, others: 3 }),
   },
   KV_STARTUP_MAX_INTERVAL: {
     sees: "waits that grow no longer",
-    // Without a bound the waits before the twelfth attempt are 10 s together, and with it a quarter of one.
+    // Without a bound the waits before the twelfth attempt are 10 s together, and with it half of one before the 20th.
     run: () =>
       hurries({ KV_STARTUP_MAX_INTERVAL: "20ms" }, {
         env: { KV_STARTUP_INITIAL_INTERVAL: "10ms" },
-        attempts: 40,
+        attempts: 20,
         others: 11,
       }),
   },

@@ -1,7 +1,7 @@
 import { type Memcached, startMemcached } from "../support/memcached.ts";
 import type { ServeFixture } from "../support/serve_fixture.ts";
 import { startTcpRelay, type TcpRelay } from "../support/tcp_relay.ts";
-import { compare, type SettingCases, shopRequest } from "./settings_case.ts";
+import { compare, type SettingCases, shopRequest, SLOW_NOON } from "./settings_case.ts";
 import { inFlight, whileStalled } from "./settings_kv_bed.ts";
 
 /** Tests of the nodes of the memcached-style cache. */
@@ -15,6 +15,7 @@ async function spreads(): Promise<void> {
   await using second = await startMemcached();
   await compare({ MC_HOST_PORT: `${first.url},${second.url}` }, {
     env: { BACKEND_TYPE: "mc", MC_HOST_PORT: first.url },
+    clock: SLOW_NOON,
     async look(service) {
       const values = Array.from({ length: 20 }, (_, index) => `open=k${index}`);
       const { status } = await service.ask(shopRequest(...values));
@@ -32,6 +33,7 @@ async function keepsConnections(): Promise<void> {
   await using relay = await startTcpRelay(memcached.port);
   await compare({ MC_MAX_IDLE_CONNS: "4" }, {
     env: { BACKEND_TYPE: "mc", MC_HOST_PORT: relay.url },
+    clock: SLOW_NOON,
     look: (service) => connectionsUnderLoad(service, relay),
     unset: { connections: 2, statuses: [200, 200, 200, 200, 200, 200] },
     set: { connections: 4, statuses: [200, 200, 200, 200, 200, 200] },

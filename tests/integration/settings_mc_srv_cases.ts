@@ -4,7 +4,7 @@ import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { type Memcached, startMemcached } from "../support/memcached.ts";
 import { ServeFixture } from "../support/serve_fixture.ts";
 import { until } from "../support/until.ts";
-import { type Env, NOON, type SettingCases, SHOP, shopRequest } from "./settings_case.ts";
+import { type Env, type SettingCases, SHOP, shopRequest, SLOW_NOON } from "./settings_case.ts";
 
 const SRV = { type: 33, class: 1 };
 const HEADER_BYTES = 12;
@@ -34,7 +34,7 @@ async function followsTheRecord(): Promise<void> {
   await using after = await startMemcached();
   await using names = await startNameServer(before.port);
   await using once = await start({ MC_SRV: "_once._tcp.weir.test" });
-  await using again = await start({ MC_SRV: "_again._tcp.weir.test", MC_SRV_REFRESH: "50ms" });
+  await using again = await start({ MC_SRV: "_again._tcp.weir.test", MC_SRV_REFRESH: "5ms" });
   for (const service of [once, again]) {
     await until("an answered call", async () => (await service.ask(shopRequest("open=a"))).status === 200);
   }
@@ -48,7 +48,7 @@ async function followsTheRecord(): Promise<void> {
 }
 
 async function start(env: Env): Promise<ServeFixture> {
-  return await ServeFixture.start({ env: { BACKEND_TYPE: "mc", ...env }, rules: SHOP, clock: NOON });
+  return await ServeFixture.start({ env: { BACKEND_TYPE: "mc", ...env }, rules: SHOP, clock: SLOW_NOON });
 }
 
 async function countersOf(memcached: Memcached): Promise<number> {

@@ -190,7 +190,8 @@ async function sendsAway(): Promise<void> {
 
 async function cutsStreams(): Promise<void> {
   const start = (more: Env) => {
-    const env = { GRPC_MAX_CONNECTION_AGE: "100ms", ...more };
+    // So long that both streams are there before their connections are told to go.
+    const env = { GRPC_MAX_CONNECTION_AGE: "1s", ...more };
     return ServeFixture.start({ env, rules: SHOP });
   };
   await using patient = await start({});
@@ -218,7 +219,7 @@ class Peer implements Disposable {
   static async connect(address: string): Promise<Peer> {
     const peer = new Peer(address);
     await new Promise<void>((resolve, reject) => {
-      const deadline = Date.now() + 10_000;
+      const deadline = Date.now() + 60_000;
       peer.#client.waitForReady(deadline, (error) => error === undefined ? resolve() : reject(error));
     });
     return peer;

@@ -2,6 +2,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { GrpcClient, SHOULD_RATE_LIMIT } from "../support/grpc_client.ts";
 import { OtlpReceiver, type ReceivedSpan } from "../support/otlp_receiver.ts";
 import { startRedis } from "../support/redis_server.ts";
+import { until } from "../support/until.ts";
 import { startWeir, type WeirProcess } from "../support/weir_process.ts";
 import { encodeRateLimitRequest } from "../../src/wire/rls.ts";
 import { type Env, type SettingCases, SHOP } from "./settings_case.ts";
@@ -41,6 +42,7 @@ async function tracesBoth(): Promise<void> {
   const spans = await traced(receiver, shared, async (weir) => {
     await askHttp(weir);
     await askGrpc(weir);
+    await until("the spans", () => receiver.spans.length >= 6);
   });
   const names = new Map(spans.map(({ spanId, name }) => [spanId, name]));
   const nesting = spans.map(({ name, parentSpanId }) => `${names.get(parentSpanId) ?? "-"} > ${name}`);
@@ -78,6 +80,7 @@ async function samples(): Promise<void> {
     await askHttp(weir);
     await askGrpc(weir, { traceparent: `00-${TRACE}-${PARENT}-01` });
     await askGrpc(weir, { b3: `${TRACE}-${PARENT}-0` });
+    await until("the spans", () => receiver.spans.length >= 2);
   });
   const seen = spans.map(({ name, traceId }) => [name, traceId]);
   assertEquals(seen, [[EXECUTION, TRACE], [METHOD, TRACE]]);
@@ -90,10 +93,14 @@ async function exportsElsewhere(): Promise<void> {
   const spans = await traced(usual, {
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${other.url}/spans`,
     OTEL_EXPORTER_OTLP_HEADERS: "authorization=token",
+  }, async (weir) => {
+    await askGrpc(weir);
+    await until("the spans", () => other.spans.length >= 2);
   });
   assertEquals(spans, []);
-  const seen = other.requests.map(({ path, headers }) => [path, headers.get("authorization")]);
-  assertEquals([other.spans.length, seen], [2, [["/spans", "token"]]]);
+  // A busy machine may take two requests for what goes into one.
+  const seen = other.requests.map(({ path, headers }) => `${path} ${headers.get("authorization")}`);
+  assertEquals([other.spans.length, ...new Set(seen)], [2, "/spans token"]);
   await refusesNoUrl();
 }
 
@@ -123,10 +130,16 @@ async function compareResource(changed: Env, name: string, unset: unknown, set: 
 async function traced(
   receiver: OtlpReceiver,
   env: Env,
-  work: (weir: WeirProcess) => Promise<void> = askGrpc,
+  work: (weir: WeirProcess) => Promise<void> = async (weir) => {
+    await askGrpc(weir);
+    if (env["TRACING_ENABLED"] === "false") return;
+    await until("the spans", () => receiver.spans.length >= 2);
+  },
 ): Promise<readonly ReceivedSpan[]> {
   receiver.spans.length = 0;
-  const own = { TRACING_ENABLED: "true", OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url };
+  // They are sent soon: for the last ones at the end of the process there is a short limit.
+  const soon = { OTEL_BSP_SCHEDULE_DELAY: "100" };
+  const own = { ...soon, TRACING_ENABLED: "true", OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url };
   await using weir = await startWeir({ env: { ...own, ...env }, rules: SHOP });
   await work(weir);
   assertEquals(await weir.stop(), 0);

@@ -4,6 +4,8 @@ import { until } from "../support/until.ts";
 import { api, type ApiBody, WebhookFolder } from "../support/webhook_weir.ts";
 import type { Env } from "./settings_case.ts";
 
+const TOGETHER_MS = 60_000;
+
 /** A service with webhooks, as a case looks at it. */
 export interface WebhookLook {
   readonly service: ServeFixture;
@@ -41,6 +43,10 @@ export async function lookAt<T>(
   look: (look: WebhookLook) => T | Promise<T>,
 ): Promise<T> {
   await using service = await ServeFixture.start({ env: { ...folder.env, ...env } });
+  await until(
+    "the store",
+    async () => !(await service.page("/healthcheck")).includes("webhooks: it is starting"),
+  );
   return await look({ service, folder, http: service.running.addresses.http });
 }
 
@@ -91,11 +97,17 @@ export class SlowReceiver implements AsyncDisposable {
   most = 0;
   #open = 0;
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
+  readonly #together = Promise.withResolvers<void>();
+  readonly #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(delayMs: number) {
+  /** The first wait for as many as `atOnce`; not for longer than a minute. */
+  constructor(delayMs: number, { atOnce = 1 }: { readonly atOnce?: number } = {}) {
+    this.#timer = atOnce > 1 ? setTimeout(this.#together.resolve, TOGETHER_MS) : undefined;
     this.#server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, async (request) => {
       this.most = Math.max(this.most, ++this.#open);
       await request.body?.cancel();
+      if (this.most >= atOnce) this.#together.resolve();
+      await this.#together.promise;
       await new Promise((resolve) => setTimeout(resolve, delayMs));
       this.#open--;
       return new Response("{}");
@@ -108,6 +120,8 @@ export class SlowReceiver implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#together.resolve();
     await this.#server.shutdown();
   }
 }

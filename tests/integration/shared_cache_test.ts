@@ -26,7 +26,7 @@ Deno.test({
   ),
   async fn() {
     await using redis = await startRedis();
-    const env = { BACKEND_TYPE: "kv", KV_URL: redis.url };
+    const env = { BACKEND_TYPE: "kv", KV_URL: redis.url, KV_TIMEOUT: "1m" };
     await using first = await startWeir({ env, rules: RULES });
     await using second = await startWeir({ env, rules: RULES });
     const clients = [first, second].map(({ grpcAddress }) => new GrpcClient(grpcAddress));
@@ -93,7 +93,7 @@ Deno.test({
     await using first = await startRedis({ args: ["--repl-diskless-sync-delay", "0"] });
     await using second = await startRedis({ args: ["--replicaof", "127.0.0.1", String(first.port)] });
     await using relay = await startTcpRelay(first.port);
-    await using cache = openKvCache(relay.url, { timeoutMs: 1_000 });
+    await using cache = openKvCache(relay.url, { timeoutMs: 10_000 });
     await cache.ready;
     await until("the replica to follow", async () => {
       return String(await first.command("INFO", "replication")).includes("state=online");
@@ -113,7 +113,7 @@ Deno.test({
     await load.stop();
     assertEquals(Number(await second.command("GET", "agreed")), load.answered);
     const [earliest = swapBegins] = load.failedAt;
-    assertEquals([earliest >= swapBegins, swapEnds - swapBegins < 5_000], [true, true]);
+    assertEquals([earliest >= swapBegins, swapEnds - swapBegins < 30_000], [true, true]);
   },
 });
 
@@ -124,19 +124,17 @@ Deno.test({
   ),
   async fn() {
     await using group = await startRedisSentinel({ replicas: 1 });
-    await using cache = openKvCache(group.url, { type: "sentinel", timeoutMs: 500 });
+    await using cache = openKvCache(group.url, { type: "sentinel", timeoutMs: 10_000 });
     await cache.ready;
     const load = startLoad(cache, "killed");
     await until("a good number of calls", () => load.answered > 300);
-    const [primary, replica] = group.servers;
+    const [, replica] = group.servers;
     // The sentinels may have made it copy everything once more, and until then it has nothing.
     await until("the replica to follow", async () => Number(await replica?.command("GET", "killed")) > 300);
     const killed = performance.now();
     const answeredBefore = load.answered;
-    await primary?.kill();
-    await until("calls to be answered again", () => load.answered > answeredBefore + 300, {
-      deadlineMs: 20_000,
-    });
+    await group.killPrimary();
+    await until("calls to be answered again", () => load.answered > answeredBefore + 300);
     const failedBefore = load.failedAt.filter((at) => at < killed).length;
     const failures = load.failedAt.length;
     // By now nothing fails any more.

@@ -97,12 +97,13 @@ for (const vector of COUNTED) {
     ...needs(["redis-server"], `vector ${vector.id} on a key-value cache: counters and expiries`),
     async fn() {
       await using redis = await startRedis();
+      const begin = performance.now();
       await using fixture = fixtureOf(vector, await openKv(redis));
       for (const step of vector.steps) {
         if (step.at !== undefined) fixture.clock.advance(step.at * 1000 - fixture.clock.now());
         await checkStep(fixture, vector, step);
       }
-      await checkCounters(redis, vector);
+      await checkCounters(redis, vector, begin);
       checkStats(fixture, vector);
     },
   });
@@ -197,12 +198,16 @@ function checkStats(fixture: ServiceFixture, vector: Vector): void {
   assertEquals(stats, { ...expected });
 }
 
-async function checkCounters(redis: RedisServer, vector: Vector): Promise<void> {
+/** What is counted since `begin`, by `performance.now()`. */
+async function checkCounters(redis: RedisServer, vector: Vector, begin: number): Promise<void> {
   for (const [key, { added, expires }] of expectedCounters(vector)) {
     const count = await redis.command("GET", key);
     const ttl = Number(await redis.command("TTL", key));
+    const passed = (performance.now() - begin) / 1_000;
+    // Where the machine took longer than a key lives, it may be gone.
+    if (added > 0 && passed >= expires) continue;
     assertEquals([key, Number(count ?? 0)], [key, added]);
-    if (added > 0) assertEquals([key, ttl >= expires - 5], [key, true]);
+    if (added > 0) assertEquals([key, ttl >= Math.floor(expires - passed) - 1], [key, true]);
   }
 }
 

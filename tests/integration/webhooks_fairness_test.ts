@@ -7,14 +7,14 @@ import { WebhookReceiver } from "../support/webhook_receiver.ts";
 import { DispatcherBed, SECRET } from "../webhooks/dispatcher_fixture.ts";
 
 const ENDPOINTS = 50;
-const EVENTS = 15;
+const EVENTS = 10;
 const PAUSE_MS = 100;
 /**
- * Other work on the machine only ever slows a run down, so that the best of several is what it can do; more of them are
- * run while that does not show yet.
+ * Other work on the machine slows some rounds down: each is compared with the one before it, and the best one counts; more
+ * of them are run while that does not show yet.
  */
 const ROUNDS = 4;
-const MOST_ROUNDS = 12;
+const MOST_ROUNDS = 15;
 const WORST_RATIO = 1.2;
 
 Deno.test("50 endpoints that never answer do not keep 50 others waiting", async () => {
@@ -25,7 +25,7 @@ Deno.test("50 endpoints that never answer do not keep 50 others waiting", async 
   for (let round = 0; round < ROUNDS || (round < MOST_ROUNDS && ratio > WORST_RATIO); round++) {
     without.push(await meanWaitMs({ isBesideDead: false }));
     beside.push(await meanWaitMs({ isBesideDead: true }));
-    ratio = Math.min(...beside) / Math.min(...without);
+    ratio = Math.min(...beside.map((ms, index) => ms / (without[index] ?? 0)));
   }
   const shown = [without, beside].map((times) => times.map((ms) => ms.toFixed(1)).join(", ")).join(" and ");
   assert(ratio <= WORST_RATIO, `the first attempts came ${ratio.toFixed(2)} times as late: ${shown} ms`);

@@ -68,5 +68,5 @@ async function repeated(call: () => Promise<WebhookAnswered>): Promise<WebhookAn
   return await until("an answer", async () => {
     const answered = await call();
     return answered.status === 409 || answered.status === 503 ? undefined : answered;
-  }, { deadlineMs: 30_000, intervalMs: 100 });
+  }, { deadlineMs: 180_000, intervalMs: 100 });
 }

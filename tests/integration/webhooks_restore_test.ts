@@ -49,7 +49,7 @@ Deno.test("a backup that is made while events flow is opened elsewhere, and deli
   receiver.react = () => 200;
   const seenBefore = new Set(receiver.byId.keys());
   await restored.start();
-  await until("everything to be delivered", () => restored.isDelivered(), { deadlineMs: 30_000 });
+  await until("everything to be delivered", () => restored.isDelivered());
   const deliveries = await restored.all("/deliveries");
   assert(deliveries.length >= sure && deliveries.length <= EVENTS, `the copy has ${deliveries.length}`);
   assertEquals(deliveries.flatMap((delivery) => deliveryProblems(delivery, receiver)), []);

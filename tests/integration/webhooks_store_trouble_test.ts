@@ -15,7 +15,9 @@ descriptors:
 };
 const DECISION = { domain: "shop", descriptors: [{ entries: [{ key: "user", value: "bob" }] }] };
 const WORKFLOW = "workflow: order-intake\nsteps:\n  - name: result\n    set: { done: true }\n";
-const SLOWEST_DECISION_MS = 1_000;
+/** A decision waits for nothing of the store; a busy machine is allowed for. */
+const SLOWEST_DECISION_MS = 5_000;
+const DECISIONS = 10;
 /** Pages beyond those that the store has already. */
 const ROOM = 40;
 
@@ -50,7 +52,7 @@ Deno.test("a full disk: triggers answer 503, decisions go on, and nothing that w
   await weir.kill();
   await weir.start({ rules: RULES });
   assertEquals((await bed.call("later", {})).status, 202);
-  await until("everything to be carried out and told of", () => bed.isDone(), { deadlineMs: 30_000 });
+  await until("everything to be carried out and told of", () => bed.isDone(), { deadlineMs: 120_000 });
   await bed.checkAll(accepted);
   assertEquals(receiver.problems, []);
 });
@@ -79,12 +81,10 @@ Deno.test("a store that another one keeps locked: triggers answer 503, decisions
     accepted.push((await bed.call(key, {}, { isRepeated: true })).body.executionId);
   }
   // What could not even be given back while the store was locked is due at the end of its lease.
-  await until("everything to be carried out and told of", () => bed.isDone(), { deadlineMs: 90_000 });
+  await until("everything to be carried out and told of", () => bed.isDone(), { deadlineMs: 180_000 });
   await bed.checkAll(accepted);
   assertEquals((await weir.all("/executions")).length, accepted.length);
-  await until("health to be well again", async () => (await bed.health()).status === 200, {
-    deadlineMs: 20_000,
-  });
+  await until("health to be well again", async () => (await bed.health()).status === 200);
   assertEquals(receiver.problems, []);
 });
 
@@ -126,8 +126,8 @@ class TroubleBed implements AsyncDisposable {
   /** Asks for one decision after the other until its end, which looks whether each came, and soon. */
   decide(): { end(): Promise<void> } {
     let isOver = false;
+    const seen = { count: 0, refusals: 0, slowestMs: 0 };
     const asking = (async () => {
-      const seen = { count: 0, refusals: 0, slowestMs: 0 };
       while (!isOver) {
         const begin = performance.now();
         const { status } = await webhookCall(`${this.weir.base}/json`, { body: DECISION });
@@ -136,15 +136,16 @@ class TroubleBed implements AsyncDisposable {
         if (status !== 200) seen.refusals++;
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
-      return seen;
     })();
     // Where the test fails before the end, its own error is the one to tell of.
-    asking.catch(() => {});
+    asking.catch(() => isOver = true);
     return {
       async end() {
+        await until("decisions", () => isOver || seen.count > DECISIONS);
         isOver = true;
-        const { count, refusals, slowestMs } = await asking;
-        assertEquals([count > 10, refusals], [true, 0]);
+        await asking;
+        const { refusals, slowestMs } = seen;
+        assertEquals(refusals, 0);
         assert(slowestMs < SLOWEST_DECISION_MS, `a decision took ${Math.round(slowestMs)} ms`);
       },
     };

@@ -79,10 +79,10 @@ Deno.test("xds: a good version replaces the rules, a bad one leaves them", async
   await using weir = await start(server);
   const seen = [await decision(weir)];
   server.set("2", BLOCKED);
-  await until("version 2", () => server.requests.length === 3);
+  await until("version 2", () => server.requests.length >= 3);
   seen.push(await decision(weir));
   server.set("3", badConfig());
-  await until("its refusal", () => server.requests.length === 4);
+  await until("its refusal", () => server.requests.length >= 4);
   seen.push(await decision(weir));
   assertEquals(weir.log.some((line) => line.includes("rate_limit.unit: invalid rate limit unit '99'")), true);
   // The snapshot is sent again at once; the answer to that is not given in the same breath.
@@ -107,7 +107,8 @@ Deno.test("xds: a server that sends a refused version again and again is answere
   await using weir = await start(server, { FORCE_START_WITHOUT_INITIAL_CONFIG: "true" });
   await until("the second refusal", () => server.requests.length >= 3);
   // By now a client without pauses would have refused it hundreds of times.
-  assertEquals(server.take().map(({ kind }) => kind), ["first", "nack", "nack"]);
+  const kinds = server.take().map(({ kind }) => kind);
+  assertEquals([kinds.slice(0, 3), kinds.length < 20], [["first", "nack", "nack"], true]);
   assertEquals(await loads(weir), { good: 0, bad: 1 });
 });
 

@@ -1,14 +1,7 @@
 import dgram from "node:dgram";
 import net from "node:net";
-import { type Clock, systemClock } from "../../src/base/clock.ts";
 import type { Logger } from "../../src/base/log.ts";
 import { until } from "../support/until.ts";
-
-/** The time of the machine, twenty times as fast for those who wait; it keeps tests of pauses short. */
-export const HASTY: Clock = {
-  ...systemClock,
-  after: (delayMs, run) => systemClock.after(delayMs / 20, run),
-};
 
 /** A logger, and the messages of its warnings. */
 export function warningLog(): { logger: Logger; warnings: string[] } {

@@ -1,8 +1,8 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { systemClock } from "../../src/base/clock.ts";
 import { PushOutage } from "../../src/stats/push_outage.ts";
 import { PushUdp } from "../../src/stats/push_udp.ts";
 import { freePort } from "../support/free_port.ts";
+import { patientClock } from "../support/patient_clock.ts";
 import { until } from "../support/until.ts";
 import { UdpReceiver, warningLog } from "./push_receivers.ts";
 
@@ -14,7 +14,7 @@ async function withPush(
   const push = new PushUdp({
     host,
     port,
-    clock: systemClock,
+    clock: patientClock,
     outage: new PushOutage(`${host}:${port}`, logger),
   });
   try {

@@ -26,4 +26,4 @@ export class CallLog {
   }
 }
 
-const ANSWERS_DEADLINE_MS = 10_000;
+const ANSWERS_DEADLINE_MS = 120_000;

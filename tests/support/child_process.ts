@@ -63,7 +63,7 @@ export class ChildProcess implements AsyncDisposable {
   }
 
   /** Asks the program to end and answers how it did; one that does not within `graceMs` is killed. */
-  async stop(graceMs = 15_000): Promise<ChildExit> {
+  async stop(graceMs = 60_000): Promise<ChildExit> {
     this.#signal("SIGTERM");
     const timer = setTimeout(() => this.#signal("SIGKILL"), graceMs);
     try {

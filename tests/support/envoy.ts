@@ -68,9 +68,7 @@ export class Envoy implements AsyncDisposable {
 
   /** Waits until Envoy serves, and learns where its listeners are. */
   async ready(adminFile: string): Promise<void> {
-    await until("Envoy to be ready", async () => !this.#child.running || await this.#learn(adminFile), {
-      deadlineMs: 30_000,
-    });
+    await until("Envoy to be ready", async () => !this.#child.running || await this.#learn(adminFile));
     if (this.#child.running) return;
     throw new Error(`Cannot start "envoy": it ended:\n${this.stderrLines.join("\n")}`);
   }

@@ -62,7 +62,7 @@ function rateLimitFilter(denyOnFailure: boolean, domain: string): object {
       failure_mode_deny: denyOnFailure,
       enable_x_ratelimit_headers: "DRAFT_VERSION_03",
       // Far above what an answer takes: only a Weir that is gone may count as a failure.
-      timeout: "2s",
+      timeout: "30s",
       rate_limit_service: {
         grpc_service: { envoy_grpc: { cluster_name: "weir" } },
         transport_api_version: "V3",
@@ -76,7 +76,7 @@ function cluster(name: string, address: string, more: object): object {
   return {
     name,
     type: "STATIC",
-    connect_timeout: "1s",
+    connect_timeout: "10s",
     load_assignment: { cluster_name: name, endpoints: [{ lb_endpoints: [endpoint] }] },
     ...more,
   };

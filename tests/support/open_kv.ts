@@ -4,6 +4,10 @@ import { KvCache } from "../../src/cache/kv_cache.ts";
 import { KvClients } from "../../src/cache/kv_connect.ts";
 import { KvNode, type KvNodeOptions } from "../../src/cache/kv_node.ts";
 import type { TlsFiles } from "../../src/cache/tls_files.ts";
+import { handled } from "./handled.ts";
+
+/** Nothing that is meant to be answered takes so long, however slow the machine is. */
+const PATIENCE_MS = 30_000;
 
 /** What a test sets of a key-value cache; everything else is as the settings have it. */
 export interface OpenKvOptions extends
@@ -28,7 +32,11 @@ export interface OpenKvOptions extends
 /** A key-value cache at this address, as `KV_URL` takes it; closed at the end of an `await using`. */
 export function openKvCache(url: string, options: OpenKvOptions = {}): KvCache & AsyncDisposable {
   const cache = new KvCache(nodeOptions(url, options));
-  return Object.assign(cache, { [Symbol.asyncDispose]: () => cache.close() });
+  const add = cache.add.bind(cache);
+  return Object.assign(cache, {
+    add: (...asked: Parameters<KvCache["add"]>) => handled(add(...asked)),
+    [Symbol.asyncDispose]: () => cache.close(),
+  });
 }
 
 /** One node at this address, once it is connected; closed at the end of an `await using`. */
@@ -38,11 +46,15 @@ export async function openKvNode(
 ): Promise<KvNode & AsyncDisposable> {
   const node = new KvNode(nodeOptions(url, options));
   await node.ready;
-  return Object.assign(node, { [Symbol.asyncDispose]: () => node.close() });
+  const ask = node.ask.bind(node);
+  return Object.assign(node, {
+    ask: (...asked: Parameters<KvNode["ask"]>) => handled(ask(...asked)),
+    [Symbol.asyncDispose]: () => node.close(),
+  });
 }
 
 function nodeOptions(url: string, options: OpenKvOptions): KvNodeOptions {
-  const { timeoutMs = 5_000, type = "single", auth, sentinelAuth, tls, tlsFiles, clock = systemClock } =
+  const { timeoutMs = PATIENCE_MS, type = "single", auth, sentinelAuth, tls, tlsFiles, clock = systemClock } =
     options;
   const address = parseKvAddress(type, url, { auth, sentinelAuth, ...(tls === undefined ? {} : { tls }) });
   const clients = new KvClients({ address, tls: tlsFiles, timeoutMs, clock, random: Math.random });

@@ -33,7 +33,7 @@ const STOP_SIGNALS: Readonly<Record<PostgresStop, Deno.Signal>> = {
   fast: "SIGINT",
   immediate: "SIGQUIT",
 };
-const STOP_MS = 15_000;
+const STOP_MS = 60_000;
 
 /** How often a free port is looked for. */
 const ATTEMPTS = 3;
@@ -119,9 +119,7 @@ export class PostgresServer implements AsyncDisposable {
     const [program, ...args] = asPostgres(requireTool("postgres"), ...place, ...access, ...this.#args);
     const child = new ChildProcess(program, { args });
     this.#child = child;
-    await until("postgres", async () => !child.running || await this.#isReady(child.pid), {
-      deadlineMs: 30_000,
-    });
+    await until("postgres", async () => !child.running || await this.#isReady(child.pid));
     if (child.running) return;
     throw new Error(`Cannot start "postgres": it ended: ${child.stderrLines.slice(-3).join("; ")}`);
   }

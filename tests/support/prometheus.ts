@@ -66,7 +66,7 @@ export class Prometheus implements AsyncDisposable {
       await response.body?.cancel();
       return response.ok;
     };
-    await until("Prometheus", async () => !this.#child.running || await answers(), { deadlineMs: 30_000 });
+    await until("Prometheus", async () => !this.#child.running || await answers());
     if (this.#child.running) return;
     const last = this.#child.stderrLines.slice(-3).join("; ");
     throw new Error(`Cannot start "prometheus": it ended: ${last}`);
@@ -76,6 +76,17 @@ export class Prometheus implements AsyncDisposable {
   async query(query: string): Promise<readonly PrometheusSample[]> {
     const { data: { result } } = await this.#ask(`query?query=${encodeURIComponent(query)}`);
     return result.map(({ metric, value: [, value] }) => ({ metric, value }));
+  }
+
+  /**
+   * What it answers to each of these queries, once all of them have an answer: not before the first scrape, nor while one
+   * that came too late has left nothing behind.
+   */
+  async answers(queries: readonly string[]): Promise<readonly (readonly PrometheusSample[])[]> {
+    return await until("answers to all queries", async () => {
+      const seen = await Promise.all(queries.map((query) => this.query(query)));
+      return seen.every((samples) => samples.length > 0) && seen;
+    });
   }
 
   async #ask(path: string): Promise<QueryAnswer> {

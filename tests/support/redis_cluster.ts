@@ -4,6 +4,10 @@ import { type RedisServer, startRedis } from "./redis_server.ts";
 import { until } from "./until.ts";
 
 const SLOTS = 16_384;
+/** A machine may stand still for a while without the nodes taking each other for lost. */
+const NODE_TIMEOUT_MS = "15000";
+/** So long a key may take from one node to another. */
+const MIGRATE_MS = 30_000;
 
 /** How a cluster is to run. */
 export interface RedisClusterOptions {
@@ -147,12 +151,17 @@ export class RedisCluster implements AsyncDisposable {
 
   /** Moves one key between nodes. */
   async moveKey(key: string, fromIndex: number, toIndex: number): Promise<void> {
-    await this.node(fromIndex).command("MIGRATE", "127.0.0.1", this.node(toIndex).port, key, 0, 5_000);
+    await this.node(fromIndex).command("MIGRATE", "127.0.0.1", this.node(toIndex).port, key, 0, MIGRATE_MS);
   }
 
   /** Ends the node at a position without asking it. */
   async killPrimary(index: number): Promise<void> {
     await this.node(index).kill();
+  }
+
+  /** Puts the replica of a primary in its place at once: it would be long until the others missed it. */
+  async takeOver(index: number): Promise<void> {
+    await this.node(index + this.#primaries).command("CLUSTER", "FAILOVER", "TAKEOVER");
   }
 
   /** The sum of a counter over all nodes that run and admit to have its slot. */
@@ -181,11 +190,13 @@ async function startNode(args: readonly string[]): Promise<RedisClusterNode> {
   const cluster = ["--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"];
   // A cluster outlives the test that would be blamed for a line that is read during it.
   const silence = ["--logfile", "/dev/null"];
-  const ports = ["--cluster-port", String(busPort), "--cluster-node-timeout", "1000"];
+  const ports = ["--cluster-port", String(busPort), "--cluster-node-timeout", NODE_TIMEOUT_MS];
   // A primary that is lost without a successor takes only its own slots along.
   const coverage = ["--cluster-require-full-coverage", "no"];
+  // A primary would wait some seconds for more replicas before it sends what it holds.
+  const copies = ["--repl-diskless-sync-delay", "0"];
   return {
-    server: await startRedis({ args: [...cluster, ...silence, ...ports, ...coverage, ...args] }),
+    server: await startRedis({ args: [...cluster, ...silence, ...ports, ...coverage, ...copies, ...args] }),
     busPort,
   };
 }

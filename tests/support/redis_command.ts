@@ -5,7 +5,7 @@ export type RedisReply = string | number | null;
 export interface RedisCommandOptions {
   readonly port: number;
   readonly password?: string | undefined;
-  /** After this the command has failed; 5 seconds when absent. */
+  /** After this the command has failed; 30 seconds when absent. */
   readonly timeoutMs?: number;
 }
 
@@ -20,7 +20,7 @@ export async function redisCommand(
     if (open) connection.close();
     open = false;
   };
-  const timer = setTimeout(close, options.timeoutMs ?? 5_000);
+  const timer = setTimeout(close, options.timeoutMs ?? 30_000);
   try {
     const replies = new ReplyReader(connection);
     if (options.password !== undefined) {

@@ -22,6 +22,10 @@ export interface RedisSentinelOptions {
 }
 
 const SENTINELS = 3;
+/** How often sentinels tell the others what they know. */
+const PUBLISH_MS = 500;
+/** A machine may stand still for a while without a server being taken for lost. */
+const LONG_MS = 30_000;
 /** Under which name the sentinels watch the primary. */
 const PRIMARY_NAME = "weir-primary";
 
@@ -85,11 +89,9 @@ export class RedisSentinel implements AsyncDisposable {
     for (let index = 0; index < SENTINELS; index++) await this.#startSentinel(primary, index);
     for (const { port } of this.#sentinels) {
       await until("a sentinel to know the others", async () => {
-        const lines = String(await this.sentinelCommand(port, "SENTINEL", "MASTER", PRIMARY_NAME)).split(
-          "\n",
-        );
-        const field = (name: string) => Number(lines[lines.indexOf(name) + 1]);
-        return field("num-other-sentinels") === SENTINELS - 1 && field("num-slaves") === replicas;
+        const field = await this.#primaryFields(port);
+        return Number(field("num-other-sentinels")) === SENTINELS - 1 &&
+          Number(field("num-slaves")) === replicas;
       });
     }
   }
@@ -111,25 +113,37 @@ export class RedisSentinel implements AsyncDisposable {
     return undefined;
   }
 
-  /** Makes a replica the primary, as an operator would, and answers it; the old one lives on as a replica. */
-  async failover(): Promise<RedisServer> {
+  /**
+   * Makes a replica the primary, as an operator would, and answers it; the old one lives on as a replica.
+   * During `meanwhile` it goes on as if it were the primary.
+   */
+  async failover(
+    meanwhile: (next: RedisServer) => Promise<void> = () => Promise.resolve(),
+  ): Promise<RedisServer> {
     const old = await until("a primary", () => this.primary());
-    const [port = 0] = this.sentinelPorts;
-    await until(
-      "a sentinel to begin",
-      () => this.sentinelCommand(port, "SENTINEL", "FAILOVER", PRIMARY_NAME),
-    );
-    const next = await this.#successor(old);
-    const demoted = async () => String(await old.command("ROLE")).startsWith("slave");
-    await until("the old primary to be demoted", demoted, { deadlineMs: 30_000 });
+    // Four of these periods after a failover the old primary is demoted.
+    await this.#setPublishPeriod(LONG_MS);
+    const next = await this.#replace(old);
+    await meanwhile(next);
+    await this.#setPublishPeriod(PUBLISH_MS);
+    await until("the old primary to be demoted", async () => {
+      return String(await old.command("ROLE")).startsWith("slave");
+    });
+    // A sentinel that does not know it yet would demote it once more, whatever it has become by then.
+    for (const { port } of this.#sentinels) {
+      await until("a sentinel to know the replicas", async () => {
+        const text = String(await this.sentinelCommand(port, "SENTINEL", "REPLICAS", PRIMARY_NAME));
+        return (text.match(/^role-reported\nslave$/gm) ?? []).length === this.#servers.length - 1;
+      });
+    }
     return next;
   }
 
-  /** Kills the primary, and answers the replica that took its place. */
+  /** Kills the primary, and answers the replica that is put in its place. */
   async killPrimary(): Promise<RedisServer> {
     const old = await until("a primary", () => this.primary());
     await old.kill();
-    return await this.#successor(old);
+    return await this.#replace(old);
   }
 
   /** Kills one sentinel. */
@@ -144,11 +158,31 @@ export class RedisSentinel implements AsyncDisposable {
     await Deno.remove(this.#folder, { recursive: true });
   }
 
-  async #successor(old: RedisServer): Promise<RedisServer> {
+  /** Has a sentinel begin: it would be long until they miss a primary. Answers the new one. */
+  async #replace(old: RedisServer): Promise<RedisServer> {
+    const { port = 0 } = this.#sentinels.find(({ child }) => child.running) ?? {};
     return await until("another primary", async () => {
+      const field = await this.#primaryFields(port);
+      const isBegun = Number(field("port")) !== this.#announcedPort(old) ||
+        field("flags")?.includes("failover_in_progress") === true;
+      // One that was given up is begun again.
+      if (!isBegun) await this.sentinelCommand(port, "SENTINEL", "FAILOVER", PRIMARY_NAME);
       const primary = await this.primary();
       return primary === old ? undefined : primary;
-    }, { deadlineMs: 30_000 });
+    });
+  }
+
+  /** What a sentinel knows of the primary, by name. */
+  async #primaryFields(port: number): Promise<(name: string) => string | undefined> {
+    const text = String(await this.sentinelCommand(port, "SENTINEL", "MASTER", PRIMARY_NAME));
+    const lines = text.split("\n");
+    return (name) => lines[lines.indexOf(name) + 1];
+  }
+
+  async #setPublishPeriod(ms: number): Promise<void> {
+    for (const { port } of this.#sentinels) {
+      await this.sentinelCommand(port, "SENTINEL", "DEBUG", "publish-period", String(ms));
+    }
   }
 
   /** 0 from a sentinel that does not answer. */
@@ -191,7 +225,7 @@ export class RedisSentinel implements AsyncDisposable {
       throw new Error(`Cannot start a sentinel: it ended: ${child.stdoutLines.slice(-3).join("; ")}`);
     }
     // A demoted primary would stay one for 10 seconds else, and the sentinels would meet later.
-    const periods = ["info-period", "1000", "publish-period", "500"];
+    const periods = ["info-period", "1000", "publish-period", String(PUBLISH_MS)];
     await this.sentinelCommand(port, "SENTINEL", "DEBUG", ...periods);
   }
 
@@ -200,8 +234,8 @@ export class RedisSentinel implements AsyncDisposable {
     const lines = [
       ...[`port ${port}`, "bind 127.0.0.1", `dir ${this.#folder}`],
       `sentinel monitor ${PRIMARY_NAME} 127.0.0.1 ${this.#announcedPort(primary)} 2`,
-      `sentinel down-after-milliseconds ${PRIMARY_NAME} 500`,
-      `sentinel failover-timeout ${PRIMARY_NAME} 2000`,
+      `sentinel down-after-milliseconds ${PRIMARY_NAME} ${LONG_MS}`,
+      `sentinel failover-timeout ${PRIMARY_NAME} 10000`,
     ];
     if (password !== undefined) lines.push(`sentinel auth-pass ${PRIMARY_NAME} ${password}`);
     if (sentinelPassword !== undefined) {

@@ -1,6 +1,6 @@
 /** How long `until` asks, and how often. */
 export interface UntilOptions {
-  /** After this the wait has failed; 10 seconds when absent. */
+  /** After this the wait has failed; a minute when absent, as a machine may be slow. */
   readonly deadlineMs?: number;
   /** Pause between two questions; 20 milliseconds when absent. */
   readonly intervalMs?: number;
@@ -18,7 +18,7 @@ export async function until<T>(
   condition: () => T | Promise<T>,
   options: UntilOptions = {},
 ): Promise<Truthy<T>> {
-  const deadlineMs = options.deadlineMs ?? 10_000;
+  const deadlineMs = options.deadlineMs ?? 60_000;
   const end = performance.now() + deadlineMs;
   let cause: unknown;
   do {

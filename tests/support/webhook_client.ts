@@ -40,8 +40,8 @@ export interface WebhookCallOptions {
   readonly body?: unknown;
 }
 
-const CALL_MS = 15_000;
-const REPEAT_MS = 120_000;
+const CALL_MS = 60_000;
+const REPEAT_MS = 300_000;
 const PAUSE_MS = 25;
 /** Says that it may be asked again. */
 const REPEATED = [409, 503];

@@ -16,6 +16,8 @@ export interface ConcurrencyReport {
 
 const LANES = 16;
 const ANSWER_MS = [20, 50] as const;
+/** So long the first requests wait for as many as there may be: a busy machine is slow to send them. */
+const TOGETHER_MS = 30_000;
 const SEED = 20_261_125;
 
 /**
@@ -26,7 +28,7 @@ export async function concurrencyOverFleet(
   { events, concurrency }: { readonly events: number; readonly concurrency: number },
 ): Promise<ConcurrencyReport> {
   await using receiver = await WebhookReceiver.start();
-  await using fleet = await WebhookFleet.open({ env: { LOG_LEVEL: "warning" } });
+  await using fleet = await WebhookFleet.open({ env: { LOG_LEVEL: "warning", WEBHOOK_TIMEOUT: "60s" } });
   await fleet.start();
   const { id } = await fleet.endpoint(receiver, "/hook", { concurrency, enabled: false });
   const random = seededRandom(SEED);
@@ -34,9 +36,14 @@ export async function concurrencyOverFleet(
   let running = 0;
   let most = 0;
   let busyMs = 0;
+  const together = Promise.withResolvers<void>();
+  let alone: ReturnType<typeof setTimeout> | undefined;
   receiver.react = async () => {
     most = Math.max(most, ++running);
     const begin = performance.now();
+    alone ??= setTimeout(together.resolve, TOGETHER_MS);
+    if (most >= concurrency) together.resolve();
+    await together.promise;
     await new Promise((resolve) => setTimeout(resolve, low + random() * (high - low)));
     running--;
     busyMs += performance.now() - begin;
@@ -54,6 +61,7 @@ export async function concurrencyOverFleet(
   }));
   await until("everything to be delivered", () => receiver.byId.size >= events, { deadlineMs: 300_000 });
   const tookMs = performance.now() - begin;
+  clearTimeout(alone);
   await until("every result to be written", () => fleet.isDelivered());
   const deliveries = await fleet.all("/deliveries");
   const problems = [...receiver.problems, ...deliveriesProblems(deliveries, { receiver, events })];

@@ -36,9 +36,11 @@ const DECISION = { domain: "shop", descriptors: [{ entries: [{ key: "user", valu
 const WORKFLOW = "order-intake";
 const LANES = 6;
 const ENDPOINTS = 4;
-const CALLS_MS = 30_000;
-const RECOVERY_MS = 60_000;
-const DONE_MS = 120_000;
+/** Decisions that each has to make while the database is away, so that their times say something. */
+const DECISIONS = 10;
+const CALLS_MS = 120_000;
+const RECOVERY_MS = 120_000;
+const DONE_MS = 300_000;
 
 /** The workflow of the executions. */
 export function outageWorkflows(receiver: WebhookReceiver): Readonly<Record<string, string>> {
@@ -67,6 +69,7 @@ export async function runOutages(
     const taken = load.taken;
     await until("work between outages", () => load.taken >= taken + works, { deadlineMs: CALLS_MS });
     await away();
+    await load.decided(DECISIONS);
     for (const member of fleet.members) problems.push(...await load.refusalProblems(member, index));
     await back();
     const begin = performance.now();
@@ -129,6 +132,7 @@ class OutageLoad implements AsyncDisposable {
   readonly #kinds: readonly string[];
   readonly #token: string;
   readonly #decisions = { count: 0, refused: 0, slowestMs: 0 };
+  readonly #decided = new Map<WebhookProcess, number>();
   readonly #executionIds: string[] = [];
   #events = 0;
   #executions = 0;
@@ -169,6 +173,17 @@ class OutageLoad implements AsyncDisposable {
       return [`outage ${outage + 1}: ${base} answered ${path} with ${shown}, come back in ${wait} s`];
     });
     return (await Promise.all(asked)).flat();
+  }
+
+  /** Settles when each member has made so many more decisions. */
+  async decided(more: number): Promise<void> {
+    const before = new Map(this.#decided);
+    await Promise.all(this.#fleet.members.map((member) => {
+      const goal = (before.get(member) ?? 0) + more;
+      return until("more decisions", () => (this.#decided.get(member) ?? 0) >= goal, {
+        deadlineMs: CALLS_MS,
+      });
+    }));
   }
 
   /** Settles when a member takes an event again. */
@@ -219,11 +234,12 @@ class OutageLoad implements AsyncDisposable {
   }
 
   /** One decision after the other. */
-  async #decide({ base }: WebhookProcess): Promise<void> {
+  async #decide(member: WebhookProcess): Promise<void> {
     while (!this.#isOver) {
       const begin = performance.now();
-      const { status } = await webhookCall(`${base}/json`, { body: DECISION });
+      const { status } = await webhookCall(`${member.base}/json`, { body: DECISION });
       this.#decisions.count++;
+      this.#decided.set(member, (this.#decided.get(member) ?? 0) + 1);
       this.#decisions.slowestMs = Math.max(this.#decisions.slowestMs, performance.now() - begin);
       if (status !== 200) this.#decisions.refused++;
       await new Promise((resolve) => setTimeout(resolve, 20));

@@ -43,7 +43,7 @@ export type KilledWeir =
 /** What a receiver knows of deliveries. */
 export type SeenDeliveries = Pick<WebhookReceiver, "byId" | "resets" | "receptions">;
 
-const DELIVERED_MS = 120_000;
+const DELIVERED_MS = 300_000;
 const MAX_PROBLEMS = 20;
 /** What a process leaves claimed when it dies is still counted for its endpoint, where others work on. */
 const ENDPOINTS = 8;

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { freePort } from "./free_port.ts";
+import { until } from "./until.ts";
 import { post, type WebhookAnswered, webhookCall } from "./webhook_client.ts";
 import type { WebhookFaults } from "./webhook_faults.ts";
 import type { WebhookReceiver } from "./webhook_receiver.ts";
@@ -21,6 +22,8 @@ export interface WebhookStart {
   /** Rule files by name. */
   readonly rules?: Readonly<Record<string, string>> | undefined;
   readonly env?: Readonly<Record<string, string>> | undefined;
+  /** False: it is not waited until the webhook service has its store, which it may never have. */
+  readonly isAwaited?: boolean | undefined;
 }
 
 /** The token of the administration. */
@@ -69,11 +72,19 @@ export class WebhookProcess implements AsyncDisposable {
     return process;
   }
 
-  /** Starts a process and waits until its ports are open, which one that is to die may never come to. */
-  async start({ faults, rules = {}, env = {} }: WebhookStart = {}): Promise<void> {
+  /**
+   * Starts a process and waits until its ports are open and its webhook service answers, which one that is to die may
+   * never come to.
+   */
+  async start({ faults, rules = {}, env = {}, isAwaited = true }: WebhookStart = {}): Promise<void> {
     this.generation++;
     const settings = { ...this.#env, GENERATION: String(this.generation), ...env };
     this.#weir = await startKilledWeir({ faults, rules, settings });
+    if (!isAwaited || faults?.kill !== undefined) return;
+    await until(
+      "the webhook service",
+      async () => (await this.api("GET", "/triggers?limit=1")).status !== 503,
+    );
   }
 
   /** Itself, as the only one of those that share its store. */

@@ -29,7 +29,7 @@ export class WebhookReceiver implements AsyncDisposable {
   /** What was wrong with requests. */
   readonly problems: string[] = [];
   /** How far a time stamp may be from the time of the machine. */
-  maxAgeMs = 10_000;
+  maxAgeMs = 60_000;
   /** Decides on a request; `count` tells how often this one has come, itself included. */
   react: (reception: Reception, count: number) => Reaction | Promise<Reaction> = () => 200;
   /** What is answered; a JSON text. */

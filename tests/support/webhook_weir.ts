@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { until } from "./until.ts";
 import { startWeir, type WeirProcess } from "./weir_process.ts";
 
 /** The token of the administration of every such process. */
@@ -44,9 +45,23 @@ export class WebhookFolder implements AsyncDisposable {
     };
   }
 
-  /** Starts a process here. */
-  async start(env: Readonly<Record<string, string>> = {}): Promise<WeirProcess> {
-    return await startWeir({ env: { ...this.env, ...env } });
+  /** Starts a process here, and waits until its webhook service has its store, unless it may never have it. */
+  async start(
+    env: Readonly<Record<string, string>> = {},
+    { isAwaited = true }: { readonly isAwaited?: boolean } = {},
+  ): Promise<WeirProcess> {
+    const weir = await startWeir({ env: { ...this.env, ...env } });
+    if (!isAwaited) return weir;
+    try {
+      await until(
+        "the webhook service",
+        async () => (await api(weir.httpAddress, "/triggers?limit=1")).status !== 503,
+      );
+      return weir;
+    } catch (error) {
+      await weir[Symbol.asyncDispose]();
+      throw error;
+    }
   }
 
   /** Everything in the files of the store, byte for byte as text. */

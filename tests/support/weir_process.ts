@@ -91,7 +91,7 @@ export class WeirProcess implements AsyncDisposable {
   /** Waits until these listeners are open. */
   async listening(listeners: readonly Listener[]): Promise<void> {
     const open = () => listeners.every((listener) => this.#find(listener) !== undefined);
-    await until("Weir to listen", () => open() || !this.#child.running, { deadlineMs: 60_000 });
+    await until("Weir to listen", () => open() || !this.#child.running, { deadlineMs: 120_000 });
     if (open()) return;
     const { code } = await this.exited;
     throw new Error(`Cannot start Weir: it ended with code ${code}:\n${this.stderrLines.join("\n")}`);

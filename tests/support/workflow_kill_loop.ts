@@ -16,7 +16,7 @@ export interface ExecutionKillReport extends Omit<KillReport, "works"> {
 }
 
 const STEPS = ["one", "two", "three"];
-const CARRIED_OUT_MS = 120_000;
+const CARRIED_OUT_MS = 300_000;
 const MAX_PROBLEMS = 20;
 
 /**

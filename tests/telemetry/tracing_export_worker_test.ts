@@ -1,22 +1,22 @@
 import { assertEquals } from "@std/assert";
-import { systemClock } from "../../src/base/clock.ts";
 import { attributeKey } from "../../src/telemetry/tracing_attribute_text.ts";
 import { type ExporterLine, WorkerExport } from "../../src/telemetry/tracing_worker_export.ts";
 import { KeptLog } from "../http/http_fixture.ts";
 import { FakeClock } from "../support/fake_clock.ts";
+import { patientClock } from "../support/patient_clock.ts";
 import { OtlpReceiver } from "../support/otlp_receiver.ts";
 import { startTcpRelay } from "../support/tcp_relay.ts";
 import { until } from "../support/until.ts";
 import { EnvironmentOf } from "./tracing_environment.ts";
 import { spanNamed } from "./tracing_exporter_double.ts";
 
-/** An export with real workers and a real clock. */
+/** An export with real workers, whose limits are far away. */
 function open(
   logger: KeptLog,
   { protocol, startWorker }: { protocol: "http" | "grpc"; startWorker?: () => ExporterLine },
 ): WorkerExport {
   const exported = { protocol, otlp: new Map(), attributes: {}, version: "1" };
-  return new WorkerExport({ ...exported, logger, clock: systemClock, startWorker });
+  return new WorkerExport({ ...exported, logger, clock: patientClock, startWorker });
 }
 
 /** A worker that runs this script. */

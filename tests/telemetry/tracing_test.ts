@@ -6,6 +6,7 @@ import { beginTracing, type Tracing, type TracingOptions } from "../../src/telem
 import { KeptLog } from "../http/http_fixture.ts";
 import { FakeClock } from "../support/fake_clock.ts";
 import { freePort } from "../support/free_port.ts";
+import { patientClock } from "../support/patient_clock.ts";
 import { OtlpReceiver } from "../support/otlp_receiver.ts";
 import { until } from "../support/until.ts";
 import { unaryOf } from "./tracing_bed.ts";
@@ -28,7 +29,7 @@ function open(logger: KeptLog, options: Partial<TracingOptions> = {}): Tracing {
     otlp: new Map(),
     version: "1.2.3",
     logger,
-    clock: systemClock,
+    clock: patientClock,
     random: () => 0,
     ...options,
   });
@@ -94,7 +95,10 @@ for (const protocol of ["http", "grpc"] as const) {
       return receiver.spans.length > 0;
     });
     await tracing.close();
-    assertEquals(logger.lines.map(({ message }) => message), [LOST, "Exporting spans again"]);
+    const told = logger.lines.map(({ message }) => message);
+    assertEquals(told.length > 1, true, `${told}`);
+    // On a slow machine an export may come too late again: that is another outage.
+    assertEquals(told, told.map((_, index) => index % 2 === 0 ? LOST : "Exporting spans again"));
   });
 }
 
@@ -140,7 +144,8 @@ Deno.test("tracing: a collector that never answers does not hold up the end", as
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   using _ = new EnvironmentOf({
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${listener.addr.port}`,
-    OTEL_EXPORTER_OTLP_TIMEOUT: "700",
+    // An export that nobody ended would wait on.
+    OTEL_EXPORTER_OTLP_TIMEOUT: "120000",
   });
   const logger = new KeptLog();
   const clock = new FakeClock();
@@ -157,15 +162,17 @@ Deno.test("tracing: a collector that never answers does not hold up the end", as
   ]);
   // Nothing of it goes on in the background.
   const sent = new Response(connection.readable).arrayBuffer().then(() => {});
-  assertEquals(await settledWithin(sent, 10_000, systemClock), true);
+  assertEquals(await settledWithin(sent, 30_000, systemClock), true);
   listener.close();
 });
 
 Deno.test("tracing: what the exporters cannot use is told", async () => {
-  using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_COMPRESSION: "zip" });
+  // No export is waited for: nobody is there.
+  using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_COMPRESSION: "zip", OTEL_EXPORTER_OTLP_TIMEOUT: "100" });
   const logger = new KeptLog();
   const tracing = open(logger);
   await call(tracing);
+  await until("it to be told", () => logger.lines.length > 0);
   await tracing.close();
   const told =
     "Tracing: Configuration: OTEL_EXPORTER_OTLP_COMPRESSION is invalid, expected 'none' or 'gzip' (actual: 'zip')";

@@ -117,19 +117,20 @@ async function deliver({ opened, receiver }: Bed): Promise<void> {
   await page.getByLabel("State").selectOption("acknowledged");
   await opened.sees("No delivery is like this.");
   await page.getByLabel("State").selectOption("retrying");
-  // The first attempt and the immediate one have failed.
-  await opened.sees("2, last 500");
+  // The first attempt and the immediate one have failed; on a slow machine the one after half a minute too.
+  await opened.sees(/\b[2-9], last 500/);
   await page.locator("[data-action=open]").click();
   await page.getByRole("heading", { name: "Attempt 2" }).waitFor();
   await opened.sees("12345678901234567890");
   receiver.react = ({ path }) => path === "/wait" ? 500 : 200;
   await page.getByRole("button", { name: "Send again" }).click();
   await page.getByText("It is sent again").waitFor();
-  await page.getByRole("heading", { name: /Attempt 3.*by hand/ }).waitFor();
+  const byHand = await page.getByRole("heading", { name: /Attempt [3-9].*by hand/ }).textContent() ?? "";
   await page.locator("dd .badge", { hasText: "acknowledged" }).waitFor();
   await opened.picture("delivery");
-  const [first, ...others] = receiver.receptions;
-  assertEquals([others.length, new Set([first, ...others].map((one) => one?.id)).size], [2, 1]);
+  const { receptions } = receiver;
+  assertEquals(`${receptions.length}`, /Attempt (\d)/.exec(byHand)?.[1]);
+  assertEquals(new Set(receptions.map(({ id }) => id)).size, 1);
   assertEquals(receiver.problems, []);
   await page.getByRole("button", { name: "All deliveries" }).click();
   await page.getByLabel("Event").fill("other.kind");

@@ -146,8 +146,7 @@ async function comeBack(weir: PageWeir, opened: OpenedPage): Promise<void> {
   await opened.picture("overview-reconnecting");
   await weir.startAgain();
   await until("the stream to come back", async () => {
-    const again = opened.page.getByRole("button", { name: "Now", exact: true });
-    if (await again.isVisible()) await again.click({ timeout: 500 }).catch(() => {});
+    await opened.connectNow();
     return await opened.page.locator(".live[data-state=live]").count() > 0;
   });
   await opened.page.locator(".figure", { hasText: "Decisions since it started" }).getByText("0", {

@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { needs } from "../support/tools.ts";
+import { until } from "../support/until.ts";
 import { type OpenedPage, PageBrowser, stepsOf } from "./support/page_browser.ts";
 import { WORST_CONTRASTS } from "./support/page_contrast.ts";
 import { ADMIN_TOKEN, PageWeir } from "./support/page_weir.ts";
@@ -95,19 +96,31 @@ interface Look {
 
 const GOOD: Look = { dark: [], light: [], beyond: 0 };
 
-/** Looks at a view in both colour schemes, then in a narrow window, and keeps pictures. */
+/**
+ * Looks at a view in both colour schemes and in a narrow window, then keeps pictures. For one of a page that is longer than
+ * the window the browser changes the size of the page for a while, so nothing is measured after it.
+ */
 async function look(opened: OpenedPage, view: string): Promise<Look> {
   const { page } = opened;
   const name = view.toLowerCase().replaceAll(" ", "-");
-  await opened.picture(`${name}-dark`);
   const dark = await opened.value(WORST_CONTRASTS);
   await page.emulateMedia({ colorScheme: "light" });
-  await opened.picture(`${name}-light`);
   const light = await opened.value(WORST_CONTRASTS);
   await page.emulateMedia({ colorScheme: "dark" });
-  await page.setViewportSize(NARROW);
+  await resized(opened, NARROW);
   const beyond = Number(await opened.value("document.documentElement.scrollWidth")) - NARROW.width;
   await opened.picture(`${name}-narrow`);
-  await page.setViewportSize(WIDE);
+  await resized(opened, WIDE);
+  await opened.picture(`${name}-dark`);
+  await page.emulateMedia({ colorScheme: "light" });
+  await opened.picture(`${name}-light`);
+  await page.emulateMedia({ colorScheme: "dark" });
   return { dark, light, beyond };
+}
+
+/** Gives the window another size, and waits until the page has it. */
+async function resized(opened: OpenedPage, size: typeof WIDE): Promise<void> {
+  await opened.page.setViewportSize(size);
+  const has = `innerWidth === ${size.width} && innerHeight === ${size.height}`;
+  await until("the new size", () => opened.value(has));
 }

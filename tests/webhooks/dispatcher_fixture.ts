@@ -9,7 +9,7 @@ import { openSqliteStore } from "../../src/webhooks/sqlite_store.ts";
 import type { WebhookStore } from "../../src/webhooks/store.ts";
 import { KeptLog } from "../http/http_fixture.ts";
 import { FakeClock } from "../support/fake_clock.ts";
-import { until } from "../support/until.ts";
+import { until, type UntilOptions } from "../support/until.ts";
 
 /** What a receiver of the test does with a request; a promise keeps it waiting. */
 export type Receiver = (request: OutgoingDelivery) => SendResult | Promise<SendResult>;
@@ -148,16 +148,19 @@ export class DispatcherBed implements AsyncDisposable {
 
   /** Waits until nothing is claimed and no operation is under way. */
   async settled(): Promise<void> {
-    // A turn for the commit of what was asked for, several times: each answer asks for the next.
+    // A turn for the commit of what was asked for, several times: each answer asks for the next. Signatures are made on
+    // other threads, which have their turns as well.
     for (let turn = 0; turn < 12; turn++) {
       await new Promise((resolve) => setImmediate(resolve));
+      await crypto.subtle.digest("SHA-256", new Uint8Array(1));
       await this.store.findEvent("");
     }
   }
 
   /** Waits until so many requests were sent and all of them are written down. */
-  async sent(count: number): Promise<void> {
-    await until(`${count} requests to be sent and written down`, () => this.reports.length >= count);
+  async sent(count: number, options: UntilOptions = {}): Promise<void> {
+    const isDone = () => this.reports.length >= count;
+    await until(`${count} requests to be sent and written down`, isDone, options);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -42,7 +42,7 @@ Deno.test("an endpoint that other machines keep busy is asked for once a second 
   bed.sender.receiver = () => new Promise(() => {});
   const fleet = fleetStore(bed, 4);
   const first = bed.start({ store: fleet.store });
-  await until("the first to have what there is", () => first.running === 4);
+  await until("the first to have what there is", () => bed.sender.running === 4);
   await bed.settled();
   fleet.claims = 0;
   const second = bed.start({ store: fleet.store });

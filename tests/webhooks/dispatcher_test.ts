@@ -332,7 +332,7 @@ Deno.test("10,000 deliveries to 50 endpoints all end, none twice", async () => {
   for (let count = 0; count < 50; count++) await bed.endpoint();
   await Promise.all(Array.from({ length: 200 }, () => bed.event()));
   const dispatcher = bed.start();
-  await bed.sent(10_000);
+  await bed.sent(10_000, { deadlineMs: 600_000 });
   const ids = new Set(bed.sender.sent.map(({ headers }) => headers["x-svc-delivery"]));
   assertEquals([ids.size, bed.sender.sent.length, dispatcher.figures.attempts], [10_000, 10_000, {
     acknowledged: 10_000,

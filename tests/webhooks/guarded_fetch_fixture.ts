@@ -1,9 +1,9 @@
 import { assert, assertRejects } from "@std/assert";
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { systemClock } from "../../src/base/clock.ts";
 import { createGuardedFetch, type GuardedFetchOptions } from "../../src/webhooks/guarded_fetch.ts";
 import { SendError } from "../../src/webhooks/send_error.ts";
+import { FakeClock } from "../support/fake_clock.ts";
 import { LOOPBACK } from "./sender_fixture.ts";
 
 /** A server on every address of the loopback, with what it was asked and where. */
@@ -49,10 +49,10 @@ export class Loopback implements AsyncDisposable {
   }
 }
 
-/** A guarded fetch that is closed at the end. */
+/** A guarded fetch that is closed at the end; no time passes for it unless it is given a clock. */
 export function guarded(options: Partial<GuardedFetchOptions> = {}) {
   const fetch = createGuardedFetch({
-    ...{ allow: LOOPBACK, connectTimeoutMs: 2_000, clock: systemClock },
+    ...{ allow: LOOPBACK, connectTimeoutMs: 2_000, clock: new FakeClock() },
     ...options,
   });
   return Object.assign(fetch, { [Symbol.asyncDispose]: () => fetch.close() });

@@ -5,6 +5,7 @@ import { Cidrs } from "../../src/webhooks/address_ranges.ts";
 import { SendError } from "../../src/webhooks/send_error.ts";
 import { FakeClock } from "../support/fake_clock.ts";
 import { freePort } from "../support/free_port.ts";
+import { TurnClock } from "../support/turn_clock.ts";
 import { until } from "../support/until.ts";
 import { failure, guarded, Loopback } from "./guarded_fetch_fixture.ts";
 import { EchoServer } from "../rest/rest_fixture.ts";
@@ -138,10 +139,13 @@ Deno.test("an address that is silent or refuses leaves time for the next, and al
   await using fetch = guarded({
     lookup: () => Promise.resolve(["127.0.0.3", "127.0.0.2", "127.0.0.1"]),
     connectTimeoutMs: 600,
+    clock: new TurnClock(),
   });
-  const { body } = await new Client({ fetch, timeoutMs: 5_000 }).send({ method: Get, baseURL: url });
+  const { body } = await new Client({ fetch }).send({ method: Get, baseURL: url });
   assertEquals(body, "ok");
-  await using lonely = guarded({ lookup: () => Promise.resolve(["127.0.0.3"]), connectTimeoutMs: 100 });
+  await using lonely = guarded({
+    ...{ lookup: () => Promise.resolve(["127.0.0.3"]), connectTimeoutMs: 100, clock: new TurnClock() },
+  });
   const silent = await failure(() => lonely(url));
   assertEquals([silent.kind, silent.message], ["timeout", "no connection to 127.0.0.3 within 100 ms"]);
   const closed = freePort();
@@ -152,7 +156,7 @@ Deno.test("an address that is silent or refuses leaves time for the next, and al
 Deno.test("a handshake has an end, and its connection with it", async () => {
   // The connection stands in the queue of the listener, and the peer never speaks TLS.
   await using silent = await receiver(() => {});
-  await using hurried = guarded({ connectTimeoutMs: 150 });
+  await using hurried = guarded({ connectTimeoutMs: 150, clock: new TurnClock() });
   const late = await failure(() => hurried(`https://127.0.0.1:${silent.port}/`));
   assertEquals([late.kind, late.message], ["timeout", "the TLS handshake was not done within 150 ms"]);
   await until("the connection to be closed", () => silent.open === 0);
@@ -289,7 +293,7 @@ Deno.test("the client library tells what the guarded fetch says", async () => {
     response.writeHead(201, { "x-a": "1" }).end("made")
   );
   await using open = guarded();
-  const { statusCode, body, headers } = await new Client({ fetch: open, timeoutMs: 2_000 }).send({
+  const { statusCode, body, headers } = await new Client({ fetch: open }).send({
     ...{ method: Post, baseURL: `http://127.0.0.1:${server.port}/`, body: "{}" },
   });
   assertEquals([statusCode, body, headers["x-a"]], [201, "made", ["1"]]);

@@ -57,7 +57,7 @@ for (const [name, [answer, kind, message]] of Object.entries(TUNNELS)) {
       if (name === "open") socket.once("data", () => socket.end());
     });
     const url = new URL(`http://user:${SECRET}@127.0.0.1:${proxy.port}/`);
-    await using fetch = guarded({ proxy: url, connectTimeoutMs: 1_000 });
+    await using fetch = guarded({ proxy: url });
     const error = await failure(() => fetch(`https://receiver.test/?${SECRET}`));
     assertEquals([error.kind, error.message.replace(/ \(\w+\)$/, "")], [kind, message]);
     assertEquals(asked.split("\r\n").slice(0, 3), [

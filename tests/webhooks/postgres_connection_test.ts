@@ -1,6 +1,5 @@
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { connect, createServer, type Server, type Socket } from "node:net";
-import { systemClock } from "../../src/base/clock.ts";
 import { parsePostgresAddress } from "../../src/webhooks/postgres_address.ts";
 import {
   PostgresConnection,
@@ -8,16 +7,18 @@ import {
 } from "../../src/webhooks/postgres_connection.ts";
 import { numbered } from "../../src/webhooks/postgres_text.ts";
 import { StoreError } from "../../src/webhooks/store.ts";
+import { FakeClock } from "../support/fake_clock.ts";
+import { handled } from "../support/handled.ts";
 import { PostgresServer } from "../support/postgres_server.ts";
 import { needs } from "../support/tools.ts";
+import { TurnClock } from "../support/turn_clock.ts";
 import { until } from "../support/until.ts";
+import { sharedPostgres } from "./postgres_fixture.ts";
 
-const OPTIONS: PostgresConnectionOptions = {
-  clock: systemClock,
-  connectTimeoutMs: 5_000,
-  statementTimeoutMs: 10_000,
-  lockTimeoutMs: 5_000,
-};
+const shared = sharedPostgres();
+
+/** On this side no time passes unless a test says so; on the other side there is more of it than anything takes. */
+const OPTIONS = { connectTimeoutMs: 60_000, statementTimeoutMs: 300_000, lockTimeoutMs: 300_000 };
 
 Deno.test("a statement's parameters are numbered, and nothing else", () => {
   const cases: readonly (readonly [string, string])[] = [
@@ -33,7 +34,7 @@ Deno.test("a statement's parameters are numbered, and nothing else", () => {
 Deno.test({
   ...needs(["postgres"], "values come back from PostgreSQL as SQLite gives them"),
   async fn() {
-    await using server = await PostgresServer.start();
+    const server = shared();
     const database = await server.createDatabase();
     await server.psql(`ALTER DATABASE ${database} SET bytea_output = 'escape'`);
     await using bed = await connected(server.url(database));
@@ -76,12 +77,13 @@ Deno.test({
 Deno.test({
   ...needs(["postgres"], "nothing of a connection comes from the environment, and its settings are ours"),
   async fn() {
-    await using server = await PostgresServer.start();
+    const server = shared();
     const names = ["PGUSER", "PGDATABASE", "PGHOST", "PGOPTIONS", "PGREPLICATION", "PGAPPNAME", "PGPASSWORD"];
     for (const name of names) Deno.env.set(name, name === "PGOPTIONS" ? "-c work_mem=77kB" : "wrong");
     Deno.env.set("PGSSLMODE", "require");
     try {
-      await using bed = await connected(server.url("postgres", "options=-c%20search_path%3Dpg_catalog"));
+      const url = server.url("postgres", "options=-c%20search_path%3Dpg_catalog");
+      await using bed = await connected(url, { statementTimeoutMs: 10_000, lockTimeoutMs: 5_000 });
       const settings = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"];
       const shown = [...settings, "work_mem", "search_path", "application_name"];
       const sql = `SELECT ${shown.map((name) => `current_setting('${name}') AS ${name}`).join(", ")}`;
@@ -106,7 +108,7 @@ Deno.test({
 Deno.test({
   ...needs(["postgres"], "a connection is made over a unix socket and to a name with several addresses"),
   async fn() {
-    await using server = await PostgresServer.start();
+    const server = shared();
     const folder = encodeURIComponent(server.folder);
     const password = encodeURIComponent("se:cr@et");
     for (const place of [`${folder}:${server.port}`, `localhost:${server.port}`]) {
@@ -119,9 +121,11 @@ Deno.test({
 Deno.test({
   ...needs(["postgres"], "an error of PostgreSQL says what kind it is, and the connection goes on after it"),
   async fn() {
-    await using server = await PostgresServer.start();
+    const server = shared();
     const url = server.url(await server.createDatabase());
-    await using bed = await connected(url, { statementTimeoutMs: 300, lockTimeoutMs: 100 });
+    await using bed = await connected(url);
+    await using hurried = await connected(url, { statementTimeoutMs: 100 });
+    await using impatient = await connected(url, { lockTimeoutMs: 100 });
     await using other = await connected(url);
     const { connection } = bed;
     await connection.query("CREATE TABLE ones (id INTEGER PRIMARY KEY)", [], "changes");
@@ -129,15 +133,17 @@ Deno.test({
     await connection.query("INSERT INTO ones VALUES (1)", [], "changes");
     await other.connection.begin("write");
     await other.connection.query("SELECT id FROM ones FOR UPDATE", [], "rows");
-    const cases: readonly (readonly [string, RegExp])[] = [
-      ["SELECT nothing", /^failed Cannot use the store: column "nothing" does not exist \(42703\)$/],
-      ["INSERT INTO ones VALUES (1)", /^failed .*duplicate key .* \(23505\)$/],
-      ["INSERT INTO twos VALUES (2)", /^busy .*foreign key .* \(23503\)$/],
-      ["SELECT pg_sleep(9)", /^busy .*statement timeout \(57014\)$/],
-      ["SELECT id FROM ones FOR UPDATE", /^busy .*lock timeout \(55P03\)$/],
+    const nothing = /^failed Cannot use the store: column "nothing" does not exist \(42703\)$/;
+    const cases: readonly (readonly [PostgresConnection, string, RegExp])[] = [
+      [connection, "SELECT nothing", nothing],
+      [connection, "INSERT INTO ones VALUES (1)", /^failed .*duplicate key .* \(23505\)$/],
+      [connection, "INSERT INTO twos VALUES (2)", /^busy .*foreign key .* \(23503\)$/],
+      [hurried.connection, "SELECT pg_sleep(600)", /^busy .*statement timeout \(57014\)$/],
+      [impatient.connection, "SELECT id FROM ones FOR UPDATE", /^busy .*lock timeout \(55P03\)$/],
     ];
-    for (const [sql, expected] of cases) {
-      assertMatch(await refusal(connection.query(sql, [], "changes")), expected);
+    for (const [asked, sql, expected] of cases) {
+      assertMatch(await refusal(asked.query(sql, [], "changes")), expected);
+      assertEquals([asked.inTransaction, asked.isBroken], [false, false]);
     }
     await connection.begin("read");
     assertMatch(
@@ -154,7 +160,7 @@ Deno.test({
 Deno.test({
   ...needs(["postgres"], "a transaction that was undone is never taken for one that is durable"),
   async fn() {
-    await using server = await PostgresServer.start();
+    const server = shared();
     await using bed = await connected(server.url(await server.createDatabase()));
     const { connection } = bed;
     await connection.begin("write");
@@ -175,7 +181,7 @@ Deno.test({
 Deno.test({
   ...needs(["postgres"], "a prepared statement whose tables have changed takes its connection with it"),
   async fn() {
-    await using server = await PostgresServer.start();
+    const server = shared();
     await using bed = await connected(server.url(await server.createDatabase()));
     const { connection } = bed;
     await connection.query("CREATE TABLE ones (id INTEGER)", [], "changes");
@@ -189,7 +195,7 @@ Deno.test({
 Deno.test({
   ...needs(["postgres"], "a statement text is prepared once, and no more than a number of them"),
   async fn() {
-    await using server = await PostgresServer.start();
+    const server = shared();
     await using bed = await connected(server.url());
     for (let round = 0; round < 2; round++) {
       for (let number = 0; number < 510; number++) {
@@ -240,34 +246,43 @@ Deno.test({
   ),
   async fn() {
     await using server = await PostgresServer.start();
-    await using bed = await connected(server.url(), { statementTimeoutMs: 100 });
+    const clock = new FakeClock();
+    await using bed = await connected(server.url(), { clock, statementTimeoutMs: 10_000 });
+    await using late = await connected(server.url(), { clock });
     server.pause();
-    const began = performance.now();
-    assertEquals(
-      await refusal(bed.connection.query("SELECT 1", [], "rows")),
-      "busy Cannot use the store: no answer within 2100 ms",
-    );
-    const coming = refusal(connected(server.url(), { connectTimeoutMs: 300 }));
-    assertEquals(
-      await coming,
-      `busy Cannot reach PostgreSQL at "127.0.0.1:${server.port}": no answer in time`,
-    );
-    const { message } = await assertRejects(() => connected(server.url("postgres", "connect_timeout=1")));
-    assertMatch(message, /no answer in time/);
-    const took = performance.now() - began;
-    assert(took > 3_300 && took < 12_000, `it took ${took} ms`);
+    const away = `busy Cannot reach PostgreSQL at "127.0.0.1:${server.port}": no answer in time`;
     // A farewell that nobody hears has its limit, too.
-    server.resume();
-    await using late = await connected(server.url());
-    server.pause();
-    await late.connection.close();
+    const cases: readonly (readonly [number, () => Promise<unknown>, unknown])[] = [
+      [
+        12_000,
+        () => refusal(bed.connection.query("SELECT 1", [], "rows")),
+        "busy Cannot use the store: no answer within 12000 ms",
+      ],
+      [300, () => refusal(connected(server.url(), { clock, connectTimeoutMs: 300 })), away],
+      [1_000, () => refusal(connected(server.url("postgres", "connect_timeout=1"), { clock })), away],
+      [1_000, () => late.connection.close(), undefined],
+    ];
+    // So that the connections can be closed, whatever comes of this.
+    using _resumed = { [Symbol.dispose]: () => server.resume() };
+    for (const [limitMs, ask, expected] of cases) {
+      const answers: unknown[] = [];
+      const asked = handled(ask().then((answer) => void answers.push(answer)));
+      await until("it to be asked", () => clock.waiting > 0);
+      clock.advance(limitMs - 1);
+      await new Promise((resolve) => setTimeout(resolve));
+      assertEquals(answers, []);
+      clock.advance(1);
+      await until("the end of its time", () => answers.length > 0);
+      assertEquals(answers, [expected]);
+      await asked;
+    }
   },
 });
 
 Deno.test({
   ...needs(["postgres"], "a message that the client does not know ends the connection, and nothing else"),
   async fn() {
-    await using server = await PostgresServer.start();
+    const server = shared();
     const clients: Socket[] = [];
     const between = createServer((client) => {
       const upstream = connect(server.port, "127.0.0.1");
@@ -302,7 +317,7 @@ Deno.test("a server that accepts and says nothing, or closes, or talks nonsense,
     await using server = await babbler(answer);
     for (const mode of ["disable", "prefer", "require"]) {
       const url = `postgres://u:hush@127.0.0.1:${server.port}/d?sslmode=${mode}`;
-      const text = await refusal(connected(url, { connectTimeoutMs: 200 }));
+      const text = await refusal(connected(url, { clock: new TurnClock(), connectTimeoutMs: 50 }));
       assertMatch(text, new RegExp(`^busy Cannot reach PostgreSQL at "127\\.0\\.0\\.1:${server.port}": `));
       assertEquals(text.includes("hush"), false);
     }
@@ -345,14 +360,18 @@ async function connected(
   const address = parsePostgresAddress(url);
   const [host] = address.fields.hosts;
   assert(host !== undefined);
-  const connection = await PostgresConnection.open(address, host, { ...OPTIONS, ...options });
+  const clock = new FakeClock();
+  const connection = await PostgresConnection.open(address, host, { clock, ...OPTIONS, ...options });
   return { connection, [Symbol.asyncDispose]: () => connection.close() };
 }
 
-async function refusal(promise: Promise<unknown>): Promise<string> {
-  const error = await assertRejects(() => promise);
-  assert(error instanceof StoreError, error.stack);
-  return `${error.code} ${error.message}`;
+function refusal(promise: Promise<unknown>): Promise<string> {
+  return handled(
+    assertRejects(() => promise).then((error) => {
+      assert(error instanceof StoreError, error.stack);
+      return `${error.code} ${error.message}`;
+    }),
+  );
 }
 
 async function babbler(answer: string): Promise<{ readonly port: number } & AsyncDisposable> {

@@ -11,7 +11,7 @@ import {
   saveVersion,
 } from "../contract/webhook_store_bed.ts";
 import { needs } from "../support/tools.ts";
-import { openStoreAt, sharedPostgres } from "./postgres_fixture.ts";
+import { openStoreAt, sessionsEnded, sharedPostgres } from "./postgres_fixture.ts";
 
 const server = sharedPostgres();
 
@@ -130,6 +130,7 @@ Deno.test({
         await server().psql("SELECT pg_stat_reset()", database);
         await run(store);
         await store.close();
+        await sessionsEnded(server(), database);
         const read = await server().psql(READ, database);
         if (read !== "") found.push(`${mode} ${name}: ${read.replaceAll("\n", ", ")}`);
       }

@@ -16,6 +16,7 @@ import {
   NOW,
   saveVersion,
 } from "../contract/webhook_store_bed.ts";
+import { handled } from "../support/handled.ts";
 import { needs } from "../support/tools.ts";
 import { openStoreAt, sharedPostgres } from "./postgres_fixture.ts";
 
@@ -183,15 +184,15 @@ fleetTest(
     const to = await Promise.all(Array.from({ length: 30 }, () => addEndpoint(of(0))));
     const events = await Promise.all(Array.from({ length: 20 }, (_, index) => addEvent(of(index))));
     const erased = events.slice(0, 10);
-    const claiming = stores.map(async (store) => {
+    const claiming = handled(Promise.all(stores.map(async (store) => {
       const claims: ClaimedDelivery[] = [];
       for (let round = 0; round < 25; round++) claims.push(...await claim(store, to, { max: 1 }));
       return claims;
-    });
+    })));
     const options = { now: NOW + 1, newId };
     const erasing = erased.map(({ id }, index) => of(index).erasePayload(id, { ...options, audit: audit() }));
     assertEquals((await Promise.all(erasing)).every((isThere) => isThere), true);
-    const claims = (await Promise.all(claiming)).flat();
+    const claims = (await claiming).flat();
     await clearAll(of(0));
     claims.push(...await claim(of(1), to, { max: 100 }));
     const ids = new Set(erased.map(({ id }) => id));

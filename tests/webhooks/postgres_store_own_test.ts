@@ -12,10 +12,11 @@ import {
   NOW,
   saveVersion,
 } from "../contract/webhook_store_bed.ts";
+import { handled } from "../support/handled.ts";
 import { startTcpRelay } from "../support/tcp_relay.ts";
 import { needs } from "../support/tools.ts";
 import { until } from "../support/until.ts";
-import { openStoreAt, sharedPostgres } from "./postgres_fixture.ts";
+import { HeldCommits, openStoreAt, sharedPostgres } from "./postgres_fixture.ts";
 
 const server = sharedPostgres();
 
@@ -102,21 +103,15 @@ Deno.test({
       execution: () =>
         store.claimExecutions({ now: NOW, leaseUntil: NOW + 60_000, newClaimId: newId, max: 1 }),
     };
-    await server().psql(
-      "CREATE FUNCTION held() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.5); RETURN NULL; END'",
-      database,
-    );
+    await using held = await HeldCommits.prepare(server(), database);
     for (const [table, take] of Object.entries(claims)) {
-      // Holds the commit up, while we are cut off.
-      await server().psql(
-        `CREATE CONSTRAINT TRIGGER held AFTER UPDATE ON ${table} DEFERRABLE INITIALLY DEFERRED
-         FOR EACH ROW EXECUTE FUNCTION held()`,
-        database,
-      );
+      // The commit is held up, while we are cut off.
+      await held.hold(table);
       const unanswered = take().then(() => "answered", ({ code }) => code);
-      await until("the commit", async () => await server().psql(COMMITTING, database) === "1");
+      await held.caught();
       relay.dropAll();
       assertEquals(await unanswered, "busy");
+      await held.letGo();
       const claimed = `SELECT count(*) FROM ${table} WHERE claim_id IS NOT NULL`;
       await until("it to be claimed", async () => await server().psql(claimed, database) === "1");
       await server().psql(`DROP TRIGGER held ON ${table}`, database);
@@ -142,7 +137,9 @@ Deno.test({
     await begin(store, claimed);
     const { claimId, execution: { id: executionId } } = started;
     let accepted = 0;
-    const events = Array.from({ length: 300 }, () => addEvent(store).then(() => accepted++));
+    const events = handled(
+      Promise.all(Array.from({ length: 300 }, () => addEvent(store).then(() => accepted++))),
+    );
     const prolonged = await Promise.all([
       store.renewClaims([claimed.claimId], NOW + 70_000),
       store.renewExecutionClaims([claimId], NOW + 70_000),
@@ -159,9 +156,7 @@ Deno.test({
       [{ cancelRequested: false }, true],
       true,
     ]);
-    await Promise.all(events);
+    await events;
     await store.close();
   },
 });
-
-const COMMITTING = "SELECT count(*) FROM pg_stat_activity WHERE query = 'COMMIT' AND state = 'active'";

@@ -166,9 +166,9 @@ async function isEncrypted(url: string): Promise<boolean | string> {
   assert(host !== undefined);
   const opening = PostgresConnection.open(address, host, {
     clock: systemClock,
-    connectTimeoutMs: 5_000,
-    statementTimeoutMs: 5_000,
-    lockTimeoutMs: 5_000,
+    connectTimeoutMs: 60_000,
+    statementTimeoutMs: 60_000,
+    lockTimeoutMs: 60_000,
   });
   let connection: PostgresConnection;
   try {

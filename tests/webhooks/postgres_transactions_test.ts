@@ -15,11 +15,14 @@ import {
   sqliteOnly,
   type Work,
 } from "../../src/webhooks/store_work.ts";
+import { handled } from "../support/handled.ts";
 import { PostgresServer } from "../support/postgres_server.ts";
 import { startTcpRelay } from "../support/tcp_relay.ts";
 import { needs } from "../support/tools.ts";
 import { until } from "../support/until.ts";
+import { HeldCommits, sharedPostgres } from "./postgres_fixture.ts";
 
+const shared = sharedPostgres({ deadlock_timeout: "20ms" });
 const ADD = "UPDATE counts SET count = count + ? WHERE name = ?";
 const LOCKED = sql((d) => `SELECT count FROM counts WHERE name = ? ${d.lock()}`);
 
@@ -68,7 +71,7 @@ Deno.test({
     let added: Promise<unknown> | undefined;
     const seen = await transactions.read(function* (): Work<readonly unknown[]> {
       const before = (yield* get("SELECT count FROM counts WHERE name = ?", "a"))?.["count"];
-      added ??= transactions.perform(() => run(ADD, 1, "a"));
+      added ??= handled(transactions.perform(() => run(ADD, 1, "a")));
       yield* get("SELECT pg_sleep(0.2)");
       return [before, (yield* get("SELECT count FROM counts WHERE name = ?", "a"))?.["count"]];
     });
@@ -82,8 +85,10 @@ Deno.test({
   ...needs(["postgres"], "a statement that is alone is a transaction by itself, whatever the role has set"),
   async fn() {
     await using bed = await makeBed();
-    const { server, transactions } = bed;
-    await server.psql("ALTER ROLE weir SET default_transaction_isolation = 'serializable'");
+    const { server, database, transactions } = bed;
+    await server.psql(
+      `ALTER ROLE weir IN DATABASE ${database} SET default_transaction_isolation = 'serializable'`,
+    );
     const level = "SELECT current_setting('transaction_isolation') AS level";
     const levels = [
       await transactions.read(() => alone(all(level))),
@@ -120,19 +125,21 @@ Deno.test({
   ...needs(["postgres"], "operations that are in each other's way are done anew until each is done once"),
   async fn() {
     await using bed = await makeBed();
-    const { transactions } = bed;
-    // Each locks two rows in another order than its neighbour: some of them lock each other out.
-    const works = Array.from({ length: 16 }, (_, index) =>
+    const { server, database, transactions } = bed;
+    await server.psql(MEETING, database);
+    // Each locks two rows in another order than its neighbour. The first two lock each other out: both have a row before
+    // they ask for the other one.
+    const works = Array.from({ length: 10 }, (_, index) =>
       transactions.perform(function* (): Work<void> {
         const names = index % 2 === 0 ? ["a", "b"] : ["b", "a"];
         for (const name of names) {
           yield* run(ADD, 1, name);
-          yield* get("SELECT pg_sleep(0.002)");
+          yield* get("SELECT meet()");
         }
       }));
     await Promise.all(works);
-    assertEquals(await bed.counts(), [16, 16]);
-    assertEquals(transactions.figures.commits, 16);
+    assertEquals(await bed.counts(), [10, 10]);
+    assertEquals(transactions.figures.commits, 10);
     assert(transactions.figures.repeats > 0);
   },
 });
@@ -165,8 +172,9 @@ Deno.test({
 Deno.test({
   ...needs(["postgres"], "an operation whose connection breaks is busy, and is done once or not at all"),
   async fn() {
-    await using bed = await makeBed();
-    const { transactions, server } = bed;
+    await using server = await PostgresServer.start();
+    await using bed = await makeBed(server);
+    const { transactions } = bed;
     const work = function* (): Work<void> {
       yield* run(ADD, 1, "a");
       yield* get("SELECT pg_sleep(60)");
@@ -179,7 +187,7 @@ Deno.test({
       await end();
       assertEquals((await asked).code, "busy");
       if (!server.isRunning) await server.start();
-      await until("the database", async () => (await bed.counts())[0] === 0, { deadlineMs: 15_000 });
+      await until("the database", async () => (await bed.counts())[0] === 0);
     }
   },
 });
@@ -187,22 +195,19 @@ Deno.test({
 Deno.test({
   ...needs(["postgres"], "an operation whose commit is not answered is busy, and is never done twice"),
   async fn() {
-    await using bed = await makeBed({ statementTimeoutMs: 300 });
-    // The trigger holds the commit up, while the client is cut off.
-    await bed.server.psql(
-      `CREATE FUNCTION held() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.25); RETURN NULL; END';
-       CREATE CONSTRAINT TRIGGER held AFTER UPDATE ON counts DEFERRABLE INITIALLY DEFERRED
-       FOR EACH ROW EXECUTE FUNCTION held()`,
-      bed.database,
-    );
+    await using bed = await makeBed();
+    // The commit is held up, while the client is cut off.
+    await using held = await HeldCommits.prepare(bed.server, bed.database);
+    await held.hold("counts");
     let tries = 0;
     const asked = refusal(bed.transactions.perform(function* (): Work<void> {
       tries++;
       yield* run(ADD, 1, "a");
     }));
-    await until("the commit", async () => await bed.server.psql(COMMITTING) === "1");
+    await held.caught();
     bed.cut();
     assertEquals([(await asked).code, tries], ["busy", 1]);
+    await held.letGo();
     // The server has carried it out all the same; the caller, who does not know, has a key to ask again.
     await until("the row", async () => (await bed.counts())[0] === 1);
   },
@@ -210,7 +215,14 @@ Deno.test({
 
 const SLEEPING =
   "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%' AND usename = 'weir'";
-const COMMITTING = "SELECT count(*) FROM pg_stat_activity WHERE query = 'COMMIT' AND state = 'active'";
+/** Who calls `meet` goes on when another one has called it as well. */
+const MEETING = `
+  CREATE SEQUENCE met;
+  CREATE FUNCTION meet() RETURNS void LANGUAGE plpgsql AS 'BEGIN
+    PERFORM nextval(''met'');
+    WHILE (SELECT last_value FROM met) < 2 LOOP PERFORM pg_sleep(0.002); END LOOP;
+  END';
+  GRANT ALL ON SEQUENCE met TO weir`;
 
 interface Bed extends AsyncDisposable {
   readonly server: PostgresServer;
@@ -223,8 +235,7 @@ interface Bed extends AsyncDisposable {
   counts(): Promise<readonly unknown[]>;
 }
 
-async function makeBed({ statementTimeoutMs = 10_000 } = {}): Promise<Bed> {
-  const server = await PostgresServer.start({ settings: { deadlock_timeout: "20ms" } });
+async function makeBed(server = shared()): Promise<Bed> {
   const database = await server.createDatabase();
   await server.psql(
     "CREATE TABLE counts (name TEXT PRIMARY KEY, count BIGINT); ALTER TABLE counts OWNER TO weir; " +
@@ -238,10 +249,10 @@ async function makeBed({ statementTimeoutMs = 10_000 } = {}): Promise<Bed> {
     random: Math.random,
     size: 8,
     maxWaiting: 1_000,
-    waitMs: 10_000,
-    connectTimeoutMs: 5_000,
-    statementTimeoutMs,
-    lockTimeoutMs: 5_000,
+    waitMs: 300_000,
+    connectTimeoutMs: 60_000,
+    statementTimeoutMs: 300_000,
+    lockTimeoutMs: 300_000,
   });
   const told: number[] = [];
   const transactions = new PostgresTransactions(pool, {
@@ -262,13 +273,15 @@ async function makeBed({ statementTimeoutMs = 10_000 } = {}): Promise<Bed> {
     async [Symbol.asyncDispose]() {
       await pool.close();
       await relay[Symbol.asyncDispose]();
-      await server[Symbol.asyncDispose]();
     },
   };
 }
 
-async function refusal(promise: Promise<unknown>): Promise<StoreError> {
-  const error = await assertRejects(() => promise);
-  assert(error instanceof StoreError, error.stack);
-  return error;
+function refusal(promise: Promise<unknown>): Promise<StoreError> {
+  return handled(
+    assertRejects(() => promise).then((error) => {
+      assert(error instanceof StoreError, error.stack);
+      return error;
+    }),
+  );
 }

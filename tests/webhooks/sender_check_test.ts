@@ -1,13 +1,13 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import { systemClock } from "../../src/base/clock.ts";
 import type { CheckedStage } from "../../src/webhooks/administration_route.ts";
 import type { Endpoint, Sealed } from "../../src/webhooks/records.ts";
 import { verify } from "../../src/webhooks/receiver.ts";
 import { createSender } from "../../src/webhooks/sender.ts";
 import { createEndpointCheck, type EndpointCheckOptions } from "../../src/webhooks/sender_check.ts";
 import { makeCertificates } from "../support/certificates.ts";
+import { FakeClock } from "../support/fake_clock.ts";
 import { freePort } from "../support/free_port.ts";
 import { needs } from "../support/tools.ts";
 import { EchoServer } from "../rest/rest_fixture.ts";
@@ -29,7 +29,7 @@ function endpoint(url: string): Endpoint {
 }
 
 async function check(url: string, own: Partial<EndpointCheckOptions> = {}): Promise<readonly CheckedStage[]> {
-  const options = { allow: LOOPBACK, connectTimeoutMs: 1_000, clock: systemClock, ...own };
+  const options = { allow: LOOPBACK, connectTimeoutMs: 1_000, clock: new FakeClock(Date.now()), ...own };
   const sender = createSender({ ...options, userAgent: "Weir/test" });
   const run = createEndpointCheck({
     ...{ ...options, sender, version: "test", timeoutMs: 2_000, newId: () => crypto.randomUUID() },

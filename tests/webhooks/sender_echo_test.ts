@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
-import { systemClock } from "../../src/base/clock.ts";
 import { createSender } from "../../src/webhooks/sender.ts";
 import { EchoServer } from "../rest/rest_fixture.ts";
+import { FakeClock } from "../support/fake_clock.ts";
 import { LOOPBACK } from "./sender_fixture.ts";
 
 Deno.test("a receiver that repeats the endpoint's own headers does not get them kept", async () => {
@@ -9,7 +9,7 @@ Deno.test("a receiver that repeats the endpoint's own headers does not get them 
     new Response(JSON.stringify(Object.fromEntries(request.headers)), { status: 400 })
   );
   const sender = createSender({
-    ...{ allow: LOOPBACK, connectTimeoutMs: 1_000, userAgent: "Weir/test", clock: systemClock },
+    ...{ allow: LOOPBACK, connectTimeoutMs: 1_000, userAgent: "Weir/test", clock: new FakeClock() },
   });
   const headers = {
     authorization: "Bearer hidden-token-1",

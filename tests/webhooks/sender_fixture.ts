@@ -1,5 +1,4 @@
 import type { Socket } from "node:net";
-import { systemClock } from "../../src/base/clock.ts";
 import { Cidrs } from "../../src/webhooks/address_ranges.ts";
 import {
   createSender,
@@ -8,6 +7,7 @@ import {
   type SendResult,
 } from "../../src/webhooks/sender.ts";
 import { RawServer } from "../rest/rest_fixture.ts";
+import { TurnClock } from "../support/turn_clock.ts";
 
 /** The loopback of the tests, open. */
 export const LOOPBACK = new Cidrs(["127.0.0.0/8", "::1/128"]);
@@ -16,7 +16,7 @@ export const LOOPBACK = new Cidrs(["127.0.0.0/8", "::1/128"]);
 export const SECRET = "hunter2";
 
 /** A delivery full of secrets, to a URL. */
-export function delivery(url: string, timeoutMs = 5_000): OutgoingDelivery {
+export function delivery(url: string, timeoutMs = 60_000): OutgoingDelivery {
   const body = new TextEncoder().encode(`{"event":"a.b","data":{"x":"${SECRET}"}}`);
   const headers = {
     "content-type": "application/json",
@@ -26,14 +26,14 @@ export function delivery(url: string, timeoutMs = 5_000): OutgoingDelivery {
   return { url, headers, body, timeoutMs };
 }
 
-/** Sends one delivery with a sender of its own. */
+/** Sends one delivery with a sender of its own, by a clock that stands still while the machine does. */
 export async function sendOnce(
   url: string,
   options: Partial<SenderOptions> & { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},
 ): Promise<SendResult> {
   const { timeoutMs, signal = new AbortController().signal, ...own } = options;
   const sender = createSender({
-    ...{ allow: LOOPBACK, connectTimeoutMs: 2_000, userAgent: "Weir/test", clock: systemClock },
+    ...{ allow: LOOPBACK, connectTimeoutMs: 60_000, userAgent: "Weir/test", clock: new TurnClock() },
     ...own,
   });
   try {

@@ -1,10 +1,10 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { systemClock } from "../../src/base/clock.ts";
 import { Cidrs } from "../../src/webhooks/address_ranges.ts";
 import { createSender } from "../../src/webhooks/sender.ts";
 import { urlProblem } from "../../src/webhooks/sender_url.ts";
 import { MAX_RESPONSE_BYTES, parseRetryAfter } from "../../src/webhooks/sender.ts";
 import { EchoServer } from "../rest/rest_fixture.ts";
+import { FakeClock } from "../support/fake_clock.ts";
 import { delivery, LOOPBACK, SECRET, sendOnce } from "./sender_fixture.ts";
 
 Deno.test("what leaves is what was given, with its length and a user agent", async () => {
@@ -28,7 +28,7 @@ Deno.test("what leaves is what was given, with its length and a user agent", asy
 
 Deno.test("a request that cannot be sent is told as such, without what is in it", async () => {
   const sender = createSender({
-    ...{ allow: LOOPBACK, connectTimeoutMs: 1_000, userAgent: "Weir/test", clock: systemClock },
+    ...{ allow: LOOPBACK, connectTimeoutMs: 1_000, userAgent: "Weir/test", clock: new FakeClock() },
   });
   const { signal } = new AbortController();
   const base = delivery(`http://127.0.0.1/?${SECRET}`);
@@ -75,7 +75,12 @@ Deno.test("Retry-After is read in both of its forms", () => {
 });
 
 Deno.test("files and proxies that cannot be used are told at once", async () => {
-  const options = { allow: LOOPBACK, connectTimeoutMs: 1_000, userAgent: "Weir/test", clock: systemClock };
+  const options = {
+    allow: LOOPBACK,
+    connectTimeoutMs: 1_000,
+    userAgent: "Weir/test",
+    clock: new FakeClock(),
+  };
   const missing = assertThrows(() => createSender({ ...options, caFile: "/nowhere/ca.pem" }));
   assertEquals(missing.message, 'Cannot use WEBHOOK_CA_FILE "/nowhere/ca.pem": ENOENT');
   const empty = await Deno.makeTempFile();
@@ -133,7 +138,7 @@ Deno.test("an endpoint's URL is https to a public address, or to one that was op
     const found = NAMES[name];
     return found === undefined ? Promise.reject(new Error(SECRET)) : Promise.resolve(found);
   };
-  const options = { clock: systemClock, lookupTimeoutMs: 1_000, lookup };
+  const options = { clock: new FakeClock(), lookupTimeoutMs: 1_000, lookup };
   const allow = new Cidrs(["127.0.0.1/32"]);
   for (const [url, expected] of Object.entries(URLS)) {
     assertEquals(await urlProblem(url, allow, options), expected, url);

@@ -5,7 +5,7 @@ import { QUIET } from "./sqlite_fixture.ts";
 
 /** Accepts without end, and tells of everything that was answered, until it is killed. */
 const [path = ""] = Deno.args;
-const store = await openSqliteStore({ path, logger: QUIET, clock: systemClock, busyTimeoutMs: 20_000 });
+const store = await openSqliteStore({ path, logger: QUIET, clock: systemClock, busyTimeoutMs: 60_000 });
 await saveVersion(store);
 await addEndpoint(store);
 for (;;) {

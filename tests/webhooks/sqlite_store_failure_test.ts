@@ -81,7 +81,7 @@ Deno.test("a store that another process keeps locked is busy, and usable again a
 
 Deno.test("a store waits for another that writes for a moment", async () => {
   using folder = new StoreFolder();
-  await using opened = closing(await folder.open({ busyTimeoutMs: 20_000 }));
+  await using opened = closing(await folder.open({ busyTimeoutMs: 60_000 }));
   await using child = new ChildProcess(Deno.execPath(), {
     args: [
       ...["run", "--no-config", "-A", new URL("sqlite_lock_child.ts", import.meta.url).pathname],

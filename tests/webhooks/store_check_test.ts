@@ -9,6 +9,7 @@ import { transactionsOn, withPostgresStore } from "../../src/webhooks/store_conn
 import { addEndpoint, addEvent, audit, newId, NOW } from "../contract/webhook_store_bed.ts";
 import { PostgresServer } from "../support/postgres_server.ts";
 import { needs } from "../support/tools.ts";
+import { sessionsEnded } from "./postgres_fixture.ts";
 import { StoreFolder } from "./sqlite_fixture.ts";
 import { fillLikeService, move } from "./store_move_fixture.ts";
 
@@ -88,6 +89,8 @@ Deno.test({
     const { bytes, ...rest } = await checkStore(server.url(name));
     assertEquals(rest, { shown, problems: [], schemaVersion: MIGRATIONS.length, counts: COUNTS });
     assert(bytes > 100_000);
+    // Nobody may be connected to what is copied.
+    await sessionsEnded(server, name);
     for (const [index, [damage, problem]] of Object.entries(DAMAGES).entries()) {
       await server.psql(`CREATE DATABASE copy_${index} TEMPLATE ${name}`);
       await server.psql(damage, `copy_${index}`);

@@ -14,9 +14,9 @@ import { claim, NOW } from "../contract/webhook_store_bed.ts";
 import { PostgresServer } from "../support/postgres_server.ts";
 import { seededRandom } from "../support/seeded_random.ts";
 import { needs } from "../support/tools.ts";
-import { openStoreAt } from "./postgres_fixture.ts";
+import { openStoreAt, sessionsEnded } from "./postgres_fixture.ts";
 import { QUIET, StoreFolder } from "./sqlite_fixture.ts";
-import { allRows, fillLikeService, fillRandomly, move } from "./store_move_fixture.ts";
+import { allRows, fillLikeService, fillRandomly, move, moveInUse } from "./store_move_fixture.ts";
 
 const HALF_FILLED = 'it is half filled; "weir store move", called again, would fill it';
 const NOT_EMPTY = "it holds other rows; an empty database, or a file that is not there, would be right";
@@ -50,6 +50,11 @@ class MoveBed {
   /** Carries out a statement in the database, as somebody who is no service. */
   psql(sql: string): Promise<string> {
     return this.#server.psql(sql, this.#name);
+  }
+
+  /** Waits until nobody is connected to the database any more. */
+  sessionsEnded(): Promise<void> {
+    return sessionsEnded(this.#server, this.#name);
   }
 
   /** Carries out a statement in the database, as a service. */
@@ -97,7 +102,7 @@ const CASES: Readonly<Record<string, (bed: MoveBed) => Promise<void>>> = {
     await fillLikeService(shared);
     const back = bed.folder.file("back.db");
     await refused(
-      () => move(bed.url, back),
+      () => moveInUse(bed.url, back),
       new RegExp(`"${bed.shown}": \\d connections of services are open`),
     );
     await shared.close();
@@ -181,9 +186,11 @@ const CASES: Readonly<Record<string, (bed: MoveBed) => Promise<void>>> = {
       using _lock = DispatchLock.take(path);
       await refused(() => move(path, url), inUse(path, locked));
     }
-    await withPostgresStore(url, () => refused(() => move(path, url), inUse(shown, connected)));
+    await bed.sessionsEnded();
+    await withPostgresStore(url, () => refused(() => moveInUse(path, url), inUse(shown, connected)));
     await move(path, url);
-    await withPostgresStore(url, () => refused(() => move(url, back), inUse(shown, connected)));
+    await bed.sessionsEnded();
+    await withPostgresStore(url, () => refused(() => moveInUse(url, back), inUse(shown, connected)));
     using _lock = DispatchLock.take(back);
     await refused(() => move(url, back), inUse(back, locked));
   },

@@ -41,8 +41,8 @@ async function opened(
     options: {
       store: { kind: "file", path: join(folder, "weir.db") },
       encryptionKeys: [FIRST_KEY],
-      timeoutMs: 1_000,
-      connectTimeoutMs: 1_000,
+      timeoutMs: 60_000,
+      connectTimeoutMs: 60_000,
       retentionMs: 86_400_000,
       maxInFlight: 10,
       allowCidrs: [],
@@ -61,7 +61,7 @@ async function opened(
     service.start();
     await run(service, log);
   } finally {
-    await service.stop(1_000);
+    await service.stop(60_000);
   }
 }
 

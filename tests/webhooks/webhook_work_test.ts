@@ -3,7 +3,7 @@ import { until } from "../support/until.ts";
 import { WebhookBed } from "./service_fixture.ts";
 
 const DAY_MS = 86_400_000;
-const RETENTION_MS = 30 * DAY_MS;
+const RETENTION_MS = 3_600_000;
 
 /** A lock that a test hands out. */
 class Lock {

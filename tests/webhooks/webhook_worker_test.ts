@@ -23,8 +23,8 @@ class ThreadBed implements AsyncDisposable {
       options: {
         store: { kind: "file", path: folder.store },
         encryptionKeys: [],
-        timeoutMs: 1_000,
-        connectTimeoutMs: 1_000,
+        timeoutMs: 60_000,
+        connectTimeoutMs: 60_000,
         retentionMs: 86_400_000,
         maxInFlight: 10,
         allowCidrs: ["127.0.0.0/8"],
@@ -53,6 +53,12 @@ class ThreadBed implements AsyncDisposable {
     this.thread.start();
   }
 
+  /** Waits until the worker answers: `ready` waits no longer than a start may be held up. */
+  async working(): Promise<void> {
+    await this.thread.ready;
+    await until("the worker", () => this.health.at(-1)?.[0] === true);
+  }
+
   /** Ends the worker in the midst of its work. */
   kill(): void {
     this.#worker?.terminate();
@@ -76,7 +82,7 @@ class ThreadBed implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.thread.stop(1_000);
+    await this.thread.stop(60_000);
   }
 }
 
@@ -87,7 +93,7 @@ function read({ status, body }: WebhookAnswer) {
 Deno.test("webhook worker: it is killed, triggers are 503, then all goes on", async () => {
   await using folder = await WebhookFolder.make({ "echo.yaml": ECHO_WORKFLOW });
   await using bed = new ThreadBed(folder);
-  await bed.thread.ready;
+  await bed.working();
   const { body: { key } } = await bed.administer("POST", "/triggers", { name: "echo", workflow: "echo" });
   const first = await bed.trigger(key, "k");
   assertEquals(first.status, 202);
@@ -107,7 +113,7 @@ Deno.test("webhook worker: it is killed, triggers are 503, then all goes on", as
 Deno.test("webhook worker: a limit is decided by the main thread", async () => {
   await using folder = await WebhookFolder.make();
   await using bed = new ThreadBed(folder);
-  await bed.thread.ready;
+  await bed.working();
   const limit = { domain: "edge", descriptors: [{ a: "b" }] };
   const { body: { key } } = await bed.administer("POST", "/triggers", {
     name: "echo",

@@ -265,7 +265,7 @@ Deno.test("workflow runner: 1,000 executions of three steps", async () => {
     Array.from({ length: 1_000 }, (_, n) => bed.beginVersion(version, JSON.stringify({ n }))),
   );
   bed.runner().start();
-  await until("all ends", () => bed.ends.length === 1_000, { deadlineMs: 60_000 });
+  await until("all ends", () => bed.ends.length === 1_000, { deadlineMs: 600_000 });
   const outputs = await Promise.all(ids.map(async (id) => (await bed.find(id)).execution.output));
   assertEquals(outputs, ids.map((_, n) => JSON.stringify({ n })));
   assertEquals(new Set(bed.server.requests.map(({ key }) => key)).size, 1_000);

@@ -10,7 +10,10 @@ export interface LookOptions {
 
 /** Said by the browser about every answer that is a refusal; which of them are right is for the tests to know. */
 const REFUSED = /^Failed to load resource: /;
-const WAIT_MS = 20_000;
+/** How long the page is waited for, whatever it is to do. */
+const WAIT_MS = 120_000;
+/** How long a click is tried on a button that may say something else in the meantime. */
+const CLICK_MS = 2_000;
 const ARTIFACTS = new URL("../../artifacts/ui/", import.meta.url).pathname;
 /** Runs before anything of the page does. */
 const WATCH = `
@@ -39,7 +42,8 @@ export class PageBrowser implements AsyncDisposable {
   static async launch(): Promise<PageBrowser> {
     // As root, and in containers, it cannot make the sandbox that it would put its own parts in.
     const args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
-    return new PageBrowser(await chromium.launch({ executablePath: requireTool("chromium"), args }));
+    const executablePath = requireTool("chromium");
+    return new PageBrowser(await chromium.launch({ executablePath, args, timeout: WAIT_MS }));
   }
 
   /** Opens a page in a profile of its own. */
@@ -106,6 +110,13 @@ export class OpenedPage implements AsyncDisposable {
   /** Waits until the live figures are in this state. */
   async isLive(text: string | RegExp = "Live"): Promise<void> {
     await this.page.locator(".live .word").getByText(text).waitFor();
+  }
+
+  /** Has the live figures connect at once where they wait to, or were stopped by a click that came too late. */
+  async connectNow(): Promise<void> {
+    const go = this.page.locator(".live button").filter({ hasText: /^(?:Now|Start)$/ });
+    // What the button does may change while it is being clicked.
+    if (await go.isVisible()) await go.click({ timeout: CLICK_MS }).catch(() => {});
   }
 
   /** What an expression comes to in the page. */

@@ -1,4 +1,5 @@
 import { freePort } from "../../support/free_port.ts";
+import { until } from "../../support/until.ts";
 import { ADMIN_TOKEN, api, type ApiBody, WebhookFolder } from "../../support/webhook_weir.ts";
 import { startWeir, type WeirProcess } from "../../support/weir_process.ts";
 
@@ -37,6 +38,20 @@ const WORKFLOWS = {
   "echo.yaml": 'workflow: echo\nsteps:\n  - name: result\n    set: { total: "{{ input.total }}" }\n',
 };
 
+/** Starts a process and waits until its webhook service has its store: the ports are open before. */
+async function startOpened(env: Readonly<Record<string, string>>): Promise<WeirProcess> {
+  const weir = await startWeir({ env, rules: RULES });
+  try {
+    await until("the webhook service", async () => {
+      return (await api(weir.httpAddress, "/triggers?limit=1")).status !== 503;
+    });
+    return weir;
+  } catch (error) {
+    await weir[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
 /** Weir with rules, a store and workflows, as the page is to show it; its page stays where it is. */
 export class PageWeir implements AsyncDisposable {
   readonly #folder: WebhookFolder;
@@ -59,7 +74,7 @@ export class PageWeir implements AsyncDisposable {
         LOCAL_CACHE_SIZE_IN_BYTES: "1000000",
         ...env,
       };
-      return new PageWeir(folder, settings, await startWeir({ env: settings, rules: RULES }));
+      return new PageWeir(folder, settings, await startOpened(settings));
     } catch (error) {
       await folder[Symbol.asyncDispose]();
       throw error;
@@ -74,7 +89,7 @@ export class PageWeir implements AsyncDisposable {
   /** Starts another process in place of one that has ended. */
   async startAgain(): Promise<void> {
     await this.#weir[Symbol.asyncDispose]();
-    this.#weir = await startWeir({ env: this.#env, rules: RULES });
+    this.#weir = await startOpened(this.#env);
   }
 
   /** Calls a trigger; answers the id of the execution. */
