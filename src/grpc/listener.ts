@@ -8,7 +8,14 @@ export type { ListenTls } from "./tls_server.ts";
 /** Where a listener is to be found. */
 export type ListenTarget =
   | { readonly kind: "tcp"; readonly host: string; readonly port: number }
-  | { readonly kind: "unix"; readonly path: string; readonly mode: number | undefined };
+  | UnixTarget;
+
+/** A path at which a unix socket is to be found. */
+export interface UnixTarget {
+  readonly kind: "unix";
+  readonly path: string;
+  readonly mode: number | undefined;
+}
 
 /** A listener that hands on plain sockets. */
 export interface Listener {
@@ -75,7 +82,8 @@ function addressOf(server: net.Server, target: ListenTarget): string {
   return target.host.includes(":") ? `[${target.host}]:${port}` : `${target.host}:${port}`;
 }
 
-function listenError(target: ListenTarget, error: unknown): Error {
+/** Names the place that was to be listened on. */
+export function listenError(target: ListenTarget, error: unknown): Error {
   const place = target.kind === "unix" ? target.path : `${target.host}:${target.port}`;
   const state = errorText(error);
   return new Error(`Cannot listen for gRPC on "${place}": ${state}`, { cause: error });

@@ -1,7 +1,6 @@
 import { Buffer } from "node:buffer";
 import { type BigIntStats, lstatSync, renameSync, unlinkSync } from "node:fs";
 import { access, chmod, link, readdir, rename, unlink } from "node:fs/promises";
-import net from "node:net";
 import { basename, dirname, join } from "node:path";
 
 /** How long a probe of a socket file may take before the file counts as alive. */
@@ -141,15 +140,21 @@ async function removeLeftovers(path: string): Promise<void> {
 }
 
 /** Whether somebody answers on the socket file: only connecting tells. In doubt, yes. */
-function answers(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = net.connect({ path });
-    socket.setTimeout(PROBE_TIMEOUT_MS, () => done(true));
-    socket.on("connect", () => done(true));
-    socket.on("error", (error: NodeJS.ErrnoException) => done(error.code !== "ECONNREFUSED"));
-    function done(alive: boolean): void {
-      socket.destroy();
-      resolve(alive);
-    }
+async function answers(path: string): Promise<boolean> {
+  const connected = Deno.connect({ transport: "unix", path }).then(
+    (connection) => {
+      connection.close();
+      return true;
+    },
+    (error: unknown) => !(error instanceof Deno.errors.ConnectionRefused),
+  );
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(true), PROBE_TIMEOUT_MS);
   });
+  try {
+    return await Promise.race([connected, late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

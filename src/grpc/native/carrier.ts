@@ -1,4 +1,4 @@
-import type net from "node:net";
+import type { Duplex } from "node:stream";
 import type { GrpcMethod } from "../grpc_service.ts";
 import { Connection } from "./connection.ts";
 import type { EndedCalls } from "./ended_calls.ts";
@@ -30,7 +30,7 @@ const LINGER_MS = 1_000;
 
 /** One socket and its connection: carries octets between them, and looks after both. */
 export class Carrier {
-  readonly #socket: net.Socket;
+  readonly #socket: Duplex;
   readonly #options: CarrierOptions;
   readonly #connection: Connection;
   readonly #openedAt: number;
@@ -42,7 +42,7 @@ export class Carrier {
   /** Nothing is read from the peer since then, because it does not take what is written to it. */
   #pausedAt: number | undefined;
 
-  constructor(socket: net.Socket, options: CarrierOptions) {
+  constructor(socket: Duplex, options: CarrierOptions) {
     this.#socket = socket;
     this.#options = options;
     this.#openedAt = options.now();

@@ -1,8 +1,8 @@
-import type net from "node:net";
+import type { Duplex } from "node:stream";
 import type { GrpcEngine, GrpcEngineOptions } from "../engine.ts";
 import type { GrpcMethod } from "../grpc_service.ts";
 import { ThrottledLog } from "../../telemetry/throttled_log.ts";
-import { listen } from "../listener.ts";
+import { listen, type Listener } from "../listener.ts";
 import { Carrier } from "./carrier.ts";
 import { EndedCalls } from "./ended_calls.ts";
 import type { OtherProtocol } from "./frames.ts";
@@ -22,11 +22,10 @@ const STRANGERS: Readonly<Record<OtherProtocol, string>> = {
 /** Serves gRPC by our own HTTP/2, on plain sockets, unix sockets and TLS alike. */
 export async function startNative(options: GrpcEngineOptions): Promise<GrpcEngine> {
   const engine = new NativeEngine(options);
-  const listener = await listen(options.target, (socket) => engine.accept(socket), options.tls)
-    .catch(async (error: unknown) => {
-      await engine.close(0);
-      throw error;
-    });
+  const listener = await listenFor(engine, options).catch(async (error: unknown) => {
+    await engine.close(0);
+    throw error;
+  });
   let closed: Promise<void> | undefined;
   const close = async (graceMs: number) => {
     listener.close();
@@ -41,6 +40,17 @@ export async function startNative(options: GrpcEngineOptions): Promise<GrpcEngin
     renewTls: (pair) => listener.renewTls(pair),
   };
 }
+
+async function listenFor(engine: NativeEngine, options: GrpcEngineOptions): Promise<Listener> {
+  const { target, tls, clock } = options;
+  const accept = (socket: AcceptedSocket) => engine.accept(socket);
+  if (target.kind === "tcp" || tls !== undefined) return await listen(target, accept, tls);
+  const { listenUnix } = await import("../unix_listener.ts");
+  return await listenUnix(target, accept, { clock });
+}
+
+/** A stream of octets from and to a peer. */
+type AcceptedSocket = Duplex & { readonly remoteAddress?: string | undefined };
 
 class NativeEngine {
   readonly #options: GrpcEngineOptions;
@@ -65,7 +75,7 @@ class NativeEngine {
     return this.#carriers.size;
   }
 
-  accept(socket: net.Socket): void {
+  accept(socket: AcceptedSocket): void {
     const { clock, random, logger, maxConnectionAgeMs, maxConnectionAgeGraceMs } = this.#options;
     // A tenth more or less, so that connections that came together do not go together.
     const age = maxConnectionAgeMs === 0 ? Infinity : maxConnectionAgeMs * (0.9 + 0.2 * random());
