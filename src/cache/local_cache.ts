@@ -57,7 +57,8 @@ export class OverLimitCache implements LocalCache {
   }
 
   get(key: string, nowSeconds: number): number | undefined {
-    const entry = this.#entries.get(key);
+    // As long as nothing is over, no key need be looked for.
+    const entry = this.#entries.size === 0 ? undefined : this.#entries.get(key);
     if (entry === undefined) {
       this.#misses++;
       return undefined;
