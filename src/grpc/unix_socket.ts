@@ -2,6 +2,8 @@ import { Buffer } from "node:buffer";
 import { type BigIntStats, lstatSync, renameSync, unlinkSync } from "node:fs";
 import { access, chmod, link, readdir, rename, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { systemClock } from "../base/clock.ts";
+import { answeredWithin } from "../base/wait.ts";
 
 /** How long a probe of a socket file may take before the file counts as alive. */
 const PROBE_TIMEOUT_MS = 1_000;
@@ -148,13 +150,6 @@ async function answers(path: string): Promise<boolean> {
     },
     (error: unknown) => !(error instanceof Deno.errors.ConnectionRefused),
   );
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(true), PROBE_TIMEOUT_MS);
-  });
-  try {
-    return await Promise.race([connected, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+  const late = () => new Error(`no answer within ${PROBE_TIMEOUT_MS} ms`);
+  return await answeredWithin(connected, PROBE_TIMEOUT_MS, systemClock, late).catch(() => true);
 }
