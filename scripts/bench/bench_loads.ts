@@ -9,7 +9,8 @@ import {
   RULE_NAMES,
   RULES_OF,
 } from "./rate_limit_message.ts";
-import { type Round, type RoundSetup, runRound } from "./round.ts";
+import { summarize } from "./report.ts";
+import { type Round, type RoundSetup, runRound, runTurns } from "./round.ts";
 import { type Scenario, SCENARIOS, type TargetName } from "./scenario.ts";
 import { singleCall } from "./single_call.ts";
 import { type CounterStore, type Target, Targets } from "./target.ts";
@@ -33,9 +34,9 @@ export interface LoadsSetup {
   readonly say: (line: string) => void;
 }
 
-/** So many rounds, each with such a part of the time, on each set of processes that is compared by pairs. */
-const PAIRED_ROUNDS = 4;
-const PAIRED_SHARE = 2;
+/** So many turns, each with such a part of the time, on each set of processes that is compared by pairs. */
+const PAIRED_TURNS = 24;
+const PAIRED_SHARE = 5;
 
 /** Measures every load on its targets, the targets in turn; throws at the first thing that is not right. */
 export async function benchLoads(setup: LoadsSetup): Promise<LoadsOutcome> {
@@ -54,17 +55,10 @@ export async function benchLoads(setup: LoadsSetup): Promise<LoadsOutcome> {
 
 /** Two processes of one program differ by more than what is compared here, so each round begins new ones. */
 async function benchPairs(setup: LoadsSetup, scenario: Scenario): Promise<LoadsOutcome> {
-  const { options } = setup;
-  const short = {
-    ...options,
-    rounds: PAIRED_ROUNDS,
-    seconds: options.seconds / PAIRED_SHARE,
-    warmUpSeconds: options.warmUpSeconds / PAIRED_SHARE,
-  };
   const rounds: Round[] = [];
   let checks: readonly string[] = [];
-  for (let number = 1; number <= options.rounds; number++) {
-    const outcome = await benchOnSameProcesses({ ...setup, options: short }, [scenario]);
+  for (let number = 1; number <= setup.options.rounds; number++) {
+    const outcome = await benchOnSameProcesses(setup, [scenario]);
     rounds.push(...outcome.rounds);
     checks = outcome.checks;
   }
@@ -84,7 +78,9 @@ async function benchOnSameProcesses(
   const targets = new Targets({ engine: options.engine, owned, folder });
   const bench = new LoadBench({ options, signal, say }, targets, setup);
   const rounds: Round[] = [];
-  for (const scenario of scenarios) rounds.push(...await bench.measure(scenario));
+  for (const scenario of scenarios) {
+    rounds.push(...await (scenario.isPaired ? bench.measureInTurns(scenario) : bench.measure(scenario)));
+  }
   return { rounds, checks: await bench.lastChecks() };
 }
 
@@ -111,8 +107,7 @@ class LoadBench {
     const rounds: Round[] = [];
     const { seconds, warmUpSeconds } = options;
     for (let number = scenario.isH2load ? 0 : 1; number <= options.rounds; number++) {
-      const isReversed = scenario.isPaired === true && number % 2 === 0;
-      for (const name of isReversed ? scenario.targets.toReversed() : scenario.targets) {
+      for (const name of scenario.targets) {
         const rate = rates.get(name);
         // h2load takes a number of calls, so a first short run finds out how many are right.
         const calls = rate === undefined ? SERVER_WARM_UP.calls : Math.max(1_000, Math.round(rate * seconds));
@@ -121,6 +116,32 @@ class LoadBench {
         if (number > 0) rounds.push(round);
         this.#say(number === 0 ? "trial" : `round ${number}`, round);
       }
+    }
+    return rounds;
+  }
+
+  /** Measures targets in so many short turns that a ratio of a few percent can be seen. */
+  async measureInTurns(scenario: Scenario): Promise<Round[]> {
+    const { options, signal } = this.#setup;
+    const targets: Target[] = [];
+    for (const name of scenario.targets) {
+      await this.#readyTarget(name, scenario);
+      targets.push(await this.#targets.get(name));
+    }
+    const rounds = await runTurns(targets, scenario, {
+      ...this.#roundSetup,
+      turnSeconds: options.seconds / PAIRED_SHARE,
+      turns: PAIRED_TURNS,
+    });
+    signal.throwIfAborted();
+    for (const target of targets) {
+      const own = rounds.filter((round) => round.target === target.name);
+      const calls = own.reduce((sum, round) => sum + round.calls, 0);
+      this.#count(target, scenario.load, calls * scenario.batch);
+    }
+    for (const { median, toFirst, ...summary } of summarize(rounds)) {
+      const ratio = toFirst === undefined ? "" : `, ${toFirst.toFixed(3)} of the first`;
+      this.#say(`${PAIRED_TURNS} turns${ratio}`, { ...summary, ...median });
     }
     return rounds;
   }
@@ -198,7 +219,8 @@ class LoadBench {
     this.#stored.set(store, (this.#stored.get(store) ?? 0) + lasting);
   }
 
-  #say(title: string, { scenario, target, callsPerSecond, p99Ms, generatorBusy }: Round): void {
+  #say(title: string, round: Omit<Round, "calls" | "seconds">): void {
+    const { scenario, target, callsPerSecond, p99Ms, generatorBusy } = round;
     const figures = `${Math.round(callsPerSecond)} calls/s, p99 ${p99Ms.toFixed(2)} ms`;
     this.#setup.say(`${title}: ${scenario} on ${target}: ${figures}, generator ${generatorBusy.toFixed(2)}`);
   }

@@ -43,6 +43,8 @@ export interface LoadConnectionOptions {
   readonly record: CallRecord;
   /** The next call to make, or nothing when it is time to stop; absent where calls are only offered. */
   readonly nextCall?: ((now: number) => LoadCall | undefined) | undefined;
+  /** Nothing to make is a pause: the connection stays open, and `resume` asks again. */
+  readonly isPausable?: true;
   /** Ends the connection, answered or not. */
   readonly deadline: AbortSignal;
 }
@@ -98,6 +100,12 @@ export class LoadConnection {
   /** Begins a call that was due at `start`, now or as soon as there is room. */
   offer(call: LoadCall, start: number): void {
     this.#waiting.push({ call, start });
+    this.#fill();
+  }
+
+  /** Asks for calls again after a pause. */
+  resume(): void {
+    this.#now = performance.now();
     this.#fill();
   }
 
@@ -206,10 +214,10 @@ export class LoadConnection {
   }
 
   #nextCall(): LoadCall | undefined {
-    const { nextCall } = this.#options;
+    const { nextCall, isPausable } = this.#options;
     if (nextCall === undefined || this.#isStopping) return undefined;
     const call = nextCall(this.#now);
-    if (call === undefined) this.#isStopping = true;
+    if (call === undefined && isPausable !== true) this.#isStopping = true;
     return call;
   }
 

@@ -38,21 +38,78 @@ export async function runRound(
   scenario: Scenario,
   options: RoundSetup & Amount,
 ): Promise<Round> {
-  const { load, name, batch, isH2load } = scenario;
-  const { ticksPerSecond } = options;
-  const countsBefore = await target.counts?.(RULES_OF[load]);
-  const cpuBefore = target.pid === undefined ? 0 : await cpuSeconds(target.pid, ticksPerSecond);
+  const { name, isH2load } = scenario;
+  const before = await readings(target, scenario, options);
   const times = isH2load ? await runH2(target, scenario, options) : await runOwn(target, scenario, options);
-  const cpuAfter = target.pid === undefined ? 0 : await cpuSeconds(target.pid, ticksPerSecond);
-  const countsAfter = await target.counts?.(RULES_OF[load]);
-  if (countsBefore !== undefined && countsAfter !== undefined) {
-    checkCounts(`${name} on ${target.name}`, times.calls * batch * RULES_OF[load].length, {
-      before: countsBefore,
-      after: countsAfter,
-    });
-  }
-  const cpuSecondsPer100k = (cpuAfter - cpuBefore) / times.calls * 100_000;
+  const cpuSecondsPer100k = await checkedCpu(target, scenario, { ...options, before, calls: times.calls });
   return { scenario: name, target: target.name, ...times, cpuSecondsPer100k };
+}
+
+/**
+ * Runs one load on several targets in many short turns, by one process whose connections stay open, each round of
+ * turns in another order; throws if one answer was wrong or one hit was counted wrongly. The CPU of a target is that
+ * of all its turns.
+ */
+export async function runTurns(
+  targets: readonly Target[],
+  scenario: Scenario,
+  options: RoundSetup & { readonly turnSeconds: number; readonly turns: number },
+): Promise<Round[]> {
+  const { name, connections, inFlight, keys, load, batch } = scenario;
+  const { turnSeconds, turns, signal } = options;
+  const before: Readings[] = [];
+  for (const target of targets) before.push(await readings(target, scenario, options));
+  const flags = { connections, "in-flight": inFlight, keys, load, batch, turns, seconds: turnSeconds };
+  const ports = targets.map(({ port }) => port).join(",");
+  const results: LoadResult[][] = JSON.parse(await outputOfScript("turns.ts", { ...flags, ports }, signal));
+  const rounds: Round[] = [];
+  for (const [index, target] of targets.entries()) {
+    const times = (results[index] ?? []).map((result) => checkedTimes(`${name} on ${target.name}`, result));
+    if (times.length === 0) {
+      throw new Error(`Cannot trust run of "${name} on ${target.name}": it had no turn`);
+    }
+    const calls = times.reduce((sum, turn) => sum + turn.calls, 0);
+    const cpuSecondsPer100k = await checkedCpu(target, scenario, {
+      ...options,
+      before: before[index],
+      calls,
+    });
+    rounds.push(
+      ...times.map((turn) => ({ scenario: name, target: target.name, ...turn, cpuSecondsPer100k })),
+    );
+  }
+  return rounds;
+}
+
+/** What a target has counted and used. */
+interface Readings {
+  readonly counts: RuleCounts | undefined;
+  readonly cpu: number;
+}
+
+async function readings(
+  target: Target,
+  { load }: Scenario,
+  { ticksPerSecond }: RoundSetup,
+): Promise<Readings> {
+  const counts = await target.counts?.(RULES_OF[load]);
+  const cpu = target.pid === undefined ? 0 : await cpuSeconds(target.pid, ticksPerSecond);
+  return { counts, cpu };
+}
+
+/** CPU seconds for 100,000 calls; throws unless the target counted all of them. */
+async function checkedCpu(
+  target: Target,
+  scenario: Scenario,
+  { before, calls, ...setup }: RoundSetup & { readonly before: Readings | undefined; readonly calls: number },
+): Promise<number> {
+  const after = await readings(target, scenario, setup);
+  if (before?.counts !== undefined && after.counts !== undefined) {
+    const { name, batch, load } = scenario;
+    const counts = { before: before.counts, after: after.counts };
+    checkCounts(`${name} on ${target.name}`, calls * batch * RULES_OF[load].length, counts);
+  }
+  return (after.cpu - (before?.cpu ?? 0)) / calls * 100_000;
 }
 
 /** Throws unless every hit was counted and decided exactly once. */
@@ -108,15 +165,29 @@ export async function runGenerator(
   flags: Readonly<Record<string, string | number | undefined>>,
   { what, signal }: { readonly what: string; readonly signal: AbortSignal },
 ): Promise<Times> {
+  const output = await outputOfScript(script, flags, signal);
+  return checkedTimes(what, JSON.parse(output));
+}
+
+/** Runs a script of the bench with flags; answers what it prints. */
+async function outputOfScript(
+  script: string,
+  flags: Readonly<Record<string, string | number | undefined>>,
+  signal: AbortSignal,
+): Promise<string> {
   const given = Object.entries(flags).flatMap(([name, value]) =>
     value === undefined ? [] : [`--${name}`, `${value}`]
   );
   const path = new URL(script, import.meta.url).pathname;
-  const output = await outputOf(Deno.execPath(), ["run", "-A", path, ...given], signal);
-  const { errors, statuses, ...times }: LoadResult = JSON.parse(output);
+  return await outputOf(Deno.execPath(), ["run", "-A", path, ...given], signal);
+}
+
+/** The times of a load; throws unless every call was answered, and rightly. */
+function checkedTimes(what: string, result: LoadResult): Times {
+  const { errors, statuses, ...times } = result;
   const answers = statuses["http 200, grpc 0"] ?? 0;
   if (Object.keys(errors).length > 0 || answers !== times.calls || answers === 0) {
-    throw new Error(`Cannot trust run of "${what}": ${output.trim()}`);
+    throw new Error(`Cannot trust run of "${what}": ${JSON.stringify(result)}`);
   }
   return times;
 }

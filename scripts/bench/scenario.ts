@@ -45,8 +45,8 @@ export interface Scenario {
   /** Made by h2load, which sends one body only and knows nothing of gRPC; absent for our own generator. */
   readonly isH2load?: true;
   /**
-   * Its targets are compared to the last few percent, by pairs of the same round: it gets many short rounds
-   * on several sets of processes, in an order that alternates.
+   * Its targets are compared to the last few percent: several sets of processes get many short turns from one
+   * generator, and the ratio is the median of those of neighbouring turns.
    */
   readonly isPaired?: true;
 }

@@ -1,0 +1,169 @@
+import process from "node:process";
+import { parseArgs } from "node:util";
+import { CallSource } from "./call_source.ts";
+import { oneOf, positive, positiveInteger } from "./flag_values.ts";
+import type { LoadCall } from "./call_source.ts";
+import { LoadConnection } from "./load_connection.ts";
+import { type CallRecord, LoadRecord, type LoadResult } from "./load_record.ts";
+import { type LoadName, LOADS, RATE_LIMIT_PATH } from "./rate_limit_message.ts";
+
+/** How long the last answers of a turn may take after its time is over, and connections to open. */
+const GRACE_MS = 10_000;
+
+/** What is done in turns. */
+export interface TurnsOptions {
+  /** Ports on the loopback of the servers that are compared. */
+  readonly ports: readonly number[];
+  /** Turns of each server. */
+  readonly turns: number;
+  /** Time of one turn. */
+  readonly seconds: number;
+  /** Connections to each server. */
+  readonly connections: number;
+  /** Calls in flight on each connection. */
+  readonly inFlight: number;
+  readonly keys: number;
+  readonly batch: number;
+  readonly load: LoadName;
+}
+
+/**
+ * Makes calls to several servers in short turns, to one after the other and in another order each time, and checks
+ * every answer; answers the turns of each server, in the order in which the servers were given. Neighbouring turns
+ * are a fraction of a second apart, so what else the machine does hits all servers alike.
+ */
+export async function runTurns(options: TurnsOptions): Promise<LoadResult[][]> {
+  const deadline = new AbortController();
+  const duration = options.ports.length * options.turns * (options.seconds * 1_000 + GRACE_MS);
+  const timer = setTimeout(() => deadline.abort(), duration);
+  const servers = options.ports.map((port) => new Server(port, options, deadline.signal));
+  await Promise.all(servers.map(({ ready }) => ready));
+  for (let turn = 0; turn < options.turns; turn++) {
+    for (const server of inTurn(servers, turn)) await server.turn(options.seconds);
+  }
+  await Promise.all(servers.map((server) => server.finish()));
+  clearTimeout(timer);
+  return servers.map(({ results }) => results);
+}
+
+/** The same things, beginning one further each time, and every other time backwards. */
+export function inTurn<T>(things: readonly T[], turn: number): T[] {
+  const first = (turn >> 1) % Math.max(1, things.length);
+  const rotated = [...things.slice(first), ...things.slice(0, first)];
+  return turn % 2 === 0 ? rotated : rotated.toReversed();
+}
+
+/** The connections to one server, which are idle between its turns. */
+class Server implements CallRecord {
+  readonly #source: CallSource;
+  readonly #connections: readonly LoadConnection[];
+  readonly #results: LoadResult[] = [];
+  #record = new LoadRecord();
+  /** Calls without an answer. */
+  #open = 0;
+  #stopAt = 0;
+  #turn = Promise.withResolvers<void>();
+
+  constructor(port: number, { inFlight, connections, ...source }: TurnsOptions, deadline: AbortSignal) {
+    this.#source = new CallSource({ ...source, stride: 1 });
+    const expected = { code: "OK", descriptors: source.batch, count: undefined } as const;
+    const nextCall = (now: number): LoadCall | undefined =>
+      now < this.#stopAt ? this.#source.next() : undefined;
+    this.#connections = Array.from({ length: connections }, () =>
+      new LoadConnection({
+        ...{ host: "127.0.0.1", port, path: RATE_LIMIT_PATH, inFlight, expected, deadline },
+        ...{ record: this, nextCall, isPausable: true },
+      }));
+    // A turn whose connection is gone ends at once, with what went wrong in its record.
+    for (const { closed } of this.#connections) void closed.then(() => this.#turn.resolve());
+  }
+
+  /** Settles when calls can begin, or when they never will. */
+  get ready(): Promise<unknown> {
+    return Promise.all(this.#connections.map(({ ready }) => ready));
+  }
+
+  /** What was found, turn by turn. */
+  get results(): LoadResult[] {
+    return this.#results;
+  }
+
+  /** Makes calls for this time and waits for the last answer. */
+  async turn(seconds: number): Promise<void> {
+    this.#turn = Promise.withResolvers();
+    const cpuBefore = process.cpuUsage();
+    const begin = performance.now();
+    this.#stopAt = begin + seconds * 1_000;
+    for (const connection of this.#connections) connection.resume();
+    if (this.#open === 0) this.error("no connection takes a call");
+    else await this.#turn.promise;
+    const { user, system } = process.cpuUsage(cpuBefore);
+    this.#results.push(this.#record.result((user + system) / 1_000 / (performance.now() - begin)));
+    this.#record = new LoadRecord();
+  }
+
+  /** Closes the connections. */
+  async finish(): Promise<void> {
+    for (const connection of this.#connections) connection.finish();
+    await Promise.all(this.#connections.map(({ closed }) => closed));
+  }
+
+  /** Counts a call that starts at `now`. */
+  begin(now: number): void {
+    this.#open++;
+    this.#record.begin(now);
+  }
+
+  /** Counts an answer with the statuses of success, whatever its body. */
+  goodAnswer(start: number, end: number): void {
+    this.#record.goodAnswer(start, end);
+    this.#end(end);
+  }
+
+  /** Counts an answer with any other statuses. */
+  badAnswer(statuses: string, _start: number, end: number): void {
+    this.#record.badAnswer(statuses);
+    this.#end(end);
+  }
+
+  /** Counts something that went wrong, so many times. */
+  error(text: string, times = 1): void {
+    this.#record.error(text, times);
+  }
+
+  #end(now: number): void {
+    this.#open--;
+    if (this.#open === 0 && now >= this.#stopAt) this.#turn.resolve();
+  }
+}
+
+function readTurnsOptions(args: string[]): TurnsOptions {
+  const { values } = parseArgs({
+    args,
+    options: {
+      ports: { type: "string", default: "8081" },
+      turns: { type: "string", default: "20" },
+      seconds: { type: "string", default: "0.5" },
+      connections: { type: "string", default: "8" },
+      "in-flight": { type: "string", default: "32" },
+      keys: { type: "string", default: "10000" },
+      batch: { type: "string", default: "1" },
+      load: { type: "string", default: "keys" },
+    },
+  });
+  return {
+    ports: values.ports.split(",").map((port) => positiveInteger("ports", port)),
+    turns: positiveInteger("turns", values.turns),
+    seconds: positive("seconds", values.seconds),
+    connections: positiveInteger("connections", values.connections),
+    inFlight: positiveInteger("in-flight", values["in-flight"]),
+    keys: positiveInteger("keys", values.keys),
+    batch: positiveInteger("batch", values.batch),
+    load: oneOf("load", values.load, LOADS),
+  };
+}
+
+if (import.meta.main) {
+  const results = await runTurns(readTurnsOptions(Deno.args));
+  Deno.stdout.writeSync(new TextEncoder().encode(`${JSON.stringify(results)}\n`));
+}
