@@ -34,7 +34,11 @@ export interface LoadsSetup {
   readonly say: (line: string) => void;
 }
 
-/** So many turns, each with such a part of the time, on each set of processes that is compared by pairs. */
+/**
+ * So many turns, each with such a part of the time, on each set of processes that is compared by pairs; before them
+ * those that are not reported, in which what one call in a hundred needs is compiled as well.
+ */
+const PAIRED_WARM_UP_TURNS = 12;
 const PAIRED_TURNS = 24;
 const PAIRED_SHARE = 5;
 
@@ -128,16 +132,16 @@ class LoadBench {
       await this.#readyTarget(name, scenario);
       targets.push(await this.#targets.get(name));
     }
-    const rounds = await runTurns(targets, scenario, {
-      ...this.#roundSetup,
-      turnSeconds: options.seconds / PAIRED_SHARE,
-      turns: PAIRED_TURNS,
-    });
-    signal.throwIfAborted();
-    for (const target of targets) {
-      const own = rounds.filter((round) => round.target === target.name);
-      const calls = own.reduce((sum, round) => sum + round.calls, 0);
-      this.#count(target, scenario.load, calls * scenario.batch);
+    const turnSeconds = options.seconds / PAIRED_SHARE;
+    let rounds: Round[] = [];
+    for (const turns of [PAIRED_WARM_UP_TURNS, PAIRED_TURNS]) {
+      rounds = await runTurns(targets, scenario, { ...this.#roundSetup, turnSeconds, turns });
+      signal.throwIfAborted();
+      for (const target of targets) {
+        const own = rounds.filter((round) => round.target === target.name);
+        const calls = own.reduce((sum, round) => sum + round.calls, 0);
+        this.#count(target, scenario.load, calls * scenario.batch);
+      }
     }
     for (const { median, toFirst, ...summary } of summarize(rounds)) {
       const ratio = toFirst === undefined ? "" : `, ${toFirst.toFixed(3)} of the first`;

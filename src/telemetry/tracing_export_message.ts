@@ -1,5 +1,5 @@
 import type { LogFields } from "../base/log.ts";
-import type { SpanList } from "./tracing_span_list.ts";
+import type { SpanPack } from "./tracing_span_pack.ts";
 
 /** Where spans go and what all of them say, as the worker that exports them is told. */
 export interface ExportOptions {
@@ -15,7 +15,7 @@ export interface ExportOptions {
 export type ToExporter =
   | { readonly type: "start"; readonly options: ExportOptions }
   /** Is answered by `taken` at once. */
-  | { readonly type: "spans"; readonly list: SpanList }
+  | { readonly type: "spans"; readonly pack: SpanPack }
   /** Is answered by `closed` when everything is exported, after which nothing comes any more. */
   | { readonly type: "close" };
 

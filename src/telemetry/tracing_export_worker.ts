@@ -9,7 +9,7 @@ import { guardProcess } from "./process_guard.ts";
 import type { ExportOptions, FromExporter, ToExporter } from "./tracing_export_message.ts";
 import { maxWaitingSpans, positiveVariable } from "./tracing_batch_size.ts";
 import { createSpanExporter } from "./tracing_exporter.ts";
-import type { SpanList } from "./tracing_span_list.ts";
+import { renderSpans, type SpanList } from "./tracing_span_list.ts";
 import { createSdkLog } from "./tracing_sdk_log.ts";
 
 /** The worker's side of its line to the main thread. */
@@ -39,7 +39,7 @@ export function serveSpanExport(port: ExporterPort): void {
       case "spans":
         port.postMessage({ type: "taken" });
         if (opened !== undefined) {
-          for (const span of opened.read(message.list)) opened.spans.onEnd(span);
+          for (const span of opened.read(renderSpans(message.pack))) opened.spans.onEnd(span);
         }
         break;
       case "close":

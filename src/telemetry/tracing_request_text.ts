@@ -11,9 +11,9 @@ const ENTRY_OVERHEAD = 32;
 /** Needs no escape in quotes. */
 const PLAIN = /^[\x20-\x21\x23-\x5b\x5d-\x7e]*$/;
 
-/** The text of a request, or what makes it later: a large one is not kept for that. */
-export function requestNote(request: RateLimitRequest): string | (() => string) {
-  return isSmall(request) ? () => requestText(request) : requestText(request);
+/** A request, for its text to be made later, or the text: a large request is not kept for that. */
+export function requestNote(request: RateLimitRequest): RateLimitRequest | string {
+  return isSmall(request) ? request : requestText(request);
 }
 
 function isSmall({ domain, descriptors }: RateLimitRequest): boolean {

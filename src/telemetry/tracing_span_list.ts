@@ -1,9 +1,9 @@
-import type { SpanRecord } from "./tracing_span_record.ts";
+import { PackReader } from "./tracing_pack_reader.ts";
+import type { SpanPack } from "./tracing_span_pack.ts";
 import { spanText } from "./tracing_span_text.ts";
 
-/** Texts of spans as they are sent to another thread. */
+/** Texts of spans. */
 export interface SpanList {
-  readonly count: number;
   /** Each span in OTLP's JSON, in UTF-8, with a comma and a line break between two. */
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
@@ -18,45 +18,14 @@ export interface SpanPlace {
 export const SEPARATOR = ",\n";
 
 const LINE_BREAK = 10;
-/** As many as the caches of the CPU are worth being filled for, and as decisions can wait for. */
-const RENDERED_SPANS = 64;
 
 const encoder = new TextEncoder();
 
-/** Gathers spans, and renders them many at a time. */
-export class SpanListWriter {
-  /** Those that are not rendered yet. */
-  #spans: SpanRecord[] = [];
-  #text = "";
-  #count = 0;
-
-  /** Number of spans. */
-  get count(): number {
-    return this.#count;
-  }
-
-  /** Puts a span that is over behind the others. */
-  add(span: SpanRecord): void {
-    this.#count++;
-    if (this.#spans.push(span) >= RENDERED_SPANS) this.#render();
-  }
-
-  /** All that was put together; the next list begins. */
-  take(): SpanList {
-    this.#render();
-    const list = { count: this.#count, bytes: encoder.encode(this.#text) };
-    this.#text = "";
-    this.#count = 0;
-    return list;
-  }
-
-  #render(): void {
-    for (const span of this.#spans) {
-      if (this.#text !== "") this.#text += SEPARATOR;
-      this.#text += span.start.shape.text + spanText(span);
-    }
-    this.#spans = [];
-  }
+/** The spans of a pack as texts. */
+export function renderSpans(pack: SpanPack): SpanList {
+  const reader = new PackReader(pack);
+  const texts = Array.from({ length: pack.count }, () => spanText(reader.next()));
+  return { bytes: encoder.encode(texts.join(SEPARATOR)) };
 }
 
 /** Where the spans of a list are. */

@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
-import { type SpanList, SpanListWriter } from "./tracing_span_list.ts";
+import { type SpanPack, SpanPacker } from "./tracing_span_pack.ts";
 import type { SpanRecord } from "./tracing_span_record.ts";
 
 /** What a `SpanOutbox` works with. */
@@ -10,7 +10,7 @@ export interface SpanOutboxOptions {
   /** How many spans may wait. */
   readonly maxWaiting: number;
   /** Sends spans, which are taken later and in this order. */
-  readonly post: (list: SpanList) => void;
+  readonly post: (pack: SpanPack) => void;
 }
 
 /** Spans are sent when so many wait, or so long after the first of them. */
@@ -25,8 +25,8 @@ const TELL_MS = 1_000;
  */
 export class SpanOutbox {
   readonly #options: SpanOutboxOptions;
-  readonly #gathered = new SpanListWriter();
-  /** Number of spans of each list that was sent and not taken. */
+  readonly #gathered = new SpanPacker();
+  /** Number of spans of each pack that was sent and not taken. */
   #sent: number[] = [];
   #untaken = 0;
   #maxWaiting: number;
@@ -64,7 +64,7 @@ export class SpanOutbox {
     } else if (count >= POSTED_SPANS && this.#isOpen) this.#post();
   }
 
-  /** The first list of those that were sent was taken. How many spans still are not. */
+  /** The first pack of those that were sent was taken. How many spans still are not. */
   noteTaken(): number {
     this.#untaken -= this.#sent.shift() ?? 0;
     this.#tellDropped(this.#options.clock.now());

@@ -1,5 +1,6 @@
 import type { Attributes, AttributeValue } from "@opentelemetry/api";
-import { type AttributeKey, attributesText, attributeText } from "./tracing_attribute_text.ts";
+import type { RateLimitRequest } from "../ratelimit/request.ts";
+import { type AttributeKey, attributesText } from "./tracing_attribute_text.ts";
 import { newSpanId, newTraceId } from "./tracing_span_ids.ts";
 
 /** What a span does for its caller, by the numbers that OTLP has for it. */
@@ -56,13 +57,19 @@ export function spanShape(name: string, kind: SpanKindNumber, attributes: Attrib
   return { name, hasAttributes: shared !== "", text };
 }
 
-/** What is noted, or what makes it when the span is rendered. */
-export type NotedValue = AttributeValue | (() => AttributeValue);
+/** What is noted; a request becomes its text when the span is rendered. */
+export type NotedValue = AttributeValue | RateLimitRequest;
+
+/** An attribute as it was noted. */
+export interface Note {
+  readonly key: AttributeKey;
+  readonly value: NotedValue;
+}
 
 /**
  * A span from its begin until it is sent: as little as can be, because decisions wait for it. Few calls are
  * traced, so what is done for one finds the caches of the CPU cold. All that can wait does, identifiers as
- * well, until many spans are rendered one after the other.
+ * well, until many spans are packed one after the other.
  */
 export class SpanRecord {
   readonly start: SpanStart;
@@ -73,8 +80,7 @@ export class SpanRecord {
   failure: string | undefined = undefined;
   ended = false;
   readonly #origin: SpanOrigin;
-  readonly #keys: AttributeKey[] = [];
-  readonly #values: NotedValue[] = [];
+  readonly #notes: Note[] = [];
   #traceId: string;
   #spanId: string;
 
@@ -103,23 +109,14 @@ export class SpanRecord {
     return this.start.above?.spanId ?? this.start.aboveId;
   }
 
-  /** The attributes that were noted, as they follow those of the shape in OTLP's JSON. */
-  get attributes(): string {
-    let text = "";
-    let place = 0;
-    for (const key of this.#keys) {
-      const value = this.#values[place];
-      if (place > 0 || this.start.shape.hasAttributes) text += ",";
-      text += attributeText(key, typeof value === "function" ? value() : value);
-      place++;
-    }
-    return text;
+  /** The attributes that were noted. */
+  get notes(): readonly Note[] {
+    return this.#notes;
   }
 
   /** Notes something about the work, once for each key. */
   set(key: AttributeKey, value: NotedValue): void {
-    this.#keys.push(key);
-    this.#values.push(value);
+    this.#notes.push({ key, value });
   }
 
   /** The work went wrong, with this text where there is one. */

@@ -1,5 +1,5 @@
 import { quotedText } from "./tracing_attribute_text.ts";
-import type { SpanRecord } from "./tracing_span_record.ts";
+import type { EndedSpan } from "./tracing_pack_reader.ts";
 
 /** The caller records the trace, and it is known whether the span above is of another service. */
 const FLAGS = 0x101;
@@ -9,15 +9,14 @@ const NANOS_PER_SECOND = 1_000_000_000;
 /** The second that was rendered last: spans that are over one after the other mostly have one. */
 const last = { seconds: 0, text: "" };
 
-/** What follows the text of its shape in the JSON that OTLP has for a span that is over. */
-export function spanText(span: SpanRecord): string {
-  const { traceId, spanId, aboveId, attributes, endedAt, failed, failure } = span;
-  const { state, isRemote, epochMs, startedAt } = span.start;
+/** A span in the JSON that OTLP has for it. */
+export function spanText(span: EndedSpan): string {
+  const { shape, traceId, spanId, aboveId, state, isRemote, startMs, endMs, failed, failure } = span;
   const above = aboveId === "" ? "" : `,"parentSpanId":"${aboveId}"`;
   const passed = state === "" ? "" : `,"traceState":${quotedText(state)}`;
-  return `${attributes}],"traceId":"${traceId}","spanId":"${spanId}"${above}${passed}` +
-    `,"startTimeUnixNano":"${nanosText(epochMs + startedAt)}"` +
-    `,"endTimeUnixNano":"${nanosText(epochMs + endedAt)}"` +
+  return `${shape.text}${span.attributes}],"traceId":"${traceId}","spanId":"${spanId}"${above}${passed}` +
+    `,"startTimeUnixNano":"${nanosText(startMs)}"` +
+    `,"endTimeUnixNano":"${nanosText(endMs)}"` +
     `,"status":${failed ? failedText(failure) : "{}"},"flags":${isRemote ? REMOTE_FLAGS : FLAGS}}`;
 }
 

@@ -33,10 +33,13 @@ export class CallTracer {
   readonly #options: CallTracerOptions;
   readonly #origin: SpanOrigin;
   #current: SpanRecord | undefined;
+  /** Calls that are not chosen before the next one that is. */
+  #passedOver: number;
 
   constructor(options: CallTracerOptions) {
     const { onEnd, clock } = options;
     this.#options = options;
+    this.#passedOver = drawPassedOver(options);
     this.#origin = { onEnd, elapsed: () => clock.elapsed() };
   }
 
@@ -112,9 +115,22 @@ export class CallTracer {
   }
 
   #chooses(): boolean {
-    const { samplingRate, random } = this.#options;
-    return samplingRate >= 1 || random() < samplingRate;
+    if (this.#passedOver > 0) {
+      this.#passedOver--;
+      return false;
+    }
+    this.#passedOver = drawPassedOver(this.#options);
+    return true;
   }
+}
+
+/**
+ * How many calls to pass over until one is chosen. It is what drawing for every call leads to (a geometric
+ * distribution), and costs calls that are not traced no random number.
+ */
+function drawPassedOver({ samplingRate, random }: CallTracerOptions): number {
+  if (samplingRate >= 1) return 0;
+  return samplingRate > 0 ? Math.floor(Math.log1p(-random()) / Math.log1p(-samplingRate)) : Infinity;
 }
 
 function endAnswered<T>(span: SpanRecord, answer: T, { onAnswer }: RunToEndOptions<T>): T {

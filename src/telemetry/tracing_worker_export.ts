@@ -8,7 +8,7 @@ import type { SpanRecord } from "./tracing_span_record.ts";
 
 /** The main thread's side of its line to the worker; a `Worker` is one. */
 export interface ExporterLine {
-  postMessage(message: ToExporter, options?: StructuredSerializeOptions): void;
+  postMessage(message: ToExporter): void;
   terminate(): void;
   onmessage: ((event: MessageEvent<FromExporter>) => void) | null;
   onmessageerror: ((event: MessageEvent) => void) | null;
@@ -67,8 +67,8 @@ export class WorkerExport {
       clock,
       logger,
       maxWaiting: maxWaitingSpans(),
-      post: (list) => {
-        this.#worker?.postMessage({ type: "spans", list }, { transfer: [list.bytes.buffer] });
+      post: (pack) => {
+        this.#worker?.postMessage({ type: "spans", pack });
         this.#await(TAKE_MS, "took no spans");
       },
     });

@@ -9,7 +9,8 @@ import type { CounterCache } from "../../src/ratelimit/counter_cache.ts";
 import type { Policy } from "../../src/ratelimit/policy.ts";
 import { traceGrpcService, traceRoute } from "../../src/telemetry/tracing_calls.ts";
 import { readSpans } from "../../src/telemetry/tracing_read_spans.ts";
-import { SpanListWriter } from "../../src/telemetry/tracing_span_list.ts";
+import { renderSpans } from "../../src/telemetry/tracing_span_list.ts";
+import { type SpanPack, SpanPacker } from "../../src/telemetry/tracing_span_pack.ts";
 import type { SpanRecord } from "../../src/telemetry/tracing_span_record.ts";
 import { traceCache, type TracedCache, traceDecide } from "../../src/telemetry/tracing_decision.ts";
 import { CallTracer } from "../../src/telemetry/tracing_spans.ts";
@@ -112,14 +113,24 @@ export class TracingBed implements AsyncDisposable {
 
 /** A span that is over as the exporters get it, after its way to their thread. */
 export function exported(record: SpanRecord): ReadableSpan {
-  const list = new SpanListWriter();
-  list.add(record);
-  const [span] = readSpans(structuredClone(list.take()), {
+  const [span] = readSpans(renderSpans(packOf(record)), {
     resource: emptyResource(),
     scope: { name: "test" },
   });
   if (span === undefined) throw new Error(`Cannot read the span "${record.start.shape.name}": nothing came`);
   return span;
+}
+
+/** The text of such a span. */
+export function textOf(record: SpanRecord): string {
+  return new TextDecoder().decode(renderSpans(packOf(record)).bytes);
+}
+
+/** A pack with this one span, after its way to another thread. */
+function packOf(record: SpanRecord): SpanPack {
+  const packer = new SpanPacker();
+  packer.add(record);
+  return structuredClone(packer.take());
 }
 
 /** The one method of a service. */

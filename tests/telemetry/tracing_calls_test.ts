@@ -131,7 +131,7 @@ const CHOICES: readonly [
   ["a rate of 0", { samplingRate: 0, random: 0 }, {}, 0],
   ["a rate of 1", { samplingRate: 1, random: 0.999 }, {}, 3],
   ["a rate above chance", { samplingRate: 0.3, random: 0.29 }, {}, 3],
-  ["a rate below chance", { samplingRate: 0.3, random: 0.3 }, {}, 0],
+  ["a rate below chance", { samplingRate: 0.3, random: 0.6 }, {}, 0],
   ["a caller that records nothing by W3C", { samplingRate: 1, random: 0 }, {
     traceparent: `00-${TRACE}-${PARENT}-00`,
   }, 0],

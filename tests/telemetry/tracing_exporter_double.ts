@@ -1,5 +1,6 @@
 import type { FromExporter, ToExporter } from "../../src/telemetry/tracing_export_message.ts";
-import { placesIn, type SpanList } from "../../src/telemetry/tracing_span_list.ts";
+import { placesIn, renderSpans } from "../../src/telemetry/tracing_span_list.ts";
+import type { SpanPack } from "../../src/telemetry/tracing_span_pack.ts";
 import { SPAN_KINDS, SpanRecord, spanShape } from "../../src/telemetry/tracing_span_record.ts";
 import type { ExporterLine } from "../../src/telemetry/tracing_worker_export.ts";
 
@@ -7,7 +8,7 @@ import type { ExporterLine } from "../../src/telemetry/tracing_worker_export.ts"
 export class ExporterDouble implements ExporterLine {
   /** The kinds of message that it was told. */
   readonly told: ToExporter["type"][] = [];
-  readonly lists: SpanList[] = [];
+  readonly packs: SpanPack[] = [];
   isTerminated = false;
   onmessage: ExporterLine["onmessage"] = null;
   onmessageerror: ExporterLine["onmessageerror"] = null;
@@ -20,7 +21,7 @@ export class ExporterDouble implements ExporterLine {
 
   postMessage(message: ToExporter): void {
     this.told.push(message.type);
-    if (message.type === "spans") this.lists.push(message.list);
+    if (message.type === "spans") this.packs.push(structuredClone(message.pack));
     const answer = this.#answers[message.type];
     if (answer !== undefined) queueMicrotask(() => this.tell(answer));
   }
@@ -61,13 +62,14 @@ export function spanNamed(name: string): SpanRecord {
   });
 }
 
-/** The names of the spans in a list. */
-export function namesIn(list: SpanList): unknown[] {
-  return textsIn(list).map((text) => JSON.parse(text).name);
+/** The names of the spans in a pack. */
+export function namesIn(pack: SpanPack): unknown[] {
+  return textsIn(pack).map((text) => JSON.parse(text).name);
 }
 
-/** The texts of the spans in a list. */
-export function textsIn(list: SpanList): string[] {
+/** The texts of the spans in a pack. */
+export function textsIn(pack: SpanPack): string[] {
+  const list = renderSpans(pack);
   const decoder = new TextDecoder();
   return placesIn(list).map(({ start, end }) => decoder.decode(list.bytes.subarray(start, end)));
 }

@@ -1,6 +1,9 @@
 import { assertEquals } from "@std/assert";
 import type { RateLimitRequest } from "../../src/ratelimit/request.ts";
+import { attributeKey } from "../../src/telemetry/tracing_attribute_text.ts";
 import { MAX_REQUEST_TEXT, requestNote, requestText } from "../../src/telemetry/tracing_request_text.ts";
+import { textOf } from "./tracing_bed.ts";
+import { spanNamed } from "./tracing_exporter_double.ts";
 
 const CASES: readonly [title: string, request: RateLimitRequest, text: string][] = [
   [
@@ -23,9 +26,13 @@ const CASES: readonly [title: string, request: RateLimitRequest, text: string][]
 
 for (const [title, request, text] of CASES) {
   Deno.test(`request text: ${title}`, () => {
-    const note = requestNote(request);
     // A small one is rendered when its text is wanted.
-    assertEquals([requestText(request), typeof note === "function" && note()], [text, text]);
+    assertEquals([requestText(request), requestNote(request)], [text, request]);
+    // It comes through another thread as it was.
+    const span = spanNamed("s");
+    span.set(attributeKey("request"), requestNote(request));
+    const { attributes: [{ value }] } = JSON.parse(textOf(span));
+    assertEquals(value, { stringValue: text });
   });
 }
 

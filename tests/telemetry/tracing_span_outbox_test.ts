@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import type { SpanList } from "../../src/telemetry/tracing_span_list.ts";
+import type { SpanPack } from "../../src/telemetry/tracing_span_pack.ts";
 import { SpanOutbox } from "../../src/telemetry/tracing_span_outbox.ts";
 import { KeptLog } from "../http/http_fixture.ts";
 import { FakeClock } from "../support/fake_clock.ts";
@@ -7,12 +7,12 @@ import { namesIn, spanNamed } from "./tracing_exporter_double.ts";
 
 /** An outbox whose lists are kept. */
 function startOutbox(maxWaiting: number) {
-  const [clock, logger, posted] = [new FakeClock(), new KeptLog(), [] as SpanList[]];
-  const outbox = new SpanOutbox({ clock, logger, maxWaiting, post: (list) => void posted.push(list) });
+  const [clock, logger, posted] = [new FakeClock(), new KeptLog(), [] as SpanPack[]];
+  const outbox = new SpanOutbox({ clock, logger, maxWaiting, post: (pack) => void posted.push(pack) });
   const add = (count: number) => {
     for (let at = 0; at < count; at++) outbox.add(spanNamed(`${at}`));
   };
-  return { clock, logger, posted, outbox, add, counts: () => posted.map((list) => namesIn(list).length) };
+  return { clock, logger, posted, outbox, add, counts: () => posted.map((pack) => namesIn(pack).length) };
 }
 
 Deno.test("span outbox: spans are sent together, when 512 wait or 250 ms after the first", () => {

@@ -40,15 +40,6 @@ Deno.test("span record: it is handed on once, with what was noted on it and not 
   assertEquals([span.ended, other.ended], [true, false]);
 });
 
-Deno.test("span record: what is noted to be made later is made when the span is rendered", () => {
-  let made = 0;
-  const span = startSpan({});
-  span.set(attributeKey("late"), () => ++made);
-  span.end();
-  assertEquals(made, 0);
-  assertEquals([exported(span).attributes, made], [{ late: 1 }, 1]);
-});
-
 Deno.test("span record: identifiers that were not given are made once, and are of one trace", () => {
   const origin = { elapsed: () => 0, onEnd: () => {} };
   const start = { shape: spanShape("s", SPAN_KINDS.server), ...PLACE, traceId: "", spanId: "" };

@@ -2,7 +2,8 @@ import { assertEquals } from "@std/assert";
 import { JsonTraceSerializer } from "@opentelemetry/otlp-transformer";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { readSpans } from "../../src/telemetry/tracing_read_spans.ts";
-import { SpanListWriter } from "../../src/telemetry/tracing_span_list.ts";
+import { renderSpans } from "../../src/telemetry/tracing_span_list.ts";
+import { SpanPacker } from "../../src/telemetry/tracing_span_pack.ts";
 import { carrySpans, TextExporter } from "../../src/telemetry/tracing_text_exporter.ts";
 import { EnvironmentOf } from "./tracing_environment.ts";
 import { spanNamed } from "./tracing_exporter_double.ts";
@@ -15,11 +16,11 @@ Deno.test("text exporter: resource, scope and order of spans are those of the SD
     return Response.json({}, { headers: { connection: "close" } });
   });
   using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${server.addr.port}` });
-  const writer = new SpanListWriter();
+  const writer = new SpanPacker();
   for (const name of ["a", "b", "a"]) writer.add(spanNamed(name));
-  const lists = [writer.take()];
+  const lists = [renderSpans(writer.take())];
   for (const name of ["ö", "d"]) writer.add(spanNamed(name));
-  lists.push(writer.take());
+  lists.push(renderSpans(writer.take()));
   const maker = {
     resource: resourceFromAttributes({ "service.name": 'a "b"', count: 2, zones: ["x", "y"] }),
     scope: { name: "weir", version: "1" },

@@ -36,7 +36,7 @@ Deno.test("span export: spans go to the worker, which ends when it says that all
   clock.advance(250);
   opened.add(spanNamed("b"));
   await opened.close();
-  assertEquals(worker.lists.map(namesIn), [["a"], ["b"]]);
+  assertEquals(worker.packs.map(namesIn), [["a"], ["b"]]);
   assertEquals(worker.told, ["start", "spans", "spans", "close"]);
   assertEquals([worker.isTerminated, clock.waiting, told()], [true, 0, []]);
 });
@@ -60,7 +60,7 @@ Deno.test("span export: the end waits for a worker that is starting", async () =
   assertEquals(worker.told, ["start"]);
   worker.tell(ALIVE.start);
   await closed;
-  assertEquals([worker.told, worker.lists.map(namesIn)], [["start", "spans", "close"], [["a"]]]);
+  assertEquals([worker.told, worker.packs.map(namesIn)], [["start", "spans", "close"], [["a"]]]);
   assertEquals([worker.isTerminated, clock.waiting, told()], [true, 0, []]);
 });
 
@@ -82,7 +82,7 @@ for (const [title, worker, text] of UNUSABLE) {
     clock.advance(1_000);
     await Promise.resolve();
     await opened.close();
-    assertEquals([next.lists.map(namesIn), clock.waiting], [[["first"]], 0]);
+    assertEquals([next.packs.map(namesIn), clock.waiting], [[["first"]], 0]);
     const what = `the thread that exports spans ${text}`;
     assertEquals(told(), [["error", `${what}; its spans are lost, another one is started in 1 s`, 0]]);
   });
@@ -98,13 +98,13 @@ Deno.test("span export: a worker that fails is replaced, ever later, and spans w
   await Promise.resolve();
   // What a worker tells that was left behind is not heard.
   workers[0].tell({ type: "refused", error: new Error("too late") });
-  assertEquals(workers[1].lists.map(namesIn), [["kept"]]);
+  assertEquals(workers[1].packs.map(namesIn), [["kept"]]);
   workers[1].fail("it broke again");
   clock.advance(2_000);
   await Promise.resolve();
   opened.add(spanNamed("next"));
   await opened.close();
-  assertEquals(workers[2].lists.map(namesIn), [["next"]]);
+  assertEquals(workers[2].packs.map(namesIn), [["next"]]);
   const failed = (seconds: number) =>
     `the thread that exports spans failed; its spans are lost, another one is started in ${seconds} s`;
   assertEquals(told(), [["error", failed(1), 1], ["error", failed(2), 1]]);
