@@ -49,7 +49,7 @@ export class AnswerReader {
     const slot = this.#options.pending.get(streamId);
     if (slot === undefined) return;
     this.#options.pending.end(slot);
-    this.#options.record.error(text);
+    this.#options.record.lost(text, 1);
   }
 
   #takeBody(frame: Frame, now: number): void {

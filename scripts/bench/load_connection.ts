@@ -262,8 +262,13 @@ export class LoadConnection {
   }
 
   #end(): void {
-    const lost = this.#pending.size + this.#waiting.length;
-    if (!this.#isStopping || lost > 0) this.#options.record.error(this.#lost, Math.max(1, lost));
+    const { record } = this.#options;
+    const [begun, offered] = [this.#pending.size, this.#waiting.length];
+    if (begun > 0) record.lost(this.#lost, begun);
+    if (offered > 0) record.error(this.#lost, offered);
+    if (begun + offered === 0 && !this.#isStopping) record.error(this.#lost);
+    // Who resumes it begins nothing.
+    this.#isStopping = true;
     this.#ready.resolve();
     this.#closed.resolve();
   }

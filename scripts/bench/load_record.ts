@@ -26,7 +26,9 @@ export interface CallRecord {
   goodAnswer(start: number, end: number): void;
   /** An answer with any other statuses came; `error` tells the same once more, with its message. */
   badAnswer(statuses: string, start: number, end: number): void;
-  /** Something went wrong, so many times. */
+  /** So many calls that were begun get no answer. */
+  lost(text: string, calls: number): void;
+  /** Something else went wrong, so many times. */
   error(text: string, times?: number): void;
 }
 
@@ -73,6 +75,11 @@ export class LoadRecord implements CallRecord {
   /** Counts an answer with any other statuses. */
   badAnswer(statuses: string): void {
     count(this.#statuses, statuses, 1);
+  }
+
+  /** Counts calls that get no answer. */
+  lost(text: string, calls: number): void {
+    this.error(text, calls);
   }
 
   /** Counts something that went wrong, so many times. */

@@ -5,7 +5,7 @@ import { oneOf, positive, positiveInteger } from "./flag_values.ts";
 import type { LoadCall } from "./call_source.ts";
 import { LoadConnection } from "./load_connection.ts";
 import { type CallRecord, LoadRecord, type LoadResult } from "./load_record.ts";
-import { type LoadName, LOADS, RATE_LIMIT_PATH } from "./rate_limit_message.ts";
+import { type LoadName, LOADS, RATE_LIMIT_PATH, RULES_OF } from "./rate_limit_message.ts";
 
 /** How long the last answers of a turn may take after its time is over, and connections to open. */
 const GRACE_MS = 10_000;
@@ -32,7 +32,7 @@ export interface TurnsOptions {
  * every answer; answers the turns of each server, in the order in which the servers were given. Neighbouring turns
  * are a fraction of a second apart, so what else the machine does hits all servers alike.
  */
-export async function runTurns(options: TurnsOptions): Promise<LoadResult[][]> {
+export async function takeTurns(options: TurnsOptions): Promise<LoadResult[][]> {
   const deadline = new AbortController();
   const duration = options.ports.length * options.turns * (options.seconds * 1_000 + GRACE_MS);
   const timer = setTimeout(() => deadline.abort(), duration);
@@ -66,7 +66,7 @@ class Server implements CallRecord {
 
   constructor(port: number, { inFlight, connections, ...source }: TurnsOptions, deadline: AbortSignal) {
     this.#source = new CallSource({ ...source, stride: 1 });
-    const expected = { code: "OK", descriptors: source.batch, count: undefined } as const;
+    const expected = { code: "OK", descriptors: source.batch * RULES_OF[source.load].length } as const;
     const nextCall = (now: number): LoadCall | undefined =>
       now < this.#stopAt ? this.#source.next() : undefined;
     this.#connections = Array.from({ length: connections }, () =>
@@ -74,8 +74,6 @@ class Server implements CallRecord {
         ...{ host: "127.0.0.1", port, path: RATE_LIMIT_PATH, inFlight, expected, deadline },
         ...{ record: this, nextCall, isPausable: true },
       }));
-    // A turn whose connection is gone ends at once, with what went wrong in its record.
-    for (const { closed } of this.#connections) void closed.then(() => this.#turn.resolve());
   }
 
   /** Settles when calls can begin, or when they never will. */
@@ -96,10 +94,17 @@ class Server implements CallRecord {
     this.#stopAt = begin + seconds * 1_000;
     for (const connection of this.#connections) connection.resume();
     if (this.#open === 0) this.error("no connection takes a call");
-    else await this.#turn.promise;
+    else await this.#turnEnd(seconds);
     const { user, system } = process.cpuUsage(cpuBefore);
     this.#results.push(this.#record.result((user + system) / 1_000 / (performance.now() - begin)));
     this.#record = new LoadRecord();
+  }
+
+  /** Waits for the last answer, which may come before the time is over and no further call be begun. */
+  async #turnEnd(seconds: number): Promise<void> {
+    const timer = setTimeout(() => this.#endTurn(performance.now()), seconds * 1_000 + 1);
+    await this.#turn.promise;
+    clearTimeout(timer);
   }
 
   /** Closes the connections. */
@@ -117,13 +122,22 @@ class Server implements CallRecord {
   /** Counts an answer with the statuses of success, whatever its body. */
   goodAnswer(start: number, end: number): void {
     this.#record.goodAnswer(start, end);
-    this.#end(end);
+    this.#open--;
+    this.#endTurn(end);
   }
 
   /** Counts an answer with any other statuses. */
   badAnswer(statuses: string, _start: number, end: number): void {
     this.#record.badAnswer(statuses);
-    this.#end(end);
+    this.#open--;
+    this.#endTurn(end);
+  }
+
+  /** Counts calls that get no answer. */
+  lost(text: string, calls: number): void {
+    this.#record.lost(text, calls);
+    this.#open -= calls;
+    this.#endTurn(performance.now());
   }
 
   /** Counts something that went wrong, so many times. */
@@ -131,8 +145,7 @@ class Server implements CallRecord {
     this.#record.error(text, times);
   }
 
-  #end(now: number): void {
-    this.#open--;
+  #endTurn(now: number): void {
     if (this.#open === 0 && now >= this.#stopAt) this.#turn.resolve();
   }
 }
@@ -164,6 +177,6 @@ function readTurnsOptions(args: string[]): TurnsOptions {
 }
 
 if (import.meta.main) {
-  const results = await runTurns(readTurnsOptions(Deno.args));
+  const results = await takeTurns(readTurnsOptions(Deno.args));
   Deno.stdout.writeSync(new TextEncoder().encode(`${JSON.stringify(results)}\n`));
 }

@@ -11,7 +11,6 @@ export type SpanKindNumber = typeof SPAN_KINDS[keyof typeof SPAN_KINDS];
 
 /** What the spans of one kind of work have in common, rendered once for all of them. */
 export interface SpanShape {
-  readonly name: string;
   /** It has attributes of its own, behind which those of a span come. */
   readonly hasAttributes: boolean;
   /** The beginning of OTLP's JSON, up to the list of attributes, which is left open. What is empty is left out. */
@@ -54,7 +53,7 @@ export interface SpanStart {
 export function spanShape(name: string, kind: SpanKindNumber, attributes: Attributes = {}): SpanShape {
   const shared = attributesText(attributes);
   const text = `{"name":${JSON.stringify(name)},"kind":${kind},"attributes":[${shared}`;
-  return { name, hasAttributes: shared !== "", text };
+  return { hasAttributes: shared !== "", text };
 }
 
 /** What is noted; a request becomes its text when the span is rendered. */

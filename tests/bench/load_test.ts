@@ -9,7 +9,6 @@ import { callHeads } from "../../scripts/bench/h2_frames.ts";
 import { LoadRecord, type LoadResult } from "../../scripts/bench/load_record.ts";
 import { frameMessage, LIMIT } from "../../scripts/bench/rate_limit_message.ts";
 import { encodeRateLimitResponse } from "../../src/wire/rls.ts";
-import { inTurn } from "../../scripts/bench/turns.ts";
 import { decodeRateLimitRequest } from "../../src/wire/rls.ts";
 import { needs } from "../support/tools.ts";
 
@@ -160,38 +159,6 @@ Deno.test({
     const twice = ["--port", weir.port, "--ca", certFile, ...COMMON, "--calls", "50", "--count", "9"];
     assertEquals(await runLoad(twice), good(50));
   },
-});
-
-Deno.test("turns.ts: every answer is checked, and a server that is gone does not hold up the others", async () => {
-  await using echo = await startEcho();
-  const gone = await startEcho();
-  await gone[Symbol.asyncDispose]();
-  const flags = [
-    "--ports",
-    `${echo.port},${gone.port}`,
-    "--turns",
-    "2",
-    "--seconds",
-    "0.05",
-    "--connections",
-    "2",
-  ];
-  const output = await outputOf(Deno.execPath(), ["run", "-A", `${BENCH}turns.ts`, ...flags]);
-  const [wrong = [], none = []]: LoadResult[][] = JSON.parse(output);
-  for (const { calls, errors } of wrong) {
-    assertEquals(errors, { 'Cannot read answer at byte "0": it must be a RateLimitResponse': calls });
-    assertEquals(calls > 0, true);
-  }
-  assertEquals([wrong.length, none.length], [2, 2]);
-  assertEquals(none.map(({ calls, errors }) => [calls, Object.keys(errors).length > 0]), [[0, true], [
-    0,
-    true,
-  ]]);
-});
-
-Deno.test("inTurn: each thing is first as often as last, and next to each other one", () => {
-  const orders = Array.from({ length: 8 }, (_, turn) => inTurn(["a", "b", "c", "d"], turn).join(""));
-  assertEquals(orders, ["abcd", "dcba", "bcda", "adcb", "cdab", "badc", "dabc", "cbad"]);
 });
 
 type Found = Pick<LoadResult, "calls" | "errors" | "statuses">;

@@ -117,7 +117,7 @@ export function exported(record: SpanRecord): ReadableSpan {
     resource: emptyResource(),
     scope: { name: "test" },
   });
-  if (span === undefined) throw new Error(`Cannot read the span "${record.start.shape.name}": nothing came`);
+  if (span === undefined) throw new Error(`Cannot read the span ${record.start.shape.text}: nothing came`);
   return span;
 }
 

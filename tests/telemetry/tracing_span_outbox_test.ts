@@ -5,7 +5,7 @@ import { KeptLog } from "../http/http_fixture.ts";
 import { FakeClock } from "../support/fake_clock.ts";
 import { namesIn, spanNamed } from "./tracing_exporter_double.ts";
 
-/** An outbox whose lists are kept. */
+/** An outbox whose packs are kept. */
 function startOutbox(maxWaiting: number) {
   const [clock, logger, posted] = [new FakeClock(), new KeptLog(), [] as SpanPack[]];
   const outbox = new SpanOutbox({ clock, logger, maxWaiting, post: (pack) => void posted.push(pack) });
