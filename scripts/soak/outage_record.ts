@@ -72,6 +72,10 @@ export class OutageRecord implements CallRecord {
     if (figures.phase === "back" && start >= this.#enteredAt) this.#lastRefusedAt = start;
   }
 
+  lost(text: string, calls: number): void {
+    this.error(text, calls);
+  }
+
   error(text: string, times = 1): void {
     if (text.startsWith(UNAVAILABLE) || times === 0) return;
     const isKept = this.#faults.has(text) || this.#faults.size < MAX_FAULT_TEXTS;
