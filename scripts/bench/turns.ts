@@ -1,8 +1,7 @@
 import process from "node:process";
 import { parseArgs } from "node:util";
-import { CallSource } from "./call_source.ts";
+import { CallSource, type LoadCall } from "./call_source.ts";
 import { oneOf, positive, positiveInteger } from "./flag_values.ts";
-import type { LoadCall } from "./call_source.ts";
 import { LoadConnection } from "./load_connection.ts";
 import { type CallRecord, LoadRecord, type LoadResult } from "./load_record.ts";
 import { type LoadName, LOADS, RATE_LIMIT_PATH, RULES_OF } from "./rate_limit_message.ts";
