@@ -12,6 +12,8 @@ const port = globalThis as unknown as WebhookPort & {
   addEventListener(type: "message", listener: (event: MessageEvent<FaultMessage>) => void): void;
 };
 let faults: WebhookFaults = {};
+/** How long it may take until all threads of a process are stopped: a machine with others on it takes its time. */
+const STOP_REACHES_ALL_MS = 2_000;
 const times = { kill: 0, stop: 0 };
 
 // Comes before the message that starts the service.
@@ -35,7 +37,11 @@ function take(told: WebhookFaults): void {
 
 function pass(point: KillPoint): void {
   const { kill, stop } = faults;
-  if (stop?.at === point && ++times.stop === stop.nth) Deno.kill(Deno.pid, "SIGSTOP");
+  if (stop?.at === point && ++times.stop === stop.nth) {
+    Deno.kill(Deno.pid, "SIGSTOP");
+    // Another thread may take the signal, and this one would go on until it is told of it.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, STOP_REACHES_ALL_MS);
+  }
   if (kill?.at === point && ++times.kill >= kill.nth) Deno.kill(Deno.pid, "SIGKILL");
 }
 
