@@ -39,9 +39,9 @@ export async function runRound(
   options: RoundSetup & Amount,
 ): Promise<Round> {
   const { name, isH2load } = scenario;
-  const before = await readings(target, scenario, options);
+  const cpuFor = await watchTarget(target, scenario, options);
   const times = isH2load ? await runH2(target, scenario, options) : await runOwn(target, scenario, options);
-  const cpuSecondsPer100k = await checkedCpu(target, scenario, { ...options, before, calls: times.calls });
+  const cpuSecondsPer100k = await cpuFor(times.calls);
   return { scenario: name, target: target.name, ...times, cpuSecondsPer100k };
 }
 
@@ -57,64 +57,47 @@ export async function runTurns(
 ): Promise<Round[]> {
   const { name, connections, inFlight, keys, load, batch } = scenario;
   const { turnSeconds, turns, signal } = options;
-  const before: Readings[] = [];
-  for (const target of targets) before.push(await readings(target, scenario, options));
+  const watched: { readonly target: TargetName; readonly cpuFor: (calls: number) => Promise<number> }[] = [];
+  for (const target of targets) {
+    watched.push({ target: target.name, cpuFor: await watchTarget(target, scenario, options) });
+  }
   const flags = { connections, "in-flight": inFlight, keys, load, batch, turns, seconds: turnSeconds };
   const ports = targets.map(({ port }) => port).join(",");
   const results: LoadResult[][] = JSON.parse(await outputOfScript("turns.ts", { ...flags, ports }, signal));
   const rounds: Round[] = [];
-  for (const [index, target] of targets.entries()) {
-    const times = (results[index] ?? []).map((result) => checkedTimes(`${name} on ${target.name}`, result));
-    if (times.length === 0) {
-      throw new Error(`Cannot trust run of "${name} on ${target.name}": it had no turn`);
-    }
-    const calls = times.reduce((sum, turn) => sum + turn.calls, 0);
-    const cpuSecondsPer100k = await checkedCpu(target, scenario, {
-      ...options,
-      before: before[index],
-      calls,
-    });
-    rounds.push(
-      ...times.map((turn) => ({ scenario: name, target: target.name, ...turn, cpuSecondsPer100k })),
-    );
+  for (const [index, { target, cpuFor }] of watched.entries()) {
+    const times = (results[index] ?? []).map((result) => checkedTimes(`${name} on ${target}`, result));
+    if (times.length === 0) throw new Error(`Cannot trust run of "${name} on ${target}": it had no turn`);
+    const cpuSecondsPer100k = await cpuFor(times.reduce((sum, { calls }) => sum + calls, 0));
+    rounds.push(...times.map((turn) => ({ scenario: name, target, ...turn, cpuSecondsPer100k })));
   }
   return rounds;
 }
 
-/** What a target has counted and used. */
-interface Readings {
-  readonly counts: RuleCounts | undefined;
-  readonly cpu: number;
-}
-
-async function readings(
+/**
+ * Reads what a target has counted and used. What is answered is to be asked after so many calls: it gives the CPU
+ * seconds for 100,000 of them, and throws unless the target counted all.
+ */
+async function watchTarget(
   target: Target,
-  { load }: Scenario,
+  { name, batch, load }: Scenario,
   { ticksPerSecond }: RoundSetup,
-): Promise<Readings> {
-  const counts = await target.counts?.(RULES_OF[load]);
-  return { counts, cpu: await cpuOf(target, ticksPerSecond) };
+): Promise<(calls: number) => Promise<number>> {
+  const before = await target.counts?.(RULES_OF[load]);
+  const cpuBefore = await cpuOf(target, ticksPerSecond);
+  return async (calls) => {
+    // Being asked for counts takes CPU as well.
+    const cpu = await cpuOf(target, ticksPerSecond) - cpuBefore;
+    const after = await target.counts?.(RULES_OF[load]);
+    if (before !== undefined && after !== undefined) {
+      checkCounts(`${name} on ${target.name}`, calls * batch * RULES_OF[load].length, { before, after });
+    }
+    return cpu / calls * 100_000;
+  };
 }
 
 async function cpuOf({ pid }: Target, ticksPerSecond: number): Promise<number> {
   return pid === undefined ? 0 : await cpuSeconds(pid, ticksPerSecond);
-}
-
-/** CPU seconds for 100,000 calls; throws unless the target counted all of them. */
-async function checkedCpu(
-  target: Target,
-  scenario: Scenario,
-  { before, calls, ...setup }: RoundSetup & { readonly before: Readings | undefined; readonly calls: number },
-): Promise<number> {
-  const { name, batch, load } = scenario;
-  // Being asked for counts takes CPU as well.
-  const cpu = await cpuOf(target, setup.ticksPerSecond);
-  const after = await target.counts?.(RULES_OF[load]);
-  if (before?.counts !== undefined && after !== undefined) {
-    const counts = { before: before.counts, after };
-    checkCounts(`${name} on ${target.name}`, calls * batch * RULES_OF[load].length, counts);
-  }
-  return (cpu - (before?.cpu ?? 0)) / calls * 100_000;
 }
 
 /** Throws unless every hit was counted and decided exactly once. */
