@@ -81,7 +81,7 @@ async function answering(
   body: string,
   { status = 200, type = "application/json" } = {},
 ): Promise<void> {
-  await page.unroute(path);
+  // The newest handler answers: with the former one removed first, the service itself could answer in between.
   await page.route(path, (route) => route.fulfill({ status, body, contentType: type }));
 }
 

@@ -32,14 +32,20 @@ import { Form,                                 } from "./form.js";
 
 
 
+/** A dialog on the page. */
+
+
+
+
+
+
 let dialogs = 0;
 
 /** The dialogs of the page. They hold the focus while they are open, and give it back. */
 export class Dialogs {
            #place             ;
            #warn                        ;
-  /** What ends each dialog that is open. */
-           #open = new Map                               ();
+           #open = new Set            ();
 
   /** `warn` tells of what went wrong when nobody looks at the form any more. */
   constructor(place             , warn                        ) {
@@ -71,7 +77,7 @@ export class Dialogs {
       buttons: [cancel],
       run: async (values) => {
         const secret = await run(values).catch((error         ) => {
-          if (dialog.open) throw error;
+          if (dialog.node.open) throw error;
           this.#warn(`${title}: ${wordsOf(error)}`);
           return undefined;
         });
@@ -107,34 +113,33 @@ export class Dialogs {
         if (event.key === "Escape") event.preventDefault();
       };
       document.addEventListener("keydown", hold, true);
-      dialog.addEventListener("cancel", (event) => event.preventDefault());
+      dialog.node.addEventListener("cancel", (event) => event.preventDefault());
       copy.focus();
     });
   }
 
   /** Closes whatever is open, and leaves nothing of it. */
   closeAll()       {
-    for (const [dialog, end] of [...this.#open]) {
-      dialog.close();
-      // Its own event comes later, which is too late where the page is left.
-      end();
-    }
+    for (const dialog of [...this.#open]) dialog.close();
   }
 
-  #show(title        , children                  , onClose = () => {})                    {
+  #show(title        , children                  , onClose = () => {})             {
     const id = `dialog-${++dialogs}`;
-    const dialog = element("dialog", { "aria-labelledby": id }, element("h2", { id }, title), ...children);
+    const node = element("dialog", { "aria-labelledby": id }, element("h2", { id }, title), ...children);
     const opener = document.activeElement;
-    const end = () => {
+    const close = () => {
       if (!this.#open.delete(dialog)) return;
-      dialog.remove();
+      // The browser's own `close` event comes later, when the dialog can no longer be seen.
       onClose();
+      node.close();
+      node.remove();
       giveFocusBack(opener);
     };
-    dialog.addEventListener("close", end);
-    this.#open.set(dialog, end);
-    this.#place.append(dialog);
-    dialog.showModal();
+    const dialog = { node, close };
+    node.addEventListener("close", close);
+    this.#open.add(dialog);
+    this.#place.append(node);
+    node.showModal();
     return dialog;
   }
 }
