@@ -85,7 +85,8 @@ export const STATS_TABLE = {
   },
   "TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_PATTERN": {
     parse: parsePattern,
-    doc: "Regular expression of the statistics that the mogrifier `<NAME>` rewrites.",
+    doc:
+      "Regular expression of the statistics that the mogrifier `<NAME>` rewrites, in the syntax of JavaScript or Go.",
     group: "Statistics",
   },
   "TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_NAME": {
