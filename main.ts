@@ -245,7 +245,6 @@ export async function main(args: readonly string[], options: MainOptions = {}): 
     case "client":
       return await (await import("./src/cli/client.ts")).client(rest, output);
     case "check":
-      return await (await import("./src/cli/check.ts")).check(rest, output);
     case "explain":
     case "simulate":
     case "health":

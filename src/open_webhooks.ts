@@ -48,6 +48,10 @@ export interface OpenWebhooks {
 
 /** The service does not wait for longer than this for the rest, such as for rules that nobody has sent yet. */
 const LATEST_START_MS = 1_000;
+/** No attempt outlives its delivery. */
+const DELIVERY_MS = 24 * 60 * 60_000;
+/** The longest timeout of PostgreSQL. */
+const LONGEST_STATEMENT_MS = 2 ** 31 - 1;
 /** A shorter token may be guessed. */
 const GOOD_TOKEN_LENGTH = 32;
 
@@ -173,7 +177,7 @@ function workerOptions(
   return {
     store,
     encryptionKeys: settings.WEBHOOK_ENCRYPTION_KEY ?? [],
-    timeoutMs: settings.WEBHOOK_TIMEOUT,
+    timeoutMs: Math.min(settings.WEBHOOK_TIMEOUT, DELIVERY_MS),
     connectTimeoutMs: settings.WEBHOOK_CONNECT_TIMEOUT,
     retentionMs: settings.WEBHOOK_RETENTION,
     maxInFlight: settings.WEBHOOK_MAX_IN_FLIGHT,
@@ -197,8 +201,8 @@ function storeSettings(place: string, settings: Settings): StoreSettings {
     poolSize: settings.WEBHOOK_STORE_POOL_SIZE,
     connectTimeoutMs: settings.WEBHOOK_STORE_CONNECT_TIMEOUT,
     // The server counts whole ones.
-    statementTimeoutMs: Math.ceil(settings.WEBHOOK_STORE_STATEMENT_TIMEOUT),
-    lockTimeoutMs: Math.ceil(settings.WEBHOOK_STORE_LOCK_TIMEOUT),
+    statementTimeoutMs: Math.min(Math.ceil(settings.WEBHOOK_STORE_STATEMENT_TIMEOUT), LONGEST_STATEMENT_MS),
+    lockTimeoutMs: Math.min(Math.ceil(settings.WEBHOOK_STORE_LOCK_TIMEOUT), LONGEST_STATEMENT_MS),
   };
 }
 

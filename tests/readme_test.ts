@@ -11,7 +11,7 @@
 import { assertEquals } from "@std/assert";
 import { parse } from "yaml";
 import { type Clock, systemClock } from "../src/base/clock.ts";
-import { check } from "../src/cli/check.ts";
+import { runCommand } from "../src/cli/commands.ts";
 import { client } from "../src/cli/client.ts";
 import type { Output } from "../src/cli/output.ts";
 import { readRuleFile } from "../src/config/yaml.ts";
@@ -260,7 +260,8 @@ class Session implements AsyncDisposable {
     try {
       await Deno.writeTextFile(`${folder}/shop.yaml`, this.#rules);
       const own = args.map((arg) => arg === "config/rules" ? folder : arg);
-      return (await this.#printed((output) => check(own, output))).replaceAll(folder, "config/rules");
+      return (await this.#printed((output) => runCommand(["check", ...own], { environment: {}, output })))
+        .replaceAll(folder, "config/rules");
     } finally {
       await Deno.remove(folder, { recursive: true });
     }

@@ -11,12 +11,22 @@ export interface Clock {
   after(delayMs: number, run: () => void): () => void;
 }
 
+/** The longest delay of a platform timer, 24.8 days; a longer one fires immediately. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 /** The clock of the machine. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   elapsed: () => performance.now(),
   after(delayMs, run) {
+    if (delayMs > LONGEST_TIMER_MS) return afterLong(delayMs, run);
     const timer = setTimeout(run, delayMs);
     return () => clearTimeout(timer);
   },
 };
+
+function afterLong(delayMs: number, run: () => void): () => void {
+  const rest = () => cancel = systemClock.after(delayMs - LONGEST_TIMER_MS, run);
+  let cancel = systemClock.after(LONGEST_TIMER_MS, rest);
+  return () => cancel();
+}

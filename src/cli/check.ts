@@ -1,34 +1,27 @@
 import type { Problem } from "../ratelimit/rule_source.ts";
-import { asksForHelp, FlagError, HELP_FLAGS, parseFlags } from "./flags.ts";
+import type { RunnableCommand } from "./command.ts";
 import type { Output } from "./output.ts";
-import { openRuleFolder, problemLine, type RuleFolder } from "./rule_folder.ts";
+import { MERGE_FLAG, openRuleFolder, problemLine, type RuleFolder, ruleFolder } from "./rule_folder.ts";
 
-const FLAGS = { strict: "boolean", merge: "boolean", ...HELP_FLAGS } as const;
-
-const USAGE = "usage: weir check DIR [--strict] [--merge]\n" +
-  "  --strict  fail on warnings, too\n" +
-  "  --merge   several files may define the same domain, as MERGE_DOMAIN_CONFIG=true allows\n" +
-  "  --help    this text";
-
-/**
- * The command `weir check DIR`: tells every problem of the rule files in a folder, in the order of the
- * files. Answers the exit code: 0 for good files, 1 for others, 2 when the command line is wrong.
- */
-export async function check(args: readonly string[], output: Output): Promise<number> {
-  let wanted: Wanted | undefined;
-  try {
-    wanted = readArguments(args);
-  } catch (error) {
-    if (!(error instanceof FlagError)) throw error;
-    output.stderr(`${error.message}\n${USAGE}`);
-    return 2;
-  }
-  if (wanted === undefined) {
-    output.stdout(USAGE);
-    return 0;
-  }
-  return await checkFolder(wanted, output);
-}
+/** `weir check DIR`: every problem of the rule files in a folder, in the order of the files. */
+export const CHECK_COMMAND: RunnableCommand = {
+  command: {
+    words: "check",
+    args: ["DIR"],
+    doc: "checks the rule files of a folder as the service would load them",
+    flags: {
+      strict: { doc: "fail on warnings, too" },
+      merge: MERGE_FLAG,
+    },
+    notes:
+      "Of the environment count MERGE_DOMAIN_CONFIG and RUNTIME_IGNOREDOTFILES, as for the service.\n\n" +
+      "exit code: 0 good, 1 not good, 2 wrong usage",
+  },
+  async run({ args: [folder = ""], flags }, { environment, output }) {
+    const files = ruleFolder(folder, flags, environment);
+    return await checkFolder({ ...files, strict: flags.said("strict") === true }, output);
+  },
+};
 
 async function checkFolder(wanted: Wanted, output: Output): Promise<number> {
   const { rules, problems, files } = await openRuleFolder(wanted);
@@ -45,17 +38,6 @@ async function checkFolder(wanted: Wanted, output: Output): Promise<number> {
 
 interface Wanted extends RuleFolder {
   readonly strict: boolean;
-}
-
-/** What the command line asks for; absent when that is the usage. */
-function readArguments(args: readonly string[]): Wanted | undefined {
-  const { flags, rest } = parseFlags(args, FLAGS);
-  if (asksForHelp(flags)) return undefined;
-  const [folder, ...more] = rest;
-  if (folder === undefined || folder === "" || more.length > 0) {
-    throw new FlagError(`Cannot check "${rest.join(" ")}": name one folder`);
-  }
-  return { folder, strict: flags["strict"] === true, merge: flags["merge"] === true };
 }
 
 function count(problems: readonly Problem[], severity: Problem["severity"]): number {

@@ -1,5 +1,6 @@
 import { systemClock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
+import { CHECK_COMMAND } from "./check.ts";
 import { administrationCommands } from "./administration.ts";
 import { GROUPS } from "./administration_table.ts";
 import { callOf, readCommand, type RunnableCommand, sentenceOf, usageOf } from "./command.ts";
@@ -21,7 +22,12 @@ const GROUP_DOCS: Readonly<Record<string, string>> = {
 };
 
 /** Commands that stand alone. */
-const LONE_COMMANDS: readonly RunnableCommand[] = [EXPLAIN_COMMAND, SIMULATE_COMMAND, HEALTH_COMMAND];
+const LONE_COMMANDS: readonly RunnableCommand[] = [
+  CHECK_COMMAND,
+  EXPLAIN_COMMAND,
+  SIMULATE_COMMAND,
+  HEALTH_COMMAND,
+];
 
 const COMMANDS: readonly RunnableCommand[] = [
   ...LONE_COMMANDS,

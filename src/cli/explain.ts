@@ -8,7 +8,7 @@ import type { GivenCommand, GivenFlags, RunnableCommand } from "./command.ts";
 import type { CommandOptions } from "./command_input.ts";
 import { explanationLines } from "./explain_lines.ts";
 import { FlagError } from "./flags.ts";
-import { readRuleFolder } from "./rule_folder.ts";
+import { MERGE_FLAG, readRuleFolder, ruleFolder } from "./rule_folder.ts";
 
 /** `weir explain`: why a request is decided as it is, by the rule files alone. */
 export const EXPLAIN_COMMAND: RunnableCommand = {
@@ -24,7 +24,7 @@ export const EXPLAIN_COMMAND: RunnableCommand = {
         repeated: true,
         doc: "one descriptor: comma-separated key=value pairs",
       },
-      merge: { doc: "several files may define the same domain, as MERGE_DOMAIN_CONFIG=true allows" },
+      merge: MERGE_FLAG,
       prefix: { value: "TEXT", doc: "what stands before cache keys (default $CACHE_KEY_PREFIX)" },
       json: { doc: "print it as JSON" },
     },
@@ -36,7 +36,7 @@ export const EXPLAIN_COMMAND: RunnableCommand = {
 async function run({ flags }: GivenCommand, { output, clock, environment }: CommandOptions): Promise<number> {
   const folder = wanted(flags, "config");
   const request = requestOf(flags);
-  const rules = await readRuleFolder({ folder, merge: flags.said("merge") === true }, output);
+  const rules = await readRuleFolder(ruleFolder(folder, flags, environment), output);
   if (rules === undefined) return 1;
   const { explanation } = explain(rules, request, {
     nowSeconds: Math.floor(clock.now() / 1_000),

@@ -1,5 +1,4 @@
 import { settingsHelp } from "../settings/docs.ts";
-import { check } from "./check.ts";
 import { client } from "./client.ts";
 import { groupLines, isCommandGroup, usageFor } from "./commands.ts";
 import type { Output } from "./output.ts";
@@ -40,8 +39,6 @@ export async function help(
   switch (args[0]) {
     case "client":
       return await client(["-help"], output);
-    case "check":
-      return await check(["-help"], output);
     case "serve":
       output.stdout(SERVE_USAGE);
       return 0;

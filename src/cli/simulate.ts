@@ -2,15 +2,15 @@ import { errorText } from "../base/error_text.ts";
 import type { GivenCommand, GivenFlags, RunnableCommand } from "./command.ts";
 import type { CommandOptions } from "./command_input.ts";
 import { FlagError } from "./flags.ts";
+import { MERGE_FLAG, type RuleFolder, ruleFolder } from "./rule_folder.ts";
 
 /** What `weir simulate` was asked for. */
 export interface SimulateOptions {
-  readonly config: string;
+  readonly config: RuleFolder;
   /** Absent where there is nothing to compare with. */
-  readonly against: string | undefined;
+  readonly against: RuleFolder | undefined;
   /** A file, or `-`. */
   readonly requests: string;
-  readonly mergeDomains: boolean;
   /** Most requests of each kind of change that are shown. */
   readonly maxChanges: number;
   /** More wrong lines end the simulation. */
@@ -34,7 +34,7 @@ export const SIMULATE_COMMAND: RunnableCommand = {
         value: "FILE",
         doc: 'requests as /json takes them, one a line, each with its "time"; - for standard input',
       },
-      merge: { doc: "several files may define the same domain, as MERGE_DOMAIN_CONFIG=true allows" },
+      merge: MERGE_FLAG,
       "max-changes": { value: "N", doc: "show at most N requests of each kind of change (default 100)" },
       "max-wrong": { value: "N", doc: "go on past at most N wrong lines (default 10)" },
       json: { doc: "print JSON, one object a line: the changes, then the summary" },
@@ -42,18 +42,20 @@ export const SIMULATE_COMMAND: RunnableCommand = {
     notes:
       "A time is RFC 3339 or seconds since the epoch. Nothing but the files is read: counters are exact and\n" +
       "in memory, and the clock is that of the lines. Of the environment count SHADOW_MODE, QUOTA_MODE,\n" +
-      "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT, MERGE_DOMAIN_CONFIG and MEMORY_MAX_KEYS, as for the service.\n\n" +
+      "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT, MERGE_DOMAIN_CONFIG, RUNTIME_IGNOREDOTFILES and\n" +
+      "MEMORY_MAX_KEYS, as for the service.\n\n" +
       "exit code: 0 no decision changes, 1 some do, 2 wrong usage, rules or lines",
   },
   run: simulateCommand,
 };
 
 async function simulateCommand({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
+  const config = ruleFolder(needed(flags, "config"), flags, options.environment);
+  const against = flags.text("against");
   const wanted: SimulateOptions = {
-    config: needed(flags, "config"),
-    against: flags.text("against"),
+    config,
+    against: against === undefined ? undefined : { ...config, folder: against },
     requests: needed(flags, "requests"),
-    mergeDomains: flags.said("merge") === true,
     maxChanges: wholeOf(flags, "max-changes", 100),
     maxWrong: wholeOf(flags, "max-wrong", 10),
     json: flags.said("json") === true,

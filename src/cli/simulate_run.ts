@@ -5,12 +5,12 @@ import type { Rules } from "../ratelimit/rules.ts";
 import { type SimulatedDecision, Simulation } from "../ratelimit/simulation.ts";
 import type { ChangeKind } from "../ratelimit/simulation_change.ts";
 import { SimulationTally } from "../ratelimit/simulation_tally.ts";
-import { type Environment, readSettings, type Settings } from "../settings/read_settings.ts";
+import type { Settings } from "../settings/read_settings.ts";
 import { CommandError, type CommandOptions } from "./command_input.ts";
 import type { Output } from "./output.ts";
 import { requestLines, type TimedRequest } from "./request_lines.ts";
 import { plainText } from "./plain_text.ts";
-import { readRuleFolder } from "./rule_folder.ts";
+import { readRuleFolder, type RuleFolder, settingsFor } from "./rule_folder.ts";
 import type { SimulateOptions } from "./simulate.ts";
 import type { FoundDecision, SimulationSummary } from "./simulate_report.ts";
 import { decisionJson, summaryJson } from "./simulate_json.ts";
@@ -19,12 +19,11 @@ import { SimulatedClock } from "./simulated_clock.ts";
 
 /** How long counters stay after their window, for lines that are a little late. */
 const LATE_MS = 60_000;
-/** The settings that decide beside the rules; others may be wrong here, or be those of another machine. */
+/** The settings that decide in addition to the rules. */
 const COUNTING_SETTINGS = [
   "SHADOW_MODE",
   "QUOTA_MODE",
   "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT",
-  "MERGE_DOMAIN_CONFIG",
   "MEMORY_MAX_KEYS",
 ];
 const STANDARD_INPUT = "-";
@@ -32,10 +31,9 @@ const STANDARD_INPUT = "-";
 /** Decides every request by both configurations and prints what changes. Answers the exit code. */
 export async function simulate(wanted: SimulateOptions, options: CommandOptions): Promise<number> {
   const { output } = options;
-  const settings = settingsOf(options.environment);
-  const merge = wanted.mergeDomains || settings.MERGE_DOMAIN_CONFIG;
-  const rules = await rulesOf(wanted.config, merge, output);
-  const old = wanted.against === undefined ? undefined : await rulesOf(wanted.against, merge, output);
+  const settings = settingsFor(options.environment, COUNTING_SETTINGS);
+  const rules = await rulesOf(wanted.config, output);
+  const old = wanted.against === undefined ? undefined : await rulesOf(wanted.against, output);
   const stream = await streamOf(wanted.requests, options);
   const run = new SimulationRun({ rules, old, settings, wanted, output });
   try {
@@ -46,16 +44,12 @@ export async function simulate(wanted: SimulateOptions, options: CommandOptions)
   return run.finish();
 }
 
-async function rulesOf(folder: string, merge: boolean, output: Output): Promise<Rules> {
-  const rules = await readRuleFolder({ folder, merge }, output);
-  if (rules === undefined) throw new CommandError(`Cannot use the rules of "${folder}": they have mistakes`);
+async function rulesOf(files: RuleFolder, output: Output): Promise<Rules> {
+  const rules = await readRuleFolder(files, output);
+  if (rules === undefined) {
+    throw new CommandError(`Cannot use the rules of "${files.folder}": they have mistakes`);
+  }
   return rules;
-}
-
-function settingsOf(environment: Environment): Settings {
-  const counting = COUNTING_SETTINGS.map((name) => [name, environment[name]] as const);
-  // The embedded cache needs no address, whatever the environment names for the service.
-  return readSettings({ ...Object.fromEntries(counting), BACKEND_TYPE: "memory" }).settings;
 }
 
 async function streamOf(

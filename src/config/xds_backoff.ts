@@ -11,8 +11,6 @@ export interface XdsWaits {
 
 /** Whatever the settings say: a server that refuses at once is not asked without a pause. */
 const SHORTEST_MS = 100;
-/** Beyond this a timer of the platform would fire at once. */
-const LONGEST_TIMER_MS = 2_147_483_647;
 /** From here on nothing doubles that fits a timer, and powers stay finite. */
 const MAX_DOUBLINGS = 40;
 
@@ -22,7 +20,7 @@ const MAX_DOUBLINGS = 40;
  */
 export function xdsWaitMs(failures: number, waits: XdsWaits, random: number): number {
   const waitMs = failures === 0 ? waits.retryMs : spreadMs(failures, waits, random);
-  return Math.min(Math.max(waitMs, SHORTEST_MS), LONGEST_TIMER_MS);
+  return Math.max(waitMs, SHORTEST_MS);
 }
 
 function spreadMs(failures: number, { initialMs, maxMs, spread }: XdsWaits, random: number): number {

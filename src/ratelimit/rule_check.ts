@@ -56,8 +56,8 @@ function checkDescriptors(descriptors: readonly DescriptorSource[], level: Level
       return;
     }
     checkDuplicate(descriptor, text, level);
-    if (descriptor.shareThreshold && !value.endsWith("*")) {
-      const found = `share_threshold can only be used where value ends with '*', but found '${value}'`;
+    if (descriptor.shareThreshold && !value.includes("*")) {
+      const found = `share_threshold requires a value with '*', but found '${value}'`;
       level.problems.push(error(at, `${path}.share_threshold`, found));
     }
     if (key.includes("*")) level.problems.push(starInKey(descriptor));

@@ -9,7 +9,6 @@ import {
   parseSrvName,
   parseText,
 } from "./parsers.ts";
-import { LONGEST_TIMER } from "./server_table.ts";
 import type { Parsed, SettingTable } from "./setting.ts";
 
 /** Settings of the counters, whatever back end holds them, and of the memcached-style cache. */
@@ -74,7 +73,7 @@ export const CACHE_TABLE = {
     group: "Memcached-style cache",
   },
   MC_SRV_REFRESH: {
-    parse: duration({ max: LONGEST_TIMER }),
+    parse: duration(),
     default: "0",
     doc: "Duration after which the SRV record is looked up again; 0 means never.",
     group: "Memcached-style cache",

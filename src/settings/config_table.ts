@@ -10,7 +10,6 @@ import {
   parsePath,
   parseText,
 } from "./parsers.ts";
-import { LONGEST_TIMER } from "./server_table.ts";
 import type { SettingTable } from "./setting.ts";
 
 /** Settings of where rules come from and of how decisions are made. */
@@ -89,7 +88,7 @@ export const CONFIG_TABLE = {
     group: "Configuration server",
   },
   CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: {
-    parse: duration({ max: LONGEST_TIMER }),
+    parse: duration(),
     default: "3s",
     doc: "Duration of the wait before the first new attempt when a stream that had delivered rules ends.",
     group: "Configuration server",
@@ -130,14 +129,14 @@ export const CONFIG_TABLE = {
     group: "Configuration server",
   },
   XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: {
-    parse: duration({ max: LONGEST_TIMER }),
+    parse: duration(),
     default: "10s",
     doc:
       "Duration of the first wait between attempts to reach the configuration server; it doubles each time.",
     group: "Configuration server",
   },
   XDS_CLIENT_BACKOFF_MAX_INTERVAL: {
-    parse: duration({ max: LONGEST_TIMER }),
+    parse: duration(),
     default: "60s",
     doc: "Duration of the longest wait between those attempts.",
     group: "Configuration server",

@@ -36,11 +36,15 @@ const RULES: readonly CrossRule[] = [
   { reads: ["MC_HOST_PORT", "MC_SRV"], problem: mcNodesProblem },
   { reads: ["BACKEND_TYPE", "MC_HOST_PORT", "MC_SRV"], problem: missingMcNodesProblem },
   {
-    reads: ["BACKEND_TYPE", "MC_TLS_CLIENT_CERT", "MC_TLS_CLIENT_KEY"],
+    reads: ["BACKEND_TYPE", "MC_TLS", "MC_TLS_CLIENT_CERT", "MC_TLS_CLIENT_KEY"],
     problem: (settings) => settings.BACKEND_TYPE === "mc" ? pairProblem("MC", settings) : undefined,
   },
   {
-    reads: ["BACKEND_TYPE", "KV_TLS_CLIENT_CERT", "KV_TLS_CLIENT_KEY"],
+    reads: [
+      "BACKEND_TYPE",
+      ...["KV_TLS", "KV_PERSECOND_TLS", "KV_URL", "KV_PERSECOND_URL"] as const,
+      ...["KV_TLS_CLIENT_CERT", "KV_TLS_CLIENT_KEY"] as const,
+    ],
     problem: (settings) => settings.BACKEND_TYPE === "kv" ? pairProblem("KV", settings) : undefined,
   },
   ...KV_RULES,
@@ -109,11 +113,16 @@ function missingMcNodesProblem(settings: Settings): string | undefined {
     "MC_HOST_PORT=host:port,host:port or MC_SRV=_mc._tcp.example.com would be right";
 }
 
-/** A certificate is shown with its key, or none is. */
+/** A certificate is shown with its key, or none is; without TLS neither is read. */
 function pairProblem(cache: "KV" | "MC", settings: Settings): string | undefined {
+  if (!(cache === "MC" ? settings.MC_TLS : isTlsToKv(settings))) return undefined;
   const pair = [`${cache}_TLS_CLIENT_CERT`, `${cache}_TLS_CLIENT_KEY`] as const;
   const [given, missing] = settings[pair[0]] === undefined ? [pair[1], pair[0]] : pair;
   if (settings[given] === undefined || settings[missing] !== undefined) return undefined;
   return `Cannot use ${given} ${JSON.stringify(settings[given])}: ${missing} is not set; ` +
     "both or none of the two would be right";
+}
+
+function isTlsToKv({ KV_TLS, KV_PERSECOND_TLS, KV_URL, KV_PERSECOND_URL }: Settings): boolean {
+  return KV_TLS || KV_PERSECOND_TLS || [KV_URL, KV_PERSECOND_URL].some((url) => url?.startsWith("rediss:"));
 }

@@ -1,12 +1,11 @@
 import { duration, integer, oneOf, parseBoolean, parsePath, parseText } from "./parsers.ts";
-import { LONGEST_TIMER } from "./server_table.ts";
 import type { SettingTable } from "./setting.ts";
 
 const SOCKET_TYPE = oneOf(["tcp", "unix"]);
 const DEPLOYMENT = oneOf(["single", "sentinel", "cluster"], { anyCase: true });
 const ON_EMPTY = oneOf(["CREATE", "ERROR", "WAIT"], { anyCase: true });
 // A time-out of nothing would fail every call, so the least is a millisecond.
-const TIMEOUT = duration({ min: "1ms", max: LONGEST_TIMER });
+const TIMEOUT = duration({ min: "1ms" });
 const PIPELINE_LIMIT_DEPRECATED =
   "batches have no fixed length; the pipeline window alone rules when they are sent";
 
@@ -74,13 +73,13 @@ export const KV_TABLE = {
     group: "Key-value cache",
   },
   KV_POOL_ON_EMPTY_WAIT_DURATION: {
-    parse: duration({ max: LONGEST_TIMER }),
+    parse: duration(),
     default: "1s",
     doc: "Duration of the wait for a free connection.",
     group: "Key-value cache",
   },
   KV_PIPELINE_WINDOW: {
-    parse: duration({ max: LONGEST_TIMER }),
+    parse: duration(),
     default: "0",
     doc: "Duration for which commands are gathered before they are sent; 0 sends at once.",
     group: "Key-value cache",
@@ -99,19 +98,19 @@ export const KV_TABLE = {
     group: "Key-value cache",
   },
   KV_STARTUP_INITIAL_INTERVAL: {
-    parse: duration({ max: LONGEST_TIMER }),
+    parse: duration(),
     default: "1s",
     doc: "Duration of the first wait between attempts to connect at start; it doubles each time.",
     group: "Key-value cache",
   },
   KV_STARTUP_MAX_INTERVAL: {
-    parse: duration({ max: LONGEST_TIMER }),
+    parse: duration(),
     default: "30s",
     doc: "Duration of the longest wait between those attempts.",
     group: "Key-value cache",
   },
   KV_STARTUP_MAX_ELAPSED_TIME: {
-    parse: duration({ max: LONGEST_TIMER }),
+    parse: duration(),
     default: "0",
     doc:
       "Duration after which those attempts are given up and the process ends with exit code 1; 0 means never.",
@@ -203,13 +202,13 @@ export const KV_TABLE = {
     group: "Per-second cache",
   },
   KV_PERSECOND_POOL_ON_EMPTY_WAIT_DURATION: {
-    parse: duration({ max: LONGEST_TIMER }),
+    parse: duration(),
     default: "1s",
     doc: "As `KV_POOL_ON_EMPTY_WAIT_DURATION`, for the second cache.",
     group: "Per-second cache",
   },
   KV_PERSECOND_PIPELINE_WINDOW: {
-    parse: duration({ max: LONGEST_TIMER }),
+    parse: duration(),
     default: "0",
     doc: "As `KV_PIPELINE_WINDOW`, for the second cache.",
     group: "Per-second cache",

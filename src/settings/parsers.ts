@@ -20,6 +20,8 @@ const FALSE = new Set(["0", "f", "F", "FALSE", "false", "False"]);
 const INTEGER = /^-?(?:0|[1-9]\d*|0[xX][0-9a-fA-F]+)$/;
 const FLOAT = /^-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 const FILE_MODE = /^(?:0o?)?[0-7]{3}$/;
+/** `(?P<`, unless a backslash takes its bracket literally. */
+const GO_NAMED_GROUP = /((?<!\\)(?:\\\\)*)\(\?P</g;
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const AES_KEY_BYTES = 32;
@@ -150,10 +152,11 @@ export function parseVariableName(text: string): Parsed<string> {
   return VARIABLE_NAME.test(text) ? { value: text } : { wanted: "the name of an environment variable" };
 }
 
-/** Reads a regular expression. */
+/** Reads a regular expression; Go's `(?P<name>…)` and leading flags such as `(?i)` are accepted too. */
 export function parsePattern(text: string): Parsed<RegExp> {
+  const [, flags = "", pattern = text] = /^\(\?([ims]+)\)(.*)$/s.exec(text) ?? [];
   try {
-    return { value: new RegExp(text) };
+    return { value: new RegExp(pattern.replaceAll(GO_NAMED_GROUP, "$1(?<"), flags) };
   } catch {
     return { wanted: "a regular expression" };
   }

@@ -11,9 +11,6 @@ import {
 import type { SettingTable } from "./setting.ts";
 import { parseBearerToken } from "./token_parser.ts";
 
-/** The longest wait for which a timer may be set: one of 25 days would go off at once. */
-export const LONGEST_TIMER = "480h";
-
 /** Settings of the process and its listeners. */
 export const SERVER_TABLE = {
   LOG_LEVEL: {
@@ -34,7 +31,7 @@ export const SERVER_TABLE = {
     group: "Process",
   },
   SHUTDOWN_DELAY: {
-    parse: duration({ max: LONGEST_TIMER }),
+    parse: duration(),
     default: "0",
     doc:
       "How long calls are still taken after SIGTERM or SIGINT turned health bad, so that load balancers notice.",
@@ -119,14 +116,14 @@ export const SERVER_TABLE = {
     group: "gRPC",
   },
   GRPC_MAX_CONNECTION_AGE: {
-    parse: duration({ max: LONGEST_TIMER }),
+    parse: duration(),
     default: "24h",
     doc:
       "Duration, spread by 10 % either way, after which a gRPC connection is told to go away; 0 means never.",
     group: "gRPC",
   },
   GRPC_MAX_CONNECTION_AGE_GRACE: {
-    parse: duration({ max: LONGEST_TIMER }),
+    parse: duration(),
     default: "1h",
     doc: "Duration that a gRPC connection which was told to go away may still live; then it is cut.",
     group: "gRPC",

@@ -13,7 +13,6 @@ import {
   parseText,
   parseUrlPath,
 } from "./parsers.ts";
-import { LONGEST_TIMER } from "./server_table.ts";
 import type { SettingTable } from "./setting.ts";
 
 /** Settings of statistics, pull metrics and tracing. */
@@ -31,7 +30,7 @@ export const STATS_TABLE = {
     group: "Statistics",
   },
   STATS_FLUSH_INTERVAL: {
-    parse: duration({ min: "1ms", max: LONGEST_TIMER }),
+    parse: duration({ min: "1ms" }),
     default: "10s",
     doc: "Duration between two deliveries of statistics.",
     group: "Statistics",
@@ -86,7 +85,8 @@ export const STATS_TABLE = {
   },
   "TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_PATTERN": {
     parse: parsePattern,
-    doc: "Regular expression of the statistics that the mogrifier `<NAME>` rewrites.",
+    doc:
+      "Regular expression of the statistics that the mogrifier `<NAME>` rewrites, in the syntax of JavaScript or Go.",
     group: "Statistics",
   },
   "TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_NAME": {

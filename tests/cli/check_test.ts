@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { dirname } from "node:path";
-import { check } from "../../src/cli/check.ts";
+import { runCommand, usageFor } from "../../src/cli/commands.ts";
 
 interface Result {
   readonly code: number;
@@ -9,7 +9,11 @@ interface Result {
 }
 
 /** Runs the command on a folder with these files; the folder is `DIR` in arguments and answers. */
-async function run(args: readonly string[], files: Readonly<Record<string, string>>): Promise<Result> {
+async function run(
+  args: readonly string[],
+  files: Readonly<Record<string, string>>,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Result> {
   const folder = await Deno.makeTempDir();
   const written = { stdout: "", stderr: "" };
   try {
@@ -17,10 +21,12 @@ async function run(args: readonly string[], files: Readonly<Record<string, strin
       await Deno.mkdir(dirname(`${folder}/${name}`), { recursive: true });
       await Deno.writeTextFile(`${folder}/${name}`, text);
     }
-    const code = await check(args.map((arg) => arg.replace("DIR", folder)), {
-      stdout: (line) => void (written.stdout += `${line}\n`),
-      stderr: (line) => void (written.stderr += `${line}\n`),
-    });
+    const output = {
+      stdout: (line: string) => void (written.stdout += `${line}\n`),
+      stderr: (line: string) => void (written.stderr += `${line}\n`),
+    };
+    const call = ["check", ...args.map((arg) => arg.replace("DIR", folder))];
+    const code = await runCommand(call, { environment, output });
     const { stdout, stderr } = written;
     return { code, stdout: stdout.replaceAll(folder, "DIR"), stderr: stderr.replaceAll(folder, "DIR") };
   } finally {
@@ -28,10 +34,7 @@ async function run(args: readonly string[], files: Readonly<Record<string, strin
   }
 }
 
-const USAGE = "usage: weir check DIR [--strict] [--merge]\n" +
-  "  --strict  fail on warnings, too\n" +
-  "  --merge   several files may define the same domain, as MERGE_DOMAIN_CONFIG=true allows\n" +
-  "  --help    this text\n";
+const USAGE = `${usageFor(["check"])}\n`;
 
 const GOOD = {
   "a.yaml": "domain: a\ndescriptors:\n- key: k\n  rate_limit: {unit: day, requests_per_unit: 1}\n",
@@ -43,6 +46,11 @@ const TWICE = { "a.yaml": "domain: a\ndescriptors: []\n", "b.yml": "domain: a\nd
 const BAD = {
   "a.yaml": "domain: a\ndescriptors:\n- key: k\n- key: k\n  shadow_mode: 1\n",
   "b.yaml": "domain: b\ndescriptors:\n\t- key: k\n",
+};
+
+const SHARED = {
+  "a.yaml": "domain: a\ndescriptors:\n- {key: k, value: a*b, share_threshold: true}\n" +
+    "- {key: k, value: '*.png', share_threshold: true}\n- {key: k, value: plain, share_threshold: true}\n",
 };
 
 /** What other services read, and Weir does not. */
@@ -62,6 +70,7 @@ type Case = readonly [
   args: readonly string[],
   files: Readonly<Record<string, string>>,
   result: Result,
+  environment?: Readonly<Record<string, string>>,
 ];
 
 const CASES: readonly Case[] = [
@@ -123,16 +132,41 @@ const CASES: readonly Case[] = [
     stderr: "DIR/none: Cannot read the folder of rule files: it does not exist; " +
       "name the folder that holds the rule files\n",
   }],
-  ["no folder named", [], {}, { code: 2, stdout: "", stderr: `Cannot check "": name one folder\n${USAGE}` }],
+  ["a domain twice, merging by the environment", ["DIR"], TWICE, {
+    code: 0,
+    stdout: "DIR: good: 2 files with rules, 1 domain, 0 errors, 0 warnings\n",
+    stderr: "",
+  }, { MERGE_DOMAIN_CONFIG: "true", KV_URL: "a wrong setting that does not matter here" }],
+  ["a domain twice, the flag before the environment", ["DIR", "--merge=false"], TWICE, {
+    code: 1,
+    stdout: "DIR: not good: 2 files with rules, 1 error, 0 warnings\n",
+    stderr: DUPLICATE,
+  }, { MERGE_DOMAIN_CONFIG: "true" }],
+  ["files that start with a dot, ignored by the environment", ["DIR"], { ...GOOD, ".b.yaml": "wrong" }, {
+    code: 0,
+    stdout: "DIR: good: 1 file with rules, 1 domain, 0 errors, 0 warnings\n",
+    stderr: "",
+  }, { RUNTIME_IGNOREDOTFILES: "true" }],
+  ["a '*' anywhere in a shared value", ["DIR"], SHARED, {
+    code: 1,
+    stdout: "DIR: not good: 1 file with rules, 1 error, 0 warnings\n",
+    stderr: "DIR/a.yaml:5:3: descriptors[2].share_threshold: " +
+      "share_threshold requires a value with '*', but found 'plain'\n",
+  }],
+  ["no folder named", [], {}, {
+    code: 2,
+    stdout: "",
+    stderr: `Cannot run "check": DIR is missing\n\n${USAGE}`,
+  }],
   ["two folders named", ["a", "b"], {}, {
     code: 2,
     stdout: "",
-    stderr: `Cannot check "a b": name one folder\n${USAGE}`,
+    stderr: `Cannot run "check": it is called as "weir check DIR", with flags\n\n${USAGE}`,
   }],
   ["an unknown flag", ["DIR", "--strickt"], GOOD, {
     code: 2,
     stdout: "",
-    stderr: `Cannot read flag "-strickt": there is no such flag, did you mean "-strict"?\n${USAGE}`,
+    stderr: `Cannot read flag "-strickt": there is no such flag, did you mean "-strict"?\n\n${USAGE}`,
   }],
 ];
 
@@ -156,6 +190,6 @@ for (const flag of ["-help", "--help", "-h", "--h"]) {
   });
 }
 
-for (const [name, args, files, result] of CASES) {
-  Deno.test(`weir check: ${name}`, async () => assertEquals(await run(args, files), result));
+for (const [name, args, files, result, environment] of CASES) {
+  Deno.test(`weir check: ${name}`, async () => assertEquals(await run(args, files, environment), result));
 }

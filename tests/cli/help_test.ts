@@ -52,7 +52,7 @@ for (const [args, ran] of SERVED) {
 const TOPICS: readonly (readonly [args: string[], first: string])[] = [
   [["serve"], "usage: weir serve"],
   [["client"], "usage: weir client -domain NAME -descriptors KEY=VALUE[,KEY=VALUE...] [flags]"],
-  [["check"], "usage: weir check DIR [--strict] [--merge]"],
+  [["check"], "usage: weir check DIR [flags]"],
   [["endpoints"], "usage: weir endpoints COMMAND [flags]"],
   [["endpoints", "add"], "usage: weir endpoints add URL [flags]"],
   [["endpoints", "unknown"], "usage: weir endpoints COMMAND [flags]"],

@@ -95,14 +95,14 @@ const CASES: readonly RuleCase[] = [
   { name: "cluster by URL", env: cluster("redis://:secret@a:1"), problems: [NOT_CLUSTER] },
   {
     name: "certificate without key",
-    env: { ...kv("h:1"), KV_TLS_CLIENT_CERT: "/c.pem" },
+    env: { ...kv("h:1"), KV_TLS: "true", KV_TLS_CLIENT_CERT: "/c.pem" },
     problems: [
       'Cannot use KV_TLS_CLIENT_CERT "/c.pem": KV_TLS_CLIENT_KEY is not set; both or none of the two would be right',
     ],
   },
   {
     name: "key without certificate",
-    env: { ...kv("h:1"), KV_TLS_CLIENT_KEY: "/k.pem" },
+    env: { ...kv("rediss://h:1"), KV_TLS_CLIENT_KEY: "/k.pem" },
     problems: [
       'Cannot use KV_TLS_CLIENT_KEY "/k.pem": KV_TLS_CLIENT_CERT is not set; both or none of the two would be right',
     ],
@@ -113,8 +113,18 @@ const CASES: readonly RuleCase[] = [
     problems: [],
   },
   {
-    name: "certificate without key for memcached nodes",
+    name: "half a pair that nobody reads without TLS",
+    env: { ...kv("h:1"), KV_TLS_CLIENT_CERT: "/c.pem" },
+    problems: [],
+  },
+  {
+    name: "half a pair for memcached nodes without TLS",
     env: { BACKEND_TYPE: "mc", MC_HOST_PORT: "a:1", MC_TLS_CLIENT_CERT: "/c.pem" },
+    problems: [],
+  },
+  {
+    name: "certificate without key for memcached nodes",
+    env: { BACKEND_TYPE: "mc", MC_HOST_PORT: "a:1", MC_TLS: "true", MC_TLS_CLIENT_CERT: "/c.pem" },
     problems: [
       'Cannot use MC_TLS_CLIENT_CERT "/c.pem": MC_TLS_CLIENT_KEY is not set; both or none of the two would be right',
     ],

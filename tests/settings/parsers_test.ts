@@ -244,8 +244,14 @@ const TABLES: Readonly<Record<string, ParserTable>> = {
   },
   "regular expression": {
     parse: parsePattern,
-    good: [["^a\\.(.+)$", /^a\.(.+)$/]],
-    bad: ["(", "[", "*"],
+    good: [
+      ["^a\\.(.+)$", /^a\.(.+)$/],
+      ["(?i)^A(?P<one>.)(?P<two>.)$", /^A(?<one>.)(?<two>.)$/i],
+      ["(?is)a.b", /a.b/is],
+      ["\\(?P<", /\(?P</],
+      ["\\\\(?P<a>.)", /\\(?<a>.)/],
+    ],
+    bad: ["(", "[", "*", "(?x)a", "(?P<1>a)"],
     wanted: "a regular expression",
   },
   "encryption key": {

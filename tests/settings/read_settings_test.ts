@@ -120,7 +120,7 @@ Deno.test("all bad settings are told at once, those between settings last", () =
     'Cannot use NEAR_LIMIT_RATIO "80%": a number from 0 to 1 would be right',
     'Cannot use LIMIT_RESET_HEADER "X Reset": a header name of letters, digits and !#$%&\'*+-.^_`|~ would be right',
     'Cannot use KV_SOCKET_TYPE "udp": tcp or unix would be right',
-    'Cannot use KV_TIMEOUT "10": a duration such as 10s, 150us or 1m30s from 1ms to 480h would be right',
+    'Cannot use KV_TIMEOUT "10": a duration such as 10s, 150us or 1m30s of 1ms or more would be right',
     "Cannot use the key-value cache: KV_URL is not set; KV_URL=host:port, or BACKEND_TYPE=memory to count in this " +
     "process alone, would be right",
   ];
