@@ -52,8 +52,10 @@ export class FolderEvents {
   #start(): void {
     this.#pulse.start();
     try {
-      const url = new URL("./folder_events_worker.ts", import.meta.url);
-      const worker = new Worker(url, { type: "module", name: "folder events" });
+      const worker = new Worker(new URL("./folder_events_worker.ts", import.meta.url), {
+        type: "module",
+        name: "folder events",
+      });
       this.#worker = worker;
       worker.onmessage = ({ data }) => {
         if (worker === this.#worker) this.#take(data);

@@ -29,10 +29,9 @@ interface Watched {
 const MAX_OUTAGES = 5;
 
 /**
- * Watches folders that may be swapped, removed and made again. `arm` has to be called at the start,
- * and again after every event and from time to time: it watches what is there now. The first event says that the
- * watch has begun. Nothing throws;
- * what cannot be watched is logged, and is left to a look from time to time.
+ * Watches folders that may be swapped, removed and made again. `arm` has to be called at the start, and again after
+ * every event and from time to time: it watches what is there now. An event follows when that watch has begun. Nothing
+ * throws; what cannot be watched is logged, and is left to a look from time to time.
  */
 export class FolderWatch {
   readonly #options: FolderWatchOptions;
