@@ -5,6 +5,7 @@ import { systemClock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { giveWay } from "../base/thread_priority.ts";
 import type { LogFields, Logger } from "../base/log.ts";
+import { captureConsole } from "../base/standard_streams.ts";
 import { guardProcess } from "./process_guard.ts";
 import type { ExportOptions, FromExporter, ToExporter } from "./tracing_export_message.ts";
 import { maxWaitingSpans, positiveVariable } from "./tracing_batch_size.ts";
@@ -98,6 +99,7 @@ if (import.meta.main) {
   giveWay();
   const port = globalThis as unknown as ExporterPort;
   // As on the main thread: what fails outside every handler is logged, and the next spans are exported.
+  captureConsole(portLogger(port));
   guardProcess({ logger: portLogger(port), clock: systemClock, onUnexpected: () => {} });
   serveSpanExport(port);
 }
