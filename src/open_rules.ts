@@ -85,6 +85,7 @@ function fileProvider({ settings, logger }: ServiceParts): RulesProvider {
     appDirectory: settings.RUNTIME_APPDIRECTORY,
     ignoreDotFiles: settings.RUNTIME_IGNOREDOTFILES,
     watchRoot: settings.RUNTIME_WATCH_ROOT,
+    mergeDomains: settings.MERGE_DOMAIN_CONFIG,
     // A worker lives in the time of the machine, whatever the time of the decisions is.
     clock: systemClock,
     logger,

@@ -16,7 +16,7 @@ import { client } from "../src/cli/client.ts";
 import type { Output } from "../src/cli/output.ts";
 import { readRuleFile } from "../src/config/yaml.ts";
 import { readMetricMapping } from "../src/config/metric_mapping.ts";
-import { compileRules } from "../src/ratelimit/rules.ts";
+import { compileRules } from "../src/ratelimit/compile_rules.ts";
 import { BUCKET_BOUNDS_MS } from "../src/stats/timer.ts";
 import { makeCertificates } from "./support/certificates.ts";
 import { ChildProcess } from "./support/child_process.ts";

@@ -1,5 +1,6 @@
 import type { RateLimitRequest } from "../../src/ratelimit/request.ts";
-import { compileRules, type Rules } from "../../src/ratelimit/rules.ts";
+import { compileRules } from "../../src/ratelimit/compile_rules.ts";
+import type { Rules } from "../../src/ratelimit/rules.ts";
 import { type DescriptorSource, problemText } from "../../src/ratelimit/rule_source.ts";
 
 /** Requests that are decided in turn. */

@@ -6,7 +6,7 @@ import type { GrpcEngineOptions } from "../../src/grpc/engine.ts";
 import { startGrpcJs } from "../../src/grpc/grpc_js_engine.ts";
 import { startNative } from "../../src/grpc/native/native_engine.ts";
 import { createRateLimitGrpcService } from "../../src/grpc/rate_limit_service.ts";
-import { compileRules } from "../../src/ratelimit/rules.ts";
+import { compileRules } from "../../src/ratelimit/compile_rules.ts";
 import { RateLimitService } from "../../src/ratelimit/service.ts";
 import { StatsStore, statsText } from "../../src/stats/store.ts";
 import { standardOutput } from "../../src/base/standard_streams.ts";

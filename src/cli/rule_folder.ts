@@ -1,5 +1,6 @@
 import { type Problem, problemText } from "../ratelimit/rule_source.ts";
-import { compileRules, type Rules } from "../ratelimit/rules.ts";
+import { compileRules } from "../ratelimit/compile_rules.ts";
+import type { Rules } from "../ratelimit/rules.ts";
 import { type Environment, readSettings, type Settings } from "../settings/read_settings.ts";
 import type { CommandFlag, GivenFlags } from "./command.ts";
 import type { Output } from "./output.ts";

@@ -4,7 +4,6 @@ import { type FolderEvent, FolderWatch } from "../base/folder_watch.ts";
 import type { Problem } from "../ratelimit/rule_source.ts";
 import type { Logger } from "../base/log.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
-import { RuleFileReadings } from "./rule_file_readings.ts";
 import { folderFingerprint, loadRuleFiles, type RuleFilesOptions } from "./rule_files.ts";
 
 /** Where rule files are, and how changes to them are noticed. */
@@ -17,6 +16,8 @@ export interface FileProviderOptions {
   readonly ignoreDotFiles: boolean;
   /** The root is a symbolic link that is replaced at once; otherwise files change in the folder. */
   readonly watchRoot: boolean;
+  /** The digest of what is loaded: files that still have it are not parsed again. */
+  readonly known?: (() => string | undefined) | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -49,13 +50,13 @@ class FileProvider implements RulesProvider {
   #isRootChecked = false;
 
   constructor(options: FileProviderOptions) {
-    const { root, subdirectory, appDirectory, ignoreDotFiles, watchRoot, logger } = options;
+    const { root, subdirectory, appDirectory, ignoreDotFiles, watchRoot, logger, known = () => undefined } =
+      options;
     this.#options = options;
     this.#folder = join(root, subdirectory, appDirectory);
     const settings = "RUNTIME_ROOT, RUNTIME_SUBDIRECTORY and RUNTIME_APPDIRECTORY";
     const whenMissing = `make it, or correct ${settings}`;
-    const readings = new RuleFileReadings();
-    this.#filesOptions = { ignoreDotFiles, whenMissing, readings, signal: this.#stop.signal };
+    this.#filesOptions = { ignoreDotFiles, whenMissing, known, signal: this.#stop.signal };
     this.#watch = new FolderWatch({
       folder: watchRoot ? undefined : this.#folder,
       around: watchRoot ? [dirname(resolve(root))] : foldersAround(resolve(root), resolve(this.#folder)),

@@ -2,12 +2,15 @@ import type { PortLine } from "../base/port_logger.ts";
 import type { FileProviderOptions } from "./file_provider.ts";
 import type { LoadPart } from "./load_parts.ts";
 
-/** Where rule files are, as a worker is told. */
-export type RuleFolderOptions = Omit<FileProviderOptions, "clock" | "logger">;
+/** Where rule files are, and how they are put together. */
+export interface RuleFolderOptions extends Omit<FileProviderOptions, "clock" | "logger" | "known"> {
+  /** Several files may define rules of one domain. */
+  readonly mergeDomains: boolean;
+}
 
 /** What the main thread tells the worker that reads rule files. `start` comes first and once. */
 export type ToWorker =
-  | { readonly type: "start"; readonly options: RuleFolderOptions }
+  | { readonly type: "start"; readonly options: RuleFolderOptions; readonly known: string | undefined }
   | { readonly type: "reload" }
   /** A part of a load that was not its last was taken; the next one may come. */
   | { readonly type: "taken" }

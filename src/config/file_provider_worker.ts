@@ -2,10 +2,9 @@ import { systemClock } from "../base/clock.ts";
 import { portLogger } from "../base/port_logger.ts";
 import { captureConsole } from "../base/standard_streams.ts";
 import { createFileProvider } from "./file_provider.ts";
-import type { FromWorker, ToWorker } from "./file_provider_message.ts";
+import type { FromWorker, RuleFolderOptions, ToWorker } from "./file_provider_message.ts";
 import { partsOfLoad } from "./load_parts.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
-import type { Problem } from "../ratelimit/rule_source.ts";
 
 /** The worker's side of its line to the main thread. */
 export interface WorkerPort {
@@ -19,22 +18,26 @@ export interface WorkerPort {
  * of no concern here.
  */
 export function serveFileProvider(port: WorkerPort): void {
-  const sender = new LoadSender(port);
   let provider: RulesProvider | undefined;
+  let sender: LoadSender | undefined;
   port.addEventListener("message", ({ data: message }) => {
     switch (message.type) {
-      case "start":
-        provider = createFileProvider({ ...message.options, clock: systemClock, logger: portLogger(port) });
+      case "start": {
+        const { options, known } = message;
+        const loads = sender = new LoadSender(port, options, known);
+        const tools = { clock: systemClock, logger: portLogger(port), known: () => loads.digest };
+        provider = createFileProvider({ ...options, ...tools });
         provider.start((load) => {
-          sender.send(load);
+          loads.send(load);
           return load.problems;
         });
         break;
+      }
       case "reload":
         provider?.reload();
         break;
       case "taken":
-        sender.noteTaken();
+        sender?.noteTaken();
         break;
       case "ping":
         port.postMessage({ type: "alive" });
@@ -47,19 +50,22 @@ export function serveFileProvider(port: WorkerPort): void {
 
 /** Sends loads one after the other, each part when the one before was taken. */
 class LoadSender {
+  /** Of what was sent last. */
+  digest: string | undefined;
   readonly #port: WorkerPort;
-  #last: RulesLoad | undefined;
+  readonly #options: RuleFolderOptions;
   #sent: Promise<void> = Promise.resolve();
   #taken = () => {};
 
-  constructor(port: WorkerPort) {
+  constructor(port: WorkerPort, options: RuleFolderOptions, digest: string | undefined) {
     this.#port = port;
+    this.#options = options;
+    this.digest = digest;
   }
 
   send(load: RulesLoad): void {
-    const told = isSame(load, this.#last) ? UNCHANGED : load;
-    this.#last = load;
-    this.#sent = this.#sent.then(() => this.#sendParts(told));
+    this.digest = load.digest;
+    this.#sent = this.#sent.then(() => this.#sendParts(load));
   }
 
   noteTaken(): void {
@@ -67,28 +73,13 @@ class LoadSender {
   }
 
   async #sendParts(load: RulesLoad): Promise<void> {
-    for (const part of partsOfLoad(load)) {
+    for (const part of partsOfLoad(load, this.#options)) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#taken = resolve;
       this.#port.postMessage({ type: "load", part });
       if (part.kind !== "end") await promise;
     }
   }
-}
-
-const UNCHANGED: RulesLoad = { sources: [], problems: [], version: "", isUnchanged: true };
-
-/** Whether a load brings nothing new; a file that was not read again has the source that it had. */
-function isSame(load: RulesLoad, before: RulesLoad | undefined): boolean {
-  if (before?.sources === undefined || load.sources === undefined) return false;
-  const { sources, problems } = before;
-  return load.sources.length === sources.length && load.problems.length === problems.length &&
-    load.sources.every((source, index) => source === sources[index]) &&
-    load.problems.every((problem, index) => isEqual(problem, problems[index]));
-}
-
-function isEqual(a: Problem, b: Problem | undefined): boolean {
-  return a.severity === b?.severity && a.at === b.at && a.path === b.path && a.text === b.text;
 }
 
 // A worker's module is the main module of its thread.

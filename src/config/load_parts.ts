@@ -1,47 +1,66 @@
-import type { DescriptorSource, DomainSource } from "../ratelimit/rule_source.ts";
+import { getHeapStatistics } from "node:v8";
+import { type FlatDescriptor, flatDescriptors, RulesBuilder } from "../ratelimit/compile_rules.ts";
+import { checkSources } from "../ratelimit/rule_check.ts";
+import { problemsInOrder } from "./problem_order.ts";
 import type { RulesLoad } from "./provider.ts";
 
 /** A piece of a load, small enough to hold nobody up who takes it over from another thread. */
 export type LoadPart =
-  /** A domain begins; its descriptors follow. */
-  | { readonly kind: "domain"; readonly domain: Omit<DomainSource, "descriptors"> }
-  | { readonly kind: "descriptors"; readonly descriptors: readonly DescriptorSource[] }
+  | { readonly kind: "domain"; readonly domain: string }
+  /** Rules of the domain that was named last. */
+  | { readonly kind: "descriptors"; readonly descriptors: readonly FlatDescriptor[] }
   /** The load is complete; `rest` is what is not in the parts before. */
-  | { readonly kind: "end"; readonly hasSources: boolean; readonly rest: Omit<RulesLoad, "sources"> };
+  | {
+    readonly kind: "end";
+    readonly hasRules: boolean;
+    readonly rest: Omit<RulesLoad, "sources" | "rules">;
+    /** Memory that the thread which read the files has taken, in bytes. */
+    readonly heapBytes: number;
+  };
 
-/** How many descriptors are in a part; those below them go with them. */
-const DESCRIPTORS_PER_PART = 1_000;
+/** Compiling so many takes about a millisecond. */
+const DESCRIPTORS_PER_PART = 250;
 
-/** The load in parts, in the order in which `LoadGatherer` takes them. */
-export function* partsOfLoad({ sources, ...rest }: RulesLoad): Generator<LoadPart> {
-  for (const { descriptors, ...domain } of sources ?? []) {
+/** The load in parts, in the order in which `LoadGatherer` takes them; without rules where a problem is an error. */
+export function* partsOfLoad(
+  { sources, problems, ...rest }: RulesLoad,
+  { mergeDomains }: { readonly mergeDomains: boolean },
+): Generator<LoadPart> {
+  const all = problemsInOrder([...problems, ...checkSources(sources ?? [], mergeDomains)]);
+  const isGood = sources !== undefined && rest.isUnchanged !== true &&
+    all.every(({ severity }) => severity !== "error");
+  for (const { domain, descriptors } of isGood ? sources : []) {
     yield { kind: "domain", domain };
-    for (let start = 0; start < descriptors.length; start += DESCRIPTORS_PER_PART) {
-      yield { kind: "descriptors", descriptors: descriptors.slice(start, start + DESCRIPTORS_PER_PART) };
+    let part: FlatDescriptor[] = [];
+    for (const descriptor of flatDescriptors(descriptors)) {
+      if (part.push(descriptor) < DESCRIPTORS_PER_PART) continue;
+      yield { kind: "descriptors", descriptors: part };
+      part = [];
     }
+    if (part.length > 0) yield { kind: "descriptors", descriptors: part };
   }
-  yield { kind: "end", hasSources: sources !== undefined, rest };
+  const heapBytes = getHeapStatistics().total_heap_size;
+  yield { kind: "end", hasRules: isGood, rest: { ...rest, problems: all }, heapBytes };
 }
 
-/** Puts loads together again. */
+/** Makes rules of the parts of loads as they come. */
 export class LoadGatherer {
-  #sources: DomainSource[] = [];
-  #descriptors: DescriptorSource[] = [];
+  #builder = new RulesBuilder();
 
   /** Takes the next part; answers the load when this was its last one. */
   take(part: LoadPart): RulesLoad | undefined {
     switch (part.kind) {
       case "domain":
-        this.#descriptors = [];
-        this.#sources.push({ ...part.domain, descriptors: this.#descriptors });
+        this.#builder.domain(part.domain);
         return undefined;
       case "descriptors":
-        this.#descriptors.push(...part.descriptors);
+        for (const descriptor of part.descriptors) this.#builder.add(descriptor);
         return undefined;
       case "end": {
-        const sources = this.#sources;
-        this.#sources = [];
-        return { ...part.rest, sources: part.hasSources ? sources : undefined };
+        const builder = this.#builder;
+        this.#builder = new RulesBuilder();
+        const load = { ...part.rest, sources: undefined };
+        return part.hasRules ? { ...load, rules: builder.finish() } : load;
       }
     }
   }

@@ -1,14 +1,19 @@
 import type { DomainSource, Problem } from "../ratelimit/rule_source.ts";
+import type { Rules } from "../ratelimit/rules.ts";
 
 /** What a provider found at one attempt to load: sources, or the problems that kept it from them. */
 export interface RulesLoad {
   /** Absent when the sources could not be read at all. */
   readonly sources: readonly DomainSource[] | undefined;
+  /** What was made of the sources already, in another thread; the sources are absent then. */
+  readonly rules?: Rules;
   readonly problems: readonly Problem[];
   /** What the configuration server calls this version; empty for files. */
   readonly version: string;
   /** Everything is as it was at the load before, and is not told again: sources and problems are empty. */
   readonly isUnchanged?: boolean;
+  /** A text that differs where the files that were read differ; absent for a configuration server. */
+  readonly digest?: string;
 }
 
 /**

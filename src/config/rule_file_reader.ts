@@ -1,12 +1,11 @@
 import { errorText } from "../base/error_text.ts";
 import type { DomainSource, Problem } from "../ratelimit/rule_source.ts";
+import { createHash } from "node:crypto";
 import { type RuleFileLimits, ruleFileLimits } from "./rule_file_limits.ts";
-import { RuleFileReadings } from "./rule_file_readings.ts";
+import { readRuleFile, type RuleFile } from "./yaml.ts";
 
 /** How rule files are read. */
 export interface RuleFileReaderOptions {
-  /** What was read at earlier looks; each look reads everything anew when absent. */
-  readonly readings?: RuleFileReadings;
   /** What is too much to read; what the memory of this process allows when absent. */
   readonly limits?: RuleFileLimits;
   /** Ends the reading; the load is then of no use. */
@@ -22,24 +21,41 @@ export class RuleFileReader {
   isEmpty = true;
   readonly #signal: AbortSignal | undefined;
   readonly #limits: RuleFileLimits;
-  readonly #readings: RuleFileReadings;
+  readonly #digest = createHash("sha256");
+  /** What is to be parsed, and the problems of what cannot be, in the order of the files. */
+  readonly #files: ({ readonly path: string; readonly bytes: Uint8Array } | Problem)[] = [];
   #bytes = 0;
   #parts = 0;
   #isFull = false;
 
-  constructor({ signal, limits, readings }: RuleFileReaderOptions) {
+  constructor({ signal, limits }: RuleFileReaderOptions) {
     this.#signal = signal;
     this.#limits = limits ?? ruleFileLimits();
-    this.#readings = readings ?? new RuleFileReadings();
-    this.#readings.begin();
   }
 
-  /** Reads the file at the path, if it is one; what cannot be read is a problem. */
+  /** Reads the bytes of the file at the path, if it is one; what cannot be read is a problem. */
   async read(path: string): Promise<void> {
     if (this.#isFull || this.#signal?.aborted) return;
     const bytes = await this.#bytesOf(path);
     // It may have grown since it was measured.
-    if (bytes !== undefined && this.#hasRoom(path, bytes.length)) await this.#take(path, bytes);
+    if (bytes === undefined || !this.#hasRoom(path, bytes.length)) return;
+    this.#bytes += bytes.length;
+    this.#files.push({ path, bytes });
+    this.#digest.update(JSON.stringify([path, bytes.length])).update(bytes);
+  }
+
+  /** A text that differs where the files that were read differ. Ends the reading. */
+  digest(): string {
+    return this.#digest.digest("base64");
+  }
+
+  /** Parses what was read: `sources` and `problems` are complete then. */
+  parse(): void {
+    this.#isFull = false;
+    for (const file of this.#files.splice(0)) {
+      if ("text" in file) this.problems.push(file);
+      else if (!this.#isFull) this.#parse(file.path, file.bytes);
+    }
   }
 
   /** What the file holds; nothing when it is none, or is refused. */
@@ -71,24 +87,40 @@ export class RuleFileReader {
     return !this.#isFull;
   }
 
-  async #take(path: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+  #parse(path: string, bytes: Uint8Array): void {
     const { fileParts, allParts } = this.#limits;
-    const file = await this.#readings.read(path, bytes, fileParts);
-    this.#bytes += bytes.length;
+    const file = readBytes(path, bytes, fileParts);
     this.#parts += file.parts;
     this.#isFull = this.#parts > allParts;
     if (this.#isFull) {
       const text =
         `with it the rule files have more than ${allParts} words, marks and line ends; use fewer rules`;
-      return this.#refuse(path, text);
+      this.problems.push(unreadable(path, text));
+      return;
     }
     if (file.source !== undefined) this.sources.push(file.source);
     for (const problem of file.problems) this.problems.push(problem);
   }
 
   #refuse(path: string, state: string): void {
-    this.problems.push({ severity: "error", at: path, path: "", text: `Cannot read the file: ${state}` });
+    const problem = unreadable(path, state);
+    this.#files.push(problem);
+    this.#digest.update(JSON.stringify(problem));
   }
+}
+
+function unreadable(path: string, state: string): Problem {
+  return { severity: "error", at: path, path: "", text: `Cannot read the file: ${state}` };
+}
+
+function readBytes(path: string, bytes: Uint8Array, maxParts: number): RuleFile {
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return { source: undefined, problems: [unreadable(path, "it is not UTF-8; save it as UTF-8")], parts: 0 };
+  }
+  return readRuleFile(path, text, { maxParts });
 }
 
 /** Why a file could not be read, and what would be right. */

@@ -11,6 +11,8 @@ export { problemsInOrder } from "./problem_order.ts";
 export interface RuleFilesOptions extends RuleFileReaderOptions, RuleFileNameOptions {
   /** What would be right when there is no such folder. */
   readonly whenMissing: string;
+  /** The digest of what is loaded: files that still have it are not parsed again. */
+  readonly known?: () => string | undefined;
 }
 
 /** What one look at a folder found: the load, and the state of the folder that it stands for. */
@@ -20,6 +22,7 @@ export interface RuleFilesLoad {
 }
 
 const ATTEMPTS = 3;
+const UNCHANGED: RulesLoad = { sources: [], problems: [], version: "", isUnchanged: true };
 
 /**
  * Reads the files `*.yaml` and `*.yml` directly in the folder, by name, following symbolic links.
@@ -75,13 +78,16 @@ async function readFolder(folder: string, options: RuleFilesOptions): Promise<Ru
   }
   const reader = new RuleFileReader(options);
   for (const name of names) await reader.read(join(folder, name));
+  const warnings = await warningsOfFilesBelow(folder, { ...options, names });
   if (reader.isEmpty) {
     const text =
       "there are no rule files here, so nothing is limited; put files *.yaml or *.yml into this folder";
-    reader.problems.push({ severity: "warning", at: folder, path: "", text });
+    warnings.unshift({ severity: "warning", at: folder, path: "", text });
   }
-  reader.problems.push(...await warningsOfFilesBelow(folder, { ...options, names }));
-  return { sources: reader.sources, problems: reader.problems, version: "" };
+  const digest = reader.digest() + JSON.stringify(warnings);
+  if (digest === options.known?.()) return { ...UNCHANGED, digest };
+  reader.parse();
+  return { sources: reader.sources, problems: [...reader.problems, ...warnings], version: "", digest };
 }
 
 async function ruleFileNames(folder: string, options: RuleFilesOptions): Promise<string[]> {

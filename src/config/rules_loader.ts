@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { type Problem, problemText } from "../ratelimit/rule_source.ts";
-import { compileRules, type Rules } from "../ratelimit/rules.ts";
+import { compileRules } from "../ratelimit/compile_rules.ts";
+import type { Rules } from "../ratelimit/rules.ts";
 import type { Logger } from "../base/log.ts";
 import { problemsInOrder } from "./problem_order.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
@@ -92,6 +93,7 @@ interface Outcome {
 const NOTHING: Outcome = { rules: undefined, problems: [] };
 
 function compileLoad(load: RulesLoad, mergeDomains: boolean): Outcome {
+  if (load.rules !== undefined) return { rules: load.rules, problems: load.problems };
   if (load.sources === undefined) return { rules: undefined, problems: problemsInOrder(load.problems) };
   // Compiled even when problems are known already, so that all of them are told at once.
   const compiled = compileRules(load.sources, { mergeDomains });

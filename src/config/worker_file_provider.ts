@@ -27,6 +27,8 @@ export interface WorkerFileProviderOptions extends RuleFolderOptions {
 const CLOSE_MS = 1_000;
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
+/** A worker that has taken so much memory to read files is replaced: nothing else gives it back. */
+const LARGE_HEAP_BYTES = 128 * 1_024 * 1_024;
 /** A worker that lived so long did not fail because of how it was started. */
 const STEADY_MS = 60_000;
 
@@ -49,6 +51,10 @@ class WorkerFileProvider implements RulesProvider {
   #onLoad: (load: RulesLoad) => readonly Problem[] = (load) => load.problems;
   #worker: WorkerLine | undefined;
   #gatherer = new LoadGatherer();
+  /** Of the last load, so that another worker does not read the same once more. */
+  #digest: string | undefined;
+  /** The first look of a worker that took over from a large one is of interest only if it finds a change. */
+  #isTakenOver = false;
   #startedAt = 0;
   #backoffMs = FIRST_BACKOFF_MS;
   #cancelRestart = () => {};
@@ -109,7 +115,7 @@ class WorkerFileProvider implements RulesProvider {
         event.preventDefault();
         this.#fail(worker, event.error ?? new Error(event.message));
       };
-      worker.postMessage({ type: "start", options: this.#folder });
+      worker.postMessage({ type: "start", options: this.#folder, known: this.#digest });
       this.#pulse.start();
     } catch (error) {
       this.#replace("the worker that reads the rule files cannot be started", error);
@@ -138,11 +144,23 @@ class WorkerFileProvider implements RulesProvider {
     if (load === undefined) return this.#worker?.postMessage({ type: "taken" });
     if (this.#isClosed) return;
     this.#pulse.noteLoad();
+    const isNews = !(this.#isTakenOver && load.isUnchanged === true);
+    this.#isTakenOver = false;
+    this.#digest = load.digest;
     try {
-      this.#onLoad(load);
+      if (isNews) this.#onLoad(load);
     } catch (error) {
       this.#logger.error("taking over the rule files failed, the rules before stay", { error });
     }
+    if (part.kind === "end" && part.heapBytes > LARGE_HEAP_BYTES) this.#takeOver();
+  }
+
+  /** Starts another worker in the place of one that has done its work. */
+  #takeOver(): void {
+    this.#worker?.terminate();
+    this.#pulse.stop();
+    this.#isTakenOver = true;
+    this.#start();
   }
 
   #fail(worker: WorkerLine, error: unknown): void {
@@ -154,6 +172,8 @@ class WorkerFileProvider implements RulesProvider {
   #replace(what: string, error?: unknown): void {
     this.#worker?.terminate();
     this.#worker = undefined;
+    this.#digest = undefined;
+    this.#isTakenOver = false;
     this.#pulse.stop();
     if (this.#clock.now() - this.#startedAt >= STEADY_MS) this.#backoffMs = FIRST_BACKOFF_MS;
     const delayMs = this.#backoffMs;

@@ -1,12 +1,10 @@
 import type { CacheFailureMode } from "./cache_failure_mode.ts";
-import { type CounterName, counterName } from "./cache_key.ts";
+import type { CounterName } from "./cache_key.ts";
 import type { CurrentLimit } from "./decision.ts";
-import { type Unit, UNITS } from "./limit.ts";
-import { compilePattern, type Pattern } from "./pattern.ts";
-import { PatternIndex } from "./pattern_index.ts";
-import { checkSources } from "./rule_check.ts";
-import type { DescriptorSource, DomainSource, JsonObject, Problem, RateLimitSource } from "./rule_source.ts";
-import { staticMetricKey } from "./stat_path.ts";
+import type { Unit } from "./limit.ts";
+import type { Pattern } from "./pattern.ts";
+import type { PatternIndex } from "./pattern_index.ts";
+import type { JsonObject } from "./rule_source.ts";
 
 /** A limit of a rule, or one that a request brought along. */
 export interface RateLimit {
@@ -86,123 +84,11 @@ export interface Rules {
   readonly domainCount: number;
   /** Every limit of every rule, unlimited ones included, by `rule.index`. */
   readonly limits: readonly RateLimit[];
-}
-
-/** How sources are put together. */
-export interface CompileOptions {
-  /** Several sources may name one domain; their rules stand one after the other. */
-  readonly mergeDomains: boolean;
-}
-
-/** Checks the sources as a whole and makes rules of them; there are none when a problem is an error. */
-export function compileRules(
-  sources: readonly DomainSource[],
-  options: CompileOptions,
-): { rules: Rules | undefined; problems: Problem[] } {
-  const problems = checkSources(sources, options.mergeDomains);
-  if (problems.some((problem) => problem.severity === "error")) return { rules: undefined, problems };
-  const byDomain = new Map<string, DescriptorSource[]>();
-  for (const source of sources) {
-    const descriptors = byDomain.get(source.domain) ?? [];
-    for (const descriptor of source.descriptors) descriptors.push(descriptor);
-    byDomain.set(source.domain, descriptors);
-  }
-  const limits: RateLimit[] = [];
-  const domains = new Map<string, RuleTable>();
-  for (const [domain, descriptors] of byDomain) {
-    domains.set(domain, compileTable(descriptors, { domain, path: [], limits }) ?? new Map());
-  }
-  return { rules: { domains, domainCount: domains.size, limits }, problems };
+  /** The metric keys that are the same for every request, of all limits that are counted. */
+  readonly metricKeys: ReadonlySet<string>;
 }
 
 /** The rule for one entry among the rules of its key: exact, then patterns as declared, then any value. */
 export function nodeFor(rules: KeyRules, value: string): RuleNode | undefined {
   return rules.exact?.get(value) ?? rules.patterns?.find(value) ?? rules.keyOnly;
-}
-
-/** Where the compiler stands. */
-interface Place {
-  readonly domain: string;
-  readonly path: readonly RuleLevel[];
-  /** Grows with every limit found. */
-  readonly limits: RateLimit[];
-}
-
-interface OpenKeyRules {
-  exact: Map<string, RuleNode>;
-  /** In the order in which they were declared. */
-  patterns: { pattern: Pattern; target: RuleNode }[];
-  keyOnly: RuleNode | undefined;
-}
-
-function compileTable(descriptors: readonly DescriptorSource[], place: Place): RuleTable | undefined {
-  if (descriptors.length === 0) return undefined;
-  const table = new Map<string, OpenKeyRules>();
-  for (const descriptor of descriptors) {
-    let rules = table.get(descriptor.key);
-    if (rules === undefined) {
-      table.set(descriptor.key, rules = { exact: new Map(), patterns: [], keyOnly: undefined });
-    }
-    const level = levelOf(descriptor);
-    const node = compileNode(descriptor, { ...place, path: [...place.path, level] });
-    if (level.value === "") rules.keyOnly = node;
-    else rules.exact.set(level.value, node);
-    if (level.pattern !== undefined) rules.patterns.push({ pattern: level.pattern, target: node });
-  }
-  const closed = new Map<string, KeyRules>();
-  for (const [key, { exact, patterns, keyOnly }] of table) {
-    closed.set(key, {
-      exact: exact.size === 0 ? undefined : exact,
-      patterns: patterns.length === 0 ? undefined : new PatternIndex(patterns),
-      keyOnly,
-    });
-  }
-  return closed;
-}
-
-function levelOf(descriptor: DescriptorSource): RuleLevel {
-  const { key, value, shareThreshold, valueToMetric } = descriptor;
-  const pattern = value.includes("*") ? compilePattern(value) : undefined;
-  return { key, value, pattern, shareThreshold, valueToMetric };
-}
-
-function compileNode(descriptor: DescriptorSource, place: Place): RuleNode {
-  const { rateLimit } = descriptor;
-  const limit = rateLimit === undefined ? undefined : compileLimit(descriptor, rateLimit, place);
-  if (limit !== undefined) place.limits.push(limit);
-  return { limit, children: compileTable(descriptor.descriptors, place) };
-}
-
-function compileLimit(descriptor: DescriptorSource, source: RateLimitSource, place: Place): RateLimit {
-  const { unit, unlimited, requestsPerUnit, name } = source;
-  const limited = !unlimited && unit !== undefined;
-  return {
-    requestsPerUnit,
-    unit: unlimited ? undefined : unit,
-    windowSeconds: limited ? UNITS[unit].seconds * source.unitMultiplier : 0,
-    unlimited,
-    name,
-    replaces: source.replaces.map((replaced) => replaced.name),
-    shadowMode: descriptor.shadowMode,
-    quotaMode: descriptor.quotaMode,
-    onCacheFailure: descriptor.onCacheFailure,
-    metadata: descriptor.metadata,
-    current: limited ? { name, requestsPerUnit, unit } : undefined,
-    rule: ruleOf(descriptor, place),
-  };
-}
-
-function ruleOf(descriptor: DescriptorSource, place: Place): LimitRule {
-  const { domain, path } = place;
-  const { detailedMetric } = descriptor;
-  const texts = path.map((level) => level.value === "" ? level.key : `${level.key}_${level.value}`);
-  return {
-    index: place.limits.length,
-    fullKey: [domain, ...texts].join("."),
-    path,
-    detailedMetric,
-    shares: path.some((level) => level.shareThreshold),
-    counterName: counterName(domain, path),
-    metricKey: staticMetricKey(domain, path, detailedMetric),
-  };
 }

@@ -35,8 +35,8 @@ export interface RateLimitServiceOptions {
 /** Rules and the counters of their metric keys, which are replaced together. */
 interface Loaded {
   readonly rules: Rules;
-  /** By `rule.index`; absent where the metric key depends on the request. */
-  readonly counters: readonly (RuleCounters | undefined)[];
+  /** By `rule.index`, as far as they were asked for; absent where the metric key depends on the request. */
+  readonly counters: (RuleCounters | undefined)[];
   readonly counts: RuleCounts;
 }
 
@@ -68,15 +68,11 @@ export class RateLimitService {
 
   /** Takes these rules for every call from now on; calls that are under way keep theirs. */
   setRules(rules: Rules): void {
-    const keys = rules.limits.flatMap(({ rule, unlimited }) =>
-      rule?.metricKey === undefined || unlimited ? [] : [rule.metricKey]
-    );
-    const loaded = this.#options.stats.loadedRules(keys);
-    const byKey = new Map(keys.map((key, position) => [key, loaded[position]]));
-    const counters = rules.limits.map(({ rule }) =>
-      rule?.metricKey === undefined ? undefined : byKey.get(rule.metricKey)
-    );
-    this.#loaded = { rules, counters, counts: new RuleCounts(rules, counters, this.#loaded?.counts) };
+    const { stats } = this.#options;
+    stats.loadedRules(rules.metricKeys);
+    const counts = new RuleCounts(rules, stats, this.#loaded?.counts);
+    const counters = new Array<RuleCounters | undefined>(rules.limits.length).fill(undefined);
+    this.#loaded = { rules, counters, counts };
   }
 
   /** The rules in force; absent before the first load. */
@@ -138,7 +134,7 @@ export class RateLimitService {
       asked.counts.push(0);
       asked.counters.push(undefined);
       if (planned === undefined || hit === undefined) continue;
-      const counters = countersOf(loaded, planned) ?? stats.rule(planned.metricKey);
+      const counters = countersOf(loaded, planned, stats);
       asked.counters[index] = counters;
       if (!planned.negative) counters.totalHits += planned.hits;
       if (localCache !== undefined && !planned.negative && knownOver(localCache, hit, planned, nowSeconds)) {
@@ -247,10 +243,14 @@ function since(now: number, caller: Caller | undefined): Caller {
   };
 }
 
-/** Where a descriptor's statistics go when its rule's metric key is always the same. */
-function countersOf(loaded: Loaded, planned: PlannedDescriptor): RuleCounters | undefined {
-  const index = planned.limit?.rule?.index;
-  return index === undefined ? undefined : loaded.counters[index];
+/** Where a descriptor's statistics go; found once for a rule whose metric key is always the same. */
+function countersOf({ counters }: Loaded, planned: PlannedDescriptor, stats: StatsSink): RuleCounters {
+  const rule = planned.limit?.rule;
+  const known = rule === undefined ? undefined : counters[rule.index];
+  if (known !== undefined) return known;
+  const found = stats.rule(planned.metricKey);
+  if (rule?.metricKey !== undefined) counters[rule.index] = found;
+  return found;
 }
 
 /** The count that is remembered is compared with the limit of this call: a raised limit passes. */

@@ -33,9 +33,11 @@ export interface StatsSink {
   readonly service: ServiceCounters;
   /** The counters of a metric key. The number of keys is bounded: beyond it all keys share one set. */
   rule(metricKey: string): RuleCounters;
+  /** The same where something was counted; absent otherwise. */
+  known(metricKey: string): RuleCounters | undefined;
   /**
-   * The counters of the keys of all loaded rules, in their order. Each has a set of its own whatever
-   * the bound; keys that were loaded before and are not among them fall under the bound.
+   * Names the keys of all loaded rules. Each has its own counters whatever the bound; keys that were
+   * loaded before and are not among them fall under the bound.
    */
-  loadedRules(metricKeys: readonly string[]): RuleCounters[];
+  loadedRules(metricKeys: ReadonlySet<string>): void;
 }

@@ -26,8 +26,10 @@ export class StatsStore implements StatsSink {
   readonly #counters = new Map<string, () => number>();
   readonly #timers = new Map<string, Timer>();
   readonly #timerOptions: TimerOptions;
-  /** Keys of the rules that are loaded. */
+  /** Keys of the rules that are loaded; many may have no counters yet. */
   #loaded: ReadonlySet<string> = new Set();
+  /** How many keys have counters and are not those of loaded rules. */
+  #unloaded = 0;
   #other: RuleCounters | undefined;
   #folded = 0;
 
@@ -40,20 +42,28 @@ export class StatsStore implements StatsSink {
   rule(metricKey: string): RuleCounters {
     const known = this.#byKey.get(metricKey);
     if (known !== undefined) return known;
-    const hasRoom = this.#byKey.size - this.#loaded.size < this.#maxKeys;
-    if (hasRoom && metricKey.length <= MAX_KEY_LENGTH) return this.#make(metricKey);
+    if (this.#loaded.has(metricKey)) return this.#make(metricKey);
+    if (this.#unloaded < this.#maxKeys && metricKey.length <= MAX_KEY_LENGTH) {
+      this.#unloaded++;
+      return this.#make(metricKey);
+    }
     this.#folded++;
     return this.#other ??= emptyCounters();
   }
 
-  loadedRules(metricKeys: readonly string[]): RuleCounters[] {
+  known(metricKey: string): RuleCounters | undefined {
+    return this.#byKey.get(metricKey);
+  }
+
+  loadedRules(metricKeys: ReadonlySet<string>): void {
     const before = this.#loaded;
-    const counters = metricKeys.map((key) => this.#byKey.get(key) ?? this.#make(key));
-    this.#loaded = new Set(metricKeys);
+    this.#loaded = metricKeys;
+    this.#unloaded = 0;
+    for (const key of this.#byKey.keys()) if (!metricKeys.has(key)) this.#unloaded++;
     for (const key of before) {
-      if (!this.#loaded.has(key) && this.#byKey.size - this.#loaded.size > this.#maxKeys) this.#fold(key);
+      if (this.#unloaded <= this.#maxKeys) break;
+      if (!metricKeys.has(key)) this.#fold(key);
     }
-    return counters;
   }
 
   /** Shows a number under this name from now on; read whenever somebody looks. */
@@ -94,6 +104,13 @@ export class StatsStore implements StatsSink {
     yield* serviceEntries(this.service);
     for (const [name, read] of this.#counters) yield [name, read()];
     for (const [name, counters] of this.#byName) yield* ruleEntries(name, counters);
+    for (const key of this.#loaded) {
+      if (this.#byKey.has(key)) continue;
+      const name = sanitizeStatName(key);
+      const isShown = this.#byName.has(name);
+      const counters = this.#make(key);
+      if (!isShown) yield* ruleEntries(name, counters);
+    }
     if (this.#other === undefined) return;
     yield* ruleEntries("other", this.#other);
     yield ["ratelimit.service.rate_limit_keys_folded", this.#folded];
@@ -108,6 +125,7 @@ export class StatsStore implements StatsSink {
   #fold(metricKey: string): void {
     const counters = this.#byKey.get(metricKey);
     if (counters === undefined) return;
+    this.#unloaded--;
     this.#byKey.delete(metricKey);
     this.#byName.delete(sanitizeStatName(metricKey));
     this.#folded++;

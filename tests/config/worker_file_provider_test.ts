@@ -4,16 +4,31 @@ import type { Logger } from "../../src/base/log.ts";
 import type { FromWorker } from "../../src/config/file_provider_message.ts";
 import type { RulesLoad, RulesProvider } from "../../src/config/provider.ts";
 import { createWorkerFileProvider, type WorkerLine } from "../../src/config/worker_file_provider.ts";
+import { partsOfLoad } from "../../src/config/load_parts.ts";
 import { readRuleFile } from "../../src/config/yaml.ts";
+import { compileRules } from "../../src/ratelimit/compile_rules.ts";
 import { FakeClock } from "../support/fake_clock.ts";
 import { until } from "../support/until.ts";
 import { WorkerLineDouble } from "./worker_line_double.ts";
 
-const FOLDER = { subdirectory: "", appDirectory: "", ignoreDotFiles: false, watchRoot: false };
-const LOAD: FromWorker = {
-  type: "load",
-  part: { kind: "end", hasSources: true, rest: { problems: [], version: "" } },
+const FOLDER = {
+  ...{ subdirectory: "", appDirectory: "", ignoreDotFiles: false, watchRoot: false },
+  mergeDomains: false,
 };
+const LOAD = endOfLoad({});
+
+/** The last part of a load. */
+function endOfLoad(
+  { heapBytes = 1_000, ...rest }: { heapBytes?: number; isUnchanged?: boolean; digest?: string },
+): FromWorker {
+  const part = {
+    kind: "end",
+    hasRules: true,
+    rest: { problems: [], version: "", ...rest },
+    heapBytes,
+  } as const;
+  return { type: "load", part };
+}
 
 /** A provider, and everything that came of it. */
 class Scene {
@@ -82,27 +97,33 @@ async function inFolder(run: (folder: string) => Promise<void>): Promise<void> {
   }
 }
 
-Deno.test("worker file provider: a load comes over as it was read, and so does every later one", async () => {
+Deno.test("worker file provider: a load comes over as rules, and so does every later one", async () => {
   await inFolder(async (root) => {
     const scene = new Scene({ root, clock: systemClock });
     const path = `${root}/a.yaml`;
-    const first =
-      "domain: d\ndescriptors:\n- key: k\n  shadow_mode: 1\n  metadata: {__proto__: {a: ~}, b: [1.5]}\n";
-    await Deno.writeTextFile(path, first);
+    const wrong = "domain: d\ndescriptors:\n- key: k\n  shadow_mode: 1\n- key: k\n";
+    await Deno.writeTextFile(path, wrong);
     scene.start();
     try {
       await until("the first load", () => scene.loads.length === 1);
-      const { source, problems } = readRuleFile(path, first);
-      const sources = source === undefined ? [] : [source];
-      assertEquals(scene.loads, [{ sources, problems, version: "" }]);
-      const rules = Array.from({ length: 2_500 }, (_, index) => `- key: k${index}\n`).join("");
-      const second = `domain: e\ndescriptors:\n${rules}`;
-      await Deno.writeTextFile(path, second);
-      await until("the change", () => scene.loads.at(-1)?.sources?.[0]?.domain === "e");
-      const changed = readRuleFile(path, second).source;
-      assertEquals(scene.loads.at(-1)?.sources, changed === undefined ? [] : [changed]);
+      assertEquals(scene.loads.map(({ rules, problems }) => [rules, problems.map(({ at }) => at)]), [
+        [undefined, [`${path}:4:16`, `${path}:5:3`]],
+      ]);
+      const nested =
+        "  metadata: {__proto__: {a: ~}, b: [1.5]}\n  descriptors:\n  - key: n\n    value: v*\n" +
+        "    rate_limit: {unit: day, unit_multiplier: 2, requests_per_unit: 7, replaces: [{name: x}]}\n";
+      const rules = Array.from({ length: 700 }, (_, index) => `- key: k${index}\n${nested}`).join("");
+      const good = `domain: e\ndescriptors:\n${rules}`;
+      await Deno.writeTextFile(path, good);
+      await until("the change", () => scene.loads.at(-1)?.rules !== undefined);
+      const { source } = readRuleFile(path, good);
+      const expected = compileRules(source === undefined ? [] : [source], { mergeDomains: false });
+      assertEquals([scene.loads.at(-1)?.rules, scene.loads.at(-1)?.rules?.limits.length], [
+        expected.rules,
+        700,
+      ]);
       await Deno.remove(root, { recursive: true });
-      await until("the missing folder", () => scene.loads.at(-1)?.sources === undefined);
+      await until("the missing folder", () => scene.loads.at(-1)?.rules === undefined);
       await Deno.mkdir(root);
     } finally {
       await scene.provider.close();
@@ -118,17 +139,52 @@ Deno.test("worker file provider: a load that brings nothing new comes without it
     scene.start();
     try {
       await until("the first load", () => scene.loads.length === 1);
-      await Deno.writeTextFile(`${root}/unrelated`, "");
+      scene.provider.reload();
       await until("the second load", () => scene.loads.length > 1);
-      const unchanged = { sources: [], problems: [], version: "", isUnchanged: true };
-      assertEquals([scene.loads[0]?.sources?.length, scene.loads[1]], [1, unchanged]);
+      const seen = scene.loads.slice(0, 2).map(({ rules, isUnchanged, problems }) => {
+        return [rules?.domainCount, isUnchanged, problems.length];
+      });
+      assertEquals(seen, [[1, undefined, 1], [undefined, true, 0]]);
       await Deno.writeTextFile(`${root}/a.yaml`, "domain: d\n\n");
-      await until("the change", () => scene.loads.at(-1)?.sources?.length === 1);
+      await until("the change", () => scene.loads.at(-1)?.rules?.domainCount === 1);
     } finally {
       await scene.provider.close();
     }
     assertEquals(scene.log, []);
   });
+});
+
+Deno.test("worker file provider: a worker that has become large is replaced, and its successor loads nothing twice", () => {
+  const scene = new Scene();
+  scene.start();
+  scene.worker.tell(endOfLoad({ digest: "one" }));
+  assertEquals([scene.loads.length, scene.workers.length], [1, 1]);
+  scene.worker.tell(endOfLoad({ digest: "two", heapBytes: 1e9 }));
+  assertEquals([scene.loads.length, scene.workers.map(({ isTerminated }) => isTerminated)], [2, [
+    true,
+    false,
+  ]]);
+  assertEquals(scene.worker.known, "two");
+  // What it finds at its first look is what is loaded already.
+  scene.worker.tell(endOfLoad({ digest: "two", isUnchanged: true }));
+  assertEquals(scene.loads.length, 2);
+  scene.worker.tell(endOfLoad({ digest: "two", isUnchanged: true }));
+  scene.worker.tell(endOfLoad({ digest: "three" }));
+  assertEquals([scene.loads.length, scene.workers.length, scene.takeLog()], [4, 2, []]);
+});
+
+Deno.test("worker file provider: parts are small however rules are nested, and a rejected load has none", () => {
+  const nested = Array.from({ length: 600 }, (_, index) => `  - key: n${index}\n`).join("");
+  const partsOf = (text: string) => {
+    const { source, problems } = readRuleFile("a", text);
+    const load = { sources: source === undefined ? [] : [source], problems, version: "" };
+    return [...partsOfLoad(load, { mergeDomains: false })].map((part) => {
+      return part.kind === "descriptors" ? part.descriptors.length : part.kind;
+    });
+  };
+  const text = `domain: d\ndescriptors:\n- key: k\n  descriptors:\n${nested}`;
+  assertEquals(partsOf(text), ["domain", 250, 250, 101, "end"]);
+  assertEquals(partsOf(`${text}- key: k\n`), ["end"]);
 });
 
 Deno.test("worker file provider: what the worker logs is logged here", async () => {

@@ -6,6 +6,8 @@ export class WorkerLineDouble implements WorkerLine {
   /** The kinds of message that it was told. */
   readonly told: ToWorker["type"][] = [];
   isTerminated = false;
+  /** The digest of what was loaded when it was started. */
+  known: string | undefined;
   /** Whether it answers pings and closes when it is told to. */
   isAlive = true;
   onmessage: WorkerLine["onmessage"] = null;
@@ -14,6 +16,7 @@ export class WorkerLineDouble implements WorkerLine {
 
   postMessage(message: ToWorker): void {
     this.told.push(message.type);
+    if (message.type === "start") this.known = message.known;
     if (!this.isAlive) return;
     if (message.type === "ping") this.tell({ type: "alive" });
     if (message.type === "close") this.tell({ type: "closed" });

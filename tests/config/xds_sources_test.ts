@@ -3,7 +3,7 @@ import type { RulesLoad } from "../../src/config/provider.ts";
 import { readResources } from "../../src/config/xds_resources.ts";
 import { readRuleFile } from "../../src/config/yaml.ts";
 import { type DomainSource, problemText } from "../../src/ratelimit/rule_source.ts";
-import { compileRules } from "../../src/ratelimit/rules.ts";
+import { compileRules } from "../../src/ratelimit/compile_rules.ts";
 import type { WireAny } from "../../src/wire/discovery.ts";
 import {
   encodeRateLimitConfig,

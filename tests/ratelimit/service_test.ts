@@ -212,7 +212,9 @@ Deno.test("service: rules are replaced whole, counters and statistics go on", as
   const ask = async () => (await fixture.service.shouldRateLimit(request(descriptor("detail")))).statuses[0];
   assertEquals((await ask())?.limitRemaining, 9);
   const before = fixture.service.rules;
-  fixture.service.setRules(before ?? { domains: new Map(), domainCount: 0, limits: [] });
+  fixture.service.setRules(
+    before ?? { domains: new Map(), domainCount: 0, limits: [], metricKeys: new Set() },
+  );
   assertEquals((await ask())?.limitRemaining, 8);
   assertEquals(fixture.nonZeroStats(), {
     [`${RULE_STATS}d.detail_v.total_hits`]: 2,

@@ -48,10 +48,13 @@ export class PullBed implements AsyncDisposable {
 
   /** Counts some of everything, so that each kind of metric is there. */
   work(): void {
-    const counters = this.store.loadedRules(["shop.account"]);
-    for (const one of counters) {
-      Object.assign(one, { totalHits: 9, withinLimit: 5, overLimit: 4, nearLimit: 1 });
-    }
+    this.store.loadedRules(new Set(["shop.account"]));
+    Object.assign(this.store.rule("shop.account"), {
+      totalHits: 9,
+      withinLimit: 5,
+      overLimit: 4,
+      nearLimit: 1,
+    });
     Object.assign(this.store.rule("shop.host_a.example.path"), { totalHits: 2, withinLimit: 2 });
     this.store.service.kvError = 3;
     this.store.service.configLoadSuccess = 1;

@@ -1,0 +1,177 @@
+import { counterName } from "./cache_key.ts";
+import { UNITS } from "./limit.ts";
+import { compilePattern } from "./pattern.ts";
+import { PatternIndex } from "./pattern_index.ts";
+import { checkSources } from "./rule_check.ts";
+import type { DescriptorSource, DomainSource, Problem, RateLimitSource } from "./rule_source.ts";
+import type { KeyRules, LimitRule, RateLimit, RuleLevel, RuleNode, Rules, RuleTable } from "./rules.ts";
+import { staticMetricKey } from "./stat_path.ts";
+
+/** How sources are put together. */
+export interface CompileOptions {
+  /** Several sources may name one domain; their rules stand one after the other. */
+  readonly mergeDomains: boolean;
+}
+
+/** A rule without its positions and without what is nested in it, and how deep it is nested, from 0. */
+export interface FlatDescriptor extends Omit<DescriptorSource, "at" | "path" | "rateLimit" | "descriptors"> {
+  readonly depth: number;
+  readonly rateLimit: Omit<RateLimitSource, "at" | "path"> | undefined;
+}
+
+/** Checks the sources as a whole and makes rules of them; there are none when a problem is an error. */
+export function compileRules(
+  sources: readonly DomainSource[],
+  options: CompileOptions,
+): { rules: Rules | undefined; problems: Problem[] } {
+  const problems = checkSources(sources, options.mergeDomains);
+  if (problems.some((problem) => problem.severity === "error")) return { rules: undefined, problems };
+  const builder = new RulesBuilder();
+  for (const { domain, descriptors } of sources) {
+    builder.domain(domain);
+    for (const descriptor of flatDescriptors(descriptors)) builder.add(descriptor);
+  }
+  return { rules: builder.finish(), problems };
+}
+
+/** The descriptors in their order, each followed by those that are nested in it. */
+export function* flatDescriptors(
+  descriptors: readonly DescriptorSource[],
+  depth = 0,
+): Generator<FlatDescriptor> {
+  for (const { at: _at, path: _path, descriptors: nested, rateLimit: block, ...descriptor } of descriptors) {
+    yield { ...descriptor, depth, rateLimit: block === undefined ? undefined : flatLimit(block) };
+    yield* flatDescriptors(nested, depth + 1);
+  }
+}
+
+function flatLimit({ at: _at, path: _path, ...block }: RateLimitSource): FlatDescriptor["rateLimit"] {
+  return block;
+}
+
+type OpenTable = Map<string, OpenKeyRules>;
+
+interface OpenKeyRules extends KeyRules {
+  exact: Map<string, RuleNode> | undefined;
+  patterns: PatternIndex<RuleNode> | undefined;
+  keyOnly: RuleNode | undefined;
+}
+
+interface OpenNode extends RuleNode {
+  children: RuleTable | undefined;
+}
+
+/** A rule whose nested rules may still follow, and the levels that lead to it. */
+interface Place {
+  readonly path: readonly RuleLevel[];
+  readonly node: OpenNode;
+  table: OpenTable | undefined;
+}
+
+/**
+ * Makes rules of checked descriptors that come one after the other, so that whoever has little time at once can add
+ * them in parts. `finish` ends it.
+ */
+export class RulesBuilder {
+  readonly #domains = new Map<string, OpenTable>();
+  readonly #limits: RateLimit[] = [];
+  readonly #metricKeys = new Set<string>();
+  /** The rules that lead to the last one, by depth. */
+  #places: Place[] = [];
+  #domain = "";
+
+  /** Begins a domain, or goes on with one that was begun before. */
+  domain(name: string): void {
+    this.#domain = name;
+    this.#places = [];
+    if (!this.#domains.has(name)) this.#domains.set(name, new Map());
+  }
+
+  /** Adds the next rule of the domain. */
+  add(descriptor: FlatDescriptor): void {
+    const { depth, key, rateLimit } = descriptor;
+    this.#places.length = depth;
+    const level = levelOf(descriptor);
+    const path = [...this.#places.at(-1)?.path ?? [], level];
+    const limit = rateLimit === undefined ? undefined : this.#limit(descriptor, rateLimit, path);
+    const node: OpenNode = { limit, children: undefined };
+    const table = this.#tableAt(depth);
+    let rules = table.get(key);
+    if (rules === undefined) {
+      table.set(key, rules = { exact: undefined, patterns: undefined, keyOnly: undefined });
+    }
+    if (level.value === "") rules.keyOnly = node;
+    else (rules.exact ??= new Map()).set(level.value, node);
+    if (level.pattern !== undefined) (rules.patterns ??= new PatternIndex()).add(level.pattern, node);
+    this.#places.push({ path, node, table: undefined });
+  }
+
+  /** The rules, complete. */
+  finish(): Rules {
+    const domains: ReadonlyMap<string, RuleTable> = this.#domains;
+    return { domains, domainCount: domains.size, limits: this.#limits, metricKeys: this.#metricKeys };
+  }
+
+  /** The table of this depth below the rules that lead there. */
+  #tableAt(depth: number): OpenTable {
+    const above = this.#places[depth - 1];
+    if (above === undefined) return this.#domains.get(this.#domain) ?? new Map();
+    if (above.table === undefined) above.node.children = above.table = new Map();
+    return above.table;
+  }
+
+  #limit(
+    descriptor: FlatDescriptor,
+    source: NonNullable<FlatDescriptor["rateLimit"]>,
+    path: readonly RuleLevel[],
+  ): RateLimit {
+    const { unit, unlimited, requestsPerUnit, name, replaces } = source;
+    const limited = !unlimited && unit !== undefined;
+    const rule = ruleOf(descriptor, { domain: this.#domain, path, index: this.#limits.length });
+    if (rule.metricKey !== undefined && !unlimited) this.#metricKeys.add(rule.metricKey);
+    const limit: RateLimit = {
+      requestsPerUnit,
+      unit: unlimited ? undefined : unit,
+      windowSeconds: limited ? UNITS[unit].seconds * source.unitMultiplier : 0,
+      unlimited,
+      name,
+      replaces: replaces.length === 0 ? NOTHING : replaces.map((replaced) => replaced.name),
+      shadowMode: descriptor.shadowMode,
+      quotaMode: descriptor.quotaMode,
+      onCacheFailure: descriptor.onCacheFailure,
+      metadata: descriptor.metadata,
+      current: limited ? { name, requestsPerUnit, unit } : undefined,
+      rule,
+    };
+    this.#limits.push(limit);
+    return limit;
+  }
+}
+
+/** Shared by all rules that replace none. */
+const NOTHING: readonly string[] = [];
+
+function levelOf(descriptor: FlatDescriptor): RuleLevel {
+  const { key, value, shareThreshold, valueToMetric } = descriptor;
+  const pattern = value.includes("*") ? compilePattern(value) : undefined;
+  return { key, value, pattern, shareThreshold, valueToMetric };
+}
+
+function ruleOf(
+  { detailedMetric }: FlatDescriptor,
+  { domain, path, index }: { domain: string; path: readonly RuleLevel[]; index: number },
+): LimitRule {
+  const texts = path.map((level) => level.value === "" ? level.key : `${level.key}_${level.value}`);
+  const fullKey = [domain, ...texts].join(".");
+  const metricKey = staticMetricKey(domain, path, detailedMetric);
+  return {
+    index,
+    fullKey,
+    path,
+    detailedMetric,
+    shares: path.some((level) => level.shareThreshold),
+    counterName: counterName(domain, path),
+    // One text for both where they are alike, as they are for most rules.
+    metricKey: metricKey === fullKey ? fullKey : metricKey,
+  };
+}
