@@ -159,9 +159,10 @@ async function openOneKv(options: OpenCacheOptions, which: WhichKv): Promise<Con
   const cache = new KvCluster({
     address: address.text,
     seeds: address.nodes,
-    openNode: (endpoint, onNodeConnection) =>
+    openNode: (endpoint, onNodeConnection, placeExpiry) =>
       new KvNode({
         ...node,
+        placeExpiry,
         onConnection: onNodeConnection,
         address: `${endpoint.host}:${endpoint.port}`,
         createClient: () => clients.create(endpoint),

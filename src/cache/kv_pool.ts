@@ -5,7 +5,7 @@ import { KvConnection } from "./kv_connection.ts";
 
 /** What a pool tells its owner. */
 export interface KvPoolEvents {
-  /** The first connection is there: it may lead to another server than those before. */
+  /** A connection is there: it may lead to another server than those before. */
   connected(): void;
   /** A connection can be taken. */
   free(): void;
@@ -151,8 +151,8 @@ export class KvPool {
     this.#opened++;
     this.#reason = "";
     const { events, onConnection, poolSize } = this.#options;
+    events.connected();
     if (this.#usable.size === 1) {
-      events.connected();
       this.#down = false;
       this.#ready.resolve();
       onConnection?.(true, "");

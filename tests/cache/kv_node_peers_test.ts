@@ -141,8 +141,8 @@ Deno.test("kv node: an expiry that is due is not lost when the server turns out 
   await until("another connection", () => server.accepted === 2 && node.connected);
   const third = hit();
   await node.ask([third]);
-  // At first, with what it may not do, and at last with the one that had turned out to be new.
-  assertEquals(expired, [mine.key, other.key, third.key, mine.key]);
+  // At first, with what it may not do, and with the one that had turned out to be new.
+  assertEquals(expired, [mine.key, other.key, mine.key, third.key]);
 });
 
 Deno.test("kv cache: a database that is refused, and then not answered for, throws nothing outside", async () => {
