@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import type { KvNode } from "../../src/cache/kv_node.ts";
 import type { Hit } from "../../src/ratelimit/counter_cache.ts";
 import { hit } from "../contract/counter_cache_contract.ts";
@@ -158,3 +158,11 @@ Deno.test("kv cache: a database that is refused, and then not answered for, thro
   assertEquals(cache.connected, false);
   await cache.close();
 });
+
+for (const reply of ["$-1", ":-3", ":9223372036854775807", "+OK"]) {
+  Deno.test(`kv node: a server that answers ${JSON.stringify(reply)} to INCRBY fails the call`, async () => {
+    await using server = await startScriptedKv(([name]) => name === "INCRBY" ? `${reply}\r\n` : ":1\r\n");
+    await using node = await openKvNode(server.url, { poolSize: 1 });
+    assertMatch(await textOf(node.ask([hit({ addend: 1 })])), /^it answered \S+ to INCRBY 1$/);
+  });
+}
