@@ -9,13 +9,15 @@ import { startRedisSentinel } from "../support/redis_sentinel.ts";
 import { needs } from "../support/tools.ts";
 import { until } from "../support/until.ts";
 
-counterCacheContract("kv over TCP", async () => {
-  const redis = await startRedis();
-  const cache = open(redis.url);
-  await cache.ready;
-  const stored = async (key: string) => String(await redis.command("GET", key) ?? "") || undefined;
-  return { cache, stored, end: () => redis[Symbol.asyncDispose]() };
-});
+for (const program of ["redis-server", "valkey-server"] as const) {
+  counterCacheContract(`kv over TCP to ${program}`, async () => {
+    const redis = await startRedis({ program });
+    const cache = open(redis.url);
+    await cache.ready;
+    const stored = async (key: string) => String(await redis.command("GET", key) ?? "") || undefined;
+    return { cache, stored, end: () => redis[Symbol.asyncDispose]() };
+  }, { tools: [program] });
+}
 
 counterCacheContract("kv over a unix socket", async () => {
   const redis = await startRedis({ unixSocket: true });
