@@ -201,8 +201,9 @@ export class KvNode {
     if (!connection.usable) {
       // The client has answered for a connection that is gone, in its own words.
       const { reason } = connection;
-      const { follow, retry } = batch.settle(replies.map((reply) => told(reply, reason)), this.#expiries);
-      this.#gathering.owe([...follow, ...retry]);
+      const after = batch.settle(replies.map((reply) => told(reply, reason)), this.#expiries);
+      this.#gathering.owe([...after.follow, ...after.retry]);
+      this.#confirm(after.confirm);
       this.#breaker.failed(reason);
       return;
     }
