@@ -87,7 +87,7 @@ export const CACHE_TABLE = {
     group: "Memcached-style cache",
   },
   MC_TIMEOUT: {
-    parse: duration({ min: "1ms", max: LONGEST_TIMER }),
+    parse: duration({ min: "1ms" }),
     default: "500ms",
     doc: "Duration that bounds connecting, writing and reading; no decision waits longer for the cache.",
     group: "Memcached-style cache",
