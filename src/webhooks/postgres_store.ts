@@ -7,6 +7,7 @@ import { POSTGRES_TABLES } from "./postgres_schema.ts";
 import { claimDeliveries } from "./postgres_store_claims.ts";
 import { releaseClaims } from "./store_claims.ts";
 import * as deliveries from "./store_deliveries.ts";
+import * as executionClaims from "./store_execution_claims.ts";
 import * as executions from "./store_executions.ts";
 import { foldTally, isTallyLong } from "./postgres_store_tally.ts";
 import { PostgresTransactions, type TransactionFigures } from "./postgres_transactions.ts";
@@ -148,7 +149,7 @@ class PostgresStore extends OperationStore implements WebhookStore, PostgresExtr
   claimDeliveries = (options: Parameters<DeliveryStore["claimDeliveries"]>[0]) =>
     this.#claim(options, (more) => claimDeliveries({ ...more, ...this.faults }));
   override claimExecutions = (options: Parameters<ExecutionStore["claimExecutions"]>[0]) =>
-    this.#claim(options, (more) => executions.claimExecutions({ ...more, ...this.faults }));
+    this.#claim(options, (more) => executionClaims.claimExecutions({ ...more, ...this.faults }));
 
   // However many ask for something new, what goes on does not lose its claims over it, and its results are written.
   override renewClaims = (claimIds: readonly string[], leaseUntil: number) =>

@@ -8,6 +8,7 @@ import {
 } from "../../src/webhooks/store.ts";
 import {
   addEndpoint,
+  claimRuns,
   DAY,
   event,
   execution,
@@ -271,7 +272,7 @@ async function started(store: WebhookStore, count = 1, max = count): Promise<rea
 }
 
 function claimExecutions(store: WebhookStore, now: number, max = 10): Promise<readonly ClaimedExecution[]> {
-  return store.claimExecutions({ now, leaseUntil: now + 60_000, newClaimId: newId, max });
+  return claimRuns(store, { now, max });
 }
 
 function commit(
