@@ -19,6 +19,8 @@ export interface ExecutionQueue {
   readonly triggerId: string;
   /** Whether they began; `voided` are those whose claims were void since anything was written of them. */
   readonly stage: "new" | "begun" | "voided";
+  /** How many claims of each were void. */
+  readonly voids: number;
 }
 
 /** A queue with executions that are due and unclaimed. */
@@ -59,8 +61,7 @@ export interface ExecutionStore {
   /** The queues with executions that are due and unclaimed, in no order. */
   dueExecutions(now: number): Promise<readonly DueQueue[]>;
   /**
-   * Claims executions of these queues, queue by queue, those due longest first; voided ones with fewer void claims
-   * first, and of suspects at most one at any time. A queue ends before the first execution that does not fit into
+   * Claims executions of these queues, queue by queue, those due longest first, of suspects at most one at any time. A queue ends before the first execution that does not fit into
    * its bytes, or into those of all. An execution whose workflow's text is gone fails instead, with its event.
    */
   claimExecutions(options: {

@@ -28,13 +28,14 @@ const DUE_QUEUES = sql((d) =>
        ORDER BY later.workflow, later.trigger_id, later.began, later.next_at, later.seq LIMIT 1
      ) FROM one ${d.crossJoin} execution ON execution.seq = one.seq
    )
-   SELECT workflow, trigger_id, CASE WHEN began = 0 THEN 'new' ELSE 'begun' END AS stage, next_at
+   SELECT workflow, trigger_id, CASE WHEN began = 0 THEN 'new' ELSE 'begun' END AS stage, next_at, voids
    FROM one ${d.crossJoin} execution ON execution.seq = one.seq WHERE next_at <= ?`
 );
 // These are few: no more than were claimed when their processes ended.
 const VOIDED_QUEUES = sql((d) =>
-  `SELECT workflow, trigger_id, 'voided' AS stage, min(next_at) AS next_at
-   FROM execution ${d.by("execution_voided")} WHERE voids > 0 AND next_at <= ? GROUP BY workflow, trigger_id`
+  `SELECT workflow, trigger_id, 'voided' AS stage, min(next_at) AS next_at, voids
+   FROM execution ${d.by("execution_voided")} WHERE voids > 0 AND next_at <= ?
+   GROUP BY workflow, trigger_id, voids`
 );
 
 /** The queues with executions that are due. */
@@ -45,6 +46,7 @@ export function* dueExecutions(now: number): Work<readonly DueQueue[]> {
     triggerId: text(row, "trigger_id"),
     stage: text(row, "stage") as DueQueue["stage"],
     dueAt: whole(row, "next_at"),
+    voids: whole(row, "voids"),
   }));
 }
 
@@ -59,8 +61,8 @@ const OF_QUEUE = sql((d) =>
 );
 const VOIDED = sql((d) =>
   `SELECT ${CANDIDATE} FROM execution ${d.by("execution_voided")}
-   WHERE voids > 0 AND workflow = ? AND trigger_id = ? AND next_at <= ?
-   ORDER BY voids, next_at, seq LIMIT ? ${d.lockFree()}`
+   WHERE voids > 0 AND voids = ? AND workflow = ? AND trigger_id = ? AND next_at <= ?
+   ORDER BY next_at, seq LIMIT ? ${d.lockFree()}`
 );
 const CHOSEN = sql((d) => `SELECT * FROM execution WHERE ${d.among("seq")}`);
 
@@ -71,7 +73,10 @@ export function* claimExecutions(options: ClaimOptions): Work<readonly ClaimedEx
   const { now, leaseUntil, newClaimId, queues, newId, logger } = options;
   const bytes = new Map<number, number>();
   let left = options.maxBytes;
+  let hasSuspect = false;
   for (const queue of queues) {
+    const isSuspect = queue.voids >= SUSPECT_VOIDS;
+    if (isSuspect && hasSuspect) continue;
     let ofQueue = queue.maxBytes;
     for (const row of yield* candidates(queue, now)) {
       const counted = Math.min(whole(row, "bytes"), MAX_COUNTED_BYTES);
@@ -79,6 +84,7 @@ export function* claimExecutions(options: ClaimOptions): Work<readonly ClaimedEx
       ofQueue -= counted;
       left -= counted;
       bytes.set(whole(row, "seq"), counted);
+      hasSuspect ||= isSuspect;
     }
   }
   if (bytes.size === 0) return [];
@@ -108,10 +114,13 @@ export function* claimExecutions(options: ClaimOptions): Work<readonly ClaimedEx
 }
 
 function* candidates(
-  { workflow, triggerId, stage, max }: QueueClaim,
+  { workflow, triggerId, stage, voids, max }: QueueClaim,
   now: number,
 ): Work<readonly Row[]> {
-  if (stage === "voided") return yield* voidedRows(yield* all(VOIDED, workflow, triggerId, now, max));
+  if (stage === "voided") {
+    const rows = yield* all(VOIDED, voids, workflow, triggerId, now, max);
+    return voids < SUSPECT_VOIDS ? rows : yield* oneSuspect(rows);
+  }
   return yield* all(OF_QUEUE, workflow, triggerId, stage === "begun", now, max);
 }
 
@@ -123,14 +132,11 @@ const TAKEN = sql((d) =>
   } WHERE claim_id IS NOT NULL AND voids >= ? LIMIT 1`
 );
 
-/** Those whose claims were void; of suspects one, if nobody has another. */
-function* voidedRows(rows: readonly Row[]): Work<readonly Row[]> {
-  const isSuspect = (row: Row) => whole(row, "voids") >= SUSPECT_VOIDS;
-  const suspect = rows.find(isSuspect);
-  const others = rows.filter((row) => !isSuspect(row));
-  if (suspect === undefined) return others;
+/** The first of them, unless a suspect is claimed already. */
+function* oneSuspect(rows: readonly Row[]): Work<readonly Row[]> {
+  if (rows.length === 0) return [];
   yield* all(TAKE_TURN);
-  return (yield* get(TAKEN, SUSPECT_VOIDS)) === undefined ? [...others, suspect] : others;
+  return (yield* get(TAKEN, SUSPECT_VOIDS)) === undefined ? rows.slice(0, 1) : [];
 }
 
 const CLAIM = sqliteOnly("UPDATE execution SET claim_id = ?, lease_until = ? WHERE id = ?");

@@ -247,5 +247,5 @@ export class WorkflowRunner {
 
 function queueOf({ execution: { workflow, triggerId, startedAt }, voids }: ClaimedExecution): ExecutionQueue {
   const began = startedAt === undefined ? "new" : "begun";
-  return { workflow, triggerId, stage: voids > 0 ? "voided" : began };
+  return { workflow, triggerId, stage: voids > 0 ? "voided" : began, voids };
 }

@@ -57,9 +57,9 @@ export class WorkflowShares {
       const [first, ...others] = due.filter((queue) => planned.#mayBegin(queue));
       if (first === undefined) break;
       const next = others.reduce((least, one) => planned.#compare(one, least) < 0 ? one : least, first);
-      const { workflow, triggerId, stage } = next;
+      const { dueAt: _, ...queue } = next;
       const { max, maxBytes } = claims.get(next) ?? { max: 0, maxBytes: this.#freeBytesOf(next) };
-      claims.set(next, { workflow, triggerId, stage, max: max + 1, maxBytes });
+      claims.set(next, { ...queue, max: max + 1, maxBytes });
       planned.add(next, { runs: 1, bytes: 0 });
     }
     return [...claims.values()];
@@ -84,10 +84,9 @@ export class WorkflowShares {
     return Math.floor(Math.min(left(workflow, WORKFLOW_TIMES_FREE), left(trigger, TRIGGER_TIMES_FREE)));
   }
 
-  /** Below zero where the first of two queues comes first; voided executions come after all others. */
+  /** Below zero where the first of two queues comes first; voided ones, those with fewer void claims first, come last. */
   #compare(one: DueQueue, other: DueQueue): number {
-    const order = Number(one.stage === "voided") - Number(other.stage === "voided");
-    if (order !== 0) return order;
+    if (one.voids !== other.voids) return one.voids - other.voids;
     const keys = keysOf(other);
     for (const [index, key] of keysOf(one).entries()) {
       const fewer = this.#of(key).runs - this.#of(keys[index] ?? key).runs;

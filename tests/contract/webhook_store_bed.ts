@@ -164,10 +164,11 @@ export async function claimRuns(
   const due = await store.dueExecutions(now);
   const claims: ClaimedExecution[] = [];
   for (const stage of ["begun", "new", "voided"] as const) {
-    for (const queue of due.filter((one) => one.stage === stage)) {
+    const queues = due.filter((one) => one.stage === stage).toSorted((a, b) => a.voids - b.voids);
+    for (const queue of queues) {
       if (claims.length >= max) break;
-      const queues = [{ ...queue, max: max - claims.length, maxBytes: 2 ** 30 }];
-      const options = { now, leaseUntil, newClaimId: newId, queues, maxBytes: 2 ** 30 };
+      const wanted = { ...queue, max: max - claims.length, maxBytes: 2 ** 30 };
+      const options = { now, leaseUntil, newClaimId: newId, queues: [wanted], maxBytes: 2 ** 30 };
       claims.push(...await store.claimExecutions(options));
     }
   }
