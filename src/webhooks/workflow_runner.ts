@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers";
 import { settledWithin } from "../base/wait.ts";
 import { type ClaimedExecution, type DeliveryStore, type ExecutionStore, SUSPECT_VOIDS } from "./store.ts";
 import { type ExecutionQueue, MAX_COUNTED_BYTES } from "./execution_store.ts";
@@ -21,9 +22,11 @@ const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
 /** An input of 1 MiB takes several of them in memory while it is sent. */
 const MAX_BYTES = 64 * 1_048_576;
-/** How much is claimed at once: the values of all inputs are made in the same turn, and take many times their bytes. */
+/** How much is claimed at once. */
 const MOST_CLAIMED = 50;
 const MOST_CLAIMED_BYTES = MAX_COUNTED_BYTES;
+/** One so large begins in its own turn of the event loop: calls are answered in between. */
+const LARGE_BYTES = 65_536;
 /** How long the end waits for steps that were told to end. */
 const ABORT_MS = 5_000;
 
@@ -126,7 +129,10 @@ export class WorkflowRunner {
       this.#isHot = true;
       if (this.#shares.free.runs <= 0) break;
       const claimed = await this.#claim();
-      for (const one of claimed) this.#begin(one);
+      for (const one of claimed) {
+        this.#begin(one);
+        if (one.bytes >= LARGE_BYTES) await new Promise((resolve) => setImmediate(resolve));
+      }
       if (this.#isHot && claimed.length > 0) this.#lookAgain = true;
     }
     // In the same turn as the last question, so that no wake falls in between.

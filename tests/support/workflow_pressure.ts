@@ -69,11 +69,18 @@ export async function pressByLargeInputs(
     clearInterval(watch);
   }
   const errors: Record<string, number> = {};
-  for (const { error } of await weir.all("/executions?state=failed")) {
+  const failed = await until(
+    "an answer of the administration",
+    () => weir.all("/executions?state=failed").catch(() => undefined),
+  );
+  for (const { error } of failed) {
     errors[error] = (errors[error] ?? 0) + 1;
   }
   const growth = residentMostMb - residentBeforeMb;
-  const problems = growth <= mostMb ? [] : [`it grew by ${growth.toFixed(0)} MB`];
+  const problems = [
+    ...growth <= mostMb ? [] : [`it grew by ${growth.toFixed(0)} MB`],
+    ...failed.length === 0 ? [] : [`${failed.length} runs failed`],
+  ];
   return { problems, residentBeforeMb, residentMostMb, errors };
 }
 
