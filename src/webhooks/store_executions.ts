@@ -1,9 +1,4 @@
-import type {
-  Execution,
-  ExecutionStatus,
-  ExecutionStep,
-  ListedExecution,
-} from "./records.ts";
+import type { Execution, ExecutionStatus, ExecutionStep, ListedExecution } from "./records.ts";
 import { addEvent } from "./store_accept.ts";
 import type { RowFaults } from "./store_deliveries.ts";
 import { executionOf, stepOf, text, whole } from "./store_rows.ts";
