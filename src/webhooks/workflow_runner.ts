@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers";
 import { settledWithin } from "../base/wait.ts";
-import { type ClaimedExecution, type DeliveryStore, type ExecutionStore, SUSPECT_VOIDS } from "./store.ts";
 import { type ExecutionQueue, MAX_COUNTED_BYTES } from "./execution_store.ts";
+import { type ClaimedExecution, type DeliveryStore, type ExecutionStore, SUSPECT_VOIDS } from "./store.ts";
 import { runExecution, type RunResult, type WorkflowRunOptions } from "./workflow_run.ts";
 import { WorkflowShares } from "./workflow_shares.ts";
 
@@ -42,8 +42,9 @@ interface Running {
 }
 
 /**
- * Carries out executions: claims those that are due, as many as may run at once and in turn over workflows and triggers,
- * and works on each until it ends or has to wait. Several may work on a store that machines share, each with claims of its own.
+ * Carries out executions: claims those that are due, as many as may run at once and in turn over workflows and
+ * triggers, and works on each until it ends or has to wait. Several may work on a store that machines share, each with
+ * claims of its own.
  */
 export class WorkflowRunner {
   readonly #options: WorkflowRunnerOptions;
