@@ -1,8 +1,16 @@
 import { parseArgs } from "node:util";
 import { oneOf, positiveInteger } from "../bench/flag_values.ts";
 
-/** What a soak of the webhook service may look at; the last three take a database that several share. */
-export const WEBHOOK_SOAK_PARTS = ["events", "executions", "outages", "failover", "concurrency"] as const;
+/** What a soak of the webhook service may look at. */
+export const WEBHOOK_SOAK_PARTS = [
+  "events",
+  "executions",
+  "starvation",
+  "pressure",
+  "outages",
+  "failover",
+  "concurrency",
+] as const;
 /** The name of a part. */
 export type WebhookSoakPart = typeof WEBHOOK_SOAK_PARTS[number];
 
@@ -23,7 +31,9 @@ export interface WebhookSoakOptions {
 }
 
 const STORES = ["file", "postgres"] as const;
-const OF_FILE: readonly WebhookSoakPart[] = ["events", "executions"];
+const OF_FILE: readonly WebhookSoakPart[] = ["events", "executions", "starvation", "pressure"];
+/** The others take a database that several share. */
+const OF_POSTGRES = WEBHOOK_SOAK_PARTS.filter((part) => part !== "starvation" && part !== "pressure");
 
 /** Reads the flags; throws `RangeError` or `TypeError` that says what would be right. */
 export function readWebhookSoakOptions(args: string[]): WebhookSoakOptions {
@@ -42,7 +52,7 @@ export function readWebhookSoakOptions(args: string[]): WebhookSoakOptions {
     },
   });
   const store = oneOf("store", values.store, STORES);
-  const possible = store === "file" ? OF_FILE : WEBHOOK_SOAK_PARTS;
+  const possible = store === "file" ? OF_FILE : OF_POSTGRES;
   const what = oneOf("what", values.what, ["all", ...possible]);
   return {
     store,

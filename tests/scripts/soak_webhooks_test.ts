@@ -5,7 +5,7 @@ import { killRounds } from "../support/webhook_kill_rounds.ts";
 
 Deno.test("the soak of webhooks reads its flags, and says what would be right", () => {
   assertEquals(readWebhookSoakOptions(["--seed=7"]), {
-    ...{ store: "file", parts: ["events", "executions"], seed: 7 },
+    ...{ store: "file", parts: ["events", "executions", "starvation", "pressure"], seed: 7 },
     ...{ events: 10_000, eventKills: 50, executions: 1_000, executionKills: 20, outages: 3, works: 500 },
   });
   const shared = readWebhookSoakOptions(["--store=postgres"]);
