@@ -37,7 +37,7 @@ export interface AttemptOptions extends
 }
 
 /** The first wait before a result is written again, and the longest. */
-const REWRITE_MS = [100, 2_000] as const;
+const REWRITE_MS = [100, 500] as const;
 
 const GIVEN_UP: SendResult = { errorKind: "interrupted", error: "it was given up before it was sent" };
 
