@@ -32,7 +32,7 @@ export interface AttemptOptions extends
   /** The claim was no longer held when something was to be written. */
   readonly onLost: () => void;
   readonly onStoreError: (error: unknown) => void;
-  /** It could not be made, and its claim is to be given back. */
+  /** The attempt could not be made; its claim has to be released. */
   readonly onUnused: () => void;
 }
 

@@ -41,7 +41,7 @@ export class Dispatcher {
   readonly #inFlight: InFlight;
   readonly #shares: EndpointShares;
   readonly #counts = new DispatchCounts();
-  /** Claims that this process may have and does not work on. */
+  /** Claims that this process may hold without working on them. */
   readonly #unused = new Set<string>();
   /** Endpoints of which more may be due. */
   readonly #hot = new Set<string>();
@@ -97,7 +97,11 @@ export class Dispatcher {
   /** Something became due, of these endpoints or of any; what is due of any is looked up. */
   wake(endpointIds?: readonly string[]): void {
     if (endpointIds === undefined) this.#isLookWanted = true;
-    else for (const id of endpointIds) this.#hot.add(id);
+    for (const id of endpointIds ?? []) {
+      // Among new endpoints the latest is tried first.
+      if (this.#shares.isNew(id)) this.#hot.delete(id);
+      this.#hot.add(id);
+    }
     this.#wakeUp();
   }
 
@@ -176,7 +180,7 @@ export class Dispatcher {
       return await store.claimDeliveries({ now, leaseUntil: now + this.#leaseMs(), newClaimId, wants });
     });
     if (asked === undefined) {
-      // The store may have made them, and lost its answer.
+      // The store may have committed them before its answer was lost.
       for (const claimId of claimIds) this.#unused.add(claimId);
       return false;
     }
@@ -192,7 +196,7 @@ export class Dispatcher {
     return this.#hot.size > 0;
   }
 
-  /** What this process does not work on is due again, as soon as the store can be asked. */
+  /** Releases unused claims, so that their deliveries do not wait for the end of a lease. */
   async #giveBack(): Promise<boolean> {
     const { clock, store } = this.#options;
     const claimIds = [...this.#unused];
@@ -203,7 +207,7 @@ export class Dispatcher {
     return true;
   }
 
-  /** The hot endpoints, those that waited longest first. */
+  /** The hot endpoints in order of waiting, longest first. */
   *#waiting(): Iterable<DueEndpoint> {
     for (const id of this.#hot) yield this.#endpoints.get(id) ?? { id, concurrency: 1 };
   }
@@ -368,7 +372,7 @@ export class Dispatcher {
     this.#wakeIn(REST_MS);
   }
 
-  /** As `wake`, after so long or before. */
+  /** Wakes the loop after so long, unless an earlier timer does. */
   #wakeIn(ms: number): void {
     if (this.#state !== "running") return;
     this.#cancelWake ??= this.#options.clock.after(ms, () => {

@@ -2,22 +2,22 @@ import type { AttemptReport } from "./dispatch_figures.ts";
 import type { Flight } from "./in_flight.ts";
 import type { DueEndpoint } from "./store.ts";
 
-/** How many attempts of an endpoint may begin. */
+/** How many more attempts of an endpoint may begin. */
 export interface Want {
   readonly endpointId: string;
   readonly max: number;
 }
 
-/** The attempts that run. */
+/** The attempts in flight. */
 export interface Running {
   readonly flights: Iterable<Pick<Flight, "claimed" | "startedAt">>;
-  /** How many run of an endpoint. */
+  /** The number of attempts of an endpoint. */
   of(endpointId: string): number;
 }
 
 /**
- * How an endpoint has answered lately: not at all (it timed out, or was never tried), later than `PROMPT_MS`, or in
- * time. Each holds no more places, together with those before it, than `RESERVED` leaves.
+ * The result of the last attempt of an endpoint: no answer (it timed out, or there was none yet), an answer after
+ * `PROMPT_MS`, or one before. Endpoints of a standing and of those before it together leave `RESERVED` places free.
  */
 type Standing = "silent" | "slow" | "prompt";
 
@@ -27,38 +27,37 @@ interface Known {
   readonly halvings: number;
 }
 
-/** An attempt that takes longer holds its place at the cost of others. */
+/** A longer attempt holds its place at the cost of other endpoints. */
 const PROMPT_MS = 1_000;
-/** The part of all places that is kept from each; from new endpoints, of which nothing runs, less than from silent ones. */
+/** Shares of all places. The first attempt of a new endpoint may use a part of what is reserved from silent ones. */
 const RESERVED = { silent: 1 / 4, probe: 1 / 8, slow: 1 / 16, prompt: 0 } as const;
-/** New endpoints may take this part of all places from the reserve in each `PROBE_MS`, so that it lasts. */
+/** New endpoints use that part slowly, this share of all places in `PROBE_MS`, so that it lasts for a timeout. */
 const PROBE_SHARE = 1 / 500;
 const PROBE_MS = 250;
 const MOST_HALVINGS = 10;
-/** Endpoints that are remembered, those that were attempted last. */
+/** The endpoints attempted least recently are forgotten. */
 const MOST_KNOWN = 10_000;
 
 /**
- * Shares the places for attempts between endpoints. The share of an endpoint is halved by each attempt that times out,
- * down to one attempt at a time, and doubled by each answer. Silent endpoints together leave a reserve to those that
- * answer. It is the view of one process, kept in memory: after a start every endpoint is new, and of several machines
- * each learns by its own attempts.
+ * Divides the places for attempts between endpoints. A timeout halves the share of its endpoint, down to one attempt at
+ * a time, and an answer doubles it. A reserve is kept for endpoints that answer. All of it is in the memory of one
+ * process: after a start each endpoint is new, and machines that share a store learn separately.
  */
 export class EndpointShares {
   readonly #max: number;
   readonly #known = new Map<string, Known>();
   #turn = 0;
 
-  /** At most `max` attempts run over all endpoints. */
+  /** `max` is the number of places: attempts in flight over all endpoints. */
   constructor(max: number) {
     this.#max = max;
   }
 
-  /** Learns from an attempt that is over. */
+  /** Records the result of an attempt. */
   learn({ endpointId, status, errorKind, tookMs }: AttemptReport): void {
     const isLate = tookMs > PROMPT_MS;
     const isSilent = errorKind === "timeout" || (status === undefined && isLate);
-    // A failure that comes quickly holds no places, and says nothing about how the endpoint answers.
+    // A connection that fails quickly holds no place, and is no answer.
     if (!isSilent && status === undefined) return;
     const halvings = (this.#known.get(endpointId)?.halvings ?? 0) + (isSilent ? 1 : -1);
     this.#known.delete(endpointId);
@@ -70,14 +69,19 @@ export class EndpointShares {
     if (this.#known.size > MOST_KNOWN && oldest !== undefined) this.#known.delete(oldest);
   }
 
-  /** How many attempts of an endpoint may run at once. */
+  /** Whether an endpoint has neither answered nor timed out yet. */
+  isNew(endpointId: string): boolean {
+    return !this.#known.has(endpointId);
+  }
+
+  /** The most attempts of an endpoint that may be in flight. */
   share({ id, concurrency }: Pick<DueEndpoint, "id" | "concurrency">): number {
     return Math.max(1, concurrency >> (this.#known.get(id)?.halvings ?? 0));
   }
 
   /**
-   * How many more attempts each of these endpoints may begin, `most` together; those that waited longest come first.
-   * Where not all can have what they could, each gets one in turn, and another one begins the next time.
+   * How many more attempts each endpoint may begin, `most` together. `waiting` is in order of waiting, longest first.
+   * Places are given one by one in turn, beginning with another endpoint each time.
    */
   wants(waiting: Iterable<DueEndpoint>, running: Running, most: number, elapsed: number): readonly Want[] {
     const places = this.#places(running, most, elapsed);
@@ -92,20 +96,20 @@ export class EndpointShares {
       if (free <= 0) continue;
       const standing = places.standing(id);
       if (took(room, standing)) chosen.push({ id, free, standing });
-      else if (runs === 0 && !this.#known.has(id)) probes.push(id);
+      else if (runs === 0 && this.isNew(id)) probes.push(id);
     }
     const given = this.#inTurn(chosen, places.room);
     const wants = chosen.flatMap(({ id }, index) => {
       const max = given[index] ?? 0;
       return max === 0 ? [] : [{ endpointId: id, max }];
     });
-    // Those that came last first: others may have waited behind endpoints that hang, and they are as many as those.
+    // The latest first: where there are more new endpoints than places, most of those that wait for long hang.
     const left = Math.max(0, Math.min(places.probes, places.room.prompt));
     const probing = probes.slice(-left).slice(0, left);
     return [...wants, ...probing.map((endpointId) => ({ endpointId, max: 1 }))];
   }
 
-  /** What is left of the places for endpoints of each standing. */
+  /** The places left for each standing, and for first attempts of new endpoints. */
   #places({ flights }: Running, most: number, elapsed: number) {
     const late = new Set<string>();
     const counted = new Map<string, number>();
@@ -114,7 +118,7 @@ export class EndpointShares {
       const { id } = claimed.endpoint;
       counted.set(id, (counted.get(id) ?? 0) + 1);
       if (elapsed - startedAt > PROMPT_MS) late.add(id);
-      if (elapsed - startedAt < PROBE_MS && !this.#known.has(id)) fresh++;
+      if (elapsed - startedAt < PROBE_MS && this.isNew(id)) fresh++;
     }
     const standing = (id: string): Standing => {
       const known = this.#known.get(id)?.standing ?? "silent";
@@ -133,7 +137,7 @@ export class EndpointShares {
     return { standing, room, probes: Math.min(probes, leaves(RESERVED.probe) - held.silent) };
   }
 
-  /** How many each gets, which is taken from the room. */
+  /** How many places each gets. */
   #inTurn(
     chosen: readonly { readonly free: number; readonly standing: Standing }[],
     room: Record<Standing, number>,
@@ -154,12 +158,12 @@ export class EndpointShares {
   }
 }
 
-/** Takes a place, which is one of every standing above as well; false where none is left. */
+/** Takes a place from a standing and from those above it; false when one of them has none left. */
 function took(room: Record<Standing, number>, standing: Standing): boolean {
-  const taken = STANDINGS.slice(STANDINGS.indexOf(standing));
-  if (taken.some((one) => room[one] <= 0)) return false;
-  for (const one of taken) room[one]--;
+  const [isSilent, isPrompt] = [standing === "silent", standing === "prompt"];
+  if (room.prompt <= 0 || (!isPrompt && room.slow <= 0) || (isSilent && room.silent <= 0)) return false;
+  room.prompt--;
+  if (!isPrompt) room.slow--;
+  if (isSilent) room.silent--;
   return true;
 }
-
-const STANDINGS: readonly Standing[] = ["silent", "slow", "prompt"];

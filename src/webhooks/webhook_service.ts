@@ -46,11 +46,11 @@ interface Trouble {
   readonly error: StoreError;
   /** By the clock's `elapsed`. */
   readonly at: number;
-  /** Whether it was among the figures. */
+  /** Whether `figures` has returned it. */
   isShown: boolean;
 }
 
-/** How long a failure of the store counts as its state, unless the store can be asked whether it is over. */
+/** How long a failure counts as the state of the store; a busy store is asked instead. */
 const STORE_TROUBLE_MS = 10_000;
 /** It fails with every call then, and is told of this often. */
 const LOG_MS = 1_000;
@@ -165,13 +165,13 @@ export class WebhookService implements WebhookCalls {
     return answer.finally(() => this.#running.delete(answer));
   }
 
-  /** What is wrong with the store, as long as it is. */
+  /** The current problem of the store, if any. */
   async #storeProblem(): Promise<string | undefined> {
     const { clock, store } = this.#parts;
     const before = this.#trouble;
     if (before?.isShown === true && before.error.code === "busy") {
       try {
-        // Nothing is released, but a write is begun and ended: it takes what every write takes.
+        // Releases nothing, but begins and commits a write, which fails for as long as the store is locked.
         await store.releaseClaims([], clock.now());
         if (this.#trouble === before) this.#trouble = undefined;
       } catch (error) {

@@ -25,8 +25,11 @@ async function starved(hanging: number, healthy: number): Promise<Starvation> {
     const id = await bed.endpoint({ events: [kind] });
     if (kind === "live") live.add(id);
   };
-  await Promise.all(Array.from({ length: hanging }, () => add("dead")));
-  await Promise.all(Array.from({ length: healthy }, () => add("live")));
+  // Neither first nor last in the order in which they are found.
+  const kinds = Array.from({ length: hanging }, () => "dead" as const);
+  for (const kind of kinds.slice(0, 0.8 * hanging)) await add(kind);
+  for (let n = 0; n < healthy; n++) await add("live");
+  for (const kind of kinds.slice(0.8 * hanging)) await add(kind);
   const idOf = ({ url }: { readonly url: string }) => url.slice(url.lastIndexOf("/") + 1);
   const waits: number[] = [];
   const acceptedAt = new Map<string, number>();
@@ -44,9 +47,10 @@ async function starved(hanging: number, healthy: number): Promise<Starvation> {
     });
     return promise;
   };
-  const dispatcher = bed.start();
+  // As after a restart: all are new, and something is due of each.
+  acceptedAt.set(await bed.event("live"), bed.clock.now());
   for (let n = 0; n < 5; n++) await bed.event("dead");
-  dispatcher.wake();
+  const dispatcher = bed.start();
   await bed.settled();
   let first = 0;
   for (let passed = 0; passed < LASTS_MS; passed += STEP_MS) {
