@@ -21,6 +21,18 @@ export interface Running {
  */
 type Standing = "silent" | "slow" | "prompt";
 
+/** The places left for each standing, and for endpoints with attempts in flight. */
+type Room = Record<Standing | "further", number>;
+
+interface Candidate {
+  readonly id: string;
+  readonly standing: Standing;
+  /** Attempts in flight. */
+  readonly runs: number;
+  /** How many more may begin. */
+  readonly free: number;
+}
+
 interface Known {
   readonly standing: Standing;
   /** How often its share was halved. */
@@ -29,8 +41,11 @@ interface Known {
 
 /** A longer attempt holds its place at the cost of other endpoints. */
 const PROMPT_MS = 1_000;
-/** Shares of all places. The first attempt of a new endpoint may use a part of what is reserved from silent ones. */
-const RESERVED = { silent: 1 / 4, probe: 1 / 8, slow: 1 / 16, prompt: 0 } as const;
+/**
+ * Shares of all places. The first attempt of a new endpoint may use a part of what is reserved from silent ones. No
+ * endpoint gets a further place while fewer than `further` are free: many that begin to hang would take them all.
+ */
+const RESERVED = { silent: 1 / 4, probe: 1 / 8, slow: 1 / 16, further: 1 / 16 } as const;
 /** New endpoints use that part slowly, this share of all places in `PROBE_MS`, so that it lasts for a timeout. */
 const PROBE_SHARE = 1 / 500;
 const PROBE_MS = 250;
@@ -85,7 +100,7 @@ export class EndpointShares {
    */
   wants(waiting: Iterable<DueEndpoint>, running: Running, most: number, elapsed: number): readonly Want[] {
     const places = this.#places(running, most, elapsed);
-    const chosen: { readonly id: string; readonly free: number; readonly standing: Standing }[] = [];
+    const chosen: Candidate[] = [];
     const probes: string[] = [];
     const room = { ...places.room };
     for (const endpoint of waiting) {
@@ -94,8 +109,8 @@ export class EndpointShares {
       const runs = running.of(id);
       const free = this.share(endpoint) - runs;
       if (free <= 0) continue;
-      const standing = places.standing(id);
-      if (took(room, standing)) chosen.push({ id, free, standing });
+      const standing = this.#standing(id);
+      if (took(room, standing, runs === 0)) chosen.push({ id, standing, runs, free });
       else if (runs === 0 && this.isNew(id)) probes.push(id);
     }
     const given = this.#inTurn(chosen, places.room);
@@ -109,39 +124,34 @@ export class EndpointShares {
     return [...wants, ...probing.map((endpointId) => ({ endpointId, max: 1 }))];
   }
 
+  #standing(endpointId: string): Standing {
+    return this.#known.get(endpointId)?.standing ?? "silent";
+  }
+
   /** The places left for each standing, and for first attempts of new endpoints. */
   #places({ flights }: Running, most: number, elapsed: number) {
-    const late = new Set<string>();
-    const counted = new Map<string, number>();
+    const held: Record<Standing, number> = { silent: 0, slow: 0, prompt: 0 };
     let fresh = 0;
     for (const { claimed, startedAt } of flights) {
       const { id } = claimed.endpoint;
-      counted.set(id, (counted.get(id) ?? 0) + 1);
-      if (elapsed - startedAt > PROMPT_MS) late.add(id);
+      held[this.#standing(id)]++;
       if (elapsed - startedAt < PROBE_MS && this.isNew(id)) fresh++;
     }
-    const standing = (id: string): Standing => {
-      const known = this.#known.get(id)?.standing ?? "silent";
-      return known === "prompt" && late.has(id) ? "slow" : known;
-    };
-    const held: Record<Standing, number> = { silent: 0, slow: 0, prompt: 0 };
-    for (const [id, count] of counted) held[standing(id)] += count;
     const leaves = (part: number) => this.#max - Math.floor(this.#max * part);
-    const room: Record<Standing, number> = {
-      prompt: Math.min(most, this.#max - held.silent - held.slow - held.prompt),
+    const all = held.silent + held.slow + held.prompt;
+    const room: Room = {
+      further: leaves(RESERVED.further) - all,
+      prompt: Math.min(most, this.#max - all),
       slow: leaves(RESERVED.slow) - held.silent - held.slow,
       silent: leaves(RESERVED.silent) - held.silent,
     };
     const probing = Math.min(fresh, Math.max(0, -room.silent));
     const probes = Math.ceil(this.#max * PROBE_SHARE) - probing;
-    return { standing, room, probes: Math.min(probes, leaves(RESERVED.probe) - held.silent) };
+    return { room, probes: Math.min(probes, leaves(RESERVED.probe) - held.silent) };
   }
 
   /** How many places each gets. */
-  #inTurn(
-    chosen: readonly { readonly free: number; readonly standing: Standing }[],
-    room: Record<Standing, number>,
-  ): readonly number[] {
+  #inTurn(chosen: readonly Candidate[], room: Room): readonly number[] {
     const given = chosen.map(() => 0);
     const first = chosen.length === 0 ? 0 : this.#turn++ % chosen.length;
     for (let round = 0, isAnyLeft = true; isAnyLeft; round++) {
@@ -149,7 +159,8 @@ export class EndpointShares {
       for (let step = 0; step < chosen.length; step++) {
         const index = (first + step) % chosen.length;
         const one = chosen[index];
-        if (one === undefined || one.free <= round || !took(room, one.standing)) continue;
+        if (one === undefined || one.free <= round) continue;
+        if (!took(room, one.standing, one.runs + round === 0)) continue;
         given[index] = round + 1;
         isAnyLeft = true;
       }
@@ -159,10 +170,12 @@ export class EndpointShares {
 }
 
 /** Takes a place from a standing and from those above it; false when one of them has none left. */
-function took(room: Record<Standing, number>, standing: Standing): boolean {
+function took(room: Room, standing: Standing, isFirst: boolean): boolean {
   const [isSilent, isPrompt] = [standing === "silent", standing === "prompt"];
-  if (room.prompt <= 0 || (!isPrompt && room.slow <= 0) || (isSilent && room.silent <= 0)) return false;
+  if (room.prompt <= 0 || (!isFirst && room.further <= 0)) return false;
+  if ((!isPrompt && room.slow <= 0) || (isSilent && room.silent <= 0)) return false;
   room.prompt--;
+  room.further--;
   if (!isPrompt) room.slow--;
   if (isSilent) room.silent--;
   return true;

@@ -67,17 +67,19 @@ Deno.test("places are kept from those that do not answer, and fewer from those t
   // Who answers in time takes all that is free; who hangs has its turn when a place is left.
   const held = running(live.slice(0, 63).map(({ id }) => id));
   assertEquals(begun(shares, [...dead, ...live], held), { dead: 1 });
-  assertEquals(begun(shares, live.slice(0, 2), running(dead.slice(0, 60).map(({ id }) => id))), { live: 4 });
+  const hung = running(dead.slice(0, 58).map(({ id }) => id));
+  assertEquals(begun(shares, live.slice(0, 2), hung), { live: 2 });
+  assertEquals(begun(shares, live.slice(0, 6), hung), { live: 6 });
 });
 
-Deno.test("an endpoint of which an attempt is out for long does not count as one that answers in time", () => {
+Deno.test("many endpoints that begin to hang leave the last places to those that have none", () => {
   const shares = new EndpointShares(64);
   const live = endpoints("live", 64);
   for (const { id } of live) shares.learn(report(id, ANSWER));
-  const held = running(live.slice(0, 60).map(({ id }) => id));
-  assertEquals(begun(shares, live.slice(0, 60), held, 1_000), { live: 4 });
-  assertEquals(begun(shares, live.slice(0, 60), held, 1_001), {});
-  assertEquals(begun(shares, live.slice(60), held, 1_001), { live: 4 });
+  const ids = live.map(({ id }) => id);
+  const held = running([...ids.slice(0, 55), ...ids.slice(0, 4)]);
+  assertEquals(begun(shares, live.slice(0, 55), held), { live: 1 });
+  assertEquals(begun(shares, live.slice(55), held), { live: 5 });
 });
 
 Deno.test("a new endpoint has its first attempt although new ones that hang hold what they may", () => {
