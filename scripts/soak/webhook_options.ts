@@ -1,10 +1,11 @@
 import { parseArgs } from "node:util";
 import { oneOf, positiveInteger } from "../bench/flag_values.ts";
 
-/** What a soak of the webhook service may look at. */
+/** What a soak of the webhook service may look at; the last three take a database that several share. */
 export const WEBHOOK_SOAK_PARTS = [
   "events",
   "executions",
+  "hanging",
   "starvation",
   "pressure",
   "outages",
@@ -27,12 +28,15 @@ export interface WebhookSoakOptions {
   readonly outages: number;
   /** Pieces of work before each time. */
   readonly works: number;
+  /** Endpoints that never answer, those that do, and for how long these have ten events a second. */
+  readonly hanging: number;
+  readonly healthy: number;
+  readonly seconds: number;
   readonly seed: number;
 }
 
 const STORES = ["file", "postgres"] as const;
-const OF_FILE: readonly WebhookSoakPart[] = ["events", "executions", "starvation", "pressure"];
-/** The others take a database that several share. */
+const OF_FILE: readonly WebhookSoakPart[] = ["events", "executions", "hanging", "starvation", "pressure"];
 const OF_POSTGRES = WEBHOOK_SOAK_PARTS.filter((part) => part !== "starvation" && part !== "pressure");
 
 /** Reads the flags; throws `RangeError` or `TypeError` that says what would be right. */
@@ -48,6 +52,9 @@ export function readWebhookSoakOptions(args: string[]): WebhookSoakOptions {
       "execution-kills": { type: "string", default: "20" },
       outages: { type: "string", default: "3" },
       works: { type: "string", default: "500" },
+      hanging: { type: "string", default: "130" },
+      healthy: { type: "string", default: "1" },
+      seconds: { type: "string", default: "40" },
       seed: { type: "string", default: String(Math.floor(Math.random() * 2 ** 31)) },
     },
   });
@@ -63,6 +70,9 @@ export function readWebhookSoakOptions(args: string[]): WebhookSoakOptions {
     executionKills: positiveInteger("execution-kills", values["execution-kills"]),
     outages: positiveInteger("outages", values.outages),
     works: positiveInteger("works", values.works),
+    hanging: positiveInteger("hanging", values.hanging),
+    healthy: positiveInteger("healthy", values.healthy),
+    seconds: positiveInteger("seconds", values.seconds),
     seed: positiveInteger("seed", values.seed),
   };
 }

@@ -7,6 +7,7 @@ import {
   runOutages,
   standbyPair,
 } from "../../tests/support/webhook_fleet_outage.ts";
+import { deliverBesideHanging } from "../../tests/support/webhook_hanging.ts";
 import { killWhileDelivering } from "../../tests/support/webhook_kill_loop.ts";
 import { WebhookProcess } from "../../tests/support/webhook_process.ts";
 import { WebhookReceiver } from "../../tests/support/webhook_receiver.ts";
@@ -49,6 +50,12 @@ export const RUN_PART: Readonly<
   async pressure() {
     const { problems, errors, ...counts } = await pressByLargeInputs(PRESSURE);
     return { problems: [...problems, ...Object.keys(errors)], counts };
+  },
+  async hanging(options) {
+    await using weir = await openedBy(options)({ env: { LOG_LEVEL: "warning" } });
+    await weir.start();
+    const { problems, ...counts } = await deliverBesideHanging(weir, options);
+    return { problems, counts };
   },
   async outages({ outages, works }) {
     await using receiver = await WebhookReceiver.start();
