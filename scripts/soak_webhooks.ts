@@ -1,7 +1,8 @@
 /**
  * Kills Weir again and again while it delivers events and carries out executions, and looks whether anything was lost
- * or doubled; with `--store postgres` three of them on one database, which is killed and fails over as well. Prints the
- * seed, so that a run can be repeated. Exit code 1 when something was not so.
+ * or doubled; with `--store postgres` three of them on one database, which is killed and fails over as well. On a file it
+ * also looks at a small workflow next to one that hangs, and at the memory that large inputs take. Prints the seed, so
+ * that a run can be repeated. Exit code 1 when something was not so.
  */
 import { readWebhookSoakOptions, type WebhookSoakOptions } from "./soak/webhook_options.ts";
 import { RUN_PART, type SoakFindings } from "./soak/webhook_parts.ts";

@@ -1,15 +1,13 @@
+import { getHeapStatistics } from "node:v8";
 import type { Clock } from "./base/clock.ts";
 import type { Logger } from "./base/log.ts";
-import { MemoryCache } from "./cache/memory_cache.ts";
+import { heapBytesOf, MemoryCache } from "./cache/memory_cache.ts";
 import type { TlsFiles } from "./cache/tls_files.ts";
 import type { Health } from "./health.ts";
 import type { CounterCache } from "./ratelimit/counter_cache.ts";
 import type { Settings } from "./settings/table.ts";
 import type { StatsStore } from "./stats/store.ts";
 import { ThrottledLog } from "./telemetry/throttled_log.ts";
-
-/** Longest time from a call to the answer of a memcached-style cache, as others who share it have it. */
-const MC_TIMEOUT_MS = 500;
 
 /** What a cache is opened with. */
 export interface OpenCacheOptions {
@@ -44,12 +42,13 @@ export async function openCache(options: OpenCacheOptions): Promise<OpenCache> {
     counters: { evicted_keys: () => memory.evicted },
     gauges: { keys: () => memory.size },
   });
+  warnOfHeap(options);
   if (settings.BACKEND_TYPE === "memory") {
     return { cache: memory, fallback: undefined, ready: Promise.resolve(), close: () => memory.close() };
   }
   const backend = settings.BACKEND_TYPE;
   const timeoutMs = backend === "mc"
-    ? MC_TIMEOUT_MS
+    ? settings.MC_TIMEOUT
     : Math.max(settings.KV_TIMEOUT, settings.KV_PERSECOND_TIMEOUT);
   const { cache: shared, ready } = backend === "mc" ? await openMc(options) : await openKv(options);
   const { InFlightCache } = await import("./cache/in_flight_cache.ts");
@@ -70,6 +69,19 @@ export function cacheKind({ BACKEND_TYPE, KV_PERSECOND }: Settings): {
   readonly perSecond: boolean;
 } {
   return { backend: BACKEND_TYPE, perSecond: KV_PERSECOND };
+}
+
+/** A heap that cannot hold the counters ends the process long before the bound of their number. */
+function warnOfHeap({ settings, logger }: OpenCacheOptions): void {
+  const { BACKEND_TYPE, CACHE_ON_FAILURE, MEMORY_MAX_KEYS } = settings;
+  if (BACKEND_TYPE !== "memory" && CACHE_ON_FAILURE !== "local") return;
+  const [required, limit] = [heapBytesOf(MEMORY_MAX_KEYS), getHeapStatistics().heap_size_limit];
+  if (required <= limit) return;
+  const [requiredMb, limitMb] = [required, limit].map((bytes) => Math.round(bytes / 2 ** 20));
+  logger.warning(
+    `MEMORY_MAX_KEYS ${MEMORY_MAX_KEYS} may require ${requiredMb} MB of heap, and its limit is ${limitMb} MB: ` +
+      "lower MEMORY_MAX_KEYS or raise --max-old-space-size",
+  );
 }
 
 interface Connected {
@@ -134,8 +146,7 @@ async function openOneKv(options: OpenCacheOptions, which: WhichKv): Promise<Con
     },
     onGivenUp,
   });
-  const name = `key-value cache "${address.text}"`;
-  const onConnection = connectionTeller(options, name, which.isUp);
+  const onConnection = connectionTeller(options, `key-value cache "${address.text}"`, which.isUp);
   const node = {
     database: address.database,
     timeoutMs,
@@ -159,9 +170,10 @@ async function openOneKv(options: OpenCacheOptions, which: WhichKv): Promise<Con
   const cache = new KvCluster({
     address: address.text,
     seeds: address.nodes,
-    openNode: (endpoint, onNodeConnection) =>
+    openNode: (endpoint, onNodeConnection, placeExpiry) =>
       new KvNode({
         ...node,
+        placeExpiry,
         onConnection: onNodeConnection,
         address: `${endpoint.host}:${endpoint.port}`,
         createClient: () => clients.create(endpoint),
@@ -189,7 +201,8 @@ async function openMc(options: OpenCacheOptions): Promise<Connected> {
     },
     maxIdleConnections: settings.MC_MAX_IDLE_CONNS,
     tls: settings.MC_TLS ? tlsFiles(settings, "MC_TLS") : undefined,
-    timeoutMs: MC_TIMEOUT_MS,
+    timeoutMs: settings.MC_TIMEOUT,
+    digestPrefix: settings.MC_KEY_DIGEST ? settings.CACHE_KEY_PREFIX : undefined,
     clock,
     random,
     roundTrip: roundTripOf(stats),

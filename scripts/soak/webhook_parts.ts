@@ -7,10 +7,12 @@ import {
   runOutages,
   standbyPair,
 } from "../../tests/support/webhook_fleet_outage.ts";
+import { deliverBesideHanging } from "../../tests/support/webhook_hanging.ts";
 import { killWhileDelivering } from "../../tests/support/webhook_kill_loop.ts";
 import { WebhookProcess } from "../../tests/support/webhook_process.ts";
 import { WebhookReceiver } from "../../tests/support/webhook_receiver.ts";
 import { killWhileExecuting } from "../../tests/support/workflow_kill_loop.ts";
+import { pressByLargeInputs, starveByHanging } from "../../tests/support/workflow_pressure.ts";
 import type { WebhookSoakOptions, WebhookSoakPart } from "./webhook_options.ts";
 
 /** What came of a part: what is printed of it, and what was not as it has to be. */
@@ -21,6 +23,8 @@ export interface SoakFindings {
 
 const LOG = { LOG_LEVEL: "warning", WEBHOOK_TIMEOUT: "2s" };
 const CONCURRENCY = 4;
+const HANGING_RUNS = 1_500;
+const PRESSURE = { calls: 220, seconds: 30, mostMb: 1_000 };
 
 /** How each part is run. */
 export const RUN_PART: Readonly<
@@ -38,6 +42,20 @@ export const RUN_PART: Readonly<
     const { executions, executionKills: kills, seed } = options;
     const report = await killWhileExecuting({ executions, kills, seed, say, open: openedBy(options) });
     return found(report);
+  },
+  async starvation() {
+    const { problems, ...counts } = await starveByHanging({ runs: HANGING_RUNS, withinSeconds: 45 });
+    return { problems, counts };
+  },
+  async pressure() {
+    const { problems, errors, ...counts } = await pressByLargeInputs(PRESSURE);
+    return { problems: [...problems, ...Object.keys(errors)], counts };
+  },
+  async hanging(options) {
+    await using weir = await openedBy(options)({ env: { LOG_LEVEL: "warning" } });
+    await weir.start();
+    const { problems, ...counts } = await deliverBesideHanging(weir, options);
+    return { problems, counts };
   },
   async outages({ outages, works }) {
     await using receiver = await WebhookReceiver.start();

@@ -69,7 +69,7 @@ const LIST_FORMS = {
 
 /**
  * Reads the address of a key-value cache. `single` takes `host:port`, `[::1]:port`, the path of a unix
- * socket, or `redis://user:password@host:port/db`, with `rediss://` for TLS; `sentinel` takes
+ * socket (`unix:///path` too), or `redis://user:password@host:port/db`, with `rediss://` for TLS; `sentinel` takes
  * `name,host:port[,host:port…]`, and `cluster` a comma list of `host:port`. Throws a `SyntaxError` that
  * says what would be right, and shows nothing that may be a password.
  */
@@ -89,9 +89,10 @@ export function parseKvAddress(
     ...login,
   };
   if (type === "single") {
-    const address = SCHEME.test(url)
-      ? parseUrl(url, setting)
-      : { ...parsePlain(url, options.socketType, setting), ...NO_URL };
+    const plain = url.replace(UNIX_SCHEME, "");
+    const address = SCHEME.test(plain)
+      ? parseUrl(plain, setting)
+      : { ...parsePlain(plain, options.socketType, setting), ...NO_URL };
     const { target, text, database } = address;
     const own = auth === undefined ? { username: address.username, password: address.password } : login;
     return { ...base, ...own, kind: "single", target, text, database, tls: tls || address.tls };
@@ -117,6 +118,8 @@ export function hostAndPortText({ host, port }: HostAndPort): string {
 }
 
 const SCHEME = /^[a-z]+:\/\//i;
+/** What a path of a unix socket may begin with. */
+const UNIX_SCHEME = /^unix:\/\/(?=\/)/i;
 const NO_URL = { username: undefined, password: undefined, database: 0, tls: false };
 
 /** An empty user name is none. */

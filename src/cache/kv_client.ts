@@ -3,8 +3,8 @@ import { connectorClass, type KvConnectorOptions } from "./kv_connector.ts";
 
 /** What a client is made of. */
 export interface KvClientOptions {
-  readonly username: string | undefined;
-  readonly password: string | undefined;
+  readonly username?: string | undefined;
+  readonly password?: string | undefined;
   /** Bounds the silence while an answer is due. */
   readonly timeoutMs: number;
   readonly connector: KvConnectorOptions;
@@ -73,7 +73,7 @@ function mend(client: Redis): void {
     const callback = args.pop();
     const told = (error: Error | null, reply?: unknown) => {
       if (typeof callback !== "function") return;
-      callback(error !== null && NO_LOGIN_WANTED.test(error.message) ? null : error, reply);
+      callback(error !== null && isLoginUnwanted(error) ? null : error, reply);
     };
     return auth.call(client, ...args, told);
   };
@@ -89,6 +89,11 @@ function mend(client: Redis): void {
       else if (client.status === "connect") callback(error);
     });
   };
+}
+
+/** Whether a server that refused a login requires none. */
+export function isLoginUnwanted(error: Error): boolean {
+  return NO_LOGIN_WANTED.test(error.message);
 }
 
 function fieldsOf(text: string): Record<string, string> {

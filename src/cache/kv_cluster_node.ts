@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Figures } from "../base/figures.ts";
 import type { Caller, Hit } from "../ratelimit/counter_cache.ts";
+import type { LateExpiry } from "./kv_batch.ts";
 import { endpointText, type KvEndpoint } from "./kv_slots.ts";
 
 /** After this time a failure says nothing any more, when the node was not asked since. */
@@ -17,6 +18,8 @@ export interface KvNodeLike {
   ask(hits: readonly Hit[], options?: KvAskOptions): Promise<number[]>;
   /** The answer to one command, within the time-out. */
   command(args: readonly string[]): Promise<unknown>;
+  /** Takes expiries of keys that it has now. */
+  owe(late: readonly LateExpiry[]): void;
   close(): Promise<void>;
 }
 
@@ -27,10 +30,14 @@ export interface KvAskOptions {
   readonly asking?: boolean;
 }
 
-/** Makes a node, which connects by itself and tells when its first connection is there and when none is left. */
+/**
+ * Makes a node, which connects by itself and tells when its first connection is there and when none is left.
+ * Expiries that it cannot send go to `placeExpiry`, which answers whether another node has taken them.
+ */
 export type OpenKvNode = (
   endpoint: KvEndpoint,
   onConnection: (connected: boolean, reason: string) => void,
+  placeExpiry: (expiry: LateExpiry) => boolean,
 ) => KvNodeLike;
 
 /** A node of the cluster that is open: who is waiting for it, and how it has been lately. */
@@ -50,8 +57,9 @@ export class KvClusterNode {
 
   constructor(
     endpoint: KvEndpoint,
-    { open, clock, onChange }: {
+    { open, placeExpiry, clock, onChange }: {
       readonly open: OpenKvNode;
+      readonly placeExpiry: (expiry: LateExpiry) => boolean;
       readonly clock: Clock;
       readonly onChange: () => void;
     },
@@ -65,7 +73,7 @@ export class KvClusterNode {
       // Later, because a node may tell while it is being made.
       queueMicrotask(onChange);
     };
-    this.#node = open(endpoint, (_, reason) => change(reason));
+    this.#node = open(endpoint, (_, reason) => change(reason), placeExpiry);
     this.#node.ready.then(() => change(""), () => {});
   }
 
@@ -131,6 +139,11 @@ export class KvClusterNode {
     } finally {
       this.#underWay--;
     }
+  }
+
+  /** Takes expiries of keys that it has now. */
+  owe(late: readonly LateExpiry[]): void {
+    this.#node.owe(late);
   }
 
   /** Whether nothing has been asked since the last time that this was asked, and nothing is under way. */

@@ -1,11 +1,19 @@
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import type { Figures } from "../base/figures.ts";
+import type { LateExpiry } from "./kv_batch.ts";
 import { KvClusterFigures, type KvClusterTally } from "./kv_cluster_figures.ts";
 import { KvClusterNode, type OpenKvNode } from "./kv_cluster_node.ts";
 import { KvClusterRefresh } from "./kv_cluster_refresh.ts";
 import { KvClusterWaits } from "./kv_cluster_waits.ts";
-import { endpointText, type KvEndpoint, parseSlotRanges, SLOT_COUNT, type SlotRange } from "./kv_slots.ts";
+import {
+  endpointText,
+  type KvEndpoint,
+  parseSlotRanges,
+  SLOT_COUNT,
+  slotOf,
+  type SlotRange,
+} from "./kv_slots.ts";
 
 /** Most nodes that are open at a time: as many as a cluster is advised to have. */
 const MAX_NODES = 1_000;
@@ -98,7 +106,12 @@ export class KvTopology {
     if (known !== undefined) return known;
     if (this.#closed || this.#nodes.size >= MAX_NODES) return undefined;
     const { openNode, clock } = this.#options;
-    const node = new KvClusterNode(endpoint, { open: openNode, clock, onChange: () => this.#changed(node) });
+    const node = new KvClusterNode(endpoint, {
+      open: openNode,
+      placeExpiry: (expiry) => this.#placeExpiry(expiry),
+      clock,
+      onChange: () => this.#changed(node),
+    });
     this.#nodes.set(address, node);
     return node;
   }
@@ -123,6 +136,15 @@ export class KvTopology {
     this.#waits.close();
     this.#cancelRetire?.();
     await Promise.all([this.#refresh.running, ...[...this.#nodes.values()].map((node) => node.close())]);
+  }
+
+  /** A node could not set an expiry: its key may be on another one by now. */
+  #placeExpiry(expiry: LateExpiry): boolean {
+    if (this.#closed) return false;
+    this.suspect();
+    const node = this.nodeOf(slotOf(expiry.key));
+    node?.owe([expiry]);
+    return node !== undefined;
   }
 
   /** Asks nodes until one tells the slots; answers whether every primary can be asked. */

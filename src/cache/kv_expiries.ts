@@ -10,6 +10,11 @@ const MAX_KEYS = 200_000;
 export class KvExpiries implements Expiries {
   readonly #byEnd = new Map<number, Set<string>>();
   #size = 0;
+  #generation = 0;
+
+  get generation(): number {
+    return this.#generation;
+  }
 
   covers(key: string, windowEnd: number): boolean {
     if (this.#byEnd.get(windowEnd)?.has(key) === true) return true;
@@ -29,6 +34,7 @@ export class KvExpiries implements Expiries {
   }
 
   forget(key: string): void {
+    this.#generation++;
     for (const keys of this.#byEnd.values()) {
       if (keys.delete(key)) this.#size--;
     }
@@ -43,6 +49,7 @@ export class KvExpiries implements Expiries {
 
   /** Forgets everything: the cache may have lost it. */
   clear(): void {
+    this.#generation++;
     this.#byEnd.clear();
     this.#size = 0;
   }

@@ -12,8 +12,9 @@ import { startSoon } from "./start_soon.ts";
 const EAGER_BATCHES = 3;
 const LARGE_BATCH_KEYS = 64;
 const LONGEST_HOLD_MS = 5;
-/** Most expiries that are kept while there is no connection. */
-const MAX_OWED = 10_000;
+/** Most expiries that are kept while they cannot be sent, and most that go with one batch. */
+const MAX_OWED = 100_000;
+const OWED_PER_BATCH = 1_000;
 /** Hits with ASKING are apart. */
 const SLOTS = ["plain", "asking"] as const;
 const SLOTS_REVERSED = ["asking", "plain"] as const;
@@ -57,8 +58,8 @@ interface Gathering extends Gathered {
 export class KvGathering {
   readonly #options: KvGatheringOptions;
   readonly #slots: Record<Slot, Gathering | undefined> = { plain: undefined, asking: undefined };
-  /** Expiries that could not be sent yet. */
-  readonly #owed: LateExpiry[] = [];
+  /** Expiries that could not be sent yet, by their keys. */
+  readonly #owed = new Map<string, LateExpiry>();
 
   constructor(options: KvGatheringOptions) {
     this.#options = options;
@@ -88,8 +89,26 @@ export class KvGathering {
   /** Keeps expiries that could not be sent for the next batch: their keys would stay for good. */
   owe(late: readonly LateExpiry[]): void {
     for (const expiry of late) {
-      if (this.#owed.length < MAX_OWED) this.#owed.push(expiry);
+      const known = this.#owed.get(expiry.key);
+      if (known === undefined ? this.#owed.size >= MAX_OWED : known.windowEnd >= expiry.windowEnd) continue;
+      this.#owed.set(expiry.key, expiry);
     }
+  }
+
+  /** Sends what is owed although no caller asks for anything; the next batch takes it along anyway. */
+  sendOwed(): void {
+    if (this.#owed.size > 0 && this.#slots.plain === undefined) this.#begin("plain");
+  }
+
+  /** Takes what is owed, and no more than so many. */
+  takeOwed(limit = Infinity): LateExpiry[] {
+    const taken: LateExpiry[] = [];
+    for (const [key, expiry] of this.#owed) {
+      if (taken.length >= limit) break;
+      this.#owed.delete(key);
+      taken.push(expiry);
+    }
+    return taken;
   }
 
   /** Writes what has gathered for long enough, as far as connections are free. */
@@ -128,7 +147,7 @@ export class KvGathering {
       this.#writeFrom(slot);
     });
     if (slot === "plain") {
-      for (const expiry of this.#owed.splice(0)) batch.addExpiry(expiry);
+      for (const expiry of this.takeOwed(OWED_PER_BATCH)) batch.addExpiry(expiry);
     }
     return this.#slots[slot] = gathering;
   }

@@ -5,7 +5,7 @@ import { answeredWithin } from "../base/wait.ts";
 import type { Caller, Hit } from "../ratelimit/counter_cache.ts";
 import { Breaker } from "./breaker.ts";
 import type { Ask } from "./hit_batch.ts";
-import type { LateExpiry } from "./kv_batch.ts";
+import type { KvBatch, LateExpiry } from "./kv_batch.ts";
 import type { KvConnection } from "./kv_connection.ts";
 import { KvExpiries } from "./kv_expiries.ts";
 import { KvFailure } from "./kv_failure.ts";
@@ -14,8 +14,15 @@ import { type InFlight, KvInFlight } from "./kv_in_flight.ts";
 import { KvPool, type KvPoolOptions } from "./kv_pool.ts";
 import { shortened } from "./resp.ts";
 
-/** How often keys of windows that are over are forgotten. */
-const SWEEP_INTERVAL_MS = 10_000;
+/** How often keys of windows that are over are forgotten, and expiries that were refused are sent again. */
+const SWEEP_INTERVAL_MS = 1_000;
+/**
+ * Expiries that were set after their counters are set once more after so many sweeps: by then it is known
+ * whether a replica has taken over, which may have the counter alone.
+ */
+const SWEEPS_TO_CONFIRM = 5;
+/** Most expiries that wait for that. */
+const MAX_UNCONFIRMED = 10_000;
 /** Answers of a server that is not, or not yet, the one to ask. Whoever is behind its name now may be. */
 const WRONG_SERVER = /^(?:READONLY|LOADING|MASTERDOWN)\b/;
 
@@ -40,6 +47,8 @@ export interface KvNodeOptions extends Pick<KvPoolOptions, "poolSize" | "onEmpty
   readonly onConnection?: ((connected: boolean, reason: string) => void) | undefined;
   /** Told of each batch that was answered: the milliseconds from its write to its answer, with fractions. */
   readonly roundTrip?: ((ms: number) => void) | undefined;
+  /** Takes an expiry to the node that has its key by now; answers whether there is one. None when absent. */
+  readonly placeExpiry?: ((expiry: LateExpiry) => boolean) | undefined;
 }
 
 /** How hits are asked for. */
@@ -57,6 +66,10 @@ export class KvNode {
   readonly #expiries = new KvExpiries();
   readonly #inFlight: KvInFlight;
   readonly #gathering: KvGathering;
+  /** Expiries that were refused or not answered; they are sent again after a pause. */
+  readonly #refused: LateExpiry[] = [];
+  /** Expiries to be set once more, by the sweeps until then. */
+  readonly #unconfirmed: LateExpiry[][] = Array.from({ length: SWEEPS_TO_CONFIRM }, () => []);
   #cancelSweep: () => void;
   #timeouts = 0;
 
@@ -79,8 +92,11 @@ export class KvNode {
     this.#pool = new KvPool({
       ...options,
       events: {
-        // It may be another server, or have lost what it knew.
-        connected: () => this.#expiries.clear(),
+        // It may lead to another server than those before, or to one that has lost what it knew.
+        connected: () => {
+          this.#expiries.clear();
+          this.#gathering.sendOwed();
+        },
         free: () => this.#gathering.writeDue(),
         lost: (connection, reason) => this.#lost(connection, reason),
         exhausted: (reason) => this.#exhausted(reason),
@@ -142,10 +158,16 @@ export class KvNode {
     return await answeredWithin(connection.command(args), timeoutMs, clock, overdue);
   }
 
+  /** Takes expiries of keys that this node has now. */
+  owe(late: readonly LateExpiry[]): void {
+    this.#gathering.owe(late);
+  }
+
   /** Fails whoever waits, and lets go of connections and timers. */
   close(): Promise<void> {
     this.#gathering.fail("it is closed", "all");
-    for (const { batch } of this.#inFlight.takeAll()) batch.fail("it is closed");
+    for (const { batch } of this.#inFlight.takeAll()) this.#fail(batch, "it is closed");
+    for (const late of [...this.#unsent(), ...this.#unconfirmed.flat()]) this.#options.placeExpiry?.(late);
     this.#cancelSweep();
     this.#pool.close();
     return Promise.resolve();
@@ -179,13 +201,17 @@ export class KvNode {
     if (!connection.usable) {
       // The client has answered for a connection that is gone, in its own words.
       const { reason } = connection;
-      this.#gathering.owe(batch.settle(replies.map((reply) => told(reply, reason)), this.#expiries));
+      const after = batch.settle(replies.map((reply) => told(reply, reason)), this.#expiries);
+      this.#gathering.owe([...after.follow, ...after.retry]);
+      this.#confirm(after.confirm);
       this.#breaker.failed(reason);
       return;
     }
     this.#options.roundTrip?.(tookMs);
     const wrong = replies.find((reply) => reply instanceof Error && WRONG_SERVER.test(reply.message));
-    const follow: readonly LateExpiry[] = batch.settle(replies, this.#expiries);
+    const { follow, retry, confirm } = batch.settle(replies, this.#expiries);
+    if (retry.length > 0) this.#refused.push(...retry);
+    if (confirm.length > 0) this.#confirm(confirm);
     if (wrong instanceof Error) {
       const reason = shortened(wrong.message);
       this.#breaker.failed(reason);
@@ -195,14 +221,20 @@ export class KvNode {
     }
     this.#breaker.succeeded();
     this.#gathering.addExpiries(follow);
+    this.#gathering.sendOwed();
     this.#pool.give(connection);
+  }
+
+  /** Fails a batch that was written: its counters may be new and without an expiry. */
+  #fail(batch: KvBatch, reason: string): void {
+    this.#gathering.owe(batch.lose(this.#expiries));
+    batch.fail(reason);
   }
 
   #lost(connection: KvConnection, reason: string): void {
     for (const { batch } of this.#inFlight.takeAll(connection)) {
       this.#breaker.failed(reason);
-      this.#gathering.owe(batch.late);
-      batch.fail(reason);
+      this.#fail(batch, reason);
     }
     if (this.#pool.connected) return;
     this.#breaker.released();
@@ -214,8 +246,7 @@ export class KvNode {
     const reason = noAnswer(this.#options.timeoutMs);
     this.#timeouts++;
     this.#breaker.failed(reason);
-    this.#gathering.owe(batch.late);
-    batch.fail(reason);
+    this.#fail(batch, reason);
     this.#pool.renew(connection, reason);
   }
 
@@ -231,8 +262,28 @@ export class KvNode {
     const { clock } = this.#options;
     return clock.after(SWEEP_INTERVAL_MS, () => {
       this.#expiries.sweep(clock.now() / 1000);
+      this.#retryExpiries();
       this.#cancelSweep = this.#scheduleSweep();
     });
+  }
+
+  #retryExpiries(): void {
+    const { connected } = this.#pool;
+    this.#refused.push(...this.#unconfirmed.shift() ?? []);
+    this.#unconfirmed.push([]);
+    for (const late of connected ? this.#refused.splice(0) : this.#unsent()) {
+      if (this.#options.placeExpiry?.(late) !== true) this.#gathering.owe([late]);
+    }
+    if (connected) this.#gathering.sendOwed();
+  }
+
+  #confirm(late: readonly LateExpiry[]): void {
+    const waiting = this.#unconfirmed.reduce((sum, { length }) => sum + length, 0);
+    this.#unconfirmed.at(-1)?.push(...late.slice(0, MAX_UNCONFIRMED - waiting));
+  }
+
+  #unsent(): LateExpiry[] {
+    return [...this.#refused.splice(0), ...this.#gathering.takeOwed()];
   }
 }
 

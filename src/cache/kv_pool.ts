@@ -5,7 +5,7 @@ import { KvConnection } from "./kv_connection.ts";
 
 /** What a pool tells its owner. */
 export interface KvPoolEvents {
-  /** The first connection is there: it may lead to another server than those before. */
+  /** A connection is there: it may lead to another server than those before. */
   connected(): void;
   /** A connection can be taken. */
   free(): void;
@@ -151,8 +151,8 @@ export class KvPool {
     this.#opened++;
     this.#reason = "";
     const { events, onConnection, poolSize } = this.#options;
+    events.connected();
     if (this.#usable.size === 1) {
-      events.connected();
       this.#down = false;
       this.#ready.resolve();
       onConnection?.(true, "");
@@ -187,14 +187,17 @@ export class KvPool {
     connection.close();
   }
 
-  /** Somebody waits: first for as long as the settings say, then, unless that is an error, until the end. */
+  /**
+   * A batch waits: first for as long as the settings say, then, unless that is an error, until its end. A
+   * wait that would take all the time that is left ends halfway, so that what follows still has some.
+   */
   #wait(leftMs: number): void {
     const { clock, onEmpty, onEmptyWaitMs } = this.#options;
-    const isFinal = onEmpty === "WAIT" || onEmptyWaitMs >= leftMs;
-    const waitMs = Math.max(0, isFinal ? leftMs : onEmptyWaitMs);
+    const firstMs = onEmptyWaitMs < leftMs ? onEmptyWaitMs : leftMs / 2;
+    const waitMs = Math.max(0, onEmpty === "WAIT" ? leftMs : firstMs);
     this.#cancelWait = clock.after(waitMs, () => {
       this.#cancelWait = undefined;
-      if (isFinal || onEmpty === "ERROR") return this.#giveUp(waitMs);
+      if (onEmpty !== "CREATE") return this.#giveUp(waitMs);
       // As many again as the pool holds, so that a server that stands still is not drowned.
       if (this.#overflow.size < this.#options.poolSize) this.#overflow.add(this.#open());
       const restMs = leftMs - waitMs;

@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import type { Clock } from "../base/clock.ts";
 import { answeredWithin } from "../base/wait.ts";
 import type { HostAndPort, KvSentinel } from "./kv_address.ts";
-import { createClient } from "./kv_client.ts";
+import { createClient, isLoginUnwanted } from "./kv_client.ts";
 import type { TlsFiles } from "./tls_files.ts";
 
 /** How sentinels are asked. */
@@ -88,11 +88,9 @@ export class KvSentinelSession {
   async #connect(): Promise<Redis> {
     if (this.#client?.status === "ready") return this.#client;
     this.end();
-    const { address, tls, timeoutMs, clock } = this.#options;
+    const { tls, timeoutMs, clock } = this.#options;
     const locate = () => Promise.resolve({ target: this.sentinel });
     const client = createClient({
-      username: address.sentinelUsername,
-      password: address.sentinelPassword,
       timeoutMs,
       connector: { locate, tls, timeoutMs, clock, primaryOnly: false },
       // One attempt: the next question makes another one.
@@ -105,7 +103,19 @@ export class KvSentinelSession {
     await client.connect().catch((error: unknown) => {
       throw reason ?? error;
     });
+    await this.#logIn(client);
     return client;
+  }
+
+  /** Before anything else is asked: the refusal of a question would hide that of the login. */
+  async #logIn(client: Redis): Promise<void> {
+    const { sentinelUsername: username, sentinelPassword: password } = this.#options.address;
+    if (password === undefined) return;
+    try {
+      await client.call("AUTH", ...(username === undefined ? [] : [username]), password);
+    } catch (error) {
+      if (!(error instanceof Error && isLoginUnwanted(error))) throw error;
+    }
   }
 }
 

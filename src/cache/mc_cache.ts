@@ -5,13 +5,10 @@ import type { Caller, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
 import { CacheError } from "../ratelimit/errors.ts";
 import type { McAddress } from "./mc_connection.ts";
 import { McHosts, type McSrv } from "./mc_hosts.ts";
-import { checkMcKey } from "./mc_keys.ts";
+import { checkMcKey, digestedMcKey } from "./mc_keys.ts";
 import { mcAddressText, McNode } from "./mc_node.ts";
 import { McTally } from "./mc_tally.ts";
 import type { TlsFiles } from "./tls_files.ts";
-
-/** Longest wait for an answer where nothing else is said. */
-const TIMEOUT_MS = 500;
 
 /** How the counters are asked. */
 export interface McCacheOptions {
@@ -21,8 +18,10 @@ export interface McCacheOptions {
   readonly maxIdleConnections: number;
   /** What TLS is spoken with; read anew for each connection. Plain TCP when absent. */
   readonly tls?: TlsFiles | undefined;
-  /** Longest time from asking to the answer, in milliseconds; 500 when absent. */
-  readonly timeoutMs?: number;
+  /** Longest time from asking to the answer, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Store keys that the protocol cannot carry under a digest behind this prefix; refuse them when absent. */
+  readonly digestPrefix?: string | undefined;
   readonly clock: Clock;
   /** A number from 0 to below 1. */
   readonly random: () => number;
@@ -96,8 +95,7 @@ export class McCache implements CounterCache {
   add(hits: readonly Hit[], caller?: Caller): Promise<number[]> {
     if (hits.length === 0) return Promise.resolve([]);
     try {
-      for (const { key } of hits) checkMcKey(key);
-      return this.#ask(hits, caller);
+      return this.#ask(this.#storable(hits), caller);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -108,9 +106,9 @@ export class McCache implements CounterCache {
   }
 
   async remove(keys: readonly string[]): Promise<void> {
-    for (const key of keys) checkMcKey(key);
+    const stored = keys.map((key) => this.#storedKey(key));
     const parts = new Map<McNode, string[]>();
-    for (const key of keys) append(parts, this.#nodeOf(key), key);
+    for (const key of stored) append(parts, this.#nodeOf(key), key);
     const ends = await Promise.allSettled([...parts].map(([node, part]) => node.remove(part)));
     for (const end of ends) {
       if (end.status === "rejected") throw end.reason;
@@ -121,6 +119,19 @@ export class McCache implements CounterCache {
     await this.#hosts?.close();
     for (const node of this.#all()) node.close();
     await Promise.all(this.#leaving.values());
+  }
+
+  /** The hits themselves, unless a key is stored under another one. */
+  #storable(hits: readonly Hit[]): readonly Hit[] {
+    const isStored = hits.every(({ key }) => this.#storedKey(key) === key);
+    return isStored ? hits : hits.map((hit) => ({ ...hit, key: this.#storedKey(hit.key) }));
+  }
+
+  #storedKey(key: string): string {
+    const { digestPrefix } = this.#options;
+    if (digestPrefix !== undefined) return digestedMcKey(key, digestPrefix);
+    checkMcKey(key);
+    return key;
   }
 
   #ask(hits: readonly Hit[], caller: Caller | undefined): Promise<number[]> {
@@ -165,7 +176,7 @@ export class McCache implements CounterCache {
   }
 
   #open(address: McAddress): McNode {
-    const { tls, timeoutMs = TIMEOUT_MS, maxIdleConnections, onConnection } = this.#options;
+    const { tls, timeoutMs, maxIdleConnections, onConnection } = this.#options;
     const { clock, random, roundTrip } = this.#options;
     const node = mcAddressText(address);
     return new McNode({

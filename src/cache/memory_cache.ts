@@ -6,12 +6,21 @@ import { CounterBucket } from "./counter_bucket.ts";
 const SWEEP_INTERVAL_MS = 1_000;
 /** Room for keys, on average: longer ones take the place of several. */
 const BYTES_PER_KEY = 256;
+/** Heap that a counter takes with a key of that length, while the table grows (measured: 335 bytes). */
+const HEAP_BYTES_PER_KEY = 350;
+/** Heap that everything else takes. */
+const OTHER_HEAP_BYTES = 64 * 2 ** 20;
 
 /** How the embedded cache is made. */
 export interface MemoryCacheOptions {
   /** Most counters held at a time. */
   readonly maxKeys: number;
   readonly clock: Clock;
+}
+
+/** The most heap that a process with so many counters takes, in bytes. */
+export function heapBytesOf(maxKeys: number): number {
+  return maxKeys * HEAP_BYTES_PER_KEY + OTHER_HEAP_BYTES;
 }
 
 /**

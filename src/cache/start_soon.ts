@@ -1,21 +1,26 @@
 import { clearImmediate, setImmediate } from "node:timers";
 import type { Clock } from "../base/clock.ts";
 
-/** Below this a timer is less exact than the next turn of the event loop, which is some microseconds away. */
+/** No timer ends sooner, however short it is; a turn of the event loop takes some microseconds. */
 const SHORTEST_TIMER_MS = 2;
 
 /**
- * Runs something when others have had so many milliseconds to join: at the end of this turn for 0, in the
- * next turn for less than a timer can tell. The answer cancels it, as far as that is still of use.
+ * Runs something when others have had so many milliseconds to join: at the end of this turn for 0. What is
+ * too short for a timer is waited for turn by turn, which keeps the thread busy and holds nothing else up.
  */
 export function startSoon(delayMs: number, clock: Clock, run: () => void): () => void {
   if (delayMs >= SHORTEST_TIMER_MS) return clock.after(delayMs, run);
-  if (delayMs > 0) {
-    const immediate = setImmediate(run);
-    return () => clearImmediate(immediate);
+  if (delayMs <= 0) {
+    queueMicrotask(run);
+    return nothing;
   }
-  queueMicrotask(run);
-  return nothing;
+  const dueAt = clock.elapsed() + delayMs;
+  let immediate = setImmediate(look);
+  function look(): void {
+    if (clock.elapsed() >= dueAt) run();
+    else immediate = setImmediate(look);
+  }
+  return () => clearImmediate(immediate);
 }
 
 function nothing(): void {}

@@ -86,6 +86,20 @@ export const CACHE_TABLE = {
       "others wait for replies; 0 is taken as 1.",
     group: "Memcached-style cache",
   },
+  MC_TIMEOUT: {
+    parse: duration({ min: "1ms" }),
+    default: "500ms",
+    doc: "Duration that bounds connecting, writing and reading; no decision waits longer for the cache.",
+    group: "Memcached-style cache",
+  },
+  MC_KEY_DIGEST: {
+    parse: parseBoolean,
+    default: "false",
+    doc:
+      "`true` stores keys that memcached cannot hold (blanks, control characters, over 250 bytes) under a " +
+      "SHA-256 digest; `false` fails a call with such a key as INVALID_ARGUMENT.",
+    group: "Memcached-style cache",
+  },
   MC_TLS: {
     parse: parseBoolean,
     default: "false",

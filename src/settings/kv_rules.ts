@@ -104,7 +104,9 @@ function wantedList({ prefix, url, type }: KvAddressReading): string | undefined
 function wantedSingle({ prefix, url, socketType }: KvAddressReading): string | undefined {
   const isUrl = /^rediss?:\/\//i.test(url);
   const isTcp = isUrl ? isRedisUrl(url) : "value" in dialAddress(url);
-  const isPath = !isUrl && (socketType === "unix" ? url.includes("/") : url.startsWith("/"));
+  const path = url.replace(/^unix:\/\/(?=\/)/i, "");
+  const isScheme = /^[a-z]+:\/\//i.test(path);
+  const isPath = !isScheme && (socketType === "unix" ? path.includes("/") : path.startsWith("/"));
   if (isUrl && isTcp && socketType !== "unix" && !isLoginDecodable(url)) {
     return "its user name or password has a % that escapes nothing; to percent-encode % as %25";
   }

@@ -14,7 +14,7 @@ export const KV_TABLE = {
   KV_URL: {
     parse: parseText,
     whenUnset: "required by `BACKEND_TYPE=kv`",
-    doc: "Address of the key-value cache: `host:port`, the path of a unix socket, or " +
+    doc: "Address of the key-value cache: `host:port`, the path of a unix socket (`unix:///path` too), or " +
       "`redis://user:password@host:port/db` (`rediss://` for TLS); comma lists for sentinel (master name " +
       "first) and cluster.",
     group: "Key-value cache",
@@ -75,13 +75,17 @@ export const KV_TABLE = {
   KV_POOL_ON_EMPTY_WAIT_DURATION: {
     parse: duration(),
     default: "1s",
-    doc: "Duration of the wait for a free connection.",
+    doc:
+      "Duration of the wait for a free connection; at or above `KV_TIMEOUT` it is half of the time that a call " +
+      "has left.",
     group: "Key-value cache",
   },
   KV_PIPELINE_WINDOW: {
     parse: duration(),
     default: "0",
-    doc: "Duration for which commands are gathered before they are sent; 0 sends at once.",
+    doc:
+      "Duration for which commands are gathered before they are sent, such as `150us`; 0 sends at once. Below " +
+      "2ms the wait keeps the thread busy.",
     group: "Key-value cache",
   },
   KV_PIPELINE_LIMIT: {

@@ -1,3 +1,4 @@
+import { cacheWarnings } from "./cache_warnings.ts";
 import { crossProblems } from "./cross_rules.ts";
 import type { Setting } from "./setting.ts";
 import { storeWarnings } from "./store_parser.ts";
@@ -51,6 +52,7 @@ export function readSettings(env: Environment): SettingsReading {
   const warnings = [
     ...notes.warnings,
     ...backendWarnings(env),
+    ...cacheWarnings(settings, notes.bad),
     ...storeWarnings(settings, env, notes.bad),
     ...upstreamWarnings(env),
   ];

@@ -1,13 +1,13 @@
 import type { Clock } from "../base/clock.ts";
 import { type Accepted, AcceptOnce } from "./accept_once.ts";
 import { jsonObjectOf } from "./json_body.ts";
-import { bodyHash, type JsonObject } from "./json_text.ts";
+import { bodyHash } from "./json_text.ts";
 import { notFound, unavailable, WebhookRefusal } from "./problem_answer.ts";
 import type { Trigger, WorkflowVersion } from "./records.ts";
 import type { TriggerCall, TriggerCaller, WebhookAnswer } from "./routes.ts";
 import { constantTimeEqual } from "./signature.ts";
 import type { AcceptStore, AdministrationStore, NewIdempotency } from "./store.ts";
-import { type LimitCall, triggerLimit } from "./trigger_limit.ts";
+import { type LimitCall, limitDescriptors, triggerLimit } from "./trigger_limit.ts";
 
 /** What triggers are accepted with. */
 export interface TriggerAcceptorOptions {
@@ -52,8 +52,8 @@ export class TriggerAcceptor {
     const trigger = await this.admit(call);
     const { idempotencyKey: key } = call;
     if (key === undefined && trigger.requireIdempotencyKey) throw keyRequired();
-    const input = jsonObjectOf(call.body);
-    const hash = key === undefined ? "" : await bodyHash(input);
+    const { hashing, descriptors } = readInput(call, trigger);
+    const hash = await hashing;
     const idempotency = key === undefined
       ? undefined
       : { scope: `trigger:${trigger.id}`, key, bodyHash: hash };
@@ -62,7 +62,7 @@ export class TriggerAcceptor {
       idempotency,
       resultId: executionId,
       create: async (idempotency) => {
-        await this.#checkLimit(trigger, input);
+        await this.#checkLimit(trigger, descriptors);
         return await this.#create(trigger, { executionId, body: call.body, idempotency });
       },
     });
@@ -71,14 +71,10 @@ export class TriggerAcceptor {
     return acceptedAnswer({ executionId: accepted.resultId }, { isReplay: accepted.isReplay, mismatch });
   }
 
-  async #checkLimit(trigger: Trigger, input: JsonObject): Promise<void> {
-    if (trigger.limit === undefined) return;
-    await triggerLimit({
-      limit: trigger.limit,
-      onLimitError: trigger.onLimitError,
-      input,
-      ask: this.#options.limit,
-    });
+  async #checkLimit(trigger: Trigger, descriptors: ReturnType<typeof limitDescriptors>): Promise<void> {
+    const { limit, onLimitError } = trigger;
+    if (limit === undefined) return;
+    await triggerLimit({ limit, onLimitError, descriptors, ask: this.#options.limit });
   }
 
   async #create(
@@ -119,6 +115,15 @@ export class TriggerAcceptor {
     });
     if (trigger.onBodyMismatch === "reject") throw bodyMismatch();
   }
+}
+
+/** All that is needed of the value of a body: it takes many times the memory of its text, and many calls may wait. */
+function readInput({ body, idempotencyKey }: TriggerCall, { limit }: Trigger) {
+  const input = jsonObjectOf(body);
+  return {
+    hashing: idempotencyKey === undefined ? "" : bodyHash(input),
+    descriptors: limit === undefined ? [] : limitDescriptors(limit, input),
+  };
 }
 
 /** 202 for what was accepted, now or before. */

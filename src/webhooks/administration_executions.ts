@@ -12,6 +12,7 @@ import { conflict, notFound } from "./problem_answer.ts";
 import type { AuditEntry, Execution, ExecutionStep } from "./records.ts";
 import type { WebhookAnswer } from "./routes.ts";
 import { timeText } from "./time_text.ts";
+import type { WorkflowStep } from "./workflow.ts";
 
 const STATUSES = ["queued", "running", "succeeded", "failed", "cancelled"];
 
@@ -35,12 +36,36 @@ async function listExecutions({ query }: RoutedCall, { store }: AdministrationPa
 
 async function getExecution(
   { ids: [id = ""] }: RoutedCall,
-  { store }: AdministrationParts,
+  parts: AdministrationParts,
 ): Promise<WebhookAnswer> {
-  const found = await store.findExecution(id);
+  const found = await parts.store.findExecution(id);
   if (found === undefined) throw notFound("this execution");
   const { execution, steps } = found;
-  return jsonAnswer(200, { ...shown(execution, steps), input: parseJson(execution.input) });
+  const currentStep = await shownCurrentStep(execution, steps.length, parts);
+  return jsonAnswer(200, { ...shown(execution, steps), currentStep, input: parseJson(execution.input) });
+}
+
+/** What a running execution works on or waits for. */
+async function shownCurrentStep(
+  { status, versionId, stepAttempts, error, claimId, dueAt }: Execution,
+  index: number,
+  { store, workflows }: AdministrationParts,
+): Promise<Record<string, unknown> | undefined> {
+  if (status !== "running") return undefined;
+  const version = await store.findWorkflowVersion(versionId);
+  let step: WorkflowStep | undefined;
+  try {
+    step = version === undefined ? undefined : workflows.parse(version).steps[index];
+  } catch {
+    // The execution fails for the same reason, and says so, once it is worked on.
+  }
+  return {
+    name: step?.name,
+    kind: step?.kind,
+    attempt: stepAttempts + 1,
+    lastError: error,
+    nextAttemptAt: claimId === undefined ? timeIf(dueAt) : undefined,
+  };
 }
 
 async function cancelExecution({ ids: [id = ""], object }: RoutedCall, parts: AdministrationParts) {
@@ -71,7 +96,8 @@ function shown(execution: Execution, steps: readonly ExecutionStep[]): Record<st
     finishedAt: timeIf(execution.finishedAt),
     cancelRequested,
     output: output === undefined ? undefined : parseJson(output),
-    error,
+    // Until it ends, it is that of its current step.
+    error: execution.finishedAt === undefined ? undefined : error,
     steps: steps.map(shownStep),
   };
 }

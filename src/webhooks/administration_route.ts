@@ -3,10 +3,12 @@ import type { JsonObject } from "./json_text.ts";
 import type { AuditEntry, Endpoint, Sealed } from "./records.ts";
 import type { WebhookAnswer } from "./routes.ts";
 import type { AdministrationStore, ExecutionStore } from "./store.ts";
+import type { Workflows } from "./workflow.ts";
 
 /** What the administration works with. */
 export interface AdministrationParts {
-  readonly store: AdministrationStore & Pick<ExecutionStore, "cancelExecution">;
+  readonly store: AdministrationStore & Pick<ExecutionStore, "cancelExecution" | "findWorkflowVersion">;
+  readonly workflows: Pick<Workflows, "parse">;
   readonly seal: (text: string) => Promise<Sealed>;
   readonly clock: Clock;
   readonly newId: () => string;

@@ -2,17 +2,11 @@ import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { afterAttempt, type AfterAttemptOptions, type AttemptEnd } from "./delivery.ts";
 import type { AttemptReport } from "./dispatch_figures.ts";
-import type { DispatcherOptions } from "./dispatcher.ts";
+import type { DispatcherOptions } from "./dispatcher_options.ts";
 import { deliveryRequest, signingSecret } from "./delivery_request.ts";
 import type { AuditEntry } from "./records.ts";
 import type { OutgoingDelivery, SendResult } from "./sender.ts";
 import type { AttemptOutcome, ClaimedDelivery } from "./store.ts";
-
-/** The steps of an attempt at which a process may end. */
-export type AttemptStep = "claim" | "attempt_row" | "send" | "write_back";
-
-/** Called before and after each step. */
-export type AttemptSteps = (when: "before" | "after", step: AttemptStep) => void | Promise<void>;
 
 /** What an attempt is made with. */
 export interface AttemptOptions extends
@@ -38,12 +32,12 @@ export interface AttemptOptions extends
   /** The claim was no longer held when something was to be written. */
   readonly onLost: () => void;
   readonly onStoreError: (error: unknown) => void;
-  /** It could not be made, and its delivery is due again at once. */
-  readonly onGivenBack: () => void;
+  /** The attempt could not be made; its claim has to be released. */
+  readonly onUnused: () => void;
 }
 
 /** The first wait before a result is written again, and the longest. */
-const REWRITE_MS = [100, 2_000] as const;
+const REWRITE_MS = [100, 500] as const;
 
 const GIVEN_UP: SendResult = { errorKind: "interrupted", error: "it was given up before it was sent" };
 
@@ -64,6 +58,7 @@ export async function makeAttempt(claimed: ClaimedDelivery, options: AttemptOpti
     await at("after", "attempt_row");
     const begin = clock.elapsed();
     const result = await sent(claimed, options);
+    const tookMs = clock.elapsed() - begin;
     // Given up: the next owner of the claim says what became of it.
     if (options.signal.aborted) return;
     if (result === GIVEN_UP) {
@@ -84,13 +79,11 @@ export async function makeAttempt(claimed: ClaimedDelivery, options: AttemptOpti
         manual,
         startedAt,
       },
-      ...{ tookMs: clock.elapsed() - begin, result: outcome.result, status, errorKind },
+      ...{ tookMs, result: outcome.result, status, errorKind },
     });
   } catch (error) {
     options.onStoreError(error);
-    options.onGivenBack();
-    // Given back at once, or by the end of its lease.
-    await store.releaseClaims([claimId], clock.now()).catch(options.onStoreError);
+    options.onUnused();
   }
 }
 

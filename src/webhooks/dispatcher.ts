@@ -1,48 +1,11 @@
-import type { Clock } from "../base/clock.ts";
-import type { Logger } from "../base/log.ts";
 import { settledWithin } from "../base/wait.ts";
-import { type AttemptReport, DispatchCounts, type DispatchFigures } from "./dispatch_figures.ts";
-import { type AttemptSteps, makeAttempt } from "./delivery_attempt.ts";
+import { DispatchCounts, type DispatchFigures } from "./dispatch_figures.ts";
+import { makeAttempt } from "./delivery_attempt.ts";
+import type { DispatcherOptions } from "./dispatcher_options.ts";
+import { EndpointShares } from "./endpoint_shares.ts";
 import { type Flight, InFlight } from "./in_flight.ts";
 import { OpenedTexts } from "./opened_texts.ts";
-import type { Sealed } from "./records.ts";
-import type { DeliverySender } from "./sender.ts";
-import type { ClaimedDelivery, DeliveryStore, DueEndpoint } from "./store.ts";
-
-/** Opens what was sealed. */
-export interface Unsealer {
-  unseal(sealed: Sealed): Promise<string>;
-}
-
-/** What a dispatcher works with. */
-export interface DispatcherOptions {
-  readonly store: DeliveryStore;
-  readonly sender: DeliverySender;
-  readonly secretBox: Unsealer;
-  /** The time of all that is stored, which several machines may share. */
-  readonly clock: Clock;
-  /** What a receiver is told as the time; `clock` when absent. */
-  readonly wallClock?: Pick<Clock, "now"> | undefined;
-  /** A number from 0 to below 1. */
-  readonly random: () => number;
-  readonly newId: () => string;
-  readonly logger: Logger;
-  /** Attempts that run at once over all endpoints. */
-  readonly maxInFlight: number;
-  /** Of an attempt, where its endpoint has none of its own. */
-  readonly timeoutMs: number;
-  /** Of Weir, for the user agent. */
-  readonly version: string;
-  /** Told of each attempt that is over. */
-  readonly onAttempt?: ((report: AttemptReport) => void) | undefined;
-  /** Called around each step of an attempt; what it throws is a fault of the step. */
-  readonly at?: AttemptSteps | undefined;
-  /**
-   * Prolongs the other claims that this process has on the store; asked before any that ended are taken back, which is
-   * put off when it answers false.
-   */
-  readonly keepOtherClaims?: (() => Promise<boolean>) | undefined;
-}
+import type { ClaimedDelivery, DueEndpoint } from "./store.ts";
 
 /** Due rows are looked up at least this often. */
 const LOOK_MS = 1_000;
@@ -65,8 +28,8 @@ const ABORT_MS = 5_000;
 const MOST_CLAIMED = 200;
 /** The wall clock was set back when it falls behind by more than this between two looks. */
 const STEP_MS = 1_000;
-/** For so long nothing is claimed after the store has failed, and no other failure of it is logged. */
-const REST_MS = LOOK_MS / 2;
+/** For so long nothing is claimed after the store has failed. */
+const REST_MS = LOOK_MS / 4;
 
 /**
  * Brings deliveries to their endpoints: claims what is due, endpoint by endpoint in turn, and makes the attempts.
@@ -76,7 +39,10 @@ const REST_MS = LOOK_MS / 2;
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #inFlight: InFlight;
+  readonly #shares: EndpointShares;
   readonly #counts = new DispatchCounts();
+  /** Claims that this process may hold without working on them. */
+  readonly #unused = new Set<string>();
   /** Endpoints of which more may be due. */
   readonly #hot = new Set<string>();
   /** Those with something due at the last look, or in flight; others are claimed for one by one until they are known. */
@@ -86,7 +52,7 @@ export class Dispatcher {
   #wakeUp = () => {};
   #loop: Promise<void> = Promise.resolve();
   #cancelTick = () => {};
-  #cancelLook: (() => void) | undefined;
+  #cancelWake: (() => void) | undefined;
   /** By the clock's `elapsed`. */
   #nextExpiry = 0;
   #nextPaused = 0;
@@ -102,7 +68,8 @@ export class Dispatcher {
 
   constructor(options: DispatcherOptions) {
     this.#options = { ...options, secretBox: new OpenedTexts(options.secretBox) };
-    this.#inFlight = new InFlight(options.maxInFlight);
+    this.#inFlight = new InFlight();
+    this.#shares = new EndpointShares(options.maxInFlight);
     this.#longestMs = options.timeoutMs;
   }
 
@@ -130,7 +97,11 @@ export class Dispatcher {
   /** Something became due, of these endpoints or of any; what is due of any is looked up. */
   wake(endpointIds?: readonly string[]): void {
     if (endpointIds === undefined) this.#isLookWanted = true;
-    else for (const id of endpointIds) this.#hot.add(id);
+    for (const id of endpointIds ?? []) {
+      // Among new endpoints the latest is tried first.
+      if (this.#shares.isNew(id)) this.#hot.delete(id);
+      this.#hot.add(id);
+    }
     this.#wakeUp();
   }
 
@@ -147,10 +118,10 @@ export class Dispatcher {
     }
     this.#state = "stopped";
     this.#cancelTick();
-    this.#cancelLook?.();
+    this.#cancelWake?.();
     const left = this.#inFlight.flights;
     for (const { abort } of left) abort.abort();
-    const claimIds = left.map(({ claimed }) => claimed.claimId);
+    const claimIds = [...this.#unused, ...this.#inFlight.claimIds];
     if (claimIds.length > 0) await this.#asked(() => store.releaseClaims(claimIds, clock.now()));
     const givenUp = Promise.all(left.map(({ ended }) => ended)).then(() => {});
     await settledWithin(givenUp, ABORT_MS, clock);
@@ -197,20 +168,22 @@ export class Dispatcher {
     const { store, clock, newId, at = () => {} } = this.#options;
     const elapsed = clock.elapsed();
     if (elapsed < this.#nextClaim) return false;
+    if (this.#unused.size > 0 && !await this.#giveBack()) return false;
     if (this.#isLookWanted && !await this.#look(elapsed)) return false;
-    const wants = this.#inFlight.wants(this.#candidates(), MOST_CLAIMED);
+    const wants = this.#shares.wants(this.#waiting(), this.#inFlight, MOST_CLAIMED, elapsed);
     if (wants.length === 0) return false;
+    const claimIds: string[] = [];
+    const newClaimId = () => claimIds[claimIds.push(newId()) - 1] ?? "";
     const asked = await this.#asked(async () => {
       await at("before", "claim");
       const now = clock.now();
-      return await store.claimDeliveries({
-        now,
-        leaseUntil: now + this.#leaseMs(),
-        newClaimId: newId,
-        wants,
-      });
+      return await store.claimDeliveries({ now, leaseUntil: now + this.#leaseMs(), newClaimId, wants });
     });
-    if (asked === undefined) return false;
+    if (asked === undefined) {
+      // The store may have committed them before its answer was lost.
+      for (const claimId of claimIds) this.#unused.add(claimId);
+      return false;
+    }
     for (const { endpoint } of asked) this.#learn(endpoint);
     const got = Map.groupBy(asked, ({ endpoint }) => endpoint.id);
     for (const { endpointId, max } of wants) {
@@ -223,26 +196,27 @@ export class Dispatcher {
     return this.#hot.size > 0;
   }
 
-  /** Hot endpoints that may have another attempt, those that waited longest first: no more than there are places. */
-  #candidates(): readonly DueEndpoint[] {
-    const candidates: DueEndpoint[] = [];
-    const free = Math.min(this.#inFlight.free, MOST_CLAIMED);
-    for (const id of this.#hot) {
-      if (candidates.length >= free) break;
-      const endpoint = this.#endpoints.get(id) ?? { id, concurrency: 1 };
-      if (this.#inFlight.of(id) < endpoint.concurrency) candidates.push(endpoint);
-    }
-    return candidates;
+  /** Releases unused claims, so that their deliveries do not wait for the end of a lease. */
+  async #giveBack(): Promise<boolean> {
+    const { clock, store } = this.#options;
+    const claimIds = [...this.#unused];
+    const isDone = await this.#asked(() => store.releaseClaims(claimIds, clock.now()).then(() => true));
+    if (isDone === undefined) return false;
+    for (const claimId of claimIds) this.#unused.delete(claimId);
+    this.#isLookWanted = true;
+    return true;
+  }
+
+  /** The hot endpoints in order of waiting, longest first. */
+  *#waiting(): Iterable<DueEndpoint> {
+    for (const id of this.#hot) yield this.#endpoints.get(id) ?? { id, concurrency: 1 };
   }
 
   /** Looks up for which endpoints something is due, unless it is too soon: then a timer asks again. */
   async #look(elapsed: number): Promise<boolean> {
     const { store, clock, timeoutMs } = this.#options;
     if (elapsed < this.#nextLook) {
-      this.#cancelLook ??= clock.after(this.#nextLook - elapsed, () => {
-        this.#cancelLook = undefined;
-        this.#wakeUp();
-      });
+      this.#wakeIn(this.#nextLook - elapsed);
       return true;
     }
     this.#isLookWanted = false;
@@ -278,17 +252,22 @@ export class Dispatcher {
       isHeld: () => this.#options.clock.now() <= flight.leaseUntil,
       onAttempt: (report) => {
         this.#counts.count(report);
+        this.#shares.learn(report);
         this.#options.onAttempt?.(report);
       },
       onLost: () => this.#counts.lostClaims++,
       onStoreError: (error) => this.#storeFailed(error),
-      onGivenBack: () => this.#rest(),
+      onUnused: () => {
+        this.#unused.add(claimed.claimId);
+        this.#rest();
+      },
     }).then(() => {
       this.#inFlight.remove(claimed);
       // A slot is free, and what failed may be due again at once.
       this.wake([claimed.endpoint.id]);
     });
-    const flight: Flight = { claimed, abort, ended, leaseUntil: claimed.delivery.leaseUntil ?? Infinity };
+    const leaseUntil = claimed.delivery.leaseUntil ?? Infinity;
+    const flight: Flight = { claimed, startedAt: this.#options.clock.elapsed(), abort, ended, leaseUntil };
     this.#inFlight.add(flight);
   }
 
@@ -383,12 +362,23 @@ export class Dispatcher {
     this.#counts.storeErrors++;
     const elapsed = clock.elapsed();
     if (elapsed < this.#nextLog) return;
-    this.#nextLog = elapsed + REST_MS;
+    this.#nextLog = elapsed + LOOK_MS;
     logger.error("Cannot use the store of deliveries", { error });
   }
 
   /** Work that cannot be written down would be claimed and given back without an end. */
   #rest(): void {
-    this.#nextClaim = this.#options.clock.elapsed() + REST_MS;
+    // The timer may fire a fraction of a millisecond early.
+    this.#nextClaim = Math.floor(this.#options.clock.elapsed()) + REST_MS;
+    this.#wakeIn(REST_MS);
+  }
+
+  /** Wakes the loop after so long, unless an earlier timer does. */
+  #wakeIn(ms: number): void {
+    if (this.#state !== "running") return;
+    this.#cancelWake ??= this.#options.clock.after(ms, () => {
+      this.#cancelWake = undefined;
+      this.#wakeUp();
+    });
   }
 }

@@ -1,4 +1,4 @@
-import { type JsonObject, nestingProblem, parseJson } from "./json_text.ts";
+import { type JsonObject, type JsonValue, nestingProblem, parseJson } from "./json_text.ts";
 import { WebhookRefusal } from "./problem_answer.ts";
 
 /** How deep the body of a call may be nested. */
@@ -15,11 +15,11 @@ export function jsonObjectOf(body: string): JsonObject {
   }
   const problem = nestingProblem(body, MAX_NESTING);
   if (problem !== undefined) throw refusal(422, "too_deep", `nested deeper than ${MAX_NESTING}`);
-  return parseJson(body) as JsonObject;
+  return parseJson(body, value) as JsonObject;
 }
 
 /** The parser of the runtime does not mind how deep a text is nested. */
-function plainJson(body: string): unknown {
+function plainJson(body: string): JsonValue {
   try {
     return JSON.parse(body);
   } catch {

@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import { createHash, randomBytes } from "node:crypto";
 
 /** A number whose digits a double would change, as `JSON.rawJSON` makes it. */
@@ -43,10 +44,10 @@ const CLOSES = 0x5d;
  * Reads JSON; throws a `SyntaxError` when it is none. Numbers that a double would change (`1.10`, `1e400`,
  * `12345678901234567890`) come back as `RawNumber`, which `JSON.stringify` writes as they were. Such a value cannot be
  * posted to another thread: send the text. Of two equal keys the last counts. Check `nestingProblem` before: a text
- * that is nested too deep for the stack throws a `RangeError`.
+ * that is nested too deep for the stack throws a `RangeError`. `value` is what `JSON.parse` makes of the text, where it
+ * was read before.
  */
-export function parseJson(text: string): JsonValue {
-  const value: JsonValue = JSON.parse(text);
+export function parseJson(text: string, value: JsonValue = JSON.parse(text)): JsonValue {
   const withMarks = DOUBTFUL.test(text) ? marked(text) : undefined;
   // A reviver would be told the digits too, and costs three times as much.
   return withMarks === undefined ? value : unmarked(JSON.parse(withMarks));
@@ -60,6 +61,11 @@ export function isRawNumber(value: unknown): value is RawNumber {
 /** Writes a value of JSON, without spaces and with the digits that its numbers came with. */
 export function stringifyJson(value: JsonValue): string {
   return JSON.stringify(value);
+}
+
+/** How many bytes a text has in UTF-8. */
+export function byteLength(text: string): number {
+  return Buffer.byteLength(text);
 }
 
 /**

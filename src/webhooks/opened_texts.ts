@@ -1,4 +1,4 @@
-import type { Unsealer } from "./dispatcher.ts";
+import type { Unsealer } from "./dispatcher_options.ts";
 import type { Sealed } from "./records.ts";
 
 /** Most texts that are remembered. */

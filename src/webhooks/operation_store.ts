@@ -14,6 +14,7 @@ import { releaseClaims, voidClaims } from "./store_claims.ts";
 import { clockSetBack } from "./store_clock_set_back.ts";
 import * as deliveries from "./store_deliveries.ts";
 import * as endpoints from "./store_endpoints.ts";
+import * as executionClaims from "./store_execution_claims.ts";
 import * as executions from "./store_executions.ts";
 import { type ListName, listPage } from "./store_lists.ts";
 import * as records from "./store_records.ts";
@@ -83,8 +84,10 @@ export abstract class OperationStore implements Omit<WebhookStore, OwnOperations
   clockSetBack = (now: number) => this.write(() => clockSetBack(now));
 
   saveWorkflowVersion = (version: WorkflowVersion) => this.write(() => accept.saveVersion(version));
+  findWorkflowVersion = (id: string) => this.read(() => executionClaims.findWorkflowVersion(id));
+  dueExecutions = (now: number) => this.read(() => executionClaims.dueExecutions(now));
   claimExecutions = (options: Parameters<ExecutionStore["claimExecutions"]>[0]) =>
-    this.write(() => executions.claimExecutions({ ...options, ...this.faults }));
+    this.write(() => executionClaims.claimExecutions({ ...options, ...this.faults }));
   renewExecutionClaims = (claimIds: readonly string[], leaseUntil: number) =>
     this.write(() => executions.renewExecutionClaims(claimIds, leaseUntil));
   commitExecution = (options: Parameters<ExecutionStore["commitExecution"]>[0]) =>

@@ -34,7 +34,7 @@ interface Waiter {
   reject(error: StoreError): void;
 }
 
-const BACKOFF: BackoffTimes = { firstMs: 100, longestMs: 5_000 };
+const BACKOFF: BackoffTimes = { firstMs: 100, longestMs: 1_000 };
 /** How long work under way is waited for at the end. */
 const CLOSE_MS = 5_000;
 

@@ -228,6 +228,11 @@ CREATE INDEX execution_voided ON execution (voids, next_at, seq) WHERE voids > 0
 CREATE INDEX execution_version ON execution (version_id);
 `;
 
+const QUEUES = `
+CREATE INDEX execution_queue ON execution (workflow, trigger_id, began, next_at, seq)
+  WHERE next_at IS NOT NULL AND voids = 0;
+`;
+
 /**
  * What makes each version of the schema out of the one before. A version means the same here and in SQLite, and what
  * was released is never changed.
@@ -235,6 +240,7 @@ CREATE INDEX execution_version ON execution (version_id);
 export const POSTGRES_MIGRATIONS: readonly string[] = [
   TABLES + DELIVERIES + EXECUTIONS + TALLIES,
   PORTIONS,
+  QUEUES,
 ];
 
 /** The names of all tables. */

@@ -7,6 +7,7 @@ import { POSTGRES_TABLES } from "./postgres_schema.ts";
 import { claimDeliveries } from "./postgres_store_claims.ts";
 import { releaseClaims } from "./store_claims.ts";
 import * as deliveries from "./store_deliveries.ts";
+import * as executionClaims from "./store_execution_claims.ts";
 import * as executions from "./store_executions.ts";
 import { foldTally, isTallyLong } from "./postgres_store_tally.ts";
 import { PostgresTransactions, type TransactionFigures } from "./postgres_transactions.ts";
@@ -147,8 +148,13 @@ class PostgresStore extends OperationStore implements WebhookStore, PostgresExtr
 
   claimDeliveries = (options: Parameters<DeliveryStore["claimDeliveries"]>[0]) =>
     this.#claim(options, (more) => claimDeliveries({ ...more, ...this.faults }));
+  /** Claims that nobody knows of hide their executions from this look. */
+  override dueExecutions = async (now: number) => {
+    await this.#giveBackLost(now);
+    return await this.read(() => executionClaims.dueExecutions(now));
+  };
   override claimExecutions = (options: Parameters<ExecutionStore["claimExecutions"]>[0]) =>
-    this.#claim(options, (more) => executions.claimExecutions({ ...more, ...this.faults }));
+    this.#claim(options, (more) => executionClaims.claimExecutions({ ...more, ...this.faults }));
 
   // However many ask for something new, what goes on does not lose its claims over it, and its results are written.
   override renewClaims = (claimIds: readonly string[], leaseUntil: number) =>
@@ -194,9 +200,8 @@ class PostgresStore extends OperationStore implements WebhookStore, PostgresExtr
     return this.#run(() => this.#parts.transactions.perform(work, options));
   }
 
-  /** Gives back first what may have been claimed when the answer was lost: nobody works on it. */
   async #claim<O extends ClaimOptions, T>(options: O, work: (options: O) => Work<T>): Promise<T> {
-    const lost = this.#lostClaims.splice(0);
+    await this.#giveBackLost(options.now);
     const claimIds: string[] = [];
     const newClaimId = () => {
       const claimId = options.newClaimId();
@@ -204,11 +209,21 @@ class PostgresStore extends OperationStore implements WebhookStore, PostgresExtr
       return claimId;
     };
     try {
-      if (lost.length > 0) await this.write(() => releaseClaims(lost, options.now));
-      lost.length = 0;
       return await this.write(() => work({ ...options, newClaimId }));
     } catch (error) {
-      this.#lostClaims.push(...lost, ...claimIds);
+      this.#lostClaims.push(...claimIds);
+      throw error;
+    }
+  }
+
+  /** Gives back what may have been claimed when the answer was lost: nobody works on it. */
+  async #giveBackLost(now: number): Promise<void> {
+    const lost = this.#lostClaims.splice(0);
+    if (lost.length === 0) return;
+    try {
+      await this.write(() => releaseClaims(lost, now));
+    } catch (error) {
+      this.#lostClaims.push(...lost);
       throw error;
     }
   }

@@ -97,6 +97,13 @@ export type DeliveryState = "attempting" | "retrying" | "acknowledged" | "failed
 /** Why a delivery failed for good. */
 export type FailureReason = "exhausted" | "endpoint_disabled" | "endpoint_deleted" | "payload_erased";
 
+/** An event that is to be delivered to every endpoint that names its kind, disabled ones included. */
+export interface NewEvent {
+  readonly id: string;
+  readonly kind: string;
+  readonly body: Uint8Array;
+}
+
 /** One event on its way to one endpoint. */
 export interface Delivery {
   /** The `X-Svc-Delivery` UUID. */
@@ -184,7 +191,7 @@ export interface Execution {
   readonly cancelRequested: boolean;
   /** JSON. */
   readonly output?: string | undefined;
-  /** For people; holds no secret. */
+  /** For people; holds no secret. Until it ends: of the last attempt of its current step. */
   readonly error?: string | undefined;
   readonly claimId?: string | undefined;
   readonly leaseUntil?: number | undefined;

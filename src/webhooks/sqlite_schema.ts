@@ -227,8 +227,14 @@ CREATE INDEX execution_voided ON execution (voids, next_at) WHERE voids > 0 AND 
 CREATE INDEX execution_version ON execution (version_id);
 `;
 
+// The older index stays: an older release that runs on the same file names it.
+const QUEUES = `
+CREATE INDEX execution_queue ON execution (workflow, trigger_id, began, next_at)
+  WHERE next_at IS NOT NULL AND voids = 0;
+`;
+
 /** What makes each version of the schema out of the one before. What was released is never changed. */
-export const MIGRATIONS: readonly string[] = [TABLES + DELIVERIES + EXECUTIONS + TALLIES, PORTIONS];
+export const MIGRATIONS: readonly string[] = [TABLES + DELIVERIES + EXECUTIONS + TALLIES, PORTIONS, QUEUES];
 
 /** Brings the tables up to date; several processes may do so at once. Answers the version. */
 export function migrate(connection: SqliteConnection, migrations: readonly string[] = MIGRATIONS): number {

@@ -14,11 +14,20 @@ import type {
   FailureReason,
   IdempotencyRow,
   ListedExecution,
+  NewEvent,
   Trigger,
   TriggerEdit,
   WebhookEvent,
-  WorkflowVersion,
 } from "./records.ts";
+import type { ExecutionStore } from "./execution_store.ts";
+
+export type { NewEvent } from "./records.ts";
+export {
+  type ClaimedExecution,
+  type ExecutionChange,
+  type ExecutionStore,
+  SUSPECT_VOIDS,
+} from "./execution_store.ts";
 
 /**
  * Keeps everything of the webhook service. Every operation is one transaction: it happens whole or not at all, and
@@ -65,13 +74,6 @@ export interface NewExecution {
   readonly text?: string | undefined;
   readonly triggerId: string;
   readonly input: string;
-}
-
-/** An event that is to be delivered to every endpoint that names its kind, disabled ones included. */
-export interface NewEvent {
-  readonly id: string;
-  readonly kind: string;
-  readonly body: Uint8Array;
 }
 
 /** Taking in what others bring. */
@@ -189,68 +191,6 @@ export interface DeliveryStore {
    * be more than are failed at once: ask again until there are none.
    */
   failPaused(options: { readonly now: number; readonly newId: () => string }): Promise<number>;
-}
-
-/** An execution to be worked on. */
-export interface ClaimedExecution {
-  readonly execution: Execution;
-  readonly claimId: string;
-  readonly version: WorkflowVersion;
-  /** The steps that are over, in their order. */
-  readonly steps: readonly ExecutionStep[];
-  /** How often a claim of it was void since anything was written of it: whoever had it has ended in its next step. */
-  readonly voids: number;
-}
-
-/** Executions with so many void claims are suspects: they are claimed after all others, one at a time. */
-export const SUSPECT_VOIDS = 3;
-
-/** How an execution goes on after work on it; a final status ends it. */
-export interface ExecutionChange {
-  readonly status: ExecutionStatus;
-  readonly stepAttempts: number;
-  readonly startedAt?: number | undefined;
-  readonly deadlineAt?: number | undefined;
-  /** When it is worked on again; absent in final states. */
-  readonly dueAt?: number | undefined;
-  readonly finishedAt?: number | undefined;
-  readonly output?: string | undefined;
-  readonly error?: string | undefined;
-}
-
-/** Running workflows. */
-export interface ExecutionStore {
-  /** Keeps a text of a workflow; one that is there already stays. */
-  saveWorkflowVersion(version: WorkflowVersion): Promise<void>;
-  /**
-   * Claims executions that are due, longest first; those that began before those that did not, and those whose claims
-   * were void since anything was written of them after all others, those with fewer void claims first. Of suspects at
-   * most one is claimed at any time. One whose workflow's text is gone fails instead, with its event.
-   */
-  claimExecutions(options: {
-    readonly now: number;
-    readonly leaseUntil: number;
-    readonly newClaimId: () => string;
-    readonly max: number;
-  }): Promise<readonly ClaimedExecution[]>;
-  /** Prolongs claims; answers those that are still held. */
-  renewExecutionClaims(claimIds: readonly string[], leaseUntil: number): Promise<readonly string[]>;
-  /**
-   * Writes a step that is over and the state after it; with `event` (of a final status) that event and its deliveries
-   * as well. With `keepClaim` the work goes on under the same claim. Answers nothing when the claim is no longer
-   * held, in which case nothing is changed; else whether cancelling was asked for.
-   */
-  commitExecution(options: {
-    readonly executionId: string;
-    readonly claimId: string;
-    readonly now: number;
-    readonly step?: ExecutionStep | undefined;
-    readonly change: ExecutionChange;
-    readonly event?: NewEvent | undefined;
-    readonly keepClaim: boolean;
-  }): Promise<{ readonly cancelRequested: boolean } | undefined>;
-  /** Asks that an execution end; it is due at once. False when it has ended, nothing when there is none. */
-  cancelExecution(id: string, now: number): Promise<boolean | undefined>;
 }
 
 /** A page of a list, newest first. */

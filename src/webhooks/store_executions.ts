@@ -1,10 +1,4 @@
-import type {
-  Execution,
-  ExecutionStatus,
-  ExecutionStep,
-  ListedExecution,
-  WorkflowVersion,
-} from "./records.ts";
+import type { Execution, ExecutionStatus, ExecutionStep, ListedExecution } from "./records.ts";
 import { addEvent } from "./store_accept.ts";
 import type { RowFaults } from "./store_deliveries.ts";
 import { executionOf, stepOf, text, whole } from "./store_rows.ts";
@@ -22,77 +16,10 @@ import {
   sqliteOnly,
   type Work,
 } from "./store_work.ts";
-import { type ClaimedExecution, type ExecutionChange, type ExecutionStore, SUSPECT_VOIDS } from "./store.ts";
+import type { ExecutionChange, ExecutionStore } from "./execution_store.ts";
 import { completion } from "./workflow_completion.ts";
 
 const FINAL: ReadonlySet<ExecutionStatus> = new Set(["succeeded", "failed", "cancelled"]);
-
-const DUE = sql((d) =>
-  `SELECT * FROM execution ${d.by("execution_next")}
-   WHERE began = ? AND next_at <= ? AND voids = 0 ORDER BY next_at, seq LIMIT ? ${d.lockFree()}`
-);
-
-/** Claims executions that are due: first those that began, last those whose claims were void. */
-export function* claimExecutions(
-  { now, leaseUntil, newClaimId, max, ...faults }:
-    & Parameters<ExecutionStore["claimExecutions"]>[0]
-    & RowFaults,
-): Work<readonly ClaimedExecution[]> {
-  const rows = [...yield* all(DUE, true, now, max)];
-  if (rows.length < max) rows.push(...yield* all(DUE, false, now, max - rows.length));
-  if (rows.length < max) rows.push(...yield* voidedRows(now, max - rows.length));
-  if (rows.length === 0) return [];
-  const versions = yield* versionsOf(rows);
-  const steps = yield* stepsOf(STEPS, rows);
-  const claims: ClaimedExecution[] = [];
-  for (const row of rows) {
-    const version = versions.get(text(row, "version_id"));
-    if (version === undefined) yield* failWithoutText(row, { ...faults, now });
-    else claims.push(claimOf(row, { claimId: newClaimId(), leaseUntil, version, steps }));
-  }
-  yield* keepClaims(claims, leaseUntil);
-  return claims;
-}
-
-const VOIDED = sql((d) =>
-  `SELECT * FROM execution ${d.by("execution_voided")}
-   WHERE voids > 0 AND next_at <= ? ORDER BY voids, next_at, seq LIMIT ? ${d.lockFree()}`
-);
-// Of several who have found a suspect each, one looks at a time.
-const TAKE_TURN = postgresOnly("SELECT name FROM turn WHERE name = 'suspect' FOR UPDATE");
-const TAKEN = sql((d) =>
-  `SELECT 1 AS one FROM execution ${
-    d.by("execution_lease")
-  } WHERE claim_id IS NOT NULL AND voids >= ? LIMIT 1`
-);
-
-/** Those whose claims were void; of suspects one, if nobody has another. */
-function* voidedRows(now: number, max: number): Work<readonly Row[]> {
-  const rows = yield* all(VOIDED, now, max);
-  const isSuspect = (row: Row) => whole(row, "voids") >= SUSPECT_VOIDS;
-  const suspect = rows.find(isSuspect);
-  const others = rows.filter((row) => !isSuspect(row));
-  if (suspect === undefined) return others;
-  yield* all(TAKE_TURN);
-  return (yield* get(TAKEN, SUSPECT_VOIDS)) === undefined ? [...others, suspect] : others;
-}
-
-const CLAIM = sqliteOnly("UPDATE execution SET claim_id = ?, lease_until = ? WHERE id = ?");
-const CLAIM_ALL = postgresOnly(
-  `UPDATE execution SET claim_id = taken.claim_id, lease_until = ?
-   FROM unnest(CAST(? AS TEXT[]), CAST(? AS TEXT[])) AS taken (claim_id, id) WHERE execution.id = taken.id`,
-);
-
-function* keepClaims(claims: readonly ClaimedExecution[], leaseUntil: number): Work<void> {
-  for (const { execution, claimId } of claims) yield* run(CLAIM, claimId, leaseUntil, execution.id);
-  if (claims.length === 0) return;
-  yield* run(
-    CLAIM_ALL,
-    leaseUntil,
-    claims.map(({ claimId }) => claimId),
-    claims.map(({ execution }) => execution.id),
-  );
-}
 
 const RENEW = sql((d) =>
   `UPDATE execution SET lease_until = ? WHERE ${d.among("claim_id")} RETURNING claim_id`
@@ -207,13 +134,13 @@ export function* findExecution(
 ): Work<{ readonly execution: Execution; readonly steps: readonly ExecutionStep[] } | undefined> {
   const row = yield* get("SELECT * FROM execution WHERE id = ?", id);
   if (row === undefined) return undefined;
-  const steps = yield* stepsOf(STEPS, [row]);
+  const steps = yield* stepsOf([row]);
   return { execution: executionOf(row), steps: steps.get(whole(row, "seq")) ?? [] };
 }
 
 /** Makes executions of a list of their rows; what their steps answered is not read. */
 export function* listedExecutionsOf(rows: readonly Row[]): Work<readonly ListedExecution[]> {
-  const steps = yield* stepsOf(LISTED_STEPS, rows);
+  const steps = yield* stepsOf(rows, LISTED_STEPS);
   return rows.map((row) => ({ ...executionOf(row), steps: steps.get(whole(row, "seq")) ?? [] }));
 }
 
@@ -241,37 +168,8 @@ export function* releaseExecutionClaims(claimIds: readonly string[], now: number
   yield* run(RELEASE, now, now, claimIds);
 }
 
-function claimOf(
-  row: Row,
-  { claimId, leaseUntil, version, steps }: {
-    readonly claimId: string;
-    readonly leaseUntil: number;
-    readonly version: WorkflowVersion;
-    readonly steps: ReadonlyMap<number, readonly ExecutionStep[]>;
-  },
-): ClaimedExecution {
-  return {
-    execution: { ...executionOf(row), claimId, leaseUntil },
-    claimId,
-    version,
-    steps: steps.get(whole(row, "seq")) ?? [],
-    voids: whole(row, "voids"),
-  };
-}
-
-const VERSIONS = sql((d) => `SELECT id, workflow, text FROM workflow_version WHERE ${d.among("id")}`);
-
-function* versionsOf(executions: readonly Row[]): Work<ReadonlyMap<string, WorkflowVersion>> {
-  const ids = [...new Set(executions.map((row) => text(row, "version_id")))];
-  const rows = yield* all(VERSIONS, ids);
-  return new Map(rows.map((row) => {
-    const id = text(row, "id");
-    return [id, { id, workflow: text(row, "workflow"), text: text(row, "text") }];
-  }));
-}
-
 /** One that cannot be carried out must not hold up the others. */
-function* failWithoutText(
+export function* failWithoutText(
   row: Row,
   { now, newId, logger }: RowFaults & { readonly now: number },
 ): Work<void> {
@@ -293,9 +191,9 @@ const LISTED_STEPS = sql((d) =>
 );
 
 /** The steps of executions, by the number of each. */
-function* stepsOf(
-  steps: typeof STEPS,
+export function* stepsOf(
   executions: readonly Row[],
+  steps: Sql = STEPS,
 ): Work<ReadonlyMap<number, readonly ExecutionStep[]>> {
   if (executions.length === 0) return new Map();
   const rows = yield* all(steps, executions.map((row) => whole(row, "seq")));

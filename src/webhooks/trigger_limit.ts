@@ -1,5 +1,5 @@
 import { errorText } from "../base/error_text.ts";
-import type { JsonObject } from "./json_text.ts";
+import { byteLength, type JsonObject } from "./json_text.ts";
 import { unavailable, WebhookRefusal } from "./problem_answer.ts";
 import type { Trigger, TriggerLimit } from "./records.ts";
 import { parseTemplate, renderText, TemplateError, type TemplateScope } from "./template.ts";
@@ -24,7 +24,7 @@ export type LimitCall = (
 export interface LimitedCall {
   readonly limit: TriggerLimit;
   readonly onLimitError: Trigger["onLimitError"];
-  readonly input: JsonObject;
+  readonly descriptors: ReturnType<typeof limitDescriptors>;
   readonly ask: LimitCall;
 }
 
@@ -32,8 +32,10 @@ export interface LimitedCall {
  * Asks whether a call is within the limit of its trigger. Throws a `WebhookRefusal`: 429 beyond it, 422 where the input
  * lacks what the limit is made of or says too much of it, 503 where nobody can decide and that is not allowed to pass.
  */
-export async function triggerLimit({ limit, onLimitError, input, ask }: LimitedCall): Promise<void> {
-  const descriptors = rendered(limit, input);
+export async function triggerLimit(
+  { limit, onLimitError, descriptors, ask }: LimitedCall,
+): Promise<void> {
+  if (descriptors instanceof WebhookRefusal) throw descriptors;
   let decision: LimitDecision;
   try {
     decision = await ask(limit.domain, descriptors);
@@ -57,21 +59,32 @@ export function limitValueProblem(text: string): string | undefined {
   return parseTemplate(text, ["input"]).problem;
 }
 
-function rendered({ descriptors }: TriggerLimit, input: JsonObject): Record<string, string>[] {
+/** What the decision service is asked for an input, or why it cannot be asked. */
+export function limitDescriptors(
+  { descriptors }: TriggerLimit,
+  input: JsonObject,
+): readonly Readonly<Record<string, string>>[] | WebhookRefusal {
   const scope: TemplateScope = { read: (root) => root === "input" ? input : undefined };
-  return descriptors.map((descriptor) => {
-    const entries = Object.entries(descriptor).map(([key, text]) => [key, filled(text, scope)] as const);
-    // The decision service takes no more. Were it asked, its refusal would count as a decision that failed, and a
-    // caller could get past a limit that lets calls pass then.
-    if (byteLength(entries.flat().join("")) > MAX_DESCRIPTOR_BYTES) {
-      throw wrongInput("limit_value_too_long", `its values come to more than ${MAX_DESCRIPTOR_BYTES} bytes`);
-    }
-    return Object.fromEntries(entries);
-  });
+  try {
+    return descriptors.map((descriptor) =>
+      Object.fromEntries(Object.entries(descriptor).map(([key, text]) => [key, filled(text, scope)]))
+    ).map((descriptor) => {
+      // Were the service asked, its refusal would count as a decision that failed, and a caller could get past a
+      // limit that lets calls pass then.
+      const problem = descriptorProblem(descriptor);
+      if (problem !== undefined) throw wrongInput("limit_value_too_long", problem);
+      return descriptor;
+    });
+  } catch (error) {
+    if (error instanceof WebhookRefusal) return error;
+    throw error;
+  }
 }
 
-function byteLength(text: string): number {
-  return new TextEncoder().encode(text).byteLength;
+/** Why the decision service does not take a descriptor; nothing when it does. */
+export function descriptorProblem(descriptor: Readonly<Record<string, string>>): string | undefined {
+  if (byteLength(Object.entries(descriptor).flat().join("")) <= MAX_DESCRIPTOR_BYTES) return undefined;
+  return `its values come to more than ${MAX_DESCRIPTOR_BYTES} bytes`;
 }
 
 function wrongInput(code: string, state: string): WebhookRefusal {

@@ -41,7 +41,16 @@ export interface WebhookServiceParts extends WebhookWorkParts {
 
 /** How long calls that were let in have to end when the service stops. */
 const CALLS_MS = 2_000;
-/** How long a failure of the store counts as its state. */
+/** The last failure of the store. */
+interface Trouble {
+  readonly error: StoreError;
+  /** By the clock's `elapsed`. */
+  readonly at: number;
+  /** Whether `figures` has returned it. */
+  isShown: boolean;
+}
+
+/** How long a failure counts as the state of the store; a busy store is asked instead. */
 const STORE_TROUBLE_MS = 10_000;
 /** It fails with every call then, and is told of this often. */
 const LOG_MS = 1_000;
@@ -67,7 +76,7 @@ export class WebhookService implements WebhookCalls {
   #isStopping = false;
   /** By the clock's `elapsed`. */
   #nextLogAt = -Infinity;
-  #trouble: { readonly state: string; readonly at: number } | undefined;
+  #trouble: Trouble | undefined;
 
   constructor(parts: WebhookServiceParts) {
     this.#parts = parts;
@@ -118,17 +127,16 @@ export class WebhookService implements WebhookCalls {
 
   /** What it counted and measured; durations are handed out once. */
   async figures(): Promise<WebhookFigures> {
-    const { clock, store, noteOfSecrets } = this.#parts;
+    const { store, noteOfSecrets } = this.#parts;
     const figures = this.#work.figures();
+    const problem = await this.#storeProblem();
     try {
       const gauges = await this.#work.storeGauges(store);
       const notes = [figures.note, await noteOfSecrets?.()].filter((note) => note !== undefined);
-      const trouble = this.#trouble;
-      const isFresh = trouble !== undefined && clock.elapsed() - trouble.at < STORE_TROUBLE_MS;
       return {
         ...figures,
         gauges: { ...figures.gauges, ...gauges },
-        problem: isFresh ? trouble.state : undefined,
+        problem,
         note: notes.length === 0 ? undefined : notes.join("; "),
       };
     } catch (error) {
@@ -157,10 +165,29 @@ export class WebhookService implements WebhookCalls {
     return answer.finally(() => this.#running.delete(answer));
   }
 
+  /** The current problem of the store, if any. */
+  async #storeProblem(): Promise<string | undefined> {
+    const { clock, store } = this.#parts;
+    const before = this.#trouble;
+    if (before?.isShown === true && before.error.code === "busy") {
+      try {
+        // Releases nothing, but begins and commits a write, which fails for as long as the store is locked.
+        await store.releaseClaims([], clock.now());
+        if (this.#trouble === before) this.#trouble = undefined;
+      } catch (error) {
+        if (error instanceof StoreError) this.#noteTrouble(error);
+      }
+    }
+    const trouble = this.#trouble;
+    if (trouble === undefined || clock.elapsed() - trouble.at >= STORE_TROUBLE_MS) return undefined;
+    trouble.isShown = true;
+    return trouble.error.message;
+  }
+
   #noteTrouble(error: StoreError): void {
     if (error.code === "closed") return;
     const at = this.#parts.clock.elapsed();
-    this.#trouble = { state: error.message, at };
+    this.#trouble = { error, at, isShown: this.#trouble?.isShown ?? false };
     if (at < this.#nextLogAt) return;
     this.#nextLogAt = at + LOG_MS;
     this.#parts.logger.error("The store of the webhook service failed", { error });

@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
-import { Dispatcher, type DispatcherOptions } from "./dispatcher.ts";
+import { Dispatcher } from "./dispatcher.ts";
+import type { DispatcherOptions } from "./dispatcher_options.ts";
 import type { AdministrationStore, WebhookStore } from "./store.ts";
 import { type SharedFigures, storeGauges, type WebhookFigures } from "./webhook_figures.ts";
 import { WorkflowRunner, type WorkflowRunnerOptions } from "./workflow_runner.ts";

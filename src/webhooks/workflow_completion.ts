@@ -23,7 +23,7 @@ export function completion(
   { now, eventId }: { readonly now: number; readonly eventId: string },
 ): { readonly change: ExecutionChange; readonly event: NewEvent } {
   const { status, output } = end;
-  const error = end.error?.slice(0, MAX_ERROR_LENGTH).toWellFormed();
+  const error = end.error === undefined ? undefined : storedError(end.error);
   // One that was cancelled before it started began and ended at once.
   const startedAt = execution.startedAt ?? now;
   const { deadlineAt, stepAttempts } = execution;
@@ -39,4 +39,9 @@ export function completion(
   // The output is a text of JSON already, and its numbers keep their digits.
   const json = output === undefined ? facts : `${facts.slice(0, -1)},"output":${output}}`;
   return { change, event: { id: eventId, kind: COMPLETED_KIND, body: eventBody(COMPLETED_KIND, json) } };
+}
+
+/** An error as it is stored and shown. */
+export function storedError(error: string): string {
+  return error.slice(0, MAX_ERROR_LENGTH).toWellFormed();
 }

@@ -3,11 +3,12 @@ import { errorText } from "../base/error_text.ts";
 import type { Logger } from "../base/log.ts";
 import { aborted } from "../base/wait.ts";
 import type { Fetch } from "../rest/mod.ts";
+import { byteLength } from "./json_text.ts";
 import type { Execution, ExecutionStep } from "./records.ts";
 import { type ClaimedExecution, type ExecutionStore, StoreError } from "./store.ts";
 import type { LimitCall } from "./trigger_limit.ts";
 import type { Workflow, Workflows, WorkflowStep } from "./workflow.ts";
-import { completion, type ExecutionEnd } from "./workflow_completion.ts";
+import { completion, type ExecutionEnd, storedError } from "./workflow_completion.ts";
 import { WorkflowScope } from "./workflow_scope.ts";
 import { runStep, type StepOutcome } from "./workflow_step.ts";
 
@@ -49,8 +50,8 @@ export interface StepReport {
   readonly tookMs: number;
 }
 
-/** How the work on an execution ended: with its last word, until it is due again, or in between. */
-export type RunResult = "succeeded" | "failed" | "cancelled" | "waiting" | "lost" | "interrupted";
+/** How the work on an execution ended: with its last word, until it is due again or has room again, or in between. */
+export type RunResult = "succeeded" | "failed" | "cancelled" | "waiting" | "yielded" | "lost" | "interrupted";
 
 /** What ends the work on an execution before its time. */
 export interface RunStops {
@@ -58,6 +59,8 @@ export interface RunStops {
   readonly signal: AbortSignal;
   /** Whether no further step is to begin. */
   readonly isStopping: () => boolean;
+  /** Counts the bytes of a result; false where the execution goes on later, and the store alone keeps it until then. */
+  readonly hasRoom: (bytes: number) => boolean;
 }
 
 type Change = Parameters<ExecutionStore["commitExecution"]>[0];
@@ -159,11 +162,12 @@ class WorkflowRun {
         if (index + 1 === workflow.steps.length) {
           return await this.#end({ status: "succeeded", output: result }, done);
         }
-        if (!await this.#commit({ ...this.#going(0, clock.now()), step: done, keepClaim: true })) {
+        const keepClaim = this.#stops.hasRoom(byteLength(result));
+        if (!await this.#commit({ ...this.#going(0, clock.now()), step: done, keepClaim })) {
           return this.#stopped();
         }
         await this.#at("committed");
-        return undefined;
+        return keepClaim ? undefined : "yielded";
       }
       case "failed": {
         const { error } = outcome;
@@ -173,7 +177,7 @@ class WorkflowRun {
       }
       case "again":
         if (this.#isOverdue()) return await this.#endOverdue(workflow, index);
-        return await this.#wait(attempts, outcome.dueAt);
+        return await this.#wait(attempts, outcome);
     }
   }
 
@@ -202,11 +206,12 @@ class WorkflowRun {
   }
 
   /** Gives the slot up until the step is due again, or the time of the execution is over. */
-  async #wait(attempts: number, dueAt: number): Promise<RunResult> {
+  async #wait(attempts: number, { dueAt, error }: { dueAt: number; error: string }): Promise<RunResult> {
     const { store, clock } = this.#options;
     const { id, deadlineAt = Infinity } = this.#execution;
-    const change = this.#going(attempts, Math.min(dueAt, deadlineAt));
-    if (!await this.#commit({ ...change, keepClaim: false })) return this.#stopped();
+    const { change } = this.#going(attempts, Math.min(dueAt, deadlineAt));
+    const waiting = { ...change, error: storedError(error) };
+    if (!await this.#commit({ change: waiting, keepClaim: false })) return this.#stopped();
     // Who asked for that while the step was out cannot have made it due.
     if (this.#cancelRequested) await store.cancelExecution(id, clock.now());
     return "waiting";

@@ -1,12 +1,17 @@
+import { setImmediate } from "node:timers";
 import { settledWithin } from "../base/wait.ts";
+import { type ExecutionQueue, MAX_COUNTED_BYTES } from "./execution_store.ts";
 import { type ClaimedExecution, type DeliveryStore, type ExecutionStore, SUSPECT_VOIDS } from "./store.ts";
 import { runExecution, type RunResult, type WorkflowRunOptions } from "./workflow_run.ts";
+import { WorkflowShares } from "./workflow_shares.ts";
 
 /** What a runner works with. */
 export interface WorkflowRunnerOptions extends WorkflowRunOptions {
   readonly store: ExecutionStore & Pick<DeliveryStore, "releaseClaims">;
   /** How many executions run at once; those that wait are not counted. */
   readonly maxRunning: number;
+  /** How many bytes of inputs and results they hold; 64 MiB when absent. */
+  readonly maxBytes?: number | undefined;
   /** Told of each execution that has ended; its event may have deliveries that are due. */
   readonly onEnd?: ((status: "succeeded" | "failed" | "cancelled") => void) | undefined;
 }
@@ -15,13 +20,21 @@ export interface WorkflowRunnerOptions extends WorkflowRunOptions {
 const LOOK_MS = 1_000;
 const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
-/** How many executions are claimed at once: their inputs and results are in memory from then on. */
+/** An input of 1 MiB takes several of them in memory while it is sent. */
+const MAX_BYTES = 64 * 1_048_576;
+/** How much is claimed at once. */
 const MOST_CLAIMED = 50;
+const MOST_CLAIMED_BYTES = MAX_COUNTED_BYTES;
+/** One so large begins in its own turn of the event loop: calls are answered in between. */
+const LARGE_BYTES = 65_536;
 /** How long the end waits for steps that were told to end. */
 const ABORT_MS = 5_000;
 
 interface Running {
   readonly claimId: string;
+  readonly queue: ExecutionQueue;
+  /** What its input and results are counted for. */
+  bytes: number;
   readonly controller: AbortController;
   /** Settles when the work is over; never rejects. */
   readonly done: Promise<void>;
@@ -29,12 +42,14 @@ interface Running {
 }
 
 /**
- * Carries out executions: claims those that are due, as many as may run at once, and works on each until it ends or has
- * to wait. Several may work on a store that machines share, each with claims of its own.
+ * Carries out executions: claims those that are due, as many as may run at once and in turn over workflows and
+ * triggers, and works on each until it ends or has to wait. Several may work on a store that machines share, each with
+ * claims of its own.
  */
 export class WorkflowRunner {
   readonly #options: WorkflowRunnerOptions;
   readonly #running = new Map<string, Running>();
+  readonly #shares: WorkflowShares;
   #state: "new" | "running" | "stopping" = "new";
   #looking: Promise<void> = Promise.resolve();
   #isLooking = false;
@@ -49,6 +64,7 @@ export class WorkflowRunner {
 
   constructor(options: WorkflowRunnerOptions) {
     this.#options = options;
+    this.#shares = new WorkflowShares({ runs: options.maxRunning, bytes: options.maxBytes ?? MAX_BYTES });
   }
 
   /** How many executions are in work. */
@@ -111,28 +127,31 @@ export class WorkflowRunner {
   async #look(): Promise<void> {
     while (this.#lookAgain && this.#state === "running") {
       this.#lookAgain = false;
-      const free = Math.min(this.#options.maxRunning - this.#running.size, MOST_CLAIMED);
-      this.#isHot = free <= 0;
-      if (free <= 0) break;
-      const claimed = await this.#claim(free);
-      this.#isHot = claimed.length === free;
-      for (const one of claimed) this.#begin(one);
-      if (this.#isHot) this.#lookAgain = true;
+      this.#isHot = true;
+      if (this.#shares.free.runs <= 0) break;
+      const claimed = await this.#claim();
+      for (const one of claimed) {
+        this.#begin(one);
+        if (one.bytes >= LARGE_BYTES) await new Promise((resolve) => setImmediate(resolve));
+      }
+      if (this.#isHot && claimed.length > 0) this.#lookAgain = true;
     }
     // In the same turn as the last question, so that no wake falls in between.
     this.#isLooking = false;
   }
 
-  async #claim(max: number): Promise<readonly ClaimedExecution[]> {
+  async #claim(): Promise<readonly ClaimedExecution[]> {
     const { store, clock, newId, logger } = this.#options;
     const now = clock.now();
     try {
-      const claimed = await store.claimExecutions({
-        now,
-        leaseUntil: now + LEASE_MS,
-        newClaimId: newId,
-        max,
-      });
+      const due = await store.dueExecutions(now);
+      this.#isHot = due.length > 0;
+      const queues = this.#shares.claims(due, MOST_CLAIMED);
+      const leaseUntil = now + LEASE_MS;
+      const maxBytes = Math.min(this.#shares.free.bytes, MOST_CLAIMED_BYTES);
+      const claimed = queues.length === 0
+        ? []
+        : await store.claimExecutions({ now, leaseUntil, newClaimId: newId, queues, maxBytes });
       this.#warned = false;
       return claimed;
     } catch (error) {
@@ -145,22 +164,36 @@ export class WorkflowRunner {
   }
 
   #begin(claimed: ClaimedExecution): void {
-    const { claimId, execution } = claimed;
+    const { claimId, execution, bytes } = claimed;
+    const queue = queueOf(claimed);
     const controller = new AbortController();
     const { promise: done, resolve } = Promise.withResolvers<void>();
-    const running: Running = { claimId, controller, done, isLost: false };
+    const running: Running = { claimId, queue, bytes, controller, done, isLost: false };
     this.#running.set(claimId, running);
-    const stops = { signal: controller.signal, isStopping: () => this.#state === "stopping" };
+    this.#shares.add(queue, { runs: 1, bytes });
+    const stops = {
+      signal: controller.signal,
+      isStopping: () => this.#state === "stopping",
+      hasRoom: (more: number) => this.#hasRoom(running, more),
+    };
     runExecution(claimed, this.#options, stops).then(
       (result) => this.#take(running, result),
       (error) =>
         this.#options.logger.error("the work on an execution broke off", { execution: execution.id, error }),
     ).finally(() => {
       this.#running.delete(claimId);
+      this.#shares.add(queue, { runs: -1, bytes: -running.bytes });
       resolve();
       // Behind a suspect others may wait.
       if (this.#isHot || claimed.voids >= SUSPECT_VOIDS) this.wake();
     });
+  }
+
+  /** Counts a result that a run holds from now on; alone it may hold any. */
+  #hasRoom(running: Running, bytes: number): boolean {
+    running.bytes += bytes;
+    this.#shares.add(running.queue, { runs: 0, bytes });
+    return this.#shares.free.bytes >= 0 || this.#running.size === 1;
   }
 
   async #take({ claimId, isLost }: Running, result: RunResult): Promise<void> {
@@ -179,6 +212,9 @@ export class WorkflowRunner {
           // Its lease ends by itself.
           logger.warning("cannot give an execution back, it is taken up when its lease is over", { error });
         }
+        break;
+      case "yielded":
+        this.#isHot = true;
         break;
       case "waiting":
       case "lost":
@@ -214,4 +250,9 @@ export class WorkflowRunner {
     running.isLost = true;
     running.controller.abort();
   }
+}
+
+function queueOf({ execution: { workflow, triggerId, startedAt }, voids }: ClaimedExecution): ExecutionQueue {
+  const began = startedAt === undefined ? "new" : "begun";
+  return { workflow, triggerId, stage: voids > 0 ? "voided" : began, voids };
 }

@@ -3,15 +3,18 @@ import type { Execution } from "./records.ts";
 import type { TemplateRoot, TemplateScope } from "./template.ts";
 import { timeText } from "./time_text.ts";
 
-/** What the steps of one execution may read. Texts become values when they are first read. */
+/**
+ * What the steps of one execution may read. Texts become values when they are read, and values are dropped with the end
+ * of the turn: a value takes many times the memory of its text, and a step may wait for long.
+ */
 export class WorkflowScope implements TemplateScope {
   readonly #execution: Execution;
   readonly #env: Readonly<Record<string, string>>;
   /** Results by the name of their step. */
   readonly #results = new Map<string, string>();
+  /** By their texts. */
   readonly #values = new Map<string, JsonValue>();
   readonly #startedAt: number;
-  #input: JsonValue | undefined;
 
   constructor(execution: Execution, env: Readonly<Record<string, string>>, startedAt: number) {
     this.#execution = execution;
@@ -28,7 +31,7 @@ export class WorkflowScope implements TemplateScope {
   read(root: TemplateRoot, name: string | undefined): JsonValue | undefined {
     switch (root) {
       case "input":
-        return this.#input ??= parseJson(this.#execution.input);
+        return this.#value(this.#execution.input);
       case "steps":
         return name === undefined ? undefined : this.#result(name);
       case "execution":
@@ -39,11 +42,16 @@ export class WorkflowScope implements TemplateScope {
   }
 
   #result(name: string): JsonValue | undefined {
-    const known = this.#values.get(name);
     const text = this.#results.get(name);
-    if (known !== undefined || text === undefined) return known;
+    return text === undefined ? undefined : this.#value(text);
+  }
+
+  #value(text: string): JsonValue {
+    const known = this.#values.get(text);
+    if (known !== undefined) return known;
+    if (this.#values.size === 0) queueMicrotask(() => this.#values.clear());
     const value = parseJson(text);
-    this.#values.set(name, value);
+    this.#values.set(text, value);
     return value;
   }
 

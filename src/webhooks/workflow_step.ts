@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Fetch } from "../rest/mod.ts";
-import { stringifyJson } from "./json_text.ts";
+import { byteLength, stringifyJson } from "./json_text.ts";
 import { renderValue, TemplateError, type TemplateScope } from "./template.ts";
 import type { LimitCall } from "./trigger_limit.ts";
 import type { SetStep, WorkflowStep } from "./workflow.ts";
@@ -70,6 +70,6 @@ function bounded(outcome: StepOutcome): StepOutcome {
   if (outcome.kind !== "done" || outcome.result.length * 3 <= MAX_RESULT_BYTES) return outcome;
   // No text has fewer bytes than it has code units: a long one is not encoded to be measured.
   const isShort = outcome.result.length <= MAX_RESULT_BYTES;
-  if (isShort && new TextEncoder().encode(outcome.result).length <= MAX_RESULT_BYTES) return outcome;
+  if (isShort && byteLength(outcome.result) <= MAX_RESULT_BYTES) return outcome;
   return { kind: "failed", error: `its result has more than ${MAX_RESULT_BYTES} bytes` };
 }

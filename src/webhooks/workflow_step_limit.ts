@@ -2,7 +2,7 @@ import { backoffMs } from "../base/backoff.ts";
 import { aborted, answeredWithin } from "../base/wait.ts";
 import { stringifyJson } from "./json_text.ts";
 import { renderText } from "./template.ts";
-import type { LimitDecision } from "./trigger_limit.ts";
+import { descriptorProblem, type LimitDecision } from "./trigger_limit.ts";
 import type { LimitStep } from "./workflow.ts";
 import type { StepContext, StepOutcome } from "./workflow_step.ts";
 
@@ -19,6 +19,8 @@ export async function askLimit(step: LimitStep, context: StepContext): Promise<S
   const descriptors = step.descriptors.map((entries) =>
     Object.fromEntries(entries.map(([key, template]) => [key, renderText(template, scope)]))
   );
+  const problem = descriptors.map(descriptorProblem).find((one) => one !== undefined);
+  if (problem !== undefined) return { kind: "failed", error: `limit_value_too_long: ${problem}` };
   let decision: LimitDecision | void;
   try {
     const overdue = () => new Error("no answer in time");

@@ -33,6 +33,8 @@ const CASES: readonly AddressCase[] = [
   single("[::1]:6380", { target: { host: "::1", port: 6380 } }),
   single("h:1", { target: { host: "h", port: 1 }, tls: true }, { tls: true }),
   single("/run/kv.sock", { target: { path: "/run/kv.sock" } }),
+  single("unix:///run/kv.sock", { target: { path: "/run/kv.sock" }, text: "/run/kv.sock" }),
+  single("unix:///kv.sock", { target: { path: "/kv.sock" }, text: "/kv.sock" }, { socketType: "unix" }),
   single("kv.sock", { target: { path: "kv.sock" } }, { socketType: "unix" }),
   single("redis://user:pass@kv.example:6390/3", { ...EXAMPLE, ...LOGIN, database: 3 }),
   single("redis://kv.example:6390", EXAMPLE),

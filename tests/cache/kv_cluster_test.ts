@@ -1,15 +1,13 @@
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
-import { systemClock } from "../../src/base/clock.ts";
-import { parseKvAddress } from "../../src/cache/kv_address.ts";
-import { KvCluster, type KvClusterOptions } from "../../src/cache/kv_cluster.ts";
-import { KvClients } from "../../src/cache/kv_connect.ts";
-import { KvNode } from "../../src/cache/kv_node.ts";
-import { endpointText, slotOf } from "../../src/cache/kv_slots.ts";
+import type { KvCluster } from "../../src/cache/kv_cluster.ts";
+import { slotOf } from "../../src/cache/kv_slots.ts";
 import { CacheError } from "../../src/ratelimit/errors.ts";
 import { counterCacheContract, hit } from "../contract/counter_cache_contract.ts";
 import { freePort } from "../support/free_port.ts";
-import { handled } from "../support/handled.ts";
+import { runExpiryFaults } from "../support/kv_expiry_faults.ts";
+import { openKvCluster } from "../support/open_kv.ts";
 import { type RedisCluster, startRedisCluster } from "../support/redis_cluster.ts";
+import { seededRandom } from "../support/seeded_random.ts";
 import { needs, toolAvailable } from "../support/tools.ts";
 import { until } from "../support/until.ts";
 
@@ -24,35 +22,6 @@ Deno.test.afterAll(async () => await shared?.[Symbol.asyncDispose]());
 function sharedCluster(): RedisCluster {
   if (shared === undefined) throw new Error("Cannot use the shared cluster: it was not started");
   return shared;
-}
-
-/** A cluster with its nodes at these ports; closed at the end of an `await using`. */
-function open(
-  ports: readonly number[],
-  options: Partial<KvClusterOptions> = {},
-): KvCluster & AsyncDisposable {
-  const { timeoutMs = 30_000 } = options;
-  const seeds = ports.map((port) => ({ host: "127.0.0.1", port }));
-  const address = parseKvAddress("cluster", seeds.map(endpointText).join(","));
-  const shared = { timeoutMs, clock: systemClock, random: Math.random };
-  const clients = new KvClients({ address, ...shared });
-  const pool = { poolSize: 2, onEmpty: "WAIT", onEmptyWaitMs: 1_000, windowMs: 0 } as const;
-  const cluster = new KvCluster({
-    seeds,
-    address: "cluster",
-    openNode(endpoint, onConnection) {
-      const createClient = () => clients.create(endpoint);
-      return new KvNode({ address: endpointText(endpoint), createClient, ...pool, ...shared, onConnection });
-    },
-    parallelism: 0,
-    ...shared,
-    ...options,
-  });
-  const add = cluster.add.bind(cluster);
-  return Object.assign(cluster, {
-    add: (...asked: Parameters<KvCluster["add"]>) => handled(add(...asked)),
-    [Symbol.asyncDispose]: () => cluster.close(),
-  });
 }
 
 function portsOf(cluster: RedisCluster): number[] {
@@ -73,13 +42,13 @@ async function keyOn(cluster: RedisCluster, index: number): Promise<string> {
 }
 
 counterCacheContract("kv cluster of three", async () => {
-  const cache = open(portsOf(sharedCluster()));
+  const cache = openKvCluster(portsOf(sharedCluster()));
   await cache.ready;
   return { cache, end: () => Promise.resolve() };
 });
 
 counterCacheContract("kv cluster of three, asked one node after the other from one seed", async () => {
-  const cache = open(portsOf(sharedCluster()).slice(0, 1), { parallelism: 1 });
+  const cache = openKvCluster(portsOf(sharedCluster()).slice(0, 1), { parallelism: 1 });
   await cache.ready;
   return { cache, end: () => Promise.resolve() };
 }, { nodesInTurn: true });
@@ -91,7 +60,7 @@ Deno.test({
   ),
   async fn() {
     const cluster = sharedCluster();
-    await using cache = open(portsOf(cluster));
+    await using cache = openKvCluster(portsOf(cluster));
     await cache.ready;
     const keys = [await keyOn(cluster, 0), await keyOn(cluster, 1), await keyOn(cluster, 2)];
     const hits = keys.map((key) => hit({ key }));
@@ -113,7 +82,7 @@ Deno.test({
   ...needs(["redis-server"], "kv cluster: while a slot is on its way each key is counted where it is"),
   async fn() {
     const cluster = sharedCluster();
-    await using cache = open(portsOf(cluster));
+    await using cache = openKvCluster(portsOf(cluster));
     await cache.ready;
     const tag = await keyOn(cluster, 0);
     const [stays, moves, starts, goes] = ["stays", "moves", "starts", "goes"].map((name) =>
@@ -152,7 +121,7 @@ Deno.test({
   ),
   async fn() {
     const cluster = sharedCluster();
-    await using cache = open(portsOf(cluster), { onConnection: () => {} });
+    await using cache = openKvCluster(portsOf(cluster), { onConnection: () => {} });
     await cache.ready;
     const tagged = await Promise.all(Array.from({ length: 40 }, () => keyOn(cluster, 0)));
     const others = await Promise.all([keyOn(cluster, 1), keyOn(cluster, 2)]);
@@ -179,7 +148,7 @@ Deno.test({
   async fn() {
     await using cluster = await startRedisCluster({ replicas: true });
     const told: boolean[] = [];
-    await using cache = open(portsOf(cluster).slice(0, 3), { onConnection: (up) => told.push(up) });
+    await using cache = openKvCluster(portsOf(cluster).slice(0, 3), { onConnection: (up) => told.push(up) });
     await cache.ready;
     const [lost, left] = [
       hit({ key: await keyOn(cluster, 0), expiresInSeconds: LONG_S }),
@@ -207,7 +176,7 @@ Deno.test({
     await until("the others to know it", async () => await cluster.ownerOf(slotOf(lost.key), 1) === 3);
     // The node that was lost comes back as a replica, and sends on whoever still asks it.
     await cluster.node(0).restartOnSamePort();
-    await using late = open(portsOf(cluster).slice(0, 1));
+    await using late = openKvCluster(portsOf(cluster).slice(0, 1));
     await late.ready;
     const [count = 0] = await cache.add([lost]);
     await until("the hit to be sent on", async () => (await late.add([lost]))[0] === count + 1);
@@ -217,7 +186,7 @@ Deno.test({
 Deno.test({
   ...needs(["redis-server"], "kv cluster: seeds that nobody listens at do no harm while one is alive"),
   async fn() {
-    await using cache = open([freePort(), freePort(), ...portsOf(sharedCluster()).slice(2)]);
+    await using cache = openKvCluster([freePort(), freePort(), ...portsOf(sharedCluster()).slice(2)]);
     const one = hit();
     assertEquals([await cache.add([one]), await cache.add([one])], [[1], [2]]);
   },
@@ -228,7 +197,7 @@ Deno.test({
   async fn() {
     await using cluster = await startRedisCluster();
     const told: string[] = [];
-    await using cache = open(portsOf(cluster), {
+    await using cache = openKvCluster(portsOf(cluster), {
       onConnection: (up, reason) => told.push(`${up} ${reason}`),
     });
     await cache.ready;
@@ -244,10 +213,29 @@ Deno.test({
   },
 });
 
+Deno.test({
+  ...needs(["redis-server"], "kv cluster: under faults and moving slots every key has an expiry in the end"),
+  async fn() {
+    const cluster = sharedCluster();
+    await using cache = openKvCluster(portsOf(cluster), { timeoutMs: 200 });
+    await cache.ready;
+    const slot = slotOf("faults_0");
+    let turns = 0;
+    await runExpiryFaults({
+      cache,
+      primaries: () => cluster.nodes,
+      failover: () => cluster.moveSlot(slot, turns++ % 3),
+      rounds: 10,
+      random: seededRandom(20_261_124),
+    });
+    await cluster.settled();
+  },
+});
+
 Deno.test("kv cluster: without any node calls fail at once, and the outage is told once", async () => {
   const port = freePort();
   const told: string[] = [];
-  const cache = open([port], { onConnection: (up, reason) => told.push(`${up} ${reason}`) });
+  const cache = openKvCluster([port], { onConnection: (up, reason) => told.push(`${up} ${reason}`) });
   await until("the outage to be told", () => told.length > 0);
   const error = await assertRejects(async () => await cache.add([hit()]));
   const message = `Cannot ask key-value cache "cluster": node "127.0.0.1:${port}": `;

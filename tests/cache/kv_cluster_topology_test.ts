@@ -256,3 +256,14 @@ Deno.test("kv cluster topology: calls wait for the first look while there is one
   await other.close();
   assertEquals(clock.waiting, 0);
 });
+
+Deno.test("kv cluster topology: an expiry that a node cannot set goes to the node that has the slot", async () => {
+  const { nodes, clock, topology } = open();
+  const late = { key: "{a}", expiresInSeconds: 60, windowEnd: 100 };
+  assertEquals(nodes.at("a:1").placeExpiry(late), false);
+  await topology.ready;
+  const place = nodes.at("a:1").placeExpiry;
+  assertEquals([place(late), nodes.at("b:1").owed], [true, ["{a}"]]);
+  await topology.close();
+  assertEquals([place(late), clock.waiting], [false, 0]);
+});

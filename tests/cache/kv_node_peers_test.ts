@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import type { KvNode } from "../../src/cache/kv_node.ts";
 import type { Hit } from "../../src/ratelimit/counter_cache.ts";
 import { hit } from "../contract/counter_cache_contract.ts";
@@ -141,8 +141,8 @@ Deno.test("kv node: an expiry that is due is not lost when the server turns out 
   await until("another connection", () => server.accepted === 2 && node.connected);
   const third = hit();
   await node.ask([third]);
-  // At first, with what it may not do, and at last with the one that had turned out to be new.
-  assertEquals(expired, [mine.key, other.key, third.key, mine.key]);
+  // At first, with what it may not do, and with the one that had turned out to be new.
+  assertEquals(expired, [mine.key, other.key, mine.key, third.key]);
 });
 
 Deno.test("kv cache: a database that is refused, and then not answered for, throws nothing outside", async () => {
@@ -158,3 +158,11 @@ Deno.test("kv cache: a database that is refused, and then not answered for, thro
   assertEquals(cache.connected, false);
   await cache.close();
 });
+
+for (const reply of ["$-1", ":-3", ":9223372036854775807", "+OK"]) {
+  Deno.test(`kv node: a server that answers ${JSON.stringify(reply)} to INCRBY fails the call`, async () => {
+    await using server = await startScriptedKv(([name]) => name === "INCRBY" ? `${reply}\r\n` : ":1\r\n");
+    await using node = await openKvNode(server.url, { poolSize: 1 });
+    assertMatch(await textOf(node.ask([hit({ addend: 1 })])), /^it answered \S+ to INCRBY 1$/);
+  });
+}

@@ -88,6 +88,30 @@ Deno.test({
   },
 });
 
+for (const onEmpty of ["CREATE", "ERROR"] as const) {
+  Deno.test({
+    ...needs(["redis-server"], `kv node: ${onEmpty} is kept where the wait is longer than the time-out`),
+    async fn() {
+      await using redis = await startRedis();
+      const clock = new FakeClock();
+      const times = { onEmptyWaitMs: TIMEOUT_MS, timeoutMs: TIMEOUT_MS, clock };
+      await using node = await openNode(redis.url, { onEmpty, ...times });
+      const blocked = block(node, redis);
+      const first = watchCall(node.ask([hit()]), clock);
+      await turn();
+      const second = watchCall(node.ask([hit({ addend: 7 })]), clock);
+      await turn();
+      clock.advance(TIMEOUT_MS / 2);
+      await until("the second call to end", () => second.length > 0);
+      const told = onEmpty === "CREATE"
+        ? { answer: [7] }
+        : { message: "no connection was free within 30000 ms" };
+      assertEquals([first, second], [[], [{ ...told, ms: TIMEOUT_MS / 2 }]]);
+      await blocked.end();
+    },
+  });
+}
+
 Deno.test({
   ...needs(["redis-server"], "kv node: with WAIT a call ends at the time-out of the cache"),
   async fn() {
@@ -140,7 +164,7 @@ Deno.test({
   ...needs(["redis-server"], "kv node: what gathers within the window is one command"),
   async fn() {
     await using redis = await startRedis();
-    for (const [windowMs, turns, commands] of [[0, 0, 1], [0, 1, 3], [0.15, 0, 1], [200, 1, 1]] as const) {
+    for (const [windowMs, turns, commands] of [[0, 0, 1], [0, 1, 3], [0.15, 1, 1], [200, 1, 1]] as const) {
       const clock = new FakeClock();
       await using node = await openNode(redis.url, { windowMs, poolSize: 3, clock });
       await until("every connection", () => figure(node, "cx_active") === 3);

@@ -1,5 +1,6 @@
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import type { Hit } from "../../src/ratelimit/counter_cache.ts";
+import { digestedMcKey } from "../../src/cache/mc_keys.ts";
 import { CacheError, InvalidRequestError } from "../../src/ratelimit/errors.ts";
 import { counterCacheContract, hit } from "../contract/counter_cache_contract.ts";
 import { makeCertificates } from "../support/certificates.ts";
@@ -27,6 +28,13 @@ for (const servers of [1, 3]) {
     };
   }, TRAITS);
 }
+
+counterCacheContract("mc with a digest of keys that it cannot hold", async () => {
+  const server = await startMemcached();
+  const cache = openMc([server.port], { digestPrefix: "" });
+  await cache.ready;
+  return { cache, end: () => server[Symbol.asyncDispose]() };
+}, { together: true });
 
 counterCacheContract("mc over TLS with a client certificate", async () => {
   const certificates = await makeCertificates();
@@ -161,6 +169,19 @@ testMc(1, "a key that cannot be held fails its call before anything is sent", as
   assertEquals(await server.value(good.key), undefined);
   const longest = [hit({ key: "k".repeat(250) }), hit({ key: "ä".repeat(125) })];
   assertEquals([await cache.add(longest), await cache.read(longest)], [[1, 1], [1, 1]]);
+});
+
+Deno.test("mc keys: a digest keeps the prefix and the window, and stands for the whole key", () => {
+  const digest = "22220d5b35c3867115fb8230ca312f4bb19ef887e42113040322b4752cb7f997";
+  const key = "p:shop_agent_Mozilla 5.0_1700000000";
+  assertEquals(digestedMcKey(key, "p:"), `p:sha256_${digest}_1700000000`);
+  for (const prefix of ["p: ", "p".repeat(151)]) {
+    assertEquals(digestedMcKey(key, prefix), `sha256_${digest}_1700000000`);
+  }
+  for (const held of ["p:shop_a_b_1", "ä".repeat(125)]) assertEquals(digestedMcKey(held, "p:"), held);
+  const [one, other] = ["a", "b"].map((end) => digestedMcKey(`p:shop_k_${"v".repeat(300)}${end}_60`, "p:"));
+  assertMatch(one ?? "", /^p:sha256_[0-9a-f]{64}_60$/);
+  assertEquals(one === other, false);
 });
 
 testMc(1, "what is no counter fails its own call and no other", async (cache, _, server) => {

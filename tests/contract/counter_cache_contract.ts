@@ -1,5 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import type { CounterCache, Hit } from "../../src/ratelimit/counter_cache.ts";
+import { needs, type Tool } from "../support/tools.ts";
 import { seededRandom } from "../support/seeded_random.ts";
 
 /** An adapter under test. */
@@ -13,6 +14,8 @@ export interface CounterCacheFixture {
 
 /** In what an adapter differs from the others. */
 export interface CounterCacheTraits {
+  /** Programs without which the suite is skipped. */
+  readonly tools?: readonly Tool[];
   /** Keys that it cannot hold: calls with them fail with `InvalidRequestError`, and count nothing. */
   readonly refusesKey?: (key: string) => boolean;
   /** What it stands on takes long to start: one of it for all cases, which are steps of one test. */
@@ -38,8 +41,9 @@ export function counterCacheContract(
   open: () => Promise<CounterCacheFixture>,
   traits: CounterCacheTraits = {},
 ): void {
+  const { tools = [] } = traits;
   if (traits.together === true) {
-    Deno.test(`counter cache ${name}`, async (test) => {
+    Deno.test(needs(tools, `counter cache ${name}`), async (test) => {
       const fixture = await open();
       try {
         for (const [title, run] of Object.entries(CASES)) {
@@ -53,7 +57,7 @@ export function counterCacheContract(
     return;
   }
   for (const [title, run] of Object.entries(CASES)) {
-    Deno.test(`counter cache ${name}: ${title}`, async () => {
+    Deno.test(needs(tools, `counter cache ${name}: ${title}`), async () => {
       const fixture = await open();
       try {
         await run(fixture.cache, { ...traits, stored: fixture.stored });

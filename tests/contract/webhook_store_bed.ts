@@ -11,6 +11,7 @@ import type {
 import type {
   AttemptOutcome,
   ClaimedDelivery,
+  ClaimedExecution,
   DeliveryChange,
   ListOptions,
   NewEvent,
@@ -149,6 +150,29 @@ export function claim(
 ): Promise<readonly ClaimedDelivery[]> {
   const wants = endpoints.map(({ id }) => ({ endpointId: id, max }));
   return store.claimDeliveries({ now, leaseUntil: now + 60_000, newClaimId: newId, wants });
+}
+
+/** Claims executions that are due, until a minute later: those that began first, voided ones last. */
+export async function claimRuns(
+  store: WebhookStore,
+  { now = NOW, max = 10, leaseUntil = now + 60_000 }: {
+    readonly now?: number;
+    readonly max?: number;
+    readonly leaseUntil?: number;
+  } = {},
+): Promise<readonly ClaimedExecution[]> {
+  const due = await store.dueExecutions(now);
+  const claims: ClaimedExecution[] = [];
+  for (const stage of ["begun", "new", "voided"] as const) {
+    const queues = due.filter((one) => one.stage === stage).toSorted((a, b) => a.voids - b.voids);
+    for (const queue of queues) {
+      if (claims.length >= max) break;
+      const wanted = { ...queue, max: max - claims.length, maxBytes: 2 ** 30 };
+      const options = { now, leaseUntil, newClaimId: newId, queues: [wanted], maxBytes: 2 ** 30 };
+      claims.push(...await store.claimExecutions(options));
+    }
+  }
+  return claims;
 }
 
 /** Claims the only delivery that is due. */

@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import type { ExecutionStep } from "../../src/webhooks/records.ts";
+import type { QueueClaim } from "../../src/webhooks/execution_store.ts";
 import {
   type ClaimedExecution,
   type ExecutionChange,
@@ -8,6 +9,7 @@ import {
 } from "../../src/webhooks/store.ts";
 import {
   addEndpoint,
+  claimRuns,
   DAY,
   event,
   execution,
@@ -112,6 +114,98 @@ export const EXECUTION_CASES: StoreCases = {
         steps: [STEP].map(({ result: _, ...step }) => step),
       })),
     );
+  },
+
+  "each trigger of a workflow has a queue of executions at each stage": async ({ store }) => {
+    await saveVersion(store);
+    await store.saveWorkflowVersion({ id: "v2", workflow: "other", text: "workflow: other\n" });
+    const queues = [["order-intake", "t1"], ["order-intake", "t2"], ["other", "t1"]] as const;
+    for (const [workflow, triggerId] of queues) {
+      for (const at of [0, 5]) {
+        const versionId = workflow === "other" ? "v2" : "v1";
+        await store.acceptExecution(execution({ workflow, triggerId, versionId }), { now: NOW + at });
+      }
+    }
+    const due = async (now: number) =>
+      (await store.dueExecutions(now)).map(({ workflow, triggerId, stage, dueAt }) =>
+        `${workflow} ${triggerId} ${stage} ${dueAt - NOW}`
+      ).sort();
+    assertEquals(await due(NOW - 1), []);
+    const whole = ["order-intake t1 new 0", "order-intake t2 new 0", "other t1 new 0"];
+    assertEquals(await due(NOW), whole);
+    const claimOf = async (queue: Partial<QueueClaim>, maxBytes = 99) => {
+      const all = { workflow: "order-intake", triggerId: "t2", stage: "new", voids: 0 } as const;
+      const queues = [{ ...all, max: 9, maxBytes: 99, ...queue }];
+      return await store.claimExecutions({
+        ...{ now: NOW + 9, leaseUntil: NOW + 60_000, newClaimId: newId, queues, maxBytes },
+      });
+    };
+    const [first, ...none] = await claimOf({ max: 1 });
+    assert(first !== undefined);
+    assertEquals([first.execution.createdAt, first.execution.triggerId, none], [NOW, "t2", []]);
+    assertEquals(await due(NOW + 9), ["order-intake t1 new 0", "order-intake t2 new 5", "other t1 new 0"]);
+    await commit(store, first, { step: STEP, change: { ...RUNNING, dueAt: NOW + 7 } });
+    const begun = "order-intake t2 begun 7";
+    assertEquals(await due(NOW + 9), [whole[0], begun, "order-intake t2 new 5", whole[2]]);
+    assertEquals(await claimOf({ stage: "voided", voids: 1 }), []);
+    // An input of 26 bytes and a result of as many.
+    const bytes = 52;
+    assertEquals(await claimOf({ stage: "begun", maxBytes: bytes - 1 }), []);
+    assertEquals(await claimOf({ stage: "begun" }, bytes - 1), []);
+    const [again] = await claimOf({ stage: "begun", maxBytes: bytes });
+    assertEquals([again?.execution.id, again?.bytes], [first.execution.id, bytes]);
+    await store.voidClaims({ now: NOW + 8, which: "all" });
+    assertEquals(await due(NOW + 9), [
+      whole[0],
+      "order-intake t2 new 5",
+      "order-intake t2 voided 7",
+      whole[2],
+    ]);
+    assertEquals((await claimOf({ stage: "voided", voids: 1 })).map(({ voids }) => voids), [1]);
+  },
+
+  "executions of several queues are claimed as far as their bytes fit": async ({ store }) => {
+    await saveVersion(store);
+    const input = (length: number) => `{"x":"${"x".repeat(length - 8)}"}`;
+    for (
+      const [triggerId, length] of [["a", 30], ["a", 60], ["a", 10], ["b", 50], ["b", 9_000_000]] as const
+    ) {
+      await store.acceptExecution(execution({ triggerId, input: input(length) }), { now: NOW });
+    }
+    const claimed = async (maxBytes: number) => {
+      const queue = { workflow: "order-intake", stage: "new", voids: 0, max: 9, maxBytes: 2 ** 30 } as const;
+      const queues = [{ ...queue, triggerId: "a" }, { ...queue, triggerId: "b" }];
+      const options = { now: NOW, leaseUntil: NOW + 60_000, newClaimId: newId, queues, maxBytes };
+      const claims = await store.claimExecutions(options);
+      return claims.map(({ bytes, execution: { triggerId } }) => `${triggerId} ${bytes}`);
+    };
+    assertEquals(await claimed(89), ["a 30", "b 50"]);
+    assertEquals(await claimed(70), ["a 60", "a 10"]);
+    // More counts for no more than this, so that it can be claimed at all.
+    assertEquals(await claimed(8 * 2 ** 20 - 1), []);
+    assertEquals(await claimed(8 * 2 ** 20), ["b 8388608"]);
+  },
+
+  "what an execution waits for is read as it was written, until its step is over": async ({ store }) => {
+    const [claimed] = await started(store);
+    assert(claimed !== undefined);
+    const { id, versionId } = claimed.execution;
+    await commit(store, claimed, {
+      change: { ...RUNNING, stepAttempts: 1, error: "the server answered 503" },
+    });
+    const found = (await store.findExecution(id))?.execution;
+    assertEquals([found?.status, found?.stepAttempts, found?.dueAt, found?.error], [
+      "running",
+      1,
+      NOW + 2,
+      "the server answered 503",
+    ]);
+    const [again] = await claimExecutions(store, NOW + 2);
+    assert(again !== undefined);
+    await commit(store, again, { step: STEP, change: RUNNING });
+    assertEquals((await store.findExecution(id))?.execution.error, undefined);
+    assertEquals(await store.findWorkflowVersion(versionId), claimed.version);
+    assertEquals(await store.findWorkflowVersion("none"), undefined);
   },
 
   "two that claim at once get each execution once": async ({ store, another }) => {
@@ -271,7 +365,7 @@ async function started(store: WebhookStore, count = 1, max = count): Promise<rea
 }
 
 function claimExecutions(store: WebhookStore, now: number, max = 10): Promise<readonly ClaimedExecution[]> {
-  return store.claimExecutions({ now, leaseUntil: now + 60_000, newClaimId: newId, max });
+  return claimRuns(store, { now, max });
 }
 
 function commit(

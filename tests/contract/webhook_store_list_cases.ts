@@ -10,6 +10,7 @@ import {
   begin,
   claim,
   claimOne,
+  claimRuns,
   DAY,
   event,
   execution,
@@ -87,10 +88,7 @@ export const LIST_CASES: StoreCases = {
     assertEquals(events.map(({ kind, createdAt }) => [kind, createdAt]), [["a.one", NOW + 10]]);
     const executions = await allPages((options) => store.listExecutions(options), { since: NOW + 10 });
     assertEquals(executions.map(({ createdAt }) => createdAt), [NOW + 10, NOW + 20]);
-    const [first] = await store.claimExecutions({
-      ...{ now: NOW, leaseUntil: NOW, max: 1 },
-      newClaimId: newId,
-    });
+    const [first] = await claimRuns(store, { max: 1 });
     const change = { status: "cancelled", stepAttempts: 0, finishedAt: NOW } as const;
     await store.commitExecution({
       executionId: first?.execution.id ?? "",
@@ -186,8 +184,7 @@ export const LIST_CASES: StoreCases = {
     for (const added of [one, two]) await store.acceptExecution(added, { now: NOW });
     const remove = () => store.removeFinished({ before: NOW + DAY, now: NOW, max: 100 });
     const end = async () => {
-      const options = { now: NOW, leaseUntil: NOW + 9, newClaimId: newId, max: 1 };
-      const [claimed] = await store.claimExecutions(options);
+      const [claimed] = await claimRuns(store, { max: 1 });
       assert(claimed !== undefined);
       await store.commitExecution({
         executionId: claimed.execution.id,

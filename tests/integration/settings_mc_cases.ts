@@ -1,12 +1,15 @@
+import { assertEquals } from "@std/assert";
 import { type Memcached, startMemcached } from "../support/memcached.ts";
-import type { ServeFixture } from "../support/serve_fixture.ts";
+import { ServeFixture } from "../support/serve_fixture.ts";
 import { startTcpRelay, type TcpRelay } from "../support/tcp_relay.ts";
-import { compare, type SettingCases, shopRequest, SLOW_NOON } from "./settings_case.ts";
+import { compare, NOON, type SettingCases, SHOP, shopRequest, SLOW_NOON } from "./settings_case.ts";
 import { inFlight, whileStalled } from "./settings_kv_bed.ts";
 
 /** Tests of the nodes of the memcached-style cache. */
 export const MC_CASES: SettingCases = {
   MC_HOST_PORT: { sees: "the nodes that counters are spread over", tools: ["memcached"], run: spreads },
+  MC_TIMEOUT: { sees: "a node that does not answer given up sooner", tools: ["memcached"], run: timesOut },
+  MC_KEY_DIGEST: { sees: "a value with a blank counted", tools: ["memcached"], run: digests },
   MC_MAX_IDLE_CONNS: { sees: "so many connections to a node", tools: ["memcached"], run: keepsConnections },
 };
 
@@ -25,6 +28,40 @@ async function spreads(): Promise<void> {
     },
     unset: { status: 200, all: 20, inSecond: false },
     set: { status: 200, all: 20, inSecond: true },
+  });
+}
+
+async function timesOut(): Promise<void> {
+  await using memcached = await startMemcached();
+  await using relay = await startTcpRelay(memcached.port);
+  const env = { BACKEND_TYPE: "mc", MC_HOST_PORT: relay.url };
+  for (const timeout of ["50ms", "70ms"]) {
+    await using service = await ServeFixture.start({
+      env: { ...env, MC_TIMEOUT: timeout },
+      rules: SHOP,
+      clock: NOON,
+    });
+    await whileStalled(relay, async () => {
+      const { status, body } = await service.ask(shopRequest("open=a"));
+      assertEquals([status, /no answer within (\d+)/.exec(JSON.stringify(body))?.[1]], [
+        503,
+        timeout.slice(0, 2),
+      ]);
+    });
+  }
+}
+
+async function digests(): Promise<void> {
+  await using memcached = await startMemcached();
+  await compare({ MC_KEY_DIGEST: "true" }, {
+    env: { BACKEND_TYPE: "mc", MC_HOST_PORT: memcached.url },
+    clock: SLOW_NOON,
+    async look(service) {
+      const { status } = await service.ask(shopRequest("open=a b"));
+      return { status, counters: await countersOf(memcached) };
+    },
+    unset: { status: 400, counters: 0 },
+    set: { status: 200, counters: 1 },
   });
 }
 

@@ -2,6 +2,7 @@ import { assertEquals } from "@std/assert";
 import { hit } from "../contract/counter_cache_contract.ts";
 import { makeCertificates } from "../support/certificates.ts";
 import { decide, GrpcClient } from "../support/grpc_client.ts";
+import { startMemcached } from "../support/memcached.ts";
 import { openKvCache } from "../support/open_kv.ts";
 import { startRedis } from "../support/redis_server.ts";
 import { startRedisSentinel } from "../support/redis_sentinel.ts";
@@ -45,6 +46,32 @@ Deno.test({
     );
     const [ok, over] = [1, 2].map((code) => codes.filter((seen) => seen === code).length);
     assertEquals([ok, over], [4_000, 6_000]);
+    for (const client of clients) client[Symbol.dispose]();
+  },
+});
+
+Deno.test({
+  ...needs(
+    ["memcached"],
+    "two processes on one memcached count a value with a blank once, exactly to the limit",
+  ),
+  async fn() {
+    await using memcached = await startMemcached();
+    const env = {
+      ...{ BACKEND_TYPE: "mc", MC_HOST_PORT: memcached.url, MC_TIMEOUT: "1m" },
+      ...{ MC_KEY_DIGEST: "true", CACHE_KEY_PREFIX: "fleet:" },
+    };
+    await using first = await startWeir({ env, rules: RULES });
+    await using second = await startWeir({ env, rules: RULES });
+    const clients = [first, second].map(({ grpcAddress }) => new GrpcClient(grpcAddress));
+    const calls = clients.flatMap((client) => {
+      return Array.from({ length: 2_500 }, () => decide(client, "shop", "user=Mozilla 5.0 (X11)"));
+    });
+    const codes = (await Promise.all(calls)).map((answer) =>
+      "overallCode" in answer ? answer.overallCode : 0
+    );
+    const [ok, over] = [1, 2].map((code) => codes.filter((seen) => seen === code).length);
+    assertEquals([ok, over, await memcached.stat("curr_items")], [4_000, 1_000, 1]);
     for (const client of clients) client[Symbol.dispose]();
   },
 });

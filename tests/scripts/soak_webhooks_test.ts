@@ -5,11 +5,12 @@ import { killRounds } from "../support/webhook_kill_rounds.ts";
 
 Deno.test("the soak of webhooks reads its flags, and says what would be right", () => {
   assertEquals(readWebhookSoakOptions(["--seed=7"]), {
-    ...{ store: "file", parts: ["events", "executions"], seed: 7 },
+    ...{ store: "file", parts: ["events", "executions", "hanging", "starvation", "pressure"], seed: 7 },
     ...{ events: 10_000, eventKills: 50, executions: 1_000, executionKills: 20, outages: 3, works: 500 },
+    ...{ hanging: 130, healthy: 1, seconds: 40 },
   });
   const shared = readWebhookSoakOptions(["--store=postgres"]);
-  assertEquals(shared.parts, ["events", "executions", "outages", "failover", "concurrency"]);
+  assertEquals(shared.parts, ["events", "executions", "hanging", "outages", "failover", "concurrency"]);
   const { parts, executions } = readWebhookSoakOptions(["--what=executions", "--executions=9"]);
   assertEquals([parts, executions], [["executions"], 9]);
   const refused = [

@@ -207,6 +207,36 @@ for (const [text, backend, warnings] of BACKENDS) {
   });
 }
 
+for (
+  const [env, warnings] of [
+    [{ BACKEND_TYPE: "mc", MC_HOST_PORT: "h:1" }, [
+      "MC_KEY_DIGEST is false: a blank, a control character or a long value in one descriptor fails the whole " +
+      "call as INVALID_ARGUMENT; MC_KEY_DIGEST=true stores such keys under a digest",
+    ]],
+    [{ BACKEND_TYPE: "mc", MC_HOST_PORT: "h:1", MC_KEY_DIGEST: "true" }, []],
+    [{ KV_URL: "h:1", KV_TIMEOUT: "1s" }, [
+      "KV_POOL_ON_EMPTY_WAIT_DURATION is 1000 ms and KV_TIMEOUT is 1000 ms: CREATE follows after half of the " +
+      "time that a call has left",
+    ]],
+    [{ KV_URL: "h:1", KV_TIMEOUT: "1s", KV_POOL_ON_EMPTY_BEHAVIOR: "WAIT" }, []],
+    [{ KV_URL: "h:1", KV_PERSECOND_TIMEOUT: "1s" }, []],
+    [
+      {
+        ...{ KV_URL: "h:1", KV_PERSECOND: "true", KV_PERSECOND_URL: "h:2", KV_PERSECOND_TIMEOUT: "200ms" },
+        KV_PERSECOND_POOL_ON_EMPTY_BEHAVIOR: "ERROR",
+      },
+      [
+        "KV_PERSECOND_POOL_ON_EMPTY_WAIT_DURATION is 1000 ms and KV_PERSECOND_TIMEOUT is 200 ms: ERROR follows " +
+        "after half of the time that a call has left",
+      ],
+    ],
+  ] as const
+) {
+  Deno.test(`warnings of the cache with ${JSON.stringify(env)}`, () => {
+    assertEquals(readSettings(env).warnings, [...warnings]);
+  });
+}
+
 const UPSTREAM: readonly (readonly [theirs: string, ours: string | undefined])[] = [
   ["REDIS_URL", "KV_URL"],
   ["REDIS_SOCKET_TYPE", "KV_SOCKET_TYPE"],

@@ -27,7 +27,7 @@ export async function startOnFreePort<Server extends CacheServer>(
 
 /** What a cache server of a test is run with. */
 export interface CacheServerOptions {
-  readonly program: "redis-server" | "memcached";
+  readonly program: "redis-server" | "valkey-server" | "memcached";
   /** Its port on 127.0.0.1. */
   readonly port: number;
   readonly args: readonly string[];

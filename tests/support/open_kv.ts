@@ -1,8 +1,10 @@
 import { systemClock } from "../../src/base/clock.ts";
 import { type KvAddressOptions, parseKvAddress } from "../../src/cache/kv_address.ts";
 import { KvCache } from "../../src/cache/kv_cache.ts";
+import { KvCluster, type KvClusterOptions } from "../../src/cache/kv_cluster.ts";
 import { KvClients } from "../../src/cache/kv_connect.ts";
 import { KvNode, type KvNodeOptions } from "../../src/cache/kv_node.ts";
+import { endpointText } from "../../src/cache/kv_slots.ts";
 import type { TlsFiles } from "../../src/cache/tls_files.ts";
 import { handled } from "./handled.ts";
 
@@ -50,6 +52,36 @@ export async function openKvNode(
   return Object.assign(node, {
     ask: (...asked: Parameters<KvNode["ask"]>) => handled(ask(...asked)),
     [Symbol.asyncDispose]: () => node.close(),
+  });
+}
+
+/** A cluster with its nodes at these ports; closed at the end of an `await using`. */
+export function openKvCluster(
+  ports: readonly number[],
+  options: Partial<KvClusterOptions> = {},
+): KvCluster & AsyncDisposable {
+  const { timeoutMs = PATIENCE_MS } = options;
+  const seeds = ports.map((port) => ({ host: "127.0.0.1", port }));
+  const address = parseKvAddress("cluster", seeds.map(endpointText).join(","));
+  const shared = { timeoutMs, clock: systemClock, random: Math.random };
+  const clients = new KvClients({ address, ...shared });
+  const pool = { poolSize: 2, onEmpty: "WAIT", onEmptyWaitMs: 1_000, windowMs: 0 } as const;
+  const cluster = new KvCluster({
+    seeds,
+    address: "cluster",
+    openNode(endpoint, onConnection, placeExpiry) {
+      const createClient = () => clients.create(endpoint);
+      const address = endpointText(endpoint);
+      return new KvNode({ address, createClient, ...pool, ...shared, onConnection, placeExpiry });
+    },
+    parallelism: 0,
+    ...shared,
+    ...options,
+  });
+  const add = cluster.add.bind(cluster);
+  return Object.assign(cluster, {
+    add: (...asked: Parameters<KvCluster["add"]>) => handled(add(...asked)),
+    [Symbol.asyncDispose]: () => cluster.close(),
   });
 }
 

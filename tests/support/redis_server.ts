@@ -5,6 +5,8 @@ import { redisCommand, type RedisReply } from "./redis_command.ts";
 
 /** How a redis-server is to run. */
 export interface RedisOptions {
+  /** What runs; redis-server when absent. */
+  readonly program?: "redis-server" | "valkey-server";
   /** Listen on a unix socket as well. */
   readonly unixSocket?: boolean;
   /** Further arguments of redis-server, such as `["--requirepass", "secret"]`. */
@@ -48,7 +50,7 @@ export class RedisServer extends CacheServer {
     const tls = options.tls === undefined ? [] : tlsArgs(options.tls, tlsPort);
     const network = ["--port", String(port), "--bind", "127.0.0.1", ...socket, ...tls];
     const args = [...network, "--save", "", "--appendonly", "no", "--dir", folder, ...extra];
-    super({ program: "redis-server", port, args });
+    super({ program: options.program ?? "redis-server", port, args });
     this.socketPath = socketPath;
     this.tlsPort = tlsPort;
     this.tlsUrl = `127.0.0.1:${tlsPort}`;

@@ -1,4 +1,5 @@
 import type { Figures } from "../../src/base/figures.ts";
+import type { LateExpiry } from "../../src/cache/kv_batch.ts";
 import type { KvAskOptions, KvNodeLike, OpenKvNode } from "../../src/cache/kv_cluster_node.ts";
 import { KvFailure } from "../../src/cache/kv_failure.ts";
 import { endpointText } from "../../src/cache/kv_slots.ts";
@@ -14,6 +15,8 @@ export type HitScript = (
 export class ScriptedKvNode {
   /** Keys of each call, with `ASKING` before those that came with it. */
   readonly asked: string[][] = [];
+  /** Keys whose expiries it was given. */
+  readonly owed: string[] = [];
   /** How often it was asked for the slots. */
   looks = 0;
   /** How often it was closed. */
@@ -29,6 +32,8 @@ export class ScriptedKvNode {
   slots: (() => unknown) | undefined;
   /** Answers other commands. */
   run: (args: readonly string[]) => unknown = () => 1;
+  /** Where its expiries go that it cannot send. */
+  placeExpiry: (expiry: LateExpiry) => boolean = () => false;
   /** Callers of the latest call. */
   options: KvAskOptions = {};
   #tell: ((connected: boolean, reason: string) => void) | undefined;
@@ -58,6 +63,7 @@ export class ScriptedKvNode {
       figures,
       ask: (hits, options = {}) => this.#ask(hits, options),
       command: (args) => this.#command(args),
+      owe: (late) => void this.owed.push(...late.map(({ key }) => key)),
       close: () => {
         open = false;
         this.closed++;
@@ -105,8 +111,10 @@ export class ScriptedKvNodes {
   readonly #nodes = new Map<string, ScriptedKvNode>();
 
   /** Opens nodes for a cluster. */
-  readonly openNode: OpenKvNode = (endpoint, onConnection) => {
-    return this.at(endpointText(endpoint)).open(onConnection);
+  readonly openNode: OpenKvNode = (endpoint, onConnection, placeExpiry) => {
+    const node = this.at(endpointText(endpoint));
+    node.placeExpiry = placeExpiry;
+    return node.open(onConnection);
   };
 
   /** The node at an address. */

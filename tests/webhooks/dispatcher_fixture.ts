@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import type { AttemptSteps } from "../../src/webhooks/delivery_attempt.ts";
 import type { AttemptReport } from "../../src/webhooks/dispatch_figures.ts";
-import { Dispatcher, type DispatcherOptions } from "../../src/webhooks/dispatcher.ts";
+import { Dispatcher } from "../../src/webhooks/dispatcher.ts";
+import type { AttemptSteps, DispatcherOptions } from "../../src/webhooks/dispatcher_options.ts";
 import { eventBody } from "../../src/webhooks/event.ts";
 import type { Attempt, AuditEntry, Delivery, Endpoint } from "../../src/webhooks/records.ts";
 import type { DeliverySender, OutgoingDelivery, SendResult } from "../../src/webhooks/sender.ts";

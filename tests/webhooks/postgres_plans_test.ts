@@ -4,6 +4,7 @@ import {
   addEndpoint,
   audit,
   claim,
+  claimRuns,
   DAY,
   event,
   newId,
@@ -80,8 +81,7 @@ const OPERATIONS: Readonly<Record<string, (store: WebhookStore) => Promise<unkno
   failPaused: (store) => store.failPaused({ now: NOW + DAY, newId }),
   clockSetBack: (store) => store.clockSetBack(NOW + 99_900),
   claimExecutions: async (store) => {
-    const options = { now: NOW + 99_000, leaseUntil: later, newClaimId: newId, max: 50 };
-    const claims = await store.claimExecutions(options);
+    const claims = await claimRuns(store, { now: NOW + 99_000, leaseUntil: later, max: 50 });
     assertEquals(claims.length, 50);
     const ids = claims.map(({ claimId }) => claimId);
     assertEquals((await store.renewExecutionClaims(ids, later)).length, 50);

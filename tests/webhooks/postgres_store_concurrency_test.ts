@@ -8,6 +8,7 @@ import {
   audit,
   begin,
   claim,
+  claimRuns,
   DAY,
   event,
   execution,
@@ -232,8 +233,7 @@ fleetTest("what is answered while the payload is erased is erased, too", 3, asyn
 fleetTest("of suspects one is claimed at a time, whoever claims", 3, async ({ stores, of }) => {
   await saveVersion(of(0));
   for (let index = 0; index < 6; index++) await of(0).acceptExecution(execution(), { now: NOW });
-  const take = (store: WebhookStore, max: number) =>
-    store.claimExecutions({ now: NOW, leaseUntil: NOW + 60_000, newClaimId: newId, max });
+  const take = (store: WebhookStore, max: number) => claimRuns(store, { max });
   for (let voids = 0; voids < 3; voids++) {
     assertEquals((await take(of(voids), 6)).length, 6);
     await of(voids + 1).voidClaims({ now: NOW, which: "all" });

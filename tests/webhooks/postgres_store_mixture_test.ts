@@ -7,6 +7,7 @@ import {
   audit,
   begin,
   claim,
+  claimRuns,
   DAY,
   endpoint,
   event,
@@ -62,7 +63,7 @@ Deno.test({
 /** An execution that is always under way, so that the text of the workflow stays. */
 async function keepVersion(store: WebhookStore): Promise<void> {
   await store.acceptExecution(execution(), { now: NOW });
-  await store.claimExecutions({ now: NOW, leaseUntil: NOW + 900 * DAY, newClaimId: newId, max: 1 });
+  await claimRuns(store, { leaseUntil: NOW + 900 * DAY, max: 1 });
 }
 
 /** Does one thing after the other, by chance. */
@@ -128,8 +129,7 @@ class Mixture {
 
   async #claimExecutions(store: WebhookStore) {
     const now = this.#time();
-    const options = { now, leaseUntil: now + 60_000, newClaimId: newId, max: 4 };
-    this.#runs.push(...await store.claimExecutions(options));
+    this.#runs.push(...await claimRuns(store, { now, max: 4 }));
   }
 
   async #commit(store: WebhookStore) {

@@ -6,6 +6,7 @@ import {
   addEvent,
   begin,
   claim,
+  claimRuns,
   execution,
   finish,
   newId,
@@ -100,8 +101,7 @@ Deno.test({
     await store.acceptExecution(execution(), { now: NOW });
     const claims: Readonly<Record<string, () => Promise<readonly unknown[]>>> = {
       delivery: () => claim(store, [to]),
-      execution: () =>
-        store.claimExecutions({ now: NOW, leaseUntil: NOW + 60_000, newClaimId: newId, max: 1 }),
+      execution: () => claimRuns(store, { max: 1 }),
     };
     await using held = await HeldCommits.prepare(server(), database);
     for (const [table, take] of Object.entries(claims)) {
@@ -130,9 +130,7 @@ Deno.test({
     await saveVersion(store);
     await store.acceptExecution(execution(), { now: NOW });
     const [claimed] = await claim(store, [to]);
-    const [started] = await store.claimExecutions({
-      ...{ now: NOW, leaseUntil: NOW + 60_000, newClaimId: newId, max: 1 },
-    });
+    const [started] = await claimRuns(store, { max: 1 });
     assert(claimed !== undefined && started !== undefined);
     await begin(store, claimed);
     const { claimId, execution: { id: executionId } } = started;

@@ -10,6 +10,8 @@ import { WebhookService, type WebhookServiceParts } from "../../src/webhooks/web
 import type { Workflow, Workflows } from "../../src/webhooks/workflow.ts";
 import { FakeClock } from "../support/fake_clock.ts";
 
+const RESULT = { kind: "set", name: "result", value: { kind: "value", value: {} } } as const;
+
 /** What is different in a test. */
 export interface WebhookBedOptions {
   readonly limit?: LimitCall;
@@ -163,7 +165,7 @@ export class WebhookBed implements AsyncDisposable {
         const workflow: Workflow = { id: name, timeoutMs: 1_000, steps: [] };
         return { version: { id: sha256(text), workflow: name, text }, workflow };
       },
-      parse: () => ({ id: "order-intake", timeoutMs: 1_000, steps: [] }),
+      parse: () => ({ id: "order-intake", timeoutMs: 1_000, steps: [RESULT] }),
     };
   }
 

@@ -7,11 +7,11 @@ import {
   audit,
   claim,
   claimOne,
+  claimRuns,
   DAY,
   deliveryOf,
   execution,
   finish,
-  newId,
   NOW,
   saveVersion,
   trail,
@@ -47,8 +47,7 @@ Deno.test("an execution whose workflow's text is gone fails alone, with its even
   const [bad, good] = [execution(), execution({ versionId: "v2" })];
   for (const added of [bad, good]) await store.acceptExecution(added, { now: NOW });
   script(folder.path, "PRAGMA foreign_keys = OFF; DELETE FROM workflow_version WHERE id = 'v1'");
-  const options = { now: NOW, leaseUntil: NOW + 60_000, newClaimId: newId, max: 9 };
-  assertEquals((await store.claimExecutions(options)).map((claimed) => claimed.execution.id), [good.id]);
+  assertEquals((await claimRuns(store)).map((claimed) => claimed.execution.id), [good.id]);
   const found = (await store.findExecution(bad.id))?.execution;
   assertEquals([found?.status, found?.error, found?.dueAt], [
     "failed",

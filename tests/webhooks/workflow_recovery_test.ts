@@ -89,7 +89,9 @@ Deno.test("workflow recovery: no more run at once than may; the rest stays queue
     return new Response("ok");
   };
   const ids: string[] = [];
-  for (let index = 0; index < 12; index++) ids.push(await bed.begin(retried(bed.server.url), {}));
+  for (let index = 0; index < 12; index++) {
+    ids.push(await bed.begin(retried(bed.server.url).replace("workflow: w", `workflow: w${index}`), {}));
+  }
   const runner = bed.runner({ maxRunning: 5 });
   runner.start();
   await until("five requests", () => open === 5);

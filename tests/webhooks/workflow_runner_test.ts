@@ -171,6 +171,25 @@ Deno.test("workflow runner: over the limit it waits until the limit ends, across
   );
 });
 
+Deno.test("workflow runner: a value that is too long to be decided on fails its step", async () => {
+  await using bed = await WorkflowBed.open();
+  const asked: unknown[] = [];
+  // As the decision service does with such a value.
+  bed.limit = (...question) => {
+    asked.push(question);
+    return Promise.reject(new Error("too long"));
+  };
+  const text = 'workflow: w\nsteps:\n- {name: fair, limit: {domain: d, descriptors: [{a: "{{ input.v }}"}]}}';
+  const id = await bed.begin(text, { v: "v".repeat(8_192) });
+  bed.runner().start();
+  const { execution, steps } = await bed.ended(id);
+  assertEquals([execution.error, steps[0]?.attempts, asked], [
+    'step "fair" failed: limit_value_too_long: its values come to more than 8192 bytes',
+    1,
+    [],
+  ]);
+});
+
 Deno.test("workflow runner: a decision that fails is asked for again until the time is over", async () => {
   await using bed = await WorkflowBed.open();
   let asked = 0;

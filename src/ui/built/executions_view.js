@@ -2,7 +2,7 @@
 import { actButton } from "./acts.js";
 import { choice } from "./deliveries_view.js";
 import { button,             element, setHidden } from "./element.js";
-import {              flagOf, numberOf, recordsOf, textOf, timeOf } from "./fields.js";
+import {              fieldsOf, flagOf, numberOf, recordsOf, textOf, timeOf } from "./fields.js";
 import { badge, code, facts, jsonBlock, moment, note, panel } from "./pieces.js";
 import { keepFilter } from "./keep_filter.js";
 import { RecordList } from "./record_list.js";
@@ -84,6 +84,9 @@ function openExecution(parts           , id        )             {
       setHidden(cancel, isOver(one) || flagOf(one, "cancelRequested"));
       return [
         panel("Execution", facts(factsOf(one, clock.now()))),
+        one["currentStep"] === undefined
+          ? undefined
+          : panel("Current step", facts(currentStepOf(fieldsOf(one["currentStep"]), clock.now()))),
         panel("Steps", ...stepsOf(one, clock.now())),
         panel("Input", jsonBlock("Input", one["input"])),
         one["output"] === undefined ? undefined : panel("Output", jsonBlock("Output", one["output"])),
@@ -109,6 +112,17 @@ function factsOf(one        , now        )                                      
     ["Started", moment(timeOf(one, "startedAt"), now)],
     ["Ended", [moment(timeOf(one, "finishedAt"), now), note(` ${spanOf(one)}`)]],
     ...error === "" ? [] : [["Error", element("span", { class: "problem" }, error)]         ],
+  ];
+}
+
+function currentStepOf(step        , now        )                                                  {
+  const error = textOf(step, "lastError");
+  const next = timeOf(step, "nextAttemptAt");
+  return [
+    ["Step", [code(textOf(step, "name")), " ", badge(textOf(step, "kind"), "quiet")]],
+    ["Attempt", String(numberOf(step, "attempt") ?? 1)],
+    ["Next attempt", next === undefined ? "it runs now" : moment(next, now)],
+    ...error === "" ? [] : [["Last error", element("span", { class: "problem" }, error)]         ],
   ];
 }
 

@@ -1,7 +1,7 @@
 import { actButton } from "./acts.ts";
 import { choice } from "./deliveries_view.ts";
 import { button, type Child, element, setHidden } from "./element.ts";
-import { type Fields, flagOf, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
+import { type Fields, fieldsOf, flagOf, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
 import { badge, code, facts, jsonBlock, moment, note, panel } from "./pieces.ts";
 import { keepFilter } from "./keep_filter.ts";
 import { RecordList } from "./record_list.ts";
@@ -83,6 +83,9 @@ function openExecution(parts: PageParts, id: string): OpenedView {
       setHidden(cancel, isOver(one) || flagOf(one, "cancelRequested"));
       return [
         panel("Execution", facts(factsOf(one, clock.now()))),
+        one["currentStep"] === undefined
+          ? undefined
+          : panel("Current step", facts(currentStepOf(fieldsOf(one["currentStep"]), clock.now()))),
         panel("Steps", ...stepsOf(one, clock.now())),
         panel("Input", jsonBlock("Input", one["input"])),
         one["output"] === undefined ? undefined : panel("Output", jsonBlock("Output", one["output"])),
@@ -108,6 +111,17 @@ function factsOf(one: Fields, now: number): (readonly [string, Child | readonly 
     ["Started", moment(timeOf(one, "startedAt"), now)],
     ["Ended", [moment(timeOf(one, "finishedAt"), now), note(` ${spanOf(one)}`)]],
     ...error === "" ? [] : [["Error", element("span", { class: "problem" }, error)] as const],
+  ];
+}
+
+function currentStepOf(step: Fields, now: number): (readonly [string, Child | readonly Child[]])[] {
+  const error = textOf(step, "lastError");
+  const next = timeOf(step, "nextAttemptAt");
+  return [
+    ["Step", [code(textOf(step, "name")), " ", badge(textOf(step, "kind"), "quiet")]],
+    ["Attempt", String(numberOf(step, "attempt") ?? 1)],
+    ["Next attempt", next === undefined ? "it runs now" : moment(next, now)],
+    ...error === "" ? [] : [["Last error", element("span", { class: "problem" }, error)] as const],
   ];
 }
 
