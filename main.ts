@@ -4,7 +4,9 @@
  */
 import config from "./deno.json" with { type: "json" };
 import { type Clock, systemClock } from "./src/base/clock.ts";
+import { LineWriter } from "./src/base/line_writer.ts";
 import type { Logger } from "./src/base/log.ts";
+import { captureConsole, standardOutput, standardSinks } from "./src/base/standard_streams.ts";
 import { stopRequests } from "./src/base/stop_requests.ts";
 import { aborted, settledWithin, unlessAborted } from "./src/base/wait.ts";
 import type { Output } from "./src/cli/output.ts";
@@ -20,10 +22,9 @@ import {
   readSettings,
   type Settings,
   SettingsError,
-  type SettingsReading,
 } from "./src/settings/read_settings.ts";
 import { StatsStore } from "./src/stats/store.ts";
-import { createLogger, standardOutput } from "./src/telemetry/logger.ts";
+import { createLogger } from "./src/telemetry/logger.ts";
 import { ProcessFigures } from "./src/telemetry/process_figures.ts";
 import { guardProcess } from "./src/telemetry/process_guard.ts";
 import { versionText } from "./src/version.ts";
@@ -34,6 +35,8 @@ const { version } = config;
 const DRAIN_MS = 10_000;
 /** How long the listeners wait for a cache that is about to connect, so that first calls find it. */
 const CACHE_HEAD_START_MS = 250;
+/** How long the end waits for a log that is not read. */
+const LAST_LINES_MS = 500;
 /** When what can wait is loaded, after the ports are open. */
 const AFTER_START_MS = 1_000;
 
@@ -156,7 +159,7 @@ function partsOf(settings: Settings, options: ServeOptions, stack: AsyncDisposab
 async function openSinks({ settings, stats, ...options }: ServiceParts): Promise<{ close(): Promise<void> }> {
   if (settings.DISABLE_STATS) return NOTHING;
   const { startSinks } = await import("./src/stats/sinks.ts");
-  return startSinks(settings, stats, { ...options, write: standardOutput.stdout });
+  return startSinks(settings, stats, { ...options, stdout: standardSinks.stdout });
 }
 
 /** What every service needs and no thread has to wait for. */
@@ -240,7 +243,7 @@ export async function main(args: readonly string[], options: MainOptions = {}): 
   switch (command) {
     case "serve":
       return rest.length === 0
-        ? await runService(environment, options.onReady ?? (() => {}), output)
+        ? await runService(environment, options.onReady ?? (() => {}))
         : (await import("./src/cli/help.ts")).serveUsage(rest, output) ?? 0;
     case "client":
       return await (await import("./src/cli/client.ts")).client(rest, output);
@@ -276,38 +279,56 @@ export async function main(args: readonly string[], options: MainOptions = {}): 
   }
 }
 
-async function runService(
-  environment: Environment,
-  onReady: (running: Running) => void,
-  output: Output,
-): Promise<number> {
-  let reading: SettingsReading;
+/** Runs the service with a log that never holds it up, and gives the last lines a moment to be written. */
+async function runService(environment: Environment, onReady: (running: Running) => void): Promise<number> {
+  let logger: Logger | undefined;
+  const onRoom = (dropped: number) => logger?.error("Log lines were dropped", { dropped });
+  const lines = new LineWriter({ sink: standardSinks.stderr, clock: systemClock, onRoom });
+  const write = (line: string) => lines.write(line);
   try {
-    reading = readSettings(environment);
+    const { settings, warnings } = readSettings(environment);
+    logger = createLogger({
+      level: settings.LOG_LEVEL,
+      format: settings.LOG_FORMAT,
+      clock: systemClock,
+      write,
+    });
+    const verdict = checkRuntime(Deno.version.deno, settings.ALLOW_UNSAFE_DENO);
+    if (verdict?.refuse === true) {
+      write(verdict.text);
+      return 1;
+    }
+    if (verdict !== undefined) logger.warning(verdict.text);
+    for (const warning of warnings) logger.warning(warning);
+    return await serveUntilSignal(settings, { logger, lines, onReady });
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
-    for (const line of [...error.warnings, ...error.problems]) output.stderr(line);
+    for (const line of [...error.warnings, ...error.problems]) write(line);
     return 1;
+  } finally {
+    await flush(lines);
   }
-  const { settings, warnings } = reading;
-  const logger = createLogger({ level: settings.LOG_LEVEL, format: settings.LOG_FORMAT, clock: systemClock });
-  const verdict = checkRuntime(Deno.version.deno, settings.ALLOW_UNSAFE_DENO);
-  if (verdict?.refuse === true) {
-    output.stderr(verdict.text);
-    return 1;
-  }
-  if (verdict !== undefined) logger.warning(verdict.text);
-  for (const warning of warnings) logger.warning(warning);
-  return await serveUntilSignal(settings, logger, onReady);
+}
+
+/** Waits until the lines are written, but not for a log that takes none. */
+async function flush(lines: LineWriter): Promise<void> {
+  await settledWithin(lines.drained(), LAST_LINES_MS, systemClock);
+}
+
+/** What a service runs with beside its settings. */
+interface RunParts {
+  readonly logger: Logger;
+  readonly lines: LineWriter;
+  readonly onReady: (running: Running) => void;
 }
 
 async function serveUntilSignal(
   settings: Settings,
-  logger: Logger,
-  onReady: (running: Running) => void,
+  { logger, lines, onReady }: RunParts,
 ): Promise<number> {
   const health = new Health();
   const stats = new StatsStore(settings.STATS_MAX_KEYS);
+  captureConsole(logger);
   const { errors } = guardProcess({
     logger,
     clock: systemClock,
@@ -315,13 +336,14 @@ async function serveUntilSignal(
   });
   stats.addCounter("ratelimit.process.socket_errors", () => errors.socketErrors);
   stats.addCounter("ratelimit.process.unexpected_errors", () => errors.unexpectedErrors);
+  stats.addCounter("ratelimit.process.log_lines_dropped", () => lines.dropped);
   const stop = new AbortController();
   const onSignal = stopRequests({
     clock: systemClock,
     onFirst: () => stop.abort(),
     onAgain: () => {
       logger.warning("Ending at once: told a second time to stop");
-      Deno.exit(1);
+      void flush(lines).then(() => Deno.exit(1));
     },
   });
   for (const name of ["SIGTERM", "SIGINT"] as const) Deno.addSignalListener(name, onSignal);
@@ -340,4 +362,8 @@ async function serveUntilSignal(
   }
 }
 
-if (import.meta.main) Deno.exit(await main(Deno.args));
+if (import.meta.main) {
+  // Whatever ends the program before it knows its exit code is a failure.
+  Deno.exitCode = 1;
+  Deno.exit(await main(Deno.args));
+}

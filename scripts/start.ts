@@ -5,6 +5,7 @@
  */
 import { join } from "node:path";
 import { main, type Running } from "../main.ts";
+import { standardOutput } from "../src/base/standard_streams.ts";
 
 const LOOPBACK = "127.0.0.0/8,::1/128";
 const TOKEN_BYTES = 32;
@@ -37,7 +38,7 @@ function adminToken(path: string): string {
   });
   try {
     Deno.writeTextFileSync(path, `${token}\n`, { createNew: true, mode: 0o600 });
-    console.log(`A token of the administration was made: ${path}`);
+    standardOutput.stdout(`A token of the administration was made: ${path}`);
     return token;
   } catch (error) {
     if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
@@ -52,7 +53,7 @@ function reachable(address: string): string {
 
 function welcome({ addresses }: Running): void {
   const http = reachable(addresses.http);
-  console.log(`
+  standardOutput.stdout(`
 Weir is ready.
   gRPC   ${reachable(addresses.grpc)}
   HTTP   http://${http}/json

@@ -54,9 +54,9 @@ const BAD: readonly { rule: string; path?: string; text: string; findings: strin
     findings: [`${CORE}:1: Date.now`, `${CORE}:3: fetch(`, `${CORE}:3: Deno.`],
   },
   {
-    rule: "only the logger writes to the console",
-    text: "console.error(1);",
-    findings: [`${CORE}:1: console`],
+    rule: "only one file touches the console and the standard streams",
+    text: "console.error(1);\nDeno.stderr.write(a);",
+    findings: [`${CORE}:1: console`, `${CORE}:2: Deno.stderr`],
   },
   {
     rule: "a file has at most 400 lines",

@@ -9,6 +9,7 @@ import { createRateLimitGrpcService } from "../../src/grpc/rate_limit_service.ts
 import { compileRules } from "../../src/ratelimit/rules.ts";
 import { RateLimitService } from "../../src/ratelimit/service.ts";
 import { StatsStore, statsText } from "../../src/stats/store.ts";
+import { standardOutput } from "../../src/base/standard_streams.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { DEFAULT_POLICY } from "./default_policy.ts";
 import { oneOf } from "./flag_values.ts";
@@ -38,7 +39,7 @@ export async function startTlsServer(options: {
     tls: options.tls,
     maxConnectionAgeMs: 0,
     maxConnectionAgeGraceMs: 0,
-    logger: createLogger({ level: "warning", format: "text", clock }),
+    logger: createLogger({ level: "warning", format: "text", clock, write: standardOutput.stderr }),
     clock,
     random: Math.random,
   });

@@ -1,14 +1,24 @@
 import { errorText } from "./error_text.ts";
 
-/** What the worker is told: which folders it watches. */
-export interface ToFolderEvents {
-  readonly folders: readonly string[];
-}
+/** What the main thread tells the worker. */
+export type ToFolderEvents =
+  /** Takes the place of the folders before. */
+  | { readonly type: "watch"; readonly folders: readonly string[] }
+  /** Is answered by `alive`, unless the watch is held up. */
+  | { readonly type: "ping" };
 
-/** What it tells: something may have changed, or why it does not watch. */
-export interface FromFolderEvents {
-  readonly failed?: string;
-}
+/** What happens to the folders. */
+export type FolderMessage =
+  /** From now on events come; earlier changes are found by a look. */
+  | { readonly type: "watching" }
+  | { readonly type: "event"; readonly kind: Deno.FsEvent["kind"]; readonly paths: readonly string[] }
+  /** The folders cannot be watched. */
+  | { readonly type: "unwatched"; readonly state: string }
+  /** The watch ended, as by a name that is not UTF-8. */
+  | { readonly type: "ended"; readonly state: string };
+
+/** What the worker tells the main thread. */
+export type FromFolderEvents = FolderMessage | { readonly type: "alive" };
 
 /** The worker's side of its line to the main thread. */
 interface WorkerPort {
@@ -16,35 +26,64 @@ interface WorkerPort {
   addEventListener(type: "message", listener: (event: MessageEvent<ToFolderEvents>) => void): void;
 }
 
-// A worker's module is the main module of its thread.
-if (import.meta.main) {
-  const port = globalThis as unknown as WorkerPort;
-  port.addEventListener("message", ({ data: { folders } }) => void tellEvents(port, folders));
-}
+/** One watch at a time, and its events. */
+class Watch {
+  readonly #port: WorkerPort;
+  #folders: readonly string[] = [];
+  #watcher: Deno.FsWatcher | undefined;
 
-async function tellEvents(port: WorkerPort, folders: readonly string[]): Promise<void> {
-  try {
-    const watcher = open(folders);
-    // Whatever happened before the watch was there is found by looking once more.
-    port.postMessage({});
-    for await (const event of watcher) {
-      // Reading counts as access: answering that with another reading would never end.
-      if (event.kind !== "access") port.postMessage({});
+  constructor(port: WorkerPort) {
+    this.#port = port;
+  }
+
+  open(folders: readonly string[]): void {
+    const before = this.#watcher;
+    this.#watcher = undefined;
+    this.#folders = folders;
+    try {
+      this.#watcher = openWatcher(folders);
+      this.#port.postMessage({ type: "watching" });
+      void this.#tell(this.#watcher);
+    } catch (error) {
+      this.#port.postMessage({ type: "unwatched", state: errorText(error) });
     }
-  } catch (error) {
-    port.postMessage({ failed: errorText(error) });
+    before?.close();
+  }
+
+  /** Opens a watch that is not needed: where a named pipe holds up the first one, that never returns. */
+  probe(): void {
+    try {
+      if (this.#watcher !== undefined) openWatcher(this.#folders).close();
+    } catch {
+      // A folder is gone, which the watch tells by itself.
+    }
+  }
+
+  async #tell(watcher: Deno.FsWatcher): Promise<void> {
+    try {
+      for await (const { kind, paths } of watcher) {
+        // Reading counts as access: answering that with another reading would never end.
+        if (kind !== "access" && watcher === this.#watcher) {
+          this.#port.postMessage({ type: "event", kind, paths });
+        }
+      }
+    } catch (error) {
+      if (watcher !== this.#watcher) return;
+      this.#watcher = undefined;
+      this.#port.postMessage({ type: "ended", state: errorText(error) });
+    }
   }
 }
 
 /** Watches all of the folders by one watch: of a link into a folder that it does not watch it tells nothing. */
-function open(folders: readonly string[]): Deno.FsWatcher {
+function openWatcher(folders: readonly string[]): Deno.FsWatcher {
   try {
     return Deno.watchFs([...folders], { recursive: false });
   } catch (error) {
     // One that is gone already, as the folder of the pair before is, must not take the others with it.
     const left = folders.filter(exists);
     if (left.length === 0 || left.length === folders.length) throw error;
-    return open(left);
+    return openWatcher(left);
   }
 }
 
@@ -54,4 +93,15 @@ function exists(folder: string): boolean {
   } catch {
     return false;
   }
+}
+
+// A worker's module is the main module of its thread.
+if (import.meta.main) {
+  const port = globalThis as unknown as WorkerPort;
+  const watch = new Watch(port);
+  port.addEventListener("message", ({ data: message }) => {
+    if (message.type === "watch") return watch.open(message.folders);
+    watch.probe();
+    port.postMessage({ type: "alive" });
+  });
 }

@@ -1,6 +1,6 @@
 import { dirname, resolve } from "node:path";
 import type { Clock } from "./clock.ts";
-import { watchFolders } from "./folder_events.ts";
+import { FolderEvents } from "./folder_events.ts";
 import type { Logger } from "./log.ts";
 import type { TlsPair, TlsPairFiles, TlsPairNames } from "./tls_pair.ts";
 import { settledWithin } from "./wait.ts";
@@ -31,7 +31,7 @@ const CLOSE_MS = 1_000;
  */
 export class WatchedPair {
   readonly #options: WatchedPairOptions;
-  #endWatch = () => {};
+  readonly #events: FolderEvents;
   readonly #warned = new Set<string>();
   #current: TlsPair = { key: "", cert: "" };
   #figures = { reloaded: 0, failed: 0 };
@@ -48,12 +48,19 @@ export class WatchedPair {
     const watched = new WatchedPair(options);
     watched.#current = await watched.#read();
     watched.#scheduleMinute();
-    watched.#watch(await foldersOf(options.files));
+    watched.#events.watch(await foldersOf(options.files));
     return watched;
   }
 
   private constructor(options: WatchedPairOptions) {
     this.#options = options;
+    this.#events = new FolderEvents({
+      logger: options.logger,
+      onMessage: (message) => {
+        if (message.type === "unwatched" || message.type === "ended") this.#warnUnwatched(message.state);
+        this.#lookIn(GATHER_MS);
+      },
+    });
   }
 
   /** The pair in force. */
@@ -71,18 +78,8 @@ export class WatchedPair {
     this.#isClosed = true;
     this.#cancelMinute();
     this.#cancelSoon?.();
-    this.#endWatch();
+    this.#events.close();
     await settledWithin(this.#looking, CLOSE_MS, this.#options.clock);
-  }
-
-  #watch(folders: readonly string[]): void {
-    this.#endWatch = watchFolders(folders, {
-      onEvent: () => this.#lookIn(GATHER_MS),
-      onFailed: (state) => {
-        this.#warnUnwatched(state);
-        this.#lookIn(GATHER_MS);
-      },
-    });
   }
 
   #warnUnwatched(state: string): void {

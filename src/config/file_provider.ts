@@ -1,8 +1,8 @@
 import { dirname, join, resolve, sep } from "node:path";
 import type { Clock } from "../base/clock.ts";
+import { type FolderEvent, FolderWatch } from "../base/folder_watch.ts";
 import type { Problem } from "../ratelimit/rule_source.ts";
 import type { Logger } from "../base/log.ts";
-import { type FolderEvent, FolderWatch } from "./folder_watch.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
 import { RuleFileReadings } from "./rule_file_readings.ts";
 import { folderFingerprint, loadRuleFiles, type RuleFilesOptions } from "./rule_files.ts";
@@ -59,6 +59,7 @@ class FileProvider implements RulesProvider {
     this.#watch = new FolderWatch({
       folder: watchRoot ? undefined : this.#folder,
       around: watchRoot ? [dirname(resolve(root))] : foldersAround(resolve(root), resolve(this.#folder)),
+      files: "rule files",
       onEvent: (event) => this.#noteEvent(event),
       logger,
     });
@@ -79,7 +80,7 @@ class FileProvider implements RulesProvider {
     this.#stop.abort();
     for (const cancel of this.#cancels.values()) cancel();
     this.#cancels.clear();
-    await this.#watch.close();
+    this.#watch.close();
     await this.#running;
   }
 

@@ -1,11 +1,9 @@
+import type { PortLine } from "../base/port_logger.ts";
 import type { FileProviderOptions } from "./file_provider.ts";
 import type { LoadPart } from "./load_parts.ts";
 
 /** Where rule files are, as a worker is told. */
 export type RuleFolderOptions = Omit<FileProviderOptions, "clock" | "logger">;
-
-/** The levels of the logger, least urgent first. */
-export type LogLevel = "debug" | "info" | "warning" | "error";
 
 /** What the main thread tells the worker that reads rule files. `start` comes first and once. */
 export type ToWorker =
@@ -21,11 +19,6 @@ export type ToWorker =
 /** What the worker tells the main thread. */
 export type FromWorker =
   | { readonly type: "load"; readonly part: LoadPart }
-  | {
-    readonly type: "log";
-    readonly level: LogLevel;
-    readonly message: string;
-    readonly fields: Readonly<Record<string, unknown>>;
-  }
+  | PortLine
   | { readonly type: "alive" }
   | { readonly type: "closed" };

@@ -1,7 +1,8 @@
 import { systemClock } from "../base/clock.ts";
-import type { LogFields, Logger } from "../base/log.ts";
+import { portLogger } from "../base/port_logger.ts";
+import { captureConsole } from "../base/standard_streams.ts";
 import { createFileProvider } from "./file_provider.ts";
-import type { FromWorker, LogLevel, ToWorker } from "./file_provider_message.ts";
+import type { FromWorker, ToWorker } from "./file_provider_message.ts";
 import { partsOfLoad } from "./load_parts.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
 import type { Problem } from "../ratelimit/rule_source.ts";
@@ -90,13 +91,9 @@ function isEqual(a: Problem, b: Problem | undefined): boolean {
   return a.severity === b?.severity && a.at === b.at && a.path === b.path && a.text === b.text;
 }
 
-/** Sends every line to the main thread, whose logger knows which of them are wanted. */
-function portLogger(port: WorkerPort): Logger {
-  const log = (level: LogLevel) => (message: string, fields: LogFields = {}) => {
-    port.postMessage({ type: "log", level, message, fields });
-  };
-  return { debug: log("debug"), info: log("info"), warning: log("warning"), error: log("error") };
-}
-
 // A worker's module is the main module of its thread.
-if (import.meta.main) serveFileProvider(globalThis as unknown as WorkerPort);
+if (import.meta.main) {
+  const port = globalThis as unknown as WorkerPort;
+  captureConsole(portLogger(port));
+  serveFileProvider(port);
+}

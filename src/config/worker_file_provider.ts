@@ -1,11 +1,11 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { settledWithin } from "../base/wait.ts";
+import { WorkerPulse } from "../base/worker_pulse.ts";
 import type { Problem } from "../ratelimit/rule_source.ts";
 import type { FromWorker, RuleFolderOptions, ToWorker } from "./file_provider_message.ts";
 import { LoadGatherer, type LoadPart } from "./load_parts.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
-import { WorkerPulse } from "./worker_pulse.ts";
 
 /** The main thread's side of its line to the worker; a `Worker` is one. */
 export interface WorkerLine {

@@ -34,6 +34,7 @@ export interface RateLimit {
 export interface LimitRule {
   /** Number of the rule among all rules with a limit, from 0. */
   readonly index: number;
+  readonly domain: string;
   /** The rule's own text: `domain.key[_value].key[_value]`. */
   readonly fullKey: string;
   /** Every level from the top to the rule itself. */
@@ -198,6 +199,7 @@ function ruleOf(descriptor: DescriptorSource, place: Place): LimitRule {
   const texts = path.map((level) => level.value === "" ? level.key : `${level.key}_${level.value}`);
   return {
     index: place.limits.length,
+    domain,
     fullKey: [domain, ...texts].join("."),
     path,
     detailedMetric,

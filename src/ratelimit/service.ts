@@ -68,11 +68,11 @@ export class RateLimitService {
 
   /** Takes these rules for every call from now on; calls that are under way keep theirs. */
   setRules(rules: Rules): void {
-    const keys = rules.limits.flatMap(({ rule, unlimited }) =>
-      rule?.metricKey === undefined || unlimited ? [] : [rule.metricKey]
-    );
-    const loaded = this.#options.stats.loadedRules(keys);
-    const byKey = new Map(keys.map((key, position) => [key, loaded[position]]));
+    const domainOfKey = new Map<string, string>();
+    for (const { rule, unlimited } of rules.limits) {
+      if (rule?.metricKey !== undefined && !unlimited) domainOfKey.set(rule.metricKey, rule.domain);
+    }
+    const byKey = this.#options.stats.loadedRules(domainOfKey);
     const counters = rules.limits.map(({ rule }) =>
       rule?.metricKey === undefined ? undefined : byKey.get(rule.metricKey)
     );
@@ -138,7 +138,7 @@ export class RateLimitService {
       asked.counts.push(0);
       asked.counters.push(undefined);
       if (planned === undefined || hit === undefined) continue;
-      const counters = countersOf(loaded, planned) ?? stats.rule(planned.metricKey);
+      const counters = countersOf(loaded, planned) ?? stats.rule(planned.metricKey, plan.request.domain);
       asked.counters[index] = counters;
       if (!planned.negative) counters.totalHits += planned.hits;
       if (localCache !== undefined && !planned.negative && knownOver(localCache, hit, planned, nowSeconds)) {

@@ -31,11 +31,14 @@ export interface ServiceCounters {
 /** Where the core's numbers go. Nothing here waits or throws. */
 export interface StatsSink {
   readonly service: ServiceCounters;
-  /** The counters of a metric key. The number of keys is bounded: beyond it all keys share one set. */
-  rule(metricKey: string): RuleCounters;
   /**
-   * The counters of the keys of all loaded rules, in their order. Each has a set of its own whatever
-   * the bound; keys that were loaded before and are not among them fall under the bound.
+   * The counters of a metric key. The number of keys is bounded: beyond it all keys of a domain share one set, and so
+   * do those without a domain.
    */
-  loadedRules(metricKeys: readonly string[]): RuleCounters[];
+  rule(metricKey: string, domain?: string): RuleCounters;
+  /**
+   * The counters of the keys of all loaded rules, each of which comes with its domain. Each has its own set whatever the
+   * bound; keys that were loaded before and are not among them fall under the bound.
+   */
+  loadedRules(domainOfKey: ReadonlyMap<string, string>): ReadonlyMap<string, RuleCounters>;
 }

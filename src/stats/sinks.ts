@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import type { ByteSink } from "../base/line_writer.ts";
 import type { Logger } from "../base/log.ts";
 import { FlushLoop } from "./flush_loop.ts";
 import type { Carrier, LineFormat, StatsSource } from "./flush_ports.ts";
@@ -53,8 +54,7 @@ export interface StartSinksOptions {
   /** A number from 0 to below 1. */
   readonly random: () => number;
   readonly logger: Logger;
-  /** Writes to standard output, and a line break after it. */
-  readonly write: (lines: string) => void;
+  readonly stdout: ByteSink;
 }
 
 /** Starts the sinks that the settings choose. Nothing here throws; closing flushes a last time. */
@@ -84,11 +84,11 @@ interface SinkParts {
 }
 
 function openSink(kind: SinkKind, parts: SinkParts): OpenSink {
-  const { settings, options: { clock, write } } = parts;
+  const { settings, options: { clock, stdout } } = parts;
   const tags = settings.EXTRA_TAGS;
   if (kind === "stdout") {
     const format = jsonLines({ tags, now: () => clock.now() });
-    return { name: "standard output", format, carrier: stdoutCarrier(write) };
+    return { name: "standard output", format, carrier: stdoutCarrier(stdout, clock) };
   }
   const { PUSH_STATS_HOST: host, PUSH_STATS_PORT: port } = settings;
   const name = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;

@@ -1,3 +1,5 @@
+import { type ByteSink, LineWriter } from "../base/line_writer.ts";
+import type { Clock } from "../base/clock.ts";
 import type { Carrier, LineFormat, TimerSample } from "./flush_ports.ts";
 
 /** How statistics are printed. */
@@ -33,18 +35,23 @@ function rounded(ms: number): number {
   return Number(ms.toFixed(3));
 }
 
-/** Hands whole slices to the one place that writes to standard output; `write` adds the last line break. */
-export function stdoutCarrier(write: (lines: string) => void): Carrier {
+/** Hands whole slices to standard output; while it takes none, the flush waits and the counts stay in the store. */
+export function stdoutCarrier(sink: ByteSink, clock: Clock): Carrier {
+  const lines = new LineWriter({ sink, clock });
+  const closed = Promise.withResolvers<void>();
   let isOpen = true;
   return {
     get usable() {
       return isOpen;
     },
     prepare: () => Promise.resolve(),
-    // A fault rejects and does not throw.
-    send: (units) => Promise.resolve(units).then((lines) => write(lines.join("\n"))),
+    send(units) {
+      lines.write(units.join("\n"));
+      return Promise.race([lines.drained(), closed.promise]);
+    },
     close() {
       isOpen = false;
+      closed.resolve();
       return Promise.resolve();
     },
   };

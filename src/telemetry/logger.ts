@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import { errorText } from "../base/error_text.ts";
 import type { LogFields, Logger } from "../base/log.ts";
 
 /** Levels from the most to the least talkative, as `LOG_LEVEL` names them. */
@@ -10,19 +11,26 @@ export interface LoggerOptions {
   readonly level: LogLevel;
   readonly format: "text" | "json";
   readonly clock: Clock;
-  /** Takes one line without its line break; standard error when absent. */
-  readonly write?: (line: string) => void;
+  /** Takes one line without its line break; must neither throw nor wait. */
+  readonly write: (line: string) => void;
 }
 
 /** A logger that writes one line an entry: `time="…" level=… msg="…"`, or a JSON object. */
 export function createLogger(options: LoggerOptions): Logger {
+  const { write } = options;
   const threshold = LOG_LEVELS.indexOf(options.level);
-  const write = options.write ?? ((line: string) => console.error(line));
   const format = options.format === "json" ? jsonLine : textLine;
   const log = (level: LogLevel) => {
     if (LOG_LEVELS.indexOf(level) < threshold) return () => {};
     return (message: string, fields: LogFields = {}) => {
-      write(format(new Date(options.clock.now()), level, message, plainFields(fields, threshold)));
+      const line = (plain: Record<string, unknown>) =>
+        format(new Date(options.clock.now()), level, message, plain);
+      try {
+        write(line(plainFields(fields, threshold)));
+      } catch (error) {
+        // A field that JSON does not know, such as a bigint.
+        write(line({ unwritable: errorText(error) }));
+      }
     };
   };
   return { debug: log("debug"), info: log("info"), warning: log("warning"), error: log("error") };
@@ -58,9 +66,3 @@ function loggedError(error: Error, withStack: boolean): string {
     ? `${message} (${cause.message})`
     : message;
 }
-
-/** The two streams of the process, a line at a time, for commands that print. */
-export const standardOutput = {
-  stdout: (line: string): void => console.log(line),
-  stderr: (line: string): void => console.error(line),
-};

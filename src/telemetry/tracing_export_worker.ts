@@ -5,6 +5,7 @@ import { systemClock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { giveWay } from "../base/thread_priority.ts";
 import type { LogFields, Logger } from "../base/log.ts";
+import { captureConsole } from "../base/standard_streams.ts";
 import { guardProcess } from "./process_guard.ts";
 import type { ExportOptions, FromExporter, ToExporter } from "./tracing_export_message.ts";
 import { maxWaitingSpans, positiveVariable } from "./tracing_batch_size.ts";
@@ -31,7 +32,7 @@ export function serveSpanExport(port: ExporterPort): void {
   port.addEventListener("message", ({ data: message }) => {
     switch (message.type) {
       case "start":
-        void open(message.options, portLogger(port)).then((done) => {
+        void open(message.options, port).then((done) => {
           opened = done;
           port.postMessage({ type: "ready" });
         }).catch((error: unknown) => port.postMessage({ type: "refused", error: plainError(error) }));
@@ -49,13 +50,20 @@ export function serveSpanExport(port: ExporterPort): void {
   });
 }
 
-async function open({ protocol, otlp, attributes, version }: ExportOptions, logger: Logger): Promise<Opened> {
+async function open(
+  { protocol, otlp, attributes, version }: ExportOptions,
+  port: ExporterPort,
+): Promise<Opened> {
+  const logger = portLogger(port);
   const log = createSdkLog({ logger, clock: systemClock, otlp });
   // Before anything else, because the exporters tell what they cannot use while they are made.
   diag.setLogger(log, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
   const resource = detectResources({ detectors: [envDetector] }).merge(resourceFromAttributes(attributes));
   const maker = { resource, scope: { name: "weir", version } };
-  const { exporter, read } = await createSpanExporter({ protocol, logger, maker });
+  const { exporter, read } = await createSpanExporter({
+    ...{ protocol, logger, maker },
+    onExported: () => port.postMessage({ type: "exported" }),
+  });
   // At most 2,048 spans wait, and further ones are dropped, unless OTEL_BSP_MAX_QUEUE_SIZE says otherwise.
   return { spans: new BatchSpanProcessor(exporter, batchOf(protocol)), read };
 }
@@ -98,6 +106,7 @@ if (import.meta.main) {
   giveWay();
   const port = globalThis as unknown as ExporterPort;
   // As on the main thread: what fails outside every handler is logged, and the next spans are exported.
+  captureConsole(portLogger(port));
   guardProcess({ logger: portLogger(port), clock: systemClock, onUnexpected: () => {} });
   serveSpanExport(port);
 }

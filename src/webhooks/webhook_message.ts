@@ -1,3 +1,4 @@
+import type { PortLine } from "../base/port_logger.ts";
 import type {
   AdministrationCall,
   EventCall,
@@ -61,9 +62,6 @@ export type WebhookQuestion =
   | { readonly method: "acceptEvent"; readonly call: EventCall }
   | { readonly method: "administer"; readonly call: AdministrationCall };
 
-/** The levels of the logger, least urgent first. */
-export type LogLevel = "debug" | "info" | "warning" | "error";
-
 /** What the main thread tells the worker. `start` comes first and once. */
 export type ToWebhookWorker =
   | { readonly type: "start"; readonly options: WebhookOptions }
@@ -88,12 +86,7 @@ export type FromWebhookWorker =
     readonly domain: string;
     readonly descriptors: readonly Readonly<Record<string, string>>[];
   }
-  | {
-    readonly type: "log";
-    readonly level: LogLevel;
-    readonly message: string;
-    readonly fields: Readonly<Record<string, unknown>>;
-  }
+  | PortLine
   /** Every second, so that silence means something. */
   | { readonly type: "figures"; readonly figures: WebhookFigures }
   | { readonly type: "span"; readonly span: WebhookSpan }

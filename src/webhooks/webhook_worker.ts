@@ -1,7 +1,8 @@
 import { backoffMs } from "../base/backoff.ts";
 import { systemClock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
-import type { LogFields, Logger } from "../base/log.ts";
+import { portLogger } from "../base/port_logger.ts";
+import { captureConsole } from "../base/standard_streams.ts";
 import { giveWay } from "../base/thread_priority.ts";
 import { aborted, answeredWithin, settledWithin } from "../base/wait.ts";
 import type { WebhookAnswer, WebhookCalls } from "./routes.ts";
@@ -9,7 +10,6 @@ import { StoreError } from "./store.ts";
 import type { LimitCall, LimitDecision } from "./trigger_limit.ts";
 import type {
   FromWebhookWorker,
-  LogLevel,
   ToWebhookWorker,
   WebhookOptions,
   WebhookQuestion,
@@ -187,16 +187,10 @@ function failed(state: string): Error {
   return new Error(`Cannot use the decision: ${state}`);
 }
 
-/** Sends every line to the main thread, whose logger knows which of them are wanted. */
-function portLogger(port: WebhookPort): Logger {
-  const log = (level: LogLevel) => (message: string, fields: LogFields = {}) => {
-    port.postMessage({ type: "log", level, message, fields });
-  };
-  return { debug: log("debug"), info: log("info"), warning: log("warning"), error: log("error") };
-}
-
 // A worker's module is the main module of its thread.
 if (import.meta.main) {
   giveWay();
-  serveWebhooks(globalThis as unknown as WebhookPort);
+  const port = globalThis as unknown as WebhookPort;
+  captureConsole(portLogger(port));
+  serveWebhooks(port);
 }

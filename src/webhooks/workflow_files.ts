@@ -4,10 +4,10 @@ import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import type { Logger } from "../base/log.ts";
-import { settledWithin } from "../base/wait.ts";
 import type { WorkflowVersion } from "./records.ts";
 import type { Workflow, Workflows } from "./workflow.ts";
 import { MAX_FILE_BYTES, readWorkflowFile } from "./workflow_file.ts";
+import { WorkflowFolder } from "./workflow_folder.ts";
 
 /** Where workflow files are, and how changes to them are noticed. */
 export interface WorkflowFilesOptions {
@@ -46,18 +46,6 @@ interface KnownFile {
   readonly problems: readonly string[];
 }
 
-/**
- * The folder is looked at so often. What the system tells of changes comes to a thread of its own only, since a named
- * pipe holds up whoever ends that, and a thread costs 7 MB.
- */
-const LOOK_MS = 1_000;
-/** After a look the folder is left alone for so many times as long: looking takes 2 % of a thread at most. */
-const REST_RATIO = 50;
-const LONGEST_REST_MS = 60_000;
-/** Several changes belong together: this long after the first of them is seen the files are read. */
-const GATHER_MS = 100;
-/** How long the end, and the start, wait for a file system that hangs. */
-const HANG_MS = 10_000;
 const MAX_FILES = 1_000;
 /** How many texts of former files are kept in the form in which they run. */
 const MAX_PARSED = 256;
@@ -74,26 +62,26 @@ export class WorkflowFiles implements Workflows {
   /** By the identifier of the version; the one used last stands last. */
   readonly #parsed = new Map<string, Workflow>();
   #reported = new Set<string>();
-  #looking: Promise<void> = Promise.resolve();
-  #cancelLook = () => {};
+  readonly #watched: WorkflowFolder | undefined;
   #isClosed = false;
 
   constructor(options: WorkflowFilesOptions) {
     this.#options = options;
+    const { folder, clock, logger } = options;
+    if (folder !== undefined) {
+      this.#watched = new WorkflowFolder({ folder, look: () => this.#look(folder), clock, logger });
+    }
   }
 
-  /** Reads the folder, and looks at it from then on; what is wrong there is logged. */
+  /** Reads the folder, and watches it from then on; what is wrong there is logged. */
   async start(): Promise<void> {
-    if (this.#options.folder === undefined) return;
-    this.#begin(true);
-    await settledWithin(this.#looking, HANG_MS, this.#options.clock);
+    await this.#watched?.start();
   }
 
   /** Looks no more. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#cancelLook();
-    await settledWithin(this.#looking, HANG_MS, this.#options.clock);
+    await this.#watched?.close();
   }
 
   /** The text in force and what it says; nothing where no file has this workflow. */
@@ -121,32 +109,17 @@ export class WorkflowFiles implements Workflows {
     return workflow;
   }
 
-  #begin(isGathered: boolean): void {
-    this.#looking = this.#lookAndAgain(isGathered);
-  }
-
-  /** The next look waits for this one: a file system that hangs keeps a thread for each question. */
-  async #lookAndAgain(isGathered: boolean): Promise<void> {
-    const { clock } = this.#options;
-    const begin = clock.elapsed();
-    const isChanging = await this.#look(isGathered);
-    if (this.#isClosed) return;
-    const restMs = Math.max(LOOK_MS, (clock.elapsed() - begin) * REST_RATIO);
-    const waitMs = isChanging ? GATHER_MS : Math.min(restMs, LONGEST_REST_MS);
-    this.#cancelLook = clock.after(waitMs, () => this.#begin(isChanging));
-  }
-
-  /** Whether there are changes that are still to be taken, because others may follow. */
-  async #look(isGathered: boolean): Promise<boolean> {
-    const { folder = "", logger } = this.#options;
+  /** Whether the folder could be read. */
+  async #look(folder: string): Promise<boolean> {
+    const { logger } = this.#options;
     const problems: string[] = [];
+    let isRead = false;
     try {
-      const found = await findFiles(folder, problems);
-      if (!isGathered && this.#isOther(found)) return true;
-      const files = await this.#read(found);
-      if (this.#isClosed) return false;
+      const files = await this.#read(await findFiles(folder, problems));
+      if (this.#isClosed) return true;
       problems.push(...[...files.values()].flatMap((file) => file.problems));
       this.#take(files, problems);
+      isRead = true;
     } catch (error) {
       const state = isMissing(error)
         ? "it does not exist; make it, or correct WORKFLOW_DIRECTORY"
@@ -156,16 +129,10 @@ export class WorkflowFiles implements Workflows {
         if (!problem.startsWith("Cannot read the folder")) problems.push(problem);
       }
     }
-    if (this.#isClosed) return false;
+    if (this.#isClosed) return isRead;
     for (const problem of problems) if (!this.#reported.has(problem)) logger.error(problem);
     this.#reported = new Set(problems);
-    return false;
-  }
-
-  #isOther(found: ReadonlyMap<string, FoundFile>): boolean {
-    if (found.size !== this.#files.size) return true;
-    for (const [path, { state }] of found) if (state !== this.#files.get(path)?.state) return true;
-    return false;
+    return isRead;
   }
 
   /** The files of the folder; those that did not change are not read again. */

@@ -112,7 +112,7 @@ for (const vector of COUNTED) {
 for (const vector of VECTORS.filter(({ steps }) => steps.some(({ http }) => http))) {
   Deno.test(`vector ${vector.id} over HTTP: ${vector.why}`, async () => {
     await using fixture = fixtureOf(vector);
-    const logger = createLogger({ level: "panic", format: "text", clock: fixture.clock });
+    const logger = createLogger({ level: "panic", format: "text", clock: fixture.clock, write: () => {} });
     const route = rateLimitRoute({
       decide: (request) => fixture.service.shouldRateLimit(request),
       clock: systemClock,

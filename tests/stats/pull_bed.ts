@@ -48,8 +48,8 @@ export class PullBed implements AsyncDisposable {
 
   /** Counts some of everything, so that each kind of metric is there. */
   work(): void {
-    const counters = this.store.loadedRules(["shop.account"]);
-    for (const one of counters) {
+    const counters = this.store.loadedRules(new Map([["shop.account", "shop"]]));
+    for (const one of counters.values()) {
       Object.assign(one, { totalHits: 9, withinLimit: 5, overLimit: 4, nearLimit: 1 });
     }
     Object.assign(this.store.rule("shop.host_a.example.path"), { totalHits: 2, withinLimit: 2 });

@@ -66,8 +66,13 @@ function start(env: Environment, store = new StatsStore(100)): SinksBed {
   const { settings } = readSettings({ BACKEND_TYPE: "memory", STATS_FLUSH_INTERVAL: "20ms", ...env });
   const { logger, warnings } = warningLog();
   const written: string[] = [];
-  const write = (lines: string) => void written.push(...lines.split("\n"));
-  const sinks = startSinks(settings, store, { clock: CLOCK, random: () => 0.5, logger, write });
+  const stdout = {
+    write(bytes: Uint8Array): Promise<number> {
+      written.push(...new TextDecoder().decode(bytes).trimEnd().split("\n"));
+      return Promise.resolve(bytes.length);
+    },
+  };
+  const sinks = startSinks(settings, store, { clock: CLOCK, random: () => 0.5, logger, stdout });
   return { store, sinks, written, warnings };
 }
 

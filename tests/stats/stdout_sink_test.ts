@@ -1,5 +1,7 @@
 import { assertEquals } from "@std/assert";
+import type { ByteSink } from "../../src/base/line_writer.ts";
 import { jsonLines, stdoutCarrier } from "../../src/stats/stdout_sink.ts";
+import { FakeClock } from "../support/fake_clock.ts";
 
 const HEAD = { timestamp: "2026-01-01T12:00:00.000Z" };
 const TAGS = { tags: { env: "prod" } };
@@ -15,11 +17,39 @@ Deno.test("standard output: one JSON object for each statistic, with the tags", 
   ]);
 });
 
-Deno.test("standard output: a slice is one write, and nothing is written after the end", async () => {
-  const written: string[] = [];
-  const carrier = stdoutCarrier((lines) => void written.push(lines));
+/** Takes what is written, when it is let. */
+class SlowSink implements ByteSink {
+  readonly written: string[] = [];
+  #taken = Promise.withResolvers<void>();
+
+  async write(bytes: Uint8Array): Promise<number> {
+    await this.#taken.promise;
+    this.written.push(new TextDecoder().decode(bytes));
+    return bytes.length;
+  }
+
+  take(): void {
+    this.#taken.resolve();
+  }
+}
+
+Deno.test("standard output: a slice is one write, and the next follows when it is written", async () => {
+  const sink = new SlowSink();
+  const carrier = stdoutCarrier(sink, new FakeClock());
   await carrier.prepare(false);
-  await carrier.send(["{1}", "{2}"]);
+  let isSent = false;
+  const sent = carrier.send(["{1}", "{2}"]).then(() => void (isSent = true));
+  await Promise.resolve();
+  assertEquals(isSent, false);
+  sink.take();
+  await sent;
+  assertEquals(sink.written, ["{1}\n{2}\n"]);
+});
+
+Deno.test("standard output: the end does not wait for a reader that is not there", async () => {
+  const carrier = stdoutCarrier(new SlowSink(), new FakeClock());
+  const sent = carrier.send(["{1}"]);
   await carrier.close();
-  assertEquals([written, carrier.usable], [["{1}\n{2}"], false]);
+  await sent;
+  assertEquals(carrier.usable, false);
 });

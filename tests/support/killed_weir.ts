@@ -5,6 +5,7 @@
 import { serve } from "../../main.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { readSettings } from "../../src/settings/read_settings.ts";
+import { standardOutput } from "../../src/base/standard_streams.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { guardProcess } from "../../src/telemetry/process_guard.ts";
 import type { FaultMessage } from "./killed_webhook_worker.ts";
@@ -14,7 +15,12 @@ import type { WebhookFaults } from "./webhook_faults.ts";
 const faults: WebhookFaults = JSON.parse(Deno.args[0] ?? "{}");
 shiftWallClock(faults.wallAheadMs);
 const { settings } = readSettings(Deno.env.toObject());
-const logger = createLogger({ level: settings.LOG_LEVEL, format: settings.LOG_FORMAT, clock: systemClock });
+const logger = createLogger({
+  level: settings.LOG_LEVEL,
+  format: settings.LOG_FORMAT,
+  clock: systemClock,
+  write: standardOutput.stderr,
+});
 guardProcess({ logger, clock: systemClock, onUnexpected: () => Deno.exit(3) });
 
 let worker: Worker | undefined;

@@ -17,3 +17,14 @@ for (const format of ["text", "json"] as const) {
     assertEquals(lines, [LINES[format]]);
   });
 }
+
+Deno.test("logger: a field that JSON does not know costs the fields, not the line", () => {
+  const lines: string[] = [];
+  const write = (line: string) => void lines.push(line);
+  createLogger({ level: "info", format: "text", clock: new FakeClock(), write }).error("Failed", {
+    count: 1n,
+  });
+  assertEquals(lines, [
+    'time="2023-11-14T22:13:20Z" level=error msg="Failed" unwritable="Do not know how to serialize a BigInt"',
+  ]);
+});

@@ -1,6 +1,7 @@
 import { dirname } from "node:path";
-import { errorText } from "../base/error_text.ts";
-import type { Logger } from "../base/log.ts";
+import { FolderEvents } from "./folder_events.ts";
+import type { FolderMessage } from "./folder_events_worker.ts";
+import type { Logger } from "./log.ts";
 
 /** What a watch tells: whether something happened directly in the folder, or in one above it. */
 export type FolderEvent = "inside" | "around";
@@ -11,6 +12,8 @@ export interface FolderWatchOptions {
   readonly folder: string | undefined;
   /** Where the way to the folder may change. Those that do not exist (yet) are left out. */
   readonly around: readonly string[];
+  /** What is in the folder, for the log. */
+  readonly files: string;
   readonly onEvent: (event: FolderEvent) => void;
   readonly logger: Logger;
 }
@@ -26,16 +29,15 @@ interface Watched {
 const MAX_OUTAGES = 5;
 
 /**
- * Watches folders that may be swapped, removed and made again. `arm` has to be called at the start,
- * and again after every event and from time to time: it watches what is there now. Nothing throws;
- * what cannot be watched is logged, and is left to a look from time to time.
+ * Watches folders that may be swapped, removed and made again. `arm` has to be called at the start, and again after
+ * every event and from time to time: it watches what is there now. An event follows when that watch has begun. Nothing
+ * throws; what cannot be watched is logged, and is left to a look from time to time.
  */
 export class FolderWatch {
   readonly #options: FolderWatchOptions;
+  readonly #events: FolderEvents;
   #watched: readonly Watched[] = [];
   #inside: string | undefined;
-  #watcher: Deno.FsWatcher | undefined;
-  #loops = new Set<Promise<void>>();
   #isStale = true;
   #isClosed = false;
   #warned = "";
@@ -44,6 +46,7 @@ export class FolderWatch {
 
   constructor(options: FolderWatchOptions) {
     this.#options = options;
+    this.#events = new FolderEvents({ logger: options.logger, onMessage: (message) => this.#take(message) });
   }
 
   /** Watches the folders as they are now; does nothing when they are those that are watched already. */
@@ -68,55 +71,45 @@ export class FolderWatch {
   }
 
   /** Ends the watch. */
-  async close(): Promise<void> {
+  close(): void {
     this.#isClosed = true;
-    this.#watcher?.close();
-    this.#watcher = undefined;
-    await Promise.all(this.#loops);
+    this.#events.close();
   }
 
   #open(paths: readonly string[]): void {
-    const before = this.#watcher;
-    this.#watcher = undefined;
-    try {
-      // The runtime drops events of a symbolic link whose target lies outside of every watched path.
-      // With the root among the paths nothing lies outside; of the root itself hardly anything comes.
-      this.#watcher = Deno.watchFs([...new Set([...paths, "/"])], { recursive: false });
-      const loop: Promise<void> = this.#listen(this.#watcher).finally(() => void this.#loops.delete(loop));
-      this.#loops.add(loop);
-    } catch (error) {
-      this.#isStale = true;
-      this.#warn(error);
-    }
-    before?.close();
+    // The runtime drops events of a symbolic link whose target lies outside of every watched path.
+    // With the root among the paths nothing lies outside; of the root itself hardly anything comes.
+    this.#events.watch([...new Set([...paths, "/"])]);
   }
 
-  async #listen(watcher: Deno.FsWatcher): Promise<void> {
-    try {
-      for await (const event of watcher) {
-        // Reading counts as access: answering that with another reading would never end.
-        if (event.kind !== "access" && watcher === this.#watcher) this.#tell(event);
-      }
-    } catch (error) {
-      if (watcher === this.#watcher) this.#noteOutage(error);
+  #take(message: FolderMessage): void {
+    switch (message.type) {
+      case "watching":
+        this.#warned = "";
+        return this.#options.onEvent("around");
+      case "event":
+        return this.#tell(message);
+      case "unwatched":
+        this.#isStale = true;
+        return this.#warn(message.state);
+      case "ended":
+        return this.#noteOutage(message.state);
     }
   }
 
   /** A name that is not UTF-8, for one, ends the watch: what it did not tell is looked for. */
-  #noteOutage(error: unknown): void {
-    this.#isStale = true;
+  #noteOutage(error: string): void {
+    const { files, logger, onEvent } = this.#options;
     this.#outages++;
     const isLast = this.#outages > MAX_OUTAGES;
+    this.#isStale = isLast;
     const when = isLast ? "at the next re-scan" : "at once";
-    this.#options.logger.warning(`the watch of the rule files ended, it is opened again ${when}`, { error });
-    if (!isLast) {
-      this.#isStale = false;
-      this.#open(this.#watched.map(({ path }) => path));
-    }
-    this.#options.onEvent(this.#inside === undefined ? "around" : "inside");
+    logger.warning(`the watch of the ${files} ended, it is opened again ${when}`, { error });
+    if (!isLast) this.#open(this.#watched.map(({ path }) => path));
+    onEvent(this.#inside === undefined ? "around" : "inside");
   }
 
-  #tell(event: Deno.FsEvent): void {
+  #tell(event: Pick<Deno.FsEvent, "kind"> & { readonly paths: readonly string[] }): void {
     const inside = this.#inside;
     const isInside = inside !== undefined &&
       event.paths.some((path) => path === inside || dirname(path) === inside);
@@ -129,13 +122,11 @@ export class FolderWatch {
     this.#options.onEvent(isInside ? "inside" : "around");
   }
 
-  #warn(error: unknown): void {
-    const reason = errorText(error);
-    if (reason === this.#warned) return;
-    this.#warned = reason;
-    this.#options.logger.warning("cannot watch the rule files, changes are found by the re-scan only", {
-      error,
-    });
+  #warn(error: string): void {
+    if (error === this.#warned) return;
+    this.#warned = error;
+    const { files, logger } = this.#options;
+    logger.warning(`cannot watch the ${files}, changes are found by the re-scan only`, { error });
   }
 }
 

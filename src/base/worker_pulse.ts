@@ -1,4 +1,4 @@
-import type { Clock } from "../base/clock.ts";
+import type { Clock } from "./clock.ts";
 
 /** How a worker is asked whether it lives, and who is told when it does not. */
 export interface WorkerPulseOptions {
