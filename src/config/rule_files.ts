@@ -60,8 +60,9 @@ export async function folderFingerprint(folder: string, options: RuleFilesOption
 
 async function fileState(path: string): Promise<string> {
   try {
-    const { size, mtime, ctime, ino, dev, isFile } = await Deno.stat(path);
-    return [size, mtime?.getTime(), ctime?.getTime(), ino, dev, isFile].join(" ");
+    // The runtime gives whole seconds of `ctime`: the mode tells a change of permissions within one.
+    const { size, mtime, ctime, ino, dev, isFile, mode } = await Deno.stat(path);
+    return [size, mtime?.getTime(), ctime?.getTime(), ino, dev, isFile, mode].join(" ");
   } catch (error) {
     return fileErrorText(error);
   }

@@ -75,7 +75,7 @@ interface Place {
 export class RulesBuilder {
   readonly #domains = new Map<string, OpenTable>();
   readonly #limits: RateLimit[] = [];
-  readonly #metricKeys = new Set<string>();
+  readonly #metricKeys = new Map<string, string>();
   /** The rules that lead to the last one, by depth. */
   #places: Place[] = [];
   #domain = "";
@@ -128,7 +128,7 @@ export class RulesBuilder {
     const { unit, unlimited, requestsPerUnit, name, replaces } = source;
     const limited = !unlimited && unit !== undefined;
     const rule = ruleOf(descriptor, { domain: this.#domain, path, index: this.#limits.length });
-    if (rule.metricKey !== undefined && !unlimited) this.#metricKeys.add(rule.metricKey);
+    if (rule.metricKey !== undefined && !unlimited) this.#metricKeys.set(rule.metricKey, rule.domain);
     const limit: RateLimit = {
       requestsPerUnit,
       unit: unlimited ? undefined : unit,
@@ -166,6 +166,7 @@ function ruleOf(
   const metricKey = staticMetricKey(domain, path, detailedMetric);
   return {
     index,
+    domain,
     fullKey,
     path,
     detailedMetric,

@@ -32,6 +32,7 @@ export interface RateLimit {
 export interface LimitRule {
   /** Number of the rule among all rules with a limit, from 0. */
   readonly index: number;
+  readonly domain: string;
   /** The rule's own text: `domain.key[_value].key[_value]`. */
   readonly fullKey: string;
   /** Every level from the top to the rule itself. */
@@ -84,8 +85,8 @@ export interface Rules {
   readonly domainCount: number;
   /** Every limit of every rule, unlimited ones included, by `rule.index`. */
   readonly limits: readonly RateLimit[];
-  /** The metric keys that are the same for every request, of all limits that are counted. */
-  readonly metricKeys: ReadonlySet<string>;
+  /** The metric keys that are the same for every request, of all limits that are counted, with their domains. */
+  readonly metricKeys: ReadonlyMap<string, string>;
 }
 
 /** The rule for one entry among the rules of its key: exact, then patterns as declared, then any value. */

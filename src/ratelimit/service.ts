@@ -134,7 +134,7 @@ export class RateLimitService {
       asked.counts.push(0);
       asked.counters.push(undefined);
       if (planned === undefined || hit === undefined) continue;
-      const counters = countersOf(loaded, planned, stats);
+      const counters = countersOf(loaded, planned, stats, plan.request.domain);
       asked.counters[index] = counters;
       if (!planned.negative) counters.totalHits += planned.hits;
       if (localCache !== undefined && !planned.negative && knownOver(localCache, hit, planned, nowSeconds)) {
@@ -244,11 +244,16 @@ function since(now: number, caller: Caller | undefined): Caller {
 }
 
 /** Where a descriptor's statistics go; found once for a rule whose metric key is always the same. */
-function countersOf({ counters }: Loaded, planned: PlannedDescriptor, stats: StatsSink): RuleCounters {
+function countersOf(
+  { counters }: Loaded,
+  planned: PlannedDescriptor,
+  stats: StatsSink,
+  domain: string,
+): RuleCounters {
   const rule = planned.limit?.rule;
   const known = rule === undefined ? undefined : counters[rule.index];
   if (known !== undefined) return known;
-  const found = stats.rule(planned.metricKey);
+  const found = stats.rule(planned.metricKey, domain);
   if (rule?.metricKey !== undefined) counters[rule.index] = found;
   return found;
 }

@@ -31,13 +31,16 @@ export interface ServiceCounters {
 /** Where the core's numbers go. Nothing here waits or throws. */
 export interface StatsSink {
   readonly service: ServiceCounters;
-  /** The counters of a metric key. The number of keys is bounded: beyond it all keys share one set. */
-  rule(metricKey: string): RuleCounters;
+  /**
+   * The counters of a metric key. The number of keys is bounded: beyond it all keys of a domain share one set, and so
+   * do those without a domain.
+   */
+  rule(metricKey: string, domain?: string): RuleCounters;
   /** The same where something was counted; absent otherwise. */
   known(metricKey: string): RuleCounters | undefined;
   /**
-   * Names the keys of all loaded rules. Each has its own counters whatever the bound; keys that were
-   * loaded before and are not among them fall under the bound.
+   * Names the keys of all loaded rules, each with its domain. Each has its own counters whatever the bound; keys that
+   * were loaded before and are not among them fall under the bound.
    */
-  loadedRules(metricKeys: ReadonlySet<string>): void;
+  loadedRules(domainOfKey: ReadonlyMap<string, string>): void;
 }

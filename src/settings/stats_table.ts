@@ -20,7 +20,7 @@ export const STATS_TABLE = {
   STATS_MAX_KEYS: {
     parse: integer({ min: 1 }),
     default: "100000",
-    doc: "How many different rule keys statistics hold; further ones share one key named `other`.",
+    doc: "How many different rule keys statistics hold; further ones of a domain share its key `other`.",
     group: "Statistics",
   },
   DISABLE_STATS: {

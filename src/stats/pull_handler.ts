@@ -52,10 +52,19 @@ export function createPullHandler(options: PullHandlerOptions): (request: Reques
         allow: METHODS,
       });
     }
-    const format = formatFor(request.headers.get("accept") ?? "");
-    if (request.method === "HEAD") return new Response(null, { headers: await headersOf(format) });
-    return await scraper.answer(format);
+    const form: PullForm = {
+      format: formatFor(request.headers.get("accept") ?? ""),
+      isCompressed: acceptsGzip(request.headers.get("accept-encoding") ?? ""),
+    };
+    if (request.method === "HEAD") return new Response(null, { headers: await headersOf(form) });
+    return await scraper.answer(form);
   };
+}
+
+/** How one scrape is written. */
+interface PullForm {
+  readonly format: PullFormat;
+  readonly isCompressed: boolean;
 }
 
 /** Makes the answers, a few at a time. */
@@ -74,7 +83,7 @@ class Scraper {
     this.#startedAtSeconds = Math.floor((options.clock.now() - performance.now()) / 1_000);
   }
 
-  async answer(format: PullFormat): Promise<Response> {
+  async answer(form: PullForm): Promise<Response> {
     if (this.#running >= MAX_SCRAPES) {
       return plain(503, `Cannot serve metrics: ${this.#running} scrapes are running already`, {
         "retry-after": "1",
@@ -98,9 +107,12 @@ class Scraper {
         onConflict: (name) => this.#tellConflict(name),
       });
       const { metricsText } = await loadPullText();
-      const text = metricsText(families, { format, constantLabels: this.#constantLabels });
-      const headers = await headersOf(format);
-      return new Response(streamOf(text, { clock, end }), { headers });
+      const text = metricsText(families, { format: form.format, constantLabels: this.#constantLabels });
+      const headers = await headersOf(form);
+      const body = streamOf(text, { clock, end });
+      return new Response(form.isCompressed ? body.pipeThrough(new CompressionStream("gzip")) : body, {
+        headers,
+      });
     } catch (error) {
       end();
       throw error;
@@ -120,7 +132,7 @@ class Scraper {
 function streamOf(
   pieces: AsyncGenerator<string, void, void>,
   { clock, end }: { readonly clock: Clock; readonly end: () => void },
-): ReadableStream<Uint8Array> {
+): ReadableStream<Uint8Array<ArrayBuffer>> {
   const encoder = new TextEncoder();
   let stopScrape = () => {};
   let stopPiece = () => {};
@@ -129,12 +141,12 @@ function streamOf(
     stopPiece();
     end();
   };
-  const cutIn = (ms: number, controller: ReadableStreamDefaultController<Uint8Array>) =>
+  const cutIn = (ms: number, controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>) =>
     clock.after(ms, () => {
       controller.error(new Error("Cannot go on with a scrape: it was not taken in time"));
       over();
     });
-  return new ReadableStream<Uint8Array>({
+  return new ReadableStream<Uint8Array<ArrayBuffer>>({
     start(controller) {
       stopScrape = cutIn(SCRAPE_MS, controller);
     },
@@ -168,6 +180,18 @@ function formatFor(accept: string): PullFormat {
   return openMetrics > 0 && openMetrics >= text ? "openmetrics" : "text";
 }
 
+/** Whether the scraper takes gzip, by its own name or among any encodings. */
+function acceptsGzip(accept: string): boolean {
+  const qualities = new Map(
+    accept.toLowerCase().split(",").map((part) => {
+      const [coding = "", ...parameters] = part.split(";").map((word) => word.trim());
+      const quality = parameters.find((word) => word.startsWith("q="))?.slice("q=".length);
+      return [coding, Number(quality ?? 1)] as const;
+    }),
+  );
+  return (qualities.get("gzip") ?? qualities.get("*") ?? 0) > 0;
+}
+
 function pathOf(request: Request): string | undefined {
   try {
     return new URL(request.url).pathname;
@@ -177,9 +201,10 @@ function pathOf(request: Request): string | undefined {
   }
 }
 
-async function headersOf(format: PullFormat): Promise<Record<string, string>> {
+async function headersOf({ format, isCompressed }: PullForm): Promise<Record<string, string>> {
   const { CONTENT_TYPES } = await loadPullText();
-  return { "content-type": CONTENT_TYPES[format] };
+  const encoding: Record<string, string> = isCompressed ? { "content-encoding": "gzip" } : {};
+  return { "content-type": CONTENT_TYPES[format], vary: "accept, accept-encoding", ...encoding };
 }
 
 function plain(status: number, text: string, headers: Readonly<Record<string, string>> = {}): Response {

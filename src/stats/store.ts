@@ -5,6 +5,10 @@ import { Timer, type TimerOptions } from "./timer.ts";
 
 /** Longest metric key that comes from a request and gets counters of its own. */
 const MAX_KEY_LENGTH = 1_024;
+/** What stands for all keys that have no room. */
+const OTHER = "other";
+/** Domains whose keys without room are counted apart from those of others. */
+const MAX_DOMAINS = 10_000;
 
 /** What every sink reads from: all counters of the process, by full name. */
 export class StatsStore implements StatsSink {
@@ -20,17 +24,18 @@ export class StatsStore implements StatsSink {
   readonly #maxKeys: number;
   /** By metric key as it was asked for, so that a name is made fit to print once only. */
   readonly #byKey = new Map<string, RuleCounters>();
+  /** Those that count for keys without room; one a domain that rules were loaded of. */
+  readonly #othersByKey = new Map<string, RuleCounters>();
   /** By the name that is printed; two keys that print alike share their counters. */
   readonly #byName = new Map<string, RuleCounters>();
   readonly #gauges = new Map<string, () => number>();
   readonly #counters = new Map<string, () => number>();
   readonly #timers = new Map<string, Timer>();
   readonly #timerOptions: TimerOptions;
-  /** Keys of the rules that are loaded; many may have no counters yet. */
-  #loaded: ReadonlySet<string> = new Set();
+  /** Keys of the rules that are loaded, with their domains; many may have no counters yet. */
+  #loaded: ReadonlyMap<string, string> = new Map();
   /** How many keys have counters and are not those of loaded rules. */
   #unloaded = 0;
-  #other: RuleCounters | undefined;
   #folded = 0;
 
   /** Holds at most `maxKeys` metric keys beside those of loaded rules. */
@@ -39,7 +44,7 @@ export class StatsStore implements StatsSink {
     this.#timerOptions = options;
   }
 
-  rule(metricKey: string): RuleCounters {
+  rule(metricKey: string, domain?: string): RuleCounters {
     const known = this.#byKey.get(metricKey);
     if (known !== undefined) return known;
     if (this.#loaded.has(metricKey)) return this.#make(metricKey);
@@ -48,21 +53,21 @@ export class StatsStore implements StatsSink {
       return this.#make(metricKey);
     }
     this.#folded++;
-    return this.#other ??= emptyCounters();
+    return this.#others(domain);
   }
 
   known(metricKey: string): RuleCounters | undefined {
     return this.#byKey.get(metricKey);
   }
 
-  loadedRules(metricKeys: ReadonlySet<string>): void {
+  loadedRules(domainOfKey: ReadonlyMap<string, string>): void {
     const before = this.#loaded;
-    this.#loaded = metricKeys;
+    this.#loaded = domainOfKey;
     this.#unloaded = 0;
-    for (const key of this.#byKey.keys()) if (!metricKeys.has(key)) this.#unloaded++;
-    for (const key of before) {
+    for (const key of this.#byKey.keys()) if (!domainOfKey.has(key)) this.#unloaded++;
+    for (const [key, domain] of before) {
       if (this.#unloaded <= this.#maxKeys) break;
-      if (!metricKeys.has(key)) this.#fold(key);
+      if (!domainOfKey.has(key)) this.#fold(key, domain);
     }
   }
 
@@ -104,16 +109,14 @@ export class StatsStore implements StatsSink {
     yield* serviceEntries(this.service);
     for (const [name, read] of this.#counters) yield [name, read()];
     for (const [name, counters] of this.#byName) yield* ruleEntries(name, counters);
-    for (const key of this.#loaded) {
+    for (const key of this.#loaded.keys()) {
       if (this.#byKey.has(key)) continue;
       const name = sanitizeStatName(key);
       const isShown = this.#byName.has(name);
       const counters = this.#make(key);
       if (!isShown) yield* ruleEntries(name, counters);
     }
-    if (this.#other === undefined) return;
-    yield* ruleEntries("other", this.#other);
-    yield ["ratelimit.service.rate_limit_keys_folded", this.#folded];
+    if (this.#folded > 0) yield ["ratelimit.service.rate_limit_keys_folded", this.#folded];
   }
 
   /** Every gauge by its full name. */
@@ -121,23 +124,34 @@ export class StatsStore implements StatsSink {
     return new Map([...this.#gauges].map(([name, read]) => [name, read()]));
   }
 
-  /** Takes a key out; what it counted stays counted among the others. */
-  #fold(metricKey: string): void {
+  /** What counts for the keys of a domain that have no room: they look like a rule with the key `other`. */
+  #others(domain: string | undefined): RuleCounters {
+    const metricKey = domain === undefined ? OTHER : `${domain}.${OTHER}`;
+    const known = this.#othersByKey.get(metricKey);
+    if (known !== undefined) return known;
+    const hasRoom = metricKey === OTHER || this.#othersByKey.size < MAX_DOMAINS;
+    return hasRoom ? this.#make(metricKey, this.#othersByKey) : this.#others(undefined);
+  }
+
+  /** Takes a key out; what it counted stays counted among the others of its domain. */
+  #fold(metricKey: string, domain: string): void {
     const counters = this.#byKey.get(metricKey);
     if (counters === undefined) return;
     this.#unloaded--;
+    const other = this.#others(domain);
     this.#byKey.delete(metricKey);
-    this.#byName.delete(sanitizeStatName(metricKey));
     this.#folded++;
-    const other = this.#other ??= emptyCounters();
+    // A rule may have the key that stands for all.
+    if (counters === other) return;
+    this.#byName.delete(sanitizeStatName(metricKey));
     for (const name of COUNTER_NAMES) other[name] += counters[name];
   }
 
-  #make(metricKey: string): RuleCounters {
+  #make(metricKey: string, byKey = this.#byKey): RuleCounters {
     const name = sanitizeStatName(metricKey);
     const counters = this.#byName.get(name) ?? emptyCounters();
     this.#byName.set(name, counters);
-    this.#byKey.set(metricKey, counters);
+    byKey.set(metricKey, counters);
     return counters;
   }
 }

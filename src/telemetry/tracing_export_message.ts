@@ -26,6 +26,8 @@ export type FromExporter =
   /** It cannot be used as it was started. */
   | { readonly type: "refused"; readonly error: Error }
   | { readonly type: "taken" }
+  /** The collector took some spans. */
+  | { readonly type: "exported" }
   | {
     readonly type: "log";
     readonly level: "warning" | "error";

@@ -32,7 +32,7 @@ export function serveSpanExport(port: ExporterPort): void {
   port.addEventListener("message", ({ data: message }) => {
     switch (message.type) {
       case "start":
-        void open(message.options, portLogger(port)).then((done) => {
+        void open(message.options, port).then((done) => {
           opened = done;
           port.postMessage({ type: "ready" });
         }).catch((error: unknown) => port.postMessage({ type: "refused", error: plainError(error) }));
@@ -50,13 +50,20 @@ export function serveSpanExport(port: ExporterPort): void {
   });
 }
 
-async function open({ protocol, otlp, attributes, version }: ExportOptions, logger: Logger): Promise<Opened> {
+async function open(
+  { protocol, otlp, attributes, version }: ExportOptions,
+  port: ExporterPort,
+): Promise<Opened> {
+  const logger = portLogger(port);
   const log = createSdkLog({ logger, clock: systemClock, otlp });
   // Before anything else, because the exporters tell what they cannot use while they are made.
   diag.setLogger(log, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
   const resource = detectResources({ detectors: [envDetector] }).merge(resourceFromAttributes(attributes));
   const maker = { resource, scope: { name: "weir", version } };
-  const { exporter, read } = await createSpanExporter({ protocol, logger, maker });
+  const { exporter, read } = await createSpanExporter({
+    ...{ protocol, logger, maker },
+    onExported: () => port.postMessage({ type: "exported" }),
+  });
   // At most 2,048 spans wait, and further ones are dropped, unless OTEL_BSP_MAX_QUEUE_SIZE says otherwise.
   return { spans: new BatchSpanProcessor(exporter, batchOf(protocol)), read };
 }

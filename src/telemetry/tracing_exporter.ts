@@ -10,6 +10,8 @@ export interface SpanExporterOptions {
   readonly logger: Logger;
   /** What all spans are exported with. */
   readonly maker: SpanMaker;
+  /** Called whenever the collector took spans. */
+  readonly onExported: () => void;
 }
 
 /** What the exporters are told. */
@@ -61,18 +63,18 @@ export function checkOtlp({ protocol, otlp }: OtlpOptions): void {
 
 /** The exporter for a protocol, which tells of each outage of the collector once, and how spans get to it. */
 export async function createSpanExporter(
-  { protocol, logger, maker }: SpanExporterOptions,
+  { protocol, logger, maker, onExported }: SpanExporterOptions,
 ): Promise<ReadingExporter> {
   // A package is loaded only by who uses it.
   if (protocol === "http") {
     const { carrySpans, TextExporter } = await import("./tracing_text_exporter.ts");
-    return { exporter: new OutageTeller(new TextExporter(maker), logger), read: carrySpans };
+    return { exporter: new OutageTeller(new TextExporter(maker), { logger, onExported }), read: carrySpans };
   }
   const [{ OTLPTraceExporter }, { readSpans }] = await Promise.all([
     import("@opentelemetry/exporter-trace-otlp-grpc"),
     import("./tracing_read_spans.ts"),
   ]);
-  const exporter = new OutageTeller(new OTLPTraceExporter(), logger);
+  const exporter = new OutageTeller(new OTLPTraceExporter(), { logger, onExported });
   return { exporter, read: (list) => readSpans(list, maker) };
 }
 
@@ -131,11 +133,16 @@ function isHeader(item: string): boolean {
 class OutageTeller implements SpanExporter {
   readonly #exporter: SpanExporter;
   readonly #logger: Logger;
+  readonly #onExported: () => void;
   #isOut = false;
 
-  constructor(exporter: SpanExporter, logger: Logger) {
+  constructor(
+    exporter: SpanExporter,
+    { logger, onExported }: Pick<SpanExporterOptions, "logger" | "onExported">,
+  ) {
     this.#exporter = exporter;
     this.#logger = logger;
+    this.#onExported = onExported;
   }
 
   export(spans: ReadableSpan[], onResult: (result: ExportResult) => void): void {
@@ -156,6 +163,7 @@ class OutageTeller implements SpanExporter {
 
   #tell({ code, error }: ExportResult): void {
     const isOut = code !== SUCCESS;
+    if (!isOut) this.#onExported();
     if (isOut === this.#isOut) return;
     this.#isOut = isOut;
     if (!isOut) this.#logger.warning("Exporting spans again");

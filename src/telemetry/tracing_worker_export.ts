@@ -23,8 +23,10 @@ export interface WorkerExportOptions extends ExportOptions {
   readonly startWorker?: (() => ExporterLine) | undefined;
 }
 
-/** Longest time that the last spans get to be exported. */
+/** Longest time that a worker gets to become ready at the end, and that the last spans get to be exported. */
 const FLUSH_MS = 5_000;
+/** The end waits no longer for a collector that took nothing for this long. */
+const STALL_MS = 1_000;
 /** Longest time that a worker gets to load its packages, and to take spans. */
 const READY_MS = 30_000;
 const TAKE_MS = 30_000;
@@ -48,6 +50,8 @@ export class WorkerExport {
   #worker: ExporterLine | undefined;
   /** Settles when the worker that is there takes spans. */
   #readied = Promise.withResolvers<void>();
+  /** How many exports the collector took. */
+  #exports = 0;
   #isBegun = false;
   #isClosing = false;
   #startedAt = 0;
@@ -80,7 +84,7 @@ export class WorkerExport {
     if (!this.#isBegun && !this.#isClosing) this.#start();
   }
 
-  /** Exports what is left, for at most 5 seconds. */
+  /** Exports what is left, as long as the collector takes some of it each second, and for a few seconds at most. */
   async close(): Promise<void> {
     this.#isClosing = true;
     this.#cancelRestart();
@@ -92,12 +96,25 @@ export class WorkerExport {
       const flushed = this.#flush(worker).catch((error: unknown) =>
         this.#logger.warning("Cannot export the last spans", { error })
       );
-      if (!await settledWithin(flushed, FLUSH_MS, this.#clock)) {
+      const ready = Promise.race([this.#readied.promise, flushed]);
+      if (!await settledWithin(ready, FLUSH_MS, this.#clock)) {
         this.#logger.warning(`Cannot export the last spans: not done after ${FLUSH_MS} ms`);
+      } else if (!await this.#progresses(flushed)) {
+        this.#logger.warning("Cannot export the last spans: the collector does not take them in time");
       }
     }
     this.#outbox.close();
     this.#stop();
+  }
+
+  /** Whether the spans are exported, with no second in which the collector took none. */
+  async #progresses(flushed: Promise<void>): Promise<boolean> {
+    for (let waitedMs = 0; waitedMs < FLUSH_MS; waitedMs += STALL_MS) {
+      const before = this.#exports;
+      if (await settledWithin(flushed, STALL_MS, this.#clock)) return true;
+      if (this.#exports === before) return false;
+    }
+    return false;
   }
 
   async #flush(worker: ExporterLine): Promise<void> {
@@ -144,6 +161,9 @@ export class WorkerExport {
       case "taken":
         this.#cancelWait();
         if (this.#outbox.noteTaken() > 0) this.#await(TAKE_MS, "took no spans");
+        break;
+      case "exported":
+        this.#exports++;
         break;
       case "log":
         this.#logger[message.level](message.message, message.fields);

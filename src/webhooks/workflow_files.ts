@@ -109,14 +109,17 @@ export class WorkflowFiles implements Workflows {
     return workflow;
   }
 
-  async #look(folder: string): Promise<void> {
+  /** Whether the folder could be read. */
+  async #look(folder: string): Promise<boolean> {
     const { logger } = this.#options;
     const problems: string[] = [];
+    let isRead = false;
     try {
       const files = await this.#read(await findFiles(folder, problems));
-      if (this.#isClosed) return;
+      if (this.#isClosed) return true;
       problems.push(...[...files.values()].flatMap((file) => file.problems));
       this.#take(files, problems);
+      isRead = true;
     } catch (error) {
       const state = isMissing(error)
         ? "it does not exist; make it, or correct WORKFLOW_DIRECTORY"
@@ -126,9 +129,10 @@ export class WorkflowFiles implements Workflows {
         if (!problem.startsWith("Cannot read the folder")) problems.push(problem);
       }
     }
-    if (this.#isClosed) return;
+    if (this.#isClosed) return isRead;
     for (const problem of problems) if (!this.#reported.has(problem)) logger.error(problem);
     this.#reported = new Set(problems);
+    return isRead;
   }
 
   /** The files of the folder; those that did not change are not read again. */

@@ -1,4 +1,4 @@
-import { dirname, resolve } from "node:path";
+import { resolve } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { FolderWatch } from "../base/folder_watch.ts";
 import type { Logger } from "../base/log.ts";
@@ -7,14 +7,16 @@ import { settledWithin } from "../base/wait.ts";
 /** Which folder is looked at, and how. */
 export interface WorkflowFolderOptions {
   readonly folder: string;
-  /** Reads what changed in the folder; never rejects, and never runs twice at a time. */
-  readonly look: () => Promise<void>;
+  /** Reads what changed; whether the folder could be read. Never rejects, and never runs twice at a time. */
+  readonly look: () => Promise<boolean>;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
 /** What no event tells, as of a network file system, is found so late at most. */
 const RESCAN_MS = 30_000;
+/** How often a folder that cannot be read is looked for: the folder above, where the store may be, is not watched. */
+const MISSING_MS = 1_000;
 /** Several events belong to one change: this long after the first of them the files are read. */
 const GATHER_MS = 100;
 /** After a look events wait for so many times as long: looking takes 2 % of a thread at most. */
@@ -31,6 +33,7 @@ export class WorkflowFolder {
   #isDue = false;
   /** By the clock's elapsed time: events that come earlier wait for it. */
   #restUntil = 0;
+  #rescanMs = RESCAN_MS;
   #cancelLook = () => {};
   #isClosed = false;
 
@@ -39,8 +42,7 @@ export class WorkflowFolder {
     const folder = resolve(options.folder);
     this.#watch = new FolderWatch({
       folder,
-      // The folder, or the one above it, may be a link that is swapped.
-      around: [dirname(folder), dirname(dirname(folder))],
+      around: [],
       files: "workflow files",
       onEvent: () => this.#noteEvent(),
       logger: options.logger,
@@ -72,7 +74,7 @@ export class WorkflowFolder {
     const { clock } = this.#options;
     const restMs = Math.max(GATHER_MS, this.#restUntil - clock.elapsed());
     this.#cancelLook();
-    this.#cancelLook = clock.after(this.#isDue ? Math.min(restMs, RESCAN_MS) : RESCAN_MS, () => {
+    this.#cancelLook = clock.after(this.#isDue ? Math.min(restMs, RESCAN_MS) : this.#rescanMs, () => {
       if (!this.#isDue) this.#watch.forgive();
       void this.#look();
     });
@@ -91,7 +93,7 @@ export class WorkflowFolder {
     this.#isDue = false;
     // First the watch, then the look: a change that comes after the look is told.
     await this.#watch.arm();
-    await look();
+    this.#rescanMs = await look() ? RESCAN_MS : MISSING_MS;
     const end = clock.elapsed();
     this.#restUntil = end + (end - begin) * REST_RATIO;
   }

@@ -94,13 +94,13 @@ export const DECISION_CASES: SettingCases = {
       }),
   },
   STATS_MAX_KEYS: {
-    sees: "statistics of the keys beyond the bound gathered in one",
+    sees: "statistics of the keys of a domain beyond the bound gathered in one",
     run: () =>
       compare({ STATS_MAX_KEYS: "2" }, {
         async look(service) {
           await service.ask(shopRequest("each=a", "each=b", "each=c"));
           const stats = await service.stats();
-          const other = stats["ratelimit.service.rate_limit.other.total_hits"];
+          const other = stats[`${RULE}.other.total_hits`];
           return [stats[`${RULE}.each_c.total_hits`], other];
         },
         unset: [1, undefined],

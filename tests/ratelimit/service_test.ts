@@ -213,7 +213,7 @@ Deno.test("service: rules are replaced whole, counters and statistics go on", as
   assertEquals((await ask())?.limitRemaining, 9);
   const before = fixture.service.rules;
   fixture.service.setRules(
-    before ?? { domains: new Map(), domainCount: 0, limits: [], metricKeys: new Set() },
+    before ?? { domains: new Map(), domainCount: 0, limits: [], metricKeys: new Map() },
   );
   assertEquals((await ask())?.limitRemaining, 8);
   assertEquals(fixture.nonZeroStats(), {

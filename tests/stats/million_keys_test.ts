@@ -91,8 +91,8 @@ Deno.test("statistics: a million different values leave memory as it is when the
   const shown = [
     `${prefix}d.fixed.total_hits`,
     `${prefix}d.user_user number 7.total_hits`,
-    `${prefix}other.total_hits`,
-    `${prefix}other.within_limit`,
+    `${prefix}d.other.total_hits`,
+    `${prefix}d.other.within_limit`,
     "ratelimit.service.rate_limit_keys_folded",
   ];
   assertEquals(shown.map((name) => counters.get(name)), [20, 2, others, others, others]);

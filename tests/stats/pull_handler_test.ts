@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
+import { get, type IncomingMessage } from "node:http";
 import { setImmediate } from "node:timers/promises";
 import { createPullHandler } from "../../src/stats/pull_handler.ts";
 import { StatsStore } from "../../src/stats/store.ts";
@@ -195,6 +196,41 @@ for (const [accept, type] of ACCEPTS) {
     assertEquals((await response.text()).endsWith("\n# EOF\n"), type === OPENMETRICS);
   });
 }
+
+/** What a scraper with this `accept-encoding` gets: status of the compression, and the text, by a bare connection. */
+async function rawScrape(bed: PullBed, encoding: string): Promise<[string | null, string | null, string]> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  const headers = { "accept-encoding": encoding };
+  get(`http://${bed.address}/metrics`, { headers, agent: false }, resolve).on("error", reject);
+  const response = await promise;
+  const parts: Uint8Array<ArrayBuffer>[] = [];
+  for await (const part of response) parts.push(new Uint8Array(part));
+  const coding = response.headers["content-encoding"] ?? null;
+  const body = new Blob(parts).stream();
+  const text = coding === "gzip" ? body.pipeThrough(new DecompressionStream("gzip")) : body;
+  return [coding, response.headers.vary ?? null, await new Response(text).text()];
+}
+
+Deno.test("pull metrics: compressed where the scraper accepts gzip, and the same text", async () => {
+  await using bed = new PullBed();
+  for (let key = 0; key < 3_000; key++) {
+    bed.store.rule(`shop.account_${key}_${"x".repeat(90)}`).totalHits = key;
+  }
+  const rules = (text: string) => text.split("\n").filter((line) => line.startsWith("ratelimit_service_"));
+  const [, , plainText] = await rawScrape(bed, "identity");
+  const cases = {
+    "": null,
+    "gzip": "gzip",
+    "gzip;q=0, *": null,
+    "br, *;q=0.1": "gzip",
+    "deflate, GZIP;q=0.5": "gzip",
+  };
+  for (const [encoding, expected] of Object.entries(cases)) {
+    const [coding, vary, text] = await rawScrape(bed, encoding);
+    assertEquals([coding, vary], [expected, "accept, accept-encoding"], encoding);
+    assertEquals(rules(text), rules(plainText));
+  }
+});
 
 Deno.test("pull metrics: every line has the same name in both formats", async () => {
   await using bed = new PullBed({ native: true });

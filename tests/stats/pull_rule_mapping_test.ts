@@ -29,6 +29,7 @@ const BUILT_IN: Names = [
   [`${RULE}.shop.a.b.returned_hits`],
   [`${RULE}.shop.domain_not_found`],
   [`${RULE}.other.total_hits`],
+  [`${RULE}.shop.other.total_hits`, `${SERVICE}_rate_limit_total_hits`, "domain=shop key1=other"],
   [`${RULE}.shop.a.toString`],
   ["ratelimit.service.rate_limit_keys_folded"],
   ["ratelimit.service.global_shadow_mode"],

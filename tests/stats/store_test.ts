@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import type { RuleCounters } from "../../src/ratelimit/stats_sink.ts";
 import { sanitizeStatName } from "../../src/stats/stat_name.ts";
 import { StatsStore, statsText } from "../../src/stats/store.ts";
 
@@ -15,20 +16,30 @@ for (const [name, printed] of NAMES) {
   Deno.test(`statistics name: ${JSON.stringify(name)}`, () => assertEquals(sanitizeStatName(name), printed));
 }
 
+/** Loads rules of the domain `d` with these keys. */
+function load(store: StatsStore, keys: readonly string[]): RuleCounters[] {
+  store.loadedRules(new Map(keys.map((key) => [key, "d"])));
+  return keys.map((key) => store.rule(key, "d"));
+}
+
 Deno.test("statistics: the number of keys is bounded, loaded rules are never folded", () => {
   const store = new StatsStore(2);
-  for (const key of ["d.a_1", "d.a_2", "d.a_3", "d.a_4", "d.a_1"]) store.rule(key).totalHits++;
-  store.loadedRules(new Set(["d.rule"]));
-  store.rule("d.rule").totalHits++;
-  store.rule("d.rule").totalHits++;
+  for (const key of ["d.a_1", "d.a_2", "d.a_3", "d.a_4", "d.a_1"]) store.rule(key, "d").totalHits++;
+  for (const counters of load(store, ["d.rule"])) counters.totalHits++;
+  store.rule("d.rule", "d").totalHits++;
+  store.rule("e.f.a_1", "e.f").totalHits++;
+  store.rule("nowhere").domainNotFound++;
   const totals = [...store.counters()].filter(([name, value]) => value > 0 && name.endsWith("total_hits"));
   assertEquals(Object.fromEntries(totals), {
     "ratelimit.service.rate_limit.d.a_1.total_hits": 2,
     "ratelimit.service.rate_limit.d.a_2.total_hits": 1,
     "ratelimit.service.rate_limit.d.rule.total_hits": 2,
-    "ratelimit.service.rate_limit.other.total_hits": 2,
+    "ratelimit.service.rate_limit.d.other.total_hits": 2,
+    "ratelimit.service.rate_limit.e.f.other.total_hits": 1,
   });
-  assertEquals(new Map(store.counters()).get("ratelimit.service.rate_limit_keys_folded"), 2);
+  const counters = new Map(store.counters());
+  assertEquals(counters.get("ratelimit.service.rate_limit.other.domain_not_found"), 1);
+  assertEquals(counters.get("ratelimit.service.rate_limit_keys_folded"), 4);
 });
 
 Deno.test("statistics: keys of rules take no room from others, and those of rules that are gone fall under the bound", () => {
@@ -36,23 +47,30 @@ Deno.test("statistics: keys of rules take no room from others, and those of rule
   const totals = () =>
     [...store.counters()].filter(([name, value]) => value > 0 && name.endsWith("total_hits"));
   for (let reload = 0; reload < 1_000; reload++) {
-    const keys = ["d.stays", `d.rule${reload}`];
-    store.loadedRules(new Set(keys));
-    for (const key of keys) store.rule(key).totalHits++;
+    for (const counters of load(store, ["d.stays", `d.rule${reload}`])) counters.totalHits++;
   }
   assertEquals(Object.fromEntries(totals()), {
     "ratelimit.service.rate_limit.d.stays.total_hits": 1_000,
     "ratelimit.service.rate_limit.d.rule0.total_hits": 1,
     "ratelimit.service.rate_limit.d.rule1.total_hits": 1,
     "ratelimit.service.rate_limit.d.rule999.total_hits": 1,
-    "ratelimit.service.rate_limit.other.total_hits": 997,
+    "ratelimit.service.rate_limit.d.other.total_hits": 997,
   });
-  store.rule("d".repeat(1_025)).totalHits++;
-  assertEquals(new Map(store.counters()).get("ratelimit.service.rate_limit.other.total_hits"), 998);
+  store.rule("d".repeat(1_025), "d").totalHits++;
+  assertEquals(new Map(store.counters()).get("ratelimit.service.rate_limit.d.other.total_hits"), 998);
   const fresh = new StatsStore(1);
-  fresh.loadedRules(new Set(["d.a", "d.b"]));
+  load(fresh, ["d.a", "d.b"]);
   fresh.rule("d.c").totalHits++;
   assertEquals(new Map(fresh.counters()).get("ratelimit.service.rate_limit.d.c.total_hits"), 1);
+});
+
+Deno.test("statistics: a rule whose key is that of the others shares its counters, and loses none", () => {
+  const store = new StatsStore(0);
+  for (const counters of load(store, ["d.other"])) counters.totalHits += 5;
+  store.rule("d.a_1", "d").totalHits += 2;
+  load(store, []);
+  store.rule("d.a_2", "d").totalHits += 1;
+  assertEquals(new Map(store.counters()).get("ratelimit.service.rate_limit.d.other.total_hits"), 8);
 });
 
 Deno.test("statistics: keys that print alike share their counters", () => {
@@ -66,7 +84,7 @@ Deno.test("statistics: the page is sorted and has every counter and gauge", () =
   const store = new StatsStore(10);
   store.addGauge("ratelimit.process.b", () => 7);
   store.addCounter("ratelimit.process.a", () => 3);
-  store.loadedRules(new Set(["d.k"]));
+  load(store, ["d.k"]);
   store.rule("nowhere").domainNotFound++;
   const prefix = "ratelimit.service.rate_limit.";
   assertEquals(statsText(store).split("\n"), [

@@ -1,3 +1,4 @@
+import { until } from "../support/until.ts";
 import { assertEquals } from "@std/assert";
 import { WorkerExport } from "../../src/telemetry/tracing_worker_export.ts";
 import { KeptLog } from "../http/http_fixture.ts";
@@ -155,6 +156,27 @@ Deno.test("span export: the end waits 5 s at most for a worker that is not ready
     "Cannot export the last spans: not done after 5000 ms",
   ]);
   assertEquals([worker.told, worker.isTerminated, clock.waiting], [["start"], true, 0]);
+});
+
+Deno.test("span export: the end goes on while the collector takes spans each second, for 5 s at most", async () => {
+  for (const [exports, seconds] of [[0, 1], [1, 2], [9, 5]] as const) {
+    const worker = new ExporterDouble({ start: ALIVE.start });
+    const { clock, opened, logger } = await openWith(worker);
+    let isClosed = false;
+    const closed = opened.close().then(() => void (isClosed = true));
+    await until("the worker to be told", () => worker.told.includes("close"));
+    let waited = 0;
+    for (; !isClosed; waited++) {
+      if (waited < exports) worker.tell({ type: "exported" });
+      clock.advance(1_000);
+      for (let turn = 0; turn < 20; turn++) await Promise.resolve();
+    }
+    await closed;
+    assertEquals([waited, logger.lines.map(({ message }) => message)], [seconds, [
+      "Cannot export the last spans: the collector does not take them in time",
+    ]]);
+    assertEquals([worker.isTerminated, clock.waiting], [true, 0]);
+  }
 });
 
 const ENDS = [

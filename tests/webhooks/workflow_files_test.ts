@@ -155,7 +155,7 @@ Deno.test("workflow files: a folder that is missing, made, moved away and made a
   const missing =
     'error Cannot read the folder of workflows "F": it does not exist; make it, or correct WORKFLOW_DIRECTORY';
   assertEquals(bed.lines(), [missing]);
-  await bed.oneLook(30_000);
+  await bed.oneLook(1_000);
   assertEquals(bed.lines(), [], "it is told once");
   await Deno.mkdir(folder);
   await bed.write("a.yaml", text("a", "one"));
