@@ -74,10 +74,11 @@ class SqliteStore extends OperationStore implements WebhookStore, SqliteExtras {
   claimDeliveries = (options: Parameters<DeliveryStore["claimDeliveries"]>[0]) =>
     this.write(() => claimDeliveries({ ...options, ...this.faults }));
   figures = (now: number): Promise<StoreFigures> =>
-    this.#snapshot(() => ({
-      ...this.#connection.perform(storeFigures(now)),
-      bytes: storeBytes(this.#connection),
-    }));
+    this.#snapshot(() => {
+      // They are asked for each second: an idle service notices that its files are gone.
+      this.#connection.checkFiles();
+      return { ...this.#connection.perform(storeFigures(now)), bytes: storeBytes(this.#connection) };
+    });
   clearRemoved = async (options: Parameters<AdministrationStore["clearRemoved"]>[0]) =>
     await this.read(isAnythingRemoved) && await this.write(() => clearRemoved(options));
 

@@ -35,7 +35,7 @@ export interface WebhookStore extends AcceptStore, DeliveryStore, ExecutionStore
 export class StoreError extends Error {
   override readonly name = "StoreError";
   /** Whether it may be tried again soon. */
-  readonly code: "busy" | "full" | "read_only" | "closed" | "failed";
+  readonly code: "busy" | "full" | "read_only" | "replaced" | "closed" | "failed";
 
   constructor(code: StoreError["code"], message: string, options?: ErrorOptions) {
     super(message, options);

@@ -9,6 +9,8 @@ import { WorkflowRunner, type WorkflowRunnerOptions } from "./workflow_runner.ts
 export interface TakenWork {
   /** Whether nobody else has it; claims that others have are void then. */
   readonly isSole: boolean;
+  /** Whether it is still held; asked several times a second. */
+  keep(): boolean;
   /** Gives it up. */
   release(): void;
 }
@@ -35,7 +37,7 @@ export interface WebhookWorkParts
   readonly atStep?: WorkflowRunnerOptions["at"];
 }
 
-/** How often a process that does not have the lock tries to take it. */
+/** How often a process tries to take the lock, and checks that it still holds it. */
 const LOCK_MS = 250;
 /** How often what is too old is removed, and how many rows at once. */
 const SWEEP_MS = 60_000;
@@ -65,6 +67,7 @@ export class WebhookWork {
   #sweeping: Promise<void> = Promise.resolve();
   #clearing: Promise<void> = Promise.resolve();
   #cancelTake = () => {};
+  #cancelKeep = () => {};
   #cancelClear = () => {};
   #cancelSweep = () => {};
 
@@ -134,6 +137,7 @@ export class WebhookWork {
     this.#isStopping = true;
     this.#cancelTake();
     await this.#taking;
+    this.#cancelKeep();
     this.#cancelSweep();
     this.#cancelClear();
     const chores = [this.#sweeping, this.#clearing];
@@ -149,6 +153,7 @@ export class WebhookWork {
       this.#lock ??= this.#parts.takeLock();
       if (this.#lock !== undefined) {
         await this.#begin(this.#lock);
+        this.#keep(this.#lock);
         const others = this.#lock.isSole ? "" : ", as others do that share it";
         return logger.info(`This process makes the deliveries and runs the workflows of the store${others}`);
       }
@@ -161,6 +166,14 @@ export class WebhookWork {
       }
     }
     this.#cancelTake = clock.after(LOCK_MS, () => void (this.#taking = this.#take()));
+  }
+
+  /** Ends the thread when another process has the lock: its claims are void there, and its successor starts clean. */
+  #keep(lock: TakenWork): void {
+    this.#cancelKeep = this.#parts.clock.after(LOCK_MS, () => {
+      if (!lock.keep()) throw new Error("Cannot keep the lock of the store: another process holds it");
+      this.#keep(lock);
+    });
   }
 
   async #begin({ isSole }: TakenWork): Promise<void> {
