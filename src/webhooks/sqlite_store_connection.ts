@@ -111,6 +111,18 @@ export class SqliteConnection {
     this.#files?.check();
   }
 
+  /** Moves the write-ahead log into the database and empties its file; false while another process reads it. */
+  truncateLog(): boolean {
+    const timeoutMs = Number(this.get("PRAGMA busy_timeout")?.["timeout"]);
+    // Without waiting: a reader, such as a backup, may take long.
+    this.script("PRAGMA busy_timeout = 0");
+    try {
+      return Number(this.get("PRAGMA wal_checkpoint(TRUNCATE)")?.["busy"]) === 0;
+    } finally {
+      this.script(`PRAGMA busy_timeout = ${timeoutMs}`);
+    }
+  }
+
   /** Ends the transaction, if SQLite has not done so itself. */
   rollBack(): void {
     if (this.#open && this.inTransaction) this.run("ROLLBACK");
