@@ -205,6 +205,9 @@ export interface ClaimedExecution {
 /** Executions with so many void claims are suspects: they are claimed after all others, one at a time. */
 export const SUSPECT_VOIDS = 3;
 
+/** How many signing secrets an endpoint may have. */
+export const MAX_ENDPOINT_SECRETS = 8;
+
 /** How an execution goes on after work on it; a final status ends it. */
 export interface ExecutionChange {
   readonly status: ExecutionStatus;
@@ -299,12 +302,15 @@ export interface AdministrationStore {
     edit: EndpointEdit,
     options: { now: number; audit: AuditEntry },
   ): Promise<Endpoint | undefined>;
-  /** Adds a secret; secrets that no longer sign and are older than 24 hours go. Nothing when there is no endpoint. */
+  /**
+   * Adds a secret; secrets that no longer sign go when they are older than 24 hours, or more than `MAX_ENDPOINT_SECRETS`
+   * would be left. "too_many", and nothing is changed, when that does not help; nothing when there is no endpoint.
+   */
   addEndpointSecret(
     id: string,
     secret: Endpoint["secrets"][number],
     audit: AuditEntry,
-  ): Promise<Endpoint | undefined>;
+  ): Promise<Endpoint | "too_many" | undefined>;
   /**
    * Removes it: nothing is claimed for it any more, and attempts under way lose their claims. Its open deliveries fail
    * with `endpoint_deleted`, each audited; where they are many, `clearRemoved` goes on with that. False when there is
