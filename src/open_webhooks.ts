@@ -173,6 +173,7 @@ function workerOptions(
   return {
     store,
     encryptionKeys: settings.WEBHOOK_ENCRYPTION_KEY ?? [],
+    encryptionKeyFile: settings.WEBHOOK_ENCRYPTION_KEY_FILE,
     timeoutMs: settings.WEBHOOK_TIMEOUT,
     connectTimeoutMs: settings.WEBHOOK_CONNECT_TIMEOUT,
     retentionMs: settings.WEBHOOK_RETENTION,
