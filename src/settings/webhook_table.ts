@@ -57,7 +57,8 @@ export const WEBHOOK_TABLE = {
   WEBHOOK_ENCRYPTION_KEY_FILE: {
     parse: parsePath,
     whenUnset: "<store>.key",
-    doc: "File of such a key, created when missing; with a PostgreSQL it or `WEBHOOK_ENCRYPTION_KEY` is required.",
+    doc:
+      "File of such a key, created when missing; with a PostgreSQL it or `WEBHOOK_ENCRYPTION_KEY` is required.",
     group: "Webhooks and workflows",
   },
   WEBHOOK_MAX_BODY_BYTES: {

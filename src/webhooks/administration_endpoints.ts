@@ -12,9 +12,8 @@ import { FieldReader } from "./field_reader.ts";
 import { newEndpointSecret } from "./keys.ts";
 import { listOptionsOf, pageOf } from "./list_query.ts";
 import { conflict, invalidField, notFound } from "./problem_answer.ts";
-import type { Endpoint, EndpointSecret, Sealed } from "./records.ts";
+import { type Endpoint, type EndpointSecret, MAX_ENDPOINT_SECRETS, type Sealed } from "./records.ts";
 import type { WebhookAnswer } from "./routes.ts";
-import { MAX_ENDPOINT_SECRETS } from "./store.ts";
 import { timeText } from "./time_text.ts";
 
 const DEFAULT_CONCURRENCY = 4;
@@ -124,7 +123,8 @@ async function rotateSecret(call: RoutedCall, parts: AdministrationParts): Promi
   const endpoint = await parts.store.addEndpointSecret(id, row, audit);
   if (endpoint === undefined) throw notFound("this endpoint");
   if (endpoint === "too_many") {
-    const state = `it has ${MAX_ENDPOINT_SECRETS} signing secrets that sign now or later; activeIn 0 replaces them`;
+    const state =
+      `it has ${MAX_ENDPOINT_SECRETS} signing secrets that sign now or later; activeIn 0 replaces them`;
     throw conflict("too_many_secrets", `Cannot rotate the secret of the endpoint: ${state}`);
   }
   parts.wakeDispatcher();

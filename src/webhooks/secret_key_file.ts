@@ -30,7 +30,9 @@ export async function chosenKeyFile(
   // A new key would open nothing that the other one has sealed.
   if (isOther) throw new Error(`Cannot use the key file "${named}": it is missing; move "${ofStore}" there`);
   if (ofStore !== undefined) return named;
-  throw new Error(`Cannot use the key file "${named}": it is missing, and the store is shared; create it once`);
+  throw new Error(
+    `Cannot use the key file "${named}": it is missing, and the store is shared; create it once`,
+  );
 }
 
 async function isThere(path: string): Promise<boolean> {

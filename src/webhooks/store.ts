@@ -205,9 +205,6 @@ export interface ClaimedExecution {
 /** Executions with so many void claims are suspects: they are claimed after all others, one at a time. */
 export const SUSPECT_VOIDS = 3;
 
-/** How many signing secrets an endpoint may have. */
-export const MAX_ENDPOINT_SECRETS = 8;
-
 /** How an execution goes on after work on it; a final status ends it. */
 export interface ExecutionChange {
   readonly status: ExecutionStatus;
@@ -302,10 +299,7 @@ export interface AdministrationStore {
     edit: EndpointEdit,
     options: { now: number; audit: AuditEntry },
   ): Promise<Endpoint | undefined>;
-  /**
-   * Adds a secret; secrets that no longer sign go when they are older than 24 hours, or more than `MAX_ENDPOINT_SECRETS`
-   * would be left. "too_many", and nothing is changed, when that does not help; nothing when there is no endpoint.
-   */
+  /** Adds a secret; those that no longer sign go when 24 hours old, or too many. Nothing when there is no endpoint. */
   addEndpointSecret(
     id: string,
     secret: Endpoint["secrets"][number],

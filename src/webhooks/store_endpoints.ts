@@ -1,8 +1,13 @@
-import type { AuditEntry, Endpoint, EndpointEdit, EndpointSecret } from "./records.ts";
+import {
+  type AuditEntry,
+  type Endpoint,
+  type EndpointEdit,
+  type EndpointSecret,
+  MAX_ENDPOINT_SECRETS,
+} from "./records.ts";
 import { endpointOf, text } from "./store_rows.ts";
 import { beginRemoval, type RemovalOptions } from "./store_removals.ts";
 import { addAudit } from "./store_trail.ts";
-import { MAX_ENDPOINT_SECRETS } from "./store.ts";
 import { all, get, type Parameter, type Row, run, sql, type Work } from "./store_work.ts";
 
 const DAY_MS = 86_400_000;
