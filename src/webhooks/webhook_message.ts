@@ -81,7 +81,7 @@ export type FromWebhookWorker =
   | { readonly type: "ready" }
   /** It cannot start yet, and why; it tries again. */
   | { readonly type: "waiting"; readonly state: string }
-  /** It cannot start, and why. */
+  /** It cannot start, or go on, and why. */
   | { readonly type: "failed"; readonly state: string }
   | { readonly type: "answer"; readonly id: number; readonly answer: WebhookAnswer | undefined }
   | {

@@ -31,6 +31,8 @@ export interface WebhookWorkParts
   readonly takeCommitTimes?: (() => readonly number[]) | undefined;
   /** How a store that several machines share stands. */
   readonly sharedFigures?: (() => SharedFigures) | undefined;
+  /** Called with the reason when another process has taken the lock and voided the claims; all work has to end. */
+  readonly onLockLost?: ((state: string) => void) | undefined;
   /** Called around each step of an attempt. */
   readonly atAttempt?: DispatcherOptions["at"];
   /** Called around each step of a workflow. */
@@ -168,11 +170,10 @@ export class WebhookWork {
     this.#cancelTake = clock.after(LOCK_MS, () => void (this.#taking = this.#take()));
   }
 
-  /** Ends the thread when another process has the lock: its claims are void there, and its successor starts clean. */
   #keep(lock: TakenWork): void {
     this.#cancelKeep = this.#parts.clock.after(LOCK_MS, () => {
-      if (!lock.keep()) throw new Error("Cannot keep the lock of the store: another process holds it");
-      this.#keep(lock);
+      if (lock.keep()) this.#keep(lock);
+      else this.#parts.onLockLost?.("Cannot keep the lock of the store: another process holds it");
     });
   }
 

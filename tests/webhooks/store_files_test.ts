@@ -51,3 +51,26 @@ Deno.test("a store that is moved away at run time fails health and refuses event
   await Deno.rename(`${folder.store}.moved`, folder.store);
   assertEquals(await post(), "202 undefined");
 });
+
+Deno.test("a process whose lock file was removed stops its work when another process took the lock", async () => {
+  await using folder = await WebhookFolder.make();
+  await using first = await folder.start();
+  await using second = await folder.start();
+  const isWorking = async ({ debugAddress }: typeof first) => {
+    const text = await (await fetch(`http://${debugAddress}/stats`)).text();
+    return text.includes("ratelimit.webhooks.dispatching: 1");
+  };
+  await until("the work of the first", () => isWorking(first));
+  first.signal("SIGSTOP");
+  await Deno.remove(`${folder.store}.lock`);
+  await until("the work of the second", () => isWorking(second));
+  first.signal("SIGCONT");
+  await until("the end of the work of the first", async () => !await isWorking(first));
+  const line = "Cannot keep the lock of the store: another process holds it";
+  assertEquals(first.stderrLines.filter((text) => text.includes(line)).length, 1);
+  const { status } = await until("a new worker", async () => {
+    const answer = await api(first.httpAddress, "/events", { body: { event: "order.created", data: {} } });
+    return answer.status !== 503 && answer;
+  });
+  assertEquals([status, await isWorking(first), await isWorking(second)], [202, false, true]);
+});
