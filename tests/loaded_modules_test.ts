@@ -91,7 +91,7 @@ async function scriptsOf(weir: WeirProcess): Promise<string[]> {
 Deno.test("a plain service has loaded nothing of what is off, and one with features has", async () => {
   const plain = await loadedScripts({}, ["src/grpc/native/native_engine.ts"]);
   assertEquals(plain.filter((url) => OFF.test(url)), []);
-  const token = "0123456789abcdef0123456789abcdef";
+  const token = "the-administration-token-of-this-test";
   // The registry comes a second after the ports are open.
   const wanted = [
     "src/webhooks/routes.ts",

@@ -1,7 +1,7 @@
 import { freePort } from "./cache_servers.ts";
 import { startPushReceiver, startSpanReceiver } from "./stats_receivers.ts";
 
-const TOKEN = "0123456789abcdef0123456789abcdef";
+const TOKEN = "the-token-of-the-administration-of-the-bench";
 const WORKFLOW = `workflow: bench\nsteps:\n  - name: result\n    set: { id: "{{ input.id }}" }\n`;
 const LOCAL_CACHE_BYTES = 1_000_000;
 

@@ -4,7 +4,7 @@ import type { Received } from "./webhook_receiver.ts";
 
 const HTTP_ADDRESS = /Listening for HTTP on '[^']*:(\d+)'/;
 const GRPC_ADDRESS = /Listening for gRPC on '[^']*:(\d+)'/;
-const TOKEN = "0123456789abcdef0123456789abcdef";
+const TOKEN = "the-token-of-the-administration-of-the-bench";
 const WORKFLOW = `workflow: bench\nsteps:\n  - name: result\n    set: { id: "{{ input.id }}" }\n`;
 /** How long a step of the bench may take. */
 const WAIT_MS = 60_000;

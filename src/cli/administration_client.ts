@@ -47,7 +47,11 @@ export async function callAdministration(
   });
   const { statusCode, body } = response;
   const record = objectOf(body);
-  if (statusCode < 200 || statusCode > 299) throw new CommandError(refusalLine(words, statusCode, record));
+  if (statusCode < 200 || statusCode > 299) {
+    // What a list is asked for is all in its flags.
+    const isUsage = statusCode === 422 && call.method === "GET";
+    throw new CommandError(refusalLine(words, statusCode, record), { isUsage });
+  }
   if (record === undefined && body !== "") {
     throw new CommandError(`Cannot run "${words}": the answer of ${url} is not an object of JSON`);
   }

@@ -1,6 +1,6 @@
 import { parseDuration } from "../base/duration.ts";
 import { type JsonValue, parseJson } from "../webhooks/json_text.ts";
-import { parseTime, timeText } from "../webhooks/time_text.ts";
+import { parseMoment, timeText } from "../webhooks/time_text.ts";
 import type { CommandFlag } from "./command.ts";
 import { FlagError } from "./flags.ts";
 import { headerOf } from "./header_text.ts";
@@ -63,10 +63,8 @@ export function readDurationText([text = ""]: readonly string[]): string {
 
 /** A time in RFC 3339, or how long ago it was. */
 export function readMoment([text = ""]: readonly string[], now: number): string {
-  const ago = parseDuration(text);
-  const time = ago === undefined ? parseTime(text) : now - ago;
-  // Years of more than four digits have no place in RFC 3339.
-  if (time !== undefined && time >= -62_167_219_200_000) return timeText(time);
+  const time = parseMoment(text, now);
+  if (time !== undefined) return timeText(time);
   throw new FlagError(
     "a time such as 2026-01-31T12:00:00Z, or how long ago it was, such as 24h, would be right",
   );

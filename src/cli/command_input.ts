@@ -16,9 +16,16 @@ export interface CommandOptions {
   readonly stop?: AbortSignal | undefined;
 }
 
-/** Something that cannot be done; the message is one line for people and holds no secret. Exit code 1. */
+/** Something that cannot be done; the message is one line for people and holds no secret. */
 export class CommandError extends Error {
   override readonly name = "CommandError";
+  /** Whether the command line asks for something that there is not: exit code 2 instead of 1. */
+  readonly isUsage: boolean;
+
+  constructor(message: string, options: ErrorOptions & { readonly isUsage?: boolean } = {}) {
+    super(message, options);
+    this.isUsage = options.isUsage ?? false;
+  }
 }
 
 /** Most bytes that are read from a file or from standard input. */

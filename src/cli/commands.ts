@@ -69,10 +69,9 @@ export async function runCommand(
       output.stderr(`${error.message}\n\n${usageOf(command)}`);
       return EXIT.usage;
     }
-    output.stderr(
-      error instanceof CommandError ? error.message : `Cannot run "${command.words}": ${errorText(error)}`,
-    );
-    return EXIT.failed;
+    const isKnown = error instanceof CommandError;
+    output.stderr(isKnown ? error.message : `Cannot run "${command.words}": ${errorText(error)}`);
+    return isKnown && error.isUsage ? EXIT.usage : EXIT.failed;
   }
 }
 

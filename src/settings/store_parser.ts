@@ -26,7 +26,10 @@ export function parseStore(text: string): Parsed<string> {
 /** The rules between the settings of the store of webhooks. */
 export const STORE_RULES: readonly CrossRule[] = [
   { reads: ["WEBHOOK_STORE"], problem: addressProblem },
-  { reads: ["WEBHOOK_STORE", "WEBHOOK_ENCRYPTION_KEY"], problem: missingKeyProblem },
+  {
+    reads: ["WEBHOOK_STORE", "WEBHOOK_ENCRYPTION_KEY", "WEBHOOK_ENCRYPTION_KEY_FILE"],
+    problem: missingKeyProblem,
+  },
 ];
 
 /** What was set for a PostgreSQL where the store is none; `bad` names settings that could not be read. */
@@ -53,10 +56,10 @@ function addressProblem({ WEBHOOK_STORE: store }: Settings): string | undefined 
 }
 
 /** Each instance would make a key of its own, and none could open what another one has sealed. */
-function missingKeyProblem({ WEBHOOK_STORE: store, WEBHOOK_ENCRYPTION_KEY: keys }: Settings) {
-  if (store === undefined || !isPostgresAddress(store) || (keys !== undefined && keys.length > 0)) {
-    return undefined;
-  }
+function missingKeyProblem(settings: Settings): string | undefined {
+  const { WEBHOOK_STORE: store, WEBHOOK_ENCRYPTION_KEY: keys = [] } = settings;
+  if (store === undefined || !isPostgresAddress(store)) return undefined;
+  if (keys.length > 0 || settings.WEBHOOK_ENCRYPTION_KEY_FILE !== undefined) return undefined;
   return "Cannot use WEBHOOK_STORE (value not shown): WEBHOOK_ENCRYPTION_KEY is not set; the same 32 bytes in " +
     "base64 for every instance that shares the store would be right";
 }

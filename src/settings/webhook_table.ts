@@ -48,11 +48,17 @@ export const WEBHOOK_TABLE = {
   },
   WEBHOOK_ENCRYPTION_KEY: {
     parse: listOf(parseAesKey),
-    whenUnset: "a key is made beside the store",
-    doc: "Keys for stored secrets, each 32 bytes in base64, by comma; the first encrypts, all decrypt. " +
-      "Needed with a PostgreSQL.",
+    whenUnset: "the key file",
+    doc: "Keys for stored secrets, each 32 bytes in base64, by comma; the first encrypts, all decrypt.",
     group: "Webhooks and workflows",
     secret: true,
+  },
+  WEBHOOK_ENCRYPTION_KEY_FILE: {
+    parse: parsePath,
+    whenUnset: "<store>.key",
+    doc:
+      "File of such a key, created when missing; with a PostgreSQL it or `WEBHOOK_ENCRYPTION_KEY` is required.",
+    group: "Webhooks and workflows",
   },
   WEBHOOK_MAX_BODY_BYTES: {
     parse: integer({ min: 1 }),

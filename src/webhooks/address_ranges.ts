@@ -119,6 +119,8 @@ function blockedIpv4(value: bigint, allow: Cidrs): string | undefined {
 }
 
 function blockedIpv6(address: IpAddress, allow: Cidrs): string | undefined {
+  const isatap = isIsatap(address) ? blockedIpv4(low32(address.value), allow) : undefined;
+  if (isatap !== undefined) return `ISATAP for ${ipv4Text(low32(address.value))}, which is ${isatap}`;
   for (const { name, range, inside } of CARRIERS) {
     if (!isIn(address, range)) continue;
     for (const value of inside(address.value)) {
@@ -130,6 +132,11 @@ function blockedIpv6(address: IpAddress, allow: Cidrs): string | undefined {
   const reason = reasonIn(address, RANGES_IPV6);
   if (reason !== undefined) return reason;
   return isIn(address, GLOBAL_UNICAST) ? undefined : "reserved (outside 2000::/3)";
+}
+
+/** Whether it carries an IPv4 address behind a prefix of any kind (RFC 5214); the bit tells of a unique address. */
+function isIsatap({ value }: IpAddress): boolean {
+  return (low32(value >> 32n) & ~0x0200_0000n) === 0x5efen;
 }
 
 function reasonIn(

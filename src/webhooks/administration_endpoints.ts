@@ -11,8 +11,8 @@ import { ENDPOINT_FIELDS, sentEndpoint, sentUrl, type StaticHeaders } from "./en
 import { FieldReader } from "./field_reader.ts";
 import { newEndpointSecret } from "./keys.ts";
 import { listOptionsOf, pageOf } from "./list_query.ts";
-import { invalidField, notFound } from "./problem_answer.ts";
-import type { Endpoint, EndpointSecret, Sealed } from "./records.ts";
+import { conflict, invalidField, notFound } from "./problem_answer.ts";
+import { type Endpoint, type EndpointSecret, MAX_ENDPOINT_SECRETS, type Sealed } from "./records.ts";
 import type { WebhookAnswer } from "./routes.ts";
 import { timeText } from "./time_text.ts";
 
@@ -82,7 +82,9 @@ async function editEndpoint(call: RoutedCall, parts: AdministrationParts): Promi
   const fields = new FieldReader(call.object(), ENDPOINT_FIELDS);
   const { headers, ...sent } = sentEndpoint(fields);
   const url = sentUrl(fields);
-  const { id } = await found(call, parts);
+  const now = parts.clock.now();
+  const current = await found(call, parts);
+  const { id } = current;
   const edit = {
     ...sent,
     url: url === undefined ? undefined : await goodUrl(url, parts),
@@ -90,12 +92,12 @@ async function editEndpoint(call: RoutedCall, parts: AdministrationParts): Promi
     headers: fields.isNull("headers") || headers?.length === 0 ? null : await sealedHeaders(headers, parts),
   };
   const changed = Object.entries(edit).filter(([, value]) => value !== undefined).map(([name]) => name);
+  if (changed.length === 0) return jsonAnswer(200, shown(current, now));
   const audit = adminAudit(parts, "endpoint.changed", `endpoint:${id}`, {
     fields: changed,
     ...(edit.url === undefined ? {} : { url: edit.url }),
     ...(edit.enabled === undefined ? {} : { enabled: edit.enabled }),
   });
-  const now = parts.clock.now();
   const endpoint = await parts.store.editEndpoint(id, edit, { now, audit });
   if (endpoint === undefined) throw notFound("this endpoint");
   parts.wakeDispatcher();
@@ -118,7 +120,13 @@ async function rotateSecret(call: RoutedCall, parts: AdministrationParts): Promi
   const { secret, row } = await newSecret(parts, parts.clock.now() + activeInMs);
   const activeAt = timeText(row.activeAt);
   const audit = adminAudit(parts, "endpoint.rotated", `endpoint:${id}`, { secretId: row.id, activeAt });
-  if (await parts.store.addEndpointSecret(id, row, audit) === undefined) throw notFound("this endpoint");
+  const endpoint = await parts.store.addEndpointSecret(id, row, audit);
+  if (endpoint === undefined) throw notFound("this endpoint");
+  if (endpoint === "too_many") {
+    const state =
+      `it has ${MAX_ENDPOINT_SECRETS} signing secrets that sign now or later; activeIn 0 replaces them`;
+    throw conflict("too_many_secrets", `Cannot rotate the secret of the endpoint: ${state}`);
+  }
   parts.wakeDispatcher();
   return jsonAnswer(200, { secret, activeAt });
 }
@@ -127,17 +135,21 @@ async function checkEndpoint(call: RoutedCall, parts: AdministrationParts): Prom
   const endpoint = await found(call, parts);
   const timeoutMs = Math.min(endpoint.timeoutMs ?? MAX_CHECK_MS, MAX_CHECK_MS);
   const stages = await parts.check({ ...endpoint, timeoutMs });
-  return jsonAnswer(200, { url: endpoint.url, ok: stages.every(({ ok }) => ok), stages });
+  const { id, url } = endpoint;
+  const ok = stages.every((stage) => stage.ok);
+  await parts.store.addAudit(adminAudit(parts, "endpoint.checked", `endpoint:${id}`, { url, ok }));
+  return jsonAnswer(200, { url, ok, stages });
 }
 
 async function recoverDeliveries(call: RoutedCall, parts: AdministrationParts): Promise<WebhookAnswer> {
   const fields = new FieldReader(call.object(), ["since", "until", "dryRun"]);
-  const since = fields.time("since");
-  const until = fields.time("until");
+  const now = parts.clock.now();
+  const since = fields.moment("since", now);
+  const until = fields.moment("until", now);
   if (until <= since) throw invalidField("until", "a time after since is wanted");
   const dryRun = fields.flagIfGiven("dryRun") ?? false;
   const [endpointId = ""] = call.ids;
-  const range = { endpointId, since, until, max: MAX_RECOVERED, now: parts.clock.now() };
+  const range = { endpointId, since, until, max: MAX_RECOVERED, now };
   const details = { since: timeText(since), until: timeText(until) };
   const audit = adminAudit(parts, "endpoint.recovered", `endpoint:${endpointId}`, details);
   const count = await parts.store.recoverDeliveries({ ...range, dryRun, audit });

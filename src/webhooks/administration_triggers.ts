@@ -89,6 +89,7 @@ async function editTrigger({ ids: [id = ""], object }: RoutedCall, parts: Admini
     ...(fields.isNull("limit") ? { limit: null } : sent.limit === undefined ? {} : { limit: sent.limit }),
   };
   const changed = Object.entries(edit).filter(([, value]) => value !== undefined).map(([name]) => name);
+  if (changed.length === 0) return jsonAnswer(200, shown(found(await parts.store.findTrigger(id))));
   const audit = adminAudit(parts, "trigger.changed", `trigger:${id}`, {
     fields: changed,
     ...(edit.workflow === undefined ? {} : { workflow: edit.workflow }),

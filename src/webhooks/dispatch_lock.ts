@@ -1,38 +1,73 @@
 /**
- * Whoever holds it dispatches deliveries and runs steps; of several processes that share a store it is one. The kernel
- * frees it when its process ends, however that comes about.
+ * The holder dispatches deliveries and runs steps; of several processes that share a store it is one. The kernel frees
+ * the lock when its process ends.
  */
 export class DispatchLock implements Disposable {
-  readonly #file: Deno.FsFile;
+  readonly #path: string;
+  #file: Deno.FsFile;
   #held = true;
 
-  private constructor(file: Deno.FsFile) {
+  private constructor(path: string, file: Deno.FsFile) {
+    this.#path = path;
     this.#file = file;
   }
 
-  /** Takes the lock of a store, by the path of its database; nothing while someone else has it. */
+  /** Takes the lock of a store by the path of its database; `undefined` while another process holds it. */
   static take(path: string): DispatchLock | undefined {
-    // The file stays: one that were removed could be locked by two, each under a file of its own.
-    const file = Deno.openSync(`${path}.lock`, { create: true, write: true, mode: 0o600 });
-    try {
-      if (file.tryLockSync(true)) return new DispatchLock(file);
-    } catch (error) {
-      file.close();
-      throw error;
-    }
-    file.close();
-    return undefined;
+    const file = openLocked(`${path}.lock`);
+    return file === undefined ? undefined : new DispatchLock(`${path}.lock`, file);
   }
 
-  /** Gives it up; twice is fine. */
+  /**
+   * Checks that other processes would still find the locked file. A file that was removed is created and locked again;
+   * false when another process was faster.
+   */
+  keep(): boolean {
+    try {
+      const { dev, ino } = this.#file.statSync();
+      const found = statOf(this.#path);
+      if (found?.dev === dev && found.ino === ino) return true;
+      const file = openLocked(this.#path);
+      if (file === undefined) return false;
+      this.#file.close();
+      this.#file = file;
+    } catch {
+      // No other process can open it either, such as in a folder that was removed.
+    }
+    return true;
+  }
+
+  /** Releases it; twice is fine. */
   release(): void {
     if (!this.#held) return;
     this.#held = false;
     this.#file.close();
   }
 
-  /** Gives it up at the end of a `using`. */
+  /** Releases it at the end of a `using`. */
   [Symbol.dispose](): void {
     this.release();
+  }
+}
+
+/** Opens the file, which stays when the lock is released: two processes could lock one file each otherwise. */
+function openLocked(path: string): Deno.FsFile | undefined {
+  const file = Deno.openSync(path, { create: true, write: true, mode: 0o600 });
+  try {
+    if (file.tryLockSync(true)) return file;
+  } catch (error) {
+    file.close();
+    throw error;
+  }
+  file.close();
+  return undefined;
+}
+
+function statOf(path: string): Deno.FileInfo | undefined {
+  try {
+    return Deno.statSync(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
   }
 }

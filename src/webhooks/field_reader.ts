@@ -1,7 +1,7 @@
 import { parseDuration } from "../base/duration.ts";
 import { isRawNumber, type JsonObject, type JsonValue } from "./json_text.ts";
 import { invalidField } from "./problem_answer.ts";
-import { parseTime } from "./time_text.ts";
+import { parseMoment } from "./time_text.ts";
 
 /** They would steer a terminal or break a line where the text is shown, and the store ends a text at a NUL. */
 // deno-lint-ignore no-control-regex
@@ -127,12 +127,12 @@ export class FieldReader {
     throw this.#invalid(name, "a duration such as 30m or 24h is wanted, of at most 30 days");
   }
 
-  /** A time of RFC 3339, in milliseconds since the Unix epoch. */
-  time(name: string): number {
+  /** A time of RFC 3339, or a duration before `now`, in milliseconds since the Unix epoch. */
+  moment(name: string, now: number): number {
     const value = this.#wanted(name, this.#read(name));
-    const time = typeof value === "string" ? parseTime(value) : undefined;
+    const time = typeof value === "string" ? parseMoment(value, now) : undefined;
     if (time !== undefined) return time;
-    throw this.#invalid(name, "a time such as 2026-01-31T12:00:00Z is wanted");
+    throw this.#invalid(name, "expected a time such as 2026-01-31T12:00:00Z, or a duration such as 48h");
   }
 
   #invalid(name: string, wanted: string): Error {

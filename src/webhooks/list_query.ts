@@ -1,3 +1,4 @@
+import { eventKindProblem } from "./event.ts";
 import { invalidField } from "./problem_answer.ts";
 import type { ListOptions, Page } from "./store.ts";
 import { parseTime } from "./time_text.ts";
@@ -8,6 +9,7 @@ export type ListFilter = "endpointId" | "state" | "event" | "since" | "until";
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 200;
 const MAX_TEXT = 1_024;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** Reads the query of a list. Throws a `WebhookRefusal` that names the parameter. */
 export function listOptionsOf(
@@ -24,12 +26,20 @@ export function listOptionsOf(
   if (state !== undefined && !states.includes(state)) {
     throw invalidField("state", `one of ${states.join(", ")} is wanted`);
   }
+  const endpointId = textOf(query, "endpointId");
+  if (endpointId !== undefined && !UUID.test(endpointId)) {
+    throw invalidField("endpointId", "expected the identifier of an endpoint");
+  }
+  // Actions of the audit log are written as kinds are. A pattern such as "*" would match nothing.
+  const event = textOf(query, "event");
+  const problem = event === undefined ? undefined : eventKindProblem(event);
+  if (problem !== undefined) throw invalidField("event", problem);
   return {
     limit: limitOf(query),
     cursor: textOf(query, "cursor"),
-    endpointId: textOf(query, "endpointId"),
+    endpointId,
     state,
-    event: textOf(query, "event"),
+    event,
     since: timeOf(query, "since"),
     until: timeOf(query, "until"),
   };

@@ -60,6 +60,9 @@ export abstract class OperationStore implements Omit<WebhookStore, OwnOperations
   /** Carries out work that writes, and sees what others have written before it. */
   protected abstract write<T>(work: () => Work<T>): Promise<T>;
 
+  /** Called after a payload was erased: the database may keep older versions of its rows. */
+  protected removeTraces(): void {}
+
   findTriggerKey = (hash: string) => this.read(() => triggers.findTriggerKey(hash));
   findEventKey = (hash: string) => this.read(() => triggers.findEventKey(hash));
   findIdempotency = (scope: string, key: string, now: number) =>
@@ -127,8 +130,11 @@ export abstract class OperationStore implements Omit<WebhookStore, OwnOperations
 
   findEvent = (id: string) => this.read(() => records.findEvent(id));
   listEvents = (options: ListOptions) => this.#list("events", options, eventOf);
-  erasePayload = (id: string, options: Parameters<AdministrationStore["erasePayload"]>[1]) =>
-    this.write(() => records.erasePayload(id, options));
+  erasePayload = async (id: string, options: Parameters<AdministrationStore["erasePayload"]>[1]) => {
+    const isFound = await this.write(() => records.erasePayload(id, options));
+    this.removeTraces();
+    return isFound;
+  };
   listDeliveries = (options: ListOptions) => this.#list("deliveries", options, deliveryOf);
   findDelivery = (id: string, options: { readonly responses?: boolean | undefined } = {}) =>
     this.read(() => records.findDelivery(id, options));

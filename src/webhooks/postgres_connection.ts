@@ -56,6 +56,7 @@ export class PostgresConnection {
   readonly #clock: Clock;
   readonly #statementMs: number;
   readonly #texts = new PreparedTexts();
+  #announcedProcess: number | undefined;
   #isBroken = false;
   #isSilent = false;
   #onBroken: () => void = () => {};
@@ -69,6 +70,9 @@ export class PostgresConnection {
     this.#socket = socket;
     this.#clock = clock;
     this.#statementMs = statementTimeoutMs + GRACE_MS;
+    client.connection.once("backendKeyData", ({ processID }: { readonly processID: number }) => {
+      this.#announcedProcess = processID;
+    });
     client.on("error", () => this.#break());
     client.on("end", () => this.#break());
   }
@@ -110,6 +114,11 @@ export class PostgresConnection {
     }
   }
 
+  /** The process that the other side named when it accepted the connection. */
+  get announcedProcess(): number | undefined {
+    return this.#announcedProcess;
+  }
+
   /** Whether nothing can be asked any more. */
   get isBroken(): boolean {
     return this.#isBroken;
@@ -128,6 +137,12 @@ export class PostgresConnection {
   /** Told once when it breaks, which may be at any time. */
   set onBroken(run: () => void) {
     this.#onBroken = run;
+  }
+
+  /** The process of the session that answers. It is not prepared: a pooler may have given it another session. */
+  async process(): Promise<number> {
+    const { rows } = await this.#ask(() => this.#client.query("SELECT pg_backend_pid() AS process"));
+    return Number(rows[0]?.["process"]);
   }
 
   /** Carries out a statement, its parameters as `?`. */

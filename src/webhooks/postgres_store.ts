@@ -9,6 +9,7 @@ import { releaseClaims } from "./store_claims.ts";
 import * as deliveries from "./store_deliveries.ts";
 import * as executionClaims from "./store_execution_claims.ts";
 import * as executions from "./store_executions.ts";
+import { refuseTransactionPooler } from "./postgres_pooler.ts";
 import { foldTally, isTallyLong } from "./postgres_store_tally.ts";
 import { PostgresTransactions, type TransactionFigures } from "./postgres_transactions.ts";
 import { storeFigures } from "./store_records.ts";
@@ -70,7 +71,7 @@ export async function openPostgresStore(
 ): Promise<WebhookStore & PostgresExtras> {
   const { logger, statementTimeoutMs, random = Math.random } = options;
   const address = parsePostgresAddress(options.address);
-  const pool = new PostgresPool({
+  const poolOptions = {
     ...options,
     address,
     random,
@@ -79,10 +80,12 @@ export async function openPostgresStore(
     // As long as whoever has a connection may take for a statement.
     waitMs: statementTimeoutMs,
     idleTimeoutMs: IDLE_MS,
-  });
+  };
+  const pool = new PostgresPool(poolOptions);
   try {
     const transactions = new PostgresTransactions(pool, { ...options, random });
     const name = shownPostgresAddress(address);
+    await refuseTransactionPooler({ pool, poolOptions, shownAddress: name });
     const { from, to } = await migratePostgres(transactions, { shownAddress: name });
     if (from !== to) logger.info("store brought up to date", { address: name, from, to });
     return new PostgresStore({ pool, transactions, name, version: to }, options);

@@ -91,5 +91,6 @@ const STORE_STATES: Readonly<Record<Exclude<StoreError["code"], "closed">, strin
   busy: "it is busy",
   full: "it is full",
   read_only: "it is read-only",
+  replaced: "its file was deleted or replaced",
   failed: "it failed",
 };

@@ -19,6 +19,9 @@ export interface EndpointSecret {
   readonly activeAt: number;
 }
 
+/** How many signing secrets an endpoint may have. */
+export const MAX_ENDPOINT_SECRETS = 8;
+
 /** Where events are delivered. */
 export interface Endpoint {
   readonly id: string;

@@ -8,6 +8,43 @@ export const ENCRYPTION_KEY_BYTES = 32;
 const OWNER_ONLY = 0o600;
 const OTHERS = 0o077;
 
+/** Where a key file may be. */
+export interface KeyFilePlaces {
+  /** As the settings name it. */
+  readonly named: string | undefined;
+  /** Next to the store; absent where instances share the store, and none of them may create a key for itself. */
+  readonly ofStore: string | undefined;
+  readonly logger: Logger;
+}
+
+/** The key file to use, which may be missing only where it may be created. */
+export async function chosenKeyFile(
+  { named, ofStore, logger }: KeyFilePlaces,
+): Promise<string | undefined> {
+  if (named === undefined || named === ofStore) return ofStore;
+  const isOther = ofStore !== undefined && await isThere(ofStore);
+  if (await isThere(named)) {
+    if (isOther) logger.warning("A key file next to the store is not used: remove it", { file: ofStore });
+    return named;
+  }
+  // A new key would open nothing that the other one has sealed.
+  if (isOther) throw new Error(`Cannot use the key file "${named}": it is missing; move "${ofStore}" there`);
+  if (ofStore !== undefined) return named;
+  throw new Error(
+    `Cannot use the key file "${named}": it is missing, and the store is shared; create it once`,
+  );
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await Deno.stat(path);
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}
+
 /** The key that a file holds; nothing where there is no such file, and a throw where it holds no key. */
 export async function readKeyFile(path: string, logger: Logger): Promise<Uint8Array | undefined> {
   let text: string;

@@ -4,6 +4,7 @@ import type { Cidrs } from "./address_ranges.ts";
 import type { Lookup } from "./guarded_dial.ts";
 import { createGuardedFetch } from "./guarded_fetch.ts";
 import type { AttemptErrorKind } from "./records.ts";
+import { maskResponse, type ResponseText } from "./response_mask.ts";
 import { SendError } from "./send_error.ts";
 import { readAuthorities } from "./sender_authorities.ts";
 
@@ -71,8 +72,9 @@ export function createSender(options: SenderOptions): DeliverySender & { close()
       const named = { "user-agent": userAgent, ...headers };
       try {
         const request = { method: Post, baseURL: url, headers: named, body };
-        const result = await resultOf(await client.sendStream(request, { signal, timeoutMs }), clock);
-        return { ...result, response: withoutSecrets(result.response ?? "", headers) };
+        const answer = await client.sendStream(request, { signal, timeoutMs });
+        const response = maskResponse(await beginningOf(answer), headers);
+        return { ...resultOf(answer, clock), response };
       } catch (error) {
         return signal.aborted ? INTERRUPTED : failureOf(error, timeoutMs);
       }
@@ -83,22 +85,20 @@ export function createSender(options: SenderOptions): DeliverySender & { close()
 
 const INTERRUPTED: SendResult = { errorKind: "interrupted", error: "it was given up before an answer came" };
 
-async function resultOf(answer: StreamResponse, clock: Clock): Promise<SendResult> {
-  const { statusCode: status, headers } = answer;
-  const response = await beginningOf(answer);
-  if (status >= 200 && status < 300) return { status, response };
+function resultOf({ statusCode: status, headers }: StreamResponse, clock: Clock): SendResult {
+  if (status >= 200 && status < 300) return { status };
   const [after] = headers["retry-after"] ?? [];
   const retryAfterMs = after === undefined ? undefined : parseRetryAfter(after, clock.now());
   const asked = retryAfterMs === undefined ? {} : { retryAfterMs };
   if (REDIRECTS.includes(status)) {
     const error = `the receiver answered ${status}, and redirects are not followed`;
-    return { status, errorKind: "redirect", error, response, ...asked };
+    return { status, errorKind: "redirect", error, ...asked };
   }
-  return { status, errorKind: "status", error: `the receiver answered ${status}`, response, ...asked };
+  return { status, errorKind: "status", error: `the receiver answered ${status}`, ...asked };
 }
 
 /** As much of the body as is kept; one that breaks off, or takes too long, is worth what came of it. */
-async function beginningOf({ bodyStream, headers }: StreamResponse): Promise<string> {
+async function beginningOf({ bodyStream, headers }: StreamResponse): Promise<ResponseText> {
   const decoder = new TextDecoder();
   const isEncoded = !/^(?:identity)?$/i.test(headers["content-encoding"]?.[0] ?? "");
   let text = "";
@@ -107,7 +107,7 @@ async function beginningOf({ bodyStream, headers }: StreamResponse): Promise<str
   try {
     while (left > 0) {
       const { done, value } = await reader.read();
-      if (done) return text + decoder.decode();
+      if (done) return { text: text + decoder.decode(), isCut: false };
       text += decoder.decode(value.subarray(0, left), { stream: true });
       left -= value.byteLength;
     }
@@ -115,19 +115,7 @@ async function beginningOf({ bodyStream, headers }: StreamResponse): Promise<str
     // The status line has said all that counts.
   }
   reader.cancel().catch(() => {});
-  return text;
-}
-
-/** Headers that hold nothing to hide. */
-const OPEN_HEADERS = /^(?:x-svc-.*|webhook-.*|content-type|user-agent)$/i;
-/** Of parts of a header, those that are long enough to be told from other text. */
-const SECRET_PART = /[^\s]{8,}/g;
-
-/** What a receiver answered, without what it repeats of the endpoint's own headers: those are never kept in clear. */
-function withoutSecrets(response: string, headers: OutgoingDelivery["headers"]): string {
-  const own = Object.entries(headers).filter(([name]) => !OPEN_HEADERS.test(name));
-  const parts = own.flatMap(([, value]) => value.match(SECRET_PART) ?? []);
-  return parts.reduce((text, part) => text.replaceAll(part, "***"), response);
+  return { text, isCut: true };
 }
 
 /** Milliseconds that a `Retry-After` asks for; nothing for one that says nothing. */

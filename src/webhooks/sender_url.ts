@@ -15,6 +15,8 @@ export interface UrlProblemOptions {
 }
 
 const MAX_LENGTH = 2_048;
+/** Also an empty one, which a parser leaves out. */
+const USER_INFO = /^[^:]*:\/*[^/?#]*@/;
 
 /**
  * Why an endpoint may not have a URL, in words that say what would be right; nothing when it may. A name that cannot be
@@ -36,12 +38,13 @@ export async function urlProblem(
 export function urlShapeProblem(text: string): string | undefined {
   // A parser would leave them out: what is shown, and what is dialled, would not be the same.
   const isPlain = !/[\s\p{Cc}]/u.test(text);
+  if (text.includes("\\")) return "expected a URL without a backslash";
   const url = isPlain && URL.canParse(text) && text.length <= MAX_LENGTH ? new URL(text) : undefined;
   if (url === undefined) {
     return `a URL such as "https://host/path" of at most ${MAX_LENGTH} characters without spaces is wanted`;
   }
   if (url.protocol !== "https:" && url.protocol !== "http:") return "a URL of the scheme https is wanted";
-  if (url.username !== "" || url.password !== "") return "a URL without user name and password is wanted";
+  if (USER_INFO.test(text)) return "a URL without user name and password is wanted";
   return url.port === "0" ? "a URL with another port is wanted" : undefined;
 }
 

@@ -53,6 +53,8 @@ class SqliteStore extends OperationStore implements WebhookStore, SqliteExtras {
   readonly schemaVersion: number;
   readonly #connection: SqliteConnection;
   readonly #commits: GroupCommit;
+  /** Whether the log may hold a payload that was erased. */
+  #hasTraces = false;
 
   constructor(connection: SqliteConnection, options: SqliteStoreOptions, version: number) {
     super(options);
@@ -73,11 +75,13 @@ class SqliteStore extends OperationStore implements WebhookStore, SqliteExtras {
 
   claimDeliveries = (options: Parameters<DeliveryStore["claimDeliveries"]>[0]) =>
     this.write(() => claimDeliveries({ ...options, ...this.faults }));
-  figures = (now: number): Promise<StoreFigures> =>
-    this.#snapshot(() => ({
-      ...this.#connection.perform(storeFigures(now)),
-      bytes: storeBytes(this.#connection),
-    }));
+  /** Called each second, so an idle service also notices that its files are gone, and retries to empty its log. */
+  figures = async (now: number): Promise<StoreFigures> => {
+    this.#connection.checkFiles();
+    this.#truncateLog();
+    const figures = await this.read(() => storeFigures(now));
+    return { ...figures, bytes: storeBytes(this.#connection) };
+  };
   clearRemoved = async (options: Parameters<AdministrationStore["clearRemoved"]>[0]) =>
     await this.read(isAnythingRemoved) && await this.write(() => clearRemoved(options));
 
@@ -86,6 +90,15 @@ class SqliteStore extends OperationStore implements WebhookStore, SqliteExtras {
   async close(): Promise<void> {
     this.#commits.close();
     this.#connection.close();
+  }
+
+  protected override removeTraces(): void {
+    this.#hasTraces = true;
+    this.#truncateLog();
+  }
+
+  #truncateLog(): void {
+    if (this.#hasTraces) this.#hasTraces = !this.#connection.truncateLog();
   }
 
   protected write<T>(work: () => Work<T>): Promise<T> {

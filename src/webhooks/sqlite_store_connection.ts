@@ -2,6 +2,7 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlit
 import { dirname } from "node:path";
 import { errorText } from "../base/error_text.ts";
 import { StoreError } from "./store.ts";
+import { StoreFiles } from "./sqlite_store_files.ts";
 import { storedText } from "./stored_text.ts";
 import { type Answer, type Parameter, performed, type Row, type Statement, type Work } from "./store_work.ts";
 
@@ -35,6 +36,7 @@ export class SqliteConnection {
   readonly path: string;
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
+  readonly #files: StoreFiles | undefined;
   #open = true;
 
   /** Opens the file, which is made with its folder when missing; nobody else may read it. */
@@ -51,6 +53,7 @@ export class SqliteConnection {
     try {
       if (options.readOnly !== true) this.#makeDurable();
       for (const pragma of options.pragmas ?? []) this.get(`PRAGMA ${pragma}`);
+      if (options.readOnly !== true) this.#files = new StoreFiles(path);
     } catch (error) {
       this.close();
       throw error;
@@ -89,14 +92,35 @@ export class SqliteConnection {
     translated("Cannot use the store", () => this.#database.exec(sql));
   }
 
-  /** All of it or nothing, with the right to write taken first. */
+  /** All of it or nothing, with the right to write taken first; throws when it was written to a file that is gone. */
   transaction<T>(run: () => T): T {
-    return this.#between("BEGIN IMMEDIATE", run);
+    this.#files?.refuseIfLost();
+    const answer = this.#between("BEGIN IMMEDIATE", run);
+    this.checkFiles();
+    return answer;
   }
 
   /** Reads that all see the same state. */
   snapshot<T>(run: () => T): T {
+    this.#files?.refuseIfLost();
     return this.#between("BEGIN", run);
+  }
+
+  /** Throws when the files were deleted or replaced since they were opened. */
+  checkFiles(): void {
+    this.#files?.check();
+  }
+
+  /** Moves the write-ahead log into the database and empties its file; false while another process reads it. */
+  truncateLog(): boolean {
+    const timeoutMs = Number(this.get("PRAGMA busy_timeout")?.["timeout"]);
+    // Without waiting: a reader, such as a backup, may take long.
+    this.script("PRAGMA busy_timeout = 0");
+    try {
+      return Number(this.get("PRAGMA wal_checkpoint(TRUNCATE)")?.["busy"]) === 0;
+    } finally {
+      this.script(`PRAGMA busy_timeout = ${timeoutMs}`);
+    }
   }
 
   /** Ends the transaction, if SQLite has not done so itself. */

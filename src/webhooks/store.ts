@@ -44,7 +44,7 @@ export interface WebhookStore extends AcceptStore, DeliveryStore, ExecutionStore
 export class StoreError extends Error {
   override readonly name = "StoreError";
   /** Whether it may be tried again soon. */
-  readonly code: "busy" | "full" | "read_only" | "closed" | "failed";
+  readonly code: "busy" | "full" | "read_only" | "replaced" | "closed" | "failed";
 
   constructor(code: StoreError["code"], message: string, options?: ErrorOptions) {
     super(message, options);
@@ -239,12 +239,12 @@ export interface AdministrationStore {
     edit: EndpointEdit,
     options: { now: number; audit: AuditEntry },
   ): Promise<Endpoint | undefined>;
-  /** Adds a secret; secrets that no longer sign and are older than 24 hours go. Nothing when there is no endpoint. */
+  /** Adds a secret; those that no longer sign go when 24 hours old, or too many. Nothing when there is no endpoint. */
   addEndpointSecret(
     id: string,
     secret: Endpoint["secrets"][number],
     audit: AuditEntry,
-  ): Promise<Endpoint | undefined>;
+  ): Promise<Endpoint | "too_many" | undefined>;
   /**
    * Removes it: nothing is claimed for it any more, and attempts under way lose their claims. Its open deliveries fail
    * with `endpoint_deleted`, each audited; where they are many, `clearRemoved` goes on with that. False when there is

@@ -1,4 +1,10 @@
-import type { AuditEntry, Endpoint, EndpointEdit, EndpointSecret } from "./records.ts";
+import {
+  type AuditEntry,
+  type Endpoint,
+  type EndpointEdit,
+  type EndpointSecret,
+  MAX_ENDPOINT_SECRETS,
+} from "./records.ts";
 import { endpointOf, text } from "./store_rows.ts";
 import { beginRemoval, type RemovalOptions } from "./store_removals.ts";
 import { addAudit } from "./store_trail.ts";
@@ -7,6 +13,7 @@ import { all, get, type Parameter, type Row, run, sql, type Work } from "./store
 const DAY_MS = 86_400_000;
 
 const LOCK = sql((d) => `SELECT id FROM endpoint WHERE id = ? ${d.lock()}`);
+const REMOVE_SECRETS = sql((d) => `DELETE FROM endpoint_secret WHERE ${d.among("id")}`);
 const SECRETS = sql((d) => `SELECT * FROM endpoint_secret WHERE ${d.among("endpoint_id")} ORDER BY seq DESC`);
 
 /** Writes a new endpoint with its secrets. */
@@ -85,26 +92,27 @@ export function* setColumns(
   return yield* run(`UPDATE ${table} SET ${names} WHERE id = ?`, ...given.map(([, value]) => value), id);
 }
 
-/** Adds a secret; those that sign no longer and are older than 24 hours go. */
+/** Adds a secret; those that sign no longer go when they are older than 24 hours, or too many. */
 export function* addEndpointSecret(
   id: string,
   secret: EndpointSecret,
   audit: AuditEntry,
-): Work<Endpoint | undefined> {
+): Work<Endpoint | "too_many" | undefined> {
   if ((yield* get(LOCK, id)) === undefined) return undefined;
-  yield* insertSecret(id, secret);
+  const endpoint = yield* findEndpoint(id);
+  if (endpoint === undefined) return undefined;
   const now = secret.createdAt;
+  const secrets = [secret, ...endpoint.secrets];
+  const signing = secrets.findIndex(({ activeAt }) => activeAt <= now);
   // The newest one that is active signs, so those before it sign no longer.
-  yield* run(
-    `DELETE FROM endpoint_secret WHERE endpoint_id = ? AND created_at <= ?
-       AND seq < (SELECT max(seq) FROM endpoint_secret WHERE endpoint_id = ? AND active_at <= ?)`,
-    id,
-    now - DAY_MS,
-    id,
-    now,
+  const kept = secrets.filter(({ createdAt }, index) =>
+    signing === -1 || index <= signing || index < MAX_ENDPOINT_SECRETS && createdAt > now - DAY_MS
   );
+  if (kept.length > MAX_ENDPOINT_SECRETS) return "too_many";
+  yield* run(REMOVE_SECRETS, secrets.filter((one) => !kept.includes(one)).map((one) => one.id));
+  yield* insertSecret(id, secret);
   yield* addAudit(audit);
-  return yield* findEndpoint(id);
+  return { ...endpoint, secrets: kept };
 }
 
 /** Removes an endpoint; its open deliveries fail from now on, in portions. */

@@ -39,7 +39,8 @@ export async function openFileStore(path: string, opening: StoreOpening): Promis
   const store = await openSqliteStore({ ...opening, path });
   const takeLock = () => {
     const lock = DispatchLock.take(path);
-    return lock === undefined ? undefined : { isSole: true, release: () => lock.release() };
+    if (lock === undefined) return undefined;
+    return { isSole: true, keep: () => lock.keep(), release: () => lock.release() };
   };
   return { store, clock, keyFile: `${path}.key`, takeLock, closed: [] };
 }
@@ -68,4 +69,4 @@ export async function openSharedStore(
   return { store, clock, takeLock: () => SHARED, sharedFigures, closed: [clock] };
 }
 
-const SHARED: TakenWork = { isSole: false, release: () => {} };
+const SHARED: TakenWork = { isSole: false, keep: () => true, release: () => {} };

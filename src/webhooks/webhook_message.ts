@@ -30,8 +30,10 @@ export type StoreSettings =
 /** The settings of the webhook service, as a worker is told. */
 export interface WebhookOptions {
   readonly store: StoreSettings;
-  /** Keys for secrets in base64, the first seals; without any a key beside the file. */
+  /** Keys for secrets in base64, the first seals; without any the key file is used. */
   readonly encryptionKeys: readonly string[];
+  /** The key file; one next to the store when absent. */
+  readonly encryptionKeyFile?: string | undefined;
   /** Of an attempt whose endpoint has none of its own. */
   readonly timeoutMs: number;
   readonly connectTimeoutMs: number;
@@ -77,7 +79,7 @@ export type FromWebhookWorker =
   | { readonly type: "ready" }
   /** It cannot start yet, and why; it tries again. */
   | { readonly type: "waiting"; readonly state: string }
-  /** It cannot start, and why. */
+  /** It cannot start, or go on, and why. */
   | { readonly type: "failed"; readonly state: string }
   | { readonly type: "answer"; readonly id: number; readonly answer: WebhookAnswer | undefined }
   | {

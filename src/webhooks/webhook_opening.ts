@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { SecretBox } from "./secret_box.ts";
+import { chosenKeyFile } from "./secret_key_file.ts";
 import type { WebhookStore } from "./store.ts";
 import { type OpenedStore, openFileStore, openSharedStore } from "./store_opening.ts";
 import type { LimitCall } from "./trigger_limit.ts";
@@ -47,7 +48,8 @@ async function openParts(opening: WebhookOpening, stack: AsyncDisposableStack): 
   const store = closingWith(opened.store, opened.closed);
   stack.defer(() => store.close());
   const keys = options.encryptionKeys.map((text) => Uint8Array.fromBase64(text));
-  const secretBox = await SecretBox.open({ keys, keyFile: opened.keyFile, logger });
+  const keyFile = await chosenKeyFile({ named: options.encryptionKeyFile, ofStore: opened.keyFile, logger });
+  const secretBox = await SecretBox.open({ keys, keyFile, logger });
   const unopened = new UnopenedSecrets({ store, secretBox, clock: opened.clock, logger });
   await unopened.tell();
   const outside = await openOutside(opening, stack, { secretBox, storeClock: opened.clock });

@@ -10,6 +10,8 @@ import { WorkflowRunner, type WorkflowRunnerOptions } from "./workflow_runner.ts
 export interface TakenWork {
   /** Whether nobody else has it; claims that others have are void then. */
   readonly isSole: boolean;
+  /** Whether it is still held; asked several times a second. */
+  keep(): boolean;
   /** Gives it up. */
   release(): void;
 }
@@ -30,13 +32,15 @@ export interface WebhookWorkParts
   readonly takeCommitTimes?: (() => readonly number[]) | undefined;
   /** How a store that several machines share stands. */
   readonly sharedFigures?: (() => SharedFigures) | undefined;
+  /** Called with the reason when another process has taken the lock and voided the claims; all work has to end. */
+  readonly onLockLost?: ((state: string) => void) | undefined;
   /** Called around each step of an attempt. */
   readonly atAttempt?: DispatcherOptions["at"];
   /** Called around each step of a workflow. */
   readonly atStep?: WorkflowRunnerOptions["at"];
 }
 
-/** How often a process that does not have the lock tries to take it. */
+/** How often a process tries to take the lock, and checks that it still holds it. */
 const LOCK_MS = 250;
 /** How often what is too old is removed, and how many rows at once. */
 const SWEEP_MS = 60_000;
@@ -66,6 +70,7 @@ export class WebhookWork {
   #sweeping: Promise<void> = Promise.resolve();
   #clearing: Promise<void> = Promise.resolve();
   #cancelTake = () => {};
+  #cancelKeep = () => {};
   #cancelClear = () => {};
   #cancelSweep = () => {};
 
@@ -135,6 +140,7 @@ export class WebhookWork {
     this.#isStopping = true;
     this.#cancelTake();
     await this.#taking;
+    this.#cancelKeep();
     this.#cancelSweep();
     this.#cancelClear();
     const chores = [this.#sweeping, this.#clearing];
@@ -150,6 +156,7 @@ export class WebhookWork {
       this.#lock ??= this.#parts.takeLock();
       if (this.#lock !== undefined) {
         await this.#begin(this.#lock);
+        this.#keep(this.#lock);
         const others = this.#lock.isSole ? "" : ", as others do that share it";
         return logger.info(`This process makes the deliveries and runs the workflows of the store${others}`);
       }
@@ -162,6 +169,13 @@ export class WebhookWork {
       }
     }
     this.#cancelTake = clock.after(LOCK_MS, () => void (this.#taking = this.#take()));
+  }
+
+  #keep(lock: TakenWork): void {
+    this.#cancelKeep = this.#parts.clock.after(LOCK_MS, () => {
+      if (lock.keep()) this.#keep(lock);
+      else this.#parts.onLockLost?.("Cannot keep the lock of the store: another process holds it");
+    });
   }
 
   async #begin({ isSole }: TakenWork): Promise<void> {

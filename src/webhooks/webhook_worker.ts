@@ -127,7 +127,9 @@ function serviceOpening(
     ? { onAttempt: (report) => tell(attemptSpan(report)), onStep: (report) => tell(stepSpan(report)) }
     : {};
   const logger = portLogger(port);
-  const parts = { ...spans, ...extras.parts };
+  // The next worker waits for the lock.
+  const onLockLost = (state: string) => port.postMessage({ type: "failed", state });
+  const parts = { onLockLost, ...spans, ...extras.parts };
   return { options, limit, logger, clock: systemClock, parts, pragmas: extras.pragmas };
 }
 

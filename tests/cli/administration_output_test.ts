@@ -158,7 +158,7 @@ attempts:
       status: 422,
       body: '{"detail":"Cannot use \\"limit\\": no","code":"invalid_field","field":"limit"}',
     },
-    code: 1,
+    code: 2,
     stderr: 'Cannot run "endpoints list": 422 invalid_field: Cannot use "limit": no\n',
   },
   {

@@ -1,4 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
+import { MAX_ENDPOINT_SECRETS } from "../../src/webhooks/records.ts";
 import type { WebhookStore } from "../../src/webhooks/store.ts";
 import {
   ACKNOWLEDGED,
@@ -68,7 +69,9 @@ export const RECORD_CASES: StoreCases = {
     const added = await addEndpoint(store, { secrets: [first] });
     const add = async (createdAt: number, activeAt: number) => {
       const next = secret({ createdAt, activeAt });
-      return { next, after: (await store.addEndpointSecret(added.id, next, audit()))?.secrets };
+      const after = await store.addEndpointSecret(added.id, next, audit());
+      assertEquals(after, await store.findEndpoint(added.id));
+      return { next, after: after === "too_many" ? undefined : after?.secrets };
     };
     const second = await add(NOW + DAY * 2, NOW + DAY * 3);
     assertEquals(second.after, [second.next, first], "the first signs until the second is active");
@@ -81,6 +84,27 @@ export const RECORD_CASES: StoreCases = {
       "of those before it one is not 24 hours old",
     );
     assertEquals(await store.addEndpointSecret(newId(), secret(), audit()), undefined);
+  },
+
+  "of many secrets those that no longer sign go; one too many that sign later is refused": async (
+    { store },
+  ) => {
+    const oldest = secret();
+    const added = await addEndpoint(store, { secrets: [oldest] });
+    const pending = Array.from({ length: 7 }, () => secret({ activeAt: NOW + DAY }));
+    for (const one of pending) await store.addEndpointSecret(added.id, one, audit());
+    const full = await store.findEndpoint(added.id);
+    assertEquals(full?.secrets, [...pending.toReversed(), oldest]);
+    assertEquals(
+      await store.addEndpointSecret(added.id, secret({ activeAt: NOW + DAY }), audit()),
+      "too_many",
+    );
+    assertEquals(await store.findEndpoint(added.id), full);
+    const next = secret();
+    await store.addEndpointSecret(added.id, next, audit());
+    const kept = [next, ...pending.toReversed()];
+    assertEquals((await store.findEndpoint(added.id))?.secrets, kept);
+    assertEquals(kept.length, MAX_ENDPOINT_SECRETS);
   },
 
   "an endpoint that is removed fails what is open for it": async ({ store }) => {

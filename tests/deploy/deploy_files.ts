@@ -38,6 +38,16 @@ export async function manifestObjects(): Promise<Map<string, Tree>> {
   }));
 }
 
+/** The Secret that the first lines of the Kubernetes manifest create, with passwords as they make them. */
+export async function manifestSecret(): Promise<Record<string, string>> {
+  const literals = (await deployText("kubernetes.yaml")).matchAll(
+    /--from-literal=(\w+)="\$\(openssl rand -hex 32\)"/g,
+  );
+  return Object.fromEntries(
+    Array.from(literals, ([, name = ""]) => [name, crypto.getRandomValues(new Uint8Array(32)).toHex()]),
+  );
+}
+
 /** The lines of a unit file in their order, without its comments. */
 export async function unitLines(name: string): Promise<UnitLine[]> {
   let section = "";

@@ -6,6 +6,7 @@ import {
   deployTree,
   imageEnvironment,
   manifestObjects,
+  manifestSecret,
   type Tree,
   unitEnvironment,
 } from "./deploy_files.ts";
@@ -35,12 +36,11 @@ const WAYS: Readonly<Record<string, () => Promise<{ env: Record<string, string>;
     const pod = objects.get("Deployment weir")?.spec?.template?.spec;
     const list = Object.values(Object.values(pod?.containers ?? {})[0]?.env ?? {});
     const env = list.map(({ name, value }) => [String(name), String(value)] as const);
-    const secret = Object.entries(objects.get("Secret weir")?.stringData ?? {});
     return {
       env: {
         ...await imageEnvironment(),
         ...Object.fromEntries(env),
-        ...Object.fromEntries(secret.map(([name, value]) => [name, String(value)])),
+        ...await manifestSecret(),
       },
       stopMs: seconds(pod?.terminationGracePeriodSeconds),
     };
@@ -71,9 +71,13 @@ for (const file of FILES) {
 
 Deno.test("kubernetes.yaml: Weir and redis have the same password", async () => {
   const objects = await manifestObjects();
-  const settings = String(objects.get("Secret weir-redis")?.stringData?.["redis.conf"]).split("\n");
-  const password = objects.get("Secret weir")?.stringData?.["KV_AUTH"];
-  assertEquals(settings.find((line) => line.startsWith("requirepass ")), `requirepass ${password}`);
+  const pod = objects.get("Deployment weir-redis")?.spec?.template?.spec;
+  const { command, env } = Object.values(pod?.containers ?? {})[0] ?? {};
+  assertEquals(Object.values(command ?? {}).slice(-2).map(String), ["--requirepass", "$(KV_AUTH)"]);
+  const reference = { name: "KV_AUTH", valueFrom: { secretKeyRef: { name: "weir", key: "KV_AUTH" } } };
+  assertEquals(env as object, [reference]);
+  const container = Object.values(objects.get("Deployment weir")?.spec?.template?.spec?.containers ?? {})[0];
+  assertEquals(container?.envFrom as object, [{ secretRef: { name: "weir" } }]);
 });
 
 Deno.test("weir@.service: each instance has a debug port and a port for metrics of its own", async () => {

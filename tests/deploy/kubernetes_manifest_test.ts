@@ -3,7 +3,14 @@ import { startRedis } from "../support/redis_server.ts";
 import { needs } from "../support/tools.ts";
 import { until } from "../support/until.ts";
 import { startWeir } from "../support/weir_process.ts";
-import { deployPath, deployText, imageEnvironment, manifestObjects, type Tree } from "./deploy_files.ts";
+import {
+  deployPath,
+  deployText,
+  imageEnvironment,
+  manifestObjects,
+  manifestSecret,
+  type Tree,
+} from "./deploy_files.ts";
 import { needsDeployTool, runDeployTool } from "./deploy_tools.ts";
 
 /** A release of Kubernetes whose schemas the tool has. */
@@ -40,8 +47,7 @@ Deno.test("kubernetes.yaml: what names another object names one that is there", 
   const objects = await manifestObjects();
   const kinds = [
     "ConfigMap weir-rules",
-    "Secret weir",
-    "Secret weir-redis",
+    "ConfigMap weir-redis",
     "Deployment weir",
     "Service weir",
   ];
@@ -83,8 +89,13 @@ Deno.test({
   async fn() {
     const objects = await manifestObjects();
     const pod = podOf(objects, "weir");
-    const lines = String(objects.get("Secret weir-redis")?.stringData?.["redis.conf"]).trim().split("\n");
-    const args = lines.flatMap((line) => `--${line}`.replaceAll('"', "").split(" "));
+    const lines = String(objects.get("ConfigMap weir-redis")?.data?.["redis.conf"]).trim().split("\n");
+    const { KV_AUTH = "" } = await manifestSecret();
+    const [, , ...flags] = Object.values(containerOf(podOf(objects, "weir-redis")).command ?? {}).map(String);
+    const args = [
+      ...lines.flatMap((line) => `--${line}`.replaceAll('"', "").split(" ")),
+      ...flags.map((flag) => flag.replace("$(KV_AUTH)", KV_AUTH)),
+    ];
     await using redis = await startRedis({ args });
     const rules = Object.entries(objects.get("ConfigMap weir-rules")?.data ?? {});
     await using weir = await startWeir({
@@ -133,11 +144,10 @@ async function podEnvironment(objects: ReadonlyMap<string, Tree>): Promise<Recor
   const own = ["RUNTIME_ROOT", "RUNTIME_APPDIRECTORY", "USE_PULL_METRICS", "DENO_DIR"];
   const image = Object.entries(await imageEnvironment()).filter(([name]) => !own.includes(name));
   const variables = Object.values(containerOf(podOf(objects, "weir")).env ?? {});
-  const secret = Object.entries(objects.get("Secret weir")?.stringData ?? {});
   return {
     ...Object.fromEntries(image),
     ...Object.fromEntries(variables.map(({ name, value }) => [String(name), String(value)])),
-    ...Object.fromEntries(secret.map(([name, value]) => [name, String(value)])),
+    ...await manifestSecret(),
     // Standard error says in text where it listens.
     LOG_FORMAT: "text",
   };

@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { join } from "node:path";
 import { runCommand } from "../../src/cli/commands.ts";
 import { makeCertificates } from "../support/certificates.ts";
 import { freePort } from "../support/free_port.ts";
@@ -42,16 +43,19 @@ export const WEBHOOK_CASES: SettingCases = {
   },
   WEBHOOK_ENCRYPTION_KEY: {
     sees: "no key made beside the store",
-    run: () =>
-      compareWebhooks({ WEBHOOK_ENCRYPTION_KEY: new Uint8Array(32).fill(7).toBase64() }, {
-        look: async ({ folder, http }) => {
-          // The store is open once this is answered.
-          await api(http, "/endpoints");
-          return await Deno.stat(`${folder.store}.key`).then(() => "made", () => "none");
-        },
-        unset: "made",
-        set: "none",
-      }),
+    run: () => comparesKeyFiles({ WEBHOOK_ENCRYPTION_KEY: new Uint8Array(32).fill(7).toBase64() }),
+  },
+  WEBHOOK_ENCRYPTION_KEY_FILE: {
+    sees: "a key made in another place",
+    run: async () => {
+      const folder = await Deno.makeTempDir({ prefix: "weir_key_" });
+      try {
+        await comparesKeyFiles({ WEBHOOK_ENCRYPTION_KEY_FILE: join(folder, "weir.key") });
+        await Deno.stat(join(folder, "weir.key"));
+      } finally {
+        await Deno.remove(folder, { recursive: true });
+      }
+    },
   },
   WEBHOOK_MAX_BODY_BYTES: {
     sees: "a body refused for its size",
@@ -262,6 +266,19 @@ export const WEBHOOK_CASES: SettingCases = {
     },
   },
 };
+
+/** Whether a key is made beside the store. */
+async function comparesKeyFiles(changed: Record<string, string>): Promise<void> {
+  await compareWebhooks(changed, {
+    look: async ({ folder, http }) => {
+      // The store is open once this is answered.
+      await api(http, "/endpoints");
+      return await Deno.stat(`${folder.store}.key`).then(() => "made", () => "none");
+    },
+    unset: "made",
+    set: "none",
+  });
+}
 
 /** The first attempt to a receiver that answers late. */
 async function comparesAttempts(changed: Record<string, string>, kind: string): Promise<void> {

@@ -31,6 +31,7 @@ const CASES: readonly StoreCase[] = [
       WEBHOOK_ENCRYPTION_KEY: `${KEY},${KEY}`,
     },
   },
+  { name: "an address and a key file", env: { WEBHOOK_STORE, WEBHOOK_ENCRYPTION_KEY_FILE: "/run/weir.key" } },
   { name: "an address without a key", env: { WEBHOOK_STORE }, problems: [NO_KEY] },
   { name: "an empty list of keys", env: { WEBHOOK_STORE, WEBHOOK_ENCRYPTION_KEY: "," }, problems: [NO_KEY] },
   {

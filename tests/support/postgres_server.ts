@@ -106,9 +106,17 @@ export class PostgresServer implements AsyncDisposable {
 
   /** Carries out SQL as the superuser; answers the rows, a line for each, their columns with `|` between them. */
   async psql(sql: string, database = "postgres"): Promise<string> {
+    return await output([...this.#psql(database), "-c", sql]);
+  }
+
+  /** Runs a script of SQL of any length as the user of `url`. */
+  async restore(sql: string, database: string): Promise<void> {
+    await output([...this.#psql(database), "-f", "-"], `SET ROLE ${POSTGRES_USER.name};\n${sql}`);
+  }
+
+  #psql(database: string): readonly string[] {
     const place = ["-h", this.folder, "-p", String(this.port), "-U", "postgres", "-d", database];
-    const manner = ["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1"];
-    return await output([postgresProgram("psql"), ...manner, ...place, "-c", sql]);
+    return [postgresProgram("psql"), "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", ...place];
   }
 
   /** Starts it again on its port, after `stop` or `kill`; answers once it takes connections. */

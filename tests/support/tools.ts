@@ -8,6 +8,7 @@ const TOOLS = {
   "h2load": undefined,
   "openssl": undefined,
   "postgres": undefined,
+  "pgbouncer": undefined,
   "curl": undefined,
   "chromium": undefined,
   "prometheus": undefined,

@@ -110,6 +110,7 @@ const BLOCKED: readonly (readonly [first: string, last: string, reason: string])
   ["64:ff9b::169.254.169.254", "64:ff9b::a9fe:a9fe", "NAT64 for 169.254.169.254, which is link-local"],
   ["2002:a00:1::", "2002:a00:1:ffff:ffff:ffff:ffff:ffff", "6to4 for 10.0.0.1, which is private"],
   ["2001:0:7f00:1::", "2001:0:7f00:1:0:0:f7f7:f7f7", "Teredo for 127.0.0.1, which is loopback"],
+  ["2600::5efe:a00:1", "2600::200:5efe:a00:1", "ISATAP for 10.0.0.1, which is private"],
   ["2001:0:808:808::80ff:fffe", "2001:0:808:808::80ff:fffe", "Teredo for 127.0.0.1, which is loopback"],
 ];
 

@@ -118,6 +118,24 @@ Deno.test("endpoints: an edit changes what it names", async () => {
   assertEquals((await bed.call("GET", path)).body["url"], "https://example.com/other");
 });
 
+Deno.test("endpoints, triggers: an edit of nothing changes nothing and is not audited", async () => {
+  await using bed = await WebhookBed.open();
+  const endpoint = (await bed.call("POST", "/endpoints", { url: URL_GOOD })).body;
+  const trigger = await bed.trigger();
+  bed.clock.advance(1_000);
+  for (const path of [`/endpoints/${endpoint.id}`, `/triggers/${trigger.id}`]) {
+    const before = await bed.call("GET", path);
+    assertEquals(await bed.call("PATCH", path, {}), before);
+    assertEquals(await bed.call("GET", path), before);
+  }
+  assertEquals(await actions(bed), ["trigger.created", "endpoint.created"]);
+  assertEquals((await bed.call("PATCH", "/triggers/none", {})).status, 404);
+});
+
+async function actions(bed: WebhookBed): Promise<readonly unknown[]> {
+  return (await bed.call("GET", "/audit")).body.items.map((entry) => entry["action"]);
+}
+
 Deno.test("endpoints: a secret is rotated in stages", async () => {
   await using bed = await WebhookBed.open();
   const { body: { id, secret } } = await bed.call("POST", "/endpoints", { url: URL_GOOD });
@@ -141,6 +159,10 @@ Deno.test("endpoints: a secret is rotated in stages", async () => {
     assertEquals([status, body.field], [422, "activeIn"], String(activeIn));
   }
   assertEquals((await bed.call("POST", "/endpoints/none/rotate")).status, 404);
+  const rotate = async (activeIn: string) =>
+    (await bed.call("POST", `/endpoints/${id}/rotate`, { activeIn })).status;
+  const statuses = await Array.fromAsync({ length: 8 }, () => rotate("1h"));
+  assertEquals([statuses.lastIndexOf(200), statuses[7], await rotate("0")], [6, 409, 200]);
 });
 
 Deno.test("endpoints: a dry run shows its stages", async () => {
@@ -150,6 +172,7 @@ Deno.test("endpoints: a dry run shows its stages", async () => {
   const stages = [{ stage: "url", ok: true, detail: "it is right" }];
   assertEquals([status, body as object], [200, { url: URL_GOOD, ok: true, stages }]);
   assertEquals((await bed.call("POST", "/endpoints/none/check")).status, 404);
+  assertEquals(await actions(bed), ["endpoint.checked", "endpoint.created"]);
 });
 
 Deno.test("endpoints: recovering counts first", async () => {
@@ -164,8 +187,11 @@ Deno.test("endpoints: recovering counts first", async () => {
     202,
     { count: 0 },
   ]);
+  const ago = await bed.call("POST", `/endpoints/${id}/recover`, { since: "48h", until: "1h", dryRun: true });
+  assertEquals([ago.status, ago.body as object], [200, { count: 0 }]);
   const table: [unknown, string][] = [
     [{ until: range.until }, "since"],
+    [{ since: "1h", until: "48h" }, "until"],
     [{ since: range.since }, "until"],
     [{ ...range, since: "yesterday" }, "since"],
     [{ since: range.until, until: range.since }, "until"],

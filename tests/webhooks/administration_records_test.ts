@@ -229,7 +229,7 @@ Deno.test("lists: what their queries may say", async () => {
   await using bed = await WebhookBed.open();
   const table: [string, string | undefined][] = [
     [
-      "/deliveries?state=failed&event=a&endpointId=x&since=2026-01-01T00:00:00Z&until=2026-01-02T00:00:00Z",
+      "/deliveries?state=failed&event=a&endpointId=3b241101-e2bb-4255-8caf-4136c566a962&since=2026-01-01T00:00:00Z&until=2026-01-02T00:00:00Z",
       undefined,
     ],
     ["/deliveries?limit=200", undefined],
@@ -239,6 +239,11 @@ Deno.test("lists: what their queries may say", async () => {
     ["/deliveries?state=gone", "state"],
     ["/deliveries?since=yesterday", "since"],
     ["/deliveries?cursor=x", "cursor"],
+    ["/deliveries?endpointId=x", "endpointId"],
+    ["/deliveries?event=*", "event"],
+    ["/events?event=order.*", "event"],
+    ["/audit?event=*", "event"],
+    ["/triggers?endpointId=3b241101-e2bb-4255-8caf-4136c566a962", "endpointId"],
     ["/deliveries?colour=red", "colour"],
     ["/deliveries?limit=1&limit=2", "limit"],
     ["/endpoints?state=failed", "state"],

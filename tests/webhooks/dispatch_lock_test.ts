@@ -18,6 +18,17 @@ Deno.test("the lock of a store is one's own until it is given up", () => {
   });
 });
 
+Deno.test("a lock file that is removed is locked again, unless another process was faster", () => {
+  withFolder((path) => {
+    using lock = DispatchLock.take(path);
+    Deno.removeSync(`${path}.lock`);
+    assertEquals([lock?.keep(), DispatchLock.take(path)], [true, undefined]);
+    Deno.removeSync(`${path}.lock`);
+    using other = DispatchLock.take(path);
+    assertEquals([other?.keep(), lock?.keep()], [true, false]);
+  });
+});
+
 Deno.test("the lock of a process that is killed is free", async () => {
   await withFolder(async (path) => {
     await using child = new ChildProcess(Deno.execPath(), {

@@ -42,7 +42,7 @@ const EMPTY_STORE = [
 ].join(";\n");
 
 /** Limits that nothing reaches, however slow the machine is. */
-const NO_LIMITS = { connectTimeoutMs: 60_000, statementTimeoutMs: 300_000, lockTimeoutMs: 300_000 };
+export const NO_LIMITS = { connectTimeoutMs: 60_000, statementTimeoutMs: 300_000, lockTimeoutMs: 300_000 };
 
 /** Opens a store in a database. */
 export function openStoreAt(address: string, options: Partial<PostgresStoreOptions> = {}) {

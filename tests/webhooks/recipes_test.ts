@@ -25,23 +25,36 @@ interface Runner {
   readonly file: string;
   readonly text: (recipe: string) => string;
   readonly command: (file: string) => readonly [program: string, ...args: string[]];
+  /** Puts what the recipe imports into its folder, in which a clone of Weir stands as `weir`. */
+  readonly prepare?: (folder: string) => Promise<void>;
 }
 
-const RUNNERS: Readonly<Record<"deno" | "node" | "python" | "go", Runner>> = {
+const NODE_CALLER = `
+      const { body, headers, secret } = JSON.parse(process.argv[2]);
+      process.exit(await accept(Buffer.from(body), headers, secret) ? 0 : 7);`;
+
+const RUNNERS: Readonly<Record<"deno" | "kit" | "node" | "python" | "go", Runner>> = {
   deno: {
     file: "recipe.ts",
     text: (recipe) =>
-      `${recipe.replace("weir/webhooks", kitUrl())}
+      `${recipe}
       const { body, headers, secret } = JSON.parse(Deno.args[0] ?? "");
       Deno.exit(await accept(new TextEncoder().encode(body), new Headers(headers), secret) ? 0 : 7);`,
-    command: (file) => [Deno.execPath(), "run", "--allow-read", "--no-lock", file],
+    command: (file) => [Deno.execPath(), "run", "--check", "--allow-read", "--no-lock", file],
+  },
+  kit: {
+    file: "recipe.mjs",
+    text: (recipe) => recipe + NODE_CALLER,
+    command: (file) => ["node", file],
+    prepare: async (folder) => {
+      const [, ...args] = blockOf("kit=node").trim().split(" ");
+      const { code, text } = await run([Deno.execPath(), ...args], { cwd: folder });
+      assertEquals(code, 0, text);
+    },
   },
   node: {
     file: "recipe.mjs",
-    text: (recipe) =>
-      `${recipe}
-      const { body, headers, secret } = JSON.parse(process.argv[2]);
-      process.exit(accept(Buffer.from(body), headers, secret) ? 0 : 7);`,
+    text: (recipe) => recipe + NODE_CALLER,
     command: (file) => ["node", file],
   },
   python: {
@@ -95,7 +108,7 @@ func main() {
 for (const [name, runner] of Object.entries(RUNNERS)) {
   Deno.test({
     ...programTest(
-      name === "deno" ? undefined : name === "python" ? "python3" : name,
+      name === "deno" ? undefined : { kit: "node", python: "python3" }[name] ?? name,
       `the recipe for ${name}`,
     ),
     async fn() {
@@ -103,6 +116,8 @@ for (const [name, runner] of Object.entries(RUNNERS)) {
       try {
         const file = join(folder, runner.file);
         await Deno.writeTextFile(file, runner.text(recipeOf(name)));
+        await Deno.symlink(new URL("../../", import.meta.url).pathname, join(folder, "weir"));
+        await runner.prepare?.(folder);
         if (name === "go") {
           const built = await run(["go", "build", "-o", file.replace(/\.go$/, ""), file]);
           assertEquals([built.code, built.text], [0, ""]);
@@ -148,13 +163,13 @@ async function requestOf(ageSeconds: number, change: "none" | "body" | "signatur
 }
 
 function recipeOf(name: string): string {
-  const found = new RegExp(`^\`\`\`\\w+ receiver=${name}\\n([^]*?)^\`\`\`$`, "m").exec(README)?.[1];
-  assert(found !== undefined, `the README has no recipe for ${name}`);
-  return found;
+  return blockOf(`receiver=${name}`);
 }
 
-function kitUrl(): string {
-  return new URL("../../src/webhooks/receiver.ts", import.meta.url).href;
+function blockOf(mark: string): string {
+  const found = new RegExp(`^\`\`\`\\w+ ${mark}\\n([^]*?)^\`\`\`$`, "m").exec(README)?.[1];
+  assert(found !== undefined, `the README has no block ${mark}`);
+  return found;
 }
 
 /** A test that is skipped, with the reason in its name, where a program is not there. */

@@ -85,3 +85,30 @@ function script(path: string, sql: string): void {
   database.exec(sql);
   database.close();
 }
+
+Deno.test("an erased payload is in no file of an idle store, at the latest when no other process reads it", async () => {
+  using folder = new StoreFolder();
+  const store = await folder.open();
+  const bodies = ["the-first-payload", "the-second-payload"];
+  const [first, second] = await Promise.all(
+    bodies.map((body) => addEvent(store, { body: new TextEncoder().encode(body) })),
+  );
+  const kept = () =>
+    bodies.filter((body) =>
+      ["", "-wal"].some((ending) =>
+        new TextDecoder("latin1").decode(Deno.readFileSync(`${folder.path}${ending}`)).includes(body)
+      )
+    );
+  assertEquals(kept(), bodies);
+  await store.erasePayload(first?.id ?? "", { now: NOW, audit: audit(), newId });
+  assertEquals(kept(), bodies.slice(1));
+
+  const reader = new DatabaseSync(folder.path, { readOnly: true });
+  reader.exec("BEGIN; SELECT count(*) FROM event");
+  await store.erasePayload(second?.id ?? "", { now: NOW, audit: audit(), newId });
+  assertEquals(kept(), bodies.slice(1));
+  reader.close();
+  await store.figures(NOW);
+  assertEquals(kept(), []);
+  await store.close();
+});

@@ -1,7 +1,8 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertRejects } from "@std/assert";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
+import { chosenKeyFile } from "../../src/webhooks/secret_key_file.ts";
 import type { WebhookOptions } from "../../src/webhooks/webhook_message.ts";
 import { openWebhookService } from "../../src/webhooks/webhook_opening.ts";
 import type { WebhookService } from "../../src/webhooks/webhook_service.ts";
@@ -118,6 +119,44 @@ Deno.test("opening: a key that is missing for the secrets of the store is told a
       assertEquals(missing(log), []);
       return Promise.resolve();
     });
+  }));
+
+Deno.test("opening: the key file may be in another place, and is moved there by hand", () =>
+  withFolder(async (folder) => {
+    const [named, ofStore] = [join(folder, "named.key"), join(folder, "weir.db.key")];
+    const settings = { encryptionKeys: [], encryptionKeyFile: named };
+    const url = "https://1.1.1.1/";
+    await opened(folder, { encryptionKeys: [] }, async (service) => {
+      await administer(service, "POST", "/endpoints", { url });
+    });
+    const { message } = await assertRejects(() => opened(folder, settings, () => Promise.resolve()));
+    assertEquals(message, `Cannot use the key file "${named}": it is missing; move "${ofStore}" there`);
+    await Deno.rename(ofStore, named);
+    await opened(folder, settings, async (service) => {
+      assertEquals((await service.figures()).note, undefined);
+    });
+    assertEquals(await Deno.stat(ofStore).catch((error: Error) => error.name), "NotFound");
+    await Deno.copyFile(named, ofStore);
+    await opened(folder, settings, (_, log) => {
+      assertEquals(JSON.stringify(log.lines).includes("A key file next to the store is not used"), true);
+      return Promise.resolve();
+    });
+  }));
+
+Deno.test("opening: a named key file is created for a store in a file, and required for a shared one", () =>
+  withFolder(async (folder) => {
+    const named = join(folder, "named.key");
+    const logger = new KeptLog();
+    const ofStore = join(folder, "weir.db.key");
+    assertEquals(await chosenKeyFile({ named, ofStore, logger }), named);
+    assertEquals(await chosenKeyFile({ named: undefined, ofStore, logger }), ofStore);
+    const { message } = await assertRejects(() => chosenKeyFile({ named, ofStore: undefined, logger }));
+    assertEquals(
+      message,
+      `Cannot use the key file "${named}": it is missing, and the store is shared; create it once`,
+    );
+    await Deno.writeTextFile(named, FIRST_KEY);
+    assertEquals(await chosenKeyFile({ named, ofStore: undefined, logger }), named);
   }));
 
 Deno.test("opening: what cannot be read is noted until nothing needs it any more", () =>

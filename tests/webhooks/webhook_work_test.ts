@@ -9,13 +9,14 @@ const RETENTION_MS = 3_600_000;
 class Lock {
   isFree = true;
   isSole = true;
+  isKept = true;
   taken = 0;
   released = 0;
 
   readonly take = () => {
     if (!this.isFree) return undefined;
     this.taken++;
-    return { isSole: this.isSole, release: () => void this.released++ };
+    return { isSole: this.isSole, keep: () => this.isKept, release: () => void this.released++ };
   };
 }
 
@@ -34,6 +35,19 @@ Deno.test("webhook work: it begins once the lock is had, and gives it back", asy
   assertEquals([lock.taken, lock.released], [1, 0]);
   await bed[Symbol.asyncDispose]();
   assertEquals([lock.taken, lock.released], [1, 1]);
+});
+
+Deno.test("webhook work: that another process holds the lock is told once", async () => {
+  const lock = new Lock();
+  const told: string[] = [];
+  const onLockLost = (state: string) => void told.push(state);
+  await using bed = await WebhookBed.open({ parts: { takeLock: lock.take, onLockLost } });
+  bed.service.start();
+  await until("the work to begin", () => bed.service.isWorking);
+  bed.clock.advance(1_000);
+  lock.isKept = false;
+  bed.clock.advance(1_000);
+  assertEquals(told, ["Cannot keep the lock of the store: another process holds it"]);
 });
 
 Deno.test("webhook work: claims of whoever had the lock before are void", async () => {
