@@ -1,8 +1,9 @@
 import { GrpcError, type UnaryMethod } from "../grpc_service.ts";
 import { type ErrorCode, StreamError } from "./frames.ts";
 import { plainHeaders, trailers, trailersOnly } from "./header_blocks.ts";
-import { LIMITS } from "./limits.ts";
+import { FRAME_UNIT_BITS, LIMITS } from "./limits.ts";
 import { MESSAGE_PREFIX_BYTES } from "./message_reader.ts";
+import type { RateGuard } from "./rate_guard.ts";
 import type { HeadRefusal } from "./request_head.ts";
 import type { Sender } from "./sender.ts";
 import type { ServerStream } from "./server_stream.ts";
@@ -15,6 +16,10 @@ export interface CallRunnerOptions {
   readonly onFault: (method: string, error: unknown) => void;
   /** A call that has a deadline waits for its answer. */
   readonly onDeadline: () => void;
+  /** Bounds the frames of the peer; requests earn some. */
+  readonly budget: Pick<RateGuard, "earn">;
+  /** The stream is to be reset. */
+  readonly reset: (stream: ServerStream, code: ErrorCode) => void;
 }
 
 const NOT_GRPC = new TextEncoder().encode("This port takes gRPC: POST with content-type application/grpc\n");
@@ -25,17 +30,11 @@ const NO_BODY = new Uint8Array(0);
 export class CallRunner {
   readonly #sender: Sender;
   readonly #options: CallRunnerOptions;
-  readonly #reset: (stream: ServerStream, code: ErrorCode) => void;
   #held = 0;
 
-  constructor(
-    sender: Sender,
-    options: CallRunnerOptions,
-    reset: (stream: ServerStream, code: ErrorCode) => void,
-  ) {
+  constructor(sender: Sender, options: CallRunnerOptions) {
     this.#sender = sender;
     this.#options = options;
-    this.#reset = reset;
   }
 
   /** Takes a piece of a request that came at `now`; `ended` says that it is the last. */
@@ -110,6 +109,7 @@ export class CallRunner {
     const { method } = stream.head;
     stream.messages++;
     if (method?.kind === "bidi") {
+      this.#earn(message);
       const answer = method.handle(message, stream);
       if (answer !== undefined) this.#sender.message(stream, answer);
       return;
@@ -134,6 +134,7 @@ export class CallRunner {
     this.#countHeld(stream);
     if (method?.kind === "unary") this.#unary(stream, method, request);
     if (method?.kind !== "server_streaming") return;
+    this.#earn(request);
     const end = method.open(request, (message) => {
       if (stream.answered) return;
       this.#sender.message(stream, message);
@@ -147,6 +148,7 @@ export class CallRunner {
   #unary(stream: ServerStream, method: UnaryMethod, request: Uint8Array): void {
     stream.figures = method.figures;
     method.figures?.started();
+    this.#earn(request);
     try {
       const answer = method.handle(request, stream);
       if (!(answer instanceof Promise)) {
@@ -165,6 +167,10 @@ export class CallRunner {
     } catch (error) {
       this.#fail(stream, error);
     }
+  }
+
+  #earn(request: Uint8Array): void {
+    this.#options.budget.earn(LIMITS.frames.perRequest + (request.length >>> FRAME_UNIT_BITS));
   }
 
   /** Answers a request that is no good gRPC. */
@@ -188,7 +194,7 @@ export class CallRunner {
   #fail(stream: ServerStream, error: unknown): void {
     if (stream.answered) return;
     if (error instanceof StreamError) {
-      this.#reset(stream, error.code);
+      this.#options.reset(stream, error.code);
       return;
     }
     if (!(error instanceof GrpcError)) this.#options.onFault(stream.head.path, error);

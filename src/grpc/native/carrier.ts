@@ -56,6 +56,8 @@ export class Carrier {
       onEnded: (figures, startedAt) => options.ended.note(figures, startedAt),
     });
     socket.on("data", (chunk: Uint8Array) => {
+      // Of a peer that was refused nothing more is read: to throw a flood away takes time from all others.
+      if (this.#connection.refused) return void socket.pause();
       // A view of a Buffer is made by a constructor of its own, which takes several times as long.
       this.#connection.receive(new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength));
       this.#flush();

@@ -1,3 +1,6 @@
+/** A frame costs one, and one more for each 4 KiB of its payload. */
+export const FRAME_UNIT_BITS = 12;
+
 /** Every bound of a connection. All that can grow has one. */
 export const LIMITS = {
   /** Streams at a time. */
@@ -16,6 +19,11 @@ export const LIMITS = {
   /** Octets that wait for a peer to let them in: on one stream, and over all streams. */
   queuedStreamBytes: 1_048_576,
   queuedBytes: 16_777_216,
+  /**
+   * Frames of every type, by their cost. A request that reaches its method earns the cost of its own frames
+   * and of those that clients send around it, such as WINDOW_UPDATE.
+   */
+  frames: { burst: 20_000, perSecond: 10_000, perRequest: 16 },
   /** Frames that ask for nothing: SETTINGS, PRIORITY, GOAWAY, unknown ones, empty DATA. */
   noise: { burst: 1_000, perSecond: 100 },
   /** PING frames. DATA allows some more, because clients measure the line by a PING for each answer. */
