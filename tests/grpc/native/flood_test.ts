@@ -1,7 +1,16 @@
 import { assertEquals } from "@std/assert";
 import { LIMITS } from "../../../src/grpc/native/limits.ts";
 import { FLOOD_KINDS, type FloodKind, FloodSource } from "../../support/h2_floods.ts";
-import { call, callFields, content, frame, headers, message, octets, windowUpdate } from "../../support/h2_peer.ts";
+import {
+  call,
+  callFields,
+  content,
+  frame,
+  headers,
+  message,
+  octets,
+  windowUpdate,
+} from "../../support/h2_peer.ts";
 import { seededRandom } from "../../support/seeded_random.ts";
 import { ConnectionBed } from "./connection_bed.ts";
 import { EngineBed } from "./engine_bed.ts";
