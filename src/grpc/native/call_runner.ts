@@ -80,7 +80,7 @@ export class CallRunner {
 
   /** The time that the caller gave is over. */
   exceedDeadline(stream: ServerStream): void {
-    this.#fail(stream, new GrpcError("DEADLINE_EXCEEDED", "the deadline is exceeded"));
+    this.#fail(stream, new GrpcError("DEADLINE_EXCEEDED", "Deadline exceeded"));
     this.#options.onOutput();
   }
 
@@ -115,7 +115,7 @@ export class CallRunner {
       return;
     }
     if (stream.messages > 1) {
-      throw new GrpcError("INTERNAL", "Cannot read a request: it has more than one message");
+      throw new GrpcError("UNIMPLEMENTED", "Cannot read a request: it has more than one message");
     }
     stream.request = ended ? message : keepable(message);
   }
@@ -129,7 +129,9 @@ export class CallRunner {
       this.#sender.end(stream, trailers("OK", ""));
       return;
     }
-    if (request === undefined) throw new GrpcError("INTERNAL", "Cannot read a request: it has no message");
+    if (request === undefined) {
+      throw new GrpcError("UNIMPLEMENTED", "Cannot read a request: it has no message");
+    }
     stream.request = undefined;
     this.#countHeld(stream);
     if (method?.kind === "unary") this.#unary(stream, method, request);
@@ -175,19 +177,18 @@ export class CallRunner {
 
   /** Answers a request that is no good gRPC. */
   #refuse(stream: ServerStream): void {
-    const { refusal, path, encoding } = stream.head;
+    const { refusal, path } = stream.head;
     if (refusal === "content_type") {
       const body = stream.header(":method") === "HEAD" ? NO_BODY : NOT_GRPC;
       this.#sender.plain(stream, plainHeaders(415, NOT_GRPC.length), body);
     } else if (refusal === "header_list") {
       this.#sender.plain(stream, plainHeaders(431, LIST_TOO_LARGE.length), LIST_TOO_LARGE);
-    } else if (refusal === "encoding") {
-      const text = `grpc-encoding "${encoding}" is not known; gzip and identity are`;
-      this.#sender.end(stream, trailersOnly("UNIMPLEMENTED", text));
     } else if (refusal === "timeout") {
-      this.#sender.end(stream, trailersOnly("INTERNAL", "grpc-timeout cannot be read"));
+      const text = `Invalid grpc-timeout value "${stream.header("grpc-timeout")}"`;
+      this.#sender.end(stream, trailersOnly("INTERNAL", text));
     } else {
-      this.#sender.end(stream, trailersOnly("UNIMPLEMENTED", `unknown method ${path}`));
+      const text = `The server does not implement the method ${path}`;
+      this.#sender.end(stream, trailersOnly("UNIMPLEMENTED", text));
     }
   }
 
