@@ -14,7 +14,7 @@ import {
   unpadded,
 } from "./frames.ts";
 import { HeaderReader } from "./header_reader.ts";
-import { FRAME_UNIT_BITS, LIMITS } from "./limits.ts";
+import { FRAME_UNIT_BITS, HEADERS_COST, LIMITS } from "./limits.ts";
 import { greet } from "./peer_settings.ts";
 import { RateGuard } from "./rate_guard.ts";
 import { checkTrailers } from "./request_head.ts";
@@ -212,7 +212,8 @@ export class Connection {
   }
 
   #frame(type: number, flags: number, streamId: number, payload: Uint8Array, now: number): void {
-    if (!this.#budget.allows(now, 1 + (payload.length >>> FRAME_UNIT_BITS))) {
+    const cost = (type === FRAME.HEADERS ? HEADERS_COST : 1) + (payload.length >>> FRAME_UNIT_BITS);
+    if (!this.#budget.allows(now, cost)) {
       throw new ConnectionError("ENHANCE_YOUR_CALM", "too many frames without a request");
     }
     if (!this.#control.settled && type !== FRAME.SETTINGS) {

@@ -1,5 +1,7 @@
 /** A frame costs one, and one more for each 4 KiB of its payload. */
 export const FRAME_UNIT_BITS = 12;
+/** HEADERS cost more in place of the one: each is decoded, and answered even when it is no request. */
+export const HEADERS_COST = 4;
 
 /** Every bound of a connection. All that can grow has one. */
 export const LIMITS = {
