@@ -19,6 +19,7 @@ export async function openGrpc(
   const { settings, logger, clock, random, health, stats } = parts;
   const refusals = new ThrottledLog(logger, { clock });
   const decisions = createRateLimitGrpcService(decide, {
+    onMalformed: () => void stats.service.serviceError++,
     onRefused: ({ code, message, cause }) => {
       const isTold = cause instanceof Error && cause.message === message;
       refusals.warning(code, "gRPC call refused", { code, message, ...(isTold ? {} : { cause }) });

@@ -23,8 +23,9 @@ export async function openHttp(
   decide: Decide,
   routes: readonly Route[] = [],
 ): Promise<HttpListener> {
-  const { settings, logger, clock, health } = parts;
-  const routeFor = (own: Decide) => rateLimitRoute({ decide: own, clock });
+  const { settings, logger, clock, health, stats } = parts;
+  const onMalformed = () => void stats.service.serviceError++;
+  const routeFor = (own: Decide) => rateLimitRoute({ decide: own, clock, onMalformed });
   const route = tracing.route(routeFor, decide);
   const handler = createRouter([route, ...healthRoutes(health), ...routes], { logger, clock });
   const options = { hostname: settings.HOST, port: settings.PORT, logger, clock };

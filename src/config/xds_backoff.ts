@@ -4,6 +4,7 @@ export interface XdsWaits {
   readonly retryMs: number;
   /** Before the second attempt in a row; doubles with each one up to the longest. */
   readonly initialMs: number;
+  /** No wait between attempts in a row is longer, its spread included. */
   readonly maxMs: number;
   /** Spread of the doubling waits, 0 to 1: 0.5 makes each between half and one and a half times as long. */
   readonly spread: number;
@@ -25,5 +26,5 @@ export function xdsWaitMs(failures: number, waits: XdsWaits, random: number): nu
 
 function spreadMs(failures: number, { initialMs, maxMs, spread }: XdsWaits, random: number): number {
   const doubledMs = initialMs * 2 ** Math.min(failures - 1, MAX_DOUBLINGS);
-  return Math.min(doubledMs, maxMs) * (1 + spread * (2 * random - 1));
+  return Math.min(Math.min(doubledMs, maxMs) * (1 + spread * (2 * random - 1)), maxMs);
 }

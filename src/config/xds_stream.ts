@@ -1,5 +1,5 @@
 import { Client, connectivityState, Metadata } from "@grpc/grpc-js";
-import type { ClientDuplexStream, ClientOptions, StatusObject } from "@grpc/grpc-js";
+import type { ClientDuplexStream, ClientOptions } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 import type { Socket } from "node:net";
 import type { SecureContext } from "node:tls";
@@ -144,7 +144,7 @@ class GrpcXdsStream implements XdsStream {
     });
     // Whatever the error, the status says it too.
     call.on("error", () => {});
-    call.on("status", (status: StatusObject) => this.#end(statusText(status)));
+    call.on("status", (status: unknown) => this.#end(xdsStatusText(status)));
     if (this.#early !== undefined) this.send(this.#early);
   }
 
@@ -206,11 +206,18 @@ const MAX_ANNOUNCED_BYTES = 2 ** 30;
 const AROUND =
   /^No connection established\. Last error: (?:Error(?: \[\w+\])?: )?|(?: \([^()]*Z\))?\.? Resolution note: $/g;
 
-function statusText({ code, details }: StatusObject): string {
+/**
+ * Why a call ended, of whatever the library reports: for a message that it cannot decompress that is an
+ * `Error` without `code` and `details`.
+ */
+export function xdsStatusText(status: unknown): string {
+  const { code, details, message } = Object(status) as Readonly<Record<string, unknown>>;
   if (code === 0) return "it ended the stream";
-  const told = details.replaceAll(AROUND, "") || `it ended the stream with status ${code}`;
+  const given = [details, message].find((text) => typeof text === "string") ?? "";
+  const known = typeof code === "number" ? `status ${code}` : "an unknown status";
+  const told = given.replaceAll(AROUND, "") || `it ended the stream with ${known}`;
   const text = told.length > MAX_STATUS_TEXT ? `${told.slice(0, MAX_STATUS_TEXT).toWellFormed()}…` : told;
-  const announced = Number(/larger than max \((\d+)/.exec(details)?.[1] ?? NaN);
+  const announced = Number(/larger than max \((\d+)/.exec(given)?.[1] ?? NaN);
   return code === RESOURCE_EXHAUSTED && announced < MAX_ANNOUNCED_BYTES
     ? `${text}; a larger XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES, or fewer rules, would be right`
     : text;

@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import http2 from "node:http2";
 import type net from "node:net";
 import * as grpc from "@grpc/grpc-js";
 import type { Clock } from "../base/clock.ts";
@@ -25,6 +26,8 @@ const MAX_AGE_MS = Math.floor((2 ** 31 - 1) / 1.1);
 
 /** Serves gRPC by grpc-js, on a listener of our own so that ports can be shared and drained. */
 export async function startGrpcJs(options: GrpcEngineOptions): Promise<GrpcEngine> {
+  // Deno lacks this constant of Node, without which the library answers what is not gRPC with 200.
+  Object.assign(http2.constants, { HTTP_STATUS_UNSUPPORTED_MEDIA_TYPE: 415 });
   const server = new grpc.Server({
     "grpc.max_receive_message_length": MAX_MESSAGE_BYTES,
     ...(options.maxConnectionAgeMs === 0 ? {} : ageOptions(options)),

@@ -20,6 +20,8 @@ export type Decide = (request: RateLimitRequest, caller: Caller) => Decision | P
 export interface RateLimitGrpcOptions {
   /** Told of every call that was refused, with the error that the caller got. */
   readonly onRefused?: (error: GrpcError) => void;
+  /** Called for each request that is not valid protobuf and so never reaches `decide`. */
+  readonly onMalformed?: () => void;
 }
 
 const BOUNDS = { descriptors: MAX_DESCRIPTORS, entries: MAX_ENTRIES };
@@ -34,7 +36,7 @@ export function createRateLimitGrpcService(decide: Decide, options: RateLimitGrp
   };
   const handle = (bytes: Uint8Array, call: CallContext): Uint8Array | Promise<Uint8Array> => {
     try {
-      const decision = decide(requestOf(decodeRequest(bytes)), call);
+      const decision = decide(requestOf(decodeRequest(bytes, options)), call);
       return decision instanceof Promise
         ? decision.then(encodeDecision).catch(refuse)
         : encodeDecision(decision);
@@ -48,10 +50,11 @@ export function createRateLimitGrpcService(decide: Decide, options: RateLimitGrp
   };
 }
 
-function decodeRequest(bytes: Uint8Array): WireRateLimitRequest {
+function decodeRequest(bytes: Uint8Array, { onMalformed }: RateLimitGrpcOptions): WireRateLimitRequest {
   try {
     return decodeRateLimitRequest(bytes, BOUNDS);
   } catch (error) {
+    onMalformed?.();
     throw new GrpcError("INTERNAL", errorText(error), { cause: error });
   }
 }

@@ -16,6 +16,8 @@ export interface RateLimitRouteOptions {
    */
   decide(request: RateLimitRequest, caller: Caller): Decision | Promise<Decision>;
   readonly clock: Clock;
+  /** Called for each body that is not valid JSON of a request and so never reaches `decide`. */
+  readonly onMalformed?: () => void;
 }
 
 /** Largest body of a request, in bytes. */
@@ -32,12 +34,16 @@ export function rateLimitRoute(options: RateLimitRouteOptions): Route {
 async function answer(call: Call, options: RateLimitRouteOptions): Promise<Response> {
   const bounds = { maxBytes: MAX_BODY_BYTES, timeoutMs: BODY_TIMEOUT_MS, clock: options.clock };
   const body = await readBody(call.request, bounds);
-  if (typeof body !== "string") return call.refuse(body);
+  if (typeof body !== "string") {
+    if (body.kind === "malformed") options.onMalformed?.();
+    return call.refuse(body);
+  }
   try {
     const decision = await options.decide(readRateLimitRequest(body), callerOf(call));
     const status = decision.overallCode === "OVER_LIMIT" ? 429 : 200;
     return new Response(writeDecision(decision), { status, headers: { "content-type": "application/json" } });
   } catch (error) {
+    if (error instanceof JsonRequestError) options.onMalformed?.();
     const refusal = refusalOf(error);
     if (refusal === undefined) throw error;
     return call.refuse(refusal);

@@ -141,12 +141,11 @@ function hitsAt(asked: AskedHits, positions: readonly number[]): Hit[] {
   return positions.flatMap((position) => asked.hits[position] ?? []);
 }
 
-/** When some key would go over its limit, only such keys are added to; the others are only read. */
+/** When some key is over its limit with these hits, only such keys are added to; the others are only read. */
 function hitsToAdd(asked: AskedHits, before: readonly number[]): Hit[] {
   const wouldExceed = asked.hits.map((hit, position) => {
     const limit = limitOf(asked, position);
-    return limit !== undefined && hit.addend > 0 &&
-      (before[position] ?? 0) + hit.addend > limit.requestsPerUnit;
+    return limit !== undefined && (before[position] ?? 0) + hit.addend > limit.requestsPerUnit;
   });
   if (!wouldExceed.includes(true)) return asked.hits;
   return asked.hits.map((hit, position) => wouldExceed[position] === true ? hit : readOnly(hit));

@@ -1,5 +1,5 @@
 import { WireError } from "./wire_error.ts";
-import { FIXED32, FIXED64, LENGTH, MAX_DEPTH, VARINT } from "./wire_type.ts";
+import { END_GROUP, FIXED32, FIXED64, LENGTH, MAX_DEPTH, START_GROUP, VARINT } from "./wire_type.ts";
 
 const MAX_VARINT_BYTES = 10;
 const TWO_POW_32 = 4_294_967_296;
@@ -51,9 +51,7 @@ export class WireReader {
   /** Steps into the message that is the value of this field; errors call it `name`. */
   enter(name: string): void {
     const length = this.#length();
-    if (this.#outerEnds.length >= MAX_DEPTH) {
-      throw this.#error(`messages stand in each other more than ${MAX_DEPTH} deep`);
-    }
+    if (this.#outerEnds.length >= MAX_DEPTH) throw this.#tooDeep();
     this.#outerEnds.push(this.#end);
     this.#outerNames.push(this.#name);
     this.#end = this.#at + length;
@@ -157,8 +155,25 @@ export class WireReader {
     else if (wireType === LENGTH) this.#take(this.#length());
     else if (wireType === FIXED64) this.#take(8);
     else if (wireType === FIXED32) this.#take(4);
-    else if (wireType === 3 || wireType === 4) throw this.#error("groups are not supported");
+    else if (wireType === START_GROUP) this.#skipGroup();
+    else if (wireType === END_GROUP) throw this.#error("a group ends that has not begun");
     else throw this.#error(`${wireType} is no wire type`);
+  }
+
+  /** Passes over a group: fields up to the end that has its number. */
+  #skipGroup(): void {
+    const groups = [this.#tag >>> 3];
+    while (groups.length > 0) {
+      if (this.#outerEnds.length + groups.length > MAX_DEPTH) throw this.#tooDeep();
+      const tag = this.next();
+      if (tag === 0) throw this.#error("a group has no end");
+      const wireType = tag & 7;
+      if (wireType === START_GROUP) groups.push(tag >>> 3);
+      else if (wireType !== END_GROUP) this.skip();
+      else if (groups.pop() !== tag >>> 3) {
+        throw this.#error("another group ends than the one that has begun");
+      }
+    }
   }
 
   /** The text of these bytes; absent when one is not ASCII. */
@@ -230,6 +245,10 @@ export class WireReader {
       }
     }
     throw this.#error(`its number is longer than ${MAX_VARINT_BYTES} bytes`);
+  }
+
+  #tooDeep(): WireError {
+    return this.#error(`messages are nested more than ${MAX_DEPTH} deep`);
   }
 
   #error(state: string, options?: ErrorOptions): WireError {

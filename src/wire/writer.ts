@@ -53,7 +53,7 @@ export class WireWriter {
   begin(field: number): number {
     if (++this.#depth > MAX_DEPTH) {
       throw new WireError(
-        `Cannot write field ${field}: messages stand in each other more than ${MAX_DEPTH} deep`,
+        `Cannot write field ${field}: messages are nested more than ${MAX_DEPTH} deep`,
       );
     }
     this.#tag(field, LENGTH);

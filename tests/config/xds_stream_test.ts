@@ -2,12 +2,13 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { ServerCredentials } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 import { systemClock } from "../../src/base/clock.ts";
-import { openXdsStream, type XdsStream, type XdsTarget } from "../../src/config/xds_stream.ts";
+import { openXdsStream, xdsStatusText, type XdsStream, type XdsTarget } from "../../src/config/xds_stream.ts";
 import { decodeDiscoveryResponse, encodeDiscoveryRequest } from "../../src/wire/discovery.ts";
 import { type CertificateFiles, type Certificates, makeCertificates } from "../support/certificates.ts";
 import { KeptLog } from "../http/http_fixture.ts";
 import { FakeClock } from "../support/fake_clock.ts";
 import { freePort } from "../support/free_port.ts";
+import { seededRandom } from "../support/seeded_random.ts";
 import { startTcpRelay } from "../support/tcp_relay.ts";
 import { needs } from "../support/tools.ts";
 import { until } from "../support/until.ts";
@@ -114,6 +115,46 @@ for (const [name, { end, reason }] of Object.entries(ENDS)) {
     assertEquals([peer.ends.length, peer.versions], [1, ["1"]]);
   });
 }
+
+const STATUSES: Readonly<Record<string, readonly [status: unknown, text: string]>> = {
+  "without details": [{ code: 14 }, "it ended the stream with status 14"],
+  "that is an error": [new Error("cannot decompress"), "cannot decompress"],
+  "that is nothing": [undefined, "it ended the stream with an unknown status"],
+};
+
+for (const [name, [status, text]] of Object.entries(STATUSES)) {
+  Deno.test(`xds stream: a status ${name} has a text`, () => assertEquals(xdsStatusText(status), text));
+}
+
+Deno.test("xds stream: whatever status the library reports, it has a bounded text", () => {
+  const random = seededRandom(19);
+  const pick = <T>(values: readonly T[]): T | undefined => values[Math.floor(random() * values.length)];
+  const part = () =>
+    pick([
+      undefined,
+      null,
+      true,
+      -1,
+      NaN,
+      0,
+      8,
+      14,
+      2n,
+      "",
+      "\ud800",
+      "a".repeat(2_000),
+      {},
+      [1],
+      Symbol("s"),
+    ]);
+  for (let round = 0; round < 2_000; round++) {
+    const fields = { code: part(), details: part(), message: part(), metadata: part() };
+    const kept = Object.entries(fields).filter(() => random() < 0.7);
+    const status = pick([part(), Object.fromEntries(kept), Object.assign(new Error("x"), fields)]);
+    const text = xdsStatusText(status);
+    assertEquals([typeof text, text.length > 0, text.length < 700], ["string", true, true]);
+  }
+});
 
 Deno.test("xds stream: nobody there is told at once", async () => {
   const url = `127.0.0.1:${freePort()}`;

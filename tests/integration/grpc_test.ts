@@ -81,16 +81,36 @@ for (const GRPC_ENGINE of ["grpc-js", "native"]) {
     ]);
   });
 
-  for (const [title, hex, code, details] of REFUSED) {
-    Deno.test(`gRPC by ${GRPC_ENGINE} refuses ${title}`, async () => {
-      await using weir = await ServeFixture.start({ rules: RULES, env: { GRPC_ENGINE } });
-      using client = new GrpcClient(weir.running.addresses.grpc);
-      const bytes = Uint8Array.from(hex.match(/../g) ?? [], (byte) => parseInt(byte, 16));
-      const answer = await client.unary(SHOULD_RATE_LIMIT, bytes);
-      assertEquals(answer.code, code, answer.details);
-      assertMatch(answer.details, details);
-    });
-  }
+  Deno.test(`gRPC by ${GRPC_ENGINE}: refused requests are told why and counted, over HTTP too`, async (test) => {
+    await using weir = await ServeFixture.start({ rules: RULES, env: { GRPC_ENGINE } });
+    using client = new GrpcClient(weir.running.addresses.grpc);
+    const serviceErrors = async () =>
+      (await weir.stats())["ratelimit.service.call.should_rate_limit.service_error"];
+    let expected = 0;
+    for (const [title, hex, code, details] of REFUSED) {
+      await test.step(title, async () => {
+        const answer = await client.unary(SHOULD_RATE_LIMIT, Uint8Array.fromHex(hex));
+        assertEquals(answer.code, code, answer.details);
+        assertMatch(answer.details, details);
+        assertEquals(await serviceErrors(), ++expected);
+      });
+    }
+    for (
+      const body of [
+        "{",
+        `{"domain":1}`,
+        `{"nothing":1}`,
+        "",
+        new Blob([Uint8Array.of(0xff)]),
+        `{"domain":""}`,
+      ]
+    ) {
+      await test.step(`HTTP body ${body}`, async () => {
+        assertEquals((await weir.ask(body)).status, 400);
+        assertEquals(await serviceErrors(), ++expected);
+      });
+    }
+  });
 
   Deno.test("gRPC: the log tells the reason of a refusal once", async () => {
     await using weir = await ServeFixture.start({ rules: RULES, env: { LOG_FORMAT: "json" } });

@@ -66,7 +66,7 @@ export const SERVER_CASES: SettingCases = {
           const { code, details } = await client.unary("/no.Service/Nothing", new Uint8Array());
           return [code, details];
         },
-        unset: [12, "unknown method /no.Service/Nothing"],
+        unset: [12, "The server does not implement the method /no.Service/Nothing"],
         set: [12, "The server does not implement the method /no.Service/Nothing"],
       }),
   },

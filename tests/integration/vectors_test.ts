@@ -138,7 +138,7 @@ for (const vector of VECTORS.filter(({ steps }) => steps.some(({ http }) => http
 }
 
 Deno.test("vectors: every case is played, and every reason is known", () => {
-  assertEquals(VECTORS.length, 132);
+  assertEquals(VECTORS.length, 133);
   const http = VECTORS.filter(({ steps }) => steps.some((step) => step.http)).length;
   const refused = VECTORS.filter((vector) => vector.expect_config_error).length;
   assertEquals(COUNTED.length + http + refused, VECTORS.length);

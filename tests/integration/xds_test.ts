@@ -2,6 +2,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { createXdsProvider } from "../../src/config/xds_provider.ts";
 import { KeptLog } from "../http/http_fixture.ts";
 import { FakeClock } from "../support/fake_clock.ts";
+import { CompressedXds } from "../support/compressed_xds.ts";
 import { freePort } from "../support/free_port.ts";
 import { ServeFixture } from "../support/serve_fixture.ts";
 import { until } from "../support/until.ts";
@@ -144,8 +145,44 @@ const LOSSES: Readonly<Record<string, (server: XdsServer) => void | Promise<void
     server.stop();
     await server.listen();
   },
+  "a compressed message without an encoding": (server) => loseToCompressed(server),
+  "a compressed message of an unknown encoding": (server) => loseToCompressed(server, "lz4"),
   "bytes that are no message": (server) => server.sendBytes(new Uint8Array([0x0a, 9, 1])),
 };
+
+/** In its place a server answers, twice, with what the library cannot decompress. */
+async function loseToCompressed(server: XdsServer, encoding?: string): Promise<void> {
+  server.stop();
+  {
+    await using compressed = await CompressedXds.start(server.port, encoding);
+    await until("a second attempt", () => compressed.streams >= 2);
+  }
+  await server.listen();
+}
+
+Deno.test("xds: a compressed message without an encoding at start ends the stream, and SIGHUP opens another", async () => {
+  const port = freePort();
+  const env = {
+    CONFIG_TYPE: "GRPC_XDS_SOTW",
+    CONFIG_GRPC_XDS_SERVER_URL: `127.0.0.1:${port}`,
+    XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: "1h",
+    XDS_CLIENT_BACKOFF_MAX_INTERVAL: "1h",
+  };
+  await using compressed = await CompressedXds.start(port);
+  await using weir = await startWeir({ env, waitFor: ["debug"] });
+  const ends = () => weir.stderrLines.filter((line) => line.includes("Cannot read rules from")).length;
+  await until("the end of the first stream", () => ends() === 1);
+  weir.signal("SIGHUP");
+  await until("the end of the second stream", () => compressed.streams === 2 && ends() === 2);
+  await compressed[Symbol.asyncDispose]();
+  await using server = await XdsServer.start({ port });
+  server.set("1", OPEN);
+  weir.signal("SIGHUP");
+  await weir.listening(["gRPC", "HTTP"]);
+  const health = await fetch(`http://${weir.debugAddress}/healthcheck`);
+  assertEquals([health.status, await health.text()], [200, "OK"]);
+  assertEquals(await weir.stop(), 0);
+});
 
 for (const [name, lose] of Object.entries(LOSSES)) {
   Deno.test(`xds: after ${name}, the version in force is announced, and the rules stay`, async () => {

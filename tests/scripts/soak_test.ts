@@ -1,7 +1,9 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { readSoakOptions } from "../../scripts/soak/options.ts";
 import { type OutageFacts, OutageRecord, type PhaseFigures } from "../../scripts/soak/outage_record.ts";
+import { floodProblems } from "../../scripts/soak/floods.ts";
 import { outageTable, problemsOf } from "../../scripts/soak/verdict.ts";
+import { readFloodSoakOptions } from "../../scripts/soak_floods.ts";
 
 const LIMITS = { rate: 100, callMs: 350, growthMb: 20, recoveryMs: 5_000 };
 const UNAVAILABLE = "http 200, grpc 14";
@@ -151,3 +153,21 @@ function refuse(record: OutageRecord, start: number, end: number): void {
   record.badAnswer(UNAVAILABLE, start, end);
   record.error(`${UNAVAILABLE}: Cannot ask`);
 }
+
+Deno.test("the soak of floods reads its flags, and refuses what it cannot use", () => {
+  const options = readFloodSoakOptions(["--floods", "7", "--seconds", "0.5", "--seed", "3"]);
+  assertEquals(options, { floods: 7, seconds: 0.5, seed: 3 });
+  assertThrows(() => readFloodSoakOptions(["--floods", "0"]));
+});
+
+Deno.test("the soak of floods accepts a connection that is closed, or calls that do not notice", () => {
+  const flood = { kinds: ["PING"], frames: 500 } as const;
+  assertEquals(
+    floodProblems(2, [
+      { ...flood, wasClosed: true, p99Ms: 900 },
+      { ...flood, wasClosed: false, p99Ms: 6 },
+      { ...flood, wasClosed: false, p99Ms: 6.1 },
+    ]),
+    ["PING: p99 6.1 ms, 2.0 ms without, not closed"],
+  );
+});

@@ -179,7 +179,9 @@ function contentOf(payload: Uint8Array): string {
 }
 
 function fieldsOf(fields: readonly HeaderField[]): string {
-  return fields.map(([name, value]) => `${name}=${value}`).join(" ");
+  // It goes with the first answer of a connection, whichever that is.
+  const shown = fields.filter(([name]) => name !== "grpc-accept-encoding");
+  return shown.map(([name, value]) => `${name}=${value}`).join(" ");
 }
 
 function errorName(code: number): string {

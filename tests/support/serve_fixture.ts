@@ -75,7 +75,7 @@ export class ServeFixture implements AsyncDisposable {
   async ask(body: unknown): Promise<{ status: number; body: unknown }> {
     const response = await fetch(`http://${this.running.addresses.http}/json`, {
       method: "POST",
-      body: typeof body === "string" ? body : JSON.stringify(body),
+      body: typeof body === "string" || body instanceof Blob ? body : JSON.stringify(body),
     });
     return { status: response.status, body: await response.json() };
   }

@@ -1,3 +1,4 @@
+import ownVectors from "../testdata/own_vectors.json" with { type: "json" };
 import vectors from "../testdata/vectors.json" with { type: "json" };
 import type { Decision } from "../../src/ratelimit/decision.ts";
 import type { JsonObject } from "../../src/ratelimit/rule_source.ts";
@@ -41,7 +42,7 @@ export interface VectorExpectation {
 }
 
 /** All cases. */
-export const VECTORS: readonly Vector[] = vectors as unknown as readonly Vector[];
+export const VECTORS: readonly Vector[] = [...vectors, ...ownVectors] as unknown as readonly Vector[];
 
 /** A decision as the cases write it: proto JSON with zero `limitRemaining` written out. */
 export function decisionAsVector(decision: Decision): JsonObject {

@@ -12,6 +12,7 @@ import {
   deliveryOf,
   execution,
   finish,
+  newId,
   NOW,
   saveVersion,
   trail,

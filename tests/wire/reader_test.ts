@@ -42,8 +42,22 @@ const MALFORMED = [
   { name: "field number 0", hex: "0000", message: "a field: 0 is no field number" },
   { name: "wire type 6", hex: "0e", message: "field 1: 6 is no wire type" },
   { name: "wire type 7", hex: "0f", message: "field 1: 7 is no wire type" },
-  { name: "group", hex: "2b2c", message: "field 5: groups are not supported" },
-  { name: "end of a group", hex: "2c", message: "field 5: groups are not supported" },
+  {
+    name: "end of a group that has not begun",
+    hex: "2c",
+    message: "field 5: a group ends that has not begun",
+  },
+  { name: "group without an end", hex: "2b0a0161", message: "a field: a group has no end" },
+  {
+    name: "group with another end",
+    hex: "2b34",
+    message: "field 6: another group ends than the one that has begun",
+  },
+  {
+    name: "group cut off within a field",
+    hex: "2b0a05612c",
+    message: "field 1: length 5 goes beyond the 2 bytes left",
+  },
   { name: "truncated 8 bytes", hex: "29000000", message: "field 5: its 8 bytes go beyond the 3 bytes left" },
   { name: "truncated 4 bytes", hex: "2d00", message: "field 5: its 4 bytes go beyond the 1 byte left" },
   { name: "text that is not UTF-8", hex: "0a02c328", message: "field 1: its text is not UTF-8" },
@@ -68,6 +82,15 @@ function fullMessage(short: string): string {
     : `Cannot read ${where} of "RateLimitRequest"${state}`;
 }
 
+Deno.test("a decoder passes over groups that are nested 100 deep, and no deeper", () => {
+  const nested = (depth: number) => Uint8Array.fromHex(`${"2b".repeat(depth)}${"2c".repeat(depth)}1805`);
+  assertEquals(decodeRateLimitRequest(nested(100)).hitsAddend, 5);
+  assertEquals(
+    assertThrows(() => decodeRateLimitRequest(nested(101))).message,
+    'Cannot read field 5 of "RateLimitRequest": messages are nested more than 100 deep',
+  );
+});
+
 Deno.test("a decoder reads messages that stand 100 deep, and no deeper", () => {
   // A rule within a rule; the outermost is the second level.
   const nested = (depth: number): Uint8Array => {
@@ -84,7 +107,7 @@ Deno.test("a decoder reads messages that stand 100 deep, and no deeper", () => {
   assertEquals(depth, 100);
   assertEquals(
     assertThrows(() => decodeRateLimitConfig(nested(101))).message,
-    'Cannot read field 4 of "RateLimitDescriptor": messages stand in each other more than 100 deep',
+    'Cannot read field 4 of "RateLimitDescriptor": messages are nested more than 100 deep',
   );
 });
 
@@ -94,6 +117,7 @@ function lengthBytes(length: number): number[] {
 
 const READ = [
   { name: "unknown fields of every kind", hex: "0a016128ff0131000000000000000035000000003a02ffff1805" },
+  { name: "groups, nested and around known fields", hex: "0a01612b0a0162331801342c0b0c1805" },
   { name: "known fields of another wire type", hex: "0a016108051a02050510011805" },
   { name: "the last of several numbers and texts", hex: "0a01620a016118061805" },
   { name: "only the low 32 bits of a number", hex: "0a0161188580808080808080f001" },

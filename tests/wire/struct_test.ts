@@ -67,6 +67,6 @@ Deno.test("a struct is written as deep as peers read, and no deeper", () => {
   assertEquals(decodeStruct(encodeStruct(nested(32))), nested(32));
   assertEquals(
     assertThrows(() => encodeStruct(nested(33))).message,
-    "Cannot write field 2: messages stand in each other more than 100 deep",
+    "Cannot write field 2: messages are nested more than 100 deep",
   );
 });

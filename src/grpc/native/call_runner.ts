@@ -1,8 +1,9 @@
 import { GrpcError, type UnaryMethod } from "../grpc_service.ts";
 import { type ErrorCode, StreamError } from "./frames.ts";
 import { plainHeaders, trailers, trailersOnly } from "./header_blocks.ts";
-import { LIMITS } from "./limits.ts";
+import { FRAME_UNIT_BITS, LIMITS } from "./limits.ts";
 import { MESSAGE_PREFIX_BYTES } from "./message_reader.ts";
+import type { RateGuard } from "./rate_guard.ts";
 import type { HeadRefusal } from "./request_head.ts";
 import type { Sender } from "./sender.ts";
 import type { ServerStream } from "./server_stream.ts";
@@ -15,6 +16,10 @@ export interface CallRunnerOptions {
   readonly onFault: (method: string, error: unknown) => void;
   /** A call that has a deadline waits for its answer. */
   readonly onDeadline: () => void;
+  /** Bounds the frames of the peer; requests earn some. */
+  readonly budget: Pick<RateGuard, "earn">;
+  /** The stream is to be reset. */
+  readonly reset: (stream: ServerStream, code: ErrorCode) => void;
 }
 
 const NOT_GRPC = new TextEncoder().encode("This port takes gRPC: POST with content-type application/grpc\n");
@@ -25,17 +30,11 @@ const NO_BODY = new Uint8Array(0);
 export class CallRunner {
   readonly #sender: Sender;
   readonly #options: CallRunnerOptions;
-  readonly #reset: (stream: ServerStream, code: ErrorCode) => void;
   #held = 0;
 
-  constructor(
-    sender: Sender,
-    options: CallRunnerOptions,
-    reset: (stream: ServerStream, code: ErrorCode) => void,
-  ) {
+  constructor(sender: Sender, options: CallRunnerOptions) {
     this.#sender = sender;
     this.#options = options;
-    this.#reset = reset;
   }
 
   /** Takes a piece of a request that came at `now`; `ended` says that it is the last. */
@@ -81,7 +80,7 @@ export class CallRunner {
 
   /** The time that the caller gave is over. */
   exceedDeadline(stream: ServerStream): void {
-    this.#fail(stream, new GrpcError("DEADLINE_EXCEEDED", "the deadline is exceeded"));
+    this.#fail(stream, new GrpcError("DEADLINE_EXCEEDED", "Deadline exceeded"));
     this.#options.onOutput();
   }
 
@@ -110,12 +109,13 @@ export class CallRunner {
     const { method } = stream.head;
     stream.messages++;
     if (method?.kind === "bidi") {
+      this.#earn(message);
       const answer = method.handle(message, stream);
       if (answer !== undefined) this.#sender.message(stream, answer);
       return;
     }
     if (stream.messages > 1) {
-      throw new GrpcError("INTERNAL", "Cannot read a request: it has more than one message");
+      throw new GrpcError("UNIMPLEMENTED", "Cannot read a request: it has more than one message");
     }
     stream.request = ended ? message : keepable(message);
   }
@@ -129,11 +129,14 @@ export class CallRunner {
       this.#sender.end(stream, trailers("OK", ""));
       return;
     }
-    if (request === undefined) throw new GrpcError("INTERNAL", "Cannot read a request: it has no message");
+    if (request === undefined) {
+      throw new GrpcError("UNIMPLEMENTED", "Cannot read a request: it has no message");
+    }
     stream.request = undefined;
     this.#countHeld(stream);
     if (method?.kind === "unary") this.#unary(stream, method, request);
     if (method?.kind !== "server_streaming") return;
+    this.#earn(request);
     const end = method.open(request, (message) => {
       if (stream.answered) return;
       this.#sender.message(stream, message);
@@ -147,6 +150,7 @@ export class CallRunner {
   #unary(stream: ServerStream, method: UnaryMethod, request: Uint8Array): void {
     stream.figures = method.figures;
     method.figures?.started();
+    this.#earn(request);
     try {
       const answer = method.handle(request, stream);
       if (!(answer instanceof Promise)) {
@@ -167,28 +171,31 @@ export class CallRunner {
     }
   }
 
+  #earn(request: Uint8Array): void {
+    this.#options.budget.earn(LIMITS.frames.perRequest + (request.length >>> FRAME_UNIT_BITS));
+  }
+
   /** Answers a request that is no good gRPC. */
   #refuse(stream: ServerStream): void {
-    const { refusal, path, encoding } = stream.head;
+    const { refusal, path } = stream.head;
     if (refusal === "content_type") {
       const body = stream.header(":method") === "HEAD" ? NO_BODY : NOT_GRPC;
       this.#sender.plain(stream, plainHeaders(415, NOT_GRPC.length), body);
     } else if (refusal === "header_list") {
       this.#sender.plain(stream, plainHeaders(431, LIST_TOO_LARGE.length), LIST_TOO_LARGE);
-    } else if (refusal === "encoding") {
-      const text = `grpc-encoding "${encoding}" is not known; gzip and identity are`;
-      this.#sender.end(stream, trailersOnly("UNIMPLEMENTED", text));
     } else if (refusal === "timeout") {
-      this.#sender.end(stream, trailersOnly("INTERNAL", "grpc-timeout cannot be read"));
+      const text = `Invalid grpc-timeout value "${stream.header("grpc-timeout")}"`;
+      this.#sender.end(stream, trailersOnly("INTERNAL", text));
     } else {
-      this.#sender.end(stream, trailersOnly("UNIMPLEMENTED", `unknown method ${path}`));
+      const text = `The server does not implement the method ${path}`;
+      this.#sender.end(stream, trailersOnly("UNIMPLEMENTED", text));
     }
   }
 
   #fail(stream: ServerStream, error: unknown): void {
     if (stream.answered) return;
     if (error instanceof StreamError) {
-      this.#reset(stream, error.code);
+      this.#options.reset(stream, error.code);
       return;
     }
     if (!(error instanceof GrpcError)) this.#options.onFault(stream.head.path, error);

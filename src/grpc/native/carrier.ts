@@ -56,6 +56,8 @@ export class Carrier {
       onEnded: (figures, startedAt) => options.ended.note(figures, startedAt),
     });
     socket.on("data", (chunk: Uint8Array) => {
+      // Of a peer that was refused nothing more is read: to throw a flood away takes time from all others.
+      if (this.#connection.refused) return void socket.pause();
       // A view of a Buffer is made by a constructor of its own, which takes several times as long.
       this.#connection.receive(new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength));
       this.#flush();
@@ -99,14 +101,22 @@ export class Carrier {
     if (this.#endedAt !== undefined && now - this.#endedAt >= LINGER_MS) return this.destroy();
     if (this.#pausedAt !== undefined && now - this.#pausedAt >= LIMITS.unsentMs) return this.destroy();
     if (this.#drainedAt === undefined) {
-      if (now - this.#openedAt >= this.#options.maxAgeMs) this.drain({ keepStreams: true });
+      if (now - this.#openedAt >= this.#options.maxAgeMs) this.#age();
     } else {
       if (now - this.#drainedAt >= DRAIN_PING_MS) connection.finishDraining();
       const { graceMs } = this.#options;
-      if (this.#agedAt !== undefined && graceMs > 0 && now - this.#agedAt >= graceMs) return this.destroy();
+      if (this.#agedAt !== undefined && now - this.#agedAt >= graceMs) return this.destroy();
     }
     this.#keepAlive(now);
     this.#flush();
+  }
+
+  /** Asks the peer to go for its age; without a grace it is cut as soon as it has been asked. */
+  #age(): void {
+    this.drain({ keepStreams: true });
+    if (this.#options.graceMs > 0) return;
+    this.#endedAt ??= this.#drainedAt;
+    this.#socket.end(() => this.#socket.destroy());
   }
 
   #keepAlive(now: number): void {

@@ -14,7 +14,7 @@ import {
   unpadded,
 } from "./frames.ts";
 import { HeaderReader } from "./header_reader.ts";
-import { LIMITS } from "./limits.ts";
+import { FRAME_UNIT_BITS, HEADERS_COST, LIMITS } from "./limits.ts";
 import { greet } from "./peer_settings.ts";
 import { RateGuard } from "./rate_guard.ts";
 import { checkTrailers } from "./request_head.ts";
@@ -53,6 +53,7 @@ export class Connection {
   readonly #options: ConnectionOptions;
   readonly #headers: HeaderReader;
   readonly #runner: CallRunner;
+  readonly #budget: RateGuard;
   readonly #noise: RateGuard;
   readonly #pings: RateGuard;
   readonly #resets: RateGuard;
@@ -66,6 +67,8 @@ export class Connection {
   #receiveWindow: number = LIMITS.connectionWindow;
   #received = 0;
   #closing = false;
+  /** The peer broke a rule or exceeded a bound, and the connection is closed for that. */
+  refused = false;
   /** When octets last came, in milliseconds. */
   lastReceivedAt: number;
   /** A PING of ours waits for its answer since then. */
@@ -75,6 +78,7 @@ export class Connection {
     this.#options = options;
     const now = options.now();
     this.lastReceivedAt = now;
+    this.#budget = new RateGuard(LIMITS.frames, now);
     this.#noise = new RateGuard(LIMITS.noise, now);
     this.#pings = new RateGuard(LIMITS.pings, now);
     this.#resets = new RateGuard(LIMITS.resets, now);
@@ -97,7 +101,13 @@ export class Connection {
       pings: this.#pings,
       onPong: (payload) => this.#onPong(payload),
     });
-    this.#runner = new CallRunner(this.sender, options, (stream, code) => this.#resetStream(stream.id, code));
+    this.#runner = new CallRunner(this.sender, {
+      onOutput: options.onOutput,
+      onFault: options.onFault,
+      onDeadline: options.onDeadline,
+      budget: this.#budget,
+      reset: (stream, code) => this.#resetStream(stream.id, code),
+    });
     greet(this.sender);
   }
 
@@ -166,6 +176,7 @@ export class Connection {
   /** Ends the connection with this reason. */
   close(code: ErrorCode, text: string): void {
     if (this.#closing) return;
+    this.refused = true;
     this.sender.goAway(this.#ids.last, code, text);
     this.abandon();
   }
@@ -201,6 +212,10 @@ export class Connection {
   }
 
   #frame(type: number, flags: number, streamId: number, payload: Uint8Array, now: number): void {
+    const cost = (type === FRAME.HEADERS ? HEADERS_COST : 1) + (payload.length >>> FRAME_UNIT_BITS);
+    if (!this.#budget.allows(now, cost)) {
+      throw new ConnectionError("ENHANCE_YOUR_CALM", "too many frames without a request");
+    }
     if (!this.#control.settled && type !== FRAME.SETTINGS) {
       throw new ConnectionError("PROTOCOL_ERROR", "the first frame is no SETTINGS");
     }

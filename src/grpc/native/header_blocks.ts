@@ -7,12 +7,17 @@ const INDEX_STATUS = 8;
 const INDEX_CONTENT_TYPE = 31;
 const INDEX_CONTENT_LENGTH = 28;
 
-const ACCEPTED_ENCODINGS = "gzip,identity";
+const ACCEPTED_ENCODINGS: Field = ["grpc-accept-encoding", "identity,deflate,gzip"];
 /** Longest `grpc-message`, encoded. */
 const MAX_ENCODED_LENGTH = 4_096;
 
-/** The headers before the messages of every answer that is no plain refusal. */
-export const RESPONSE_HEADERS = block([[INDEX_STATUS, "200"], [INDEX_CONTENT_TYPE, "application/grpc"]]);
+const GRPC_FIELDS: readonly Field[] = [[INDEX_STATUS, "200"], [INDEX_CONTENT_TYPE, "application/grpc"]];
+
+/** The headers before the messages of an answer. */
+export const RESPONSE_HEADERS = block(GRPC_FIELDS);
+
+/** The same for the first answer of a connection: clients remember the encodings that the server takes. */
+export const FIRST_RESPONSE_HEADERS = block([...GRPC_FIELDS, ACCEPTED_ENCODINGS]);
 
 /** The headers after the messages of a call that went well. */
 export const OK_TRAILERS = block([["grpc-status", "0"]]);
@@ -24,9 +29,8 @@ export function trailers(code: GrpcCode, message: string): Uint8Array {
 
 /** The one block of headers of a call that is refused without any message. */
 export function trailersOnly(code: GrpcCode, message: string): Uint8Array {
-  const fields: Field[] = [[INDEX_STATUS, "200"], [INDEX_CONTENT_TYPE, "application/grpc"]];
-  if (code === "UNIMPLEMENTED") fields.push(["grpc-accept-encoding", ACCEPTED_ENCODINGS]);
-  return block([...fields, ...statusFields(code, message)]);
+  const accepted = code === "UNIMPLEMENTED" ? [ACCEPTED_ENCODINGS] : [];
+  return block([...GRPC_FIELDS, ...accepted, ...statusFields(code, message)]);
 }
 
 /** The headers of an answer to something that is no gRPC; its body has this many octets. */

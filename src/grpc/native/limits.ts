@@ -1,3 +1,8 @@
+/** A frame costs one, and one more for each 4 KiB of its payload. */
+export const FRAME_UNIT_BITS = 12;
+/** HEADERS cost more in place of the one: each is decoded, and answered even when it is no request. */
+export const HEADERS_COST = 4;
+
 /** Every bound of a connection. All that can grow has one. */
 export const LIMITS = {
   /** Streams at a time. */
@@ -16,6 +21,11 @@ export const LIMITS = {
   /** Octets that wait for a peer to let them in: on one stream, and over all streams. */
   queuedStreamBytes: 1_048_576,
   queuedBytes: 16_777_216,
+  /**
+   * Frames of every type, by their cost. A request that reaches its method earns the cost of its own frames
+   * and of those that clients send around it, such as WINDOW_UPDATE.
+   */
+  frames: { burst: 20_000, perSecond: 10_000, perRequest: 16 },
   /** Frames that ask for nothing: SETTINGS, PRIORITY, GOAWAY, unknown ones, empty DATA. */
   noise: { burst: 1_000, perSecond: 100 },
   /** PING frames. DATA allows some more, because clients measure the line by a PING for each answer. */

@@ -1,4 +1,4 @@
-import { gunzipSync } from "node:zlib";
+import { gunzipSync, inflateSync } from "node:zlib";
 import { GrpcError } from "../grpc_service.ts";
 
 /** Largest message that is taken, before and after decompression. */
@@ -7,6 +7,7 @@ export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 export const MESSAGE_PREFIX_BYTES = 5;
 
 const NO_BYTES = new Uint8Array(0);
+const DECOMPRESS = new Map([["gzip", gunzipSync], ["deflate", inflateSync]]);
 
 /**
  * Puts the messages of one stream together from the pieces that come. A message that comes in one
@@ -74,13 +75,8 @@ export class MessageReader {
     const message = framed.subarray(MESSAGE_PREFIX_BYTES);
     const flag = framed[0];
     if (flag === 0) return message;
-    if (flag !== 1 || this.#encoding !== "gzip") {
-      const state = flag === 1
-        ? "it is compressed, but grpc-encoding names no compression"
-        : "its first octet is unknown";
-      throw new GrpcError("INTERNAL", `Cannot read a message: ${state}`);
-    }
-    return decompressed(message);
+    if (flag !== 1) throw new GrpcError("INTERNAL", "Cannot read a message: its first byte is unknown");
+    return decompressed(message, this.#encoding);
   }
 }
 
@@ -89,22 +85,30 @@ function wholeLength(bytes: Uint8Array): number | undefined {
   if (bytes.length < MESSAGE_PREFIX_BYTES) return undefined;
   const length = (bytes[1] ?? 0) * 0x1000000 +
     (((bytes[2] ?? 0) << 16) | ((bytes[3] ?? 0) << 8) | (bytes[4] ?? 0));
-  if (length > MAX_MESSAGE_BYTES) throw tooLarge(`${length} bytes`);
+  if (length > MAX_MESSAGE_BYTES) {
+    const text = `Received message larger than max (${length} vs ${MAX_MESSAGE_BYTES})`;
+    throw new GrpcError("RESOURCE_EXHAUSTED", text);
+  }
   return MESSAGE_PREFIX_BYTES + length;
 }
 
-function decompressed(message: Uint8Array): Uint8Array {
-  try {
-    return gunzipSync(message, { maxOutputLength: MAX_MESSAGE_BYTES });
-  } catch (error) {
-    if (error instanceof RangeError) throw tooLarge("more when decompressed");
-    throw new GrpcError("INTERNAL", "Cannot read a message: it is no gzip", { cause: error });
+function decompressed(message: Uint8Array, encoding: string): Uint8Array {
+  if (encoding === "" || encoding === "identity") {
+    const state = "it is compressed, but grpc-encoding names no compression";
+    throw new GrpcError("INTERNAL", `Cannot read a message: ${state}`);
   }
-}
-
-function tooLarge(size: string): GrpcError {
-  return new GrpcError(
-    "RESOURCE_EXHAUSTED",
-    `Cannot read a message: at most ${MAX_MESSAGE_BYTES} bytes, it has ${size}`,
-  );
+  const decompress = DECOMPRESS.get(encoding);
+  if (decompress === undefined) {
+    const text = `Received message compressed with unsupported encoding "${encoding}"`;
+    throw new GrpcError("UNIMPLEMENTED", text);
+  }
+  try {
+    return decompress(message, { maxOutputLength: MAX_MESSAGE_BYTES });
+  } catch (error) {
+    if (!(error instanceof RangeError)) {
+      throw new GrpcError("INTERNAL", "Failed to decompress message", { cause: error });
+    }
+    const text = `Received message that decompresses to a size larger than ${MAX_MESSAGE_BYTES}`;
+    throw new GrpcError("RESOURCE_EXHAUSTED", text);
+  }
 }

@@ -24,14 +24,14 @@ export class RateGuard {
     this.#left = Math.min(this.#options.burst, this.#left + count);
   }
 
-  /** Counts one; false when it was one too many. */
-  allows(now: number): boolean {
-    if (this.#left < 1) {
+  /** Counts `cost`; false when that was too much. */
+  allows(now: number, cost = 1): boolean {
+    if (this.#left < cost) {
       const { burst, perSecond } = this.#options;
       this.#left = Math.min(burst, this.#left + Math.max(0, now - this.#filledAt) * perSecond / 1000);
       this.#filledAt = now;
     }
-    this.#left--;
+    this.#left -= cost;
     return this.#left >= 0;
   }
 }

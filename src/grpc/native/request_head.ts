@@ -3,7 +3,7 @@ import { StreamError } from "./frames.ts";
 import type { HeaderField } from "./hpack_decoder.ts";
 
 /** How a request that is no good gRPC is answered, before any of its messages are looked at. */
-export type HeadRefusal = "content_type" | "header_list" | "path" | "encoding" | "timeout";
+export type HeadRefusal = "content_type" | "header_list" | "path" | "timeout";
 
 /** What the headers of a request say. It may be shared by requests with the same headers. */
 export interface RequestHead {
@@ -37,7 +37,6 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   u: 1e-3,
   n: 1e-6,
 };
-const ENCODINGS = new Set(["", "identity", "gzip"]);
 
 /** Reads the headers of a request; throws `StreamError` where they break the rules of HTTP/2. */
 export function readHead(
@@ -58,7 +57,7 @@ export function readHead(
   }
   const timeoutMs = timeout === undefined ? Infinity : timeoutOf(timeout);
   const method = methods.get(pseudo.path);
-  const refusal = refusalOf({ post: pseudo.method === "POST", contentType, method, encoding, timeoutMs });
+  const refusal = refusalOf({ post: pseudo.method === "POST", contentType, method, timeoutMs });
   return {
     fields,
     method: refusal === undefined ? method : undefined,
@@ -153,7 +152,6 @@ function refusalOf(head: {
   post: boolean;
   contentType: string;
   method: GrpcMethod | undefined;
-  encoding: string;
   timeoutMs: number | undefined;
 }): HeadRefusal | undefined {
   const { contentType } = head;
@@ -161,7 +159,6 @@ function refusalOf(head: {
     contentType.startsWith("application/grpc;");
   if (!head.post || !isGrpc) return "content_type";
   if (head.method === undefined) return "path";
-  if (!ENCODINGS.has(head.encoding)) return "encoding";
   return head.timeoutMs === undefined ? "timeout" : undefined;
 }
 

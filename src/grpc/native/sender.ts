@@ -7,7 +7,7 @@ import {
   MAX_FRAME_BYTES,
   StreamError,
 } from "./frames.ts";
-import { OK_TRAILERS, RESPONSE_HEADERS } from "./header_blocks.ts";
+import { FIRST_RESPONSE_HEADERS, OK_TRAILERS, RESPONSE_HEADERS } from "./header_blocks.ts";
 import { LIMITS } from "./limits.ts";
 import { MESSAGE_PREFIX_BYTES } from "./message_reader.ts";
 import { Output } from "./output.ts";
@@ -35,6 +35,7 @@ export class Sender {
   initialWindow = DEFAULT_WINDOW;
   /** Streams with something queued that wait for the connection's window, in their turn. */
   readonly #blocked = new Set<ServerStream>();
+  #responseHeaders = FIRST_RESPONSE_HEADERS;
   /** Octets queued over all streams. */
   #queuedBytes = 0;
   readonly #events: SenderEvents;
@@ -55,8 +56,10 @@ export class Sender {
     }
     const { output } = this;
     const { id } = stream;
-    output.frame(RESPONSE_HEADERS.length, FRAME.HEADERS, FLAG.END_HEADERS, id);
-    output.bytes(RESPONSE_HEADERS);
+    const headers = this.#responseHeaders;
+    this.#responseHeaders = RESPONSE_HEADERS;
+    output.frame(headers.length, FRAME.HEADERS, FLAG.END_HEADERS, id);
+    output.bytes(headers);
     output.frame(length, FRAME.DATA, 0, id);
     output.byte(0);
     output.uint32(message.length);
@@ -70,7 +73,8 @@ export class Sender {
 
   /** One message of an answer; its headers go before the first one. */
   message(stream: ServerStream, message: Uint8Array): void {
-    this.#sendHeaders(stream, RESPONSE_HEADERS);
+    this.#sendHeaders(stream, this.#responseHeaders);
+    this.#responseHeaders = RESPONSE_HEADERS;
     const framed = new Uint8Array(MESSAGE_PREFIX_BYTES + message.length);
     new DataView(framed.buffer).setUint32(1, message.length);
     framed.set(message, MESSAGE_PREFIX_BYTES);

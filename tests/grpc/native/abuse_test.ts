@@ -201,7 +201,7 @@ Deno.test("native engine: a deadline is kept to though its handler never answers
   const early = peer.lines.some((line) => line.startsWith("HEADERS 1"));
   bed.clock.advance(10);
   await peer.line(
-    "HEADERS 1 end :status=200 content-type=application/grpc grpc-status=4 grpc-message=the deadline is exceeded",
+    "HEADERS 1 end :status=200 content-type=application/grpc grpc-status=4 grpc-message=Deadline exceeded",
   );
   for (const reply of bed.probe.held) reply("late");
   peer.send(call(5, probePath("Echo"), "next"));

@@ -304,6 +304,6 @@ Deno.test("bounds: gzip is taken, and the bound on messages holds behind it", ()
   assertEquals(bed.send(gzip(1, probePath("Size"), zeros(4_194_304))), answer(1, "4194304"));
   assertEquals(bed.send(gzip(3, probePath("Size"), zeros(4_194_305))), [
     "HEADERS 3 end :status=200 content-type=application/grpc grpc-status=8 " +
-    "grpc-message=Cannot read a message: at most 4194304 bytes, it has more when decompressed",
+    "grpc-message=Received message that decompresses to a size larger than 4194304",
   ]);
 });

@@ -313,8 +313,8 @@ Deno.test("Connection: frames that cross our reset are passed over", () => {
     call(3, probePath("Echo"), "next"),
   );
   assertEquals(lines, [
-    "HEADERS 1 end :status=200 content-type=application/grpc grpc-accept-encoding=gzip,identity grpc-status=12 " +
-    "grpc-message=unknown method /test.Probe/Nothing",
+    "HEADERS 1 end :status=200 content-type=application/grpc grpc-status=12 " +
+    "grpc-message=The server does not implement the method /test.Probe/Nothing",
     "RST_STREAM 1 NO_ERROR",
     ...answer(3, "next"),
   ]);

@@ -24,7 +24,7 @@ const BLOCKS: readonly (readonly [name: string, block: Uint8Array, fields: reado
   ["what is not implemented names the encodings", trailersOnly("UNIMPLEMENTED", ""), [
     STATUS,
     TYPE,
-    ["grpc-accept-encoding", "gzip,identity"],
+    ["grpc-accept-encoding", "identity,deflate,gzip"],
     ["grpc-status", "12"],
   ]],
   ["a plain answer", plainHeaders(415, 70), [
