@@ -44,7 +44,7 @@ Deno.test("the live stream shows decisions, rules and keys of a served process",
   const reader = await listen(fixture);
   assertEquals(await reader.data(), {
     at: 1_700_000_000_000,
-    version: "0.1.0",
+    version: "0.2.0",
     startedAt: 1_700_000_000_000,
     health: { healthy: true, failing: [], noted: [] },
     decisions: { total: 0, overLimit: 0, perSecond: null, overLimitShare: null },
