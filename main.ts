@@ -115,7 +115,7 @@ export async function serve(
     await unlessAborted(Promise.all(needed).then(() => {}), end);
     await settledWithin(cache.ready, CACHE_HEAD_START_MS, clock);
     end.throwIfAborted();
-    const http = await loaded.openHttp(parts, tracing, decide, webhooks.routes);
+    const http = await loaded.openHttp(parts, tracing, decide, webhooks);
     stack.defer(() => http.close(DRAIN_MS));
     // The last to open: its unix socket takes the place of one that serves, so nothing may fail after it.
     const grpc = await loaded.openGrpc(parts, tracing, decide);
@@ -123,6 +123,9 @@ export async function serve(
     stats.addGauge("ratelimit.process.grpc_connections", () => grpc.connections);
     logger.warning(`Listening for gRPC on '${grpc.address}'`);
     logger.warning(`Listening for HTTP on '${addressOf(http)}'`);
+    if (http.triggers !== undefined) {
+      logger.warning(`Listening for triggers on '${addressOf(http.triggers)}'`);
+    }
     health.set("start", true);
     // Its thread would take time from the start of this one, and its first calls wait for it.
     webhooks.start();
@@ -175,7 +178,14 @@ async function loadRest() {
 async function openAdministration(parts: ServiceParts, options: OpenWebhooksOptions): Promise<OpenWebhooks> {
   const { WEBHOOK_STORE: place, ADMIN_TOKEN: token } = parts.settings;
   if (place === undefined && token === undefined) {
-    return { ...NOTHING, routes: [], debugRoutes: [], listener: undefined, start: () => {} };
+    return {
+      ...NOTHING,
+      routes: [],
+      triggerRoutes: [],
+      debugRoutes: [],
+      listener: undefined,
+      start: () => {},
+    };
   }
   const { openWebhooks } = await import("./src/open_webhooks.ts");
   return openWebhooks(parts, options);

@@ -1,5 +1,6 @@
 import {
   duration,
+  listOf,
   oneOf,
   parseBoolean,
   parseFileMode,
@@ -58,6 +59,12 @@ export const SERVER_TABLE = {
     doc: "The HTTP port; 0 takes a free one.",
     group: "HTTP and debug ports",
   },
+  HTTP_JSON: {
+    parse: parseBoolean,
+    default: "true",
+    doc: "`false` turns off `POST /json` on the HTTP port.",
+    group: "HTTP and debug ports",
+  },
   HTTP_SERVER_USE_TLS: {
     parse: parseBoolean,
     default: "false",
@@ -93,6 +100,13 @@ export const SERVER_TABLE = {
       "Bearer token that the debug port wants for everything but its list of paths and its health; visible ASCII without a space.",
     group: "HTTP and debug ports",
     secret: true,
+  },
+  DEBUG_ALLOWED_HOSTS: {
+    parse: listOf(parseHost),
+    default: "",
+    doc: "Further names by which the debug port may be addressed, by comma, such as those of a proxy. " +
+      "Loopback names, IP addresses and `DEBUG_HOST` always may.",
+    group: "HTTP and debug ports",
   },
   GRPC_HOST: {
     parse: parseHost,

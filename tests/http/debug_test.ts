@@ -2,6 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import process from "node:process";
 import { Health } from "../../src/health.ts";
 import { createDebugHandler, type DebugRoute } from "../../src/http/debug.ts";
+import { listenHttp } from "../../src/http/listen.ts";
 import { until } from "../support/until.ts";
 import { ServedHttp } from "./http_fixture.ts";
 
@@ -20,8 +21,7 @@ function serveDebug(routes: readonly DebugRoute[] = []): ServedHttp {
       clock,
       routes,
       newRequestId: () => "made",
-    })
-  );
+    }), listenHttp);
 }
 
 const PPROF_LIST = [
@@ -41,8 +41,8 @@ const LIST = [
 
 const TEXTS: readonly (readonly [path: string, status: number, body: string])[] = [
   ["/", 200, LIST],
-  ["/nowhere", 200, LIST],
-  ["/debug/pprof/nowhere", 200, LIST],
+  ["/nowhere", 404, "404 page not found\n"],
+  ["/debug/pprof/nowhere", 404, "404 page not found\n"],
   ["/rlconfig", 200, "the rules\n"],
   ["/stats", 200, "the stats\n"],
   ["/healthcheck", 200, "OK"],
@@ -65,7 +65,6 @@ for (const [path, status, expected] of TEXTS) {
 for (
   const path of [
     "/",
-    "/nowhere",
     "/rlconfig",
     "/stats",
     "/debug/pprof/",

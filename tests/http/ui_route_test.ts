@@ -3,6 +3,7 @@ import { Health } from "../../src/health.ts";
 import { createDebugHandler } from "../../src/http/debug.ts";
 import { type LoadPage, uiRoutes } from "../../src/http/ui_route.ts";
 import { PAGE_FILES } from "../../src/ui/built/page_files.ts";
+import { listenHttp } from "../../src/http/listen.ts";
 import { ServedHttp } from "./http_fixture.ts";
 
 const FILES = new Map([["index.html", "<p>start</p>"], ["page.css", "p {}"], ["page.js", "run();"]]);
@@ -18,8 +19,7 @@ function serveUi(load: LoadPage = () => Promise.resolve(FILES)): ServedHttp {
       clock,
       token: TOKEN,
       routes: uiRoutes(load),
-    })
-  );
+    }), listenHttp);
 }
 
 const SAFE = {

@@ -53,7 +53,11 @@ class CallsDouble implements WebhookCalls {
 function serve(calls: CallsDouble, options: Partial<WebhookRouteOptions> = {}): ServedHttp {
   return new ServedHttp(({ log, clock }) => {
     const given = { calls, maxBodyBytes: MAX_BYTES, adminToken: TOKEN, clock, logger: log, ...options };
-    const routes = [triggerRoute(given), eventRoute(given, { readable: true }), administrationRoute(given)];
+    const routes = [
+      triggerRoute(given),
+      eventRoute(given, { readable: true, postable: true }),
+      administrationRoute(given),
+    ];
     return createRouter(routes, { logger: log, clock, newRequestId: () => "made" });
   });
 }
