@@ -1,3 +1,4 @@
+import type { Duplex } from "node:stream";
 import { AcceptGuard, type AcceptGuardOptions, isOutOfDescriptors } from "./accept_guard.ts";
 import { ConnectionStream } from "./connection_stream.ts";
 import { EpisodeLog } from "./episode_log.ts";
@@ -8,7 +9,25 @@ export interface AcceptorOptions extends AcceptGuardOptions {
   readonly maxConnections: number;
 }
 
-type Listener = Deno.TcpListener | Deno.UnixListener;
+/** A listener whose connections are streams. `close` ends the `accept` that waits. */
+export interface StreamListener<Stream> {
+  accept(): Promise<Stream>;
+  close(): void;
+}
+
+/** An accepted connection. */
+export interface AcceptedStream extends Duplex {
+  /** Bytes that have come from the peer. */
+  readonly bytesRead: number;
+}
+
+/** The connections of a listener of the runtime as streams. */
+export function streamsOf(listener: Deno.TcpListener | Deno.UnixListener): StreamListener<ConnectionStream> {
+  return {
+    accept: async () => new ConnectionStream(await listener.accept()),
+    close: () => listener.close(),
+  };
+}
 
 /** What of the connections stays when descriptors run out, for how long, and at least how many. */
 const KEPT_SHARE = 7 / 8;
@@ -22,12 +41,12 @@ const OVER_SHARE = 0.9;
  * When no file descriptor is left, connections that have not sent a byte are closed, the oldest first, until
  * an eighth of all is free for other parts of the process; for a minute that is the limit.
  */
-export class Acceptor {
-  readonly #listener: Listener;
+export class Acceptor<Stream extends AcceptedStream = AcceptedStream> {
+  readonly #listener: StreamListener<Stream>;
   readonly #options: AcceptorOptions;
   readonly #guard: AcceptGuard;
-  readonly #open = new Set<ConnectionStream>();
-  readonly #onConnection: (stream: ConnectionStream) => void;
+  readonly #open = new Set<Stream>();
+  readonly #onConnection: (stream: Stream) => void;
   #limitOfDescriptors = { connections: Infinity, until: -Infinity };
   readonly #limitLog: EpisodeLog;
   #refused = 0;
@@ -36,8 +55,8 @@ export class Acceptor {
 
   /** Accepts from now on. */
   constructor(
-    listener: Listener,
-    onConnection: (stream: ConnectionStream) => void,
+    listener: StreamListener<Stream>,
+    onConnection: (stream: Stream) => void,
     options: AcceptorOptions,
   ) {
     this.#listener = listener;
@@ -77,12 +96,12 @@ export class Acceptor {
 
   async #acceptAll(): Promise<void> {
     while (!this.#guard.isClosed) {
-      const connection = await this.#guard.retry(() => this.#accept());
-      if (connection !== undefined) this.#take(connection);
+      const stream = await this.#guard.retry(() => this.#accept());
+      if (stream !== undefined) this.#take(stream);
     }
   }
 
-  async #accept(): Promise<Deno.TcpConn | Deno.UnixConn> {
+  async #accept(): Promise<Stream> {
     try {
       return await this.#listener.accept();
     } catch (error) {
@@ -91,12 +110,11 @@ export class Acceptor {
     }
   }
 
-  #take(connection: Deno.TcpConn | Deno.UnixConn): void {
-    if (this.#guard.isClosed) return connection.close();
-    if (this.#open.size >= this.#limit()) return this.#refuse(connection);
-    const stream = new ConnectionStream(connection);
-    this.#open.add(stream);
+  #take(stream: Stream): void {
     stream.on("error", () => {});
+    if (this.#guard.isClosed) return void stream.destroy();
+    if (this.#open.size >= this.#limit()) return this.#refuse(stream);
+    this.#open.add(stream);
     stream.on("close", () => this.#forget(stream));
     try {
       this.#onConnection(stream);
@@ -113,8 +131,8 @@ export class Acceptor {
     return clock.elapsed() < until ? Math.min(connections, maxConnections) : maxConnections;
   }
 
-  #refuse(connection: Pick<Deno.Conn, "close">): void {
-    connection.close();
+  #refuse(stream: Stream): void {
+    stream.destroy();
     const { name, logger } = this.#options;
     const fields = { listener: name, limit: this.#limit() };
     this.#limitLog.begin(() => logger.warning("Connection limit reached; refusing connections", fields));
@@ -122,7 +140,7 @@ export class Acceptor {
     this.#refused++;
   }
 
-  #forget(stream: ConnectionStream): void {
+  #forget(stream: Stream): void {
     this.#open.delete(stream);
     if (this.#refusedBefore === undefined || this.#open.size > OVER_SHARE * this.#limit()) return;
     const { name, logger } = this.#options;

@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import tls from "node:tls";
-import { Acceptor } from "../base/acceptor.ts";
+import { Acceptor, streamsOf } from "../base/acceptor.ts";
 import type { ConnectionStream } from "../base/connection_stream.ts";
 import { errorText } from "../base/error_text.ts";
 import { ThrottledLog } from "../telemetry/throttled_log.ts";
@@ -48,7 +48,7 @@ export class HttpPort implements HttpListener {
   readonly port: number;
   readonly #options: HttpPortOptions;
   readonly #running: RunningRequests;
-  readonly #acceptor: Acceptor;
+  readonly #acceptor: Acceptor<ConnectionStream>;
   #context: tls.SecureContext | undefined;
   readonly #log: ThrottledLog;
   readonly #connections = new Set<HttpConnection>();
@@ -66,7 +66,7 @@ export class HttpPort implements HttpListener {
     this.#log = new ThrottledLog(options.logger, options);
     this.#running = new RunningRequests(handler, options.logger);
     if (options.tls !== undefined) this.renew(options.tls);
-    this.#acceptor = new Acceptor(listener, (stream) => this.#admit(stream), options);
+    this.#acceptor = new Acceptor(streamsOf(listener), (stream) => this.#admit(stream), options);
     this.#end = new ListenerEnd(this.#running, {
       shutDown: () => this.#shutDown(),
       cut: () => this.#cut(),

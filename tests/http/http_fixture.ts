@@ -68,7 +68,9 @@ export class ServedHttp implements AsyncDisposable {
 
   /** A connection whose bytes are written and read by hand. */
   async dial(): Promise<Dialed> {
-    return new Dialed(await Deno.connect({ hostname: "127.0.0.1", port: this.listener.port }));
+    const connection = await Deno.connect({ hostname: "127.0.0.1", port: this.listener.port });
+    connection.setNoDelay();
+    return new Dialed(connection);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

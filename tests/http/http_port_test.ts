@@ -183,8 +183,8 @@ Deno.test("a client that does not take its answers is closed after 30 s", async 
   using raw = new Dialed(await Deno.connect({ hostname: "127.0.0.1", port: port.port }));
   await raw.write(GET.repeat(100));
   await until("the connection to be closed", () => {
-    clock.advance(31_000);
-    return answered > 0 && port.connections === 0;
+    if (answered > 0) clock.advance(31_000);
+    return port.connections === 0 && answered > 0;
   });
   assert(answered < 100);
   await port.close(0);
