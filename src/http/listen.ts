@@ -66,47 +66,49 @@ class ServedPort {
   readonly end: ListenerEnd;
   readonly #options: ListenHttpOptions;
   readonly #guard: AcceptGuard;
-  #current: RunningServer;
+  /** Absent between the end of a server and its replacement. */
+  #current: RunningServer | undefined;
 
   constructor(handler: HttpHandler, options: ListenHttpOptions) {
     this.#options = options;
     this.running = new RunningRequests(handler, options.logger);
-    this.#current = this.#open(options.port);
-    const { hostname, port } = this.#current.server.addr;
+    const first = this.#current = this.#open(options.port);
+    const { hostname, port } = first.server.addr;
     this.hostname = hostname;
     this.port = port;
     this.#guard = new AcceptGuard(options);
     this.end = new ListenerEnd(this.running, {
       shutDown: async () => {
         this.#guard.close();
-        await this.#current.server.shutdown();
+        await this.#current?.server.shutdown();
       },
       cut: async () => {
         this.#guard.close();
-        this.#current.cut.abort();
-        await this.#current.server.finished;
+        this.#current?.cut.abort();
+        await this.#current?.server.finished;
       },
       abandon: () => {
-        this.#current.server.unref();
+        this.#current?.server.unref();
         options.logger.warning("HTTP connections left open at the end of the grace", { hostname, port });
       },
     }, options.clock);
-    void this.#keepOpen();
+    void this.#guard.retry(() => this.#serve());
   }
 
   get failures(): number {
     return this.#guard.failures;
   }
 
-  async #keepOpen(): Promise<void> {
-    for (;;) {
-      const { server } = this.#current;
-      await server.finished.catch(() => {});
+  /** Settles when the port is closed; throws when its server ends by itself. */
+  async #serve(): Promise<void> {
+    const { server } = this.#current ??= this.#open(this.port);
+    try {
+      await server.finished;
+    } catch (error) {
+      this.#current = undefined;
       // Its connections live on otherwise, those included that took the last file descriptors.
       server.shutdown().catch(() => {});
-      const next = await this.#guard.retry(() => this.#open(this.port));
-      if (next === undefined) return;
-      this.#current = next;
+      throw error;
     }
   }
 
