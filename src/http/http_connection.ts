@@ -63,6 +63,7 @@ export class HttpConnection {
   /** Unread bytes that hold no end of a head. */
   #searched = 0;
   #request: CurrentRequest | undefined;
+  #isDraining = false;
 
   constructor(socket: Duplex, options: HttpConnectionOptions) {
     this.#socket = socket;
@@ -84,6 +85,11 @@ export class HttpConnection {
     if (now < this.#deadline) return;
     if (this.#state === "head") this.#refuse(LATE_HEAD);
     else this.#socket.destroy();
+  }
+
+  /** Makes the next answer the last one. */
+  drain(): void {
+    this.#isDraining = true;
   }
 
   /** Closes the connection if it is between two requests. */
@@ -176,7 +182,8 @@ export class HttpConnection {
   async #respond(response: Response, request?: CurrentRequest): Promise<void> {
     const body = response.body === null ? undefined : await response.bytes();
     if (this.#socket.destroyed) return;
-    const isLast = response.headers.get("connection") === "close" || request?.canBeFollowed() !== true;
+    const isLast = this.#isDraining || response.headers.get("connection") === "close" ||
+      request?.canBeFollowed() !== true;
     this.#request = undefined;
     const bytes = responseBytes(response, { body, isLast, now: this.#options.clock.now() });
     if (isLast) {

@@ -89,9 +89,10 @@ export class HttpPort implements HttpListener {
     return this.#acceptor.failures;
   }
 
-  /** Serves new connections with another pair, which must have been checked. Open ones keep theirs. */
+  /** Serves new connections with another pair, which must have been checked. Open ones end with their next answer. */
   renew({ cert, key }: HttpTls): void {
     this.#context = tls.createSecureContext({ cert, key, minVersion: "TLSv1.2", maxVersion: "TLSv1.3" });
+    for (const connection of this.#connections) connection.drain();
   }
 
   /** @see HttpListener.drain */
