@@ -57,17 +57,15 @@ function reachable(address: string): string {
 
 function welcome({ addresses }: Running, environment: Readonly<Record<string, string>>): void {
   const isOpen = HOSTS.some((name) => environment[name] !== DEFAULTS[name]);
+  const opening = `To open it to others, set ${HOSTS.join(", ")} to 0.0.0.0.`;
+  const hint = isOpen ? "" : `\nOnly this machine can reach it. ${opening}\n`;
   const http = reachable(addresses.http);
   console.log(`
 Weir is ready.
   gRPC   ${reachable(addresses.grpc)}
   HTTP   http://${http}/json
   debug  http://${reachable(addresses.debug)}/
-${
-    isOpen
-      ? ""
-      : `\nOnly this machine can reach it. To open it to others, set ${HOSTS.join(", ")} to 0.0.0.0.\n`
-  }
+${hint}
 Ask for a decision; the sixth time within a minute it is 429:
 
   curl -i http://${http}/json -d '{"domain":"shop","descriptors":[{"entries":[{"key":"account","value":"bob"}]}]}'

@@ -19,9 +19,9 @@ export function responseBytes(response: Response, { body, isLast, now }: Respons
   const { status, headers } = response;
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n`;
   for (const [name, value] of headers) head += `${name}: ${value}\r\n`;
-  head += `date: ${dateText(now)}\r\n`;
   const hasLength = headers.has("content-length") || WITHOUT_BODY.includes(status);
   if (!hasLength) head += `content-length: ${body?.length ?? 0}\r\n`;
+  head += `date: ${dateText(now)}\r\n`;
   if (isLast && !headers.has("connection")) head += "connection: close\r\n";
   const start = Buffer.from(`${head}\r\n`, "latin1");
   return body === undefined ? start : Buffer.concat([start, body]);
