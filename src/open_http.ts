@@ -2,7 +2,8 @@ import { WatchedPair } from "./base/watched_pair.ts";
 import { createDebugHandler, type DebugRoute } from "./http/debug.ts";
 import { type Explainer, explainRoute } from "./http/explain_route.ts";
 import { healthRoutes } from "./http/healthcheck.ts";
-import { type HttpPort, type HttpTls, listenHttpPort } from "./http/http_port.ts";
+import { type HttpPort, listenHttpPort } from "./http/http_port.ts";
+import type { HttpsLayer } from "./http/https_layer.ts";
 import { type HttpListener, listenHttp } from "./http/listen.ts";
 import { ownSiteGuard } from "./http/own_site_guard.ts";
 import { rateLimitRoute } from "./http/rate_limit_route.ts";
@@ -43,13 +44,13 @@ export async function openHttp(
   const json = settings.HTTP_JSON
     ? [tracing.route((own) => rateLimitRoute({ decide: own, clock }), decide)]
     : [];
-  const pair = settings.HTTP_SERVER_USE_TLS ? await openPair(parts) : undefined;
   const opened: HttpPort[] = [];
+  const replaceConnections = () => opened.forEach((one) => one.replaceConnections());
+  const pair = settings.HTTP_SERVER_USE_TLS ? await openPair(parts, replaceConnections) : undefined;
   try {
     const open = (name: string, address: Address, served: readonly Route[]) => {
-      const port = openPort(parts, { ...address, name, routes: served, tls: pair?.watched.current });
+      const port = openPort(parts, { ...address, name, routes: served, tls: pair?.tls });
       opened.push(port);
-      pair?.onPair((renewed) => port.renew(renewed));
       return port;
     };
     const { TRIGGER_ADDR: triggerAddress, HOST: host, PORT: port } = settings;
@@ -72,7 +73,7 @@ export async function openHttp(
 interface OpenPortOptions extends Address {
   readonly name: string;
   readonly routes: readonly Route[];
-  readonly tls: HttpTls | undefined;
+  readonly tls: HttpsLayer | undefined;
 }
 
 /** Opens a port for clients that are not trusted. */
@@ -84,7 +85,7 @@ function openPort(parts: ServiceParts, { name, host, port, routes, tls }: OpenPo
     ...listenerReport(parts, name),
     hostname: host,
     port,
-    ...(tls === undefined ? {} : { tls: { cert: tls.cert, key: tls.key } }),
+    tls,
     maxConnections: Infinity,
   });
   stats.addGauge(`ratelimit.process.${name}_connections`, () => opened.connections);
@@ -93,19 +94,23 @@ function openPort(parts: ServiceParts, { name, host, port, routes, tls }: OpenPo
   return opened;
 }
 
-/** The pair of files, and who is told when it changes. */
-async function openPair({ settings, stats, logger, clock }: ServiceParts) {
-  const listeners: ((pair: HttpTls) => void)[] = [];
+/** TLS with the pair of the files, also after they changed. */
+async function openPair({ settings, stats, logger, clock }: ServiceParts, onRenewed: () => void) {
+  const { HttpsLayer } = await import("./http/https_layer.ts");
   const watched = await WatchedPair.open({
     files: { cert: settings.HTTP_SERVER_TLS_CERT ?? "", key: settings.HTTP_SERVER_TLS_KEY ?? "" },
     names: { cert: "HTTP_SERVER_TLS_CERT", key: "HTTP_SERVER_TLS_KEY" },
     clock,
     logger,
-    onPair: (pair) => listeners.forEach((listener) => listener(pair)),
+    onPair: (pair) => {
+      tls.renew(pair);
+      onRenewed();
+    },
   });
+  const tls = new HttpsLayer(watched.current);
   stats.addCounter("ratelimit.process.http_tls_reloaded", () => watched.figures.reloaded);
   stats.addCounter("ratelimit.process.http_tls_reload_failed", () => watched.figures.failed);
-  return { watched, onPair: (listener: (pair: HttpTls) => void) => void listeners.push(listener) };
+  return { watched, tls };
 }
 
 /** What the debug port shows of the decisions. */

@@ -1,26 +1,20 @@
 import type { Duplex } from "node:stream";
-import tls from "node:tls";
 import { Acceptor, streamsOf } from "../base/acceptor.ts";
 import type { ConnectionStream } from "../base/connection_stream.ts";
 import { errorText } from "../base/error_text.ts";
 import { ThrottledLog } from "../telemetry/throttled_log.ts";
 import { HttpConnection } from "./http_connection.ts";
+import type { HttpsLayer } from "./https_layer.ts";
 import type { HttpListener, ListenHttpOptions } from "./listen.ts";
 import { ListenerEnd } from "./listener_end.ts";
 import { type Refusal, REFUSALS } from "./problem.ts";
 import type { HttpHandler } from "./router.ts";
 import { RunningRequests } from "./running_requests.ts";
 
-/** The certificate chain and its private key, as PEM texts. */
-export interface HttpTls {
-  readonly cert: string;
-  readonly key: string;
-}
-
 /** Where to listen, and for how many. */
 export interface HttpPortOptions extends ListenHttpOptions {
-  /** Serves HTTPS with this pair; plain HTTP when absent. */
-  readonly tls?: HttpTls;
+  /** Serves HTTPS by this layer; plain HTTP when absent. */
+  readonly tls?: HttpsLayer | undefined;
   /** Connections that may be open at a time; Infinity for as many as there are file descriptors. */
   readonly maxConnections: number;
 }
@@ -49,7 +43,6 @@ export class HttpPort implements HttpListener {
   readonly #options: HttpPortOptions;
   readonly #running: RunningRequests;
   readonly #acceptor: Acceptor<ConnectionStream>;
-  #context: tls.SecureContext | undefined;
   readonly #log: ThrottledLog;
   readonly #connections = new Set<HttpConnection>();
   /** The streams of the connections, below TLS where it is spoken. */
@@ -65,7 +58,6 @@ export class HttpPort implements HttpListener {
     this.#options = options;
     this.#log = new ThrottledLog(options.logger, options);
     this.#running = new RunningRequests(handler, options.logger);
-    if (options.tls !== undefined) this.renew(options.tls);
     this.#acceptor = new Acceptor(streamsOf(listener), (stream) => this.#admit(stream), options);
     this.#end = new ListenerEnd(this.#running, {
       shutDown: () => this.#shutDown(),
@@ -89,9 +81,8 @@ export class HttpPort implements HttpListener {
     return this.#acceptor.failures;
   }
 
-  /** Serves new connections with another pair, which must have been checked. Open ones end with their next answer. */
-  renew({ cert, key }: HttpTls): void {
-    this.#context = tls.createSecureContext({ cert, key, minVersion: "TLSv1.2", maxVersion: "TLSv1.3" });
+  /** Makes the next answer of each open connection its last one, so that clients meet a new certificate. */
+  replaceConnections(): void {
     for (const connection of this.#connections) connection.drain();
   }
 
@@ -112,14 +103,14 @@ export class HttpPort implements HttpListener {
       this.#streams.delete(stream);
       if (this.#isClosing && this.#streams.size === 0) this.#allClosed.resolve();
     });
-    this.#serve(this.#context === undefined ? stream : secured(stream, this.#context), stream.remoteAddress ?? "");
+    this.#serve(this.#options.tls?.secure(stream) ?? stream, stream.remoteAddress ?? "");
     this.#cancelSweep ??= this.#options.clock.after(SWEEP_MS, () => this.#sweep());
   }
 
   #serve(stream: Duplex, peer: string): void {
     const { clock, logger } = this.#options;
     const connection = new HttpConnection(stream, {
-      scheme: this.#context === undefined ? "http" : "https",
+      scheme: this.#options.tls === undefined ? "http" : "https",
       peer,
       running: this.#running,
       clock,
@@ -176,11 +167,4 @@ export class HttpPort implements HttpListener {
     await this.#allClosed.promise;
     this.#cancelSweep?.();
   }
-}
-
-/** TLS over a connection. Its handshake is a part of the time that the first head may take. */
-function secured(stream: ConnectionStream, secureContext: tls.SecureContext): tls.TLSSocket {
-  const socket = new tls.TLSSocket(stream, { isServer: true, secureContext, ALPNProtocols: ["http/1.1"] });
-  socket.on("close", () => stream.destroy());
-  return socket;
 }

@@ -36,7 +36,8 @@ export interface Refusal {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-const TITLES: Readonly<Record<number, string>> = {
+/** The reason phrases of refusals, by status. */
+export const TITLES: Readonly<Record<number, string>> = {
   400: "Bad Request",
   401: "Unauthorized",
   403: "Forbidden",

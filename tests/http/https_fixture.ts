@@ -1,4 +1,5 @@
-import { type HttpPort, type HttpTls, listenHttpPort } from "../../src/http/http_port.ts";
+import { type HttpPort, listenHttpPort } from "../../src/http/http_port.ts";
+import { HttpsLayer, type HttpTls } from "../../src/http/https_layer.ts";
 import type { HttpHandler } from "../../src/http/router.ts";
 import { type CertificateFiles, type Certificates } from "../support/certificates.ts";
 import { FakeClock } from "../support/fake_clock.ts";
@@ -15,15 +16,17 @@ export class ServedHttps implements AsyncDisposable {
   readonly log = new KeptLog();
   readonly clock = new FakeClock();
   readonly listener: HttpPort;
+  readonly #tls: HttpsLayer;
   /** By the authority that issued the first pair. */
   readonly former: HttpsClient;
   /** By the other authority. */
   readonly other: HttpsClient;
 
   private constructor(handler: HandlerOf, tls: HttpTls, authorities: readonly [string, string]) {
+    this.#tls = new HttpsLayer(tls);
     this.listener = listenHttpPort(handler(this), {
       ...listenOptions({ logger: this.log, clock: this.clock }),
-      tls,
+      tls: this.#tls,
       maxConnections: Infinity,
     });
     this.former = new HttpsClient(this.listener.port, authorities[0]);
@@ -39,6 +42,12 @@ export class ServedHttps implements AsyncDisposable {
       Deno.readTextFile(otherAuthority.certFile),
     ]);
     return new ServedHttps(handler, tls, [own, other]);
+  }
+
+  /** Serves with another pair. */
+  renew(pair: HttpTls): void {
+    this.#tls.renew(pair);
+    this.listener.replaceConnections();
   }
 
   /** A plain connection to the port. */

@@ -53,7 +53,7 @@ httpsTest("a renewed pair is met by new connections, and open ones end with thei
   await idle.read((text) => text.endsWith("quick"));
   await until("the request to run", () => gate.waiting === 1);
   assertEquals([await served.former.trusts(), await served.other.trusts()], [true, false]);
-  served.listener.renew(renewed);
+  served.renew(renewed);
   assertEquals([await served.former.trusts(), await served.other.trusts()], [false, true]);
   assertEquals(await (await served.other.fetch("/quick")).text(), "quick");
   await idle.write(REQUEST);
