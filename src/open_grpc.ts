@@ -73,6 +73,7 @@ async function startWithTls(
   stats.addCounter("ratelimit.process.grpc_tls_reload_failed", () => tls.figures.failed);
   return {
     address: engine.address,
+    acceptor: engine.acceptor,
     get connections() {
       return engine.connections;
     },

@@ -1,4 +1,5 @@
 import type { Clock } from "./clock.ts";
+import { EpisodeLog } from "./episode_log.ts";
 import { errorText } from "./error_text.ts";
 import type { Logger } from "./log.ts";
 
@@ -18,8 +19,6 @@ const PAUSE_MS = 100;
 const WAITING_MS = 100;
 /** Failing for this long is a state of the listener; less is a moment in which descriptors ran out. */
 const FAILING_MS = 1_000;
-/** Connections that come and go at the limit of descriptors must not fill the log. */
-const LOG_INTERVAL_MS = 10_000;
 
 /**
  * Keeps one listener accepting: an attempt that fails is repeated until it succeeds, and the failure is
@@ -39,16 +38,17 @@ const LOG_INTERVAL_MS = 10_000;
  */
 export class AcceptGuard {
   readonly #options: AcceptGuardOptions;
+  readonly #log: EpisodeLog;
   #failures = 0;
-  /** When the run of failures began and how many it has; absent while attempts succeed. */
-  #failing: { readonly since: number; readonly isLogged: boolean; count: number } | undefined;
+  /** When the run of failures began, and how many there had been; absent while attempts succeed. */
+  #failing: { readonly since: number; readonly failuresBefore: number } | undefined;
   #isReported = false;
-  #loggedAt = -Infinity;
   #endPause = () => {};
   #isClosed = false;
 
   constructor(options: AcceptGuardOptions) {
     this.#options = options;
+    this.#log = new EpisodeLog(options.clock);
   }
 
   /** Attempts that have failed so far. */
@@ -107,33 +107,25 @@ export class AcceptGuard {
     const { name, clock, logger, onState } = this.#options;
     const now = clock.elapsed();
     const problem = errorText(error);
+    this.#failing ??= { since: now, failuresBefore: this.#failures };
     this.#failures++;
-    if (this.#failing === undefined) {
-      const isLogged = now - this.#loggedAt >= LOG_INTERVAL_MS;
-      this.#failing = { since: now, isLogged, count: 0 };
-      if (isLogged) {
-        this.#loggedAt = now;
-        logger.error("Cannot accept connections; retrying", { listener: name, error: problem });
-      }
-    }
-    this.#failing.count++;
+    const fields = { listener: name, error: problem };
+    this.#log.begin(() => logger.error("Cannot accept connections; retrying", fields));
     if (this.#isReported || now - this.#failing.since < FAILING_MS) return;
     this.#isReported = true;
     onState(`connections are not accepted: ${problem}`);
   }
 
   #succeeded(): void {
-    const failing = this.#failing;
-    if (failing === undefined) return;
+    if (this.#failing === undefined) return;
+    const { since, failuresBefore } = this.#failing;
     this.#failing = undefined;
     const { name, clock, logger, onState } = this.#options;
-    const pausedMs = Math.round(clock.elapsed() - failing.since);
-    if (failing.isLogged) {
-      logger.warning("Accepting connections again", { listener: name, failures: failing.count, pausedMs });
-    }
-    if (!this.#isReported) return;
+    const failures = this.#failures - failuresBefore;
+    const fields = { listener: name, failures, pausedMs: Math.round(clock.elapsed() - since) };
+    this.#log.end(() => logger.warning("Accepting connections again", fields));
+    if (this.#isReported) onState(undefined);
     this.#isReported = false;
-    onState(undefined);
   }
 }
 

@@ -20,7 +20,7 @@ export class ConnectionStream extends Duplex {
   constructor(connection: Deno.TcpConn | Deno.UnixConn) {
     super({ allowHalfOpen: false, readableHighWaterMark: READ_BYTES });
     this.#connection = connection;
-    if ("setNoDelay" in connection) connection.setNoDelay(true);
+    if ("setNoDelay" in connection) setNoDelay(connection);
   }
 
   /** The address of the peer; absent on a unix socket. */
@@ -87,4 +87,12 @@ export class ConnectionStream extends Duplex {
     // What is closed here is no error.
     if (!this.destroyed) this.destroy(error instanceof Error ? error : new Error(String(error)));
   };
+}
+
+function setNoDelay(connection: Deno.TcpConn): void {
+  try {
+    connection.setNoDelay(true);
+  } catch {
+    // A peer that is gone already is noticed when the connection is read.
+  }
 }
