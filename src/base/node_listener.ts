@@ -5,6 +5,16 @@ import type { Clock } from "./clock.ts";
 /** How often a listener without new connections is armed again. */
 const REARM_MS = 1_000;
 
+/** Where to listen. */
+export interface NodeListenerOptions {
+  readonly host: string;
+  /** 0 for a free one. */
+  readonly port: number;
+  /** Whether other processes may listen on the same port. */
+  readonly isShared: boolean;
+  readonly clock: Clock;
+}
+
 /**
  * A TCP port that hands on sockets of `node:net`, over which `node:tls` is a third faster than over other streams.
  * In Deno 2.9.3 such a listener stops for good, without an event, when an accept fails. So it is armed again every
@@ -19,14 +29,12 @@ export class NodeListener {
   #isStarved = false;
   #cancelTick: () => void;
 
-  /** Listens on a port that other processes may share. Throws when it cannot. */
-  static async open(
-    { host, port, clock }: { readonly host: string; readonly port: number; readonly clock: Clock },
-  ): Promise<NodeListener> {
+  /** Listens on a port. Throws when it cannot. */
+  static async open({ host, port, isShared, clock }: NodeListenerOptions): Promise<NodeListener> {
     const server = net.createServer({ noDelay: true });
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject);
-      server.listen({ host, port, reusePort: true }, resolve);
+      server.listen({ host, port, reusePort: isShared }, resolve);
     });
     return new NodeListener(server, clock);
   }

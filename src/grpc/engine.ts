@@ -26,10 +26,8 @@ export interface GrpcEngine {
 export interface GrpcEngineOptions {
   readonly services: readonly GrpcService[];
   readonly target: ListenTarget;
-  /** Connections that may be open at a time; as many as there are file descriptors when absent. */
-  readonly maxConnections?: number | undefined;
-  /** Called when accepting fails for a while, with the cause, and when it works again, with nothing. */
-  readonly onListenerState?: ((problem: string | undefined) => void) | undefined;
+  /** How connections are accepted; without a limit and a report when absent. */
+  readonly listen?: Pick<ListenOptions, "name" | "onState" | "maxConnections" | "isShared"> | undefined;
   /** Absent for plain text. */
   readonly tls?: ListenTls | undefined;
   /** A connection is asked to go after this time, give or take a tenth at random; 0 means never. */
@@ -42,9 +40,9 @@ export interface GrpcEngineOptions {
   readonly random: () => number;
 }
 
+const UNLIMITED = { name: "grpc", onState: () => {}, maxConnections: Infinity } as const;
+
 /** How the listener of an engine is opened. */
-export function listenOptions(
-  { tls, maxConnections = Infinity, onListenerState: onState = () => {}, clock, logger }: GrpcEngineOptions,
-): ListenOptions {
-  return { name: "gRPC", tls, maxConnections, onState, clock, logger };
+export function listenOptions({ tls, listen = UNLIMITED, clock, logger }: GrpcEngineOptions): ListenOptions {
+  return { ...listen, tls, clock, logger };
 }

@@ -31,6 +31,8 @@ export interface AcceptedSocket extends AcceptedStream {
 export interface ListenOptions extends AcceptorOptions {
   /** Absent for plain text. */
   readonly tls?: ListenTls | undefined;
+  /** Whether other processes may listen on the same port; they may when absent. */
+  readonly isShared?: boolean | undefined;
 }
 
 /** A listener that hands on the sockets of its connections. */
@@ -56,7 +58,7 @@ export async function listen(
   const secured = tls === undefined
     ? undefined
     : (await import("./tls_server.ts")).createTlsServer(tls, onSocket);
-  const bind = target.kind === "unix" ? bindUnix(target) : bindTcp(target, tls !== undefined, options);
+  const bind = target.kind === "unix" ? bindUnix(target) : bindTcp(target, { isTls: tls !== undefined, ...options });
   const { listener, address, remove } = await bind.catch((error: unknown) => {
     throw listenError(target, error);
   });
@@ -77,16 +79,15 @@ interface Bound {
 
 async function bindTcp(
   { host, port }: TcpTarget,
-  isTls: boolean,
-  { clock }: Pick<AcceptorOptions, "clock">,
+  { isTls, isShared = true, clock }: Pick<ListenOptions, "isShared" | "clock"> & { readonly isTls: boolean },
 ): Promise<Bound> {
   const addressOf = (bound: number) => host.includes(":") ? `[${host}]:${bound}` : `${host}:${bound}`;
   if (isTls) {
     const { NodeListener } = await import("../base/node_listener.ts");
-    const listener = await NodeListener.open({ host, port, clock });
+    const listener = await NodeListener.open({ host, port, isShared, clock });
     return { listener, address: addressOf(listener.addr.port), remove: () => {} };
   }
-  const listener = Deno.listen({ hostname: host, port, reusePort: true });
+  const listener = Deno.listen({ hostname: host, port, reusePort: isShared });
   return { listener: streamsOf(listener), address: addressOf(listener.addr.port), remove: () => {} };
 }
 

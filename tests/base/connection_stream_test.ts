@@ -5,7 +5,9 @@ import { join } from "node:path";
 import { ConnectionStream } from "../../src/base/connection_stream.ts";
 
 /** A stream and the connection that its peer has. */
-async function connected(run: (stream: ConnectionStream, peer: Deno.UnixConn) => Promise<void>): Promise<void> {
+async function connected(
+  run: (stream: ConnectionStream, peer: Deno.UnixConn) => Promise<void>,
+): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "weir_" });
   try {
     const path = join(folder, "a.sock");
