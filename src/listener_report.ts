@@ -10,3 +10,13 @@ export function listenerReport(
     health.set(`${name}_port`, problem === undefined, problem ?? "");
   return { name, logger, clock, onState };
 }
+
+/** Counts how often accepting failed, and shows whether it fails now, under the listener's name. */
+export function addListenerMetrics(
+  { stats }: Pick<ServiceParts, "stats">,
+  name: string,
+  listener: { readonly failures: number; readonly isFailing: boolean },
+): void {
+  stats.addCounter(`ratelimit.process.${name}_accept_failures`, () => listener.failures);
+  stats.addGauge(`ratelimit.process.${name}_accept_failing`, () => listener.isFailing ? 1 : 0);
+}

@@ -8,7 +8,7 @@ import { type HttpListener, listenHttp } from "./http/listen.ts";
 import { ownSiteGuard } from "./http/own_site_guard.ts";
 import { rateLimitRoute } from "./http/rate_limit_route.ts";
 import { createRouter, type Route } from "./http/router.ts";
-import { listenerReport } from "./listener_report.ts";
+import { addListenerMetrics, listenerReport } from "./listener_report.ts";
 import { openUi, type OpenUiOptions } from "./open_ui.ts";
 import { rulesText } from "./ratelimit/rules_text.ts";
 import type { ServiceParts } from "./service_parts.ts";
@@ -78,7 +78,7 @@ interface OpenPortOptions extends Address {
 
 /** Opens a port for clients that are not trusted. */
 function openPort(parts: ServiceParts, { name, host, port, routes, tls }: OpenPortOptions): HttpPort {
-  const { stats, logger, clock } = parts;
+  const { settings, stats, logger, clock } = parts;
   const ofOwnSite = ownSiteGuard({ links: true });
   const guarded = routes.map((route) => ({ ...route, handle: ofOwnSite(route.handle) }));
   const opened = listenHttpPort(createRouter(guarded, { logger, clock }), {
@@ -86,11 +86,12 @@ function openPort(parts: ServiceParts, { name, host, port, routes, tls }: OpenPo
     hostname: host,
     port,
     tls,
-    maxConnections: Infinity,
+    isShared: settings.LISTEN_SHARED,
+    maxConnections: settings.HTTP_MAX_CONNECTIONS === 0 ? Infinity : settings.HTTP_MAX_CONNECTIONS,
   });
   stats.addGauge(`ratelimit.process.${name}_connections`, () => opened.connections);
   stats.addCounter(`ratelimit.process.${name}_connections_refused`, () => opened.refused);
-  stats.addCounter(`ratelimit.process.${name}_accept_failures`, () => opened.failures);
+  addListenerMetrics(parts, name, opened);
   return opened;
 }
 
@@ -145,8 +146,8 @@ export function openDebug(
     routes: [explain, ...openUi(parts, { version, service, loading }), ...webhooks.debugRoutes],
   });
   const { DEBUG_HOST: hostname, DEBUG_PORT: port } = settings;
-  const opened = listenHttp(handler, { ...listenerReport(parts, "debug"), hostname, port });
-  stats.addCounter("ratelimit.process.debug_accept_failures", () => opened.failures);
+  const opened = listenHttp(handler, { ...listenerReport(parts, "debug"), hostname, port, isShared: settings.LISTEN_SHARED });
+  addListenerMetrics(parts, "debug", opened);
   if (token === undefined && !isLoopback(opened.hostname)) {
     logger.warning("The debug port is open to other machines without a token; set DEBUG_TOKEN or DEBUG_HOST", {
       address: addressOf(opened),

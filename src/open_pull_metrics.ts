@@ -2,7 +2,7 @@ import type { Clock } from "./base/clock.ts";
 import type { Logger } from "./base/log.ts";
 import type { Health } from "./health.ts";
 import { type HttpListener, listenHttp } from "./http/listen.ts";
-import { listenerReport } from "./listener_report.ts";
+import { addListenerMetrics, listenerReport } from "./listener_report.ts";
 import type { Rules } from "./ratelimit/rules.ts";
 import type { Settings } from "./settings/table.ts";
 import type { StatsStore } from "./stats/store.ts";
@@ -54,8 +54,8 @@ export async function openPullMetrics(options: OpenPullMetricsOptions): Promise<
     clock,
   });
   const { host, port } = settings.PULL_METRICS_ADDR;
-  const listener = listenHttp(handler, { ...listenerReport(options, "metrics"), hostname: host, port });
-  stats.addCounter("ratelimit.process.metrics_accept_failures", () => listener.failures);
+  const listener = listenHttp(handler, { ...listenerReport(options, "metrics"), hostname: host, port, isShared: settings.LISTEN_SHARED });
+  addListenerMetrics(options, "metrics", listener);
   return { listener, load: loadPullText };
 }
 

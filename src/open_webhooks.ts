@@ -12,7 +12,7 @@ import {
   triggerRoute,
   type WebhookRouteOptions,
 } from "./http/webhook_routes.ts";
-import { listenerReport } from "./listener_report.ts";
+import { addListenerMetrics, listenerReport } from "./listener_report.ts";
 import type { ServiceParts } from "./service_parts.ts";
 import type { Settings } from "./settings/table.ts";
 import { storeFolderProblem } from "./store_folder.ts";
@@ -161,13 +161,18 @@ function shownOnDebugPort(route: Route): DebugRoute {
 }
 
 function openAdministration(routes: readonly Route[], parts: ServiceParts): HttpListener {
-  const { settings, stats, logger, clock } = parts;
+  const { settings, logger, clock } = parts;
   const { host = "", port = 0 } = settings.ADMIN_ADDR ?? {};
   const report = listenerReport(parts, "administration");
   const ofOwnSite = ownSiteGuard({ links: true });
   const guarded = routes.map((route) => ({ ...route, handle: ofOwnSite(route.handle) }));
-  const opened = listenHttp(createRouter(guarded, { logger, clock }), { ...report, hostname: host, port });
-  stats.addCounter("ratelimit.process.administration_accept_failures", () => opened.failures);
+  const opened = listenHttp(createRouter(guarded, { logger, clock }), {
+    ...report,
+    hostname: host,
+    port,
+    isShared: settings.LISTEN_SHARED,
+  });
+  addListenerMetrics(parts, "administration", opened);
   return opened;
 }
 

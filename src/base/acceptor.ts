@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import { AcceptGuard, type AcceptGuardOptions, isOutOfDescriptors } from "./accept_guard.ts";
 import { ConnectionStream } from "./connection_stream.ts";
+import { DescriptorReserve } from "./descriptor_reserve.ts";
 import { EpisodeLog } from "./episode_log.ts";
 
 /** What accepts connections and how many. */
@@ -49,6 +50,7 @@ export class Acceptor<Stream extends AcceptedStream = AcceptedStream> {
   readonly #onConnection: (stream: Stream) => void;
   #limitOfDescriptors = { connections: Infinity, until: -Infinity };
   readonly #limitLog: EpisodeLog;
+  readonly #reserve = new DescriptorReserve();
   #refused = 0;
   /** What had been refused when the limit was reached; absent while it is not. */
   #refusedBefore: number | undefined;
@@ -92,6 +94,7 @@ export class Acceptor<Stream extends AcceptedStream = AcceptedStream> {
     if (this.#guard.isClosed) return;
     this.#guard.close();
     this.#listener.close();
+    this.#reserve.release();
   }
 
   async #acceptAll(): Promise<void> {
@@ -103,9 +106,12 @@ export class Acceptor<Stream extends AcceptedStream = AcceptedStream> {
 
   async #accept(): Promise<Stream> {
     try {
+      this.#reserve.hold();
       return await this.#listener.accept();
     } catch (error) {
-      if (isOutOfDescriptors(error)) this.#makeRoom();
+      if (!isOutOfDescriptors(error)) throw error;
+      this.#reserve.release();
+      this.#makeRoom();
       throw error;
     }
   }

@@ -25,12 +25,12 @@ const SWEEP_MS = 1_000;
 /**
  * Serves `handler` over HTTP/1.1 to clients that are not trusted: heads, idle connections and unread answers have
  * timeouts, which `Deno.serve` lacks, and connections a limit. The whole body of a response is read before it is
- * sent, so it carries no streams. The port may be shared with other processes. Throws when it cannot listen.
+ * sent, so it carries no streams. Throws when it cannot listen.
  */
 export function listenHttpPort(handler: HttpHandler, options: HttpPortOptions): HttpPort {
-  const { hostname, port } = options;
+  const { hostname, port, isShared: reusePort = true } = options;
   try {
-    return new HttpPort(handler, Deno.listen({ hostname, port, reusePort: true }), options);
+    return new HttpPort(handler, Deno.listen({ hostname, port, reusePort }), options);
   } catch (cause) {
     throw new Error(`Cannot listen on "${hostname}:${port}": ${errorText(cause)}`, { cause });
   }
@@ -84,6 +84,11 @@ export class HttpPort implements HttpListener {
   /** Makes the next answer of each open connection its last one, so that clients meet a new certificate. */
   replaceConnections(): void {
     for (const connection of this.#connections) connection.drain();
+  }
+
+  /** @see HttpListener.isFailing */
+  get isFailing(): boolean {
+    return this.#acceptor.isFailing;
   }
 
   /** @see HttpListener.drain */

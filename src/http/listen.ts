@@ -10,6 +10,8 @@ export interface ListenHttpOptions extends AcceptGuardOptions {
   readonly hostname: string;
   /** 0 for any free port. */
   readonly port: number;
+  /** Whether other processes may listen on the port too; they may when absent. */
+  readonly isShared?: boolean;
 }
 
 /** A port that is being served. */
@@ -20,6 +22,8 @@ export interface HttpListener {
   readonly port: number;
   /** How often accepting or reopening has failed. */
   readonly failures: number;
+  /** Whether no connection is accepted now. */
+  readonly isFailing: boolean;
   /**
    * Serves on, and says with each answer that it is the last of its connection: clients leave before `close`,
    * which drops requests that have come and were not begun to be read.
@@ -34,8 +38,8 @@ export interface HttpListener {
 }
 
 /**
- * Serves `handler` by `Deno.serve`. One accept that fails ends such a server; then the port is opened again. The port
- * may be shared with other processes. Throws when it cannot listen.
+ * Serves `handler` by `Deno.serve`. One accept that fails ends such a server; then the port is opened again. Throws
+ * when it cannot listen.
  */
 export function listenHttp(handler: HttpHandler, options: ListenHttpOptions): HttpListener {
   const served = new ServedPort(handler, options);
@@ -44,7 +48,10 @@ export function listenHttp(handler: HttpHandler, options: ListenHttpOptions): Ht
     hostname,
     port,
     get failures() {
-      return served.failures;
+      return served.guard.failures;
+    },
+    get isFailing() {
+      return served.guard.isFailing;
     },
     drain: () => served.running.drain(),
     close: (graceMs) => served.end.within(graceMs),
@@ -65,7 +72,7 @@ class ServedPort {
   readonly running: RunningRequests;
   readonly end: ListenerEnd;
   readonly #options: ListenHttpOptions;
-  readonly #guard: AcceptGuard;
+  readonly guard: AcceptGuard;
   /** Absent between the end of a server and its replacement. */
   #current: RunningServer | undefined;
 
@@ -76,14 +83,14 @@ class ServedPort {
     const { hostname, port } = first.server.addr;
     this.hostname = hostname;
     this.port = port;
-    this.#guard = new AcceptGuard(options);
+    this.guard = new AcceptGuard(options);
     this.end = new ListenerEnd(this.running, {
       shutDown: async () => {
-        this.#guard.close();
+        this.guard.close();
         await this.#current?.server.shutdown();
       },
       cut: async () => {
-        this.#guard.close();
+        this.guard.close();
         this.#current?.cut.abort();
         await this.#current?.server.finished;
       },
@@ -92,11 +99,7 @@ class ServedPort {
         options.logger.warning("HTTP connections left open at the end of the grace", { hostname, port });
       },
     }, options.clock);
-    void this.#guard.retry(() => this.#serve());
-  }
-
-  get failures(): number {
-    return this.#guard.failures;
+    void this.guard.retry(() => this.#serve());
   }
 
   /** Settles when the port is closed; throws when its server ends by itself. */
@@ -113,11 +116,11 @@ class ServedPort {
   }
 
   #open(port: number): RunningServer {
-    const { hostname, logger } = this.#options;
+    const { hostname, isShared: reusePort = true, logger } = this.#options;
     const cut = new AbortController();
     try {
       const server = Deno.serve({
-        ...{ hostname, port, reusePort: true, signal: cut.signal, onListen: () => {} },
+        ...{ hostname, port, reusePort, signal: cut.signal, onListen: () => {} },
         onError: (error) => failedResponse(error, randomRequestId(), logger),
       }, (request, { remoteAddr }) => this.running.answer(request, remoteAddr.hostname));
       return { server, cut };

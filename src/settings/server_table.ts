@@ -1,5 +1,6 @@
 import {
   duration,
+  integer,
   listOf,
   oneOf,
   parseBoolean,
@@ -41,6 +42,14 @@ export const SERVER_TABLE = {
       "How long calls are still taken after SIGTERM or SIGINT turned health bad, so that load balancers notice.",
     group: "Process",
   },
+  LISTEN_SHARED: {
+    parse: parseBoolean,
+    default: "true",
+    doc:
+      "Whether other processes may listen on the same ports, which a restart without a pause needs. `false` refuses to " +
+      "start on a port in use.",
+    group: "Process",
+  },
   ALLOW_UNSAFE_DENO: {
     parse: parseBoolean,
     default: "false",
@@ -57,6 +66,12 @@ export const SERVER_TABLE = {
     parse: parsePort,
     default: "8080",
     doc: "The HTTP port; 0 takes a free one.",
+    group: "HTTP and debug ports",
+  },
+  HTTP_MAX_CONNECTIONS: {
+    parse: integer({ min: 0, max: 1_000_000 }),
+    default: "0",
+    doc: "As `GRPC_MAX_CONNECTIONS`, for the HTTP port and for `TRIGGER_ADDR`, each by itself.",
     group: "HTTP and debug ports",
   },
   HTTP_JSON: {
@@ -118,6 +133,14 @@ export const SERVER_TABLE = {
     parse: parsePort,
     default: "8081",
     doc: "The gRPC port; 0 takes a free one.",
+    group: "gRPC",
+  },
+  GRPC_MAX_CONNECTIONS: {
+    parse: integer({ min: 0, max: 1_000_000 }),
+    default: "0",
+    doc:
+      "Open gRPC connections beyond which further ones are closed; 0 sets no limit until file descriptors run " +
+      "out, and then for a minute seven eighths of those that were open.",
     group: "gRPC",
   },
   GRPC_UDS: {

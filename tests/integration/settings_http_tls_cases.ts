@@ -23,6 +23,26 @@ export const HTTP_TLS_CASES: SettingCases = {
     tools: ["openssl"],
     run: keepsPairUntilItFits,
   },
+  HTTP_MAX_CONNECTIONS: {
+    sees: "a connection too many",
+    run: () =>
+      compare({ HTTP_MAX_CONNECTIONS: "1" }, {
+        async look({ running: { addresses } }) {
+          const dial = async () =>
+            new Dialed(
+              await Deno.connect({ hostname: "127.0.0.1", port: Number(addresses.http.split(":").at(-1)) }),
+            );
+          using first = await dial();
+          await first.write("GET /livez HTTP/1.1\r\nHost: a\r\n\r\n");
+          await first.read((text) => text.endsWith("OK"));
+          using second = await dial();
+          await second.write("GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").catch(() => {});
+          return (await second.read().catch(() => "")).endsWith("OK");
+        },
+        unset: true,
+        set: false,
+      }),
+  },
   HTTP_JSON: {
     sees: "decisions and what else the HTTP port serves",
     run: () =>
