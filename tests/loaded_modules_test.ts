@@ -11,8 +11,8 @@ const ROOT = new URL("../", import.meta.url);
  * and nothing of what can be off. `node:crypto` is for the tokens of the debug port.
  */
 const PLAIN_MODULES = [
-  ...["node:buffer", "node:crypto", "node:inspector", "node:net", "node:path", "node:process", "node:v8"],
-  "node:zlib",
+  ...["node:buffer", "node:crypto", "node:inspector", "node:path", "node:process", "node:stream"],
+  ...["node:v8", "node:zlib"],
 ];
 const OFF =
   /^npm:|\/node_modules\/|\/npm\/|src\/(?:cli\/(?!runtime_check|output)|webhooks\/(?!postgres_address)|telemetry\/tracing|stats\/(?:pull|push|sinks|flush)|cache\/(?:kv|mc|in_flight)|config\/(?:xds|metric|yaml)|grpc\/(?:grpc_js|tls_server|unix_socket|server_tls)|base\/(?:tls_pair|pem|node_listener))/;

@@ -23,6 +23,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "telemetry": ["ratelimit/", "base/"],
   "health.ts": ["base/"],
   "open_tracing.ts": ["telemetry/", "settings/", "base/"],
+  "listener_report.ts": ["service_parts.ts", "base/"],
   "open_pull_metrics.ts": [
     "http/listen.ts",
     "config/metric_mapping.ts",
@@ -35,7 +36,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "service_parts.ts": ["settings/", "stats/", "health.ts", "base/"],
   "open_service.ts": ["open_cache.ts", "service_parts.ts", "cache/", "settings/", "ratelimit/"],
   "open_rules.ts": ["service_parts.ts", "config/", "ratelimit/", "base/"],
-  "open_grpc.ts": ["service_parts.ts", "grpc/", "stats/", "telemetry/", "base/"],
+  "shared_ports.ts": ["service_parts.ts", "base/"],
+  "open_grpc.ts": ["service_parts.ts", "listener_report.ts", "grpc/", "stats/", "telemetry/", "base/"],
   "store_folder.ts": ["settings/"],
   "open_webhooks.ts": [
     "store_folder.ts",
