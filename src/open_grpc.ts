@@ -7,13 +7,12 @@ import { createRateLimitGrpcService, type Decide } from "./grpc/rate_limit_servi
 import { createReflectionServices } from "./grpc/reflection_service.ts";
 import { addListenerMetrics, listenerReport } from "./listener_report.ts";
 import type { ServiceParts } from "./service_parts.ts";
-import type { Settings } from "./settings/table.ts";
 import { serverCalls } from "./stats/server_calls.ts";
 import { ThrottledLog } from "./telemetry/throttled_log.ts";
 import type { Tracing } from "./telemetry/tracing.ts";
 
 /** Loads what is used where gRPC is opened: a package only by who uses it. */
-export async function loadGrpc(settings: Settings): Promise<void> {
+export async function loadGrpc(settings: ServiceParts["settings"]): Promise<void> {
   await Promise.all([
     settings.GRPC_ENGINE === "native" ? undefined : import("./grpc/grpc_js_engine.ts"),
     settings.GRPC_UDS === undefined ? undefined : import("./grpc/unix_socket.ts"),

@@ -1,7 +1,6 @@
 import { errorText } from "./base/error_text.ts";
 import { answeredWithin } from "./base/wait.ts";
 import type { ServiceParts } from "./service_parts.ts";
-import type { Settings } from "./settings/table.ts";
 
 /** A TCP port of the settings. */
 interface SharedPort {
@@ -35,7 +34,7 @@ export async function checkPorts({ settings, logger, clock }: ServiceParts): Pro
   }));
 }
 
-function portsOf(settings: Settings): SharedPort[] {
+function portsOf(settings: ServiceParts["settings"]): SharedPort[] {
   const { GRPC_HOST, GRPC_PORT, HOST, PORT, DEBUG_HOST, DEBUG_PORT, ADMIN_ADDR, PULL_METRICS_ADDR, TRIGGER_ADDR } = settings;
   const ports = [
     { name: "http", hostname: HOST, port: PORT },

@@ -1,4 +1,3 @@
-import { isIP } from "node:net";
 import type { Refusal } from "./problem.ts";
 import type { CallHandler } from "./router.ts";
 
@@ -22,7 +21,9 @@ export function hostGuard(allowed: readonly string[]): (handle: CallHandler) => 
 }
 
 function isLoopbackOrAddress(name: string): boolean {
-  return name === "localhost" || name.endsWith(".localhost") || isIP(name.replace(/^\[(.*)\]$/, "$1")) > 0;
+  // In a URL that was parsed these two forms are addresses, and only they.
+  const isAddress = name.startsWith("[") || /^[\d.]+$/.test(name);
+  return name === "localhost" || name.endsWith(".localhost") || isAddress;
 }
 
 function normalName(name: string): string {

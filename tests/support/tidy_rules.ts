@@ -38,7 +38,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "service_parts.ts": ["settings/", "stats/", "health.ts", "base/"],
   "open_service.ts": ["open_cache.ts", "service_parts.ts", "cache/", "settings/", "ratelimit/"],
   "open_rules.ts": ["service_parts.ts", "config/", "ratelimit/", "base/"],
-  "open_grpc.ts": ["service_parts.ts", "grpc/", "stats/", "telemetry/", "base/"],
+  "shared_ports.ts": ["service_parts.ts", "base/"],
+  "open_grpc.ts": ["service_parts.ts", "listener_report.ts", "grpc/", "stats/", "telemetry/", "base/"],
   "store_folder.ts": ["settings/"],
   "open_webhooks.ts": [
     "listener_report.ts",
