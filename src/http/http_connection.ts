@@ -218,7 +218,7 @@ class CurrentRequest {
   readonly #head: RequestHead;
   readonly #source: BodySource;
   readonly #decoder: BodyDecoder;
-  readonly #gone = new AbortController();
+  #request: ClientRequest | undefined;
   #isContinued: boolean;
   #isMalformed = false;
   #body: ReadableStreamDefaultController<Uint8Array> | undefined;
@@ -234,11 +234,13 @@ class CurrentRequest {
 
   open(url: string): Request {
     const { method, headers } = this.#head;
-    const init = { method, headers: [...headers], signal: this.#gone.signal };
+    const init = { method, headers: [...headers] };
     // `Request` takes no body for these; what comes is skipped.
-    if (method === "GET" || method === "HEAD" || this.#decoder.isDone) return new Request(url, init);
+    if (method === "GET" || method === "HEAD" || this.#decoder.isDone) return this.#request = new ClientRequest(url, init);
     const first = this.#isContinued ? this.#source.next(this.#decoder) : undefined;
-    if (first instanceof Buffer && this.#decoder.isDone) return new Request(url, { ...init, body: new Uint8Array(first) });
+    if (first instanceof Buffer && this.#decoder.isDone) {
+      return this.#request = new ClientRequest(url, { ...init, body: new Uint8Array(first) });
+    }
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => {
         this.#body = controller;
@@ -253,7 +255,7 @@ class CurrentRequest {
       },
       cancel: () => void (this.#body = undefined),
     }, { highWaterMark: 0 });
-    return new Request(url, { ...init, body, duplex: "half" } as RequestInit);
+    return this.#request = new ClientRequest(url, { ...init, body, duplex: "half" } as RequestInit);
   }
 
   /** Hands on a part of the body where the handler waits for one. */
@@ -270,7 +272,7 @@ class CurrentRequest {
 
   /** The client is gone. */
   leave(): void {
-    this.#gone.abort();
+    this.#request?.leave();
     if (!this.#decoder.isDone) this.#breakOff();
   }
 
@@ -287,5 +289,23 @@ class CurrentRequest {
       if (part === "malformed") return false;
     }
     return this.#decoder.isDone;
+  }
+}
+
+/** A request whose signal is made when it is first asked for: most handlers never ask, and it takes time. */
+class ClientRequest extends Request {
+  #gone: AbortController | undefined;
+  #hasLeft = false;
+
+  override get signal(): AbortSignal {
+    this.#gone ??= new AbortController();
+    if (this.#hasLeft) this.#gone.abort();
+    return this.#gone.signal;
+  }
+
+  /** The client is gone. */
+  leave(): void {
+    this.#hasLeft = true;
+    this.#gone?.abort();
   }
 }
