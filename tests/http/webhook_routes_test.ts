@@ -217,7 +217,7 @@ Deno.test("webhook routes: a body is refused by its announced length, before it 
   );
   const answer = await connection.read(wholeJson);
   assertEquals([answer.split("\r\n")[0], answer.includes('"code":"too_large"')], [
-    "HTTP/1.1 413 Payload Too Large",
+    "HTTP/1.1 413 Content Too Large",
     true,
   ]);
 });
