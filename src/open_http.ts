@@ -55,7 +55,9 @@ export async function openHttp(
     };
     const { TRIGGER_ADDR: triggerAddress, HOST: host, PORT: port } = settings;
     const http = open("http", { host, port }, [...json, ...healthRoutes(health), ...routes]);
-    const triggers = triggerAddress === undefined ? undefined : open("trigger", triggerAddress, triggerRoutes);
+    const triggers = triggerAddress === undefined
+      ? undefined
+      : open("trigger", triggerAddress, triggerRoutes);
     return {
       hostname: http.hostname,
       port: http.port,
@@ -146,12 +148,20 @@ export function openDebug(
     routes: [explain, ...openUi(parts, { version, service, loading }), ...webhooks.debugRoutes],
   });
   const { DEBUG_HOST: hostname, DEBUG_PORT: port } = settings;
-  const opened = listenHttp(handler, { ...listenerReport(parts, "debug"), hostname, port, isShared: settings.LISTEN_SHARED });
+  const opened = listenHttp(handler, {
+    ...listenerReport(parts, "debug"),
+    hostname,
+    port,
+    isShared: settings.LISTEN_SHARED,
+  });
   addListenerMetrics(parts, "debug", opened);
   if (token === undefined && !isLoopback(opened.hostname)) {
-    logger.warning("The debug port is open to other machines without a token; set DEBUG_TOKEN or DEBUG_HOST", {
-      address: addressOf(opened),
-    });
+    logger.warning(
+      "The debug port is open to other machines without a token; set DEBUG_TOKEN or DEBUG_HOST",
+      {
+        address: addressOf(opened),
+      },
+    );
   }
   return opened;
 }

@@ -54,7 +54,12 @@ export async function openPullMetrics(options: OpenPullMetricsOptions): Promise<
     clock,
   });
   const { host, port } = settings.PULL_METRICS_ADDR;
-  const listener = listenHttp(handler, { ...listenerReport(options, "metrics"), hostname: host, port, isShared: settings.LISTEN_SHARED });
+  const listener = listenHttp(handler, {
+    ...listenerReport(options, "metrics"),
+    hostname: host,
+    port,
+    isShared: settings.LISTEN_SHARED,
+  });
   addListenerMetrics(options, "metrics", listener);
   return { listener, load: loadPullText };
 }

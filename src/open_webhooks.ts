@@ -90,7 +90,11 @@ export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions):
     logger,
     onTrigger,
   };
-  const administration = [eventRoute(routing, { readable: true, postable: true }), administrationRoute(routing), ...further];
+  const administration = [
+    eventRoute(routing, { readable: true, postable: true }),
+    administrationRoute(routing),
+    ...further,
+  ];
   const triggers = options.tracing.route(() => triggerRoute(routing), options.decide);
   const isApart = settings.ADMIN_ADDR !== undefined;
   // Without its token all of the administration is 404.

@@ -28,14 +28,25 @@ export async function checkPorts({ settings, logger, clock }: ServiceParts): Pro
     const isInUse = await answeredWithin(closing, ANSWER_MS, clock, () => new Error("no answer in time"))
       .then(() => true, () => false);
     if (!isInUse) return;
-    const text = "Another process listens on this port; with BACKEND_TYPE=memory each of them counts for itself, " +
+    const text =
+      "Another process listens on this port; with BACKEND_TYPE=memory each of them counts for itself, " +
       "so that limits multiply. Stop it, or set LISTEN_SHARED=false to refuse to share";
     logger.warning(text, { listener: name, address: `${hostname}:${port}` });
   }));
 }
 
 function portsOf(settings: ServiceParts["settings"]): SharedPort[] {
-  const { GRPC_HOST, GRPC_PORT, HOST, PORT, DEBUG_HOST, DEBUG_PORT, ADMIN_ADDR, PULL_METRICS_ADDR, TRIGGER_ADDR } = settings;
+  const {
+    GRPC_HOST,
+    GRPC_PORT,
+    HOST,
+    PORT,
+    DEBUG_HOST,
+    DEBUG_PORT,
+    ADMIN_ADDR,
+    PULL_METRICS_ADDR,
+    TRIGGER_ADDR,
+  } = settings;
   const ports = [
     { name: "http", hostname: HOST, port: PORT },
     { name: "debug", hostname: DEBUG_HOST, port: DEBUG_PORT },
@@ -57,6 +68,8 @@ function refuseInUse({ name, hostname, port }: SharedPort): void {
     Deno.listen({ hostname, port }).close();
   } catch (cause) {
     const state = errorText(cause);
-    throw new Error(`Cannot listen on "${hostname}:${port}" (${name}): ${state}; LISTEN_SHARED is false`, { cause });
+    throw new Error(`Cannot listen on "${hostname}:${port}" (${name}): ${state}; LISTEN_SHARED is false`, {
+      cause,
+    });
   }
 }

@@ -236,7 +236,9 @@ class CurrentRequest {
     const { method, headers } = this.#head;
     const init = { method, headers: [...headers] };
     // `Request` takes no body for these; what comes is skipped.
-    if (method === "GET" || method === "HEAD" || this.#decoder.isDone) return this.#request = new ClientRequest(url, init);
+    if (method === "GET" || method === "HEAD" || this.#decoder.isDone) {
+      return this.#request = new ClientRequest(url, init);
+    }
     const first = this.#isContinued ? this.#source.next(this.#decoder) : undefined;
     if (first instanceof Buffer && this.#decoder.isDone) {
       return this.#request = new ClientRequest(url, { ...init, body: new Uint8Array(first) });

@@ -139,6 +139,8 @@ export class HttpPort implements HttpListener {
 
   async #shutDown(): Promise<void> {
     this.#stopAccepting();
+    // A request that has come already is read within a turn or two, and its connection is not idle then.
+    for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
     for (const connection of this.#connections) connection.closeIfIdle();
     await this.#closed();
   }

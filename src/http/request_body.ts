@@ -43,7 +43,9 @@ export class BodyDecoder {
       }
       const end = bytes.indexOf("\r\n", used, "latin1");
       if (end < 0) return bytes.length - used > MAX_LINE_BYTES ? undefined : { used };
-      if (end - used > MAX_LINE_BYTES || !this.#takeLine(bytes.toString("latin1", used, end))) return undefined;
+      if (end - used > MAX_LINE_BYTES || !this.#takeLine(bytes.toString("latin1", used, end))) {
+        return undefined;
+      }
       used = end + 2;
     }
     return { used };
