@@ -14,7 +14,9 @@ import type { Tracing } from "./telemetry/tracing.ts";
 /** Loads what is used where gRPC is opened: a package only by who uses it. */
 export async function loadGrpc(settings: ServiceParts["settings"]): Promise<void> {
   await Promise.all([
-    settings.GRPC_ENGINE === "native" ? undefined : import("./grpc/grpc_js_engine.ts"),
+    ...(settings.GRPC_ENGINE === "native"
+      ? []
+      : [import("./grpc/grpc_js_engine.ts"), import("./base/node_listener.ts")]),
     settings.GRPC_UDS === undefined ? undefined : import("./grpc/unix_socket.ts"),
     ...(settings.GRPC_SERVER_USE_TLS
       ? [import("./grpc/server_tls.ts"), import("./grpc/tls_server.ts"), import("./base/node_listener.ts")]

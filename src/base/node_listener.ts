@@ -16,7 +16,7 @@ export interface NodeListenerOptions {
 }
 
 /**
- * A TCP port that hands on sockets of `node:net`, over which `node:tls` is a third faster than over other streams.
+ * A TCP port that hands on sockets of `node:net`, over which `node:tls` is faster than over other streams.
  * In Deno 2.9.3 such a listener stops for good, without an event, when an accept fails. So it is armed again every
  * second without a connection, and `accept` fails while the process has no file descriptor left.
  */

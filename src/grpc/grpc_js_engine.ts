@@ -39,7 +39,7 @@ export async function startGrpcJs(options: GrpcEngineOptions): Promise<GrpcEngin
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
     injector.injectConnection(socket);
-  }, listenOptions(options));
+  }, { ...listenOptions(options), needsNodeSockets: true });
   let closed: Promise<void> | undefined;
   const close = async (graceMs: number) => {
     listener.close();

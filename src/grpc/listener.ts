@@ -33,6 +33,8 @@ export interface ListenOptions extends AcceptorOptions {
   readonly tls?: ListenTls | undefined;
   /** Whether other processes may listen on the same port; they may when absent. */
   readonly isShared?: boolean | undefined;
+  /** Hands on sockets of `node:net` over TCP, also without TLS: all that is accepted at a stop is known at once. */
+  readonly needsNodeSockets?: boolean | undefined;
 }
 
 /** A listener that hands on the sockets of its connections. */
@@ -58,7 +60,7 @@ export async function listen(
   const secured = tls === undefined
     ? undefined
     : (await import("./tls_server.ts")).createTlsServer(tls, onSocket);
-  const bind = target.kind === "unix" ? bindUnix(target) : bindTcp(target, { isTls: tls !== undefined, ...options });
+  const bind = target.kind === "unix" ? bindUnix(target) : bindTcp(target, { tls, ...options });
   const { listener, address, remove } = await bind.catch((error: unknown) => {
     throw listenError(target, error);
   });
@@ -79,10 +81,10 @@ interface Bound {
 
 async function bindTcp(
   { host, port }: TcpTarget,
-  { isTls, isShared = true, clock }: Pick<ListenOptions, "isShared" | "clock"> & { readonly isTls: boolean },
+  { tls, needsNodeSockets = tls !== undefined, isShared = true, clock }: ListenOptions,
 ): Promise<Bound> {
   const addressOf = (bound: number) => host.includes(":") ? `[${host}]:${bound}` : `${host}:${bound}`;
-  if (isTls) {
+  if (needsNodeSockets) {
     const { NodeListener } = await import("../base/node_listener.ts");
     const listener = await NodeListener.open({ host, port, isShared, clock });
     return { listener, address: addressOf(listener.addr.port), remove: () => {} };
