@@ -37,8 +37,6 @@ const DRAIN_MS = 10_000;
 const CACHE_HEAD_START_MS = 250;
 /** How long the end waits for a log that is not read. */
 const LAST_LINES_MS = 500;
-/** When what can wait is loaded, after the ports are open. */
-const AFTER_START_MS = 1_000;
 
 /** A part that is not there. */
 const NOTHING = { close: () => Promise.resolve() } as const;
@@ -84,15 +82,16 @@ export async function serve(
   const stack = new AsyncDisposableStack();
   try {
     const parts = partsOf(settings, options, stack);
-    const { logger, clock, health, stats } = parts;
+    const { logger, clock, health } = parts;
     const sinks = owned(openSinks(parts), stack);
     const beginning = owned(openTracing({ ...parts, version }), stack);
     // Begins a thread of its own, which gets ready while the rest of this one is loaded.
     const rules = owned(openRules(parts), stack);
-    const loaded = await loadRest();
+    const loaded = await loadRest(settings);
     const { addressOf } = loaded;
     const owner = { stack, addressOf };
     await sinks;
+    await loaded.checkPorts(parts);
     const gaveUp = new AbortController();
     const end = AbortSignal.any([signal, gaveUp.signal]);
     const onGivenUp = (text: string) => gaveUp.abort(new Error(text));
@@ -115,22 +114,23 @@ export async function serve(
     own(debug, "debug", parts, owner);
     options.onReload?.(loading.reload);
     const needed = settings.FORCE_START_WITHOUT_INITIAL_CONFIG ? [] : [loading.firstRules];
-    await unlessAborted(Promise.all(needed).then(() => {}), end);
+    await unlessAborted(Promise.all([...needed, pull.load()]).then(() => {}), end);
     await settledWithin(cache.ready, CACHE_HEAD_START_MS, clock);
     end.throwIfAborted();
-    const http = await loaded.openHttp(parts, tracing, decide, webhooks.routes);
+    const http = await loaded.openHttp(parts, tracing, decide, webhooks);
     stack.defer(() => http.close(DRAIN_MS));
     // The last to open: its unix socket takes the place of one that serves, so nothing may fail after it.
     const grpc = await loaded.openGrpc(parts, tracing, decide);
     stack.defer(() => grpc.close(DRAIN_MS));
-    stats.addGauge("ratelimit.process.grpc_connections", () => grpc.connections);
     logger.warning(`Listening for gRPC on '${grpc.address}'`);
     logger.warning(`Listening for HTTP on '${addressOf(http)}'`);
+    if (http.triggers !== undefined) {
+      logger.warning(`Listening for triggers on '${addressOf(http.triggers)}'`);
+    }
     health.set("start", true);
-    // Its thread would take time from the start of this one, and its first calls wait for it.
+    // Their threads would take time from the start of this one, and their first calls wait for them.
     webhooks.start();
-    // Takes some 50 ms, which would be a pause in the first calls as well as in the start.
-    stack.defer(clock.after(AFTER_START_MS, () => void pull.load()));
+    tracing.start();
     const stopped = stopOn(end, parts, () => http.drain(), async () => {
       await Promise.all([grpc.close(DRAIN_MS), http.close(DRAIN_MS), webhooks.close(DRAIN_MS)]);
       await stack.disposeAsync();
@@ -162,23 +162,37 @@ async function openSinks({ settings, stats, ...options }: ServiceParts): Promise
   return startSinks(settings, stats, { ...options, stdout: standardSinks.stdout });
 }
 
-/** What every service needs and no thread has to wait for. */
-async function loadRest() {
-  const [cache, service, pull, http, grpc] = await Promise.all([
+/**
+ * What every service needs and no thread has to wait for. Nothing is imported for the first time once the ports are
+ * open: it would fail while no file descriptor is left.
+ */
+async function loadRest(settings: Settings) {
+  const [ports, cache, service, pull, http, grpc] = await Promise.all([
+    import("./src/shared_ports.ts"),
     import("./src/open_cache.ts"),
     import("./src/open_service.ts"),
     import("./src/open_pull_metrics.ts"),
     import("./src/open_http.ts"),
-    import("./src/open_grpc.ts"),
+    import("./src/open_grpc.ts").then(async (module) => {
+      await module.loadGrpc(settings);
+      return module;
+    }),
   ]);
-  return { ...cache, ...service, ...pull, ...http, ...grpc };
+  return { ...ports, ...cache, ...service, ...pull, ...http, ...grpc };
 }
 
 /** Opens the webhook service and the administration, where the settings ask for one of them. */
 async function openAdministration(parts: ServiceParts, options: OpenWebhooksOptions): Promise<OpenWebhooks> {
   const { WEBHOOK_STORE: place, ADMIN_TOKEN: token } = parts.settings;
   if (place === undefined && token === undefined) {
-    return { ...NOTHING, routes: [], debugRoutes: [], listener: undefined, start: () => {} };
+    return {
+      ...NOTHING,
+      routes: [],
+      triggerRoutes: [],
+      debugRoutes: [],
+      listener: undefined,
+      start: () => {},
+    };
   }
   const { openWebhooks } = await import("./src/open_webhooks.ts");
   return openWebhooks(parts, options);

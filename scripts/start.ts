@@ -11,7 +11,12 @@ const LOOPBACK = "127.0.0.0/8,::1/128";
 const TOKEN_BYTES = 32;
 const ROOT = new URL("..", import.meta.url).pathname;
 
+/** The interfaces of the ports. */
+const HOSTS = ["HOST", "GRPC_HOST", "DEBUG_HOST"] as const;
+
 const DEFAULTS: Readonly<Record<string, string>> = {
+  // Whoever tries Weir need not show it to their network.
+  ...Object.fromEntries(HOSTS.map((name) => [name, "127.0.0.1"])),
   BACKEND_TYPE: Deno.env.get("KV_URL") ? "kv" : "memory",
   RUNTIME_ROOT: join(ROOT, "config"),
   RUNTIME_APPDIRECTORY: "rules",
@@ -51,14 +56,17 @@ function reachable(address: string): string {
   return address.replace(/^(0\.0\.0\.0|\[::\]):/, "localhost:");
 }
 
-function welcome({ addresses }: Running): void {
+function welcome({ addresses }: Running, environment: Readonly<Record<string, string>>): void {
+  const isOpen = HOSTS.some((name) => environment[name] !== DEFAULTS[name]);
+  const opening = `To open it to others, set ${HOSTS.join(", ")} to 0.0.0.0.`;
+  const hint = isOpen ? "" : `\nOnly this machine can reach it. ${opening}\n`;
   const http = reachable(addresses.http);
   standardOutput.stdout(`
 Weir is ready.
   gRPC   ${reachable(addresses.grpc)}
   HTTP   http://${http}/json
   debug  http://${reachable(addresses.debug)}/
-
+${hint}
 Ask for a decision; the sixth time within a minute it is 429:
 
   curl -i http://${http}/json -d '{"domain":"shop","descriptors":[{"entries":[{"key":"account","value":"bob"}]}]}'
@@ -74,5 +82,10 @@ if (import.meta.main) {
   if ((environment["ADMIN_TOKEN"] ?? "") === "") {
     environment["ADMIN_TOKEN"] = adminToken(join(ROOT, "data/admin-token"));
   }
-  Deno.exit(await main(["serve", ...Deno.args], { environment, onReady: welcome }));
+  Deno.exit(
+    await main(["serve", ...Deno.args], {
+      environment,
+      onReady: (running) => welcome(running, environment),
+    }),
+  );
 }

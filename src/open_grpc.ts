@@ -5,10 +5,24 @@ import type { ListenTarget } from "./grpc/listener.ts";
 import { startNative } from "./grpc/native/native_engine.ts";
 import { createRateLimitGrpcService, type Decide } from "./grpc/rate_limit_service.ts";
 import { createReflectionServices } from "./grpc/reflection_service.ts";
+import { addListenerMetrics, listenerReport } from "./listener_report.ts";
 import type { ServiceParts } from "./service_parts.ts";
 import { serverCalls } from "./stats/server_calls.ts";
 import { ThrottledLog } from "./telemetry/throttled_log.ts";
 import type { Tracing } from "./telemetry/tracing.ts";
+
+/** Loads what is used where gRPC is opened: a package only by who uses it. */
+export async function loadGrpc(settings: ServiceParts["settings"]): Promise<void> {
+  await Promise.all([
+    ...(settings.GRPC_ENGINE === "native"
+      ? []
+      : [import("./grpc/grpc_js_engine.ts"), import("./base/node_listener.ts")]),
+    settings.GRPC_UDS === undefined ? undefined : import("./grpc/unix_socket.ts"),
+    ...(settings.GRPC_SERVER_USE_TLS
+      ? [import("./grpc/server_tls.ts"), import("./grpc/tls_server.ts"), import("./base/node_listener.ts")]
+      : []),
+  ]);
+}
 
 /** Serves gRPC where the settings say: decisions, health and reflection. */
 export async function openGrpc(
@@ -30,7 +44,6 @@ export async function openGrpc(
   const target: ListenTarget = settings.GRPC_UDS === undefined
     ? { kind: "tcp", host: settings.GRPC_HOST, port: settings.GRPC_PORT }
     : { kind: "unix", path: settings.GRPC_UDS, mode: settings.GRPC_UDS_MODE };
-  // A package is loaded only by who uses it.
   const start = settings.GRPC_ENGINE === "native"
     ? startNative
     : (await import("./grpc/grpc_js_engine.ts")).startGrpcJs;
@@ -38,13 +51,25 @@ export async function openGrpc(
   const options: GrpcEngineOptions = {
     services: services.map((one) => withCallFigures(one, figuresOf)),
     target,
+    listen: {
+      ...listenerReport(parts, "grpc"),
+      maxConnections: settings.GRPC_MAX_CONNECTIONS === 0 ? Infinity : settings.GRPC_MAX_CONNECTIONS,
+      isShared: settings.LISTEN_SHARED,
+    },
     maxConnectionAgeMs: settings.GRPC_MAX_CONNECTION_AGE,
     maxConnectionAgeGraceMs: settings.GRPC_MAX_CONNECTION_AGE_GRACE,
     logger,
     clock,
     random,
   };
-  return settings.GRPC_SERVER_USE_TLS ? await startWithTls(parts, start, options) : await start(options);
+  const engine = settings.GRPC_SERVER_USE_TLS
+    ? await startWithTls(parts, start, options)
+    : await start(options);
+  const { acceptor } = engine;
+  stats.addGauge("ratelimit.process.grpc_connections", () => engine.connections);
+  stats.addCounter("ratelimit.process.grpc_connections_refused", () => acceptor.refused);
+  addListenerMetrics(parts, "grpc", acceptor);
+  return engine;
 }
 
 /** Starts the engine with the certificates of the settings, and keeps it on those that the files hold. */
@@ -74,6 +99,7 @@ async function startWithTls(
   stats.addCounter("ratelimit.process.grpc_tls_reload_failed", () => tls.figures.failed);
   return {
     address: engine.address,
+    acceptor: engine.acceptor,
     get connections() {
       return engine.connections;
     },

@@ -2,62 +2,118 @@ import { WatchedPair } from "./base/watched_pair.ts";
 import { createDebugHandler, type DebugRoute } from "./http/debug.ts";
 import { type Explainer, explainRoute } from "./http/explain_route.ts";
 import { healthRoutes } from "./http/healthcheck.ts";
-import { type HttpListener, listenHttp, type ListenHttpOptions } from "./http/listen.ts";
+import { type HttpPort, listenHttpPort } from "./http/http_port.ts";
+import type { HttpsLayer } from "./http/https_layer.ts";
+import { type HttpListener, listenHttp } from "./http/listen.ts";
+import { ownSiteGuard } from "./http/own_site_guard.ts";
 import { rateLimitRoute } from "./http/rate_limit_route.ts";
-import { RenewableListener } from "./http/renewable_listener.ts";
-import { createRouter, type HttpHandler, type Route } from "./http/router.ts";
+import { createRouter, type Route } from "./http/router.ts";
+import { addListenerMetrics, listenerReport } from "./listener_report.ts";
 import { openUi, type OpenUiOptions } from "./open_ui.ts";
 import { rulesText } from "./ratelimit/rules_text.ts";
 import type { ServiceParts } from "./service_parts.ts";
+import type { Address } from "./settings/parsers.ts";
 import { statsText } from "./stats/store.ts";
 import type { Decide } from "./telemetry/tracing_decision.ts";
 import type { Tracing } from "./telemetry/tracing.ts";
 
+/** What is served next to decisions and health. */
+export interface HttpRoutes {
+  /** For the HTTP port. */
+  readonly routes: readonly Route[];
+  /** For `TRIGGER_ADDR`, where it is set. */
+  readonly triggerRoutes: readonly Route[];
+}
+
+/** The HTTP port, and that of the triggers where they have their own. */
+export interface OpenHttp extends Pick<HttpListener, "hostname" | "port" | "drain" | "close"> {
+  readonly triggers: Pick<HttpListener, "hostname" | "port"> | undefined;
+}
+
 /**
- * Serves the HTTP port: decisions, health and further routes; a promise where the files of TLS are read before. Throws when
- * they cannot be used, or the address cannot be had.
+ * Serves the HTTP port: decisions, health and further routes; and the triggers, where they have their own address.
+ * Throws when the files of TLS cannot be used, or an address cannot be had.
  */
 export async function openHttp(
   parts: ServiceParts,
   tracing: Pick<Tracing, "route">,
   decide: Decide,
-  routes: readonly Route[] = [],
-): Promise<HttpListener> {
-  const { settings, logger, clock, health, stats } = parts;
+  { routes, triggerRoutes }: HttpRoutes,
+): Promise<OpenHttp> {
+  const { settings, clock, health, stats } = parts;
   const onMalformed = () => void stats.service.serviceError++;
   const routeFor = (own: Decide) => rateLimitRoute({ decide: own, clock, onMalformed });
-  const route = tracing.route(routeFor, decide);
-  const handler = createRouter([route, ...healthRoutes(health), ...routes], { logger, clock });
-  const options = { hostname: settings.HOST, port: settings.PORT, logger, clock };
-  return settings.HTTP_SERVER_USE_TLS
-    ? await openHttps(handler, parts, options)
-    : listenHttp(handler, options);
+  const json = settings.HTTP_JSON ? [tracing.route(routeFor, decide)] : [];
+  const opened: HttpPort[] = [];
+  const replaceConnections = () => opened.forEach((one) => one.replaceConnections());
+  const pair = settings.HTTP_SERVER_USE_TLS ? await openPair(parts, replaceConnections) : undefined;
+  try {
+    const open = (name: string, address: Address, served: readonly Route[]) => {
+      const port = openPort(parts, { ...address, name, routes: served, tls: pair?.tls });
+      opened.push(port);
+      return port;
+    };
+    const { TRIGGER_ADDR: triggerAddress, HOST: host, PORT: port } = settings;
+    const http = open("http", { host, port }, [...json, ...healthRoutes(health), ...routes]);
+    const triggers = triggerAddress === undefined
+      ? undefined
+      : open("trigger", triggerAddress, triggerRoutes);
+    return {
+      hostname: http.hostname,
+      port: http.port,
+      triggers,
+      drain: () => opened.forEach((one) => one.drain()),
+      close: async (graceMs) =>
+        void await Promise.all([pair?.watched.close(), ...opened.map((one) => one.close(graceMs))]),
+    };
+  } catch (error) {
+    await Promise.all([pair?.watched.close(), ...opened.map((one) => one.close(0))]);
+    throw error;
+  }
 }
 
-async function openHttps(
-  handler: HttpHandler,
-  { settings, stats, logger, clock }: ServiceParts,
-  options: ListenHttpOptions,
-): Promise<HttpListener> {
-  let listener: RenewableListener | undefined;
-  const pair = await WatchedPair.open({
+interface OpenPortOptions extends Address {
+  readonly name: string;
+  readonly routes: readonly Route[];
+  readonly tls: HttpsLayer | undefined;
+}
+
+/** Opens a port for clients that are not trusted. */
+function openPort(parts: ServiceParts, { name, host, port, routes, tls }: OpenPortOptions): HttpPort {
+  const { settings, stats, logger, clock } = parts;
+  const ofOwnSite = ownSiteGuard({ links: true });
+  const guarded = routes.map((route) => ({ ...route, handle: ofOwnSite(route.handle) }));
+  const opened = listenHttpPort(createRouter(guarded, { logger, clock }), {
+    ...listenerReport(parts, name),
+    hostname: host,
+    port,
+    tls,
+    isShared: settings.LISTEN_SHARED,
+    maxConnections: settings.HTTP_MAX_CONNECTIONS === 0 ? Infinity : settings.HTTP_MAX_CONNECTIONS,
+  });
+  stats.addGauge(`ratelimit.process.${name}_connections`, () => opened.connections);
+  stats.addCounter(`ratelimit.process.${name}_connections_refused`, () => opened.refused);
+  addListenerMetrics(parts, name, opened);
+  return opened;
+}
+
+/** TLS with the pair of the files, also after they changed. */
+async function openPair({ settings, stats, logger, clock }: ServiceParts, onRenewed: () => void) {
+  const { HttpsLayer } = await import("./http/https_layer.ts");
+  const watched = await WatchedPair.open({
     files: { cert: settings.HTTP_SERVER_TLS_CERT ?? "", key: settings.HTTP_SERVER_TLS_KEY ?? "" },
     names: { cert: "HTTP_SERVER_TLS_CERT", key: "HTTP_SERVER_TLS_KEY" },
     clock,
     logger,
-    onPair: ({ cert, key }) => listener?.renew({ cert, key }),
+    onPair: (pair) => {
+      tls.renew(pair);
+      onRenewed();
+    },
   });
-  try {
-    const { cert, key } = pair.current;
-    const opened = listener = new RenewableListener(handler, { ...options, tls: { cert, key } });
-    stats.addCounter("ratelimit.process.http_tls_reloaded", () => pair.figures.reloaded);
-    stats.addCounter("ratelimit.process.http_tls_reload_failed", () => pair.figures.failed);
-    const close = async (graceMs: number) => void await Promise.all([pair.close(), opened.close(graceMs)]);
-    return { hostname: opened.hostname, port: opened.port, drain: () => opened.drain(), close };
-  } catch (error) {
-    await pair.close();
-    throw error;
-  }
+  const tls = new HttpsLayer(watched.current);
+  stats.addCounter("ratelimit.process.http_tls_reloaded", () => watched.figures.reloaded);
+  stats.addCounter("ratelimit.process.http_tls_reload_failed", () => watched.figures.failed);
+  return { watched, tls };
 }
 
 /** What the debug port shows of the decisions. */
@@ -88,12 +144,33 @@ export function openDebug(
     logger,
     clock,
     token,
+    allowedHosts: [settings.DEBUG_HOST, ...settings.DEBUG_ALLOWED_HOSTS],
     routes: [explain, ...openUi(parts, { version, service, loading }), ...webhooks.debugRoutes],
   });
-  return listenHttp(handler, { hostname: settings.DEBUG_HOST, port: settings.DEBUG_PORT, logger, clock });
+  const { DEBUG_HOST: hostname, DEBUG_PORT: port } = settings;
+  const opened = listenHttp(handler, {
+    ...listenerReport(parts, "debug"),
+    hostname,
+    port,
+    isShared: settings.LISTEN_SHARED,
+  });
+  addListenerMetrics(parts, "debug", opened);
+  if (token === undefined && !isLoopback(opened.hostname)) {
+    logger.warning(
+      "The debug port is open to other machines without a token; set DEBUG_TOKEN or DEBUG_HOST",
+      {
+        address: addressOf(opened),
+      },
+    );
+  }
+  return opened;
+}
+
+function isLoopback(address: string): boolean {
+  return address === "::1" || address.startsWith("127.");
 }
 
 /** Where it listens, as `host:port`. */
-export function addressOf({ hostname, port }: HttpListener): string {
+export function addressOf({ hostname, port }: Pick<HttpListener, "hostname" | "port">): string {
   return hostname.includes(":") ? `[${hostname}]:${port}` : `${hostname}:${port}`;
 }

@@ -1,6 +1,8 @@
 import type { Clock } from "./base/clock.ts";
 import type { Logger } from "./base/log.ts";
+import type { Health } from "./health.ts";
 import { type HttpListener, listenHttp } from "./http/listen.ts";
+import { addListenerMetrics, listenerReport } from "./listener_report.ts";
 import type { Rules } from "./ratelimit/rules.ts";
 import type { Settings } from "./settings/table.ts";
 import type { StatsStore } from "./stats/store.ts";
@@ -14,6 +16,7 @@ export interface OpenPullMetricsOptions {
   readonly rules: () => Rules | undefined;
   readonly logger: Logger;
   readonly clock: Clock;
+  readonly health: Health;
 }
 
 /** The port with the metrics. */
@@ -51,7 +54,14 @@ export async function openPullMetrics(options: OpenPullMetricsOptions): Promise<
     clock,
   });
   const { host, port } = settings.PULL_METRICS_ADDR;
-  return { listener: listenHttp(handler, { hostname: host, port, logger, clock }), load: loadPullText };
+  const listener = listenHttp(handler, {
+    ...listenerReport(options, "metrics"),
+    hostname: host,
+    port,
+    isShared: settings.LISTEN_SHARED,
+  });
+  addListenerMetrics(options, "metrics", listener);
+  return { listener, load: loadPullText };
 }
 
 async function mappingOf({ PULL_METRICS_MAPPER_YAML: path }: Settings) {

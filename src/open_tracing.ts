@@ -20,6 +20,7 @@ const OFF: Tracing = {
   decide: (decide) => decide,
   cache: (cache) => cache,
   work: () => {},
+  start: () => {},
   close: () => Promise.resolve(),
 };
 

@@ -5,6 +5,7 @@ import type { OpenRules } from "./open_rules.ts";
 import { limitText } from "./ratelimit/limit_text.ts";
 import type { RateLimitService } from "./ratelimit/service.ts";
 import type { ServiceParts } from "./service_parts.ts";
+import { PAGE_FILES } from "./ui/built/page_files.ts";
 import { LiveFeed } from "./ui/live_feed.ts";
 import { type ShownConfiguration, type ShownRules, Snapshots } from "./ui/snapshot.ts";
 
@@ -26,8 +27,7 @@ export function openUi(parts: ServiceParts, options: OpenUiOptions): DebugRoute[
   const snapshots = openSnapshots(parts, options);
   const feed = new LiveFeed({ clock, snapshot: () => snapshots.make(), maxStreams: MAX_STREAMS });
   return [
-    // Its texts take room, and most processes are never asked for them.
-    ...uiRoutes(async () => (await import("./ui/built/page_files.ts")).PAGE_FILES),
+    ...uiRoutes(PAGE_FILES),
     uiLiveRoute({ feed, debugToken: settings.DEBUG_TOKEN, adminToken: settings.ADMIN_TOKEN }),
   ];
 }

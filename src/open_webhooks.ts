@@ -3,12 +3,16 @@ import { counterRoutes, type Counters } from "./http/counters_route.ts";
 import type { DebugRoute } from "./http/debug.ts";
 import { type HttpListener, listenHttp } from "./http/listen.ts";
 import { createRouter, type Route } from "./http/router.ts";
+import { ownSiteGuard } from "./http/own_site_guard.ts";
 import {
+  absentTriggerRoute,
   administrationRoute,
+  type EventMethods,
   eventRoute,
   triggerRoute,
   type WebhookRouteOptions,
 } from "./http/webhook_routes.ts";
+import { addListenerMetrics, listenerReport } from "./listener_report.ts";
 import type { ServiceParts } from "./service_parts.ts";
 import type { Settings } from "./settings/table.ts";
 import { storeFolderProblem } from "./store_folder.ts";
@@ -36,6 +40,8 @@ export interface OpenWebhooksOptions {
 export interface OpenWebhooks {
   /** For the HTTP port. */
   readonly routes: readonly Route[];
+  /** For `TRIGGER_ADDR`, where it is set: triggers and posting events, which the HTTP port then lacks. */
+  readonly triggerRoutes: readonly Route[];
   /** For the debug port. */
   readonly debugRoutes: readonly DebugRoute[];
   /** The address of the administration, where it has one of its own. */
@@ -88,13 +94,31 @@ export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions):
     logger,
     onTrigger,
   };
-  const administration = [eventRoute(routing, { readable: true }), administrationRoute(routing), ...further];
+  const administration = [
+    eventRoute(routing, { readable: true, postable: true }),
+    administrationRoute(routing),
+    ...further,
+  ];
   const triggers = options.tracing.route(() => triggerRoute(routing), options.decide);
   const isApart = settings.ADMIN_ADDR !== undefined;
+  // Without its token all of the administration is 404.
+  const rest = isApart
+    ? [administrationRoute({ ...routing, adminToken: undefined })]
+    : [administrationRoute(routing), ...further];
+  const events = (methods: EventMethods) => eventRoute(routing, methods);
   const listener = isApart ? openAdministration(administration, parts) : undefined;
   const starting = startOnce(() => thread.start(), clock);
   return {
-    routes: [triggers, ...(isApart ? withoutAdministration(routing) : administration)],
+    ...(settings.TRIGGER_ADDR === undefined
+      ? { routes: [triggers, events({ readable: !isApart, postable: true }), ...rest], triggerRoutes: [] }
+      : {
+        routes: [
+          absentTriggerRoute(routing),
+          events({ readable: !isApart, postable: false }),
+          ...rest,
+        ],
+        triggerRoutes: [triggers, events({ readable: false, postable: true })],
+      }),
     debugRoutes: administration.map(shownOnDebugPort),
     listener,
     start: starting.start,
@@ -127,6 +151,7 @@ function withoutService(administration: readonly Route[], parts: ServiceParts): 
   const listener = isApart ? openAdministration(given, parts) : undefined;
   return {
     routes: isApart ? [] : given,
+    triggerRoutes: [],
     debugRoutes: given.map(shownOnDebugPort),
     listener,
     start: () => {},
@@ -143,18 +168,20 @@ function shownOnDebugPort(route: Route): DebugRoute {
   return { ...route, help, open: true };
 }
 
-/** Events may still be posted; everything else of the group is not there. */
-function withoutAdministration(routing: WebhookRouteOptions): readonly Route[] {
-  const rest = administrationRoute({ ...routing, adminToken: undefined });
-  return [eventRoute(routing, { readable: false }), rest];
-}
-
-function openAdministration(
-  routes: readonly Route[],
-  { settings, logger, clock }: ServiceParts,
-): HttpListener {
+function openAdministration(routes: readonly Route[], parts: ServiceParts): HttpListener {
+  const { settings, logger, clock } = parts;
   const { host = "", port = 0 } = settings.ADMIN_ADDR ?? {};
-  return listenHttp(createRouter(routes, { logger, clock }), { hostname: host, port, logger, clock });
+  const report = listenerReport(parts, "administration");
+  const ofOwnSite = ownSiteGuard({ links: true });
+  const guarded = routes.map((route) => ({ ...route, handle: ofOwnSite(route.handle) }));
+  const opened = listenHttp(createRouter(guarded, { logger, clock }), {
+    ...report,
+    hostname: host,
+    port,
+    isShared: settings.LISTEN_SHARED,
+  });
+  addListenerMetrics(parts, "administration", opened);
+  return opened;
 }
 
 function warnOfToken({ settings: { ADMIN_TOKEN: token }, logger }: ServiceParts): void {

@@ -11,11 +11,11 @@ const ROOT = new URL("../", import.meta.url);
  * and nothing of what can be off. `node:crypto` is for the tokens of the debug port.
  */
 const PLAIN_MODULES = [
-  ...["node:buffer", "node:crypto", "node:inspector", "node:net", "node:path", "node:process", "node:v8"],
-  "node:zlib",
+  ...["node:buffer", "node:crypto", "node:inspector", "node:path", "node:process", "node:stream"],
+  ...["node:v8", "node:zlib"],
 ];
 const OFF =
-  /^npm:|\/node_modules\/|\/npm\/|src\/(?:cli\/(?!runtime_check|output)|webhooks\/(?!postgres_address)|telemetry\/tracing|stats\/(?:pull|push|sinks|flush)|cache\/(?:kv|mc|in_flight)|config\/(?:xds|metric|yaml)|grpc\/(?:grpc_js|tls_server|unix_(?:socket|listener|stream)|server_tls)|base\/(?:tls_pair|pem)|ui\/built)/;
+  /^npm:|\/node_modules\/|\/npm\/|src\/(?:cli\/(?!runtime_check|output)|webhooks\/(?!postgres_address)|telemetry\/tracing|stats\/(?:pull|push|sinks|flush)|cache\/(?:kv|mc|in_flight)|config\/(?:xds|metric|yaml)|grpc\/(?:grpc_js|tls_server|unix_socket|server_tls)|base\/(?:tls_pair|pem|node_listener))/;
 /** What the service imports at its start whatever the settings say. */
 const ALWAYS = ["open_cache", "open_service", "open_pull_metrics", "open_http", "open_grpc"];
 
@@ -92,7 +92,6 @@ Deno.test("a plain service has loaded nothing of what is off, and one with featu
   const plain = await loadedScripts({}, ["src/grpc/native/native_engine.ts"]);
   assertEquals(plain.filter((url) => OFF.test(url)), []);
   const token = "the-administration-token-of-this-test";
-  // The registry comes a second after the ports are open.
   const wanted = [
     "src/webhooks/routes.ts",
     "src/stats/pull_handler.ts",

@@ -1,10 +1,9 @@
 import { Buffer } from "node:buffer";
 import http2 from "node:http2";
-import type net from "node:net";
 import * as grpc from "@grpc/grpc-js";
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
-import type { GrpcEngine, GrpcEngineOptions } from "./engine.ts";
+import { type GrpcEngine, type GrpcEngineOptions, listenOptions } from "./engine.ts";
 import {
   type BidiMethod,
   type CallContext,
@@ -15,7 +14,7 @@ import {
   type ServerStreamingMethod,
   type UnaryMethod,
 } from "./grpc_service.ts";
-import { listen } from "./listener.ts";
+import { type AcceptedSocket, listen } from "./listener.ts";
 
 /** Largest message of a request. */
 const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
@@ -38,13 +37,12 @@ export async function startGrpcJs(options: GrpcEngineOptions): Promise<GrpcEngin
     server.addService(definitionOf(service), handlersOf(service, carrier));
   }
   const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure());
-  const sockets = new Set<net.Socket>();
+  const sockets = new Set<AcceptedSocket>();
   const listener = await listen(options.target, (socket) => {
     sockets.add(socket);
-    socket.on("error", () => {});
     socket.on("close", () => sockets.delete(socket));
     injector.injectConnection(socket);
-  }, options.tls);
+  }, { ...listenOptions(options), needsNodeSockets: true });
   let closed: Promise<void> | undefined;
   const close = async (graceMs: number) => {
     listener.close();
@@ -56,6 +54,7 @@ export async function startGrpcJs(options: GrpcEngineOptions): Promise<GrpcEngin
   };
   return {
     address: listener.address,
+    acceptor: listener.acceptor,
     get connections() {
       return sockets.size;
     },
@@ -81,7 +80,7 @@ interface Carrier {
 
 /** Waits until every socket is closed; those that are left after the grace are ended by `force`. */
 async function socketsClosed(
-  sockets: ReadonlySet<net.Socket>,
+  sockets: ReadonlySet<AcceptedSocket>,
   graceMs: number,
   clock: Clock,
   force: () => void,

@@ -1,4 +1,5 @@
 import net from "node:net";
+import type { Duplex } from "node:stream";
 import tls from "node:tls";
 import { systemClock } from "../base/clock.ts";
 import type { TlsPair } from "../base/tls_pair.ts";
@@ -29,15 +30,16 @@ const HANDSHAKE_MS = 10_000;
 /** Errors of peers that went away by themselves, such as probes that only look whether a port is open. */
 const GONE = ["ECONNRESET", "ECONNABORTED", "EPIPE"];
 
-/** A server of `node:tls` that takes another pair while it serves. */
+/** TLS over accepted connections, with another pair from any time on. */
 export interface TlsServer {
-  readonly server: net.Server;
+  /** Begins the handshake of a connection. */
+  readonly accept: (stream: Duplex) => void;
   /** Shows another pair to those who connect from now on. */
   renew(pair: TlsPair): void;
 }
 
 /** Hands on sockets of clients that may come in and agreed on HTTP/2; others are closed. */
-export function createTlsServer(options: ListenTls, onSocket: (socket: net.Socket) => void): TlsServer {
+export function createTlsServer(options: ListenTls, onSocket: (socket: tls.TLSSocket) => void): TlsServer {
   const { ca, clientName, handshakeMs = HANDSHAKE_MS, onRefused, now = systemClock.now } = options;
   const clients = ca === undefined ? undefined : new ClientCertificates({ ca, clientName, now });
   // Whoever is refused by the platform is refused without a cause, so certificates are looked at here.
@@ -49,7 +51,6 @@ export function createTlsServer(options: ListenTls, onSocket: (socket: net.Socke
     handshakeTimeout: handshakeMs,
   }, (socket) => {
     socket.on("error", () => {});
-    socket.setNoDelay(true);
     const refusal = refusalOf(socket, clients);
     if (refusal === undefined) return onSocket(socket);
     onRefused?.({ ...refusal, peer: socket.remoteAddress });
@@ -66,7 +67,7 @@ export function createTlsServer(options: ListenTls, onSocket: (socket: net.Socke
     server.setSecureContext(contextOf(pair));
     if (pair.ca !== undefined) clients?.renew(pair.ca);
   };
-  return { server, renew };
+  return { accept: (stream) => void server.emit("connection", stream), renew };
 }
 
 /** The socket has let go of its address by now; the plain one below it, where the platform shows it, has not. */

@@ -4,6 +4,7 @@ import type { Logger } from "../base/log.ts";
 import { bearerGuard } from "./bearer_token.ts";
 import { CpuProfiler } from "./cpu_profile.ts";
 import { healthRoutes } from "./healthcheck.ts";
+import { hostGuard } from "./host_guard.ts";
 import { heapText, memoryText } from "./memory_text.ts";
 import { ownSiteGuard } from "./own_site_guard.ts";
 import { type Call, createRouter, type HttpHandler, type Route } from "./router.ts";
@@ -26,6 +27,8 @@ export interface DebugOptions {
   readonly clock: Clock;
   /** Bearer token that all but the list of paths, the health and open paths want; none when absent. */
   readonly token?: string | undefined;
+  /** Names by which the port may be addressed, next to loopback names and IP addresses; none when absent. */
+  readonly allowedHosts?: readonly string[];
   /** Further paths; none when absent. */
   readonly routes?: readonly DebugRoute[];
   /** Makes the id of a request that brings none; a random UUID when absent. */
@@ -37,33 +40,43 @@ const PPROF = "/debug/pprof/";
 const DEFAULT_SECONDS = 30;
 const MAX_SECONDS = 300;
 
-/** The handler of the debug port. `/` lists its paths, and so does every path that is not there. */
+/** The handler of the debug port. `/` lists its paths. */
 export function createDebugHandler(options: DebugOptions): HttpHandler {
-  const routes = debugRoutes(options).map((route) => guarded(route, options.token));
-  const list = routes.map(({ path, help }) => `${path}: ${help}\n`).sort().join("");
-  const rest: Route = { path: "/*", methods: METHODS, handle: () => new Response(list) };
-  return createRouter([rest, ...routes], {
+  const ofKnownHosts = hostGuard(options.allowedHosts ?? []);
+  const [healthcheck, livez] = healthRoutes(options.health);
+  // Container and cluster names work for probes.
+  const probes: DebugRoute[] = [
+    { ...healthcheck, help: "200 when the service is healthy, else 503 and why", open: true },
+    { ...livez, help: "200 while the process turns", open: true },
+  ];
+  const further = debugRoutes(options);
+  const list = [...probes, ...further].map(({ path, help }) => `${path}: ${help}\n`).sort().join("");
+  const index: DebugRoute = { ...textRoute("/", "the list of paths", () => list), open: true };
+  const guarded = [index, ...further].map((route) => {
+    const { path, methods, handle } = withToken(route, options.token);
+    return { path, methods, handle: ofKnownHosts(ofOwnSite(handle)) };
+  });
+  const open = probes.map((route) => ({ ...route, handle: ofOwnSite(route.handle) }));
+  return createRouter([...open, ...guarded], {
     logger: options.logger,
     clock: options.clock,
     ...(options.newRequestId === undefined ? {} : { newRequestId: options.newRequestId }),
   });
 }
 
-function guarded(route: DebugRoute, token: string | undefined): DebugRoute {
+const ofOwnSite = ownSiteGuard({ links: true });
+
+function withToken(route: DebugRoute, token: string | undefined): DebugRoute {
   const isOpen = token === undefined || route.open === true;
-  const handle = isOpen ? route.handle : bearerGuard(token)(route.handle);
-  return { ...route, handle: ownSiteGuard({ links: true })(handle) };
+  return isOpen ? route : { ...route, handle: bearerGuard(token)(route.handle) };
 }
 
 function debugRoutes(options: DebugOptions): DebugRoute[] {
-  const [healthcheck, livez] = healthRoutes(options.health);
   const profiling = profilingRoutes(options.clock);
   const index = profiling.map(({ path, help }) => `${path}: ${help}\n`).sort().join("");
   return [
     textRoute("/rlconfig", "the rules in force", options.rlconfig),
     textRoute("/stats", "every counter and gauge", options.stats),
-    { ...healthcheck, help: "200 when the service is healthy, else 503 and why", open: true },
-    { ...livez, help: "200 while the process turns", open: true },
     textRoute(PPROF, "what can be profiled", () => index),
     ...profiling,
     ...options.routes ?? [],

@@ -5,16 +5,20 @@ export const REFUSALS = {
   invalid: 400,
   unauthorized: 401,
   cross_site: 403,
+  unknown_host: 403,
   not_found: 404,
   method_not_allowed: 405,
   timeout: 408,
   conflict: 409,
   too_large: 413,
+  head_too_large: 431,
   internal: 500,
+  not_implemented: 501,
   no_configuration: 503,
   cache: 503,
   busy: 503,
   shutting_down: 503,
+  unknown_version: 505,
 } as const;
 
 /** The name of a way to refuse. */
@@ -32,7 +36,8 @@ export interface Refusal {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-const TITLES: Readonly<Record<number, string>> = {
+/** The reason phrases of refusals, by status. */
+export const TITLES: Readonly<Record<number, string>> = {
   400: "Bad Request",
   401: "Unauthorized",
   403: "Forbidden",
@@ -41,8 +46,11 @@ const TITLES: Readonly<Record<number, string>> = {
   408: "Request Timeout",
   409: "Conflict",
   413: "Content Too Large",
+  431: "Request Header Fields Too Large",
   500: "Internal Server Error",
+  501: "Not Implemented",
   503: "Service Unavailable",
+  505: "HTTP Version Not Supported",
 };
 
 /**

@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { ThrottledLog } from "../telemetry/throttled_log.ts";
+import { FailedTokens } from "./failed_tokens.ts";
 import { problemResponse, type Refusal, REFUSALS } from "./problem.ts";
 import { randomRequestId, REQUEST_ID_HEADER, requestIdOf } from "./request_id.ts";
 
@@ -11,6 +12,8 @@ export interface Call {
   readonly requestId: string;
   /** Aborted when the listener is closed and has waited long enough. */
   readonly closing: AbortSignal;
+  /** The address of the client. */
+  readonly peer: string;
   /** Logs a refusal and makes the answer. */
   refuse(refusal: Refusal): Response;
 }
@@ -18,8 +21,11 @@ export interface Call {
 /** Answers one call. What it throws becomes a 500. */
 export type CallHandler = (call: Call) => Response | Promise<Response>;
 
-/** Answers one request and never throws; `closing` is aborted when the listener gives up waiting. */
-export type HttpHandler = (request: Request, closing: AbortSignal) => Promise<Response>;
+/**
+ * Answers one request of the client at the address `peer`, and never throws; `closing` is aborted when the listener
+ * gives up waiting.
+ */
+export type HttpHandler = (request: Request, closing: AbortSignal, peer: string) => Promise<Response>;
 
 /** One path and what answers there. */
 export interface Route {
@@ -39,17 +45,24 @@ export interface RouterOptions {
 }
 
 const MAX_LOGGED_PATH = 200;
+/** The refusal of a request whose host and path make no URL. */
+export const BAD_TARGET: Refusal = {
+  kind: "bad_target",
+  field: "host",
+  reason: "the host and the path make no URL",
+};
 const UNKNOWN_PATH: Refusal = { kind: "not_found", reason: "nothing is served at this path" };
 
 /**
  * A handler that finds the route of a request: an exact path first, then the longest prefix. A path without
- * a route is 404 in plain text. Throws when two routes have one path.
+ * a route is 404 in plain text. Repeated wrong tokens are answered late. Throws when two routes have one path.
  */
 export function createRouter(routes: readonly Route[], options: RouterOptions): HttpHandler {
   const find = routeFinder(routes);
   const log = new ThrottledLog(options.logger, { clock: options.clock });
   const newRequestId = options.newRequestId ?? randomRequestId;
-  return async (request, closing) => {
+  const failedTokens = new FailedTokens(options.clock);
+  return async (request, closing, peer) => {
     const requestId = requestIdOf(request.headers, newRequestId);
     const refuse = (refusal: Refusal) => {
       logRefusal(log, { request, requestId, refusal });
@@ -60,13 +73,13 @@ export function createRouter(routes: readonly Route[], options: RouterOptions): 
       return problemResponse({ kind: "internal", reason: "internal error" }, requestId);
     });
     response.headers.set(REQUEST_ID_HEADER, requestId);
+    const isWrongToken = response.status === 401 && request.headers.has("authorization");
+    if (isWrongToken) await failedTokens.delay(peer, closing);
     return response;
 
     async function answer(): Promise<Response> {
       const url = urlOf(request);
-      if (url === undefined) {
-        return refuse({ kind: "bad_target", field: "host", reason: "the host and the path make no URL" });
-      }
+      if (url === undefined) return refuse(BAD_TARGET);
       const route = find(url.pathname);
       if (route === undefined) {
         logRefusal(log, { request, requestId, refusal: UNKNOWN_PATH });
@@ -74,7 +87,7 @@ export function createRouter(routes: readonly Route[], options: RouterOptions): 
       }
       const { methods } = route;
       if (methods.length > 0 && !methods.includes(request.method)) return refuse(wrongMethod(methods));
-      return await route.handle({ request, url, requestId, closing, refuse });
+      return await route.handle({ request, url, requestId, closing, peer, refuse });
     }
   };
 }

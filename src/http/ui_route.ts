@@ -2,9 +2,6 @@ import { createHash } from "node:crypto";
 import type { DebugRoute } from "./debug.ts";
 import type { Call } from "./router.ts";
 
-/** Loads the files of the page, by name; called at the first request, and again after it failed. */
-export type LoadPage = () => Promise<ReadonlyMap<string, string>>;
-
 /** A file as it is answered. */
 interface ServedFile {
   readonly text: string;
@@ -44,22 +41,16 @@ const HEADERS = {
 
 /**
  * The web page of the debug port at `/ui`, and what it is made of beneath. Both are open without a token:
- * they are the same for every service, and show nothing of it.
+ * they are the same for every service, and show nothing of it. `texts` are the files of the page by name.
  */
-export function uiRoutes(load: LoadPage): DebugRoute[] {
-  let loading: Promise<ReadonlyMap<string, ServedFile>> | undefined;
-  const files = () => {
-    loading ??= load().then(served);
-    // A page that could not be read today may be there tomorrow.
-    loading.catch(() => loading = undefined);
-    return loading;
-  };
+export function uiRoutes(texts: ReadonlyMap<string, string>): DebugRoute[] {
+  let files: ReadonlyMap<string, ServedFile> | undefined;
   const route = (path: string, help: string): DebugRoute => ({
     path,
     methods: METHODS,
     help,
     open: true,
-    handle: async (call) => answer(call, await files()),
+    handle: (call) => answer(call, files ??= served(texts)),
   });
   return [
     route("/ui", "this service as a web page"),

@@ -42,16 +42,29 @@ export function triggerRoute(options: WebhookRouteOptions): Route {
   return { path: `${TRIGGERS}*`, methods: [], handle };
 }
 
-/** `/api/v1/events`, where others report; reading them is the administration's. */
-export function eventRoute(
-  options: WebhookRouteOptions,
-  { readable }: { readonly readable: boolean },
-): Route {
+/** The path of the triggers where they have their own address: 404. */
+export function absentTriggerRoute(options: WebhookRouteOptions): Route {
+  const handle = answerer(options)((call) => Promise.resolve(refused(call, NOT_FOUND)));
+  return { path: `${TRIGGERS}*`, methods: [], handle };
+}
+
+/** What may be done with events. */
+export interface EventMethods {
+  /** By the administration. */
+  readonly readable: boolean;
+  /** By other systems, which report events. */
+  readonly postable: boolean;
+}
+
+/** `/api/v1/events`. */
+export function eventRoute(options: WebhookRouteOptions, { readable, postable }: EventMethods): Route {
+  const allow = [...(readable ? ["GET"] : []), ...(postable ? ["POST"] : [])];
   const handle = answerer(options)((call) => {
     const { method } = call.request;
-    if (method === "POST") return postEvent(call, options);
-    if (!readable) return Promise.resolve(wrongMethod(call, "POST"));
-    return method === "GET" ? administer(call, options) : Promise.resolve(wrongMethod(call, "GET, POST"));
+    if (method === "POST" && postable) return postEvent(call, options);
+    if (method === "GET" && readable) return administer(call, options);
+    const isAbsent = allow.length === 0 || method === "POST";
+    return Promise.resolve(isAbsent ? refused(call, NOT_FOUND) : wrongMethod(call, allow.join(", ")));
   });
   return { path: `${BASE}/events`, methods: [], handle };
 }

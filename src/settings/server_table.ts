@@ -1,5 +1,7 @@
 import {
   duration,
+  integer,
+  listOf,
   oneOf,
   parseBoolean,
   parseFileMode,
@@ -37,6 +39,14 @@ export const SERVER_TABLE = {
       "How long calls are still taken after SIGTERM or SIGINT turned health bad, so that load balancers notice.",
     group: "Process",
   },
+  LISTEN_SHARED: {
+    parse: parseBoolean,
+    default: "true",
+    doc:
+      "Whether other processes may listen on the same ports, which a restart without a pause needs. `false` refuses to " +
+      "start on a port in use.",
+    group: "Process",
+  },
   ALLOW_UNSAFE_DENO: {
     parse: parseBoolean,
     default: "false",
@@ -53,6 +63,18 @@ export const SERVER_TABLE = {
     parse: parsePort,
     default: "8080",
     doc: "The HTTP port; 0 takes a free one.",
+    group: "HTTP and debug ports",
+  },
+  HTTP_MAX_CONNECTIONS: {
+    parse: integer({ min: 0, max: 1_000_000 }),
+    default: "0",
+    doc: "As `GRPC_MAX_CONNECTIONS`, for the HTTP port and for `TRIGGER_ADDR`, each by itself.",
+    group: "HTTP and debug ports",
+  },
+  HTTP_JSON: {
+    parse: parseBoolean,
+    default: "true",
+    doc: "`false` turns off `POST /json` on the HTTP port.",
     group: "HTTP and debug ports",
   },
   HTTP_SERVER_USE_TLS: {
@@ -91,6 +113,13 @@ export const SERVER_TABLE = {
     group: "HTTP and debug ports",
     secret: true,
   },
+  DEBUG_ALLOWED_HOSTS: {
+    parse: listOf(parseHost),
+    default: "",
+    doc: "Further names by which the debug port may be addressed, by comma, such as those of a proxy. " +
+      "Loopback names, IP addresses and `DEBUG_HOST` always may.",
+    group: "HTTP and debug ports",
+  },
   GRPC_HOST: {
     parse: parseHost,
     default: "0.0.0.0",
@@ -101,6 +130,14 @@ export const SERVER_TABLE = {
     parse: parsePort,
     default: "8081",
     doc: "The gRPC port; 0 takes a free one.",
+    group: "gRPC",
+  },
+  GRPC_MAX_CONNECTIONS: {
+    parse: integer({ min: 0, max: 1_000_000 }),
+    default: "0",
+    doc:
+      "Open gRPC connections beyond which further ones are closed; 0 sets no limit until file descriptors run " +
+      "out, and then for a minute seven eighths of those that were open.",
     group: "gRPC",
   },
   GRPC_UDS: {

@@ -133,6 +133,12 @@ export const WEBHOOK_TABLE = {
     doc: "How many executions run at once; the rest stay queued.",
     group: "Webhooks and workflows",
   },
+  TRIGGER_ADDR: {
+    parse: listenAddress,
+    whenUnset: "the HTTP port",
+    doc: "Separate address for triggers and for `POST /api/v1/events`: `host:port` or `:port`.",
+    group: "Webhooks and workflows",
+  },
   ADMIN_TOKEN: {
     parse: parseBearerToken,
     whenUnset: "administration answers 404",

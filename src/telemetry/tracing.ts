@@ -42,12 +42,14 @@ export interface Tracing {
   cache(cache: CounterCache, traced: TracedCache): CounterCache;
   /** A span for work of another thread that is over. */
   work(work: TracedWork): void;
+  /** Starts what exports, unless the first span did. */
+  start(): void;
   /** Exports what is left, for at most 5 seconds. */
   close(): Promise<void>;
 }
 
 /**
- * Begins to trace, or throws when that cannot be done as the settings say. What exports is started with the first span.
+ * Begins to trace, or throws when that cannot be done as the settings say. What exports is started by `start` or the first span.
  * This module is to be loaded only by who traces.
  */
 export function beginTracing(options: TracingOptions): Tracing {
@@ -65,6 +67,7 @@ export function beginTracing(options: TracingOptions): Tracing {
     decide: (decide) => traceDecide(decide, tracer),
     cache: (cache, traced) => traceCache(cache, tracer, traced),
     work: (work) => recordWork(work, { samplingRate, onEnd }),
+    start: () => exporter.start(),
     close: () => exporter.close(),
   };
 }

@@ -81,6 +81,11 @@ export class WorkerExport {
   /** Takes a span that is over; it is dropped where too many wait. */
   add(span: SpanRecord): void {
     this.#outbox.add(span);
+    this.start();
+  }
+
+  /** Starts the worker, unless the first span did. */
+  start(): void {
     if (!this.#isBegun && !this.#isClosing) this.#start();
   }
 

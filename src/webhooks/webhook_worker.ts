@@ -30,6 +30,15 @@ const FIGURES_MS = 1_000;
 /** Waits before a store that is away for the moment is opened again. */
 const OPENING_BACKOFF = { firstMs: 250, longestMs: 5_000 };
 
+/** Imports what is used later: an import would fail while no file descriptor is left. */
+async function loadAll(): Promise<void> {
+  await Promise.all([
+    import("./administration.ts"),
+    import("./webhook_outside.ts"),
+    import("./workflow_step_request.ts"),
+  ]);
+}
+
 /** What a test wants otherwise in its worker. */
 export type WebhookExtras = Pick<WebhookOpening, "parts" | "pragmas">;
 
@@ -50,12 +59,14 @@ export function serveWebhooks(port: WebhookPort, extrasOf: () => WebhookExtras =
   port.addEventListener("message", ({ data: message }) => {
     switch (message.type) {
       case "start":
-        service = open(message.options, {
-          limit: limits.ask,
-          port,
-          extras: extrasOf(),
-          signal: stopping.signal,
-        })
+        service = loadAll().then(() =>
+          open(message.options, {
+            limit: limits.ask,
+            port,
+            extras: extrasOf(),
+            signal: stopping.signal,
+          })
+        )
           .then((opened) => {
             if (opened !== undefined) tellFigures(opened);
             return opened;

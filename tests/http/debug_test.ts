@@ -2,6 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import process from "node:process";
 import { Health } from "../../src/health.ts";
 import { createDebugHandler, type DebugRoute } from "../../src/http/debug.ts";
+import { listenHttp } from "../../src/http/listen.ts";
 import { until } from "../support/until.ts";
 import { ServedHttp } from "./http_fixture.ts";
 
@@ -10,7 +11,7 @@ interface Profile {
   readonly samples: readonly number[];
 }
 
-function serveDebug(routes: readonly DebugRoute[] = []): ServedHttp {
+function serveDebug(routes: readonly DebugRoute[] = [], allowedHosts: readonly string[] = []): ServedHttp {
   return new ServedHttp(({ log, clock }) =>
     createDebugHandler({
       rlconfig: () => "the rules\n",
@@ -19,9 +20,9 @@ function serveDebug(routes: readonly DebugRoute[] = []): ServedHttp {
       logger: log,
       clock,
       routes,
+      allowedHosts,
       newRequestId: () => "made",
-    })
-  );
+    }), listenHttp);
 }
 
 const PPROF_LIST = [
@@ -41,8 +42,8 @@ const LIST = [
 
 const TEXTS: readonly (readonly [path: string, status: number, body: string])[] = [
   ["/", 200, LIST],
-  ["/nowhere", 200, LIST],
-  ["/debug/pprof/nowhere", 200, LIST],
+  ["/nowhere", 404, "404 page not found\n"],
+  ["/debug/pprof/nowhere", 404, "404 page not found\n"],
   ["/rlconfig", 200, "the rules\n"],
   ["/stats", 200, "the stats\n"],
   ["/healthcheck", 200, "OK"],
@@ -65,7 +66,6 @@ for (const [path, status, expected] of TEXTS) {
 for (
   const path of [
     "/",
-    "/nowhere",
     "/rlconfig",
     "/stats",
     "/debug/pprof/",
@@ -104,6 +104,33 @@ for (const [headers, status] of SITES) {
       const body = await response.text();
       assertEquals([path, response.status], [path, status]);
       if (status === 403) assertEquals(JSON.parse(body).reason, "pages of other sites are not served");
+    }
+  });
+}
+
+/** A host, and whether `/stats` is answered for it; the health always is. */
+const HOSTS: readonly (readonly [host: string, status: number])[] = [
+  ["localhost", 200],
+  ["a.localhost:6070", 200],
+  ["127.0.0.1:6070", 200],
+  ["[::1]:6070", 200],
+  ["10.1.2.3", 200],
+  ["weir.example", 200],
+  ["WEIR.example.", 200],
+  ["evil.example", 403],
+  ["weir.example.evil.example", 403],
+  ["127.0.0.1.evil.example", 403],
+];
+
+for (const [host, status] of HOSTS) {
+  Deno.test(`a request to the host ${host} is ${status}`, async () => {
+    await using served = serveDebug([], ["weir.example"]);
+    for (
+      const [path, expected] of [["/stats", status], ["/", status], ["/livez", 200], ["/healthcheck", 200]]
+    ) {
+      using raw = await served.dial();
+      await raw.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+      assertEquals([path, Number((await raw.read()).split(" ")[1])], [path, expected]);
     }
   });
 }
@@ -226,7 +253,7 @@ Deno.test("the second of two profiles at once is 409, the next one runs, 30 s wh
 Deno.test("a profile ends when its client leaves", async () => {
   await using served = serveDebug();
   const raw = await served.dial();
-  await raw.write("GET /debug/pprof/profile?seconds=300 HTTP/1.1\r\nHost: a\r\n\r\n");
+  await raw.write("GET /debug/pprof/profile?seconds=300 HTTP/1.1\r\nHost: localhost\r\n\r\n");
   await until("the recording to run", () => served.clock.waiting === 1);
   raw.close();
   await until("the recording to end", () => served.clock.waiting === 0);

@@ -7,6 +7,7 @@ import type { CounterCache } from "../../src/ratelimit/counter_cache.ts";
 import { CacheError } from "../../src/ratelimit/errors.ts";
 import { LiveCounters } from "../../src/ratelimit/live_counters.ts";
 import type { Rules } from "../../src/ratelimit/rules.ts";
+import { listenHttp } from "../../src/http/listen.ts";
 import { FakeClock } from "../support/fake_clock.ts";
 import { PLAIN_POLICY, rulesOf } from "../support/service_fixture.ts";
 import { ServedHttp } from "./http_fixture.ts";
@@ -52,8 +53,7 @@ class Bed implements AsyncDisposable {
         clock,
         token: given.debugToken,
         routes: [explainRoute({ explainer, ...given })],
-      })
-    );
+      }), listenHttp);
   }
 
   async get(path: string, token?: string): Promise<{ status: number; body: Record<string, unknown> }> {

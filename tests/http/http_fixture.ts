@@ -1,4 +1,5 @@
-import { type HttpListener, listenHttp } from "../../src/http/listen.ts";
+import { listenHttpPort } from "../../src/http/http_port.ts";
+import { type HttpListener, listenHttp, type ListenHttpOptions } from "../../src/http/listen.ts";
 import type { HttpHandler } from "../../src/http/router.ts";
 import type { LogFields, Logger } from "../../src/base/log.ts";
 import type { LogLevel } from "../../src/telemetry/logger.ts";
@@ -29,19 +30,36 @@ export class KeptLog implements Logger {
   }
 }
 
+/** Options of a listener on a free loopback port. */
+export function listenOptions(options: Pick<ListenHttpOptions, "logger" | "clock">): ListenHttpOptions {
+  return { name: "test", onState: () => {}, hostname: "127.0.0.1", port: 0, ...options };
+}
+
+/** What serves a handler. */
+export type Listen = (handler: HttpHandler, options: ListenHttpOptions) => HttpListener;
+
+/** The HTTP port's own server. */
+export function listenOnPort(handler: HttpHandler, options: ListenHttpOptions): HttpListener {
+  return listenHttpPort(handler, { ...options, maxConnections: Infinity });
+}
+
+/** Both servers of the program, by the ports that they serve. */
+export const LISTENS: readonly (readonly [name: string, listen: Listen])[] = [
+  ["debug port", listenHttp],
+  ["HTTP port", listenOnPort],
+];
+
 /** A real listener on a free loopback port; it is closed at the end of its block. */
 export class ServedHttp implements AsyncDisposable {
   readonly log = new KeptLog();
   readonly clock = new FakeClock();
   readonly listener: HttpListener;
 
-  constructor(handler: (served: { log: KeptLog; clock: FakeClock }) => HttpHandler) {
-    this.listener = listenHttp(handler(this), {
-      hostname: "127.0.0.1",
-      port: 0,
-      logger: this.log,
-      clock: this.clock,
-    });
+  /** By the HTTP port's server with a clock that stands still, unless another is given. */
+  constructor(handler: (served: { log: KeptLog; clock: FakeClock }) => HttpHandler, listen?: Listen) {
+    const clock = listen === undefined ? new FakeClock() : this.clock;
+    const options = listenOptions({ logger: this.log, clock });
+    this.listener = (listen ?? listenOnPort)(handler(this), options);
   }
 
   url(path: string): string {
@@ -50,7 +68,9 @@ export class ServedHttp implements AsyncDisposable {
 
   /** A connection whose bytes are written and read by hand. */
   async dial(): Promise<Dialed> {
-    return new Dialed(await Deno.connect({ hostname: "127.0.0.1", port: this.listener.port }));
+    const connection = await Deno.connect({ hostname: "127.0.0.1", port: this.listener.port });
+    connection.setNoDelay();
+    return new Dialed(connection);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,9 +1,9 @@
-import { type HttpTls } from "../../src/http/listen.ts";
-import { RenewableListener } from "../../src/http/renewable_listener.ts";
+import { type HttpPort, listenHttpPort } from "../../src/http/http_port.ts";
+import { HttpsLayer, type HttpTls } from "../../src/http/https_layer.ts";
 import type { HttpHandler } from "../../src/http/router.ts";
 import { type CertificateFiles, type Certificates } from "../support/certificates.ts";
 import { FakeClock } from "../support/fake_clock.ts";
-import { Dialed, KeptLog } from "./http_fixture.ts";
+import { Dialed, KeptLog, listenOptions } from "./http_fixture.ts";
 
 /** The texts of a certificate and its key. */
 export async function tlsOf({ certFile, keyFile }: CertificateFiles): Promise<HttpTls> {
@@ -15,19 +15,19 @@ export async function tlsOf({ certFile, keyFile }: CertificateFiles): Promise<Ht
 export class ServedHttps implements AsyncDisposable {
   readonly log = new KeptLog();
   readonly clock = new FakeClock();
-  readonly listener: RenewableListener;
+  readonly listener: HttpPort;
+  readonly #tls: HttpsLayer;
   /** By the authority that issued the first pair. */
   readonly former: HttpsClient;
   /** By the other authority. */
   readonly other: HttpsClient;
 
   private constructor(handler: HandlerOf, tls: HttpTls, authorities: readonly [string, string]) {
-    this.listener = new RenewableListener(handler(this), {
-      hostname: "127.0.0.1",
-      port: 0,
-      tls,
-      logger: this.log,
-      clock: this.clock,
+    this.#tls = new HttpsLayer(tls);
+    this.listener = listenHttpPort(handler(this), {
+      ...listenOptions({ logger: this.log, clock: this.clock }),
+      tls: this.#tls,
+      maxConnections: Infinity,
     });
     this.former = new HttpsClient(this.listener.port, authorities[0]);
     this.other = new HttpsClient(this.listener.port, authorities[1]);
@@ -42,6 +42,12 @@ export class ServedHttps implements AsyncDisposable {
       Deno.readTextFile(otherAuthority.certFile),
     ]);
     return new ServedHttps(handler, tls, [own, other]);
+  }
+
+  /** Serves with another pair. */
+  renew(pair: HttpTls): void {
+    this.#tls.renew(pair);
+    this.listener.replaceConnections();
   }
 
   /** A plain connection to the port. */
@@ -70,21 +76,9 @@ export class HttpsClient implements Disposable {
     this.#client = Deno.createHttpClient({ caCerts: [authority] });
   }
 
-  /** By HTTP/2, on a connection that is kept. */
+  /** On a connection that is kept. */
   async fetch(path: string, init: RequestInit = {}): Promise<Response> {
     return await fetch(`https://localhost:${this.#port}${path}`, { ...init, client: this.#client });
-  }
-
-  /** As `fetch`; while two listeners share the port, tries again until it meets the one that is trusted. */
-  async fetchTrusted(path: string): Promise<Response> {
-    for (let attempt = 1;; attempt++) {
-      try {
-        return await this.fetch(path);
-      } catch (error) {
-        const isStranger = String((error as Error).cause).includes("invalid peer certificate");
-        if (!isStranger || attempt === 100) throw error;
-      }
-    }
   }
 
   /** A new connection, by HTTP/1.1, after its handshake. Throws when the certificate is not trusted. */

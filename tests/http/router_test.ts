@@ -1,6 +1,7 @@
 import { assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { listenHttp } from "../../src/http/listen.ts";
 import { createRouter, type Route } from "../../src/http/router.ts";
-import { ServedHttp, wholeJson } from "./http_fixture.ts";
+import { type Listen, ServedHttp, wholeJson } from "./http_fixture.ts";
 
 const ROUTES: readonly Route[] = [
   { path: "/a", methods: ["GET", "HEAD"], handle: () => new Response("exact") },
@@ -21,9 +22,10 @@ const ROUTES: readonly Route[] = [
   { path: "/rejects", methods: ["GET"], handle: () => Promise.reject(new Error("later")) },
 ];
 
-function serveRoutes(): ServedHttp {
-  return new ServedHttp(({ log, clock }) =>
-    createRouter(ROUTES, { logger: log, clock, newRequestId: () => "made" })
+function serveRoutes(listen?: Listen): ServedHttp {
+  return new ServedHttp(
+    ({ log, clock }) => createRouter(ROUTES, { logger: log, clock, newRequestId: () => "made" }),
+    listen,
   );
 }
 
@@ -102,7 +104,7 @@ const BAD_TARGETS: readonly (readonly [name: string, head: string])[] = [
 
 for (const [name, head] of BAD_TARGETS) {
   Deno.test(`${name} is 400, and the server goes on`, async () => {
-    await using served = serveRoutes();
+    await using served = serveRoutes(listenHttp);
     using raw = await served.dial();
     await raw.write(`${head}Connection: close\r\n\r\n`);
     const [answerHead = "", body = ""] = (await raw.read()).split("\r\n\r\n");

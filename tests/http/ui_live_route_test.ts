@@ -4,6 +4,7 @@ import { createDebugHandler } from "../../src/http/debug.ts";
 import type { DebugTokens } from "../../src/http/debug_right.ts";
 import { uiLiveRoute } from "../../src/http/ui_live_route.ts";
 import { LiveFeed } from "../../src/ui/live_feed.ts";
+import { listenHttp } from "../../src/http/listen.ts";
 import { until } from "../support/until.ts";
 import { EventReader } from "../ui/support/event_reader.ts";
 import { ServedHttp } from "./http_fixture.ts";
@@ -30,7 +31,7 @@ class Bed implements AsyncDisposable {
         token: given.debugToken,
         routes: [uiLiveRoute({ feed, ...given })],
       });
-    });
+    }, listenHttp);
   }
 
   get streams(): number {

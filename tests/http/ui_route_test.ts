@@ -1,14 +1,15 @@
 import { assert, assertEquals } from "@std/assert";
 import { Health } from "../../src/health.ts";
 import { createDebugHandler } from "../../src/http/debug.ts";
-import { type LoadPage, uiRoutes } from "../../src/http/ui_route.ts";
+import { uiRoutes } from "../../src/http/ui_route.ts";
 import { PAGE_FILES } from "../../src/ui/built/page_files.ts";
+import { listenHttp } from "../../src/http/listen.ts";
 import { ServedHttp } from "./http_fixture.ts";
 
 const FILES = new Map([["index.html", "<p>start</p>"], ["page.css", "p {}"], ["page.js", "run();"]]);
 const TOKEN = "the-debug-token-of-this-test";
 
-function serveUi(load: LoadPage = () => Promise.resolve(FILES)): ServedHttp {
+function serveUi(files: ReadonlyMap<string, string> = FILES): ServedHttp {
   return new ServedHttp(({ log, clock }) =>
     createDebugHandler({
       rlconfig: () => "",
@@ -17,9 +18,8 @@ function serveUi(load: LoadPage = () => Promise.resolve(FILES)): ServedHttp {
       logger: log,
       clock,
       token: TOKEN,
-      routes: uiRoutes(load),
-    })
-  );
+      routes: uiRoutes(files),
+    }), listenHttp);
 }
 
 const SAFE = {
@@ -93,23 +93,6 @@ Deno.test("a file that the browser has is not sent again", async () => {
   }
 });
 
-Deno.test("the page is loaded at its first request, once, and again where that failed", async () => {
-  let loads = 0;
-  const load = () => {
-    loads++;
-    return loads === 1 ? Promise.reject(new Error("no such file")) : Promise.resolve(FILES);
-  };
-  await using served = serveUi(load);
-  assertEquals(loads, 0);
-  const statuses: number[] = [];
-  for (const path of ["/ui", "/ui", "/ui/page.js"]) {
-    const response = await fetch(served.url(path));
-    await response.body?.cancel();
-    statuses.push(response.status);
-  }
-  assertEquals([statuses, loads], [[500, 200, 200], 2]);
-});
-
 Deno.test("the debug port lists the page", async () => {
   await using served = serveUi();
   const lines =
@@ -119,7 +102,7 @@ Deno.test("the debug port lists the page", async () => {
 });
 
 Deno.test("the page that is built asks for nothing from elsewhere, and each of its files is served", async () => {
-  await using served = serveUi(() => Promise.resolve(PAGE_FILES));
+  await using served = serveUi(PAGE_FILES);
   const start = await (await fetch(served.url("/ui"))).text();
   const asked = [...start.matchAll(/\b(?:src|href)="([^"#]+)"/g)].map(([, url = ""]) => url);
   const foreign = asked.filter((url) => !/^\/ui\/[\w.]+$/.test(url) && !url.startsWith("data:"));

@@ -53,7 +53,11 @@ class CallsDouble implements WebhookCalls {
 function serve(calls: CallsDouble, options: Partial<WebhookRouteOptions> = {}): ServedHttp {
   return new ServedHttp(({ log, clock }) => {
     const given = { calls, maxBodyBytes: MAX_BYTES, adminToken: TOKEN, clock, logger: log, ...options };
-    const routes = [triggerRoute(given), eventRoute(given, { readable: true }), administrationRoute(given)];
+    const routes = [
+      triggerRoute(given),
+      eventRoute(given, { readable: true, postable: true }),
+      administrationRoute(given),
+    ];
     return createRouter(routes, { logger: log, clock, newRequestId: () => "made" });
   });
 }
@@ -213,7 +217,7 @@ Deno.test("webhook routes: a body is refused by its announced length, before it 
   );
   const answer = await connection.read(wholeJson);
   assertEquals([answer.split("\r\n")[0], answer.includes('"code":"too_large"')], [
-    "HTTP/1.1 413 Payload Too Large",
+    "HTTP/1.1 413 Content Too Large",
     true,
   ]);
 });

@@ -2,6 +2,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { type CertificateFiles, type Certificates, makeCertificates } from "../support/certificates.ts";
 import { ServeFixture } from "../support/serve_fixture.ts";
 import { until } from "../support/until.ts";
+import { Dialed } from "../http/http_fixture.ts";
 import { HttpsClient } from "../http/https_fixture.ts";
 import { compare, type Env, NOON, type SettingCases, SHOP, shopRequest } from "./settings_case.ts";
 
@@ -9,7 +10,7 @@ const NAMES = "DNS:localhost,IP:127.0.0.1";
 const RELOADED = "ratelimit.process.http_tls_reloaded";
 const RELOAD_FAILED = "ratelimit.process.http_tls_reload_failed";
 
-/** Tests of TLS on the HTTP port, and of the token of the debug port. */
+/** Tests of TLS and `/json` on the HTTP port, and of the token and the hosts of the debug port. */
 export const HTTP_TLS_CASES: SettingCases = {
   HTTP_SERVER_USE_TLS: { sees: "HTTPS in place of HTTP", tools: ["openssl"], run: servesHttps },
   HTTP_SERVER_TLS_CERT: {
@@ -22,15 +23,68 @@ export const HTTP_TLS_CASES: SettingCases = {
     tools: ["openssl"],
     run: keepsPairUntilItFits,
   },
+  HTTP_MAX_CONNECTIONS: {
+    sees: "a connection too many",
+    run: () =>
+      compare({ HTTP_MAX_CONNECTIONS: "1" }, {
+        async look({ running: { addresses } }) {
+          const dial = async () =>
+            new Dialed(
+              await Deno.connect({ hostname: "127.0.0.1", port: Number(addresses.http.split(":").at(-1)) }),
+            );
+          using first = await dial();
+          await first.write("GET /livez HTTP/1.1\r\nHost: a\r\n\r\n");
+          await first.read((text) => text.endsWith("OK"));
+          using second = await dial();
+          await second.write("GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").catch(() => {});
+          return (await second.read().catch(() => "")).endsWith("OK");
+        },
+        unset: true,
+        set: false,
+      }),
+  },
+  HTTP_JSON: {
+    sees: "decisions and what else the HTTP port serves",
+    run: () =>
+      compare({ HTTP_JSON: "false" }, {
+        async look(service) {
+          const at = (path: string) => `http://${service.running.addresses.http}${path}`;
+          const decision = await fetch(at("/json"), {
+            method: "POST",
+            body: JSON.stringify(shopRequest("open=a")),
+          });
+          const health = await fetch(at("/healthcheck"));
+          await Promise.all([decision.body?.cancel(), health.body?.cancel()]);
+          return [decision.status, health.status];
+        },
+        unset: [200, 200],
+        set: [404, 200],
+      }),
+  },
+  DEBUG_ALLOWED_HOSTS: {
+    sees: "the names by which the debug port answers",
+    run: () =>
+      compare({ DEBUG_ALLOWED_HOSTS: "weir.example, other.example" }, {
+        async look({ running: { addresses } }) {
+          const statuses: number[] = [];
+          for (const host of ["weir.example", "OTHER.example.:6070", "evil.example"]) {
+            statuses.push(await statusByHost(addresses.debug, host));
+          }
+          return statuses;
+        },
+        unset: [403, 403, 403],
+        set: [200, 200, 403],
+      }),
+  },
   DEBUG_TOKEN: { sees: "pages for who has the token, paths and health for all", run: wantsToken },
 };
 
 async function servesHttps(): Promise<void> {
   await using certificates = await makeCertificates();
-  assertEquals(await answers(certificates, {}), { https: [], http: [200, 200, 200], debug: [200, 200] });
+  assertEquals(await answers(certificates, {}), { https: [], http: [200, 200, 200], debug: [404, 200, 200] });
   assertEquals(
     await answers(certificates, tlsEnv(certificates.server)),
-    { https: [200, 200, 200], http: [], debug: [200, 200] },
+    { https: [200, 200, 200], http: [], debug: [404, 200, 200] },
   );
 }
 
@@ -52,10 +106,8 @@ async function answers(certificates: Certificates, env: Env) {
   return {
     https: await askAll((path, init) => client.fetch(path, init)),
     http: await askAll((path, init) => fetch(`http://${http}${path}`, init)),
-    // It has no decisions: `/json` lists its paths by GET alone.
-    debug: (await askAll((path, init) => fetch(`http://${debug}${path}`, init))).filter((code) =>
-      code !== 405
-    ),
+    // It has no decisions.
+    debug: await askAll((path, init) => fetch(`http://${debug}${path}`, init)),
   };
 }
 
@@ -95,6 +147,14 @@ async function keepsPairUntilItFits(): Promise<void> {
   await until("the former pair to be gone", async () => !await former.trusts());
   const stats = await service.stats();
   assertEquals([stats[RELOADED], stats[RELOAD_FAILED]], [1, 1]);
+}
+
+async function statusByHost(address: string, host: string): Promise<number> {
+  using raw = new Dialed(
+    await Deno.connect({ hostname: "127.0.0.1", port: Number(address.split(":").at(-1)) }),
+  );
+  await raw.write(`GET /stats HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+  return Number((await raw.read()).split(" ")[1]);
 }
 
 async function wantsToken(): Promise<void> {

@@ -82,6 +82,26 @@ export const SERVER_CASES: SettingCases = {
   PORT: { sees: "HTTP on that port", run: () => listensAt("http", "PORT") },
   DEBUG_PORT: { sees: "debug pages on that port", run: () => listensAt("debug", "DEBUG_PORT") },
   GRPC_PORT: { sees: "gRPC on that port", run: () => listensAt("grpc", "GRPC_PORT") },
+  GRPC_MAX_CONNECTIONS: {
+    sees: "a connection refused beyond them",
+    run: () =>
+      compare({ GRPC_MAX_CONNECTIONS: "1" }, {
+        async look({ running: { addresses } }) {
+          using client = new GrpcClient(addresses.grpc);
+          await decide(client, "shop", "open=1");
+          const [hostname = "", port] = addresses.grpc.split(":");
+          using second = await Deno.connect({ hostname, port: Number(port) });
+          // The server speaks first where it serves.
+          return await second.read(new Uint8Array(1)).catch(() => null);
+        },
+        unset: 1,
+        set: null,
+      }),
+  },
+  LISTEN_SHARED: {
+    sees: "a port in use refused, which is otherwise shared with a warning",
+    run: refusesToShare,
+  },
   GRPC_UDS: { sees: "gRPC on a unix socket in place of TCP", run: servesASocket },
   GRPC_UDS_MODE: {
     sees: "the permissions of the socket file",
@@ -106,6 +126,25 @@ export const SERVER_CASES: SettingCases = {
 };
 
 type Port = "http" | "grpc" | "debug";
+
+async function refusesToShare(): Promise<void> {
+  await using first = await ServeFixture.start({ rules: SHOP, clock: NOON });
+  const { grpc, http, debug } = first.running.addresses;
+  for (const [name, address] of Object.entries({ GRPC_PORT: grpc, PORT: http, DEBUG_PORT: debug })) {
+    const port = address.split(":")[1] ?? "";
+    await using second = await ServeFixture.start({ env: { [name]: port }, rules: SHOP, clock: NOON });
+    const warnings = second.log.filter((line) => line.includes("Another process listens on this port"));
+    assertEquals(warnings.map((line) => line.includes(address)), [true]);
+    const env = { [name]: port, LISTEN_SHARED: "false" };
+    const error = await assertRejects(() => ServeFixture.start({ env, rules: SHOP, clock: NOON }));
+    assertMatch(error.message, /^Cannot listen on "127\.0\.0\.1:\d+" \(\w+\): .*LISTEN_SHARED is false$/);
+  }
+  await using _alone = await ServeFixture.start({
+    env: { LISTEN_SHARED: "false" },
+    rules: SHOP,
+    clock: NOON,
+  });
+}
 
 async function listensOn(port: Port, env: Env): Promise<void> {
   await using service = await ServeFixture.start({ env, rules: SHOP, clock: NOON });

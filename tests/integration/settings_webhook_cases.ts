@@ -245,6 +245,42 @@ export const WEBHOOK_CASES: SettingCases = {
       });
     },
   },
+  TRIGGER_ADDR: {
+    sees: "triggers and posted events at their own address, and nothing else there",
+    async run() {
+      const own = `127.0.0.1:${freePort()}`;
+      await compareWebhooks({ TRIGGER_ADDR: own }, {
+        async look({ http }) {
+          const statusAt = async (address: string, path: string, call: Parameters<typeof api>[2] = {}) =>
+            await api(address, path, call).then(({ status }) => status, () => "nobody");
+          const event = { body: { event: "a", data: {} } };
+          const statuses = [];
+          for (const address of [http, own]) {
+            statuses.push(
+              await statusAt(address, "/workflows/triggers/a", { token: "wrong", body: {} }),
+              await statusAt(address, "/events", event),
+              await statusAt(address, "/events"),
+            );
+          }
+          const [json, endpoints] = await Promise.all(
+            ["/json", "/api/v1/endpoints"].map((path) =>
+              fetch(`http://${own}${path}`).then(async (response) => {
+                await response.body?.cancel();
+                return response.status;
+              }, () => "nobody")
+            ),
+          );
+          return { statuses, json, endpoints };
+        },
+        unset: {
+          statuses: [401, 202, 200, "nobody", "nobody", "nobody"],
+          json: "nobody",
+          endpoints: "nobody",
+        },
+        set: { statuses: [404, 404, 200, 401, 202, 405], json: 404, endpoints: 404 },
+      });
+    },
+  },
   WEIR_URL: {
     sees: "the service that the command line calls",
     async run() {

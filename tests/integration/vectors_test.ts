@@ -2,7 +2,6 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { systemClock } from "../../src/base/clock.ts";
 import type { KvCache } from "../../src/cache/kv_cache.ts";
 import { readRateLimitRequest } from "../../src/http/json.ts";
-import { listenHttp } from "../../src/http/listen.ts";
 import { rateLimitRoute } from "../../src/http/rate_limit_route.ts";
 import { createRouter } from "../../src/http/router.ts";
 import type { CounterCache } from "../../src/ratelimit/counter_cache.ts";
@@ -15,6 +14,7 @@ import { problemText } from "../../src/ratelimit/rule_source.ts";
 import { readSettings, type Settings } from "../../src/settings/read_settings.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { policyOf } from "../../src/open_service.ts";
+import { listenOnPort, listenOptions } from "../http/http_fixture.ts";
 import { openKvCache } from "../support/open_kv.ts";
 import { type RedisServer, startRedis } from "../support/redis_server.ts";
 import { loadRules, rulesOf, ServiceFixture } from "../support/service_fixture.ts";
@@ -118,7 +118,7 @@ for (const vector of VECTORS.filter(({ steps }) => steps.some(({ http }) => http
       clock: systemClock,
     });
     const handler = createRouter([route], { logger, clock: systemClock });
-    const server = listenHttp(handler, { hostname: "127.0.0.1", port: 0, logger, clock: systemClock });
+    const server = listenOnPort(handler, listenOptions({ logger, clock: systemClock }));
     try {
       for (const { http, expect } of vector.steps) {
         const { method = "GET", path = "/", body = "" } = http ?? {};

@@ -3,6 +3,7 @@ import type { Logger } from "../../src/base/log.ts";
 import { type HttpListener, listenHttp } from "../../src/http/listen.ts";
 import { createPullHandler, type PullHandlerOptions } from "../../src/stats/pull_handler.ts";
 import { StatsStore } from "../../src/stats/store.ts";
+import { listenOptions } from "../http/http_fixture.ts";
 import { rulesOf } from "../support/service_fixture.ts";
 
 /** Rules with one level, with two and with dots in a value. */
@@ -42,7 +43,7 @@ export class PullBed implements AsyncDisposable {
       clock: systemClock,
       ...options,
     });
-    this.#listener = listenHttp(handler, { hostname: "127.0.0.1", port: 0, logger, clock: systemClock });
+    this.#listener = listenHttp(handler, listenOptions({ logger, clock: systemClock }));
     this.address = `127.0.0.1:${this.#listener.port}`;
   }
 

@@ -28,8 +28,12 @@ export class GrpcClient implements Disposable {
   readonly #client: grpc.Client;
 
   /** `host:port` or `unix:/path`. */
-  constructor(address: string, options: grpc.ClientOptions = {}) {
-    this.#client = new grpc.Client(address, grpc.credentials.createInsecure(), {
+  constructor(
+    address: string,
+    options: grpc.ClientOptions = {},
+    credentials = grpc.credentials.createInsecure(),
+  ) {
+    this.#client = new grpc.Client(address, credentials, {
       "grpc.enable_http_proxy": 0,
       "grpc.initial_reconnect_backoff_ms": 100,
       "grpc.max_reconnect_backoff_ms": 200,

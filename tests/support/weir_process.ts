@@ -16,6 +16,8 @@ export interface WeirOptions {
   readonly waitFor?: readonly Listener[];
   /** Flags of `deno run` in place of those of the serve task. */
   readonly flags?: readonly string[];
+  /** File descriptors that it may have open; on Linux only. */
+  readonly descriptors?: number;
 }
 
 const ROOT = new URL("../../", import.meta.url).pathname;
@@ -28,7 +30,11 @@ export async function startWeir(options: WeirOptions = {}): Promise<WeirProcess>
   for (const [name, text] of Object.entries(options.rules ?? {})) {
     await Deno.writeTextFile(join(rulesFolder, name), text);
   }
-  const { command, args } = weirCommand(["serve"], options.flags);
+  const line = weirCommand(["serve"], options.flags);
+  const { command, args } = options.descriptors === undefined ? line : {
+    command: "prlimit",
+    args: [`--nofile=${options.descriptors}:${options.descriptors}`, line.command, ...line.args],
+  };
   const child = new ChildProcess(command, { args, cwd: ROOT, env: environment(root, options.env ?? {}) });
   const weir = new WeirProcess(child, { root, rulesFolder });
   try {

@@ -95,7 +95,7 @@ export class TracingBed implements AsyncDisposable {
   /** A call by HTTP; answers its status. */
   async post(body: string, headers: Readonly<Record<string, string>> = {}): Promise<number> {
     const request = new Request("http://127.0.0.1/json", { method: "POST", body, headers });
-    const response = await this.http(request, new AbortController().signal);
+    const response = await this.http(request, new AbortController().signal, "127.0.0.1");
     await response.body?.cancel();
     return response.status;
   }

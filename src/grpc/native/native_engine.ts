@@ -1,8 +1,7 @@
-import type { Duplex } from "node:stream";
-import type { GrpcEngine, GrpcEngineOptions } from "../engine.ts";
+import { type GrpcEngine, type GrpcEngineOptions, listenOptions } from "../engine.ts";
 import type { GrpcMethod } from "../grpc_service.ts";
 import { ThrottledLog } from "../../telemetry/throttled_log.ts";
-import { listen, type Listener } from "../listener.ts";
+import { type AcceptedSocket, listen } from "../listener.ts";
 import { Carrier } from "./carrier.ts";
 import { EndedCalls } from "./ended_calls.ts";
 import type { OtherProtocol } from "./frames.ts";
@@ -22,10 +21,13 @@ const STRANGERS: Readonly<Record<OtherProtocol, string>> = {
 /** Serves gRPC by our own HTTP/2, on plain sockets, unix sockets and TLS alike. */
 export async function startNative(options: GrpcEngineOptions): Promise<GrpcEngine> {
   const engine = new NativeEngine(options);
-  const listener = await listenFor(engine, options).catch(async (error: unknown) => {
-    await engine.close(0);
-    throw error;
-  });
+  const accept = (socket: AcceptedSocket) => engine.accept(socket);
+  const listener = await listen(options.target, accept, listenOptions(options)).catch(
+    async (error: unknown) => {
+      await engine.close(0);
+      throw error;
+    },
+  );
   let closed: Promise<void> | undefined;
   const close = async (graceMs: number) => {
     listener.close();
@@ -33,6 +35,7 @@ export async function startNative(options: GrpcEngineOptions): Promise<GrpcEngin
   };
   return {
     address: listener.address,
+    acceptor: listener.acceptor,
     get connections() {
       return engine.connections;
     },
@@ -40,17 +43,6 @@ export async function startNative(options: GrpcEngineOptions): Promise<GrpcEngin
     renewTls: (pair) => listener.renewTls(pair),
   };
 }
-
-async function listenFor(engine: NativeEngine, options: GrpcEngineOptions): Promise<Listener> {
-  const { target, tls, clock } = options;
-  const accept = (socket: AcceptedSocket) => engine.accept(socket);
-  if (target.kind === "tcp" || tls !== undefined) return await listen(target, accept, tls);
-  const { listenUnix } = await import("../unix_listener.ts");
-  return await listenUnix(target, accept, { clock });
-}
-
-/** A stream of octets from and to a peer. */
-type AcceptedSocket = Duplex & { readonly remoteAddress?: string | undefined };
 
 class NativeEngine {
   readonly #options: GrpcEngineOptions;

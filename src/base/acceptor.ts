@@ -1,0 +1,166 @@
+import type { Duplex } from "node:stream";
+import { AcceptGuard, type AcceptGuardOptions, isOutOfDescriptors } from "./accept_guard.ts";
+import { ConnectionStream } from "./connection_stream.ts";
+import { DescriptorReserve } from "./descriptor_reserve.ts";
+import { EpisodeLog } from "./episode_log.ts";
+
+/** What accepts connections and how many. */
+export interface AcceptorOptions extends AcceptGuardOptions {
+  /** Connections that may be open at a time; Infinity for as many as there are file descriptors. */
+  readonly maxConnections: number;
+}
+
+/** A listener whose connections are streams. `close` ends the `accept` that waits. */
+export interface StreamListener<Stream> {
+  accept(): Promise<Stream>;
+  close(): void;
+}
+
+/** An accepted connection. */
+export interface AcceptedStream extends Duplex {
+  /** Bytes that have come from the peer. */
+  readonly bytesRead: number;
+}
+
+/** The connections of a listener of the runtime as streams. */
+export function streamsOf(listener: Deno.TcpListener | Deno.UnixListener): StreamListener<ConnectionStream> {
+  return {
+    accept: async () => new ConnectionStream(await listener.accept()),
+    close: () => listener.close(),
+  };
+}
+
+/** What of the connections stays when descriptors run out, for how long, and at least how many. */
+const KEPT_SHARE = 7 / 8;
+const KEPT_MS = 60_000;
+const LEAST_KEPT = 16;
+/** The limit is over when this share of it is open, so that each connection is not a line in the log. */
+const OVER_SHARE = 0.9;
+
+/**
+ * Accepts the connections of one listener, and goes on when accepting fails. A connection beyond the limit is closed.
+ * When no file descriptor is left, connections that have not sent a byte are closed, the oldest first, until
+ * an eighth of all is free for other parts of the process; for a minute that is the limit.
+ */
+export class Acceptor<Stream extends AcceptedStream = AcceptedStream> {
+  readonly #listener: StreamListener<Stream>;
+  readonly #options: AcceptorOptions;
+  readonly #guard: AcceptGuard;
+  readonly #open = new Set<Stream>();
+  readonly #onConnection: (stream: Stream) => void;
+  #limitOfDescriptors = { connections: Infinity, until: -Infinity };
+  readonly #limitLog: EpisodeLog;
+  readonly #reserve = new DescriptorReserve();
+  #refused = 0;
+  /** What had been refused when the limit was reached; absent while it is not. */
+  #refusedBefore: number | undefined;
+
+  /** Accepts from now on. */
+  constructor(
+    listener: StreamListener<Stream>,
+    onConnection: (stream: Stream) => void,
+    options: AcceptorOptions,
+  ) {
+    this.#listener = listener;
+    this.#onConnection = onConnection;
+    this.#options = options;
+    this.#guard = new AcceptGuard(options);
+    this.#limitLog = new EpisodeLog(options.clock);
+    void this.#acceptAll();
+  }
+
+  /** Open connections. */
+  get connections(): number {
+    return this.#open.size;
+  }
+
+  /** Connections that were closed because of the limit. */
+  get refused(): number {
+    return this.#refused;
+  }
+
+  /** Attempts to accept that have failed. */
+  get failures(): number {
+    return this.#guard.failures;
+  }
+
+  /** Whether no connection is accepted now. */
+  get isFailing(): boolean {
+    return this.#guard.isFailing;
+  }
+
+  /** Accepts no further connection; those that are open stay. */
+  close(): void {
+    if (this.#guard.isClosed) return;
+    this.#guard.close();
+    this.#listener.close();
+    this.#reserve.release();
+  }
+
+  async #acceptAll(): Promise<void> {
+    while (!this.#guard.isClosed) {
+      const stream = await this.#guard.retry(() => this.#accept());
+      if (stream !== undefined) this.#take(stream);
+    }
+  }
+
+  async #accept(): Promise<Stream> {
+    try {
+      this.#reserve.hold();
+      return await this.#listener.accept();
+    } catch (error) {
+      if (!isOutOfDescriptors(error)) throw error;
+      this.#reserve.release();
+      this.#makeRoom();
+      throw error;
+    }
+  }
+
+  #take(stream: Stream): void {
+    stream.on("error", () => {});
+    if (this.#guard.isClosed) return void stream.destroy();
+    if (this.#open.size >= this.#limit()) return this.#refuse(stream);
+    this.#open.add(stream);
+    stream.on("close", () => this.#forget(stream));
+    try {
+      this.#onConnection(stream);
+    } catch (error) {
+      const { name, logger } = this.#options;
+      logger.error("Cannot serve a connection: unexpected error", { listener: name, error });
+      stream.destroy();
+    }
+  }
+
+  #limit(): number {
+    const { clock, maxConnections } = this.#options;
+    const { connections, until } = this.#limitOfDescriptors;
+    return clock.elapsed() < until ? Math.min(connections, maxConnections) : maxConnections;
+  }
+
+  #refuse(stream: Stream): void {
+    stream.destroy();
+    const { name, logger } = this.#options;
+    const fields = { listener: name, limit: this.#limit() };
+    this.#limitLog.begin(() => logger.warning("Connection limit reached; refusing connections", fields));
+    this.#refusedBefore ??= this.#refused;
+    this.#refused++;
+  }
+
+  #forget(stream: Stream): void {
+    this.#open.delete(stream);
+    if (this.#refusedBefore === undefined || this.#open.size > OVER_SHARE * this.#limit()) return;
+    const { name, logger } = this.#options;
+    const fields = { listener: name, refused: this.#refused - this.#refusedBefore };
+    this.#refusedBefore = undefined;
+    this.#limitLog.end(() => logger.warning("Below the connection limit again", fields));
+  }
+
+  /** Few connections are not what used up the descriptors, so closing them would not help. */
+  #makeRoom(): void {
+    const connections = Math.floor(this.#open.size * KEPT_SHARE);
+    if (connections < LEAST_KEPT) return;
+    this.#limitOfDescriptors = { connections, until: this.#options.clock.elapsed() + KEPT_MS };
+    const silent = [...this.#open].filter(({ bytesRead }) => bytesRead === 0);
+    for (const stream of silent.slice(0, this.#open.size - connections)) stream.destroy();
+  }
+}

@@ -1,0 +1,98 @@
+import { Buffer } from "node:buffer";
+import { Duplex } from "node:stream";
+
+/** How much is read at once, and kept before reading pauses. */
+const READ_BYTES = 65_536;
+
+type Done = (error?: Error | null) => void;
+
+/**
+ * An accepted connection as the stream that `net.Socket` would be. Listeners of `node:net` cannot be used in Deno
+ * 2.9.3: they stop accepting for good, without an event, when no file descriptor is left, and close the descriptor of
+ * a unix socket twice. HTTP/2, TLS and HTTP servers of `node:` accept this stream by `server.emit("connection", …)`.
+ */
+export class ConnectionStream extends Duplex {
+  readonly #connection: Deno.Conn;
+  readonly #bytes = new Uint8Array(READ_BYTES);
+  #isReading = false;
+  #bytesRead = 0;
+
+  constructor(connection: Deno.TcpConn | Deno.UnixConn) {
+    super({ allowHalfOpen: false, readableHighWaterMark: READ_BYTES });
+    this.#connection = connection;
+    if ("setNoDelay" in connection) setNoDelay(connection);
+  }
+
+  /** The address of the peer; absent on a unix socket. */
+  get remoteAddress(): string | undefined {
+    const { remoteAddr } = this.#connection;
+    return "hostname" in remoteAddr ? remoteAddr.hostname : undefined;
+  }
+
+  /** Bytes that have come from the peer. */
+  get bytesRead(): number {
+    return this.#bytesRead;
+  }
+
+  override _read(): void {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    this.#readNext();
+  }
+
+  override _write(chunk: Uint8Array, _encoding: string, done: Done): void {
+    this.#connection.write(chunk).then(
+      (count) => count === chunk.length ? done() : this._write(chunk.subarray(count), "", done),
+      done,
+    );
+  }
+
+  override _writev(chunks: readonly { readonly chunk: Uint8Array }[], done: Done): void {
+    this._write(Buffer.concat(chunks.map(({ chunk }) => chunk)), "", done);
+  }
+
+  override _final(done: Done): void {
+    this.#connection.closeWrite().then(() => done(), done);
+  }
+
+  override _destroy(error: Error | null, done: Done): void {
+    try {
+      this.#connection.close();
+    } catch {
+      // The platform has closed it already.
+    }
+    done(error);
+  }
+
+  /** Until as much waits as may, or the end. Callbacks, since an `async` function would take longer per read. */
+  #readNext(): void {
+    this.#connection.read(this.#bytes).then(this.#onRead, this.#onReadError);
+  }
+
+  readonly #onRead = (count: number | null): void => {
+    if (count === null) {
+      this.#isReading = false;
+      this.push(null);
+      return;
+    }
+    this.#bytesRead += count;
+    const chunk = Buffer.allocUnsafe(count);
+    chunk.set(this.#bytes.subarray(0, count));
+    this.#isReading = this.push(chunk);
+    if (this.#isReading) this.#readNext();
+  };
+
+  readonly #onReadError = (error: unknown): void => {
+    this.#isReading = false;
+    // What is closed here is no error.
+    if (!this.destroyed) this.destroy(error instanceof Error ? error : new Error(String(error)));
+  };
+}
+
+function setNoDelay(connection: Deno.TcpConn): void {
+  try {
+    connection.setNoDelay(true);
+  } catch {
+    // A peer that is gone already is noticed when the connection is read.
+  }
+}

@@ -1,0 +1,70 @@
+import type { Clock } from "../base/clock.ts";
+
+/** How wrong tokens of one address are slowed down. */
+export const FAILED_TOKENS = {
+  /** Failures whose answers are not delayed. */
+  free: 5,
+  /** The first delay; it doubles with each further failure. */
+  firstDelayMs: 100,
+  maxDelayMs: 5_000,
+  /** An address without a failure for this long is forgotten. */
+  forgetMs: 60_000,
+  maxAddresses: 1_000,
+} as const;
+
+interface Failures {
+  count: number;
+  at: number;
+}
+
+/**
+ * Delays the answers to wrong bearer tokens, by address. The right token is never delayed: behind a proxy all clients
+ * have one address, and one of them could keep the others out.
+ */
+export class FailedTokens {
+  readonly #clock: Clock;
+  /** By address, the longest unchanged first. */
+  readonly #failures = new Map<string, Failures>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** How many addresses are remembered. */
+  get size(): number {
+    return this.#failures.size;
+  }
+
+  /** Notes a wrong token, and settles when it may be answered; at once when the signal is aborted. */
+  async delay(peer: string, signal: AbortSignal): Promise<void> {
+    const delayMs = this.#note(networkOf(peer));
+    if (delayMs === 0 || signal.aborted) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const end = () => resolve();
+    const cancel = this.#clock.after(delayMs, end);
+    signal.addEventListener("abort", end, { once: true });
+    await promise;
+    cancel();
+    signal.removeEventListener("abort", end);
+  }
+
+  #note(network: string): number {
+    const at = this.#clock.elapsed();
+    const known = this.#failures.get(network);
+    this.#failures.delete(network);
+    const isOld = known === undefined || at - known.at >= FAILED_TOKENS.forgetMs;
+    const count = isOld ? 1 : known.count + 1;
+    this.#failures.set(network, { count, at });
+    const [oldest] = this.#failures.keys();
+    if (this.#failures.size > FAILED_TOKENS.maxAddresses && oldest !== undefined) {
+      this.#failures.delete(oldest);
+    }
+    const { free, firstDelayMs, maxDelayMs } = FAILED_TOKENS;
+    return count <= free ? 0 : Math.min(maxDelayMs, firstDelayMs * 2 ** (count - free - 1));
+  }
+}
+
+/** A host with IPv6 has a whole /64 of addresses. */
+function networkOf(address: string): string {
+  return address.includes(":") ? address.split(":").slice(0, 4).join(":") : address;
+}

@@ -1,0 +1,313 @@
+import { Buffer } from "node:buffer";
+import type { Duplex } from "node:stream";
+import type { Clock } from "../base/clock.ts";
+import { problemResponse, type Refusal } from "./problem.ts";
+import { randomRequestId, REQUEST_ID_HEADER, requestIdOf } from "./request_id.ts";
+import { BodyDecoder } from "./request_body.ts";
+import { headTooLarge, MAX_HEAD_BYTES, readRequestHead, type RequestHead } from "./request_head.ts";
+import { responseBytes } from "./response_bytes.ts";
+import { BAD_TARGET } from "./router.ts";
+import type { RunningRequests } from "./running_requests.ts";
+
+/** How long a connection may stay in each of its states, in milliseconds. */
+export const CONNECTION_LIMITS = {
+  /** For the first byte of the first request, and from its first byte until a head is whole. */
+  headMs: 10_000,
+  /** Between two requests; longer than the idle timeout of common proxies, so that they close first. */
+  idleMs: 75_000,
+  /** For a client to take its answer. */
+  writeMs: 30_000,
+  /** For a client to close after its last answer, so that the answer is not lost in a reset. */
+  leaveMs: 2_000,
+} as const;
+
+/** Unread bytes after which a connection is not read any further. */
+const MAX_UNREAD_BYTES = MAX_HEAD_BYTES;
+/** `Request` cannot carry them. */
+const UNSERVED_METHODS = ["CONNECT", "TRACE", "TRACK"];
+const UNSERVED: Refusal = { kind: "not_implemented", reason: "the method is not served" };
+const EMPTY = Buffer.alloc(0);
+const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
+const LATE_HEAD: Refusal = { kind: "timeout", reason: "the head of the request was not whole in time" };
+
+/** What a connection works with. */
+export interface HttpConnectionOptions {
+  readonly scheme: "http" | "https";
+  /** The address of the client. */
+  readonly peer: string;
+  readonly running: RunningRequests;
+  readonly clock: Clock;
+  /** Called for requests that are refused before they reach the handler. */
+  readonly onRefused: (refusal: Refusal, requestId: string) => void;
+  readonly onFailed: (error: unknown) => void;
+  readonly onClose: (connection: HttpConnection) => void;
+}
+
+/**
+ * - `waiting`: no byte of a request has come
+ * - `head`: a part of its head has come
+ * - `answering`: a request is with its handler
+ * - `writing`: the client does not take its answer as fast as it is written
+ * - `leaving`: the last answer is written; further bytes are discarded
+ */
+type State = "waiting" | "head" | "answering" | "writing" | "leaving";
+
+/** One connection of HTTP/1.1: reads one request at a time, and answers it before it reads the next. */
+export class HttpConnection {
+  readonly #socket: Duplex;
+  readonly #options: HttpConnectionOptions;
+  #state: State = "waiting";
+  /** When the state has lasted too long, by the clock's `elapsed`. */
+  #deadline: number;
+  #unread: Buffer = EMPTY;
+  /** Unread bytes that hold no end of a head. */
+  #searched = 0;
+  #request: CurrentRequest | undefined;
+  #isDraining = false;
+
+  constructor(socket: Duplex, options: HttpConnectionOptions) {
+    this.#socket = socket;
+    this.#options = options;
+    this.#deadline = options.clock.elapsed() + CONNECTION_LIMITS.headMs;
+    socket.on("data", (bytes: Buffer) => this.#take(bytes));
+    socket.on("drain", () => this.#state === "writing" && this.#next());
+    socket.on("error", () => {});
+    // A client that has closed its side does not wait for an answer.
+    socket.on("end", () => this.#request?.leave());
+    socket.on("close", () => {
+      this.#request?.leave();
+      options.onClose(this);
+    });
+  }
+
+  /** Ends the connection when its state has lasted too long. */
+  expire(now: number): void {
+    if (now < this.#deadline) return;
+    if (this.#state === "head") this.#refuse(LATE_HEAD);
+    else this.#socket.destroy();
+  }
+
+  /** Makes the next answer the last one. */
+  drain(): void {
+    this.#isDraining = true;
+  }
+
+  /** Closes the connection if it is between two requests. */
+  closeIfIdle(): void {
+    if (this.#state === "waiting") this.#socket.destroy();
+  }
+
+  /** Closes the connection now. */
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  #enter(state: State, limitMs: number): void {
+    this.#state = state;
+    this.#deadline = this.#options.clock.elapsed() + limitMs;
+  }
+
+  #take(bytes: Buffer): void {
+    if (this.#state === "leaving") return;
+    this.#unread = this.#unread.length === 0 ? bytes : Buffer.concat([this.#unread, bytes]);
+    if (this.#state === "answering") this.#feed();
+    else this.#read();
+    if (this.#unread.length > MAX_UNREAD_BYTES) this.#socket.pause();
+  }
+
+  /** Reads the head of the next request, if it is whole. */
+  #read(): void {
+    if (this.#state !== "waiting" && this.#state !== "head") return;
+    // Empty lines before a request are ignored (RFC 9112, section 2.2).
+    while (this.#unread[0] === 13 && this.#unread[1] === 10) this.#unread = this.#unread.subarray(2);
+    const [first] = this.#unread;
+    if (first === undefined) return;
+    const end = this.#unread.indexOf("\r\n\r\n", this.#searched, "latin1");
+    if (end > MAX_HEAD_BYTES || (end < 0 && this.#unread.length > MAX_HEAD_BYTES)) {
+      return this.#refuse(headTooLarge(`larger than ${MAX_HEAD_BYTES} bytes`));
+    }
+    const isText = first === 13 || (first > 32 && first < 127);
+    if (end < 0 && isText) {
+      this.#searched = Math.max(0, this.#unread.length - 3);
+      if (this.#state === "waiting") this.#enter("head", CONNECTION_LIMITS.headMs);
+      return;
+    }
+    const head = readRequestHead(this.#unread.toString("latin1", 0, end), this.#options.scheme);
+    this.#unread = this.#unread.subarray(end + 4);
+    this.#searched = 0;
+    if ("kind" in head) this.#refuse(head);
+    else this.#answer(head);
+  }
+
+  #answer(head: RequestHead): void {
+    if (head.url === undefined) return this.#refuse(BAD_TARGET, head);
+    if (UNSERVED_METHODS.includes(head.method)) return this.#refuse(UNSERVED, head);
+    this.#enter("answering", Infinity);
+    const current = new CurrentRequest(head, {
+      next: (decoder) => this.#nextPart(decoder),
+      goOn: () => void this.#socket.write(CONTINUE),
+    });
+    this.#request = current;
+    this.#options.running.answer(current.open(head.url), this.#options.peer)
+      .then((response) => this.#respond(response, current))
+      .catch((error: unknown) => {
+        this.#options.onFailed(error);
+        this.#socket.destroy();
+      });
+  }
+
+  /** Hands a waiting handler what has come of its body. */
+  #feed(): void {
+    this.#request?.feed();
+  }
+
+  #nextPart(decoder: BodyDecoder): Buffer | "malformed" | undefined {
+    const read = decoder.next(this.#unread);
+    if (read === undefined) return "malformed";
+    this.#unread = this.#unread.subarray(read.used);
+    if (this.#unread.length <= MAX_UNREAD_BYTES) this.#socket.resume();
+    return read.part;
+  }
+
+  /** Refuses what cannot be handed to the handler. Where the next request would begin is not known then. */
+  #refuse(refusal: Refusal, head?: RequestHead): void {
+    this.#enter("answering", Infinity);
+    const requestId = requestIdOf(new Headers([...head?.headers ?? []]), randomRequestId);
+    this.#options.onRefused(refusal, requestId);
+    const headers = { ...refusal.headers, connection: "close", [REQUEST_ID_HEADER]: requestId };
+    this.#respond(problemResponse({ ...refusal, headers }, requestId))
+      .catch((error: unknown) => this.#options.onFailed(error));
+  }
+
+  async #respond(response: Response, request?: CurrentRequest): Promise<void> {
+    const body = response.body === null ? undefined : await response.bytes();
+    if (this.#socket.destroyed) return;
+    const isLast = this.#isDraining || response.headers.get("connection") === "close" ||
+      request?.canBeFollowed() !== true;
+    this.#request = undefined;
+    const bytes = responseBytes(response, { body, isLast, now: this.#options.clock.now() });
+    if (isLast) {
+      this.#enter("leaving", CONNECTION_LIMITS.leaveMs);
+      this.#unread = EMPTY;
+      this.#socket.resume();
+      this.#socket.end(bytes);
+    } else if (this.#socket.write(bytes)) {
+      this.#next();
+    } else {
+      this.#enter("writing", CONNECTION_LIMITS.writeMs);
+    }
+  }
+
+  #next(): void {
+    this.#enter("waiting", CONNECTION_LIMITS.idleMs);
+    this.#read();
+    if (this.#unread.length <= MAX_UNREAD_BYTES) this.#socket.resume();
+  }
+}
+
+/** What a request needs of its connection. */
+interface BodySource {
+  /** The next part of the body; undefined where it has not come yet. */
+  next(decoder: BodyDecoder): Buffer | "malformed" | undefined;
+  /** Tells the client to send the body. */
+  goOn(): void;
+}
+
+/** The request that is with its handler, and its body. */
+class CurrentRequest {
+  readonly #head: RequestHead;
+  readonly #source: BodySource;
+  readonly #decoder: BodyDecoder;
+  #request: ClientRequest | undefined;
+  #isContinued: boolean;
+  #isMalformed = false;
+  #body: ReadableStreamDefaultController<Uint8Array> | undefined;
+  /** The handler waits for a part. */
+  #isWanted = false;
+
+  constructor(head: RequestHead, source: BodySource) {
+    this.#head = head;
+    this.#source = source;
+    this.#decoder = new BodyDecoder(head.body);
+    this.#isContinued = !head.expectsContinue;
+  }
+
+  open(url: string): Request {
+    const { method, headers } = this.#head;
+    const init = { method, headers: [...headers] };
+    // `Request` takes no body for these; what comes is skipped.
+    if (method === "GET" || method === "HEAD" || this.#decoder.isDone) {
+      return this.#request = new ClientRequest(url, init);
+    }
+    const first = this.#isContinued ? this.#source.next(this.#decoder) : undefined;
+    if (first instanceof Buffer && this.#decoder.isDone) {
+      return this.#request = new ClientRequest(url, { ...init, body: new Uint8Array(first) });
+    }
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        this.#body = controller;
+        if (first instanceof Buffer) controller.enqueue(first);
+        else if (first === "malformed") this.#breakOff();
+      },
+      pull: () => {
+        this.#isWanted = true;
+        if (!this.#isContinued) this.#source.goOn();
+        this.#isContinued = true;
+        this.feed();
+      },
+      cancel: () => void (this.#body = undefined),
+    }, { highWaterMark: 0 });
+    return this.#request = new ClientRequest(url, { ...init, body, duplex: "half" } as RequestInit);
+  }
+
+  /** Hands on a part of the body where the handler waits for one. */
+  feed(): void {
+    if (!this.#isWanted || this.#body === undefined) return;
+    const part = this.#source.next(this.#decoder);
+    if (part === "malformed") return this.#breakOff();
+    if (part === undefined && !this.#decoder.isDone) return;
+    this.#isWanted = false;
+    if (part !== undefined) return this.#body.enqueue(part);
+    this.#body.close();
+    this.#body = undefined;
+  }
+
+  /** The client is gone. */
+  leave(): void {
+    this.#request?.leave();
+    if (!this.#decoder.isDone) this.#breakOff();
+  }
+
+  #breakOff(): void {
+    this.#isMalformed = true;
+    this.#body?.error(new Error("the body ended early"));
+    this.#body = undefined;
+  }
+
+  /** Whether the connection may carry another request: the client allows it, and the whole body has come. */
+  canBeFollowed(): boolean {
+    if (this.#head.isLast || this.#isMalformed) return false;
+    for (let part; !this.#decoder.isDone && (part = this.#source.next(this.#decoder)) !== undefined;) {
+      if (part === "malformed") return false;
+    }
+    return this.#decoder.isDone;
+  }
+}
+
+/** A request whose signal is made when it is first asked for: most handlers never ask, and it takes time. */
+class ClientRequest extends Request {
+  #gone: AbortController | undefined;
+  #hasLeft = false;
+
+  override get signal(): AbortSignal {
+    this.#gone ??= new AbortController();
+    if (this.#hasLeft) this.#gone.abort();
+    return this.#gone.signal;
+  }
+
+  /** The client is gone. */
+  leave(): void {
+    this.#hasLeft = true;
+    this.#gone?.abort();
+  }
+}

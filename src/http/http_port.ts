@@ -1,0 +1,177 @@
+import type { Duplex } from "node:stream";
+import { Acceptor, streamsOf } from "../base/acceptor.ts";
+import type { ConnectionStream } from "../base/connection_stream.ts";
+import { errorText } from "../base/error_text.ts";
+import { ThrottledLog } from "../telemetry/throttled_log.ts";
+import { HttpConnection } from "./http_connection.ts";
+import type { HttpsLayer } from "./https_layer.ts";
+import type { HttpListener, ListenHttpOptions } from "./listen.ts";
+import { ListenerEnd } from "./listener_end.ts";
+import { type Refusal, REFUSALS } from "./problem.ts";
+import type { HttpHandler } from "./router.ts";
+import { RunningRequests } from "./running_requests.ts";
+
+/** Where to listen, and for how many. */
+export interface HttpPortOptions extends ListenHttpOptions {
+  /** Serves HTTPS by this layer; plain HTTP when absent. */
+  readonly tls?: HttpsLayer | undefined;
+  /** Connections that may be open at a time; Infinity for as many as there are file descriptors. */
+  readonly maxConnections: number;
+}
+
+/** How often connections are looked at whose time may be over. */
+const SWEEP_MS = 1_000;
+
+/**
+ * Serves `handler` over HTTP/1.1 to clients that are not trusted: heads, idle connections and unread answers have
+ * timeouts, which `Deno.serve` lacks, and connections a limit. The whole body of a response is read before it is
+ * sent, so it carries no streams. Throws when it cannot listen.
+ */
+export function listenHttpPort(handler: HttpHandler, options: HttpPortOptions): HttpPort {
+  const { hostname, port, isShared: reusePort = true } = options;
+  try {
+    return new HttpPort(handler, Deno.listen({ hostname, port, reusePort }), options);
+  } catch (cause) {
+    throw new Error(`Cannot listen on "${hostname}:${port}": ${errorText(cause)}`, { cause });
+  }
+}
+
+/** A port that `listenHttpPort` opened. */
+export class HttpPort implements HttpListener {
+  readonly hostname: string;
+  readonly port: number;
+  readonly #options: HttpPortOptions;
+  readonly #running: RunningRequests;
+  readonly #acceptor: Acceptor<ConnectionStream>;
+  readonly #log: ThrottledLog;
+  readonly #connections = new Set<HttpConnection>();
+  /** The streams of the connections, below TLS where it is spoken. */
+  readonly #streams = new Set<ConnectionStream>();
+  readonly #allClosed = Promise.withResolvers<void>();
+  readonly #end: ListenerEnd;
+  #isClosing = false;
+  #cancelSweep: (() => void) | undefined;
+
+  constructor(handler: HttpHandler, listener: Deno.TcpListener, options: HttpPortOptions) {
+    this.hostname = listener.addr.hostname;
+    this.port = listener.addr.port;
+    this.#options = options;
+    this.#log = new ThrottledLog(options.logger, options);
+    this.#running = new RunningRequests(handler, options.logger);
+    this.#acceptor = new Acceptor(streamsOf(listener), (stream) => this.#admit(stream), options);
+    this.#end = new ListenerEnd(this.#running, {
+      shutDown: () => this.#shutDown(),
+      cut: () => this.#cut(),
+      abandon: () => this.#abandon(),
+    }, options.clock);
+  }
+
+  /** Open connections. */
+  get connections(): number {
+    return this.#acceptor.connections;
+  }
+
+  /** Connections that were closed because of the limit. */
+  get refused(): number {
+    return this.#acceptor.refused;
+  }
+
+  /** @see HttpListener.failures */
+  get failures(): number {
+    return this.#acceptor.failures;
+  }
+
+  /** Makes the next answer of each open connection its last one, so that clients meet a new certificate. */
+  replaceConnections(): void {
+    for (const connection of this.#connections) connection.drain();
+  }
+
+  /** @see HttpListener.isFailing */
+  get isFailing(): boolean {
+    return this.#acceptor.isFailing;
+  }
+
+  /** @see HttpListener.drain */
+  drain(): void {
+    this.#running.drain();
+  }
+
+  /** @see HttpListener.close */
+  close(graceMs: number): Promise<void> {
+    return this.#end.within(graceMs);
+  }
+
+  #admit(stream: ConnectionStream): void {
+    stream.on("error", () => {});
+    this.#streams.add(stream);
+    stream.on("close", () => {
+      this.#streams.delete(stream);
+      if (this.#isClosing && this.#streams.size === 0) this.#allClosed.resolve();
+    });
+    this.#serve(this.#options.tls?.secure(stream) ?? stream, stream.remoteAddress ?? "");
+    this.#cancelSweep ??= this.#options.clock.after(SWEEP_MS, () => this.#sweep());
+  }
+
+  #serve(stream: Duplex, peer: string): void {
+    const { clock, logger } = this.#options;
+    const connection = new HttpConnection(stream, {
+      scheme: this.#options.tls === undefined ? "http" : "https",
+      peer,
+      running: this.#running,
+      clock,
+      onRefused: (refusal, requestId) => this.#logRefusal(refusal, requestId),
+      onFailed: (error) => logger.error("HTTP request failed", { error }),
+      onClose: () => void this.#connections.delete(connection),
+    });
+    this.#connections.add(connection);
+  }
+
+  #sweep(): void {
+    const { clock } = this.#options;
+    const now = clock.elapsed();
+    for (const connection of this.#connections) connection.expire(now);
+    this.#cancelSweep = this.#streams.size === 0 ? undefined : clock.after(SWEEP_MS, () => this.#sweep());
+  }
+
+  #logRefusal({ kind, reason }: Refusal, requestId: string): void {
+    this.#log.warning(kind, "HTTP request refused", { kind, status: REFUSALS[kind], reason, requestId });
+  }
+
+  async #shutDown(): Promise<void> {
+    this.#stopAccepting();
+    // A request that has come already is read within a turn or two, and its connection is not idle then.
+    for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
+    for (const connection of this.#connections) connection.closeIfIdle();
+    await this.#closed();
+  }
+
+  async #cut(): Promise<void> {
+    this.#stopAccepting();
+    for (const connection of this.#connections) connection.destroy();
+    for (const stream of this.#streams) stream.destroy();
+    await this.#closed();
+  }
+
+  #abandon(): void {
+    const { hostname, port } = this;
+    const connections = this.#streams.size;
+    this.#options.logger.warning("HTTP connections cut at the end of the grace", {
+      hostname,
+      port,
+      connections,
+    });
+    void this.#cut();
+  }
+
+  #stopAccepting(): void {
+    if (this.#isClosing) return;
+    this.#isClosing = true;
+    this.#acceptor.close();
+    if (this.#streams.size === 0) this.#allClosed.resolve();
+  }
+
+  async #closed(): Promise<void> {
+    await this.#allClosed.promise;
+    this.#cancelSweep?.();
+  }
+}

@@ -1,0 +1,38 @@
+import type { Duplex } from "node:stream";
+import tls from "node:tls";
+
+/** The certificate chain and its private key, as PEM texts. */
+export interface HttpTls {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** TLS over accepted connections, with another pair from any time on. */
+export class HttpsLayer {
+  #context: tls.SecureContext;
+
+  /** Serves this pair, which must have been checked. */
+  constructor(pair: HttpTls) {
+    this.#context = contextOf(pair);
+  }
+
+  /** Serves new connections with another pair, which must have been checked. */
+  renew(pair: HttpTls): void {
+    this.#context = contextOf(pair);
+  }
+
+  /** The stream over a connection; its handshake has no timeout of its own. */
+  secure(stream: Duplex): Duplex {
+    const socket = new tls.TLSSocket(stream, {
+      isServer: true,
+      secureContext: this.#context,
+      ALPNProtocols: ["http/1.1"],
+    });
+    socket.on("close", () => stream.destroy());
+    return socket;
+  }
+}
+
+function contextOf({ cert, key }: HttpTls): tls.SecureContext {
+  return tls.createSecureContext({ cert, key, minVersion: "TLSv1.2", maxVersion: "TLSv1.3" });
+}

@@ -1,0 +1,117 @@
+import type { Refusal } from "./problem.ts";
+
+/** The largest head of a request, in bytes. */
+export const MAX_HEAD_BYTES = 65_536;
+const MAX_HEADERS = 100;
+
+/** The head of a request, checked as far as its connection depends on it. */
+export interface RequestHead {
+  readonly method: string;
+  /** The URL; absent where host and target make none. */
+  readonly url: string | undefined;
+  readonly headers: readonly [name: string, value: string][];
+  /** The length of the body in bytes, or `chunked`. */
+  readonly body: number | "chunked";
+  /** The client closes the connection after this request. */
+  readonly isLast: boolean;
+  /** The client waits for `100 Continue` before it sends the body. */
+  readonly expectsContinue: boolean;
+}
+
+const REQUEST_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+) ([\x21-\x7e]+) HTTP\/(\d)\.(\d)$/;
+const HEADER_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[\t ]*([\t\x20-\x7e\x80-\xff]*?)[\t ]*$/;
+const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._~!$&'()*+,;=%-]+)(?::\d*)?$/;
+const LENGTH = /^\d{1,15}$/;
+
+/**
+ * Reads the head of an HTTP/1 request, without its final empty line, decoded as Latin-1. Where two readers may
+ * disagree on where a request ends, the request is refused: folded headers, bare line feeds, a length next to a
+ * transfer coding, repeated lengths.
+ */
+export function readRequestHead(text: string, scheme: "http" | "https"): RequestHead | Refusal {
+  const lines = text.split("\r\n");
+  const [, method = "", target = "", major, minor] = REQUEST_LINE.exec(lines[0] ?? "") ?? [];
+  if (method === "") return malformed("the request line is not one of HTTP/1.1");
+  if (major !== "1") return { kind: "unknown_version", reason: "HTTP/1.1 is spoken here" };
+  if (lines.length - 1 > MAX_HEADERS) return headTooLarge(`more than ${MAX_HEADERS} headers`);
+  const headers: [string, string][] = [];
+  const known: Known = {};
+  for (let index = 1; index < lines.length; index++) {
+    const [, name, value = ""] = HEADER_LINE.exec(lines[index] ?? "") ?? [];
+    if (name === undefined) return malformed("a header line is not a name, a colon and a value");
+    headers.push([name, value]);
+    const problem = note(name.toLowerCase(), value, known);
+    if (problem !== undefined) return malformed(problem);
+  }
+  const isFirstVersion = minor === "0";
+  if (known.host === undefined && !isFirstVersion) return malformed("the Host header is missing");
+  const body = bodyOf(known, isFirstVersion);
+  if (typeof body === "object") return body;
+  const expectsContinue = !isFirstVersion && known.expect?.toLowerCase() === "100-continue";
+  const isLast = isFirstVersion || /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i.test(known.connection ?? "");
+  const url = urlOf(target, known.host ?? "localhost", scheme);
+  return { method, url, headers, body, isLast, expectsContinue };
+}
+
+/** The refusal of a head that is too large. */
+export function headTooLarge(reason: string): Refusal {
+  return { kind: "head_too_large", reason, detail: `Cannot read the head of the request: ${reason}` };
+}
+
+/** The headers that the connection depends on. */
+interface Known {
+  host?: string;
+  connection?: string;
+  expect?: string;
+  length?: string;
+  coding?: string;
+}
+
+/** Keeps a header that matters; answers why it is refused. */
+function note(name: string, value: string, known: Known): string | undefined {
+  switch (name) {
+    case "host":
+      if (known.host !== undefined) return "the Host header is repeated";
+      known.host = value;
+      return undefined;
+    case "content-length":
+      if (known.length !== undefined) return "the Content-Length header is repeated";
+      if (!LENGTH.test(value)) return "the Content-Length header is not a length";
+      known.length = value;
+      return undefined;
+    case "transfer-encoding":
+      if (known.coding !== undefined) return "the Transfer-Encoding header is repeated";
+      known.coding = value.toLowerCase();
+      return undefined;
+    case "connection":
+      known.connection = known.connection === undefined ? value : `${known.connection},${value}`;
+      return undefined;
+    case "expect":
+      known.expect = value;
+      return undefined;
+    default:
+      return undefined;
+  }
+}
+
+function bodyOf({ length, coding }: Known, isFirstVersion: boolean): number | "chunked" | Refusal {
+  if (coding === undefined) return Number(length ?? 0);
+  if (length !== undefined) return malformed("Content-Length and Transfer-Encoding exclude each other");
+  if (isFirstVersion) return malformed("HTTP/1.0 has no Transfer-Encoding");
+  if (coding !== "chunked") return { kind: "not_implemented", reason: "the only transfer coding is chunked" };
+  return "chunked";
+}
+
+/** An absolute target takes precedence over the Host header (RFC 9112, section 3.2.2). */
+function urlOf(target: string, host: string, scheme: string): string | undefined {
+  if (target.startsWith("/")) return HOST.test(host) ? validUrl(`${scheme}://${host}${target}`) : undefined;
+  return /^https?:\/\//i.test(target) ? validUrl(target) : undefined;
+}
+
+function validUrl(text: string): string | undefined {
+  return URL.canParse(text) ? text : undefined;
+}
+
+function malformed(reason: string): Refusal {
+  return { kind: "malformed", reason, detail: `Cannot read the head of the request: ${reason}` };
+}
