@@ -11,6 +11,9 @@ export interface CounterName {
   readonly varying: readonly number[];
 }
 
+/** Shared by all rules whose counters do not depend on the request. */
+const NOTHING_VARIES: readonly number[] = [];
+
 /**
  * Names of the counters of a rule: domain, every key and value, joined and ended by `_`. A level that
  * shares its threshold stands with its pattern instead of the value.
@@ -18,17 +21,19 @@ export interface CounterName {
 export function counterName(domain: string, path: readonly RuleLevel[]): CounterName {
   const texts: string[] = [];
   const varying: number[] = [];
-  let text = `${domain}_`;
+  // Joined at the end: texts that are hung on to each other take more memory.
+  let text = [domain, "_"];
   for (const [index, { key, value, pattern, shareThreshold }] of path.entries()) {
     if (shareThreshold || (value !== "" && pattern === undefined)) {
-      text += `${key}_${value}_`;
+      text.push(key, "_", value, "_");
       continue;
     }
-    texts.push(`${text}${key}_`);
+    texts.push([...text, key, "_"].join(""));
     varying.push(index);
-    text = "_";
+    text = ["_"];
   }
-  return { texts: [...texts, text], varying };
+  texts.push(text.join(""));
+  return { texts, varying: varying.length === 0 ? NOTHING_VARIES : varying };
 }
 
 /**

@@ -76,6 +76,8 @@ export class RulesBuilder {
   readonly #domains = new Map<string, OpenTable>();
   readonly #limits: RateLimit[] = [];
   readonly #metricKeys = new Map<string, string>();
+  /** Keys, units and names are few: each rule that comes from another thread has its own copy of them. */
+  readonly #texts = new Map<string, string>();
   /** The rules that lead to the last one, by depth. */
   #places: Place[] = [];
   #domain = "";
@@ -89,16 +91,16 @@ export class RulesBuilder {
 
   /** Adds the next rule of the domain. */
   add(descriptor: FlatDescriptor): void {
-    const { depth, key, rateLimit } = descriptor;
+    const { depth, rateLimit } = descriptor;
     this.#places.length = depth;
-    const level = levelOf(descriptor);
+    const level = { ...levelOf(descriptor), key: this.#shared(descriptor.key) };
     const path = [...this.#places.at(-1)?.path ?? [], level];
     const limit = rateLimit === undefined ? undefined : this.#limit(descriptor, rateLimit, path);
     const node: OpenNode = { limit, children: undefined };
     const table = this.#tableAt(depth);
-    let rules = table.get(key);
+    let rules = table.get(level.key);
     if (rules === undefined) {
-      table.set(key, rules = { exact: undefined, patterns: undefined, keyOnly: undefined });
+      table.set(level.key, rules = { exact: undefined, patterns: undefined, keyOnly: undefined });
     }
     if (level.value === "") rules.keyOnly = node;
     else (rules.exact ??= new Map()).set(level.value, node);
@@ -120,12 +122,21 @@ export class RulesBuilder {
     return above.table;
   }
 
+  #shared<T extends string | undefined>(text: T): T {
+    if (text === undefined) return text;
+    const known = this.#texts.get(text);
+    if (known !== undefined) return known as T;
+    this.#texts.set(text, text);
+    return text;
+  }
+
   #limit(
     descriptor: FlatDescriptor,
     source: NonNullable<FlatDescriptor["rateLimit"]>,
     path: readonly RuleLevel[],
   ): RateLimit {
-    const { unit, unlimited, requestsPerUnit, name, replaces } = source;
+    const { unlimited, requestsPerUnit, replaces } = source;
+    const [unit, name] = [this.#shared(source.unit), this.#shared(source.name)];
     const limited = !unlimited && unit !== undefined;
     const rule = ruleOf(descriptor, { domain: this.#domain, path, index: this.#limits.length });
     if (rule.metricKey !== undefined && !unlimited) this.#metricKeys.set(rule.metricKey, rule.domain);
