@@ -155,12 +155,13 @@ export class Acceptor<Stream extends AcceptedStream = AcceptedStream> {
     this.#limitLog.end(() => logger.warning("Below the connection limit again", fields));
   }
 
-  /** Few connections are not what used up the descriptors, so closing them would not help. */
+  /** Few connections, or connections in use, are not what used up the descriptors: they stay, and so does the limit. */
   #makeRoom(): void {
-    const connections = Math.floor(this.#open.size * KEPT_SHARE);
-    if (connections < LEAST_KEPT) return;
-    this.#limitOfDescriptors = { connections, until: this.#options.clock.elapsed() + KEPT_MS };
+    const kept = Math.floor(this.#open.size * KEPT_SHARE);
     const silent = [...this.#open].filter(({ bytesRead }) => bytesRead === 0);
-    for (const stream of silent.slice(0, this.#open.size - connections)) stream.destroy();
+    if (kept < LEAST_KEPT || silent.length === 0) return;
+    const connections = Math.max(kept, this.#open.size - silent.length + 1);
+    this.#limitOfDescriptors = { connections, until: this.#options.clock.elapsed() + KEPT_MS };
+    for (const stream of silent.slice(0, this.#open.size - kept)) stream.destroy();
   }
 }

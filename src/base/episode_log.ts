@@ -14,10 +14,10 @@ export class EpisodeLog {
     this.#clock = clock;
   }
 
-  /** The state holds; `write` is called when it begins. */
+  /** The state holds; called again while it does. `write` is called when it begins, or soon after another one. */
   begin(write: () => void): void {
-    if (this.#hasBegun) return;
     this.#hasBegun = true;
+    if (this.#isLogged) return;
     const now = this.#clock.elapsed();
     this.#isLogged = now - this.#loggedAt >= INTERVAL_MS;
     if (!this.#isLogged) return;
@@ -30,5 +30,6 @@ export class EpisodeLog {
     if (!this.#hasBegun) return;
     this.#hasBegun = false;
     if (this.#isLogged) write();
+    this.#isLogged = false;
   }
 }

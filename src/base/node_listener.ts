@@ -2,8 +2,10 @@ import net from "node:net";
 import { isOutOfDescriptors } from "./accept_guard.ts";
 import type { Clock } from "./clock.ts";
 
-/** How often a listener without new connections is armed again. */
-const REARM_MS = 1_000;
+/** How often a listener without new connections looks whether a file descriptor is left. */
+const LOOK_MS = 1_000;
+/** How often it is armed again although no shortage was seen; each time takes some memory that is not given back. */
+const REARM_MS = 30_000;
 
 /** Where to listen. */
 export interface NodeListenerOptions {
@@ -17,8 +19,8 @@ export interface NodeListenerOptions {
 
 /**
  * A TCP port that hands on sockets of `node:net`, over which `node:tls` is faster than over other streams.
- * In Deno 2.9.3 such a listener stops for good, without an event, when an accept fails. So it is armed again every
- * second without a connection, and `accept` fails while the process has no file descriptor left.
+ * In Deno 2.9.3 such a listener stops for good, without an event, when an accept fails. So it is armed again
+ * after a shortage of file descriptors, and from time to time; `accept` fails while none is left.
  */
 export class NodeListener {
   readonly #server: net.Server;
@@ -27,6 +29,7 @@ export class NodeListener {
   #waiting: PromiseWithResolvers<net.Socket> | undefined;
   #hasAccepted = false;
   #isStarved = false;
+  #armedAt: number;
   #cancelTick: () => void;
 
   /** Listens on a port. Throws when it cannot. */
@@ -42,6 +45,7 @@ export class NodeListener {
   private constructor(server: net.Server, clock: Clock) {
     this.#server = server;
     this.#clock = clock;
+    this.#armedAt = clock.elapsed();
     server.on("connection", (socket) => this.#take(socket));
     this.#cancelTick = this.#scheduleTick();
   }
@@ -79,7 +83,7 @@ export class NodeListener {
   }
 
   #scheduleTick(): () => void {
-    return this.#clock.after(REARM_MS, () => {
+    return this.#clock.after(LOOK_MS, () => {
       this.#cancelTick = this.#scheduleTick();
       if (!this.#hasAccepted) this.#look();
       this.#hasAccepted = false;
@@ -88,6 +92,7 @@ export class NodeListener {
 
   /** Arms the listener where a descriptor is left; otherwise lets `accept` fail. */
   #look(): void {
+    const wasStarved = this.#isStarved;
     try {
       Deno.openSync("/dev/null").close();
       this.#isStarved = false;
@@ -99,6 +104,9 @@ export class NodeListener {
         return;
       }
     }
+    const now = this.#clock.elapsed();
+    if (!wasStarved && now - this.#armedAt < REARM_MS) return;
+    this.#armedAt = now;
     // To listen on the handle of another server is how the platform is asked to accept again.
     const server = net.createServer({ noDelay: true }, (socket) => this.#take(socket));
     server.on("error", () => {});

@@ -84,10 +84,7 @@ export class KvNode {
       refusal: () => this.#refusal(),
       take: (startedAt) => this.#pool.take(() => this.#inFlight.left(startedAt)),
       write: (gathered, connection) => this.#write(gathered, connection),
-      unneeded: (connection) => {
-        this.#breaker.released();
-        this.#pool.give(connection);
-      },
+      unneeded: (connection) => this.#unneeded(connection),
     });
     this.#pool = new KvPool({
       ...options,
@@ -185,14 +182,22 @@ export class KvNode {
   }
 
   #write({ batch, startedAt }: Gathered, connection: KvConnection): void {
+    const commands = batch.commands(this.#expiries);
+    // Its late expiries were set by others meanwhile.
+    if (commands.replies === 0) return this.#unneeded(connection);
     const inFlight = { batch, startedAt, connection };
     this.#inFlight.add(inFlight);
     const { clock } = this.#options;
     const writtenAt = clock.elapsed();
-    connection.write(batch.commands(this.#expiries), (replies) => {
+    connection.write(commands, (replies) => {
       const tookMs = clock.elapsed() - writtenAt;
       this.#answered(inFlight, replies, tookMs);
     });
+  }
+
+  #unneeded(connection: KvConnection): void {
+    this.#breaker.released();
+    this.#pool.give(connection);
   }
 
   #answered(inFlight: InFlight, replies: readonly unknown[], tookMs: number): void {

@@ -55,6 +55,8 @@ class WorkerFileProvider implements RulesProvider {
   #digest: string | undefined;
   /** The first look of a worker that took over from a large one is of interest only if it finds a change. */
   #isTakenOver = false;
+  /** A load was asked for and has not come yet. */
+  #isAsked = false;
   #startedAt = 0;
   #backoffMs = FIRST_BACKOFF_MS;
   #cancelRestart = () => {};
@@ -83,6 +85,7 @@ class WorkerFileProvider implements RulesProvider {
   reload(): void {
     // Without a worker, the one that comes next begins with a load.
     if (this.#isClosed || this.#worker === undefined) return;
+    this.#isAsked = true;
     this.#pulse.awaitLoad();
     this.#worker.postMessage({ type: "reload" });
   }
@@ -144,15 +147,18 @@ class WorkerFileProvider implements RulesProvider {
     if (load === undefined) return this.#worker?.postMessage({ type: "taken" });
     if (this.#isClosed) return;
     this.#pulse.noteLoad();
-    const isNews = !(this.#isTakenOver && load.isUnchanged === true);
+    const isNews = this.#isAsked || !this.#isTakenOver || load.isUnchanged !== true;
     this.#isTakenOver = false;
+    const isReplaced = part.kind === "end" && part.heapBytes > LARGE_HEAP_BYTES;
+    // What was asked for during this load goes to the successor of its worker.
+    if (!isReplaced) this.#isAsked = false;
     this.#digest = load.digest;
     try {
       if (isNews) this.#onLoad(load);
     } catch (error) {
       this.#logger.error("taking over the rule files failed, the rules before stay", { error });
     }
-    if (part.kind === "end" && part.heapBytes > LARGE_HEAP_BYTES) this.#takeOver();
+    if (isReplaced) this.#takeOver();
   }
 
   /** Starts another worker in the place of one that has done its work. */

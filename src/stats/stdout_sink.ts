@@ -38,8 +38,8 @@ function rounded(ms: number): number {
 /** Hands whole slices to standard output; while it takes none, the flush waits and the counts stay in the store. */
 export function stdoutCarrier(sink: ByteSink, clock: Clock): Carrier {
   const lines = new LineWriter({ sink, clock });
-  const closed = Promise.withResolvers<void>();
   let isOpen = true;
+  let endWait = () => {};
   return {
     get usable() {
       return isOpen;
@@ -47,11 +47,14 @@ export function stdoutCarrier(sink: ByteSink, clock: Clock): Carrier {
     prepare: () => Promise.resolve(),
     send(units) {
       lines.write(units.join("\n"));
-      return Promise.race([lines.drained(), closed.promise]);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      endWait = resolve;
+      void lines.drained().then(resolve);
+      return promise;
     },
     close() {
       isOpen = false;
-      closed.resolve();
+      endWait();
       return Promise.resolve();
     },
   };

@@ -7,6 +7,9 @@ import { Timer, type TimerOptions } from "./timer.ts";
 const MAX_KEY_LENGTH = 1_024;
 /** What stands for all keys that have no room. */
 const OTHER = "other";
+/** How many keys of former rules are folded at a load or a walk over all counters, and for each new key. */
+const FOLDS_PER_LOAD = 2_000;
+const FOLDS_PER_KEY = 16;
 /** Domains whose keys without room are counted apart from those of others. */
 const MAX_DOMAINS = 10_000;
 
@@ -36,6 +39,8 @@ export class StatsStore implements StatsSink {
   #loaded: ReadonlyMap<string, string> = new Map();
   /** How many keys have counters and are not those of loaded rules. */
   #unloaded = 0;
+  /** Keys of rules that are gone and still have counters, with their domains. */
+  readonly #former = new Map<string, string>();
   #folded = 0;
 
   /** Holds at most `maxKeys` metric keys beside those of loaded rules. */
@@ -48,6 +53,7 @@ export class StatsStore implements StatsSink {
     const known = this.#byKey.get(metricKey);
     if (known !== undefined) return known;
     if (this.#loaded.has(metricKey)) return this.#make(metricKey);
+    this.#foldFormer(FOLDS_PER_KEY);
     if (this.#unloaded < this.#maxKeys && metricKey.length <= MAX_KEY_LENGTH) {
       this.#unloaded++;
       return this.#make(metricKey);
@@ -63,12 +69,17 @@ export class StatsStore implements StatsSink {
   loadedRules(domainOfKey: ReadonlyMap<string, string>): void {
     const before = this.#loaded;
     this.#loaded = domainOfKey;
-    this.#unloaded = 0;
-    for (const key of this.#byKey.keys()) if (!domainOfKey.has(key)) this.#unloaded++;
     for (const [key, domain] of before) {
-      if (this.#unloaded <= this.#maxKeys) break;
-      if (!domainOfKey.has(key)) this.#fold(key, domain);
+      if (domainOfKey.has(key) || !this.#byKey.has(key)) continue;
+      this.#former.set(key, domain);
+      this.#unloaded++;
     }
+    for (const key of domainOfKey.keys()) {
+      if (before.has(key) || !this.#byKey.has(key)) continue;
+      this.#former.delete(key);
+      this.#unloaded--;
+    }
+    this.#foldFormer(FOLDS_PER_LOAD);
   }
 
   /** Shows a number under this name from now on; read whenever somebody looks. */
@@ -108,8 +119,12 @@ export class StatsStore implements StatsSink {
   *counters(): Generator<readonly [string, number]> {
     yield* serviceEntries(this.service);
     for (const [name, read] of this.#counters) yield [name, read()];
+    this.#foldFormer(FOLDS_PER_LOAD);
     for (const [name, counters] of this.#byName) yield* ruleEntries(name, counters);
-    for (const key of this.#loaded.keys()) {
+    const loaded = this.#loaded;
+    for (const key of loaded.keys()) {
+      // Others were loaded while the walk had a pause.
+      if (loaded !== this.#loaded) break;
       if (this.#byKey.has(key)) continue;
       const name = sanitizeStatName(key);
       const isShown = this.#byName.has(name);
@@ -131,6 +146,16 @@ export class StatsStore implements StatsSink {
     if (known !== undefined) return known;
     const hasRoom = metricKey === OTHER || this.#othersByKey.size < MAX_DOMAINS;
     return hasRoom ? this.#make(metricKey, this.#othersByKey) : this.#others(undefined);
+  }
+
+  /** Folds some of the keys of rules that are gone, as far as they have no room; folding all at once would take long. */
+  #foldFormer(most: number): void {
+    let left = most;
+    for (const [key, domain] of this.#former) {
+      if (this.#unloaded <= this.#maxKeys || left-- === 0) return;
+      this.#former.delete(key);
+      this.#fold(key, domain);
+    }
   }
 
   /** Takes a key out; what it counted stays counted among the others of its domain. */

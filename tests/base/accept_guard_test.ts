@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { AcceptGuard } from "../../src/base/accept_guard.ts";
 import { Acceptor } from "../../src/base/acceptor.ts";
+import { EpisodeLog } from "../../src/base/episode_log.ts";
 import type { Logger } from "../../src/base/log.ts";
 import { FakeClock } from "../support/fake_clock.ts";
 import { Duplex } from "node:stream";
@@ -133,4 +134,38 @@ Deno.test("acceptor: without descriptors the oldest silent connections are close
   assertEquals([refused, later, acceptor.failures, acceptor.refused], [true, false, 1, 1]);
   acceptor.close();
   await settle();
+});
+
+Deno.test("acceptor: without descriptors connections in use stay, and set no limit to new ones", async () => {
+  const { clock, options } = watched();
+  const listener = new FakeListener();
+  const acceptor = new Acceptor(listener, () => {}, { ...options, maxConnections: Infinity });
+  for (let count = 0; count < 40; count++) await listener.connect(1);
+  await listener.fail(exhausted());
+  clock.advance(100);
+  await settle();
+  const next = await listener.connect(1);
+  assertEquals([next.destroyed, acceptor.connections, acceptor.refused], [false, 41, 0]);
+  acceptor.close();
+  await settle();
+});
+
+Deno.test("episode log: a state that begins soon after the last one and lasts is logged after all", () => {
+  const clock = new FakeClock();
+  const log = new EpisodeLog(clock);
+  const said: string[] = [];
+  const holds = () => log.begin(() => void said.push("begins"));
+  const ends = () => log.end(() => void said.push("ends"));
+  holds();
+  ends();
+  clock.advance(5_000);
+  holds();
+  clock.advance(1_000);
+  holds();
+  clock.advance(10_000);
+  holds();
+  holds();
+  ends();
+  ends();
+  assertEquals(said, ["begins", "ends", "begins", "ends"]);
 });

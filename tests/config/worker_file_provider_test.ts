@@ -173,6 +173,16 @@ Deno.test("worker file provider: a worker that has become large is replaced, and
   assertEquals([scene.loads.length, scene.workers.length, scene.takeLog()], [4, 2, []]);
 });
 
+Deno.test("worker file provider: a load that was asked for during a large one is told of by the next worker", () => {
+  const scene = new Scene();
+  scene.start();
+  scene.worker.tell({ type: "load", part: { kind: "domain", domain: "d" } });
+  scene.provider.reload();
+  scene.worker.tell(endOfLoad({ digest: "one", heapBytes: 1e9 }));
+  scene.worker.tell(endOfLoad({ digest: "one", isUnchanged: true }));
+  assertEquals([scene.loads.length, scene.workers.length], [2, 2]);
+});
+
 Deno.test("worker file provider: parts are small however rules are nested, and a rejected load has none", () => {
   const nested = Array.from({ length: 600 }, (_, index) => `  - key: n${index}\n`).join("");
   const partsOf = (text: string) => {

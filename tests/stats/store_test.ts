@@ -51,8 +51,8 @@ Deno.test("statistics: keys of rules take no room from others, and those of rule
   }
   assertEquals(Object.fromEntries(totals()), {
     "ratelimit.service.rate_limit.d.stays.total_hits": 1_000,
-    "ratelimit.service.rate_limit.d.rule0.total_hits": 1,
-    "ratelimit.service.rate_limit.d.rule1.total_hits": 1,
+    "ratelimit.service.rate_limit.d.rule997.total_hits": 1,
+    "ratelimit.service.rate_limit.d.rule998.total_hits": 1,
     "ratelimit.service.rate_limit.d.rule999.total_hits": 1,
     "ratelimit.service.rate_limit.d.other.total_hits": 997,
   });
@@ -134,4 +134,28 @@ Deno.test("statistics: figures of a part are shown under its prefix and read whe
   size = 2;
   assertEquals(new Map(store.counters()).get("ratelimit.part.made"), 7);
   assertEquals(store.gauges(), new Map([["ratelimit.part.size", 2]]));
+});
+
+Deno.test("statistics: rules that are replaced while a walk has a pause get no counters any more", () => {
+  const store = new StatsStore(2);
+  store.loadedRules(new Map([["d.a", "d"], ["d.b", "d"]]));
+  const walk = store.counters();
+  for (let next = walk.next(); next.value?.[0].includes(".d.a.") !== true; next = walk.next());
+  store.loadedRules(new Map([["d.c", "d"]]));
+  const rest = [...walk].map(([name]) => name);
+  assertEquals([rest.some((name) => name.includes(".d.b.")), store.known("d.b")], [false, undefined]);
+});
+
+Deno.test("statistics: many former rules are folded in parts, and all of them in the end", () => {
+  const store = new StatsStore(1);
+  const keysOf = (name: string) =>
+    new Map(Array.from({ length: 5_000 }, (_, index) => [`d.${name}${index}`, "d"]));
+  const named = (name: string) => {
+    const entries = [...store.counters()].map(([key]) => key);
+    return entries.filter((key) => key.startsWith(`ratelimit.service.rate_limit.d.${name}`)).length / 6;
+  };
+  store.loadedRules(keysOf("a"));
+  assertEquals(named("a"), 5_000);
+  store.loadedRules(keysOf("b"));
+  assertEquals([named("a"), named("a"), named("a"), named("b")], [1_000, 1, 1, 5_000]);
 });
