@@ -10,10 +10,11 @@ export interface AcceptorOptions extends AcceptGuardOptions {
   readonly maxConnections: number;
 }
 
-/** A listener whose connections are streams. `close` ends the `accept` that waits. */
+/** A listener whose connections are streams. */
 export interface StreamListener<Stream> {
   accept(): Promise<Stream>;
-  close(): void;
+  /** Ends the `accept` that waits. Returns what was accepted and not handed out. */
+  close(): readonly Stream[];
 }
 
 /** An accepted connection. */
@@ -26,7 +27,10 @@ export interface AcceptedStream extends Duplex {
 export function streamsOf(listener: Deno.TcpListener | Deno.UnixListener): StreamListener<ConnectionStream> {
   return {
     accept: async () => new ConnectionStream(await listener.accept()),
-    close: () => listener.close(),
+    close: () => {
+      listener.close();
+      return [];
+    },
   };
 }
 
@@ -50,6 +54,7 @@ export class Acceptor<Stream extends AcceptedStream = AcceptedStream> {
   readonly #onConnection: (stream: Stream) => void;
   #limitOfDescriptors = { connections: Infinity, until: -Infinity };
   readonly #limitLog: EpisodeLog;
+  readonly #ended: Promise<void>;
   readonly #reserve = new DescriptorReserve();
   #refused = 0;
   /** What had been refused when the limit was reached; absent while it is not. */
@@ -66,7 +71,7 @@ export class Acceptor<Stream extends AcceptedStream = AcceptedStream> {
     this.#options = options;
     this.#guard = new AcceptGuard(options);
     this.#limitLog = new EpisodeLog(options.clock);
-    void this.#acceptAll();
+    this.#ended = this.#acceptAll();
   }
 
   /** Open connections. */
@@ -89,12 +94,17 @@ export class Acceptor<Stream extends AcceptedStream = AcceptedStream> {
     return this.#guard.isFailing;
   }
 
-  /** Accepts no further connection; those that are open stay. */
-  close(): void {
-    if (this.#guard.isClosed) return;
-    this.#guard.close();
-    this.#listener.close();
-    this.#reserve.release();
+  /**
+   * Accepts no further connection; those that are open stay. Settles when none can come any more: the platform may have
+   * accepted one just before, whose peer has begun to talk.
+   */
+  close(): Promise<void> {
+    if (!this.#guard.isClosed) {
+      this.#guard.close();
+      for (const stream of this.#listener.close()) this.#take(stream);
+      this.#reserve.release();
+    }
+    return this.#ended;
   }
 
   async #acceptAll(): Promise<void> {
@@ -118,7 +128,6 @@ export class Acceptor<Stream extends AcceptedStream = AcceptedStream> {
 
   #take(stream: Stream): void {
     stream.on("error", () => {});
-    if (this.#guard.isClosed) return void stream.destroy();
     if (this.#open.size >= this.#limit()) return this.#refuse(stream);
     this.#open.add(stream);
     stream.on("close", () => this.#forget(stream));

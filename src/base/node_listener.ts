@@ -66,12 +66,12 @@ export class NodeListener {
     return this.#waiting.promise;
   }
 
-  /** Accepts no further connection. */
-  close(): void {
+  /** Accepts no further connection. Returns those that `accept` has not handed out. */
+  close(): readonly net.Socket[] {
     this.#cancelTick();
-    for (const socket of this.#sockets) socket.destroy();
     this.#server.close();
     this.#waiting?.reject(new Error("the listener is closed"));
+    return this.#sockets.splice(0);
   }
 
   #take(socket: net.Socket): void {

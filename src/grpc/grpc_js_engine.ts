@@ -45,7 +45,7 @@ export async function startGrpcJs(options: GrpcEngineOptions): Promise<GrpcEngin
   }, { ...listenOptions(options), needsNodeSockets: true });
   let closed: Promise<void> | undefined;
   const close = async (graceMs: number) => {
-    listener.close();
+    await listener.close();
     for (const endStream of [...streams]) endStream();
     // Who has not said a word yet has no call to lose, and no way to be told.
     for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();

@@ -48,8 +48,8 @@ export interface Listener {
   /** `host:port`, with the real port, or `unix:path`. */
   readonly address: string;
   readonly acceptor: Pick<Acceptor, "failures" | "isFailing" | "refused">;
-  /** Accepts no further connection; those that are open stay. */
-  close(): void;
+  /** Accepts no further connection; those that are open stay. Settles when none can come any more. */
+  close(): Promise<void>;
   /** Shows another pair to those who connect from now on; only where TLS is spoken. */
   renewTls(pair: TlsPair): void;
 }
@@ -73,7 +73,7 @@ export async function listen(
   const acceptor = new Acceptor(listener, secured?.accept ?? onSocket, options);
   const close = () => {
     remove();
-    acceptor.close();
+    return acceptor.close();
   };
   return { address, acceptor, close, renewTls: (pair) => secured?.renew(pair) };
 }

@@ -138,7 +138,7 @@ export class HttpPort implements HttpListener {
   }
 
   async #shutDown(): Promise<void> {
-    this.#stopAccepting();
+    await this.#stopAccepting();
     // A request that has come already is read within a turn or two, and its connection is not idle then.
     for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
     for (const connection of this.#connections) connection.closeIfIdle();
@@ -146,7 +146,7 @@ export class HttpPort implements HttpListener {
   }
 
   async #cut(): Promise<void> {
-    this.#stopAccepting();
+    await this.#stopAccepting();
     for (const connection of this.#connections) connection.destroy();
     for (const stream of this.#streams) stream.destroy();
     await this.#closed();
@@ -163,10 +163,11 @@ export class HttpPort implements HttpListener {
     void this.#cut();
   }
 
-  #stopAccepting(): void {
-    if (this.#isClosing) return;
+  async #stopAccepting(): Promise<void> {
+    const isFirst = !this.#isClosing;
     this.#isClosing = true;
-    this.#acceptor.close();
+    await this.#acceptor.close();
+    if (!isFirst) return;
     if (this.#streams.size === 0) this.#allClosed.resolve();
   }
 

@@ -88,13 +88,17 @@ class FakeListener {
     return connection;
   }
 
+  /** What was accepted and is not handed out when it is closed. */
+  readonly left: FakeConnection[] = [];
+
   async fail(error: Error): Promise<void> {
     this.#next.reject(error);
     await settle();
   }
 
-  close(): void {
+  close(): FakeConnection[] {
     this.#next.reject(new Error("closed"));
+    return this.left;
   }
 }
 
@@ -168,4 +172,17 @@ Deno.test("episode log: a state that begins soon after the last one and lasts is
   ends();
   ends();
   assertEquals(said, ["begins", "ends", "begins", "ends"]);
+});
+
+Deno.test("acceptor: connections that were accepted just before it is closed are served", async () => {
+  const { options } = watched();
+  const listener = new FakeListener();
+  const served: FakeConnection[] = [];
+  const accept = (stream: FakeConnection) => void served.push(stream);
+  const acceptor = new Acceptor(listener, accept, { ...options, maxConnections: Infinity });
+  const early = listener.connect(1);
+  listener.left.push(new FakeConnection());
+  await acceptor.close();
+  const [first] = [await early];
+  assertEquals([served.length, served.includes(first), first.destroyed], [2, true, false]);
 });

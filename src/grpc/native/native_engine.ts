@@ -30,7 +30,7 @@ export async function startNative(options: GrpcEngineOptions): Promise<GrpcEngin
   );
   let closed: Promise<void> | undefined;
   const close = async (graceMs: number) => {
-    listener.close();
+    await listener.close();
     await engine.close(graceMs);
   };
   return {
