@@ -26,12 +26,25 @@ export interface AcceptedStream extends Duplex {
 /** The connections of a listener of the runtime as streams. */
 export function streamsOf(listener: Deno.TcpListener | Deno.UnixListener): StreamListener<ConnectionStream> {
   return {
-    accept: async () => new ConnectionStream(await listener.accept()),
+    accept: () => acceptFrom(listener),
     close: () => {
       listener.close();
       return [];
     },
   };
+}
+
+/** A peer that is gone before its connection is accepted is no failure of the listener. */
+const GONE = new Set(["NotConnected", "ConnectionAborted", "ConnectionReset"]);
+
+async function acceptFrom(listener: Deno.TcpListener | Deno.UnixListener): Promise<ConnectionStream> {
+  for (;;) {
+    try {
+      return new ConnectionStream(await listener.accept());
+    } catch (error) {
+      if (!(error instanceof Error && GONE.has(error.name))) throw error;
+    }
+  }
 }
 
 /** What of the connections stays when descriptors run out, for how long, and at least how many. */

@@ -66,5 +66,8 @@ export class FailedTokens {
 
 /** A host with IPv6 has a whole /64 of addresses. */
 function networkOf(address: string): string {
-  return address.includes(":") ? address.split(":").slice(0, 4).join(":") : address;
+  if (!address.includes(":") || address.includes(".")) return address;
+  const [left = [], right] = address.split("::").map((part) => part === "" ? [] : part.split(":"));
+  const zeros = right === undefined ? [] : Array(8 - left.length - right.length).fill("0");
+  return [...left, ...zeros, ...right ?? []].slice(0, 4).join(":");
 }

@@ -25,6 +25,9 @@ export const CONNECTION_LIMITS = {
 const MAX_UNREAD_BYTES = MAX_HEAD_BYTES;
 /** `Request` cannot carry them. */
 const UNSERVED_METHODS = ["CONNECT", "TRACE", "TRACK"];
+const LOWER_CASE = /[a-z]/;
+/** Requests that one connection may have answered before others have their turn. */
+const REQUESTS_IN_TURN = 16;
 const UNSERVED: Refusal = { kind: "not_implemented", reason: "the method is not served" };
 const EMPTY = Buffer.alloc(0);
 const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -64,6 +67,9 @@ export class HttpConnection {
   #searched = 0;
   #request: CurrentRequest | undefined;
   #isDraining = false;
+  #answeredInTurn = 0;
+  #isStopping = false;
+  #turn: ReturnType<typeof setTimeout> | undefined;
 
   constructor(socket: Duplex, options: HttpConnectionOptions) {
     this.#socket = socket;
@@ -75,6 +81,7 @@ export class HttpConnection {
     // A client that has closed its side does not wait for an answer.
     socket.on("end", () => this.#request?.leave());
     socket.on("close", () => {
+      clearTimeout(this.#turn);
       this.#request?.leave();
       options.onClose(this);
     });
@@ -94,7 +101,8 @@ export class HttpConnection {
 
   /** Closes the connection if it is between two requests. */
   closeIfIdle(): void {
-    if (this.#state === "waiting") this.#socket.destroy();
+    this.#isStopping = true;
+    if (this.#state === "waiting" && this.#unread.length === 0) this.#socket.destroy();
   }
 
   /** Closes the connection now. */
@@ -141,19 +149,23 @@ export class HttpConnection {
 
   #answer(head: RequestHead): void {
     if (head.url === undefined) return this.#refuse(BAD_TARGET, head);
-    if (UNSERVED_METHODS.includes(head.method)) return this.#refuse(UNSERVED, head);
+    // `Request` would write some of them in capitals, and methods are case-sensitive.
+    const isUnserved = UNSERVED_METHODS.includes(head.method) || LOWER_CASE.test(head.method);
+    if (isUnserved) return this.#refuse(UNSERVED, head);
     this.#enter("answering", Infinity);
     const current = new CurrentRequest(head, {
       next: (decoder) => this.#nextPart(decoder),
       goOn: () => void this.#socket.write(CONTINUE),
     });
     this.#request = current;
-    this.#options.running.answer(current.open(head.url), this.#options.peer)
-      .then((response) => this.#respond(response, current))
-      .catch((error: unknown) => {
-        this.#options.onFailed(error);
-        this.#socket.destroy();
-      });
+    this.#serve(current, head.url).catch((error: unknown) => {
+      this.#options.onFailed(error);
+      this.#socket.destroy();
+    });
+  }
+
+  async #serve(current: CurrentRequest, url: string): Promise<void> {
+    await this.#respond(await this.#options.running.answer(current.open(url), this.#options.peer), current);
   }
 
   /** Hands a waiting handler what has come of its body. */
@@ -187,10 +199,10 @@ export class HttpConnection {
     this.#request = undefined;
     const bytes = responseBytes(response, { body, isLast, now: this.#options.clock.now() });
     if (isLast) {
-      this.#enter("leaving", CONNECTION_LIMITS.leaveMs);
+      this.#enter("leaving", CONNECTION_LIMITS.writeMs);
       this.#unread = EMPTY;
       this.#socket.resume();
-      this.#socket.end(bytes);
+      this.#socket.end(bytes, () => this.#enter("leaving", CONNECTION_LIMITS.leaveMs));
     } else if (this.#socket.write(bytes)) {
       this.#next();
     } else {
@@ -200,6 +212,13 @@ export class HttpConnection {
 
   #next(): void {
     this.#enter("waiting", CONNECTION_LIMITS.idleMs);
+    if (this.#isStopping && this.#unread.length === 0) return void this.#socket.end();
+    if (this.#unread.length === 0 || ++this.#answeredInTurn < REQUESTS_IN_TURN) return this.#readOn();
+    this.#answeredInTurn = 0;
+    this.#turn = setTimeout(() => this.#readOn(), 0);
+  }
+
+  #readOn(): void {
     this.#read();
     if (this.#unread.length <= MAX_UNREAD_BYTES) this.#socket.resume();
   }

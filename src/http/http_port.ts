@@ -146,10 +146,17 @@ export class HttpPort implements HttpListener {
   }
 
   async #cut(): Promise<void> {
-    await this.#stopAccepting();
+    const stopped = this.#stopAccepting();
+    this.#destroyAll();
+    await stopped;
+    // One may have been accepted just before.
+    this.#destroyAll();
+    await this.#closed();
+  }
+
+  #destroyAll(): void {
     for (const connection of this.#connections) connection.destroy();
     for (const stream of this.#streams) stream.destroy();
-    await this.#closed();
   }
 
   #abandon(): void {

@@ -3,6 +3,7 @@ import { Buffer } from "node:buffer";
 /** The longest line between two chunks, and all trailers together, in bytes. */
 const MAX_LINE_BYTES = 1_024;
 const MAX_TRAILER_BYTES = 8_192;
+const TRAILER = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*$/;
 const CHUNK_SIZE = /^([0-9A-Fa-f]{1,8})[\t ]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/;
 
 /** What was read of a body: how many bytes were used, and the part of the body in them. */
@@ -60,7 +61,7 @@ export class BodyDecoder {
       case "trailer":
         this.#trailerBytes += line.length;
         if (line === "") this.#state = "done";
-        return this.#trailerBytes <= MAX_TRAILER_BYTES;
+        return this.#trailerBytes <= MAX_TRAILER_BYTES && (line === "" || TRAILER.test(line));
       default: {
         const size = CHUNK_SIZE.exec(line)?.[1];
         this.#missing = Number.parseInt(size ?? "0", 16);

@@ -19,7 +19,7 @@ export interface RequestHead {
 }
 
 const REQUEST_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+) ([\x21-\x7e]+) HTTP\/(\d)\.(\d)$/;
-const HEADER_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[\t ]*([\t\x20-\x7e\x80-\xff]*?)[\t ]*$/;
+const HEADER_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([\t\x20-\x7e\x80-\xff]*)$/;
 const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._~!$&'()*+,;=%-]+)(?::\d*)?$/;
 const LENGTH = /^\d{1,15}$/;
 
@@ -37,8 +37,9 @@ export function readRequestHead(text: string, scheme: "http" | "https"): Request
   const headers: [string, string][] = [];
   const known: Known = {};
   for (let index = 1; index < lines.length; index++) {
-    const [, name, value = ""] = HEADER_LINE.exec(lines[index] ?? "") ?? [];
+    const [, name, spaced = ""] = HEADER_LINE.exec(lines[index] ?? "") ?? [];
     if (name === undefined) return malformed("a header line is not a name, a colon and a value");
+    const value = withoutBlanks(spaced);
     headers.push([name, value]);
     const problem = note(name.toLowerCase(), value, known);
     if (problem !== undefined) return malformed(problem);
@@ -56,6 +57,19 @@ export function readRequestHead(text: string, scheme: "http" | "https"): Request
 /** The refusal of a head that is too large. */
 export function headTooLarge(reason: string): Refusal {
   return { kind: "head_too_large", reason, detail: `Cannot read the head of the request: ${reason}` };
+}
+
+/** Without blanks at both ends; not by an expression, which would take the square of their number. */
+function withoutBlanks(text: string): string {
+  let start = 0;
+  let end = text.length;
+  while (start < end && isBlank(text.charCodeAt(start))) start++;
+  while (end > start && isBlank(text.charCodeAt(end - 1))) end--;
+  return text.slice(start, end);
+}
+
+function isBlank(code: number): boolean {
+  return code === 32 || code === 9;
 }
 
 /** The headers that the connection depends on. */

@@ -38,6 +38,10 @@ Deno.test("answers to wrong tokens take longer and longer, by address, until the
   assertEquals(await delays(tokens, clock, "10.0.0.2", 1), [0]);
   assertEquals(await delays(tokens, clock, "2001:db8:1:2::1", 6), slowed.slice(0, 6));
   assertEquals(await delays(tokens, clock, "2001:db8:1:2:3::7", 1), [200]);
+  for (const host of ["1:1:2:3", "2:1:2:3", "3:1:2:3", "4:1:2:3", "5:1:2:3"]) {
+    assertEquals(await delays(tokens, clock, `2001:db8::${host}`, 1), [0]);
+  }
+  assertEquals(await delays(tokens, clock, "2001:db8:0:0:9::", 1), [100]);
   clock.advance(FAILED_TOKENS.forgetMs);
   assertEquals(await delays(tokens, clock, "10.0.0.1", 1), [0]);
   assertEquals(clock.waiting, 0);

@@ -72,6 +72,23 @@ Deno.test("1,000 pipelined POSTs are answered in their order", async () => {
   assertEquals([...(await text).matchAll(/POST \/p (.*?);/g)].map(([, body]) => body), bodies);
 });
 
+Deno.test("a connection with many requests at once lets others have their turn", async () => {
+  const REQUESTS = 200;
+  let handled = 0;
+  const others: number[] = [];
+  await using served = serve(() => Promise.resolve(new Response(`${++handled};`)));
+  using raw = await served.dial();
+  const noteTurn = () => {
+    others.push(handled);
+    if (handled < REQUESTS) setImmediate(noteTurn);
+  };
+  noteTurn();
+  await raw.write(GET.repeat(REQUESTS));
+  await raw.read((text) => text.endsWith(`${REQUESTS};`));
+  const steps = others.map((count, index) => count - (others[index - 1] ?? 0));
+  assert(Math.max(...steps) < REQUESTS, `others had turns after ${steps} requests`);
+});
+
 Deno.test("a request is read alike however its bytes are cut", async () => {
   await using served = serve();
   const request = "\r\nPOST /p HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n" +
@@ -108,6 +125,12 @@ const REFUSED: readonly (readonly [name: string, request: string, status: number
   ["chunks of HTTP/1.0", "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400],
   ["another coding", `${POST}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`, 501],
   ["CONNECT", "CONNECT http://a/ HTTP/1.1\r\nHost: a\r\n\r\n", 501],
+  ["a method in small letters", "trace / HTTP/1.1\r\nHost: a\r\n\r\n", 501],
+  [
+    "60,000 blanks before a control character",
+    `GET / HTTP/1.1\r\nHost: a\r\nX:${" ".repeat(60_000)}\x01\r\n\r\n`,
+    400,
+  ],
   ["TRACE", "TRACE / HTTP/1.1\r\nHost: a\r\n\r\n", 501],
   ["101 headers", `GET / HTTP/1.1\r\nHost: a\r\n${"X: a\r\n".repeat(100)}\r\n`, 431],
   ["a head of 65,537 bytes", `GET / HTTP/1.1\r\nHost: a\r\nX: ${"a".repeat(65_536)}`, 431],
@@ -139,6 +162,7 @@ const BAD_CHUNKS = [
   "123456789\r\n",
   "0x3\r\nabc\r\n",
   "3 4\r\n",
+  "0\r\nX: y\n\nGET / HTTP/1.1\nHost: a\r\n",
 ];
 
 for (const chunks of BAD_CHUNKS) {
