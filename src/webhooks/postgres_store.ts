@@ -82,16 +82,29 @@ export async function openPostgresStore(
     idleTimeoutMs: IDLE_MS,
   };
   const pool = new PostgresPool(poolOptions);
+  // An index on a large table takes longer to build than a statement may take.
+  const unlimitedPool = new PostgresPool({
+    ...poolOptions,
+    size: 1,
+    statementTimeoutMs: 0,
+    onConnected: undefined,
+  });
   try {
     const transactions = new PostgresTransactions(pool, { ...options, random });
     const name = shownPostgresAddress(address);
     await refuseTransactionPooler({ pool, poolOptions, shownAddress: name });
-    const { from, to } = await migratePostgres(transactions, { shownAddress: name });
+    const unlimited = new PostgresTransactions(unlimitedPool, { clock: options.clock, random });
+    const { from, to } = await migratePostgres({
+      read: (work) => transactions.read(work),
+      perform: (work) => unlimited.perform(work),
+    }, { shownAddress: name });
     if (from !== to) logger.info("store brought up to date", { address: name, from, to });
     return new PostgresStore({ pool, transactions, name, version: to }, options);
   } catch (error) {
     await pool.close();
     throw error;
+  } finally {
+    await unlimitedPool.close();
   }
 }
 

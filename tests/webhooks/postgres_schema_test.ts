@@ -99,6 +99,22 @@ postgresTest(
   },
 );
 
+postgresTest("the server does not limit how long a migration takes", async (database) => {
+  await server().psql(
+    `CREATE FUNCTION refuse_limit() RETURNS event_trigger LANGUAGE plpgsql AS $$
+       BEGIN
+         IF current_setting('statement_timeout') <> '0' THEN
+           RAISE EXCEPTION 'limited to %', current_setting('statement_timeout');
+         END IF;
+       END $$;
+     CREATE EVENT TRIGGER refuse_limit ON ddl_command_start EXECUTE FUNCTION refuse_limit()`,
+    database,
+  );
+  const store = await openStoreAt(server().url(database));
+  assertEquals(store.schemaVersion, POSTGRES_MIGRATIONS.length);
+  await store.close();
+});
+
 postgresTest("tables are made where the search path says, one store in each schema", async (database) => {
   const url = (schema: string) => server().url(database, `options=-c%20search_path%3D${schema}`);
   const error = await assertRejects(() => openStoreAt(url("one")));
