@@ -5,9 +5,7 @@ import { migratePostgres } from "./postgres_migration.ts";
 import { PostgresPool } from "./postgres_pool.ts";
 import { POSTGRES_TABLES } from "./postgres_schema.ts";
 import { claimDeliveries } from "./postgres_store_claims.ts";
-import { releaseClaims } from "./store_claims.ts";
 import * as deliveries from "./store_deliveries.ts";
-import * as executionClaims from "./store_execution_claims.ts";
 import * as executions from "./store_executions.ts";
 import { refuseTransactionPooler } from "./postgres_pooler.ts";
 import { foldTally, isTallyLong } from "./postgres_store_tally.ts";
@@ -108,11 +106,6 @@ export async function openPostgresStore(
   }
 }
 
-interface ClaimOptions {
-  readonly now: number;
-  readonly newClaimId: () => string;
-}
-
 interface StoreParts {
   readonly pool: PostgresPool;
   readonly transactions: PostgresTransactions;
@@ -135,8 +128,6 @@ class PostgresStore extends OperationStore implements WebhookStore, PostgresExtr
   readonly schemaVersion: number;
   readonly #parts: StoreParts;
   readonly #underWay = new Set<Promise<unknown>>();
-  /** Claims that may be held without anybody who knows of them. */
-  readonly #lostClaims: string[] = [];
   #isClosed = false;
 
   constructor(parts: StoreParts, options: OperationOptions) {
@@ -163,14 +154,7 @@ class PostgresStore extends OperationStore implements WebhookStore, PostgresExtr
     });
 
   claimDeliveries = (options: Parameters<DeliveryStore["claimDeliveries"]>[0]) =>
-    this.#claim(options, (more) => claimDeliveries({ ...more, ...this.faults }));
-  /** Claims that nobody knows of hide their executions from this look. */
-  override dueExecutions = async (now: number) => {
-    await this.#giveBackLost(now);
-    return await this.read(() => executionClaims.dueExecutions(now));
-  };
-  override claimExecutions = (options: Parameters<ExecutionStore["claimExecutions"]>[0]) =>
-    this.#claim(options, (more) => executionClaims.claimExecutions({ ...more, ...this.faults }));
+    this.write(() => claimDeliveries({ ...options, ...this.faults }));
 
   // However many ask for something new, what goes on does not lose its claims over it, and its results are written.
   override renewClaims = (claimIds: readonly string[], leaseUntil: number) =>
@@ -214,34 +198,6 @@ class PostgresStore extends OperationStore implements WebhookStore, PostgresExtr
   #writeFirst<T>(work: () => Work<T>): Promise<T> {
     const options = { isUrgent: true };
     return this.#run(() => this.#parts.transactions.perform(work, options));
-  }
-
-  async #claim<O extends ClaimOptions, T>(options: O, work: (options: O) => Work<T>): Promise<T> {
-    await this.#giveBackLost(options.now);
-    const claimIds: string[] = [];
-    const newClaimId = () => {
-      const claimId = options.newClaimId();
-      claimIds.push(claimId);
-      return claimId;
-    };
-    try {
-      return await this.write(() => work({ ...options, newClaimId }));
-    } catch (error) {
-      this.#lostClaims.push(...claimIds);
-      throw error;
-    }
-  }
-
-  /** Gives back what may have been claimed when the answer was lost: nobody works on it. */
-  async #giveBackLost(now: number): Promise<void> {
-    const lost = this.#lostClaims.splice(0);
-    if (lost.length === 0) return;
-    try {
-      await this.write(() => releaseClaims(lost, now));
-    } catch (error) {
-      this.#lostClaims.push(...lost);
-      throw error;
-    }
   }
 
   async #run<T>(ask: () => Promise<T>): Promise<T> {
