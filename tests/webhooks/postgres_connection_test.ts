@@ -240,17 +240,6 @@ Deno.test({
 });
 
 Deno.test({
-  ...needs(["postgres"], "a statement without a limit is waited for without a timer"),
-  async fn() {
-    const clock = new FakeClock();
-    await using bed = await connected(shared().url(), { clock, statementTimeoutMs: 0 });
-    const answer = bed.connection.query("SHOW statement_timeout", [], "rows");
-    assertEquals(clock.waiting, 0);
-    assertEquals((await answer).rows[0]?.["statement_timeout"], "0");
-  },
-});
-
-Deno.test({
   ...needs(
     ["postgres"],
     "a server that has stopped in its tracks is not waited for longer than the deadline",
