@@ -57,21 +57,22 @@ function withoutForm(text: string, form: Form): string {
 
 /** Masks the beginning of a form at the end of the text. */
 function withoutCutForm(text: string, forms: readonly Form[]): string {
-  const starts = forms.map((form) => {
-    for (const at of startsOf(text, form)) if (isCutForm(text, at, form)) return at;
-    return text.length;
-  });
-  const first = Math.min(text.length, ...starts);
+  const first = Math.min(text.length, ...forms.flatMap((form) => cutStartsOf(text, form)));
   return first === text.length ? text : `${text.slice(0, first)}${MASK}`;
 }
 
-/** Where a form may begin. */
-function* startsOf(text: string, [first]: Form): Iterable<number> {
-  const plain = first?.[0] ?? "";
-  for (let at = 0; at < text.length; at++) {
-    const character = text[at];
-    if (character === plain || character === "\\" || character === "%") yield at;
-  }
+function cutStartsOf(text: string, form: Form): readonly number[] {
+  const tail = Math.max(0, text.length - MAX_ESCAPE_LENGTH * form.length);
+  const starts = startsOf(text.slice(tail), form).map((at) => tail + at);
+  // Its first character may be cut as well.
+  for (let length = 1; length < MAX_ESCAPE_LENGTH; length++) starts.push(text.length - length);
+  return starts.filter((at) => at >= 0 && isCutForm(text, at, form));
+}
+
+/** Where the first character of a form is, in any way. */
+function startsOf(text: string, [ways = [""]]: Form): number[] {
+  const patterns = ways.map((way, index) => index === 0 ? RegExp.escape(way) : `(?i:${RegExp.escape(way)})`);
+  return [...text.matchAll(new RegExp(`(?=${patterns.join("|")})`, "g"))].map(({ index }) => index);
 }
 
 /** Where the form that begins here ends. */
