@@ -111,8 +111,9 @@ function notesOf(
     : [`${replaced} texts held U+0000, which PostgreSQL does not take: U+FFFD stands there now`];
   lines.push(
     keyFile === undefined
-      ? "The encryption key is not moved: WEBHOOK_ENCRYPTION_KEY has to stay as it is"
-      : `The encryption key is not moved: add what ${keyFile} holds to WEBHOOK_ENCRYPTION_KEY, of every instance`,
+      ? "The encryption key is not moved: WEBHOOK_ENCRYPTION_KEY and WEBHOOK_ENCRYPTION_KEY_FILE have to stay as they are"
+      : `The encryption key is not moved: name ${keyFile} in WEBHOOK_ENCRYPTION_KEY_FILE, or add what it holds to ` +
+        "WEBHOOK_ENCRYPTION_KEY, of every instance",
   );
   return lines;
 }

@@ -20,21 +20,24 @@ export class DispatchLock implements Disposable {
 
   /**
    * Checks that other processes would still find the locked file. A file that was removed is created and locked again;
-   * false when another process was faster.
+   * false when another process was faster, or may have been.
    */
   keep(): boolean {
+    let isReplaced = false;
     try {
       const { dev, ino } = this.#file.statSync();
       const found = statOf(this.#path);
       if (found?.dev === dev && found.ino === ino) return true;
+      isReplaced = found !== undefined;
       const file = openLocked(this.#path);
       if (file === undefined) return false;
       this.#file.close();
       this.#file = file;
+      return true;
     } catch {
-      // No other process can open it either, such as in a folder that was removed.
+      // Without a file no other process can open it either, such as in a folder that was removed.
+      return !isReplaced;
     }
-    return true;
   }
 
   /** Releases it; twice is fine. */

@@ -52,8 +52,9 @@ export class Dispatcher {
   #wakeUp = () => {};
   #loop: Promise<void> = Promise.resolve();
   #cancelTick = () => {};
-  #cancelWake: (() => void) | undefined;
+  #cancelWake = () => {};
   /** By the clock's `elapsed`. */
+  #wakeAt = Infinity;
   #nextExpiry = 0;
   #nextPaused = 0;
   #nextRenewal = 0;
@@ -118,7 +119,7 @@ export class Dispatcher {
     }
     this.#state = "stopped";
     this.#cancelTick();
-    this.#cancelWake?.();
+    this.#cancelWake();
     const left = this.#inFlight.flights;
     for (const { abort } of left) abort.abort();
     const claimIds = [...this.#unused, ...this.#inFlight.claimIds];
@@ -167,7 +168,10 @@ export class Dispatcher {
   async #claim(): Promise<boolean> {
     const { store, clock, newId, at = () => {} } = this.#options;
     const elapsed = clock.elapsed();
-    if (elapsed < this.#nextClaim) return false;
+    if (elapsed < this.#nextClaim) {
+      this.#wakeIn(this.#nextClaim - elapsed);
+      return false;
+    }
     if (this.#unused.size > 0 && !await this.#giveBack()) return false;
     if (this.#isLookWanted && !await this.#look(elapsed)) return false;
     const wants = this.#shares.wants(this.#waiting(), this.#inFlight, MOST_CLAIMED, elapsed);
@@ -368,16 +372,19 @@ export class Dispatcher {
 
   /** Work that cannot be written down would be claimed and given back without an end. */
   #rest(): void {
-    // The timer may fire a fraction of a millisecond early.
-    this.#nextClaim = Math.floor(this.#options.clock.elapsed()) + REST_MS;
+    this.#nextClaim = this.#options.clock.elapsed() + REST_MS;
     this.#wakeIn(REST_MS);
   }
 
-  /** Wakes the loop after so long, unless an earlier timer does. */
+  /** Wakes the loop after so long; an earlier timer stays, and what it wakes asks again. */
   #wakeIn(ms: number): void {
-    if (this.#state !== "running") return;
-    this.#cancelWake ??= this.#options.clock.after(ms, () => {
-      this.#cancelWake = undefined;
+    const { clock } = this.#options;
+    const at = clock.elapsed() + ms;
+    if (this.#state !== "running" || this.#wakeAt <= at) return;
+    this.#cancelWake();
+    this.#wakeAt = at;
+    this.#cancelWake = clock.after(ms, () => {
+      this.#wakeAt = Infinity;
       this.#wakeUp();
     });
   }

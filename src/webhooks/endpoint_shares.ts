@@ -137,7 +137,8 @@ export class EndpointShares {
       held[this.#standing(id)]++;
       if (elapsed - startedAt < PROBE_MS && this.isNew(id)) fresh++;
     }
-    const leaves = (part: number) => this.#max - Math.floor(this.#max * part);
+    // However few places there are, one is reserved; a single place is for all.
+    const leaves = (part: number) => Math.max(1, this.#max - Math.ceil(this.#max * part));
     const all = held.silent + held.slow + held.prompt;
     const room: Room = {
       further: leaves(RESERVED.further) - all,

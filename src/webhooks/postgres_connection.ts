@@ -16,7 +16,7 @@ export interface PostgresConnectionOptions {
   readonly clock: Clock;
   /** For coming in; the address may say another time. */
   readonly connectTimeoutMs: number;
-  /** After this the server ends a statement. */
+  /** After this the server ends a statement; 0 for no limit. */
   readonly statementTimeoutMs: number;
   /** After this it does not wait for a row any longer. */
   readonly lockTimeoutMs: number;
@@ -54,7 +54,8 @@ export class PostgresConnection {
   readonly #client: pg.Client;
   readonly #socket: Socket;
   readonly #clock: Clock;
-  readonly #statementMs: number;
+  /** Absent for no limit. */
+  readonly #statementMs: number | undefined;
   readonly #texts = new PreparedTexts();
   #announcedProcess: number | undefined;
   #isBroken = false;
@@ -69,7 +70,7 @@ export class PostgresConnection {
     this.#client = client;
     this.#socket = socket;
     this.#clock = clock;
-    this.#statementMs = statementTimeoutMs + GRACE_MS;
+    this.#statementMs = statementTimeoutMs === 0 ? undefined : statementTimeoutMs + GRACE_MS;
     client.connection.once("backendKeyData", ({ processID }: { readonly processID: number }) => {
       this.#announcedProcess = processID;
     });
@@ -230,11 +231,13 @@ export class PostgresConnection {
 
   async #ask(send: () => Promise<Result>): Promise<Result> {
     if (this.#isBroken) throw new PostgresError("busy", `${USE}: the connection is broken`);
+    const ms = this.#statementMs;
     try {
-      return await answeredWithin(send(), this.#statementMs, this.#clock, () => {
+      if (ms === undefined) return await send();
+      return await answeredWithin(send(), ms, this.#clock, () => {
         this.#isSilent = true;
         this.destroy();
-        return new PostgresError("busy", `${USE}: no answer within ${this.#statementMs} ms`);
+        return new PostgresError("busy", `${USE}: no answer within ${ms} ms`);
       });
     } catch (error) {
       if (endsSession(error)) this.destroy();

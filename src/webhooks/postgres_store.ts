@@ -5,9 +5,7 @@ import { migratePostgres } from "./postgres_migration.ts";
 import { PostgresPool } from "./postgres_pool.ts";
 import { POSTGRES_TABLES } from "./postgres_schema.ts";
 import { claimDeliveries } from "./postgres_store_claims.ts";
-import { releaseClaims } from "./store_claims.ts";
 import * as deliveries from "./store_deliveries.ts";
-import * as executionClaims from "./store_execution_claims.ts";
 import * as executions from "./store_executions.ts";
 import { refuseTransactionPooler } from "./postgres_pooler.ts";
 import { foldTally, isTallyLong } from "./postgres_store_tally.ts";
@@ -82,22 +80,30 @@ export async function openPostgresStore(
     idleTimeoutMs: IDLE_MS,
   };
   const pool = new PostgresPool(poolOptions);
+  // An index on a large table takes longer to build than a statement may take.
+  const unlimitedPool = new PostgresPool({
+    ...poolOptions,
+    size: 1,
+    statementTimeoutMs: 0,
+    onConnected: undefined,
+  });
   try {
     const transactions = new PostgresTransactions(pool, { ...options, random });
     const name = shownPostgresAddress(address);
     await refuseTransactionPooler({ pool, poolOptions, shownAddress: name });
-    const { from, to } = await migratePostgres(transactions, { shownAddress: name });
+    const unlimited = new PostgresTransactions(unlimitedPool, { clock: options.clock, random });
+    const { from, to } = await migratePostgres({
+      read: (work) => transactions.read(work),
+      perform: (work) => unlimited.perform(work),
+    }, { shownAddress: name });
     if (from !== to) logger.info("store brought up to date", { address: name, from, to });
     return new PostgresStore({ pool, transactions, name, version: to }, options);
   } catch (error) {
     await pool.close();
     throw error;
+  } finally {
+    await unlimitedPool.close();
   }
-}
-
-interface ClaimOptions {
-  readonly now: number;
-  readonly newClaimId: () => string;
 }
 
 interface StoreParts {
@@ -122,8 +128,6 @@ class PostgresStore extends OperationStore implements WebhookStore, PostgresExtr
   readonly schemaVersion: number;
   readonly #parts: StoreParts;
   readonly #underWay = new Set<Promise<unknown>>();
-  /** Claims that may be held without anybody who knows of them. */
-  readonly #lostClaims: string[] = [];
   #isClosed = false;
 
   constructor(parts: StoreParts, options: OperationOptions) {
@@ -150,14 +154,7 @@ class PostgresStore extends OperationStore implements WebhookStore, PostgresExtr
     });
 
   claimDeliveries = (options: Parameters<DeliveryStore["claimDeliveries"]>[0]) =>
-    this.#claim(options, (more) => claimDeliveries({ ...more, ...this.faults }));
-  /** Claims that nobody knows of hide their executions from this look. */
-  override dueExecutions = async (now: number) => {
-    await this.#giveBackLost(now);
-    return await this.read(() => executionClaims.dueExecutions(now));
-  };
-  override claimExecutions = (options: Parameters<ExecutionStore["claimExecutions"]>[0]) =>
-    this.#claim(options, (more) => executionClaims.claimExecutions({ ...more, ...this.faults }));
+    this.write(() => claimDeliveries({ ...options, ...this.faults }));
 
   // However many ask for something new, what goes on does not lose its claims over it, and its results are written.
   override renewClaims = (claimIds: readonly string[], leaseUntil: number) =>
@@ -201,34 +198,6 @@ class PostgresStore extends OperationStore implements WebhookStore, PostgresExtr
   #writeFirst<T>(work: () => Work<T>): Promise<T> {
     const options = { isUrgent: true };
     return this.#run(() => this.#parts.transactions.perform(work, options));
-  }
-
-  async #claim<O extends ClaimOptions, T>(options: O, work: (options: O) => Work<T>): Promise<T> {
-    await this.#giveBackLost(options.now);
-    const claimIds: string[] = [];
-    const newClaimId = () => {
-      const claimId = options.newClaimId();
-      claimIds.push(claimId);
-      return claimId;
-    };
-    try {
-      return await this.write(() => work({ ...options, newClaimId }));
-    } catch (error) {
-      this.#lostClaims.push(...claimIds);
-      throw error;
-    }
-  }
-
-  /** Gives back what may have been claimed when the answer was lost: nobody works on it. */
-  async #giveBackLost(now: number): Promise<void> {
-    const lost = this.#lostClaims.splice(0);
-    if (lost.length === 0) return;
-    try {
-      await this.write(() => releaseClaims(lost, now));
-    } catch (error) {
-      this.#lostClaims.push(...lost);
-      throw error;
-    }
   }
 
   async #run<T>(ask: () => Promise<T>): Promise<T> {

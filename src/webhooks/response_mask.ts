@@ -5,6 +5,8 @@ const SCHEME = /^(?:Basic|Bearer|Digest|Token|ApiKey)\s+/i;
 /** Shorter texts are masked as whole words only: they also occur inside other text. */
 const MIN_INNER_LENGTH = 4;
 const MIN_BASE64_LENGTH = 5;
+/** Of `\u0000`. */
+const MAX_ESCAPE_LENGTH = 6;
 const MASK = "***";
 
 /** A response body, or the first part of one. */
@@ -14,46 +16,109 @@ export interface ResponseText {
   readonly isCut: boolean;
 }
 
-/** Masks what a receiver repeats of the endpoint's own headers, plain or encoded. */
+/** The ways in which each character of a text may be written: plain first. */
+type Form = readonly (readonly [plain: string, ...escapes: readonly string[]])[];
+
+/** Masks what a receiver repeats of the endpoint's own headers, plain, escaped or encoded. */
 export function maskResponse(
   { text, isCut }: ResponseText,
   headers: Readonly<Record<string, string>>,
 ): string {
   if (text === "") return text;
   const own = Object.entries(headers).filter(([name]) => !OPEN_HEADERS.test(name));
-  const parts = own.flatMap(([, value]) => value.replace(SCHEME, "").split(/\s+/));
-  // The longest first: one form may contain another.
-  const forms = [...new Set(parts.flatMap(formsOf))].sort((a, b) => b.length - a.length);
+  const parts = own.flatMap(([, value]) => partsOf(value.replace(SCHEME, "")));
+  const texts = new Set(parts.flatMap((part) => [part, ...base64FormsOf(part)]));
+  texts.delete("");
+  // The longest first: one text may contain another.
+  const forms = [...texts].sort((a, b) => b.length - a.length).map((one) => [...one].map(waysOf));
   const masked = forms.reduce(withoutForm, text);
   return isCut ? withoutCutForm(masked, forms) : masked;
 }
 
-function withoutForm(text: string, form: string): string {
-  if (form.length >= MIN_INNER_LENGTH) return text.replaceAll(form, MASK);
-  return text.replace(new RegExp(`(?<![A-Za-z0-9])${RegExp.escape(form)}(?![A-Za-z0-9])`, "g"), MASK);
+/** The words of a header, and the values of its pairs. */
+function partsOf(value: string): readonly string[] {
+  const values = value.split(/[;,\s]+/).map((pair) => pair.replace(/^[^=]*=?/, "").replace(/^"|"$/g, ""));
+  return [...value.split(/\s+/), ...values.filter(({ length }) => length >= MIN_INNER_LENGTH)];
+}
+
+function withoutForm(text: string, form: Form): string {
+  const isWord = form.length < MIN_INNER_LENGTH;
+  let masked = "";
+  let from = 0;
+  for (const at of startsOf(text, form)) {
+    if (at < from) continue;
+    const end = endOf(text, at, form);
+    if (end === undefined || isWord && (isAlphanumeric(text[at - 1]) || isAlphanumeric(text[end]))) continue;
+    masked += text.slice(from, at) + MASK;
+    from = end;
+  }
+  return masked + text.slice(from);
 }
 
 /** Masks the beginning of a form at the end of the text. */
-function withoutCutForm(text: string, forms: readonly string[]): string {
-  const lengths = forms.map((form) => {
-    let length = Math.min(form.length - 1, text.length);
-    while (length > 0 && !text.endsWith(form.slice(0, length))) length--;
-    return length;
-  });
-  const longest = Math.max(0, ...lengths);
-  return longest === 0 ? text : `${text.slice(0, -longest)}${MASK}`;
+function withoutCutForm(text: string, forms: readonly Form[]): string {
+  const first = Math.min(text.length, ...forms.flatMap((form) => cutStartsOf(text, form)));
+  return first === text.length ? text : `${text.slice(0, first)}${MASK}`;
 }
 
-/** How a text of visible ASCII characters may be repeated. */
-function formsOf(part: string): readonly string[] {
-  const json = JSON.stringify(part).slice(1, -1);
-  const unicode = json.replace(/[<>&'+=]/g, (character) => {
-    return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
-  });
-  return [
-    ...[part, json, json.replaceAll("/", "\\/"), unicode, encodeURIComponent(part)],
-    ...base64FormsOf(part),
-  ];
+function cutStartsOf(text: string, form: Form): readonly number[] {
+  const tail = Math.max(0, text.length - MAX_ESCAPE_LENGTH * form.length);
+  const starts = startsOf(text.slice(tail), form).map((at) => tail + at);
+  // Its first character may be cut as well.
+  for (let length = 1; length < MAX_ESCAPE_LENGTH; length++) starts.push(text.length - length);
+  return starts.filter((at) => at >= 0 && isCutForm(text, at, form));
+}
+
+/** Where the first character of a form is, in any way. */
+function startsOf(text: string, [ways = [""]]: Form): number[] {
+  const patterns = ways.map((way, index) => index === 0 ? RegExp.escape(way) : `(?i:${RegExp.escape(way)})`);
+  return [...text.matchAll(new RegExp(`(?=${patterns.join("|")})`, "g"))].map(({ index }) => index);
+}
+
+/** Where the form that begins here ends. */
+function endOf(text: string, at: number, form: Form): number | undefined {
+  const ends = form.reduce((from, ways) => nextPlaces(text, from, ways), [at]);
+  return ends.length === 0 ? undefined : Math.max(...ends);
+}
+
+/** Whether the text ends in the middle of a form that begins here. */
+function isCutForm(text: string, at: number, form: Form): boolean {
+  let places: readonly number[] = [at];
+  for (const ways of form) {
+    const isCut = places.some((place) => {
+      const rest = text.slice(place, place + MAX_ESCAPE_LENGTH);
+      return place + rest.length === text.length &&
+        ways.some((way) => rest.length < way.length && way.startsWith(rest.toLowerCase()));
+    });
+    if (isCut) return true;
+    places = nextPlaces(text, places, ways);
+    if (places.length === 0) return false;
+  }
+  return false;
+}
+
+/** Where a character ends that begins at one of these places. All of them are kept: `\` may be half of an escape. */
+function nextPlaces(text: string, places: readonly number[], [plain, ...escapes]: Form[number]): number[] {
+  const next = new Set<number>();
+  for (const place of places) {
+    if (text[place] === plain) next.add(place + 1);
+    for (const escape of escapes) {
+      const end = place + escape.length;
+      if (text.slice(place, end).toLowerCase() === escape) next.add(end);
+    }
+  }
+  return [...next];
+}
+
+/** How a visible ASCII character may be written: plain, and escaped for JSON or a URL, in lower case. */
+function waysOf(character: string): Form[number] {
+  const hex = character.charCodeAt(0).toString(16);
+  const escapes = [`\\u${hex.padStart(4, "0")}`, `%${hex.padStart(2, "0")}`];
+  return isAlphanumeric(character) ? [character, ...escapes] : [character, `\\${character}`, ...escapes];
+}
+
+function isAlphanumeric(character: string | undefined): boolean {
+  return character !== undefined && /^[A-Za-z0-9]$/.test(character);
 }
 
 /** The text alone in base64, and the characters that it always has inside a longer text, at each of three offsets. */

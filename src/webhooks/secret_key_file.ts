@@ -14,33 +14,59 @@ export interface KeyFilePlaces {
   readonly named: string | undefined;
   /** Next to the store; absent where instances share the store, and none of them may create a key for itself. */
   readonly ofStore: string | undefined;
+  /** Whether the settings hold keys: a key file only opens older secrets then. */
+  readonly hasKeys: boolean;
   readonly logger: Logger;
 }
 
-/** The key file to use, which may be missing only where it may be created. */
+/** The key file to use, which may be missing only where it may be created or is not needed. */
 export async function chosenKeyFile(
-  { named, ofStore, logger }: KeyFilePlaces,
+  { named, ofStore, hasKeys, logger }: KeyFilePlaces,
 ): Promise<string | undefined> {
-  if (named === undefined || named === ofStore) return ofStore;
-  const isOther = ofStore !== undefined && await isThere(ofStore);
-  if (await isThere(named)) {
-    if (isOther) logger.warning("A key file next to the store is not used: remove it", { file: ofStore });
+  if (named === undefined) return ofStore;
+  const file = await fileAt(named);
+  const other = ofStore === undefined ? undefined : await fileAt(ofStore);
+  if (file !== undefined) {
+    // Two paths may lead to one file.
+    const isOther = other !== undefined && (other.dev !== file.dev || other.ino !== file.ino);
+    if (isOther && ofStore !== undefined) await warnOfOther(named, ofStore, logger);
     return named;
   }
+  if (hasKeys) {
+    logger.warning("The key file is missing; the keys of WEBHOOK_ENCRYPTION_KEY are used", { file: named });
+    return other === undefined ? named : ofStore;
+  }
   // A new key would open nothing that the other one has sealed.
-  if (isOther) throw new Error(`Cannot use the key file "${named}": it is missing; move "${ofStore}" there`);
+  if (other !== undefined) {
+    throw new Error(`Cannot use the key file "${named}": it is missing; move "${ofStore}" there`);
+  }
   if (ofStore !== undefined) return named;
   throw new Error(
     `Cannot use the key file "${named}": it is missing, and the store is shared; create it once`,
   );
 }
 
-async function isThere(path: string): Promise<boolean> {
+async function warnOfOther(named: string, ofStore: string, logger: Logger): Promise<void> {
+  const advice = await isSameKey(named, ofStore)
+    ? "it holds the same key, remove it"
+    : "it holds another key, which secrets in the store may require";
+  logger.warning(`A key file next to the store is not used: ${advice}`, { file: ofStore });
+}
+
+async function isSameKey(...paths: readonly [string, string]): Promise<boolean> {
   try {
-    await Deno.stat(path);
-    return true;
+    const [one, other] = await Promise.all(paths.map((path) => Deno.readTextFile(path)));
+    return one?.trim() === other?.trim();
+  } catch {
+    return false;
+  }
+}
+
+async function fileAt(path: string): Promise<Deno.FileInfo | undefined> {
+  try {
+    return await Deno.stat(path);
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
+    if (error instanceof Deno.errors.NotFound) return undefined;
     throw error;
   }
 }

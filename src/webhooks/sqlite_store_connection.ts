@@ -95,7 +95,12 @@ export class SqliteConnection {
   /** All of it or nothing, with the right to write taken first; throws when it was written to a file that is gone. */
   transaction<T>(run: () => T): T {
     this.#files?.refuseIfLost();
-    const answer = this.#between("BEGIN IMMEDIATE", run);
+    const answer = this.#between("BEGIN IMMEDIATE", () => {
+      const answer = run();
+      this.checkFiles();
+      return answer;
+    });
+    // The files may have been replaced during the commit.
     this.checkFiles();
     return answer;
   }

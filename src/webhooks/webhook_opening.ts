@@ -48,7 +48,8 @@ async function openParts(opening: WebhookOpening, stack: AsyncDisposableStack): 
   const store = closingWith(opened.store, opened.closed);
   stack.defer(() => store.close());
   const keys = options.encryptionKeys.map((text) => Uint8Array.fromBase64(text));
-  const keyFile = await chosenKeyFile({ named: options.encryptionKeyFile, ofStore: opened.keyFile, logger });
+  const [named, ofStore] = [options.encryptionKeyFile, opened.keyFile];
+  const keyFile = await chosenKeyFile({ named, ofStore, hasKeys: keys.length > 0, logger });
   const secretBox = await SecretBox.open({ keys, keyFile, logger });
   const unopened = new UnopenedSecrets({ store, secretBox, clock: opened.clock, logger });
   await unopened.tell();

@@ -50,6 +50,8 @@ export class WorkflowRunner {
   readonly #options: WorkflowRunnerOptions;
   readonly #running = new Map<string, Running>();
   readonly #shares: WorkflowShares;
+  /** Claims that this process may hold without working on them. */
+  #unused: readonly string[] = [];
   #state: "new" | "running" | "stopping" = "new";
   #looking: Promise<void> = Promise.resolve();
   #isLooking = false;
@@ -103,6 +105,8 @@ export class WorkflowRunner {
     for (const { controller } of this.#running.values()) controller.abort();
     await settledWithin(this.#allDone(), ABORT_MS, clock);
     this.#cancelRenew();
+    // Without an answer their leases end by themselves.
+    await this.#giveBack().catch(() => {});
   }
 
   async #allDone(): Promise<void> {
@@ -143,7 +147,11 @@ export class WorkflowRunner {
   async #claim(): Promise<readonly ClaimedExecution[]> {
     const { store, clock, newId, logger } = this.#options;
     const now = clock.now();
+    const claimIds: string[] = [];
+    const newClaimId = () => claimIds[claimIds.push(newId()) - 1] ?? "";
     try {
+      // They hide their executions from the look.
+      await this.#giveBack();
       const due = await store.dueExecutions(now);
       this.#isHot = due.length > 0;
       const queues = this.#shares.claims(due, MOST_CLAIMED);
@@ -151,16 +159,25 @@ export class WorkflowRunner {
       const maxBytes = Math.min(this.#shares.free.bytes, MOST_CLAIMED_BYTES);
       const claimed = queues.length === 0
         ? []
-        : await store.claimExecutions({ now, leaseUntil, newClaimId: newId, queues, maxBytes });
+        : await store.claimExecutions({ now, leaseUntil, newClaimId, queues, maxBytes });
       this.#warned = false;
       return claimed;
     } catch (error) {
+      // The store may have committed them before its answer was lost.
+      this.#unused = [...this.#unused, ...claimIds];
       if (!this.#warned) {
         logger.warning("cannot look for executions that are due, it is tried again", { error });
       }
       this.#warned = true;
       return [];
     }
+  }
+
+  /** Releases unused claims, so that their executions do not wait for the end of a lease. */
+  async #giveBack(): Promise<void> {
+    if (this.#unused.length === 0) return;
+    await this.#options.store.releaseClaims(this.#unused, this.#options.clock.now());
+    this.#unused = [];
   }
 
   #begin(claimed: ClaimedExecution): void {

@@ -19,6 +19,20 @@ interface Held {
   readonly bytes: number;
 }
 
+/** A due queue in a plan. */
+interface Candidate {
+  readonly due: DueQueue;
+  /** What its workflow, its trigger and the queue hold with what is planned. */
+  readonly held: readonly [workflow: Count, trigger: Count, queue: Count];
+  readonly maxBytes: number;
+  /** How many executions are planned. */
+  max: number;
+}
+
+interface Count {
+  runs: number;
+}
+
 const NOTHING: Held = { runs: 0, bytes: 0 };
 const ALL = "";
 
@@ -26,11 +40,10 @@ const ALL = "";
 export class WorkflowShares {
   readonly #limits: WorkflowLimits;
   /** By the keys of each queue. */
-  readonly #held: Map<string, Held>;
+  readonly #held = new Map<string, Held>();
 
-  constructor(limits: WorkflowLimits, held: ReadonlyMap<string, Held> = new Map()) {
+  constructor(limits: WorkflowLimits) {
     this.#limits = limits;
-    this.#held = new Map(held);
   }
 
   /** What is free; negative where results came to more than that. */
@@ -51,53 +64,60 @@ export class WorkflowShares {
 
   /** What to claim of the queues: one execution after the other of those that have the fewest in work. */
   claims(due: readonly DueQueue[], most: number): readonly QueueClaim[] {
-    const planned = new WorkflowShares(this.#limits, this.#held);
-    const claims = new Map<DueQueue, QueueClaim>();
-    for (let count = 0; count < most; count++) {
-      const [first, ...others] = due.filter((queue) => planned.#mayBegin(queue));
-      if (first === undefined) break;
-      const next = others.reduce((least, one) => planned.#compare(one, least) < 0 ? one : least, first);
-      const { dueAt: _, ...queue } = next;
-      const { max, maxBytes } = claims.get(next) ?? { max: 0, maxBytes: this.#freeBytesOf(next) };
-      claims.set(next, { ...queue, max: max + 1, maxBytes });
-      planned.add(next, { runs: 1, bytes: 0 });
+    let free = this.free.runs;
+    const candidates = this.#candidates(due);
+    const chosen = new Set<Candidate>();
+    for (const end = free - most; free > Math.max(end, 0); free--) {
+      let next: Candidate | undefined;
+      for (const one of candidates) {
+        if (mayBegin(one, free) && (next === undefined || compare(one, next) < 0)) next = one;
+      }
+      if (next === undefined) break;
+      chosen.add(next);
+      next.max++;
+      for (const count of next.held) count.runs++;
     }
-    return [...claims.values()];
+    return [...chosen].map(({ due: { dueAt: _, ...queue }, max, maxBytes }) => ({ ...queue, max, maxBytes }));
   }
 
-  #mayBegin(queue: ExecutionQueue): boolean {
-    const [, workflow, trigger] = keysOf(queue);
-    const { runs: free } = this.free;
-    const isWithin = (key: string, times: number) => {
-      const { runs } = this.#of(key);
-      return runs === 0 || runs < times * (free - 1);
+  /** The queues that have bytes left, with counts that are shared where their keys are the same. */
+  #candidates(due: readonly DueQueue[]): readonly Candidate[] {
+    const counts = new Map<string, Count>();
+    const countOf = (key: string) => {
+      const count = counts.get(key) ?? { runs: this.#of(key).runs };
+      counts.set(key, count);
+      return count;
     };
-    return free > 0 && isWithin(workflow, WORKFLOW_TIMES_FREE) && isWithin(trigger, TRIGGER_TIMES_FREE) &&
-      this.#freeBytesOf(queue) > 0;
+    return due.flatMap((one) => {
+      const [, workflow, trigger, queue] = keysOf(one);
+      const maxBytes = this.#freeBytesOf(workflow, trigger);
+      if (maxBytes <= 0) return [];
+      return { due: one, held: [countOf(workflow), countOf(trigger), countOf(queue)], maxBytes, max: 0 };
+    });
   }
 
-  /** How many more bytes executions of this queue may hold. */
-  #freeBytesOf(queue: ExecutionQueue): number {
-    const [, workflow, trigger] = keysOf(queue);
+  /** How many more bytes executions of a trigger of a workflow may hold, by their keys. */
+  #freeBytesOf(workflow: string, trigger: string): number {
     const { bytes: free } = this.free;
     const left = (key: string, times: number) => (times * free - this.#of(key).bytes) / (times + 1);
     return Math.floor(Math.min(left(workflow, WORKFLOW_TIMES_FREE), left(trigger, TRIGGER_TIMES_FREE)));
   }
 
-  /** Below zero where the first of two queues comes first; voided ones, those with fewer void claims first, come last. */
-  #compare(one: DueQueue, other: DueQueue): number {
-    if (one.voids !== other.voids) return one.voids - other.voids;
-    const keys = keysOf(other);
-    for (const [index, key] of keysOf(one).entries()) {
-      const fewer = this.#of(key).runs - this.#of(keys[index] ?? key).runs;
-      if (fewer !== 0) return fewer;
-    }
-    return one.dueAt - other.dueAt;
-  }
-
   #of(key: string): Held {
     return this.#held.get(key) ?? NOTHING;
   }
+}
+
+/** Whether an execution of this queue may begin while so many places are free. */
+function mayBegin({ held: [workflow, trigger] }: Candidate, free: number): boolean {
+  return (workflow.runs === 0 || workflow.runs < WORKFLOW_TIMES_FREE * (free - 1)) &&
+    (trigger.runs === 0 || trigger.runs < TRIGGER_TIMES_FREE * (free - 1));
+}
+
+/** Below zero where the first of two queues comes first; voided ones, those with fewer void claims first, come last. */
+function compare({ due: one, held: a }: Candidate, { due: other, held: b }: Candidate): number {
+  return one.voids - other.voids || a[0].runs - b[0].runs || a[1].runs - b[1].runs || a[2].runs - b[2].runs ||
+    one.dueAt - other.dueAt;
 }
 
 /** Under what an execution counts: all, its workflow, its trigger there, its queue. */

@@ -29,6 +29,19 @@ Deno.test("a lock file that is removed is locked again, unless another process w
   });
 });
 
+Deno.test("a lock is lost where its file was replaced by one that cannot be opened, and kept in a removed folder", () => {
+  withFolder((path) => {
+    Deno.mkdirSync(`${path}.folder`);
+    using lock = DispatchLock.take(`${path}.folder/weir.db`);
+    const file = `${path}.folder/weir.db.lock`;
+    Deno.removeSync(file);
+    Deno.mkdirSync(file);
+    assertEquals(lock?.keep(), false);
+    Deno.removeSync(`${path}.folder`, { recursive: true });
+    assertEquals(lock?.keep(), true);
+  });
+});
+
 Deno.test("the lock of a process that is killed is free", async () => {
   await withFolder(async (path) => {
     await using child = new ChildProcess(Deno.execPath(), {

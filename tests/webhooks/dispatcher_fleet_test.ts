@@ -110,7 +110,7 @@ Deno.test("after the store was away for longer than a lease nobody loses what an
     await gates[bed.sender.sent.length - 1]?.promise;
     return { status: 200 };
   };
-  const owner = bed.start({ store: ownerLine.store, maxInFlight: 2 });
+  const owner = bed.start({ store: ownerLine.store, maxInFlight: 3 });
   await until("both to be sent", () => bed.sender.running === 2);
   // What no place is left for waits.
   await bed.event();

@@ -97,9 +97,22 @@ Deno.test("a new endpoint has its first attempt although new ones that hang hold
   assertEquals(begun(shares, [...hung, fresh], most, 10_000), {});
 });
 
-Deno.test("of fewer than four places none is kept back", () => {
-  for (const max of [1, 2, 3]) {
+Deno.test("however few places there are, endpoints that hang leave one, and a single place is for all", () => {
+  for (const max of [1, 2, 3, 7, 8, 15]) {
     const shares = new EndpointShares(max);
-    assertEquals(begun(shares, endpoints("dead", 9)), { dead: max }, `of ${max}`);
+    const [dead, fresh, live] = [endpoints("dead", 20), endpoints("fresh", 20), endpoints("live", 1)];
+    for (const { id } of dead) shares.learn(report(id, TIMEOUT));
+    for (const { id } of live) shares.learn(report(id, ANSWER));
+    const held: string[] = [];
+    // Wave after wave, until no more of them begin.
+    for (let elapsed = 0; elapsed < 10_000; elapsed += 500) {
+      for (const waiting of [dead, fresh]) {
+        for (const { endpointId } of shares.wants(waiting, running(held), 1_000, elapsed)) {
+          held.push(endpointId);
+        }
+      }
+    }
+    assertEquals([max, held.length < max], [max, max > 1]);
+    assertEquals(begun(shares, live, running(held), 10_000), max > 1 ? { live: 1 } : {});
   }
 });

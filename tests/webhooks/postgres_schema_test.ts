@@ -1,11 +1,14 @@
 import { assertEquals, assertRejects } from "@std/assert";
+import { parsePostgresAddress } from "../../src/webhooks/postgres_address.ts";
+import { PostgresConnection } from "../../src/webhooks/postgres_connection.ts";
 import { POSTGRES_MIGRATIONS } from "../../src/webhooks/postgres_schema.ts";
 import { MIGRATIONS } from "../../src/webhooks/sqlite_schema.ts";
 import { SqliteConnection } from "../../src/webhooks/sqlite_store_connection.ts";
 import { addEndpoint, addEvent, audit, saveVersion } from "../contract/webhook_store_bed.ts";
 import { ChildProcess } from "../support/child_process.ts";
+import { FakeClock } from "../support/fake_clock.ts";
 import { needs } from "../support/tools.ts";
-import { openStoreAt, sharedPostgres } from "./postgres_fixture.ts";
+import { NO_LIMITS, openStoreAt, sharedPostgres } from "./postgres_fixture.ts";
 import { QUIET, StoreFolder } from "./sqlite_fixture.ts";
 
 const server = sharedPostgres();
@@ -98,6 +101,34 @@ postgresTest(
     await store.close();
   },
 );
+
+postgresTest("the server does not limit how long a migration takes", async (database) => {
+  await server().psql(
+    `CREATE FUNCTION refuse_limit() RETURNS event_trigger LANGUAGE plpgsql AS $$
+       BEGIN
+         IF current_setting('statement_timeout') <> '0' THEN
+           RAISE EXCEPTION 'limited to %', current_setting('statement_timeout');
+         END IF;
+       END $$;
+     CREATE EVENT TRIGGER refuse_limit ON ddl_command_start EXECUTE FUNCTION refuse_limit()`,
+    database,
+  );
+  const store = await openStoreAt(server().url(database));
+  assertEquals(store.schemaVersion, POSTGRES_MIGRATIONS.length);
+  await store.close();
+});
+
+postgresTest("a statement without a limit is waited for without a timer", async (database) => {
+  const clock = new FakeClock();
+  const address = parsePostgresAddress(server().url(database));
+  const host = { host: "127.0.0.1", port: server().port };
+  const options = { clock, ...NO_LIMITS, statementTimeoutMs: 0 };
+  const connection = await PostgresConnection.open(address, host, options);
+  const answer = connection.query("SHOW statement_timeout", [], "rows");
+  assertEquals(clock.waiting, 0);
+  assertEquals((await answer).rows[0]?.["statement_timeout"], "0");
+  await connection.close();
+});
 
 postgresTest("tables are made where the search path says, one store in each schema", async (database) => {
   const url = (schema: string) => server().url(database, `options=-c%20search_path%3D${schema}`);

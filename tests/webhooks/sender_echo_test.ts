@@ -8,6 +8,7 @@ const HEADERS = {
   authorization: 'Bearer hid/den"tok+en-1',
   "x-tenant": "short",
   "x-shop": "17",
+  cookie: "session=s3cret=x; theme=dark",
   "content-type": "application/json",
   "x-svc-event": "order.created",
 };
@@ -34,6 +35,14 @@ const CASES: Readonly<Record<string, readonly [answer: string, kept: string]>> =
   "escaped for JSON with slashes": [`{"a":"hid\\/den\\"tok+en-1"}`, `{"a":"***"}`],
   "escaped for JSON in HTML": [`{"a":"hid/den\\"tok\\u002ben-1"}`, `{"a":"***"}`],
   "escaped for a URL": [`?a=${encodeURIComponent(TOKEN)}&b=17`, "?a=***&b=***"],
+  "escaped for JSON with hex digits in upper case": [
+    `{"a":"hid\\u002Fden\\u0022tok\\u002Ben-1"}`,
+    `{"a":"***"}`,
+  ],
+  "escaped for JSON in part": [`{"a":"hid/d\\u0065n\\"tok\\u002Ben-1"}`, `{"a":"***"}`],
+  "escaped for a URL with hex digits in lower case": ["?a=hid%2fden%22tok%2ben-1&b=17", "?a=***&b=***"],
+  "as the values of pairs": ['{"session":"s3cret=x","theme":"dark"}', '{"session":"***","theme":"***"}'],
+  "cut off at the limit in an escape": [`${filled(7)}hid\\u00`, `${filled(7)}***`],
   "in base64": [`${btoa(TOKEN)} ${url(btoa(TOKEN))} ${btoa("short")}`, "*** *** ***"],
   "short inside other text": ["shortest status 1702", "***est status 1702"],
   "cut off at the limit": [filled(5) + TOKEN, `${filled(5)}***`],
@@ -42,7 +51,7 @@ const CASES: Readonly<Record<string, readonly [answer: string, kept: string]>> =
 };
 
 function masked() {
-  return { authorization: "Bearer ***", "x-tenant": "***", "x-shop": "***" };
+  return { authorization: "Bearer ***", "x-tenant": "***", "x-shop": "***", cookie: "*** ***" };
 }
 
 for (const [name, [answer, expected]] of Object.entries(CASES)) {

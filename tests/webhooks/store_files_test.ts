@@ -27,6 +27,7 @@ for (const ending of ["", "-wal"]) {
       const again = await folder.open();
       const kept = await Promise.all([before, after].map(({ id }) => again.findEvent(id)));
       assertEquals(kept.map((event) => event?.id), [before.id, after.id]);
+      assertEquals((await again.listEvents({ limit: 9 })).items.length, 2);
       await again.close();
     });
   }

@@ -148,15 +148,50 @@ Deno.test("opening: a named key file is created for a store in a file, and requi
     const named = join(folder, "named.key");
     const logger = new KeptLog();
     const ofStore = join(folder, "weir.db.key");
-    assertEquals(await chosenKeyFile({ named, ofStore, logger }), named);
-    assertEquals(await chosenKeyFile({ named: undefined, ofStore, logger }), ofStore);
-    const { message } = await assertRejects(() => chosenKeyFile({ named, ofStore: undefined, logger }));
+    const hasKeys = false;
+    assertEquals(await chosenKeyFile({ named, ofStore, hasKeys, logger }), named);
+    assertEquals(await chosenKeyFile({ named: undefined, ofStore, hasKeys, logger }), ofStore);
+    const shared = { named, ofStore: undefined, hasKeys, logger };
+    const { message } = await assertRejects(() => chosenKeyFile(shared));
     assertEquals(
       message,
       `Cannot use the key file "${named}": it is missing, and the store is shared; create it once`,
     );
+    assertEquals(await chosenKeyFile({ ...shared, hasKeys: true }), named);
     await Deno.writeTextFile(named, FIRST_KEY);
-    assertEquals(await chosenKeyFile({ named, ofStore: undefined, logger }), named);
+    assertEquals(await chosenKeyFile(shared), named);
+  }));
+
+Deno.test("opening: the key file next to the store is to be removed only where its key is in the other file", () =>
+  withFolder(async (folder) => {
+    const [named, ofStore] = [join(folder, "named.key"), join(folder, "weir.db.key")];
+    const advice = async (named: string) => {
+      const logger = new KeptLog();
+      assertEquals(await chosenKeyFile({ named, ofStore, hasKeys: false, logger }), named);
+      return logger.lines.map(({ message }) => message);
+    };
+    await Deno.writeTextFile(ofStore, FIRST_KEY);
+    assertEquals(await advice(`${folder}/./weir.db.key`), []);
+    await Deno.symlink(ofStore, named);
+    assertEquals(await advice(named), []);
+    await Deno.remove(named);
+    await Deno.writeTextFile(named, `${FIRST_KEY}\n`);
+    const unused = "A key file next to the store is not used";
+    assertEquals(await advice(named), [`${unused}: it holds the same key, remove it`]);
+    await Deno.writeTextFile(named, OTHER_KEY);
+    assertEquals(await advice(named), [
+      `${unused}: it holds another key, which secrets in the store may require`,
+    ]);
+  }));
+
+Deno.test("opening: with keys in the settings a missing key file does not stop the service", () =>
+  withFolder(async (folder) => {
+    const missing = join(folder, "missing.key");
+    await Deno.writeTextFile(join(folder, "weir.db.key"), OTHER_KEY);
+    await opened(folder, { encryptionKeyFile: missing }, (_, log) => {
+      assertEquals(JSON.stringify(log.lines).includes("The key file is missing"), true);
+      return Promise.resolve();
+    });
   }));
 
 Deno.test("opening: what cannot be read is noted until nothing needs it any more", () =>

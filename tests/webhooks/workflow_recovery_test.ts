@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { Clock } from "../../src/base/clock.ts";
-import { StoreError } from "../../src/webhooks/store.ts";
+import { StoreError, type WebhookStore } from "../../src/webhooks/store.ts";
 import { until } from "../support/until.ts";
 import { retried, WorkflowBed } from "./workflow_fixture.ts";
 
@@ -272,4 +272,37 @@ Deno.test("workflow recovery: a step that ends whoever works on it fails after 2
   ]);
   assertEquals(bed.server.requests.map(({ path }) => path), ["/w", "/w"]);
   assertEquals([(await bed.events()).length, reached >= 20], [3, true]);
+});
+
+Deno.test("workflow recovery: an execution whose claim was carried out and not answered runs when the store is back", async () => {
+  await using bed = await WorkflowBed.open();
+  const id = await bed.begin("workflow: w\nsteps:\n- name: a\n  set: { a: 1 }\n", {});
+  let isAway = true;
+  let claims = 0;
+  const store: WebhookStore = new Proxy(bed.store, {
+    get(target, key) {
+      const operation = Reflect.get(target, key);
+      if (key !== "claimExecutions" && key !== "releaseClaims") return operation;
+      return async (...given: unknown[]) => {
+        if (isAway && key === "releaseClaims") throw new StoreError("busy", "the store is locked");
+        const answer = await Reflect.apply(operation, target, given);
+        if (key === "claimExecutions") claims++;
+        if (isAway) throw new StoreError("busy", "the answer to the commit is lost");
+        return answer;
+      };
+    },
+  });
+  bed.runner({ store }).start();
+  await until("the claim", () => claims === 1);
+  for (let second = 0; second < 3; second++) {
+    bed.clock.advance(1_000);
+    await bed.find(id);
+  }
+  isAway = false;
+  await until("the next claim", () => {
+    // Less than a lease in all.
+    if (bed.clock.now() < 1_700_000_020_000) bed.clock.advance(1_000);
+    return claims === 2;
+  });
+  assertEquals((await bed.ended(id)).execution.status, "succeeded");
 });

@@ -79,3 +79,16 @@ Deno.test("workflow shares: bytes are divided like places, and come back", () =>
   shares.add(queue("b/t"), { runs: -1, bytes: -300 });
   assertEquals([claim("a/t"), shares.free], [800, { runs: 200, bytes: 1_000 }]);
 });
+
+Deno.test("workflow shares: of many queues each is read a few times, however much is claimed", () => {
+  let reads = 0;
+  const due = Array.from({ length: 1_000 }, (_, index) => ({
+    ...queue(`w/t${index}`),
+    get workflow() {
+      reads++;
+      return "w";
+    },
+  }));
+  assertEquals(sharesOf(200).claims(due, 50).length, 50);
+  assertEquals(reads <= 3 * due.length, true, `${reads} reads`);
+});
