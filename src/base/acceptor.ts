@@ -5,9 +5,11 @@ import { DescriptorReserve } from "./descriptor_reserve.ts";
 import { EpisodeLog } from "./episode_log.ts";
 
 /** What accepts connections and how many. */
-export interface AcceptorOptions extends AcceptGuardOptions {
+export interface AcceptorOptions<Stream = unknown> extends AcceptGuardOptions {
   /** Connections that may be open at a time; Infinity for as many as there are file descriptors. */
   readonly maxConnections: number;
+  /** Whether a connection is between two requests, so that it may be closed to make room for another one. */
+  readonly isIdle?: (stream: Stream) => boolean;
 }
 
 /** A listener whose connections are streams. */
@@ -51,17 +53,20 @@ async function acceptFrom(listener: Deno.TcpListener | Deno.UnixListener): Promi
 const KEPT_SHARE = 7 / 8;
 const KEPT_MS = 60_000;
 const LEAST_KEPT = 16;
+/** How many connections are looked at for an idle one when a further one comes. */
+const LOOKED_AT = 64;
 /** The limit is over when this share of it is open, so that each connection is not a line in the log. */
 const OVER_SHARE = 0.9;
 
 /**
- * Accepts the connections of one listener, and goes on when accepting fails. A connection beyond the limit is closed.
- * When no file descriptor is left, connections that have not sent a byte are closed, the oldest first, until
+ * Accepts the connections of one listener, and goes on when accepting fails. A connection beyond the limit takes the
+ * place of an idle one, or is closed. When no file descriptor is left, connections that are idle or have not sent a byte
+ * are closed, the oldest first, until
  * an eighth of all is free for other parts of the process; for a minute that is the limit.
  */
 export class Acceptor<Stream extends AcceptedStream = AcceptedStream> {
   readonly #listener: StreamListener<Stream>;
-  readonly #options: AcceptorOptions;
+  readonly #options: AcceptorOptions<Stream>;
   readonly #guard: AcceptGuard;
   readonly #open = new Set<Stream>();
   readonly #onConnection: (stream: Stream) => void;
@@ -77,7 +82,7 @@ export class Acceptor<Stream extends AcceptedStream = AcceptedStream> {
   constructor(
     listener: StreamListener<Stream>,
     onConnection: (stream: Stream) => void,
-    options: AcceptorOptions,
+    options: AcceptorOptions<Stream>,
   ) {
     this.#listener = listener;
     this.#onConnection = onConnection;
@@ -141,7 +146,7 @@ export class Acceptor<Stream extends AcceptedStream = AcceptedStream> {
 
   #take(stream: Stream): void {
     stream.on("error", () => {});
-    if (this.#open.size >= this.#limit()) return this.#refuse(stream);
+    if (this.#open.size >= this.#limit() && !this.#closeIdle()) return this.#refuse(stream);
     this.#open.add(stream);
     stream.on("close", () => this.#forget(stream));
     try {
@@ -157,6 +162,23 @@ export class Acceptor<Stream extends AcceptedStream = AcceptedStream> {
     const { clock, maxConnections } = this.#options;
     const { connections, until } = this.#limitOfDescriptors;
     return clock.elapsed() < until ? Math.min(connections, maxConnections) : maxConnections;
+  }
+
+  /** Closes the first idle connection; those that are not go to the end, so that the next look finds others. */
+  #closeIdle(): boolean {
+    const { isIdle } = this.#options;
+    if (isIdle === undefined) return false;
+    let left = LOOKED_AT;
+    for (const stream of this.#open) {
+      if (left-- === 0) break;
+      this.#open.delete(stream);
+      if (!stream.destroyed && isIdle(stream)) {
+        stream.destroy();
+        return true;
+      }
+      this.#open.add(stream);
+    }
+    return false;
   }
 
   #refuse(stream: Stream): void {
@@ -180,7 +202,8 @@ export class Acceptor<Stream extends AcceptedStream = AcceptedStream> {
   /** Few connections, or connections in use, are not what used up the descriptors: they stay, and so does the limit. */
   #makeRoom(): void {
     const kept = Math.floor(this.#open.size * KEPT_SHARE);
-    const silent = [...this.#open].filter(({ bytesRead }) => bytesRead === 0);
+    const { isIdle = () => false } = this.#options;
+    const silent = [...this.#open].filter((stream) => stream.bytesRead === 0 || isIdle(stream));
     if (kept < LEAST_KEPT || silent.length === 0) return;
     const connections = Math.max(kept, this.#open.size - silent.length + 1);
     this.#limitOfDescriptors = { connections, until: this.#options.clock.elapsed() + KEPT_MS };

@@ -43,7 +43,7 @@ export interface HttpConnectionOptions {
   /** Called for requests that are refused before they reach the handler. */
   readonly onRefused: (refusal: Refusal, requestId: string) => void;
   readonly onFailed: (error: unknown) => void;
-  readonly onClose: (connection: HttpConnection) => void;
+  readonly onClose: () => void;
 }
 
 /**
@@ -69,6 +69,7 @@ export class HttpConnection {
   #isDraining = false;
   #answeredInTurn = 0;
   #isStopping = false;
+  #hasAnswered = false;
   #turn: ReturnType<typeof setTimeout> | undefined;
 
   constructor(socket: Duplex, options: HttpConnectionOptions) {
@@ -83,7 +84,7 @@ export class HttpConnection {
     socket.on("close", () => {
       clearTimeout(this.#turn);
       this.#request?.leave();
-      options.onClose(this);
+      options.onClose();
     });
   }
 
@@ -92,6 +93,11 @@ export class HttpConnection {
     if (now < this.#deadline) return;
     if (this.#state === "head") this.#refuse(LATE_HEAD);
     else this.#socket.destroy();
+  }
+
+  /** Whether it has answered a request, and no byte of another one has come. */
+  get isIdle(): boolean {
+    return this.#hasAnswered && this.#state === "waiting" && this.#unread.length === 0;
   }
 
   /** Makes the next answer the last one. */
@@ -211,6 +217,7 @@ export class HttpConnection {
   }
 
   #next(): void {
+    this.#hasAnswered = true;
     this.#enter("waiting", CONNECTION_LIMITS.idleMs);
     if (this.#isStopping && this.#unread.length === 0) return void this.#socket.end();
     if (this.#unread.length === 0 || ++this.#answeredInTurn < REQUESTS_IN_TURN) return this.#readOn();

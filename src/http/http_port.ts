@@ -1,4 +1,3 @@
-import type { Duplex } from "node:stream";
 import { Acceptor, streamsOf } from "../base/acceptor.ts";
 import type { ConnectionStream } from "../base/connection_stream.ts";
 import { errorText } from "../base/error_text.ts";
@@ -44,9 +43,8 @@ export class HttpPort implements HttpListener {
   readonly #running: RunningRequests;
   readonly #acceptor: Acceptor<ConnectionStream>;
   readonly #log: ThrottledLog;
-  readonly #connections = new Set<HttpConnection>();
-  /** The streams of the connections, below TLS where it is spoken. */
-  readonly #streams = new Set<ConnectionStream>();
+  /** By their streams, below TLS where it is spoken. */
+  readonly #connections = new Map<ConnectionStream, HttpConnection>();
   readonly #allClosed = Promise.withResolvers<void>();
   readonly #end: ListenerEnd;
   #isClosing = false;
@@ -58,7 +56,10 @@ export class HttpPort implements HttpListener {
     this.#options = options;
     this.#log = new ThrottledLog(options.logger, options);
     this.#running = new RunningRequests(handler, options.logger);
-    this.#acceptor = new Acceptor(streamsOf(listener), (stream) => this.#admit(stream), options);
+    this.#acceptor = new Acceptor(streamsOf(listener), (stream) => this.#admit(stream), {
+      ...options,
+      isIdle: (stream) => this.#connections.get(stream)?.isIdle === true,
+    });
     this.#end = new ListenerEnd(this.#running, {
       shutDown: () => this.#shutDown(),
       cut: () => this.#cut(),
@@ -83,7 +84,7 @@ export class HttpPort implements HttpListener {
 
   /** Makes the next answer of each open connection its last one, so that clients meet a new certificate. */
   replaceConnections(): void {
-    for (const connection of this.#connections) connection.drain();
+    for (const connection of this.#connections.values()) connection.drain();
   }
 
   /** @see HttpListener.isFailing */
@@ -103,34 +104,32 @@ export class HttpPort implements HttpListener {
 
   #admit(stream: ConnectionStream): void {
     stream.on("error", () => {});
-    this.#streams.add(stream);
     stream.on("close", () => {
-      this.#streams.delete(stream);
-      if (this.#isClosing && this.#streams.size === 0) this.#allClosed.resolve();
+      this.#connections.delete(stream);
+      if (this.#isClosing && this.#connections.size === 0) this.#allClosed.resolve();
     });
-    this.#serve(this.#options.tls?.secure(stream) ?? stream, stream.remoteAddress ?? "");
+    this.#connections.set(stream, this.#serve(stream));
     this.#cancelSweep ??= this.#options.clock.after(SWEEP_MS, () => this.#sweep());
   }
 
-  #serve(stream: Duplex, peer: string): void {
-    const { clock, logger } = this.#options;
-    const connection = new HttpConnection(stream, {
-      scheme: this.#options.tls === undefined ? "http" : "https",
-      peer,
+  #serve(stream: ConnectionStream): HttpConnection {
+    const { clock, logger, tls } = this.#options;
+    return new HttpConnection(tls?.secure(stream) ?? stream, {
+      scheme: tls === undefined ? "http" : "https",
+      peer: stream.remoteAddress ?? "",
       running: this.#running,
       clock,
       onRefused: (refusal, requestId) => this.#logRefusal(refusal, requestId),
       onFailed: (error) => logger.error("HTTP request failed", { error }),
-      onClose: () => void this.#connections.delete(connection),
+      onClose: () => void stream.destroy(),
     });
-    this.#connections.add(connection);
   }
 
   #sweep(): void {
     const { clock } = this.#options;
     const now = clock.elapsed();
-    for (const connection of this.#connections) connection.expire(now);
-    this.#cancelSweep = this.#streams.size === 0 ? undefined : clock.after(SWEEP_MS, () => this.#sweep());
+    for (const connection of this.#connections.values()) connection.expire(now);
+    this.#cancelSweep = this.#connections.size === 0 ? undefined : clock.after(SWEEP_MS, () => this.#sweep());
   }
 
   #logRefusal({ kind, reason }: Refusal, requestId: string): void {
@@ -141,7 +140,7 @@ export class HttpPort implements HttpListener {
     await this.#stopAccepting();
     // A request that has come already is read within a turn or two, and its connection is not idle then.
     for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
-    for (const connection of this.#connections) connection.closeIfIdle();
+    for (const connection of this.#connections.values()) connection.closeIfIdle();
     await this.#closed();
   }
 
@@ -155,13 +154,15 @@ export class HttpPort implements HttpListener {
   }
 
   #destroyAll(): void {
-    for (const connection of this.#connections) connection.destroy();
-    for (const stream of this.#streams) stream.destroy();
+    for (const [stream, connection] of this.#connections) {
+      connection.destroy();
+      stream.destroy();
+    }
   }
 
   #abandon(): void {
     const { hostname, port } = this;
-    const connections = this.#streams.size;
+    const connections = this.#connections.size;
     this.#options.logger.warning("HTTP connections cut at the end of the grace", {
       hostname,
       port,
@@ -175,7 +176,7 @@ export class HttpPort implements HttpListener {
     this.#isClosing = true;
     await this.#acceptor.close();
     if (!isFirst) return;
-    if (this.#streams.size === 0) this.#allClosed.resolve();
+    if (this.#connections.size === 0) this.#allClosed.resolve();
   }
 
   async #closed(): Promise<void> {

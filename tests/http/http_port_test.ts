@@ -243,6 +243,26 @@ Deno.test("a connection that is left at the end of the grace is cut", async () =
   assertEquals(served.log.lines.at(-1)?.message, "HTTP connections cut at the end of the grace");
 });
 
+Deno.test("a connection beyond the limit takes the place of one that is between two requests", async () => {
+  const clock = new FakeClock();
+  const port = listenHttpPort(echo, {
+    ...listenOptions({ logger: new KeptLog(), clock }),
+    maxConnections: 2,
+  });
+  const dial = async () => new Dialed(await Deno.connect({ hostname: "127.0.0.1", port: port.port }));
+  using silent = await dial();
+  using idle = await dial();
+  await idle.write(GET);
+  await idle.read((text) => text.endsWith(";"));
+  using next = await dial();
+  await next.write(GET);
+  assertStringIncludes(await next.read((text) => text.endsWith(";")), "GET /a ;");
+  assertEquals([await idle.ended(), port.connections, port.refused], [true, 2, 0]);
+  await silent.write(GET);
+  assertStringIncludes(await silent.read((text) => text.endsWith(";")), "GET /a ;");
+  await port.close(0);
+});
+
 Deno.test("connections beyond the limit are closed, which is logged once", async () => {
   const log = new KeptLog();
   const clock = new FakeClock();
