@@ -1,7 +1,7 @@
 /**
  * The test task: installs what the tests need, checks types, runs the tests in a few processes, and says in its last line
  * how many passed, failed and were skipped. Arguments go to the test runner; where they name files or folders, these run
- * in one process. With `CI=true` a skipped test is a failure, and no two processes run at once: on a machine that others use
+ * in one process. `--slowest` adds the slowest files and tests. With `CI=true` a skipped test is a failure, and no two processes run at once: on a machine that others use
  * too, tests with deadlines have enough to bear with one.
  */
 import { resolve } from "node:path";
@@ -9,10 +9,12 @@ import { judge } from "../tests/support/test_report.ts";
 import { installTools, printLine } from "./install_tools.ts";
 import { joinRuns, type TestRun } from "./test/join_runs.ts";
 import { runGroup } from "./test/run_group.ts";
+import { slowestLines, startedByImports } from "./test/slowest.ts";
 import { planTests, testFiles, type TestGroup, type TestPlan } from "./test/test_groups.ts";
 
 const ROOT = new URL("../", import.meta.url).pathname;
 const GROUP_LIMIT_MS = 40 * 60_000;
+const SLOWEST = "--slowest";
 const GRACE_MS = 10_000;
 const CHECK_LIMIT_MS = 10 * 60_000;
 /** The types of everything, as the task `check` looks at them, and of the examples in the documentation. */
@@ -25,7 +27,7 @@ export async function runTests(args: readonly string[]): Promise<number> {
   const plan: TestPlan = named.length === 0
     ? planTests(testFiles(ROOT))
     : { beside: [{ name: "named", places: named, ignored: [] }], after: [] };
-  const options = args.filter((arg) => !named.includes(arg));
+  const options = args.filter((arg) => !named.includes(arg) && arg !== SLOWEST);
   const folder = await Deno.makeTempDir({ prefix: "weir_tests_" });
   try {
     // What runs in several processes is checked before, and once.
@@ -37,7 +39,9 @@ export async function runTests(args: readonly string[]): Promise<number> {
       : await runPlan(plan, { folder, args: runnerArgs(options, isChecked), oneByOne: strict });
     const report = joinRuns(runs, { empty: args.length > 0 });
     const verdict = judge(report, { code: 0, strict });
-    for (const line of verdict.lines) printLine(line);
+    const times = args.includes(SLOWEST) ? runs.flatMap((run) => run.times ?? []) : [];
+    const slowest = times.length === 0 ? [] : slowestLines(times, startedByImports(ROOT));
+    for (const line of [...slowest, ...verdict.lines]) printLine(line);
     return verdict.ok ? 0 : 1;
   } finally {
     await Deno.remove(folder, { recursive: true });

@@ -1,10 +1,11 @@
-import type { TestReport } from "../../tests/support/test_report.ts";
+import type { TestReport, TestTime } from "../../tests/support/test_report.ts";
 
 /** How one of several runners ended. */
 export interface TestRun {
   readonly name: string;
   readonly code: number;
   readonly report: TestReport;
+  readonly times?: readonly TestTime[];
 }
 
 /**

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
-import { EMPTY_REPORT, readTestReport, type TestReport } from "../../tests/support/test_report.ts";
+import { EMPTY_REPORT, readTestReport, readTestTimes } from "../../tests/support/test_report.ts";
 import { printLine } from "../install_tools.ts";
 import type { TestRun } from "./join_runs.ts";
 import { endProcesses, processTree } from "./process_tree.ts";
@@ -48,7 +48,7 @@ export async function runGroup(group: TestGroup, options: GroupOptions): Promise
   if (code !== 0) await kept?.print(group.name);
   const seconds = Math.round((performance.now() - begin) / 1_000);
   printLine(`tests of "${group.name}": ended with code ${code} after ${seconds} s`);
-  return { name: group.name, code, report: await readReport(reportPath) };
+  return { name: group.name, code, ...await readReport(reportPath) };
 }
 
 async function endedInTime(
@@ -103,12 +103,13 @@ export function failuresIn(output: string): string {
   return lines.slice(begin === -1 ? -LAST_LINES : begin).join("\n");
 }
 
-async function readReport(path: string): Promise<TestReport> {
+async function readReport(path: string): Promise<Pick<TestRun, "report" | "times">> {
   try {
-    return readTestReport(await Deno.readTextFile(path));
+    const xml = await Deno.readTextFile(path);
+    return { report: readTestReport(xml), times: readTestTimes(xml) };
   } catch (error) {
     // A runner that could not check or load the tests writes no report; its exit code says so too.
-    if (error instanceof Deno.errors.NotFound) return EMPTY_REPORT;
+    if (error instanceof Deno.errors.NotFound) return { report: EMPTY_REPORT };
     throw error;
   }
 }

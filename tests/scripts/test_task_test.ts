@@ -2,6 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { join } from "node:path";
 import { joinRuns, type TestRun } from "../../scripts/test/join_runs.ts";
 import { endProcesses, processTree } from "../../scripts/test/process_tree.ts";
+import { slowestLines, startedByImports } from "../../scripts/test/slowest.ts";
 import { PLACES, planTests, testFiles } from "../../scripts/test/test_groups.ts";
 import { ChildProcess } from "../support/child_process.ts";
 import { until } from "../support/until.ts";
@@ -116,7 +117,10 @@ for (const [what, { files, ran, said }] of Object.entries(RUNS)) {
       for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(join(folder, name), text);
       const graceMs = ran.code === 137 ? 1_000 : 60_000;
       const { run, output } = await runElsewhere(folder, { names: Object.keys(files), graceMs });
-      assertEquals(run, { name: "mine", ...ran });
+      const { times = [], ...rest } = run;
+      assertEquals<Partial<TestRun>>(rest, { name: "mine", ...ran });
+      const { passed, failed, skipped } = run.report;
+      assertEquals(times.length, passed + failed.length + skipped.length);
       assertMatch(output, said);
       if (what.startsWith("hangs")) {
         const left = Number(await Deno.readTextFile(join(folder, "hangs")));
@@ -178,3 +182,25 @@ function isRunning(pid: number): boolean {
     return false;
   }
 }
+
+Deno.test("the slowest files and tests are named with what they start", () => {
+  const times = [
+    { file: "./a_test.ts", name: "one", seconds: 1 },
+    { file: "./b_test.ts", name: "two", seconds: 2.25 },
+    { file: "./a_test.ts", name: "three", seconds: 3 },
+  ];
+  assertEquals(slowestLines(times, (file) => file === "./a_test.ts" ? ["redis-server"] : []), [
+    "slowest files of 2, 6 s in all:",
+    "    4.0 s  ./a_test.ts (redis-server)",
+    "    2.3 s  ./b_test.ts",
+    "slowest tests of 3:",
+    "    3.0 s  ./a_test.ts: three",
+    "    2.3 s  ./b_test.ts: two",
+    "    1.0 s  ./a_test.ts: one",
+  ]);
+  const started = startedByImports(ROOT);
+  const seen = ["./tests/integration/envoy_test.ts", "./tests/base/wait_test.ts", "./no_file.ts"].map(
+    started,
+  );
+  assertEquals(seen.map((names) => names.includes("Envoy")), [true, false, false]);
+});

@@ -7,10 +7,19 @@ export interface TestReport {
   readonly skipped: readonly string[];
 }
 
+/** How long a test took, its steps included. */
+export interface TestTime {
+  readonly file: string;
+  readonly name: string;
+  readonly seconds: number;
+}
+
 /** Nothing ran, or nothing is known of it. */
 export const EMPTY_REPORT: TestReport = { passed: 0, failed: [], skipped: [] };
 
 const TEST_CASE = /<testcase\b([^>]*?)(?:\/>|>(.*?)<\/testcase>)/gs;
+/** Between the name of a test and that of its step. */
+const STEP_OF = " > ";
 const ENTITIES: Readonly<Record<string, string>> = { lt: "<", gt: ">", quot: '"', apos: "'", amp: "&" };
 
 /** Reads a report in JUnit's XML format, as the test runner writes it. */
@@ -25,6 +34,15 @@ export function readTestReport(xml: string): TestReport {
     else passed++;
   }
   return { passed, failed, skipped };
+}
+
+/** How long each test took by a report in JUnit's XML format; steps are part of their tests. */
+export function readTestTimes(xml: string): TestTime[] {
+  return [...xml.matchAll(TEST_CASE)].map(([, attributes = ""]) => ({
+    file: attribute(attributes, "classname"),
+    name: attribute(attributes, "name"),
+    seconds: Number(attribute(attributes, "time")),
+  })).filter(({ name }) => !name.includes(STEP_OF));
 }
 
 /** How a run ended, beside what its report says. */

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { EMPTY_REPORT, judge, readTestReport } from "./test_report.ts";
+import { EMPTY_REPORT, judge, readTestReport, readTestTimes } from "./test_report.ts";
 
 const REPORT = `<?xml version="1.0" encoding="UTF-8"?>
 <testsuites name="deno test" tests="6" failures="1" errors="1" time="0.095">
@@ -28,6 +28,18 @@ Deno.test("readTestReport tells passed, failed and skipped tests apart", () => {
     failed: [`fails & <x> 'y' "z" (./a_test.ts)`, "is cut off (./b_test.ts)"],
     skipped: ["waits (./a_test.ts)"],
   });
+});
+
+Deno.test("readTestTimes has a line for each test, and none for its steps", () => {
+  const step = '<testcase name="waits &gt; a step" classname="./a_test.ts" time="2.000"/>';
+  const times = readTestTimes(REPORT + step);
+  assertEquals(times.map(({ name, seconds }) => [name.slice(0, 5), seconds]), [
+    ["passe", 0],
+    ["passe", 0],
+    ["waits", 0],
+    ["fails", 0.001],
+    ["is cu", 0],
+  ]);
 });
 
 Deno.test("readTestReport finds nothing in an empty text", () => {
