@@ -76,6 +76,8 @@ export class NodeListener {
 
   #take(socket: net.Socket): void {
     this.#hasAccepted = true;
+    // After the last descriptor the next accept fails, and nothing says so.
+    this.#isStarved ||= !hasDescriptor();
     socket.on("error", () => {});
     if (this.#waiting === undefined) return void this.#sockets.push(socket);
     this.#waiting.resolve(socket);
@@ -94,15 +96,13 @@ export class NodeListener {
   #look(): void {
     const wasStarved = this.#isStarved;
     try {
-      Deno.openSync("/dev/null").close();
+      probe();
       this.#isStarved = false;
     } catch (error) {
-      this.#isStarved = isOutOfDescriptors(error);
-      if (this.#isStarved) {
-        this.#waiting?.reject(error);
-        this.#waiting = undefined;
-        return;
-      }
+      this.#isStarved = true;
+      this.#waiting?.reject(error);
+      this.#waiting = undefined;
+      return;
     }
     const now = this.#clock.elapsed();
     if (!wasStarved && now - this.#armedAt < REARM_MS) return;
@@ -111,5 +111,23 @@ export class NodeListener {
     const server = net.createServer({ noDelay: true }, (socket) => this.#take(socket));
     server.on("error", () => {});
     server.listen(this.#server);
+  }
+}
+
+/** Throws when no file descriptor is left. */
+function probe(): void {
+  try {
+    Deno.openSync("/dev/null").close();
+  } catch (error) {
+    if (isOutOfDescriptors(error)) throw error;
+  }
+}
+
+function hasDescriptor(): boolean {
+  try {
+    probe();
+    return true;
+  } catch {
+    return false;
   }
 }

@@ -29,10 +29,7 @@ export async function startNative(options: GrpcEngineOptions): Promise<GrpcEngin
     },
   );
   let closed: Promise<void> | undefined;
-  const close = async (graceMs: number) => {
-    await listener.close();
-    await engine.close(graceMs);
-  };
+  const close = (graceMs: number) => engine.close(graceMs, listener.close());
   return {
     address: listener.address,
     acceptor: listener.acceptor,
@@ -88,11 +85,13 @@ class NativeEngine {
     if (this.#closing) carrier.drain();
   }
 
-  async close(graceMs: number): Promise<void> {
+  /** Drains all connections, those too that are handed over until `accepted` settles, and cuts them after the grace. */
+  async close(graceMs: number, accepted?: Promise<void>): Promise<void> {
     this.#closing = true;
     for (const carrier of [...this.#carriers]) carrier.drain();
     const deadline = Promise.withResolvers<void>();
     const cancel = this.#options.clock.after(graceMs, deadline.resolve);
+    await accepted;
     if (this.#carriers.size > 0) await Promise.race([this.#empty.promise, deadline.promise]);
     cancel();
     const left = [...this.#carriers];
