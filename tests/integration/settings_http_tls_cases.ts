@@ -33,8 +33,8 @@ export const HTTP_TLS_CASES: SettingCases = {
               await Deno.connect({ hostname: "127.0.0.1", port: Number(addresses.http.split(":").at(-1)) }),
             );
           using first = await dial();
-          await first.write("GET /livez HTTP/1.1\r\nHost: a\r\n\r\n");
-          await first.read((text) => text.endsWith("OK"));
+          // In the middle of a request: the next one would take the place of an idle one.
+          await first.write("GET /livez HT");
           using second = await dial();
           await second.write("GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").catch(() => {});
           return (await second.read().catch(() => "")).endsWith("OK");
