@@ -68,7 +68,9 @@ export const SERVER_TABLE = {
   HTTP_MAX_CONNECTIONS: {
     parse: integer({ min: 0, max: 1_000_000 }),
     default: "0",
-    doc: "As `GRPC_MAX_CONNECTIONS`, for the HTTP port and for `TRIGGER_ADDR`, each by itself.",
+    doc:
+      "As `GRPC_MAX_CONNECTIONS`, for the HTTP port and for `TRIGGER_ADDR`, each by itself; a further connection " +
+      "takes the place of one that is between two requests.",
     group: "HTTP and debug ports",
   },
   HTTP_JSON: {
