@@ -6,7 +6,6 @@ const INTERVAL_MS = 10_000;
 /** Logs when a state begins and ends, and keeps one that comes and goes from filling the log. */
 export class EpisodeLog {
   readonly #clock: Pick<Clock, "elapsed">;
-  #hasBegun = false;
   #isLogged = false;
   #loggedAt = -Infinity;
 
@@ -16,7 +15,6 @@ export class EpisodeLog {
 
   /** The state holds; called again while it does. `write` is called when it begins, or soon after another one. */
   begin(write: () => void): void {
-    this.#hasBegun = true;
     if (this.#isLogged) return;
     const now = this.#clock.elapsed();
     this.#isLogged = now - this.#loggedAt >= INTERVAL_MS;
@@ -27,8 +25,6 @@ export class EpisodeLog {
 
   /** The state is over; `write` is called when its beginning was logged. */
   end(write: () => void): void {
-    if (!this.#hasBegun) return;
-    this.#hasBegun = false;
     if (this.#isLogged) write();
     this.#isLogged = false;
   }

@@ -77,7 +77,7 @@ export class NodeListener {
   #take(socket: net.Socket): void {
     this.#hasAccepted = true;
     // After the last descriptor the next accept fails, and nothing says so.
-    this.#isStarved ||= !hasDescriptor();
+    this.#isStarved ||= shortage() !== undefined;
     socket.on("error", () => {});
     if (this.#waiting === undefined) return void this.#sockets.push(socket);
     this.#waiting.resolve(socket);
@@ -95,11 +95,9 @@ export class NodeListener {
   /** Arms the listener where a descriptor is left; otherwise lets `accept` fail. */
   #look(): void {
     const wasStarved = this.#isStarved;
-    try {
-      probe();
-      this.#isStarved = false;
-    } catch (error) {
-      this.#isStarved = true;
+    const error = shortage();
+    this.#isStarved = error !== undefined;
+    if (error !== undefined) {
       this.#waiting?.reject(error);
       this.#waiting = undefined;
       return;
@@ -114,20 +112,12 @@ export class NodeListener {
   }
 }
 
-/** Throws when no file descriptor is left. */
-function probe(): void {
+/** The error of a process without a file descriptor left; undefined where one is. */
+function shortage(): unknown {
   try {
     Deno.openSync("/dev/null").close();
   } catch (error) {
-    if (isOutOfDescriptors(error)) throw error;
+    if (isOutOfDescriptors(error)) return error;
   }
-}
-
-function hasDescriptor(): boolean {
-  try {
-    probe();
-    return true;
-  } catch {
-    return false;
-  }
+  return undefined;
 }

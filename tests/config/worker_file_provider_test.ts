@@ -173,7 +173,7 @@ Deno.test("worker file provider: a worker that has become large is replaced, and
   assertEquals([scene.loads.length, scene.workers.length, scene.takeLog()], [4, 2, []]);
 });
 
-Deno.test("worker file provider: a load that was asked for during a large one is told of by the next worker", () => {
+Deno.test("worker file provider: a load that was asked for during a large one is reported by the next worker", () => {
   const scene = new Scene();
   scene.start();
   scene.worker.tell({ type: "load", part: { kind: "domain", domain: "d" } });
