@@ -5,8 +5,8 @@
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type DeployTool, deployToolAvailable } from "../tests/deploy/deploy_tools.ts";
-import { requireTool, type Tool, TOOL_NAMES, toolAvailable, toolsFolder } from "../tests/support/tools.ts";
+import { type DeployTool, deployToolAvailable } from "../tests/harness/deploy_tools.ts";
+import { requireTool, type Tool, TOOL_NAMES, toolAvailable, toolsFolder } from "../tests/harness/tools.ts";
 
 /** A program that could not be had, and why. */
 export interface MissingTool {

@@ -2,9 +2,9 @@
  * Takes the key-value cache away from Weir under steady load, and looks whether memory stays flat, every
  * call ends in its time, and all goes on when the cache is back. Exit code 1 when something was not so.
  */
-import { type RedisServer, startRedis } from "../tests/support/redis_server.ts";
-import { toolAvailable } from "../tests/support/tools.ts";
-import { startWeir } from "../tests/support/weir_process.ts";
+import { type RedisServer, startRedis } from "../tests/harness/redis_server.ts";
+import { toolAvailable } from "../tests/harness/tools.ts";
+import { startWeir } from "../tests/harness/weir_process.ts";
 import { RULES } from "./bench/rate_limit_message.ts";
 import { installTools } from "./install_tools.ts";
 import { type OutageMode, readSoakOptions, type SoakOptions } from "./soak/options.ts";

@@ -3,14 +3,14 @@
  * Exit code 1 when one does not. `--seed` repeats the faults of another run.
  */
 import { parseArgs } from "node:util";
-import { runExpiryFaults } from "../tests/support/kv_expiry_faults.ts";
-import { openKvCache, openKvCluster } from "../tests/support/open_kv.ts";
-import { startRedisCluster } from "../tests/support/redis_cluster.ts";
-import { startRedisSentinel } from "../tests/support/redis_sentinel.ts";
-import { startRedis } from "../tests/support/redis_server.ts";
-import { seededRandom } from "../tests/support/seeded_random.ts";
-import { toolAvailable } from "../tests/support/tools.ts";
-import { until } from "../tests/support/until.ts";
+import { runExpiryFaults } from "../tests/harness/kv_expiry_faults.ts";
+import { openKvCache, openKvCluster } from "../tests/harness/open_kv.ts";
+import { startRedisCluster } from "../tests/harness/redis_cluster.ts";
+import { startRedisSentinel } from "../tests/harness/redis_sentinel.ts";
+import { startRedis } from "../tests/harness/redis_server.ts";
+import { seededRandom } from "../tests/harness/seeded_random.ts";
+import { toolAvailable } from "../tests/harness/tools.ts";
+import { until } from "../tests/harness/until.ts";
 import { positiveInteger } from "./bench/flag_values.ts";
 import { installTools, printLine } from "./install_tools.ts";
 

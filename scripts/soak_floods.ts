@@ -4,7 +4,7 @@
  * closed. Prints the seed, so that a run can be repeated. Exit code 1 when something was not so.
  */
 import { parseArgs } from "node:util";
-import { startWeir } from "../tests/support/weir_process.ts";
+import { startWeir } from "../tests/harness/weir_process.ts";
 import { positive, positiveInteger } from "./bench/flag_values.ts";
 import { RULES } from "./bench/rate_limit_message.ts";
 import { type FloodFacts, floodProblems, FloodRun } from "./soak/floods.ts";

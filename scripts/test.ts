@@ -5,7 +5,7 @@
  * too, tests with deadlines have enough to bear with one.
  */
 import { resolve } from "node:path";
-import { judge } from "../tests/support/test_report.ts";
+import { judge } from "../tests/harness/test_report.ts";
 import { installTools, printLine } from "./install_tools.ts";
 import { joinRuns, type TestRun } from "./test/join_runs.ts";
 import { runGroup } from "./test/run_group.ts";

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { settingEntries } from "../src/settings/table.ts";
-import { functionsOf, importsOf, scanSource, type Source } from "./support/source_scan.ts";
-import { TIDY_RULES } from "./support/tidy_rules.ts";
+import { functionsOf, importsOf, scanSource, type Source } from "./harness/source_scan.ts";
+import { TIDY_RULES } from "./harness/tidy_rules.ts";
 
 const ROOT = new URL("../", import.meta.url);
 const CORE = "src/ratelimit/sample.ts";

@@ -1,5 +1,5 @@
 import { cpus, release } from "node:os";
-import { type Tool, toolPath } from "../../tests/support/tools.ts";
+import { type Tool, toolPath } from "../../tests/harness/tools.ts";
 import { outputOf } from "./child.ts";
 
 /** The machine that a bench ran on. */

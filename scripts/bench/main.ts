@@ -1,4 +1,4 @@
-import { type Tool, toolAvailable } from "../../tests/support/tools.ts";
+import { type Tool, toolAvailable } from "../../tests/harness/tools.ts";
 import { installTools } from "../install_tools.ts";
 import { benchLoads, type LoadsSetup } from "./bench_loads.ts";
 import { outputOf } from "./child.ts";

@@ -1,4 +1,4 @@
-import { PostgresServer } from "../../tests/support/postgres_server.ts";
+import { PostgresServer } from "../../tests/harness/postgres_server.ts";
 import type { LoadsSetup } from "./bench_loads.ts";
 import { median } from "./percentile.ts";
 import {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { FLOOD_KINDS, type FloodKind } from "../../tests/support/h2_floods.ts";
-import { seededRandom } from "../../tests/support/seeded_random.ts";
+import { FLOOD_KINDS, type FloodKind } from "../../tests/harness/h2_floods.ts";
+import { seededRandom } from "../../tests/harness/seeded_random.ts";
 import { CallSource } from "../bench/call_source.ts";
 import { LoadConnection } from "../bench/load_connection.ts";
 import type { CallRecord } from "../bench/load_record.ts";

@@ -5,7 +5,7 @@
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startWeir } from "../../tests/support/weir_process.ts";
+import { startWeir } from "../../tests/harness/weir_process.ts";
 import { residentMb } from "../bench/process_figures.ts";
 import { RULES } from "../bench/rate_limit_message.ts";
 import { runOutage } from "./outage.ts";

@@ -1,18 +1,18 @@
-import { WebhookFleet } from "../../tests/support/webhook_fleet.ts";
-import { concurrencyOverFleet } from "../../tests/support/webhook_fleet_concurrency.ts";
+import { WebhookFleet } from "../../tests/harness/webhook_fleet.ts";
+import { concurrencyOverFleet } from "../../tests/harness/webhook_fleet_concurrency.ts";
 import {
   OUTAGE_RULES,
   type OutageReport,
   outageWorkflows,
   runOutages,
   standbyPair,
-} from "../../tests/support/webhook_fleet_outage.ts";
-import { deliverBesideHanging } from "../../tests/support/webhook_hanging.ts";
-import { killWhileDelivering } from "../../tests/support/webhook_kill_loop.ts";
-import { WebhookProcess } from "../../tests/support/webhook_process.ts";
-import { WebhookReceiver } from "../../tests/support/webhook_receiver.ts";
-import { killWhileExecuting } from "../../tests/support/workflow_kill_loop.ts";
-import { pressByLargeInputs, starveByHanging } from "../../tests/support/workflow_pressure.ts";
+} from "../../tests/harness/webhook_fleet_outage.ts";
+import { deliverBesideHanging } from "../../tests/harness/webhook_hanging.ts";
+import { killWhileDelivering } from "../../tests/harness/webhook_kill_loop.ts";
+import { WebhookProcess } from "../../tests/harness/webhook_process.ts";
+import { WebhookReceiver } from "../../tests/harness/webhook_receiver.ts";
+import { killWhileExecuting } from "../../tests/harness/workflow_kill_loop.ts";
+import { pressByLargeInputs, starveByHanging } from "../../tests/harness/workflow_pressure.ts";
 import type { WebhookSoakOptions, WebhookSoakPart } from "./webhook_options.ts";
 
 /** What came of a part: what is printed of it, and what was not as it has to be. */

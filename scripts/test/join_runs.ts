@@ -1,4 +1,4 @@
-import type { TestReport, TestTime } from "../../tests/support/test_report.ts";
+import type { TestReport, TestTime } from "../../tests/harness/test_report.ts";
 
 /** How one of several runners ended. */
 export interface TestRun {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
-import { EMPTY_REPORT, readTestReport, readTestTimes } from "../../tests/support/test_report.ts";
+import { EMPTY_REPORT, readTestReport, readTestTimes } from "../../tests/harness/test_report.ts";
 import { printLine } from "../install_tools.ts";
 import type { TestRun } from "./join_runs.ts";
 import { endProcesses, processTree } from "./process_tree.ts";

@@ -1,24 +1,24 @@
 import { dirname, join } from "node:path";
-import { importsOf, scanSource } from "../../tests/support/source_scan.ts";
-import type { TestTime } from "../../tests/support/test_report.ts";
+import { importsOf, scanSource } from "../../tests/harness/source_scan.ts";
+import type { TestTime } from "../../tests/harness/test_report.ts";
 
 const MOST_FILES = 30;
 const MOST_TESTS = 30;
 /** What a test waits for that imports one of these, directly or by way of others. */
 const STARTED: Readonly<Record<string, string>> = {
-  "tests/support/redis_server.ts": "redis-server",
-  "tests/support/redis_cluster.ts": "redis cluster",
-  "tests/support/redis_sentinel.ts": "redis sentinels",
-  "tests/support/memcached.ts": "memcached",
-  "tests/support/postgres_server.ts": "PostgreSQL",
-  "tests/support/pgbouncer.ts": "PgBouncer",
-  "tests/support/envoy.ts": "Envoy",
-  "tests/support/prometheus.ts": "Prometheus",
-  "tests/support/statsd_exporter.ts": "statsd_exporter",
-  "tests/support/weir_process.ts": "Weir processes",
-  "tests/support/killed_weir.ts": "Weir processes",
-  "tests/support/child_process.ts": "processes",
-  "tests/ui/support/page_browser.ts": "Chromium",
+  "tests/harness/redis_server.ts": "redis-server",
+  "tests/harness/redis_cluster.ts": "redis cluster",
+  "tests/harness/redis_sentinel.ts": "redis sentinels",
+  "tests/harness/memcached.ts": "memcached",
+  "tests/harness/postgres_server.ts": "PostgreSQL",
+  "tests/harness/pgbouncer.ts": "PgBouncer",
+  "tests/harness/envoy.ts": "Envoy",
+  "tests/harness/prometheus.ts": "Prometheus",
+  "tests/harness/statsd_exporter.ts": "statsd_exporter",
+  "tests/harness/weir_process.ts": "Weir processes",
+  "tests/harness/killed_weir.ts": "Weir processes",
+  "tests/harness/child_process.ts": "processes",
+  "tests/integration/ui/page_browser.ts": "Chromium",
 };
 
 /** The slowest files and tests as lines: seconds, what it is, and what the file starts and so waits for. */

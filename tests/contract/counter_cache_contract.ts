@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import type { CounterCache, Hit } from "../../src/ratelimit/counter_cache.ts";
-import { needs, type Tool } from "../support/tools.ts";
-import { seededRandom } from "../support/seeded_random.ts";
+import { needs, type Tool } from "../harness/tools.ts";
+import { seededRandom } from "../harness/seeded_random.ts";
 
 /** An adapter under test. */
 export interface CounterCacheFixture {

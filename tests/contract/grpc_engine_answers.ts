@@ -5,7 +5,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import type { GrpcEngine, GrpcEngineOptions } from "../../src/grpc/engine.ts";
 import type { GrpcService } from "../../src/grpc/grpc_service.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
-import { message, octets } from "../support/h2_peer.ts";
+import { message, octets } from "../harness/h2_peer.ts";
 
 type Start = (options: GrpcEngineOptions) => Promise<GrpcEngine>;
 

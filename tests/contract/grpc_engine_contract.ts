@@ -10,8 +10,8 @@ import {
   withCallFigures,
 } from "../../src/grpc/grpc_service.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
-import { GrpcClient } from "../support/grpc_client.ts";
-import { until } from "../support/until.ts";
+import { GrpcClient } from "../harness/grpc_client.ts";
+import { until } from "../harness/until.ts";
 
 type Start = (options: GrpcEngineOptions) => Promise<GrpcEngine>;
 

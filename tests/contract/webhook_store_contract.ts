@@ -1,5 +1,5 @@
 import type { WebhookStore } from "../../src/webhooks/store.ts";
-import { needs, type Tool } from "../support/tools.ts";
+import { needs, type Tool } from "../harness/tools.ts";
 import { ACCEPT_CASES } from "./webhook_store_accept_cases.ts";
 import { RECORD_CASES } from "./webhook_store_administration_cases.ts";
 import type { StoreCases } from "./webhook_store_bed.ts";

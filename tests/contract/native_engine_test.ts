@@ -1,0 +1,6 @@
+import { startNative } from "../../src/grpc/native/native_engine.ts";
+import { grpcEngineAnswers } from "./grpc_engine_answers.ts";
+import { grpcEngineContract } from "./grpc_engine_contract.ts";
+
+grpcEngineContract("native", startNative);
+grpcEngineAnswers("native", startNative);

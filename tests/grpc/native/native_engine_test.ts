@@ -1,6 +1,0 @@
-import { startNative } from "../../../src/grpc/native/native_engine.ts";
-import { grpcEngineAnswers } from "../../contract/grpc_engine_answers.ts";
-import { grpcEngineContract } from "../../contract/grpc_engine_contract.ts";
-
-grpcEngineContract("native", startNative);
-grpcEngineAnswers("native", startNative);

@@ -1,0 +1,60 @@
+import { Connection } from "../../src/grpc/native/connection.ts";
+import { greeting, H2Lines } from "./h2_peer.ts";
+import { Probe } from "./probe.ts";
+
+/** A connection of the probe without a socket, and a peer that reads what it sends. */
+export class ConnectionBed {
+  readonly probe = new Probe();
+  readonly connection: Connection;
+  /** What handlers threw and nobody was told. */
+  readonly faults: string[] = [];
+  /** What the peer spoke in place of HTTP/2. */
+  readonly strangers: string[] = [];
+  /** How often the connection had output that no octets of the peer brought. */
+  outputs = 0;
+  /** The time, in milliseconds. */
+  now = 0;
+  readonly #lines = new H2Lines();
+
+  /** Starts with the greetings exchanged, unless it is to be raw. */
+  constructor(
+    options: { readonly raw?: boolean; readonly settings?: readonly (readonly [number, number])[] } = {},
+  ) {
+    this.connection = new Connection({
+      methods: this.probe.methods,
+      now: () => this.now,
+      onOutput: () => void this.outputs++,
+      onFault: (method, error) => void this.faults.push(`${method}: ${error}`),
+      onStranger: (spoken) => void this.strangers.push(spoken),
+      onDeadline: () => {},
+      onEnded: (figures, startedAt) => figures.ended(this.now - startedAt),
+    });
+    if (options.raw !== true) this.send(greeting(options.settings));
+  }
+
+  /** Gives the connection octets, and answers the frames that it then has for the peer. */
+  send(...parts: readonly Uint8Array[]): string[] {
+    for (const part of parts) this.connection.receive(part);
+    return this.sent();
+  }
+
+  /** The frames that the connection has for the peer, with all that waits because there are many. */
+  sent(): string[] {
+    const { output } = this.connection.sender;
+    const lines = this.#lines.read(output.take().slice());
+    while (this.connection.stalled) {
+      this.connection.readOn();
+      lines.push(...this.#lines.read(output.take().slice()));
+    }
+    return lines;
+  }
+}
+
+/** The frames that answer a call which went well. */
+export function answer(streamId: number, body: string): string[] {
+  return [
+    `HEADERS ${streamId} :status=200 content-type=application/grpc`,
+    `DATA ${streamId} message ${JSON.stringify(body)}`,
+    `HEADERS ${streamId} end grpc-status=0`,
+  ];
+}

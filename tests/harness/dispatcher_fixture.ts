@@ -1,0 +1,171 @@
+import { join } from "node:path";
+import type { AttemptReport } from "../../src/webhooks/dispatch_figures.ts";
+import { Dispatcher } from "../../src/webhooks/dispatcher.ts";
+import type { AttemptSteps, DispatcherOptions } from "../../src/webhooks/dispatcher_options.ts";
+import { eventBody } from "../../src/webhooks/event.ts";
+import type { Attempt, AuditEntry, Delivery, Endpoint } from "../../src/webhooks/records.ts";
+import type { DeliverySender, OutgoingDelivery, SendResult } from "../../src/webhooks/sender.ts";
+import { openSqliteStore } from "../../src/webhooks/sqlite_store.ts";
+import type { WebhookStore } from "../../src/webhooks/store.ts";
+import { KeptLog } from "./http_fixture.ts";
+import { FakeClock } from "./fake_clock.ts";
+import { until, type UntilOptions } from "./until.ts";
+
+/** What a receiver of the test does with a request; a promise keeps it waiting. */
+export type Receiver = (request: OutgoingDelivery) => SendResult | Promise<SendResult>;
+
+/** Stands for the network: asks the receiver of the test, and keeps what was sent. */
+export class SenderDouble implements DeliverySender {
+  readonly sent: OutgoingDelivery[] = [];
+  receiver: Receiver = () => ({ status: 200 });
+  running = 0;
+  mostRunning = 0;
+
+  async send(request: OutgoingDelivery, { signal }: { signal: AbortSignal }): Promise<SendResult> {
+    this.sent.push(request);
+    this.mostRunning = Math.max(this.mostRunning, ++this.running);
+    const stopped = Promise.withResolvers<SendResult>();
+    const onAbort = () => stopped.resolve({ errorKind: "interrupted", error: "given up" });
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      return await Promise.race([this.receiver(request), stopped.promise]);
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      this.running--;
+    }
+  }
+}
+
+/** Opens what was "sealed" as plain text. */
+const PLAIN_BOX = {
+  unseal: ({ bytes }: { readonly bytes: Uint8Array }) => Promise.resolve(new TextDecoder().decode(bytes)),
+};
+
+/** The signing secret of every endpoint. */
+export const SECRET = "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cyBvZiBkaXNwYXRjaGluZw==";
+
+/** A store in a folder of its own, a clock that stands still, and dispatchers on them. */
+export class DispatcherBed implements AsyncDisposable {
+  readonly clock = new FakeClock();
+  readonly sender = new SenderDouble();
+  readonly log = new KeptLog();
+  readonly reports: AttemptReport[] = [];
+  readonly store: WebhookStore;
+  readonly path: string;
+  random = 0.5;
+  readonly #folder: string;
+  readonly #dispatchers: Dispatcher[] = [];
+
+  private constructor(folder: string, store: WebhookStore, path: string) {
+    this.#folder = folder;
+    this.store = store;
+    this.path = path;
+  }
+
+  static async open(): Promise<DispatcherBed> {
+    const folder = await Deno.makeTempDir({ prefix: "weir_dispatcher_" });
+    const path = join(folder, "weir.db");
+    const store = await openSqliteStore({ path, logger: new KeptLog(), clock: new FakeClock() });
+    return new DispatcherBed(folder, store, path);
+  }
+
+  /** Makes a dispatcher and starts it. */
+  start(options: Partial<DispatcherOptions> & { readonly at?: AttemptSteps } = {}): Dispatcher {
+    const dispatcher = new Dispatcher({
+      store: this.store,
+      sender: this.sender,
+      secretBox: PLAIN_BOX,
+      clock: this.clock,
+      random: () => this.random,
+      newId: () => crypto.randomUUID(),
+      logger: this.log,
+      maxInFlight: 500,
+      timeoutMs: 15_000,
+      version: "0.0.0",
+      onAttempt: (report) => this.reports.push(report),
+      ...options,
+    });
+    this.#dispatchers.push(dispatcher);
+    dispatcher.start();
+    return dispatcher;
+  }
+
+  /** Adds an endpoint for every kind of event; answers its id. */
+  async endpoint(given: Partial<Endpoint> = {}): Promise<string> {
+    const id = given.id ?? crypto.randomUUID();
+    const now = this.clock.now();
+    const sealed = { keyId: "k", bytes: new TextEncoder().encode(SECRET) };
+    await this.store.createEndpoint({
+      ...{ id, url: `https://receiver.example/${id}`, events: ["*"], description: "", enabled: true },
+      ...{ createdAt: now, updatedAt: now, headerNames: [], concurrency: 4, standardWebhooks: false },
+      secrets: [{ id: crypto.randomUUID(), sealed, createdAt: now, activeAt: now }],
+      ...given,
+    }, this.entry("endpoint.created"));
+    return id;
+  }
+
+  /** Takes in an event; answers its id. */
+  async event(kind = "agent.reply.completed"): Promise<string> {
+    const id = crypto.randomUUID();
+    await this.store.acceptEvent({ id, kind, body: eventBody(kind, `{"id":"${id}"}`) }, {
+      now: this.clock.now(),
+    });
+    return id;
+  }
+
+  /** An entry of the audit log. */
+  entry(action: string): AuditEntry {
+    return {
+      id: crypto.randomUUID(),
+      at: this.clock.now(),
+      actor: "admin",
+      action,
+      object: "test",
+      details: {},
+    };
+  }
+
+  /** The only delivery there is, with its attempts. */
+  async only(): Promise<{ readonly delivery: Delivery; readonly attempts: readonly Attempt[] }> {
+    const { items } = await this.store.listDeliveries({ limit: 2 });
+    const [one, other] = items;
+    if (one === undefined || other !== undefined) {
+      throw new Error(`Cannot find one delivery: ${items.length}`);
+    }
+    const found = await this.store.findDelivery(one.id);
+    if (found === undefined) throw new Error("Cannot find the delivery");
+    return found;
+  }
+
+  /** Moves time on in small steps, as it passes, until this many requests were sent; then lets all be written. */
+  async advanceTo(sent: number, limitMs: number): Promise<void> {
+    for (let passed = 0; this.sender.sent.length < sent && passed < limitMs; passed += 1_000) {
+      this.clock.advance(1_000);
+      await this.settled();
+    }
+    await this.settled();
+  }
+
+  /** Waits until nothing is claimed and no operation is under way. */
+  async settled(): Promise<void> {
+    // A turn for the commit of what was asked for, several times: each answer asks for the next. Signatures are made on
+    // other threads, which have their turns as well.
+    for (let turn = 0; turn < 12; turn++) {
+      await new Promise((resolve) => setImmediate(resolve));
+      await crypto.subtle.digest("SHA-256", new Uint8Array(1));
+      await this.store.findEvent("");
+    }
+  }
+
+  /** Waits until so many requests were sent and all of them are written down. */
+  async sent(count: number, options: UntilOptions = {}): Promise<void> {
+    const isDone = () => this.reports.length >= count;
+    await until(`${count} requests to be sent and written down`, isDone, options);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#dispatchers.map((dispatcher) => dispatcher.stop(0)));
+    await this.store.close();
+    await Deno.remove(this.#folder, { recursive: true });
+  }
+}

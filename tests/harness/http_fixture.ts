@@ -1,0 +1,131 @@
+import { listenHttpPort } from "../../src/http/http_port.ts";
+import { type HttpListener, listenHttp, type ListenHttpOptions } from "../../src/http/listen.ts";
+import type { HttpHandler } from "../../src/http/router.ts";
+import type { LogFields, Logger } from "../../src/base/log.ts";
+import type { LogLevel } from "../../src/telemetry/logger.ts";
+import { FakeClock } from "./fake_clock.ts";
+
+/** One line that was logged. */
+export interface LoggedLine {
+  readonly level: LogLevel;
+  readonly message: string;
+  readonly fields: LogFields;
+}
+
+/** A logger that keeps what it is told. */
+export class KeptLog implements Logger {
+  readonly lines: LoggedLine[] = [];
+
+  debug(message: string, fields: LogFields = {}): void {
+    this.lines.push({ level: "debug", message, fields });
+  }
+  info(message: string, fields: LogFields = {}): void {
+    this.lines.push({ level: "info", message, fields });
+  }
+  warning(message: string, fields: LogFields = {}): void {
+    this.lines.push({ level: "warning", message, fields });
+  }
+  error(message: string, fields: LogFields = {}): void {
+    this.lines.push({ level: "error", message, fields });
+  }
+}
+
+/** Options of a listener on a free loopback port. */
+export function listenOptions(options: Pick<ListenHttpOptions, "logger" | "clock">): ListenHttpOptions {
+  return { name: "test", onState: () => {}, hostname: "127.0.0.1", port: 0, ...options };
+}
+
+/** What serves a handler. */
+export type Listen = (handler: HttpHandler, options: ListenHttpOptions) => HttpListener;
+
+/** The HTTP port's own server. */
+export function listenOnPort(handler: HttpHandler, options: ListenHttpOptions): HttpListener {
+  return listenHttpPort(handler, { ...options, maxConnections: Infinity });
+}
+
+/** Both servers of the program, by the ports that they serve. */
+export const LISTENS: readonly (readonly [name: string, listen: Listen])[] = [
+  ["debug port", listenHttp],
+  ["HTTP port", listenOnPort],
+];
+
+/** A real listener on a free loopback port; it is closed at the end of its block. */
+export class ServedHttp implements AsyncDisposable {
+  readonly log = new KeptLog();
+  readonly clock = new FakeClock();
+  readonly listener: HttpListener;
+
+  /** By the HTTP port's server with a clock that stands still, unless another is given. */
+  constructor(handler: (served: { log: KeptLog; clock: FakeClock }) => HttpHandler, listen?: Listen) {
+    const clock = listen === undefined ? new FakeClock() : this.clock;
+    const options = listenOptions({ logger: this.log, clock });
+    this.listener = (listen ?? listenOnPort)(handler(this), options);
+  }
+
+  url(path: string): string {
+    return `http://127.0.0.1:${this.listener.port}${path}`;
+  }
+
+  /** A connection whose bytes are written and read by hand. */
+  async dial(): Promise<Dialed> {
+    const connection = await Deno.connect({ hostname: "127.0.0.1", port: this.listener.port });
+    connection.setNoDelay();
+    return new Dialed(connection);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.listener.close(0);
+  }
+}
+
+/** A raw connection to a server. */
+export class Dialed implements Disposable {
+  readonly #connection: Deno.Conn;
+  #open = true;
+
+  constructor(connection: Deno.Conn) {
+    this.#connection = connection;
+  }
+
+  async write(text: string | Uint8Array): Promise<void> {
+    const bytes = typeof text === "string" ? new TextEncoder().encode(text) : text;
+    for (let sent = 0; sent < bytes.length;) sent += await this.#connection.write(bytes.subarray(sent));
+  }
+
+  /** Whether the peer has ended or cut the connection; waits for it. */
+  async ended(): Promise<boolean> {
+    try {
+      return await this.#connection.read(new Uint8Array(1)) === null;
+    } catch (error) {
+      return error instanceof Deno.errors.ConnectionReset;
+    }
+  }
+
+  /** Reads until `enough` holds for what came so far, or the peer has closed. */
+  async read(enough: (text: string) => boolean = () => false): Promise<string> {
+    const decoder = new TextDecoder();
+    const chunk = new Uint8Array(65_536);
+    let text = "";
+    while (!enough(text)) {
+      const count = await this.#connection.read(chunk);
+      if (count === null) break;
+      text += decoder.decode(chunk.subarray(0, count), { stream: true });
+    }
+    return text;
+  }
+
+  close(): void {
+    if (!this.#open) return;
+    this.#open = false;
+    this.#connection.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+}
+
+/** Holds once a whole JSON answer has come. */
+export function wholeJson(text: string): boolean {
+  return text.includes("\r\n\r\n") && text.endsWith("}");
+}

@@ -1,0 +1,49 @@
+import type { Socket } from "node:net";
+import { Cidrs } from "../../src/webhooks/address_ranges.ts";
+import {
+  createSender,
+  type OutgoingDelivery,
+  type SenderOptions,
+  type SendResult,
+} from "../../src/webhooks/sender.ts";
+import { RawServer } from "./rest_fixture.ts";
+import { TurnClock } from "./turn_clock.ts";
+
+/** The loopback of the tests, open. */
+export const LOOPBACK = new Cidrs(["127.0.0.0/8", "::1/128"]);
+
+/** A text that no error may show. */
+export const SECRET = "hunter2";
+
+/** A delivery full of secrets, to a URL. */
+export function delivery(url: string, timeoutMs = 60_000): OutgoingDelivery {
+  const body = new TextEncoder().encode(`{"event":"a.b","data":{"x":"${SECRET}"}}`);
+  const headers = {
+    "content-type": "application/json",
+    "x-svc-signature": `sha256=${SECRET}`,
+    authorization: `Bearer ${SECRET}`,
+  };
+  return { url, headers, body, timeoutMs };
+}
+
+/** Sends one delivery with a sender of its own, by a clock that stands still while the machine does. */
+export async function sendOnce(
+  url: string,
+  options: Partial<SenderOptions> & { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},
+): Promise<SendResult> {
+  const { timeoutMs, signal = new AbortController().signal, ...own } = options;
+  const sender = createSender({
+    ...{ allow: LOOPBACK, connectTimeoutMs: 60_000, userAgent: "Weir/test", clock: new TurnClock() },
+    ...own,
+  });
+  try {
+    return await sender.send(delivery(url, timeoutMs), { signal });
+  } finally {
+    await sender.close();
+  }
+}
+
+/** A receiver that does this to each request. */
+export function receiver(act: (socket: Socket, head: string) => void): Promise<RawServer> {
+  return RawServer.start(act);
+}

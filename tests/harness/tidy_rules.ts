@@ -1,0 +1,257 @@
+import { functionsOf, importsOf, lineOf, type Source } from "./source_scan.ts";
+
+/** Finds what breaks one rule in one file; each finding is a line to print. */
+export type TidyRule = (source: Source) => string[];
+
+const MAX_FILE_LINES = 400;
+const MAX_FUNCTION_LINES = 70;
+/** Made by a program and never read by people. */
+const GENERATED = ["src/wire/descriptors.ts", "src/ui/built/page_files.ts"];
+
+/**
+ * Who may import whom: for each part of `src` the files and folders of other parts that it may know.
+ * A part may always import from itself.
+ */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  "base": [],
+  "ratelimit": ["base/"],
+  "wire": [],
+  "settings": ["base/", "webhooks/postgres_address.ts"],
+  "cache": ["ratelimit/", "base/"],
+  "config": ["ratelimit/", "wire/", "base/"],
+  "stats": ["ratelimit/stats_sink.ts", "base/"],
+  "telemetry": ["ratelimit/", "base/"],
+  "health.ts": ["base/"],
+  "open_tracing.ts": ["telemetry/", "settings/", "base/"],
+  "listener_report.ts": ["service_parts.ts", "base/"],
+  "open_pull_metrics.ts": [
+    "health.ts",
+    "listener_report.ts",
+    "http/listen.ts",
+    "config/metric_mapping.ts",
+    "settings/",
+    "stats/",
+    "ratelimit/",
+    "base/",
+  ],
+  "open_cache.ts": ["cache/", "settings/", "stats/", "telemetry/", "health.ts", "ratelimit/", "base/"],
+  "service_parts.ts": ["settings/", "stats/", "health.ts", "base/"],
+  "open_service.ts": ["open_cache.ts", "service_parts.ts", "cache/", "settings/", "ratelimit/"],
+  "open_rules.ts": ["service_parts.ts", "config/", "ratelimit/", "base/"],
+  "shared_ports.ts": ["service_parts.ts", "base/"],
+  "open_grpc.ts": ["service_parts.ts", "listener_report.ts", "grpc/", "stats/", "telemetry/", "base/"],
+  "store_folder.ts": ["settings/"],
+  "open_webhooks.ts": [
+    "listener_report.ts",
+    "store_folder.ts",
+    "webhook_statistics.ts",
+    "webhooks/",
+    "service_parts.ts",
+    "http/",
+    "settings/",
+    "telemetry/",
+    "base/",
+  ],
+  "webhook_statistics.ts": ["webhooks/", "stats/", "base/"],
+  "open_ui.ts": ["service_parts.ts", "open_rules.ts", "ui/", "http/", "ratelimit/", "stats/", "base/"],
+  "open_http.ts": [
+    "service_parts.ts",
+    "listener_report.ts",
+    "open_ui.ts",
+    "http/",
+    "settings/",
+    "ratelimit/",
+    "stats/",
+    "telemetry/",
+    "base/",
+  ],
+  "webhooks": ["base/", "config/yaml"],
+  "rest": [],
+  "grpc": ["ratelimit/", "webhooks/routes", "wire/", "health.ts", "telemetry/", "base/"],
+  "http": ["ratelimit/", "webhooks/routes", "wire/", "health.ts", "telemetry/", "base/"],
+  "ui": ["base/"],
+  "cli": [
+    "ratelimit/",
+    "cache/memory_cache.ts",
+    "open_service.ts",
+    "http/json",
+    "settings/",
+    "wire/",
+    "config/rule_files.ts",
+    "config/yaml",
+    "webhooks/receiver.ts",
+    "webhooks/postgres_address.ts",
+    "webhooks/sqlite_store_backup.ts",
+    "webhooks/store_check.ts",
+    "webhooks/store_move.ts",
+    "webhooks/json_text.ts",
+    "webhooks/time_text.ts",
+    "rest/mod.ts",
+    "base/",
+  ],
+};
+/** The parts of the webhook service that send requests. */
+const SENDERS = /^src\/webhooks\/(?:sender|workflow)/;
+
+/** Third-party packages, each with the paths that may import it. */
+const PACKAGES: Readonly<Record<string, RegExp>> = {
+  "ioredis": /^src\/cache\//,
+  "@grpc/grpc-js": /^(?:src\/grpc\/|src\/config\/xds|src\/cli\/client\.ts$|tests\/|scripts\/bench\/)/,
+  "pg": /^(?:src\/webhooks\/postgres_|tests\/|scripts\/bench\/postgres_)/,
+  "playwright-core": /^tests\/(?:harness|integration\/ui)\//,
+  "prom-client": /^src\/stats\/pull_/,
+  "prom-client/lib/registry.js": /^src\/stats\/pull_/,
+  "yaml": /^(?:src\/config\/|tests\/)/,
+  "protobufjs": /^(?:tests|scripts)\//,
+  "standardwebhooks": /^tests\/unit\/webhooks\//,
+  "@opentelemetry/api": /^(?:src\/telemetry\/tracing|tests\/)/,
+  "@opentelemetry/exporter-trace-otlp-grpc": /^src\/telemetry\/tracing/,
+  "@opentelemetry/otlp-exporter-base/node-http": /^src\/telemetry\/tracing/,
+  "@opentelemetry/otlp-transformer": /^tests\//,
+  "@opentelemetry/resources": /^(?:src\/telemetry\/tracing|tests\/)/,
+  "@opentelemetry/sdk-trace-base": /^(?:src\/telemetry\/tracing|tests\/)/,
+  "@std/assert": /^tests\//,
+  "@weir/rest": /^tests\//,
+  "@weir/rest/testing": /^tests\//,
+};
+
+/** What the core may not use: it has no clock, no chance and no I/O of its own. */
+const IMPURE = ["Date.now", "Math.random", "setTimeout", "setInterval", "fetch(", "Deno.", "console."];
+const PURE =
+  /^src\/(?:ratelimit\/|webhooks\/(?:event|signature|schedule|delivery|endpoint_shares|idempotency)\.ts$)/;
+
+/** Words of no meaning, for files and exports alike. */
+const EMPTY_WORDS = ["manager", "helper", "util", "utils", "impl", "processor", "data", "info"];
+
+/** The rules that one file alone can break, by the sentence that each stands for. */
+export const TIDY_RULES: Readonly<Record<string, TidyRule>> = {
+  "a part of src imports only the parts that it may know": partsImported,
+  "a third-party package is imported only where its job is": packagesImported,
+  "only tests and the start script import main.ts": mainImported,
+  "the pure parts use no clock, no chance and no I/O": impureWords,
+  "only one file touches the console and the standard streams": consoleUsed,
+  "a file has at most 400 lines": fileTooLong,
+  "a function has at most 70 lines": functionsTooLong,
+  "a file has a name in snake_case": nameNotSnake,
+  "no file and no export has a name without meaning": emptyNames,
+  "nothing is exported as default": (source) => found(source, /\bexport\s+default\b|\bas\s+default\b/g),
+  "nothing is an enum": (source) => found(source, /^(?:export\s+)?(?:declare\s+)?(?:const\s+)?enum\s+\w/gm),
+  "nothing has the type any": (source) =>
+    found(source, /(?:[:<|&,=]|=>|\bas)\s*any\b(?!\s*[(:.?=])|\bany\[\]/g),
+  "nothing is asserted to be there": (source) => found(source, /[\w)\]]!(?!=)/g),
+  "nothing is left to be done": workLeft,
+  "a relative import names its file with .ts": importsWithoutEnding,
+  "an export has a sentence of documentation": exportsWithoutSentence,
+};
+
+function partsImported(source: Source): string[] {
+  const from = partOf(source.path);
+  if (from === undefined) return [];
+  const allowed = [...(MAY_IMPORT[from] ?? []), ...(SENDERS.test(source.path) ? ["rest/mod.ts"] : [])];
+  return relativeImports(source).filter((target) => {
+    const inside = target.startsWith("src/") ? target.slice("src/".length) : undefined;
+    if (inside === undefined) return true;
+    return partOf(target) !== from && !allowed.some((start) => inside.startsWith(start));
+  }).map((target) => `${source.path} imports ${target}`);
+}
+
+/** The folder below `src`, or the file that stands in `src` itself; absent for everything else. */
+function partOf(path: string): string | undefined {
+  return /^src\/([^/]+)/.exec(path)?.[1];
+}
+
+function relativeImports(source: Source): string[] {
+  return importsOf(source)
+    .filter((specifier) => specifier.startsWith("."))
+    .map((specifier) => new URL(specifier, `file:///${source.path}`).pathname.slice(1));
+}
+
+function packagesImported(source: Source): string[] {
+  const packages = importsOf(source).filter((specifier) => !/^(?:\.|node:)/.test(specifier));
+  return packages
+    .filter((name) => !(Object.hasOwn(PACKAGES, name) && PACKAGES[name]?.test(source.path)))
+    .map((name) => `${source.path} imports ${name}`);
+}
+
+function mainImported(source: Source): string[] {
+  if (source.path.startsWith("tests/") || source.path === "scripts/start.ts") return [];
+  return relativeImports(source).filter((target) => target === "main.ts").map(() =>
+    `${source.path} imports main.ts`
+  );
+}
+
+function impureWords(source: Source): string[] {
+  if (!PURE.test(source.path)) return [];
+  return IMPURE.flatMap((word) => found(source, new RegExp(`(?<![\\w.])${RegExp.escape(word)}`, "g")));
+}
+
+function consoleUsed(source: Source): string[] {
+  if (source.path === "src/base/standard_streams.ts" || !/^(?:src\/|main\.ts$)/.test(source.path)) return [];
+  return found(source, /\bconsole\b|\bDeno\.std(?:out|err)\b/g);
+}
+
+function fileTooLong(source: Source): string[] {
+  const lines = source.text.trimEnd().split("\n").length;
+  if (lines <= MAX_FILE_LINES || GENERATED.includes(source.path)) return [];
+  return [`${source.path} has ${lines} lines`];
+}
+
+function functionsTooLong(source: Source): string[] {
+  return functionsOf(source)
+    .filter(({ lines }) => lines > MAX_FUNCTION_LINES)
+    .map(({ line, lines }) => `${source.path}:${line} has ${lines} lines`);
+}
+
+function nameNotSnake(source: Source): string[] {
+  const ok = source.path.split("/").every((name) => /^[a-z0-9]+(?:_[a-z0-9]+)*(?:\.ts)?$/.test(name));
+  return ok ? [] : [source.path];
+}
+
+function emptyNames(source: Source): string[] {
+  const exported = [...source.code.matchAll(/^export\s+(?:[a-z]+\s+)*([\w$]+)/gm)].map(([, name = ""]) =>
+    name
+  );
+  const file = source.path.split("/").at(-1)?.replace(".ts", "") ?? "";
+  return [file, ...exported]
+    .filter((name) => wordsOf(name).some((word) => EMPTY_WORDS.includes(word)))
+    .map((name) => `${source.path} has the name ${name}`);
+}
+
+function wordsOf(name: string): string[] {
+  return name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase().split("_");
+}
+
+function workLeft(source: Source): string[] {
+  const mark = /\b(?:TODO|FIXME)\b/g;
+  return [...places(source, source.comments, mark), ...places(source, source.code, mark)];
+}
+
+function importsWithoutEnding(source: Source): string[] {
+  return importsOf(source)
+    .filter((specifier) =>
+      specifier.startsWith(".") && !/\.(?:ts|json)$/.test(specifier) && !GENERATED.includes(source.path)
+    )
+    .map((specifier) => `${source.path} imports ${specifier}`);
+}
+
+/** A list such as `export { a }` documents nothing: what it names has its sentence where it is declared. */
+function exportsWithoutSentence(source: Source): string[] {
+  return [...source.code.matchAll(/^export\s+(?!\{|\*|type\s*\{)/gm)]
+    .filter(({ index }) =>
+      !/\/\*\*(?:(?!\*\/)[\s\S])*\w(?:(?!\*\/)[\s\S])*\*\/\s*(?:\/\/ deno-[^\n]*\s*)*$/.test(
+        source.text.slice(0, index),
+      )
+    )
+    .map(({ index }) => `${source.path}:${lineOf(source, index)}`);
+}
+
+/** Every place in the code of a file where a pattern matches. */
+function found(source: Source, pattern: RegExp): string[] {
+  return places(source, source.code, pattern);
+}
+
+function places(source: Source, text: string, pattern: RegExp): string[] {
+  return [...text.matchAll(pattern)].map(({ 0: match, index }) => {
+    return `${source.path}:${lineOf(source, index)}: ${match.trim()}`;
+  });
+}

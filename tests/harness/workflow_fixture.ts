@@ -1,0 +1,238 @@
+import { assert } from "@std/assert";
+import { createHash } from "node:crypto";
+import type { Logger } from "../../src/base/log.ts";
+import type { Endpoint, Execution, ExecutionStep, WorkflowVersion } from "../../src/webhooks/records.ts";
+import { openSqliteStore } from "../../src/webhooks/sqlite_store.ts";
+import type { WebhookStore } from "../../src/webhooks/store.ts";
+import type { LimitCall } from "../../src/webhooks/trigger_limit.ts";
+import type { Workflow, Workflows } from "../../src/webhooks/workflow.ts";
+import { readWorkflowFile } from "../../src/webhooks/workflow_file.ts";
+import { WorkflowRunner, type WorkflowRunnerOptions } from "../../src/webhooks/workflow_runner.ts";
+import { FakeClock } from "./fake_clock.ts";
+import { until } from "./until.ts";
+
+/** One request that is tried up to three times. */
+export const retried = (url: string) =>
+  `workflow: w
+steps:
+- name: call
+  request: { url: "${url}/call", timeout: 5s }
+  retry: { attempts: 3, backoff: 1s }
+- name: result
+  set: { status: "{{ steps.call.status }}" }
+`;
+
+/** A request that the server of the steps has seen. */
+export interface SeenRequest {
+  readonly method: string;
+  /** Path and query as they came. */
+  readonly path: string;
+  readonly key: string | null;
+  readonly headers: Headers;
+  readonly body: string;
+}
+
+/** A local server that keeps what it is asked and answers what it is told. */
+export class StepServer implements AsyncDisposable {
+  readonly requests: SeenRequest[] = [];
+  /** The answer to each request; 200 and an empty object when nothing else is set. */
+  answer: (seen: SeenRequest) => Response | Promise<Response> = () => Response.json({});
+  readonly #server: Deno.HttpServer<Deno.NetAddr>;
+
+  constructor() {
+    this.#server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
+      const { method, headers } = request;
+      const { pathname, search } = new URL(request.url);
+      const key = headers.get("idempotency-key");
+      const seen = { method, path: `${pathname}${search}`, key, headers, body: await request.text() };
+      this.requests.push(seen);
+      return await this.answer(seen);
+    });
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#server.addr.port}`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.shutdown();
+  }
+}
+
+/** Keeps the lines of the log. */
+export class KeptLines implements Logger {
+  readonly lines: string[] = [];
+  readonly debug = this.#keep("debug");
+  readonly info = this.#keep("info");
+  readonly warning = this.#keep("warning");
+  readonly error = this.#keep("error");
+
+  #keep(level: string): (message: string, fields?: Readonly<Record<string, unknown>>) => void {
+    return (message, fields = {}) => {
+      const { error, ...rest } = fields;
+      const cause = error instanceof Error ? ` ${error.message}` : "";
+      const told = Object.keys(rest).length === 0 ? "" : ` ${JSON.stringify(rest)}`;
+      this.lines.push(`${level} ${message}${told}${cause}`);
+    };
+  }
+}
+
+/** Workflows that a test sets by hand. */
+export class GivenWorkflows implements Workflows {
+  readonly #current = new Map<string, { version: WorkflowVersion; workflow: Workflow }>();
+
+  /** Puts a text in force; answers it as it is stored. */
+  set(text: string): WorkflowVersion {
+    const { workflow, problems } = readWorkflowFile("test.yaml", text);
+    assert(workflow !== undefined, problems.join("\n"));
+    const id = createHash("sha256").update(text).digest("hex");
+    const version = { id, workflow: workflow.id, text };
+    this.#current.set(workflow.id, { version, workflow });
+    return version;
+  }
+
+  delete(name: string): void {
+    this.#current.delete(name);
+  }
+
+  current(name: string): { readonly version: WorkflowVersion; readonly workflow: Workflow } | undefined {
+    return this.#current.get(name);
+  }
+
+  parse({ text }: WorkflowVersion): Workflow {
+    const { workflow, problems } = readWorkflowFile("stored", text);
+    if (workflow === undefined) throw new Error(problems.join("\n"));
+    return workflow;
+  }
+}
+
+/** A real store, a server for the steps, time that stands still, and runners on them. */
+export class WorkflowBed implements AsyncDisposable {
+  readonly clock = new FakeClock();
+  readonly log = new KeptLines();
+  readonly server = new StepServer();
+  readonly workflows = new GivenWorkflows();
+  readonly ends: string[] = [];
+  limit: LimitCall = () => Promise.resolve({ code: "OK" });
+  #runners: WorkflowRunner[] = [];
+
+  private constructor(readonly store: WebhookStore, readonly folder: string) {}
+
+  static async open(): Promise<WorkflowBed> {
+    const folder = await Deno.makeTempDir();
+    const log = new KeptLines();
+    const store = await openSqliteStore({ path: `${folder}/weir.db`, logger: log, clock: new FakeClock() });
+    return new WorkflowBed(store, folder);
+  }
+
+  runner(options: Partial<WorkflowRunnerOptions> = {}): WorkflowRunner {
+    const runner = new WorkflowRunner({
+      store: this.store,
+      workflows: this.workflows,
+      fetch: globalThis.fetch,
+      limit: (...question) => this.limit(...question),
+      clock: this.clock,
+      random: () => 1 - Number.EPSILON,
+      newId: () => crypto.randomUUID(),
+      env: { TOKEN: "s3cret-token" },
+      maxRunning: 200,
+      logger: this.log,
+      onEnd: (status) => this.ends.push(status),
+      ...options,
+    });
+    this.#runners.push(runner);
+    return runner;
+  }
+
+  /** Starts an execution of a text, as a trigger does. */
+  async begin(text: string, input: unknown): Promise<string> {
+    const version = this.workflows.set(text);
+    return await this.beginVersion(version, typeof input === "string" ? input : JSON.stringify(input));
+  }
+
+  async beginVersion(version: WorkflowVersion, input: string): Promise<string> {
+    const id = crypto.randomUUID();
+    const execution = { id, workflow: version.workflow, versionId: version.id, triggerId: "t", input };
+    await Promise.all([
+      this.store.saveWorkflowVersion(version),
+      this.store.acceptExecution(execution, { now: this.clock.now() }),
+    ]);
+    return id;
+  }
+
+  /** The execution and its steps as they stand. */
+  async find(
+    id: string,
+  ): Promise<{ readonly execution: Execution; readonly steps: readonly ExecutionStep[] }> {
+    const found = await this.store.findExecution(id);
+    assert(found !== undefined);
+    return found;
+  }
+
+  /** Waits until the execution has this status; time stands still. */
+  async ended(
+    id: string,
+  ): Promise<{ readonly execution: Execution; readonly steps: readonly ExecutionStep[] }> {
+    return await until(`the end of ${id}`, async () => {
+      const found = await this.find(id);
+      return found.execution.finishedAt === undefined ? undefined : found;
+    }, { intervalMs: 2 });
+  }
+
+  /** Waits until nobody works on the execution, and it is due later; answers in how many milliseconds. */
+  async waiting(id: string): Promise<number> {
+    return await until(`${id} to wait`, async () => {
+      const { execution: { claimId, dueAt, status } } = await this.find(id);
+      if (status !== "running" || claimId !== undefined || dueAt === undefined) return undefined;
+      return dueAt > this.clock.now() ? dueAt - this.clock.now() : undefined;
+    }, { intervalMs: 2 });
+  }
+
+  /** The bodies of the events so far, oldest first. */
+  async events(): Promise<readonly string[]> {
+    const { items } = await this.store.listEvents({ limit: 200 });
+    const events = await Promise.all(items.map(({ id }) => this.store.findEvent(id)));
+    return events.map((event) => new TextDecoder().decode(event?.body)).reverse();
+  }
+
+  async addEndpoint(): Promise<void> {
+    const endpoint: Endpoint = {
+      id: crypto.randomUUID(),
+      url: "https://receiver.example/",
+      events: ["workflow.*"],
+      description: "",
+      enabled: true,
+      createdAt: 0,
+      updatedAt: 0,
+      headerNames: [],
+      concurrency: 4,
+      standardWebhooks: false,
+      secrets: [],
+    };
+    const audit = {
+      id: crypto.randomUUID(),
+      at: 0,
+      actor: "admin",
+      action: "endpoint.created",
+      object: "",
+      details: {},
+    };
+    await this.store.createEndpoint(endpoint, audit);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    let isOver = false;
+    const stopped = Promise.all(this.#runners.map((runner) => runner.stop(0))).then(() =>
+      void (isOver = true)
+    );
+    // Work that hangs, as that of a process that is gone, is left to itself after some time.
+    await until("the end of the runners", () => {
+      if (!isOver) this.clock.advance(1_000);
+      return isOver;
+    }, { intervalMs: 1 });
+    await stopped;
+    await this.store.close();
+    await this.server[Symbol.asyncDispose]();
+    await Deno.remove(this.folder, { recursive: true });
+  }
+}

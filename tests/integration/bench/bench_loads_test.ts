@@ -1,0 +1,57 @@
+import { assertEquals } from "@std/assert";
+import { benchLoads } from "../../../scripts/bench/bench_loads.ts";
+import { readBenchOptions } from "../../../scripts/bench/options.ts";
+import { needs } from "../../harness/tools.ts";
+
+Deno.test({
+  ...needs(["redis-server"], "benchLoads: one short round of one load, every sum exact"),
+  async fn() {
+    const said: string[] = [];
+    const { rounds, checks } = await benchLoads({
+      options: readBenchOptions(["--quick", "--only", "hot", "--seconds", "0.5", "--engine", "grpc-js"]),
+      signal: new AbortController().signal,
+      say: (line) => said.push(line),
+    });
+    const withoutNumbers = [...said, ...checks].map((line) =>
+      line.replace(/[\d,.]+(?= calls| ms| =|$)/g, "n")
+    );
+    assertEquals(withoutNumbers, [
+      "round 1: 8x32 hot key on echo: n calls/s, p99 n ms, generator n",
+      "round 1: 8x32 hot key on memory: n calls/s, p99 n ms, generator n",
+      "round 1: 8x32 hot key on redis: n calls/s, p99 n ms, generator n",
+      "echo: a call by grpc-js has status OK and the right answer",
+      "memory: a call by grpc-js has status OK and the right answer",
+      "memory: hits that /stats says were decided = n = hits answered",
+      "redis: a call by grpc-js has status OK and the right answer",
+      "redis: hits that /stats says were decided = n = hits answered",
+      "redis: sum of all counters = n = hits answered",
+    ]);
+    const figures = rounds.map((
+      { target, calls, cpuSecondsPer100k },
+    ) => [target, calls > 0 && cpuSecondsPer100k > 0]);
+    assertEquals(figures, [["echo", true], ["memory", true], ["redis", true]]);
+  },
+});
+
+Deno.test("benchLoads: what is compared to a few percent gets many short turns, every sum exact", async () => {
+  const said: string[] = [];
+  const { rounds, checks } = await benchLoads({
+    options: readBenchOptions(["--quick", "--only", "stats", "--seconds", "0.1"]),
+    signal: new AbortController().signal,
+    say: (line) => said.push(line),
+  });
+  const targets = ["memory", "memory-push", "memory-pull", "memory-tracing"];
+  const turns = targets.map((name) => rounds.filter(({ target }) => target === name));
+  assertEquals(turns.map(({ length }) => length), [24, 24, 24, 24]);
+  const isWhole = rounds.every(({ calls, callsPerSecond, cpuSecondsPer100k }) =>
+    calls > 0 && callsPerSecond > 0 && cpuSecondsPer100k > 0
+  );
+  assertEquals(isWhole, true);
+  assertEquals(said.map((line) => line.replace(/[\d,.]+(?= calls| ms| of|$)/g, "n")), [
+    "24 turns, n of the first: 8x32 statistics on memory: n calls/s, p99 n ms, generator n",
+    "24 turns, n of the first: 8x32 statistics on memory-push: n calls/s, p99 n ms, generator n",
+    "24 turns, n of the first: 8x32 statistics on memory-pull: n calls/s, p99 n ms, generator n",
+    "24 turns, n of the first: 8x32 statistics on memory-tracing: n calls/s, p99 n ms, generator n",
+  ]);
+  assertEquals(checks.filter((line) => line.includes("= hits answered")).length, targets.length);
+});

@@ -1,0 +1,329 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import net from "node:net";
+import { join } from "node:path";
+import { systemClock } from "../../../src/base/clock.ts";
+import { parseKvAddress } from "../../../src/cache/kv_address.ts";
+import { createKvClient, type KvConnectOptions } from "../../../src/cache/kv_connect.ts";
+import type { TlsFiles } from "../../../src/cache/tls_files.ts";
+import { type CertificateFiles, type Certificates, makeCertificates } from "../../harness/certificates.ts";
+import { ChildProcess } from "../../harness/child_process.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { freePort } from "../../harness/free_port.ts";
+import { type RedisServer, startRedis } from "../../harness/redis_server.ts";
+import { startTcpRelay } from "../../harness/tcp_relay.ts";
+import { needs, type Tool } from "../../harness/tools.ts";
+import { until } from "../../harness/until.ts";
+
+const TLS_TOOLS: readonly Tool[] = ["redis-server", "openssl"];
+
+/** A client that connects, and what became of its attempts. */
+class Attempts implements AsyncDisposable {
+  readonly client: ReturnType<typeof createKvClient>;
+  readonly errors: string[] = [];
+  closes = 0;
+
+  constructor(options: Partial<KvConnectOptions> & Pick<KvConnectOptions, "address">) {
+    this.client = createKvClient({ timeoutMs: 30_000, clock: systemClock, random: () => 0, ...options });
+    this.client.on("error", (error: Error) => this.errors.push(error.message));
+    this.client.on("close", () => this.closes++);
+    this.client.connect().catch(() => {});
+  }
+
+  /** Waits until it can be used, and answers that it can. */
+  async ready(): Promise<string> {
+    await until("the client to be ready", () => this.client.status === "ready");
+    return String(await this.client.ping());
+  }
+
+  /** Waits until several attempts have failed, and answers why the last one did; `pass` lets time pass. */
+  async refused(pass: () => void = () => {}): Promise<string> {
+    const end = this.closes + 2;
+    await until("several attempts to fail", () => {
+      pass();
+      return this.closes >= end;
+    });
+    assertEquals(this.client.status === "ready", false);
+    return this.errors.at(-1) ?? "";
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const { stream } = this.client as unknown as { stream: net.Socket | undefined };
+    this.client.disconnect();
+    await until("the socket to be closed", () => stream === undefined || stream.destroyed);
+  }
+}
+
+function tlsFiles(certificates: Certificates, files: Partial<TlsFiles> = {}): TlsFiles {
+  return {
+    settings: "KV_TLS",
+    authorityFile: certificates.authority.certFile,
+    ...certificates.client,
+    ...files,
+  };
+}
+
+const tlsAddress = (url: string) => parseKvAddress("single", url, { tls: true });
+
+Deno.test({
+  ...needs(["redis-server"], "kv connection: a socket that fails twice throws nothing outside every handler"),
+  async fn() {
+    await using redis = await startRedis();
+    await using attempts = new Attempts({ address: parseKvAddress("single", redis.url) });
+    await attempts.ready();
+    const { stream } = attempts.client as unknown as { stream: net.Socket };
+    const error = Object.assign(new Error("write EPIPE"), { code: "EPIPE" });
+    assertEquals([stream.emit("error", error), stream.emit("error", error)], [true, true]);
+  },
+});
+
+interface TlsCase {
+  readonly name: string;
+  readonly server?: (certificates: Certificates) => CertificateFiles;
+  readonly files: (certificates: Certificates) => Partial<TlsFiles>;
+  /** What the error says; absent where the client gets in. */
+  readonly refused?: RegExp;
+}
+
+const UNTRUSTED = /self-signed certificate|unable to verify/;
+const NO_CLIENT = { certFile: undefined, keyFile: undefined };
+
+const TLS_CASES: readonly TlsCase[] = [
+  { name: "own authority and client certificate", files: () => ({}) },
+  { name: "name not verified", files: () => ({ skipHostname: true }) },
+  {
+    name: "another authority",
+    files: ({ otherAuthority }) => ({ authorityFile: otherAuthority.certFile }),
+    refused: UNTRUSTED,
+  },
+  { name: "the system's authorities alone", files: () => ({ authorityFile: undefined }), refused: UNTRUSTED },
+  {
+    name: "another name",
+    server: ({ elsewhere }) => elsewhere,
+    files: () => ({}),
+    refused: /does not match certificate's altnames/,
+  },
+  {
+    name: "another name, not verified",
+    server: ({ elsewhere }) => elsewhere,
+    files: () => ({ skipHostname: true }),
+  },
+  {
+    name: "another name and authority, name not verified",
+    server: ({ elsewhere }) => elsewhere,
+    files: ({ otherAuthority }) => ({ authorityFile: otherAuthority.certFile, skipHostname: true }),
+    refused: UNTRUSTED,
+  },
+  { name: "no client certificate", files: () => NO_CLIENT, refused: /CertificateRequired|EPIPE|ECONNRESET/ },
+  {
+    name: "client certificate of another authority",
+    files: ({ otherClient }) => otherClient,
+    refused: /UnknownCA|EPIPE|ECONNRESET/,
+  },
+];
+
+for (const { name, server, files, refused } of TLS_CASES) {
+  Deno.test({
+    ...needs(TLS_TOOLS, `kv over TLS: ${name}: ${refused === undefined ? "gets in" : "is refused"}`),
+    async fn() {
+      await using certificates = await makeCertificates();
+      await using redis = await startRedis({ tls: certificates.redisTls(server?.(certificates)) });
+      const tls = tlsFiles(certificates, files(certificates));
+      await using attempts = new Attempts({ address: tlsAddress(redis.tlsUrl), tls });
+      if (refused === undefined) assertEquals(await attempts.ready(), "PONG");
+      else assertMatch(await attempts.refused(), refused);
+    },
+  });
+}
+
+Deno.test({
+  ...needs(TLS_TOOLS, "kv over TLS: rediss:// is enough, and files without it are not"),
+  async fn() {
+    await using certificates = await makeCertificates();
+    await using redis = await startRedis({ tls: certificates.redisTls() });
+    const tls = tlsFiles(certificates);
+    const address = parseKvAddress("single", `rediss://localhost:${redis.tlsPort}`);
+    await using secure = new Attempts({ address, tls });
+    await using plain = new Attempts({ address: parseKvAddress("single", redis.url), tls });
+    assertEquals([await secure.ready(), await plain.ready()], ["PONG", "PONG"]);
+  },
+});
+
+Deno.test({
+  ...needs(TLS_TOOLS, "kv over TLS: a refused client certificate ends no process"),
+  async fn() {
+    await using certificates = await makeCertificates();
+    await using redis = await startRedis({ tls: certificates.redisTls() });
+    const run = async (authorityFile: string, env: Record<string, string> = {}, url = redis.tlsUrl) => {
+      await using child = childOf([url, authorityFile], env);
+      const { code } = await child.exited;
+      return [code, child.stdoutLines, child.stderrLines.filter((line) => !line.includes("[WARN]"))];
+    };
+    assertEquals(await run(certificates.authority.certFile), [0, ["refused"], []]);
+  },
+});
+
+Deno.test({
+  ...needs(TLS_TOOLS, "kv over TLS: an own authority takes nothing away from the system's"),
+  async fn() {
+    await using certificates = await makeCertificates();
+    await using redis = await startRedis({ tls: certificates.redisTls(certificates.server, false) });
+    await redis.command("ACL", "SETUSER", "user", "on", ">secret", "+@all");
+    const { authority, otherAuthority } = certificates;
+    await using child = childOf([redis.tlsUrl, otherAuthority.certFile], {
+      NODE_EXTRA_CA_CERTS: authority.certFile,
+    });
+    assertEquals([(await child.exited).code, child.stdoutLines], [0, ["ready"]]);
+  },
+});
+
+function childOf(args: readonly string[], env: Readonly<Record<string, string>>): ChildProcess {
+  const file = new URL("rejected_client_child.ts", import.meta.url).pathname;
+  return new ChildProcess(Deno.execPath(), {
+    args: ["run", "--allow-all", "--no-check", file, ...args],
+    cwd: new URL("../../../", import.meta.url).pathname,
+    env: { ...Deno.env.toObject(), NO_COLOR: "1", ...env },
+  });
+}
+
+Deno.test({
+  ...needs(
+    TLS_TOOLS,
+    "kv over TLS: files are read anew at each connect, and one that is missing ends nothing",
+  ),
+  async fn() {
+    await using certificates = await makeCertificates();
+    await using redis = await startRedis({ tls: certificates.redisTls() });
+    const { folder, client, otherClient } = certificates;
+    const shown = { certFile: join(folder, "shown.pem"), keyFile: join(folder, "shown.key") };
+    const show = async (from: CertificateFiles) => {
+      await Deno.copyFile(from.certFile, shown.certFile);
+      await Deno.copyFile(from.keyFile, shown.keyFile);
+    };
+    const tls = tlsFiles(certificates, shown);
+    await using attempts = new Attempts({ address: tlsAddress(redis.tlsUrl), tls });
+    assertMatch(
+      await attempts.refused(),
+      /^Cannot use KV_TLS_CLIENT_(?:CERT|KEY) ".*shown\.\w+": .*no such file/i,
+    );
+    await show(otherClient);
+    assertMatch(await attempts.refused(), /UnknownCA|EPIPE|ECONNRESET/);
+    await show(client);
+    assertEquals(await attempts.ready(), "PONG");
+    await show(otherClient);
+    await redis.command("CLIENT", "KILL", "TYPE", "normal");
+    assertMatch(await attempts.refused(), /UnknownCA|EPIPE|ECONNRESET/);
+  },
+});
+
+for (const overTls of [false, true]) {
+  Deno.test({
+    ...needs(
+      TLS_TOOLS,
+      `kv connection: a peer that says nothing is left in time${overTls ? ", over TLS" : ""}`,
+    ),
+    async fn() {
+      await using certificates = await makeCertificates();
+      await using redis = await startRedis({ tls: certificates.redisTls() });
+      await using relay = await startTcpRelay(overTls ? redis.tlsPort : redis.port);
+      relay.setMode("stall");
+      const address = parseKvAddress("single", relay.url, { tls: overTls });
+      // The client itself has no clock, and bounds the silence of a peer that has taken the connection.
+      const timeoutMs = overTls ? 60_000 : 300;
+      const clock = new FakeClock();
+      let met = 0;
+      // Once for each connection that was taken: before that the files are read, which has its time too.
+      const pass = () => {
+        if (relay.accepted > met) clock.advance(timeoutMs);
+        met = relay.accepted;
+      };
+      await using attempts = new Attempts({ address, tls: tlsFiles(certificates), timeoutMs, clock });
+      const wanted = overTls ? /^no connection within 60000 ms$/ : /Socket timeout/;
+      assertMatch(await attempts.refused(pass), wanted);
+      relay.setMode("garbage");
+      await attempts.refused(pass);
+      relay.setMode("refuse");
+      await attempts.refused(pass);
+      relay.setMode("relay");
+      assertEquals(await attempts.ready(), "PONG");
+    },
+  });
+}
+
+Deno.test({
+  ...needs(["redis-server"], "kv connection: a wrong password is told without it"),
+  async fn() {
+    await using redis = await startRedis({ args: ["--requirepass", "right"] });
+    const address = parseKvAddress("single", `redis://:in-url@${redis.url}`, { auth: "someone:wrong-word" });
+    await using attempts = new Attempts({ address });
+    assertMatch(await attempts.refused(), /^WRONGPASS/);
+    assertEquals(attempts.errors.filter((text) => /wrong-word|in-url|someone/.test(text)), []);
+  },
+});
+
+Deno.test({
+  ...needs(["redis-server"], "kv connection: whoever may count need not be allowed to ask for the state"),
+  async fn() {
+    await using redis = await startRedis();
+    await redis.command("ACL", "SETUSER", "counter", "on", ">word", "~*", "+incrby", "+ping");
+    const address = parseKvAddress("single", redis.url, { auth: "counter:word" });
+    await using attempts = new Attempts({ address });
+    assertEquals([await attempts.ready(), await attempts.client.incrby("a", 2)], ["PONG", 2]);
+  },
+});
+
+Deno.test("kv connection: a server that is loading is asked again on another connection", async () => {
+  let connections = 0;
+  const server = net.createServer((socket) => {
+    const text = `role:master\r\nloading:${++connections < 3 ? 1 : 0}\r\n`;
+    socket.on("error", () => {});
+    socket.on("data", (bytes) => {
+      const isInfo = bytes.toString("latin1").toLowerCase().includes("info");
+      socket.write(isInfo ? `$${text.length}\r\n${text}\r\n` : "+PONG\r\n");
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const bound = server.address();
+  const port = typeof bound === "object" && bound !== null ? bound.port : 0;
+  {
+    await using attempts = new Attempts({ address: parseKvAddress("single", `127.0.0.1:${port}`) });
+    assertEquals([await attempts.ready(), connections], ["PONG", 3]);
+    assertMatch(attempts.errors[0] ?? "", /loading/);
+  }
+  await new Promise((resolve) => server.close(resolve));
+});
+
+Deno.test("kv connection: attempts at start are given up in time, once, with the reason", async () => {
+  const url = `127.0.0.1:${freePort()}`;
+  const told: string[] = [];
+  await using attempts = new Attempts({
+    address: parseKvAddress("single", url, { auth: "secret-word" }),
+    startup: { initialMs: 20, maxMs: 40, maxElapsedMs: 100 },
+    onGivenUp: (text) => told.push(text),
+  });
+  await until("the attempts to end", () => attempts.client.status === "end");
+  const start =
+    `Cannot connect to key-value cache "${url}": no connection within KV_STARTUP_MAX_ELAPSED_TIME, 100 ms: `;
+  assertEquals([told.length, told[0]?.slice(0, start.length)], [1, start]);
+  assertMatch(told[0] ?? "", /ECONNREFUSED/);
+});
+
+Deno.test({
+  ...needs(
+    ["redis-server"],
+    "kv connection: after the first connection the waits are short, and never given up",
+  ),
+  async fn() {
+    await using redis: RedisServer = await startRedis();
+    const told: string[] = [];
+    await using attempts = new Attempts({
+      address: parseKvAddress("single", redis.url),
+      startup: { initialMs: 60_000, maxMs: 60_000, maxElapsedMs: 1 },
+      onGivenUp: (text) => told.push(text),
+    });
+    await attempts.ready();
+    await redis.kill();
+    await attempts.refused();
+    await redis.restartOnSamePort();
+    assertEquals([await attempts.ready(), told], ["PONG", []]);
+  },
+});

@@ -1,0 +1,143 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { CacheError } from "../../../src/ratelimit/errors.ts";
+import { hit } from "../../contract/counter_cache_contract.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { freePort } from "../../harness/free_port.ts";
+import { startMemcached } from "../../harness/memcached.ts";
+import { startTcpRelay } from "../../harness/tcp_relay.ts";
+import { needs } from "../../harness/tools.ts";
+import { until } from "../../harness/until.ts";
+import { refusal, testMc, withMc } from "../../harness/mc_bed.ts";
+import { turn, watchCall } from "./watched_call.ts";
+
+/** Of the test that moves its clock itself. */
+const CLOCK = new FakeClock();
+const TIMEOUT_MS = 3_000;
+
+testMc(3, "a node that is gone fails its own hits and no other", async (cache, servers) => {
+  const hits = Array.from({ length: 12 }, () => hit());
+  assertEquals(await cache.add(hits), hits.map(() => 1));
+  const [gone] = servers;
+  const there = await Promise.all(hits.map(async ({ key }) => await gone?.value(key) === undefined));
+  await gone?.kill();
+  const error = await until("the failure", async () => {
+    return await refusal(() => cache.add(hits), CacheError);
+  });
+  assertEquals(error.counts, there.map((isThere) => isThere ? 2 : undefined));
+  assertEquals([there.includes(true), there.includes(false)], [true, true]);
+  assertMatch(error.message, new RegExp(`^Cannot ask memcached-style cache "${gone?.url}": `));
+});
+
+testMc(
+  1,
+  "a server that stands still fails every call in time, and counting goes on after it",
+  async (cache, _, server) => {
+    await cache.add([hit()]);
+    server.pause();
+    const begun = [];
+    for (let turns = 0; turns < 60; turns++) {
+      begun.push(watchCall(cache.add([hit()]), CLOCK), watchCall(cache.remove(["key"]), CLOCK));
+      await turn();
+      CLOCK.advance(TIMEOUT_MS / 12);
+      await turn();
+    }
+    CLOCK.advance(TIMEOUT_MS);
+    await turn();
+    const waits = begun.map(([outcome]) => outcome?.message === undefined ? Infinity : outcome.ms);
+    // Nobody waits for a server of which it is known that it does not answer.
+    assertEquals([Math.max(...waits), Math.min(...waits)], [TIMEOUT_MS, 0]);
+    assertEquals(cache.connected, false);
+    server.resume();
+    await until("the connection to be back", () => {
+      CLOCK.advance(TIMEOUT_MS / 100);
+      return cache.connected;
+    });
+    await until("counting to go on", async () => {
+      CLOCK.advance(TIMEOUT_MS / 100);
+      return (await cache.add([hit()]))[0] === 1;
+    });
+  },
+  { timeoutMs: TIMEOUT_MS, clock: CLOCK },
+);
+
+testMc(
+  1,
+  "goes on by itself when the server is back, and counts nothing twice",
+  async (cache, _, server) => {
+    const told: (string | boolean)[][] = [];
+    const onConnection = (connected: boolean, reason: string, node: string) =>
+      void told.push([connected, reason === "", node]);
+    await withMc([server.port], { onConnection }, async (other) => {
+      await other.ready;
+      const one = hit();
+      assertEquals(await other.add([one]), [1]);
+      await server.kill();
+      await until("the outage to be told", () => told.length > 1);
+      assertMatch((await refusal(() => other.add([one]), CacheError)).message, /: no connection: /);
+      await server.restartOnSamePort();
+      await until("the connection to be back", () => other.connected && cache.connected);
+      assertEquals([await other.add([one]), await cache.add([one])], [[1], [2]]);
+      assertEquals(told, [[true, true, server.url], [false, false, server.url], [true, true, server.url]]);
+    });
+  },
+);
+
+Deno.test("mc cache: without a server every call fails at once, and the outage is told once", async () => {
+  const port = freePort();
+  const told: string[] = [];
+  const onConnection = (connected: boolean, reason: string) => void told.push(`${connected} ${reason}`);
+  await withMc([port], { onConnection }, async (cache) => {
+    await until("the outage to be told", () => told.length > 0);
+    const calls: (() => Promise<unknown>)[] = [
+      () => cache.add([hit()]),
+      () => cache.read([hit()]),
+      () => cache.remove(["key"]),
+    ];
+    for (const call of calls) {
+      const error = await refusal(call, CacheError);
+      assertMatch(
+        error.message,
+        new RegExp(`^Cannot ask memcached-style cache "127.0.0.1:${port}": no connection: `),
+      );
+    }
+    assertEquals([cache.connected, told.length], [false, 1]);
+    assertMatch(told[0] ?? "", /^false .*ECONNREFUSED/);
+  });
+});
+
+Deno.test("mc cache: an address of IPv6 is dialled without brackets and told with them", async () => {
+  const told: string[] = [];
+  const onConnection = (_: boolean, reason: string, node: string) => void told.push(`${node} ${reason}`);
+  await withMc([], { hosts: [{ host: "::1", port: 1 }], onConnection }, async () => {
+    await until("the refusal", () => told.length > 0);
+    assertMatch(told[0] ?? "", /^\[::1\]:1 connect E\w+/);
+  });
+});
+
+Deno.test({
+  ...needs(
+    ["memcached"],
+    "mc cache: a line that is dropped again and again loses no hit that was answered",
+  ),
+  async fn() {
+    await using memcached = await startMemcached();
+    await using relay = await startTcpRelay(memcached.port);
+    await withMc([relay.port], { maxIdleConnections: 2 }, async (cache) => {
+      await cache.ready;
+      const one = hit();
+      let answered = 0;
+      let lost = 0;
+      const count = async () => {
+        await cache.add([one]).then(() => answered++, () => lost++);
+      };
+      // A drop that is noticed late costs more hits.
+      for (let round = 0; round < 12 || answered <= 100 && round < 100; round++) {
+        if (round % 3 === 1) relay.dropAll({ reset: round % 2 === 0 });
+        await Promise.all(Array.from({ length: 20 }, count));
+        await until("the connection", () => cache.connected);
+      }
+      const held = Number(await memcached.value(one.key));
+      assertEquals([held >= answered, held <= answered + lost, answered > 100], [true, true, true]);
+    });
+  },
+});

@@ -1,0 +1,252 @@
+import { assertEquals } from "@std/assert";
+import { type Given, PlayedAdministration } from "../../harness/administration_fixture.ts";
+
+const ID = "3b241101-e2bb-4255-8caf-4136c566a962";
+
+interface Case {
+  readonly name: string;
+  readonly args: readonly string[];
+  readonly answer: Given;
+  readonly code?: number;
+  readonly stdout?: string;
+  readonly stderr?: string;
+}
+
+const ENDPOINT = JSON.stringify({
+  id: ID,
+  url: "https://shop.example/hook",
+  events: ["workflow.*", "a.b"],
+  enabled: true,
+  description: "",
+  secret: "whsec_c2VjcmV0",
+});
+
+const CASES: readonly Case[] = [
+  {
+    name: "a list is a table of some of its fields",
+    args: ["endpoints", "list"],
+    answer: {
+      body: `{"items":[${ENDPOINT},{"id":"x","url":"https://b.example/","events":[],"enabled":false}]}`,
+    },
+    stdout:
+      `id                                    url                        events           enabled  description
+3b241101-e2bb-4255-8caf-4136c566a962  https://shop.example/hook  workflow.*, a.b  true     -
+x                                     https://b.example/         -                false    -
+`,
+  },
+  {
+    name: "an empty list has the names of its columns",
+    args: ["triggers", "list"],
+    answer: { body: '{"items":[]}' },
+    stdout: "id  name  workflow  enabled  createdAt\n",
+  },
+  {
+    name: "a list that goes on says how",
+    args: ["executions", "list"],
+    answer: { body: '{"items":[{"id":"1","workflow":"w","status":"queued"}],"nextCursor":"c2"}' },
+    stdout: "id  workflow  status  startedAt  finishedAt\n1   w         queued  -          -\n",
+    stderr: "There is more: --cursor c2, or --all\n",
+  },
+  {
+    name: "as JSON it is printed as it came",
+    args: ["executions", "list", "--json"],
+    answer: { body: '{"items": [ {"id":12345678901234567890} ],"nextCursor":"c2"}' },
+    stdout: '{"items": [ {"id":12345678901234567890} ],"nextCursor":"c2"}\n',
+  },
+  {
+    name: "a secret is shown once, and that is said",
+    args: ["endpoints", "add", "https://shop.example/hook"],
+    answer: { status: 201, body: ENDPOINT },
+    stdout: `id           ${ID}
+url          https://shop.example/hook
+events       workflow.*, a.b
+enabled      true
+description  -
+secret       whsec_c2VjcmV0
+`,
+    stderr: "Keep the secret now: it is shown this once\n",
+  },
+  {
+    name: "a key is shown once, and that is said beside JSON, too",
+    args: ["triggers", "rotate", ID, "--json"],
+    answer: { body: '{"key":"svct_x"}' },
+    stdout: '{"key":"svct_x"}\n',
+    stderr: "Keep the key now: it is shown this once\n",
+  },
+  {
+    name: "records inside of a record are tables",
+    args: ["deliveries", "show", ID],
+    answer: {
+      body: JSON.stringify({
+        id: ID,
+        state: "retrying",
+        attempts: [
+          { number: 1, status: 503, response: "no\u001b[31m\n" },
+          { number: 2, error: "x".repeat(70) },
+        ],
+        nextAttemptAt: null,
+      }),
+    },
+    stdout: `id             ${ID}
+state          retrying
+nextAttemptAt  -
+
+attempts:
+  number  status  response        error
+  1       503     no\\u001b[31m\\n  -
+  2       -       -               ${"x".repeat(59)}…
+`,
+  },
+  {
+    name: "numbers keep their digits, and other objects are JSON",
+    args: ["events", "show", ID],
+    answer: { body: '{"id":12345678901234567890,"data":{"a":[1.10,{"b":"\\u009b"}]},"isErased":false}' },
+    stdout: 'id        12345678901234567890\ndata      {"a":[1.10,{"b":"\\u009b"}]}\nisErased  false\n',
+  },
+  {
+    name: "why is one sentence",
+    args: ["deliveries", "why", ID],
+    answer: { body: '{"id":"x","why":"The next attempt is due at noon"}' },
+    stdout: "The next attempt is due at noon\n",
+  },
+  {
+    name: "why, as JSON",
+    args: ["deliveries", "why", ID, "--json"],
+    answer: { body: '{"id":"x","why":"so"}' },
+    stdout: '{"id":"x","why":"so"}\n',
+  },
+  {
+    name: "what has no answer is a sentence",
+    args: ["triggers", "revoke", ID, "k1"],
+    answer: { status: 204 },
+    stdout: `key k1 of trigger ${ID} is revoked\n`,
+  },
+  {
+    name: "what has no answer is nothing as JSON",
+    args: ["events", "erase", ID, "--json"],
+    answer: { status: 204 },
+  },
+  {
+    name: "a check where all is well",
+    args: ["endpoints", "check", ID],
+    answer: { body: '{"ok":true,"stages":[{"stage":"name","ok":true,"detail":"192.0.2.1"}]}' },
+    stdout: "ok  true\n\nstages:\n  stage  ok    detail\n  name   true  192.0.2.1\n",
+  },
+  {
+    name: "a check where a stage fails",
+    args: ["endpoints", "check", ID, "--json"],
+    answer: { body: '{"ok":false,"stages":[]}' },
+    code: 1,
+    stdout: '{"ok":false,"stages":[]}\n',
+  },
+  {
+    name: "a refusal is one line",
+    args: ["triggers", "create", "t", "--workflow", "w"],
+    answer: {
+      status: 409,
+      body:
+        '{"title":"Conflict","status":409,"detail":"Cannot make it:\\nthe name is taken","code":"name_taken","requestId":"r1","field":"name"}',
+    },
+    code: 1,
+    stderr:
+      'Cannot run "triggers create": 409 name_taken: Cannot make it:\\nthe name is taken (field "name", request r1)\n',
+  },
+  {
+    name: "a refusal that names its field in the sentence",
+    args: ["endpoints", "list", "--limit", "x"],
+    answer: {
+      status: 422,
+      body: '{"detail":"Cannot use \\"limit\\": no","code":"invalid_field","field":"limit"}',
+    },
+    code: 2,
+    stderr: 'Cannot run "endpoints list": 422 invalid_field: Cannot use "limit": no\n',
+  },
+  {
+    name: "the wrong token",
+    args: ["audit"],
+    answer: { status: 401, body: '{"title":"Unauthorized","code":"unauthorized"}' },
+    code: 1,
+    stderr: 'Cannot run "audit": 401 unauthorized: Unauthorized; ' +
+      "ADMIN_TOKEN or -token-file names another token than that of the service\n",
+  },
+  {
+    name: "a service without administration",
+    args: ["audit"],
+    answer: { status: 404, body: "Not Found" },
+    code: 1,
+    stderr:
+      'Cannot run "audit": 404: nothing of ours answers there; is ADMIN_TOKEN set for the service, and does ' +
+      "-url name its ADMIN_ADDR where it has one?\n",
+  },
+  {
+    name: "a record that is not there",
+    args: ["events", "show", ID],
+    answer: { status: 404, body: '{"detail":"Cannot find this event","code":"not_found"}' },
+    code: 1,
+    stderr: 'Cannot run "events show": 404 not_found: Cannot find this event\n',
+  },
+  {
+    name: "a redirect is not followed",
+    args: ["audit"],
+    answer: { status: 307, headers: { location: "http://127.0.0.1:1/" } },
+    code: 1,
+    stderr: 'Cannot run "audit": 307: nothing of ours answers there\n',
+  },
+  {
+    name: "an answer that is no object",
+    args: ["events", "show", ID],
+    answer: { body: "[1]" },
+    code: 1,
+    stderr: 'Cannot run "events show": the answer of URL is not an object of JSON\n',
+  },
+  {
+    name: "a list without items",
+    args: ["audit"],
+    answer: { body: '{"items":[1]}' },
+    code: 1,
+    stderr: 'Cannot run "audit": the answer holds no list\n',
+  },
+];
+
+for (const { name, args, answer, code = 0, stdout = "", stderr = "" } of CASES) {
+  Deno.test(`weir ${args.slice(0, 2).join(" ")}: ${name}`, async () => {
+    await using service = new PlayedAdministration(answer);
+    const result = await service.ran(args);
+    assertEquals({ ...result, stderr: result.stderr.replace(service.url, "URL") }, { code, stdout, stderr });
+    assertEquals(service.got.length, 1);
+  });
+}
+
+const PAGES: readonly Given[] = [
+  { body: '{"items":[{"id":"1","event":"a"}],"nextCursor":"c 2"}' },
+  { body: '{"items":[{"id":"longer","event":"b"}],"nextCursor":"c3"}' },
+  { body: '{"items":[{"id":"3","event":"c"}]}' },
+];
+
+Deno.test("weir events list --all: every page, with its filters and its cursor", async () => {
+  await using service = new PlayedAdministration(...PAGES);
+  assertEquals(await service.ran(["events", "list", "--all", "--limit", "1"]), {
+    code: 0,
+    stdout:
+      "id  event  isErased  createdAt\n1   a      -         -\nlonger  b      -         -\n3       c      -         -\n",
+    stderr: "",
+  });
+  assertEquals(service.got.map(({ query }) => query), [
+    { limit: "1" },
+    { limit: "1", cursor: "c 2" },
+    { limit: "1", cursor: "c3" },
+  ]);
+});
+
+Deno.test("weir events list --all --json: each page on a line of its own", async () => {
+  await using service = new PlayedAdministration(...PAGES);
+  const { code, stdout } = await service.ran(["events", "list", "--all", "--json"]);
+  assertEquals([code, stdout], [0, PAGES.map(({ body }) => `${body}\n`).join("")]);
+});
+
+Deno.test("weir audit --all: a page that leads back to itself ends it", async () => {
+  await using service = new PlayedAdministration({ body: '{"items":[],"nextCursor":"same"}' });
+  const { code, stderr } = await service.ran(["audit", "--all"]);
+  assertEquals([code, stderr], [1, 'Cannot run "audit": a page leads back to itself\n']);
+  assertEquals(service.got.length, 2);
+});

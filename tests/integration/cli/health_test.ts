@@ -1,0 +1,246 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { status } from "@grpc/grpc-js";
+import { encodeHealthCheckResponse } from "../../../src/wire/health.ts";
+import { type CertificateFiles, makeCertificates } from "../../harness/certificates.ts";
+import { ChildProcess } from "../../harness/child_process.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { freePort } from "../../harness/free_port.ts";
+import { startGrpcPeer } from "../../harness/grpc_peer.ts";
+import { needs } from "../../harness/tools.ts";
+import { until } from "../../harness/until.ts";
+import { startWeir, type WeirProcess } from "../../harness/weir_process.ts";
+import { ran } from "../../harness/administration_fixture.ts";
+
+const ROOT = new URL("../../../", import.meta.url).pathname;
+const USAGE = "usage: weir health [flags]";
+// After a connection that failed grpc-js lets its backoff timer of a second run out, even on a closed client.
+// It holds nothing up, so nobody waits for it.
+const BACKOFF_STAYS = { sanitizeOps: false, sanitizeResources: false } as const;
+
+Deno.test("health is that of the service whose settings these are, until it stops", async () => {
+  await using weir = await startWeir({ env: { SHUTDOWN_DELAY: "60s" } });
+  const url = `http://${weir.httpAddress}/healthcheck`;
+  const asked = [
+    () => ran(["health"], { environment: { PORT: portOf(weir), HOST: "" } }),
+    () => ran(["health"], { environment: { PORT: portOf(weir), HOST: "localhost" } }),
+    () => ran(["health", "--url", `http://${weir.httpAddress}`]),
+    () => ran(["health", "--url", `http://${weir.debugAddress}/healthcheck`]),
+  ];
+  for (const ask of asked) assertEquals(await ask(), { code: 0, stdout: "OK\n", stderr: "" });
+  const byGrpc = () => ran(["health", "--grpc", weir.grpcAddress]);
+  assertEquals(await byGrpc(), { code: 0, stdout: "SERVING\n", stderr: "" });
+
+  weir.signal("SIGTERM");
+  await until("health to turn", async () => {
+    const { status, body } = await fetch(url);
+    await body?.cancel();
+    return status === 503;
+  });
+  const stopping = `Cannot count on "${url}": 503: sigterm: the service is stopping\n`;
+  assertEquals(await ran(["health", "--url", url]), { code: 1, stdout: "", stderr: stopping });
+  const notServing = `Cannot count on "${weir.grpcAddress}": NOT_SERVING\n`;
+  assertEquals(await byGrpc(), { code: 1, stdout: "", stderr: notServing });
+});
+
+Deno.test("weir health is a command of its own, which no proxy comes between", async () => {
+  await using weir = await startWeir();
+  const proxy = { HTTP_PROXY: "http://127.0.0.1:1", http_proxy: "http://127.0.0.1:1" };
+  const exit = async (PORT: string) => {
+    const env = { ...passedOn(), ...proxy, PORT };
+    await using child = new ChildProcess(Deno.execPath(), {
+      args: ["run", "-A", "main.ts", "health"],
+      cwd: ROOT,
+      env,
+    });
+    const { code } = await child.exited;
+    return [code, child.stdoutLines, child.stderrLines.length];
+  };
+  assertEquals([await exit(portOf(weir)), await exit(String(freePort()))], [[0, ["OK"], 0], [1, [], 1]]);
+});
+
+Deno.test({
+  ...needs(["openssl"], "health over TLS: any certificate of one's own, elsewhere one that is trusted"),
+  async fn() {
+    await using certificates = await makeCertificates();
+    const { authority, otherAuthority, server, elsewhere } = certificates;
+    for (const files of [server, elsewhere]) {
+      await using weir = await startWeir({ env: tlsEnv(files) });
+      const environment = { PORT: portOf(weir), HTTP_SERVER_USE_TLS: "true" };
+      assertEquals(await ran(["health"], { environment }), { code: 0, stdout: "OK\n", stderr: "" });
+      const url = ["health", "--url", `https://localhost:${portOf(weir)}`];
+      const codes = [];
+      for (const ca of [[], ["--ca", otherAuthority.certFile], ["--ca", authority.certFile]]) {
+        codes.push((await ran([...url, ...ca])).code);
+      }
+      assertEquals(codes, [1, 1, files === server ? 0 : 1]);
+      // Who serves TLS is not asked without.
+      assertEquals((await ran(["health"], { environment: { PORT: portOf(weir) } })).code, 1);
+    }
+  },
+});
+
+type PageCase = readonly [
+  /** Given what settles when nobody waits any more. */
+  answer: (over: Promise<void>) => Response | Promise<Response>,
+  code: number,
+  stdout: string,
+  stderr: string,
+];
+/** Answers of pages, and what is made of them: exit code, standard output, standard error after the address. */
+const PAGES: Readonly<Record<string, PageCase>> = {
+  "a healthy service with a note": [
+    () => new Response("OK\nclock: 2 s behind\n"),
+    ...[0, "OK; clock: 2 s behind\n", ""] as const,
+  ],
+  "components that fail": [
+    () => new Response("cache: away\nstore: the disk\x1b[2J is full\n", { status: 503 }),
+    ...[1, "", ": 503: cache: away; store: the disk\\u001b[2J is full\n"] as const,
+  ],
+  "a failure without a word": [() => new Response(null, { status: 500 }), 1, "", ": 500\n"],
+  "a redirect, which is not followed": [
+    () => new Response(null, { status: 302, headers: { location: "/livez" } }),
+    ...[1, "", ": 302\n"] as const,
+  ],
+  "a healthy service of few words": [() => new Response(""), 0, "\n", ""],
+  "an answer that is too long": [
+    () => new Response("x".repeat(70_000)),
+    ...[1, "", ": its answer is longer than 65536 bytes\n"] as const,
+  ],
+  "an answer that does not end": [
+    () => new Response(new ReadableStream({ start: (stream) => stream.enqueue(Uint8Array.of(79, 75)) })),
+    ...[1, "", ": no whole answer within 300 ms\n"] as const,
+  ],
+  "an answer that does not begin in time": [
+    (over) => over.then(() => new Response()),
+    ...[1, "", ": no whole answer within 300 ms\n"] as const,
+  ],
+};
+
+for (const [name, [answer, code, stdout, stderr]] of Object.entries(PAGES)) {
+  Deno.test(`health of ${name}`, async () => {
+    const paths: string[] = [];
+    const clock = new FakeClock();
+    const over = Promise.withResolvers<void>();
+    const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
+    await using server = Deno.serve(options, ({ url }) => {
+      paths.push(new URL(url).pathname);
+      return answer(over.promise);
+    });
+    const url = `http://127.0.0.1:${server.addr.port}/health/page`;
+    const asking = ran(["health", "--url", url, "--timeout", "300ms"], { clock }).finally(over.resolve);
+    if (stderr.includes("300 ms")) {
+      await until("the question", () => paths.length > 0);
+      clock.advance(300);
+    }
+    const seen = await asking;
+    const said = seen.stderr.replace(/^Cannot (?:count on|ask) "[^"]+"/, "");
+    assertEquals([seen.code, seen.stdout, said, paths], [code, stdout, stderr, ["/health/page"]]);
+  });
+}
+
+Deno.test({
+  name: "health by gRPC: a status that is none, an error, nobody there",
+  ...BACKOFF_STAYS,
+  async fn() {
+    const method = "/grpc.health.v1.Health/Check";
+    const answers = [
+      encodeHealthCheckResponse({ status: 3 }),
+      encodeHealthCheckResponse({ status: 17 }),
+      { code: status.UNIMPLEMENTED, details: "no such service" },
+      undefined,
+    ];
+    const seen: unknown[] = [];
+    for (const answer of answers) {
+      using peer = await startGrpcPeer(method, { answer: () => answer });
+      const timeout = answer === undefined ? "200ms" : "60s";
+      const args = ["--grpc", `127.0.0.1:${peer.port}`, "--timeout", timeout];
+      const { code, stderr } = await ran(["health", ...args]);
+      seen.push([code, stderr.replace(/^.+": (\w+(?: \d+)?)[^]*$/, "$1")]);
+    }
+    const nobody = await ran(["health", "--grpc", `127.0.0.1:${freePort()}`]);
+    assertMatch(
+      nobody.stderr,
+      /^Cannot ask "127\.0\.0\.1:\d+": UNAVAILABLE: nobody answers there: [^\n]+\n$/,
+    );
+    assertEquals([...seen, nobody.code], [
+      [1, "SERVICE_UNKNOWN"],
+      [1, "status 17"],
+      [1, "UNIMPLEMENTED"],
+      [1, "DEADLINE_EXCEEDED"],
+      1,
+    ]);
+  },
+});
+
+Deno.test("health where nobody listens", async () => {
+  const PORT = String(freePort());
+  const { code, stdout, stderr } = await ran(["health"], { environment: { PORT } });
+  assertEquals([code, stdout], [1, ""]);
+  assertMatch(stderr, /^Cannot ask "http:\/\/127\.0\.0\.1:\d+\/healthcheck": [^\n]*ECONNREFUSED[^\n]*\n$/);
+});
+
+/** Command lines and settings that are refused, and the first line of what is said. */
+const MISUSES:
+  readonly (readonly [args: readonly string[], environment: Record<string, string>, message: string])[] = [
+    [["now"], {}, 'Cannot run "health": it is called as "weir health", with flags'],
+    [["--uri", "x"], {}, 'Cannot read flag "-uri": there is no such flag, did you mean "-url"?'],
+    ...["5", "0s", "900us", "24h1ms"].map((text) =>
+      [
+        ["--timeout", text],
+        {},
+        `Cannot use --timeout "${text}": a duration from 1ms to 24h, such as 10s, would be right`,
+      ] as const
+    ),
+    [["--grpc", "localhost"], {}, 'Cannot use --grpc "localhost": host:port or unix:/path would be right'],
+    [
+      ["--grpc", "a:1", "--url", "http://a"],
+      {},
+      "Cannot use --url: it has no meaning with --grpc",
+    ],
+    [["--grpc", "a:1", "--ca", "ca.pem"], {}, "Cannot use --ca: it has no meaning with --grpc"],
+    [["--ca", "ca.pem"], {}, "Cannot use --ca: it has a meaning only with an https --url"],
+    [
+      ["--url", "http://a", "--ca", "ca.pem"],
+      {},
+      "Cannot use --ca: it has a meaning only with an https --url",
+    ],
+    [
+      ["--url", "http://bob:word@a"],
+      {},
+      "Cannot use --url: it holds a user name or password, which no health page wants",
+    ],
+    [[], { PORT: "0" }, 'Cannot use PORT "0": the service takes a free one then, and --url has to name it'],
+  ];
+
+for (const [args, environment, message] of MISUSES) {
+  const settings = Object.entries(environment).map(([name, value]) => `${name}=${value} `).join("");
+  Deno.test(`${settings}weir health ${args.join(" ")}: refused with its usage`, async () => {
+    const { code, stdout, stderr } = await ran(["health", ...args], { environment });
+    const [first, , usage] = stderr.split("\n");
+    assertEquals([code, stdout, first, usage], [2, "", message, USAGE]);
+  });
+}
+
+for (const [name, wrong] of [["PORT", "http"], ["HTTP_SERVER_USE_TLS", "on"], ["HOST", "a b"]] as const) {
+  Deno.test(`weir health reads ${name} as the service does`, async () => {
+    const { code, stderr } = await ran(["health"], { environment: { [name]: wrong } });
+    assertEquals([code, stderr.startsWith(`Cannot use ${name} "${wrong}": `)], [2, true]);
+  });
+}
+
+function portOf({ httpAddress }: WeirProcess): string {
+  return httpAddress.slice(httpAddress.lastIndexOf(":") + 1);
+}
+
+function tlsEnv({ certFile, keyFile }: CertificateFiles): Record<string, string> {
+  return { HTTP_SERVER_USE_TLS: "true", HTTP_SERVER_TLS_CERT: certFile, HTTP_SERVER_TLS_KEY: keyFile };
+}
+
+/** What the runtime itself needs. */
+function passedOn(): Record<string, string> {
+  const names = ["PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "DENO_DIR"];
+  return Object.fromEntries(names.flatMap((name) => {
+    const value = Deno.env.get(name);
+    return value === undefined ? [] : [[name, value]];
+  }));
+}

@@ -1,0 +1,172 @@
+import { request } from "node:http";
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { signature } from "../../../src/webhooks/signature.ts";
+import { ChildProcess } from "../../harness/child_process.ts";
+import { until } from "../../harness/until.ts";
+import { weirCommand } from "../../harness/weir_command.ts";
+import { NOW, type Ran, ran } from "../../harness/administration_fixture.ts";
+import { receiving } from "./webhooks_fixture.ts";
+
+const SECRET = "whsec_c2VjcmV0";
+const BODY = '{"event":"a.b","data":{"x":1}}';
+const AT = "2026-01-31T12:00:00.000Z";
+
+/** Runs the command while `use` sends to it, then stops it. */
+async function listening(
+  args: readonly string[],
+  use: (url: string, lines: readonly string[]) => Promise<void>,
+): Promise<Ran> {
+  const { stdout, ...rest } = await receiving(args, ({ url, lines }) => use(url, lines));
+  return { ...rest, stdout: stdout.replace(/127\.0\.0\.1:\d+/, "HOST") };
+}
+
+/** Aborted once the delivery was printed, so that whoever waits for its answer gives up. */
+function printed(lines: readonly string[], delivery: string): AbortSignal {
+  const seen = new AbortController();
+  const isSeen = () => lines.some((line) => line.includes(`delivery ${delivery},`));
+  until(`delivery ${delivery} to be printed`, isSeen).then(
+    () => seen.abort(),
+    () => {},
+  );
+  return seen.signal;
+}
+
+/** What a delivery may differ in. */
+interface Difference {
+  readonly method?: string;
+  readonly body?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Gives up. */
+  readonly signal?: AbortSignal;
+}
+
+/** Sends once, over a connection of its own: `fetch` would send again what was cut. Answers the status. */
+async function deliver(url: string, delivery: string, difference: Difference = {}): Promise<number | string> {
+  const signed = {
+    "x-svc-event": "a.b",
+    "x-svc-delivery": delivery,
+    "x-svc-timestamp": `${NOW / 1_000}`,
+    "x-svc-signature": await signature(SECRET, new TextEncoder().encode(BODY)),
+  };
+  const { method = "POST", body = BODY, headers = signed, signal } = difference;
+  const { promise, resolve } = Promise.withResolvers<number | string>();
+  const sent = request(url, { method, headers, agent: false }, (response) => {
+    response.resume().on("close", () => resolve(response.statusCode ?? 0));
+  });
+  // Longer than the wait for what is printed: who hears nothing for so long is neither answered nor cut.
+  sent.setTimeout(90_000, () => {
+    resolve("silence");
+    sent.destroy();
+  });
+  sent.on("error", () => resolve(signal?.aborted === true ? "gave up" : "cut"));
+  signal?.addEventListener("abort", () => sent.destroy(new Error("gave up")));
+  sent.end(method === "GET" ? "" : body);
+  return await promise;
+}
+
+Deno.test("weir webhooks listen: prints each delivery and whether it is verified, and answers 200", async () => {
+  const statuses: (number | string)[] = [];
+  const result = await listening(["--secret", "whsec_b2xk", "--secret", SECRET], async (url) => {
+    statuses.push(await deliver(url, "d1"), await deliver(url, "d1"));
+    statuses.push(await deliver(url, "d2", { body: "no\u001b[2J\n" + "x".repeat(500) }));
+    statuses.push(await deliver(url, "d3", { headers: {} }));
+    statuses.push(await deliver(`${url}/there`, "d4", { method: "GET" }));
+  });
+  assertEquals(statuses, [200, 200, 200, 200, 405]);
+  assertEquals(result, {
+    code: 0,
+    stderr: "",
+    stdout: `Listening on http://HOST
+${AT} a.b, delivery d1, verified, answered 200
+  ${BODY}
+${AT} a.b, delivery d1 (came 2 times), verified, answered 200
+  ${BODY}
+${AT} a.b, delivery d2, NOT verified: no secret gives the signature of this body, answered 200
+  no\\u001b[2J\\n${"x".repeat(399 - 13)}…
+${AT} (no x-svc-event), delivery (no x-svc-delivery), NOT verified: the header x-svc-signature is missing, answered 200
+  ${BODY}
+${AT} GET /there: no delivery, answered 405
+Ended: 4 received, 2 verified
+`,
+  });
+});
+
+Deno.test("weir webhooks listen: fails as it is told, in that order, and answers 200 after it", async () => {
+  const statuses: (number | string)[] = [];
+  const args = ["--fail", "503:2", "--fail", "reset:1", "--fail", "timeout:1", "--fail", "307:1"];
+  const { code, stdout } = await listening(args, async (url, lines) => {
+    for (const delivery of ["1", "2", "3"]) statuses.push(await deliver(url, delivery));
+    const signal = printed(lines, "4");
+    statuses.push(await deliver(url, "4", { signal }), await deliver(url, "5"), await deliver(url, "6"));
+  });
+  assertEquals([code, statuses], [0, [503, 503, "cut", "gave up", 307, 200]]);
+  assertEquals(stdout.split("\n").filter((line) => line.startsWith(AT)), [
+    `${AT} a.b, delivery 1, not checked for want of a secret, answered 503`,
+    `${AT} a.b, delivery 2, not checked for want of a secret, answered 503`,
+    `${AT} a.b, delivery 3, not checked for want of a secret, cut`,
+    `${AT} a.b, delivery 4, not checked for want of a secret, not answered`,
+    `${AT} a.b, delivery 5, not checked for want of a secret, answered 307`,
+    `${AT} a.b, delivery 6, not checked for want of a secret, answered 200`,
+  ]);
+  assertMatch(stdout, /\nEnded: 6 received\n$/);
+});
+
+Deno.test("weir webhooks listen: a failure without a number lasts, and the end cuts who still waits", async () => {
+  let waiting: Promise<number | string> = Promise.resolve(0);
+  const { stdout } = await listening(["--fail", "timeout"], async (url, lines) => {
+    waiting = deliver(url, "1");
+    assertEquals(await deliver(url, "2", { signal: printed(lines, "2") }), "gave up");
+    await until("the first one to be printed", () => lines.some((line) => line.includes("delivery 1,")));
+  });
+  assertEquals(await waiting, "cut");
+  assertMatch(stdout, /Ended: 2 received\n$/);
+});
+
+Deno.test("weir webhooks listen: a body that breaks off is told and ends nothing", async () => {
+  const lines = await listening([], async (url) => {
+    const { hostname, port } = new URL(url);
+    const connection = await Deno.connect({ hostname, port: Number(port) });
+    const head = "POST /half HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nhalf";
+    await connection.write(new TextEncoder().encode(head));
+    connection.close();
+    assertEquals(await deliver(url, "1"), 200);
+  });
+  assertEquals(lines.code, 0);
+  assertMatch(lines.stdout, /delivery 1, .* answered 200/);
+});
+
+const WRONG: readonly (readonly [args: readonly string[], line: string])[] = [
+  [["--port", "65536"], 'Cannot use -port "65536": a number from 0 to 65535 would be right'],
+  [["--port", "-1"], 'Cannot use -port "-1": a number from 0 to 65535 would be right'],
+  [["--fail", "200"], 'Cannot use -fail "200": timeout, reset or a status from 300 to 599 would be right'],
+  [
+    ["--fail", "503:0"],
+    'Cannot use -fail "503:0": timeout, reset or a status from 300 to 599 would be right',
+  ],
+];
+
+for (const [args, line] of WRONG) {
+  Deno.test(`weir webhooks listen ${args.join(" ")}: is wrong usage`, async () => {
+    const { code, stdout, stderr } = await ran(["webhooks", "listen", ...args]);
+    assertEquals([code, stdout, stderr.split("\n")[0]], [2, "", line]);
+  });
+}
+
+Deno.test("weir webhooks listen: a port that is taken is one line", async () => {
+  using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { code, stderr } = await ran(["webhooks", "listen", "--port", `${taken.addr.port}`]);
+  assertEquals(code, 1);
+  assert(stderr.startsWith(`Cannot listen on "127.0.0.1:${taken.addr.port}": `), stderr);
+  assertEquals(stderr.trimEnd().split("\n").length, 1);
+});
+
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  Deno.test(`weir webhooks listen: ends on ${signal}`, async () => {
+    const { command, args } = weirCommand(["webhooks", "listen", "--port", "0"]);
+    await using weir = new ChildProcess(command, { args });
+    await until("it to listen", () => weir.stdoutLines.length > 0);
+    weir.signal(signal);
+    assertEquals(await weir.exited, { code: 0, signal: null });
+    assertEquals(weir.stdoutLines.at(-1), "Ended: 0 received");
+  });
+}

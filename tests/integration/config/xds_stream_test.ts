@@ -1,0 +1,313 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { ServerCredentials } from "@grpc/grpc-js";
+import { Buffer } from "node:buffer";
+import { systemClock } from "../../../src/base/clock.ts";
+import {
+  openXdsStream,
+  xdsStatusText,
+  type XdsStream,
+  type XdsTarget,
+} from "../../../src/config/xds_stream.ts";
+import { decodeDiscoveryResponse, encodeDiscoveryRequest } from "../../../src/wire/discovery.ts";
+import { type CertificateFiles, type Certificates, makeCertificates } from "../../harness/certificates.ts";
+import { KeptLog } from "../../harness/http_fixture.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { freePort } from "../../harness/free_port.ts";
+import { seededRandom } from "../../harness/seeded_random.ts";
+import { startTcpRelay } from "../../harness/tcp_relay.ts";
+import { needs } from "../../harness/tools.ts";
+import { until } from "../../harness/until.ts";
+import { RULES_TYPE, shopConfig, XdsServer } from "../../harness/xds_server.ts";
+
+/** How long the library's own timers run on after a connection that was not made. */
+const TIMERS_MS = 400;
+
+/** A stream whose events are kept; closed at the end of an `await using`. */
+class Peer implements AsyncDisposable {
+  /** Versions that came. */
+  readonly versions: string[] = [];
+  readonly ends: string[] = [];
+  readonly #stream: XdsStream;
+
+  constructor(url: string, options: Partial<XdsTarget> = {}) {
+    const target = {
+      url,
+      headers: new Map(),
+      maxMessageBytes: 4_194_304,
+      clock: systemClock,
+      logger: new KeptLog(),
+      ...options,
+    };
+    this.#stream = openXdsStream(target, {
+      onMessage: (bytes) => void this.versions.push(decodeDiscoveryResponse(bytes).versionInfo),
+      onEnd: (reason) => void this.ends.push(reason),
+    });
+    this.ask("");
+  }
+
+  ask(versionInfo: string, responseNonce = ""): void {
+    const node = { id: "one", cluster: "" };
+    const request = { versionInfo, node, resourceNames: [], typeUrl: RULES_TYPE, responseNonce };
+    this.#stream.send(encodeDiscoveryRequest(request));
+  }
+
+  /** Waits for the end; answers why. */
+  async end(): Promise<string> {
+    return await until("the stream to end", () => this.ends[0]);
+  }
+
+  close(): void {
+    this.#stream.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.close();
+    if (this.versions.length === 0) await new Promise((resolve) => setTimeout(resolve, TIMERS_MS));
+  }
+}
+
+Deno.test("xds stream: requests and responses, with the headers of the call", async () => {
+  await using server = await XdsServer.start();
+  server.set("1", shopConfig({}));
+  const headers = new Map([["authorization", "Bearer x:y"], ["x-key-bin", "AQI="]]);
+  await using peer = new Peer(server.url, { headers });
+  await until("the first version", () => peer.versions.length === 1);
+  peer.ask("1", "n1");
+  await until("its acknowledgement", () => server.requests.length === 2);
+  server.set("2", shopConfig({}));
+  await until("the next", () => peer.versions.length === 2);
+  const [seen] = server.headers;
+  assertEquals(
+    [
+      peer.versions,
+      server.take().map(({ kind }) => kind),
+      seen?.get("authorization"),
+      seen?.get("x-key-bin"),
+    ],
+    [["1", "2"], ["first", "ack"], ["Bearer x:y"], [Buffer.from([1, 2])]],
+  );
+});
+
+Deno.test("xds stream: closed, the server sees its connection go, and nothing more is told", async () => {
+  await using server = await XdsServer.start();
+  const peer = new Peer(server.url);
+  await until("the stream", () => server.streams === 1);
+  peer.close();
+  await until("its end", () => server.streams === 0);
+  assertEquals(peer.ends, []);
+});
+
+const ENDS: Readonly<Record<string, { end: (server: XdsServer) => void; reason: RegExp }>> = {
+  "a stream that the server ends": { end: (server) => server.endStreams(), reason: /^it ended the stream$/ },
+  "a server that is killed": { end: (server) => server.stop(), reason: /./ },
+  "a server that says goodbye": { end: (server) => server.goAway(50), reason: /./ },
+  "a message that is too large": {
+    end: (server) => server.set("2", shopConfig({}, "x".repeat(5_000))),
+    reason: /larger than max .*; a larger XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES, or fewer rules, would be right$/,
+  },
+};
+
+for (const [name, { end, reason }] of Object.entries(ENDS)) {
+  Deno.test(`xds stream: ${name} is told once`, async () => {
+    await using server = await XdsServer.start();
+    server.set("1", shopConfig({}));
+    await using peer = new Peer(server.url, { maxMessageBytes: 5_000 });
+    await until("the first version", () => peer.versions.length === 1);
+    peer.ask("1", "n1");
+    await until("its acknowledgement", () => server.requests.length === 2);
+    end(server);
+    assertMatch(await peer.end(), reason);
+    assertEquals([peer.ends.length, peer.versions], [1, ["1"]]);
+  });
+}
+
+const STATUSES: Readonly<Record<string, readonly [status: unknown, text: string]>> = {
+  "without details": [{ code: 14 }, "it ended the stream with status 14"],
+  "that is an error": [new Error("cannot decompress"), "cannot decompress"],
+  "that is nothing": [undefined, "it ended the stream with an unknown status"],
+};
+
+for (const [name, [status, text]] of Object.entries(STATUSES)) {
+  Deno.test(`xds stream: a status ${name} has a text`, () => assertEquals(xdsStatusText(status), text));
+}
+
+Deno.test("xds stream: whatever status the library reports, it has a bounded text", () => {
+  const random = seededRandom(19);
+  const pick = <T>(values: readonly T[]): T | undefined => values[Math.floor(random() * values.length)];
+  const part = () =>
+    pick([
+      undefined,
+      null,
+      true,
+      -1,
+      NaN,
+      0,
+      8,
+      14,
+      2n,
+      "",
+      "\ud800",
+      "a".repeat(2_000),
+      {},
+      [1],
+      Symbol("s"),
+    ]);
+  for (let round = 0; round < 2_000; round++) {
+    const fields = { code: part(), details: part(), message: part(), metadata: part() };
+    const kept = Object.entries(fields).filter(() => random() < 0.7);
+    const status = pick([part(), Object.fromEntries(kept), Object.assign(new Error("x"), fields)]);
+    const text = xdsStatusText(status);
+    assertEquals([typeof text, text.length > 0, text.length < 700], ["string", true, true]);
+  }
+});
+
+Deno.test("xds stream: nobody there is told at once", async () => {
+  const url = `127.0.0.1:${freePort()}`;
+  await using peer = new Peer(url);
+  assertEquals(await peer.end(), `connect ECONNREFUSED ${url}`);
+});
+
+for (const tls of [undefined, {}]) {
+  const way = tls === undefined ? "plain text" : "TLS";
+  Deno.test(`xds stream: a server that takes ${way} connections and says nothing is left`, async () => {
+    using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const clock = new FakeClock();
+    await using peer = new Peer(`127.0.0.1:${listener.addr.port}`, { clock, tls });
+    const connection = await listener.accept();
+    const bytes = new Uint8Array(4_096);
+    await connection.read(bytes);
+    clock.advance(20_000);
+    assertEquals(peer.ends, ["it did not take the connection within 20 s"]);
+    // Its connection goes too; a reset is as good as an end.
+    let isGone = false;
+    const read = async () => {
+      while (await connection.read(bytes) !== null);
+    };
+    void read().catch(() => {}).then(() => isGone = true);
+    await until("its connection to go", () => isGone);
+    connection.close();
+  });
+}
+
+Deno.test("xds stream: once it is connected no deadline is left", async () => {
+  await using server = await XdsServer.start();
+  const clock = new FakeClock();
+  await using peer = new Peer(server.url, { clock });
+  await until("the connection", () => clock.waiting === 0);
+  assertEquals(peer.ends, []);
+});
+
+Deno.test("xds stream: a peer that is gone without a word is noticed", async () => {
+  await using server = await XdsServer.start();
+  server.set("1", shopConfig({}));
+  await using relay = await startTcpRelay(server.port);
+  await using peer = new Peer(relay.url, { keepalive: { everyMs: 500, withinMs: 1_000 } });
+  await until("the first version", () => peer.versions.length === 1);
+  relay.setMode("stall");
+  assertMatch(await peer.end(), /./);
+});
+
+type Files = (certificates: Certificates) => Partial<NonNullable<XdsTarget["tls"]>>;
+
+/** Where the server has the certificate of `localhost` and `127.0.0.1`. */
+const TLS: Readonly<
+  Record<string, { tls: Files; server?: (all: Certificates) => CertificateFiles; asks?: true; end?: RegExp }>
+> = {
+  "of a trusted authority": { tls: ({ authority }) => ({ ca: authority.certFile }) },
+  "of another authority": {
+    tls: ({ otherAuthority }) => ({ ca: otherAuthority.certFile }),
+    end: /^self-signed certificate in certificate chain$/,
+  },
+  "without an authority": { tls: () => ({}), end: /^self-signed certificate in certificate chain$/ },
+  "of another name": {
+    tls: ({ authority }) => ({ ca: authority.certFile }),
+    server: ({ elsewhere }) => elsewhere,
+    end: /altnames: IP: 127.0.0.1 is not in the cert's list: $/,
+  },
+  "of the name that is wanted": {
+    tls: ({ authority }) => ({ ca: authority.certFile, san: "elsewhere.test" }),
+    server: ({ elsewhere }) => elsewhere,
+  },
+  "of the address where a name is wanted": {
+    tls: ({ authority }) => ({ ca: authority.certFile, san: "elsewhere.test" }),
+    end: /Host: elsewhere.test. is not in the cert's altnames: DNS:localhost, IP Address:127.0.0.1$/,
+  },
+  "for a certificate": {
+    tls: ({ authority, client }) => ({ ca: authority.certFile, cert: client.certFile, key: client.keyFile }),
+    asks: true,
+  },
+  "for a certificate that is not shown": {
+    tls: ({ authority }) => ({ ca: authority.certFile }),
+    asks: true,
+    end: /./,
+  },
+  "for a certificate of another authority": {
+    tls: ({ authority, otherClient }) => ({
+      ca: authority.certFile,
+      cert: otherClient.certFile,
+      key: otherClient.keyFile,
+    }),
+    asks: true,
+    end: /./,
+  },
+  "without one of a pair": {
+    tls: ({ authority, client }) => ({ ca: authority.certFile, cert: client.certFile }),
+    end:
+      /^Cannot use CONFIG_GRPC_XDS_CLIENT_TLS_CERT and CONFIG_GRPC_XDS_CLIENT_TLS_KEY: one of them is not set/,
+  },
+  "with a file that is missing": {
+    tls: () => ({ ca: "/no/such/file" }),
+    end: /^Cannot use CONFIG_GRPC_XDS_SERVER_TLS_CACERT "\/no\/such\/file": .*would be right$/,
+  },
+  "with a file that holds no certificate": {
+    tls: ({ authority }) => ({ ca: authority.keyFile }),
+    end:
+      /^Cannot use CONFIG_GRPC_XDS_SERVER_TLS_CACERT ".*": it holds no certificate in PEM; .*would be right$/,
+  },
+};
+
+/** Server credentials from files; clients have to show a certificate where an authority is named. */
+async function serverCredentials(
+  { certFile, keyFile }: CertificateFiles,
+  { authority }: Certificates,
+  asks: boolean,
+): Promise<ServerCredentials> {
+  const [ca, cert, key] = await Promise.all(
+    [authority.certFile, certFile, keyFile].map(async (path) => Buffer.from(await Deno.readFile(path))),
+  );
+  if (ca === undefined || cert === undefined || key === undefined) throw new Error("Cannot read: no files");
+  return ServerCredentials.createSsl(ca, [{ cert_chain: cert, private_key: key }], asks);
+}
+
+for (const [name, { tls, server: files, asks = false, end }] of Object.entries(TLS)) {
+  Deno.test({
+    ...needs(["openssl"], `xds stream: TLS ${name} is ${end === undefined ? "taken" : "refused"}`),
+    async fn() {
+      await using all = await makeCertificates();
+      const credentials = await serverCredentials(files?.(all) ?? all.server, all, asks);
+      await using server = await XdsServer.start({ credentials });
+      server.set("1", shopConfig({}));
+      await using peer = new Peer(server.url, { tls: tls(all) });
+      const outcome = await until("an outcome", () => peer.versions[0] ?? peer.ends[0]);
+      if (end === undefined) assertEquals([outcome, peer.ends], ["1", []]);
+      else assertMatch(outcome, end);
+    },
+  });
+}
+
+Deno.test({
+  ...needs(["openssl"], "xds stream: certificates are read for each stream"),
+  async fn() {
+    await using all = await makeCertificates();
+    const credentials = await serverCredentials(all.server, all, true);
+    await using server = await XdsServer.start({ credentials });
+    server.set("1", shopConfig({}));
+    const { certFile: cert, keyFile: key } = await all.issue("swapped", { byOther: true });
+    const tls = { ca: all.authority.certFile, cert, key };
+    await using before = new Peer(server.url, { tls });
+    await before.end();
+    await all.issue("swapped");
+    await using after = new Peer(server.url, { tls });
+    await until("the first version", () => after.versions.length === 1);
+  },
+});

@@ -1,0 +1,71 @@
+import { assert, assertEquals } from "@std/assert";
+import { freePort } from "../../harness/free_port.ts";
+import { decide, GrpcClient } from "../../harness/grpc_client.ts";
+import { startRedis } from "../../harness/redis_server.ts";
+import { needs } from "../../harness/tools.ts";
+import { until } from "../../harness/until.ts";
+import { WebhookFolder } from "../../harness/webhook_weir.ts";
+import { startWeir } from "../../harness/weir_process.ts";
+
+const FOLDER = new URL("../../../config/deploy/", import.meta.url);
+const FILES = ["grafana-dashboard.json", "prometheus-alerts.yaml"];
+const RULES = {
+  "shop.yaml": "domain: shop\n" +
+    "descriptors: [{ key: account, rate_limit: { unit: day, requests_per_unit: 1 } }]\n",
+};
+
+Deno.test({
+  ...needs(
+    ["redis-server"],
+    "files for operators: every metric in them is there on a Weir that has done some work",
+  ),
+  async fn() {
+    await using redis = await startRedis();
+    await using folder = await WebhookFolder.make();
+    const address = `127.0.0.1:${freePort()}`;
+    const env = {
+      ...folder.env,
+      BACKEND_TYPE: "kv",
+      KV_URL: redis.url,
+      DISABLE_STATS: "false",
+      USE_PULL_METRICS: "true",
+      PULL_METRICS_ADDR: address,
+    };
+    await using weir = await startWeir({ env, rules: RULES });
+    using client = new GrpcClient(weir.grpcAddress);
+    for (let call = 0; call < 3; call++) await decide(client, "shop", "account=a");
+    const scraped = await until("the webhook service to work", async () => {
+      const text = await (await fetch(`http://${address}/metrics`)).text();
+      return /^ratelimit_webhooks_dispatching 1$/m.test(text) && text;
+    });
+    const there = new Set(["up", ...scraped.split("\n").map((line) => /^\w+/.exec(line)?.[0] ?? "")]);
+    for (const file of FILES) {
+      const named = metricsIn(await Deno.readTextFile(new URL(file, FOLDER)));
+      assert(named.length > 10, `${file} names ${named.length} metrics`);
+      assertEquals(named.filter((name) => !there.has(name)), [], file);
+    }
+  },
+});
+
+Deno.test("files for operators: a webhook service without work commits, on which the alert on its silence rests", async () => {
+  await using folder = await WebhookFolder.make();
+  const address = `127.0.0.1:${freePort()}`;
+  const env = { DISABLE_STATS: "false", USE_PULL_METRICS: "true", PULL_METRICS_ADDR: address };
+  await using _weir = await folder.start(env);
+  const read = async () => {
+    const scraped = await (await fetch(`http://${address}/metrics`)).text();
+    const values = ["dispatching", "commit_seconds_count"].map((name) =>
+      Number(new RegExp(`^ratelimit_webhooks_${name} (\\d+)$`, "m").exec(scraped)?.[1])
+    );
+    return { dispatching: values[0] ?? 0, commits: values[1] ?? 0 };
+  };
+  await until("the first figures", async () => (await read()).dispatching === 1);
+  const { commits } = await read();
+  await until("more commits", async () => (await read()).commits > commits);
+});
+
+/** Whatever is named like a metric of ours, also within queries. */
+function metricsIn(text: string): string[] {
+  const names = text.matchAll(/\b(?:ratelimit|process|nodejs)_[a-z_]+\b|\bup(?=\{)/g);
+  return [...new Set([...names].map(([name]) => name))];
+}

@@ -1,0 +1,159 @@
+import { assertEquals } from "@std/assert";
+import { join } from "node:path";
+import { parse } from "yaml";
+import { promtool } from "../../harness/prometheus.ts";
+import { needs } from "../../harness/tools.ts";
+
+const FILE = new URL("../../../config/deploy/prometheus-alerts.yaml", import.meta.url).pathname;
+const SERVICE = "ratelimit_service";
+const WEBHOOKS = "ratelimit_webhooks";
+const MINUTES = 30;
+
+/** Series that raise each alert, a value a minute, and others that are well. */
+const ALERTS: Readonly<
+  Record<string, { readonly bad: readonly Series[]; readonly good: readonly Series[] }>
+> = {
+  WeirInstanceDown: { bad: [['up{job="weir"}', "0+0x30"]], good: [['up{job="weir"}', "1+0x30"]] },
+  WeirManyOverLimit: {
+    bad: [[`${SERVICE}_rate_limit_over_limit{domain="d"}`, "0+300x30"], [
+      `${SERVICE}_rate_limit_total_hits{domain="d"}`,
+      "0+1000x30",
+    ]],
+    good: [[`${SERVICE}_rate_limit_over_limit{domain="d"}`, "0+30x30"], [
+      `${SERVICE}_rate_limit_total_hits{domain="d"}`,
+      "0+100x30",
+    ]],
+  },
+  WeirErrors: {
+    bad: [[`${SERVICE}_should_rate_limit_error{err_type="kv_error"}`, "0+3x30"], [
+      `${SERVICE}_total_requests{grpc_method="ShouldRateLimit"}`,
+      "0+100x30",
+    ]],
+    good: [[`${SERVICE}_should_rate_limit_error{err_type="kv_error"}`, "0+3x30"], [
+      `${SERVICE}_total_requests{grpc_method="ShouldRateLimit"}`,
+      "0+1000x30",
+    ]],
+  },
+  WeirCacheFailures: { bad: failures("0+60x30"), good: failures("0+0x30") },
+  WeirSlowCache: { bad: roundTrips("0+90x30"), good: roundTrips("0+100x30") },
+  WeirBreakerOpen: gauge("ratelimit_kv_pool_breaker_open", { bad: "1", good: "0" }),
+  WeirNoCacheConnection: gauge("ratelimit_kv_pool_cx_active", { bad: "0", good: "1" }),
+  WeirConfigurationRefused: {
+    bad: [[`${SERVICE}_config_load_error`, "0+1x30"]],
+    good: [[`${SERVICE}_config_load_error`, "5+0x30"]],
+  },
+  WeirUnexpectedErrors: {
+    bad: [["ratelimit_process_unexpected_errors", "0+1x30"]],
+    good: [["ratelimit_process_unexpected_errors", "5+0x30"]],
+  },
+  WeirDeliveryBacklog: gauge(`${WEBHOOKS}_oldest_due_age_seconds`, { bad: "301", good: "299" }),
+  WeirDeliveriesFailed: {
+    bad: [[`${WEBHOOKS}_deliveries{state="failed"}`, "3+0x20 4+0x10"]],
+    // A restart, a recovery, and what is removed after its time.
+    good: [[`${WEBHOOKS}_deliveries{state="failed"}`, "5+0x15 0 5+0x4 2+0x10"]],
+  },
+  WeirStoreProblem: {
+    bad: [[`${WEBHOOKS}_store_errors`, "0+1x30"]],
+    good: [[`${WEBHOOKS}_store_errors`, "5+0x30"]],
+  },
+  WeirClockApart: gauge(`${WEBHOOKS}_clock_offset_seconds`, { bad: "-61", good: "-59" }),
+  WeirTriggerErrors: { bad: triggers({ unavailable: 1, failed: 1 }), good: triggers({ invalid: 50 }) },
+  WeirWebhookWorkerAway: {
+    bad: [[`${WEBHOOKS}_dispatching`, "1+0x30"], [`${WEBHOOKS}_commit_seconds_count`, "9+0x30"]],
+    good: [
+      [`${WEBHOOKS}_dispatching{instance="works"}`, "1+0x30"],
+      [`${WEBHOOKS}_commit_seconds_count{instance="works"}`, "9+60x30"],
+      [`${WEBHOOKS}_dispatching{instance="waits"}`, "0+0x30"],
+      [`${WEBHOOKS}_commit_seconds_count{instance="waits"}`, "9+0x30"],
+    ],
+  },
+};
+
+type Series = readonly [series: string, values: string];
+
+for (const [alert, { bad, good }] of Object.entries(ALERTS)) {
+  for (const [series, isRaised] of [[bad, true], [good, false]] as const) {
+    const name = `alert rules: ${alert} ${isRaised ? "is raised" : "stays silent"}`;
+    Deno.test({ ...needs(["promtool"], name), fn: () => checkAlert(alert, series, isRaised) });
+  }
+}
+
+Deno.test({
+  ...needs(["promtool"], "alert rules: promtool finds nothing wrong"),
+  async fn() {
+    const { code, output } = await promtool(["check", "rules", FILE]);
+    assertEquals(code, 0, output);
+  },
+});
+
+Deno.test("alert rules: each has a test, a severity, a summary and a description", async () => {
+  const { groups } = parse(await Deno.readTextFile(FILE));
+  const rules: Rule[] = groups.flatMap((group: { rules: Rule[] }) => group.rules);
+  assertEquals(rules.map(({ alert }) => alert), Object.keys(ALERTS));
+  const lacking = rules.filter(({ labels, annotations }) => {
+    return !/^(?:critical|warning)$/.test(labels.severity) || annotations.summary === "" ||
+      annotations.description === "";
+  });
+  assertEquals(lacking, []);
+});
+
+interface Rule {
+  readonly alert: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: { readonly summary: string; readonly description: string };
+}
+
+/** Counts by an expression on the alerts themselves, so that labels and texts are no part of the test. */
+async function checkAlert(alert: string, series: readonly Series[], isRaised: boolean): Promise<void> {
+  const expr = `count(ALERTS{alertname="${alert}",alertstate="firing"})`;
+  const test = {
+    rule_files: [FILE],
+    evaluation_interval: "1m",
+    tests: [{
+      interval: "1m",
+      input_series: series.map(([name, values]) => ({ series: name, values })),
+      promql_expr_test: [{
+        expr,
+        eval_time: `${MINUTES}m`,
+        exp_samples: isRaised ? [{ labels: "{}", value: 1 }] : [],
+      }],
+    }],
+  };
+  const folder = await Deno.makeTempDir({ prefix: "weir_alerts_" });
+  try {
+    const path = join(folder, "test.yaml");
+    await Deno.writeTextFile(path, JSON.stringify(test));
+    const { code, output } = await promtool(["test", "rules", path]);
+    assertEquals(code, 0, output);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+function failures(values: string): Series[] {
+  const others = ["allow", "deny", "local"].map((
+    mode,
+  ): Series => [`${SERVICE}_cache_failure_${mode}`, "0+0x30"]);
+  return [[`${SERVICE}_cache_failure_error`, values], ...others];
+}
+
+/** Of a hundred round trips a minute these are within 50 ms, the others within 100 ms. */
+function roundTrips(within: string): Series[] {
+  const bucket = (bound: string) => `${SERVICE}_cache_round_trip_seconds_bucket{le="${bound}"}`;
+  return [[bucket("0.05"), within], [bucket("0.1"), "0+100x30"], [bucket("+Inf"), "0+100x30"]];
+}
+
+/** Calls of triggers a minute by their result, beside a hundred that were accepted. */
+function triggers(results: Readonly<Record<string, number>>): Series[] {
+  return Object.entries({ accepted: 100, unavailable: 0, failed: 0, ...results }).map(([result, calls]) => [
+    `${WEBHOOKS}_triggers{result="${result}"}`,
+    `0+${calls}x30`,
+  ]);
+}
+
+function gauge(
+  name: string,
+  { bad, good }: { bad: string; good: string },
+): { bad: Series[]; good: Series[] } {
+  return { bad: [[name, `${bad}+0x30`]], good: [[name, `${good}+0x30`]] };
+}

@@ -1,0 +1,212 @@
+import { assert, assertEquals } from "@std/assert";
+import { Health } from "../../../src/health.ts";
+import { createDebugHandler, type DebugRoute } from "../../../src/http/debug.ts";
+import { ServedHttp, wholeJson } from "../../harness/http_fixture.ts";
+
+const TOKEN = "correct-horse/battery+staple=";
+
+function serveGuarded(routes: readonly DebugRoute[] = []): ServedHttp {
+  return new ServedHttp(({ log, clock }) =>
+    createDebugHandler({
+      rlconfig: () => "the rules\n",
+      stats: () => "the stats\n",
+      health: new Health(),
+      logger: log,
+      clock,
+      token: TOKEN,
+      routes,
+    })
+  );
+}
+
+const WANTED = "a bearer token is wanted";
+const NOT_RIGHT = "the bearer token is not the right one";
+
+const OPEN = ["/", "/healthcheck", "/livez"];
+const UNKNOWN = ["/nowhere", "/stats/", "/%73tats"];
+const GUARDED = [
+  "/rlconfig",
+  "/stats",
+  "/stats?x=/livez",
+  "/./stats",
+  "/debug/pprof/",
+  "/debug/pprof/heap",
+  "/debug/pprof/memory",
+  "/debug/pprof/profile?seconds=300",
+];
+
+for (const path of [...OPEN, ...UNKNOWN]) {
+  const expected = OPEN.includes(path) ? 200 : 404;
+  Deno.test(`${path} is ${expected} without a token and shows nothing that requires one`, async () => {
+    await using served = serveGuarded();
+    for (const method of ["GET", "HEAD"]) {
+      const response = await fetch(served.url(path), { method });
+      assertEquals([response.status, (await response.text()).includes("the stats")], [expected, false]);
+    }
+  });
+}
+
+for (const path of GUARDED) {
+  Deno.test(`${path} without the token is 401, for GET and HEAD`, async () => {
+    await using served = serveGuarded();
+    for (const method of ["GET", "HEAD"]) {
+      const response = await fetch(served.url(path), { method, headers: { "x-request-id": "mine" } });
+      const text = await response.text();
+      assertEquals(
+        {
+          status: response.status,
+          challenge: response.headers.get("www-authenticate"),
+          contentType: response.headers.get("content-type"),
+          requestId: response.headers.get("x-request-id"),
+          body: text === "" ? undefined : JSON.parse(text) as unknown,
+        },
+        {
+          status: 401,
+          challenge: "Bearer",
+          contentType: "application/problem+json",
+          requestId: "mine",
+          body: method === "HEAD" ? undefined : {
+            type: "about:blank",
+            title: "Unauthorized",
+            status: 401,
+            detail: WANTED,
+            reason: WANTED,
+            requestId: "mine",
+          },
+        },
+      );
+    }
+  });
+}
+
+interface HeaderCase {
+  readonly name: string;
+  readonly headers: readonly string[];
+  readonly status: number;
+  readonly reason?: string;
+}
+
+const HEADERS: readonly HeaderCase[] = [
+  { name: "the token", headers: [`Authorization: Bearer ${TOKEN}`], status: 200 },
+  { name: "a scheme in lower case", headers: [`authorization: bearer ${TOKEN}`], status: 200 },
+  { name: "more than one space", headers: [`Authorization: BEARER   ${TOKEN}  `], status: 200 },
+  { name: "no header", headers: [], status: 401, reason: WANTED },
+  { name: "an empty header", headers: ["Authorization:"], status: 401, reason: WANTED },
+  { name: "a scheme alone", headers: ["Authorization: Bearer"], status: 401, reason: WANTED },
+  { name: "the token alone", headers: [`Authorization: ${TOKEN}`], status: 401, reason: WANTED },
+  { name: "another scheme", headers: [`Authorization: Basic ${TOKEN}`], status: 401, reason: WANTED },
+  { name: "no space", headers: [`Authorization: Bearer${TOKEN}`], status: 401, reason: WANTED },
+  { name: "a text behind it", headers: [`Authorization: Bearer ${TOKEN} x`], status: 401, reason: WANTED },
+  {
+    name: "a token of one letter",
+    headers: [`Authorization: Bearer ${TOKEN[0]}`],
+    status: 401,
+    reason: NOT_RIGHT,
+  },
+  {
+    name: "a token that is one letter short",
+    headers: [`Authorization: Bearer ${TOKEN.slice(0, -1)}`],
+    status: 401,
+    reason: NOT_RIGHT,
+  },
+  {
+    name: "a token that is one letter long",
+    headers: [`Authorization: Bearer ${TOKEN}=`],
+    status: 401,
+    reason: NOT_RIGHT,
+  },
+  {
+    name: "a token in other letter case",
+    headers: [`Authorization: Bearer ${TOKEN.toUpperCase()}`],
+    status: 401,
+    reason: NOT_RIGHT,
+  },
+  {
+    name: "a token of 8,000 letters",
+    headers: [`Authorization: Bearer ${"x".repeat(8_000)}`],
+    status: 401,
+    reason: NOT_RIGHT,
+  },
+  {
+    name: "bytes that are no ASCII",
+    headers: [`Authorization: Bearer ${TOKEN}é`],
+    status: 401,
+    reason: NOT_RIGHT,
+  },
+  {
+    name: "the right header twice",
+    headers: [`Authorization: Bearer ${TOKEN}`, `Authorization: Bearer ${TOKEN}`],
+    status: 401,
+    reason: WANTED,
+  },
+  {
+    name: "a wrong header before the right one",
+    headers: ["Authorization: Bearer x", `Authorization: Bearer ${TOKEN}`],
+    status: 401,
+    reason: WANTED,
+  },
+  {
+    name: "the token in another header",
+    headers: [`X-Authorization: Bearer ${TOKEN}`, `Cookie: ${TOKEN}`],
+    status: 401,
+    reason: WANTED,
+  },
+];
+
+for (const { name, headers, status, reason } of HEADERS) {
+  Deno.test(`a request with ${name} is ${status}`, async () => {
+    await using served = serveGuarded();
+    using raw = await served.dial();
+    await raw.write(["GET /stats HTTP/1.1", "Host: localhost", ...headers, "", ""].join("\r\n"));
+    const text = await raw.read((part) => wholeJson(part) || part.endsWith("the stats\n"));
+    const body = text.split("\r\n\r\n")[1] ?? "";
+    const given = body === "the stats\n" ? undefined : (JSON.parse(body) as { reason: string }).reason;
+    assertEquals([Number(text.split(" ")[1]), given], [status, reason]);
+    // What was shown may be the token of another place, or nearly ours: it is written nowhere.
+    const written = JSON.stringify(served.log.lines) + body;
+    assert(!written.includes(TOKEN.slice(0, -1)) && !written.includes("xxxx"), written);
+    assertEquals(served.log.lines.length, status === 401 ? 1 : 0);
+  });
+}
+
+Deno.test("a refused request is logged with its path and id, without its query", async () => {
+  await using served = serveGuarded();
+  const response = await fetch(served.url("/stats?secret=1"), { headers: { "x-request-id": "mine" } });
+  await response.body?.cancel();
+  assertEquals(served.log.lines, [{
+    level: "warning",
+    message: "HTTP request refused",
+    fields: {
+      kind: "unauthorized",
+      status: 401,
+      reason: WANTED,
+      method: "GET",
+      path: "/stats",
+      requestId: "mine",
+    },
+  }]);
+});
+
+Deno.test("a further path is guarded, unless it says that it is open", async () => {
+  const route = { methods: ["GET", "POST"], help: "of a test", handle: () => new Response("more") };
+  await using served = serveGuarded([{ ...route, path: "/further" }, {
+    ...route,
+    path: "/bare",
+    open: true,
+  }]);
+  const ask = async (path: string, init: RequestInit) => {
+    const response = await fetch(served.url(path), init);
+    await response.body?.cancel();
+    return response.status;
+  };
+  const headers = { authorization: `Bearer ${TOKEN}` };
+  assertEquals(
+    [
+      await ask("/further", {}),
+      await ask("/further", { method: "POST", body: "x" }),
+      await ask("/further", { method: "POST", body: "x", headers }),
+      await ask("/bare", {}),
+    ],
+    [401, 401, 200, 200],
+  );
+});

@@ -1,0 +1,156 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { join } from "node:path";
+import { type CertificateFiles, type Certificates, makeCertificates } from "../../harness/certificates.ts";
+import { ChildProcess } from "../../harness/child_process.ts";
+import { freePort } from "../../harness/free_port.ts";
+import { handled } from "../../harness/handled.ts";
+import { needs, requireTool } from "../../harness/tools.ts";
+import { until } from "../../harness/until.ts";
+import { startWeir, type WeirProcess } from "../../harness/weir_process.ts";
+import { HttpsClient } from "./https_fixture.ts";
+
+const RULES = {
+  "shop.yaml":
+    "domain: shop\ndescriptors:\n  - key: k\n    rate_limit: { unit: day, requests_per_unit: 1000000 }\n",
+};
+const BODY = JSON.stringify({ domain: "shop", descriptors: [{ entries: [{ key: "k", value: "v" }] }] });
+const NAMES = "DNS:localhost,IP:127.0.0.1";
+
+function processTest(name: string, run: () => Promise<void>): void {
+  Deno.test({ ...needs(["openssl"], name), fn: run });
+}
+
+function tlsEnv({ certFile, keyFile }: CertificateFiles): Record<string, string> {
+  return { HTTP_SERVER_USE_TLS: "true", HTTP_SERVER_TLS_CERT: certFile, HTTP_SERVER_TLS_KEY: keyFile };
+}
+
+async function clientOf(weir: WeirProcess, { certFile }: CertificateFiles): Promise<HttpsClient> {
+  return new HttpsClient(Number(weir.httpAddress.split(":").at(-1)), await Deno.readTextFile(certFile));
+}
+
+async function ask(client: HttpsClient): Promise<number> {
+  const response = await client.fetch("/json", { method: "POST", body: BODY });
+  await response.body?.cancel();
+  return response.status;
+}
+
+/** A certificate for `localhost` whose time was over yesterday. */
+async function issueExpired({ folder, authority }: Certificates): Promise<CertificateFiles> {
+  const [request, certFile, keyFile] = [
+    join(folder, "expired.csr"),
+    join(folder, "expired.pem"),
+    join(folder, "expired.key"),
+  ];
+  await openssl([
+    ...["req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"],
+    ...["-subj", "/CN=expired", "-addext", `subjectAltName=${NAMES}`, "-keyout", keyFile, "-out", request],
+  ]);
+  await openssl([
+    ...["x509", "-req", "-in", request, "-days", "-1", "-copy_extensions", "copy"],
+    ...["-CA", authority.certFile, "-CAkey", authority.keyFile, "-CAcreateserial", "-out", certFile],
+  ]);
+  return { certFile, keyFile };
+}
+
+async function openssl(args: readonly string[]): Promise<void> {
+  await using child = new ChildProcess(requireTool("openssl"), { args });
+  const { code } = await child.exited;
+  if (code !== 0) throw new Error(`Cannot make a certificate: ${child.stderrLines.join("\n")}`);
+}
+
+processTest("two processes share one HTTPS port, and the one that stays takes everything", async () => {
+  await using certificates = await makeCertificates();
+  const { authority, otherAuthority, server } = certificates;
+  const second = await certificates.issue("second", { names: NAMES, byOther: true });
+  const PORT = `${freePort()}`;
+  await using one = await startWeir({ env: { ...tlsEnv(server), PORT }, rules: RULES });
+  await using two = await startWeir({ env: { ...tlsEnv(second), PORT }, rules: RULES });
+  using ofOne = await clientOf(one, authority);
+  using ofTwo = await clientOf(two, otherAuthority);
+  await until("each to be met", async () => await ofOne.trusts() && await ofTwo.trusts());
+  assertEquals(await one.stop(), 0);
+  for (let connection = 0; connection < 20; connection++) assertEquals(await ofTwo.trusts(), true);
+  assertEquals([await ask(ofTwo), await two.stop()], [200, 0]);
+});
+
+processTest("a pair that is swapped while requests run loses none of them", async () => {
+  await using certificates = await makeCertificates();
+  const { authority, otherAuthority, server } = certificates;
+  await using weir = await startWeir({ env: tlsEnv(server), rules: RULES });
+  using former = await clientOf(weir, authority);
+  using next = await clientOf(weir, otherAuthority);
+  const statuses: number[] = [];
+  let isRenewed = false;
+  const work = async () => {
+    // A client that resumes its TLS session is not shown a certificate.
+    while (!isRenewed) statuses.push(await ask(former).catch(refused));
+    for (let request = 0; request < 50; request++) statuses.push(await ask(next));
+  };
+  const refused = (error: unknown): number => {
+    assertMatch(String(error instanceof Error ? error.cause : error), /certificate|UnknownIssuer/i);
+    return 200;
+  };
+  const worked = handled(Promise.all(Array.from({ length: 4 }, work)));
+  await until("requests to run", () => statuses.length > 50);
+  await certificates.issue("server", { names: NAMES, byOther: true });
+  await until("the next pair to be met", () => next.trusts());
+  isRenewed = true;
+  await worked;
+  assertEquals(statuses.filter((status) => status !== 200), []);
+  assertEquals(await weir.stop(), 0);
+});
+
+processTest("an expired certificate is served, with a warning", async () => {
+  await using certificates = await makeCertificates();
+  await using weir = await startWeir({ env: tlsEnv(await issueExpired(certificates)), rules: RULES });
+  using client = await clientOf(weir, certificates.authority);
+  assertEquals(await client.trusts(), false);
+  const warned = weir.stderrLines.filter((line) => /HTTP_SERVER_TLS_CERT .* no longer valid/.test(line));
+  assertEquals([warned.length, await weir.stop()], [1, 0]);
+});
+
+interface RefusalCase {
+  readonly name: string;
+  readonly env: (files: CertificateFiles, others: CertificateFiles) => Record<string, string>;
+  readonly lines: readonly RegExp[];
+}
+
+const USE = { HTTP_SERVER_USE_TLS: "true" };
+const REFUSALS: readonly RefusalCase[] = [
+  {
+    name: "neither of the two files",
+    env: () => USE,
+    lines: [
+      /^Cannot use HTTP_SERVER_USE_TLS "true": HTTP_SERVER_TLS_CERT is not set; .* would be right$/,
+      /^Cannot use HTTP_SERVER_USE_TLS "true": HTTP_SERVER_TLS_KEY is not set; .* would be right$/,
+    ],
+  },
+  {
+    name: "no key",
+    env: ({ certFile }) => ({ ...USE, HTTP_SERVER_TLS_CERT: certFile }),
+    lines: [/^Cannot use HTTP_SERVER_USE_TLS "true": HTTP_SERVER_TLS_KEY is not set; .* would be right$/],
+  },
+  {
+    name: "a file that is not there",
+    env: ({ keyFile }) => tlsEnv({ certFile: "/nowhere/server.pem", keyFile }),
+    lines: [/Cannot use HTTP_SERVER_TLS_CERT .*\/nowhere\/server\.pem.* would be right/],
+  },
+  {
+    name: "the key of another certificate",
+    env: ({ certFile }, { keyFile }) => tlsEnv({ certFile, keyFile }),
+    lines: [/Cannot use HTTP_SERVER_TLS_KEY .* would be right/],
+  },
+];
+
+for (const { name, env, lines } of REFUSALS) {
+  processTest(`HTTPS with ${name} keeps the service from starting`, async () => {
+    await using certificates = await makeCertificates();
+    const { server, client } = certificates;
+    await using weir = await startWeir({ env: env(server, client), rules: RULES, waitFor: [] });
+    const { code } = await weir.exited;
+    const said = weir.stderrLines.filter((line) => line.includes("Cannot use"));
+    assertEquals([code, said.length], [1, lines.length]);
+    for (const [index, line] of lines.entries()) assertMatch(said[index] ?? "", line);
+    assert(!weir.stderrLines.some((line) => line.includes("Listening for HTTP")));
+  });
+}

@@ -1,0 +1,104 @@
+import { assertEquals } from "@std/assert";
+import { serveFlags } from "../../scripts/serve_flags.ts";
+import { freePort } from "../harness/free_port.ts";
+import { until } from "../harness/until.ts";
+import { startWeir, type WeirProcess } from "../harness/weir_process.ts";
+
+const ROOT = new URL("../../", import.meta.url);
+
+/**
+ * What may be loaded before a feature is asked for: no third-party package, none of the large modules of the platform,
+ * and nothing of what can be off. `node:crypto` is for the tokens of the debug port.
+ */
+const PLAIN_MODULES = [
+  ...["node:buffer", "node:crypto", "node:inspector", "node:path", "node:process", "node:stream"],
+  ...["node:v8", "node:zlib"],
+];
+const OFF =
+  /^npm:|\/node_modules\/|\/npm\/|src\/(?:cli\/(?!runtime_check|output)|webhooks\/(?!postgres_address)|telemetry\/tracing|stats\/(?:pull|push|sinks|flush)|cache\/(?:kv|mc|in_flight)|config\/(?:xds|metric|yaml)|grpc\/(?:grpc_js|tls_server|unix_socket|server_tls)|base\/(?:tls_pair|pem|node_listener))/;
+/** What the service imports at its start whatever the settings say. */
+const ALWAYS = ["open_cache", "open_service", "open_pull_metrics", "open_http", "open_grpc"];
+
+interface GraphModule {
+  readonly specifier: string;
+  readonly dependencies?: readonly {
+    readonly isDynamic?: boolean;
+    readonly code?: { readonly specifier?: string };
+  }[];
+}
+
+/** What is imported statically from a file on, itself included, in the words of `deno info`. */
+async function staticClosure(file: string): Promise<string[]> {
+  const { stdout } = await new Deno.Command(Deno.execPath(), { args: ["info", "--json", file], cwd: ROOT })
+    .output();
+  const { modules }: { modules: GraphModule[] } = JSON.parse(new TextDecoder().decode(stdout));
+  const found = new Map(modules.map((module) => [module.specifier, module]));
+  const seen = new Set<string>();
+  const waiting = [new URL(file, ROOT).href];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if (seen.has(next)) continue;
+    seen.add(next);
+    for (const { isDynamic, code } of found.get(next)?.dependencies ?? []) {
+      if (isDynamic !== true && code?.specifier !== undefined) waiting.push(code.specifier);
+    }
+  }
+  return [...seen];
+}
+
+Deno.test("what every service loads holds no package and nothing of what can be off", async () => {
+  const files = ["main.ts", ...ALWAYS.map((name) => `src/${name}.ts`)];
+  const loaded = [...new Set((await Promise.all(files.map(staticClosure))).flat())].sort();
+  assertEquals(loaded.filter((specifier) => OFF.test(specifier)), []);
+  assertEquals(loaded.filter((specifier) => specifier.startsWith("node:")), PLAIN_MODULES);
+});
+
+/** The scripts of the main thread, by their addresses, once these are there. */
+async function loadedScripts(
+  env: Readonly<Record<string, string>>,
+  wanted: readonly string[],
+): Promise<string[]> {
+  const flags = [...serveFlags(), `--inspect=127.0.0.1:${freePort()}`];
+  await using weir = await startWeir({ env, flags });
+  return await until(`${wanted.join(" and ")} to be loaded`, async () => {
+    const scripts = await scriptsOf(weir);
+    return wanted.every((part) => scripts.some((url) => url.includes(part))) && scripts;
+  });
+}
+
+async function scriptsOf(weir: WeirProcess): Promise<string[]> {
+  const address = () =>
+    weir.stderrLines.map((line) => /Debugger listening on (ws:\S+)/.exec(line)?.[1]).find((one) => one);
+  await until("the inspector to listen", () => address() !== undefined);
+  const socket = new WebSocket(address() ?? "");
+  const scripts: string[] = [];
+  const enabled = Promise.withResolvers<void>();
+  const closed = Promise.withResolvers<void>();
+  socket.onopen = () => socket.send(JSON.stringify({ id: 1, method: "Debugger.enable" }));
+  socket.onerror = () => enabled.reject(new Error("Cannot ask the inspector: it did not answer"));
+  socket.onclose = () => closed.resolve();
+  socket.onmessage = ({ data }) => {
+    const message = JSON.parse(data);
+    if (message.method === "Debugger.scriptParsed") scripts.push(message.params.url);
+    // The scripts that are there are told of before the answer.
+    if (message.id === 1) enabled.resolve();
+  };
+  await enabled.promise;
+  socket.close();
+  await closed.promise;
+  return scripts;
+}
+
+Deno.test("a plain service has loaded nothing of what is off, and one with features has", async () => {
+  const plain = await loadedScripts({}, ["src/grpc/native/native_engine.ts"]);
+  assertEquals(plain.filter((url) => OFF.test(url)), []);
+  const token = "the-administration-token-of-this-test";
+  const wanted = [
+    "src/webhooks/routes.ts",
+    "src/stats/pull_handler.ts",
+    "prom-client/15.1.3/lib/registry.js",
+  ];
+  await loadedScripts({
+    ...{ ADMIN_TOKEN: token, DISABLE_STATS: "false", USE_PULL_METRICS: "true" },
+    PULL_METRICS_ADDR: "127.0.0.1:0",
+  }, wanted);
+});

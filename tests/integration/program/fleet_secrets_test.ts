@@ -1,0 +1,110 @@
+import { assert, assertEquals } from "@std/assert";
+import { POSTGRES_USER } from "../../harness/postgres_folder.ts";
+import { startKilledWeir } from "../../harness/start_killed_weir.ts";
+import { needs } from "../../harness/tools.ts";
+import { until } from "../../harness/until.ts";
+import { webhookCall } from "../../harness/webhook_client.ts";
+import { WebhookFleet } from "../../harness/webhook_fleet.ts";
+import { ADMIN_TOKEN, type WebhookProcess } from "../../harness/webhook_process.ts";
+import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
+
+const WRONG_PASSWORD = "wr:ong@pass-0815";
+const TRACE = { LOG_LEVEL: "trace" };
+const LISTS = ["endpoints", "triggers", "event-keys", "events", "deliveries", "executions", "audit"];
+
+Deno.test({
+  ...needs(["postgres"], "the password of the database stands in no log, error, list, metric or debug page"),
+  async fn() {
+    await using receiver = await WebhookReceiver.start();
+    await using fleet = await WebhookFleet.open({ size: 1, env: TRACE });
+    const { server, database, first } = fleet;
+    await using stranger = await WebhookFleet.open({
+      ...{ size: 1, env: TRACE },
+      address: server.url(database).replace(
+        encodeURIComponent(POSTGRES_USER.password),
+        encodeURIComponent(WRONG_PASSWORD),
+      ),
+    });
+    await fleet.start();
+    await fleet.endpoint(receiver, "/hook");
+    await fleet.event({ n: 1 }, "event-1");
+    await until("the event to be delivered", () => fleet.isDelivered());
+    const answers = await everything(first);
+
+    await stranger.start({ isAwaited: false });
+    await until("the wrong password to be told of", async () => {
+      const { status, text } = await stranger.first.health();
+      answers.push(text);
+      return status === 503 && text.includes("password authentication failed");
+    });
+    answers.push(...await everything(stranger.first));
+
+    // While the database is away, and when it is back.
+    await server.stop("immediate");
+    const { status } = await event(first, answers);
+    assertEquals(status, 503);
+    await until("health to show it", async () => {
+      const health = await first.health();
+      answers.push(health.text);
+      return health.status === 503;
+    });
+    answers.push(...await everything(first));
+    await server.start();
+    await until("events to be taken again", async () => (await event(first, answers)).status === 202);
+    assertEquals([await first.stop(), await stranger.first.stop()], [0, 0]);
+
+    const written = [...answers, ...fleet.lines, ...stranger.lines, ...await refusals(server.url(database))];
+    assertEquals(written.filter((text) => hidden().some((form) => text.includes(form))), []);
+    // What was looked through holds what it should.
+    assert(written.length > 50 && written.some((text) => text.includes(`127.0.0.1:${server.port}`)));
+  },
+});
+
+/** The passwords as they may stand somewhere. */
+function hidden(): readonly string[] {
+  return [POSTGRES_USER.password, WRONG_PASSWORD].flatMap((password) => [
+    password,
+    encodeURIComponent(password),
+    encodeURI(password),
+    btoa(password),
+  ]);
+}
+
+async function event({ base }: WebhookProcess, answers: string[]): Promise<{ readonly status: number }> {
+  const body = { event: "agent.reply.completed", data: {} };
+  const answered = await webhookCall(`${base}/api/v1/events`, { token: ADMIN_TOKEN, body });
+  answers.push(JSON.stringify([...answered.headers]), JSON.stringify(answered.body));
+  return answered;
+}
+
+/** Every list, and every page of the debug port. */
+async function everything(weir: WebhookProcess): Promise<string[]> {
+  const answers: string[] = [];
+  for (const list of LISTS) answers.push(JSON.stringify((await weir.api("GET", `/${list}`)).body));
+  for (const path of ["/metrics", "/stats", "/rlconfig", "/", "/json", "/healthcheck"]) {
+    answers.push(await (await fetch(`http://${weir.weir.debugAddress}${path}`)).text());
+  }
+  return answers;
+}
+
+/** What is said about addresses that cannot be right; the process does not start. */
+async function refusals(url: string): Promise<string[]> {
+  const wrong = [
+    url.replace(/:\d+\//, ":99999/"),
+    `${url}?sslmode=sometimes`,
+    `${url}?sslrootcert=/nowhere/ca.pem&sslmode=verify-full&colour=red`,
+    url.replace("@127", "@@127"),
+  ];
+  const texts: string[] = [];
+  for (const address of wrong) {
+    const key = new Uint8Array(32).toBase64();
+    const settings = { WEBHOOK_STORE: address, WEBHOOK_ENCRYPTION_KEY: key, ...TRACE, PORT: "0" };
+    const started = await startKilledWeir({ rules: {}, settings }).then(
+      async (weir) => await weir[Symbol.asyncDispose](),
+      (error: unknown) => void texts.push(String(error)),
+    );
+    assertEquals(started, undefined);
+  }
+  assertEquals(texts.filter((text) => text.includes("WEBHOOK_STORE")).length, wrong.length);
+  return texts;
+}

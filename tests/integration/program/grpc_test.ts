@@ -1,0 +1,245 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { decodeHealthCheckResponse, encodeHealthCheckRequest } from "../../../src/wire/health.ts";
+import { decide, type GrpcAnswer, GrpcClient, SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
+import { startRedis } from "../../harness/redis_server.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
+import { needs, requireTool } from "../../harness/tools.ts";
+import { until } from "../../harness/until.ts";
+import { startWeir } from "../../harness/weir_process.ts";
+
+const RULES = {
+  "shop.yaml": "domain: shop\ndescriptors:\n- key: user\n  rate_limit: {unit: day, requests_per_unit: 3}\n",
+};
+
+/** Overall codes of calls, or the status codes of refusals, as one text each. */
+function outcome(answer: Awaited<ReturnType<typeof decide>>): string {
+  return "overallCode" in answer
+    ? ["UNKNOWN", "OK", "OVER_LIMIT"][answer.overallCode] ?? "?"
+    : `status ${answer.code}`;
+}
+
+const REFUSED: readonly [title: string, request: string, code: number, details: RegExp][] = [
+  ["no domain", "", 3, /^rate limit domain must not be empty$/],
+  ["no descriptors", "0a0473686f70", 3, /^rate limit descriptor list must not be empty$/],
+  ["a message that breaks off", "0a0573686f70", 13, /^Cannot read field 1 of "RateLimitRequest"/],
+  ["garbage", "ffffffffffffffffffffffffff", 13, /^Cannot read/],
+  ["an override without unit", "0a0473686f7012110a090a0475736572120162120408051000", 3, /known unit/],
+  ["an override with an unknown unit", "0a0473686f7012110a090a0475736572120162120408051009", 3, /known unit/],
+  ["hits of 2^53 + 1", "0a0473686f7012160a090a04757365721201621a09088180808080808010", 3, /2\^53/],
+];
+
+const UNKNOWN_METHODS = [
+  "/envoy.service.ratelimit.v3.RateLimitService/Nothing",
+  "/envoy.service.ratelimit.v2.RateLimitService/ShouldRateLimit",
+  "/pb.lyft.ratelimit.RateLimitService/ShouldRateLimit",
+];
+
+for (const GRPC_ENGINE of ["grpc-js", "native"]) {
+  for (const socket of ["TCP", "unix"] as const) {
+    Deno.test(`gRPC by ${GRPC_ENGINE} over ${socket}: a real client is limited, across reconnects`, async () => {
+      const folder = await Deno.makeTempDir();
+      const env: Record<string, string> = {
+        GRPC_ENGINE,
+        ...(socket === "unix" ? { GRPC_UDS: `${folder}/grpc.sock` } : {}),
+      };
+      {
+        await using weir = await startWeir({ rules: RULES, env });
+        assertEquals(weir.grpcAddress.startsWith("unix:"), socket === "unix");
+        const outcomes: string[] = [];
+        for (let connection = 0; connection < 2; connection++) {
+          using client = new GrpcClient(weir.grpcAddress);
+          for (let call = 0; call < 2; call++) {
+            outcomes.push(outcome(await decide(client, "shop", "user=bob")));
+          }
+        }
+        assertEquals(outcomes, ["OK", "OK", "OK", "OVER_LIMIT"]);
+        assertEquals(await weir.stop(), 0);
+      }
+      await Deno.remove(folder, { recursive: true });
+    });
+  }
+
+  Deno.test(`gRPC by ${GRPC_ENGINE}: an answer has limit, remaining and reset of every descriptor`, async () => {
+    await using weir = await ServeFixture.start({ rules: RULES, env: { GRPC_ENGINE } });
+    using client = new GrpcClient(weir.running.addresses.grpc);
+    const answer = await decide(client, "shop", "user=bob", "other=x");
+    const statuses = "statuses" in answer ? answer.statuses : [];
+    const reset = statuses[0]?.secondsUntilReset ?? 0;
+    assertEquals([
+      reset > 0 && reset <= 86_400,
+      statuses[0]?.currentLimit?.requestsPerUnit,
+      statuses[0]?.limitRemaining,
+    ], [
+      true,
+      3,
+      2,
+    ]);
+    assertEquals([statuses[1]?.code, statuses[1]?.currentLimit, statuses[1]?.limitRemaining], [
+      1,
+      undefined,
+      0,
+    ]);
+  });
+
+  Deno.test(`gRPC by ${GRPC_ENGINE}: refused requests are told why and counted, over HTTP too`, async (test) => {
+    await using weir = await ServeFixture.start({ rules: RULES, env: { GRPC_ENGINE } });
+    using client = new GrpcClient(weir.running.addresses.grpc);
+    const serviceErrors = async () =>
+      (await weir.stats())["ratelimit.service.call.should_rate_limit.service_error"];
+    let expected = 0;
+    for (const [title, hex, code, details] of REFUSED) {
+      await test.step(title, async () => {
+        const answer = await client.unary(SHOULD_RATE_LIMIT, Uint8Array.fromHex(hex));
+        assertEquals(answer.code, code, answer.details);
+        assertMatch(answer.details, details);
+        assertEquals(await serviceErrors(), ++expected);
+      });
+    }
+    for (
+      const body of [
+        "{",
+        `{"domain":1}`,
+        `{"nothing":1}`,
+        "",
+        new Blob([Uint8Array.of(0xff)]),
+        `{"domain":""}`,
+      ]
+    ) {
+      await test.step(`HTTP body ${body}`, async () => {
+        assertEquals((await weir.ask(body)).status, 400);
+        assertEquals(await serviceErrors(), ++expected);
+      });
+    }
+  });
+
+  Deno.test("gRPC: the log tells the reason of a refusal once", async () => {
+    await using weir = await ServeFixture.start({ rules: RULES, env: { LOG_FORMAT: "json" } });
+    using client = new GrpcClient(weir.running.addresses.grpc);
+    await decide(client, "");
+    const line = weir.log.map((text) => JSON.parse(text)).find((one) =>
+      one["@message"] === "gRPC call refused"
+    );
+    const { "@timestamp": _time, ...rest } = line;
+    assertEquals(rest, {
+      level: "warning",
+      "@message": "gRPC call refused",
+      code: "INVALID_ARGUMENT",
+      message: "rate limit domain must not be empty",
+    });
+  });
+
+  for (const path of UNKNOWN_METHODS) {
+    Deno.test(`gRPC by ${GRPC_ENGINE}: ${path} is not implemented`, async () => {
+      await using weir = await ServeFixture.start({ rules: RULES, env: { GRPC_ENGINE } });
+      using client = new GrpcClient(weir.running.addresses.grpc);
+      assertEquals((await client.unary(path, new Uint8Array())).code, 12);
+    });
+  }
+
+  Deno.test(`gRPC health by ${GRPC_ENGINE}: Check and Watch tell the truth for both names, until the end`, async () => {
+    const weir = await ServeFixture.start({ rules: RULES, env: { GRPC_ENGINE } });
+    using client = new GrpcClient(weir.running.addresses.grpc);
+    const check = async (service: string) => {
+      const answer = await client.unary(
+        "/grpc.health.v1.Health/Check",
+        encodeHealthCheckRequest({ service }),
+      );
+      return answer.code === 0
+        ? decodeHealthCheckResponse(answer.messages[0] ?? new Uint8Array()).status
+        : `status ${answer.code}`;
+    };
+    assertEquals([await check(""), await check("ratelimit"), await check("other")], [1, 1, "status 5"]);
+    const seen: number[] = [];
+    const request = encodeHealthCheckRequest({ service: "ratelimit" });
+    const watching = client.serverStream("/grpc.health.v1.Health/Watch", request, (message) => {
+      seen.push(decodeHealthCheckResponse(message).status);
+    });
+    await until("the first status", () => seen.length === 1);
+    await weir[Symbol.asyncDispose]();
+    assertEquals([(await watching).code, seen], [14, [1, 2]]);
+  });
+
+  Deno.test({
+    ...needs(
+      ["grpcurl"],
+      `gRPC reflection by ${GRPC_ENGINE}: grpcurl lists, describes and calls without any file`,
+    ),
+    async fn() {
+      await using weir = await startWeir({ rules: RULES, env: { GRPC_ENGINE } });
+      const grpcurl = async (...args: string[]) => {
+        const { stdout } = await new Deno.Command(requireTool("grpcurl"), { args: ["-plaintext", ...args] })
+          .output();
+        return new TextDecoder().decode(stdout);
+      };
+      assertEquals((await grpcurl(weir.grpcAddress, "list")).trim().split("\n"), [
+        "envoy.service.ratelimit.v3.RateLimitService",
+        "grpc.health.v1.Health",
+        "grpc.reflection.v1.ServerReflection",
+        "grpc.reflection.v1alpha.ServerReflection",
+      ]);
+      const service = "envoy.service.ratelimit.v3.RateLimitService";
+      assertMatch(await grpcurl(weir.grpcAddress, "describe", service), /rpc ShouldRateLimit/);
+      const body = JSON.stringify({
+        domain: "shop",
+        descriptors: [{ entries: [{ key: "user", value: "bob" }] }],
+      });
+      const answer = JSON.parse(await grpcurl("-d", body, weir.grpcAddress, `${service}/ShouldRateLimit`));
+      assertEquals([answer.overallCode, answer.statuses[0].limitRemaining], ["OK", 2]);
+    },
+  });
+
+  Deno.test({
+    ...needs(
+      ["redis-server"],
+      `gRPC by ${GRPC_ENGINE}: calls go on through reloads and through a key-value cache that is killed`,
+    ),
+    async fn() {
+      await using redis = await startRedis();
+      const rules = (limit: number) =>
+        `domain: shop\ndescriptors:\n- key: user\n  rate_limit: {unit: day, requests_per_unit: ${limit}}\n`;
+      const env = { GRPC_ENGINE, BACKEND_TYPE: "kv", KV_URL: redis.url, KV_TIMEOUT: "10s" };
+      await using weir = await startWeir({ rules: { "shop.yaml": rules(1_000_000) }, env });
+      using client = new GrpcClient(weir.grpcAddress);
+      const seen = { ok: 0, unavailable: 0, other: [] as string[], slowestMs: 0 };
+      let going = true;
+      const callers = Array.from({ length: 8 }, async (_, caller) => {
+        while (going) {
+          const before = performance.now();
+          const answer = await decide(client, "shop", `user=${caller}`);
+          seen.slowestMs = Math.max(seen.slowestMs, performance.now() - before);
+          const said = outcome(answer);
+          if (said === "OK") seen.ok++;
+          else if (said === "status 14" && "details" in answer && fromCache(answer)) seen.unavailable++;
+          else seen.other.push(`${said} ${"details" in answer ? answer.details : ""}`);
+        }
+      });
+      const decided = (count: number) => until(`${count} more decisions`, () => seen.ok >= count);
+      try {
+        await decided(100);
+        for (let limit = 1_000_001; limit <= 1_000_010; limit++) {
+          await Deno.writeTextFile(`${weir.rulesFolder}/shop.yaml`, rules(limit));
+          await decided(seen.ok + 20);
+        }
+        await redis.kill();
+        await until("calls to fail", () => seen.unavailable > 50);
+        await redis.restartOnSamePort();
+        await decided(seen.ok + 500);
+        const recovered = `level=warning msg="Connected to key-value cache \\"${redis.url}\\" again"`;
+        await until(
+          "the end of the outage in the log",
+          () => weir.stderrLines.some((line) => line.endsWith(recovered)),
+        );
+      } finally {
+        going = false;
+        await Promise.all(callers);
+      }
+      // A call that nobody answers ends by the client's own limit only, which is far above.
+      assertEquals([seen.other, seen.slowestMs < 30_000], [[], true]);
+      assertEquals(await weir.stop(), 0);
+    },
+  });
+}
+
+function fromCache(answer: GrpcAnswer): boolean {
+  return answer.details.startsWith('Cannot ask key-value cache "127.0.0.1:');
+}

@@ -1,0 +1,260 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { join } from "node:path";
+import { serveFlags } from "../../../scripts/serve_flags.ts";
+import { TlsClient } from "../grpc/tls_bed.ts";
+import { HttpsClient } from "../http/https_fixture.ts";
+import { TcpReceiver, UdpReceiver } from "../../harness/push_receivers.ts";
+import { makeCertificates } from "../../harness/certificates.ts";
+import { freePort } from "../../harness/free_port.ts";
+import { decide, GrpcClient } from "../../harness/grpc_client.ts";
+import { startMemcached } from "../../harness/memcached.ts";
+import { OtlpReceiver } from "../../harness/otlp_receiver.ts";
+import { PermissionAudit } from "../../harness/permission_audit.ts";
+import { PostgresServer } from "../../harness/postgres_server.ts";
+import { startRedis } from "../../harness/redis_server.ts";
+import { needs } from "../../harness/tools.ts";
+import { until } from "../../harness/until.ts";
+import type { WeirProcess } from "../../harness/weir_process.ts";
+import { ADMIN_TOKEN, api, WebhookFolder, WebhookReceiver } from "../../harness/webhook_weir.ts";
+import { shopConfig, XdsServer } from "../../harness/xds_server.ts";
+import { SHOP, shopRequest } from "../settings/settings_case.ts";
+
+const RATELIMIT = "ratelimit.service.rate_limit.shop.open.total_hits";
+const KEY = new Uint8Array(32).toBase64();
+
+Deno.test("permissions: files, webhooks, workflows, statistics, tracing, debug pages and commands are refused nothing", async () => {
+  await using audit = await PermissionAudit.open();
+  await using receiver = new WebhookReceiver();
+  await using collector = await OtlpReceiver.start({ protocol: "http" });
+  await using statistics = await TcpReceiver.start();
+  await using folder = await WebhookFolder.make({ "order.yaml": workflowOf(receiver.url) });
+  const metrics = `127.0.0.1:${freePort()}`;
+  const env = { ...folder.env, DISABLE_STATS: "false", STATS_FLUSH_INTERVAL: "1s" };
+  const tracing = { TRACING_ENABLED: "true", OTEL_EXPORTER_OTLP_ENDPOINT: collector.url };
+  const pushing = { PUSH_STATS_HOST: "127.0.0.1", PUSH_STATS_PORT: `${statistics.port}` };
+  await using weir = await audit.start({ env: { ...env, ...tracing, ...pushing }, rules: SHOP });
+  assertEquals([await ask(weir, "open=a"), await ask(weir, "blocked=a")], [200, 429]);
+  await reloads(weir);
+  await delivers(weir, receiver);
+  await carriesOut(weir, receiver);
+  await until("a statistic", () => statistics.lines.some((line) => line.startsWith(RATELIMIT)));
+  await showsEverything(weir);
+  await runsCommands(audit, weir, folder);
+  assertEquals(await weir.stop(), 0);
+  assertEquals(collector.spans.length > 3, true);
+  // Where statistics are fetched, they are not pushed.
+  const pulling = { USE_PULL_METRICS: "true", PULL_METRICS_ADDR: metrics };
+  await using pulled = await audit.start({ env: { ...env, ...pulling }, rules: SHOP });
+  assertMatch(await (await fetch(`http://${metrics}/metrics`)).text(), /^ratelimit_service_/m);
+  assertEquals(await pulled.stop(), 0);
+  assertEquals(audit.refusals(), []);
+});
+
+Deno.test({
+  ...needs(
+    ["openssl", "redis-server"],
+    "permissions: certificates that are swapped, the key-value cache, tagged statistics and spans by gRPC are refused nothing",
+  ),
+  async fn() {
+    await using audit = await PermissionAudit.open();
+    await using certificates = await makeCertificates();
+    await using redis = await startRedis();
+    await using collector = await OtlpReceiver.start({ protocol: "grpc" });
+    await using statistics = await UdpReceiver.start();
+    const { server, authority, otherAuthority } = certificates;
+    const env = {
+      ...{
+        HTTP_SERVER_USE_TLS: "true",
+        HTTP_SERVER_TLS_CERT: server.certFile,
+        HTTP_SERVER_TLS_KEY: server.keyFile,
+      },
+      ...{
+        GRPC_SERVER_USE_TLS: "true",
+        GRPC_SERVER_TLS_CERT: server.certFile,
+        GRPC_SERVER_TLS_KEY: server.keyFile,
+      },
+      ...{ BACKEND_TYPE: "kv", KV_URL: redis.url, DISABLE_STATS: "false", USE_TAGGED_PUSH_STATS: "true" },
+      ...{ PUSH_STATS_HOST: "127.0.0.1", PUSH_STATS_PORT: `${statistics.port}`, STATS_FLUSH_INTERVAL: "1s" },
+      ...{ TRACING_ENABLED: "true", TRACING_EXPORTER_PROTOCOL: "grpc" },
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    };
+    await using weir = await audit.start({ env, rules: SHOP });
+    const body = JSON.stringify(shopRequest("open=a"));
+    const asked = async (client: HttpsClient) => {
+      const response = await client.fetch("/json", { method: "POST", body });
+      await response.body?.cancel();
+      return response.status;
+    };
+    const port = Number(weir.httpAddress.split(":").at(-1));
+    using former = new HttpsClient(port, await Deno.readTextFile(authority.certFile));
+    using next = new HttpsClient(port, await Deno.readTextFile(otherAuthority.certFile));
+    using grpc = new TlsClient(weir.grpcAddress, certificates, undefined);
+    // The method of the probe is not there, which is an answer by TLS all the same.
+    assertEquals([await asked(former), await grpc.echo("a")], [
+      200,
+      "12 The server does not implement the method /test.Probe/Echo",
+    ]);
+    const other = await certificates.issue("other", { names: "DNS:localhost,IP:127.0.0.1", byOther: true });
+    await Deno.copyFile(other.keyFile, server.keyFile);
+    await Deno.copyFile(other.certFile, server.certFile);
+    // While the former listener ends, it may be met once more.
+    await until("the new certificate", async () => await asked(next).catch(() => 0) === 200);
+    await until("a statistic", () => statistics.packets.some((packet) => packet.includes("total_hits")));
+    assertEquals(await weir.stop(), 0);
+    assertEquals([collector.spans.length > 1, audit.refusals()], [true, []]);
+  },
+});
+
+Deno.test({
+  ...needs(
+    ["memcached", "postgres"],
+    "permissions: a unix socket, rules from a server, the memcached-style cache and a store in PostgreSQL are refused nothing",
+  ),
+  async fn() {
+    await using audit = await PermissionAudit.open();
+    await using memcached = await startMemcached();
+    await using postgres = await PostgresServer.start();
+    await using rules = await XdsServer.start();
+    await using receiver = new WebhookReceiver();
+    await using folder = await WebhookFolder.make();
+    rules.set("1", shopConfig({ open: 1 }));
+    const path = join(audit.folder, "weir.sock");
+    const env = {
+      ...{ ...folder.env, WEBHOOK_STORE: postgres.url(await postgres.createDatabase()) },
+      ...{ WEBHOOK_ENCRYPTION_KEY: KEY, GRPC_UDS: path, BACKEND_TYPE: "mc", MC_HOST_PORT: memcached.url },
+      ...{ CONFIG_TYPE: "GRPC_XDS_SOTW", CONFIG_GRPC_XDS_SERVER_URL: rules.url },
+    };
+    await using weir = await audit.start({ env });
+    using client = new GrpcClient(`unix:${path}`);
+    // The limits for an answer of this cache are short, and a first connection takes longer.
+    await until("the cache to answer", async () => "overallCode" in await decide(client, "shop", "other=a"));
+    const codes = [];
+    for (let call = 0; call < 2; call++) {
+      const answer = await decide(client, "shop", "open=a");
+      codes.push("overallCode" in answer ? answer.overallCode : answer);
+    }
+    assertEquals(codes, [1, 2]);
+    await delivers(weir, receiver);
+    assertEquals(await weir.stop(), 0);
+    assertEquals(audit.refusals(), []);
+  },
+});
+
+/** A permission that is left out, and what the audit has to name for it. */
+const LEFT_OUT: Readonly<
+  Record<string, { readonly without: (flags: readonly string[]) => string[]; named: string }>
+> = {
+  "the priority of threads, which nobody tells of": {
+    without: (flags) => flags.map((flag) => flag.replace(",setPriority", "")),
+    named: "sys setPriority",
+  },
+  "all that is written": {
+    without: (flags) => flags.filter((flag) => flag !== "--allow-write"),
+    named: "write",
+  },
+};
+
+for (const [what, { without, named }] of Object.entries(LEFT_OUT)) {
+  Deno.test(`permissions: a flag that lacks ${what} is found`, async () => {
+    const flags = serveFlags();
+    assertEquals(without(flags).join() === flags.join(), false);
+    await using audit = await PermissionAudit.open(without(flags));
+    await using folder = await WebhookFolder.make();
+    await using weir = await audit.start({ env: folder.env, rules: SHOP });
+    await until("it to be asked for", () => audit.asked().includes(named));
+    await weir.stop();
+    assertEquals(audit.refusals()[0], named);
+  });
+}
+
+function workflowOf(url: string): string {
+  return `workflow: order
+steps:
+  - name: fair-use
+    limit: { domain: shop, descriptors: [{ open: "{{ input.n }}" }], onOver: fail }
+  - name: ask
+    request: { method: POST, url: "${url}", body: { n: "{{ input.n }}" } }
+  - name: result
+    set: { n: "{{ input.n }}" }
+`;
+}
+
+async function ask(weir: WeirProcess, descriptor: string): Promise<number> {
+  const body = JSON.stringify(shopRequest(descriptor));
+  const response = await fetch(`http://${weir.httpAddress}/json`, { method: "POST", body });
+  await response.body?.cancel();
+  return response.status;
+}
+
+async function reloads(weir: WeirProcess): Promise<void> {
+  const [[name, text]] = Object.entries(SHOP) as [[string, string]];
+  await Deno.writeTextFile(
+    join(weir.rulesFolder, name),
+    text.replace("requests_per_unit: 0", "requests_per_unit: 9"),
+  );
+  // A refused call counts too: each has a counter of its own.
+  let calls = 0;
+  await until("the rules to be read again", async () => await ask(weir, `blocked=${calls++}`) === 200);
+  weir.signal("SIGHUP");
+  assertEquals(await ask(weir, `blocked=${calls++}`), 200);
+}
+
+async function delivers(weir: WeirProcess, receiver: WebhookReceiver): Promise<void> {
+  const { httpAddress } = weir;
+  await until("the webhook service", async () => (await api(httpAddress, "/endpoints")).status === 200);
+  assertEquals((await api(httpAddress, "/endpoints", { body: { url: receiver.url } })).status, 201);
+  const body = { event: "agent.reply.completed", data: { n: 1 } };
+  assertEquals((await api(httpAddress, "/events", { body, idempotencyKey: "one" })).status, 202);
+  await until("the delivery", () => receiver.received.length === 1);
+}
+
+async function carriesOut({ httpAddress }: WeirProcess, receiver: WebhookReceiver): Promise<void> {
+  const made = await api(httpAddress, "/triggers", { body: { name: "orders", workflow: "order" } });
+  const call = { token: made.body.key, body: { n: 1 } };
+  const { body, status } = await api(httpAddress, "/workflows/triggers/orders", call);
+  assertEquals(status, 202);
+  const path = `/executions/${body.executionId}`;
+  await until("the execution", async () => (await api(httpAddress, path)).body.status === "succeeded");
+  assertEquals(receiver.received.length >= 2, true);
+}
+
+/** Asks for every page that the debug port lists. */
+async function showsEverything(weir: WeirProcess): Promise<void> {
+  const list = await (await fetch(`http://${weir.debugAddress}/`)).text();
+  const paths = list.split("\n").flatMap((line) => /^(\/(?!api\/)[^\s*]*): /.exec(line)?.[1] ?? []);
+  const bad = [];
+  for (const path of paths) {
+    const query = path === "/explain" ? "?domain=shop&descriptors=open=a" : "?seconds=1";
+    const response = await fetch(`http://${weir.debugAddress}${path}${query}`, {
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+    });
+    await response.body?.cancel();
+    if (response.status !== 200) bad.push([path, response.status]);
+  }
+  assertEquals([paths.length > 8, bad], [true, []]);
+}
+
+async function runsCommands(audit: PermissionAudit, weir: WeirProcess, folder: WebhookFolder): Promise<void> {
+  const store = { WEBHOOK_STORE: folder.store };
+  const requests = join(audit.folder, "requests.jsonl");
+  await Deno.writeTextFile(requests, JSON.stringify({ time: 1_700_000_000, ...shopRequest("open=a") }));
+  const runs = [
+    ["version"],
+    ["help"],
+    ["check", weir.rulesFolder],
+    ["explain", "--config", weir.rulesFolder, "--domain", "shop", "--descriptors", "open=a"],
+    ["client", "-dial_string", weir.grpcAddress, "-domain", "shop", "-descriptors", "open=z"],
+    ["simulate", "--config", weir.rulesFolder, "--against", weir.rulesFolder, "--requests", requests],
+    ["health", "--url", `http://${weir.httpAddress}`],
+    ["health", "--grpc", weir.grpcAddress],
+    ["endpoints", "list", "--url", `http://${weir.httpAddress}`],
+    ["store", "check"],
+    ["store", "backup", join(audit.folder, "copy.db")],
+  ];
+  const ended = [];
+  for (const args of runs) {
+    const { code, lines } = await audit.run(args, { ...store, ADMIN_TOKEN });
+    if (code !== 0) ended.push([args[0], code, lines.slice(0, 3)]);
+  }
+  assertEquals(ended, []);
+}

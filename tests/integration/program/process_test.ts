@@ -1,0 +1,304 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import net from "node:net";
+import { isSocketError } from "../../../src/telemetry/process_guard.ts";
+import { decide, GrpcClient, SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
+import { callFields, cancel, greeting, headers, windowUpdate } from "../../harness/h2_peer.ts";
+import { ChildProcess } from "../../harness/child_process.ts";
+import { until } from "../../harness/until.ts";
+import { runtimeEnvironment, weirCommand } from "../../harness/weir_command.ts";
+import { startWeir, type WeirProcess } from "../../harness/weir_process.ts";
+
+const RULES = {
+  "shop.yaml": "domain: shop\ndescriptors:\n- key: user\n  rate_limit: {unit: day, requests_per_unit: 3}\n",
+};
+
+async function page(weir: WeirProcess, path: string): Promise<string> {
+  return await (await fetch(`http://${weir.debugAddress}${path}`)).text();
+}
+
+async function statistic(weir: WeirProcess, name: string): Promise<number> {
+  const line = (await page(weir, "/stats")).split("\n").find((text) => text.startsWith(`${name}: `));
+  return Number(line?.slice(name.length + 2));
+}
+
+Deno.test("process: streams that are reset while they are being refused end nothing", async () => {
+  await using weir = await startWeir({ rules: RULES, env: { GRPC_ENGINE: "grpc-js" } });
+  for (let connection = 0; connection < 10; connection++) await resetStreams(weir.grpcAddress);
+  using client = new GrpcClient(weir.grpcAddress);
+  const answer = await decide(client, "shop", "user=bob");
+  assertEquals("overallCode" in answer && answer.overallCode, 1);
+  assertEquals(await statistic(weir, "ratelimit.process.unexpected_errors"), 0);
+  // The library throws outside every handler here; a day without that is a day to drop the guard.
+  assertEquals(await statistic(weir, "ratelimit.process.socket_errors") > 0, true);
+  assertMatch(await page(weir, "/healthcheck"), /^OK$/);
+  assertEquals(await weir.stop(), 0);
+});
+
+/** Opens streams with a wrong content type, resets each at once, and then breaks the connection. */
+async function resetStreams(address: string): Promise<void> {
+  const [host = "", port = ""] = address.split(":");
+  const socket = net.connect({ host, port: Number(port) });
+  socket.on("error", () => {});
+  const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+  await new Promise<void>((resolve) => socket.once("connect", () => resolve()));
+  const answered = new Promise<void>((resolve) => socket.once("data", () => resolve()));
+  socket.write(greeting());
+  await answered;
+  const fields = callFields(SHOULD_RATE_LIMIT, { "content-type": "text/plain" });
+  for (let streamId = 1; streamId < 100; streamId += 2) {
+    socket.write(headers(streamId, fields));
+    socket.write(cancel(streamId));
+  }
+  // An increment of 0 is a connection error, which destroys the streams that are being answered.
+  socket.write(windowUpdate(0, 0));
+  await closed;
+}
+
+Deno.test("process: garbage and broken connections on every port end nothing", async () => {
+  await using weir = await startWeir({ rules: RULES });
+  const garbage = [
+    "\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a b\r\n\r\n",
+    "POST /json HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{",
+    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    `PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${"\xff".repeat(64)}`,
+    "\x16\x03\x01\x02\x00\x01\x00",
+  ];
+  for (const address of [weir.grpcAddress, weir.httpAddress, weir.debugAddress]) {
+    for (const text of garbage) await sendAndBreak(address, text);
+  }
+  using client = new GrpcClient(weir.grpcAddress);
+  assertEquals("overallCode" in await decide(client, "shop", "user=bob"), true);
+  assertEquals(await statistic(weir, "ratelimit.process.unexpected_errors"), 0);
+  assertEquals(await weir.stop(), 0);
+});
+
+Deno.test("process: HTTP/1.1 on the gRPC port is refused, and the log says what would be right", async () => {
+  await using weir = await startWeir({ rules: RULES });
+  const [host = "", port = ""] = weir.grpcAddress.split(":");
+  const socket = net.connect({ host, port: Number(port) });
+  const closed = new Promise<void>((resolve) => socket.on("error", () => {}).on("close", () => resolve()));
+  socket.resume().write("POST /envoy HTTP/1.1\r\nhost: weir\r\n\r\n");
+  await closed;
+  const said = await until(
+    "a line of the log",
+    () => weir.stderrLines.find((line) => line.includes("HTTP/1.1")),
+  );
+  assertMatch(
+    said,
+    / level=warning msg="A client of the gRPC port speaks HTTP\/1\.1 and is refused: gRPC needs HTTP\/2; in Envoy, http2_protocol_options .*" peer="127\.0\.0\.1"$/,
+  );
+});
+
+/** Sends a text and resets the connection as soon as it is out. */
+async function sendAndBreak(address: string, text: string): Promise<void> {
+  const [host = "", port = ""] = address.split(":");
+  const socket = net.connect({ host, port: Number(port) });
+  socket.on("error", () => {});
+  const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+  await new Promise<void>((resolve) => socket.once("connect", () => resolve()));
+  await new Promise<void>((resolve) => socket.write(text, "latin1", () => resolve()));
+  socket.resetAndDestroy();
+  await closed;
+}
+
+Deno.test("process: a key-value cache that breaks every connection in another way ends nothing", async () => {
+  let connections = 0;
+  const open = new Set<net.Socket>();
+  const hostile = net.createServer((socket) => {
+    open.add(socket);
+    socket.on("error", () => {});
+    socket.on("close", () => open.delete(socket));
+    breakConnection(socket, connections++ % 6);
+  });
+  await new Promise<void>((resolve) => hostile.listen(0, "127.0.0.1", resolve));
+  const bound = hostile.address();
+  const port = typeof bound === "object" && bound !== null ? bound.port : 0;
+  {
+    const env = {
+      BACKEND_TYPE: "kv",
+      KV_URL: `127.0.0.1:${port}`,
+      KV_AUTH: "user:secret-word",
+      KV_TIMEOUT: "200ms",
+    };
+    await using weir = await startWeir({ rules: RULES, env });
+    using client = new GrpcClient(weir.grpcAddress);
+    while (connections < 7) {
+      const answer = await decide(client, "shop", "user=bob");
+      assertEquals("code" in answer && answer.code, 14);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    assertEquals(await statistic(weir, "ratelimit.process.unexpected_errors"), 0);
+    assertEquals(await weir.stop(), 0);
+    assertEquals(weir.stderrLines.filter((line) => line.includes("secret-word")), []);
+  }
+  for (const socket of open) socket.destroy();
+  await new Promise((resolve) => hostile.close(resolve));
+});
+
+function breakConnection(socket: net.Socket, way: number): void {
+  if (way === 0) socket.resetAndDestroy();
+  else if (way === 1) socket.once("data", () => socket.resetAndDestroy());
+  else if (way === 2) socket.once("data", () => socket.end("-ERR no\r\n-ERR no\r\n"));
+  else if (way === 3) socket.write("\x00\xff garbage \r\n:12\r\n");
+  else if (way === 4) socket.on("data", () => {});
+  else socket.end();
+}
+
+Deno.test("process: SIGHUP reads the rules again, a bad file keeps the old ones and is named", async () => {
+  const env = { RUNTIME_WATCH_ROOT: "true", LOG_FORMAT: "json" };
+  await using weir = await startWeir({ rules: RULES, env });
+  assertMatch(await page(weir, "/rlconfig"), /requests_per_unit=3,/);
+  await Deno.writeTextFile(`${weir.rulesFolder}/shop.yaml`, RULES["shop.yaml"].replace("3}", "8}"));
+  weir.signal("SIGHUP");
+  await until("the new rules", async () => (await page(weir, "/rlconfig")).includes("requests_per_unit=8,"));
+  await Deno.writeTextFile(`${weir.rulesFolder}/shop.yaml`, RULES["shop.yaml"].replace("day", "fortnight"));
+  weir.signal("SIGHUP");
+  const name = "ratelimit.service.config_load_error";
+  await until("the refusal", async () => await statistic(weir, name) >= 1);
+  assertMatch(await page(weir, "/rlconfig"), /requests_per_unit=8,/);
+  const messages = weir.stderrLines.map((line) => JSON.parse(line)["@message"]);
+  const found = messages.filter((message) => message.includes("invalid rate limit unit 'fortnight'"));
+  assertMatch(found[0] ?? "", /\/config\/shop\.yaml:4:22: descriptors\[0\]\.rate_limit\.unit: /);
+});
+
+Deno.test("process: SIGTERM turns health bad at once, running calls are answered until the delay is over", async () => {
+  await using weir = await startWeir({ rules: RULES, env: { SHUTDOWN_DELAY: "3s" } });
+  using client = new GrpcClient(weir.grpcAddress);
+  await decide(client, "shop", "user=bob");
+  const before = performance.now();
+  weir.signal("SIGTERM");
+  const health = () => fetch(`http://${weir.httpAddress}/healthcheck`);
+  const sick = await until("health to turn bad", async () => {
+    const response = await health();
+    const text = await response.text();
+    return response.status === 503 ? text : undefined;
+  });
+  assertEquals(sick, "sigterm: the service is stopping\n");
+  const answer = await decide(client, "shop", "user=bob");
+  assertEquals("overallCode" in answer, true);
+  const { code } = await weir.exited;
+  const took = performance.now() - before;
+  assertEquals([code, took >= 2_990 && took < 30_000], [0, true], `${took} ms`);
+});
+
+Deno.test("process: two signals at once are one, and running calls get their time", async () => {
+  await using weir = await startWeir({ rules: RULES, env: { SHUTDOWN_DELAY: "300ms" } });
+  // Two of a kind might arrive as one.
+  for (const name of ["SIGINT", "SIGTERM", "SIGINT"] as const) weir.signal(name);
+  assertEquals((await weir.exited).code, 0);
+  const said = weir.stderrLines.flatMap((line) => /msg="(Stop.*|Ending.*)"$/.exec(line)?.[1] ?? []);
+  assertEquals(said, ["Stopping", "Stopped"]);
+});
+
+Deno.test("process: a later signal ends it at once, and the log says so", async () => {
+  await using weir = await startWeir({ rules: RULES, env: { SHUTDOWN_DELAY: "10m" } });
+  for (const name of ["SIGTERM", "SIGINT"] as const) weir.signal(name);
+  await until("the end to begin", () => weir.stderrLines.some((line) => line.includes("Stopping")));
+  let isOver = false;
+  const exited = weir.exited.finally(() => isOver = true);
+  await until("the end", () => {
+    weir.signal("SIGINT");
+    return isOver;
+  });
+  assertEquals((await exited).code, 1);
+  assertMatch(
+    weir.stderrLines.at(-1) ?? "",
+    /level=warning msg="Ending at once: told a second time to stop"$/,
+  );
+});
+
+Deno.test("process: settings that are refused are told with the names that are not read", async () => {
+  const { command, args } = weirCommand(["serve"]);
+  const env = {
+    ...runtimeEnvironment(),
+    REDIS_URL: "localhost:6379",
+    MEMCACHE_TLS: "true",
+    LOG_LEVEL: "loud",
+  };
+  await using child = new ChildProcess(command, { args, env });
+  const { code } = await child.exited;
+  assertEquals([code, child.stderrLines], [1, [
+    "MEMCACHE_TLS is not read: this setting is called MC_TLS here",
+    "REDIS_URL is not read: this setting is called KV_URL here",
+    'Cannot use LOG_LEVEL "loud": trace, debug, info, warning, error, fatal or panic would be right',
+    "Cannot use the key-value cache: KV_URL is not set; KV_URL=host:port, or BACKEND_TYPE=memory to count in " +
+    "this process alone, would be right",
+  ]]);
+});
+
+Deno.test("process: without rules only the debug port is open, and the position of the mistake is logged", async () => {
+  const rules = { "bad.yaml": "domain: d\ndescriptors:\n- key: k\n  rate_limit: {unit: day}\n" };
+  await using weir = await startWeir({ rules, waitFor: ["debug"] });
+  await until("the mistake", () => weir.stderrLines.some((line) => line.includes("bad.yaml:4:15")));
+  assertEquals(await fetch(`http://${weir.debugAddress}/livez`).then((response) => response.text()), "OK");
+  await Deno.writeTextFile(`${weir.rulesFolder}/bad.yaml`, "domain: d\ndescriptors: []\n");
+  await weir.listening(["gRPC", "HTTP"]);
+  assertEquals(await weir.stop(), 0);
+});
+
+Deno.test("process: without rules a forced start answers UNAVAILABLE until they are there", async () => {
+  const env = { FORCE_START_WITHOUT_INITIAL_CONFIG: "true", HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: "true" };
+  const rules = { "bad.yaml": "domain: d\ndescriptors: 1\n" };
+  await using weir = await startWeir({ rules, env });
+  using client = new GrpcClient(weir.grpcAddress);
+  const answer = await decide(client, "d", "k=v");
+  assertEquals("code" in answer && [answer.code, answer.details], [14, "no rate limit configuration loaded"]);
+  const json = await fetch(`http://${weir.httpAddress}/json`, {
+    method: "POST",
+    body: '{"domain":"d","descriptors":[{"entries":[]}]}',
+  });
+  assertEquals([json.status, (await json.json()).reason], [503, "no rate limit configuration loaded"]);
+  assertMatch(await page(weir, "/healthcheck"), /^config: /);
+  await Deno.writeTextFile(`${weir.rulesFolder}/bad.yaml`, "domain: d\ndescriptors: []\n");
+  await until("a decision", async () => "overallCode" in await decide(client, "d", "k=v"));
+  assertEquals(await page(weir, "/healthcheck"), "OK");
+});
+
+Deno.test("process: a profile of a loaded service has samples of the decision path", async () => {
+  await using weir = await startWeir({ rules: RULES });
+  using client = new GrpcClient(weir.grpcAddress);
+  let going = true;
+  const callers = Array.from({ length: 32 }, async (_, caller) => {
+    while (going) await decide(client, "shop", `user=${caller}`);
+  });
+  let text: string;
+  try {
+    text = await page(weir, "/debug/pprof/profile?seconds=2");
+  } finally {
+    going = false;
+    await Promise.all(callers);
+  }
+  const profile = JSON.parse(text);
+  const names = new Set(
+    profile.nodes.map((node: { callFrame: { functionName: string } }) => node.callFrame.functionName),
+  );
+  const decisionPath = ["shouldRateLimit", "planHits", "decide", "decodeRateLimitRequest"].filter((name) =>
+    names.has(name)
+  );
+  assertEquals([profile.samples.length > 20, decisionPath.length > 0], [true, true], [...names].join(" "));
+});
+
+const ERRORS: readonly [error: unknown, socket: boolean][] = [
+  [Object.assign(new Error("write EPIPE"), { code: "EPIPE" }), true],
+  [Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" }), true],
+  [new Error("The stream has been destroyed"), true],
+  [new TypeError("undefined is not a function"), false],
+  ["a text", false],
+];
+
+for (const [error, socket] of ERRORS) {
+  Deno.test(`process guard: ${String(error)} is ${socket ? "a socket's" : "unexpected"}`, () => {
+    assertEquals(isSocketError(error), socket);
+  });
+}
+
+Deno.test("the debug port says that the service is not ready while the first rules are missing", async () => {
+  const rules = { "bad.yaml": "domain: d\ndescriptors: nonsense\n" };
+  await using weir = await startWeir({ rules, waitFor: ["debug"] });
+  const pages = ["/healthcheck", "/livez"].map(async (path) => {
+    const response = await fetch(`http://${weir.debugAddress}${path}`);
+    return [response.status, await response.text()];
+  });
+  assertEquals(await Promise.all(pages), [[503, "start: the ports are not open yet\n"], [200, "OK"]]);
+});

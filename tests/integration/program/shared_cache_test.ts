@@ -1,0 +1,213 @@
+import { assertEquals } from "@std/assert";
+import { hit } from "../../contract/counter_cache_contract.ts";
+import { makeCertificates } from "../../harness/certificates.ts";
+import { decide, GrpcClient } from "../../harness/grpc_client.ts";
+import { startMemcached } from "../../harness/memcached.ts";
+import { openKvCache } from "../../harness/open_kv.ts";
+import { startRedis } from "../../harness/redis_server.ts";
+import { startRedisSentinel } from "../../harness/redis_sentinel.ts";
+import { startTcpRelay } from "../../harness/tcp_relay.ts";
+import { needs } from "../../harness/tools.ts";
+import { until } from "../../harness/until.ts";
+import { startWeir } from "../../harness/weir_process.ts";
+import type { KvCache } from "../../../src/cache/kv_cache.ts";
+
+const RULES = {
+  "shop.yaml": `domain: shop
+descriptors:
+  - key: user
+    rate_limit: { unit: year, requests_per_unit: 4000 }
+`,
+};
+
+Deno.test({
+  ...needs(
+    ["redis-server"],
+    "two processes on one cache let exactly the limit pass, for 10,000 parallel calls",
+  ),
+  async fn() {
+    await using redis = await startRedis();
+    const env = { BACKEND_TYPE: "kv", KV_URL: redis.url, KV_TIMEOUT: "1m" };
+    await using first = await startWeir({ env, rules: RULES });
+    await using second = await startWeir({ env, rules: RULES });
+    const clients = [first, second].map(({ grpcAddress }) => new GrpcClient(grpcAddress));
+    await until("both to have a connection", async () => {
+      const answers = await Promise.all(clients.map((client) => decide(client, "shop", "user=warm-up")));
+      return answers.every((answer) => "overallCode" in answer);
+    });
+    const answers = await Promise.all(
+      Array.from({ length: 10_000 }, (_, call) => {
+        const client = clients[call % clients.length];
+        return client === undefined ? undefined : decide(client, "shop", "user=one");
+      }),
+    );
+    const codes = answers.map((answer) =>
+      answer !== undefined && "overallCode" in answer ? answer.overallCode : 0
+    );
+    const [ok, over] = [1, 2].map((code) => codes.filter((seen) => seen === code).length);
+    assertEquals([ok, over], [4_000, 6_000]);
+    for (const client of clients) client[Symbol.dispose]();
+  },
+});
+
+Deno.test({
+  ...needs(
+    ["memcached"],
+    "two processes on one memcached count a value with a blank once, exactly to the limit",
+  ),
+  async fn() {
+    await using memcached = await startMemcached();
+    const env = {
+      ...{ BACKEND_TYPE: "mc", MC_HOST_PORT: memcached.url, MC_TIMEOUT: "1m" },
+      ...{ MC_KEY_DIGEST: "true", CACHE_KEY_PREFIX: "fleet:" },
+    };
+    await using first = await startWeir({ env, rules: RULES });
+    await using second = await startWeir({ env, rules: RULES });
+    const clients = [first, second].map(({ grpcAddress }) => new GrpcClient(grpcAddress));
+    const calls = clients.flatMap((client) => {
+      return Array.from({ length: 2_500 }, () => decide(client, "shop", "user=Mozilla 5.0 (X11)"));
+    });
+    const codes = (await Promise.all(calls)).map((answer) =>
+      "overallCode" in answer ? answer.overallCode : 0
+    );
+    const [ok, over] = [1, 2].map((code) => codes.filter((seen) => seen === code).length);
+    assertEquals([ok, over, await memcached.stat("curr_items")], [4_000, 1_000, 1]);
+    for (const client of clients) client[Symbol.dispose]();
+  },
+});
+
+/** What became of the calls of a load. */
+interface Load {
+  answered: number;
+  /** When calls failed, in milliseconds. */
+  readonly failedAt: number[];
+  stop(): Promise<void>;
+}
+
+/** Adds to one counter again and again, some calls at a time, until it is told to stop. */
+function startLoad(cache: KvCache, key: string): Load {
+  let running = true;
+  const one = hit({ key });
+  const load: Load = {
+    answered: 0,
+    failedAt: [],
+    async stop() {
+      running = false;
+      await Promise.all(workers);
+    },
+  };
+  const work = async () => {
+    while (running) {
+      try {
+        await cache.add([one]);
+        load.answered++;
+      } catch {
+        load.failedAt.push(performance.now());
+      }
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+  };
+  const workers = Array.from({ length: 8 }, work);
+  return load;
+}
+
+Deno.test({
+  ...needs(
+    ["redis-server"],
+    "roles swapped in agreement under load: errors only in between, and the counter holds what was answered",
+  ),
+  async fn() {
+    await using first = await startRedis({ args: ["--repl-diskless-sync-delay", "0"] });
+    await using second = await startRedis({ args: ["--replicaof", "127.0.0.1", String(first.port)] });
+    await using relay = await startTcpRelay(first.port);
+    await using cache = openKvCache(relay.url, { timeoutMs: 10_000 });
+    await cache.ready;
+    await until("the replica to follow", async () => {
+      return String(await first.command("INFO", "replication")).includes("state=online");
+    });
+    const load = startLoad(cache, "agreed");
+    await until("a good number of calls", () => load.answered > 300);
+    const swapBegins = performance.now();
+    // The primary holds writes back until the replica has everything, and then changes places with it.
+    await first.command("FAILOVER", "TO", "127.0.0.1", second.port);
+    await until("the roles to be swapped", async () => {
+      return String(await second.command("INFO", "replication")).includes("role:master");
+    });
+    relay.targetPort = second.port;
+    const answered = load.answered;
+    await until("calls to be answered again", () => load.answered > answered + 300);
+    const swapEnds = load.failedAt.at(-1) ?? swapBegins;
+    await load.stop();
+    assertEquals(Number(await second.command("GET", "agreed")), load.answered);
+    const [earliest = swapBegins] = load.failedAt;
+    assertEquals([earliest >= swapBegins, swapEnds - swapBegins < 30_000], [true, true]);
+  },
+});
+
+Deno.test({
+  ...needs(
+    ["redis-server"],
+    "a primary that dies under load: errors only until the sentinels have made another, and little is lost",
+  ),
+  async fn() {
+    await using group = await startRedisSentinel({ replicas: 1 });
+    await using cache = openKvCache(group.url, { type: "sentinel", timeoutMs: 10_000 });
+    await cache.ready;
+    const load = startLoad(cache, "killed");
+    await until("a good number of calls", () => load.answered > 300);
+    const [, replica] = group.servers;
+    // The sentinels may have made it copy everything once more, and until then it has nothing.
+    await until("the replica to follow", async () => Number(await replica?.command("GET", "killed")) > 300);
+    const killed = performance.now();
+    const answeredBefore = load.answered;
+    await group.killPrimary();
+    await until("calls to be answered again", () => load.answered > answeredBefore + 300);
+    const failedBefore = load.failedAt.filter((at) => at < killed).length;
+    const failures = load.failedAt.length;
+    // By now nothing fails any more.
+    const answered = load.answered;
+    await until("more calls", () => load.answered > answered + 300);
+    await load.stop();
+    assertEquals([failedBefore, load.failedAt.length - failures], [0, 0]);
+    const counted = Number(await replica?.command("GET", "killed"));
+    // Lost can be what was answered and not yet copied; too much, what was counted without an answer.
+    assertEquals(
+      Math.abs(load.answered - counted) <= 16,
+      true,
+      `${load.answered} answered, ${counted} counted`,
+    );
+  },
+});
+
+Deno.test({
+  ...needs(
+    ["redis-server", "openssl"],
+    "a cache that wants a client certificate refuses calls and ends nothing",
+  ),
+  async fn() {
+    await using certificates = await makeCertificates();
+    await using redis = await startRedis({ tls: certificates.redisTls() });
+    const env = {
+      BACKEND_TYPE: "kv",
+      KV_URL: redis.tlsUrl,
+      KV_TLS: "true",
+      KV_TLS_CACERT: certificates.authority.certFile,
+      CACHE_ON_FAILURE: "error",
+    };
+    await using weir = await startWeir({ env, rules: RULES });
+    const client = new GrpcClient(weir.grpcAddress);
+    const cannotReach = () => weir.stderrLines.some((line) => line.includes("Cannot reach key-value cache"));
+    await until("the refusal to be told", cannotReach);
+    const codes: (number | string)[] = [];
+    for (let call = 0; call < 20; call++) {
+      const answer = await decide(client, "shop", "user=one");
+      codes.push("code" in answer ? answer.code : "decided");
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    assertEquals([...new Set(codes)], [14]);
+    const alive = await fetch(`http://${weir.debugAddress}/livez`);
+    assertEquals([alive.status, await alive.text()], [200, "OK"]);
+    assertEquals(weir.stderrLines.filter((line) => /ncaught|unexpected error/.test(line)), []);
+    client[Symbol.dispose]();
+  },
+});

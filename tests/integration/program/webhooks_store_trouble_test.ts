@@ -1,0 +1,171 @@
+import { assert, assertEquals } from "@std/assert";
+import { DatabaseSync } from "node:sqlite";
+import { until } from "../../harness/until.ts";
+import { type WebhookAnswered, webhookCall } from "../../harness/webhook_client.ts";
+import { deliveryProblems } from "../../harness/webhook_kill_loop.ts";
+import { ADMIN_TOKEN, WebhookProcess } from "../../harness/webhook_process.ts";
+import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
+
+const RULES = {
+  "shop.yaml": `domain: shop
+descriptors:
+- key: user
+  rate_limit: { unit: day, requests_per_unit: 1000000000 }
+`,
+};
+const DECISION = { domain: "shop", descriptors: [{ entries: [{ key: "user", value: "bob" }] }] };
+const WORKFLOW = "workflow: order-intake\nsteps:\n  - name: result\n    set: { done: true }\n";
+/** A decision waits for nothing of the store; a busy machine is allowed for. */
+const SLOWEST_DECISION_MS = 5_000;
+const DECISIONS = 10;
+/** Pages beyond those that the store has already. */
+const ROOM = 40;
+
+Deno.test("a full disk: triggers answer 503, decisions go on, and nothing that was accepted is lost", async () => {
+  await using bed = await TroubleBed.open();
+  const { weir, receiver } = bed;
+  await weir.stop();
+  const database = new DatabaseSync(weir.storePath);
+  const pages = Number(database.prepare("PRAGMA page_count").get()?.["page_count"]);
+  database.close();
+  await weir.start({ rules: RULES, faults: { pragmas: [`max_page_count = ${pages + ROOM}`] } });
+
+  const accepted: string[] = [];
+  const decisions = bed.decide();
+  let refused: WebhookAnswered | undefined;
+  for (let n = 0; n < 500 && refused === undefined; n++) {
+    const answered = await bed.call(`full-${n}`, { text: "x".repeat(4_000) });
+    if (answered.status === 202) accepted.push(answered.body.executionId);
+    else refused = answered;
+  }
+  assertEquals([refused?.status, refused?.body.code], [503, "store_unavailable"]);
+  assert(Number(refused?.headers.get("retry-after")) > 0, "it says when to come back");
+  assert(accepted.length > 0, "some fitted");
+  const event = await webhookCall(`${weir.base}/api/v1/events`, {
+    ...{ token: bed.adminToken, body: { event: "a.b", data: { text: "x".repeat(100_000) } } },
+  });
+  assertEquals([event.status, event.body.code], [503, "store_unavailable"]);
+  await until("health to show it", async () => (await bed.health()).status === 503);
+  await decisions.end();
+
+  // There is room again.
+  await weir.kill();
+  await weir.start({ rules: RULES });
+  assertEquals((await bed.call("later", {})).status, 202);
+  await until("everything to be carried out and told of", () => bed.isDone(), { deadlineMs: 120_000 });
+  await bed.checkAll(accepted);
+  assertEquals(receiver.problems, []);
+});
+
+Deno.test("a store that another one keeps locked: triggers answer 503, decisions go on, all goes on after", async () => {
+  await using bed = await TroubleBed.open();
+  const { weir, receiver } = bed;
+  const accepted: string[] = [];
+  for (let n = 0; n < 20; n++) accepted.push((await bed.call(`before-${n}`, {})).body.executionId);
+
+  const other = new DatabaseSync(weir.storePath, { timeout: 5_000 });
+  const decisions = bed.decide();
+  other.exec("BEGIN EXCLUSIVE");
+  const refused = await Promise.all(["a", "b", "c"].map((key) => bed.call(key, {})));
+  other.exec("ROLLBACK");
+  other.close();
+  for (const { status, body, headers } of refused) {
+    assertEquals(status, 503);
+    // The second where others stood before it, each of which waited for the lock.
+    assert(["store_unavailable", "webhooks_unavailable"].includes(body.code), body.code);
+    assert(Number(headers.get("retry-after")) > 0, "it says when to come back");
+  }
+  await decisions.end();
+
+  for (const key of ["a", "b", "c"]) {
+    accepted.push((await bed.call(key, {}, { isRepeated: true })).body.executionId);
+  }
+  // What could not even be given back while the store was locked is due at the end of its lease.
+  await until("everything to be carried out and told of", () => bed.isDone(), { deadlineMs: 180_000 });
+  await bed.checkAll(accepted);
+  assertEquals((await weir.all("/executions")).length, accepted.length);
+  await until("health to be well again", async () => (await bed.health()).status === 200);
+  assertEquals(receiver.problems, []);
+});
+
+/** A Weir that decides, starts workflows, and tells a receiver of their ends. */
+class TroubleBed implements AsyncDisposable {
+  readonly weir: WebhookProcess;
+  readonly receiver: WebhookReceiver;
+  readonly adminToken: string;
+  readonly #token: string;
+
+  private constructor(weir: WebhookProcess, receiver: WebhookReceiver, token: string) {
+    this.weir = weir;
+    this.receiver = receiver;
+    this.#token = token;
+    this.adminToken = ADMIN_TOKEN;
+  }
+
+  static async open(): Promise<TroubleBed> {
+    const receiver = await WebhookReceiver.start();
+    const weir = await WebhookProcess.open({ workflows: { "order-intake.yaml": WORKFLOW } });
+    await weir.start({ rules: RULES });
+    await weir.endpoint(receiver, "/hook");
+    const { key } = await weir.made("/triggers", { name: "orders", workflow: "order-intake" });
+    return new TroubleBed(weir, receiver, key);
+  }
+
+  async call(key: string, body: unknown, { isRepeated = false } = {}): Promise<WebhookAnswered> {
+    if (isRepeated) return await this.weir.trigger("orders", this.#token, body, key);
+    const url = `${this.weir.base}/api/v1/workflows/triggers/orders`;
+    return await webhookCall(url, { token: this.#token, key, body });
+  }
+
+  async health(): Promise<{ readonly status: number }> {
+    const { status, body } = await fetch(`${this.weir.base}/healthcheck`);
+    await body?.cancel();
+    return { status };
+  }
+
+  /** Asks for one decision after the other until its end, which looks whether each came, and soon. */
+  decide(): { end(): Promise<void> } {
+    let isOver = false;
+    const seen = { count: 0, refusals: 0, slowestMs: 0 };
+    const asking = (async () => {
+      while (!isOver) {
+        const begin = performance.now();
+        const { status } = await webhookCall(`${this.weir.base}/json`, { body: DECISION });
+        seen.slowestMs = Math.max(seen.slowestMs, performance.now() - begin);
+        seen.count++;
+        if (status !== 200) seen.refusals++;
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    })();
+    // Where the test fails before the end, its own error is the one to tell of.
+    asking.catch(() => isOver = true);
+    return {
+      async end() {
+        await until("decisions", () => isOver || seen.count > DECISIONS);
+        isOver = true;
+        await asking;
+        const { refusals, slowestMs } = seen;
+        assertEquals(refusals, 0);
+        assert(slowestMs < SLOWEST_DECISION_MS, `a decision took ${Math.round(slowestMs)} ms`);
+      },
+    };
+  }
+
+  async isDone(): Promise<boolean> {
+    return await this.weir.isCarriedOut() && await this.weir.isDelivered();
+  }
+
+  /** Every execution that was accepted succeeded, and was told of once. */
+  async checkAll(accepted: readonly string[]): Promise<void> {
+    const executions = new Map((await this.weir.all("/executions")).map(({ id, status }) => [id, status]));
+    assertEquals(accepted.filter((id) => executions.get(id) !== "succeeded"), []);
+    const deliveries = await this.weir.all("/deliveries");
+    assertEquals(deliveries.length, executions.size);
+    assertEquals(deliveries.flatMap((delivery) => deliveryProblems(delivery, this.receiver)), []);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.weir[Symbol.asyncDispose]();
+    await this.receiver[Symbol.asyncDispose]();
+  }
+}

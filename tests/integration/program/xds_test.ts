@@ -1,0 +1,266 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { createXdsProvider } from "../../../src/config/xds_provider.ts";
+import { KeptLog } from "../../harness/http_fixture.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { CompressedXds } from "../../harness/compressed_xds.ts";
+import { freePort } from "../../harness/free_port.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
+import { until } from "../../harness/until.ts";
+import { startWeir } from "../../harness/weir_process.ts";
+import { BAD_TEXT, badConfig, shopConfig, XdsServer } from "../../harness/xds_server.ts";
+import { type Env, shopRequest } from "../settings/settings_case.ts";
+
+/** Short waits, so that a server that comes back is found soon. */
+const XDS = {
+  CONFIG_TYPE: "GRPC_XDS_SOTW",
+  CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: "100ms",
+  XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: "100ms",
+  XDS_CLIENT_BACKOFF_MAX_INTERVAL: "200ms",
+};
+
+const OPEN = shopConfig({ open: 10 });
+const BLOCKED = shopConfig({ open: 0 });
+
+async function start(server: XdsServer, env: Env = {}): Promise<ServeFixture> {
+  return await ServeFixture.start({ env: { ...XDS, CONFIG_GRPC_XDS_SERVER_URL: server.url, ...env } });
+}
+
+/** Status of a decision: 200, 429 over the limit, 503 without rules. */
+async function decision(weir: ServeFixture): Promise<number> {
+  return (await weir.ask(shopRequest("open=a"))).status;
+}
+
+async function loads(weir: ServeFixture): Promise<Record<string, number>> {
+  const {
+    "ratelimit.service.config_load_success": good = 0,
+    "ratelimit.service.config_load_error": bad = 0,
+  } = await weir.stats();
+  return { good, bad };
+}
+
+Deno.test("xds: the ports for calls open with the first rules", async () => {
+  await using server = new XdsServer({ port: freePort() });
+  const env = { ...XDS, CONFIG_GRPC_XDS_SERVER_URL: server.url };
+  await using weir = await startWeir({ env, waitFor: ["debug"] });
+  const hasLine = (text: string) => weir.stderrLines.some((line) => line.includes(text));
+  await until("an attempt to fail", () => hasLine("Cannot read rules from the configuration server"));
+  await server.listen();
+  await until("the stream", () => server.streams === 1);
+  // It is connected, and still there are no rules.
+  assertEquals([hasLine("Listening for gRPC"), hasLine("Listening for HTTP")], [false, false]);
+  server.set("1", BLOCKED);
+  await weir.listening(["gRPC", "HTTP"]);
+  assertEquals(server.take().map(({ kind, version }) => `${kind} ${version}`), ["first ", "ack 1"]);
+  // Told to, it asks for the version that it has.
+  weir.signal("SIGHUP");
+  await until("it to be asked for", () => server.requests.length === 2);
+  assertEquals(server.take().map(({ kind, version }) => `${kind} ${version}`), ["ack ", "ack 1"]);
+  assertEquals(await weir.stop(), 0);
+});
+
+Deno.test("xds: stopped while it waits for the first rules", async () => {
+  await using server = await XdsServer.start();
+  const env = { ...XDS, CONFIG_GRPC_XDS_SERVER_URL: server.url };
+  await using weir = await startWeir({ env, waitFor: ["debug"] });
+  await until("the stream", () => server.streams === 1);
+  assertEquals(await weir.stop(), 0);
+});
+
+Deno.test("xds: started by force, calls are refused until the first rules", async () => {
+  await using server = await XdsServer.start();
+  await using weir = await start(server, { FORCE_START_WITHOUT_INITIAL_CONFIG: "true" });
+  assertEquals(await decision(weir), 503);
+  server.set("1", BLOCKED);
+  await until("the rules", async () => await decision(weir) === 429);
+});
+
+Deno.test("xds: a good version replaces the rules, a bad one leaves them", async () => {
+  await using server = await XdsServer.start();
+  server.set("1", OPEN);
+  await using weir = await start(server);
+  const seen = [await decision(weir)];
+  server.set("2", BLOCKED);
+  await until("version 2", () => server.requests.length >= 3);
+  seen.push(await decision(weir));
+  server.set("3", badConfig());
+  await until("its refusal", () => server.requests.length >= 4);
+  seen.push(await decision(weir));
+  assertEquals(weir.log.some((line) => line.includes("rate_limit.unit: invalid rate limit unit '99'")), true);
+  // The snapshot is sent again at once; the answer to that is not given in the same breath.
+  server.set("4", OPEN);
+  await until("version 4", () => server.requests.at(-1)?.version === "4");
+  seen.push(await decision(weir));
+  assertEquals(seen, [200, 429, 429, 200]);
+  const kinds = server.take();
+  assertEquals(kinds.slice(0, 4), [
+    { kind: "first", version: "", nonce: "" },
+    { kind: "ack", version: "1", nonce: "n1" },
+    { kind: "ack", version: "2", nonce: "n2" },
+    { kind: "nack", version: "2", nonce: "n3", error: BAD_TEXT },
+  ]);
+  assertEquals(kinds.some(({ kind }) => kind === "stale"), false);
+  assertEquals(await loads(weir), { good: 3, bad: 1 });
+});
+
+Deno.test("xds: a server that sends a refused version again and again is answered with pauses", async () => {
+  await using server = await XdsServer.start();
+  server.set("1", badConfig());
+  await using weir = await start(server, { FORCE_START_WITHOUT_INITIAL_CONFIG: "true" });
+  await until("the second refusal", () => server.requests.length >= 3);
+  // By now a client without pauses would have refused it hundreds of times.
+  const kinds = server.take().map(({ kind }) => kind);
+  assertEquals([kinds.slice(0, 3), kinds.length < 20], [["first", "nack", "nack"], true]);
+  assertEquals(await loads(weir), { good: 0, bad: 1 });
+});
+
+Deno.test("xds: an empty list is a configuration without rules", async () => {
+  await using server = await XdsServer.start();
+  server.set("1", OPEN);
+  await using weir = await start(server, { HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: "true" });
+  server.set("2");
+  await until("version 2", () => server.requests.length === 3);
+  const rules = (await weir.page("/rlconfig")).split("\n").filter((line) => !line.startsWith("#")).join("");
+  assertEquals([server.requests.at(-1)?.kind, rules, await loads(weir)], ["ack", "", { good: 2, bad: 0 }]);
+});
+
+Deno.test("xds: a version that is sent once more is acknowledged and not loaded again", async () => {
+  await using server = await XdsServer.start();
+  server.set("1", OPEN);
+  await using weir = await start(server);
+  server.push();
+  await until("its acknowledgement", () => server.requests.length === 3);
+  assertEquals(server.requests.at(-1), { kind: "ack", version: "1", nonce: "n2" });
+  assertEquals(await loads(weir), { good: 1, bad: 0 });
+});
+
+const LOSSES: Readonly<Record<string, (server: XdsServer) => void | Promise<void>>> = {
+  "a stream that ends": (server) => server.endStreams(),
+  "a server that says goodbye": async (server) => {
+    server.goAway(50);
+    await until("the stream to end", () => server.streams === 0);
+    server.stop();
+    await server.listen();
+  },
+  "a server that is started anew": async (server) => {
+    server.stop();
+    await server.listen();
+  },
+  "a compressed message without an encoding": (server) => loseToCompressed(server),
+  "a compressed message of an unknown encoding": (server) => loseToCompressed(server, "lz4"),
+  "bytes that are no message": (server) => server.sendBytes(new Uint8Array([0x0a, 9, 1])),
+};
+
+/** In its place a server answers, twice, with what the library cannot decompress. */
+async function loseToCompressed(server: XdsServer, encoding?: string): Promise<void> {
+  server.stop();
+  {
+    await using compressed = await CompressedXds.start(server.port, encoding);
+    await until("a second attempt", () => compressed.streams >= 2);
+  }
+  await server.listen();
+}
+
+Deno.test("xds: a compressed message without an encoding at start ends the stream, and SIGHUP opens another", async () => {
+  const port = freePort();
+  const env = {
+    CONFIG_TYPE: "GRPC_XDS_SOTW",
+    CONFIG_GRPC_XDS_SERVER_URL: `127.0.0.1:${port}`,
+    XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: "1h",
+    XDS_CLIENT_BACKOFF_MAX_INTERVAL: "1h",
+  };
+  await using compressed = await CompressedXds.start(port);
+  await using weir = await startWeir({ env, waitFor: ["debug"] });
+  const ends = () => weir.stderrLines.filter((line) => line.includes("Cannot read rules from")).length;
+  await until("the end of the first stream", () => ends() === 1);
+  weir.signal("SIGHUP");
+  await until("the end of the second stream", () => compressed.streams === 2 && ends() === 2);
+  await compressed[Symbol.asyncDispose]();
+  await using server = await XdsServer.start({ port });
+  server.set("1", OPEN);
+  weir.signal("SIGHUP");
+  await weir.listening(["gRPC", "HTTP"]);
+  const health = await fetch(`http://${weir.debugAddress}/healthcheck`);
+  assertEquals([health.status, await health.text()], [200, "OK"]);
+  assertEquals(await weir.stop(), 0);
+});
+
+for (const [name, lose] of Object.entries(LOSSES)) {
+  Deno.test(`xds: after ${name}, the version in force is announced, and the rules stay`, async () => {
+    await using server = await XdsServer.start();
+    server.set("1", BLOCKED);
+    await using weir = await start(server);
+    await until("its acknowledgement", () => server.take().at(-1)?.kind === "ack");
+    await lose(server);
+    assertEquals(await decision(weir), 429);
+    await until("the next stream", () => server.requests.length > 0);
+    assertEquals(server.take(), [{ kind: "first", version: "1", nonce: "" }]);
+    server.set("2", OPEN);
+    await until("version 2", () => server.requests.length > 0);
+    assertEquals([server.take().map(({ kind, version }) => `${kind} ${version}`), await decision(weir)], [
+      ["ack 2"],
+      200,
+    ]);
+    assertMatch(weir.log.join("\n"), /Cannot read rules from the configuration server/);
+    await lastTimers();
+  });
+}
+
+Deno.test("xds: a huge version ends the stream each time, and the rules stay until a smaller one", async () => {
+  await using server = await XdsServer.start();
+  server.set("1", BLOCKED);
+  await using weir = await start(server);
+  server.set("2", shopConfig({}, "x".repeat(5_000_000)));
+  const isTold = () => weir.log.filter((line) => line.includes("XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES")).length;
+  await until("two attempts", () => isTold() >= 2);
+  assertEquals(await decision(weir), 429);
+  server.set("3", OPEN);
+  await until("version 3", () => server.requests.at(-1)?.version === "3");
+  assertEquals(await decision(weir), 200);
+  await lastTimers();
+});
+
+Deno.test("xds: ten minutes without the server, which then is found where it was", async () => {
+  await using server = await XdsServer.start();
+  server.set("1", OPEN);
+  const clock = new FakeClock(0);
+  const log = new KeptLog();
+  const versions: string[] = [];
+  const provider = createXdsProvider({
+    target: { url: server.url, headers: new Map(), maxMessageBytes: 4_194_304 },
+    node: { id: "one", metadata: new Map() },
+    waits: { retryMs: 3_000, initialMs: 10_000, maxMs: 60_000, spread: 0.5 },
+    clock,
+    random: () => 0.5,
+    logger: log,
+  });
+  provider.start((load) => {
+    versions.push(load.version);
+    return load.problems;
+  });
+  await until("the first version", () => server.requests.length === 2);
+  server.stop();
+  const attempts: number[] = [];
+  while (clock.now() < 600_000) {
+    // Each attempt is a real one, which has failed when the next is announced.
+    await until("the attempt to fail", () => log.lines.length > attempts.length);
+    attempts.push(clock.now() / 1_000);
+    const [, seconds] = /the next attempt is in (\d+) s$/.exec(log.lines.at(-1)?.message ?? "") ?? [];
+    clock.advance(Number(seconds) * 1_000 - 1);
+    assertEquals(log.lines.length, attempts.length);
+    if (clock.now() > 600_000) await server.listen();
+    clock.advance(1);
+  }
+  assertEquals(attempts, [0, 3, 13, 33, 73, 133, 193, 253, 313, 373, 433, 493, 553]);
+  await until("the next stream", () => server.requests.length === 3);
+  assertEquals(server.requests.at(-1), { kind: "first", version: "1", nonce: "" });
+  server.set("2", OPEN);
+  await until("version 2", () => server.requests.length === 4);
+  assertEquals([versions, clock.waiting], [["1", "2"], 0]);
+  await provider.close();
+  await lastTimers();
+});
+
+/** How long the library's own timers run on after a connection that was not made. */
+async function lastTimers(): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, 400));
+}

@@ -1,0 +1,146 @@
+/**
+ * What the library does, tried once each on the platform that runs this. It imports nothing but the library,
+ * so that its bundle runs in Node and in a browser as well. Tests compare what it answers.
+ */
+import * as rest from "../../../src/rest/mod.ts";
+import { ScriptedTransport } from "../../../src/rest/testing.ts";
+
+/** Where the servers of the test listen; without a slash at the end. */
+export interface SmokePlaces {
+  /** The server that `platform_server.ts` starts. */
+  readonly baseURL: string;
+  /** Another origin with the same paths. */
+  readonly elsewhereURL: string;
+  /** One whose certificate the platform does not trust. */
+  readonly tlsURL: string;
+  /** One where nothing listens. */
+  readonly closedURL: string;
+}
+
+type SmokeCase = (places: SmokePlaces) => Promise<unknown>;
+
+const { Get, Post, Put } = rest;
+
+const CASES: Readonly<Record<string, SmokeCase>> = {
+  methods: async ({ baseURL }) => {
+    const { Patch, Delete, Head, Options } = rest;
+    const seen: unknown[] = [];
+    for (const method of [Get, Post, Put, Patch, Delete, Head, Options]) {
+      const { statusCode, headers } = await rest.send({ method, baseURL: `${baseURL}/echo` });
+      seen.push([statusCode, headers["x-method"]?.[0]]);
+    }
+    return seen;
+  },
+  "headers, query and body": async ({ baseURL }) => {
+    const response = await rest.send({
+      method: Post,
+      baseURL: `${baseURL}/echo?page=1#top`,
+      headers: { "X-Trace": "7" },
+      queryParams: { sort: "a b" },
+      body: "ü",
+    });
+    return response.json();
+  },
+  "bytes both ways": async ({ baseURL }) => {
+    const body = new Uint8Array([0, 255, 128, 10]);
+    const headers = { "content-type": "application/octet-stream" };
+    const { bodyBytes } = await rest.send({ method: Put, baseURL: `${baseURL}/mirror`, headers, body });
+    return [...bodyBytes];
+  },
+  "repeated headers and cookies": async ({ baseURL }) => {
+    const { headers } = await rest.send({ method: Get, baseURL: `${baseURL}/cookies` });
+    return [headers["set-cookie"], headers["x-part"]];
+  },
+  "a status is a result": async ({ baseURL }) =>
+    (await rest.send({ method: Get, baseURL: `${baseURL}/missing` })).statusCode,
+  "a status is thrown": ({ baseURL }) =>
+    failure(rest.send({ method: Get, baseURL: `${baseURL}/missing` }, { throwOnStatus: true })),
+  "time of an attempt": ({ baseURL }) =>
+    failure(rest.send({ method: Get, baseURL: `${baseURL}/silent` }, { timeoutMs: 40 })),
+  "time in total": ({ baseURL }) => {
+    const options = { timeoutMs: 30, totalTimeoutMs: 100, retry: { attempts: 100, backoffMs: 1 } };
+    return failure(rest.send({ method: Get, baseURL: `${baseURL}/silent` }, options));
+  },
+  abort: ({ baseURL }) => {
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(), 20);
+    return failure(rest.send({ method: Get, baseURL: `${baseURL}/silent` }, { signal: controller.signal }));
+  },
+  retry: async ({ baseURL }) => {
+    const options = { retry: { attempts: 3, backoffMs: 1 } };
+    return (await rest.send({ method: Get, baseURL: `${baseURL}/second-time` }, options)).body;
+  },
+  "redirect to another origin": async ({ baseURL }) => {
+    const headers = { authorization: "Bearer KEY", "x-api-key": "KEY", "x-trace": "7" };
+    const options = { sensitiveHeaders: ["X-API-Key"] };
+    const response = await rest.send({ method: Get, baseURL: `${baseURL}/elsewhere`, headers }, options);
+    return response.json<{ headers: unknown }>().headers;
+  },
+  "interrupted body": ({ baseURL }) => failure(rest.send({ method: Get, baseURL: `${baseURL}/cut` })),
+  "body too large": ({ baseURL }) =>
+    failure(rest.send({ method: Get, baseURL: `${baseURL}/parts` }, { maxResponseBytes: 5 })),
+  "streamed answer": async ({ baseURL }) => {
+    const { statusCode, bodyStream } = await rest.sendStream({ method: Get, baseURL: `${baseURL}/parts` });
+    return [statusCode, await textOf(bodyStream)];
+  },
+  "streamed body": async ({ baseURL }) => {
+    const body = new Blob(["one, ", "two"]).stream();
+    return (await rest.send({ method: Post, baseURL: `${baseURL}/mirror`, body })).body;
+  },
+  hooks: async ({ baseURL }) => {
+    const statuses: number[] = [];
+    const client = new rest.Client({
+      onRequest: ({ headers }) => headers.set("x-trace", "from the hook"),
+      onResponse: ({ status }) => void statuses.push(status),
+    });
+    const response = await client.send({ method: Get, baseURL: `${baseURL}/echo` });
+    return [response.json<{ headers: unknown }>().headers, statuses];
+  },
+  "name that is none": () => failure(rest.send({ method: Get, baseURL: "http://nowhere.invalid/" })),
+  "nobody listens": ({ closedURL }) => failure(rest.send({ method: Get, baseURL: closedURL })),
+  "nobody trusts": ({ tlsURL }) => failure(rest.send({ method: Get, baseURL: tlsURL })),
+  "refused before it is sent": () =>
+    failure(rest.send({ method: Get, baseURL: "http://x/", headers: { a: "b\r\nc: d" } })),
+  "the steps": async ({ baseURL }) => {
+    const request = { method: Get, baseURL: `${baseURL}/missing` };
+    const webResponse = await rest.makeRequest(rest.buildRequestObject(request));
+    return (await rest.buildResponse(webResponse)).body;
+  },
+  "scripted transport": async () => {
+    const transport = new ScriptedTransport([{ fail: "dns" }, { status: 201, body: "{}" }]);
+    const client = new rest.Client({ fetch: transport.fetch });
+    const first = await failure(client.send({ method: Get, baseURL: "https://api.example.com/" }));
+    const second = await client.send({ method: Post, baseURL: "https://api.example.com/", body: "{}" });
+    transport.assertDone();
+    return [first, second.statusCode, transport.requests.map(({ method }) => method)];
+  },
+};
+
+/** Tries everything; answers what came of each case by its name, in values that JSON can hold. */
+export async function platformSmoke(places: SmokePlaces): Promise<Record<string, unknown>> {
+  const results: Record<string, unknown> = {};
+  for (const [name, run] of Object.entries(CASES)) {
+    results[name] = await run(places).catch((error) => `failed: ${error}`);
+  }
+  return results;
+}
+
+/** Code and kind of the error that a request ends with. */
+async function failure(sent: Promise<rest.Response>): Promise<readonly string[]> {
+  try {
+    return ["no error", String((await sent).statusCode)];
+  } catch (error) {
+    if (!(error instanceof rest.RestError)) throw error;
+    return error.kind === undefined ? [error.code] : [error.code, error.kind];
+  }
+}
+
+async function textOf(stream: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<string> {
+  const reader = stream.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  for (let { done, value } = await reader.read(); !done; { done, value } = await reader.read()) {
+    text += decoder.decode(value, { stream: true });
+  }
+  return text;
+}

@@ -1,0 +1,248 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { join } from "node:path";
+import { commitOf } from "../../../scripts/compile/commit.ts";
+import { WORKERS } from "../../../scripts/compile/contents.ts";
+import { denoFolders } from "../../../scripts/compile/deno_folders.ts";
+import { filesToEmbed } from "../../../scripts/compile/embedded_files.ts";
+import { TARGETS } from "../../../scripts/compile/options.ts";
+import { checkRuns, makeProgram } from "../../../scripts/compile/program.ts";
+import { CompileError } from "../../../scripts/compile/failure.ts";
+import { compile } from "../../../scripts/compile.ts";
+import { serveFlags } from "../../../scripts/serve_flags.ts";
+import { until } from "../../harness/until.ts";
+import {
+  addBase,
+  bytesOf,
+  compileTask,
+  freshDenoFolder,
+  metadataOf,
+  newFolder,
+  ROOT,
+} from "../../harness/compile_bed.ts";
+
+const HERE = TARGETS.find((target) => target === Deno.build.target) ?? TARGETS[0];
+const OTHER = TARGETS.find((target) => target.endsWith("linux-gnu") && target !== HERE) ?? TARGETS[0];
+/** Says what the variable holds that its argument names: all that a base runtime is asked for in these tests. */
+const STAND_IN = "/usr/bin/printenv";
+/** Where nothing answers, so that nothing is downloaded on any machine. */
+const OFFLINE = { HTTPS_PROXY: "http://127.0.0.1:1", https_proxy: "http://127.0.0.1:1" };
+
+Deno.test("compile --dry: proves what needs no base runtime, wherever the sources and temporary files are", async () => {
+  await using folder = await newFolder();
+  const [root, temporary] = [join(folder.path, "my sources"), join(folder.path, "#1 100%20")];
+  await Deno.symlink(ROOT, root);
+  await Deno.mkdir(temporary);
+  const { code, stdout, stderr } = await compileTask(["--dry"], { ...OFFLINE, TMPDIR: temporary }, root);
+  assertEquals([code, stderr], [0, ""]);
+  assertMatch(stdout, /^module graph and embedded files: all \d{3,} files are in the output$/m);
+  assertMatch(
+    stdout,
+    /^weir \d\S+ \(commit \w{7}(?:-dirty)?, deno [\d.]+\): everything is proven but Deno's base/m,
+  );
+  assertEquals(await namesIn(temporary), []);
+});
+
+Deno.test("compile: modules, workers, protocol files and the web page are in the program, and what is not is named", async () => {
+  await using folder = await newFolder();
+  const folders = await denoFolders(ROOT);
+  const made = {
+    ...{ source: ROOT, target: HERE, folders, base: Deno.execPath() },
+    output: join(folder.path, "weir"),
+  };
+  await makeProgram({ ...made, files: await filesToEmbed(ROOT) });
+  const program = await bytesOf(made.output);
+  const files = [
+    "main.ts",
+    ...WORKERS,
+    "src/webhooks/postgres_store.ts",
+    "src/telemetry/tracing_exporter.ts",
+  ];
+  for (const place of ["proto", "src/ui/built"]) files.push(...await filesIn(place));
+  files.push("src/ui/page/index.html", "src/ui/page/page.css");
+  const missing = [];
+  for (const file of files) if (!program.includes(await bytesOf(join(ROOT, file)))) missing.push(file);
+  assertEquals([files.length > 20, missing], [true, []]);
+
+  const outside = join(ROOT, "tests/harness/compile_bed.ts");
+  const refused = await makeProgram({ ...made, files: [join(ROOT, "main.ts"), outside] }).then(
+    () => "",
+    String,
+  );
+  assertEquals(refused, `CompileError: Cannot compile for "${HERE}": the program lacks\n  ${outside}`);
+});
+
+Deno.test({
+  name:
+    "compile: a filled DENO_DIR supplies the base runtimes; programs, sums, permissions and version are right",
+  ignore: Deno.build.os !== "linux",
+  async fn() {
+    await using out = await newFolder();
+    await using deno = await freshDenoFolder();
+    for (const target of [HERE, OTHER]) await addBase(deno.path, target, STAND_IN);
+    const { version } = JSON.parse(await Deno.readTextFile(join(ROOT, "deno.json")));
+    const said = `weir ${version} (commit ${await commitOf(ROOT)}, deno ${Deno.version.deno})`;
+    const env = { ...OFFLINE, DENO_DIR: deno.path, version: said };
+    const { code, stdout, stderr } = await compileTask(
+      ["--output", out.path, `--target=${HERE}`, `--target=${OTHER}`],
+      env,
+    );
+    const names = [`weir-${HERE}`, `weir-${OTHER}`];
+    assertEquals([code, stderr, await namesIn(out.path)], [0, "", ["SHA256SUMS", ...names].sort()]);
+    for (const name of names) assert(stdout.includes(`${join(out.path, name)}: ${said}, `), stdout);
+    const check = { args: ["--check", "--strict", "SHA256SUMS"], cwd: out.path, stdout: "null" as const };
+    assert((await new Deno.Command("sha256sum", check).output()).success);
+
+    const program = await bytesOf(join(out.path, `weir-${OTHER}`));
+    assert(program.includes(`const COMMIT: string = "${await commitOf(ROOT)}";`), "the commit is in it");
+    assertEquals(grantedIn(metadataOf(program)), grantedBy(serveFlags()));
+  },
+});
+
+Deno.test("compile: a base runtime that does not run the program is refused, and nothing is left", async () => {
+  await using out = await newFolder();
+  const base = Deno.execPath();
+  const { code, stderr } = await compileTask(["--output", out.path], { DENORT_BIN: base });
+  const blame = `; DENORT_BIN "${base}" has to be denort of Deno ${Deno.version.deno}\n`;
+  assertMatch(
+    stderr,
+    /^Cannot run the program: "weir version" ended with code 1 and ".+", not with 0 and "weir /,
+  );
+  assertEquals([code, stderr.endsWith(blame), await namesIn(out.path)], [1, true, []]);
+});
+
+Deno.test("compile: without a base runtime it says which and how to supply it, and nothing is left", async () => {
+  await using out = await newFolder();
+  await using deno = await freshDenoFolder();
+  const args = ["--output", out.path, "--target", OTHER];
+  const { code, stderr } = await compileTask(args, { ...OFFLINE, DENO_DIR: deno.path });
+  const { deno: release } = Deno.version;
+  const lines = stderr.split("\n");
+  assertEquals([code, await namesIn(out.path)], [1, []]);
+  assertEquals(
+    lines[0],
+    `Cannot compile for "${OTHER}": the base runtime of Deno ${release} for it is not on this machine and could not ` +
+      "be downloaded",
+  );
+  assert(lines[2]?.includes(`${deno.path}/dl/release/v${release}/denort-${OTHER}.zip`), stderr);
+  assert(lines[3]?.includes("DENORT_BIN"), stderr);
+});
+
+Deno.test("compile: what is wrong with a module is told, also where there is no base runtime", async () => {
+  await using source = await newFolder();
+  await using deno = await newFolder();
+  await Deno.copyFile(join(ROOT, "deno.json"), join(source.path, "deno.json"));
+  await Deno.writeTextFile(join(source.path, "main.ts"), 'import "./none.ts";\n');
+  const folders = { root: deno.path, npm: deno.path, emitted: deno.path };
+  const output = join(source.path, "weir");
+  const refused = await makeProgram({
+    ...{ source: source.path, target: OTHER, output, base: undefined, folders, files: [] },
+  }).then(() => "", String);
+  assertMatch(refused, /^CompileError: Cannot compile for "[^"]+": "deno compile" ended with code 1\n/);
+  assert(!refused.includes("could not be downloaded"), refused);
+});
+
+Deno.test("compile: a folder that cannot be made is one line", async () => {
+  await using out = await newFolder();
+  const file = join(out.path, "file");
+  await Deno.writeTextFile(file, "");
+  const { code, stderr } = await compileTask(["--output", join(file, "dist")]);
+  assertEquals([code, stderr.trimEnd().split("\n").length], [1, 1]);
+  assert(stderr.startsWith(`Cannot compile into "${file}/dist": `), stderr);
+});
+
+Deno.test("compile: told to stop, it leaves nothing behind", async () => {
+  await using out = await newFolder();
+  const stop = new AbortController();
+  const lines: string[] = [];
+  const output = { stdout: () => {}, stderr: (line: string) => lines.push(line) };
+  const compiling = compile(["--no-check", "--output", out.path], output, stop.signal);
+  await until("the folder beside", async () => (await namesIn(out.path)).length > 0);
+  stop.abort(new CompileError("Cannot compile: enough"));
+  assertEquals([await compiling, lines, await namesIn(out.path)], [1, ["Cannot compile: enough"], []]);
+});
+
+Deno.test("compile: told to stop, it does not wait for a program that does not answer", async () => {
+  await using folder = await newFolder();
+  const program = join(folder.path, "weir");
+  await Deno.writeTextFile(program, `#!/bin/sh\necho > ${folder.path}/begun\nexec sleep 60\n`, {
+    mode: 0o755,
+  });
+  const stop = new AbortController();
+  const checking = checkRuns(program, { base: undefined, version: "weir 1", signal: stop.signal }).then(
+    () => "",
+    String,
+  );
+  await until("the program", async () => (await namesIn(folder.path)).includes("begun"));
+  stop.abort(new CompileError("Cannot compile: enough"));
+  assertEquals(await checking, "CompileError: Cannot compile: enough");
+});
+
+Deno.test("compile: a DENORT_BIN that cannot be meant is refused", async () => {
+  await using out = await newFolder();
+  const named = join(out.path, "denort");
+  const absent = await compileTask(["--output", out.path], { DENORT_BIN: named });
+  await Deno.writeTextFile(named, "");
+  const several = await compileTask(["--output", out.path, "--target=all"], { DENORT_BIN: named });
+  assertEquals([absent.code, absent.stderr], [
+    1,
+    `Cannot compile with DENORT_BIN "${named}": there is no such file\n`,
+  ]);
+  assertEquals([several.code, several.stderr], [
+    1,
+    `Cannot compile for "${
+      TARGETS.join(", ")
+    }" with DENORT_BIN "${named}": it is the base runtime of one platform; ` +
+    "name one --target, or unset it\n",
+  ]);
+});
+
+/** What a program may do and how it runs, as its description has it. */
+function grantedIn(metadata: Record<string, unknown>): unknown {
+  const { permissions, v8_flags, unstable_config, entrypoint_key, argv } = metadata as {
+    permissions: Record<string, unknown>;
+    v8_flags: string[];
+    unstable_config: { features: string[] };
+    entrypoint_key: string;
+    argv: string[];
+  };
+  const { allow_import: _, ...said } = permissions;
+  return {
+    granted: Object.fromEntries(Object.entries(said).filter(([, value]) => value !== null)),
+    v8: v8_flags.filter((flag) => flag.includes("pretenuring")),
+    features: [...unstable_config.features].sort(),
+    entry: entrypoint_key,
+    argv,
+  };
+}
+
+/** The same, as the flags of the serve task ask for it; an empty list means everything. */
+function grantedBy(flags: readonly string[]): unknown {
+  const sys = flags.find((flag) => flag.startsWith("--allow-sys="))?.slice("--allow-sys=".length) ?? "";
+  const v8 = flags.find((flag) => flag.startsWith("--v8-flags="))?.slice("--v8-flags=".length) ?? "";
+  return {
+    granted: {
+      ...{ allow_env: [], allow_net: [], allow_read: [], allow_write: [], allow_sys: sys.split(",") },
+      prompt: !flags.includes("--no-prompt"),
+    },
+    v8: [v8],
+    // The first is from deno.json alone.
+    features: ["net", "no-legacy-abort"],
+    entry: "main.ts",
+    argv: [],
+  };
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  const names = [];
+  for await (const { name } of Deno.readDir(folder)) names.push(name);
+  return names.sort();
+}
+
+async function filesIn(folder: string): Promise<string[]> {
+  const files = [];
+  for await (const { name, isDirectory } of Deno.readDir(join(ROOT, folder))) {
+    const path = `${folder}/${name}`;
+    files.push(...isDirectory ? await filesIn(path) : [path]);
+  }
+  return files;
+}

@@ -1,0 +1,206 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { join } from "node:path";
+import { joinRuns, type TestRun } from "../../../scripts/test/join_runs.ts";
+import { endProcesses, processTree } from "../../../scripts/test/process_tree.ts";
+import { slowestLines, startedByImports } from "../../../scripts/test/slowest.ts";
+import { PLACES, planTests, testFiles } from "../../../scripts/test/test_groups.ts";
+import { ChildProcess } from "../../harness/child_process.ts";
+import { until } from "../../harness/until.ts";
+
+const ROOT = new URL("../../../", import.meta.url).pathname;
+const RUN_GROUP = new URL("../../../scripts/test/run_group.ts", import.meta.url).href;
+
+Deno.test("a plan of tests deals files out by their names, and leaves unknown ones to the rest", () => {
+  const plan = planTests([
+    "src/rest/mod_test.ts",
+    "tests/base/wait_test.ts",
+    "tests/integration/fleet_fairness_test.ts",
+    "tests/integration/fleet_kill_test.ts",
+    "tests/integration/grpc_test.ts",
+    "tests/integration/settings_test.ts",
+    "tests/webhooks/postgres_store_test.ts",
+  ]);
+  const alone = ["tests/integration/fleet_fairness_test.ts"];
+  const webhooks = ["tests/integration/fleet_kill_test.ts", "tests/webhooks/postgres_store_test.ts"];
+  assertEquals(plan, {
+    beside: [
+      { name: "rest", places: PLACES, ignored: [...alone, ...webhooks] },
+      { name: "webhooks", places: webhooks, ignored: [] },
+    ],
+    after: [{ name: "alone", places: alone, ignored: [] }],
+  });
+  const rest = { name: "rest", places: PLACES, ignored: [] };
+  assertEquals(planTests(["tests/new/thing_test.ts"]), { beside: [rest], after: [] });
+});
+
+Deno.test("every file of tests is run once", () => {
+  const files = testFiles(ROOT);
+  const { beside: [rest, ...others], after } = planTests(files);
+  const named = [...others, ...after].flatMap(({ places }) => places);
+  assertEquals(named.toSorted(), rest?.ignored.toSorted());
+  assertEquals(new Set(named).size, named.length);
+  assert(files.includes("tests/scripts/test_task_test.ts"), "the files are found");
+  assertEquals(named.filter((file) => !files.includes(file)), []);
+  assert([...others, ...after].every(({ places }) => places.length > 1), "each group has files");
+});
+
+const GOOD: TestRun = { name: "good", code: 0, report: { passed: 3, failed: [], skipped: ["s"] } };
+const BAD: TestRun = { name: "bad", code: 1, report: { passed: 1, failed: ["f"], skipped: [] } };
+const CUT: TestRun = { name: "cut", code: 137, report: { passed: 0, failed: [], skipped: [] } };
+const BARE: TestRun = { name: "bare", code: 0, report: { passed: 0, failed: [], skipped: [] } };
+const OUTSIDE = 'the runner of "cut" ended with code 137';
+
+const SUMS: readonly (readonly [name: string, runs: TestRun[], passed: number, failed: string[]])[] = [
+  ["two that ran", [GOOD, BAD], 4, ["f"]],
+  ["one that was cut off beside one that is fine", [GOOD, CUT], 3, [OUTSIDE]],
+  ["one that was cut off beside one with a failure", [BAD, CUT], 1, ["f", OUTSIDE]],
+  ["one that ran nothing", [GOOD, BARE], 3, ['no test of "bare" ran']],
+];
+
+for (const [name, runs, passed, failed] of SUMS) {
+  Deno.test(`the sum of runs: ${name}`, () => {
+    const skipped = runs.includes(GOOD) ? ["s"] : [];
+    assertEquals(joinRuns(runs, { empty: false }), { passed, failed, skipped });
+  });
+}
+
+Deno.test("the sum of runs: with a filter one of them may be empty", () => {
+  assertEquals(joinRuns([GOOD, BARE], { empty: true }), GOOD.report);
+});
+
+const PASSES = `Deno.test("passes", () => console.log("said by the test"));\n`;
+const FAILS = `Deno.test("fails", () => { throw new Error("no"); });\n`;
+const LEFT = `new Deno.Command("sleep", { args: ["600"] }).spawn().pid`;
+const HANGS = `Deno.test("hangs", async () => {
+  Deno.writeTextFileSync(new URL("pid", import.meta.url), String(${LEFT}));
+  Deno.renameSync(new URL("pid", import.meta.url), new URL("hangs", import.meta.url));
+  await new Promise((resolve) => setTimeout(resolve, 600_000));
+});
+`;
+/** The runner does not even hear that it is to end. */
+const STANDS_STILL = HANGS.replace("await ", 'Deno.kill(Deno.pid, "SIGSTOP");\n  await ');
+
+const RUNS: Readonly<Record<string, { files: Record<string, string>; ran: Partial<TestRun>; said: RegExp }>> =
+  {
+    "passes": {
+      files: { "a_test.ts": PASSES, "b_test.ts": PASSES },
+      ran: { code: 0, report: { passed: 2, failed: [], skipped: [] } },
+      said: /^tests of "mine": ended with code 0 after \d+ s\n$/,
+    },
+    "fails": {
+      files: { "a_test.ts": PASSES, "b_test.ts": FAILS },
+      ran: { code: 1, report: { passed: 1, failed: ["fails (./b_test.ts)"], skipped: [] } },
+      said:
+        /^\ntests of "mine":\n ERRORS \n\n[^]*Error: no[^]*\ntests of "mine": ended with code 1 after \d+ s\n$/,
+    },
+    "cannot be loaded": {
+      files: { "a_test.ts": "import './nowhere.ts';\n" },
+      ran: { code: 1, report: { passed: 0, failed: [], skipped: [] } },
+      said: /nowhere\.ts/,
+    },
+    "hangs": {
+      files: { "a_test.ts": PASSES, "b_test.ts": HANGS },
+      ran: { code: 130, report: { passed: 1, failed: ["hangs (./b_test.ts)"], skipped: [] } },
+      said: /SIGINT[^]*hangs/,
+    },
+    "hangs and does not listen": {
+      files: { "a_test.ts": STANDS_STILL },
+      ran: { code: 137, report: { passed: 0, failed: [], skipped: [] } },
+      said: /ended with code 137/,
+    },
+  };
+
+for (const [what, { files, ran, said }] of Object.entries(RUNS)) {
+  Deno.test(`a group of tests that ${what}`, async () => {
+    const folder = await Deno.makeTempDir({ prefix: "weir_group_" });
+    try {
+      for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(join(folder, name), text);
+      const graceMs = ran.code === 137 ? 1_000 : 60_000;
+      const { run, output } = await runElsewhere(folder, { names: Object.keys(files), graceMs });
+      const { times = [], ...rest } = run;
+      assertEquals<Partial<TestRun>>(rest, { name: "mine", ...ran });
+      const { passed, failed, skipped } = run.report;
+      assertEquals(times.length, passed + failed.length + skipped.length);
+      assertMatch(output, said);
+      if (what.startsWith("hangs")) {
+        const left = Number(await Deno.readTextFile(join(folder, "hangs")));
+        await until("what it left to end", () => !isRunning(left));
+      }
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  });
+}
+
+Deno.test("a tree of processes is ended with its leaves", async () => {
+  const args = ["-c", "sleep 600 & (sleep 600 & wait) & wait"];
+  await using child = new ChildProcess("sh", { args });
+  await until("all to be there", () => processTree(child.pid).length === 4);
+  const pids = processTree(child.pid);
+  assertEquals(pids[0], child.pid);
+  endProcesses(pids);
+  endProcesses(pids);
+  assertEquals((await child.exited).signal, "SIGKILL");
+  await until("all to be gone", () => !pids.some(isRunning));
+});
+
+/** Runs a group in a process of its own, whose output it is that the group is shown in. */
+async function runElsewhere(
+  folder: string,
+  { names, graceMs }: { readonly names: readonly string[]; readonly graceMs: number },
+) {
+  const group = { name: "mine", places: names.map((name) => join(folder, name)), ignored: [] };
+  const options = { root: folder, folder, args: ["--no-check"], isShown: false, graceMs };
+  const program = `import { runGroup } from "${RUN_GROUP}";
+const overdue = new AbortController();
+// Where a test hangs, its time is over as soon as it does.
+const look = () => Deno.stat("${join(folder, "hangs")}").then(() => overdue.abort(), () => {});
+setInterval(look, 100);
+const options = { ...${JSON.stringify(options)}, overdue: overdue.signal };
+const run = await runGroup(${JSON.stringify(group)}, options);
+await Deno.writeTextFile("${join(folder, "run.json")}", JSON.stringify(run));
+Deno.exit(0);`;
+  await Deno.writeTextFile(join(folder, "main.ts"), program);
+  await using child = new ChildProcess(Deno.execPath(), {
+    args: [
+      "run",
+      "--allow-all",
+      "--no-check",
+      `--config=${join(ROOT, "deno.json")}`,
+      join(folder, "main.ts"),
+    ],
+  });
+  await child.exited;
+  const run: TestRun = JSON.parse(await Deno.readTextFile(join(folder, "run.json")));
+  return { run, output: `${child.stdoutLines.join("\n")}\n` };
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/m.test(Deno.readTextFileSync(`/proc/${pid}/status`));
+  } catch {
+    return false;
+  }
+}
+
+Deno.test("the slowest files and tests are named with what they start", () => {
+  const times = [
+    { file: "./a_test.ts", name: "one", seconds: 1 },
+    { file: "./b_test.ts", name: "two", seconds: 2.25 },
+    { file: "./a_test.ts", name: "three", seconds: 3 },
+  ];
+  assertEquals(slowestLines(times, (file) => file === "./a_test.ts" ? ["redis-server"] : []), [
+    "slowest files of 2, 6 s in all:",
+    "    4.0 s  ./a_test.ts (redis-server)",
+    "    2.3 s  ./b_test.ts",
+    "slowest tests of 3:",
+    "    3.0 s  ./a_test.ts: three",
+    "    2.3 s  ./b_test.ts: two",
+    "    1.0 s  ./a_test.ts: one",
+  ]);
+  const started = startedByImports(ROOT);
+  const seen = ["./tests/integration/envoy_test.ts", "./tests/base/wait_test.ts", "./no_file.ts"].map(
+    started,
+  );
+  assertEquals(seen.map((names) => names.includes("Envoy")), [true, false, false]);
+});

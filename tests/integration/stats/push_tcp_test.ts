@@ -1,0 +1,202 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import net from "node:net";
+import { PushOutage } from "../../../src/stats/push_outage.ts";
+import { PushTcp } from "../../../src/stats/push_tcp.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { freePort } from "../../harness/free_port.ts";
+import { until } from "../../harness/until.ts";
+import { TcpReceiver, warningLog } from "../../harness/push_receivers.ts";
+
+/** Pauses after failed attempts where chance is in the middle. */
+const PAUSES_MS = [750, 1_500, 3_000, 6_000];
+const STEADY_MS = 1_000;
+const WRITE_MS = 30_000;
+
+/** A clock that stands still, and tells for how long it was waited last. */
+class PushClock extends FakeClock {
+  #lastMs = 0;
+
+  override after(delayMs: number, run: () => void): () => void {
+    this.#lastMs = delayMs;
+    return super.after(delayMs, run);
+  }
+
+  /** Waits until something waits for so long. */
+  async reached(delayMs: number): Promise<void> {
+    await until(`a wait of ${delayMs} ms`, () => this.#lastMs === delayMs);
+  }
+}
+
+interface PushBed {
+  readonly push: PushTcp;
+  readonly warnings: readonly string[];
+  readonly clock: PushClock;
+}
+
+/** Opens a carrier to a port of this machine, and closes it afterwards. */
+async function withPush(
+  port: number,
+  work: (bed: PushBed) => Promise<void>,
+  host = "127.0.0.1",
+): Promise<void> {
+  const { logger, warnings } = warningLog();
+  const clock = new PushClock();
+  const outage = new PushOutage(`${host}:${port}`, logger);
+  const push = new PushTcp({ host, port, clock, random: () => 0.5, outage });
+  try {
+    await work({ push, warnings, clock });
+  } finally {
+    await push.close();
+  }
+}
+
+Deno.test("push tcp: lines arrive, the last ones before the end too", async () => {
+  await using receiver = await TcpReceiver.start();
+  await withPush(receiver.port, async ({ push, warnings }) => {
+    await until("the connection", () => push.usable);
+    await push.send(["a:1|c", "b:0|g\nb:-1|g"]);
+    await push.send(["é:2|c"]);
+    await push.close();
+    await until("the lines", () => receiver.lines.length === 4);
+    assertEquals([receiver.lines, receiver.accepted, warnings, push.usable, push.linesLost], [
+      ["a:1|c", "b:0|g", "b:-1|g", "é:2|c"],
+      1,
+      [],
+      false,
+      0,
+    ]);
+  }, "localhost");
+});
+
+Deno.test("push tcp: an outage is told once and its end once, whatever number of attempts it takes", async () => {
+  await using receiver = await TcpReceiver.start();
+  await withPush(receiver.port, async ({ push, warnings, clock }) => {
+    await until("the connection", () => push.usable);
+    await receiver.stop();
+    await until("the loss", () => !push.usable);
+    for (const pauseMs of PAUSES_MS.slice(0, 3)) {
+      await clock.reached(pauseMs);
+      clock.advance(pauseMs);
+    }
+    await clock.reached(6_000);
+    const during = [...warnings];
+    await receiver.restart();
+    clock.advance(6_000);
+    await until("the connection", () => push.usable);
+    clock.advance(STEADY_MS - 1);
+    const early = warnings.length;
+    clock.advance(1);
+    await push.send(["a:1|c"]);
+    await until("the line", () => receiver.lines.length === 1);
+    const address = `127.0.0.1:${receiver.port}`;
+    assertEquals([during, early, warnings], [
+      [`Cannot push statistics to "${address}": it closed the connection; trying again`],
+      1,
+      [...during, `Pushing statistics to "${address}" again`],
+    ]);
+  });
+});
+
+Deno.test("push tcp: a receiver that is not there costs one line of the log, and the end no time", async () => {
+  await withPush(freePort(), async ({ push, warnings, clock }) => {
+    for (const pauseMs of PAUSES_MS.slice(0, 2)) {
+      await clock.reached(pauseMs);
+      clock.advance(pauseMs);
+    }
+    await clock.reached(3_000);
+    // The clock stands still: whoever waited for it would wait for ever.
+    await push.prepare(true);
+    await push.close();
+    assertMatch(
+      warnings.join("\n"),
+      /^Cannot push statistics to "127\.0\.0\.1:\d+": .*ECONNREFUSED.*; trying again$/,
+    );
+    assertEquals([push.usable, clock.waiting], [false, 0]);
+  });
+});
+
+Deno.test("push tcp: the last chance tries at once where a pause is under way", async () => {
+  await using receiver = await TcpReceiver.start();
+  await receiver.stop();
+  await withPush(receiver.port, async ({ push, clock }) => {
+    await clock.reached(750);
+    await receiver.restart();
+    await push.prepare(true);
+    await until("the connection to be taken", () => receiver.accepted > 0);
+    assertEquals([push.usable, receiver.accepted], [true, 1]);
+  });
+});
+
+/** A megabyte of lines. */
+const SLICE = Array.from({ length: 1_000 }, (_, index) => `${index}.${"x".repeat(1_000)}:1|c`);
+
+/** Waits until this number stays as it is. */
+async function resting(what: string, read: () => number): Promise<number> {
+  let [before, times] = [read(), 0];
+  await until(what, () => {
+    times = read() === before ? times + 1 : 0;
+    before = read();
+    return times === 10;
+  });
+  return before;
+}
+
+Deno.test("push tcp: a slow receiver is waited for", async () => {
+  await using receiver = await TcpReceiver.start({ isReading: false });
+  await withPush(receiver.port, async ({ push, warnings, clock }) => {
+    await until("the connection", () => push.usable);
+    let taken = 0;
+    const sendAll = async () => {
+      for (; taken < 40 && push.usable; taken++) await push.send(SLICE);
+    };
+    const sent = sendAll();
+    // More than the system buffers: the sender waits, and is not in anybody's way.
+    const whileStalled = await resting("the sender to wait", () => taken);
+    clock.advance(WRITE_MS - 1);
+    receiver.read();
+    await until("all lines", () => receiver.lines.length === 40_000);
+    await sent;
+    assertEquals([whileStalled < 40, taken, push.linesLost, warnings], [true, 40, 0, []]);
+  });
+});
+
+Deno.test("push tcp: a receiver that takes nothing for long is given up, and what it was given is lost", async () => {
+  await using receiver = await TcpReceiver.start({ isReading: false });
+  await withPush(receiver.port, async ({ push, warnings, clock }) => {
+    await until("the connection", () => push.usable);
+    let taken = 0;
+    const sendAll = async () => {
+      for (; push.usable; taken++) await push.send(SLICE);
+    };
+    const sent = sendAll();
+    await resting("the sender to wait", () => taken);
+    clock.advance(WRITE_MS);
+    await until("it to be given up", () => !push.usable);
+    await sent;
+    assertMatch(warnings[0] ?? "", /: it took nothing for 30000 ms; trying again$/);
+    assertEquals([push.linesLost, warnings.length], [1_000, 1]);
+  });
+});
+
+Deno.test("push tcp: a door without a house is knocked at less and less, and told once", async () => {
+  let knocks = 0;
+  const door = net.createServer((socket) => {
+    knocks++;
+    socket.on("error", () => {});
+    socket.destroy();
+  });
+  const port = await new Promise<number>((resolve) => {
+    door.listen(0, "127.0.0.1", () => resolve((door.address() as net.AddressInfo).port));
+  });
+  try {
+    await withPush(port, async ({ warnings, clock }) => {
+      for (const [index, pauseMs] of PAUSES_MS.entries()) {
+        await clock.reached(pauseMs);
+        assertEquals([knocks, warnings.length], [index + 1, 1]);
+        clock.advance(pauseMs);
+      }
+    });
+  } finally {
+    await new Promise((resolve) => door.close(resolve));
+  }
+});

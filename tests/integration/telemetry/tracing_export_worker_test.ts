@@ -1,0 +1,120 @@
+import { assertEquals } from "@std/assert";
+import { attributeKey } from "../../../src/telemetry/tracing_attribute_text.ts";
+import { type ExporterLine, WorkerExport } from "../../../src/telemetry/tracing_worker_export.ts";
+import { KeptLog } from "../../harness/http_fixture.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { patientClock } from "../../harness/patient_clock.ts";
+import { OtlpReceiver } from "../../harness/otlp_receiver.ts";
+import { startTcpRelay } from "../../harness/tcp_relay.ts";
+import { until } from "../../harness/until.ts";
+import { EnvironmentOf } from "./tracing_environment.ts";
+import { spanNamed } from "../../harness/tracing_exporter_double.ts";
+
+/** An export with real workers, whose limits are far away. */
+function open(
+  logger: KeptLog,
+  { protocol, startWorker }: { protocol: "http" | "grpc"; startWorker?: () => ExporterLine },
+): WorkerExport {
+  const exported = { protocol, otlp: new Map(), attributes: {}, version: "1" };
+  return new WorkerExport({ ...exported, logger, clock: patientClock, startWorker });
+}
+
+/** A worker that runs this script. */
+function workerOf(script: string): ExporterLine {
+  return new Worker(`data:application/javascript,${encodeURIComponent(script)}`, { type: "module" });
+}
+
+for (const protocol of ["http", "grpc"] as const) {
+  Deno.test(`span export over ${protocol}: all that waits is exported at the end`, async () => {
+    await using receiver = await OtlpReceiver.start({ protocol });
+    using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url });
+    const logger = new KeptLog();
+    const opened = open(logger, { protocol });
+    const names = Array.from({ length: 1_200 }, (_, index) => `${index}`);
+    for (const name of names) opened.add(spanNamed(name));
+    await opened.close();
+    assertEquals([receiver.spans.map(({ name }) => name).sort(), logger.lines], [names.sort(), []]);
+  });
+
+  Deno.test(`span export over ${protocol}: the end waits for a slow collector`, async () => {
+    await using receiver = await OtlpReceiver.start({ protocol });
+    await using relay = await startTcpRelay(Number(new URL(receiver.url).port));
+    relay.setMode("stall");
+    using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://${relay.url}` });
+    const logger = new KeptLog();
+    const opened = open(logger, { protocol });
+    opened.add(spanNamed("a"));
+    const closing = opened.close().then(() => logger.info("closed"));
+    await until("the exporter to connect", () => relay.accepted > 0);
+    logger.info("the collector wakes up");
+    relay.setMode("relay");
+    await closing;
+    assertEquals(receiver.spans.map(({ name }) => name), ["a"]);
+    assertEquals(logger.lines.map(({ message }) => message), ["the collector wakes up", "closed"]);
+  });
+
+  Deno.test(`span export over ${protocol}: half of a character holds up nothing`, async () => {
+    await using receiver = await OtlpReceiver.start({ protocol });
+    using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url });
+    const logger = new KeptLog();
+    const opened = open(logger, { protocol });
+    const span = spanNamed("half");
+    span.set(attributeKey("text"), "\ud83d!");
+    opened.add(span);
+    await opened.close();
+    const texts = receiver.spans.map(({ attributes }) => String(attributes["text"]).toWellFormed().at(-1));
+    assertEquals([texts, logger.lines], [["!"], []]);
+  });
+}
+
+Deno.test("span export: beyond the bound spans are dropped, and told", async () => {
+  await using receiver = await OtlpReceiver.start({ protocol: "http" });
+  using _ = new EnvironmentOf({
+    OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+    OTEL_BSP_MAX_QUEUE_SIZE: "5",
+    OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "5",
+  });
+  const logger = new KeptLog();
+  const opened = open(logger, { protocol: "http" });
+  for (const name of "abcdefg") opened.add(spanNamed(name));
+  await opened.close();
+  assertEquals(receiver.spans.map(({ name }) => name), [..."abcde"]);
+  assertEquals(logger.lines.map(({ message }) => message), ["Dropped 2 spans: 5 wait to be exported"]);
+});
+
+const DEATHS = [
+  ["throws", "throw new Error('it broke');"],
+  ["has a rejection that nobody handles", "Promise.reject(new Error('it broke'));"],
+] as const;
+
+for (const [title, death] of DEATHS) {
+  // Spans are sent to who is ready: an error on the heels of "ready" may overtake it.
+  const onSpans = `onmessage = ({ data: { type } }) => { if (type === 'spans') { ${death} } };`;
+  const script = `${onSpans} postMessage({ type: 'ready' });`;
+  Deno.test(`span export: a worker that ${title} is told, and the process goes on`, async () => {
+    const logger = new KeptLog();
+    const opened = open(logger, { protocol: "http", startWorker: () => workerOf(script) });
+    opened.add(spanNamed("a"));
+    await until("the failure to be told", () => logger.lines.length > 0);
+    const lines = logger.lines.map(({ level, message }) => [level, message]);
+    const text = "the thread that exports spans failed; its spans are lost, another one is started in 1 s";
+    assertEquals(lines, [["error", text]]);
+    await opened.close();
+  });
+}
+
+Deno.test("span export: a worker whose thread never ends does not hold up the end", async () => {
+  const [clock, logger] = [new FakeClock(), new KeptLog()];
+  const script = "onmessage = () => { while (true) {} }; postMessage({ type: 'ready' });";
+  const opened = new WorkerExport({
+    ...{ protocol: "http", otlp: new Map(), attributes: {}, version: "1", clock, logger },
+    startWorker: () => workerOf(script),
+  });
+  opened.add(spanNamed("a"));
+  const closed = opened.close();
+  clock.advance(5_000);
+  await closed;
+  assertEquals(logger.lines.map(({ message }) => message), [
+    "Cannot export the last spans: not done after 5000 ms",
+  ]);
+});

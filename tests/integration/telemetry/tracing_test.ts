@@ -1,0 +1,237 @@
+import { assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { systemClock } from "../../../src/base/clock.ts";
+import { settledWithin } from "../../../src/base/wait.ts";
+import type { CallContext, GrpcService } from "../../../src/grpc/grpc_service.ts";
+import { beginTracing, type Tracing, type TracingOptions } from "../../../src/telemetry/tracing.ts";
+import { KeptLog } from "../../harness/http_fixture.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { freePort } from "../../harness/free_port.ts";
+import { patientClock } from "../../harness/patient_clock.ts";
+import { OtlpReceiver } from "../../harness/otlp_receiver.ts";
+import { until } from "../../harness/until.ts";
+import { unaryOf } from "../../harness/tracing_bed.ts";
+import { EnvironmentOf } from "./tracing_environment.ts";
+
+const CALL: CallContext = { header: () => undefined, gone: false };
+const SERVICE: GrpcService = {
+  name: "s",
+  methods: [{ kind: "unary", name: "Ask", handle: (request) => request }],
+};
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const LOST = "Cannot export spans: they are dropped until the collector answers";
+
+function open(logger: KeptLog, options: Partial<TracingOptions> = {}): Tracing {
+  return beginTracing({
+    protocol: "http",
+    serviceName: "RateLimit",
+    serviceNamespace: "",
+    samplingRate: 1,
+    otlp: new Map(),
+    version: "1.2.3",
+    logger,
+    clock: patientClock,
+    random: () => 0,
+    ...options,
+  });
+}
+
+async function call(tracing: Tracing): Promise<void> {
+  await unaryOf(tracing.grpcService(SERVICE)).handle(new Uint8Array(0), CALL);
+}
+
+for (const protocol of ["http", "grpc"] as const) {
+  Deno.test(`tracing over ${protocol}: what waits is exported when it is closed`, async () => {
+    await using receiver = await OtlpReceiver.start({ protocol });
+    using _ = new EnvironmentOf({
+      OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+      OTEL_RESOURCE_ATTRIBUTES: "service.name=other,region=north",
+    });
+    const logger = new KeptLog();
+    const named = { serviceName: "limits", serviceNamespace: "shop", serviceInstanceId: "one" };
+    const tracing = open(logger, { protocol, ...named });
+    await call(tracing);
+    await tracing.close();
+    const spans = receiver.spans.map(({ traceId, spanId, ...span }) => ({
+      ...span,
+      ids: [traceId.length, spanId.length],
+    }));
+    assertEquals(spans, [{
+      name: "s/Ask",
+      kind: 2,
+      parentSpanId: "",
+      traceState: "",
+      attributes: { "rpc.system.name": "grpc", "rpc.method": "s/Ask", "rpc.response.status_code": "OK" },
+      status: { code: 0, message: "" },
+      resource: {
+        region: "north",
+        "service.name": "limits",
+        "service.namespace": "shop",
+        "service.instance.id": "one",
+        "service.version": "1.2.3",
+      },
+      ids: [32, 16],
+    }]);
+    assertEquals(logger.lines, []);
+  });
+
+  Deno.test(`tracing over ${protocol}: an outage is told once, and its end`, async () => {
+    const port = freePort();
+    using _ = new EnvironmentOf({
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
+      // Shorter than the pause before an export is repeated.
+      OTEL_EXPORTER_OTLP_TIMEOUT: "700",
+      OTEL_BSP_SCHEDULE_DELAY: "10",
+    });
+    const logger = new KeptLog();
+    const tracing = open(logger, { protocol });
+    const lost = () => logger.lines.filter(({ message }) => message === LOST).length;
+    await call(tracing);
+    await until("the outage to be told", () => lost() === 1);
+    assertEquals(logger.lines[0]?.fields["error"] instanceof Error, true);
+    await call(tracing);
+    await using receiver = await OtlpReceiver.start({ protocol, port });
+    await until("spans to be exported again", async () => {
+      await call(tracing);
+      return receiver.spans.length > 0;
+    });
+    await tracing.close();
+    const told = logger.lines.map(({ message }) => message);
+    assertEquals(told.length > 1, true, `${told}`);
+    // On a slow machine an export may come too late again: that is another outage.
+    assertEquals(told, told.map((_, index) => index % 2 === 0 ? LOST : "Exporting spans again"));
+  });
+}
+
+Deno.test("tracing: the standard variables say how spans are exported", async () => {
+  await using receiver = await OtlpReceiver.start({ protocol: "http" });
+  using _ = new EnvironmentOf({
+    OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9",
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${receiver.url}/elsewhere`,
+    OTEL_EXPORTER_OTLP_HEADERS: "authorization=token,x-more=1",
+    OTEL_EXPORTER_OTLP_COMPRESSION: "gzip",
+  });
+  const tracing = open(new KeptLog());
+  await call(tracing);
+  await tracing.close();
+  const seen = receiver.requests.map(({ path, headers }) => [
+    path,
+    ...["authorization", "x-more", "content-type", "content-encoding"].map((name) => headers.get(name)),
+  ]);
+  assertEquals(seen, [["/elsewhere", "token", "1", "application/json", "gzip"]]);
+  assertEquals(receiver.spans.length, 1);
+});
+
+Deno.test("tracing: an instance without a name gets a random UUID of its own", async () => {
+  await using receiver = await OtlpReceiver.start({ protocol: "http" });
+  using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url });
+  for (let time = 0; time < 2; time++) {
+    const tracing = open(new KeptLog());
+    await call(tracing);
+    await tracing.close();
+  }
+  const ids = receiver.spans.map(({ resource }) => String(resource["service.instance.id"]));
+  for (const id of ids) assertMatch(id, UUID);
+  assertEquals(new Set(ids).size, 2);
+  const [first] = receiver.spans;
+  assertEquals(Object.keys(first?.resource ?? {}).sort(), [
+    "service.instance.id",
+    "service.name",
+    "service.version",
+  ]);
+});
+
+Deno.test("tracing: a collector that never answers does not hold up the end", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  using _ = new EnvironmentOf({
+    OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${listener.addr.port}`,
+    // An export that nobody ended would wait on.
+    OTEL_EXPORTER_OTLP_TIMEOUT: "120000",
+  });
+  const logger = new KeptLog();
+  const clock = new FakeClock();
+  const tracing = open(logger, { clock });
+  await call(tracing);
+  const closed = tracing.close();
+  const connection = await listener.accept();
+  clock.advance(999);
+  assertEquals([clock.waiting, logger.lines], [1, []]);
+  clock.advance(1);
+  await closed;
+  assertEquals(logger.lines.map(({ message }) => message), [
+    "Cannot export the last spans: the collector does not take them in time",
+  ]);
+  // Nothing of it goes on in the background.
+  const sent = new Response(connection.readable).arrayBuffer().then(() => {});
+  assertEquals(await settledWithin(sent, 30_000, systemClock), true);
+  listener.close();
+});
+
+Deno.test("tracing: what the exporters cannot use is told", async () => {
+  // No export is waited for: nobody is there.
+  using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_COMPRESSION: "zip", OTEL_EXPORTER_OTLP_TIMEOUT: "100" });
+  const logger = new KeptLog();
+  const tracing = open(logger);
+  await call(tracing);
+  await until("it to be told", () => logger.lines.length > 0);
+  await tracing.close();
+  const told =
+    "Tracing: Configuration: OTEL_EXPORTER_OTLP_COMPRESSION is invalid, expected 'none' or 'gzip' (actual: 'zip')";
+  assertEquals(logger.lines[0]?.message, told);
+});
+
+const ENDPOINTS: readonly [protocol: "http" | "grpc", option: string, text: string, right: string][] = [
+  ["http", "ENDPOINT", "127.0.0.1:4318", "http://127.0.0.1:4318"],
+  ["http", "ENDPOINT", "http://", "http://127.0.0.1:4318"],
+  ["http", "TRACES_ENDPOINT", "collector", "http://127.0.0.1:4318"],
+  ["grpc", "ENDPOINT", "ftp://collector:4317", "http://127.0.0.1:4317"],
+  ["grpc", "TRACES_ENDPOINT", "a collector", "http://127.0.0.1:4317"],
+];
+
+for (const [protocol, option, text, right] of ENDPOINTS) {
+  Deno.test(`tracing over ${protocol}: ${option} "${text}" is refused`, () => {
+    const otlp = new Map([[option, text]]);
+    const { message } = assertThrows(() => open(new KeptLog(), { protocol, otlp }));
+    const name = `OTEL_EXPORTER_OTLP_${option}`;
+    assertEquals(message, `Cannot use ${name} (value not shown): a URL such as ${right} would be right`);
+  });
+}
+
+const NO_FILE = "No such file or directory (os error 2): readfile '/nowhere/a.pem'";
+const VALUES = [
+  ["TIMEOUT", "soon", '"soon": a number of milliseconds above 0 such as 10000'],
+  ["TRACES_TIMEOUT", "0", '"0": a number of milliseconds above 0 such as 10000'],
+  ["COMPRESSION", "zip", '"zip": gzip or none'],
+  ...["CERTIFICATE", "CLIENT_KEY", "TRACES_CLIENT_CERTIFICATE"].map((option) =>
+    [option, "/nowhere/a.pem", `"/nowhere/a.pem": ${NO_FILE}; a file in PEM format that can be read`] as const
+  ),
+] as const;
+
+for (const [option, text, said] of VALUES) {
+  Deno.test(`tracing: ${option} "${text}" is refused`, () => {
+    const { message } = assertThrows(() => open(new KeptLog(), { otlp: new Map([[option, text]]) }));
+    assertEquals(message, `Cannot use OTEL_EXPORTER_OTLP_${option} ${said} would be right`);
+  });
+}
+
+for (const text of ["http://c:1", "https://c", "c:4317", "c", "unix:///tmp/c.sock"]) {
+  Deno.test(`tracing over grpc: the endpoint "${text}" is taken`, async () => {
+    const tracing = open(new KeptLog(), { protocol: "grpc", otlp: new Map([["ENDPOINT", text]]) });
+    await tracing.close();
+  });
+}
+
+for (const protocol of ["http", "grpc"] as const) {
+  for (
+    const headers of ["authorization=Bearer%20sesame%0A", "auth orization=sesame", "sesame", "a=%E0%A4%A"]
+  ) {
+    Deno.test(`tracing over ${protocol}: the headers "${headers}" are refused, and not shown`, () => {
+      const otlp = new Map([["HEADERS", headers]]);
+      const { message } = assertThrows(() => open(new KeptLog(), { protocol, otlp }));
+      assertEquals(
+        message,
+        "Cannot use OTEL_EXPORTER_OTLP_HEADERS (value not shown): name=value,name=value in visible ASCII " +
+          "characters, others percent-encoded and no line break among them, would be right",
+      );
+    });
+  }
+}

@@ -1,0 +1,276 @@
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { needs } from "../../harness/tools.ts";
+import { until } from "../../harness/until.ts";
+import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
+import { type OpenedPage, PageBrowser, stepsOf } from "./page_browser.ts";
+import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
+
+interface Bed {
+  readonly weir: PageWeir;
+  readonly opened: OpenedPage;
+  readonly receiver: WebhookReceiver;
+}
+
+const workflows = (url: string) => ({
+  "echo.yaml": 'workflow: echo\nsteps:\n  - name: result\n    set: { total: "{{ input.total }}" }\n',
+  "wait.yaml": `workflow: wait
+steps:
+  - name: first
+    set: { done: true }
+  - name: ask
+    request: { method: POST, url: "${url}/wait" }
+    retry: { attempts: 5, backoff: 1h }
+`,
+});
+
+Deno.test({
+  ...needs(
+    ["chromium"],
+    "page: endpoints, triggers, deliveries, executions and keys are made, followed and ended",
+  ),
+  async fn(t) {
+    const step = stepsOf(t);
+    await using receiver = await WebhookReceiver.start();
+    receiver.react = () => 500;
+    await using weir = await PageWeir.start({ workflows: workflows(receiver.url) });
+    await using browser = await PageBrowser.launch();
+    await using opened = await browser.open(`${weir.url}#endpoints`);
+    await opened.giveToken("ADMIN_TOKEN", ADMIN_TOKEN);
+    const bed = { weir, opened, receiver };
+    await step("an endpoint is added; what is wrong is said at its field", () => addEndpoint(bed));
+    await step(
+      "an event is posted, its delivery fails, is sent again and acknowledged",
+      () => deliver(bed),
+    );
+    await step("a trigger is added, its key rotated, and it is disabled", () => trigger(bed));
+    await step("executions are followed and cancelled", () => executions(bed));
+    await step("an endpoint is tried, rotated, disabled, recovered and deleted", () => endpoint(bed));
+    await step("an event key is added and deleted", () => eventKey(bed));
+    await step("the audit tells of it all", () => audit(bed));
+    assertEquals(await opened.problems(), []);
+  },
+});
+
+async function addEndpoint({ opened, receiver }: Bed): Promise<void> {
+  const { page } = opened;
+  const dialog = page.getByRole("dialog");
+  const add = page.getByRole("button", { name: "Add an endpoint" });
+  const go = dialog.getByRole("button", { name: "Add it" });
+  await add.click();
+  await go.click();
+  await dialog.getByText("URL is wanted").waitFor();
+  await dialog.getByLabel("URL").fill("http://user:word@example.com/");
+  await go.click();
+  await dialog.getByText(/Cannot use "url"/).waitFor();
+  assertEquals(await dialog.getByLabel("URL").getAttribute("aria-invalid"), "true");
+  await opened.picture("endpoint-problem");
+  await dialog.getByLabel("URL").fill(`${receiver.url}/hook`);
+  await dialog.getByLabel("Events").fill("Agent.*");
+  await go.click();
+  await dialog.getByText(/Cannot use "events/).waitFor();
+  await dialog.getByLabel("Events").fill("agent.* workflow.*");
+  await dialog.getByLabel("Headers", { exact: true }).fill("no colon");
+  await go.click();
+  await dialog.getByText(/Name: value is wanted/).waitFor();
+  await dialog.getByLabel("Headers", { exact: true }).fill("x-tenant: value-of-a-header");
+  await dialog.getByLabel("Description").fill("the first one");
+  await go.click();
+  const secret = await shownOnce(opened, "whsec_");
+  receiver.secrets.set("/hook", secret);
+  await opened.sees("the first one");
+  assertStringIncludes(await page.locator("tbody").textContent() ?? "", "agent.* workflow.*");
+  // The dialog has given the focus back.
+  assertEquals(await opened.value("document.activeElement.textContent"), "Add an endpoint");
+}
+
+/** Takes a secret from its dialog, by its button as well, and sees that nothing of it is left behind. */
+async function shownOnce(opened: OpenedPage, start: string): Promise<string> {
+  const { page } = opened;
+  const dialog = page.getByRole("dialog");
+  const secret = await dialog.locator(".secret").textContent() ?? "";
+  assertEquals(secret.startsWith(start) && secret.length > 40, true);
+  await dialog.getByRole("button", { name: "Copy" }).click();
+  await dialog.getByText("Copied.").waitFor();
+  assertEquals(await opened.value("navigator.clipboard.readText()"), secret);
+  await dialog.getByRole("button", { name: "I have kept it" }).click();
+  await dialog.waitFor({ state: "detached" });
+  const traces = await opened.traces();
+  assertEquals([traces.includes(secret), traces.includes(secret.slice(8, 30))], [false, false]);
+  return secret;
+}
+
+async function deliver({ opened, receiver }: Bed): Promise<void> {
+  const { page } = opened;
+  const dialog = page.getByRole("dialog");
+  await opened.view("Events");
+  await page.getByRole("button", { name: "Post an event" }).click();
+  await dialog.getByLabel("Kind").fill("agent.reply.completed");
+  await dialog.getByLabel("Payload").fill("[1]");
+  await dialog.getByRole("button", { name: "Post it" }).click();
+  await dialog.getByText("an object is wanted").waitFor();
+  await dialog.getByLabel("Payload").fill('{"n": 12345678901234567890}');
+  await dialog.getByRole("button", { name: "Post it" }).click();
+  await page.getByText("Posted. It goes to one endpoint.").waitFor();
+  await opened.view("Deliveries");
+  await opened.sees("agent.reply.completed");
+  await opened.sees("/hook");
+  await page.getByLabel("State").selectOption("acknowledged");
+  await opened.sees("No delivery is like this.");
+  await page.getByLabel("State").selectOption("retrying");
+  // The first attempt and the immediate one have failed; on a slow machine the one after half a minute too.
+  await opened.sees(/\b[2-9], last 500/);
+  await page.locator("[data-action=open]").click();
+  await page.getByRole("heading", { name: "Attempt 2" }).waitFor();
+  await opened.sees("12345678901234567890");
+  receiver.react = ({ path }) => path === "/wait" ? 500 : 200;
+  await page.getByRole("button", { name: "Send again" }).click();
+  await page.getByText("It is sent again").waitFor();
+  const byHand = await page.getByRole("heading", { name: /Attempt [3-9].*by hand/ }).textContent() ?? "";
+  await page.locator("dd .badge", { hasText: "acknowledged" }).waitFor();
+  await opened.picture("delivery");
+  const { receptions } = receiver;
+  assertEquals(`${receptions.length}`, /Attempt (\d)/.exec(byHand)?.[1]);
+  assertEquals(new Set(receptions.map(({ id }) => id)).size, 1);
+  assertEquals(receiver.problems, []);
+  await page.getByRole("button", { name: "All deliveries" }).click();
+  await page.getByLabel("Event").fill("other.kind");
+  await page.keyboard.press("Enter");
+  await opened.sees("No delivery is like this.");
+}
+
+async function trigger({ weir, opened }: Bed): Promise<void> {
+  const { page } = opened;
+  const dialog = page.getByRole("dialog");
+  await opened.view("Triggers");
+  for (const [name, workflow] of [["order-intake", "echo"], ["long-one", "wait"]] as const) {
+    await page.getByRole("button", { name: "Add a trigger" }).click();
+    if (name === "order-intake") {
+      await dialog.getByLabel("Name").fill("Order Intake");
+      await dialog.getByLabel("Workflow").fill(workflow);
+      await dialog.getByRole("button", { name: "Add it" }).click();
+      await dialog.getByText(/1 to 64 of a to z, 0 to 9 and -, not beginning with/).waitFor();
+    }
+    await dialog.getByLabel("Name").fill(name);
+    await dialog.getByLabel("Workflow").fill(workflow);
+    await dialog.getByRole("button", { name: "Add it" }).click();
+    const key = await shownOnce(opened, "svct_");
+    await weir.trigger(name, key, '{"total": 12345678901234567890}');
+  }
+  const row = page.locator("tbody tr", { hasText: "order-intake" });
+  await row.getByRole("button", { name: "Rotate" }).click();
+  await dialog.getByRole("button", { name: "Make a new key" }).click();
+  const next = await shownOnce(opened, "svct_");
+  await until("both keys in the list", async () => await row.getByText("…").count() === 2);
+  await row.getByText(`…${next.slice(-4)}`).waitFor();
+  await row.getByRole("button", { name: "Revoke" }).last().click();
+  await dialog.getByRole("button", { name: "Revoke the key" }).click();
+  await until("one key in the list", async () => await row.getByText("…").count() === 1);
+  await weir.trigger("order-intake", next, "{}").catch(() => {});
+  await row.getByRole("button", { name: "Disable" }).click();
+  await row.getByText("disabled").waitFor();
+  // The same button, in its place, under the same finger.
+  assertEquals(await opened.value("document.activeElement.textContent"), "Enable");
+}
+
+async function executions({ opened }: Bed): Promise<void> {
+  const { page } = opened;
+  await opened.view("Executions");
+  await page.getByLabel("Status").selectOption("succeeded");
+  await page.locator("tr", { hasText: "succeeded" }).locator("[data-action=open]").last().click();
+  await page.getByRole("heading", { name: "result set succeeded" }).waitFor();
+  await opened.sees("12345678901234567890");
+  assertEquals(await page.getByRole("button", { name: "Cancel it" }).isVisible(), false);
+  await page.getByRole("button", { name: "All executions" }).click();
+  await page.getByLabel("Status").selectOption("running");
+  await page.locator("tr", { hasText: "running" }).locator("[data-action=open]").click();
+  await page.getByRole("heading", { name: "first set succeeded" }).waitFor();
+  const current = page.locator(".panel", { hasText: "Current step" });
+  for (const text of ["ask", "2", "the server answered 500"]) {
+    await current.getByText(text, { exact: true }).waitFor();
+  }
+  await page.getByRole("button", { name: "Cancel it" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel the execution" }).click();
+  await page.locator("dd .badge", { hasText: "cancelled" }).waitFor();
+  assertEquals(await page.getByRole("button", { name: "Cancel it" }).isVisible(), false);
+}
+
+async function endpoint({ opened, receiver }: Bed): Promise<void> {
+  const { page } = opened;
+  const dialog = page.getByRole("dialog");
+  await opened.view("Endpoints");
+  const row = page.locator("tbody tr", { hasText: "/hook" });
+  await row.getByRole("button", { name: "Try" }).click();
+  await opened.sees("A signed test event was taken");
+  await opened.picture("endpoint-tried");
+  receiver.react = () => 500;
+  await row.getByRole("button", { name: "Try" }).click();
+  await opened.sees("A test event would not be taken");
+  await row.getByRole("button", { name: "Rotate" }).click();
+  await dialog.getByLabel("It signs in").fill("tomorrow");
+  await dialog.getByRole("button", { name: "Make a new secret" }).click();
+  await dialog.getByText(/Cannot use "activeIn"/).waitFor();
+  await dialog.getByLabel("It signs in").fill("1h");
+  await dialog.getByRole("button", { name: "Make a new secret" }).click();
+  await shownOnce(opened, "whsec_");
+  await row.getByText("next").waitFor();
+  await row.getByRole("button", { name: "Recover" }).click();
+  await dialog.getByLabel("Made since").fill("2026-01-01T00:00");
+  await dialog.getByLabel("Made before").fill("2026-01-02T00:00");
+  await dialog.getByRole("button", { name: "Count them" }).click();
+  await page.getByText("No failed delivery lies in that time.").waitFor();
+  await row.getByRole("button", { name: "Disable" }).click();
+  await row.getByText("disabled").waitFor();
+  await row.getByRole("button", { name: "Delete" }).click();
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  assertEquals(await row.count(), 1);
+  await row.getByRole("button", { name: "Delete" }).click();
+  await dialog.getByRole("button", { name: "Delete the endpoint" }).click();
+  await opened.sees("There is no endpoint yet.");
+}
+
+async function eventKey({ opened }: Bed): Promise<void> {
+  const { page } = opened;
+  const dialog = page.getByRole("dialog");
+  await opened.view("Event keys");
+  await page.getByRole("button", { name: "Add an event key" }).click();
+  await dialog.getByLabel("Name").fill("the agents");
+  await dialog.getByLabel("Kinds").fill("agent.*");
+  await dialog.getByRole("button", { name: "Add it" }).click();
+  const key = await shownOnce(opened, "svce_");
+  await opened.sees(`…${key.slice(-4)}`);
+  await page.getByRole("button", { name: "Delete the agents" }).click();
+  await dialog.getByRole("button", { name: "Delete the key" }).click();
+  await opened.sees("There is no event key yet.");
+  // Who leaves the view, by the key that goes back for example, leaves the secret too.
+  await page.getByRole("button", { name: "Add an event key" }).click();
+  await dialog.getByLabel("Name").fill("left");
+  await dialog.getByLabel("Kinds").fill("*");
+  await dialog.getByRole("button", { name: "Add it" }).click();
+  const left = await dialog.locator(".secret").textContent() ?? "";
+  await page.goBack();
+  await page.getByRole("heading", { level: 1, name: "Endpoints" }).waitFor();
+  await dialog.waitFor({ state: "detached" });
+  assertEquals([left.startsWith("svce_"), (await opened.traces()).includes(left)], [true, false]);
+}
+
+async function audit({ weir, opened }: Bed): Promise<void> {
+  await opened.view("Audit");
+  for (const action of ["endpoint.created", "trigger.rotated", "endpoint.deleted", "event_key.deleted"]) {
+    await opened.sees(action);
+  }
+  await opened.page.getByLabel("Action").fill("endpoint.rotated");
+  await opened.page.keyboard.press("Enter");
+  await until("one entry", async () => await opened.page.locator("tbody tr").count() === 1);
+  for (let n = 0; n < 20; n++) await weir.api("/event-keys", { name: `key ${n}`, kinds: ["a.*"] });
+  await opened.page.getByLabel("Action").fill("");
+  await opened.page.keyboard.press("Enter");
+  const row = opened.page.locator("tbody tr");
+  await opened.sees("Page 1");
+  assertEquals(await row.count(), 25);
+  await opened.page.getByRole("button", { name: "Older" }).click();
+  await opened.sees("Page 2");
+  await row.filter({ hasText: "endpoint.created" }).waitFor();
+  await opened.page.getByRole("button", { name: "Newer" }).click();
+  await opened.sees("Page 1");
+  await row.filter({ hasText: "key 19" }).waitFor();
+}

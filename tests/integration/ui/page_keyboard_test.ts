@@ -1,0 +1,170 @@
+import { assertEquals } from "@std/assert";
+import { needs } from "../../harness/tools.ts";
+import { until } from "../../harness/until.ts";
+import { type OpenedPage, PageBrowser, stepsOf } from "./page_browser.ts";
+import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
+
+const MOST_TABS = 60;
+/** What has the focus: its words, and whether it can be seen that it has it. */
+const FOCUSED = `(() => {
+  const node = document.activeElement;
+  const { outlineStyle, outlineWidth } = getComputedStyle(node);
+  const label = node.labels?.[0]?.textContent ?? node.getAttribute("aria-label") ?? node.textContent;
+  return { tag: node.tagName, words: label.trim(), isSeen: outlineStyle !== "none" && parseFloat(outlineWidth) >= 2 };
+})()`;
+
+interface Focused {
+  readonly tag: string;
+  readonly words: string;
+  readonly isSeen: boolean;
+}
+
+Deno.test({
+  ...needs(["chromium"], "page: all of it can be done by keyboard, and the focus is always seen"),
+  async fn(t) {
+    const step = stepsOf(t);
+    await using weir = await PageWeir.start();
+    await using browser = await PageBrowser.launch();
+    await using opened = await browser.open(weir.url);
+    await opened.isLive();
+    await step("the first key leads past the views", async () => {
+      await press(opened, "Tab");
+      await hasFocus(opened, "To the contents");
+      await entersView(opened);
+      assertEquals(await focused(opened), { tag: "H1", words: "Overview", isSeen: false });
+    });
+    await step("a view is chosen, and the focus is on its heading", async () => {
+      await opened.page.reload();
+      await opened.isLive();
+      await tabTo(opened, "Endpoints");
+      await entersView(opened);
+      assertEquals(await opened.value("document.title"), "Endpoints · Weir");
+    });
+    await step("the token is typed in", async () => {
+      await tabTo(opened, "ADMIN_TOKEN");
+      await opened.page.keyboard.type(ADMIN_TOKEN);
+      await press(opened, "Enter");
+      await opened.sees("There is no endpoint yet.");
+      await hasFocus(opened, "Endpoints");
+    });
+    await step("an endpoint is added", () => addEndpoint(opened));
+    await step("Escape takes a question back", async () => {
+      await tabTo(opened, "Delete http://127.0.0.1:9/hook");
+      await press(opened, "Enter");
+      await opened.page.getByRole("dialog").waitFor();
+      await hasFocus(opened, "Cancel");
+      await press(opened, "Escape");
+      await opened.page.getByRole("dialog").waitFor({ state: "detached" });
+      await hasFocus(opened, "Delete http://127.0.0.1:9/hook");
+    });
+    await step("the focus comes back to what is made anew in the meantime", () => rotate(opened));
+    await step("a result that is closed leaves the focus in the view", () => tryIt(opened));
+    await step("what is deleted leaves the focus in the view", async () => {
+      await press(opened, "Enter");
+      await tabTo(opened, "Delete the endpoint", "Shift+Tab");
+      await press(opened, "Enter");
+      await opened.sees("There is no endpoint yet.");
+      await hasFocus(opened, "Endpoints");
+    });
+    await step("a form that is sent keeps the focus", () => explain(opened));
+    await step("who forgets the token stands in the view", async () => {
+      await tabTo(opened, "Forget the token", "Shift+Tab");
+      await press(opened, "Enter");
+      await opened.page.getByText("The token is forgotten.").waitFor();
+      await until("the view", async () => (await focused(opened)).tag === "H1");
+    });
+    assertEquals(await opened.problems(), []);
+  },
+});
+
+async function addEndpoint(opened: OpenedPage): Promise<void> {
+  const dialog = opened.page.getByRole("dialog");
+  await tabTo(opened, "Add an endpoint");
+  await press(opened, "Enter");
+  await dialog.waitFor();
+  await hasFocus(opened, "URL");
+  await opened.page.keyboard.type("nowhere");
+  await press(opened, "Enter");
+  await dialog.getByText(/Cannot use "url"/).waitFor();
+  assertEquals(await focused(opened), { tag: "INPUT", words: "URL", isSeen: true });
+  await press(opened, "Control+A");
+  await opened.page.keyboard.type("http://127.0.0.1:9/hook");
+  await press(opened, "Enter");
+  await dialog.getByText("It is shown this once").waitFor();
+  await hasFocus(opened, "Copy");
+  // A secret is not lost by a key that is pressed in passing.
+  await press(opened, "Escape");
+  assertEquals(await dialog.isVisible(), true);
+  await tabTo(opened, "I have kept it");
+  await press(opened, "Enter");
+  await dialog.waitFor({ state: "detached" });
+  await hasFocus(opened, "Add an endpoint");
+}
+
+/** Goes on by the key until what has these words has the focus, which must be seen all the way. */
+async function tabTo(opened: OpenedPage, words: string, key = "Tab"): Promise<void> {
+  for (let n = 0; n < MOST_TABS; n++) {
+    await press(opened, key);
+    const now = await focused(opened);
+    if (now.tag !== "BODY" && !now.isSeen) throw new Error(`Cannot see the focus: it is on "${now.words}"`);
+    if (now.words === words) return;
+  }
+  throw new Error(`Cannot reach "${words}": ${MOST_TABS} keys were not enough`);
+}
+
+async function press(opened: OpenedPage, key: string): Promise<void> {
+  await opened.page.keyboard.press(key);
+}
+
+async function focused(opened: OpenedPage): Promise<Focused> {
+  return await opened.value(FOCUSED) as Focused;
+}
+
+/** Waits until what has these words has the focus. */
+async function hasFocus(opened: OpenedPage, words: string): Promise<void> {
+  await until(`the focus on "${words}"`, async () => (await focused(opened)).words === words);
+}
+
+/** Follows the link that has the focus, which goes to the heading of the view some time later. */
+async function entersView(opened: OpenedPage): Promise<void> {
+  await press(opened, "Enter");
+  await until("the view", async () => (await focused(opened)).tag === "H1");
+}
+
+async function rotate(opened: OpenedPage): Promise<void> {
+  const dialog = opened.page.getByRole("dialog");
+  await tabTo(opened, "Rotate the secret of http://127.0.0.1:9/hook", "Shift+Tab");
+  await press(opened, "Enter");
+  await tabTo(opened, "Make a new secret");
+  await press(opened, "Enter");
+  await dialog.getByText("It is shown this once").waitFor();
+  // The list was asked for again behind the dialog.
+  await opened.sees("next");
+  await tabTo(opened, "I have kept it");
+  await press(opened, "Enter");
+  await dialog.waitFor({ state: "detached" });
+  await hasFocus(opened, "Rotate the secret of http://127.0.0.1:9/hook");
+}
+
+async function tryIt(opened: OpenedPage): Promise<void> {
+  await tabTo(opened, "Try http://127.0.0.1:9/hook", "Shift+Tab");
+  await press(opened, "Enter");
+  await opened.sees("A test event would not be taken");
+  await tabTo(opened, "Close", "Shift+Tab");
+  await press(opened, "Enter");
+  await hasFocus(opened, "Endpoints");
+  await tabTo(opened, "Delete http://127.0.0.1:9/hook");
+}
+
+async function explain(opened: OpenedPage): Promise<void> {
+  await tabTo(opened, "Explain", "Shift+Tab");
+  await entersView(opened);
+  await tabTo(opened, "Domain");
+  await opened.page.keyboard.type("shop");
+  await press(opened, "Tab");
+  await opened.page.keyboard.type("account=ann");
+  await tabTo(opened, "Explain");
+  await press(opened, "Enter");
+  await opened.sees("limited");
+  await hasFocus(opened, "Explain");
+}

@@ -1,0 +1,157 @@
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { join } from "node:path";
+import { needs } from "../../harness/tools.ts";
+import { until } from "../../harness/until.ts";
+import { type OpenedPage, PageBrowser, stepsOf } from "./page_browser.ts";
+import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
+
+const BROKEN = "domain: broken\ndescriptors:\n- key: a\n  rate_limit: { unit: fortnight }\n";
+/** Says to the page that nobody looks at it, or that someone does. */
+const hidden = (isHidden: boolean) =>
+  `Object.defineProperty(document, "hidden", { value: ${isHidden}, configurable: true });
+   document.dispatchEvent(new Event("visibilitychange"));`;
+
+Deno.test({
+  ...needs(["chromium"], "page: overview, rules, over limit and explain show the service as it is"),
+  async fn(t) {
+    const step = stepsOf(t);
+    await using weir = await PageWeir.start();
+    await using browser = await PageBrowser.launch();
+    await using opened = await browser.open(weir.url);
+    await step("the overview counts decisions", () => overview(weir, opened));
+    await step("a load that failed is told with its error, and no more after a good one", () => {
+      return configuration(weir, opened);
+    });
+    await step("the rules change in place under who types, sorts and filters", () => rules(weir, opened));
+    await step("the keys most often over their limit are ranked", async () => {
+      await opened.view("Over limit");
+      await opened.sees("shop_account_bob");
+    });
+    await step("a request is explained, its counter is shown and reset", () => explain(opened));
+    await step("the stream rests while nobody looks, stops and starts", () => rest(opened));
+    await step("the stream comes back after the service was away", () => comeBack(weir, opened));
+    assertEquals(await opened.problems(), []);
+  },
+});
+
+async function overview(weir: PageWeir, opened: OpenedPage): Promise<void> {
+  const { page } = opened;
+  await opened.isLive();
+  const figure = (title: string) => page.locator(".figure", { hasText: title }).locator(".value");
+  assertEquals(await figure("Health").textContent(), "Healthy");
+  assertEquals(await weir.decide("account", "bob", 12), 7);
+  await page.locator(".figure", { hasText: "Decisions since it started" }).getByText("7 over the limit")
+    .waitFor();
+  assertEquals(await figure("Decisions since it started").textContent(), "12");
+  const bar =
+    "[...document.querySelectorAll('.chart rect.over')].some((one) => Number(one.getAttribute('height')) > 0)";
+  await until("a bar of the chart", () => opened.value(bar));
+  assertStringIncludes(
+    await page.locator(".chart svg").getAttribute("aria-label") ?? "",
+    "Decisions of the last",
+  );
+  await opened.sees("shop_account_bob");
+  await opened.sees("Every component is well.");
+}
+
+async function configuration({ weir }: PageWeir, opened: OpenedPage): Promise<void> {
+  const file = join(weir.rulesFolder, "broken.yaml");
+  await Deno.writeTextFile(file, BROKEN);
+  weir.signal("SIGHUP");
+  await opened.sees("The last load failed");
+  await opened.sees(/fortnight|unit/);
+  await opened.picture("overview-broken-configuration");
+  await Deno.remove(file);
+  weir.signal("SIGHUP");
+  await opened.page.getByText("The last load failed").waitFor({ state: "detached" });
+}
+
+async function rules(weir: PageWeir, opened: OpenedPage): Promise<void> {
+  const { page } = opened;
+  await opened.view("Rules");
+  const filter = page.getByLabel("Filter");
+  await filter.fill("ACCOUNT");
+  await opened.sees("1 found among 5");
+  const row = page.locator("tbody tr");
+  assertEquals(await row.count(), 1);
+  await opened.value(`globalThis.kept = document.querySelector("tbody tr")`);
+  await weir.decide("account", "ann", 3);
+  await row.getByText("15", { exact: true }).waitFor();
+  // The row is the one that it was, and who types goes on typing.
+  assertEquals(await opened.value("kept.isConnected && kept === document.querySelector('tbody tr')"), true);
+  assertEquals(await opened.value("document.activeElement.id"), "rules-filter");
+  await filter.fill("");
+  await page.getByRole("button", { name: "Over", exact: true }).click();
+  assertEquals(
+    await page.getByRole("columnheader", { name: "Over", exact: true }).getAttribute("aria-sort"),
+    "descending",
+  );
+  assertStringIncludes(await row.first().textContent() ?? "", "shop.account");
+  await row.getByText("shadow").waitFor();
+  // Rows change places by what they are sorted by, but not while someone points at them.
+  await page.getByRole("button", { name: "Hits", exact: true }).click();
+  await row.first().hover();
+  await weir.decide("path", "/login", 20);
+  await row.getByText("20", { exact: true }).first().waitFor();
+  assertStringIncludes(await row.first().textContent() ?? "", "shop.account");
+  await page.getByRole("heading", { level: 1 }).hover();
+  await row.first().getByText("shop.path_/login").waitFor();
+  await filter.fill("nothing has this name");
+  await opened.sees("There is no rule, or none with this in its name.");
+  await filter.fill("");
+}
+
+async function explain(opened: OpenedPage): Promise<void> {
+  const { page } = opened;
+  await opened.view("Explain");
+  const go = page.getByRole("button", { name: "Explain", exact: true });
+  await go.click();
+  await opened.sees("Domain is wanted");
+  assertEquals(await opened.value("document.activeElement.getAttribute('aria-invalid')"), "true");
+  await page.getByLabel("Domain").fill("shop");
+  await page.getByLabel("Descriptors").fill("account");
+  await go.click();
+  await opened.sees(/"account" has no equals sign, key=value would be right/);
+  await page.getByLabel("Descriptors").fill("account=bob\ncolour=red");
+  await go.click();
+  await opened.sees("no limit");
+  await opened.sees(/Counts are not shown/);
+  await page.getByText("Show and reset counts").click();
+  await opened.giveToken("ADMIN_TOKEN", ADMIN_TOKEN);
+  await go.click();
+  await opened.sees(/\d+ used, 0 left/);
+  await page.getByRole("button", { name: "Reset these counters" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Reset", exact: true }).click();
+  await opened.sees("0 used, 5 left");
+  await page.getByText(/The counters were reset/).waitFor();
+}
+
+async function rest(opened: OpenedPage): Promise<void> {
+  const { page } = opened;
+  await opened.value(hidden(true));
+  await opened.isLive(/nobody looks/);
+  await opened.value(hidden(false));
+  await opened.isLive();
+  await page.getByRole("button", { name: "Stop", exact: true }).click();
+  await opened.isLive("Stopped");
+  await page.getByRole("button", { name: "Start", exact: true }).click();
+  await opened.isLive();
+}
+
+async function comeBack(weir: PageWeir, opened: OpenedPage): Promise<void> {
+  await opened.view("Overview");
+  await weir.weir.kill();
+  await opened.isLive(/Reconnecting in \d+ s/);
+  await opened.sees("Not live: this is how it was at");
+  await opened.picture("overview-reconnecting");
+  await weir.startAgain();
+  await until("the stream to come back", async () => {
+    await opened.connectNow();
+    return await opened.page.locator(".live[data-state=live]").count() > 0;
+  });
+  await opened.page.locator(".figure", { hasText: "Decisions since it started" }).getByText("0", {
+    exact: true,
+  })
+    .waitFor();
+  await opened.page.getByText("Not live").waitFor({ state: "hidden" });
+}

@@ -1,0 +1,142 @@
+import { assertEquals } from "@std/assert";
+import { join } from "node:path";
+import { needs } from "../../harness/tools.ts";
+import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
+import { type OpenedPage, PageBrowser, stepsOf } from "./page_browser.ts";
+import { ADMIN_TOKEN, MARKUP, PageWeir } from "./page_weir.ts";
+
+const WRITE = `document.body.innerHTML = ${JSON.stringify(MARKUP)}`;
+
+Deno.test({
+  ...needs(
+    ["chromium"],
+    "page: what comes from outside is text, and the policy would stop it if it were not",
+  ),
+  async fn(t) {
+    const step = stepsOf(t);
+    await using receiver = await WebhookReceiver.start();
+    receiver.react = () => 500;
+    receiver.answer = () => MARKUP;
+    await using weir = await PageWeir.start();
+    await using browser = await PageBrowser.launch();
+    await using opened = await browser.open(weir.url);
+    await fillWithMarkup(weir, receiver);
+    await step("rules, keys and the error of a load", () => liveViews(weir, opened));
+    await step("events, endpoints, answers and what workflows were given", () => administration(opened));
+    await step("addresses", () => addresses(opened));
+    assertEquals(await opened.problems(), []);
+    await step("the test sees markup that runs, and the policy stops it in the page", () => control(opened));
+  },
+});
+
+async function fillWithMarkup(weir: PageWeir, receiver: WebhookReceiver): Promise<void> {
+  await weir.decide("account", MARKUP, 8);
+  const url = `${receiver.url}/hook?markup=${MARKUP.replaceAll(" ", "+")}`;
+  await weir.api("/endpoints", { url, description: MARKUP, events: ["a.*"] });
+  await weir.api("/event-keys", { name: MARKUP, kinds: ["a.*"] });
+  await weir.api("/events", { event: "a.b", data: { [MARKUP]: MARKUP } });
+  const { key } = await weir.api("/triggers", {
+    name: "echo",
+    workflow: "echo",
+    limit: { domain: MARKUP, descriptors: [{ [MARKUP]: MARKUP }] },
+  });
+  await weir.trigger("echo", key, JSON.stringify({ total: MARKUP }));
+  await Deno.writeTextFile(
+    join(weir.weir.rulesFolder, "z.yaml"),
+    `domain: z\n${JSON.stringify(MARKUP)}: 1\n`,
+  );
+  weir.weir.signal("SIGHUP");
+}
+
+async function liveViews(_: PageWeir, opened: OpenedPage): Promise<void> {
+  await opened.isLive();
+  await opened.sees("The last load failed");
+  await seesMarkup(opened, ".trouble");
+  await seesMarkup(opened, ".ranking");
+  await opened.view("Rules");
+  await seesMarkup(opened, "tbody");
+  await opened.view("Over limit");
+  await seesMarkup(opened, "tbody");
+  await opened.view("Explain");
+  await opened.page.getByLabel("Domain").fill("shop");
+  await opened.page.getByLabel("Descriptors").fill(
+    "account=<img src=x onerror=alert(1)>".replaceAll("=x", ""),
+  );
+  await opened.page.getByRole("button", { name: "Explain", exact: true }).click();
+  await opened.page.locator(".problem, .walk").filter({ hasText: "<img src" }).first().waitFor();
+}
+
+async function administration(opened: OpenedPage): Promise<void> {
+  const { page } = opened;
+  await opened.view("Endpoints");
+  await opened.giveToken("ADMIN_TOKEN", ADMIN_TOKEN);
+  await seesMarkup(opened, "tbody .note");
+  await seesMarkup(opened, "tbody code", MARKUP.replaceAll(" ", "+"));
+  await page.getByRole("button", { name: "Rotate the secret" }).click();
+  await page.getByRole("dialog").getByText("<script>").waitFor();
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("button", { name: "Try" }).click();
+  await opened.sees("A test event would not be taken");
+  await opened.view("Deliveries");
+  await page.locator("[data-action=open]").click();
+  await page.getByRole("region", { name: "Answer to attempt 1" }).getByText("<script>").waitFor();
+  await page.getByRole("region", { name: "Payload" }).getByText("<script>").waitFor();
+  await opened.picture("markup-delivery");
+  await opened.view("Events");
+  await page.locator("tr", { hasText: "a.b" }).locator("[data-action=open]").click();
+  await page.getByRole("region", { name: "Payload" }).getByText("<script>").waitFor();
+  await opened.view("Triggers");
+  await seesMarkup(opened, "tbody");
+  await opened.view("Executions");
+  await page.locator("[data-action=open]").click();
+  await page.getByRole("region", { name: "Input" }).getByText("<script>").waitFor();
+  await opened.view("Event keys");
+  await seesMarkup(opened, "tbody");
+  await opened.view("Audit");
+  await opened.sees("<script>");
+}
+
+async function addresses(opened: OpenedPage): Promise<void> {
+  for (
+    const hash of [
+      MARKUP,
+      `deliveries/${MARKUP}`,
+      "deliveries/%3Cscript%3E",
+      "deliveries/%",
+      "javascript:alert(1)",
+    ]
+  ) {
+    await opened.value(`location.hash = ${JSON.stringify(hash)}`);
+    await opened.page.getByRole("heading", { level: 1 }).waitFor();
+  }
+  const asked: string[] = [];
+  opened.page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+  for (const hash of ["deliveries/..", "executions/%2e%2e", "events/."]) {
+    await opened.value(`location.hash = "${hash}"`);
+    await opened.page.locator("tbody tr").first().waitFor();
+  }
+  assertEquals(asked.filter((path) => path.startsWith("/api/") && !/^\/api\/v1\/[a-z]+$/.test(path)), []);
+  // Neither a link nor anything that loads has an address that is not ours.
+  const found = await opened.value(
+    `[...document.querySelectorAll("[href], [src], [style], [action]")].map((one) => one.getAttribute("href") ?? "?")
+      .filter((href) => !/^#[a-z-]+$/.test(href) && href !== "/ui/page.css" && !href.startsWith("data:image/svg"))`,
+  );
+  assertEquals(found, ["?"]);
+}
+
+async function control(opened: OpenedPage): Promise<void> {
+  const refusal = await opened.value(
+    `(() => { try { ${WRITE}; return ""; } catch (error) { return error.name; } })()`,
+  );
+  assertEquals(refusal, "TypeError");
+  const violations = await opened.value("violations.length") as number;
+  assertEquals(violations > 0, true);
+  await opened.page.goto("about:blank");
+  await opened.value(WRITE);
+  await opened.page.waitForFunction("globalThis.wasRun === 'image'");
+}
+
+async function seesMarkup(opened: OpenedPage, place: string, markup = MARKUP): Promise<void> {
+  const text = markup.slice(0, 60);
+  await opened.page.getByRole("main").locator(place).filter({ hasText: text }).first().waitFor();
+}

@@ -1,0 +1,223 @@
+import { assertEquals } from "@std/assert";
+import { needs } from "../../harness/tools.ts";
+import { until } from "../../harness/until.ts";
+import { type OpenedPage, PageBrowser, stepsOf } from "./page_browser.ts";
+import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
+
+const VIEWS = ["Deliveries", "Executions", "Endpoints", "Triggers", "Events", "Event keys", "Audit"];
+const LONG = "x".repeat(100_000);
+/** Turns the direction of writing, and never turns it back. */
+const TURN = "\u202e";
+/** Everything that a record may hold, of other kinds and sizes than it has them. */
+const ODD_VALUES: readonly unknown[] = [
+  null,
+  7,
+  "text",
+  [],
+  {},
+  [null, 7, { id: 7 }],
+  LONG,
+  TURN,
+  1e300,
+  true,
+];
+/** How far what is shown goes beyond the window, and what does. */
+const BEYOND = `[
+  document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  [...document.querySelectorAll("body *")].filter((one) => one.scrollWidth > document.documentElement.clientWidth)
+    .map((one) => one.tagName + " " + one.getAttribute("class")),
+]`;
+const NAMES = [
+  ...[
+    "id",
+    "url",
+    "name",
+    "event",
+    "state",
+    "status",
+    "attempts",
+    "steps",
+    "secrets",
+    "keys",
+    "headers",
+    "kinds",
+  ],
+  ...[
+    "events",
+    "limit",
+    "details",
+    "createdAt",
+    "at",
+    "startedAt",
+    "finishedAt",
+    "nextAttemptAt",
+    "concurrency",
+  ],
+];
+
+Deno.test({
+  ...needs(["chromium"], "page: odd answers break no view, and what is not known is not said"),
+  async fn(t) {
+    const step = stepsOf(t);
+    await using weir = await PageWeir.start();
+    await using browser = await PageBrowser.launch();
+    await using opened = await browser.open(`${weir.url}#endpoints`);
+    await opened.giveToken("ADMIN_TOKEN", ADMIN_TOKEN);
+    await opened.sees("There is no endpoint yet.");
+    await step("nothing is said to be empty before the service has answered", () => unknown(opened));
+    await step("refusals are told in words, whatever they look like", () => refusals(opened));
+    await step("records of any kind, size and number", () => oddRecords(opened));
+    await step("one record of any kind", () => oddRecord(opened));
+    await step("who presses twice goes one page on", () => twice(opened));
+    await step("figures of any kind", () => oddFigures(opened));
+    await step("another version of the service is told", () => otherVersion(opened));
+    assertEquals(await opened.problems(), []);
+  },
+});
+
+async function answering(
+  { page }: OpenedPage,
+  path: string | RegExp,
+  body: string,
+  { status = 200, type = "application/json" } = {},
+): Promise<void> {
+  // The newest handler answers: with the former one removed first, the service itself could answer in between.
+  await page.route(path, (route) => route.fulfill({ status, body, contentType: type }));
+}
+
+async function unknown(opened: OpenedPage): Promise<void> {
+  const { page } = opened;
+  await answering(opened, "**/api/v1/endpoints*", "", { status: 500 });
+  await opened.view("Events");
+  await opened.view("Endpoints");
+  await opened.sees("Cannot do this: the service answered 500");
+  assertEquals(await page.getByText("There is no endpoint yet.").isVisible(), false);
+  await page.unroute("**/api/v1/endpoints*");
+  await opened.sees("There is no endpoint yet.");
+}
+
+async function refusals(opened: OpenedPage): Promise<void> {
+  const cases: readonly (readonly [number, string, string])[] = [
+    [200, "<!doctype html><p>Sign in</p>", "Cannot read the answer of the service: it is no JSON"],
+    [429, '{"detail":"Cannot do this: too many calls"}', "Cannot do this: too many calls"],
+    [502, "<html>bad gateway</html>", "the service answered 502"],
+    [503, "null", "the service answered 503"],
+    [400, '{"detail":7}', "the service answered 400"],
+  ];
+  for (const [status, body, text] of cases) {
+    await answering(opened, "**/api/v1/events?*", body, { status });
+    await opened.view("Endpoints");
+    await opened.view("Events");
+    await opened.sees(text);
+  }
+  await opened.page.unroute("**/api/v1/events?*");
+  await opened.sees("No event is like this.");
+}
+
+function oddItems(): unknown[] {
+  return ODD_VALUES.map((value, index) => ({
+    ...Object.fromEntries(NAMES.map((name) => [name, value])),
+    id: `odd-${index}`,
+  }));
+}
+
+async function oddRecords(opened: OpenedPage): Promise<void> {
+  const { page } = opened;
+  const many = Array.from({ length: 500 }, (_, index) => ({ id: `one-${index}`, url: `u${index}` }));
+  const lists: readonly unknown[] = [null, [], { items: 7 }, { items: [7, null, "x", {}, {}] }];
+  for (const list of [...lists, { items: oddItems(), nextCursor: 7 }, { items: many }]) {
+    await answering(opened, /\/api\/v1\/[a-z-]+\?/, JSON.stringify(list));
+    for (const view of VIEWS) {
+      await opened.view(view);
+      await page.getByRole("main").locator(".feet .note", { hasText: "Page 1" }).waitFor({
+        state: "attached",
+      });
+    }
+  }
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+}
+
+async function oddRecord(opened: OpenedPage): Promise<void> {
+  const { page } = opened;
+  for (const record of [null, {}, ...oddItems()]) {
+    await answering(opened, /\/api\/v1\/[a-z-]+\/odd$/, JSON.stringify(record));
+    for (const view of ["deliveries", "executions", "events"]) {
+      await opened.value(`location.hash = "audit"`);
+      await opened.value(`location.hash = "${view}/odd"`);
+      await page.locator("dl.facts").first().waitFor();
+    }
+  }
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+}
+
+async function twice(opened: OpenedPage): Promise<void> {
+  const { page } = opened;
+  const asked: string[] = [];
+  await page.route("**/api/v1/audit?*", async (route) => {
+    const cursor = new URL(route.request().url()).searchParams.get("cursor") ?? "";
+    asked.push(cursor);
+    const next = String(Number(cursor) + 1);
+    await route.fulfill({
+      json: { items: [{ id: `of-${cursor}`, action: `page.${cursor}` }], nextCursor: next },
+    });
+  });
+  await opened.view("Audit");
+  await opened.sees("Page 1");
+  // Nobody looks: the page asks for nothing by itself, and what is asked for is what was pressed for.
+  await opened.value(`(() => {
+    Object.defineProperty(document, "hidden", { value: true, configurable: true });
+    const older = [...document.querySelectorAll("button")].find((one) => one.textContent === "Older");
+    older.click();
+    older.click();
+  })()`);
+  await opened.sees("page.1");
+  await opened.sees("Page 2");
+  assertEquals(asked.filter((cursor) => cursor === "1").length, 1);
+  await opened.value("delete document.hidden");
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+}
+
+async function oddFigures(opened: OpenedPage): Promise<void> {
+  const { page } = opened;
+  const key = `shop_${TURN}_account`;
+  const figures = {
+    at: 1e300,
+    version: LONG,
+    startedAt: -1e300,
+    health: { healthy: true, noted: [{ component: LONG, note: TURN }] },
+    decisions: { total: 1e21, perSecond: 1e21, overLimitShare: 7 },
+    rules: [{ name: LONG }, { name: LONG }, { name: TURN, hits: 1e21, overLimit: 1e22 }],
+    rulesTotal: 1e9,
+    topOverLimited: [{ key, count: 123 }, { key: LONG, count: 1e21 }],
+    configuration: { loadedAt: 1e300, error: LONG },
+    administration: true,
+    webhooks: true,
+  };
+  await answering(opened, "**/ui/live", `event: snapshot\ndata: ${JSON.stringify(figures)}\n\n`);
+  await opened.view("Overview");
+  await page.getByRole("button", { name: "Stop", exact: true }).click();
+  await page.getByRole("button", { name: "Start", exact: true }).click();
+  await opened.sees("The last load failed");
+  for (const view of ["Rules", "Over limit", "Overview"]) await opened.view(view);
+  const bidi = `getComputedStyle(document.querySelector(".ranking code")).unicodeBidi`;
+  assertEquals(await opened.value(bidi), "isolate");
+  assertEquals(await opened.value(BEYOND), [0, []]);
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+}
+
+async function otherVersion(opened: OpenedPage): Promise<void> {
+  const { page } = opened;
+  for (const version of ["1.0.0", "2.0.0"]) {
+    const text = `event: snapshot\ndata: ${
+      JSON.stringify({ version, administration: true, webhooks: true })
+    }\n\n`;
+    await answering(opened, "**/ui/live", text);
+    await until(version, async () => {
+      await opened.connectNow();
+      return await page.locator("#version").textContent() === version;
+    });
+  }
+  await page.getByText("The service is version 2.0.0 now; this page is that of 1.0.0: load it again.")
+    .waitFor();
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+}

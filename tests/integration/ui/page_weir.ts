@@ -1,0 +1,133 @@
+import { freePort } from "../../harness/free_port.ts";
+import { until } from "../../harness/until.ts";
+import { ADMIN_TOKEN, api, type ApiBody, WebhookFolder } from "../../harness/webhook_weir.ts";
+import { startWeir, type WeirProcess } from "../../harness/weir_process.ts";
+
+export { ADMIN_TOKEN };
+
+/** Text that would run if anything took it for markup. */
+export const MARKUP =
+  `<script>globalThis.wasRun = "script"</script><img src=x onerror="globalThis.wasRun = 'image'">`;
+
+/** What the page is tested with. */
+export interface PageWeirOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** Workflow files by name. */
+  readonly workflows?: Readonly<Record<string, string>>;
+}
+
+const RULES = {
+  "shop.yaml": `domain: shop
+descriptors:
+- key: account
+  rate_limit: { unit: day, requests_per_unit: 5 }
+- key: path
+  value: /login
+  rate_limit: { unit: hour, requests_per_unit: 100 }
+- key: tenant
+  shadow_mode: true
+  rate_limit: { unit: second, requests_per_unit: 2 }
+- key: health
+  rate_limit: { unlimited: true }
+- key: "${MARKUP.replaceAll('"', '\\"')}"
+  rate_limit: { unit: day, requests_per_unit: 7 }
+`,
+};
+
+const WORKFLOWS = {
+  "echo.yaml": 'workflow: echo\nsteps:\n  - name: result\n    set: { total: "{{ input.total }}" }\n',
+};
+
+/** Starts a process and waits until its webhook service has its store: the ports are open before. */
+async function startOpened(env: Readonly<Record<string, string>>): Promise<WeirProcess> {
+  const weir = await startWeir({ env, rules: RULES });
+  try {
+    await until("the webhook service", async () => {
+      return (await api(weir.httpAddress, "/triggers?limit=1")).status !== 503;
+    });
+    return weir;
+  } catch (error) {
+    await weir[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** Weir with rules, a store and workflows, as the page is to show it; its page stays where it is. */
+export class PageWeir implements AsyncDisposable {
+  readonly #folder: WebhookFolder;
+  readonly #env: Readonly<Record<string, string>>;
+  #weir: WeirProcess;
+
+  private constructor(folder: WebhookFolder, env: Readonly<Record<string, string>>, weir: WeirProcess) {
+    this.#folder = folder;
+    this.#env = env;
+    this.#weir = weir;
+  }
+
+  /** Starts it. */
+  static async start({ env = {}, workflows = WORKFLOWS }: PageWeirOptions = {}): Promise<PageWeir> {
+    const folder = await WebhookFolder.make(workflows);
+    try {
+      const settings = {
+        ...folder.env,
+        DEBUG_PORT: String(freePort()),
+        LOCAL_CACHE_SIZE_IN_BYTES: "1000000",
+        ...env,
+      };
+      return new PageWeir(folder, settings, await startOpened(settings));
+    } catch (error) {
+      await folder[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** The process. */
+  get weir(): WeirProcess {
+    return this.#weir;
+  }
+
+  /** Starts another process in place of one that has ended. */
+  async startAgain(): Promise<void> {
+    await this.#weir[Symbol.asyncDispose]();
+    this.#weir = await startOpened(this.#env);
+  }
+
+  /** Calls a trigger; answers the id of the execution. */
+  async trigger(name: string, key: string, body: string): Promise<string> {
+    const answer = await api(this.#weir.httpAddress, `/workflows/triggers/${name}`, { token: key, body });
+    if (answer.status !== 202) throw new Error(`Cannot call trigger "${name}": ${answer.status}`);
+    return answer.body.executionId;
+  }
+
+  /** The page. */
+  get url(): string {
+    return `http://${this.#weir.debugAddress}/ui`;
+  }
+
+  /** Asks for decisions of one descriptor; answers how many were over the limit. */
+  async decide(key: string, value: string, times = 1): Promise<number> {
+    let over = 0;
+    for (let n = 0; n < times; n++) {
+      const response = await fetch(`http://${this.#weir.httpAddress}/json`, {
+        method: "POST",
+        body: JSON.stringify({ domain: "shop", descriptors: [{ entries: [{ key, value }] }] }),
+      });
+      if (response.status === 429) over++;
+      await response.body?.cancel();
+    }
+    return over;
+  }
+
+  /** A call of the administration. */
+  async api(path: string, body?: unknown, method?: string): Promise<ApiBody> {
+    const call = { ...body === undefined ? {} : { body }, ...method === undefined ? {} : { method } };
+    const answer = await api(this.#weir.httpAddress, path, call);
+    if (answer.status >= 400) throw new Error(`Cannot call "${path}": ${answer.status}`);
+    return answer.body;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#weir[Symbol.asyncDispose]();
+    await this.#folder[Symbol.asyncDispose]();
+  }
+}

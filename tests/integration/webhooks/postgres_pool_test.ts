@@ -1,0 +1,356 @@
+import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { parsePostgresAddress } from "../../../src/webhooks/postgres_address.ts";
+import { PostgresPool, type PostgresPoolOptions } from "../../../src/webhooks/postgres_pool.ts";
+import type { PostgresConnection } from "../../../src/webhooks/postgres_connection.ts";
+import { StoreError } from "../../../src/webhooks/store.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { handled } from "../../harness/handled.ts";
+import { PostgresServer } from "../../harness/postgres_server.ts";
+import { needs } from "../../harness/tools.ts";
+import { type Truthy, until } from "../../harness/until.ts";
+
+Deno.test({
+  ...needs(["postgres"], "a pool lends each connection to one after the other, in the order of who asked"),
+  async fn() {
+    await using server = await PostgresServer.start();
+    const pool = poolOf(server.url(), { size: 3 });
+    const lent = new Set<PostgresConnection>();
+    const order: number[] = [];
+    const { promise: allLent, resolve: letGo } = Promise.withResolvers<void>();
+    let most = 0;
+    const jobs = Array.from({ length: 60 }, (_, index) =>
+      pool.use(async (connection) => {
+        assertEquals(lent.has(connection), false);
+        lent.add(connection);
+        most = Math.max(most, lent.size);
+        order.push(index);
+        await connection.query("SELECT pg_sleep(0.005)", [], "rows");
+        await allLent;
+        lent.delete(connection);
+      }));
+    const done = handled(Promise.all(jobs));
+    await until("all to be lent", () => most === 3);
+    letGo();
+    await done;
+    assertEquals(order, order.toSorted((a, b) => a - b));
+    assertEquals([most, pool.figures], [3, { open: 3, idle: 3, waiting: 0 }]);
+    await pool.close();
+    await until("the end of all sessions", async () => await server.psql(SESSIONS) === "0");
+    assertEquals(await refusal(pool.use(ask)), "closed Cannot use the store: it is closed");
+  },
+});
+
+Deno.test({
+  ...needs(["postgres"], "a pool has a bound for those who wait, and for how long"),
+  async fn() {
+    await using server = await PostgresServer.start();
+    const clock = new FakeClock();
+    const pool = poolOf(server.url(), { clock, size: 1, maxWaiting: 2, waitMs: 150 });
+    await pool.use(ask);
+    const { promise: held, resolve: letGo } = Promise.withResolvers<void>();
+    const holding = handled(pool.use(() => held));
+    const late = [refusal(pool.use(ask)), refusal(pool.use(ask))];
+    assertEquals(
+      await refusal(pool.use(ask)),
+      "busy Cannot use the store: 2 operations wait for a connection",
+    );
+    clock.advance(149);
+    assertEquals(pool.figures.waiting, 2);
+    clock.advance(1);
+    const text = "busy Cannot use the store: no connection was free within 150 ms";
+    assertEquals(await Promise.all(late), [text, text]);
+    const next = pool.use(ask);
+    letGo();
+    await Promise.all([holding, next]);
+    assertEquals(pool.figures, { open: 1, idle: 1, waiting: 0 });
+    await pool.close();
+  },
+});
+
+Deno.test({
+  ...needs(["postgres"], "what is urgent comes before all that waits, also where no more may wait"),
+  async fn() {
+    await using server = await PostgresServer.start();
+    const pool = poolOf(server.url(), { size: 1, maxWaiting: 2 });
+    await pool.use(ask);
+    const { promise: held, resolve: letGo } = Promise.withResolvers<void>();
+    const holding = handled(pool.use(() => held));
+    const order: string[] = [];
+    const asked = (name: string, isUrgent: boolean) =>
+      pool.use((connection) => {
+        order.push(name);
+        return ask(connection);
+      }, { isUrgent });
+    const jobs = [asked("a", false), asked("b", false), asked("first", true), asked("second", true)];
+    const done = handled(Promise.all(jobs));
+    assertMatch(await refusal(pool.use(ask)), /4 operations wait/);
+    letGo();
+    await Promise.all([holding, done]);
+    assertEquals(order, ["first", "second", "a", "b"]);
+    assertEquals(pool.figures, { open: 1, idle: 1, waiting: 0 });
+    await pool.close();
+  },
+});
+
+Deno.test({
+  ...needs(["postgres"], "a connection that broke or was left in a transaction is never lent again"),
+  async fn() {
+    await using server = await PostgresServer.start();
+    const pool = poolOf(server.url(), { size: 1 });
+    const pids: (number | undefined)[] = [await pool.use(pidOf)];
+    await assertRejects(() =>
+      pool.use(async (connection) => {
+        await connection.begin("write");
+        throw new Error("left");
+      })
+    );
+    pids.push(await pool.use(pidOf));
+    await server.breakConnections();
+    await until("the end of the idle one", () => pool.figures.open === 0);
+    pids.push(await pool.use(pidOf));
+    await pool.use(async (connection) => await Promise.resolve(connection.destroy()));
+    pids.push(await pool.use(pidOf));
+    assertEquals(new Set(pids).size, 4);
+    await pool.close();
+  },
+});
+
+Deno.test({
+  ...needs(
+    ["postgres"],
+    "while the database is away who asks is refused at once, and soon after it is back it is found",
+  ),
+  async fn() {
+    await using server = await PostgresServer.start();
+    let reached = 0;
+    const clock = new FakeClock();
+    const pool = poolOf(server.url(), { clock, size: 4, onConnected: () => reached++ });
+    for (const end of [() => server.kill(), () => server.stop(), () => server.stop("immediate")]) {
+      await filled(pool, 4);
+      await end();
+      await until("the ends of all", () => pool.figures.open === 0);
+      assertMatch(
+        await refusal(pool.use(ask)),
+        /^busy Cannot reach PostgreSQL at "127\.0\.0\.1:\d+": /,
+      );
+      const asking = Array.from({ length: 500 }, () => refusal(pool.use(ask)));
+      assertEquals(pool.figures.waiting, 0);
+      const asked = await Promise.all(asking);
+      assertEquals(new Set(asked).size, 1);
+      await soon(clock, "another attempt", () => pool.failure?.includes("REFUSED"));
+      assertEquals(pool.figures, { open: 0, idle: 0, waiting: 0 });
+      await server.start();
+      await soon(clock, "the database", () => pool.failure === undefined);
+      await pool.use(ask);
+    }
+    assertEquals(reached, 4);
+    await pool.close();
+  },
+});
+
+Deno.test({
+  ...needs(
+    ["postgres"],
+    "a database that stops in its tracks costs those who wait their time, and nobody after them",
+  ),
+  async fn() {
+    await using server = await PostgresServer.start();
+    const clock = new FakeClock();
+    const limits = { statementTimeoutMs: 60_000, connectTimeoutMs: 60_000 };
+    const pool = poolOf(server.url(), { clock, size: 2, ...limits });
+    await filled(pool, 2);
+    server.pause();
+    const asked: string[] = [];
+    const asking = Array.from({ length: 10 }, () => refusal(pool.use(ask)).then((text) => asked.push(text)));
+    const done = handled(Promise.all(asking));
+    clock.advance(62_000);
+    await until("two to be given up", () => asked.length === 2);
+    await until("an attempt for the others", () => clock.waiting === 8 + 1);
+    clock.advance(60_000);
+    await done;
+    assertEquals([...new Set(asked.map((text) => text.replace(/\d+/g, "0")))].toSorted(), [
+      'busy Cannot reach PostgreSQL at "0.0.0.0:0": no answer in time',
+      "busy Cannot use the store: no answer within 0 ms",
+    ]);
+    const refused = refusal(pool.use(ask));
+    assertEquals(pool.figures.waiting, 0);
+    assertMatch(await refused, /no answer in time/);
+    server.resume();
+    await soon(clock, "the database", () => pool.failure === undefined);
+    await pool.use(ask);
+    await pool.close();
+  },
+});
+
+Deno.test({
+  ...needs(["postgres"], "of several hosts the one is used that takes writes, also when another takes over"),
+  async fn() {
+    await using first = await PostgresServer.start();
+    await using second = await PostgresServer.start({ standbyOf: first });
+    const hosts = `127.0.0.1:1,127.0.0.1:${second.port},127.0.0.1:${first.port}`;
+    let reached = 0;
+    const clock = new FakeClock();
+    const options = { clock, size: 2, onConnected: () => reached++ };
+    const pool = poolOf(first.url().replace(/127[^/]*/, hosts), options);
+    assertEquals(await pool.use(portOf), first.port);
+    await filled(pool, 2);
+    await first.kill();
+    await until("the ends of all", () => pool.figures.open === 0);
+    const text = await refusal(pool.use(ask));
+    assertMatch(text, /^busy .*:1": .*REFUSED.*; .*takes no writes|^busy .*REFUSED.*takes no writes/);
+    await second.promote();
+    await soon(clock, "the other", () => pool.failure === undefined);
+    assertEquals([await pool.use(portOf), reached], [second.port, 2]);
+    await pool.close();
+  },
+});
+
+Deno.test({
+  ...needs(["postgres"], "connections to a server that stops taking writes are all given up"),
+  async fn() {
+    await using server = await PostgresServer.start();
+    const database = await server.createDatabase();
+    const clock = new FakeClock();
+    const pool = poolOf(server.url(database), { clock, size: 3 });
+    await filled(pool, 3);
+    await server.psql(`ALTER DATABASE ${database} SET default_transaction_read_only = on`);
+    // As it is for a session that was there before its server became a standby.
+    const readOnly = pool.use(async (connection) => {
+      await connection.query("SET default_transaction_read_only = on", [], "changes");
+      await connection.query("CREATE TABLE ones (id INTEGER)", [], "changes");
+    });
+    assertMatch(await refusal(readOnly), /^read_only .*\(25006\)$/);
+    await until("the ends of all", () => pool.figures.open === 0);
+    assertMatch(await refusal(pool.use(ask)), /^busy .*takes no writes/);
+    await server.psql(`ALTER DATABASE ${database} RESET default_transaction_read_only`);
+    await soon(clock, "the database", () => pool.failure === undefined);
+    await pool.use(ask);
+    await pool.close();
+  },
+});
+
+Deno.test({
+  ...needs(["postgres"], "a server that has too few connections is used with those that it has"),
+  async fn() {
+    await using server = await PostgresServer.start({
+      settings: { max_connections: "5", superuser_reserved_connections: "2", max_wal_senders: "0" },
+    });
+    const clock = new FakeClock();
+    const pool = poolOf(server.url(), { clock, size: 8 });
+    const { promise: allLent, resolve: letGo } = Promise.withResolvers<void>();
+    const jobs = Array.from({ length: 100 }, () =>
+      pool.use(async (connection) => {
+        await ask(connection);
+        await allLent;
+      }));
+    const done = handled(Promise.all(jobs));
+    await soon(clock, "all that it has", () => pool.figures.open === 3);
+    letGo();
+    assertEquals((await done).length, 100);
+    assertEquals(pool.figures, { open: 3, idle: 3, waiting: 0 });
+    await server.breakConnections();
+    await until("the ends of all", () => pool.figures.open === 0);
+    let isAnswered = false;
+    await soon(clock, "an answer", () => {
+      pool.use(ask).then(() => isAnswered = true, () => {});
+      return isAnswered;
+    });
+    await pool.close();
+  },
+});
+
+Deno.test({
+  ...needs(
+    ["postgres"],
+    "at the end who waits is refused, work under way ends, and what takes too long is ended",
+  ),
+  async fn() {
+    await using server = await PostgresServer.start();
+    for (const [sleep, expected] of [["0.2", "done"], ["600", "busy"]] as const) {
+      const clock = new FakeClock();
+      const pool = poolOf(server.url(), { clock, size: 1 });
+      const working = pool.use(async (connection) => {
+        await connection.query(`SELECT pg_sleep(${sleep})`, [], "rows");
+        return "done";
+      }).catch((error) => error.code);
+      await until("the work", () => pool.figures.open === 1);
+      const waiting = refusal(pool.use(ask));
+      const closed = pool.close();
+      if (expected === "busy") {
+        // Its query has a timer as well.
+        await until("the end to be waited for", () => clock.waiting === 2);
+        clock.advance(4_999);
+        await new Promise((resolve) => setTimeout(resolve));
+        assertEquals(pool.figures.open, 1);
+        clock.advance(1);
+      }
+      await closed;
+      assertEquals([await working, await waiting], [expected, "closed Cannot use the store: it is closed"]);
+      assertEquals(pool.figures, { open: 0, idle: 0, waiting: 0 });
+    }
+    // While it comes in.
+    server.pause();
+    const pool = poolOf(server.url());
+    const asked = refusal(pool.use(ask));
+    // No time passes here.
+    await pool.close();
+    assertMatch(await asked, /^closed /);
+  },
+});
+
+const SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'weir'";
+
+/** Has so many connections made; at the end none is on its way. */
+async function filled(pool: PostgresPool, count: number): Promise<void> {
+  const { promise: allLent, resolve: letGo } = Promise.withResolvers<void>();
+  const use = () => pool.use((connection) => ask(connection).then(() => allLent));
+  const uses = handled(Promise.all(Array.from({ length: count }, use)));
+  await until("all connections", () => pool.figures.open === count);
+  letGo();
+  await uses;
+}
+
+/** Waits for what comes when some time has passed, of which more and more does. */
+function soon<T>(clock: FakeClock, what: string, condition: () => T | Promise<T>): Promise<Truthy<T>> {
+  return until(what, () => {
+    clock.advance(100);
+    return condition();
+  }, { intervalMs: 5 });
+}
+
+/** A pool for which no time passes unless it is given a clock. */
+function poolOf(url: string, options: Partial<PostgresPoolOptions> = {}): PostgresPool {
+  return new PostgresPool({
+    address: parsePostgresAddress(url),
+    clock: new FakeClock(),
+    random: Math.random,
+    size: 2,
+    maxWaiting: 1_000,
+    waitMs: 600_000,
+    connectTimeoutMs: 600_000,
+    statementTimeoutMs: 600_000,
+    lockTimeoutMs: 600_000,
+    ...options,
+  });
+}
+
+async function ask(connection: PostgresConnection): Promise<void> {
+  await connection.query("SELECT 1", [], "rows");
+}
+
+async function pidOf(connection: PostgresConnection): Promise<number> {
+  return Number((await connection.query("SELECT pg_backend_pid() AS pid", [], "rows")).rows[0]?.["pid"]);
+}
+
+async function portOf(connection: PostgresConnection): Promise<number> {
+  return Number((await connection.query("SELECT inet_server_port() AS port", [], "rows")).rows[0]?.["port"]);
+}
+
+function refusal(promise: Promise<unknown>): Promise<string> {
+  return handled(
+    assertRejects(() => promise).then((error) => {
+      assert(error instanceof StoreError, error.stack);
+      return `${error.code} ${error.message}`;
+    }),
+  );
+}

@@ -1,0 +1,145 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import type { CheckedStage } from "../../../src/webhooks/administration_route.ts";
+import type { Endpoint, Sealed } from "../../../src/webhooks/records.ts";
+import { verify } from "../../../src/webhooks/receiver.ts";
+import { createSender } from "../../../src/webhooks/sender.ts";
+import { createEndpointCheck, type EndpointCheckOptions } from "../../../src/webhooks/sender_check.ts";
+import { makeCertificates } from "../../harness/certificates.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { freePort } from "../../harness/free_port.ts";
+import { needs } from "../../harness/tools.ts";
+import { EchoServer } from "../../harness/rest_fixture.ts";
+import { LOOPBACK, SECRET } from "../../harness/sender_fixture.ts";
+
+const SIGNING = `whsec_${btoa("signing secret of thirty-two by.")}`;
+
+function sealed(text: string): Sealed {
+  return { keyId: "plain", bytes: new TextEncoder().encode(text) };
+}
+
+function endpoint(url: string): Endpoint {
+  const now = Date.now();
+  return {
+    ...{ id: "e", url, events: ["*"], description: SECRET, enabled: true, createdAt: now, updatedAt: now },
+    ...{ headerNames: ["x-own"], headers: sealed('{"x-own":"1"}'), concurrency: 4, standardWebhooks: false },
+    secrets: [{ id: "s", sealed: sealed(SIGNING), createdAt: now, activeAt: now }],
+  };
+}
+
+async function check(url: string, own: Partial<EndpointCheckOptions> = {}): Promise<readonly CheckedStage[]> {
+  const options = { allow: LOOPBACK, connectTimeoutMs: 1_000, clock: new FakeClock(Date.now()), ...own };
+  const sender = createSender({ ...options, userAgent: "Weir/test" });
+  const run = createEndpointCheck({
+    ...{ ...options, sender, version: "test", timeoutMs: 2_000, newId: () => crypto.randomUUID() },
+    secretBox: { unseal: ({ bytes }) => Promise.resolve(new TextDecoder().decode(bytes)) },
+  });
+  try {
+    return await run(endpoint(url));
+  } finally {
+    await sender.close();
+  }
+}
+
+/** Each stage as one text; times and ports of this run are left out. */
+function lines(stages: readonly CheckedStage[]): readonly string[] {
+  return stages.map(({ stage, ok, detail }) =>
+    `${stage} ${ok ? "ok" : "not ok"}: ${
+      detail.replace(/after \d+ ms/, "after some ms").replace(/:?\b\d{4,5}$/, " N")
+    }`
+  );
+}
+
+Deno.test("a dry run goes through every stage and sends a signed sample of nobody's data", async () => {
+  await using server = new EchoServer(() => new Response("thanks"));
+  assertEquals(lines(await check(`${server.origin}/hook?token=${SECRET}`)), [
+    "url ok: http://127.0.0.1 N",
+    "resolve ok: 127.0.0.1",
+    "address ok: 127.0.0.1",
+    "connect ok: to 127.0.0.1 port  N",
+    "tls ok: none: the URL is http",
+    "sample ok: the receiver answered 200 after some ms",
+  ]);
+  const [seen] = server.requests;
+  const { body = new Uint8Array(), headers = {} } = seen ?? {};
+  assertEquals(new TextDecoder().decode(body), '{"event":"weir.endpoint.check","data":{}}');
+  assertEquals([seen?.headers["x-svc-event"], seen?.headers["x-own"]], ["weir.endpoint.check", "1"]);
+  const result = await verify({ body, headers: new Headers(headers), secrets: [SIGNING] });
+  assertEquals(result.ok, true);
+});
+
+Deno.test({
+  ...needs(["openssl"], "a dry run shows who has the certificate, and who issued it"),
+  async fn() {
+    await using certificates = await makeCertificates();
+    const { server: pair, authority } = certificates;
+    const server = createServer({
+      key: await Deno.readTextFile(pair.keyFile),
+      cert: await Deno.readTextFile(pair.certFile),
+    }, (request, response) => void request.resume().on("end", () => response.writeHead(204).end()));
+    server.on("tlsClientError", () => {});
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const [, , , , tls, sample] = await check(url, { caFile: authority.certFile });
+    assertEquals([tls?.ok, sample?.ok], [true, true]);
+    assertMatch(
+      tls?.detail ?? "",
+      /^subject CN=server, issuer CN=authority, valid to 20\d\d-[-\d]+T[\d:.]+Z, TLSv1\.3$/,
+    );
+    const untrusted = await check(url);
+    assertEquals(lines(untrusted).slice(4), [
+      "tls not ok: nobody who is trusted issued the certificate (UNABLE_TO_VERIFY_LEAF_SIGNATURE)",
+      "sample not ok: skipped: tls failed",
+    ]);
+    server.closeAllConnections();
+    await new Promise<void>((resolve) => server.close(() => resolve()));
+  },
+});
+
+Deno.test("a dry run ends at the stage that fails", async () => {
+  const skipped = (names: readonly string[], after: string) =>
+    names.map((name) => `${name} not ok: skipped: ${after} failed`);
+  const port = freePort();
+  await using refusing = new EchoServer(() => new Response(null, { status: 401 }));
+  const lookup = () => Promise.resolve(["127.0.0.1"]);
+  const table: readonly (readonly [string, Partial<EndpointCheckOptions>, number, readonly string[]])[] = [
+    [`https://user:${SECRET}@a.test/`, {}, 0, [
+      "url not ok: a URL without user name and password is wanted",
+      ...skipped(["resolve", "address", "connect", "tls", "sample"], "url"),
+    ]],
+    ["https://a.invalid/", { lookup: () => Promise.reject(new Error(SECRET)) }, 1, [
+      "resolve not ok: the name of the host cannot be resolved",
+      ...skipped(["address", "connect", "tls", "sample"], "resolve"),
+    ]],
+    ["https://a.test/", { lookup: () => Promise.resolve(["10.0.0.1"]) }, 2, [
+      "address not ok: the address 10.0.0.1 is private (10.0.0.0/8)",
+      ...skipped(["connect", "tls", "sample"], "address"),
+    ]],
+    [`https://a.test:${port}/`, { lookup }, 3, [
+      "connect not ok: no connection to 127.0.0.1 (ECONNREFUSED)",
+      ...skipped(["tls", "sample"], "connect"),
+    ]],
+    [`${refusing.origin}/`, { lookup }, 5, ["sample not ok: the receiver answered 401"]],
+  ];
+  for (const [url, options, from, expected] of table) {
+    const stages = await check(url, options);
+    assertEquals([lines(stages).slice(from), stages.slice(0, from).every(({ ok }) => ok)], [expected, true]);
+    assertEquals(JSON.stringify(stages).includes(SECRET), false);
+  }
+});
+
+Deno.test("a dry run through a proxy leaves addresses to it", async () => {
+  await using proxy = new EchoServer(() => new Response("thanks"));
+  const stages = await check("http://10.0.0.1/hook", {
+    proxy: `http://user:${SECRET}@127.0.0.1:${proxy.port}`,
+  });
+  assertEquals(lines(stages), [
+    "url ok: http://10.0.0.1",
+    "resolve ok: left to the proxy",
+    "address ok: left to the proxy",
+    "connect ok: through the proxy",
+    "tls ok: none: the URL is http",
+    "sample ok: the receiver answered 200 after some ms",
+  ]);
+});

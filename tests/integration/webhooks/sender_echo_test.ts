@@ -1,0 +1,72 @@
+import { assertEquals } from "@std/assert";
+import { createSender, MAX_RESPONSE_BYTES } from "../../../src/webhooks/sender.ts";
+import { EchoServer } from "../../harness/rest_fixture.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { LOOPBACK } from "../../harness/sender_fixture.ts";
+
+const HEADERS = {
+  authorization: 'Bearer hid/den"tok+en-1',
+  "x-tenant": "short",
+  "x-shop": "17",
+  cookie: "session=s3cret=x; theme=dark",
+  "content-type": "application/json",
+  "x-svc-event": "order.created",
+};
+
+/** What is kept of this answer to a request with `HEADERS`. */
+async function kept(body: string): Promise<string> {
+  await using server = new EchoServer(() => new Response(body, { status: 400 }));
+  const clock = new FakeClock();
+  const sender = createSender({ allow: LOOPBACK, connectTimeoutMs: 60_000, userAgent: "Weir/test", clock });
+  const request = { url: `${server.origin}/`, headers: HEADERS, body: new Uint8Array(), timeoutMs: 60_000 };
+  const { response = "" } = await sender.send(request, { signal: new AbortController().signal });
+  await sender.close();
+  return response;
+}
+
+const TOKEN = 'hid/den"tok+en-1';
+/** Up to the limit there is room for so much of the token. */
+const filled = (room: number) => "-".repeat(MAX_RESPONSE_BYTES - room);
+const url = (base64: string) => base64.replaceAll("+", "-").replaceAll("/", "_");
+
+const CASES: Readonly<Record<string, readonly [answer: string, kept: string]>> = {
+  "as they are": [JSON.stringify(HEADERS).replace('\\"', '"'), JSON.stringify({ ...HEADERS, ...masked() })],
+  "escaped for JSON": [JSON.stringify(HEADERS), JSON.stringify({ ...HEADERS, ...masked() })],
+  "escaped for JSON with slashes": [`{"a":"hid\\/den\\"tok+en-1"}`, `{"a":"***"}`],
+  "escaped for JSON in HTML": [`{"a":"hid/den\\"tok\\u002ben-1"}`, `{"a":"***"}`],
+  "escaped for a URL": [`?a=${encodeURIComponent(TOKEN)}&b=17`, "?a=***&b=***"],
+  "escaped for JSON with hex digits in upper case": [
+    `{"a":"hid\\u002Fden\\u0022tok\\u002Ben-1"}`,
+    `{"a":"***"}`,
+  ],
+  "escaped for JSON in part": [`{"a":"hid/d\\u0065n\\"tok\\u002Ben-1"}`, `{"a":"***"}`],
+  "escaped for a URL with hex digits in lower case": ["?a=hid%2fden%22tok%2ben-1&b=17", "?a=***&b=***"],
+  "as the values of pairs": ['{"session":"s3cret=x","theme":"dark"}', '{"session":"***","theme":"***"}'],
+  "cut off at the limit in an escape": [`${filled(7)}hid\\u00`, `${filled(7)}***`],
+  "in base64": [`${btoa(TOKEN)} ${url(btoa(TOKEN))} ${btoa("short")}`, "*** *** ***"],
+  "short inside other text": ["shortest status 1702", "***est status 1702"],
+  "cut off at the limit": [filled(5) + TOKEN, `${filled(5)}***`],
+  "cut off at the limit in base64": [filled(9) + btoa(TOKEN), `${filled(9)}***`],
+  "complete at the limit": [filled(TOKEN.length) + TOKEN + "more", `${filled(TOKEN.length)}***`],
+};
+
+function masked() {
+  return { authorization: "Bearer ***", "x-tenant": "***", "x-shop": "***", cookie: "*** ***" };
+}
+
+for (const [name, [answer, expected]] of Object.entries(CASES)) {
+  Deno.test(`headers that a receiver repeats are not kept: ${name}`, async () => {
+    assertEquals(await kept(answer), expected);
+  });
+}
+
+Deno.test("headers that a receiver repeats are not kept: in the base64 of a longer text", async () => {
+  for (const before of ["", "1", "12"]) {
+    const text = `${before}Authorization: Bearer ${TOKEN}, and the rest`;
+    for (const encoded of [btoa(text), url(btoa(text))]) {
+      const [start = "", end = "", ...more] = (await kept(encoded)).split("***");
+      assertEquals(more, []);
+      assertEquals(encoded.length - start.length - end.length >= Math.floor(TOKEN.length * 4 / 3) - 2, true);
+    }
+  }
+});

@@ -1,0 +1,61 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { MIGRATIONS } from "../../../src/webhooks/sqlite_schema.ts";
+import { backupStore } from "../../../src/webhooks/sqlite_store_backup.ts";
+import { checkStore } from "../../../src/webhooks/store_check.ts";
+import { openSqliteStore } from "../../../src/webhooks/sqlite_store.ts";
+import { systemClock } from "../../../src/base/clock.ts";
+import { NOW } from "../../contract/webhook_store_bed.ts";
+import { ChildProcess } from "../../harness/child_process.ts";
+import { until } from "../../harness/until.ts";
+import { QUIET, StoreFolder } from "../../harness/sqlite_fixture.ts";
+
+Deno.test("a copy holds one moment while another process writes, and is a store of its own", async () => {
+  using folder = new StoreFolder();
+  const child = new URL("sqlite_crash_child.ts", import.meta.url).pathname;
+  await using running = new ChildProcess(Deno.execPath(), {
+    args: ["run", "-A", "--no-check", child, folder.path],
+  });
+  await until("it writes", () => running.stdoutLines.length > 100, { intervalMs: 1 });
+  const answered = [...running.stdoutLines];
+  const target = folder.file("copy.db");
+  const { bytes, schemaVersion } = await backupStore(folder.path, target);
+  await running.kill();
+
+  const stat = Deno.statSync(target);
+  assertEquals([stat.size, (stat.mode ?? 0) & 0o777, schemaVersion], [
+    bytes,
+    0o600,
+    MIGRATIONS.length,
+  ]);
+  const { problems, counts } = await checkStore(target);
+  assertEquals(problems, []);
+  assert((counts["event"] ?? 0) + (counts["execution"] ?? 0) >= answered.length);
+  const copy = await openSqliteStore({ path: target, logger: QUIET, clock: systemClock });
+  for (const [what, id = ""] of answered.map((line) => line.split(" "))) {
+    assert((what === "event" ? await copy.findEvent(id) : await copy.findExecution(id)) !== undefined);
+  }
+  const [to] = await copy.dueEndpoints(NOW);
+  const { dueNow } = await copy.figures(NOW);
+  assert(to !== undefined && dueNow === counts["delivery"], "what was open is due in the copy");
+  await copy.close();
+});
+
+Deno.test("a copy replaces nothing, and is not begun where the store is missing or none", async () => {
+  using folder = new StoreFolder();
+  const target = folder.file("copy.db");
+  const missing = await assertRejects(() => backupStore(folder.path, target));
+  assertEquals(missing.message, `Cannot open the store "${folder.path}": there is no such file`);
+  const emptyFile = folder.file("empty.db");
+  Deno.writeTextFileSync(emptyFile, "");
+  const empty = await assertRejects(() => backupStore(emptyFile, target));
+  assertEquals(
+    empty.message,
+    `Cannot open the store "${emptyFile}": it holds no store, this release knows 1 to ${MIGRATIONS.length}`,
+  );
+  await (await folder.open()).close();
+  Deno.writeTextFileSync(target, "precious");
+  const taken = await assertRejects(() => backupStore(folder.path, target));
+  assertEquals(taken.message, `Cannot write the copy "${target}": there is a file of that name`);
+  assertEquals(Deno.readTextFileSync(target), "precious");
+  await assertRejects(() => backupStore(folder.path, folder.file("no/such/folder.db")));
+});

@@ -1,0 +1,315 @@
+import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
+import { DatabaseSync } from "node:sqlite";
+import { basename } from "node:path";
+import { DispatchLock } from "../../../src/webhooks/dispatch_lock.ts";
+import { systemClock } from "../../../src/base/clock.ts";
+import { migrate, MIGRATIONS } from "../../../src/webhooks/sqlite_schema.ts";
+import { SqliteConnection } from "../../../src/webhooks/sqlite_store_connection.ts";
+import { openSqliteStore } from "../../../src/webhooks/sqlite_store.ts";
+import { StoreError } from "../../../src/webhooks/store.ts";
+import { checkStore } from "../../../src/webhooks/store_check.ts";
+import { withPostgresStore } from "../../../src/webhooks/store_connection.ts";
+import { get, type Work } from "../../../src/webhooks/store_work.ts";
+import { claim, NOW } from "../../contract/webhook_store_bed.ts";
+import { PostgresServer } from "../../harness/postgres_server.ts";
+import { seededRandom } from "../../harness/seeded_random.ts";
+import { needs } from "../../harness/tools.ts";
+import { openStoreAt, sessionsEnded } from "../../harness/postgres_fixture.ts";
+import { QUIET, StoreFolder } from "../../harness/sqlite_fixture.ts";
+import { allRows, fillLikeService, fillRandomly, move, moveInUse } from "../../harness/store_move_fixture.ts";
+
+const HALF_FILLED = 'it is half filled; "weir store move", called again, would fill it';
+const NOT_EMPTY = "it holds other rows; an empty database, or a file that is not there, would be right";
+const NOT_SAME = "it has other rows than the source; stop whoever writes to either, and call this again";
+
+/** What a case is given: a folder, and an empty database. */
+class MoveBed {
+  readonly folder: StoreFolder;
+  /** The file that is moved. */
+  readonly path: string;
+  readonly url: string;
+  /** The address as it may be seen. */
+  readonly shown: string;
+  readonly #server: PostgresServer;
+  readonly #name: string;
+
+  constructor(folder: StoreFolder, server: PostgresServer, name: string) {
+    this.folder = folder;
+    this.path = folder.path;
+    this.url = server.url(name);
+    this.shown = `postgres://weir@127.0.0.1:${server.port}/${name}`;
+    this.#server = server;
+    this.#name = name;
+  }
+
+  /** Fills the file that is moved. */
+  fill(rows: number, seed: number, texts: readonly string[] = []): void {
+    fillRandomly(this.path, { rows, random: seededRandom(seed), texts });
+  }
+
+  /** Carries out a statement in the database, as somebody who is no service. */
+  psql(sql: string): Promise<string> {
+    return this.#server.psql(sql, this.#name);
+  }
+
+  /** Waits until nobody is connected to the database any more. */
+  sessionsEnded(): Promise<void> {
+    return sessionsEnded(this.#server, this.#name);
+  }
+
+  /** Carries out a statement in the database, as a service. */
+  perform<T>(work: Work<T>): Promise<T> {
+    return withPostgresStore(this.url, (connection) => connection.perform(work));
+  }
+}
+
+const CASES: Readonly<Record<string, (bed: MoveBed) => Promise<void>>> = {
+  async "rows of every kind come there and back as they were"(bed) {
+    const { path, url, shown, folder } = bed;
+    bed.fill(300, 1);
+    const [before, octets] = [allRows(path), Deno.readFileSync(path)];
+    const lines: string[] = [];
+    const there = await move(path, url, (line) => lines.push(line));
+    const rows = 14 * 300 + 2 * 2;
+    assertEquals(there, { shown, rows, tables: 16, wasThere: false, replaced: 0, keyFile: undefined });
+    assertEquals([lines.length, lines[0]], [32, "endpoint: 300 rows copied"]);
+    assertEquals(await bed.psql("SELECT count(*), max(seq) FROM delivery"), `300|${299 * 3 + 2}`);
+    const back = folder.file("back.db");
+    assertEquals(await move(url, back), { ...there, shown: back });
+    assertEquals(namesIn(folder.file(".")), ["back.db", "back.db.lock", "data"]);
+    assertEquals(allRows(back), before);
+    assertEquals(((await Deno.stat(back)).mode ?? 0) & 0o777, 0o600);
+    assertEquals(Deno.readFileSync(path), octets);
+  },
+
+  async "what a service has written is whole there, and numbers go on where they were"(
+    { folder, url, path },
+  ) {
+    const store = await folder.open();
+    await fillLikeService(store);
+    await store.close();
+    const { keyFile } = await move(path, url);
+    assertEquals(keyFile, undefined);
+    const [there, here] = [await checkStore(url), await checkStore(path)];
+    assertEquals([there.problems, there.counts], [[], here.counts]);
+    const inserted = get("INSERT INTO event (id, kind, created_at) VALUES ('x', 'a', 1) RETURNING seq");
+    const next = await withPostgresStore(url, (connection) => connection.perform(inserted));
+    assertEquals(next, { seq: (here.counts["event"] ?? 0) + 1 });
+  },
+
+  async "what services have written in PostgreSQL is whole in a file, and goes on from there"(bed) {
+    const shared = await openStoreAt(bed.url);
+    await fillLikeService(shared);
+    const back = bed.folder.file("back.db");
+    await refused(
+      () => moveInUse(bed.url, back),
+      new RegExp(`"${bed.shown}": \\d connections of services are open`),
+    );
+    await shared.close();
+    await move(bed.url, back);
+    const [there, here] = [await checkStore(back), await checkStore(bed.url)];
+    assertEquals([there.problems, there.counts], [[], here.counts]);
+    const store = await openSqliteStore({ path: back, logger: QUIET, clock: systemClock });
+    const { deliveries } = await store.figures(NOW);
+    assertEquals(deliveries, { attempting: 2, retrying: 0, acknowledged: 0, failed: 0 });
+    await store.voidClaims({ now: NOW, which: "all" });
+    const due = await store.dueEndpoints(NOW);
+    assertEquals((await claim(store, due)).length, 2);
+    await store.close();
+  },
+
+  async "a number that a table has given is not given again when its row is gone"(bed) {
+    bed.fill(30, 2);
+    await move(bed.path, bed.url);
+    const inserted = get(
+      "INSERT INTO audit (id, at, actor, action, object, details) VALUES ('x', 1, '', '', '', '') RETURNING seq",
+    );
+    assertEquals(await bed.perform(inserted), { seq: 29 * 3 + 2 + 1 });
+  },
+
+  async "a text with U+0000 has U+FFFD in its place, and they are counted"(bed) {
+    bed.fill(40, 3, ["\0", "a\0b\0"]);
+    const { replaced } = await move(bed.path, bed.url);
+    const before = Object.values(allRows(bed.path)).flat();
+    assertEquals(replaced, before.join().split(/"(?:a\\u0000b)?\\u0000"/).length - 1);
+    assert(replaced > 10);
+    const back = bed.folder.file("back.db");
+    assertEquals((await move(bed.url, back)).replaced, 0);
+    const after = Object.values(allRows(back)).flat();
+    assertEquals(after.toSorted(), before.map((row) => row.replaceAll("\\u0000", "\uFFFD")).toSorted());
+  },
+
+  async "the file with the key is named, and stays where it is"(bed) {
+    bed.fill(1, 4);
+    Deno.writeTextFileSync(`${bed.path}.key`, "key");
+    assertEquals((await move(bed.path, bed.url)).keyFile, `${bed.path}.key`);
+    assertEquals((await move(bed.url, bed.folder.file("back.db"))).keyFile, undefined);
+  },
+
+  async "a target with other rows is left as it is, one with the same rows is done"(bed) {
+    const { path, url, shown, folder } = bed;
+    bed.fill(5, 5);
+    await move(path, url);
+    assertEquals((await move(path, url)).wasThere, true);
+    assertEquals((await move(url, path)).wasThere, true);
+    const [other, before] = [folder.file("other.db"), allRows(path)];
+    fillRandomly(other, { rows: 5, random: seededRandom(6) });
+    const others = allRows(other);
+    await refused(() => move(other, url), `Cannot move into the store "${shown}": ${NOT_EMPTY}`);
+    await refused(() => move(url, other), `Cannot move into the store "${other}": ${NOT_EMPTY}`);
+    await move(url, folder.file("back.db"));
+    assertEquals([allRows(folder.file("back.db")), allRows(other)], [before, others]);
+  },
+
+  async "a file that is no store, and the log of one that is gone, stay as they are"(bed) {
+    bed.fill(1, 7);
+    await move(bed.path, bed.url);
+    const file = bed.folder.file("mine");
+    Deno.writeTextFileSync(file, "mine");
+    await assertRejects(() => move(bed.url, file));
+    assertEquals(Deno.readTextFileSync(file), "mine");
+    Deno.removeSync(file);
+    Deno.writeTextFileSync(`${file}-wal`, "of another");
+    const there = `there is a file "${file}-wal"`;
+    await refused(() => move(bed.url, file), `Cannot move into the store "${file}": ${there}`);
+    assertEquals(Deno.readTextFileSync(`${file}-wal`), "of another");
+  },
+
+  async "a store that a service uses is neither moved nor filled"(bed) {
+    const { path, url, shown, folder } = bed;
+    bed.fill(5, 8);
+    const back = folder.file("back.db");
+    const inUse = (store: string, state: string) => `Cannot move the store "${store}": ${state}`;
+    const locked = "a service works with it; stop the service first";
+    const connected = "1 connections of services are open; stop the service first";
+    {
+      using _lock = DispatchLock.take(path);
+      await refused(() => move(path, url), inUse(path, locked));
+    }
+    await bed.sessionsEnded();
+    await withPostgresStore(url, () => refused(() => moveInUse(path, url), inUse(shown, connected)));
+    await move(path, url);
+    await bed.sessionsEnded();
+    await withPostgresStore(url, () => refused(() => moveInUse(url, back), inUse(shown, connected)));
+    using _lock = DispatchLock.take(back);
+    await refused(() => move(url, back), inUse(back, locked));
+  },
+
+  async "claims move as they are, but not those of a service that may still be there"(bed) {
+    const { url, shown, folder } = bed;
+    bed.fill(5, 9);
+    const until = Date.now() + 60_000;
+    change(bed.path, `UPDATE execution SET lease_until = ${until} WHERE seq = 5`);
+    const before = allRows(bed.path);
+    await move(bed.path, url);
+    const claimed = `a service has claimed work until ${new Date(until).toISOString()}`;
+    const back = folder.file("back.db");
+    await refused(
+      () => move(url, back),
+      `Cannot move the store "${shown}": ${claimed}; stop the service first and wait until then`,
+    );
+    await bed.psql("UPDATE execution SET lease_until = 1 WHERE seq = 5");
+    await move(url, back);
+    change(back, `UPDATE execution SET lease_until = ${until} WHERE seq = 5`);
+    assertEquals(allRows(back), before);
+  },
+
+  async "who writes to the source meanwhile is noticed, and nobody opens what is half filled"(bed) {
+    const { path, url, shown, folder } = bed;
+    bed.fill(5, 10);
+    const writing = () => change(path, "UPDATE event SET kind = 'another' WHERE seq = 5");
+    await refused(() => move(path, url, once(writing)), `Cannot move into the store "${shown}": ${NOT_SAME}`);
+    const opening = async () => await (await openStoreAt(url)).close();
+    for (const run of [opening, () => checkStore(url), () => move(url, folder.file("back.db"))]) {
+      await refused(run, `Cannot open the store "${shown}": ${HALF_FILLED}`);
+    }
+    await move(path, url);
+    await opening();
+  },
+
+  async "a file that is half filled has another name, and is begun anew"(bed) {
+    const { path, url, folder } = bed;
+    bed.fill(5, 11);
+    await move(path, url);
+    const back = folder.file("new/back.db");
+    const writing = once(() =>
+      bed.perform(get("UPDATE event SET kind = 'another' WHERE seq = 5 RETURNING 1"))
+    );
+    await assertRejects(() => move(url, back, writing));
+    const half = `${back}.moving`;
+    assertEquals(namesIn(folder.file("new")), [basename(`${back}.lock`), basename(half)]);
+    const connection = new SqliteConnection(half);
+    const opened = assertThrows(() => migrate(connection));
+    assert(opened instanceof StoreError && opened.message.startsWith(`Cannot open the store "${half}": it`));
+    connection.close();
+    await move(url, back);
+    assertEquals(namesIn(folder.file("new")), ["back.db", "back.db.lock"]);
+    // So it is when the command is killed at its very end.
+    Deno.linkSync(back, half);
+    assertEquals((await move(url, back)).wasThere, true);
+    assertEquals(namesIn(folder.file("new")).includes(basename(half)), false);
+  },
+};
+
+Deno.test({
+  ...needs(["postgres"], "a store is moved between a file and PostgreSQL"),
+  async fn(t) {
+    await using server = await PostgresServer.start();
+    for (const [name, run] of Object.entries(CASES)) {
+      await t.step(name, async () => {
+        using folder = new StoreFolder();
+        await run(new MoveBed(folder, server, await server.createDatabase()));
+      });
+    }
+  },
+});
+
+Deno.test("a store is moved only into one of the other kind, and by the release that made it", async () => {
+  using folder = new StoreFolder();
+  const kinds =
+    "Cannot move a store into another of the same kind: a file and the address of a PostgreSQL would be right";
+  await refused(() => move(folder.path, folder.file("b.db")), kinds);
+  await refused(() => move("postgres://a@b/c", "postgresql://d@e/f"), kinds);
+  const url = "postgres://a:secret@127.0.0.1:1/c";
+  await refused(
+    () => move(folder.path, url),
+    `Cannot open the store "${folder.path}": there is no such file`,
+  );
+  const old = new SqliteConnection(folder.path);
+  migrate(old, MIGRATIONS.slice(0, 1));
+  old.close();
+  await refused(
+    () => move(folder.path, url),
+    `Cannot move the store "${folder.path}": an older release made it; a service of this release, started and ` +
+      "stopped again, brings it up to date",
+  );
+  fillRandomly(folder.file("new.db"), { rows: 1, random: seededRandom(1) });
+  const { message } = await assertRejects(() => move(folder.file("new.db"), url));
+  assert(!message.includes("secret") && message.includes("127.0.0.1:1"), message);
+});
+
+async function refused(run: () => Promise<unknown>, message: string | RegExp): Promise<void> {
+  const error = await assertRejects(run);
+  assert(error instanceof StoreError);
+  if (typeof message === "string") assertEquals(error.message, message);
+  else assertMatch(error.message, message);
+}
+
+/** Does something when it is called for the first time. */
+function once(run: () => unknown): () => void {
+  let isFirst = true;
+  return () => {
+    if (isFirst) run();
+    isFirst = false;
+  };
+}
+
+function change(path: string, sql: string): void {
+  const database = new DatabaseSync(path);
+  database.exec(sql);
+  database.close();
+}
+
+function namesIn(folder: string): readonly string[] {
+  return [...Deno.readDirSync(folder)].map(({ name }) => name).toSorted();
+}

@@ -1,0 +1,207 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { Cidrs } from "../../../src/webhooks/address_ranges.ts";
+import { createGuardedFetch } from "../../../src/webhooks/guarded_fetch.ts";
+import { until } from "../../harness/until.ts";
+import { retried, WorkflowBed } from "../../harness/workflow_fixture.ts";
+
+interface AnswerCase {
+  readonly answer: () => Response;
+  /** The results of the attempts, each 1 s and then 2 s after the one before. */
+  readonly attempts: number;
+  readonly status: "succeeded" | "failed";
+  readonly error?: string;
+}
+
+const LAST = "at the last of 3 attempts";
+const ANSWERS: Readonly<Record<string, AnswerCase>> = {
+  "200": { answer: () => new Response("ok"), attempts: 1, status: "succeeded" },
+  "204": { answer: () => new Response(null, { status: 204 }), attempts: 1, status: "succeeded" },
+  "301, which is not followed": {
+    answer: () => new Response(null, { status: 301, headers: { location: "http://127.0.0.1:1/" } }),
+    attempts: 1,
+    status: "failed",
+    error: "the server answered 301",
+  },
+  "304": {
+    answer: () => new Response(null, { status: 304 }),
+    attempts: 1,
+    status: "failed",
+    error: "the server answered 304",
+  },
+  "400": {
+    answer: () => new Response("no", { status: 400 }),
+    attempts: 1,
+    status: "failed",
+    error: "the server answered 400",
+  },
+  "404": {
+    answer: () => new Response("no", { status: 404 }),
+    attempts: 1,
+    status: "failed",
+    error: "the server answered 404",
+  },
+  "408": {
+    answer: () => new Response("no", { status: 408 }),
+    attempts: 3,
+    status: "failed",
+    error: `the server answered 408, ${LAST}`,
+  },
+  "429": {
+    answer: () => new Response("no", { status: 429 }),
+    attempts: 3,
+    status: "failed",
+    error: `the server answered 429, ${LAST}`,
+  },
+  "500": {
+    answer: () => new Response("no", { status: 500 }),
+    attempts: 3,
+    status: "failed",
+    error: `the server answered 500, ${LAST}`,
+  },
+  "503": {
+    answer: () => new Response("no", { status: 503 }),
+    attempts: 3,
+    status: "failed",
+    error: `the server answered 503, ${LAST}`,
+  },
+  "a body beyond the bound": {
+    answer: () => new Response("x".repeat(1_048_577)),
+    attempts: 1,
+    status: "failed",
+    error: "no answer: its body has more than 1048576 bytes",
+  },
+};
+
+for (const [name, { answer, attempts, status, error }] of Object.entries(ANSWERS)) {
+  Deno.test(`workflow request: after an answer of ${name} the step is ${status}, with ${attempts} attempts`, async () => {
+    await using bed = await WorkflowBed.open();
+    bed.server.answer = answer;
+    const id = await bed.begin(retried(bed.server.url), {});
+    bed.runner().start();
+    for (let attempt = 1; attempt < attempts; attempt++) {
+      assertEquals(await bed.waiting(id), 1_000 * 2 ** (attempt - 1));
+      bed.clock.advance(1_000 * 2 ** (attempt - 1) - 1);
+      assertEquals((await bed.find(id)).execution.stepAttempts, attempt);
+      bed.clock.advance(1_001);
+    }
+    const { execution, steps } = await bed.ended(id);
+    assertEquals(
+      [execution.status, execution.error, steps[0]?.attempts, bed.server.requests.length],
+      [status, error === undefined ? undefined : `step "call" failed: ${error}`, attempts, attempts],
+    );
+    assertEquals(new Set(bed.server.requests.map(({ key }) => key)), new Set([`${id}:call`]));
+    if (error !== undefined) {
+      const [event = ""] = await bed.events();
+      assertEquals(JSON.parse(event).data.error, `step "call" failed: ${error}`);
+    }
+  });
+}
+
+Deno.test("workflow request: no connection is tried again, and the error names nothing of the request", async () => {
+  await using bed = await WorkflowBed.open();
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const url = `http://127.0.0.1:${listener.addr.port}/{{ input.secret }}?t={{ env.TOKEN }}`;
+  listener.close();
+  const id = await bed.begin(
+    `workflow: w\nsteps:\n- {name: call, request: {url: "${url}"}, retry: {attempts: 2, backoff: 1s}}`,
+    { secret: "pa55word" },
+  );
+  bed.runner().start();
+  bed.clock.advance(await bed.waiting(id));
+  const { execution } = await bed.ended(id);
+  assertEquals(
+    execution.error,
+    'step "call" failed: no answer: no connection to the host, at the last of 2 attempts',
+  );
+  assertEquals(bed.log.lines, []);
+});
+
+Deno.test("workflow request: an answer that does not come in time is tried again", async () => {
+  await using bed = await WorkflowBed.open();
+  const gate = Promise.withResolvers<void>();
+  bed.server.answer = async () => {
+    await gate.promise;
+    return new Response("late");
+  };
+  const id = await bed.begin(retried(bed.server.url), {});
+  bed.runner().start();
+  await until("the request", () => bed.server.requests.length === 1);
+  bed.clock.advance(5_000);
+  assertEquals(await bed.waiting(id), 1_000);
+  gate.resolve();
+  bed.clock.advance(1_000);
+  const { execution, steps } = await bed.ended(id);
+  assertEquals([execution.status, steps[0]?.attempts], ["succeeded", 2]);
+});
+
+const HOSTILE: readonly (readonly [string, unknown, string | undefined])[] = [
+  ["a path that leads up", "/../admin", undefined],
+  ["an encoded path that leads up", "%2e%2e", undefined],
+  ["a question mark", "?a=b", "/o/%3Fa%3Db"],
+  ["a fragment", "#b", "/o/%23b"],
+  ["a line break", "a\r\nx-evil: 1", "/o/a%0D%0Ax-evil%3A%201"],
+  ["a host", "//evil.example/", "/o/%2F%2Fevil.example%2F"],
+  ["a user name", "@evil.example", "/o/%40evil.example"],
+  ["a backslash", "\\\\evil.example", "/o/%5C%5Cevil.example"],
+  ["a name of a prototype", "__proto__", "/o/__proto__"],
+];
+
+for (const [name, value, path] of HOSTILE) {
+  Deno.test(`workflow request: ${name} from a caller steers no request`, async () => {
+    await using bed = await WorkflowBed.open();
+    const id = await bed.begin(
+      `workflow: w\nsteps:\n- {name: call, request: {url: "${bed.server.url}/o/{{ input.v }}"}}`,
+      { v: value },
+    );
+    bed.runner().start();
+    const { execution } = await bed.ended(id);
+    assertEquals(bed.server.requests.map((seen) => seen.path), path === undefined ? [] : [path]);
+    assertEquals(execution.status, path === undefined ? "failed" : "succeeded");
+  });
+}
+
+Deno.test("workflow request: a line break in a header, and what is not there, fail the step", async () => {
+  await using bed = await WorkflowBed.open();
+  const header =
+    `workflow: h\nsteps:\n- {name: call, request: {url: "${bed.server.url}/", headers: {x-a: "{{ input.v }}"}}}`;
+  const missing = `workflow: m\nsteps:\n- {name: call, set: {a: "{{ input.constructor }}"}}`;
+  const ids = [
+    await bed.begin(header, { v: "a\r\nx-evil: 1" }),
+    await bed.begin(header, { v: "€" }),
+    await bed.begin(missing, { v: 1 }),
+    await bed.begin(missing, '{"__proto__":{"constructor":1}}'),
+  ];
+  bed.runner().start();
+  const errors: unknown[] = [];
+  for (const id of ids) errors.push((await bed.ended(id)).execution.error);
+  const inHeader = 'step "call" failed: Cannot write the header "x-a": ' +
+    "it would hold a line break, a control character or one beyond Latin-1";
+  const notThere = 'step "call" failed: Cannot read "input.constructor": it is not there';
+  assertEquals(errors, [inHeader, inHeader, notThere, notThere]);
+  assertEquals(bed.server.requests, []);
+});
+
+Deno.test("workflow request: a result beyond the bound fails its step", async () => {
+  await using bed = await WorkflowBed.open();
+  bed.server.answer = () => new Response("\u0001".repeat(1_000_000));
+  const id = await bed.begin(retried(bed.server.url), {});
+  bed.runner().start();
+  assertEquals(
+    (await bed.ended(id)).execution.error,
+    'step "call" failed: its result has more than 1114112 bytes',
+  );
+});
+
+Deno.test("workflow request: the guarded sender's own words tell why there is no answer", async () => {
+  await using bed = await WorkflowBed.open();
+  const id = await bed.begin(
+    `workflow: w\nsteps:\n- {name: call, request: {url: "http://169.254.169.254/{{ input.v }}"}}`,
+    { v: "secret-value" },
+  );
+  const dial = { allow: new Cidrs([]), connectTimeoutMs: 1_000, clock: bed.clock };
+  const guarded = createGuardedFetch(dial);
+  bed.runner({ fetch: guarded }).start();
+  const { execution } = await bed.ended(id);
+  await guarded.close();
+  assertMatch(execution.error ?? "", /^step "call" failed: no answer: .*169\.254\.169\.254/);
+});

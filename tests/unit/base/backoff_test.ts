@@ -1,0 +1,53 @@
+import { assertEquals } from "@std/assert";
+import { backoffMs, type BackoffTimes, fullBackoffMs } from "../../../src/base/backoff.ts";
+
+interface Row {
+  readonly title: string;
+  readonly times: BackoffTimes;
+  readonly random: number;
+  /** By attempt, from the first one on. */
+  readonly waits: readonly number[];
+}
+
+const TABLE: readonly Row[] = [
+  {
+    title: "without chance waits are half of what they can be, double, and stop at half of the bound",
+    times: { firstMs: 100, longestMs: 1_000 },
+    random: 0,
+    waits: [50, 100, 200, 400, 500, 500],
+  },
+  {
+    title: "chance adds the upper half",
+    times: { firstMs: 100, longestMs: 1_000 },
+    random: 0.5,
+    waits: [75, 150, 300, 600, 750, 750],
+  },
+  {
+    title: "the bound holds from the first attempt on",
+    times: { firstMs: 5_000, longestMs: 300 },
+    random: 0,
+    waits: [150, 150],
+  },
+  {
+    title: "no first wait never becomes one",
+    times: { firstMs: 0, longestMs: 300 },
+    random: 0,
+    waits: [0, 0, 0],
+  },
+];
+
+for (const { title, times, random, waits } of TABLE) {
+  Deno.test(`backoff: ${title}`, () => {
+    assertEquals(waits.map((_, index) => backoffMs(index + 1, random, times)), waits);
+  });
+}
+
+Deno.test("backoff: a wait is never longer than its full one, and its jitter never below half of that", () => {
+  const times = { firstMs: 1, longestMs: 2 ** 40 };
+  const full = [1, 2, 10, 31, 32, 1_100, Number.MAX_SAFE_INTEGER].map((attempt) =>
+    fullBackoffMs(attempt, times)
+  );
+  assertEquals(full, [1, 2, 2 ** 9, 2 ** 30, 2 ** 30, 2 ** 30, 2 ** 30]);
+  const most = 1 - Number.EPSILON;
+  assertEquals([0, most].map((random) => backoffMs(31, random, times) / 2 ** 30), [0.5, 0.5 + most / 2]);
+});

@@ -1,0 +1,233 @@
+import { assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { DECISION_CASES } from "../../../scripts/bench/decision_cases.ts";
+import { decisionTime } from "../../../scripts/bench/decision_time.ts";
+import type { BenchResults, Measurements } from "../../../scripts/bench/measurements.ts";
+import { PARTS, readBenchOptions } from "../../../scripts/bench/options.ts";
+import { STORES } from "../../../scripts/bench/postgres.ts";
+import { postgresText } from "../../../scripts/bench/postgres_table.ts";
+import type { Figures, Summary } from "../../../scripts/bench/report.ts";
+import { SCENARIOS, type TargetName } from "../../../scripts/bench/scenario.ts";
+import { reportText, withSpeedSection } from "../../../scripts/bench/speed_text.ts";
+import { targetRows } from "../../../scripts/bench/target_rows.ts";
+import { throughputSvg } from "../../../scripts/bench/throughput_svg.ts";
+
+const ECHO: Figures = { callsPerSecond: 10_000, p50Ms: 10, p99Ms: 20, cpuSecondsPer100k: 5 };
+const WEIR: Figures = { callsPerSecond: 200_000, p50Ms: 1, p99Ms: 2, cpuSecondsPer100k: 0.25 };
+const TIME = { fewNs: 100, manyNs: 110, ratio: 1.1 };
+
+/** Every target is hit. */
+const GOOD: Measurements = {
+  summaries: SCENARIOS.flatMap(({ name, targets }) => targets.map((target) => summaryOf(name, target))),
+  decisions: [{ name: "rules", fewRules: 10, manyRules: 100_000, bound: 1.15, plan: TIME, decision: TIME }],
+  million: { values: 1_000_000, residentMb: 349.4, sampled: 100_000, callsPerSecond: 150_000 },
+  start: { firstOkMs: 399, idleMb: 99, rounds: [] },
+  featureStart: { firstOkMs: 398, idleMb: 139, rounds: [] },
+  client: [{ parallel: 1, fetchUs: 100, sendUs: 108, ratio: 1.08 }],
+  webhooks: {
+    ...{ bareCommits: 4_000, triggers: 2_000, barePosts: 5_000, deliveries: 1_500 },
+    ...{ decisionP99Ms: 2, decisionP99WithDeliveriesMs: 2.2, decisionP99Ratio: 1.1 },
+  },
+  postgres: {
+    bareTransactions: 2_000.4,
+    connections: 10,
+    stores: STORES.map((store, index) => ({
+      store,
+      ...{ triggers: 1_000 + index, triggersToBare: 0.5, deliveries: 1_500 + index, deliveriesToBare: 0.75 },
+    })),
+  },
+};
+
+Deno.test("targetRows: every target of the run, with what was measured", () => {
+  const rows = targetRows(GOOD);
+  assertEquals(rows.every(({ isHit }) => isHit), true);
+  assertEquals(rows.map(({ what, target, measured }) => `${what}: ${target}: ${measured}`), [
+    "memory, 8 connections of 32 calls, 10,000 keys: at least 15 times the echo: 20.00 times (200,000 calls/s)",
+    "redis-server, the same: at least 7 times the echo: 20.00 times (200,000 calls/s)",
+    "redis-server, the same on one hot key: at least 10 times the echo: 20.00 times (200,000 calls/s)",
+    "memory, 64 connections of 4: at least 8 times the echo: 20.00 times (200,000 calls/s)",
+    "memory, 256 connections of 1: at least 2.7 times the echo: 20.00 times (200,000 calls/s)",
+    "memory, 8 connections of 1: at least 4 times the echo: 20.00 times (200,000 calls/s)",
+    "redis-server, 64 connections of 4: at least 5 times the echo: 20.00 times (200,000 calls/s)",
+    "redis-server, 256 connections of 1: at least 2.2 times the echo: 20.00 times (200,000 calls/s)",
+    "redis-server, 8 connections of 1: at least 2.2 times the echo: 20.00 times (200,000 calls/s)",
+    "CPU for a call, memory, 8 connections of 32: at most 0.08 times the echo: 0.050 times (0.25 s per 100,000)",
+    "CPU for a call, redis, 8 connections of 32: at most 0.12 times the echo: 0.050 times (0.25 s per 100,000)",
+    "p99, memory, 8 connections of 32: below the echo's p50 (10.00 ms): 2.00 ms, 0.20 times",
+    "p99, redis, 8 connections of 32: below the echo's p50 (10.00 ms): 2.00 ms, 0.20 times",
+    "p50, redis-server, 5,000 calls/s evenly paced: at most 0.3 ms above a bare ioredis round trip (0.80 ms): " +
+    "1.00 ms, 0.20 above",
+    "p99, redis-server, 5,000 calls/s evenly paced: at most half of the echo's (20.00 ms): 2.00 ms, 0.10 times",
+    "10 against 100,000 rules: at most 1.15 times the time: " +
+    "1.10 times (100 and 110 ns; of matching alone 1.10)",
+    "1,000,000 distinct values through memory with its default bound: " +
+    "resident memory at most 350 MB, nothing lost: 349 MB; 100,000 asked again, none lost",
+    "spawn of deno run, warm cache, to the first OK over gRPC: at most 400 ms: 399 ms",
+    "resident memory idle: at most 100 MB: 99 MB",
+    "cluster of three redis-servers, 8 connections of 32 calls, 10,000 keys: at least 3 times the echo: " +
+    "20.00 times (200,000 calls/s)",
+    "memcached, the same: at least 3 times the echo: 20.00 times (200,000 calls/s)",
+    "two redis-servers, the same with a limit per year and one per second in each call: " +
+    "at least 4 times the echo: 20.00 times (200,000 calls/s)",
+    "memory over TLS, 8 connections of 32 calls: at least 6 times the echo: 20.00 times (200,000 calls/s)",
+    "memory with every feature on, 8 connections of 32 calls, 10,000 keys: at least 15 times the echo: 20.00 times (200,000 calls/s)",
+    "spawn of deno run, warm cache, to the first OK over gRPC, every feature on: at most 400 ms: 398 ms",
+    "resident memory idle, every feature on: at most 140 MB: 139 MB",
+    "memory with statistics pushed each second: at least 0.95 times the calls without: 1.00 times (200,000 calls/s)",
+    "memory with metrics pulled each second: at least 0.95 times the calls without: 1.00 times (200,000 calls/s)",
+    "memory with 1 % of the calls traced: at least 0.95 times the calls without: 1.00 times (200,000 calls/s)",
+    "send of the HTTP client library, 1 at once: at most 1.1 times a bare fetch: 1.08 times (108 and 100 µs)",
+    "triggers accepted durably, 64 callers: at least 1,000 a second: " +
+    "2,000; 0.50 times bare commits of node:sqlite",
+    "deliveries to 50 local endpoints: at least 1,000 a second: 1,500; 0.30 times a bare client",
+    "p99 of 5,000 decisions/s in memory beside 500 deliveries/s: at most 1.2 times without: " +
+    "1.10 times (2.20 and 2.00 ms)",
+  ]);
+});
+
+Deno.test("targetRows: what is not reached is missed, what was not run is left out", () => {
+  const slow: Measurements = {
+    summaries: GOOD.summaries.map((summary) => {
+      const isObserved = summary.target.startsWith("memory-");
+      const median = isObserved ? { ...ECHO, callsPerSecond: ECHO.callsPerSecond * 0.94 } : ECHO;
+      return { ...summary, median, toEcho: ratios(ECHO), toFirst: 0.94 };
+    }),
+    decisions: [{ name: "rules", fewRules: 10, manyRules: 20, bound: 1, plan: TIME, decision: TIME }],
+    million: { values: 1_000_000, residentMb: 351, sampled: 100_000, callsPerSecond: 1 },
+    start: { firstOkMs: 401, idleMb: 101, rounds: [] },
+    featureStart: { firstOkMs: 401, idleMb: 141, rounds: [] },
+    client: [{ parallel: 100, fetchUs: 100, sendUs: 111, ratio: 1.11 }],
+    webhooks: {
+      ...{ bareCommits: 4_000, triggers: 999, barePosts: 5_000, deliveries: 999 },
+      ...{ decisionP99Ms: 2, decisionP99WithDeliveriesMs: 2.5, decisionP99Ratio: 1.25 },
+    },
+  };
+  const hits = targetRows(slow).filter(({ isHit }) => isHit).map(({ what }) => what);
+  assertEquals(hits, ["p50, redis-server, 5,000 calls/s evenly paced"]);
+  assertEquals(targetRows({ summaries: [] }), []);
+});
+
+Deno.test("what has no target has a table of its own, where it was measured", () => {
+  const table = [
+    "| store | triggers/s | to bare | deliveries/s | to bare |",
+    "| --- | --- | --- | --- | --- |",
+    "| SQLite, one instance | 1,000 | 0.50 | 1,500 | 0.75 |",
+    "| PostgreSQL, one instance | 1,001 | 0.50 | 1,501 | 0.75 |",
+    "| PostgreSQL, three instances | 1,002 | 0.50 | 1,502 | 0.75 |",
+  ].join("\n");
+  const results = resultsOf(GOOD);
+  const text = results.postgres === undefined ? "" : postgresText(results.postgres);
+  assertMatch(text, /^The webhook service on PostgreSQL, beside 2,000 bare transactions\/s of two rows /);
+  assertEquals(text.endsWith(`\n\n${table}`), true);
+  const written = (of: BenchResults) => withSpeedSection("<!-- bench --><!-- /bench -->", of);
+  const { postgres: _, ...rest } = results;
+  for (const report of [reportText, written]) {
+    assertEquals([report(results).includes(`\n\n${text}\n\n`), report(rest).includes("bare transactions")], [
+      true,
+      false,
+    ]);
+  }
+});
+
+Deno.test("the README gets its section between the markers, and nothing else changes", () => {
+  const results = resultsOf(GOOD);
+  const written = withSpeedSection("before\n<!-- bench -->\nold\n<!-- /bench -->\nafter\n", results);
+  assertMatch(written, /^before\n<!-- bench -->\n\nThe yardstick [^]*\n\n<!-- \/bench -->\nafter\n$/);
+  const rows = written.split("\n").filter((line) => line.startsWith("| ") && line.endsWith(" | hit |"));
+  assertEquals(rows.length, results.targets.length);
+  assertEquals(written.includes("`deno task bench --readme`"), true);
+  assertEquals(withSpeedSection(written, results), written);
+  assertThrows(() => withSpeedSection("no markers", results));
+});
+
+Deno.test("the report counts hits and misses", () => {
+  const results = resultsOf({ ...GOOD, start: { firstOkMs: 401, idleMb: 99, rounds: [] } });
+  assertMatch(reportText(results), /\n\n32 targets hit, 1 missed\n\n- all sums are equal$/);
+});
+
+Deno.test("the picture has both panels, or there is none", () => {
+  const picture = throughputSvg(GOOD.summaries) ?? "";
+  const texts = [...picture.matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map(([, text]) => text);
+  assertEquals(texts, [
+    ...["grpc-js echo", "Weir, memory", "Weir, redis-server"],
+    ...["calls/s", "longer is better", "10,000", "200,000", "200,000"],
+    ...["p99", "shorter is better", "20.00 ms", "2.00 ms", "2.00 ms"],
+    "8 connections of 32 calls in flight, 10,000 keys in turn, one process",
+  ]);
+  assertEquals(throughputSvg(GOOD.summaries.filter(({ target }) => target !== "redis")), undefined);
+});
+
+Deno.test("readBenchOptions: only a whole run writes results by itself", () => {
+  const results = new URL("../../../scripts/bench/results/", import.meta.url).pathname;
+  assertEquals(readBenchOptions([]), {
+    engine: "native",
+    parts: [...PARTS],
+    rounds: 5,
+    seconds: 2.5,
+    warmUpSeconds: 0.5,
+    isQuick: false,
+    results,
+    writesReadme: false,
+  });
+  assertEquals(readBenchOptions(["--quick", "--engine", "grpc-js", "--only", "tls,keys", "--rounds", "2"]), {
+    engine: "grpc-js",
+    parts: ["keys", "tls"],
+    rounds: 2,
+    seconds: 0.5,
+    warmUpSeconds: 0.3,
+    isQuick: true,
+    results: undefined,
+    writesReadme: false,
+  });
+  const bad = [["--quick", "--readme"], ["--only", "none"], ["--rounds", "1.5"], ["--engine", "go"]];
+  assertEquals(bad.map((args) => assertThrows(() => readBenchOptions(args)).message), [
+    'Cannot write README "--readme": only a whole run may, without --quick and --only',
+    `Cannot read --only "none": it must be one of ${PARTS.join(", ")}`,
+    'Cannot read --rounds "1.5": it must be a whole number',
+    'Cannot read --engine "go": it must be one of native, grpc-js',
+  ]);
+});
+
+Deno.test("decisionTime: the requests of every case find what they are to find", () => {
+  const times = DECISION_CASES.map((decisionCase) => decisionTime({ ...decisionCase, manyRules: 20 }, 1));
+  assertEquals(
+    times.map(({ plan, decision }) => plan.ratio > 0 && decision.ratio > 0),
+    times.map(() => true),
+  );
+});
+
+function summaryOf(scenario: string, target: TargetName): Summary {
+  const median = target.startsWith("echo") ? ECHO : target === "bare" ? { ...WEIR, p50Ms: 0.8 } : WEIR;
+  const same = { scenario, target, median, slowest: 1, fastest: 2, generatorBusy: 0.5 };
+  return { ...same, toEcho: ratios(median), toFirst: 1 };
+}
+
+function ratios(median: Figures): Figures {
+  return {
+    callsPerSecond: median.callsPerSecond / ECHO.callsPerSecond,
+    p50Ms: median.p50Ms / ECHO.p50Ms,
+    p99Ms: median.p99Ms / ECHO.p99Ms,
+    cpuSecondsPer100k: median.cpuSecondsPer100k / ECHO.cpuSecondsPer100k,
+  };
+}
+
+function resultsOf(measurements: Measurements): BenchResults {
+  return {
+    ...measurements,
+    date: "2026-11-21T12:00:00.000Z",
+    commandLine: "deno task bench --readme",
+    machine: { cpu: "a processor", cores: 2, kernel: "6.1" },
+    versions: {
+      deno: "2.9.3",
+      grpcJs: "1.14.7",
+      redis: "7.0.15",
+      memcached: "1.6.18",
+      h2load: "1.52.0",
+      postgres: "15.18",
+      pg: "8.23.1",
+    },
+    setup: { engine: "native", rounds: 5, seconds: 3, warmUpSeconds: 0.5 },
+    targets: targetRows(measurements),
+    checks: ["all sums are equal"],
+    rounds: [],
+  };
+}

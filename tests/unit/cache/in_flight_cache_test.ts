@@ -1,0 +1,174 @@
+import { type Clock, systemClock } from "../../../src/base/clock.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { InFlightCache } from "../../../src/cache/in_flight_cache.ts";
+import { MemoryCache } from "../../../src/cache/memory_cache.ts";
+import type { Caller, CounterCache, Hit } from "../../../src/ratelimit/counter_cache.ts";
+import { counterCacheContract, hit } from "../../contract/counter_cache_contract.ts";
+
+const TIMES = { timeoutMs: 1_000, clock: systemClock };
+
+counterCacheContract("bounded in flight", () => {
+  const cache = new MemoryCache({ maxKeys: 10_000, clock: systemClock });
+  return Promise.resolve({
+    cache: new InFlightCache(cache, { maxInFlight: 1, backend: "memory", ...TIMES }),
+    end: () => Promise.resolve(),
+  });
+});
+
+/** A cache that answers when it is told to. */
+class HeldCache implements CounterCache {
+  readonly asked: { readonly verb: string; readonly hits: number; readonly caller: Caller | undefined }[] =
+    [];
+  readonly #answers: PromiseWithResolvers<number[]>[] = [];
+
+  add(hits: readonly Hit[], caller?: Caller): Promise<number[]> {
+    return this.#hold("add", hits, caller);
+  }
+  read(hits: readonly Hit[], caller?: Caller): Promise<number[]> {
+    return this.#hold("read", hits, caller);
+  }
+  remove(keys: readonly string[]): Promise<void> {
+    this.asked.push({ verb: "remove", hits: keys.length, caller: undefined });
+    return Promise.resolve();
+  }
+  close(): Promise<void> {
+    this.asked.push({ verb: "close", hits: 0, caller: undefined });
+    return Promise.resolve();
+  }
+
+  /** The oldest question that is not answered. */
+  next(): PromiseWithResolvers<number[]> {
+    return this.#answers.shift() ?? Promise.withResolvers();
+  }
+
+  #hold(verb: string, hits: readonly Hit[], caller: Caller | undefined): Promise<number[]> {
+    this.asked.push({ verb, hits: hits.length, caller });
+    const answer = Promise.withResolvers<number[]>();
+    this.#answers.push(answer);
+    return answer.promise;
+  }
+}
+
+function open(
+  maxInFlight: number,
+  clock: Clock = new FakeClock(),
+): { held: HeldCache; cache: InFlightCache; figures: () => number[] } {
+  const held = new HeldCache();
+  const cache = new InFlightCache(held, { maxInFlight, backend: "kv", timeoutMs: 1_000, clock });
+  const { counters, gauges } = cache.figures;
+  const figures = () => [gauges["in_flight"]?.() ?? -1, counters["in_flight_refused"]?.() ?? -1];
+  return { held, cache, figures };
+}
+
+const hits = (count: number): Hit[] => Array.from({ length: count }, () => hit());
+
+Deno.test("in flight: hits are counted until they are answered, or fail", async () => {
+  const { held, cache, figures } = open(10);
+  const [added, read, failed] = [cache.add(hits(2)), cache.read(hits(3)), cache.add(hits(4))];
+  assertEquals(figures(), [9, 0]);
+  held.next().resolve([1, 2]);
+  assertEquals([await added, figures()], [[1, 2], [7, 0]]);
+  held.next().resolve([5, 6, 7]);
+  assertEquals([await read, figures()], [[5, 6, 7], [4, 0]]);
+  held.next().reject(new Error("gone"));
+  const error = await assertRejects(async () => await failed);
+  assertEquals([error.message, figures()], ["gone", [0, 0]]);
+});
+
+Deno.test("in flight: who waited may ask again at once", async () => {
+  const { held, cache, figures } = open(1);
+  const first = cache.add(hits(1));
+  const again = Promise.resolve(first).then(() => cache.add(hits(1)));
+  held.next().resolve([1]);
+  await first;
+  held.next().resolve([2]);
+  assertEquals([await again, figures()], [[2], [0, 0]]);
+});
+
+const REFUSED: readonly (readonly [title: string, before: readonly number[], then: number, state: string])[] =
+  [
+    ["a full cache", [4], 1, "4 of at most 4"],
+    ["one hit too many", [1, 2], 2, "3 of at most 4"],
+    ["beside a call that is too large by itself", [9], 1, "9 of at most 4"],
+  ];
+
+for (const verb of ["add", "read"] as const) {
+  for (const [title, before, then, state] of REFUSED) {
+    Deno.test(`in flight, ${verb}: ${title} is refused at once and not asked for`, async () => {
+      const { held, cache, figures } = open(4);
+      const waiting = before.map((count) => cache.add(hits(count)));
+      const inFlight = before.reduce((sum, count) => sum + count);
+      const error = assertThrows(() => cache[verb](hits(then)));
+      const { name, message, backend } = error as Error & { backend?: string };
+      assertEquals(
+        [name, message, backend],
+        ["CacheError", `too many hits wait for the cache: ${state}`, "kv"],
+      );
+      assertEquals([held.asked.length, figures()], [before.length, [inFlight, 1]]);
+      for (const _ of before) held.next().resolve([]);
+      await Promise.all(waiting);
+      const next = cache[verb](hits(then));
+      held.next().resolve([]);
+      assertEquals([await next, figures()], [[], [0, 1]]);
+    });
+  }
+}
+
+Deno.test("in flight: exactly up to the bound all are asked for", async () => {
+  const { held, cache, figures } = open(4);
+  const waiting = [cache.add(hits(1)), cache.add(hits(2)), cache.add(hits(1))];
+  assertEquals(figures(), [4, 0]);
+  for (const _ of waiting) held.next().resolve([]);
+  await Promise.all(waiting);
+  assertEquals(figures(), [0, 0]);
+});
+
+Deno.test("in flight: what is answered at once, or fails at once, never waits", async () => {
+  const memory = new MemoryCache({ maxKeys: 10, clock: systemClock });
+  const cache = new InFlightCache(memory, { maxInFlight: 1, backend: "memory", ...TIMES });
+  for (let call = 0; call < 3; call++) cache.add(hits(2));
+  memory.add = () => {
+    throw new TypeError("broken");
+  };
+  const failures = Array.from({ length: 3 }, () => assertThrows(() => cache.add(hits(1))).message);
+  const [inFlight, refused] = [
+    cache.figures.gauges["in_flight"],
+    cache.figures.counters["in_flight_refused"],
+  ];
+  assertEquals([failures, inFlight?.(), refused?.()], [Array(3).fill("broken"), 0, 0]);
+  await cache.close();
+});
+
+Deno.test("in flight: everything is handed on", async () => {
+  const { held, cache } = open(4);
+  const caller = { gone: false };
+  const waiting = [cache.add(hits(1), caller), cache.read(hits(2), caller)];
+  for (const _ of waiting) held.next().resolve([]);
+  await Promise.all(waiting);
+  await cache.remove(["a", "b", "c"]);
+  await cache.close();
+  assertEquals(held.asked, [
+    { verb: "add", hits: 1, caller },
+    { verb: "read", hits: 2, caller },
+    { verb: "remove", hits: 3, caller: undefined },
+    { verb: "close", hits: 0, caller: undefined },
+  ]);
+});
+
+Deno.test("in flight: a caller that asks more than once has the time of one asking", async () => {
+  const clock = new FakeClock();
+  const { held, cache } = open(10, clock);
+  const caller = { gone: false, since: clock.now() };
+  const read = cache.read(hits(1), caller);
+  clock.advance(400);
+  held.next().resolve([1]);
+  assertEquals(await read, [1]);
+  const added = cache.add(hits(1), caller);
+  clock.advance(599);
+  assertEquals(clock.waiting, 1);
+  clock.advance(1);
+  const error = await assertRejects(async () => await added);
+  assertEquals([error.name, error.message], ["CacheError", "Cannot ask the cache: no answer within 1000 ms"]);
+  held.next().resolve([2]);
+});

@@ -1,0 +1,84 @@
+import { assertEquals } from "@std/assert";
+import { OverLimitCache } from "../../../src/cache/local_cache.ts";
+
+Deno.test("local cache: remembers the count until the window ends", () => {
+  const cache = new OverLimitCache(10_000);
+  cache.set("a", 11, 160, 100);
+  assertEquals([cache.get("a", 100), cache.get("a", 159), cache.get("a", 160), cache.get("b", 100)], [
+    11,
+    11,
+    undefined,
+    undefined,
+  ]);
+  assertEquals([cache.size, cache.bytes], [0, 0]);
+  cache.set("late", 11, 160, 160);
+  assertEquals(cache.size, 0);
+});
+
+Deno.test("local cache: a later count takes the place of the earlier one", () => {
+  const cache = new OverLimitCache(10_000);
+  cache.set("a", 11, 160, 100);
+  const bytes = cache.bytes;
+  cache.set("a", 15, 160, 101);
+  assertEquals([cache.get("a", 101), cache.size, cache.bytes], [15, 1, bytes]);
+  cache.forget("a");
+  cache.forget("a");
+  assertEquals([cache.get("a", 101), cache.size, cache.bytes], [undefined, 0, 0]);
+});
+
+Deno.test("local cache: stays within its bytes; what was used longest ago gives way", () => {
+  const cache = new OverLimitCache(400);
+  cache.set("a", 1, 160, 100);
+  cache.set("b", 2, 160, 100);
+  cache.set("c", 3, 160, 100);
+  assertEquals(cache.get("a", 100), 1);
+  cache.set("d", 4, 160, 100);
+  assertEquals(["a", "b", "c", "d"].map((key) => cache.get(key, 100)), [1, undefined, 3, 4]);
+  cache.set("x".repeat(1_000), 5, 160, 100);
+  assertEquals([cache.size, cache.bytes <= 400], [3, true]);
+  for (let index = 0; index < 10_000; index++) cache.set(`key${index}`, 1, 160, 100);
+  assertEquals(cache.bytes <= 400, true);
+});
+
+Deno.test("local cache: its figures tell what became of keys and lookups", () => {
+  const cache = new OverLimitCache(400);
+  const figures = () =>
+    Object.fromEntries(Object.entries(cache.figures.gauges).map(([name, read]) => [name, read()]));
+  const none = {
+    entryCount: 0,
+    hitCount: 0,
+    missCount: 0,
+    lookupCount: 0,
+    overwriteCount: 0,
+    expiredCount: 0,
+    evacuateCount: 0,
+    averageAccessTime: 0,
+  };
+  assertEquals(figures(), none);
+  assertEquals(cache.figures.counters, {});
+  cache.set("a", 1, 160, 100);
+  cache.set("b", 1, 160, 104);
+  assertEquals(figures(), { ...none, entryCount: 2, averageAccessTime: 102 });
+  cache.get("a", 108);
+  cache.get("nobody", 108);
+  cache.set("b", 2, 160, 110);
+  const used = { entryCount: 2, hitCount: 1, missCount: 1, lookupCount: 2, overwriteCount: 1 };
+  assertEquals(figures(), { ...none, ...used, averageAccessTime: 109 });
+  cache.set("c", 1, 111, 110);
+  cache.set("d", 1, 160, 110);
+  const full = { ...none, ...used, entryCount: 3, evacuateCount: 1, averageAccessTime: 110 };
+  assertEquals(figures(), full);
+  cache.get("c", 111);
+  const looked = { missCount: 2, lookupCount: 3, expiredCount: 1, entryCount: 2 };
+  assertEquals(figures(), { ...full, ...looked });
+  for (const key of ["e", "f"]) cache.set(key, 1, 300, 160);
+  assertEquals(figures(), {
+    ...full,
+    ...looked,
+    entryCount: 3,
+    expiredCount: 2,
+    averageAccessTime: (110 + 160 + 160) / 3,
+  });
+  for (const key of ["b", "d", "e", "f"]) cache.forget(key);
+  assertEquals([cache.bytes, figures().averageAccessTime], [0, 0]);
+});

@@ -1,0 +1,195 @@
+import { assertEquals } from "@std/assert";
+import { dirname } from "node:path";
+import { runCommand, usageFor } from "../../../src/cli/commands.ts";
+
+interface Result {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs the command on a folder with these files; the folder is `DIR` in arguments and answers. */
+async function run(
+  args: readonly string[],
+  files: Readonly<Record<string, string>>,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Result> {
+  const folder = await Deno.makeTempDir();
+  const written = { stdout: "", stderr: "" };
+  try {
+    for (const [name, text] of Object.entries(files)) {
+      await Deno.mkdir(dirname(`${folder}/${name}`), { recursive: true });
+      await Deno.writeTextFile(`${folder}/${name}`, text);
+    }
+    const output = {
+      stdout: (line: string) => void (written.stdout += `${line}\n`),
+      stderr: (line: string) => void (written.stderr += `${line}\n`),
+    };
+    const call = ["check", ...args.map((arg) => arg.replace("DIR", folder))];
+    const code = await runCommand(call, { environment, output });
+    const { stdout, stderr } = written;
+    return { code, stdout: stdout.replaceAll(folder, "DIR"), stderr: stderr.replaceAll(folder, "DIR") };
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+const USAGE = `${usageFor(["check"])}\n`;
+
+const GOOD = {
+  "a.yaml": "domain: a\ndescriptors:\n- key: k\n  rate_limit: {unit: day, requests_per_unit: 1}\n",
+};
+const DUBIOUS = {
+  "a.yaml": "domain: a\ndescriptors:\n- key: k\n  rate_limit: {unlimited: true, shadow_mode: true}\n",
+};
+const TWICE = { "a.yaml": "domain: a\ndescriptors: []\n", "b.yml": "domain: a\ndescriptors: []\n" };
+const BAD = {
+  "a.yaml": "domain: a\ndescriptors:\n- key: k\n- key: k\n  shadow_mode: 1\n",
+  "b.yaml": "domain: b\ndescriptors:\n\t- key: k\n",
+};
+
+const SHARED = {
+  "a.yaml": "domain: a\ndescriptors:\n- {key: k, value: a*b, share_threshold: true}\n" +
+    "- {key: k, value: '*.png', share_threshold: true}\n- {key: k, value: plain, share_threshold: true}\n",
+};
+
+/** What other services read, and Weir does not. */
+const MOVED = {
+  "a.yaml": "domain: a\ndescriptors:\n- key: k\n  descriptors:\n  - key: us*r\n    value: v*\n",
+  "team/b.yaml": "domain: b\ndescriptors: []\n",
+};
+
+const WARNING = "DIR/a.yaml:4:33: descriptors[0].rate_limit.shadow_mode: warning: has no effect here; " +
+  "it belongs in a descriptor\n";
+const DUPLICATE =
+  "DIR/b.yml:1:9: domain: duplicate domain 'a' in config file; it is already in DIR/a.yaml:1:9, " +
+  "and MERGE_DOMAIN_CONFIG=true would allow that\n";
+
+type Case = readonly [
+  name: string,
+  args: readonly string[],
+  files: Readonly<Record<string, string>>,
+  result: Result,
+  environment?: Readonly<Record<string, string>>,
+];
+
+const CASES: readonly Case[] = [
+  ["good files", ["DIR"], GOOD, {
+    code: 0,
+    stdout: "DIR: good: 1 file with rules, 1 domain, 0 errors, 0 warnings\n",
+    stderr: "",
+  }],
+  ["good files, strictly", ["--strict", "DIR"], GOOD, {
+    code: 0,
+    stdout: "DIR: good: 1 file with rules, 1 domain, 0 errors, 0 warnings\n",
+    stderr: "",
+  }],
+  ["a warning", ["DIR"], DUBIOUS, {
+    code: 0,
+    stdout: "DIR: good: 1 file with rules, 1 domain, 0 errors, 1 warning\n",
+    stderr: WARNING,
+  }],
+  ["a warning, strictly", ["DIR", "-strict"], DUBIOUS, {
+    code: 1,
+    stdout: "DIR: not good: 1 file with rules, 1 domain, 0 errors, 1 warning\n",
+    stderr: WARNING,
+  }],
+  ["rules that would go unnoticed", ["DIR"], MOVED, {
+    code: 0,
+    stdout: "DIR: good: 1 file with rules, 1 domain, 0 errors, 2 warnings\n",
+    stderr:
+      "DIR/a.yaml:5:5: descriptors[0].descriptors[0].key: warning: '*' stands for itself in a key, so this " +
+      "rule is for requests with this very key; patterns are for values alone\n" +
+      "DIR/team/b.yaml: warning: this file is not read, because it lies in a folder below; move it into DIR\n",
+  }],
+  ["every problem of every file", ["DIR"], BAD, {
+    code: 1,
+    stdout: "DIR: not good: 1 file with rules, 3 errors, 0 warnings\n",
+    stderr: "DIR/a.yaml:4:3: descriptors[1]: duplicate descriptor composite key 'a.k'; " +
+      "the first one is at DIR/a.yaml:3:3\n" +
+      "DIR/a.yaml:5:16: descriptors[1].shadow_mode: shadow_mode must be true or false, not '1'\n" +
+      "DIR/b.yaml:3:1: a tab is used as indentation; use spaces\n",
+  }],
+  ["a domain twice", ["DIR"], TWICE, {
+    code: 1,
+    stdout: "DIR: not good: 2 files with rules, 1 error, 0 warnings\n",
+    stderr: DUPLICATE,
+  }],
+  ["a domain twice, merging", ["-merge=true", "--", "DIR"], TWICE, {
+    code: 0,
+    stdout: "DIR: good: 2 files with rules, 1 domain, 0 errors, 0 warnings\n",
+    stderr: "",
+  }],
+  ["an empty folder", ["DIR"], {}, {
+    code: 0,
+    stdout: "DIR: good: 0 files with rules, 0 domains, 0 errors, 1 warning\n",
+    stderr: "DIR: warning: there are no rule files here, so nothing is limited; " +
+      "put files *.yaml or *.yml into this folder\n",
+  }],
+  ["no such folder", ["DIR/none"], {}, {
+    code: 1,
+    stdout: "DIR/none: not good: 0 files with rules, 1 error, 0 warnings\n",
+    stderr: "DIR/none: Cannot read the folder of rule files: it does not exist; " +
+      "name the folder that holds the rule files\n",
+  }],
+  ["a domain twice, merging by the environment", ["DIR"], TWICE, {
+    code: 0,
+    stdout: "DIR: good: 2 files with rules, 1 domain, 0 errors, 0 warnings\n",
+    stderr: "",
+  }, { MERGE_DOMAIN_CONFIG: "true", KV_URL: "a wrong setting that does not matter here" }],
+  ["a domain twice, the flag before the environment", ["DIR", "--merge=false"], TWICE, {
+    code: 1,
+    stdout: "DIR: not good: 2 files with rules, 1 error, 0 warnings\n",
+    stderr: DUPLICATE,
+  }, { MERGE_DOMAIN_CONFIG: "true" }],
+  ["files that start with a dot, ignored by the environment", ["DIR"], { ...GOOD, ".b.yaml": "wrong" }, {
+    code: 0,
+    stdout: "DIR: good: 1 file with rules, 1 domain, 0 errors, 0 warnings\n",
+    stderr: "",
+  }, { RUNTIME_IGNOREDOTFILES: "true" }],
+  ["a '*' anywhere in a shared value", ["DIR"], SHARED, {
+    code: 1,
+    stdout: "DIR: not good: 1 file with rules, 1 error, 0 warnings\n",
+    stderr: "DIR/a.yaml:5:3: descriptors[2].share_threshold: " +
+      "share_threshold requires a value with '*', but found 'plain'\n",
+  }],
+  ["no folder named", [], {}, {
+    code: 2,
+    stdout: "",
+    stderr: `Cannot run "check": DIR is missing\n\n${USAGE}`,
+  }],
+  ["two folders named", ["a", "b"], {}, {
+    code: 2,
+    stdout: "",
+    stderr: `Cannot run "check": it is called as "weir check DIR", with flags\n\n${USAGE}`,
+  }],
+  ["an unknown flag", ["DIR", "--strickt"], GOOD, {
+    code: 2,
+    stdout: "",
+    stderr: `Cannot read flag "-strickt": there is no such flag, did you mean "-strict"?\n\n${USAGE}`,
+  }],
+];
+
+Deno.test("weir check: every one of many problems is told", async () => {
+  const { code, stderr } = await run(["DIR"], {
+    "a.yaml": `domain: a\ndescriptors:\n${"- a\n".repeat(300)}`,
+  });
+  const line = (number: number) =>
+    `DIR/a.yaml:${
+      number + 3
+    }:3: descriptors[${number}]: list item must be a mapping such as 'key: a', not 'a'\n`;
+  assertEquals({ code, stderr }, {
+    code: 1,
+    stderr: Array.from({ length: 300 }, (_, i) => line(i)).join(""),
+  });
+});
+
+for (const flag of ["-help", "--help", "-h", "--h"]) {
+  Deno.test(`weir check ${flag}: the usage is no mistake`, async () => {
+    assertEquals(await run(["DIR", flag], {}), { code: 0, stdout: USAGE, stderr: "" });
+  });
+}
+
+for (const [name, args, files, result, environment] of CASES) {
+  Deno.test(`weir check: ${name}`, async () => assertEquals(await run(args, files, environment), result));
+}

@@ -1,0 +1,207 @@
+import { assertEquals } from "@std/assert";
+import { help } from "../../../src/cli/help.ts";
+import { type Ran, ran } from "../../harness/administration_fixture.ts";
+
+const RULES = `domain: shop
+descriptors:
+- key: user
+  rate_limit: { unit: minute, requests_per_unit: 10, name: users }
+- key: user
+  value: ad*
+  descriptors:
+  - key: path
+    rate_limit: { unit: day, unit_multiplier: 2, requests_per_unit: 30, replaces: [{ name: users }] }
+    shadow_mode: true
+    quota_mode: true
+- key: free
+  rate_limit: { unlimited: true }
+`;
+
+/** Runs the command on a folder with these files; the folder is `DIR` in arguments and answers. */
+async function explain(
+  args: readonly string[],
+  files: Readonly<Record<string, string>> = { "shop.yaml": RULES },
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Ran> {
+  const folder = await Deno.makeTempDir();
+  try {
+    for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(`${folder}/${name}`, text);
+    const given = args.map((arg) => arg === "DIR" ? folder : arg);
+    const { code, stdout, stderr } = await ran(["explain", ...given], { environment });
+    return { code, stdout: stdout.replaceAll(folder, "DIR"), stderr: stderr.replaceAll(folder, "DIR") };
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+const ASKED = ["--config", "DIR", "--domain", "shop"];
+
+const TEXT = `domain shop at 2026-01-31T12:00:00Z
+
+descriptor 0: user=adam,path=/a
+  level 1: user=adam
+    > user_ad*  its pattern is the first that matches
+    - user      it takes any value, but a rule with a value that fits wins
+    - other keys of this level: free
+  level 2: path=/a
+    > path  it takes any value, and no rule with a value fits
+  limit        30 per DAY (a window of 172800 s)
+  rule         shop.user_ad*.path
+  shadow mode  it is counted, and answered as OK
+  quota mode   the call is over its limit only when all its quotas are
+  replaces     users
+  cache key    v1:shop_user_adam_path_/a_1769817600
+  window ends  2026-02-02T00:00:00Z
+
+descriptor 1: user=bob
+  level 1: user=bob
+    > user      it takes any value, and no rule with a value fits
+    - user_ad*  its pattern does not match
+    - other keys of this level: free
+  no limit     shop.user falls away: shop.user_ad*.path of descriptor 0 replaces "users"
+
+descriptor 2: free
+  level 1: free
+    > free  it takes any value, and no rule with a value fits
+    - other keys of this level: user
+  unlimited    shop.free: nothing is counted
+
+descriptor 3: none=\\u001b[1m
+  level 1: none=\\u001b[1m
+    - other keys of this level: user, free
+  no limit     no rule of level 1 has the key "none"
+`;
+
+Deno.test("weir explain: text for people, with what others wrote as plain text", async () => {
+  const lists = ["user=adam,path=/a", "user=bob", "free=", "none=\u001b[1m"];
+  const given = lists.flatMap((list) => ["--descriptors", list]);
+  const result = { code: 0, stdout: TEXT, stderr: "" };
+  assertEquals(await explain([...ASKED, ...given, "--prefix", "v1:"]), result);
+  const environment = { CACHE_KEY_PREFIX: "v1:" };
+  assertEquals(await explain([...ASKED, ...given], { "shop.yaml": RULES }, environment), result);
+});
+
+Deno.test("weir explain --json: the same for machines", async () => {
+  const { code, stdout } = await explain([...ASKED, "--descriptors", "user=bob", "-json"]);
+  const level = {
+    entry: { key: "user", value: "bob" },
+    rules: [
+      {
+        rule: "user",
+        by: "key",
+        matches: true,
+        chosen: true,
+        why: "it takes any value, and no rule with a value fits",
+      },
+      { rule: "user_ad*", by: "pattern", matches: false, chosen: false, why: "its pattern does not match" },
+    ],
+    furtherRules: 0,
+    otherKeys: ["free"],
+    furtherKeys: 0,
+  };
+  assertEquals([code, JSON.parse(stdout)], [0, {
+    domain: "shop",
+    domainKnown: true,
+    at: "2026-01-31T12:00:00Z",
+    descriptors: [{
+      entries: [{ key: "user", value: "bob" }],
+      levels: [level],
+      outcome: "limited",
+      why: "its rule has a limit",
+      limit: {
+        rule: "shop.user",
+        override: false,
+        unlimited: false,
+        name: "users",
+        requestsPerUnit: 10,
+        unit: "MINUTE",
+        windowSeconds: 60,
+        shadowMode: false,
+        quotaMode: false,
+        replaces: [],
+      },
+      cacheKey: "shop_user_bob_1769860800",
+      windowEnds: "2026-01-31T12:01:00Z",
+    }],
+  }]);
+});
+
+const ONE = [...ASKED, "--descriptors", "k=v"];
+const TWICE = { "a.yaml": "domain: shop\ndescriptors: []\n", "b.yaml": "domain: shop\ndescriptors: []\n" };
+
+const REFUSED: readonly (readonly [
+  name: string,
+  args: readonly string[],
+  files: Readonly<Record<string, string>>,
+  code: number,
+  firstLine: string,
+])[] = [
+  [
+    "a mistake",
+    ONE,
+    { "a.yaml": "domain: shop\ndescriptors:\n- key: k\n- key: k\n" },
+    1,
+    "DIR/a.yaml:4:3: descriptors[1]: duplicate descriptor composite key 'shop.k'; the first one is at DIR/a.yaml:3:3",
+  ],
+  [
+    "one domain in two files",
+    ONE,
+    TWICE,
+    1,
+    "DIR/b.yaml:1:9: domain: duplicate domain 'shop' in config file; it is already in DIR/a.yaml:1:9, " +
+    "and MERGE_DOMAIN_CONFIG=true would allow that",
+  ],
+  ["no folder", ONE.filter((arg) => arg !== "DIR" && arg !== "--config"), {}, 2, missing("config")],
+  ["no domain", ["--config", "DIR", "--descriptors", "k=v"], {}, 2, missing("domain")],
+  ["an empty domain", ["--config", "DIR", "--domain", ""], {}, 2, missing("domain")],
+  ["no descriptors", ASKED, {}, 2, missing("descriptors")],
+  [
+    "no equals sign",
+    [...ASKED, "--descriptors", "k"],
+    {},
+    2,
+    'Cannot use --descriptors "k": "k" has no equals sign, key=value would be right',
+  ],
+  [
+    "too many entries",
+    [...ASKED, "--descriptors", Array(65).fill("k=v").join(",")],
+    {},
+    2,
+    "Cannot explain such a request: descriptor 0 must not have more than 64 entries, but has 65",
+  ],
+];
+
+for (const [name, args, files, code, firstLine] of REFUSED) {
+  Deno.test(`weir explain: ${name} is exit code ${code}, and nothing is explained`, async () => {
+    const result = await explain(args, files);
+    assertEquals([result.code, result.stdout, result.stderr.split("\n")[0]], [code, "", firstLine]);
+  });
+}
+
+Deno.test("weir explain --merge: several files may define a domain", async () => {
+  const { code, stderr } = await explain([...ONE, "--merge"], TWICE);
+  assertEquals([code, stderr], [0, ""]);
+});
+
+Deno.test("weir explain: a warning is told beside the explanation", async () => {
+  const dubious =
+    "domain: shop\ndescriptors:\n- key: k\n  rate_limit: {unlimited: true, shadow_mode: true}\n";
+  const { code, stdout, stderr } = await explain(ONE, { "a.yaml": dubious });
+  assertEquals([code, stdout.includes("unlimited    shop.k"), stderr], [
+    0,
+    true,
+    "DIR/a.yaml:4:33: descriptors[0].rate_limit.shadow_mode: warning: has no effect here; it belongs in a descriptor\n",
+  ]);
+});
+
+Deno.test("weir explain: its usage, also by weir help", async () => {
+  const { code, stdout } = await explain(["--help"]);
+  assertEquals([code, stdout.split("\n")[0]], [0, "usage: weir explain [flags]"]);
+  let helped = "";
+  const output = { stdout: (line: string) => void (helped += `${line}\n`), stderr: () => {} };
+  assertEquals([await help(["explain"], { version: "1.2.3", output }), helped], [0, stdout]);
+});
+
+function missing(flag: string): string {
+  return `Cannot explain anything: --${flag} is missing`;
+}

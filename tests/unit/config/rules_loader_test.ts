@@ -1,0 +1,290 @@
+import { assertEquals } from "@std/assert";
+import { systemClock } from "../../../src/base/clock.ts";
+import { createFileProvider } from "../../../src/config/file_provider.ts";
+import type { RulesLoad, RulesProvider } from "../../../src/config/provider.ts";
+import { type RulesLoader, startRules } from "../../../src/config/rules_loader.ts";
+import { readRuleFile } from "../../../src/config/yaml.ts";
+import { Health } from "../../../src/health.ts";
+import type { Problem } from "../../../src/ratelimit/rule_source.ts";
+import type { Logger } from "../../../src/base/log.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { until } from "../../harness/until.ts";
+
+/** Everything that a loader did, in order. */
+class Story {
+  readonly lines: string[] = [];
+  readonly health = new Health();
+
+  /** What happened since the last look. */
+  take(): string[] {
+    return this.lines.splice(0);
+  }
+
+  /** Starts a loader whose deeds are written down. */
+  start(provider: RulesProvider, clock = new FakeClock(1_000), mergeDomains = false): RulesLoader {
+    const line = (level: string) => (message: string) => void this.lines.push(`${level}: ${message}`);
+    const logger: Logger = {
+      debug: line("debug"),
+      info: line("info"),
+      warning: line("warning"),
+      error: line("error"),
+    };
+    return startRules({
+      provider,
+      mergeDomains,
+      onRules: (rules, version) =>
+        void this.lines.push(`rules: ${[...rules.domains.keys()].join(" ")} ${version}`),
+      counters: {
+        loadSucceeded: () => void this.lines.push("succeeded"),
+        loadFailed: () => void this.lines.push("failed"),
+      },
+      health: this.health,
+      logger,
+      clock,
+    });
+  }
+}
+
+/** A provider that loads when it is told to. */
+class HandProvider implements RulesProvider {
+  load: (load: RulesLoad) => readonly Problem[] = () => [];
+
+  start(onLoad: (load: RulesLoad) => readonly Problem[]): void {
+    this.load = onLoad;
+  }
+
+  reload(): void {}
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+/** A load of these files. */
+function load(files: Readonly<Record<string, string>>): RulesLoad {
+  const read = Object.entries(files).map(([name, text]) => readRuleFile(name, text));
+  return {
+    sources: read.flatMap(({ source }) => source === undefined ? [] : [source]),
+    problems: read.flatMap(({ problems }) => problems),
+    version: "v7",
+  };
+}
+
+const GOOD = load({ "a.yaml": "domain: a\ndescriptors: []\n" });
+const DUBIOUS = load({ "a.yaml": "domain: b\n" });
+const BAD = load({
+  "a.yaml": "domain: c\ndescriptors:\n- vale: 1\n",
+  "b.yaml": "domain: c\ndescriptors: []\n",
+});
+const MIXED = load({ "a.yaml": "domain: d\ndescriptors:\n- key: k\n- key: k\n  shadow_mode: 1\n" });
+const EMPTY: RulesLoad = { sources: [], problems: [], version: "" };
+const UNCHANGED: RulesLoad = { sources: [], problems: [], version: "", isUnchanged: true };
+const UNREADABLE: RulesLoad = {
+  sources: undefined,
+  problems: [{ severity: "error", at: "dir", path: "", text: "gone" }],
+  version: "",
+};
+
+const BAD_LINES = [
+  "error: a.yaml:3:3: descriptors[0]: unknown key 'vale'; did you mean 'value'?",
+  "error: a.yaml:3:3: descriptors[0].key: descriptor has empty key",
+  "error: b.yaml:1:9: domain: duplicate domain 'c' in config file; it is already in a.yaml:1:9, " +
+  "and MERGE_DOMAIN_CONFIG=true would allow that",
+];
+const DUBIOUS_LINE =
+  "warning: a.yaml:1:1: descriptors: there are no descriptors, so nothing in this domain is limited; " +
+  "write 'descriptors: []' if that is meant";
+const LOADED = "info: configuration loaded";
+
+const CASES: readonly (readonly [name: string, loads: RulesLoad[], story: string[], failing: string[]])[] = [
+  ["good", [GOOD], ["rules: a v7", "succeeded", LOADED], []],
+  ["good with a warning", [DUBIOUS], [DUBIOUS_LINE, "rules: b v7", "succeeded", LOADED], []],
+  ["every problem of a rejected one", [BAD], [
+    ...BAD_LINES,
+    "failed",
+    "error: configuration rejected with 3 errors; there are no rules yet, waiting for a good one",
+  ], ["no rate limit configuration loaded"]],
+  ["problems of several passes in the order of the file", [MIXED], [
+    "error: a.yaml:4:3: descriptors[1]: duplicate descriptor composite key 'd.k'; the first one is at a.yaml:3:3",
+    "error: a.yaml:5:16: descriptors[1].shadow_mode: shadow_mode must be true or false, not '1'",
+    "failed",
+    "error: configuration rejected with 2 errors; there are no rules yet, waiting for a good one",
+  ], ["no rate limit configuration loaded"]],
+  ["rejected after a good one", [GOOD, UNREADABLE], [
+    "rules: a v7",
+    "succeeded",
+    LOADED,
+    "error: dir: gone",
+    "failed",
+    "error: configuration rejected with 1 error; the rules before it stay",
+  ], []],
+  ["unchanged after a good one with a warning", [DUBIOUS, UNCHANGED], [
+    DUBIOUS_LINE,
+    "rules: b v7",
+    "succeeded",
+    LOADED,
+    DUBIOUS_LINE,
+    "rules: b ",
+    "succeeded",
+    LOADED,
+  ], []],
+  ["unchanged after a rejected one", [GOOD, UNREADABLE, UNCHANGED], [
+    "rules: a v7",
+    "succeeded",
+    LOADED,
+    ...["error: dir: gone", "failed", "error: configuration rejected with 1 error; the rules before it stay"],
+    ...["error: dir: gone", "failed", "error: configuration rejected with 1 error; the rules before it stay"],
+  ], []],
+  ["without a domain", [EMPTY], ["rules:  ", "succeeded", LOADED], [
+    "the rate limit configuration has no domain",
+  ]],
+  ["without a domain after a good one, and rejected", [GOOD, EMPTY, UNREADABLE], [
+    "rules: a v7",
+    "succeeded",
+    LOADED,
+    "rules:  ",
+    "succeeded",
+    LOADED,
+    "error: dir: gone",
+    "failed",
+    "error: configuration rejected with 1 error; the rules before it stay",
+  ], ["the rate limit configuration has no domain"]],
+];
+
+for (const [name, loads, expected, failing] of CASES) {
+  Deno.test(`rules loader: ${name}`, async () => {
+    const story = new Story();
+    const provider = new HandProvider();
+    const loader = story.start(provider);
+    for (const one of loads) provider.load(one);
+    assertEquals(story.take(), expected);
+    assertEquals(
+      story.health.failing().map(({ name, reason }) => `${name}: ${reason}`),
+      failing.map((reason) => `config: ${reason}`),
+    );
+    await loader.close();
+  });
+}
+
+Deno.test("rules loader: merging allows the same domain twice", async () => {
+  const story = new Story();
+  const provider = new HandProvider();
+  const loader = story.start(provider, new FakeClock(), true);
+  const twice = load({ "a.yaml": "domain: a\ndescriptors: []\n", "b.yaml": "domain: a\ndescriptors: []\n" });
+  assertEquals(provider.load(twice), []);
+  assertEquals(story.take(), ["rules: a v7", "succeeded", LOADED]);
+  await loader.close();
+});
+
+Deno.test("rules loader: answers the problems and keeps the last load", async () => {
+  const clock = new FakeClock(1_000);
+  const provider = new HandProvider();
+  const loader = new Story().start(provider, clock);
+  assertEquals(loader.lastLoad(), undefined);
+  const problems = provider.load(UNREADABLE);
+  assertEquals(problems, UNREADABLE.problems);
+  assertEquals(loader.lastLoad(), { at: 1_000, ok: false, problems });
+  clock.advance(500);
+  provider.load(GOOD);
+  assertEquals(loader.lastLoad(), { at: 1_500, ok: true, problems: [] });
+  await loader.firstRules;
+  await loader.close();
+});
+
+Deno.test("rules loader: a rejected first configuration is told every 30 s until one is good", async () => {
+  const clock = new FakeClock();
+  const story = new Story();
+  const provider = new HandProvider();
+  const loader = story.start(provider, clock);
+  const told = [
+    "error: dir: gone",
+    "error: configuration rejected with 1 error; there are no rules yet, waiting for a good one",
+  ];
+  provider.load(UNREADABLE);
+  assertEquals(story.take(), [told[0], "failed", told[1]]);
+  clock.advance(29_999);
+  assertEquals(story.take(), []);
+  clock.advance(1);
+  assertEquals(story.take(), told);
+  clock.advance(60_000);
+  assertEquals(story.take(), [...told, ...told]);
+  provider.load(GOOD);
+  story.take();
+  provider.load(UNREADABLE);
+  story.take();
+  clock.advance(60_000);
+  assertEquals(story.take(), []);
+  assertEquals(clock.waiting, 0);
+  await loader.close();
+});
+
+Deno.test("rules loader: of many problems 100 are logged, errors before warnings, each in its place", async () => {
+  const story = new Story();
+  const provider = new HandProvider();
+  const loader = story.start(provider);
+  const problem = (severity: "error" | "warning", line: number) => {
+    return { severity, at: `a.yaml:${line}:1`, path: "", text: severity };
+  };
+  const lines = Array.from({ length: 120 }, (_, index) => index + 1);
+  const problems = lines.map((line) => problem(line % 12 === 0 ? "error" : "warning", line));
+  provider.load({ sources: undefined, problems, version: "" });
+  const told = problems.map(({ severity, at }) => `${severity}: ${at}: ${severity}`);
+  assertEquals(story.take(), [
+    // Ten errors, all of them, and the first 90 of the warnings.
+    ...told.slice(0, 98),
+    "error: a.yaml:108:1: error",
+    "error: a.yaml:120:1: error",
+    "warning: and 20 more, which 'weir check' tells of files",
+    "failed",
+    "error: configuration rejected with 10 errors; there are no rules yet, waiting for a good one",
+  ]);
+  assertEquals(loader.lastLoad()?.problems.length, 120);
+  await loader.close();
+});
+
+Deno.test("rules loader: closing ends the telling", async () => {
+  const clock = new FakeClock();
+  const provider = new HandProvider();
+  const loader = new Story().start(provider, clock);
+  provider.load(UNREADABLE);
+  assertEquals(clock.waiting, 1);
+  await loader.close();
+  assertEquals(clock.waiting, 0);
+});
+
+Deno.test("rules loader: a file that is spoilt on disk keeps the old rules and says which line", async () => {
+  const root = await Deno.makeTempDir();
+  const story = new Story();
+  const logger: Logger = { debug() {}, info() {}, warning() {}, error() {} };
+  const provider = createFileProvider({
+    root,
+    subdirectory: "",
+    appDirectory: "",
+    ignoreDotFiles: false,
+    watchRoot: false,
+    clock: systemClock,
+    logger,
+  });
+  await Deno.writeTextFile(`${root}/a.yaml`, "domain: a\ndescriptors: []\n");
+  const loader = story.start(provider);
+  try {
+    await loader.firstRules;
+    story.take();
+    await Deno.writeTextFile(
+      `${root}/a.yaml`,
+      "domain: a\ndescriptors:\n- key: k\n  rate_limit: {unit: day}\n",
+    );
+    await until("the rejection", () => story.lines.includes("failed"));
+    assertEquals(story.take().slice(0, 3).map((line) => line.replaceAll(root, "DIR")), [
+      "error: DIR/a.yaml:4:15: descriptors[0].rate_limit.requests_per_unit: requests_per_unit is missing; " +
+      "write a whole number from 0 to 4294967295 (0 blocks every request), or 'unlimited: true'",
+      "failed",
+      "error: configuration rejected with 1 error; the rules before it stay",
+    ]);
+    await Deno.writeTextFile(`${root}/a.yaml`, "domain: b\ndescriptors: []\n");
+    await until("the corrected rules", () => story.lines.includes("rules: b "));
+  } finally {
+    await loader.close();
+    await Deno.remove(root, { recursive: true });
+  }
+});

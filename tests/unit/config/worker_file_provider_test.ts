@@ -1,0 +1,371 @@
+import { assertEquals } from "@std/assert";
+import { type Clock, systemClock } from "../../../src/base/clock.ts";
+import type { Logger } from "../../../src/base/log.ts";
+import type { FromWorker } from "../../../src/config/file_provider_message.ts";
+import type { RulesLoad, RulesProvider } from "../../../src/config/provider.ts";
+import { createWorkerFileProvider, type WorkerLine } from "../../../src/config/worker_file_provider.ts";
+import { partsOfLoad } from "../../../src/config/load_parts.ts";
+import { readRuleFile } from "../../../src/config/yaml.ts";
+import { compileRules } from "../../../src/ratelimit/compile_rules.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { until } from "../../harness/until.ts";
+import { WorkerLineDouble } from "./worker_line_double.ts";
+
+const FOLDER = {
+  ...{ subdirectory: "", appDirectory: "", ignoreDotFiles: false, watchRoot: false },
+  mergeDomains: false,
+};
+const LOAD = endOfLoad({});
+
+/** The last part of a load. */
+function endOfLoad(
+  { heapBytes = 1_000, ...rest }: { heapBytes?: number; isUnchanged?: boolean; digest?: string },
+): FromWorker {
+  const part = {
+    kind: "end",
+    hasRules: true,
+    rest: { problems: [], version: "", ...rest },
+    heapBytes,
+  } as const;
+  return { type: "load", part };
+}
+
+/** A provider, and everything that came of it. */
+class Scene {
+  readonly clock: FakeClock;
+  readonly workers: WorkerLineDouble[] = [];
+  readonly loads: RulesLoad[] = [];
+  readonly log: string[] = [];
+  readonly provider: RulesProvider;
+
+  constructor(options: { root?: string; clock?: Clock; watchRoot?: boolean; start?: () => WorkerLine } = {}) {
+    this.clock = new FakeClock();
+    const line = (level: string) => (message: string, fields = {}) => {
+      const texts = Object.values(fields).map((field) =>
+        field instanceof Error ? field.message : String(field)
+      );
+      this.log.push([`${level}: ${message}`, ...texts].join(": "));
+    };
+    const logger: Logger = {
+      debug: line("debug"),
+      info: line("info"),
+      warning: line("warning"),
+      error: line("error"),
+    };
+    const { root = "/none", clock = this.clock, watchRoot = false, start } = options;
+    const startWorker = start ?? (options.root === undefined ? () => this.#double() : undefined);
+    const real = startWorker === undefined ? {} : { startWorker };
+    this.provider = createWorkerFileProvider({ ...FOLDER, root, watchRoot, clock, logger, ...real });
+  }
+
+  /** The newest worker. */
+  get worker(): WorkerLineDouble {
+    const worker = this.workers.at(-1);
+    if (worker === undefined) throw new Error("Cannot use the worker: none was started");
+    return worker;
+  }
+
+  start(): void {
+    this.provider.start((load) => {
+      this.loads.push(load);
+      return load.problems;
+    });
+  }
+
+  /** What was logged since the last look. */
+  takeLog(): string[] {
+    return this.log.splice(0);
+  }
+
+  #double(): WorkerLineDouble {
+    const worker = new WorkerLineDouble();
+    this.workers.push(worker);
+    return worker;
+  }
+}
+
+const FAILED =
+  "error: the worker that reads the rule files failed; the rules in force stay, another one is started";
+const SILENT = "error: the worker that reads the rule files did not answer";
+
+async function inFolder(run: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.realPath(await Deno.makeTempDir());
+  try {
+    await run(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+Deno.test("worker file provider: a load comes over as rules, and so does every later one", async () => {
+  await inFolder(async (root) => {
+    const scene = new Scene({ root, clock: systemClock });
+    const path = `${root}/a.yaml`;
+    const wrong = "domain: d\ndescriptors:\n- key: k\n  shadow_mode: 1\n- key: k\n";
+    await Deno.writeTextFile(path, wrong);
+    scene.start();
+    try {
+      await until("the first load", () => scene.loads.length === 1);
+      assertEquals(scene.loads.map(({ rules, problems }) => [rules, problems.map(({ at }) => at)]), [
+        [undefined, [`${path}:4:16`, `${path}:5:3`]],
+      ]);
+      const nested =
+        "  metadata: {__proto__: {a: ~}, b: [1.5]}\n  descriptors:\n  - key: n\n    value: v*\n" +
+        "    rate_limit: {unit: day, unit_multiplier: 2, requests_per_unit: 7, replaces: [{name: x}]}\n";
+      const rules = Array.from({ length: 700 }, (_, index) => `- key: k${index}\n${nested}`).join("");
+      const good = `domain: e\ndescriptors:\n${rules}`;
+      await Deno.writeTextFile(path, good);
+      await until("the change", () => scene.loads.at(-1)?.rules !== undefined);
+      const { source } = readRuleFile(path, good);
+      const expected = compileRules(source === undefined ? [] : [source], { mergeDomains: false });
+      assertEquals([scene.loads.at(-1)?.rules, scene.loads.at(-1)?.rules?.limits.length], [
+        expected.rules,
+        700,
+      ]);
+      await Deno.remove(root, { recursive: true });
+      await until("the missing folder", () => scene.loads.at(-1)?.rules === undefined);
+      await Deno.mkdir(root);
+    } finally {
+      await scene.provider.close();
+    }
+    assertEquals(scene.log, []);
+  });
+});
+
+Deno.test("worker file provider: a load that brings nothing new comes without its rules", async () => {
+  await inFolder(async (root) => {
+    const scene = new Scene({ root, clock: systemClock });
+    await Deno.writeTextFile(`${root}/a.yaml`, "domain: d\n");
+    scene.start();
+    try {
+      await until("the first load", () => scene.loads.length === 1);
+      scene.provider.reload();
+      await until("the second load", () => scene.loads.length > 1);
+      const seen = scene.loads.slice(0, 2).map(({ rules, isUnchanged, problems }) => {
+        return [rules?.domainCount, isUnchanged, problems.length];
+      });
+      assertEquals(seen, [[1, undefined, 1], [undefined, true, 0]]);
+      await Deno.writeTextFile(`${root}/a.yaml`, "domain: d\n\n");
+      await until("the change", () => scene.loads.at(-1)?.rules?.domainCount === 1);
+    } finally {
+      await scene.provider.close();
+    }
+    assertEquals(scene.log, []);
+  });
+});
+
+Deno.test("worker file provider: a worker that has become large is replaced, and its successor loads nothing twice", () => {
+  const scene = new Scene();
+  scene.start();
+  scene.worker.tell(endOfLoad({ digest: "one" }));
+  assertEquals([scene.loads.length, scene.workers.length], [1, 1]);
+  scene.worker.tell(endOfLoad({ digest: "two", heapBytes: 1e9 }));
+  assertEquals([scene.loads.length, scene.workers.map(({ isTerminated }) => isTerminated)], [2, [
+    true,
+    false,
+  ]]);
+  assertEquals(scene.worker.known, "two");
+  // What it finds at its first look is what is loaded already.
+  scene.worker.tell(endOfLoad({ digest: "two", isUnchanged: true }));
+  assertEquals(scene.loads.length, 2);
+  scene.worker.tell(endOfLoad({ digest: "two", isUnchanged: true }));
+  scene.worker.tell(endOfLoad({ digest: "three" }));
+  assertEquals([scene.loads.length, scene.workers.length, scene.takeLog()], [4, 2, []]);
+});
+
+Deno.test("worker file provider: a load that was asked for during a large one is reported by the next worker", () => {
+  const scene = new Scene();
+  scene.start();
+  scene.worker.tell({ type: "load", part: { kind: "domain", domain: "d" } });
+  scene.provider.reload();
+  scene.worker.tell(endOfLoad({ digest: "one", heapBytes: 1e9 }));
+  scene.worker.tell(endOfLoad({ digest: "one", isUnchanged: true }));
+  assertEquals([scene.loads.length, scene.workers.length], [2, 2]);
+});
+
+Deno.test("worker file provider: parts are small however rules are nested, and a rejected load has none", () => {
+  const nested = Array.from({ length: 600 }, (_, index) => `  - key: n${index}\n`).join("");
+  const partsOf = (text: string) => {
+    const { source, problems } = readRuleFile("a", text);
+    const load = { sources: source === undefined ? [] : [source], problems, version: "" };
+    return [...partsOfLoad(load, { mergeDomains: false })].map((part) => {
+      return part.kind === "descriptors" ? part.descriptors.length : part.kind;
+    });
+  };
+  const text = `domain: d\ndescriptors:\n- key: k\n  descriptors:\n${nested}`;
+  assertEquals(partsOf(text), ["domain", 250, 250, 101, "end"]);
+  assertEquals(partsOf(`${text}- key: k\n`), ["end"]);
+});
+
+Deno.test("worker file provider: what the worker logs is logged here", async () => {
+  await inFolder(async (root) => {
+    const scene = new Scene({ root, clock: systemClock, watchRoot: true });
+    scene.start();
+    await until("the first load", () => scene.loads.length === 1);
+    await scene.provider.close();
+    assertEquals(scene.log, [
+      `warning: RUNTIME_ROOT "${root}" is no symbolic link: changes inside it are found by the re-scan every 30 s ` +
+      "only; RUNTIME_WATCH_ROOT=false makes them be told at once",
+    ]);
+  });
+});
+
+Deno.test("worker file provider: a real worker that throws ends nothing and is started again", async () => {
+  const clock = new FakeClock();
+  let started = 0;
+  const start = () => {
+    const text = `data:text/javascript,throw new Error("start ${++started}")`;
+    return new Worker(text, { type: "module" });
+  };
+  const scene = new Scene({ clock, start });
+  scene.start();
+  for (const number of [1, 2]) {
+    await until(`failure ${number}`, () => scene.log.length === number);
+    clock.advance(number * 1_000 - 1);
+    assertEquals(started, number);
+    clock.advance(1);
+  }
+  await until("the third failure", () => scene.log.length === 3);
+  await scene.provider.close();
+  assertEquals(
+    scene.log,
+    [1, 2, 4].map((seconds, index) =>
+      `${FAILED} in ${seconds} s: Uncaught (in promise) Error: start ${index + 1}`
+    ),
+  );
+  assertEquals(clock.waiting, 0);
+});
+
+Deno.test("worker file provider: the wait for another worker doubles up to a minute, and a steady one ends that", () => {
+  const scene = new Scene();
+  scene.start();
+  for (const seconds of [1, 2, 4, 8, 16, 32, 60, 60]) {
+    const { worker } = scene;
+    assertEquals(worker.fail("broken"), false);
+    assertEquals([worker.isTerminated, scene.takeLog()], [true, [`${FAILED} in ${seconds} s: broken`]]);
+    scene.clock.advance(seconds * 1_000 - 1);
+    assertEquals(scene.worker, worker);
+    scene.clock.advance(1);
+    assertEquals([scene.worker === worker, scene.worker.told], [false, ["start"]]);
+  }
+  scene.worker.tell(LOAD);
+  scene.clock.advance(60_000);
+  scene.worker.fail("broken");
+  assertEquals(scene.takeLog(), [`${FAILED} in 1 s: broken`]);
+});
+
+Deno.test("worker file provider: a worker that cannot be started is logged and tried again", () => {
+  const scene = new Scene({
+    start: () => {
+      throw new Error("no permission");
+    },
+  });
+  scene.start();
+  scene.clock.advance(1_000);
+  assertEquals(
+    scene.log,
+    [1, 2].map((seconds) =>
+      "error: the worker that reads the rule files cannot be started; the rules in force stay, " +
+      `another one is started in ${seconds} s: no permission`
+    ),
+  );
+});
+
+Deno.test("worker file provider: a worker that answers neither pings nor a wish for a load is replaced, with more patience each time", () => {
+  const scene = new Scene();
+  scene.start();
+  const silences: readonly (readonly [name: string, seconds: number, silence: () => void])[] = [
+    ["no first load", 60, () => {}],
+    ["no answer to a ping", 120, () => {
+      scene.worker.tell(LOAD);
+      scene.clock.advance(10_000);
+      scene.worker.isAlive = false;
+      scene.clock.advance(10_000);
+    }],
+    ["no load that was asked for", 240, () => {
+      scene.worker.tell(LOAD);
+      scene.clock.advance(300_000);
+      scene.provider.reload();
+    }],
+  ];
+  for (const [name, seconds, silence] of silences) {
+    const { worker } = scene;
+    silence();
+    scene.clock.advance(seconds * 1_000 - 1);
+    assertEquals([name, scene.log, worker.isTerminated], [name, [], false]);
+    scene.clock.advance(1);
+    const line = `${SILENT} for ${seconds} s; the rules in force stay, another one is started in 1 s`;
+    assertEquals([name, scene.takeLog(), worker.isTerminated], [name, [line], true]);
+    scene.clock.advance(1_000);
+    assertEquals([name, scene.worker === worker, scene.worker.told], [name, false, ["start"]]);
+    // Whatever the one before still says is of no interest.
+    const loads = scene.loads.length;
+    worker.tell(LOAD);
+    worker.fail("late");
+    assertEquals([name, scene.loads.length, scene.log], [name, loads, []]);
+  }
+});
+
+Deno.test("worker file provider: a load that cannot be taken over is logged", () => {
+  const scene = new Scene();
+  scene.provider.start(() => {
+    throw new Error("no room");
+  });
+  scene.worker.tell(LOAD);
+  assertEquals(scene.log, ["error: taking over the rule files failed, the rules before stay: no room"]);
+});
+
+Deno.test("worker file provider: closing waits for the worker, but no longer than a second", async () => {
+  for (const isAlive of [true, false]) {
+    const scene = new Scene();
+    scene.start();
+    const { worker } = scene;
+    worker.isAlive = isAlive;
+    const closed = scene.provider.close();
+    worker.tell(LOAD);
+    if (!isAlive) {
+      scene.clock.advance(999);
+      await Promise.resolve();
+      assertEquals(worker.isTerminated, false);
+      scene.clock.advance(1);
+    }
+    await closed;
+    scene.provider.reload();
+    assertEquals([worker.told, worker.isTerminated], [["start", "close"], true]);
+    assertEquals([scene.loads, scene.log, scene.clock.waiting], [[], [], 0]);
+  }
+});
+
+Deno.test("worker file provider: closing while another worker is due starts none", async () => {
+  const scene = new Scene();
+  scene.start();
+  scene.worker.fail("broken");
+  scene.provider.reload();
+  await scene.provider.close();
+  assertEquals([scene.workers.length, scene.clock.waiting], [1, 0]);
+});
+
+Deno.test("worker file provider: the thread that serves does not load the reader of YAML", async () => {
+  const main = new URL("../../../main.ts", import.meta.url).href;
+  const { stdout } = await new Deno.Command(Deno.execPath(), { args: ["info", "--json", main] }).output();
+  const { modules }: { modules: ModuleNode[] } = JSON.parse(new TextDecoder().decode(stdout));
+  const reached = new Set([main]);
+  for (const specifier of reached) {
+    const found = modules.find((module) => module.specifier === specifier)?.dependencies ?? [];
+    for (const { code, isDynamic } of found) {
+      if (code?.specifier !== undefined && isDynamic !== true) reached.add(code.specifier);
+    }
+  }
+  const names = [...reached].map((specifier) => specifier.slice(specifier.lastIndexOf("/") + 1));
+  assertEquals(names.includes("worker_file_provider.ts"), true);
+  assertEquals(names.filter((name) => name.includes("yaml") || name === "file_provider.ts"), []);
+});
+
+/** What the runtime tells of a module. */
+interface ModuleNode {
+  readonly specifier: string;
+  readonly dependencies?: readonly {
+    readonly code?: { readonly specifier?: string };
+    readonly isDynamic?: boolean;
+  }[];
+}

@@ -1,0 +1,297 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import type { RulesLoad } from "../../../src/config/provider.ts";
+import { createXdsProvider } from "../../../src/config/xds_provider.ts";
+import type { XdsStreamEvents } from "../../../src/config/xds_stream.ts";
+import type { Problem } from "../../../src/ratelimit/rule_source.ts";
+import { decodeDiscoveryRequest, encodeDiscoveryResponse } from "../../../src/wire/discovery.ts";
+import { encodeRateLimitConfig } from "../../../src/wire/rate_limit_config.ts";
+import { KeptLog } from "../../harness/http_fixture.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { RULES_TYPE, shopConfig } from "../../harness/xds_server.ts";
+
+/** A provider whose streams are the test's. */
+class Bed {
+  readonly clock = new FakeClock(0);
+  readonly log = new KeptLog();
+  /** What was done, in order: `open`, `close`, requests as `version/nonce` and loads. */
+  readonly story: string[] = [];
+  /** What is wrong with a version. */
+  readonly wrong = new Map<string, readonly Problem[] | Error>();
+  readonly provider = createXdsProvider({
+    target: { url: "127.0.0.1:7", headers: new Map(), maxMessageBytes: 1_000 },
+    node: { id: "one", metadata: new Map() },
+    waits: { retryMs: 3_000, initialMs: 10_000, maxMs: 60_000, spread: 0.5 },
+    clock: this.clock,
+    random: () => 0.5,
+    logger: this.log,
+    open: (_, events) => this.#open(events),
+  });
+  /** Times at which streams were opened. */
+  readonly opened: number[] = [];
+  /** Whether every stream ends as soon as it is opened. */
+  isDown = false;
+  #events: XdsStreamEvents | undefined;
+  #nonces = 0;
+
+  constructor() {
+    this.provider.start((load) => this.#load(load));
+  }
+
+  /** The server's end of the stream. */
+  get events(): XdsStreamEvents {
+    if (this.#events === undefined) throw new Error("Cannot use the stream: there is none");
+    return this.#events;
+  }
+
+  /** Sends a version, with a domain of this name. */
+  send(version: string, domain = "shop", typeUrl = RULES_TYPE): void {
+    const resources = [{ typeUrl: RULES_TYPE, value: encodeRateLimitConfig(shopConfig({}, domain)) }];
+    const nonce = `n${++this.#nonces}`;
+    this.events.onMessage(encodeDiscoveryResponse({ versionInfo: version, resources, typeUrl, nonce }));
+  }
+
+  take(): string[] {
+    return this.story.splice(0);
+  }
+
+  #open(events: XdsStreamEvents) {
+    this.#events = events;
+    this.opened.push(this.clock.now());
+    this.story.push("open");
+    if (this.isDown) this.clock.after(0, () => events.onEnd("refused"));
+    return {
+      send: (bytes: Uint8Array) => {
+        const { versionInfo, responseNonce, errorDetail } = decodeDiscoveryRequest(bytes);
+        const error = errorDetail === undefined ? "" : ` ${errorDetail.code} ${errorDetail.message}`;
+        this.story.push(`${versionInfo}/${responseNonce}${error}`);
+      },
+      close: () => void this.story.push("close"),
+    };
+  }
+
+  #load({ sources, version, problems }: RulesLoad): readonly Problem[] {
+    const domains = sources?.map(({ domain }) => domain).join(" ") ?? "nothing";
+    this.story.push(`load ${version}: ${domains}`);
+    const wrong = this.wrong.get(version) ?? problems;
+    if (wrong instanceof Error) throw wrong;
+    return wrong;
+  }
+}
+
+const WRONG: Problem = {
+  severity: "error",
+  at: 'resource "shop"',
+  path: "descriptors[0].key",
+  text: "is bad",
+};
+const WRONG_TEXT = '3 resource "shop": descriptors[0].key: is bad';
+
+Deno.test("xds provider: acknowledges, refuses with the version before, and acknowledges again", () => {
+  const bed = new Bed();
+  bed.wrong.set("2", [{ ...WRONG, severity: "warning" }, WRONG]);
+  bed.wrong.set("3", [{ ...WRONG, severity: "warning" }]);
+  bed.send("1");
+  bed.send("2");
+  bed.send("3");
+  assertEquals(bed.take(), [
+    ...["open", "/", "load 1: shop", "1/n1", "load 2: shop", `1/n2 ${WRONG_TEXT}`],
+    ...["load 3: shop", "3/n3"],
+  ]);
+});
+
+Deno.test("xds provider: the version in force is acknowledged and not loaded again, on a new stream too", () => {
+  const bed = new Bed();
+  bed.send("1");
+  bed.send("1");
+  bed.events.onEnd("gone");
+  bed.clock.advance(3_000);
+  bed.send("1");
+  bed.send("2");
+  assertEquals(bed.take(), [
+    ...["open", "/", "load 1: shop", "1/n1", "1/n2"],
+    ...["open", "1/", "1/n3", "load 2: shop", "2/n4"],
+  ]);
+});
+
+Deno.test("xds provider: a refused version that comes again at once is refused later each time", () => {
+  const bed = new Bed();
+  bed.wrong.set("1", [WRONG]);
+  bed.send("1");
+  bed.take();
+  const waits = [1_000, 2_000, 4_000, 8_000, 10_000, 10_000].map((ms) => {
+    bed.send("1");
+    bed.clock.advance(ms - 1);
+    const before = bed.take();
+    bed.clock.advance(1);
+    return [ms, before.length, bed.take().length];
+  });
+  assertEquals(waits, [1_000, 2_000, 4_000, 8_000, 10_000, 10_000].map((ms) => [ms, 0, 1]));
+  bed.send("1");
+  bed.send("2");
+  bed.clock.advance(60_000);
+  assertEquals(bed.take(), ["load 2: shop", "2/n9"]);
+});
+
+Deno.test("xds provider: a refused version is looked at again on a new stream", () => {
+  const bed = new Bed();
+  bed.wrong.set("1", [WRONG]);
+  bed.send("1");
+  bed.send("1");
+  bed.events.onEnd("gone");
+  bed.wrong.clear();
+  bed.clock.advance(3_000);
+  bed.send("1");
+  assertEquals(bed.take(), [
+    ...["open", "/", "load 1: shop", `/n1 ${WRONG_TEXT}`],
+    ...["open", "/", "load 1: shop", "1/n3"],
+  ]);
+});
+
+Deno.test("xds provider: taking over that throws is a refusal", () => {
+  const bed = new Bed();
+  bed.wrong.set("1", new Error("broken"));
+  bed.send("1");
+  assertEquals(bed.take().slice(2), ["load 1: shop", "/n1 3 the rules could not be taken over"]);
+});
+
+Deno.test("xds provider: of many problems the refusal tells the first", () => {
+  const bed = new Bed();
+  bed.wrong.set("1", Array.from({ length: 30 }, (_, index) => ({ ...WRONG, text: `is bad ${index}` })));
+  bed.send("1");
+  const lines = bed.take().at(-1)?.split("\n") ?? [];
+  assertEquals([lines.length, lines[1], lines.at(-1)], [
+    21,
+    'resource "shop": descriptors[0].key: is bad 1',
+    "and 10 more",
+  ]);
+});
+
+Deno.test("xds provider: ten minutes without a server", () => {
+  const bed = new Bed();
+  bed.send("1");
+  bed.isDown = true;
+  bed.events.onEnd("gone");
+  bed.clock.advance(600_000);
+  const seconds = [0, 3, 13, 33, 73, 133, 193, 253, 313, 373, 433, 493, 553];
+  assertEquals(bed.opened.map((ms) => ms / 1_000), seconds);
+  assertEquals(bed.clock.waiting, 1);
+  // It is back: what is in force is announced, and the waits begin anew.
+  bed.isDown = false;
+  bed.clock.advance(13_000);
+  bed.take();
+  bed.send("2");
+  bed.isDown = true;
+  bed.events.onEnd("gone");
+  bed.clock.advance(20_000);
+  assertEquals(bed.opened.slice(-3).map((ms) => ms / 1_000), [613, 616, 626]);
+  assertEquals(bed.log.lines.filter(({ message }) => message.includes("answers again")).length, 1);
+});
+
+Deno.test("xds provider: without a server at the start, the waits are those of the attempts", () => {
+  const bed = new Bed();
+  bed.events.onEnd("refused");
+  bed.isDown = true;
+  bed.clock.advance(130_000);
+  assertEquals(bed.opened.map((ms) => ms / 1_000), [0, 10, 30, 70, 130]);
+});
+
+Deno.test("xds provider: a stream that held a minute without news counts as one that delivered", () => {
+  const bed = new Bed();
+  bed.send("1");
+  bed.events.onEnd("gone");
+  bed.clock.advance(3_000);
+  bed.clock.advance(60_000);
+  bed.events.onEnd("gone");
+  bed.clock.advance(3_000);
+  assertEquals(bed.opened, [0, 3_000, 66_000]);
+});
+
+Deno.test("xds provider: a reload asks for the version in force, and loads it", () => {
+  const bed = new Bed();
+  bed.send("1");
+  bed.provider.reload();
+  bed.send("1");
+  assertEquals(bed.take(), ["open", "/", "load 1: shop", "1/n1", "/n1", "load 1: shop", "1/n2"]);
+});
+
+Deno.test("xds provider: a reload ends a wait", () => {
+  const bed = new Bed();
+  bed.send("1");
+  bed.events.onEnd("gone");
+  bed.take();
+  bed.provider.reload();
+  bed.send("1");
+  assertEquals([bed.take(), bed.clock.waiting], [["open", "/", "load 1: shop", "1/n2"], 0]);
+});
+
+Deno.test("xds provider: a message that is none ends the stream", () => {
+  const bed = new Bed();
+  bed.send("1");
+  bed.take();
+  bed.events.onMessage(new Uint8Array([0x0a, 9, 1]));
+  assertEquals([bed.take(), bed.clock.waiting], [["load : nothing", "close"], 1]);
+  bed.clock.advance(3_000);
+  assertEquals(bed.take(), ["open", "1/"]);
+});
+
+Deno.test("xds provider: resources that it did not ask for are left alone", () => {
+  const bed = new Bed();
+  bed.take();
+  bed.send("1", "shop", "type.googleapis.com/envoy.config.cluster.v3.Cluster");
+  assertEquals(bed.take(), []);
+  bed.send("1", "shop", "elsewhere/ratelimit.config.ratelimit.v3.RateLimitConfig");
+  assertEquals(bed.take(), ["load 1: shop", "1/n2"]);
+});
+
+Deno.test("xds provider: closed, it does nothing more", async () => {
+  for (const hasStream of [true, false]) {
+    const bed = new Bed();
+    if (!hasStream) bed.events.onEnd("gone");
+    await bed.provider.close();
+    bed.take();
+    bed.provider.reload();
+    bed.clock.advance(100_000);
+    assertEquals([bed.take(), bed.clock.waiting], [[], 0]);
+  }
+});
+
+Deno.test("xds provider: a header that cannot be sent is told at once, without its value", () => {
+  for (const [name, value] of [["a b", "secret"], ["authorization", "secret\n"]] as const) {
+    const error = assertThrows(() =>
+      createXdsProvider({
+        target: { url: "127.0.0.1:7", headers: new Map([[name, value]]), maxMessageBytes: 1_000 },
+        node: { id: "one", metadata: new Map() },
+        waits: { retryMs: 0, initialMs: 0, maxMs: 0, spread: 0 },
+        clock: new FakeClock(),
+        random: () => 0,
+        logger: new KeptLog(),
+      })
+    );
+    const text = error instanceof Error ? error.message : "";
+    const found = [text.includes(`the header "${name}" cannot be sent`), text.includes("secret")];
+    assertEquals(found, [true, false]);
+  }
+});
+
+Deno.test("xds provider: a known name with other rules is loaded, and so is one that was refused and mended", () => {
+  const bed = new Bed();
+  bed.send("", "shop");
+  bed.send("", "mall");
+  bed.wrong.set("2", [WRONG]);
+  bed.send("2", "shop");
+  bed.wrong.delete("2");
+  bed.send("2", "mended");
+  assertEquals(bed.take(), [
+    ...["open", "/", "load : shop", "/n1", "load : mall", "/n2"],
+    ...["load 2: shop", `/n3 ${WRONG_TEXT}`, "load 2: mended", "2/n4"],
+  ]);
+});
+
+Deno.test("xds provider: a server that is there and sends nothing is told of, until the first rules are there", () => {
+  const bed = new Bed();
+  bed.clock.advance(60_000);
+  bed.send("1");
+  bed.clock.advance(60_000);
+  const text = 'The configuration server "127.0.0.1:7" has sent nothing yet for the node "one"';
+  assertEquals(bed.log.lines.map(({ message }) => message), [text, text]);
+});

@@ -1,0 +1,226 @@
+import { assertEquals } from "@std/assert";
+import type { RulesLoad } from "../../../src/config/provider.ts";
+import { readResources } from "../../../src/config/xds_resources.ts";
+import { readRuleFile } from "../../../src/config/yaml.ts";
+import { type DomainSource, problemText } from "../../../src/ratelimit/rule_source.ts";
+import { compileRules } from "../../../src/ratelimit/compile_rules.ts";
+import type { WireAny } from "../../../src/wire/discovery.ts";
+import {
+  encodeRateLimitConfig,
+  type WirePolicy,
+  type WireRateLimitConfig,
+} from "../../../src/wire/rate_limit_config.ts";
+import type { WireValue } from "../../../src/wire/struct.ts";
+import { RULES_TYPE, shopConfig, wireRule } from "../../harness/xds_server.ts";
+
+const MINUTE = 2;
+
+function policy(parts: Partial<WirePolicy>): WirePolicy {
+  return { unit: MINUTE, requestsPerUnit: 5, unlimited: false, name: "", replaces: [], ...parts };
+}
+
+function anyOf(config: WireRateLimitConfig): WireAny {
+  return { typeUrl: RULES_TYPE, value: encodeRateLimitConfig(config) };
+}
+
+function load(resources: readonly WireAny[]): RulesLoad {
+  return readResources({ versionInfo: "v", resources, typeUrl: RULES_TYPE, nonce: "n" });
+}
+
+/** Every problem of a load and of the compiler after it. */
+function problemsOf({ sources, problems }: RulesLoad): string[] {
+  const compiled = compileRules(sources ?? [], { mergeDomains: false });
+  return [...problems, ...compiled.problems].map((one) => `${one.severity}: ${problemText(one)}`);
+}
+
+/** Without where it stood, and without fields that only files have. */
+function plain(source: DomainSource | undefined): unknown {
+  return JSON.parse(JSON.stringify(source, (key, value) => key === "at" ? undefined : value));
+}
+
+Deno.test("xds sources: a resource says what a rule file says", () => {
+  const file = readRuleFile(
+    "a.yaml",
+    `
+domain: shop
+descriptors:
+- key: user
+  value: bob
+  shadow_mode: true
+  quota_mode: true
+  detailed_metric: true
+  metadata: { tier: gold, list: [1, true, null, { a: b }] }
+  rate_limit: { unit: minute, requests_per_unit: 5, name: bob, replaces: [{ name: all }, { name: some }] }
+  descriptors:
+  - key: path
+    value: /a*
+    rate_limit: { unlimited: true, requests_per_unit: 5 }
+  - key: open
+`,
+  );
+  const config: WireRateLimitConfig = {
+    name: "first",
+    domain: "shop",
+    descriptors: [wireRule({
+      key: "user",
+      value: "bob",
+      shadowMode: true,
+      quotaMode: true,
+      detailedMetric: true,
+      metadata: { tier: "gold", list: [1, true, null, { a: "b" }] },
+      rateLimit: policy({ name: "bob", replaces: [{ name: "all" }, { name: "some" }] }),
+      descriptors: [
+        wireRule({ key: "path", value: "/a*", rateLimit: policy({ unit: 0, unlimited: true }) }),
+        wireRule({ key: "open" }),
+      ],
+    })],
+  };
+  const { sources, problems, version } = load([anyOf(config)]);
+  assertEquals([file.problems, problems, version], [[], [], "v"]);
+  assertEquals(plain(sources?.[0]), plain(file.source));
+  assertEquals(sources?.[0]?.descriptors[0]?.at, 'resource "first"');
+});
+
+Deno.test("xds sources: every unit has its number", () => {
+  const units = [1, 2, 3, 4, 5, 6, 7].map((unit) => {
+    const config = {
+      name: "a",
+      domain: "a",
+      descriptors: [wireRule({ key: "k", rateLimit: policy({ unit }) })],
+    };
+    return load([anyOf(config)]).sources?.[0]?.descriptors[0]?.rateLimit?.unit;
+  });
+  assertEquals(units, ["SECOND", "MINUTE", "HOUR", "DAY", "MONTH", "YEAR", "WEEK"]);
+});
+
+Deno.test("xds sources: no resource is no rule, and nothing wrong", () => {
+  assertEquals(load([]), { sources: [], problems: [], version: "v" });
+});
+
+function nested(depth: number): WireValue {
+  return depth === 0 ? "end" : { a: nested(depth - 1) };
+}
+
+const UNITS = "use one of SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, YEAR";
+
+/** One bad thing each, in the rule `a` of the resource `shop` unless it is another one. */
+const BAD: Readonly<Record<string, { resources: readonly WireAny[]; problems: readonly string[] }>> = {
+  "no unit": {
+    resources: [ofPolicy({ unit: 0 })],
+    problems: [
+      `error: resource "shop": descriptors[0].rate_limit.unit: invalid rate limit unit 'UNKNOWN'; ${UNITS}`,
+    ],
+  },
+  "an unknown unit": {
+    resources: [ofPolicy({ unit: 8 })],
+    problems: [
+      `error: resource "shop": descriptors[0].rate_limit.unit: invalid rate limit unit '8'; ${UNITS}`,
+    ],
+  },
+  "a unit without limit": {
+    resources: [ofPolicy({ unlimited: true })],
+    problems: [
+      'error: resource "shop": descriptors[0].rate_limit.unit: should not specify rate limit unit when ' +
+      "unlimited; remove unit, or unlimited",
+    ],
+  },
+  "an unknown unit without limit": {
+    resources: [ofPolicy({ unlimited: true, unit: 8 })],
+    problems: [
+      'warning: resource "shop": descriptors[0].rate_limit.unit: rate limit unit 8 has no effect with ' +
+      "unlimited; remove it",
+    ],
+  },
+  "a nameless replacement": {
+    resources: [ofPolicy({ replaces: [{ name: "b" }, { name: "" }] })],
+    problems: [
+      'error: resource "shop": descriptors[0].rate_limit.replaces[1]: should not have an empty replaces entry',
+    ],
+  },
+  "a replacement of itself": {
+    resources: [ofPolicy({ name: "b", replaces: [{ name: "b" }] })],
+    problems: [
+      'error: resource "shop": descriptors[0].rate_limit.replaces[0]: replaces should not contain name of ' +
+      "same descriptor 'b'",
+    ],
+  },
+  "an empty key": {
+    resources: [ofRules(wireRule({ key: "a", descriptors: [wireRule({})] }))],
+    problems: ['error: resource "shop": descriptors[0].descriptors[0].key: descriptor has empty key'],
+  },
+  "a rule twice": {
+    resources: [ofRules(wireRule({ key: "a" }), wireRule({ key: "a" }))],
+    problems: [
+      "error: resource \"shop\": descriptors[1]: duplicate descriptor composite key 'shop.a'; the first one " +
+      'is at resource "shop"',
+    ],
+  },
+  "a number that JSON has not": {
+    resources: [ofRules(wireRule({ key: "a", metadata: { n: [0, NaN] } }))],
+    problems: [
+      'error: resource "shop": descriptors[0].metadata.n[1]: this number has no form in JSON: NaN; send it ' +
+      "as a text",
+    ],
+  },
+  "metadata that is too deep": {
+    resources: [ofRules(wireRule({ key: "a", metadata: { a: nested(24) } }))],
+    problems: [
+      `error: resource "shop": descriptors[0].metadata${".a".repeat(24)}: metadata is nested more than 24 ` +
+      "levels deep; use fewer levels",
+    ],
+  },
+  "no domain": {
+    resources: [anyOf({ name: "shop", domain: "", descriptors: [] })],
+    problems: ['error: resource "shop": domain: config file cannot have empty domain'],
+  },
+  "a resource twice": {
+    resources: [anyOf(shopConfig({ a: 1 })), anyOf(shopConfig({ a: 1 }))],
+    problems: [
+      "error: resource \"shop\" (2 of 2): domain: duplicate domain 'shop' in config file; it is already in " +
+      'resource "shop", and MERGE_DOMAIN_CONFIG=true would allow that',
+      "error: resource \"shop\" (2 of 2): descriptors[0]: duplicate descriptor composite key 'shop.a'; the " +
+      'first one is at resource "shop"',
+    ],
+  },
+  "a resource of another type": {
+    resources: [anyOf(shopConfig({})), { typeUrl: "a/b.Cluster", value: new Uint8Array() }],
+    problems: [`error: resource 2 of 2: its type is "a/b.Cluster"; ${RULES_TYPE} would be right`],
+  },
+  "bytes that are no resource": {
+    resources: [{ typeUrl: RULES_TYPE, value: new Uint8Array([0x12, 9, 1]) }],
+    problems: [
+      'error: resource 1 of 1: Cannot read field 2 of "RateLimitConfig": length 9 goes beyond the 1 byte left',
+    ],
+  },
+  "more rules than there is room for": {
+    resources: [anyOf({ name: "shop", domain: "shop", descriptors: new Array(500_001).fill(wireRule({})) })],
+    problems: ['error: resource "shop": with it there are more than 500000 rules; use fewer'],
+  },
+};
+
+function ofRules(...descriptors: WireRateLimitConfig["descriptors"]): WireAny {
+  return anyOf({ name: "shop", domain: "shop", descriptors });
+}
+
+function ofPolicy(parts: Partial<WirePolicy>): WireAny {
+  return ofRules(wireRule({ key: "a", rateLimit: policy(parts) }));
+}
+
+for (const [name, { resources, problems }] of Object.entries(BAD)) {
+  Deno.test(`xds sources: ${name} is named with its place`, () => {
+    assertEquals(problemsOf(load(resources)), problems);
+  });
+}
+
+Deno.test("xds sources: what is wrong a thousand times and more is counted", () => {
+  const rules = Array.from({ length: 1_003 }, (_, index) => {
+    return wireRule({ key: `k${index}`, rateLimit: policy({ unit: 9 }) });
+  });
+  const { problems } = load([ofRules(...rules)]);
+  const [last] = problems.slice(-1);
+  assertEquals([problems.length, last?.severity, last?.text], [
+    1_001,
+    "error",
+    "3 more problems are not shown; correct these first",
+  ]);
+});

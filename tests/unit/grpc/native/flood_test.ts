@@ -1,0 +1,82 @@
+import { assertEquals } from "@std/assert";
+import { LIMITS } from "../../../../src/grpc/native/limits.ts";
+import { FLOOD_KINDS, type FloodKind, FloodSource } from "../../../harness/h2_floods.ts";
+import {
+  call,
+  callFields,
+  content,
+  frame,
+  headers,
+  message,
+  octets,
+  windowUpdate,
+} from "../../../harness/h2_peer.ts";
+import { seededRandom } from "../../../harness/seeded_random.ts";
+import { ConnectionBed } from "../../../harness/connection_bed.ts";
+import { EngineBed } from "../../../harness/engine_bed.ts";
+import { probePath } from "../../../harness/probe.ts";
+
+const CHUNK = 500;
+
+/** Floods a connection whose clock stands still; answers its last frame, and whether the bound held. */
+function flood(
+  kinds: readonly FloodKind[],
+  random: () => number,
+): [last: string | undefined, isBounded: boolean] {
+  const bed = new ConnectionBed();
+  const source = new FloodSource(probePath("Echo"));
+  let frames = 0;
+  let last: string | undefined;
+  while (!bed.connection.closing && frames <= LIMITS.frames.burst) {
+    last = bed.send(source.next(kinds, CHUNK, random)).at(-1) ?? last;
+    frames += CHUNK;
+  }
+  return [last?.replace(/ \d+ /, " "), bed.connection.closing && bed.probe.calls === 0];
+}
+
+for (const kind of FLOOD_KINDS) {
+  Deno.test(`flood: ${kind} without end costs the peer its connection`, () => {
+    assertEquals(flood([kind], () => 0), ["GOAWAY ENHANCE_YOUR_CALM", true]);
+  });
+}
+
+Deno.test("flood: so does any mix of frames", () => {
+  const random = seededRandom(3);
+  for (let round = 0; round < 12; round++) {
+    const kinds = FLOOD_KINDS.filter(() => random() < 0.4);
+    if (kinds.length === 0) continue;
+    assertEquals([kinds, flood(kinds, random)[1]], [kinds, true]);
+  }
+});
+
+const AROUND = octets(
+  ...Array.from({ length: 4 }, () => windowUpdate(0, 100)),
+  ...Array.from({ length: 2 }, () => windowUpdate(1, 100)),
+  frame(6, 0, new Uint8Array(8)),
+);
+
+Deno.test("flood: calls pay for the frames that clients send around them, at any rate", () => {
+  const bed = new ConnectionBed();
+  for (let id = 1; id < 12_000; id += 2) bed.send(call(id, probePath("Echo"), "x"), AROUND);
+  assertEquals([bed.probe.calls, bed.connection.closing], [6_000, false]);
+});
+
+Deno.test("flood: so do the messages of a stream", () => {
+  const bed = new ConnectionBed();
+  bed.send(headers(1, callFields(probePath("Chat"))));
+  for (let count = 0; count < 6_000; count++) bed.send(content(1, message("x")), AROUND);
+  assertEquals([bed.connection.streams.size, bed.connection.closing], [1, false]);
+});
+
+Deno.test("flood: of a peer that was refused nothing more is read", async () => {
+  await using bed = await EngineBed.open();
+  await using peer = await bed.connect();
+  const random = seededRandom(5);
+  const source = new FloodSource(probePath("Echo"));
+  const part = source.next(["WINDOW_UPDATE of the connection"], 10_000, random);
+  for (let sent = 0; sent < 100; sent++) peer.send(part);
+  await peer.line("GOAWAY 0 ENHANCE_YOUR_CALM");
+  await bed.neighbour.echo();
+  bed.clock.advance(2_000);
+  await peer.end();
+});

@@ -1,0 +1,153 @@
+import { assertEquals } from "@std/assert";
+import { ConnectionError, StreamError } from "../../../../src/grpc/native/frames.ts";
+import type { HeaderField } from "../../../../src/grpc/native/hpack_decoder.ts";
+import { checkTrailers, readHead } from "../../../../src/grpc/native/request_head.ts";
+import { callFields } from "../../../harness/h2_peer.ts";
+import { Probe, probePath } from "../../../harness/probe.ts";
+
+const METHODS = new Probe().methods;
+const ECHO = callFields(probePath("Echo"));
+const withFields = (...more: HeaderField[]): HeaderField[] => [...ECHO, ...more];
+const changed = (more: Readonly<Record<string, string>>) => callFields(probePath("Echo"), more);
+const without = (name: string): HeaderField[] => ECHO.filter(([known]) => known !== name);
+
+/** The code and the text of what is thrown; empty when nothing is. */
+function refusal(run: () => unknown): string {
+  try {
+    run();
+    return "";
+  } catch (error) {
+    if (error instanceof StreamError) return `${error.streamId} ${error.code} ${error.message}`;
+    throw error instanceof ConnectionError ? new Error("only the stream is to be reset") : error;
+  }
+}
+
+const MALFORMED: readonly (readonly [name: string, fields: readonly HeaderField[], state: string])[] = [
+  ["no field", [], ":method, :scheme and :path must be there and not empty"],
+  ["no :method", without(":method"), ":method, :scheme and :path must be there and not empty"],
+  ["no :scheme", without(":scheme"), ":method, :scheme and :path must be there and not empty"],
+  ["no :path", without(":path"), ":method, :scheme and :path must be there and not empty"],
+  ["an empty :path", changed({ ":path": "" }), ":method, :scheme and :path must be there and not empty"],
+  [":method twice", [[":method", "POST"], ...ECHO], 'the pseudo-header ":method" is out of place'],
+  [":path twice", [[":path", "/"], ...ECHO], 'the pseudo-header ":path" is out of place'],
+  [":scheme twice", [[":scheme", "http"], ...ECHO], 'the pseudo-header ":scheme" is out of place'],
+  [":authority twice", [[":authority", "a"], ...ECHO], 'the pseudo-header ":authority" is out of place'],
+  ["a pseudo-header behind another", [["a", "b"], ...ECHO], 'the pseudo-header ":method" is out of place'],
+  [
+    "a pseudo-header of an answer",
+    [[":status", "200"], ...ECHO],
+    '":status" is no pseudo-header of a request',
+  ],
+  ["an unknown pseudo-header", [[":x", "y"], ...ECHO], '":x" is no pseudo-header of a request'],
+  ["an upper-case name", withFields(["X-a", "b"]), '"X-a" is no name of a header in lower case'],
+  ["an empty name", withFields(["", "b"]), '"" is no name of a header in lower case'],
+  ["a space in a name", withFields(["a b", "c"]), '"a b" is no name of a header in lower case'],
+  ["a colon in a name", withFields(["a:b", "c"]), '"a:b" is no name of a header in lower case'],
+  [
+    "an octet above ASCII in a name",
+    withFields(["a\xe4", "c"]),
+    '"a\xe4" is no name of a header in lower case',
+  ],
+  ["connection", withFields(["connection", "close"]), 'the header "connection" speaks of a connection'],
+  ["keep-alive", withFields(["keep-alive", "1"]), 'the header "keep-alive" speaks of a connection'],
+  [
+    "proxy-connection",
+    withFields(["proxy-connection", ""]),
+    'the header "proxy-connection" speaks of a connection',
+  ],
+  [
+    "transfer-encoding",
+    withFields(["transfer-encoding", "x"]),
+    'the header "transfer-encoding" speaks of a connection',
+  ],
+  ["upgrade", withFields(["upgrade", "h2c"]), 'the header "upgrade" speaks of a connection'],
+  ["another te", changed({ te: "trailers, deflate" }), 'te must be "trailers"'],
+  ["a line break", withFields(["a", "b\nc"]), 'the value of "a" holds a line break'],
+  ["a carriage return", withFields(["a", "b\rc"]), 'the value of "a" holds a line break'],
+  ["a zero octet", withFields(["a", "b\0"]), 'the value of "a" holds a line break'],
+  ["a length that is no number", withFields(["content-length", "1x"]), "content-length must be one number"],
+  ["a length below 0", withFields(["content-length", "-1"]), "content-length must be one number"],
+  ["an empty length", withFields(["content-length", ""]), "content-length must be one number"],
+  [
+    "two lengths",
+    withFields(["content-length", "1"], ["content-length", "2"]),
+    "content-length must be one number",
+  ],
+];
+
+Deno.test("readHead: malformed requests", () => {
+  const found = MALFORMED.map(([name, fields]) => [name, refusal(() => readHead(fields, 7, METHODS))]);
+  const expected = MALFORMED.map((
+    [name, , state],
+  ) => [name, `7 PROTOCOL_ERROR Cannot read a request: ${state}`]);
+  assertEquals(found, expected);
+});
+
+const READ:
+  readonly (readonly [name: string, fields: readonly HeaderField[], head: Record<string, unknown>])[] = [
+    ["a call", ECHO, {}],
+    ["application/grpc+proto", changed({ "content-type": "application/grpc+proto" }), {}],
+    ["application/grpc;v=1", changed({ "content-type": "application/grpc;v=1" }), {}],
+    ["application/json", changed({ "content-type": "application/json" }), { refusal: "content_type" }],
+    ["application/grpcx", changed({ "content-type": "application/grpcx" }), { refusal: "content_type" }],
+    ["no content type", without("content-type"), { refusal: "content_type" }],
+    ["GET", changed({ ":method": "GET" }), { refusal: "content_type" }],
+    ["an unknown method", callFields("/test.Probe/None"), { path: "/test.Probe/None", refusal: "path" }],
+    ["an unknown service", callFields("/x/y"), { path: "/x/y", refusal: "path" }],
+    ["gzip", changed({ "grpc-encoding": "gzip" }), { encoding: "gzip" }],
+    ["identity", changed({ "grpc-encoding": "identity" }), { encoding: "identity" }],
+    ["deflate", changed({ "grpc-encoding": "deflate" }), { encoding: "deflate" }],
+    ["5 hours", changed({ "grpc-timeout": "5H" }), { timeoutMs: 18_000_000 }],
+    ["5 minutes", changed({ "grpc-timeout": "5M" }), { timeoutMs: 300_000 }],
+    ["5 seconds", changed({ "grpc-timeout": "5S" }), { timeoutMs: 5_000 }],
+    ["20 ms", changed({ "grpc-timeout": "20m" }), { timeoutMs: 20 }],
+    ["99,999,999 µs", changed({ "grpc-timeout": "99999999u" }), { timeoutMs: 99_999.999 }],
+    ["500,000 ns", changed({ "grpc-timeout": "500000n" }), { timeoutMs: 0.5 }],
+    ["a timeout of 9 digits", changed({ "grpc-timeout": "123456789n" }), { refusal: "timeout" }],
+    ["a timeout without a unit", changed({ "grpc-timeout": "5" }), { refusal: "timeout" }],
+    ["a timeout below 0", changed({ "grpc-timeout": "-5S" }), { refusal: "timeout" }],
+    ["a timeout of an unknown unit", changed({ "grpc-timeout": "5s" }), { refusal: "timeout" }],
+    ["an empty timeout", changed({ "grpc-timeout": "" }), { refusal: "timeout" }],
+    ["a length", withFields(["content-length", "7"]), { contentLength: 7 }],
+    ["the same length twice", withFields(["content-length", "7"], ["content-length", "7"]), {
+      contentLength: 7,
+    }],
+  ];
+
+Deno.test("readHead: what a request says", () => {
+  const usual = {
+    path: probePath("Echo"),
+    refusal: undefined,
+    encoding: "",
+    timeoutMs: Infinity,
+    contentLength: undefined,
+  };
+  const found = READ.map(([name, fields]) => {
+    const { method, fields: kept, ...head } = readHead(fields, 1, METHODS);
+    return [name, head, kept === fields, method?.name];
+  });
+  const expected = READ.map(([name, , head]) => {
+    return [name, { ...usual, ...head }, true, head.refusal === undefined ? "Echo" : undefined];
+  });
+  assertEquals(found, expected);
+});
+
+const TRAILERS: readonly (readonly [name: string, fields: readonly HeaderField[], refusal: string])[] = [
+  ["none", [], ""],
+  ["one", [["x-check", "1"]], ""],
+  [
+    "a pseudo-header",
+    [[":path", "/"]],
+    '3 PROTOCOL_ERROR Cannot read a request: the pseudo-header ":path" among the trailers',
+  ],
+  [
+    "an upper-case name",
+    [["X", "1"]],
+    '3 PROTOCOL_ERROR Cannot read a request: "X" is no name of a header in lower case',
+  ],
+];
+
+Deno.test("checkTrailers", () => {
+  const found = TRAILERS.map(([name, fields]) => [name, refusal(() => checkTrailers(fields, 3))]);
+  assertEquals(found, TRAILERS.map(([name, , expected]) => [name, expected]));
+});

@@ -1,0 +1,208 @@
+import { assertEquals } from "@std/assert";
+import { ConnectionError, StreamError } from "../../../../src/grpc/native/frames.ts";
+import { OK_TRAILERS, plainHeaders } from "../../../../src/grpc/native/header_blocks.ts";
+import { LIMITS } from "../../../../src/grpc/native/limits.ts";
+import type { RequestHead } from "../../../../src/grpc/native/request_head.ts";
+import { Sender } from "../../../../src/grpc/native/sender.ts";
+import { ServerStream } from "../../../../src/grpc/native/server_stream.ts";
+import { H2Lines } from "../../../harness/h2_peer.ts";
+import { answer } from "../../../harness/connection_bed.ts";
+
+const HEAD: RequestHead = {
+  fields: [],
+  method: undefined,
+  path: "",
+  refusal: undefined,
+  encoding: "",
+  timeoutMs: Infinity,
+  contentLength: undefined,
+};
+const ascii = (text: string): Uint8Array => new TextEncoder().encode(text);
+const HEADERS_LINE = "HEADERS 1 :status=200 content-type=application/grpc";
+const END_LINE = "HEADERS 1 end grpc-status=0";
+
+/** A sender whose connection takes note of what it is told. */
+class Bed {
+  readonly events: string[] = [];
+  readonly sender: Sender = new Sender({
+    finished: (stream) => void this.events.push(`finished ${stream.id}`),
+    overflowed: (stream) => {
+      this.events.push(`overflowed ${stream.id}`);
+      stream.answered = true;
+      this.sender.forget(stream);
+    },
+  });
+  readonly #lines = new H2Lines();
+
+  stream(id = 1, send = this.sender.initialWindow): ServerStream {
+    return new ServerStream(id, HEAD, { send, receive: 0, now: 0 });
+  }
+
+  sent(): string[] {
+    return this.#lines.read(this.sender.output.take().slice());
+  }
+}
+
+Deno.test("Sender: an answer that the windows let in goes out at once", () => {
+  const bed = new Bed();
+  bed.sender.unary(bed.stream(), ascii("hello"));
+  assertEquals([bed.sent(), bed.events, bed.sender.window], [answer(1, "hello"), ["finished 1"], 65_525]);
+});
+
+Deno.test("Sender: an answer larger than a frame is cut", () => {
+  const bed = new Bed();
+  bed.sender.unary(bed.stream(), new Uint8Array(40_000));
+  const data = ["DATA 1 16384 octets", "DATA 1 16384 octets", "DATA 1 7237 octets"];
+  assertEquals([bed.sent(), bed.events], [[HEADERS_LINE, ...data, END_LINE], ["finished 1"]]);
+});
+
+Deno.test("Sender: windows of 0, 1 and below 0", () => {
+  const bed = new Bed();
+  const stream = bed.stream(1, 0);
+  bed.sender.unary(stream, ascii("hello"));
+  const steps: string[][] = [bed.sent()];
+  bed.sender.widenStream(stream, 1);
+  steps.push(bed.sent());
+  // The window at the start shrinks by more than is left of this one: it is now below 0.
+  bed.sender.resize(65_525, [stream]);
+  steps.push(bed.sent(), [String(stream.sendWindow)]);
+  bed.sender.widenStream(stream, 10);
+  steps.push(bed.sent());
+  bed.sender.resize(65_527, [stream]);
+  steps.push(bed.sent());
+  bed.sender.widenStream(stream, 100);
+  steps.push(bed.sent());
+  assertEquals([steps, bed.events, stream.sendWindow], [
+    [[HEADERS_LINE], ["DATA 1 1 octets"], [], ["-10"], [], ["DATA 1 2 octets"], [
+      "DATA 1 7 octets",
+      END_LINE,
+    ]],
+    ["finished 1"],
+    93,
+  ]);
+});
+
+Deno.test("Sender: trailers wait behind what is queued, without any window of their own", () => {
+  const bed = new Bed();
+  const stream = bed.stream(1, 3);
+  bed.sender.message(stream, ascii("a"));
+  bed.sender.message(stream, ascii("b"));
+  bed.sender.end(stream, OK_TRAILERS);
+  const before = bed.sent();
+  bed.sender.widenStream(stream, 9);
+  assertEquals([before, bed.sent(), bed.events], [
+    [HEADERS_LINE, "DATA 1 3 octets"],
+    ["DATA 1 3 octets", 'DATA 1 message "b"', END_LINE],
+    ["finished 1"],
+  ]);
+});
+
+Deno.test("Sender: a stream that waits for its window holds up no other", () => {
+  const bed = new Bed();
+  bed.sender.unary(bed.stream(1, 0), ascii("waits"));
+  bed.sender.unary(bed.stream(3), ascii("goes"));
+  assertEquals([bed.sent(), bed.events], [[HEADERS_LINE, ...answer(3, "goes")], ["finished 3"]]);
+});
+
+Deno.test("Sender: streams that wait for the connection's window take turns", () => {
+  const bed = new Bed();
+  bed.sender.window = 0;
+  for (const id of [1, 3, 5]) bed.sender.unary(bed.stream(id), ascii("x"));
+  bed.sent();
+  const steps = [4, 4, 8, 100].map((increment) => {
+    bed.sender.widen(increment);
+    return bed.sent().filter((line) => line.startsWith("DATA"));
+  });
+  assertEquals([steps, bed.events, bed.sender.window], [
+    [
+      ["DATA 1 4 octets"],
+      ["DATA 3 4 octets"],
+      ['DATA 5 message "x"', "DATA 1 2 octets"],
+      ["DATA 3 2 octets"],
+    ],
+    ["finished 5", "finished 1", "finished 3"],
+    98,
+  ]);
+});
+
+Deno.test("Sender: a stream that also waits for its own window goes on with that", () => {
+  const bed = new Bed();
+  bed.sender.window = 0;
+  const stream = bed.stream(1, 0);
+  bed.sender.unary(stream, ascii("x"));
+  bed.sender.widenStream(stream, 100);
+  bed.sender.resize(65_435, [stream]);
+  bed.sender.widen(100);
+  const before = bed.sent();
+  bed.sender.widenStream(stream, 1);
+  bed.sender.widenStream(stream, 10);
+  assertEquals([before, bed.sent()], [[HEADERS_LINE], ["DATA 1 1 octets", "DATA 1 5 octets", END_LINE]]);
+});
+
+Deno.test("Sender: windows that grow too large", () => {
+  const bed = new Bed();
+  const stream = bed.stream();
+  const codeOf = (run: () => void): string => {
+    try {
+      run();
+    } catch (error) {
+      if (error instanceof StreamError) return `stream ${error.code}`;
+      if (error instanceof ConnectionError) return error.code;
+    }
+    return "";
+  };
+  const most = 2 ** 31 - 1;
+  const found = [
+    codeOf(() => bed.sender.widen(most - 65_535)),
+    codeOf(() => bed.sender.widen(1)),
+    codeOf(() => bed.sender.widenStream(stream, most - 65_535)),
+    codeOf(() => bed.sender.widenStream(stream, 1)),
+    codeOf(() => bed.sender.resize(65_536, [stream])),
+  ];
+  assertEquals(found, ["", "FLOW_CONTROL_ERROR", "", "stream FLOW_CONTROL_ERROR", "FLOW_CONTROL_ERROR"]);
+});
+
+Deno.test("Sender: what waits on one stream has a bound, and nothing follows when it is over", () => {
+  const bed = new Bed();
+  const stream = bed.stream(1, 0);
+  bed.sender.message(stream, new Uint8Array(LIMITS.queuedStreamBytes - 5));
+  const before = [...bed.events];
+  bed.sender.unary(stream, new Uint8Array(0));
+  assertEquals([before, bed.events, bed.sent()], [[], ["overflowed 1"], [HEADERS_LINE]]);
+});
+
+Deno.test("Sender: what waits over all streams has a bound, which counts what is gone no more", () => {
+  const bed = new Bed();
+  const piece = new Uint8Array(LIMITS.queuedStreamBytes - 5);
+  const streams = Array.from({ length: LIMITS.queuedBytes / LIMITS.queuedStreamBytes }, (_, index) => {
+    const stream = bed.stream(2 * index + 1, 0);
+    bed.sender.message(stream, piece);
+    return stream;
+  });
+  const [first, second] = streams;
+  bed.sender.message(bed.stream(101, 0), ascii("too many"));
+  if (first !== undefined) bed.sender.forget(first);
+  if (second !== undefined) bed.sender.widenStream(second, 6);
+  bed.sender.message(bed.stream(103, 0), piece);
+  bed.sender.message(bed.stream(105, 0), ascii("1"));
+  bed.sender.message(bed.stream(107, 0), ascii("2"));
+  assertEquals(bed.events, ["overflowed 101", "overflowed 107"]);
+});
+
+Deno.test("Sender: an answer that is no gRPC ends with its body", () => {
+  const bed = new Bed();
+  const waiting = bed.stream(3, 2);
+  bed.sender.plain(bed.stream(), plainHeaders(415, 3), ascii("no\n"));
+  bed.sender.plain(waiting, plainHeaders(415, 3), ascii("no\n"));
+  bed.sender.widenStream(waiting, 1);
+  bed.sender.plain(bed.stream(5), plainHeaders(415, 3), new Uint8Array(0));
+  const block = ":status=415 content-type=text/plain; charset=utf-8 content-length=3";
+  assertEquals([bed.sent(), bed.events], [[
+    `HEADERS 1 ${block}`,
+    "DATA 1 end 3 octets",
+    `HEADERS 3 ${block}`,
+    "DATA 3 2 octets",
+    "DATA 3 end 1 octets",
+    `HEADERS 5 end ${block}`,
+  ], ["finished 1", "finished 3", "finished 5"]]);
+});

@@ -1,0 +1,348 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { JsonRequestError, readRateLimitRequest, writeDecision } from "../../../src/http/json.ts";
+import type { Decision } from "../../../src/ratelimit/decision.ts";
+import type { Descriptor, RateLimitRequest } from "../../../src/ratelimit/request.ts";
+
+interface Readable {
+  readonly name: string;
+  readonly text: string;
+  readonly expected: RateLimitRequest;
+}
+
+function withDescriptor(descriptor: string, expected: Descriptor): Pick<Readable, "text" | "expected"> {
+  return {
+    text: `{"descriptors":[${descriptor}]}`,
+    expected: { domain: "", descriptors: [expected], hitsAddend: 0 },
+  };
+}
+
+const EMPTY: RateLimitRequest = { domain: "", descriptors: [], hitsAddend: 0 };
+
+const READABLE: readonly Readable[] = [
+  { name: "an empty object", text: "{}", expected: EMPTY },
+  {
+    name: "nulls are defaults",
+    text: `{"domain":null,"descriptors":null,"hitsAddend":null}`,
+    expected: EMPTY,
+  },
+  {
+    name: "all fields",
+    text: `{"domain":"d","hitsAddend":2,"descriptors":[
+      {"entries":[{"key":"k","value":"v"},{"key":"l"}],"limit":{"requestsPerUnit":5,"unit":"HOUR"},
+       "hitsAddend":"3","isNegativeHits":true},
+      {"entries":[]}]}`,
+    expected: {
+      domain: "d",
+      descriptors: [
+        {
+          entries: [{ key: "k", value: "v" }, { key: "l", value: "" }],
+          limit: { requestsPerUnit: 5, unit: "HOUR" },
+          hitsAddend: 3,
+          isNegativeHits: true,
+        },
+        { entries: [] },
+      ],
+      hitsAddend: 2,
+    },
+  },
+  {
+    name: "snake_case",
+    text: `{"hits_addend":1,"descriptors":[{"hits_addend":0,"is_negative_hits":false,
+      "limit":{"requests_per_unit":"4294967295","unit":1}}]}`,
+    expected: {
+      domain: "",
+      descriptors: [{
+        entries: [],
+        limit: { requestsPerUnit: 4_294_967_295, unit: "SECOND" },
+        hitsAddend: 0,
+        isNegativeHits: false,
+      }],
+      hitsAddend: 1,
+    },
+  },
+  {
+    name: "nulls inside a descriptor",
+    ...withDescriptor(`{"entries":null,"limit":null,"hitsAddend":null,"isNegativeHits":null}`, {
+      entries: [],
+    }),
+  },
+  {
+    name: "largest request hits",
+    text: `{"hitsAddend":"4294967295"}`,
+    expected: { ...EMPTY, hitsAddend: 4_294_967_295 },
+  },
+  {
+    name: "every escape, and text beyond ASCII",
+    text: `{"dom\\u0061in":"\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\uD83D\\ude00 é😀\u2028\u007f"}`,
+    expected: { ...EMPTY, domain: `"\\/\b\f\n\r\t\u00e9\u{1f600} é😀\u2028\u007f` },
+  },
+  {
+    name: "white space everywhere",
+    text: ` \t\r\n{ "domain"\n:\t"d" ,\r"descriptors" : [ { } , { "entries" : [ ] } ] } \n`,
+    expected: { domain: "d", descriptors: [{ entries: [] }, { entries: [] }], hitsAddend: 0 },
+  },
+  { name: "1.0 is whole", text: `{"hitsAddend":1.0}`, expected: { ...EMPTY, hitsAddend: 1 } },
+  { name: "1e2 is whole", text: `{"hitsAddend":1e2}`, expected: { ...EMPTY, hitsAddend: 100 } },
+  { name: "-0 is 0", text: `{"hitsAddend":-0}`, expected: EMPTY },
+  {
+    name: "2^53 as a number",
+    ...withDescriptor(`{"hitsAddend":9007199254740992}`, { entries: [], hitsAddend: 2 ** 53 }),
+  },
+  {
+    name: "2^53 as a string",
+    ...withDescriptor(`{"hitsAddend":"9007199254740992"}`, { entries: [], hitsAddend: 2 ** 53 }),
+  },
+  {
+    name: "WEEK by name",
+    ...withDescriptor(`{"limit":{"unit":"WEEK"}}`, {
+      entries: [],
+      limit: { requestsPerUnit: 0, unit: "WEEK" },
+    }),
+  },
+  {
+    name: "WEEK by number",
+    ...withDescriptor(`{"limit":{"unit":7}}`, { entries: [], limit: { requestsPerUnit: 0, unit: "WEEK" } }),
+  },
+  ...["{}", `{"unit":null}`, `{"unit":"UNKNOWN"}`, `{"unit":0}`, `{"unit":99}`, `{"unit":-1}`].map((
+    limit,
+  ) => ({
+    name: `no unit in ${limit}`,
+    ...withDescriptor(`{"limit":${limit}}`, { entries: [], limit: { requestsPerUnit: 0, unit: undefined } }),
+  })),
+];
+
+for (const { name, text, expected } of READABLE) {
+  Deno.test(`reads ${name}`, () => assertEquals(readRateLimitRequest(text), expected));
+}
+
+const WHOLE_32 = "must be a whole number from 0 to 4294967295";
+const WHOLE_53 = "must be a whole number from 0 to 9007199254740992";
+const UNITS = "must be one of UNKNOWN, SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, YEAR, or a number";
+
+const UNREADABLE: readonly (readonly [text: string, field: string, reason: string])[] = [
+  ["", "body", "empty, a JSON object would be right"],
+  [" \n", "body", "empty, a JSON object would be right"],
+  ["}", "body", "not valid JSON at line 1 column 1"],
+  ["\ufeff{}", "body", "not valid JSON at line 1 column 1"],
+  ["\u00a0{}", "body", "not valid JSON at line 1 column 1"],
+  ["nothing", "body", "not valid JSON at line 1 column 1"],
+  ["{", "body", "not valid JSON at line 1 column 2"],
+  ["{domain:1}", "body", "not valid JSON at line 1 column 2"],
+  ["{,}", "body", "not valid JSON at line 1 column 2"],
+  [`{"domain"}`, "body", "not valid JSON at line 1 column 10"],
+  [`{"domain":}`, "body", "not valid JSON at line 1 column 11"],
+  [`{"domain":nul}`, "body", "not valid JSON at line 1 column 11"],
+  [`{"domain":nullify}`, "body", "not valid JSON at line 1 column 15"],
+  [`{"domain":'d'}`, "body", "not valid JSON at line 1 column 11"],
+  [`{"domain":"d`, "body", "not valid JSON at line 1 column 13"],
+  [`{"domain":"d\\`, "body", "not valid JSON at line 1 column 13"],
+  [`{"domain":"\\x"}`, "body", "not valid JSON at line 1 column 12"],
+  [`{"domain":"\\u12g4"}`, "body", "not valid JSON at line 1 column 12"],
+  [`{"domain":"a\tb"}`, "body", "not valid JSON at line 1 column 13"],
+  [`{"domain":"d"`, "body", "not valid JSON at line 1 column 14"],
+  [`{"domain":"d"]`, "body", "not valid JSON at line 1 column 14"],
+  [`{"domain":"d"\n "hitsAddend":1}`, "body", "not valid JSON at line 2 column 2"],
+  ["{\r\n}\r\n{}", "body", "not valid JSON at line 3 column 1"],
+  ["{}x", "body", "not valid JSON at line 1 column 3"],
+  [`{"hitsAddend":01}`, "body", "not valid JSON at line 1 column 16"],
+  [`{"hitsAddend":1.}`, "body", "not valid JSON at line 1 column 16"],
+  [`{"hitsAddend":1e}`, "body", "not valid JSON at line 1 column 16"],
+  [`{"hitsAddend":+1}`, "body", "not valid JSON at line 1 column 15"],
+  [`{"hitsAddend":-}`, "body", "not valid JSON at line 1 column 15"],
+  [`{"hitsAddend":.5}`, "body", "not valid JSON at line 1 column 15"],
+  [`{"hitsAddend":NaN}`, "body", "not valid JSON at line 1 column 15"],
+  [`{"descriptors":[{},]}`, "body", "not valid JSON at line 1 column 20"],
+  [`{"descriptors":[{}`, "body", "not valid JSON at line 1 column 19"],
+  [`{"domain":"d",}`, "body", "not valid JSON at line 1 column 15"],
+  [`{"domain":${"[".repeat(200_000)}`, "domain", "must be a string"],
+  [`{"descriptors":${"[".repeat(200_000)}`, "descriptors[0]", "must be an object"],
+  ["[]", "body", "must be an object"],
+  ["null", "body", "must be an object"],
+  ["7", "body", "must be an object"],
+  [`{"extra":1}`, "extra", "unknown field"],
+  [`{"__proto__":1}`, "__proto__", "unknown field"],
+  [`{"${"x".repeat(65)}":1}`, `${"x".repeat(64)}…`, "unknown field"],
+  [`{"domain":"d","domain":"e"}`, "domain", "must be given only once"],
+  [`{"domain":"d","dom\\u0061in":"d"}`, "domain", "must be given only once"],
+  [`{"descriptors":[],"descriptors":[]}`, "descriptors", "must be given only once"],
+  [
+    `{"descriptors":[{"entries":[{},{"key":"k","key":"k"}]}]}`,
+    "descriptors[0].entries[1].key",
+    "must be given only once",
+  ],
+  [
+    `{"descriptors":[{"limit":{"requestsPerUnit":1,"requests_per_unit":1}}]}`,
+    "descriptors[0].limit.requestsPerUnit",
+    "must be given only once",
+  ],
+  [`{"Domain":"d"}`, "Domain", "unknown field"],
+  [`{"domain":1}`, "domain", "must be a string"],
+  [`{"domain":"\\ud800"}`, "domain", "must be well-formed Unicode"],
+  [`{"hitsAddend":1,"hits_addend":1}`, "hitsAddend", "must be given only once"],
+  [`{"hitsAddend":null,"hits_addend":1}`, "hitsAddend", "must be given only once"],
+  [`{"hitsAddend":-1}`, "hitsAddend", WHOLE_32],
+  [`{"hitsAddend":1.5}`, "hitsAddend", WHOLE_32],
+  [`{"hitsAddend":4294967296}`, "hitsAddend", WHOLE_32],
+  [`{"hitsAddend":"x"}`, "hitsAddend", WHOLE_32],
+  [`{"hitsAddend":""}`, "hitsAddend", WHOLE_32],
+  [`{"hitsAddend":true}`, "hitsAddend", WHOLE_32],
+  [`{"hitsAddend":[]}`, "hitsAddend", WHOLE_32],
+  [`{"descriptors":{}}`, "descriptors", "must be a list"],
+  [`{"descriptors":[null]}`, "descriptors[0]", "must be an object"],
+  [`{"descriptors":[{},7]}`, "descriptors[1]", "must be an object"],
+  [`{"descriptors":[{"extra":1}]}`, "descriptors[0].extra", "unknown field"],
+  [`{"descriptors":[{"hitsAddend":9007199254740993}]}`, "descriptors[0].hitsAddend", WHOLE_53],
+  [`{"descriptors":[{"hits_addend":"9007199254740993"}]}`, "descriptors[0].hitsAddend", WHOLE_53],
+  [`{"descriptors":[{"hitsAddend":18446744073709551615}]}`, "descriptors[0].hitsAddend", WHOLE_53],
+  [`{"descriptors":[{"hitsAddend":-1}]}`, "descriptors[0].hitsAddend", WHOLE_53],
+  [`{"descriptors":[{"isNegativeHits":"true"}]}`, "descriptors[0].isNegativeHits", "must be true or false"],
+  [`{"descriptors":[{"isNegativeHits":1}]}`, "descriptors[0].isNegativeHits", "must be true or false"],
+  [`{"descriptors":[{"entries":[{"key":1}]}]}`, "descriptors[0].entries[0].key", "must be a string"],
+  [`{"descriptors":[{"entries":[{"Key":""}]}]}`, "descriptors[0].entries[0].Key", "unknown field"],
+  [`{"descriptors":[{"limit":5}]}`, "descriptors[0].limit", "must be an object"],
+  [`{"descriptors":[{"limit":{"unit":"minute"}}]}`, "descriptors[0].limit.unit", UNITS],
+  [`{"descriptors":[{"limit":{"unit":"2"}}]}`, "descriptors[0].limit.unit", UNITS],
+  [
+    `{"descriptors":[{"limit":{"unit":1.5}}]}`,
+    "descriptors[0].limit.unit",
+    "must be the name or the number of a unit",
+  ],
+  [
+    `{"descriptors":[{"limit":{"unit":2147483648}}]}`,
+    "descriptors[0].limit.unit",
+    "must be the name or the number of a unit",
+  ],
+  [
+    `{"descriptors":[{"limit":{"requestsPerUnit":4294967296}}]}`,
+    "descriptors[0].limit.requestsPerUnit",
+    WHOLE_32,
+  ],
+];
+
+for (const [text, field, reason] of UNREADABLE) {
+  Deno.test(`refuses ${text.slice(0, 60)}`, () => {
+    const error = assertThrows(() => readRateLimitRequest(text));
+    assert(error instanceof JsonRequestError);
+    assertEquals(
+      { field: error.field, reason: error.reason, message: error.message },
+      { field, reason, message: `Cannot read "${field}": ${reason}` },
+    );
+  });
+}
+
+function times(count: number, text: string): string {
+  return Array(count).fill(text).join(",");
+}
+
+const TINY = { key: "", value: "" };
+
+const BEYOND_BOUNDS: readonly Readable[] = [
+  {
+    name: "1,000 descriptors of 64 entries whole",
+    text: `{"descriptors":[${times(1_000, `{"entries":[${times(64, "{}")}]}`)}]}`,
+    expected: { ...EMPTY, descriptors: Array(1_000).fill({ entries: Array(64).fill(TINY) }) },
+  },
+  {
+    name: "1,001 of 300,000 descriptors, and what stands behind them",
+    text: `{"descriptors":[${times(300_000, "{}")}],"domain":"d"}`,
+    expected: { ...EMPTY, domain: "d", descriptors: Array(1_001).fill({ entries: [] }) },
+  },
+  {
+    name: "65 of 300,000 entries, and what stands behind them",
+    text: `{"descriptors":[{"entries":[${times(300_000, "{}")}],"hitsAddend":3},{}]}`,
+    expected: {
+      ...EMPTY,
+      descriptors: [{ entries: Array(65).fill(TINY), hitsAddend: 3 }, { entries: [] }],
+    },
+  },
+  {
+    name: "nothing of the brackets and strings beyond the bound",
+    text: `{"descriptors":[{"entries":[${times(65, "{}")},{"key":"]}\\"]"},[[{"a":[]}]],7]}],"domain":"d"}`,
+    expected: { ...EMPTY, domain: "d", descriptors: [{ entries: Array(65).fill(TINY) }] },
+  },
+];
+
+for (const { name, text, expected } of BEYOND_BOUNDS) {
+  Deno.test(`reads ${name}`, () => assertEquals(readRateLimitRequest(text), expected));
+}
+
+const KEYS = Array.from({ length: 80_000 }, (_, index) => `"k${index}":1`).join(",");
+
+// A megabyte that is refused must cost next to nothing: while it is read, no other call is answered.
+const HOSTILE: readonly (readonly [name: string, text: string, field: string])[] = [
+  ["numbers in place of the request", `[${times(520_000, "1")}]`, "body"],
+  ["numbers in place of descriptors", `{"descriptors":[${times(520_000, "1")}]}`, "descriptors[0]"],
+  ["80,000 keys in the request", `{${KEYS}}`, "k0"],
+  ["80,000 keys in a descriptor", `{"descriptors":[{${KEYS}}]}`, "descriptors[0].k0"],
+  ["one key 80,000 times", `{${times(80_000, '"domain":null')}}`, "domain"],
+  ["a nest of 500,000 lists", `{"descriptors":[{"limit":${"[".repeat(500_000)}`, "descriptors[0].limit"],
+];
+
+for (const [name, text, field] of HOSTILE) {
+  Deno.test(`refuses ${name} within the first 100 characters`, () => {
+    const error = assertThrows(() => readRateLimitRequest(text));
+    assert(error instanceof JsonRequestError);
+    assertEquals({ field: error.field, early: error.offset < 100 }, { field, early: true });
+  });
+}
+
+Deno.test("refuses a list that never ends beyond the bound", () => {
+  const text = `{"descriptors":[${times(1_001, "{}")},${"[".repeat(500_000)}`;
+  const error = assertThrows(() => readRateLimitRequest(text));
+  assertEquals(error.message, `Cannot read "body": not valid JSON at line 1 column ${text.length + 1}`);
+});
+
+const WRITTEN: readonly { name: string; decision: Decision; text: string }[] = [
+  {
+    name: "nothing",
+    decision: { overallCode: "OK", statuses: [], responseHeadersToAdd: [], dynamicMetadata: undefined },
+    text: `{"overallCode":"OK"}`,
+  },
+  {
+    name: "an unmatched descriptor",
+    decision: {
+      overallCode: "OK",
+      statuses: [{ code: "OK", limitRemaining: 0 }],
+      responseHeadersToAdd: [],
+      dynamicMetadata: undefined,
+    },
+    text: `{"overallCode":"OK","statuses":[{"code":"OK"}]}`,
+  },
+  {
+    name: "everything, in the order of the message",
+    decision: {
+      dynamicMetadata: { a: { b: [1, null] } },
+      responseHeadersToAdd: [{ value: "3", key: "RateLimit-Limit" }, { key: "x", value: "" }],
+      statuses: [
+        {
+          secondsUntilReset: 58,
+          limitRemaining: 2,
+          currentLimit: { unit: "MINUTE", requestsPerUnit: 3, name: "n" },
+          code: "OK",
+        },
+        {
+          code: "OVER_LIMIT",
+          limitRemaining: 0,
+          currentLimit: { name: "", requestsPerUnit: 0, unit: "WEEK" },
+          secondsUntilReset: 604_800,
+        },
+      ],
+      overallCode: "OVER_LIMIT",
+    },
+    text: `{"overallCode":"OVER_LIMIT","statuses":[` +
+      `{"code":"OK","currentLimit":{"name":"n","requestsPerUnit":3,"unit":"MINUTE"},"limitRemaining":2,` +
+      `"durationUntilReset":"58s"},` +
+      `{"code":"OVER_LIMIT","currentLimit":{"unit":"WEEK"},"durationUntilReset":"604800s"}],` +
+      `"responseHeadersToAdd":[{"key":"RateLimit-Limit","value":"3"},{"key":"x"}],` +
+      `"dynamicMetadata":{"a":{"b":[1,null]}}}`,
+  },
+  {
+    name: "metadata that is there but empty",
+    decision: { overallCode: "OK", statuses: [], responseHeadersToAdd: [], dynamicMetadata: {} },
+    text: `{"overallCode":"OK","dynamicMetadata":{}}`,
+  },
+];
+
+for (const { name, decision, text } of WRITTEN) {
+  Deno.test(`writes ${name}`, () => assertEquals(writeDecision(decision), text));
+}

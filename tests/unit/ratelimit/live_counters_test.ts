@@ -1,0 +1,156 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { OverLimitCache } from "../../../src/cache/local_cache.ts";
+import { MemoryCache } from "../../../src/cache/memory_cache.ts";
+import { LiveCounters } from "../../../src/ratelimit/live_counters.ts";
+import type { RateLimitRequest } from "../../../src/ratelimit/request.ts";
+import { RateLimitService } from "../../../src/ratelimit/service.ts";
+import { StatsStore } from "../../../src/stats/store.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { PLAIN_POLICY, rulesOf } from "../../harness/service_fixture.ts";
+
+const RULES = rulesOf({
+  "shop.yaml": `domain: shop
+descriptors:
+- key: user
+  rate_limit: { unit: minute, requests_per_unit: 2, name: users }
+- key: vip
+  rate_limit: { unit: minute, requests_per_unit: 9, replaces: [{ name: users }] }
+- key: free
+  rate_limit: { unlimited: true }
+`,
+});
+
+/** A service that decides, and a look at its counters. */
+class Bed implements AsyncDisposable {
+  readonly clock = new FakeClock(1_700_000_000_000);
+  readonly cache = new MemoryCache({ maxKeys: 100, clock: this.clock });
+  readonly fallback = new MemoryCache({ maxKeys: 100, clock: this.clock });
+  readonly localCache = new OverLimitCache(10_000);
+  readonly service: RateLimitService;
+  readonly counters: LiveCounters;
+
+  constructor() {
+    const { clock, cache, fallback, localCache } = this;
+    const shared = { clock, cache, fallback, localCache, policy: PLAIN_POLICY };
+    this.service = new RateLimitService({ ...shared, stats: new StatsStore(100), random: () => 0 });
+    this.counters = new LiveCounters({ ...shared, rules: () => this.service.rules });
+  }
+
+  /** The code of one decision. */
+  async code(request: RateLimitRequest): Promise<string> {
+    return (await this.service.shouldRateLimit(request)).overallCode;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.cache.close();
+    await this.fallback.close();
+  }
+}
+
+function asking(...pairs: readonly (readonly [key: string, value: string])[]): RateLimitRequest {
+  const descriptors = pairs.map(([key, value]) => ({ entries: [{ key, value }] }));
+  return { domain: "shop", descriptors, hitsAddend: 1 };
+}
+
+const ANN = asking(["user", "ann"]);
+const STATE = {
+  limited: true,
+  rule: "shop.user",
+  cacheKey: "shop_user_ann_1699999980",
+  limit: 2,
+  unit: "MINUTE",
+  windowSeconds: 60,
+  resetsAt: "2023-11-14T22:14:00Z",
+} as const;
+
+Deno.test("peek shows what a counter holds, and moves nothing", async () => {
+  await using bed = new Bed();
+  bed.service.setRules(RULES);
+  assertEquals(await bed.counters.peek(ANN), [{ ...STATE, used: 0, remaining: 2 }]);
+  for (let call = 0; call < 3; call++) await bed.code(ANN);
+  const over = { ...STATE, used: 3, remaining: 0 };
+  assertEquals([await bed.counters.peek(ANN), await bed.counters.peek(ANN)], [[over], [over]]);
+  assertEquals(bed.cache.size, 1);
+  bed.clock.advance(60_000);
+  assertEquals((await bed.counters.peek(ANN)).map((state) => state.limited && state.used), [0]);
+});
+
+Deno.test("peek says of each descriptor why nothing is counted", async () => {
+  await using bed = new Bed();
+  bed.service.setRules(RULES);
+  const request = asking(["free", "x"], ["user", "ann"], ["vip", "ann"], ["none", "x"]);
+  const states = await bed.counters.peek({ ...request, hitsAddend: 4 });
+  assertEquals(states, [
+    { limited: false, reason: "unlimited", rule: "shop.free" },
+    { limited: false, reason: "replaced", rule: "shop.user" },
+    {
+      ...STATE,
+      rule: "shop.vip",
+      cacheKey: "shop_vip_ann_1699999980",
+      limit: 9,
+      used: 0,
+      remaining: 9,
+    },
+    { limited: false, reason: "no_rule" },
+  ]);
+  assertEquals(await bed.counters.peek({ ...ANN, domain: "other" }), [{
+    limited: false,
+    reason: "unknown_domain",
+  }]);
+});
+
+Deno.test("peek looks at the counter of a limit that the request brings along", async () => {
+  await using bed = new Bed();
+  bed.service.setRules(RULES);
+  const limit = { requestsPerUnit: 5, unit: "MINUTE" as const };
+  const request = {
+    ...ANN,
+    descriptors: ANN.descriptors.map((descriptor) => ({ ...descriptor, limit })),
+  };
+  await bed.code(request);
+  const { rule: _, ...own } = STATE;
+  assertEquals(await bed.counters.peek(request), [{ ...own, limit: 5, used: 1, remaining: 4 }]);
+});
+
+Deno.test("reset forgets the counters of the request alone, and what this instance knows of them", async () => {
+  await using bed = new Bed();
+  bed.service.setRules(RULES);
+  const both = asking(["user", "ann"], ["user", "bob"], ["user", "ann"]);
+  for (let call = 0; call < 3; call++) await bed.code(both);
+  await bed.fallback.add([
+    { key: STATE.cacheKey, addend: 8, windowEnd: 1_700_000_040, expiresInSeconds: 60, perSecond: false },
+  ]);
+  assertEquals(bed.localCache.size, 2);
+  assertEquals(await bed.counters.reset(ANN), [{ ...STATE, used: 4, remaining: 0 }]);
+  assertEquals([bed.cache.size, bed.fallback.size, bed.localCache.size], [1, 0, 1]);
+  assertEquals([await bed.code(ANN), await bed.code(asking(["user", "bob"]))], ["OK", "OVER_LIMIT"]);
+});
+
+Deno.test("reset of what is not counted asks no cache", async () => {
+  await using bed = new Bed();
+  bed.service.setRules(RULES);
+  bed.cache.remove = () => Promise.reject(new Error("nothing is to be removed"));
+  assertEquals(await bed.counters.reset(asking(["free", "x"])), [
+    { limited: false, reason: "unlimited", rule: "shop.free" },
+  ]);
+});
+
+Deno.test("the local cache keeps a key whose counter could not be removed", async () => {
+  await using bed = new Bed();
+  bed.service.setRules(RULES);
+  for (let call = 0; call < 3; call++) await bed.code(ANN);
+  bed.cache.remove = () => Promise.reject(new Error("the cache is away"));
+  const error = await assertRejects(() => bed.counters.reset(ANN));
+  assertEquals(error.message, "the cache is away");
+  assertEquals(bed.localCache.size, 1);
+});
+
+Deno.test("without rules, and for a request that is none, counters are refused as decisions are", async () => {
+  await using bed = new Bed();
+  for (const work of ["peek", "reset"] as const) {
+    const none = await assertRejects(() => bed.counters[work](ANN));
+    assertEquals(none.name, "NoConfigurationError");
+    const invalid = await assertRejects(() => bed.counters[work]({ ...ANN, domain: "" }));
+    assertEquals(invalid.name, "InvalidRequestError");
+  }
+});

@@ -1,0 +1,33 @@
+import { assertEquals } from "@std/assert";
+import { compilePattern, matchesPattern } from "../../../src/ratelimit/pattern.ts";
+import { PatternIndex } from "../../../src/ratelimit/pattern_index.ts";
+import { seededRandom } from "../../harness/seeded_random.ts";
+
+for (const count of [0, 1, 8, 9, 40, 300]) {
+  Deno.test(`pattern index: of ${count} patterns the first declared one wins, as if tried one by one`, () => {
+    const random = seededRandom(7 + count);
+    const text = (most: number) => {
+      let word = "";
+      for (let left = Math.floor(random() * (most + 1)); left > 0; left--) {
+        word += "ab/"[Math.floor(random() * 3)];
+      }
+      return word;
+    };
+    for (let round = 0; round < 50; round++) {
+      const patterns = Array.from({ length: count }, () => {
+        const middle = random() < 0.3 ? `${text(2)}*` : "";
+        return compilePattern(`${text(4)}*${middle}${text(2)}`);
+      });
+      const index = new PatternIndex(patterns.map((pattern, target) => ({ pattern, target })));
+      for (let value = 0; value < 40; value++) {
+        const asked = text(9);
+        const first = patterns.findIndex((pattern) => matchesPattern(pattern, asked));
+        assertEquals(
+          index.find(asked),
+          first < 0 ? undefined : first,
+          `${asked} in ${patterns.map((p) => p.text).join(" ")}`,
+        );
+      }
+    }
+  });
+}

@@ -1,0 +1,167 @@
+import { Get, RestError } from "@weir/rest";
+import { assert, assertEquals } from "@std/assert";
+import { networkFailure } from "../../../src/rest/network_failure.ts";
+import { shownCause, shownUrl, withoutSecrets } from "../../../src/rest/shown_text.ts";
+import { assertKeepsSecrets, SECRET } from "../../harness/rest_fixture.ts";
+
+/** As Node's `fetch` throws: the code is that of the cause. */
+function nodeError(code: string, message = `${code} happened`): Error {
+  return new TypeError("fetch failed", { cause: Object.assign(new Error(message), { code }) });
+}
+
+/** As Deno's `fetch` throws: what happened is told in words. */
+function denoError(message: string): Error {
+  return new TypeError("fetch failed", { cause: new Error(message) });
+}
+
+const OF = "error sending request for url (http://host/a?b=c)";
+
+Deno.test("networkFailure: the kinds that the errors of platforms stand for", () => {
+  const codes: Readonly<Record<string, readonly string[]>> = {
+    dns: ["ENOTFOUND", "EAI_AGAIN", "EAI_FAIL"],
+    connect: ["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT", "UND_ERR_CONNECT_TIMEOUT"],
+    tls: [
+      ...["CERT_HAS_EXPIRED", "DEPTH_ZERO_SELF_SIGNED_CERT", "SELF_SIGNED_CERT_IN_CHAIN", "EPROTO"],
+      ...["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "UNABLE_TO_GET_ISSUER_CERT_LOCALLY", "HOSTNAME_MISMATCH"],
+      ...["ERR_TLS_CERT_ALTNAME_INVALID", "ERR_SSL_WRONG_VERSION_NUMBER", "INVALID_CA"],
+    ],
+    undefined: ["ECONNRESET", "UND_ERR_SOCKET", "EPIPE", "HPE_INVALID_CONSTANT"],
+  };
+  for (const [kind, names] of Object.entries(codes)) {
+    assertEquals(
+      names.map((code) => [code, String(networkFailure(nodeError(code)).kind)]),
+      names.map((
+        code,
+      ) => [code, kind]),
+    );
+  }
+});
+
+Deno.test("networkFailure: what it tells", () => {
+  const several = Object.assign(
+    new AggregateError([nodeError("ECONNREFUSED").cause, new Error("other")], ""),
+    {
+      code: "ECONNREFUSED",
+    },
+  );
+  const table: [unknown, string | undefined, string][] = [
+    [
+      denoError(`${OF}: client error (Connect): dns error: failed to lookup address information: no`),
+      "dns",
+      "the name of the host cannot be resolved (dns error: failed to lookup address information: no)",
+    ],
+    [
+      denoError(`${OF}: client error (Connect): tcp connect error: Connection refused (os error 111)`),
+      "connect",
+      "no connection to the host (tcp connect error: Connection refused (os error 111))",
+    ],
+    [
+      denoError(`${OF}: client error (Connect): invalid peer certificate: UnknownIssuer`),
+      "tls",
+      "the TLS handshake with the host failed (invalid peer certificate: UnknownIssuer)",
+    ],
+    [
+      denoError(`${OF}: client error (Connect): received corrupt message of type InvalidContentType`),
+      "tls",
+      "the TLS handshake with the host failed (received corrupt message of type InvalidContentType)",
+    ],
+    [
+      denoError(
+        "error sending request from 1.2.3.4:5 for http://h/ (1.2.3.4:80): client error (SendRequest): cut",
+      ),
+      undefined,
+      "the connection failed (cut)",
+    ],
+    [
+      nodeError("ENOTFOUND", "getaddrinfo ENOTFOUND nowhere.invalid"),
+      "dns",
+      "the name of the host cannot be resolved (getaddrinfo ENOTFOUND nowhere.invalid)",
+    ],
+    [
+      new TypeError("fetch failed", { cause: several }),
+      "connect",
+      "no connection to the host (ECONNREFUSED happened)",
+    ],
+    [new TypeError("Failed to fetch"), undefined, "the connection failed (Failed to fetch)"],
+    [new Error("two\n lines"), undefined, "the connection failed (two lines)"],
+    [new Error(`at http://h/p?q=${SECRET}`), undefined, "the connection failed (at http://h/p)"],
+    [new Error(""), undefined, "the connection failed"],
+    ["no error", undefined, "the connection failed"],
+  ];
+  for (const [error, kind, state] of table) assertEquals(networkFailure(error), { kind, state });
+});
+
+Deno.test("shownUrl: no user, password, query or fragment", () => {
+  const table: [string, string][] = [
+    ["https://host:8080/a/b", "https://host:8080/a/b"],
+    ["https://host/a?b=c#d", "https://host/a"],
+    ["https://host/a#b?c", "https://host/a"],
+    ["https://host/@me/a@b", "https://host/@me/a@b"],
+    ["https://user@host/", "https://host/"],
+    ["https://user:pass@host/", "https://host/"],
+    ["https://user:p@ss@host/", "https://host/"],
+    ["https:user:pass@host/", "https:host/"],
+    ["https:///user:pass@host/", "https:///host/"],
+    ["https:/\\user:pass@host/", "https:/\\host/"],
+    ["HTTPS://user:pass@host/", "HTTPS://host/"],
+    ["  https://user:pass@host/", "https://host/"],
+    ["h\tttps:/\n/user:pass@host/", "https://host/"],
+    ["ftp://user:pass@host/", "ftp://host/"],
+    ["user:pass@host/a", "host/a"],
+    ["//user:pass@host/a", "…"],
+    ["https://user:pa/ss@host/", "https:…"],
+    ["https://user:pa#ss@host/", "https:…"],
+    ["https://user:pa?ss@host/", "https:…"],
+    ["https://user:pass@host:port/", "https:…"],
+    ["nonsense?b", "nonsense"],
+    ["", ""],
+    [`https://host/${"a".repeat(300)}`, `https://host/${"a".repeat(187)}…`],
+  ];
+  assertEquals(table.map(([url]) => [url, shownUrl(url)]), table);
+});
+
+Deno.test("withoutSecrets: every URL of a text is shown without its secrets", () => {
+  const table: [string, string][] = [
+    ["no URL at all (really)", "no URL at all (really)"],
+    ["for url (http://h/a?b=c): client error", "for url (http://h/a): client error"],
+    ["for url (http://h/a?b=(c)d): client error", "for url (http://h/a): client error"],
+    ["'http://h/a?b='c'', then", "'http://h/a'', then"],
+    ['"http://h/a?b=c"', '"http://h/a"'],
+    ["ws://u:p@h/a, http://h/b#c.", "ws://h/a, http://h/b."],
+    ["at f (file:///work/a.ts:1:2)", "at f (file:///work/a.ts:1:2)"],
+    ["at f (https://h/a.ts?v=1:1:2)", "at f (https://h/a.ts)"],
+  ];
+  assertEquals(table.map(([text]) => [text, withoutSecrets(text)]), table);
+});
+
+Deno.test("shownCause: a cause is copied only where it says too much", () => {
+  const plain = nodeError("ECONNRESET");
+  assert(shownCause(plain) === plain);
+  assertEquals(["left", undefined, null, 7].map((reason) => shownCause(reason)), [
+    "left",
+    undefined,
+    null,
+    7,
+  ]);
+  const telling = new TypeError("outer", {
+    cause: Object.assign(new RangeError(`at http://h/a?${SECRET}`), { code: "E_INNER" }),
+  });
+  const shown = shownCause(telling);
+  assert(shown instanceof Error && shown.cause instanceof Error);
+  const { name, message, cause } = shown;
+  const code = "code" in cause ? cause.code : undefined;
+  assertEquals([name, message, cause.name, cause.message, code], [
+    "TypeError",
+    "outer",
+    "RangeError",
+    "at http://h/a",
+    "E_INNER",
+  ]);
+  const error = new RestError("network", "gone", { method: Get, url: `http://h/?${SECRET}` }, {
+    cause: telling,
+  });
+  assertKeepsSecrets(error);
+  const circle = new Error("round");
+  circle.cause = circle;
+  assert(shownCause(circle) instanceof Error);
+});

@@ -1,0 +1,295 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { type Environment, readSettings, SettingsError } from "../../../src/settings/read_settings.ts";
+import { settingEntries, type Settings } from "../../../src/settings/table.ts";
+
+const MEMORY: Environment = { BACKEND_TYPE: "memory" };
+
+/** The problems that the environment is refused for; none when it is taken. */
+function problemsOf(env: Environment): readonly string[] {
+  try {
+    readSettings(env);
+  } catch (error) {
+    if (error instanceof SettingsError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+Deno.test("defaults hold where nothing is set, as values of their types", () => {
+  const { settings, warnings } = readSettings(MEMORY);
+  const port: number = settings.GRPC_PORT;
+  const url: string | undefined = settings.KV_URL;
+  const level: "trace" | "debug" | "info" | "warning" | "error" | "fatal" | "panic" = settings.LOG_LEVEL;
+  const tags: ReadonlyMap<string, string> = settings.EXTRA_TAGS;
+  assertEquals(
+    { port, url, level, tags, timeout: settings.KV_TIMEOUT, metrics: settings.PULL_METRICS_ADDR, warnings },
+    {
+      port: 8081,
+      url: undefined,
+      level: "warning",
+      tags: new Map(),
+      timeout: 10_000,
+      metrics: { host: "0.0.0.0", port: 9090 },
+      warnings: [],
+    },
+  );
+});
+
+Deno.test("every setting is there under its name", () => {
+  assertEquals(Object.keys(readSettings(MEMORY).settings), settingEntries().map(([name]) => name as string));
+});
+
+Deno.test("a variable that is set but empty counts as unset", () => {
+  const empty = Object.fromEntries(
+    settingEntries().map(([name]) => [name.replace("<", "").replace(">", ""), ""]),
+  );
+  const upstream = { REDIS_URL: "", USE_STATSD: "" };
+  assertEquals(readSettings({ ...empty, ...upstream, ...MEMORY }), readSettings(MEMORY));
+});
+
+const TAKEN: readonly {
+  readonly name: keyof Settings;
+  readonly env: Environment;
+  readonly value: unknown;
+}[] = [
+  { name: "GRPC_PORT", env: { GRPC_PORT: "0" }, value: 0 },
+  { name: "GRPC_HOST", env: { GRPC_HOST: "::" }, value: "::" },
+  { name: "GRPC_UDS_MODE", env: { GRPC_UDS_MODE: "0660" }, value: 0o660 },
+  { name: "LOG_LEVEL", env: { LOG_LEVEL: "WARN" }, value: "warning" },
+  { name: "LOG_FORMAT", env: { LOG_FORMAT: "JSON" }, value: "json" },
+  { name: "KV_TIMEOUT", env: { KV_TIMEOUT: "1.5s" }, value: 1500 },
+  { name: "KV_TYPE", env: { KV_TYPE: "SINGLE" }, value: "single" },
+  { name: "NEAR_LIMIT_RATIO", env: { NEAR_LIMIT_RATIO: "0.5" }, value: 0.5 },
+  { name: "CACHE_KEY_PREFIX", env: { CACHE_KEY_PREFIX: " p: " }, value: " p: " },
+  { name: "SHADOW_MODE", env: { SHADOW_MODE: "T" }, value: true },
+  { name: "GRPC_ENGINE", env: { GRPC_ENGINE: "grpc-js" }, value: "grpc-js" },
+  { name: "KV_TLS", env: { KV_TLS: "false" }, value: false },
+  { name: "CONFIG_TYPE", env: { CONFIG_TYPE: "FILE" }, value: "FILE" },
+  { name: "CACHE_ON_FAILURE", env: { CACHE_ON_FAILURE: "error" }, value: "error" },
+];
+
+for (const { name, env, value } of TAKEN) {
+  Deno.test(`${JSON.stringify(env)} is taken without a warning`, () => {
+    const { settings, warnings } = readSettings({ ...MEMORY, ...env });
+    assertEquals({ value: settings[name] as unknown, warnings }, { value, warnings: [] });
+  });
+}
+
+Deno.test("a family of variables is read by what fills its name", () => {
+  const { settings, warnings } = readSettings({
+    ...MEMORY,
+    TAGGED_PUSH_STATS_MOGRIFIER_RULE_PATTERN: "^a\\.(.+)$",
+    TAGGED_PUSH_STATS_MOGRIFIER_RULE_NAME: "a",
+    TAGGED_PUSH_STATS_MOGRIFIER_RULE_TAGS: "of:$1",
+    TAGGED_PUSH_STATS_MOGRIFIER_THE_NAME_PATTERN: "b",
+    OTEL_EXPORTER_OTLP_HEADERS: "authorization=hunter2",
+  });
+  assertEquals(
+    settings["TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_PATTERN"],
+    new Map([["RULE", /^a\.(.+)$/], ["THE_NAME", /b/]]),
+  );
+  assertEquals(settings["TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_NAME"], new Map([["RULE", "a"]]));
+  assertEquals(
+    settings["TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_TAGS"],
+    new Map([["RULE", new Map([["of", "$1"]])]]),
+  );
+  assertEquals(settings["OTEL_EXPORTER_OTLP_<OPTION>"], new Map([["HEADERS", "authorization=hunter2"]]));
+  assertEquals(warnings, []);
+});
+
+Deno.test("a bad member of a family is named by its own variable", () => {
+  assertEquals(problemsOf({ ...MEMORY, TAGGED_PUSH_STATS_MOGRIFIER_X_PATTERN: "(" }), [
+    'Cannot use TAGGED_PUSH_STATS_MOGRIFIER_X_PATTERN "(": a regular expression would be right',
+  ]);
+});
+
+Deno.test("all bad settings are told at once, those between settings last", () => {
+  const env = {
+    LOG_LEVEL: "loud",
+    GRPC_PORT: "80a1",
+    NEAR_LIMIT_RATIO: "80%",
+    KV_TIMEOUT: "10",
+    KV_SOCKET_TYPE: "udp",
+    LIMIT_RESET_HEADER: "X Reset",
+    DEBUG_TOKEN: "hunter 2",
+  };
+  const problems = [
+    'Cannot use LOG_LEVEL "loud": trace, debug, info, warning, error, fatal or panic would be right',
+    "Cannot use DEBUG_TOKEN (value not shown): visible ASCII characters without a space would be right",
+    'Cannot use GRPC_PORT "80a1": a port from 0 to 65535 would be right',
+    'Cannot use NEAR_LIMIT_RATIO "80%": a number from 0 to 1 would be right',
+    'Cannot use LIMIT_RESET_HEADER "X Reset": a header name of letters, digits and !#$%&\'*+-.^_`|~ would be right',
+    'Cannot use KV_SOCKET_TYPE "udp": tcp or unix would be right',
+    'Cannot use KV_TIMEOUT "10": a duration such as 10s, 150us or 1m30s of 1ms or more would be right',
+    "Cannot use the key-value cache: KV_URL is not set; KV_URL=host:port, or BACKEND_TYPE=memory to count in this " +
+    "process alone, would be right",
+  ];
+  assertEquals(problemsOf(env), problems);
+  assertEquals(new SettingsError(problems).message, problems.join("\n"));
+});
+
+Deno.test("a long value is cut short and stays on one line", () => {
+  assertEquals(problemsOf({ ...MEMORY, PORT: `1\n${"x".repeat(200)}` }), [
+    `Cannot use PORT "1\\n${"x".repeat(98)}…": a port from 0 to 65535 would be right`,
+  ]);
+});
+
+const SECRET = "hunter2";
+const SECRET_VALUES: Environment = {
+  CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: SECRET,
+  WEBHOOK_ENCRYPTION_KEY: SECRET,
+  WEBHOOK_PROXY: SECRET,
+  WEIR_URL: SECRET,
+  DEBUG_TOKEN: `${SECRET} ${SECRET}`,
+  KV_URL: `redis//user:${SECRET}@host`,
+  KV_AUTH: SECRET,
+  KV_SENTINEL_AUTH: SECRET,
+  KV_PERSECOND_URL: SECRET,
+  KV_PERSECOND_AUTH: SECRET,
+  KV_PERSECOND_SENTINEL_AUTH: SECRET,
+  ADMIN_TOKEN: SECRET,
+  OTEL_EXPORTER_OTLP_HEADERS: SECRET,
+  REDIS_AUTH: SECRET,
+};
+
+Deno.test("secrets do not show in problems", () => {
+  const problems = problemsOf(SECRET_VALUES);
+  assertEquals(problems.map((problem) => problem.split(" ")[2]), [
+    "DEBUG_TOKEN",
+    "CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS",
+    "WEBHOOK_ENCRYPTION_KEY",
+    "WEBHOOK_PROXY",
+    "WEIR_URL",
+    "KV_URL",
+  ]);
+  assertEquals(problems.filter((problem) => problem.includes(SECRET)), []);
+});
+
+Deno.test("secrets do not show in warnings", () => {
+  const { WEBHOOK_ENCRYPTION_KEY: _key, DEBUG_TOKEN: _token, ...rest } = SECRET_VALUES;
+  const good = {
+    ...rest,
+    KV_URL: `redis://user:${SECRET}@host:6379/1`,
+    CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: `a:${SECRET}`,
+    WEBHOOK_PROXY: `http://u:${SECRET}@host`,
+    WEIR_URL: `http://u:${SECRET}@host`,
+  };
+  const { warnings } = readSettings(good);
+  assertEquals(warnings.length, 1);
+  assertEquals(warnings.filter((warning) => warning.includes(SECRET)), []);
+});
+
+for (const name of ["KV_PIPELINE_LIMIT", "KV_PERSECOND_PIPELINE_LIMIT"]) {
+  Deno.test(`${name} is accepted and said to be without effect`, () => {
+    assertEquals(readSettings({ ...MEMORY, [name]: "8" }).warnings, [
+      `${name} has no effect: batches have no fixed length; the pipeline window alone rules when they are sent`,
+    ]);
+  });
+}
+
+const BACKENDS: readonly (readonly [text: string, backend: string, warnings: readonly string[]])[] = [
+  ["kv", "kv", []],
+  ["memory", "memory", []],
+  ["redis", "kv", ['BACKEND_TYPE "redis" is none of kv, mc and memory and is taken as kv']],
+  ["Memory", "kv", ['BACKEND_TYPE "Memory" is none of kv, mc and memory and is taken as kv']],
+  [
+    "memcache",
+    "kv",
+    ['BACKEND_TYPE "memcache" is none of kv, mc and memory and is taken as kv; mc is the memcached-style cache'],
+  ],
+];
+
+for (const [text, backend, warnings] of BACKENDS) {
+  Deno.test(`BACKEND_TYPE=${text} means ${backend}`, () => {
+    const reading = readSettings({ BACKEND_TYPE: text, KV_URL: "localhost:6379" });
+    const found: readonly [string, readonly string[]] = [reading.settings.BACKEND_TYPE, reading.warnings];
+    assertEquals(found, [backend, warnings]);
+  });
+}
+
+for (
+  const [env, warnings] of [
+    [{ BACKEND_TYPE: "mc", MC_HOST_PORT: "h:1" }, [
+      "MC_KEY_DIGEST is false: a blank, a control character or a long value in one descriptor fails the whole " +
+      "call as INVALID_ARGUMENT; MC_KEY_DIGEST=true stores such keys under a digest",
+    ]],
+    [{ BACKEND_TYPE: "mc", MC_HOST_PORT: "h:1", MC_KEY_DIGEST: "true" }, []],
+    [{ KV_URL: "h:1", KV_TIMEOUT: "1s" }, [
+      "KV_POOL_ON_EMPTY_WAIT_DURATION is 1000 ms and KV_TIMEOUT is 1000 ms: CREATE follows after half of the " +
+      "time that a call has left",
+    ]],
+    [{ KV_URL: "h:1", KV_TIMEOUT: "1s", KV_POOL_ON_EMPTY_BEHAVIOR: "WAIT" }, []],
+    [{ KV_URL: "h:1", KV_PERSECOND_TIMEOUT: "1s" }, []],
+    [
+      {
+        ...{ KV_URL: "h:1", KV_PERSECOND: "true", KV_PERSECOND_URL: "h:2", KV_PERSECOND_TIMEOUT: "200ms" },
+        KV_PERSECOND_POOL_ON_EMPTY_BEHAVIOR: "ERROR",
+      },
+      [
+        "KV_PERSECOND_POOL_ON_EMPTY_WAIT_DURATION is 1000 ms and KV_PERSECOND_TIMEOUT is 200 ms: ERROR follows " +
+        "after half of the time that a call has left",
+      ],
+    ],
+  ] as const
+) {
+  Deno.test(`warnings of the cache with ${JSON.stringify(env)}`, () => {
+    assertEquals(readSettings(env).warnings, [...warnings]);
+  });
+}
+
+const UPSTREAM: readonly (readonly [theirs: string, ours: string | undefined])[] = [
+  ["REDIS_URL", "KV_URL"],
+  ["REDIS_SOCKET_TYPE", "KV_SOCKET_TYPE"],
+  ["REDIS_PERSECOND", "KV_PERSECOND"],
+  ["REDIS_PERSECOND_POOL_SIZE", "KV_PERSECOND_POOL_SIZE"],
+  ["REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", "KV_HEALTH_CHECK_ACTIVE_CONNECTION"],
+  ["MEMCACHE_HOST_PORT", "MC_HOST_PORT"],
+  ["MEMCACHE_TLS", "MC_TLS"],
+  ["USE_STATSD", "USE_PUSH_STATS"],
+  ["STATSD_HOST", "PUSH_STATS_HOST"],
+  ["STATSD_PORT", "PUSH_STATS_PORT"],
+  ["STATSD_PROTOCOL", "PUSH_STATS_PROTOCOL"],
+  ["USE_DOG_STATSD", "USE_TAGGED_PUSH_STATS"],
+  ["USE_DOG_STATSD_MOGRIFIERS", "USE_TAGGED_PUSH_STATS_MOGRIFIERS"],
+  ["DOG_STATSD_MOGRIFIERS", "TAGGED_PUSH_STATS_MOGRIFIERS"],
+  ["DOG_STATSD_MOGRIFIER_RULE_PATTERN", "TAGGED_PUSH_STATS_MOGRIFIER_RULE_PATTERN"],
+  ["USE_PROMETHEUS", "USE_PULL_METRICS"],
+  ["PROMETHEUS_ADDR", "PULL_METRICS_ADDR"],
+  ["PROMETHEUS_PATH", "PULL_METRICS_PATH"],
+  ["PROMETHEUS_MAPPER_YAML", "PULL_METRICS_MAPPER_YAML"],
+  ["REDIS_PORT", undefined],
+  ["REDIS_SERVICE_HOST", undefined],
+  ["PROMETHEUS_SERVICE_HOST", undefined],
+  ["PATH", undefined],
+];
+
+for (const [theirs, ours] of UPSTREAM) {
+  Deno.test(`${theirs} ${ours === undefined ? "goes unnoticed" : `brings a warning that names ${ours}`}`, () => {
+    assertEquals(
+      readSettings({ ...MEMORY, [theirs]: "true" }).warnings,
+      ours === undefined ? [] : [`${theirs} is not read: this setting is called ${ours} here`],
+    );
+  });
+}
+
+Deno.test("the error carries its name and is an Error", () => {
+  const error = new SettingsError(["a", "b"]);
+  assert(error instanceof Error);
+  assertEquals(
+    [error.name, error.message, error.problems, error.warnings],
+    ["SettingsError", "a\nb", ["a", "b"], []],
+  );
+});
+
+Deno.test("a refusal brings the warnings along, without the values of secrets", () => {
+  const env = { REDIS_AUTH: SECRET, REDIS_URL: SECRET, KV_PIPELINE_LIMIT: "8", BACKEND_TYPE: "redis" };
+  const error = assertThrows(() => readSettings(env));
+  assert(error instanceof SettingsError);
+  assertEquals(error.warnings.map((line) => line.split(" ", 4).join(" ")), [
+    "KV_PIPELINE_LIMIT has no effect:",
+    'BACKEND_TYPE "redis" is none',
+    "REDIS_AUTH is not read:",
+    "REDIS_URL is not read:",
+  ]);
+  assertEquals(error.warnings.filter((line) => line.includes(SECRET)), []);
+});

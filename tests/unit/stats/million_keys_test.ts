@@ -1,0 +1,99 @@
+import { assertEquals } from "@std/assert";
+import v8 from "node:v8";
+import vm from "node:vm";
+import type { CounterCache } from "../../../src/ratelimit/counter_cache.ts";
+import { RateLimitService } from "../../../src/ratelimit/service.ts";
+import { readSettings } from "../../../src/settings/read_settings.ts";
+import { StatsStore } from "../../../src/stats/store.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { PLAIN_POLICY, rulesOf } from "../../harness/service_fixture.ts";
+
+const VALUES = 1_000_000;
+/** Beyond the bound of keys, so that the table is full. */
+const FULL_AT = 200_000;
+const MB = 1_000_000;
+/** What a full table may take; measured 20 MB. */
+const MOST_FULL_MB = 40;
+/** What everything after that may add; measured less than 1 MB. */
+const MOST_AFTER_MB = 5;
+
+const RULES = `
+domain: d
+descriptors:
+  - key: user
+    value_to_metric: true
+    rate_limit: {unit: minute, requests_per_unit: 10}
+  - key: fixed
+    rate_limit: {unit: minute, requests_per_unit: 10}
+`;
+
+/** A cache without memory, so that whatever grows is not in it. */
+const FIRST_HITS: CounterCache = {
+  add: (hits) => hits.map(({ addend }) => addend),
+  read: (hits) => hits.map(() => 0),
+  remove: () => Promise.resolve(),
+  close: () => Promise.resolve(),
+};
+
+/** Makes room for all that is not used any more, and answers what is used. */
+function heapUsed(): number {
+  v8.setFlagsFromString("--expose-gc");
+  const collect: () => void = vm.runInNewContext("gc");
+  collect();
+  return Deno.memoryUsage().heapUsed / MB;
+}
+
+Deno.test("statistics: a million different values leave memory as it is when the table is full, and sums right", () => {
+  const clock = new FakeClock();
+  const maxKeys = readSettings({ BACKEND_TYPE: "memory" }).settings.STATS_MAX_KEYS;
+  const stats = new StatsStore(maxKeys);
+  const service = new RateLimitService({
+    cache: FIRST_HITS,
+    fallback: undefined,
+    localCache: undefined,
+    stats,
+    policy: PLAIN_POLICY,
+    clock,
+    random: () => 0.5,
+  });
+  service.setRules(rulesOf({ "rules.yaml": RULES }));
+  const ask = (key: string, value: string) =>
+    void service.shouldRateLimit({
+      domain: "d",
+      descriptors: [{ entries: [{ key, value }] }],
+      hitsAddend: 0,
+    });
+  const before = heapUsed();
+  for (let value = 0; value < FULL_AT; value++) ask("user", `user number ${value}`);
+  const full = heapUsed();
+  for (let value = FULL_AT; value < VALUES; value++) ask("user", `user number ${value}`);
+  const after = heapUsed();
+  const grew = [full - before < MOST_FULL_MB, after - full < MOST_AFTER_MB];
+  assertEquals(grew, [true, true], `${before} MB, then ${full} MB, then ${after} MB`);
+  for (let call = 0; call < 20; call++) ask("fixed", String(call));
+  ask("user", "user number 7");
+  ask("user", `user number ${VALUES - 1}`);
+
+  const counters = new Map(stats.counters());
+  const prefix = "ratelimit.service.rate_limit.";
+  const sums: Record<string, number> = {};
+  let keys = 0;
+  for (const [name, count] of counters) {
+    if (!name.startsWith(`${prefix}d.user_user number `)) continue;
+    const stat = name.slice(name.lastIndexOf(".") + 1);
+    if (stat === "total_hits") keys++;
+    sums[stat] = (sums[stat] ?? 0) + count;
+  }
+  const none = { over_limit: 0, near_limit: 0, shadow_mode: 0, over_limit_with_local_cache: 0 };
+  const others = VALUES - maxKeys + 1;
+  assertEquals([keys, maxKeys], [maxKeys, 100_000]);
+  assertEquals(sums, { ...none, total_hits: maxKeys + 1, within_limit: maxKeys + 1 });
+  const shown = [
+    `${prefix}d.fixed.total_hits`,
+    `${prefix}d.user_user number 7.total_hits`,
+    `${prefix}d.other.total_hits`,
+    `${prefix}d.other.within_limit`,
+    "ratelimit.service.rate_limit_keys_folded",
+  ];
+  assertEquals(shown.map((name) => counters.get(name)), [20, 2, others, others, others]);
+});

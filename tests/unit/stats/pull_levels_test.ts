@@ -1,0 +1,86 @@
+import { assertEquals } from "@std/assert";
+import { readDomain, readLevels } from "../../../src/stats/pull_levels.ts";
+import { rulesOf } from "../../harness/service_fixture.ts";
+
+const LIMIT = "rate_limit: { unit: day, requests_per_unit: 5 }";
+
+const { domains } = rulesOf({
+  "edge.yaml": `domain: edge
+descriptors:
+  - { key: plain, ${LIMIT} }
+  - { key: user_id, detailed_metric: true, ${LIMIT} }
+  - { key: version, value: "1.2.3", ${LIMIT} }
+  - { key: version, value_to_metric: true, descriptors: [{ key: x, ${LIMIT} }] }
+  - key: host
+    value_to_metric: true
+    ${LIMIT}
+    descriptors:
+      - key: path
+        value: /api/v1.0/*
+        descriptors: [{ key: method, value_to_metric: true, ${LIMIT} }]
+  - { key: file, value: "*.png", ${LIMIT} }
+  - { key: dotted.key, descriptors: [{ key: b, ${LIMIT} }] }
+`,
+  "edge_eu.yaml": `domain: edge.eu\ndescriptors: [{ key: a, descriptors: [{ key: b, ${LIMIT} }] }]\n`,
+});
+
+const KEYS: readonly [key: string, domain: string, ...levels: string[]][] = [
+  ["edge.plain", "edge", "plain"],
+  ["edge.user_id_10.1", "edge", "user_id_10.1"],
+  ["edge.user_id_a.b.c_d", "edge", "user_id_a.b.c_d"],
+  ["edge.version_1.2.3", "edge", "version_1.2.3"],
+  ["edge.version_1.2.x_7", "edge", "version_1.2", "x_7"],
+  ["edge.host_www.example.com", "edge", "host_www.example.com"],
+  [
+    "edge.host_www.example.com.path_/api/v1.0/*.method_GET",
+    "edge",
+    "host_www.example.com",
+    "path_/api/v1.0/*",
+    "method_GET",
+  ],
+  ["edge.host.path_/api/v1.0/a.method", "edge", "host", "path_/api/v1.0/a", "method"],
+  ["edge.file_*.png", "edge", "file_*.png"],
+  ["edge.dotted.key.b", "edge", "dotted.key", "b"],
+  ["edge.eu.a.b_1.2", "edge.eu", "a", "b_1.2"],
+  // What fits no rule is split at its dots.
+  ["edge.other_1.2", "edge", "other_1", "2"],
+  ["edge.eu.other.b", "edge.eu", "other", "b"],
+  ["gone.a.b.c", "gone", "a", "b", "c"],
+  ["other", "other"],
+];
+
+for (const [key, domain, ...levels] of KEYS) {
+  Deno.test(`metric key: ${key} has its levels`, () => {
+    assertEquals(readLevels(key, domains), { domain, levels });
+  });
+}
+
+const DOMAINS: readonly [key: string, domain: string, rest: string][] = [
+  ["edge.user_id_10.1", "edge", "user_id_10.1"],
+  ["edge.eu.a.b", "edge.eu", "a.b"],
+  ["edge", "edge", ""],
+  ["gone.a.b", "gone", "a.b"],
+  ["other", "", "other"],
+];
+
+for (const [key, domain, rest] of DOMAINS) {
+  Deno.test(`metric key: ${key} has its domain`, () =>
+    assertEquals(readDomain(key, domains), { domain, rest }));
+}
+
+Deno.test("metric key: one made to fit rules halfway again and again costs no more than others", () => {
+  const deep = rulesOf({
+    "d.yaml": `domain: d
+descriptors:
+  - key: a
+    descriptors:
+      - key: a
+        descriptors:
+          - key: a
+            descriptors: [{ key: a, descriptors: [{ key: z, ${LIMIT} }] }]
+`,
+  });
+  const evil = `d${".a_".repeat(300)}`;
+  const { levels } = readLevels(evil, deep.domains);
+  assertEquals(levels.length, 300);
+});

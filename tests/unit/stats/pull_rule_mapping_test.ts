@@ -1,0 +1,100 @@
+import { assertEquals } from "@std/assert";
+import type { NameMapper } from "../../../src/stats/pull_mapping.ts";
+import { builtInMapping, nativeMapping } from "../../../src/stats/pull_rule_mapping.ts";
+import { rulesOf } from "../../harness/service_fixture.ts";
+
+const LIMIT = "rate_limit: { unit: day, requests_per_unit: 5 }";
+const { domains } = rulesOf({
+  "shop.yaml": `domain: shop
+descriptors:
+  - { key: ip, detailed_metric: true, ${LIMIT} }
+  - { key: a, descriptors: [{ key: b, descriptors: [{ key: c, ${LIMIT} }] }] }
+`,
+});
+
+/** Names and what they become; the labels as text, nothing where the mapping knows nothing of them. */
+type Names = readonly [name: string, metric?: string, labels?: string][];
+
+const SERVICE = "ratelimit_service";
+const RULE = "ratelimit.service.rate_limit";
+
+const BUILT_IN: Names = [
+  [`${RULE}.shop.ip_a.b.near_limit`, `${SERVICE}_rate_limit_near_limit`, "domain=shop key1=ip_a.b"],
+  [`${RULE}.shop.ip_a.over_limit`, `${SERVICE}_rate_limit_over_limit`, "domain=shop key1=ip_a"],
+  [`${RULE}.shop.a.b.total_hits`, `${SERVICE}_rate_limit_total_hits`, "domain=shop key1=a key2=b"],
+  [`${RULE}.shop.a.b.c.within_limit`, `${SERVICE}_rate_limit_within_limit`, "domain=shop key1=a key2=b"],
+  [`${RULE}.shop.ip_a.shadow_mode`, `${SERVICE}_rate_limit_shadow_mode`, "domain=shop key1=ip_a"],
+  [`${RULE}.shop.a.b.shadow_mode`, `${SERVICE}_rate_limit_shadow_mode`, "domain=shop key1=a key2=b"],
+  [`${RULE}.shop.a.b.over_limit_with_local_cache`],
+  [`${RULE}.shop.a.b.returned_hits`],
+  [`${RULE}.shop.domain_not_found`],
+  [`${RULE}.other.total_hits`],
+  [`${RULE}.shop.other.total_hits`, `${SERVICE}_rate_limit_total_hits`, "domain=shop key1=other"],
+  [`${RULE}.shop.a.toString`],
+  ["ratelimit.service.rate_limit_keys_folded"],
+  ["ratelimit.service.global_shadow_mode"],
+  [
+    "ratelimit.service.call.should_rate_limit.kv_error",
+    `${SERVICE}_should_rate_limit_error`,
+    "err_type=kv_error",
+  ],
+  [
+    "ratelimit_server.ShouldRateLimit.total_requests",
+    `${SERVICE}_total_requests`,
+    "grpc_method=ShouldRateLimit",
+  ],
+  ["ratelimit_server.Check.response_time", `${SERVICE}_response_time_seconds`, "grpc_method=Check"],
+  ["ratelimit_server.Check.other"],
+  ["ratelimit.service.config_load_success", `${SERVICE}_config_load_success`, ""],
+  ["ratelimit.service.config_load_error", `${SERVICE}_config_load_error`, ""],
+  ["ratelimit.cache.round_trip", `${SERVICE}_cache_round_trip_seconds`, ""],
+  ["ratelimit.webhooks.triggers.over_limit", "ratelimit_webhooks_triggers", "result=over_limit"],
+  ["ratelimit.webhooks.attempts.blocked_address", "ratelimit_webhooks_attempts", "result=blocked_address"],
+  ["ratelimit.webhooks.executions_ended.failed", "ratelimit_webhooks_executions_ended", "status=failed"],
+  ["ratelimit.webhooks.executions.queued", "ratelimit_webhooks_executions", "status=queued"],
+  ["ratelimit.webhooks.deliveries.retrying", "ratelimit_webhooks_deliveries", "state=retrying"],
+  ["ratelimit.webhooks.attempt_time", "ratelimit_webhooks_attempt_seconds", ""],
+  ["ratelimit.webhooks.commit_time", "ratelimit_webhooks_commit_seconds", ""],
+  ["ratelimit.webhooks.due_now"],
+];
+
+const NATIVE: Names = [
+  [`${RULE}.shop.a.b.c.near_limit`, "ratelimit_rule_hits_total", "domain=shop rule=a.b.c stat=near_limit"],
+  [
+    `${RULE}.shop.a.over_limit_with_local_cache`,
+    "ratelimit_rule_hits_total",
+    "domain=shop rule=a stat=over_limit_with_local_cache",
+  ],
+  [`${RULE}.x.y.domain_not_found`, "ratelimit_rule_hits_total", "domain=x.y rule= stat=domain_not_found"],
+  [`${RULE}.other.total_hits`, "ratelimit_rule_hits_total", "domain= rule=other stat=total_hits"],
+  ["ratelimit.service.rate_limit_keys_folded"],
+  ["ratelimit_server.Check.total_requests"],
+];
+
+check("built-in mapping", builtInMapping({ domains, timeAsMilliseconds: false }), BUILT_IN);
+check("native mapping", nativeMapping(domains), NATIVE);
+
+Deno.test("built-in mapping: the response time alone may stay in milliseconds", () => {
+  const scales = [false, true].map((timeAsMilliseconds) => {
+    const map = builtInMapping({ domains, timeAsMilliseconds });
+    return ["ratelimit_server.Check.response_time", "ratelimit.cache.round_trip"].map((name) => {
+      const mapped = map(name, "histogram");
+      return mapped === "drop" ? undefined : mapped?.scale;
+    });
+  });
+  assertEquals(scales, [[1, 1], [1_000, 1]]);
+});
+
+function check(what: string, map: NameMapper, names: Names): void {
+  for (const [name, metric, labels] of names) {
+    Deno.test(`${what}: ${name}`, () => {
+      const mapped = map(name, "counter");
+      const seen = mapped === undefined || mapped === "drop" ? [] : [mapped.name, textOf(mapped.labels)];
+      assertEquals(seen, metric === undefined ? [] : [metric, labels ?? ""]);
+    });
+  }
+}
+
+function textOf(labels: Readonly<Record<string, string>>): string {
+  return Object.entries(labels).map(([name, value]) => `${name}=${value}`).join(" ");
+}

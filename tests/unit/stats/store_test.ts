@@ -1,0 +1,161 @@
+import { assertEquals } from "@std/assert";
+import type { RuleCounters } from "../../../src/ratelimit/stats_sink.ts";
+import { sanitizeStatName } from "../../../src/stats/stat_name.ts";
+import { StatsStore, statsText } from "../../../src/stats/store.ts";
+
+const NAMES: readonly [string, string][] = [
+  ["d.k_v", "d.k_v"],
+  ["a:b|c.k", "a_b_c.k"],
+  ["d.ip_10.1.2.3", "d.ip_10_1_2_3"],
+  ["d.v_1.2.3", "d.v_1.2.3"],
+  ["d.p_/api/* x", "d.p_/api/* x"],
+  ["d.k_a\nb\r\x00c", "d.k_a_b__c"],
+];
+
+for (const [name, printed] of NAMES) {
+  Deno.test(`statistics name: ${JSON.stringify(name)}`, () => assertEquals(sanitizeStatName(name), printed));
+}
+
+/** Loads rules of the domain `d` with these keys. */
+function load(store: StatsStore, keys: readonly string[]): RuleCounters[] {
+  store.loadedRules(new Map(keys.map((key) => [key, "d"])));
+  return keys.map((key) => store.rule(key, "d"));
+}
+
+Deno.test("statistics: the number of keys is bounded, loaded rules are never folded", () => {
+  const store = new StatsStore(2);
+  for (const key of ["d.a_1", "d.a_2", "d.a_3", "d.a_4", "d.a_1"]) store.rule(key, "d").totalHits++;
+  for (const counters of load(store, ["d.rule"])) counters.totalHits++;
+  store.rule("d.rule", "d").totalHits++;
+  store.rule("e.f.a_1", "e.f").totalHits++;
+  store.rule("nowhere").domainNotFound++;
+  const totals = [...store.counters()].filter(([name, value]) => value > 0 && name.endsWith("total_hits"));
+  assertEquals(Object.fromEntries(totals), {
+    "ratelimit.service.rate_limit.d.a_1.total_hits": 2,
+    "ratelimit.service.rate_limit.d.a_2.total_hits": 1,
+    "ratelimit.service.rate_limit.d.rule.total_hits": 2,
+    "ratelimit.service.rate_limit.d.other.total_hits": 2,
+    "ratelimit.service.rate_limit.e.f.other.total_hits": 1,
+  });
+  const counters = new Map(store.counters());
+  assertEquals(counters.get("ratelimit.service.rate_limit.other.domain_not_found"), 1);
+  assertEquals(counters.get("ratelimit.service.rate_limit_keys_folded"), 4);
+});
+
+Deno.test("statistics: keys of rules take no room from others, and those of rules that are gone fall under the bound", () => {
+  const store = new StatsStore(2);
+  const totals = () =>
+    [...store.counters()].filter(([name, value]) => value > 0 && name.endsWith("total_hits"));
+  for (let reload = 0; reload < 1_000; reload++) {
+    for (const counters of load(store, ["d.stays", `d.rule${reload}`])) counters.totalHits++;
+  }
+  assertEquals(Object.fromEntries(totals()), {
+    "ratelimit.service.rate_limit.d.stays.total_hits": 1_000,
+    "ratelimit.service.rate_limit.d.rule997.total_hits": 1,
+    "ratelimit.service.rate_limit.d.rule998.total_hits": 1,
+    "ratelimit.service.rate_limit.d.rule999.total_hits": 1,
+    "ratelimit.service.rate_limit.d.other.total_hits": 997,
+  });
+  store.rule("d".repeat(1_025), "d").totalHits++;
+  assertEquals(new Map(store.counters()).get("ratelimit.service.rate_limit.d.other.total_hits"), 998);
+  const fresh = new StatsStore(1);
+  load(fresh, ["d.a", "d.b"]);
+  fresh.rule("d.c").totalHits++;
+  assertEquals(new Map(fresh.counters()).get("ratelimit.service.rate_limit.d.c.total_hits"), 1);
+});
+
+Deno.test("statistics: a rule whose key is that of the others shares its counters, and loses none", () => {
+  const store = new StatsStore(0);
+  for (const counters of load(store, ["d.other"])) counters.totalHits += 5;
+  store.rule("d.a_1", "d").totalHits += 2;
+  load(store, []);
+  store.rule("d.a_2", "d").totalHits += 1;
+  assertEquals(new Map(store.counters()).get("ratelimit.service.rate_limit.d.other.total_hits"), 8);
+});
+
+Deno.test("statistics: keys that print alike share their counters", () => {
+  const store = new StatsStore(10);
+  store.rule("d.a:b").overLimit += 2;
+  store.rule("d.a_b").overLimit += 3;
+  assertEquals(new Map(store.counters()).get("ratelimit.service.rate_limit.d.a_b.over_limit"), 5);
+});
+
+Deno.test("statistics: the page is sorted and has every counter and gauge", () => {
+  const store = new StatsStore(10);
+  store.addGauge("ratelimit.process.b", () => 7);
+  store.addCounter("ratelimit.process.a", () => 3);
+  load(store, ["d.k"]);
+  store.rule("nowhere").domainNotFound++;
+  const prefix = "ratelimit.service.rate_limit.";
+  assertEquals(statsText(store).split("\n"), [
+    "ratelimit.process.a: 3",
+    "ratelimit.process.b: 7",
+    "ratelimit.service.cache_failure.allow: 0",
+    "ratelimit.service.cache_failure.deny: 0",
+    "ratelimit.service.cache_failure.error: 0",
+    "ratelimit.service.cache_failure.local: 0",
+    "ratelimit.service.call.should_rate_limit.kv_error: 0",
+    "ratelimit.service.call.should_rate_limit.mc_error: 0",
+    "ratelimit.service.call.should_rate_limit.service_error: 0",
+    "ratelimit.service.config_load_error: 0",
+    "ratelimit.service.config_load_success: 0",
+    "ratelimit.service.global_shadow_mode: 0",
+    `${prefix}d.k.near_limit: 0`,
+    `${prefix}d.k.over_limit: 0`,
+    `${prefix}d.k.over_limit_with_local_cache: 0`,
+    `${prefix}d.k.shadow_mode: 0`,
+    `${prefix}d.k.total_hits: 0`,
+    `${prefix}d.k.within_limit: 0`,
+    `${prefix}nowhere.domain_not_found: 1`,
+    "",
+  ]);
+});
+
+Deno.test("statistics: a timer is made once, whoever asks for it, and has two lines on the page", () => {
+  const store = new StatsStore(10);
+  const timer = store.timer("ratelimit.a.round_trip");
+  timer.record(0.5);
+  store.timer("ratelimit.a.round_trip").record(2);
+  store.timer("ratelimit.b");
+  assertEquals([...store.timers().keys()], ["ratelimit.a.round_trip", "ratelimit.b"]);
+  assertEquals(store.timers().get("ratelimit.a.round_trip"), timer);
+  assertEquals(statsText(store).split("\n").filter((line) => /\.[ab]\./.test(line)), [
+    "ratelimit.a.round_trip.count: 2",
+    "ratelimit.a.round_trip.sum_ms: 2.5",
+    "ratelimit.b.count: 0",
+    "ratelimit.b.sum_ms: 0",
+  ]);
+});
+
+Deno.test("statistics: figures of a part are shown under its prefix and read when somebody looks", () => {
+  const store = new StatsStore(10);
+  let size = 1;
+  store.addFigures("ratelimit.part", { counters: { made: () => 7 }, gauges: { size: () => size } });
+  size = 2;
+  assertEquals(new Map(store.counters()).get("ratelimit.part.made"), 7);
+  assertEquals(store.gauges(), new Map([["ratelimit.part.size", 2]]));
+});
+
+Deno.test("statistics: rules that are replaced while a walk has a pause get no counters any more", () => {
+  const store = new StatsStore(2);
+  store.loadedRules(new Map([["d.a", "d"], ["d.b", "d"]]));
+  const walk = store.counters();
+  for (let next = walk.next(); next.value?.[0].includes(".d.a.") !== true; next = walk.next());
+  store.loadedRules(new Map([["d.c", "d"]]));
+  const rest = [...walk].map(([name]) => name);
+  assertEquals([rest.some((name) => name.includes(".d.b.")), store.known("d.b")], [false, undefined]);
+});
+
+Deno.test("statistics: many former rules are folded in parts, and all of them in the end", () => {
+  const store = new StatsStore(1);
+  const keysOf = (name: string) =>
+    new Map(Array.from({ length: 5_000 }, (_, index) => [`d.${name}${index}`, "d"]));
+  const named = (name: string) => {
+    const entries = [...store.counters()].map(([key]) => key);
+    return entries.filter((key) => key.startsWith(`ratelimit.service.rate_limit.d.${name}`)).length / 6;
+  };
+  store.loadedRules(keysOf("a"));
+  assertEquals(named("a"), 5_000);
+  store.loadedRules(keysOf("b"));
+  assertEquals([named("a"), named("a"), named("a"), named("b")], [1_000, 1, 1, 5_000]);
+});

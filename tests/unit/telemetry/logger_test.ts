@@ -1,0 +1,30 @@
+import { assertEquals } from "@std/assert";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+
+const LINES: Readonly<Record<"text" | "json", string>> = {
+  text: 'time="2023-11-14T22:13:20Z" level=warning msg="refused" cause="none" times=2',
+  json:
+    '{"@timestamp":"2023-11-14T22:13:20.000Z","level":"warning","@message":"refused","cause":"none","times":2}',
+};
+
+for (const format of ["text", "json"] as const) {
+  Deno.test(`logger: a field without a value is left out of a line of ${format}`, () => {
+    const lines: string[] = [];
+    const clock = new FakeClock();
+    const logger = createLogger({ level: "info", format, clock, write: (line) => void lines.push(line) });
+    logger.warning("refused", { cause: "none", peer: undefined, times: 2 });
+    assertEquals(lines, [LINES[format]]);
+  });
+}
+
+Deno.test("logger: a field that JSON does not know costs the fields, not the line", () => {
+  const lines: string[] = [];
+  const write = (line: string) => void lines.push(line);
+  createLogger({ level: "info", format: "text", clock: new FakeClock(), write }).error("Failed", {
+    count: 1n,
+  });
+  assertEquals(lines, [
+    'time="2023-11-14T22:13:20Z" level=error msg="Failed" unwritable="Do not know how to serialize a BigInt"',
+  ]);
+});

@@ -1,0 +1,68 @@
+import { assertEquals } from "@std/assert";
+import { systemClock } from "../../../src/base/clock.ts";
+import { ProcessFigures } from "../../../src/telemetry/process_figures.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+
+/** A clock whose event loop is held up by so much at the next tick. */
+class HeldUpClock extends FakeClock {
+  heldUpMs = 0;
+  #lost = 0;
+
+  override elapsed(): number {
+    return this.now() + this.#lost;
+  }
+
+  override after(delayMs: number, run: () => void): () => void {
+    return super.after(delayMs, () => {
+      this.#lost += this.heldUpMs;
+      this.heldUpMs = 0;
+      run();
+    });
+  }
+}
+
+Deno.test("process figures: the longest delay of the event loop is shown for some seconds", () => {
+  const clock = new HeldUpClock();
+  const figures = new ProcessFigures({ clock });
+  const delay = () => figures.gauges["event_loop_delay_ms"]?.();
+  clock.advance(1_000);
+  assertEquals(delay(), 0);
+  clock.heldUpMs = 40;
+  clock.advance(100);
+  clock.heldUpMs = 7;
+  clock.advance(100);
+  assertEquals(delay(), 40);
+  clock.advance(5_000);
+  assertEquals(delay(), 40);
+  clock.advance(5_000);
+  assertEquals(delay(), 0);
+  assertEquals(figures.gauges["uptime_seconds"]?.(), 11.247);
+  figures.close();
+  assertEquals(clock.waiting, 0);
+});
+
+Deno.test("process figures: memory and time of the processor are those of this process", () => {
+  const figures = new ProcessFigures({ clock: systemClock });
+  try {
+    const { gauges, counters } = figures;
+    assertEquals(Object.keys(gauges), [
+      "rss_bytes",
+      "heap_used_bytes",
+      "heap_total_bytes",
+      "external_bytes",
+      "event_loop_delay_ms",
+      "uptime_seconds",
+    ]);
+    const kept = new Uint8Array(50_000_000).fill(1);
+    const before = (gauges["external_bytes"]?.() ?? 0) - kept.length;
+    assertEquals(before > 0 && before < 100_000_000, true, `${before}`);
+    const rss = gauges["rss_bytes"]?.() ?? 0;
+    const heapTotal = gauges["heap_total_bytes"]?.() ?? 0;
+    const heapUsed = gauges["heap_used_bytes"]?.() ?? 0;
+    assertEquals(rss > heapTotal && heapTotal >= heapUsed && heapUsed > 1_000_000, true);
+    const used = Object.values(counters).map((read) => read());
+    assertEquals(used.map((ms) => ms > 1 && ms < 3_600_000), [true, true], `${used}`);
+  } finally {
+    figures.close();
+  }
+});

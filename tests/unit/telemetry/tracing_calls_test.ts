@@ -1,0 +1,286 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
+import { MemoryCache } from "../../../src/cache/memory_cache.ts";
+import type { CallContext, GrpcService } from "../../../src/grpc/grpc_service.ts";
+import { traceGrpcService } from "../../../src/telemetry/tracing_calls.ts";
+import { CallTracer } from "../../../src/telemetry/tracing_spans.ts";
+import { FailingCache } from "../../harness/failing_cache.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { exported, TracingBed, unaryOf } from "../../harness/tracing_bed.ts";
+
+const METHOD = "envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+const EXECUTION = "ShouldRateLimit Execution";
+const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
+const PARENT = "00f067aa0ba902b7";
+
+const server = (code: string) => ({
+  "rpc.system.name": "grpc",
+  "rpc.method": METHOD,
+  "rpc.response.status_code": code,
+});
+const asked = (...keys: string[]) => ({
+  domain: "d",
+  "request string": [
+    'domain:"d"',
+    ...keys.map((key) => `descriptors:{entries:{key:"${key}" value:"v"}}`),
+  ].join(" "),
+});
+const pipeline = (length: number, perSecond: number) => ({
+  "pipeline length": length,
+  "perSecondPipeline length": perSecond,
+});
+
+const NO_HEADERS: CallContext = { header: () => undefined, gone: false };
+
+/** A tracer of every call that keeps its spans here. */
+function tracerTo(ended: ReadableSpan[]): CallTracer {
+  return new CallTracer({
+    onEnd: (span) => void ended.push(exported(span)),
+    samplingRate: 1,
+    random: () => 0,
+    clock: new FakeClock(),
+  });
+}
+
+Deno.test("tracing: a gRPC call has a span for itself, its decision and its round trip, nested", async () => {
+  await using bed = new TracingBed();
+  assertEquals(await bed.ask(["k"]), "OK");
+  assertEquals(bed.spans, [
+    { name: "KV Pipeline Execution", above: EXECUTION, attributes: pipeline(2, 0) },
+    { name: EXECUTION, above: METHOD, attributes: asked("k") },
+    { name: METHOD, above: undefined, attributes: server("OK") },
+  ]);
+  assertEquals(bed.finished.map(({ kind }) => kind), [2, 0, 1]);
+});
+
+Deno.test("tracing: an HTTP call has the same, although its body is waited for", async () => {
+  await using bed = new TracingBed();
+  const body = '{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}';
+  assertEquals(await bed.post(body), 200);
+  assertEquals(bed.spans, [
+    { name: "KV Pipeline Execution", above: EXECUTION, attributes: pipeline(2, 0) },
+    { name: EXECUTION, above: "POST /json", attributes: asked("k") },
+    {
+      name: "POST /json",
+      above: undefined,
+      attributes: {
+        "http.route": "/json",
+        "http.request.method": "POST",
+        "http.response.status_code": 200,
+      },
+    },
+  ]);
+});
+
+Deno.test("tracing: calls at the same time keep their spans apart", async () => {
+  await using bed = new TracingBed();
+  await Promise.all([bed.ask(["k"]), bed.ask(["fast"]), bed.ask(["other"])]);
+  const spans = bed.finished;
+  const traces = new Map<string, string[]>();
+  for (const span of spans) {
+    const { traceId } = span.spanContext();
+    traces.set(traceId, [...traces.get(traceId) ?? [], span.name]);
+  }
+  // What no rule limits asks no cache.
+  assertEquals(
+    [...traces.values()].map((names) => names.sort()),
+    [
+      [EXECUTION, METHOD],
+      ["KV Pipeline Execution", EXECUTION, METHOD],
+      ["KV Pipeline Execution", EXECUTION, METHOD],
+    ].map((names) => names.sort()),
+  );
+});
+
+Deno.test("tracing: a call that is not recorded has no part in one that waits meanwhile", async () => {
+  await using bed = new TracingBed();
+  const waiting = bed.ask(["k"]);
+  await Promise.all([bed.ask(["k"], { b3: "0" }), bed.ask(["fast"], { b3: "0" })]);
+  await waiting;
+  assertEquals(bed.spans.map(({ name }) => name), ["KV Pipeline Execution", EXECUTION, METHOD]);
+});
+
+const PARENTS: readonly [title: string, headers: Readonly<Record<string, string>>][] = [
+  ["W3C", { traceparent: `00-${TRACE}-${PARENT}-01`, tracestate: "a=1" }],
+  ["the single header of B3", { b3: `${TRACE}-${PARENT}-1` }],
+  ["the headers of B3", { "x-b3-traceid": TRACE, "x-b3-spanid": PARENT, "x-b3-sampled": "1" }],
+];
+
+for (const [title, headers] of PARENTS) {
+  for (const way of ["gRPC", "HTTP"] as const) {
+    Deno.test(`tracing: a ${way} call goes on with the trace of ${title}, whatever the rate`, async () => {
+      await using bed = new TracingBed({ samplingRate: 0 });
+      if (way === "gRPC") await bed.ask(["k"], headers);
+      else await bed.post('{"domain":"d","descriptors":[{"entries":[{"key":"k"}]}]}', headers);
+      const spans = bed.finished;
+      assertEquals(spans.length, 3);
+      assertEquals(new Set(spans.map((span) => span.spanContext().traceId)), new Set([TRACE]));
+      assertEquals(bed.spans.at(-1)?.above, PARENT);
+      const states = spans.map((span) => span.spanContext().traceState?.serialize());
+      assertEquals(states, Array(3).fill(headers["tracestate"]));
+    });
+  }
+}
+
+const CHOICES: readonly [
+  title: string,
+  options: { samplingRate: number; random: number },
+  headers: Readonly<Record<string, string>>,
+  spans: number,
+][] = [
+  ["a rate of 0", { samplingRate: 0, random: 0 }, {}, 0],
+  ["a rate of 1", { samplingRate: 1, random: 0.999 }, {}, 3],
+  ["a rate above chance", { samplingRate: 0.3, random: 0.29 }, {}, 3],
+  ["a rate below chance", { samplingRate: 0.3, random: 0.6 }, {}, 0],
+  ["a caller that records nothing by W3C", { samplingRate: 1, random: 0 }, {
+    traceparent: `00-${TRACE}-${PARENT}-00`,
+  }, 0],
+  ["a caller that records nothing by B3", { samplingRate: 1, random: 0 }, { b3: "0" }, 0],
+  ["a caller that wants a record by B3", { samplingRate: 0, random: 0 }, { b3: "1" }, 3],
+  ["a caller that leaves it open, and a rate of 0", { samplingRate: 0, random: 0 }, {
+    b3: `${TRACE}-${PARENT}`,
+  }, 0],
+  ["a caller that leaves it open, and a rate of 1", { samplingRate: 1, random: 0 }, {
+    b3: `${TRACE}-${PARENT}`,
+  }, 3],
+];
+
+for (const [title, options, headers, spans] of CHOICES) {
+  Deno.test(`tracing: ${spans} spans with ${title}`, async () => {
+    await using bed = new TracingBed(options);
+    const body = '{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}';
+    assertEquals([await bed.ask(["k"], headers), await bed.post(body, headers)], ["OK", 200]);
+    assertEquals(bed.spans.length, spans * 2);
+  });
+}
+
+for (const later of [true, false]) {
+  Deno.test(`tracing: what a call fails of is the status of its spans, ${later ? "later" : "at once"}`, async () => {
+    await using bed = new TracingBed({ cache: new FailingCache(["x", "x"], { later }) });
+    assertEquals(await bed.ask(["k"]), "UNAVAILABLE");
+    const body = '{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}';
+    assertEquals(await bed.post(body), 503);
+    assertEquals(bed.spans.map(({ name, error }) => [name, error]), [
+      ["KV Pipeline Execution", "gone"],
+      [EXECUTION, "gone"],
+      [METHOD, "gone"],
+      ["KV Pipeline Execution", "gone"],
+      [EXECUTION, "gone"],
+      ["POST /json", ""],
+    ]);
+    assertEquals(bed.spans[2]?.attributes, server("UNAVAILABLE"));
+  });
+}
+
+Deno.test("tracing: a request that is refused is no error of the server, and asked no cache", async () => {
+  await using bed = new TracingBed();
+  assertEquals(await bed.ask([]), "INVALID_ARGUMENT");
+  assertEquals(await bed.post('{"domain":"d"}'), 400);
+  const error = "rate limit descriptor list must not be empty";
+  const http = {
+    "http.route": "/json",
+    "http.request.method": "POST",
+    "http.response.status_code": 400,
+  };
+  assertEquals(bed.spans, [
+    { name: EXECUTION, above: METHOD, attributes: asked(), error },
+    { name: METHOD, above: undefined, attributes: server("INVALID_ARGUMENT") },
+    { name: EXECUTION, above: "POST /json", attributes: asked(), error },
+    { name: "POST /json", above: undefined, attributes: http },
+  ]);
+});
+
+const CODES: readonly (readonly [code: string, isError: boolean])[] = [
+  ["CANCELLED", false],
+  ["UNKNOWN", true],
+  ["INVALID_ARGUMENT", false],
+  ["DEADLINE_EXCEEDED", true],
+  ["NOT_FOUND", false],
+  ["ALREADY_EXISTS", false],
+  ["PERMISSION_DENIED", false],
+  ["RESOURCE_EXHAUSTED", false],
+  ["FAILED_PRECONDITION", false],
+  ["ABORTED", false],
+  ["OUT_OF_RANGE", false],
+  ["UNIMPLEMENTED", true],
+  ["INTERNAL", true],
+  ["UNAVAILABLE", true],
+  ["DATA_LOSS", true],
+  ["UNAUTHENTICATED", false],
+];
+
+for (const [code, isError] of CODES) {
+  Deno.test(`tracing: a server span that ends with ${code} ${isError ? "has" : "keeps"} its status`, async () => {
+    const ended: ReadableSpan[] = [];
+    const tracer = tracerTo(ended);
+    const handle = () => Promise.reject(Object.assign(new Error("said so"), { code }));
+    const traced = traceGrpcService({ name: "s", methods: [{ kind: "unary", name: "m", handle }] }, tracer);
+    await assertRejects(async () => await unaryOf(traced).handle(new Uint8Array(), NO_HEADERS));
+    const status = isError ? { code: 2, message: "said so" } : { code: 0 };
+    assertEquals(ended.map((span) => [span.status, span.attributes["rpc.response.status_code"]]), [
+      [status, code],
+    ]);
+  });
+}
+
+Deno.test("tracing: an error that names no code is one of the server", async () => {
+  const ended: ReadableSpan[] = [];
+  const handle = () => {
+    throw new Error("it broke");
+  };
+  const service: GrpcService = { name: "s", methods: [{ kind: "unary", name: "m", handle }] };
+  const traced = traceGrpcService(service, tracerTo(ended));
+  await assertRejects(async () => await unaryOf(traced).handle(new Uint8Array(), NO_HEADERS));
+  assertEquals(ended.map(({ status }) => status), [{ code: 2, message: "it broke" }]);
+});
+
+Deno.test("tracing: a decision that asks twice has both round trips below it", async () => {
+  await using bed = new TracingBed({
+    policy: { stopIncrementWhenOverLimit: true },
+    traced: { backend: "kv", perSecond: true },
+  });
+  await bed.ask(["k", "fast"]);
+  const trip = { name: "KV Pipeline Execution", above: EXECUTION };
+  assertEquals(bed.spans, [
+    { ...trip, attributes: pipeline(1, 1) },
+    { ...trip, attributes: pipeline(2, 2) },
+    { name: EXECUTION, above: METHOD, attributes: asked("k", "fast") },
+    { name: METHOD, above: undefined, attributes: server("OK") },
+  ]);
+});
+
+Deno.test("tracing: a decision that asks twice is not traced where its call is not", async () => {
+  await using bed = new TracingBed({ policy: { stopIncrementWhenOverLimit: true }, samplingRate: 0 });
+  assertEquals(await bed.ask(["k", "fast"]), "OK");
+  assertEquals(bed.spans, []);
+});
+
+Deno.test("tracing: a memcached-style cache has a span of its own", async () => {
+  const cache = new MemoryCache({ maxKeys: 10, clock: new FakeClock() });
+  await using bed = new TracingBed({ cache, traced: { backend: "mc", perSecond: false } });
+  await bed.ask(["k", "fast"]);
+  const attributes = { "keysToGet length": 2 };
+  assertEquals(
+    [bed.spans[0], bed.finished[0]?.kind],
+    [{ name: "MC Fetch Execution", above: EXECUTION, attributes }, 2],
+  );
+});
+
+Deno.test("tracing: the embedded cache answers within the decision, and has no span", async () => {
+  const cache = new MemoryCache({ maxKeys: 10, clock: new FakeClock() });
+  await using bed = new TracingBed({ cache, traced: { backend: "memory", perSecond: false } });
+  await bed.ask(["k", "fast"]);
+  assertEquals(bed.spans.map(({ name }) => name), [EXECUTION, METHOD]);
+});
+
+Deno.test("tracing: streams are left as they are", () => {
+  const tracer = tracerTo([]);
+  const service: GrpcService = {
+    name: "s",
+    methods: [
+      { kind: "server_streaming", name: "Watch", open: () => () => {} },
+      { kind: "bidi", name: "Talk", handle: () => undefined },
+    ],
+  };
+  assertEquals(traceGrpcService(service, tracer), service);
+});

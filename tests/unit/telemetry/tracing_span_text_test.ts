@@ -1,0 +1,173 @@
+import { assertEquals } from "@std/assert";
+import { type AttributeValue, createTraceState, type HrTime, SpanKind } from "@opentelemetry/api";
+import { JsonTraceSerializer } from "@opentelemetry/otlp-transformer";
+import { emptyResource } from "@opentelemetry/resources";
+import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
+import { attributeKey } from "../../../src/telemetry/tracing_attribute_text.ts";
+import {
+  SPAN_KINDS,
+  SpanRecord,
+  type SpanShape,
+  spanShape,
+} from "../../../src/telemetry/tracing_span_record.ts";
+import { exported, textOf } from "../../harness/tracing_bed.ts";
+
+const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
+const SPAN = "00f067aa0ba902b7";
+const PARENT = "53995c3f42cd8ad8";
+
+/** A span by both ways: ours, which is rendered by us, and one that the SDK renders. */
+interface TextCase {
+  readonly title: string;
+  readonly ours?: {
+    readonly shape?: SpanShape;
+    readonly aboveId?: string;
+    readonly isRemote?: boolean;
+    readonly state?: string;
+    readonly epochMs?: number;
+    readonly startedAt?: number;
+    readonly endedAt?: number;
+  };
+  readonly note?: (span: SpanRecord) => void;
+  readonly sdk: Partial<ReadableSpan>;
+  readonly state?: string;
+}
+
+const NONE = { name: "s", kind: SpanKind.INTERNAL };
+
+function above(isRemote: boolean): Partial<ReadableSpan> {
+  return { parentSpanContext: { traceId: TRACE, spanId: PARENT, traceFlags: 1, isRemote } };
+}
+
+const ATTRIBUTES: readonly [title: string, value: AttributeValue][] = [
+  ["a text", "plain text"],
+  ["an empty text", ""],
+  ["quotes, backslashes and slashes", 'a "b" \\ / c'],
+  ["line breaks and other controls", "a\n\r\t\u0000\u001f\u007f\u2028b"],
+  ["letters of all sorts", "äß€漢字😀"],
+  ["half of a character", "\ud83d!"],
+  ["the other half", "!\ude00"],
+  ["zero", 0],
+  ["less than zero", -0],
+  ["a whole number", 42],
+  ["a whole number below zero", -7],
+  ["a large whole number", 9_007_199_254_740_991],
+  ["a whole number with an exponent", 1e21],
+  ["a number with a fraction", 0.25],
+  ["a small number", -1.5e-9],
+  ["what is no number", NaN],
+  ["what is not finite", Infinity],
+  ["yes", true],
+  ["no", false],
+  ["texts", ["a", 'b"', ""]],
+  ["numbers", [1, 2.5, -3]],
+  ["truths", [true, false]],
+  ["nothing in a list", ["a", null, undefined]],
+  ["an empty list", []],
+];
+
+const TIMES: readonly [epochMs: number, startedAt: number, endedAt: number, start: HrTime, end: HrTime][] = [
+  [1_763_775_844_000, 0, 0.25, [1_763_775_844, 0], [1_763_775_844, 250_000]],
+  [1_763_775_844_999, 0.5, 1, [1_763_775_844, 999_500_000], [1_763_775_845, 0]],
+  [1_000, 0.000_001, 0.000_1, [1, 1], [1, 100]],
+  [0, 999.999_999_9, 2_000, [1, 0], [2, 0]],
+  [0, 0, 0.000_001, [0, 0], [0, 1]],
+  [-250, 0, 250, [-1, 750_000_000], [0, 0]],
+];
+
+const CASES: readonly TextCase[] = [
+  { title: "nothing but a name", sdk: NONE },
+  {
+    title: "a name that needs escapes",
+    ours: { shape: spanShape('GET /"\n', SPAN_KINDS.server) },
+    sdk: { name: 'GET /"\n', kind: SpanKind.SERVER },
+  },
+  {
+    title: "attributes of its shape and its own",
+    ours: { shape: spanShape("c", SPAN_KINDS.client, { 'a"': "b", n: 1.5 }) },
+    note: (span) => {
+      span.set(attributeKey("own"), 1);
+      span.set(attributeKey("ö"), true);
+    },
+    sdk: { name: "c", kind: SpanKind.CLIENT, attributes: { 'a"': "b", n: 1.5, own: 1, ö: true } },
+  },
+  ...ATTRIBUTES.map(([title, value]) => ({
+    title: `the attribute of ${title}`,
+    note: (span: SpanRecord) => span.set(attributeKey("a"), value),
+    sdk: { ...NONE, attributes: { a: value } },
+  })),
+  ...TIMES.map(([epochMs, startedAt, endedAt, startTime, endTime]) => ({
+    title: `times of ${epochMs} and ${startedAt} to ${endedAt} ms`,
+    ours: { epochMs, startedAt, endedAt },
+    sdk: { ...NONE, startTime, endTime },
+  })),
+  { title: "a parent of ours", ours: { aboveId: PARENT }, sdk: { ...NONE, ...above(false) } },
+  {
+    title: "a parent of another service",
+    ours: { aboveId: PARENT, isRemote: true },
+    sdk: { ...NONE, ...above(true) },
+  },
+  { title: "a trace state", ours: { state: 'a=1,b=2"' }, sdk: NONE, state: 'a=1,b=2"' },
+  { title: "a failure", note: (span) => span.fail(), sdk: { ...NONE, status: { code: 2 } } },
+  {
+    title: "a failure with its text",
+    note: (span) => span.fail('it "broke"\n'),
+    sdk: { ...NONE, status: { code: 2, message: 'it "broke"\n' } },
+  },
+];
+
+for (const one of CASES) {
+  Deno.test(`span text: ${one.title}, as the SDK has it`, () => {
+    const span = oursOf(one);
+    assertEquals(JSON.parse(textOf(span)), withoutEmpty(sdkJson(sdkOf(one))));
+    // What is read again for the other exporter has lost nothing of it.
+    assertEquals(sdkJson(exported(span)), sdkJson(sdkOf(one)));
+  });
+}
+
+function oursOf({ ours: { endedAt = 0, ...start } = {}, note }: TextCase): SpanRecord {
+  const span = new SpanRecord({ elapsed: () => endedAt, onEnd: () => {} }, {
+    shape: spanShape("s", SPAN_KINDS.internal),
+    ...{ traceId: TRACE, spanId: SPAN, state: "", aboveId: "", isRemote: false, epochMs: 0, startedAt: 0 },
+    ...start,
+  });
+  note?.(span);
+  span.end();
+  return span;
+}
+
+function sdkOf({ sdk, state }: TextCase): ReadableSpan {
+  const context = { traceId: TRACE, spanId: SPAN, traceFlags: 1 };
+  const traced = state === undefined ? context : { ...context, traceState: createTraceState(state) };
+  return {
+    ...NONE,
+    ...{ startTime: [0, 0], endTime: [0, 0], duration: [0, 0], status: { code: 0 }, attributes: {} },
+    ...{ links: [], events: [], ended: true, resource: emptyResource(), instrumentationScope: { name: "t" } },
+    ...{ droppedAttributesCount: 0, droppedEventsCount: 0, droppedLinksCount: 0 },
+    spanContext: () => traced,
+    ...sdk,
+  };
+}
+
+/** The span of the export request that the SDK makes of it. */
+function sdkJson(span: ReadableSpan): Record<string, unknown> {
+  const bytes = JsonTraceSerializer.serializeRequest([span]);
+  const request = JSON.parse(new TextDecoder().decode(bytes));
+  return request.resourceSpans[0].scopeSpans[0].spans[0];
+}
+
+/** The same without what a receiver takes for granted: fields that are 0 or empty. */
+function withoutEmpty({ status, ...span }: Record<string, unknown>): Record<string, unknown> {
+  const left = Object.entries(span).filter(([name, value]) => !EMPTY.has(name) || !isEmpty(value));
+  const known = Object.entries(status ?? {}).filter(([, value]) => value !== 0);
+  return { ...Object.fromEntries(left), status: Object.fromEntries(known) };
+}
+
+const EMPTY = new Set([
+  ...["droppedAttributesCount", "droppedEventsCount", "droppedLinksCount"],
+  ...["events", "links"],
+]);
+
+function isEmpty(value: unknown): boolean {
+  return value === 0 || (Array.isArray(value) && value.length === 0);
+}

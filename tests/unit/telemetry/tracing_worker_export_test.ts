@@ -1,0 +1,203 @@
+import { until } from "../../harness/until.ts";
+import { assertEquals } from "@std/assert";
+import { WorkerExport } from "../../../src/telemetry/tracing_worker_export.ts";
+import { KeptLog } from "../../harness/http_fixture.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { ALIVE, DEAF, ExporterDouble, namesIn, spanNamed } from "../../harness/tracing_exporter_double.ts";
+
+const EXPORTED = { protocol: "http", otlp: new Map(), attributes: {}, version: "1" } as const;
+
+/** An export by these workers, one after the other. */
+function exportBy(...workers: ExporterDouble[]) {
+  const [clock, logger] = [new FakeClock(), new KeptLog()];
+  let started = 0;
+  const startWorker = () => {
+    const worker = workers[started++];
+    if (worker === undefined) throw new Error("no more workers");
+    return worker;
+  };
+  const opened = new WorkerExport({ ...EXPORTED, clock, logger, startWorker });
+  const told = () => logger.lines.map(({ level, message, fields }) => [level, message, fields["lost"]]);
+  return { clock, logger, opened, told };
+}
+
+/** The same, with a first span that no worker has been sent yet; the first worker is ready if it ever is. */
+async function openWith(...workers: ExporterDouble[]) {
+  const parts = exportBy(...workers);
+  parts.opened.add(spanNamed("first"));
+  await Promise.resolve();
+  return parts;
+}
+
+Deno.test("span export: spans go to the worker, which ends when it says that all are exported", async () => {
+  const worker = new ExporterDouble();
+  const { clock, opened, told } = exportBy(worker);
+  opened.add(spanNamed("a"));
+  await Promise.resolve();
+  clock.advance(250);
+  opened.add(spanNamed("b"));
+  await opened.close();
+  assertEquals(worker.packs.map(namesIn), [["a"], ["b"]]);
+  assertEquals(worker.told, ["start", "spans", "spans", "close"]);
+  assertEquals([worker.isTerminated, clock.waiting, told()], [true, 0, []]);
+});
+
+Deno.test("span export: without a span no worker is started, nor after the end", async () => {
+  const worker = new ExporterDouble();
+  const { clock, opened, told } = exportBy(worker);
+  clock.advance(3_600_000);
+  await opened.close();
+  opened.add(spanNamed("late"));
+  clock.advance(3_600_000);
+  assertEquals([worker.told, told(), clock.waiting], [[], [], 0]);
+});
+
+Deno.test("span export: the end waits for a worker that is starting", async () => {
+  const worker = new ExporterDouble({ close: ALIVE.close });
+  const { clock, opened, told } = exportBy(worker);
+  opened.add(spanNamed("a"));
+  const closed = opened.close();
+  await Promise.resolve();
+  assertEquals(worker.told, ["start"]);
+  worker.tell(ALIVE.start);
+  await closed;
+  assertEquals([worker.told, worker.packs.map(namesIn)], [["start", "spans", "close"], [["a"]]]);
+  assertEquals([worker.isTerminated, clock.waiting, told()], [true, 0, []]);
+});
+
+const UNUSABLE = [
+  [
+    "cannot be used",
+    new ExporterDouble({ start: { type: "refused", error: new Error("no") } }),
+    "cannot be used",
+  ],
+  ["is not ready within 30 s", new ExporterDouble({}), "was not ready for 30 s"],
+] as const;
+
+for (const [title, worker, text] of UNUSABLE) {
+  Deno.test(`span export: a first worker that ${title} is replaced, and spans wait meanwhile`, async () => {
+    const next = new ExporterDouble();
+    const { clock, opened, told } = await openWith(worker, next);
+    if (text.includes("30 s")) clock.advance(30_000);
+    assertEquals([worker.isTerminated, next.told], [true, []]);
+    clock.advance(1_000);
+    await Promise.resolve();
+    await opened.close();
+    assertEquals([next.packs.map(namesIn), clock.waiting], [[["first"]], 0]);
+    const what = `the thread that exports spans ${text}`;
+    assertEquals(told(), [["error", `${what}; its spans are lost, another one is started in 1 s`, 0]]);
+  });
+}
+
+Deno.test("span export: a worker that fails is replaced, ever later, and spans wait meanwhile", async () => {
+  const workers = [new ExporterDouble(DEAF), new ExporterDouble(DEAF), new ExporterDouble()] as const;
+  const { clock, opened, told } = await openWith(...workers);
+  clock.advance(250);
+  assertEquals(workers[0].fail("it broke"), false);
+  opened.add(spanNamed("kept"));
+  clock.advance(1_000);
+  await Promise.resolve();
+  // What a worker tells that was left behind is not heard.
+  workers[0].tell({ type: "refused", error: new Error("too late") });
+  assertEquals(workers[1].packs.map(namesIn), [["kept"]]);
+  workers[1].fail("it broke again");
+  clock.advance(2_000);
+  await Promise.resolve();
+  opened.add(spanNamed("next"));
+  await opened.close();
+  assertEquals(workers[2].packs.map(namesIn), [["next"]]);
+  const failed = (seconds: number) =>
+    `the thread that exports spans failed; its spans are lost, another one is started in ${seconds} s`;
+  assertEquals(told(), [["error", failed(1), 1], ["error", failed(2), 1]]);
+  assertEquals([workers.map((worker) => worker.isTerminated), clock.waiting], [[true, true, true], 0]);
+});
+
+Deno.test("span export: a worker that takes no spans for 30 s is replaced", async () => {
+  const workers = [new ExporterDouble(DEAF), new ExporterDouble()] as const;
+  const { clock, opened, told } = await openWith(...workers);
+  clock.advance(250);
+  clock.advance(30_000);
+  const silence = "the thread that exports spans took no spans for 30 s";
+  const next = "its spans are lost, another one is started in 1 s";
+  assertEquals([told(), workers[0].isTerminated], [[["error", `${silence}; ${next}`, 1]], true]);
+  clock.advance(1_000);
+  await Promise.resolve();
+  await opened.close();
+  assertEquals([workers[1].told, clock.waiting], [["start", "close"], 0]);
+});
+
+Deno.test("span export: a worker that has nothing to take is left alone", async () => {
+  const { clock, opened, told } = await openWith(new ExporterDouble());
+  clock.advance(250);
+  await Promise.resolve();
+  clock.advance(3_600_000);
+  await opened.close();
+  assertEquals(told(), []);
+});
+
+Deno.test("span export: the end waits for no worker that is not there", async () => {
+  const workers = [new ExporterDouble(), new ExporterDouble()] as const;
+  const { clock, opened, logger } = await openWith(...workers);
+  clock.advance(250);
+  workers[0].fail("it broke");
+  opened.add(spanNamed("kept"));
+  await opened.close();
+  assertEquals(logger.lines.at(-1)?.message, "Cannot export the last spans: no thread exports");
+  assertEquals([workers[1].told, clock.waiting], [[], 0]);
+});
+
+Deno.test("span export: the end waits 5 s at most for a worker that is not ready", async () => {
+  const worker = new ExporterDouble({});
+  const { clock, opened, logger } = await openWith(worker);
+  const closed = opened.close();
+  clock.advance(5_000);
+  await closed;
+  assertEquals(logger.lines.map(({ message }) => message), [
+    "Cannot export the last spans: not done after 5000 ms",
+  ]);
+  assertEquals([worker.told, worker.isTerminated, clock.waiting], [["start"], true, 0]);
+});
+
+Deno.test("span export: the end goes on while the collector takes spans each second, for 5 s at most", async () => {
+  for (const [exports, seconds] of [[0, 1], [1, 2], [9, 5]] as const) {
+    const worker = new ExporterDouble({ start: ALIVE.start });
+    const { clock, opened, logger } = await openWith(worker);
+    let isClosed = false;
+    const closed = opened.close().then(() => void (isClosed = true));
+    await until("the worker to be told", () => worker.told.includes("close"));
+    let waited = 0;
+    for (; !isClosed; waited++) {
+      if (waited < exports) worker.tell({ type: "exported" });
+      clock.advance(1_000);
+      for (let turn = 0; turn < 20; turn++) await Promise.resolve();
+    }
+    await closed;
+    assertEquals([waited, logger.lines.map(({ message }) => message)], [seconds, [
+      "Cannot export the last spans: the collector does not take them in time",
+    ]]);
+    assertEquals([worker.isTerminated, clock.waiting], [true, 0]);
+  }
+});
+
+const ENDS = [
+  ["says that it could not", (worker: ExporterDouble) => {
+    worker.tell({ type: "closed", error: new Error("it broke") });
+  }],
+  ["fails", (worker: ExporterDouble) => void worker.fail("it broke")],
+] as const;
+
+for (const [title, end] of ENDS) {
+  Deno.test(`span export: the last spans are told lost when the worker ${title}`, async () => {
+    const worker = new ExporterDouble({ start: ALIVE.start });
+    const { clock, opened, logger } = await openWith(worker);
+    const closed = opened.close();
+    end(worker);
+    await closed;
+    assertEquals(logger.lines, [{
+      level: "warning",
+      message: "Cannot export the last spans",
+      fields: { error: new Error("it broke") },
+    }]);
+    assertEquals([worker.isTerminated, clock.waiting], [true, 0]);
+  });
+}

@@ -1,0 +1,150 @@
+import { assertEquals } from "@std/assert";
+import { type ShownRule, Snapshots, type SnapshotSources } from "../../../src/ui/snapshot.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+
+const RULE: ShownRule = {
+  name: "d.k",
+  limit: "1 per DAY",
+  shadowMode: false,
+  quotaMode: false,
+  hits: 0,
+  overLimit: 0,
+  nearLimit: 0,
+  withinLimit: 0,
+};
+
+/** What the snapshots of a test come from; a test sets what it looks at. */
+class Bed {
+  readonly clock = new FakeClock(1_700_000_000_000);
+  decisions = { total: 0, overLimit: 0 };
+  rules: ShownRule[] = [];
+  readonly snapshots: Snapshots;
+
+  constructor(sources: Partial<SnapshotSources> = {}) {
+    this.snapshots = new Snapshots({
+      clock: this.clock,
+      constants: { version: "1.2.3", startedAt: 5, administration: true, webhooks: false, debugToken: true },
+      health: { failing: () => [], noted: () => [] },
+      decisions: () => this.decisions,
+      rules: () => ({
+        count: this.rules.length,
+        hits: (index) => this.rules[index]?.hits ?? 0,
+        at: (index) => this.rules[index],
+      }),
+      topOverLimited: () => [],
+      configuration: () => ({ loadedAt: null, version: "", loaded: 0, failed: 0, error: null }),
+      ...sources,
+    });
+  }
+}
+
+Deno.test("a snapshot of a service that has done nothing yet", () => {
+  const { snapshots } = new Bed();
+  assertEquals(snapshots.make(), {
+    at: 1_700_000_000_000,
+    version: "1.2.3",
+    startedAt: 5,
+    health: { healthy: true, failing: [], noted: [] },
+    decisions: { total: 0, overLimit: 0, perSecond: null, overLimitShare: null },
+    rules: [],
+    rulesTotal: 0,
+    topOverLimited: [],
+    configuration: { loadedAt: null, version: "", loaded: 0, failed: 0, error: null },
+    administration: true,
+    webhooks: false,
+    debugToken: true,
+  });
+});
+
+/** Time that passes, decisions after it, and the rates that are shown. */
+const RATES: readonly [
+  passedMs: number,
+  total: number,
+  overLimit: number,
+  perSecond: number | null,
+  overLimitShare: number | null,
+][] = [
+  [0, 10, 1, null, null],
+  [1_000, 30, 6, 20, 0.25],
+  [500, 31, 6, 2, 0],
+  [2_000, 31, 6, 0, null],
+  [3_000, 32, 7, 0.3333, 1],
+  [5_001, 40, 8, null, null],
+  [1_000, 41, 8, 1, 0],
+  [0, 42, 8, null, null],
+];
+
+Deno.test("rates are of the time since the snapshot before, and none where that is long ago", () => {
+  const bed = new Bed();
+  for (const [passedMs, total, overLimit, perSecond, overLimitShare] of RATES) {
+    bed.clock.advance(passedMs);
+    bed.decisions = { total, overLimit };
+    const { decisions } = bed.snapshots.make();
+    assertEquals(decisions, { total, overLimit, perSecond, overLimitShare });
+  }
+});
+
+Deno.test("health shows what is wrong, and what is to be known of what is not", () => {
+  const { snapshots } = new Bed({
+    health: {
+      failing: () => [{ name: "config", reason: "no rules" }],
+      noted: () => [{ name: "cache", reason: "slow" }],
+    },
+  });
+  assertEquals(snapshots.make()["health"], {
+    healthy: false,
+    failing: [{ component: "config", reason: "no rules" }],
+    noted: [{ component: "cache", note: "slow" }],
+  });
+});
+
+Deno.test("of many rules those with most hits are shown, and how many there are", () => {
+  const bed = new Bed();
+  bed.rules = Array.from(
+    { length: 1_000 },
+    (_, index) => ({ ...RULE, name: `r${index}`, hits: index % 500 }),
+  );
+  const { rules, rulesTotal } = bed.snapshots.make();
+  const shown = Array.isArray(rules) ? rules : [];
+  assertEquals([shown.length, rulesTotal], [200, 1_000]);
+  assertEquals(shown.slice(0, 3), [
+    { ...RULE, name: "r499", hits: 499 },
+    { ...RULE, name: "r999", hits: 499 },
+    { ...RULE, name: "r498", hits: 498 },
+  ]);
+});
+
+Deno.test("counts of keys are whole numbers, and no more keys are asked for than are shown", () => {
+  let asked = 0;
+  const { snapshots } = new Bed({
+    topOverLimited(limit) {
+      asked = limit;
+      return [{ key: "k", count: 2.5, errorAtMost: 0.25 }];
+    },
+  });
+  assertEquals(snapshots.make()["topOverLimited"], [{ key: "k", count: 3, errorAtMost: 1 }]);
+  assertEquals(asked, 20);
+});
+
+Deno.test("long names and texts are cut", () => {
+  const long = "x".repeat(2_000);
+  const bed = new Bed({
+    health: {
+      failing: () => [{ name: "config", reason: long }],
+      noted: () => [{ name: "cache", reason: long }],
+    },
+    configuration: () => ({ loadedAt: 1, version: long, loaded: 1, failed: 1, error: long }),
+  });
+  bed.rules = [{ ...RULE, name: long }];
+  const cut = `${"x".repeat(999)}…`;
+  const { health, rules, configuration } = bed.snapshots.make();
+  assertEquals([health, rules, configuration], [
+    {
+      healthy: false,
+      failing: [{ component: "config", reason: cut }],
+      noted: [{ component: "cache", note: cut }],
+    },
+    [{ ...RULE, name: cut }],
+    { loadedAt: 1, version: cut, loaded: 1, failed: 1, error: cut },
+  ]);
+});

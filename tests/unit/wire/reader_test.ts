@@ -1,0 +1,183 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { decodeDiscoveryResponse } from "../../../src/wire/discovery.ts";
+import { decodeFileDescriptor } from "../../../src/wire/file_descriptor.ts";
+import { decodeHealthCheckRequest, decodeHealthCheckResponse } from "../../../src/wire/health.ts";
+import { decodeRateLimitConfig } from "../../../src/wire/rate_limit_config.ts";
+import { decodeReflectionRequest } from "../../../src/wire/reflection.ts";
+import { decodeRateLimitRequest, decodeRateLimitResponse } from "../../../src/wire/rls.ts";
+import { decodeStruct } from "../../../src/wire/struct.ts";
+import { WireError } from "../../../src/wire/wire_error.ts";
+import { seededRandom } from "../../harness/seeded_random.ts";
+
+const MALFORMED = [
+  {
+    name: "length beyond the end",
+    hex: "12280a050a016b",
+    message: "field 2: length 40 goes beyond the 5 bytes left",
+  },
+  {
+    name: "length beyond the message around it",
+    hex: "12030a0501180a",
+    message: "entry: length 5 goes beyond the 1 byte left",
+  },
+  {
+    name: "length of 2^63",
+    hex: "1280808080808080808001",
+    message: "field 2: length 9223372036854776000 goes beyond the 0 bytes left",
+  },
+  { name: "missing length", hex: "0a", message: "field 1: its number is cut off after 0 bytes" },
+  { name: "truncated number", hex: "18ffff", message: "field 3: its number is cut off after 2 bytes" },
+  {
+    name: "number of 11 bytes",
+    hex: "18ffffffffffffffffffff01",
+    message: "field 3: its number is longer than 10 bytes",
+  },
+  { name: "truncated tag", hex: "80", message: "a field: its number is cut off after 1 byte" },
+  {
+    name: "tag of 11 bytes",
+    hex: "ffffffffffffffffffff01",
+    message: "a field: its number is longer than 10 bytes",
+  },
+  { name: "tag beyond 32 bits", hex: "808080801000", message: "a field: its tag is longer than 32 bits" },
+  { name: "field number 0", hex: "0000", message: "a field: 0 is no field number" },
+  { name: "wire type 6", hex: "0e", message: "field 1: 6 is no wire type" },
+  { name: "wire type 7", hex: "0f", message: "field 1: 7 is no wire type" },
+  {
+    name: "end of a group that has not begun",
+    hex: "2c",
+    message: "field 5: a group ends that has not begun",
+  },
+  { name: "group without an end", hex: "2b0a0161", message: "a field: a group has no end" },
+  {
+    name: "group with another end",
+    hex: "2b34",
+    message: "field 6: another group ends than the one that has begun",
+  },
+  {
+    name: "group cut off within a field",
+    hex: "2b0a05612c",
+    message: "field 1: length 5 goes beyond the 2 bytes left",
+  },
+  { name: "truncated 8 bytes", hex: "29000000", message: "field 5: its 8 bytes go beyond the 3 bytes left" },
+  { name: "truncated 4 bytes", hex: "2d00", message: "field 5: its 4 bytes go beyond the 1 byte left" },
+  { name: "text that is not UTF-8", hex: "0a02c328", message: "field 1: its text is not UTF-8" },
+  { name: "text with half a surrogate pair", hex: "0a03eda080", message: "field 1: its text is not UTF-8" },
+];
+
+const WHERE = /^(field \d+|a field|entry):/;
+
+for (const { name, hex, message } of MALFORMED) {
+  Deno.test(`a decoder refuses ${name}`, () => {
+    const error = assertThrows(() => decodeRateLimitRequest(Uint8Array.fromHex(hex)));
+    assertEquals([error.name, error.message], ["WireError", fullMessage(message)]);
+  });
+}
+
+/** `field 2: text` stands for a fault in the request itself, `entry: text` for one in the first entry. */
+function fullMessage(short: string): string {
+  const where = WHERE.exec(short)?.[1] ?? "";
+  const state = short.slice(where.length);
+  return where === "entry"
+    ? `Cannot read field 1 of "RateLimitDescriptor"${state}`
+    : `Cannot read ${where} of "RateLimitRequest"${state}`;
+}
+
+Deno.test("a decoder passes over groups that are nested 100 deep, and no deeper", () => {
+  const nested = (depth: number) => Uint8Array.fromHex(`${"2b".repeat(depth)}${"2c".repeat(depth)}1805`);
+  assertEquals(decodeRateLimitRequest(nested(100)).hitsAddend, 5);
+  assertEquals(
+    assertThrows(() => decodeRateLimitRequest(nested(101))).message,
+    'Cannot read field 5 of "RateLimitRequest": messages are nested more than 100 deep',
+  );
+});
+
+Deno.test("a decoder reads messages that stand 100 deep, and no deeper", () => {
+  // A rule within a rule; the outermost is the second level.
+  const nested = (depth: number): Uint8Array => {
+    let bytes: number[] = [];
+    for (let level = 0; level < depth; level++) {
+      bytes = [level === depth - 1 ? 0x1a : 0x22, ...lengthBytes(bytes.length), ...bytes];
+    }
+    return Uint8Array.from(bytes);
+  };
+  let depth = 0;
+  for (let rules = decodeRateLimitConfig(nested(100)).descriptors; rules.length > 0; depth++) {
+    rules = rules[0]?.descriptors ?? [];
+  }
+  assertEquals(depth, 100);
+  assertEquals(
+    assertThrows(() => decodeRateLimitConfig(nested(101))).message,
+    'Cannot read field 4 of "RateLimitDescriptor": messages are nested more than 100 deep',
+  );
+});
+
+function lengthBytes(length: number): number[] {
+  return length < 128 ? [length] : [length % 128 + 128, length >> 7];
+}
+
+const READ = [
+  { name: "unknown fields of every kind", hex: "0a016128ff0131000000000000000035000000003a02ffff1805" },
+  { name: "groups, nested and around known fields", hex: "0a01612b0a0162331801342c0b0c1805" },
+  { name: "known fields of another wire type", hex: "0a016108051a02050510011805" },
+  { name: "the last of several numbers and texts", hex: "0a01620a016118061805" },
+  { name: "only the low 32 bits of a number", hex: "0a0161188580808080808080f001" },
+];
+
+for (const { name, hex } of READ) {
+  Deno.test(`a decoder reads ${name}`, () => {
+    const { domain, hitsAddend } = decodeRateLimitRequest(Uint8Array.fromHex(hex));
+    assertEquals({ domain, hitsAddend }, { domain: "a", hitsAddend: 5 });
+  });
+}
+
+const TEXTS = [
+  { name: "a zero and an end of ASCII", text: "a\u0000b\u007f" },
+  { name: "63 bytes", text: "x".repeat(63) },
+  { name: "64 bytes", text: "x".repeat(64) },
+  { name: "65 bytes", text: "x".repeat(65) },
+  { name: "a letter beyond ASCII after seven within", text: "abcdefgé" },
+  { name: "a byte order mark", text: "\ufeffa" },
+  { name: "four bytes a letter", text: "🦕🦕" },
+];
+
+for (const { name, text } of TEXTS) {
+  Deno.test(`a decoder reads a text of ${name}`, () => {
+    const content = new TextEncoder().encode(text);
+    const bytes = Uint8Array.from([0x0a, content.length, ...content]);
+    assertEquals(decodeHealthCheckRequest(bytes), { service: text });
+  });
+}
+
+Deno.test("a decoder reads a view that begins within its buffer", () => {
+  const inside = Uint8Array.fromHex("ffff0a0162091111111111110040ff").subarray(2, 14);
+  assertEquals(decodeHealthCheckRequest(inside), { service: "b" });
+});
+
+const DECODERS = {
+  decodeRateLimitRequest,
+  decodeRateLimitResponse,
+  decodeStruct,
+  decodeHealthCheckRequest,
+  decodeHealthCheckResponse,
+  decodeDiscoveryResponse,
+  decodeRateLimitConfig,
+  decodeReflectionRequest,
+  decodeFileDescriptor,
+};
+
+for (const [name, decode] of Object.entries(DECODERS)) {
+  Deno.test(`${name} answers random bytes or throws a WireError`, () => {
+    const random = seededRandom(name.length);
+    for (let round = 0; round < 2_000; round++) {
+      const bytes = Uint8Array.from(
+        { length: Math.floor(random() * 40) },
+        () => Math.floor(random() ** 2 * 256),
+      );
+      try {
+        decode(bytes);
+      } catch (error) {
+        assertEquals(error instanceof WireError, true, `${bytes.toHex()}: ${error}`);
+      }
+    }
+  });
+}
