@@ -1,0 +1,19 @@
+/** How much a soak repeats: `short` fits into CI, `full` is what `deno task soak` runs. */
+export type SoakSize = "short" | "full";
+
+/** The size of this run, from `SOAK_SIZE`; `short` when unset, so that one file can be run by hand. */
+export const SOAK_SIZE: SoakSize = Deno.env.get("SOAK_SIZE") === "full" ? "full" : "short";
+
+/** The seed of this run, from `SOAK_SEED`; 1 when unset. The same seed repeats the same faults. */
+export const SOAK_SEED = seedOf(Deno.env.get("SOAK_SEED") ?? "1");
+
+/** Chooses between the values of a short and of a full run. */
+export function bySize<T>(sizes: Readonly<Record<SoakSize, T>>): T {
+  return sizes[SOAK_SIZE];
+}
+
+function seedOf(text: string): number {
+  const seed = Number(text);
+  if (Number.isSafeInteger(seed) && seed > 0) return seed;
+  throw new RangeError(`Invalid SOAK_SEED "${text}": expected a positive integer`);
+}
