@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { RULES } from "../../../scripts/bench/rate_limit_message.ts";
-import { runOutage } from "../../../scripts/soak/outage.ts";
-import { outageTable, problemsOf } from "../../../scripts/soak/verdict.ts";
+import { runOutage } from "../../harness/outage_load.ts";
+import { outageTable, problemsOf } from "../../harness/outage_verdict.ts";
 import { type RedisServer, startRedis } from "../../harness/redis_server.ts";
 import { needs } from "../../harness/tools.ts";
 import { startWeir } from "../../harness/weir_process.ts";

@@ -15,6 +15,7 @@ import { seededRandom } from "../../../harness/seeded_random.ts";
 import { ConnectionBed } from "../../../harness/connection_bed.ts";
 import { EngineBed } from "../../../harness/engine_bed.ts";
 import { probePath } from "../../../harness/probe.ts";
+import { bySize, SOAK_SEED } from "../../../soak/soak_options.ts";
 
 const CHUNK = 500;
 
@@ -41,8 +42,8 @@ for (const kind of FLOOD_KINDS) {
 }
 
 Deno.test("flood: so does any mix of frames", () => {
-  const random = seededRandom(3);
-  for (let round = 0; round < 12; round++) {
+  const random = seededRandom(2 + SOAK_SEED);
+  for (let round = 0; round < bySize({ short: 12, full: 100 }); round++) {
     const kinds = FLOOD_KINDS.filter(() => random() < 0.4);
     if (kinds.length === 0) continue;
     assertEquals([kinds, flood(kinds, random)[1]], [kinds, true]);

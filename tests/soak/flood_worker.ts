@@ -1,10 +1,10 @@
 /// <reference lib="deno.worker" />
 import net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type FloodKind, FloodSource } from "../../tests/harness/h2_floods.ts";
-import { greeting } from "../../tests/harness/h2_peer.ts";
-import { seededRandom } from "../../tests/harness/seeded_random.ts";
-import { RATE_LIMIT_PATH } from "../bench/rate_limit_message.ts";
+import { type FloodKind, FloodSource } from "../harness/h2_floods.ts";
+import { greeting } from "../harness/h2_peer.ts";
+import { seededRandom } from "../harness/seeded_random.ts";
+import { RATE_LIMIT_PATH } from "../../scripts/bench/rate_limit_message.ts";
 
 const FRAMES_AT_ONCE = 500;
 

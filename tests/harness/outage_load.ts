@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { CallSource } from "../bench/call_source.ts";
-import { LoadConnection } from "../bench/load_connection.ts";
-import { residentMb } from "../bench/process_figures.ts";
-import { RATE_LIMIT_PATH } from "../bench/rate_limit_message.ts";
+import { CallSource } from "../../scripts/bench/call_source.ts";
+import { LoadConnection } from "../../scripts/bench/load_connection.ts";
+import { residentMb } from "../../scripts/bench/process_figures.ts";
+import { RATE_LIMIT_PATH } from "../../scripts/bench/rate_limit_message.ts";
 import { type OutageFacts, OutageRecord } from "./outage_record.ts";
 
 const CONNECTIONS = 4;
@@ -36,16 +36,13 @@ export interface OutageSetup {
     /** At most; it is over as soon as all calls are answered again. */
     readonly back: number;
   };
-  /** Ends it early. */
-  readonly signal?: AbortSignal;
-  readonly say?: (line: string) => void;
 }
 
 /** Makes calls all the time, takes the cache away and brings it back; answers what happened. */
 export async function runOutage(setup: OutageSetup): Promise<OutageFacts> {
   const record = new OutageRecord();
   const over = new AbortController();
-  const signal = setup.signal === undefined ? over.signal : AbortSignal.any([over.signal, setup.signal]);
+  const { signal } = over;
   record.enter("warm-up", performance.now());
   const tasks = [
     makeCalls(setup, record, signal),
@@ -70,7 +67,7 @@ export async function runOutage(setup: OutageSetup): Promise<OutageFacts> {
 
 /** One phase after the other. */
 async function passThrough(setup: OutageSetup, record: OutageRecord, signal: AbortSignal): Promise<void> {
-  const { seconds, takeAway, bringBack, say = () => {} } = setup;
+  const { seconds, takeAway, bringBack } = setup;
   const pause = (length: number) => sleep(length * 1_000, undefined, { signal });
   // However late the samples are that come once a second, each phase has one.
   const sample = () => residentMb(setup.weir.pid).then((mb) => record.memory(mb), () => {});
@@ -78,14 +75,12 @@ async function passThrough(setup: OutageSetup, record: OutageRecord, signal: Abo
   record.enter("before", performance.now());
   await pause(seconds.before);
   await sample();
-  say(`the cache goes away for ${seconds.away} s`);
   record.enter("away", performance.now());
   await takeAway();
   await pause(seconds.away);
   await sample();
   await bringBack();
   record.enter("back", performance.now());
-  say("the cache is back");
   const end = performance.now() + seconds.back * 1_000;
   while (performance.now() < end && !record.isSteady(STEADY_MS, performance.now())) {
     await pause(LOOK_MS / 1_000);

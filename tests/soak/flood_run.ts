@@ -1,19 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { FLOOD_KINDS, type FloodKind } from "../../tests/harness/h2_floods.ts";
-import { seededRandom } from "../../tests/harness/seeded_random.ts";
-import { CallSource } from "../bench/call_source.ts";
-import { LoadConnection } from "../bench/load_connection.ts";
-import type { CallRecord } from "../bench/load_record.ts";
-import { percentile } from "../bench/percentile.ts";
-import { RATE_LIMIT_PATH } from "../bench/rate_limit_message.ts";
+import { FLOOD_KINDS, type FloodKind } from "../harness/h2_floods.ts";
+import { seededRandom } from "../harness/seeded_random.ts";
+import { CallSource } from "../../scripts/bench/call_source.ts";
+import { LoadConnection } from "../../scripts/bench/load_connection.ts";
+import type { CallRecord } from "../../scripts/bench/load_record.ts";
+import { percentile } from "../../scripts/bench/percentile.ts";
+import { RATE_LIMIT_PATH } from "../../scripts/bench/rate_limit_message.ts";
 import type { Flooded, FloodOrder } from "./flood_worker.ts";
 
 /** Calls a second of the connection that must not notice the floods. */
 const RATE = 500;
 const TICK_MS = 4;
 const IN_FLIGHT = 1_024;
-/** The p99 of a flood may be this many times that without. */
-const MAX_RATIO = 3;
 
 /** What one flood did. */
 export interface FloodFacts extends Flooded {
@@ -28,6 +26,8 @@ export class FloodRun {
   readonly #record = new TimesRecord();
   readonly #stop = new AbortController();
   readonly #calls: Promise<void>;
+  /** Floods from a thread of its own, because calls are measured in this one. */
+  readonly #worker = new Worker(new URL("./flood_worker.ts", import.meta.url), { type: "module" });
 
   /** Begins to make calls on the gRPC listener of a Weir that has the rules of the bench. */
   constructor(port: number) {
@@ -42,27 +42,23 @@ export class FloodRun {
     return this.#record.take();
   }
 
-  /** Floods a new connection, from a thread of its own, until the server closes it or the time is up. */
+  /** Floods a new connection until the server closes it or the time is up. */
   async flood(seed: number, seconds: number): Promise<FloodFacts> {
     const kinds = pickKinds(seededRandom(seed));
-    const worker = new Worker(new URL("./flood_worker.ts", import.meta.url), { type: "module" });
-    try {
-      this.#record.take();
-      const flood = await new Promise<Flooded>((resolve, reject) => {
-        worker.onmessage = ({ data }: MessageEvent<Flooded>) => resolve(data);
-        worker.onerror = (event) => reject(new Error(`Cannot flood: ${event.message}`));
-        const order: FloodOrder = { port: this.#port, kinds, seed, seconds };
-        worker.postMessage(order);
-      });
-      return { kinds, ...flood, p99Ms: this.#record.take() };
-    } finally {
-      worker.terminate();
-    }
+    this.#record.take();
+    const flood = await new Promise<Flooded>((resolve, reject) => {
+      this.#worker.onmessage = ({ data }: MessageEvent<Flooded>) => resolve(data);
+      this.#worker.onerror = (event) => reject(new Error(`Cannot flood: ${event.message}`));
+      const order: FloodOrder = { port: this.#port, kinds, seed, seconds };
+      this.#worker.postMessage(order);
+    });
+    return { kinds, ...flood, p99Ms: this.#record.take() };
   }
 
   /** Ends the calls; answers what went wrong with them. */
   async end(): Promise<readonly string[]> {
     this.#stop.abort();
+    this.#worker.terminate();
     await this.#calls;
     return this.#record.problems;
   }
@@ -86,15 +82,6 @@ export class FloodRun {
     await connection.closed;
     clearTimeout(timer);
   }
-}
-
-/** What is not as it has to be. */
-export function floodProblems(quietMs: number, floods: readonly FloodFacts[]): string[] {
-  return floods.filter(({ wasClosed, p99Ms }) => !wasClosed && p99Ms > MAX_RATIO * quietMs).map((facts) =>
-    `${facts.kinds.join(", ")}: p99 ${facts.p99Ms.toFixed(1)} ms, ${
-      quietMs.toFixed(1)
-    } ms without, not closed`
-  );
 }
 
 /** One kind half of the time, otherwise a mix. */
