@@ -1,10 +1,10 @@
-import type { HeaderField } from "../../src/grpc/native/hpack_decoder.ts";
+import type { HeaderField } from "../../../src/grpc/native/hpack_decoder.ts";
 import {
   FLAG as FLAGS,
   FRAME as FRAME_TYPES,
   FRAME_HEADER_BYTES,
   PREFACE,
-} from "../../src/grpc/native/frames.ts";
+} from "../../../src/grpc/native/frames.ts";
 
 export { FLAGS, FRAME_HEADER_BYTES, FRAME_TYPES, PREFACE };
 

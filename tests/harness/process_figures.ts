@@ -1,4 +1,4 @@
-import { outputOf } from "./child.ts";
+import { outputOf } from "./child_process.ts";
 
 const KIB = 1_024;
 const MB = 1_000_000;

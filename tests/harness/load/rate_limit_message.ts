@@ -1,4 +1,4 @@
-import { encodeRateLimitRequest } from "../../src/wire/rls.ts";
+import { encodeRateLimitRequest } from "../../../src/wire/rls.ts";
 
 /** The method that the bench calls. */
 export const RATE_LIMIT_PATH = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";

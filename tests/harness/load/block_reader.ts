@@ -1,4 +1,4 @@
-import { HpackDecoder } from "../../src/grpc/native/hpack_decoder.ts";
+import { HpackDecoder } from "../../../src/grpc/native/hpack_decoder.ts";
 import { areSame, copied, type Octets } from "./h2_frames.ts";
 
 /** What a header block of an answer says, as far as the bench looks. */
