@@ -166,7 +166,7 @@ Deno.test("mc node: after failures in a row nothing is sent for a while, and the
   };
   await withServer(script, async (port) => {
     const clock = new FakeClock();
-    await withMc([port], { ...USUAL, maxIdleConnections: 2, clock: backwardClock(clock) }, async (cache) => {
+    await withMc([port], { ...USUAL, maxIdleConnections: 2, clock }, async (cache) => {
       await cache.ready;
       for (let call = 0; call < 5; call++) {
         await until("the connection", () => cache.connected, { intervalMs: 1 });
