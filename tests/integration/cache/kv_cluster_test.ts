@@ -2,7 +2,7 @@ import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import type { KvCluster } from "../../../src/cache/kv_cluster.ts";
 import { slotOf } from "../../../src/cache/kv_slots.ts";
 import { CacheError } from "../../../src/ratelimit/errors.ts";
-import { counterCacheContract, hit } from "../../contract/counter_cache_contract.ts";
+import { hit } from "../../contract/counter_cache_contract.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { runExpiryFaults } from "../../harness/kv_expiry_faults.ts";
 import { openKvCluster } from "../../harness/open_kv.ts";
@@ -40,18 +40,6 @@ async function keyOn(cluster: RedisCluster, index: number): Promise<string> {
     if (await cluster.ownerOf(slotOf(key)) === index) return key;
   }
 }
-
-counterCacheContract("kv cluster of three", async () => {
-  const cache = openKvCluster(portsOf(sharedCluster()));
-  await cache.ready;
-  return { cache, end: () => Promise.resolve() };
-});
-
-counterCacheContract("kv cluster of three, asked one node after the other from one seed", async () => {
-  const cache = openKvCluster(portsOf(sharedCluster()).slice(0, 1), { parallelism: 1 });
-  await cache.ready;
-  return { cache, end: () => Promise.resolve() };
-}, { nodesInTurn: true });
 
 Deno.test({
   ...needs(
@@ -229,6 +217,23 @@ Deno.test({
       random: seededRandom(20_261_124),
     });
     await cluster.settled();
+  },
+});
+
+Deno.test({
+  ...needs(["redis-server"], "kv slots: every key has the slot that a server gives it"),
+  async fn() {
+    const redis = sharedCluster().node(0);
+    const random = seededRandom(31);
+    const letters = ["a", "Z", "_", "{", "}", "ä", "値", "😀", " ", "\r\n", '"', "\u0000", "9", "\ud800"];
+    const keys = Array.from({ length: 150 }, () => {
+      return Array.from({ length: random() * 12 }, () => letters[Math.floor(random() * letters.length)]).join(
+        "",
+      );
+    });
+    for (const key of ["{}a", "{a", "a}", "}{a}", "{{a}}", "{a}{b}", "{ä}", ...keys]) {
+      assertEquals([key, slotOf(key)], [key, Number(await redis.command("CLUSTER", "KEYSLOT", key))]);
+    }
   },
 });
 

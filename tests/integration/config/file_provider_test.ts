@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import { createFileProvider, type FileProviderOptions } from "../../../src/config/file_provider.ts";
+import { loadRuleFiles } from "../../../src/config/rule_files.ts";
 import type { RulesProvider } from "../../../src/config/provider.ts";
 import { problemText } from "../../../src/ratelimit/rule_source.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
@@ -356,4 +357,16 @@ test("a name that is not UTF-8 ends the watch, which is opened again at once, fi
     clock.advance(50);
     return field.last === "a3";
   });
+});
+
+test("a rule file whose name is not UTF-8 is an error, and the others are read", async (field) => {
+  await touch(field.top, "a\\377.yaml");
+  await field.write("b.yaml", "b");
+  const { load } = await loadRuleFiles(field.top, { ignoreDotFiles: false, whenMissing: "make it" });
+  const problems = load.problems.map((one) =>
+    `${one.severity} ${problemText(one)}`.replace(field.top, "DIR")
+  );
+  assertEquals([load.sources?.map(({ domain }) => domain), problems], [["b"], [
+    "error DIR/a\uFFFD.yaml: Cannot read the file: its name is not UTF-8; rename it",
+  ]]);
 });
