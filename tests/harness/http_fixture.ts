@@ -5,6 +5,9 @@ import type { LogFields, Logger } from "../../src/base/log.ts";
 import type { LogLevel } from "../../src/telemetry/logger.ts";
 import { FakeClock } from "./fake_clock.ts";
 
+/** The most that a raw connection waits for an answer. */
+const READ_LIMIT_MS = 30_000;
+
 /** One line that was logged. */
 export interface LoggedLine {
   readonly level: LogLevel;
@@ -106,10 +109,16 @@ export class Dialed implements Disposable {
     const decoder = new TextDecoder();
     const chunk = new Uint8Array(65_536);
     let text = "";
-    while (!enough(text)) {
-      const count = await this.#connection.read(chunk);
-      if (count === null) break;
-      text += decoder.decode(chunk.subarray(0, count), { stream: true });
+    // A wait in vain fails its test, and does not hold up the run.
+    const limit = setTimeout(() => this.close(), READ_LIMIT_MS);
+    try {
+      while (!enough(text)) {
+        const count = await this.#connection.read(chunk);
+        if (count === null) break;
+        text += decoder.decode(chunk.subarray(0, count), { stream: true });
+      }
+    } finally {
+      clearTimeout(limit);
     }
     return text;
   }
