@@ -8,8 +8,8 @@ import { toolAvailable } from "./tools.ts";
 import { until } from "./until.ts";
 import { QUIET } from "./sqlite_fixture.ts";
 
-/** A server for all tests of a file, each with databases of its own; it runs while they do. */
-export function sharedPostgres(
+/** A server for all tests of a file, which may stop it and leave it running; it runs while they do. */
+export function filePostgres(
   settings: PostgresServerOptions["settings"] = {},
 ): () => PostgresServer {
   let server: PostgresServer | undefined;
@@ -23,6 +23,11 @@ export function sharedPostgres(
     if (server === undefined) throw new Error("Cannot use the shared server: it was not started");
     return server;
   };
+}
+
+/** A server that others use as well: each test has databases of its own, and leaves the server alone. */
+export function sharedPostgres(): () => PostgresServer {
+  return filePostgres();
 }
 
 /** Empty databases, one after the other: the same one is emptied, which takes a tenth of the time of making one. */
@@ -102,7 +107,8 @@ export class HeldCommits implements AsyncDisposable {
 
   /** Waits for a commit that is held up. */
   async caught(): Promise<void> {
-    const sql = "SELECT count(*) FROM pg_stat_activity WHERE query = 'COMMIT' AND wait_event = 'advisory'";
+    const sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() " +
+      "AND query = 'COMMIT' AND wait_event = 'advisory'";
     await until("a commit", async () => await this.#server.psql(sql, this.#database) === "1");
   }
 

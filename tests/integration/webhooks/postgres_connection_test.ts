@@ -202,7 +202,7 @@ Deno.test({
     "a server that goes away is noticed, idle and in a query, and ends nothing but the connection",
   ),
   async fn() {
-    const server = own();
+    await using server = await PostgresServer.start();
     const ends: readonly (() => Promise<void>)[] = [
       () => server.kill(),
       () => server.stop("fast"),

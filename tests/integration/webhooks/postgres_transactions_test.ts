@@ -16,7 +16,7 @@ import {
   type Work,
 } from "../../../src/webhooks/store_work.ts";
 import { handled } from "../../harness/handled.ts";
-import type { PostgresServer } from "../../harness/postgres_server.ts";
+import { PostgresServer } from "../../harness/postgres_server.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
@@ -172,8 +172,9 @@ Deno.test({
 Deno.test({
   ...needs(["postgres"], "an operation whose connection breaks is busy, and is done once or not at all"),
   async fn() {
-    await using bed = await makeBed();
-    const { server, transactions } = bed;
+    await using server = await PostgresServer.start();
+    await using bed = await makeBed(server);
+    const { transactions } = bed;
     const work = function* (): Work<void> {
       yield* run(ADD, 1, "a");
       yield* get("SELECT pg_sleep(60)");
@@ -234,8 +235,7 @@ interface Bed extends AsyncDisposable {
   counts(): Promise<readonly unknown[]>;
 }
 
-async function makeBed(): Promise<Bed> {
-  const server = own();
+async function makeBed(server = own()): Promise<Bed> {
   const database = await server.createDatabase();
   await server.psql(
     "CREATE TABLE counts (name TEXT PRIMARY KEY, count BIGINT); ALTER TABLE counts OWNER TO weir; " +
