@@ -12,7 +12,7 @@ export interface GroupOptions {
   readonly root: string;
   /** For reports and for output that is kept back. */
   readonly folder: string;
-  /** Arguments of the runner beside its places. */
+  /** Further arguments of the runner. */
   readonly args: readonly string[];
   /** Its output is shown as it comes; else what it says of failures is, after its end, so that no two mix. */
   readonly isShown: boolean;
@@ -31,14 +31,19 @@ const LAST_LINES = 200;
 export async function runGroup(group: TestGroup, options: GroupOptions): Promise<TestRun> {
   const { root, folder, args, isShown } = options;
   const reportPath = join(folder, `${group.name}.xml`);
-  const ignored = group.ignored.length === 0 ? [] : [`--ignore=${group.ignored.join(",")}`];
+  const reporter = args.some((arg) => arg.startsWith("--reporter")) ? [] : ["--reporter=dot"];
+  const flags = ["--parallel", "--no-check", "--doc", ...group.permissions, `--junit-path=${reportPath}`];
   const begin = performance.now();
   const output = isShown ? "inherit" : "piped";
   const child = new Deno.Command(Deno.execPath(), {
-    args: ["test", "--allow-all", `--junit-path=${reportPath}`, ...args, ...ignored, ...group.places],
+    args: ["test", ...flags, ...reporter, ...args, ...group.places],
     cwd: root,
-    // Tests talk to loopback servers, which no proxy of the machine can reach.
-    env: { NO_PROXY: "127.0.0.1,localhost,::1", no_proxy: "127.0.0.1,localhost,::1" },
+    // Tests call loopback servers, which no proxy of the machine can reach.
+    env: {
+      DENO_JOBS: String(group.jobs),
+      NO_PROXY: "127.0.0.1,localhost,::1",
+      no_proxy: "127.0.0.1,localhost,::1",
+    },
     stdin: "null",
     stdout: output,
     stderr: output,

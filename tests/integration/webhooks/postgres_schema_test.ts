@@ -161,12 +161,14 @@ postgresTest("tables are made where the search path says, one store in each sche
 postgresTest(
   "a user who may not make tables is told so, and works with those that are there",
   async (database) => {
+    // Roles belong to the whole server.
+    const other = `other_${database}`;
     await server().psql(
-      "DROP ROLE IF EXISTS other; CREATE ROLE other LOGIN PASSWORD 'pw'; REVOKE CREATE ON SCHEMA public FROM PUBLIC",
+      `CREATE ROLE ${other} LOGIN PASSWORD 'pw'; REVOKE CREATE ON SCHEMA public FROM PUBLIC`,
       database,
     );
-    const url = server().url(database).replace(/weir:[^@]*@/, "other:pw@");
-    const shown = `postgres://other@127.0.0.1:${server().port}/${database}`;
+    const url = server().url(database).replace(/weir:[^@]*@/, `${other}:pw@`);
+    const shown = `postgres://${other}@127.0.0.1:${server().port}/${database}`;
     const refused = await assertRejects(() => openStoreAt(url));
     assertEquals(
       refused.message,
@@ -181,7 +183,8 @@ postgresTest(
       missing.message,
     );
     await server().psql(
-      "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO other; GRANT USAGE ON SCHEMA public TO other",
+      `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${other};
+       GRANT USAGE ON SCHEMA public TO ${other}`,
       database,
     );
     const store = await openStoreAt(url);

@@ -17,12 +17,13 @@ import {
 } from "../../../src/webhooks/store_work.ts";
 import { handled } from "../../harness/handled.ts";
 import { PostgresServer } from "../../harness/postgres_server.ts";
+import type { SharedPostgresServer } from "../../harness/shared_servers.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { filePostgres, HeldCommits } from "../../harness/postgres_fixture.ts";
+import { HeldCommits, sharedPostgres } from "../../harness/postgres_fixture.ts";
 
-const own = filePostgres({ deadlock_timeout: "20ms" });
+const shared = sharedPostgres();
 const ADD = "UPDATE counts SET count = count + ? WHERE name = ?";
 const LOCKED = sql((d) => `SELECT count FROM counts WHERE name = ? ${d.lock()}`);
 
@@ -225,7 +226,7 @@ const MEETING = `
   GRANT ALL ON SEQUENCE met TO weir`;
 
 interface Bed extends AsyncDisposable {
-  readonly server: PostgresServer;
+  readonly server: SharedPostgresServer;
   readonly database: string;
   readonly transactions: PostgresTransactions;
   /** What was told of each commit. */
@@ -235,7 +236,7 @@ interface Bed extends AsyncDisposable {
   counts(): Promise<readonly unknown[]>;
 }
 
-async function makeBed(server = own()): Promise<Bed> {
+async function makeBed(server: SharedPostgresServer = shared()): Promise<Bed> {
   const database = await server.createDatabase();
   await server.psql(
     "CREATE TABLE counts (name TEXT PRIMARY KEY, count BIGINT); ALTER TABLE counts OWNER TO weir; " +

@@ -11,8 +11,8 @@ import { checkStore } from "../../../src/webhooks/store_check.ts";
 import { withPostgresStore } from "../../../src/webhooks/store_connection.ts";
 import { get, type Work } from "../../../src/webhooks/store_work.ts";
 import { claim, NOW } from "../../contract/webhook_store_bed.ts";
-import type { PostgresServer } from "../../harness/postgres_server.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
+import type { SharedPostgresServer } from "../../harness/shared_servers.ts";
 import { needs } from "../../harness/tools.ts";
 import { openStoreAt, sessionsEnded, sharedPostgres } from "../../harness/postgres_fixture.ts";
 import { QUIET, StoreFolder } from "../../harness/sqlite_fixture.ts";
@@ -32,10 +32,10 @@ class MoveBed {
   readonly url: string;
   /** The address as it may be seen. */
   readonly shown: string;
-  readonly #server: PostgresServer;
+  readonly #server: SharedPostgresServer;
   readonly #name: string;
 
-  constructor(folder: StoreFolder, server: PostgresServer, name: string) {
+  constructor(folder: StoreFolder, server: SharedPostgresServer, name: string) {
     this.folder = folder;
     this.path = folder.path;
     this.url = server.url(name);
