@@ -36,23 +36,26 @@ export async function acceptWithKills(rounds: number, seed: number): Promise<voi
   assertEquals([missing, answered.length > rounds * 50], [[], true]);
 }
 
-/** After these lines a move may be killed, one after the other: it has begun anew by the time of the next. */
+/** After these lines, with the number of rows in place of ROWS, a move may be killed, one after the other: it has begun anew by the time of the next. */
 export const MOVE_KILLS = [
-  "endpoint: 300 rows copied",
-  "event: 300 rows copied",
-  "tally: 300 rows copied",
-  "delivery: 300 rows are",
+  "endpoint: ROWS rows copied",
+  "event: ROWS rows copied",
+  "tally: ROWS rows copied",
+  "delivery: ROWS rows are",
 ];
 
 /** Kills moves into this empty database and back after these lines; they are whole in the end, and half of one is never opened. */
-export async function moveWithKills(url: string, kills: readonly string[]): Promise<void> {
+export async function moveWithKills(
+  url: string,
+  { kills, rows }: { readonly kills: readonly string[]; readonly rows: number },
+): Promise<void> {
   using folder = new StoreFolder();
-  fillRandomly(folder.path, { rows: 300, random: seededRandom(20) });
+  fillRandomly(folder.path, { rows, random: seededRandom(20) });
   const before = allRows(folder.path);
   const back = folder.file("back.db");
   for (const [from, to] of [[folder.path, url], [url, back]] as const) {
     for (const line of kills) {
-      await killedAfter(line, from, to);
+      await killedAfter(line.replace("ROWS", String(rows)), from, to);
       await assertRejects(() => checkStore(to));
     }
     await move(from, to);

@@ -13,6 +13,9 @@ Deno.test({
     "a move that is killed is whole when it is called again, and half of it is never opened",
   ),
   async fn() {
-    await moveWithKills(server().url(await server().createDatabase()), MOVE_KILLS.slice(1, 2));
+    await moveWithKills(server().url(await server().createDatabase()), {
+      kills: MOVE_KILLS.slice(1, 2),
+      rows: 20,
+    });
   },
 });
