@@ -5,6 +5,9 @@ import type { SettingName } from "../../../src/settings/table.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { slowClock } from "../../harness/slow_clock.ts";
 import type { Tool } from "../../harness/tools.ts";
+import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
+
+runWorkersInThread();
 
 /** A test that changes one setting and sees what that does. */
 export interface SettingCase {
