@@ -21,18 +21,18 @@ export type FolderMessage =
 export type FromFolderEvents = FolderMessage | { readonly type: "alive" };
 
 /** The worker's side of its line to the main thread. */
-export interface FolderEventsPort {
+interface WorkerPort {
   postMessage(message: FromFolderEvents): void;
   addEventListener(type: "message", listener: (event: MessageEvent<ToFolderEvents>) => void): void;
 }
 
 /** One watch at a time, and its events. */
 class Watch {
-  readonly #port: FolderEventsPort;
+  readonly #port: WorkerPort;
   #folders: readonly string[] = [];
   #watcher: Deno.FsWatcher | undefined;
 
-  constructor(port: FolderEventsPort) {
+  constructor(port: WorkerPort) {
     this.#port = port;
   }
 
@@ -57,11 +57,6 @@ class Watch {
     } catch {
       // A folder is gone, which the watch tells by itself.
     }
-  }
-
-  close(): void {
-    this.#watcher?.close();
-    this.#watcher = undefined;
   }
 
   async #tell(watcher: Deno.FsWatcher): Promise<void> {
@@ -100,16 +95,13 @@ function exists(folder: string): boolean {
   }
 }
 
-/** Watches folders as the port says, until the function that it answers is called. */
-export function serveFolderEvents(port: FolderEventsPort): () => void {
+// A worker's module is the main module of its thread.
+if (import.meta.main) {
+  const port = globalThis as unknown as WorkerPort;
   const watch = new Watch(port);
   port.addEventListener("message", ({ data: message }) => {
     if (message.type === "watch") return watch.open(message.folders);
     watch.probe();
     port.postMessage({ type: "alive" });
   });
-  return () => watch.close();
 }
-
-// A worker's module is the main module of its thread.
-if (import.meta.main) serveFolderEvents(globalThis as unknown as FolderEventsPort);

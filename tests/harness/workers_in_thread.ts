@@ -1,4 +1,3 @@
-import { type FolderEventsPort, serveFolderEvents } from "../../src/base/folder_events_worker.ts";
 import { serveFileProvider, type WorkerPort } from "../../src/config/file_provider_worker.ts";
 import { serveWebhooks, type WebhookPort } from "../../src/webhooks/webhook_worker.ts";
 
@@ -31,7 +30,6 @@ class Port {
 
 /** What runs in a worker, by the end of its address. Each returns a function that ends what its port is used for. */
 const PARTS: Readonly<Record<string, (port: Port) => () => void>> = {
-  "/src/base/folder_events_worker.ts": (port) => serveFolderEvents(port satisfies FolderEventsPort),
   "/src/config/file_provider_worker.ts": (port) => {
     serveFileProvider(port satisfies WorkerPort);
     return () => port.take({ type: "close" });
@@ -67,9 +65,9 @@ class WorkerInThread {
 }
 
 /**
- * From now on the workers of services in this thread run in it: the start of a worker takes a fifth of a second of the
- * processor, which the tests of most services would spend for nothing. Not for tests of what workers are there for, such
- * as a file that holds up its thread. Workers with other modules are workers as before.
+ * From now on services in this thread read rule files, and serve webhooks, in it and not in a worker: loading the modules of
+ * such a worker takes a quarter of a second of the processor for each service. Folders are watched by workers as before.
+ * Not for tests of what these workers are there for, such as a file that holds up its thread.
  */
 export function runWorkersInThread(): void {
   const started = globalThis.Worker;
