@@ -5,7 +5,6 @@ import { startRedis } from "../../harness/redis_server.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs, requireTool } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { startWeir } from "../../harness/weir_process.ts";
 
 const RULES = {
   "shop.yaml": "domain: shop\ndescriptors:\n- key: user\n  rate_limit: {unit: day, requests_per_unit: 3}\n",
@@ -43,17 +42,16 @@ for (const GRPC_ENGINE of ["grpc-js", "native"]) {
         ...(socket === "unix" ? { GRPC_UDS: `${folder}/grpc.sock` } : {}),
       };
       {
-        await using weir = await startWeir({ rules: RULES, env });
-        assertEquals(weir.grpcAddress.startsWith("unix:"), socket === "unix");
+        await using weir = await ServeFixture.start({ rules: RULES, env });
+        assertEquals(weir.running.addresses.grpc.startsWith("unix:"), socket === "unix");
         const outcomes: string[] = [];
         for (let connection = 0; connection < 2; connection++) {
-          using client = new GrpcClient(weir.grpcAddress);
+          using client = new GrpcClient(weir.running.addresses.grpc);
           for (let call = 0; call < 2; call++) {
             outcomes.push(outcome(await decide(client, "shop", "user=bob")));
           }
         }
         assertEquals(outcomes, ["OK", "OK", "OK", "OVER_LIMIT"]);
-        assertEquals(await weir.stop(), 0);
       }
       await Deno.remove(folder, { recursive: true });
     });
@@ -165,25 +163,27 @@ for (const GRPC_ENGINE of ["grpc-js", "native"]) {
       `gRPC reflection by ${GRPC_ENGINE}: grpcurl lists, describes and calls without any file`,
     ),
     async fn() {
-      await using weir = await startWeir({ rules: RULES, env: { GRPC_ENGINE } });
+      await using weir = await ServeFixture.start({ rules: RULES, env: { GRPC_ENGINE } });
       const grpcurl = async (...args: string[]) => {
         const { stdout } = await new Deno.Command(requireTool("grpcurl"), { args: ["-plaintext", ...args] })
           .output();
         return new TextDecoder().decode(stdout);
       };
-      assertEquals((await grpcurl(weir.grpcAddress, "list")).trim().split("\n"), [
+      assertEquals((await grpcurl(weir.running.addresses.grpc, "list")).trim().split("\n"), [
         "envoy.service.ratelimit.v3.RateLimitService",
         "grpc.health.v1.Health",
         "grpc.reflection.v1.ServerReflection",
         "grpc.reflection.v1alpha.ServerReflection",
       ]);
       const service = "envoy.service.ratelimit.v3.RateLimitService";
-      assertMatch(await grpcurl(weir.grpcAddress, "describe", service), /rpc ShouldRateLimit/);
+      assertMatch(await grpcurl(weir.running.addresses.grpc, "describe", service), /rpc ShouldRateLimit/);
       const body = JSON.stringify({
         domain: "shop",
         descriptors: [{ entries: [{ key: "user", value: "bob" }] }],
       });
-      const answer = JSON.parse(await grpcurl("-d", body, weir.grpcAddress, `${service}/ShouldRateLimit`));
+      const answer = JSON.parse(
+        await grpcurl("-d", body, weir.running.addresses.grpc, `${service}/ShouldRateLimit`),
+      );
       assertEquals([answer.overallCode, answer.statuses[0].limitRemaining], ["OK", 2]);
     },
   });
@@ -198,8 +198,8 @@ for (const GRPC_ENGINE of ["grpc-js", "native"]) {
       const rules = (limit: number) =>
         `domain: shop\ndescriptors:\n- key: user\n  rate_limit: {unit: day, requests_per_unit: ${limit}}\n`;
       const env = { GRPC_ENGINE, BACKEND_TYPE: "kv", KV_URL: redis.url, KV_TIMEOUT: "10s" };
-      await using weir = await startWeir({ rules: { "shop.yaml": rules(1_000_000) }, env });
-      using client = new GrpcClient(weir.grpcAddress);
+      await using weir = await ServeFixture.start({ rules: { "shop.yaml": rules(1_000_000) }, env });
+      using client = new GrpcClient(weir.running.addresses.grpc);
       const seen = { ok: 0, unavailable: 0, other: [] as string[], slowestMs: 0 };
       let going = true;
       const callers = Array.from({ length: 8 }, async (_, caller) => {
@@ -227,7 +227,7 @@ for (const GRPC_ENGINE of ["grpc-js", "native"]) {
         const recovered = `level=warning msg="Connected to key-value cache \\"${redis.url}\\" again"`;
         await until(
           "the end of the outage in the log",
-          () => weir.stderrLines.some((line) => line.endsWith(recovered)),
+          () => weir.log.some((line) => line.endsWith(recovered)),
         );
       } finally {
         going = false;
@@ -235,7 +235,6 @@ for (const GRPC_ENGINE of ["grpc-js", "native"]) {
       }
       // A call that nobody answers ends by the client's own limit only, which is far above.
       assertEquals([seen.other, seen.slowestMs < 30_000], [[], true]);
-      assertEquals(await weir.stop(), 0);
     },
   });
 }
