@@ -61,6 +61,16 @@ export class ServeFixture implements AsyncDisposable {
     return this.#running;
   }
 
+  /** Where it takes gRPC calls: `host:port`, or `unix:path`. */
+  get grpcAddress(): string {
+    return this.running.addresses.grpc;
+  }
+
+  /** Where it takes HTTP requests: `host:port`. */
+  get httpAddress(): string {
+    return this.running.addresses.http;
+  }
+
   /** Where its debug pages are: `host:port`; open before the other ports are. */
   get debugAddress(): string {
     const [, address] = /Listening for debug on '([^']+)'/.exec(this.log.join("\n")) ?? [];
