@@ -19,7 +19,7 @@ export const PLACES: readonly string[] = ["tests", "src/rest"];
 /** Tests that compare times, or that want the machine for themselves; they run after all others. */
 const ALONE = [
   /^tests\/integration\/(?:fleet|webhooks)_fairness_test\.ts$/,
-  /^tests\/integration\/(?:fleet_clocks|reload_under_load|rolling_delay)_test\.ts$/,
+  /^tests\/integration\/fleet_clocks_test\.ts$/,
   /^tests\/(?:cache\/(?:kv|mc)_(?:node|outage)|webhooks\/postgres_pool)_test\.ts$/,
 ];
 
