@@ -1,10 +1,11 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { type Clock, systemClock } from "../../../src/base/clock.ts";
+import { systemClock } from "../../../src/base/clock.ts";
 import { createXdsProvider } from "../../../src/config/xds_provider.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { CompressedXds } from "../../harness/compressed_xds.ts";
 import { freePort } from "../../harness/free_port.ts";
+import { quickClock } from "../../harness/quick_clock.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { until } from "../../harness/until.ts";
 import { BAD_TEXT, badConfig, shopConfig, XdsServer } from "../../harness/xds_server.ts";
@@ -20,9 +21,6 @@ const XDS = {
 
 const OPEN = shopConfig({ open: 10 });
 const BLOCKED = shopConfig({ open: 0 });
-
-/** The pause after a refusal, which no setting changes, is short too. */
-const QUICK: Clock = { ...systemClock, after: (delayMs, run) => systemClock.after(delayMs / 20, run) };
 
 async function start(server: XdsServer, env: Env = {}, clock = systemClock): Promise<ServeFixture> {
   return await ServeFixture.start({ env: { ...XDS, CONFIG_GRPC_XDS_SERVER_URL: server.url, ...env }, clock });
@@ -81,7 +79,7 @@ Deno.test("xds: started by force, calls are refused until the first rules", asyn
 Deno.test("xds: a good version replaces the rules, a bad one leaves them", async () => {
   await using server = await XdsServer.start();
   server.set("1", OPEN);
-  await using weir = await start(server, {}, QUICK);
+  await using weir = await start(server, {}, quickClock);
   const seen = [await decision(weir)];
   server.set("2", BLOCKED);
   await until("version 2", () => server.requests.length >= 3);
@@ -109,7 +107,7 @@ Deno.test("xds: a good version replaces the rules, a bad one leaves them", async
 Deno.test("xds: a server that sends a refused version again and again is answered with pauses", async () => {
   await using server = await XdsServer.start();
   server.set("1", badConfig());
-  await using weir = await start(server, { FORCE_START_WITHOUT_INITIAL_CONFIG: "true" }, QUICK);
+  await using weir = await start(server, { FORCE_START_WITHOUT_INITIAL_CONFIG: "true" }, quickClock);
   await until("the second refusal", () => server.requests.length >= 3);
   // By now a client without pauses would have refused it hundreds of times.
   const kinds = server.take().map(({ kind }) => kind);
