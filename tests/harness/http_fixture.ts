@@ -81,6 +81,25 @@ export class ServedHttp implements AsyncDisposable {
   }
 }
 
+/** A handler that is called without a listener, as the HTTP port calls it, with a clock that stands still. */
+export class HandledHttp {
+  readonly log = new KeptLog();
+  readonly clock = new FakeClock();
+  readonly #handler: HttpHandler;
+
+  constructor(handler: (served: { log: KeptLog; clock: FakeClock }) => HttpHandler) {
+    this.#handler = handler(this);
+  }
+
+  /** What is answered to a client on this machine. */
+  async fetch(path: string, init: RequestInit = {}): Promise<Response> {
+    const request = new Request(`http://127.0.0.1${path}`, init);
+    const response = await this.#handler(request, new AbortController().signal, "127.0.0.1");
+    // As the runtime does.
+    return request.method === "HEAD" ? new Response(null, response) : response;
+  }
+}
+
 /** A raw connection to a server. */
 export class Dialed implements Disposable {
   readonly #connection: Deno.Conn;
