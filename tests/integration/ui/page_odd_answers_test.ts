@@ -1,11 +1,11 @@
 import { assertEquals } from "@std/assert";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { type OpenedPage, PageBrowser, stepsOf } from "./page_browser.ts";
+import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
 import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
 
 const VIEWS = ["Deliveries", "Executions", "Endpoints", "Triggers", "Events", "Event keys", "Audit"];
-const LONG = "x".repeat(100_000);
+const LONG = "x".repeat(10_000);
 /** Turns the direction of writing, and never turns it back. */
 const TURN = "\u202e";
 /** Everything that a record may hold, of other kinds and sizes than it has them. */

@@ -1,8 +1,8 @@
 import { assertEquals } from "@std/assert";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { startWeir } from "../../harness/weir_process.ts";
-import { PageBrowser } from "./page_browser.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
+import { PageBrowser } from "../../harness/page_browser.ts";
 
 /** What a page may make a browser ask for, and how it is answered to another site. */
 const ASKED: Readonly<Record<string, number>> = {
@@ -30,8 +30,8 @@ Deno.test({
     "page: other sites may link to the debug port, and can make a browser ask it for nothing",
   ),
   async fn() {
-    await using weir = await startWeir({ rules: {} });
-    const debug = weir.debugAddress;
+    await using weir = await ServeFixture.start({ rules: {} });
+    const debug = weir.running.addresses.debug;
     const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
     await using server = Deno.serve(options, () => hostilePage(debug));
     await using browser = await PageBrowser.launch();

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { needs } from "../../harness/tools.ts";
-import { startWeir } from "../../harness/weir_process.ts";
-import { type OpenedPage, PageBrowser, stepsOf } from "./page_browser.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
+import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
 import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
 
 const DEBUG_TOKEN = "the-token-of-the-debug-port";
@@ -73,8 +73,8 @@ Deno.test({
       [{ ADMIN_TOKEN }, /The webhook service is off: WEBHOOK_STORE/],
     ];
     for (const [env, text] of cases) {
-      await using weir = await startWeir({ env });
-      await using opened = await browser.open(`http://${weir.debugAddress}/ui#deliveries`);
+      await using weir = await ServeFixture.start({ env });
+      await using opened = await browser.open(`http://${weir.running.addresses.debug}/ui#deliveries`);
       await opened.sees(text);
       assertEquals(await opened.problems(), []);
     }

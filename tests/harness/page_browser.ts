@@ -1,5 +1,5 @@
 import { type Browser, chromium, type Page } from "playwright-core";
-import { requireTool } from "../../harness/tools.ts";
+import { requireTool } from "./tools.ts";
 
 /** How a page is looked at. */
 export interface LookOptions {
@@ -14,7 +14,7 @@ const REFUSED = /^Failed to load resource: /;
 const WAIT_MS = 120_000;
 /** How long a click is tried on a button that may say something else in the meantime. */
 const CLICK_MS = 2_000;
-const ARTIFACTS = new URL("../../artifacts/ui/", import.meta.url).pathname;
+const ARTIFACTS = new URL("../artifacts/ui/", import.meta.url).pathname;
 /** Runs before anything of the page does. */
 const WATCH = `
   globalThis.violations = [];
