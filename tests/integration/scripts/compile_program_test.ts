@@ -19,7 +19,7 @@ import {
   newFolder,
   ROOT,
   smallSources,
-} from "../../harness/compile_bed.ts";
+} from "./compile_bed.ts";
 
 const HERE = TARGETS.find((target) => target === Deno.build.target) ?? TARGETS[0];
 const OTHER = TARGETS.find((target) => target.endsWith("linux-gnu") && target !== HERE) ?? TARGETS[0];
@@ -49,7 +49,7 @@ Deno.test("compile --dry: proves what needs no base runtime, wherever the source
 Deno.test("compile: a program that lacks a file is refused, and the file is named", async () => {
   await using folder = await newFolder();
   await using small = await smallSources();
-  const outside = join(ROOT, "tests/harness/compile_bed.ts");
+  const outside = join(ROOT, "tests/integration/scripts/compile_bed.ts");
   const made = {
     ...{ source: small.path, target: HERE, folders: await denoFolders(ROOT) },
     base: isLinux ? STAND_IN : Deno.execPath(),

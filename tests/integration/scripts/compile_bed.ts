@@ -2,11 +2,11 @@ import { Buffer } from "node:buffer";
 import { cp } from "node:fs/promises";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
-import { SOURCES, WORKERS } from "../../scripts/compile/contents.ts";
-import { denoFolders } from "../../scripts/compile/deno_folders.ts";
+import { SOURCES, WORKERS } from "../../../scripts/compile/contents.ts";
+import { denoFolders } from "../../../scripts/compile/deno_folders.ts";
 
 /** The folder of the project. */
-export const ROOT = new URL("../../", import.meta.url).pathname;
+export const ROOT = new URL("../../../", import.meta.url).pathname;
 
 /** How the task ended, and what it wrote. */
 export interface Compiled {
