@@ -4,6 +4,7 @@
  * the type check. `--slowest` prints the slowest files and tests. With `CI=true` a skipped test is a failure.
  */
 import { relative, resolve } from "node:path";
+import { SHARED_KINDS, startSharedServers } from "../tests/harness/shared_places.ts";
 import { judge } from "../tests/harness/test_report.ts";
 import { installTools, printLine } from "./install_tools.ts";
 import { joinRuns, type TestRun } from "./test/join_runs.ts";
@@ -48,11 +49,15 @@ async function runAll({ named, options, folder }: {
   const checks = named.length === 0 ? checkTypes() : [];
   const runs: TestRun[] = [];
   for (const group of planTests(navigator.hardwareConcurrency, named)) {
+    // A file that is named alone starts what it asks for.
+    const isShared = group.isServed && (named.length === 0 || named.some(isFolder));
+    await using servers = await startSharedServers(isShared ? SHARED_KINDS : []);
     const overdue = AbortSignal.timeout(GROUP_TIMEOUT_MS);
     // A terminal shows the progress; a log should not hide failures among thousands of lines.
     const isShown = Deno.stdout.isTerminal();
+    const limits = { overdue, graceMs: GRACE_MS };
     runs.push(
-      await runGroup(group, { root: ROOT, folder, args: options, isShown, overdue, graceMs: GRACE_MS }),
+      await runGroup(group, { root: ROOT, folder, args: options, env: servers.env, isShown, ...limits }),
     );
   }
   return [...await checks, ...runs];
@@ -77,6 +82,10 @@ function isPlace(arg: string): boolean {
   } catch {
     return false;
   }
+}
+
+function isFolder(place: string): boolean {
+  return Deno.statSync(resolve(ROOT, place)).isDirectory;
 }
 
 // An installation step that was given up may still hold a pipe, which must not delay the end.

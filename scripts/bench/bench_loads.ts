@@ -1,5 +1,5 @@
 import type { BenchOptions } from "./options.ts";
-import { clockTicks } from "./process_figures.ts";
+import { clockTicks } from "../../tests/harness/process_figures.ts";
 import {
   encodeRequest,
   frameMessage,
@@ -8,7 +8,7 @@ import {
   readResponse,
   RULE_NAMES,
   RULES_OF,
-} from "./rate_limit_message.ts";
+} from "../../tests/harness/load/rate_limit_message.ts";
 import { summarize } from "./report.ts";
 import { type Round, type RoundSetup, runRound, runTurns } from "./round.ts";
 import { type Scenario, SCENARIOS, type TargetName } from "./scenario.ts";

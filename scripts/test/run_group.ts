@@ -14,6 +14,8 @@ export interface GroupOptions {
   readonly folder: string;
   /** Further arguments of the runner. */
   readonly args: readonly string[];
+  /** Variables of the runner's environment. */
+  readonly env: Readonly<Record<string, string>>;
   /** Its output is shown as it comes; else what it says of failures is, after its end, so that no two mix. */
   readonly isShown: boolean;
   /** Aborted when its time is over. */
@@ -29,7 +31,7 @@ const LAST_LINES = 200;
 
 /** Runs a group of tests in a process of its own, and ends it with all that it started when it takes too long. */
 export async function runGroup(group: TestGroup, options: GroupOptions): Promise<TestRun> {
-  const { root, folder, args, isShown } = options;
+  const { root, folder, args, env, isShown } = options;
   const reportPath = join(folder, `${group.name}.xml`);
   const reporter = args.some((arg) => arg.startsWith("--reporter")) ? [] : ["--reporter=dot"];
   const flags = ["--parallel", "--no-check", "--doc", ...group.permissions, `--junit-path=${reportPath}`];
@@ -40,6 +42,7 @@ export async function runGroup(group: TestGroup, options: GroupOptions): Promise
     cwd: root,
     // Tests call loopback servers, which no proxy of the machine can reach.
     env: {
+      ...env,
       DENO_JOBS: String(group.jobs),
       NO_PROXY: "127.0.0.1,localhost,::1",
       no_proxy: "127.0.0.1,localhost,::1",

@@ -5,6 +5,8 @@ export interface TestGroup {
   readonly places: readonly string[];
   /** Permission flags; a unit test has neither the network nor processes. */
   readonly permissions: readonly string[];
+  /** Whether it uses the servers that all tests of a run share. */
+  readonly isServed: boolean;
   /** How many files run at a time. */
   readonly jobs: number;
 }
@@ -23,11 +25,12 @@ export function planTests(cores: number, named: readonly string[] = []): readonl
   const unit = places.filter(isUnit);
   const server = places.filter((place) => !isUnit(place));
   const groups = [
-    { name: "unit", places: unit, permissions: UNIT_PERMISSIONS, jobs: cores },
+    { name: "unit", places: unit, permissions: UNIT_PERMISSIONS, isServed: false, jobs: cores },
     {
       name: "integration",
       places: server,
       permissions: SERVER_PERMISSIONS,
+      isServed: true,
       jobs: SERVER_JOBS_PER_CORE * cores,
     },
   ];

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { CallSource } from "../../scripts/bench/call_source.ts";
-import { LoadConnection } from "../../scripts/bench/load_connection.ts";
-import { residentMb } from "../../scripts/bench/process_figures.ts";
-import { RATE_LIMIT_PATH } from "../../scripts/bench/rate_limit_message.ts";
+import { CallSource } from "./load/call_source.ts";
+import { LoadConnection } from "./load/load_connection.ts";
+import { residentMb } from "./process_figures.ts";
+import { RATE_LIMIT_PATH } from "./load/rate_limit_message.ts";
 import { type OutageFacts, OutageRecord } from "./outage_record.ts";
 
 const CONNECTIONS = 4;

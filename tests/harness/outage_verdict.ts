@@ -1,4 +1,4 @@
-import { markdownTable, wholeNumber } from "../../scripts/bench/report.ts";
+import { markdownTable, wholeNumber } from "./markdown_table.ts";
 import type { OutageFacts, Phase } from "./outage_record.ts";
 
 /** What an outage may do to Weir. */

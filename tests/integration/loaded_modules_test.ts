@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { serveFlags } from "../../scripts/serve_flags.ts";
+import { serveFlags } from "../harness/serve_flags.ts";
 import { freePort } from "../harness/free_port.ts";
 import { until } from "../harness/until.ts";
 import { startWeir, type WeirProcess } from "../harness/weir_process.ts";
@@ -15,7 +15,7 @@ const PLAIN_MODULES = [
   ...["node:v8", "node:zlib"],
 ];
 const OFF =
-  /^npm:|\/node_modules\/|\/npm\/|src\/(?:cli\/(?!runtime_check|output)|webhooks\/(?!postgres_address)|telemetry\/tracing|stats\/(?:pull|push|sinks|flush)|cache\/(?:kv|mc|in_flight)|config\/(?:xds|metric|yaml)|grpc\/(?:grpc_js|tls_server|unix_socket|server_tls)|base\/(?:tls_pair|pem|node_listener))/;
+  /^npm:|\/node_modules\/|\/npm\/|src\/(?:cli\/(?!runtime_check|output)|webhooks\/(?!postgres_address)|telemetry\/tracing|stats\/(?:pull|push|sinks|flush)|cache\/(?:kv|mc|in_flight)|config\/(?:xds|metric|yaml|file_provider\.ts)|grpc\/(?:grpc_js|tls_server|unix_socket|server_tls)|base\/(?:tls_pair|pem|node_listener))/;
 /** What the service imports at its start whatever the settings say. */
 const ALWAYS = ["open_cache", "open_service", "open_pull_metrics", "open_http", "open_grpc"];
 

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { FLOOD_KINDS, type FloodKind } from "../harness/h2_floods.ts";
 import { seededRandom } from "../harness/seeded_random.ts";
-import { CallSource } from "../../scripts/bench/call_source.ts";
-import { LoadConnection } from "../../scripts/bench/load_connection.ts";
-import type { CallRecord } from "../../scripts/bench/load_record.ts";
-import { percentile } from "../../scripts/bench/percentile.ts";
-import { RATE_LIMIT_PATH } from "../../scripts/bench/rate_limit_message.ts";
+import { CallSource } from "../harness/load/call_source.ts";
+import { LoadConnection } from "../harness/load/load_connection.ts";
+import type { CallRecord } from "../harness/load/load_record.ts";
+import { percentile } from "../harness/load/percentile.ts";
+import { RATE_LIMIT_PATH } from "../harness/load/rate_limit_message.ts";
 import type { Flooded, FloodOrder } from "./flood_worker.ts";
 
 /** Calls a second of the connection that must not notice the floods. */

@@ -1,8 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { residentMb } from "../../scripts/bench/process_figures.ts";
-import { RULES } from "../../scripts/bench/rate_limit_message.ts";
+import { residentMb } from "../harness/process_figures.ts";
+import { RULES } from "../harness/load/rate_limit_message.ts";
 import { runOutage } from "../harness/outage_load.ts";
 import { outageTable } from "../harness/outage_verdict.ts";
 import { until } from "../harness/until.ts";

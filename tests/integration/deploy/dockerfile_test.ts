@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { dirname, join } from "node:path";
-import { serveFlags } from "../../../scripts/serve_flags.ts";
+import { serveFlags } from "../../harness/serve_flags.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { startWeir } from "../../harness/weir_process.ts";
 import { deployPath, deployText, deployTree, dockerInstructions } from "./deploy_files.ts";

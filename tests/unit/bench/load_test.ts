@@ -1,13 +1,13 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { fileURLToPath } from "node:url";
-import { bodyProblem, type Expectation } from "../../../scripts/bench/answer.ts";
-import { BlockReader } from "../../../scripts/bench/block_reader.ts";
-import { CallSource } from "../../../scripts/bench/call_source.ts";
-import { makeCertificate } from "../../../scripts/bench/certificate.ts";
-import { Child, outputOf } from "../../../scripts/bench/child.ts";
-import { callHeads } from "../../../scripts/bench/h2_frames.ts";
-import { LoadRecord, type LoadResult } from "../../../scripts/bench/load_record.ts";
-import { frameMessage, LIMIT } from "../../../scripts/bench/rate_limit_message.ts";
+import { bodyProblem, type Expectation } from "../../harness/load/answer.ts";
+import { BlockReader } from "../../harness/load/block_reader.ts";
+import { CallSource } from "../../harness/load/call_source.ts";
+import { makeCertificates } from "../../harness/certificates.ts";
+import { ChildProcess, outputOf } from "../../harness/child_process.ts";
+import { callHeads } from "../../harness/load/h2_frames.ts";
+import { LoadRecord, type LoadResult } from "../../harness/load/load_record.ts";
+import { frameMessage, LIMIT } from "../../harness/load/rate_limit_message.ts";
 import { encodeRateLimitResponse } from "../../../src/wire/rls.ts";
 import { decodeRateLimitRequest } from "../../../src/wire/rls.ts";
 import { needs } from "../../harness/tools.ts";
@@ -145,18 +145,26 @@ Deno.test({
   ...needs(["openssl"], "load.ts: over TLS to the echo server and to Weir's engine"),
   async fn() {
     await using owned = new AsyncDisposableStack();
-    const folder = await Deno.makeTempDir();
-    owned.defer(() => Deno.remove(folder, { recursive: true }));
-    const { keyFile, certFile } = await makeCertificate(folder);
+    const { server: { keyFile, certFile }, authority } = owned.use(await makeCertificates());
     const tls = ["--key", keyFile, "--cert", certFile];
     const echo = owned.use(await startEcho(tls));
     const weir = owned.use(await startServer("tls_server.ts", tls));
     const load = (port: string, expect: string) =>
-      runLoad(["--port", port, "--ca", certFile, "--expect", expect, ...COMMON]);
+      runLoad(["--port", port, "--ca", authority.certFile, "--expect", expect, ...COMMON]);
     assertEquals([await load(echo.port, "echo"), await load(weir.port, "OK")], [good(200), good(200)]);
-    const both = ["--port", weir.port, "--ca", certFile, ...COMMON, "--load", "both"];
+    const both = ["--port", weir.port, "--ca", authority.certFile, ...COMMON, "--load", "both"];
     assertEquals(await runLoad(both), good(200));
-    const twice = ["--port", weir.port, "--ca", certFile, ...COMMON, "--calls", "50", "--count", "9"];
+    const twice = [
+      "--port",
+      weir.port,
+      "--ca",
+      authority.certFile,
+      ...COMMON,
+      "--calls",
+      "50",
+      "--count",
+      "9",
+    ];
     assertEquals(await runLoad(twice), good(50));
   },
 });
@@ -178,7 +186,7 @@ function startEcho(args: string[] = []): Promise<AsyncDisposable & { port: strin
 }
 
 async function startServer(script: string, args: string[]): Promise<AsyncDisposable & { port: string }> {
-  const child = new Child(script, Deno.execPath(), { args: ["run", "-A", `${BENCH}${script}`, ...args] });
+  const child = new ChildProcess(Deno.execPath(), { args: ["run", "-A", `${BENCH}${script}`, ...args] });
   const { port } = await child.find({ port: /Listening for gRPC on '[^']*:(\d+)'/ });
   return { port, [Symbol.asyncDispose]: () => child[Symbol.asyncDispose]() };
 }

@@ -1,17 +1,9 @@
 import { assertEquals } from "@std/assert";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
-import { systemClock } from "../../../src/base/clock.ts";
 import type { Hit } from "../../../src/ratelimit/counter_cache.ts";
-import { counterCacheContract } from "../../contract/counter_cache_contract.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
 const NOW = 1_700_000_000;
-
-counterCacheContract("memory", () =>
-  Promise.resolve({
-    cache: new MemoryCache({ maxKeys: 10_000, clock: systemClock }),
-    end: () => Promise.resolve(),
-  }));
 
 function hit(key: string, windowEnd: number, addend = 1): Hit {
   return { key, addend, windowEnd, expiresInSeconds: windowEnd - NOW, perSecond: false };
