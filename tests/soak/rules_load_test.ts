@@ -9,7 +9,7 @@ import { until } from "../harness/until.ts";
 import { startWeir } from "../harness/weir_process.ts";
 import { bySize } from "./soak_options.ts";
 
-const COUNT = bySize({ short: 10_000, full: 100_000 });
+const COUNT = bySize({ short: 5_000, full: 100_000 });
 const RATE = bySize({ short: 200, full: 1_000 });
 const SECONDS = { warmUp: 2, before: 1, away: 1, back: 2 } as const;
 /** Heap that 100,000 rules take once they are loaded and garbage is collected. */
