@@ -20,7 +20,7 @@ export const PLACES: readonly string[] = ["tests", "src/rest"];
 const ALONE = [
   /^tests\/integration\/(?:fleet|webhooks)_fairness_test\.ts$/,
   /^tests\/integration\/(?:fleet_clocks|reload_under_load|rolling_delay)_test\.ts$/,
-  /^tests\/(?:cache\/(?:kv|mc)_(?:node|outage)|webhooks\/postgres_pool)_test\.ts$/,
+  /^tests\/webhooks\/postgres_pool_test\.ts$/,
 ];
 
 /**
