@@ -46,16 +46,24 @@ export const WEBHOOK_POSTGRES_CASES: SettingCases = {
       const givenUp: string[] = [];
       await using stack = new AsyncDisposableStack();
       const ends = [];
+      const connections: Deno.TcpConn[] = [];
       for (const [name, WEBHOOK_STORE_CONNECT_TIMEOUT] of [["unset", ""], ["set", SHORT]] as const) {
         const silent = stack.use(Deno.listen({ hostname: "127.0.0.1", port: 0 }));
         const WEBHOOK_STORE = `postgres://weir:password@127.0.0.1:${silent.addr.port}/weir`;
-        ends.push(connectionEnd(silent).then(() => void givenUp.push(name)));
+        ends.push(
+          silent.accept().then(async (connection) => {
+            connections.push(connection);
+            await endOf(connection);
+            givenUp.push(name);
+          }),
+        );
         const env = { WEBHOOK_STORE, WEBHOOK_ENCRYPTION_KEY: KEY, WEBHOOK_STORE_CONNECT_TIMEOUT };
         stack.use(await ServeFixture.start({ env }));
       }
       await Promise.race(ends);
       assertEquals(givenUp, ["set"]);
-      await stack.disposeAsync();
+      // The other one does not wait any longer.
+      for (const connection of connections) connection.close();
       await Promise.all(ends);
     },
   },
@@ -76,9 +84,8 @@ export const WEBHOOK_POSTGRES_CASES: SettingCases = {
   },
 };
 
-/** Settles when the first connection, on which nothing is answered, was closed. */
-async function connectionEnd(silent: Deno.Listener): Promise<void> {
-  using connection = await silent.accept();
+/** Settles when the connection, on which nothing is answered, was closed. */
+async function endOf(connection: Deno.TcpConn): Promise<void> {
   const bytes = new Uint8Array(1_024);
   while (await connection.read(bytes).catch(() => null) !== null);
 }
