@@ -4,10 +4,10 @@ import { startWeir } from "../harness/weir_process.ts";
 import { FloodRun } from "./flood_run.ts";
 import { bySize, SOAK_SEED } from "./soak_options.ts";
 
-const FLOODS = bySize({ short: 6, full: 100 });
+const FLOODS = bySize({ short: 4, full: 100 });
 /** How long a flood lasts at most, and how long calls are measured without one. */
 const SECONDS = bySize({ short: 1, full: 3 });
-const WARM_UP_SECONDS = 2;
+const WARM_UP_SECONDS = bySize({ short: 1, full: 3 });
 /** The p99 of calls during a flood may be this many times that without, plus what a busy machine may add. */
 const MAX_RATIO = 3;
 const SLACK_MS = 50;

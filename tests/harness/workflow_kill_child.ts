@@ -1,8 +1,8 @@
-import { systemClock } from "../../../src/base/clock.ts";
-import { DispatchLock } from "../../../src/webhooks/dispatch_lock.ts";
-import { openSqliteStore } from "../../../src/webhooks/sqlite_store.ts";
-import { WorkflowRunner } from "../../../src/webhooks/workflow_runner.ts";
-import { GivenWorkflows, KeptLines } from "../../harness/workflow_fixture.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { DispatchLock } from "../../src/webhooks/dispatch_lock.ts";
+import { openSqliteStore } from "../../src/webhooks/sqlite_store.ts";
+import { WorkflowRunner } from "../../src/webhooks/workflow_runner.ts";
+import { GivenWorkflows, KeptLines } from "./workflow_fixture.ts";
 
 // Runs the executions of a store until the process is killed, by itself at the given point or by whoever started it.
 if (import.meta.main) {

@@ -3,14 +3,13 @@ import { Health } from "../../../src/health.ts";
 import { createDebugHandler } from "../../../src/http/debug.ts";
 import { uiRoutes } from "../../../src/http/ui_route.ts";
 import { PAGE_FILES } from "../../../src/ui/built/page_files.ts";
-import { listenHttp } from "../../../src/http/listen.ts";
-import { ServedHttp } from "../../harness/http_fixture.ts";
+import { HandledHttp } from "../../harness/http_fixture.ts";
 
 const FILES = new Map([["index.html", "<p>start</p>"], ["page.css", "p {}"], ["page.js", "run();"]]);
 const TOKEN = "the-debug-token-of-this-test";
 
-function serveUi(files: ReadonlyMap<string, string> = FILES): ServedHttp {
-  return new ServedHttp(({ log, clock }) =>
+function serveUi(files: ReadonlyMap<string, string> = FILES): HandledHttp {
+  return new HandledHttp(({ log, clock }) =>
     createDebugHandler({
       rlconfig: () => "",
       stats: () => "",
@@ -19,7 +18,8 @@ function serveUi(files: ReadonlyMap<string, string> = FILES): ServedHttp {
       clock,
       token: TOKEN,
       routes: uiRoutes(files),
-    }), listenHttp);
+    })
+  );
 }
 
 const SAFE = {
@@ -44,9 +44,9 @@ const SERVED: readonly (readonly [path: string, type: string, body: string])[] =
 
 for (const [path, type, text] of SERVED) {
   Deno.test(`${path} is there without a token, with the headers that keep it safe`, async () => {
-    await using served = serveUi();
+    const served = serveUi();
     for (const method of ["GET", "HEAD"]) {
-      const response = await fetch(served.url(path), { method });
+      const response = await served.fetch(path, { method });
       const body = await response.text();
       assertEquals([response.status, body], [200, method === "GET" ? text : ""]);
       assertEquals(response.headers.get("content-type"), type);
@@ -65,28 +65,28 @@ for (
   ]
 ) {
   Deno.test(`${path} is 404`, async () => {
-    await using served = serveUi();
-    const response = await fetch(served.url(path));
+    const served = serveUi();
+    const response = await served.fetch(path);
     const { status, reason } = await response.json();
     assertEquals([response.status, status, reason], [404, 404, "the page has no such file"]);
   });
 }
 
 Deno.test("POST /ui is 405", async () => {
-  await using served = serveUi();
-  const response = await fetch(served.url("/ui"), { method: "POST" });
+  const served = serveUi();
+  const response = await served.fetch("/ui", { method: "POST" });
   await response.body?.cancel();
   assertEquals([response.status, response.headers.get("allow")], [405, "GET, HEAD"]);
 });
 
 Deno.test("a file that the browser has is not sent again", async () => {
-  await using served = serveUi();
-  const first = await fetch(served.url("/ui"));
+  const served = serveUi();
+  const first = await served.fetch("/ui");
   await first.body?.cancel();
   const etag = first.headers.get("etag") ?? "";
   assert(/^"[\w-]{43}"$/.test(etag), etag);
   for (const [known, status] of [[etag, 304], [`W/${etag}`, 304], [`"x", ${etag}`, 304], ['"x"', 200]]) {
-    const response = await fetch(served.url("/ui"), { headers: { "if-none-match": `${known}` } });
+    const response = await served.fetch("/ui", { headers: { "if-none-match": `${known}` } });
     await response.body?.cancel();
     assertEquals([response.status, response.headers.get("etag")], [status, etag]);
     assertEquals(namedHeaders(response, Object.keys(SAFE)), SAFE);
@@ -94,21 +94,20 @@ Deno.test("a file that the browser has is not sent again", async () => {
 });
 
 Deno.test("the debug port lists the page", async () => {
-  await using served = serveUi();
-  const lines =
-    (await (await fetch(served.url("/"), { headers: { authorization: `Bearer ${TOKEN}` } })).text())
-      .split("\n").filter((line) => line.startsWith("/ui"));
+  const served = serveUi();
+  const lines = (await (await served.fetch("/", { headers: { authorization: `Bearer ${TOKEN}` } })).text())
+    .split("\n").filter((line) => line.startsWith("/ui"));
   assertEquals(lines, ["/ui/*: what the web page is made of", "/ui: this service as a web page"]);
 });
 
 Deno.test("the page that is built asks for nothing from elsewhere, and each of its files is served", async () => {
-  await using served = serveUi(PAGE_FILES);
-  const start = await (await fetch(served.url("/ui"))).text();
+  const served = serveUi(PAGE_FILES);
+  const start = await (await served.fetch("/ui")).text();
   const asked = [...start.matchAll(/\b(?:src|href)="([^"#]+)"/g)].map(([, url = ""]) => url);
   const foreign = asked.filter((url) => !/^\/ui\/[\w.]+$/.test(url) && !url.startsWith("data:"));
   assertEquals(foreign, []);
   for (const name of [...PAGE_FILES.keys()].filter((name) => name !== "index.html")) {
-    const response = await fetch(served.url(`/ui/${name}`));
+    const response = await served.fetch(`/ui/${name}`);
     await response.body?.cancel();
     assertEquals([name, response.status], [name, 200]);
   }

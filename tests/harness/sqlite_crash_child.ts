@@ -1,7 +1,7 @@
-import { systemClock } from "../../../src/base/clock.ts";
-import { openSqliteStore } from "../../../src/webhooks/sqlite_store.ts";
-import { addEndpoint, event, execution, NOW, saveVersion } from "../../contract/webhook_store_bed.ts";
-import { QUIET } from "../../harness/sqlite_fixture.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { openSqliteStore } from "../../src/webhooks/sqlite_store.ts";
+import { addEndpoint, event, execution, NOW, saveVersion } from "../contract/webhook_store_bed.ts";
+import { QUIET } from "./sqlite_fixture.ts";
 
 /** Accepts without end, and tells of everything that was answered, until it is killed. */
 const [path = ""] = Deno.args;

@@ -5,35 +5,23 @@ import {
   PostgresConnection,
   type PostgresConnectionOptions,
 } from "../../../src/webhooks/postgres_connection.ts";
-import { numbered } from "../../../src/webhooks/postgres_text.ts";
 import { StoreError } from "../../../src/webhooks/store.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { handled } from "../../harness/handled.ts";
 import { PostgresServer } from "../../harness/postgres_server.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { sharedPostgres } from "../../harness/postgres_fixture.ts";
+import { filePostgres } from "../../harness/postgres_fixture.ts";
 
-const shared = sharedPostgres();
+const own = filePostgres();
 
 /** On this side no time passes unless a test says so; on the other side there is more of it than anything takes. */
 const OPTIONS = { connectTimeoutMs: 60_000, statementTimeoutMs: 300_000, lockTimeoutMs: 300_000 };
 
-Deno.test("a statement's parameters are numbered, and nothing else", () => {
-  const cases: readonly (readonly [string, string])[] = [
-    ["SELECT 1", "SELECT 1"],
-    ["SELECT ?, ?+? FROM a WHERE b = ANY(?)", "SELECT $1, $2+$3 FROM a WHERE b = ANY($4)"],
-    ["SELECT '?', 'it''s ?', ?", "SELECT '?', 'it''s ?', $1"],
-    ['SELECT "a?", "b""?" FROM c WHERE ? = 1', 'SELECT "a?", "b""?" FROM c WHERE $1 = 1'],
-    ["SELECT ? -- why?\n, ? /* what? */", "SELECT $1 -- why?\n, $2 /* what? */"],
-  ];
-  for (const [text, expected] of cases) assertEquals(numbered(text), expected);
-});
-
 Deno.test({
   ...needs(["postgres"], "values come back from PostgreSQL as SQLite gives them"),
   async fn() {
-    const server = shared();
+    const server = own();
     const database = await server.createDatabase();
     await server.psql(`ALTER DATABASE ${database} SET bytea_output = 'escape'`);
     await using bed = await connected(server.url(database));
@@ -76,7 +64,7 @@ Deno.test({
 Deno.test({
   ...needs(["postgres"], "nothing of a connection comes from the environment, and its settings are ours"),
   async fn() {
-    const server = shared();
+    const server = own();
     const names = ["PGUSER", "PGDATABASE", "PGHOST", "PGOPTIONS", "PGREPLICATION", "PGAPPNAME", "PGPASSWORD"];
     for (const name of names) Deno.env.set(name, name === "PGOPTIONS" ? "-c work_mem=77kB" : "wrong");
     Deno.env.set("PGSSLMODE", "require");
@@ -107,7 +95,7 @@ Deno.test({
 Deno.test({
   ...needs(["postgres"], "a connection is made over a unix socket and to a name with several addresses"),
   async fn() {
-    const server = shared();
+    const server = own();
     const folder = encodeURIComponent(server.folder);
     const password = encodeURIComponent("se:cr@et");
     for (const place of [`${folder}:${server.port}`, `localhost:${server.port}`]) {
@@ -120,7 +108,7 @@ Deno.test({
 Deno.test({
   ...needs(["postgres"], "an error of PostgreSQL says what kind it is, and the connection goes on after it"),
   async fn() {
-    const server = shared();
+    const server = own();
     const url = server.url(await server.createDatabase());
     await using bed = await connected(url);
     await using hurried = await connected(url, { statementTimeoutMs: 100 });
@@ -159,7 +147,7 @@ Deno.test({
 Deno.test({
   ...needs(["postgres"], "a transaction that was undone is never taken for one that is durable"),
   async fn() {
-    const server = shared();
+    const server = own();
     await using bed = await connected(server.url(await server.createDatabase()));
     const { connection } = bed;
     await connection.begin("write");
@@ -180,7 +168,7 @@ Deno.test({
 Deno.test({
   ...needs(["postgres"], "a prepared statement whose tables have changed takes its connection with it"),
   async fn() {
-    const server = shared();
+    const server = own();
     await using bed = await connected(server.url(await server.createDatabase()));
     const { connection } = bed;
     await connection.query("CREATE TABLE ones (id INTEGER)", [], "changes");
@@ -194,7 +182,7 @@ Deno.test({
 Deno.test({
   ...needs(["postgres"], "a statement text is prepared once, and no more than a number of them"),
   async fn() {
-    const server = shared();
+    const server = own();
     await using bed = await connected(server.url());
     for (let round = 0; round < 2; round++) {
       for (let number = 0; number < 510; number++) {
@@ -244,7 +232,7 @@ Deno.test({
     "a server that has stopped in its tracks is not waited for longer than the deadline",
   ),
   async fn() {
-    await using server = await PostgresServer.start();
+    const server = own();
     const clock = new FakeClock();
     await using bed = await connected(server.url(), { clock, statementTimeoutMs: 10_000 });
     await using late = await connected(server.url(), { clock });
@@ -281,7 +269,7 @@ Deno.test({
 Deno.test({
   ...needs(["postgres"], "a message that the client does not know ends the connection, and nothing else"),
   async fn() {
-    const server = shared();
+    const server = own();
     const clients: Socket[] = [];
     const between = createServer((client) => {
       const upstream = connect(server.port, "127.0.0.1");
@@ -329,7 +317,7 @@ Deno.test({
     "a wrong password, a wrong database and a standby are refused in words without the password",
   ),
   async fn() {
-    await using server = await PostgresServer.start();
+    const server = own();
     await using standby = await PostgresServer.start({ standbyOf: server });
     const cases: readonly (readonly [string, RegExp])[] = [
       [`postgres://weir:hush@127.0.0.1:${server.port}/postgres`, /^busy .*password authentication failed/],

@@ -17,6 +17,7 @@ import {
 } from "../../../src/webhooks/store_work.ts";
 import { handled } from "../../harness/handled.ts";
 import { PostgresServer } from "../../harness/postgres_server.ts";
+import type { SharedPostgresServer } from "../../harness/shared_servers.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
@@ -225,7 +226,7 @@ const MEETING = `
   GRANT ALL ON SEQUENCE met TO weir`;
 
 interface Bed extends AsyncDisposable {
-  readonly server: PostgresServer;
+  readonly server: SharedPostgresServer;
   readonly database: string;
   readonly transactions: PostgresTransactions;
   /** What was told of each commit. */
@@ -235,7 +236,7 @@ interface Bed extends AsyncDisposable {
   counts(): Promise<readonly unknown[]>;
 }
 
-async function makeBed(server = shared()): Promise<Bed> {
+async function makeBed(server: SharedPostgresServer = shared()): Promise<Bed> {
   const database = await server.createDatabase();
   await server.psql(
     "CREATE TABLE counts (name TEXT PRIMARY KEY, count BIGINT); ALTER TABLE counts OWNER TO weir; " +

@@ -1,13 +1,13 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { familyPattern, settingEntries, type SettingName } from "../../../src/settings/table.ts";
-import { needs } from "../../harness/tools.ts";
 import { startWeir } from "../../harness/weir_process.ts";
 import { CACHE_CASES } from "./settings_cache_cases.ts";
 import { CACHE_TLS_CASES } from "./settings_cache_tls_cases.ts";
-import type { Env, SettingCases } from "./settings_case.ts";
+import { BASELINE, type Env, testCases } from "./settings_case.ts";
 import { DECISION_CASES } from "./settings_decision_cases.ts";
 import { GRPC_TLS_CASES } from "./settings_grpc_tls_cases.ts";
 import { HTTP_TLS_CASES } from "./settings_http_tls_cases.ts";
+import { SHARED_REDIS } from "./settings_kv_bed.ts";
 import { KV_CASES } from "./settings_kv_cases.ts";
 import { KV_PER_SECOND_CASES } from "./settings_kv_per_second_cases.ts";
 import { KV_POOL_CASES } from "./settings_kv_pool_cases.ts";
@@ -22,33 +22,23 @@ import { TRACING_CASES } from "./settings_tracing_cases.ts";
 import { WEBHOOK_CASES } from "./settings_webhook_cases.ts";
 import { XDS_CASES } from "./settings_xds_cases.ts";
 
-const CASES: SettingCases = {
-  ...SERVER_CASES,
-  ...RULES_CASES,
-  ...DECISION_CASES,
-  ...CACHE_CASES,
-  ...CACHE_TLS_CASES,
-  ...KV_CASES,
-  ...KV_POOL_CASES,
-  ...KV_STARTUP_CASES,
-  ...KV_PER_SECOND_CASES,
-  ...MC_CASES,
-  ...MC_SRV_CASES,
-  ...PUSH_CASES,
-  ...PULL_CASES,
-  ...TRACING_CASES,
-  ...GRPC_TLS_CASES,
-  ...HTTP_TLS_CASES,
-  ...XDS_CASES,
-  ...WEBHOOK_CASES,
+testCases(
+  "the service, its rules, decisions and counters",
+  { ...SERVER_CASES, ...RULES_CASES, ...DECISION_CASES, ...CACHE_CASES },
+  BASELINE,
+  SHARED_REDIS,
+);
+
+/** The cases of the other files. */
+const OTHER_CASES = {
+  ...{ ...CACHE_TLS_CASES, ...GRPC_TLS_CASES, ...HTTP_TLS_CASES, ...XDS_CASES },
+  ...{ ...KV_CASES, ...KV_POOL_CASES, ...KV_STARTUP_CASES, ...KV_PER_SECOND_CASES },
+  ...{ ...MC_CASES, ...MC_SRV_CASES, ...PUSH_CASES, ...PULL_CASES, ...TRACING_CASES, ...WEBHOOK_CASES },
 };
+const ALL_CASES = { ...SERVER_CASES, ...RULES_CASES, ...DECISION_CASES, ...CACHE_CASES, ...OTHER_CASES };
 
 /** Texts that hardly anything takes. */
 const BAD_TEXTS = ["no such thing?", "["];
-
-for (const [name, { sees, tools = [], run }] of Object.entries(CASES)) {
-  Deno.test({ ...needs(tools, `setting ${name}: ${sees}`), fn: run });
-}
 
 // One of two that exclude each other, and one that wants another: refused for that.
 Deno.test("settings: those that need others are told as well", async () => {
@@ -75,7 +65,7 @@ Deno.test("settings: all bad ones are told at once, a line each, and nothing lis
 });
 
 Deno.test("settings: every one has a test here", () => {
-  const untested = settingEntries().map(([name]) => name).filter((name) => !Object.hasOwn(CASES, name));
+  const untested = settingEntries().map(([name]) => name).filter((name) => !Object.hasOwn(ALL_CASES, name));
   assertEquals(untested, []);
 });
 

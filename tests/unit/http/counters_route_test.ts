@@ -4,7 +4,7 @@ import { createRouter } from "../../../src/http/router.ts";
 import { CacheError, InvalidRequestError, NoConfigurationError } from "../../../src/ratelimit/errors.ts";
 import type { CounterState } from "../../../src/ratelimit/live_counters.ts";
 import type { RateLimitRequest } from "../../../src/ratelimit/request.ts";
-import { ServedHttp } from "../../harness/http_fixture.ts";
+import { HandledHttp } from "../../harness/http_fixture.ts";
 
 const TOKEN = "the-administration-token-of-this-test";
 const STATE: CounterState = {
@@ -42,8 +42,8 @@ class CountersDouble implements Counters {
   }
 }
 
-function serve(counters: Counters, options: Partial<CounterRouteOptions> = {}): ServedHttp {
-  return new ServedHttp(({ log, clock }) => {
+function serve(counters: Counters, options: Partial<CounterRouteOptions> = {}): HandledHttp {
+  return new HandledHttp(({ log, clock }) => {
     const routes = counterRoutes({ counters, adminToken: TOKEN, clock, logger: log, ...options });
     return createRouter(routes, { logger: log, clock, newRequestId: () => "made" });
   });
@@ -62,9 +62,12 @@ const REQUEST: RateLimitRequest = {
 
 Deno.test("peek answers the counter of each descriptor", async () => {
   const counters = new CountersDouble();
-  await using served = serve(counters);
-  const url = served.url("/api/v1/counters/peek");
-  const response = await fetch(url, { method: "POST", headers: HEADERS, body: BODY });
+  const served = serve(counters);
+  const response = await served.fetch("/api/v1/counters/peek", {
+    method: "POST",
+    headers: HEADERS,
+    body: BODY,
+  });
   assertEquals([response.status, response.headers.get("content-type"), await response.json()], [
     200,
     "application/json",
@@ -75,9 +78,12 @@ Deno.test("peek answers the counter of each descriptor", async () => {
 
 Deno.test("reset tells what was used and who still denies; its log line holds nothing of the caller", async () => {
   const counters = new CountersDouble();
-  await using served = serve(counters);
-  const url = served.url("/api/v1/counters/reset");
-  const response = await fetch(url, { method: "POST", headers: HEADERS, body: BODY });
+  const served = serve(counters);
+  const response = await served.fetch("/api/v1/counters/reset", {
+    method: "POST",
+    headers: HEADERS,
+    body: BODY,
+  });
   assertEquals([response.status, await response.json()], [200, {
     descriptors: [{ ...STATE, used: 0, remaining: 2, usedBefore: 3 }, UNLIMITED],
     otherInstances:
@@ -164,8 +170,8 @@ for (const { name, method = "POST", headers = HEADERS, body = BODY, error, optio
   for (const work of ["peek", "reset"]) {
     Deno.test(`counters: ${name} is ${wanted.status} for ${work}`, async () => {
       const counters = new CountersDouble(error);
-      await using served = serve(counters, options);
-      const response = await fetch(served.url(`/api/v1/counters/${work}`), { method, headers, body });
+      const served = serve(counters, options);
+      const response = await served.fetch(`/api/v1/counters/${work}`, { method, headers, body });
       const { status, code, field, requestId } = await response.json();
       assertEquals(response.headers.get("content-type"), "application/problem+json");
       assertEquals([response.status, status, code, field, requestId], [
@@ -184,15 +190,15 @@ for (const { name, method = "POST", headers = HEADERS, body = BODY, error, optio
 }
 
 Deno.test("counters: GET without a body wants POST", async () => {
-  await using served = serve(new CountersDouble());
-  const response = await fetch(served.url("/api/v1/counters/peek"), { headers: HEADERS });
+  const served = serve(new CountersDouble());
+  const response = await served.fetch("/api/v1/counters/peek", { headers: HEADERS });
   await response.body?.cancel();
   assertEquals([response.status, response.headers.get("allow")], [405, "POST"]);
 });
 
 Deno.test("counters: what nobody expects is 500 and is logged", async () => {
-  await using served = serve(new CountersDouble(new Error("a fault")));
-  const response = await fetch(served.url("/api/v1/counters/reset"), {
+  const served = serve(new CountersDouble(new Error("a fault")));
+  const response = await served.fetch("/api/v1/counters/reset", {
     method: "POST",
     headers: HEADERS,
     body: BODY,

@@ -1,9 +1,14 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { parsePostgresAddress } from "../../../src/webhooks/postgres_address.ts";
 import { PostgresConnection } from "../../../src/webhooks/postgres_connection.ts";
+import { migratePostgres } from "../../../src/webhooks/postgres_migration.ts";
 import { POSTGRES_MIGRATIONS } from "../../../src/webhooks/postgres_schema.ts";
 import { MIGRATIONS } from "../../../src/webhooks/sqlite_schema.ts";
 import { SqliteConnection } from "../../../src/webhooks/sqlite_store_connection.ts";
+import { transactionsOn, withPostgresStore } from "../../../src/webhooks/store_connection.ts";
+import { text } from "../../../src/webhooks/store_rows.ts";
+import { storeTables, TABLE_NAMES } from "../../../src/webhooks/store_tables.ts";
+import { all } from "../../../src/webhooks/store_work.ts";
 import { addEndpoint, addEvent, audit, saveVersion } from "../../contract/webhook_store_bed.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
@@ -156,12 +161,14 @@ postgresTest("tables are made where the search path says, one store in each sche
 postgresTest(
   "a user who may not make tables is told so, and works with those that are there",
   async (database) => {
+    // Roles belong to the whole server.
+    const other = `other_${database}`;
     await server().psql(
-      "DROP ROLE IF EXISTS other; CREATE ROLE other LOGIN PASSWORD 'pw'; REVOKE CREATE ON SCHEMA public FROM PUBLIC",
+      `CREATE ROLE ${other} LOGIN PASSWORD 'pw'; REVOKE CREATE ON SCHEMA public FROM PUBLIC`,
       database,
     );
-    const url = server().url(database).replace(/weir:[^@]*@/, "other:pw@");
-    const shown = `postgres://other@127.0.0.1:${server().port}/${database}`;
+    const url = server().url(database).replace(/weir:[^@]*@/, `${other}:pw@`);
+    const shown = `postgres://${other}@127.0.0.1:${server().port}/${database}`;
     const refused = await assertRejects(() => openStoreAt(url));
     assertEquals(
       refused.message,
@@ -176,7 +183,8 @@ postgresTest(
       missing.message,
     );
     await server().psql(
-      "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO other; GRANT USAGE ON SCHEMA public TO other",
+      `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${other};
+       GRANT USAGE ON SCHEMA public TO ${other}`,
       database,
     );
     const store = await openStoreAt(url);
@@ -208,4 +216,27 @@ postgresTest("a version means the same tables and columns as on SQLite", async (
   ).map(({ name }) => String(name)).filter((column) => !own.test(column));
   connection.close();
   assertEquals(columns, expected.sort());
+});
+
+postgresTest("no table and no column of either database is forgotten", async (database) => {
+  using folder = new StoreFolder();
+  await (await folder.open()).close();
+  const sqlite = new SqliteConnection(folder.path, { readOnly: true });
+  const inFile = sqlite.all(
+    "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+  ).map((row) => text(row, "name"));
+  const tables = sqlite.perform(storeTables());
+  sqlite.close();
+  assertEquals(inFile.toSorted(), TABLE_NAMES.toSorted());
+  await withPostgresStore(server().url(database), async (connection) => {
+    await migratePostgres(transactionsOn(connection), { shownAddress: "here" });
+    const names = await connection.perform(
+      all("SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'"),
+    );
+    const inDatabase = names.map((row) => text(row, "name")).toSorted();
+    // Of these no row says anything: the one is the version, the other is only ever locked.
+    assertEquals(inDatabase, [...TABLE_NAMES, "schema_version", "turn"].toSorted());
+    assertEquals(await connection.perform(storeTables()), tables);
+  });
+  assertEquals(tables.every(({ columns }) => columns.length >= 2), true);
 });

@@ -4,7 +4,8 @@ import { createRouter } from "../../../src/http/router.ts";
 import type { Code, CurrentLimit, Decision } from "../../../src/ratelimit/decision.ts";
 import type { RateLimitRequest } from "../../../src/ratelimit/request.ts";
 import vectors from "../../testdata/vectors.json" with { type: "json" };
-import { ServedHttp } from "../../harness/http_fixture.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { KeptLog } from "../../harness/http_fixture.ts";
 
 interface Answer {
   readonly overallCode: Code;
@@ -71,10 +72,10 @@ for (const { id, steps } of CASES) {
         reached.push(request);
         return decisionOf(expect.httpBody);
       };
-      await using served = new ServedHttp(({ log, clock }) =>
-        createRouter([rateLimitRoute({ decide, clock })], { logger: log, clock })
-      );
-      const response = await fetch(served.url(http.path), { method: http.method, body: http.body });
+      const clock = new FakeClock();
+      const handle = createRouter([rateLimitRoute({ decide, clock })], { logger: new KeptLog(), clock });
+      const request = new Request(`http://127.0.0.1${http.path}`, { method: http.method, body: http.body });
+      const response = await handle(request, new AbortController().signal, "127.0.0.1");
       const body: unknown = await response.json();
       assertEquals(response.status, expect.httpStatus);
       if (expect.contentType !== undefined) {

@@ -7,10 +7,9 @@ import type { CounterCache } from "../../../src/ratelimit/counter_cache.ts";
 import { CacheError } from "../../../src/ratelimit/errors.ts";
 import { LiveCounters } from "../../../src/ratelimit/live_counters.ts";
 import type { Rules } from "../../../src/ratelimit/rules.ts";
-import { listenHttp } from "../../../src/http/listen.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { PLAIN_POLICY, rulesOf } from "../../harness/service_fixture.ts";
-import { ServedHttp } from "../../harness/http_fixture.ts";
+import { HandledHttp } from "../../harness/http_fixture.ts";
 
 const ADMIN = "the-administration-token-of-this-test";
 const DEBUG = "the-debug-token-of-this-test";
@@ -28,7 +27,7 @@ const ASKED = "/explain?domain=shop&descriptors=user=ann&descriptors=none=x";
 class Bed implements AsyncDisposable {
   readonly clock = new FakeClock(1_700_000_000_000);
   readonly cache = new MemoryCache({ maxKeys: 10, clock: this.clock });
-  readonly served: ServedHttp;
+  readonly served: HandledHttp;
 
   constructor(
     tokens: Partial<Pick<ExplainRouteOptions, "debugToken" | "adminToken">>,
@@ -44,7 +43,7 @@ class Bed implements AsyncDisposable {
       ...{ rules, cache, clock, policy: PLAIN_POLICY, fallback: undefined, localCache: undefined },
     });
     const given = { debugToken: undefined, adminToken: undefined, ...tokens };
-    this.served = new ServedHttp(({ log }) =>
+    this.served = new HandledHttp(({ log }) =>
       createDebugHandler({
         rlconfig: () => "",
         stats: () => "",
@@ -53,12 +52,13 @@ class Bed implements AsyncDisposable {
         clock,
         token: given.debugToken,
         routes: [explainRoute({ explainer, ...given })],
-      }), listenHttp);
+      })
+    );
   }
 
   async get(path: string, token?: string): Promise<{ status: number; body: Record<string, unknown> }> {
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
-    const response = await fetch(this.served.url(path), { headers });
+    const response = await this.served.fetch(path, { headers });
     return { status: response.status, body: await response.json() };
   }
 
@@ -71,7 +71,6 @@ class Bed implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.served[Symbol.asyncDispose]();
     await this.cache.close();
   }
 }
