@@ -16,6 +16,7 @@ Deno.test({
     await using first = await redisServer.database();
     await using other = await redisServer.database();
     await using cache = openKvCache(first.url);
+    await cache.ready;
     await cache.add([{ key: "k", addend: 3, windowEnd: 0, expiresInSeconds: 60, perSecond: false }]);
     assertEquals([await first.command("GET", "k"), await other.command("GET", "k")], ["3", null]);
     await first[Symbol.asyncDispose]();
