@@ -176,7 +176,9 @@ class LoadBench {
     if (name === "bare") return;
     if (target.caFile === undefined) await this.#firstAnswer(target);
     const { isH2load: _, perSecond: _rate, ...plain } = scenario;
-    await this.#run({ ...plain, name: `warm-up of ${name}` }, name, SERVER_WARM_UP);
+    const { isQuick, seconds: measured } = this.#setup.options;
+    const seconds = isQuick ? Math.min(measured, SERVER_WARM_UP.seconds) : SERVER_WARM_UP.seconds;
+    await this.#run({ ...plain, name: `warm-up of ${name}` }, name, { ...SERVER_WARM_UP, seconds });
   }
 
   async #run(scenario: Scenario, name: TargetName, amount: {

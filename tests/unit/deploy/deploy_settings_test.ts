@@ -9,7 +9,7 @@ import {
   manifestSecret,
   type Tree,
   unitEnvironment,
-} from "./deploy_files.ts";
+} from "../../harness/deploy_files.ts";
 
 const DRAIN_MS = 10_000;
 /** Words in capitals of the files that are settings of others. */

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { deployText, deployTree, manifestObjects, type Tree } from "./deploy_files.ts";
+import { deployText, deployTree, manifestObjects, type Tree } from "../../harness/deploy_files.ts";
 
 const README = new URL("../../../README.md", import.meta.url);
 const MIB = 1_048_576;

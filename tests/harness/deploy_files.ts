@@ -12,7 +12,7 @@ export interface UnitLine {
   readonly value: string;
 }
 
-const FOLDER = new URL("../../../config/deploy/", import.meta.url);
+const FOLDER = new URL("../../config/deploy/", import.meta.url);
 
 /** The path of a file for operators. */
 export function deployPath(name: string): string {

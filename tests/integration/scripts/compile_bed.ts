@@ -1,10 +1,12 @@
 import { Buffer } from "node:buffer";
+import { cp } from "node:fs/promises";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
-import { denoFolder } from "./tool_register.ts";
+import { denoFolder } from "../../harness/tool_register.ts";
+import { SOURCES, WORKERS } from "../../../scripts/compile/contents.ts";
 
 /** The folder of the project. */
-export const ROOT = new URL("../../", import.meta.url).pathname;
+export const ROOT = new URL("../../../", import.meta.url).pathname;
 
 /** How the task ended, and what it wrote. */
 export interface Compiled {
@@ -37,6 +39,20 @@ export async function compileTask(
 export async function newFolder(): Promise<{ readonly path: string } & AsyncDisposable> {
   const path = await Deno.makeTempDir({ prefix: "weir_compiled_" });
   return { path, [Symbol.asyncDispose]: () => Deno.remove(path, { recursive: true }) };
+}
+
+/**
+ * Sources that compile in a moment: those of Weir and the compile task, but with an entry and workers that import nothing.
+ * No commit is known of them.
+ */
+export async function smallSources(): Promise<{ readonly path: string } & AsyncDisposable> {
+  const folder = await newFolder();
+  for (const name of [...SOURCES, "scripts"]) {
+    await cp(join(ROOT, name), join(folder.path, name), { recursive: true });
+  }
+  await Deno.writeTextFile(join(folder.path, "main.ts"), 'console.log("small");\n');
+  for (const worker of WORKERS) await Deno.writeTextFile(join(folder.path, worker), "export {};\n");
+  return folder;
 }
 
 /** A folder for `DENO_DIR` with the npm packages that are on this machine, and with nothing else. */
