@@ -1,4 +1,5 @@
 import { ChildProcess } from "../../tests/harness/child_process.ts";
+import { until } from "../../tests/harness/until.ts";
 import type { WeirProcess } from "../../tests/harness/weir_process.ts";
 import { portOf, startBenchWeir } from "./target.ts";
 import type { Received } from "./webhook_receiver.ts";
@@ -53,6 +54,8 @@ export class WebhookBench implements AsyncDisposable {
       for (let number = 1; number <= instances; number++) started.push(owned.use(await startOne(options)));
       await Promise.all(started.map((weir) => weir.listening(["HTTP", "gRPC"])));
       const http = started.map(({ httpAddress }) => `http://${httpAddress}`);
+      // The ports are open before the store is.
+      for (const url of http) await until("the webhook service", () => isOpen(url));
       return new WebhookBench(owned, { http, grpc: started[0]?.grpcAddress ?? "", receiver: port });
     } catch (error) {
       await owned.disposeAsync();
@@ -145,6 +148,13 @@ export class WebhookBench implements AsyncDisposable {
  */
 export function storeFile(folder: string): string {
   return `${folder}/data/weir.db`;
+}
+
+async function isOpen(url: string): Promise<boolean> {
+  const headers = { authorization: `Bearer ${TOKEN}` };
+  const response = await fetch(`${url}/api/v1/triggers?limit=1`, { headers });
+  await response.body?.cancel();
+  return response.ok;
 }
 
 function startOne({ folder, engine, store }: WebhookBenchOptions): Promise<WeirProcess> {

@@ -1,11 +1,19 @@
 import { makeCertificates } from "../harness/certificates.ts";
 import { openKvCache as open } from "../harness/open_kv.ts";
 import { startRedis } from "../harness/redis_server.ts";
+import { sharedRedis } from "../harness/shared_servers.ts";
 import { counterCacheContract } from "./counter_cache_contract.ts";
+
+const server = await sharedRedis();
+
+const SERVERS = {
+  "redis-server": () => server.database(),
+  "valkey-server": () => startRedis({ program: "valkey-server" }),
+} as const;
 
 for (const program of ["redis-server", "valkey-server"] as const) {
   counterCacheContract(`kv over TCP to ${program}`, async () => {
-    const redis = await startRedis({ program });
+    const redis = await SERVERS[program]();
     const cache = open(redis.url);
     await cache.ready;
     const stored = async (key: string) => String(await redis.command("GET", key) ?? "") || undefined;

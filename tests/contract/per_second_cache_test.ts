@@ -3,8 +3,10 @@ import { MemoryCache } from "../../src/cache/memory_cache.ts";
 import { PerSecondCache } from "../../src/cache/per_second_cache.ts";
 import type { Caller, CounterCache, Hit } from "../../src/ratelimit/counter_cache.ts";
 import { openKvCache } from "../harness/open_kv.ts";
-import { startRedis } from "../harness/redis_server.ts";
+import { sharedRedis } from "../harness/shared_servers.ts";
 import { counterCacheContract } from "./counter_cache_contract.ts";
+
+const server = await sharedRedis();
 
 /** The suite's own hits are of one kind; every other key counts per second here, so that both are asked. */
 class EveryOtherKey implements CounterCache {
@@ -48,7 +50,7 @@ counterCacheContract("two in memory", () => {
 });
 
 counterCacheContract("two redis-servers", async () => {
-  const servers = [await startRedis(), await startRedis()] as const;
+  const servers = [await server.database(), await server.database()] as const;
   const [main, perSecond] = [openKvCache(servers[0].url), openKvCache(servers[1].url)];
   await Promise.all([main.ready, perSecond.ready]);
   const cache = new EveryOtherKey(new PerSecondCache({ main, perSecond }));

@@ -8,6 +8,9 @@ import { openKvCache as open } from "../../harness/open_kv.ts";
 import { startRedis } from "../../harness/redis_server.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
+import { sharedRedis } from "../../harness/shared_servers.ts";
+
+const server = await sharedRedis();
 
 Deno.test({
   ...needs(
@@ -50,7 +53,7 @@ Deno.test({
     "kv cache: a counter that somebody else has set below 0 fails the call, and is read as 0",
   ),
   async fn() {
-    await using redis = await startRedis();
+    await using redis = await server.database();
     const cache = open(redis.url);
     await cache.ready;
     const one = hit();
@@ -70,7 +73,7 @@ Deno.test({
 Deno.test({
   ...needs(["redis-server"], "kv cache: an error reply fails its own call and no other"),
   async fn() {
-    await using redis = await startRedis();
+    await using redis = await server.database();
     const cache = open(redis.url);
     await cache.ready;
     const [good, bad] = [hit(), hit()];
@@ -81,7 +84,8 @@ Deno.test({
       cache.add([good]),
     ]);
     assertEquals([first, last], [{ status: "fulfilled", value: [1] }, { status: "fulfilled", value: [2] }]);
-    const message = `Cannot ask key-value cache "${redis.url}": ERR value is not an integer or out of range`;
+    const message =
+      `Cannot ask key-value cache "127.0.0.1:${redis.port}": ERR value is not an integer or out of range`;
     assertEquals(failed?.status === "rejected" && failed.reason.message, message);
     const unread = await assertRejects(async () => await cache.read([bad]));
     assertMatch(unread.message, /the counter is "text", which is not a whole number/);

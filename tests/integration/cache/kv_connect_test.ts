@@ -13,6 +13,9 @@ import { type RedisServer, startRedis } from "../../harness/redis_server.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { needs, type Tool } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
+import { sharedRedis } from "../../harness/shared_servers.ts";
+
+const server = await sharedRedis();
 
 const TLS_TOOLS: readonly Tool[] = ["redis-server", "openssl"];
 
@@ -67,7 +70,7 @@ const tlsAddress = (url: string) => parseKvAddress("single", url, { tls: true })
 Deno.test({
   ...needs(["redis-server"], "kv connection: a socket that fails twice throws nothing outside every handler"),
   async fn() {
-    await using redis = await startRedis();
+    await using redis = await server.database();
     await using attempts = new Attempts({ address: parseKvAddress("single", redis.url) });
     await attempts.ready();
     const { stream } = attempts.client as unknown as { stream: net.Socket };

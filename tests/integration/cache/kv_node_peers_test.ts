@@ -11,6 +11,9 @@ import { startScriptedKv } from "../../harness/scripted_kv_server.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
+import { sharedRedis } from "../../harness/shared_servers.ts";
+
+const server = await sharedRedis();
 
 function figure(node: KvNode, name: string): number | undefined {
   const { counters, gauges } = node.figures;
@@ -63,7 +66,7 @@ Deno.test("kv node: a long error of a server is cut", async () => {
 Deno.test({
   ...needs(["redis-server"], "kv node: a counter that can go no higher is over every limit, and stays"),
   async fn() {
-    await using redis = await startRedis();
+    await using redis = await server.database();
     await using node = await openKvNode(redis.url);
     const one = hit();
     await redis.command("SET", one.key, "9223372036854775807");

@@ -9,6 +9,9 @@ import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { turn, watchCall } from "./watched_call.ts";
+import { sharedRedis } from "../../harness/shared_servers.ts";
+
+const server = await sharedRedis();
 
 /** A time-out that only a clock which a test moves gets to. */
 const TIMEOUT_MS = 60_000;
@@ -18,7 +21,7 @@ function openNode(url: string, set: OpenKvOptions = {}): Promise<KvNode & AsyncD
 }
 
 /** Keeps the one connection of a node busy until `end`; whatever is sent on it is answered afterwards. */
-function block(node: KvNode, redis: RedisServer): { end(): Promise<void> } {
+function block(node: KvNode, redis: Pick<RedisServer, "command">): { end(): Promise<void> } {
   const blocked = node.command(["BLPOP", "nothing", "0"]).catch(() => {});
   return {
     async end() {
@@ -41,7 +44,7 @@ function figure(node: KvNode, name: string): number | undefined {
 Deno.test({
   ...needs(["redis-server"], "kv node: with ERROR a call fails when no connection was free for the wait"),
   async fn() {
-    await using redis = await startRedis();
+    await using redis = await server.database();
     const clock = new FakeClock();
     await using node = await openNode(redis.url, { onEmpty: "ERROR", onEmptyWaitMs: 100, clock });
     const blocked = block(node, redis);
@@ -92,7 +95,7 @@ for (const onEmpty of ["CREATE", "ERROR"] as const) {
   Deno.test({
     ...needs(["redis-server"], `kv node: ${onEmpty} is kept where the wait is longer than the time-out`),
     async fn() {
-      await using redis = await startRedis();
+      await using redis = await server.database();
       const clock = new FakeClock();
       const times = { onEmptyWaitMs: TIMEOUT_MS, timeoutMs: TIMEOUT_MS, clock };
       await using node = await openNode(redis.url, { onEmpty, ...times });
@@ -115,7 +118,7 @@ for (const onEmpty of ["CREATE", "ERROR"] as const) {
 Deno.test({
   ...needs(["redis-server"], "kv node: with WAIT a call ends at the time-out of the cache"),
   async fn() {
-    await using redis = await startRedis();
+    await using redis = await server.database();
     const clock = new FakeClock();
     const times = { onEmptyWaitMs: 10, timeoutMs: TIMEOUT_MS, clock };
     await using node = await openNode(redis.url, { onEmpty: "WAIT", ...times });
@@ -144,7 +147,7 @@ Deno.test({
     "kv node: hits of a caller that is gone before they are written are not counted",
   ),
   async fn() {
-    await using redis = await startRedis();
+    await using redis = await server.database();
     await using node = await openNode(redis.url, { clock: new FakeClock() });
     const blocked = block(node, redis);
     const first = node.ask([hit()]);

@@ -5,11 +5,13 @@ import { hit } from "../../contract/counter_cache_contract.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { startMemcached } from "../../harness/memcached.ts";
 import { openKvCache } from "../../harness/open_kv.ts";
-import { startRedis } from "../../harness/redis_server.ts";
 import { startScriptedKv } from "../../harness/scripted_kv_server.ts";
 import { needs, type Tool } from "../../harness/tools.ts";
 import { openMc } from "../../harness/mc_bed.ts";
 import { turn } from "./watched_call.ts";
+import { sharedRedis } from "../../harness/shared_servers.ts";
+
+const server = await sharedRedis();
 
 /** What is between two readings of the clock of these tests, in milliseconds. */
 const STEP_MS = 0.25;
@@ -34,7 +36,7 @@ const ADAPTERS: Readonly<Record<string, Adapter>> = {
   "key-value cache": {
     server: "redis-server",
     async open(owned, roundTrip) {
-      const redis = owned.use(await startRedis());
+      const redis = owned.use(await server.database());
       const cache = owned.use(openKvCache(redis.url, { clock: steppingClock(), roundTrip }));
       await cache.ready;
       return cache;
