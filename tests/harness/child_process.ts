@@ -1,4 +1,5 @@
 import { TextLineStream } from "./text_lines.ts";
+import { until } from "./until.ts";
 
 /** What to run, and with which environment. */
 export interface ChildOptions {
@@ -6,6 +7,8 @@ export interface ChildOptions {
   /** The whole environment of the child; that of the test when absent. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
+  /** Its output goes nowhere: a server that outlives a test would write lines that belong to another one. */
+  readonly isSilent?: boolean;
 }
 
 /** How a child ended. */
@@ -25,16 +28,17 @@ export class ChildProcess implements AsyncDisposable {
   readonly exited: Promise<ChildExit>;
 
   constructor(command: string, options: ChildOptions) {
+    const output = options.isSilent === true ? "null" : "piped";
     this.#child = new Deno.Command(command, {
       args: [...options.args],
       ...(options.env === undefined ? {} : { env: { ...options.env }, clearEnv: true }),
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
       stdin: "null",
-      stdout: "piped",
-      stderr: "piped",
+      stdout: output,
+      stderr: output,
     }).spawn();
     globalThis.addEventListener("unload", this.#killAtExit);
-    this.exited = this.#watch();
+    this.exited = this.#watch(options.isSilent === true);
   }
 
   /** Id of the process. */
@@ -55,6 +59,24 @@ export class ChildProcess implements AsyncDisposable {
   /** Lines that it wrote to standard error so far. */
   get stderrLines(): readonly string[] {
     return this.#stderrLines;
+  }
+
+  /** Waits until each pattern has matched a line that it wrote; answers the first group of each. */
+  async find<Name extends string>(patterns: Readonly<Record<Name, RegExp>>): Promise<Record<Name, string>> {
+    const found: Partial<Record<Name, string>> = {};
+    const names = Object.keys(patterns) as Name[];
+    const isFound = () =>
+      names.every((name) => {
+        const lines = [...this.#stdoutLines, ...this.#stderrLines];
+        found[name] = lines.map((line) => patterns[name].exec(line)?.[1]).find((group) =>
+          group !== undefined
+        );
+        return found[name] !== undefined;
+      });
+    await until("what a program writes", () => isFound() || !this.#running);
+    if (isFound()) return found as Record<Name, string>;
+    const last = [...this.#stdoutLines, ...this.#stderrLines].slice(-20).join("\n");
+    throw new Error(`Cannot use process ${this.pid}: it ended\n${last}`);
   }
 
   /** Sends a signal; a program that has ended is left alone. */
@@ -84,12 +106,12 @@ export class ChildProcess implements AsyncDisposable {
     await this.kill();
   }
 
-  async #watch(): Promise<ChildExit> {
-    const [status] = await Promise.all([
-      this.#child.status,
+  async #watch(isSilent: boolean): Promise<ChildExit> {
+    const output = isSilent ? [] : [
       collect(this.#child.stdout, this.#stdoutLines),
       collect(this.#child.stderr, this.#stderrLines),
-    ]);
+    ];
+    const [status] = await Promise.all([this.#child.status, ...output]);
     this.#running = false;
     globalThis.removeEventListener("unload", this.#killAtExit);
     return { code: status.code, signal: status.signal };
@@ -104,6 +126,21 @@ export class ChildProcess implements AsyncDisposable {
       if (!(error instanceof TypeError || error instanceof Deno.errors.NotFound)) throw error;
     }
   }
+}
+
+/** Runs a command to its end and answers its standard output, whatever its exit code; the signal ends it. */
+export async function outputOf(
+  command: string,
+  args: readonly string[],
+  signal?: AbortSignal,
+): Promise<string> {
+  const options = signal === undefined ? {} : { signal };
+  const running = new Deno.Command(command, { args: [...args], stdin: "null", ...options });
+  const { stdout, stderr, success } = await running.output();
+  signal?.throwIfAborted();
+  const text = new TextDecoder().decode(stdout);
+  if (success || text !== "") return text;
+  throw new Error(`Cannot run "${command}": ${new TextDecoder().decode(stderr).trim()}`);
 }
 
 async function collect(stream: ReadableStream<Uint8Array<ArrayBuffer>>, lines: string[]): Promise<void> {

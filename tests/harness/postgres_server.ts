@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import pg from "pg";
 import { ChildProcess } from "./child_process.ts";
 import { freePort } from "./free_port.ts";
 import {
@@ -23,6 +24,21 @@ export interface PostgresServerOptions {
   readonly tls?: PostgresTls;
   /** Follows this server, and takes no writes until it is promoted. */
   readonly standbyOf?: PostgresServer;
+  /** Its output goes nowhere, as that of a server which outlives a test must. */
+  readonly isSilent?: boolean;
+}
+
+/** Where a server is: its port, and the folder of its socket. */
+export interface PostgresPlace {
+  readonly port: number;
+  readonly folder: string;
+}
+
+/** How a server is started. */
+interface PostgresStart {
+  readonly args: readonly string[];
+  readonly isSilent: boolean;
+  readonly databasePrefix: string;
 }
 
 /** How a server is told to end: `fast` breaks its connections, `immediate` leaves the rest to the next start. */
@@ -34,6 +50,10 @@ const STOP_SIGNALS: Readonly<Record<PostgresStop, Deno.Signal>> = {
   immediate: "SIGQUIT",
 };
 const STOP_MS = 60_000;
+/** Everything that the client would take from the environment. */
+const SUPERUSER = { user: "postgres", password: "", options: "", application_name: "tests", ssl: false };
+/** Rows as lists of the texts that the server sends. */
+const AS_TEXT = { rowMode: "array", types: { getTypeParser: () => (value: string) => value } } as const;
 
 /** How often a free port is looked for. */
 const ATTEMPTS = 3;
@@ -56,14 +76,20 @@ export class PostgresServer implements AsyncDisposable {
   readonly port: number;
   /** Where its unix socket is. */
   readonly folder: string;
-  readonly #args: readonly string[];
+  readonly #options: PostgresStart;
   #child: ChildProcess | undefined;
   #databases = 0;
 
-  private constructor(folder: string, port: number, args: readonly string[]) {
+  private constructor({ folder, port }: PostgresPlace, options: PostgresStart) {
     this.folder = folder;
     this.port = port;
-    this.#args = args;
+    this.#options = options;
+  }
+
+  /** A server that runs already, which others use too: its databases have names that no other has. */
+  static at(place: PostgresPlace): PostgresServer {
+    const databasePrefix = `t${crypto.randomUUID().replaceAll("-", "")}_`;
+    return new PostgresServer(place, { args: [], isSilent: false, databasePrefix });
   }
 
   /** Starts a server with an empty cluster, or with what the one has that it follows. */
@@ -77,7 +103,8 @@ export class PostgresServer implements AsyncDisposable {
         ...settings.flatMap(([name, value]) => ["-c", `${name}=${value}`]),
         ...(options.tls === undefined ? [] : await tlsArgs(folder, options.tls)),
       ];
-      return await onFreePort((port) => new PostgresServer(folder, port, args));
+      const start = { args, isSilent: options.isSilent ?? false, databasePrefix: "test_" };
+      return await onFreePort((port) => new PostgresServer({ folder, port }, start));
     } catch (error) {
       await Deno.remove(folder, { recursive: true });
       throw error;
@@ -99,24 +126,36 @@ export class PostgresServer implements AsyncDisposable {
   /** Makes an empty database, which the user of `url` owns; answers its name. */
   async createDatabase(): Promise<string> {
     this.#databases++;
-    const name = `test_${this.#databases}`;
-    await this.psql(`CREATE DATABASE ${name} OWNER ${POSTGRES_USER.name}`);
+    const name = `${this.#options.databasePrefix}${this.#databases}`;
+    // A small database is copied quicker by its files than by its pages.
+    await this.psql(
+      `CREATE DATABASE ${name} OWNER ${POSTGRES_USER.name} TEMPLATE template0 STRATEGY file_copy`,
+    );
     return name;
   }
 
   /** Carries out SQL as the superuser; answers the rows, a line for each, their columns with `|` between them. */
   async psql(sql: string, database = "postgres"): Promise<string> {
-    return await output([...this.#psql(database), "-c", sql]);
+    const { folder: host, port } = this;
+    const client = new pg.Client({ ...SUPERUSER, host, port, database });
+    // A server that ends meanwhile is seen by the query.
+    client.on("error", () => {});
+    try {
+      await client.connect();
+      const answer: pg.QueryArrayResult | pg.QueryArrayResult[] = await client.query({
+        text: sql,
+        ...AS_TEXT,
+      });
+      const rows = [answer].flat().flatMap((result) => result.rows);
+      return rows.map((row) => row.map((value) => value ?? "").join("|")).join("\n");
+    } finally {
+      await client.end().catch(() => {});
+    }
   }
 
   /** Runs a script of SQL of any length as the user of `url`. */
   async restore(sql: string, database: string): Promise<void> {
-    await output([...this.#psql(database), "-f", "-"], `SET ROLE ${POSTGRES_USER.name};\n${sql}`);
-  }
-
-  #psql(database: string): readonly string[] {
-    const place = ["-h", this.folder, "-p", String(this.port), "-U", "postgres", "-d", database];
-    return [postgresProgram("psql"), "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", ...place];
+    await this.psql(`SET ROLE ${POSTGRES_USER.name};\n${sql}`, database);
   }
 
   /** Starts it again on its port, after `stop` or `kill`; answers once it takes connections. */
@@ -124,8 +163,9 @@ export class PostgresServer implements AsyncDisposable {
     await this.kill();
     const place = ["-D", join(this.folder, "data"), "-k", this.folder, "-p", String(this.port)];
     const access = ["-c", `hba_file=${join(this.folder, "pg_hba.conf")}`];
-    const [program, ...args] = asPostgres(requireTool("postgres"), ...place, ...access, ...this.#args);
-    const child = new ChildProcess(program, { args });
+    const { args: more, isSilent } = this.#options;
+    const [program, ...args] = asPostgres(requireTool("postgres"), ...place, ...access, ...more);
+    const child = new ChildProcess(program, { args, isSilent });
     this.#child = child;
     await until("postgres", async () => !child.running || await this.#isReady(child.pid));
     if (child.running) return;

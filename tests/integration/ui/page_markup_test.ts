@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { needs } from "../../harness/tools.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
-import { type OpenedPage, PageBrowser, stepsOf } from "./page_browser.ts";
+import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
 import { ADMIN_TOKEN, MARKUP, PageWeir } from "./page_weir.ts";
 
 const WRITE = `document.body.innerHTML = ${JSON.stringify(MARKUP)}`;
@@ -45,7 +45,7 @@ async function fillWithMarkup(weir: PageWeir, receiver: WebhookReceiver): Promis
     join(weir.weir.rulesFolder, "z.yaml"),
     `domain: z\n${JSON.stringify(MARKUP)}: 1\n`,
   );
-  weir.weir.signal("SIGHUP");
+  weir.weir.reload();
 }
 
 async function liveViews(_: PageWeir, opened: OpenedPage): Promise<void> {

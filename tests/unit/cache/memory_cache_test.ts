@@ -82,6 +82,14 @@ Deno.test("memory cache: a hit on a window that is just over costs no room for g
   await cache.close();
 });
 
+Deno.test("memory cache: hits given back to a counter of a shorter window stop at 0 as well", async () => {
+  const { cache } = open(10);
+  cache.add([hit("k", NOW + 60)]);
+  const long = hit("k", NOW + 3_600);
+  assertEquals(cache.add([{ ...long, addend: -5 }, long]), [0, 1]);
+  await cache.close();
+});
+
 Deno.test("memory cache: a counter that two windows share lives as long as the longer one", async () => {
   const { cache, clock } = open(10);
   cache.add([hit("k", NOW + 60), hit("k", NOW + 3_600)]);
