@@ -12,31 +12,34 @@ import { QUIET } from "./sqlite_fixture.ts";
 
 /** The server of the run, for all tests of a file, each with databases of its own. */
 export function sharedPostgres(): () => SharedPostgresServer {
-  return duringFile(async () => {
+  let server: PostgresServer | undefined;
+  Deno.test.beforeAll(async () => {
     const place = await sharedPlace("postgres");
-    return place && PostgresServer.at(place);
+    server = place && PostgresServer.at(place);
   });
+  return () => {
+    if (server === undefined) throw new Error("Cannot use the shared server: it is not installed");
+    return server;
+  };
 }
 
 /** A server for all tests of a file, which may break its connections and pause it; it runs while they do. */
 export function filePostgres(): () => PostgresServer {
-  let server: PostgresServer | undefined;
-  Deno.test.afterAll(async () => await server?.[Symbol.asyncDispose]());
   return duringFile(async () => {
     // What it says belongs to no test, and so it says nothing.
     const settings = { log_min_messages: "panic" };
-    return toolAvailable("postgres") ? server = await PostgresServer.start({ settings }) : undefined;
+    return toolAvailable("postgres") ? await PostgresServer.start({ settings }) : undefined;
   });
 }
 
-function duringFile<T>(start: () => Promise<T | undefined>): () => T {
-  let server: T | undefined;
-  Deno.test.beforeAll(async () => {
-    server = await start();
-  });
+/** What all tests of a file use, from before the first to after the last. */
+export function duringFile<T extends AsyncDisposable>(make: () => Promise<T | undefined>): () => T {
+  let made: T | undefined;
+  Deno.test.beforeAll(async () => void (made = await make()));
+  Deno.test.afterAll(async () => await made?.[Symbol.asyncDispose]());
   return () => {
-    if (server === undefined) throw new Error("Cannot use the server: it is not installed");
-    return server;
+    if (made === undefined) throw new Error("Cannot use what the file has: it is not installed");
+    return made;
   };
 }
 

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type Running, serve } from "../../main.ts";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { readSettings } from "../../src/settings/read_settings.ts";
@@ -50,7 +50,8 @@ export class ServeFixture implements AsyncDisposable {
 
   /** Starts it. */
   static async begin(options: ServeFixtureOptions = {}): Promise<ServeFixture> {
-    const root = await Deno.makeTempDir({ prefix: "weir_" });
+    // The folder around the root is watched too: it belongs to this service alone.
+    const root = join(await Deno.makeTempDir({ prefix: "weir_" }), "root");
     await writeRules(join(root, "config"), options.rules ?? {});
     return new ServeFixture(root, [], options);
   }
@@ -125,7 +126,7 @@ export class ServeFixture implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
-    await Deno.remove(this.#root, { recursive: true });
+    await Deno.remove(dirname(this.#root), { recursive: true });
   }
 
   async #open(log: string[], env: ServeFixtureOptions["env"]): Promise<void> {
@@ -151,6 +152,6 @@ export class ServeFixture implements AsyncDisposable {
 }
 
 async function writeRules(folder: string, rules: Readonly<Record<string, string>>): Promise<void> {
-  await Deno.mkdir(folder);
+  await Deno.mkdir(folder, { recursive: true });
   for (const [name, text] of Object.entries(rules)) await Deno.writeTextFile(join(folder, name), text);
 }

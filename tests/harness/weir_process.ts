@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { ChildProcess } from "./child_process.ts";
 import { until } from "./until.ts";
 import { runtimeEnvironment, weirCommand } from "./weir_command.ts";
@@ -24,9 +24,10 @@ const ROOT = new URL("../../", import.meta.url).pathname;
 
 /** Starts Weir as a process of its own and waits until it listens. `WEIR_BIN` names an executable to start. */
 export async function startWeir(options: WeirOptions = {}): Promise<WeirProcess> {
-  const root = await Deno.makeTempDir({ prefix: "weir_" });
+  // The folder around the root is watched too: it belongs to this process alone.
+  const root = join(await Deno.makeTempDir({ prefix: "weir_" }), "root");
   const rulesFolder = join(root, "config");
-  await Deno.mkdir(rulesFolder);
+  await Deno.mkdir(rulesFolder, { recursive: true });
   for (const [name, text] of Object.entries(options.rules ?? {})) {
     await Deno.writeTextFile(join(rulesFolder, name), text);
   }
@@ -121,7 +122,7 @@ export class WeirProcess implements AsyncDisposable {
   /** Kills it and removes its folder. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.kill();
-    await Deno.remove(this.#root, { recursive: true });
+    await Deno.remove(dirname(this.#root), { recursive: true });
   }
 
   #address(listener: Listener): string {

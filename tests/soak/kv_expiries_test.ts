@@ -42,6 +42,6 @@ const KINDS: Readonly<Record<string, (faults: Faults) => Promise<void>>> = {
 for (const [name, run] of Object.entries(KINDS)) {
   Deno.test({
     ...needs(["redis-server"], `kv expiries: under random faults and failovers of ${name} every key has one`),
-    fn: () => run({ rounds: bySize({ short: 6, full: 100 }), random: seededRandom(SOAK_SEED) }),
+    fn: () => run({ rounds: bySize({ short: 4, full: 100 }), random: seededRandom(SOAK_SEED) }),
   });
 }

@@ -9,7 +9,7 @@ import { until } from "../harness/until.ts";
 import { startWeir } from "../harness/weir_process.ts";
 import { bySize } from "./soak_options.ts";
 
-const COUNT = bySize({ short: 10_000, full: 100_000 });
+const COUNT = bySize({ short: 5_000, full: 100_000 });
 const RATE = bySize({ short: 200, full: 1_000 });
 const SECONDS = { warmUp: 2, before: 1, away: 1, back: 2 } as const;
 /** Heap that 100,000 rules take once they are loaded and garbage is collected. */
@@ -19,7 +19,8 @@ const RULES_MB = 97 * COUNT / 100_000;
  * used; a second set of rules that is kept exceeds two and a half times. The rest is for calls and code.
  */
 const MOST_MB = 2.5 * RULES_MB + 40;
-const LOAD_MS = 300_000;
+/** Rules are read in a thread of low priority, which a busy machine lets wait. */
+const LOAD_MS = 900_000;
 const SETTLE_S = 120;
 
 Deno.test("rules: calls go on while many rules are loaded and then rejected, and memory is given back", async () => {

@@ -111,7 +111,7 @@ Deno.test({
     const cluster = sharedCluster();
     await using cache = openKvCluster(portsOf(cluster), { onConnection: () => {} });
     await cache.ready;
-    const tagged = await Promise.all(Array.from({ length: 40 }, () => keyOn(cluster, 0)));
+    const tagged = await Promise.all(Array.from({ length: 16 }, () => keyOn(cluster, 0)));
     const others = await Promise.all([keyOn(cluster, 1), keyOn(cluster, 2)]);
     const hits = [...tagged, ...others].map((key) => hit({ key, expiresInSeconds: LONG_S }));
     await using load = new Load(cache, hits);

@@ -100,26 +100,23 @@ for (const [index, block] of BLOCKS.entries()) {
 
 const PROGRAMS = BLOCKS.filter(({ marks }) => marks.includes("rest"));
 
-for (const { line, text } of PROGRAMS) {
-  Deno.test({
-    ...needs(
-      text.includes("ca.pem") ? ["openssl"] : [],
-      `the program in line ${line} of the README prints what it says`,
-    ),
-    async fn() {
-      await using programs = await Programs.write([text]);
-      if (text.includes("ca.pem")) await programs.addAuthority();
-      const api = new URL("tests/integration/rest/readme_api.ts", ROOT).pathname;
-      const { code, lines } = await programs.deno(["run", "--no-check", "-A", `--preload=${api}`]);
+Deno.test({
+  ...needs(["openssl"], "the programs in the README print what it says"),
+  async fn(test) {
+    await using programs = await Programs.write(PROGRAMS.map(({ text }) => text));
+    await programs.addAuthority();
+    const { code, printed } = await programs.run();
+    for (const [index, { line, text }] of PROGRAMS.entries()) {
       const said = [...text.matchAll(/; \/\/ (.+)$/gm)].map(([, words]) => words);
-      assertEquals([code, lines], [0, said]);
-    },
-  });
-}
+      await test.step(`line ${line}`, () => assertEquals(printed[index], said));
+    }
+    assertEquals(code, 0);
+  },
+});
 
 Deno.test("the programs in the README pass the type check", async () => {
   await using programs = await Programs.write(PROGRAMS.map(({ text }) => text));
-  const { code, lines } = await programs.deno(["check", "--quiet"]);
+  const { code, lines } = await programs.check();
   assertEquals([PROGRAMS.length > 15, code, lines], [true, 0, []]);
 });
 
@@ -312,10 +309,27 @@ class Programs implements AsyncDisposable {
     await Deno.copyFile(certificates.authority.certFile, `${this.#folder}/ca.pem`);
   }
 
-  /** Runs a command of Deno on them; answers how it ended and what it printed. */
-  async deno([command = "", ...flags]: readonly string[]): Promise<{ code: number; lines: string[] }> {
+  /** Runs them one after the other in one process; answers how it ended, and what each of them printed. */
+  async run(): Promise<{ code: number; printed: string[][] }> {
+    const api = new URL("tests/integration/rest/readme_api.ts", ROOT).pathname;
+    const main = `${this.#folder}/main.ts`;
+    const runs = this.#files.map((file) => `console.log("# next");\nawait import("${file}");\n`);
+    await Deno.writeTextFile(main, runs.join(""));
+    const { code, lines } = await this.#deno(["run", "--no-check", "-A", `--preload=${api}`, main]);
+    const [, ...printed] = lines.join("\n").split(/^# next\n?/m).map((text) =>
+      text.split("\n").filter(Boolean)
+    );
+    return { code, printed };
+  }
+
+  /** Checks their types; answers how that ended and what was printed. */
+  async check(): Promise<{ code: number; lines: string[] }> {
+    return await this.#deno(["check", "--quiet", ...this.#files]);
+  }
+
+  async #deno([command = "", ...args]: readonly string[]): Promise<{ code: number; lines: string[] }> {
     await using child = new ChildProcess(Deno.execPath(), {
-      args: [command, `--config=${new URL("deno.json", ROOT).pathname}`, ...flags, ...this.#files],
+      args: [command, `--config=${new URL("deno.json", ROOT).pathname}`, ...args],
       cwd: this.#folder,
       env: { ...Deno.env.toObject(), NO_COLOR: "1" },
     });

@@ -39,15 +39,15 @@ export const PER_SECOND: WhichCache = {
   figures: "ratelimit.kv_per_second_pool",
 };
 
-/**
- * Settings with this cache at `url`, and more of its own by the end of their names. Beside the cache of
- * limits per second there is no main one, so that nothing can have been counted there.
- */
+/** The main cache of services whose second one is looked at. */
+export const OTHER_REDIS = Shared.of(() => startRedis(), "redis-server");
+
+/** Settings with this cache at `url`, and more of its own by the end of their names; the other cache is another server. */
 export function kvEnv({ prefix }: WhichCache, url: string, more: Env = {}): Env {
   const own = Object.entries(more).map(([name, value]) => [`${prefix}_${name}`, value]);
   return {
     BACKEND_TYPE: "kv",
-    ...(prefix === "KV" ? {} : { KV_URL: NOWHERE, KV_PERSECOND: "true" }),
+    ...(prefix === "KV" ? {} : { KV_URL: OTHER_REDIS.value.url, KV_POOL_SIZE: "1", KV_PERSECOND: "true" }),
     [`${prefix}_URL`]: url,
     ...Object.fromEntries(own),
   };

@@ -142,7 +142,7 @@ export function timeoutCase(which: WhichCache): SettingCase {
   const run = () =>
     withRedis(async (redis) => {
       await using patient = await startAtNoon(kvEnv(which, redis.url));
-      await using hasty = await startAtNoon(kvEnv(which, redis.url, { TIMEOUT: "200ms" }));
+      await using hasty = await startAtNoon(kvEnv(which, redis.url, { TIMEOUT: "100ms" }));
       redis.pause();
       const late = watched(statusOf(patient, which));
       const soon = await statusOf(hasty, which);

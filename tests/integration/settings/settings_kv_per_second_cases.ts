@@ -1,6 +1,5 @@
-import { startRedis } from "../../harness/redis_server.ts";
 import { compare, type SettingCases, shopRequest } from "./settings_case.ts";
-import { PER_SECOND, REDIS, RULES, SHARED_REDIS } from "./settings_kv_bed.ts";
+import { OTHER_REDIS, PER_SECOND, REDIS, RULES, SHARED_REDIS } from "./settings_kv_bed.ts";
 import {
   authCase,
   parallelismCase,
@@ -32,7 +31,8 @@ export const KV_PER_SECOND_CASES: SettingCases = {
 async function countsApart(): Promise<void> {
   const main = SHARED_REDIS.value;
   await main.command("FLUSHALL");
-  await using second = await startRedis();
+  const second = OTHER_REDIS.value;
+  await second.command("FLUSHALL");
   await compare({ KV_PERSECOND: "true" }, {
     env: { BACKEND_TYPE: "kv", KV_URL: main.url, KV_PERSECOND_URL: second.url },
     rules: RULES,

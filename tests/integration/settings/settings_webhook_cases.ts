@@ -69,7 +69,7 @@ export const WEBHOOK_CASES: SettingCases = {
     sees: "an attempt given up earlier",
     async run() {
       await using receiver = new SlowReceiver(0, Infinity);
-      const seen = await attemptsTo(receiver.url, { WEBHOOK_TIMEOUT: SHORT }, () => receiver.release());
+      const seen = await attemptsTo(receiver, { WEBHOOK_TIMEOUT: SHORT });
       assertEquals(seen, { set: "timeout", unset: 200 });
     },
   },
@@ -77,8 +77,7 @@ export const WEBHOOK_CASES: SettingCases = {
     sees: "connecting given up earlier",
     async run() {
       using silent = new SilentListener();
-      const url = `https://127.0.0.1:${silent.port}/`;
-      const seen = await attemptsTo(url, { WEBHOOK_CONNECT_TIMEOUT: SHORT }, () => silent.release());
+      const seen = await attemptsTo(silent, { WEBHOOK_CONNECT_TIMEOUT: SHORT });
       const isGivenUp = (result: unknown) => result === "timeout" || result === "connect";
       assertEquals([seen.set, seen.unset].map(isGivenUp), [true, false]);
     },
@@ -319,32 +318,42 @@ async function comparesKeyFiles(changed: Record<string, string>): Promise<void> 
   });
 }
 
-/**
- * What becomes of the first attempt to a receiver that does not answer: with a setting that has it given up, and then
- * without it, once `release` has the receiver go on.
- */
+/** Takes attempts and does not go on with them before it is told to. */
+interface Reluctant {
+  readonly url: string;
+  /** How many attempts have come, up to now or at once. */
+  readonly most: number;
+  release(): void;
+}
+
+/** What becomes of two first attempts: without a setting, and with it before the receiver goes on. */
 async function attemptsTo(
-  url: string,
+  receiver: Reluctant,
   changed: Record<string, string>,
-  release: () => void,
 ): Promise<{ set: unknown; unset: unknown }> {
   const attempt = async (env: Record<string, string>) => {
     await using folder = await WebhookFolder.make();
-    return await lookAt(folder, env, async ({ http }) => resultOf((await firstAttempts(http, url))[0]));
+    return await lookAt(
+      folder,
+      env,
+      async ({ http }) => resultOf((await firstAttempts(http, receiver.url))[0]),
+    );
   };
   const unset = attempt({});
   try {
+    await until("the attempt without the setting", () => receiver.most > 0);
     const set = await attempt(changed);
-    release();
+    receiver.release();
     return { set, unset: await unset };
   } finally {
-    release();
+    receiver.release();
     await unset.catch(() => {});
   }
 }
 
 /** Takes connections and says nothing, until it closes them. */
 class SilentListener implements Disposable {
+  most = 0;
   readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   readonly #open: Deno.TcpConn[] = [];
 
@@ -352,8 +361,8 @@ class SilentListener implements Disposable {
     void this.#accept();
   }
 
-  get port(): number {
-    return this.#listener.addr.port;
+  get url(): string {
+    return `https://127.0.0.1:${this.#listener.addr.port}/`;
   }
 
   /** Closes what is open. */
@@ -363,7 +372,10 @@ class SilentListener implements Disposable {
 
   async #accept(): Promise<void> {
     try {
-      for await (const connection of this.#listener) this.#open.push(connection);
+      for await (const connection of this.#listener) {
+        this.#open.push(connection);
+        this.most++;
+      }
     } catch {
       // It was closed.
     }

@@ -7,13 +7,13 @@ import { patientClock } from "../../harness/scaled_clock.ts";
 import { OtlpReceiver } from "../../harness/otlp_receiver.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { until } from "../../harness/until.ts";
-import { EnvironmentOf } from "./tracing_environment.ts";
+import { EnvironmentOf, startExporter } from "./tracing_environment.ts";
 import { spanNamed } from "../../harness/tracing_exporter_double.ts";
 
 /** An export with real workers, whose limits are far away. */
 function open(
   logger: KeptLog,
-  { protocol, startWorker }: { protocol: "http" | "grpc"; startWorker?: () => ExporterLine },
+  { protocol, startWorker = startExporter }: { protocol: "http" | "grpc"; startWorker?: () => ExporterLine },
 ): WorkerExport {
   const exported = { protocol, otlp: new Map(), attributes: {}, version: "1" };
   return new WorkerExport({ ...exported, logger, clock: patientClock, startWorker });

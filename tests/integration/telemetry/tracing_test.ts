@@ -10,7 +10,7 @@ import { patientClock } from "../../harness/scaled_clock.ts";
 import { OtlpReceiver } from "../../harness/otlp_receiver.ts";
 import { until } from "../../harness/until.ts";
 import { unaryOf } from "../../harness/tracing_bed.ts";
-import { EnvironmentOf } from "./tracing_environment.ts";
+import { EnvironmentOf, startExporter } from "./tracing_environment.ts";
 
 const CALL: CallContext = { header: () => undefined, gone: false };
 const SERVICE: GrpcService = {
@@ -31,6 +31,7 @@ function open(logger: KeptLog, options: Partial<TracingOptions> = {}): Tracing {
     logger,
     clock: patientClock,
     random: () => 0,
+    startWorker: startExporter,
     ...options,
   });
 }

@@ -4,6 +4,7 @@ import { type AddressInfo, connect } from "node:net";
 import { Cidrs } from "../../../src/webhooks/address_ranges.ts";
 import { proxyCredentials } from "../../../src/webhooks/guarded_dial.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
+import { ChildProcess } from "../../harness/child_process.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { needs } from "../../harness/tools.ts";
 import { failure, guarded, Loopback } from "./guarded_fetch_fixture.ts";
@@ -123,14 +124,12 @@ Deno.test({
 });
 
 Deno.test("proxies of the environment are not obeyed", async () => {
-  const before = Deno.env.get("HTTP_PROXY");
-  Deno.env.set("HTTP_PROXY", `http://127.0.0.1:${freePort()}`);
-  try {
-    await using server = await Loopback.start();
-    await using fetch = guarded();
-    assertEquals((await fetch(`http://127.0.0.1:${server.port}/`)).status, 200);
-  } finally {
-    if (before === undefined) Deno.env.delete("HTTP_PROXY");
-    else Deno.env.set("HTTP_PROXY", before);
-  }
+  await using server = await Loopback.start();
+  const program = new URL("environment_child.ts", import.meta.url).pathname;
+  await using child = new ChildProcess(Deno.execPath(), {
+    args: ["run", "-A", "--no-check", program, "fetch", `http://127.0.0.1:${server.port}/`],
+    env: { ...Deno.env.toObject(), HTTP_PROXY: `http://127.0.0.1:${freePort()}` },
+  });
+  await child.exited;
+  assertEquals(child.stdoutLines, ["200"], child.stderrLines.join("\n"));
 });

@@ -6,6 +6,7 @@ import {
   type PostgresConnectionOptions,
 } from "../../../src/webhooks/postgres_connection.ts";
 import { StoreError } from "../../../src/webhooks/store.ts";
+import { ChildProcess } from "../../harness/child_process.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { handled } from "../../harness/handled.ts";
 import { PostgresServer } from "../../harness/postgres_server.ts";
@@ -65,30 +66,30 @@ Deno.test({
   ...needs(["postgres"], "nothing of a connection comes from the environment, and its settings are ours"),
   async fn() {
     const server = own();
-    const names = ["PGUSER", "PGDATABASE", "PGHOST", "PGOPTIONS", "PGREPLICATION", "PGAPPNAME", "PGPASSWORD"];
-    for (const name of names) Deno.env.set(name, name === "PGOPTIONS" ? "-c work_mem=77kB" : "wrong");
-    Deno.env.set("PGSSLMODE", "require");
-    try {
-      const url = server.url("postgres", "options=-c%20search_path%3Dpg_catalog");
-      await using bed = await connected(url, { statementTimeoutMs: 10_000, lockTimeoutMs: 5_000 });
-      const settings = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"];
-      const shown = [...settings, "work_mem", "search_path", "application_name"];
-      const sql = `SELECT ${shown.map((name) => `current_setting('${name}') AS ${name}`).join(", ")}`;
-      assertEquals({ ...(await bed.connection.query(sql, [], "rows")).rows[0] }, {
-        statement_timeout: "10s",
-        lock_timeout: "5s",
-        idle_in_transaction_session_timeout: "20s",
-        work_mem: "4MB",
-        search_path: "pg_catalog",
-        application_name: "weir",
-      });
-      const { message } = await assertRejects(() =>
-        connected(`postgres://weir@127.0.0.1:${server.port}/postgres`)
-      );
-      assertMatch(message, /password must be a non-empty string/);
-    } finally {
-      for (const name of [...names, "PGSSLMODE"]) Deno.env.delete(name);
-    }
+    const names = ["PGUSER", "PGDATABASE", "PGHOST", "PGREPLICATION", "PGAPPNAME", "PGPASSWORD"];
+    const env = {
+      ...Deno.env.toObject(),
+      ...Object.fromEntries(names.map((name) => [name, "wrong"])),
+      ...{ PGOPTIONS: "-c work_mem=77kB", PGSSLMODE: "require" },
+    };
+    const program = new URL("environment_child.ts", import.meta.url).pathname;
+    const urls = [
+      server.url("postgres", "options=-c%20search_path%3Dpg_catalog"),
+      `postgres://weir@127.0.0.1:${server.port}/postgres`,
+    ];
+    const args = ["run", "-A", "--no-check", program, "postgres", ...urls];
+    await using child = new ChildProcess(Deno.execPath(), { args, env });
+    await child.exited;
+    const [settings, failure] = child.stdoutLines.map((line) => JSON.parse(line));
+    assertEquals(settings, {
+      statement_timeout: "10s",
+      lock_timeout: "5s",
+      idle_in_transaction_session_timeout: "20s",
+      work_mem: "4MB",
+      search_path: "pg_catalog",
+      application_name: "weir",
+    }, child.stderrLines.join("\n"));
+    assertMatch(failure, /password must be a non-empty string/);
   },
 });
 

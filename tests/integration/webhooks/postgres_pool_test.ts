@@ -269,13 +269,15 @@ Deno.test({
   ),
   async fn() {
     const server = own();
-    for (const [sleep, expected] of [["0.2", "done"], ["600", "busy"]] as const) {
+    for (const expected of ["done", "busy"] as const) {
       const clock = new FakeClock();
       const pool = poolOf(server.url(), { clock, size: 1 });
-      const working = pool.use(async (connection) => {
-        await connection.query(`SELECT pg_sleep(${sleep})`, [], "rows");
-        return "done";
-      }).catch((error) => error.code);
+      const { promise: held, resolve: letGo } = Promise.withResolvers<void>();
+      const working = pool.use(async (connection): Promise<unknown> =>
+        expected === "done"
+          ? await ask(connection).then(() => held)
+          : await connection.query("SELECT pg_sleep(600)", [], "rows")
+      ).then(() => "done", (error) => error.code);
       await until("the work", () => pool.figures.open === 1);
       const waiting = refusal(pool.use(ask));
       const closed = pool.close();
@@ -287,6 +289,7 @@ Deno.test({
         assertEquals(pool.figures.open, 1);
         clock.advance(1);
       }
+      letGo();
       await closed;
       assertEquals([await working, await waiting], [expected, "closed Cannot use the store: it is closed"]);
       assertEquals(pool.figures, { open: 0, idle: 0, waiting: 0 });

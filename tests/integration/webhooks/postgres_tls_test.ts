@@ -8,7 +8,11 @@ import { StoreError } from "../../../src/webhooks/store.ts";
 import { type Certificates, makeCertificates } from "../../harness/certificates.ts";
 import type { PostgresTls } from "../../harness/postgres_folder.ts";
 import { PostgresServer } from "../../harness/postgres_server.ts";
-import { needs } from "../../harness/tools.ts";
+import { duringFile, sharedPostgres } from "../../harness/postgres_fixture.ts";
+import { needs, toolAvailable } from "../../harness/tools.ts";
+
+const known = duringFile(async () => toolAvailable("openssl") ? await makeCertificates() : undefined);
+const shared = sharedPostgres();
 
 /** Parameters of the address, and whether the connection is encrypted; or what is wrong with it. */
 type Case = readonly [parameters: string, expected: boolean | RegExp];
@@ -20,7 +24,7 @@ const NO_ENTRY = /^busy .*no pg_hba\.conf entry.*no encryption \(28000\)$/;
 Deno.test({
   ...needs(["postgres", "openssl"], "each sslmode encrypts and checks what libpq's does"),
   async fn() {
-    await using certificates = await makeCertificates();
+    const certificates = known();
     const root = `sslrootcert=${certificates.authority.certFile}`;
     const other = `sslrootcert=${certificates.otherAuthority.certFile}`;
     const right: readonly Case[] = [
@@ -53,7 +57,7 @@ Deno.test({
 Deno.test({
   ...needs(["postgres", "openssl"], "a client shows its certificate to a server that asks for one"),
   async fn() {
-    await using certificates = await makeCertificates();
+    const certificates = known();
     const { authority, client, otherClient, server } = certificates;
     const full = `sslmode=verify-full&sslrootcert=${authority.certFile}`;
     const pair = (files: typeof client) => `sslcert=${files.certFile}&sslkey=${files.keyFile}`;
@@ -71,7 +75,7 @@ Deno.test({
 Deno.test({
   ...needs(["postgres", "openssl"], "a server without TLS is used by those who do not insist"),
   async fn() {
-    await using certificates = await makeCertificates();
+    const certificates = known();
     await checkAll(certificates, undefined, [
       ["sslmode=disable", false],
       ["sslmode=allow", false],
@@ -85,7 +89,7 @@ Deno.test({
 Deno.test({
   ...needs(["postgres", "openssl"], "certificates are read anew for each connection"),
   async fn() {
-    await using certificates = await makeCertificates();
+    const certificates = known();
     await using server = await PostgresServer.start({ tls: certificates.server });
     const file = `${certificates.folder}/authorities.pem`;
     const url = server.url("postgres", `sslmode=verify-full&sslrootcert=${file}`);
@@ -119,7 +123,7 @@ Deno.test("an answer in the open before the handshake is not taken for one that 
 Deno.test({
   ...needs(["openssl"], "nonsense that was encrypted is only an error, too"),
   async fn() {
-    await using certificates = await makeCertificates();
+    const certificates = known();
     const [cert, key] = await Promise.all(
       [certificates.server.certFile, certificates.server.keyFile].map((file) => Deno.readTextFile(file)),
     );
@@ -151,7 +155,8 @@ async function checkAll(
   tls: PostgresTls | undefined,
   cases: readonly Case[],
 ): Promise<void> {
-  await using server = await PostgresServer.start(tls === undefined ? {} : { tls });
+  await using own = tls === undefined ? undefined : await PostgresServer.start({ tls });
+  const server = own ?? shared();
   for (const [parameters, expected] of cases) {
     const found = await isEncrypted(server.url("postgres", parameters));
     if (expected instanceof RegExp) assertMatch(String(found), expected, parameters.replaceAll(folder, ""));

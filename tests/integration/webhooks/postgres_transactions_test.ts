@@ -70,10 +70,11 @@ Deno.test({
     await using bed = await makeBed();
     const { transactions } = bed;
     let added: Promise<unknown> | undefined;
+    let isAdded = false;
     const seen = await transactions.read(function* (): Work<readonly unknown[]> {
       const before = (yield* get("SELECT count FROM counts WHERE name = ?", "a"))?.["count"];
-      added ??= handled(transactions.perform(() => run(ADD, 1, "a")));
-      yield* get("SELECT pg_sleep(0.2)");
+      added ??= handled(transactions.perform(() => run(ADD, 1, "a")).then(() => void (isAdded = true)));
+      while (!isAdded) yield* get("SELECT 1");
       return [before, (yield* get("SELECT count FROM counts WHERE name = ?", "a"))?.["count"]];
     });
     await added;

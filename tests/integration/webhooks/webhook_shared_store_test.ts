@@ -58,7 +58,7 @@ const posted = (http: string, idempotencyKey: string) =>
   until("an answer", async () => {
     const answer = await api(http, "/events", { ...EVENT, idempotencyKey });
     return answer.headers.get("retry-after") === null && answer;
-  }, { intervalMs: 500 });
+  });
 const decide = (service: ServeFixture | undefined) =>
   service?.ask({ domain: "d", descriptors: [{ entries: [{ key: "k", value: "v" }] }] });
 

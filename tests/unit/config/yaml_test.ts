@@ -359,9 +359,9 @@ Deno.test("yaml: metadata is at most 24 levels deep", () => {
 });
 
 const EXHAUSTING: readonly (readonly [name: string, text: string])[] = [
-  ["lists in brackets", "[".repeat(100_000)],
-  ["mappings in braces", "{a: ".repeat(100_000)],
-  ["lists by dashes", "- ".repeat(100_000)],
+  ["lists in brackets", "[".repeat(20_000)],
+  ["mappings in braces", "{a: ".repeat(20_000)],
+  ["lists by dashes", "- ".repeat(20_000)],
   [
     "mappings by indentation",
     Array.from({ length: 3_000 }, (_, depth) => `${" ".repeat(depth)}a:`).join("\n"),
@@ -377,7 +377,7 @@ for (const [name, text] of EXHAUSTING) {
 }
 
 Deno.test("yaml: a large file is read in one walk", () => {
-  const rules = Array.from({ length: 20_000 }, (_, i) => `- {key: k, value: v${i}, rate_limit: *a}\n`).join(
+  const rules = Array.from({ length: 4_000 }, (_, i) => `- {key: k, value: v${i}, rate_limit: *a}\n`).join(
     "",
   );
   const text =
@@ -385,11 +385,11 @@ Deno.test("yaml: a large file is read in one walk", () => {
   assertEquals(
     read(text).descriptors.at(-1),
     descriptor({
-      at: "r.yaml:20004:3",
-      path: "descriptors[20000]",
+      at: "r.yaml:4004:3",
+      path: "descriptors[4000]",
       key: "k",
-      value: "v19999",
-      rateLimit: rateLimit({ at: `r.yaml:20004:39`, path: "descriptors[20000].rate_limit" }),
+      value: "v3999",
+      rateLimit: rateLimit({ at: `r.yaml:4004:38`, path: "descriptors[4000].rate_limit" }),
     }),
   );
 });

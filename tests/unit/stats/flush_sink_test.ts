@@ -154,7 +154,7 @@ Deno.test("flush: a source is walked over no further than what was handed on", a
   let walked = 0;
   const source: StatsSource = {
     *counters() {
-      for (; walked < 100_000; walked++) yield [`c${walked}`, 1];
+      for (; walked < 20_000; walked++) yield [`c${walked}`, 1];
     },
     gauges: () => [],
     timers: () => [],
@@ -167,7 +167,7 @@ Deno.test("flush: a source is walked over no further than what was handed on", a
   const whileWaiting = walked;
   gate.resolve();
   await finished;
-  assertEquals([whileWaiting <= 500, walked, new Set(carrier.take()).size], [true, 100_000, 100_000]);
+  assertEquals([whileWaiting <= 500, walked, new Set(carrier.take()).size], [true, 20_000, 20_000]);
 });
 
 Deno.test("flush: one at a time, and the last one follows that which is under way", async () => {

@@ -4,7 +4,7 @@ import { type PullSource, scrape } from "../../../src/stats/pull_scrape.ts";
 import { metricsText } from "../../../src/stats/pull_text.ts";
 import { SHOP_RULES } from "../../harness/pull_bed.ts";
 
-const KEYS = 20_000;
+const KEYS = 4_000;
 const STATS = ["total_hits", "over_limit", "near_limit", "within_limit", "shadow_mode"];
 
 for (const native of [false, true]) {

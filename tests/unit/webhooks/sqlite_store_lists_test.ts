@@ -11,7 +11,7 @@ Deno.test("a list since a time is right with more rows than are looked at for it
   );
   await Promise.all(rows.map((row) => store.addAudit(row)));
   const list = (since: number, event?: string) =>
-    allPages((options) => store.listAudit(options), { limit: 200, since, event });
+    allPages((options) => store.listAudit(options), { limit: 3_000, since, event });
   for (
     const since of [NOW, NOW + 1, NOW + 499, NOW + 500, NOW + 501, NOW + 502, NOW + 10_499, NOW + 10_500]
   ) {

@@ -1,4 +1,5 @@
-/** Stores of the webhook service under repetition: kills, and several stores on one database. */
+/** The webhook service under repetition: kills, faults and bytes at random, large loads, several stores on a database. */
+import { readAtRandom } from "../harness/answer_reading.ts";
 import { deliverThroughFaults } from "../harness/dispatcher_faults.ts";
 import { deliverAll, leaveRate } from "../harness/dispatcher_loads.ts";
 import { FLEET_CASES, runFleet } from "../harness/postgres_fleet_cases.ts";
@@ -63,3 +64,6 @@ Deno.test({
       seed: SOAK_SEED,
     }),
 });
+
+Deno.test("soak: of answers at random the same is read however they are cut", () =>
+  readAtRandom(bySize({ short: 1_500, full: 50_000 }), SOAK_SEED));
