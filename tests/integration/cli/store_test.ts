@@ -2,9 +2,12 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { systemClock } from "../../../src/base/clock.ts";
 import { openSqliteStore } from "../../../src/webhooks/sqlite_store.ts";
-import { PostgresServer } from "../../harness/postgres_server.ts";
-import { needs } from "../../harness/tools.ts";
 import { ran } from "../../harness/administration_fixture.ts";
+import { freePort } from "../../harness/free_port.ts";
+import { sharedPostgres } from "../../harness/shared_servers.ts";
+import { needs } from "../../harness/tools.ts";
+
+const postgres = await sharedPostgres();
 
 const logger = createLogger({ level: "error", format: "text", clock: systemClock, write: () => {} });
 
@@ -29,9 +32,10 @@ async function inFolder(run: (folder: string, store: string) => Promise<void>): 
 Deno.test({
   ...needs(["postgres"], "weir store move, check and backup: with a PostgreSQL, whose password nobody sees"),
   async fn() {
-    await using server = await PostgresServer.start();
-    const url = server.url(await server.createDatabase());
-    const shown = `postgres://weir@127.0.0.1:${server.port}/test_1`;
+    await using database = await postgres.database();
+    const { port } = database.server;
+    const url = database.url();
+    const shown = `postgres://weir@127.0.0.1:${port}/${database.name}`;
     const environment = { WEBHOOK_STORE: url };
     await inFolder(async (folder, store) => {
       const copy = `${folder}/copy.db`;
@@ -66,8 +70,8 @@ Deno.test({
         "",
         "Cannot copy a store in PostgreSQL: pg_dump, or another means of PostgreSQL itself, would be right\n",
       ]);
-      await server.kill();
-      const gone = await ran(["store", "check"], { environment });
+      const nowhere = url.replace(`:${port}/`, `:${freePort()}/`);
+      const gone = await ran(["store", "check"], { environment: { WEBHOOK_STORE: nowhere } });
       assertEquals([gone.code, gone.stdout], [1, ""]);
       const outputs = [there, again, back, checked, refused, gone].flatMap((
         { stdout, stderr },
