@@ -7,7 +7,7 @@ export interface RestartFetchLoadOptions {
 }
 
 /** Pause of a caller after each answer, so that the load leaves the machine room to start processes. */
-const PAUSE_MS = 2;
+const PAUSE_MS = 5;
 
 /** Callers over HTTP that never stop asking, until the end of an `await using`. Any answer but 200 is a failure. */
 export class RestartFetchLoad implements AsyncDisposable {

@@ -4,7 +4,7 @@ import { decide, GrpcClient } from "./grpc_client.ts";
 /** Calls in flight on each channel. */
 const CALLS_AT_ONCE = 3;
 /** Pause of a caller after each answer, so that the load leaves the machine room to start processes. */
-const PAUSE_MS = 2;
+const PAUSE_MS = 5;
 
 /** Callers by grpc-js, which sends again by itself what a server says it has not begun. */
 export class RestartGrpcLoad implements AsyncDisposable {

@@ -2,7 +2,7 @@ import net from "node:net";
 import type { CallLog } from "./call_log.ts";
 
 /** Pause of a caller after each answer, so that the load leaves the machine room to start processes. */
-const PAUSE_MS = 2;
+const PAUSE_MS = 5;
 const BODY = JSON.stringify({
   domain: "shop",
   descriptors: [{ entries: [{ key: "user", value: "bob" }] }],

@@ -15,7 +15,7 @@ const CALLS_AT_ONCE = 3;
 /** Calls after which a connection that is renewed is given up. */
 const CALLS_PER_RENEWAL = 10;
 /** Pause of a caller after each answer, so that the load leaves the machine room to start processes. */
-const PAUSE_MS = 2;
+const PAUSE_MS = 5;
 /** How often one call is sent, and a connection for it is opened, before it counts as failed. */
 const MAX_SENDS = 5;
 

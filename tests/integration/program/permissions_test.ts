@@ -40,8 +40,8 @@ Deno.test("permissions: files, webhooks, workflows, statistics, tracing, debug p
   await until("a statistic", () => statistics.lines.some((line) => line.startsWith(RATELIMIT)));
   await showsEverything(weir);
   await runsCommands(audit, weir, folder);
+  await until("spans", () => collector.spans.length > 3);
   assertEquals(await weir.stop(), 0);
-  assertEquals(collector.spans.length > 3, true);
   // Where statistics are fetched, they are not pushed.
   const pulling = { USE_PULL_METRICS: "true", PULL_METRICS_ADDR: metrics };
   await using pulled = await audit.start({ env: { ...env, ...pulling }, rules: SHOP });
@@ -104,8 +104,9 @@ Deno.test({
     // While the former listener ends, it may be met once more.
     await until("the new certificate", async () => await asked(next).catch(() => 0) === 200);
     await until("a statistic", () => statistics.packets.some((packet) => packet.includes("total_hits")));
+    await until("spans", () => collector.spans.length > 1);
     assertEquals(await weir.stop(), 0);
-    assertEquals([collector.spans.length > 1, audit.refusals()], [true, []]);
+    assertEquals(audit.refusals(), []);
   },
 });
 
@@ -208,7 +209,10 @@ async function delivers(weir: WeirProcess, receiver: WebhookReceiver): Promise<v
   await until("the webhook service", async () => (await api(httpAddress, "/endpoints")).status === 200);
   assertEquals((await api(httpAddress, "/endpoints", { body: { url: receiver.url } })).status, 201);
   const body = { event: "agent.reply.completed", data: { n: 1 } };
-  assertEquals((await api(httpAddress, "/events", { body, idempotencyKey: "one" })).status, 202);
+  // A store that is slow to answer refuses for a while.
+  await until("the event to be accepted", async () => {
+    return (await api(httpAddress, "/events", { body, idempotencyKey: "one" })).status === 202;
+  });
   await until("the delivery", () => receiver.received.length === 1);
 }
 
@@ -243,8 +247,6 @@ async function runsCommands(audit: PermissionAudit, weir: WeirProcess, folder: W
   const requests = join(audit.folder, "requests.jsonl");
   await Deno.writeTextFile(requests, JSON.stringify({ time: 1_700_000_000, ...shopRequest("open=a") }));
   const runs = [
-    ["version"],
-    ["help"],
     ["check", weir.rulesFolder],
     ["explain", "--config", weir.rulesFolder, "--domain", "shop", "--descriptors", "open=a"],
     ["client", "-dial_string", weir.grpcAddress, "-domain", "shop", "-descriptors", "open=z"],

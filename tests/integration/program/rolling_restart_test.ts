@@ -25,7 +25,7 @@ const PLACES = {
 
 for (const [place, within] of Object.entries(PLACES)) {
   for (const engine of ["native", "grpc-js"]) {
-    // One engine as processes: what ends there is everything that the process holds.
+    // One engine as processes, whose end closes all that is open.
     const where = engine === "native" ? "process" : "here";
     Deno.test(`rolling restart, ${engine} over ${place}: a client that goes when it is asked to loses no call`, () =>
       within(async (env) => {
