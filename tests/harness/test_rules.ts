@@ -9,9 +9,9 @@ export interface RuleException {
 /** The longest that a test may wait for time to pass. */
 const MAX_WAIT_MS = 100;
 
-/** Files of the harness that start servers and processes, or a whole service with its sockets. */
-const LAUNCHERS =
-  /^tests\/harness\/(?:cache_server|child_process|chromium|deploy_tools|envoy|killed_\w+|memcached|page_browser|pgbouncer|postgres_(?:folder|server)|prometheus|redis_(?:cluster|sentinel|server)|restart_weir|serve_fixture|shared_\w+|start_killed_weir|statsd_exporter|webhook_fleet|webhook_process|webhook_weir|weir_process)\.ts$/;
+/** Servers, and the browser, as a test or a script would start them without the harness. */
+const SERVER_START =
+  /\b(?:requireTool|toolPath)\("(?:redis-server|valkey-server|memcached|postgres|pgbouncer|envoy|statsd_exporter|prometheus|chromium)"\)/g;
 
 /** What the harness has to know of scripts: the flags of the serve task, which stand in one place. */
 const SERVE_FLAGS = "scripts/serve_flags.ts";
@@ -20,8 +20,7 @@ const SERVE_FLAGS = "scripts/serve_flags.ts";
 export const TEST_RULES: Readonly<Record<string, (source: Source) => string[]>> = {
   "no test waits more than 100 ms for time to pass": longWaits,
   "scripts import only the harness from tests, and only their own tests import scripts": scriptImports,
-  "only the harness starts processes": processStarts,
-  "a unit test imports no file of the harness that starts servers": launcherImports,
+  "only the harness starts servers": serverStarts,
 };
 
 /** A timer whose handle is kept can be cleared: it bounds an event. Any other timer is waited for. */
@@ -91,20 +90,10 @@ function scriptImports(source: Source): string[] {
     .map((target) => `${path} imports ${target}`);
 }
 
-function processStarts(source: Source): string[] {
-  if (!/^tests\/(?!harness\/|(?:unit|integration)\/(?:scripts|bench)\/)/.test(source.path)) return [];
-  const commands = [...source.code.matchAll(/\bDeno\.Command\b/g)];
-  const modules = importsOf(source).filter((name) => /^(?:node:)?child_process$/.test(name));
-  return [
-    ...commands.map(({ 0: text, index }) => `${source.path}:${lineOf(source, index)}: ${text}`),
-    ...modules.map((name) => `${source.path} imports ${name}`),
-  ];
-}
-
-function launcherImports(source: Source): string[] {
-  if (!source.path.startsWith("tests/unit/")) return [];
-  return importedFiles(source).filter((target) => LAUNCHERS.test(target))
-    .map((target) => `${source.path} imports ${target}`);
+function serverStarts(source: Source): string[] {
+  if (source.path.startsWith("tests/harness/")) return [];
+  return [...source.text.matchAll(SERVER_START)]
+    .map(({ 0: text, index }) => `${source.path}:${lineOf(source, index)}: ${text}`);
 }
 
 function importedFiles(source: Source): string[] {
