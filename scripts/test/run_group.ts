@@ -12,8 +12,10 @@ export interface GroupOptions {
   readonly root: string;
   /** For reports and for output that is kept back. */
   readonly folder: string;
-  /** Arguments of the runner beside its places. */
+  /** Further arguments of the runner. */
   readonly args: readonly string[];
+  /** Variables of the runner's environment. */
+  readonly env: Readonly<Record<string, string>>;
   /** Its output is shown as it comes; else what it says of failures is, after its end, so that no two mix. */
   readonly isShown: boolean;
   /** Aborted when its time is over. */
@@ -29,16 +31,22 @@ const LAST_LINES = 200;
 
 /** Runs a group of tests in a process of its own, and ends it with all that it started when it takes too long. */
 export async function runGroup(group: TestGroup, options: GroupOptions): Promise<TestRun> {
-  const { root, folder, args, isShown } = options;
+  const { root, folder, args, env, isShown } = options;
   const reportPath = join(folder, `${group.name}.xml`);
-  const ignored = group.ignored.length === 0 ? [] : [`--ignore=${group.ignored.join(",")}`];
+  const reporter = args.some((arg) => arg.startsWith("--reporter")) ? [] : ["--reporter=dot"];
+  const flags = ["--parallel", "--no-check", "--doc", ...group.permissions, `--junit-path=${reportPath}`];
   const begin = performance.now();
   const output = isShown ? "inherit" : "piped";
   const child = new Deno.Command(Deno.execPath(), {
-    args: ["test", "--allow-all", `--junit-path=${reportPath}`, ...args, ...ignored, ...group.places],
+    args: ["test", ...flags, ...reporter, ...args, ...group.places],
     cwd: root,
-    // Tests talk to loopback servers, which no proxy of the machine can reach.
-    env: { NO_PROXY: "127.0.0.1,localhost,::1", no_proxy: "127.0.0.1,localhost,::1" },
+    // Tests call loopback servers, which no proxy of the machine can reach.
+    env: {
+      ...env,
+      DENO_JOBS: String(group.jobs),
+      NO_PROXY: "127.0.0.1,localhost,::1",
+      no_proxy: "127.0.0.1,localhost,::1",
+    },
     stdin: "null",
     stdout: output,
     stderr: output,

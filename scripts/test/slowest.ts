@@ -18,7 +18,7 @@ const STARTED: Readonly<Record<string, string>> = {
   "tests/harness/weir_process.ts": "Weir processes",
   "tests/harness/killed_weir.ts": "Weir processes",
   "tests/harness/child_process.ts": "processes",
-  "tests/integration/ui/page_browser.ts": "Chromium",
+  "tests/harness/page_browser.ts": "Chromium",
 };
 
 /** The slowest files and tests as lines: seconds, what it is, and what the file starts and so waits for. */

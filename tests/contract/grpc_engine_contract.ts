@@ -2,6 +2,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import http2 from "node:http2";
 import net from "node:net";
 import { systemClock } from "../../src/base/clock.ts";
+import { FakeClock } from "../harness/fake_clock.ts";
 import type { GrpcEngine, GrpcEngineOptions } from "../../src/grpc/engine.ts";
 import {
   type CallContext,
@@ -220,14 +221,13 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     await engine.close(1_000);
   },
   async "figures tell of each call that a handler was asked for, and how long it took"(start) {
-    let now = 1_000;
     const probe = new Probe();
     const told: [method: string, ms?: number][] = [];
     const service = withCallFigures(probe.service, (method) => ({
       started: () => void told.push([method]),
       ended: (ms) => void told.push([method, ms]),
     }));
-    const clock = { ...systemClock, elapsed: () => now };
+    const clock = new FakeClock();
     const { engine } = await open(start, { services: [service], clock });
     {
       using client = new GrpcClient(engine.address);
@@ -241,9 +241,9 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
       assertEquals(told.splice(0), answered.flatMap((method): typeof told => [[method], [method, 0]]));
       const held = client.unary("/test.Probe/Hold", bytes("held"));
       await until("the call to run", () => probe.held);
-      now += 12.25;
+      clock.advance(12.25);
       assertEquals((await client.unary("/test.Probe/Echo", bytes(""))).code, 0);
-      now += 0.5;
+      clock.advance(0.5);
       assertEquals(told.splice(0), [["Hold"], ["Echo"], ["Echo", 0]]);
       probe.hold.resolve();
       await held;

@@ -1,5 +1,5 @@
 import type { Clock } from "../../src/base/clock.ts";
-import { systemClock } from "../../src/base/clock.ts";
+import { scaledClock } from "./scaled_clock.ts";
 import { runCommand } from "../../src/cli/commands.ts";
 
 /** The moment at which commands of tests run: 2026-01-31T12:00:00Z. */
@@ -30,7 +30,7 @@ export interface RunOptions {
 /** Runs a command in this process. */
 export async function ran(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   const written = { stdout: "", stderr: "" };
-  const clock = options.clock ?? { ...systemClock, now: () => NOW };
+  const clock = options.clock ?? scaledClock({ now: NOW });
   const code = await runCommand(args, {
     environment: options.environment ?? {},
     clock,

@@ -31,6 +31,8 @@ export interface CacheServerOptions {
   /** Its port on 127.0.0.1. */
   readonly port: number;
   readonly args: readonly string[];
+  /** Its output goes nowhere. */
+  readonly isSilent?: boolean | undefined;
 }
 
 /** A cache server that a test started, whatever it speaks; killed at the end of an `await using`. */
@@ -65,8 +67,8 @@ export abstract class CacheServer implements AsyncDisposable {
   /** Starts the server again, empty, where it stood; one that still runs is killed before. */
   async restartOnSamePort(): Promise<void> {
     await this.kill();
-    const { program, args } = this.#options;
-    const child = new ChildProcess(requireTool(program), { args });
+    const { program, args, isSilent = false } = this.#options;
+    const child = new ChildProcess(requireTool(program), { args, isSilent });
     this.#child = child;
     await until(program, async () => !child.running || await this.answers(child.pid));
     if (child.running) return;

@@ -6,6 +6,8 @@ export interface ChildOptions {
   /** The whole environment of the child; that of the test when absent. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
+  /** Its output goes nowhere: a server that outlives a test would write lines that belong to another one. */
+  readonly isSilent?: boolean;
 }
 
 /** How a child ended. */
@@ -25,16 +27,17 @@ export class ChildProcess implements AsyncDisposable {
   readonly exited: Promise<ChildExit>;
 
   constructor(command: string, options: ChildOptions) {
+    const output = options.isSilent === true ? "null" : "piped";
     this.#child = new Deno.Command(command, {
       args: [...options.args],
       ...(options.env === undefined ? {} : { env: { ...options.env }, clearEnv: true }),
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
       stdin: "null",
-      stdout: "piped",
-      stderr: "piped",
+      stdout: output,
+      stderr: output,
     }).spawn();
     globalThis.addEventListener("unload", this.#killAtExit);
-    this.exited = this.#watch();
+    this.exited = this.#watch(options.isSilent === true);
   }
 
   /** Id of the process. */
@@ -84,12 +87,12 @@ export class ChildProcess implements AsyncDisposable {
     await this.kill();
   }
 
-  async #watch(): Promise<ChildExit> {
-    const [status] = await Promise.all([
-      this.#child.status,
+  async #watch(isSilent: boolean): Promise<ChildExit> {
+    const output = isSilent ? [] : [
       collect(this.#child.stdout, this.#stdoutLines),
       collect(this.#child.stderr, this.#stderrLines),
-    ]);
+    ];
+    const [status] = await Promise.all([this.#child.status, ...output]);
     this.#running = false;
     globalThis.removeEventListener("unload", this.#killAtExit);
     return { code: status.code, signal: status.signal };

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
-import { denoFolders } from "../../scripts/compile/deno_folders.ts";
+import { denoFolder } from "./tool_register.ts";
 
 /** The folder of the project. */
 export const ROOT = new URL("../../", import.meta.url).pathname;
@@ -42,7 +42,7 @@ export async function newFolder(): Promise<{ readonly path: string } & AsyncDisp
 /** A folder for `DENO_DIR` with the npm packages that are on this machine, and with nothing else. */
 export async function freshDenoFolder(): Promise<{ readonly path: string } & AsyncDisposable> {
   const folder = await newFolder();
-  await Deno.symlink((await denoFolders(ROOT)).npm, join(folder.path, "npm"));
+  await Deno.symlink(join(denoFolder(), "npm"), join(folder.path, "npm"));
   return folder;
 }
 

@@ -5,18 +5,40 @@ interface Timer {
   readonly run: () => void;
 }
 
-/** A clock that stands still until a test moves it. */
+type Flow = "by hand" | "by turns" | "by waits";
+
+/** A clock that stands still until a test advances it, or that advances in a way which does not depend on the machine. */
 export class FakeClock implements Clock {
-  #now: number;
+  /** How far the wall clock is ahead of the time that passes; a test may set it. */
+  aheadMs = 0;
+  /** Every delay that was asked for, in milliseconds. */
+  readonly waits: number[] = [];
+  readonly #flow: Flow;
   readonly #timers = new Set<Timer>();
+  #now: number;
+  #ticking: ReturnType<typeof setTimeout> | undefined;
 
   /** Starts at `now`, in milliseconds since the epoch. */
-  constructor(now = 1_700_000_000_000) {
+  constructor(now = 1_700_000_000_000, flow: Flow = "by hand") {
     this.#now = now;
+    this.#flow = flow;
+  }
+
+  /**
+   * A clock on which a millisecond is a turn of the event loop, of at least that length, while anything waits. Time stands
+   * still while the machine does, so that a limit strikes only after work that was there had its many turns.
+   */
+  static byTurns(): FakeClock {
+    return new FakeClock(undefined, "by turns");
+  }
+
+  /** A clock on which every wait ends immediately and moves time to its end. For calls without limits. */
+  static byWaits(now?: number): FakeClock {
+    return new FakeClock(now, "by waits");
   }
 
   now(): number {
-    return this.#now;
+    return this.#now + this.aheadMs;
   }
 
   elapsed(): number {
@@ -26,7 +48,15 @@ export class FakeClock implements Clock {
   after(delayMs: number, run: () => void): () => void {
     const timer = { due: this.#now + Math.max(0, delayMs), run };
     this.#timers.add(timer);
-    return () => void this.#timers.delete(timer);
+    this.waits.push(delayMs);
+    if (this.#flow === "by turns") this.#tick();
+    if (this.#flow === "by waits") queueMicrotask(() => this.#skipTo(timer));
+    return () => {
+      this.#timers.delete(timer);
+      if (this.waiting > 0) return;
+      clearTimeout(this.#ticking);
+      this.#ticking = undefined;
+    };
   }
 
   /** How many timers wait; 0 after everything that used the clock has let go of it. */
@@ -51,5 +81,18 @@ export class FakeClock implements Clock {
       if (timer.due <= end && (first === undefined || timer.due < first.due)) first = timer;
     }
     return first;
+  }
+
+  #skipTo(timer: Timer): void {
+    if (this.#timers.has(timer)) this.advance(timer.due - this.#now);
+  }
+
+  #tick(): void {
+    if (this.waiting === 0) return;
+    this.#ticking ??= setTimeout(() => {
+      this.#ticking = undefined;
+      this.advance(1);
+      this.#tick();
+    }, 1);
   }
 }

@@ -1,5 +1,5 @@
 import { serveWebhooks, type WebhookPort } from "../../src/webhooks/webhook_worker.ts";
-import { shiftWallClock } from "./shifted_clock.ts";
+import { shiftWallClock } from "./scaled_clock.ts";
 import type { KillPoint, WebhookFaults } from "./webhook_faults.ts";
 
 /** What a test tells the worker beside what the main thread does. */

@@ -7,6 +7,8 @@ export interface MemcachedOptions {
   readonly tls?: MemcachedTls;
   /** Further arguments, such as `["-c", "10"]`. */
   readonly args?: readonly string[];
+  /** Its output goes nowhere, as that of a server which outlives a test must. */
+  readonly isSilent?: boolean;
 }
 
 /** The files that TLS is spoken with. */
@@ -32,7 +34,7 @@ export class Memcached extends CacheServer {
     const user = Deno.uid() === 0 ? ["-u", "root"] : [];
     const network = ["-l", "127.0.0.1", "-p", String(port), "-U", "0", "-t", "1", ...user];
     const args = [...network, ...tlsArgs(options.tls), ...options.args ?? []];
-    super({ program: "memcached", port, args });
+    super({ program: "memcached", port, args, isSilent: options.isSilent });
     this.#isSecure = options.tls !== undefined;
   }
 

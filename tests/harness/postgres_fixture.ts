@@ -3,30 +3,27 @@ import { parsePostgresAddress } from "../../src/webhooks/postgres_address.ts";
 import { PostgresConnection } from "../../src/webhooks/postgres_connection.ts";
 import { POSTGRES_TABLES } from "../../src/webhooks/postgres_schema.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../src/webhooks/postgres_store.ts";
-import { PostgresServer, type PostgresServerOptions } from "./postgres_server.ts";
-import { toolAvailable } from "./tools.ts";
+import { PostgresServer } from "./postgres_server.ts";
+import { sharedPlace } from "./shared_places.ts";
+import type { SharedPostgresServer } from "./shared_servers.ts";
 import { until } from "./until.ts";
 import { QUIET } from "./sqlite_fixture.ts";
 
-/** A server for all tests of a file, each with databases of its own; it runs while they do. */
-export function sharedPostgres(
-  settings: PostgresServerOptions["settings"] = {},
-): () => PostgresServer {
+/** The server of the run, for all tests of a file, each with databases of its own. */
+export function sharedPostgres(): () => PostgresServer {
   let server: PostgresServer | undefined;
   Deno.test.beforeAll(async () => {
-    // What it says belongs to no test, and so it says nothing.
-    const quiet = { log_min_messages: "panic", ...settings };
-    if (toolAvailable("postgres")) server = await PostgresServer.start({ settings: quiet });
+    const place = await sharedPlace("postgres");
+    if (place !== undefined) server = PostgresServer.at(place);
   });
-  Deno.test.afterAll(async () => await server?.[Symbol.asyncDispose]());
   return () => {
-    if (server === undefined) throw new Error("Cannot use the shared server: it was not started");
+    if (server === undefined) throw new Error("Cannot use the shared server: it is not installed");
     return server;
   };
 }
 
 /** Empty databases, one after the other: the same one is emptied, which takes a tenth of the time of making one. */
-export function emptyDatabases(server: () => PostgresServer): () => Promise<string> {
+export function emptyDatabases(server: () => SharedPostgresServer): () => Promise<string> {
   let database: string | undefined;
   return async () => {
     if (database === undefined) database = await server().createDatabase();
@@ -57,7 +54,7 @@ export function openStoreAt(address: string, options: Partial<PostgresStoreOptio
 }
 
 /** Waits until a database has no session of a store any more: a session outlasts its connection for a moment. */
-export async function sessionsEnded(server: PostgresServer, database: string): Promise<void> {
+export async function sessionsEnded(server: SharedPostgresServer, database: string): Promise<void> {
   const sessions =
     "SELECT count(*) FROM pg_stat_activity WHERE usename = 'weir' AND datname = current_database()";
   await until("the end of all sessions", async () => await server.psql(sessions, database) === "0");
@@ -70,18 +67,18 @@ const HELD = `
 
 /** Holds commits up that change one of the tables given to `hold`, each until it is let go. */
 export class HeldCommits implements AsyncDisposable {
-  readonly #server: PostgresServer;
+  readonly #server: SharedPostgresServer;
   readonly #database: string;
   readonly #connection: PostgresConnection;
 
-  private constructor(server: PostgresServer, database: string, connection: PostgresConnection) {
+  private constructor(server: SharedPostgresServer, database: string, connection: PostgresConnection) {
     this.#server = server;
     this.#database = database;
     this.#connection = connection;
   }
 
   /** Prepares a database for it. */
-  static async prepare(server: PostgresServer, database: string): Promise<HeldCommits> {
+  static async prepare(server: SharedPostgresServer, database: string): Promise<HeldCommits> {
     await server.psql(HELD, database);
     const address = parsePostgresAddress(server.url(database));
     const [host] = address.fields.hosts;

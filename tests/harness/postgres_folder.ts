@@ -1,5 +1,6 @@
 import { basename, dirname, join } from "node:path";
-import { requireTool, toolsFolder } from "./tools.ts";
+import { toolsFolder } from "./tool_register.ts";
+import { requireTool } from "./tools.ts";
 
 /** Name and password of the user that tests come as; it owns the databases that they make. */
 export const POSTGRES_USER = { name: "weir", password: "se:cr@et" } as const;

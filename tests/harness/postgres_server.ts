@@ -23,6 +23,21 @@ export interface PostgresServerOptions {
   readonly tls?: PostgresTls;
   /** Follows this server, and takes no writes until it is promoted. */
   readonly standbyOf?: PostgresServer;
+  /** Its output goes nowhere, as that of a server which outlives a test must. */
+  readonly isSilent?: boolean;
+}
+
+/** Where a server is: its port, and the folder of its socket. */
+export interface PostgresPlace {
+  readonly port: number;
+  readonly folder: string;
+}
+
+/** How a server is started. */
+interface PostgresStart {
+  readonly args: readonly string[];
+  readonly isSilent: boolean;
+  readonly databasePrefix: string;
 }
 
 /** How a server is told to end: `fast` breaks its connections, `immediate` leaves the rest to the next start. */
@@ -56,14 +71,20 @@ export class PostgresServer implements AsyncDisposable {
   readonly port: number;
   /** Where its unix socket is. */
   readonly folder: string;
-  readonly #args: readonly string[];
+  readonly #options: PostgresStart;
   #child: ChildProcess | undefined;
   #databases = 0;
 
-  private constructor(folder: string, port: number, args: readonly string[]) {
+  private constructor({ folder, port }: PostgresPlace, options: PostgresStart) {
     this.folder = folder;
     this.port = port;
-    this.#args = args;
+    this.#options = options;
+  }
+
+  /** A server that runs already, which others use too: its databases have names that no other has. */
+  static at(place: PostgresPlace): PostgresServer {
+    const databasePrefix = `t${crypto.randomUUID().replaceAll("-", "")}_`;
+    return new PostgresServer(place, { args: [], isSilent: false, databasePrefix });
   }
 
   /** Starts a server with an empty cluster, or with what the one has that it follows. */
@@ -77,7 +98,8 @@ export class PostgresServer implements AsyncDisposable {
         ...settings.flatMap(([name, value]) => ["-c", `${name}=${value}`]),
         ...(options.tls === undefined ? [] : await tlsArgs(folder, options.tls)),
       ];
-      return await onFreePort((port) => new PostgresServer(folder, port, args));
+      const start = { args, isSilent: options.isSilent ?? false, databasePrefix: "test_" };
+      return await onFreePort((port) => new PostgresServer({ folder, port }, start));
     } catch (error) {
       await Deno.remove(folder, { recursive: true });
       throw error;
@@ -99,8 +121,11 @@ export class PostgresServer implements AsyncDisposable {
   /** Makes an empty database, which the user of `url` owns; answers its name. */
   async createDatabase(): Promise<string> {
     this.#databases++;
-    const name = `test_${this.#databases}`;
-    await this.psql(`CREATE DATABASE ${name} OWNER ${POSTGRES_USER.name}`);
+    const name = `${this.#options.databasePrefix}${this.#databases}`;
+    // A small database is copied quicker by its files than by its pages.
+    await this.psql(
+      `CREATE DATABASE ${name} OWNER ${POSTGRES_USER.name} TEMPLATE template0 STRATEGY file_copy`,
+    );
     return name;
   }
 
@@ -124,8 +149,9 @@ export class PostgresServer implements AsyncDisposable {
     await this.kill();
     const place = ["-D", join(this.folder, "data"), "-k", this.folder, "-p", String(this.port)];
     const access = ["-c", `hba_file=${join(this.folder, "pg_hba.conf")}`];
-    const [program, ...args] = asPostgres(requireTool("postgres"), ...place, ...access, ...this.#args);
-    const child = new ChildProcess(program, { args });
+    const { args: more, isSilent } = this.#options;
+    const [program, ...args] = asPostgres(requireTool("postgres"), ...place, ...access, ...more);
+    const child = new ChildProcess(program, { args, isSilent });
     this.#child = child;
     await until("postgres", async () => !child.running || await this.#isReady(child.pid));
     if (child.running) return;

@@ -5,6 +5,8 @@ export type RedisReply = string | number | null;
 export interface RedisCommandOptions {
   readonly port: number;
   readonly password?: string | undefined;
+  /** Number of the database; 0 when absent. */
+  readonly database?: number;
   /** After this the command has failed; 30 seconds when absent. */
   readonly timeoutMs?: number;
 }
@@ -25,6 +27,10 @@ export async function redisCommand(
     const replies = new ReplyReader(connection);
     if (options.password !== undefined) {
       await writeAll(connection, encodeCommand(["AUTH", options.password]));
+      await replies.read();
+    }
+    if (options.database !== undefined) {
+      await writeAll(connection, encodeCommand(["SELECT", String(options.database)]));
       await replies.read();
     }
     await writeAll(connection, encodeCommand(args));

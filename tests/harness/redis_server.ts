@@ -13,6 +13,8 @@ export interface RedisOptions {
   readonly args?: readonly string[];
   /** Listen for TLS on a port of its own as well. */
   readonly tls?: RedisTls;
+  /** Its output goes nowhere, as that of a server which outlives a test must. */
+  readonly isSilent?: boolean;
 }
 
 /** Files in PEM that a server speaks TLS with. */
@@ -39,7 +41,8 @@ export class RedisServer extends CacheServer {
   readonly tlsPort: number;
   /** `127.0.0.1:port` of that port. */
   readonly tlsUrl: string;
-  readonly #folder: string;
+  /** Where it would keep files. */
+  readonly folder: string;
   readonly #password: string | undefined;
 
   constructor(port: number, folder: string, options: RedisOptions) {
@@ -50,11 +53,11 @@ export class RedisServer extends CacheServer {
     const tls = options.tls === undefined ? [] : tlsArgs(options.tls, tlsPort);
     const network = ["--port", String(port), "--bind", "127.0.0.1", ...socket, ...tls];
     const args = [...network, "--save", "", "--appendonly", "no", "--dir", folder, ...extra];
-    super({ program: options.program ?? "redis-server", port, args });
+    super({ program: options.program ?? "redis-server", port, args, isSilent: options.isSilent });
     this.socketPath = socketPath;
     this.tlsPort = tlsPort;
     this.tlsUrl = `127.0.0.1:${tlsPort}`;
-    this.#folder = folder;
+    this.folder = folder;
     const password = extra.indexOf("--requirepass");
     this.#password = password === -1 ? undefined : extra[password + 1];
   }
@@ -67,7 +70,7 @@ export class RedisServer extends CacheServer {
   /** Kills the server and removes its folder. */
   override async [Symbol.asyncDispose](): Promise<void> {
     await super[Symbol.asyncDispose]();
-    await Deno.remove(this.#folder, { recursive: true });
+    await Deno.remove(this.folder, { recursive: true });
   }
 
   protected override async answers(pid: number): Promise<boolean> {

@@ -1,4 +1,4 @@
-import { type Clock, Post, type Request as RestRequest, RestError } from "@weir/rest";
+import { Post, type Request as RestRequest, RestError } from "@weir/rest";
 import { createServer, type Server, type Socket } from "node:net";
 import { AssertionError } from "@std/assert";
 
@@ -151,32 +151,6 @@ export function closedPort(): number {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   listener.close();
   return listener.addr.port;
-}
-
-/** A clock on which every wait is over at once, and is written down. For calls without time limits. */
-export class HastyClock implements Clock {
-  /** Each wait, in milliseconds. */
-  readonly waits: number[] = [];
-  #now = Date.UTC(2030, 0, 1);
-
-  now(): number {
-    return this.#now;
-  }
-
-  elapsed(): number {
-    return this.#now;
-  }
-
-  after(delayMs: number, run: () => void): () => void {
-    this.waits.push(delayMs);
-    let isOver = false;
-    queueMicrotask(() => {
-      if (isOver) return;
-      this.#now += delayMs;
-      run();
-    });
-    return () => void (isOver = true);
-  }
 }
 
 /** A controller whose signal counts who listens to it. */

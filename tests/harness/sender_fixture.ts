@@ -7,7 +7,7 @@ import {
   type SendResult,
 } from "../../src/webhooks/sender.ts";
 import { RawServer } from "./rest_fixture.ts";
-import { TurnClock } from "./turn_clock.ts";
+import { FakeClock } from "./fake_clock.ts";
 
 /** The loopback of the tests, open. */
 export const LOOPBACK = new Cidrs(["127.0.0.0/8", "::1/128"]);
@@ -33,7 +33,7 @@ export async function sendOnce(
 ): Promise<SendResult> {
   const { timeoutMs, signal = new AbortController().signal, ...own } = options;
   const sender = createSender({
-    ...{ allow: LOOPBACK, connectTimeoutMs: 60_000, userAgent: "Weir/test", clock: new TurnClock() },
+    ...{ allow: LOOPBACK, connectTimeoutMs: 60_000, userAgent: "Weir/test", clock: FakeClock.byTurns() },
     ...own,
   });
   try {

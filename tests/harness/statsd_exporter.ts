@@ -4,12 +4,12 @@ import { requireTool } from "./tools.ts";
 import { until } from "./until.ts";
 
 /** Starts a statsd_exporter of the test's own, on free ports of the loopback address. */
-export async function startStatsdExporter(): Promise<StatsdExporter> {
+export async function startStatsdExporter(isSilent = false): Promise<StatsdExporter> {
   const attempts = 3;
   for (let attempt = 1;; attempt++) {
-    const exporter = new StatsdExporter(freePort(), freePort());
+    const exporter = new StatsdExporter({ port: freePort(), webPort: freePort() });
     try {
-      await exporter.ready();
+      await exporter.start(isSilent);
       return exporter;
     } catch (error) {
       await exporter[Symbol.asyncDispose]();
@@ -19,38 +19,46 @@ export async function startStatsdExporter(): Promise<StatsdExporter> {
   }
 }
 
+/** Where a statsd_exporter is. */
+export interface StatsdExporterPorts {
+  readonly port: number;
+  readonly webPort: number;
+}
+
 /** A running statsd_exporter; killed at the end of an `await using`. */
 export class StatsdExporter implements AsyncDisposable {
   /** The port on 127.0.0.1 that takes statistics, over UDP and over TCP. */
   readonly port: number;
-  readonly #webPort: number;
-  readonly #child: ChildProcess;
+  /** The port on 127.0.0.1 of its page. */
+  readonly webPort: number;
+  #child: ChildProcess | undefined;
 
-  constructor(port: number, webPort: number) {
-    this.port = port;
-    this.#webPort = webPort;
-    this.#child = new ChildProcess(requireTool("statsd_exporter"), {
-      args: [
-        `--statsd.listen-udp=127.0.0.1:${port}`,
-        `--statsd.listen-tcp=127.0.0.1:${port}`,
-        `--web.listen-address=127.0.0.1:${webPort}`,
-        "--statsd.event-flush-interval=10ms",
-      ],
-    });
+  constructor(ports: StatsdExporterPorts) {
+    this.port = ports.port;
+    this.webPort = ports.webPort;
   }
 
-  /** Waits until it shows its page. */
-  async ready(): Promise<void> {
+  /** Starts it and waits until it shows its page. */
+  async start(isSilent = false): Promise<void> {
+    const child = new ChildProcess(requireTool("statsd_exporter"), {
+      args: [
+        `--statsd.listen-udp=127.0.0.1:${this.port}`,
+        `--statsd.listen-tcp=127.0.0.1:${this.port}`,
+        `--web.listen-address=127.0.0.1:${this.webPort}`,
+        "--statsd.event-flush-interval=10ms",
+      ],
+      isSilent,
+    });
+    this.#child = child;
     const shows = () => this.page().then(() => true, () => false);
-    await until("statsd_exporter", async () => !this.#child.running || await shows());
-    if (this.#child.running) return;
-    const { stderrLines } = this.#child;
-    throw new Error(`Cannot start "statsd_exporter": it ended: ${stderrLines.slice(-3).join("; ")}`);
+    await until("statsd_exporter", async () => !child.running || await shows());
+    if (child.running) return;
+    throw new Error(`Cannot start "statsd_exporter": it ended: ${child.stderrLines.slice(-3).join("; ")}`);
   }
 
   /** Its own page of metrics. */
   async page(): Promise<string> {
-    return await (await fetch(`http://127.0.0.1:${this.#webPort}/metrics`)).text();
+    return await (await fetch(`http://127.0.0.1:${this.webPort}/metrics`)).text();
   }
 
   /** Values by name and labels, as the page shows them, of metrics whose names begin with this. */
@@ -63,6 +71,6 @@ export class StatsdExporter implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#child.kill();
+    await this.#child?.kill();
   }
 }

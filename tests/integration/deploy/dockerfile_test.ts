@@ -4,14 +4,15 @@ import { serveFlags } from "../../../scripts/serve_flags.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { startWeir } from "../../harness/weir_process.ts";
 import { deployPath, deployText, deployTree, dockerInstructions } from "./deploy_files.ts";
-import { needsDeployTool, runDeployTool } from "../../harness/deploy_tools.ts";
+import { runDeployTool } from "../../harness/deploy_tools.ts";
+import { needs } from "../../harness/tools.ts";
 
 const ROOT = new URL("../../../", import.meta.url).pathname;
 const SOURCES = "/opt/weir";
 const RELEASE = "2.9.3";
 
 Deno.test({
-  ...needsDeployTool("dockerfile-utils", "Dockerfile: nothing is wrong with its instructions"),
+  ...needs(["dockerfile-utils"], "Dockerfile: nothing is wrong with its instructions"),
   async fn() {
     assertEquals(await runDeployTool("dockerfile-utils", ["lint", deployPath("Dockerfile")]), {
       code: 0,
@@ -21,7 +22,7 @@ Deno.test({
 });
 
 Deno.test({
-  ...needsDeployTool("dockerfile-utils", "a word that no Dockerfile has is found in one"),
+  ...needs(["dockerfile-utils"], "a word that no Dockerfile has is found in one"),
   async fn() {
     const path = await Deno.makeTempFile({ prefix: "weir_dockerfile_" });
     try {

@@ -11,14 +11,14 @@ import {
   manifestSecret,
   type Tree,
 } from "./deploy_files.ts";
-import { needsDeployTool, runDeployTool } from "../../harness/deploy_tools.ts";
+import { runDeployTool } from "../../harness/deploy_tools.ts";
 
 /** A release of Kubernetes whose schemas the tool has. */
 const RELEASE = "1.30";
 
 Deno.test({
-  ...needsDeployTool(
-    "kubectl-validate",
+  ...needs(
+    ["kubectl-validate"],
     "kubernetes.yaml: every object is one of Kubernetes, to its last field",
   ),
   async fn() {
@@ -28,7 +28,7 @@ Deno.test({
 });
 
 Deno.test({
-  ...needsDeployTool("kubectl-validate", "a field that Kubernetes does not have is found in a manifest"),
+  ...needs(["kubectl-validate"], "a field that Kubernetes does not have is found in a manifest"),
   async fn() {
     const path = await Deno.makeTempFile({ prefix: "weir_manifest_", suffix: ".yaml" });
     try {

@@ -1,6 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { join } from "node:path";
-import { needsDeployTool, runDeployTool } from "../../harness/deploy_tools.ts";
+import { runDeployTool } from "../../harness/deploy_tools.ts";
+import { needs } from "../../harness/tools.ts";
 import { deployText, type UnitLine, unitLines } from "./deploy_files.ts";
 
 const COMMAND = "/usr/local/bin/weir";
@@ -13,7 +14,7 @@ const OWN_LINES = ["Description", "Environment", "RuntimeDirectory", "RuntimeDir
 
 for (const [file, unit] of Object.entries(UNITS)) {
   Deno.test({
-    ...needsDeployTool("systemd-analyze", `${file}: systemd finds nothing wrong with it`),
+    ...needs(["systemd-analyze"], `${file}: systemd finds nothing wrong with it`),
     async fn() {
       const text = await deployText(file);
       assertEquals(await verify(unit, text), { code: 0, text: "" });
@@ -21,7 +22,7 @@ for (const [file, unit] of Object.entries(UNITS)) {
   });
 
   Deno.test({
-    ...needsDeployTool("systemd-analyze", `${file}: systemd finds little that the service could reach`),
+    ...needs(["systemd-analyze"], `${file}: systemd finds little that the service could reach`),
     async fn() {
       await using folder = await unitFolder(unit, await deployText(file));
       const args = ["security", "--offline=true", "--no-pager", `--threshold=${MOST_EXPOSURE}`, folder.path];
@@ -33,7 +34,7 @@ for (const [file, unit] of Object.entries(UNITS)) {
 }
 
 Deno.test({
-  ...needsDeployTool("systemd-analyze", "a word that systemd does not know is found in a unit"),
+  ...needs(["systemd-analyze"], "a word that systemd does not know is found in a unit"),
   async fn() {
     const text = (await deployText("weir.service")).replace("ProtectHome=", "ProtectHouse=");
     assertMatch((await verify("weir.service", text)).text, /Unknown key .*'ProtectHouse'/);

@@ -10,7 +10,7 @@
  */
 import { assertEquals } from "@std/assert";
 import { parse } from "yaml";
-import { type Clock, systemClock } from "../../../src/base/clock.ts";
+import { scaledClock } from "../../harness/scaled_clock.ts";
 import { runCommand } from "../../../src/cli/commands.ts";
 import { client } from "../../../src/cli/client.ts";
 import type { Output } from "../../../src/cli/output.ts";
@@ -38,7 +38,7 @@ const README = await Deno.readTextFile(new URL("README.md", ROOT));
 const SHOP = await Deno.readTextFile(new URL("config/rules/shop.yaml", ROOT));
 const ENVOY_FILE = "config/deploy/envoy.yaml";
 /** Far from the end of a minute, so that no window ends within an example. */
-const STILL_CLOCK: Clock = { ...systemClock, now: () => 1_795_263_681_000 };
+const STILL_CLOCK = scaledClock({ now: 1_795_263_681_000 });
 
 const BLOCKS = blocksOf(README);
 

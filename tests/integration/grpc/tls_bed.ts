@@ -2,7 +2,7 @@ import * as grpc from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 import { X509Certificate } from "node:crypto";
 import tls from "node:tls";
-import { type Clock, systemClock } from "../../../src/base/clock.ts";
+import { scaledClock } from "../../harness/scaled_clock.ts";
 import type { GrpcEngine, GrpcEngineOptions } from "../../../src/grpc/engine.ts";
 import type { ListenTarget } from "../../../src/grpc/listener.ts";
 import { ServerTls } from "../../../src/grpc/server_tls.ts";
@@ -49,9 +49,7 @@ export class TlsBed implements AsyncDisposable {
     const { server: { certFile, keyFile }, authority } = certificates;
     const [log, probe]: [string[], Probe] = [[], new Probe()];
     // The time of the day stands still, an hour from now: whatever certificate is made until then is valid.
-    let now = Date.now() + 3_600_000;
-    let skew = 0;
-    const clock: Clock = { ...systemClock, now: () => now, elapsed: () => systemClock.elapsed() + skew };
+    const clock = scaledClock({ now: Date.now() + 3_600_000 });
     const write = (line: string) => void log.push(line);
     const logger = createLogger({ level: "warning", format: "text", clock, write });
     const files = { cert: certFile, key: keyFile, ...(asksClients ? { ca: authority.certFile } : {}) };
@@ -68,8 +66,8 @@ export class TlsBed implements AsyncDisposable {
         random: () => 0.5,
       })
     );
-    const pass = (ms = 2_000) => void (now += ms);
-    const elapse = (ms: number) => void (skew += ms);
+    const pass = (ms = 2_000) => void (clock.aheadMs += ms);
+    const elapse = (ms: number) => void (clock.elapsedAheadMs += ms);
     return new TlsBed({ certificates, tls: serverTls, engine, probe, log, pass, elapse });
   }
 

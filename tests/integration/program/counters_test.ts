@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { startMemcached } from "../../harness/memcached.ts";
 import { startRedis } from "../../harness/redis_server.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
-import { slowClock } from "../../harness/slow_clock.ts";
+import { scaledClock } from "../../harness/scaled_clock.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 
@@ -21,7 +21,11 @@ function asking(user: string): unknown {
 }
 
 async function start(env: Readonly<Record<string, string>>): Promise<ServeFixture> {
-  return await ServeFixture.start({ env: { ADMIN_TOKEN, ...env }, rules: RULES, clock: slowClock() });
+  return await ServeFixture.start({
+    env: { ADMIN_TOKEN, ...env },
+    rules: RULES,
+    clock: scaledClock({ factor: 8 }),
+  });
 }
 
 /** Asks for the counters at an address; answers the status and what was used, or the code of the refusal. */

@@ -2,7 +2,8 @@ import { Client, type ClientOptions, Get, type HookContext, Post, send, type Sen
 import { type ScriptedStep, ScriptedTransport } from "@weir/rest/testing";
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { until } from "../../harness/until.ts";
-import { EchoServer, failure, HastyClock, RawServer } from "../../harness/rest_fixture.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { EchoServer, failure, RawServer } from "../../harness/rest_fixture.ts";
 
 const REQUEST = { method: Get, baseURL: "https://api.example.com/items" };
 
@@ -11,7 +12,7 @@ Deno.test("hooks: they see each attempt, in their order", async () => {
   const transport = new ScriptedTransport([{ status: 503 }, { fail: "dns" }, { body: "ok" }]);
   const client = new Client({
     fetch: transport.fetch,
-    clock: new HastyClock(),
+    clock: FakeClock.byWaits(),
     retry: {},
     onRequest: ({ method, url }, { attempt }) => void seen.push(["before", method, url, attempt]),
     onResponse: ({ status }, { attempt }: HookContext) => void seen.push(["after", status, attempt]),
@@ -31,7 +32,7 @@ Deno.test("hooks: onRequest changes headers, later too, and each attempt starts 
   const transport = new ScriptedTransport([{ status: 503 }, {}]);
   const client = new Client({
     fetch: transport.fetch,
-    clock: new HastyClock(),
+    clock: FakeClock.byWaits(),
     retry: { methods: [Post] },
     async onRequest(request, { attempt }) {
       await Promise.resolve();
@@ -162,7 +163,7 @@ Deno.test("options: those of a call win over those of the client, and undefined 
     const transport = new ScriptedTransport([busy, busy, busy]);
     const client = new Client({
       fetch: transport.fetch,
-      clock: new HastyClock(),
+      clock: FakeClock.byWaits(),
       retry: { attempts: 2 },
       throwOnStatus: true,
     });

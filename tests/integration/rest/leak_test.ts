@@ -1,39 +1,9 @@
-import { Client, type Clock, Get, RestError, type SendOptions } from "@weir/rest";
+import { Client, Get, RestError, type SendOptions } from "@weir/rest";
 import { assert, assertEquals } from "@std/assert";
 import type { Socket } from "node:net";
+import { FakeClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";
 import { closedPort, CountedAbort, RawServer } from "../../harness/rest_fixture.ts";
-
-/** The clock of the platform, with a count of the timers that wait. */
-class CountedClock implements Clock {
-  readonly #waiting = new Set<ReturnType<typeof setTimeout>>();
-  started = 0;
-
-  get waiting(): number {
-    return this.#waiting.size;
-  }
-
-  now(): number {
-    return Date.now();
-  }
-
-  elapsed(): number {
-    return performance.now();
-  }
-
-  after(delayMs: number, run: () => void): () => void {
-    this.started++;
-    const timer = setTimeout(() => {
-      this.#waiting.delete(timer);
-      run();
-    }, delayMs);
-    this.#waiting.add(timer);
-    return () => {
-      clearTimeout(timer);
-      this.#waiting.delete(timer);
-    };
-  }
-}
 
 const ANSWERS: Readonly<Record<string, string>> = {
   "/ok": "200 OK\r\ncontent-length: 5\r\n\r\nhello",
@@ -116,7 +86,7 @@ const PARALLEL = 20;
 
 Deno.test("10,000 requests of every sort leave no timer, no listener, no body and no connection", async () => {
   await using server = await RawServer.start(answer);
-  const clock = new CountedClock();
+  const clock = FakeClock.byTurns();
   const shared = new CountedAbort();
   const limits: SendOptions = { signal: shared.signal, timeoutMs: 60_000, totalTimeoutMs: 60_000 };
   const httpClient = Deno.createHttpClient({});
@@ -147,7 +117,10 @@ Deno.test("10,000 requests of every sort leave no timer, no listener, no body an
     await Promise.all(Array.from({ length: PARALLEL }, work));
     const expected = SORTS.map(({ outcome, share }): [string, number] => [outcome, share * TOTAL / 100]);
     assertEquals([...outcomes].sort(), expected.sort());
-    assert(clock.started > TOTAL && shared.added > TOTAL / 3, "Expected that limits and signals were used");
+    assert(
+      clock.waits.length > TOTAL && shared.added > TOTAL / 3,
+      "Expected that limits and signals were used",
+    );
     assertEquals([clock.waiting, shared.listening], [0, 0]);
     await until("no more than the kept-alive connections are open", () => server.open <= PARALLEL);
   } finally {
@@ -157,7 +130,7 @@ Deno.test("10,000 requests of every sort leave no timer, no listener, no body an
 });
 
 Deno.test("requests that find nobody leave nothing either", async () => {
-  const clock = new CountedClock();
+  const clock = FakeClock.byTurns();
   const shared = new CountedAbort();
   const client = new Client({ clock, timeoutMs: 60_000, totalTimeoutMs: 60_000, retry: { backoffMs: 0 } });
   const request = { method: Get, baseURL: `http://127.0.0.1:${closedPort()}/` };

@@ -8,7 +8,6 @@ import {
   CountedAbort,
   EchoServer,
   failure,
-  HastyClock,
   RawServer,
   SECRET,
 } from "../../harness/rest_fixture.ts";
@@ -148,7 +147,7 @@ Deno.test("sendStream: a body that breaks off or grows too large fails when it d
 
 Deno.test("sendStream: a status is tried again before the body is handed over", async () => {
   const transport = new ScriptedTransport([{ status: 503, body: "busy" }, { fail: "dns" }, { body: "ok" }]);
-  const client = new Client({ fetch: transport.fetch, clock: new HastyClock(), retry: {} });
+  const client = new Client({ fetch: transport.fetch, clock: FakeClock.byWaits(), retry: {} });
   const request = { method: Get, baseURL: "https://api.example.com/" };
   const options: SendOptions = { throwOnStatus: true };
   const { bodyStream } = await client.sendStream(request, options);

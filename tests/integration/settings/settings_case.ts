@@ -1,9 +1,9 @@
 import { assertEquals } from "@std/assert";
 import { dirname, join } from "node:path";
-import { type Clock, systemClock } from "../../../src/base/clock.ts";
+import { type Clock } from "../../../src/base/clock.ts";
 import type { SettingName } from "../../../src/settings/table.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
-import { slowClock } from "../../harness/slow_clock.ts";
+import { scaledClock } from "../../harness/scaled_clock.ts";
 import type { Tool } from "../../harness/tools.ts";
 
 /** A test that changes one setting and sees what that does. */
@@ -36,10 +36,10 @@ descriptors:
 };
 
 /** It stands at noon, so that no window ends during a test; what waits for a time waits for a real one. */
-export const NOON: Clock = { ...systemClock, now: () => Date.UTC(2026, 0, 1, 12) };
+export const NOON: Clock = scaledClock({ now: Date.UTC(2026, 0, 1, 12) });
 
 /** The same, with more time for what has a short limit that no setting changes. */
-export const SLOW_NOON: Clock = slowClock(NOON);
+export const SLOW_NOON: Clock = scaledClock({ of: NOON, factor: 8 });
 
 /** A rate limit request with a descriptor for each text `key=value`. */
 export function shopRequest(...descriptors: readonly string[]): object {

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from "../../../src/base/clock.ts";
+import { scaledClock } from "../../harness/scaled_clock.ts";
 import { type RedisOptions, type RedisServer, startRedis } from "../../harness/redis_server.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import type { TcpRelay } from "../../harness/tcp_relay.ts";
@@ -94,8 +94,7 @@ export async function inFlight(service: ServeFixture, hits: number): Promise<voi
 
 /** Starts a service whose clock goes on from noon, for what is measured by the clock. */
 export async function startAtNoon(env: Env): Promise<ServeFixture> {
-  const startedAt = systemClock.now();
-  const clock: Clock = { ...systemClock, now: () => NOON.now() + systemClock.now() - startedAt };
+  const clock = scaledClock({ aheadMs: NOON.now() - Date.now() });
   return await ServeFixture.start({ env, rules: RULES, clock });
 }
 

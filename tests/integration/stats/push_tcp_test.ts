@@ -12,25 +12,15 @@ const PAUSES_MS = [750, 1_500, 3_000, 6_000];
 const STEADY_MS = 1_000;
 const WRITE_MS = 30_000;
 
-/** A clock that stands still, and tells for how long it was waited last. */
-class PushClock extends FakeClock {
-  #lastMs = 0;
-
-  override after(delayMs: number, run: () => void): () => void {
-    this.#lastMs = delayMs;
-    return super.after(delayMs, run);
-  }
-
-  /** Waits until something waits for so long. */
-  async reached(delayMs: number): Promise<void> {
-    await until(`a wait of ${delayMs} ms`, () => this.#lastMs === delayMs);
-  }
+/** Waits until something waits for so long. */
+async function reached(clock: FakeClock, delayMs: number): Promise<void> {
+  await until(`a wait of ${delayMs} ms`, () => clock.waits.at(-1) === delayMs);
 }
 
 interface PushBed {
   readonly push: PushTcp;
   readonly warnings: readonly string[];
-  readonly clock: PushClock;
+  readonly clock: FakeClock;
 }
 
 /** Opens a carrier to a port of this machine, and closes it afterwards. */
@@ -40,7 +30,7 @@ async function withPush(
   host = "127.0.0.1",
 ): Promise<void> {
   const { logger, warnings } = warningLog();
-  const clock = new PushClock();
+  const clock = new FakeClock();
   const outage = new PushOutage(`${host}:${port}`, logger);
   const push = new PushTcp({ host, port, clock, random: () => 0.5, outage });
   try {
@@ -75,10 +65,10 @@ Deno.test("push tcp: an outage is told once and its end once, whatever number of
     await receiver.stop();
     await until("the loss", () => !push.usable);
     for (const pauseMs of PAUSES_MS.slice(0, 3)) {
-      await clock.reached(pauseMs);
+      await reached(clock, pauseMs);
       clock.advance(pauseMs);
     }
-    await clock.reached(6_000);
+    await reached(clock, 6_000);
     const during = [...warnings];
     await receiver.restart();
     clock.advance(6_000);
@@ -100,10 +90,10 @@ Deno.test("push tcp: an outage is told once and its end once, whatever number of
 Deno.test("push tcp: a receiver that is not there costs one line of the log, and the end no time", async () => {
   await withPush(freePort(), async ({ push, warnings, clock }) => {
     for (const pauseMs of PAUSES_MS.slice(0, 2)) {
-      await clock.reached(pauseMs);
+      await reached(clock, pauseMs);
       clock.advance(pauseMs);
     }
-    await clock.reached(3_000);
+    await reached(clock, 3_000);
     // The clock stands still: whoever waited for it would wait for ever.
     await push.prepare(true);
     await push.close();
@@ -119,7 +109,7 @@ Deno.test("push tcp: the last chance tries at once where a pause is under way", 
   await using receiver = await TcpReceiver.start();
   await receiver.stop();
   await withPush(receiver.port, async ({ push, clock }) => {
-    await clock.reached(750);
+    await reached(clock, 750);
     await receiver.restart();
     await push.prepare(true);
     await until("the connection to be taken", () => receiver.accepted > 0);
@@ -191,7 +181,7 @@ Deno.test("push tcp: a door without a house is knocked at less and less, and tol
   try {
     await withPush(port, async ({ warnings, clock }) => {
       for (const [index, pauseMs] of PAUSES_MS.entries()) {
-        await clock.reached(pauseMs);
+        await reached(clock, pauseMs);
         assertEquals([knocks, warnings.length], [index + 1, 1]);
         clock.advance(pauseMs);
       }

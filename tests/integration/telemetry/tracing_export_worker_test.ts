@@ -3,7 +3,7 @@ import { attributeKey } from "../../../src/telemetry/tracing_attribute_text.ts";
 import { type ExporterLine, WorkerExport } from "../../../src/telemetry/tracing_worker_export.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { patientClock } from "../../harness/patient_clock.ts";
+import { patientClock } from "../../harness/scaled_clock.ts";
 import { OtlpReceiver } from "../../harness/otlp_receiver.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { until } from "../../harness/until.ts";

@@ -6,7 +6,7 @@ import { beginTracing, type Tracing, type TracingOptions } from "../../../src/te
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { freePort } from "../../harness/free_port.ts";
-import { patientClock } from "../../harness/patient_clock.ts";
+import { patientClock } from "../../harness/scaled_clock.ts";
 import { OtlpReceiver } from "../../harness/otlp_receiver.ts";
 import { until } from "../../harness/until.ts";
 import { unaryOf } from "../../harness/tracing_bed.ts";

@@ -2,7 +2,7 @@ import { assertEquals, assertStringIncludes } from "@std/assert";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
-import { type OpenedPage, PageBrowser, stepsOf } from "./page_browser.ts";
+import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
 import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
 
 interface Bed {

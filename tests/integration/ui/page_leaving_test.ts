@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { needs } from "../../harness/tools.ts";
-import { type OpenedPage, PageBrowser, stepsOf } from "./page_browser.ts";
+import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
 import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
 
 Deno.test({

@@ -2,7 +2,7 @@ import { assertEquals, assertStringIncludes } from "@std/assert";
 import { join } from "node:path";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { type OpenedPage, PageBrowser, stepsOf } from "./page_browser.ts";
+import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
 import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
 
 const BROKEN = "domain: broken\ndescriptors:\n- key: a\n  rate_limit: { unit: fortnight }\n";

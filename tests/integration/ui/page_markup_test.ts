@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { needs } from "../../harness/tools.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
-import { type OpenedPage, PageBrowser, stepsOf } from "./page_browser.ts";
+import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
 import { ADMIN_TOKEN, MARKUP, PageWeir } from "./page_weir.ts";
 
 const WRITE = `document.body.innerHTML = ${JSON.stringify(MARKUP)}`;

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { type OpenedPage, PageBrowser, stepsOf } from "./page_browser.ts";
+import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
 import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
 
 const VIEWS = ["Deliveries", "Executions", "Endpoints", "Triggers", "Events", "Event keys", "Audit"];

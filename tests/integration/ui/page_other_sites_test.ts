@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { startWeir } from "../../harness/weir_process.ts";
-import { PageBrowser } from "./page_browser.ts";
+import { PageBrowser } from "../../harness/page_browser.ts";
 
 /** What a page may make a browser ask for, and how it is answered to another site. */
 const ASKED: Readonly<Record<string, number>> = {

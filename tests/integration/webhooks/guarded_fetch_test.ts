@@ -5,7 +5,6 @@ import { Cidrs } from "../../../src/webhooks/address_ranges.ts";
 import { SendError } from "../../../src/webhooks/send_error.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { freePort } from "../../harness/free_port.ts";
-import { TurnClock } from "../../harness/turn_clock.ts";
 import { until } from "../../harness/until.ts";
 import { failure, guarded, Loopback } from "./guarded_fetch_fixture.ts";
 import { EchoServer } from "../../harness/rest_fixture.ts";
@@ -139,12 +138,12 @@ Deno.test("an address that is silent or refuses leaves time for the next, and al
   await using fetch = guarded({
     lookup: () => Promise.resolve(["127.0.0.3", "127.0.0.2", "127.0.0.1"]),
     connectTimeoutMs: 600,
-    clock: new TurnClock(),
+    clock: FakeClock.byTurns(),
   });
   const { body } = await new Client({ fetch }).send({ method: Get, baseURL: url });
   assertEquals(body, "ok");
   await using lonely = guarded({
-    ...{ lookup: () => Promise.resolve(["127.0.0.3"]), connectTimeoutMs: 100, clock: new TurnClock() },
+    ...{ lookup: () => Promise.resolve(["127.0.0.3"]), connectTimeoutMs: 100, clock: FakeClock.byTurns() },
   });
   const silent = await failure(() => lonely(url));
   assertEquals([silent.kind, silent.message], ["timeout", "no connection to 127.0.0.3 within 100 ms"]);
@@ -156,7 +155,7 @@ Deno.test("an address that is silent or refuses leaves time for the next, and al
 Deno.test("a handshake has an end, and its connection with it", async () => {
   // The connection stands in the queue of the listener, and the peer never speaks TLS.
   await using silent = await receiver(() => {});
-  await using hurried = guarded({ connectTimeoutMs: 150, clock: new TurnClock() });
+  await using hurried = guarded({ connectTimeoutMs: 150, clock: FakeClock.byTurns() });
   const late = await failure(() => hurried(`https://127.0.0.1:${silent.port}/`));
   assertEquals([late.kind, late.message], ["timeout", "the TLS handshake was not done within 150 ms"]);
   await until("the connection to be closed", () => silent.open === 0);

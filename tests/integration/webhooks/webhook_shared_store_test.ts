@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { type Clock, systemClock } from "../../../src/base/clock.ts";
+import { scaledClock } from "../../harness/scaled_clock.ts";
 import { openWebhookService } from "../../../src/webhooks/webhook_opening.ts";
 import { PostgresServer } from "../../harness/postgres_server.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
@@ -187,8 +187,7 @@ Deno.test({
   async fn() {
     await using server = await PostgresServer.start();
     await using receiver = new WebhookReceiver();
-    let offMs = HOUR;
-    const clock: Clock = { ...systemClock, now: () => Date.now() + offMs };
+    const clock = scaledClock({ aheadMs: HOUR });
     const logger = new RecordedLogger();
     const service = await openWebhookService({
       options: {
@@ -228,14 +227,14 @@ Deno.test({
         const sentAt = Number(receiver.received[index]?.headers.get("x-svc-timestamp")) * 1_000;
         assert(Math.abs(sentAt - clock.now()) < 60_000, "the receiver is told the time of the machine");
         const { gauges, note } = await service.figures();
-        assertEquals(Math.round((gauges["clock_offset_seconds"] ?? 0) / 60), offMs / 60_000);
-        const side = offMs > 0 ? "ahead of" : "behind";
+        assertEquals(Math.round((gauges["clock_offset_seconds"] ?? 0) / 60), clock.aheadMs / 60_000);
+        const side = clock.aheadMs > 0 ? "ahead of" : "behind";
         const [, offSeconds] =
           new RegExp(`^the clock of this machine is (\\d+) s ${side} that of the database$`).exec(
             note ?? "",
           ) ?? [];
         assertEquals(Math.round(Number(offSeconds) / 60), 60, note);
-        offMs = next;
+        clock.aheadMs = next;
       }
       const stored = await Promise.all(
         ["endpoints", "deliveries", "events", "audit"].map((list) => call("GET", `/${list}`)),

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import type { Clock } from "../../../src/base/clock.ts";
+import { scaledClock } from "../../harness/scaled_clock.ts";
 import { StoreError, type WebhookStore } from "../../../src/webhooks/store.ts";
 import { until } from "../../harness/until.ts";
 import { retried, WorkflowBed } from "../../harness/workflow_fixture.ts";
@@ -174,18 +174,13 @@ Deno.test("workflow recovery: before leases that are over are taken back, those 
       return typeof value === "function" ? value.bind(target) : value;
     },
   });
-  let leapMs = 0;
-  const clock: Clock = {
-    now: () => bed.clock.now() + leapMs,
-    elapsed: () => bed.clock.elapsed(),
-    after: (ms, run) => bed.clock.after(ms, run),
-  };
+  const clock = scaledClock({ of: bed.clock });
   const runner = bed.runner({ store, clock });
   assertEquals(await runner.keepClaims(), true);
   runner.start();
   await until("the request", () => bed.server.requests.length === 1);
   // The lease is over before the timer of its renewal has come.
-  leapMs = 60_000;
+  clock.aheadMs = 60_000;
   isAway = true;
   assertEquals(await runner.keepClaims(), false);
   isAway = false;

@@ -2,20 +2,6 @@ import { assertEquals } from "@std/assert";
 import { KvClusterRefresh } from "../../../src/cache/kv_cluster_refresh.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
-/** A clock whose time of the day can be set. */
-class SettableClock extends FakeClock {
-  #setBy = 0;
-
-  override now(): number {
-    return super.now() + this.#setBy;
-  }
-
-  /** Sets the time of the day on, or back. */
-  setBy(ms: number): void {
-    this.#setBy += ms;
-  }
-}
-
 const ASK = {
   "a suspicion": (refresh: KvClusterRefresh) => refresh.suspect(),
   "a request": (refresh: KvClusterRefresh) => refresh.request(),
@@ -24,13 +10,13 @@ const ASK = {
 for (const [name, ask] of Object.entries(ASK)) {
   for (const setByMs of [0, 3_600_000, -3_600_000]) {
     Deno.test(`kv cluster refresh: ${name} brings a look soon, with the clock set by ${setByMs} ms`, async () => {
-      const clock = new SettableClock();
+      const clock = new FakeClock();
       let looks = 0;
       const look = () => Promise.resolve(++looks > 0);
       const refresh = new KvClusterRefresh({ look, clock, random: () => 0 });
       refresh.start();
       await refresh.running;
-      clock.setBy(setByMs);
+      clock.aheadMs = setByMs;
       clock.advance(50);
       ask(refresh);
       clock.advance(49);

@@ -52,20 +52,11 @@ Deno.test("kv in flight: those on a connection are taken together", () => {
 });
 
 Deno.test("kv in flight: a clock that is set back makes nobody wait longer", () => {
-  let now = 1_000_000;
-  const timers: { delayMs: number; run: () => void }[] = [];
-  const clock = {
-    now: () => now,
-    elapsed: () => now,
-    after(delayMs: number, run: () => void) {
-      timers.push({ delayMs, run });
-      return () => {};
-    },
-  };
+  const clock = new FakeClock();
   const expired: InFlight[] = [];
   const held = new KvInFlight({ timeoutMs: 100, clock, onExpired: (one) => void expired.push(one) });
-  held.add({ batch: new KvBatch({ asking: false }), startedAt: now, connection: CONNECTION });
-  now -= 3_600_000;
-  timers[0]?.run();
-  assertEquals([timers[0]?.delayMs, expired.length, held.left(now + 3_600_000)], [100, 1, 100]);
+  held.add({ batch: new KvBatch({ asking: false }), startedAt: clock.now(), connection: CONNECTION });
+  clock.aheadMs = -3_600_000;
+  clock.advance(100);
+  assertEquals([clock.waits, expired.length, held.left(clock.now() + 3_600_000)], [[100], 1, 100]);
 });

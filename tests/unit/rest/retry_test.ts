@@ -14,7 +14,7 @@ import { assert, assertEquals } from "@std/assert";
 import { attemptsFor, retryDelayMs, retryPolicy } from "../../../src/rest/retry.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";
-import { EchoServer, failure, HastyClock, RawServer } from "../../harness/rest_fixture.ts";
+import { EchoServer, failure, RawServer } from "../../harness/rest_fixture.ts";
 
 const REQUEST = { method: Get, baseURL: "https://api.example.com/items" };
 const RANDOM_HALF = { random: () => 0.5 };
@@ -26,7 +26,7 @@ async function outcome(
   options: ClientOptions = {},
 ): Promise<{ result: number | string; waits: readonly number[] }> {
   const transport = new ScriptedTransport(steps);
-  const clock = new HastyClock();
+  const clock = FakeClock.byWaits(Date.UTC(2030, 0, 1));
   const client = new Client({ fetch: transport.fetch, clock, retry, ...RANDOM_HALF, ...options });
   const result = await client.send(REQUEST).then(({ statusCode }) => statusCode, (error) => error.code);
   assertEquals(transport.requests.length, clock.waits.length + 1);
@@ -215,7 +215,7 @@ Deno.test("retry: a body that breaks off is asked for again", async () => {
   await using server = await RawServer.start((socket) => {
     socket.end(answered++ < 2 ? cut : "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
   });
-  const client = new Client({ clock: new HastyClock(), retry: {} });
+  const client = new Client({ clock: FakeClock.byWaits(), retry: {} });
   assertEquals((await client.send({ method: Get, baseURL: server.origin })).body, "ok");
   assertEquals(answered, 3);
 });
@@ -223,7 +223,7 @@ Deno.test("retry: a body that breaks off is asked for again", async () => {
 Deno.test("retry: answers that are not taken let go of their connections", async () => {
   const endless = "HTTP/1.1 503 Busy\r\ncontent-length: 1000000\r\n\r\nbusy";
   await using server = await RawServer.writing(endless, { end: false });
-  const client = new Client({ clock: new HastyClock(), retry: { attempts: 4 }, maxResponseBytes: 3 });
+  const client = new Client({ clock: FakeClock.byWaits(), retry: { attempts: 4 }, maxResponseBytes: 3 });
   const error = await failure(() => client.send({ method: Get, baseURL: server.origin }));
   assertEquals([error.code, server.accepted], ["body_too_large", 4]);
   await until("all connections are closed", () => server.open === 0);
@@ -231,7 +231,7 @@ Deno.test("retry: answers that are not taken let go of their connections", async
 
 Deno.test("retry: every attempt sends the same", async () => {
   await using server = new EchoServer(() => new Response(null, { status: 503 }));
-  const client = new Client({ clock: new HastyClock(), retry: {} });
+  const client = new Client({ clock: FakeClock.byWaits(), retry: {} });
   await client.send({
     method: Put,
     baseURL: `${server.origin}/a?b=c`,

@@ -3,7 +3,7 @@ import { type ScriptedStep, ScriptedTransport } from "@weir/rest/testing";
 import { assertEquals, assertThrows } from "@std/assert";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";
-import { failure, HastyClock } from "../../harness/rest_fixture.ts";
+import { failure } from "../../harness/rest_fixture.ts";
 
 const REQUEST = { method: Get, baseURL: "https://api.example.com/items" };
 
@@ -87,7 +87,7 @@ Deno.test("ScriptedTransport: redirects take a step each", async () => {
 });
 
 Deno.test("ScriptedTransport: a request too many and a step too many are told", async () => {
-  const { transport, client } = scripted([{ status: 500 }, {}], { clock: new HastyClock() });
+  const { transport, client } = scripted([{ status: 500 }, {}], { clock: FakeClock.byWaits() });
   assertEquals(
     assertThrows(() => transport.assertDone()).message,
     "Cannot end the script: 2 of its steps were not taken",

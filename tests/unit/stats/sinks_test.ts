@@ -3,7 +3,7 @@ import type { Clock } from "../../../src/base/clock.ts";
 import { type Environment, readSettings } from "../../../src/settings/read_settings.ts";
 import { chooseSinks, startSinks } from "../../../src/stats/sinks.ts";
 import { StatsStore } from "../../../src/stats/store.ts";
-import { patientClock } from "../../harness/patient_clock.ts";
+import { patientClock } from "../../harness/scaled_clock.ts";
 import { startStatsdExporter } from "../../harness/statsd_exporter.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";

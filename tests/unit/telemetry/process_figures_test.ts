@@ -2,43 +2,28 @@ import { assertEquals } from "@std/assert";
 import { systemClock } from "../../../src/base/clock.ts";
 import { ProcessFigures } from "../../../src/telemetry/process_figures.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-
-/** A clock whose event loop is held up by so much at the next tick. */
-class HeldUpClock extends FakeClock {
-  heldUpMs = 0;
-  #lost = 0;
-
-  override elapsed(): number {
-    return this.now() + this.#lost;
-  }
-
-  override after(delayMs: number, run: () => void): () => void {
-    return super.after(delayMs, () => {
-      this.#lost += this.heldUpMs;
-      this.heldUpMs = 0;
-      run();
-    });
-  }
-}
+import { scaledClock } from "../../harness/scaled_clock.ts";
 
 Deno.test("process figures: the longest delay of the event loop is shown for some seconds", () => {
-  const clock = new HeldUpClock();
+  const time = new FakeClock();
+  // What it counts ahead is what the event loop was held up.
+  const clock = scaledClock({ of: time });
   const figures = new ProcessFigures({ clock });
   const delay = () => figures.gauges["event_loop_delay_ms"]?.();
-  clock.advance(1_000);
+  time.advance(1_000);
   assertEquals(delay(), 0);
-  clock.heldUpMs = 40;
-  clock.advance(100);
-  clock.heldUpMs = 7;
-  clock.advance(100);
+  clock.elapsedAheadMs += 40;
+  time.advance(100);
+  clock.elapsedAheadMs += 7;
+  time.advance(100);
   assertEquals(delay(), 40);
-  clock.advance(5_000);
+  time.advance(5_000);
   assertEquals(delay(), 40);
-  clock.advance(5_000);
+  time.advance(5_000);
   assertEquals(delay(), 0);
   assertEquals(figures.gauges["uptime_seconds"]?.(), 11.247);
   figures.close();
-  assertEquals(clock.waiting, 0);
+  assertEquals(time.waiting, 0);
 });
 
 Deno.test("process figures: memory and time of the processor are those of this process", () => {

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import type { Clock } from "../../../src/base/clock.ts";
+import { scaledClock } from "../../harness/scaled_clock.ts";
 import { StoreError, type WebhookStore } from "../../../src/webhooks/store.ts";
 import { until } from "../../harness/until.ts";
 import { DispatcherBed } from "../../harness/dispatcher_fixture.ts";
@@ -137,13 +137,12 @@ Deno.test("a receiver is told the time of the machine; all that is stored has th
   await bed.endpoint({ standardWebhooks: true });
   await bed.event();
   const hour = 3_600_000;
-  let step = hour;
-  const wallClock: Pick<Clock, "now"> = { now: () => bed.clock.now() + step };
+  const wallClock = scaledClock({ of: bed.clock, aheadMs: hour });
   bed.sender.receiver = () => ({ status: 404, errorKind: "status", error: "no" });
   bed.start({ wallClock });
   await bed.sent(1);
   await bed.settled();
-  step = -hour;
+  wallClock.aheadMs = -hour;
   await bed.advanceTo(2, 60_000);
   const { delivery, attempts } = await bed.only();
   const seconds = bed.sender.sent.map(({ headers }) => [
@@ -155,17 +154,6 @@ Deno.test("a receiver is told the time of the machine; all that is stored has th
   assertEquals([delivery.firstFailureAt, attempts[1]?.finishedAt], [first, bed.clock.now()]);
 });
 
-/** A clock that stands beside that of the bed, and may be set. */
-function clockBeside(bed: DispatcherBed) {
-  const clock = {
-    aheadMs: 0,
-    now: () => bed.clock.now() + clock.aheadMs,
-    elapsed: () => bed.clock.elapsed(),
-    after: (delayMs: number, run: () => void) => bed.clock.after(delayMs, run),
-  };
-  return clock;
-}
-
 Deno.test("when the clock of the store is set forward, who learns of it first takes nothing from the others", async () => {
   await using bed = await DispatcherBed.open();
   await bed.endpoint();
@@ -175,7 +163,7 @@ Deno.test("when the clock of the store is set forward, who learns of it first ta
     await gate.promise;
     return { status: 200 };
   };
-  const [ownersClock, othersClock] = [clockBeside(bed), clockBeside(bed)];
+  const [ownersClock, othersClock] = [scaledClock({ of: bed.clock }), scaledClock({ of: bed.clock })];
   const owner = bed.start({ clock: ownersClock });
   await until("it to be sent", () => bed.sender.running === 1);
   const other = bed.start({ clock: othersClock });
@@ -196,7 +184,7 @@ Deno.test("what was held up past its lease before it was sent is not sent, but g
   await using bed = await DispatcherBed.open();
   await bed.endpoint();
   await bed.event();
-  const clock = clockBeside(bed);
+  const clock = scaledClock({ of: bed.clock });
   let claims = 0;
   const dispatcher = bed.start({
     clock,

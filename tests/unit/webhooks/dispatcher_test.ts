@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { Clock } from "../../../src/base/clock.ts";
+import { scaledClock } from "../../harness/scaled_clock.ts";
 import { signature } from "../../../src/webhooks/signature.ts";
 import { until } from "../../harness/until.ts";
 import { DispatcherBed, SECRET } from "../../harness/dispatcher_fixture.ts";
@@ -342,23 +342,18 @@ Deno.test("10,000 deliveries to 50 endpoints all end, none twice", async () => {
 Deno.test("a wall clock that is set back holds up nothing that was never tried", async () => {
   await using bed = await DispatcherBed.open();
   await bed.endpoint();
-  let back = 0;
-  const clock: Clock = {
-    now: () => bed.clock.now() - back,
-    elapsed: () => bed.clock.elapsed(),
-    after: (delayMs, run) => bed.clock.after(delayMs, run),
-  };
+  const clock = scaledClock({ of: bed.clock });
   bed.start({ clock });
   await bed.settled();
   // Another process takes it in just before the step.
   await bed.event();
-  back = HOUR;
+  clock.aheadMs = -HOUR;
   bed.clock.advance(1_000);
   await bed.sent(1);
   await bed.settled();
   assertEquals((await bed.only()).delivery.state, "acknowledged");
   await bed.event();
-  back = 2 * HOUR;
+  clock.aheadMs = -2 * HOUR;
   const next = bed.start({ clock });
   await bed.sent(2);
   assertEquals(next.running, 0);

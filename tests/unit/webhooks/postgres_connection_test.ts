@@ -11,7 +11,6 @@ import { FakeClock } from "../../harness/fake_clock.ts";
 import { handled } from "../../harness/handled.ts";
 import { PostgresServer } from "../../harness/postgres_server.ts";
 import { needs } from "../../harness/tools.ts";
-import { TurnClock } from "../../harness/turn_clock.ts";
 import { until } from "../../harness/until.ts";
 import { sharedPostgres } from "../../harness/postgres_fixture.ts";
 
@@ -317,7 +316,7 @@ Deno.test("a server that accepts and says nothing, or closes, or talks nonsense,
     await using server = await babbler(answer);
     for (const mode of ["disable", "prefer", "require"]) {
       const url = `postgres://u:hush@127.0.0.1:${server.port}/d?sslmode=${mode}`;
-      const text = await refusal(connected(url, { clock: new TurnClock(), connectTimeoutMs: 50 }));
+      const text = await refusal(connected(url, { clock: FakeClock.byTurns(), connectTimeoutMs: 50 }));
       assertMatch(text, new RegExp(`^busy Cannot reach PostgreSQL at "127\\.0\\.0\\.1:${server.port}": `));
       assertEquals(text.includes("hush"), false);
     }

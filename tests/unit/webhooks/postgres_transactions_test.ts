@@ -22,7 +22,7 @@ import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { HeldCommits, sharedPostgres } from "../../harness/postgres_fixture.ts";
 
-const shared = sharedPostgres({ deadlock_timeout: "20ms" });
+const shared = sharedPostgres();
 const ADD = "UPDATE counts SET count = count + ? WHERE name = ?";
 const LOCKED = sql((d) => `SELECT count FROM counts WHERE name = ? ${d.lock()}`);
 

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { join } from "node:path";
-import { systemClock } from "../../../src/base/clock.ts";
+import { scaledClock } from "../../harness/scaled_clock.ts";
 import { verify } from "../../../src/webhooks/receiver.ts";
 import type { StoreSettings } from "../../../src/webhooks/webhook_message.ts";
 import { openWebhookService } from "../../../src/webhooks/webhook_opening.ts";
@@ -44,8 +44,7 @@ Deno.test({
 
 /** Compares the records of a store and lets a service go on with them; returns how the executions ended. */
 async function endedWith(store: StoreSettings): Promise<readonly string[]> {
-  const begin = systemClock.elapsed();
-  const clock = { ...systemClock, now: () => KNOWN.now + 60_000 + Math.floor(systemClock.elapsed() - begin) };
+  const clock = scaledClock({ aheadMs: KNOWN.now + 60_000 - Date.now() });
   const service = await openWebhookService({
     options: { ...FIXTURE_OPTIONS, store },
     limit: () => Promise.resolve({ code: "OK" }),

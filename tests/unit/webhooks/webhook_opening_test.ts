@@ -2,6 +2,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
+import { scaledClock } from "../../harness/scaled_clock.ts";
 import { chosenKeyFile } from "../../../src/webhooks/secret_key_file.ts";
 import type { WebhookOptions } from "../../../src/webhooks/webhook_message.ts";
 import { openWebhookService } from "../../../src/webhooks/webhook_opening.ts";
@@ -204,11 +205,10 @@ Deno.test("opening: what cannot be read is noted until nothing needs it any more
       ({ id: second } = await administer(service, "POST", "/endpoints", { url }));
       assertEquals((await service.figures()).note, undefined);
     });
-    let skewMs = 0;
-    const clock: Clock = { ...systemClock, elapsed: () => systemClock.elapsed() + skewMs };
+    const clock = scaledClock();
     await opened(folder, { encryptionKeys: [OTHER_KEY] }, async (service) => {
       const noted = async (afterMs: number) => {
-        skewMs += afterMs;
+        clock.elapsedAheadMs += afterMs;
         return (await service.figures()).note?.replace(/:.*/, "");
       };
       const seen = [await noted(0)];

@@ -8,19 +8,9 @@ import { KeptLines } from "../../harness/workflow_fixture.ts";
 /** A workflow whose one step tells its texts apart. */
 const text = (id: string, mark: string) => `workflow: ${id}\nsteps:\n- {name: ${mark}, set: {}}\n`;
 
-/** Remembers for how long it was asked to wait. */
-class RecordingClock extends FakeClock {
-  readonly delays: number[] = [];
-
-  override after(delayMs: number, run: () => void): () => void {
-    this.delays.push(delayMs);
-    return super.after(delayMs, run);
-  }
-}
-
 /** A folder whose workflows are read when the test moves its clock. */
 class Bed implements AsyncDisposable {
-  readonly clock = new RecordingClock();
+  readonly clock = new FakeClock();
   readonly log = new KeptLines();
   readonly files: WorkflowFiles;
 
@@ -71,7 +61,7 @@ class Bed implements AsyncDisposable {
 
   /** Waits until the folder is watched, and for the look that follows. */
   async watched(): Promise<void> {
-    await until("the watch", () => this.clock.delays.at(-1) === 100);
+    await until("the watch", () => this.clock.waits.at(-1) === 100);
     await this.oneLook(100);
   }
 
@@ -176,7 +166,7 @@ Deno.test("workflow files: changes are read 100 ms after the first event, no tim
   bed.lines();
   await bed.write("a.yaml", text("a", "two"));
   await bed.write("b.yaml", text("b", "two"));
-  await until("the event", () => bed.clock.delays.at(-1) === 100);
+  await until("the event", () => bed.clock.waits.at(-1) === 100);
   bed.clock.advance(99);
   assertEquals(bed.state, "a:one b:one");
   await bed.oneLook(1);
@@ -192,7 +182,7 @@ Deno.test("workflow files: after a look that took long events wait for 50 times 
   bed.clock.advance(200);
   await until("the look to end", () => bed.clock.waiting > 0, { intervalMs: 1 });
   await bed.write("a.yaml", text("a", "two"));
-  await until("the event", () => bed.clock.delays.at(-1) === 10_000);
+  await until("the event", () => bed.clock.waits.at(-1) === 10_000);
   await bed.oneLook(10_000);
   assertEquals(bed.state, "a:two");
 });

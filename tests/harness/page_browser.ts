@@ -1,5 +1,6 @@
+import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
-import { requireTool } from "../../harness/tools.ts";
+import { sharedPlace } from "./shared_places.ts";
 
 /** How a page is looked at. */
 export interface LookOptions {
@@ -14,7 +15,7 @@ const REFUSED = /^Failed to load resource: /;
 const WAIT_MS = 120_000;
 /** How long a click is tried on a button that may say something else in the meantime. */
 const CLICK_MS = 2_000;
-const ARTIFACTS = new URL("../../artifacts/ui/", import.meta.url).pathname;
+const ARTIFACTS = new URL("../artifacts/ui/", import.meta.url).pathname;
 /** Runs before anything of the page does. */
 const WATCH = `
   globalThis.violations = [];
@@ -30,7 +31,10 @@ export function stepsOf(t: Deno.TestContext): (name: string, run: () => Promise<
   };
 }
 
-/** A real Chromium without a window. */
+/** Started for the run, or for the file of tests that imports this. */
+const place = await sharedPlace("chromium");
+
+/** A connection to a real Chromium without a window. */
 export class PageBrowser implements AsyncDisposable {
   readonly #browser: Browser;
 
@@ -38,12 +42,12 @@ export class PageBrowser implements AsyncDisposable {
     this.#browser = browser;
   }
 
-  /** Starts it. */
+  /** Connects to it. */
   static async launch(): Promise<PageBrowser> {
-    // As root, and in containers, it cannot make the sandbox that it would put its own parts in.
-    const args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
-    const executablePath = requireTool("chromium");
-    return new PageBrowser(await chromium.launch({ executablePath, args, timeout: WAIT_MS }));
+    const { endpoint = "", folder = "" } = place ?? {};
+    // A folder of this connection would be removed at its end without being waited for.
+    const options = { artifactsDir: join(folder, "artifacts"), timeout: WAIT_MS };
+    return new PageBrowser(await chromium.connectOverCDP(endpoint, options));
   }
 
   /** Opens a page in a profile of its own. */
@@ -62,7 +66,7 @@ export class PageBrowser implements AsyncDisposable {
     return opened;
   }
 
-  /** Ends it. */
+  /** Closes the pages that were opened by this connection. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#browser.close();
   }

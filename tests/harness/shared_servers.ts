@@ -1,0 +1,150 @@
+import { Memcached } from "./memcached.ts";
+import { PostgresServer } from "./postgres_server.ts";
+import { redisCommand, type RedisReply } from "./redis_command.ts";
+import { REDIS_DATABASES, sharedPlace } from "./shared_places.ts";
+import { StatsdExporter } from "./statsd_exporter.ts";
+
+/**
+ * Servers that all tests of a run share. The test task starts them by `startSharedServers` of `shared_places.ts` and
+ * names them to the tests in an environment variable; without it (`deno test FILE`) the first who asks starts one, which
+ * ends with the file. Ask at the top level of the module, as a server that is started inside a test is a leak of that
+ * test, and lease a part in each test:
+ *
+ *     const server = await sharedRedis();
+ *     …
+ *     await using redis = await server.database(); // in place of `await startRedis()`
+ *
+ * A redis database has `port`, `url` (as `KV_URL` takes it) and `command`; one of PostgreSQL (`sharedPostgres()`) has
+ * `name`, `url()`, `psql()` and `restore()`. memcached (`sharedMemcached()`, in place of `startMemcached()`) and
+ * statsd_exporter (`sharedStatsdExporter()`) have no parts: put `uniqueName()` into keys (`CACHE_KEY_PREFIX`, a domain) and
+ * names of metrics. `PageBrowser.launch()` connects to the shared Chromium. A test that stops, kills, pauses or configures
+ * a server, or looks at numbers of all of it (INFO, `stats`), starts its own. Where the program is missing, asking
+ * does not fail but using does; `needs` skips such tests.
+ */
+export async function sharedRedis(): Promise<SharedRedis> {
+  return new SharedRedis((await sharedPlace("redis"))?.port ?? 0);
+}
+
+/** The memcached of the run; its keys are seen by all tests. */
+export async function sharedMemcached(): Promise<SharedMemcached> {
+  return new Memcached((await sharedPlace("memcached"))?.port ?? 0, {});
+}
+
+/** The PostgreSQL server of the run. */
+export async function sharedPostgres(): Promise<SharedPostgres> {
+  return new SharedPostgres(PostgresServer.at(await sharedPlace("postgres") ?? { port: 0, folder: "" }));
+}
+
+/** The statsd_exporter of the run; its metrics are seen by all tests. */
+export async function sharedStatsdExporter(): Promise<SharedStatsdExporter> {
+  return new StatsdExporter(await sharedPlace("statsdExporter") ?? { port: 0, webPort: 0 });
+}
+
+/** What a test may do with a memcached that others use too. */
+export type SharedMemcached = Pick<Memcached, "port" | "url" | "command" | "value" | "secondsLeft">;
+
+/** What a test may do with a statsd_exporter that others use too. */
+export type SharedStatsdExporter = Pick<StatsdExporter, "port" | "metrics">;
+
+/** A name that no other test of the run has; a letter, digits and letters. */
+export function uniqueName(): string {
+  return `t${crypto.randomUUID().replaceAll("-", "")}`;
+}
+
+/** A redis-server that tests lease databases of. */
+export class SharedRedis {
+  readonly #port: number;
+
+  constructor(port: number) {
+    this.#port = port;
+  }
+
+  /** Leases an empty database, which no other test gets. */
+  async database(): Promise<RedisDatabase> {
+    const number = Number(await redisCommand(["INCR", "leased_databases"], { port: this.#port }));
+    if (number < REDIS_DATABASES) return new RedisDatabase(this.#port, number);
+    throw new Error(`Cannot lease a redis database: all ${REDIS_DATABASES} are in use`);
+  }
+}
+
+/** A database of a shared redis-server; emptied at the end of an `await using`. */
+export class RedisDatabase implements AsyncDisposable {
+  readonly port: number;
+  /** Address with the number of the database, as `KV_URL` takes it. */
+  readonly url: string;
+  readonly #number: number;
+
+  constructor(port: number, number: number) {
+    this.port = port;
+    this.url = `redis://127.0.0.1:${port}/${number}`;
+    this.#number = number;
+  }
+
+  /** Sends one command over a connection of its own; lists come back with a line for each element. */
+  async command(...args: readonly (string | number)[]): Promise<RedisReply> {
+    return await redisCommand(args.map(String), { port: this.port, database: this.#number });
+  }
+
+  /** Empties the database. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.command("FLUSHDB");
+  }
+}
+
+/** A PostgreSQL server that tests make databases in. */
+export class SharedPostgres {
+  /** What holds for all of it. */
+  readonly server: SharedPostgresServer;
+
+  constructor(server: SharedPostgresServer) {
+    this.server = server;
+  }
+
+  /** Creates an empty database, which the user of its address owns. */
+  async database(): Promise<PostgresDatabase> {
+    return new PostgresDatabase(this.server, await this.server.createDatabase());
+  }
+}
+
+/** A database of a shared PostgreSQL server; dropped with its connections at the end of an `await using`. */
+export class PostgresDatabase implements AsyncDisposable {
+  readonly name: string;
+  readonly server: SharedPostgresServer;
+
+  constructor(server: SharedPostgresServer, name: string) {
+    this.server = server;
+    this.name = name;
+  }
+
+  /** Its address as the settings take it, with name and password. */
+  url(parameters?: string): string {
+    return this.server.url(this.name, parameters);
+  }
+
+  /** Carries out SQL as the superuser; answers the rows, a line for each, their columns with `|` between them. */
+  async psql(sql: string): Promise<string> {
+    return await this.server.psql(sql, this.name);
+  }
+
+  /** Runs a script of SQL of any length as the user of `url`. */
+  async restore(sql: string): Promise<void> {
+    await this.server.restore(sql, this.name);
+  }
+
+  /** Breaks its connections; new ones are taken. */
+  async breakConnections(): Promise<void> {
+    const whose = "datname = current_database() AND pid <> pg_backend_pid()";
+    await this.psql(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE ${whose}`);
+  }
+
+  /** Drops the database. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.server.psql(`DROP DATABASE ${this.name} WITH (FORCE)`);
+  }
+}
+
+/** What a test may do with a PostgreSQL server that others use too. */
+export type SharedPostgresServer = Pick<
+  PostgresServer,
+  "port" | "folder" | "url" | "createDatabase" | "psql" | "restore"
+>;

