@@ -75,7 +75,11 @@ export class MachineBed implements AsyncDisposable {
   static async open(address?: string): Promise<MachineBed> {
     const keys = [new Uint8Array(32).fill(9)];
     const secretBox = await SecretBox.open({ keys, logger: new RecordedLogger() });
-    return new MachineBed({ address, folder: await Deno.makeTempDir({ prefix: "weir_machines_" }), secretBox });
+    return new MachineBed({
+      address,
+      folder: await Deno.makeTempDir({ prefix: "weir_machines_" }),
+      secretBox,
+    });
   }
 
   /** Starts one more. */
@@ -126,7 +130,9 @@ export class MachineBed implements AsyncDisposable {
     const begin = this.clock.now();
     await this.settled();
     while (!await condition()) {
-      if (this.clock.now() - begin >= PASSES_MS) throw new Error(`Cannot wait for "${what}": it does not come`);
+      if (this.clock.now() - begin >= PASSES_MS) {
+        throw new Error(`Cannot wait for "${what}": it does not come`);
+      }
       await this.pass(STEP_MS);
     }
     return this.clock.now() - begin;
@@ -283,7 +289,8 @@ export class WebhookMachine {
       urlProblem: () => Promise.resolve(undefined),
       check: () => Promise.resolve([]),
       takeLock: () => takeLock(this),
-      sharedFigures: clock && (() => ({ repeats: 0, wallAheadMs: clock.wallAheadMs, problem: clock.problem })),
+      sharedFigures: clock &&
+        (() => ({ repeats: 0, wallAheadMs: clock.wallAheadMs, problem: clock.problem })),
       sender: this.#sender(bed.sender),
       fetch: (input, init) => this.#fetch(new Request(input, init)),
       clock: clock ?? wallClock,

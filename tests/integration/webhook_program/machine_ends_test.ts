@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { emptyDatabases, sharedPostgres } from "../../harness/postgres_fixture.ts";
-import { needs } from "../../harness/tools.ts";
+import { needs, type Tool } from "../../harness/tools.ts";
 import { ATTEMPT_POINTS, EXECUTION_POINTS, type KillPoint } from "../../harness/webhook_faults.ts";
 import { MachineBed, type WebhookMachine } from "../../harness/webhook_machines.ts";
 
@@ -30,17 +30,32 @@ const REQUESTS: Readonly<Record<string, string>> = {
   "execution committed": "a, b",
 };
 /** What is not even claimed comes last: the next machine would take it. */
-const POINTS = [...EXECUTION_POINTS, ...ATTEMPT_POINTS].sort((a, b) => Number(a === "before claim") - Number(b === "before claim"));
+const POINTS = [...EXECUTION_POINTS, ...ATTEMPT_POINTS].sort((a, b) =>
+  Number(a === "before claim") - Number(b === "before claim")
+);
 
 /** On a file a machine takes over at once; on a shared store the lease has to end, and somebody to look. */
 const STORES = {
-  file: { tools: [], address: () => Promise.resolve(undefined), rounds: POINTS.map((point) => [point]), tookMs: 2_500 },
-  postgres: { tools: ["postgres"], address: emptyDatabases(sharedPostgres()), rounds: [POINTS], tookMs: 50_000 },
+  file: {
+    tools: [] as readonly Tool[],
+    address: () => Promise.resolve(undefined),
+    rounds: POINTS.map((point) => [point]),
+    tookMs: 2_500,
+  },
+  postgres: {
+    tools: ["postgres"],
+    address: emptyDatabases(sharedPostgres()),
+    rounds: [POINTS],
+    tookMs: 50_000,
+  },
 } as const;
 
 for (const [kind, { tools, address, rounds, tookMs }] of Object.entries(STORES)) {
   Deno.test({
-    ...needs(tools, `machines end at any place on a ${kind} store: another goes on, and repeats only what was out`),
+    ...needs(
+      tools,
+      `machines end at any place on a ${kind} store: another goes on, and repeats only what was out`,
+    ),
     async fn() {
       await using bed = await MachineBed.open(await address());
       bed.workflows.set(WORKFLOW);
@@ -51,7 +66,9 @@ for (const [kind, { tools, address, rounds, tookMs }] of Object.entries(STORES))
       await first.end();
       for (const points of rounds) {
         const ids = new Map<KillPoint, string>();
-        for (const point of points) ids.set(point, await takenBy(await bed.machine({ diesAt: point }), point, key));
+        for (const point of points) {
+          ids.set(point, await takenBy(await bed.machine({ diesAt: point }), point, key));
+        }
         const other = await bed.machine();
         const took = await bed.passUntil("the end of all", () => isDone(other));
         assertEquals(took <= tookMs, true, `it took ${took} ms after ${points.join()}`);
