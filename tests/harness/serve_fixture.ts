@@ -3,6 +3,7 @@ import { type Running, serve } from "../../main.ts";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { readSettings } from "../../src/settings/read_settings.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
+import type { WebhookLine } from "../../src/webhooks/webhook_thread.ts";
 
 /** How a service in this process is started. */
 export interface ServeFixtureOptions {
@@ -11,6 +12,8 @@ export interface ServeFixtureOptions {
   /** Rule files by name, written into a folder of this service alone. */
   readonly rules?: Readonly<Record<string, string>>;
   readonly clock?: Clock;
+  /** Starts the worker of the webhook service; the service's own when absent. */
+  readonly startWebhookWorker?: () => WebhookLine;
 }
 
 /** The whole service in this process, on free ports, for tests that need no process of its own. */
@@ -66,6 +69,7 @@ export class ServeFixture implements AsyncDisposable {
     const running = await serve(settings, stop.signal, {
       logger,
       clock,
+      ...(options.startWebhookWorker === undefined ? {} : { startWebhookWorker: options.startWebhookWorker }),
       onReload: (given) => void (reload = given),
     });
     return new ServeFixture({ running, root, log, reload: () => reload(), stop });
