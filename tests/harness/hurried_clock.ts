@@ -11,7 +11,7 @@ export class HurriedClock implements Clock {
   #skippedMs = 0;
 
   now(): number {
-    return Date.now() + this.#skippedMs;
+    return Math.floor(Date.now() + this.#skippedMs);
   }
 
   elapsed(): number {

@@ -66,6 +66,7 @@ Deno.test("a store that another one keeps locked: triggers answer 503, decisions
   const decisions = bed.decide();
   other.exec("BEGIN EXCLUSIVE");
   const refused = await Promise.all(["a", "b", "c"].map((key) => bed.call(key, {})));
+  await until("health to show it", async () => (await bed.health()).status === 503);
   other.exec("ROLLBACK");
   other.close();
   for (const { status, body, headers } of refused) {
