@@ -4,6 +4,7 @@ import type { FaultMessage } from "./killed_webhook_worker.ts";
 import { ServeFixture } from "./serve_fixture.ts";
 import { until } from "./until.ts";
 import { ADMIN_TOKEN, WebhookCalls } from "./webhook_calls.ts";
+import type { WebhookFaults } from "./webhook_faults.ts";
 import type { WebhookProcessOptions, WebhookStart } from "./webhook_process.ts";
 
 /**
@@ -51,12 +52,7 @@ export class WebhookServed extends WebhookCalls implements AsyncDisposable {
       env: { ...this.#env, ...env },
       rules,
       clock: this.#clock,
-      startWebhookWorker: () => {
-        const url = new URL("./killed_webhook_worker.ts", import.meta.url);
-        this.#worker = new Worker(url, { type: "module", name: "webhooks" });
-        this.#tell({ type: "faults", faults: { isHurried: true, ...faults } });
-        return this.#worker;
-      },
+      ...(faults === undefined ? {} : { startWebhookWorker: () => this.#startWorker(faults) }),
     });
     if (!isAwaited) return;
     await until("the service", async () => (await this.api("GET", "/triggers?limit=1")).status !== 503);
@@ -81,7 +77,7 @@ export class WebhookServed extends WebhookCalls implements AsyncDisposable {
     return [...this.oldLines, ...this.#fixture?.log ?? []];
   }
 
-  /** Skips some time of the work on the store. */
+  /** Skips some time of the work on the store, where the faults say that it may be skipped. */
   hurryWork(ms: number): void {
     this.#tell({ type: "hurry", ms });
   }
@@ -91,12 +87,12 @@ export class WebhookServed extends WebhookCalls implements AsyncDisposable {
     this.#clock.hurry(ms);
   }
 
-  /** Ends the worker by an error that nobody catches. */
+  /** Ends a worker with faults by an error that nobody catches. */
   breakWorker(): void {
     this.#tell({ type: "throw" });
   }
 
-  /** Ends the worker, which says nothing any more. */
+  /** Ends a worker with faults, which says nothing any more. */
   silenceWorker(): void {
     this.#worker?.terminate();
   }
@@ -106,10 +102,11 @@ export class WebhookServed extends WebhookCalls implements AsyncDisposable {
     const { fixture } = this;
     this.oldLines.push(...fixture.log);
     this.#fixture = undefined;
+    this.#worker = undefined;
     await fixture[Symbol.asyncDispose]();
   }
 
-  /** Ends the service with nothing brought to its end. */
+  /** Ends a service with faults, with nothing brought to its end. */
   async kill(): Promise<void> {
     this.silenceWorker();
     const stopped = this.stop();
@@ -123,8 +120,15 @@ export class WebhookServed extends WebhookCalls implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#fixture !== undefined) await this.kill();
+    if (this.#fixture !== undefined) await (this.#worker === undefined ? this.stop() : this.kill());
     await Deno.remove(this.folder, { recursive: true });
+  }
+
+  #startWorker(faults: WebhookFaults): Worker {
+    const url = new URL("./killed_webhook_worker.ts", import.meta.url);
+    this.#worker = new Worker(url, { type: "module", name: "webhooks" });
+    this.#tell({ type: "faults", faults });
+    return this.#worker;
   }
 
   #tell(message: FaultMessage): void {

@@ -65,7 +65,7 @@ Deno.test("executions that wait when the service is killed go on, each in its ow
   const names = Object.keys(texts);
   const workflows = Object.fromEntries(Object.entries(texts).map(([name, text]) => [`${name}.yaml`, text]));
   await using weir = await WebhookServed.open({ workflows });
-  await weir.start({ rules: rules(0) });
+  await weir.start({ rules: rules(0), faults: {} });
   const tokens = new Map<string, string>();
   for (const name of names) tokens.set(name, (await weir.made("/triggers", { name, workflow: name })).key);
   const start = async (name: string) => {
@@ -89,7 +89,7 @@ Deno.test("executions that wait when the service is killed go on, each in its ow
   await Deno.remove(file("deleted"));
   await weir.kill();
   reaction = 200;
-  await weir.start({ rules: rules(1_000) });
+  await weir.start({ rules: rules(1_000), faults: { isHurried: true } });
 
   assertEquals((await weir.api("POST", `/executions/${ids.get("cancel")}/cancel`)).status, 202);
   // What waits for its next attempt is due.

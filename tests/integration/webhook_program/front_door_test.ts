@@ -131,8 +131,8 @@ Deno.test("webhooks: a span for each trigger, step and attempt", async () => {
     TRACING_EXPORTER_PROTOCOL: "http",
     OTEL_EXPORTER_OTLP_ENDPOINT: spans.url,
   };
-  await using weir = await folder.serve(env);
-  const { http } = weir.running.addresses;
+  await using weir = await folder.start(env);
+  const http = weir.httpAddress;
   await api(http, "/endpoints", { body: { url: receiver.url } });
   const { body: { key } } = await api(http, "/triggers", ECHO);
   const { body: { executionId } } = await api(http, CALL, { token: key, body: { total: 1 } });
@@ -140,7 +140,7 @@ Deno.test("webhooks: a span for each trigger, step and attempt", async () => {
   await until("the acknowledgement", async () => {
     return (await api(http, "/deliveries")).body.items[0]?.state === "acknowledged";
   });
-  await weir.stop();
+  assertEquals(await weir.stop(), 0);
   const named = (name: string) => spans.spans.filter((span) => span.name === name);
   assertEquals(named("POST /api/v1/workflows/triggers/*").length, 1);
   assertEquals(named("workflow step").map(({ traceId }) => traceId), [executionId.replaceAll("-", "")]);

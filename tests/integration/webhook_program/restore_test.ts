@@ -16,7 +16,7 @@ Deno.test("a backup that is made while events flow is opened elsewhere, and deli
   receiver.react = ({ body }) => JSON.parse(body).data.n % 2 === 0 ? "hang" : 200;
   await using old = await WebhookServed.open();
   await using restored = await WebhookServed.open();
-  await old.start();
+  await old.start({ faults: {} });
   await old.endpoint(receiver, "/hook", { concurrency: 8, timeoutMs: 600_000 });
   let taken = 0;
   const posting = (async () => {

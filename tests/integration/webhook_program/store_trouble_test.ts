@@ -106,7 +106,7 @@ class TroubleBed implements AsyncDisposable {
   static async open(): Promise<TroubleBed> {
     const receiver = await WebhookReceiver.start();
     const weir = await WebhookServed.open({ workflows: { "order-intake.yaml": WORKFLOW } });
-    await weir.start({ rules: RULES });
+    await weir.start({ rules: RULES, faults: { isHurried: true } });
     await weir.endpoint(receiver, "/hook");
     const { key } = await weir.made("/triggers", { name: "orders", workflow: "order-intake" });
     return new TroubleBed(weir, receiver, key);

@@ -28,7 +28,7 @@ const ENDS: Readonly<Record<string, (weir: WebhookServed) => void>> = {
 Deno.test("webhooks: a worker that ends is replaced, however it ends, while decisions go on", async () => {
   await using receiver = await WebhookReceiver.start();
   await using weir = await WebhookServed.open({ workflows: { "order-intake.yaml": WORKFLOW } });
-  await weir.start({ rules: RULES });
+  await weir.start({ rules: RULES, faults: {} });
   await weir.endpoint(receiver, "/hook");
   const { key: token } = await weir.made("/triggers", { name: "orders", workflow: "order-intake" });
   const call = (key: string) =>
