@@ -1,95 +1,106 @@
 /**
- * Takes the key-value cache away from Weir under steady load, and looks whether memory stays flat, every
- * call ends in its time, and all goes on when the cache is back. Exit code 1 when something was not so.
+ * The soak task: runs the tests of `tests/soak`, or those that are named, once per seed, and prints how long each file took.
+ * `--seed N[,N…]` repeats the faults of other runs, `--short` repeats less often. Exit code 1 when a test failed.
  */
-import { type RedisServer, startRedis } from "../tests/harness/redis_server.ts";
-import { toolAvailable } from "../tests/harness/tools.ts";
-import { startWeir } from "../tests/harness/weir_process.ts";
-import { RULES } from "./bench/rate_limit_message.ts";
-import { installTools } from "./install_tools.ts";
-import { type OutageMode, readSoakOptions, type SoakOptions } from "./soak/options.ts";
-import { runOutage } from "./soak/outage.ts";
-import type { OutageFacts } from "./soak/outage_record.ts";
-import { outageTable, problemsOf } from "./soak/verdict.ts";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import type { SoakSize } from "../tests/soak/soak_options.ts";
+import { judge, readTestReport, readTestTimes } from "../tests/harness/test_report.ts";
+import { installTools, printLine } from "./install_tools.ts";
 
-const TIMEOUT_MS = 250;
-const RECOVERY_MS = 5_000;
-/** What every outage has to keep; the rate is that of the run. */
-const LIMITS = { callMs: TIMEOUT_MS + 100, growthMb: 20, recoveryMs: RECOVERY_MS } as const;
-/**
- * Memory needs a while under load until it is level, and rises and falls with the collector, so that its
- * highest point shows only after a minute or so. Short runs make do with less.
- */
-const LONGEST_WARM_UP = 30;
-const LONGEST_BEFORE = 60;
+const ROOT = new URL("../", import.meta.url).pathname;
+const FOLDER = "tests/soak";
+const SUFFIX = "_test.ts";
+const MAX_SEED = 2 ** 31;
+const LOOPBACK = "127.0.0.1,localhost,::1";
 
-/** Runs the outages, prints what happened, and answers whether all was as it has to be. */
-export async function soak(options: SoakOptions, signal: AbortSignal): Promise<boolean> {
-  if (!toolAvailable("redis-server")) await installTools();
-  await using redis = await startRedis();
-  await using weir = await startWeir({
-    rules: { "bench.yaml": RULES },
-    env: {
-      ...{ BACKEND_TYPE: "kv", KV_URL: redis.url, KV_TIMEOUT: `${TIMEOUT_MS}ms` },
-      ...{ LOG_LEVEL: "warning", DISABLE_STATS: "true" },
-    },
+/** What is run. */
+export interface SoakOptions {
+  readonly seeds: readonly number[];
+  readonly size: SoakSize;
+  /** Files below the root, sorted. */
+  readonly files: readonly string[];
+}
+
+/** Reads the arguments of the task; throws `RangeError` or `TypeError` with what is expected. */
+export function readSoakOptions(args: readonly string[], known: readonly string[]): SoakOptions {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: { seed: { type: "string" }, short: { type: "boolean", default: false } },
   });
-  const port = Number(weir.grpcAddress.split(":").at(-1));
-  const outages: Record<string, OutageFacts> = {};
-  const problems: string[] = [];
-  for (const mode of options.modes) {
-    write(Deno.stderr, `redis-server, ${mode}: ${options.rate} calls a second`);
-    const facts = await runOutage({
-      weir: { pid: weir.pid, port },
-      ...serverOutage(redis, mode),
-      rate: options.rate,
-      seconds: secondsOf(options),
-      signal,
-      say: (line) => write(Deno.stderr, line),
-    });
-    outages[mode] = facts;
-    problems.push(...problemsOf(facts, { ...LIMITS, rate: options.rate }).map((text) => `${mode}, ${text}`));
+  const unknown = positionals.find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    throw new RangeError(`Invalid NAME "${unknown}": expected ${known.join(", ")}`);
   }
-  write(Deno.stdout, outageTable(outages));
-  for (const [mode, { firstOkMs, lastRefusedMs }] of Object.entries(outages)) {
-    const times = [firstOkMs, lastRefusedMs].map((ms) => ms === undefined ? "never" : `${ms.toFixed(0)} ms`);
-    write(
-      Deno.stdout,
-      `${mode}: after the return the first OK came at ${times[0]}, the last refusal at ${times[1]}`,
-    );
-  }
-  for (const problem of problems) write(Deno.stdout, `not good: ${problem}`);
-  return problems.length === 0;
-}
-
-function serverOutage(redis: RedisServer, mode: OutageMode) {
-  return mode === "stop"
-    ? { takeAway: () => redis.pause(), bringBack: () => redis.resume() }
-    : { takeAway: () => redis.kill(), bringBack: () => redis.restartOnSamePort() };
-}
-
-function secondsOf({ seconds }: SoakOptions) {
   return {
-    warmUp: Math.min(LONGEST_WARM_UP, seconds),
-    before: Math.min(LONGEST_BEFORE, seconds),
-    away: seconds,
-    back: RECOVERY_MS / 1_000 + 2,
+    seeds: (values.seed ?? String(1 + Math.floor(Math.random() * MAX_SEED))).split(",").map(seedOf),
+    size: values.short ? "short" : "full",
+    files: known.filter((name) => positionals.length === 0 || positionals.includes(name))
+      .map((name) => `${FOLDER}/${name}${SUFFIX}`),
   };
 }
 
-function write(output: { writeSync(bytes: Uint8Array): number }, line: string): void {
-  output.writeSync(new TextEncoder().encode(`${line}\n`));
+function seedOf(text: string): number {
+  const seed = Number(text);
+  if (/^\d+$/.test(text) && seed > 0 && seed <= MAX_SEED) return seed;
+  throw new RangeError(`Invalid --seed "${text}": expected integers from 1 to ${MAX_SEED}`);
+}
+
+/** The names of the soak tests, sorted. */
+export function soakNames(): string[] {
+  const files = [...Deno.readDirSync(join(ROOT, FOLDER))].map(({ name }) => name);
+  return files.filter((name) => name.endsWith(SUFFIX)).map((name) => name.slice(0, -SUFFIX.length)).sort();
+}
+
+/** Runs the files in one process per seed, prints what happened, and returns whether every test passed. */
+export async function soak({ seeds, size, files }: SoakOptions): Promise<boolean> {
+  let isGood = true;
+  for (const seed of seeds) {
+    printLine(`seed ${seed}, ${size}`);
+    const reportPath = await Deno.makeTempFile({ prefix: "weir_soak_", suffix: ".xml" });
+    try {
+      const { code } = await new Deno.Command(Deno.execPath(), {
+        args: ["test", "--no-check", "--allow-all", `--junit-path=${reportPath}`, ...files],
+        cwd: ROOT,
+        // Tests call loopback servers, which no proxy of the machine can reach.
+        env: { SOAK_SEED: String(seed), SOAK_SIZE: size, NO_PROXY: LOOPBACK, no_proxy: LOOPBACK },
+        stdin: "null",
+      }).spawn().status;
+      const xml = await Deno.readTextFile(reportPath);
+      const verdict = judge(readTestReport(xml), { code, strict: false });
+      for (const line of [...fileLines(xml), ...verdict.lines]) printLine(line);
+      isGood &&= verdict.ok;
+      if (!verdict.ok) {
+        printLine(`repeat with: deno task soak --seed ${seed}${size === "short" ? " --short" : ""}`);
+      }
+    } finally {
+      await Deno.remove(reportPath);
+    }
+  }
+  return isGood;
+}
+
+/** How many tests of each file passed and failed, and how long they took, by a report in JUnit's XML format. */
+export function fileLines(xml: string): string[] {
+  const { failed, skipped } = readTestReport(xml);
+  return [...Map.groupBy(readTestTimes(xml), ({ file }) => file)].map(([file, times]) => {
+    const count = (names: readonly string[]) =>
+      times.filter(({ name }) => names.includes(`${name} (${file})`)).length;
+    const [bad, left] = [count(failed), count(skipped)];
+    const seconds = times.reduce((sum, time) => sum + time.seconds, 0);
+    const notRun = left === 0 ? "" : `, ${left} skipped`;
+    return `${file}: ${times.length - bad - left} passed, ${bad} failed${notRun}, ${seconds.toFixed(1)} s`;
+  });
 }
 
 if (import.meta.main) {
-  const stop = new AbortController();
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    Deno.addSignalListener(signal, () => stop.abort(new Error(`Cannot finish soak: ${signal}`)));
-  }
   try {
-    Deno.exit(await soak(readSoakOptions(Deno.args), stop.signal) ? 0 : 1);
+    const options = readSoakOptions(Deno.args, soakNames());
+    await installTools();
+    Deno.exit(await soak(options) ? 0 : 1);
   } catch (error) {
-    write(Deno.stderr, error instanceof Error ? error.message : String(error));
+    printLine(error instanceof Error ? error.message : String(error));
     Deno.exit(1);
   }
 }

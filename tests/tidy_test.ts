@@ -1,19 +1,35 @@
 import { assertEquals } from "@std/assert";
 import { settingEntries } from "../src/settings/table.ts";
 import { functionsOf, importsOf, scanSource, type Source } from "./harness/source_scan.ts";
+import { type RuleException, TEST_RULES } from "./harness/test_rules.ts";
+import { EXCEPTIONS } from "./harness/test_rule_exceptions.ts";
 import { TIDY_RULES } from "./harness/tidy_rules.ts";
 
 const ROOT = new URL("../", import.meta.url);
 const CORE = "src/ratelimit/sample.ts";
 
+const RULES = { ...TIDY_RULES, ...TEST_RULES };
+const BED = "tests/integration/base/sample_test.ts";
+
 let allSources: Promise<Source[]> | undefined;
 
-for (const [name, rule] of Object.entries(TIDY_RULES)) {
+for (const [name, rule] of Object.entries(RULES)) {
   Deno.test(`tidy: ${name}`, async () => {
-    const findings = (await sources()).flatMap(rule);
+    const files = (EXCEPTIONS[name] ?? []).map(({ file }) => file);
+    const findings = (await sources()).filter(({ path }) => !files.includes(path)).flatMap(rule);
     assertEquals(findings, []);
   });
 }
+
+Deno.test("tidy: every exception is needed, and has a reason", async () => {
+  const all = await sources();
+  const isNeeded = (name: string, { file, reason }: RuleException) =>
+    reason !== "" && all.some((source) => source.path === file && RULES[name]?.(source).length !== 0);
+  const spare = Object.entries(EXCEPTIONS).flatMap(([name, exceptions]) =>
+    exceptions.filter((exception) => !isNeeded(name, exception))
+  );
+  assertEquals([Object.keys(EXCEPTIONS).filter((name) => !Object.hasOwn(RULES, name)), spare], [[], []]);
+});
 
 Deno.test("tidy: every setting is in the README", async () => {
   const readme = await Deno.readTextFile(new URL("README.md", ROOT));
@@ -119,16 +135,67 @@ const BAD: readonly { rule: string; path?: string; text: string; findings: strin
       "/** Said. */\nexport const a = 1;\n// Whispered.\nexport const b = 2;\n/** */\nexport class C {}\nexport { d };",
     findings: [`${CORE}:4`, `${CORE}:6`],
   },
+  {
+    rule: "no test waits more than 100 ms for time to pass",
+    path: BED,
+    text: `import { setTimeout as sleep } from "node:timers/promises";
+const PAUSE_MS = 2 * UNIT_MS;
+const UNIT_MS: number = 75;
+const TIMES = { short: 5, long: 3_000 };
+await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+await sleep(TIMES.long); await sleep(TIMES.short);
+receiver.react = () => new Promise((resolve) => {
+  setTimeout(() => resolve(200), 60 + 60);
+});
+await until("it", () => it(), { intervalMs: 1_000 });
+await Promise.race([sleep(10_000), it]);`,
+    findings: [`${BED}:5: 150 ms`, `${BED}:6: 3000 ms`, `${BED}:8: 120 ms`, `${BED}:10: 1000 ms`],
+  },
+  {
+    rule: "scripts import only the harness from tests, and only their own tests import scripts",
+    path: "scripts/sample.ts",
+    text: 'import "../tests/harness/until.ts"; import "../tests/unit/base/bed.ts";',
+    findings: ["scripts/sample.ts imports tests/unit/base/bed.ts"],
+  },
+  {
+    rule: "scripts import only the harness from tests, and only their own tests import scripts",
+    path: "tests/harness/sample.ts",
+    text: 'import "../../scripts/test.ts";',
+    findings: ["tests/harness/sample.ts imports scripts/test.ts"],
+  },
+  {
+    rule: "only the harness starts processes",
+    path: BED,
+    text: `import { spawn } from "node:child_process";\nconst { Command } = Deno;\nnew Deno.Command("ls");`,
+    findings: [`${BED}:3: Deno.Command`, `${BED} imports node:child_process`],
+  },
+  {
+    rule: "a unit test imports no file of the harness that starts servers",
+    path: "tests/unit/base/sample_test.ts",
+    text: 'import "../../harness/redis_server.ts"; import "../../harness/fake_clock.ts";',
+    findings: ["tests/unit/base/sample_test.ts imports tests/harness/redis_server.ts"],
+  },
 ];
 
 for (const { rule, path, text, findings } of BAD) {
   Deno.test(`tidy: a bad sample shows that ${rule}`, () => {
-    assertEquals(TIDY_RULES[rule]?.(scanSource(path ?? CORE, text)), findings);
+    assertEquals(RULES[rule]?.(scanSource(path ?? CORE, text)), findings);
   });
 }
 
 Deno.test("tidy: every rule has a bad sample", () => {
-  assertEquals(BAD.map(({ rule }) => rule), Object.keys(TIDY_RULES));
+  assertEquals([...new Set(BAD.map(({ rule }) => rule))], Object.keys(RULES));
+});
+
+Deno.test("tidy: a test may wait for an event, with a limit, and for a moment", () => {
+  const text = `const LIMIT_MS = 60_000;
+const timer = setTimeout(() => child.kill(), 60_000);
+this.#timer = many ? setTimeout(give, LIMIT_MS) : undefined;
+await new Promise((resolve) => setTimeout(resolve, 100));
+await new Promise((resolve) => setTimeout(resolve, delayMs));
+await until("it", () => it(), { deadlineMs: LIMIT_MS });
+const text = "await sleep(1_000)";`;
+  assertEquals(Object.values(TEST_RULES).flatMap((rule) => rule(scanSource(BED, text))), []);
 });
 
 Deno.test("tidy: the scan tells code from strings, templates, patterns and comments", () => {

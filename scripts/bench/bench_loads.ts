@@ -1,5 +1,5 @@
 import type { BenchOptions } from "./options.ts";
-import { clockTicks } from "./process_figures.ts";
+import { clockTicks } from "../../tests/harness/process_figures.ts";
 import {
   encodeRequest,
   frameMessage,
@@ -8,7 +8,7 @@ import {
   readResponse,
   RULE_NAMES,
   RULES_OF,
-} from "./rate_limit_message.ts";
+} from "../../tests/harness/load/rate_limit_message.ts";
 import { summarize } from "./report.ts";
 import { type Round, type RoundSetup, runRound, runTurns } from "./round.ts";
 import { type Scenario, SCENARIOS, type TargetName } from "./scenario.ts";
@@ -176,7 +176,9 @@ class LoadBench {
     if (name === "bare") return;
     if (target.caFile === undefined) await this.#firstAnswer(target);
     const { isH2load: _, perSecond: _rate, ...plain } = scenario;
-    await this.#run({ ...plain, name: `warm-up of ${name}` }, name, SERVER_WARM_UP);
+    const { isQuick, seconds: measured } = this.#setup.options;
+    const seconds = isQuick ? Math.min(measured, SERVER_WARM_UP.seconds) : SERVER_WARM_UP.seconds;
+    await this.#run({ ...plain, name: `warm-up of ${name}` }, name, { ...SERVER_WARM_UP, seconds });
   }
 
   async #run(scenario: Scenario, name: TargetName, amount: {

@@ -1,8 +1,8 @@
 import { parseArgs } from "node:util";
 import { Client, Post } from "../../src/rest/mod.ts";
-import { Child } from "./child.ts";
+import { ChildProcess } from "../../tests/harness/child_process.ts";
 import { positiveInteger } from "./flag_values.ts";
-import { median } from "./percentile.ts";
+import { median } from "../../tests/harness/load/percentile.ts";
 
 /** Calls of one measurement by how many run at once; with its like it makes a pair that a slow moment hits as one. */
 const CALLS: readonly (readonly [parallel: number, calls: number])[] = [[1, 400], [100, 1_500]];
@@ -23,7 +23,7 @@ export interface ClientTime {
 /** Sends the same request by bare `fetch` and by `send` to a server in a process of its own, in turn. */
 export async function clientTimes(repetitions: number): Promise<ClientTime[]> {
   const script = new URL(import.meta.url).pathname;
-  await using server = new Child("echo", Deno.execPath(), { args: ["run", "-A", script, "--serve"] });
+  await using server = new ChildProcess(Deno.execPath(), { args: ["run", "-A", script, "--serve"] });
   const { port } = await server.find({ port: /^port (\d+)$/ });
   const url = `http://127.0.0.1:${port}/orders`;
   const client = new Client();

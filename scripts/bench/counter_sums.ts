@@ -1,54 +1,37 @@
-import { CacheConnection, type Reply } from "./cache_connection.ts";
+import type { Memcached } from "../../tests/harness/memcached.ts";
+import { redisCommand, redisCommands } from "../../tests/harness/redis_command.ts";
 
 /** Counters that are asked for at once. */
 const BATCH = 1_000;
 
 /** The sum of all counters in the redis-server on this port: SCAN for the keys, GET for the counts. */
 export async function sumInRedis(port: number): Promise<number> {
-  using server = await CacheConnection.open(port);
   // SCAN may name a key more than once.
   const keys = new Set<string>();
   let cursor = "0";
   do {
-    const reply = await server.ask("SCAN", cursor, "COUNT", BATCH);
-    if (!Array.isArray(reply) || !Array.isArray(reply[1])) throw unexpected(reply);
-    for (const key of reply[1]) keys.add(String(key));
-    cursor = String(reply[0]);
+    const reply = String(await redisCommand(["SCAN", cursor, "COUNT", String(BATCH)], { port }));
+    const [next = "0", ...found] = reply.split("\n").filter((line) => line !== "");
+    for (const key of found) keys.add(key);
+    cursor = next;
   } while (cursor !== "0");
   let sum = 0;
   // One GET a key, because a node of a cluster refuses an MGET over several slots.
   for (const part of batches([...keys])) {
-    for (const count of await server.askAll(part.map((key) => ["GET", key]))) {
-      if (typeof count !== "string") throw unexpected(count);
-      sum += Number(count);
-    }
+    const counts = await redisCommands(part.map((key) => ["GET", key]), { port });
+    sum += sumOf(counts.map((count) => count ?? ""), part);
   }
   return sum;
 }
 
-/** The sum of all counters in the memcached on this port. */
-export async function sumInMemcached(port: number): Promise<number> {
-  using server = await CacheConnection.open(port);
-  const [dump = ""] = await server.exchange("lru_crawler metadump all\r\n", 1, untilEnd);
-  const keys = [...dump.matchAll(/^key=(\S+)/gm)].map(([, key = ""]) => decodeURIComponent(key));
+/** The sum of all counters in a memcached. */
+export async function sumInMemcached(server: Pick<Memcached, "command" | "keys">): Promise<number> {
   let sum = 0;
-  for (const part of batches([...new Set(keys)])) {
-    const [text = ""] = await server.exchange(`get ${part.join(" ")}\r\n`, 1, untilEnd);
-    const counts = [...text.matchAll(/^VALUE .*\r\n(\d+) *\r$/gm)].map(([, count]) => Number(count));
-    if (counts.length !== part.length) throw unexpected(`${counts.length} counts of ${part.length} keys`);
-    sum += counts.reduce((total, count) => total + count, 0);
+  for (const part of batches(await server.keys())) {
+    const lines = await server.command(`get ${part.join(" ")}`);
+    sum += sumOf(lines.filter((_, index) => lines[index - 1]?.startsWith("VALUE ") === true), part);
   }
   return sum;
-}
-
-/** An answer of several lines of which the last one is END. */
-function untilEnd(text: string, start: number): { reply: string; end: number } | undefined {
-  if (start < text.length && !text.endsWith("END\r\n")) {
-    const problem = /^(?:[A-Z]*ERROR|BUSY)\b.*(?=\r\n)/.exec(text.slice(start));
-    if (problem !== null) throw new Error(`it answered "${problem[0]}"`);
-    return undefined;
-  }
-  return start < text.length ? { reply: text.slice(start), end: text.length } : undefined;
 }
 
 function batches(keys: readonly string[]): string[][] {
@@ -58,8 +41,13 @@ function batches(keys: readonly string[]): string[][] {
   );
 }
 
-function unexpected(reply: Reply): Error {
-  return new Error(
-    `Cannot use reply of cache server "${JSON.stringify(reply)}": it is not what the command answers`,
+/** Throws unless there is a count of every key. */
+function sumOf(counts: readonly (string | number)[], keys: readonly string[]): number {
+  const bad = counts.find((count) => !/^\d+ *$/.test(String(count)));
+  if (bad === undefined && counts.length === keys.length) {
+    return counts.reduce((sum: number, count) => sum + Number(count), 0);
+  }
+  throw new Error(
+    `Cannot add counters up: ${counts.length} counts of ${keys.length} keys, one is "${bad ?? ""}"`,
   );
 }

@@ -1,4 +1,4 @@
-import { freePort } from "./cache_servers.ts";
+import { freePort } from "../../tests/harness/free_port.ts";
 import { startPushReceiver, startSpanReceiver } from "./stats_receivers.ts";
 
 const TOKEN = "the-token-of-the-administration-of-the-bench";

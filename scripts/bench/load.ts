@@ -1,11 +1,11 @@
 import process from "node:process";
-import type { Expectation } from "./answer.ts";
-import { CallSource } from "./call_source.ts";
-import { LoadConnection } from "./load_connection.ts";
+import type { Expectation } from "../../tests/harness/load/answer.ts";
+import { CallSource } from "../../tests/harness/load/call_source.ts";
+import { LoadConnection } from "../../tests/harness/load/load_connection.ts";
 import { type LoadOptions, readLoadOptions } from "./load_options.ts";
-import { LoadRecord, type LoadResult } from "./load_record.ts";
+import { LoadRecord, type LoadResult } from "../../tests/harness/load/load_record.ts";
 import { pace } from "./pace.ts";
-import { RULES_OF } from "./rate_limit_message.ts";
+import { RULES_OF } from "../../tests/harness/load/rate_limit_message.ts";
 
 /** How long the last answers may take after the time is over. */
 const GRACE_MS = 10_000;

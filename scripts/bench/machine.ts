@@ -1,6 +1,6 @@
 import { cpus, release } from "node:os";
 import { type Tool, toolPath } from "../../tests/harness/tools.ts";
-import { outputOf } from "./child.ts";
+import { outputOf } from "../../tests/harness/child_process.ts";
 
 /** The machine that a bench ran on. */
 export interface Machine {

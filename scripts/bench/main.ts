@@ -1,7 +1,7 @@
 import { type Tool, toolAvailable } from "../../tests/harness/tools.ts";
 import { installTools } from "../install_tools.ts";
 import { benchLoads, type LoadsSetup } from "./bench_loads.ts";
-import { outputOf } from "./child.ts";
+import { outputOf } from "../../tests/harness/child_process.ts";
 import type { ClientTime } from "./client_time.ts";
 import type { DecisionTime } from "./decision_time.ts";
 import { machine, versions } from "./machine.ts";

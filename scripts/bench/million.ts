@@ -1,7 +1,7 @@
-import { residentMb } from "./process_figures.ts";
+import { residentMb } from "../../tests/harness/process_figures.ts";
 import type { LoadsSetup } from "./bench_loads.ts";
 import { runGenerator } from "./round.ts";
-import { countingTarget, startWeir } from "./target.ts";
+import { startBenchWeir, weirTarget } from "./target.ts";
 
 /** The default of `MEMORY_MAX_KEYS`, and so many different values. */
 const VALUES = 1_000_000;
@@ -26,11 +26,9 @@ export interface MillionOutcome {
  */
 export async function measureMillion({ options, signal, say }: LoadsSetup): Promise<MillionOutcome> {
   await using owned = new AsyncDisposableStack();
-  const folder = await Deno.makeTempDir({ prefix: "weir-bench-" });
-  owned.defer(() => Deno.remove(folder, { recursive: true }));
   const settings = { BACKEND_TYPE: "memory", GRPC_ENGINE: options.engine };
-  const child = owned.use(await startWeir(settings, `${folder}/million`));
-  const { port } = await countingTarget("memory", child);
+  const child = owned.use(await startBenchWeir(settings));
+  const { port } = await weirTarget("memory", child);
   const flags = { port, keys: VALUES, seconds: SECONDS, "warm-up": 0 };
   const first = { ...flags, calls: VALUES, count: 1 };
   const { callsPerSecond } = await runGenerator("load.ts", first, { what: "first pass of values", signal });

@@ -4,7 +4,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { parseKvAddress } from "../../src/cache/kv_address.ts";
 import { createKvClient } from "../../src/cache/kv_connect.ts";
 import { positive } from "./flag_values.ts";
-import { LoadRecord, type LoadResult } from "./load_record.ts";
+import { LoadRecord, type LoadResult } from "../../tests/harness/load/load_record.ts";
 import { pace } from "./pace.ts";
 
 /** Different keys, taken in turn. */

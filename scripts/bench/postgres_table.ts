@@ -1,5 +1,5 @@
 import type { PostgresOutcome } from "./postgres.ts";
-import { markdownTable, wholeNumber } from "./report.ts";
+import { markdownTable, wholeNumber } from "../../tests/harness/markdown_table.ts";
 
 const HEAD = ["store", "triggers/s", "to bare", "deliveries/s", "to bare"];
 

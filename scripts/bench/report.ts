@@ -1,4 +1,5 @@
-import { median } from "./percentile.ts";
+import { markdownTable, wholeNumber } from "../../tests/harness/markdown_table.ts";
+import { median } from "../../tests/harness/load/percentile.ts";
 import type { Round } from "./round.ts";
 import type { TargetName } from "./scenario.ts";
 
@@ -90,16 +91,6 @@ export function summaryTable(summaries: readonly Summary[]): string {
       toEcho === undefined || target === "bare" ? "" : toEcho.cpuSecondsPer100k.toFixed(3),
     ]),
   );
-}
-
-/** A Markdown table. */
-export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
-}
-
-/** A number without fraction, its thousands apart. */
-export function wholeNumber(value: number): string {
-  return Math.round(value).toLocaleString("en-US");
 }
 
 function figures(value: (name: keyof Figures) => number): Figures {

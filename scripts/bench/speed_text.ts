@@ -1,6 +1,7 @@
 import type { BenchResults } from "./measurements.ts";
 import { postgresText } from "./postgres_table.ts";
-import { markdownTable, type Summary, summaryTable, wholeNumber } from "./report.ts";
+import { markdownTable, wholeNumber } from "../../tests/harness/markdown_table.ts";
+import { type Summary, summaryTable } from "./report.ts";
 
 const BATCHES = [1, 4, 16];
 

@@ -1,11 +1,11 @@
 import type { LoadsSetup } from "./bench_loads.ts";
-import { freePort } from "./cache_servers.ts";
+import { freePort } from "../../tests/harness/free_port.ts";
 import { featureSettings } from "./feature_settings.ts";
 import { runLoad } from "./load.ts";
 import { readLoadOptions } from "./load_options.ts";
-import { median } from "./percentile.ts";
-import { residentMb } from "./process_figures.ts";
-import { startWeir } from "./target.ts";
+import { median } from "../../tests/harness/load/percentile.ts";
+import { residentMb } from "../../tests/harness/process_figures.ts";
+import { startBenchWeir } from "./target.ts";
 
 /** How long Weir may take to answer. */
 const START_MS = 30_000;
@@ -48,7 +48,6 @@ export async function measureStart(
       : (await featureSettings(folder, used)).settings;
     const round = await startOnce(
       { ...settings, GRPC_ENGINE: options.engine },
-      `${folder}/root`,
       number === 0 ? 0 : idleMs,
     );
     const what = `${round.firstOkMs.toFixed(0)} ms, ${round.idleMb.toFixed(0)} MB idle`;
@@ -64,14 +63,13 @@ export async function measureStart(
 
 async function startOnce(
   settings: Record<string, string>,
-  root: string,
   idleMs: number,
 ): Promise<{ firstOkMs: number; idleMb: number }> {
   const port = freePort();
   const one = ["--port", `${port}`, "--connections", "1", "--in-flight", "1", "--keys", "1", "--calls", "1"];
   const call = readLoadOptions([...one, "--warm-up", "0", "--seconds", "5"]);
   const begin = performance.now();
-  await using child = await startWeir({ ...settings, GRPC_PORT: `${port}` }, root);
+  await using child = await startBenchWeir({ ...settings, GRPC_PORT: `${port}` });
   for (;;) {
     const { errors } = await runLoad(call);
     if (Object.keys(errors).length === 0) break;

@@ -1,13 +1,18 @@
 import { fileURLToPath } from "node:url";
-import { serveFlags } from "../serve_flags.ts";
-import type { ExpectedCode } from "./answer.ts";
-import { makeCertificate } from "./certificate.ts";
-import { freePort, type ServerPlace, startCluster, startMemcached, startRedis } from "./cache_servers.ts";
-import { Child } from "./child.ts";
+import { makeCertificates } from "../../tests/harness/certificates.ts";
+import { ChildProcess } from "../../tests/harness/child_process.ts";
+import { freePort } from "../../tests/harness/free_port.ts";
+import { startMemcached } from "../../tests/harness/memcached.ts";
+import { startRedisCluster } from "../../tests/harness/redis_cluster.ts";
+import { startRedis } from "../../tests/harness/redis_server.ts";
+import { runtimeEnvironment } from "../../tests/harness/weir_command.ts";
+import { startWeir, type WeirProcess } from "../../tests/harness/weir_process.ts";
+import { serveFlags } from "../../tests/harness/serve_flags.ts";
+import type { ExpectedCode } from "../../tests/harness/load/answer.ts";
 import { sumInMemcached, sumInRedis } from "./counter_sums.ts";
 import { featureSettings } from "./feature_settings.ts";
 import type { EngineName } from "./options.ts";
-import { type RuleName, RULES } from "./rate_limit_message.ts";
+import { type RuleName, RULES } from "../../tests/harness/load/rate_limit_message.ts";
 import type { TargetName } from "./scenario.ts";
 import { startPushReceiver, startScraper, startSpanReceiver } from "./stats_receivers.ts";
 
@@ -17,6 +22,10 @@ const DEBUG_ADDRESS = /Listening for debug on '[^']*:(\d+)'/;
 
 /** Nodes of the cluster. */
 const CLUSTER_NODES = 3;
+/** Room for counters, which is not taken before it is used, and the threads that memcached has by itself. */
+const MEMCACHED_ARGS = ["-m", "256", "-t", "4"];
+
+const KV = { BACKEND_TYPE: "kv" } as const;
 
 /** What Weir counted for some rules. */
 export interface RuleCounts {
@@ -54,6 +63,7 @@ export class Targets {
   readonly #owned: AsyncDisposableStack;
   readonly #folder: string;
   readonly #started = new Map<TargetName, Promise<Target>>();
+  #certificates: ReturnType<typeof makeCertificates> | undefined;
   #redis: Promise<{ readonly port: number; readonly store: CounterStore }> | undefined;
 
   constructor(options: {
@@ -86,16 +96,16 @@ export class Targets {
         return await this.#startWeir(name, { BACKEND_TYPE: "memory" });
       case "redis": {
         const { port, store } = await this.#sharedRedis();
-        return { ...await this.#startWeir(name, { KV_URL: `127.0.0.1:${port}` }), store };
+        return { ...await this.#startWeir(name, { ...KV, KV_URL: `127.0.0.1:${port}` }), store };
       }
       case "bare":
         return { name, ...await this.#sharedRedis(), expect: "OK" };
       case "cluster":
         return await this.#startWithCluster(name);
       case "mc": {
-        const port = await startMemcached(this.#place);
-        const settings = { BACKEND_TYPE: "mc", MC_HOST_PORT: `127.0.0.1:${port}` };
-        const store = { name, sum: () => sumInMemcached(port) };
+        const memcached = this.#owned.use(await startMemcached({ isSilent: true, args: MEMCACHED_ARGS }));
+        const settings = { BACKEND_TYPE: "mc", MC_HOST_PORT: memcached.url };
+        const store = { name, sum: () => sumInMemcached(memcached) };
         return { ...await this.#startWeir(name, settings), store };
       }
       case "two-caches":
@@ -130,102 +140,99 @@ export class Targets {
   }
 
   async #startWithCluster(name: TargetName): Promise<Target> {
-    const ports = await startCluster(this.#place, CLUSTER_NODES);
-    const KV_URL = ports.map((port) => `127.0.0.1:${port}`).join(",");
-    const target = await this.#startWeir(name, { KV_TYPE: "cluster", KV_URL });
-    const sum = async () => (await Promise.all(ports.map(sumInRedis))).reduce((total, one) => total + one, 0);
+    const cluster = this.#owned.use(await startRedisCluster({ primaries: CLUSTER_NODES }));
+    const target = await this.#startWeir(name, { ...KV, KV_TYPE: "cluster", KV_URL: cluster.url });
+    const sums = () => Promise.all(cluster.nodes.map(({ port }) => sumInRedis(port)));
+    const sum = async () => (await sums()).reduce((total, one) => total + one, 0);
     return { ...target, store: { name, sum } };
   }
 
   async #startWithTwo(name: TargetName): Promise<Target> {
-    const [main, perSecond] = [await startRedis(this.#place), await startRedis(this.#place)];
-    const target = await this.#startWeir(name, {
-      KV_URL: `127.0.0.1:${main}`,
-      KV_PERSECOND: "true",
-      KV_PERSECOND_URL: `127.0.0.1:${perSecond}`,
-    });
-    return { ...target, store: { name: `${name}, main cache`, sum: () => sumInRedis(main) } };
+    const main = this.#owned.use(await startRedis({ isSilent: true }));
+    const perSecond = this.#owned.use(await startRedis({ isSilent: true }));
+    const second = { KV_PERSECOND: "true", KV_PERSECOND_URL: perSecond.url };
+    const target = await this.#startWeir(name, { ...KV, KV_URL: main.url, ...second });
+    return { ...target, store: { name: `${name}, main cache`, sum: () => sumInRedis(main.port) } };
   }
 
   async #startWithFeatures(name: TargetName): Promise<Target> {
     const folder = `${this.#folder}/${name}`;
     const { settings, metricsUrl, debugToken } = await featureSettings(folder, this.#owned);
-    const child = this.#owned.use(
-      await startWeir({ ...settings, GRPC_ENGINE: this.#engine }, `${folder}/root`),
-    );
-    const target = await countingTarget(name, child, debugToken);
+    const weir = this.#owned.use(await startBenchWeir({ ...settings, GRPC_ENGINE: this.#engine }));
+    const target = await weirTarget(name, weir, debugToken);
     startScraper(this.#owned, metricsUrl);
     return target;
   }
 
   async #startTls(name: TargetName, script: string, args: string[]): Promise<Target> {
-    const { keyFile, certFile } = await makeCertificate(this.#folder);
+    this.#certificates ??= makeCertificates().then((made) => this.#owned.use(made));
+    const { server: { keyFile, certFile }, authority } = await this.#certificates;
     const target = await this.#startServer(name, script, [...args, "--key", keyFile, "--cert", certFile]);
-    return { ...target, caFile: certFile };
+    return { ...target, caFile: authority.certFile };
   }
 
   async #startServer(name: TargetName, script: string, args: string[]): Promise<Target> {
-    const child = this.#owned.use(denoChild(name, [script, ...args], {}));
-    if (name === "echo" || name === "echo-tls") {
-      const { grpc } = await child.find({ grpc: GRPC_ADDRESS });
-      return { name, pid: child.pid, port: Number(grpc), expect: "echo" };
-    }
-    return await countingTarget(name, child);
+    const child = this.#owned.use(
+      new ChildProcess(Deno.execPath(), {
+        args: ["run", "-A", ...v8Flags(), script, ...args],
+        cwd: PROJECT,
+        env: runtimeEnvironment(),
+      }),
+    );
+    const { pid } = child;
+    const { grpc } = await child.find({ grpc: GRPC_ADDRESS });
+    if (name === "echo" || name === "echo-tls") return { name, pid, port: Number(grpc), expect: "echo" };
+    const { debug } = await child.find({ debug: DEBUG_ADDRESS });
+    return countingTarget(name, { pid, grpc: Number(grpc), debug: Number(debug), debugToken: "" });
   }
 
   async #startWeir(name: TargetName, settings: Record<string, string>): Promise<Target> {
-    const child = this.#owned.use(
-      await startWeir({ ...settings, GRPC_ENGINE: this.#engine }, `${this.#folder}/${name}`),
-    );
-    return await countingTarget(name, child);
-  }
-
-  get #place(): ServerPlace {
-    return { owned: this.#owned, folder: this.#folder };
+    const weir = await startBenchWeir({ ...settings, GRPC_ENGINE: this.#engine });
+    return await weirTarget(name, this.#owned.use(weir));
   }
 
   #sharedRedis(): Promise<{ readonly port: number; readonly store: CounterStore }> {
-    return this.#redis ??= startRedis(this.#place).then((port) => {
+    return this.#redis ??= startRedis({ isSilent: true }).then((redis) => {
+      const { port } = this.#owned.use(redis);
       return { port, store: { name: "redis", sum: () => sumInRedis(port) } };
     });
   }
 }
 
-/** A child of the running Deno with Weir and the rules of the bench; it may not listen yet. */
-export async function startWeir(settings: Record<string, string>, root: string): Promise<Child> {
-  await Deno.mkdir(`${root}/config`, { recursive: true });
-  await Deno.writeTextFile(`${root}/config/bench.yaml`, RULES);
-  return denoChild("Weir", ["main.ts", "serve"], {
-    ...{ HOST: "127.0.0.1", PORT: "0", GRPC_HOST: "127.0.0.1", GRPC_PORT: "0" },
-    ...{ DEBUG_HOST: "127.0.0.1", DEBUG_PORT: "0", LOG_LEVEL: "warning" },
-    ...{ RUNTIME_ROOT: root, RUNTIME_WATCH_ROOT: "false", DISABLE_STATS: "true" },
-    ...settings,
+/** Weir in a process of its own with the rules of the bench, from its sources; it may not listen yet. */
+export async function startBenchWeir(settings: Record<string, string>): Promise<WeirProcess> {
+  const kept = Deno.env.get("ALLOW_UNSAFE_DENO");
+  return await startWeir({
+    env: { ...(kept === undefined ? {} : { ALLOW_UNSAFE_DENO: kept }), LOG_LEVEL: "warning", ...settings },
+    rules: { "bench.yaml": RULES },
+    flags: ["-A", ...v8Flags()],
+    waitFor: [],
   });
 }
 
-/** A target that says where it listens for gRPC and for debug; what it counted is shown with the token, if any. */
-export async function countingTarget(name: TargetName, child: Child, debugToken = ""): Promise<Target> {
-  const { grpc, debug } = await child.find({ grpc: GRPC_ADDRESS, debug: DEBUG_ADDRESS });
-  const counts = (rules: readonly RuleName[]) => readCounts(Number(debug), rules, debugToken);
-  return { name, pid: child.pid, port: Number(grpc), expect: "OK", counts };
+/** The port of an address of a listener. */
+export function portOf(address: string): number {
+  return Number(address.slice(address.lastIndexOf(":") + 1));
 }
 
-/**
- * A script in a child of the running Deno, with the flags for V8 that Weir is served with: what it is compared
- * with gets them too. It sees no setting of the caller but those that say where programs and caches are. */
-function denoChild(name: string, args: string[], settings: Record<string, string>): Child {
-  const env: Record<string, string> = { ...settings };
-  for (const kept of ["PATH", "HOME", "DENO_DIR", "XDG_CACHE_HOME", "ALLOW_UNSAFE_DENO"]) {
-    const value = Deno.env.get(kept);
-    if (value !== undefined) env[kept] = value;
-  }
-  const v8 = serveFlags().filter((flag) => flag.startsWith("--v8-flags="));
-  return new Child(name, Deno.execPath(), {
-    args: ["run", "-A", ...v8, ...args],
-    cwd: PROJECT,
-    clearEnv: true,
-    env,
-  });
+/** Weir as a target, once it listens; what it counted is shown with the token, if any. */
+export async function weirTarget(name: TargetName, weir: WeirProcess, debugToken = ""): Promise<Target> {
+  await weir.listening(["gRPC", "debug"]);
+  const { pid, grpcAddress: grpc, debugAddress: debug } = weir;
+  return countingTarget(name, { pid, grpc: portOf(grpc), debug: portOf(debug), debugToken });
+}
+
+function countingTarget(
+  name: TargetName,
+  { pid, grpc, debug, debugToken }: Record<"pid" | "grpc" | "debug", number> & { debugToken: string },
+): Target {
+  const counts = (rules: readonly RuleName[]) => readCounts(debug, rules, debugToken);
+  return { name, pid, port: grpc, expect: "OK", counts };
+}
+
+/** What Weir is compared with gets the flags for V8 that it is served with too. */
+function v8Flags(): readonly string[] {
+  return serveFlags().filter((flag) => flag.startsWith("--v8-flags="));
 }
 
 async function readCounts(port: number, rules: readonly RuleName[], token: string): Promise<RuleCounts> {

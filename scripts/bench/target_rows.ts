@@ -1,6 +1,7 @@
 import type { ClientTime } from "./client_time.ts";
 import type { Measurements, TargetRow } from "./measurements.ts";
-import { type Summary, wholeNumber } from "./report.ts";
+import { wholeNumber } from "../../tests/harness/markdown_table.ts";
+import type { Summary } from "./report.ts";
 import type { TargetName } from "./scenario.ts";
 import type { StartOutcome } from "./start_time.ts";
 import type { WebhookOutcome } from "./webhooks.ts";

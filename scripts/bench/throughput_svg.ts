@@ -1,4 +1,5 @@
-import { type Summary, wholeNumber } from "./report.ts";
+import { wholeNumber } from "../../tests/harness/markdown_table.ts";
+import type { Summary } from "./report.ts";
 
 const SCENARIO = "8x32";
 const BARS = [

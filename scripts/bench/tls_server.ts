@@ -14,7 +14,7 @@ import { createLogger } from "../../src/telemetry/logger.ts";
 import { DEFAULT_POLICY } from "./default_policy.ts";
 import { oneOf } from "./flag_values.ts";
 import { ENGINES } from "./options.ts";
-import { RULES } from "./rate_limit_message.ts";
+import { RULES } from "../../tests/harness/load/rate_limit_message.ts";
 
 /** The default of `MEMORY_MAX_KEYS`. */
 const MAX_KEYS = 1_000_000;

@@ -1,10 +1,15 @@
 import process from "node:process";
 import { parseArgs } from "node:util";
-import { CallSource, type LoadCall } from "./call_source.ts";
+import { CallSource, type LoadCall } from "../../tests/harness/load/call_source.ts";
 import { oneOf, positive, positiveInteger } from "./flag_values.ts";
-import { LoadConnection } from "./load_connection.ts";
-import { type CallRecord, LoadRecord, type LoadResult } from "./load_record.ts";
-import { type LoadName, LOADS, RATE_LIMIT_PATH, RULES_OF } from "./rate_limit_message.ts";
+import { LoadConnection } from "../../tests/harness/load/load_connection.ts";
+import { type CallRecord, LoadRecord, type LoadResult } from "../../tests/harness/load/load_record.ts";
+import {
+  type LoadName,
+  LOADS,
+  RATE_LIMIT_PATH,
+  RULES_OF,
+} from "../../tests/harness/load/rate_limit_message.ts";
 
 /** How long the last answers of a turn may take after its time is over, and connections to open. */
 const GRACE_MS = 10_000;

@@ -1,9 +1,8 @@
-import { Child } from "./child.ts";
-import { startWeir } from "./target.ts";
+import { ChildProcess } from "../../tests/harness/child_process.ts";
+import type { WeirProcess } from "../../tests/harness/weir_process.ts";
+import { portOf, startBenchWeir } from "./target.ts";
 import type { Received } from "./webhook_receiver.ts";
 
-const HTTP_ADDRESS = /Listening for HTTP on '[^']*:(\d+)'/;
-const GRPC_ADDRESS = /Listening for gRPC on '[^']*:(\d+)'/;
 const TOKEN = "the-token-of-the-administration-of-the-bench";
 const WORKFLOW = `workflow: bench\nsteps:\n  - name: result\n    set: { id: "{{ input.id }}" }\n`;
 /** How long a step of the bench may take. */
@@ -32,12 +31,12 @@ export class WebhookBench implements AsyncDisposable {
 
   private constructor(
     owned: AsyncDisposableStack,
-    ports: { readonly http: readonly string[]; readonly grpc: string; readonly receiver: string },
+    places: { readonly http: readonly string[]; readonly grpc: string; readonly receiver: string },
   ) {
     this.#owned = owned;
-    this.grpcPort = Number(ports.grpc);
-    this.#urls = ports.http.map((port) => `http://127.0.0.1:${port}`);
-    this.#receiverUrl = `http://127.0.0.1:${ports.receiver}`;
+    this.grpcPort = portOf(places.grpc);
+    this.#urls = places.http;
+    this.#receiverUrl = `http://127.0.0.1:${places.receiver}`;
   }
 
   /** Starts them all. */
@@ -46,17 +45,15 @@ export class WebhookBench implements AsyncDisposable {
     const owned = new AsyncDisposableStack();
     try {
       const script = new URL("webhook_receiver.ts", import.meta.url).pathname;
-      const receiver = owned.use(new Child("receiver", Deno.execPath(), { args: ["run", "-A", script] }));
+      const receiver = owned.use(new ChildProcess(Deno.execPath(), { args: ["run", "-A", script] }));
       const { port } = await receiver.find({ port: /^port (\d+)$/ });
       await Deno.mkdir(`${folder}/workflows`, { recursive: true });
       await Deno.writeTextFile(`${folder}/workflows/bench.yaml`, WORKFLOW);
-      const started: Child[] = [];
+      const started: WeirProcess[] = [];
       for (let number = 1; number <= instances; number++) started.push(owned.use(await startOne(options)));
-      const ports = await Promise.all(
-        started.map((weir) => weir.find({ http: HTTP_ADDRESS, grpc: GRPC_ADDRESS })),
-      );
-      const http = ports.map((one) => one.http);
-      return new WebhookBench(owned, { http, grpc: ports[0]?.grpc ?? "", receiver: port });
+      await Promise.all(started.map((weir) => weir.listening(["HTTP", "gRPC"])));
+      const http = started.map(({ httpAddress }) => `http://${httpAddress}`);
+      return new WebhookBench(owned, { http, grpc: started[0]?.grpcAddress ?? "", receiver: port });
     } catch (error) {
       await owned.disposeAsync();
       throw error;
@@ -150,11 +147,11 @@ export function storeFile(folder: string): string {
   return `${folder}/data/weir.db`;
 }
 
-function startOne({ folder, engine, store }: WebhookBenchOptions): Promise<Child> {
-  return startWeir({
+function startOne({ folder, engine, store }: WebhookBenchOptions): Promise<WeirProcess> {
+  return startBenchWeir({
     ...{ BACKEND_TYPE: "memory", GRPC_ENGINE: engine, ADMIN_TOKEN: TOKEN },
     ...(store ?? { WEBHOOK_STORE: storeFile(folder) }),
     WORKFLOW_DIRECTORY: `${folder}/workflows`,
     WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8",
-  }, `${folder}/root`);
+  });
 }

@@ -51,6 +51,7 @@ export function serveWebhooks(port: WebhookPort, extrasOf: () => WebhookExtras =
   const tellFigures = (of: WebhookService): void => {
     cancelFigures = systemClock.after(FIGURES_MS, () => {
       void of.figures().then((figures) => {
+        if (stopping.signal.aborted) return;
         port.postMessage({ type: "figures", figures });
         tellFigures(of);
       });

@@ -18,8 +18,6 @@ export interface CounterCacheTraits {
   readonly tools?: readonly Tool[];
   /** Keys that it cannot hold: calls with them fail with `InvalidRequestError`, and count nothing. */
   readonly refusesKey?: (key: string) => boolean;
-  /** What it stands on takes long to start: one of it for all cases, which are steps of one test. */
-  readonly together?: boolean;
   /**
    * A call whose keys are on several nodes asks one after the other, so that another call of the same turn
    * may overtake it: an order of calls holds for keys of one node.
@@ -35,38 +33,24 @@ export function hit(part: Partial<Hit> = {}): Hit {
   return { key: `contract_${++keys}`, addend: 1, windowEnd, expiresInSeconds: 60, perSecond: false, ...part };
 }
 
-/** What every counter cache must do, whatever it stands on. */
+/** What every counter cache must do, whatever it stands on: the cases are steps of one test, on one cache. */
 export function counterCacheContract(
   name: string,
   open: () => Promise<CounterCacheFixture>,
   traits: CounterCacheTraits = {},
 ): void {
   const { tools = [] } = traits;
-  if (traits.together === true) {
-    Deno.test(needs(tools, `counter cache ${name}`), async (test) => {
-      const fixture = await open();
-      try {
-        for (const [title, run] of Object.entries(CASES)) {
-          await test.step(title, () => run(fixture.cache, { ...traits, stored: fixture.stored }));
-        }
-      } finally {
-        await fixture.cache.close();
-        await fixture.end();
+  Deno.test(needs(tools, `counter cache ${name}`), async (test) => {
+    const fixture = await open();
+    try {
+      for (const [title, run] of Object.entries(CASES)) {
+        await test.step(title, () => run(fixture.cache, { ...traits, stored: fixture.stored }));
       }
-    });
-    return;
-  }
-  for (const [title, run] of Object.entries(CASES)) {
-    Deno.test(needs(tools, `counter cache ${name}: ${title}`), async () => {
-      const fixture = await open();
-      try {
-        await run(fixture.cache, { ...traits, stored: fixture.stored });
-      } finally {
-        await fixture.cache.close();
-        await fixture.end();
-      }
-    });
-  }
+    } finally {
+      await fixture.cache.close();
+      await fixture.end();
+    }
+  });
 }
 
 /** What a case may know of the adapter. */

@@ -6,6 +6,7 @@ import type { GrpcEngine, GrpcEngineOptions } from "../../src/grpc/engine.ts";
 import type { GrpcService } from "../../src/grpc/grpc_service.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { message, octets } from "../harness/h2_peer.ts";
+import { quickClock } from "../harness/quick_clock.ts";
 
 type Start = (options: GrpcEngineOptions) => Promise<GrpcEngine>;
 
@@ -107,7 +108,11 @@ export function grpcEngineAnswers(name: string, start: Start): void {
   });
 
   Deno.test(`gRPC engine ${name}: without a grace an old connection is cut, running calls or not`, async () => {
-    const engine = await startOn(start, { maxConnectionAgeMs: 200, maxConnectionAgeGraceMs: 0 });
+    const engine = await startOn(start, {
+      maxConnectionAgeMs: 100,
+      maxConnectionAgeGraceMs: 0,
+      clock: quickClock,
+    });
     const session = http2.connect(`http://${engine.address}`);
     const goAway = new Promise((resolve) => session.on("goaway", resolve));
     session.on("error", () => {});

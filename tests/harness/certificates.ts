@@ -17,16 +17,24 @@ export interface IssueOptions {
   readonly byOther?: boolean;
 }
 
+/** The certificates that this thread made first; all later ones are copies of them. */
+let first: Promise<string> | undefined;
+
 /** Makes a folder of certificates for servers and clients on this machine. */
 export async function makeCertificates(): Promise<Certificates> {
+  const made = await (first ??= makeFirst());
   const certificates = new Certificates(await Deno.makeTempDir({ prefix: "weir_certificates_" }));
-  try {
-    await certificates.fill();
-    return certificates;
-  } catch (error) {
-    await certificates[Symbol.asyncDispose]();
-    throw error;
+  for (const { name } of Deno.readDirSync(made)) {
+    await Deno.copyFile(join(made, name), join(certificates.folder, name));
   }
+  return certificates;
+}
+
+async function makeFirst(): Promise<string> {
+  const folder = await Deno.makeTempDir({ prefix: "weir_certificates_" });
+  globalThis.addEventListener("unload", () => Deno.removeSync(folder, { recursive: true }));
+  await new Certificates(folder).fill();
+  return folder;
 }
 
 /** Certificates in a folder that is removed at the end of an `await using`. */

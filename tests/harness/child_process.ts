@@ -1,4 +1,5 @@
 import { TextLineStream } from "./text_lines.ts";
+import { until } from "./until.ts";
 
 /** What to run, and with which environment. */
 export interface ChildOptions {
@@ -60,6 +61,24 @@ export class ChildProcess implements AsyncDisposable {
     return this.#stderrLines;
   }
 
+  /** Waits until each pattern has matched a line that it wrote; answers the first group of each. */
+  async find<Name extends string>(patterns: Readonly<Record<Name, RegExp>>): Promise<Record<Name, string>> {
+    const found: Partial<Record<Name, string>> = {};
+    const names = Object.keys(patterns) as Name[];
+    const isFound = () =>
+      names.every((name) => {
+        const lines = [...this.#stdoutLines, ...this.#stderrLines];
+        found[name] = lines.map((line) => patterns[name].exec(line)?.[1]).find((group) =>
+          group !== undefined
+        );
+        return found[name] !== undefined;
+      });
+    await until("what a program writes", () => isFound() || !this.#running);
+    if (isFound()) return found as Record<Name, string>;
+    const last = [...this.#stdoutLines, ...this.#stderrLines].slice(-20).join("\n");
+    throw new Error(`Cannot use process ${this.pid}: it ended\n${last}`);
+  }
+
   /** Sends a signal; a program that has ended is left alone. */
   signal(signal: Deno.Signal): void {
     this.#signal(signal);
@@ -107,6 +126,21 @@ export class ChildProcess implements AsyncDisposable {
       if (!(error instanceof TypeError || error instanceof Deno.errors.NotFound)) throw error;
     }
   }
+}
+
+/** Runs a command to its end and answers its standard output, whatever its exit code; the signal ends it. */
+export async function outputOf(
+  command: string,
+  args: readonly string[],
+  signal?: AbortSignal,
+): Promise<string> {
+  const options = signal === undefined ? {} : { signal };
+  const running = new Deno.Command(command, { args: [...args], stdin: "null", ...options });
+  const { stdout, stderr, success } = await running.output();
+  signal?.throwIfAborted();
+  const text = new TextDecoder().decode(stdout);
+  if (success || text !== "") return text;
+  throw new Error(`Cannot run "${command}": ${new TextDecoder().decode(stderr).trim()}`);
 }
 
 async function collect(stream: ReadableStream<Uint8Array<ArrayBuffer>>, lines: string[]): Promise<void> {

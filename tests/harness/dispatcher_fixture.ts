@@ -9,6 +9,7 @@ import { openSqliteStore } from "../../src/webhooks/sqlite_store.ts";
 import type { WebhookStore } from "../../src/webhooks/store.ts";
 import { KeptLog } from "./http_fixture.ts";
 import { FakeClock } from "./fake_clock.ts";
+import { QUIET, UNSYNCED } from "./sqlite_fixture.ts";
 import { until, type UntilOptions } from "./until.ts";
 
 /** What a receiver of the test does with a request; a promise keeps it waiting. */
@@ -65,7 +66,7 @@ export class DispatcherBed implements AsyncDisposable {
   static async open(): Promise<DispatcherBed> {
     const folder = await Deno.makeTempDir({ prefix: "weir_dispatcher_" });
     const path = join(folder, "weir.db");
-    const store = await openSqliteStore({ path, logger: new KeptLog(), clock: new FakeClock() });
+    const store = await openSqliteStore({ path, logger: QUIET, clock: new FakeClock(), ...UNSYNCED });
     return new DispatcherBed(folder, store, path);
   }
 

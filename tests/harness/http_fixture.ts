@@ -5,6 +5,9 @@ import type { LogFields, Logger } from "../../src/base/log.ts";
 import type { LogLevel } from "../../src/telemetry/logger.ts";
 import { FakeClock } from "./fake_clock.ts";
 
+/** The most that a raw connection waits for an answer. */
+const READ_LIMIT_MS = 30_000;
+
 /** One line that was logged. */
 export interface LoggedLine {
   readonly level: LogLevel;
@@ -78,6 +81,25 @@ export class ServedHttp implements AsyncDisposable {
   }
 }
 
+/** A handler that is called without a listener, as the HTTP port calls it, with a clock that stands still. */
+export class HandledHttp {
+  readonly log = new KeptLog();
+  readonly clock = new FakeClock();
+  readonly #handler: HttpHandler;
+
+  constructor(handler: (served: { log: KeptLog; clock: FakeClock }) => HttpHandler) {
+    this.#handler = handler(this);
+  }
+
+  /** What is answered to a client on this machine. */
+  async fetch(path: string, init: RequestInit = {}): Promise<Response> {
+    const request = new Request(`http://127.0.0.1${path}`, init);
+    const response = await this.#handler(request, new AbortController().signal, "127.0.0.1");
+    // As the runtime does.
+    return request.method === "HEAD" ? new Response(null, response) : response;
+  }
+}
+
 /** A raw connection to a server. */
 export class Dialed implements Disposable {
   readonly #connection: Deno.Conn;
@@ -106,10 +128,16 @@ export class Dialed implements Disposable {
     const decoder = new TextDecoder();
     const chunk = new Uint8Array(65_536);
     let text = "";
-    while (!enough(text)) {
-      const count = await this.#connection.read(chunk);
-      if (count === null) break;
-      text += decoder.decode(chunk.subarray(0, count), { stream: true });
+    // A wait in vain fails its test, and does not hold up the run.
+    const limit = setTimeout(() => this.close(), READ_LIMIT_MS);
+    try {
+      while (!enough(text)) {
+        const count = await this.#connection.read(chunk);
+        if (count === null) break;
+        text += decoder.decode(chunk.subarray(0, count), { stream: true });
+      }
+    } finally {
+      clearTimeout(limit);
     }
     return text;
   }

@@ -1,3 +1,4 @@
+import { writeAll } from "./redis_command.ts";
 import { CacheServer, startOnFreePort } from "./cache_server.ts";
 import type { CertificateFiles } from "./certificates.ts";
 
@@ -40,17 +41,35 @@ export class Memcached extends CacheServer {
 
   /** Sends one line over a plain connection of its own and answers the lines that come back. */
   async command(line: string): Promise<string[]> {
+    const text = await this.#exchange(`${line}\r\n${NOTHING.command}`, NOTHING.answer);
+    return text.slice(0, -NOTHING.answer.length).trimEnd().split("\r\n");
+  }
+
+  /** Every key that it holds. */
+  async keys(): Promise<string[]> {
+    // Whatever follows this command in one piece with it is lost.
+    const text = await this.#exchange("lru_crawler metadump all\r\n", "END\r\n");
+    const keys = Array.from(text.matchAll(/^key=(\S+)/gm), ([, key = ""]) => decodeURIComponent(key));
+    return [...new Set(keys)];
+  }
+
+  async #exchange(request: string, end: string): Promise<string> {
     using connection = await Deno.connect({ hostname: "127.0.0.1", port: this.port });
-    await connection.write(new TextEncoder().encode(`${line}\r\n${NOTHING.command}`));
+    // It may not read on before its answers are read.
+    const written = writeAll(connection, new TextEncoder().encode(request));
     const decoder = new TextDecoder();
     const buffer = new Uint8Array(65_536);
     let text = "";
-    while (!text.endsWith(NOTHING.answer)) {
+    while (!text.endsWith(end)) {
       const length = await connection.read(buffer);
       if (length === null) throw new Error("Cannot read an answer of memcached: it closed the connection");
       text += decoder.decode(buffer.subarray(0, length), { stream: true });
+      if (/^(?:BUSY|[A-Z]*ERROR)\b.*\r\n$/.test(text) && end !== NOTHING.answer) {
+        throw new Error(`Cannot use an answer of memcached: ${text.trimEnd()}`);
+      }
     }
-    return text.slice(0, -NOTHING.answer.length).trimEnd().split("\r\n");
+    await written;
+    return text;
   }
 
   /** The value of a key as it stands; absent when there is none. */

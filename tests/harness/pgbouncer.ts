@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { ChildProcess } from "./child_process.ts";
 import { freePort } from "./free_port.ts";
 import { asPostgres, output, POSTGRES_USER } from "./postgres_folder.ts";
-import type { PostgresServer } from "./postgres_server.ts";
+import type { SharedPostgresServer } from "./shared_servers.ts";
 import { requireTool } from "./tools.ts";
 import { until } from "./until.ts";
 
@@ -20,7 +20,7 @@ export class PgBouncer implements AsyncDisposable {
 
   /** Starts one in a pool mode, with further settings. */
   static async start(
-    server: PostgresServer,
+    server: SharedPostgresServer,
     mode: "session" | "transaction",
     settings: readonly string[] = [],
   ): Promise<PgBouncer> {

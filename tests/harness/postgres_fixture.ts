@@ -6,18 +6,36 @@ import { openPostgresStore, type PostgresStoreOptions } from "../../src/webhooks
 import { PostgresServer } from "./postgres_server.ts";
 import { sharedPlace } from "./shared_places.ts";
 import type { SharedPostgresServer } from "./shared_servers.ts";
+import { toolAvailable } from "./tools.ts";
 import { until } from "./until.ts";
 import { QUIET } from "./sqlite_fixture.ts";
 
 /** The server of the run, for all tests of a file, each with databases of its own. */
-export function sharedPostgres(): () => PostgresServer {
-  let server: PostgresServer | undefined;
-  Deno.test.beforeAll(async () => {
+export function sharedPostgres(): () => SharedPostgresServer {
+  return duringFile(async () => {
     const place = await sharedPlace("postgres");
-    if (place !== undefined) server = PostgresServer.at(place);
+    return place && PostgresServer.at(place);
+  });
+}
+
+/** A server for all tests of a file, which may break its connections and pause it; it runs while they do. */
+export function filePostgres(): () => PostgresServer {
+  let server: PostgresServer | undefined;
+  Deno.test.afterAll(async () => await server?.[Symbol.asyncDispose]());
+  return duringFile(async () => {
+    // What it says belongs to no test, and so it says nothing.
+    const settings = { log_min_messages: "panic" };
+    return toolAvailable("postgres") ? server = await PostgresServer.start({ settings }) : undefined;
+  });
+}
+
+function duringFile<T>(start: () => Promise<T | undefined>): () => T {
+  let server: T | undefined;
+  Deno.test.beforeAll(async () => {
+    server = await start();
   });
   return () => {
-    if (server === undefined) throw new Error("Cannot use the shared server: it is not installed");
+    if (server === undefined) throw new Error("Cannot use the server: it is not installed");
     return server;
   };
 }
@@ -99,7 +117,8 @@ export class HeldCommits implements AsyncDisposable {
 
   /** Waits for a commit that is held up. */
   async caught(): Promise<void> {
-    const sql = "SELECT count(*) FROM pg_stat_activity WHERE query = 'COMMIT' AND wait_event = 'advisory'";
+    const sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() " +
+      "AND query = 'COMMIT' AND wait_event = 'advisory'";
     await until("a commit", async () => await this.#server.psql(sql, this.#database) === "1");
   }
 

@@ -1,3 +1,4 @@
+import { statfsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { toolsFolder } from "./tool_register.ts";
 import { requireTool } from "./tools.ts";
@@ -12,6 +13,9 @@ export interface PostgresTls {
   /** Authority of the certificates that clients must show; none is asked for when absent. */
   readonly clientAuthorityFile?: string;
 }
+
+const MEMORY_FOLDER = "/dev/shm";
+const MEMORY_BYTES = 4 * 2 ** 30;
 
 const INIT_ARGS = [
   ...["--no-sync", "--encoding=UTF8", "--no-locale", "--username=postgres", "--wal-segsize=1"],
@@ -46,9 +50,19 @@ export async function output(words: readonly string[], input?: string): Promise<
 
 /** An empty folder that a server may keep its files in. */
 export async function makePostgresFolder(): Promise<string> {
-  const folder = await Deno.makeTempDir({ prefix: "weir_postgres_" });
+  const folder = await Deno.makeTempDir({ prefix: "weir_postgres_", ...memoryFolder() });
   await give(folder);
   return folder;
+}
+
+/** Where files are in memory, if there is room for some clusters: to create a database takes a tenth of the time there. */
+function memoryFolder(): { readonly dir?: string } {
+  try {
+    const { bavail, bsize } = statfsSync(MEMORY_FOLDER);
+    return bavail * bsize > MEMORY_BYTES ? { dir: MEMORY_FOLDER } : {};
+  } catch {
+    return {};
+  }
 }
 
 /** Fills `data` in the folder with a new cluster, in which nothing is but the user of the tests. */

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import pg from "pg";
 import { ChildProcess } from "./child_process.ts";
 import { freePort } from "./free_port.ts";
 import {
@@ -49,6 +50,10 @@ const STOP_SIGNALS: Readonly<Record<PostgresStop, Deno.Signal>> = {
   immediate: "SIGQUIT",
 };
 const STOP_MS = 60_000;
+/** Everything that the client would take from the environment. */
+const SUPERUSER = { user: "postgres", password: "", options: "", application_name: "tests", ssl: false };
+/** Rows as lists of the texts that the server sends. */
+const AS_TEXT = { rowMode: "array", types: { getTypeParser: () => (value: string) => value } } as const;
 
 /** How often a free port is looked for. */
 const ATTEMPTS = 3;
@@ -131,17 +136,26 @@ export class PostgresServer implements AsyncDisposable {
 
   /** Carries out SQL as the superuser; answers the rows, a line for each, their columns with `|` between them. */
   async psql(sql: string, database = "postgres"): Promise<string> {
-    return await output([...this.#psql(database), "-c", sql]);
+    const { folder: host, port } = this;
+    const client = new pg.Client({ ...SUPERUSER, host, port, database });
+    // A server that ends meanwhile is seen by the query.
+    client.on("error", () => {});
+    try {
+      await client.connect();
+      const answer: pg.QueryArrayResult | pg.QueryArrayResult[] = await client.query({
+        text: sql,
+        ...AS_TEXT,
+      });
+      const rows = [answer].flat().flatMap((result) => result.rows);
+      return rows.map((row) => row.map((value) => value ?? "").join("|")).join("\n");
+    } finally {
+      await client.end().catch(() => {});
+    }
   }
 
   /** Runs a script of SQL of any length as the user of `url`. */
   async restore(sql: string, database: string): Promise<void> {
-    await output([...this.#psql(database), "-f", "-"], `SET ROLE ${POSTGRES_USER.name};\n${sql}`);
-  }
-
-  #psql(database: string): readonly string[] {
-    const place = ["-h", this.folder, "-p", String(this.port), "-U", "postgres", "-d", database];
-    return [postgresProgram("psql"), "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", ...place];
+    await this.psql(`SET ROLE ${POSTGRES_USER.name};\n${sql}`, database);
   }
 
   /** Starts it again on its port, after `stop` or `kill`; answers once it takes connections. */

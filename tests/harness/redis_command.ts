@@ -16,6 +16,15 @@ export async function redisCommand(
   args: readonly string[],
   options: RedisCommandOptions,
 ): Promise<RedisReply> {
+  const [reply = null] = await redisCommands([args], options);
+  return reply;
+}
+
+/** The same with many commands that are written all at once, their replies in order. */
+export async function redisCommands(
+  commands: readonly (readonly string[])[],
+  options: RedisCommandOptions,
+): Promise<RedisReply[]> {
   const connection = await Deno.connect({ hostname: "127.0.0.1", port: options.port });
   let open = true;
   const close = () => {
@@ -25,30 +34,33 @@ export async function redisCommand(
   const timer = setTimeout(close, options.timeoutMs ?? 30_000);
   try {
     const replies = new ReplyReader(connection);
-    if (options.password !== undefined) {
-      await writeAll(connection, encodeCommand(["AUTH", options.password]));
-      await replies.read();
-    }
-    if (options.database !== undefined) {
-      await writeAll(connection, encodeCommand(["SELECT", String(options.database)]));
-      await replies.read();
-    }
-    await writeAll(connection, encodeCommand(args));
-    return await replies.read();
+    const { password, database } = options;
+    const first = [
+      ...password === undefined ? [] : [["AUTH", password]],
+      ...database === undefined ? [] : [["SELECT", String(database)]],
+    ];
+    const all = [...first, ...commands];
+    // The server may not read on before its replies are read.
+    const [found] = await Promise.all([
+      replies.readAll(all.length),
+      writeAll(connection, new TextEncoder().encode(all.map(commandText).join(""))),
+    ]);
+    return found.slice(first.length);
   } finally {
     clearTimeout(timer);
     close();
   }
 }
 
-/** The bytes of one command as the server reads them: a list of strings, each with its length. */
-function encodeCommand(args: readonly string[]): Uint8Array {
+/** One command as the server reads it: a list of strings, each with its length in bytes. */
+function commandText(args: readonly string[]): string {
   const encoder = new TextEncoder();
   const parts = args.map((arg) => `$${encoder.encode(arg).length}\r\n${arg}\r\n`);
-  return encoder.encode(`*${args.length}\r\n${parts.join("")}`);
+  return `*${args.length}\r\n${parts.join("")}`;
 }
 
-async function writeAll(connection: Deno.Conn, bytes: Uint8Array): Promise<void> {
+/** Writes all of it, however little the connection takes at once. */
+export async function writeAll(connection: Deno.Conn, bytes: Uint8Array): Promise<void> {
   for (let sent = 0; sent < bytes.length;) sent += await connection.write(bytes.subarray(sent));
 }
 
@@ -59,6 +71,12 @@ class ReplyReader {
 
   constructor(connection: Deno.Conn) {
     this.#connection = connection;
+  }
+
+  async readAll(count: number): Promise<RedisReply[]> {
+    const replies: RedisReply[] = [];
+    while (replies.length < count) replies.push(await this.read());
+    return replies;
   }
 
   async read(): Promise<RedisReply> {

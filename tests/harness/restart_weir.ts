@@ -1,6 +1,7 @@
 import type { CallLog } from "./call_log.ts";
 import { freePort } from "./free_port.ts";
-import { startWeir, type WeirProcess } from "./weir_process.ts";
+import { ServeFixture } from "./serve_fixture.ts";
+import { startWeir } from "./weir_process.ts";
 
 /** Rules of the processes that take turns: limits that no test reaches. */
 const RULES = {
@@ -13,67 +14,83 @@ descriptors:
 `,
 };
 
+/** How each service runs: in this process, where its end is all but that of a process, or as a process. */
+const STARTS = { here: ServeFixture.start, process: startWeir } as const;
+
+type Service = Awaited<ReturnType<typeof STARTS[keyof typeof STARTS]>>;
+
 /**
- * Weir at addresses that stay the same while its processes take turns: each starts beside the one before
- * it, which is asked to end when the new one is ready.
+ * Weir at addresses that stay the same while its services take turns: each starts while the one before it
+ * serves, which is asked to end when the new one is ready.
  */
 export class RestartWeir implements AsyncDisposable {
   /** Where the metrics are fetched: `host:port`. */
   readonly pullAddress: string;
-  readonly #env: Readonly<Record<string, string>>;
-  #current: WeirProcess;
+  readonly #start: () => Promise<Service>;
+  #current: Service;
 
-  /** Starts the first process, on TCP ports that all of them share. */
-  static async start(env: Readonly<Record<string, string>>): Promise<RestartWeir> {
+  /** Starts the first service, on TCP ports that all of them share. */
+  static async start(
+    env: Readonly<Record<string, string>>,
+    where: keyof typeof STARTS = "here",
+  ): Promise<RestartWeir> {
+    const pullAddress = `127.0.0.1:${freePort()}`;
     const ports = {
       GRPC_PORT: String(freePort()),
       PORT: String(freePort()),
       DEBUG_PORT: String(freePort()),
-      PULL_METRICS_ADDR: `127.0.0.1:${freePort()}`,
+      PULL_METRICS_ADDR: pullAddress,
     };
     const all = { DISABLE_STATS: "false", USE_STATSD: "false", USE_PULL_METRICS: "true", ...ports, ...env };
-    return new RestartWeir(await startWeir({ rules: RULES, env: all }), all);
+    const start = () => STARTS[where]({ rules: RULES, env: all });
+    return new RestartWeir(await start(), start, pullAddress);
   }
 
-  private constructor(first: WeirProcess, env: Readonly<Record<string, string>>) {
+  private constructor(first: Service, start: () => Promise<Service>, pullAddress: string) {
     this.#current = first;
-    this.#env = env;
-    this.pullAddress = env.PULL_METRICS_ADDR ?? "";
+    this.#start = start;
+    this.pullAddress = pullAddress;
   }
 
-  /** The process that serves. */
-  get current(): WeirProcess {
+  /** The service that serves. */
+  get current(): Service {
     return this.#current;
   }
 
-  /** Puts a new process into the place of the one that serves; answers the exit code of the old one. */
-  async restart(between: () => Promise<void> = () => Promise.resolve()): Promise<number> {
+  /** Puts a new service into the place of the one that serves. */
+  async restart(between: () => Promise<void> = () => Promise.resolve()): Promise<void> {
     const old = this.#current;
-    this.#current = await startWeir({ rules: RULES, env: this.#env });
+    this.#current = await this.#start();
     try {
       await between();
-      return await old.stop();
+      await this.#stop(old);
     } finally {
       await old[Symbol.asyncDispose]();
     }
   }
 
-  /** Kills the process that serves. */
+  /** Asks the service that serves to end, as the last one. */
+  async stop(): Promise<void> {
+    await this.#stop(this.#current);
+  }
+
+  /** Ends the service that serves. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#current[Symbol.asyncDispose]();
   }
+
+  async #stop(service: Service): Promise<void> {
+    const code = await service.stop() ?? 0;
+    if (code !== 0) throw new Error(`Cannot restart Weir: it ended with code ${code}`);
+  }
 }
 
-/** Answers that are waited for while two processes serve, and after the old one has ended. */
-const ANSWERS = 300;
+/** Answers that are waited for while two services serve, and after the old one has ended. */
+const ANSWERS = 150;
 
-/** Restarts that many times while calls are made; answers the exit codes of those that were asked to end. */
-export async function restartUnderLoad(weir: RestartWeir, log: CallLog, restarts = 3): Promise<number[]> {
-  const codes: number[] = [];
+/** Restarts once while calls are made. */
+export async function restartUnderLoad(weir: RestartWeir, log: CallLog): Promise<void> {
   await log.answers(ANSWERS);
-  for (let restart = 0; restart < restarts; restart++) {
-    codes.push(await weir.restart(() => log.answers(ANSWERS)));
-    await log.answers(ANSWERS);
-  }
-  return codes;
+  await weir.restart(() => log.answers(ANSWERS));
+  await log.answers(ANSWERS);
 }

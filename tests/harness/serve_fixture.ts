@@ -4,6 +4,7 @@ import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { readSettings } from "../../src/settings/read_settings.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import type { WebhookLine } from "../../src/webhooks/webhook_thread.ts";
+import { FakeClock } from "./fake_clock.ts";
 
 /** How a service in this process is started. */
 export interface ServeFixtureOptions {
@@ -18,61 +19,71 @@ export interface ServeFixtureOptions {
 
 /** The whole service in this process, on free ports, for tests that need no process of its own. */
 export class ServeFixture implements AsyncDisposable {
-  readonly running: Running;
   /** Folder of the rule files. */
   readonly rulesFolder: string;
   /** Lines of the log so far. */
   readonly log: readonly string[];
-  /** Reads the configuration again, as SIGHUP does. */
-  readonly reload: () => void;
+  /** Settles when every port is open; a service without rules waits for them. */
+  readonly opened: Promise<void>;
   readonly #root: string;
-  readonly #stop: AbortController;
+  readonly #clock: Clock;
+  readonly #stop = new AbortController();
+  #reload = () => {};
+  #running: Running | undefined;
 
-  private constructor(parts: {
-    running: Running;
-    root: string;
-    log: readonly string[];
-    reload: () => void;
-    stop: AbortController;
-  }) {
-    this.running = parts.running;
-    this.rulesFolder = join(parts.root, "config");
-    this.log = parts.log;
-    this.reload = parts.reload;
-    this.#root = parts.root;
-    this.#stop = parts.stop;
+  private constructor(root: string, log: string[], options: ServeFixtureOptions) {
+    this.rulesFolder = join(root, "config");
+    this.log = log;
+    this.#root = root;
+    this.#clock = options.clock ?? systemClock;
+    this.opened = this.#open(log, options);
   }
 
   /** Starts it and waits until every port is open. */
   static async start(options: ServeFixtureOptions = {}): Promise<ServeFixture> {
+    const fixture = await ServeFixture.begin(options);
+    try {
+      await fixture.opened;
+      return fixture;
+    } catch (error) {
+      await fixture[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Starts it. */
+  static async begin(options: ServeFixtureOptions = {}): Promise<ServeFixture> {
     const root = await Deno.makeTempDir({ prefix: "weir_" });
     await writeRules(join(root, "config"), options.rules ?? {});
-    const { settings } = readSettings({
-      BACKEND_TYPE: "memory",
-      DISABLE_STATS: "true",
-      HOST: "127.0.0.1",
-      PORT: "0",
-      GRPC_HOST: "127.0.0.1",
-      GRPC_PORT: "0",
-      DEBUG_HOST: "127.0.0.1",
-      DEBUG_PORT: "0",
-      RUNTIME_ROOT: root,
-      RUNTIME_WATCH_ROOT: "false",
-      ...options.env,
-    });
-    const log: string[] = [];
-    const clock = options.clock ?? systemClock;
-    const write = (line: string) => void log.push(line);
-    const logger = createLogger({ level: settings.LOG_LEVEL, format: settings.LOG_FORMAT, clock, write });
-    const stop = new AbortController();
-    let reload = () => {};
-    const running = await serve(settings, stop.signal, {
-      logger,
-      clock,
-      ...(options.startWebhookWorker === undefined ? {} : { startWebhookWorker: options.startWebhookWorker }),
-      onReload: (given) => void (reload = given),
-    });
-    return new ServeFixture({ running, root, log, reload: () => reload(), stop });
+    return new ServeFixture(root, [], options);
+  }
+
+  /** The service, whose ports are open. */
+  get running(): Running {
+    if (this.#running === undefined) throw new Error("Cannot call the service: its ports are not open yet");
+    return this.#running;
+  }
+
+  /** Where it takes gRPC calls: `host:port`, or `unix:path`. */
+  get grpcAddress(): string {
+    return this.running.addresses.grpc;
+  }
+
+  /** Where it takes HTTP requests: `host:port`. */
+  get httpAddress(): string {
+    return this.running.addresses.http;
+  }
+
+  /** Where its debug pages are: `host:port`; open before the other ports are. */
+  get debugAddress(): string {
+    const [, address] = /Listening for debug on '([^']+)'/.exec(this.log.join("\n")) ?? [];
+    if (address === undefined) throw new Error("Cannot ask the debug port: it is not open yet");
+    return address;
+  }
+
+  /** Reads the configuration again, as SIGHUP does. */
+  reload(): void {
+    this.#reload();
   }
 
   /** Posts a body to `/json`; answers the status and the body. */
@@ -86,7 +97,7 @@ export class ServeFixture implements AsyncDisposable {
 
   /** A page of the debug port. */
   async page(path: string): Promise<string> {
-    return await (await fetch(`http://${this.running.addresses.debug}${path}`)).text();
+    return await (await fetch(`http://${this.debugAddress}${path}`)).text();
   }
 
   /** Every statistic by name. */
@@ -98,15 +109,50 @@ export class ServeFixture implements AsyncDisposable {
     }));
   }
 
-  /** Stops it and waits until it has. */
-  async stop(): Promise<void> {
+  /** Tells it to stop, as SIGTERM does. */
+  beginStop(): void {
     this.#stop.abort();
-    await this.running.stopped;
+  }
+
+  /** Stops it and waits until it has; a clock that stands still is moved on until then. */
+  async stop(): Promise<void> {
+    this.beginStop();
+    await this.opened.catch(() => {});
+    const ticking = setInterval(() => this.#clock instanceof FakeClock && this.#clock.advance(1_000), 1);
+    try {
+      await this.#running?.stopped;
+    } finally {
+      clearInterval(ticking);
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
     await Deno.remove(this.#root, { recursive: true });
+  }
+
+  async #open(log: string[], { env, startWebhookWorker }: ServeFixtureOptions): Promise<void> {
+    const clock = this.#clock;
+    const { settings } = readSettings({
+      BACKEND_TYPE: "memory",
+      DISABLE_STATS: "true",
+      HOST: "127.0.0.1",
+      PORT: "0",
+      GRPC_HOST: "127.0.0.1",
+      GRPC_PORT: "0",
+      DEBUG_HOST: "127.0.0.1",
+      DEBUG_PORT: "0",
+      RUNTIME_ROOT: this.#root,
+      RUNTIME_WATCH_ROOT: "false",
+      ...env,
+    });
+    const write = (line: string) => void log.push(line);
+    const logger = createLogger({ level: settings.LOG_LEVEL, format: settings.LOG_FORMAT, clock, write });
+    const onReload = (reload: () => void) => void (this.#reload = reload);
+    this.#running = await serve(settings, this.#stop.signal, {
+      ...{ logger, clock, onReload },
+      ...(startWebhookWorker === undefined ? {} : { startWebhookWorker }),
+    });
   }
 }
 

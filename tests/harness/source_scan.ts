@@ -29,6 +29,11 @@ type Kind = "code" | "comment" | "quoted";
 // A slash behind one of these begins a regular expression; behind anything else it divides.
 const BEFORE_PATTERN =
   /(?:^|[(,=:[!&|?{};+\-*%<>~^]|\b(?:return|typeof|case|in|of|throw|else|await|yield))\s*$/;
+/** Code up to the next character that may begin something else. */
+const PLAIN = /[^{}"'`/]+/y;
+const IN_DOUBLE = /[^"\\]+/y;
+const IN_SINGLE = /[^'\\]+/y;
+const IN_TEMPLATE = /[^`$\\]+/y;
 const CONTROL = /\b(?:if|for|while|switch|catch|with|await)\s*$/;
 
 /** Takes a TypeScript file apart. */
@@ -69,14 +74,20 @@ class Scan {
       else if (character === '"' || character === "'") this.#string(character);
       else if (character === "`") this.#template();
       else if (character === "/" && BEFORE_PATTERN.test(this.#code.slice(-40))) this.#pattern();
-      else this.#take("code", this.#at + 1);
+      else this.#take("code", this.#plainEnd());
     }
+  }
+
+  #plainEnd(): number {
+    PLAIN.lastIndex = this.#at;
+    return PLAIN.test(this.#text) ? PLAIN.lastIndex : this.#at + 1;
   }
 
   #string(quote: string): void {
     const start = this.#at;
     this.#take("code", start + 1);
-    while (this.#at < this.#text.length && !this.#sees(quote)) this.#take("quoted", this.#at + this.#step());
+    const plain = quote === '"' ? IN_DOUBLE : IN_SINGLE;
+    while (this.#at < this.#text.length && !this.#sees(quote)) this.#take("quoted", this.#quotedEnd(plain));
     this.#strings.push({ start, value: this.#text.slice(start + 1, this.#at) });
     this.#take("code", this.#at + 1);
   }
@@ -89,9 +100,15 @@ class Scan {
         this.#take("code", this.#at + 1);
         this.#codeUntil("}");
         this.#take("code", this.#at + 1);
-      } else this.#take("quoted", this.#at + this.#step());
+      } else this.#take("quoted", this.#quotedEnd(IN_TEMPLATE));
     }
     this.#take("code", this.#at + 1);
+  }
+
+  /** Where plain text within quotes ends, or what a backslash escapes. */
+  #quotedEnd(plain: RegExp): number {
+    plain.lastIndex = this.#at;
+    return plain.test(this.#text) ? plain.lastIndex : this.#at + this.#step();
   }
 
   #pattern(): void {
@@ -157,8 +174,22 @@ export function functionsOf(source: Source): FunctionSpan[] {
 
 /** Line of a place in a file, counted from 1. */
 export function lineOf(source: Source, at: number): number {
-  return source.text.slice(0, at).split("\n").length;
+  let starts = lineStarts.get(source);
+  if (starts === undefined) {
+    starts = Array.from(source.text.matchAll(/\n/g), ({ index }) => index + 1);
+    lineStarts.set(source, starts);
+  }
+  let [low, high] = [0, starts.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((starts[middle] ?? 0) <= at) low = middle + 1;
+    else high = middle;
+  }
+  return low + 1;
 }
+
+/** Where the second line of a file and those after it begin. */
+const lineStarts = new WeakMap<Source, readonly number[]>();
 
 /** Where the body of the function with these parameters begins; -1 where no body follows. */
 function bodyAfter(code: string, parameters: number): number {
@@ -178,7 +209,7 @@ function skipType(code: string, start: number): number {
       at = closing(code, at) + 1;
       // Only the list of a function type's parameters is followed by an arrow of its own.
       if (character === "(" && code.startsWith("=>", skipSpace(code, at))) at = skipSpace(code, at) + 2;
-      wantsOperand = code.slice(0, at).endsWith("=>");
+      wantsOperand = code.slice(at - 2, at) === "=>";
       continue;
     }
     if (code.startsWith("=>", at)) return at;

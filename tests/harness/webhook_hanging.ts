@@ -1,4 +1,4 @@
-import { percentile } from "../../scripts/bench/percentile.ts";
+import { percentile } from "./load/percentile.ts";
 import { until } from "./until.ts";
 import type { WebhookFleet } from "./webhook_fleet.ts";
 import type { WebhookProcess } from "./webhook_process.ts";

@@ -9,6 +9,7 @@ import type { LimitCall } from "../../src/webhooks/trigger_limit.ts";
 import { WebhookService, type WebhookServiceParts } from "../../src/webhooks/webhook_service.ts";
 import type { Workflow, Workflows } from "../../src/webhooks/workflow.ts";
 import { FakeClock } from "./fake_clock.ts";
+import { UNSYNCED } from "./sqlite_fixture.ts";
 
 const RESULT = { kind: "set", name: "result", value: { kind: "value", value: {} } } as const;
 
@@ -64,7 +65,12 @@ export class WebhookBed implements AsyncDisposable {
     bed.#folder = await Deno.makeTempDir({ prefix: "weir_webhooks_" });
     const { clock } = bed;
     const logger = bed.#logger();
-    const opened = await openSqliteStore({ path: join(bed.#folder, "weir.db"), logger, clock });
+    const opened = await openSqliteStore({
+      path: join(bed.#folder, "weir.db"),
+      logger,
+      clock,
+      ...UNSYNCED,
+    });
     const store = bed.#store = options.store?.(opened) ?? opened;
     const secretBox = await SecretBox.open({ keyFile: join(bed.#folder, "weir.key"), logger });
     bed.#service = new WebhookService({

@@ -9,6 +9,7 @@ import type { Workflow, Workflows } from "../../src/webhooks/workflow.ts";
 import { readWorkflowFile } from "../../src/webhooks/workflow_file.ts";
 import { WorkflowRunner, type WorkflowRunnerOptions } from "../../src/webhooks/workflow_runner.ts";
 import { FakeClock } from "./fake_clock.ts";
+import { UNSYNCED } from "./sqlite_fixture.ts";
 import { until } from "./until.ts";
 
 /** One request that is tried up to three times. */
@@ -121,7 +122,12 @@ export class WorkflowBed implements AsyncDisposable {
   static async open(): Promise<WorkflowBed> {
     const folder = await Deno.makeTempDir();
     const log = new KeptLines();
-    const store = await openSqliteStore({ path: `${folder}/weir.db`, logger: log, clock: new FakeClock() });
+    const store = await openSqliteStore({
+      path: `${folder}/weir.db`,
+      logger: log,
+      clock: new FakeClock(),
+      ...UNSYNCED,
+    });
     return new WorkflowBed(store, folder);
   }
 

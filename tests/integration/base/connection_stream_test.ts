@@ -2,6 +2,7 @@ import { assertEquals } from "@std/assert";
 import { Buffer } from "node:buffer";
 import { once } from "node:events";
 import { join } from "node:path";
+import { streamsOf } from "../../../src/base/acceptor.ts";
 import { ConnectionStream } from "../../../src/base/connection_stream.ts";
 
 /** A stream and the connection that its peer has. */
@@ -79,3 +80,20 @@ Deno.test("connection stream: what is written to a peer that is gone is an error
     assertEquals(error instanceof Deno.errors.BrokenPipe, true, String(error));
     await closed;
   }));
+
+Deno.test("streams of a listener: a peer that is gone before it is accepted is passed over", async () => {
+  using real = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const peer = await Deno.connect({ hostname: "127.0.0.1", port: real.addr.port });
+  const fails = [new Deno.errors.NotConnected("gone"), new Deno.errors.ConnectionReset("gone")];
+  const listener = {
+    accept: () => {
+      const error = fails.shift();
+      return error === undefined ? real.accept() : Promise.reject(error);
+    },
+    close: () => {},
+  } as unknown as Deno.TcpListener;
+  const stream = await streamsOf(listener).accept();
+  assertEquals([stream.destroyed, fails.length], [false, 0]);
+  stream.destroy();
+  peer.close();
+});

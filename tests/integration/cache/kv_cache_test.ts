@@ -1,60 +1,13 @@
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import net from "node:net";
-import {
-  counterCacheContract,
-  hit,
-  refusesWithoutConnection,
-} from "../../contract/counter_cache_contract.ts";
-import { makeCertificates } from "../../harness/certificates.ts";
+import { PerSecondCache } from "../../../src/cache/per_second_cache.ts";
+import { CacheError } from "../../../src/ratelimit/errors.ts";
+import { hit, refusesWithoutConnection } from "../../contract/counter_cache_contract.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { openKvCache as open } from "../../harness/open_kv.ts";
 import { startRedis } from "../../harness/redis_server.ts";
-import { startRedisSentinel } from "../../harness/redis_sentinel.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-
-for (const program of ["redis-server", "valkey-server"] as const) {
-  counterCacheContract(`kv over TCP to ${program}`, async () => {
-    const redis = await startRedis({ program });
-    const cache = open(redis.url);
-    await cache.ready;
-    const stored = async (key: string) => String(await redis.command("GET", key) ?? "") || undefined;
-    return { cache, stored, end: () => redis[Symbol.asyncDispose]() };
-  }, { tools: [program] });
-}
-
-counterCacheContract("kv over a unix socket", async () => {
-  const redis = await startRedis({ unixSocket: true });
-  const cache = open(redis.socketPath ?? "");
-  await cache.ready;
-  return { cache, end: () => redis[Symbol.asyncDispose]() };
-});
-
-counterCacheContract("kv over TLS with a client certificate", async () => {
-  const certificates = await makeCertificates();
-  const redis = await startRedis({ tls: certificates.redisTls() });
-  const { authority, client } = certificates;
-  const tlsFiles = {
-    settings: "KV_TLS",
-    authorityFile: authority.certFile,
-    certFile: client.certFile,
-    keyFile: client.keyFile,
-  } as const;
-  const cache = open(redis.tlsUrl, { tls: true, tlsFiles });
-  await cache.ready;
-  const end = async () => {
-    await redis[Symbol.asyncDispose]();
-    await certificates[Symbol.asyncDispose]();
-  };
-  return { cache, end };
-}, { together: true });
-
-counterCacheContract("kv behind sentinels", async () => {
-  const group = await startRedisSentinel({ password: "one:two", sentinelPassword: "three" });
-  const cache = open(group.url, { type: "sentinel", auth: ":one:two", sentinelAuth: "three" });
-  await cache.ready;
-  return { cache, end: () => group[Symbol.asyncDispose]() };
-}, { together: true });
 
 Deno.test({
   ...needs(
@@ -254,5 +207,33 @@ Deno.test({
     const error = await assertRejects(async () => await none.add([one]));
     assertMatch(error.message, /database 99 was refused: ERR DB index is out of range/);
     await none.close();
+  },
+});
+
+Deno.test({
+  ...needs(
+    ["redis-server"],
+    "per-second cache: counts that came from one redis-server while the other is gone",
+  ),
+  async fn() {
+    await using first = await startRedis();
+    await using second = await startRedis();
+    const [main, perSecond] = [open(first.url), open(second.url)];
+    const cache = new PerSecondCache({ main, perSecond });
+    await Promise.all([main.ready, perSecond.ready]);
+    const [year, burst] = [hit({ addend: 3 }), hit({ perSecond: true, addend: 5 })];
+    assertEquals(await cache.add([burst, year]), [5, 3]);
+    assertEquals([await first.command("DBSIZE"), await second.command("DBSIZE")], [1, 1]);
+    await second.kill();
+    await until("the outage to be seen", () => !perSecond.connected);
+    const error = await assertRejects(async () => await cache.add([burst, year]));
+    assertEquals(error instanceof CacheError ? error.counts : error, [undefined, 6]);
+    assertEquals(
+      error.message.startsWith(`Cannot ask key-value cache "${second.url}": `),
+      true,
+      error.message,
+    );
+    assertEquals(await cache.add([year]), [9]);
+    await cache.close();
   },
 });

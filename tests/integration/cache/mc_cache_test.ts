@@ -2,54 +2,11 @@ import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import type { Hit } from "../../../src/ratelimit/counter_cache.ts";
 import { digestedMcKey } from "../../../src/cache/mc_keys.ts";
 import { CacheError, InvalidRequestError } from "../../../src/ratelimit/errors.ts";
-import { counterCacheContract, hit } from "../../contract/counter_cache_contract.ts";
-import { makeCertificates } from "../../harness/certificates.ts";
+import { hit } from "../../contract/counter_cache_contract.ts";
 import { type Memcached, startMemcached } from "../../harness/memcached.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { openMc, refusal, testMc, withMc } from "../../harness/mc_bed.ts";
-
-const TRAITS = { refusesKey: (key: string) => /[\0-\x20\x7f]/.test(key) };
-
-for (const servers of [1, 3]) {
-  counterCacheContract(`mc over ${servers} node${servers > 1 ? "s" : ""}`, async () => {
-    const started: Memcached[] = [];
-    for (let count = 0; count < servers; count++) started.push(await startMemcached());
-    const cache = openMc(started.map(({ port }) => port));
-    await cache.ready;
-    const [first] = started;
-    const stored = async (key: string) => (await first?.value(key))?.trimEnd();
-    return {
-      cache,
-      ...(servers === 1 ? { stored } : {}),
-      async end() {
-        for (const server of started) await server[Symbol.asyncDispose]();
-      },
-    };
-  }, TRAITS);
-}
-
-counterCacheContract("mc with a digest of keys that it cannot hold", async () => {
-  const server = await startMemcached();
-  const cache = openMc([server.port], { digestPrefix: "" });
-  await cache.ready;
-  return { cache, end: () => server[Symbol.asyncDispose]() };
-}, { together: true });
-
-counterCacheContract("mc over TLS with a client certificate", async () => {
-  const certificates = await makeCertificates();
-  const { server, client, authority: { certFile: authorityFile } } = certificates;
-  const memcached = await startMemcached({ tls: { ...server, authorityFile } });
-  const cache = openMc([memcached.port], { tls: { settings: "MC_TLS", authorityFile, ...client } });
-  await cache.ready;
-  return {
-    cache,
-    async end() {
-      await memcached[Symbol.asyncDispose]();
-      await certificates[Symbol.asyncDispose]();
-    },
-  };
-}, TRAITS);
 
 testMc(
   1,
@@ -300,5 +257,59 @@ Deno.test({
         await cache.remove([key]);
       });
     }
+  },
+});
+
+Deno.test({
+  ...needs(
+    ["memcached"],
+    "mc hosts: nodes are looked up, calls fail until they are known, and a new list takes over",
+  ),
+  async fn() {
+    await using stack = new AsyncDisposableStack();
+    const servers: Memcached[] = [];
+    for (let count = 0; count < 3; count++) servers.push(stack.use(await startMemcached()));
+    const target = "127.0.0.1";
+    let answer: { target: string; port: number }[] | undefined;
+    const told: string[] = [];
+    const cache = openMc([], {
+      hosts: {
+        name: "_mc._tcp.test",
+        refreshMs: 30,
+        resolveSrv: () =>
+          answer === undefined ? Promise.reject(new Error("no record")) : Promise.resolve(answer),
+      },
+      onLookup: (found, reason) => void told.push(`${found} ${reason}`),
+    });
+    stack.defer(() => cache.close());
+    await until("the failed look-up", () => told.length > 0);
+    const unknown = await assertRejects(() => cache.add([hit()]));
+    assertEquals(
+      [unknown.name, unknown.message],
+      [
+        "CacheError",
+        'Cannot ask memcached-style cache "_mc._tcp.test": its nodes are not known yet: no record',
+      ],
+    );
+    const holders = async (key: string) => {
+      const values = await Promise.all(servers.map((server) => server.value(key)));
+      return values.flatMap((value, index) => value === undefined ? [] : [index]);
+    };
+    const [a, b, c] = servers.map(({ port }) => ({ target, port }));
+    if (a === undefined || b === undefined || c === undefined) throw new Error("Cannot start three servers");
+    answer = [a];
+    await cache.ready;
+    const all = Array.from({ length: 30 }, () => hit());
+    await cache.add(all);
+    assertEquals(await Promise.all(all.map(({ key }) => holders(key))), all.map(() => [0]));
+    const connections = async () => await servers[0]?.stat("curr_connections") ?? 0;
+    const before = await connections();
+    answer = [c, b];
+    await until("the node to be let go", async () => await connections() < before);
+    const more = Array.from({ length: 30 }, () => hit());
+    await until("counting on the new nodes", () => cache.add(more).catch(() => undefined));
+    const held = (await Promise.all(more.map(({ key }) => holders(key)))).flat();
+    assertEquals([...new Set(held)].sort(), [1, 2]);
+    assertEquals([told, cache.figures.gauges["nodes"]?.()], [["false no record", "true "], 2]);
   },
 });

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { freePort } from "../../harness/free_port.ts";
 import { until } from "../../harness/until.ts";
-import { startWeir } from "../../harness/weir_process.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { type Ran, ran, TOKEN } from "../../harness/administration_fixture.ts";
 import { receiving } from "./webhooks_fixture.ts";
 
@@ -73,7 +73,7 @@ Deno.test("the commands over the administration of a running service", async (te
   stack.defer(() => Deno.remove(folder, { recursive: true }));
   await Deno.mkdir(`${folder}/workflows`);
   await Deno.writeTextFile(`${folder}/workflows/greet.yaml`, WORKFLOW);
-  await using weir = await startWeir({
+  await using weir = await ServeFixture.start({
     env: {
       WEBHOOK_STORE: `${folder}/weir.db`,
       WORKFLOW_DIRECTORY: `${folder}/workflows`,

@@ -6,9 +6,9 @@ import { ChildProcess } from "../../harness/child_process.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { startGrpcPeer } from "../../harness/grpc_peer.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { startWeir, type WeirProcess } from "../../harness/weir_process.ts";
 import { ran } from "../../harness/administration_fixture.ts";
 
 const ROOT = new URL("../../../", import.meta.url).pathname;
@@ -18,7 +18,7 @@ const USAGE = "usage: weir health [flags]";
 const BACKOFF_STAYS = { sanitizeOps: false, sanitizeResources: false } as const;
 
 Deno.test("health is that of the service whose settings these are, until it stops", async () => {
-  await using weir = await startWeir({ env: { SHUTDOWN_DELAY: "60s" } });
+  await using weir = await ServeFixture.start({ env: { SHUTDOWN_DELAY: "60s" }, clock: new FakeClock() });
   const url = `http://${weir.httpAddress}/healthcheck`;
   const asked = [
     () => ran(["health"], { environment: { PORT: portOf(weir), HOST: "" } }),
@@ -30,7 +30,7 @@ Deno.test("health is that of the service whose settings these are, until it stop
   const byGrpc = () => ran(["health", "--grpc", weir.grpcAddress]);
   assertEquals(await byGrpc(), { code: 0, stdout: "SERVING\n", stderr: "" });
 
-  weir.signal("SIGTERM");
+  weir.beginStop();
   await until("health to turn", async () => {
     const { status, body } = await fetch(url);
     await body?.cancel();
@@ -43,7 +43,7 @@ Deno.test("health is that of the service whose settings these are, until it stop
 });
 
 Deno.test("weir health is a command of its own, which no proxy comes between", async () => {
-  await using weir = await startWeir();
+  await using weir = await ServeFixture.start();
   const proxy = { HTTP_PROXY: "http://127.0.0.1:1", http_proxy: "http://127.0.0.1:1" };
   const exit = async (PORT: string) => {
     const env = { ...passedOn(), ...proxy, PORT };
@@ -64,7 +64,7 @@ Deno.test({
     await using certificates = await makeCertificates();
     const { authority, otherAuthority, server, elsewhere } = certificates;
     for (const files of [server, elsewhere]) {
-      await using weir = await startWeir({ env: tlsEnv(files) });
+      await using weir = await ServeFixture.start({ env: tlsEnv(files) });
       const environment = { PORT: portOf(weir), HTTP_SERVER_USE_TLS: "true" };
       assertEquals(await ran(["health"], { environment }), { code: 0, stdout: "OK\n", stderr: "" });
       const url = ["health", "--url", `https://localhost:${portOf(weir)}`];
@@ -152,7 +152,7 @@ Deno.test({
     const seen: unknown[] = [];
     for (const answer of answers) {
       using peer = await startGrpcPeer(method, { answer: () => answer });
-      const timeout = answer === undefined ? "200ms" : "60s";
+      const timeout = answer === undefined ? "100ms" : "60s";
       const args = ["--grpc", `127.0.0.1:${peer.port}`, "--timeout", timeout];
       const { code, stderr } = await ran(["health", ...args]);
       seen.push([code, stderr.replace(/^.+": (\w+(?: \d+)?)[^]*$/, "$1")]);
@@ -228,7 +228,7 @@ for (const [name, wrong] of [["PORT", "http"], ["HTTP_SERVER_USE_TLS", "on"], ["
   });
 }
 
-function portOf({ httpAddress }: WeirProcess): string {
+function portOf({ httpAddress }: ServeFixture): string {
   return httpAddress.slice(httpAddress.lastIndexOf(":") + 1);
 }
 

@@ -1,98 +1,11 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { commandsText, help, serveUsage } from "../../../src/cli/help.ts";
-import { settingsHelp } from "../../../src/settings/docs.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { weirCommand } from "../../harness/weir_command.ts";
 
-const SERVE_USAGE = `usage: weir serve
-
-Serves gRPC, HTTP and the debug port until it is told to stop. It takes no arguments: every setting is an
-environment variable, and "weir help" lists them.
-`;
-
-/** What a command answers and prints. */
-interface Ran {
-  readonly code: number | undefined;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-async function run(command: (output: Parameters<typeof serveUsage>[1]) => unknown): Promise<Ran> {
-  const written = { stdout: "", stderr: "" };
-  const code = await command({
-    stdout: (line) => void (written.stdout += `${line}\n`),
-    stderr: (line) => void (written.stderr += `${line}\n`),
-  });
-  return { code: typeof code === "number" ? code : undefined, ...written };
-}
-
-const SERVED: readonly (readonly [args: string[], ran: Ran])[] = [
-  [[], { code: undefined, stdout: "", stderr: "" }],
-  [["-help"], { code: 0, stdout: SERVE_USAGE, stderr: "" }],
-  [["--help"], { code: 0, stdout: SERVE_USAGE, stderr: "" }],
-  [["-h"], { code: 0, stdout: SERVE_USAGE, stderr: "" }],
-  [["now"], {
-    code: 2,
-    stdout: "",
-    stderr: `Cannot serve with "now": no arguments would be right\n\n${SERVE_USAGE}`,
-  }],
-  [["-port", "80"], {
-    code: 2,
-    stdout: "",
-    stderr: `Cannot serve with "-port 80": no arguments would be right\n\n${SERVE_USAGE}`,
-  }],
-];
-
-for (const [args, ran] of SERVED) {
-  Deno.test(`weir serve ${args.join(" ")}: what it says instead of serving`, async () => {
-    assertEquals(await run((output) => serveUsage(args, output)), ran);
-  });
-}
-
-const TOPICS: readonly (readonly [args: string[], first: string])[] = [
-  [["serve"], "usage: weir serve"],
-  [["client"], "usage: weir client -domain NAME -descriptors KEY=VALUE[,KEY=VALUE...] [flags]"],
-  [["check"], "usage: weir check DIR [flags]"],
-  [["endpoints"], "usage: weir endpoints COMMAND [flags]"],
-  [["endpoints", "add"], "usage: weir endpoints add URL [flags]"],
-  [["endpoints", "unknown"], "usage: weir endpoints COMMAND [flags]"],
-  [["audit"], "usage: weir audit [flags]"],
-  [["webhooks", "listen"], "usage: weir webhooks listen [flags]"],
-  [["store", "backup"], "usage: weir store backup FILE [flags]"],
-  [["health"], "usage: weir health [flags]"],
-  [["version"], "weir 1.2.3: a rate limit decision service"],
-  [[], "weir 1.2.3: a rate limit decision service"],
-];
-
-for (const [args, first] of TOPICS) {
-  Deno.test(`weir help ${args.join(" ")}: begins with its usage`, async () => {
-    const { code, stdout, stderr } = await run((output) => help(args, { version: "1.2.3", output }));
-    assertEquals([code, stdout.split("\n")[0], stderr], [0, first, ""]);
-  });
-}
-
-Deno.test("weir help: the commands and every setting", async () => {
-  const { stdout } = await run((output) => help([], { version: "1.2.3", output }));
-  assertEquals(
-    stdout,
-    `${commandsText("1.2.3")}\n\nSettings are environment variables:\n\n${settingsHelp()}\n`,
-  );
-});
-
 const PROCESS: readonly (readonly [args: string[], code: number, stdout: RegExp, stderr: RegExp])[] = [
-  [["serve", "-help"], 0, /^usage: weir serve$/m, /^$/],
   [["serve", "now"], 2, /^$/, /^Cannot serve with "now": /],
   [["help", "check"], 0, /^usage: weir check DIR/, /^$/],
-  [["endpoints"], 2, /^$/, /^Cannot run "endpoints": what to do is missing/],
   [["triggers", "-help"], 0, /^usage: weir triggers COMMAND/, /^$/],
-  [["event-keys", "list", "-h"], 0, /^usage: weir event-keys list/, /^$/],
-  [["events", "post"], 2, /^$/, /^Cannot run "events post": KIND is missing/],
-  [["deliveries", "help"], 2, /^$/, /^Cannot run "deliveries help": there is no such command/],
-  [["executions", "show", "-h"], 0, /^usage: weir executions show ID/, /^$/],
-  [["audit", "-h"], 0, /^usage: weir audit /, /^$/],
-  [["webhooks", "verify", "-h"], 0, /^usage: weir webhooks verify /, /^$/],
-  [["health", "-h"], 0, /^usage: weir health /, /^$/],
-  [["store", "check", "-h"], 0, /^usage: weir store check /, /^$/],
 ];
 
 for (const [args, code, stdout, stderr] of PROCESS) {

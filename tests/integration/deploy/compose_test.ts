@@ -7,8 +7,8 @@ import { freePort } from "../../harness/free_port.ts";
 import { startRedis } from "../../harness/redis_server.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { startWeir } from "../../harness/weir_process.ts";
-import { deployPath, deployText, deployTree } from "./deploy_files.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
+import { deployPath, deployText, deployTree } from "../../harness/deploy_files.ts";
 import { runDeployTool } from "../../harness/deploy_tools.ts";
 
 const RULES = {
@@ -92,8 +92,8 @@ Deno.test({
     const services = (await deployTree("compose.yaml")).services ?? {};
     await using redis = await startRedis({ args: redisArgs(services.cache?.command) });
     const env = { BACKEND_TYPE: "kv", KV_URL: `127.0.0.1:${redis.port}`, CACHE_ON_FAILURE: "local" };
-    await using first = await startWeir({ rules: RULES, env });
-    await using second = await startWeir({ rules: RULES, env });
+    await using first = await ServeFixture.start({ rules: RULES, env });
+    await using second = await ServeFixture.start({ rules: RULES, env });
     const port = freePort();
     const [, , program = ""] = Object.values(services.application?.entrypoint ?? {}).map(String);
     const source = program.replaceAll("$$", "$").replace(
@@ -105,7 +105,7 @@ Deno.test({
       "the application to listen",
       () => application.stderrLines.concat(application.stdoutLines).join().includes(`${port}`),
     );
-    const weirs = [first, second].map(({ grpcAddress }) => endpoint(portOf(grpcAddress)));
+    const weirs = [first, second].map(({ running }) => endpoint(portOf(running.addresses.grpc)));
     await using envoy = await startEnvoy(await envoyConfig(port, weirs));
     const url = `http://127.0.0.1:${portOf(envoy.address("edge"))}/orders?page=2`;
     const seen = [];

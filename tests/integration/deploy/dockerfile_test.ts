@@ -1,9 +1,9 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { dirname, join } from "node:path";
-import { serveFlags } from "../../../scripts/serve_flags.ts";
+import { serveFlags } from "../../harness/serve_flags.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
-import { startWeir } from "../../harness/weir_process.ts";
-import { deployPath, deployText, deployTree, dockerInstructions } from "./deploy_files.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
+import { deployPath, deployText, deployTree, dockerInstructions } from "../../harness/deploy_files.ts";
 import { runDeployTool } from "../../harness/deploy_tools.ts";
 import { needs } from "../../harness/tools.ts";
 
@@ -64,10 +64,9 @@ Deno.test("the image is built from what is there, and the rest is kept away from
 Deno.test("the image has every module that Weir consists of", async () => {
   const copied = (await deployText("Dockerfile.dockerignore")).split("\n")
     .flatMap((line) => line.startsWith("!") ? [`file://${ROOT}${line.slice(1)}`] : []);
-  const command = new Deno.Command(Deno.execPath(), { args: ["info", "--json", `${ROOT}main.ts`] });
-  const { modules }: { modules: { specifier: string }[] } = JSON.parse(
-    new TextDecoder().decode((await command.output()).stdout),
-  );
+  await using info = new ChildProcess(Deno.execPath(), { args: ["info", "--json", `${ROOT}main.ts`] });
+  await info.exited;
+  const { modules }: { modules: { specifier: string }[] } = JSON.parse(info.stdoutLines.join("\n"));
   const local = modules.map(({ specifier }) => specifier).filter((specifier) =>
     specifier.startsWith("file:")
   );
@@ -109,22 +108,26 @@ const HEALTH_CHECKS: Readonly<Record<string, () => Promise<readonly string[]>>> 
   },
 };
 
-for (const [where, wordsOf] of Object.entries(HEALTH_CHECKS)) {
-  Deno.test(`the health check of ${where} is good while Weir answers, and bad when it does not`, async () => {
-    const [program = "", ...args] = await wordsOf();
-    assertEquals(program, "weir");
-    await using command = await installedCommand();
-    await using weir = await startWeir({ rules: {} });
-    const [, port = ""] = /:(\d+)$/.exec(weir.httpAddress) ?? [];
-    const ask = async () => {
+Deno.test("the health checks are good while Weir answers, and bad when it does not", async () => {
+  await using command = await installedCommand();
+  await using weir = await ServeFixture.start();
+  const [, port = ""] = /:(\d+)$/.exec(weir.running.addresses.http) ?? [];
+  const codes = async () => {
+    const all = Object.entries(HEALTH_CHECKS).map(async ([where, wordsOf]) => {
+      const [program = "", ...args] = await wordsOf();
+      assertEquals(program, "weir");
       await using asking = new ChildProcess(command.path, { args, env: { ...command.env, PORT: port } });
-      return (await asking.exited).code;
-    };
-    const good = await ask();
-    await weir.kill();
-    assertEquals([good, await ask()], [0, 1]);
-  });
-}
+      return [where, (await asking.exited).code];
+    });
+    return Object.fromEntries(await Promise.all(all));
+  };
+  const good = await codes();
+  await weir.stop();
+  assertEquals([good, await codes()], [{ "the image": 0, "compose.yaml": 0 }, {
+    "the image": 1,
+    "compose.yaml": 1,
+  }]);
+});
 
 /** The command as it is installed, but with the sources and the Deno of this test. */
 async function installedCommand(): Promise<{ path: string; env: Record<string, string> } & AsyncDisposable> {

@@ -2,9 +2,9 @@ import { assertEquals } from "@std/assert";
 import { parse } from "yaml";
 import { type CertificateFiles, type Certificates, makeCertificates } from "../../harness/certificates.ts";
 import { startEnvoy } from "../../harness/envoy.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { startWeir, type WeirProcess } from "../../harness/weir_process.ts";
 
 const DEPLOY = new URL("../../../config/deploy/", import.meta.url);
 const RULES = {
@@ -28,58 +28,40 @@ const FILES: Readonly<Record<string, (certificates: Certificates) => Promise<Rec
   }),
 };
 
-for (const [file, settings] of Object.entries(FILES)) {
-  for (const engine of ["grpc-js", "native"]) {
-    Deno.test({
-      ...needs(
-        ["envoy", "openssl"],
-        `${file}: Envoy asks Weir with ${engine}, and answers 429 over the limit`,
-      ),
-      async fn() {
-        await using certificates = await makeCertificates();
-        const client = await certificates.issue("client", { names: `DNS:${ENVOY_NAME}` });
-        await using weir = await startWeir({
-          rules: RULES,
-          env: { ...await settings(certificates), GRPC_ENGINE: engine },
+Deno.test({
+  ...needs(["envoy", "openssl"], "Envoy asks Weir as the files say, and is refused where a name is another"),
+  async fn(test) {
+    await using certificates = await makeCertificates();
+    const client = await certificates.issue("client_named", { names: `DNS:${ENVOY_NAME}` });
+    for (const [file, settings] of Object.entries(FILES)) {
+      for (const engine of ["grpc-js", "native"]) {
+        await test.step(`${file}: with ${engine}, and 429 over the limit`, async () => {
+          const env = { ...await settings(certificates), GRPC_ENGINE: engine };
+          await using weir = await ServeFixture.start({ rules: RULES, env });
+          assertEquals(await statusesOf({ file, weir, certificates, client }), [200, 200, 429]);
         });
-        assertEquals(await statusesOf({ file, weir, certificates, client }), [200, 200, 429]);
-      },
+      }
+    }
+    await test.step("envoy-tls.yaml: a Weir with another name is not asked, so that all passes", async () => {
+      const env = pairSettings(certificates.elsewhere);
+      await using weir = await ServeFixture.start({ rules: RULES, env });
+      const bed = { file: "envoy-tls.yaml", weir, certificates, client: certificates.client };
+      assertEquals(await statusesOf(bed), [200, 200, 200]);
     });
-  }
-}
-
-Deno.test({
-  ...needs(["envoy", "openssl"], "envoy-tls.yaml: a Weir with another name is not asked, so that all passes"),
-  async fn() {
-    await using certificates = await makeCertificates();
-    const env = pairSettings(certificates.elsewhere);
-    await using weir = await startWeir({ rules: RULES, env });
-    const { client } = certificates;
-    const bed = { file: "envoy-tls.yaml", weir, certificates, client };
-    assertEquals(await statusesOf(bed), [200, 200, 200]);
-  },
-});
-
-Deno.test({
-  ...needs(
-    ["envoy", "openssl"],
-    "envoy-mtls.yaml: an Envoy with another name gets no answer, and Weir says why",
-  ),
-  async fn() {
-    await using certificates = await makeCertificates();
-    const env = await FILES["envoy-mtls.yaml"]?.(certificates) ?? {};
-    await using weir = await startWeir({ rules: RULES, env });
-    const { client } = certificates;
-    const bed = { file: "envoy-mtls.yaml", weir, certificates, client };
-    assertEquals(await statusesOf(bed), [200, 200, 200]);
-    const cause = `cause="the client's certificate is not for \\"${ENVOY_NAME}\\""`;
-    await until("the refusal to be logged", () => weir.stderrLines.some((line) => line.includes(cause)));
+    await test.step("envoy-mtls.yaml: an Envoy with another name gets no answer, and Weir says why", async () => {
+      const env = await FILES["envoy-mtls.yaml"]?.(certificates) ?? {};
+      await using weir = await ServeFixture.start({ rules: RULES, env });
+      const bed = { file: "envoy-mtls.yaml", weir, certificates, client: certificates.client };
+      assertEquals(await statusesOf(bed), [200, 200, 200]);
+      const cause = `cause="the client's certificate is not for \\"${ENVOY_NAME}\\""`;
+      await until("the refusal to be logged", () => weir.log.some((line) => line.includes(cause)));
+    });
   },
 });
 
 interface EnvoyBed {
   readonly file: string;
-  readonly weir: WeirProcess;
+  readonly weir: ServeFixture;
   readonly certificates: Certificates;
   /** The certificate of Envoy. */
   readonly client: CertificateFiles;
@@ -89,7 +71,10 @@ interface EnvoyBed {
 async function statusesOf({ file, weir, certificates, client }: EnvoyBed): Promise<number[]> {
   const quiet = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
   await using application = Deno.serve(quiet, () => new Response("hello"));
-  const ports = new Map([[10_000, 0], [3_000, application.addr.port], [8_081, portOf(weir.grpcAddress)]]);
+  const ports = new Map([[10_000, 0], [3_000, application.addr.port], [
+    8_081,
+    portOf(weir.running.addresses.grpc),
+  ]]);
   const paths = new Map([
     ["/etc/envoy/tls/weir-ca.pem", certificates.authority.certFile],
     ["/etc/envoy/tls/client.pem", client.certFile],

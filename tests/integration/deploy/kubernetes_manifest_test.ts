@@ -10,7 +10,7 @@ import {
   manifestObjects,
   manifestSecret,
   type Tree,
-} from "./deploy_files.ts";
+} from "../../harness/deploy_files.ts";
 import { runDeployTool } from "../../harness/deploy_tools.ts";
 
 /** A release of Kubernetes whose schemas the tool has. */

@@ -2,8 +2,8 @@ import { assertEquals } from "@std/assert";
 import { freePort } from "../../harness/free_port.ts";
 import { decide, GrpcClient } from "../../harness/grpc_client.ts";
 import { startPrometheus } from "../../harness/prometheus.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs } from "../../harness/tools.ts";
-import { startWeir } from "../../harness/weir_process.ts";
 
 const RULES = {
   "shop.yaml": `domain: shop
@@ -20,8 +20,8 @@ Deno.test({
   async fn() {
     const address = `127.0.0.1:${freePort()}`;
     const env = { DISABLE_STATS: "false", USE_PULL_METRICS: "true", PULL_METRICS_ADDR: address };
-    await using weir = await startWeir({ env, rules: RULES });
-    using client = new GrpcClient(weir.grpcAddress);
+    await using weir = await ServeFixture.start({ env, rules: RULES });
+    using client = new GrpcClient(weir.running.addresses.grpc);
     for (let call = 0; call < 5; call++) await decide(client, "shop", "account=a");
     await decide(client, "shop", "host=a.example", "path=x");
     await using prometheus = await startPrometheus({ target: address });

@@ -8,56 +8,6 @@ function serveHealth(health: Health): ServedHttp {
   return new ServedHttp(({ log, clock }) => createRouter(healthRoutes(health), { logger: log, clock }));
 }
 
-async function seen(response: Response): Promise<{ status: number; body: string }> {
-  return { status: response.status, body: await response.text() };
-}
-
-const FAILING = "config: no rules loaded\nsigterm: not healthy\nkv: one line\n";
-
-const CASES: readonly { method: string; path: string; healthy: boolean; status: number; body: string }[] = [
-  { method: "GET", path: "/healthcheck", healthy: true, status: 200, body: "OK" },
-  { method: "HEAD", path: "/healthcheck", healthy: true, status: 200, body: "" },
-  { method: "GET", path: "/healthcheck", healthy: false, status: 503, body: FAILING },
-  { method: "HEAD", path: "/healthcheck", healthy: false, status: 503, body: "" },
-  { method: "GET", path: "/livez", healthy: true, status: 200, body: "OK" },
-  { method: "GET", path: "/livez", healthy: false, status: 200, body: "OK" },
-  { method: "HEAD", path: "/livez", healthy: false, status: 200, body: "" },
-];
-
-for (const { method, path, healthy, status, body } of CASES) {
-  Deno.test(`${method} ${path} while ${healthy ? "healthy" : "not healthy"} is ${status}`, async () => {
-    const health = new Health();
-    health.set("config", healthy, "no rules loaded");
-    health.set("sigterm", healthy);
-    health.set("cache", true);
-    health.set("kv", healthy, "one\r\n line");
-    await using served = serveHealth(health);
-    assertEquals(await seen(await fetch(served.url(path), { method })), { status, body });
-  });
-}
-
-Deno.test("what a healthy component has to say stands behind the OK, until it is taken back", async () => {
-  const health = new Health();
-  await using served = serveHealth(health);
-  const look = async () => Object.values(await seen(await fetch(served.url("/healthcheck"))));
-  health.note("webhooks", "the clock\nis off");
-  assertEquals(await look(), [200, "OK"]);
-  health.set("webhooks", true);
-  assertEquals(await look(), [200, "OK\nwebhooks: the clock is off\n"]);
-  health.set("webhooks", false, "no store");
-  assertEquals(await look(), [503, "webhooks: no store\n"]);
-  health.set("webhooks", true);
-  health.note("webhooks", "");
-  assertEquals(await look(), [200, "OK"]);
-});
-
-Deno.test("POST /healthcheck is 405 with what is allowed", async () => {
-  await using served = serveHealth(new Health());
-  const response = await fetch(served.url("/healthcheck"), { method: "POST", body: "x" });
-  await response.body?.cancel();
-  assertEquals([response.status, response.headers.get("allow")], [405, "GET, HEAD"]);
-});
-
 Deno.test("HEAD tells the length that GET has", async () => {
   await using served = serveHealth(new Health());
   using raw = await served.dial();

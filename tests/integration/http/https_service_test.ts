@@ -1,12 +1,14 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { join } from "node:path";
+import { errorText } from "../../../src/base/error_text.ts";
+import { SettingsError } from "../../../src/settings/read_settings.ts";
 import { type CertificateFiles, type Certificates, makeCertificates } from "../../harness/certificates.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { handled } from "../../harness/handled.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs, requireTool } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { startWeir, type WeirProcess } from "../../harness/weir_process.ts";
 import { HttpsClient } from "./https_fixture.ts";
 
 const RULES = {
@@ -16,7 +18,7 @@ const RULES = {
 const BODY = JSON.stringify({ domain: "shop", descriptors: [{ entries: [{ key: "k", value: "v" }] }] });
 const NAMES = "DNS:localhost,IP:127.0.0.1";
 
-function processTest(name: string, run: () => Promise<void>): void {
+function httpsTest(name: string, run: () => Promise<void>): void {
   Deno.test({ ...needs(["openssl"], name), fn: run });
 }
 
@@ -24,7 +26,7 @@ function tlsEnv({ certFile, keyFile }: CertificateFiles): Record<string, string>
   return { HTTP_SERVER_USE_TLS: "true", HTTP_SERVER_TLS_CERT: certFile, HTTP_SERVER_TLS_KEY: keyFile };
 }
 
-async function clientOf(weir: WeirProcess, { certFile }: CertificateFiles): Promise<HttpsClient> {
+async function clientOf(weir: ServeFixture, { certFile }: CertificateFiles): Promise<HttpsClient> {
   return new HttpsClient(Number(weir.httpAddress.split(":").at(-1)), await Deno.readTextFile(certFile));
 }
 
@@ -58,25 +60,25 @@ async function openssl(args: readonly string[]): Promise<void> {
   if (code !== 0) throw new Error(`Cannot make a certificate: ${child.stderrLines.join("\n")}`);
 }
 
-processTest("two processes share one HTTPS port, and the one that stays takes everything", async () => {
+httpsTest("two services share one HTTPS port, and the one that stays takes everything", async () => {
   await using certificates = await makeCertificates();
   const { authority, otherAuthority, server } = certificates;
   const second = await certificates.issue("second", { names: NAMES, byOther: true });
   const PORT = `${freePort()}`;
-  await using one = await startWeir({ env: { ...tlsEnv(server), PORT }, rules: RULES });
-  await using two = await startWeir({ env: { ...tlsEnv(second), PORT }, rules: RULES });
+  await using one = await ServeFixture.start({ env: { ...tlsEnv(server), PORT }, rules: RULES });
+  await using two = await ServeFixture.start({ env: { ...tlsEnv(second), PORT }, rules: RULES });
   using ofOne = await clientOf(one, authority);
   using ofTwo = await clientOf(two, otherAuthority);
   await until("each to be met", async () => await ofOne.trusts() && await ofTwo.trusts());
-  assertEquals(await one.stop(), 0);
+  await one.stop();
   for (let connection = 0; connection < 20; connection++) assertEquals(await ofTwo.trusts(), true);
-  assertEquals([await ask(ofTwo), await two.stop()], [200, 0]);
+  assertEquals(await ask(ofTwo), 200);
 });
 
-processTest("a pair that is swapped while requests run loses none of them", async () => {
+httpsTest("a pair that is swapped while requests run loses none of them", async () => {
   await using certificates = await makeCertificates();
   const { authority, otherAuthority, server } = certificates;
-  await using weir = await startWeir({ env: tlsEnv(server), rules: RULES });
+  await using weir = await ServeFixture.start({ env: tlsEnv(server), rules: RULES });
   using former = await clientOf(weir, authority);
   using next = await clientOf(weir, otherAuthority);
   const statuses: number[] = [];
@@ -97,16 +99,18 @@ processTest("a pair that is swapped while requests run loses none of them", asyn
   isRenewed = true;
   await worked;
   assertEquals(statuses.filter((status) => status !== 200), []);
-  assertEquals(await weir.stop(), 0);
 });
 
-processTest("an expired certificate is served, with a warning", async () => {
+httpsTest("an expired certificate is served, with a warning", async () => {
   await using certificates = await makeCertificates();
-  await using weir = await startWeir({ env: tlsEnv(await issueExpired(certificates)), rules: RULES });
+  await using weir = await ServeFixture.start({
+    env: tlsEnv(await issueExpired(certificates)),
+    rules: RULES,
+  });
   using client = await clientOf(weir, certificates.authority);
   assertEquals(await client.trusts(), false);
-  const warned = weir.stderrLines.filter((line) => /HTTP_SERVER_TLS_CERT .* no longer valid/.test(line));
-  assertEquals([warned.length, await weir.stop()], [1, 0]);
+  const warned = weir.log.filter((line) => /HTTP_SERVER_TLS_CERT .* no longer valid/.test(line));
+  assertEquals(warned.length, 1);
 });
 
 interface RefusalCase {
@@ -143,14 +147,14 @@ const REFUSALS: readonly RefusalCase[] = [
 ];
 
 for (const { name, env, lines } of REFUSALS) {
-  processTest(`HTTPS with ${name} keeps the service from starting`, async () => {
+  httpsTest(`HTTPS with ${name} keeps the service from starting`, async () => {
     await using certificates = await makeCertificates();
     const { server, client } = certificates;
-    await using weir = await startWeir({ env: env(server, client), rules: RULES, waitFor: [] });
-    const { code } = await weir.exited;
-    const said = weir.stderrLines.filter((line) => line.includes("Cannot use"));
-    assertEquals([code, said.length], [1, lines.length]);
+    await using weir = await ServeFixture.begin({ env: env(server, client), rules: RULES });
+    const error = await weir.opened.then(() => undefined, (error: unknown) => error);
+    const said = error instanceof SettingsError ? error.problems : [errorText(error)];
+    assertEquals(said.length, lines.length);
     for (const [index, line] of lines.entries()) assertMatch(said[index] ?? "", line);
-    assert(!weir.stderrLines.some((line) => line.includes("Listening for HTTP")));
+    assert(!weir.log.some((line) => line.includes("Listening for HTTP")));
   });
 }

@@ -2,7 +2,6 @@ import { assert, assertEquals } from "@std/assert";
 import { startMemcached } from "../../harness/memcached.ts";
 import { startRedis } from "../../harness/redis_server.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
-import { scaledClock } from "../../harness/scaled_clock.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 
@@ -22,9 +21,8 @@ function asking(user: string): unknown {
 
 async function start(env: Readonly<Record<string, string>>): Promise<ServeFixture> {
   return await ServeFixture.start({
-    env: { ADMIN_TOKEN, ...env },
+    env: { ADMIN_TOKEN, KV_TIMEOUT: "1m", MC_TIMEOUT: "1m", ...env },
     rules: RULES,
-    clock: scaledClock({ factor: 8 }),
   });
 }
 

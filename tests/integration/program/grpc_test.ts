@@ -5,7 +5,6 @@ import { startRedis } from "../../harness/redis_server.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs, requireTool } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { startWeir } from "../../harness/weir_process.ts";
 
 const RULES = {
   "shop.yaml": "domain: shop\ndescriptors:\n- key: user\n  rate_limit: {unit: day, requests_per_unit: 3}\n",
@@ -34,6 +33,67 @@ const UNKNOWN_METHODS = [
   "/pb.lyft.ratelimit.RateLimitService/ShouldRateLimit",
 ];
 
+const BAD_BODIES = [
+  "{",
+  `{"domain":1}`,
+  `{"nothing":1}`,
+  "",
+  new Blob([Uint8Array.of(0xff)]),
+  `{"domain":""}`,
+];
+
+/** What is seen of one service by a client of its gRPC port. */
+const CHECKS: Readonly<Record<string, (weir: ServeFixture, client: GrpcClient) => void | Promise<void>>> = {
+  async "an answer has limit, remaining and reset of every descriptor"(_weir, client) {
+    const answer = await decide(client, "shop", "user=ann", "other=x");
+    const statuses = "statuses" in answer ? answer.statuses : [];
+    const reset = statuses[0]?.secondsUntilReset ?? 0;
+    assertEquals(
+      [
+        reset > 0 && reset <= 86_400,
+        ...statuses.map(({ code, currentLimit, limitRemaining }) => [
+          code,
+          currentLimit?.requestsPerUnit,
+          limitRemaining,
+        ]),
+      ],
+      [true, [1, 3, 2], [1, undefined, 0]],
+    );
+  },
+  async "refused requests are told why and counted, over HTTP too"(weir, client) {
+    const serviceErrors = async () =>
+      (await weir.stats())["ratelimit.service.call.should_rate_limit.service_error"];
+    let expected = 0;
+    for (const [title, hex, code, details] of REFUSED) {
+      const answer = await client.unary(SHOULD_RATE_LIMIT, Uint8Array.fromHex(hex));
+      assertEquals([title, answer.code], [title, code], answer.details);
+      assertMatch(answer.details, details);
+      assertEquals([title, await serviceErrors()], [title, ++expected]);
+    }
+    for (const body of BAD_BODIES) {
+      assertEquals([body, (await weir.ask(body)).status], [body, 400]);
+      assertEquals([body, await serviceErrors()], [body, ++expected]);
+    }
+  },
+  "the log has the reason of a refusal once"(weir) {
+    const lines = weir.log.map((text) => JSON.parse(text)).filter((line) =>
+      line["@message"] === "gRPC call refused"
+    );
+    const [{ "@timestamp": _time, ...first }, ...more] = lines;
+    assertEquals([first, more.filter(({ message }) => message === first.message)], [{
+      level: "warning",
+      "@message": "gRPC call refused",
+      code: "INVALID_ARGUMENT",
+      message: "rate limit domain must not be empty",
+    }, []]);
+  },
+  async "other methods are not implemented"(_weir, client) {
+    for (const path of UNKNOWN_METHODS) {
+      assertEquals([path, (await client.unary(path, new Uint8Array())).code], [path, 12]);
+    }
+  },
+};
+
 for (const GRPC_ENGINE of ["grpc-js", "native"]) {
   for (const socket of ["TCP", "unix"] as const) {
     Deno.test(`gRPC by ${GRPC_ENGINE} over ${socket}: a real client is limited, across reconnects`, async () => {
@@ -43,7 +103,7 @@ for (const GRPC_ENGINE of ["grpc-js", "native"]) {
         ...(socket === "unix" ? { GRPC_UDS: `${folder}/grpc.sock` } : {}),
       };
       {
-        await using weir = await startWeir({ rules: RULES, env });
+        await using weir = await ServeFixture.start({ rules: RULES, env });
         assertEquals(weir.grpcAddress.startsWith("unix:"), socket === "unix");
         const outcomes: string[] = [];
         for (let connection = 0; connection < 2; connection++) {
@@ -53,139 +113,22 @@ for (const GRPC_ENGINE of ["grpc-js", "native"]) {
           }
         }
         assertEquals(outcomes, ["OK", "OK", "OK", "OVER_LIMIT"]);
-        assertEquals(await weir.stop(), 0);
       }
       await Deno.remove(folder, { recursive: true });
     });
   }
 
-  Deno.test(`gRPC by ${GRPC_ENGINE}: an answer has limit, remaining and reset of every descriptor`, async () => {
-    await using weir = await ServeFixture.start({ rules: RULES, env: { GRPC_ENGINE } });
-    using client = new GrpcClient(weir.running.addresses.grpc);
-    const answer = await decide(client, "shop", "user=bob", "other=x");
-    const statuses = "statuses" in answer ? answer.statuses : [];
-    const reset = statuses[0]?.secondsUntilReset ?? 0;
-    assertEquals([
-      reset > 0 && reset <= 86_400,
-      statuses[0]?.currentLimit?.requestsPerUnit,
-      statuses[0]?.limitRemaining,
-    ], [
-      true,
-      3,
-      2,
-    ]);
-    assertEquals([statuses[1]?.code, statuses[1]?.currentLimit, statuses[1]?.limitRemaining], [
-      1,
-      undefined,
-      0,
-    ]);
-  });
-
-  Deno.test(`gRPC by ${GRPC_ENGINE}: refused requests are told why and counted, over HTTP too`, async (test) => {
-    await using weir = await ServeFixture.start({ rules: RULES, env: { GRPC_ENGINE } });
-    using client = new GrpcClient(weir.running.addresses.grpc);
-    const serviceErrors = async () =>
-      (await weir.stats())["ratelimit.service.call.should_rate_limit.service_error"];
-    let expected = 0;
-    for (const [title, hex, code, details] of REFUSED) {
-      await test.step(title, async () => {
-        const answer = await client.unary(SHOULD_RATE_LIMIT, Uint8Array.fromHex(hex));
-        assertEquals(answer.code, code, answer.details);
-        assertMatch(answer.details, details);
-        assertEquals(await serviceErrors(), ++expected);
-      });
-    }
-    for (
-      const body of [
-        "{",
-        `{"domain":1}`,
-        `{"nothing":1}`,
-        "",
-        new Blob([Uint8Array.of(0xff)]),
-        `{"domain":""}`,
-      ]
-    ) {
-      await test.step(`HTTP body ${body}`, async () => {
-        assertEquals((await weir.ask(body)).status, 400);
-        assertEquals(await serviceErrors(), ++expected);
-      });
-    }
-  });
-
-  Deno.test("gRPC: the log tells the reason of a refusal once", async () => {
-    await using weir = await ServeFixture.start({ rules: RULES, env: { LOG_FORMAT: "json" } });
-    using client = new GrpcClient(weir.running.addresses.grpc);
-    await decide(client, "");
-    const line = weir.log.map((text) => JSON.parse(text)).find((one) =>
-      one["@message"] === "gRPC call refused"
-    );
-    const { "@timestamp": _time, ...rest } = line;
-    assertEquals(rest, {
-      level: "warning",
-      "@message": "gRPC call refused",
-      code: "INVALID_ARGUMENT",
-      message: "rate limit domain must not be empty",
+  Deno.test(`gRPC by ${GRPC_ENGINE}: what one service answers`, async (test) => {
+    const weir = await ServeFixture.start({ rules: RULES, env: { GRPC_ENGINE, LOG_FORMAT: "json" } });
+    using client = new GrpcClient(weir.grpcAddress);
+    for (const [title, check] of Object.entries(CHECKS)) await test.step(title, () => check(weir, client));
+    await test.step({
+      ...needs(["grpcurl"], "grpcurl lists, describes and calls by reflection, without any file"),
+      fn: () => checkReflection(weir.grpcAddress),
     });
-  });
-
-  for (const path of UNKNOWN_METHODS) {
-    Deno.test(`gRPC by ${GRPC_ENGINE}: ${path} is not implemented`, async () => {
-      await using weir = await ServeFixture.start({ rules: RULES, env: { GRPC_ENGINE } });
-      using client = new GrpcClient(weir.running.addresses.grpc);
-      assertEquals((await client.unary(path, new Uint8Array())).code, 12);
+    await test.step("health: Check and Watch tell the truth for both names, until the end", async () => {
+      await checkHealth(weir, client);
     });
-  }
-
-  Deno.test(`gRPC health by ${GRPC_ENGINE}: Check and Watch tell the truth for both names, until the end`, async () => {
-    const weir = await ServeFixture.start({ rules: RULES, env: { GRPC_ENGINE } });
-    using client = new GrpcClient(weir.running.addresses.grpc);
-    const check = async (service: string) => {
-      const answer = await client.unary(
-        "/grpc.health.v1.Health/Check",
-        encodeHealthCheckRequest({ service }),
-      );
-      return answer.code === 0
-        ? decodeHealthCheckResponse(answer.messages[0] ?? new Uint8Array()).status
-        : `status ${answer.code}`;
-    };
-    assertEquals([await check(""), await check("ratelimit"), await check("other")], [1, 1, "status 5"]);
-    const seen: number[] = [];
-    const request = encodeHealthCheckRequest({ service: "ratelimit" });
-    const watching = client.serverStream("/grpc.health.v1.Health/Watch", request, (message) => {
-      seen.push(decodeHealthCheckResponse(message).status);
-    });
-    await until("the first status", () => seen.length === 1);
-    await weir[Symbol.asyncDispose]();
-    assertEquals([(await watching).code, seen], [14, [1, 2]]);
-  });
-
-  Deno.test({
-    ...needs(
-      ["grpcurl"],
-      `gRPC reflection by ${GRPC_ENGINE}: grpcurl lists, describes and calls without any file`,
-    ),
-    async fn() {
-      await using weir = await startWeir({ rules: RULES, env: { GRPC_ENGINE } });
-      const grpcurl = async (...args: string[]) => {
-        const { stdout } = await new Deno.Command(requireTool("grpcurl"), { args: ["-plaintext", ...args] })
-          .output();
-        return new TextDecoder().decode(stdout);
-      };
-      assertEquals((await grpcurl(weir.grpcAddress, "list")).trim().split("\n"), [
-        "envoy.service.ratelimit.v3.RateLimitService",
-        "grpc.health.v1.Health",
-        "grpc.reflection.v1.ServerReflection",
-        "grpc.reflection.v1alpha.ServerReflection",
-      ]);
-      const service = "envoy.service.ratelimit.v3.RateLimitService";
-      assertMatch(await grpcurl(weir.grpcAddress, "describe", service), /rpc ShouldRateLimit/);
-      const body = JSON.stringify({
-        domain: "shop",
-        descriptors: [{ entries: [{ key: "user", value: "bob" }] }],
-      });
-      const answer = JSON.parse(await grpcurl("-d", body, weir.grpcAddress, `${service}/ShouldRateLimit`));
-      assertEquals([answer.overallCode, answer.statuses[0].limitRemaining], ["OK", 2]);
-    },
   });
 
   Deno.test({
@@ -198,7 +141,7 @@ for (const GRPC_ENGINE of ["grpc-js", "native"]) {
       const rules = (limit: number) =>
         `domain: shop\ndescriptors:\n- key: user\n  rate_limit: {unit: day, requests_per_unit: ${limit}}\n`;
       const env = { GRPC_ENGINE, BACKEND_TYPE: "kv", KV_URL: redis.url, KV_TIMEOUT: "10s" };
-      await using weir = await startWeir({ rules: { "shop.yaml": rules(1_000_000) }, env });
+      await using weir = await ServeFixture.start({ rules: { "shop.yaml": rules(1_000_000) }, env });
       using client = new GrpcClient(weir.grpcAddress);
       const seen = { ok: 0, unavailable: 0, other: [] as string[], slowestMs: 0 };
       let going = true;
@@ -227,7 +170,7 @@ for (const GRPC_ENGINE of ["grpc-js", "native"]) {
         const recovered = `level=warning msg="Connected to key-value cache \\"${redis.url}\\" again"`;
         await until(
           "the end of the outage in the log",
-          () => weir.stderrLines.some((line) => line.endsWith(recovered)),
+          () => weir.log.some((line) => line.endsWith(recovered)),
         );
       } finally {
         going = false;
@@ -235,9 +178,53 @@ for (const GRPC_ENGINE of ["grpc-js", "native"]) {
       }
       // A call that nobody answers ends by the client's own limit only, which is far above.
       assertEquals([seen.other, seen.slowestMs < 30_000], [[], true]);
-      assertEquals(await weir.stop(), 0);
     },
   });
+}
+
+async function checkHealth(weir: ServeFixture, client: GrpcClient): Promise<void> {
+  const check = async (service: string) => {
+    const answer = await client.unary(
+      "/grpc.health.v1.Health/Check",
+      encodeHealthCheckRequest({ service }),
+    );
+    return answer.code === 0
+      ? decodeHealthCheckResponse(answer.messages[0] ?? new Uint8Array()).status
+      : `status ${answer.code}`;
+  };
+  assertEquals([await check(""), await check("ratelimit"), await check("other")], [1, 1, "status 5"]);
+  const seen: number[] = [];
+  const request = encodeHealthCheckRequest({ service: "ratelimit" });
+  const watching = client.serverStream("/grpc.health.v1.Health/Watch", request, (message) => {
+    seen.push(decodeHealthCheckResponse(message).status);
+  });
+  await until("the first status", () => seen.length === 1);
+  await weir[Symbol.asyncDispose]();
+  assertEquals([(await watching).code, seen], [14, [1, 2]]);
+}
+
+async function checkReflection(address: string): Promise<void> {
+  const grpcurl = async (...args: string[]) => {
+    const { stdout } = await new Deno.Command(requireTool("grpcurl"), { args: ["-plaintext", ...args] })
+      .output();
+    return new TextDecoder().decode(stdout);
+  };
+  assertEquals((await grpcurl(address, "list")).trim().split("\n"), [
+    "envoy.service.ratelimit.v3.RateLimitService",
+    "grpc.health.v1.Health",
+    "grpc.reflection.v1.ServerReflection",
+    "grpc.reflection.v1alpha.ServerReflection",
+  ]);
+  const service = "envoy.service.ratelimit.v3.RateLimitService";
+  assertMatch(await grpcurl(address, "describe", service), /rpc ShouldRateLimit/);
+  const body = JSON.stringify({
+    domain: "shop",
+    descriptors: [{ entries: [{ key: "user", value: "bob" }] }],
+  });
+  const answer = JSON.parse(
+    await grpcurl("-d", body, address, `${service}/ShouldRateLimit`),
+  );
+  assertEquals([answer.overallCode, answer.statuses[0].limitRemaining], ["OK", 2]);
 }
 
 function fromCache(answer: GrpcAnswer): boolean {

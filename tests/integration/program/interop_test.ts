@@ -1,8 +1,8 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { encodeRateLimitRequest } from "../../../src/wire/rls.ts";
 import { SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs, requireTool } from "../../harness/tools.ts";
-import { startWeir, type WeirProcess } from "../../harness/weir_process.ts";
 
 const RULES = {
   "shop.yaml":
@@ -14,16 +14,11 @@ async function run(command: string, args: readonly string[]): Promise<string> {
   return new TextDecoder().decode(stdout);
 }
 
-async function totalHits(weir: WeirProcess): Promise<number> {
-  const stats = await (await fetch(`http://${weir.debugAddress}/stats`)).text();
-  return Number(/^ratelimit\.service\.rate_limit\.shop\.user\.total_hits: (\d+)$/m.exec(stats)?.[1]);
-}
-
 for (const GRPC_ENGINE of ["grpc-js", "native"]) {
   Deno.test({
     ...needs(["h2load"], `${GRPC_ENGINE}: every call of h2load is answered and counted`),
     async fn() {
-      await using weir = await startWeir({ rules: RULES, env: { GRPC_ENGINE } });
+      await using weir = await ServeFixture.start({ rules: RULES, env: { GRPC_ENGINE } });
       const body = await Deno.makeTempFile();
       const message = encodeRateLimitRequest({
         domain: "shop",
@@ -34,11 +29,11 @@ for (const GRPC_ENGINE of ["grpc-js", "native"]) {
       const load = ["-n", "2000", "-c", "4", "-m", "16", "-d", body, ...headers];
       const summary = await run(requireTool("h2load"), [
         ...load,
-        `http://${weir.grpcAddress}${SHOULD_RATE_LIMIT}`,
+        `http://${weir.running.addresses.grpc}${SHOULD_RATE_LIMIT}`,
       ]);
       await Deno.remove(body);
       assertMatch(summary, /2000 succeeded, 0 failed, 0 errored, 0 timeout/);
-      assertEquals(await totalHits(weir), 2_000);
+      assertEquals((await weir.stats())["ratelimit.service.rate_limit.shop.user.total_hits"], 2_000);
     },
   });
 }
@@ -46,12 +41,12 @@ for (const GRPC_ENGINE of ["grpc-js", "native"]) {
 Deno.test({
   ...needs(["curl"], "native: curl is told that this is no page"),
   async fn() {
-    await using weir = await startWeir({ rules: RULES, env: { GRPC_ENGINE: "native" } });
+    await using weir = await ServeFixture.start({ rules: RULES, env: { GRPC_ENGINE: "native" } });
     const answer = await run(requireTool("curl"), [
       "-s",
       "--http2-prior-knowledge",
       "-i",
-      `http://${weir.grpcAddress}/`,
+      `http://${weir.running.addresses.grpc}/`,
     ]);
     assertMatch(answer, /^HTTP\/2 415/);
     assertMatch(answer, /This port takes gRPC/);

@@ -1,44 +1,70 @@
 import { assertEquals } from "@std/assert";
-import { RULES } from "../../../scripts/bench/rate_limit_message.ts";
-import { runOutage } from "../../../scripts/soak/outage.ts";
-import { outageTable, problemsOf } from "../../../scripts/soak/verdict.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { decide, GrpcClient } from "../../harness/grpc_client.ts";
 import { type RedisServer, startRedis } from "../../harness/redis_server.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs } from "../../harness/tools.ts";
-import { startWeir } from "../../harness/weir_process.ts";
+import { until } from "../../harness/until.ts";
 
-/** No machine stands still for so long that a call is given up which the server could answer. */
-const TIMEOUT_MS = 3_000;
-const RATE = 60;
-/** Far longer than a call may take. */
-const AWAY_MS = 9_000;
-/** Wider than those of the soak: here other tests take the processor away. A call waits for its own limit, not for the server. */
-const LIMITS = { rate: RATE, callMs: AWAY_MS - 2_000, growthMb: 50, recoveryMs: 30_000 };
+const RULES = {
+  "shop.yaml":
+    "domain: shop\ndescriptors:\n- key: user\n  rate_limit: {unit: year, requests_per_unit: 1000}\n",
+};
+const TIMEOUT_MS = 1_000;
+const CALLS = 100;
 
-Deno.test({
-  ...needs(["redis-server"], "outage: a server that stands still costs no memory, and all goes on after it"),
-  fn: () => checkOutage((redis) => ({ takeAway: () => redis.pause(), bringBack: () => redis.resume() })),
-});
+const OUTAGES: Readonly<
+  Record<
+    string,
+    {
+      readonly takeAway: (redis: RedisServer) => unknown;
+      readonly bringBack: (redis: RedisServer) => unknown;
+    }
+  >
+> = {
+  "a server that stands still": { takeAway: (redis) => redis.pause(), bringBack: (redis) => redis.resume() },
+  "one that is killed and started anew": {
+    takeAway: (redis) => redis.kill(),
+    bringBack: (redis) => redis.restartOnSamePort(),
+  },
+};
 
-Deno.test({
-  ...needs(["redis-server"], "outage: so does one that was killed and started anew"),
-  fn: () =>
-    checkOutage((redis) => ({ takeAway: () => redis.kill(), bringBack: () => redis.restartOnSamePort() })),
-});
-
-type Acts = Pick<Parameters<typeof runOutage>[0], "takeAway" | "bringBack">;
-
-async function checkOutage(acts: (redis: RedisServer) => Acts): Promise<void> {
-  await using redis = await startRedis();
-  await using weir = await startWeir({
-    rules: { "bench.yaml": RULES },
-    env: { BACKEND_TYPE: "kv", KV_URL: redis.url, KV_TIMEOUT: `${TIMEOUT_MS}ms`, LOG_LEVEL: "warning" },
+for (const [what, { takeAway, bringBack }] of Object.entries(OUTAGES)) {
+  Deno.test({
+    ...needs(["redis-server"], `outage: ${what} fails each call in time, and all goes on after it`),
+    async fn() {
+      await using redis = await startRedis();
+      const env = { BACKEND_TYPE: "kv", KV_URL: redis.url, KV_TIMEOUT: `${TIMEOUT_MS}ms` };
+      const clock = new FakeClock();
+      await using weir = await ServeFixture.start({ rules: RULES, env, clock });
+      using client = new GrpcClient(weir.grpcAddress);
+      const outcomes = async () => {
+        const calls = Array.from({ length: CALLS }, (_, call) => decide(client, "shop", `user=${call}`));
+        return new Set(
+          (await Promise.all(calls)).map((answer) => "code" in answer ? answer.code : "decided"),
+        );
+      };
+      // Slow, so that no call is given up that could be answered; fast while none can be.
+      let stepMs = 1;
+      const ticking = setInterval(() => clock.advance(stepMs), 10);
+      const recovered = () =>
+        until("every call to be decided", async () => {
+          clock.advance(10 * TIMEOUT_MS);
+          return !(await outcomes()).has(14);
+        });
+      try {
+        await recovered();
+        await takeAway(redis);
+        stepMs = TIMEOUT_MS;
+        assertEquals([...await outcomes()], [14]);
+        stepMs = 1;
+        await bringBack(redis);
+        await recovered();
+      } finally {
+        clearInterval(ticking);
+      }
+      assertEquals((await weir.stats())["ratelimit.kv_pool.batches_in_flight"], 0);
+      assertEquals(await weir.page("/healthcheck"), "OK");
+    },
   });
-  const facts = await runOutage({
-    weir: { pid: weir.pid, port: Number(weir.grpcAddress.split(":").at(-1)) },
-    ...acts(redis),
-    rate: RATE,
-    seconds: { warmUp: 1.5, before: 1, away: AWAY_MS / 1_000, back: 40 },
-  });
-  assertEquals(problemsOf(facts, LIMITS), [], outageTable({ here: facts }));
-  assertEquals(await weir.stop(), 0);
 }

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { join } from "node:path";
-import { serveFlags } from "../../../scripts/serve_flags.ts";
+import { serveFlags } from "../../harness/serve_flags.ts";
 import { TlsClient } from "../grpc/tls_bed.ts";
 import { HttpsClient } from "../http/https_fixture.ts";
 import { TcpReceiver, UdpReceiver } from "../../harness/push_receivers.ts";
@@ -29,7 +29,7 @@ Deno.test("permissions: files, webhooks, workflows, statistics, tracing, debug p
   await using statistics = await TcpReceiver.start();
   await using folder = await WebhookFolder.make({ "order.yaml": workflowOf(receiver.url) });
   const metrics = `127.0.0.1:${freePort()}`;
-  const env = { ...folder.env, DISABLE_STATS: "false", STATS_FLUSH_INTERVAL: "1s" };
+  const env = { ...folder.env, DISABLE_STATS: "false", STATS_FLUSH_INTERVAL: "100ms" };
   const tracing = { TRACING_ENABLED: "true", OTEL_EXPORTER_OTLP_ENDPOINT: collector.url };
   const pushing = { PUSH_STATS_HOST: "127.0.0.1", PUSH_STATS_PORT: `${statistics.port}` };
   await using weir = await audit.start({ env: { ...env, ...tracing, ...pushing }, rules: SHOP });
@@ -74,7 +74,11 @@ Deno.test({
         GRPC_SERVER_TLS_KEY: server.keyFile,
       },
       ...{ BACKEND_TYPE: "kv", KV_URL: redis.url, DISABLE_STATS: "false", USE_TAGGED_PUSH_STATS: "true" },
-      ...{ PUSH_STATS_HOST: "127.0.0.1", PUSH_STATS_PORT: `${statistics.port}`, STATS_FLUSH_INTERVAL: "1s" },
+      ...{
+        PUSH_STATS_HOST: "127.0.0.1",
+        PUSH_STATS_PORT: `${statistics.port}`,
+        STATS_FLUSH_INTERVAL: "100ms",
+      },
       ...{ TRACING_ENABLED: "true", TRACING_EXPORTER_PROTOCOL: "grpc" },
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
     };

@@ -19,14 +19,13 @@ Deno.test({
       const address = `127.0.0.1:${upstream.addr.port}`;
       const config = envoyConfig({ weir: weir.current.grpcAddress, upstream: address, domain: "shop" });
       await using envoy = await startEnvoy(config);
-      let codes: number[];
       {
         // Where Envoy gets no decision, this listener of it answers 500.
         const url = `http://${envoy.address("deny")}/cart`;
         await using _load = new RestartFetchLoad(log, { callers: 8, ask: () => fetch(url) });
-        codes = await restartUnderLoad(weir, log);
+        await restartUnderLoad(weir, log);
       }
-      assertEquals([log.failures, codes], [[], [0, 0, 0]], String(log));
+      assertEquals(log.failures, [], String(log));
     }
     await upstream.shutdown();
   },

@@ -25,17 +25,17 @@ const PLACES = {
 
 for (const [place, within] of Object.entries(PLACES)) {
   for (const engine of ["native", "grpc-js"]) {
+    // One engine as processes: what ends there is everything that the process holds.
+    const where = engine === "native" ? "process" : "here";
     Deno.test(`rolling restart, ${engine} over ${place}: a client that goes when it is asked to loses no call`, () =>
       within(async (env) => {
         const log = new CallLog();
         using pauses = new PauseWatch();
-        await using weir = await RestartWeir.start({ GRPC_ENGINE: engine, ...env });
-        let codes: number[];
+        await using weir = await RestartWeir.start({ GRPC_ENGINE: engine, ...env }, where);
         {
           await using _load = new RestartLoad(weir.current.grpcAddress, log, { kept: 4, renewed: 2 });
-          codes = await restartUnderLoad(weir, log);
+          await restartUnderLoad(weir, log);
         }
-        assertEquals(codes, [0, 0, 0]);
         assertEquals(log.failures, [], String(log));
         // Our own engine names its last stream when all that was sent has come: nothing is ever sent again.
         // It waits a second for that, which a machine may let pass that stands still.
@@ -44,7 +44,7 @@ for (const [place, within] of Object.entries(PLACES)) {
         // that wait in the queue of the closing one are reset. No call was sent on them; only the kernel can
         // hand them on (net.ipv4.tcp_migrate_req). A file that passes on has no such moment.
         if (place !== "TCP") assertEquals(log.resets, 0);
-        assertEquals(await weir.current.stop(), 0);
+        await weir.stop();
       }));
   }
 }
@@ -53,13 +53,11 @@ for (const engine of ["native", "grpc-js"]) {
   Deno.test(`rolling restart, ${engine} over TCP: a client of gRPC with its own retry loses no call`, async () => {
     const log = new CallLog();
     await using weir = await RestartWeir.start({ GRPC_ENGINE: engine });
-    let codes: number[];
     {
       await using _load = new RestartGrpcLoad(weir.current.grpcAddress, log, 4);
-      codes = await restartUnderLoad(weir, log);
+      await restartUnderLoad(weir, log);
     }
-    assertEquals(codes, [0, 0, 0]);
     assertEquals(log.failures, [], String(log));
-    assertEquals(await weir.current.stop(), 0);
+    await weir.stop();
   });
 }

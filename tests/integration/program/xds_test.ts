@@ -1,12 +1,13 @@
 import { assertEquals, assertMatch } from "@std/assert";
+import { systemClock } from "../../../src/base/clock.ts";
 import { createXdsProvider } from "../../../src/config/xds_provider.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { CompressedXds } from "../../harness/compressed_xds.ts";
 import { freePort } from "../../harness/free_port.ts";
+import { quickClock } from "../../harness/quick_clock.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { until } from "../../harness/until.ts";
-import { startWeir } from "../../harness/weir_process.ts";
 import { BAD_TEXT, badConfig, shopConfig, XdsServer } from "../../harness/xds_server.ts";
 import { type Env, shopRequest } from "../settings/settings_case.ts";
 
@@ -21,8 +22,8 @@ const XDS = {
 const OPEN = shopConfig({ open: 10 });
 const BLOCKED = shopConfig({ open: 0 });
 
-async function start(server: XdsServer, env: Env = {}): Promise<ServeFixture> {
-  return await ServeFixture.start({ env: { ...XDS, CONFIG_GRPC_XDS_SERVER_URL: server.url, ...env } });
+async function start(server: XdsServer, env: Env = {}, clock = systemClock): Promise<ServeFixture> {
+  return await ServeFixture.start({ env: { ...XDS, CONFIG_GRPC_XDS_SERVER_URL: server.url, ...env }, clock });
 }
 
 /** Status of a decision: 200, 429 over the limit, 503 without rules. */
@@ -41,29 +42,30 @@ async function loads(weir: ServeFixture): Promise<Record<string, number>> {
 Deno.test("xds: the ports for calls open with the first rules", async () => {
   await using server = new XdsServer({ port: freePort() });
   const env = { ...XDS, CONFIG_GRPC_XDS_SERVER_URL: server.url };
-  await using weir = await startWeir({ env, waitFor: ["debug"] });
-  const hasLine = (text: string) => weir.stderrLines.some((line) => line.includes(text));
+  await using weir = await ServeFixture.begin({ env });
+  const hasLine = (text: string) => weir.log.some((line) => line.includes(text));
   await until("an attempt to fail", () => hasLine("Cannot read rules from the configuration server"));
   await server.listen();
   await until("the stream", () => server.streams === 1);
   // It is connected, and still there are no rules.
   assertEquals([hasLine("Listening for gRPC"), hasLine("Listening for HTTP")], [false, false]);
   server.set("1", BLOCKED);
-  await weir.listening(["gRPC", "HTTP"]);
+  await weir.opened;
+  await until("the acknowledgement", () => server.requests.length === 2);
   assertEquals(server.take().map(({ kind, version }) => `${kind} ${version}`), ["first ", "ack 1"]);
   // Told to, it asks for the version that it has.
-  weir.signal("SIGHUP");
+  weir.reload();
   await until("it to be asked for", () => server.requests.length === 2);
   assertEquals(server.take().map(({ kind, version }) => `${kind} ${version}`), ["ack ", "ack 1"]);
-  assertEquals(await weir.stop(), 0);
 });
 
 Deno.test("xds: stopped while it waits for the first rules", async () => {
   await using server = await XdsServer.start();
   const env = { ...XDS, CONFIG_GRPC_XDS_SERVER_URL: server.url };
-  await using weir = await startWeir({ env, waitFor: ["debug"] });
+  await using weir = await ServeFixture.begin({ env });
   await until("the stream", () => server.streams === 1);
-  assertEquals(await weir.stop(), 0);
+  await weir.stop();
+  assertEquals(weir.log.filter((line) => line.includes("Listening for gRPC")), []);
 });
 
 Deno.test("xds: started by force, calls are refused until the first rules", async () => {
@@ -77,7 +79,7 @@ Deno.test("xds: started by force, calls are refused until the first rules", asyn
 Deno.test("xds: a good version replaces the rules, a bad one leaves them", async () => {
   await using server = await XdsServer.start();
   server.set("1", OPEN);
-  await using weir = await start(server);
+  await using weir = await start(server, {}, quickClock);
   const seen = [await decision(weir)];
   server.set("2", BLOCKED);
   await until("version 2", () => server.requests.length >= 3);
@@ -105,7 +107,7 @@ Deno.test("xds: a good version replaces the rules, a bad one leaves them", async
 Deno.test("xds: a server that sends a refused version again and again is answered with pauses", async () => {
   await using server = await XdsServer.start();
   server.set("1", badConfig());
-  await using weir = await start(server, { FORCE_START_WITHOUT_INITIAL_CONFIG: "true" });
+  await using weir = await start(server, { FORCE_START_WITHOUT_INITIAL_CONFIG: "true" }, quickClock);
   await until("the second refusal", () => server.requests.length >= 3);
   // By now a client without pauses would have refused it hundreds of times.
   const kinds = server.take().map(({ kind }) => kind);
@@ -169,40 +171,46 @@ Deno.test("xds: a compressed message without an encoding at start ends the strea
     XDS_CLIENT_BACKOFF_MAX_INTERVAL: "1h",
   };
   await using compressed = await CompressedXds.start(port);
-  await using weir = await startWeir({ env, waitFor: ["debug"] });
-  const ends = () => weir.stderrLines.filter((line) => line.includes("Cannot read rules from")).length;
+  await using weir = await ServeFixture.begin({ env });
+  const ends = () => weir.log.filter((line) => line.includes("Cannot read rules from")).length;
   await until("the end of the first stream", () => ends() === 1);
-  weir.signal("SIGHUP");
+  weir.reload();
   await until("the end of the second stream", () => compressed.streams === 2 && ends() === 2);
   await compressed[Symbol.asyncDispose]();
   await using server = await XdsServer.start({ port });
   server.set("1", OPEN);
-  weir.signal("SIGHUP");
-  await weir.listening(["gRPC", "HTTP"]);
-  const health = await fetch(`http://${weir.debugAddress}/healthcheck`);
-  assertEquals([health.status, await health.text()], [200, "OK"]);
-  assertEquals(await weir.stop(), 0);
+  weir.reload();
+  await weir.opened;
+  assertEquals(await weir.page("/healthcheck"), "OK");
 });
 
-for (const [name, lose] of Object.entries(LOSSES)) {
-  Deno.test(`xds: after ${name}, the version in force is announced, and the rules stay`, async () => {
-    await using server = await XdsServer.start();
-    server.set("1", BLOCKED);
-    await using weir = await start(server);
-    await until("its acknowledgement", () => server.take().at(-1)?.kind === "ack");
-    await lose(server);
-    assertEquals(await decision(weir), 429);
-    await until("the next stream", () => server.requests.length > 0);
-    assertEquals(server.take(), [{ kind: "first", version: "1", nonce: "" }]);
-    server.set("2", OPEN);
-    await until("version 2", () => server.requests.length > 0);
-    assertEquals([server.take().map(({ kind, version }) => `${kind} ${version}`), await decision(weir)], [
-      ["ack 2"],
-      200,
-    ]);
-    assertMatch(weir.log.join("\n"), /Cannot read rules from the configuration server/);
-    await lastTimers();
-  });
+Deno.test("xds: after each kind of loss, the version in force is announced, and the rules stay", async () => {
+  await Promise.all(
+    Object.entries(LOSSES).map(([name, lose]) =>
+      checkLoss(lose).catch((cause) => {
+        throw new Error(`Cannot go on after ${name}`, { cause });
+      })
+    ),
+  );
+  await lastTimers();
+});
+
+async function checkLoss(lose: (server: XdsServer) => void | Promise<void>): Promise<void> {
+  await using server = await XdsServer.start();
+  server.set("1", BLOCKED);
+  await using weir = await start(server);
+  await until("its acknowledgement", () => server.take().at(-1)?.kind === "ack");
+  await lose(server);
+  assertEquals(await decision(weir), 429);
+  await until("the next stream", () => server.requests.length > 0);
+  assertEquals(server.take(), [{ kind: "first", version: "1", nonce: "" }]);
+  server.set("2", OPEN);
+  await until("version 2", () => server.requests.length > 0);
+  assertEquals([server.take().map(({ kind, version }) => `${kind} ${version}`), await decision(weir)], [
+    ["ack 2"],
+    200,
+  ]);
+  assertMatch(weir.log.join("\n"), /Cannot read rules from the configuration server/);
 }
 
 Deno.test("xds: a huge version ends the stream each time, and the rules stay until a smaller one", async () => {

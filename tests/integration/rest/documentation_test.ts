@@ -66,7 +66,7 @@ Deno.test("the documentation of the library passes the linter", async () => {
 });
 
 Deno.test("a dry run of publishing the library is clean and sends its sources and nothing else", async () => {
-  const { code, stderr } = await deno(["publish", "--dry-run", "--allow-dirty"], FOLDER);
+  const { code, stderr } = await deno(["publish", "--dry-run", "--allow-dirty", "--no-check"], FOLDER);
   const sent = stderr.flatMap((line) => /^\s+file:\/\/\S*\/src\/rest\/(\S+) \(/.exec(line)?.[1] ?? []);
   const complaints = stderr.filter((line) => /warning|error/i.test(line) && !line.includes("rest_error.ts"));
   const sources = (await sourcesOf(FOLDER)).map(({ path }) => path);

@@ -81,10 +81,10 @@ const SORTS: readonly Sort[] = [
   },
 ];
 
-const TOTAL = 10_000;
+const TOTAL = 1_000;
 const PARALLEL = 20;
 
-Deno.test("10,000 requests of every sort leave no timer, no listener, no body and no connection", async () => {
+Deno.test("requests of every sort leave no timer, no listener, no body and no connection", async () => {
   await using server = await RawServer.start(answer);
   const clock = FakeClock.byTurns();
   const shared = new CountedAbort();
@@ -134,7 +134,7 @@ Deno.test("requests that find nobody leave nothing either", async () => {
   const shared = new CountedAbort();
   const client = new Client({ clock, timeoutMs: 60_000, totalTimeoutMs: 60_000, retry: { backoffMs: 0 } });
   const request = { method: Get, baseURL: `http://127.0.0.1:${closedPort()}/` };
-  for (let call = 0; call < 100; call++) {
+  for (let call = 0; call < 20; call++) {
     const code = await client.send(request, { signal: shared.signal }).catch(({ code }) => code);
     assertEquals([code, clock.waiting, shared.listening], ["network", 0, 0]);
   }

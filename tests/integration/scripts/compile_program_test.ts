@@ -8,7 +8,7 @@ import { TARGETS } from "../../../scripts/compile/options.ts";
 import { checkRuns, makeProgram } from "../../../scripts/compile/program.ts";
 import { CompileError } from "../../../scripts/compile/failure.ts";
 import { compile } from "../../../scripts/compile.ts";
-import { serveFlags } from "../../../scripts/serve_flags.ts";
+import { serveFlags } from "../../harness/serve_flags.ts";
 import { until } from "../../harness/until.ts";
 import {
   addBase,
@@ -18,12 +18,16 @@ import {
   metadataOf,
   newFolder,
   ROOT,
-} from "../../harness/compile_bed.ts";
+  smallSources,
+} from "./compile_bed.ts";
 
 const HERE = TARGETS.find((target) => target === Deno.build.target) ?? TARGETS[0];
 const OTHER = TARGETS.find((target) => target.endsWith("linux-gnu") && target !== HERE) ?? TARGETS[0];
 /** Says what the variable holds that its argument names: all that a base runtime is asked for in these tests. */
 const STAND_IN = "/usr/bin/printenv";
+/** Ends with code 1 and a complaint, as no file has the name "version". */
+const NO_BASE = "/usr/bin/cat";
+const isLinux = Deno.build.os === "linux";
 /** Where nothing answers, so that nothing is downloaded on any machine. */
 const OFFLINE = { HTTPS_PROXY: "http://127.0.0.1:1", https_proxy: "http://127.0.0.1:1" };
 
@@ -42,39 +46,24 @@ Deno.test("compile --dry: proves what needs no base runtime, wherever the source
   assertEquals(await namesIn(temporary), []);
 });
 
-Deno.test("compile: modules, workers, protocol files and the web page are in the program, and what is not is named", async () => {
+Deno.test("compile: a program that lacks a file is refused, and the file is named", async () => {
   await using folder = await newFolder();
-  const folders = await denoFolders(ROOT);
+  await using small = await smallSources();
+  const outside = join(ROOT, "tests/integration/scripts/compile_bed.ts");
   const made = {
-    ...{ source: ROOT, target: HERE, folders, base: Deno.execPath() },
+    ...{ source: small.path, target: HERE, folders: await denoFolders(ROOT) },
+    base: isLinux ? STAND_IN : Deno.execPath(),
     output: join(folder.path, "weir"),
   };
-  await makeProgram({ ...made, files: await filesToEmbed(ROOT) });
-  const program = await bytesOf(made.output);
-  const files = [
-    "main.ts",
-    ...WORKERS,
-    "src/webhooks/postgres_store.ts",
-    "src/telemetry/tracing_exporter.ts",
-  ];
-  for (const place of ["proto", "src/ui/built"]) files.push(...await filesIn(place));
-  files.push("src/ui/page/index.html", "src/ui/page/page.css");
-  const missing = [];
-  for (const file of files) if (!program.includes(await bytesOf(join(ROOT, file)))) missing.push(file);
-  assertEquals([files.length > 20, missing], [true, []]);
-
-  const outside = join(ROOT, "tests/harness/compile_bed.ts");
-  const refused = await makeProgram({ ...made, files: [join(ROOT, "main.ts"), outside] }).then(
-    () => "",
-    String,
-  );
+  const files = await filesToEmbed(small.path);
+  const refused = await makeProgram({ ...made, files: [...files, outside] }).then(() => "", String);
   assertEquals(refused, `CompileError: Cannot compile for "${HERE}": the program lacks\n  ${outside}`);
 });
 
 Deno.test({
   name:
-    "compile: a filled DENO_DIR supplies the base runtimes; programs, sums, permissions and version are right",
-  ignore: Deno.build.os !== "linux",
+    "compile: a filled DENO_DIR supplies the base runtimes; programs, sums, permissions, version and files are right",
+  ignore: !isLinux,
   async fn() {
     await using out = await newFolder();
     await using deno = await freshDenoFolder();
@@ -95,17 +84,19 @@ Deno.test({
     const program = await bytesOf(join(out.path, `weir-${OTHER}`));
     assert(program.includes(`const COMMIT: string = "${await commitOf(ROOT)}";`), "the commit is in it");
     assertEquals(grantedIn(metadataOf(program)), grantedBy(serveFlags()));
+    assertEquals(await missingIn(program), []);
   },
 });
 
 Deno.test("compile: a base runtime that does not run the program is refused, and nothing is left", async () => {
   await using out = await newFolder();
-  const base = Deno.execPath();
-  const { code, stderr } = await compileTask(["--output", out.path], { DENORT_BIN: base });
+  await using small = await smallSources();
+  const base = isLinux ? NO_BASE : Deno.execPath();
+  const { code, stderr } = await compileTask(["--output", out.path], { DENORT_BIN: base }, small.path);
   const blame = `; DENORT_BIN "${base}" has to be denort of Deno ${Deno.version.deno}\n`;
   assertMatch(
     stderr,
-    /^Cannot run the program: "weir version" ended with code 1 and ".+", not with 0 and "weir /,
+    /^The commit is not known: .+\nCannot run the program: "weir version" ended with code 1 and ".+", not with 0 and "weir /,
   );
   assertEquals([code, stderr.endsWith(blame), await namesIn(out.path)], [1, true, []]);
 });
@@ -113,10 +104,11 @@ Deno.test("compile: a base runtime that does not run the program is refused, and
 Deno.test("compile: without a base runtime it says which and how to supply it, and nothing is left", async () => {
   await using out = await newFolder();
   await using deno = await freshDenoFolder();
+  await using small = await smallSources();
   const args = ["--output", out.path, "--target", OTHER];
-  const { code, stderr } = await compileTask(args, { ...OFFLINE, DENO_DIR: deno.path });
+  const { code, stderr } = await compileTask(args, { ...OFFLINE, DENO_DIR: deno.path }, small.path);
   const { deno: release } = Deno.version;
-  const lines = stderr.split("\n");
+  const [, ...lines] = stderr.split("\n");
   assertEquals([code, await namesIn(out.path)], [1, []]);
   assertEquals(
     lines[0],
@@ -145,9 +137,11 @@ Deno.test("compile: a folder that cannot be made is one line", async () => {
   await using out = await newFolder();
   const file = join(out.path, "file");
   await Deno.writeTextFile(file, "");
-  const { code, stderr } = await compileTask(["--output", join(file, "dist")]);
-  assertEquals([code, stderr.trimEnd().split("\n").length], [1, 1]);
-  assert(stderr.startsWith(`Cannot compile into "${file}/dist": `), stderr);
+  const lines: string[] = [];
+  const output = { stdout: () => {}, stderr: (line: string) => lines.push(line) };
+  const code = await compile(["--no-check", "--output", join(file, "dist")], output);
+  assertEquals([code, lines.length, lines[0]?.includes("\n")], [1, 1, false]);
+  assert(lines[0]?.startsWith(`Cannot compile into "${file}/dist": `), lines[0]);
 });
 
 Deno.test("compile: told to stop, it leaves nothing behind", async () => {
@@ -195,6 +189,18 @@ Deno.test("compile: a DENORT_BIN that cannot be meant is refused", async () => {
     "name one --target, or unset it\n",
   ]);
 });
+
+/** Those of the modules, workers, protocol files and parts of the web page that are not in a program. */
+async function missingIn(program: string): Promise<string[]> {
+  const files = [
+    ...["main.ts", ...WORKERS, "src/webhooks/postgres_store.ts", "src/telemetry/tracing_exporter.ts"],
+    ...["src/ui/page/index.html", "src/ui/page/page.css"],
+  ];
+  for (const place of ["proto", "src/ui/built"]) files.push(...await filesIn(place));
+  assert(files.length > 20, "the files are found");
+  const texts = await Promise.all(files.map((file) => bytesOf(join(ROOT, file))));
+  return files.filter((_, index) => !program.includes(texts[index] ?? ""));
+}
 
 /** What a program may do and how it runs, as its description has it. */
 function grantedIn(metadata: Record<string, unknown>): unknown {

@@ -1,19 +1,21 @@
 import { assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { readSettings } from "../../../src/settings/read_settings.ts";
-import { type CertificateFiles, type Certificates, makeCertificates } from "../../harness/certificates.ts";
+import type { CertificateFiles, Certificates } from "../../harness/certificates.ts";
 import { startMemcached } from "../../harness/memcached.ts";
 import { startRedis } from "../../harness/redis_server.ts";
-import type { Tool } from "../../harness/tools.ts";
+import { type Tool, toolAvailable } from "../../harness/tools.ts";
 import {
   compare,
   type Env,
   NOON,
   type SettingCase,
   type SettingCases,
+  Shared,
   shopRequest,
   SLOW_NOON,
 } from "./settings_case.ts";
-import { PER_SECOND, REDIS_TLS, RULES, statusOnceTried, tried } from "./settings_kv_bed.ts";
+import { CERTIFICATES } from "./settings_certificates.ts";
+import { PER_SECOND, REDIS_TLS, RULES, SHARED_REDIS, statusOnceTried, tried } from "./settings_kv_bed.ts";
 
 /** A cache that speaks TLS. */
 interface TlsCache {
@@ -21,36 +23,46 @@ interface TlsCache {
   readonly tools: readonly Tool[];
   /** A gauge of its connections. */
   readonly gauge: string;
-  /** Starts it with this certificate, for clients that show one of the authority. */
-  start(certificates: Certificates, server: CertificateFiles): Promise<AsyncDisposable & TlsCacheAddress>;
+  /** Settings with its address. */
+  envOf(url: string): Env;
 }
 
-interface TlsCacheAddress {
-  readonly url: string;
-  readonly env: Env;
-}
+/** Which certificate a server shows. */
+type Shown = "server" | "elsewhere";
+type Urls = Readonly<Record<TlsCache["prefix"], Readonly<Record<Shown, string>>>>;
 
 const KV: TlsCache = {
   prefix: "KV",
   tools: REDIS_TLS,
   gauge: "ratelimit.kv_pool.cx_active",
-  async start(certificates, server) {
-    const redis = await startRedis({ tls: certificates.redisTls(server) });
-    const env = { BACKEND_TYPE: "kv", KV_URL: redis.tlsUrl };
-    return { url: redis.tlsUrl, env, [Symbol.asyncDispose]: () => redis[Symbol.asyncDispose]() };
-  },
+  // Each handshake is work.
+  envOf: (url) => ({ BACKEND_TYPE: "kv", KV_URL: url, KV_POOL_SIZE: "1" }),
 };
 
 const MC: TlsCache = {
   prefix: "MC",
   tools: ["memcached", "openssl"],
   gauge: "ratelimit.mc.cx_active",
-  async start({ authority }, server) {
-    const memcached = await startMemcached({ tls: { ...server, authorityFile: authority.certFile } });
-    const env = { BACKEND_TYPE: "mc", MC_HOST_PORT: memcached.url };
-    return { url: memcached.url, env, [Symbol.asyncDispose]: () => memcached[Symbol.asyncDispose]() };
-  },
+  envOf: (url) => ({ BACKEND_TYPE: "mc", MC_HOST_PORT: url }),
 };
+
+/** Addresses of servers for clients that show a certificate of the authority. */
+export const CACHES_WITH_TLS = new Shared<Urls>(["openssl"], async (stack) => {
+  const certificates = CERTIFICATES.value;
+  const { authority: { certFile: authorityFile }, server, elsewhere } = certificates;
+  const redis = async (files: CertificateFiles) => {
+    if (!toolAvailable("redis-server")) return "";
+    return stack.use(await startRedis({ tls: certificates.redisTls(files) })).tlsUrl;
+  };
+  const memcached = async (files: CertificateFiles) => {
+    if (!toolAvailable("memcached")) return "";
+    return stack.use(await startMemcached({ tls: { ...files, authorityFile } })).url;
+  };
+  return {
+    KV: { server: await redis(server), elsewhere: await redis(elsewhere) },
+    MC: { server: await memcached(server), elsewhere: await memcached(elsewhere) },
+  };
+});
 
 /** Tests of TLS to the caches. */
 export const CACHE_TLS_CASES: SettingCases = {
@@ -70,10 +82,10 @@ export const CACHE_TLS_CASES: SettingCases = {
 /** Calls are answered with this setting and not without it, when all others are as they should be. */
 function tlsCase(cache: TlsCache, suffix: string, sees: string): SettingCase {
   const run = async () => {
-    await using certificates = await makeCertificates();
+    const certificates = CERTIFICATES.value;
     const { [`${cache.prefix}_${suffix}`]: value = "", ...env } = everything(cache, certificates);
     const changed = { [`${cache.prefix}_${suffix}`]: value };
-    await answersOnlyWith(cache, { certificates, server: certificates.server, env, changed });
+    await answersOnlyWith(cache, { env, changed });
   };
   return { sees, tools: cache.tools, run };
 }
@@ -82,12 +94,12 @@ function tlsCase(cache: TlsCache, suffix: string, sees: string): SettingCase {
 function clientCertCase(cache: TlsCache): SettingCase {
   const [cert, key] = [`${cache.prefix}_TLS_CLIENT_CERT`, `${cache.prefix}_TLS_CLIENT_KEY`];
   const run = async () => {
-    await using certificates = await makeCertificates();
+    const certificates = CERTIFICATES.value;
     const { [cert]: certFile = "", [key]: keyFile = "", ...env } = everything(cache, certificates);
     const alone = { ...env, KV_URL: "a:1", BACKEND_TYPE: cache.prefix.toLowerCase(), [cert]: certFile };
     assertMatch(assertThrows(() => readSettings(alone)).message, /_TLS_CLIENT_KEY is not set/);
     const changed = { [cert]: certFile, [key]: keyFile };
-    await answersOnlyWith(cache, { certificates, server: certificates.server, env, changed });
+    await answersOnlyWith(cache, { env, changed });
   };
   return { sees: "a certificate shown to a server that wants one", tools: cache.tools, run };
 }
@@ -96,11 +108,11 @@ function clientCertCase(cache: TlsCache): SettingCase {
 function clientKeyCase(cache: TlsCache): SettingCase {
   const name = `${cache.prefix}_TLS_CLIENT_KEY`;
   const run = async () => {
-    await using certificates = await makeCertificates();
+    const certificates = CERTIFICATES.value;
     const { [name]: keyFile = "", ...right } = everything(cache, certificates);
     const env = { ...right, [name]: certificates.otherClient.keyFile };
     const changed = { [name]: keyFile };
-    const log = await answersOnlyWith(cache, { certificates, server: certificates.server, env, changed });
+    const log = await answersOnlyWith(cache, { env, changed });
     assertMatch(log.join("\n"), new RegExp(`${name} is not its key`));
   };
   return { sees: "the key of the certificate", tools: cache.tools, run };
@@ -109,10 +121,10 @@ function clientKeyCase(cache: TlsCache): SettingCase {
 /** `…_TLS_SKIP_HOSTNAME_VERIFICATION`. */
 function skipHostnameCase(cache: TlsCache): SettingCase {
   const run = async () => {
-    await using certificates = await makeCertificates();
+    const certificates = CERTIFICATES.value;
     const env = everything(cache, certificates);
     const changed = { [`${cache.prefix}_TLS_SKIP_HOSTNAME_VERIFICATION`]: "true" };
-    await answersOnlyWith(cache, { certificates, server: certificates.elsewhere, env, changed });
+    await answersOnlyWith(cache, { shown: "elsewhere", env, changed });
   };
   return { sees: "a certificate with another name taken", tools: cache.tools, run };
 }
@@ -128,8 +140,7 @@ function everything({ prefix }: TlsCache, { authority, client }: Certificates): 
 }
 
 interface TlsAttempt {
-  readonly certificates: Certificates;
-  readonly server: CertificateFiles;
+  readonly shown?: Shown;
   /** Settings of both services beside the address, and those that only one has. */
   readonly env: Env;
   readonly changed: Env;
@@ -138,13 +149,13 @@ interface TlsAttempt {
 /** Answers the log of the service that could not connect. */
 async function answersOnlyWith(cache: TlsCache, attempt: TlsAttempt): Promise<readonly string[]> {
   const logs: (readonly string[])[] = [];
-  await using running = await cache.start(attempt.certificates, attempt.server);
+  const url = CACHES_WITH_TLS.value[cache.prefix][attempt.shown ?? "server"];
   await compare(attempt.changed, {
-    env: { ...running.env, ...attempt.env },
+    env: { ...cache.envOf(url), ...attempt.env },
     clock: cache.prefix === "MC" ? SLOW_NOON : NOON,
     async look(service) {
       logs.push(service.log);
-      await tried(service, cache.gauge, running.url);
+      await tried(service, cache.gauge, url);
       return (await service.ask(shopRequest("open=a"))).status;
     },
     unset: 503,
@@ -154,8 +165,9 @@ async function answersOnlyWith(cache: TlsCache, attempt: TlsAttempt): Promise<re
 }
 
 async function speaksTlsToSecond(): Promise<void> {
-  await using certificates = await makeCertificates();
-  await using main = await startRedis();
+  const certificates = CERTIFICATES.value;
+  const main = SHARED_REDIS.value;
+  await main.command("FLUSHALL");
   await using second = await startRedis({ tls: certificates.redisTls() });
   // The files are those of both; the main cache is spoken to without TLS all the same.
   const { KV_TLS: _, ...files } = everything(KV, certificates);
@@ -163,6 +175,7 @@ async function speaksTlsToSecond(): Promise<void> {
     env: {
       BACKEND_TYPE: "kv",
       KV_URL: main.url,
+      KV_PERSECOND_POOL_SIZE: "1",
       KV_PERSECOND: "true",
       KV_PERSECOND_URL: second.tlsUrl,
       ...files,

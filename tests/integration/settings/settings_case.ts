@@ -1,10 +1,13 @@
 import { assertEquals } from "@std/assert";
 import { dirname, join } from "node:path";
-import { type Clock } from "../../../src/base/clock.ts";
+import type { Clock } from "../../../src/base/clock.ts";
 import type { SettingName } from "../../../src/settings/table.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { scaledClock } from "../../harness/scaled_clock.ts";
-import type { Tool } from "../../harness/tools.ts";
+import { needs, type Tool, toolAvailable } from "../../harness/tools.ts";
+import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
+
+runWorkersInThread();
 
 /** A test that changes one setting and sees what that does. */
 export interface SettingCase {
@@ -66,15 +69,87 @@ export interface Comparison<T> {
   readonly set: T;
 }
 
-/** Looks at a service without the changed settings and at one with them, one after the other. */
+/**
+ * Looks at a service without the changed settings and at one with them, one after the other. Where the two have nothing
+ * else that is set, the one without them is the baseline, which other cases look at as well: a look has keys of its own, and
+ * compares statistics with what they were before.
+ */
 export async function compare<T>(changed: Env, comparison: Comparison<T>): Promise<void> {
   const { env = {}, rules = SHOP, clock = NOON, look, unset, set } = comparison;
-  const seen: T[] = [];
-  for (const extra of [{}, changed]) {
-    await using service = await ServeFixture.start({ env: { ...env, ...extra }, rules, clock });
-    seen.push(await look(service));
+  const isPlain = Object.keys(env).length === 0 && rules === SHOP && clock === NOON && BASELINE.isOpen;
+  const start = (more: Env) => ServeFixture.start({ env: { ...env, ...more }, rules, clock });
+  const lookAt = async (more: Env) => {
+    await using service = await start(more);
+    return await look(service);
+  };
+  assertEquals([isPlain ? await look(BASELINE.value) : await lookAt({}), await lookAt(changed)], [
+    unset,
+    set,
+  ]);
+}
+
+/** What all tests of a file use: started before the first of them, and ended after the last. */
+export class Shared<T> {
+  readonly #tools: readonly Tool[];
+  readonly #start: (stack: AsyncDisposableStack) => Promise<T>;
+  #open: { readonly value: T; readonly stack: AsyncDisposableStack } | undefined;
+
+  constructor(tools: readonly Tool[], start: (stack: AsyncDisposableStack) => Promise<T>) {
+    this.#tools = tools;
+    this.#start = start;
   }
-  assertEquals(seen, [unset, set]);
+
+  /** One that is a single thing. */
+  static of<T extends AsyncDisposable>(start: () => Promise<T>, ...tools: readonly Tool[]): Shared<T> {
+    return new Shared(tools, async (stack) => stack.use(await start()));
+  }
+
+  get isOpen(): boolean {
+    return this.#open !== undefined;
+  }
+
+  /** What was started. */
+  get value(): T {
+    if (this.#open === undefined) {
+      throw new Error("Cannot use what tests share: their file does not start it");
+    }
+    return this.#open.value;
+  }
+
+  /** Starts it, unless one of its programs is missing: its tests are skipped then. */
+  async start(): Promise<void> {
+    if (!this.#tools.every(toolAvailable)) return;
+    await using stack = new AsyncDisposableStack();
+    const value = await this.#start(stack);
+    this.#open = { value, stack: stack.move() };
+  }
+
+  /** Ends it. */
+  async stop(): Promise<void> {
+    await this.#open?.stack.disposeAsync();
+    this.#open = undefined;
+  }
+}
+
+/** A service with the rules of `SHOP` and no settings. */
+export const BASELINE = Shared.of(() => ServeFixture.start({ rules: SHOP, clock: NOON }));
+
+/**
+ * Makes a test of these cases, each of which is a step. What they share is started in its order before the first of them, and
+ * has to leave nothing behind after the last; a step cannot be held to that while it goes on.
+ */
+export function testCases(of: string, cases: SettingCases, ...shared: readonly Shared<unknown>[]): void {
+  Deno.test(`settings of ${of}`, async (context) => {
+    await using stack = new AsyncDisposableStack();
+    for (const one of shared) {
+      await one.start();
+      stack.defer(() => one.stop());
+    }
+    for (const [name, { sees, tools = [], run }] of Object.entries(cases)) {
+      const step = needs(tools, `setting ${name}: ${sees}`);
+      await context.step({ ...step, fn: run, sanitizeOps: false, sanitizeResources: false });
+    }
+  });
 }
 
 /** Runs `work` with a new folder that holds these files by their path, and removes it afterwards. */

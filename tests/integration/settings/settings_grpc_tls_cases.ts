@@ -2,9 +2,10 @@ import { assertEquals, assertMatch, assertRejects, assertThrows } from "@std/ass
 import { X509Certificate } from "node:crypto";
 import { readSettings } from "../../../src/settings/read_settings.ts";
 import { TlsPeer } from "../grpc/tls_bed.ts";
-import { type CertificateFiles, type Certificates, makeCertificates } from "../../harness/certificates.ts";
+import type { CertificateFiles, Certificates } from "../../harness/certificates.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { compare, type Env, type SettingCases, SHOP } from "./settings_case.ts";
+import { CERTIFICATES } from "./settings_certificates.ts";
 
 /** Tests of TLS on the gRPC port. */
 export const GRPC_TLS_CASES: SettingCases = {
@@ -28,7 +29,7 @@ export const GRPC_TLS_CASES: SettingCases = {
 };
 
 async function speaksTls(): Promise<void> {
-  await using certificates = await makeCertificates();
+  const certificates = CERTIFICATES.value;
   const { GRPC_SERVER_USE_TLS: use = "", ...env } = pairEnv(certificates.server);
   await compare({ GRPC_SERVER_USE_TLS: use }, {
     env,
@@ -39,7 +40,7 @@ async function speaksTls(): Promise<void> {
 }
 
 async function showsCert(): Promise<void> {
-  await using certificates = await makeCertificates();
+  const certificates = CERTIFICATES.value;
   const { server, elsewhere } = certificates;
   const { GRPC_SERVER_TLS_CERT: _, ...without } = pairEnv(server);
   assertMatch(
@@ -54,7 +55,7 @@ async function showsCert(): Promise<void> {
 }
 
 async function fitsKey(): Promise<void> {
-  await using certificates = await makeCertificates();
+  const certificates = CERTIFICATES.value;
   const { server, client } = certificates;
   const { GRPC_SERVER_TLS_KEY: _, ...without } = pairEnv(server);
   assertMatch(
@@ -70,7 +71,7 @@ async function fitsKey(): Promise<void> {
 }
 
 async function asksClients(): Promise<void> {
-  await using certificates = await makeCertificates();
+  const certificates = CERTIFICATES.value;
   const { server, authority, client, otherClient } = certificates;
   await compare({ GRPC_CLIENT_TLS_CACERT: authority.certFile }, {
     env: pairEnv(server),
@@ -81,7 +82,7 @@ async function asksClients(): Promise<void> {
 }
 
 async function asksName(): Promise<void> {
-  await using certificates = await makeCertificates();
+  const certificates = CERTIFICATES.value;
   const { server, authority, client } = certificates;
   const name = { BACKEND_TYPE: "memory", GRPC_CLIENT_TLS_SAN: "proxy.test" };
   const wrong = [name, { ...name, ...pairEnv(server) }].map((env) =>

@@ -5,6 +5,7 @@ import { until } from "../../harness/until.ts";
 import { Dialed } from "../../harness/http_fixture.ts";
 import { HttpsClient } from "../http/https_fixture.ts";
 import { compare, type Env, NOON, type SettingCases, SHOP, shopRequest } from "./settings_case.ts";
+import { CERTIFICATES } from "./settings_certificates.ts";
 
 const NAMES = "DNS:localhost,IP:127.0.0.1";
 const RELOADED = "ratelimit.process.http_tls_reloaded";
@@ -51,7 +52,7 @@ export const HTTP_TLS_CASES: SettingCases = {
           const at = (path: string) => `http://${service.running.addresses.http}${path}`;
           const decision = await fetch(at("/json"), {
             method: "POST",
-            body: JSON.stringify(shopRequest("open=a")),
+            body: JSON.stringify(shopRequest("open=json")),
           });
           const health = await fetch(at("/healthcheck"));
           await Promise.all([decision.body?.cancel(), health.body?.cancel()]);
@@ -80,7 +81,7 @@ export const HTTP_TLS_CASES: SettingCases = {
 };
 
 async function servesHttps(): Promise<void> {
-  await using certificates = await makeCertificates();
+  const certificates = CERTIFICATES.value;
   assertEquals(await answers(certificates, {}), { https: [], http: [200, 200, 200], debug: [404, 200, 200] });
   assertEquals(
     await answers(certificates, tlsEnv(certificates.server)),

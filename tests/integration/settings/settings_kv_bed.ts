@@ -1,10 +1,12 @@
+import { startRedisCluster } from "../../harness/redis_cluster.ts";
+import { startRedisSentinel } from "../../harness/redis_sentinel.ts";
+import { type RedisServer, startRedis } from "../../harness/redis_server.ts";
 import { scaledClock } from "../../harness/scaled_clock.ts";
-import { type RedisOptions, type RedisServer, startRedis } from "../../harness/redis_server.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import type { TcpRelay } from "../../harness/tcp_relay.ts";
 import type { Tool } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { type Env, NOON, SHOP, shopRequest } from "./settings_case.ts";
+import { type Env, NOON, Shared, SHOP, shopRequest } from "./settings_case.ts";
 
 /** What a test of a key-value cache starts. */
 export const REDIS: readonly Tool[] = ["redis-server"];
@@ -98,13 +100,22 @@ export async function startAtNoon(env: Env): Promise<ServeFixture> {
   return await ServeFixture.start({ env, rules: RULES, clock });
 }
 
-/** Runs `work` with a redis-server of its own. */
-export async function withRedis(
-  options: RedisOptions,
-  work: (redis: RedisServer) => Promise<void>,
-): Promise<void> {
-  await using redis = await startRedis(options);
-  await work(redis);
+/** The redis-server of a file's tests; each begins with an empty one. */
+export const SHARED_REDIS = Shared.of(() => startRedis({ unixSocket: true }), "redis-server");
+/** The cluster of a file's tests. */
+export const SHARED_CLUSTER = Shared.of(startRedisCluster, "redis-server");
+/** The password of the sentinels. */
+export const SENTINEL_PASSWORD = "s3cret";
+/** A primary with sentinels, of a file's tests. */
+export const SHARED_SENTINELS = Shared.of(
+  () => startRedisSentinel({ sentinelPassword: SENTINEL_PASSWORD }),
+  "redis-server",
+);
+
+/** Runs `work` with the redis-server of the file, which is empty. */
+export async function withRedis(work: (redis: RedisServer) => Promise<void>): Promise<void> {
+  await SHARED_REDIS.value.command("FLUSHALL");
+  await work(SHARED_REDIS.value);
 }
 
 /** Runs `work` while the relay passes nothing on. */

@@ -1,11 +1,8 @@
 import { assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { relative } from "node:path";
-import { slotOf } from "../../../src/cache/kv_slots.ts";
 import { readSettings } from "../../../src/settings/read_settings.ts";
 import { freePort } from "../../harness/free_port.ts";
-import { type RedisCluster, startRedisCluster } from "../../harness/redis_cluster.ts";
-import { startRedisSentinel } from "../../harness/redis_sentinel.ts";
-import type { RedisServer } from "../../harness/redis_server.ts";
+import { type RedisServer, startRedis } from "../../harness/redis_server.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { until } from "../../harness/until.ts";
 import { compare, NOON, type SettingCase, type SettingCases } from "./settings_case.ts";
@@ -17,6 +14,9 @@ import {
   REDIS,
   requestFor,
   RULES,
+  SENTINEL_PASSWORD,
+  SHARED_CLUSTER,
+  SHARED_SENTINELS,
   startAtNoon,
   statusOf,
   statusOnceTried,
@@ -64,14 +64,15 @@ export function urlCase(which: WhichCache): SettingCase {
   const run = async () => {
     const refused = assertThrows(() => readSettings(kvEnv(which, "")));
     assertMatch(refused.message, missing);
-    await withRedis({}, (redis) =>
+    await withRedis((redis) =>
       compare({ [`${which.prefix}_URL`]: `redis://${redis.url}/1` }, {
         env: kvEnv(which, redis.url),
         rules: RULES,
         look: (service) => databaseOf(service, which, redis),
         unset: "db0:keys=1",
         set: "db1:keys=1",
-      }));
+      })
+    );
   };
   return { sees: "where the cache is", tools: REDIS, run };
 }
@@ -79,7 +80,7 @@ export function urlCase(which: WhichCache): SettingCase {
 /** `…_SOCKET_TYPE`. */
 export function socketTypeCase(which: WhichCache): SettingCase {
   const run = () =>
-    withRedis({ unixSocket: true }, async (redis) => {
+    withRedis(async (redis) => {
       const env = kvEnv(which, relative(Deno.cwd(), redis.socketPath ?? ""));
       const refused = assertThrows(() => readSettings(env));
       assertMatch(refused.message, /^Cannot use KV_(?:PERSECOND_)?URL \(value not shown\): host:port/);
@@ -94,8 +95,7 @@ export function socketTypeCase(which: WhichCache): SettingCase {
 /** `…_TYPE`: a node of a cluster that is taken for a single server refuses the keys of the others. */
 export function typeCase(which: WhichCache): SettingCase {
   const run = async () => {
-    await using cluster = await startRedisCluster();
-    const { url } = cluster.node(0);
+    const { url } = SHARED_CLUSTER.value.node(0);
     await compare({ [`${which.prefix}_TYPE`]: "Cluster" }, {
       env: kvEnv(which, url),
       rules: RULES,
@@ -109,26 +109,24 @@ export function typeCase(which: WhichCache): SettingCase {
 
 /** `…_AUTH`. */
 export function authCase(which: WhichCache): SettingCase {
-  const run = () =>
-    withRedis(
-      { args: ["--requirepass", "s3cret"] },
-      (redis) =>
-        compare({ [`${which.prefix}_AUTH`]: "s3cret" }, {
-          env: kvEnv(which, redis.url),
-          rules: RULES,
-          look: (service) => statusOnceTried(service, which, redis.url),
-          unset: 503,
-          set: 200,
-        }),
-    );
+  const run = async () => {
+    await using redis = await startRedis({ args: ["--requirepass", "s3cret"] });
+    await compare({ [`${which.prefix}_AUTH`]: "s3cret" }, {
+      env: kvEnv(which, redis.url),
+      rules: RULES,
+      look: (service) => statusOnceTried(service, which, redis.url),
+      unset: 503,
+      set: 200,
+    });
+  };
   return { sees: "calls answered by a cache that wants a login", tools: REDIS, run };
 }
 
 /** `…_SENTINEL_AUTH`; the type `sentinel` is seen to work with it. */
 export function sentinelAuthCase(which: WhichCache): SettingCase {
   const run = async () => {
-    await using group = await startRedisSentinel({ sentinelPassword: "s3cret" });
-    await compare({ [`${which.prefix}_SENTINEL_AUTH`]: "s3cret" }, {
+    const group = SHARED_SENTINELS.value;
+    await compare({ [`${which.prefix}_SENTINEL_AUTH`]: SENTINEL_PASSWORD }, {
       env: kvEnv(which, group.url, { TYPE: "SENTINEL" }),
       rules: RULES,
       look: (service) => statusOnceTried(service, which, group.url),
@@ -142,7 +140,7 @@ export function sentinelAuthCase(which: WhichCache): SettingCase {
 /** `…_TIMEOUT`. */
 export function timeoutCase(which: WhichCache): SettingCase {
   const run = () =>
-    withRedis({}, async (redis) => {
+    withRedis(async (redis) => {
       await using patient = await startAtNoon(kvEnv(which, redis.url));
       await using hasty = await startAtNoon(kvEnv(which, redis.url, { TIMEOUT: "200ms" }));
       redis.pause();
@@ -158,7 +156,7 @@ export function timeoutCase(which: WhichCache): SettingCase {
 /** `…_PIPELINE_WINDOW`: hits of one key that go out together are one step of its counter. */
 export function pipelineWindowCase(which: WhichCache): SettingCase {
   const run = () =>
-    withRedis({}, async (redis) => {
+    withRedis(async (redis) => {
       // The window ends when the test says so.
       const ends: (() => void)[] = [];
       const after = (delayMs: number, run: () => void) => {
@@ -196,16 +194,16 @@ export function pipelineWindowCase(which: WhichCache): SettingCase {
 /** `…_CLUSTER_PIPELINE_PARALLELISM`: one node at a time, so that one that stands still holds up the next. */
 export function parallelismCase(which: WhichCache): SettingCase {
   const run = async () => {
-    await using cluster = await startRedisCluster();
-    const seen = [];
-    for (const more of [{}, { CLUSTER_PIPELINE_PARALLELISM: "1" }]) {
-      await using service = await startAtNoon(
-        kvEnv(which, cluster.url, { TYPE: "cluster", TIMEOUT: "1m", ...more }),
-      );
-      const isAtOnce = Object.keys(more).length === 0;
-      seen.push(await countsBesideStalled(service, which, { cluster, isAtOnce }));
-    }
-    assertEquals(seen, [{ meanwhile: 1, status: 200, after: 1 }, { meanwhile: 0, status: 200, after: 1 }]);
+    const { url } = SHARED_CLUSTER.value;
+    const more = { TYPE: "cluster", TIMEOUT: "1m", POOL_SIZE: "1" };
+    await compare({ [`${which.prefix}_CLUSTER_PIPELINE_PARALLELISM`]: "1" }, {
+      // So that no key expires meanwhile.
+      env: { ...kvEnv(which, url, more), EXPIRATION_JITTER_MAX_SECONDS: "100000" },
+      rules: RULES,
+      look: (service) => countsBesideStalled(service, which),
+      unset: { meanwhile: 1, status: 200, after: 1 },
+      set: { meanwhile: 0, status: 200, after: 1 },
+    });
   };
   return { sees: "a node asked when the one before has answered", tools: REDIS, run };
 }
@@ -222,29 +220,28 @@ async function databaseOf(
   return /db\d+:keys=\d+/.exec(keyspace)?.[0];
 }
 
-/** Asks for a key of a node that stands still and then for one of another, and reads the latter, then and later. */
+/**
+ * Asks for a key of a node that stands still and for one of another, and reads the latter: when a later call for a third
+ * key, on the same connection as that of the second, was answered, and in the end.
+ */
 async function countsBesideStalled(
   service: ServeFixture,
   which: WhichCache,
-  { cluster, isAtOnce }: { readonly cluster: RedisCluster; readonly isAtOnce: boolean },
 ): Promise<{ meanwhile: number; status: number; after: number }> {
+  const [live, stalled] = [SHARED_CLUSTER.value.node(0), SHARED_CLUSTER.value.node(1)];
+  for (const node of SHARED_CLUSTER.value.nodes) await node.command("FLUSHALL");
   // All nodes are known and connected before one of them stands still.
   assertEquals((await service.ask(requestFor(which, ...MANY_VALUES))).status, 200);
-  const keys = String(await cluster.node(0).command("KEYS", "*"));
-  const [live, stalled] = [cluster.node(0), cluster.node(1)];
-  const liveKey = keys.split("\n")[0] ?? "";
-  const stalledKey = String(await stalled.command("KEYS", "*")).split("\n")[0] ?? "";
-  assertEquals(await cluster.ownerOf(slotOf(liveKey)), 0);
+  const [liveKey = "", nextKey = ""] = String(await live.command("KEYS", "*")).split("\n");
+  const [stalledKey = ""] = String(await stalled.command("KEYS", "*")).split("\n");
   await live.command("DEL", liveKey);
-  const values = [stalledKey, liveKey].map((key) => key.split("_")[2] ?? "");
+  const valueOf = (key: string) => key.split("_")[2] ?? "";
   const counted = async () => Number(await live.command("GET", liveKey));
   stalled.pause();
-  const asked = watched(service.ask(requestFor(which, ...values)));
   try {
-    await inFlight(service, values.length);
-    if (isAtOnce) await until("the other key to be counted", async () => await counted() === 1);
-    // Of what is not done there is no sign: it is given a moment to be done.
-    else await new Promise((resolve) => setTimeout(resolve, 200));
+    const asked = watched(service.ask(requestFor(which, valueOf(stalledKey), valueOf(liveKey))));
+    await inFlight(service, 2);
+    assertEquals(await statusOf(service, which, valueOf(nextKey)), 200);
     const meanwhile = await counted();
     stalled.resume();
     const { status } = await asked.call;

@@ -1,6 +1,6 @@
 import { startRedis } from "../../harness/redis_server.ts";
 import { compare, type SettingCases, shopRequest } from "./settings_case.ts";
-import { PER_SECOND, REDIS, RULES } from "./settings_kv_bed.ts";
+import { PER_SECOND, REDIS, RULES, SHARED_REDIS } from "./settings_kv_bed.ts";
 import {
   authCase,
   parallelismCase,
@@ -30,7 +30,8 @@ export const KV_PER_SECOND_CASES: SettingCases = {
 };
 
 async function countsApart(): Promise<void> {
-  await using main = await startRedis();
+  const main = SHARED_REDIS.value;
+  await main.command("FLUSHALL");
   await using second = await startRedis();
   await compare({ KV_PERSECOND: "true" }, {
     env: { BACKEND_TYPE: "kv", KV_URL: main.url, KV_PERSECOND_URL: second.url },

@@ -32,7 +32,7 @@ export const KV_POOL_CASES: SettingCases = {
 /** `…_POOL_SIZE`. */
 export function poolSizeCase(which: WhichCache): SettingCase {
   const run = () =>
-    withRedis({}, async (redis) => {
+    withRedis(async (redis) => {
       const sizes: readonly (readonly [more: Env, size: number])[] = [
         [{}, DEFAULT_POOL_SIZE],
         [{ POOL_SIZE: "3" }, 3],
@@ -91,7 +91,7 @@ async function connectionsTo(redis: RedisServer): Promise<number> {
 }
 
 async function withRelay(work: (relay: TcpRelay) => Promise<void>): Promise<void> {
-  await withRedis({}, async (redis) => {
+  await withRedis(async (redis) => {
     await using relay = await startTcpRelay(redis.port);
     await work(relay);
   });

@@ -2,6 +2,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import { join } from "node:path";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { until } from "../../harness/until.ts";
+import { freePort } from "../../harness/free_port.ts";
 import { startWeir, type WeirProcess } from "../../harness/weir_process.ts";
 import {
   compare,
@@ -12,6 +13,7 @@ import {
   shopRequest,
   withFolder,
 } from "./settings_case.ts";
+import { watched } from "./settings_kv_bed.ts";
 
 /** Tests of the settings of where rules come from. */
 export const RULES_CASES: SettingCases = {
@@ -139,12 +141,17 @@ async function opensOrWaits(): Promise<void> {
     await using forced = await ServeFixture.start({ env, rules, clock: NOON });
     assertEquals((await forced.ask(shopRequest("open=a"))).status, 503);
   }
-  await using waiting = await startWeir({ rules, waitFor: ["debug"] });
-  const isWaiting = (line: string) => line.includes("waiting for a good one");
-  await until("the rejection", () => waiting.stderrLines.some(isWaiting));
-  const listening = waiting.stderrLines.filter((line) => line.includes("Listening for"));
-  assertEquals(listening.length, 1);
-  assertMatch(listening.join(), /Listening for debug on/);
-  await Deno.writeTextFile(join(waiting.rulesFolder, "shop.yaml"), SHOP["shop.yaml"]);
-  await waiting.listening(["gRPC", "HTTP"]);
+  await withFolder({ "config/shop.yaml": rules["shop.yaml"] }, async (folder) => {
+    const port = freePort();
+    const env = { RUNTIME_ROOT: folder, DEBUG_PORT: String(port) };
+    const waiting = watched(ServeFixture.start({ env, clock: NOON }));
+    const stats = async () => await (await fetch(`http://127.0.0.1:${port}/stats`)).text();
+    await until("the rejection", async () => (await stats()).includes("config_load_error: 1\n"));
+    assertEquals(waiting.isOver(), false);
+    await Deno.writeTextFile(join(folder, "config", "shop.yaml"), SHOP["shop.yaml"]);
+    await using service = await waiting.call;
+    const told = service.log.flatMap((line) => /Listening for \w+|waiting for a good one/.exec(line) ?? []);
+    const ports = ["debug", "gRPC", "HTTP"].map((name) => `Listening for ${name}`);
+    assertEquals(told, ports.toSpliced(1, 0, "waiting for a good one"));
+  });
 }

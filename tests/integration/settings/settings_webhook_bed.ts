@@ -100,8 +100,8 @@ export class SlowReceiver implements AsyncDisposable {
   readonly #together = Promise.withResolvers<void>();
   readonly #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** The first wait for as many as `atOnce`; not for longer than a minute. */
-  constructor(delayMs: number, { atOnce = 1 }: { readonly atOnce?: number } = {}) {
+  /** The first wait for as many as `atOnce` or `release`; not for longer than a minute. */
+  constructor(delayMs: number, atOnce: number) {
     this.#timer = atOnce > 1 ? setTimeout(this.#together.resolve, TOGETHER_MS) : undefined;
     this.#server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, async (request) => {
       this.most = Math.max(this.most, ++this.#open);
@@ -119,9 +119,14 @@ export class SlowReceiver implements AsyncDisposable {
     return `http://127.0.0.1:${this.#server.addr.port}/`;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  /** From now on requests wait for no others. */
+  release(): void {
     clearTimeout(this.#timer);
     this.#together.resolve();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.release();
     await this.#server.shutdown();
   }
 }

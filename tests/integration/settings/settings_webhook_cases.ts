@@ -1,11 +1,11 @@
 import { assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { runCommand } from "../../../src/cli/commands.ts";
-import { makeCertificates } from "../../harness/certificates.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { until } from "../../harness/until.ts";
 import { ADMIN_TOKEN, api, WebhookFolder, WebhookReceiver } from "../../harness/webhook_weir.ts";
 import type { SettingCases } from "./settings_case.ts";
+import { CERTIFICATES } from "./settings_certificates.ts";
 import {
   compareWebhooks,
   endedExecutions,
@@ -17,8 +17,6 @@ import {
 } from "./settings_webhook_bed.ts";
 import { WEBHOOK_POSTGRES_CASES } from "./settings_webhook_postgres_cases.ts";
 
-/** Answers come so late that a short time-out is over, and a long one is not. */
-const LATE_MS = 400;
 const SHORT = "100ms";
 /** Of several requests the next ones come meanwhile, where they may. */
 const SOON_MS = 100;
@@ -69,32 +67,37 @@ export const WEBHOOK_CASES: SettingCases = {
   },
   WEBHOOK_TIMEOUT: {
     sees: "an attempt given up earlier",
-    run: () => comparesAttempts({ WEBHOOK_TIMEOUT: SHORT }, "timeout"),
+    async run() {
+      await using receiver = new SlowReceiver(0, Infinity);
+      const seen = await attemptsTo(receiver.url, { WEBHOOK_TIMEOUT: SHORT }, () => receiver.release());
+      assertEquals(seen, { set: "timeout", unset: 200 });
+    },
   },
   WEBHOOK_CONNECT_TIMEOUT: {
     sees: "connecting given up earlier",
     async run() {
-      const seen: unknown[] = [];
-      await compareWebhooks({ WEBHOOK_CONNECT_TIMEOUT: SHORT }, {
-        async look({ http }) {
-          using silent = new SilentListener(LATE_MS);
-          seen.push(resultOf((await firstAttempts(http, `https://127.0.0.1:${silent.port}/`))[0]));
-          return seen.at(-1) === "timeout" || seen.at(-1) === "connect";
-        },
-        unset: false,
-        set: true,
-      });
+      using silent = new SilentListener();
+      const url = `https://127.0.0.1:${silent.port}/`;
+      const seen = await attemptsTo(url, { WEBHOOK_CONNECT_TIMEOUT: SHORT }, () => silent.release());
+      const isGivenUp = (result: unknown) => result === "timeout" || result === "connect";
+      assertEquals([seen.set, seen.unset].map(isGivenUp), [true, false]);
     },
   },
   WEBHOOK_RETENTION: {
     sees: "finished work removed",
     async run() {
-      await using folder = await WebhookFolder.make();
+      await using kept = await WebhookFolder.make();
+      await using removed = await WebhookFolder.make();
+      for (const folder of [kept, removed]) {
+        await lookAt(folder, {}, ({ http }) => api(http, "/events", { body: { event: "a", data: {} } }));
+      }
       const events = async ({ http }: { http: string }) => (await api(http, "/events")).body.items.length;
-      await lookAt(folder, {}, ({ http }) => api(http, "/events", { body: { event: "a", data: {} } }));
-      assertEquals(await lookAt(folder, {}, swept(events)), 1);
-      await lookAt(folder, { WEBHOOK_RETENTION: "1ms" }, async (look) => {
-        await until("the event to be removed", async () => await events(look) === 0);
+      // What is old is removed at the start of the work, which of this service is earlier.
+      await lookAt(kept, {}, async (first) => {
+        await lookAt(removed, { WEBHOOK_RETENTION: "1ms" }, async (second) => {
+          await until("the event to be removed", async () => await events(second) === 0);
+        });
+        assertEquals(await events(first), 1);
       });
     },
   },
@@ -102,7 +105,7 @@ export const WEBHOOK_CASES: SettingCases = {
     sees: "how many attempts run at once",
     async run() {
       for (const [WEBHOOK_MAX_IN_FLIGHT, atOnce] of AT_ONCE) {
-        await using receiver = new SlowReceiver(SOON_MS, { atOnce });
+        await using receiver = new SlowReceiver(SOON_MS, atOnce);
         await using folder = await WebhookFolder.make();
         const env = { WEBHOOK_MAX_IN_FLIGHT, WEBHOOK_TIMEOUT: "2m" };
         await lookAt(folder, env, ({ http }) => firstAttempts(http, receiver.url, 3));
@@ -141,7 +144,7 @@ export const WEBHOOK_CASES: SettingCases = {
     sees: "a receiver of an authority of one's own trusted",
     tools: ["openssl"],
     async run() {
-      await using certificates = await makeCertificates();
+      const certificates = CERTIFICATES.value;
       const { certFile, keyFile } = certificates.server;
       const pair = { cert: await Deno.readTextFile(certFile), key: await Deno.readTextFile(keyFile) };
       const server = Deno.serve(
@@ -205,7 +208,7 @@ export const WEBHOOK_CASES: SettingCases = {
     sees: "how many executions run at once",
     async run() {
       for (const [WORKFLOW_MAX_RUNNING, atOnce] of AT_ONCE) {
-        await using receiver = new SlowReceiver(SOON_MS, { atOnce });
+        await using receiver = new SlowReceiver(SOON_MS, atOnce);
         const text = requestWorkflow(receiver.url).replace('" }', '", timeout: 2m }');
         await using folder = await WebhookFolder.make({ "ask.yaml": text });
         await lookAt(folder, { WORKFLOW_MAX_RUNNING }, ({ http }) => endedExecutions(http, "ask", 3));
@@ -316,66 +319,62 @@ async function comparesKeyFiles(changed: Record<string, string>): Promise<void> 
   });
 }
 
-/** The first attempt to a receiver that answers late. */
-async function comparesAttempts(changed: Record<string, string>, kind: string): Promise<void> {
-  await compareWebhooks(changed, {
-    async look({ http }) {
-      await using receiver = new SlowReceiver(LATE_MS);
-      return resultOf((await firstAttempts(http, receiver.url))[0]);
-    },
-    unset: 200,
-    set: kind,
-  });
+/**
+ * What becomes of the first attempt to a receiver that does not answer: with a setting that has it given up, and then
+ * without it, once `release` has the receiver go on.
+ */
+async function attemptsTo(
+  url: string,
+  changed: Record<string, string>,
+  release: () => void,
+): Promise<{ set: unknown; unset: unknown }> {
+  const attempt = async (env: Record<string, string>) => {
+    await using folder = await WebhookFolder.make();
+    return await lookAt(folder, env, async ({ http }) => resultOf((await firstAttempts(http, url))[0]));
+  };
+  const unset = attempt({});
+  try {
+    const set = await attempt(changed);
+    release();
+    return { set, unset: await unset };
+  } finally {
+    release();
+    await unset.catch(() => {});
+  }
 }
 
-/** Takes connections, says nothing and closes them after a while. */
+/** Takes connections and says nothing, until it closes them. */
 class SilentListener implements Disposable {
   readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  /** Closes each connection that is open. */
-  readonly #open = new Set<() => void>();
+  readonly #open: Deno.TcpConn[] = [];
 
-  constructor(closeMs: number) {
-    void this.#accept(closeMs);
+  constructor() {
+    void this.#accept();
   }
 
   get port(): number {
     return this.#listener.addr.port;
   }
 
-  async #accept(closeMs: number): Promise<void> {
+  /** Closes what is open. */
+  release(): void {
+    for (const connection of this.#open.splice(0)) connection.close();
+  }
+
+  async #accept(): Promise<void> {
     try {
-      for await (const connection of this.#listener) {
-        const close = () => {
-          clearTimeout(timer);
-          if (this.#open.delete(close)) connection.close();
-        };
-        const timer = setTimeout(close, closeMs);
-        this.#open.add(close);
-      }
+      for await (const connection of this.#listener) this.#open.push(connection);
     } catch {
       // It was closed.
     }
   }
 
   [Symbol.dispose](): void {
-    for (const close of this.#open) close();
+    this.release();
     this.#listener.close();
   }
 }
 
 function requestWorkflow(url: string): string {
   return `workflow: ask\nsteps:\n  - name: ask\n    request: { method: POST, url: "${url}" }\n`;
-}
-
-/** What is old is removed at the start of the work; looks once that was. */
-function swept<T>(look: (given: { http: string }) => Promise<T>) {
-  return async (
-    given: { http: string; service: { stats(): Promise<Record<string, number>> } },
-  ): Promise<T> => {
-    await until(
-      "the work to begin",
-      async () => (await given.service.stats())["ratelimit.webhooks.dispatching"] === 1,
-    );
-    return await look(given);
-  };
 }

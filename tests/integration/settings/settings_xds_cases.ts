@@ -1,12 +1,14 @@
 import { assertEquals } from "@std/assert";
 import { ServerCredentials } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
-import { type Certificates, makeCertificates } from "../../harness/certificates.ts";
+import type { Certificates } from "../../harness/certificates.ts";
 import { freePort } from "../../harness/free_port.ts";
+import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { until } from "../../harness/until.ts";
 import { shopConfig, XdsServer } from "../../harness/xds_server.ts";
-import { compare, type Env, type SettingCases, SHOP } from "./settings_case.ts";
+import { compare, type Env, type SettingCases, Shared, SHOP } from "./settings_case.ts";
+import { CERTIFICATES } from "./settings_certificates.ts";
 
 /** Tests of the settings of the configuration server. */
 export const XDS_CASES: SettingCases = {
@@ -79,8 +81,14 @@ export const XDS_CASES: SettingCases = {
 };
 
 const XDS = { CONFIG_TYPE: "GRPC_XDS_SOTW", FORCE_START_WITHOUT_INITIAL_CONFIG: "true" };
-/** How long the library's own timers run on after a connection that was not made. */
+/** How long the library's own timers run on after a connection that was not made; waited for after the last test. */
 const TIMERS_MS = 400;
+
+/** Ends after the timers that the tests leave to the library. */
+export const CLIENT_TIMERS = new Shared([], (stack) => {
+  stack.defer(() => new Promise((resolve) => setTimeout(resolve, TIMERS_MS)));
+  return Promise.resolve();
+});
 
 /** What the settings ask is seen by what a server sends or takes. */
 async function withServer(
@@ -94,17 +102,19 @@ async function withServer(
   await work(weir, server);
 }
 
+/** The waits of a few tenths of a second end immediately. */
+const HURRIED: Clock = {
+  ...systemClock,
+  after: (ms, run) => systemClock.after(ms >= 100 && ms <= 300 ? 0 : ms, run),
+};
+
 /** Nobody is there; answers the waits that the log tells of, this many. */
 async function waitsOf(env: Env, count: number): Promise<number[]> {
-  const waits: number[] = [];
-  {
-    const url = `127.0.0.1:${freePort()}`;
-    await using weir = await ServeFixture.start({ env: { ...XDS, CONFIG_GRPC_XDS_SERVER_URL: url, ...env } });
-    await until("the waits", () => waitsIn(weir).length >= count);
-    waits.push(...waitsIn(weir).slice(0, count));
-  }
-  await new Promise((resolve) => setTimeout(resolve, TIMERS_MS));
-  return waits;
+  const url = `127.0.0.1:${freePort()}`;
+  const all = { ...XDS, CONFIG_GRPC_XDS_SERVER_URL: url, ...env };
+  await using weir = await ServeFixture.start({ env: all, clock: HURRIED });
+  await until("the waits", () => waitsIn(weir).length >= count);
+  return waitsIn(weir).slice(0, count);
 }
 
 function waitsIn({ log }: ServeFixture): number[] {
@@ -165,15 +175,16 @@ async function waitAfterStream(env: Env): Promise<number | undefined> {
 
 async function comparesWait(changed: Env, unset: number, set: number): Promise<void> {
   const plain = { XDS_CLIENT_BACKOFF_JITTER: "false" };
-  assertEquals([await waitsOf(plain, 1), await waitsOf({ ...plain, ...changed }, 1)], [[unset], [set]]);
+  const waits = await Promise.all([waitsOf(plain, 1), waitsOf({ ...plain, ...changed }, 1)]);
+  assertEquals(waits, [[unset], [set]]);
 }
 
 async function comparesSpread(changed: Env): Promise<void> {
   const short = { XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: "200ms", XDS_CLIENT_BACKOFF_MAX_INTERVAL: "300ms" };
-  const spread = await waitsOf(short, 3);
+  const [spread, plain] = await Promise.all([waitsOf(short, 3), waitsOf({ ...short, ...changed }, 3)]);
   // The first one has room on both sides; the longest wait holds for the others.
   const isSpread = spread[0] !== 0.2 && spread.every((wait) => wait >= 0.1 && wait <= 0.3);
-  assertEquals([isSpread, await waitsOf({ ...short, ...changed }, 3)], [true, [0.2, 0.3, 0.3]]);
+  assertEquals([isSpread, plain], [true, [0.2, 0.3, 0.3]]);
 }
 
 async function boundsMessages(): Promise<void> {
@@ -185,29 +196,24 @@ async function boundsMessages(): Promise<void> {
   };
   const limit = (bytes: string) => ({ XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES: bytes });
   assertEquals(
-    [
-      await taken(names.small, {}),
-      await taken(names.large, {}),
-      await taken(names.small, limit("400000")),
-      await taken(names.large, limit("6000000")),
-    ],
+    await Promise.all([
+      taken(names.small, {}),
+      taken(names.large, {}),
+      taken(names.small, limit("400000")),
+      taken(names.large, limit("6000000")),
+    ]),
     [true, false, false, true],
   );
 }
 
 /** Whether rules come, or it is told that they cannot. */
 async function arrives(server: XdsServer, env: Env): Promise<boolean> {
-  let arrived = false;
-  {
-    await using weir = await ServeFixture.start({
-      env: { ...XDS, CONFIG_GRPC_XDS_SERVER_URL: server.url, LOG_LEVEL: "info", ...env },
-    });
-    const has = (text: string) => weir.log.some((line) => line.includes(text));
-    await until("an outcome", () => has("configuration loaded") || waitsIn(weir).length > 0);
-    arrived = has("configuration loaded");
-  }
-  await new Promise((resolve) => setTimeout(resolve, TIMERS_MS));
-  return arrived;
+  await using weir = await ServeFixture.start({
+    env: { ...XDS, CONFIG_GRPC_XDS_SERVER_URL: server.url, LOG_LEVEL: "info", ...env },
+  });
+  const has = (text: string) => weir.log.some((line) => line.includes(text));
+  await until("an outcome", () => has("configuration loaded") || waitsIn(weir).length > 0);
+  return has("configuration loaded");
 }
 
 type EnvOf = (certificates: Certificates) => Env;
@@ -228,7 +234,7 @@ async function comparesTls(
     readonly asks?: boolean;
   },
 ): Promise<void> {
-  await using all = await makeCertificates();
+  const all = CERTIFICATES.value;
   const [ca, cert, key] = await Promise.all(
     [all.authority.certFile, all[named].certFile, all[named].keyFile].map((path) => Deno.readFile(path)),
   );
@@ -239,7 +245,8 @@ async function comparesTls(
   server.set("1", shopConfig({}));
   const more = typeof changed === "function" ? changed(all) : changed;
   const base = env(all);
-  assertEquals([await arrives(server, base), await arrives(server, { ...base, ...more })], [false, true]);
+  const arrived = await Promise.all([arrives(server, base), arrives(server, { ...base, ...more })]);
+  assertEquals(arrived, [false, true]);
 }
 
 async function showsCertificate(): Promise<void> {

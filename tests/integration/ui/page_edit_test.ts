@@ -5,7 +5,10 @@ import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browse
 import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
 
 Deno.test({
-  ...needs(["chromium"], "page: endpoints and triggers are edited, and only what was changed is sent"),
+  ...needs(
+    ["chromium"],
+    "page: only what was edited is sent; who leaves leaves no token and no secret, and who stays loses none",
+  ),
   async fn(t) {
     const step = stepsOf(t);
     await using weir = await PageWeir.start();
@@ -16,6 +19,9 @@ Deno.test({
     await step("a number that is none changes nothing", () => badNumber(opened));
     await step("the secret that signs next is told, not one that never will", () => secrets(weir, opened));
     await step("a trigger", () => editTrigger(weir, opened));
+    await opened.value(`location.hash = "event-keys"`);
+    await opened.page.reload();
+    await leave(step, opened);
     assertEquals(await opened.problems(), []);
   },
 });
@@ -84,11 +90,17 @@ async function badNumber(opened: OpenedPage): Promise<void> {
 
 async function secrets(weir: PageWeir, opened: OpenedPage): Promise<void> {
   const { id } = await weir.api("/endpoints", { url: "http://127.0.0.1:9/rotated" });
-  const next = opened.page.locator("tbody tr", { hasText: "/rotated" }).getByText("next");
-  await weir.api(`/endpoints/${id}/rotate`, { activeIn: "24h" });
-  await next.waitFor();
-  await weir.api(`/endpoints/${id}/rotate`, { activeIn: "0" });
-  await next.waitFor({ state: "detached" });
+  const row = opened.page.locator("tbody tr", { hasText: "/rotated" });
+  // A view that is opened asks for its list, and need not be waited for.
+  const shows = async (activeIn: string, count: number) => {
+    await weir.api(`/endpoints/${id}/rotate`, { activeIn });
+    await opened.view("Triggers");
+    await opened.view("Endpoints");
+    await row.waitFor();
+    await until(`${count} times "next"`, async () => await row.getByText("next").count() === count);
+  };
+  await shows("24h", 1);
+  await shows("0", 0);
 }
 
 async function editTrigger(weir: PageWeir, opened: OpenedPage): Promise<void> {
@@ -125,4 +137,71 @@ async function editTrigger(weir: PageWeir, opened: OpenedPage): Promise<void> {
   await change.click();
   await dialog.waitFor({ state: "detached" });
   assertEquals((await weir.api(`/triggers/${id}`)).limit, undefined);
+}
+
+async function leave(step: ReturnType<typeof stepsOf>, opened: OpenedPage): Promise<void> {
+  const { page } = opened;
+  const dialog = page.getByRole("dialog");
+  await step("a token that was typed in and not given", async () => {
+    await page.getByLabel("ADMIN_TOKEN").fill("typed-and-not-given");
+    await opened.value(`dispatchEvent(new Event("pagehide"))`);
+    assertEquals((await opened.traces()).includes("typed-and-not-given"), false);
+  });
+  await opened.giveToken("ADMIN_TOKEN", ADMIN_TOKEN);
+  await step("a secret is not lost by a key, however often it is pressed", async () => {
+    await addKey(opened, "first");
+    await dialog.locator(".secret").waitFor();
+    for (let n = 0; n < 3; n++) await page.keyboard.press("Escape");
+    assertEquals(await dialog.locator(".secret").isVisible(), true);
+    await dialog.click({ position: { x: 5, y: 5 } });
+    for (let n = 0; n < 3; n++) await page.keyboard.press("Escape");
+    assertEquals(await dialog.locator(".secret").isVisible(), true);
+  });
+  await step("a secret that is shown while the page is left is gone at once", async () => {
+    const secret = await dialog.locator(".secret").textContent() ?? "";
+    // Looked at in the same moment: what comes later does not come to a page that is put away.
+    const left = await opened.value(`(() => {
+        dispatchEvent(new Event("pagehide"));
+        return document.documentElement.outerHTML;
+      })()`);
+    assertEquals([secret.startsWith("svce_"), String(left).includes(secret)], [true, false]);
+    await opened.sees("The administration wants its token");
+    await page.keyboard.press("Escape");
+  });
+  await step("what fails after its form was closed is told", async () => {
+    await opened.giveToken("ADMIN_TOKEN", ADMIN_TOKEN);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    await page.route("**/api/v1/event-keys", async (route) => {
+      await promise;
+      await route.fulfill({ status: 409, json: { detail: "Cannot make this key: it is late" } });
+    });
+    await addKey(opened, "late");
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    resolve();
+    await page.getByText("Add an event key: Cannot make this key: it is late").waitFor();
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+  });
+  await step("who comes back to a list finds it as it was", async () => {
+    await opened.view("Audit");
+    await page.getByLabel("Action").fill("event_key.created");
+    await page.keyboard.press("Enter");
+    await opened.view("Overview");
+    await page.goBack();
+    await page.getByRole("heading", { level: 1, name: "Audit" }).waitFor();
+    assertEquals(await page.getByLabel("Action").inputValue(), "event_key.created");
+  });
+  await step("what was today has its day when that is over", async () => {
+    await page.locator("tbody time").filter({ hasText: /^\d\d:/ }).first().waitFor();
+    await page.clock.setSystemTime(new Date(Date.now() + 86_400_000));
+    await page.locator("tbody time").filter({ hasText: /^\d+ \w+ \d\d:/ }).first().waitFor();
+  });
+}
+
+async function addKey({ page }: OpenedPage, name: string): Promise<void> {
+  const dialog = page.getByRole("dialog");
+  await page.getByRole("button", { name: "Add an event key" }).click();
+  await dialog.getByLabel("Name").fill(name);
+  await dialog.getByLabel("Kinds").fill("a.*");
+  await dialog.getByRole("button", { name: "Add it" }).click();
 }

@@ -57,12 +57,12 @@ async function overview(weir: PageWeir, opened: OpenedPage): Promise<void> {
 async function configuration({ weir }: PageWeir, opened: OpenedPage): Promise<void> {
   const file = join(weir.rulesFolder, "broken.yaml");
   await Deno.writeTextFile(file, BROKEN);
-  weir.signal("SIGHUP");
+  weir.reload();
   await opened.sees("The last load failed");
   await opened.sees(/fortnight|unit/);
   await opened.picture("overview-broken-configuration");
   await Deno.remove(file);
-  weir.signal("SIGHUP");
+  weir.reload();
   await opened.page.getByText("The last load failed").waitFor({ state: "detached" });
 }
 
@@ -140,7 +140,7 @@ async function rest(opened: OpenedPage): Promise<void> {
 
 async function comeBack(weir: PageWeir, opened: OpenedPage): Promise<void> {
   await opened.view("Overview");
-  await weir.weir.kill();
+  await weir.weir.stop();
   await opened.isLive(/Reconnecting in \d+ s/);
   await opened.sees("Not live: this is how it was at");
   await opened.picture("overview-reconnecting");

@@ -45,7 +45,7 @@ async function fillWithMarkup(weir: PageWeir, receiver: WebhookReceiver): Promis
     join(weir.weir.rulesFolder, "z.yaml"),
     `domain: z\n${JSON.stringify(MARKUP)}: 1\n`,
   );
-  weir.weir.signal("SIGHUP");
+  weir.weir.reload();
 }
 
 async function liveViews(_: PageWeir, opened: OpenedPage): Promise<void> {

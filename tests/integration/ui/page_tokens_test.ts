@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { needs } from "../../harness/tools.ts";
-import { startWeir } from "../../harness/weir_process.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
+import { until } from "../../harness/until.ts";
 import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
 import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
 
@@ -64,19 +65,67 @@ async function tokensHidden(opened: OpenedPage): Promise<void> {
   for (const token of [DEBUG_TOKEN, ADMIN_TOKEN]) assertEquals(traces.includes(token), false);
 }
 
+/** What a page may make a browser ask for, and how it is answered to another site. */
+const ASKED: Readonly<Record<string, number>> = {
+  "/ui/live?script": 403,
+  "/stats?script": 403,
+  "/stats?frame": 403,
+};
+
+/** A page that asks for all that it can get a browser to ask for without its visitor. */
+function hostilePage(debug: string): Response {
+  const body = `<!doctype html><title>other</title>
+<script>
+for (const path of ["/ui/live?script", "/stats?script"]) {
+  fetch("http://${debug}" + path, { mode: "no-cors" }).catch(() => {});
+}
+</script>
+<iframe src="http://${debug}/stats?frame"></iframe>
+<a href="http://${debug}/ui">the page</a>`;
+  return new Response(body, { headers: { "content-type": "text/html" } });
+}
+
 Deno.test({
-  ...needs(["chromium"], "page: what is off is said to be off"),
-  async fn() {
+  ...needs(
+    ["chromium"],
+    "page: what is off is said to be off, and other sites can make a browser ask the debug port for nothing",
+  ),
+  async fn(t) {
+    const step = stepsOf(t);
+    await using weir = await ServeFixture.start();
+    const { debug } = weir.running.addresses;
     await using browser = await PageBrowser.launch();
-    const cases: readonly (readonly [Record<string, string>, RegExp])[] = [
-      [{}, /ADMIN_TOKEN of the service is not set/],
-      [{ ADMIN_TOKEN }, /The webhook service is off: WEBHOOK_STORE/],
-    ];
-    for (const [env, text] of cases) {
-      await using weir = await startWeir({ env });
-      await using opened = await browser.open(`http://${weir.debugAddress}/ui#deliveries`);
-      await opened.sees(text);
+    await step("without ADMIN_TOKEN", async () => {
+      await using opened = await browser.open(`http://${debug}/ui#deliveries`);
+      await opened.sees(/ADMIN_TOKEN of the service is not set/);
       assertEquals(await opened.problems(), []);
-    }
+    });
+    await step("without WEBHOOK_STORE", async () => {
+      await using other = await ServeFixture.start({ env: { ADMIN_TOKEN } });
+      await using opened = await browser.open(`http://${other.running.addresses.debug}/ui#deliveries`);
+      await opened.sees(/The webhook service is off: WEBHOOK_STORE/);
+      assertEquals(await opened.problems(), []);
+    });
+    await step("other sites", () => otherSites(browser, debug));
   },
 });
+
+async function otherSites(browser: PageBrowser, debug: string): Promise<void> {
+  const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
+  await using server = Deno.serve(options, () => hostilePage(debug));
+  // To a browser the first is another site, the second is the same.
+  for (const host of ["localhost", "127.0.0.1"]) {
+    await using opened = await browser.open("about:blank");
+    const { page } = opened;
+    const seen: Record<string, number> = {};
+    page.on("response", (response) => {
+      const { host, pathname, search } = new URL(response.url());
+      if (host === debug) seen[pathname + search] = response.status();
+    });
+    await page.goto(`http://${host}:${server.addr.port}/`);
+    await until("the answers", () => Object.keys(seen).length === Object.keys(ASKED).length);
+    assertEquals([host, seen], [host, ASKED]);
+    await page.getByRole("link").click();
+    await opened.isLive();
+  }
+}

@@ -1,7 +1,6 @@
-import { freePort } from "../../harness/free_port.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { until } from "../../harness/until.ts";
 import { ADMIN_TOKEN, api, type ApiBody, WebhookFolder } from "../../harness/webhook_weir.ts";
-import { startWeir, type WeirProcess } from "../../harness/weir_process.ts";
 
 export { ADMIN_TOKEN };
 
@@ -38,12 +37,12 @@ const WORKFLOWS = {
   "echo.yaml": 'workflow: echo\nsteps:\n  - name: result\n    set: { total: "{{ input.total }}" }\n',
 };
 
-/** Starts a process and waits until its webhook service has its store: the ports are open before. */
-async function startOpened(env: Readonly<Record<string, string>>): Promise<WeirProcess> {
-  const weir = await startWeir({ env, rules: RULES });
+/** Starts a service and waits until its webhook service has its store: the ports are open before. */
+async function startOpened(env: Readonly<Record<string, string>>): Promise<ServeFixture> {
+  const weir = await ServeFixture.start({ env, rules: RULES });
   try {
     await until("the webhook service", async () => {
-      return (await api(weir.httpAddress, "/triggers?limit=1")).status !== 503;
+      return (await api(weir.running.addresses.http, "/triggers?limit=1")).status !== 503;
     });
     return weir;
   } catch (error) {
@@ -56,9 +55,9 @@ async function startOpened(env: Readonly<Record<string, string>>): Promise<WeirP
 export class PageWeir implements AsyncDisposable {
   readonly #folder: WebhookFolder;
   readonly #env: Readonly<Record<string, string>>;
-  #weir: WeirProcess;
+  #weir: ServeFixture;
 
-  private constructor(folder: WebhookFolder, env: Readonly<Record<string, string>>, weir: WeirProcess) {
+  private constructor(folder: WebhookFolder, env: Readonly<Record<string, string>>, weir: ServeFixture) {
     this.#folder = folder;
     this.#env = env;
     this.#weir = weir;
@@ -68,12 +67,7 @@ export class PageWeir implements AsyncDisposable {
   static async start({ env = {}, workflows = WORKFLOWS }: PageWeirOptions = {}): Promise<PageWeir> {
     const folder = await WebhookFolder.make(workflows);
     try {
-      const settings = {
-        ...folder.env,
-        DEBUG_PORT: String(freePort()),
-        LOCAL_CACHE_SIZE_IN_BYTES: "1000000",
-        ...env,
-      };
+      const settings = { ...folder.env, LOCAL_CACHE_SIZE_IN_BYTES: "1000000", ...env };
       return new PageWeir(folder, settings, await startOpened(settings));
     } catch (error) {
       await folder[Symbol.asyncDispose]();
@@ -81,34 +75,38 @@ export class PageWeir implements AsyncDisposable {
     }
   }
 
-  /** The process. */
-  get weir(): WeirProcess {
+  /** The service. */
+  get weir(): ServeFixture {
     return this.#weir;
   }
 
-  /** Starts another process in place of one that has ended. */
+  /** Starts another service in place of one that was stopped. */
   async startAgain(): Promise<void> {
+    const DEBUG_PORT = new URL(this.url).port;
     await this.#weir[Symbol.asyncDispose]();
-    this.#weir = await startOpened(this.#env);
+    this.#weir = await startOpened({ ...this.#env, DEBUG_PORT });
   }
 
   /** Calls a trigger; answers the id of the execution. */
   async trigger(name: string, key: string, body: string): Promise<string> {
-    const answer = await api(this.#weir.httpAddress, `/workflows/triggers/${name}`, { token: key, body });
+    const answer = await api(this.#weir.running.addresses.http, `/workflows/triggers/${name}`, {
+      token: key,
+      body,
+    });
     if (answer.status !== 202) throw new Error(`Cannot call trigger "${name}": ${answer.status}`);
     return answer.body.executionId;
   }
 
   /** The page. */
   get url(): string {
-    return `http://${this.#weir.debugAddress}/ui`;
+    return `http://${this.#weir.running.addresses.debug}/ui`;
   }
 
   /** Asks for decisions of one descriptor; answers how many were over the limit. */
   async decide(key: string, value: string, times = 1): Promise<number> {
     let over = 0;
     for (let n = 0; n < times; n++) {
-      const response = await fetch(`http://${this.#weir.httpAddress}/json`, {
+      const response = await fetch(`http://${this.#weir.running.addresses.http}/json`, {
         method: "POST",
         body: JSON.stringify({ domain: "shop", descriptors: [{ entries: [{ key, value }] }] }),
       });
@@ -121,7 +119,7 @@ export class PageWeir implements AsyncDisposable {
   /** A call of the administration. */
   async api(path: string, body?: unknown, method?: string): Promise<ApiBody> {
     const call = { ...body === undefined ? {} : { body }, ...method === undefined ? {} : { method } };
-    const answer = await api(this.#weir.httpAddress, path, call);
+    const answer = await api(this.#weir.running.addresses.http, path, call);
     if (answer.status >= 400) throw new Error(`Cannot call "${path}": ${answer.status}`);
     return answer.body;
   }

@@ -6,6 +6,9 @@ import { deliveriesProblems } from "../../harness/webhook_kill_loop.ts";
 import { standbyPair } from "../../harness/webhook_outage.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
 import { WebhookServed } from "../../harness/webhook_served.ts";
+import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
+
+runWorkersInThread();
 
 const CALLS = 40;
 const WORKFLOW = "workflow: w\nsteps:\n  - name: only\n    set: { n: 1 }\n";

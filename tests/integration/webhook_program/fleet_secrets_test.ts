@@ -8,6 +8,9 @@ import { webhookCall } from "../../harness/webhook_client.ts";
 import { WebhookFleet } from "../../harness/webhook_fleet.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
 import { WebhookServed } from "../../harness/webhook_served.ts";
+import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
+
+runWorkersInThread();
 
 const WRONG_PASSWORD = "wr:ong@pass-0815";
 const TRACE = { LOG_LEVEL: "trace" };

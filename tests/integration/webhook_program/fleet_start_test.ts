@@ -6,6 +6,9 @@ import { ADMIN_TOKEN } from "../../harness/webhook_calls.ts";
 import { post } from "../../harness/webhook_client.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
 import { WebhookServed } from "../../harness/webhook_served.ts";
+import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
+
+runWorkersInThread();
 
 const server = sharedPostgres();
 

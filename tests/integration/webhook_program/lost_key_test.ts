@@ -1,6 +1,9 @@
 import { assertEquals } from "@std/assert";
 import { until } from "../../harness/until.ts";
 import { WebhookServed } from "../../harness/webhook_served.ts";
+import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
+
+runWorkersInThread();
 
 const KEY = /the key "[0-9a-f]{16}"/;
 const RIGHT =

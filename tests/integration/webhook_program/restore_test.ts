@@ -6,6 +6,9 @@ import { until } from "../../harness/until.ts";
 import { deliveryProblems } from "../../harness/webhook_kill_loop.ts";
 import { WebhookServed } from "../../harness/webhook_served.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
+import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
+
+runWorkersInThread();
 
 const EVENTS = 150;
 const BEFORE = 60;

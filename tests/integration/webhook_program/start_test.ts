@@ -3,6 +3,9 @@ import { freePort } from "../../harness/free_port.ts";
 import { until } from "../../harness/until.ts";
 import { endEarly } from "../../harness/webhook_early_end.ts";
 import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
+import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
+
+runWorkersInThread();
 
 const REQUEST = JSON.stringify({ domain: "any", descriptors: [{ entries: [{ key: "a", value: "b" }] }] });
 const ECHO = { body: { name: "echo", workflow: "echo" } };

@@ -6,13 +6,16 @@ import { StoreError } from "../../../src/webhooks/store.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { handled } from "../../harness/handled.ts";
 import { PostgresServer } from "../../harness/postgres_server.ts";
+import { filePostgres } from "../../harness/postgres_fixture.ts";
 import { needs } from "../../harness/tools.ts";
 import { type Truthy, until } from "../../harness/until.ts";
+
+const own = filePostgres();
 
 Deno.test({
   ...needs(["postgres"], "a pool lends each connection to one after the other, in the order of who asked"),
   async fn() {
-    await using server = await PostgresServer.start();
+    const server = own();
     const pool = poolOf(server.url(), { size: 3 });
     const lent = new Set<PostgresConnection>();
     const order: number[] = [];
@@ -43,7 +46,7 @@ Deno.test({
 Deno.test({
   ...needs(["postgres"], "a pool has a bound for those who wait, and for how long"),
   async fn() {
-    await using server = await PostgresServer.start();
+    const server = own();
     const clock = new FakeClock();
     const pool = poolOf(server.url(), { clock, size: 1, maxWaiting: 2, waitMs: 150 });
     await pool.use(ask);
@@ -70,7 +73,7 @@ Deno.test({
 Deno.test({
   ...needs(["postgres"], "what is urgent comes before all that waits, also where no more may wait"),
   async fn() {
-    await using server = await PostgresServer.start();
+    const server = own();
     const pool = poolOf(server.url(), { size: 1, maxWaiting: 2 });
     await pool.use(ask);
     const { promise: held, resolve: letGo } = Promise.withResolvers<void>();
@@ -95,7 +98,7 @@ Deno.test({
 Deno.test({
   ...needs(["postgres"], "a connection that broke or was left in a transaction is never lent again"),
   async fn() {
-    await using server = await PostgresServer.start();
+    const server = own();
     const pool = poolOf(server.url(), { size: 1 });
     const pids: (number | undefined)[] = [await pool.use(pidOf)];
     await assertRejects(() =>
@@ -154,7 +157,7 @@ Deno.test({
     "a database that stops in its tracks costs those who wait their time, and nobody after them",
   ),
   async fn() {
-    await using server = await PostgresServer.start();
+    const server = own();
     const clock = new FakeClock();
     const limits = { statementTimeoutMs: 60_000, connectTimeoutMs: 60_000 };
     const pool = poolOf(server.url(), { clock, size: 2, ...limits });
@@ -208,7 +211,7 @@ Deno.test({
 Deno.test({
   ...needs(["postgres"], "connections to a server that stops taking writes are all given up"),
   async fn() {
-    await using server = await PostgresServer.start();
+    const server = own();
     const database = await server.createDatabase();
     const clock = new FakeClock();
     const pool = poolOf(server.url(database), { clock, size: 3 });
@@ -265,7 +268,7 @@ Deno.test({
     "at the end who waits is refused, work under way ends, and what takes too long is ended",
   ),
   async fn() {
-    await using server = await PostgresServer.start();
+    const server = own();
     for (const [sleep, expected] of [["0.2", "done"], ["600", "busy"]] as const) {
       const clock = new FakeClock();
       const pool = poolOf(server.url(), { clock, size: 1 });
@@ -290,6 +293,7 @@ Deno.test({
     }
     // While it comes in.
     server.pause();
+    using _resumed = { [Symbol.dispose]: () => server.resume() };
     const pool = poolOf(server.url());
     const asked = refusal(pool.use(ask));
     // No time passes here.

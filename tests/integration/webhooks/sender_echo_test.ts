@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { createSender, MAX_RESPONSE_BYTES } from "../../../src/webhooks/sender.ts";
 import { EchoServer } from "../../harness/rest_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { LOOPBACK } from "../../harness/sender_fixture.ts";
+import { delivery, LOOPBACK, sendOnce } from "../../harness/sender_fixture.ts";
 
 const HEADERS = {
   authorization: 'Bearer hid/den"tok+en-1',
@@ -69,4 +69,31 @@ Deno.test("headers that a receiver repeats are not kept: in the base64 of a long
       assertEquals(encoded.length - start.length - end.length >= Math.floor(TOKEN.length * 4 / 3) - 2, true);
     }
   }
+});
+
+Deno.test("what leaves is what was given, with its length and a user agent", async () => {
+  await using server = new EchoServer(() => new Response("thanks"));
+  const given = delivery(`${server.origin}/hook?a=b`);
+  assertEquals(await sendOnce(given.url), { status: 200, response: "thanks" });
+  const [seen] = server.requests;
+  assertEquals([seen?.method, seen?.path, new TextDecoder().decode(seen?.body)], [
+    "POST",
+    "/hook?a=b",
+    new TextDecoder().decode(given.body),
+  ]);
+  assertEquals(seen?.headers, {
+    ...given.headers,
+    host: `127.0.0.1:${server.port}`,
+    "content-length": `${given.body.byteLength}`,
+    "user-agent": "Weir/test",
+    connection: "keep-alive",
+  });
+});
+
+Deno.test("a response is kept as text, cut between characters", async () => {
+  await using server = new EchoServer(() => new Response("ä".repeat(20_000)));
+  const { response } = await sendOnce(`${server.origin}/`);
+  assertEquals(response, "ä".repeat(MAX_RESPONSE_BYTES / 2));
+  await using odd = new EchoServer(() => new Response(`x${"ä".repeat(20_000)}`));
+  assertEquals((await sendOnce(`${odd.origin}/`)).response, `x${"ä".repeat(MAX_RESPONSE_BYTES / 2 - 1)}`);
 });

@@ -11,7 +11,7 @@ import { QUIET, StoreFolder } from "../../harness/sqlite_fixture.ts";
 
 Deno.test("a copy holds one moment while another process writes, and is a store of its own", async () => {
   using folder = new StoreFolder();
-  const child = new URL("sqlite_crash_child.ts", import.meta.url).pathname;
+  const child = new URL("../../harness/sqlite_crash_child.ts", import.meta.url).pathname;
   await using running = new ChildProcess(Deno.execPath(), {
     args: ["run", "-A", "--no-check", child, folder.path],
   });

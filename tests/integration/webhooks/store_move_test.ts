@@ -11,16 +11,18 @@ import { checkStore } from "../../../src/webhooks/store_check.ts";
 import { withPostgresStore } from "../../../src/webhooks/store_connection.ts";
 import { get, type Work } from "../../../src/webhooks/store_work.ts";
 import { claim, NOW } from "../../contract/webhook_store_bed.ts";
-import { PostgresServer } from "../../harness/postgres_server.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
+import type { SharedPostgresServer } from "../../harness/shared_servers.ts";
 import { needs } from "../../harness/tools.ts";
-import { openStoreAt, sessionsEnded } from "../../harness/postgres_fixture.ts";
+import { openStoreAt, sessionsEnded, sharedPostgres } from "../../harness/postgres_fixture.ts";
 import { QUIET, StoreFolder } from "../../harness/sqlite_fixture.ts";
 import { allRows, fillLikeService, fillRandomly, move, moveInUse } from "../../harness/store_move_fixture.ts";
 
 const HALF_FILLED = 'it is half filled; "weir store move", called again, would fill it';
 const NOT_EMPTY = "it holds other rows; an empty database, or a file that is not there, would be right";
 const NOT_SAME = "it has other rows than the source; stop whoever writes to either, and call this again";
+
+const server = sharedPostgres();
 
 /** What a case is given: a folder, and an empty database. */
 class MoveBed {
@@ -30,10 +32,10 @@ class MoveBed {
   readonly url: string;
   /** The address as it may be seen. */
   readonly shown: string;
-  readonly #server: PostgresServer;
+  readonly #server: SharedPostgresServer;
   readonly #name: string;
 
-  constructor(folder: StoreFolder, server: PostgresServer, name: string) {
+  constructor(folder: StoreFolder, server: SharedPostgresServer, name: string) {
     this.folder = folder;
     this.path = folder.path;
     this.url = server.url(name);
@@ -254,11 +256,10 @@ const CASES: Readonly<Record<string, (bed: MoveBed) => Promise<void>>> = {
 Deno.test({
   ...needs(["postgres"], "a store is moved between a file and PostgreSQL"),
   async fn(t) {
-    await using server = await PostgresServer.start();
     for (const [name, run] of Object.entries(CASES)) {
       await t.step(name, async () => {
         using folder = new StoreFolder();
-        await run(new MoveBed(folder, server, await server.createDatabase()));
+        await run(new MoveBed(folder, server(), await server().createDatabase()));
       });
     }
   },

@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { until } from "../../harness/until.ts";
 import { retried, WorkflowBed } from "../../harness/workflow_fixture.ts";
+import { executeAll } from "../../harness/workflow_load.ts";
 
 Deno.test("workflow runner: three steps, each with what the one before brought, and the event at the end", async () => {
   await using bed = await WorkflowBed.open();
@@ -276,19 +277,4 @@ Deno.test("workflow runner: the example of the repository does what it says", as
   assertEquals(reports, ["fair-use limit 1 done", "register request 1 done", "result set 1 done"]);
 });
 
-Deno.test("workflow runner: 1,000 executions of three steps", async () => {
-  await using bed = await WorkflowBed.open();
-  const version = bed.workflows.set(
-    `workflow: w\nsteps:\n- {name: a, request: {url: "${bed.server.url}/{{ input.n }}"}}\n` +
-      `- {name: b, limit: {domain: d, descriptors: [{n: "{{ input.n }}"}]}}\n- {name: c, set: {n: "{{ input.n }}"}}`,
-  );
-  const ids = await Promise.all(
-    Array.from({ length: 1_000 }, (_, n) => bed.beginVersion(version, JSON.stringify({ n }))),
-  );
-  bed.runner().start();
-  await until("all ends", () => bed.ends.length === 1_000, { deadlineMs: 600_000 });
-  const outputs = await Promise.all(ids.map(async (id) => (await bed.find(id)).execution.output));
-  assertEquals(outputs, ids.map((_, n) => JSON.stringify({ n })));
-  assertEquals(new Set(bed.server.requests.map(({ key }) => key)).size, 1_000);
-  assertEquals(bed.server.requests.length, 1_000);
-});
+Deno.test("workflow runner: 100 executions of three steps", () => executeAll(100));

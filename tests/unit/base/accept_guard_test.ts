@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { AcceptGuard } from "../../../src/base/accept_guard.ts";
-import { Acceptor, streamsOf } from "../../../src/base/acceptor.ts";
+import { Acceptor } from "../../../src/base/acceptor.ts";
 import { EpisodeLog } from "../../../src/base/episode_log.ts";
 import type { Logger } from "../../../src/base/log.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
@@ -185,21 +185,4 @@ Deno.test("acceptor: connections that were accepted just before it is closed are
   await acceptor.close();
   const [first] = [await early];
   assertEquals([served.length, served.includes(first), first.destroyed], [2, true, false]);
-});
-
-Deno.test("streams of a listener: a peer that is gone before it is accepted is passed over", async () => {
-  using real = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const peer = await Deno.connect({ hostname: "127.0.0.1", port: real.addr.port });
-  const fails = [new Deno.errors.NotConnected("gone"), new Deno.errors.ConnectionReset("gone")];
-  const listener = {
-    accept: () => {
-      const error = fails.shift();
-      return error === undefined ? real.accept() : Promise.reject(error);
-    },
-    close: () => {},
-  } as unknown as Deno.TcpListener;
-  const stream = await streamsOf(listener).accept();
-  assertEquals([stream.destroyed, fails.length], [false, 0]);
-  stream.destroy();
-  peer.close();
 });

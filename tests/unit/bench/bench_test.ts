@@ -1,13 +1,13 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { checkSummary, readTimes } from "../../../scripts/bench/h2load.ts";
-import { median, percentile } from "../../../scripts/bench/percentile.ts";
+import { median, percentile } from "../../harness/load/percentile.ts";
 import {
   encodeRequest,
   isLasting,
   readResponse,
   RULES,
   RULES_OF,
-} from "../../../scripts/bench/rate_limit_message.ts";
+} from "../../harness/load/rate_limit_message.ts";
 import { summarize } from "../../../scripts/bench/report.ts";
 import { checkCounts } from "../../../scripts/bench/round.ts";
 

@@ -5,25 +5,9 @@ import {
   deliveriesDone,
   executionsDone,
   fileStore,
-  postgresStore,
 } from "../../../scripts/bench/postgres_counts.ts";
-import { bareTransactions } from "../../../scripts/bench/postgres_yardstick.ts";
-import { PostgresServer } from "../../harness/postgres_server.ts";
-import { needs } from "../../harness/tools.ts";
 
 const NEVER = new AbortController().signal;
-
-Deno.test({
-  ...needs(["postgres"], "bareTransactions: every row is there, and what was there before is told"),
-  async fn() {
-    await using server = await PostgresServer.start();
-    const url = server.url(await server.createDatabase());
-    assertEquals(await bareTransactions(url, { connections: 3, seconds: 0.1 }) > 0, true);
-    // The table is there already.
-    await assertRejects(() => bareTransactions(url, { connections: 1, seconds: 0.1 }));
-    assertEquals(await postgresStore(url, {}).count("SELECT count(*) % 2 AS number FROM bare"), 0);
-  },
-});
 
 Deno.test("fileStore: what a statement answers, and nothing is written", async () => {
   const folder = await Deno.makeTempDir({ prefix: "weir_bench_" });

@@ -4,17 +4,9 @@ import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { InFlightCache } from "../../../src/cache/in_flight_cache.ts";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import type { Caller, CounterCache, Hit } from "../../../src/ratelimit/counter_cache.ts";
-import { counterCacheContract, hit } from "../../contract/counter_cache_contract.ts";
+import { hit } from "../../contract/counter_cache_contract.ts";
 
 const TIMES = { timeoutMs: 1_000, clock: systemClock };
-
-counterCacheContract("bounded in flight", () => {
-  const cache = new MemoryCache({ maxKeys: 10_000, clock: systemClock });
-  return Promise.resolve({
-    cache: new InFlightCache(cache, { maxInFlight: 1, backend: "memory", ...TIMES }),
-    end: () => Promise.resolve(),
-  });
-});
 
 /** A cache that answers when it is told to. */
 class HeldCache implements CounterCache {

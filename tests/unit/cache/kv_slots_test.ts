@@ -1,9 +1,5 @@
 import { assertEquals } from "@std/assert";
 import { endpointText, parseRedirect, parseSlotRanges, slotOf } from "../../../src/cache/kv_slots.ts";
-import { freePort } from "../../harness/free_port.ts";
-import { startRedis } from "../../harness/redis_server.ts";
-import { seededRandom } from "../../harness/seeded_random.ts";
-import { needs } from "../../harness/tools.ts";
 
 const HERE = { host: "10.0.0.1", port: 7000 };
 
@@ -17,25 +13,6 @@ Deno.test("kv slots: the slot of a key", () => {
     "shop_{foo}_0": 12_182,
   };
   for (const [key, slot] of Object.entries(slots)) assertEquals([key, slotOf(key)], [key, slot]);
-});
-
-Deno.test({
-  ...needs(["redis-server"], "kv slots: every key has the slot that a server gives it"),
-  async fn() {
-    await using redis = await startRedis({
-      args: ["--cluster-enabled", "yes", "--cluster-port", String(freePort())],
-    });
-    const random = seededRandom(31);
-    const letters = ["a", "Z", "_", "{", "}", "ä", "値", "😀", " ", "\r\n", '"', "\u0000", "9", "\ud800"];
-    const keys = Array.from({ length: 150 }, () => {
-      return Array.from({ length: random() * 12 }, () => letters[Math.floor(random() * letters.length)]).join(
-        "",
-      );
-    });
-    for (const key of ["{}a", "{a", "a}", "}{a}", "{{a}}", "{a}{b}", "{ä}", ...keys]) {
-      assertEquals([key, slotOf(key)], [key, Number(await redis.command("CLUSTER", "KEYSLOT", key))]);
-    }
-  },
 });
 
 const RANGES: Readonly<Record<string, { reply: unknown; ranges: unknown[] }>> = {

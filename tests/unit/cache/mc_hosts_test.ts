@@ -1,12 +1,7 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import type { McAddress } from "../../../src/cache/mc_connection.ts";
 import { McHosts, type McHostsOptions, type SrvRecord } from "../../../src/cache/mc_hosts.ts";
-import { hit } from "../../contract/counter_cache_contract.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { type Memcached, startMemcached } from "../../harness/memcached.ts";
-import { needs } from "../../harness/tools.ts";
-import { until } from "../../harness/until.ts";
-import { openMc } from "../../harness/mc_bed.ts";
 
 type Answer = readonly SrvRecord[] | Error | "never";
 
@@ -144,58 +139,4 @@ Deno.test("mc hosts: a look-up that never ends is given up, and ends with the ho
   assertEquals(lookups.asked.length, 2);
   await hosts.close();
   assertEquals([lookups.clock.waiting, lookups.told.length], [0, 1]);
-});
-
-Deno.test({
-  ...needs(
-    ["memcached"],
-    "mc hosts: nodes are looked up, calls fail until they are known, and a new list takes over",
-  ),
-  async fn() {
-    await using stack = new AsyncDisposableStack();
-    const servers: Memcached[] = [];
-    for (let count = 0; count < 3; count++) servers.push(stack.use(await startMemcached()));
-    const target = "127.0.0.1";
-    let answer: { target: string; port: number }[] | undefined;
-    const told: string[] = [];
-    const cache = openMc([], {
-      hosts: {
-        name: "_mc._tcp.test",
-        refreshMs: 30,
-        resolveSrv: () =>
-          answer === undefined ? Promise.reject(new Error("no record")) : Promise.resolve(answer),
-      },
-      onLookup: (found, reason) => void told.push(`${found} ${reason}`),
-    });
-    stack.defer(() => cache.close());
-    await until("the failed look-up", () => told.length > 0);
-    const unknown = await assertRejects(() => cache.add([hit()]));
-    assertEquals(
-      [unknown.name, unknown.message],
-      [
-        "CacheError",
-        'Cannot ask memcached-style cache "_mc._tcp.test": its nodes are not known yet: no record',
-      ],
-    );
-    const holders = async (key: string) => {
-      const values = await Promise.all(servers.map((server) => server.value(key)));
-      return values.flatMap((value, index) => value === undefined ? [] : [index]);
-    };
-    const [a, b, c] = servers.map(({ port }) => ({ target, port }));
-    if (a === undefined || b === undefined || c === undefined) throw new Error("Cannot start three servers");
-    answer = [a];
-    await cache.ready;
-    const all = Array.from({ length: 30 }, () => hit());
-    await cache.add(all);
-    assertEquals(await Promise.all(all.map(({ key }) => holders(key))), all.map(() => [0]));
-    const connections = async () => await servers[0]?.stat("curr_connections") ?? 0;
-    const before = await connections();
-    answer = [c, b];
-    await until("the node to be let go", async () => await connections() < before);
-    const more = Array.from({ length: 30 }, () => hit());
-    await until("counting on the new nodes", () => cache.add(more).catch(() => undefined));
-    const held = (await Promise.all(more.map(({ key }) => holders(key)))).flat();
-    assertEquals([...new Set(held)].sort(), [1, 2]);
-    assertEquals([told, cache.figures.gauges["nodes"]?.()], [["false no record", "true "], 2]);
-  },
 });

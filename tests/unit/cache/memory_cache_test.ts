@@ -1,17 +1,9 @@
 import { assertEquals } from "@std/assert";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
-import { systemClock } from "../../../src/base/clock.ts";
 import type { Hit } from "../../../src/ratelimit/counter_cache.ts";
-import { counterCacheContract } from "../../contract/counter_cache_contract.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
 const NOW = 1_700_000_000;
-
-counterCacheContract("memory", () =>
-  Promise.resolve({
-    cache: new MemoryCache({ maxKeys: 10_000, clock: systemClock }),
-    end: () => Promise.resolve(),
-  }));
 
 function hit(key: string, windowEnd: number, addend = 1): Hit {
   return { key, addend, windowEnd, expiresInSeconds: windowEnd - NOW, perSecond: false };
@@ -87,6 +79,14 @@ Deno.test("memory cache: a hit on a window that is just over costs no room for g
   assertEquals([cache.size, cache.evicted], [0, 0]);
   cache.add([hit("x", NOW + 600), hit("y", NOW + 600)]);
   assertEquals([cache.size, cache.evicted, cache.read([hit("x", NOW + 600)])], [2, 0, [1]]);
+  await cache.close();
+});
+
+Deno.test("memory cache: hits given back to a counter of a shorter window stop at 0 as well", async () => {
+  const { cache } = open(10);
+  cache.add([hit("k", NOW + 60)]);
+  const long = hit("k", NOW + 3_600);
+  assertEquals(cache.add([{ ...long, addend: -5 }, long]), [0, 1]);
   await cache.close();
 });
 

@@ -1,16 +1,10 @@
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { systemClock } from "../../../src/base/clock.ts";
-import { parseKvAddress } from "../../../src/cache/kv_address.ts";
-import { KvCache } from "../../../src/cache/kv_cache.ts";
-import { createKvClient } from "../../../src/cache/kv_connect.ts";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import { PerSecondCache } from "../../../src/cache/per_second_cache.ts";
 import type { Caller, CounterCache, Hit } from "../../../src/ratelimit/counter_cache.ts";
 import { CacheError } from "../../../src/ratelimit/errors.ts";
-import { counterCacheContract, hit } from "../../contract/counter_cache_contract.ts";
-import { startRedis } from "../../harness/redis_server.ts";
-import { needs } from "../../harness/tools.ts";
-import { until } from "../../harness/until.ts";
+import { hit } from "../../contract/counter_cache_contract.ts";
 
 /** What a scripted cache answers: counts at once, counts later, or an error at once or later. */
 type Script = number[] | Promise<number[]> | Error;
@@ -200,94 +194,3 @@ Deno.test("per-second cache: two counters of one name are apart", async () => {
   assertEquals(cache.read([one, { ...one, perSecond: true }]), [0, 0]);
   await cache.close();
 });
-
-/** The suite's own hits are of one kind; every other key counts per second here, so that both are asked. */
-class EveryOtherKey implements CounterCache {
-  readonly #cache: CounterCache;
-  readonly #keys = new Map<string, boolean>();
-
-  constructor(cache: CounterCache) {
-    this.#cache = cache;
-  }
-
-  add(hits: readonly Hit[], caller?: Caller): number[] | Promise<number[]> {
-    return this.#cache.add(this.#spread(hits), caller);
-  }
-
-  read(hits: readonly Hit[], caller?: Caller): number[] | Promise<number[]> {
-    return this.#cache.read(this.#spread(hits), caller);
-  }
-
-  remove(keys: readonly string[]): Promise<void> {
-    return this.#cache.remove(keys);
-  }
-
-  close(): Promise<void> {
-    return this.#cache.close();
-  }
-
-  #spread(hits: readonly Hit[]): Hit[] {
-    return hits.map((one) => {
-      const perSecond = this.#keys.get(one.key) ?? this.#keys.size % 2 === 1;
-      this.#keys.set(one.key, perSecond);
-      return { ...one, perSecond };
-    });
-  }
-}
-
-counterCacheContract("two in memory", () => {
-  const options = { maxKeys: 1_000, clock: systemClock };
-  const [main, perSecond] = [new MemoryCache(options), new MemoryCache(options)];
-  const cache = new EveryOtherKey(new PerSecondCache({ main, perSecond }));
-  return Promise.resolve({ cache, end: () => Promise.resolve() });
-});
-
-counterCacheContract("two redis-servers", async () => {
-  const servers = [await startRedis(), await startRedis()] as const;
-  const [main, perSecond] = [openKv(servers[0].url), openKv(servers[1].url)];
-  await Promise.all([main.ready, perSecond.ready]);
-  const cache = new EveryOtherKey(new PerSecondCache({ main, perSecond }));
-  const end = async () => {
-    for (const server of servers) await server[Symbol.asyncDispose]();
-  };
-  return { cache, end };
-});
-
-Deno.test({
-  ...needs(
-    ["redis-server"],
-    "per-second cache: counts that came from one redis-server while the other is gone",
-  ),
-  async fn() {
-    await using first = await startRedis();
-    await using second = await startRedis();
-    const [main, perSecond] = [openKv(first.url), openKv(second.url)];
-    const cache = new PerSecondCache({ main, perSecond });
-    await Promise.all([main.ready, perSecond.ready]);
-    const [year, burst] = [hit({ addend: 3 }), hit({ perSecond: true, addend: 5 })];
-    assertEquals(await cache.add([burst, year]), [5, 3]);
-    assertEquals([await first.command("DBSIZE"), await second.command("DBSIZE")], [1, 1]);
-    await second.kill();
-    await until("the outage to be seen", () => !perSecond.connected);
-    const error = await assertRejects(async () => await cache.add([burst, year]));
-    assertEquals(error instanceof CacheError ? error.counts : error, [undefined, 6]);
-    assertEquals(
-      error.message.startsWith(`Cannot ask key-value cache "${second.url}": `),
-      true,
-      error.message,
-    );
-    assertEquals(await cache.add([year]), [9]);
-    await cache.close();
-  },
-});
-
-function openKv(url: string): KvCache {
-  const address = parseKvAddress("single", url);
-  const times = { timeoutMs: 30_000, clock: systemClock, random: Math.random };
-  return new KvCache({
-    createClient: () => createKvClient({ address, ...times }),
-    address: address.text,
-    ...{ poolSize: 3, onEmpty: "CREATE", onEmptyWaitMs: 1_000, windowMs: 0 },
-    ...times,
-  });
-}

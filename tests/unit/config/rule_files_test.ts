@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertNotEquals } from "@std/assert";
+import { assertEquals, assertNotEquals } from "@std/assert";
 import { ruleFileLimits } from "../../../src/config/rule_file_limits.ts";
 import { folderFingerprint, loadRuleFiles, type RuleFilesOptions } from "../../../src/config/rule_files.ts";
 import { problemText } from "../../../src/ratelimit/rule_source.ts";
@@ -11,13 +11,6 @@ function domain(name: string): string {
 }
 
 const MEBIBYTE = 1024 * 1024;
-
-/** Makes an empty file whose name holds bytes, written as in the shell's printf. */
-async function touch(path: string): Promise<void> {
-  const args = ["-c", 'f=$(printf "$1") && : > "$f"', "sh", path];
-  const { success } = await new Deno.Command("sh", { args }).output();
-  assert(success);
-}
 
 /** Makes a rule file of this size that is a comment for the most part. */
 async function padded(path: string, bytes: number): Promise<void> {
@@ -145,13 +138,6 @@ const CASES: readonly (readonly [name: string, fill: (folder: string) => Promise
   ["not UTF-8", (folder) => Deno.writeFile(`${folder}/a.yaml`, new Uint8Array([0x64, 0xff])), {
     domains: [],
     problems: ["error DIR/a.yaml: Cannot read the file: it is not UTF-8; save it as UTF-8"],
-  }],
-  ["a name that is not UTF-8", async (folder) => {
-    await touch(`${folder}/a\\377.yaml`);
-    await Deno.writeTextFile(`${folder}/b.yaml`, domain("b"));
-  }, {
-    domains: ["b"],
-    problems: ["error DIR/a\uFFFD.yaml: Cannot read the file: its name is not UTF-8; rename it"],
   }],
   ["a link to nothing whose name has the mark of names that are not UTF-8", async (folder) => {
     await Deno.symlink("nothing", `${folder}/\uFFFD.yaml`);

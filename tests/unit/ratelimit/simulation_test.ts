@@ -7,6 +7,7 @@ import { changeOf } from "../../../src/ratelimit/simulation_change.ts";
 import { SimulationTally } from "../../../src/ratelimit/simulation_tally.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
+import { bySize, SOAK_SEED } from "../../soak/soak_options.ts";
 import { PLAIN_POLICY, rulesOf, ServiceFixture } from "../../harness/service_fixture.ts";
 
 const START = 1_700_000_000;
@@ -76,11 +77,11 @@ const POLICIES: readonly Partial<Policy>[] = [
 
 for (const policy of POLICIES) {
   Deno.test(`simulation: decides as the service does, with ${JSON.stringify(policy)}`, async () => {
-    const random = seededRandom(11);
+    const random = seededRandom(10 + SOAK_SEED);
     await using fixture = new ServiceFixture({ files: { "r.yaml": RULES }, policy, at: START });
     const simulation = simulationOf(RULES, policy, fixture.clock);
     const seen = new Set<string>();
-    for (let round = 0; round < 400; round++) {
+    for (let round = 0; round < bySize({ short: 400, full: 4_000 }); round++) {
       fixture.clock.advance(Math.floor(random() * 3) * 1_000);
       const descriptors = Array.from(
         { length: 1 + Math.floor(random() * 4) },

@@ -1,7 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
 import { DispatchLock } from "../../../src/webhooks/dispatch_lock.ts";
-import { ChildProcess } from "../../harness/child_process.ts";
-import { until } from "../../harness/until.ts";
 
 Deno.test("the lock of a store is one's own until it is given up", () => {
   withFolder((path) => {
@@ -42,25 +40,8 @@ Deno.test("a lock is lost where its file was replaced by one that cannot be open
   });
 });
 
-Deno.test("the lock of a process that is killed is free", async () => {
-  await withFolder(async (path) => {
-    await using child = new ChildProcess(Deno.execPath(), {
-      args: ["run", "-A", "--no-check", new URL("dispatch_lock_child.ts", import.meta.url).pathname, path],
-    });
-    await until("the child has the lock", () => child.stdoutLines.includes("taken"));
-    assertEquals(DispatchLock.take(path), undefined);
-    await child.kill();
-    using lock = await until("the lock is free", () => DispatchLock.take(path));
-    assertEquals(DispatchLock.take(path), undefined);
-    assert(lock instanceof DispatchLock);
-  });
-});
-
-function withFolder<T>(run: (path: string) => T): T {
+function withFolder(run: (path: string) => void): void {
   const folder = Deno.makeTempDirSync({ prefix: "weir-lock-" });
-  const remove = () => Deno.removeSync(folder, { recursive: true });
-  const answer = run(`${folder}/weir.db`);
-  if (answer instanceof Promise) return answer.finally(remove) as T;
-  remove();
-  return answer;
+  run(`${folder}/weir.db`);
+  Deno.removeSync(folder, { recursive: true });
 }

@@ -2,11 +2,8 @@ import { assertEquals, assertMatch, assertNotEquals, assertRejects } from "@std/
 import { join } from "node:path";
 import type { Sealed } from "../../../src/webhooks/records.ts";
 import { SecretBox } from "../../../src/webhooks/secret_box.ts";
-import { ChildProcess } from "../../harness/child_process.ts";
-import { until } from "../../harness/until.ts";
 import { RecordedLogger } from "../../harness/recorded_logger.ts";
 
-const FIXTURE = new URL("secret_box_fixture.ts", import.meta.url).pathname;
 const SECRET = "whsec_ZmFrZSBzZWNyZXQgb2YgYSB0ZXN0";
 const KEY_MADE =
   "A key was made that seals the signing secrets: back it up, without it they cannot be read again";
@@ -190,21 +187,5 @@ Deno.test("boxes that are opened at once get the same key, and one warning tells
     const boxes = await Promise.all(Array.from({ length: 20 }, () => SecretBox.open({ keyFile, logger })));
     assertEquals(new Set(boxes.map(({ keyId }) => keyId)).size, 1);
     assertEquals([logger.lines.length, await namesBeside(keyFile)], [1, ["weir.db.key"]]);
-  });
-});
-
-Deno.test("processes that make the key file at once get the same key", async () => {
-  await withKeyFile(async (keyFile) => {
-    const gate = `${keyFile}.gate`;
-    const args = ["run", "--no-check", "--allow-read", "--allow-write", FIXTURE, keyFile, gate];
-    await using first = new ChildProcess(Deno.execPath(), { args });
-    await using second = new ChildProcess(Deno.execPath(), { args });
-    const children = [first, second];
-    await until("both are ready", () => children.every(({ stdoutLines }) => stdoutLines.length > 0));
-    await Deno.writeTextFile(gate, "");
-    assertEquals((await Promise.all(children.map(({ exited }) => exited))).map(({ code }) => code), [0, 0]);
-    const [one, other] = children.map(({ stdoutLines }) => JSON.parse(stdoutLines[1] ?? ""));
-    assertEquals([one[0], one[1] + other[1]], [other[0], 1]);
-    assertEquals(await namesBeside(keyFile), ["weir.db.key", "weir.db.key.gate"]);
   });
 });

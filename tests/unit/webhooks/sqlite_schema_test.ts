@@ -4,7 +4,6 @@ import { migrate, MIGRATIONS, schemaVersion } from "../../../src/webhooks/sqlite
 import { checkStore } from "../../../src/webhooks/store_check.ts";
 import { SqliteConnection } from "../../../src/webhooks/sqlite_store_connection.ts";
 import { addEndpoint, addEvent, audit } from "../../contract/webhook_store_bed.ts";
-import { ChildProcess } from "../../harness/child_process.ts";
 import { QUIET, StoreFolder } from "../../harness/sqlite_fixture.ts";
 
 Deno.test("the first start makes the folder, the tables, and files for its owner alone", async () => {
@@ -88,18 +87,6 @@ Deno.test("a store of version 1 is brought up to date, with all that it holds, o
   const again = await folder.open();
   assertEquals(await again.listDeliveries({ limit: 9 }), before);
   await again.close();
-});
-
-Deno.test("several processes may make one store at once", async () => {
-  using folder = new StoreFolder();
-  const child = new URL("sqlite_start_child.ts", import.meta.url).pathname;
-  const children = [1, 2, 3, 4].map(() =>
-    new ChildProcess(Deno.execPath(), { args: ["run", "-A", "--no-check", child, folder.path] })
-  );
-  const exits = await Promise.all(children.map(({ exited }) => exited));
-  assertEquals(exits.map(({ code }) => code), [0, 0, 0, 0], children[0]?.stderrLines.join("\n"));
-  const { problems, counts } = await checkStore(folder.path);
-  assertEquals([problems, counts["audit"]], [[], 4]);
 });
 
 function tables(connection: SqliteConnection): number {

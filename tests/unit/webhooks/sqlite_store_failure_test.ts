@@ -10,8 +10,6 @@ import {
   NOW,
   saveVersion,
 } from "../../contract/webhook_store_bed.ts";
-import { ChildProcess } from "../../harness/child_process.ts";
-import { until } from "../../harness/until.ts";
 import { StoreFolder } from "../../harness/sqlite_fixture.ts";
 
 Deno.test("a full disk refuses what does not fit, loses nothing, and is over when there is room", async () => {
@@ -52,45 +50,6 @@ Deno.test("a store that cannot be written refuses to write, and reads", async ()
   assertEquals(await fixed.store.acceptEvent(event(), { now: NOW }).catch(codeOf), "read_only");
   assertEquals(ids(await fixed.store.listEvents({ limit: 9 })), [added.id]);
   assertEquals((await writable.store.listAudit({ limit: 9 })).items, []);
-});
-
-Deno.test("a store that another process keeps locked is busy, and usable again afterwards", async () => {
-  using folder = new StoreFolder();
-  await using opened = closing(await folder.open({ busyTimeoutMs: 50 }));
-  const { store } = opened;
-  await saveVersion(store);
-  await using child = new ChildProcess(Deno.execPath(), {
-    args: [
-      "run",
-      "--no-config",
-      "-A",
-      new URL("sqlite_lock_child.ts", import.meta.url).pathname,
-      folder.path,
-    ],
-  });
-  await until("the child has the lock", () => child.stdoutLines.includes("locked"));
-  const answers = await Promise.all(
-    [1, 2, 3].map(() => store.acceptExecution(execution(), { now: NOW }).then(() => "done", codeOf)),
-  );
-  assertEquals(answers, ["busy", "busy", "busy"]);
-  assertEquals((await store.listExecutions({ limit: 9 })).items, [], "reading goes on");
-  await child.kill();
-  assertEquals((await store.acceptExecution(execution(), { now: NOW })).kind, "new");
-  assertEquals((await store.listExecutions({ limit: 9 })).items.length, 1);
-});
-
-Deno.test("a store waits for another that writes for a moment", async () => {
-  using folder = new StoreFolder();
-  await using opened = closing(await folder.open({ busyTimeoutMs: 60_000 }));
-  await using child = new ChildProcess(Deno.execPath(), {
-    args: [
-      ...["run", "--no-config", "-A", new URL("sqlite_lock_child.ts", import.meta.url).pathname],
-      ...[folder.path, "100"],
-    ],
-  });
-  await until("the child has the lock", () => child.stdoutLines.includes("locked"));
-  await opened.store.addAudit(audit());
-  await until("the child has let go", () => child.stdoutLines.includes("released"));
 });
 
 Deno.test("no more than a bounded number of operations wait", async () => {

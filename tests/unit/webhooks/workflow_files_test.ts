@@ -232,17 +232,3 @@ Deno.test("workflow files: without a folder there are none", async () => {
   assertEquals([files.names(), files.current("a")], [[], undefined]);
   await files.close();
 });
-
-Deno.test("workflow files: a named pipe holds up nothing, and a change is found within seconds", async () => {
-  const folder = await Deno.makeTempDir();
-  const { success } = await new Deno.Command("mkfifo", { args: [`${folder}/pipe.yaml`] }).output();
-  assert(success);
-  await Deno.writeTextFile(`${folder}/a.yaml`, text("a", "one"));
-  const files = new WorkflowFiles({ folder, envNames: [], clock: systemClock, logger: new KeptLines() });
-  await files.start();
-  assertEquals(files.names(), ["a"]);
-  await Deno.writeTextFile(`${folder}/b.yaml`, text("b", "one"));
-  await until("the change", () => files.names().length === 2);
-  await files.close();
-  await Deno.remove(folder, { recursive: true });
-});

@@ -8,6 +8,7 @@ import { decodeRateLimitRequest, decodeRateLimitResponse } from "../../../src/wi
 import { decodeStruct } from "../../../src/wire/struct.ts";
 import { WireError } from "../../../src/wire/wire_error.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
+import { bySize, SOAK_SEED } from "../../soak/soak_options.ts";
 
 const MALFORMED = [
   {
@@ -167,8 +168,8 @@ const DECODERS = {
 
 for (const [name, decode] of Object.entries(DECODERS)) {
   Deno.test(`${name} answers random bytes or throws a WireError`, () => {
-    const random = seededRandom(name.length);
-    for (let round = 0; round < 2_000; round++) {
+    const random = seededRandom(name.length + SOAK_SEED);
+    for (let round = 0; round < bySize({ short: 2_000, full: 100_000 }); round++) {
       const bytes = Uint8Array.from(
         { length: Math.floor(random() * 40) },
         () => Math.floor(random() ** 2 * 256),

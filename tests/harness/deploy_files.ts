@@ -1,0 +1,89 @@
+import { parse, parseAllDocuments } from "yaml";
+
+/** A tree of YAML or JSON, as far as a test reads it. */
+export interface Tree {
+  readonly [name: string]: Tree;
+}
+
+/** One line `Name=value` of a unit file. */
+export interface UnitLine {
+  readonly section: string;
+  readonly name: string;
+  readonly value: string;
+}
+
+const FOLDER = new URL("../../config/deploy/", import.meta.url);
+
+/** The path of a file for operators. */
+export function deployPath(name: string): string {
+  return new URL(name, FOLDER).pathname;
+}
+
+/** The text of a file for operators. */
+export async function deployText(name: string): Promise<string> {
+  return await Deno.readTextFile(deployPath(name));
+}
+
+/** The tree of a YAML file for operators. */
+export async function deployTree(name: string): Promise<Tree> {
+  return parse(await deployText(name));
+}
+
+/** The documents of the Kubernetes manifest, each by its kind and name, such as `Service weir`. */
+export async function manifestObjects(): Promise<Map<string, Tree>> {
+  const documents = parseAllDocuments(await deployText("kubernetes.yaml"));
+  return new Map(documents.map((document) => {
+    const object = document.toJS();
+    return [`${object.kind} ${object.metadata.name}`, object];
+  }));
+}
+
+/** The Secret that the first lines of the Kubernetes manifest create, with passwords as they make them. */
+export async function manifestSecret(): Promise<Record<string, string>> {
+  const literals = (await deployText("kubernetes.yaml")).matchAll(
+    /--from-literal=(\w+)="\$\(openssl rand -hex 32\)"/g,
+  );
+  return Object.fromEntries(
+    Array.from(literals, ([, name = ""]) => [name, crypto.getRandomValues(new Uint8Array(32)).toHex()]),
+  );
+}
+
+/** The lines of a unit file in their order, without its comments. */
+export async function unitLines(name: string): Promise<UnitLine[]> {
+  let section = "";
+  const lines: UnitLine[] = [];
+  for (const line of (await deployText(name)).split("\n")) {
+    if (line === "" || line.startsWith("#")) continue;
+    const heading = /^\[(\w+)\]$/.exec(line)?.[1];
+    if (heading !== undefined) section = heading;
+    const equals = line.indexOf("=");
+    if (heading === undefined) {
+      lines.push({ section, name: line.slice(0, equals), value: line.slice(equals + 1) });
+    }
+  }
+  return lines;
+}
+
+/** The environment that a unit file sets; `%i` is the instance. */
+export async function unitEnvironment(name: string, instance = ""): Promise<Record<string, string>> {
+  const words = (await unitLines(name))
+    .filter((line) => line.name === "Environment")
+    .flatMap(({ value }) => value.replaceAll("%i", instance).split(" "));
+  return Object.fromEntries(words.map((word) => {
+    const equals = word.indexOf("=");
+    return [word.slice(0, equals), word.slice(equals + 1)];
+  }));
+}
+
+/** The instructions of the Dockerfile, each as one line, without comments. */
+export async function dockerInstructions(): Promise<string[]> {
+  const lines = (await deployText("Dockerfile")).split("\n").filter((line) => !line.startsWith("#"));
+  return lines.join("\n").replace(/\\\n\s*/g, "").split("\n").filter((line) => line !== "");
+}
+
+/** The environment that the image has. */
+export async function imageEnvironment(): Promise<Record<string, string>> {
+  const last = (await dockerInstructions()).findLast((line) => line.startsWith("ENV ")) ?? "";
+  const words = last.slice("ENV ".length).split(/\s+/).map((word) => word.split("="));
+  return Object.fromEntries(words.map(([name = "", value = ""]) => [name, value]));
+}

@@ -1,0 +1,277 @@
+import { assert, assertEquals } from "@std/assert";
+import type { ClaimedDelivery, WebhookStore } from "../../src/webhooks/store.ts";
+import { checkStore } from "../../src/webhooks/store_check.ts";
+import {
+  ACKNOWLEDGED,
+  addEndpoint,
+  addEvent,
+  audit,
+  begin,
+  claim,
+  claimRuns,
+  DAY,
+  event,
+  execution,
+  finish,
+  newId,
+  NOW,
+  saveVersion,
+} from "../contract/webhook_store_bed.ts";
+import { handled } from "./handled.ts";
+import { openStoreAt } from "./postgres_fixture.ts";
+
+/** Several stores on one empty database, each as a process of its own would have it. */
+export interface Fleet {
+  readonly url: string;
+  readonly stores: readonly WebhookStore[];
+  /** One of the stores; each in turn. */
+  of(index: number): WebhookStore;
+}
+
+/** What several stores on one database do at once; at the end the rules hold. */
+export interface FleetCase {
+  readonly stores: number;
+  /** What depends on how many there are has that many `times` the work. */
+  run(fleet: Fleet, times: number): Promise<void>;
+}
+
+/** Carries out a case on an empty database. */
+export async function runFleet(url: string, { stores: size, run }: FleetCase, times: number): Promise<void> {
+  const stores = await Promise.all(Array.from({ length: size }, () => openStoreAt(url)));
+  const of = (index: number) => {
+    const store = stores[index % size];
+    assert(store !== undefined);
+    return store;
+  };
+  try {
+    await run({ url, stores, of }, times);
+    await clearAll(of(0));
+    assertEquals((await checkStore(url)).problems, []);
+  } finally {
+    for (const store of stores) await store.close();
+  }
+}
+
+/** The cases by name. */
+export const FLEET_CASES: Readonly<Record<string, FleetCase>> = {
+  "many at once with one key are one execution, and one more after 24 hours": {
+    stores: 3,
+    run: async ({ of }, times) => {
+      await saveVersion(of(0));
+      const idempotency = { scope: "trigger:1", key: "k", bodyHash: "h" };
+      for (const [count, now] of [[1, NOW], [1, NOW + DAY - 1], [2, NOW + DAY]] as const) {
+        const answers = await Promise.all(
+          Array.from(
+            { length: 100 * times },
+            (_, index) => of(index).acceptExecution(execution(), { now, idempotency }),
+          ),
+        );
+        const ids = answers.map((answer) => answer.kind === "new" ? answer.value.id : answer.row.resultId);
+        assertEquals(new Set(ids).size, 1);
+        assertEquals(answers.filter(({ kind }) => kind === "new").length, now === NOW + DAY - 1 ? 0 : 1);
+        assertEquals((await of(1).listExecutions({ limit: 10 })).items.length, count);
+      }
+    },
+  },
+  "four claimers share out thousands of deliveries, none of them twice": {
+    stores: 4,
+    run: async ({ stores, of }, times) => {
+      const to = await Promise.all(Array.from({ length: 20 }, () => addEndpoint(of(0))));
+      await Promise.all(Array.from({ length: 20 * times }, (_, index) => addEvent(of(index))));
+      const groups = await Promise.all(stores.map(async (store, index) => {
+        const claims: ClaimedDelivery[] = [];
+        // Each names the endpoints in an order of its own.
+        const wanted = [...to.slice(index * 5), ...to.slice(0, index * 5)];
+        for (;;) {
+          const more = await claim(store, wanted, { max: 5 });
+          if (more.length === 0) return claims;
+          claims.push(...more);
+        }
+      }));
+      const claims = groups.flat();
+      const unique = (values: readonly string[]) => new Set(values).size;
+      assertEquals([claims.length, unique(claims.map(({ delivery }) => delivery.id))], [
+        400 * times,
+        400 * times,
+      ]);
+      assertEquals(unique(claims.map(({ claimId }) => claimId)), 400 * times);
+    },
+  },
+  "an endpoint never has more claims than its concurrency, whoever claims": {
+    stores: 3,
+    run: async ({ stores, of }, times) => {
+      const [narrow, wide] = [await addEndpoint(of(0), { concurrency: 4 }), await addEndpoint(of(0))];
+      const count = 20 + 6 * times;
+      await Promise.all(Array.from({ length: count }, (_, index) => addEvent(of(index))));
+      const claimedNow = async (store: WebhookStore) => {
+        const { items } = await store.listDeliveries({ limit: 200, endpointId: narrow.id });
+        return items.filter(({ claimId }) => claimId !== undefined).length;
+      };
+      // One after the other they get what it may have, and no more.
+      const shares = [];
+      for (const store of stores) shares.push(await claim(store, [narrow], { max: 3 }));
+      assertEquals([...shares.map(({ length }) => length), await claimedNow(of(0))], [3, 1, 0, 4]);
+      await of(0).releaseClaims(shares.flat().map(({ claimId }) => claimId), NOW);
+
+      let [held, most, done] = [0, 0, 0];
+      const seen: number[] = [];
+      const worker = async (store: WebhookStore) => {
+        while (done < count) {
+          const claims = await claim(store, [narrow, wide], { max: 3 });
+          const ours = claims.filter(({ delivery }) => delivery.endpointId === narrow.id);
+          held += ours.length;
+          most = Math.max(most, held);
+          seen.push(await claimedNow(store));
+          for (const claimed of claims) {
+            await begin(store, claimed);
+            // Before it is over in the database, so that too many are never counted.
+            if (claimed.delivery.endpointId === narrow.id) held--;
+            assertEquals(await finish(store, claimed, ACKNOWLEDGED), true);
+            if (claimed.delivery.endpointId === narrow.id) done++;
+          }
+        }
+      };
+      await Promise.all([...stores, ...stores].map(worker));
+      assert(Math.max(most, ...seen) <= 4, `${Math.max(most, ...seen)} at once`);
+      const [first] = await claim(of(0), [wide], { max: 1 });
+      if (first !== undefined) await of(0).releaseClaims([first.claimId], NOW);
+    },
+  },
+  "of an attempt's end and the end of its lease one wins": {
+    stores: 3,
+    run: async ({ of }) => {
+      const to = await addEndpoint(of(0));
+      await Promise.all(Array.from({ length: 120 }, (_, index) => addEvent(of(index))));
+      const claims = await claim(of(0), [to], { max: 120 });
+      await Promise.all(claims.map((claimed, index) => begin(of(index), claimed)));
+      const outcome = { result: "acknowledged", finishedAt: NOW + 5, status: 200 } as const;
+      const voiding: Promise<number>[] = [];
+      const finished = await Promise.all(claims.map(async (claimed, index) => {
+        // What ends an attempt goes before all else, so that these come later: some of them, whoever is faster.
+        if (index === 40) voiding.push(of(1).voidClaims({ now: NOW + 60_001, which: "expired" }));
+        if (index >= 80) await voiding[0];
+        return await finish(of(index), claimed, ACKNOWLEDGED, outcome);
+      }));
+      const voided = (await Promise.all(voiding)).reduce((sum, count) => sum + count, 0);
+      const won = finished.filter((isHeld) => isHeld).length;
+      assertEquals([won + voided, won > 0, voided > 0], [120, true, true]);
+      for (const [index, { delivery: { id } }] of claims.entries()) {
+        const { delivery, attempts } = await of(1).findDelivery(id) ?? {};
+        const expected = finished[index] === true ? "acknowledged acknowledged" : "attempting interrupted";
+        assertEquals(`${delivery?.state} ${attempts?.map(({ result }) => result)}`, expected);
+      }
+    },
+  },
+  "an endpoint that goes while events come leaves nothing open": {
+    stores: 3,
+    run: async ({ of }) => {
+      const [gone, kept] = [await addEndpoint(of(0)), await addEndpoint(of(0))];
+      const isGone = Promise.withResolvers<void>();
+      const events = await Promise.all(Array.from({ length: 300 }, async (_, index) => {
+        if (index === 90) {
+          const options = { now: NOW + 1, audit: audit(), newId };
+          assertEquals(await of(1).deleteEndpoint(gone.id, options), true);
+          isGone.resolve();
+        }
+        // Some come for sure when it is gone, some before.
+        if (index > 250) await isGone.promise;
+        const answer = await of(index).acceptEvent(event(), { now: NOW });
+        return answer.kind === "new" ? answer.value.endpointIds : [];
+      }));
+      const reached = events.filter((ids) => ids.includes(gone.id)).length;
+      assertEquals(events.every((ids) => ids.includes(kept.id)), true);
+      assertEquals(events.slice(251).flat().includes(gone.id), false);
+      await clearAll(of(2));
+      const { deliveries } = await of(0).figures(NOW);
+      assertEquals(deliveries, { attempting: 300, retrying: 0, acknowledged: 0, failed: reached });
+      assertEquals((await claim(of(0), [gone, kept], { max: 1_000 })).length, 300);
+    },
+  },
+  "of a payload that is erased while others claim nothing is claimed after": {
+    stores: 3,
+    run: async ({ stores, of }) => {
+      const to = await Promise.all(Array.from({ length: 30 }, () => addEndpoint(of(0))));
+      const events = await Promise.all(Array.from({ length: 20 }, (_, index) => addEvent(of(index))));
+      const erased = events.slice(0, 10);
+      const claiming = handled(Promise.all(stores.map(async (store) => {
+        const claims: ClaimedDelivery[] = [];
+        for (let round = 0; round < 25; round++) claims.push(...await claim(store, to, { max: 1 }));
+        return claims;
+      })));
+      const options = { now: NOW + 1, newId };
+      const erasing = erased.map(({ id }, index) =>
+        of(index).erasePayload(id, { ...options, audit: audit() })
+      );
+      assertEquals((await Promise.all(erasing)).every((isThere) => isThere), true);
+      const claims = (await claiming).flat();
+      await clearAll(of(0));
+      claims.push(...await claim(of(1), to, { max: 100 }));
+      const ids = new Set(erased.map(({ id }) => id));
+      for (const claimed of claims) {
+        const isHeld = await finish(of(2), claimed, ACKNOWLEDGED);
+        assertEquals(isHeld, !ids.has(claimed.delivery.eventId));
+      }
+      assertEquals((await of(0).figures(NOW)).deliveries, {
+        ...{ attempting: 0, retrying: 0, acknowledged: 300, failed: 300 },
+      });
+    },
+  },
+  "what is answered while the payload is erased is erased, too": {
+    stores: 3,
+    run: async ({ of }) => {
+      const to = await addEndpoint(of(0));
+      const events = await Promise.all(Array.from({ length: 60 }, (_, index) => addEvent(of(index))));
+      const claims = await claim(of(0), [to], { max: 60 });
+      await Promise.all(claims.map((claimed, index) => begin(of(index), claimed)));
+      const outcome = {
+        result: "acknowledged",
+        finishedAt: NOW,
+        status: 200,
+        response: "the payload",
+      } as const;
+      const ends = await Promise.all(claims.map(async (claimed, index) => {
+        const erase = () =>
+          of(index + 1).erasePayload(claimed.delivery.eventId, { now: NOW, newId, audit: audit() });
+        const end = () => finish(of(index), claimed, ACKNOWLEDGED, outcome);
+        // Where both wait, the end comes first.
+        const erased = erase();
+        if (index % 3 === 0) await erased;
+        const [isHeld] = await Promise.all([end(), erased]);
+        return isHeld;
+      }));
+      assertEquals([events.length, new Set(ends)], [60, new Set([true, false])]);
+      for (const { delivery: { id } } of claims) {
+        const { attempts } = await of(0).findDelivery(id) ?? {};
+        assertEquals(attempts?.map(({ response }) => response), [undefined]);
+      }
+    },
+  },
+  "of suspects one is claimed at a time, whoever claims": {
+    stores: 3,
+    run: async ({ stores, of }) => {
+      await saveVersion(of(0));
+      for (let index = 0; index < 6; index++) await of(0).acceptExecution(execution(), { now: NOW });
+      const take = (store: WebhookStore, max: number) => claimRuns(store, { max });
+      for (let voids = 0; voids < 3; voids++) {
+        assertEquals((await take(of(voids), 6)).length, 6);
+        await of(voids + 1).voidClaims({ now: NOW, which: "all" });
+      }
+      const ended = new Set<string>();
+      while (ended.size < 6) {
+        const [claimed, ...more] = (await Promise.all([...stores, ...stores].map((store) => take(store, 2))))
+          .flat();
+        assertEquals([claimed?.voids, more], [3, []]);
+        assert(claimed !== undefined);
+        ended.add(claimed.execution.id);
+        const change = { status: "succeeded", stepAttempts: 0, finishedAt: NOW } as const;
+        const { execution: { id: executionId }, claimId } = claimed;
+        const commit = { executionId, claimId, now: NOW, change, keepClaim: false };
+        assertEquals(await of(ended.size).commitExecution(commit), { cancelRequested: false });
+      }
+    },
+  },
+};
+
+async function clearAll(store: WebhookStore): Promise<void> {
+  while (await store.clearRemoved({ now: NOW + 9, newId }));
+}

@@ -1,0 +1,24 @@
+import { systemClock } from "../../src/base/clock.ts";
+import { openSqliteStore } from "../../src/webhooks/sqlite_store.ts";
+import { addEndpoint, event, execution, NOW, saveVersion } from "../contract/webhook_store_bed.ts";
+import { QUIET } from "./sqlite_fixture.ts";
+
+/** Accepts without end, and tells of everything that was answered, until it is killed. */
+const [path = ""] = Deno.args;
+const store = await openSqliteStore({ path, logger: QUIET, clock: systemClock, busyTimeoutMs: 60_000 });
+await saveVersion(store);
+await addEndpoint(store);
+for (;;) {
+  const executions = Array.from({ length: 20 }, () => execution());
+  const events = Array.from({ length: 20 }, () => event({ body: new Uint8Array(5_000) }));
+  await Promise.all([
+    ...executions.map((item) =>
+      store.acceptExecution(item, { now: NOW }).then(() => say("execution", item.id))
+    ),
+    ...events.map((item) => store.acceptEvent(item, { now: NOW }).then(() => say("event", item.id))),
+  ]);
+}
+
+function say(what: string, id: string): void {
+  Deno.stdout.writeSync(new TextEncoder().encode(`${what} ${id}\n`));
+}

@@ -1,0 +1,114 @@
+import { importsOf, lineOf, type Source } from "./source_scan.ts";
+
+/** A file that a rule does not hold for, and why not. */
+export interface RuleException {
+  readonly file: string;
+  readonly reason: string;
+}
+
+/** The longest that a test may wait for time to pass. */
+const MAX_WAIT_MS = 100;
+
+/** Files of the harness that start servers and processes, or a whole service with its sockets. */
+const LAUNCHERS =
+  /^tests\/harness\/(?:cache_server|child_process|chromium|deploy_tools|envoy|killed_\w+|memcached|page_browser|pgbouncer|postgres_(?:folder|server)|prometheus|redis_(?:cluster|sentinel|server)|restart_weir|serve_fixture|shared_\w+|start_killed_weir|statsd_exporter|webhook_(?:fleet|process|served)|webhook_weir|weir_process)\.ts$/;
+
+/** What the harness has to know of scripts: the flags of the serve task, which stand in one place. */
+const SERVE_FLAGS = "scripts/serve_flags.ts";
+
+/** The rules about tests and scripts, by the sentence that each stands for. */
+export const TEST_RULES: Readonly<Record<string, (source: Source) => string[]>> = {
+  "no test waits more than 100 ms for time to pass": longWaits,
+  "scripts import only the harness from tests, and only their own tests import scripts": scriptImports,
+  "only the harness starts processes": processStarts,
+  "a unit test imports no file of the harness that starts servers": launcherImports,
+};
+
+/** A timer whose handle is kept can be cleared: it bounds an event. Any other timer is waited for. */
+function longWaits(source: Source): string[] {
+  if (!source.path.startsWith("tests/") || source.path.startsWith("tests/soak/")) return [];
+  const { code } = source;
+  const sleeps = sleepNames(source);
+  return [...code.matchAll(/(?<![\w.])([A-Za-z]\w*)\(/g)].flatMap((match) => {
+    const [text, name = ""] = match;
+    const before = code.slice(Math.max(0, match.index - 20), match.index);
+    const args = () => argumentsAt(code, match.index + text.length);
+    let wait: string | undefined;
+    if (sleeps.has(name)) wait = /(?:\bawait|=>|\breturn)\s*$/.test(before) ? args()[0] : undefined;
+    else if (name === "setTimeout") wait = /[=?:]\s*$/.test(before) ? undefined : args()[1];
+    else if (name === "until") wait = /\bintervalMs: ([\w.]+)/.exec(args()[2] ?? "")?.[1];
+    const ms = wait === undefined ? 0 : millisecondsOf(wait, code);
+    return ms > MAX_WAIT_MS ? [`${source.path}:${lineOf(source, match.index)}: ${ms} ms`] : [];
+  });
+}
+
+/** The names that a file has for `setTimeout` of `node:timers/promises`. */
+function sleepNames(source: Source): Set<string> {
+  if (!importsOf(source).includes("node:timers/promises")) return new Set();
+  const names = source.code.matchAll(/^import \{[^}]*\bsetTimeout(?: as (\w+))?[^}]*\}/gm);
+  return new Set([...names].map(([, alias = "setTimeout"]) => alias));
+}
+
+/** The arguments of a call, from the place behind its opening bracket. */
+function argumentsAt(code: string, start: number): string[] {
+  const args = [""];
+  for (let at = start, depth = 0; at < code.length; at++) {
+    const character = code[at] ?? "";
+    if (/[([{]/.test(character)) depth++;
+    if (/[)\]}]/.test(character) && --depth < 0) break;
+    if (character === "," && depth === 0) args.push("");
+    else args[args.length - 1] += character;
+  }
+  return args.map((arg) => arg.trim());
+}
+
+/** What a number, a constant of the file or a sum or product of them is; 0 for anything else, such as a parameter. */
+function millisecondsOf(expression: string, code: string): number {
+  const valueOf = (factor: string): number => {
+    if (/^[\d_.]+$/.test(factor)) return Number(factor.replaceAll("_", ""));
+    const [, name, field] = /^(\w+)(?:\.(\w+))?$/.exec(factor) ?? [];
+    if (name === undefined) return 0;
+    const constant = field === undefined
+      ? new RegExp(`\\bconst ${name}(?:: number)? = ([^;{[(]+);`).exec(code)?.[1]
+      : new RegExp(`\\bconst ${name} = \\{[^}]*\\b${field}: ([\\d_]+)`).exec(code)?.[1];
+    return constant === undefined || constant === expression ? 0 : millisecondsOf(constant.trim(), code);
+  };
+  const terms = expression.split(" + ").map((term) => term.split(" * ").map(valueOf));
+  return terms.reduce((sum, factors) => sum + factors.reduce((product, factor) => product * factor, 1), 0);
+}
+
+function scriptImports(source: Source): string[] {
+  const { path } = source;
+  const isScript = path.startsWith("scripts/");
+  const isTestOfScripts = /^tests\/(?:unit|integration)\/(?:scripts|bench)\//.test(path);
+  return importedFiles(source)
+    .filter((target) =>
+      isScript
+        ? target.startsWith("tests/") && !target.startsWith("tests/harness/")
+        : path.startsWith("tests/") && target.startsWith("scripts/") &&
+          target !== SERVE_FLAGS && !isTestOfScripts
+    )
+    .map((target) => `${path} imports ${target}`);
+}
+
+function processStarts(source: Source): string[] {
+  if (!/^tests\/(?!harness\/|(?:unit|integration)\/(?:scripts|bench)\/)/.test(source.path)) return [];
+  const commands = [...source.code.matchAll(/\bDeno\.Command\b/g)];
+  const modules = importsOf(source).filter((name) => /^(?:node:)?child_process$/.test(name));
+  return [
+    ...commands.map(({ 0: text, index }) => `${source.path}:${lineOf(source, index)}: ${text}`),
+    ...modules.map((name) => `${source.path} imports ${name}`),
+  ];
+}
+
+function launcherImports(source: Source): string[] {
+  if (!source.path.startsWith("tests/unit/")) return [];
+  return importedFiles(source).filter((target) => LAUNCHERS.test(target))
+    .map((target) => `${source.path} imports ${target}`);
+}
+
+function importedFiles(source: Source): string[] {
+  return importsOf(source)
+    .filter((specifier) => specifier.startsWith("."))
+    .map((specifier) => new URL(specifier, `file:///${source.path}`).pathname.slice(1));
+}

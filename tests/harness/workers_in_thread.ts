@@ -1,0 +1,79 @@
+import { serveFileProvider, type WorkerPort } from "../../src/config/file_provider_worker.ts";
+import { serveWebhooks, type WebhookPort } from "../../src/webhooks/webhook_worker.ts";
+
+type Listener = (event: MessageEvent) => void;
+
+/** The worker's side of a line within one thread. */
+class Port {
+  readonly #worker: WorkerInThread;
+  #listener: Listener = () => {};
+
+  constructor(worker: WorkerInThread) {
+    this.#worker = worker;
+  }
+
+  postMessage(message: unknown): void {
+    const event = new MessageEvent("message", { data: structuredClone(message) });
+    queueMicrotask(() => this.#worker.onmessage?.(event));
+  }
+
+  addEventListener(_type: "message", listener: Listener): void {
+    this.#listener = listener;
+  }
+
+  /** Takes a message to the worker. */
+  take(message: unknown): void {
+    const event = new MessageEvent("message", { data: structuredClone(message) });
+    queueMicrotask(() => this.#listener(event));
+  }
+}
+
+/** What runs in a worker, by the end of its address. Each returns a function that ends what its port is used for. */
+const PARTS: Readonly<Record<string, (port: Port) => () => void>> = {
+  "/src/config/file_provider_worker.ts": (port) => {
+    serveFileProvider(port satisfies WorkerPort);
+    return () => port.take({ type: "close" });
+  },
+  "/src/webhooks/webhook_worker.ts": (port) => {
+    serveWebhooks(port satisfies WebhookPort);
+    return () => port.take({ type: "stop", graceMs: 0 });
+  },
+};
+
+class WorkerInThread {
+  onmessage: Listener | null = null;
+  onmessageerror: Listener | null = null;
+  onerror: ((event: ErrorEvent) => void) | null = null;
+  readonly #port = new Port(this);
+  readonly #end: () => void;
+  #isEnding = false;
+
+  constructor(start: (port: Port) => () => void) {
+    this.#end = start(this.#port);
+  }
+
+  postMessage(message: { readonly type: string }): void {
+    this.#isEnding ||= ["close", "stop"].includes(message.type);
+    this.#port.take(message);
+  }
+
+  terminate(): void {
+    this.onmessage = null;
+    if (!this.#isEnding) this.#end();
+    this.#isEnding = true;
+  }
+}
+
+/**
+ * From now on services in this thread read rule files, and serve webhooks, in it and not in a worker: loading the modules of
+ * such a worker takes a quarter of a second of the processor for each service. Folders are watched by workers as before.
+ * Not for tests of what these workers are there for, such as a file that holds up its thread.
+ */
+export function runWorkersInThread(): void {
+  const started = globalThis.Worker;
+  const worker = function (address: string | URL, options?: WorkerOptions) {
+    const [, start] = Object.entries(PARTS).find(([end]) => String(address).endsWith(end)) ?? [];
+    return start === undefined ? new started(address, options) : new WorkerInThread(start);
+  };
+  Reflect.set(globalThis, "Worker", worker);
+}

@@ -1,0 +1,88 @@
+import { assertEquals } from "@std/assert";
+import { fileURLToPath } from "node:url";
+import { makeCertificates } from "../../harness/certificates.ts";
+import { ChildProcess, outputOf } from "../../harness/child_process.ts";
+import type { LoadResult } from "../../harness/load/load_record.ts";
+import { needs } from "../../harness/tools.ts";
+
+const BENCH = fileURLToPath(new URL("../../../scripts/bench/", import.meta.url));
+const COMMON = [
+  ...["--connections", "4", "--in-flight", "8", "--keys", "50", "--warm-up", "0"],
+  // The calls end it, and not the time, however slow the machine is.
+  ...["--calls", "200", "--seconds", "100"],
+];
+
+Deno.test("load.ts: every answer of the echo server is checked, at full speed and evenly paced", async () => {
+  await using echo = await startEcho();
+  const load = (...args: string[]) => runLoad(["--port", echo.port, ...COMMON, ...args]);
+  assertEquals(await load("--expect", "echo"), good(200));
+  assertEquals(await load("--expect", "OK"), {
+    calls: 200,
+    errors: { 'Cannot read answer at byte "0": it must be a RateLimitResponse': 200 },
+    statuses: { "http 200, grpc 0": 200 },
+  });
+  assertEquals(await load("--expect", "echo", "--path", "/none.Service/None"), {
+    calls: 200,
+    errors: { "http 200, grpc 12: The server does not implement the method /none.Service/None": 200 },
+    statuses: { "http 200, grpc 12": 200 },
+  });
+  // The time until the connections stand is part of it: where that takes long, more is given.
+  for (const seconds of [0.2, 2, 20]) {
+    const { calls, errors } = await load(
+      ...["--expect", "echo", "--per-second", "1000", "--seconds", `${seconds}`],
+    );
+    assertEquals({ isPaced: calls <= 1_000 * seconds, errors }, { isPaced: true, errors: {} });
+    if (calls > 50) return;
+  }
+  throw new Error("Cannot pace calls: hardly any was made");
+});
+
+Deno.test({
+  ...needs(["openssl"], "load.ts: over TLS to the echo server and to Weir's engine"),
+  async fn() {
+    await using owned = new AsyncDisposableStack();
+    const { server: { keyFile, certFile }, authority } = owned.use(await makeCertificates());
+    const tls = ["--key", keyFile, "--cert", certFile];
+    const echo = owned.use(await startEcho(tls));
+    const weir = owned.use(await startServer("tls_server.ts", tls));
+    const load = (port: string, expect: string) =>
+      runLoad(["--port", port, "--ca", authority.certFile, "--expect", expect, ...COMMON]);
+    assertEquals([await load(echo.port, "echo"), await load(weir.port, "OK")], [good(200), good(200)]);
+    const both = ["--port", weir.port, "--ca", authority.certFile, ...COMMON, "--load", "both"];
+    assertEquals(await runLoad(both), good(200));
+    const twice = [
+      "--port",
+      weir.port,
+      "--ca",
+      authority.certFile,
+      ...COMMON,
+      "--calls",
+      "50",
+      "--count",
+      "9",
+    ];
+    assertEquals(await runLoad(twice), good(50));
+  },
+});
+
+type Found = Pick<LoadResult, "calls" | "errors" | "statuses">;
+
+function good(calls: number): Found {
+  return { calls, errors: {}, statuses: { "http 200, grpc 0": calls } };
+}
+
+async function runLoad(args: string[]): Promise<Found> {
+  const output = await outputOf(Deno.execPath(), ["run", "-A", `${BENCH}load.ts`, ...args]);
+  const { calls, errors, statuses }: LoadResult = JSON.parse(output);
+  return { calls, errors, statuses };
+}
+
+function startEcho(args: string[] = []): Promise<AsyncDisposable & { port: string }> {
+  return startServer("echo_server.ts", args);
+}
+
+async function startServer(script: string, args: string[]): Promise<AsyncDisposable & { port: string }> {
+  const child = new ChildProcess(Deno.execPath(), { args: ["run", "-A", `${BENCH}${script}`, ...args] });
+  const { port } = await child.find({ port: /Listening for gRPC on '[^']*:(\d+)'/ });
+  return { port, [Symbol.asyncDispose]: () => child[Symbol.asyncDispose]() };
+}

@@ -1,0 +1,82 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { systemClock } from "../../../src/base/clock.ts";
+import { openSqliteStore } from "../../../src/webhooks/sqlite_store.ts";
+import { PostgresServer } from "../../harness/postgres_server.ts";
+import { needs } from "../../harness/tools.ts";
+import { ran } from "../../harness/administration_fixture.ts";
+
+const logger = createLogger({ level: "error", format: "text", clock: systemClock, write: () => {} });
+
+/** Gives a folder with a store that holds one event. */
+async function inFolder(run: (folder: string, store: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  const path = `${folder}/weir.db`;
+  try {
+    const store = await openSqliteStore({ path, logger, clock: systemClock });
+    try {
+      const id = "3b241101-e2bb-4255-8caf-4136c566a962";
+      await store.acceptEvent({ id, kind: "a.b", body: new Uint8Array([123, 125]) }, { now: 1 });
+      await run(folder, path);
+    } finally {
+      await store.close();
+    }
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+Deno.test({
+  ...needs(["postgres"], "weir store move, check and backup: with a PostgreSQL, whose password nobody sees"),
+  async fn() {
+    await using server = await PostgresServer.start();
+    const url = server.url(await server.createDatabase());
+    const shown = `postgres://weir@127.0.0.1:${server.port}/test_1`;
+    const environment = { WEBHOOK_STORE: url };
+    await inFolder(async (folder, store) => {
+      const copy = `${folder}/copy.db`;
+      await ran(["store", "backup", copy, "--store", store]);
+      await Deno.writeTextFile(`${copy}.key`, "key");
+      const there = await ran(["store", "move", "--from", copy], { environment });
+      const lines = there.stderr.replaceAll(folder, "DIR").trimEnd().split("\n");
+      assertEquals([there.code, lines.length], [0, 33]);
+      assertEquals([lines.includes("event: 1 rows copied"), lines.at(-1)], [
+        true,
+        "The encryption key is not moved: name DIR/copy.db.key in WEBHOOK_ENCRYPTION_KEY_FILE, or add what it holds " +
+        "to WEBHOOK_ENCRYPTION_KEY, of every instance",
+      ]);
+      const holds = "holds all 1 rows of the source, in 16 tables, compared by counts and SHA-256";
+      assertEquals(there.stdout, `${shown}: ${holds}\n`);
+      const again = await ran(["store", "move", "--from", copy], { environment });
+      assertEquals(
+        again.stdout,
+        `${shown}: ${holds.replace("holds", "held")}\n`.replace("source", "source already"),
+      );
+      const back = await ran(["store", "move", "--to", `${folder}/back.db`], { environment });
+      assertEquals([back.code, back.stdout.replace(folder, "DIR")], [0, `DIR/back.db: ${holds}\n`]);
+      const last =
+        "The encryption key is not moved: WEBHOOK_ENCRYPTION_KEY and WEBHOOK_ENCRYPTION_KEY_FILE have to stay as they are";
+      assertEquals(back.stderr.trimEnd().split("\n").at(-1), last);
+      const checked = await ran(["store", "check"], { environment });
+      assertMatch(checked.stdout, /: 1 rows of event\n/);
+      assertMatch(checked.stdout, /: good, [1-9]\d* bytes, schema version [1-9]\d*\n$/);
+      const refused = await ran(["store", "backup", `${folder}/no.db`], { environment });
+      assertEquals([refused.code, refused.stdout, refused.stderr], [
+        1,
+        "",
+        "Cannot copy a store in PostgreSQL: pg_dump, or another means of PostgreSQL itself, would be right\n",
+      ]);
+      await server.kill();
+      const gone = await ran(["store", "check"], { environment });
+      assertEquals([gone.code, gone.stdout], [1, ""]);
+      const outputs = [there, again, back, checked, refused, gone].flatMap((
+        { stdout, stderr },
+      ) => [stdout, stderr]);
+      const { password } = new URL(url);
+      assertEquals(
+        outputs.join().includes(password) || outputs.join().includes(decodeURIComponent(password)),
+        false,
+      );
+    });
+  },
+});

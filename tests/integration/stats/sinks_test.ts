@@ -1,0 +1,161 @@
+import { assertEquals } from "@std/assert";
+import type { Clock } from "../../../src/base/clock.ts";
+import { type Environment, readSettings } from "../../../src/settings/read_settings.ts";
+import { startSinks } from "../../../src/stats/sinks.ts";
+import { StatsStore } from "../../../src/stats/store.ts";
+import { patientClock } from "../../harness/scaled_clock.ts";
+import { startStatsdExporter } from "../../harness/statsd_exporter.ts";
+import { needs } from "../../harness/tools.ts";
+import { until } from "../../harness/until.ts";
+import { countsOf, TcpReceiver, UdpReceiver, warningLog } from "../../harness/push_receivers.ts";
+
+interface SinksBed {
+  readonly store: StatsStore;
+  readonly sinks: { close(): Promise<void> };
+  readonly written: string[];
+  readonly warnings: string[];
+}
+
+/** Pauses before a receiver is tried again, and the time after which it is taken for one that is there. */
+const PAUSES_MS = [750, 1_000, 1_500, 3_000, 6_000, 12_000, 22_500];
+/** Pauses are short, so that tests are; limits are long, so that none strikes on a slow machine. */
+const CLOCK: Clock = {
+  ...patientClock,
+  after: (delayMs, run) => patientClock.after(PAUSES_MS.includes(delayMs) ? delayMs / 50 : delayMs, run),
+};
+
+/** Starts what the environment says, with a flush every 20 ms. */
+function start(env: Environment, store = new StatsStore(100)): SinksBed {
+  const { settings } = readSettings({ BACKEND_TYPE: "memory", STATS_FLUSH_INTERVAL: "20ms", ...env });
+  const { logger, warnings } = warningLog();
+  const written: string[] = [];
+  const stdout = {
+    write(bytes: Uint8Array): Promise<number> {
+      written.push(...new TextDecoder().decode(bytes).trimEnd().split("\n"));
+      return Promise.resolve(bytes.length);
+    },
+  };
+  const sinks = startSinks(settings, store, { clock: CLOCK, random: () => 0.5, logger, stdout });
+  return { store, sinks, written, warnings };
+}
+
+const HITS = "ratelimit.service.rate_limit.d.k.total_hits";
+
+Deno.test("sinks: several at once, each with deltas of its own, the last ones at the end", async () => {
+  await using tcp = await TcpReceiver.start();
+  await using udp = await UdpReceiver.start();
+  const store = new StatsStore(100);
+  const counters = store.rule("d.k");
+  const env = { PUSH_STATS_HOST: "127.0.0.1", EXTRA_TAGS: "env:prod" };
+  const push = start({ ...env, PUSH_STATS_PORT: `${tcp.port}` }, store);
+  const tagged = start({ ...env, PUSH_STATS_PORT: `${udp.port}`, USE_TAGGED_PUSH_STATS: "true" }, store);
+  const stdout = start({ EXTRA_TAGS: "env:prod", USE_PUSH_STATS: "false" }, store);
+  counters.totalHits += 3;
+  await until(
+    "the first deltas",
+    () => tcp.lines.length > 0 && udp.lines.length > 0 && stdout.written.length > 0,
+  );
+  counters.totalHits += 4;
+  await Promise.all([push, tagged, stdout].map(({ sinks }) => sinks.close()));
+  await until(
+    "the last deltas",
+    () => countsOf(tcp.lines)[`${HITS}.__env=prod`] === 7 && countsOf(udp.lines)[HITS] === 7,
+  );
+  const printed = stdout.written.map((line) => JSON.parse(line)).map(({ name, type, value, tags }) => {
+    return { name, type, value, tags };
+  });
+  const expected = (value: number) => ({ name: HITS, type: "counter", value, tags: { env: "prod" } });
+  assertEquals(printed, [expected(3), expected(4)]);
+  assertEquals(udp.lines.every((line) => line.endsWith("|#env:prod")), true);
+});
+
+Deno.test("sinks: counts of an outage arrive when it is over, each once", async () => {
+  await using tcp = await TcpReceiver.start();
+  const { store, sinks, warnings } = start({ PUSH_STATS_HOST: "127.0.0.1", PUSH_STATS_PORT: `${tcp.port}` });
+  const counters = store.rule("d.k");
+  counters.totalHits += 1;
+  await until("the first count", () => countsOf(tcp.lines)[HITS] === 1);
+  await tcp.stop();
+  await until("the outage", () => warnings.length > 0);
+  for (let second = 0; second < 5; second++) {
+    counters.totalHits += 10;
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+  await tcp.restart();
+  await until("the other counts", () => countsOf(tcp.lines)[HITS] === 51);
+  await until("the end of the outage", () => warnings.length > 1);
+  await sinks.close();
+  assertEquals([countsOf(tcp.lines), warnings.length], [{ [HITS]: 51 }, 2]);
+});
+
+Deno.test("sinks: the end comes soon where there is no receiver", async () => {
+  const tcp = await TcpReceiver.start();
+  await tcp.stop();
+  const { store, sinks } = start({ PUSH_STATS_HOST: "127.0.0.1", PUSH_STATS_PORT: `${tcp.port}` });
+  store.rule("d.k").totalHits++;
+  const begin = performance.now();
+  await sinks.close();
+  const lost = new Map(store.counters()).get("ratelimit.push_stats.lines_lost");
+  // The least limit of an end that waits for a receiver is 15 s by this clock.
+  assertEquals([performance.now() - begin < 12_000, lost], [true, 0]);
+});
+
+const MOGRIFIER = {
+  USE_TAGGED_PUSH_STATS: "true",
+  TAGGED_PUSH_STATS_MOGRIFIERS: "RULES",
+  TAGGED_PUSH_STATS_MOGRIFIER_RULES_PATTERN: "^ratelimit\\.service\\.rate_limit\\.([^.]+)\\.(.+)\\.([^.]+)$",
+  TAGGED_PUSH_STATS_MOGRIFIER_RULES_NAME: "rules.$3",
+  TAGGED_PUSH_STATS_MOGRIFIER_RULES_TAGS: "domain:$1,rule:$2",
+};
+const PLAIN_NAME = "ratelimit_service_rate_limit_d_k_total_hits";
+const EXPORTED: readonly {
+  name: string;
+  env: Environment;
+  prefix: string;
+  metrics: Record<string, number>;
+}[] = [
+  {
+    name: "plain push over TCP",
+    env: {},
+    prefix: PLAIN_NAME,
+    metrics: { [PLAIN_NAME]: 12 },
+  },
+  {
+    name: "plain push over UDP",
+    env: { PUSH_STATS_PROTOCOL: "udp", EXTRA_TAGS: "env:prod" },
+    prefix: PLAIN_NAME,
+    metrics: { [`${PLAIN_NAME}___env_prod`]: 12 },
+  },
+  {
+    name: "tagged push with a mogrifier",
+    env: { ...MOGRIFIER, EXTRA_TAGS: "env:prod" },
+    prefix: "rules_total_hits",
+    metrics: { 'rules_total_hits{domain="d",env="prod",rule="k"}': 12 },
+  },
+];
+
+for (const { name, env, prefix, metrics } of EXPORTED) {
+  Deno.test({
+    ...needs(["statsd_exporter"], `sinks: statsd_exporter shows what came by ${name}`),
+    async fn() {
+      await using exporter = await startStatsdExporter();
+      const port = { PUSH_STATS_HOST: "127.0.0.1", PUSH_STATS_PORT: `${exporter.port}` };
+      const { store, sinks } = start({ ...port, ...env });
+      const timer = store.timer("ratelimit_server.Sample.response_time");
+      store.addGauge("ratelimit.sample_gauge", () => -3.5);
+      store.rule("d.k").totalHits += 5;
+      await until("the first count", async () => Object.keys(await exporter.metrics(prefix)).length > 0);
+      store.rule("d.k").totalHits += 7;
+      for (let call = 0; call < 2_003; call++) timer.record(1.5);
+      await sinks.close();
+      const count = /^ratelimit_server_Sample_response_time_?\w*_count/;
+      const shown = await until("all of it", async () => {
+        const page = await exporter.metrics("");
+        const of = (pattern: RegExp) => Object.entries(page).find(([key]) => pattern.test(key))?.[1];
+        const figures = [of(count), of(/^ratelimit_sample_gauge/)];
+        return figures[0] === 2_003 && figures;
+      });
+      assertEquals([shown, await exporter.metrics(prefix)], [[2_003, -3.5], metrics]);
+    },
+  });
+}

@@ -1,0 +1,242 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { parsePostgresAddress } from "../../../src/webhooks/postgres_address.ts";
+import { PostgresConnection } from "../../../src/webhooks/postgres_connection.ts";
+import { migratePostgres } from "../../../src/webhooks/postgres_migration.ts";
+import { POSTGRES_MIGRATIONS } from "../../../src/webhooks/postgres_schema.ts";
+import { MIGRATIONS } from "../../../src/webhooks/sqlite_schema.ts";
+import { SqliteConnection } from "../../../src/webhooks/sqlite_store_connection.ts";
+import { transactionsOn, withPostgresStore } from "../../../src/webhooks/store_connection.ts";
+import { text } from "../../../src/webhooks/store_rows.ts";
+import { storeTables, TABLE_NAMES } from "../../../src/webhooks/store_tables.ts";
+import { all } from "../../../src/webhooks/store_work.ts";
+import { addEndpoint, addEvent, audit, saveVersion } from "../../contract/webhook_store_bed.ts";
+import { ChildProcess } from "../../harness/child_process.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { needs } from "../../harness/tools.ts";
+import { NO_LIMITS, openStoreAt, sharedPostgres } from "../../harness/postgres_fixture.ts";
+import { QUIET, StoreFolder } from "../../harness/sqlite_fixture.ts";
+
+const server = sharedPostgres();
+const TABLES = "SELECT count(*) FROM pg_tables WHERE schemaname = ";
+
+function postgresTest(name: string, run: (database: string) => Promise<void>): void {
+  Deno.test({
+    ...needs(["postgres"], `schema on postgres: ${name}`),
+    async fn() {
+      await run(await server().createDatabase());
+    },
+  });
+}
+
+postgresTest("of many stores that are opened at once one makes the tables", async (database) => {
+  const told: unknown[] = [];
+  const logger = { ...QUIET, info: (message: string, fields: unknown) => void told.push(message, fields) };
+  const stores = await Promise.all(
+    Array.from({ length: 8 }, () => openStoreAt(server().url(database), { logger })),
+  );
+  const address = `postgres://weir@127.0.0.1:${server().port}/${database}`;
+  assertEquals(told, ["store brought up to date", { address, from: 0, to: POSTGRES_MIGRATIONS.length }]);
+  await Promise.all(stores.map((store) => store.addAudit(audit())));
+  assertEquals((await stores[0]?.listAudit({ limit: 9 }))?.items.length, 8);
+  assertEquals(stores.map(({ schemaVersion }) => schemaVersion), Array(8).fill(POSTGRES_MIGRATIONS.length));
+  for (const store of stores) await store.close();
+});
+
+postgresTest("of many processes that start at once one makes the tables", async (database) => {
+  const child = new URL("postgres_start_child.ts", import.meta.url).pathname;
+  const children = Array.from(
+    { length: 8 },
+    () =>
+      new ChildProcess(Deno.execPath(), { args: ["run", "-A", "--no-check", child, server().url(database)] }),
+  );
+  const exits = await Promise.all(children.map(({ exited }) => exited));
+  assertEquals(exits.map(({ code }) => code), Array(8).fill(0), children[0]?.stderrLines.join("\n"));
+  const lines = children.flatMap(({ stdoutLines }) => stdoutLines);
+  assertEquals(lines, ["store brought up to date"]);
+  assertEquals(
+    await server().psql("SELECT count(*), (SELECT count(*) FROM schema_version) FROM audit", database),
+    "8|1",
+  );
+});
+
+postgresTest(
+  "a store of a newer release is refused, and left as it is; so is one that is half filled",
+  async (database) => {
+    await (await openStoreAt(server().url(database))).close();
+    const shown = `postgres://weir@127.0.0.1:${server().port}/${database}`;
+    const newer = POSTGRES_MIGRATIONS.length + 1;
+    const refused = async (version: number) => {
+      await server().psql(`UPDATE schema_version SET version = ${version}`, database);
+      const error = await assertRejects(() => openStoreAt(server().url(database)));
+      assertEquals(await server().psql("SELECT version FROM schema_version", database), String(version));
+      return error.message;
+    };
+    assertEquals(
+      await refused(newer),
+      `Cannot open the store "${shown}": its schema has version ${newer}, ` +
+        `this release knows ${POSTGRES_MIGRATIONS.length} and older; a newer release is needed`,
+    );
+    assertEquals(
+      await refused(1_000_002),
+      `Cannot open the store "${shown}": it is half filled; "weir store move", called again, would fill it`,
+    );
+  },
+);
+
+postgresTest(
+  "a store of version 1 is brought up to date, with all that it holds, or not at all",
+  async (database) => {
+    const url = server().url(database);
+    const [first = ""] = POSTGRES_MIGRATIONS;
+    await server().psql(
+      `SET ROLE weir; ${first} CREATE TABLE schema_version (version BIGINT NOT NULL);
+     INSERT INTO schema_version VALUES (1); INSERT INTO event (id, kind, created_at) VALUES ('e', 'k', 1);
+     CREATE TABLE turn (a INTEGER)`,
+      database,
+    );
+    const error = await assertRejects(() => openStoreAt(url));
+    assertEquals(error.message.includes('relation "turn" already exists'), true, error.message);
+    const state =
+      "SELECT version, (SELECT count(*) FROM pg_tables WHERE tablename IN ('removal', 'swept')) FROM schema_version";
+    assertEquals(await server().psql(state, database), "1|0");
+    await server().psql("DROP TABLE turn", database);
+    const store = await openStoreAt(url);
+    assertEquals((await store.findEvent("e"))?.kind, "k");
+    assertEquals(await server().psql(state, database), `${POSTGRES_MIGRATIONS.length}|2`);
+    await store.close();
+  },
+);
+
+postgresTest("the server does not limit how long a migration takes", async (database) => {
+  await server().psql(
+    `CREATE FUNCTION refuse_limit() RETURNS event_trigger LANGUAGE plpgsql AS $$
+       BEGIN
+         IF current_setting('statement_timeout') <> '0' THEN
+           RAISE EXCEPTION 'limited to %', current_setting('statement_timeout');
+         END IF;
+       END $$;
+     CREATE EVENT TRIGGER refuse_limit ON ddl_command_start EXECUTE FUNCTION refuse_limit()`,
+    database,
+  );
+  const store = await openStoreAt(server().url(database));
+  assertEquals(store.schemaVersion, POSTGRES_MIGRATIONS.length);
+  await store.close();
+});
+
+postgresTest("a statement without a limit is waited for without a timer", async (database) => {
+  const clock = new FakeClock();
+  const address = parsePostgresAddress(server().url(database));
+  const host = { host: "127.0.0.1", port: server().port };
+  const options = { clock, ...NO_LIMITS, statementTimeoutMs: 0 };
+  const connection = await PostgresConnection.open(address, host, options);
+  const answer = connection.query("SHOW statement_timeout", [], "rows");
+  assertEquals(clock.waiting, 0);
+  assertEquals((await answer).rows[0]?.["statement_timeout"], "0");
+  await connection.close();
+});
+
+postgresTest("tables are made where the search path says, one store in each schema", async (database) => {
+  const url = (schema: string) => server().url(database, `options=-c%20search_path%3D${schema}`);
+  const error = await assertRejects(() => openStoreAt(url("one")));
+  assertEquals(
+    error.message,
+    `Cannot open the store "postgres://weir@127.0.0.1:${server().port}/${database}": ` +
+      "no schema of its search_path is there; one that was made before would be right",
+  );
+  await server().psql("CREATE SCHEMA one AUTHORIZATION weir; CREATE SCHEMA two AUTHORIZATION weir", database);
+  const [one, two] = [await openStoreAt(url("one")), await openStoreAt(url("two,one"))];
+  await addEndpoint(one);
+  await addEvent(one);
+  const counts = await Promise.all(
+    [one, two].map(async (store) => (await store.figures(0)).deliveries.attempting),
+  );
+  assertEquals(counts, [1, 0]);
+  const tables = await Promise.all(
+    ["one", "two", "public"].map((schema) => server().psql(`${TABLES}'${schema}'`, database)),
+  );
+  assertEquals([tables[0] === tables[1], tables[2]], [true, "0"]);
+  for (const store of [one, two]) await store.close();
+});
+
+postgresTest(
+  "a user who may not make tables is told so, and works with those that are there",
+  async (database) => {
+    // Roles belong to the whole server.
+    const other = `other_${database}`;
+    await server().psql(
+      `CREATE ROLE ${other} LOGIN PASSWORD 'pw'; REVOKE CREATE ON SCHEMA public FROM PUBLIC`,
+      database,
+    );
+    const url = server().url(database).replace(/weir:[^@]*@/, `${other}:pw@`);
+    const shown = `postgres://${other}@127.0.0.1:${server().port}/${database}`;
+    const refused = await assertRejects(() => openStoreAt(url));
+    assertEquals(
+      refused.message,
+      `Cannot make the tables of the store "${shown}": its user may not do so in its schema; ` +
+        "one who owns the schema and its tables would be right",
+    );
+    await (await openStoreAt(server().url(database))).close();
+    const missing = await assertRejects(() => openStoreAt(url));
+    assertEquals(
+      missing.message.includes("permission denied for table schema_version"),
+      true,
+      missing.message,
+    );
+    await server().psql(
+      `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${other};
+       GRANT USAGE ON SCHEMA public TO ${other}`,
+      database,
+    );
+    const store = await openStoreAt(url);
+    await saveVersion(store);
+    await addEndpoint(store);
+    await addEvent(store);
+    assertEquals((await store.figures(0)).deliveries.attempting, 1);
+    await store.close();
+  },
+);
+
+postgresTest("a version means the same tables and columns as on SQLite", async (database) => {
+  assertEquals(POSTGRES_MIGRATIONS.length, MIGRATIONS.length);
+  await (await openStoreAt(server().url(database))).close();
+  const found = await server().psql(
+    `SELECT table_name || '.' || column_name || CASE WHEN is_nullable = 'NO' THEN ' NOT NULL' ELSE '' END
+     FROM information_schema.columns WHERE table_schema = 'public'`,
+    database,
+  );
+  // The order of rows is never nothing; and PostgreSQL has some tables and columns for itself.
+  const own = /^(?:schema_version|turn|tally\.seq)|\.seq/;
+  const columns = found.split("\n").filter((column) => !own.test(column)).sort();
+  using folder = new StoreFolder();
+  await (await folder.open()).close();
+  const connection = new SqliteConnection(folder.path);
+  const expected = connection.all(
+    `SELECT t.name || '.' || c.name || CASE WHEN c."notnull" = 1 THEN ' NOT NULL' ELSE '' END AS name
+     FROM sqlite_schema AS t JOIN pragma_table_xinfo(t.name) AS c WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite%'`,
+  ).map(({ name }) => String(name)).filter((column) => !own.test(column));
+  connection.close();
+  assertEquals(columns, expected.sort());
+});
+
+postgresTest("no table and no column of either database is forgotten", async (database) => {
+  using folder = new StoreFolder();
+  await (await folder.open()).close();
+  const sqlite = new SqliteConnection(folder.path, { readOnly: true });
+  const inFile = sqlite.all(
+    "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+  ).map((row) => text(row, "name"));
+  const tables = sqlite.perform(storeTables());
+  sqlite.close();
+  assertEquals(inFile.toSorted(), TABLE_NAMES.toSorted());
+  await withPostgresStore(server().url(database), async (connection) => {
+    await migratePostgres(transactionsOn(connection), { shownAddress: "here" });
+    const names = await connection.perform(
+      all("SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'"),
+    );
+    const inDatabase = names.map((row) => text(row, "name")).toSorted();
+    // Of these no row says anything: the one is the version, the other is only ever locked.
+    assertEquals(inDatabase, [...TABLE_NAMES, "schema_version", "turn"].toSorted());
+    assertEquals(await connection.perform(storeTables()), tables);
+  });
+  assertEquals(tables.every(({ columns }) => columns.length >= 2), true);
+});

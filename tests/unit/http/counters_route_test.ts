@@ -1,0 +1,210 @@
+import { assertEquals } from "@std/assert";
+import { type CounterRouteOptions, counterRoutes, type Counters } from "../../../src/http/counters_route.ts";
+import { createRouter } from "../../../src/http/router.ts";
+import { CacheError, InvalidRequestError, NoConfigurationError } from "../../../src/ratelimit/errors.ts";
+import type { CounterState } from "../../../src/ratelimit/live_counters.ts";
+import type { RateLimitRequest } from "../../../src/ratelimit/request.ts";
+import { HandledHttp } from "../../harness/http_fixture.ts";
+
+const TOKEN = "the-administration-token-of-this-test";
+const STATE: CounterState = {
+  limited: true,
+  rule: "shop.user",
+  cacheKey: "shop_user_secret-value_1699999980",
+  limit: 2,
+  unit: "MINUTE",
+  windowSeconds: 60,
+  used: 3,
+  remaining: 0,
+  resetsAt: "2023-11-14T22:14:00Z",
+};
+const UNLIMITED: CounterState = { limited: false, reason: "no_rule" };
+
+/** Keeps what it is asked, and answers or throws what it is given. */
+class CountersDouble implements Counters {
+  readonly asked: unknown[] = [];
+  readonly #error: Error | undefined;
+
+  constructor(error?: Error) {
+    this.#error = error;
+  }
+
+  peek(request: RateLimitRequest): Promise<CounterState[]> {
+    return this.#answer("peek", request);
+  }
+  reset(request: RateLimitRequest): Promise<CounterState[]> {
+    return this.#answer("reset", request);
+  }
+
+  #answer(work: string, request: RateLimitRequest): Promise<CounterState[]> {
+    this.asked.push([work, request]);
+    return this.#error === undefined ? Promise.resolve([STATE, UNLIMITED]) : Promise.reject(this.#error);
+  }
+}
+
+function serve(counters: Counters, options: Partial<CounterRouteOptions> = {}): HandledHttp {
+  return new HandledHttp(({ log, clock }) => {
+    const routes = counterRoutes({ counters, adminToken: TOKEN, clock, logger: log, ...options });
+    return createRouter(routes, { logger: log, clock, newRequestId: () => "made" });
+  });
+}
+
+const HEADERS = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
+const BODY = JSON.stringify({
+  domain: "shop",
+  descriptors: [{ entries: [{ key: "user", value: "secret-value" }] }],
+});
+const REQUEST: RateLimitRequest = {
+  domain: "shop",
+  descriptors: [{ entries: [{ key: "user", value: "secret-value" }] }],
+  hitsAddend: 0,
+};
+
+Deno.test("peek answers the counter of each descriptor", async () => {
+  const counters = new CountersDouble();
+  const served = serve(counters);
+  const response = await served.fetch("/api/v1/counters/peek", {
+    method: "POST",
+    headers: HEADERS,
+    body: BODY,
+  });
+  assertEquals([response.status, response.headers.get("content-type"), await response.json()], [
+    200,
+    "application/json",
+    { descriptors: [STATE, UNLIMITED] },
+  ]);
+  assertEquals([counters.asked, served.log.lines], [[["peek", REQUEST]], []]);
+});
+
+Deno.test("reset tells what was used and who still denies; its log line holds nothing of the caller", async () => {
+  const counters = new CountersDouble();
+  const served = serve(counters);
+  const response = await served.fetch("/api/v1/counters/reset", {
+    method: "POST",
+    headers: HEADERS,
+    body: BODY,
+  });
+  assertEquals([response.status, await response.json()], [200, {
+    descriptors: [{ ...STATE, used: 0, remaining: 2, usedBefore: 3 }, UNLIMITED],
+    otherInstances:
+      "The local cache of every other instance still denies the keys that it knows to be over " +
+      "their limit, until the window ends",
+  }]);
+  assertEquals(counters.asked, [["reset", REQUEST]]);
+  assertEquals(served.log.lines, [{
+    level: "info",
+    message: "Counters reset",
+    fields: { counters: 1, rules: "shop.user", requestId: "made" },
+  }]);
+});
+
+interface Row {
+  readonly name: string;
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  readonly error?: Error;
+  readonly options?: Partial<CounterRouteOptions>;
+  readonly status: number;
+  readonly code: string;
+  readonly field?: string;
+}
+
+// In the order in which it is looked at: each row has everything wrong that the rows below it have.
+const REFUSED: readonly Row[] = [
+  {
+    name: "no administration",
+    headers: {},
+    body: "no JSON",
+    options: { adminToken: undefined },
+    status: 404,
+    code: "not_found",
+  },
+  { name: "no token", headers: {}, body: "no JSON", status: 401, code: "unauthorized" },
+  {
+    name: "another token",
+    headers: { authorization: "Bearer of-another" },
+    body: "no JSON",
+    status: 401,
+    code: "unauthorized",
+  },
+  {
+    name: "a body that is too large",
+    method: "PUT",
+    headers: { ...HEADERS, "content-type": "text/plain" },
+    body: "x".repeat(1_048_577),
+    status: 413,
+    code: "too_large",
+    field: "body",
+  },
+  {
+    name: "another media type",
+    method: "PUT",
+    headers: { ...HEADERS, "content-type": "text/plain" },
+    body: "no JSON",
+    status: 415,
+    code: "unsupported_media_type",
+    field: "Content-Type",
+  },
+  { name: "another method", method: "PUT", body: "no JSON", status: 405, code: "method_not_allowed" },
+  { name: "no JSON", body: "no JSON", status: 400, code: "malformed_json", field: "body" },
+  { name: "no body", body: "", status: 400, code: "malformed_json", field: "body" },
+  { name: "a wrong field", body: '{"domain":1}', status: 422, code: "invalid_field", field: "domain" },
+  {
+    name: "a request that cannot be answered",
+    error: new InvalidRequestError("the domain is empty", { field: "domain" }),
+    status: 422,
+    code: "invalid_field",
+    field: "domain",
+  },
+  { name: "no rules yet", error: new NoConfigurationError(), status: 503, code: "no_configuration" },
+  {
+    name: "a cache that is away",
+    error: new CacheError("kv", "it is away"),
+    status: 503,
+    code: "cache_unavailable",
+  },
+];
+
+for (const { name, method = "POST", headers = HEADERS, body = BODY, error, options, ...wanted } of REFUSED) {
+  for (const work of ["peek", "reset"]) {
+    Deno.test(`counters: ${name} is ${wanted.status} for ${work}`, async () => {
+      const counters = new CountersDouble(error);
+      const served = serve(counters, options);
+      const response = await served.fetch(`/api/v1/counters/${work}`, { method, headers, body });
+      const { status, code, field, requestId } = await response.json();
+      assertEquals(response.headers.get("content-type"), "application/problem+json");
+      assertEquals([response.status, status, code, field, requestId], [
+        wanted.status,
+        wanted.status,
+        wanted.code,
+        wanted.field,
+        "made",
+      ]);
+      assertEquals(counters.asked.length, error === undefined ? 0 : 1);
+      assertEquals(served.log.lines.map(({ level, message }) => [level, message]), [
+        ["warning", "HTTP request refused"],
+      ]);
+    });
+  }
+}
+
+Deno.test("counters: GET without a body wants POST", async () => {
+  const served = serve(new CountersDouble());
+  const response = await served.fetch("/api/v1/counters/peek", { headers: HEADERS });
+  await response.body?.cancel();
+  assertEquals([response.status, response.headers.get("allow")], [405, "POST"]);
+});
+
+Deno.test("counters: what nobody expects is 500 and is logged", async () => {
+  const served = serve(new CountersDouble(new Error("a fault")));
+  const response = await served.fetch("/api/v1/counters/reset", {
+    method: "POST",
+    headers: HEADERS,
+    body: BODY,
+  });
+  await response.body?.cancel();
+  assertEquals([response.status, served.log.lines.map(({ message }) => message)], [500, [
+    "HTTP request failed",
+  ]]);
+});

@@ -1,0 +1,203 @@
+import { assertEquals } from "@std/assert";
+import { MemoryCache } from "../../../src/cache/memory_cache.ts";
+import { Health } from "../../../src/health.ts";
+import { createDebugHandler } from "../../../src/http/debug.ts";
+import { explainRoute, type ExplainRouteOptions } from "../../../src/http/explain_route.ts";
+import type { CounterCache } from "../../../src/ratelimit/counter_cache.ts";
+import { CacheError } from "../../../src/ratelimit/errors.ts";
+import { LiveCounters } from "../../../src/ratelimit/live_counters.ts";
+import type { Rules } from "../../../src/ratelimit/rules.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { PLAIN_POLICY, rulesOf } from "../../harness/service_fixture.ts";
+import { HandledHttp } from "../../harness/http_fixture.ts";
+
+const ADMIN = "the-administration-token-of-this-test";
+const DEBUG = "the-debug-token-of-this-test";
+const RULES = rulesOf({
+  "shop.yaml": `domain: shop
+descriptors:
+- key: user
+  rate_limit: { unit: minute, requests_per_unit: 2 }
+`,
+});
+const KEY = "shop_user_ann_1699999980";
+const ASKED = "/explain?domain=shop&descriptors=user=ann&descriptors=none=x";
+
+/** The debug port of a service that counted three hits of `user=ann`; closed at the end of its block. */
+class Bed implements AsyncDisposable {
+  readonly clock = new FakeClock(1_700_000_000_000);
+  readonly cache = new MemoryCache({ maxKeys: 10, clock: this.clock });
+  readonly served: HandledHttp;
+
+  constructor(
+    tokens: Partial<Pick<ExplainRouteOptions, "debugToken" | "adminToken">>,
+    { rules = () => RULES, cache = this.cache }: {
+      readonly rules?: () => Rules | undefined;
+      readonly cache?: CounterCache;
+    } = {},
+  ) {
+    const { clock } = this;
+    const hit = { key: KEY, addend: 3, windowEnd: 1_700_000_040, expiresInSeconds: 60, perSecond: false };
+    this.cache.add([hit]);
+    const explainer = new LiveCounters({
+      ...{ rules, cache, clock, policy: PLAIN_POLICY, fallback: undefined, localCache: undefined },
+    });
+    const given = { debugToken: undefined, adminToken: undefined, ...tokens };
+    this.served = new HandledHttp(({ log }) =>
+      createDebugHandler({
+        rlconfig: () => "",
+        stats: () => "",
+        health: new Health(),
+        logger: log,
+        clock,
+        token: given.debugToken,
+        routes: [explainRoute({ explainer, ...given })],
+      })
+    );
+  }
+
+  async get(path: string, token?: string): Promise<{ status: number; body: Record<string, unknown> }> {
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    const response = await this.served.fetch(path, { headers });
+    return { status: response.status, body: await response.json() };
+  }
+
+  /** Whether the answer shows counts, what it says of them, and the count of the first descriptor. */
+  async counts(token?: string): Promise<unknown> {
+    const { status, body } = await this.get(ASKED, token);
+    const { counts, descriptors, reason } = body;
+    if (status !== 200 || !Array.isArray(descriptors)) return [status, reason];
+    return [status, counts, descriptors.map(({ used, remaining }) => [used, remaining])];
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.cache.close();
+  }
+}
+
+const HIDDEN = [200, "not shown: they want ADMIN_TOKEN as the bearer token", [[undefined, undefined], [
+  undefined,
+  undefined,
+]]];
+const SHOWN = [200, "shown", [[3, 0], [undefined, undefined]]];
+const WANTED = [401, "a bearer token is wanted"];
+const WRONG = [401, "the bearer token is not the right one"];
+
+// For each way to set the two tokens, the answers without a token, with that of the debug port, with that of the
+// administration and with another one.
+const RIGHTS: readonly (readonly [
+  name: string,
+  tokens: Partial<Pick<ExplainRouteOptions, "debugToken" | "adminToken">>,
+  answers: readonly unknown[],
+])[] = [
+  ["no token is set", {}, [HIDDEN, WRONG, WRONG, WRONG]],
+  ["only DEBUG_TOKEN is set", { debugToken: DEBUG }, [WANTED, HIDDEN, WRONG, WRONG]],
+  ["only ADMIN_TOKEN is set", { adminToken: ADMIN }, [HIDDEN, WRONG, SHOWN, WRONG]],
+  ["both are set", { debugToken: DEBUG, adminToken: ADMIN }, [WANTED, HIDDEN, SHOWN, WRONG]],
+];
+
+for (const [name, tokens, answers] of RIGHTS) {
+  Deno.test(`/explain: who sees what where ${name}`, async () => {
+    await using bed = new Bed(tokens);
+    const seen = [];
+    for (const token of [undefined, DEBUG, ADMIN, "another"]) seen.push(await bed.counts(token));
+    assertEquals(seen, answers);
+  });
+}
+
+Deno.test("/explain: the walk, the counter and nothing consumed", async () => {
+  await using bed = new Bed({ adminToken: ADMIN });
+  const [first, second] = [await bed.get(ASKED, ADMIN), await bed.get(ASKED, ADMIN)];
+  assertEquals(first, second);
+  const chosen = { rule: "user", by: "key", matches: true, chosen: true };
+  assertEquals(first, {
+    status: 200,
+    body: {
+      domain: "shop",
+      domainKnown: true,
+      at: "2023-11-14T22:13:20Z",
+      counts: "shown",
+      descriptors: [
+        {
+          entries: [{ key: "user", value: "ann" }],
+          levels: [{
+            entry: { key: "user", value: "ann" },
+            rules: [{ ...chosen, why: "it takes any value, and no rule with a value fits" }],
+            furtherRules: 0,
+            otherKeys: [],
+            furtherKeys: 0,
+          }],
+          outcome: "limited",
+          why: "its rule has a limit",
+          limit: {
+            rule: "shop.user",
+            override: false,
+            unlimited: false,
+            requestsPerUnit: 2,
+            unit: "MINUTE",
+            windowSeconds: 60,
+            shadowMode: false,
+            quotaMode: false,
+            replaces: [],
+          },
+          cacheKey: KEY,
+          windowEnds: "2023-11-14T22:14:00Z",
+          used: 3,
+          remaining: 0,
+        },
+        {
+          entries: [{ key: "none", value: "x" }],
+          levels: [{
+            entry: { key: "none", value: "x" },
+            rules: [],
+            furtherRules: 0,
+            otherKeys: ["user"],
+            furtherKeys: 0,
+          }],
+          outcome: "none",
+          why: 'no rule of level 1 has the key "none"',
+        },
+      ],
+    },
+  });
+});
+
+const WRONG_QUERIES: readonly (readonly [query: string, field: string, reason: string])[] = [
+  ["", "domain", "must be given once, and not be empty"],
+  ["?domain=&descriptors=a=b", "domain", "must be given once, and not be empty"],
+  ["?domain=a&domain=b&descriptors=a=b", "domain", "must be given once, and not be empty"],
+  ["?domain=a", "descriptors", "must be given, such as descriptors=key=value"],
+  ["?domain=a&descriptors=b", "descriptors", '"b" has no equals sign, key=value would be right'],
+  ["?domain=a&descriptor=b=c", "descriptor", "only domain and descriptors are known"],
+  [
+    `?domain=a&descriptors=${Array(65).fill("k=v").join(",")}`,
+    "descriptors[0].entries",
+    "descriptor 0 must not have more than 64 entries, but has 65",
+  ],
+];
+
+for (const [query, wantedField, wantedReason] of WRONG_QUERIES) {
+  Deno.test(`/explain${query.slice(0, 60)}: 400 with what would be right`, async () => {
+    await using bed = new Bed({});
+    const { status, body: { field, reason } } = await bed.get(`/explain${query}`);
+    assertEquals([status, field, reason], [400, wantedField, wantedReason]);
+  });
+}
+
+Deno.test("/explain without rules is 503", async () => {
+  await using bed = new Bed({}, { rules: () => undefined });
+  const { status, body } = await bed.get(ASKED);
+  assertEquals([status, body["reason"]], [503, "no rate limit configuration loaded"]);
+});
+
+Deno.test("/explain shows the walk also while the cache is away", async () => {
+  const away: CounterCache = {
+    add: () => Promise.reject(new CacheError("kv", "the cache is away")),
+    read: () => Promise.reject(new CacheError("kv", "the cache is away")),
+    remove: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+  };
+  await using bed = new Bed({ adminToken: ADMIN }, { cache: away });
+  const none = [undefined, undefined];
+  assertEquals(await bed.counts(ADMIN), [200, "not shown: the cache is away", [none, none]]);
+});

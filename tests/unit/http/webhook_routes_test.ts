@@ -1,0 +1,282 @@
+import { assertEquals } from "@std/assert";
+import { createRouter } from "../../../src/http/router.ts";
+import {
+  administrationRoute,
+  eventRoute,
+  triggerRoute,
+  type WebhookRouteOptions,
+} from "../../../src/http/webhook_routes.ts";
+import type { WebhookAnswer, WebhookCalls } from "../../../src/webhooks/routes.ts";
+import { HandledHttp } from "../../harness/http_fixture.ts";
+
+const TOKEN = "the-administration-token-of-this-test";
+const TRIGGER = "/api/v1/workflows/triggers/order-intake";
+const EVENTS = "/api/v1/events";
+/** SHA-256 of `key`. */
+const KEY_HASH = "2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683";
+const MAX_BYTES = 100;
+const OK: WebhookAnswer = { status: 202, headers: { "content-type": "application/json" }, body: '{"a":1}' };
+const REFUSED: WebhookAnswer = {
+  status: 404,
+  headers: { "content-type": "application/problem+json" },
+  body: '{"code":"not_found"}',
+  code: "not_found",
+};
+
+/** Lets in who shows `key`, and keeps what it is asked. */
+class CallsDouble implements WebhookCalls {
+  readonly asked: unknown[] = [];
+
+  admitTrigger(caller: { name: string; keyHash: string }): Promise<WebhookAnswer | undefined> {
+    this.asked.push(["admitTrigger", caller.name, caller.keyHash === KEY_HASH]);
+    return Promise.resolve(caller.keyHash === KEY_HASH ? undefined : REFUSED);
+  }
+  acceptTrigger({ requestId: _, keyHash: __, ...call }: { requestId: string; keyHash: string }) {
+    this.asked.push(["acceptTrigger", call]);
+    return Promise.resolve(OK);
+  }
+  admitEvent(caller: { keyHash?: string | undefined }): Promise<WebhookAnswer | undefined> {
+    this.asked.push(["admitEvent", caller.keyHash === undefined ? "admin" : caller.keyHash === KEY_HASH]);
+    const isIn = caller.keyHash === undefined || caller.keyHash === KEY_HASH;
+    return Promise.resolve(isIn ? undefined : { ...REFUSED, status: 401, code: "unauthorized" });
+  }
+  acceptEvent({ requestId: _, keyHash: __, ...call }: { requestId: string; keyHash?: string | undefined }) {
+    this.asked.push(["acceptEvent", call]);
+    return Promise.resolve(OK);
+  }
+  administer({ requestId: _, ...call }: { requestId: string }) {
+    this.asked.push(["administer", call]);
+    return Promise.resolve({ status: 204, headers: {}, body: "" });
+  }
+}
+
+function serve(calls: CallsDouble, options: Partial<WebhookRouteOptions> = {}): HandledHttp {
+  return new HandledHttp(({ log, clock }) => {
+    const given = { calls, maxBodyBytes: MAX_BYTES, adminToken: TOKEN, clock, logger: log, ...options };
+    const routes = [
+      triggerRoute(given),
+      eventRoute(given, { readable: true, postable: true }),
+      administrationRoute(given),
+    ];
+    return createRouter(routes, { logger: log, clock, newRequestId: () => "made" });
+  });
+}
+
+interface Row {
+  readonly name: string;
+  readonly method?: string;
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Uint8Array<ArrayBuffer>;
+  readonly status: number;
+  readonly code?: string;
+  readonly shows?: Readonly<Record<string, string>>;
+}
+
+const AUTH = { authorization: "Bearer key" };
+const JSON_TYPE = { "content-type": "application/json" };
+const BAD_KEY = { "idempotency-key": "" };
+const LONG = "x".repeat(MAX_BYTES + 1);
+const NO_UTF8 = new Uint8Array([0x22, 0xff, 0x22]);
+
+// Each row is right in what the row before was refused for, and wrong in all that comes later.
+const ORDER: readonly Row[] = [
+  {
+    name: "another method",
+    method: "GET",
+    status: 405,
+    code: "method_not_allowed",
+    shows: { allow: "POST" },
+  },
+  { name: "another method, too", method: "PUT", body: LONG, status: 405, code: "method_not_allowed" },
+  {
+    name: "no token",
+    body: LONG,
+    headers: BAD_KEY,
+    status: 401,
+    code: "unauthorized",
+    shows: {
+      "www-authenticate": "Bearer",
+    },
+  },
+  {
+    name: "another scheme",
+    body: LONG,
+    headers: { authorization: "Basic key" },
+    status: 401,
+    code: "unauthorized",
+  },
+  { name: "a key in the query", path: `${TRIGGER}?key=key`, body: LONG, status: 401, code: "unauthorized" },
+  { name: "a key that is not let in", body: LONG, headers: { authorization: "Bearer other" }, status: 404 },
+  {
+    name: "no media type",
+    body: LONG,
+    headers: { ...AUTH, "content-type": "" },
+    status: 415,
+    code: "unsupported_media_type",
+  },
+  {
+    name: "another media type",
+    body: LONG,
+    headers: { ...AUTH, "content-type": "application/jsonp" },
+    status: 415,
+  },
+  {
+    name: "too large",
+    body: LONG,
+    headers: { ...AUTH, ...JSON_TYPE, ...BAD_KEY },
+    status: 413,
+    code: "too_large",
+  },
+  {
+    name: "an empty key",
+    body: NO_UTF8,
+    headers: { ...AUTH, ...JSON_TYPE, ...BAD_KEY },
+    status: 400,
+    code: "invalid_idempotency_key",
+  },
+  {
+    name: "a long key",
+    body: NO_UTF8,
+    headers: { ...AUTH, ...JSON_TYPE, "idempotency-key": "k".repeat(256) },
+    status: 400,
+    code: "invalid_idempotency_key",
+  },
+  {
+    name: "a key with a tab",
+    body: NO_UTF8,
+    headers: { ...AUTH, ...JSON_TYPE, "idempotency-key": "a\tb" },
+    status: 400,
+    code: "invalid_idempotency_key",
+  },
+  {
+    name: "no UTF-8",
+    body: NO_UTF8,
+    headers: { ...AUTH, ...JSON_TYPE, "idempotency-key": "k".repeat(255) },
+    status: 400,
+    code: "malformed_json",
+  },
+  {
+    name: "all is right",
+    body: "{}",
+    headers: { ...AUTH, "content-type": "Application/JSON ; charset=utf-8", "idempotency-key": "k" },
+    status: 202,
+  },
+];
+
+for (const [what, path] of [["trigger", TRIGGER], ["event", EVENTS]] as const) {
+  Deno.test(`webhook routes: the order of checks of a ${what}`, async () => {
+    const served = serve(new CallsDouble());
+    for (const row of ORDER) {
+      // Reading events is another call.
+      if (what === "event" && row.method === "GET") continue;
+      const { method = "POST", headers = {}, body } = row;
+      const target = (row.path ?? path).replace(TRIGGER, path);
+      const response = await served.fetch(target, {
+        method,
+        headers,
+        ...(body === undefined ? {} : { body }),
+      });
+      const text = await response.json();
+      const expected = what === "event" && row.status === 404 ? 401 : row.status;
+      assertEquals(response.status, expected, row.name);
+      if (row.code !== undefined) {
+        assertEquals([text.code, text.requestId, text.status], [row.code, "made", row.status], row.name);
+        assertEquals(response.headers.get("content-type"), "application/problem+json");
+      }
+      for (const [name, value] of Object.entries(row.shows ?? {})) {
+        assertEquals(response.headers.get(name), value, row.name);
+      }
+    }
+  });
+}
+
+Deno.test("webhook routes: what a trigger passes on", async () => {
+  const calls = new CallsDouble();
+  const results: number[] = [];
+  const served = serve(calls, { onTrigger: ({ status }) => void results.push(status) });
+  const call = (path: string, headers: Record<string, string>, body = '{"n": 1.10}') =>
+    served.fetch(path, { method: "POST", headers: { ...AUTH, ...JSON_TYPE, ...headers }, body });
+  const response = await call(`${TRIGGER}?a=b`, { "idempotency-key": " k " });
+  assertEquals([response.status, await response.text()], [202, '{"a":1}']);
+  assertEquals(response.headers.get("x-request-id"), "made");
+  await (await call("/api/v1/workflows/triggers/", {})).body?.cancel();
+  await (await call(`${TRIGGER}/more`, { authorization: "bearer other" })).body?.cancel();
+  assertEquals(calls.asked, [
+    ["admitTrigger", "order-intake", true],
+    ["acceptTrigger", { name: "order-intake", idempotencyKey: "k", body: '{"n": 1.10}' }],
+    ["admitTrigger", "", true],
+    ["acceptTrigger", { name: "", body: '{"n": 1.10}' }],
+    ["admitTrigger", "order-intake/more", false],
+  ]);
+  assertEquals(results, [202, 202, 404]);
+});
+
+Deno.test("webhook routes: the administration's own token posts events as the administration", async () => {
+  const calls = new CallsDouble();
+  const served = serve(calls);
+  const headers = { authorization: `Bearer ${TOKEN}`, ...JSON_TYPE };
+  await (await served.fetch(EVENTS, { method: "POST", headers, body: "{}" })).body?.cancel();
+  assertEquals(calls.asked, [["admitEvent", "admin"], ["acceptEvent", { body: "{}" }]]);
+});
+
+Deno.test("webhook routes: the administration", async () => {
+  const calls = new CallsDouble();
+  const served = serve(calls);
+  const token = { authorization: `Bearer ${TOKEN}` };
+  const rows: [string, RequestInit, number][] = [
+    ["/api/v1/endpoints", {}, 401],
+    ["/api/v1/nothing", { headers: AUTH }, 401],
+    ["/api/v1/endpoints?limit=3", { headers: token }, 204],
+    ["/api/v1/events?limit=3", { headers: token }, 204],
+    ["/api/v1/events", { method: "DELETE", headers: token }, 405],
+    ["/api/v1/endpoints/x/check", { method: "POST", headers: token }, 204],
+    ["/api/v1/endpoints", { method: "POST", headers: { ...token, ...JSON_TYPE }, body: "{}" }, 204],
+    ["/api/v1/endpoints", { method: "POST", headers: token, body: "{}" }, 415],
+    ["/api/v1/endpoints", { method: "POST", headers: { ...token, ...JSON_TYPE }, body: LONG }, 413],
+  ];
+  for (const [path, init, status] of rows) {
+    const response = await served.fetch(path, init);
+    await response.body?.cancel();
+    assertEquals(response.status, status, `${init.method} ${path}`);
+  }
+  assertEquals(calls.asked, [
+    ["administer", { method: "GET", path: "/endpoints", query: "limit=3" }],
+    ["administer", { method: "GET", path: "/events", query: "limit=3" }],
+    ["administer", { method: "POST", path: "/endpoints/x/check", query: "" }],
+    ["administer", { method: "POST", path: "/endpoints", query: "", body: "{}" }],
+  ]);
+});
+
+Deno.test("webhook routes: without a token of its own the administration is not there", async () => {
+  const served = serve(new CallsDouble(), { adminToken: undefined });
+  const rows: [string, string, Record<string, string>, number][] = [
+    ["GET", "/api/v1/endpoints", {}, 404],
+    ["GET", "/api/v1/endpoints", { authorization: `Bearer ${TOKEN}` }, 404],
+    ["GET", EVENTS, { authorization: "Bearer " }, 404],
+    ["POST", EVENTS, {}, 404],
+    ["POST", EVENTS, { authorization: "Bearer other" }, 404],
+    ["POST", EVENTS, AUTH, 202],
+    ["POST", TRIGGER, AUTH, 202],
+  ];
+  for (const [method, path, headers, status] of rows) {
+    const body = method === "POST" ? { body: "{}" } : {};
+    const response = await served.fetch(path, {
+      method,
+      headers: { ...JSON_TYPE, ...headers },
+      ...body,
+    });
+    await response.body?.cancel();
+    assertEquals(response.status, status, `${method} ${path}`);
+  }
+});
+
+Deno.test("webhook routes: no key and no token is logged", async () => {
+  const served = serve(new CallsDouble());
+  for (const path of [TRIGGER, "/api/v1/endpoints"]) {
+    const headers = { authorization: "Bearer svct_secret", ...JSON_TYPE };
+    await (await served.fetch(path, { method: "POST", headers, body: "{}" })).body?.cancel();
+  }
+  const text = JSON.stringify(served.log.lines);
+  assertEquals([served.log.lines.length, text.includes("svct_secret")], [2, false]);
+});

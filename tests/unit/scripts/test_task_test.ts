@@ -1,0 +1,74 @@
+import { assertEquals } from "@std/assert";
+import { joinRuns, type TestRun } from "../../../scripts/test/join_runs.ts";
+import { slowestLines, startedByImports } from "../../../scripts/test/slowest.ts";
+import { planTests } from "../../../scripts/test/test_groups.ts";
+
+const ROOT = new URL("../../../", import.meta.url).pathname;
+
+Deno.test("a plan of tests: unit tests have neither the network nor processes", () => {
+  const shown = (named: readonly string[]) =>
+    planTests(2, named).map(({ name, places, isServed, jobs }) => ({ name, places, isServed, jobs }));
+  const unit = { name: "unit", isServed: false, jobs: 2 };
+  const integration = { name: "integration", isServed: true, jobs: 4 };
+  assertEquals(shown([]), [
+    { ...unit, places: ["tests/unit", "tests/tidy_test.ts"] },
+    { ...integration, places: ["tests/contract", "tests/integration", "src/rest"] },
+  ]);
+  assertEquals(shown(["./tests/unit/base", "tests/contract", "tests/unit_more"]), [
+    { ...unit, places: ["./tests/unit/base"] },
+    { ...integration, places: ["tests/contract", "tests/unit_more"] },
+  ]);
+  assertEquals(shown(["tests/soak/outage_test.ts"]), [{
+    ...integration,
+    places: ["tests/soak/outage_test.ts"],
+  }]);
+  const [first] = planTests(2);
+  assertEquals(first?.permissions.filter((flag) => /all$|net|run|ffi/.test(flag)), []);
+});
+
+const GOOD: TestRun = { name: "good", code: 0, report: { passed: 3, failed: [], skipped: ["s"] } };
+const BAD: TestRun = { name: "bad", code: 1, report: { passed: 1, failed: ["f"], skipped: [] } };
+const CUT: TestRun = { name: "cut", code: 137, report: { passed: 0, failed: [], skipped: [] } };
+const BARE: TestRun = { name: "bare", code: 0, report: { passed: 0, failed: [], skipped: [] } };
+const OUTSIDE = 'the runner of "cut" ended with code 137';
+
+const SUMS: readonly (readonly [name: string, runs: TestRun[], passed: number, failed: string[]])[] = [
+  ["two that ran", [GOOD, BAD], 4, ["f"]],
+  ["one that was cut off beside one that is fine", [GOOD, CUT], 3, [OUTSIDE]],
+  ["one that was cut off beside one with a failure", [BAD, CUT], 1, ["f", OUTSIDE]],
+  ["one that ran nothing", [GOOD, BARE], 3, ['no test of "bare" ran']],
+];
+
+for (const [name, runs, passed, failed] of SUMS) {
+  Deno.test(`the sum of runs: ${name}`, () => {
+    const skipped = runs.includes(GOOD) ? ["s"] : [];
+    assertEquals(joinRuns(runs, { empty: false }), { passed, failed, skipped });
+  });
+}
+
+Deno.test("the sum of runs: with a filter one of them may be empty", () => {
+  assertEquals(joinRuns([GOOD, BARE], { empty: true }), GOOD.report);
+});
+
+Deno.test("the slowest files and tests are named with what they start", () => {
+  const times = [
+    { file: "./a_test.ts", name: "one", seconds: 1 },
+    { file: "./b_test.ts", name: "two", seconds: 2.25 },
+    { file: "./a_test.ts", name: "three", seconds: 3 },
+  ];
+  assertEquals(slowestLines(times, (file) => file === "./a_test.ts" ? ["redis-server"] : []), [
+    "slowest files of 2, 6 s in all:",
+    "    4.0 s  ./a_test.ts (redis-server)",
+    "    2.3 s  ./b_test.ts",
+    "slowest tests of 3:",
+    "    3.0 s  ./a_test.ts: three",
+    "    2.3 s  ./b_test.ts: two",
+    "    1.0 s  ./a_test.ts: one",
+  ]);
+  const started = startedByImports(ROOT);
+  const seen = ["./tests/integration/program/envoy_test.ts", "./tests/unit/base/wait_test.ts", "./no_file.ts"]
+    .map(
+      started,
+    );
+  assertEquals(seen.map((names) => names.includes("Envoy")), [true, false, false]);
+});
