@@ -84,7 +84,7 @@ export async function killWhileDelivering(
     ...{ rounds, works: options.events, work: postOne },
   });
   await until("everything to be delivered", () => weir.isDelivered(), {
-    ...{ deadlineMs: DELIVERED_MS, intervalMs: 200 },
+    ...{ deadlineMs: DELIVERED_MS, intervalMs: 100 },
   });
   const deliveries = await weir.all("/deliveries");
   const failures = await weir.all("/audit?event=delivery.failed");

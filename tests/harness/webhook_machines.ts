@@ -335,7 +335,7 @@ export class WebhookMachine {
         return async (...given: unknown[]) => {
           await this.#going();
           try {
-            return await this.#parts.counted(() => Reflect.apply(operation, target, given));
+            return await this.#parts.counted(async () => await Reflect.apply(operation, target, given));
           } finally {
             await this.#going();
           }

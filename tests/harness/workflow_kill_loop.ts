@@ -53,7 +53,7 @@ export async function killWhileExecuting(
     ...{ rounds, works: options.executions, work: startOne },
   });
   await until("every execution to end", () => weir.isCarriedOut(), {
-    ...{ deadlineMs: CARRIED_OUT_MS, intervalMs: 200 },
+    ...{ deadlineMs: CARRIED_OUT_MS, intervalMs: 100 },
   });
   const records = await weir.all("/executions");
   const events = await weir.all("/events?event=workflow.execution.completed");

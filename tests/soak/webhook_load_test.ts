@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { needs } from "../harness/tools.ts";
 import { concurrencyOverFleet } from "../harness/webhook_concurrency.ts";
 import { WebhookFleet } from "../harness/webhook_fleet.ts";
-import { deliverBesideHanging } from "../harness/webhook_hanging.ts";
+import { deliverBesideHanging } from "./webhook_hanging.ts";
 import { WebhookProcess } from "../harness/webhook_process.ts";
 import { pressByLargeInputs, starveByHanging } from "../harness/workflow_pressure.ts";
 import { bySize, onlyFull } from "./soak_options.ts";

@@ -37,7 +37,7 @@ Deno.test("webhooks: a trigger that is called as soon as there is a port is acce
   const call = () => api(address, CALL, { token: key, body: '{"total": 1}' });
   const first = await until("the first answer", call, { intervalMs: 2 });
   const tookMs = performance.now() - begin;
-  await using weir = await starting;
+  await using _weir = await starting;
   // It waits for the store of a machine that is not as slow as that.
   if (tookMs < PATIENCE_MS) assertEquals([first.status, first.body.code], [202, undefined]);
   assertEquals((await call()).status, 202);
