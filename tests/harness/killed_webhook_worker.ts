@@ -1,12 +1,15 @@
 import { serveWebhooks, type WebhookPort } from "../../src/webhooks/webhook_worker.ts";
 import { shiftWallClock } from "./scaled_clock.ts";
+import { HurriedClock } from "./hurried_clock.ts";
 import type { KillPoint, WebhookFaults } from "./webhook_faults.ts";
 
 /** What a test tells the worker beside what the main thread does. */
 export type FaultMessage =
   | { readonly type: "faults"; readonly faults: WebhookFaults }
   /** Throws where nobody catches it. */
-  | { readonly type: "throw" };
+  | { readonly type: "throw" }
+  /** Skips some time of the work, where the faults say that it may be skipped. */
+  | { readonly type: "hurry"; readonly ms: number };
 
 const port = globalThis as unknown as WebhookPort & {
   addEventListener(type: "message", listener: (event: MessageEvent<FaultMessage>) => void): void;
@@ -14,16 +17,19 @@ const port = globalThis as unknown as WebhookPort & {
 let faults: WebhookFaults = {};
 /** How long it may take until all threads of a process are stopped: a machine with others on it takes its time. */
 const STOP_REACHES_ALL_MS = 2_000;
+const clock = new HurriedClock();
 const times = { kill: 0, stop: 0 };
 
 // Comes before the message that starts the service.
 port.addEventListener("message", ({ data: message }: MessageEvent<FaultMessage>) => {
   if (message.type === "faults") take(message.faults);
+  if (message.type === "hurry") clock.hurry(message.ms);
   if (message.type === "throw") setTimeout(() => thrown());
 });
 
 serveWebhooks(port, () => ({
   parts: {
+    ...(faults.isHurried === true ? { clock } : {}),
     atAttempt: (when, step) => pass(`${when} ${step}`),
     atStep: (point) => pass(`execution ${point}`),
   },

@@ -3,6 +3,7 @@ import { type Running, serve } from "../../main.ts";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { readSettings } from "../../src/settings/read_settings.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
+import type { WebhookLine } from "../../src/webhooks/webhook_thread.ts";
 import { FakeClock } from "./fake_clock.ts";
 
 /** How a service in this process is started. */
@@ -12,6 +13,8 @@ export interface ServeFixtureOptions {
   /** Rule files by name, written into a folder of this service alone. */
   readonly rules?: Readonly<Record<string, string>>;
   readonly clock?: Clock;
+  /** Starts the worker of the webhook service; the service's own when absent. */
+  readonly startWebhookWorker?: () => WebhookLine;
 }
 
 /** The whole service in this process, on free ports, for tests that need no process of its own. */
@@ -33,7 +36,7 @@ export class ServeFixture implements AsyncDisposable {
     this.log = log;
     this.#root = root;
     this.#clock = options.clock ?? systemClock;
-    this.opened = this.#open(log, options.env);
+    this.opened = this.#open(log, options);
   }
 
   /** Starts it and waits until every port is open. */
@@ -129,7 +132,7 @@ export class ServeFixture implements AsyncDisposable {
     await Deno.remove(dirname(this.#root), { recursive: true });
   }
 
-  async #open(log: string[], env: ServeFixtureOptions["env"]): Promise<void> {
+  async #open(log: string[], { env, startWebhookWorker }: ServeFixtureOptions): Promise<void> {
     const clock = this.#clock;
     const { settings } = readSettings({
       BACKEND_TYPE: "memory",
@@ -147,7 +150,10 @@ export class ServeFixture implements AsyncDisposable {
     const write = (line: string) => void log.push(line);
     const logger = createLogger({ level: settings.LOG_LEVEL, format: settings.LOG_FORMAT, clock, write });
     const onReload = (reload: () => void) => void (this.#reload = reload);
-    this.#running = await serve(settings, this.#stop.signal, { logger, clock, onReload });
+    this.#running = await serve(settings, this.#stop.signal, {
+      ...{ logger, clock, onReload },
+      ...(startWebhookWorker === undefined ? {} : { startWebhookWorker }),
+    });
   }
 }
 

@@ -3,13 +3,7 @@ import type { RuleException } from "./test_rules.ts";
 /** Files that a rule does not hold for; one that breaks its rule no more is taken off the list. */
 export const EXCEPTIONS: Readonly<Record<string, readonly RuleException[]>> = {
   "no test waits more than 100 ms for time to pass": [
-    { file: "tests/harness/webhook_fleet_outage.ts", reason: "200 ms" },
-    { file: "tests/harness/webhook_hanging.ts", reason: "1000 ms" },
-    { file: "tests/harness/webhook_kill_loop.ts", reason: "200 ms" },
-    { file: "tests/harness/workflow_kill_loop.ts", reason: "200 ms" },
     { file: "tests/integration/config/xds_stream_test.ts", reason: "400 ms" },
-    { file: "tests/integration/program/fleet_clocks_test.ts", reason: "8000 ms" },
-    { file: "tests/integration/program/fleet_stopped_test.ts", reason: "11000 ms" },
     { file: "tests/integration/program/ui_live_test.ts", reason: "200 ms" },
     { file: "tests/integration/program/xds_test.ts", reason: "400 ms" },
     { file: "tests/integration/settings/settings_kv_cases.ts", reason: "200 ms" },
@@ -18,7 +12,6 @@ export const EXCEPTIONS: Readonly<Record<string, readonly RuleException[]>> = {
     { file: "tests/integration/webhooks/webhook_shared_store_test.ts", reason: "500 ms" },
   ],
   "scripts import only the harness from tests, and only their own tests import scripts": [
-    { file: "tests/harness/webhook_hanging.ts", reason: "still imports scripts/bench/percentile.ts" },
     {
       file: "tests/integration/program/outage_test.ts",
       reason: "still imports scripts/bench/rate_limit_message.ts",

@@ -12,6 +12,8 @@ export interface WebhookFaults {
   readonly stop?: { readonly at: KillPoint; readonly nth: number } | undefined;
   /** How far the wall clock of the process is ahead. */
   readonly wallAheadMs?: number | undefined;
+  /** The work on the store goes by a clock of which time can be skipped. */
+  readonly isHurried?: boolean | undefined;
   /** Said to the database of the store when it is opened, such as `max_page_count = 100`. */
   readonly pragmas?: readonly string[] | undefined;
 }

@@ -81,10 +81,10 @@ export async function killWhileDelivering(
     ...{ works: options.events, points: ATTEMPT_POINTS, processes: weir.members.length },
   });
   const { works: events, ...killed } = await runKillRounds(weir, {
-    ...{ rounds, works: options.events, work: postOne, say: options.say },
+    ...{ rounds, works: options.events, work: postOne },
   });
   await until("everything to be delivered", () => weir.isDelivered(), {
-    ...{ deadlineMs: DELIVERED_MS, intervalMs: 200 },
+    ...{ deadlineMs: DELIVERED_MS, intervalMs: 100 },
   });
   const deliveries = await weir.all("/deliveries");
   const failures = await weir.all("/audit?event=delivery.failed");

@@ -23,7 +23,6 @@ export interface KillRoundsOptions {
   readonly works: number;
   /** How many processes share the work; one when absent. */
   readonly processes?: number | undefined;
-  readonly say: (line: string) => void;
 }
 
 /** What the kills themselves were. */
@@ -45,7 +44,7 @@ const STALL_MS = 1_000;
 
 /** Draws the kills: every place in turn, and one from outside after each turn and here and there. */
 export function killRounds(
-  { kills, seed, points, works, processes = 1 }: Omit<KillRoundsOptions, "say">,
+  { kills, seed, points, works, processes = 1 }: KillRoundsOptions,
 ): KillRound[] {
   const random = seededRandom(seed);
   // Half of what a round has, so that the place is passed so often whatever comes in between.
@@ -69,11 +68,10 @@ export function killRounds(
  */
 export async function runKillRounds(
   weir: KilledProcesses,
-  { rounds, works, work, say }: {
+  { rounds, works, work }: {
     readonly rounds: readonly KillRound[];
     readonly works: number;
     readonly work: (n: number) => Promise<void>;
-    readonly say: (line: string) => void;
   },
 ): Promise<KillReport> {
   const begin = performance.now();
@@ -96,7 +94,6 @@ export async function runKillRounds(
       count++;
       if (problem === undefined) killsAt[round.at] = (killsAt[round.at] ?? 0) + 1;
       else problems.push(`kill ${count}: ${problem}`);
-      say(`kill ${count} of ${rounds.length}: ${round.at}, ${Math.round(performance.now() - begin)} ms`);
     }
     await weir.startMember(n);
   };

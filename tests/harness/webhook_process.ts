@@ -1,11 +1,12 @@
 import { join } from "node:path";
 import { freePort } from "./free_port.ts";
 import { until } from "./until.ts";
-import { post, type WebhookAnswered, webhookCall } from "./webhook_client.ts";
+import { ADMIN_TOKEN, WebhookCalls } from "./webhook_calls.ts";
 import type { WebhookFaults } from "./webhook_faults.ts";
-import type { WebhookReceiver } from "./webhook_receiver.ts";
 import { startKilledWeir, UNEXPECTED_CODE } from "./start_killed_weir.ts";
 import type { WeirProcess } from "./weir_process.ts";
+
+export { ADMIN_TOKEN };
 
 /** How a Weir with webhooks is to run. */
 export interface WebhookProcessOptions {
@@ -26,18 +27,14 @@ export interface WebhookStart {
   readonly isAwaited?: boolean | undefined;
 }
 
-/** The token of the administration. */
-export const ADMIN_TOKEN = "token-of-the-administration-in-tests-0123456789";
-
 /**
  * Weir with a store of webhooks, at one address and on one folder while its processes come and go. The loopback is open
  * for deliveries and for workflows.
  */
-export class WebhookProcess implements AsyncDisposable {
+export class WebhookProcess extends WebhookCalls implements AsyncDisposable {
   readonly folder: string;
   readonly storePath: string;
   readonly workflowFolder: string;
-  /** `http://127.0.0.1:port`. */
   readonly base: string;
   /** What all processes wrote to their logs, but for the one that runs. */
   readonly oldLines: string[] = [];
@@ -48,6 +45,7 @@ export class WebhookProcess implements AsyncDisposable {
   #weir: WeirProcess | undefined;
 
   private constructor(folder: string, ownsFolder: boolean, env: Readonly<Record<string, string>>) {
+    super();
     this.folder = folder;
     this.#ownsFolder = ownsFolder;
     this.storePath = join(folder, "data", "weir.db");
@@ -97,6 +95,10 @@ export class WebhookProcess implements AsyncDisposable {
     await this.start(start);
   }
 
+  get debugAddress(): string {
+    return this.weir.debugAddress;
+  }
+
   /** The process that runs. */
   get weir(): WeirProcess {
     if (this.#weir === undefined) throw new Error("Cannot use Weir: no process runs");
@@ -128,69 +130,6 @@ export class WebhookProcess implements AsyncDisposable {
     return code;
   }
 
-  /** A call of the administration. */
-  async api(method: string, path: string, body?: unknown): Promise<WebhookAnswered> {
-    return await webhookCall(`${this.base}/api/v1${path}`, { method, token: ADMIN_TOKEN, body });
-  }
-
-  /** Everything of a list. */
-  async all(path: string): Promise<readonly WebhookAnswered["body"][]> {
-    const items: WebhookAnswered["body"][] = [];
-    let cursor: string | undefined;
-    do {
-      const joint = path.includes("?") ? "&" : "?";
-      const more = cursor === undefined ? "" : `&cursor=${encodeURIComponent(cursor)}`;
-      const { status, body } = await this.api("GET", `${path}${joint}limit=200${more}`);
-      if (status !== 200) throw new Error(`Cannot list "${path}": ${status} ${JSON.stringify(body)}`);
-      items.push(...body.items);
-      cursor = body.nextCursor;
-    } while (cursor !== undefined);
-    return items;
-  }
-
-  /** Makes an endpoint at a path of the receiver, which learns its secret; answers its record. */
-  async endpoint(
-    receiver: WebhookReceiver,
-    path: string,
-    fields: Readonly<Record<string, unknown>> = {},
-  ): Promise<WebhookAnswered["body"]> {
-    const made = await this.made("/endpoints", { url: `${receiver.url}${path}`, ...fields });
-    receiver.secrets.set(path, made.secret);
-    return made;
-  }
-
-  /** Makes a record; answers it. */
-  async made(path: string, fields: Readonly<Record<string, unknown>>): Promise<WebhookAnswered["body"]> {
-    const { status, body } = await this.api("POST", path, fields);
-    if (status !== 201) throw new Error(`Cannot make one of "${path}": ${status} ${JSON.stringify(body)}`);
-    return body;
-  }
-
-  /** Posts an event until it is taken. */
-  async event(data: unknown, key: string, kind = "agent.reply.completed"): Promise<WebhookAnswered> {
-    return await post(`${this.base}/api/v1/events`, { event: kind, data }, { token: ADMIN_TOKEN, key });
-  }
-
-  /** Calls a trigger until it is taken. */
-  async trigger(name: string, token: string, body: unknown, key?: string): Promise<WebhookAnswered> {
-    return await post(`${this.base}/api/v1/workflows/triggers/${name}`, body, { token, key });
-  }
-
-  /** A figure of the webhook service, as its debug page shows it, such as `lost_claims`. */
-  async figure(name: string): Promise<number> {
-    const text = await (await fetch(`http://${this.weir.debugAddress}/stats`)).text();
-    const start = `ratelimit.webhooks.${name}: `;
-    const line = text.split("\n").find((one) => one.startsWith(start));
-    if (line === undefined) throw new Error(`Cannot find the figure "${name}": the page does not show it`);
-    return Number(line.slice(start.length));
-  }
-
-  /** Health as it is shown. */
-  async health(): Promise<{ readonly status: number; readonly text: string }> {
-    const response = await fetch(`${this.base}/healthcheck`);
-    return { status: response.status, text: await response.text() };
-  }
-
   /** Whether the process is stopped, as by SIGSTOP. */
   isStopped(): boolean {
     const stat = Deno.readTextFileSync(`/proc/${this.weir.pid}/stat`);
@@ -202,24 +141,6 @@ export class WebhookProcess implements AsyncDisposable {
   residentMb(): number {
     const pages = Deno.readTextFileSync(`/proc/${this.weir.pid}/statm`).split(" ")[1];
     return Number(pages) * 4_096 / 2 ** 20;
-  }
-
-  /** Whether nothing is left to be delivered. */
-  async isDelivered(): Promise<boolean> {
-    for (const state of ["attempting", "retrying"]) {
-      const { body } = await this.api("GET", `/deliveries?state=${state}&limit=1`);
-      if (body.items.length > 0) return false;
-    }
-    return true;
-  }
-
-  /** Whether no execution is left to be carried out. */
-  async isCarriedOut(): Promise<boolean> {
-    for (const state of ["queued", "running"]) {
-      const { body } = await this.api("GET", `/executions?state=${state}&limit=1`);
-      if (body.items.length > 0) return false;
-    }
-    return true;
   }
 
   /** Kills the process and removes the folder. */

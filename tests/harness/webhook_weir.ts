@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { ServeFixture } from "./serve_fixture.ts";
 import { until } from "./until.ts";
 import { startWeir, type WeirProcess } from "./weir_process.ts";
 
@@ -62,6 +63,19 @@ export class WebhookFolder implements AsyncDisposable {
       await weir[Symbol.asyncDispose]();
       throw error;
     }
+  }
+
+  /** Serves here in this process, and waits until the webhook service has its store, unless it may never have it. */
+  async serve(
+    env: Readonly<Record<string, string>> = {},
+    { isAwaited = true }: { readonly isAwaited?: boolean } = {},
+  ): Promise<ServeFixture> {
+    const fixture = await ServeFixture.start({ env: { ...this.env, ...env } });
+    const { http } = fixture.running.addresses;
+    if (isAwaited) {
+      await until("the webhook service", async () => (await api(http, "/triggers?limit=1")).status !== 503);
+    }
+    return fixture;
   }
 
   /** Everything in the files of the store, byte for byte as text. */

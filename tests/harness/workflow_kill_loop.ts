@@ -50,10 +50,10 @@ export async function killWhileExecuting(
     ...{ works: options.executions, points: EXECUTION_POINTS, processes: weir.members.length },
   });
   const { works: executions, ...killed } = await runKillRounds(weir, {
-    ...{ rounds, works: options.executions, work: startOne, say: options.say },
+    ...{ rounds, works: options.executions, work: startOne },
   });
   await until("every execution to end", () => weir.isCarriedOut(), {
-    ...{ deadlineMs: CARRIED_OUT_MS, intervalMs: 200 },
+    ...{ deadlineMs: CARRIED_OUT_MS, intervalMs: 100 },
   });
   const records = await weir.all("/executions");
   const events = await weir.all("/events?event=workflow.execution.completed");

@@ -12,6 +12,13 @@ export function bySize<T>(sizes: Readonly<Record<SoakSize, T>>): T {
   return sizes[SOAK_SIZE];
 }
 
+/** Name and switch of a test, which only a full run has the time for. */
+export function onlyFull(
+  { name, ignore = false }: { readonly name: string; readonly ignore?: boolean },
+): { name: string; ignore: boolean } {
+  return { name, ignore: ignore || SOAK_SIZE === "short" };
+}
+
 function seedOf(text: string): number {
   const seed = Number(text);
   if (Number.isSafeInteger(seed) && seed > 0) return seed;

@@ -1,9 +1,10 @@
 import { assert, assertEquals } from "@std/assert";
-import { needs } from "../../harness/tools.ts";
-import { until } from "../../harness/until.ts";
-import { webhookCall } from "../../harness/webhook_client.ts";
-import { WebhookFleet } from "../../harness/webhook_fleet.ts";
-import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
+import { needs } from "../harness/tools.ts";
+import { until } from "../harness/until.ts";
+import { webhookCall } from "../harness/webhook_client.ts";
+import { WebhookFleet } from "../harness/webhook_fleet.ts";
+import { WebhookReceiver } from "../harness/webhook_receiver.ts";
+import { onlyFull } from "./soak_options.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -25,7 +26,7 @@ steps:
 `;
 
 Deno.test({
-  ...needs(["postgres"], "clocks ten minutes ahead and behind: nothing comes twice, early or late"),
+  ...onlyFull(needs(["postgres"], "clocks ten minutes ahead and behind: nothing comes twice, early or late")),
   async fn() {
     await using receiver = await WebhookReceiver.start();
     receiver.maxAgeMs = HOUR_MS;
@@ -87,7 +88,9 @@ Deno.test({
 });
 
 Deno.test({
-  ...needs(["postgres"], "24 hours are 24 hours of the database, and a clock that is off is told of"),
+  ...onlyFull(
+    needs(["postgres"], "24 hours are 24 hours of the database, and a clock that is off is told of"),
+  ),
   async fn() {
     await using receiver = await WebhookReceiver.start();
     await using fleet = await openFleet(receiver);

@@ -1,8 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
-import { needs } from "../../harness/tools.ts";
-import { until } from "../../harness/until.ts";
-import { WebhookFleet } from "../../harness/webhook_fleet.ts";
-import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
+import { needs } from "../harness/tools.ts";
+import { until } from "../harness/until.ts";
+import { WebhookFleet } from "../harness/webhook_fleet.ts";
+import { WebhookReceiver } from "../harness/webhook_receiver.ts";
+import { onlyFull } from "./soak_options.ts";
 
 const ENDPOINTS = 50;
 const CONCURRENCY = 4;
@@ -13,7 +14,9 @@ const ROUNDS = [3, 15] as const;
 const WORST_RATIO = 1.2;
 
 Deno.test({
-  ...needs(["postgres"], "50 endpoints that never answer do not keep 50 others of three machines waiting"),
+  ...onlyFull(
+    needs(["postgres"], "50 endpoints that never answer do not keep 50 others of three machines waiting"),
+  ),
   async fn() {
     await using receiver = await WebhookReceiver.start();
     let release = () => {};

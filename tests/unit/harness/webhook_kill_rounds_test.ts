@@ -1,25 +1,6 @@
-import { assertEquals, assertThrows } from "@std/assert";
-import { readWebhookSoakOptions } from "../../../scripts/soak/webhook_options.ts";
+import { assertEquals } from "@std/assert";
 import { ATTEMPT_POINTS, EXECUTION_POINTS } from "../../harness/webhook_faults.ts";
 import { killRounds } from "../../harness/webhook_kill_rounds.ts";
-
-Deno.test("the soak of webhooks reads its flags, and says what would be right", () => {
-  assertEquals(readWebhookSoakOptions(["--seed=7"]), {
-    ...{ store: "file", parts: ["events", "executions", "hanging", "starvation", "pressure"], seed: 7 },
-    ...{ events: 10_000, eventKills: 50, executions: 1_000, executionKills: 20, outages: 3, works: 500 },
-    ...{ hanging: 130, healthy: 1, seconds: 40 },
-  });
-  const shared = readWebhookSoakOptions(["--store=postgres"]);
-  assertEquals(shared.parts, ["events", "executions", "hanging", "outages", "failover", "concurrency"]);
-  const { parts, executions } = readWebhookSoakOptions(["--what=executions", "--executions=9"]);
-  assertEquals([parts, executions], [["executions"], 9]);
-  const refused = [
-    ...["--what=deliveries", "--events=none", "--unknown", "--store=cloud"],
-    // A file is not shared, and does not go away.
-    "--what=outages",
-  ];
-  for (const arg of refused) assertThrows(() => readWebhookSoakOptions([arg]));
-});
 
 Deno.test("kills are drawn from the seed, every place in turn", () => {
   for (const points of [ATTEMPT_POINTS, EXECUTION_POINTS]) {

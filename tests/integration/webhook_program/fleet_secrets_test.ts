@@ -1,12 +1,16 @@
 import { assert, assertEquals } from "@std/assert";
 import { POSTGRES_USER } from "../../harness/postgres_folder.ts";
-import { startKilledWeir } from "../../harness/start_killed_weir.ts";
+import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
+import { ADMIN_TOKEN, type WebhookCalls } from "../../harness/webhook_calls.ts";
 import { webhookCall } from "../../harness/webhook_client.ts";
 import { WebhookFleet } from "../../harness/webhook_fleet.ts";
-import { ADMIN_TOKEN, type WebhookProcess } from "../../harness/webhook_process.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
+import { WebhookServed } from "../../harness/webhook_served.ts";
+import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
+
+runWorkersInThread();
 
 const WRONG_PASSWORD = "wr:ong@pass-0815";
 const TRACE = { LOG_LEVEL: "trace" };
@@ -18,12 +22,13 @@ Deno.test({
     await using receiver = await WebhookReceiver.start();
     await using fleet = await WebhookFleet.open({ size: 1, env: TRACE });
     const { server, database, first } = fleet;
-    await using stranger = await WebhookFleet.open({
-      ...{ size: 1, env: TRACE },
-      address: server.url(database).replace(
-        encodeURIComponent(POSTGRES_USER.password),
-        encodeURIComponent(WRONG_PASSWORD),
-      ),
+    const WEBHOOK_STORE = server.url(database).replace(
+      encodeURIComponent(POSTGRES_USER.password),
+      encodeURIComponent(WRONG_PASSWORD),
+    );
+    const WEBHOOK_ENCRYPTION_KEY = new Uint8Array(32).toBase64();
+    await using stranger = await WebhookServed.open({
+      env: { ...TRACE, WEBHOOK_STORE, WEBHOOK_ENCRYPTION_KEY },
     });
     await fleet.start();
     await fleet.endpoint(receiver, "/hook");
@@ -33,11 +38,11 @@ Deno.test({
 
     await stranger.start({ isAwaited: false });
     await until("the wrong password to be told of", async () => {
-      const { status, text } = await stranger.first.health();
+      const { status, text } = await stranger.health();
       answers.push(text);
       return status === 503 && text.includes("password authentication failed");
     });
-    answers.push(...await everything(stranger.first));
+    answers.push(...await everything(stranger));
 
     // While the database is away, and when it is back.
     await server.stop("immediate");
@@ -51,7 +56,8 @@ Deno.test({
     answers.push(...await everything(first));
     await server.start();
     await until("events to be taken again", async () => (await event(first, answers)).status === 202);
-    assertEquals([await first.stop(), await stranger.first.stop()], [0, 0]);
+    assertEquals(await first.stop(), 0);
+    await stranger.stop();
 
     const written = [...answers, ...fleet.lines, ...stranger.lines, ...await refusals(server.url(database))];
     assertEquals(written.filter((text) => hidden().some((form) => text.includes(form))), []);
@@ -70,7 +76,7 @@ function hidden(): readonly string[] {
   ]);
 }
 
-async function event({ base }: WebhookProcess, answers: string[]): Promise<{ readonly status: number }> {
+async function event({ base }: WebhookCalls, answers: string[]): Promise<{ readonly status: number }> {
   const body = { event: "agent.reply.completed", data: {} };
   const answered = await webhookCall(`${base}/api/v1/events`, { token: ADMIN_TOKEN, body });
   answers.push(JSON.stringify([...answered.headers]), JSON.stringify(answered.body));
@@ -78,16 +84,16 @@ async function event({ base }: WebhookProcess, answers: string[]): Promise<{ rea
 }
 
 /** Every list, and every page of the debug port. */
-async function everything(weir: WebhookProcess): Promise<string[]> {
+async function everything(weir: WebhookCalls): Promise<string[]> {
   const answers: string[] = [];
   for (const list of LISTS) answers.push(JSON.stringify((await weir.api("GET", `/${list}`)).body));
   for (const path of ["/metrics", "/stats", "/rlconfig", "/", "/json", "/healthcheck"]) {
-    answers.push(await (await fetch(`http://${weir.weir.debugAddress}${path}`)).text());
+    answers.push(await (await fetch(`http://${weir.debugAddress}${path}`)).text());
   }
   return answers;
 }
 
-/** What is said about addresses that cannot be right; the process does not start. */
+/** What is said about addresses that cannot be right; nothing starts. */
 async function refusals(url: string): Promise<string[]> {
   const wrong = [
     url.replace(/:\d+\//, ":99999/"),
@@ -98,10 +104,10 @@ async function refusals(url: string): Promise<string[]> {
   const texts: string[] = [];
   for (const address of wrong) {
     const key = new Uint8Array(32).toBase64();
-    const settings = { WEBHOOK_STORE: address, WEBHOOK_ENCRYPTION_KEY: key, ...TRACE, PORT: "0" };
-    const started = await startKilledWeir({ rules: {}, settings }).then(
-      async (weir) => await weir[Symbol.asyncDispose](),
-      (error: unknown) => void texts.push(String(error)),
+    const env = { ...TRACE, WEBHOOK_STORE: address, WEBHOOK_ENCRYPTION_KEY: key };
+    const started = await ServeFixture.start({ env }).then(
+      async (service) => await service[Symbol.asyncDispose](),
+      (error: unknown) => void texts.push(Deno.inspect(error)),
     );
     assertEquals(started, undefined);
   }

@@ -79,7 +79,7 @@ export async function runOutages(
   const { decisions, events, executionIds } = await load.end();
   await until("everything to be done", async () => {
     return await fleet.isCarriedOut() && await fleet.isDelivered();
-  }, { deadlineMs: DONE_MS, intervalMs: 200 });
+  }, { deadlineMs: DONE_MS });
   const after = load.residentMb();
 
   problems.push(...receiver.problems.filter((text) => !text.includes("time stamp")));

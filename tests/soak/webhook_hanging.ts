@@ -1,8 +1,8 @@
-import { percentile } from "./load/percentile.ts";
-import { until } from "./until.ts";
-import type { WebhookFleet } from "./webhook_fleet.ts";
-import type { WebhookProcess } from "./webhook_process.ts";
-import { WebhookReceiver } from "./webhook_receiver.ts";
+import { percentile } from "../harness/load/percentile.ts";
+import { until } from "../harness/until.ts";
+import type { WebhookFleet } from "../harness/webhook_fleet.ts";
+import type { WebhookProcess } from "../harness/webhook_process.ts";
+import { WebhookReceiver } from "../harness/webhook_receiver.ts";
 
 /** How many endpoints there are, and for how long they have events. */
 export interface HangingOptions {

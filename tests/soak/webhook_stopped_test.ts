@@ -1,12 +1,13 @@
 import { assert, assertEquals } from "@std/assert";
-import { needs } from "../../harness/tools.ts";
-import { until } from "../../harness/until.ts";
-import type { AnswerBody, WebhookAnswered } from "../../harness/webhook_client.ts";
-import type { KillPoint } from "../../harness/webhook_faults.ts";
-import { endpointsByKind, WebhookFleet } from "../../harness/webhook_fleet.ts";
-import { deliveriesProblems } from "../../harness/webhook_kill_loop.ts";
-import type { WebhookProcess } from "../../harness/webhook_process.ts";
-import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
+import { needs } from "../harness/tools.ts";
+import { until } from "../harness/until.ts";
+import type { AnswerBody, WebhookAnswered } from "../harness/webhook_client.ts";
+import type { KillPoint } from "../harness/webhook_faults.ts";
+import { endpointsByKind, WebhookFleet } from "../harness/webhook_fleet.ts";
+import { deliveriesProblems } from "../harness/webhook_kill_loop.ts";
+import type { WebhookProcess } from "../harness/webhook_process.ts";
+import { WebhookReceiver } from "../harness/webhook_receiver.ts";
+import { onlyFull } from "./soak_options.ts";
 
 const WORKFLOW = (url: string) =>
   `workflow: order-intake
@@ -29,7 +30,7 @@ const FREEZES = { count: 2, ms: 11_000 };
 const LONGEST_GAP_MS = 9_000;
 
 Deno.test({
-  ...needs(["postgres"], "a process that is stopped past its lease and goes on changes nothing"),
+  ...onlyFull(needs(["postgres"], "a process that is stopped past its lease and goes on changes nothing")),
   async fn() {
     await using receiver = await WebhookReceiver.start();
     // What was signed before the stop may leave after it.
@@ -97,10 +98,10 @@ Deno.test({
 });
 
 Deno.test({
-  ...needs(
+  ...onlyFull(needs(
     ["postgres"],
     "a process that is stopped in the middle of its work does not hold the others up for long",
-  ),
+  )),
   async fn() {
     await using receiver = await WebhookReceiver.start();
     receiver.maxAgeMs = TAKEN_OVER_MS;

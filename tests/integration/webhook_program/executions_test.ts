@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { until } from "../../harness/until.ts";
-import { WebhookProcess } from "../../harness/webhook_process.ts";
+import { WebhookServed } from "../../harness/webhook_served.ts";
 import { type Reaction, WebhookReceiver } from "../../harness/webhook_receiver.ts";
 
 /** Steps that ask a server at the port, with what each test needs behind them. */
@@ -51,21 +51,21 @@ const ENDS = {
 };
 
 /** How many executions have been tried and wait. */
-function triedIn({ storePath }: WebhookProcess): number {
+function triedIn({ storePath }: WebhookServed): number {
   using database = new DatabaseSync(storePath, { readOnly: true });
   const tried = "status = 'running' AND step_attempts > 0 AND claim_id IS NULL";
   return Number(database.prepare(`SELECT count(*) AS n FROM execution WHERE ${tried}`).get()?.["n"]);
 }
 
-Deno.test("executions that wait when the process is killed go on, each in its own way, in the next one", async () => {
+Deno.test("executions that wait when the service is killed go on, each in its own way, in the next one", async () => {
   await using receiver = await WebhookReceiver.start();
   let reaction: Reaction = 503;
   receiver.react = ({ path }) => path === "/over" || path === "/wait" ? 200 : reaction;
   const texts = textsFor(receiver.url);
   const names = Object.keys(texts);
   const workflows = Object.fromEntries(Object.entries(texts).map(([name, text]) => [`${name}.yaml`, text]));
-  await using weir = await WebhookProcess.open({ workflows });
-  await weir.start({ rules: rules(0) });
+  await using weir = await WebhookServed.open({ workflows });
+  await weir.start({ rules: rules(0), faults: {} });
   const tokens = new Map<string, string>();
   for (const name of names) tokens.set(name, (await weir.made("/triggers", { name, workflow: name })).key);
   const start = async (name: string) => {
@@ -89,9 +89,11 @@ Deno.test("executions that wait when the process is killed go on, each in its ow
   await Deno.remove(file("deleted"));
   await weir.kill();
   reaction = 200;
-  await weir.start({ rules: rules(1_000) });
+  await weir.start({ rules: rules(1_000), faults: { isHurried: true } });
 
   assertEquals((await weir.api("POST", `/executions/${ids.get("cancel")}/cancel`)).status, 202);
+  // What waits for its next attempt is due.
+  weir.hurryWork(5_000);
   await until("every execution to end", () => weir.isCarriedOut());
   const ends: Record<string, unknown> = {};
   for (const name of names) {

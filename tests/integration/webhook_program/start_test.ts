@@ -1,7 +1,11 @@
 import { assertEquals } from "@std/assert";
 import { freePort } from "../../harness/free_port.ts";
 import { until } from "../../harness/until.ts";
+import { endEarly } from "../../harness/webhook_early_end.ts";
 import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
+import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
+
+runWorkersInThread();
 
 const REQUEST = JSON.stringify({ domain: "any", descriptors: [{ entries: [{ key: "a", value: "b" }] }] });
 const ECHO = { body: { name: "echo", workflow: "echo" } };
@@ -22,43 +26,32 @@ async function health(address: string): Promise<string> {
 Deno.test("webhooks: a trigger that is called as soon as there is a port is accepted", async () => {
   await using folder = await WebhookFolder.make();
   const { key } = await (async () => {
-    await using weir = await folder.start();
-    const { body } = await api(weir.httpAddress, "/triggers", ECHO);
-    assertEquals(await weir.stop(), 0);
-    return body;
+    await using weir = await folder.serve();
+    return (await api(weir.running.addresses.http, "/triggers", ECHO)).body;
   })();
   const address = `127.0.0.1:${freePort()}`;
   const begin = performance.now();
-  const starting = folder.start({ PORT: address.slice(address.indexOf(":") + 1) });
+  const starting = folder.serve({ PORT: address.slice(address.indexOf(":") + 1) });
   // Where the test fails before the end, its own error is the one to tell of.
   starting.catch(() => {});
   const call = () => api(address, CALL, { token: key, body: '{"total": 1}' });
   const first = await until("the first answer", call, { intervalMs: 2 });
   const tookMs = performance.now() - begin;
-  await using weir = await starting;
+  await using _weir = await starting;
   // It waits for the store of a machine that is not as slow as that.
   if (tookMs < PATIENCE_MS) assertEquals([first.status, first.body.code], [202, undefined]);
   assertEquals((await call()).status, 202);
   await until("health to be good", async () => await health(address) === "OK");
-  assertEquals(await weir.stop(), 0);
 });
 
 Deno.test("webhooks: a store that cannot be opened keeps nobody from decisions, and webhooks are 503", async () => {
   await using folder = await WebhookFolder.make();
-  await using weir = await folder.start({ WEBHOOK_STORE: "/proc/nowhere/weir.db" }, { isAwaited: false });
-  assertEquals(await decision(weir.httpAddress), 200);
-  const { status, body } = await api(weir.httpAddress, "/endpoints");
+  await using weir = await folder.serve({ WEBHOOK_STORE: "/proc/nowhere/weir.db" }, { isAwaited: false });
+  const { http } = weir.running.addresses;
+  assertEquals(await decision(http), 200);
+  const { status, body } = await api(http, "/endpoints");
   assertEquals([status, body.code], [503, "webhooks_unavailable"]);
-  assertEquals((await health(weir.httpAddress)).startsWith("webhooks: "), true);
-  assertEquals(await weir.stop(), 0);
+  assertEquals((await health(http)).startsWith("webhooks: "), true);
 });
 
-for (const questions of [0, 4, 16, 64]) {
-  Deno.test(`webhooks: SIGTERM while the thread starts, ${questions} questions after the ports opened`, async () => {
-    await using folder = await WebhookFolder.make();
-    await using weir = await folder.start({}, { isAwaited: false });
-    for (let asked = 0; asked < questions; asked++) await health(weir.httpAddress);
-    assertEquals(await weir.stop(), 0);
-    assertEquals(weir.stderrLines.filter((line) => / level=error |panic/.test(line)), []);
-  });
-}
+Deno.test("webhooks: SIGTERM while the thread starts, 16 calls after the ports opened", () => endEarly(16));

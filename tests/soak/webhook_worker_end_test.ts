@@ -1,11 +1,12 @@
 import { assert, assertEquals } from "@std/assert";
-import { needs } from "../../harness/tools.ts";
-import { until } from "../../harness/until.ts";
-import { webhookCall } from "../../harness/webhook_client.ts";
-import { endpointsByKind, WebhookFleet } from "../../harness/webhook_fleet.ts";
-import { deliveriesProblems } from "../../harness/webhook_kill_loop.ts";
-import { ADMIN_TOKEN } from "../../harness/webhook_process.ts";
-import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
+import { needs } from "../harness/tools.ts";
+import { until } from "../harness/until.ts";
+import { webhookCall } from "../harness/webhook_client.ts";
+import { endpointsByKind, WebhookFleet } from "../harness/webhook_fleet.ts";
+import { deliveriesProblems } from "../harness/webhook_kill_loop.ts";
+import { ADMIN_TOKEN } from "../harness/webhook_process.ts";
+import { WebhookReceiver } from "../harness/webhook_receiver.ts";
+import { onlyFull } from "./soak_options.ts";
 
 /** What ends the worker of one machine after the other: an error that nobody catches, an end without a word. */
 const ENDS = ["SIGUSR1", "SIGUSR2"] as const;
@@ -13,7 +14,9 @@ const ENDS = ["SIGUSR1", "SIGUSR2"] as const;
 const BACK_MS = 120_000;
 
 Deno.test({
-  ...needs(["postgres"], "a worker ends inside a process: the other machines go on, and it comes back"),
+  ...onlyFull(
+    needs(["postgres"], "a worker ends inside a process: the other machines go on, and it comes back"),
+  ),
   async fn() {
     await using receiver = await WebhookReceiver.start();
     // What is sent is not answered before its worker has ended.

@@ -1,8 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
-import { needs } from "../../harness/tools.ts";
-import { until } from "../../harness/until.ts";
-import { post } from "../../harness/webhook_client.ts";
-import { WebhookFleet } from "../../harness/webhook_fleet.ts";
+import { needs } from "../harness/tools.ts";
+import { until } from "../harness/until.ts";
+import { post } from "../harness/webhook_client.ts";
+import { WebhookFleet } from "../harness/webhook_fleet.ts";
+import { onlyFull } from "./soak_options.ts";
 
 const PARALLEL = 1_000;
 const STARTED = "SELECT count(*) FROM execution";
@@ -28,7 +29,7 @@ for (const [what, killAndStart] of Object.entries(KILLED)) {
   const name =
     `1,000 parallel triggers with one key on three machines start one execution while ${what} is killed`;
   Deno.test({
-    ...needs(["postgres"], name),
+    ...onlyFull(needs(["postgres"], name)),
     async fn() {
       await using fleet = await WebhookFleet.open({ workflows: { "order-intake.yaml": WORKFLOW } });
       await fleet.start();

@@ -3,8 +3,9 @@ import { DatabaseSync } from "node:sqlite";
 import { until } from "../../harness/until.ts";
 import { type WebhookAnswered, webhookCall } from "../../harness/webhook_client.ts";
 import { deliveryProblems } from "../../harness/webhook_kill_loop.ts";
-import { ADMIN_TOKEN, WebhookProcess } from "../../harness/webhook_process.ts";
+import { ADMIN_TOKEN } from "../../harness/webhook_calls.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
+import { WebhookServed } from "../../harness/webhook_served.ts";
 
 const RULES = {
   "shop.yaml": `domain: shop
@@ -15,8 +16,6 @@ descriptors:
 };
 const DECISION = { domain: "shop", descriptors: [{ entries: [{ key: "user", value: "bob" }] }] };
 const WORKFLOW = "workflow: order-intake\nsteps:\n  - name: result\n    set: { done: true }\n";
-/** A decision waits for nothing of the store; a busy machine is allowed for. */
-const SLOWEST_DECISION_MS = 5_000;
 const DECISIONS = 10;
 /** Pages beyond those that the store has already. */
 const ROOM = 40;
@@ -52,7 +51,7 @@ Deno.test("a full disk: triggers answer 503, decisions go on, and nothing that w
   await weir.kill();
   await weir.start({ rules: RULES });
   assertEquals((await bed.call("later", {})).status, 202);
-  await until("everything to be carried out and told of", () => bed.isDone(), { deadlineMs: 120_000 });
+  await until("everything to be carried out and told of", () => bed.isDone());
   await bed.checkAll(accepted);
   assertEquals(receiver.problems, []);
 });
@@ -67,6 +66,7 @@ Deno.test("a store that another one keeps locked: triggers answer 503, decisions
   const decisions = bed.decide();
   other.exec("BEGIN EXCLUSIVE");
   const refused = await Promise.all(["a", "b", "c"].map((key) => bed.call(key, {})));
+  await until("health to show it", async () => (await bed.health()).status === 503);
   other.exec("ROLLBACK");
   other.close();
   for (const { status, body, headers } of refused) {
@@ -81,7 +81,8 @@ Deno.test("a store that another one keeps locked: triggers answer 503, decisions
     accepted.push((await bed.call(key, {}, { isRepeated: true })).body.executionId);
   }
   // What could not even be given back while the store was locked is due at the end of its lease.
-  await until("everything to be carried out and told of", () => bed.isDone(), { deadlineMs: 180_000 });
+  weir.hurryWork(60_000);
+  await until("everything to be carried out and told of", () => bed.isDone());
   await bed.checkAll(accepted);
   assertEquals((await weir.all("/executions")).length, accepted.length);
   await until("health to be well again", async () => (await bed.health()).status === 200);
@@ -90,12 +91,12 @@ Deno.test("a store that another one keeps locked: triggers answer 503, decisions
 
 /** A Weir that decides, starts workflows, and tells a receiver of their ends. */
 class TroubleBed implements AsyncDisposable {
-  readonly weir: WebhookProcess;
+  readonly weir: WebhookServed;
   readonly receiver: WebhookReceiver;
   readonly adminToken: string;
   readonly #token: string;
 
-  private constructor(weir: WebhookProcess, receiver: WebhookReceiver, token: string) {
+  private constructor(weir: WebhookServed, receiver: WebhookReceiver, token: string) {
     this.weir = weir;
     this.receiver = receiver;
     this.#token = token;
@@ -104,8 +105,8 @@ class TroubleBed implements AsyncDisposable {
 
   static async open(): Promise<TroubleBed> {
     const receiver = await WebhookReceiver.start();
-    const weir = await WebhookProcess.open({ workflows: { "order-intake.yaml": WORKFLOW } });
-    await weir.start({ rules: RULES });
+    const weir = await WebhookServed.open({ workflows: { "order-intake.yaml": WORKFLOW } });
+    await weir.start({ rules: RULES, faults: { isHurried: true } });
     await weir.endpoint(receiver, "/hook");
     const { key } = await weir.made("/triggers", { name: "orders", workflow: "order-intake" });
     return new TroubleBed(weir, receiver, key);
@@ -126,12 +127,10 @@ class TroubleBed implements AsyncDisposable {
   /** Asks for one decision after the other until its end, which looks whether each came, and soon. */
   decide(): { end(): Promise<void> } {
     let isOver = false;
-    const seen = { count: 0, refusals: 0, slowestMs: 0 };
+    const seen = { count: 0, refusals: 0 };
     const asking = (async () => {
       while (!isOver) {
-        const begin = performance.now();
         const { status } = await webhookCall(`${this.weir.base}/json`, { body: DECISION });
-        seen.slowestMs = Math.max(seen.slowestMs, performance.now() - begin);
         seen.count++;
         if (status !== 200) seen.refusals++;
         await new Promise((resolve) => setTimeout(resolve, 5));
@@ -144,9 +143,7 @@ class TroubleBed implements AsyncDisposable {
         await until("decisions", () => isOver || seen.count > DECISIONS);
         isOver = true;
         await asking;
-        const { refusals, slowestMs } = seen;
-        assertEquals(refusals, 0);
-        assert(slowestMs < SLOWEST_DECISION_MS, `a decision took ${Math.round(slowestMs)} ms`);
+        assertEquals(seen.refusals, 0);
       },
     };
   }

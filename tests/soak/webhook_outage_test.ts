@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
-import { needs } from "../../harness/tools.ts";
-import { WebhookFleet } from "../../harness/webhook_fleet.ts";
+import { needs } from "../harness/tools.ts";
+import { WebhookFleet } from "../harness/webhook_fleet.ts";
 import {
   OUTAGE_RULES,
   type OutageReport,
@@ -8,15 +8,16 @@ import {
   runOutages,
   type StandbyPair,
   standbyPair,
-} from "../../harness/webhook_fleet_outage.ts";
-import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
+} from "../harness/webhook_outage.ts";
+import { WebhookReceiver } from "../harness/webhook_receiver.ts";
+import { bySize, onlyFull } from "./soak_options.ts";
 
-/** A part of what `deno task soak:webhooks --store postgres` does. */
-const WORKS = 40;
-const OUTAGES = 3;
+/** Pieces of work before each outage. */
+const WORKS = bySize({ short: 20, full: 500 });
+const OUTAGES = bySize({ short: 1, full: 3 });
 /** A few seconds, and what a busy machine takes besides. */
 const RECOVERY_MS = 60_000;
-const GROWTH_MB = 60;
+const GROWTH_MB = bySize({ short: 60, full: 120 });
 /** A decision waits for nothing of the database, which is away for longer where it falls silent. */
 const SLOWEST_DECISION_MS = 6_000;
 const ENV = { LOG_LEVEL: "warning", WEBHOOK_TIMEOUT: "2s" };
@@ -24,7 +25,7 @@ const ENV = { LOG_LEVEL: "warning", WEBHOOK_TIMEOUT: "2s" };
 Deno.test({
   ...needs(
     ["postgres"],
-    "their database is killed three times: nothing that was taken is lost, decisions go on",
+    "their database is killed again and again: nothing that was taken is lost, decisions go on",
   ),
   async fn() {
     await using receiver = await WebhookReceiver.start();
@@ -46,10 +47,10 @@ const LOSSES: Readonly<Record<string, (primary: StandbyPair["primary"]) => Promi
 
 for (const [what, lose] of Object.entries(LOSSES)) {
   Deno.test({
-    ...needs(
+    ...onlyFull(needs(
       ["postgres"],
       `their database ${what} and its standby is promoted: nothing that was taken is lost`,
-    ),
+    )),
     async fn() {
       await using receiver = await WebhookReceiver.start();
       await using pair = await standbyPair();
@@ -57,7 +58,7 @@ for (const [what, lose] of Object.entries(LOSSES)) {
       await using fleet = await WebhookFleet.open({ env: ENV, workflows, address: pair.address });
       await fleet.start({ rules: OUTAGE_RULES });
       const outage = { away: () => lose(pair.primary), back: () => pair.standby.promote() };
-      check(await runOutages(fleet, { receiver, outages: [outage], works: 2 * WORKS }));
+      check(await runOutages(fleet, { receiver, outages: [outage], works: WORKS }));
     },
   });
 }

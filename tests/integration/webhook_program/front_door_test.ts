@@ -1,10 +1,12 @@
 import { assertEquals } from "@std/assert";
-import { DatabaseSync } from "node:sqlite";
 import { verify } from "../../../src/webhooks/receiver.ts";
 import { OtlpReceiver } from "../../harness/otlp_receiver.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { until } from "../../harness/until.ts";
 import { ADMIN_TOKEN, api, WebhookFolder, WebhookReceiver } from "../../harness/webhook_weir.ts";
+import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
+
+runWorkersInThread();
 
 const ECHO = { body: { name: "echo", workflow: "echo" } };
 const CALL = "/workflows/triggers/echo";
@@ -12,8 +14,8 @@ const CALL = "/workflows/triggers/echo";
 Deno.test("webhooks: a trigger starts a workflow, whose end is delivered and signed", async () => {
   await using folder = await WebhookFolder.make();
   await using receiver = new WebhookReceiver();
-  await using weir = await folder.start();
-  const { httpAddress: http } = weir;
+  await using weir = await folder.serve();
+  const { http } = weir.running.addresses;
   const { body: { id: endpointId, secret } } = await api(http, "/endpoints", {
     body: { url: receiver.url, events: ["workflow.*"], headers: { "x-tenant": "tenant-secret" } },
   });
@@ -43,89 +45,65 @@ Deno.test("webhooks: a trigger starts a workflow, whose end is delivered and sig
   assertEquals([shown.id, (shown["attempts"] as unknown[]).length], [headers.get("x-svc-delivery"), 1]);
   const replay = await api(http, CALL, call);
   assertEquals([replay.body, replay.headers.get("idempotency-replayed")], [first.body, "true"]);
-  const log = [...weir.stderrLines, ...weir.stdoutLines].join("\n");
-  assertEquals(await weir.stop(), 0);
+  const log = weir.log.join("\n");
+  await weir.stop();
   for (const hidden of [secret, key, ADMIN_TOKEN, "tenant-secret"]) {
     for (const text of [log, await folder.storeText(), JSON.stringify(shown)]) {
       assertEquals(text.includes(hidden), false);
     }
   }
-  await using next = await folder.start();
-  const later = await api(next.httpAddress, CALL, call);
+  await using next = await folder.serve();
+  const later = await api(next.running.addresses.http, CALL, call);
   assertEquals([later.body, later.headers.get("idempotency-replayed")], [first.body, "true"]);
 });
 
 Deno.test("webhooks: the dry run of an endpoint says nothing of the user", async () => {
   await using folder = await WebhookFolder.make();
   await using receiver = new WebhookReceiver();
-  await using weir = await folder.start();
-  const { body: { id } } = await api(weir.httpAddress, "/endpoints", { body: { url: receiver.url } });
-  const { status, body } = await api(weir.httpAddress, `/endpoints/${id}/check`, { method: "POST" });
+  await using weir = await folder.serve();
+  const { body: { id } } = await api(weir.running.addresses.http, "/endpoints", {
+    body: { url: receiver.url },
+  });
+  const { status, body } = await api(weir.running.addresses.http, `/endpoints/${id}/check`, {
+    method: "POST",
+  });
   assertEquals([status, body["ok"], receiver.received.length], [200, true, 1]);
   assertEquals(receiver.received[0]?.headers.get("x-svc-event"), "weir.endpoint.check");
 });
 
-Deno.test("webhooks: two processes share a store, and one takes over from the other", async () => {
-  await using folder = await WebhookFolder.make();
-  await using receiver = new WebhookReceiver();
-  await using first = await folder.start();
-  await api(first.httpAddress, "/endpoints", { body: { url: receiver.url } });
-  await using second = await folder.start();
-  const post = async (address: string, n: number) => {
-    const body = { event: "a.b", data: { n } };
-    // Where two write, one may have to come again.
-    const answer = await until("an answer", async () => {
-      const answered = await api(address, "/events", { idempotencyKey: `k${n}`, body });
-      return answered.status === 503 ? undefined : answered;
-    });
-    assertEquals(answer.status, 202);
-    return answer.body.id;
-  };
-  for (let n = 0; n < 10; n++) await post(n % 2 === 0 ? first.httpAddress : second.httpAddress, n);
-  await until("all deliveries", () => receiver.received.length === 10);
-  // A key that one has accepted is known to the other.
-  assertEquals(await post(first.httpAddress, 1), await post(second.httpAddress, 1));
-  await first.kill();
-  const killedAt = performance.now();
-  await post(second.httpAddress, 10);
-  await until("the second to take over", () => receiver.received.length === 11);
-  // The lock of the store ends with its process; a lease would last for half a minute.
-  assertEquals(performance.now() - killedAt < 12_000, true);
-  assertEquals(new Set(receiver.received.map(({ delivery }) => delivery)).size, 11);
-});
-
 Deno.test("webhooks: the debug port carries the administration behind its token", async () => {
   await using folder = await WebhookFolder.make();
-  await using weir = await folder.start({ DEBUG_TOKEN: "debug-token" });
+  await using weir = await folder.serve({ DEBUG_TOKEN: "debug-token" });
   const seen = [];
   for (const token of [ADMIN_TOKEN, "debug-token", "other"]) {
-    seen.push((await api(weir.debugAddress, "/endpoints", { token })).status);
+    seen.push((await api(weir.running.addresses.debug, "/endpoints", { token })).status);
   }
   assertEquals(seen, [200, 401, 401]);
-  assertEquals((await api(weir.debugAddress, CALL, { body: {} })).status, 404);
+  assertEquals((await api(weir.running.addresses.debug, CALL, { body: {} })).status, 404);
 });
 
-Deno.test("webhooks: what is under way at SIGTERM is done by the next process", async () => {
+Deno.test("webhooks: what is under way when a service ends is done by the next one", async () => {
   await using folder = await WebhookFolder.make();
   await using receiver = new WebhookReceiver();
   receiver.status = 503;
   {
-    await using weir = await folder.start();
-    await api(weir.httpAddress, "/endpoints", { body: { url: receiver.url } });
-    await api(weir.httpAddress, "/events", { body: { event: "a", data: {} } });
+    await using weir = await folder.serve();
+    await api(weir.running.addresses.http, "/endpoints", { body: { url: receiver.url } });
+    await api(weir.running.addresses.http, "/events", { body: { event: "a", data: {} } });
     await until("two failed attempts", () => receiver.received.length === 2);
-    assertEquals(await weir.stop(), 0);
+    await weir.stop();
   }
   receiver.status = 200;
-  await using weir = await folder.start();
-  const { body: { items: [delivery] } } = await api(weir.httpAddress, "/deliveries");
+  await using weir = await folder.serve();
+  const { body: { items: [delivery] } } = await api(weir.running.addresses.http, "/deliveries");
   assertEquals(delivery?.state, "retrying");
   assertEquals(
-    (await api(weir.httpAddress, `/deliveries/${delivery?.id}/resend`, { method: "POST" })).status,
+    (await api(weir.running.addresses.http, `/deliveries/${delivery?.id}/resend`, { method: "POST" })).status,
     202,
   );
   await until("the acknowledgement", async () => {
-    return (await api(weir.httpAddress, `/deliveries/${delivery?.id}`)).body.state === "acknowledged";
+    return (await api(weir.running.addresses.http, `/deliveries/${delivery?.id}`)).body.state ===
+      "acknowledged";
   });
   assertEquals(new Set(receiver.received.map(({ delivery }) => delivery)).size, 1);
   assertEquals(new Set(receiver.received.map(({ body }) => body)).size, 1);
@@ -172,36 +150,4 @@ Deno.test("webhooks: a span for each trigger, step and attempt", async () => {
   assertEquals(named("webhook attempt").map(({ traceId }) => traceId), [
     receiver.received[0]?.delivery.replaceAll("-", ""),
   ]);
-});
-
-Deno.test("webhooks: while the database is locked triggers are 503, and decisions go on", async () => {
-  await using folder = await WebhookFolder.make();
-  await using service = await ServeFixture.start({ env: folder.env });
-  const { http } = service.running.addresses;
-  const { body: { key } } = await api(http, "/triggers", ECHO);
-  const call = () => api(http, CALL, { token: key, idempotencyKey: "k", body: { total: 1 } });
-  const database = new DatabaseSync(folder.store);
-  database.exec("BEGIN IMMEDIATE");
-  try {
-    const refused = call();
-    const decision = await service.ask({
-      domain: "any",
-      descriptors: [{ entries: [{ key: "a", value: "b" }] }],
-    });
-    assertEquals(decision.status, 200);
-    const { status, body, headers } = await refused;
-    assertEquals([status, body.code, headers.get("retry-after")], [503, "store_unavailable", "1"]);
-    await until(
-      "the health to show it",
-      async () => (await service.page("/healthcheck")).includes("webhooks"),
-    );
-  } finally {
-    database.exec("ROLLBACK");
-    database.close();
-  }
-  const accepted = await until("the store to be free", async () => {
-    const answer = await call();
-    return answer.status === 202 && answer;
-  });
-  assertEquals(accepted.headers.get("idempotency-replayed"), null);
 });

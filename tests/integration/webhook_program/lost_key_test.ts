@@ -1,6 +1,9 @@
 import { assertEquals } from "@std/assert";
 import { until } from "../../harness/until.ts";
-import { WebhookProcess } from "../../harness/webhook_process.ts";
+import { WebhookServed } from "../../harness/webhook_served.ts";
+import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
+
+runWorkersInThread();
 
 const KEY = /the key "[0-9a-f]{16}"/;
 const RIGHT =
@@ -8,7 +11,7 @@ const RIGHT =
   "rotate ID --active-in 0) and set their headers again";
 
 /** What health says of the webhooks, with no word of which key it is. */
-async function noteOf(weir: WebhookProcess): Promise<{ readonly status: number; readonly text: string }> {
+async function noteOf(weir: WebhookServed): Promise<{ readonly status: number; readonly text: string }> {
   const { status, text } = await until("a note of health", async () => {
     const health = await weir.health();
     return health.status === 200 && health.text !== "OK" && health;
@@ -17,14 +20,14 @@ async function noteOf(weir: WebhookProcess): Promise<{ readonly status: number; 
 }
 
 Deno.test("a key file that is lost beside its store: health stays good and says what cannot be read", async () => {
-  await using weir = await WebhookProcess.open();
+  await using weir = await WebhookServed.open();
   const keyFile = `${weir.storePath}.key`;
   await weir.start();
   const url = "http://127.0.0.1:9/hook";
   await weir.made("/endpoints", { url, headers: { "x-tenant": "a" } });
   await weir.made("/endpoints", { url });
   assertEquals(await weir.health(), { status: 200, text: "OK" });
-  assertEquals(await weir.stop(), 0);
+  await weir.stop();
   const key = (await Deno.readTextFile(keyFile)).trim();
   await Deno.remove(keyFile);
 
@@ -40,7 +43,7 @@ Deno.test("a key file that is lost beside its store: health stays good and says 
   // It serves what can be served.
   assertEquals((await weir.all("/endpoints")).length, 2);
   await weir.made("/endpoints", { url });
-  assertEquals(await weir.stop(), 0);
+  await weir.stop();
 
   await weir.start();
   assertEquals(await noteOf(weir), {
@@ -48,11 +51,11 @@ Deno.test("a key file that is lost beside its store: health stays good and says 
     text:
       `OK\nwebhooks: 3 secrets of 2 endpoints cannot be read: the key that sealed them is missing; ${RIGHT}\n`,
   });
-  assertEquals(await weir.stop(), 0);
+  await weir.stop();
 
   await weir.start({ env: { WEBHOOK_ENCRYPTION_KEY: key } });
   // The figures bring what there is to be said, once a second.
   await until("figures of the service", async () => await weir.figure("dispatching") === 1);
   assertEquals(await weir.health(), { status: 200, text: "OK" });
-  assertEquals(await weir.stop(), 0);
+  await weir.stop();
 });

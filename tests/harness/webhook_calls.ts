@@ -1,0 +1,94 @@
+import { post, type WebhookAnswered, webhookCall } from "./webhook_client.ts";
+import type { WebhookReceiver } from "./webhook_receiver.ts";
+
+/** The token of the administration. */
+export const ADMIN_TOKEN = "token-of-the-administration-in-tests-0123456789";
+
+/** What a test asks of a Weir with webhooks, wherever it runs. */
+export abstract class WebhookCalls {
+  /** `http://127.0.0.1:port`. */
+  abstract readonly base: string;
+  /** Where its debug pages are: `host:port`. */
+  abstract readonly debugAddress: string;
+
+  /** A call of the administration. */
+  async api(method: string, path: string, body?: unknown): Promise<WebhookAnswered> {
+    return await webhookCall(`${this.base}/api/v1${path}`, { method, token: ADMIN_TOKEN, body });
+  }
+
+  /** Everything of a list. */
+  async all(path: string): Promise<readonly WebhookAnswered["body"][]> {
+    const items: WebhookAnswered["body"][] = [];
+    let cursor: string | undefined;
+    do {
+      const joint = path.includes("?") ? "&" : "?";
+      const more = cursor === undefined ? "" : `&cursor=${encodeURIComponent(cursor)}`;
+      const { status, body } = await this.api("GET", `${path}${joint}limit=200${more}`);
+      if (status !== 200) throw new Error(`Cannot list "${path}": ${status} ${JSON.stringify(body)}`);
+      items.push(...body.items);
+      cursor = body.nextCursor;
+    } while (cursor !== undefined);
+    return items;
+  }
+
+  /** Makes an endpoint at a path of the receiver, which learns its secret; answers its record. */
+  async endpoint(
+    receiver: WebhookReceiver,
+    path: string,
+    fields: Readonly<Record<string, unknown>> = {},
+  ): Promise<WebhookAnswered["body"]> {
+    const made = await this.made("/endpoints", { url: `${receiver.url}${path}`, ...fields });
+    receiver.secrets.set(path, made.secret);
+    return made;
+  }
+
+  /** Makes a record; answers it. */
+  async made(path: string, fields: Readonly<Record<string, unknown>>): Promise<WebhookAnswered["body"]> {
+    const { status, body } = await this.api("POST", path, fields);
+    if (status !== 201) throw new Error(`Cannot make one of "${path}": ${status} ${JSON.stringify(body)}`);
+    return body;
+  }
+
+  /** Posts an event until it is taken. */
+  async event(data: unknown, key: string, kind = "agent.reply.completed"): Promise<WebhookAnswered> {
+    return await post(`${this.base}/api/v1/events`, { event: kind, data }, { token: ADMIN_TOKEN, key });
+  }
+
+  /** Calls a trigger until it is taken. */
+  async trigger(name: string, token: string, body: unknown, key?: string): Promise<WebhookAnswered> {
+    return await post(`${this.base}/api/v1/workflows/triggers/${name}`, body, { token, key });
+  }
+
+  /** A figure of the webhook service, as its debug page shows it, such as `lost_claims`. */
+  async figure(name: string): Promise<number> {
+    const text = await (await fetch(`http://${this.debugAddress}/stats`)).text();
+    const start = `ratelimit.webhooks.${name}: `;
+    const line = text.split("\n").find((one) => one.startsWith(start));
+    if (line === undefined) throw new Error(`Cannot find the figure "${name}": the page does not show it`);
+    return Number(line.slice(start.length));
+  }
+
+  /** Health as it is shown. */
+  async health(): Promise<{ readonly status: number; readonly text: string }> {
+    const response = await fetch(`${this.base}/healthcheck`);
+    return { status: response.status, text: await response.text() };
+  }
+
+  /** Whether nothing is left to be delivered. */
+  async isDelivered(): Promise<boolean> {
+    for (const state of ["attempting", "retrying"]) {
+      const { body } = await this.api("GET", `/deliveries?state=${state}&limit=1`);
+      if (body.items.length > 0) return false;
+    }
+    return true;
+  }
+
+  /** Whether no execution is left to be carried out. */
+  async isCarriedOut(): Promise<boolean> {
+    for (const state of ["queued", "running"]) {
+      const { body } = await this.api("GET", `/executions?state=${state}&limit=1`);
+      if (body.items.length > 0) return false;
+    }
+    return true;
+  }
+}
