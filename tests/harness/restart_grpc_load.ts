@@ -6,6 +6,9 @@ const CALLS_AT_ONCE = 3;
 /** Pause of a caller after each answer, so that the load leaves the machine room to start processes. */
 const PAUSE_MS = 5;
 
+/** No call was sent: the kernel resets what waits in the queue of a listener that closes. */
+const NOT_ACCEPTED = /^No connection established\. Last error: read ECONNRESET/;
+
 /** Callers by grpc-js, which sends again by itself what a server says it has not begun. */
 export class RestartGrpcLoad implements AsyncDisposable {
   readonly #log: CallLog;
@@ -33,6 +36,7 @@ export class RestartGrpcLoad implements AsyncDisposable {
     while (this.#going) {
       const answer = await decide(client, "shop", "user=bob");
       if ("overallCode" in answer) this.#log.answered++;
+      else if (NOT_ACCEPTED.test(answer.details)) this.#log.resets++;
       else this.#log.failures.push(`status ${answer.code}: ${answer.details}`);
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
