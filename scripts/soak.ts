@@ -4,7 +4,6 @@
  */
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import type { SoakSize } from "../tests/soak/soak_options.ts";
 import { judge, readTestReport, readTestTimes } from "../tests/harness/test_report.ts";
 import { installTools, printLine } from "./install_tools.ts";
 
@@ -17,7 +16,7 @@ const LOOPBACK = "127.0.0.1,localhost,::1";
 /** What is run. */
 export interface SoakOptions {
   readonly seeds: readonly number[];
-  readonly size: SoakSize;
+  readonly size: "short" | "full";
   /** Files below the root, sorted. */
   readonly files: readonly string[];
 }

@@ -17,13 +17,6 @@ export const EXCEPTIONS: Readonly<Record<string, readonly RuleException[]>> = {
     { file: "tests/integration/settings/settings_xds_cases.ts", reason: "400 ms" },
     { file: "tests/integration/webhooks/webhook_shared_store_test.ts", reason: "500 ms" },
   ],
-  "scripts import only the harness from tests, and only their own tests import scripts": [
-    { file: "tests/harness/webhook_hanging.ts", reason: "still imports scripts/bench/percentile.ts" },
-    {
-      file: "tests/integration/program/outage_test.ts",
-      reason: "still imports scripts/bench/rate_limit_message.ts",
-    },
-  ],
   "only the harness starts processes": [
     { file: "tests/integration/base/folder_events_test.ts", reason: "starts a program" },
     { file: "tests/integration/base/tls_pair_test.ts", reason: "starts a program" },

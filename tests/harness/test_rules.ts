@@ -13,9 +13,6 @@ const MAX_WAIT_MS = 100;
 const LAUNCHERS =
   /^tests\/harness\/(?:cache_server|child_process|chromium|deploy_tools|envoy|killed_\w+|memcached|page_browser|pgbouncer|postgres_(?:folder|server)|prometheus|redis_(?:cluster|sentinel|server)|restart_weir|serve_fixture|shared_\w+|start_killed_weir|statsd_exporter|webhook_fleet|webhook_process|webhook_weir|weir_process)\.ts$/;
 
-/** What the harness has to know of scripts: the flags of the serve task, which stand in one place. */
-const SERVE_FLAGS = "scripts/serve_flags.ts";
-
 /** The rules about tests and scripts, by the sentence that each stands for. */
 export const TEST_RULES: Readonly<Record<string, (source: Source) => string[]>> = {
   "no test waits more than 100 ms for time to pass": longWaits,
@@ -85,8 +82,7 @@ function scriptImports(source: Source): string[] {
     .filter((target) =>
       isScript
         ? target.startsWith("tests/") && !target.startsWith("tests/harness/")
-        : path.startsWith("tests/") && target.startsWith("scripts/") &&
-          target !== SERVE_FLAGS && !isTestOfScripts
+        : path.startsWith("tests/") && target.startsWith("scripts/") && !isTestOfScripts
     )
     .map((target) => `${path} imports ${target}`);
 }
