@@ -13,9 +13,6 @@ const MAX_WAIT_MS = 100;
 const SERVER_START =
   /\b(?:requireTool|toolPath)\("(?:redis-server|valkey-server|memcached|postgres|pgbouncer|envoy|statsd_exporter|prometheus|chromium)"\)/g;
 
-/** What the harness has to know of scripts: the flags of the serve task, which stand in one place. */
-const SERVE_FLAGS = "scripts/serve_flags.ts";
-
 /** The rules about tests and scripts, by the sentence that each stands for. */
 export const TEST_RULES: Readonly<Record<string, (source: Source) => string[]>> = {
   "no test waits more than 100 ms for time to pass": longWaits,
@@ -84,8 +81,7 @@ function scriptImports(source: Source): string[] {
     .filter((target) =>
       isScript
         ? target.startsWith("tests/") && !target.startsWith("tests/harness/")
-        : path.startsWith("tests/") && target.startsWith("scripts/") &&
-          target !== SERVE_FLAGS && !isTestOfScripts
+        : path.startsWith("tests/") && target.startsWith("scripts/") && !isTestOfScripts
     )
     .map((target) => `${path} imports ${target}`);
 }
