@@ -91,14 +91,14 @@ Deno.test("the live stream shows why the last load failed, until a load is good 
   const { error } = await until("the failure is shown", async () => {
     const now = await shown();
     return now.failed > 0 && now;
-  }, { intervalMs: 200 });
+  }, { intervalMs: 100 });
   assert(typeof error === "string" && error.includes("shop.yaml") && error.includes("eon"), `${error}`);
   await Deno.writeTextFile(file, RULES["shop.yaml"]);
   fixture.reload();
   const mended = await until("the good load is shown", async () => {
     const now = await shown();
     return now.loaded > 1 && now;
-  }, { intervalMs: 200 });
+  }, { intervalMs: 100 });
   assertEquals(mended.error, null);
 });
 
