@@ -1,4 +1,4 @@
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { type Running, serve } from "../../main.ts";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { readSettings } from "../../src/settings/read_settings.ts";
@@ -25,16 +25,16 @@ export class ServeFixture implements AsyncDisposable {
   readonly log: readonly string[];
   /** Settles when every port is open; a service without rules waits for them. */
   readonly opened: Promise<void>;
-  readonly #root: string;
+  readonly #folder: string;
   readonly #clock: Clock;
   readonly #stop = new AbortController();
   #reload = () => {};
   #running: Running | undefined;
 
-  private constructor(root: string, log: string[], options: ServeFixtureOptions) {
-    this.rulesFolder = join(root, "config");
+  private constructor(folder: string, log: string[], options: ServeFixtureOptions) {
+    this.rulesFolder = join(folder, "root", "config");
     this.log = log;
-    this.#root = root;
+    this.#folder = folder;
     this.#clock = options.clock ?? systemClock;
     this.opened = this.#open(log, options);
   }
@@ -54,9 +54,9 @@ export class ServeFixture implements AsyncDisposable {
   /** Starts it. */
   static async begin(options: ServeFixtureOptions = {}): Promise<ServeFixture> {
     // The folder around the root is watched too: it belongs to this service alone.
-    const root = join(await Deno.makeTempDir({ prefix: "weir_" }), "root");
-    await writeRules(join(root, "config"), options.rules ?? {});
-    return new ServeFixture(root, [], options);
+    const folder = await Deno.makeTempDir({ prefix: "weir_" });
+    await writeRules(join(folder, "root", "config"), options.rules ?? {});
+    return new ServeFixture(folder, [], options);
   }
 
   /** The service, whose ports are open. */
@@ -129,7 +129,7 @@ export class ServeFixture implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
-    await Deno.remove(dirname(this.#root), { recursive: true });
+    await Deno.remove(this.#folder, { recursive: true });
   }
 
   async #open(log: string[], { env, startWebhookWorker }: ServeFixtureOptions): Promise<void> {
@@ -143,7 +143,7 @@ export class ServeFixture implements AsyncDisposable {
       GRPC_PORT: "0",
       DEBUG_HOST: "127.0.0.1",
       DEBUG_PORT: "0",
-      RUNTIME_ROOT: this.#root,
+      RUNTIME_ROOT: join(this.#folder, "root"),
       RUNTIME_WATCH_ROOT: "false",
       ...env,
     });

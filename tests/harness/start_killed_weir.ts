@@ -28,9 +28,10 @@ const SCRIPT = new URL("./killed_weir.ts", import.meta.url).pathname;
 export async function startKilledWeir(
   { faults, rules, settings }: KilledWeirOptions,
 ): Promise<WeirProcess> {
-  const root = await Deno.makeTempDir({ prefix: "weir_" });
+  const folder = await Deno.makeTempDir({ prefix: "weir_" });
+  const root = join(folder, "root");
   const rulesFolder = join(root, "config");
-  await Deno.mkdir(rulesFolder);
+  await Deno.mkdir(rulesFolder, { recursive: true });
   for (const [name, text] of Object.entries(rules)) await Deno.writeTextFile(join(rulesFolder, name), text);
   const { command, args } = faults === undefined && weirExecutable() !== undefined
     ? weirCommand(["serve"])
@@ -40,7 +41,7 @@ export async function startKilledWeir(
     cwd: ROOT,
     env: environment(root, settings),
   });
-  const weir = new WeirProcess(child, { root, rulesFolder });
+  const weir = new WeirProcess(child, { folder, rulesFolder });
   try {
     if (faults?.kill === undefined) await weir.listening(["gRPC", "HTTP", "debug"]);
     return weir;

@@ -1,4 +1,4 @@
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { ChildProcess } from "./child_process.ts";
 import { until } from "./until.ts";
 import { runtimeEnvironment, weirCommand } from "./weir_command.ts";
@@ -25,7 +25,8 @@ const ROOT = new URL("../../", import.meta.url).pathname;
 /** Starts Weir as a process of its own and waits until it listens. `WEIR_BIN` names an executable to start. */
 export async function startWeir(options: WeirOptions = {}): Promise<WeirProcess> {
   // The folder around the root is watched too: it belongs to this process alone.
-  const root = join(await Deno.makeTempDir({ prefix: "weir_" }), "root");
+  const folder = await Deno.makeTempDir({ prefix: "weir_" });
+  const root = join(folder, "root");
   const rulesFolder = join(root, "config");
   await Deno.mkdir(rulesFolder, { recursive: true });
   for (const [name, text] of Object.entries(options.rules ?? {})) {
@@ -37,7 +38,7 @@ export async function startWeir(options: WeirOptions = {}): Promise<WeirProcess>
     args: [`--nofile=${options.descriptors}:${options.descriptors}`, line.command, ...line.args],
   };
   const child = new ChildProcess(command, { args, cwd: ROOT, env: environment(root, options.env ?? {}) });
-  const weir = new WeirProcess(child, { root, rulesFolder });
+  const weir = new WeirProcess(child, { folder, rulesFolder });
   try {
     await weir.listening(options.waitFor ?? ["gRPC", "HTTP", "debug"]);
     return weir;
@@ -51,12 +52,12 @@ export async function startWeir(options: WeirOptions = {}): Promise<WeirProcess>
 export class WeirProcess implements AsyncDisposable {
   /** Folder of its rule files. */
   readonly rulesFolder: string;
-  readonly #root: string;
+  readonly #folder: string;
   readonly #child: ChildProcess;
 
-  constructor(child: ChildProcess, folders: { readonly root: string; readonly rulesFolder: string }) {
+  constructor(child: ChildProcess, folders: { readonly folder: string; readonly rulesFolder: string }) {
     this.rulesFolder = folders.rulesFolder;
-    this.#root = folders.root;
+    this.#folder = folders.folder;
     this.#child = child;
   }
 
@@ -122,7 +123,7 @@ export class WeirProcess implements AsyncDisposable {
   /** Kills it and removes its folder. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.kill();
-    await Deno.remove(dirname(this.#root), { recursive: true });
+    await Deno.remove(this.#folder, { recursive: true });
   }
 
   #address(listener: Listener): string {
