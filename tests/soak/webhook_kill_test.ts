@@ -11,7 +11,7 @@ const STORES = [
   { what: "a process on a file", tools: [], open: WebhookProcess.open },
   { what: "three machines on one database", tools: ["postgres"] as readonly Tool[], open: WebhookFleet.open },
 ];
-const EVENTS = bySize({ short: { events: 200, kills: 4 }, full: { events: 10_000, kills: 50 } });
+const EVENTS = bySize({ short: { events: 150, kills: 3 }, full: { events: 10_000, kills: 50 } });
 const EXECUTIONS = bySize({ short: { executions: 60, kills: 3 }, full: { executions: 1_000, kills: 20 } });
 
 for (const { what, tools, open } of STORES) {
