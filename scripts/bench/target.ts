@@ -7,7 +7,7 @@ import { startRedisCluster } from "../../tests/harness/redis_cluster.ts";
 import { startRedis } from "../../tests/harness/redis_server.ts";
 import { runtimeEnvironment } from "../../tests/harness/weir_command.ts";
 import { startWeir, type WeirProcess } from "../../tests/harness/weir_process.ts";
-import { serveFlags } from "../../tests/harness/serve_flags.ts";
+import { serveFlags } from "../serve_flags.ts";
 import type { ExpectedCode } from "../../tests/harness/load/answer.ts";
 import { sumInMemcached, sumInRedis } from "./counter_sums.ts";
 import { featureSettings } from "./feature_settings.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { serveFlags } from "../../tests/harness/serve_flags.ts";
+import { serveFlags } from "../serve_flags.ts";
 import { missingBaseText } from "./base_runtime.ts";
 import { ENTRY, FOLDERS, LEFT_OUT, WORKERS } from "./contents.ts";
 import type { DenoFolders } from "./deno_folders.ts";

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { serveFlags } from "./serve_flags.ts";
+import { serveFlags } from "../../scripts/serve_flags.ts";
 import { ChildProcess } from "./child_process.ts";
 import { runtimeEnvironment, weirCommand, weirExecutable } from "./weir_command.ts";
 import { startWeir, type WeirOptions, type WeirProcess } from "./weir_process.ts";

@@ -13,6 +13,9 @@ const MAX_WAIT_MS = 100;
 const SERVER_START =
   /\b(?:requireTool|toolPath)\("(?:redis-server|valkey-server|memcached|postgres|pgbouncer|envoy|statsd_exporter|prometheus|chromium)"\)/g;
 
+/** The flags of the serve task, which the compile task needs where there are no tests. */
+const SERVE_FLAGS = "scripts/serve_flags.ts";
+
 /** The rules about tests and scripts, by the sentence that each stands for. */
 export const TEST_RULES: Readonly<Record<string, (source: Source) => string[]>> = {
   "no test waits more than 100 ms for time to pass": longWaits,
@@ -81,7 +84,8 @@ function scriptImports(source: Source): string[] {
     .filter((target) =>
       isScript
         ? target.startsWith("tests/") && !target.startsWith("tests/harness/")
-        : path.startsWith("tests/") && target.startsWith("scripts/") && !isTestOfScripts
+        : path.startsWith("tests/") && target.startsWith("scripts/") && !isTestOfScripts &&
+          target !== SERVE_FLAGS
     )
     .map((target) => `${path} imports ${target}`);
 }

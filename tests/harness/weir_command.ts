@@ -1,4 +1,4 @@
-import { serveFlags } from "./serve_flags.ts";
+import { serveFlags } from "../../scripts/serve_flags.ts";
 
 /** What is to be started. */
 export interface CommandLine {

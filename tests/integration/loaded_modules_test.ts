@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { serveFlags } from "../harness/serve_flags.ts";
+import { serveFlags } from "../../scripts/serve_flags.ts";
 import { freePort } from "../harness/free_port.ts";
 import { until } from "../harness/until.ts";
 import { startWeir, type WeirProcess } from "../harness/weir_process.ts";

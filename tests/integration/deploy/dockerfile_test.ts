@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { dirname, join } from "node:path";
-import { serveFlags } from "../../harness/serve_flags.ts";
+import { serveFlags } from "../../../scripts/serve_flags.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { deployPath, deployText, deployTree, dockerInstructions } from "../../harness/deploy_files.ts";

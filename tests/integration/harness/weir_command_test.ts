@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { join } from "node:path";
-import { serveFlags } from "../../harness/serve_flags.ts";
+import { serveFlags } from "../../../scripts/serve_flags.ts";
 import { startKilledWeir } from "../../harness/start_killed_weir.ts";
 import { weirCommand } from "../../harness/weir_command.ts";
 import { startWeir } from "../../harness/weir_process.ts";

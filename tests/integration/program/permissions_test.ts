@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { join } from "node:path";
-import { serveFlags } from "../../harness/serve_flags.ts";
+import { serveFlags } from "../../../scripts/serve_flags.ts";
 import { TlsClient } from "../grpc/tls_bed.ts";
 import { HttpsClient } from "../http/https_fixture.ts";
 import { TcpReceiver, UdpReceiver } from "../../harness/push_receivers.ts";

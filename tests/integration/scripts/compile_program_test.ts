@@ -8,7 +8,7 @@ import { TARGETS } from "../../../scripts/compile/options.ts";
 import { checkRuns, makeProgram } from "../../../scripts/compile/program.ts";
 import { CompileError } from "../../../scripts/compile/failure.ts";
 import { compile } from "../../../scripts/compile.ts";
-import { serveFlags } from "../../harness/serve_flags.ts";
+import { serveFlags } from "../../../scripts/serve_flags.ts";
 import { until } from "../../harness/until.ts";
 import {
   addBase,

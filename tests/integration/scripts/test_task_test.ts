@@ -84,13 +84,15 @@ Deno.test("a tree of processes is ended with its leaves", async () => {
   await until("all to be gone", () => !pids.some(isRunning));
 });
 
+const SERVED = { permissions: ["--allow-all"], isServed: false, jobs: 1 };
+
 /** Runs a group in a process of its own, whose output it is that the group is shown in. */
 async function runElsewhere(
   folder: string,
   { names, graceMs }: { readonly names: readonly string[]; readonly graceMs: number },
 ) {
-  const group = { name: "mine", places: names.map((name) => join(folder, name)), ignored: [] };
-  const options = { root: folder, folder, args: ["--no-check"], isShown: false, graceMs };
+  const group = { name: "mine", places: names.map((name) => join(folder, name)), ...SERVED };
+  const options = { root: folder, folder, args: [], env: {}, isShown: false, graceMs };
   const program = `import { runGroup } from "${RUN_GROUP}";
 const overdue = new AbortController();
 // Where a test hangs, its time is over as soon as it does.

@@ -1,4 +1,4 @@
-const DENO_JSON = new URL("../../deno.json", import.meta.url);
+const DENO_JSON = new URL("../deno.json", import.meta.url);
 
 /**
  * The flags of `deno run` that the serve task has, such as `--allow-net`, in their order: the permissions of every
