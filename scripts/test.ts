@@ -5,7 +5,7 @@
  */
 import { relative, resolve } from "node:path";
 import { SHARED_KINDS, startSharedServers } from "../tests/harness/shared_places.ts";
-import { judge } from "../tests/harness/test_report.ts";
+import { EMPTY_REPORT, judge } from "../tests/harness/test_report.ts";
 import { installTools, printLine } from "./install_tools.ts";
 import { joinRuns, type TestRun } from "./test/join_runs.ts";
 import { runGroup } from "./test/run_group.ts";
@@ -40,36 +40,45 @@ export async function runTests(args: readonly string[]): Promise<number> {
   }
 }
 
-/** The groups run one after the other; the type check runs next to the first. */
+/** Unit tests run next to the type check, then the groups with servers side by side. */
 async function runAll({ named, options, folder }: {
   readonly named: readonly string[];
   readonly options: readonly string[];
   readonly folder: string;
 }): Promise<readonly TestRun[]> {
-  const checks = named.length === 0 ? checkTypes() : [];
-  const runs: TestRun[] = [];
-  for (const group of planTests(navigator.hardwareConcurrency, named)) {
-    // A file that is named alone starts what it asks for.
-    const isShared = group.isServed && (named.length === 0 || named.some(isFolder));
-    await using servers = await startSharedServers(isShared ? SHARED_KINDS : []);
-    const overdue = AbortSignal.timeout(GROUP_TIMEOUT_MS);
-    // A terminal shows the progress; a log should not hide failures among thousands of lines.
-    const isShown = Deno.stdout.isTerminal();
-    const limits = { overdue, graceMs: GRACE_MS };
-    runs.push(
-      await runGroup(group, { root: ROOT, folder, args: options, env: servers.env, isShown, ...limits }),
+  const groups = planTests(navigator.hardwareConcurrency, named);
+  const runGroups = (isServed: boolean, env: Readonly<Record<string, string>>) =>
+    Promise.all(
+      groups.filter((group) => group.isServed === isServed).map((group, index) => {
+        const overdue = AbortSignal.timeout(GROUP_TIMEOUT_MS);
+        // A terminal shows the progress of one; a log should not hide failures among thousands of lines.
+        const isShown = index === 0 && Deno.stdout.isTerminal();
+        return runGroup(group, {
+          root: ROOT,
+          folder,
+          args: options,
+          env,
+          isShown,
+          overdue,
+          graceMs: GRACE_MS,
+        });
+      }),
     );
-  }
-  return [...await checks, ...runs];
+  const first = await Promise.all([named.length === 0 ? checkTypes() : [], runGroups(false, {})]);
+  // A file that is named alone starts what it asks for.
+  const isShared = groups.some(({ isServed }) => isServed) && (named.length === 0 || named.some(isFolder));
+  await using servers = await startSharedServers(isShared ? SHARED_KINDS : []);
+  return [...first.flat(), ...await runGroups(true, servers.env)];
 }
 
+/** The checks that failed. */
 async function checkTypes(): Promise<readonly TestRun[]> {
   const runs: TestRun[] = [];
   for (const args of CHECKS) {
     const signal = AbortSignal.timeout(CHECK_TIMEOUT_MS);
     const { code } = await new Deno.Command(Deno.execPath(), { args: [...args], cwd: ROOT, signal }).spawn()
       .status;
-    runs.push({ name: args.join(" "), code, report: { passed: 0, failed: [], skipped: [] } });
+    if (code !== 0) runs.push({ name: args.join(" "), code, report: EMPTY_REPORT });
   }
   return runs;
 }

@@ -18,7 +18,9 @@ const ARGS = [
   ...["--disable-background-networking", "--disable-component-update", "--disable-default-apps"],
   ...["--disable-extensions", "--disable-sync", "--disable-breakpad", "--metrics-recording-only"],
   ...["--disable-field-trial-config", "--disable-client-side-phishing-detection", "--password-store=basic"],
-  ...["--disable-features=Translate,HttpsUpgrades,MediaRouter,OptimizationHints,PaintHolding"],
+  ...[
+    "--disable-features=Translate,HttpsUpgrades,MediaRouter,OptimizationHints,PaintHolding,SpareRendererForSitePerProcess",
+  ],
   ...["--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows"],
   ...["--disable-renderer-backgrounding", "--disable-ipc-flooding-protection", "--disable-hang-monitor"],
   ...["--disable-back-forward-cache", "--disable-popup-blocking", "--force-color-profile=srgb"],

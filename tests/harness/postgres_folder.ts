@@ -76,6 +76,7 @@ export async function writeAccess(folder: string, tls: PostgresTls | undefined):
   const kind = tls === undefined ? "host" : "hostssl";
   const lines = [
     "local all postgres trust",
+    "host all postgres 127.0.0.1/32 trust",
     "local replication postgres trust",
     "local all all scram-sha-256",
     `${kind} all all 127.0.0.1/32 scram-sha-256${certificate}`,

@@ -140,8 +140,8 @@ export class PostgresServer implements AsyncDisposable {
 
   /** Carries out SQL as the superuser; answers the rows, a line for each, their columns with `|` between them. */
   async psql(sql: string, database = "postgres"): Promise<string> {
-    const { folder: host, port } = this;
-    const client = new pg.Client({ ...SUPERUSER, host, port, database });
+    // Not the unix socket: Deno 2.9.3 closes the descriptor of one twice, and the second time it may be that of another thread.
+    const client = new pg.Client({ ...SUPERUSER, host: "127.0.0.1", port: this.port, database });
     // A server that ends meanwhile is seen by the query.
     client.on("error", () => {});
     try {

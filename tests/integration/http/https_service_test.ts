@@ -10,6 +10,9 @@ import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs, requireTool } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { HttpsClient } from "./https_fixture.ts";
+import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
+
+runWorkersInThread();
 
 const RULES = {
   "shop.yaml":

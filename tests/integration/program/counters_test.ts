@@ -4,6 +4,9 @@ import { startRedis } from "../../harness/redis_server.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
+import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
+
+runWorkersInThread();
 
 const ADMIN_TOKEN = "the-administration-token-of-this-test";
 // A window so long that no test sees its end, unless it runs at the turn of a year.

@@ -3,6 +3,9 @@ import { encodeRateLimitRequest } from "../../../src/wire/rls.ts";
 import { SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs, requireTool } from "../../harness/tools.ts";
+import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
+
+runWorkersInThread();
 
 const RULES = {
   "shop.yaml":

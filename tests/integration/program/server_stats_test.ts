@@ -5,6 +5,9 @@ import { startRedis } from "../../harness/redis_server.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs } from "../../harness/tools.ts";
 import { NOON, SHOP, shopRequest } from "../settings/settings_case.ts";
+import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
+
+runWorkersInThread();
 
 const HEALTH = "/grpc.health.v1.Health/";
 

@@ -11,6 +11,9 @@ import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import type { KvCache } from "../../../src/cache/kv_cache.ts";
+import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
+
+runWorkersInThread();
 
 const RULES = {
   "shop.yaml": `domain: shop

@@ -4,6 +4,9 @@ import { systemClock } from "../../../src/base/clock.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { until } from "../../harness/until.ts";
 import { EventReader } from "../../harness/event_reader.ts";
+import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
+
+runWorkersInThread();
 
 const RULES = {
   "shop.yaml": `domain: shop

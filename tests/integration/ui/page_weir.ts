@@ -1,6 +1,9 @@
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { until } from "../../harness/until.ts";
 import { ADMIN_TOKEN, api, type ApiBody, WebhookFolder } from "../../harness/webhook_weir.ts";
+import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
+
+runWorkersInThread();
 
 export { ADMIN_TOKEN };
 

@@ -10,20 +10,21 @@ Deno.test("a plan of tests: unit tests have neither the network nor processes", 
     planTests(2, named).map(({ name, places, isServed, jobs }) => ({ name, places, isServed, jobs }));
   const unit = { name: "unit", isServed: false, jobs: 2 };
   const integration = { name: "integration", isServed: true, jobs: 4 };
+  const [first, second, third] = planTests(2);
   assertEquals(shown([]), [
     { ...unit, places: ["tests/unit", "tests/tidy_test.ts"] },
     { ...integration, places: ["tests/contract", "tests/integration", "src/rest"] },
+    { name: "unix sockets", isServed: true, jobs: 1, places: second?.ignored ?? [] },
   ]);
   assertEquals(shown(["./tests/unit/base", "tests/contract", "tests/unit_more"]), [
     { ...unit, places: ["./tests/unit/base"] },
     { ...integration, places: ["tests/contract", "tests/unit_more"] },
   ]);
-  assertEquals(shown(["tests/soak/outage_test.ts"]), [{
-    ...integration,
-    places: ["tests/soak/outage_test.ts"],
-  }]);
-  const [first] = planTests(2);
+  const soak = ["tests/soak/outage_test.ts"];
+  assertEquals(shown(soak), [{ ...integration, places: soak }]);
   assertEquals(first?.permissions.filter((flag) => /all$|net|run|ffi/.test(flag)), []);
+  // A file that was moved would run in no group.
+  for (const file of third?.places ?? []) assertEquals(Deno.statSync(file).isFile, true);
 });
 
 const GOOD: TestRun = { name: "good", code: 0, report: { passed: 3, failed: [], skipped: ["s"] } };
