@@ -19,6 +19,8 @@ import { type CounterStore, type Target, Targets } from "./target.ts";
 const READY_MS = 15_000;
 /** The first load on a target, which warms the server and is not reported. */
 const SERVER_WARM_UP = { calls: 5_000, seconds: 1, warmUpSeconds: 0.1 } as const;
+/** The same with `--quick`, unless its runs are longer. A generator that has just started may make no call in less. */
+const QUICK_WARM_UP_SECONDS = 0.5;
 
 /** What the loads gave. */
 export interface LoadsOutcome {
@@ -177,7 +179,7 @@ class LoadBench {
     if (target.caFile === undefined) await this.#firstAnswer(target);
     const { isH2load: _, perSecond: _rate, ...plain } = scenario;
     const { isQuick, seconds: measured } = this.#setup.options;
-    const seconds = isQuick ? Math.min(measured, SERVER_WARM_UP.seconds) : SERVER_WARM_UP.seconds;
+    const seconds = isQuick ? Math.max(measured, QUICK_WARM_UP_SECONDS) : SERVER_WARM_UP.seconds;
     await this.#run({ ...plain, name: `warm-up of ${name}` }, name, { ...SERVER_WARM_UP, seconds });
   }
 

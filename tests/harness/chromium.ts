@@ -13,7 +13,7 @@ export interface ChromiumPlace {
 /** What makes pages behave the same whether somebody looks at them or not, and keeps it from asking elsewhere. */
 const ARGS = [
   // As root, and in containers, it cannot make the sandbox that it would put its own parts in.
-  ...["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-port=0"],
+  ...["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-port=0"],
   ...["--no-first-run", "--no-default-browser-check", "--no-service-autorun", "--enable-automation"],
   ...["--disable-background-networking", "--disable-component-update", "--disable-default-apps"],
   ...["--disable-extensions", "--disable-sync", "--disable-breakpad", "--metrics-recording-only"],
@@ -31,7 +31,7 @@ const ARGS = [
 /** Starts a Chromium without a window, in a profile of its own. */
 export async function startChromium(): Promise<Chromium> {
   const folder = await Deno.makeTempDir({ prefix: "weir_chromium_" });
-  const child = new ChildProcess(requireTool("chromium"), {
+  const child = new ChildProcess(requireTool("chromium-headless-shell"), {
     args: [`--user-data-dir=${folder}`, ...ARGS],
     isSilent: true,
   });

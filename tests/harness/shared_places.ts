@@ -69,7 +69,7 @@ const STARTERS: Starters = {
     },
   },
   chromium: {
-    tool: "chromium",
+    tool: "chromium-headless-shell",
     async start() {
       const server = await startChromium();
       return { server, place: { endpoint: server.endpoint, folder: server.folder }, folder: server.folder };

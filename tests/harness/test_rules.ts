@@ -11,7 +11,7 @@ const MAX_WAIT_MS = 100;
 
 /** Servers, and the browser, as a test or a script would start them without the harness. */
 const SERVER_START =
-  /\b(?:requireTool|toolPath)\("(?:redis-server|valkey-server|memcached|postgres|pgbouncer|envoy|statsd_exporter|prometheus|chromium)"\)/g;
+  /\b(?:requireTool|toolPath)\("(?:redis-server|valkey-server|memcached|postgres|pgbouncer|envoy|statsd_exporter|prometheus|chromium-headless-shell)"\)/g;
 
 /** The flags of the serve task, which the compile task needs where there are no tests. */
 const SERVE_FLAGS = "scripts/serve_flags.ts";

@@ -37,7 +37,7 @@ export const TOOLS = {
   "pgbouncer": { by: "debian", package: "pgbouncer", service: "pgbouncer" },
   "prometheus": { by: "debian", package: "prometheus", service: "prometheus" },
   "promtool": { by: "debian", package: "prometheus" },
-  "chromium": { by: "debian", package: "chromium" },
+  "chromium-headless-shell": { by: "debian", package: "chromium-headless-shell" },
   "curl": { by: "debian", package: "curl" },
   "h2load": { by: "debian", package: "nghttp2-client" },
   "openssl": { by: "debian", package: "openssl" },

@@ -36,7 +36,7 @@ Deno.test({
 Deno.test("benchLoads: what is compared to a few percent gets many short turns, every sum exact", async () => {
   const said: string[] = [];
   const { rounds, checks } = await benchLoads({
-    options: readBenchOptions(["--quick", "--only", "stats", "--seconds", "0.05"]),
+    options: readBenchOptions(["--quick", "--only", "stats", "--seconds", "0.1"]),
     signal: new AbortController().signal,
     say: (line) => said.push(line),
   });

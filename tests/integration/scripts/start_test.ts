@@ -19,10 +19,11 @@ Deno.test("the start task binds to loopback, and says how to open it", async () 
       env: { ...Deno.env.toObject(), ...env },
     });
     await until("the service to be ready", () => started.stdoutLines.includes("Weir is ready."));
-    const hosts = started.stderrLines.flatMap((line) =>
-      /Listening for \w+ on '([^:]+):/.exec(line)?.[1] ?? []
-    );
-    assertEquals(hosts, ["127.0.0.1", "127.0.0.1", "127.0.0.1"]);
+    const hosts = () =>
+      started.stderrLines.flatMap((line) => /Listening for \w+ on '([^:]+):/.exec(line)?.[1] ?? []);
+    // The two streams are read on their own.
+    await until("the ports in the log", () => hosts().length >= 3);
+    assertEquals(hosts(), ["127.0.0.1", "127.0.0.1", "127.0.0.1"]);
     const opening = "To open it to others, set HOST, GRPC_HOST, DEBUG_HOST to 0.0.0.0.";
     await until("the hint", () => started.stdoutLines.some((line) => line.includes(opening)));
     assert(!started.stderrLines.some((line) => line.includes("open to other machines")));

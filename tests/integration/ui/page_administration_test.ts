@@ -25,7 +25,7 @@ steps:
 
 Deno.test({
   ...needs(
-    ["chromium"],
+    ["chromium-headless-shell"],
     "page: endpoints, triggers, deliveries, executions and keys are made, followed and ended",
   ),
   async fn(t) {

@@ -6,7 +6,7 @@ import { ADMIN_TOKEN, PageWeir } from "./page_weir.ts";
 
 Deno.test({
   ...needs(
-    ["chromium"],
+    ["chromium-headless-shell"],
     "page: only what was edited is sent; who leaves leaves no token and no secret, and who stays loses none",
   ),
   async fn(t) {

@@ -20,7 +20,10 @@ interface Focused {
 }
 
 Deno.test({
-  ...needs(["chromium"], "page: all of it can be done by keyboard, and the focus is always seen"),
+  ...needs(
+    ["chromium-headless-shell"],
+    "page: all of it can be done by keyboard, and the focus is always seen",
+  ),
   async fn(t) {
     const step = stepsOf(t);
     await using weir = await PageWeir.start();

@@ -12,7 +12,10 @@ const hidden = (isHidden: boolean) =>
    document.dispatchEvent(new Event("visibilitychange"));`;
 
 Deno.test({
-  ...needs(["chromium"], "page: overview, rules, over limit and explain show the service as it is"),
+  ...needs(
+    ["chromium-headless-shell"],
+    "page: overview, rules, over limit and explain show the service as it is",
+  ),
   async fn(t) {
     const step = stepsOf(t);
     await using weir = await PageWeir.start();

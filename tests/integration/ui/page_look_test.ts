@@ -12,7 +12,10 @@ const NARROW = { width: 360, height: 740 };
 const PALE = `document.styleSheets[0].insertRule("main .about { color: rgb(90, 90, 90) }")`;
 
 Deno.test({
-  ...needs(["chromium"], "page: every view can be read in dark and in light, and on a narrow screen"),
+  ...needs(
+    ["chromium-headless-shell"],
+    "page: every view can be read in dark and in light, and on a narrow screen",
+  ),
   async fn(t) {
     const step = stepsOf(t);
     await using weir = await PageWeir.start();

@@ -9,7 +9,7 @@ const WRITE = `document.body.innerHTML = ${JSON.stringify(MARKUP)}`;
 
 Deno.test({
   ...needs(
-    ["chromium"],
+    ["chromium-headless-shell"],
     "page: what comes from outside is text, and the policy would stop it if it were not",
   ),
   async fn(t) {

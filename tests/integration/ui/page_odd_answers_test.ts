@@ -77,7 +77,7 @@ const NAMES = [
 ];
 
 Deno.test({
-  ...needs(["chromium"], "page: odd answers break no view, and what is not known is not said"),
+  ...needs(["chromium-headless-shell"], "page: odd answers break no view, and what is not known is not said"),
   async fn(t) {
     const step = stepsOf(t);
     await using weir = await PageWeir.start();

@@ -9,7 +9,10 @@ const DEBUG_TOKEN = "the-token-of-the-debug-port";
 const EITHER = "DEBUG_TOKEN or ADMIN_TOKEN";
 
 Deno.test({
-  ...needs(["chromium"], "page: tokens are asked for where they are wanted, and kept in memory alone"),
+  ...needs(
+    ["chromium-headless-shell"],
+    "page: tokens are asked for where they are wanted, and kept in memory alone",
+  ),
   async fn(t) {
     const step = stepsOf(t);
     await using weir = await PageWeir.start({ env: { DEBUG_TOKEN } });
@@ -87,7 +90,7 @@ for (const path of ["/ui/live?script", "/stats?script"]) {
 
 Deno.test({
   ...needs(
-    ["chromium"],
+    ["chromium-headless-shell"],
     "page: what is off is said to be off, and other sites can make a browser ask the debug port for nothing",
   ),
   async fn(t) {
