@@ -116,6 +116,8 @@ export class WorkflowFiles implements Workflows {
     let isRead = false;
     try {
       const files = await this.#read(await findFiles(folder, problems));
+      // Throws where the folder was moved away meanwhile: its files are not gone, but cannot be read.
+      await stat(folder);
       if (this.#isClosed) return true;
       problems.push(...[...files.values()].flatMap((file) => file.problems));
       this.#take(files, problems);
