@@ -1,22 +1,25 @@
 /**
- * Weir: a rate limit decision service. This file puts the parts together and is the only one that
- * knows them all.
+ * Weir: a rate limit decision service and a workflow webhook service. This file runs the commands, and opens and closes
+ * the parts of the service in one visible order.
  */
 import config from "./deno.json" with { type: "json" };
-import { type Clock, systemClock } from "./src/base/clock.ts";
+import { systemClock } from "./src/base/clock.ts";
+import { Health } from "./src/base/health.ts";
 import { LineWriter } from "./src/base/line_writer.ts";
 import type { Logger } from "./src/base/log.ts";
 import { captureConsole, standardOutput, standardSinks } from "./src/base/standard_streams.ts";
 import { stopRequests } from "./src/base/stop_requests.ts";
-import { aborted, settledWithin, unlessAborted } from "./src/base/wait.ts";
+import { versionText } from "./src/base/version.ts";
+import { settledWithin, unlessAborted } from "./src/base/wait.ts";
 import type { Output } from "./src/cli/output.ts";
 import { checkRuntime } from "./src/cli/runtime_check.ts";
-import { Health } from "./src/health.ts";
-import type { HttpListener } from "./src/http/listen.ts";
-import { openRules } from "./src/open_rules.ts";
-import { openTracing } from "./src/open_tracing.ts";
-import type { OpenWebhooks, OpenWebhooksOptions } from "./src/open_webhooks.ts";
-import type { ServiceParts } from "./src/service_parts.ts";
+import { openAdministration } from "./src/serve/administration.ts";
+import { addressOf, OpenedParts, stopOn } from "./src/serve/lifecycle.ts";
+import { loadListeners } from "./src/serve/load.ts";
+import { makeParts, type PartsOptions, type ServiceParts } from "./src/serve/parts.ts";
+import { openRules } from "./src/serve/rules.ts";
+import { openSinks } from "./src/serve/sinks.ts";
+import { openTracing } from "./src/serve/tracing.ts";
 import {
   type Environment,
   readSettings,
@@ -27,8 +30,7 @@ import { StatsStore } from "./src/stats/store.ts";
 import { createLogger } from "./src/telemetry/logger.ts";
 import { ProcessFigures } from "./src/telemetry/process_figures.ts";
 import { guardProcess } from "./src/telemetry/process_guard.ts";
-import { versionText } from "./src/version.ts";
-import type { WebhookLine } from "./src/webhooks/webhook_thread.ts";
+import type { WebhookLine } from "./src/webhooks/service/supervisor.ts";
 
 const { version } = config;
 /** Longest time that running calls get to end when the service stops. */
@@ -37,9 +39,6 @@ const DRAIN_MS = 10_000;
 const CACHE_HEAD_START_MS = 250;
 /** How long the end waits for a log that is not read. */
 const LAST_LINES_MS = 500;
-
-/** A part that is not there. */
-const NOTHING = { close: () => Promise.resolve() } as const;
 
 /** Where a running service is to be found. */
 export interface Addresses {
@@ -56,17 +55,11 @@ export interface Running {
   readonly stopped: Promise<void>;
 }
 
-/** What a service is started with beside its settings. */
-export interface ServeOptions {
-  readonly logger: Logger;
-  readonly health?: Health;
-  readonly stats?: StatsStore;
-  readonly clock?: Clock;
-  /** A number from 0 to below 1. */
-  readonly random?: () => number;
+/** What a service is started with in addition to its settings. */
+export interface ServeOptions extends PartsOptions {
   /** Starts the worker of the webhook service; our own when absent. */
   readonly startWebhookWorker?: () => WebhookLine;
-  /** Calls the function it is given whenever the configuration is to be read again. */
+  /** Called with a function that reads the configuration again. */
   readonly onReload?: (reload: () => void) => void;
 }
 
@@ -79,166 +72,74 @@ export async function serve(
   signal: AbortSignal,
   options: ServeOptions,
 ): Promise<Running> {
-  const stack = new AsyncDisposableStack();
+  const parts = makeParts(settings, options);
+  const { logger, clock, health } = parts;
+  const opened = new OpenedParts(parts);
   try {
-    const parts = partsOf(settings, options, stack);
-    const { logger, clock, health } = parts;
-    const sinks = owned(openSinks(parts), stack);
-    const beginning = owned(openTracing({ ...parts, version }), stack);
-    // Begins a thread of its own, which gets ready while the rest of this one is loaded.
-    const rules = owned(openRules(parts), stack);
-    const loaded = await loadRest(settings);
-    const { addressOf } = loaded;
-    const owner = { stack, addressOf };
+    opened.defer(reportProcess(parts));
+    const sinks = opened.opening(openSinks(parts));
+    const tracingOpening = opened.opening(openTracing({ ...parts, version }));
+    // Starts its own thread, which gets ready while the rest of this one is loaded.
+    const rulesOpening = opened.opening(openRules(parts));
+    const loaded = await loadListeners(settings);
     await sinks;
     await loaded.checkPorts(parts);
     const gaveUp = new AbortController();
     const end = AbortSignal.any([signal, gaveUp.signal]);
-    const onGivenUp = (text: string) => gaveUp.abort(new Error(text));
-    const tracing = await beginning;
-    const cache = await loaded.openCache({ ...parts, onGivenUp });
-    stack.defer(() => cache.close());
+    const tracing = await tracingOpening;
+    const cache = await loaded.openCache({ ...parts, onGivenUp: (text) => gaveUp.abort(new Error(text)) });
+    opened.defer(() => cache.close());
     const tracedCache = tracing.cache(cache.cache, loaded.cacheKind(settings));
-    const opened = loaded.openService(parts, { ...cache, cache: tracedCache });
-    const { service, counters } = opened;
+    const decisions = loaded.openService(parts, { ...cache, cache: tracedCache });
+    const { service, counters } = decisions;
     const pull = await loaded.openPullMetrics({ ...parts, rules: () => service.rules });
-    own(pull.listener, "metrics", parts, owner);
+    opened.listener(pull.listener, "metrics");
     const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
     const startWorker = options.startWebhookWorker;
     const webhooks = await openAdministration(parts, { version, tracing, decide, counters, startWorker });
-    stack.defer(() => webhooks.close(0));
-    own(webhooks.listener, "administration", parts, owner);
-    const loading = await rules;
-    loading.decideBy(service);
-    const debug = loaded.openDebug(parts, opened, { version, loading: () => loading, webhooks });
-    own(debug, "debug", parts, owner);
-    options.onReload?.(loading.reload);
-    const needed = settings.FORCE_START_WITHOUT_INITIAL_CONFIG ? [] : [loading.firstRules];
+    opened.defer(() => webhooks.close(0));
+    opened.listener(webhooks.listener, "administration");
+    const rules = await rulesOpening;
+    rules.decideBy(service);
+    const debug = loaded.openDebug(parts, decisions, { version, loading: () => rules, webhooks });
+    opened.listener(debug, "debug");
+    options.onReload?.(rules.reload);
+    const needed = settings.FORCE_START_WITHOUT_INITIAL_CONFIG ? [] : [rules.firstRules];
     await unlessAborted(Promise.all([...needed, pull.load()]).then(() => {}), end);
     await settledWithin(cache.ready, CACHE_HEAD_START_MS, clock);
     end.throwIfAborted();
     const http = await loaded.openHttp(parts, tracing, decide, webhooks);
-    stack.defer(() => http.close(DRAIN_MS));
-    // The last to open: its unix socket takes the place of one that serves, so nothing may fail after it.
+    opened.defer(() => http.close(DRAIN_MS));
+    // The last to open: its unix socket replaces one that is being served, so nothing may fail after it.
     const grpc = await loaded.openGrpc(parts, tracing, decide);
-    stack.defer(() => grpc.close(DRAIN_MS));
+    opened.defer(() => grpc.close(DRAIN_MS));
     logger.warning(`Listening for gRPC on '${grpc.address}'`);
     logger.warning(`Listening for HTTP on '${addressOf(http)}'`);
     if (http.triggers !== undefined) {
       logger.warning(`Listening for triggers on '${addressOf(http.triggers)}'`);
     }
     health.set("start", true);
-    // Their threads would take time from the start of this one, and their first calls wait for them.
+    // Their threads would delay the start of this one and its first calls.
     webhooks.start();
     tracing.start();
-    const stopped = stopOn(end, parts, () => http.drain(), async () => {
+    const close = async () => {
       await Promise.all([grpc.close(DRAIN_MS), http.close(DRAIN_MS), webhooks.close(DRAIN_MS)]);
-      await stack.disposeAsync();
+      await opened.close();
       gaveUp.signal.throwIfAborted();
-    });
+    };
+    const stopped = stopOn(end, parts, { drain: () => http.drain(), close });
     return { addresses: { grpc: grpc.address, http: addressOf(http), debug: addressOf(debug) }, stopped };
   } catch (error) {
-    await stack.disposeAsync();
+    await opened.close();
     throw error;
   }
 }
 
-/** What every part works with, as it is when nothing is open yet. */
-function partsOf(settings: Settings, options: ServeOptions, stack: AsyncDisposableStack): ServiceParts {
-  const { logger, clock = systemClock, random = Math.random } = options;
-  const { health = new Health(), stats = new StatsStore(settings.STATS_MAX_KEYS) } = options;
-  health.set("sigterm", true);
-  health.set("start", false, "the ports are not open yet");
+/** Adds the process's own metrics; returns what ends them. */
+function reportProcess({ clock, stats }: ServiceParts): () => void {
   const figures = new ProcessFigures({ clock });
-  stack.defer(() => figures.close());
   stats.addFigures("ratelimit.process", figures);
-  return { settings, logger, clock, random, health, stats };
-}
-
-/** Opens sinks for the statistics, where any are to be sent. */
-async function openSinks({ settings, stats, ...options }: ServiceParts): Promise<{ close(): Promise<void> }> {
-  if (settings.DISABLE_STATS) return NOTHING;
-  const { startSinks } = await import("./src/stats/sinks.ts");
-  return startSinks(settings, stats, { ...options, stdout: standardSinks.stdout });
-}
-
-/**
- * What every service needs and no thread has to wait for. Nothing is imported for the first time once the ports are
- * open: it would fail while no file descriptor is left.
- */
-async function loadRest(settings: Settings) {
-  const [ports, cache, service, pull, http, grpc] = await Promise.all([
-    import("./src/shared_ports.ts"),
-    import("./src/open_cache.ts"),
-    import("./src/open_service.ts"),
-    import("./src/open_pull_metrics.ts"),
-    import("./src/open_http.ts"),
-    import("./src/open_grpc.ts").then(async (module) => {
-      await module.loadGrpc(settings);
-      return module;
-    }),
-  ]);
-  return { ...ports, ...cache, ...service, ...pull, ...http, ...grpc };
-}
-
-/** Opens the webhook service and the administration, where the settings ask for one of them. */
-async function openAdministration(parts: ServiceParts, options: OpenWebhooksOptions): Promise<OpenWebhooks> {
-  const { WEBHOOK_STORE: place, ADMIN_TOKEN: token } = parts.settings;
-  if (place === undefined && token === undefined) {
-    return {
-      ...NOTHING,
-      routes: [],
-      triggerRoutes: [],
-      debugRoutes: [],
-      listener: undefined,
-      start: () => {},
-    };
-  }
-  const { openWebhooks } = await import("./src/open_webhooks.ts");
-  return openWebhooks(parts, options);
-}
-
-/** Closes at the end what is being opened; whoever waits for it learns when that fails. */
-function owned<Part extends { close(): Promise<void> }>(
-  opening: Promise<Part>,
-  stack: AsyncDisposableStack,
-): Promise<Part> {
-  const opened = opening.catch(() => undefined);
-  stack.defer(async () => await (await opened)?.close());
-  return opening;
-}
-
-/** Says where a port is, and closes it at the end; nothing to do for one that is not asked for. */
-function own(
-  listener: HttpListener | undefined,
-  what: string,
-  { logger }: ServiceParts,
-  { stack, addressOf }: {
-    readonly stack: AsyncDisposableStack;
-    readonly addressOf: (listener: HttpListener) => string;
-  },
-): void {
-  if (listener === undefined) return;
-  stack.defer(() => listener.close(0));
-  logger.warning(`Listening for ${what} on '${addressOf(listener)}'`);
-}
-
-/** Health turns bad at once; after the delay that load balancers need, everything ends in its order. */
-async function stopOn(
-  signal: AbortSignal,
-  parts: ServiceParts,
-  drain: () => void,
-  stop: () => Promise<void>,
-): Promise<void> {
-  await aborted(signal);
-  parts.health.set("sigterm", false, "the service is stopping");
-  drain();
-  parts.logger.warning("Stopping");
-  const { promise, resolve } = Promise.withResolvers<void>();
-  parts.clock.after(parts.settings.SHUTDOWN_DELAY, resolve);
-  await promise;
-  await stop();
-  parts.logger.warning("Stopped");
+  return () => figures.close();
 }
 
 /** What a command is run with in place of the process's own. */

@@ -48,7 +48,7 @@ Deno.test("tidy: every file is read to its end", async () => {
 // One bad sample for each rule, and the finding that it must give: a rule that finds nothing guards nothing.
 const BAD: readonly { rule: string; path?: string; text: string; findings: string[] }[] = [
   {
-    rule: "a part of src imports only the parts that it may know",
+    rule: "a folder of src imports only what it may know",
     text:
       `import type { A } from "../wire/rls.ts";\nimport { B } from "../base/clock.ts";\nexport * from "../../main.ts";`,
     findings: [`${CORE} imports src/wire/rls.ts`, `${CORE} imports main.ts`],

@@ -1,7 +1,8 @@
 import type { RateLimitRequest } from "../../src/ratelimit/request.ts";
 import { compileRules } from "../../src/ratelimit/compile_rules.ts";
 import type { Rules } from "../../src/ratelimit/rules.ts";
-import { type DescriptorSource, problemText } from "../../src/ratelimit/rule_source.ts";
+import type { DescriptorSource } from "../../src/ratelimit/rule_source.ts";
+import { problemText } from "../../src/base/problem.ts";
 
 /** Requests that are decided in turn. */
 const REQUESTS = 10;

@@ -1,8 +1,8 @@
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { systemClock } from "../../src/base/clock.ts";
-import { parseKvAddress } from "../../src/cache/kv_address.ts";
-import { createKvClient } from "../../src/cache/kv_connect.ts";
+import { parseKvAddress } from "../../src/cache/kv/address.ts";
+import { createKvClient } from "../../src/cache/kv/connect.ts";
 import { positive } from "./flag_values.ts";
 import { LoadRecord, type LoadResult } from "../../tests/harness/load/load_record.ts";
 import { pace } from "./pace.ts";

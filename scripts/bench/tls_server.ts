@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { systemClock } from "../../src/base/clock.ts";
 import { MemoryCache } from "../../src/cache/memory_cache.ts";
-import { readRuleFile } from "../../src/config/yaml.ts";
+import { readRuleFile } from "../../src/config/rule_file.ts";
 import type { GrpcEngineOptions } from "../../src/grpc/engine.ts";
 import { startGrpcJs } from "../../src/grpc/grpc_js_engine.ts";
 import { startNative } from "../../src/grpc/native/native_engine.ts";

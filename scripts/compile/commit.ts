@@ -20,10 +20,10 @@ export async function commitOf(root: string): Promise<string | undefined> {
   }
 }
 
-/** The text of `src/version.ts` with a commit in its place. */
+/** The text of `src/base/version.ts` with a commit in its place. */
 export function stamped(text: string, commit: string): string {
   if (text.split(COMMIT_LINE).length !== 2) {
-    throw new CompileError(`Cannot put the commit into "src/version.ts": it has no line ${COMMIT_LINE}`);
+    throw new CompileError(`Cannot put the commit into "src/base/version.ts": it has no line ${COMMIT_LINE}`);
   }
   return text.replace(COMMIT_LINE, () => `const COMMIT: string = ${JSON.stringify(commit)};`);
 }

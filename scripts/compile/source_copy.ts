@@ -20,7 +20,7 @@ export async function copySources(root: string, commit: string | undefined): Pro
   };
   try {
     for (const name of SOURCES) await cp(join(root, name), join(path, name), { recursive: true });
-    const version = join(path, "src/version.ts");
+    const version = join(path, "src/base/version.ts");
     if (commit !== undefined) {
       await Deno.writeTextFile(version, stamped(await Deno.readTextFile(version), commit));
     }

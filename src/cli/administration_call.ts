@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from "../webhooks/json_text.ts";
+import type { JsonObject, JsonValue } from "../base/exact_json.ts";
 import type { CallFlag } from "./administration_flags.ts";
 import type { AdministrationCommand } from "./administration_table.ts";
 import type { GivenCommand, GivenFlags } from "./command.ts";

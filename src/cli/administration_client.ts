@@ -1,5 +1,5 @@
 import { errorText } from "../base/error_text.ts";
-import { isRawNumber, type JsonObject, type JsonValue, parseJson } from "../webhooks/json_text.ts";
+import { isRawNumber, type JsonObject, type JsonValue, parseJson } from "../base/exact_json.ts";
 import type { AdministrationCall } from "./administration_call.ts";
 import type { Target } from "./administration_target.ts";
 import { CommandError } from "./command_input.ts";

@@ -1,6 +1,6 @@
 import { parseDuration } from "../base/duration.ts";
-import { type JsonValue, parseJson } from "../webhooks/json_text.ts";
-import { parseMoment, timeText } from "../webhooks/time_text.ts";
+import { type JsonValue, parseJson } from "../base/exact_json.ts";
+import { parseMoment, timeText } from "../base/rfc3339.ts";
 import type { CommandFlag } from "./command.ts";
 import { FlagError } from "./flags.ts";
 import { headerOf } from "./header_text.ts";

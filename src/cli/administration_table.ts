@@ -1,4 +1,4 @@
-import { timeText } from "../webhooks/time_text.ts";
+import { timeText } from "../base/rfc3339.ts";
 import {
   bodyFlag,
   type CallFlag,

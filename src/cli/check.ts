@@ -1,4 +1,4 @@
-import type { Problem } from "../ratelimit/rule_source.ts";
+import type { Problem } from "../base/problem.ts";
 import type { RunnableCommand } from "./command.ts";
 import type { Output } from "./output.ts";
 import { MERGE_FLAG, openRuleFolder, problemLine, type RuleFolder, ruleFolder } from "./rule_folder.ts";

@@ -1,4 +1,4 @@
-import { isRawNumber, type JsonObject, type JsonValue } from "../webhooks/json_text.ts";
+import { isRawNumber, type JsonObject, type JsonValue } from "../base/exact_json.ts";
 import { plainText, shortened } from "./plain_text.ts";
 
 /** Characters of a cell; identifiers have 36. */

@@ -1,4 +1,4 @@
-import { type Problem, problemText } from "../ratelimit/rule_source.ts";
+import { type Problem, problemText } from "../base/problem.ts";
 import { compileRules } from "../ratelimit/compile_rules.ts";
 import type { Rules } from "../ratelimit/rules.ts";
 import { type Environment, readSettings, type Settings } from "../settings/read_settings.ts";

@@ -2,21 +2,8 @@ import { errorText } from "../base/error_text.ts";
 import type { GivenCommand, GivenFlags, RunnableCommand } from "./command.ts";
 import type { CommandOptions } from "./command_input.ts";
 import { FlagError } from "./flags.ts";
-import { MERGE_FLAG, type RuleFolder, ruleFolder } from "./rule_folder.ts";
-
-/** What `weir simulate` was asked for. */
-export interface SimulateOptions {
-  readonly config: RuleFolder;
-  /** Absent where there is nothing to compare with. */
-  readonly against: RuleFolder | undefined;
-  /** A file, or `-`. */
-  readonly requests: string;
-  /** Most requests of each kind of change that are shown. */
-  readonly maxChanges: number;
-  /** More wrong lines end the simulation. */
-  readonly maxWrong: number;
-  readonly json: boolean;
-}
+import { MERGE_FLAG, ruleFolder } from "./rule_folder.ts";
+import type { SimulateOptions } from "./simulate_run.ts";
 
 const EXIT = { wrongInput: 2 } as const;
 

@@ -1,5 +1,5 @@
 import type { SimulatedStatus } from "../ratelimit/simulation.ts";
-import { timeText } from "../webhooks/time_text.ts";
+import { timeText } from "../base/rfc3339.ts";
 import type { FoundDecision, SimulationSummary } from "./simulate_report.ts";
 
 /** A decision for machines: one line of JSON with every descriptor of the request. */

@@ -1,6 +1,6 @@
 import { errorText } from "../base/error_text.ts";
 import { MemoryCache } from "../cache/memory_cache.ts";
-import { policyOf } from "../open_service.ts";
+import { policyOf } from "../serve/decisions.ts";
 import type { Rules } from "../ratelimit/rules.ts";
 import { type SimulatedDecision, Simulation } from "../ratelimit/simulation.ts";
 import type { ChangeKind } from "../ratelimit/simulation_change.ts";
@@ -11,11 +11,24 @@ import type { Output } from "./output.ts";
 import { requestLines, type TimedRequest } from "./request_lines.ts";
 import { plainText } from "./plain_text.ts";
 import { readRuleFolder, type RuleFolder, settingsFor } from "./rule_folder.ts";
-import type { SimulateOptions } from "./simulate.ts";
 import type { FoundDecision, SimulationSummary } from "./simulate_report.ts";
 import { decisionJson, summaryJson } from "./simulate_json.ts";
 import { decisionLines, summaryLines } from "./simulate_text.ts";
 import { SimulatedClock } from "./simulated_clock.ts";
+
+/** What `weir simulate` was asked for. */
+export interface SimulateOptions {
+  readonly config: RuleFolder;
+  /** Absent where there is nothing to compare with. */
+  readonly against: RuleFolder | undefined;
+  /** A file, or `-`. */
+  readonly requests: string;
+  /** Most requests of each kind of change that are shown. */
+  readonly maxChanges: number;
+  /** More wrong lines end the simulation. */
+  readonly maxWrong: number;
+  readonly json: boolean;
+}
 
 /** How long counters stay after their window, for lines that are a little late. */
 const LATE_MS = 60_000;

@@ -3,7 +3,7 @@ import { limitText } from "../ratelimit/limit_text.ts";
 import type { SimulatedStatus } from "../ratelimit/simulation.ts";
 import { CHANGE_KINDS, type ChangeKind } from "../ratelimit/simulation_change.ts";
 import type { ChangeCounts, RuleTally } from "../ratelimit/simulation_tally.ts";
-import { timeText } from "../webhooks/time_text.ts";
+import { timeText } from "../base/rfc3339.ts";
 import { plainText, shortened } from "./plain_text.ts";
 import type { FoundDecision, SimulationSummary } from "./simulate_report.ts";
 

@@ -1,5 +1,5 @@
 import { errorText } from "../base/error_text.ts";
-import { isPostgresAddress } from "../webhooks/postgres_address.ts";
+import { isPostgresAddress } from "../base/postgres_address.ts";
 import type { CommandFlag, GivenCommand, GivenFlags, RunnableCommand } from "./command.ts";
 import { CommandError, type CommandOptions } from "./command_input.ts";
 import { FlagError } from "./flags.ts";
@@ -69,7 +69,7 @@ async function backup(
       "Cannot copy a store in PostgreSQL: pg_dump, or another means of PostgreSQL itself, would be right",
     );
   }
-  const { backupStore } = await import("../webhooks/sqlite_store_backup.ts");
+  const { backupStore } = await import("../webhooks/store/maintenance/backup.ts");
   const { bytes, schemaVersion } = await told(() => backupStore(path, target));
   options.output.stdout(`${target}: ${bytes} bytes, schema version ${schemaVersion}`);
   options.output.stderr("The encryption key is not in the copy: keep it in another place");
@@ -78,7 +78,7 @@ async function backup(
 
 async function check({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
   const store = storeOf(flags, "store", options);
-  const { checkStore } = await import("../webhooks/store_check.ts");
+  const { checkStore } = await import("../webhooks/store/maintenance/check.ts");
   const { shown, problems, schemaVersion, bytes, counts } = await told(() => checkStore(store));
   const { stdout, stderr } = options.output;
   for (const problem of problems) stderr(`${shown}: ${problem}`);
@@ -93,7 +93,7 @@ async function move({ flags }: GivenCommand, { output, ...options }: CommandOpti
     throw new FlagError("Cannot move the store: neither -from nor -to is named");
   }
   const [from, to] = [storeOf(flags, "from", options), storeOf(flags, "to", options)];
-  const { moveStore } = await import("../webhooks/store_move.ts");
+  const { moveStore } = await import("../webhooks/store/maintenance/move.ts");
   const moved = await told(() => moveStore({ from, to, clock: options.clock, tell: output.stderr }));
   for (const line of notesOf(moved)) output.stderr(line);
   const { shown, rows, tables, wasThere } = moved;

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { errorText } from "../base/error_text.ts";
 import { aborted } from "../base/wait.ts";
 import { verify } from "../webhooks/receiver.ts";
-import { timeText } from "../webhooks/time_text.ts";
+import { timeText } from "../base/rfc3339.ts";
 import type { GivenCommand } from "./command.ts";
 import { CommandError, type CommandOptions } from "./command_input.ts";
 import { FlagError } from "./flags.ts";

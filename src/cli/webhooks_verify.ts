@@ -1,6 +1,6 @@
 import { parseDuration } from "../base/duration.ts";
 import { verify } from "../webhooks/receiver.ts";
-import { timeText } from "../webhooks/time_text.ts";
+import { timeText } from "../base/rfc3339.ts";
 import type { GivenCommand, GivenFlags } from "./command.ts";
 import { type CommandOptions, readBytes, readLines } from "./command_input.ts";
 import { FlagError } from "./flags.ts";

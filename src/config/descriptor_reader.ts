@@ -1,12 +1,12 @@
 import { CACHE_FAILURE_MODES } from "../ratelimit/cache_failure_mode.ts";
 import type { DescriptorSource } from "../ratelimit/rule_source.ts";
-import { FieldReader } from "./field_reader.ts";
+import { FieldReader, pathOf } from "../yaml/field_reader.ts";
 import { readMetadata } from "./metadata_reader.ts";
-import type { ProblemLog } from "./problem_log.ts";
+import type { ProblemLog } from "../yaml/problem_log.ts";
 import { readRateLimit } from "./rate_limit_reader.ts";
-import { checkKeys, pathOf } from "./rule_fields.ts";
-import { described } from "./yaml_scalar.ts";
-import type { YamlList, YamlMapping } from "./yaml_tree.ts";
+import { checkKeys } from "./rule_fields.ts";
+import { described } from "../yaml/scalar.ts";
+import type { YamlList, YamlMapping } from "../yaml/value.ts";
 
 /** Reads a list of descriptors; an item that is none, or has no readable key and value, is left out and reported. */
 export function readDescriptors(log: ProblemLog, list: YamlList, path: string): DescriptorSource[] {

@@ -1,7 +1,7 @@
 import { dirname, join, resolve, sep } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { type FolderEvent, FolderWatch } from "../base/folder_watch.ts";
-import type { Problem } from "../ratelimit/rule_source.ts";
+import type { Problem } from "../base/problem.ts";
 import type { Logger } from "../base/log.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
 import { folderFingerprint, loadRuleFiles, type RuleFilesOptions } from "./rule_files.ts";

@@ -1,8 +1,8 @@
 import type { JsonObject, JsonValue } from "../ratelimit/rule_source.ts";
-import type { ProblemLog } from "./problem_log.ts";
-import { pathOf } from "./rule_fields.ts";
-import { numberOf, scalarType, shown } from "./yaml_scalar.ts";
-import type { YamlMapping, YamlScalar, YamlValue } from "./yaml_tree.ts";
+import type { ProblemLog } from "../yaml/problem_log.ts";
+import { pathOf } from "../yaml/field_reader.ts";
+import { numberOf, scalarType, shown } from "../yaml/scalar.ts";
+import type { YamlMapping, YamlScalar, YamlValue } from "../yaml/value.ts";
 
 /** How deep metadata may be: an answer that carries it stays within what decoders of the protocol take. */
 export const MAX_METADATA_DEPTH = 24;

@@ -1,13 +1,12 @@
 import { editDistance } from "../base/edit_distance.ts";
-import { type Problem, problemText } from "../ratelimit/rule_source.ts";
-import { FieldReader } from "./field_reader.ts";
+import { type Problem, problemText } from "../base/problem.ts";
+import { FieldReader, pathOf } from "../yaml/field_reader.ts";
 import { readMappingPattern } from "./metric_pattern.ts";
-import type { ProblemLog } from "./problem_log.ts";
-import { pathOf } from "./rule_fields.ts";
+import type { ProblemLog } from "../yaml/problem_log.ts";
 import { fileErrorText } from "./rule_file_reader.ts";
-import { readYamlDocument } from "./yaml_document.ts";
-import { described, isNull, numberOf, shown } from "./yaml_scalar.ts";
-import type { YamlMapping, YamlValue } from "./yaml_tree.ts";
+import { readYamlDocument } from "../yaml/document.ts";
+import { described, isNull, numberOf, shown } from "../yaml/scalar.ts";
+import type { YamlMapping, YamlValue } from "../yaml/value.ts";
 
 /** One mapping from names of statistics to a metric. */
 export interface MetricMapping {

@@ -1,6 +1,6 @@
 import { errorText } from "../base/error_text.ts";
-import type { ProblemLog } from "./problem_log.ts";
-import { shown } from "./yaml_scalar.ts";
+import type { ProblemLog } from "../yaml/problem_log.ts";
+import { shown } from "../yaml/scalar.ts";
 
 /** How a pattern is written, and where. */
 export interface PatternPlace {

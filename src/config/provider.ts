@@ -1,4 +1,5 @@
-import type { DomainSource, Problem } from "../ratelimit/rule_source.ts";
+import type { DomainSource } from "../ratelimit/rule_source.ts";
+import type { Problem } from "../base/problem.ts";
 import type { Rules } from "../ratelimit/rules.ts";
 
 /** What a provider found at one attempt to load: sources, or the problems that kept it from them. */

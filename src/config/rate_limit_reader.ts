@@ -6,11 +6,11 @@ import {
   unitOfName,
 } from "../ratelimit/limit.ts";
 import type { RateLimitSource } from "../ratelimit/rule_source.ts";
-import { FieldReader } from "./field_reader.ts";
-import type { ProblemLog } from "./problem_log.ts";
-import { checkKeys, pathOf } from "./rule_fields.ts";
-import { described, shown } from "./yaml_scalar.ts";
-import type { YamlMapping } from "./yaml_tree.ts";
+import { FieldReader, pathOf } from "../yaml/field_reader.ts";
+import type { ProblemLog } from "../yaml/problem_log.ts";
+import { checkKeys } from "./rule_fields.ts";
+import { described, shown } from "../yaml/scalar.ts";
+import type { YamlMapping } from "../yaml/value.ts";
 
 /** Reads a `rate_limit` block; absent when something in it is wrong, which is reported. */
 export function readRateLimit(

@@ -1,7 +1,8 @@
+import { pathOf } from "../yaml/field_reader.ts";
 import { editDistance } from "../base/edit_distance.ts";
-import type { ProblemLog } from "./problem_log.ts";
-import { described, isOddNumber, shown } from "./yaml_scalar.ts";
-import type { YamlMapping, YamlValue } from "./yaml_tree.ts";
+import type { ProblemLog } from "../yaml/problem_log.ts";
+import { described, isOddNumber, shown } from "../yaml/scalar.ts";
+import type { YamlMapping, YamlValue } from "../yaml/value.ts";
 
 /** The mappings of a rule file. */
 export type Level = "file" | "descriptor" | "rateLimit" | "replaces";
@@ -83,11 +84,6 @@ function checkIgnoredKeys(log: ProblemLog, mapping: YamlMapping, path: string): 
     if (EVERY_KEY.includes(key)) checkIgnored(log, { key, value, path: pathOf(path, key) });
     else log.error(offset, path, `unknown key '${shown(key)}'; ${advice(key, EVERY_KEY)}`);
   }
-}
-
-/** The path of a field of the mapping at `path`. */
-export function pathOf(path: string, key: string): string {
-  return path === "" ? shown(key) : `${path}.${shown(key)}`;
 }
 
 function advice(key: string, known: readonly string[]): string {

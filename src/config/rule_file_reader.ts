@@ -1,8 +1,9 @@
 import { errorText } from "../base/error_text.ts";
-import type { DomainSource, Problem } from "../ratelimit/rule_source.ts";
+import type { DomainSource } from "../ratelimit/rule_source.ts";
+import type { Problem } from "../base/problem.ts";
 import { createHash } from "node:crypto";
 import { type RuleFileLimits, ruleFileLimits } from "./rule_file_limits.ts";
-import { readRuleFile, type RuleFile } from "./yaml.ts";
+import { readRuleFile, type RuleFile } from "./rule_file.ts";
 
 /** How rule files are read. */
 export interface RuleFileReaderOptions {

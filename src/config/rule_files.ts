@@ -5,7 +5,7 @@ import { fileErrorText, RuleFileReader, type RuleFileReaderOptions } from "./rul
 import { warningsOfFilesBelow } from "./rule_files_below.ts";
 
 /** The order in which the problems of rule files are told. */
-export { problemsInOrder } from "./problem_order.ts";
+export { problemsInOrder } from "../base/problem_order.ts";
 
 /** How a folder of rule files is read. */
 export interface RuleFilesOptions extends RuleFileReaderOptions, RuleFileNameOptions {

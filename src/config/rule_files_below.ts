@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Problem } from "../ratelimit/rule_source.ts";
+import type { Problem } from "../base/problem.ts";
 import { isRuleFileName, type RuleFileNameOptions } from "./rule_file_name.ts";
 
 /** Where to look, and what is known already. */

@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { settledWithin } from "../base/wait.ts";
 import { WorkerPulse } from "../base/worker_pulse.ts";
-import type { Problem } from "../ratelimit/rule_source.ts";
+import type { Problem } from "../base/problem.ts";
 import type { FromWorker, RuleFolderOptions, ToWorker } from "./file_provider_message.ts";
 import { LoadGatherer, type LoadPart } from "./load_parts.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
@@ -149,7 +149,8 @@ class WorkerFileProvider implements RulesProvider {
     this.#pulse.noteLoad();
     const isNews = this.#isAsked || !this.#isTakenOver || load.isUnchanged !== true;
     this.#isTakenOver = false;
-    const isReplaced = part.kind === "end" && part.heapBytes > LARGE_HEAP_BYTES;
+    // Where nothing has changed, the next one would take as much memory, and so on without end.
+    const isReplaced = part.kind === "end" && part.heapBytes > LARGE_HEAP_BYTES && load.isUnchanged !== true;
     // What was asked for during this load goes to the successor of its worker.
     if (!isReplaced) this.#isAsked = false;
     this.#digest = load.digest;

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import type { Logger } from "../base/log.ts";
-import type { Problem } from "../ratelimit/rule_source.ts";
+import type { Problem } from "../base/problem.ts";
 import {
   decodeDiscoveryResponse,
   encodeDiscoveryRequest,

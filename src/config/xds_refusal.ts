@@ -1,4 +1,4 @@
-import { type Problem, problemText } from "../ratelimit/rule_source.ts";
+import { type Problem, problemText } from "../base/problem.ts";
 
 const MAX_PROBLEMS = 20;
 const MAX_LENGTH = 4_000;

@@ -1,10 +1,11 @@
 import { errorText } from "../base/error_text.ts";
-import type { DomainSource, Position, Problem } from "../ratelimit/rule_source.ts";
+import type { DomainSource } from "../ratelimit/rule_source.ts";
+import type { Position, Problem } from "../base/problem.ts";
 import { decodeRateLimitConfig, type WireRateLimitConfig, type WireRule } from "../wire/rate_limit_config.ts";
 import type { WireAny, WireDiscoveryResponse } from "../wire/discovery.ts";
 import type { RulesLoad } from "./provider.ts";
 import { readRateLimitConfig } from "./xds_sources.ts";
-import { shown } from "./yaml_scalar.ts";
+import { shown } from "../yaml/scalar.ts";
 
 /** The type of the resources that rules come in. */
 export const RATE_LIMIT_CONFIG_URL = "type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig";

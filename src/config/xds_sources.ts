@@ -4,15 +4,14 @@ import type {
   DomainSource,
   JsonObject,
   JsonValue,
-  Position,
-  Problem,
   RateLimitSource,
 } from "../ratelimit/rule_source.ts";
+import type { Position, Problem } from "../base/problem.ts";
 import type { WirePolicy, WireRateLimitConfig, WireRule } from "../wire/rate_limit_config.ts";
 import type { WireStruct, WireValue } from "../wire/struct.ts";
 import { MAX_METADATA_DEPTH } from "./metadata_reader.ts";
-import { MAX_PROBLEMS } from "./problem_log.ts";
-import { pathOf } from "./rule_fields.ts";
+import { MAX_PROBLEMS } from "../yaml/problem_log.ts";
+import { pathOf } from "../yaml/field_reader.ts";
 
 /** What one resource of a configuration server says, and what is wrong in it. */
 export interface ResourceReading {

@@ -1,4 +1,4 @@
-import type { Health } from "../health.ts";
+import type { Health } from "../base/health.ts";
 import {
   decodeHealthCheckRequest,
   encodeHealthCheckResponse,

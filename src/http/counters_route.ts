@@ -4,7 +4,8 @@ import { CacheError, InvalidRequestError, NoConfigurationError } from "../rateli
 import type { CounterState } from "../ratelimit/live_counters.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
 import { ThrottledLog } from "../telemetry/throttled_log.ts";
-import { problemAnswer, type WebhookAnswer, type WebhookProblem } from "../webhooks/routes.ts";
+import { problemAnswer, type WebhookProblem } from "../webhooks/api/problem.ts";
+import type { WebhookAnswer } from "../webhooks/api/calls.ts";
 import { bearerTokenOf, isSameToken } from "./bearer_token.ts";
 import { readBody } from "./body.ts";
 import { JsonRequestError, readRateLimitRequest } from "./json.ts";

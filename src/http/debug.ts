@@ -1,5 +1,5 @@
 import type { Clock } from "../base/clock.ts";
-import type { Health } from "../health.ts";
+import type { Health } from "../base/health.ts";
 import type { Logger } from "../base/log.ts";
 import { bearerGuard } from "./bearer_token.ts";
 import { CpuProfiler } from "./cpu_profile.ts";

@@ -1,4 +1,4 @@
-import type { ComponentHealth, Health } from "../health.ts";
+import type { ComponentHealth, Health } from "../base/health.ts";
 import type { Route } from "./router.ts";
 
 const METHODS = ["GET", "HEAD"] as const;

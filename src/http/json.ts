@@ -2,9 +2,8 @@ import type { CurrentLimit, Decision, DescriptorStatus, Header } from "../rateli
 import { MAX_REQUESTS_PER_UNIT, type Unit, UNIT_NAMES, unitOfNumber } from "../ratelimit/limit.ts";
 import type { Descriptor, Entry, LimitOverride, RateLimitRequest } from "../ratelimit/request.ts";
 import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../ratelimit/validate.ts";
-import { messageFields } from "./json_message.ts";
+import { JsonReader, messageFields } from "./json_reader.ts";
 import { MAX_WHOLE_NUMBER, wholeNumber } from "./json_number.ts";
-import { JsonReader } from "./json_reader.ts";
 import { JsonRequestError } from "./json_request_error.ts";
 import { readCount, readFlag, readText } from "./json_values.ts";
 

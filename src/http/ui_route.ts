@@ -14,7 +14,7 @@ const METHODS = ["GET", "HEAD"] as const;
 const TYPES: Readonly<Record<string, string>> = {
   html: "text/html; charset=utf-8",
   css: "text/css; charset=utf-8",
-  js: "text/javascript; charset=utf-8",
+  ts: "text/javascript; charset=utf-8",
 };
 /** The page runs only what comes from here, and makes no markup of texts. */
 const POLICY = [
@@ -40,17 +40,26 @@ const HEADERS = {
 };
 
 /**
- * The web page of the debug port at `/ui`, and what it is made of beneath. Both are open without a token:
- * they are the same for every service, and show nothing of it. `texts` are the files of the page by name.
+ * The web page of the debug port at `/ui`, and its files beneath. Both are open without a token: they are the same for
+ * every service, and show nothing of it. `read` returns the text of a file, or nothing for an unknown name.
  */
-export function uiRoutes(texts: ReadonlyMap<string, string>): DebugRoute[] {
-  let files: ReadonlyMap<string, ServedFile> | undefined;
+export function uiRoutes(read: (name: string) => Promise<string | undefined>): DebugRoute[] {
+  const files = new Map<string, ServedFile>();
+  const fileOf = async (name: string): Promise<ServedFile | undefined> => {
+    const known = files.get(name);
+    if (known !== undefined) return known;
+    const text = await read(name);
+    if (text === undefined) return undefined;
+    const file = servedFile(name, text);
+    files.set(name, file);
+    return file;
+  };
   const route = (path: string, help: string): DebugRoute => ({
     path,
     methods: METHODS,
     help,
     open: true,
-    handle: (call) => answer(call, files ??= served(texts)),
+    handle: (call) => answer(call, fileOf),
   });
   return [
     route("/ui", "this service as a web page"),
@@ -58,19 +67,16 @@ export function uiRoutes(texts: ReadonlyMap<string, string>): DebugRoute[] {
   ];
 }
 
-function answer(call: Call, files: ReadonlyMap<string, ServedFile>): Response {
+async function answer(
+  call: Call,
+  fileOf: (name: string) => Promise<ServedFile | undefined>,
+): Promise<Response> {
   const name = call.url.pathname.slice(PREFIX.length);
-  const file = files.get(name === "" ? START : name);
-  if (file === undefined || name === START) {
-    return call.refuse({ kind: "not_found", reason: "the page has no such file" });
-  }
+  const file = name === START ? undefined : await fileOf(name === "" ? START : name);
+  if (file === undefined) return call.refuse({ kind: "not_found", reason: "the page has no such file" });
   const isKnown = isSameEntity(call.request.headers.get("if-none-match"), file.headers.etag);
   if (isKnown) return new Response(null, { status: 304, headers: file.headers });
   return new Response(file.text, { headers: file.headers });
-}
-
-function served(files: ReadonlyMap<string, string>): ReadonlyMap<string, ServedFile> {
-  return new Map([...files].map(([name, text]) => [name, servedFile(name, text)]));
 }
 
 function servedFile(name: string, text: string): ServedFile {

@@ -1,13 +1,8 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { ThrottledLog } from "../telemetry/throttled_log.ts";
-import {
-  idempotencyKeyProblem,
-  problemAnswer,
-  type WebhookAnswer,
-  type WebhookCalls,
-  type WebhookProblem,
-} from "../webhooks/routes.ts";
+import { idempotencyKeyProblem, type WebhookAnswer, type WebhookCalls } from "../webhooks/api/calls.ts";
+import { problemAnswer, type WebhookProblem } from "../webhooks/api/problem.ts";
 import { bearerTokenOf, isSameToken, tokenHash } from "./bearer_token.ts";
 import { readBody } from "./body.ts";
 import { type Refusal, REFUSALS } from "./problem.ts";

@@ -1,15 +1,5 @@
 import type { Entry } from "./request.ts";
-import type { RateLimit, RuleLevel } from "./rules.ts";
-
-/**
- * What the names of a rule's counters are made of: texts that are the same for every request, and
- * between each two of them the value of an entry. There is one text more than there are values.
- */
-export interface CounterName {
-  readonly texts: readonly string[];
-  /** Positions of the entries whose values stand between the texts. */
-  readonly varying: readonly number[];
-}
+import type { CounterName, RateLimit, RuleLevel } from "./rules.ts";
 
 /** Shared by all rules whose counters do not depend on the request. */
 const NOTHING_VARIES: readonly number[] = [];

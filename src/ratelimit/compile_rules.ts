@@ -3,7 +3,8 @@ import { UNITS } from "./limit.ts";
 import { compilePattern } from "./pattern.ts";
 import { PatternIndex } from "./pattern_index.ts";
 import { checkSources } from "./rule_check.ts";
-import type { DescriptorSource, DomainSource, Problem, RateLimitSource } from "./rule_source.ts";
+import type { DescriptorSource, DomainSource, RateLimitSource } from "./rule_source.ts";
+import type { Problem } from "../base/problem.ts";
 import type { KeyRules, LimitRule, RateLimit, RuleLevel, RuleNode, Rules, RuleTable } from "./rules.ts";
 import { staticMetricKey } from "./stat_path.ts";
 

@@ -1,4 +1,5 @@
-import type { DescriptorSource, DomainSource, Problem, RateLimitSource } from "./rule_source.ts";
+import type { DescriptorSource, DomainSource, RateLimitSource } from "./rule_source.ts";
+import type { Problem } from "../base/problem.ts";
 
 /** Characters in the full names of all rules: each has its own, with those of the levels above it. */
 const MAX_NAME_CHARACTERS = 64 * 1024 * 1024;

@@ -1,3 +1,4 @@
+import type { Position } from "../base/problem.ts";
 import type { CacheFailureMode } from "./cache_failure_mode.ts";
 import type { Unit } from "./limit.ts";
 
@@ -7,12 +8,6 @@ export type JsonValue = null | boolean | number | string | readonly JsonValue[] 
 export interface JsonObject {
   readonly [key: string]: JsonValue;
 }
-
-/**
- * Where something stands in its source, ready to print: `file:line:column` for files,
- * `resource "name"` for a configuration server.
- */
-export type Position = string;
 
 /** The `rate_limit` block of a rule, its types already checked. */
 export interface RateLimitSource {
@@ -55,18 +50,4 @@ export interface DomainSource {
   readonly at: Position;
   readonly domain: string;
   readonly descriptors: readonly DescriptorSource[];
-}
-
-/** Something wrong, or doubtful, in a configuration. Its text begins with the position. */
-export interface Problem {
-  readonly severity: "error" | "warning";
-  readonly at: Position;
-  /** Path of the field; empty for the whole document. */
-  readonly path: string;
-  readonly text: string;
-}
-
-/** The problem as one line: position, path of the field, text. */
-export function problemText(problem: Problem): string {
-  return [problem.at, problem.path, problem.text].filter((part) => part !== "").join(": ");
 }

@@ -1,5 +1,4 @@
 import type { CacheFailureMode } from "./cache_failure_mode.ts";
-import type { CounterName } from "./cache_key.ts";
 import type { CurrentLimit } from "./decision.ts";
 import type { Unit } from "./limit.ts";
 import type { Pattern } from "./pattern.ts";
@@ -44,6 +43,16 @@ export interface LimitRule {
   readonly counterName: CounterName;
   /** The metric key where it is the same for every request; absent otherwise. */
   readonly metricKey: string | undefined;
+}
+
+/**
+ * What the names of a rule's counters are made of: texts that are the same for every request, and
+ * between each two of them the value of an entry. There is one text more than there are values.
+ */
+export interface CounterName {
+  readonly texts: readonly string[];
+  /** Positions of the entries whose values stand between the texts. */
+  readonly varying: readonly number[];
 }
 
 /** What one level of a rule's path contributes to cache keys and metric keys. */

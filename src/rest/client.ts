@@ -1,9 +1,10 @@
 import { boundedBody, discardBody, readBody, type ReadBodyOptions } from "./body.ts";
 import { type Clock, platformClock } from "./clock.ts";
+import type { Request, Response, ResponseHeaders } from "./http_message.ts";
 import { checkedOf, sendChecked, subjectOf } from "./make_request.ts";
 import { checkOptions, type ClientOptions, type SendOptions } from "./options.ts";
-import { type CheckedRequest, checkRequest, type Request, webRequestOf } from "./request.ts";
-import { headersOf, readResponse, type Response, type ResponseHeaders, responseOf } from "./response.ts";
+import { type CheckedRequest, checkRequest, webRequestOf } from "./request.ts";
+import { headersOf, readResponse, responseOf } from "./response.ts";
 import { RestError, type RestErrorSubject } from "./rest_error.ts";
 import { attemptsFor, isPassing, retryDelayMs, type RetryPolicy, retryPolicy } from "./retry.ts";
 import { pause, Stop, unlessStopped } from "./stop.ts";

@@ -28,12 +28,13 @@
  */
 export { Client, defaultClient, send, sendStream, type StreamResponse } from "./client.ts";
 export type { Clock } from "./clock.ts";
+export type { Request, Response, ResponseHeaders } from "./http_message.ts";
 export { type Fetch, type HttpClient, makeRequest, type MakeRequestOptions } from "./make_request.ts";
 export { Delete, Get, Head, type KnownMethod, type Method, Options, Patch, Post, Put } from "./method.ts";
 export type { ClientOptions, HookContext, RequestHook, ResponseHook, SendOptions } from "./options.ts";
 export { addQueryParameters } from "./query_parameters.ts";
-export { buildRequestObject, type Request } from "./request.ts";
-export { buildResponse, type BuildResponseOptions, type Response, type ResponseHeaders } from "./response.ts";
+export { buildRequestObject } from "./request.ts";
+export { buildResponse, type BuildResponseOptions } from "./response.ts";
 export {
   type NetworkErrorKind,
   RestError,

@@ -1,42 +1,9 @@
+import type { Request } from "./http_message.ts";
 import { KnownTexts } from "./known_texts.ts";
-import { isBodiless, isToken, type Method, methodProblem, sentMethod } from "./method.ts";
+import { isBodiless, isToken, methodProblem, sentMethod } from "./method.ts";
 import { addQueryParameters } from "./query_parameters.ts";
 import { RestError, type RestErrorCode } from "./rest_error.ts";
 import { quoted } from "./shown_text.ts";
-
-/**
- * One HTTP request.
- *
- * @example
- * ```ts
- * import { buildRequestObject, Post, type Request } from "@weir/rest";
- * import { assertEquals } from "@std/assert";
- *
- * const request: Request = {
- *   method: Post,
- *   baseURL: "https://api.example.com/items",
- *   headers: { authorization: "Bearer KEY" },
- *   queryParams: { dryRun: "true" },
- *   body: JSON.stringify({ name: "first" }),
- * };
- * assertEquals(buildRequestObject(request).url, "https://api.example.com/items?dryRun=true");
- * ```
- */
-export interface Request {
-  /** One of the method constants, or another token. */
-  readonly method: Method;
-  /** The whole URL up to its path, with a query and a fragment if it has them; `http` or `https`. */
-  readonly baseURL: string;
-  /** Header values by name. A body that is not empty gets `Content-Type: application/json` unless one is here. */
-  readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Added to the query of the URL, as `addQueryParameters` does. */
-  readonly queryParams?: Readonly<Record<string, string>> | undefined;
-  /**
-   * The raw body: bytes, a text sent as UTF-8, or a stream of bytes that is sent as it comes. A stream can be
-   * sent once, so such a request is neither tried again nor sent on by a redirect that keeps its body.
-   */
-  readonly body?: Uint8Array | string | ReadableStream<Uint8Array> | undefined;
-}
 
 /** A request that was checked, in the form that `fetch` takes. */
 export interface CheckedRequest {

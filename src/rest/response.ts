@@ -1,53 +1,6 @@
 import { readBody, type ReadBodyOptions } from "./body.ts";
-import type { Request } from "./request.ts";
+import type { Request, Response, ResponseHeaders } from "./http_message.ts";
 import { RestError, type RestErrorSubject } from "./rest_error.ts";
-
-/**
- * Header values by name in lower case: `set-cookie` one item for each, others combined into one as they came.
- *
- * @example
- * ```ts
- * import { buildResponse, type ResponseHeaders } from "@weir/rest";
- * import { assertEquals } from "@std/assert";
- *
- * const answer = new Response(null, { headers: [["Via", "a"], ["Via", "b"], ["X-Request-Id", "7"]] });
- * const { headers }: { headers: ResponseHeaders } = await buildResponse(answer);
- * assertEquals(headers, { via: ["a, b"], "x-request-id": ["7"] });
- * ```
- */
-export type ResponseHeaders = Record<string, string[]>;
-
-/**
- * What a server answered.
- *
- * @example
- * ```ts
- * import { buildResponse } from "@weir/rest";
- * import { assertEquals } from "@std/assert";
- *
- * const response = await buildResponse(Response.json({ id: 1 }, { status: 201 }));
- * assertEquals(response.statusCode, 201);
- * assertEquals(response.body, '{"id":1}');
- * assertEquals(response.headers["content-type"], ["application/json"]);
- * assertEquals(response.json<{ id: number }>().id, 1);
- * ```
- */
-export interface Response {
-  /** The status: any is a normal result. */
-  readonly statusCode: number;
-  /** The body as text, read as UTF-8. */
-  readonly body: string;
-  /** The body as it came, after any content encoding was undone. */
-  readonly bodyBytes: Uint8Array<ArrayBuffer>;
-  /** The headers. */
-  readonly headers: ResponseHeaders;
-  /**
-   * The body parsed as JSON. The type is the caller's word for it: nothing is checked.
-   *
-   * @throws {RestError} `invalid_json`.
-   */
-  json<T = unknown>(): T;
-}
 
 /**
  * How a response is built.

@@ -1,5 +1,4 @@
-import type { Request } from "./request.ts";
-import type { Response } from "./response.ts";
+import type { Request, Response } from "./http_message.ts";
 import { quoted, shownCause, shownUrl } from "./shown_text.ts";
 
 /**

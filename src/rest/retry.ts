@@ -1,5 +1,5 @@
 import { Delete, Get, Head, Options, Put } from "./method.ts";
-import type { Request } from "./request.ts";
+import type { Request } from "./http_message.ts";
 import { RestError } from "./rest_error.ts";
 
 /**

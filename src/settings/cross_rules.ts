@@ -1,14 +1,7 @@
 import { KV_RULES } from "./kv_rules.ts";
 import { mogrifierProblems } from "./mogrifier_rules.ts";
-import { STORE_RULES } from "./store_parser.ts";
-import type { SettingName, Settings } from "./table.ts";
-
-/** A rule across settings; it is left out when one of those that it reads is bad by itself. */
-export interface CrossRule {
-  readonly reads: readonly SettingName[];
-  /** What is wrong, a sentence each. */
-  readonly problem: (settings: Settings) => string | readonly string[] | undefined;
-}
+import { STORE_RULES } from "./store_rules.ts";
+import type { CrossRule, Settings } from "./table.ts";
 
 const RULES: readonly CrossRule[] = [
   {

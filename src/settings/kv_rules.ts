@@ -1,6 +1,5 @@
-import type { CrossRule } from "./cross_rules.ts";
 import { dialAddress } from "./parsers.ts";
-import type { Settings } from "./table.ts";
+import type { CrossRule, Settings } from "./table.ts";
 
 /** The rules between the settings of the key-value caches, in the order in which problems are told. */
 export const KV_RULES: readonly CrossRule[] = [

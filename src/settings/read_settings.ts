@@ -1,14 +1,11 @@
 import { cacheWarnings } from "./cache_warnings.ts";
 import { crossProblems } from "./cross_rules.ts";
-import type { Setting } from "./setting.ts";
-import { storeWarnings } from "./store_parser.ts";
+import type { Environment, Setting } from "./setting.ts";
+import { storeWarnings } from "./store_rules.ts";
 import { familyPattern, settingEntries, type Settings } from "./table.ts";
 import { ourNameFor } from "./upstream_names.ts";
 
-export type { Settings };
-
-/** Environment variables by name. */
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type { Environment, Settings };
 
 /** What the environment says, and what its owner should hear at start. */
 export interface SettingsReading {

@@ -1,3 +1,6 @@
+/** Environment variables by name. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
 /** What a parser made of a text: the value, or what would have been right, as a noun phrase. */
 export type Parsed<T> = { readonly value: T } | { readonly wanted: string };
 

@@ -31,6 +31,13 @@ export type Settings = {
     : SettingValue<typeof TABLE[K]>;
 };
 
+/** A rule across settings; it is left out when one of those that it reads is bad by itself. */
+export interface CrossRule {
+  readonly reads: readonly SettingName[];
+  /** What is wrong, a sentence each. */
+  readonly problem: (settings: Settings) => string | readonly string[] | undefined;
+}
+
 /** The entries of the table in their order, by the plain type that readers and documentation walk over. */
 export function settingEntries(): readonly (readonly [SettingName, Setting])[] {
   return Object.entries(TABLE) as [SettingName, Setting][];

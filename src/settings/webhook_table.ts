@@ -1,3 +1,4 @@
+import { isPostgresAddress } from "../base/postgres_address.ts";
 import {
   duration,
   integer,
@@ -9,10 +10,12 @@ import {
   parsePath,
   parseVariableName,
 } from "./parsers.ts";
-import { parseStore } from "./store_parser.ts";
 import { parseBearerToken } from "./token_parser.ts";
-import type { SettingTable } from "./setting.ts";
+import type { Parsed, SettingTable } from "./setting.ts";
 
+const FORMS = "the path of a file, or postgres://user:password@host:port/database,";
+/** How an address of any kind begins; a path never does. */
+const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i;
 /** Settings of the workflow webhook service and its administration. */
 export const WEBHOOK_TABLE = {
   WEBHOOK_STORE: {
@@ -160,3 +163,9 @@ export const WEBHOOK_TABLE = {
     secret: true, // the URL may hold a password
   },
 } as const satisfies SettingTable;
+
+/** Takes the path of a database file, or the address of a PostgreSQL; what is wrong with the latter a rule tells. */
+function parseStore(text: string): Parsed<string> {
+  if (isPostgresAddress(text)) return { value: text };
+  return SCHEME.test(text) ? { wanted: FORMS } : parsePath(text);
+}

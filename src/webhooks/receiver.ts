@@ -32,7 +32,7 @@
  * @module
  */
 import type { RefusalReason, VerifyOptions, VerifyResult, WebhookHeaders } from "./receiver_types.ts";
-import { constantTimeEqual, signature } from "./signature.ts";
+import { constantTimeEqual, signature } from "./model/signature.ts";
 
 /** What it takes and what it answers. */
 export type * from "./receiver_types.ts";

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { checkStore } from "../../src/webhooks/store_check.ts";
+import { checkStore } from "../../src/webhooks/store/maintenance/check.ts";
 import { webhookStoreContract } from "./webhook_store_contract.ts";
 import { StoreFolder } from "../harness/sqlite_fixture.ts";
 

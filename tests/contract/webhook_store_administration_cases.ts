@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
-import { MAX_ENDPOINT_SECRETS } from "../../src/webhooks/records.ts";
-import type { WebhookStore } from "../../src/webhooks/store.ts";
+import { MAX_ENDPOINT_SECRETS } from "../../src/webhooks/model/records.ts";
+import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 import {
   ACKNOWLEDGED,
   addEndpoint,

@@ -7,18 +7,17 @@ import type {
   EventKey,
   StoredKey,
   Trigger,
-} from "../../src/webhooks/records.ts";
+} from "../../src/webhooks/model/records.ts";
+import type { AttemptOutcome, DeliveryChange } from "../../src/webhooks/model/delivery.ts";
 import type {
-  AttemptOutcome,
   ClaimedDelivery,
   ClaimedExecution,
-  DeliveryChange,
   ListOptions,
   NewEvent,
   NewExecution,
   Page,
   WebhookStore,
-} from "../../src/webhooks/store.ts";
+} from "../../src/webhooks/store/store.ts";
 
 /** A store under test, and how to come by another object on the same store. */
 export interface StoreBed {

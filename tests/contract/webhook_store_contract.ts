@@ -1,4 +1,4 @@
-import type { WebhookStore } from "../../src/webhooks/store.ts";
+import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 import { needs, type Tool } from "../harness/tools.ts";
 import { ACCEPT_CASES } from "./webhook_store_accept_cases.ts";
 import { RECORD_CASES } from "./webhook_store_administration_cases.ts";

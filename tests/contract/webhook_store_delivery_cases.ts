@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Endpoint } from "../../src/webhooks/records.ts";
+import type { Endpoint } from "../../src/webhooks/model/records.ts";
 import {
   ACKNOWLEDGED,
   addEndpoint,

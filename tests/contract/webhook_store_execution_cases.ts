@@ -1,12 +1,12 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import type { ExecutionStep } from "../../src/webhooks/records.ts";
-import type { QueueClaim } from "../../src/webhooks/execution_store.ts";
+import type { ExecutionStep } from "../../src/webhooks/model/records.ts";
+import type { QueueClaim } from "../../src/webhooks/store/execution_store.ts";
 import {
   type ClaimedExecution,
   type ExecutionChange,
   StoreError,
   type WebhookStore,
-} from "../../src/webhooks/store.ts";
+} from "../../src/webhooks/store/store.ts";
 import {
   addEndpoint,
   claimRuns,

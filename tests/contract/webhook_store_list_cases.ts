@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import type { Delivery, Execution } from "../../src/webhooks/records.ts";
-import type { ListOptions, Page, WebhookStore } from "../../src/webhooks/store.ts";
+import type { Delivery, Execution } from "../../src/webhooks/model/records.ts";
+import type { ListOptions, Page, WebhookStore } from "../../src/webhooks/store/store.ts";
 import {
   ACKNOWLEDGED,
   addEndpoint,

@@ -1,8 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
 import { Buffer } from "node:buffer";
-import type { AnswerHead } from "../../src/webhooks/answer_head.ts";
-import { AnswerReader } from "../../src/webhooks/answer_reader.ts";
-import { SendError } from "../../src/webhooks/send_error.ts";
+import type { AnswerHead } from "../../src/webhooks/outbound/response_head.ts";
+import { AnswerReader } from "../../src/webhooks/outbound/response_parser.ts";
+import { SendError } from "../../src/webhooks/outbound/send_error.ts";
 import { seededRandom } from "./seeded_random.ts";
 
 /** What came of an answer: an error by its code, or the kind where it has none. */

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { ChildProcess } from "./child_process.ts";
 import { requireTool } from "./tools.ts";
@@ -10,6 +11,8 @@ export interface ChromiumPlace {
   readonly folder: string;
 }
 
+/** Debian's command is a script that starts this program as its child, which would outlive a killed script. */
+const DEBIAN_PROGRAM = "/usr/lib/chromium/chromium-headless-shell";
 /** What makes pages behave the same whether somebody looks at them or not, and keeps it from asking elsewhere. */
 const ARGS = [
   // As root, and in containers, it cannot make the sandbox that it would put its own parts in.
@@ -31,7 +34,8 @@ const ARGS = [
 /** Starts a Chromium without a window, in a profile of its own. */
 export async function startChromium(): Promise<Chromium> {
   const folder = await Deno.makeTempDir({ prefix: "weir_chromium_" });
-  const child = new ChildProcess(requireTool("chromium-headless-shell"), {
+  const command = requireTool("chromium-headless-shell");
+  const child = new ChildProcess(existsSync(DEBIAN_PROGRAM) ? DEBIAN_PROGRAM : command, {
     args: [`--user-data-dir=${folder}`, ...ARGS],
     isSilent: true,
   });

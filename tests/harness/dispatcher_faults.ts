@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { StoreError, type WebhookStore } from "../../src/webhooks/store.ts";
+import { StoreError, type WebhookStore } from "../../src/webhooks/store/store.ts";
 import { DispatcherBed } from "./dispatcher_fixture.ts";
 import { seededRandom } from "./seeded_random.ts";
 

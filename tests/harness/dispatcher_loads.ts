@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import type { SendResult } from "../../src/webhooks/sender.ts";
+import type { SendResult } from "../../src/webhooks/deliveries/sender.ts";
 import { DispatcherBed } from "./dispatcher_fixture.ts";
 
 const STEP_MS = 100;

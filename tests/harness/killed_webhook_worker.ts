@@ -1,4 +1,4 @@
-import { serveWebhooks, type WebhookPort } from "../../src/webhooks/webhook_worker.ts";
+import { serveWebhooks, type WebhookPort } from "../../src/webhooks/service/worker.ts";
 import { shiftWallClock } from "./scaled_clock.ts";
 import { HurriedClock } from "./hurried_clock.ts";
 import type { KillPoint, WebhookFaults } from "./webhook_faults.ts";

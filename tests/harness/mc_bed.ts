@@ -1,6 +1,6 @@
 import { assertRejects } from "@std/assert";
 import { systemClock } from "../../src/base/clock.ts";
-import { McCache, type McCacheOptions } from "../../src/cache/mc_cache.ts";
+import { McCache, type McCacheOptions } from "../../src/cache/mc/cache.ts";
 import { handled } from "./handled.ts";
 import { type Memcached, startMemcached } from "./memcached.ts";
 import { needs } from "./tools.ts";

@@ -1,10 +1,10 @@
 import { systemClock } from "../../src/base/clock.ts";
-import { type KvAddressOptions, parseKvAddress } from "../../src/cache/kv_address.ts";
-import { KvCache } from "../../src/cache/kv_cache.ts";
-import { KvCluster, type KvClusterOptions } from "../../src/cache/kv_cluster.ts";
-import { KvClients } from "../../src/cache/kv_connect.ts";
-import { KvNode, type KvNodeOptions } from "../../src/cache/kv_node.ts";
-import { endpointText } from "../../src/cache/kv_slots.ts";
+import { type KvAddressOptions, parseKvAddress } from "../../src/cache/kv/address.ts";
+import { KvCache } from "../../src/cache/kv/cache.ts";
+import { KvCluster, type KvClusterOptions } from "../../src/cache/kv/cluster/cluster.ts";
+import { KvClients } from "../../src/cache/kv/connect.ts";
+import { KvNode, type KvNodeOptions } from "../../src/cache/kv/node.ts";
+import { endpointText } from "../../src/cache/kv/cluster/slots.ts";
 import type { TlsFiles } from "../../src/cache/tls_files.ts";
 import { handled } from "./handled.ts";
 

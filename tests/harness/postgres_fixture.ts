@@ -1,8 +1,8 @@
 import { systemClock } from "../../src/base/clock.ts";
-import { parsePostgresAddress } from "../../src/webhooks/postgres_address.ts";
-import { PostgresConnection } from "../../src/webhooks/postgres_connection.ts";
-import { POSTGRES_TABLES } from "../../src/webhooks/postgres_schema.ts";
-import { openPostgresStore, type PostgresStoreOptions } from "../../src/webhooks/postgres_store.ts";
+import { parsePostgresAddress } from "../../src/base/postgres_address.ts";
+import { PostgresConnection } from "../../src/webhooks/store/postgres/connection.ts";
+import { POSTGRES_TABLES } from "../../src/webhooks/store/postgres/schema.ts";
+import { openPostgresStore, type PostgresStoreOptions } from "../../src/webhooks/store/postgres/store.ts";
 import { PostgresServer } from "./postgres_server.ts";
 import { sharedPlace } from "./shared_places.ts";
 import type { SharedPostgresServer } from "./shared_servers.ts";

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
-import type { ClaimedDelivery, WebhookStore } from "../../src/webhooks/store.ts";
-import { checkStore } from "../../src/webhooks/store_check.ts";
+import type { ClaimedDelivery, WebhookStore } from "../../src/webhooks/store/store.ts";
+import { checkStore } from "../../src/webhooks/store/maintenance/check.ts";
 import {
   ACKNOWLEDGED,
   addEndpoint,

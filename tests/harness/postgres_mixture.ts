@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Endpoint } from "../../src/webhooks/records.ts";
-import type { ClaimedDelivery, ClaimedExecution, WebhookStore } from "../../src/webhooks/store.ts";
-import { checkStore } from "../../src/webhooks/store_check.ts";
+import type { Endpoint } from "../../src/webhooks/model/records.ts";
+import type { ClaimedDelivery, ClaimedExecution, WebhookStore } from "../../src/webhooks/store/store.ts";
+import { checkStore } from "../../src/webhooks/store/maintenance/check.ts";
 import {
   ACKNOWLEDGED,
   audit,

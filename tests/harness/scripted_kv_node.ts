@@ -1,8 +1,8 @@
 import type { Figures } from "../../src/base/figures.ts";
-import type { LateExpiry } from "../../src/cache/kv_batch.ts";
-import type { KvAskOptions, KvNodeLike, OpenKvNode } from "../../src/cache/kv_cluster_node.ts";
-import { KvFailure } from "../../src/cache/kv_failure.ts";
-import { endpointText } from "../../src/cache/kv_slots.ts";
+import type { LateExpiry } from "../../src/cache/kv/batch.ts";
+import type { KvAskOptions, KvNodeLike, OpenKvNode } from "../../src/cache/kv/cluster/node.ts";
+import { KvFailure } from "../../src/cache/kv/failure.ts";
+import { endpointText } from "../../src/cache/kv/cluster/slots.ts";
 import type { Hit } from "../../src/ratelimit/counter_cache.ts";
 
 /** What a node answers to hits: by position a count or what is wrong; absent for a node that never answers. */

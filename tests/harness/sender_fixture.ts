@@ -1,11 +1,11 @@
 import type { Socket } from "node:net";
-import { Cidrs } from "../../src/webhooks/address_ranges.ts";
+import { Cidrs } from "../../src/webhooks/model/address_ranges.ts";
 import {
   createSender,
   type OutgoingDelivery,
   type SenderOptions,
   type SendResult,
-} from "../../src/webhooks/sender.ts";
+} from "../../src/webhooks/deliveries/sender.ts";
 import { RawServer } from "./rest_fixture.ts";
 import { FakeClock } from "./fake_clock.ts";
 

@@ -3,7 +3,7 @@ import { type Running, serve } from "../../main.ts";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { readSettings } from "../../src/settings/read_settings.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
-import type { WebhookLine } from "../../src/webhooks/webhook_thread.ts";
+import type { WebhookLine } from "../../src/webhooks/service/supervisor.ts";
 import { FakeClock } from "./fake_clock.ts";
 
 /** How a service in this process is started. */

@@ -1,11 +1,11 @@
 import { MemoryCache } from "../../src/cache/memory_cache.ts";
 import { OverLimitCache } from "../../src/cache/local_cache.ts";
-import { readRuleFile } from "../../src/config/yaml.ts";
+import { readRuleFile } from "../../src/config/rule_file.ts";
 import type { CounterCache } from "../../src/ratelimit/counter_cache.ts";
 import { PLAIN_POLICY, type Policy } from "../../src/ratelimit/policy.ts";
 import { compileRules } from "../../src/ratelimit/compile_rules.ts";
 import type { Rules } from "../../src/ratelimit/rules.ts";
-import { type Problem, problemText } from "../../src/ratelimit/rule_source.ts";
+import { type Problem, problemText } from "../../src/base/problem.ts";
 import { RateLimitService } from "../../src/ratelimit/service.ts";
 import { StatsStore } from "../../src/stats/store.ts";
 import { FakeClock } from "./fake_clock.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
-import { openSqliteStore, type SqliteStoreOptions } from "../../src/webhooks/sqlite_store.ts";
+import { openSqliteStore, type SqliteStoreOptions } from "../../src/webhooks/store/sqlite/store.ts";
 
 const silent = () => {};
 

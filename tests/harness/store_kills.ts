@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { checkStore } from "../../src/webhooks/store_check.ts";
+import { checkStore } from "../../src/webhooks/store/maintenance/check.ts";
 import { ChildProcess } from "./child_process.ts";
 import { seededRandom } from "./seeded_random.ts";
 import { StoreFolder } from "./sqlite_fixture.ts";

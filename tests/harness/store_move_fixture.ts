@@ -1,15 +1,15 @@
 import { DatabaseSync } from "node:sqlite";
 import { scaledClock } from "./scaled_clock.ts";
-import { type MovedStore, moveStore } from "../../src/webhooks/store_move.ts";
-import { migrate } from "../../src/webhooks/sqlite_schema.ts";
-import { SqliteConnection } from "../../src/webhooks/sqlite_store_connection.ts";
+import { type MovedStore, moveStore } from "../../src/webhooks/store/maintenance/move.ts";
+import { migrate } from "../../src/webhooks/store/sqlite/schema.ts";
+import { SqliteConnection } from "../../src/webhooks/store/sqlite/connection.ts";
 import {
   type ColumnKind,
   type StoreTable,
   storeTables,
   TABLE_NAMES,
-} from "../../src/webhooks/store_tables.ts";
-import type { WebhookStore } from "../../src/webhooks/store.ts";
+} from "../../src/webhooks/store/maintenance/tables.ts";
+import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 import {
   addEndpoint,
   addEvent,

@@ -1,5 +1,5 @@
 import { systemClock } from "../../src/base/clock.ts";
-import { moveStore } from "../../src/webhooks/store_move.ts";
+import { moveStore } from "../../src/webhooks/store/maintenance/move.ts";
 
 /** Moves a store, and kills itself where it has told a line that begins so. */
 const [from = "", to = "", last = ""] = Deno.args;

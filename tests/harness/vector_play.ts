@@ -1,5 +1,5 @@
 import { readRateLimitRequest } from "../../src/http/json.ts";
-import { policyOf } from "../../src/open_service.ts";
+import { policyOf } from "../../src/serve/decisions.ts";
 import type { CounterCache } from "../../src/ratelimit/counter_cache.ts";
 import { matchLimit } from "../../src/ratelimit/matcher.ts";
 import { planHits } from "../../src/ratelimit/plan.ts";

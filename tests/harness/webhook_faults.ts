@@ -1,5 +1,5 @@
-import type { AttemptStep } from "../../src/webhooks/dispatcher_options.ts";
-import type { WorkflowPoint } from "../../src/webhooks/workflow_run.ts";
+import type { AttemptStep } from "../../src/webhooks/deliveries/dispatcher_options.ts";
+import type { WorkflowPoint } from "../../src/webhooks/workflows/run.ts";
 
 /** A named place at which a process may die. */
 export type KillPoint = `${"before" | "after"} ${AttemptStep}` | `execution ${WorkflowPoint}`;

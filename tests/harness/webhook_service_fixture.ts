@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Logger } from "../../src/base/log.ts";
-import type { WebhookAnswer } from "../../src/webhooks/routes.ts";
-import { SecretBox } from "../../src/webhooks/secret_box.ts";
-import { openSqliteStore } from "../../src/webhooks/sqlite_store.ts";
-import type { WebhookStore } from "../../src/webhooks/store.ts";
-import type { LimitCall } from "../../src/webhooks/trigger_limit.ts";
-import { WebhookService, type WebhookServiceParts } from "../../src/webhooks/webhook_service.ts";
-import type { Workflow, Workflows } from "../../src/webhooks/workflow.ts";
+import type { WebhookAnswer } from "../../src/webhooks/api/calls.ts";
+import { SecretBox } from "../../src/webhooks/secrets/secret_box.ts";
+import { openSqliteStore } from "../../src/webhooks/store/sqlite/store.ts";
+import type { WebhookStore } from "../../src/webhooks/store/store.ts";
+import type { LimitCall } from "../../src/webhooks/model/limit_call.ts";
+import { WebhookService, type WebhookServiceParts } from "../../src/webhooks/service/service.ts";
+import type { Workflow, Workflows } from "../../src/webhooks/model/workflow.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { UNSYNCED } from "./sqlite_fixture.ts";
 

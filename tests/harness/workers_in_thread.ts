@@ -1,5 +1,5 @@
 import { serveFileProvider, type WorkerPort } from "../../src/config/file_provider_worker.ts";
-import { serveWebhooks, type WebhookPort } from "../../src/webhooks/webhook_worker.ts";
+import { serveWebhooks, type WebhookPort } from "../../src/webhooks/service/worker.ts";
 
 type Listener = (event: MessageEvent) => void;
 
@@ -34,7 +34,7 @@ const PARTS: Readonly<Record<string, (port: Port) => () => void>> = {
     serveFileProvider(port satisfies WorkerPort);
     return () => port.take({ type: "close" });
   },
-  "/src/webhooks/webhook_worker.ts": (port) => {
+  "/src/webhooks/service/worker.ts": (port) => {
     serveWebhooks(port satisfies WebhookPort);
     return () => port.take({ type: "stop", graceMs: 0 });
   },

@@ -1,13 +1,18 @@
 import { assert } from "@std/assert";
 import { createHash } from "node:crypto";
 import type { Logger } from "../../src/base/log.ts";
-import type { Endpoint, Execution, ExecutionStep, WorkflowVersion } from "../../src/webhooks/records.ts";
-import { openSqliteStore } from "../../src/webhooks/sqlite_store.ts";
-import type { WebhookStore } from "../../src/webhooks/store.ts";
-import type { LimitCall } from "../../src/webhooks/trigger_limit.ts";
-import type { Workflow, Workflows } from "../../src/webhooks/workflow.ts";
-import { readWorkflowFile } from "../../src/webhooks/workflow_file.ts";
-import { WorkflowRunner, type WorkflowRunnerOptions } from "../../src/webhooks/workflow_runner.ts";
+import type {
+  Endpoint,
+  Execution,
+  ExecutionStep,
+  WorkflowVersion,
+} from "../../src/webhooks/model/records.ts";
+import { openSqliteStore } from "../../src/webhooks/store/sqlite/store.ts";
+import type { WebhookStore } from "../../src/webhooks/store/store.ts";
+import type { LimitCall } from "../../src/webhooks/model/limit_call.ts";
+import type { Workflow, Workflows } from "../../src/webhooks/model/workflow.ts";
+import { readWorkflowFile } from "../../src/webhooks/workflows/file.ts";
+import { WorkflowRunner, type WorkflowRunnerOptions } from "../../src/webhooks/workflows/runner.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { UNSYNCED } from "./sqlite_fixture.ts";
 import { until } from "./until.ts";

@@ -1,7 +1,7 @@
 import { systemClock } from "../../src/base/clock.ts";
-import { DispatchLock } from "../../src/webhooks/dispatch_lock.ts";
-import { openSqliteStore } from "../../src/webhooks/sqlite_store.ts";
-import { WorkflowRunner } from "../../src/webhooks/workflow_runner.ts";
+import { DispatchLock } from "../../src/webhooks/store/sqlite/dispatch_lock.ts";
+import { openSqliteStore } from "../../src/webhooks/store/sqlite/store.ts";
+import { WorkflowRunner } from "../../src/webhooks/workflows/runner.ts";
 import { GivenWorkflows, KeptLines } from "./workflow_fixture.ts";
 
 // Runs the executions of a store until the process is killed, by itself at the given point or by whoever started it.

@@ -6,11 +6,11 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
-import { backupStore } from "../../src/webhooks/sqlite_store_backup.ts";
-import { moveStore } from "../../src/webhooks/store_move.ts";
-import type { WebhookAnswer } from "../../src/webhooks/routes.ts";
-import { openWebhookService } from "../../src/webhooks/webhook_opening.ts";
-import type { WebhookService } from "../../src/webhooks/webhook_service.ts";
+import { backupStore } from "../../src/webhooks/store/maintenance/backup.ts";
+import { moveStore } from "../../src/webhooks/store/maintenance/move.ts";
+import type { WebhookAnswer } from "../../src/webhooks/api/calls.ts";
+import { openWebhookService } from "../../src/webhooks/service/opening.ts";
+import type { WebhookService } from "../../src/webhooks/service/service.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { output, postgresProgram } from "./postgres_folder.ts";
 import { PostgresServer } from "./postgres_server.ts";

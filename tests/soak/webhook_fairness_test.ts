@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { systemClock } from "../../src/base/clock.ts";
-import { Cidrs } from "../../src/webhooks/address_ranges.ts";
-import { createSender } from "../../src/webhooks/sender.ts";
+import { Cidrs } from "../../src/webhooks/model/address_ranges.ts";
+import { createSender } from "../../src/webhooks/deliveries/sender.ts";
 import { until } from "../harness/until.ts";
 import { WebhookReceiver } from "../harness/webhook_receiver.ts";
 import { DispatcherBed, SECRET } from "../harness/dispatcher_fixture.ts";

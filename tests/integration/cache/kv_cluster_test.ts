@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
-import type { KvCluster } from "../../../src/cache/kv_cluster.ts";
-import { slotOf } from "../../../src/cache/kv_slots.ts";
+import type { KvCluster } from "../../../src/cache/kv/cluster/cluster.ts";
+import { slotOf } from "../../../src/cache/kv/cluster/slots.ts";
 import { CacheError } from "../../../src/ratelimit/errors.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
 import { freePort } from "../../harness/free_port.ts";

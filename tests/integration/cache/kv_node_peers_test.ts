@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
-import type { KvNode } from "../../../src/cache/kv_node.ts";
+import type { KvNode } from "../../../src/cache/kv/node.ts";
 import type { Hit } from "../../../src/ratelimit/counter_cache.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";

@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import net from "node:net";
-import type { KvNode } from "../../../src/cache/kv_node.ts";
+import type { KvNode } from "../../../src/cache/kv/node.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { openKvNode, type OpenKvOptions } from "../../harness/open_kv.ts";

@@ -1,9 +1,9 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import net from "node:net";
 import { systemClock } from "../../../src/base/clock.ts";
-import { type KvAddressOptions, parseKvAddress } from "../../../src/cache/kv_address.ts";
-import { KvClients } from "../../../src/cache/kv_connect.ts";
-import { KvSentinels } from "../../../src/cache/kv_sentinels.ts";
+import { type KvAddressOptions, parseKvAddress } from "../../../src/cache/kv/address.ts";
+import { KvClients } from "../../../src/cache/kv/connect.ts";
+import { KvSentinels } from "../../../src/cache/kv/sentinel/sentinels.ts";
 import type { TlsFiles } from "../../../src/cache/tls_files.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import type { Hit } from "../../../src/ratelimit/counter_cache.ts";
-import { digestedMcKey } from "../../../src/cache/mc_keys.ts";
+import { digestedMcKey } from "../../../src/cache/mc/keys.ts";
 import { CacheError, InvalidRequestError } from "../../../src/ratelimit/errors.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
 import { type Memcached, startMemcached } from "../../harness/memcached.ts";

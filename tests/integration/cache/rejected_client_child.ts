@@ -1,6 +1,6 @@
 import { systemClock } from "../../../src/base/clock.ts";
-import { parseKvAddress } from "../../../src/cache/kv_address.ts";
-import { createKvClient } from "../../../src/cache/kv_connect.ts";
+import { parseKvAddress } from "../../../src/cache/kv/address.ts";
+import { createKvClient } from "../../../src/cache/kv/connect.ts";
 
 /**
  * A program of its own, because what it must not do is end: it connects to the address of its first

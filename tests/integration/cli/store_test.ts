@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { systemClock } from "../../../src/base/clock.ts";
-import { openSqliteStore } from "../../../src/webhooks/sqlite_store.ts";
+import { openSqliteStore } from "../../../src/webhooks/store/sqlite/store.ts";
 import { ran } from "../../harness/administration_fixture.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { sharedPostgres } from "../../harness/shared_servers.ts";

@@ -1,6 +1,6 @@
 import { request } from "node:http";
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { signature } from "../../../src/webhooks/signature.ts";
+import { signature } from "../../../src/webhooks/model/signature.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { until } from "../../harness/until.ts";
 import { weirCommand } from "../../harness/weir_command.ts";

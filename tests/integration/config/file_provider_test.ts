@@ -3,7 +3,7 @@ import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import { createFileProvider, type FileProviderOptions } from "../../../src/config/file_provider.ts";
 import { loadRuleFiles } from "../../../src/config/rule_files.ts";
 import type { RulesProvider } from "../../../src/config/provider.ts";
-import { problemText } from "../../../src/ratelimit/rule_source.ts";
+import { problemText } from "../../../src/base/problem.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";

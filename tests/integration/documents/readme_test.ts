@@ -14,7 +14,7 @@ import { scaledClock } from "../../harness/scaled_clock.ts";
 import { runCommand } from "../../../src/cli/commands.ts";
 import { client } from "../../../src/cli/client.ts";
 import type { Output } from "../../../src/cli/output.ts";
-import { readRuleFile } from "../../../src/config/yaml.ts";
+import { readRuleFile } from "../../../src/config/rule_file.ts";
 import { readMetricMapping } from "../../../src/config/metric_mapping.ts";
 import { compileRules } from "../../../src/ratelimit/compile_rules.ts";
 import { BUCKET_BOUNDS_MS } from "../../../src/stats/timer.ts";

@@ -9,9 +9,9 @@ import { assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { commandsMarkdown, runCommand } from "../../../src/cli/commands.ts";
-import { SLOTS_MS } from "../../../src/webhooks/schedule.ts";
-import { WEBHOOK_COUNTERS, WEBHOOK_GAUGES, WEBHOOK_TIMERS } from "../../../src/webhooks/webhook_figures.ts";
-import { readWorkflowFile } from "../../../src/webhooks/workflow_file.ts";
+import { SLOTS_MS } from "../../../src/webhooks/model/schedule.ts";
+import { WEBHOOK_COUNTERS, WEBHOOK_GAUGES, WEBHOOK_TIMERS } from "../../../src/webhooks/service/metrics.ts";
+import { readWorkflowFile } from "../../../src/webhooks/workflows/file.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { ReadmeNames, steadyRecords } from "../../harness/readme_names.ts";
 import { type Block, blocksOf, commandsOf, curl, curlFlags, wordsOf } from "../../harness/readme_text.ts";
@@ -59,10 +59,9 @@ Deno.test("the schedule in the README is the one in force", () => {
 Deno.test("the calls of the administration in the README are those that there are", async () => {
   const listed = [...section("### Administration").matchAll(/^\| `([A-Z]+) (\/\S+)`/gm)];
   const told = listed.map(([, method, path]) => `${method} ${path}`);
-  const folder = new URL("src/webhooks/", ROOT);
+  const folder = new URL("src/webhooks/api/", ROOT);
   const there = new Set(["POST /events"]);
   for await (const { name } of Deno.readDir(folder)) {
-    if (!name.startsWith("administration_")) continue;
     const text = await Deno.readTextFile(new URL(name, folder));
     for (const [, method, path = ""] of text.matchAll(/method: "([A-Z]+)", pattern: "([^"]+)"/g)) {
       there.add(`${method} ${path.replace(":keyId", "<keyId>").replace(":id", "<id>")}`);
@@ -79,13 +78,15 @@ Deno.test("the commands of the webhook service in the README are those that ther
 });
 
 Deno.test("the codes and statistics of webhooks in the README are those that there are", async () => {
-  const folder = new URL("src/webhooks/", ROOT);
   let sources = "";
   for (const name of ["webhook_routes", "body"]) {
     sources += await Deno.readTextFile(new URL(`src/http/${name}.ts`, ROOT));
   }
-  for await (const { name } of Deno.readDir(folder)) {
-    sources += await Deno.readTextFile(new URL(name, folder));
+  for (const place of ["api", "service"]) {
+    const folder = new URL(`src/webhooks/${place}/`, ROOT);
+    for await (const { name } of Deno.readDir(folder)) {
+      sources += await Deno.readTextFile(new URL(name, folder));
+    }
   }
   const rows = [...section("### Triggers").matchAll(/^\|.*\| (?:4|5)\d\d +\| `(\w+)`/gm)];
   const codes = rows.map(([, code = ""]) => code);

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { Health } from "../../../src/health.ts";
+import { Health } from "../../../src/base/health.ts";
 import { createDebugHandler, type DebugRoute } from "../../../src/http/debug.ts";
 import { ServedHttp, wholeJson } from "../../harness/http_fixture.ts";
 

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { Health } from "../../../src/health.ts";
+import { Health } from "../../../src/base/health.ts";
 import { createDebugHandler, type DebugRoute } from "../../../src/http/debug.ts";
 import { listenHttp } from "../../../src/http/listen.ts";
 import { until } from "../../harness/until.ts";

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { Health } from "../../../src/health.ts";
+import { Health } from "../../../src/base/health.ts";
 import { healthRoutes } from "../../../src/http/healthcheck.ts";
 import { createRouter } from "../../../src/http/router.ts";
 import { ServedHttp } from "../../harness/http_fixture.ts";

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { Health } from "../../../src/health.ts";
+import { Health } from "../../../src/base/health.ts";
 import { createDebugHandler } from "../../../src/http/debug.ts";
 import type { DebugTokens } from "../../../src/http/debug_right.ts";
 import { uiLiveRoute } from "../../../src/http/ui_live_route.ts";

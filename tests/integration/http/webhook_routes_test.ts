@@ -6,7 +6,7 @@ import {
   triggerRoute,
   type WebhookRouteOptions,
 } from "../../../src/http/webhook_routes.ts";
-import type { WebhookAnswer, WebhookCalls } from "../../../src/webhooks/routes.ts";
+import type { WebhookAnswer, WebhookCalls } from "../../../src/webhooks/api/calls.ts";
 import { ServedHttp, wholeJson } from "../../harness/http_fixture.ts";
 
 const TOKEN = "the-administration-token-of-this-test";

@@ -3,7 +3,7 @@ import { systemClock } from "../../../src/base/clock.ts";
 import { createHealthService } from "../../../src/grpc/health_service.ts";
 import type { ListenTls } from "../../../src/grpc/listener.ts";
 import { startNative } from "../../../src/grpc/native/native_engine.ts";
-import { Health } from "../../../src/health.ts";
+import { Health } from "../../../src/base/health.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { tlsCertificate } from "../grpc/native/tls_certificate.ts";
 import { ChildProcess } from "../../harness/child_process.ts";

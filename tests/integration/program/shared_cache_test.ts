@@ -10,7 +10,7 @@ import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import type { KvCache } from "../../../src/cache/kv_cache.ts";
+import type { KvCache } from "../../../src/cache/kv/cache.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
 
 runWorkersInThread();

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { join } from "node:path";
 import { commitOf } from "../../../scripts/compile/commit.ts";
-import { WORKERS } from "../../../scripts/compile/contents.ts";
+import { FOLDERS, WORKERS } from "../../../scripts/compile/contents.ts";
 import { denoFolders } from "../../../scripts/compile/deno_folders.ts";
 import { filesToEmbed } from "../../../scripts/compile/embedded_files.ts";
 import { TARGETS } from "../../../scripts/compile/options.ts";
@@ -190,13 +190,12 @@ Deno.test("compile: a DENORT_BIN that cannot be meant is refused", async () => {
   ]);
 });
 
-/** Those of the modules, workers, protocol files and parts of the web page that are not in a program. */
+/** Those of the modules, workers, protocol files and files of the web page that are not in a program. */
 async function missingIn(program: string): Promise<string[]> {
   const files = [
-    ...["main.ts", ...WORKERS, "src/webhooks/postgres_store.ts", "src/telemetry/tracing_exporter.ts"],
-    ...["src/ui/page/index.html", "src/ui/page/page.css"],
+    ...["main.ts", ...WORKERS, "src/webhooks/store/postgres/store.ts", "src/telemetry/tracing_exporter.ts"],
   ];
-  for (const place of ["proto", "src/ui/built"]) files.push(...await filesIn(place));
+  for (const place of FOLDERS) files.push(...await filesIn(place));
   assert(files.length > 20, "the files are found");
   const texts = await Promise.all(files.map((file) => bytesOf(join(ROOT, file))));
   return files.filter((_, index) => !program.includes(texts[index] ?? ""));

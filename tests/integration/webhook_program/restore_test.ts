@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { runCommand } from "../../../src/cli/commands.ts";
-import { checkStore } from "../../../src/webhooks/store_check.ts";
+import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";
 import { until } from "../../harness/until.ts";
 import { deliveryProblems } from "../../harness/webhook_kill_loop.ts";
 import { WebhookServed } from "../../harness/webhook_served.ts";

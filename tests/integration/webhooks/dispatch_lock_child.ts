@@ -1,4 +1,4 @@
-import { DispatchLock } from "../../../src/webhooks/dispatch_lock.ts";
+import { DispatchLock } from "../../../src/webhooks/store/sqlite/dispatch_lock.ts";
 
 /** Takes the lock of a store and keeps it until it is killed. */
 const lock = DispatchLock.take(Deno.args[0] ?? "");

@@ -1,6 +1,6 @@
 /** What a process with settings of others in its environment does; says what came of it. */
-import { parsePostgresAddress } from "../../../src/webhooks/postgres_address.ts";
-import { PostgresConnection } from "../../../src/webhooks/postgres_connection.ts";
+import { parsePostgresAddress } from "../../../src/base/postgres_address.ts";
+import { PostgresConnection } from "../../../src/webhooks/store/postgres/connection.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { guarded } from "./guarded_fetch_fixture.ts";
 

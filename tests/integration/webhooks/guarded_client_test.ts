@@ -1,8 +1,8 @@
 import { assertEquals } from "@std/assert";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
-import { GuardedClient, type GuardedClientOptions } from "../../../src/webhooks/guarded_client.ts";
-import { wireTargetOf } from "../../../src/webhooks/wire_request.ts";
+import { GuardedClient, type GuardedClientOptions } from "../../../src/webhooks/outbound/client.ts";
+import { wireTargetOf } from "../../../src/webhooks/outbound/wire_request.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { needs } from "../../harness/tools.ts";

@@ -1,8 +1,8 @@
 import { assert, assertRejects } from "@std/assert";
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { createGuardedFetch, type GuardedFetchOptions } from "../../../src/webhooks/guarded_fetch.ts";
-import { SendError } from "../../../src/webhooks/send_error.ts";
+import { createGuardedFetch, type GuardedFetchOptions } from "../../../src/webhooks/outbound/fetch.ts";
+import { SendError } from "../../../src/webhooks/outbound/send_error.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { LOOPBACK } from "../../harness/sender_fixture.ts";
 

@@ -1,8 +1,8 @@
 import { assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { createServer as createTlsServer } from "node:https";
 import { type AddressInfo, connect } from "node:net";
-import { Cidrs } from "../../../src/webhooks/address_ranges.ts";
-import { proxyCredentials } from "../../../src/webhooks/guarded_dial.ts";
+import { Cidrs } from "../../../src/webhooks/model/address_ranges.ts";
+import { proxyCredentials } from "../../../src/webhooks/outbound/dial.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { freePort } from "../../harness/free_port.ts";

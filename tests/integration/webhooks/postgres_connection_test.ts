@@ -1,11 +1,11 @@
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { connect, createServer, type Server, type Socket } from "node:net";
-import { parsePostgresAddress } from "../../../src/webhooks/postgres_address.ts";
+import { parsePostgresAddress } from "../../../src/base/postgres_address.ts";
 import {
   PostgresConnection,
   type PostgresConnectionOptions,
-} from "../../../src/webhooks/postgres_connection.ts";
-import { StoreError } from "../../../src/webhooks/store.ts";
+} from "../../../src/webhooks/store/postgres/connection.ts";
+import { StoreError } from "../../../src/webhooks/store/store.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { handled } from "../../harness/handled.ts";

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import type { WebhookStore } from "../../../src/webhooks/store.ts";
+import type { WebhookStore } from "../../../src/webhooks/store/store.ts";
 import {
   addEndpoint,
   audit,

@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
-import { parsePostgresAddress } from "../../../src/webhooks/postgres_address.ts";
-import { PostgresPool, type PostgresPoolOptions } from "../../../src/webhooks/postgres_pool.ts";
-import type { PostgresConnection } from "../../../src/webhooks/postgres_connection.ts";
-import { StoreError } from "../../../src/webhooks/store.ts";
+import { parsePostgresAddress } from "../../../src/base/postgres_address.ts";
+import { PostgresPool, type PostgresPoolOptions } from "../../../src/webhooks/store/postgres/pool.ts";
+import type { PostgresConnection } from "../../../src/webhooks/store/postgres/connection.ts";
+import { StoreError } from "../../../src/webhooks/store/store.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { handled } from "../../harness/handled.ts";
 import { PostgresServer } from "../../harness/postgres_server.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { checkStore } from "../../../src/webhooks/store_check.ts";
+import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";
 import {
   ACKNOWLEDGED,
   addEndpoint,

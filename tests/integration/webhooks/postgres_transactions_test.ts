@@ -1,9 +1,9 @@
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { systemClock } from "../../../src/base/clock.ts";
-import { parsePostgresAddress } from "../../../src/webhooks/postgres_address.ts";
-import { PostgresPool } from "../../../src/webhooks/postgres_pool.ts";
-import { PostgresTransactions } from "../../../src/webhooks/postgres_transactions.ts";
-import { StoreError } from "../../../src/webhooks/store.ts";
+import { parsePostgresAddress } from "../../../src/base/postgres_address.ts";
+import { PostgresPool } from "../../../src/webhooks/store/postgres/pool.ts";
+import { PostgresTransactions } from "../../../src/webhooks/store/postgres/transactions.ts";
+import { StoreError } from "../../../src/webhooks/store/store.ts";
 import {
   all,
   alone,
@@ -14,7 +14,7 @@ import {
   sql,
   sqliteOnly,
   type Work,
-} from "../../../src/webhooks/store_work.ts";
+} from "../../../src/webhooks/store/work.ts";
 import { handled } from "../../harness/handled.ts";
 import { PostgresServer } from "../../harness/postgres_server.ts";
 import type { SharedPostgresServer } from "../../harness/shared_servers.ts";

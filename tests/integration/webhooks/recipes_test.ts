@@ -1,7 +1,7 @@
 /** Runs the recipes for receivers in the README: blocks marked `receiver=NAME`, with a caller around each. */
 import { assert, assertEquals } from "@std/assert";
 import { join } from "node:path";
-import { signature } from "../../../src/webhooks/signature.ts";
+import { signature } from "../../../src/webhooks/model/signature.ts";
 import { needs, requireTool } from "../../harness/tools.ts";
 
 const README = await Deno.readTextFile(new URL("../../../README.md", import.meta.url));

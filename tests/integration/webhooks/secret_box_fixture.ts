@@ -1,5 +1,5 @@
 /** Opens a box at the same moment as other processes, and prints which key seals there. */
-import { SecretBox } from "../../../src/webhooks/secret_box.ts";
+import { SecretBox } from "../../../src/webhooks/secrets/secret_box.ts";
 import { RecordedLogger } from "../../harness/recorded_logger.ts";
 
 if (import.meta.main) {

@@ -1,11 +1,14 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import type { CheckedStage } from "../../../src/webhooks/administration_route.ts";
-import type { Endpoint, Sealed } from "../../../src/webhooks/records.ts";
+import {
+  type CheckedStage,
+  createEndpointCheck,
+  type EndpointCheckOptions,
+} from "../../../src/webhooks/deliveries/endpoint_check.ts";
+import type { Endpoint, Sealed } from "../../../src/webhooks/model/records.ts";
 import { verify } from "../../../src/webhooks/receiver.ts";
-import { createSender } from "../../../src/webhooks/sender.ts";
-import { createEndpointCheck, type EndpointCheckOptions } from "../../../src/webhooks/sender_check.ts";
+import { createSender } from "../../../src/webhooks/deliveries/sender.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { freePort } from "../../harness/free_port.ts";

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { createSender, MAX_RESPONSE_BYTES } from "../../../src/webhooks/sender.ts";
+import { createSender, MAX_RESPONSE_BYTES } from "../../../src/webhooks/deliveries/sender.ts";
 import { EchoServer } from "../../harness/rest_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { delivery, LOOPBACK, sendOnce } from "../../harness/sender_fixture.ts";

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import type { Socket } from "node:net";
 import { createServer } from "node:https";
-import type { SendResult } from "../../../src/webhooks/sender.ts";
+import type { SendResult } from "../../../src/webhooks/deliveries/sender.ts";
 import { type CertificateFiles, makeCertificates } from "../../harness/certificates.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { needs } from "../../harness/tools.ts";

@@ -1,8 +1,8 @@
 import { assertEquals } from "@std/assert";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { newEndpointSecret } from "../../../src/webhooks/keys.ts";
-import { signature } from "../../../src/webhooks/signature.ts";
+import { newEndpointSecret } from "../../../src/webhooks/model/keys.ts";
+import { signature } from "../../../src/webhooks/model/signature.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { needs, requireTool } from "../../harness/tools.ts";
 

@@ -1,5 +1,5 @@
 import { systemClock } from "../../../src/base/clock.ts";
-import { openSqliteStore } from "../../../src/webhooks/sqlite_store.ts";
+import { openSqliteStore } from "../../../src/webhooks/store/sqlite/store.ts";
 import { audit } from "../../contract/webhook_store_bed.ts";
 import { QUIET } from "../../harness/sqlite_fixture.ts";
 

@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { MIGRATIONS } from "../../../src/webhooks/sqlite_schema.ts";
-import { backupStore } from "../../../src/webhooks/sqlite_store_backup.ts";
-import { checkStore } from "../../../src/webhooks/store_check.ts";
-import { openSqliteStore } from "../../../src/webhooks/sqlite_store.ts";
+import { MIGRATIONS } from "../../../src/webhooks/store/sqlite/schema.ts";
+import { backupStore } from "../../../src/webhooks/store/maintenance/backup.ts";
+import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";
+import { openSqliteStore } from "../../../src/webhooks/store/sqlite/store.ts";
 import { systemClock } from "../../../src/base/clock.ts";
 import { NOW } from "../../contract/webhook_store_bed.ts";
 import { ChildProcess } from "../../harness/child_process.ts";

@@ -1,8 +1,9 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { migratePostgres } from "../../../src/webhooks/postgres_migration.ts";
-import { MIGRATIONS } from "../../../src/webhooks/sqlite_schema.ts";
-import { checkStore } from "../../../src/webhooks/store_check.ts";
-import { transactionsOn, withPostgresStore } from "../../../src/webhooks/store_connection.ts";
+import { migratePostgres } from "../../../src/webhooks/store/postgres/migration.ts";
+import { MIGRATIONS } from "../../../src/webhooks/store/sqlite/schema.ts";
+import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";
+import { withPostgresStore } from "../../../src/webhooks/store/maintenance/open_connection.ts";
+import { transactionsOn } from "../../../src/webhooks/store/maintenance/connection.ts";
 import { needs } from "../../harness/tools.ts";
 import { sessionsEnded, sharedPostgres } from "../../harness/postgres_fixture.ts";
 import { StoreFolder } from "../../harness/sqlite_fixture.ts";

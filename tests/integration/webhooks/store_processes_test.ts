@@ -1,8 +1,8 @@
 /** What several processes do with the files of one store. */
 import { assert, assertEquals } from "@std/assert";
 import { dirname } from "node:path";
-import { DispatchLock } from "../../../src/webhooks/dispatch_lock.ts";
-import { checkStore } from "../../../src/webhooks/store_check.ts";
+import { DispatchLock } from "../../../src/webhooks/store/sqlite/dispatch_lock.ts";
+import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";
 import { audit, execution, NOW, saveVersion } from "../../contract/webhook_store_bed.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { until } from "../../harness/until.ts";

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { scaledClock } from "../../harness/scaled_clock.ts";
-import { openWebhookService } from "../../../src/webhooks/webhook_opening.ts";
+import { openWebhookService } from "../../../src/webhooks/service/opening.ts";
 import { PostgresServer } from "../../harness/postgres_server.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs } from "../../harness/tools.ts";

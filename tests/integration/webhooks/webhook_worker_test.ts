@@ -1,10 +1,10 @@
 import { assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
-import type { WebhookAnswer } from "../../../src/webhooks/routes.ts";
-import type { WebhookFigures } from "../../../src/webhooks/webhook_figures.ts";
-import type { WebhookOptions } from "../../../src/webhooks/webhook_message.ts";
-import { type WebhookLine, WebhookThread } from "../../../src/webhooks/webhook_thread.ts";
+import type { WebhookAnswer } from "../../../src/webhooks/api/calls.ts";
+import type { WebhookFigures } from "../../../src/webhooks/service/metrics.ts";
+import type { WebhookOptions } from "../../../src/webhooks/service/message.ts";
+import { type WebhookLine, WebhookThread } from "../../../src/webhooks/service/supervisor.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { until } from "../../harness/until.ts";
 import { ECHO_WORKFLOW, WebhookFolder } from "../../harness/webhook_weir.ts";
@@ -46,7 +46,7 @@ class ThreadBed implements AsyncDisposable {
       onHealth: (healthy, reason) => void this.health.push([healthy, reason]),
       onFigures: (figures) => void this.figures.push(figures),
       startWorker: () => {
-        const url = new URL("../../../src/webhooks/webhook_worker.ts", import.meta.url);
+        const url = new URL("../../../src/webhooks/service/worker.ts", import.meta.url);
         return this.#worker = new Worker(url, { type: "module" });
       },
     });

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { WorkflowScope } from "../../../src/webhooks/workflow_scope.ts";
+import { WorkflowScope } from "../../../src/webhooks/workflows/scope.ts";
 import { until } from "../../harness/until.ts";
 import { WorkflowBed } from "../../harness/workflow_fixture.ts";
 

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { WorkflowFiles } from "../../../src/webhooks/workflow_files.ts";
+import { WorkflowFiles } from "../../../src/webhooks/workflows/files.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";
 import { KeptLines } from "../../harness/workflow_fixture.ts";

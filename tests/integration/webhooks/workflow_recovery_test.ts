@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { scaledClock } from "../../harness/scaled_clock.ts";
-import { StoreError, type WebhookStore } from "../../../src/webhooks/store.ts";
+import { StoreError, type WebhookStore } from "../../../src/webhooks/store/store.ts";
 import { until } from "../../harness/until.ts";
 import { retried, WorkflowBed } from "../../harness/workflow_fixture.ts";
 

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { Cidrs } from "../../../src/webhooks/address_ranges.ts";
-import { createGuardedFetch } from "../../../src/webhooks/guarded_fetch.ts";
+import { Cidrs } from "../../../src/webhooks/model/address_ranges.ts";
+import { createGuardedFetch } from "../../../src/webhooks/outbound/fetch.ts";
 import { until } from "../../harness/until.ts";
 import { retried, WorkflowBed } from "../../harness/workflow_fixture.ts";
 

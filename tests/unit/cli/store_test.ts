@@ -1,8 +1,9 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { systemClock } from "../../../src/base/clock.ts";
-import { openSqliteStore } from "../../../src/webhooks/sqlite_store.ts";
+import { openSqliteStore } from "../../../src/webhooks/store/sqlite/store.ts";
 import { ran } from "../../harness/administration_fixture.ts";
+import { DatabaseSync } from "node:sqlite";
 
 const logger = createLogger({ level: "error", format: "text", clock: systemClock, write: () => {} });
 
@@ -103,3 +104,23 @@ for (const [args, code, line] of WRONG) {
     assertEquals([result.code, result.stdout, result.stderr.split("\n")[0]], [code, "", line]);
   });
 }
+
+Deno.test("store check: a store that breaks a rule is told of, with exit code 1", async () => {
+  const folder = await Deno.makeTempDir();
+  const path = `${folder}/weir.db`;
+  const logger = createLogger({ level: "error", format: "text", clock: systemClock, write: () => {} });
+  try {
+    await (await openSqliteStore({ path, logger, clock: systemClock })).close();
+    const database = new DatabaseSync(path);
+    database.exec("INSERT INTO tally (name, count) VALUES ('delivery.failed', 1)");
+    database.close();
+    const { code, stdout, stderr } = await ran(["store", "check", "--store", path]);
+    assertEquals([code, stderr.replaceAll(folder, "DIR")], [
+      1,
+      "DIR/weir.db: not so: the tallies are right (1: delivery.failed)\n",
+    ]);
+    assertMatch(stdout.trimEnd().split("\n").at(-1) ?? "", /: not good: 1 found, /);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});

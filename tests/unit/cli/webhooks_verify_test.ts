@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { signature } from "../../../src/webhooks/signature.ts";
+import { signature } from "../../../src/webhooks/model/signature.ts";
 import { NOW, ran } from "../../harness/administration_fixture.ts";
 
 const BODY = '{"event":"agent.reply.completed","data":{"text":"grüß dich"}}';

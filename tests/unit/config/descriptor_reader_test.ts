@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { readRuleFile } from "../../../src/config/yaml.ts";
+import { readRuleFile } from "../../../src/config/rule_file.ts";
 
 Deno.test("yaml: what becomes of a rule when the cache fails, in quotes or without", () => {
   const written = ["error", "allow", "'deny'", '"local"', "~", ""];

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { loadMetricMapping, readMetricMapping } from "../../../src/config/metric_mapping.ts";
-import { problemText } from "../../../src/ratelimit/rule_source.ts";
+import { problemText } from "../../../src/base/problem.ts";
 import type { MetricKind } from "../../../src/stats/pull_families.ts";
 import { mapperOf } from "../../../src/stats/pull_mapping.ts";
 

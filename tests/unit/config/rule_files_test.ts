@@ -1,7 +1,7 @@
 import { assertEquals, assertNotEquals } from "@std/assert";
 import { ruleFileLimits } from "../../../src/config/rule_file_limits.ts";
 import { folderFingerprint, loadRuleFiles, type RuleFilesOptions } from "../../../src/config/rule_files.ts";
-import { problemText } from "../../../src/ratelimit/rule_source.ts";
+import { problemText } from "../../../src/base/problem.ts";
 
 const OPTIONS = { ignoreDotFiles: false, whenMissing: "make it" };
 

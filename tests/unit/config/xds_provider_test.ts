@@ -2,7 +2,7 @@ import { assertEquals, assertThrows } from "@std/assert";
 import type { RulesLoad } from "../../../src/config/provider.ts";
 import { createXdsProvider } from "../../../src/config/xds_provider.ts";
 import type { XdsStreamEvents } from "../../../src/config/xds_stream.ts";
-import type { Problem } from "../../../src/ratelimit/rule_source.ts";
+import type { Problem } from "../../../src/base/problem.ts";
 import { decodeDiscoveryRequest, encodeDiscoveryResponse } from "../../../src/wire/discovery.ts";
 import { encodeRateLimitConfig } from "../../../src/wire/rate_limit_config.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";

@@ -1,8 +1,9 @@
 import { assertEquals } from "@std/assert";
 import type { RulesLoad } from "../../../src/config/provider.ts";
 import { readResources } from "../../../src/config/xds_resources.ts";
-import { readRuleFile } from "../../../src/config/yaml.ts";
-import { type DomainSource, problemText } from "../../../src/ratelimit/rule_source.ts";
+import { readRuleFile } from "../../../src/config/rule_file.ts";
+import type { DomainSource } from "../../../src/ratelimit/rule_source.ts";
+import { problemText } from "../../../src/base/problem.ts";
 import { compileRules } from "../../../src/ratelimit/compile_rules.ts";
 import type { WireAny } from "../../../src/wire/discovery.ts";
 import {

@@ -7,7 +7,7 @@ import {
   type ServerStreamingMethod,
   type UnaryMethod,
 } from "../../../src/grpc/grpc_service.ts";
-import { Health } from "../../../src/health.ts";
+import { Health } from "../../../src/base/health.ts";
 import {
   decodeHealthCheckResponse,
   encodeHealthCheckRequest,

@@ -74,3 +74,32 @@ Deno.test("gRPC service: the call itself is the caller that the cache sees", asy
   const callers: (Caller | undefined)[] = cache.callers;
   assertEquals(callers.map((caller) => caller === CALL), [true]);
 });
+
+Deno.test("one entry or descriptor too many is refused, and none is left out", async () => {
+  await using fixture = new ServiceFixture({
+    files: {
+      "r.yaml": "domain: d\ndescriptors:\n- {key: k, rate_limit: {unit: minute, requests_per_unit: 2}}\n",
+    },
+  });
+  const service = createRateLimitGrpcService((request, caller) =>
+    fixture.service.shouldRateLimit(request, caller)
+  );
+  const [method] = service.methods;
+  const entries = (count: number) => Array.from({ length: count }, () => ({ key: "k", value: "v" }));
+  const ask = async (descriptors: readonly { entries: { key: string; value: string }[] }[]) => {
+    if (method?.kind !== "unary") throw new Error("the method is not there");
+    const bytes = encodeRateLimitRequest({ domain: "d", descriptors });
+    try {
+      await method.handle(bytes, { header: () => undefined, gone: false });
+      return "answered";
+    } catch (error) {
+      return error instanceof GrpcError ? `${error.code} ${error.message}` : String(error);
+    }
+  };
+  const many = (count: number) => Array.from({ length: count }, () => ({ entries: entries(1) }));
+  assertEquals([await ask([{ entries: entries(64) }]), await ask(many(1_000))], ["answered", "answered"]);
+  assertEquals([await ask([{ entries: entries(65) }]), await ask(many(1_001))], [
+    "INVALID_ARGUMENT descriptor 0 must not have more than 64 entries, but has 65",
+    "INVALID_ARGUMENT rate limit descriptor list must not be longer than 1000, but has 1001",
+  ]);
+});

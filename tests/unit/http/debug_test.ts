@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import process from "node:process";
-import { Health } from "../../../src/health.ts";
+import { Health } from "../../../src/base/health.ts";
 import { createDebugHandler, type DebugRoute } from "../../../src/http/debug.ts";
 import { until } from "../../harness/until.ts";
 import { HandledHttp } from "../../harness/http_fixture.ts";

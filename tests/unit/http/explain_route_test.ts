@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
-import { Health } from "../../../src/health.ts";
+import { Health } from "../../../src/base/health.ts";
 import { createDebugHandler } from "../../../src/http/debug.ts";
 import { explainRoute, type ExplainRouteOptions } from "../../../src/http/explain_route.ts";
 import type { CounterCache } from "../../../src/ratelimit/counter_cache.ts";

@@ -1,14 +1,17 @@
 import { assert, assertEquals } from "@std/assert";
-import { Health } from "../../../src/health.ts";
+import { Health } from "../../../src/base/health.ts";
 import { createDebugHandler } from "../../../src/http/debug.ts";
 import { uiRoutes } from "../../../src/http/ui_route.ts";
-import { PAGE_FILES } from "../../../src/ui/built/page_files.ts";
+import { readPageFile } from "../../../src/ui/page_files.ts";
 import { HandledHttp } from "../../harness/http_fixture.ts";
 
-const FILES = new Map([["index.html", "<p>start</p>"], ["page.css", "p {}"], ["page.js", "run();"]]);
+const FILES = new Map([["index.html", "<p>start</p>"], ["page.css", "p {}"], [
+  "page.ts",
+  "run();",
+]]);
 const TOKEN = "the-debug-token-of-this-test";
 
-function serveUi(files: ReadonlyMap<string, string> = FILES): HandledHttp {
+function serveUi(read = (name: string) => Promise.resolve(FILES.get(name))): HandledHttp {
   return new HandledHttp(({ log, clock }) =>
     createDebugHandler({
       rlconfig: () => "",
@@ -17,7 +20,7 @@ function serveUi(files: ReadonlyMap<string, string> = FILES): HandledHttp {
       logger: log,
       clock,
       token: TOKEN,
-      routes: uiRoutes(files),
+      routes: uiRoutes(read),
     })
   );
 }
@@ -39,7 +42,7 @@ const SERVED: readonly (readonly [path: string, type: string, body: string])[] =
   ["/ui/", "text/html; charset=utf-8", "<p>start</p>"],
   ["/ui?a=b", "text/html; charset=utf-8", "<p>start</p>"],
   ["/ui/page.css", "text/css; charset=utf-8", "p {}"],
-  ["/ui/page.js", "text/javascript; charset=utf-8", "run();"],
+  ["/ui/page.ts", "text/javascript; charset=utf-8", "run();"],
 ];
 
 for (const [path, type, text] of SERVED) {
@@ -58,10 +61,10 @@ for (const [path, type, text] of SERVED) {
 for (
   const path of [
     "/ui/index.html",
-    "/ui/none.js",
+    "/ui/none.ts",
     "/ui/page.css/",
     "/ui/../ui/page_files.ts",
-    "/ui/a%2f..%2fpage.js",
+    "/ui/a%2f..%2fpage.ts",
   ]
 ) {
   Deno.test(`${path} is 404`, async () => {
@@ -100,16 +103,23 @@ Deno.test("the debug port lists the page", async () => {
   assertEquals(lines, ["/ui/*: what the web page is made of", "/ui: this service as a web page"]);
 });
 
-Deno.test("the page that is built asks for nothing from elsewhere, and each of its files is served", async () => {
-  const served = serveUi(PAGE_FILES);
+Deno.test("the page asks for nothing from elsewhere, and each of its files is served, without types", async () => {
+  const served = serveUi(readPageFile);
   const start = await (await served.fetch("/ui")).text();
   const asked = [...start.matchAll(/\b(?:src|href)="([^"#]+)"/g)].map(([, url = ""]) => url);
   const foreign = asked.filter((url) => !/^\/ui\/[\w.]+$/.test(url) && !url.startsWith("data:"));
   assertEquals(foreign, []);
-  for (const name of [...PAGE_FILES.keys()].filter((name) => name !== "index.html")) {
+  const folder = [...Deno.readDirSync(new URL("../../../src/ui/page/", import.meta.url))].map(({ name }) =>
+    name
+  );
+  for (const name of folder.filter((name) => !["index.html", "deno.json"].includes(name))) {
     const response = await served.fetch(`/ui/${name}`);
-    await response.body?.cancel();
-    assertEquals([name, response.status], [name, 200]);
+    const text = await response.text();
+    assertEquals([name, response.status, /^(?:import type|export interface) /m.test(text)], [
+      name,
+      200,
+      false,
+    ]);
   }
 });
 

@@ -5,7 +5,7 @@ import type { Descriptor, RateLimitRequest } from "../../../src/ratelimit/reques
 import { RateLimitService } from "../../../src/ratelimit/service.ts";
 import { StatsStore } from "../../../src/stats/store.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
-import { PLAIN_POLICY, ServiceFixture } from "../../harness/service_fixture.ts";
+import { PLAIN_POLICY, rulesOf, ServiceFixture } from "../../harness/service_fixture.ts";
 
 const RULES = `
 domain: d
@@ -236,4 +236,38 @@ Deno.test("service: metadata of rules is copied, never merged into the rules", a
   assertEquals(await ask("a", "b"), '{"s":{"n":1,"__proto__":{"x":1},"z":3},"t":[1]}');
   assertEquals(await ask("a"), '{"s":{"n":1,"__proto__":{"x":1}}}');
   assertEquals(await ask("b", "a"), '{"s":{"n":2,"z":3,"__proto__":{"x":1}},"t":[1]}');
+});
+
+/** A rule of so many requests a minute. */
+const limitedKey = (key: string, most: number) =>
+  `- {key: ${key}, rate_limit: {unit: minute, requests_per_unit: ${most}}}\n`;
+const filesWith = (...lines: readonly string[]) => ({
+  "r.yaml": `domain: d\ndescriptors:\n${lines.join("")}`,
+});
+const askedFor = (key: string, hitsAddend = 1) => ({
+  domain: "d",
+  hitsAddend: 0,
+  descriptors: [{ entries: [{ key, value: "v" }], hitsAddend }],
+});
+
+Deno.test("a counter that is known to be over its limit is not over one that was raised to just beyond it", async () => {
+  await using fixture = new ServiceFixture({ files: filesWith(limitedKey("k", 2)), localCacheBytes: 10_000 });
+  const ask = async (hits?: number) =>
+    (await fixture.service.shouldRateLimit(askedFor("k", hits))).overallCode;
+  assertEquals([await ask(3), await ask()], ["OVER_LIMIT", "OVER_LIMIT"]);
+  // 3 were counted: the next one is exactly the fourth of four.
+  fixture.service.setRules(rulesOf(filesWith(limitedKey("k", 4))));
+  assertEquals([await ask(), await ask()], ["OK", "OVER_LIMIT"]);
+});
+
+Deno.test("after a reload hits count under the names of the new rules", async () => {
+  await using fixture = new ServiceFixture({ files: filesWith(limitedKey("a", 9), limitedKey("b", 9)) });
+  const ask = async (key: string) => void (await fixture.service.shouldRateLimit(askedFor(key)));
+  await ask("a");
+  fixture.service.setRules(rulesOf(filesWith(limitedKey("b", 9), limitedKey("c", 9))));
+  await ask("b");
+  await ask("c");
+  const hits = Object.keys(fixture.nonZeroStats()).filter((name) => name.endsWith("total_hits")).sort();
+  const prefix = "ratelimit.service.rate_limit.d.";
+  assertEquals(hits, ["a", "b", "c"].map((key) => `${prefix}${key}.total_hits`));
 });

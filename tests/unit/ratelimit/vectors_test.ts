@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { rateLimitRoute } from "../../../src/http/rate_limit_route.ts";
 import { createRouter } from "../../../src/http/router.ts";
-import { problemText } from "../../../src/ratelimit/rule_source.ts";
+import { problemText } from "../../../src/base/problem.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { loadRules } from "../../harness/service_fixture.ts";
 import { COUNTED, playVector, vectorFixture } from "../../harness/vector_play.ts";

@@ -208,3 +208,15 @@ Deno.test("retry: each attempt has its own time, all of them have the total", as
     assertEquals([transport.requests.length, clock.waiting], [attempts, 0]);
   }
 });
+
+Deno.test("a redirect from https to http of the same host brings no credentials", async () => {
+  const location = "http://api.example.com/end";
+  const transport = new ScriptedTransport([{ status: 302, headers: { location } }, {}]);
+  const client = new Client({ fetch: transport.fetch });
+  const headers = { authorization: "Bearer KEY", cookie: "a=b", "x-mine": "kept" };
+  await client.send({ method: Get, baseURL: "https://api.example.com/to", headers });
+  assertEquals(transport.requests.map(({ url, headers }) => [url, headers]), [
+    ["https://api.example.com/to", headers],
+    [location, { "x-mine": "kept" }],
+  ]);
+});

@@ -68,7 +68,7 @@ Deno.test("compile: every module that is started as a worker is embedded", async
 });
 
 Deno.test("compile: the commit stands in the version of the copy alone", async () => {
-  const text = await Deno.readTextFile(join(ROOT, "src/version.ts"));
+  const text = await Deno.readTextFile(join(ROOT, "src/base/version.ts"));
   const own = await versionOf(text);
   const stamp = await versionOf(stamped(text, "abc1234"));
   const { deno } = Deno.version;
@@ -79,7 +79,7 @@ Deno.test("compile: the commit stands in the version of the copy alone", async (
   } catch (error) {
     refused = String(error);
   }
-  assertMatch(refused, /^CompileError: Cannot put the commit into "src\/version.ts": it has no line /);
+  assertMatch(refused, /^CompileError: Cannot put the commit into "src\/base\/version.ts": it has no line /);
 });
 
 /** What a version module says of release 1.2.3. */

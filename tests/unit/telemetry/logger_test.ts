@@ -28,3 +28,16 @@ Deno.test("logger: a field that JSON does not know costs the fields, not the lin
     'time="2023-11-14T22:13:20Z" level=error msg="Failed" unwritable="Do not know how to serialize a BigInt"',
   ]);
 });
+
+Deno.test("a logger writes the lines of its level and of those above it", () => {
+  const levels = ["trace", "debug", "info", "warning", "error", "fatal"] as const;
+  const written = levels.map((level) => {
+    const lines: string[] = [];
+    const write = (line: string) => void lines.push(JSON.parse(line).level);
+    const logger = createLogger({ level, format: "json", clock: new FakeClock(), write });
+    for (const name of ["debug", "info", "warning", "error"] as const) logger[name](name);
+    return lines.join(" ");
+  });
+  const all = "debug info warning error";
+  assertEquals(written, [all, all, "info warning error", "warning error", "error", ""]);
+});

@@ -25,6 +25,7 @@ const CASES: readonly [
   // W3C
   ["W3C, recorded", { traceparent: `00-${TRACE}-${SPAN}-01` }, parent(TRACE, true)],
   ["W3C, not recorded", { traceparent: `00-${TRACE}-${SPAN}-00` }, parent(TRACE, false)],
+  ["W3C, recorded, other flags", { traceparent: `00-${TRACE}-${SPAN}-03` }, parent(TRACE, true)],
   ["W3C, other flags", { traceparent: `00-${TRACE}-${SPAN}-fe` }, parent(TRACE, false)],
   ["W3C, blanks around", { traceparent: ` 00-${TRACE}-${SPAN}-01 ` }, parent(TRACE, true)],
   [

@@ -307,3 +307,20 @@ Deno.test("bounds: gzip is taken, and the bound on messages holds behind it", ()
     "grpc-message=Received message that decompresses to a size larger than 4194304",
   ]);
 });
+
+Deno.test("windows are renewed for padding as for content", () => {
+  const bed = new ConnectionBed();
+  const request = message(new Uint8Array(2_000_000));
+  const lines = bed.send(headers(1, callFields(probePath("Size"))));
+  let window = LIMITS.streamWindow;
+  for (let at = 0; at < request.length && window > 0; at += 1_000) {
+    const piece = request.subarray(at, at + 1_000);
+    const payload = octets(Uint8Array.of(200), piece, new Uint8Array(200));
+    window -= payload.length;
+    const end = at + 1_000 >= request.length ? FLAG.END_STREAM : 0;
+    const sent = bed.send(frame(FRAME.DATA, 1, payload, FLAG.PADDED | end));
+    for (const line of sent) if (line.startsWith("WINDOW_UPDATE 1 ")) window += Number(line.split(" ")[2]);
+    lines.push(...sent);
+  }
+  assertEquals([lines.slice(-3), window > 0], [answer(1, "2000000"), true]);
+});

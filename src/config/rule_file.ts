@@ -1,0 +1,64 @@
+import type { DescriptorSource, DomainSource } from "../ratelimit/rule_source.ts";
+import type { Problem } from "../base/problem.ts";
+import { readDescriptors } from "./descriptor_reader.ts";
+import { FieldReader } from "../yaml/field_reader.ts";
+import type { ProblemLog } from "../yaml/problem_log.ts";
+import { checkKeys } from "./rule_fields.ts";
+import { readYamlDocument, type YamlDocumentOptions } from "../yaml/document.ts";
+import { described, isNull } from "../yaml/scalar.ts";
+import type { YamlMapping, YamlValue } from "../yaml/value.ts";
+
+/** What a rule file says, and everything wrong with its form and types. */
+export interface RuleFile {
+  /**
+   * Absent when no domain could be read. With errors among the problems it is what could be read, so
+   * that the checks of whole configurations find the rest; it must not become rules.
+   */
+  readonly source: DomainSource | undefined;
+  readonly problems: Problem[];
+  /** What reading it costs; compare `maxParts`. */
+  readonly parts: number;
+}
+
+/** Reads a rule file; `name` begins every position. */
+export function readRuleFile(name: string, text: string, options: YamlDocumentOptions = {}): RuleFile {
+  const { root, log, parts } = readYamlDocument(name, text, options);
+  const source = readRoot(root, log);
+  return { source, problems: log.problems(), parts };
+}
+
+function readRoot(root: YamlValue | undefined, log: ProblemLog): DomainSource | undefined {
+  if (root === undefined || (root.kind === "scalar" && isNull(root))) {
+    const isSilent = log.problems().every(({ severity }) => severity !== "error");
+    if (isSilent) {
+      log.error(0, "", "config file cannot have empty domain; the file is empty: begin with 'domain: a'");
+    }
+    return undefined;
+  }
+  if (root.kind === "mapping") return readFile(log, root);
+  if (root.kind !== "broken") {
+    log.error(
+      root.offset,
+      "",
+      `the file must be a mapping with domain and descriptors, not ${described(root)}`,
+    );
+  }
+  return undefined;
+}
+
+function readFile(log: ProblemLog, mapping: YamlMapping): DomainSource | undefined {
+  checkKeys(log, mapping, "", "file");
+  const fields = new FieldReader(log, mapping, "");
+  const domain = fields.text("domain") ?? "";
+  const list = fields.list("descriptors");
+  let descriptors: DescriptorSource[] = [];
+  if (list !== undefined) {
+    descriptors = readDescriptors(log, list, "descriptors");
+  } else if (!fields.failed("descriptors")) {
+    const text =
+      "there are no descriptors, so nothing in this domain is limited; write 'descriptors: []' if that is meant";
+    log.warning(fields.offset("descriptors"), "descriptors", text);
+  }
+  if (fields.failed("domain")) return undefined;
+  return { at: log.at(fields.offset("domain")), domain, descriptors };
+}

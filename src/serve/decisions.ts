@@ -1,0 +1,48 @@
+import { OverLimitCache } from "../cache/local_cache.ts";
+import type { OpenCache } from "./cache.ts";
+import { LiveCounters } from "../ratelimit/live_counters.ts";
+import type { Policy } from "../ratelimit/policy.ts";
+import { RateLimitService } from "../ratelimit/service.ts";
+import type { ServiceParts } from "./parts.ts";
+import type { Settings } from "../settings/table.ts";
+
+/** How decisions are made, as the settings say. */
+export function policyOf(settings: Settings): Policy {
+  return {
+    cacheKeyPrefix: settings.CACHE_KEY_PREFIX,
+    expirationJitterMaxSeconds: settings.EXPIRATION_JITTER_MAX_SECONDS,
+    nearLimitRatio: settings.NEAR_LIMIT_RATIO,
+    shadowMode: settings.SHADOW_MODE,
+    quotaMode: settings.QUOTA_MODE,
+    stopIncrementWhenOverLimit: settings.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT,
+    onCacheFailure: settings.CACHE_ON_FAILURE,
+    responseHeaders: settings.LIMIT_RESPONSE_HEADERS_ENABLED
+      ? {
+        limit: settings.LIMIT_LIMIT_HEADER,
+        remaining: settings.LIMIT_REMAINING_HEADER,
+        reset: settings.LIMIT_RESET_HEADER,
+      }
+      : undefined,
+    dynamicMetadata: settings.RESPONSE_DYNAMIC_METADATA,
+  };
+}
+
+/** The service that decides, and a look at its counters. */
+export interface OpenService {
+  readonly service: RateLimitService;
+  readonly counters: LiveCounters;
+}
+
+/** The service that decides, over this cache. */
+export function openService(
+  { settings, clock, random, stats }: ServiceParts,
+  { cache, fallback }: Pick<OpenCache, "cache" | "fallback">,
+): OpenService {
+  const bytes = settings.LOCAL_CACHE_SIZE_IN_BYTES;
+  const localCache = bytes > 0 ? new OverLimitCache(bytes) : undefined;
+  if (localCache !== undefined) stats.addFigures("ratelimit.localcache", localCache.figures);
+  const policy = policyOf(settings);
+  const service = new RateLimitService({ cache, fallback, localCache, stats, policy, clock, random });
+  const rules = () => service.rules;
+  return { service, counters: new LiveCounters({ rules, cache, fallback, localCache, policy, clock }) };
+}

@@ -1,0 +1,111 @@
+import type { GrpcEngine, GrpcEngineOptions } from "../grpc/engine.ts";
+import { type GrpcService, withCallFigures } from "../grpc/grpc_service.ts";
+import { createHealthService } from "../grpc/health_service.ts";
+import type { ListenTarget } from "../grpc/listener.ts";
+import { startNative } from "../grpc/native/native_engine.ts";
+import { createRateLimitGrpcService, type Decide } from "../grpc/rate_limit_service.ts";
+import { createReflectionServices } from "../grpc/reflection_service.ts";
+import { addListenerMetrics, listenerReport } from "./listener_report.ts";
+import type { ServiceParts } from "./parts.ts";
+import { serverCalls } from "../stats/server_calls.ts";
+import { ThrottledLog } from "../telemetry/throttled_log.ts";
+import type { Tracing } from "../telemetry/tracing.ts";
+
+/** Loads what is used where gRPC is opened: a package only by who uses it. */
+export async function loadGrpc(settings: ServiceParts["settings"]): Promise<void> {
+  await Promise.all([
+    ...(settings.GRPC_ENGINE === "native"
+      ? []
+      : [import("../grpc/grpc_js_engine.ts"), import("../base/node_listener.ts")]),
+    settings.GRPC_UDS === undefined ? undefined : import("../grpc/unix_socket.ts"),
+    ...(settings.GRPC_SERVER_USE_TLS
+      ? [import("../grpc/server_tls.ts"), import("../grpc/tls_server.ts"), import("../base/node_listener.ts")]
+      : []),
+  ]);
+}
+
+/** Serves gRPC where the settings say: decisions, health and reflection. */
+export async function openGrpc(
+  parts: ServiceParts,
+  tracing: Pick<Tracing, "grpcService">,
+  decide: Decide,
+): Promise<GrpcEngine> {
+  const { settings, logger, clock, random, health, stats } = parts;
+  const refusals = new ThrottledLog(logger, { clock });
+  const decisions = createRateLimitGrpcService(decide, {
+    onMalformed: () => void stats.service.serviceError++,
+    onRefused: ({ code, message, cause }) => {
+      const isTold = cause instanceof Error && cause.message === message;
+      refusals.warning(code, "gRPC call refused", { code, message, ...(isTold ? {} : { cause }) });
+    },
+  });
+  const services: GrpcService[] = [tracing.grpcService(decisions), createHealthService(health)];
+  services.push(...createReflectionServices(() => services));
+  const target: ListenTarget = settings.GRPC_UDS === undefined
+    ? { kind: "tcp", host: settings.GRPC_HOST, port: settings.GRPC_PORT }
+    : { kind: "unix", path: settings.GRPC_UDS, mode: settings.GRPC_UDS_MODE };
+  const start = settings.GRPC_ENGINE === "native"
+    ? startNative
+    : (await import("../grpc/grpc_js_engine.ts")).startGrpcJs;
+  const figuresOf = serverCalls(stats);
+  const options: GrpcEngineOptions = {
+    services: services.map((one) => withCallFigures(one, figuresOf)),
+    target,
+    listen: {
+      ...listenerReport(parts, "grpc"),
+      maxConnections: settings.GRPC_MAX_CONNECTIONS === 0 ? Infinity : settings.GRPC_MAX_CONNECTIONS,
+      isShared: settings.LISTEN_SHARED,
+    },
+    maxConnectionAgeMs: settings.GRPC_MAX_CONNECTION_AGE,
+    maxConnectionAgeGraceMs: settings.GRPC_MAX_CONNECTION_AGE_GRACE,
+    logger,
+    clock,
+    random,
+  };
+  const engine = settings.GRPC_SERVER_USE_TLS
+    ? await startWithTls(parts, start, options)
+    : await start(options);
+  const { acceptor } = engine;
+  stats.addGauge("ratelimit.process.grpc_connections", () => engine.connections);
+  stats.addCounter("ratelimit.process.grpc_connections_refused", () => acceptor.refused);
+  addListenerMetrics(parts, "grpc", acceptor);
+  return engine;
+}
+
+/** Starts the engine with the certificates of the settings, and keeps it on those that the files hold. */
+async function startWithTls(
+  { settings, logger, clock, stats }: ServiceParts,
+  start: (options: GrpcEngineOptions) => Promise<GrpcEngine>,
+  options: GrpcEngineOptions,
+): Promise<GrpcEngine> {
+  const { GRPC_SERVER_TLS_CERT: cert, GRPC_SERVER_TLS_KEY: key, GRPC_CLIENT_TLS_CACERT: ca } = settings;
+  const { ServerTls } = await import("../grpc/server_tls.ts");
+  const tls = await ServerTls.open({
+    // The settings are not read when one of the two is missing.
+    files: { cert: cert ?? "", key: key ?? "", ca },
+    names: { cert: "GRPC_SERVER_TLS_CERT", key: "GRPC_SERVER_TLS_KEY", ca: "GRPC_CLIENT_TLS_CACERT" },
+    clientName: settings.GRPC_CLIENT_TLS_SAN,
+    logger,
+    clock,
+  });
+  const engine = await tls.start((listenTls) => start({ ...options, tls: listenTls })).catch(
+    async (error: unknown) => {
+      await tls.close();
+      throw error;
+    },
+  );
+  stats.addCounter("ratelimit.process.grpc_tls_refused", () => tls.figures.refused);
+  stats.addCounter("ratelimit.process.grpc_tls_reloaded", () => tls.figures.reloaded);
+  stats.addCounter("ratelimit.process.grpc_tls_reload_failed", () => tls.figures.failed);
+  return {
+    address: engine.address,
+    acceptor: engine.acceptor,
+    get connections() {
+      return engine.connections;
+    },
+    renewTls: (pair) => engine.renewTls(pair),
+    async close(graceMs) {
+      await Promise.all([tls.close(), engine.close(graceMs)]);
+    },
+  };
+}

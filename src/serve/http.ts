@@ -1,0 +1,172 @@
+import { WatchedPair } from "../base/watched_pair.ts";
+import { createDebugHandler, type DebugRoute } from "../http/debug.ts";
+import { type Explainer, explainRoute } from "../http/explain_route.ts";
+import { healthRoutes } from "../http/healthcheck.ts";
+import { type HttpPort, listenHttpPort } from "../http/http_port.ts";
+import type { HttpsLayer } from "../http/https_layer.ts";
+import { type HttpListener, listenHttp } from "../http/listen.ts";
+import { ownSiteGuard } from "../http/own_site_guard.ts";
+import { rateLimitRoute } from "../http/rate_limit_route.ts";
+import { createRouter, type Route } from "../http/router.ts";
+import { addListenerMetrics, listenerReport } from "./listener_report.ts";
+import { openUi, type OpenUiOptions } from "./ui.ts";
+import { rulesText } from "../ratelimit/rules_text.ts";
+import { addressOf } from "./lifecycle.ts";
+import type { ServiceParts } from "./parts.ts";
+import type { Address } from "../settings/parsers.ts";
+import { statsText } from "../stats/store.ts";
+import type { Decide } from "../telemetry/tracing_decision.ts";
+import type { Tracing } from "../telemetry/tracing.ts";
+
+/** What is served next to decisions and health. */
+export interface HttpRoutes {
+  /** For the HTTP port. */
+  readonly routes: readonly Route[];
+  /** For `TRIGGER_ADDR`, where it is set. */
+  readonly triggerRoutes: readonly Route[];
+}
+
+/** The HTTP port, and that of the triggers where they have their own. */
+export interface OpenHttp extends Pick<HttpListener, "hostname" | "port" | "drain" | "close"> {
+  readonly triggers: Pick<HttpListener, "hostname" | "port"> | undefined;
+}
+
+/**
+ * Serves the HTTP port: decisions, health and further routes; and the triggers, where they have their own address.
+ * Throws when the files of TLS cannot be used, or an address cannot be had.
+ */
+export async function openHttp(
+  parts: ServiceParts,
+  tracing: Pick<Tracing, "route">,
+  decide: Decide,
+  { routes, triggerRoutes }: HttpRoutes,
+): Promise<OpenHttp> {
+  const { settings, clock, health, stats } = parts;
+  const onMalformed = () => void stats.service.serviceError++;
+  const routeFor = (own: Decide) => rateLimitRoute({ decide: own, clock, onMalformed });
+  const json = settings.HTTP_JSON ? [tracing.route(routeFor, decide)] : [];
+  const opened: HttpPort[] = [];
+  const replaceConnections = () => opened.forEach((one) => one.replaceConnections());
+  const pair = settings.HTTP_SERVER_USE_TLS ? await openPair(parts, replaceConnections) : undefined;
+  try {
+    const open = (name: string, address: Address, served: readonly Route[]) => {
+      const port = openPort(parts, { ...address, name, routes: served, tls: pair?.tls });
+      opened.push(port);
+      return port;
+    };
+    const { TRIGGER_ADDR: triggerAddress, HOST: host, PORT: port } = settings;
+    const http = open("http", { host, port }, [...json, ...healthRoutes(health), ...routes]);
+    const triggers = triggerAddress === undefined
+      ? undefined
+      : open("trigger", triggerAddress, triggerRoutes);
+    return {
+      hostname: http.hostname,
+      port: http.port,
+      triggers,
+      drain: () => opened.forEach((one) => one.drain()),
+      close: async (graceMs) =>
+        void await Promise.all([pair?.watched.close(), ...opened.map((one) => one.close(graceMs))]),
+    };
+  } catch (error) {
+    await Promise.all([pair?.watched.close(), ...opened.map((one) => one.close(0))]);
+    throw error;
+  }
+}
+
+interface OpenPortOptions extends Address {
+  readonly name: string;
+  readonly routes: readonly Route[];
+  readonly tls: HttpsLayer | undefined;
+}
+
+/** Opens a port for clients that are not trusted. */
+function openPort(parts: ServiceParts, { name, host, port, routes, tls }: OpenPortOptions): HttpPort {
+  const { settings, stats, logger, clock } = parts;
+  const ofOwnSite = ownSiteGuard({ links: true });
+  const guarded = routes.map((route) => ({ ...route, handle: ofOwnSite(route.handle) }));
+  const opened = listenHttpPort(createRouter(guarded, { logger, clock }), {
+    ...listenerReport(parts, name),
+    hostname: host,
+    port,
+    tls,
+    isShared: settings.LISTEN_SHARED,
+    maxConnections: settings.HTTP_MAX_CONNECTIONS === 0 ? Infinity : settings.HTTP_MAX_CONNECTIONS,
+  });
+  stats.addGauge(`ratelimit.process.${name}_connections`, () => opened.connections);
+  stats.addCounter(`ratelimit.process.${name}_connections_refused`, () => opened.refused);
+  addListenerMetrics(parts, name, opened);
+  return opened;
+}
+
+/** TLS with the pair of the files, also after they changed. */
+async function openPair({ settings, stats, logger, clock }: ServiceParts, onRenewed: () => void) {
+  const { HttpsLayer } = await import("../http/https_layer.ts");
+  const watched = await WatchedPair.open({
+    files: { cert: settings.HTTP_SERVER_TLS_CERT ?? "", key: settings.HTTP_SERVER_TLS_KEY ?? "" },
+    names: { cert: "HTTP_SERVER_TLS_CERT", key: "HTTP_SERVER_TLS_KEY" },
+    clock,
+    logger,
+    onPair: (pair) => {
+      tls.renew(pair);
+      onRenewed();
+    },
+  });
+  const tls = new HttpsLayer(watched.current);
+  stats.addCounter("ratelimit.process.http_tls_reloaded", () => watched.figures.reloaded);
+  stats.addCounter("ratelimit.process.http_tls_reload_failed", () => watched.figures.failed);
+  return { watched, tls };
+}
+
+/** What the debug port shows of the decisions. */
+export interface ShownService {
+  readonly service: OpenUiOptions["service"];
+  readonly counters: Explainer;
+}
+
+/** What the debug port is opened with beside. */
+export interface OpenDebugOptions extends Pick<OpenUiOptions, "version" | "loading"> {
+  /** What has further paths. */
+  readonly webhooks: { readonly debugRoutes: readonly DebugRoute[] };
+}
+
+/** Serves the debug port. */
+export function openDebug(
+  parts: ServiceParts,
+  { service, counters }: ShownService,
+  { version, loading, webhooks }: OpenDebugOptions,
+): HttpListener {
+  const { settings, logger, clock, health, stats } = parts;
+  const { ADMIN_TOKEN: adminToken, DEBUG_TOKEN: token } = settings;
+  const explain = explainRoute({ explainer: counters, debugToken: token, adminToken });
+  const handler = createDebugHandler({
+    rlconfig: () => rulesText(service.rules, loading()?.version()),
+    stats: () => statsText(stats),
+    health,
+    logger,
+    clock,
+    token,
+    allowedHosts: [settings.DEBUG_HOST, ...settings.DEBUG_ALLOWED_HOSTS],
+    routes: [explain, ...openUi(parts, { version, service, loading }), ...webhooks.debugRoutes],
+  });
+  const { DEBUG_HOST: hostname, DEBUG_PORT: port } = settings;
+  const opened = listenHttp(handler, {
+    ...listenerReport(parts, "debug"),
+    hostname,
+    port,
+    isShared: settings.LISTEN_SHARED,
+  });
+  addListenerMetrics(parts, "debug", opened);
+  if (token === undefined && !isLoopback(opened.hostname)) {
+    logger.warning(
+      "The debug port is open to other machines without a token; set DEBUG_TOKEN or DEBUG_HOST",
+      {
+        address: addressOf(opened),
+      },
+    );
+  }
+  return opened;
+}
+
+function isLoopback(address: string): boolean {
+  return address === "::1" || address.startsWith("127.");
+}

@@ -1,0 +1,77 @@
+import type { StatsStore } from "../stats/store.ts";
+import type { WebhookAnswer } from "../webhooks/api/calls.ts";
+import {
+  WEBHOOK_COUNTERS,
+  WEBHOOK_GAUGES,
+  WEBHOOK_TIMERS,
+  type WebhookFigures,
+} from "../webhooks/service/metrics.ts";
+
+const PREFIX = "ratelimit.webhooks";
+
+/** What became of a call of a trigger, by the status of its answer; all others are `failed`. */
+const TRIGGER_RESULTS: Readonly<Record<number, string>> = {
+  202: "accepted",
+  400: "invalid",
+  401: "unauthorized",
+  403: "disabled",
+  404: "not_found",
+  405: "invalid",
+  408: "invalid",
+  409: "in_flight",
+  413: "invalid",
+  415: "invalid",
+  422: "invalid",
+  429: "over_limit",
+  503: "unavailable",
+};
+
+/**
+ * Shows what the webhook service tells of itself among the statistics of the process. Counters go on where a worker
+ * that is replaced begins anew.
+ */
+export class WebhookStatistics {
+  readonly #stats: StatsStore;
+  readonly #triggers = new Map<string, number>();
+  /** What workers that are gone have counted. */
+  readonly #before = new Map<string, number>();
+  #counters: Readonly<Record<string, number>> = {};
+  #gauges: Readonly<Record<string, number>> = {};
+
+  constructor(stats: StatsStore) {
+    this.#stats = stats;
+    for (const result of new Set([...Object.values(TRIGGER_RESULTS), "replayed", "failed"])) {
+      stats.addCounter(`${PREFIX}.triggers.${result}`, () => this.#triggers.get(result) ?? 0);
+    }
+    for (const name of WEBHOOK_COUNTERS) {
+      stats.addCounter(
+        `${PREFIX}.${name}`,
+        () => (this.#before.get(name) ?? 0) + (this.#counters[name] ?? 0),
+      );
+    }
+    for (const name of WEBHOOK_GAUGES) stats.addGauge(`${PREFIX}.${name}`, () => this.#gauges[name] ?? 0);
+    for (const name of WEBHOOK_TIMERS) stats.timer(`${PREFIX}.${name}`);
+  }
+
+  /** Counts an answer to a call of a trigger. */
+  noteTrigger({ status, headers }: WebhookAnswer): void {
+    const isReplay = headers["idempotency-replayed"] !== undefined;
+    const result = isReplay ? "replayed" : TRIGGER_RESULTS[status] ?? "failed";
+    this.#triggers.set(result, (this.#triggers.get(result) ?? 0) + 1);
+  }
+
+  /** Takes what a worker tells; `isNew` when it has not told anything before. */
+  take({ counters, gauges, durations }: WebhookFigures, isNew: boolean): void {
+    if (isNew) {
+      for (const [name, count] of Object.entries(this.#counters)) {
+        this.#before.set(name, (this.#before.get(name) ?? 0) + count);
+      }
+    }
+    this.#counters = counters;
+    this.#gauges = { ...this.#gauges, ...gauges };
+    for (const [name, times] of Object.entries(durations)) {
+      const timer = this.#stats.timer(`${PREFIX}.${name}`);
+      for (const ms of times) timer.record(ms);
+    }
+  }
+}

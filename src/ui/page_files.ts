@@ -1,0 +1,17 @@
+const FOLDER = new URL("./page/", import.meta.url);
+const NAME = /^[a-z_]+\.(?:css|html|ts)$/;
+
+/** The text of a file of the web page as a browser takes it, TypeScript without its types; absent for an unknown name. */
+export async function readPageFile(name: string): Promise<string | undefined> {
+  if (!NAME.test(name)) return undefined;
+  try {
+    const text = await Deno.readTextFile(new URL(name, FOLDER));
+    if (!name.endsWith(".ts")) return text;
+    // Loaded only where somebody looks at the page.
+    const { stripTypeScriptTypes } = await import("node:module");
+    return stripTypeScriptTypes(text);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+}

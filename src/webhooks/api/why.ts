@@ -1,0 +1,81 @@
+import { isOpen } from "../model/delivery.ts";
+import type { Delivery, Endpoint, FailureReason } from "../model/records.ts";
+import { LAST_SLOT_MS, SLOTS_MS } from "../model/schedule.ts";
+import { timeText } from "../../base/rfc3339.ts";
+
+/** A delivery, and what stands in its way. */
+export interface WhyNotDeliveredOptions {
+  readonly delivery: Delivery;
+  /** Absent when it was deleted. */
+  readonly endpoint: Pick<Endpoint, "enabled" | "concurrency"> | undefined;
+  readonly now: number;
+  /** How many attempts of the endpoint run; absent where that is not known, as others make some of them. */
+  readonly inFlight?: number | undefined;
+}
+
+const REASONS: Readonly<Record<FailureReason, string>> = {
+  exhausted: "no attempt within 24 hours of the first failure was answered with 2xx",
+  endpoint_disabled: "its endpoint was still disabled 24 hours after the first failure",
+  endpoint_deleted: "its endpoint was deleted",
+  payload_erased: "the payload of its event was erased",
+};
+
+const UNITS = [[3_600_000, "hour"], [60_000, "minute"], [1_000, "second"]] as const;
+
+/** Why a delivery has not arrived yet: its next attempt, the slot of the schedule, and what holds it. */
+export function whyNotDelivered(options: WhyNotDeliveredOptions): string {
+  const { delivery, endpoint, now } = options;
+  const { state, resendAt, claimId, leaseUntil = Infinity } = delivery;
+  if (claimId !== undefined) {
+    if (leaseUntil > now) return `an attempt is being made, ${slotOf(delivery)}`;
+    return `the process that made an attempt has not been heard of since ${timeText(leaseUntil)}; ` +
+      "the attempt is made again once its claim is taken back";
+  }
+  if (resendAt !== undefined) {
+    return `an attempt by hand was asked for at ${timeText(resendAt)}; ${heldBy(options)}`;
+  }
+  if (!isOpen(state)) return ended(delivery);
+  if (endpoint === undefined) return "its endpoint is not there any more";
+  if (!endpoint.enabled) return paused(delivery);
+  const { dueAt } = delivery;
+  if (dueAt === undefined) return "no attempt is planned";
+  if (dueAt > now) return `the next attempt is made at ${timeText(dueAt)}, ${slotOf(delivery)}`;
+  return `an attempt is due since ${timeText(dueAt)}, ${slotOf(delivery)}; ${heldBy(options)}`;
+}
+
+function ended({ state, finishedAt, reason = "exhausted" }: Delivery): string {
+  const at = finishedAt === undefined ? "" : ` at ${timeText(finishedAt)}`;
+  return state === "acknowledged"
+    ? `it is delivered: the endpoint answered with 2xx${at}`
+    : `it failed for good${at}: ${REASONS[reason]}`;
+}
+
+function paused({ firstFailureAt }: Delivery): string {
+  const held = "its endpoint is disabled";
+  if (firstFailureAt === undefined) return `${held}; it was never tried and is kept until that changes`;
+  return `${held}; it fails for good at ${timeText(firstFailureAt + LAST_SLOT_MS)} unless that changes`;
+}
+
+function heldBy({ endpoint, inFlight }: WhyNotDeliveredOptions): string {
+  if (endpoint === undefined) return "its endpoint is not there any more";
+  if (!endpoint.enabled) return "its endpoint is disabled";
+  const { concurrency } = endpoint;
+  if (inFlight === undefined) {
+    return `it is made as soon as a place is free, of all and of the ${concurrency} attempts that its endpoint ` +
+      "may have at once";
+  }
+  if (inFlight < concurrency) return "it is made as soon as one of all places for attempts is free";
+  return `it waits for one of the ${concurrency} attempts that its endpoint may have at once`;
+}
+
+function slotOf({ slot, firstFailureAt }: Delivery): string {
+  if (firstFailureAt === undefined) return "the first one";
+  const offsetMs = SLOTS_MS[slot] ?? LAST_SLOT_MS;
+  const after = offsetMs === 0 ? "at once" : `${spoken(offsetMs)} after the first failure`;
+  return `retry ${Math.min(slot + 1, SLOTS_MS.length)} of ${SLOTS_MS.length} (${after})`;
+}
+
+function spoken(ms: number): string {
+  const [unitMs, unit] = UNITS.find(([size]) => ms % size === 0) ?? [1, "millisecond"];
+  return ms === unitMs ? `1 ${unit}` : `${ms / unitMs} ${unit}s`;
+}

@@ -1,0 +1,183 @@
+import type { AttemptReport } from "./metrics.ts";
+import type { Flight } from "./in_flight.ts";
+import type { DueEndpoint } from "../store/store.ts";
+
+/** How many more attempts of an endpoint may begin. */
+export interface Want {
+  readonly endpointId: string;
+  readonly max: number;
+}
+
+/** The attempts in flight. */
+export interface Running {
+  readonly flights: Iterable<Pick<Flight, "claimed" | "startedAt">>;
+  /** The number of attempts of an endpoint. */
+  of(endpointId: string): number;
+}
+
+/**
+ * The result of the last attempt of an endpoint: no answer (it timed out, or there was none yet), an answer after
+ * `PROMPT_MS`, or one before. Endpoints of a standing and of those before it together leave `RESERVED` places free.
+ */
+type Standing = "silent" | "slow" | "prompt";
+
+/** The places left for each standing, and for endpoints with attempts in flight. */
+type Room = Record<Standing | "further", number>;
+
+interface Candidate {
+  readonly id: string;
+  readonly standing: Standing;
+  /** Attempts in flight. */
+  readonly runs: number;
+  /** How many more may begin. */
+  readonly free: number;
+}
+
+interface Known {
+  readonly standing: Standing;
+  /** How often its share was halved. */
+  readonly halvings: number;
+}
+
+/** A longer attempt holds its place at the cost of other endpoints. */
+const PROMPT_MS = 1_000;
+/**
+ * Shares of all places. The first attempt of a new endpoint may use a part of what is reserved from silent ones. No
+ * endpoint gets a further place while fewer than `further` are free: many that begin to hang would take them all.
+ */
+const RESERVED = { silent: 1 / 4, probe: 1 / 8, slow: 1 / 16, further: 1 / 16 } as const;
+/** New endpoints use that part slowly, this share of all places in `PROBE_MS`, so that it lasts for a timeout. */
+const PROBE_SHARE = 1 / 500;
+const PROBE_MS = 250;
+const MOST_HALVINGS = 10;
+/** The endpoints attempted least recently are forgotten. */
+const MOST_KNOWN = 10_000;
+
+/**
+ * Divides the places for attempts between endpoints. A timeout halves the share of its endpoint, down to one attempt at
+ * a time, and an answer doubles it. A reserve is kept for endpoints that answer. All of it is in the memory of one
+ * process: after a start each endpoint is new, and machines that share a store learn separately.
+ */
+export class EndpointShares {
+  readonly #max: number;
+  readonly #known = new Map<string, Known>();
+  #turn = 0;
+
+  /** `max` is the number of places: attempts in flight over all endpoints. */
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** Records the result of an attempt. */
+  learn({ endpointId, status, errorKind, tookMs }: AttemptReport): void {
+    const isLate = tookMs > PROMPT_MS;
+    const isSilent = errorKind === "timeout" || (status === undefined && isLate);
+    // A connection that fails quickly holds no place, and is no answer.
+    if (!isSilent && status === undefined) return;
+    const halvings = (this.#known.get(endpointId)?.halvings ?? 0) + (isSilent ? 1 : -1);
+    this.#known.delete(endpointId);
+    this.#known.set(endpointId, {
+      standing: isSilent ? "silent" : isLate ? "slow" : "prompt",
+      halvings: Math.max(0, Math.min(halvings, MOST_HALVINGS)),
+    });
+    const [oldest] = this.#known.keys();
+    if (this.#known.size > MOST_KNOWN && oldest !== undefined) this.#known.delete(oldest);
+  }
+
+  /** Whether an endpoint has neither answered nor timed out yet. */
+  isNew(endpointId: string): boolean {
+    return !this.#known.has(endpointId);
+  }
+
+  /** The most attempts of an endpoint that may be in flight. */
+  share({ id, concurrency }: Pick<DueEndpoint, "id" | "concurrency">): number {
+    return Math.max(1, concurrency >> (this.#known.get(id)?.halvings ?? 0));
+  }
+
+  /**
+   * How many more attempts each endpoint may begin, `most` together. `waiting` is in order of waiting, longest first.
+   * Places are given one by one in turn, beginning with another endpoint each time.
+   */
+  wants(waiting: Iterable<DueEndpoint>, running: Running, most: number, elapsed: number): readonly Want[] {
+    const places = this.#places(running, most, elapsed);
+    const chosen: Candidate[] = [];
+    const probes: string[] = [];
+    const room = { ...places.room };
+    for (const endpoint of waiting) {
+      if (room.prompt <= 0) break;
+      const { id } = endpoint;
+      const runs = running.of(id);
+      const free = this.share(endpoint) - runs;
+      if (free <= 0) continue;
+      const standing = this.#standing(id);
+      if (took(room, standing, runs === 0)) chosen.push({ id, standing, runs, free });
+      else if (runs === 0 && this.isNew(id)) probes.push(id);
+    }
+    const given = this.#inTurn(chosen, places.room);
+    const wants = chosen.flatMap(({ id }, index) => {
+      const max = given[index] ?? 0;
+      return max === 0 ? [] : [{ endpointId: id, max }];
+    });
+    // The latest first: where there are more new endpoints than places, most of those that wait for long hang.
+    const left = Math.max(0, Math.min(places.probes, places.room.prompt));
+    const probing = probes.slice(-left).slice(0, left);
+    return [...wants, ...probing.map((endpointId) => ({ endpointId, max: 1 }))];
+  }
+
+  #standing(endpointId: string): Standing {
+    return this.#known.get(endpointId)?.standing ?? "silent";
+  }
+
+  /** The places left for each standing, and for first attempts of new endpoints. */
+  #places({ flights }: Running, most: number, elapsed: number) {
+    const held: Record<Standing, number> = { silent: 0, slow: 0, prompt: 0 };
+    let fresh = 0;
+    for (const { claimed, startedAt } of flights) {
+      const { id } = claimed.endpoint;
+      held[this.#standing(id)]++;
+      if (elapsed - startedAt < PROBE_MS && this.isNew(id)) fresh++;
+    }
+    // However few places there are, one is reserved; a single place is for all.
+    const leaves = (part: number) => Math.max(1, this.#max - Math.ceil(this.#max * part));
+    const all = held.silent + held.slow + held.prompt;
+    const room: Room = {
+      further: leaves(RESERVED.further) - all,
+      prompt: Math.min(most, this.#max - all),
+      slow: leaves(RESERVED.slow) - held.silent - held.slow,
+      silent: leaves(RESERVED.silent) - held.silent,
+    };
+    const probing = Math.min(fresh, Math.max(0, -room.silent));
+    const probes = Math.ceil(this.#max * PROBE_SHARE) - probing;
+    return { room, probes: Math.min(probes, leaves(RESERVED.probe) - held.silent) };
+  }
+
+  /** How many places each gets. */
+  #inTurn(chosen: readonly Candidate[], room: Room): readonly number[] {
+    const given = chosen.map(() => 0);
+    const first = chosen.length === 0 ? 0 : this.#turn++ % chosen.length;
+    for (let round = 0, isAnyLeft = true; isAnyLeft; round++) {
+      isAnyLeft = false;
+      for (let step = 0; step < chosen.length; step++) {
+        const index = (first + step) % chosen.length;
+        const one = chosen[index];
+        if (one === undefined || one.free <= round) continue;
+        if (!took(room, one.standing, one.runs + round === 0)) continue;
+        given[index] = round + 1;
+        isAnyLeft = true;
+      }
+    }
+    return given;
+  }
+}
+
+/** Takes a place from a standing and from those above it; false when one of them has none left. */
+function took(room: Room, standing: Standing, isFirst: boolean): boolean {
+  const [isSilent, isPrompt] = [standing === "silent", standing === "prompt"];
+  if (room.prompt <= 0 || (!isFirst && room.further <= 0)) return false;
+  if ((!isPrompt && room.slow <= 0) || (isSilent && room.silent <= 0)) return false;
+  room.prompt--;
+  room.further--;
+  if (!isPrompt) room.slow--;
+  if (isSilent) room.silent--;
+  return true;
+}

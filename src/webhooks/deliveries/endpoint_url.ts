@@ -1,0 +1,72 @@
+import { blockedReason, type Cidrs } from "../model/address_ranges.ts";
+import { Dialler, type Lookup, targetOf } from "../outbound/dial.ts";
+import { SendError } from "../outbound/send_error.ts";
+import type { Clock } from "../../base/clock.ts";
+
+/** How a URL is looked at. */
+export interface UrlProblemOptions {
+  readonly clock: Clock;
+  /** For the answer about its name. */
+  readonly lookupTimeoutMs: number;
+  /** Whether a proxy dials; it then decides about addresses, and names need not be known here. */
+  readonly isProxied?: boolean | undefined;
+  /** The platform's own when absent. */
+  readonly lookup?: Lookup | undefined;
+}
+
+const MAX_LENGTH = 2_048;
+/** Also an empty one, which a parser leaves out. */
+const USER_INFO = /^[^:]*:\/*[^/?#]*@/;
+
+/**
+ * Why an endpoint may not have a URL, in words that say what would be right; nothing when it may. A name that cannot be
+ * resolved at the moment is fine with https: whatever it comes to stand for is checked when it is dialled.
+ */
+export async function urlProblem(
+  text: string,
+  allow: Cidrs,
+  options: UrlProblemOptions,
+): Promise<string | undefined> {
+  const problem = urlShapeProblem(text);
+  if (problem !== undefined) return problem;
+  const url = new URL(text);
+  if (url.protocol === "https:" && options.isProxied === true) return undefined;
+  return await addressProblem(url, allow, options);
+}
+
+/** As `urlProblem`, of the text alone: what it leads to is not looked at. */
+export function urlShapeProblem(text: string): string | undefined {
+  // A parser would leave them out: what is shown, and what is dialled, would not be the same.
+  const isPlain = !/[\s\p{Cc}]/u.test(text);
+  if (text.includes("\\")) return "expected a URL without a backslash";
+  const url = isPlain && URL.canParse(text) && text.length <= MAX_LENGTH ? new URL(text) : undefined;
+  if (url === undefined) {
+    return `a URL such as "https://host/path" of at most ${MAX_LENGTH} characters without spaces is wanted`;
+  }
+  if (url.protocol !== "https:" && url.protocol !== "http:") return "a URL of the scheme https is wanted";
+  if (USER_INFO.test(text)) return "a URL without user name and password is wanted";
+  return url.port === "0" ? "a URL with another port is wanted" : undefined;
+}
+
+async function addressProblem(
+  url: URL,
+  allow: Cidrs,
+  { clock, lookupTimeoutMs, lookup }: UrlProblemOptions,
+): Promise<string | undefined> {
+  const target = targetOf(url);
+  const dialler = new Dialler({ allow, connectTimeoutMs: lookupTimeoutMs, clock, lookup });
+  let addresses: readonly string[];
+  try {
+    addresses = await dialler.resolve(target.host);
+  } catch (error) {
+    if (!(error instanceof SendError)) throw error;
+    return target.isTls ? undefined : `${PLAIN}, and ${error.message}`;
+  }
+  if (!target.isTls && addresses.some((address) => !allow.contains(address))) return PLAIN;
+  const reasons = addresses.map((address) => ({ address, reason: blockedReason(address, allow) }));
+  const [first] = reasons;
+  if (first?.reason === undefined || reasons.some(({ reason }) => reason === undefined)) return undefined;
+  return `a public address is wanted: ${first.address} is ${first.reason}`;
+}
+
+const PLAIN = "https is wanted: http goes only to addresses inside WEBHOOK_ALLOW_CIDRS";

@@ -1,0 +1,182 @@
+import type { Buffer } from "node:buffer";
+import { type AnswerHead, HeadLines, isLineText, mayBeStatusLine, unreadable } from "./response_head.ts";
+
+/** Who is told of an answer as it comes. */
+export interface AnswerParts {
+  /** The final head: those before it are not told. */
+  onHead(head: AnswerHead): void;
+  /** The next piece of the body; it may be kept only as a copy. */
+  onBody(piece: Uint8Array<ArrayBuffer>): void;
+}
+
+/** Most bytes of a head, or of what stands behind the last chunk. */
+const MAX_HEAD_BYTES = 16_384;
+/** Most bytes of the line before a chunk. */
+const MAX_SIZE_BYTES = 256;
+/** Most answers that say that the answer is still to come. */
+const MAX_INTERIM = 100;
+
+/** What comes next: lines of a head, bytes of a body, or parts of a chunk. */
+type Phase = "head" | "bytes" | "size" | "chunk" | "chunk end" | "trailers" | "until close" | "over";
+
+/** Reads one answer of HTTP/1.1 from the pieces in which it comes, strictly, and keeps no more than one line of it. */
+export class AnswerReader {
+  readonly #parts: AnswerParts;
+  readonly #isHeadOnly: boolean;
+  #phase: Phase = "head";
+  #lines = new HeadLines();
+  #head: AnswerHead | undefined;
+  /** The beginning of a line. */
+  #line = "";
+  /** How many bytes of lines may still come, and of the body or the chunk. */
+  #lineBytes = MAX_HEAD_BYTES;
+  #bodyBytes = 0;
+  #interim = 0;
+  #isFramed = false;
+  #hasMore = false;
+
+  constructor(parts: AnswerParts, isHeadOnly: boolean) {
+    this.#parts = parts;
+    this.#isHeadOnly = isHeadOnly;
+  }
+
+  /** The head, once it is there. */
+  get head(): AnswerHead | undefined {
+    return this.#head;
+  }
+
+  /** Whether nothing more is to come. */
+  get isOver(): boolean {
+    return this.#phase === "over";
+  }
+
+  /** Whether it is over, and the connection stands where the next answer would begin. */
+  get isClean(): boolean {
+    return this.isOver && this.#isFramed && !this.#hasMore && this.#head?.isKept === true;
+  }
+
+  /** Takes a piece. Throws a `SendError` when it cannot be read; then nothing more may be given. */
+  push(piece: Buffer<ArrayBuffer>): void {
+    let at = 0;
+    while (at < piece.length && !this.isOver) at = this.#take(piece, at);
+    if (at < piece.length) this.#hasMore = true;
+  }
+
+  /** The connection ends here: whether that is an end of the answer as well. */
+  end(): boolean {
+    if (this.#phase === "until close") this.#phase = "over";
+    return this.isOver;
+  }
+
+  /** Takes some of a piece, at least a byte, and answers where it goes on. */
+  #take(piece: Buffer<ArrayBuffer>, at: number): number {
+    switch (this.#phase) {
+      case "bytes":
+      case "chunk":
+        return this.#takeBytes(piece, at);
+      case "until close":
+        this.#parts.onBody(at === 0 ? piece : piece.subarray(at));
+        return piece.length;
+      default:
+        return this.#takeLines(piece, at);
+    }
+  }
+
+  #takeBytes(piece: Buffer<ArrayBuffer>, at: number): number {
+    const end = Math.min(piece.length, at + this.#bodyBytes);
+    this.#bodyBytes -= end - at;
+    if (this.#bodyBytes === 0) {
+      if (this.#phase === "chunk") this.#expect("chunk end", 2);
+      else this.#phase = "over";
+    }
+    this.#parts.onBody(piece.subarray(at, end));
+    return end;
+  }
+
+  /** As many lines as there are of what comes now; what is left of the last one is kept. */
+  #takeLines(piece: Buffer<ArrayBuffer>, at: number): number {
+    // One byte is one character; a line before a chunk is short, and what follows is not looked at for it.
+    const kept = this.#line.length;
+    const end = Math.min(piece.length, at + this.#lineBytes + 1);
+    const text = this.#line + piece.toString("latin1", at, end);
+    let from = 0;
+    for (let feed = text.indexOf("\n", kept); feed !== -1; feed = text.indexOf("\n", from)) {
+      this.#checkBegin(text.slice(from, feed));
+      if (text.charCodeAt(feed - 1) !== 0x0d) throw unreadable("HPE_CR_EXPECTED");
+      this.#spend(feed + 1 - Math.max(from, kept));
+      const phase = this.#phase;
+      this.#takeLine(text.slice(from, feed - 1));
+      from = feed + 1;
+      if (this.#phase === phase) continue;
+      this.#line = "";
+      return at + from - kept;
+    }
+    this.#line = text.slice(from);
+    this.#spend(text.length - Math.max(from, kept));
+    this.#checkBegin(this.#line);
+    return at + text.length - kept;
+  }
+
+  /** Another protocol is told as soon as it is there: its end might never come. */
+  #checkBegin(line: string): void {
+    if (this.#phase !== "head" || !this.#lines.isEmpty || mayBeStatusLine(line)) return;
+    throw unreadable("HPE_INVALID_CONSTANT");
+  }
+
+  #spend(bytes: number): void {
+    this.#lineBytes -= bytes;
+    if (this.#lineBytes >= 0) return;
+    throw unreadable(this.#phase === "size" ? "HPE_INVALID_CHUNK_SIZE" : "HPE_HEADER_OVERFLOW");
+  }
+
+  #takeLine(line: string): void {
+    switch (this.#phase) {
+      case "head":
+        if (line !== "") this.#lines.take(line);
+        else if (!this.#lines.isEmpty) this.#endHead();
+        return;
+      case "size":
+        return this.#beginChunk(line);
+      case "chunk end":
+        if (line !== "") throw unreadable("HPE_STRICT");
+        return this.#expect("size", MAX_SIZE_BYTES);
+      default:
+        // What they say came too late for anybody.
+        if (line === "") this.#phase = "over";
+        else if (!isLineText(line)) throw unreadable("HPE_INVALID_HEADER_TOKEN");
+    }
+  }
+
+  #endHead(): void {
+    const lines = this.#lines;
+    const end = lines.bodyEnd(this.#isHeadOnly);
+    if (lines.status >= 100 && lines.status < 200 && lines.status !== 101) {
+      if (++this.#interim > MAX_INTERIM) throw unreadable("HPE_HEADER_OVERFLOW");
+      this.#lines = new HeadLines();
+      this.#lineBytes = MAX_HEAD_BYTES;
+      return;
+    }
+    this.#isFramed = end !== "close";
+    if (end === "chunks") this.#expect("size", MAX_SIZE_BYTES);
+    else if (end === "close") this.#phase = "until close";
+    else {
+      this.#bodyBytes = end;
+      this.#phase = end === 0 ? "over" : "bytes";
+    }
+    this.#head = lines.head();
+    this.#parts.onHead(this.#head);
+  }
+
+  #beginChunk(line: string): void {
+    const [, digits] = /^([\da-f]{1,12})[\t ]*(?:;|$)/i.exec(line) ?? [];
+    if (digits === undefined || !isLineText(line)) throw unreadable("HPE_INVALID_CHUNK_SIZE");
+    this.#bodyBytes = parseInt(digits, 16);
+    if (this.#bodyBytes === 0) this.#expect("trailers", MAX_HEAD_BYTES);
+    else this.#expect("chunk", 0);
+  }
+
+  #expect(phase: Phase, lineBytes: number): void {
+    this.#phase = phase;
+    this.#lineBytes = lineBytes;
+  }
+}

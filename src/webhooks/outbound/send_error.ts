@@ -1,0 +1,68 @@
+import type { AttemptErrorKind } from "../model/records.ts";
+
+/** Facts that belong to some errors. */
+export interface SendErrorOptions {
+  /** What the platform calls it. */
+  readonly code?: string | undefined;
+  /** Of an answer that cannot be taken for one. */
+  readonly status?: number | undefined;
+}
+
+/** Why a request has no answer. The text holds no URL, no header and nothing of a body. */
+export class SendError extends Error {
+  override readonly name = "SendError";
+  readonly kind: AttemptErrorKind;
+  /** Kept, so that others who know the platform's codes can tell as well. */
+  readonly code?: string;
+  readonly status?: number;
+
+  constructor(kind: AttemptErrorKind, state: string, { code, status }: SendErrorOptions = {}) {
+    super(code === undefined ? state : `${state} (${code})`);
+    this.kind = kind;
+    if (code !== undefined) this.code = code;
+    if (status !== undefined) this.status = status;
+  }
+}
+
+/** What went wrong with a certificate, by the code of the platform; looked for in this order. */
+const TLS_STATES: readonly (readonly [RegExp, string])[] = [
+  [/^ERR_TLS_CERT_ALTNAME_INVALID$|HOSTNAME_MISMATCH/, "the certificate is for another name"],
+  [/^CERT_HAS_EXPIRED$/, "the certificate has expired"],
+  [/^CERT_NOT_YET_VALID$/, "the certificate is not valid yet"],
+  [/^CERT_REVOKED$/, "the certificate was revoked"],
+  [/SELF_SIGNED|^UNABLE_TO_|^CERT_UNTRUSTED$|^INVALID_CA$/, "nobody who is trusted issued the certificate"],
+];
+
+/** The chain of the certificate ends at nobody who is trusted. */
+export function isUntrusted(error: SendError): boolean {
+  return error.kind === "tls" && error.code !== undefined &&
+    /SELF_SIGNED|^UNABLE_TO_|^CERT_UNTRUSTED$|^INVALID_CA$/.test(error.code);
+}
+
+/** The error for a name that was not resolved. */
+export function lookupError(error: unknown): SendError {
+  return new SendError("dns", "the name of the host cannot be resolved", { code: codeOf(error) });
+}
+
+/** The error for a connection that was not made. */
+export function connectError(error: unknown, address: string): SendError {
+  return new SendError("connect", `no connection to ${address}`, { code: codeOf(error) });
+}
+
+/** The error for a handshake that failed. */
+export function tlsError(error: unknown): SendError {
+  const code = codeOf(error);
+  const state = TLS_STATES.find(([pattern]) => code !== undefined && pattern.test(code))?.[1];
+  return new SendError("tls", state ?? "the TLS handshake failed", { code });
+}
+
+/** The error for a connection on which no whole head of an answer came. */
+export function answerError(error: unknown): SendError {
+  if (error instanceof SendError) return error;
+  return new SendError("reset", "the connection ended before an answer came", { code: codeOf(error) });
+}
+
+function codeOf(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !("code" in error)) return undefined;
+  return typeof error.code === "string" && /^\w+$/.test(error.code) ? error.code : undefined;
+}

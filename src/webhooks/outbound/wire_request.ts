@@ -1,0 +1,126 @@
+import { Buffer } from "node:buffer";
+import { type DialTarget, targetOf } from "./dial.ts";
+import { SendError } from "./send_error.ts";
+
+/** Where a request goes. */
+export interface WireTarget {
+  readonly dial: DialTarget;
+  /** The same for all requests that one connection may serve. */
+  readonly key: string;
+  /** What `host` says. */
+  readonly authority: string;
+  readonly path: string;
+}
+
+/** A request as it is put on the wire. */
+export interface WireRequest {
+  readonly target: WireTarget;
+  readonly method: string;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly body?: Uint8Array | undefined;
+}
+
+/** Facts about the way that a request takes. */
+export interface WireOptions {
+  readonly isReusing: boolean;
+  /** Whether a proxy reads the request. */
+  readonly isProxied: boolean;
+  /** For the proxy. */
+  readonly credentials?: string | undefined;
+}
+
+/** Headers that say how a message is framed and where it goes: they are never the caller's. */
+const OURS = new Set([
+  ...[
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "proxy-authorization",
+  ],
+  ...["proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"],
+]);
+const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/;
+const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+const VISIBLE = /^[\x21-\x7e]+$/;
+/** Methods whose requests have a body, an empty one where there is none. */
+const WITH_BODY = /^(?:POST|PUT|PATCH)$/;
+const encoder = new TextEncoder();
+/** A body of so many bytes goes with the head in one piece. */
+const MAX_JOINED_BYTES = 65_536;
+
+/** Where a URL leads. Throws a `SendError`. */
+export function wireTargetOf(url: URL): WireTarget {
+  if (url.protocol !== "http:" && url.protocol !== "https:") {
+    throw new SendError("unsendable", "the URL is neither http nor https");
+  }
+  const dial = targetOf(url);
+  const path = url.pathname + url.search;
+  // What parsed is of this form; a request that could be read as two has to be impossible, not unlikely.
+  if (!VISIBLE.test(path) || !VISIBLE.test(url.host)) throw unsendable("invalid_url");
+  return { dial, key: `${dial.isTls} ${dial.port} ${dial.host}`, authority: url.host, path };
+}
+
+/** The bytes of a request, its length told and its framing nobody else's. Throws a `SendError`. */
+export function wireBytes(
+  { target, method, headers, body }: WireRequest,
+  options: WireOptions,
+): Uint8Array[] {
+  const verb = method.toUpperCase();
+  if (!TOKEN.test(verb)) throw unsendable("invalid_method");
+  const isAbsolute = options.isProxied && !target.dial.isTls;
+  const origin = isAbsolute ? `http://${target.authority}` : "";
+  let head = `${verb} ${origin}${target.path} HTTP/1.1\r\nhost: ${target.authority}\r\n`;
+  for (const [name, value] of onceEach(headers)) {
+    if (!VALUE.test(value)) throw unsendable("invalid_header");
+    head += `${name}: ${value}\r\n`;
+  }
+  if (body !== undefined || WITH_BODY.test(verb)) head += `content-length: ${body?.byteLength ?? 0}\r\n`;
+  if (isAbsolute && options.credentials !== undefined) {
+    head += `proxy-authorization: ${options.credentials}\r\n`;
+  }
+  head += `connection: ${options.isReusing ? "keep-alive" : "close"}\r\n\r\n`;
+  return joined(head, body);
+}
+
+function joined(head: string, body: Uint8Array = new Uint8Array()): Uint8Array[] {
+  const isOne = body.byteLength <= MAX_JOINED_BYTES;
+  // One character is one byte.
+  const bytes = Buffer.allocUnsafe(head.length + (isOne ? body.byteLength : 0));
+  const { read, written } = encoder.encodeInto(head, bytes);
+  // Rarely is there more than ASCII in it, for which this takes three times as long.
+  if (read !== head.length || written !== head.length) bytes.write(head, 0, "latin1");
+  if (!isOne) return [bytes, body];
+  bytes.set(body, head.length);
+  return [bytes];
+}
+
+/** Each header once: of two that differ in their case alone the later one holds. */
+function onceEach(headers: WireRequest["headers"]): Iterable<readonly [string, string]> {
+  const byName = new Map<string, readonly [string, string]>();
+  for (const header of headers) byName.set(checkedName(header[0]), header);
+  return byName.values();
+}
+
+const MAX_NAMES = 1_000;
+/** Names that were found to be right, with their forms in lower case. */
+const names = new Map<string, string>();
+
+function checkedName(name: string): string {
+  const known = names.get(name);
+  if (known !== undefined) return known;
+  if (!TOKEN.test(name)) throw unsendable("invalid_header");
+  const lower = name.toLowerCase();
+  if (OURS.has(lower)) {
+    throw new SendError("unsendable", `the header "${lower}" is not the caller's to set`);
+  }
+  if (names.size >= MAX_NAMES) names.clear();
+  names.set(name, lower);
+  return lower;
+}
+
+function unsendable(code: string): SendError {
+  return new SendError("unsendable", "the request cannot be sent", { code });
+}

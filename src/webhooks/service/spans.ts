@@ -1,0 +1,61 @@
+import type { AttemptReport } from "../deliveries/metrics.ts";
+import type { StepReport } from "../workflows/run.ts";
+
+/** Work that is over, as a span shows it. */
+export interface WebhookSpan {
+  readonly name: string;
+  /** Whether the work asks somebody else. */
+  readonly kind: "internal" | "client";
+  /** The UUID of what the work belongs to; all work on it is one trace. */
+  readonly id: string;
+  /** Wall clock time in milliseconds since the Unix epoch. */
+  readonly startedAt: number;
+  readonly tookMs: number;
+  readonly attributes: Readonly<Record<string, string | number | boolean>>;
+  /** What went wrong; absent where nothing did. */
+  readonly failure?: string | undefined;
+}
+
+/** The span of an attempt; the attempts of a delivery are one trace. */
+export function attemptSpan(report: AttemptReport): WebhookSpan {
+  const { deliveryId, endpointId, event, number, manual, result, status, errorKind } = report;
+  return {
+    name: "webhook attempt",
+    kind: "client",
+    id: deliveryId,
+    startedAt: report.startedAt,
+    tookMs: report.tookMs,
+    attributes: {
+      "weir.delivery.id": deliveryId,
+      "weir.endpoint.id": endpointId,
+      "weir.event.kind": event,
+      "weir.attempt.number": number,
+      "weir.attempt.manual": manual,
+      "weir.attempt.result": result,
+      ...(status === undefined ? {} : { "http.response.status_code": status }),
+      ...(errorKind === undefined ? {} : { "error.type": errorKind }),
+    },
+    failure: result === "failed" ? errorKind ?? result : undefined,
+  };
+}
+
+/** The span of an attempt of a step; the steps of an execution are one trace. */
+export function stepSpan(report: StepReport): WebhookSpan {
+  const { executionId, workflow, step, kind, attempt, result } = report;
+  return {
+    name: "workflow step",
+    kind: kind === "request" ? "client" : "internal",
+    id: executionId,
+    startedAt: report.startedAt,
+    tookMs: report.tookMs,
+    attributes: {
+      "weir.execution.id": executionId,
+      "weir.workflow": workflow,
+      "weir.step.name": step,
+      "weir.step.kind": kind,
+      "weir.step.attempt": attempt,
+      "weir.step.result": result,
+    },
+    failure: result === "failed" ? result : undefined,
+  };
+}

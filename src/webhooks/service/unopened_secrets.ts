@@ -1,0 +1,132 @@
+import type { Clock } from "../../base/clock.ts";
+import { errorText } from "../../base/error_text.ts";
+import type { Logger } from "../../base/log.ts";
+import { signingSecret } from "../deliveries/request.ts";
+import type { Endpoint, Sealed } from "../model/records.ts";
+import type { AdministrationStore } from "../store/store.ts";
+
+/** Where secrets are looked for, and what opens them. */
+export interface UnopenedSecretsOptions {
+  readonly store: Pick<AdministrationStore, "listEndpoints">;
+  readonly secretBox: {
+    has(keyId: string): boolean;
+    unseal(sealed: Sealed): Promise<string>;
+    readonly madeKeyFile: string | undefined;
+  };
+  /** The time of all that is stored. */
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+const PAGE = 200;
+/** How often it is looked whether a secret still cannot be read. */
+const LOOK_MS = 30_000;
+/** Most keys that are named. */
+const MAX_KEYS = 3;
+/** A rotation without `activeIn` leaves the old secret in force for a day. */
+const RIGHT =
+  "add it to WEBHOOK_ENCRYPTION_KEY and start anew, or give the endpoints other secrets (weir endpoints " +
+  "rotate ID --active-in 0) and set their headers again";
+
+/**
+ * Finds the secrets of the store whose key is missing. Without this a wrong key shows only when the first delivery
+ * fails. The service works nevertheless: what it takes in is kept until the key is there.
+ */
+export class UnopenedSecrets {
+  readonly #options: UnopenedSecretsOptions;
+  #note: string | undefined;
+  /** By the clock's `elapsed`. */
+  #lookedAt = -Infinity;
+
+  constructor(options: UnopenedSecretsOptions) {
+    this.#options = options;
+  }
+
+  /** Looks, and says in the log what cannot be read. */
+  async tell(): Promise<void> {
+    const { secretBox, logger } = this.#options;
+    const found = await this.#look();
+    const { madeKeyFile: file } = secretBox;
+    if (file !== undefined && found.missing.secrets > 0) {
+      const text =
+        "The key file was not there and a new one was made, but the store has secrets that only the " +
+        "former key opens: add that key to WEBHOOK_ENCRYPTION_KEY and start anew";
+      logger.error(text, { file, secrets: found.missing.secrets });
+    }
+    for (const [keyId, { sealed, endpoints }] of found.byKey) {
+      try {
+        await secretBox.unseal(sealed);
+      } catch (error) {
+        logger.error(errorText(error), { keyId, endpoints });
+      }
+    }
+  }
+
+  /** What the operator should know; absent when every secret has its key. */
+  async note(): Promise<string | undefined> {
+    const isDue = this.#options.clock.elapsed() - this.#lookedAt >= LOOK_MS;
+    if (this.#note !== undefined && isDue) await this.#look();
+    return this.#note;
+  }
+
+  async #look(): Promise<Found> {
+    const { clock, secretBox } = this.#options;
+    const found = await find(this.#options);
+    this.#lookedAt = clock.elapsed();
+    this.#note = noteOf(found, secretBox.madeKeyFile !== undefined);
+    return found;
+  }
+}
+
+interface Found {
+  /** One secret for each key, and how many endpoints have secrets under it. */
+  readonly byKey: ReadonlyMap<string, { readonly sealed: Sealed; readonly endpoints: number }>;
+  /** Of those whose key is not there. */
+  readonly missing: {
+    readonly keyIds: readonly string[];
+    readonly secrets: number;
+    readonly endpoints: number;
+  };
+}
+
+async function find({ store, secretBox, clock }: UnopenedSecretsOptions): Promise<Found> {
+  const byKey = new Map<string, { sealed: Sealed; endpoints: number }>();
+  const missing = { secrets: 0, endpoints: 0 };
+  const now = clock.now();
+  let cursor: string | undefined;
+  do {
+    const { items, nextCursor } = await store.listEndpoints({ limit: PAGE, cursor });
+    for (const endpoint of items) {
+      const all = neededOf(endpoint, now);
+      for (const [keyId, sealed] of new Map(all.map((one) => [one.keyId, one]))) {
+        byKey.set(keyId, { sealed, endpoints: (byKey.get(keyId)?.endpoints ?? 0) + 1 });
+      }
+      const unread = all.filter(({ keyId }) => !secretBox.has(keyId)).length;
+      missing.secrets += unread;
+      if (unread > 0) missing.endpoints++;
+    }
+    cursor = nextCursor;
+  } while (cursor !== undefined);
+  const keyIds = [...byKey.keys()].filter((keyId) => !secretBox.has(keyId));
+  return { byKey, missing: { keyIds, ...missing } };
+}
+
+/** What deliveries have to be able to read; a secret in whose place another one signs is not among it. */
+function neededOf({ secrets, headers }: Endpoint, now: number): readonly Sealed[] {
+  const signing = signingSecret(secrets, now);
+  const needed = secrets.slice(0, signing === undefined ? 0 : secrets.indexOf(signing) + 1);
+  return [...needed.map(({ sealed }) => sealed), ...headers === undefined ? [] : [headers]];
+}
+
+function noteOf({ missing: { keyIds, secrets, endpoints } }: Found, isNewMade: boolean): string | undefined {
+  if (secrets === 0) return undefined;
+  const named = keyIds.slice(0, MAX_KEYS).map((keyId) => `"${keyId}"`).join(", ");
+  const more = keyIds.length > MAX_KEYS ? ` and ${keyIds.length - MAX_KEYS} more` : "";
+  const made = isNewMade ? " and another one was made because the key file was not there" : "";
+  const what = `${counted(secrets, "secret")} of ${counted(endpoints, "endpoint")} cannot be read`;
+  return `${what}: the key ${named}${more} that sealed them is missing${made}; ${RIGHT}`;
+}
+
+function counted(number: number, what: string): string {
+  return `${number} ${what}${number === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,205 @@
+import { backoffMs } from "../../base/backoff.ts";
+import { systemClock } from "../../base/clock.ts";
+import { errorText } from "../../base/error_text.ts";
+import { portLogger } from "../../base/port_logger.ts";
+import { captureConsole } from "../../base/standard_streams.ts";
+import { giveWay } from "../../base/thread_priority.ts";
+import { aborted, answeredWithin, settledWithin } from "../../base/wait.ts";
+import type { WebhookAnswer, WebhookCalls } from "../api/calls.ts";
+import { StoreError } from "../store/store.ts";
+import type { LimitCall, LimitDecision } from "../model/limit_call.ts";
+import type { FromWebhookWorker, ToWebhookWorker, WebhookOptions, WebhookQuestion } from "./message.ts";
+import { openWebhookService, type WebhookOpening } from "./opening.ts";
+import type { WebhookService } from "./service.ts";
+import { attemptSpan, stepSpan, type WebhookSpan } from "./spans.ts";
+
+/** The worker's side of its line to the main thread. */
+export interface WebhookPort {
+  postMessage(message: FromWebhookWorker): void;
+  addEventListener(type: "message", listener: (event: MessageEvent<ToWebhookWorker>) => void): void;
+}
+
+/** How long a decision may take. */
+const DECISION_MS = 5_000;
+const FIGURES_MS = 1_000;
+/** Waits before a store that is away for the moment is opened again. */
+const OPENING_BACKOFF = { firstMs: 250, longestMs: 5_000 };
+
+/** Imports what is used later: an import would fail while no file descriptor is left. */
+async function loadAll(): Promise<void> {
+  await Promise.all([
+    import("../api/administration.ts"),
+    import("./outside.ts"),
+    import("../workflows/request_step.ts"),
+  ]);
+}
+
+/** What a test wants otherwise in its worker. */
+export type WebhookExtras = Pick<WebhookOpening, "parts" | "pragmas">;
+
+/** Runs the webhook service over the port; `extrasOf` is asked when it is opened. */
+export function serveWebhooks(port: WebhookPort, extrasOf: () => WebhookExtras = () => ({})): void {
+  const limits = new PortLimits(port);
+  const stopping = new AbortController();
+  let service: Promise<WebhookService | undefined> = Promise.resolve(undefined);
+  let cancelFigures = () => {};
+  const tellFigures = (of: WebhookService): void => {
+    cancelFigures = systemClock.after(FIGURES_MS, () => {
+      void of.figures().then((figures) => {
+        if (stopping.signal.aborted) return;
+        port.postMessage({ type: "figures", figures });
+        tellFigures(of);
+      });
+    });
+  };
+  port.addEventListener("message", ({ data: message }) => {
+    switch (message.type) {
+      case "start":
+        service = loadAll().then(() =>
+          open(message.options, {
+            limit: limits.ask,
+            port,
+            extras: extrasOf(),
+            signal: stopping.signal,
+          })
+        )
+          .then((opened) => {
+            if (opened !== undefined) tellFigures(opened);
+            return opened;
+          });
+        break;
+      case "question":
+        void service.then((opened) => answer(opened, message.question)).then((given) => {
+          port.postMessage({ type: "answer", id: message.id, answer: given });
+        });
+        break;
+      case "limit":
+        limits.take(message.id, message.decision);
+        break;
+      case "stop":
+        stopping.abort();
+        void service.then(async (opened) => {
+          await opened?.stop(message.graceMs).catch((error: unknown) => {
+            portLogger(port).error("The webhook service did not end well", { error });
+          });
+          cancelFigures();
+          port.postMessage({ type: "stopped" });
+        });
+    }
+  });
+}
+
+interface WorkerOpening {
+  readonly limit: LimitCall;
+  readonly port: WebhookPort;
+  readonly extras: WebhookExtras;
+  /** Ends the wait for a store that is away. */
+  readonly signal: AbortSignal;
+}
+
+/** Opens the service; while the machine that has the store is away it waits for it, and says so each time. */
+async function open(options: WebhookOptions, opening: WorkerOpening): Promise<WebhookService | undefined> {
+  const { port, signal } = opening;
+  for (let attempt = 1; !signal.aborted; attempt++) {
+    try {
+      const service = await openWebhookService(serviceOpening(options, opening));
+      service.start();
+      port.postMessage({ type: "ready" });
+      return service;
+    } catch (error) {
+      const state = errorText(error);
+      if (!mayReturn(error, options)) {
+        port.postMessage({ type: "failed", state });
+        return undefined;
+      }
+      port.postMessage({ type: "waiting", state });
+      const waitMs = backoffMs(attempt, Math.random(), OPENING_BACKOFF);
+      await settledWithin(aborted(signal), waitMs, systemClock);
+    }
+  }
+  return undefined;
+}
+
+function mayReturn(error: unknown, { store }: WebhookOptions): boolean {
+  if (store.kind === "file" || !(error instanceof StoreError)) return false;
+  return error.code !== "failed" && error.code !== "closed";
+}
+
+function serviceOpening(
+  options: WebhookOptions,
+  { limit, port, extras }: WorkerOpening,
+): WebhookOpening {
+  const tell = (span: WebhookSpan) => port.postMessage({ type: "span", span });
+  const spans: WebhookOpening["parts"] = options.isTraced
+    ? { onAttempt: (report) => tell(attemptSpan(report)), onStep: (report) => tell(stepSpan(report)) }
+    : {};
+  const logger = portLogger(port);
+  // The next worker waits for the lock.
+  const onLockLost = (state: string) => port.postMessage({ type: "failed", state });
+  const parts = { onLockLost, ...spans, ...extras.parts };
+  return { options, limit, logger, clock: systemClock, parts, pragmas: extras.pragmas };
+}
+
+async function answer(
+  calls: WebhookCalls | undefined,
+  question: WebhookQuestion,
+): Promise<WebhookAnswer | undefined> {
+  switch (question.method) {
+    case "admitTrigger":
+      return await calls?.admitTrigger(question.call);
+    case "acceptTrigger":
+      return await calls?.acceptTrigger(question.call);
+    case "admitEvent":
+      return await calls?.admitEvent(question.call);
+    case "acceptEvent":
+      return await calls?.acceptEvent(question.call);
+    case "administer":
+      return await calls?.administer(question.call);
+  }
+}
+
+/** Asks the decision service on the main thread. */
+class PortLimits {
+  readonly #port: WebhookPort;
+  readonly #waiting = new Map<number, PromiseWithResolvers<LimitDecision>>();
+  #lastId = 0;
+
+  constructor(port: WebhookPort) {
+    this.#port = port;
+  }
+
+  readonly ask: LimitCall = async (domain, descriptors) => {
+    const id = ++this.#lastId;
+    const waiting = Promise.withResolvers<LimitDecision>();
+    this.#waiting.set(id, waiting);
+    this.#port.postMessage({ type: "limit", id, domain, descriptors });
+    try {
+      return await answeredWithin(
+        waiting.promise,
+        DECISION_MS,
+        systemClock,
+        () => failed("it took too long"),
+      );
+    } finally {
+      this.#waiting.delete(id);
+    }
+  };
+
+  take(id: number, decision: LimitDecision | undefined): void {
+    const waiting = this.#waiting.get(id);
+    if (decision === undefined) waiting?.reject(failed("it failed"));
+    else waiting?.resolve(decision);
+  }
+}
+
+function failed(state: string): Error {
+  return new Error(`Cannot use the decision: ${state}`);
+}
+
+// A worker's module is the main module of its thread.
+if (import.meta.main) {
+  giveWay();
+  const port = globalThis as unknown as WebhookPort;
+  captureConsole(portLogger(port));
+  serveWebhooks(port);
+}

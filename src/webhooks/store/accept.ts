@@ -1,0 +1,183 @@
+import type { Execution, IdempotencyRow, WorkflowVersion } from "../model/records.ts";
+import { matchesKind } from "../model/event.ts";
+import { isLive, KEY_LIVES_MS } from "../model/idempotency.ts";
+import { executionOf, idempotencyOf, text } from "./rows.ts";
+import { tally } from "./tally.ts";
+import {
+  all,
+  alone,
+  ConflictError,
+  get,
+  postgresOnly,
+  type Row,
+  run,
+  sql,
+  sqliteOnly,
+  type Work,
+} from "./work.ts";
+import {
+  type Acceptance,
+  type NewEvent,
+  type NewExecution,
+  type NewIdempotency,
+  StoreError,
+} from "./store.ts";
+
+/** When something is accepted, and under which key. */
+export interface AcceptOptions {
+  readonly now: number;
+  readonly idempotency?: NewIdempotency | undefined;
+}
+
+// In the place of one that is 24 hours old, if there is one; whoever comes second changes nothing.
+const ADD_KEY = `
+  INSERT INTO idempotency (scope, key, accepted_at, body_hash, result_id, deliveries) VALUES (?, ?, ?, ?, ?, ?)
+  ON CONFLICT (scope, key) DO UPDATE SET accepted_at = excluded.accepted_at, body_hash = excluded.body_hash,
+    result_id = excluded.result_id, deliveries = excluded.deliveries
+  WHERE idempotency.accepted_at <= ?`;
+
+const ADD_DELIVERY = sqliteOnly(`
+  INSERT INTO delivery (id, endpoint_id, event_id, event, state, created_at, slot, due_at, attempts)
+  VALUES (?, ?, ?, ?, 'attempting', ?, 0, ?, 0)`);
+
+// An endpoint that is being removed is waited for and left out; one that is wanted here is removed after this, and
+// whoever does so then finds the delivery.
+const ADD_DELIVERIES = postgresOnly(`
+  INSERT INTO delivery (id, endpoint_id, event_id, event, state, created_at, slot, due_at, attempts)
+  SELECT wanted.id, endpoint.id, CAST(? AS TEXT), CAST(? AS TEXT), 'attempting', CAST(? AS BIGINT), 0,
+    CAST(? AS BIGINT), 0
+  FROM unnest(CAST(? AS TEXT[]), CAST(? AS TEXT[])) AS wanted (id, endpoint_id)
+    JOIN endpoint ON endpoint.id = wanted.endpoint_id
+  ORDER BY endpoint.seq FOR KEY SHARE OF endpoint
+  RETURNING endpoint_id`);
+
+// Nobody removes the text meanwhile.
+const ADD_EXECUTION = sql((d) =>
+  `INSERT INTO execution
+     (id, workflow, version_id, trigger_id, status, input, created_at, due_at, step_attempts, cancel_requested)
+   SELECT CAST(? AS TEXT), CAST(? AS TEXT), id, CAST(? AS TEXT), 'queued', CAST(? AS TEXT), CAST(? AS BIGINT),
+     CAST(? AS BIGINT), 0, 0 FROM workflow_version WHERE id = ? ${d.share()} RETURNING *`
+);
+
+/** Keeps a text of a workflow, unless it is there. */
+export function* saveVersion({ id, workflow, text }: WorkflowVersion): Work<void> {
+  yield* run(
+    "INSERT INTO workflow_version (id, workflow, text) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING",
+    id,
+    workflow,
+    text,
+  );
+}
+
+/** The row of a key, if it is younger than 24 hours. */
+export function findIdempotency(scope: string, key: string, now: number): Work<IdempotencyRow | undefined> {
+  return alone(liveKey(scope, key, now));
+}
+
+function* liveKey(scope: string, key: string, now: number): Work<IdempotencyRow | undefined> {
+  const row = yield* get("SELECT * FROM idempotency WHERE scope = ? AND key = ?", scope, key);
+  const found = row === undefined ? undefined : idempotencyOf(row);
+  return found !== undefined && isLive(found.acceptedAt, now) ? found : undefined;
+}
+
+/** Creates an execution, once for each key. */
+export function acceptExecution(
+  execution: NewExecution,
+  options: AcceptOptions,
+): Work<Acceptance<Execution>> {
+  return acceptOnce(options, execution.id, () => addExecution(execution, options.now));
+}
+
+/** Creates an event and its deliveries, once for each key. */
+export function acceptEvent(
+  event: NewEvent,
+  options: AcceptOptions & { readonly newId: () => string },
+): Work<Acceptance<{ readonly endpointIds: readonly string[] }>> {
+  return acceptOnce(options, event.id, function* () {
+    const endpointIds = yield* addEvent(event, options);
+    return { value: { endpointIds }, deliveries: endpointIds.length };
+  });
+}
+
+/** Writes an event, and a delivery for every endpoint that names its kind; answers which. */
+export function* addEvent(
+  { id, kind, body }: NewEvent,
+  { now, newId }: { readonly now: number; readonly newId: () => string },
+): Work<readonly string[]> {
+  yield* run("INSERT INTO event (id, kind, body, created_at) VALUES (?, ?, ?, ?)", id, kind, body, now);
+  const wanted = (yield* all("SELECT id, events FROM endpoint ORDER BY seq"))
+    .filter((row) => matchesKind(patternsOf(text(row, "events")), kind))
+    .map((row) => ({ id: newId(), endpointId: text(row, "id") }));
+  if (wanted.length === 0) return [];
+  // Either of the two does something; neither of them is carried out by both databases.
+  const rows = yield* all(
+    ADD_DELIVERIES,
+    id,
+    kind,
+    now,
+    now,
+    wanted.map((delivery) => delivery.id),
+    wanted.map((delivery) => delivery.endpointId),
+  );
+  const endpointIds = rows.map((row) => text(row, "endpoint_id"));
+  for (const delivery of wanted) {
+    const added = yield* run(ADD_DELIVERY, delivery.id, delivery.endpointId, id, kind, now, now);
+    if (added > 0) endpointIds.push(delivery.endpointId);
+  }
+  yield* tally("delivery.attempting", endpointIds.length);
+  return endpointIds;
+}
+
+/** The text of the workflow is nearly always there, and one way to the server and back is enough then. */
+function* addExecution(execution: NewExecution, now: number): Work<{ readonly value: Execution }> {
+  const { versionId, workflow, text: version } = execution;
+  let row = yield* insertExecution(execution, now);
+  if (row === undefined && version !== undefined) {
+    yield* saveVersion({ id: versionId, workflow, text: version });
+    row = yield* insertExecution(execution, now);
+    // Somebody has removed it in between, with the last execution that had it.
+    if (row === undefined) throw new ConflictError();
+  }
+  if (row === undefined) {
+    throw new StoreError("failed", `Cannot start an execution of "${workflow}": its text is not there`);
+  }
+  yield* tally("execution.queued", 1);
+  return { value: executionOf(row) };
+}
+
+function insertExecution(
+  { id, workflow, triggerId, input, versionId }: NewExecution,
+  now: number,
+): Work<Row | undefined> {
+  return get(ADD_EXECUTION, id, workflow, triggerId, input, now, now, versionId);
+}
+
+/** Of two with the same key that begin together, the second waits with its key for the first, and begins anew. */
+function* acceptOnce<T>(
+  { now, idempotency }: AcceptOptions,
+  resultId: string,
+  create: () => Work<{ readonly value: T; readonly deliveries?: number }>,
+): Work<Acceptance<T>> {
+  if (idempotency === undefined) return { kind: "new", value: (yield* create()).value };
+  const { scope, key, bodyHash } = idempotency;
+  const row = yield* liveKey(scope, key, now);
+  if (row !== undefined) return { kind: "replayed", row };
+  const { value, deliveries } = yield* create();
+  const added = yield* run(ADD_KEY, scope, key, now, bodyHash, resultId, deliveries, now - KEY_LIVES_MS);
+  if (added === 0) throw new ConflictError();
+  return { kind: "new", value };
+}
+
+/** Lists of patterns, by their JSON; they are few, and asked for with each event. */
+const PATTERNS = new Map<string, readonly string[]>();
+const MAX_PATTERNS = 1_000;
+
+function patternsOf(json: string): readonly string[] {
+  let patterns = PATTERNS.get(json);
+  if (patterns === undefined) {
+    patterns = JSON.parse(json) as string[];
+    if (PATTERNS.size >= MAX_PATTERNS) PATTERNS.clear();
+    PATTERNS.set(json, patterns);
+  }
+  return patterns;
+}

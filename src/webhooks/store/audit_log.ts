@@ -1,0 +1,98 @@
+import type { AuditEntry, DeliveryState, FailureReason } from "../model/records.ts";
+import { text, whole } from "./rows.ts";
+import { tallyMove } from "./tally.ts";
+import { postgresOnly, type Row, run, sql, sqliteOnly, type Work } from "./work.ts";
+
+const ADD_ENTRY = "INSERT INTO audit (id, at, actor, action, object, details) VALUES (?, ?, ?, ?, ?, ?)";
+
+const ADD_ONE_OF_MANY = sqliteOnly(ADD_ENTRY);
+const ADD_MANY = postgresOnly(`
+  INSERT INTO audit (id, at, actor, action, object, details)
+  SELECT id, at, actor, action, object, details
+  FROM unnest(CAST(? AS TEXT[]), CAST(? AS BIGINT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]),
+    CAST(? AS TEXT[])) WITH ORDINALITY AS entry (id, at, actor, action, object, details, place)
+  ORDER BY place`);
+
+const INTERRUPT = sql((d) => `
+  UPDATE attempt SET finished_at = ?, result = 'interrupted', error_kind = 'interrupted'
+  WHERE result IS NULL AND ${d.among("delivery_seq")}`);
+
+const FAIL = sql((d) => `
+  UPDATE delivery SET state = 'failed', reason = ?, finished_at = ?, due_at = NULL, resend_at = NULL,
+    claim_id = NULL, lease_until = NULL, claim_resend_at = NULL
+  WHERE ${d.among("seq")}`);
+
+const DROP_MANUAL = sql((d) => `
+  UPDATE delivery SET resend_at = NULL, claim_id = NULL, lease_until = NULL, claim_resend_at = NULL
+  WHERE ${d.among("seq")}`);
+
+/** Writes an entry of the audit log. */
+export function* addAudit(entry: AuditEntry): Work<void> {
+  yield* run(ADD_ENTRY, ...valuesOf(entry));
+}
+
+/** Closes the attempt that somebody has begun, as far as one was. */
+export function* interruptAttempt(deliverySeq: number, now: number): Work<void> {
+  yield* interruptAttempts([deliverySeq], now);
+}
+
+/** Closes the attempts of these deliveries that somebody has begun. */
+export function* interruptAttempts(deliverySeqs: readonly number[], now: number): Work<void> {
+  if (deliverySeqs.length > 0) yield* run(INTERRUPT, now, deliverySeqs);
+}
+
+/**
+ * Fails open deliveries for good, with an entry of the audit log for each, and takes them from whoever has them: what
+ * comes back of an attempt that is under way finds no claim. Their rows are locked by whoever read them.
+ */
+export function* failDeliveries(
+  deliveries: readonly Row[],
+  reason: FailureReason,
+  { now, newId }: { readonly now: number; readonly newId: () => string },
+): Work<void> {
+  if (deliveries.length === 0) return;
+  const seqs = deliveries.map((row) => whole(row, "seq"));
+  yield* interruptAttempts(seqs, now);
+  for (const [state, { length }] of Map.groupBy(deliveries, (row) => text(row, "state") as DeliveryState)) {
+    yield* tallyMove(`delivery.${state}`, "delivery.failed", length);
+  }
+  yield* run(FAIL, reason, now, seqs);
+  yield* addAudits(deliveries.map((row) => ({
+    id: newId(),
+    at: now,
+    actor: "system",
+    action: "delivery.failed",
+    object: `delivery:${text(row, "id")}`,
+    details: {
+      endpointId: text(row, "endpoint_id"),
+      eventId: text(row, "event_id"),
+      event: text(row, "event"),
+      reason,
+    },
+  })));
+}
+
+/** Takes back the wish for an attempt by hand, and the attempt itself, of deliveries that have ended. */
+export function* dropManualAttempts(deliveries: readonly Row[], now: number): Work<void> {
+  if (deliveries.length === 0) return;
+  const seqs = deliveries.map((row) => whole(row, "seq"));
+  yield* interruptAttempts(seqs, now);
+  yield* run(DROP_MANUAL, seqs);
+}
+
+function* addAudits(entries: readonly AuditEntry[]): Work<void> {
+  yield* run(
+    ADD_MANY,
+    entries.map(({ id }) => id),
+    entries.map(({ at }) => at),
+    entries.map(({ actor }) => actor),
+    entries.map(({ action }) => action),
+    entries.map(({ object }) => object),
+    entries.map(({ details }) => JSON.stringify(details)),
+  );
+  for (const entry of entries) yield* run(ADD_ONE_OF_MANY, ...valuesOf(entry));
+}
+
+function valuesOf({ id, at, actor, action, object, details }: AuditEntry) {
+  return [id, at, actor, action, object, JSON.stringify(details)];
+}

@@ -1,0 +1,174 @@
+import type { WorkflowVersion } from "../model/records.ts";
+import {
+  type ClaimedExecution,
+  type DueQueue,
+  type ExecutionStore,
+  MAX_COUNTED_BYTES,
+  type QueueClaim,
+  SUSPECT_VOIDS,
+} from "./execution_store.ts";
+import type { RowFaults } from "./deliveries.ts";
+import { failWithoutText, stepsOf } from "./executions.ts";
+import { executionOf, text, whole } from "./rows.ts";
+import { all, get, postgresOnly, type Row, run, sql, sqliteOnly, type Work } from "./work.ts";
+
+// Goes from queue to queue by the index: what waits in them is not read.
+const DUE_QUEUES = sql((d) =>
+  `WITH RECURSIVE one (seq) AS (
+     SELECT (
+       SELECT seq FROM execution ${d.by("execution_queue")} WHERE next_at IS NOT NULL AND voids = 0
+       ORDER BY workflow, trigger_id, began, next_at, seq LIMIT 1
+     )
+     UNION ALL
+     SELECT (
+       SELECT later.seq FROM execution AS later ${d.by("execution_queue")}
+       WHERE later.next_at IS NOT NULL AND later.voids = 0
+         AND (later.workflow, later.trigger_id, later.began)
+           > (execution.workflow, execution.trigger_id, execution.began)
+       ORDER BY later.workflow, later.trigger_id, later.began, later.next_at, later.seq LIMIT 1
+     ) FROM one ${d.crossJoin} execution ON execution.seq = one.seq
+   )
+   SELECT workflow, trigger_id, CASE WHEN began = 0 THEN 'new' ELSE 'begun' END AS stage, next_at, voids
+   FROM one ${d.crossJoin} execution ON execution.seq = one.seq WHERE next_at <= ?`
+);
+// These are few: no more than were claimed when their processes ended.
+const VOIDED_QUEUES = sql((d) =>
+  `SELECT workflow, trigger_id, 'voided' AS stage, min(next_at) AS next_at, voids
+   FROM execution ${d.by("execution_voided")} WHERE voids > 0 AND next_at <= ?
+   GROUP BY workflow, trigger_id, voids`
+);
+
+/** The queues with executions that are due. */
+export function* dueExecutions(now: number): Work<readonly DueQueue[]> {
+  const rows = [...yield* all(DUE_QUEUES, now), ...yield* all(VOIDED_QUEUES, now)];
+  return rows.map((row) => ({
+    workflow: text(row, "workflow"),
+    triggerId: text(row, "trigger_id"),
+    stage: text(row, "stage") as DueQueue["stage"],
+    dueAt: whole(row, "next_at"),
+    voids: whole(row, "voids"),
+  }));
+}
+
+/** What is read before it is known which executions fit: their texts stay in the database until then. */
+const CANDIDATE = `seq, voids, octet_length(input) + (
+    SELECT coalesce(sum(octet_length(result)), 0) FROM execution_step WHERE execution_seq = execution.seq
+  ) AS bytes`;
+const OF_QUEUE = sql((d) =>
+  `SELECT ${CANDIDATE} FROM execution ${d.by("execution_queue")}
+   WHERE workflow = ? AND trigger_id = ? AND began = ? AND next_at <= ? AND voids = 0
+   ORDER BY next_at, seq LIMIT ? ${d.lockFree()}`
+);
+const VOIDED = sql((d) =>
+  `SELECT ${CANDIDATE} FROM execution ${d.by("execution_voided")}
+   WHERE voids > 0 AND voids = ? AND workflow = ? AND trigger_id = ? AND next_at <= ?
+   ORDER BY next_at, seq LIMIT ? ${d.lockFree()}`
+);
+const CHOSEN = sql((d) => `SELECT * FROM execution WHERE ${d.among("seq")}`);
+
+type ClaimOptions = Parameters<ExecutionStore["claimExecutions"]>[0] & RowFaults;
+
+/** Claims executions that are due. */
+export function* claimExecutions(options: ClaimOptions): Work<readonly ClaimedExecution[]> {
+  const { now, leaseUntil, newClaimId, queues, newId, logger } = options;
+  const bytes = new Map<number, number>();
+  let left = options.maxBytes;
+  let hasSuspect = false;
+  for (const queue of queues) {
+    const isSuspect = queue.voids >= SUSPECT_VOIDS;
+    if (isSuspect && hasSuspect) continue;
+    let ofQueue = queue.maxBytes;
+    for (const row of yield* candidates(queue, now)) {
+      const counted = Math.min(whole(row, "bytes"), MAX_COUNTED_BYTES);
+      if (counted > Math.min(ofQueue, left)) break;
+      ofQueue -= counted;
+      left -= counted;
+      bytes.set(whole(row, "seq"), counted);
+      hasSuspect ||= isSuspect;
+    }
+  }
+  if (bytes.size === 0) return [];
+  const rows = Map.groupBy(yield* all(CHOSEN, [...bytes.keys()]), (row) => whole(row, "seq"));
+  const chosen = [...bytes.keys()].flatMap((seq) => rows.get(seq) ?? []);
+  const versions = yield* versionsOf(chosen);
+  const steps = yield* stepsOf(chosen);
+  const claims: ClaimedExecution[] = [];
+  for (const row of chosen) {
+    const version = versions.get(text(row, "version_id"));
+    if (version === undefined) {
+      yield* failWithoutText(row, { newId, logger, now });
+      continue;
+    }
+    const [seq, claimId] = [whole(row, "seq"), newClaimId()];
+    claims.push({
+      execution: { ...executionOf(row), claimId, leaseUntil },
+      claimId,
+      version,
+      steps: steps.get(seq) ?? [],
+      voids: whole(row, "voids"),
+      bytes: bytes.get(seq) ?? 0,
+    });
+  }
+  yield* keepClaims(claims, leaseUntil);
+  return claims;
+}
+
+function* candidates(
+  { workflow, triggerId, stage, voids, max }: QueueClaim,
+  now: number,
+): Work<readonly Row[]> {
+  if (stage === "voided") {
+    const rows = yield* all(VOIDED, voids, workflow, triggerId, now, max);
+    return voids < SUSPECT_VOIDS ? rows : yield* oneSuspect(rows);
+  }
+  return yield* all(OF_QUEUE, workflow, triggerId, stage === "begun", now, max);
+}
+
+// Of several who have found a suspect each, one looks at a time.
+const TAKE_TURN = postgresOnly("SELECT name FROM turn WHERE name = 'suspect' FOR UPDATE");
+const TAKEN = sql((d) =>
+  `SELECT 1 AS one FROM execution ${
+    d.by("execution_lease")
+  } WHERE claim_id IS NOT NULL AND voids >= ? LIMIT 1`
+);
+
+/** The first of them, unless a suspect is claimed already. */
+function* oneSuspect(rows: readonly Row[]): Work<readonly Row[]> {
+  if (rows.length === 0) return [];
+  yield* all(TAKE_TURN);
+  return (yield* get(TAKEN, SUSPECT_VOIDS)) === undefined ? rows.slice(0, 1) : [];
+}
+
+const CLAIM = sqliteOnly("UPDATE execution SET claim_id = ?, lease_until = ? WHERE id = ?");
+const CLAIM_ALL = postgresOnly(
+  `UPDATE execution SET claim_id = taken.claim_id, lease_until = ?
+   FROM unnest(CAST(? AS TEXT[]), CAST(? AS TEXT[])) AS taken (claim_id, id) WHERE execution.id = taken.id`,
+);
+
+function* keepClaims(claims: readonly ClaimedExecution[], leaseUntil: number): Work<void> {
+  for (const { execution, claimId } of claims) yield* run(CLAIM, claimId, leaseUntil, execution.id);
+  if (claims.length === 0) return;
+  yield* run(
+    CLAIM_ALL,
+    leaseUntil,
+    claims.map(({ claimId }) => claimId),
+    claims.map(({ execution }) => execution.id),
+  );
+}
+
+const VERSIONS = sql((d) => `SELECT id, workflow, text FROM workflow_version WHERE ${d.among("id")}`);
+
+/** The text of a workflow by its id. */
+export function* findWorkflowVersion(id: string): Work<WorkflowVersion | undefined> {
+  return (yield* all(VERSIONS, [id])).map(versionOf)[0];
+}
+
+function* versionsOf(executions: readonly Row[]): Work<ReadonlyMap<string, WorkflowVersion>> {
+  const ids = [...new Set(executions.map((row) => text(row, "version_id")))];
+  const rows = yield* all(VERSIONS, ids);
+  return new Map(rows.map((row) => [text(row, "id"), versionOf(row)]));
+}
+
+function versionOf(row: Row): WorkflowVersion {
+  return { id: text(row, "id"), workflow: text(row, "workflow"), text: text(row, "text") };
+}

@@ -1,0 +1,121 @@
+import { KEY_LIVES_MS } from "../model/idempotency.ts";
+import { text, whole } from "./rows.ts";
+import { type Tallied, tally } from "./tally.ts";
+import { all, get, postgresOnly, type Row, run, sql, type Work } from "./work.ts";
+import type { AdministrationStore } from "./store.ts";
+
+/** Among so many times the most rows events are looked for that never had a delivery. */
+const LOOKED_AT_SHARE = 10;
+
+const REMOVE_AUDIT = sql((d) =>
+  `WITH portion AS MATERIALIZED (SELECT seq FROM audit WHERE at < ? ORDER BY at LIMIT ? ${d.lockFree()})
+   DELETE FROM audit WHERE seq IN (SELECT seq FROM portion)`
+);
+const REMOVE_KEYS = sql((d) =>
+  `WITH portion AS MATERIALIZED (
+     SELECT scope, key FROM idempotency WHERE accepted_at <= ? ORDER BY accepted_at LIMIT ? ${d.lockFree()})
+   DELETE FROM idempotency WHERE (scope, key) IN (SELECT scope, key FROM portion)`
+);
+
+/** Removes what is over, and idempotency keys that are dead; answers how many rows went. */
+export function* removeFinished(
+  { before, now, max }: Parameters<AdministrationStore["removeFinished"]>[0],
+): Work<number> {
+  // An event goes with the last of its deliveries, and so there may be one row more than was asked for.
+  let removed = yield* removeDeliveries(before, Math.ceil(max / 2));
+  const left = () => Math.max(0, max - removed);
+  removed += yield* removeExecutions(before, left());
+  removed += yield* removeEvents(before, left());
+  removed += yield* run(REMOVE_AUDIT, before, left());
+  removed += yield* run(REMOVE_KEYS, now - KEY_LIVES_MS, left());
+  return removed;
+}
+
+// Whoever removes deliveries of an event has the event as well: of two, none would see that it takes the last.
+const REMOVE_DELIVERIES = sql((d) =>
+  `WITH portion AS MATERIALIZED (
+     SELECT delivery.seq FROM delivery ${d.crossJoin} event ON event.id = delivery.event_id
+     WHERE delivery.finished_at < ? AND delivery.resend_at IS NULL AND delivery.claim_id IS NULL
+     ORDER BY delivery.finished_at LIMIT ? ${d.lockFree()})
+   DELETE FROM delivery WHERE seq IN (SELECT seq FROM portion) RETURNING state, event_id`
+);
+const REMOVE_EMPTY_EVENTS = sql((d) =>
+  `DELETE FROM event WHERE ${d.among("id")} AND created_at < ?
+     AND NOT EXISTS (SELECT 1 FROM delivery WHERE delivery.event_id = event.id)`
+);
+
+function* removeDeliveries(before: number, max: number): Work<number> {
+  const rows = yield* all(REMOVE_DELIVERIES, before, max);
+  if (rows.length === 0) return 0;
+  for (const [state, count] of counted(rows, "state")) yield* tally(`delivery.${state}` as Tallied, -count);
+  return rows.length + (yield* run(REMOVE_EMPTY_EVENTS, distinct(rows, "event_id"), before));
+}
+
+const REMOVE_EXECUTIONS = sql((d) =>
+  `WITH portion AS MATERIALIZED (
+     SELECT seq FROM execution WHERE finished_at < ? ORDER BY finished_at LIMIT ? ${d.lockFree()})
+   DELETE FROM execution WHERE seq IN (SELECT seq FROM portion) RETURNING status, version_id`
+);
+// Waits for those who begin an execution with the text, so that the next statement sees theirs.
+const LOCK_VERSIONS = postgresOnly(
+  "SELECT id FROM workflow_version WHERE id = ANY(?) ORDER BY id FOR UPDATE",
+);
+const REMOVE_UNUSED_VERSIONS = sql((d) =>
+  `DELETE FROM workflow_version WHERE ${d.among("id")}
+     AND NOT EXISTS (SELECT 1 FROM execution WHERE execution.version_id = workflow_version.id)`
+);
+
+/** A text of a workflow goes with the last execution that began with it; whoever starts another one saves it again. */
+function* removeExecutions(before: number, max: number): Work<number> {
+  const rows = yield* all(REMOVE_EXECUTIONS, before, max);
+  if (rows.length === 0) return 0;
+  for (const [status, count] of counted(rows, "status")) {
+    yield* tally(`execution.${status}` as Tallied, -count);
+  }
+  const versions = distinct(rows, "version_id");
+  yield* all(LOCK_VERSIONS, versions);
+  yield* run(REMOVE_UNUSED_VERSIONS, versions);
+  return rows.length;
+}
+
+const SWEPT = sql((d) => `SELECT at, seq FROM swept WHERE name = 'event' ${d.lock()}`);
+const SWEEP = sql((d) =>
+  `SELECT seq, created_at,
+     CASE WHEN EXISTS (SELECT 1 FROM delivery WHERE delivery.event_id = event.id) THEN 0 ELSE 1 END AS idle
+   FROM event ${d.by("event_created")}
+   WHERE created_at < ? AND (created_at, seq) > (?, ?) ORDER BY created_at, seq LIMIT ?`
+);
+const REMOVE_EVENTS = sql((d) => `DELETE FROM event WHERE ${d.among("seq")}`);
+const KEEP_PLACE = `INSERT INTO swept (name, at, seq) VALUES ('event', ?, ?)
+  ON CONFLICT (name) DO UPDATE SET at = excluded.at, seq = excluded.seq`;
+
+/**
+ * Removes events that nobody wanted. Each event is looked at once: one that has deliveries goes with the last of them,
+ * and so the next call begins where this one ends.
+ */
+function* removeEvents(before: number, max: number): Work<number> {
+  if (max <= 0) return 0;
+  const kept = yield* get(SWEPT);
+  // After a clock was set back events may have come before the place.
+  const isKept = kept !== undefined && whole(kept, "at") < before;
+  const rows = yield* all(
+    SWEEP,
+    before,
+    isKept ? whole(kept, "at") : Number.MIN_SAFE_INTEGER,
+    isKept ? whole(kept, "seq") : 0,
+    LOOKED_AT_SHARE * max,
+  );
+  const idle = rows.filter((row) => whole(row, "idle") !== 0).slice(0, max);
+  const last = idle.length === max ? idle.at(-1) : rows.at(-1);
+  if (last === undefined) return 0;
+  yield* run(KEEP_PLACE, whole(last, "created_at"), whole(last, "seq"));
+  return idle.length === 0 ? 0 : yield* run(REMOVE_EVENTS, idle.map((row) => whole(row, "seq")));
+}
+
+function distinct(rows: readonly Row[], column: string): readonly string[] {
+  return [...new Set(rows.map((row) => text(row, column)))].sort();
+}
+
+function counted(rows: readonly Row[], column: string): readonly (readonly [string, number])[] {
+  return [...Map.groupBy(rows, (row) => text(row, column))].map(([value, { length }]) => [value, length]);
+}

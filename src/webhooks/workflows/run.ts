@@ -1,0 +1,305 @@
+import type { Clock } from "../../base/clock.ts";
+import { errorText } from "../../base/error_text.ts";
+import type { Logger } from "../../base/log.ts";
+import { aborted } from "../../base/wait.ts";
+import type { Fetch } from "../../rest/mod.ts";
+import { byteLength } from "../../base/exact_json.ts";
+import type { Execution, ExecutionStep } from "../model/records.ts";
+import { type ClaimedExecution, type ExecutionStore, StoreError } from "../store/store.ts";
+import type { LimitCall } from "../model/limit_call.ts";
+import type { Workflow, Workflows, WorkflowStep } from "../model/workflow.ts";
+import { completion, type ExecutionEnd, storedError } from "../model/completion_event.ts";
+import { WorkflowScope } from "./scope.ts";
+import { runStep } from "./step.ts";
+import type { StepOutcome } from "./step_context.ts";
+
+/** Places at which a test may end everything. */
+export type WorkflowPoint = "claimed" | "started" | "before_step" | "after_step" | "committed";
+
+/** What executions are carried out with. */
+export interface WorkflowRunOptions {
+  readonly store: Pick<ExecutionStore, "commitExecution" | "cancelExecution">;
+  readonly workflows: Workflows;
+  /** Sends the requests of steps. */
+  readonly fetch: Fetch;
+  /** Asks the decision service. */
+  readonly limit: LimitCall;
+  readonly clock: Clock;
+  /** A number from 0 to below 1. */
+  readonly random: () => number;
+  readonly newId: () => string;
+  /** The environment variables that workflows may read. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly logger: Logger;
+  /** Told of each attempt of a step. */
+  readonly onStep?: ((report: StepReport) => void) | undefined;
+  /** Called at each point; what it throws ends the work on the execution, which keeps its claim. */
+  readonly at?: ((point: WorkflowPoint, executionId: string) => void | Promise<void>) | undefined;
+}
+
+/** One attempt of a step, for figures and spans. */
+export interface StepReport {
+  readonly executionId: string;
+  readonly workflow: string;
+  readonly step: string;
+  readonly kind: WorkflowStep["kind"];
+  /** The number of the attempt, from 1. */
+  readonly attempt: number;
+  readonly result: StepOutcome["kind"];
+  /** Wall clock time in milliseconds since the Unix epoch. */
+  readonly startedAt: number;
+  readonly tookMs: number;
+}
+
+/** How the work on an execution ended: with its last word, until it is due again or has room again, or in between. */
+export type RunResult = "succeeded" | "failed" | "cancelled" | "waiting" | "yielded" | "lost" | "interrupted";
+
+/** What ends the work on an execution before its time. */
+export interface RunStops {
+  /** Ends the step in work; nothing is written of it. */
+  readonly signal: AbortSignal;
+  /** Whether no further step is to begin. */
+  readonly isStopping: () => boolean;
+  /** Counts the bytes of a result; false where the execution goes on later, and the store alone keeps it until then. */
+  readonly hasRoom: (bytes: number) => boolean;
+}
+
+type Change = Parameters<ExecutionStore["commitExecution"]>[0];
+
+/** After so many void claims at one step the execution fails: whoever works on that step ends with it. */
+const MOST_VOIDS = 20;
+
+const FIRST_COMMIT_WAIT_MS = 100;
+const LONGEST_COMMIT_WAIT_MS = 5_000;
+
+/** Works on a claimed execution until it has ended, has to wait, or is stopped. */
+export async function runExecution(
+  claimed: ClaimedExecution,
+  options: WorkflowRunOptions,
+  stops: RunStops,
+): Promise<RunResult> {
+  return await new WorkflowRun(claimed, options, stops).run();
+}
+
+class WorkflowRun {
+  readonly #options: WorkflowRunOptions;
+  readonly #stops: RunStops;
+  readonly #claimId: string;
+  readonly #claimed: ClaimedExecution;
+  #execution: Execution;
+  #cancelRequested: boolean;
+
+  constructor(claimed: ClaimedExecution, options: WorkflowRunOptions, stops: RunStops) {
+    this.#claimed = claimed;
+    this.#options = options;
+    this.#stops = stops;
+    this.#claimId = claimed.claimId;
+    this.#execution = claimed.execution;
+    this.#cancelRequested = claimed.execution.cancelRequested;
+  }
+
+  async run(): Promise<RunResult> {
+    await this.#at("claimed");
+    let workflow: Workflow;
+    try {
+      workflow = this.#options.workflows.parse(this.#claimed.version);
+    } catch (error) {
+      return await this.#end({ status: "failed", error: `its workflow cannot be read: ${errorText(error)}` });
+    }
+    if (this.#cancelRequested) return await this.#endCancelled();
+    if (this.#stops.isStopping()) return "interrupted";
+    if (this.#claimed.voids >= MOST_VOIDS) return await this.#endVoided(workflow);
+    if (this.#execution.startedAt === undefined && !await this.#begin(workflow)) return this.#stopped();
+    await this.#at("started");
+    return await this.#steps(workflow);
+  }
+
+  /** Written before the first step, so that time runs from then on, whatever happens. */
+  async #begin({ timeoutMs }: Workflow): Promise<boolean> {
+    const startedAt = this.#options.clock.now();
+    this.#execution = { ...this.#execution, status: "running", startedAt, deadlineAt: startedAt + timeoutMs };
+    return await this.#commit({ ...this.#going(0, startedAt), keepClaim: true });
+  }
+
+  async #steps(workflow: Workflow): Promise<RunResult> {
+    const { clock, env } = this.#options;
+    const scope = new WorkflowScope(this.#execution, env, this.#execution.startedAt ?? clock.now());
+    for (const { name, result } of this.#claimed.steps) if (result !== undefined) scope.add(name, result);
+    for (let index = this.#claimed.steps.length;; index++) {
+      if (this.#cancelRequested) return await this.#endCancelled();
+      if (this.#isOverdue()) return await this.#endOverdue(workflow, index);
+      if (this.#stops.isStopping() || this.#stops.signal.aborted) return "interrupted";
+      const step = workflow.steps[index];
+      if (step === undefined) {
+        return await this.#end({ status: "failed", error: "its workflow has no more steps" });
+      }
+      const result = await this.#step(workflow, { step, index, scope });
+      if (result !== undefined) return result;
+    }
+  }
+
+  /** One attempt of a step; an answer ends the work. */
+  async #step(
+    workflow: Workflow,
+    { step, index, scope }: { step: WorkflowStep; index: number; scope: WorkflowScope },
+  ): Promise<RunResult | undefined> {
+    const { clock } = this.#options;
+    await this.#at("before_step");
+    const startedAt = clock.now();
+    const begin = clock.elapsed();
+    const outcome = await this.#attempt(step, scope);
+    this.#tell(step, { result: outcome.kind, startedAt, tookMs: clock.elapsed() - begin });
+    await this.#at("after_step");
+    const attempts = this.#execution.stepAttempts + 1;
+    const row = { index, name: step.name, kind: step.kind, attempts, startedAt, finishedAt: clock.now() };
+    switch (outcome.kind) {
+      case "interrupted":
+        return "interrupted";
+      case "done": {
+        const { result } = outcome;
+        scope.add(step.name, result);
+        const done: ExecutionStep = { ...row, status: "succeeded", result };
+        this.#execution = { ...this.#execution, stepAttempts: 0 };
+        if (index + 1 === workflow.steps.length) {
+          return await this.#end({ status: "succeeded", output: result }, done);
+        }
+        const keepClaim = this.#stops.hasRoom(byteLength(result));
+        if (!await this.#commit({ ...this.#going(0, clock.now()), step: done, keepClaim })) {
+          return this.#stopped();
+        }
+        await this.#at("committed");
+        return keepClaim ? undefined : "yielded";
+      }
+      case "failed": {
+        const { error } = outcome;
+        if (this.#isOverdue()) return await this.#endOverdue(workflow, index);
+        const failed: ExecutionStep = { ...row, status: "failed", error };
+        return await this.#end({ status: "failed", error: `step "${step.name}" failed: ${error}` }, failed);
+      }
+      case "again":
+        if (this.#isOverdue()) return await this.#endOverdue(workflow, index);
+        return await this.#wait(attempts, outcome);
+    }
+  }
+
+  async #attempt(step: WorkflowStep, scope: WorkflowScope): Promise<StepOutcome> {
+    const { fetch, limit, clock, random, logger } = this.#options;
+    const { id, deadlineAt = Infinity, stepAttempts } = this.#execution;
+    const remainingMs = deadlineAt - clock.now();
+    const attempt = stepAttempts + 1;
+    const { signal } = this.#stops;
+    try {
+      return await runStep(step, {
+        executionId: id,
+        scope,
+        attempt,
+        remainingMs,
+        signal,
+        fetch,
+        limit,
+        clock,
+        random,
+      });
+    } catch (error) {
+      logger.error("a step of a workflow met a fault", { execution: id, step: step.name, error });
+      return { kind: "failed", error: "a fault inside Weir, which its log tells of" };
+    }
+  }
+
+  /** Gives the slot up until the step is due again, or the time of the execution is over. */
+  async #wait(attempts: number, { dueAt, error }: { dueAt: number; error: string }): Promise<RunResult> {
+    const { store, clock } = this.#options;
+    const { id, deadlineAt = Infinity } = this.#execution;
+    const { change } = this.#going(attempts, Math.min(dueAt, deadlineAt));
+    const waiting = { ...change, error: storedError(error) };
+    if (!await this.#commit({ change: waiting, keepClaim: false })) return this.#stopped();
+    // Who asked for that while the step was out cannot have made it due.
+    if (this.#cancelRequested) await store.cancelExecution(id, clock.now());
+    return "waiting";
+  }
+
+  #going(stepAttempts: number, dueAt: number): Pick<Change, "change"> {
+    const { startedAt, deadlineAt } = this.#execution;
+    return { change: { status: "running", stepAttempts, startedAt, deadlineAt, dueAt } };
+  }
+
+  #isOverdue(): boolean {
+    return this.#options.clock.now() >= (this.#execution.deadlineAt ?? Infinity);
+  }
+
+  async #endOverdue({ timeoutMs, steps }: Workflow, index: number): Promise<RunResult> {
+    const where = steps[index] === undefined ? "" : `; it was at step "${steps[index].name}"`;
+    return await this.#end({
+      status: "failed",
+      error: `it was not done within ${timeoutMs / 1_000} s${where}`,
+    });
+  }
+
+  async #endVoided({ steps }: Workflow): Promise<RunResult> {
+    const name = steps[this.#claimed.steps.length]?.name ?? "";
+    return await this.#end({
+      status: "failed",
+      error:
+        `step "${name}" did not come to an end in ${MOST_VOIDS} tries: whatever worked on it ended before`,
+    });
+  }
+
+  async #endCancelled(): Promise<RunResult> {
+    return await this.#end({ status: "cancelled", error: "it was cancelled" });
+  }
+
+  async #end(end: ExecutionEnd, step?: ExecutionStep): Promise<RunResult> {
+    const { clock, newId } = this.#options;
+    const { change, event } = completion(this.#execution, end, { now: clock.now(), eventId: newId() });
+    if (!await this.#commit({ change, event, step, keepClaim: false })) return this.#stopped();
+    await this.#at("committed");
+    return end.status;
+  }
+
+  /** Writes until it is written, since what a step did is not done again; false when the claim is held no longer. */
+  async #commit(change: Omit<Change, "executionId" | "claimId" | "now">): Promise<boolean> {
+    const { store, clock, logger } = this.#options;
+    const executionId = this.#execution.id;
+    for (let waitMs = FIRST_COMMIT_WAIT_MS;; waitMs = Math.min(2 * waitMs, LONGEST_COMMIT_WAIT_MS)) {
+      try {
+        const options = { ...change, executionId, claimId: this.#claimId, now: clock.now() };
+        const written = await store.commitExecution(options);
+        if (written !== undefined) this.#cancelRequested = written.cancelRequested;
+        return written !== undefined;
+      } catch (error) {
+        const { signal } = this.#stops;
+        if (!(error instanceof StoreError) || error.code === "closed" || signal.aborted) throw error;
+        logger.warning("cannot write the state of an execution, it is tried again", {
+          execution: executionId,
+          error,
+        });
+        await pause(waitMs, clock, signal);
+      }
+    }
+  }
+
+  #tell(
+    { name: step, kind }: WorkflowStep,
+    report: Pick<StepReport, "result" | "startedAt" | "tookMs">,
+  ): void {
+    const { id: executionId, workflow, stepAttempts } = this.#execution;
+    this.#options.onStep?.({ executionId, workflow, step, kind, attempt: stepAttempts + 1, ...report });
+  }
+
+  #stopped(): RunResult {
+    return this.#stops.signal.aborted ? "interrupted" : "lost";
+  }
+
+  async #at(point: WorkflowPoint): Promise<void> {
+    const { at } = this.#options;
+    if (at !== undefined) await at(point, this.#execution.id);
+  }
+}
+
+/** Waits, but no longer than until the signal is aborted. */
+async function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
+  const timer = Promise.withResolvers<void>();
+  const cancel = clock.after(ms, timer.resolve);
+  await Promise.race([timer.promise, aborted(signal)]);
+  cancel();
+}

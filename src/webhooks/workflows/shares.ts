@@ -1,0 +1,127 @@
+import type { DueQueue, ExecutionQueue, QueueClaim } from "../store/execution_store.ts";
+
+/** How much executions in work may hold altogether. */
+export interface WorkflowLimits {
+  readonly runs: number;
+  /** Of their inputs and results. */
+  readonly bytes: number;
+}
+
+/**
+ * A trigger and a workflow may hold so many times what is free: alone at most four fifths and nine tenths of all, and
+ * the more of them hold their share, the smaller it is. However many hang, something is left for the others.
+ */
+const TRIGGER_TIMES_FREE = 4;
+const WORKFLOW_TIMES_FREE = 9;
+
+interface Held {
+  readonly runs: number;
+  readonly bytes: number;
+}
+
+/** A due queue in a plan. */
+interface Candidate {
+  readonly due: DueQueue;
+  /** What its workflow, its trigger and the queue hold with what is planned. */
+  readonly held: readonly [workflow: Count, trigger: Count, queue: Count];
+  readonly maxBytes: number;
+  /** How many executions are planned. */
+  max: number;
+}
+
+interface Count {
+  runs: number;
+}
+
+const NOTHING: Held = { runs: 0, bytes: 0 };
+const ALL = "";
+
+/** Divides places and memory between workflows, and between the triggers of each. */
+export class WorkflowShares {
+  readonly #limits: WorkflowLimits;
+  /** By the keys of each queue. */
+  readonly #held = new Map<string, Held>();
+
+  constructor(limits: WorkflowLimits) {
+    this.#limits = limits;
+  }
+
+  /** What is free; negative where results came to more than that. */
+  get free(): WorkflowLimits {
+    const { runs, bytes } = this.#of(ALL);
+    return { runs: this.#limits.runs - runs, bytes: this.#limits.bytes - bytes };
+  }
+
+  /** Counts executions of a queue, or what they hold, in or out. */
+  add(queue: ExecutionQueue, { runs, bytes }: Held): void {
+    for (const key of keysOf(queue)) {
+      const held = this.#of(key);
+      const sum = { runs: held.runs + runs, bytes: held.bytes + bytes };
+      if (sum.runs === 0) this.#held.delete(key);
+      else this.#held.set(key, sum);
+    }
+  }
+
+  /** What to claim of the queues: one execution after the other of those that have the fewest in work. */
+  claims(due: readonly DueQueue[], most: number): readonly QueueClaim[] {
+    let free = this.free.runs;
+    const candidates = this.#candidates(due);
+    const chosen = new Set<Candidate>();
+    for (const end = free - most; free > Math.max(end, 0); free--) {
+      let next: Candidate | undefined;
+      for (const one of candidates) {
+        if (mayBegin(one, free) && (next === undefined || compare(one, next) < 0)) next = one;
+      }
+      if (next === undefined) break;
+      chosen.add(next);
+      next.max++;
+      for (const count of next.held) count.runs++;
+    }
+    return [...chosen].map(({ due: { dueAt: _, ...queue }, max, maxBytes }) => ({ ...queue, max, maxBytes }));
+  }
+
+  /** The queues that have bytes left, with counts that are shared where their keys are the same. */
+  #candidates(due: readonly DueQueue[]): readonly Candidate[] {
+    const counts = new Map<string, Count>();
+    const countOf = (key: string) => {
+      const count = counts.get(key) ?? { runs: this.#of(key).runs };
+      counts.set(key, count);
+      return count;
+    };
+    return due.flatMap((one) => {
+      const [, workflow, trigger, queue] = keysOf(one);
+      const maxBytes = this.#freeBytesOf(workflow, trigger);
+      if (maxBytes <= 0) return [];
+      return { due: one, held: [countOf(workflow), countOf(trigger), countOf(queue)], maxBytes, max: 0 };
+    });
+  }
+
+  /** How many more bytes executions of a trigger of a workflow may hold, by their keys. */
+  #freeBytesOf(workflow: string, trigger: string): number {
+    const { bytes: free } = this.free;
+    const left = (key: string, times: number) => (times * free - this.#of(key).bytes) / (times + 1);
+    return Math.floor(Math.min(left(workflow, WORKFLOW_TIMES_FREE), left(trigger, TRIGGER_TIMES_FREE)));
+  }
+
+  #of(key: string): Held {
+    return this.#held.get(key) ?? NOTHING;
+  }
+}
+
+/** Whether an execution of this queue may begin while so many places are free. */
+function mayBegin({ held: [workflow, trigger] }: Candidate, free: number): boolean {
+  return (workflow.runs === 0 || workflow.runs < WORKFLOW_TIMES_FREE * (free - 1)) &&
+    (trigger.runs === 0 || trigger.runs < TRIGGER_TIMES_FREE * (free - 1));
+}
+
+/** Below zero where the first of two queues comes first; voided ones, those with fewer void claims first, come last. */
+function compare({ due: one, held: a }: Candidate, { due: other, held: b }: Candidate): number {
+  return one.voids - other.voids || a[0].runs - b[0].runs || a[1].runs - b[1].runs || a[2].runs - b[2].runs ||
+    one.dueAt - other.dueAt;
+}
+
+/** Under what an execution counts: all, its workflow, its trigger there, its queue. */
+function keysOf({ workflow, triggerId, stage }: ExecutionQueue): readonly [string, string, string, string] {
+  const trigger = JSON.stringify([workflow, triggerId]);
+  return [ALL, JSON.stringify([workflow]), trigger, `${trigger} ${stage}`];
+}

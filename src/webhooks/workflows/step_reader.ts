@@ -1,0 +1,186 @@
+import { described, shown } from "../../yaml/scalar.ts";
+import type { YamlValue } from "../../yaml/value.ts";
+import type { LimitStep, RequestStep, SetStep, StepRetry, WorkflowStep } from "../model/workflow.ts";
+import { WorkflowFields } from "./fields.ts";
+import { parseUrl } from "./url.ts";
+import { readValue, type ValueReading } from "./value.ts";
+
+const KINDS = ["request", "limit", "set"] as const;
+const REQUEST_KEYS = ["method", "url", "headers", "query", "body", "timeout"] as const;
+const METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"] as const;
+const WITHOUT_BODY: readonly string[] = ["GET", "HEAD"];
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
+/** Set by us or by the connection. */
+const OWN_HEADERS = [
+  "host",
+  "content-length",
+  "idempotency-key",
+  "connection",
+  "keep-alive",
+  "transfer-encoding",
+  "te",
+  "trailer",
+  "upgrade",
+  "expect",
+  "proxy-authorization",
+  "proxy-connection",
+];
+const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json(?:\s*;.*)?$/i;
+const MAX_ENTRIES = 100;
+
+/** Reads one step; nothing where it is none. */
+export function readStep(
+  fields: WorkflowFields,
+  name: string,
+  reading: ValueReading,
+): WorkflowStep | undefined {
+  const kinds = KINDS.filter((kind) => fields.has(kind));
+  const [kind] = kinds;
+  if (kind === undefined || kinds.length > 1) {
+    fields.error("", `a step has one of ${KINDS.join(", ")}; this one has ${kinds.join(" and ") || "none"}`);
+    return undefined;
+  }
+  if (kind !== "request" && fields.has("retry")) {
+    fields.error("retry", "only a step with a request can be tried again; remove it");
+  }
+  switch (kind) {
+    case "request":
+      return readRequest(fields, name, reading);
+    case "limit":
+      return readLimit(fields, name, reading);
+    case "set":
+      return readSet(fields, name, reading);
+  }
+}
+
+function readRequest(step: WorkflowFields, name: string, reading: ValueReading): RequestStep | undefined {
+  const mapping = step.mapping("request");
+  const retry = readRetry(step, reading);
+  if (mapping === undefined) return undefined;
+  const fields = new WorkflowFields(reading.log, mapping, step.pathOf("request"), REQUEST_KEYS);
+  const bodyValue = fields.value("body");
+  const method = fields.has("method")
+    ? fields.choice("method", METHODS)
+    : bodyValue === undefined
+    ? "GET"
+    : "POST";
+  if (bodyValue !== undefined && WITHOUT_BODY.includes(method)) {
+    fields.error("body", `a ${method} request has no body; remove it, or write another method`);
+  }
+  const url = readUrl(fields, reading);
+  const headers = readHeaders(fields, reading);
+  const query = fields.texts("query").flatMap(({ key, entry, text }) => {
+    const path = `${fields.pathOf("query")}.${shown(key)}`;
+    if (key.includes("{{")) {
+      reading.log.error(entry.offset, path, "a template cannot stand in a name; write one");
+    }
+    const template = reading.read(text, entry.value.offset, path);
+    return template === undefined ? [] : [[key, template] as const];
+  });
+  const body = bodyValue === undefined ? undefined : readValue(bodyValue, fields.pathOf("body"), reading);
+  const timeoutMs = fields.duration("timeout", { min: "1ms", max: "15m", absent: "10s" });
+  if (url === undefined) return undefined;
+  return { kind: "request", name, method, url, headers, query, body, timeoutMs, retry };
+}
+
+function readRetry(step: WorkflowFields, { log }: ValueReading): StepRetry {
+  const mapping = step.mapping("retry");
+  if (mapping === undefined) return { attempts: 1, backoffMs: 1_000 };
+  const fields = new WorkflowFields(log, mapping, step.pathOf("retry"), ["attempts", "backoff"]);
+  return {
+    attempts: fields.count("attempts", { min: 1, max: 100, absent: 3 }),
+    backoffMs: fields.duration("backoff", { min: "1ms", max: "1h", absent: "1s" }),
+  };
+}
+
+function readUrl(fields: WorkflowFields, { read }: ValueReading): RequestStep["url"] | undefined {
+  if (!fields.has("url")) {
+    fields.error("url", "there is no url; add one such as https://host/path");
+    return undefined;
+  }
+  const text = fields.text("url");
+  if (text === undefined) return undefined;
+  const { url, problem } = parseUrl(text);
+  if (url === undefined) {
+    fields.error("url", problem);
+    return undefined;
+  }
+  read(text, fields.value("url")?.offset ?? 0, fields.pathOf("url"));
+  return url;
+}
+
+function readHeaders(fields: WorkflowFields, { log, read }: ValueReading): RequestStep["headers"] {
+  const seen = new Set<string>();
+  return fields.texts("headers").flatMap(({ key, entry, text }) => {
+    const path = `${fields.pathOf("headers")}.${shown(key)}`;
+    const wrong = headerProblem(key, text, seen);
+    if (wrong !== undefined) log.error(entry.offset, path, wrong);
+    seen.add(key.toLowerCase());
+    const template = read(text, entry.value.offset, path);
+    return template === undefined ? [] : [[key, template] as const];
+  });
+}
+
+function headerProblem(name: string, text: string, seen: ReadonlySet<string>): string | undefined {
+  const lower = name.toLowerCase();
+  if (!TOKEN.test(name)) return `'${shown(name)}' is no name of a header; write letters, digits and -`;
+  if (OWN_HEADERS.includes(lower)) return `the header ${name} is set by Weir; remove it`;
+  if (seen.has(lower)) return `the header ${name} is given twice; keep one`;
+  if (lower === "content-type" && !JSON_TYPE.test(text)) {
+    return "a body is sent as JSON; write a content type such as application/json, or remove it";
+  }
+  if (/[\r\n\0]/.test(text)) return "a header cannot hold a line break; write one line";
+  return undefined;
+}
+
+function readLimit(step: WorkflowFields, name: string, reading: ValueReading): LimitStep | undefined {
+  const mapping = step.mapping("limit");
+  if (mapping === undefined) return undefined;
+  const path = step.pathOf("limit");
+  const fields = new WorkflowFields(reading.log, mapping, path, ["domain", "descriptors", "onOver"]);
+  const domain = fields.name("domain", /^(?!.*\{\{).+$/s, "the name of a domain, without templates") ?? "";
+  const list = fields.list("descriptors");
+  if (!fields.has("descriptors") || list?.items.length === 0) {
+    fields.error("descriptors", "there are no descriptors; add a list such as [{ customer: acme }]");
+  }
+  if ((list?.items.length ?? 0) > MAX_ENTRIES) {
+    fields.error("descriptors", `there are more than ${MAX_ENTRIES} descriptors; use fewer`);
+  }
+  const descriptors = (list?.items ?? []).slice(0, MAX_ENTRIES).map((item, index) =>
+    readDescriptor(item, `${fields.pathOf("descriptors")}[${index}]`, reading)
+  );
+  return { kind: "limit", name, domain, descriptors, onOver: fields.choice("onOver", ["fail", "wait"]) };
+}
+
+function readDescriptor(
+  item: YamlValue,
+  path: string,
+  reading: ValueReading,
+): LimitStep["descriptors"][number] {
+  const { log, read } = reading;
+  if (item.kind === "broken") return [];
+  const size = item.kind === "mapping" ? item.entries.size : 0;
+  if (item.kind !== "mapping" || size === 0 || size > MAX_ENTRIES) {
+    const found = item.kind === "mapping" ? `one of ${size} keys` : described(item);
+    log.error(item.offset, path, `a descriptor must be a mapping of 1 to ${MAX_ENTRIES} keys, not ${found}`);
+    return [];
+  }
+  return [...item.entries].flatMap(([key, { offset, value }]) => {
+    const below = `${path}.${shown(key)}`;
+    if (key.includes("{{")) log.error(offset, below, "a template cannot stand in a key; write a name");
+    if (value.kind === "scalar") {
+      const template = read(value.text, value.offset, below);
+      return template === undefined ? [] : [[key, template] as const];
+    }
+    if (value.kind !== "broken") {
+      log.error(value.offset, below, `the value of a descriptor must be a text, not ${described(value)}`);
+    }
+    return [];
+  });
+}
+
+function readSet(step: WorkflowFields, name: string, reading: ValueReading): SetStep | undefined {
+  const mapping = step.mapping("set");
+  if (mapping === undefined) return undefined;
+  return { kind: "set", name, value: readValue(mapping, step.pathOf("set"), reading) };
+}

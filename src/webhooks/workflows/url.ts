@@ -1,0 +1,148 @@
+import {
+  parseTemplate,
+  renderText,
+  TemplateError,
+  type TemplatePath,
+  type TemplateScope,
+  type TextTemplate,
+} from "../model/template.ts";
+import type { UrlTemplate } from "../model/workflow.ts";
+
+/** A URL of templates, or what is wrong with it. */
+export type ParsedUrl =
+  | { readonly url: UrlTemplate; readonly problem?: undefined }
+  | { readonly url?: undefined; readonly problem: string };
+
+const RIGHT = "one such as 'https://host/path/{{ input.id }}' would be right";
+const ORIGIN = /^https?:\/\/[^/?#]*/i;
+// deno-lint-ignore no-control-regex
+const ODD_CHARACTERS = /[\s\x00-\x1f\x7f\\#]/;
+/** What a server might undo once more: a dot, the two slashes, a semicolon, and the percent sign itself. */
+const ENCODED = /%(2e|2f|3b|5c|25)/gi;
+const MAX_ENCODINGS = 8;
+
+/** Reads a URL of templates: they may stand in its path and its query, and nowhere else. */
+export function parseUrl(text: string): ParsedUrl {
+  const { template, problem } = parseTemplate(text);
+  if (problem !== undefined) return { problem };
+  const [first = "", ...rest] = template;
+  if (typeof first !== "string") {
+    return { problem: `a template cannot stand for the scheme or the host of a URL; ${RIGHT}` };
+  }
+  const origin = ORIGIN.exec(first)?.[0];
+  if (origin === undefined) return { problem: `the URL has to begin with https:// or http://; ${RIGHT}` };
+  if (origin.length === first.length && rest.length > 0) {
+    return { problem: `a template cannot stand for the host or the port of a URL; ${RIGHT}` };
+  }
+  const wrong = originProblem(origin) ?? literalProblem(template);
+  if (wrong !== undefined) return { problem: wrong };
+  const { path, query } = splitAtQuery([first.slice(origin.length), ...rest]);
+  const dotted = segmentsOf(path, (part) => part.text.length === 0 ? "" : "x").find(({ text }) =>
+    isDotted(text)
+  );
+  if (dotted !== undefined) {
+    return { problem: "the path of a URL cannot hold '.' or '..'; write where it leads" };
+  }
+  return { url: query === undefined ? { origin, path } : { origin, path, query } };
+}
+
+function originProblem(origin: string): string | undefined {
+  if (origin.includes("@")) {
+    return "a URL cannot hold a user name or a password; write an authorization header";
+  }
+  return URL.canParse(origin) ? undefined : `the URL has no host that can be read; ${RIGHT}`;
+}
+
+function literalProblem(template: TextTemplate): string | undefined {
+  const literals = template.filter((part) => typeof part === "string");
+  const odd = literals.map((text) => ODD_CHARACTERS.exec(text)?.[0]).find((found) => found !== undefined);
+  if (odd === undefined) return undefined;
+  const name = odd === "#" ? "a fragment, which is never sent" : odd === "\\" ? "a backslash" : "white space";
+  return `a URL cannot hold ${name}; leave it out, or percent-encode it`;
+}
+
+function splitAtQuery(template: TextTemplate): { path: TextTemplate; query?: TextTemplate } {
+  const index = template.findIndex((part) => typeof part === "string" && part.includes("?"));
+  const part = template[index];
+  if (typeof part !== "string") return { path: withSlash(template) };
+  const mark = part.indexOf("?");
+  return {
+    path: withSlash([...template.slice(0, index), part.slice(0, mark)]),
+    query: [part.slice(mark + 1), ...template.slice(index + 1)],
+  };
+}
+
+function withSlash(path: TextTemplate): TextTemplate {
+  const [first = "", ...rest] = path;
+  return first === "" && rest.length === 0 ? ["/"] : path;
+}
+
+/** The URL with its templates filled in; throws a `TemplateError` where a value would lead elsewhere. */
+export function renderUrl({ origin, path, query }: UrlTemplate, scope: TemplateScope): string {
+  const segments = segmentsOf(path, (part) => renderText([part], scope, encodeValue));
+  for (const { text, paths } of segments) {
+    const [name] = paths;
+    if (name !== undefined && text === "") {
+      throw new TemplateError(`Cannot write "${name}" into the path of a URL: it is empty`);
+    }
+    if (isDotted(text)) {
+      const names = paths.map((path) => `"${path}"`).join(" and ");
+      throw new TemplateError(
+        `Cannot write ${names} into the path of a URL: it would make '.' or '..' of it`,
+      );
+    }
+  }
+  const plain = segments.map(({ text }) => text).join("/");
+  const search = query === undefined ? "" : `?${renderText(query, scope, encodeValue)}`;
+  return checkedUrl(`${origin}${plain}${search}`, origin);
+}
+
+/** A second look at the whole: whatever was filled in, it has to go where the file says. */
+function checkedUrl(text: string, origin: string): string {
+  if (new URL(text).origin === new URL(origin).origin) return text;
+  throw new TemplateError("Cannot make the URL of the request: a value would lead to another host");
+}
+
+function encodeValue(text: string, path: TemplatePath): string {
+  if (!text.isWellFormed()) {
+    throw new TemplateError(`Cannot write "${path.text}" into a URL: it holds half of a character`);
+  }
+  return encodeURIComponent(text);
+}
+
+interface Segment {
+  text: string;
+  /** What was filled in. */
+  readonly paths: string[];
+}
+
+/** The parts of a path between its slashes; what is filled in holds none. */
+function segmentsOf(path: TextTemplate, render: (part: TemplatePath) => string): readonly Segment[] {
+  let last: Segment = { text: "", paths: [] };
+  const segments = [last];
+  for (const part of path) {
+    if (typeof part !== "string") {
+      last.text += render(part);
+      last.paths.push(part.text);
+      continue;
+    }
+    const [first = "", ...rest] = part.split("/");
+    last.text += first;
+    for (const text of rest) {
+      last = { text, paths: [] };
+      segments.push(last);
+    }
+  }
+  return segments;
+}
+
+/** Whether a segment is `.` or `..`, or would be one, or hold one, for a server that decodes once more. */
+function isDotted(segment: string): boolean {
+  let text = segment;
+  for (let round = 0; round < MAX_ENCODINGS; round++) {
+    const decoded = text.replaceAll(ENCODED, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)));
+    if (decoded === text) break;
+    text = decoded;
+  }
+  return text.split(/[/\\]/).some((part) => /^\.\.?(?:;|$)/.test(part));
+}

@@ -1,0 +1,156 @@
+import {
+  type Alias,
+  Composer,
+  type Document,
+  isAlias,
+  isMap,
+  isNode,
+  isPair,
+  isSeq,
+  Lexer,
+  LineCounter,
+  type Node,
+  Parser,
+} from "yaml";
+import type { ErrorCode, YAMLParseError } from "yaml";
+import { ProblemLog } from "./problem_log.ts";
+import { buildTree, tooDeep } from "./tree.ts";
+import type { YamlValue } from "./value.ts";
+
+/** A file of YAML: its tree where it could be read, and the log for everything found in it. */
+export interface YamlDocument {
+  /** Absent when the file is empty or not YAML; the log then says so for the latter only. */
+  readonly root: YamlValue | undefined;
+  readonly log: ProblemLog;
+  /** What reading it costs: how many words, marks and line ends there are, the dear ones counted twice. */
+  readonly parts: number;
+}
+
+/** Our words for what the parser says in others, or not clearly enough for the fix. */
+const SYNTAX_TEXTS: Partial<Record<ErrorCode, string>> = {
+  TAB_AS_INDENT: "a tab is used as indentation; use spaces",
+  BAD_ALIAS: "an alias has no name; put a text that begins with * in quotes",
+  RESOURCE_EXHAUSTION: tooDeep(),
+};
+
+/** How a document is read. */
+export interface YamlDocumentOptions {
+  /**
+   * How many parts the text may have; any number when absent. Length alone bounds nothing: a list of
+   * empty lists takes several hundred times its length of memory while it is read.
+   */
+  readonly maxParts?: number;
+}
+
+/** Reads one document of YAML; `name` begins every position. */
+export function readYamlDocument(
+  name: string,
+  source: string,
+  options: YamlDocumentOptions = {},
+): YamlDocument {
+  // The mark at the start is no character of the first line.
+  const text = source.startsWith("\uFEFF") ? source.slice(1) : source;
+  const lines = new LineCounter();
+  const log = new ProblemLog(name, lines);
+  const { documents, parts } = readDocuments(text, lines, options.maxParts ?? Infinity);
+  if (documents === undefined) {
+    log.error(0, "", `the file has more than ${parts - 1} words, marks and line ends; make several of it`);
+    return { root: undefined, log, parts };
+  }
+  const [first, second] = documents;
+  if (first === undefined) return { root: undefined, log, parts };
+  if (second !== undefined) {
+    log.error(second.range[0], "", "a second document begins here; put it into a file of its own");
+  }
+  if (first.errors.length > 0) {
+    logSyntaxErrors(first.errors, log);
+    return { root: undefined, log, parts };
+  }
+  return { root: rootOf(first.contents, text, log), log, parts };
+}
+
+/** What the parser's own function for a whole text does; no documents when there are too many parts. */
+function readDocuments(
+  text: string,
+  lines: LineCounter,
+  maxParts: number,
+): { documents: Document.Parsed[] | undefined; parts: number } {
+  const composer = new Composer({
+    lineCounter: lines,
+    // Types are ours to tell: values are taken as written, and only some fields are numbers or flags.
+    schema: "failsafe",
+    resolveKnownTags: false,
+    // Keys given twice are reported with both places, and the same through merges.
+    uniqueKeys: false,
+    prettyErrors: false,
+  });
+  const parser = new Parser(lines.addNewLine);
+  const documents: Document.Parsed[] = [];
+  let parts = 0;
+  lines.addNewLine(0);
+  for (const lexeme of new Lexer().lex(text)) {
+    parts += costOf(lexeme);
+    if (parts > maxParts) return { documents: undefined, parts: maxParts + 1 };
+    for (const token of parser.next(lexeme)) documents.push(...composer.next(token));
+  }
+  for (const token of parser.end()) documents.push(...composer.next(token));
+  documents.push(...composer.end());
+  return { documents, parts };
+}
+
+/** Measured: about 400 bytes of memory for each one counted, whatever the text is made of. */
+function costOf(lexeme: string): number {
+  switch (lexeme[0]) {
+    case "*":
+      return 3;
+    case "[":
+    case "{":
+    case "'":
+    case '"':
+      return 2;
+    default:
+      return lexeme === "---" ? 2 : 1;
+  }
+}
+
+function rootOf(contents: Node | null, text: string, log: ProblemLog): YamlValue | undefined {
+  if (contents === null) return undefined;
+  // Without an anchor in the text there is nothing to find, and large files have none as a rule.
+  const anchors = text.includes("&") ? resolveAliases(contents) : new Map<Alias, Node>();
+  return buildTree(contents, log, anchors);
+}
+
+/** One problem a line: what follows on it is as a rule a consequence. */
+function logSyntaxErrors(errors: readonly YAMLParseError[], log: ProblemLog): void {
+  const exhausted = errors.filter((error) => error.code === "RESOURCE_EXHAUSTION").slice(0, 1);
+  const seen = new Set<string>();
+  const shown = exhausted.length > 0 ? exhausted : [...errors].sort((a, b) => a.pos[0] - b.pos[0]);
+  for (const error of shown) {
+    // A tab is reported from the line break before it.
+    const offset = error.code === "TAB_AS_INDENT" ? error.pos[1] - 1 : error.pos[0];
+    const line = log.at(offset).replace(/:[0-9]+$/, "");
+    if (seen.has(line)) continue;
+    seen.add(line);
+    log.error(offset, "", SYNTAX_TEXTS[error.code] ?? `not valid YAML: ${error.message}`);
+  }
+}
+
+/** What every alias stands for: the last value before it that carries its name. */
+function resolveAliases(root: Node): Map<Alias, Node> {
+  const named = new Map<string, Node>();
+  const targets = new Map<Alias, Node>();
+  const stack: unknown[] = [root];
+  while (stack.length > 0) {
+    const node = stack.pop();
+    if (isPair(node)) {
+      stack.push(node.value, node.key);
+    } else if (isAlias(node)) {
+      const target = named.get(node.source);
+      if (target !== undefined) targets.set(node, target);
+    } else if (isNode(node)) {
+      if (node.anchor !== undefined) named.set(node.anchor, node);
+      if (isMap(node) || isSeq(node)) { for (const item of node.items.toReversed()) stack.push(item); }
+    }
+  }
+  return targets;
+}

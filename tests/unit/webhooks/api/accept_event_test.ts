@@ -1,0 +1,99 @@
+import { assertEquals } from "@std/assert";
+import { type Seen, WebhookBed } from "../../../harness/webhook_service_fixture.ts";
+
+const EVENT = { event: "agent.reply.completed", data: { replyId: "r1" } };
+
+function codeOf({ status, body }: Seen): unknown[] {
+  return [status, body?.code ?? Object.keys(body ?? {})[0]];
+}
+
+async function endpoint(bed: WebhookBed, fields: object = {}): Promise<string> {
+  return (await bed.call("POST", "/endpoints", { url: "https://example.com/hook", ...fields })).body.id;
+}
+
+Deno.test("event: it goes to every endpoint that names its kind, disabled ones included", async () => {
+  await using bed = await WebhookBed.open();
+  await endpoint(bed);
+  await endpoint(bed, { events: ["agent.*"], enabled: false });
+  await endpoint(bed, { events: ["document.write.completed"] });
+  const { status, body } = await bed.post(EVENT);
+  assertEquals([status, Object.keys(body), body.deliveries], [202, ["id", "deliveries"], 2]);
+  const { body: event } = await bed.call("GET", `/events/${body.id}`);
+  assertEquals([event["event"], event["data"]], [EVENT.event, EVENT.data]);
+  assertEquals((await bed.call("GET", "/deliveries")).body.items.length, 2);
+});
+
+Deno.test("event: its body is stored with every digit, keys in their order", async () => {
+  await using bed = await WebhookBed.open();
+  const { body } = await bed.post('{"data": {"n": 12345678901234567890, "p": 1.10}, "event": "a.b"}');
+  const stored = await bed.store.findEvent(body.id);
+  assertEquals(
+    new TextDecoder().decode(stored?.body),
+    '{"event":"a.b","data":{"n":12345678901234567890,"p":1.10}}',
+  );
+});
+
+Deno.test("event: what is wrong is refused", async () => {
+  await using bed = await WebhookBed.open();
+  const { body: { key } } = await bed.call("POST", "/event-keys", { name: "agent", kinds: ["agent.*"] });
+  const deep = `{"event":"a","data":${'{"a":'.repeat(64)}1${"}".repeat(64)}}`;
+  const table: [string, Seen, unknown[], string | undefined][] = [
+    ["an unknown key", await bed.post("x", { key: "svce_unknown" }), [401, "unauthorized"], undefined],
+    ["no JSON", await bed.post("x", { key }), [400, "malformed_json"], "body"],
+    ["a list", await bed.post([]), [422, "not_an_object"], "body"],
+    ["too deep", await bed.post(deep), [422, "too_deep"], "body"],
+    ["an unknown field", await bed.post({ ...EVENT, more: 1 }), [422, "invalid_field"], "more"],
+    ["no kind", await bed.post({ data: {} }), [422, "invalid_field"], "event"],
+    ["a kind that is none", await bed.post({ ...EVENT, event: "A.b" }), [422, "invalid_field"], "event"],
+    ["a long kind", await bed.post({ ...EVENT, event: "a".repeat(129) }), [422, "invalid_field"], "event"],
+    ["no data", await bed.post({ event: "a" }), [422, "invalid_field"], "data"],
+    ["data that is a list", await bed.post({ event: "a", data: [] }), [422, "invalid_field"], "data"],
+    ["data that is a number", await bed.post('{"event":"a","data":1e999}'), [422, "invalid_field"], "data"],
+    ["our kind", await bed.post({ ...EVENT, event: "workflow.x" }), [403, "reserved_kind"], "event"],
+    ["our kind, by a key", await bed.post({ ...EVENT, event: "workflow.x" }, { key }), [
+      403,
+      "reserved_kind",
+    ], "event"],
+    [
+      "another kind",
+      await bed.post({ ...EVENT, event: "document.x" }, { key }),
+      [403, "kind_not_allowed"],
+      "event",
+    ],
+    ["a kind of the key", await bed.post(EVENT, { key }), [202, "id"], undefined],
+  ];
+  for (const [what, answer, expected, field] of table) {
+    assertEquals([codeOf(answer), answer.body?.field], [expected, field], what);
+  }
+});
+
+Deno.test("event: a key is used once by each who posts", async () => {
+  await using bed = await WebhookBed.open();
+  await endpoint(bed);
+  const { body: { key } } = await bed.call("POST", "/event-keys", { name: "agent", kinds: ["*"] });
+  const first = await bed.post(EVENT, { idempotencyKey: "k" });
+  const replay = await bed.post(EVENT, { idempotencyKey: "k" });
+  const other = await bed.post({ ...EVENT, data: {} }, { idempotencyKey: "k" });
+  const byKey = await bed.post(EVENT, { key, idempotencyKey: "k" });
+  assertEquals([replay.body, replay.headers["idempotency-replayed"]], [first.body, "true"]);
+  assertEquals([other.body, other.headers["idempotency-body-mismatch"]], [first.body, "true"]);
+  assertEquals([byKey.status, byKey.headers["idempotency-replayed"], byKey.body.deliveries], [
+    202,
+    undefined,
+    1,
+  ]);
+  assertEquals(byKey.body.id === first.body.id, false);
+  const many = await Promise.all(
+    Array.from({ length: 200 }, () => bed.post(EVENT, { key, idempotencyKey: "many" })),
+  );
+  assertEquals(new Set(many.map(({ body }) => body.id)).size, 1);
+  assertEquals((await bed.call("GET", "/events")).body.items.length, 3);
+});
+
+Deno.test("event: a deleted key is unknown", async () => {
+  await using bed = await WebhookBed.open();
+  const { body: { id, key } } = await bed.call("POST", "/event-keys", { name: "agent", kinds: ["*"] });
+  assertEquals((await bed.post(EVENT, { key })).status, 202);
+  assertEquals((await bed.call("DELETE", `/event-keys/${id}`)).status, 204);
+  assertEquals(codeOf(await bed.post(EVENT, { key })), [401, "unauthorized"]);
+});

@@ -1,0 +1,249 @@
+import { assertEquals } from "@std/assert";
+import { StoreError, type WebhookStore } from "../../../../src/webhooks/store/store.ts";
+import { until } from "../../../harness/until.ts";
+import { type Seen, WebhookBed } from "../../../harness/webhook_service_fixture.ts";
+
+const DAY_MS = 86_400_000;
+
+function codeOf({ status, body }: Seen): unknown[] {
+  return [status, body?.code ?? Object.keys(body ?? {})[0]];
+}
+
+Deno.test("trigger: a call makes an execution that holds the body as it came", async () => {
+  await using bed = await WebhookBed.open();
+  const { id, key } = await bed.trigger();
+  const answer = await bed.start(key, '{"id": 12345678901234567890, "price": 1.10}');
+  assertEquals(answer.status, 202);
+  assertEquals(Object.keys(answer.body), ["executionId"]);
+  const found = await bed.store.findExecution(answer.body.executionId);
+  assertEquals(found?.execution.input, '{"id": 12345678901234567890, "price": 1.10}');
+  assertEquals(found?.execution.triggerId, id);
+  assertEquals(found?.execution.status, "queued");
+  const shown = await bed.service.administer({
+    requestId: "r",
+    method: "GET",
+    path: `/executions/${answer.body.executionId}`,
+    query: "",
+  });
+  assertEquals(shown.body.includes('"input":{"id":12345678901234567890,"price":1.10}'), true);
+});
+
+Deno.test("trigger: what is wrong is answered in the order of the checks", async () => {
+  await using bed = await WebhookBed.open();
+  const { key, id } = await bed.trigger({ requireIdempotencyKey: true });
+  const { key: other } = await bed.trigger({ name: "other" });
+  const deep = `${'{"a":'.repeat(65)}1${"}".repeat(65)}`;
+  const fitting = `${'{"a":'.repeat(64)}1${"}".repeat(64)}`;
+  const keyed = { idempotencyKey: "k" };
+  const table: [string, Seen, unknown[]][] = [
+    ["an unknown key", await bed.start("svct_unknown", "no json"), [401, "unauthorized"]],
+    ["the key of another trigger", await bed.start(other, "no json"), [404, "not_found"]],
+    ["a path of no trigger", await bed.start(key, "{}", { name: "none" }), [404, "not_found"]],
+    ["no idempotency key", await bed.start(key, "no json"), [400, "idempotency_key_required"]],
+    ["an empty body", await bed.start(key, "", keyed), [400, "malformed_json"]],
+    ["no JSON", await bed.start(key, "{", keyed), [400, "malformed_json"]],
+    ["deep and no JSON", await bed.start(key, deep.slice(0, -1), keyed), [400, "malformed_json"]],
+    ["a list", await bed.start(key, "[]", keyed), [422, "not_an_object"]],
+    ["null", await bed.start(key, "null", keyed), [422, "not_an_object"]],
+    ["a number", await bed.start(key, "1", keyed), [422, "not_an_object"]],
+    ["too deep", await bed.start(key, deep, keyed), [422, "too_deep"]],
+    ["as deep as may be", await bed.start(key, fitting, { idempotencyKey: "deep" }), [202, "executionId"]],
+  ];
+  for (const [what, answer, expected] of table) assertEquals(codeOf(answer), expected, what);
+  await bed.call("PATCH", `/triggers/${id}`, { enabled: false });
+  assertEquals(codeOf(await bed.start(key, "no json")), [403, "trigger_disabled"]);
+  assertEquals(codeOf(await bed.start(key, "no json", { name: "none" })), [404, "not_found"]);
+  assertEquals(
+    (await bed.service.admitTrigger({ requestId: "r", name: "order-intake", keyHash: "" }))?.status,
+    401,
+  );
+  assertEquals(
+    (await bed.start("svct_unknown", "{}")).headers["www-authenticate"],
+    "Bearer",
+  );
+});
+
+Deno.test("trigger: a problem has one shape", async () => {
+  await using bed = await WebhookBed.open();
+  const { key } = await bed.trigger();
+  const answer = await bed.start(key, "[]");
+  assertEquals(answer.headers["content-type"], "application/problem+json");
+  assertEquals(answer.body as object, {
+    type: "about:blank",
+    title: "Unprocessable Content",
+    status: 422,
+    detail: "Cannot read the body: a JSON object is wanted",
+    code: "not_an_object",
+    requestId: "request-2",
+    field: "body",
+  });
+});
+
+Deno.test("trigger: a thousand at once with one key are one execution", async () => {
+  await using bed = await WebhookBed.open();
+  const { key } = await bed.trigger();
+  const answers = await Promise.all(
+    Array.from({ length: 1_000 }, () => bed.start(key, { a: 1 }, { idempotencyKey: "same" })),
+  );
+  const ids = new Set(answers.map(({ status, body }) => `${status} ${body.executionId}`));
+  assertEquals(ids.size, 1);
+  const replayed = answers.filter(({ headers }) => headers["idempotency-replayed"] === "true");
+  assertEquals(replayed.length, 999);
+  assertEquals((await bed.store.listExecutions({ limit: 200 })).items.length, 1);
+});
+
+Deno.test("trigger: a key lives for 24 hours, whatever key of the trigger is shown", async () => {
+  await using bed = await WebhookBed.open();
+  const { id, key } = await bed.trigger();
+  const first = await bed.start(key, { a: 1, b: 2 }, { idempotencyKey: "k" });
+  const { body: { key: second } } = await bed.call("POST", `/triggers/${id}/rotate`);
+  bed.clock.advance(DAY_MS - 1);
+  const replay = await bed.start(second, '{"b":2,"a":1.0}', { idempotencyKey: "k" });
+  const same = await bed.start(second, '{"b":2, "a":1}', { idempotencyKey: "k" });
+  bed.clock.advance(1);
+  const anew = await bed.start(key, { a: 1, b: 2 }, { idempotencyKey: "k" });
+  assertEquals([replay.status, replay.body, replay.headers["idempotency-replayed"]], [
+    202,
+    first.body,
+    "true",
+  ]);
+  assertEquals([same.body, same.headers["idempotency-body-mismatch"]], [first.body, undefined]);
+  assertEquals([anew.status, anew.headers["idempotency-replayed"]], [202, undefined]);
+  assertEquals(anew.body.executionId === first.body.executionId, false);
+});
+
+Deno.test("trigger: another body with the same key", async () => {
+  await using bed = await WebhookBed.open();
+  const { id, key } = await bed.trigger();
+  const first = await bed.start(key, { a: 1 }, { idempotencyKey: "k" });
+  const other = await bed.start(key, { a: 2 }, { idempotencyKey: "k" });
+  await bed.call("PATCH", `/triggers/${id}`, { onBodyMismatch: "reject" });
+  const rejected = await bed.start(key, { a: 2 }, { idempotencyKey: "k" });
+  const fine = await bed.start(key, { a: 1 }, { idempotencyKey: "k" });
+  assertEquals([other.status, other.body], [202, first.body]);
+  assertEquals(other.headers["idempotency-body-mismatch"], "true");
+  assertEquals(codeOf(rejected), [422, "body_mismatch"]);
+  assertEquals(fine.body, first.body);
+  const audit = await bed.call("GET", "/audit?event=trigger.body_mismatch");
+  assertEquals(audit.body.items.map(({ object }) => object), [
+    `execution:${first.body.executionId}`,
+    `execution:${first.body.executionId}`,
+  ]);
+});
+
+Deno.test("trigger: its limit is asked once for each new run, with what the input says", async () => {
+  const asked: unknown[] = [];
+  let code: "OK" | "OVER_LIMIT" | "failing" = "OK";
+  await using bed = await WebhookBed.open({
+    limit: (domain, descriptors) => {
+      asked.push([domain, descriptors]);
+      if (code === "failing") return Promise.reject(new Error("no"));
+      return Promise.resolve({ code, resetMs: 1_500 });
+    },
+  });
+  const limit = {
+    domain: "edge",
+    descriptors: [{ customer: "{{ input.customer }}", tier: "a{{ input.n }}" }],
+  };
+  const { id, key } = await bed.trigger({ limit });
+  const input = '{"customer":"bob","n":1.10}';
+  const first = await bed.start(key, input, { idempotencyKey: "k" });
+  code = "OVER_LIMIT";
+  const replay = await bed.start(key, input, { idempotencyKey: "k" });
+  const over = await bed.start(key, input);
+  const missing = await bed.start(key, {});
+  code = "failing";
+  const failing = await bed.start(key, input);
+  await bed.call("PATCH", `/triggers/${id}`, { onLimitError: "allow" });
+  const allowed = await bed.start(key, input);
+  assertEquals([first.status, replay.status, replay.body], [202, 202, first.body]);
+  assertEquals([codeOf(over), over.headers["retry-after"]], [[429, "over_limit"], "2"]);
+  assertEquals(codeOf(missing), [422, "limit_value_missing"]);
+  assertEquals([codeOf(failing), failing.headers["retry-after"]], [[503, "limit_failed"], "1"]);
+  assertEquals(allowed.status, 202);
+  const one = ["edge", [{ customer: "bob", tier: "a1.10" }]];
+  assertEquals(asked, [one, one, one, one]);
+});
+
+Deno.test("trigger: without its workflow it is 503, but a replay is answered", async () => {
+  await using bed = await WebhookBed.open();
+  const { key } = await bed.trigger();
+  const first = await bed.start(key, {}, { idempotencyKey: "k" });
+  bed.workflows.clear();
+  const replay = await bed.start(key, {}, { idempotencyKey: "k" });
+  const gone = await bed.start(key, {}, { idempotencyKey: "new" });
+  bed.workflows.set("order-intake", "workflow: order-intake # again");
+  const back = await bed.start(key, {}, { idempotencyKey: "new" });
+  assertEquals(replay.body, first.body);
+  assertEquals([codeOf(gone), gone.headers["retry-after"]], [[503, "workflow_unavailable"], "1"]);
+  // What was refused has not used the key up.
+  assertEquals([back.status, back.headers["idempotency-replayed"]], [202, undefined]);
+});
+
+Deno.test("trigger: a duplicate waits for the first for 5 seconds", async () => {
+  const held = Promise.withResolvers<void>();
+  await using bed = await WebhookBed.open({
+    store(store) {
+      const accept = store.acceptExecution.bind(store);
+      const acceptExecution: typeof accept = async (...args) => {
+        await held.promise;
+        return await accept(...args);
+      };
+      return Object.assign(store, { acceptExecution });
+    },
+  });
+  const { key } = await bed.trigger();
+  const first = bed.start(key, {}, { idempotencyKey: "k" });
+  const second = bed.start(key, {}, { idempotencyKey: "k" });
+  await until("the second call to wait", () => bed.clock.waiting > 0);
+  bed.clock.advance(5_000);
+  const late = await second;
+  held.resolve();
+  assertEquals([codeOf(late), late.headers["retry-after"]], [[409, "in_flight"], "1"]);
+  assertEquals((await first).status, 202);
+});
+
+Deno.test("trigger: a store that fails is 503, and nothing is accepted", async () => {
+  for (const code of ["busy", "full", "read_only", "failed"] as const) {
+    const acceptExecution = () => Promise.reject(new StoreError(code, `Cannot write: ${code}`));
+    await using bed = await WebhookBed.open({ store: (store) => Object.assign(store, { acceptExecution }) });
+    const { key } = await bed.trigger();
+    const answer = await bed.start(key, {});
+    assertEquals([codeOf(answer), answer.headers["retry-after"]], [[503, "store_unavailable"], "1"]);
+    assertEquals((await bed.service.figures()).problem, `Cannot write: ${code}`);
+  }
+});
+
+Deno.test("trigger: health fails for as long as another process locks the store, and no longer", async () => {
+  let isLocked = true;
+  await using bed = await WebhookBed.open({
+    store(store) {
+      const whereFree = <K extends "acceptExecution" | "releaseClaims">(name: K): WebhookStore[K] => {
+        const operation = store[name];
+        const locked = () => Promise.reject(new StoreError("busy", "the store is locked"));
+        return new Proxy(operation, {
+          apply: (target, self, given) => isLocked ? locked() : Reflect.apply(target, self, given),
+        });
+      };
+      const acceptExecution = whereFree("acceptExecution");
+      return Object.assign(store, { acceptExecution, releaseClaims: whereFree("releaseClaims") });
+    },
+  });
+  const { key } = await bed.trigger();
+  assertEquals((await bed.start(key, {})).status, 503);
+  for (let second = 0; second < 12; second++) {
+    assertEquals((await bed.service.figures()).problem, "the store is locked", `after ${second} s`);
+    bed.clock.advance(1_000);
+  }
+  isLocked = false;
+  assertEquals((await bed.service.figures()).problem, undefined);
+});
+
+Deno.test("trigger: once the service stops it is 503", async () => {
+  const bed = await WebhookBed.open();
+  const { key } = await bed.trigger();
+  await bed.service.stop(0);
+  const answer = await bed.start(key, {});
+  assertEquals([codeOf(answer), answer.headers["retry-after"]], [[503, "shutting_down"], "1"]);
+  await Deno.remove(bed.folder, { recursive: true });
+});

@@ -1,0 +1,29 @@
+import { assertEquals } from "@std/assert";
+import { FieldReader } from "../../../../src/webhooks/api/field_reader.ts";
+import { refusalOf } from "./refusal_fixture.ts";
+
+Deno.test("fields: texts hold no control characters", async () => {
+  for (const text of ["a\0b", "a\nb", "\u001b[31mred", "a\u007f", "a\u0085b", "\t"]) {
+    const fields = new FieldReader({ name: text }, ["name"]);
+    const problem = await refusalOf(() => fields.text("name"));
+    assertEquals([problem.status, problem.field, problem.detail], [
+      422,
+      "name",
+      'Cannot use "name": a text without control characters is wanted',
+    ]);
+  }
+  for (const text of ["", "größer 漢字 👍", " a "]) {
+    assertEquals(new FieldReader({ name: text }, ["name"]).text("name"), text);
+  }
+});
+
+Deno.test("fields: one that is not known is refused with those that are", async () => {
+  const table = [
+    [["a", "b"], 'Cannot use "x": it is not known; a, b would be'],
+    [[], 'Cannot use "x": it is not known; no field is wanted'],
+  ] as const;
+  for (const [known, detail] of table) {
+    const problem = await refusalOf(() => new FieldReader({ x: 1 }, known));
+    assertEquals([problem.field, problem.detail], ["x", detail]);
+  }
+});

@@ -1,0 +1,136 @@
+import { assertEquals } from "@std/assert";
+import type { Delivery } from "../../../../src/webhooks/model/records.ts";
+import { whyNotDelivered, type WhyNotDeliveredOptions } from "../../../../src/webhooks/api/why.ts";
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const NOW = Date.parse("2026-03-28T12:00:00Z");
+
+const NEW: Delivery = {
+  id: "3b241101-e2bb-4255-8caf-4136c566a962",
+  endpointId: "e",
+  eventId: "v",
+  event: "a.b",
+  state: "attempting",
+  createdAt: NOW - MINUTE,
+  slot: 0,
+  dueAt: NOW - SECOND,
+};
+const LATER: Delivery = {
+  ...NEW,
+  state: "retrying",
+  slot: 3,
+  firstFailureAt: NOW - MINUTE,
+  dueAt: NOW + 4 * MINUTE,
+};
+const FAILED: Delivery = { ...LATER, state: "failed", slot: 8, dueAt: undefined, finishedAt: NOW - HOUR };
+const ON = { enabled: true, concurrency: 4 };
+const OFF = { enabled: false, concurrency: 4 };
+const RESENT = { ...FAILED, resendAt: NOW - SECOND };
+
+type Case = readonly [name: string, options: Omit<WhyNotDeliveredOptions, "now">, why: string];
+
+const CASES: readonly Case[] = [
+  [
+    "new, and others make attempts too",
+    { delivery: NEW, endpoint: ON },
+    "an attempt is due since 2026-03-28T11:59:59.000Z, the first one; it is made as soon as a place is free, of all " +
+    "and of the 4 attempts that its endpoint may have at once",
+  ],
+  [
+    "new",
+    { delivery: NEW, endpoint: ON, inFlight: 0 },
+    "an attempt is due since 2026-03-28T11:59:59.000Z, the first one; " +
+    "it is made as soon as one of all places for attempts is free",
+  ],
+  [
+    "new, its endpoint is busy",
+    { delivery: NEW, endpoint: ON, inFlight: 4 },
+    "an attempt is due since 2026-03-28T11:59:59.000Z, the first one; " +
+    "it waits for one of the 4 attempts that its endpoint may have at once",
+  ],
+  [
+    "new, its endpoint is not quite busy",
+    { delivery: { ...NEW, dueAt: NOW }, endpoint: ON, inFlight: 3 },
+    "an attempt is due since 2026-03-28T12:00:00.000Z, the first one; " +
+    "it is made as soon as one of all places for attempts is free",
+  ],
+  [
+    "the first attempt is out",
+    { delivery: { ...NEW, claimId: "c", leaseUntil: NOW + 1 }, endpoint: ON },
+    "an attempt is being made, the first one",
+  ],
+  [
+    "waits for its slot",
+    { delivery: LATER, endpoint: ON, inFlight: 4 },
+    "the next attempt is made at 2026-03-28T12:04:00.000Z, retry 4 of 8 (5 minutes after the first failure)",
+  ],
+  ...([
+    [0, "retry 1 of 8 (at once)"],
+    [1, "retry 2 of 8 (30 seconds after the first failure)"],
+    [2, "retry 3 of 8 (1 minute after the first failure)"],
+    [4, "retry 5 of 8 (30 minutes after the first failure)"],
+    [5, "retry 6 of 8 (2 hours after the first failure)"],
+    [7, "retry 8 of 8 (24 hours after the first failure)"],
+  ] as const).map(([slot, text]): Case => [
+    `slot ${slot}`,
+    { delivery: { ...LATER, slot }, endpoint: ON },
+    `the next attempt is made at 2026-03-28T12:04:00.000Z, ${text}`,
+  ]),
+  [
+    "a retry is out",
+    { delivery: { ...LATER, slot: 0, claimId: "c", leaseUntil: NOW + 1 }, endpoint: ON },
+    "an attempt is being made, retry 1 of 8 (at once)",
+  ],
+  [
+    "its process is away",
+    { delivery: { ...LATER, claimId: "c", leaseUntil: NOW - MINUTE }, endpoint: ON },
+    "the process that made an attempt has not been heard of since 2026-03-28T11:59:00.000Z; " +
+    "the attempt is made again once its claim is taken back",
+  ],
+  [
+    "disabled, never tried",
+    { delivery: NEW, endpoint: OFF },
+    "its endpoint is disabled; it was never tried and is kept until that changes",
+  ],
+  [
+    "disabled, tried",
+    { delivery: LATER, endpoint: OFF },
+    "its endpoint is disabled; it fails for good at 2026-03-29T11:59:00.000Z unless that changes",
+  ],
+  ["deleted", { delivery: LATER, endpoint: undefined }, "its endpoint is not there any more"],
+  ["without a time", { delivery: { ...LATER, dueAt: undefined }, endpoint: ON }, "no attempt is planned"],
+  [
+    "asked for by hand",
+    { delivery: RESENT, endpoint: ON, inFlight: 0 },
+    "an attempt by hand was asked for at 2026-03-28T11:59:59.000Z; " +
+    "it is made as soon as one of all places for attempts is free",
+  ],
+  [
+    "asked for by hand, disabled",
+    { delivery: RESENT, endpoint: OFF },
+    "an attempt by hand was asked for at 2026-03-28T11:59:59.000Z; its endpoint is disabled",
+  ],
+  [
+    "delivered",
+    { delivery: { ...NEW, state: "acknowledged", dueAt: undefined, finishedAt: NOW }, endpoint: ON },
+    "it is delivered: the endpoint answered with 2xx at 2026-03-28T12:00:00.000Z",
+  ],
+  ...([
+    ["exhausted", "no attempt within 24 hours of the first failure was answered with 2xx"],
+    ["endpoint_disabled", "its endpoint was still disabled 24 hours after the first failure"],
+    ["endpoint_deleted", "its endpoint was deleted"],
+    ["payload_erased", "the payload of its event was erased"],
+  ] as const).map(([reason, text]): Case => [
+    `failed, ${reason}`,
+    { delivery: { ...FAILED, reason }, endpoint: ON },
+    `it failed for good at 2026-03-28T11:00:00.000Z: ${text}`,
+  ]),
+];
+
+for (const [name, options, why] of CASES) {
+  Deno.test(`why a delivery has not arrived: ${name}`, () => {
+    assertEquals(whyNotDelivered({ ...options, now: NOW }), why);
+  });
+}

@@ -1,0 +1,129 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { Cidrs } from "../../../../src/webhooks/model/address_ranges.ts";
+import { createSender, parseRetryAfter } from "../../../../src/webhooks/deliveries/sender.ts";
+import { urlProblem } from "../../../../src/webhooks/deliveries/endpoint_url.ts";
+import { FakeClock } from "../../../harness/fake_clock.ts";
+import { delivery, LOOPBACK, SECRET } from "../../../harness/sender_fixture.ts";
+
+Deno.test("a request that cannot be sent is told as such, without what is in it", async () => {
+  const sender = createSender({
+    ...{ allow: LOOPBACK, connectTimeoutMs: 1_000, userAgent: "Weir/test", clock: new FakeClock() },
+  });
+  const { signal } = new AbortController();
+  const base = delivery(`http://127.0.0.1/?${SECRET}`);
+  const table = [
+    [{ headers: { "x-a": `${SECRET}\n` } }, "the request cannot be sent (invalid_header)"],
+    [{ headers: { [`${SECRET} `]: "a" } }, "the request cannot be sent (invalid_header)"],
+    [{ headers: { connection: SECRET } }, 'the header "connection" is not the caller\'s to set'],
+    [{ url: `http://user:${SECRET}@127.0.0.1/` }, "the request cannot be sent (invalid_url)"],
+    [{ url: SECRET }, "the request cannot be sent (invalid_url)"],
+    [{ timeoutMs: 0.5 }, "the request cannot be sent"],
+  ] as const;
+  for (const [fault, error] of table) {
+    assertEquals(await sender.send({ ...base, ...fault }, { signal }), { errorKind: "unsendable", error });
+  }
+  await sender.close();
+});
+
+Deno.test("Retry-After is read in both of its forms", () => {
+  const now = Date.parse("2026-11-22T10:00:00Z");
+  const table: Readonly<Record<string, number | undefined>> = {
+    "0": 0,
+    " 120 ": 120_000,
+    "Sun, 22 Nov 2026 10:01:00 GMT": 60_000,
+    "Sun, 22 Nov 2026 09:00:00 GMT": 0,
+    "-1": undefined,
+    "1.5": undefined,
+    "soon": undefined,
+    "": undefined,
+    "2026-11-22T10:01:00Z": undefined,
+    "Sun, 99 Nov 2026 10:01:00 GMT": undefined,
+    "9999999999": undefined,
+  };
+  for (const [text, expected] of Object.entries(table)) {
+    assertEquals(parseRetryAfter(text, now), expected, text);
+  }
+});
+
+Deno.test("files and proxies that cannot be used are told at once", async () => {
+  const options = {
+    allow: LOOPBACK,
+    connectTimeoutMs: 1_000,
+    userAgent: "Weir/test",
+    clock: new FakeClock(),
+  };
+  const missing = assertThrows(() => createSender({ ...options, caFile: "/nowhere/ca.pem" }));
+  assertEquals(missing.message, 'Cannot use WEBHOOK_CA_FILE "/nowhere/ca.pem": ENOENT');
+  const empty = await Deno.makeTempFile();
+  const message = assertThrows(() => createSender({ ...options, caFile: empty })).message;
+  assertEquals(message, `Cannot use WEBHOOK_CA_FILE "${empty}": it holds no certificate in PEM`);
+  await Deno.remove(empty);
+  const proxy = assertThrows(() => createSender({ ...options, proxy: `https://user:${SECRET}@proxy.test` }));
+  assertEquals(proxy.message, 'Cannot use WEBHOOK_PROXY with the scheme "https:": http: would be right');
+});
+
+const NAMES: Readonly<Record<string, readonly string[]>> = {
+  "public.test": ["8.8.8.8", "2606:4700::1"],
+  "private.test": ["10.0.0.1", "fd00::1"],
+  "both.test": ["10.0.0.1", "8.8.8.8"],
+  "open.test": ["127.0.0.1"],
+  "half.test": ["127.0.0.1", "8.8.8.8"],
+};
+
+const HTTPS_WANTED = "https is wanted: http goes only to addresses inside WEBHOOK_ALLOW_CIDRS";
+const A_URL = 'a URL such as "https://host/path" of at most 2048 characters without spaces is wanted';
+
+/** URLs of endpoints, and why they may not be. */
+const URLS: Readonly<Record<string, string | undefined>> = {
+  "https://public.test/a?b": undefined,
+  "https://PUBLIC.test:8443": undefined,
+  "https://both.test/": undefined,
+  "https://unknown.test/": undefined,
+  "https://open.test/": undefined,
+  "https://8.8.8.8/": undefined,
+  "https://private.test/": "a public address is wanted: 10.0.0.1 is private (10.0.0.0/8)",
+  "https://[::ffff:10.0.0.1]/":
+    "a public address is wanted: ::ffff:a00:1 is IPv4-mapped for 10.0.0.1, which is private (10.0.0.0/8)",
+  "https://0x7f.1/": undefined,
+  "https://169.254.169.254/latest":
+    "a public address is wanted: 169.254.169.254 is link-local (169.254.0.0/16)",
+  "http://open.test/": undefined,
+  "http://127.1:81/": undefined,
+  "http://public.test/": HTTPS_WANTED,
+  "http://half.test/": HTTPS_WANTED,
+  "http://unknown.test/": `${HTTPS_WANTED}, and the name of the host cannot be resolved`,
+  "ftp://public.test/": "a URL of the scheme https is wanted",
+  "javascript:alert(1)": "a URL of the scheme https is wanted",
+  "https://user@public.test/": "a URL without user name and password is wanted",
+  "https://:secret@public.test/": "a URL without user name and password is wanted",
+  "https://@public.test/": "a URL without user name and password is wanted",
+  "https:/:@public.test/": "a URL without user name and password is wanted",
+  "https://public.test\\@open.test/": "expected a URL without a backslash",
+  "https:\\\\public.test/": "expected a URL without a backslash",
+  "https://public.test/@name?to=@name": undefined,
+  "https://public.test:0/": "a URL with another port is wanted",
+  "/hook": A_URL,
+  "": A_URL,
+  "https://": A_URL,
+  "https://public.test:99999/": A_URL,
+  [`https://public.test/${"x".repeat(2_048)}`]: A_URL,
+};
+
+Deno.test("an endpoint's URL is https to a public address, or to one that was opened", async () => {
+  const lookup = (name: string) => {
+    const found = NAMES[name];
+    return found === undefined ? Promise.reject(new Error(SECRET)) : Promise.resolve(found);
+  };
+  const options = { clock: new FakeClock(), lookupTimeoutMs: 1_000, lookup };
+  const allow = new Cidrs(["127.0.0.1/32"]);
+  for (const [url, expected] of Object.entries(URLS)) {
+    assertEquals(await urlProblem(url, allow, options), expected, url);
+  }
+  const isProxied = { ...options, isProxied: true };
+  assertEquals(await urlProblem("https://private.test/", allow, isProxied), undefined);
+  assertEquals(await urlProblem("http://private.test/", allow, isProxied), HTTPS_WANTED);
+  assertEquals(
+    await urlProblem("ftp://private.test/", allow, isProxied),
+    "a URL of the scheme https is wanted",
+  );
+});

@@ -1,0 +1,86 @@
+import { assertEquals } from "@std/assert";
+import {
+  eventBody,
+  eventKindProblem,
+  eventPatternProblem,
+  isReservedKind,
+  matchesKind,
+} from "../../../../src/webhooks/model/event.ts";
+
+const LONGEST = `${"a".repeat(100)}.${"b".repeat(27)}`;
+const WANTED = 'words of a to z, 0 to 9 and _ joined by dots, such as "agent.reply.completed" would be right';
+const NO_KIND = (text: string) => `${JSON.stringify(text)} is not an event kind; ${WANTED}`;
+const NO_PATTERN = (text: string) =>
+  `${JSON.stringify(text)} names no event kinds; a kind, a prefix such as "workflow.*" or "*" would be right`;
+const TOO_LONG = "an event kind of 129 characters is too long; at most 128 would be right";
+
+const KINDS: readonly (readonly [kind: string, problem: string | undefined])[] = [
+  ["a", undefined],
+  ["0", undefined],
+  ["_", undefined],
+  ["agent.reply.completed", undefined],
+  ["document.write.completed", undefined],
+  ["a_1.b_2.c_3", undefined],
+  [LONGEST, undefined],
+  [`${LONGEST}b`, TOO_LONG],
+  ...[
+    ..."|.|a.|.a|a..b|A|a.B|a-b|a b|a*|*|a.*|ä|a\n|a\0|\u2028|a/b|__proto__\n".split("|"),
+    "a\u0131",
+  ].map((text) => [text, NO_KIND(text)] as const),
+];
+
+Deno.test("kinds of events", () => {
+  assertEquals(KINDS.map(([kind]) => [kind, eventKindProblem(kind)]), KINDS.map((row) => [...row]));
+});
+
+const PATTERNS: readonly (readonly [pattern: string, problem: string | undefined])[] = [
+  ["*", undefined],
+  ["a", undefined],
+  ["a.*", undefined],
+  ["workflow.execution.*", undefined],
+  ["workflow.execution.completed", undefined],
+  [`${LONGEST}.*`, undefined],
+  [`${LONGEST}b.*`, TOO_LONG],
+  [`${LONGEST}b`, TOO_LONG],
+  ...["", ".*", "**", "*.*", "*.a", "a*", "a.*.b", "a.*.*", "a..*", "A.*", " *", "a.* ", "a.**", "a, b"].map((
+    text,
+  ) => [text, NO_PATTERN(text)] as const),
+];
+
+Deno.test("kinds that an endpoint may want", () => {
+  assertEquals(PATTERNS.map(([text]) => [text, eventPatternProblem(text)]), PATTERNS.map((row) => [...row]));
+});
+
+const MATCHES: readonly (readonly [patterns: readonly string[], kind: string, matches: boolean])[] = [
+  [[], "a", false],
+  [["*"], "a.b", true],
+  [["a"], "a", true],
+  [["a"], "a.b", false],
+  [["a.b"], "a", false],
+  [["a.*"], "a.b", true],
+  [["a.*"], "a.b.c", true],
+  [["a.*"], "a", false],
+  [["a.*"], "ab.c", false],
+  [["a.b.*"], "a.bc.d", false],
+  [["a.b.*"], "a.c", false],
+  [["workflow.*"], "workflow.execution.completed", true],
+  [["workflow.*"], "workflows.execution", false],
+  [["x", "y.*", "a.b"], "a.b", true],
+  [["x", "y.*"], "a.b", false],
+];
+
+Deno.test("which kinds are wanted", () => {
+  const found = MATCHES.map(([patterns, kind]) => [patterns, kind, matchesKind(patterns, kind)]);
+  assertEquals(found, MATCHES.map((row) => [...row]));
+});
+
+Deno.test("kinds under workflow. are reserved", () => {
+  const kinds = ["workflow.execution.completed", "workflow.a", "workflow", "workflows.a", "a.workflow.b"];
+  assertEquals(kinds.map(isReservedKind), [true, true, false, false, false]);
+});
+
+Deno.test("the body of an event has its kind first and its payload as it came", () => {
+  const payload = '{"n": 12345678901234567890, "x":1.10,"u":"\u00fc","__proto__":{}}';
+  const body = new TextDecoder().decode(eventBody("agent.reply.completed", payload));
+  assertEquals(body, `{"event":"agent.reply.completed","data":${payload}}`);
+});

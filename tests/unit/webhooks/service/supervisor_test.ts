@@ -1,0 +1,279 @@
+import { assertEquals } from "@std/assert";
+import { KeptLog } from "../../../harness/http_fixture.ts";
+import { FakeClock } from "../../../harness/fake_clock.ts";
+import { until } from "../../../harness/until.ts";
+import type { WebhookAnswer } from "../../../../src/webhooks/api/calls.ts";
+import type { LimitCall } from "../../../../src/webhooks/model/limit_call.ts";
+import type {
+  FromWebhookWorker,
+  ToWebhookWorker,
+  WebhookOptions,
+} from "../../../../src/webhooks/service/message.ts";
+import { type WebhookLine, WebhookThread } from "../../../../src/webhooks/service/supervisor.ts";
+
+const CALL = { requestId: "r", name: "a", keyHash: "h" };
+const OK: WebhookAnswer = { status: 202, headers: {}, body: "{}" };
+
+class Line implements WebhookLine {
+  readonly sent: ToWebhookWorker[] = [];
+  isTerminated = false;
+  onmessage: ((event: MessageEvent<FromWebhookWorker>) => void) | null = null;
+  onmessageerror: ((event: MessageEvent) => void) | null = null;
+  onerror: ((event: ErrorEvent) => void) | null = null;
+
+  postMessage(message: ToWebhookWorker): void {
+    this.sent.push(message);
+  }
+  terminate(): void {
+    this.isTerminated = true;
+  }
+  /** What the worker says. */
+  say(message: FromWebhookWorker): void {
+    this.onmessage?.(new MessageEvent("message", { data: message }));
+  }
+  /** Answers the last question. */
+  answer(answer: WebhookAnswer | undefined): void {
+    const asked = this.sent.findLast((message) => message.type === "question");
+    if (asked?.type === "question") this.say({ type: "answer", id: asked.id, answer });
+  }
+}
+
+function bed(limit: LimitCall = () => Promise.resolve({ code: "OK" })) {
+  const lines: Line[] = [];
+  const health: [boolean, string][] = [];
+  const isNew: boolean[] = [];
+  const clock = new FakeClock();
+  const log = new KeptLog();
+  const thread = new WebhookThread({
+    options: {} as WebhookOptions,
+    limit,
+    clock,
+    random: () => 0,
+    logger: log,
+    onHealth: (healthy, reason) => void health.push([healthy, reason]),
+    onFigures: (_, first) => void isNew.push(first),
+    startWorker: () => {
+      const line = new Line();
+      lines.push(line);
+      return line;
+    },
+  });
+  const line = () => lines.at(-1) ?? new Line();
+  return { thread, clock, lines, line, health, isNew, log };
+}
+
+async function end(thread: WebhookThread, line: Line): Promise<void> {
+  const stopped = thread.stop(0);
+  line.say({ type: "stopped" });
+  await stopped;
+}
+
+const codeOf = (
+  answer: WebhookAnswer | undefined,
+) => [answer?.status, answer?.code, answer?.headers["retry-after"]];
+const AWAY = [503, "webhooks_unavailable", "1"];
+const STOPPING = [503, "shutting_down", "1"];
+const FIGURES = { counters: {}, gauges: {}, durations: {} };
+
+Deno.test("webhook thread: calls wait for the first worker", async () => {
+  const { thread, clock, line, lines, health } = bed();
+  const first = thread.admitTrigger(CALL);
+  assertEquals([lines.length, health], [0, [[false, "it is starting"]]]);
+  thread.start();
+  const second = thread.admitEvent({ requestId: "s" });
+  clock.advance(4_999);
+  assertEquals(line().sent.map(({ type }) => type), ["start"]);
+  line().say({ type: "ready" });
+  await thread.ready;
+  assertEquals(line().sent.map(({ type }) => type), ["start", "question", "question"]);
+  line().say({ type: "answer", id: 1, answer: undefined });
+  line().say({ type: "answer", id: 2, answer: OK });
+  assertEquals([await first, await second], [undefined, OK]);
+  const accepted = thread.acceptTrigger({ ...CALL, body: "{}" });
+  line().answer(OK);
+  assertEquals(await accepted, OK);
+  assertEquals(health, [[false, "it is starting"], [true, ""]]);
+  await end(thread, line());
+  assertEquals(clock.waiting, 0);
+});
+
+for (
+  const [what, happens, state] of [
+    ["that takes too long", (_: Line, clock: FakeClock) => clock.advance(5_000), "it is starting"],
+    ["that fails", (line: Line) => line.say({ type: "failed", state: "no disk" }), "no disk"],
+    ["that ends", (line: Line) => line.onerror?.(new ErrorEvent("error", { message: "boom" })), "boom"],
+    ["whose store is away", (line: Line) => line.say({ type: "waiting", state: "nobody" }), "nobody"],
+  ] as const
+) {
+  Deno.test(`webhook thread: nobody waits longer for a first worker ${what}`, async () => {
+    const { thread, clock, line, health } = bed();
+    thread.start();
+    const early = thread.acceptTrigger({ ...CALL, body: "{}" });
+    happens(line(), clock);
+    await thread.ready;
+    assertEquals(codeOf(await early), AWAY);
+    assertEquals(codeOf(await thread.admitTrigger(CALL)), AWAY, "the next one does not wait at all");
+    clock.advance(1_000);
+    line().say({ type: "ready" });
+    assertEquals(line().sent.map(({ type }) => type), ["start"], "what was refused is not asked later");
+    assertEquals(health.slice(-2), [[false, state], [true, ""]]);
+    const asked = thread.admitTrigger(CALL);
+    line().answer(undefined);
+    assertEquals(await asked, undefined);
+    await end(thread, line());
+    assertEquals(clock.waiting, 0);
+  });
+}
+
+Deno.test("webhook thread: not more calls wait for the first worker than may wait at all", async () => {
+  const { thread, line } = bed();
+  const waiting = Array.from({ length: 10_000 }, () => thread.admitTrigger(CALL));
+  const [status, code] = codeOf(await thread.admitTrigger(CALL));
+  assertEquals([status, code], [503, "webhooks_unavailable"]);
+  thread.start();
+  const stopped = thread.stop(0);
+  line().say({ type: "stopped" });
+  await stopped;
+  const codes = new Set((await Promise.all(waiting)).map((answer) => answer?.code));
+  assertEquals([...codes], ["shutting_down"]);
+});
+
+Deno.test("webhook thread: a worker that waits for its store holds nobody up, and is not replaced", async () => {
+  const { thread, clock, lines, line, health, log } = bed();
+  thread.start();
+  const told = () =>
+    log.lines.filter(({ message }) => message.startsWith("The webhook service waits")).length;
+  for (let second = 0; second < 121; second += 5) {
+    clock.advance(5_000);
+    line().say({ type: "waiting", state: "no connection" });
+    await thread.ready;
+    assertEquals(codeOf(await thread.admitTrigger(CALL)), AWAY);
+  }
+  assertEquals([lines.length, health.at(-1), told()], [1, [false, "no connection"], 13]);
+  line().say({ type: "ready" });
+  assertEquals(health.at(-1), [true, ""]);
+  await end(thread, line());
+});
+
+Deno.test("webhook thread: what its operator should know is told while all is well", async () => {
+  const { thread, line, health } = bed();
+  thread.start();
+  line().say({ type: "ready" });
+  line().say({ type: "figures", figures: { ...FIGURES, note: "the clock is off" } });
+  line().say({ type: "figures", figures: { ...FIGURES, note: "the clock is off", problem: "no disk" } });
+  assertEquals(health.slice(-2), [[true, "the clock is off"], [false, "no disk"]]);
+  await end(thread, line());
+});
+
+Deno.test("webhook thread: a call waits for 10 seconds", async () => {
+  const { thread, clock, line } = bed();
+  thread.start();
+  line().say({ type: "ready" });
+  const waiting = thread.acceptTrigger({ ...CALL, body: "{}" });
+  for (let second = 0; second < 11; second++) {
+    clock.advance(1_000);
+    line().say({ type: "figures", figures: FIGURES });
+  }
+  assertEquals(codeOf(await waiting), AWAY);
+  // Its answer comes too late, and harms nobody.
+  line().answer(OK);
+  await end(thread, line());
+  assertEquals(clock.waiting, 0);
+});
+
+for (
+  const [what, fail, state] of [
+    ["an error", (line: Line) => line.onerror?.(new ErrorEvent("error", { message: "boom" })), "boom"],
+    ["a failed start", (line: Line) => line.say({ type: "failed", state: "no disk" }), "no disk"],
+  ] as const
+) {
+  Deno.test(`webhook thread: after ${what} another worker is started, later and later`, async () => {
+    const { thread, clock, lines, line, health, isNew } = bed();
+    thread.start();
+    line().say({ type: "ready" });
+    line().say({ type: "figures", figures: FIGURES });
+    const waiting = thread.acceptTrigger({ ...CALL, body: "{}" });
+    const waits: number[] = [];
+    for (let round = 0; round < 3; round++) {
+      const before = lines.length;
+      fail(line());
+      const failedAt = clock.now();
+      while (lines.length === before) clock.advance(25);
+      waits.push(clock.now() - failedAt);
+    }
+    assertEquals(codeOf(await waiting), AWAY);
+    assertEquals(waits, [125, 250, 500]);
+    assertEquals(lines.map(({ isTerminated }) => isTerminated), [true, true, true, false]);
+    assertEquals(health.at(-1), [false, state]);
+    line().say({ type: "ready" });
+    line().say({ type: "figures", figures: FIGURES });
+    line().say({ type: "figures", figures: FIGURES });
+    assertEquals([health.at(-1), isNew], [[true, ""], [true, true, false]]);
+    const next = thread.acceptTrigger({ ...CALL, body: "{}" });
+    line().answer(OK);
+    assertEquals(await next, OK);
+    await end(thread, line());
+  });
+}
+
+Deno.test("webhook thread: a worker that falls silent is replaced", async () => {
+  const { thread, clock, lines, line, health } = bed();
+  thread.start();
+  line().say({ type: "ready" });
+  clock.advance(15_000);
+  assertEquals(lines.length, 1);
+  clock.advance(2_000);
+  assertEquals([lines.length, lines[0]?.isTerminated], [2, true]);
+  assertEquals(health.at(-1), [false, "it was silent for 15 s"]);
+  // What a worker that was given up says is not heard.
+  lines[0]?.say({ type: "ready" });
+  assertEquals(codeOf(await thread.admitTrigger(CALL)), AWAY);
+  await end(thread, line());
+});
+
+Deno.test("webhook thread: the state of the store is its health", async () => {
+  const { thread, line, health } = bed();
+  thread.start();
+  line().say({ type: "ready" });
+  line().say({ type: "figures", figures: { ...FIGURES, problem: "the disk is full" } });
+  assertEquals(health.at(-1), [false, "the disk is full"]);
+  line().say({ type: "figures", figures: FIGURES });
+  assertEquals(health.at(-1), [true, ""]);
+  await end(thread, line());
+});
+
+Deno.test("webhook thread: limits are decided for the worker", async () => {
+  const { thread, line } = bed((domain) =>
+    domain === "edge" ? Promise.resolve({ code: "OVER_LIMIT", resetMs: 5 }) : Promise.reject(new Error("no"))
+  );
+  thread.start();
+  line().say({ type: "limit", id: 1, domain: "edge", descriptors: [{ a: "b" }] });
+  line().say({ type: "limit", id: 2, domain: "none", descriptors: [] });
+  const answers = await until("both answers", () => {
+    const found = line().sent.filter(({ type }) => type === "limit");
+    return found.length === 2 && found;
+  });
+  assertEquals(answers, [
+    { type: "limit", id: 1, decision: { code: "OVER_LIMIT", resetMs: 5 } },
+    { type: "limit", id: 2, decision: undefined },
+  ]);
+  await end(thread, line());
+});
+
+Deno.test("webhook thread: stopping waits for the worker, for a while", async () => {
+  for (const answers of [true, false]) {
+    const { thread, clock, line, log } = bed();
+    thread.start();
+    line().say({ type: "ready" });
+    const waiting = thread.acceptTrigger({ ...CALL, body: "{}" });
+    const stopped = thread.stop(10_000);
+    assertEquals(line().sent.at(-1), { type: "stop", graceMs: 10_000 });
+    assertEquals(codeOf(await thread.acceptTrigger({ ...CALL, body: "{}" })), STOPPING);
+    if (answers) line().say({ type: "stopped" });
+    else clock.advance(13_000);
+    await stopped;
+    assertEquals(codeOf(await waiting), answers ? STOPPING : AWAY);
+    assertEquals([line().isTerminated, log.lines.length], [true, answers ? 0 : 1]);
+    assertEquals(clock.waiting, 0);
+  }
+});

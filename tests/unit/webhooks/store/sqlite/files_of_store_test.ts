@@ -1,0 +1,32 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { addEvent, NOW } from "../../../../contract/webhook_store_bed.ts";
+import { StoreFolder } from "../../../../harness/sqlite_fixture.ts";
+
+for (const ending of ["", "-wal"]) {
+  for (const isReplaced of [false, true]) {
+    const state = isReplaced ? "replaced" : "deleted";
+    Deno.test(`a store whose weir.db${ending} is ${state} refuses everything until it is back`, async () => {
+      using folder = new StoreFolder();
+      const store = await folder.open();
+      const before = await addEvent(store);
+      const file = `${folder.path}${ending}`;
+      Deno.renameSync(file, `${file}.moved`);
+      if (isReplaced) Deno.copyFileSync(`${file}.moved`, file);
+      const refused = [() => addEvent(store), () => store.figures(NOW), () => store.findEvent(before.id)];
+      for (const call of refused) {
+        const error = await assertRejects(call);
+        const text = `"${file}" was deleted or replaced; put the file that was opened back`;
+        assertEquals(error.message, `Cannot use the store "${folder.path}": ${text}`);
+      }
+      Deno.renameSync(`${file}.moved`, file);
+      assertEquals((await store.figures(NOW)).bytes > 0, true);
+      const after = await addEvent(store);
+      await store.close();
+      const again = await folder.open();
+      const kept = await Promise.all([before, after].map(({ id }) => again.findEvent(id)));
+      assertEquals(kept.map((event) => event?.id), [before.id, after.id]);
+      assertEquals((await again.listEvents({ limit: 9 })).items.length, 2);
+      await again.close();
+    });
+  }
+}

@@ -1,0 +1,115 @@
+import { assert, assertEquals } from "@std/assert";
+import { DatabaseSync } from "node:sqlite";
+import {
+  ACKNOWLEDGED,
+  addEndpoint,
+  addEvent,
+  audit,
+  claim,
+  claimOne,
+  claimRuns,
+  DAY,
+  deliveryOf,
+  execution,
+  finish,
+  newId,
+  NOW,
+  saveVersion,
+  trail,
+} from "../../../../contract/webhook_store_bed.ts";
+import { KeptLog } from "../../../../harness/http_fixture.ts";
+import { StoreFolder } from "../../../../harness/sqlite_fixture.ts";
+
+Deno.test("a delivery whose event has lost its payload fails alone, and the log tells of it", async () => {
+  using folder = new StoreFolder();
+  const logger = new KeptLog();
+  const store = await folder.open({ logger });
+  const to = await addEndpoint(store);
+  const [bad, good] = [await addEvent(store), await addEvent(store)];
+  script(folder.path, `UPDATE event SET body = NULL WHERE id = '${bad.id}'`);
+  const claimed = await claim(store, [to]);
+  assertEquals(claimed.map(({ delivery }) => delivery.eventId), [good.id]);
+  const { id, state, reason } = await deliveryOf(store, bad.id);
+  assertEquals([state, reason], ["failed", "payload_erased"]);
+  assertEquals(await trail(store), [`delivery.failed delivery:${id}`]);
+  assertEquals(logger.lines.filter(({ level }) => level === "error").map(({ fields }) => fields), [{
+    delivery: id,
+  }]);
+  await store.close();
+});
+
+Deno.test("an execution whose workflow's text is gone fails alone, with its event", async () => {
+  using folder = new StoreFolder();
+  const logger = new KeptLog();
+  const store = await folder.open({ logger });
+  await addEndpoint(store, { events: ["workflow.*"] });
+  await saveVersion(store);
+  await store.saveWorkflowVersion({ id: "v2", workflow: "w", text: "workflow: w" });
+  const [bad, good] = [execution(), execution({ versionId: "v2" })];
+  for (const added of [bad, good]) await store.acceptExecution(added, { now: NOW });
+  script(folder.path, "PRAGMA foreign_keys = OFF; DELETE FROM workflow_version WHERE id = 'v1'");
+  assertEquals((await claimRuns(store)).map((claimed) => claimed.execution.id), [good.id]);
+  const found = (await store.findExecution(bad.id))?.execution;
+  assertEquals([found?.status, found?.error, found?.dueAt], [
+    "failed",
+    "its workflow's text is gone",
+    undefined,
+  ]);
+  const { items: [event, ...more] } = await store.listEvents({ limit: 9 });
+  assert(event !== undefined && more.length === 0);
+  assertEquals((await deliveryOf(store, event.id)).state, "attempting");
+  assertEquals(logger.lines.filter(({ level }) => level === "error").map(({ fields }) => fields), [
+    { execution: bad.id },
+  ]);
+  const { executions } = await store.figures(NOW);
+  assertEquals(executions, { queued: 1, running: 0, succeeded: 0, failed: 1, cancelled: 0 });
+  await store.close();
+});
+
+Deno.test("old rows are removed no faster than was asked for, though an event goes with its last delivery", async () => {
+  using folder = new StoreFolder();
+  const store = await folder.open();
+  const to = await addEndpoint(store);
+  await addEvent(store);
+  await finish(store, await claimOne(store, to), ACKNOWLEDGED);
+  for (let index = 0; index < 3; index++) await store.addAudit(audit());
+  const entries = async () => (await store.listAudit({ limit: 9 })).items.length;
+  const before = await entries();
+  const remove = () => store.removeFinished({ before: NOW + DAY, now: NOW, max: 1 });
+  assertEquals([await remove(), await entries()], [2, before]);
+  assertEquals([await remove(), await entries()], [1, before - 1]);
+  await store.close();
+});
+
+function script(path: string, sql: string): void {
+  const database = new DatabaseSync(path);
+  database.exec(sql);
+  database.close();
+}
+
+Deno.test("an erased payload is in no file of an idle store, at the latest when no other process reads it", async () => {
+  using folder = new StoreFolder();
+  const store = await folder.open();
+  const bodies = ["the-first-payload", "the-second-payload"];
+  const [first, second] = await Promise.all(
+    bodies.map((body) => addEvent(store, { body: new TextEncoder().encode(body) })),
+  );
+  const kept = () =>
+    bodies.filter((body) =>
+      ["", "-wal"].some((ending) =>
+        new TextDecoder("latin1").decode(Deno.readFileSync(`${folder.path}${ending}`)).includes(body)
+      )
+    );
+  assertEquals(kept(), bodies);
+  await store.erasePayload(first?.id ?? "", { now: NOW, audit: audit(), newId });
+  assertEquals(kept(), bodies.slice(1));
+
+  const reader = new DatabaseSync(folder.path, { readOnly: true });
+  reader.exec("BEGIN; SELECT count(*) FROM event");
+  await store.erasePayload(second?.id ?? "", { now: NOW, audit: audit(), newId });
+  assertEquals(kept(), bodies.slice(1));
+  reader.close();
+  await store.figures(NOW);
+  assertEquals(kept(), []);
+  await store.close();
+});

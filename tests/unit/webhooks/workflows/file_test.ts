@@ -1,0 +1,300 @@
+import { assertEquals } from "@std/assert";
+import { readWorkflowFile } from "../../../../src/webhooks/workflows/file.ts";
+
+const SPEC = `workflow: order-intake           # its id
+timeout: 1h
+steps:
+  - name: enrich
+    request:
+      method: POST
+      url: https://crm.example/orders/{{ input.id }}
+      headers: { authorization: "Bearer {{ env.CRM_TOKEN }}" }
+      query: { source: weir }
+      body: "{{ input }}"
+      timeout: 10s
+    retry: { attempts: 3, backoff: 1s }
+  - name: fair-use
+    limit: { domain: edge, descriptors: [{ customer: "{{ input.customer }}" }], onOver: wait }
+  - name: result
+    set: { total: "{{ steps.enrich.body.total }}", big: 12345678901234567890, price: 1.10, on: yes, off: false, none: null, list: [1, "2"] }
+`;
+
+Deno.test("workflow file: the whole of an example", () => {
+  const { workflow, problems } = readWorkflowFile("a.yaml", SPEC, { envNames: ["CRM_TOKEN"] });
+  assertEquals(problems, []);
+  const path = (text: string, ...keys: string[]) => ({ text, root: text.split(".")[0], keys });
+  assertEquals(JSON.parse(JSON.stringify(workflow)), {
+    id: "order-intake",
+    timeoutMs: 3_600_000,
+    steps: [
+      {
+        kind: "request",
+        name: "enrich",
+        method: "POST",
+        url: { origin: "https://crm.example", path: ["/orders/", path("input.id", "id")] },
+        headers: [["authorization", ["Bearer ", path("env.CRM_TOKEN", "CRM_TOKEN")]]],
+        query: [["source", ["weir"]]],
+        body: { kind: "text", template: [path("input")] },
+        timeoutMs: 10_000,
+        retry: { attempts: 3, backoffMs: 1_000 },
+      },
+      {
+        kind: "limit",
+        name: "fair-use",
+        domain: "edge",
+        descriptors: [[["customer", [path("input.customer", "customer")]]]],
+        onOver: "wait",
+      },
+      {
+        kind: "set",
+        name: "result",
+        value: {
+          kind: "object",
+          entries: [
+            ["total", {
+              kind: "text",
+              template: [path("steps.enrich.body.total", "enrich", "body", "total")],
+            }],
+            // Written with its digits, and read here by a parser that has no room for them.
+            ["big", { kind: "value", value: 12345678901234567000 }],
+            ["price", { kind: "value", value: 1.1 }],
+            ["on", { kind: "value", value: "yes" }],
+            ["off", { kind: "value", value: false }],
+            ["none", { kind: "value", value: null }],
+            ["list", { kind: "value", value: [1, "2"] }],
+          ],
+        },
+      },
+    ],
+  });
+  assertEquals(JSON.stringify(workflow).includes('"value":12345678901234567890'), true);
+  assertEquals(JSON.stringify(workflow).includes('"value":1.10'), true);
+});
+
+Deno.test("workflow file: what holds where nothing is written", () => {
+  const text =
+    "workflow: a\nsteps:\n- {name: b, request: {url: 'http://h'}}\n- {name: c, limit: {domain: d, descriptors: [{k: 5}]}}";
+  assertEquals(readWorkflowFile("a.yaml", text), {
+    id: "a",
+    problems: [],
+    workflow: {
+      id: "a",
+      timeoutMs: 3_600_000,
+      steps: [
+        {
+          kind: "request",
+          name: "b",
+          method: "GET",
+          url: { origin: "http://h", path: ["/"] },
+          headers: [],
+          query: [],
+          body: undefined,
+          timeoutMs: 10_000,
+          retry: { attempts: 1, backoffMs: 1_000 },
+        },
+        { kind: "limit", name: "c", domain: "d", descriptors: [[["k", ["5"]]]], onOver: "fail" },
+      ],
+    },
+  });
+});
+
+/** Steps after a right beginning; the first of them begins at line 3, column 3. */
+const steps = (text: string) => `workflow: a\nsteps:\n${text}`;
+const request = (text: string) => steps(`- name: b\n  request:\n    url: https://h/\n${text}`);
+const REQUEST_KEYS = "method, url, headers, query, body, timeout";
+
+const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
+  "an empty file": ["", "a.yaml:1:1: the file is empty; begin with 'workflow: a-name'"],
+  "a list": ["- a", "a.yaml:1:1: the file must be a mapping with workflow and steps, not a list"],
+  "no YAML": [
+    "workflow: [",
+    "a.yaml:1:12: not valid YAML: Flow sequence in block collection must be sufficiently indented and end with a ]",
+  ],
+  "no id": [
+    "steps: [{name: b, set: {}}]",
+    "a.yaml:1:1: there is no workflow; add a name of a-z, 0-9 and -, at most 64 characters",
+  ],
+  "an id with capitals": [
+    "workflow: A\nsteps: [{name: b, set: {}}]",
+    "a.yaml:1:11: workflow: workflow must be a name of a-z, 0-9 and -, at most 64 characters, not 'A'",
+  ],
+  "no steps": ["workflow: a", "a.yaml:1:1: there are no steps; add a list of at least one under 'steps'"],
+  "an empty list of steps": [
+    "workflow: a\nsteps: []",
+    "a.yaml:2:8: steps: there are no steps; add a list of at least one under 'steps'",
+  ],
+  "too many steps": [
+    steps(Array.from({ length: 101 }, (_, index) => `- {name: s${index}, set: {}}`).join("\n")),
+    "a.yaml:3:1: steps: there are more than 100 steps; make several workflows of it",
+  ],
+  "an unknown key at the top": [
+    "workflow: a\nstep: []\nsteps: [{name: b, set: {}}]",
+    "a.yaml:2:1: unknown key 'step'; did you mean 'steps'?",
+  ],
+  "an unknown key in a step": [
+    steps("- {name: b, set: {}, when: x}"),
+    "a.yaml:3:22: steps[0]: unknown key 'when'; use one of name, request, limit, set, retry",
+  ],
+  "an unknown key in a request": [
+    request("    follow: true"),
+    `a.yaml:6:5: steps[0].request: unknown key 'follow'; use one of ${REQUEST_KEYS}`,
+  ],
+  "a timeout without a unit": [
+    "workflow: a\ntimeout: 5\nsteps: [{name: b, set: {}}]",
+    "a.yaml:2:10: timeout: timeout must be a duration from 1ms to 30d, such as 1h, not '5'",
+  ],
+  "a timeout of nothing": [
+    "workflow: a\ntimeout: 0\nsteps: [{name: b, set: {}}]",
+    "a.yaml:2:10: timeout: timeout must be a duration from 1ms to 30d, such as 1h, not '0'",
+  ],
+  "a step without a name": [
+    steps("- set: {}"),
+    "a.yaml:3:3: steps[0]: there is no name; add a name of letters, digits, - and _, at most 64 characters",
+  ],
+  "a step that is a text": [
+    steps("- enrich"),
+    "a.yaml:3:3: steps[0]: a step must be a mapping with a name, not 'enrich'",
+  ],
+  "two steps of one name": [
+    steps("- {name: b, set: {}}\n- {name: b, set: {}}"),
+    "a.yaml:4:10: steps[1].name: the name 'b' is given to two steps; rename one",
+  ],
+  "a step of no kind": [
+    steps("- name: b"),
+    "a.yaml:3:3: steps[0]: a step has one of request, limit, set; this one has none",
+  ],
+  "a step of two kinds": [
+    steps("- {name: b, set: {}, limit: {}}"),
+    "a.yaml:3:3: steps[0]: a step has one of request, limit, set; this one has limit and set",
+  ],
+  "a retry without a request": [
+    steps("- {name: b, set: {}, retry: {attempts: 2}}"),
+    "a.yaml:3:29: steps[0].retry: only a step with a request can be tried again; remove it",
+  ],
+  "a request without a URL": [
+    steps("- name: b\n  request: {method: GET}"),
+    "a.yaml:4:12: steps[0].request: there is no url; add one such as https://host/path",
+  ],
+  "a template for a host": [
+    steps("- name: b\n  request: { url: 'https://{{ input.host }}/' }"),
+    "a.yaml:4:19: steps[0].request.url: a template cannot stand for the host or the port of a URL; " +
+    "one such as 'https://host/path/{{ input.id }}' would be right",
+  ],
+  "an unknown method": [
+    request("    method: get"),
+    "a.yaml:6:13: steps[0].request.method: method must be one of GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE, not 'get'",
+  ],
+  "a body of a GET request": [
+    request("    method: GET\n    body: {}"),
+    "a.yaml:7:11: steps[0].request.body: a GET request has no body; remove it, or write another method",
+  ],
+  "a header of ours": [
+    request("    headers: {Host: x, Idempotency-Key: y}"),
+    "a.yaml:6:15: steps[0].request.headers.Host: the header Host is set by Weir; remove it",
+    "a.yaml:6:24: steps[0].request.headers.Idempotency-Key: the header Idempotency-Key is set by Weir; remove it",
+  ],
+  "a template for the name of a header": [
+    request("    headers: {'{{ input.x }}': x}"),
+    "a.yaml:6:15: steps[0].request.headers.{{ input.x }}: '{{ input.x }}' is no name of a header; write letters, digits and -",
+  ],
+  "a header given twice": [
+    request("    headers: {a: x, A: y}"),
+    "a.yaml:6:21: steps[0].request.headers.A: the header A is given twice; keep one",
+  ],
+  "a header of several lines": [
+    request('    headers: {a: "x\\ny"}'),
+    "a.yaml:6:15: steps[0].request.headers.a: a header cannot hold a line break; write one line",
+  ],
+  "a content type that is not JSON": [
+    request("    method: POST\n    body: a\n    headers: {content-type: text/plain}"),
+    "a.yaml:8:15: steps[0].request.headers.content-type: a body is sent as JSON; " +
+    "write a content type such as application/json, or remove it",
+  ],
+  "a list as the value of a query": [
+    request("    query: {a: [1]}"),
+    "a.yaml:6:16: steps[0].request.query.a: a must be a text, not a list",
+  ],
+  "a request that may take too long": [
+    request("    timeout: 1h"),
+    "a.yaml:6:14: steps[0].request.timeout: timeout must be a duration from 1ms to 15m, such as 10s, not '1h'",
+  ],
+  "attempts that are none": [
+    request("  retry: {attempts: 0, backoff: x}"),
+    "a.yaml:6:21: steps[0].retry.attempts: attempts must be a whole number from 1 to 100, not '0'",
+    "a.yaml:6:33: steps[0].retry.backoff: backoff must be a duration from 1ms to 1h, such as 1s, not 'x'",
+  ],
+  "a limit of no domain": [
+    steps("- {name: b, limit: {descriptors: [{a: b}]}}"),
+    "a.yaml:3:20: steps[0].limit: there is no domain; add the name of a domain, without templates",
+  ],
+  "a template for a domain": [
+    steps("- {name: b, limit: {domain: '{{ input.d }}', descriptors: [{a: b}]}}"),
+    "a.yaml:3:29: steps[0].limit.domain: domain must be the name of a domain, without templates, not '{{ input.d }}'",
+  ],
+  "a limit of no descriptors": [
+    steps("- {name: b, limit: {domain: d}}\n- {name: c, limit: {domain: d, descriptors: [{}]}}"),
+    "a.yaml:3:20: steps[0].limit: there are no descriptors; add a list such as [{ customer: acme }]",
+    "a.yaml:4:46: steps[1].limit.descriptors[0]: a descriptor must be a mapping of 1 to 100 keys, not one of 0 keys",
+  ],
+  "an unknown word for over the limit": [
+    steps("- {name: b, limit: {domain: d, descriptors: [{a: b}], onOver: later}}"),
+    "a.yaml:3:63: steps[0].limit.onOver: onOver must be one of fail, wait, not 'later'",
+  ],
+  "a set that is no mapping": [
+    steps("- {name: b, set: [1]}"),
+    "a.yaml:3:18: steps[0].set: set must be a mapping, not a list",
+  ],
+  "a set without a value": [
+    steps("- {name: b, set: }"),
+    "a.yaml:3:18: steps[0].set: set has no value; add one, or leave set out",
+  ],
+  "a number that JSON has not": [
+    steps("- {name: b, set: {a: .inf, b: 007}}"),
+    "a.yaml:3:22: steps[0].set.a: '.inf' is no number of JSON; put it in quotes, or write it plainly",
+    "a.yaml:3:31: steps[0].set.b: '007' is no number of JSON; put it in quotes, or write it plainly",
+  ],
+  "an unknown root": [
+    steps("- {name: b, set: {a: ['{{ inputs.x }}']}}"),
+    "a.yaml:3:23: steps[0].set.a[0]: a template cannot begin with 'inputs.x'; " +
+    "a path begins with 'input' or 'steps' or 'execution' or 'env'",
+  ],
+  "a template in a key": [
+    steps("- {name: b, set: {'{{ input.x }}': 1}}"),
+    "a.yaml:3:19: steps[0].set: a template cannot stand in the key '{{ input.x }}'; write a name",
+  ],
+  "the result of a later step, of itself, and of none": [
+    steps(
+      "- {name: b, set: {x: '{{ steps.c.y }}', y: '{{ steps.b.y }}'}}\n- {name: c, set: {x: '{{ steps.d.y }}'}}",
+    ),
+    "a.yaml:3:22: steps[0].set.x: the template 'steps.c.y' reads a step that does not come before this one; move that step up",
+    "a.yaml:3:44: steps[0].set.y: the template 'steps.b.y' reads a step that does not come before this one; move that step up",
+    "a.yaml:4:22: steps[1].set.x: the template 'steps.d.y' reads a step that there is not; those before this one are b",
+  ],
+  "a step of another prototype": [
+    steps("- {name: b, set: {x: '{{ steps.constructor.y }}'}}"),
+    "a.yaml:3:22: steps[0].set.x: the template 'steps.constructor.y' reads a step, and there is none before this one",
+  ],
+  "an environment variable that is not named": [
+    steps("- {name: b, set: {x: '{{ env.HOME }}', y: '{{ env.OK.a }}'}}"),
+    "a.yaml:3:22: steps[0].set.x: the template 'env.HOME' reads an environment variable that WORKFLOW_ENV does not name; add HOME to it",
+    "a.yaml:3:43: steps[0].set.y: the template 'env.OK.a' reads below an environment variable, which is a text; end it after its name",
+  ],
+  "what an execution has not": [
+    steps("- {name: b, set: {x: '{{ execution.secret }}'}}"),
+    "a.yaml:3:22: steps[0].set.x: the template 'execution.secret' reads what an execution has not; " +
+    "it has id, workflow, createdAt, startedAt",
+  ],
+};
+
+for (const [name, [text, ...problems]] of Object.entries(REFUSED)) {
+  Deno.test(`workflow file: ${name} is refused`, () => {
+    const read = readWorkflowFile("a.yaml", text, { envNames: ["OK"] });
+    assertEquals(read.problems, problems);
+    assertEquals(read.workflow, undefined);
+  });
+}
+
+Deno.test("workflow file: the environment is not asked for a text that was in force before", () => {
+  const text = steps("- {name: b, set: {x: '{{ env.GONE }}'}}");
+  assertEquals(readWorkflowFile("a.yaml", text).problems, []);
+});

@@ -1,0 +1,234 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { WorkflowFiles, type WorkflowFilesOptions } from "../../../../src/webhooks/workflows/files.ts";
+import { FakeClock } from "../../../harness/fake_clock.ts";
+import { systemClock } from "../../../../src/base/clock.ts";
+import { until } from "../../../harness/until.ts";
+import { KeptLines } from "../../../harness/workflow_fixture.ts";
+
+/** A workflow whose one step tells its texts apart. */
+const text = (id: string, mark: string) => `workflow: ${id}\nsteps:\n- {name: ${mark}, set: {}}\n`;
+
+/** A folder whose workflows are read when the test moves its clock. */
+class Bed implements AsyncDisposable {
+  readonly clock = new FakeClock();
+  readonly log = new KeptLines();
+  readonly files: WorkflowFiles;
+
+  constructor(readonly folder: string, options: Partial<WorkflowFilesOptions> = {}) {
+    this.files = new WorkflowFiles({
+      folder,
+      envNames: ["OK"],
+      clock: this.clock,
+      logger: this.log,
+      ...options,
+    });
+  }
+
+  static async open(files: Readonly<Record<string, string>>): Promise<Bed> {
+    const folder = await Deno.realPath(await Deno.makeTempDir());
+    for (const [name, content] of Object.entries(files)) {
+      await Deno.writeTextFile(`${folder}/${name}`, content);
+    }
+    const bed = new Bed(folder);
+    await bed.files.start();
+    return bed;
+  }
+
+  /** What is in force: the id of each workflow and the name of its first step. */
+  get state(): string {
+    return this.files.names().map((name) => `${name}:${this.files.current(name)?.workflow.steps[0]?.name}`)
+      .join(" ");
+  }
+
+  /** The lines of the log since the last call, without the folder. */
+  lines(): readonly string[] {
+    return this.log.lines.splice(0).map((line) => line.replaceAll(this.folder, "F").replace(/ \{.*/, ""));
+  }
+
+  async write(name: string, content: string): Promise<void> {
+    await Deno.writeTextFile(`${this.folder}/${name}`, content);
+  }
+
+  /** Lets one look after the other happen until the files have become this. */
+  async look(state: string): Promise<void> {
+    await this.#looksUntil(state, () => this.state === state);
+  }
+
+  /** The same until the log has a line with this. */
+  async lookFor(line: string): Promise<void> {
+    await this.#looksUntil(line, () => this.log.lines.some((one) => one.includes(line)));
+  }
+
+  /** Waits until the folder is watched, and for the look that follows. */
+  async watched(): Promise<void> {
+    await until("the watch", () => this.clock.waits.at(-1) === 100);
+    await this.oneLook(100);
+  }
+
+  /** Moves on to the next look, and waits until it has ended. */
+  async oneLook(ms: number): Promise<void> {
+    this.clock.advance(ms);
+    await until("the look to end", () => this.clock.waiting > 0, { intervalMs: 1 });
+  }
+
+  async #looksUntil(what: string, condition: () => boolean): Promise<void> {
+    await until(what, () => {
+      // No time passes while it looks.
+      if (this.clock.waiting > 0) this.clock.advance(100);
+      return condition();
+    }, { intervalMs: 2 });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.files.close();
+    await Deno.remove(this.folder, { recursive: true }).catch(() => {});
+  }
+}
+
+Deno.test("workflow files: read, edited, broken, mended, renamed, deleted", async () => {
+  await using bed = await Bed.open({
+    "a.yaml": text("a", "one"),
+    "b.yml": text("b", "one"),
+    ".c.yaml": text("c", "hidden"),
+    "d.txt": text("d", "other"),
+  });
+  assertEquals(bed.state, "a:one b:one");
+  assertEquals(bed.lines(), ['info Workflow "a" is in force', 'info Workflow "b" is in force']);
+
+  await bed.write("a.yaml", text("a", "two"));
+  await bed.look("a:two b:one");
+  assertEquals(bed.lines(), ['info Workflow "a" is in force']);
+
+  await bed.write("a.yaml", "workflow: a\nsteps:\n- {name: x, set: {a: '{{ env.HOME }}'}}\n");
+  await bed.lookFor("env.HOME");
+  assertEquals(bed.state, "a:two b:one");
+  assertEquals(bed.lines(), [
+    "error F/a.yaml:3:22: steps[0].set.a: the template 'env.HOME' reads an environment variable " +
+    "that WORKFLOW_ENV does not name; add HOME to it",
+  ]);
+  await bed.write("new.yaml", text("new", "one"));
+  await bed.look("a:two b:one new:one");
+  assertEquals(bed.lines(), ['info Workflow "new" is in force'], "the same problem is told once");
+
+  await bed.write("a.yaml", text("a", "three"));
+  await bed.look("a:three b:one new:one");
+  await Deno.remove(`${bed.folder}/new.yaml`);
+  await Deno.rename(`${bed.folder}/b.yml`, `${bed.folder}/b2.yaml`);
+  await bed.look("a:three b:one");
+  bed.lines();
+  await Deno.remove(`${bed.folder}/a.yaml`);
+  await bed.look("b:one");
+  assertEquals(bed.lines(), ['warning Workflow "a" has no file any more, its triggers are refused']);
+  assertEquals(bed.files.current("a"), undefined);
+});
+
+Deno.test("workflow files: of two files with one id neither is taken, and what was in force stays", async () => {
+  await using bed = await Bed.open({ "a.yaml": text("x", "one"), "b.yaml": text("x", "two") });
+  assertEquals(bed.state, "");
+  const told = "error F/b.yaml: the workflow 'x' stands in F/a.yaml as well; rename one of them";
+  assertEquals(bed.lines(), [told]);
+  await Deno.remove(`${bed.folder}/b.yaml`);
+  await bed.look("x:one");
+  bed.lines();
+  await bed.write("b.yaml", text("x", "two"));
+  await bed.lookFor("rename one of them");
+  assertEquals([bed.state, bed.lines()], ["x:one", [told]]);
+  await Deno.remove(`${bed.folder}/a.yaml`);
+  await bed.look("x:two");
+});
+
+Deno.test("workflow files: a folder that is missing, made, moved away and made again", async () => {
+  const top = await Deno.realPath(await Deno.makeTempDir());
+  const folder = `${top}/workflows`;
+  await using bed = new Bed(folder);
+  await bed.files.start();
+  const missing =
+    'error Cannot read the folder of workflows "F": it does not exist; make it, or correct WORKFLOW_DIRECTORY';
+  assertEquals(bed.lines(), [missing]);
+  await bed.oneLook(1_000);
+  assertEquals(bed.lines(), [], "it is told once");
+  await Deno.mkdir(folder);
+  await bed.write("a.yaml", text("a", "one"));
+  await bed.look("a:one");
+  bed.lines();
+  await Deno.rename(folder, `${top}/away`);
+  await bed.lookFor("does not exist");
+  assertEquals([bed.state, bed.lines()], ["a:one", [missing]], "a folder that is gone takes nothing away");
+  await Deno.mkdir(folder);
+  await bed.write("a.yaml", text("a", "two"));
+  await bed.look("a:two");
+  await Deno.remove(top, { recursive: true });
+});
+
+Deno.test("workflow files: changes are read 100 ms after the first event, no timer polls", async () => {
+  await using bed = await Bed.open({ "a.yaml": text("a", "one"), "b.yaml": text("b", "one") });
+  await bed.watched();
+  bed.lines();
+  await bed.write("a.yaml", text("a", "two"));
+  await bed.write("b.yaml", text("b", "two"));
+  await until("the event", () => bed.clock.waits.at(-1) === 100);
+  bed.clock.advance(99);
+  assertEquals(bed.state, "a:one b:one");
+  await bed.oneLook(1);
+  assertEquals(bed.state, "a:two b:two");
+  assertEquals(bed.lines(), ['info Workflow "a" is in force', 'info Workflow "b" is in force']);
+});
+
+Deno.test("workflow files: after a look that took long events wait for 50 times as long", async () => {
+  await using bed = await Bed.open({ "a.yaml": text("a", "one") });
+  await bed.watched();
+  // The look begins here, and it is over when others get to run.
+  bed.clock.advance(30_000);
+  bed.clock.advance(200);
+  await until("the look to end", () => bed.clock.waiting > 0, { intervalMs: 1 });
+  await bed.write("a.yaml", text("a", "two"));
+  await until("the event", () => bed.clock.waits.at(-1) === 10_000);
+  await bed.oneLook(10_000);
+  assertEquals(bed.state, "a:two");
+});
+
+Deno.test("workflow files: a file that cannot be read is tried again at every look", async () => {
+  await using bed = await Bed.open({ "a.yaml": text("a", "one") });
+  bed.lines();
+  await Deno.remove(`${bed.folder}/a.yaml`);
+  await Deno.symlink("a.yaml", `${bed.folder}/a.yaml`);
+  await bed.lookFor("Cannot read the file");
+  assertEquals(bed.state, "a:one");
+  await bed.oneLook(30_000);
+  assertEquals(bed.lines().length, 1, "it is told once");
+  await Deno.remove(`${bed.folder}/a.yaml`);
+  await bed.write("a.yaml", text("a", "two"));
+  await bed.look("a:two");
+});
+
+Deno.test("workflow files: files beyond the bound, and bytes that are no text", async () => {
+  await using bed = await Bed.open({ "a.yaml": `# ${"x".repeat(262_144)}\n${text("a", "one")}` });
+  await Deno.writeFile(`${bed.folder}/b.yaml`, new Uint8Array([0xff, 0xfe]));
+  await bed.lookFor("UTF-8");
+  assertEquals([bed.state, bed.lines()], ["", [
+    "error F/a.yaml: the file has more than 262144 bytes; make several workflows of it",
+    "error F/b.yaml: the file is not UTF-8; save it as such",
+  ]]);
+});
+
+Deno.test("workflow files: a text that was in force is read again, and one that is none throws", async () => {
+  await using bed = await Bed.open({ "a.yaml": text("a", "one") });
+  const before = bed.files.current("a");
+  assert(before !== undefined);
+  assertEquals(bed.files.parse(before.version), before.workflow);
+  await bed.write("a.yaml", text("a", "two"));
+  await bed.look("a:two");
+  assertEquals(bed.files.parse(before.version).steps[0]?.name, "one");
+  const error = assertThrows(() => bed.files.parse({ id: "x", workflow: "a", text: "workflow: a" }));
+  assertEquals(
+    error.message,
+    `workflow "a":1:1: there are no steps; add a list of at least one under 'steps'`,
+  );
+});
+
+Deno.test("workflow files: without a folder there are none", async () => {
+  const files = new WorkflowFiles({ envNames: [], clock: systemClock, logger: new KeptLines() });
+  await files.start();
+  assertEquals([files.names(), files.current("a")], [[], undefined]);
+  await files.close();
+});

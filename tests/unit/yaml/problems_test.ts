@@ -1,0 +1,389 @@
+import { assertEquals } from "@std/assert";
+import { readRuleFile } from "../../../src/config/rule_file.ts";
+import { problemText } from "../../../src/base/problem.ts";
+
+/** What is reported of a file, one line a problem. */
+function report(text: string): string[] {
+  return readRuleFile("r.yaml", text).problems.map((problem) =>
+    `${problem.severity} ${problemText(problem)}`
+  );
+}
+
+/** A file with one rule; `line` is line 4 and stands in the descriptor, at column 3. */
+function rule(line: string): string {
+  return `domain: d\ndescriptors:\n- key: k\n  ${line}\n`;
+}
+
+/** A file with one rule whose limit has these fields; they begin at line 4, column 16. */
+function limit(fields: string): string {
+  return rule(`rate_limit: {${fields}}`);
+}
+
+function test(
+  name: string,
+  cases: readonly (readonly [name: string, text: string, problems: readonly string[]])[],
+): void {
+  for (const [title, text, problems] of cases) {
+    Deno.test(`${name}: ${title}`, () => assertEquals(report(text), problems));
+  }
+}
+
+const EMPTY =
+  "error r.yaml:1:1: config file cannot have empty domain; the file is empty: begin with 'domain: a'";
+const NO_DESCRIPTORS = "descriptors: there are no descriptors, so nothing in this domain is limited; " +
+  "write 'descriptors: []' if that is meant";
+const UNITS = "use one of second, minute, hour, day, week, month, year";
+const COUNT = "requests_per_unit must be a whole number from 0 to 4294967295";
+const MULTIPLIER = "unit_multiplier must be a whole number from 1 to 4294967295";
+const MISSING_COUNT = "requests_per_unit is missing; write a whole number from 0 to 4294967295 " +
+  "(0 blocks every request), or 'unlimited: true'";
+test("yaml, the file", [
+  ["empty", "", [EMPTY]],
+  ["comment only", "# later\n", [EMPTY]],
+  ["document mark only", "---\n", [EMPTY]],
+  ["null", "~\n", [EMPTY]],
+  ["list", "- domain: d\n", [
+    "error r.yaml:1:1: the file must be a mapping with domain and descriptors, not a list",
+  ]],
+  ["text", "hello\n", [
+    "error r.yaml:1:1: the file must be a mapping with domain and descriptors, not 'hello'",
+  ]],
+  ["tab as indentation", "domain: d\ndescriptors:\n\t- key: k\n", [
+    "error r.yaml:3:1: a tab is used as indentation; use spaces",
+  ]],
+  ["quote without end", "domain: d\ndescriptors: [\n  {key: 'k}\n]\n", [
+    "error r.yaml:5:1: not valid YAML: Missing closing 'quote",
+  ]],
+  ["list without end", "domain: [\ndescriptors: ]\n", [
+    "error r.yaml:2:1: not valid YAML: Flow sequence in block collection must be sufficiently indented and end with a ]",
+  ]],
+  ["list items that do not line up", "domain: d\ndescriptors:\n - key: a\n  - key: b\n", [
+    "error r.yaml:4:3: not valid YAML: All sequence items must start at the same column",
+  ]],
+  ["second document", "domain: d\ndescriptors: []\n---\ndomain: e\n", [
+    "error r.yaml:3:1: a second document begins here; put it into a file of its own",
+  ]],
+  ["descriptors absent", "domain: d\n", [`warning r.yaml:1:1: ${NO_DESCRIPTORS}`]],
+  ["descriptors null", "domain: d\ndescriptors:\n", [`warning r.yaml:2:13: ${NO_DESCRIPTORS}`]],
+  ["descriptors a mapping", "domain: d\ndescriptors: {key: k}\n", [
+    "error r.yaml:2:14: descriptors: descriptors must be a list, each item beginning with '-', not a mapping",
+  ]],
+  ["domain a list", "domain: [d]\ndescriptors: []\n", [
+    "error r.yaml:1:9: domain: domain must be a text, not a list",
+  ]],
+]);
+
+test("yaml, keys", [
+  ["twice", "domain: d\ndescriptors: []\ndomain: e\n", [
+    "error r.yaml:3:1: domain: key 'domain' is given twice, first at r.yaml:1:1; keep one of them",
+  ]],
+  ["twice in metadata", rule("metadata: {a: 1, a: 1}"), [
+    "error r.yaml:4:20: descriptors[0].metadata.a: key 'a' is given twice, first at r.yaml:4:14; keep one of them",
+  ]],
+  ["merge key twice", "domain: d\ndescriptors:\n- &a {key: k}\n- {<<: *a, <<: *a, value: v}\n", [
+    "error r.yaml:4:12: descriptors[1].<<: key '<<' is given twice, first at r.yaml:4:4; " +
+    "merge a list instead, as in '<<: [*a, *b]'",
+  ]],
+  ["number", "domain: d\ndescriptors: []\n0.25: x\n", [
+    "error r.yaml:3:1: key is not of type string: 0.25; write a name, or put it in quotes",
+  ]],
+  ["nothing", "domain: d\ndescriptors: []\n? \n: x\n", [
+    "error r.yaml:3:3: key is not of type string: nothing; write a name, or put it in quotes",
+  ]],
+  ["list", "domain: d\ndescriptors: []\n[a]: x\n", [
+    "error r.yaml:3:1: key is not of type string: a list; write a name, or put it in quotes",
+  ]],
+  ["unknown, other letter case", "domain: d\ndescriptors: []\nDomain: d\n", [
+    "error r.yaml:3:1: unknown key 'Domain'; did you mean 'domain'?",
+  ]],
+  ["unknown, one letter short", rule("vale: q"), [
+    "error r.yaml:4:3: descriptors[0]: unknown key 'vale'; did you mean 'value'?",
+  ]],
+  ["unknown, camel case", rule("shadowMode: yes"), [
+    "error r.yaml:4:3: descriptors[0]: unknown key 'shadowMode'; did you mean 'shadow_mode'?",
+  ]],
+  ["unknown, the beginning of a key", limit("unit: day, requests_per_unit: 1, unlim: no"), [
+    "error r.yaml:4:49: descriptors[0].rate_limit: unknown key 'unlim'; did you mean 'unlimited'?",
+  ]],
+  ["unknown, nothing near", limit("unit: day, requests_per_unit: 1, replaces: [{rule: a, name: b}]"), [
+    "error r.yaml:4:61: descriptors[0].rate_limit.replaces[0]: unknown key 'rule'; use one of name",
+  ]],
+  ["unknown, nothing near in a descriptor", rule("algorithm: sliding"), [
+    "error r.yaml:4:3: descriptors[0]: unknown key 'algorithm'; use one of key, value, rate_limit, descriptors, " +
+    "shadow_mode, quota_mode, on_cache_failure, detailed_metric, value_to_metric, share_threshold, metadata",
+  ]],
+  [
+    "what becomes of a limit when the cache fails, at another level",
+    limit(
+      "unit: day, requests_per_unit: 1, on_cache_failure: allow",
+    ),
+    [
+      "warning r.yaml:4:49: descriptors[0].rate_limit.on_cache_failure: has no effect here; it belongs in a descriptor",
+    ],
+  ],
+  ["at another level", limit("unit: day, requests_per_unit: 1, shadow_mode: true"), [
+    "warning r.yaml:4:49: descriptors[0].rate_limit.shadow_mode: has no effect here; it belongs in a descriptor",
+  ]],
+  ["at a level above two", rule("name: a"), [
+    "warning r.yaml:4:3: descriptors[0].name: has no effect here; " +
+    "it belongs in 'rate_limit' or in an item of 'replaces'",
+  ]],
+]);
+
+test("yaml, descriptors", [
+  ["text in the list", "domain: d\ndescriptors: [a]\n", [
+    "error r.yaml:2:15: descriptors[0]: list item must be a mapping such as 'key: a', not 'a'",
+  ]],
+  ["list in the list", "domain: d\ndescriptors: [[{key: k}]]\n", [
+    "error r.yaml:2:15: descriptors[0]: list item must be a mapping such as 'key: a', not a list",
+  ]],
+  ["nothing in the list", "domain: d\ndescriptors:\n-\n", [
+    "error r.yaml:3:2: descriptors[0]: list item must be a mapping such as 'key: a', not nothing",
+  ]],
+  ["key a list", "domain: d\ndescriptors:\n- key: [k]\n", [
+    "error r.yaml:3:8: descriptors[0].key: key must be a text, not a list",
+  ]],
+  ["value a mapping", rule("value: {a: b}"), [
+    "error r.yaml:4:10: descriptors[0].value: value must be a text, not a mapping",
+  ]],
+  ["nested descriptors null", rule("descriptors: ~"), []],
+  ["nested descriptors a text", rule("descriptors: none"), [
+    "error r.yaml:4:16: descriptors[0].descriptors: descriptors must be a list, each item beginning with '-', not 'none'",
+  ]],
+  ["rate_limit null", rule("rate_limit:"), []],
+  ["rate_limit a list", rule("rate_limit: [1]"), [
+    "error r.yaml:4:15: descriptors[0].rate_limit: rate_limit must be a mapping, not a list",
+  ]],
+  ["flag a text", rule("shadow_mode: sometimes"), [
+    "error r.yaml:4:16: descriptors[0].shadow_mode: shadow_mode must be true or false, not 'sometimes'",
+  ]],
+  ["flag in quotes", rule('quota_mode: "true"'), [
+    'error r.yaml:4:15: descriptors[0].quota_mode: quota_mode must be true or false, not the quoted text "true"',
+  ]],
+  ["flag a number", rule("detailed_metric: 1"), [
+    "error r.yaml:4:20: descriptors[0].detailed_metric: detailed_metric must be true or false, not '1'",
+  ]],
+  ["flag in mixed letter case", rule("value_to_metric: tRUE"), [
+    "error r.yaml:4:20: descriptors[0].value_to_metric: value_to_metric must be true or false, not 'tRUE'",
+  ]],
+  ["no way to go on when the cache fails", rule("on_cache_failure: open"), [
+    "error r.yaml:4:21: descriptors[0].on_cache_failure: on_cache_failure must be one of " +
+    "error, allow, deny, local, not 'open'",
+  ]],
+  ["a way to go on in upper case", rule("on_cache_failure: Allow"), [
+    "error r.yaml:4:21: descriptors[0].on_cache_failure: on_cache_failure must be one of " +
+    "error, allow, deny, local, not 'Allow'",
+  ]],
+  ["a way to go on that is a flag", rule("on_cache_failure: true"), [
+    "error r.yaml:4:21: descriptors[0].on_cache_failure: on_cache_failure must be one of " +
+    "error, allow, deny, local, not 'true'",
+  ]],
+  ["a way to go on that is a list", rule("on_cache_failure: [allow]"), [
+    "error r.yaml:4:21: descriptors[0].on_cache_failure: on_cache_failure must be one of " +
+    "error, allow, deny, local, not a list",
+  ]],
+  ["flag a list", rule("share_threshold: []"), [
+    "error r.yaml:4:20: descriptors[0].share_threshold: share_threshold must be true or false, not a list",
+  ]],
+]);
+
+test("yaml, metadata", [
+  ["text", rule("metadata: a"), [
+    "error r.yaml:4:13: descriptors[0].metadata: metadata must be a mapping, not 'a'",
+  ]],
+  ["list", rule("metadata: [a]"), [
+    "error r.yaml:4:13: descriptors[0].metadata: metadata must be a mapping, not a list",
+  ]],
+  ["key a number", rule("metadata: {a: {7: x}}"), [
+    "error r.yaml:4:18: descriptors[0].metadata.a: key is not of type string: 7; write a name, or put it in quotes",
+  ]],
+  ["no number", rule("metadata: {a: .nan}"), [
+    "error r.yaml:4:17: descriptors[0].metadata.a: this number has no form in JSON: .nan; put it in quotes",
+  ]],
+  ["infinite", rule("metadata: {a: [-.inf]}"), [
+    "error r.yaml:4:18: descriptors[0].metadata.a[0]: this number has no form in JSON: -.inf; put it in quotes",
+  ]],
+  ["too large", rule("metadata: {a: 1e999}"), [
+    "error r.yaml:4:17: descriptors[0].metadata.a: this number has no form in JSON: 1e999; put it in quotes",
+  ]],
+  ["date", rule("metadata: {a: 2026-11-21}"), [
+    "error r.yaml:4:17: descriptors[0].metadata.a: a date has no form in JSON: 2026-11-21; put it in quotes",
+  ]],
+  ["tag", rule("metadata: {a: !!binary aGk=}"), [
+    "error r.yaml:4:26: descriptors[0].metadata.a: unknown tag 'tag:yaml.org,2002:binary'; remove it",
+  ]],
+]);
+
+test("yaml, limits", [
+  ["no field", limit(""), [
+    `error r.yaml:4:15: descriptors[0].rate_limit.unit: invalid rate limit unit ''; ${UNITS}`,
+    `error r.yaml:4:15: descriptors[0].rate_limit.requests_per_unit: ${MISSING_COUNT}`,
+  ]],
+  ["unit missing", limit("requests_per_unit: 1"), [
+    `error r.yaml:4:15: descriptors[0].rate_limit.unit: invalid rate limit unit ''; ${UNITS}`,
+  ]],
+  ["unit unknown", limit("requests_per_unit: 1, unit: unknown"), [
+    `error r.yaml:4:44: descriptors[0].rate_limit.unit: invalid rate limit unit 'unknown'; ${UNITS}`,
+  ]],
+  ["unit plural", limit("requests_per_unit: 1, unit: days"), [
+    `error r.yaml:4:44: descriptors[0].rate_limit.unit: invalid rate limit unit 'days'; ${UNITS}`,
+  ]],
+  ["unit a list", limit("requests_per_unit: 1, unit: [day]"), [
+    "error r.yaml:4:44: descriptors[0].rate_limit.unit: unit must be a text, not a list",
+  ]],
+  ["unlimited with unit", limit("unlimited: true, unit: Day"), [
+    "error r.yaml:4:39: descriptors[0].rate_limit.unit: should not specify rate limit unit when unlimited; " +
+    "remove unit, or unlimited",
+  ]],
+  ["unlimited with a unit that is none", limit("unlimited: yes, unit: x"), [
+    "warning r.yaml:4:38: descriptors[0].rate_limit.unit: rate limit unit 'x' has no effect with unlimited; remove it",
+  ]],
+  ["unlimited with requests_per_unit", limit("unlimited: true, requests_per_unit: 1"), []],
+  ["unlimited with unit_multiplier", limit("unlimited: true, unit_multiplier: 2"), [
+    "warning r.yaml:4:50: descriptors[0].rate_limit.unit_multiplier: unit_multiplier has no effect with unlimited; " +
+    "remove it",
+  ]],
+  ["unlimited no flag", limit("unlimited: 1"), [
+    "error r.yaml:4:27: descriptors[0].rate_limit.unlimited: unlimited must be true or false, not '1'",
+  ]],
+  ["count absent", limit("unit: day"), [
+    `error r.yaml:4:15: descriptors[0].rate_limit.requests_per_unit: ${MISSING_COUNT}`,
+  ]],
+  ["count null", limit("unit: day, requests_per_unit: ~"), [
+    `error r.yaml:4:46: descriptors[0].rate_limit.requests_per_unit: ${MISSING_COUNT}`,
+  ]],
+  ["count negative", limit("unit: day, requests_per_unit: -1"), [
+    `error r.yaml:4:46: descriptors[0].rate_limit.requests_per_unit: ${COUNT}, not '-1'`,
+  ]],
+  ["count too large", limit("unit: day, requests_per_unit: 4294967296"), [
+    `error r.yaml:4:46: descriptors[0].rate_limit.requests_per_unit: ${COUNT}, not '4294967296'`,
+  ]],
+  ["count fractional", limit("unit: day, requests_per_unit: 1.5"), [
+    `error r.yaml:4:46: descriptors[0].rate_limit.requests_per_unit: ${COUNT}, not '1.5'`,
+  ]],
+  ["count quoted", limit('unit: day, requests_per_unit: "10"'), [
+    `error r.yaml:4:46: descriptors[0].rate_limit.requests_per_unit: ${COUNT}, not the quoted text "10"`,
+  ]],
+  ["count with a leading zero", limit("unit: day, requests_per_unit: 010"), [
+    `error r.yaml:4:46: descriptors[0].rate_limit.requests_per_unit: ${COUNT} without leading zeros, not '010'`,
+  ]],
+  ["count a text", limit("unit: day, requests_per_unit: many"), [
+    `error r.yaml:4:46: descriptors[0].rate_limit.requests_per_unit: ${COUNT}, not 'many'`,
+  ]],
+  ["multiplier 0", limit("unit: day, requests_per_unit: 1, unit_multiplier: 0"), [
+    `error r.yaml:4:66: descriptors[0].rate_limit.unit_multiplier: ${MULTIPLIER}, not '0'`,
+  ]],
+  ["multiplier too large", limit("unit: day, requests_per_unit: 1, unit_multiplier: 4294967296"), [
+    `error r.yaml:4:66: descriptors[0].rate_limit.unit_multiplier: ${MULTIPLIER}, not '4294967296'`,
+  ]],
+  ["replaces a mapping", limit("unlimited: true, replaces: {name: a}"), [
+    "error r.yaml:4:43: descriptors[0].rate_limit.replaces: replaces must be a list, each item beginning with '-', " +
+    "not a mapping",
+  ]],
+  ["replaces a text in the list", limit("unlimited: true, replaces: [a]"), [
+    "error r.yaml:4:44: descriptors[0].rate_limit.replaces[0]: list item must be a mapping such as 'name: a', not 'a'",
+  ]],
+  ["replaces with an empty name", limit("unlimited: true, replaces: [{name: ''}]"), [
+    "error r.yaml:4:51: descriptors[0].rate_limit.replaces[0]: should not have an empty replaces entry; " +
+    "write the name of a rule, such as 'name: a'",
+  ]],
+  ["replaces without a name", limit("unlimited: true, replaces: [{}]"), [
+    "error r.yaml:4:44: descriptors[0].rate_limit.replaces[0]: should not have an empty replaces entry; " +
+    "write the name of a rule, such as 'name: a'",
+  ]],
+]);
+
+/** What is said of a number that stands where a text belongs. */
+function odd(at: string, path: string, key: string, written: string): string {
+  return `error r.yaml:${at}: ${path}: ${key} must be a text, not the number '${written}'; put it in quotes`;
+}
+
+test("yaml, numbers in place of texts", [
+  ["domain fractional", "domain: 1.5\ndescriptors: []\n", [odd("1:9", "domain", "domain", "1.5")]],
+  ...["1.5", "1e3", "1.", ".5", "-.5", "1_0.5", ".inf", "-.Inf", ".nan", "089"].map((written) =>
+    [`key ${written}`, `domain: d\ndescriptors:\n- key: ${written}\n`, [
+      odd("3:8", "descriptors[0].key", "key", written),
+    ]] as const
+  ),
+  ...["99999999999999999999", "9223372036854775808", "-9223372036854775809", "0xffffffffffffffff"].map((
+    written,
+  ) =>
+    [`key beyond 64 bits ${written}`, `domain: d\ndescriptors:\n- key: ${written}\n`, [
+      odd("3:8", "descriptors[0].key", "key", written),
+    ]] as const
+  ),
+  ["name of a limit", limit("unlimited: true, name: 1.5"), [
+    odd("4:39", "descriptors[0].rate_limit.name", "name", "1.5"),
+  ]],
+  ["name in replaces", limit("unlimited: true, replaces: [{name: 1.5}]"), [
+    odd("4:51", "descriptors[0].rate_limit.replaces[0].name", "name", "1.5"),
+  ]],
+  ["unit", limit("unit: 1.5, requests_per_unit: 1"), [
+    odd("4:22", "descriptors[0].rate_limit.unit", "unit", "1.5"),
+  ]],
+  ["unit with unlimited", limit("unlimited: true, unit: 1.5"), [
+    odd("4:39", "descriptors[0].rate_limit.unit", "unit", "1.5"),
+  ]],
+]);
+
+/** The warning for a key of descriptors that stands in `rate_limit: {unlimited: true, …}`. */
+function misplaced(key: string): string {
+  return `warning r.yaml:4:33: descriptors[0].rate_limit.${key}: has no effect here; it belongs ` +
+    (key === "descriptors" ? "at the top of the file or in a descriptor" : "in a descriptor");
+}
+
+test("yaml, below a key without effect", [
+  ["a fraction", limit("unlimited: true, shadow_mode: 1.5"), [
+    misplaced("shadow_mode"),
+    "error r.yaml:4:46: descriptors[0].rate_limit.shadow_mode: the number '1.5' is no whole number of 64 bits; " +
+    "remove it, or put it in quotes",
+  ]],
+  ["an integer beyond 64 bits", limit("unlimited: true, key: 99999999999999999999"), [
+    misplaced("key"),
+    "error r.yaml:4:38: descriptors[0].rate_limit.key: the number '99999999999999999999' is no whole number of 64 bits; " +
+    "remove it, or put it in quotes",
+  ]],
+  ["a fraction as value", limit("unlimited: true, value: 1.5"), [misplaced("value")]],
+  ["anything in metadata", limit("unlimited: true, metadata: {a: [1.5, {b: c}]}"), [misplaced("metadata")]],
+  ["a list of texts", limit("unlimited: true, descriptors: [a, b]"), [
+    misplaced("descriptors"),
+    "error r.yaml:4:47: descriptors[0].rate_limit.descriptors[0]: list item must be a mapping, not 'a'",
+    "error r.yaml:4:50: descriptors[0].rate_limit.descriptors[1]: list item must be a mapping, not 'b'",
+  ]],
+  ["an unknown key", limit("unlimited: true, descriptors: [{keyy: 1}]"), [
+    misplaced("descriptors"),
+    "error r.yaml:4:48: descriptors[0].rate_limit.descriptors[0]: unknown key 'keyy'; did you mean 'key'?",
+  ]],
+  [
+    "everything at some depth",
+    limit("unlimited: true, descriptors: [{key: a, value: 1.5, rate_limit: {name: 2.5}}]"),
+    [
+      misplaced("descriptors"),
+      "error r.yaml:4:87: descriptors[0].rate_limit.descriptors[0].rate_limit.name: " +
+      "the number '2.5' is no whole number of 64 bits; remove it, or put it in quotes",
+    ],
+  ],
+  ["nothing", limit("unlimited: true, descriptors: [{key: a, metadata: {b: 1.5}}]"), [
+    misplaced("descriptors"),
+  ]],
+]);
+
+Deno.test("yaml: all problems of a file are reported", () => {
+  const text =
+    "domain: d\ndescriptors:\n- key: [k]\n  shadow_mode: 2\n- b\n- key: c\n  rate_limit: {unit: x}\n";
+  assertEquals(report(text), [
+    "error r.yaml:3:8: descriptors[0].key: key must be a text, not a list",
+    "error r.yaml:4:16: descriptors[0].shadow_mode: shadow_mode must be true or false, not '2'",
+    "error r.yaml:5:3: descriptors[1]: list item must be a mapping such as 'key: a', not 'b'",
+    `error r.yaml:7:22: descriptors[2].rate_limit.unit: invalid rate limit unit 'x'; ${UNITS}`,
+    `error r.yaml:7:15: descriptors[2].rate_limit.requests_per_unit: ${MISSING_COUNT}`,
+  ]);
+});
+
+Deno.test("yaml: beyond 1,000 problems the rest is counted", () => {
+  const problems = report(`domain: d\ndescriptors:\n${"- a\n".repeat(1_500)}`);
+  assertEquals([problems.length, problems.at(-1)], [
+    1_001,
+    "error r.yaml:1003:3: 500 more errors are not shown; correct these first",
+  ]);
+});
