@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { settingEntries } from "../src/settings/table.ts";
+import { importCircles } from "./harness/import_circles.ts";
 import { functionsOf, importsOf, scanSource, type Source } from "./harness/source_scan.ts";
 import { type RuleException, TEST_RULES } from "./harness/test_rules.ts";
 import { EXCEPTIONS } from "./harness/test_rule_exceptions.ts";
@@ -31,6 +32,23 @@ Deno.test("tidy: every exception is needed, and has a reason", async () => {
   assertEquals([Object.keys(EXCEPTIONS).filter((name) => !Object.hasOwn(RULES, name)), spare], [[], []]);
 });
 
+Deno.test("tidy: no files import each other in a circle", async () => {
+  assertEquals(importCircles(await sources()), []);
+});
+
+Deno.test("tidy: a circle is found, through types as well", () => {
+  const files = {
+    "src/a.ts": 'import "./b.ts"; import "./d.ts";',
+    "src/b.ts": 'export * from "./deep/c.ts"; import "./d.ts";',
+    "src/deep/c.ts": 'import type { A } from "../a.ts";',
+    "src/d.ts": 'import "./e.ts";',
+    "src/e.ts": 'import "./e.ts";',
+    "src/f.ts": 'import "./a.ts"; import "./missing.ts";',
+  };
+  const circles = importCircles(Object.entries(files).map(([path, text]) => scanSource(path, text)));
+  assertEquals(circles, [["src/e.ts"], ["src/a.ts", "src/b.ts", "src/deep/c.ts"]]);
+});
+
 Deno.test("tidy: every setting is in the README", async () => {
   const readme = await Deno.readTextFile(new URL("README.md", ROOT));
   const missing = settingEntries().map(([name]) => name).filter((name) => !readme.includes(`\`${name}\``));
@@ -58,6 +76,23 @@ const BAD: readonly { rule: string; path?: string; text: string; findings: strin
     text:
       `const grpc = await import("@grpc/grpc-js");\nimport { join } from "node:path";\nimport "left-pad";`,
     findings: [`${CORE} imports @grpc/grpc-js`, `${CORE} imports left-pad`],
+  },
+  {
+    rule: "a third-party package is imported by its name, without a path into it",
+    text:
+      'import "ioredis/built/redis.js"; import "@a/b/c"; import "@a/b"; import "pg"; import "node:fs/promises";',
+    findings: [`${CORE} imports ioredis/built/redis.js`, `${CORE} imports @a/b/c`],
+  },
+  {
+    rule: "no member of a foreign object begins with an underscore",
+    text:
+      `client._readyCheck(); socket?._parent; this._write(); a["_b"];\nif ("_handle" in c) d = "_e"; f = ["_"];`,
+    findings: [
+      `${CORE}:1: ._readyCheck`,
+      `${CORE}:1: ?._parent`,
+      `${CORE}:1: _b`,
+      `${CORE}:2: _handle`,
+    ],
   },
   {
     rule: "only tests and the start script import main.ts",
@@ -123,6 +158,19 @@ const BAD: readonly { rule: string; path?: string; text: string; findings: strin
     rule: "nothing is left to be done",
     text: `// ${"TO" + "DO"}: more\nconst a = "${"FIX" + "ME"}";`,
     findings: [`${CORE}:1: ${"TO" + "DO"}`],
+  },
+  {
+    rule: "texts use the words of the field",
+    text:
+      "// Is told of what\n// stands\n// before it, octet by octet.\nconst octets = `${beside} would be right`;\nlet size = 'application/octet-stream';",
+    findings: [
+      `${CORE}:1: Is told`,
+      `${CORE}:2: stands\n// before`,
+      `${CORE}:3: octet`,
+      `${CORE}:3: octet`,
+      `${CORE}:4: would be right`,
+      `${CORE}:4: octets`,
+    ],
   },
   {
     rule: "a relative import names its file with .ts",

@@ -1,3 +1,4 @@
+import { relativeImports } from "./import_circles.ts";
 import { functionsOf, importsOf, lineOf, type Source } from "./source_scan.ts";
 
 /** Finds what breaks one rule in one file; each finding is a line to print. */
@@ -93,6 +94,9 @@ const PACKAGES: Readonly<Record<string, RegExp>> = {
   "@weir/rest/testing": /^tests\//,
 };
 
+/** Paths of packages of this project, which are public. */
+const OWN_DOORS = ["@weir/rest", "@weir/rest/testing", "@std/assert"];
+
 /** What the core may not use: it has no clock, no chance and no I/O of its own. */
 const IMPURE = ["Date.now", "Math.random", "setTimeout", "setInterval", "fetch(", "Deno.", "console."];
 const PURE = /^src\/(?:(?:ratelimit|webhooks\/model)\/|webhooks\/deliveries\/endpoint_shares\.ts$)/;
@@ -100,10 +104,54 @@ const PURE = /^src\/(?:(?:ratelimit|webhooks\/model)\/|webhooks\/deliveries\/end
 /** Words of no meaning, for files and exports alike. */
 const EMPTY_WORDS = ["manager", "helper", "util", "utils", "impl", "processor", "data", "info"];
 
+/** Words and phrases that a reader has to decode, in comments and in texts; the style page has the words instead. */
+const PRIVATE_WORDS = new RegExp(
+  [
+    "octets?(?!-stream)",
+    "would be right",
+    "nobody",
+    "whoever",
+    "that which",
+    "what could not be",
+    "(?:is|are|was|were|be) told",
+    "told of",
+    "taken up",
+    "g[ia]ves? way",
+    "stands? (?:in|before)",
+    "figures?",
+    "prolong(?:s|ed)?",
+    "(?:is|are|was|were|be) away",
+    "is well",
+    "within a time",
+    "the one before",
+    "at once",
+    "beside",
+    "of (?:its|their|his|your) own",
+  ].map((words) => `\\b${words}\\b`).join("|").replaceAll(" ", "[ \\n/*]+"),
+  "gi",
+);
+/** The same for the words of a name. */
+const PRIVATE_NAMES = [
+  "octet",
+  "octets",
+  "figure",
+  "figures",
+  "gathering",
+  "dialling",
+  "trail",
+  "voids",
+  "teach",
+];
+
 /** The rules that one file alone can break, by the sentence that each stands for. */
 export const TIDY_RULES: Readonly<Record<string, TidyRule>> = {
   "a folder of src imports only what it may know": foldersImported,
   "a third-party package is imported only where its job is": packagesImported,
+  "a third-party package is imported by its name, without a path into it": deepImports,
+  "no member of a foreign object begins with an underscore": (source) =>
+    /^(?:src|scripts)\//.test(source.path)
+      ? found(source, /(?<!\bthis)\??\._\w+/g).concat(foreignKeys(source))
+      : [],
   "only tests and the start script import main.ts": mainImported,
   "the pure parts use no clock, no chance and no I/O": impureWords,
   "only one file touches the console and the standard streams": consoleUsed,
@@ -117,6 +165,7 @@ export const TIDY_RULES: Readonly<Record<string, TidyRule>> = {
     found(source, /(?:[:<|&,=]|=>|\bas)\s*any\b(?!\s*[(:.?=])|\bany\[\]/g),
   "nothing is asserted to be there": (source) => found(source, /[\w)\]]!(?!=)/g),
   "nothing is left to be done": workLeft,
+  "texts use the words of the field": privateWords,
   "a relative import names its file with .ts": importsWithoutEnding,
   "an export has a sentence of documentation": exportsWithoutSentence,
 };
@@ -139,17 +188,29 @@ function folderOf(path: string): string | undefined {
   return FOLDERS.find((folder) => path.startsWith(`src/${folder}/`));
 }
 
-function relativeImports(source: Source): string[] {
-  return importsOf(source)
-    .filter((specifier) => specifier.startsWith("."))
-    .map((specifier) => new URL(specifier, `file:///${source.path}`).pathname.slice(1));
-}
-
 function packagesImported(source: Source): string[] {
   const packages = importsOf(source).filter((specifier) => !/^(?:\.|node:)/.test(specifier));
   return packages
     .filter((name) => !(Object.hasOwn(PACKAGES, name) && PACKAGES[name]?.test(source.path)))
     .map((name) => `${source.path} imports ${name}`);
+}
+
+function deepImports(source: Source): string[] {
+  return importsOf(source)
+    .filter((name) => /^(?:npm:)?(?:@[^/]+\/)?[\w.-]+\/./.test(name) && !/^(?:\.|node:|https?:)/.test(name))
+    .filter((name) => !OWN_DOORS.includes(name))
+    .map((name) => `${source.path} imports ${name}`);
+}
+
+/** Members by their names in quotes, such as `socket["_handle"]` and `"_parent" in socket`. */
+function foreignKeys(source: Source): string[] {
+  return source.strings
+    .filter(({ start, value }) =>
+      /^_\w/.test(value) &&
+      (/[\w)\]]\[$/.test(source.code.slice(0, start).slice(-2)) ||
+        /^\s*in\b/.test(source.code.slice(start + value.length + 2)))
+    )
+    .map(({ start, value }) => `${source.path}:${lineOf(source, start)}: ${value}`);
 }
 
 function mainImported(source: Source): string[] {
@@ -205,6 +266,18 @@ function workLeft(source: Source): string[] {
   if (!words.some((word) => source.text.includes(word))) return [];
   const mark = new RegExp(`\\b(?:${words.join("|")})\\b`, "g");
   return [...places(source, source.comments, mark), ...places(source, source.code, mark)];
+}
+
+function privateWords(source: Source): string[] {
+  if (!/^(?:src\/|main\.ts$)/.test(source.path) || GENERATED.includes(source.path)) return [];
+  const isText = (index: number, length: number) => source.code.slice(index, index + length).trim() === "";
+  const texts = [...source.text.matchAll(PRIVATE_WORDS)]
+    .filter(({ 0: match, index }) => isText(index, match.length))
+    .map(({ 0: match, index }) => `${source.path}:${lineOf(source, index)}: ${match}`);
+  const names = [...source.code.matchAll(/(?:const|let|function|class|interface|type|readonly)\s+([\w$]+)/g)]
+    .filter(({ 1: name = "" }) => wordsOf(name).some((word) => PRIVATE_NAMES.includes(word)))
+    .map(({ 1: name, index }) => `${source.path}:${lineOf(source, index)}: ${name}`);
+  return [...texts, ...names];
 }
 
 function importsWithoutEnding(source: Source): string[] {

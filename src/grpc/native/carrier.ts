@@ -24,7 +24,7 @@ export interface CarrierOptions {
 }
 
 /** How long a peer may take to answer the PING that goes with the first GOAWAY. */
-const DRAIN_PING_MS = 1_000;
+const DRAIN_PING_MS = 5_000;
 /** How long a peer may take to close after we did. */
 const LINGER_MS = 1_000;
 
