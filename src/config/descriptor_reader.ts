@@ -17,11 +17,7 @@ export function readDescriptors(log: ProblemLog, list: YamlList, path: string): 
       const descriptor = readDescriptor(log, item, itemPath);
       if (descriptor !== undefined) descriptors.push(descriptor);
     } else if (item.kind !== "broken") {
-      log.error(
-        item.offset,
-        itemPath,
-        `list item must be a mapping such as 'key: a', not ${described(item)}`,
-      );
+      log.error(item.offset, itemPath, `expected a mapping such as 'key: a', got ${described(item)}`);
     }
   }
   return descriptors;

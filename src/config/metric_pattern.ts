@@ -25,7 +25,7 @@ export function readMappingPattern(
   { matchType, offset, path }: PatternPlace,
 ): MappingPattern | undefined {
   if (match === "") {
-    log.error(offset, path, "match is missing; write a name such as 'ratelimit.service.*'");
+    log.error(offset, path, "expected a name such as 'ratelimit.service.*', got nothing");
     return undefined;
   }
   if (matchType === "regex") return readRegex(log, match, { offset, path });
@@ -33,9 +33,9 @@ export function readMappingPattern(
   const bad = parts.find((part) => part === "" || (part.includes("*") && part !== "*"));
   if (bad !== undefined) {
     const text = bad === ""
-      ? "two dots have nothing in between"
-      : `'*' must stand alone between dots, not as in '${shown(bad)}'`;
-    log.error(offset, path, `${text}; write whole parts, or 'match_type: regex'`);
+      ? "expected a part between two dots, got nothing"
+      : `expected '*' alone between dots, got '${shown(bad)}'`;
+    log.error(offset, path, `${text}; correct it, or use 'match_type: regex'`);
     return undefined;
   }
   const source = parts.map((part) => part === "*" ? "([^.]*)" : RegExp.escape(part)).join("\\.");
@@ -55,7 +55,7 @@ function readRegex(
     return { pattern, groups: (new RegExp(`${source}|`).exec("")?.length ?? 1) - 1 };
   } catch (error) {
     const state = errorText(error);
-    log.error(offset, path, `'${shown(match)}' is no regular expression: ${state}`);
+    log.error(offset, path, `expected a regular expression, got '${shown(match)}': ${state}`);
     return undefined;
   }
 }

@@ -57,7 +57,7 @@ function readUnit({ log, path, fields }: Block, unlimited: boolean): Unit | unde
   }
   if (unit === undefined) {
     const names = UNIT_NAMES.map((name) => name.toLowerCase()).join(", ");
-    log.error(offset, at, `invalid rate limit unit '${shown(text ?? "")}'; use one of ${names}`);
+    log.error(offset, at, `invalid rate limit unit '${shown(text ?? "")}'; expected ${names}`);
   }
   return unit;
 }
@@ -65,8 +65,8 @@ function readUnit({ log, path, fields }: Block, unlimited: boolean): Unit | unde
 function readRequestsPerUnit({ log, path, fields }: Block, unlimited: boolean): number | undefined {
   const count = fields.count("requests_per_unit", { min: 0, max: MAX_REQUESTS_PER_UNIT });
   if (count === undefined && !unlimited && !fields.failed("requests_per_unit")) {
-    const text = `requests_per_unit is missing; write a whole number from 0 to ${MAX_REQUESTS_PER_UNIT}` +
-      " (0 blocks every request), or 'unlimited: true'";
+    const text = `expected a whole number from 0 to ${MAX_REQUESTS_PER_UNIT} (0 blocks every request), or ` +
+      "'unlimited: true'; got nothing";
     log.error(fields.offset("requests_per_unit"), pathOf(path, "requests_per_unit"), text);
   }
   return count;
@@ -75,7 +75,7 @@ function readRequestsPerUnit({ log, path, fields }: Block, unlimited: boolean): 
 function readUnitMultiplier({ log, path, fields }: Block, unlimited: boolean): number {
   const count = fields.count("unit_multiplier", { min: 1, max: MAX_UNIT_MULTIPLIER });
   if (count !== undefined && unlimited) {
-    const text = "unit_multiplier has no effect with unlimited; remove it";
+    const text = "has no effect with unlimited; remove it";
     log.warning(fields.offset("unit_multiplier"), pathOf(path, "unit_multiplier"), text);
   }
   return count ?? 1;
@@ -87,11 +87,7 @@ function readReplaces({ log, path, fields }: Block): RateLimitSource["replaces"]
     const itemPath = `${pathOf(path, "replaces")}[${index}]`;
     if (item.kind === "broken") continue;
     if (item.kind !== "mapping") {
-      log.error(
-        item.offset,
-        itemPath,
-        `list item must be a mapping such as 'name: a', not ${described(item)}`,
-      );
+      log.error(item.offset, itemPath, `expected a mapping such as 'name: a', got ${described(item)}`);
       continue;
     }
     checkKeys(log, item, itemPath, "replaces");

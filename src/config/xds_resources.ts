@@ -31,7 +31,7 @@ export function readResources({ resources, versionInfo }: WireDiscoveryResponse)
     const at = positionOf(config.name, number, names);
     left -= countRules(config.descriptors);
     if (left < 0) {
-      problems.push(error(at, `with it there are more than ${MAX_RULES} rules; use fewer`));
+      problems.push(error(at, `expected at most ${MAX_RULES} rules in all resources; use fewer`));
       break;
     }
     const reading = readRateLimitConfig(config, at);
@@ -47,7 +47,7 @@ function decode(
   problems: Problem[],
 ): WireRateLimitConfig | undefined {
   if (!isRateLimitConfig(typeUrl)) {
-    const text = `its type is ${JSON.stringify(shown(typeUrl))}; ${RATE_LIMIT_CONFIG_URL} would be right`;
+    const text = `expected the type ${RATE_LIMIT_CONFIG_URL}, got ${JSON.stringify(shown(typeUrl))}`;
     problems.push(error(at, text));
     return undefined;
   }

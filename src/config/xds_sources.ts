@@ -97,7 +97,7 @@ function readUnit(log: ResourceLog, { unit: number, unlimited }: WirePolicy, pat
   }
   if (unit === undefined) {
     const text = number === 0 ? "UNKNOWN" : String(number);
-    log.add("error", path, `invalid rate limit unit '${text}'; use one of ${UNIT_NAMES.join(", ")}`);
+    log.add("error", path, `invalid rate limit unit '${text}'; expected one of ${UNIT_NAMES.join(", ")}`);
   }
   return unit;
 }
@@ -122,12 +122,12 @@ function readStruct(
 
 function readValue(log: ResourceLog, value: WireValue, path: string, depth: number): JsonValue | undefined {
   if (typeof value === "number" && !Number.isFinite(value)) {
-    log.add("error", path, `this number has no form in JSON: ${value}; send it as a text`);
+    log.add("error", path, `expected a finite number, got ${value}; send it as a text`);
     return undefined;
   }
   if (typeof value !== "object" || value === null) return value;
   if (depth >= MAX_METADATA_DEPTH) {
-    const text = `metadata is nested more than ${MAX_METADATA_DEPTH} levels deep; use fewer levels`;
+    const text = `expected at most ${MAX_METADATA_DEPTH} levels of metadata; use fewer levels`;
     log.add("error", path, text);
     return undefined;
   }

@@ -103,7 +103,7 @@ const ENDS: Readonly<Record<string, { end: (server: XdsServer) => void; reason: 
   "a server that says goodbye": { end: (server) => server.goAway(50), reason: /./ },
   "a message that is too large": {
     end: (server) => server.set("2", shopConfig({}, "x".repeat(5_000))),
-    reason: /larger than max .*; a larger XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES, or fewer rules, would be right$/,
+    reason: /larger than max .*; increase XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES, or use fewer rules$/,
   },
 };
 

@@ -175,7 +175,7 @@ const CASES: readonly (readonly [name: string, fill: (folder: string) => Promise
     problems: [
       "warning DIR/a.yaml:1:1: descriptors: there are no descriptors, so nothing in this domain is limited; " +
       "write 'descriptors: []' if that is meant",
-      "error DIR/b.yaml:1:1: the file must be a mapping with domain and descriptors, not a list",
+      "error DIR/b.yaml:1:1: expected a mapping with domain and descriptors, got a list",
     ],
   }],
 ];
