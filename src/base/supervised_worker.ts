@@ -1,8 +1,7 @@
 import { backoffMs, type BackoffTimes } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
 import { errorText } from "./error_text.ts";
-import type { LogFields, Logger } from "./log.ts";
-import type { PortLine } from "./port_logger.ts";
+import type { LogFields, Logger, PortLine } from "./log.ts";
 import { settledWithin } from "./wait.ts";
 
 /** The supervisor's side of the connection to a worker; a `Worker` is one. */

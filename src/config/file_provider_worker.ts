@@ -1,5 +1,5 @@
 import { systemClock } from "../base/clock.ts";
-import { portLogger } from "../base/port_logger.ts";
+import { portLogger } from "../base/log.ts";
 import { captureConsole } from "../base/standard_streams.ts";
 import { createFileProvider } from "./file_provider.ts";
 import type { RuleFolderOptions, RuleWorkerPort } from "./file_provider_message.ts";

@@ -1,5 +1,10 @@
-import { Client, connectivityState, Metadata } from "@grpc/grpc-js";
-import type { ClientDuplexStream, ClientOptions } from "@grpc/grpc-js";
+import {
+  Client,
+  type ClientDuplexStream,
+  type ClientOptions,
+  connectivityState,
+  Metadata,
+} from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 import type { Socket } from "node:net";
 import type { SecureContext } from "node:tls";

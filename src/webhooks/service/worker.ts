@@ -1,7 +1,7 @@
 import { backoffMs } from "../../base/backoff.ts";
 import { systemClock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
-import { portLogger } from "../../base/port_logger.ts";
+import { portLogger } from "../../base/log.ts";
 import { captureConsole } from "../../base/standard_streams.ts";
 import { giveWay } from "../../base/thread_priority.ts";
 import { aborted, answeredWithin, settledWithin } from "../../base/wait.ts";

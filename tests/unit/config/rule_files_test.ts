@@ -1,5 +1,5 @@
 import { assertEquals, assertNotEquals } from "@std/assert";
-import { ruleFileLimits } from "../../../src/config/rule_file_limits.ts";
+import { ruleFileLimits } from "../../../src/config/rule_file_reader.ts";
 import { folderFingerprint, loadRuleFiles, type RuleFilesOptions } from "../../../src/config/rule_files.ts";
 import { problemText } from "../../../src/base/problem.ts";
 

@@ -294,35 +294,35 @@ test("yaml, limits", [
 ]);
 
 /** What is said of a number that stands where a text belongs. */
-function odd(at: string, path: string, key: string, written: string): string {
+function odd(at: string, path: string, written: string): string {
   return `error r.yaml:${at}: ${path}: expected a text, got the number '${written}'; put it in quotes`;
 }
 
 test("yaml, numbers in place of texts", [
-  ["domain fractional", "domain: 1.5\ndescriptors: []\n", [odd("1:9", "domain", "domain", "1.5")]],
+  ["domain fractional", "domain: 1.5\ndescriptors: []\n", [odd("1:9", "domain", "1.5")]],
   ...["1.5", "1e3", "1.", ".5", "-.5", "1_0.5", ".inf", "-.Inf", ".nan", "089"].map((written) =>
     [`key ${written}`, `domain: d\ndescriptors:\n- key: ${written}\n`, [
-      odd("3:8", "descriptors[0].key", "key", written),
+      odd("3:8", "descriptors[0].key", written),
     ]] as const
   ),
   ...["99999999999999999999", "9223372036854775808", "-9223372036854775809", "0xffffffffffffffff"].map((
     written,
   ) =>
     [`key beyond 64 bits ${written}`, `domain: d\ndescriptors:\n- key: ${written}\n`, [
-      odd("3:8", "descriptors[0].key", "key", written),
+      odd("3:8", "descriptors[0].key", written),
     ]] as const
   ),
   ["name of a limit", limit("unlimited: true, name: 1.5"), [
-    odd("4:39", "descriptors[0].rate_limit.name", "name", "1.5"),
+    odd("4:39", "descriptors[0].rate_limit.name", "1.5"),
   ]],
   ["name in replaces", limit("unlimited: true, replaces: [{name: 1.5}]"), [
-    odd("4:51", "descriptors[0].rate_limit.replaces[0].name", "name", "1.5"),
+    odd("4:51", "descriptors[0].rate_limit.replaces[0].name", "1.5"),
   ]],
   ["unit", limit("unit: 1.5, requests_per_unit: 1"), [
-    odd("4:22", "descriptors[0].rate_limit.unit", "unit", "1.5"),
+    odd("4:22", "descriptors[0].rate_limit.unit", "1.5"),
   ]],
   ["unit with unlimited", limit("unlimited: true, unit: 1.5"), [
-    odd("4:39", "descriptors[0].rate_limit.unit", "unit", "1.5"),
+    odd("4:39", "descriptors[0].rate_limit.unit", "1.5"),
   ]],
 ]);
 
