@@ -4,7 +4,7 @@
  */
 import { decodeFileDescriptor } from "../src/wire/file_descriptor.ts";
 import { WireReader } from "../src/wire/reader.ts";
-import { LENGTH } from "../src/wire/wire_type.ts";
+import { LENGTH } from "../src/wire/wire_format.ts";
 
 const GRPCIO_TOOLS = "grpcio-tools==1.85.1";
 const PROTO_FOLDER = new URL("../proto/", import.meta.url);

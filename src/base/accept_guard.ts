@@ -1,5 +1,4 @@
 import type { Clock } from "./clock.ts";
-import { EpisodeLog } from "./episode_log.ts";
 import { errorText } from "./error_text.ts";
 import type { Logger } from "./log.ts";
 
@@ -133,4 +132,34 @@ export class AcceptGuard {
 export function isOutOfDescriptors(error: unknown): boolean {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return code === "EMFILE" || code === "ENFILE";
+}
+
+/** A state that comes back within this time is not logged again. */
+const INTERVAL_MS = 10_000;
+
+/** Logs when a state begins and ends, and keeps one that comes and goes from filling the log. */
+export class EpisodeLog {
+  readonly #clock: Pick<Clock, "elapsed">;
+  #isLogged = false;
+  #loggedAt = -Infinity;
+
+  constructor(clock: Pick<Clock, "elapsed">) {
+    this.#clock = clock;
+  }
+
+  /** The state holds; called again while it does. `write` is called when it begins, or soon after another one. */
+  begin(write: () => void): void {
+    if (this.#isLogged) return;
+    const now = this.#clock.elapsed();
+    this.#isLogged = now - this.#loggedAt >= INTERVAL_MS;
+    if (!this.#isLogged) return;
+    this.#loggedAt = now;
+    write();
+  }
+
+  /** The state is over; `write` is called when its beginning was logged. */
+  end(write: () => void): void {
+    if (this.#isLogged) write();
+    this.#isLogged = false;
+  }
 }

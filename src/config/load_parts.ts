@@ -1,7 +1,7 @@
 import { getHeapStatistics } from "node:v8";
 import { type FlatDescriptor, flatDescriptors, RulesBuilder } from "../ratelimit/compile_rules.ts";
 import { checkSources } from "../ratelimit/rule_check.ts";
-import { problemsInOrder } from "../base/problem_order.ts";
+import { problemsInOrder } from "../base/problem.ts";
 import type { RulesLoad } from "./provider.ts";
 
 /** A piece of a load, small enough to hold nobody up who takes it over from another thread. */

@@ -33,11 +33,8 @@ function readValue(log: ProblemLog, value: YamlValue, path: string, depth: numbe
   if (value.kind === "broken") return undefined;
   if (value.kind === "scalar") return readScalar(log, value, path);
   if (depth >= MAX_METADATA_DEPTH) {
-    log.error(
-      value.offset,
-      path,
-      `metadata is nested more than ${MAX_METADATA_DEPTH} levels deep; use fewer levels`,
-    );
+    const text = `expected at most ${MAX_METADATA_DEPTH} levels of metadata; use fewer levels`;
+    log.error(value.offset, path, text);
     return undefined;
   }
   if (value.kind === "mapping") return readMapping(log, value, path, depth + 1);
@@ -58,12 +55,12 @@ function readScalar(log: ProblemLog, scalar: YamlScalar, path: string): JsonValu
     case "text":
       return scalar.text;
     case "date":
-      return refuse(log, scalar, path, "a date has no form in JSON");
+      return refuse(log, scalar, path, "a value of JSON, got the date");
     case "number":
-      return numberOf(scalar) ?? refuse(log, scalar, path, "this number has no form in JSON");
+      return numberOf(scalar) ?? refuse(log, scalar, path, "a value of JSON, got the number");
   }
 }
 
 function refuse(log: ProblemLog, scalar: YamlScalar, path: string, why: string): undefined {
-  log.error(scalar.offset, path, `${why}: ${shown(scalar.text)}; put it in quotes`);
+  log.error(scalar.offset, path, `expected ${why} ${shown(scalar.text)}; put it in quotes`);
 }

@@ -1,12 +1,12 @@
-import { editDistance } from "../base/edit_distance.ts";
 import { type Problem, problemText } from "../base/problem.ts";
 import { FieldReader, pathOf } from "../yaml/field_reader.ts";
-import { readMappingPattern } from "./metric_pattern.ts";
 import type { ProblemLog } from "../yaml/problem_log.ts";
 import { fileErrorText } from "./rule_file_reader.ts";
+import { unknownKeyText } from "./rule_fields.ts";
 import { readYamlDocument } from "../yaml/document.ts";
 import { described, isNull, numberOf, shown } from "../yaml/scalar.ts";
 import type { YamlMapping, YamlValue } from "../yaml/value.ts";
+import { errorText } from "../base/error_text.ts";
 
 /** One mapping from names of statistics to a metric. */
 export interface MetricMapping {
@@ -47,8 +47,8 @@ const MAPPING_KEYS = [
   ...["match", "match_type", "match_metric_type", "name", "labels", "help", "action", "scale"],
   ...["observer_type", "timer_type", "buckets", "histogram_options"],
 ];
-/** Keys of the format that ask for what is not done here; to pass over them would be to promise it. */
-const NOT_DONE = ["ttl", "quantiles", "summary_options", "honor_labels", "glob_disable_ordering"];
+/** Keys of the format that Weir does not support; ignoring them would be misleading. */
+const UNSUPPORTED = ["ttl", "quantiles", "summary_options", "honor_labels", "glob_disable_ordering"];
 const METRIC_NAME = /^[a-zA-Z_](?:[a-zA-Z0-9_]|\$\{\d+\}|\$\d+)*$/;
 const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/;
 
@@ -66,7 +66,7 @@ export async function loadMetricMapping(
 async function textOf(path: string): Promise<string> {
   try {
     const { size, isFile } = await Deno.stat(path);
-    if (!isFile) throw new Error("it is no file; name a file");
+    if (!isFile) throw new Error("it is not a file");
     if (size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
     return await Deno.readTextFile(path);
   } catch (cause) {
@@ -115,7 +115,7 @@ interface Defaults {
 function readRoot(root: YamlValue, log: ProblemLog, { boundsSeconds }: MetricMappingOptions): Read[] {
   if (root.kind === "broken") return [];
   if (root.kind !== "mapping") {
-    log.error(root.offset, "", `the file must be a mapping with a list 'mappings', not ${described(root)}`);
+    log.error(root.offset, "", `expected a mapping with a list 'mappings', got ${described(root)}`);
     return [];
   }
   checkKnown(log, root, "", FILE_KEYS);
@@ -129,7 +129,7 @@ function readRoot(root: YamlValue, log: ProblemLog, { boundsSeconds }: MetricMap
     const path = `mappings[${index}]`;
     if (item.kind === "mapping") read.push(...readMapping(item, { log, path, boundsSeconds, defaults }));
     else if (item.kind !== "broken") {
-      log.error(item.offset, path, `list item must be a mapping with match and name, not ${described(item)}`);
+      log.error(item.offset, path, `expected a mapping with match and name, got ${described(item)}`);
     }
   }
   return read;
@@ -197,11 +197,8 @@ function readScale(fields: FieldReader, mapping: YamlMapping, { log, path }: Pla
   if (value === undefined || value.kind === "broken" || (value.kind === "scalar" && isNull(value))) return 1;
   const scale = value.kind === "scalar" && !value.quoted && value.text !== "" ? numberOf(value) : undefined;
   if (scale !== undefined && scale > 0) return scale;
-  log.error(
-    fields.offset("scale"),
-    pathOf(path, "scale"),
-    `scale must be a number above 0, not ${described(value)}`,
-  );
+  const text = `expected a number above 0, got ${described(value)}`;
+  log.error(fields.offset("scale"), pathOf(path, "scale"), text);
   return 1;
 }
 
@@ -215,9 +212,7 @@ function readBounds(value: YamlValue | undefined, scale: number, place: Place): 
     const bound = item.kind === "scalar" && !item.quoted ? numberOf(item) : undefined;
     if (bound !== undefined && possible.includes(bound)) bounds.push(bound);
     else {
-      const text = `durations are not counted at the bound ${described(item)}; use some of ${
-        possible.join(", ")
-      }`;
+      const text = `expected some of ${possible.join(", ")}, got ${described(item)}`;
       log.error(item.offset, pathOf(path, "buckets"), text);
     }
   }
@@ -233,12 +228,9 @@ interface TemplatePlace extends Place {
 function checkName(name: string, place: TemplatePlace & { readonly offset: number }): void {
   const { log, offset, path } = place;
   if (name === "") {
-    log.error(offset, path, "name is missing; write the name of the metric, or 'action: drop'");
+    log.error(offset, path, "expected the name of the metric, or 'action: drop'; got nothing");
   } else if (!METRIC_NAME.test(name)) {
-    const text = `'${
-      shown(name)
-    }' cannot be the name of a metric; use letters, digits, _ and groups such as $1`;
-    log.error(offset, path, text);
+    log.error(offset, path, `expected letters, digits, _ and groups such as $1, got '${shown(name)}'`);
   }
   checkGroups(name, place);
 }
@@ -250,8 +242,7 @@ function readLabels(mapping: YamlMapping | undefined, place: TemplatePlace): Rec
   const fields = new FieldReader(log, mapping, path);
   for (const [label, { offset }] of mapping.entries) {
     if (!LABEL_NAME.test(label) || label === "le") {
-      const text = `'${shown(label)}' cannot be the name of a label; use letters, digits and _, but not le`;
-      log.error(offset, path, text);
+      log.error(offset, path, `expected a label of letters, digits and _, but not le; got '${shown(label)}'`);
       continue;
     }
     const value = fields.anyText(label) ?? "";
@@ -266,20 +257,74 @@ function checkGroups(text: string, place: TemplatePlace & { readonly offset: num
   for (const [reference, braced, bare] of text.matchAll(/\$(?:\{([^}]*)\}|(\w+))/g)) {
     const number = braced ?? /^\d+/.exec(bare ?? "")?.[0] ?? "";
     if (/^\d+$/.test(number) && Number(number) <= groups) continue;
-    const right = groups === 0 ? "match has no groups" : `use a number from 1 to ${groups}`;
-    log.error(offset, path, `match has no group '${shown(reference)}'; ${right}`);
+    const expected = groups === 0 ? "no group, because match has none" : `a group from 1 to ${groups}`;
+    log.error(offset, path, `expected ${expected}; got '${shown(reference)}'`);
   }
 }
 
 function checkKnown(log: ProblemLog, mapping: YamlMapping, path: string, known: readonly string[]): void {
   for (const [key, { offset }] of mapping.entries) {
     if (known.includes(key)) continue;
-    if (NOT_DONE.includes(key)) {
-      log.error(offset, path, `'${key}' has no meaning here; remove it`);
-      continue;
-    }
-    const near = known.find((one) => editDistance(key.slice(0, 60), one) <= Math.max(1, one.length / 3));
-    const right = near === undefined ? `use one of ${known.join(", ")}` : `did you mean '${near}'?`;
-    log.error(offset, path, `unknown key '${shown(key)}'; ${right}`);
+    if (UNSUPPORTED.includes(key)) {
+      log.error(offset, path, `'${key}' is not supported; remove it`);
+    } else log.error(offset, path, unknownKeyText(key, known));
+  }
+}
+
+/** How a pattern is written, and where. */
+export interface PatternPlace {
+  readonly matchType: "glob" | "regex";
+  readonly offset: number;
+  readonly path: string;
+}
+
+/** A pattern that names are compared with, and how many groups it has. */
+export interface MappingPattern {
+  readonly pattern: RegExp;
+  readonly groups: number;
+}
+
+/**
+ * Reads the pattern of a mapping: of type `glob` each `*` stands for one part between dots, of type `regex` it
+ * is a regular expression. Absent when it is none, which is reported.
+ */
+export function readMappingPattern(
+  log: ProblemLog,
+  match: string,
+  { matchType, offset, path }: PatternPlace,
+): MappingPattern | undefined {
+  if (match === "") {
+    log.error(offset, path, "expected a name such as 'ratelimit.service.*', got nothing");
+    return undefined;
+  }
+  if (matchType === "regex") return readRegex(log, match, { offset, path });
+  const parts = match.split(".");
+  const bad = parts.find((part) => part === "" || (part.includes("*") && part !== "*"));
+  if (bad !== undefined) {
+    const text = bad === ""
+      ? "expected a part between two dots, got nothing"
+      : `expected '*' alone between dots, got '${shown(bad)}'`;
+    log.error(offset, path, `${text}; correct it, or use 'match_type: regex'`);
+    return undefined;
+  }
+  const source = parts.map((part) => part === "*" ? "([^.]*)" : RegExp.escape(part)).join("\\.");
+  return { pattern: new RegExp(`^${source}$`), groups: parts.filter((part) => part === "*").length };
+}
+
+function readRegex(
+  log: ProblemLog,
+  match: string,
+  { offset, path }: { readonly offset: number; readonly path: string },
+): MappingPattern | undefined {
+  try {
+    // Groups with a name are written in two ways.
+    const source = match.replaceAll("(?P<", "(?<");
+    const pattern = new RegExp(source);
+    // What also matches nothing tells its groups.
+    return { pattern, groups: (new RegExp(`${source}|`).exec("")?.length ?? 1) - 1 };
+  } catch (error) {
+    const state = errorText(error);
+    log.error(offset, path, `expected a regular expression, got '${shown(match)}': ${state}`);
+    return undefined;
   }
 }

@@ -45,7 +45,7 @@ export function checkKeys(log: ProblemLog, mapping: YamlMapping, path: string, l
       log.warning(offset, pathOf(path, key), `has no effect here; it belongs ${places.join(" or ")}`);
       checkIgnored(log, { key, value, path: pathOf(path, key) });
     } else {
-      log.error(offset, path, `unknown key '${shown(key)}'; ${advice(key, known)}`);
+      log.error(offset, path, unknownKeyText(key, known));
     }
   }
 }
@@ -61,11 +61,8 @@ interface Ignored {
 function checkIgnored(log: ProblemLog, { key, value, path }: Ignored): void {
   if (key === "metadata") return;
   if (value.kind === "scalar" && key !== "value" && isOddNumber(value)) {
-    log.error(
-      value.offset,
-      path,
-      `the number '${shown(value.text)}' is no whole number of 64 bits; remove it, or put it in quotes`,
-    );
+    const text = `expected a 64-bit integer, got '${shown(value.text)}'; remove it, or put it in quotes`;
+    log.error(value.offset, path, text);
   } else if (value.kind === "mapping") {
     checkIgnoredKeys(log, value, path);
   } else if (value.kind === "list") {
@@ -73,7 +70,7 @@ function checkIgnored(log: ProblemLog, { key, value, path }: Ignored): void {
       const itemPath = `${path}[${index}]`;
       if (item.kind === "mapping") checkIgnoredKeys(log, item, itemPath);
       else if (item.kind !== "broken") {
-        log.error(item.offset, itemPath, `list item must be a mapping, not ${described(item)}`);
+        log.error(item.offset, itemPath, `expected a mapping, got ${described(item)}`);
       }
     }
   }
@@ -82,13 +79,15 @@ function checkIgnored(log: ProblemLog, { key, value, path }: Ignored): void {
 function checkIgnoredKeys(log: ProblemLog, mapping: YamlMapping, path: string): void {
   for (const [key, { offset, value }] of mapping.entries) {
     if (EVERY_KEY.includes(key)) checkIgnored(log, { key, value, path: pathOf(path, key) });
-    else log.error(offset, path, `unknown key '${shown(key)}'; ${advice(key, EVERY_KEY)}`);
+    else log.error(offset, path, unknownKeyText(key, EVERY_KEY));
   }
 }
 
-function advice(key: string, known: readonly string[]): string {
+/** The error for a key that is none of these, with the one that was most likely meant. */
+export function unknownKeyText(key: string, known: readonly string[]): string {
   const nearest = nearestKey(key, known);
-  return nearest === undefined ? `use one of ${known.join(", ")}` : `did you mean '${nearest}'?`;
+  const advice = nearest === undefined ? `expected one of ${known.join(", ")}` : `did you mean '${nearest}'?`;
+  return `unknown key '${shown(key)}'; ${advice}`;
 }
 
 /** The key that was most likely meant; absent when none is near. */

@@ -37,11 +37,7 @@ function readRoot(root: YamlValue | undefined, log: ProblemLog): DomainSource | 
   }
   if (root.kind === "mapping") return readFile(log, root);
   if (root.kind !== "broken") {
-    log.error(
-      root.offset,
-      "",
-      `the file must be a mapping with domain and descriptors, not ${described(root)}`,
-    );
+    log.error(root.offset, "", `expected a mapping with domain and descriptors, got ${described(root)}`);
   }
   return undefined;
 }

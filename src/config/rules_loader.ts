@@ -1,9 +1,8 @@
 import type { Clock } from "../base/clock.ts";
-import { type Problem, problemText } from "../base/problem.ts";
+import { type Problem, problemsInOrder, problemText } from "../base/problem.ts";
 import { compileRules } from "../ratelimit/compile_rules.ts";
 import type { Rules } from "../ratelimit/rules.ts";
 import type { Logger } from "../base/log.ts";
-import { problemsInOrder } from "../base/problem_order.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
 
 /** What `startRules` needs. */

@@ -1,11 +1,26 @@
 import { errorText } from "../base/error_text.ts";
-import type { DomainSource } from "../ratelimit/rule_source.ts";
+import type {
+  DescriptorSource,
+  DomainSource,
+  JsonObject,
+  JsonValue,
+  RateLimitSource,
+} from "../ratelimit/rule_source.ts";
 import type { Position, Problem } from "../base/problem.ts";
-import { decodeRateLimitConfig, type WireRateLimitConfig, type WireRule } from "../wire/rate_limit_config.ts";
+import {
+  decodeRateLimitConfig,
+  type WirePolicy,
+  type WireRateLimitConfig,
+  type WireRule,
+} from "../wire/rate_limit_config.ts";
 import type { WireAny, WireDiscoveryResponse } from "../wire/discovery.ts";
 import type { RulesLoad } from "./provider.ts";
-import { readRateLimitConfig } from "./xds_sources.ts";
 import { shown } from "../yaml/scalar.ts";
+import { type Unit, UNIT_NAMES, unitOfNumber } from "../ratelimit/limit.ts";
+import type { WireStruct, WireValue } from "../wire/struct.ts";
+import { MAX_METADATA_DEPTH } from "./metadata_reader.ts";
+import { MAX_PROBLEMS } from "../yaml/problem_log.ts";
+import { pathOf } from "../yaml/field_reader.ts";
 
 /** The type of the resources that rules come in. */
 export const RATE_LIMIT_CONFIG_URL = "type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig";
@@ -31,7 +46,7 @@ export function readResources({ resources, versionInfo }: WireDiscoveryResponse)
     const at = positionOf(config.name, number, names);
     left -= countRules(config.descriptors);
     if (left < 0) {
-      problems.push(error(at, `with it there are more than ${MAX_RULES} rules; use fewer`));
+      problems.push(error(at, `expected at most ${MAX_RULES} rules in all resources; use fewer`));
       break;
     }
     const reading = readRateLimitConfig(config, at);
@@ -47,7 +62,7 @@ function decode(
   problems: Problem[],
 ): WireRateLimitConfig | undefined {
   if (!isRateLimitConfig(typeUrl)) {
-    const text = `its type is ${JSON.stringify(shown(typeUrl))}; ${RATE_LIMIT_CONFIG_URL} would be right`;
+    const text = `expected the type ${RATE_LIMIT_CONFIG_URL}, got ${JSON.stringify(shown(typeUrl))}`;
     problems.push(error(at, text));
     return undefined;
   }
@@ -77,4 +92,132 @@ function messageName(typeUrl: string): string {
 
 function error(at: Position, text: string): Problem {
   return { severity: "error", at, path: "", text };
+}
+
+/** What one resource of a configuration server says, and what is wrong in it. */
+export interface ResourceReading {
+  readonly source: DomainSource;
+  readonly problems: readonly Problem[];
+}
+
+/** The rules of a resource as a rule file would give them; `at` names the resource in every problem. */
+export function readRateLimitConfig(config: WireRateLimitConfig, at: Position): ResourceReading {
+  const log = new ResourceLog(at);
+  const descriptors = readRules(log, config.descriptors, "");
+  return { source: { at, domain: config.domain, descriptors }, problems: log.problems };
+}
+
+/** Gathers what is wrong in one resource, and counts what would be too much to keep. */
+class ResourceLog {
+  readonly at: Position;
+  readonly #problems: Problem[] = [];
+  #leftOut = 0;
+
+  constructor(at: Position) {
+    this.at = at;
+  }
+
+  add(severity: Problem["severity"], path: string, text: string): void {
+    if (this.#problems.length < MAX_PROBLEMS) this.#problems.push({ severity, at: this.at, path, text });
+    else this.#leftOut++;
+  }
+
+  get problems(): Problem[] {
+    if (this.#leftOut === 0) return this.#problems;
+    const text = `${this.#leftOut} more problems are not shown; correct these first`;
+    return [...this.#problems, { severity: "error", at: this.at, path: "", text }];
+  }
+}
+
+function readRules(log: ResourceLog, rules: readonly WireRule[], path: string): DescriptorSource[] {
+  return rules.map((rule, index) => readRule(log, rule, `${pathOf(path, "descriptors")}[${index}]`));
+}
+
+function readRule(log: ResourceLog, rule: WireRule, path: string): DescriptorSource {
+  const { rateLimit, metadata } = rule;
+  return {
+    at: log.at,
+    path,
+    key: rule.key,
+    value: rule.value,
+    rateLimit: rateLimit === undefined ? undefined : readPolicy(log, rateLimit, `${path}.rate_limit`),
+    shadowMode: rule.shadowMode,
+    quotaMode: rule.quotaMode,
+    detailedMetric: rule.detailedMetric,
+    metadata: metadata === undefined ? undefined : readStruct(log, metadata, `${path}.metadata`, 1),
+    descriptors: readRules(log, rule.descriptors, path),
+    // The message has no field for these.
+    onCacheFailure: undefined,
+    valueToMetric: false,
+    shareThreshold: false,
+  };
+}
+
+/** Absent when something in it is wrong, which is reported. */
+function readPolicy(log: ResourceLog, policy: WirePolicy, path: string): RateLimitSource | undefined {
+  const { unlimited, requestsPerUnit, name } = policy;
+  const unit = readUnit(log, policy, `${path}.unit`);
+  if (!unlimited && unit === undefined) return undefined;
+  const replaces = policy.replaces.map((one, index) => ({
+    at: log.at,
+    path: `${path}.replaces[${index}]`,
+    name: one.name,
+  }));
+  return { at: log.at, path, unlimited, unit, requestsPerUnit, unitMultiplier: 1, name, replaces };
+}
+
+function readUnit(log: ResourceLog, { unit: number, unlimited }: WirePolicy, path: string): Unit | undefined {
+  const unit = unitOfNumber(number);
+  if (unlimited) {
+    if (unit !== undefined) {
+      log.add("error", path, "should not specify rate limit unit when unlimited; remove unit, or unlimited");
+    } else if (number !== 0) {
+      log.add("warning", path, `rate limit unit ${number} has no effect with unlimited; remove it`);
+    }
+    return undefined;
+  }
+  if (unit === undefined) {
+    const text = number === 0 ? "UNKNOWN" : String(number);
+    log.add("error", path, `invalid rate limit unit '${text}'; expected one of ${UNIT_NAMES.join(", ")}`);
+  }
+  return unit;
+}
+
+/** The free mapping of a rule; absent when something in it has no form in JSON, which is reported. */
+function readStruct(
+  log: ResourceLog,
+  struct: WireStruct,
+  path: string,
+  depth: number,
+): JsonObject | undefined {
+  let whole = true;
+  const entries: [string, JsonValue][] = [];
+  for (const [key, value] of Object.entries(struct)) {
+    const read = readValue(log, value, pathOf(path, key), depth);
+    if (read === undefined) whole = false;
+    else entries.push([key, read]);
+  }
+  // Not by assignment: `__proto__` is a key like any other.
+  return whole ? Object.fromEntries(entries) : undefined;
+}
+
+function readValue(log: ResourceLog, value: WireValue, path: string, depth: number): JsonValue | undefined {
+  if (typeof value === "number" && !Number.isFinite(value)) {
+    log.add("error", path, `expected a finite number, got ${value}; send it as a text`);
+    return undefined;
+  }
+  if (typeof value !== "object" || value === null) return value;
+  if (depth >= MAX_METADATA_DEPTH) {
+    const text = `expected at most ${MAX_METADATA_DEPTH} levels of metadata; use fewer levels`;
+    log.add("error", path, text);
+    return undefined;
+  }
+  if (!isList(value)) return readStruct(log, value, path, depth + 1);
+  const items = value.map((item, index) => readValue(log, item, `${path}[${index}]`, depth + 1));
+  const whole = items.filter((item) => item !== undefined);
+  return whole.length === items.length ? whole : undefined;
+}
+
+function isList(value: WireValue): value is readonly WireValue[] {
+  return Array.isArray(value);
 }

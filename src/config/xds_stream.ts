@@ -1,5 +1,10 @@
-import { Client, connectivityState, Metadata } from "@grpc/grpc-js";
-import type { ClientDuplexStream, ClientOptions } from "@grpc/grpc-js";
+import {
+  Client,
+  type ClientDuplexStream,
+  type ClientOptions,
+  connectivityState,
+  Metadata,
+} from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 import type { Socket } from "node:net";
 import type { SecureContext } from "node:tls";
@@ -58,8 +63,8 @@ export function xdsMetadata(headers: ReadonlyMap<string, string>): Metadata {
     } catch {
       throw new Error(
         "Cannot use CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS (value not shown): " +
-          `the header ${JSON.stringify(name)} cannot be sent; a name of letters, digits, - . _ and a value ` +
-          "in visible ASCII characters would be right",
+          `the header ${JSON.stringify(name)} cannot be sent; expected a name of letters, digits, - . _ ` +
+          "and a value in visible ASCII characters",
       );
     }
   }
@@ -219,6 +224,6 @@ export function xdsStatusText(status: unknown): string {
   const text = told.length > MAX_STATUS_TEXT ? `${told.slice(0, MAX_STATUS_TEXT).toWellFormed()}…` : told;
   const announced = Number(/larger than max \((\d+)/.exec(given)?.[1] ?? NaN);
   return code === RESOURCE_EXHAUSTED && announced < MAX_ANNOUNCED_BYTES
-    ? `${text}; a larger XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES, or fewer rules, would be right`
+    ? `${text}; increase XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES, or use fewer rules`
     : text;
 }

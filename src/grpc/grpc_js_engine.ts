@@ -128,12 +128,12 @@ function unaryHandler(
   method: UnaryMethod,
   carrier: Carrier,
 ): grpc.handleUnaryCall<Uint8Array, Uint8Array> {
-  const { figures } = method;
+  const { metrics } = method;
   return (call, callback) => {
-    const startedAt = figures === undefined ? 0 : carrier.clock.elapsed();
-    figures?.started();
+    const startedAt = metrics === undefined ? 0 : carrier.clock.elapsed();
+    metrics?.started();
     const end: typeof callback = (error, bytes) => {
-      figures?.ended(carrier.clock.elapsed() - startedAt);
+      metrics?.ended(carrier.clock.elapsed() - startedAt);
       callback(error, bytes);
     };
     const fail = (error: unknown) => end(statusOf(error, method.name, carrier));

@@ -15,7 +15,7 @@ export const GRPC_CODES = {
 /** The name of a status code. */
 export type GrpcCode = keyof typeof GRPC_CODES;
 
-/** A refusal that the caller is to see: an engine answers with its code and message. */
+/** An error for the caller: an engine answers with its code and message. */
 export class GrpcError extends Error {
   override readonly name = "GrpcError";
   readonly code: GrpcCode;
@@ -26,30 +26,30 @@ export class GrpcError extends Error {
   }
 }
 
-/** What a handler may know of its call. */
+/** The call that a handler answers. */
 export interface CallContext {
-  /** All headers, where the engine has them at hand; the list may be shared by calls with the same headers. */
+  /** All headers, where the engine has them; calls with equal headers may share the list. */
   readonly fields?: readonly (readonly [name: string, value: string])[] | undefined;
-  /** Request metadata: the value of a header, by its name in lower case. */
+  /** The value of a header, by its name in lower case. */
   header(name: string): string | undefined;
-  /** Nobody waits for an answer any more: the call was cancelled, is past its deadline, or is answered. */
+  /** Whether the call was cancelled, is past its deadline, or is answered. */
   readonly gone: boolean;
 }
 
-/** What becomes of the calls of one method. Neither function throws or waits. */
-export interface CallFigures {
-  /** The request of a call is there, and its handler is about to be asked. */
+/** Records the calls of one method. Neither function throws or waits. */
+export interface CallMetrics {
+  /** The request of a call is complete, and its handler is about to be called. */
   started(): void;
-  /** The call that started so many milliseconds ago is over, by an answer, a refusal or its caller's leaving. */
+  /** A call that started `ms` milliseconds ago is over: answered, refused or cancelled. */
   ended(ms: number): void;
 }
 
-/** One message in, one message out. `handle` answers at once or later; what it throws becomes the status. */
+/** One message in, one message out. What `handle` throws or rejects with becomes the status. */
 export interface UnaryMethod {
   readonly kind: "unary";
   readonly name: string;
-  /** Told of each call by the engine; absent where nobody counts. */
-  readonly figures?: CallFigures | undefined;
+  /** Notified of each call by the engine. */
+  readonly metrics?: CallMetrics | undefined;
   handle(request: Uint8Array, call: CallContext): Uint8Array | Promise<Uint8Array>;
 }
 
@@ -57,19 +57,19 @@ export interface UnaryMethod {
 export interface ServerStreamingMethod {
   readonly kind: "server_streaming";
   readonly name: string;
-  /** `send` queues one message. The answer is called once, when the call ends for whatever reason. */
+  /** `send` queues one message. The returned function is called once, when the call ends for whatever reason. */
   open(request: Uint8Array, send: (message: Uint8Array) => void, call: CallContext): () => void;
 }
 
-/** Messages in both directions, each answered in its turn. */
+/** Messages in both directions, each answered in turn. */
 export interface BidiMethod {
   readonly kind: "bidi";
   readonly name: string;
-  /** Called for each message; the answer, if any, goes back. */
+  /** Called for each message; the returned message, if any, is sent. */
   handle(message: Uint8Array, call: CallContext): Uint8Array | undefined;
 }
 
-/** A method of a service, on bytes: messages come without the gRPC frame and uncompressed. */
+/** A method of a service, on bytes: messages without the gRPC frame, uncompressed. */
 export type GrpcMethod = UnaryMethod | ServerStreamingMethod | BidiMethod;
 
 /** A service that any engine can carry. */
@@ -79,15 +79,15 @@ export interface GrpcService {
   readonly methods: readonly GrpcMethod[];
 }
 
-/** The same service, whose unary methods tell of their calls: `figuresOf` is asked once for each method. */
-export function withCallFigures(
+/** The same service with call metrics on its unary methods; `metricsOf` is called once for each method. */
+export function withCallMetrics(
   { name, methods }: GrpcService,
-  figuresOf: (method: string) => CallFigures,
+  metricsOf: (method: string) => CallMetrics,
 ): GrpcService {
   return {
     name,
     methods: methods.map((method) =>
-      method.kind === "unary" ? { ...method, figures: figuresOf(method.name) } : method
+      method.kind === "unary" ? { ...method, metrics: metricsOf(method.name) } : method
     ),
   };
 }

@@ -5,7 +5,7 @@ import {
   SERVING_STATUS,
   type WireHealthCheckRequest,
 } from "../wire/health.ts";
-import { WireError } from "../wire/wire_error.ts";
+import { WireError } from "../wire/wire_format.ts";
 import { GrpcError, type GrpcService } from "./grpc_service.ts";
 
 /** Names that stand for the server as a whole; it serves nothing whose health could differ. */

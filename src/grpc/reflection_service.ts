@@ -6,7 +6,7 @@ import {
   type WireReflectionAnswer,
   type WireReflectionRequest,
 } from "../wire/reflection.ts";
-import { WireError } from "../wire/wire_error.ts";
+import { WireError } from "../wire/wire_format.ts";
 import { GRPC_CODES, type GrpcCode, GrpcError, type GrpcService } from "./grpc_service.ts";
 
 const SERVICE_NAMES = [

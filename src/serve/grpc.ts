@@ -1,5 +1,5 @@
 import type { GrpcEngine, GrpcEngineOptions } from "../grpc/engine.ts";
-import { type GrpcService, withCallFigures } from "../grpc/grpc_service.ts";
+import { type GrpcService, withCallMetrics } from "../grpc/grpc_service.ts";
 import { createHealthService } from "../grpc/health_service.ts";
 import type { ListenTarget } from "../grpc/listener.ts";
 import { startNative } from "../grpc/native/native_engine.ts";
@@ -47,9 +47,9 @@ export async function openGrpc(
   const start = settings.GRPC_ENGINE === "native"
     ? startNative
     : (await import("../grpc/grpc_js_engine.ts")).startGrpcJs;
-  const figuresOf = serverCalls(stats);
+  const metricsOf = serverCalls(stats);
   const options: GrpcEngineOptions = {
-    services: services.map((one) => withCallFigures(one, figuresOf)),
+    services: services.map((one) => withCallMetrics(one, metricsOf)),
     target,
     listen: {
       ...listenerReport(parts, "grpc"),

@@ -166,7 +166,7 @@ export function parsePattern(text: string): Parsed<RegExp> {
 export function parseAesKey(text: string): Parsed<string> {
   const wanted = `${AES_KEY_BYTES} bytes in base64`;
   try {
-    return atob(text).length === AES_KEY_BYTES ? { value: text } : { wanted };
+    return Uint8Array.fromBase64(text).length === AES_KEY_BYTES ? { value: text } : { wanted };
   } catch {
     return { wanted };
   }

@@ -1,6 +1,6 @@
 import { WireReader } from "./reader.ts";
-import { type GrowingStruct, readStruct, type WireStruct, writeStruct } from "./struct.ts";
-import { LENGTH, VARINT } from "./wire_type.ts";
+import { readStructField, type WireStruct, writeStructField } from "./struct.ts";
+import { LENGTH, VARINT } from "./wire_format.ts";
 import { WireWriter } from "./writer.ts";
 
 /** A `google.rpc.Status`, without its details. */
@@ -115,58 +115,40 @@ export function encodeDiscoveryResponse(response: WireDiscoveryResponse): Uint8A
 /** Reads a node; given twice, the second goes on with the first, as messages do. */
 function readNode(reader: WireReader, before: WireNode | undefined): WireNode {
   const node = before ?? { id: "", cluster: "", metadata: undefined };
-  reader.enter("Node");
-  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+  for (const tag of reader.message("Node")) {
     if (tag === (1 << 3 | LENGTH)) node.id = reader.string();
     else if (tag === (2 << 3 | LENGTH)) node.cluster = reader.string();
-    else if (tag === (3 << 3 | LENGTH)) node.metadata = readMetadata(reader, node.metadata);
+    else if (tag === (3 << 3 | LENGTH)) node.metadata = readStructField(reader, node.metadata);
     else reader.skip();
   }
-  reader.leave();
   return node;
-}
-
-function readMetadata(reader: WireReader, before: WireStruct | undefined): WireStruct {
-  const metadata: GrowingStruct = before ?? {};
-  reader.enter("Struct");
-  readStruct(reader, metadata);
-  reader.leave();
-  return metadata;
 }
 
 function writeNode(writer: WireWriter, node: Readonly<WireNode>): void {
   const start = writer.begin(2);
   writer.string(1, node.id);
   writer.string(2, node.cluster);
-  if (node.metadata !== undefined) {
-    const metadata = writer.begin(3);
-    writeStruct(writer, node.metadata);
-    writer.end(metadata);
-  }
+  if (node.metadata !== undefined) writeStructField(writer, 3, node.metadata);
   writer.end(start);
 }
 
 function readStatus(reader: WireReader, before: WireStatus | undefined): WireStatus {
   const status = before ?? { code: 0, message: "" };
-  reader.enter("Status");
-  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+  for (const tag of reader.message("Status")) {
     if (tag === (1 << 3 | VARINT)) status.code = reader.int32();
     else if (tag === (2 << 3 | LENGTH)) status.message = reader.string();
     else reader.skip();
   }
-  reader.leave();
   return status;
 }
 
 function readAny(reader: WireReader): WireAny {
   let typeUrl = "";
   let value = new Uint8Array();
-  reader.enter("Any");
-  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+  for (const tag of reader.message("Any")) {
     if (tag === (1 << 3 | LENGTH)) typeUrl = reader.string();
     else if (tag === (2 << 3 | LENGTH)) value = reader.bytes();
     else reader.skip();
   }
-  reader.leave();
   return { typeUrl, value };
 }

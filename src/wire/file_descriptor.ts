@@ -1,5 +1,5 @@
 import { WireReader } from "./reader.ts";
-import { LENGTH } from "./wire_type.ts";
+import { LENGTH } from "./wire_format.ts";
 
 /** What reflection needs to know of a `google.protobuf.FileDescriptorProto`. */
 export interface WireFileDescriptor {
@@ -53,14 +53,12 @@ export function decodeFileDescriptor(bytes: Uint8Array): WireFileDescriptor {
 function readDeclared(reader: WireReader, layout: Layout): Declared {
   const inside: Declared[] = [];
   let name = "";
-  reader.enter(layout.label);
-  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+  for (const tag of reader.message(layout.label)) {
     const child = tag === (1 << 3 | LENGTH) ? undefined : layoutOfField(layout, tag);
     if (child !== undefined) inside.push(readDeclared(reader, child));
     else if (tag === (1 << 3 | LENGTH)) name = reader.string();
     else reader.skip();
   }
-  reader.leave();
   return { name, layout, inside };
 }
 

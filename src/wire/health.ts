@@ -1,5 +1,5 @@
 import { WireReader } from "./reader.ts";
-import { LENGTH, VARINT } from "./wire_type.ts";
+import { LENGTH, VARINT } from "./wire_format.ts";
 import { WireWriter } from "./writer.ts";
 
 /** A `grpc.health.v1.HealthCheckRequest`. */

@@ -1,6 +1,6 @@
 import { WireReader } from "./reader.ts";
-import { type GrowingStruct, readStruct, type WireStruct, writeStruct } from "./struct.ts";
-import { LENGTH, VARINT } from "./wire_type.ts";
+import { readStructField, type WireStruct, writeStructField } from "./struct.ts";
+import { LENGTH, VARINT } from "./wire_format.ts";
 import { WireWriter } from "./writer.ts";
 
 /** A `ratelimit.config.ratelimit.v3.RateLimitPolicy`: how much a rule allows. */
@@ -65,9 +65,8 @@ function readRule(reader: WireReader): WireRule {
   let shadowMode = false;
   let detailedMetric = false;
   let quotaMode = false;
-  let metadata: GrowingStruct | undefined;
-  reader.enter("RateLimitDescriptor");
-  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+  let metadata: WireStruct | undefined;
+  for (const tag of reader.message("RateLimitDescriptor")) {
     if (tag === (1 << 3 | LENGTH)) key = reader.string();
     else if (tag === (2 << 3 | LENGTH)) value = reader.string();
     else if (tag === (3 << 3 | LENGTH)) rateLimit = readPolicy(reader, rateLimit);
@@ -75,10 +74,9 @@ function readRule(reader: WireReader): WireRule {
     else if (tag === (5 << 3 | VARINT)) shadowMode = reader.bool();
     else if (tag === (6 << 3 | VARINT)) detailedMetric = reader.bool();
     else if (tag === (7 << 3 | VARINT)) quotaMode = reader.bool();
-    else if (tag === (8 << 3 | LENGTH)) metadata = readMetadata(reader, metadata ?? {});
+    else if (tag === (8 << 3 | LENGTH)) metadata = readStructField(reader, metadata);
     else reader.skip();
   }
-  reader.leave();
   return { key, value, rateLimit, descriptors, shadowMode, detailedMetric, quotaMode, metadata };
 }
 
@@ -91,19 +89,14 @@ function writeRule(writer: WireWriter, field: number, rule: WireRule): void {
   writer.bool(5, rule.shadowMode);
   writer.bool(6, rule.detailedMetric);
   writer.bool(7, rule.quotaMode);
-  if (rule.metadata !== undefined) {
-    const metadata = writer.begin(8);
-    writeStruct(writer, rule.metadata);
-    writer.end(metadata);
-  }
+  if (rule.metadata !== undefined) writeStructField(writer, 8, rule.metadata);
   writer.end(start);
 }
 
 /** Reads a policy; given twice, the second goes on with the first, as messages do. */
 function readPolicy(reader: WireReader, before: WirePolicy | undefined): WirePolicy {
   const policy = before ?? { unit: 0, requestsPerUnit: 0, unlimited: false, name: "", replaces: [] };
-  reader.enter("RateLimitPolicy");
-  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+  for (const tag of reader.message("RateLimitPolicy")) {
     if (tag === (1 << 3 | VARINT)) policy.unit = reader.int32();
     else if (tag === (2 << 3 | VARINT)) policy.requestsPerUnit = reader.uint32();
     else if (tag === (3 << 3 | VARINT)) policy.unlimited = reader.bool();
@@ -111,7 +104,6 @@ function readPolicy(reader: WireReader, before: WirePolicy | undefined): WirePol
     else if (tag === (5 << 3 | LENGTH)) policy.replaces.push(readReplaces(reader));
     else reader.skip();
   }
-  reader.leave();
   return policy;
 }
 
@@ -131,18 +123,9 @@ function writePolicy(writer: WireWriter, policy: Readonly<WirePolicy>): void {
 
 function readReplaces(reader: WireReader): { name: string } {
   let name = "";
-  reader.enter("RateLimitReplace");
-  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+  for (const tag of reader.message("RateLimitReplace")) {
     if (tag === (1 << 3 | LENGTH)) name = reader.string();
     else reader.skip();
   }
-  reader.leave();
   return { name };
-}
-
-function readMetadata(reader: WireReader, metadata: GrowingStruct): GrowingStruct {
-  reader.enter("Struct");
-  readStruct(reader, metadata);
-  reader.leave();
-  return metadata;
 }

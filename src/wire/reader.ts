@@ -1,5 +1,13 @@
-import { WireError } from "./wire_error.ts";
-import { END_GROUP, FIXED32, FIXED64, LENGTH, MAX_DEPTH, START_GROUP, VARINT } from "./wire_type.ts";
+import {
+  END_GROUP,
+  FIXED32,
+  FIXED64,
+  LENGTH,
+  MAX_DEPTH,
+  START_GROUP,
+  VARINT,
+  WireError,
+} from "./wire_format.ts";
 
 const MAX_VARINT_BYTES = 10;
 const TWO_POW_32 = 4_294_967_296;
@@ -62,6 +70,13 @@ export class WireReader {
   leave(): void {
     this.#end = this.#outerEnds.pop() ?? this.#end;
     this.#name = this.#outerNames.pop() ?? this.#name;
+  }
+
+  /** The tags of the message that is the value of this field; a generator, so not for the hot path. */
+  *message(name: string): Generator<number, void> {
+    this.enter(name);
+    for (let tag = this.next(); tag !== 0; tag = this.next()) yield tag;
+    this.leave();
   }
 
   /** Low 32 bits of a number, unsigned. */

@@ -1,5 +1,5 @@
 import { WireReader } from "./reader.ts";
-import { LENGTH } from "./wire_type.ts";
+import { LENGTH } from "./wire_format.ts";
 import { WireWriter } from "./writer.ts";
 
 /** What a client of reflection may ask for; `nothing` is a question without one, or one of a kind not known. */
@@ -78,12 +78,10 @@ function kindOfTag(tag: number): WireReflectionKind | undefined {
 
 function readExtendedType(reader: WireReader): string {
   let containingType = "";
-  reader.enter("ExtensionRequest");
-  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+  for (const tag of reader.message("ExtensionRequest")) {
     if (tag === (1 << 3 | LENGTH)) containingType = reader.string();
     else reader.skip();
   }
-  reader.leave();
   return containingType;
 }
 

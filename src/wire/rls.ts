@@ -1,6 +1,6 @@
 import { WireReader } from "./reader.ts";
-import { type GrowingStruct, readStruct, type WireStruct, writeStruct } from "./struct.ts";
-import { LENGTH, VARINT } from "./wire_type.ts";
+import { readStructField, type WireStruct, writeStructField } from "./struct.ts";
+import { LENGTH, VARINT } from "./wire_format.ts";
 import { WireWriter } from "./writer.ts";
 
 /** One key and value of a descriptor. */
@@ -113,17 +113,13 @@ export function decodeRateLimitResponse(bytes: Uint8Array): WireRateLimitRespons
   const statuses: WireDescriptorStatus[] = [];
   const responseHeadersToAdd: WireEntry[] = [];
   let overallCode = 0;
-  let dynamicMetadata: GrowingStruct | undefined;
+  let dynamicMetadata: WireStruct | undefined;
   for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
     if (tag === (1 << 3 | VARINT)) overallCode = reader.int32();
     else if (tag === (2 << 3 | LENGTH)) statuses.push(readStatus(reader));
     else if (tag === (3 << 3 | LENGTH)) responseHeadersToAdd.push(readEntry(reader, "HeaderValue"));
-    else if (tag === (6 << 3 | LENGTH)) {
-      dynamicMetadata ??= {};
-      reader.enter("Struct");
-      readStruct(reader, dynamicMetadata);
-      reader.leave();
-    } else reader.skip();
+    else if (tag === (6 << 3 | LENGTH)) dynamicMetadata = readStructField(reader, dynamicMetadata);
+    else reader.skip();
   }
   return { overallCode, statuses, responseHeadersToAdd, dynamicMetadata };
 }
@@ -186,11 +182,7 @@ export class RateLimitResponseWriter {
   ): Uint8Array<ArrayBuffer> {
     const writer = this.#writer;
     for (const header of headers) writeEntry(writer, 3, header);
-    if (dynamicMetadata !== undefined) {
-      const start = writer.begin(6);
-      writeStruct(writer, dynamicMetadata);
-      writer.end(start);
-    }
+    if (dynamicMetadata !== undefined) writeStructField(writer, 6, dynamicMetadata);
     return writer.finish();
   }
 }
@@ -256,24 +248,20 @@ function writeEntry(writer: WireWriter, field: number, entry: Readonly<WireEntry
 /** Reads an override; given twice, the second goes on with the first, as messages do. */
 function readOverride(reader: WireReader, before: WireLimitOverride | undefined): WireLimitOverride {
   const limit = before ?? { requestsPerUnit: 0, unit: 0 };
-  reader.enter("RateLimitDescriptor.RateLimitOverride");
-  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+  for (const tag of reader.message("RateLimitDescriptor.RateLimitOverride")) {
     if (tag === (1 << 3 | VARINT)) limit.requestsPerUnit = reader.uint32();
     else if (tag === (2 << 3 | VARINT)) limit.unit = reader.int32();
     else reader.skip();
   }
-  reader.leave();
   return limit;
 }
 
 function readUint64Value(reader: WireReader, before: number): number {
   let value = before;
-  reader.enter("UInt64Value");
-  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+  for (const tag of reader.message("UInt64Value")) {
     if (tag === (1 << 3 | VARINT)) value = reader.uint64();
     else reader.skip();
   }
-  reader.leave();
   return value;
 }
 
@@ -282,38 +270,32 @@ function readStatus(reader: WireReader): WireDescriptorStatus {
   let currentLimit: WireCurrentLimit | undefined;
   let limitRemaining = 0;
   let secondsUntilReset: number | undefined;
-  reader.enter("RateLimitResponse.DescriptorStatus");
-  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+  for (const tag of reader.message("RateLimitResponse.DescriptorStatus")) {
     if (tag === (1 << 3 | VARINT)) code = reader.int32();
     else if (tag === (2 << 3 | LENGTH)) currentLimit = readCurrentLimit(reader, currentLimit);
     else if (tag === (3 << 3 | VARINT)) limitRemaining = reader.uint32();
     else if (tag === (4 << 3 | LENGTH)) secondsUntilReset = readSeconds(reader, secondsUntilReset ?? 0);
     else reader.skip();
   }
-  reader.leave();
   return { code, currentLimit, limitRemaining, secondsUntilReset };
 }
 
 function readCurrentLimit(reader: WireReader, before: WireCurrentLimit | undefined): WireCurrentLimit {
   const limit = before ?? { name: "", requestsPerUnit: 0, unit: 0 };
-  reader.enter("RateLimitResponse.RateLimit");
-  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+  for (const tag of reader.message("RateLimitResponse.RateLimit")) {
     if (tag === (1 << 3 | VARINT)) limit.requestsPerUnit = reader.uint32();
     else if (tag === (2 << 3 | VARINT)) limit.unit = reader.int32();
     else if (tag === (3 << 3 | LENGTH)) limit.name = reader.string();
     else reader.skip();
   }
-  reader.leave();
   return limit;
 }
 
 function readSeconds(reader: WireReader, before: number): number {
   let seconds = before;
-  reader.enter("Duration");
-  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+  for (const tag of reader.message("Duration")) {
     if (tag === (1 << 3 | VARINT)) seconds = reader.int64();
     else reader.skip();
   }
-  reader.leave();
   return seconds;
 }

@@ -1,5 +1,5 @@
 import { WireReader } from "./reader.ts";
-import { FIXED64, LENGTH, VARINT } from "./wire_type.ts";
+import { FIXED64, LENGTH, VARINT } from "./wire_format.ts";
 import { WireWriter } from "./writer.ts";
 
 /** A `google.protobuf.Value`: what JSON knows. */
@@ -28,16 +28,29 @@ export function encodeStruct(struct: WireStruct): Uint8Array<ArrayBuffer> {
   return writer.finish();
 }
 
-/** Reads the fields of a struct into `struct`, up to the end of the message that the reader is in. */
-export function readStruct(reader: WireReader, struct: GrowingStruct): void {
+/** Reads a struct that is the value of a field; a second occurrence continues the first. */
+export function readStructField(reader: WireReader, struct: GrowingStruct = {}): WireStruct {
+  reader.enter("Struct");
+  readStruct(reader, struct);
+  reader.leave();
+  return struct;
+}
+
+/** Writes a struct as the value of a field. */
+export function writeStructField(writer: WireWriter, field: number, struct: WireStruct): void {
+  const start = writer.begin(field);
+  writeStruct(writer, struct);
+  writer.end(start);
+}
+
+function readStruct(reader: WireReader, struct: GrowingStruct): void {
   for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
     if (tag === (1 << 3 | LENGTH)) readField(reader, struct);
     else reader.skip();
   }
 }
 
-/** Writes the fields of a struct into the message that the writer is in. */
-export function writeStruct(writer: WireWriter, struct: WireStruct): void {
+function writeStruct(writer: WireWriter, struct: WireStruct): void {
   for (const [key, value] of Object.entries(struct)) {
     const field = writer.begin(1);
     writer.choiceString(1, key);
@@ -51,13 +64,11 @@ export function writeStruct(writer: WireWriter, struct: WireStruct): void {
 function readField(reader: WireReader, struct: GrowingStruct): void {
   let key = "";
   let value: WireValue = null;
-  reader.enter("Struct.FieldsEntry");
-  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+  for (const tag of reader.message("Struct.FieldsEntry")) {
     if (tag === (1 << 3 | LENGTH)) key = reader.string();
     else if (tag === (2 << 3 | LENGTH)) value = readValue(reader, value);
     else reader.skip();
   }
-  reader.leave();
   // An assignment to this one name would set the prototype instead of a field.
   if (key === "__proto__") {
     Object.defineProperty(struct, key, { value, writable: true, enumerable: true, configurable: true });
@@ -67,8 +78,7 @@ function readField(reader: WireReader, struct: GrowingStruct): void {
 /** Reads a value; a struct or list that comes after one of its kind goes on with it, as messages do. */
 function readValue(reader: WireReader, before: WireValue): WireValue {
   let value = before;
-  reader.enter("Value");
-  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+  for (const tag of reader.message("Value")) {
     switch (tag) {
       case 1 << 3 | VARINT:
         reader.int32();
@@ -84,7 +94,7 @@ function readValue(reader: WireReader, before: WireValue): WireValue {
         value = reader.bool();
         break;
       case 5 << 3 | LENGTH:
-        value = readInnerStruct(reader, value);
+        value = readStructField(reader, isStruct(value) ? value : {});
         break;
       case 6 << 3 | LENGTH:
         value = readList(reader, isList(value) ? value : []);
@@ -93,25 +103,14 @@ function readValue(reader: WireReader, before: WireValue): WireValue {
         reader.skip();
     }
   }
-  reader.leave();
   return value;
 }
 
-function readInnerStruct(reader: WireReader, before: WireValue): WireStruct {
-  const struct: GrowingStruct = isStruct(before) ? before : {};
-  reader.enter("Struct");
-  readStruct(reader, struct);
-  reader.leave();
-  return struct;
-}
-
 function readList(reader: WireReader, list: WireValue[]): WireValue[] {
-  reader.enter("ListValue");
-  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+  for (const tag of reader.message("ListValue")) {
     if (tag === (1 << 3 | LENGTH)) list.push(readValue(reader, null));
     else reader.skip();
   }
-  reader.leave();
   return list;
 }
 

@@ -1,5 +1,4 @@
-import { WireError } from "./wire_error.ts";
-import { FIXED64, LENGTH, MAX_DEPTH, VARINT } from "./wire_type.ts";
+import { FIXED64, LENGTH, MAX_DEPTH, VARINT, WireError } from "./wire_format.ts";
 
 const SLAB_BYTES = 8_192;
 /** A new slab is begun when less than this is left, so that few messages outgrow one. */

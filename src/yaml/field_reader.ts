@@ -29,7 +29,7 @@ export class FieldReader {
   text(key: string): string | undefined {
     const scalar = this.#scalar(key, "a text");
     if (scalar === undefined || !isOddNumber(scalar)) return scalar?.text;
-    const text = `${key} must be a text, not the number '${shown(scalar.text)}'; put it in quotes`;
+    const text = `expected a text, got the number '${shown(scalar.text)}'; put it in quotes`;
     this.#failed.add(key);
     this.#log.error(scalar.offset, pathOf(this.#path, key), text);
     return undefined;
@@ -104,11 +104,7 @@ export class FieldReader {
 
   #fail(key: string, wanted: string, value: YamlValue): void {
     this.#failed.add(key);
-    this.#log.error(
-      value.offset,
-      pathOf(this.#path, key),
-      `${key} must be ${wanted}, not ${described(value)}`,
-    );
+    this.#log.error(value.offset, pathOf(this.#path, key), `expected ${wanted}, got ${described(value)}`);
   }
 }
 

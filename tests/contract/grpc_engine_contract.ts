@@ -8,7 +8,7 @@ import {
   type CallContext,
   GrpcError,
   type GrpcService,
-  withCallFigures,
+  withCallMetrics,
 } from "../../src/grpc/grpc_service.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { GrpcClient } from "../harness/grpc_client.ts";
@@ -224,7 +224,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
   async "figures tell of each call that a handler was asked for, and how long it took"(start) {
     const probe = new Probe();
     const told: [method: string, ms?: number][] = [];
-    const service = withCallFigures(probe.service, (method) => ({
+    const service = withCallMetrics(probe.service, (method) => ({
       started: () => void told.push([method]),
       ended: (ms) => void told.push([method, ms]),
     }));
@@ -256,7 +256,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     const probe = new Probe();
     const told: string[] = [];
     const count = (line: string) => told.filter((one) => one === line).length;
-    const service = withCallFigures(probe.service, (method) => ({
+    const service = withCallMetrics(probe.service, (method) => ({
       started: () => void told.push(`${method} started`),
       ended: () => void told.push(`${method} ended`),
     }));

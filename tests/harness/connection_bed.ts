@@ -9,7 +9,7 @@ export class ConnectionBed {
   /** What handlers threw and nobody was told. */
   readonly faults: string[] = [];
   /** What the peer spoke in place of HTTP/2. */
-  readonly strangers: string[] = [];
+  readonly otherProtocols: string[] = [];
   /** How often the connection had output that no octets of the peer brought. */
   outputs = 0;
   /** The time, in milliseconds. */
@@ -25,9 +25,9 @@ export class ConnectionBed {
       now: () => this.now,
       onOutput: () => void this.outputs++,
       onFault: (method, error) => void this.faults.push(`${method}: ${error}`),
-      onStranger: (spoken) => void this.strangers.push(spoken),
+      onOtherProtocol: (protocol) => void this.otherProtocols.push(protocol),
       onDeadline: () => {},
-      onEnded: (figures, startedAt) => figures.ended(this.now - startedAt),
+      onEnded: (metrics, startedAt) => metrics.ended(this.now - startedAt),
     });
     if (options.raw !== true) this.send(greeting(options.settings));
   }
@@ -42,7 +42,7 @@ export class ConnectionBed {
   sent(): string[] {
     const { output } = this.connection.sender;
     const lines = this.#lines.read(output.take().slice());
-    while (this.connection.stalled) {
+    while (this.connection.isStalled) {
       this.connection.readOn();
       lines.push(...this.#lines.read(output.take().slice()));
     }

@@ -236,7 +236,7 @@ export function badConfig(name = "shop"): WireRateLimitConfig {
 
 /** What a client says of `badConfig`. */
 export const BAD_TEXT = "resource \"shop\": descriptors[0].rate_limit.unit: invalid rate limit unit '99'; " +
-  "use one of SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, YEAR";
+  "expected one of SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, YEAR";
 
 const DAY = 4;
 

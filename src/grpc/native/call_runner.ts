@@ -1,4 +1,4 @@
-import { GrpcError, type UnaryMethod } from "../grpc_service.ts";
+import { type CallMetrics, GrpcError, type UnaryMethod } from "../grpc_service.ts";
 import { type ErrorCode, StreamError } from "./frames.ts";
 import { plainHeaders, trailers, trailersOnly } from "./header_blocks.ts";
 import { FRAME_UNIT_BITS, LIMITS } from "./limits.ts";
@@ -6,19 +6,26 @@ import { MESSAGE_PREFIX_BYTES } from "./message_reader.ts";
 import type { RateGuard } from "./rate_guard.ts";
 import type { HeadRefusal } from "./request_head.ts";
 import type { Sender } from "./sender.ts";
-import type { ServerStream } from "./server_stream.ts";
+import { RequestMessages, type ServerStream } from "./server_stream.ts";
+
+/** What the calls of a connection report. */
+export interface CallEvents {
+  /** There is output that no frame of the peer caused. */
+  readonly onOutput: () => void;
+  /** A handler threw something other than a `GrpcError`. */
+  readonly onFault: (method: string, error: unknown) => void;
+  /** A call with a deadline waits for its response: `expire` has to be called in time. */
+  readonly onDeadline: () => void;
+  /** A call whose method has metrics is over; its request was complete at `startedAt`. */
+  readonly onEnded: (metrics: CallMetrics, startedAt: number) => void;
+}
 
 /** What a runner needs of its connection. */
 export interface CallRunnerOptions {
-  /** There is output that no frame of the peer brought. */
-  readonly onOutput: () => void;
-  /** A handler threw what is no `GrpcError`. */
-  readonly onFault: (method: string, error: unknown) => void;
-  /** A call that has a deadline waits for its answer. */
-  readonly onDeadline: () => void;
-  /** Bounds the frames of the peer; requests earn some. */
+  readonly events: CallEvents;
+  readonly sender: Sender;
+  /** Limits the frames of the peer; requests earn some. */
   readonly budget: Pick<RateGuard, "earn">;
-  /** The stream is to be reset. */
   readonly reset: (stream: ServerStream, code: ErrorCode) => void;
 }
 
@@ -26,130 +33,136 @@ const NOT_GRPC = new TextEncoder().encode("This port takes gRPC: POST with conte
 const LIST_TOO_LARGE = new TextEncoder().encode("The header list is too large\n");
 const NO_BODY = new Uint8Array(0);
 
-/** Runs the calls of one connection: puts their messages together, asks the methods, writes the answers. */
+/** Runs the calls of one connection: assembles their messages, calls the methods, writes the responses. */
 export class CallRunner {
+  readonly #events: CallEvents;
   readonly #sender: Sender;
   readonly #options: CallRunnerOptions;
   #held = 0;
 
-  constructor(sender: Sender, options: CallRunnerOptions) {
-    this.#sender = sender;
+  constructor(options: CallRunnerOptions) {
+    this.#events = options.events;
+    this.#sender = options.sender;
     this.#options = options;
   }
 
-  /** Takes a piece of a request that came at `now`; `ended` says that it is the last. */
-  data(stream: ServerStream, body: Uint8Array, ended: boolean, now: number): void {
-    stream.received += body.length;
-    stream.remoteEnded = ended;
-    if (ended) stream.requestedAt = now;
-    checkLength(stream, ended);
-    if (stream.answered) return;
-    const { method } = stream.head;
+  /** Takes a piece of a request that arrived at `now`. */
+  data(stream: ServerStream, body: Uint8Array, isLast: boolean, now: number): void {
+    stream.request.add(body.length, isLast, now, stream);
+    if (stream.isAnswered) return;
+    const { method, refusal } = stream.head;
     if (method === undefined) {
-      // A gRPC client may keep its side open until it is answered; what others send is awaited and checked.
-      if (ended || isOfGrpc(stream.head.refusal)) this.#refuse(stream);
+      // A gRPC client may keep its side open until it has an answer; what others send is read and checked first.
+      const isGrpc = refusal !== "content_type" && refusal !== "header_list";
+      if (isLast || isGrpc) this.#refuse(stream, refusal);
       return;
     }
-    if (
-      method.kind === "unary" && ended && isOneMessage(body) && stream.messages === 0 && stream.held === 0
-    ) {
+    if (method.kind === "unary" && isLast && stream.messages === undefined && isOneMessage(body)) {
       this.#unary(stream, method, body.subarray(MESSAGE_PREFIX_BYTES));
       return;
     }
     try {
-      this.#messages(stream, body, ended);
-      if (ended && !stream.answered) this.#onEnd(stream);
+      this.#assemble(stream, body);
+      if (isLast && !stream.isAnswered) this.#onEnd(stream);
     } catch (error) {
       this.#fail(stream, error);
     }
   }
 
-  /** Ends what the server feeds, because it is stopping. */
+  /** Ends streaming calls because the server is stopping. */
   endStreams(streams: Iterable<ServerStream>): void {
     for (const stream of [...streams]) {
-      if (stream.head.method?.kind === "unary" || stream.answered) continue;
+      if (stream.head.method?.kind === "unary" || stream.isAnswered) continue;
       this.#fail(stream, new GrpcError("UNAVAILABLE", "the server is stopping"));
     }
   }
 
-  /** The stream is gone: what was kept of its messages counts no more. */
+  /** Lets go of a stream that its connection has removed. */
   forget(stream: ServerStream): void {
-    this.#held -= stream.heldCounted;
-    stream.heldCounted = 0;
+    const { messages, metrics, onEnd } = stream;
+    if (messages !== undefined) {
+      this.#held -= messages.counted;
+      messages.counted = 0;
+    }
+    if (metrics !== undefined) this.#events.onEnded(metrics, stream.request.endedAt);
+    stream.onEnd = undefined;
+    onEnd?.();
   }
 
-  /** The time that the caller gave is over. */
+  /** Ends a call whose deadline has passed. */
   exceedDeadline(stream: ServerStream): void {
     this.#fail(stream, new GrpcError("DEADLINE_EXCEEDED", "Deadline exceeded"));
-    this.#options.onOutput();
+    this.#events.onOutput();
   }
 
-  #messages(stream: ServerStream, body: Uint8Array, ended: boolean): void {
+  #assemble(stream: ServerStream, body: Uint8Array): void {
+    const messages = stream.messages ??= new RequestMessages(stream.head.encoding);
     if (body.length === 0) return;
     try {
-      for (const message of stream.reader.read(body)) {
-        if (stream.answered) return;
-        this.#message(stream, message, ended);
+      for (const message of messages.reader.read(body)) {
+        if (stream.isAnswered) return;
+        this.#message(stream, message, messages);
       }
     } finally {
-      this.#countHeld(stream);
+      this.#countHeld(stream, messages);
     }
     if (this.#held > LIMITS.heldBytes) {
-      throw new GrpcError("RESOURCE_EXHAUSTED", "too many messages of this connection are not whole");
+      throw new GrpcError("RESOURCE_EXHAUSTED", "too many incomplete messages on this connection");
     }
   }
 
-  #countHeld(stream: ServerStream): void {
-    if (stream.closed) return;
-    this.#held += stream.held - stream.heldCounted;
-    stream.heldCounted = stream.held;
+  #countHeld(stream: ServerStream, messages: RequestMessages): void {
+    if (stream.isClosed) return;
+    this.#held += messages.held - messages.counted;
+    messages.counted = messages.held;
   }
 
-  #message(stream: ServerStream, message: Uint8Array, ended: boolean): void {
+  #message(stream: ServerStream, message: Uint8Array, messages: RequestMessages): void {
     const { method } = stream.head;
-    stream.messages++;
+    messages.count++;
     if (method?.kind === "bidi") {
       this.#earn(message);
       const answer = method.handle(message, stream);
       if (answer !== undefined) this.#sender.message(stream, answer);
       return;
     }
-    if (stream.messages > 1) {
+    if (messages.count > 1) {
       throw new GrpcError("UNIMPLEMENTED", "Cannot read a request: it has more than one message");
     }
-    stream.request = ended ? message : keepable(message);
+    messages.first = stream.request.isEnded ? message : detached(message);
   }
 
   #onEnd(stream: ServerStream): void {
-    const { head: { method }, request } = stream;
-    if (stream.unfinished > 0) {
+    const { head: { method }, messages } = stream;
+    if (messages !== undefined && messages.reader.held > 0) {
       throw new GrpcError("INTERNAL", "Cannot read a request: it ends within a message");
     }
     if (method?.kind === "bidi") {
       this.#sender.end(stream, trailers("OK", ""));
       return;
     }
-    if (request === undefined) {
+    const request = messages?.first;
+    if (messages === undefined || request === undefined) {
       throw new GrpcError("UNIMPLEMENTED", "Cannot read a request: it has no message");
     }
-    stream.request = undefined;
-    this.#countHeld(stream);
+    messages.first = undefined;
+    this.#countHeld(stream, messages);
     if (method?.kind === "unary") this.#unary(stream, method, request);
     if (method?.kind !== "server_streaming") return;
     this.#earn(request);
     const end = method.open(request, (message) => {
-      if (stream.answered) return;
+      if (stream.isAnswered) return;
       this.#sender.message(stream, message);
-      this.#options.onOutput();
+      this.#events.onOutput();
     }, stream);
-    // The very first message may have been one too many for the peer.
-    if (stream.closed) end();
+    // The very first message may have exceeded the limit of unread output.
+    if (stream.isClosed) end();
     else stream.onEnd = end;
   }
 
   #unary(stream: ServerStream, method: UnaryMethod, request: Uint8Array): void {
-    stream.figures = method.figures;
-    method.figures?.started();
+    stream.metrics = method.metrics;
+    method.metrics?.started();
     this.#earn(request);
     try {
       const answer = method.handle(request, stream);
@@ -157,14 +170,14 @@ export class CallRunner {
         this.#sender.unary(stream, answer);
         return;
       }
-      if (stream.head.timeoutMs < Infinity) this.#options.onDeadline();
+      if (stream.head.timeoutMs < Infinity) this.#events.onDeadline();
       answer.then((message) => {
-        if (stream.answered) return;
+        if (stream.isAnswered) return;
         this.#sender.unary(stream, message);
-        this.#options.onOutput();
+        this.#events.onOutput();
       }).catch((error: unknown) => {
         this.#fail(stream, error);
-        this.#options.onOutput();
+        this.#events.onOutput();
       });
     } catch (error) {
       this.#fail(stream, error);
@@ -175,9 +188,8 @@ export class CallRunner {
     this.#options.budget.earn(LIMITS.frames.perRequest + (request.length >>> FRAME_UNIT_BITS));
   }
 
-  /** Answers a request that is no good gRPC. */
-  #refuse(stream: ServerStream): void {
-    const { refusal, path } = stream.head;
+  /** Answers a request that has no method here. */
+  #refuse(stream: ServerStream, refusal: HeadRefusal | undefined): void {
     if (refusal === "content_type") {
       const body = stream.header(":method") === "HEAD" ? NO_BODY : NOT_GRPC;
       this.#sender.plain(stream, plainHeaders(415, NOT_GRPC.length), body);
@@ -187,47 +199,34 @@ export class CallRunner {
       const text = `Invalid grpc-timeout value "${stream.header("grpc-timeout")}"`;
       this.#sender.end(stream, trailersOnly("INTERNAL", text));
     } else {
-      const text = `The server does not implement the method ${path}`;
+      const text = `The server does not implement the method ${stream.head.path}`;
       this.#sender.end(stream, trailersOnly("UNIMPLEMENTED", text));
     }
   }
 
   #fail(stream: ServerStream, error: unknown): void {
-    if (stream.answered) return;
+    if (stream.isAnswered) return;
     if (error instanceof StreamError) {
       this.#options.reset(stream, error.code);
       return;
     }
-    if (!(error instanceof GrpcError)) this.#options.onFault(stream.head.path, error);
+    if (!(error instanceof GrpcError)) this.#events.onFault(stream.head.path, error);
     const [code, text] = error instanceof GrpcError
       ? [error.code, error.message] as const
       : ["INTERNAL", "internal error"] as const;
-    const block = stream.headersSent ? trailers(code, text) : trailersOnly(code, text);
+    const block = stream.response.headersSent ? trailers(code, text) : trailersOnly(code, text);
     this.#sender.end(stream, block);
   }
 }
 
-/** Whether what is refused is gRPC at least, so that its refusal is a status. */
-function isOfGrpc(refusal: HeadRefusal | undefined): boolean {
-  return refusal !== "content_type" && refusal !== "header_list";
-}
-
-/** Whether the octets are one message, whole and not compressed: the shape of nearly every request. */
+/** Whether the bytes are exactly one uncompressed message: the shape of nearly every request. */
 function isOneMessage(body: Uint8Array): boolean {
   const length = body.length - MESSAGE_PREFIX_BYTES;
   return length >= 0 && body[0] === 0 && body[1] === 0 &&
     ((body[2] ?? 0) << 16 | (body[3] ?? 0) << 8 | (body[4] ?? 0)) === length;
 }
 
-/** A message that is to outlive its frame: copied, unless it is most of the octets that it would keep. */
-function keepable(message: Uint8Array): Uint8Array {
+/** A message that outlives its frame: copied, unless it is most of the buffer that it would keep alive. */
+function detached(message: Uint8Array): Uint8Array {
   return message.length * 2 >= message.buffer.byteLength ? message : message.slice();
-}
-
-function checkLength(stream: ServerStream, ended: boolean): void {
-  const { contentLength } = stream.head;
-  if (contentLength === undefined) return;
-  if (stream.received > contentLength || (ended && stream.received !== contentLength)) {
-    throw new StreamError("PROTOCOL_ERROR", stream.id, "content-length is not the length of the content");
-  }
 }

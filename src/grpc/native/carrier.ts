@@ -1,25 +1,17 @@
 import type { Duplex } from "node:stream";
-import type { GrpcMethod } from "../grpc_service.ts";
-import { Connection } from "./connection.ts";
+import { Connection, type ConnectionOptions } from "./connection.ts";
 import type { EndedCalls } from "./ended_calls.ts";
-import type { OtherProtocol } from "./frames.ts";
 import { LIMITS } from "./limits.ts";
 
-/** What a carrier is made with. */
-export interface CarrierOptions {
-  readonly methods: ReadonlyMap<string, GrpcMethod>;
-  /** Milliseconds. */
-  readonly now: () => number;
-  /** Age at which the peer is asked to go. */
+/** What a carrier serves, and to whom it reports. */
+export interface CarrierOptions extends Omit<ConnectionOptions, "onOutput" | "onEnded"> {
+  /** Age at which the peer is asked to go away. */
   readonly maxAgeMs: number;
   /** How long after that the connection is closed. */
   readonly graceMs: number;
-  readonly onFault: (method: string, error: unknown) => void;
-  readonly onStranger: (spoken: OtherProtocol) => void;
-  readonly onDeadline: () => void;
   /** The socket is closed. */
   readonly onClosed: () => void;
-  /** Where calls that are over wait for the clock to be read, those of other connections among them. */
+  /** Calls of all connections that are over and whose metrics wait for a reading of the clock. */
   readonly ended: EndedCalls;
 }
 
@@ -28,18 +20,18 @@ const DRAIN_PING_MS = 5_000;
 /** How long a peer may take to close after we did. */
 const LINGER_MS = 1_000;
 
-/** One socket and its connection: carries octets between them, and looks after both. */
+/** Carries bytes between one socket and its connection, and enforces the timeouts of both. */
 export class Carrier {
   readonly #socket: Duplex;
   readonly #options: CarrierOptions;
   readonly #connection: Connection;
   readonly #openedAt: number;
-  #flushDue = false;
+  #isFlushDue = false;
   #drainedAt: number | undefined;
-  /** When it was asked to go for its age, after which it has a grace of its own. */
+  /** When the peer was asked to go away because of the connection's age, which begins a separate grace. */
   #agedAt: number | undefined;
   #endedAt: number | undefined;
-  /** Nothing is read from the peer since then, because it does not take what is written to it. */
+  /** Since when nothing is read from the peer because it does not read what is written to it. */
   #pausedAt: number | undefined;
 
   constructor(socket: Duplex, options: CarrierOptions) {
@@ -47,18 +39,14 @@ export class Carrier {
     this.#options = options;
     this.#openedAt = options.now();
     this.#connection = new Connection({
-      methods: options.methods,
-      now: options.now,
+      ...options,
       onOutput: () => this.#flushSoon(),
-      onFault: options.onFault,
-      onStranger: options.onStranger,
-      onDeadline: options.onDeadline,
-      onEnded: (figures, startedAt) => options.ended.note(figures, startedAt),
+      onEnded: (metrics, startedAt) => options.ended.note(metrics, startedAt),
     });
     socket.on("data", (chunk: Uint8Array) => {
-      // Of a peer that was refused nothing more is read: to throw a flood away takes time from all others.
-      if (this.#connection.refused) return void socket.pause();
-      // A view of a Buffer is made by a constructor of its own, which takes several times as long.
+      // Reading and discarding the flood of a refused peer would take time from all others.
+      if (this.#connection.isRefused) return void socket.pause();
+      // `Buffer.subarray` and its like take several times as long as a plain view.
       this.#connection.receive(new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength));
       this.#flush();
       this.#readOn();
@@ -67,13 +55,13 @@ export class Carrier {
     socket.on("error", () => {});
     socket.on("close", () => {
       this.#connection.abandon();
-      options.ended.tell();
+      options.ended.flush();
       options.onClosed();
     });
     this.#flush();
   }
 
-  /** Asks the peer to go; the connection closes when its running calls are answered. */
+  /** Asks the peer to go away; the connection closes when its running calls are answered. */
   drain(options: { readonly keepStreams?: boolean } = {}): void {
     this.#drainedAt ??= this.#options.now();
     if (options.keepStreams === true) this.#agedAt ??= this.#drainedAt;
@@ -81,23 +69,23 @@ export class Carrier {
     this.#flush();
   }
 
-  /** Closes at once. */
+  /** Closes immediately. */
   destroy(): void {
     this.#socket.destroy();
   }
 
-  /** Ends calls whose time is over; answers whether some wait with a deadline. */
+  /** Ends calls past their deadline; returns whether some wait with a deadline. */
   expire(now: number): boolean {
     const waiting = this.#connection.expire(now);
     this.#flush();
     return waiting;
   }
 
-  /** Looks after everything that takes a second or more. */
+  /** Checks every timeout of a second or more. */
   tick(now: number): void {
     const connection = this.#connection;
     connection.expire(now);
-    if (!connection.established && now - this.#openedAt >= LIMITS.handshakeMs) return this.destroy();
+    if (!connection.isEstablished && now - this.#openedAt >= LIMITS.handshakeMs) return this.destroy();
     if (this.#endedAt !== undefined && now - this.#endedAt >= LINGER_MS) return this.destroy();
     if (this.#pausedAt !== undefined && now - this.#pausedAt >= LIMITS.unsentMs) return this.destroy();
     if (this.#drainedAt === undefined) {
@@ -111,7 +99,7 @@ export class Carrier {
     this.#flush();
   }
 
-  /** Asks the peer to go for its age; without a grace it is cut as soon as it has been asked. */
+  /** Asks the peer to go away because of the connection's age; without a grace, closes after the request is sent. */
   #age(): void {
     this.drain({ keepStreams: true });
     if (this.#options.graceMs > 0) return;
@@ -126,26 +114,26 @@ export class Carrier {
     else if (now - pingSentAt >= LIMITS.keepaliveTimeoutMs) this.destroy();
   }
 
-  /** Goes on with what was read and waits, as long as the peer takes what is written. */
+  /** Continues with frames that wait, as long as the peer reads what is written. */
   #readOn(): void {
-    while (this.#connection.stalled && this.#pausedAt === undefined && !this.#socket.destroyed) {
+    while (this.#connection.isStalled && this.#pausedAt === undefined && !this.#socket.destroyed) {
       this.#connection.readOn();
       this.#flush();
     }
   }
 
-  /** Output that comes outside of a read goes out once, after everything of this turn. */
+  /** Writes the output that does not follow from a read, once for this turn of the event loop. */
   #flushSoon(): void {
-    if (this.#flushDue) return;
-    this.#flushDue = true;
+    if (this.#isFlushDue) return;
+    this.#isFlushDue = true;
     queueMicrotask(() => {
-      this.#flushDue = false;
+      this.#isFlushDue = false;
       this.#flush();
     });
   }
 
   #flush(): void {
-    this.#options.ended.tell();
+    this.#options.ended.flush();
     const { output } = this.#connection.sender;
     const socket = this.#socket;
     if (output.length > 0 && !socket.destroyed && this.#endedAt === undefined) {
@@ -158,7 +146,7 @@ export class Carrier {
         socket.pause();
       }
     }
-    if (!this.#connection.closing || this.#endedAt !== undefined) return;
+    if (!this.#connection.isClosing || this.#endedAt !== undefined) return;
     this.#endedAt = this.#options.now();
     socket.end();
   }

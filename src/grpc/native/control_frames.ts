@@ -1,38 +1,56 @@
-import { ConnectionError, FLAG, FRAME, readUint32, StreamError } from "./frames.ts";
-import { readSettings } from "./peer_settings.ts";
+import { ConnectionError, FLAG, FRAME, MAX_FRAME_BYTES, readUint32, StreamError } from "./frames.ts";
+import { LIMITS } from "./limits.ts";
 import type { RateGuard } from "./rate_guard.ts";
-import type { Sender } from "./sender.ts";
+import { DEFAULT_WINDOW, MAX_WINDOW, type Sender } from "./sender.ts";
 import type { ServerStream } from "./server_stream.ts";
 import type { StreamIds } from "./stream_ids.ts";
 
-/** What control frames have their effect on. */
+/** Settings by their number (RFC 9113, section 6.5.2). */
+const SETTING = {
+  HEADER_TABLE_SIZE: 1,
+  ENABLE_PUSH: 2,
+  MAX_CONCURRENT_STREAMS: 3,
+  INITIAL_WINDOW_SIZE: 4,
+  MAX_FRAME_SIZE: 5,
+  MAX_HEADER_LIST_SIZE: 6,
+} as const;
+
+const LARGEST_FRAME_BYTES = 2 ** 24 - 1;
+const SETTING_BYTES = 6;
+const OURS = [
+  [SETTING.MAX_CONCURRENT_STREAMS, LIMITS.streams],
+  [SETTING.INITIAL_WINDOW_SIZE, LIMITS.streamWindow],
+  [SETTING.MAX_HEADER_LIST_SIZE, LIMITS.headerListBytes],
+] as const;
+
+/** What control frames act on. */
 export interface ControlFramesOptions {
   readonly sender: Sender;
   readonly streams: ReadonlyMap<number, ServerStream>;
   readonly ids: StreamIds;
-  /** Bounds frames that ask for nothing. */
+  /** Limits frames that ask for nothing. */
   readonly noise: RateGuard;
-  /** Bounds PING. */
+  /** Limits PING frames. */
   readonly pings: RateGuard;
   /** A PING of ours is answered. */
   readonly onPong: (payload: Uint8Array) => void;
 }
 
-/** Answers the frames of one peer that are about the connection or its windows, and not about a call. */
+/** Answers the frames of one peer that concern the connection or its windows instead of a call. */
 export class ControlFrames {
   readonly #options: ControlFramesOptions;
-  #settled = false;
+  #hasSettings = false;
 
   constructor(options: ControlFramesOptions) {
     this.#options = options;
   }
 
-  /** SETTINGS have come, which is what every client sends first. */
-  get settled(): boolean {
-    return this.#settled;
+  /** Whether SETTINGS have arrived, which every client sends first. */
+  get hasSettings(): boolean {
+    return this.#hasSettings;
   }
 
-  /** Takes a frame that is none of DATA, HEADERS, CONTINUATION and RST_STREAM. */
+  /** Takes any frame but DATA, HEADERS, CONTINUATION and RST_STREAM. */
   take(type: number, flags: number, streamId: number, payload: Uint8Array, now: number): void {
     if (type === FRAME.WINDOW_UPDATE) return this.#onWindowUpdate(streamId, payload);
     const { noise, pings } = this.#options;
@@ -48,10 +66,10 @@ export class ControlFrames {
 
   #onSettings(flags: number, streamId: number, payload: Uint8Array): void {
     if (isSettingsAck(flags, streamId, payload)) {
-      if (!this.#settled) throw new ConnectionError("PROTOCOL_ERROR", "the first SETTINGS is an ACK");
+      if (!this.#hasSettings) throw new ConnectionError("PROTOCOL_ERROR", "the first SETTINGS is an ACK");
       return;
     }
-    this.#settled = true;
+    this.#hasSettings = true;
     const { sender, streams } = this.#options;
     const initialWindow = readSettings(payload);
     sender.output.frame(0, FRAME.SETTINGS, FLAG.ACK, 0);
@@ -75,18 +93,30 @@ export class ControlFrames {
   }
 }
 
-/** Checks a RST_STREAM frame; its code makes no difference. */
+/** Sends our settings, and the window of the connection, which is not a setting. */
+export function greet(sender: Sender): void {
+  const { output } = sender;
+  output.frame(OURS.length * SETTING_BYTES, FRAME.SETTINGS, 0, 0);
+  for (const [setting, value] of OURS) {
+    output.byte(0);
+    output.byte(setting);
+    output.uint32(value);
+  }
+  sender.windowUpdate(0, LIMITS.connectionWindow - DEFAULT_WINDOW);
+}
+
+/** Checks a RST_STREAM frame. */
 export function checkReset(streamId: number, payload: Uint8Array, lastStreamId: number): void {
-  if (payload.length !== 4) throw new ConnectionError("FRAME_SIZE_ERROR", "RST_STREAM is not 4 octets");
+  if (payload.length !== 4) throw new ConnectionError("FRAME_SIZE_ERROR", "RST_STREAM is not 4 bytes");
   if (streamId === 0 || streamId > lastStreamId) {
     throw new ConnectionError("PROTOCOL_ERROR", `RST_STREAM on idle stream ${streamId}`);
   }
 }
 
-/** A PRIORITY frame has no effect: the RFC has given priorities up. */
+/** A PRIORITY frame has no effect: RFC 9113 deprecates it. */
 function checkPriority(streamId: number, payload: Uint8Array): void {
   if (streamId === 0) throw new ConnectionError("PROTOCOL_ERROR", "PRIORITY on stream 0");
-  if (payload.length !== 5) throw new StreamError("FRAME_SIZE_ERROR", streamId, "PRIORITY is not 5 octets");
+  if (payload.length !== 5) throw new StreamError("FRAME_SIZE_ERROR", streamId, "PRIORITY is not 5 bytes");
   if ((readUint32(payload, 0) & 0x7fffffff) === streamId) {
     throw new StreamError("PROTOCOL_ERROR", streamId, "a stream depends on itself");
   }
@@ -95,17 +125,17 @@ function checkPriority(streamId: number, payload: Uint8Array): void {
 /** The GOAWAY of a client has no effect: the client ends the connection itself. */
 function checkGoAway(streamId: number, payload: Uint8Array): void {
   if (streamId !== 0) throw new ConnectionError("PROTOCOL_ERROR", `GOAWAY on stream ${streamId}`);
-  if (payload.length < 8) throw new ConnectionError("FRAME_SIZE_ERROR", "GOAWAY has fewer than 8 octets");
+  if (payload.length < 8) throw new ConnectionError("FRAME_SIZE_ERROR", "GOAWAY has fewer than 8 bytes");
 }
 
 function checkPing(streamId: number, payload: Uint8Array): void {
   if (streamId !== 0) throw new ConnectionError("PROTOCOL_ERROR", `PING on stream ${streamId}`);
   if (payload.length !== 8) {
-    throw new ConnectionError("FRAME_SIZE_ERROR", `PING of ${payload.length} octets`);
+    throw new ConnectionError("FRAME_SIZE_ERROR", `PING of ${payload.length} bytes`);
   }
 }
 
-/** Whether SETTINGS acknowledge ours; checks everything but their values. */
+/** Whether SETTINGS acknowledge ours; checks everything but the values. */
 function isSettingsAck(flags: number, streamId: number, payload: Uint8Array): boolean {
   if (streamId !== 0) throw new ConnectionError("PROTOCOL_ERROR", `SETTINGS on stream ${streamId}`);
   if ((flags & FLAG.ACK) === 0) return false;
@@ -113,9 +143,9 @@ function isSettingsAck(flags: number, streamId: number, payload: Uint8Array): bo
   return true;
 }
 
-/** How many octets more a WINDOW_UPDATE frame lets in; stream 0 is the connection. */
+/** By how many bytes a WINDOW_UPDATE frame enlarges a window; stream 0 is the connection. */
 function readIncrement(streamId: number, payload: Uint8Array, lastStreamId: number): number {
-  if (payload.length !== 4) throw new ConnectionError("FRAME_SIZE_ERROR", "WINDOW_UPDATE is not 4 octets");
+  if (payload.length !== 4) throw new ConnectionError("FRAME_SIZE_ERROR", "WINDOW_UPDATE is not 4 bytes");
   if (streamId > lastStreamId) {
     throw new ConnectionError("PROTOCOL_ERROR", `WINDOW_UPDATE on idle stream ${streamId}`);
   }
@@ -123,4 +153,28 @@ function readIncrement(streamId: number, payload: Uint8Array, lastStreamId: numb
   if (increment > 0) return increment;
   if (streamId === 0) throw new ConnectionError("PROTOCOL_ERROR", "WINDOW_UPDATE of 0");
   throw new StreamError("PROTOCOL_ERROR", streamId, "WINDOW_UPDATE of 0");
+}
+
+/** Checks the payload of a SETTINGS frame; returns the last initial window that it sets, if any. */
+function readSettings(payload: Uint8Array): number | undefined {
+  if (payload.length % SETTING_BYTES !== 0) {
+    throw new ConnectionError("FRAME_SIZE_ERROR", "SETTINGS is not a multiple of 6 bytes");
+  }
+  let initialWindow: number | undefined;
+  for (let at = 0; at < payload.length; at += SETTING_BYTES) {
+    const setting = ((payload[at] ?? 0) << 8) | (payload[at + 1] ?? 0);
+    const value = readUint32(payload, at + 2);
+    if (setting === SETTING.ENABLE_PUSH && value > 1) {
+      throw new ConnectionError("PROTOCOL_ERROR", `ENABLE_PUSH is ${value}`);
+    }
+    if (setting === SETTING.MAX_FRAME_SIZE && (value < MAX_FRAME_BYTES || value > LARGEST_FRAME_BYTES)) {
+      throw new ConnectionError("PROTOCOL_ERROR", `MAX_FRAME_SIZE is ${value}`);
+    }
+    if (setting !== SETTING.INITIAL_WINDOW_SIZE) continue;
+    if (value > MAX_WINDOW) {
+      throw new ConnectionError("FLOW_CONTROL_ERROR", `INITIAL_WINDOW_SIZE is ${value}`);
+    }
+    initialWindow = value;
+  }
+  return initialWindow;
 }

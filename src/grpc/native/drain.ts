@@ -1,41 +1,45 @@
 import { readUint32 } from "./frames.ts";
 import { MAX_WINDOW, type Sender } from "./sender.ts";
 
-/** Tells our own PING from others: its answer says that the first GOAWAY has been read. */
+/** Marks our PING: its answer proves that the peer has read the first GOAWAY. */
 const PING_MARK = 0x77656972;
 
 /**
- * How a connection is given up without losing a call, in two steps: a first GOAWAY that names no last
- * stream, with a PING behind it; and when that is answered, a second one with the last stream that is
- * answered. What the peer sent before it read the first has arrived by then.
+ * Closes a connection without losing a call, in two steps: a first GOAWAY that names no last stream, with a PING
+ * after it; and when that is answered, a second GOAWAY that names the last stream. Whatever the peer sent before it
+ * read the first one has arrived by then.
  */
 export class Drain {
   readonly #sender: Sender;
   #state: "no" | "announced" | "final" = "no";
   #lastStreamId = MAX_WINDOW;
+  #keepsStreams = false;
 
   constructor(sender: Sender) {
     this.#sender = sender;
   }
 
-  /** The peer has been asked to go. */
-  get begun(): boolean {
-    return this.#state !== "no";
-  }
-
-  /** No further stream is taken. */
-  get final(): boolean {
+  /** Whether the last stream is named, so that no further one is accepted. */
+  get isFinal(): boolean {
     return this.#state === "final";
   }
 
-  /** Asks the peer to go. */
-  announce(): void {
+  /** Whether streaming calls go on while the connection drains. */
+  get keepsStreams(): boolean {
+    return this.#keepsStreams;
+  }
+
+  /** Asks the peer to go away; false when it was asked before. */
+  announce(keepsStreams: boolean): boolean {
+    this.#keepsStreams = keepsStreams;
+    if (this.#state !== "no") return false;
     this.#state = "announced";
     this.#sender.goAway(MAX_WINDOW, "NO_ERROR", "");
     this.#sender.ping(PING_MARK);
+    return true;
   }
 
-  /** Whether the answer to a PING says that the first GOAWAY has been read. */
+  /** Whether the answer to a PING proves that the first GOAWAY has been read. */
   isAnnounceRead(payload: Uint8Array): boolean {
     return this.#state === "announced" && readUint32(payload, 0) === PING_MARK;
   }
@@ -47,7 +51,7 @@ export class Drain {
     this.#sender.goAway(lastStreamId, "NO_ERROR", "");
   }
 
-  /** Whether all that was to be answered is answered, when these streams are open. */
+  /** Whether every accepted call is answered, when these streams are open. */
   isOver(streamIds: Iterable<number>): boolean {
     if (this.#state !== "final") return false;
     for (const id of streamIds) if (id <= this.#lastStreamId) return false;

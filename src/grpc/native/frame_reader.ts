@@ -9,10 +9,7 @@ import {
   readUint32,
 } from "./frames.ts";
 
-/**
- * Takes a frame. The stream is without its reserved bit; the payload is a view of what came, to be copied
- * where it is to outlive the call. Answers whether it takes another one.
- */
+/** Takes a frame, whose payload is a view that is only valid during the call; returns whether to go on. */
 export type TakeFrame = (
   type: number,
   flags: number,
@@ -23,13 +20,10 @@ export type TakeFrame = (
 
 const NO_BYTES = new Uint8Array(0);
 
-/**
- * Cuts the octets of one peer into frames, and hands each on as soon as it is whole. The preface is
- * checked and passed over. Throws `ConnectionError` where there can be no frame.
- */
+/** Checks the preface of one peer and splits what follows into frames. Throws `ConnectionError` for a bad one. */
 export class FrameReader {
   readonly #take: TakeFrame;
-  /** What came and was not handed on. */
+  /** Received and not handed on yet. */
   #rest: Uint8Array = NO_BYTES;
   #prefaced = false;
 
@@ -37,7 +31,7 @@ export class FrameReader {
     this.#take = take;
   }
 
-  /** Takes octets of the peer that came at `now`, and hands on as many frames as are wanted. */
+  /** Takes bytes that arrived at `now` and hands on frames as long as they are accepted. */
   read(chunk: Uint8Array, now: number): void {
     const bytes = this.#rest.length === 0 ? chunk : joined(this.#rest, chunk);
     const { length: total } = bytes;
@@ -50,7 +44,7 @@ export class FrameReader {
     while (total - at >= FRAME_HEADER_BYTES) {
       const length = ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0);
       if (length > MAX_FRAME_BYTES) {
-        throw new ConnectionError("FRAME_SIZE_ERROR", `a frame has ${length} octets`);
+        throw new ConnectionError("FRAME_SIZE_ERROR", `a frame has ${length} bytes`);
       }
       const start = at + FRAME_HEADER_BYTES;
       const end = start + length;
@@ -64,21 +58,21 @@ export class FrameReader {
     this.#keepFrom(bytes, at);
   }
 
-  /** Takes octets of the peer, and hands on nothing before the next `read`. */
+  /** Takes bytes and hands on nothing before the next `read`. */
   keep(chunk: Uint8Array): void {
     if (chunk.length > 0) this.#rest = joined(this.#rest, chunk);
   }
 
-  /** Keeps a copy of what is left, so that a few octets do not keep all that came with them. */
+  /** Keeps a copy of the rest: a view would keep the whole buffer alive. */
   #keepFrom(bytes: Uint8Array, at: number): void {
     this.#rest = at === bytes.length ? NO_BYTES : bytes.slice(at);
   }
 
-  /** Checks as much of the preface as came; answers how many octets that were. */
+  /** Checks as much of the preface as has arrived; returns its length. */
   #readPreface(bytes: Uint8Array): number {
     const length = Math.min(bytes.length, PREFACE.length);
     for (let index = 0; index < length; index++) {
-      if (bytes[index] !== PREFACE[index]) throw new PrefaceError(spokenIn(bytes.subarray(0, length)));
+      if (bytes[index] !== PREFACE[index]) throw new PrefaceError(protocolOf(bytes.subarray(0, length)));
     }
     this.#prefaced = length === PREFACE.length;
     return length;
@@ -89,8 +83,8 @@ const TLS_HANDSHAKE = 0x16;
 const TLS_MAJOR_VERSION = 3;
 const METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
 
-/** What a peer speaks that begins with these octets. */
-function spokenIn(first: Uint8Array): OtherProtocol | undefined {
+/** The protocol of a peer that begins with these bytes. */
+function protocolOf(first: Uint8Array): OtherProtocol | undefined {
   const [type, version = TLS_MAJOR_VERSION] = first;
   if (type === TLS_HANDSHAKE && version === TLS_MAJOR_VERSION) return "TLS";
   const text = String.fromCharCode(...first);

@@ -1,9 +1,9 @@
 /** What every HTTP/2 client sends first (RFC 9113, section 3.4). */
 export const PREFACE = new TextEncoder().encode("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
-/** Octets before the payload of a frame. */
+/** Bytes before the payload of a frame. */
 export const FRAME_HEADER_BYTES = 9;
-/** Largest payload that is taken, the least that the RFC allows to announce. */
+/** Largest payload that is accepted, the minimum that the RFC allows. */
 export const MAX_FRAME_BYTES = 16_384;
 
 /** Frame types (RFC 9113, section 6). */
@@ -20,7 +20,7 @@ export const FRAME = {
   CONTINUATION: 9,
 } as const;
 
-/** Flags; which one a bit means depends on the type of the frame. */
+/** Flags; the meaning of a bit depends on the frame type. */
 export const FLAG = { ACK: 1, END_STREAM: 1, END_HEADERS: 4, PADDED: 8, PRIORITY: 32 } as const;
 
 /** Error codes (RFC 9113, section 7). */
@@ -41,7 +41,7 @@ export const ERROR_CODES = {
 /** The name of an error code. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-/** The peer broke a rule that concerns the whole connection: it is told why by GOAWAY and let go. */
+/** The peer broke a rule of the connection, which is closed by a GOAWAY with this code and text. */
 export class ConnectionError extends Error {
   override readonly name = "ConnectionError";
   readonly code: ErrorCode;
@@ -52,21 +52,21 @@ export class ConnectionError extends Error {
   }
 }
 
-/** What a peer speaks that was taken for one of HTTP/2. */
+/** A protocol that a peer may speak by mistake. */
 export type OtherProtocol = "HTTP/1.1" | "TLS";
 
-/** The first that came is no preface. */
+/** The connection does not begin with the HTTP/2 preface. */
 export class PrefaceError extends ConnectionError {
-  /** Absent where nobody can tell. */
-  readonly spoken: OtherProtocol | undefined;
+  /** Absent when it is not recognized. */
+  readonly protocol: OtherProtocol | undefined;
 
-  constructor(spoken: OtherProtocol | undefined) {
-    super("PROTOCOL_ERROR", "this is no HTTP/2");
-    this.spoken = spoken;
+  constructor(protocol: OtherProtocol | undefined) {
+    super("PROTOCOL_ERROR", "this is not HTTP/2");
+    this.protocol = protocol;
   }
 }
 
-/** The peer broke a rule that concerns one stream: that stream alone is reset. */
+/** The peer broke a rule of one stream, which alone is reset. */
 export class StreamError extends Error {
   override readonly name = "StreamError";
   readonly code: ErrorCode;
@@ -79,13 +79,13 @@ export class StreamError extends Error {
   }
 }
 
-/** An unsigned 32-bit integer at `at`, highest octet first; absent octets count as 0. */
+/** The big-endian unsigned 32-bit integer at `at`; absent bytes count as 0. */
 export function readUint32(bytes: Uint8Array, at: number): number {
   return (((bytes[at] ?? 0) << 24) | ((bytes[at + 1] ?? 0) << 16) | ((bytes[at + 2] ?? 0) << 8) |
     (bytes[at + 3] ?? 0)) >>> 0;
 }
 
-/** What is left of a padded payload when its length octet and its padding are taken off. */
+/** A padded payload without its length byte and its padding. */
 export function unpadded(payload: Uint8Array): Uint8Array {
   const padding = payload[0];
   if (padding === undefined || padding >= payload.length) {
@@ -94,7 +94,7 @@ export function unpadded(payload: Uint8Array): Uint8Array {
   return payload.subarray(1, payload.length - padding);
 }
 
-/** Both, one behind the other. */
+/** Both, concatenated. */
 export function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
   const both = new Uint8Array(first.length + second.length);
   both.set(first);

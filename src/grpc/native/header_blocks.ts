@@ -49,17 +49,9 @@ export function plainHeaders(status: number, bodyLength: number): Uint8Array {
 export function percentEncode(message: string): string {
   let text = "";
   for (const character of message) {
-    const encoded = /[ -$&-~]/.test(character) ? character : percentOctets(character);
+    const encoded = /[ -$&-~]/.test(character) ? character : encodeURIComponent(character.toWellFormed());
     if (text.length + encoded.length > MAX_ENCODED_LENGTH) break;
     text += encoded;
-  }
-  return text;
-}
-
-function percentOctets(character: string): string {
-  let text = "";
-  for (const octet of new TextEncoder().encode(character)) {
-    text += `%${octet.toString(16).toUpperCase().padStart(2, "0")}`;
   }
   return text;
 }

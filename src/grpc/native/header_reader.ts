@@ -1,5 +1,5 @@
 import type { GrpcMethod } from "../grpc_service.ts";
-import { ConnectionError, FLAG, readUint32, StreamError, unpadded } from "./frames.ts";
+import { ConnectionError, FLAG, joined, readUint32, StreamError, unpadded } from "./frames.ts";
 import { type HeaderField, HpackDecoder } from "./hpack_decoder.ts";
 import { LIMITS } from "./limits.ts";
 import { readHead, type RequestHead } from "./request_head.ts";
@@ -7,7 +7,7 @@ import { readHead, type RequestHead } from "./request_head.ts";
 const TABLE_BYTES = 4_096;
 const PRIORITY_BYTES = 5;
 const NO_BYTES = new Uint8Array(0);
-/** Of a list that is too large not all is kept, so nothing of it is looked at. */
+/** Stands for a header list that is too large: it is not kept completely, so none of it is used. */
 const OVERFLOWED_HEAD: RequestHead = {
   fields: [],
   method: undefined,
@@ -18,61 +18,66 @@ const OVERFLOWED_HEAD: RequestHead = {
   contentLength: undefined,
 };
 
-/** Puts blocks of headers together and decodes them, one connection's in their order. */
+/** Assembles header blocks and decodes them, one connection's in their order. */
 export class HeaderReader {
   readonly #decoder = new HpackDecoder(TABLE_BYTES, LIMITS.headerListBytes);
   readonly #methods: ReadonlyMap<string, GrpcMethod>;
-  /** A block has begun and has not ended. */
-  open = false;
-  /** The stream of the last block. */
-  streamId = 0;
-  /** The last block ended its stream. */
-  ended = false;
+  /** The last block that left the table alone, and its head: most calls are alike. */
+  #known: { readonly block: Uint8Array; readonly head: RequestHead; readonly changes: number } | undefined;
+  #flags: number = FLAG.END_HEADERS;
+  #streamId = 0;
   #block: Uint8Array = NO_BYTES;
   #continuations = 0;
-  #selfDependent = false;
-  /** The block before this one, what it said, and the state of the table then: most calls are alike. */
-  #known: Uint8Array = NO_BYTES;
-  #knownHead: RequestHead | undefined;
-  #knownChanges = 0;
+  #isSelfDependent = false;
 
   constructor(methods: ReadonlyMap<string, GrpcMethod>) {
     this.#methods = methods;
   }
 
+  /** Whether a block has begun and has not ended. */
+  get isOpen(): boolean {
+    return (this.#flags & FLAG.END_HEADERS) === 0;
+  }
+
+  /** Whether the last block ends its stream. */
+  get endsStream(): boolean {
+    return (this.#flags & FLAG.END_STREAM) !== 0;
+  }
+
+  /** The stream of the last block. */
+  get streamId(): number {
+    return this.#streamId;
+  }
+
   /** Takes a HEADERS frame. */
   begin(flags: number, streamId: number, payload: Uint8Array): void {
     let block = (flags & FLAG.PADDED) === 0 ? payload : unpadded(payload);
-    this.#selfDependent = false;
+    this.#isSelfDependent = false;
     if ((flags & FLAG.PRIORITY) !== 0) {
       if (block.length < PRIORITY_BYTES) {
         throw new ConnectionError("FRAME_SIZE_ERROR", "HEADERS are too short");
       }
-      this.#selfDependent = (readUint32(block, 0) & 0x7fffffff) === streamId;
+      this.#isSelfDependent = (readUint32(block, 0) & 0x7fffffff) === streamId;
       block = block.subarray(PRIORITY_BYTES);
     }
-    this.streamId = streamId;
-    this.ended = (flags & FLAG.END_STREAM) !== 0;
-    this.open = (flags & FLAG.END_HEADERS) === 0;
+    this.#streamId = streamId;
+    this.#flags = flags;
     this.#continuations = 0;
-    // A block that goes on outlives the octets that it came in.
-    this.#block = this.open ? block.slice() : block;
+    // A block that goes on outlives the buffer of its frame.
+    this.#block = this.isOpen ? block.slice() : block;
   }
 
   /** Takes a CONTINUATION frame. */
   continue(flags: number, streamId: number, payload: Uint8Array): void {
-    if (!this.open || streamId !== this.streamId) {
+    if (!this.isOpen || streamId !== this.#streamId) {
       throw new ConnectionError("PROTOCOL_ERROR", "CONTINUATION without the beginning of its block");
     }
     const length = this.#block.length + payload.length;
     if (length > LIMITS.blockBytes || ++this.#continuations > LIMITS.continuations) {
-      throw new ConnectionError("ENHANCE_YOUR_CALM", "a block of headers is too long");
+      throw new ConnectionError("ENHANCE_YOUR_CALM", "a header block is too long");
     }
-    const block = new Uint8Array(length);
-    block.set(this.#block);
-    block.set(payload, this.#block.length);
-    this.#block = block;
-    this.open = (flags & FLAG.END_HEADERS) === 0;
+    this.#block = joined(this.#block, payload);
+    this.#flags |= flags & FLAG.END_HEADERS;
   }
 
   /** The fields of the block that just ended. */
@@ -85,27 +90,22 @@ export class HeaderReader {
     }
   }
 
-  /** What the block that just ended says of a request. */
+  /** The block that just ended as the head of a request. */
   head(): RequestHead {
-    if (this.#selfDependent) {
+    if (this.#isSelfDependent) {
       this.fields();
-      throw new StreamError("PROTOCOL_ERROR", this.streamId, "a stream depends on itself");
+      throw new StreamError("PROTOCOL_ERROR", this.#streamId, "a stream depends on itself");
     }
-    const known = this.#knownHead;
-    if (
-      known !== undefined && this.#knownChanges === this.#decoder.changes && equal(this.#known, this.#block)
-    ) {
-      return known;
-    }
+    const known = this.#known;
     const { changes } = this.#decoder;
+    if (known !== undefined && known.changes === changes && equal(known.block, this.#block)) {
+      return known.head;
+    }
     const fields = this.fields();
     if (this.#decoder.overflowed) return OVERFLOWED_HEAD;
-    const head = readHead(fields, this.streamId, this.#methods);
-    // A block that changes the table must be decoded each time that it comes.
-    if (this.#decoder.changes !== changes) return head;
-    this.#known = this.#block.slice();
-    this.#knownHead = head;
-    this.#knownChanges = changes;
+    const head = readHead(fields, this.#streamId, this.#methods);
+    // A block that changes the table has to be decoded each time.
+    if (this.#decoder.changes === changes) this.#known = { block: this.#block.slice(), head, changes };
     return head;
   }
 }

@@ -1,5 +1,4 @@
-import { STATIC_TABLE } from "./hpack_tables.ts";
-import { decodeHuffman } from "./huffman.ts";
+import { decodeHuffman, STATIC_TABLE } from "./huffman.ts";
 
 /** One header field: its name and its value, one character an octet. */
 export type HeaderField = readonly [name: string, value: string];

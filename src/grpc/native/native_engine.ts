@@ -6,19 +6,19 @@ import { Carrier } from "./carrier.ts";
 import { EndedCalls } from "./ended_calls.ts";
 import type { OtherProtocol } from "./frames.ts";
 
-/** How often connections are looked at: for deadlines that are due, and for all the rest. */
+/** How often connections are checked: for deadlines of calls, and for all other timeouts. */
 const DEADLINE_TICK_MS = 10;
 const SLOW_TICK_MS = 1_000;
-/** Whoever speaks another protocol tries again and again, and is told of this often. */
-const STRANGER_MS = 10_000;
-const STRANGERS: Readonly<Record<OtherProtocol, string>> = {
-  "HTTP/1.1": "A client of the gRPC port speaks HTTP/1.1 and is refused: gRPC needs HTTP/2; in Envoy, " +
-    "http2_protocol_options of its cluster would be right",
-  "TLS": "A client of the gRPC port speaks TLS and is refused: this port is served without; " +
-    "GRPC_SERVER_USE_TLS=true, or a client without TLS, would be right",
+/** How often a client that speaks another protocol is logged: it retries again and again. */
+const OTHER_PROTOCOL_LOG_MS = 10_000;
+const REFUSED: Readonly<Record<OtherProtocol, string>> = {
+  "HTTP/1.1": "gRPC client refused: it speaks HTTP/1.1, but gRPC requires HTTP/2; " +
+    "in Envoy, set http2_protocol_options of the cluster",
+  "TLS": "gRPC client refused: it speaks TLS, but this port serves plain text; " +
+    "set GRPC_SERVER_USE_TLS=true or disable TLS in the client",
 };
 
-/** Serves gRPC by our own HTTP/2, on plain sockets, unix sockets and TLS alike. */
+/** Serves gRPC by our own HTTP/2 on plain sockets, unix sockets and TLS. */
 export async function startNative(options: GrpcEngineOptions): Promise<GrpcEngine> {
   const engine = new NativeEngine(options);
   const accept = (socket: AcceptedSocket) => engine.accept(socket);
@@ -46,7 +46,7 @@ class NativeEngine {
   readonly #methods: ReadonlyMap<string, GrpcMethod>;
   readonly #carriers = new Set<Carrier>();
   readonly #ended: EndedCalls;
-  readonly #strangers: ThrottledLog;
+  readonly #refusals: ThrottledLog;
   readonly #empty = Promise.withResolvers<void>();
   #closing = false;
   #cancelSlowTick: () => void;
@@ -56,7 +56,10 @@ class NativeEngine {
     this.#options = options;
     this.#methods = methodsByPath(options);
     this.#ended = new EndedCalls(() => options.clock.elapsed());
-    this.#strangers = new ThrottledLog(options.logger, { clock: options.clock, intervalMs: STRANGER_MS });
+    this.#refusals = new ThrottledLog(options.logger, {
+      clock: options.clock,
+      intervalMs: OTHER_PROTOCOL_LOG_MS,
+    });
     this.#cancelSlowTick = this.#scheduleSlowTick();
   }
 
@@ -66,7 +69,7 @@ class NativeEngine {
 
   accept(socket: AcceptedSocket): void {
     const { clock, random, logger, maxConnectionAgeMs, maxConnectionAgeGraceMs } = this.#options;
-    // A tenth more or less, so that connections that came together do not go together.
+    // Up to a tenth more or less, so that connections opened together do not close together.
     const age = maxConnectionAgeMs === 0 ? Infinity : maxConnectionAgeMs * (0.9 + 0.2 * random());
     const carrier = new Carrier(socket, {
       methods: this.#methods,
@@ -75,8 +78,8 @@ class NativeEngine {
       graceMs: maxConnectionAgeGraceMs,
       onFault: (method, error) =>
         logger.error("Cannot answer a gRPC call: unexpected error", { method, error }),
-      onStranger: (spoken) =>
-        this.#strangers.warning(spoken, STRANGERS[spoken], { peer: socket.remoteAddress }),
+      onOtherProtocol: (protocol) =>
+        this.#refusals.warning(protocol, REFUSED[protocol], { peer: socket.remoteAddress }),
       onDeadline: () => this.#scheduleDeadlineTick(),
       onClosed: () => this.#forget(carrier),
       ended: this.#ended,
@@ -85,7 +88,7 @@ class NativeEngine {
     if (this.#closing) carrier.drain();
   }
 
-  /** Drains all connections, those too that are handed over until `accepted` settles, and cuts them after the grace. */
+  /** Drains all connections, including those accepted until `accepted` settles, and closes them after the grace. */
   async close(graceMs: number, accepted?: Promise<void>): Promise<void> {
     this.#closing = true;
     for (const carrier of [...this.#carriers]) carrier.drain();
@@ -115,7 +118,7 @@ class NativeEngine {
     });
   }
 
-  /** One timer for all calls that wait with a deadline: a timer for each would cost more than the call. */
+  /** One timer for all calls with a deadline: a timer for each would cost more than the call. */
   #scheduleDeadlineTick(): void {
     const { clock } = this.#options;
     this.#cancelDeadlineTick ??= clock.after(DEADLINE_TICK_MS, () => {

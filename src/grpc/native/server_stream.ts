@@ -1,79 +1,128 @@
-import type { CallContext, CallFigures } from "../grpc_service.ts";
+import type { CallContext, CallMetrics } from "../grpc_service.ts";
+import { StreamError } from "./frames.ts";
+import { LIMITS } from "./limits.ts";
 import { MessageReader } from "./message_reader.ts";
 import type { RequestHead } from "./request_head.ts";
 
-/** What waits to be sent on a stream until the peer lets more in. */
+/** The request of one stream: its flow control window and how much has arrived. Only its methods change it. */
+export class IncomingRequest {
+  #window: number = LIMITS.streamWindow;
+  #length = 0;
+  #isEnded = false;
+  #endedAt = 0;
+
+  /** Whether nothing more arrives. */
+  get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
+  /** When the request was complete, in milliseconds; 0 before. */
+  get endedAt(): number {
+    return this.#endedAt;
+  }
+
+  /** Counts the payload of a DATA frame, padding included; false when it exceeds the window. */
+  takeFromWindow(bytes: number): boolean {
+    this.#window -= bytes;
+    return this.#window >= 0;
+  }
+
+  /** How many bytes to grant the peer; 0 while at least half of the window is left. */
+  refillWindow(): number {
+    if (this.#isEnded || this.#window >= LIMITS.streamWindow / 2) return 0;
+    const used = LIMITS.streamWindow - this.#window;
+    this.#window = LIMITS.streamWindow;
+    return used;
+  }
+
+  /** Adds content that arrived at `now`; throws `StreamError` where it contradicts `content-length`. */
+  add(bytes: number, isLast: boolean, now: number, { id, head: { contentLength } }: ServerStream): void {
+    this.#length += bytes;
+    this.#isEnded = isLast;
+    if (isLast) this.#endedAt = now;
+    if (contentLength === undefined) return;
+    if (this.#length > contentLength || (isLast && this.#length !== contentLength)) {
+      throw new StreamError("PROTOCOL_ERROR", id, "content-length is not the length of the content");
+    }
+  }
+}
+
+/** The messages of a request that is not one whole message in one frame. `CallRunner` writes it. */
+export class RequestMessages {
+  readonly reader: MessageReader;
+  /** Messages that arrived. */
+  count = 0;
+  /** The message of a unary call, until the end of the stream proves that it is the only one. */
+  first: Uint8Array | undefined;
+  /** How much of `held` counts against the limit of the connection. */
+  counted = 0;
+
+  constructor(encoding: string) {
+    this.reader = new MessageReader(encoding);
+  }
+
+  /** Bytes that are kept and not handled yet. */
+  get held(): number {
+    return this.reader.held + (this.first?.length ?? 0);
+  }
+}
+
+/** What waits on a stream until the peer grants a larger window. */
 export interface Queued {
   /** Payload of DATA frames, in order. */
   readonly pieces: Uint8Array[];
-  /** Octets in `pieces`. */
+  /** Bytes in `pieces`. */
   length: number;
-  /** The block of headers that ends the stream behind them; absent while it goes on. */
+  /** The header block that ends the stream after the pieces; absent while it goes on. */
   trailers: Uint8Array | undefined;
+}
+
+/** The response of one stream. `Sender` writes it. */
+export class OutgoingResponse {
+  /** Bytes of DATA that the peer still accepts. */
+  window: number;
+  /** Whether the response headers are sent. */
+  headersSent = false;
+  /** Whether its end is sent or queued. */
+  isEnded = false;
+  queued: Queued | undefined;
+
+  constructor(window: number) {
+    this.window = window;
+  }
 }
 
 /** One call of a peer. */
 export class ServerStream implements CallContext {
   readonly id: number;
   readonly head: RequestHead;
-  /** When its headers came, in milliseconds. */
+  /** When its headers arrived, in milliseconds. */
   readonly openedAt: number;
-  /** When its request was whole, in milliseconds. */
-  requestedAt: number;
-  /** Octets of DATA that the peer still lets us send. */
-  sendWindow: number;
-  /** Octets of DATA that the peer still may send. */
-  receiveWindow: number;
-  /** Octets of DATA without padding that came. */
-  received = 0;
-  /** Nothing more comes. */
-  remoteEnded = false;
-  /** The headers of the answer are sent. */
-  headersSent = false;
-  /** The end of the answer is sent or waits to be; whatever the call still brings is dropped. */
-  answered = false;
-  /** Messages that came. */
-  messages = 0;
-  /** How much of `held` counts against the connection's bound. */
-  heldCounted = 0;
-  /** Taken out of its connection; nothing may be sent on it. */
-  closed = false;
-  /** The one message of a unary call, until the stream's end says that there is no other. */
-  request: Uint8Array | undefined;
-  queued: Queued | undefined;
-  /** Told when the call is over, once it has started. */
-  figures: CallFigures | undefined;
-  /** Called once when the stream ends, for streams that the server feeds. */
+  readonly request: IncomingRequest = new IncomingRequest();
+  readonly response: OutgoingResponse;
+  /** Absent while no message had to be assembled. `CallRunner` writes this and the two fields below. */
+  messages: RequestMessages | undefined;
+  /** Notified when the call is over, once it has started. */
+  metrics: CallMetrics | undefined;
+  /** Called once when a server streaming call ends. */
   onEnd: (() => void) | undefined;
-  #reader: MessageReader | undefined;
+  /** Removed from its connection, which writes this: nothing may be sent on it. */
+  isClosed = false;
 
-  constructor(id: number, head: RequestHead, windows: { send: number; receive: number; now: number }) {
+  constructor(id: number, head: RequestHead, sendWindow: number, now: number) {
     this.id = id;
     this.head = head;
-    this.openedAt = windows.now;
-    this.requestedAt = windows.now;
-    this.sendWindow = windows.send;
-    this.receiveWindow = windows.receive;
+    this.openedAt = now;
+    this.response = new OutgoingResponse(sendWindow);
   }
 
-  /** Puts the messages together; made when the first octets come. */
-  get reader(): MessageReader {
-    return this.#reader ??= new MessageReader(this.head.encoding);
+  /** Whether nothing may be added to the response: it has ended, or the stream was reset or lost. */
+  get isAnswered(): boolean {
+    return this.response.isEnded || this.isClosed;
   }
 
-  /** Octets kept of a message that is not whole. */
-  get unfinished(): number {
-    return this.#reader?.held ?? 0;
-  }
-
-  /** Octets kept of what came and is not handled. */
-  get held(): number {
-    return this.unfinished + (this.request?.length ?? 0);
-  }
-
-  /** A stream that is reset, past its deadline or without its connection counts as answered. */
   get gone(): boolean {
-    return this.answered;
+    return this.isAnswered;
   }
 
   get fields(): RequestHead["fields"] {

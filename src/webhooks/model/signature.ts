@@ -45,7 +45,7 @@ export async function standardWebhooksHeaders(
   return {
     "webhook-id": id,
     "webhook-timestamp": `${timestampSeconds}`,
-    "webhook-signature": `v1,${btoa(String.fromCharCode(...digest))}`,
+    "webhook-signature": `v1,${digest.toBase64()}`,
   };
 }
 
@@ -89,14 +89,14 @@ function unshared(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
 
 function secretBytes(secret: string): Uint8Array {
   const text = secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : undefined;
-  let bytes = "";
+  let bytes = new Uint8Array();
   try {
-    bytes = atob(text ?? "");
+    bytes = Uint8Array.fromBase64(text ?? "");
   } catch {
     // What it holds may be a secret all the same, and is not shown.
   }
-  if (bytes === "") {
+  if (bytes.length === 0) {
     throw new TypeError(`Cannot sign with a secret: "${SECRET_PREFIX}" and base64 after it would be right`);
   }
-  return Uint8Array.from(bytes, (character) => character.charCodeAt(0));
+  return bytes;
 }

@@ -103,7 +103,7 @@ const ENDS: Readonly<Record<string, { end: (server: XdsServer) => void; reason: 
   "a server that says goodbye": { end: (server) => server.goAway(50), reason: /./ },
   "a message that is too large": {
     end: (server) => server.set("2", shopConfig({}, "x".repeat(5_000))),
-    reason: /larger than max .*; a larger XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES, or fewer rules, would be right$/,
+    reason: /larger than max .*; increase XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES, or use fewer rules$/,
   },
 };
 
@@ -257,12 +257,11 @@ const TLS: Readonly<
   },
   "with a file that is missing": {
     tls: () => ({ ca: "/no/such/file" }),
-    end: /^Cannot use CONFIG_GRPC_XDS_SERVER_TLS_CACERT "\/no\/such\/file": .*would be right$/,
+    end: /^Cannot use CONFIG_GRPC_XDS_SERVER_TLS_CACERT "\/no\/such\/file": .*expected .*$/,
   },
   "with a file that holds no certificate": {
     tls: ({ authority }) => ({ ca: authority.keyFile }),
-    end:
-      /^Cannot use CONFIG_GRPC_XDS_SERVER_TLS_CACERT ".*": it holds no certificate in PEM; .*would be right$/,
+    end: /^Cannot use CONFIG_GRPC_XDS_SERVER_TLS_CACERT ".*": it holds no certificate in PEM; expected .*$/,
   },
 };
 

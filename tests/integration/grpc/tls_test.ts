@@ -5,7 +5,7 @@ import net from "node:net";
 import { join } from "node:path";
 import { ClientCertificates } from "../../../src/grpc/client_certificates.ts";
 import type { GrpcEngine, GrpcEngineOptions } from "../../../src/grpc/engine.ts";
-import { coversName } from "../../../src/grpc/certificate_names.ts";
+import { coversName } from "../../../src/grpc/client_certificates.ts";
 import { startGrpcJs } from "../../../src/grpc/grpc_js_engine.ts";
 import { startNative } from "../../../src/grpc/native/native_engine.ts";
 import type { TlsRefusal } from "../../../src/grpc/tls_server.ts";

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { AcceptGuard } from "../../../src/base/accept_guard.ts";
 import { Acceptor } from "../../../src/base/acceptor.ts";
-import { EpisodeLog } from "../../../src/base/episode_log.ts";
+import { EpisodeLog } from "../../../src/base/accept_guard.ts";
 import type { Logger } from "../../../src/base/log.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { Duplex } from "node:stream";

@@ -83,74 +83,74 @@ for (const [name, kind, mapped] of MAPPED) {
 
 const BAD: readonly [what: string, text: string, problem: string][] = [
   ["empty", "", "map.yaml:1:1: there are no mappings; begin with 'mappings:' and a list below it"],
-  ["no mapping", "- a", "map.yaml:1:1: the file must be a mapping with a list 'mappings', not a list"],
+  ["no mapping", "- a", "map.yaml:1:1: expected a mapping with a list 'mappings', got a list"],
   ["unknown key", "mapping: []", "map.yaml:1:1: unknown key 'mapping'; did you mean 'mappings'?"],
   [
     "unknown key of a mapping",
     one("nam: b"),
     "map.yaml:3:5: mappings[0]: unknown key 'nam'; did you mean 'name'?",
   ],
-  ["key that is not done", one("ttl: 5s"), "map.yaml:3:5: mappings[0]: 'ttl' has no meaning here; remove it"],
+  ["key that is not done", one("ttl: 5s"), "map.yaml:3:5: mappings[0]: 'ttl' is not supported; remove it"],
   [
     "item",
     "mappings: [a]",
-    "map.yaml:1:12: mappings[0]: list item must be a mapping with match and name, not 'a'",
+    "map.yaml:1:12: mappings[0]: expected a mapping with match and name, got 'a'",
   ],
   [
     "no match",
     "mappings: [{ name: b }]",
-    "map.yaml:1:12: mappings[0].match: match is missing; write a name such as 'ratelimit.service.*'",
+    "map.yaml:1:12: mappings[0].match: expected a name such as 'ratelimit.service.*', got nothing",
   ],
   [
     "no name",
     "mappings: [{ match: a }]",
-    "map.yaml:1:12: mappings[0].name: name is missing; write the name of the metric, or 'action: drop'",
+    "map.yaml:1:12: mappings[0].name: expected the name of the metric, or 'action: drop'; got nothing",
   ],
   [
     "star beside text",
     "mappings: [{ match: a*.b, name: c }]",
-    "map.yaml:1:21: mappings[0].match: '*' must stand alone between dots, not as in 'a*'; write whole parts, or 'match_type: regex'",
+    "map.yaml:1:21: mappings[0].match: expected '*' alone between dots, got 'a*'; correct it, or use 'match_type: regex'",
   ],
   [
     "bad regular expression",
     "mappings: [{ match: 'a(', match_type: regex, name: c }]",
-    "map.yaml:1:21: mappings[0].match: 'a(' is no regular expression: Invalid regular expression: /a(/: Unterminated group",
+    "map.yaml:1:21: mappings[0].match: expected a regular expression, got 'a(': Invalid regular expression: /a(/: Unterminated group",
   ],
   [
     "bad name",
     "mappings: [{ match: a, name: b-c }]",
-    "map.yaml:1:30: mappings[0].name: 'b-c' cannot be the name of a metric; use letters, digits, _ and groups such as $1",
+    "map.yaml:1:30: mappings[0].name: expected letters, digits, _ and groups such as $1, got 'b-c'",
   ],
   [
     "group in the name",
     "mappings: [{ match: a.*, name: b_$2 }]",
-    "map.yaml:1:32: mappings[0].name: match has no group '$2'; use a number from 1 to 1",
+    "map.yaml:1:32: mappings[0].name: expected a group from 1 to 1; got '$2'",
   ],
   [
     "group in a label",
     one("labels: { b: $1 }"),
-    "map.yaml:3:18: mappings[0].labels.b: match has no group '$1'; match has no groups",
+    "map.yaml:3:18: mappings[0].labels.b: expected no group, because match has none; got '$1'",
   ],
   [
     "bad label",
     one("labels: { le: b }"),
-    "map.yaml:3:15: mappings[0].labels: 'le' cannot be the name of a label; use letters, digits and _, but not le",
+    "map.yaml:3:15: mappings[0].labels: expected a label of letters, digits and _, but not le; got 'le'",
   ],
   [
     "summary",
     one("observer_type: summary"),
-    "map.yaml:3:20: mappings[0].observer_type: observer_type must be one of histogram, not 'summary'",
+    "map.yaml:3:20: mappings[0].observer_type: expected one of histogram, got 'summary'",
   ],
   [
     "bound between ours",
     one("histogram_options: { buckets: [0.01, 0.02] }"),
-    "map.yaml:3:42: mappings[0].buckets: durations are not counted at the bound '0.02'; use some of 0.001, 0.01, 0.1, 1",
+    "map.yaml:3:42: mappings[0].buckets: expected some of 0.001, 0.01, 0.1, 1, got '0.02'",
   ],
-  ["scale", one("scale: -1"), "map.yaml:3:12: mappings[0].scale: scale must be a number above 0, not '-1'"],
+  ["scale", one("scale: -1"), "map.yaml:3:12: mappings[0].scale: expected a number above 0, got '-1'"],
   [
     "kind",
     one("match_metric_type: set"),
-    "map.yaml:3:24: mappings[0].match_metric_type: match_metric_type must be one of counter, gauge, observer, timer, not 'set'",
+    "map.yaml:3:24: mappings[0].match_metric_type: expected one of counter, gauge, observer, timer, got 'set'",
   ],
 ];
 
@@ -173,7 +173,7 @@ Deno.test("mapping file: all mistakes are told at once, and a file that is not t
     assertEquals([missing, bad, good.length], [
       `Cannot read PULL_METRICS_MAPPER_YAML "${path}": it does not exist`,
       `${path}:2:15: mappings[0]: unknown key 'nam'; did you mean 'name'?\n` +
-      `${path}:2:3: mappings[0].name: name is missing; write the name of the metric, or 'action: drop'`,
+      `${path}:2:3: mappings[0].name: expected the name of the metric, or 'action: drop'; got nothing`,
       1,
     ]);
   } finally {

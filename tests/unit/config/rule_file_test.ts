@@ -285,8 +285,8 @@ const ALIAS_ERRORS: readonly (readonly [name: string, text: string, errors: stri
     "an error in a merge stands at the merge",
     `${HEAD}- key: a\n  metadata: &a {b: .nan}\n- {key: b, metadata: {<<: *a}}\n`,
     [
-      "r.yaml:4:20: descriptors[0].metadata.b: this number has no form in JSON: .nan; put it in quotes",
-      "r.yaml:5:27: descriptors[1].metadata.b: this number has no form in JSON: .nan; put it in quotes",
+      "r.yaml:4:20: descriptors[0].metadata.b: expected a value of JSON, got the number .nan; put it in quotes",
+      "r.yaml:5:27: descriptors[1].metadata.b: expected a value of JSON, got the number .nan; put it in quotes",
     ],
   ],
   ["unknown", `${HEAD}- key: a\n  value: *b\n`, [
@@ -350,7 +350,7 @@ Deno.test("yaml: metadata is at most 24 levels deep", () => {
   assertEquals(nested(24), []);
   assertEquals(nested(25), [
     `r.yaml:4:109: descriptors[0].metadata${".a".repeat(24)}: ` +
-    "metadata is nested more than 24 levels deep; use fewer levels",
+    "expected at most 24 levels of metadata; use fewer levels",
   ]);
 });
 

@@ -1,5 +1,5 @@
 import { assertEquals, assertNotEquals } from "@std/assert";
-import { ruleFileLimits } from "../../../src/config/rule_file_limits.ts";
+import { ruleFileLimits } from "../../../src/config/rule_file_reader.ts";
 import { folderFingerprint, loadRuleFiles, type RuleFilesOptions } from "../../../src/config/rule_files.ts";
 import { problemText } from "../../../src/base/problem.ts";
 
@@ -175,7 +175,7 @@ const CASES: readonly (readonly [name: string, fill: (folder: string) => Promise
     problems: [
       "warning DIR/a.yaml:1:1: descriptors: there are no descriptors, so nothing in this domain is limited; " +
       "write 'descriptors: []' if that is meant",
-      "error DIR/b.yaml:1:1: the file must be a mapping with domain and descriptors, not a list",
+      "error DIR/b.yaml:1:1: expected a mapping with domain and descriptors, got a list",
     ],
   }],
 ];

@@ -106,7 +106,7 @@ const CASES: readonly (readonly [name: string, loads: RulesLoad[], story: string
   ], ["no rate limit configuration loaded"]],
   ["problems of several passes in the order of the file", [MIXED], [
     "error: a.yaml:4:3: descriptors[1]: duplicate descriptor composite key 'd.k'; the first one is at a.yaml:3:3",
-    "error: a.yaml:5:16: descriptors[1].shadow_mode: shadow_mode must be true or false, not '1'",
+    "error: a.yaml:5:16: descriptors[1].shadow_mode: expected true or false, got '1'",
     "failed",
     "error: configuration rejected with 2 errors; there are no rules yet, waiting for a good one",
   ], ["no rate limit configuration loaded"]],
@@ -276,8 +276,8 @@ Deno.test("rules loader: a file that is spoilt on disk keeps the old rules and s
     );
     await until("the rejection", () => story.lines.includes("failed"));
     assertEquals(story.take().slice(0, 3).map((line) => line.replaceAll(root, "DIR")), [
-      "error: DIR/a.yaml:4:15: descriptors[0].rate_limit.requests_per_unit: requests_per_unit is missing; " +
-      "write a whole number from 0 to 4294967295 (0 blocks every request), or 'unlimited: true'",
+      "error: DIR/a.yaml:4:15: descriptors[0].rate_limit.requests_per_unit: expected " +
+      "a whole number from 0 to 4294967295 (0 blocks every request), or 'unlimited: true'; got nothing",
       "failed",
       "error: configuration rejected with 1 error; the rules before it stay",
     ]);

@@ -102,7 +102,7 @@ function nested(depth: number): WireValue {
   return depth === 0 ? "end" : { a: nested(depth - 1) };
 }
 
-const UNITS = "use one of SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, YEAR";
+const UNITS = "expected one of SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, YEAR";
 
 /** One bad thing each, in the rule `a` of the resource `shop` unless it is another one. */
 const BAD: Readonly<Record<string, { resources: readonly WireAny[]; problems: readonly string[] }>> = {
@@ -159,15 +159,15 @@ const BAD: Readonly<Record<string, { resources: readonly WireAny[]; problems: re
   "a number that JSON has not": {
     resources: [ofRules(wireRule({ key: "a", metadata: { n: [0, NaN] } }))],
     problems: [
-      'error: resource "shop": descriptors[0].metadata.n[1]: this number has no form in JSON: NaN; send it ' +
+      'error: resource "shop": descriptors[0].metadata.n[1]: expected a finite number, got NaN; send it ' +
       "as a text",
     ],
   },
   "metadata that is too deep": {
     resources: [ofRules(wireRule({ key: "a", metadata: { a: nested(24) } }))],
     problems: [
-      `error: resource "shop": descriptors[0].metadata${".a".repeat(24)}: metadata is nested more than 24 ` +
-      "levels deep; use fewer levels",
+      `error: resource "shop": descriptors[0].metadata${".a".repeat(24)}: expected at most 24 levels of ` +
+      "metadata; use fewer levels",
     ],
   },
   "no domain": {
@@ -185,7 +185,7 @@ const BAD: Readonly<Record<string, { resources: readonly WireAny[]; problems: re
   },
   "a resource of another type": {
     resources: [anyOf(shopConfig({})), { typeUrl: "a/b.Cluster", value: new Uint8Array() }],
-    problems: [`error: resource 2 of 2: its type is "a/b.Cluster"; ${RULES_TYPE} would be right`],
+    problems: [`error: resource 2 of 2: expected the type ${RULES_TYPE}, got "a/b.Cluster"`],
   },
   "bytes that are no resource": {
     resources: [{ typeUrl: RULES_TYPE, value: new Uint8Array([0x12, 9, 1]) }],
@@ -195,7 +195,7 @@ const BAD: Readonly<Record<string, { resources: readonly WireAny[]; problems: re
   },
   "more rules than there is room for": {
     resources: [anyOf({ name: "shop", domain: "shop", descriptors: new Array(500_001).fill(wireRule({})) })],
-    problems: ['error: resource "shop": with it there are more than 500000 rules; use fewer'],
+    problems: ['error: resource "shop": expected at most 500000 rules in all resources; use fewer'],
   },
 };
 

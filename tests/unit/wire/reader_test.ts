@@ -6,7 +6,7 @@ import { decodeRateLimitConfig } from "../../../src/wire/rate_limit_config.ts";
 import { decodeReflectionRequest } from "../../../src/wire/reflection.ts";
 import { decodeRateLimitRequest, decodeRateLimitResponse } from "../../../src/wire/rls.ts";
 import { decodeStruct } from "../../../src/wire/struct.ts";
-import { WireError } from "../../../src/wire/wire_error.ts";
+import { WireError } from "../../../src/wire/wire_format.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
 import { bySize, SOAK_SEED } from "../../soak/soak_options.ts";
 

@@ -32,21 +32,21 @@ const EMPTY =
   "error r.yaml:1:1: config file cannot have empty domain; the file is empty: begin with 'domain: a'";
 const NO_DESCRIPTORS = "descriptors: there are no descriptors, so nothing in this domain is limited; " +
   "write 'descriptors: []' if that is meant";
-const UNITS = "use one of second, minute, hour, day, week, month, year";
-const COUNT = "requests_per_unit must be a whole number from 0 to 4294967295";
-const MULTIPLIER = "unit_multiplier must be a whole number from 1 to 4294967295";
-const MISSING_COUNT = "requests_per_unit is missing; write a whole number from 0 to 4294967295 " +
-  "(0 blocks every request), or 'unlimited: true'";
+const UNITS = "expected second, minute, hour, day, week, month, year";
+const COUNT = "expected a whole number from 0 to 4294967295";
+const MULTIPLIER = "expected a whole number from 1 to 4294967295";
+const MISSING_COUNT = "expected a whole number from 0 to 4294967295 " +
+  "(0 blocks every request), or 'unlimited: true'; got nothing";
 test("yaml, the file", [
   ["empty", "", [EMPTY]],
   ["comment only", "# later\n", [EMPTY]],
   ["document mark only", "---\n", [EMPTY]],
   ["null", "~\n", [EMPTY]],
   ["list", "- domain: d\n", [
-    "error r.yaml:1:1: the file must be a mapping with domain and descriptors, not a list",
+    "error r.yaml:1:1: expected a mapping with domain and descriptors, got a list",
   ]],
   ["text", "hello\n", [
-    "error r.yaml:1:1: the file must be a mapping with domain and descriptors, not 'hello'",
+    "error r.yaml:1:1: expected a mapping with domain and descriptors, got 'hello'",
   ]],
   ["tab as indentation", "domain: d\ndescriptors:\n\t- key: k\n", [
     "error r.yaml:3:1: a tab is used as indentation; use spaces",
@@ -66,10 +66,10 @@ test("yaml, the file", [
   ["descriptors absent", "domain: d\n", [`warning r.yaml:1:1: ${NO_DESCRIPTORS}`]],
   ["descriptors null", "domain: d\ndescriptors:\n", [`warning r.yaml:2:13: ${NO_DESCRIPTORS}`]],
   ["descriptors a mapping", "domain: d\ndescriptors: {key: k}\n", [
-    "error r.yaml:2:14: descriptors: descriptors must be a list, each item beginning with '-', not a mapping",
+    "error r.yaml:2:14: descriptors: expected a list, each item beginning with '-', got a mapping",
   ]],
   ["domain a list", "domain: [d]\ndescriptors: []\n", [
-    "error r.yaml:1:9: domain: domain must be a text, not a list",
+    "error r.yaml:1:9: domain: expected a text, got a list",
   ]],
 ]);
 
@@ -106,10 +106,10 @@ test("yaml, keys", [
     "error r.yaml:4:49: descriptors[0].rate_limit: unknown key 'unlim'; did you mean 'unlimited'?",
   ]],
   ["unknown, nothing near", limit("unit: day, requests_per_unit: 1, replaces: [{rule: a, name: b}]"), [
-    "error r.yaml:4:61: descriptors[0].rate_limit.replaces[0]: unknown key 'rule'; use one of name",
+    "error r.yaml:4:61: descriptors[0].rate_limit.replaces[0]: unknown key 'rule'; expected one of name",
   ]],
   ["unknown, nothing near in a descriptor", rule("algorithm: sliding"), [
-    "error r.yaml:4:3: descriptors[0]: unknown key 'algorithm'; use one of key, value, rate_limit, descriptors, " +
+    "error r.yaml:4:3: descriptors[0]: unknown key 'algorithm'; expected one of key, value, rate_limit, descriptors, " +
     "shadow_mode, quota_mode, on_cache_failure, detailed_metric, value_to_metric, share_threshold, metadata",
   ]],
   [
@@ -132,82 +132,82 @@ test("yaml, keys", [
 
 test("yaml, descriptors", [
   ["text in the list", "domain: d\ndescriptors: [a]\n", [
-    "error r.yaml:2:15: descriptors[0]: list item must be a mapping such as 'key: a', not 'a'",
+    "error r.yaml:2:15: descriptors[0]: expected a mapping such as 'key: a', got 'a'",
   ]],
   ["list in the list", "domain: d\ndescriptors: [[{key: k}]]\n", [
-    "error r.yaml:2:15: descriptors[0]: list item must be a mapping such as 'key: a', not a list",
+    "error r.yaml:2:15: descriptors[0]: expected a mapping such as 'key: a', got a list",
   ]],
   ["nothing in the list", "domain: d\ndescriptors:\n-\n", [
-    "error r.yaml:3:2: descriptors[0]: list item must be a mapping such as 'key: a', not nothing",
+    "error r.yaml:3:2: descriptors[0]: expected a mapping such as 'key: a', got nothing",
   ]],
   ["key a list", "domain: d\ndescriptors:\n- key: [k]\n", [
-    "error r.yaml:3:8: descriptors[0].key: key must be a text, not a list",
+    "error r.yaml:3:8: descriptors[0].key: expected a text, got a list",
   ]],
   ["value a mapping", rule("value: {a: b}"), [
-    "error r.yaml:4:10: descriptors[0].value: value must be a text, not a mapping",
+    "error r.yaml:4:10: descriptors[0].value: expected a text, got a mapping",
   ]],
   ["nested descriptors null", rule("descriptors: ~"), []],
   ["nested descriptors a text", rule("descriptors: none"), [
-    "error r.yaml:4:16: descriptors[0].descriptors: descriptors must be a list, each item beginning with '-', not 'none'",
+    "error r.yaml:4:16: descriptors[0].descriptors: expected a list, each item beginning with '-', got 'none'",
   ]],
   ["rate_limit null", rule("rate_limit:"), []],
   ["rate_limit a list", rule("rate_limit: [1]"), [
-    "error r.yaml:4:15: descriptors[0].rate_limit: rate_limit must be a mapping, not a list",
+    "error r.yaml:4:15: descriptors[0].rate_limit: expected a mapping, got a list",
   ]],
   ["flag a text", rule("shadow_mode: sometimes"), [
-    "error r.yaml:4:16: descriptors[0].shadow_mode: shadow_mode must be true or false, not 'sometimes'",
+    "error r.yaml:4:16: descriptors[0].shadow_mode: expected true or false, got 'sometimes'",
   ]],
   ["flag in quotes", rule('quota_mode: "true"'), [
-    'error r.yaml:4:15: descriptors[0].quota_mode: quota_mode must be true or false, not the quoted text "true"',
+    'error r.yaml:4:15: descriptors[0].quota_mode: expected true or false, got the quoted text "true"',
   ]],
   ["flag a number", rule("detailed_metric: 1"), [
-    "error r.yaml:4:20: descriptors[0].detailed_metric: detailed_metric must be true or false, not '1'",
+    "error r.yaml:4:20: descriptors[0].detailed_metric: expected true or false, got '1'",
   ]],
   ["flag in mixed letter case", rule("value_to_metric: tRUE"), [
-    "error r.yaml:4:20: descriptors[0].value_to_metric: value_to_metric must be true or false, not 'tRUE'",
+    "error r.yaml:4:20: descriptors[0].value_to_metric: expected true or false, got 'tRUE'",
   ]],
   ["no way to go on when the cache fails", rule("on_cache_failure: open"), [
-    "error r.yaml:4:21: descriptors[0].on_cache_failure: on_cache_failure must be one of " +
-    "error, allow, deny, local, not 'open'",
+    "error r.yaml:4:21: descriptors[0].on_cache_failure: expected one of " +
+    "error, allow, deny, local, got 'open'",
   ]],
   ["a way to go on in upper case", rule("on_cache_failure: Allow"), [
-    "error r.yaml:4:21: descriptors[0].on_cache_failure: on_cache_failure must be one of " +
-    "error, allow, deny, local, not 'Allow'",
+    "error r.yaml:4:21: descriptors[0].on_cache_failure: expected one of " +
+    "error, allow, deny, local, got 'Allow'",
   ]],
   ["a way to go on that is a flag", rule("on_cache_failure: true"), [
-    "error r.yaml:4:21: descriptors[0].on_cache_failure: on_cache_failure must be one of " +
-    "error, allow, deny, local, not 'true'",
+    "error r.yaml:4:21: descriptors[0].on_cache_failure: expected one of " +
+    "error, allow, deny, local, got 'true'",
   ]],
   ["a way to go on that is a list", rule("on_cache_failure: [allow]"), [
-    "error r.yaml:4:21: descriptors[0].on_cache_failure: on_cache_failure must be one of " +
-    "error, allow, deny, local, not a list",
+    "error r.yaml:4:21: descriptors[0].on_cache_failure: expected one of " +
+    "error, allow, deny, local, got a list",
   ]],
   ["flag a list", rule("share_threshold: []"), [
-    "error r.yaml:4:20: descriptors[0].share_threshold: share_threshold must be true or false, not a list",
+    "error r.yaml:4:20: descriptors[0].share_threshold: expected true or false, got a list",
   ]],
 ]);
 
 test("yaml, metadata", [
   ["text", rule("metadata: a"), [
-    "error r.yaml:4:13: descriptors[0].metadata: metadata must be a mapping, not 'a'",
+    "error r.yaml:4:13: descriptors[0].metadata: expected a mapping, got 'a'",
   ]],
   ["list", rule("metadata: [a]"), [
-    "error r.yaml:4:13: descriptors[0].metadata: metadata must be a mapping, not a list",
+    "error r.yaml:4:13: descriptors[0].metadata: expected a mapping, got a list",
   ]],
   ["key a number", rule("metadata: {a: {7: x}}"), [
     "error r.yaml:4:18: descriptors[0].metadata.a: key is not of type string: 7; write a name, or put it in quotes",
   ]],
   ["no number", rule("metadata: {a: .nan}"), [
-    "error r.yaml:4:17: descriptors[0].metadata.a: this number has no form in JSON: .nan; put it in quotes",
+    "error r.yaml:4:17: descriptors[0].metadata.a: expected a value of JSON, got the number .nan; put it in quotes",
   ]],
   ["infinite", rule("metadata: {a: [-.inf]}"), [
-    "error r.yaml:4:18: descriptors[0].metadata.a[0]: this number has no form in JSON: -.inf; put it in quotes",
+    "error r.yaml:4:18: descriptors[0].metadata.a[0]: expected a value of JSON, got the number -.inf; put it in quotes",
   ]],
   ["too large", rule("metadata: {a: 1e999}"), [
-    "error r.yaml:4:17: descriptors[0].metadata.a: this number has no form in JSON: 1e999; put it in quotes",
+    "error r.yaml:4:17: descriptors[0].metadata.a: expected a value of JSON, got the number 1e999; put it in quotes",
   ]],
   ["date", rule("metadata: {a: 2026-11-21}"), [
-    "error r.yaml:4:17: descriptors[0].metadata.a: a date has no form in JSON: 2026-11-21; put it in quotes",
+    "error r.yaml:4:17: descriptors[0].metadata.a: expected a value of JSON, got the date 2026-11-21; put it in quotes",
   ]],
   ["tag", rule("metadata: {a: !!binary aGk=}"), [
     "error r.yaml:4:26: descriptors[0].metadata.a: unknown tag 'tag:yaml.org,2002:binary'; remove it",
@@ -229,7 +229,7 @@ test("yaml, limits", [
     `error r.yaml:4:44: descriptors[0].rate_limit.unit: invalid rate limit unit 'days'; ${UNITS}`,
   ]],
   ["unit a list", limit("requests_per_unit: 1, unit: [day]"), [
-    "error r.yaml:4:44: descriptors[0].rate_limit.unit: unit must be a text, not a list",
+    "error r.yaml:4:44: descriptors[0].rate_limit.unit: expected a text, got a list",
   ]],
   ["unlimited with unit", limit("unlimited: true, unit: Day"), [
     "error r.yaml:4:39: descriptors[0].rate_limit.unit: should not specify rate limit unit when unlimited; " +
@@ -240,11 +240,11 @@ test("yaml, limits", [
   ]],
   ["unlimited with requests_per_unit", limit("unlimited: true, requests_per_unit: 1"), []],
   ["unlimited with unit_multiplier", limit("unlimited: true, unit_multiplier: 2"), [
-    "warning r.yaml:4:50: descriptors[0].rate_limit.unit_multiplier: unit_multiplier has no effect with unlimited; " +
+    "warning r.yaml:4:50: descriptors[0].rate_limit.unit_multiplier: has no effect with unlimited; " +
     "remove it",
   ]],
   ["unlimited no flag", limit("unlimited: 1"), [
-    "error r.yaml:4:27: descriptors[0].rate_limit.unlimited: unlimited must be true or false, not '1'",
+    "error r.yaml:4:27: descriptors[0].rate_limit.unlimited: expected true or false, got '1'",
   ]],
   ["count absent", limit("unit: day"), [
     `error r.yaml:4:15: descriptors[0].rate_limit.requests_per_unit: ${MISSING_COUNT}`,
@@ -253,35 +253,35 @@ test("yaml, limits", [
     `error r.yaml:4:46: descriptors[0].rate_limit.requests_per_unit: ${MISSING_COUNT}`,
   ]],
   ["count negative", limit("unit: day, requests_per_unit: -1"), [
-    `error r.yaml:4:46: descriptors[0].rate_limit.requests_per_unit: ${COUNT}, not '-1'`,
+    `error r.yaml:4:46: descriptors[0].rate_limit.requests_per_unit: ${COUNT}, got '-1'`,
   ]],
   ["count too large", limit("unit: day, requests_per_unit: 4294967296"), [
-    `error r.yaml:4:46: descriptors[0].rate_limit.requests_per_unit: ${COUNT}, not '4294967296'`,
+    `error r.yaml:4:46: descriptors[0].rate_limit.requests_per_unit: ${COUNT}, got '4294967296'`,
   ]],
   ["count fractional", limit("unit: day, requests_per_unit: 1.5"), [
-    `error r.yaml:4:46: descriptors[0].rate_limit.requests_per_unit: ${COUNT}, not '1.5'`,
+    `error r.yaml:4:46: descriptors[0].rate_limit.requests_per_unit: ${COUNT}, got '1.5'`,
   ]],
   ["count quoted", limit('unit: day, requests_per_unit: "10"'), [
-    `error r.yaml:4:46: descriptors[0].rate_limit.requests_per_unit: ${COUNT}, not the quoted text "10"`,
+    `error r.yaml:4:46: descriptors[0].rate_limit.requests_per_unit: ${COUNT}, got the quoted text "10"`,
   ]],
   ["count with a leading zero", limit("unit: day, requests_per_unit: 010"), [
-    `error r.yaml:4:46: descriptors[0].rate_limit.requests_per_unit: ${COUNT} without leading zeros, not '010'`,
+    `error r.yaml:4:46: descriptors[0].rate_limit.requests_per_unit: ${COUNT} without leading zeros, got '010'`,
   ]],
   ["count a text", limit("unit: day, requests_per_unit: many"), [
-    `error r.yaml:4:46: descriptors[0].rate_limit.requests_per_unit: ${COUNT}, not 'many'`,
+    `error r.yaml:4:46: descriptors[0].rate_limit.requests_per_unit: ${COUNT}, got 'many'`,
   ]],
   ["multiplier 0", limit("unit: day, requests_per_unit: 1, unit_multiplier: 0"), [
-    `error r.yaml:4:66: descriptors[0].rate_limit.unit_multiplier: ${MULTIPLIER}, not '0'`,
+    `error r.yaml:4:66: descriptors[0].rate_limit.unit_multiplier: ${MULTIPLIER}, got '0'`,
   ]],
   ["multiplier too large", limit("unit: day, requests_per_unit: 1, unit_multiplier: 4294967296"), [
-    `error r.yaml:4:66: descriptors[0].rate_limit.unit_multiplier: ${MULTIPLIER}, not '4294967296'`,
+    `error r.yaml:4:66: descriptors[0].rate_limit.unit_multiplier: ${MULTIPLIER}, got '4294967296'`,
   ]],
   ["replaces a mapping", limit("unlimited: true, replaces: {name: a}"), [
-    "error r.yaml:4:43: descriptors[0].rate_limit.replaces: replaces must be a list, each item beginning with '-', " +
-    "not a mapping",
+    "error r.yaml:4:43: descriptors[0].rate_limit.replaces: expected a list, each item beginning with '-', " +
+    "got a mapping",
   ]],
   ["replaces a text in the list", limit("unlimited: true, replaces: [a]"), [
-    "error r.yaml:4:44: descriptors[0].rate_limit.replaces[0]: list item must be a mapping such as 'name: a', not 'a'",
+    "error r.yaml:4:44: descriptors[0].rate_limit.replaces[0]: expected a mapping such as 'name: a', got 'a'",
   ]],
   ["replaces with an empty name", limit("unlimited: true, replaces: [{name: ''}]"), [
     "error r.yaml:4:51: descriptors[0].rate_limit.replaces[0]: should not have an empty replaces entry; " +
@@ -294,35 +294,35 @@ test("yaml, limits", [
 ]);
 
 /** What is said of a number that stands where a text belongs. */
-function odd(at: string, path: string, key: string, written: string): string {
-  return `error r.yaml:${at}: ${path}: ${key} must be a text, not the number '${written}'; put it in quotes`;
+function odd(at: string, path: string, written: string): string {
+  return `error r.yaml:${at}: ${path}: expected a text, got the number '${written}'; put it in quotes`;
 }
 
 test("yaml, numbers in place of texts", [
-  ["domain fractional", "domain: 1.5\ndescriptors: []\n", [odd("1:9", "domain", "domain", "1.5")]],
+  ["domain fractional", "domain: 1.5\ndescriptors: []\n", [odd("1:9", "domain", "1.5")]],
   ...["1.5", "1e3", "1.", ".5", "-.5", "1_0.5", ".inf", "-.Inf", ".nan", "089"].map((written) =>
     [`key ${written}`, `domain: d\ndescriptors:\n- key: ${written}\n`, [
-      odd("3:8", "descriptors[0].key", "key", written),
+      odd("3:8", "descriptors[0].key", written),
     ]] as const
   ),
   ...["99999999999999999999", "9223372036854775808", "-9223372036854775809", "0xffffffffffffffff"].map((
     written,
   ) =>
     [`key beyond 64 bits ${written}`, `domain: d\ndescriptors:\n- key: ${written}\n`, [
-      odd("3:8", "descriptors[0].key", "key", written),
+      odd("3:8", "descriptors[0].key", written),
     ]] as const
   ),
   ["name of a limit", limit("unlimited: true, name: 1.5"), [
-    odd("4:39", "descriptors[0].rate_limit.name", "name", "1.5"),
+    odd("4:39", "descriptors[0].rate_limit.name", "1.5"),
   ]],
   ["name in replaces", limit("unlimited: true, replaces: [{name: 1.5}]"), [
-    odd("4:51", "descriptors[0].rate_limit.replaces[0].name", "name", "1.5"),
+    odd("4:51", "descriptors[0].rate_limit.replaces[0].name", "1.5"),
   ]],
   ["unit", limit("unit: 1.5, requests_per_unit: 1"), [
-    odd("4:22", "descriptors[0].rate_limit.unit", "unit", "1.5"),
+    odd("4:22", "descriptors[0].rate_limit.unit", "1.5"),
   ]],
   ["unit with unlimited", limit("unlimited: true, unit: 1.5"), [
-    odd("4:39", "descriptors[0].rate_limit.unit", "unit", "1.5"),
+    odd("4:39", "descriptors[0].rate_limit.unit", "1.5"),
   ]],
 ]);
 
@@ -335,20 +335,20 @@ function misplaced(key: string): string {
 test("yaml, below a key without effect", [
   ["a fraction", limit("unlimited: true, shadow_mode: 1.5"), [
     misplaced("shadow_mode"),
-    "error r.yaml:4:46: descriptors[0].rate_limit.shadow_mode: the number '1.5' is no whole number of 64 bits; " +
+    "error r.yaml:4:46: descriptors[0].rate_limit.shadow_mode: expected a 64-bit integer, got '1.5'; " +
     "remove it, or put it in quotes",
   ]],
   ["an integer beyond 64 bits", limit("unlimited: true, key: 99999999999999999999"), [
     misplaced("key"),
-    "error r.yaml:4:38: descriptors[0].rate_limit.key: the number '99999999999999999999' is no whole number of 64 bits; " +
+    "error r.yaml:4:38: descriptors[0].rate_limit.key: expected a 64-bit integer, got '99999999999999999999'; " +
     "remove it, or put it in quotes",
   ]],
   ["a fraction as value", limit("unlimited: true, value: 1.5"), [misplaced("value")]],
   ["anything in metadata", limit("unlimited: true, metadata: {a: [1.5, {b: c}]}"), [misplaced("metadata")]],
   ["a list of texts", limit("unlimited: true, descriptors: [a, b]"), [
     misplaced("descriptors"),
-    "error r.yaml:4:47: descriptors[0].rate_limit.descriptors[0]: list item must be a mapping, not 'a'",
-    "error r.yaml:4:50: descriptors[0].rate_limit.descriptors[1]: list item must be a mapping, not 'b'",
+    "error r.yaml:4:47: descriptors[0].rate_limit.descriptors[0]: expected a mapping, got 'a'",
+    "error r.yaml:4:50: descriptors[0].rate_limit.descriptors[1]: expected a mapping, got 'b'",
   ]],
   ["an unknown key", limit("unlimited: true, descriptors: [{keyy: 1}]"), [
     misplaced("descriptors"),
@@ -360,7 +360,7 @@ test("yaml, below a key without effect", [
     [
       misplaced("descriptors"),
       "error r.yaml:4:87: descriptors[0].rate_limit.descriptors[0].rate_limit.name: " +
-      "the number '2.5' is no whole number of 64 bits; remove it, or put it in quotes",
+      "expected a 64-bit integer, got '2.5'; remove it, or put it in quotes",
     ],
   ],
   ["nothing", limit("unlimited: true, descriptors: [{key: a, metadata: {b: 1.5}}]"), [
@@ -372,9 +372,9 @@ Deno.test("yaml: all problems of a file are reported", () => {
   const text =
     "domain: d\ndescriptors:\n- key: [k]\n  shadow_mode: 2\n- b\n- key: c\n  rate_limit: {unit: x}\n";
   assertEquals(report(text), [
-    "error r.yaml:3:8: descriptors[0].key: key must be a text, not a list",
-    "error r.yaml:4:16: descriptors[0].shadow_mode: shadow_mode must be true or false, not '2'",
-    "error r.yaml:5:3: descriptors[1]: list item must be a mapping such as 'key: a', not 'b'",
+    "error r.yaml:3:8: descriptors[0].key: expected a text, got a list",
+    "error r.yaml:4:16: descriptors[0].shadow_mode: expected true or false, got '2'",
+    "error r.yaml:5:3: descriptors[1]: expected a mapping such as 'key: a', got 'b'",
     `error r.yaml:7:22: descriptors[2].rate_limit.unit: invalid rate limit unit 'x'; ${UNITS}`,
     `error r.yaml:7:15: descriptors[2].rate_limit.requests_per_unit: ${MISSING_COUNT}`,
   ]);

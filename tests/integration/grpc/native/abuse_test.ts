@@ -81,10 +81,10 @@ Deno.test("native engine: who speaks HTTP/1.1 or TLS is refused, and the log say
   };
   const [get, post, hello] = ["GET / HTTP/1.1\r\n\r\n", "POST /", "\x16\x03\x01\x02"] as const;
   for (const text of [get, post, hello, post, "PRI * HTTP/1.1\r\n", "pri", "\0\0\x12\x04"]) await meet(text);
-  const http = '"A client of the gRPC port speaks HTTP/1.1 and is refused: gRPC needs HTTP/2; in Envoy, ' +
-    'http2_protocol_options of its cluster would be right" peer="127.0.0.1"';
-  const tls = '"A client of the gRPC port speaks TLS and is refused: this port is served without; ' +
-    'GRPC_SERVER_USE_TLS=true, or a client without TLS, would be right" peer="127.0.0.1"';
+  const http = '"gRPC client refused: it speaks HTTP/1.1, but gRPC requires HTTP/2; in Envoy, ' +
+    'set http2_protocol_options of the cluster" peer="127.0.0.1"';
+  const tls = '"gRPC client refused: it speaks TLS, but this port serves plain text; ' +
+    'set GRPC_SERVER_USE_TLS=true or disable TLS in the client" peer="127.0.0.1"';
   assertEquals(bed.takeLog(), [http, tls]);
   bed.clock.advance(10_000);
   await meet(get);

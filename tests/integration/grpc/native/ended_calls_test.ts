@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { withCallFigures } from "../../../../src/grpc/grpc_service.ts";
+import { withCallMetrics } from "../../../../src/grpc/grpc_service.ts";
 import { call, callFields, cancel, content, headers, message } from "../../../harness/h2_peer.ts";
 import { until } from "../../../harness/until.ts";
 import { answer } from "../../../harness/connection_bed.ts";
@@ -9,7 +9,7 @@ import { Probe, probePath } from "../../../harness/probe.ts";
 Deno.test("native engine: a call takes from when its request is whole to when its answer goes out, or its caller leaves", async () => {
   const probe = new Probe();
   const told: [string, number][] = [];
-  const service = withCallFigures(probe.service, (method) => ({
+  const service = withCallMetrics(probe.service, (method) => ({
     started: () => {},
     ended: (ms) => void told.push([method, ms]),
   }));

@@ -76,9 +76,9 @@ for (const [name, { most, one, before }] of Object.entries(FLOODS)) {
     const bed = new ConnectionBed();
     if (before !== undefined) bed.send(before);
     for (let sent = 0; sent < most; sent += 500) bed.send(repeated(Math.min(500, most - sent), one));
-    const open = !bed.connection.closing;
+    const open = !bed.connection.isClosing;
     const last = bed.send(one).at(-1);
-    assertEquals([open, last?.replace(/\d+/, "n"), bed.connection.closing], [
+    assertEquals([open, last?.replace(/\d+/, "n"), bed.connection.isClosing], [
       true,
       "GOAWAY n ENHANCE_YOUR_CALM",
       true,
@@ -93,7 +93,7 @@ Deno.test("bounds: time makes room for more, and content for more PING", () => {
   bed.send(repeated(LIMITS.pings.perSecond, PING));
   // As a client does that measures the line with each answer that it gets.
   for (let id = 1; id < 10_000; id += 2) bed.send(octets(call(id, probePath("Echo"), "x"), PING));
-  assertEquals([bed.connection.closing, bed.probe.calls], [false, 5_000]);
+  assertEquals([bed.connection.isClosing, bed.probe.calls], [false, 5_000]);
   const last = bed.send(repeated(LIMITS.pings.burst + 1, PING)).at(-1);
   assertEquals(last, "GOAWAY 9999 ENHANCE_YOUR_CALM");
 });
@@ -102,7 +102,7 @@ Deno.test("bounds: rapid reset", () => {
   const bed = new ConnectionBed();
   const hold = probePath("Hold");
   const last: string[] = [];
-  for (let id = 1; id < 20_000 && !bed.connection.closing; id += 2) {
+  for (let id = 1; id < 20_000 && !bed.connection.isClosing; id += 2) {
     last.push(...bed.send(octets(call(id, hold, ""), cancel(id))));
   }
   assertEquals([last, bed.probe.calls, bed.connection.streams.size], [
@@ -172,7 +172,7 @@ Deno.test("bounds: more on a stream than its window lets in", () => {
   bed.send(headers(1, ECHO));
   // What comes is taken at once and the window renewed, so that only a smaller one can be exceeded.
   const stream = bed.connection.streams.get(1);
-  if (stream !== undefined) stream.receiveWindow = 16_383;
+  if (stream !== undefined) stream.request.takeFromWindow(LIMITS.streamWindow - 16_383);
   const lines = bed.send(content(1, zeros(16_384)), call(3, probePath("Echo"), "next"));
   assertEquals(lines, ["RST_STREAM 1 FLOW_CONTROL_ERROR", ...answer(3, "next")]);
 });
@@ -213,12 +213,12 @@ Deno.test("bounds: an output that nobody takes holds up what came", () => {
   const { connection } = bed;
   for (let id = 1; id < 40; id += 2) connection.receive(call(id, probePath("Zeros"), "200000"));
   const held = [
-    connection.stalled,
+    connection.isStalled,
     connection.sender.output.length < LIMITS.unsentBytes + 250_000,
     bed.probe.calls,
   ];
   const lines = bed.sent();
-  assertEquals([held, summary(lines)["HEADERS end grpc-status=0"], connection.stalled], [
+  assertEquals([held, summary(lines)["HEADERS end grpc-status=0"], connection.isStalled], [
     [true, true, 6],
     20,
     false,
@@ -269,7 +269,7 @@ function begin(bed: ConnectionBed, id: number, size: number, whole: boolean): st
 }
 
 const TOO_MANY = "HEADERS 9 end :status=200 content-type=application/grpc grpc-status=8 " +
-  "grpc-message=too many messages of this connection are not whole";
+  "grpc-message=too many incomplete messages on this connection";
 
 for (const whole of [false, true]) {
   Deno.test(`bounds: 16 MiB of ${whole ? "messages whose requests do" : "messages that do"} not end`, () => {

@@ -201,9 +201,9 @@ for (const [name, [parts, line]] of Object.entries(BROKEN)) {
   Deno.test(`Connection: RFC 9113 ${name}`, () => {
     const bed = new ConnectionBed();
     const lines = bed.send(...parts);
-    assertEquals([lines.join("; "), bed.connection.closing], [line, line.includes("GOAWAY")]);
+    assertEquals([lines.join("; "), bed.connection.isClosing], [line, line.includes("GOAWAY")]);
     // What comes behind the end is not looked at, and nothing behind a stream's end concerns the next one.
-    const next = bed.connection.closing ? [] : answer(101, "next");
+    const next = bed.connection.isClosing ? [] : answer(101, "next");
     assertEquals([bed.send(call(101, probePath("Echo"), "next")), bed.faults], [next, []]);
   });
 }
@@ -248,8 +248,8 @@ Deno.test("Connection: whoever speaks another protocol is known by it, however f
   const found = cases.map(([text]) => {
     const bed = new ConnectionBed({ raw: true });
     bed.connection.receive(Uint8Array.from(text, (character) => character.charCodeAt(0)));
-    assertEquals(bed.connection.closing, true, text);
-    return [text, bed.strangers];
+    assertEquals(bed.connection.isClosing, true, text);
+    return [text, bed.otherProtocols];
   });
   assertEquals(found, cases.map((one) => [...one]));
 });
@@ -257,7 +257,7 @@ Deno.test("Connection: whoever speaks another protocol is known by it, however f
 Deno.test("Connection: what a peer sends first", () => {
   const found = PREFACES.map(([name, parts]) => {
     const bed = new ConnectionBed({ raw: true });
-    return [name, parts, bed.send(parts), bed.connection.closing];
+    return [name, parts, bed.send(parts), bed.connection.isClosing];
   });
   assertEquals(found, PREFACES.map((one) => [...one]));
 });

@@ -17,17 +17,17 @@ Deno.test("ended calls: all that ended before the same output share one reading 
     return now;
   });
   const [one, other] = [new Durations(), new Durations()];
-  ended.tell();
+  ended.flush();
   ended.note(one, 1);
   ended.note(other, 2.5);
   ended.note(one, 4);
   now = 10;
   assertEquals([one.told, other.told, readings], [[], [], 0]);
-  ended.tell();
-  ended.tell();
+  ended.flush();
+  ended.flush();
   assertEquals([one.told, other.told, readings], [[9, 6], [7.5], 1]);
   ended.note(other, 9);
-  ended.tell();
+  ended.flush();
   assertEquals([one.told, other.told, readings], [[9, 6], [7.5, 1], 2]);
 });
 
@@ -40,6 +40,6 @@ Deno.test("ended calls: however many end at once, few are kept, and each is told
   const durations = new Durations();
   for (let call = 0; call < 1_000; call++) ended.note(durations, call);
   assertEquals([durations.told.length, readings], [768, 3]);
-  ended.tell();
+  ended.flush();
   assertEquals(durations.told, Array.from({ length: 1_000 }, (_, call) => 5_000 - call));
 });

@@ -27,11 +27,11 @@ function flood(
   const source = new FloodSource(probePath("Echo"));
   let frames = 0;
   let last: string | undefined;
-  while (!bed.connection.closing && frames <= LIMITS.frames.burst) {
+  while (!bed.connection.isClosing && frames <= LIMITS.frames.burst) {
     last = bed.send(source.next(kinds, CHUNK, random)).at(-1) ?? last;
     frames += CHUNK;
   }
-  return [last?.replace(/ \d+ /, " "), bed.connection.closing && bed.probe.calls === 0];
+  return [last?.replace(/ \d+ /, " "), bed.connection.isClosing && bed.probe.calls === 0];
 }
 
 for (const kind of FLOOD_KINDS) {
@@ -58,12 +58,12 @@ const AROUND = octets(
 Deno.test("flood: calls pay for the frames that clients send around them, at any rate", () => {
   const bed = new ConnectionBed();
   for (let id = 1; id < 12_000; id += 2) bed.send(call(id, probePath("Echo"), "x"), AROUND);
-  assertEquals([bed.probe.calls, bed.connection.closing], [6_000, false]);
+  assertEquals([bed.probe.calls, bed.connection.isClosing], [6_000, false]);
 });
 
 Deno.test("flood: so do the messages of a stream", () => {
   const bed = new ConnectionBed();
   bed.send(headers(1, callFields(probePath("Chat"))));
   for (let count = 0; count < 6_000; count++) bed.send(content(1, message("x")), AROUND);
-  assertEquals([bed.connection.streams.size, bed.connection.closing], [1, false]);
+  assertEquals([bed.connection.streams.size, bed.connection.isClosing], [1, false]);
 });

@@ -44,7 +44,7 @@ Deno.test("HeaderReader: a block in one frame, in many, padded, with a priority"
   };
   const found = Object.entries(frames).map(([name, send]) => {
     send();
-    return [name, reader.open, reader.ended, reader.head().path];
+    return [name, reader.isOpen, reader.endsStream, reader.head().path];
   });
   assertEquals(found, [
     ["one frame", false, false, "/test.Probe/Echo"],
@@ -86,8 +86,8 @@ Deno.test("HeaderReader: what is no block", () => {
   assertEquals(found, [
     ["a continuation of nothing", "PROTOCOL_ERROR CONTINUATION without the beginning of its block"],
     ["a continuation of another stream", "PROTOCOL_ERROR CONTINUATION without the beginning of its block"],
-    ["17 continuations", "ENHANCE_YOUR_CALM a block of headers is too long"],
-    ["more than 32 KiB", "ENHANCE_YOUR_CALM a block of headers is too long"],
+    ["17 continuations", "ENHANCE_YOUR_CALM a header block is too long"],
+    ["more than 32 KiB", "ENHANCE_YOUR_CALM a header block is too long"],
     [
       "a field cut off",
       `COMPRESSION_ERROR Cannot decode header block at octet "${ECHO.length}": a string ends beyond the block`,

@@ -34,15 +34,15 @@ Deno.test("Connection: it goes in two steps, and loses no call that came before 
   bed.connection.drain();
   const steps = [bed.sent(), bed.send(asked(3, "Echo")), bed.send(asked(5, "Hold"))];
   steps.push(bed.send(PONG, PONG), bed.send(asked(7, "Echo"), asked(9, "Hold")));
-  const open = [bed.connection.closing];
+  const open = [bed.connection.isClosing];
   for (const reply of bed.probe.held.slice(0, 1)) reply("one");
   await settle();
   steps.push(bed.sent());
-  open.push(bed.connection.closing);
+  open.push(bed.connection.isClosing);
   for (const reply of bed.probe.held.slice(1)) reply("five");
   await settle();
   steps.push(bed.sent());
-  open.push(bed.connection.closing);
+  open.push(bed.connection.isClosing);
   assertEquals([steps, open, bed.probe.calls], [
     [
       ANNOUNCED,
@@ -61,8 +61,8 @@ Deno.test("Connection: it goes in two steps, and loses no call that came before 
 Deno.test("Connection: one that has nothing to do goes with the second step", () => {
   const bed = new ConnectionBed();
   bed.connection.drain();
-  assertEquals([bed.sent(), bed.connection.closing], [ANNOUNCED, false]);
-  assertEquals([bed.send(PONG), bed.connection.closing], [["GOAWAY 0 NO_ERROR"], true]);
+  assertEquals([bed.sent(), bed.connection.isClosing], [ANNOUNCED, false]);
+  assertEquals([bed.send(PONG), bed.connection.isClosing], [["GOAWAY 0 NO_ERROR"], true]);
 });
 
 Deno.test("Connection: who does not answer the PING is told of the second step all the same", () => {
@@ -70,7 +70,7 @@ Deno.test("Connection: who does not answer the PING is told of the second step a
   bed.connection.drain();
   bed.connection.finishDraining();
   bed.connection.finishDraining();
-  assertEquals([bed.sent(), bed.connection.closing], [[...ANNOUNCED, "GOAWAY 0 NO_ERROR"], true]);
+  assertEquals([bed.sent(), bed.connection.isClosing], [[...ANNOUNCED, "GOAWAY 0 NO_ERROR"], true]);
 });
 
 Deno.test("Connection: another PING than its own is no sign that the first GOAWAY was read", () => {
@@ -78,7 +78,7 @@ Deno.test("Connection: another PING than its own is no sign that the first GOAWA
   bed.connection.drain();
   bed.sent();
   const other = frame(FRAME.PING, 0, new Uint8Array(8), FLAG.ACK);
-  assertEquals([bed.send(other), bed.connection.closing], [[], false]);
+  assertEquals([bed.send(other), bed.connection.isClosing], [[], false]);
 });
 
 Deno.test("Connection: streams of the server end when it goes, those that come late as well", () => {
@@ -88,7 +88,7 @@ Deno.test("Connection: streams of the server end when it goes, those that come l
   const first = bed.sent();
   const late = bed.send(asked(5, "Watch"));
   const second = bed.send(PONG);
-  assertEquals([first, late, second, bed.probe.watchers.size, bed.connection.closing], [
+  assertEquals([first, late, second, bed.probe.watchers.size, bed.connection.isClosing], [
     [`HEADERS 1 end ${STOPPING}`, `HEADERS 3 ${ONLY} ${STOPPING}`, "RST_STREAM 3 NO_ERROR", ...ANNOUNCED],
     answer(5, "x").slice(0, 2),
     [`HEADERS 5 end ${STOPPING}`, "GOAWAY 5 NO_ERROR"],

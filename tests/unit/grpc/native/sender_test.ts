@@ -28,14 +28,14 @@ class Bed {
     finished: (stream) => void this.events.push(`finished ${stream.id}`),
     overflowed: (stream) => {
       this.events.push(`overflowed ${stream.id}`);
-      stream.answered = true;
+      stream.isClosed = true;
       this.sender.forget(stream);
     },
   });
   readonly #lines = new H2Lines();
 
   stream(id = 1, send = this.sender.initialWindow): ServerStream {
-    return new ServerStream(id, HEAD, { send, receive: 0, now: 0 });
+    return new ServerStream(id, HEAD, send, 0);
   }
 
   sent(): string[] {
@@ -65,14 +65,14 @@ Deno.test("Sender: windows of 0, 1 and below 0", () => {
   steps.push(bed.sent());
   // The window at the start shrinks by more than is left of this one: it is now below 0.
   bed.sender.resize(65_525, [stream]);
-  steps.push(bed.sent(), [String(stream.sendWindow)]);
+  steps.push(bed.sent(), [String(stream.response.window)]);
   bed.sender.widenStream(stream, 10);
   steps.push(bed.sent());
   bed.sender.resize(65_527, [stream]);
   steps.push(bed.sent());
   bed.sender.widenStream(stream, 100);
   steps.push(bed.sent());
-  assertEquals([steps, bed.events, stream.sendWindow], [
+  assertEquals([steps, bed.events, stream.response.window], [
     [[HEADERS_LINE], ["DATA 1 1 octets"], [], ["-10"], [], ["DATA 1 2 octets"], [
       "DATA 1 7 octets",
       END_LINE,

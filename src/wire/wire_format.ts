@@ -13,3 +13,8 @@ export const FIXED32 = 5;
 
 /** How deep messages may stand in each other, both ways; the bound that peers have as well. */
 export const MAX_DEPTH = 100;
+
+/** Bytes that are no message of the expected type, or a value that no message can carry. */
+export class WireError extends Error {
+  override readonly name = "WireError";
+}

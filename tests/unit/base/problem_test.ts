@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { problemsInOrder } from "../../../src/base/problem_order.ts";
+import { problemsInOrder } from "../../../src/base/problem.ts";
 
 const CASES: readonly (readonly [name: string, found: readonly string[], order: readonly string[]])[] = [
   ["lines as numbers", ["a:10:1", "a:9:1"], ["a:9:1", "a:10:1"]],
