@@ -2,7 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { type Accepted, AcceptOnce } from "./accept_once.ts";
 import { jsonObjectOf } from "./json_body.ts";
 import { bodyHash } from "../../base/exact_json.ts";
-import { notFound, unavailable, WebhookRefusal } from "./problem.ts";
+import { notFound, UNAUTHORIZED, unavailable, WebhookRefusal } from "./problem.ts";
 import type { Trigger, WorkflowVersion } from "../model/records.ts";
 import type { TriggerCall, TriggerCaller, WebhookAnswer } from "./calls.ts";
 import { constantTimeEqual } from "../model/signature.ts";
@@ -142,12 +142,7 @@ export function acceptedAnswer(
 
 /** The same for everybody whose key is not known. */
 export function unauthorized(): WebhookRefusal {
-  return new WebhookRefusal({
-    status: 401,
-    code: "unauthorized",
-    detail: "Cannot let this call in: a bearer token that is known is wanted",
-    headers: { "www-authenticate": "Bearer" },
-  });
+  return new WebhookRefusal(UNAUTHORIZED);
 }
 
 function keyRequired(): WebhookRefusal {

@@ -1,3 +1,4 @@
+import { PROBLEM_TYPE, problemDetails } from "../../base/problem_details.ts";
 import type { WebhookAnswer } from "./calls.ts";
 import { StoreError } from "../store/store.ts";
 
@@ -24,29 +25,20 @@ export class WebhookRefusal extends Error {
   }
 }
 
-const TITLES: Readonly<Record<number, string>> = {
-  400: "Bad Request",
-  401: "Unauthorized",
-  403: "Forbidden",
-  404: "Not Found",
-  405: "Method Not Allowed",
-  408: "Request Timeout",
-  409: "Conflict",
-  413: "Content Too Large",
-  415: "Unsupported Media Type",
-  422: "Unprocessable Content",
-  429: "Too Many Requests",
-  500: "Internal Server Error",
-  503: "Service Unavailable",
-};
-
 /** The refusal as problem details (RFC 9457) with the members `code`, `requestId` and, where there is one, `field`. */
 export function problemAnswer(problem: WebhookProblem, requestId: string): WebhookAnswer {
   const { status, code, detail, field, headers } = problem;
-  const title = TITLES[status] ?? "Error";
-  const body = JSON.stringify({ type: "about:blank", title, status, detail, code, requestId, field });
-  return { status, headers: { ...headers, "content-type": "application/problem+json" }, body, code };
+  const body = problemDetails(status, { detail, code, requestId, field });
+  return { status, headers: { ...headers, "content-type": PROBLEM_TYPE }, body, code };
 }
+
+/** The same for every unknown key. */
+export const UNAUTHORIZED: WebhookProblem = {
+  status: 401,
+  code: "unauthorized",
+  detail: "Cannot accept the call: expected a known bearer token",
+  headers: { "www-authenticate": "Bearer" },
+};
 
 /** A record or path that is not there. */
 export function notFound(what: string): WebhookRefusal {
