@@ -1,4 +1,10 @@
-import { idempotencyKeyProblem, type WebhookAnswer, type WebhookCalls } from "../webhooks/api/calls.ts";
+import {
+  type CallContent,
+  CONTINUE,
+  idempotencyKeyProblem,
+  type WebhookAnswer,
+  type WebhookCalls,
+} from "../webhooks/api/calls.ts";
 import { UNAUTHORIZED, type WebhookProblem } from "../webhooks/api/problem.ts";
 import {
   administrationBody,
@@ -23,6 +29,7 @@ export interface WebhookRouteOptions extends ApiOptions {
 }
 
 const BASE = "/api/v1";
+const SMALL_BODY_BYTES = 65_536;
 const TRIGGERS = `${BASE}/workflows/triggers/`;
 
 /** `POST /api/v1/workflows/triggers/<name>`. */
@@ -70,11 +77,7 @@ async function callTrigger(call: Call, options: WebhookRouteOptions): Promise<We
   const token = bearerTokenOf(request);
   if (token === undefined) return refused(call, UNAUTHORIZED);
   const caller = { requestId, name: url.pathname.slice(TRIGGERS.length), keyHash: tokenHash(token) };
-  const refusal = await options.calls.admitTrigger(caller);
-  if (refusal !== undefined) return refusal;
-  const content = await contentOf(call, options);
-  if ("status" in content) return refused(call, content);
-  return await options.calls.acceptTrigger({ ...caller, ...content });
+  return await accept(call, options, (content) => options.calls.acceptTrigger({ ...caller, ...content }));
 }
 
 async function postEvent(call: Call, options: WebhookRouteOptions): Promise<WebhookAnswer> {
@@ -86,12 +89,8 @@ async function postEvent(call: Call, options: WebhookRouteOptions): Promise<Webh
   if (token === undefined) return refused(call, unknown);
   const isAdmin = adminToken !== undefined && isSameToken(token, adminToken);
   const caller = isAdmin ? { requestId } : { requestId, keyHash: tokenHash(token) };
-  const refusal = await calls.admitEvent(caller);
-  if (refusal !== undefined) {
-    return refusal.status === 401 && adminToken === undefined ? refused(call, unknown) : refusal;
-  }
-  const content = await contentOf(call, options);
-  return "status" in content ? refused(call, content) : await calls.acceptEvent({ ...caller, ...content });
+  const answer = await accept(call, options, (content) => calls.acceptEvent({ ...caller, ...content }));
+  return answer.status === 401 ? refused(call, unknown) : answer;
 }
 
 async function administer(call: Call, options: WebhookRouteOptions): Promise<WebhookAnswer> {
@@ -107,12 +106,26 @@ async function administer(call: Call, options: WebhookRouteOptions): Promise<Web
   });
 }
 
-/** The body and the key of a call; checks media type, size, syntax of the key and text, in this order. */
-async function contentOf(
+/** One round trip to the service, but for a body that is large, or of unknown length: only a known caller may send it. */
+async function accept(
   call: Call,
   options: WebhookRouteOptions,
-): Promise<WebhookProblem | { idempotencyKey?: string; body: string }> {
-  const { request } = call;
+  ask: (content: CallContent) => Promise<WebhookAnswer>,
+): Promise<WebhookAnswer> {
+  const length = call.request.headers.get("content-length");
+  if (length === null || Number(length) > SMALL_BODY_BYTES) {
+    const answer = await ask({});
+    if (answer.status !== CONTINUE.status) return answer;
+  }
+  const content = await contentOf(call.request, options);
+  return await ask("status" in content ? { refusal: refused(call, content) } : content);
+}
+
+/** The body and the key of a call; checks media type, size, syntax of the key and text, in this order. */
+async function contentOf(
+  request: Request,
+  options: WebhookRouteOptions,
+): Promise<WebhookProblem | CallContent> {
   if (!isJson(request)) return WRONG_TYPE;
   const body = await readApiBody(request, options);
   const isCut = typeof body !== "string" && body.kind !== "malformed";

@@ -7,7 +7,7 @@ import { jsonObjectOf } from "./json_body.ts";
 import { bodyHash, stringifyJson } from "../../base/exact_json.ts";
 import { invalidField, WebhookRefusal } from "./problem.ts";
 import type { EventKey } from "../model/records.ts";
-import type { EventCall, EventCaller, WebhookAnswer } from "./calls.ts";
+import { CONTINUE, type EventCall, type WebhookAnswer } from "./calls.ts";
 import { constantTimeEqual } from "../model/signature.ts";
 import type { AcceptStore, AdministrationStore } from "../store/store.ts";
 
@@ -30,17 +30,10 @@ export class EventAcceptor {
     this.#once = new AcceptOnce(options);
   }
 
-  /** The event key of a caller; nothing for the administration. */
-  async admit({ keyHash }: EventCaller): Promise<EventKey | undefined> {
-    if (keyHash === undefined) return undefined;
-    const key = await this.#options.store.findEventKey(keyHash);
-    if (key === undefined || !constantTimeEqual(key.hash, keyHash)) throw unauthorized();
-    return key;
-  }
-
   /** Answers after the commit. */
   async accept(call: EventCall): Promise<WebhookAnswer> {
-    const eventKey = await this.admit(call);
+    const eventKey = await this.#admit(call);
+    if (call.body === undefined) return call.refusal ?? CONTINUE;
     const object = jsonObjectOf(call.body);
     const fields = new FieldReader(object, ["event", "data"]);
     const kind = fields.text("event");
@@ -68,6 +61,14 @@ export class EventAcceptor {
     const mismatch = isReplay && accepted.bodyHash !== hash;
     if (mismatch) await this.#noteMismatch(resultId, eventKey);
     return acceptedAnswer({ id: resultId, deliveries }, { isReplay, mismatch });
+  }
+
+  /** The event key of a caller; nothing for the administration. */
+  async #admit({ keyHash }: EventCall): Promise<EventKey | undefined> {
+    if (keyHash === undefined) return undefined;
+    const key = await this.#options.store.findEventKey(keyHash);
+    if (key === undefined || !constantTimeEqual(key.hash, keyHash)) throw unauthorized();
+    return key;
   }
 
   async #noteMismatch(eventId: string, eventKey: EventKey | undefined): Promise<void> {

@@ -4,7 +4,7 @@ import { jsonObjectOf } from "./json_body.ts";
 import { bodyHash } from "../../base/exact_json.ts";
 import { notFound, UNAUTHORIZED, unavailable, WebhookRefusal } from "./problem.ts";
 import type { Trigger, WorkflowVersion } from "../model/records.ts";
-import type { TriggerCall, TriggerCaller, WebhookAnswer } from "./calls.ts";
+import { CONTINUE, type TriggerCall, type WebhookAnswer } from "./calls.ts";
 import { constantTimeEqual } from "../model/signature.ts";
 import type { AcceptStore, AdministrationStore, NewIdempotency } from "../store/store.ts";
 import type { LimitCall } from "../model/limit_call.ts";
@@ -33,8 +33,33 @@ export class TriggerAcceptor {
     this.#once = new AcceptOnce(options);
   }
 
-  /** The trigger of a caller whose key is known, on its own path, and that is enabled. */
-  async admit({ name, keyHash }: TriggerCaller): Promise<Trigger> {
+  /** Answers after the commit. */
+  async accept(call: TriggerCall): Promise<WebhookAnswer> {
+    const trigger = await this.#admit(call);
+    const { idempotencyKey: key, body } = call;
+    if (body === undefined) return call.refusal ?? CONTINUE;
+    if (key === undefined && trigger.requireIdempotencyKey) throw keyRequired();
+    const { hashing, descriptors } = readInput({ body, key }, trigger);
+    const hash = await hashing;
+    const idempotency = key === undefined
+      ? undefined
+      : { scope: `trigger:${trigger.id}`, key, bodyHash: hash };
+    const executionId = this.#options.newId();
+    const accepted = await this.#once.accept({
+      idempotency,
+      resultId: executionId,
+      create: async (idempotency) => {
+        await this.#checkLimit(trigger, descriptors);
+        return await this.#create(trigger, { executionId, body, idempotency });
+      },
+    });
+    const mismatch = accepted.isReplay && accepted.bodyHash !== hash;
+    if (mismatch) await this.#noteMismatch(trigger, accepted);
+    return acceptedAnswer({ executionId: accepted.resultId }, { isReplay: accepted.isReplay, mismatch });
+  }
+
+  /** The enabled trigger of a known key, on its own path. */
+  async #admit({ name, keyHash }: TriggerCall): Promise<Trigger> {
     const trigger = (await this.#options.store.findTriggerKey(keyHash))?.trigger;
     if (trigger === undefined || !trigger.keys.some(({ hash }) => constantTimeEqual(hash, keyHash))) {
       throw unauthorized();
@@ -46,30 +71,6 @@ export class TriggerAcceptor {
       code: "trigger_disabled",
       detail: "Cannot call the trigger: it is disabled",
     });
-  }
-
-  /** Answers after the commit. */
-  async accept(call: TriggerCall): Promise<WebhookAnswer> {
-    const trigger = await this.admit(call);
-    const { idempotencyKey: key } = call;
-    if (key === undefined && trigger.requireIdempotencyKey) throw keyRequired();
-    const { hashing, descriptors } = readInput(call, trigger);
-    const hash = await hashing;
-    const idempotency = key === undefined
-      ? undefined
-      : { scope: `trigger:${trigger.id}`, key, bodyHash: hash };
-    const executionId = this.#options.newId();
-    const accepted = await this.#once.accept({
-      idempotency,
-      resultId: executionId,
-      create: async (idempotency) => {
-        await this.#checkLimit(trigger, descriptors);
-        return await this.#create(trigger, { executionId, body: call.body, idempotency });
-      },
-    });
-    const mismatch = accepted.isReplay && accepted.bodyHash !== hash;
-    if (mismatch) await this.#noteMismatch(trigger, accepted);
-    return acceptedAnswer({ executionId: accepted.resultId }, { isReplay: accepted.isReplay, mismatch });
   }
 
   async #checkLimit(trigger: Trigger, descriptors: ReturnType<typeof limitDescriptors>): Promise<void> {
@@ -119,10 +120,10 @@ export class TriggerAcceptor {
 }
 
 /** All that is needed of the value of a body: it takes many times the memory of its text, and many calls may wait. */
-function readInput({ body, idempotencyKey }: TriggerCall, { limit }: Trigger) {
+function readInput({ body, key }: { body: string; key: string | undefined }, { limit }: Trigger) {
   const input = jsonObjectOf(body);
   return {
-    hashing: idempotencyKey === undefined ? "" : bodyHash(input),
+    hashing: key === undefined ? "" : bodyHash(input),
     descriptors: limit === undefined ? [] : limitDescriptors(limit, input),
   };
 }

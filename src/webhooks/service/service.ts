@@ -10,9 +10,7 @@ import { problemAnswer, problemOf, SHUTTING_DOWN, type WebhookProblem } from "..
 import type {
   AdministrationCall,
   EventCall,
-  EventCaller,
   TriggerCall,
-  TriggerCaller,
   WebhookAnswer,
   WebhookCalls,
 } from "../api/calls.ts";
@@ -104,16 +102,8 @@ export class WebhookService implements WebhookCalls {
     return this.#work.isWorking;
   }
 
-  admitTrigger(caller: TriggerCaller): Promise<WebhookAnswer | undefined> {
-    return this.#answered(caller.requestId, async () => void await this.#triggers.admit(caller));
-  }
-
   acceptTrigger(call: TriggerCall): Promise<WebhookAnswer> {
     return this.#answered(call.requestId, () => this.#triggers.accept(call));
-  }
-
-  admitEvent(caller: EventCaller): Promise<WebhookAnswer | undefined> {
-    return this.#answered(caller.requestId, async () => void await this.#events.admit(caller));
   }
 
   acceptEvent(call: EventCall): Promise<WebhookAnswer> {
@@ -152,7 +142,7 @@ export class WebhookService implements WebhookCalls {
     await this.#parts.store.close();
   }
 
-  #answered<T>(requestId: string, work: () => Promise<T>): Promise<T | WebhookAnswer> {
+  #answered(requestId: string, work: () => Promise<WebhookAnswer>): Promise<WebhookAnswer> {
     if (this.#isStopping) return Promise.resolve(problemAnswer(SHUTTING_DOWN, requestId));
     const answer = work().catch((error: unknown) => {
       if (error instanceof StoreError) this.#noteTrouble(error);

@@ -54,7 +54,7 @@ Deno.test("trigger: what is wrong is answered in the order of the checks", async
   assertEquals(codeOf(await bed.start(key, "no json")), [403, "trigger_disabled"]);
   assertEquals(codeOf(await bed.start(key, "no json", { name: "none" })), [404, "not_found"]);
   assertEquals(
-    (await bed.service.admitTrigger({ requestId: "r", name: "order-intake", keyHash: "" }))?.status,
+    (await bed.service.acceptTrigger({ requestId: "r", name: "order-intake", keyHash: "" })).status,
     401,
   );
   assertEquals(
