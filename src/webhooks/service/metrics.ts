@@ -44,7 +44,7 @@ export const WEBHOOK_COUNTERS: readonly string[] = [
   "lost_claims",
   "expired_claims",
   "store_errors",
-  "store_repeats",
+  "transaction_retries",
 ];
 
 /** The gauges. */
@@ -55,8 +55,8 @@ export const WEBHOOK_GAUGES: readonly string[] = [
   "oldest_due_age_seconds",
   "store_bytes",
   "attempts_in_flight",
-  "executions_in_work",
-  "dispatching",
+  "executions_in_flight",
+  "is_dispatcher",
   "clock_offset_seconds",
 ];
 
