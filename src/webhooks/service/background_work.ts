@@ -2,9 +2,11 @@ import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
 import { Dispatcher } from "../deliveries/dispatcher.ts";
 import type { DispatcherOptions } from "../deliveries/dispatcher_options.ts";
-import type { AdministrationStore, WebhookStore } from "../store/store.ts";
 import { type SharedStoreMetrics, storeGauges, type WebhookMetrics } from "./metrics.ts";
 import { WorkflowRunner, type WorkflowRunnerOptions } from "../workflows/runner.ts";
+import { voidClaims } from "../store/claims.ts";
+import { removeFinished } from "../store/retention.ts";
+import type { WebhookStore } from "../store/store.ts";
 
 /** The right to do the work of a store. */
 export interface TakenWork {
@@ -116,7 +118,7 @@ export class WebhookWork {
         lost_claims: counted?.lostClaims ?? 0,
         expired_claims: counted?.expiredClaims ?? 0,
         store_errors: counted?.storeErrors ?? 0,
-        transaction_retries: shared?.repeats ?? 0,
+        transaction_retries: shared?.retries ?? 0,
       },
       gauges: {
         attempts_in_flight: this.#dispatcher?.running ?? 0,
@@ -130,9 +132,9 @@ export class WebhookWork {
   }
 
   /** What the store tells of itself. */
-  async storeGauges(store: Pick<AdministrationStore, "figures">): Promise<Record<string, number>> {
+  async storeGauges(store: WebhookStore): Promise<Record<string, number>> {
     const now = this.#parts.clock.now();
-    return storeGauges(await store.figures(now), now);
+    return storeGauges(await store.metrics(now), now);
   }
 
   /** Lets attempts and steps run for so long, and gives the lock back. */
@@ -181,7 +183,7 @@ export class WebhookWork {
   async #begin({ isSole }: TakenWork): Promise<void> {
     const { store, clock, atAttempt, atStep } = this.#parts;
     // Where nobody else has the lock, whoever had these claims is gone.
-    await store.voidClaims({ now: clock.now(), which: isSole ? "all" : "expired" });
+    await store.write(voidClaims, { now: clock.now(), which: isSole ? "all" : "expired" });
     if (this.#isStopping) return;
     const dispatcher = this.#dispatcher = new Dispatcher({
       ...this.#parts,
@@ -242,7 +244,7 @@ export class WebhookWork {
       let removed = 1;
       while (removed > 0 && !this.#isStopping) {
         const now = clock.now();
-        removed = await store.removeFinished({ before: now - retentionMs, now, max: SWEPT_ROWS });
+        removed = await store.write(removeFinished, { before: now - retentionMs, now, max: SWEPT_ROWS });
       }
     } catch (error) {
       logger.error("Cannot remove old work from the store", { error });

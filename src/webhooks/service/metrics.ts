@@ -1,4 +1,4 @@
-import type { StoreFigures } from "../store/store.ts";
+import type { StoreMetrics } from "../store/store.ts";
 
 /** What the webhook service tells of itself once a second. */
 export interface WebhookMetrics {
@@ -16,7 +16,7 @@ export interface WebhookMetrics {
 /** How a store that several machines share stands. */
 export interface SharedStoreMetrics {
   /** Transactions that were done again because another one came before. */
-  readonly repeats: number;
+  readonly retries: number;
   /** How far the clock of this machine is ahead of the store's. */
   readonly wallAheadMs: number;
   /** What is wrong with the clock of this machine. */
@@ -65,7 +65,7 @@ export const WEBHOOK_TIMERS: readonly string[] = ["attempt_time", "commit_time"]
 
 /** What the store tells, as gauges. */
 export function storeGauges(
-  { deliveries, executions, dueNow, oldestDueAt, bytes }: StoreFigures,
+  { deliveries, executions, dueNow, oldestDueAt, bytes }: StoreMetrics,
   now: number,
 ): Record<string, number> {
   const age = oldestDueAt === undefined ? 0 : Math.max(0, now - oldestDueAt) / 1_000;
