@@ -79,3 +79,21 @@ export function storeGauges(
     store_bytes: bytes,
   };
 }
+
+/** Durations between two takes; of more than this many the rest is dropped. */
+const MAX_SAMPLES = 10_000;
+
+/** Collects durations, in milliseconds, until they are taken. */
+export class DurationSamples {
+  #samples: number[] = [];
+
+  add(ms: number): void {
+    if (this.#samples.length < MAX_SAMPLES) this.#samples.push(ms);
+  }
+
+  take(): readonly number[] {
+    const samples = this.#samples;
+    this.#samples = [];
+    return samples;
+  }
+}

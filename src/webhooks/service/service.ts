@@ -16,18 +16,18 @@ import type {
 } from "../api/calls.ts";
 import type { LimitCall } from "../model/limit_call.ts";
 import type { WebhookMetrics } from "./metrics.ts";
-import { WebhookWork, type WebhookWorkParts } from "./background_work.ts";
+import { BackgroundWork, type BackgroundWorkParts } from "./background_work.ts";
 import type { Workflows } from "../model/workflow.ts";
 import { releaseClaims } from "../store/claims.ts";
 import { StoreError, type WebhookStore } from "../store/store.ts";
 
 /** What a webhook service is made of. */
-export interface WebhookServiceParts extends WebhookWorkParts {
+export interface WebhookServiceParts extends BackgroundWorkParts {
   readonly store: WebhookStore;
   readonly workflows: Workflows;
   /** Asks the decision service. */
   readonly limit: LimitCall;
-  readonly secretBox: WebhookWorkParts["secretBox"] & { seal: AdministrationParts["seal"] };
+  readonly secretBox: BackgroundWorkParts["secretBox"] & { seal: AdministrationParts["seal"] };
   /** What the operator should know of the secrets in the store. */
   readonly noteOfSecrets?: (() => Promise<string | undefined>) | undefined;
   readonly urlProblem: AdministrationParts["urlProblem"];
@@ -66,7 +66,7 @@ const INTERNAL: WebhookProblem = {
  */
 export class WebhookService implements WebhookCalls {
   readonly #parts: WebhookServiceParts;
-  readonly #work: WebhookWork;
+  readonly #work: BackgroundWork;
   readonly #triggers: TriggerAcceptor;
   readonly #events: EventAcceptor;
   readonly #administrationParts: AdministrationParts;
@@ -79,7 +79,7 @@ export class WebhookService implements WebhookCalls {
 
   constructor(parts: WebhookServiceParts) {
     this.#parts = parts;
-    const work = this.#work = new WebhookWork(parts);
+    const work = this.#work = new BackgroundWork(parts);
     const wakeRunner = () => work.wakeRunner();
     const wakeDispatcher = () => work.wakeDispatcher();
     this.#triggers = new TriggerAcceptor({ ...parts, onAccepted: wakeRunner });
