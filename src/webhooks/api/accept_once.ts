@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { answeredWithin } from "../../base/wait.ts";
-import { conflict, WebhookRefusal } from "./problem.ts";
+import { conflict, type WebhookRefusal } from "./problem.ts";
 import { type Acceptance, findIdempotency, type NewIdempotency } from "../store/accept.ts";
 import type { WebhookStore } from "../store/store.ts";
 
@@ -77,9 +77,6 @@ function replayOf(row: { resultId: string; deliveries?: number | undefined; body
 }
 
 function inFlight(): WebhookRefusal {
-  const { problem } = conflict(
-    "in_flight",
-    "Cannot answer yet: a request with this Idempotency-Key is being worked on",
-  );
-  return new WebhookRefusal({ ...problem, headers: { "retry-after": "1" } });
+  const detail = "Cannot answer yet: a request with this Idempotency-Key is in flight";
+  return conflict("in_flight", detail, { headers: { "retry-after": "1" } });
 }

@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { type Accepted, AcceptOnce } from "./accept_once.ts";
-import { jsonObjectOf } from "./json_body.ts";
 import { bodyHash } from "../../base/exact_json.ts";
+import { jsonObjectOf } from "./field_reader.ts";
 import { notFound, UNAUTHORIZED, unavailable, WebhookRefusal } from "./problem.ts";
 import type { Trigger, WorkflowVersion } from "../model/records.ts";
 import { CONTINUE, type TriggerCall, type WebhookAnswer } from "./calls.ts";

@@ -2,14 +2,14 @@ import { PROBLEM_TYPE, problemDetails } from "../../base/problem_details.ts";
 import type { WebhookAnswer } from "./calls.ts";
 import { StoreError } from "../store/store.ts";
 
-/** Why something is refused. */
+/** Why a call is refused. */
 export interface WebhookProblem {
   readonly status: number;
   /** Stable; words in lower case with `_` between them. */
   readonly code: string;
   /** A sentence for people; holds no secret. */
   readonly detail: string;
-  /** Which field or parameter is wrong, where it is one. */
+  /** The wrong field or parameter, where it is one. */
   readonly field?: string | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
@@ -40,32 +40,38 @@ export const UNAUTHORIZED: WebhookProblem = {
   headers: { "www-authenticate": "Bearer" },
 };
 
-/** A record or path that is not there. */
+/** The refusal of a record or path that does not exist. */
 export function notFound(what: string): WebhookRefusal {
   return new WebhookRefusal({ status: 404, code: "not_found", detail: `Cannot find ${what}` });
 }
 
-/** A field that holds something wrong; `wanted` says what would be right. */
-export function invalidField(field: string, wanted: string): WebhookRefusal {
-  return new WebhookRefusal({
-    status: 422,
-    code: "invalid_field",
-    field,
-    detail: `Cannot use "${field}": ${wanted}`,
-  });
+/** The record, if it exists; throws `notFound` otherwise. */
+export function found<T>(record: T | undefined, what: string): T {
+  if (record === undefined) throw notFound(what);
+  return record;
 }
 
-/** A state that does not allow what is asked. */
-export function conflict(code: string, detail: string): WebhookRefusal {
-  return new WebhookRefusal({ status: 409, code, detail });
+/** The refusal of a wrong field. */
+export function invalidField(field: string, reason: string): WebhookRefusal {
+  const detail = `Cannot use "${field}": ${reason}`;
+  return new WebhookRefusal({ status: 422, code: "invalid_field", field, detail });
 }
 
-/** Something that is away for the moment. */
+/** The refusal of a call that the current state does not allow. */
+export function conflict(
+  code: string,
+  detail: string,
+  more: Pick<WebhookProblem, "field" | "headers"> = {},
+): WebhookRefusal {
+  return new WebhookRefusal({ status: 409, code, detail, ...more });
+}
+
+/** The problem of a part that cannot be used at the moment. */
 export function unavailable(code: string, detail: string): WebhookProblem {
   return { status: 503, code, detail, headers: { "retry-after": "1" } };
 }
 
-/** What to answer for something that was thrown; nothing for what nobody expects. */
+/** The problem to answer for an error; nothing for an unexpected one. */
 export function problemOf(error: unknown): WebhookProblem | undefined {
   if (error instanceof WebhookRefusal) return error.problem;
   if (!(error instanceof StoreError)) return undefined;
@@ -73,7 +79,7 @@ export function problemOf(error: unknown): WebhookProblem | undefined {
   return unavailable("store_unavailable", `Cannot write to the store: ${STORE_STATES[error.code]}`);
 }
 
-/** Told while the service ends. */
+/** The problem of calls while the service stops. */
 export const SHUTTING_DOWN: WebhookProblem = unavailable(
   "shutting_down",
   "Cannot accept anything: the service is stopping",

@@ -4,7 +4,6 @@ import type { Logger } from "../../base/log.ts";
 import { settledWithin } from "../../base/wait.ts";
 import { EventAcceptor } from "../api/accept_event.ts";
 import { TriggerAcceptor } from "../api/accept_trigger.ts";
-import type { Administration } from "../api/administration.ts";
 import type { AdministrationParts } from "../api/route.ts";
 import { problemAnswer, problemOf, SHUTTING_DOWN, type WebhookProblem } from "../api/problem.ts";
 import type {
@@ -70,7 +69,6 @@ export class WebhookService implements WebhookCalls {
   readonly #triggers: TriggerAcceptor;
   readonly #events: EventAcceptor;
   readonly #administrationParts: AdministrationParts;
-  #administration: Promise<Administration> | undefined;
   readonly #running = new Set<Promise<unknown>>();
   #isStopping = false;
   /** By the clock's `elapsed`. */
@@ -112,8 +110,11 @@ export class WebhookService implements WebhookCalls {
   }
 
   administer(call: AdministrationCall): Promise<WebhookAnswer> {
-    const opening = this.#administration ??= openAdministration(this.#administrationParts);
-    return this.#answered(call.requestId, async () => await (await opening).answer(call));
+    return this.#answered(call.requestId, async () => {
+      // Loaded by the first call: most services are never administered while they run.
+      const { administer } = await import("../api/administration.ts");
+      return await administer(call, this.#administrationParts);
+    });
   }
 
   /** What it counted and measured; durations are handed out once. */
@@ -185,10 +186,4 @@ export class WebhookService implements WebhookCalls {
     this.#nextLogAt = at + LOG_MS;
     this.#parts.logger.error("The store of the webhook service failed", { error });
   }
-}
-
-/** It is loaded by its first call: most services are never administered while they run. */
-async function openAdministration(parts: AdministrationParts): Promise<Administration> {
-  const { Administration } = await import("../api/administration.ts");
-  return new Administration(parts);
 }

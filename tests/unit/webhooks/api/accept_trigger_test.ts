@@ -76,7 +76,7 @@ Deno.test("trigger: a problem has one shape", async () => {
     type: "about:blank",
     title: "Unprocessable Content",
     status: 422,
-    detail: "Cannot read the body: a JSON object is wanted",
+    detail: "Cannot read the body: expected a JSON object",
     code: "not_an_object",
     requestId: "request-2",
     field: "body",
