@@ -4,7 +4,7 @@ import { ENDPOINT_ROUTES } from "./endpoints.ts";
 import { EVENT_ROUTES } from "./events.ts";
 import { EXECUTION_ROUTES } from "./executions.ts";
 import { FieldReader, jsonObjectOf } from "./field_reader.ts";
-import { notFound, WebhookRefusal } from "./problem.ts";
+import { notFound, refusal, type WebhookRefusal } from "./problem.ts";
 import type { AdministrationParts } from "./route.ts";
 import { TRIGGER_ROUTES } from "./triggers.ts";
 
@@ -48,5 +48,5 @@ function isMatch(pattern: readonly string[], segments: readonly string[]): boole
 function wrongMethod(methods: readonly string[]): WebhookRefusal {
   const allow = methods.join(", ");
   const detail = `Cannot answer this method: expected ${allow}`;
-  return new WebhookRefusal({ status: 405, code: "method_not_allowed", detail, headers: { allow } });
+  return refusal(405, "method_not_allowed", detail, { headers: { allow } });
 }

@@ -4,7 +4,7 @@ import type { Attempt, Delivery, Endpoint } from "../model/records.ts";
 import * as deliveries from "../store/deliveries.ts";
 import { findEndpoint } from "../store/endpoints.ts";
 import { listOptionsOf, pageAnswer } from "./list_query.ts";
-import { conflict, found } from "./problem.ts";
+import { found, refusal } from "./problem.ts";
 import { adminAudit, type AdministrationRoutes, jsonAnswer, type RoutedCall } from "./route.ts";
 import { whyNotDelivered } from "./why.ts";
 
@@ -46,12 +46,12 @@ async function resendDelivery(call: RoutedCall) {
   call.fields([], { optional: true });
   const { delivery } = found(await store.read(deliveries.findDelivery, id), "this delivery");
   if (await store.read(findEndpoint, delivery.endpointId) === undefined) {
-    throw conflict("endpoint_deleted", "Cannot send the delivery: its endpoint was deleted");
+    throw refusal(409, "endpoint_deleted", "Cannot send the delivery: its endpoint was deleted");
   }
   const audit = adminAudit(call, "delivery.resend_asked", `delivery:${id}`);
   const outcome = await store.write(deliveries.resendDelivery, id, { now: clock.now(), audit });
   if (found(outcome, "this delivery") === "erased") {
-    throw conflict("payload_erased", "Cannot send the delivery: its payload was erased");
+    throw refusal(409, "payload_erased", "Cannot send the delivery: its payload was erased");
   }
   call.wakeDispatcher();
   return jsonAnswer(202, { id });

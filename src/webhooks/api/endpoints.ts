@@ -7,7 +7,7 @@ import * as deliveries from "../store/deliveries.ts";
 import * as endpoints from "../store/endpoints.ts";
 import { ENDPOINT_FIELDS, sentEndpoint, type StaticHeaders } from "./endpoint_fields.ts";
 import { listOptionsOf, pageAnswer } from "./list_query.ts";
-import { conflict, found, invalidField, notFound } from "./problem.ts";
+import { found, invalidField, notFound, refusal } from "./problem.ts";
 import {
   adminAudit,
   type AdministrationParts,
@@ -122,7 +122,7 @@ async function rotateSecret(call: RoutedCall) {
   if (found(endpoint, ENDPOINT) === "too_many") {
     const state =
       `it has ${MAX_ENDPOINT_SECRETS} signing secrets that sign now or later; activeIn 0 replaces them`;
-    throw conflict("too_many_secrets", `Cannot rotate the secret of the endpoint: ${state}`);
+    throw refusal(409, "too_many_secrets", `Cannot rotate the secret of the endpoint: ${state}`);
   }
   call.wakeDispatcher();
   return jsonAnswer(200, { secret, activeAt });

@@ -6,7 +6,7 @@ import * as auditLog from "../store/audit_log.ts";
 import { findWorkflowVersion } from "../store/execution_claims.ts";
 import * as executions from "../store/executions.ts";
 import { listOptionsOf, pageAnswer } from "./list_query.ts";
-import { conflict, found } from "./problem.ts";
+import { found, refusal } from "./problem.ts";
 import { adminAudit, type AdministrationRoutes, jsonAnswer, type RoutedCall } from "./route.ts";
 
 const STATUSES = ["queued", "running", "succeeded", "failed", "cancelled"];
@@ -59,7 +59,7 @@ async function cancelExecution(call: RoutedCall) {
   call.fields([], { optional: true });
   const isCancelled = await store.write(executions.cancelExecution, id, clock.now());
   if (!found(isCancelled, "this execution")) {
-    throw conflict("already_ended", "Cannot cancel the execution: it has ended");
+    throw refusal(409, "already_ended", "Cannot cancel the execution: it has ended");
   }
   await store.write(auditLog.addAudit, adminAudit(call, "execution.cancel_asked", `execution:${id}`));
   call.wakeRunner();

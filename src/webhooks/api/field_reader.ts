@@ -7,7 +7,7 @@ import {
   parseJson,
 } from "../../base/exact_json.ts";
 import { parseMoment } from "../../base/rfc3339.ts";
-import { invalidField, WebhookRefusal } from "./problem.ts";
+import { invalidField, refusal, type WebhookRefusal } from "./problem.ts";
 
 /** How deep the body of a call may be nested. */
 export const MAX_NESTING = 64;
@@ -43,7 +43,7 @@ export function jsonObjectOf(body: string): JsonObject {
 }
 
 function badBody(status: number, code: string, state: string): WebhookRefusal {
-  return new WebhookRefusal({ status, code, field: "body", detail: `Cannot read the body: ${state}` });
+  return refusal(status, code, `Cannot read the body: ${state}`, { field: "body" });
 }
 
 /**

@@ -40,9 +40,19 @@ export const UNAUTHORIZED: WebhookProblem = {
   headers: { "www-authenticate": "Bearer" },
 };
 
+/** A refusal with this status; `detail` is a sentence for people. */
+export function refusal(
+  status: number,
+  code: string,
+  detail: string,
+  more: Pick<WebhookProblem, "field" | "headers"> = {},
+): WebhookRefusal {
+  return new WebhookRefusal({ status, code, detail, ...more });
+}
+
 /** The refusal of a record or path that does not exist. */
 export function notFound(what: string): WebhookRefusal {
-  return new WebhookRefusal({ status: 404, code: "not_found", detail: `Cannot find ${what}` });
+  return refusal(404, "not_found", `Cannot find ${what}`);
 }
 
 /** The record, if it exists; throws `notFound` otherwise. */
@@ -53,17 +63,7 @@ export function found<T>(record: T | undefined, what: string): T {
 
 /** The refusal of a wrong field. */
 export function invalidField(field: string, reason: string): WebhookRefusal {
-  const detail = `Cannot use "${field}": ${reason}`;
-  return new WebhookRefusal({ status: 422, code: "invalid_field", field, detail });
-}
-
-/** The refusal of a call that the current state does not allow. */
-export function conflict(
-  code: string,
-  detail: string,
-  more: Pick<WebhookProblem, "field" | "headers"> = {},
-): WebhookRefusal {
-  return new WebhookRefusal({ status: 409, code, detail, ...more });
+  return refusal(422, "invalid_field", `Cannot use "${field}": ${reason}`, { field });
 }
 
 /** The problem of a part that cannot be used at the moment. */

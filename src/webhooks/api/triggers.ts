@@ -5,7 +5,7 @@ import type { StoredKey, Trigger, TriggerLimit } from "../model/records.ts";
 import * as triggers from "../store/triggers.ts";
 import { FieldReader } from "./field_reader.ts";
 import { listOptionsOf, pageAnswer } from "./list_query.ts";
-import { conflict, found, invalidField, notFound } from "./problem.ts";
+import { found, invalidField, notFound, refusal } from "./problem.ts";
 import { adminAudit, type AdministrationRoutes, jsonAnswer, NO_CONTENT, type RoutedCall } from "./route.ts";
 import { limitValueProblem } from "./trigger_limit.ts";
 
@@ -48,7 +48,7 @@ async function createTrigger(call: RoutedCall) {
   };
   const audit = adminAudit(call, "trigger.created", `trigger:${trigger.id}`, { name, workflow });
   if (!await call.store.write(triggers.createTrigger, trigger, audit)) {
-    throw conflict("name_taken", `Cannot create trigger "${name}": the name is taken`, { field: "name" });
+    throw refusal(409, "name_taken", `Cannot create trigger "${name}": the name is taken`, { field: "name" });
   }
   return jsonAnswer(201, { ...shown(trigger), key });
 }
