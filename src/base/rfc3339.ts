@@ -21,6 +21,11 @@ export function timeText(ms: number): string {
   return new Date(Math.trunc(ms)).toISOString();
 }
 
+/** The same for a time that may be absent. */
+export function timeTextIf(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : timeText(ms);
+}
+
 /** The milliseconds since the Unix epoch of an RFC 3339 text, rounded down; undefined for any other text. */
 export function parseTime(text: string): number | undefined {
   const [, time, fraction = "", offset] = TIME.exec(text) ?? [];

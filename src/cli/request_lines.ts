@@ -2,8 +2,8 @@ import { InvalidRequestError } from "../ratelimit/errors.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
 import { validateRequest } from "../ratelimit/validate.ts";
 import { parseTime } from "../base/rfc3339.ts";
-import { JsonRequestError, REQUEST_READERS } from "../http/json.ts";
-import { JsonReader, messageFields } from "../http/json_reader.ts";
+import { REQUEST_READERS } from "../http/json.ts";
+import { JsonReader, JsonRequestError, messageFields } from "../http/json_reader.ts";
 
 /** A request and when it was made. */
 export interface TimedRequest extends RateLimitRequest {

@@ -5,7 +5,7 @@ import { healthRoutes } from "../http/healthcheck.ts";
 import { type HttpPort, listenHttpPort } from "../http/http_port.ts";
 import type { HttpsLayer } from "../http/https_layer.ts";
 import { type HttpListener, listenHttp } from "../http/listen.ts";
-import { ownSiteGuard } from "../http/own_site_guard.ts";
+import { ownSiteGuard } from "../http/request_guards.ts";
 import { rateLimitRoute } from "../http/rate_limit_route.ts";
 import { createRouter, type Route } from "../http/router.ts";
 import { addListenerMetrics, listenerReport } from "./listener_report.ts";

@@ -3,7 +3,7 @@ import { counterRoutes, type Counters } from "../http/counters_route.ts";
 import type { DebugRoute } from "../http/debug.ts";
 import { type HttpListener, listenHttp } from "../http/listen.ts";
 import { createRouter, type Route } from "../http/router.ts";
-import { ownSiteGuard } from "../http/own_site_guard.ts";
+import { ownSiteGuard } from "../http/request_guards.ts";
 import {
   absentTriggerRoute,
   administrationRoute,
@@ -91,7 +91,6 @@ export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions):
     maxBodyBytes: settings.WEBHOOK_MAX_BODY_BYTES,
     adminToken,
     clock,
-    logger,
     onTrigger,
   };
   const administration = [
@@ -113,7 +112,7 @@ export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions):
       ? { routes: [triggers, events({ readable: !isApart, postable: true }), ...rest], triggerRoutes: [] }
       : {
         routes: [
-          absentTriggerRoute(routing),
+          absentTriggerRoute(),
           events({ readable: !isApart, postable: false }),
           ...rest,
         ],
@@ -163,7 +162,7 @@ function withoutService(administration: readonly Route[], parts: ServiceParts): 
 function shownOnDebugPort(route: Route): DebugRoute {
   const isCounters = route.path.startsWith("/api/v1/counters/");
   const help = isCounters
-    ? "the counters of a request; POST, wants ADMIN_TOKEN"
+    ? "the counters of a request; POST, requires ADMIN_TOKEN"
     : "the administration of webhooks";
   return { ...route, help, open: true };
 }

@@ -9,7 +9,6 @@ import {
   storeTables,
   TABLE_NAMES,
 } from "../../src/webhooks/store/maintenance/tables.ts";
-import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 import {
   addEndpoint,
   addEvent,
@@ -23,6 +22,10 @@ import {
   saveVersion,
   trigger,
 } from "../contract/webhook_store_bed.ts";
+import { acceptEvent, acceptExecution } from "../../src/webhooks/store/accept.ts";
+import { createEventKey } from "../../src/webhooks/store/events.ts";
+import type { WebhookStore } from "../../src/webhooks/store/store.ts";
+import { createTrigger } from "../../src/webhooks/store/triggers.ts";
 
 type Value = string | number | Uint8Array | null;
 
@@ -122,15 +125,15 @@ function oneOf(values: readonly [Value, ...Value[]] | readonly Value[], random: 
 /** Has a store do what a service has it do. */
 export async function fillLikeService(store: WebhookStore): Promise<void> {
   const to = await addEndpoint(store);
-  await store.createTrigger(trigger(), audit());
-  await store.createEventKey(eventKey(), audit());
+  await store.write(createTrigger, trigger(), audit());
+  await store.write(createEventKey, eventKey(), audit());
   const idempotency = { scope: "s", key: "k", bodyHash: "h" };
   const body = new Uint8Array([0, 255, 0]);
-  await store.acceptEvent({ id: newId(), kind: "a.b", body }, { now: NOW, idempotency });
+  await store.write(acceptEvent, { id: newId(), kind: "a.b", body }, { now: NOW, idempotency });
   await begin(store, await claimOne(store, to));
   await addEvent(store);
   await saveVersion(store);
-  await store.acceptExecution(execution(), { now: NOW });
+  await store.write(acceptExecution, execution(), { now: NOW });
 }
 
 /** Everything that a database file holds, with the numbers that its tables have given; what is not read is no row. */

@@ -11,6 +11,8 @@ import type { DispatcherOptions } from "./dispatcher_options.ts";
 import { deliveryRequest, signingSecret } from "./request.ts";
 import type { AuditEntry } from "../model/records.ts";
 import type { OutgoingDelivery, SendResult } from "./sender.ts";
+import { releaseClaims } from "../store/claims.ts";
+import { beginAttempt, finishAttempt, type FinishedAttempt } from "../store/delivery_claims.ts";
 import type { ClaimedDelivery } from "../store/store.ts";
 
 /** What an attempt is made with. */
@@ -54,7 +56,7 @@ export async function makeAttempt(claimed: ClaimedDelivery, options: AttemptOpti
     await at("after", "claim");
     const startedAt = clock.now();
     await at("before", "attempt_row");
-    const isHeld = await store.beginAttempt({
+    const isHeld = await store.write(beginAttempt, {
       deliveryId: delivery.id,
       claimId,
       attempt: { number, startedAt, url: endpoint.url, manual },
@@ -68,7 +70,7 @@ export async function makeAttempt(claimed: ClaimedDelivery, options: AttemptOpti
     if (options.signal.aborted) return;
     if (result === GIVEN_UP) {
       options.onLost();
-      return await store.releaseClaims([claimId], clock.now());
+      return await store.write(releaseClaims, [claimId], clock.now());
     }
     const outcome = outcomeOf(result, clock.now());
     await at("before", "write_back");
@@ -156,7 +158,7 @@ async function writeBack(
   let waitMs: number = REWRITE_MS[0];
   for (;;) {
     try {
-      const isHeld = await store.finishAttempt({
+      const isHeld = await store.write(finishAttempt, {
         deliveryId: delivery.id,
         claimId,
         number,
@@ -179,7 +181,7 @@ function changeAfter(
   end: AttemptEnd,
   moment: AfterAttemptOptions,
   { newId }: AttemptOptions,
-): Pick<Parameters<DispatcherOptions["store"]["finishAttempt"]>[0], "change" | "audit"> {
+): Pick<FinishedAttempt, "change" | "audit"> {
   const { change } = afterAttempt(delivery, end, moment);
   const details = { endpointId: endpoint.id, eventId: delivery.eventId, event: delivery.event };
   const entry = (action: string, more: Readonly<Record<string, unknown>>): AuditEntry => ({

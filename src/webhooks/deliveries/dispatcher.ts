@@ -5,7 +5,9 @@ import type { DispatcherOptions } from "./dispatcher_options.ts";
 import { EndpointShares } from "./endpoint_shares.ts";
 import { type Flight, InFlight } from "./in_flight.ts";
 import { OpenedTexts } from "./opened_texts.ts";
-import type { ClaimedDelivery, DueEndpoint } from "../store/store.ts";
+import { clockSetBack, releaseClaims, voidClaims } from "../store/claims.ts";
+import { type DueEndpoint, dueEndpoints, failPaused, renewClaims } from "../store/delivery_claims.ts";
+import type { ClaimedDelivery } from "../store/store.ts";
 
 /** Due rows are looked up at least this often. */
 const LOOK_MS = 1_000;
@@ -123,7 +125,7 @@ export class Dispatcher {
     const left = this.#inFlight.flights;
     for (const { abort } of left) abort.abort();
     const claimIds = [...this.#unused, ...this.#inFlight.claimIds];
-    if (claimIds.length > 0) await this.#asked(() => store.releaseClaims(claimIds, clock.now()));
+    if (claimIds.length > 0) await this.#asked(() => store.write(releaseClaims, claimIds, clock.now()));
     const givenUp = Promise.all(left.map(({ ended }) => ended)).then(() => {});
     await settledWithin(givenUp, ABORT_MS, clock);
   }
@@ -204,7 +206,9 @@ export class Dispatcher {
   async #giveBack(): Promise<boolean> {
     const { clock, store } = this.#options;
     const claimIds = [...this.#unused];
-    const isDone = await this.#asked(() => store.releaseClaims(claimIds, clock.now()).then(() => true));
+    const isDone = await this.#asked(() =>
+      store.write(releaseClaims, claimIds, clock.now()).then(() => true)
+    );
     if (isDone === undefined) return false;
     for (const claimId of claimIds) this.#unused.delete(claimId);
     this.#isLookWanted = true;
@@ -224,7 +228,7 @@ export class Dispatcher {
       return true;
     }
     this.#isLookWanted = false;
-    const due = await this.#asked(() => store.dueEndpoints(clock.now()));
+    const due = await this.#asked(() => store.read(dueEndpoints, clock.now()));
     if (due === undefined) {
       this.#isLookWanted = true;
       return false;
@@ -293,7 +297,7 @@ export class Dispatcher {
     const isTime = elapsed >= this.#nextRenewal || elapsed >= this.#nextExpiry;
     if (isTime && claimIds.length > 0) {
       const leaseUntil = now + this.#leaseMs();
-      const held = await this.#asked(() => store.renewClaims(claimIds, leaseUntil));
+      const held = await this.#asked(() => store.write(renewClaims, claimIds, leaseUntil));
       if (held === undefined) return;
       const kept = new Set(held);
       for (const id of claimIds) {
@@ -307,7 +311,7 @@ export class Dispatcher {
     if (elapsed >= this.#nextExpiry) await this.#takeBack(elapsed, now);
     if (elapsed < this.#nextPaused) return;
     this.#nextPaused = elapsed + PAUSED_MS;
-    const failed = await this.#asked(() => store.failPaused({ now, newId }));
+    const failed = await this.#asked(() => store.write(failPaused, { now, newId }));
     if (failed === undefined || failed === 0) return;
     // There may be more of them than a store does at once; others have their turn in between.
     this.#nextPaused = elapsed;
@@ -322,7 +326,7 @@ export class Dispatcher {
     if (ahead > this.#ahead + STEP_MS) this.#nextExpiry = elapsed + FORWARD_MS;
     this.#ahead = ahead;
     if (!this.#isSetBack) return;
-    const changed = await this.#asked(() => this.#options.store.clockSetBack(now));
+    const changed = await this.#asked(() => this.#options.store.write(clockSetBack, now));
     if (changed === undefined) return;
     this.#isSetBack = changed > 0;
     // There may be more of them than a store does at once.
@@ -333,7 +337,7 @@ export class Dispatcher {
     const { store, keepOtherClaims = () => Promise.resolve(true) } = this.#options;
     this.#nextExpiry = elapsed + EXPIRE_MS;
     if (await this.#asked(keepOtherClaims) !== true) return;
-    const count = await this.#asked(() => store.voidClaims({ now, which: "expired" }));
+    const count = await this.#asked(() => store.write(voidClaims, { now, which: "expired" }));
     if (count === undefined || count === 0) return;
     this.#counts.expiredClaims += count;
     this.#options.logger.warning("Claims ended before their attempts did", { count });

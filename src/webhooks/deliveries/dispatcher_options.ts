@@ -3,7 +3,7 @@ import type { Logger } from "../../base/log.ts";
 import type { AttemptReport } from "./metrics.ts";
 import type { Sealed } from "../model/records.ts";
 import type { DeliverySender } from "./sender.ts";
-import type { DeliveryStore } from "../store/store.ts";
+import type { WebhookStore } from "../store/store.ts";
 
 /** The steps of an attempt at which a process may end. */
 export type AttemptStep = "claim" | "attempt_row" | "send" | "write_back";
@@ -18,7 +18,7 @@ export interface Unsealer {
 
 /** What a dispatcher works with. */
 export interface DispatcherOptions {
-  readonly store: DeliveryStore;
+  readonly store: WebhookStore;
   readonly sender: DeliverySender;
   readonly secretBox: Unsealer;
   /** The time of all that is stored, which several machines may share. */

@@ -1,6 +1,6 @@
 import type { AttemptReport } from "./metrics.ts";
 import type { Flight } from "./in_flight.ts";
-import type { DueEndpoint } from "../store/store.ts";
+import type { DueEndpoint } from "../store/delivery_claims.ts";
 
 /** How many more attempts of an endpoint may begin. */
 export interface Want {

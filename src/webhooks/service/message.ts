@@ -1,12 +1,5 @@
 import type { WorkerPort } from "../../base/supervised_worker.ts";
-import type {
-  AdministrationCall,
-  EventCall,
-  EventCaller,
-  TriggerCall,
-  TriggerCaller,
-  WebhookAnswer,
-} from "../api/calls.ts";
+import type { AdministrationCall, EventCall, TriggerCall, WebhookAnswer } from "../api/calls.ts";
 import type { LimitDecision } from "../model/limit_call.ts";
 import type { WebhookMetrics } from "./metrics.ts";
 import type { WebhookSpan } from "./spans.ts";
@@ -58,9 +51,7 @@ export interface WebhookOptions {
 
 /** A call by its method of `WebhookCalls`. */
 export type WebhookRequest =
-  | { readonly method: "admitTrigger"; readonly call: TriggerCaller }
   | { readonly method: "acceptTrigger"; readonly call: TriggerCall }
-  | { readonly method: "admitEvent"; readonly call: EventCaller }
   | { readonly method: "acceptEvent"; readonly call: EventCall }
   | { readonly method: "administer"; readonly call: AdministrationCall };
 
@@ -80,7 +71,7 @@ export type FromWebhookWorker =
   | { readonly type: "waiting"; readonly reason: string }
   /** It cannot start, or go on. */
   | { readonly type: "failed"; readonly reason: string }
-  | { readonly type: "answer"; readonly id: number; readonly answer: WebhookAnswer | undefined }
+  | { readonly type: "answer"; readonly id: number; readonly answer: WebhookAnswer }
   | {
     readonly type: "limit";
     readonly id: number;

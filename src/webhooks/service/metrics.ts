@@ -1,4 +1,4 @@
-import type { StoreFigures } from "../store/store.ts";
+import type { StoreMetrics } from "../store/store.ts";
 
 /** What the webhook service tells of itself once a second. */
 export interface WebhookMetrics {
@@ -16,7 +16,7 @@ export interface WebhookMetrics {
 /** How a store that several machines share stands. */
 export interface SharedStoreMetrics {
   /** Transactions that were done again because another one came before. */
-  readonly repeats: number;
+  readonly retries: number;
   /** How far the clock of this machine is ahead of the store's. */
   readonly wallAheadMs: number;
   /** What is wrong with the clock of this machine. */
@@ -44,7 +44,7 @@ export const WEBHOOK_COUNTERS: readonly string[] = [
   "lost_claims",
   "expired_claims",
   "store_errors",
-  "store_repeats",
+  "transaction_retries",
 ];
 
 /** The gauges. */
@@ -55,8 +55,8 @@ export const WEBHOOK_GAUGES: readonly string[] = [
   "oldest_due_age_seconds",
   "store_bytes",
   "attempts_in_flight",
-  "executions_in_work",
-  "dispatching",
+  "executions_in_flight",
+  "is_dispatcher",
   "clock_offset_seconds",
 ];
 
@@ -65,7 +65,7 @@ export const WEBHOOK_TIMERS: readonly string[] = ["attempt_time", "commit_time"]
 
 /** What the store tells, as gauges. */
 export function storeGauges(
-  { deliveries, executions, dueNow, oldestDueAt, bytes }: StoreFigures,
+  { deliveries, executions, dueNow, oldestDueAt, bytes }: StoreMetrics,
   now: number,
 ): Record<string, number> {
   const age = oldestDueAt === undefined ? 0 : Math.max(0, now - oldestDueAt) / 1_000;
@@ -78,4 +78,22 @@ export function storeGauges(
     oldest_due_age_seconds: age,
     store_bytes: bytes,
   };
+}
+
+/** Durations between two takes; of more than this many the rest is dropped. */
+const MAX_SAMPLES = 10_000;
+
+/** Collects durations, in milliseconds, until they are taken. */
+export class DurationSamples {
+  #samples: number[] = [];
+
+  add(ms: number): void {
+    if (this.#samples.length < MAX_SAMPLES) this.#samples.push(ms);
+  }
+
+  take(): readonly number[] {
+    const samples = this.#samples;
+    this.#samples = [];
+    return samples;
+  }
 }

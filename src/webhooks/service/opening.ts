@@ -8,6 +8,7 @@ import type { LimitCall } from "../model/limit_call.ts";
 import { UnopenedSecrets } from "./unopened_secrets.ts";
 import type { WebhookOptions } from "./message.ts";
 import type { WebhookOutside, WebhookOutsideOptions } from "./outside.ts";
+import { DurationSamples } from "./metrics.ts";
 import { WebhookService, type WebhookServiceParts } from "./service.ts";
 import { WorkflowFiles } from "../workflows/files.ts";
 
@@ -25,9 +26,6 @@ export interface WebhookOpening {
   readonly pragmas?: readonly string[] | undefined;
 }
 
-/** Commits whose time is kept between two takes. */
-const MAX_COMMIT_TIMES = 10_000;
-
 /** Opens the store and everything around it; throws when one of them cannot be had, and lets go of the others. */
 export async function openWebhookService(opening: WebhookOpening): Promise<WebhookService> {
   const stack = new AsyncDisposableStack();
@@ -43,7 +41,7 @@ export async function openWebhookService(opening: WebhookOpening): Promise<Webho
 
 async function openParts(opening: WebhookOpening, stack: AsyncDisposableStack): Promise<WebhookServiceParts> {
   const { options, limit, logger } = opening;
-  const commitTimes = new TakenTimes();
+  const commitTimes = new DurationSamples();
   const opened = await openStore(opening, (elapsedMs) => commitTimes.add(elapsedMs));
   const store = closingWith(opened.store, opened.closed);
   stack.defer(() => store.close());
@@ -145,19 +143,4 @@ function closingWith(store: WebhookStore, others: readonly { close(): Promise<vo
       await close();
     },
   });
-}
-
-/** Durations between two takes. */
-class TakenTimes {
-  #times: number[] = [];
-
-  add(ms: number): void {
-    if (this.#times.length < MAX_COMMIT_TIMES) this.#times.push(ms);
-  }
-
-  take(): readonly number[] {
-    const times = this.#times;
-    this.#times = [];
-    return times;
-  }
 }

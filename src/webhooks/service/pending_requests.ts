@@ -6,7 +6,7 @@ interface Pending {
   readonly requestId: string;
   /** By the clock's `elapsed`. */
   readonly deadline: number;
-  readonly resolve: (answer: WebhookAnswer | undefined) => void;
+  readonly resolve: (answer: WebhookAnswer) => void;
 }
 
 /** How long a request to the worker may take. */
@@ -30,10 +30,10 @@ export class PendingRequests {
     requestId: string,
     send: (id: number) => void,
     timeoutMs: number,
-  ): Promise<WebhookAnswer | undefined> {
+  ): Promise<WebhookAnswer> {
     if (this.#pending.size >= MAX_PENDING) return Promise.resolve(problemAnswer(BUSY, requestId));
     const id = ++this.#lastId;
-    const { promise, resolve } = Promise.withResolvers<WebhookAnswer | undefined>();
+    const { promise, resolve } = Promise.withResolvers<WebhookAnswer>();
     this.#pending.set(id, { requestId, resolve, deadline: this.#clock.elapsed() + timeoutMs });
     this.#cancelSweep ??= this.#sweepLater();
     send(id);
@@ -41,7 +41,7 @@ export class PendingRequests {
   }
 
   /** Answers a request, unless it timed out before. */
-  settle(id: number, answer: WebhookAnswer | undefined): void {
+  settle(id: number, answer: WebhookAnswer): void {
     this.#pending.get(id)?.resolve(answer);
     this.#pending.delete(id);
     if (this.#pending.size > 0) return;

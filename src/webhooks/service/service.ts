@@ -4,31 +4,29 @@ import type { Logger } from "../../base/log.ts";
 import { settledWithin } from "../../base/wait.ts";
 import { EventAcceptor } from "../api/accept_event.ts";
 import { TriggerAcceptor } from "../api/accept_trigger.ts";
-import type { Administration } from "../api/administration.ts";
 import type { AdministrationParts } from "../api/route.ts";
 import { problemAnswer, problemOf, SHUTTING_DOWN, type WebhookProblem } from "../api/problem.ts";
 import type {
   AdministrationCall,
   EventCall,
-  EventCaller,
   TriggerCall,
-  TriggerCaller,
   WebhookAnswer,
   WebhookCalls,
 } from "../api/calls.ts";
-import { StoreError, type WebhookStore } from "../store/store.ts";
 import type { LimitCall } from "../model/limit_call.ts";
 import type { WebhookMetrics } from "./metrics.ts";
-import { WebhookWork, type WebhookWorkParts } from "./background_work.ts";
+import { BackgroundWork, type BackgroundWorkParts } from "./background_work.ts";
 import type { Workflows } from "../model/workflow.ts";
+import { releaseClaims } from "../store/claims.ts";
+import { StoreError, type WebhookStore } from "../store/store.ts";
 
 /** What a webhook service is made of. */
-export interface WebhookServiceParts extends WebhookWorkParts {
+export interface WebhookServiceParts extends BackgroundWorkParts {
   readonly store: WebhookStore;
   readonly workflows: Workflows;
   /** Asks the decision service. */
   readonly limit: LimitCall;
-  readonly secretBox: WebhookWorkParts["secretBox"] & { seal: AdministrationParts["seal"] };
+  readonly secretBox: BackgroundWorkParts["secretBox"] & { seal: AdministrationParts["seal"] };
   /** What the operator should know of the secrets in the store. */
   readonly noteOfSecrets?: (() => Promise<string | undefined>) | undefined;
   readonly urlProblem: AdministrationParts["urlProblem"];
@@ -67,11 +65,10 @@ const INTERNAL: WebhookProblem = {
  */
 export class WebhookService implements WebhookCalls {
   readonly #parts: WebhookServiceParts;
-  readonly #work: WebhookWork;
+  readonly #work: BackgroundWork;
   readonly #triggers: TriggerAcceptor;
   readonly #events: EventAcceptor;
   readonly #administrationParts: AdministrationParts;
-  #administration: Promise<Administration> | undefined;
   readonly #running = new Set<Promise<unknown>>();
   #isStopping = false;
   /** By the clock's `elapsed`. */
@@ -80,7 +77,7 @@ export class WebhookService implements WebhookCalls {
 
   constructor(parts: WebhookServiceParts) {
     this.#parts = parts;
-    const work = this.#work = new WebhookWork(parts);
+    const work = this.#work = new BackgroundWork(parts);
     const wakeRunner = () => work.wakeRunner();
     const wakeDispatcher = () => work.wakeDispatcher();
     this.#triggers = new TriggerAcceptor({ ...parts, onAccepted: wakeRunner });
@@ -104,16 +101,8 @@ export class WebhookService implements WebhookCalls {
     return this.#work.isWorking;
   }
 
-  admitTrigger(caller: TriggerCaller): Promise<WebhookAnswer | undefined> {
-    return this.#answered(caller.requestId, async () => void await this.#triggers.admit(caller));
-  }
-
   acceptTrigger(call: TriggerCall): Promise<WebhookAnswer> {
     return this.#answered(call.requestId, () => this.#triggers.accept(call));
-  }
-
-  admitEvent(caller: EventCaller): Promise<WebhookAnswer | undefined> {
-    return this.#answered(caller.requestId, async () => void await this.#events.admit(caller));
   }
 
   acceptEvent(call: EventCall): Promise<WebhookAnswer> {
@@ -121,8 +110,11 @@ export class WebhookService implements WebhookCalls {
   }
 
   administer(call: AdministrationCall): Promise<WebhookAnswer> {
-    const opening = this.#administration ??= openAdministration(this.#administrationParts);
-    return this.#answered(call.requestId, async () => await (await opening).answer(call));
+    return this.#answered(call.requestId, async () => {
+      // Loaded by the first call: most services are never administered while they run.
+      const { administer } = await import("../api/administration.ts");
+      return await administer(call, this.#administrationParts);
+    });
   }
 
   /** What it counted and measured; durations are handed out once. */
@@ -152,7 +144,7 @@ export class WebhookService implements WebhookCalls {
     await this.#parts.store.close();
   }
 
-  #answered<T>(requestId: string, work: () => Promise<T>): Promise<T | WebhookAnswer> {
+  #answered(requestId: string, work: () => Promise<WebhookAnswer>): Promise<WebhookAnswer> {
     if (this.#isStopping) return Promise.resolve(problemAnswer(SHUTTING_DOWN, requestId));
     const answer = work().catch((error: unknown) => {
       if (error instanceof StoreError) this.#noteTrouble(error);
@@ -174,7 +166,7 @@ export class WebhookService implements WebhookCalls {
     if (before?.error.code === "busy" && (before.isShown || isOld)) {
       try {
         // Releases nothing, but begins and commits a write, which fails for as long as the store is locked.
-        await store.releaseClaims([], clock.now());
+        await store.write(releaseClaims, [], clock.now());
         if (this.#trouble === before) this.#trouble = undefined;
       } catch (error) {
         if (error instanceof StoreError) this.#noteTrouble(error);
@@ -194,10 +186,4 @@ export class WebhookService implements WebhookCalls {
     this.#nextLogAt = at + LOG_MS;
     this.#parts.logger.error("The store of the webhook service failed", { error });
   }
-}
-
-/** It is loaded by its first call: most services are never administered while they run. */
-async function openAdministration(parts: AdministrationParts): Promise<Administration> {
-  const { Administration } = await import("../api/administration.ts");
-  return new Administration(parts);
 }

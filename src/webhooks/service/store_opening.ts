@@ -62,7 +62,7 @@ export async function openSharedStore(
     throw error;
   }
   const sharedStoreMetrics = () => ({
-    repeats: store.repeats,
+    retries: store.commits.retries,
     wallAheadMs: clock.wallAheadMs,
     problem: clock.problem,
   });

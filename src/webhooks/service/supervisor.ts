@@ -4,9 +4,7 @@ import { SupervisedWorker, type WorkerHandle } from "../../base/supervised_worke
 import type {
   AdministrationCall,
   EventCall,
-  EventCaller,
   TriggerCall,
-  TriggerCaller,
   WebhookAnswer,
   WebhookCalls,
 } from "../api/calls.ts";
@@ -114,24 +112,16 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
     return this.#ready.promise;
   }
 
-  admitTrigger(call: TriggerCaller): Promise<WebhookAnswer | undefined> {
-    return this.#ask({ method: "admitTrigger", call });
-  }
-
   acceptTrigger(call: TriggerCall): Promise<WebhookAnswer> {
-    return this.#answer({ method: "acceptTrigger", call });
-  }
-
-  admitEvent(call: EventCaller): Promise<WebhookAnswer | undefined> {
-    return this.#ask({ method: "admitEvent", call });
+    return this.#ask({ method: "acceptTrigger", call });
   }
 
   acceptEvent(call: EventCall): Promise<WebhookAnswer> {
-    return this.#answer({ method: "acceptEvent", call });
+    return this.#ask({ method: "acceptEvent", call });
   }
 
   administer(call: AdministrationCall): Promise<WebhookAnswer> {
-    return this.#answer({ method: "administer", call });
+    return this.#ask({ method: "administer", call });
   }
 
   /** Refuses new calls, gives running work this long, and ends the worker. */
@@ -149,11 +139,7 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
     this.#stopped.resolve();
   }
 
-  async #answer(request: WebhookRequest): Promise<WebhookAnswer> {
-    return await this.#ask(request) ?? problemAnswer(AWAY, request.call.requestId);
-  }
-
-  #ask(request: WebhookRequest): Promise<WebhookAnswer | undefined> {
+  #ask(request: WebhookRequest): Promise<WebhookAnswer> {
     const { requestId } = request.call;
     if (this.#state === "stopping" || this.#state === "closed") {
       return Promise.resolve(problemAnswer(SHUTTING_DOWN, requestId));

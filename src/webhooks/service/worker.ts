@@ -63,8 +63,10 @@ export function serveWebhooks(port: WebhookWorkerPort, extrasOf: () => WebhookEx
           });
         break;
       case "request":
-        void service.then((opened) => answer(opened, message.request)).then((given) => {
-          port.postMessage({ type: "answer", id: message.id, answer: given });
+        void service.then(async (opened) => {
+          // One that cannot be opened has reported so, which answers every request.
+          if (opened === undefined) return;
+          port.postMessage({ type: "answer", id: message.id, answer: await answer(opened, message.request) });
         });
         break;
       case "limit":
@@ -134,21 +136,14 @@ function serviceOpening(
   return { options, limit, logger, clock: systemClock, parts, pragmas: extras.pragmas };
 }
 
-async function answer(
-  calls: WebhookCalls | undefined,
-  request: WebhookRequest,
-): Promise<WebhookAnswer | undefined> {
-  switch (request.method) {
-    case "admitTrigger":
-      return await calls?.admitTrigger(request.call);
+function answer(calls: WebhookCalls, { method, call }: WebhookRequest): Promise<WebhookAnswer> {
+  switch (method) {
     case "acceptTrigger":
-      return await calls?.acceptTrigger(request.call);
-    case "admitEvent":
-      return await calls?.admitEvent(request.call);
+      return calls.acceptTrigger(call);
     case "acceptEvent":
-      return await calls?.acceptEvent(request.call);
+      return calls.acceptEvent(call);
     case "administer":
-      return await calls?.administer(request.call);
+      return calls.administer(call);
   }
 }
 

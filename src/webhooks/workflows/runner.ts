@@ -1,18 +1,22 @@
 import { setImmediate } from "node:timers";
 import { settledWithin } from "../../base/wait.ts";
-import { type ExecutionQueue, MAX_COUNTED_BYTES } from "../store/execution_store.ts";
-import {
-  type ClaimedExecution,
-  type DeliveryStore,
-  type ExecutionStore,
-  SUSPECT_VOIDS,
-} from "../store/store.ts";
 import { runExecution, type RunResult, type WorkflowRunOptions } from "./run.ts";
 import { WorkflowShares } from "./shares.ts";
+import { releaseClaims } from "../store/claims.ts";
+import {
+  type ClaimedExecution,
+  claimExecutions,
+  dueExecutions,
+  type ExecutionQueue,
+  MAX_COUNTED_BYTES,
+  SUSPECT_VOIDS,
+} from "../store/execution_claims.ts";
+import { renewExecutionClaims } from "../store/executions.ts";
+import type { WebhookStore } from "../store/store.ts";
 
 /** What a runner works with. */
 export interface WorkflowRunnerOptions extends WorkflowRunOptions {
-  readonly store: ExecutionStore & Pick<DeliveryStore, "releaseClaims">;
+  readonly store: WebhookStore;
   /** How many executions run at once; those that wait are not counted. */
   readonly maxRunning: number;
   /** How many bytes of inputs and results they hold; 64 MiB when absent. */
@@ -157,14 +161,14 @@ export class WorkflowRunner {
     try {
       // They hide their executions from the look.
       await this.#giveBack();
-      const due = await store.dueExecutions(now);
+      const due = await store.read(dueExecutions, now);
       this.#isHot = due.length > 0;
       const queues = this.#shares.claims(due, MOST_CLAIMED);
       const leaseUntil = now + LEASE_MS;
       const maxBytes = Math.min(this.#shares.free.bytes, MOST_CLAIMED_BYTES);
       const claimed = queues.length === 0
         ? []
-        : await store.claimExecutions({ now, leaseUntil, newClaimId, queues, maxBytes });
+        : await store.write(claimExecutions, { now, leaseUntil, newClaimId, queues, maxBytes, logger });
       this.#warned = false;
       return claimed;
     } catch (error) {
@@ -181,7 +185,7 @@ export class WorkflowRunner {
   /** Releases unused claims, so that their executions do not wait for the end of a lease. */
   async #giveBack(): Promise<void> {
     if (this.#unused.length === 0) return;
-    await this.#options.store.releaseClaims(this.#unused, this.#options.clock.now());
+    await this.#options.store.write(releaseClaims, this.#unused, this.#options.clock.now());
     this.#unused = [];
   }
 
@@ -229,7 +233,7 @@ export class WorkflowRunner {
       case "interrupted":
         if (isLost) break;
         try {
-          await store.releaseClaims([claimId], clock.now());
+          await store.write(releaseClaims, [claimId], clock.now());
         } catch (error) {
           // Its lease ends by itself.
           logger.warning("cannot give an execution back, it is taken up when its lease is over", { error });
@@ -255,7 +259,7 @@ export class WorkflowRunner {
     this.#isBehind = false;
     if (claimIds.length === 0) return true;
     try {
-      const held = new Set(await store.renewExecutionClaims(claimIds, clock.now() + LEASE_MS));
+      const held = new Set(await store.write(renewExecutionClaims, claimIds, clock.now() + LEASE_MS));
       for (const claimId of claimIds) if (!held.has(claimId)) this.#lose(claimId);
       return true;
     } catch (error) {

@@ -140,12 +140,12 @@ const REFUSALS: readonly RefusalCase[] = [
   {
     name: "a file that is not there",
     env: ({ keyFile }) => tlsEnv({ certFile: "/nowhere/server.pem", keyFile }),
-    lines: [/Cannot use HTTP_SERVER_TLS_CERT .*\/nowhere\/server\.pem.* would be right/],
+    lines: [/Cannot use HTTP_SERVER_TLS_CERT .*\/nowhere\/server\.pem.* expected /],
   },
   {
     name: "the key of another certificate",
     env: ({ certFile }, { keyFile }) => tlsEnv({ certFile, keyFile }),
-    lines: [/Cannot use HTTP_SERVER_TLS_KEY .* would be right/],
+    lines: [/Cannot use HTTP_SERVER_TLS_KEY .* expected /],
   },
 ];
 

@@ -55,7 +55,7 @@ Deno.test("a key file that is lost beside its store: health stays good and says 
 
   await weir.start({ env: { WEBHOOK_ENCRYPTION_KEY: key } });
   // The figures bring what there is to be said, once a second.
-  await until("figures of the service", async () => await weir.figure("dispatching") === 1);
+  await until("figures of the service", async () => await weir.figure("is_dispatcher") === 1);
   assertEquals(await weir.health(), { status: 200, text: "OK" });
   await weir.stop();
 });

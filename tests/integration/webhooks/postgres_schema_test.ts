@@ -16,6 +16,8 @@ import { FakeClock } from "../../harness/fake_clock.ts";
 import { needs } from "../../harness/tools.ts";
 import { NO_LIMITS, openStoreAt, sharedPostgres } from "../../harness/postgres_fixture.ts";
 import { QUIET, StoreFolder } from "../../harness/sqlite_fixture.ts";
+import { addAudit, listAudit } from "../../../src/webhooks/store/audit_log.ts";
+import { findEvent } from "../../../src/webhooks/store/events.ts";
 
 const server = sharedPostgres();
 const TABLES = "SELECT count(*) FROM pg_tables WHERE schemaname = ";
@@ -37,8 +39,8 @@ postgresTest("of many stores that are opened at once one makes the tables", asyn
   );
   const address = `postgres://weir@127.0.0.1:${server().port}/${database}`;
   assertEquals(told, ["store brought up to date", { address, from: 0, to: POSTGRES_MIGRATIONS.length }]);
-  await Promise.all(stores.map((store) => store.addAudit(audit())));
-  assertEquals((await stores[0]?.listAudit({ limit: 9 }))?.items.length, 8);
+  await Promise.all(stores.map((store) => store.write(addAudit, audit())));
+  assertEquals((await stores[0]?.read(listAudit, { limit: 9 }))?.items.length, 8);
   assertEquals(stores.map(({ schemaVersion }) => schemaVersion), Array(8).fill(POSTGRES_MIGRATIONS.length));
   for (const store of stores) await store.close();
 });
@@ -102,7 +104,7 @@ postgresTest(
     assertEquals(await server().psql(state, database), "1|0");
     await server().psql("DROP TABLE turn", database);
     const store = await openStoreAt(url);
-    assertEquals((await store.findEvent("e"))?.kind, "k");
+    assertEquals((await store.read(findEvent, "e"))?.kind, "k");
     assertEquals(await server().psql(state, database), `${POSTGRES_MIGRATIONS.length}|2`);
     await store.close();
   },
@@ -149,7 +151,7 @@ postgresTest("tables are made where the search path says, one store in each sche
   await addEndpoint(one);
   await addEvent(one);
   const counts = await Promise.all(
-    [one, two].map(async (store) => (await store.figures(0)).deliveries.attempting),
+    [one, two].map(async (store) => (await store.metrics(0)).deliveries.attempting),
   );
   assertEquals(counts, [1, 0]);
   const tables = await Promise.all(
@@ -192,7 +194,7 @@ postgresTest(
     await saveVersion(store);
     await addEndpoint(store);
     await addEvent(store);
-    assertEquals((await store.figures(0)).deliveries.attempting, 1);
+    assertEquals((await store.metrics(0)).deliveries.attempting, 1);
     await store.close();
   },
 );

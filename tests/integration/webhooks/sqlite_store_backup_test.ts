@@ -8,6 +8,9 @@ import { NOW } from "../../contract/webhook_store_bed.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { until } from "../../harness/until.ts";
 import { QUIET, StoreFolder } from "../../harness/sqlite_fixture.ts";
+import { dueEndpoints } from "../../../src/webhooks/store/delivery_claims.ts";
+import { findEvent } from "../../../src/webhooks/store/events.ts";
+import { findExecution } from "../../../src/webhooks/store/executions.ts";
 
 Deno.test("a copy holds one moment while another process writes, and is a store of its own", async () => {
   using folder = new StoreFolder();
@@ -32,10 +35,12 @@ Deno.test("a copy holds one moment while another process writes, and is a store 
   assert((counts["event"] ?? 0) + (counts["execution"] ?? 0) >= answered.length);
   const copy = await openSqliteStore({ path: target, logger: QUIET, clock: systemClock });
   for (const [what, id = ""] of answered.map((line) => line.split(" "))) {
-    assert((what === "event" ? await copy.findEvent(id) : await copy.findExecution(id)) !== undefined);
+    assert(
+      (what === "event" ? await copy.read(findEvent, id) : await copy.read(findExecution, id)) !== undefined,
+    );
   }
-  const [to] = await copy.dueEndpoints(NOW);
-  const { dueNow } = await copy.figures(NOW);
+  const [to] = await copy.read(dueEndpoints, NOW);
+  const { dueNow } = await copy.metrics(NOW);
   assert(to !== undefined && dueNow === counts["delivery"], "what was open is due in the copy");
   await copy.close();
 });

@@ -6,7 +6,6 @@ import { systemClock } from "../../../src/base/clock.ts";
 import { migrate, MIGRATIONS } from "../../../src/webhooks/store/sqlite/schema.ts";
 import { SqliteConnection } from "../../../src/webhooks/store/sqlite/connection.ts";
 import { openSqliteStore } from "../../../src/webhooks/store/sqlite/store.ts";
-import { StoreError } from "../../../src/webhooks/store/store.ts";
 import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";
 import { withPostgresStore } from "../../../src/webhooks/store/maintenance/open_connection.ts";
 import { get, type Work } from "../../../src/webhooks/store/work.ts";
@@ -17,6 +16,9 @@ import { needs } from "../../harness/tools.ts";
 import { openStoreAt, sessionsEnded, sharedPostgres } from "../../harness/postgres_fixture.ts";
 import { QUIET, StoreFolder } from "../../harness/sqlite_fixture.ts";
 import { allRows, fillLikeService, fillRandomly, move, moveInUse } from "../../harness/store_move_fixture.ts";
+import { voidClaims } from "../../../src/webhooks/store/claims.ts";
+import { dueEndpoints } from "../../../src/webhooks/store/delivery_claims.ts";
+import { StoreError } from "../../../src/webhooks/store/store.ts";
 
 const HALF_FILLED = 'it is half filled; "weir store move", called again, would fill it';
 const NOT_EMPTY = "it holds other rows; an empty database, or a file that is not there, would be right";
@@ -112,10 +114,10 @@ const CASES: Readonly<Record<string, (bed: MoveBed) => Promise<void>>> = {
     const [there, here] = [await checkStore(back), await checkStore(bed.url)];
     assertEquals([there.problems, there.counts], [[], here.counts]);
     const store = await openSqliteStore({ path: back, logger: QUIET, clock: systemClock });
-    const { deliveries } = await store.figures(NOW);
+    const { deliveries } = await store.metrics(NOW);
     assertEquals(deliveries, { attempting: 2, retrying: 0, acknowledged: 0, failed: 0 });
-    await store.voidClaims({ now: NOW, which: "all" });
-    const due = await store.dueEndpoints(NOW);
+    await store.write(voidClaims, { now: NOW, which: "all" });
+    const due = await store.read(dueEndpoints, NOW);
     assertEquals((await claim(store, due)).length, 2);
     await store.close();
   },

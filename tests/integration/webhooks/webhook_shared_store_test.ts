@@ -117,7 +117,7 @@ Deno.test({
         const all = await service.stats();
         return all["ratelimit.webhooks.deliveries.acknowledged"] === 30 && all;
       });
-      assertEquals([stats["ratelimit.webhooks.dispatching"], stats["ratelimit.webhooks.store_errors"]], [
+      assertEquals([stats["ratelimit.webhooks.is_dispatcher"], stats["ratelimit.webhooks.store_errors"]], [
         1,
         0,
       ]);

@@ -4,6 +4,7 @@ import { systemClock } from "../../../src/base/clock.ts";
 import { openSqliteStore } from "../../../src/webhooks/store/sqlite/store.ts";
 import { ran } from "../../harness/administration_fixture.ts";
 import { DatabaseSync } from "node:sqlite";
+import { acceptEvent } from "../../../src/webhooks/store/accept.ts";
 
 const logger = createLogger({ level: "error", format: "text", clock: systemClock, write: () => {} });
 
@@ -15,7 +16,7 @@ async function inFolder(run: (folder: string, store: string) => Promise<void>): 
     const store = await openSqliteStore({ path, logger, clock: systemClock });
     try {
       const id = "3b241101-e2bb-4255-8caf-4136c566a962";
-      await store.acceptEvent({ id, kind: "a.b", body: new Uint8Array([123, 125]) }, { now: 1 });
+      await store.write(acceptEvent, { id, kind: "a.b", body: new Uint8Array([123, 125]) }, { now: 1 });
       await run(folder, path);
     } finally {
       await store.close();

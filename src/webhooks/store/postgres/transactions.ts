@@ -13,8 +13,8 @@ export interface TransactionFigures {
   readonly operations: number;
   /** How long they took together, without what was undone. */
   readonly elapsedMs: number;
-  /** How often one was undone and begun anew. */
-  readonly repeats: number;
+  /** How often a transaction was retried after a conflict. */
+  readonly retries: number;
 }
 
 /** For how transactions are carried out. */
@@ -36,7 +36,7 @@ const BETWEEN: BackoffTimes = { firstMs: 4, longestMs: 250 };
 export class PostgresTransactions {
   readonly #pool: PostgresPool;
   readonly #options: PostgresTransactionsOptions;
-  #figures: TransactionFigures = { commits: 0, operations: 0, elapsedMs: 0, repeats: 0 };
+  #figures: TransactionFigures = { commits: 0, operations: 0, elapsedMs: 0, retries: 0 };
 
   constructor(pool: PostgresPool, options: PostgresTransactionsOptions) {
     this.#pool = pool;
@@ -69,7 +69,7 @@ export class PostgresTransactions {
         if (!isConflict(error)) throw error;
         if (tries === MAX_TRIES) throw givenUp(error);
       }
-      this.#figures = { ...this.#figures, repeats: this.#figures.repeats + 1 };
+      this.#figures = { ...this.#figures, retries: this.#figures.retries + 1 };
       // Not on the connection, which others can use meanwhile.
       await this.#rest(tries);
     }
@@ -88,9 +88,9 @@ export class PostgresTransactions {
   }
 
   #count(elapsedMs: number): void {
-    const { commits, operations, repeats } = this.#figures;
+    const { commits, operations, retries } = this.#figures;
     const sum = this.#figures.elapsedMs + elapsedMs;
-    this.#figures = { commits: commits + 1, operations: operations + 1, elapsedMs: sum, repeats };
+    this.#figures = { commits: commits + 1, operations: operations + 1, elapsedMs: sum, retries };
     this.#options.onCommit?.(elapsedMs, 1);
   }
 

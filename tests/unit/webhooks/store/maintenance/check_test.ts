@@ -8,6 +8,8 @@ import { addEndpoint, addEvent, audit, newId, NOW } from "../../../../contract/w
 import { StoreFolder } from "../../../../harness/sqlite_fixture.ts";
 import { COUNTS, DAMAGES } from "../../../../harness/store_check_cases.ts";
 import { fillLikeService } from "../../../../harness/store_move_fixture.ts";
+import { addAudit } from "../../../../../src/webhooks/store/audit_log.ts";
+import { deleteEndpoint } from "../../../../../src/webhooks/store/endpoints.ts";
 
 const REFERENCE = "PRAGMA foreign_keys = OFF; DELETE FROM event";
 
@@ -18,7 +20,7 @@ Deno.test("a check counts the rows of a file that is whole, changes nothing, and
   const { problems, schemaVersion, bytes, counts, shown } = await checkStore(folder.path);
   assertEquals([problems, schemaVersion, bytes > 0, shown], [[], MIGRATIONS.length, true, folder.path]);
   assertEquals(counts, COUNTS);
-  await store.addAudit(audit());
+  await store.write(addAudit, audit());
   await store.close();
   const damages = { ...DAMAGES, [REFERENCE]: "a row of delivery names one of event that is not there" };
   for (const [index, [damage, problem]] of Object.entries(damages).entries()) {
@@ -37,9 +39,9 @@ Deno.test("a check finds nothing wrong while a removal is under way, nor in a fi
   const store = await folder.open();
   const to = await addEndpoint(store);
   await Promise.all(Array.from({ length: 501 }, () => addEvent(store)));
-  await store.deleteEndpoint(to.id, { now: NOW, audit: audit(), newId });
+  await store.write(deleteEndpoint, to.id, { now: NOW, audit: audit(), newId });
   assertEquals((await checkStore(folder.path)).problems, []);
-  assertEquals((await store.figures(NOW)).deliveries.attempting, 1);
+  assertEquals((await store.metrics(NOW)).deliveries.attempting, 1);
   await store.close();
 
   using old = new StoreFolder();

@@ -5,13 +5,15 @@ import { checkStore } from "../../../../../src/webhooks/store/maintenance/check.
 import { SqliteConnection } from "../../../../../src/webhooks/store/sqlite/connection.ts";
 import { addEndpoint, addEvent, audit } from "../../../../contract/webhook_store_bed.ts";
 import { QUIET, StoreFolder } from "../../../../harness/sqlite_fixture.ts";
+import { addAudit, listAudit } from "../../../../../src/webhooks/store/audit_log.ts";
+import { listDeliveries } from "../../../../../src/webhooks/store/deliveries.ts";
 
 Deno.test("the first start makes the folder, the tables, and files for its owner alone", async () => {
   using folder = new StoreFolder();
   const told: unknown[] = [];
   const logger = { ...QUIET, info: (message: string, fields: unknown) => void told.push(message, fields) };
   const store = await folder.open({ logger });
-  await store.addAudit(audit());
+  await store.write(addAudit, audit());
   assertEquals(store.schemaVersion, MIGRATIONS.length);
   assertEquals(modes(folder.path), [0o600, 0o600, 0o600]);
   await store.close();
@@ -20,9 +22,9 @@ Deno.test("the first start makes the folder, the tables, and files for its owner
   // A file that others may read is closed to them at the next start; and a second start says nothing.
   Deno.chmodSync(folder.path, 0o644);
   const again = await folder.open({ logger });
-  await again.addAudit(audit());
+  await again.write(addAudit, audit());
   assertEquals(modes(folder.path), [0o600, 0o600, 0o600]);
-  assertEquals([told.length, (await again.listAudit({ limit: 9 })).items.length], [2, 2]);
+  assertEquals([told.length, (await again.read(listAudit, { limit: 9 })).items.length], [2, 2]);
   await again.close();
 });
 
@@ -69,7 +71,7 @@ Deno.test("a store of version 1 is brought up to date, with all that it holds, o
   const store = await folder.open();
   await addEndpoint(store);
   await addEvent(store);
-  const before = await store.listDeliveries({ limit: 9 });
+  const before = await store.read(listDeliveries, { limit: 9 });
   await store.close();
 
   const connection = new SqliteConnection(folder.path);
@@ -85,7 +87,7 @@ Deno.test("a store of version 1 is brought up to date, with all that it holds, o
   connection.close();
   script(folder.path, `PRAGMA user_version = ${MIGRATIONS.length}`);
   const again = await folder.open();
-  assertEquals(await again.listDeliveries({ limit: 9 }), before);
+  assertEquals(await again.read(listDeliveries, { limit: 9 }), before);
   await again.close();
 });
 
