@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { scaledClock } from "./scaled_clock.ts";
 import { type MovedStore, moveStore } from "../../src/webhooks/store/maintenance/move.ts";
-import { migrate } from "../../src/webhooks/store/sqlite/schema.ts";
+import { migrate } from "../../src/webhooks/store/sqlite/migration.ts";
 import { SqliteConnection } from "../../src/webhooks/store/sqlite/connection.ts";
 import {
   type ColumnKind,

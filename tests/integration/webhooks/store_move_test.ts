@@ -3,7 +3,8 @@ import { DatabaseSync } from "node:sqlite";
 import { basename } from "node:path";
 import { DispatchLock } from "../../../src/webhooks/store/sqlite/dispatch_lock.ts";
 import { systemClock } from "../../../src/base/clock.ts";
-import { migrate, MIGRATIONS } from "../../../src/webhooks/store/sqlite/schema.ts";
+import { migrate } from "../../../src/webhooks/store/sqlite/migration.ts";
+import { MIGRATIONS } from "../../../src/webhooks/store/schema.ts";
 import { SqliteConnection } from "../../../src/webhooks/store/sqlite/connection.ts";
 import { openSqliteStore } from "../../../src/webhooks/store/sqlite/store.ts";
 import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";
@@ -279,7 +280,7 @@ Deno.test("a store is moved only into one of the other kind, and by the release 
     `Cannot open the store "${folder.path}": there is no such file`,
   );
   const old = new SqliteConnection(folder.path);
-  migrate(old, MIGRATIONS.slice(0, 1));
+  migrate(old, MIGRATIONS.sqlite.slice(0, 1));
   old.close();
   await refused(
     () => move(folder.path, url),

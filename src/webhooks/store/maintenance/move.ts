@@ -5,7 +5,8 @@ import { READING, type StoreConnection, transaction, WRITING } from "./connectio
 import { type MoveTarget, withMoveTarget } from "./move_target.ts";
 import { countOf, type StoreTable, storeTables, TableReader } from "./tables.ts";
 import { lockedStore, refuseClaims, refuseSessions } from "./users.ts";
-import { knownVersion, NEWEST_VERSION } from "./schema_version.ts";
+import { knownVersion } from "./schema_version.ts";
+import { SCHEMA_VERSION } from "../schema.ts";
 import { moveNumbers, TableWriter } from "./writer.ts";
 import { TableDigest } from "./table_digest.ts";
 import { StoreError } from "../store.ts";
@@ -53,7 +54,7 @@ export async function moveStore(move: StoreMove): Promise<MovedStore> {
   return await withStoreToRead(from, async (source) => {
     using _lock = source.kind === "sqlite" ? lockedStore(source.shown) : undefined;
     await refuseUsers(source, clock);
-    if (await source.perform(knownVersion(source)) < NEWEST_VERSION) throw tooOld(source);
+    if (await source.perform(knownVersion(source)) < SCHEMA_VERSION) throw tooOld(source);
     return await withMoveTarget(to, clock, (target) => moved(source, target, move));
   });
 }

@@ -1,15 +1,15 @@
 import { dirname } from "node:path";
 import type { Clock } from "../../../base/clock.ts";
-import { halfFilledVersion, isHalfFilled } from "../half_filled.ts";
+import { halfFilledVersion, isHalfFilled, SCHEMA_VERSION } from "../schema.ts";
 import { isPostgresAddress } from "../../../base/postgres_address.ts";
 import { migratePostgres } from "../postgres/migration.ts";
-import { migrate } from "../sqlite/schema.ts";
+import { migrate } from "../sqlite/migration.ts";
 import { SqliteConnection } from "../sqlite/connection.ts";
 import { fileAt, sqliteStore, withPostgresStore, withSqliteSource } from "./open_connection.ts";
 import { type StoreConnection, transaction, transactionsOn, WRITING } from "./connection.ts";
 import { quoted, TABLE_NAMES } from "./tables.ts";
 import { lockedStore, refuseSessions } from "./users.ts";
-import { knownVersion, NEWEST_VERSION, versionOf, writeVersion } from "./schema_version.ts";
+import { knownVersion, versionOf, writeVersion } from "./schema_version.ts";
 import { get, run, type Work } from "../work.ts";
 import { StoreError } from "../store.ts";
 
@@ -53,7 +53,7 @@ async function filledDatabase<T>(
   await transaction(connection, WRITING, () => connection.perform(emptied(connection)));
   await migratePostgres(transactionsOn(connection), { shownAddress: connection.shown });
   const isFilled = await transaction(connection, WRITING, () => connection.perform(marked(connection)));
-  const finish = async () => void await connection.perform(writeVersion(connection, NEWEST_VERSION));
+  const finish = async () => void await connection.perform(writeVersion(connection, SCHEMA_VERSION));
   try {
     // Who came before the mark has not seen it.
     await refuseSessions(connection, clock);
@@ -68,7 +68,7 @@ async function filledDatabase<T>(
 function* emptied(connection: StoreConnection): Work<void> {
   const version = yield* versionOf(connection);
   if (!isHalfFilled(version)) return;
-  if (version !== halfFilledVersion(NEWEST_VERSION)) {
+  if (version !== halfFilledVersion(SCHEMA_VERSION)) {
     throw new StoreError(
       "failed",
       `Cannot move into the store "${connection.shown}": another release has filled it halfway; ` +
@@ -76,7 +76,7 @@ function* emptied(connection: StoreConnection): Work<void> {
     );
   }
   yield* run(`TRUNCATE ${quoted(TABLE_NAMES)}`);
-  yield* writeVersion(connection, NEWEST_VERSION);
+  yield* writeVersion(connection, SCHEMA_VERSION);
 }
 
 /** Marks a store without rows; true for one that has some. */
@@ -85,7 +85,7 @@ function* marked(connection: StoreConnection): Work<boolean> {
   for (const name of TABLE_NAMES) {
     if ((yield* get(`SELECT 1 AS one FROM "${name}" LIMIT 1`)) !== undefined) return true;
   }
-  yield* writeVersion(connection, halfFilledVersion(NEWEST_VERSION));
+  yield* writeVersion(connection, halfFilledVersion(SCHEMA_VERSION));
   return false;
 }
 
@@ -103,12 +103,12 @@ async function filledFile<T>(path: string, fill: (target: MoveTarget) => Promise
   try {
     migrate(sqlite);
     const connection = sqliteStore(sqlite, path);
-    await connection.perform(writeVersion(connection, halfFilledVersion(NEWEST_VERSION)));
+    await connection.perform(writeVersion(connection, halfFilledVersion(SCHEMA_VERSION)));
     return await fill({
       connection,
       isFilled: false,
       async finish() {
-        await connection.perform(writeVersion(connection, NEWEST_VERSION));
+        await connection.perform(writeVersion(connection, SCHEMA_VERSION));
         sqlite.close();
         named(temporary, path);
       },

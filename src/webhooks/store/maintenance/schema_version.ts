@@ -1,13 +1,9 @@
-import { refuseHalfFilled } from "../half_filled.ts";
+import { refuseVersion, SCHEMA_VERSION } from "../schema.ts";
 import { schemaVersion } from "../postgres/migration.ts";
-import { MIGRATIONS } from "../sqlite/schema.ts";
 import type { StoreConnection } from "./connection.ts";
 import { whole } from "../rows.ts";
 import { get, run, type Work } from "../work.ts";
 import { StoreError } from "../store.ts";
-
-/** The newest version of the schema, which means the same in each database. */
-export const NEWEST_VERSION = MIGRATIONS.length;
 
 /** The version of a store's schema; 0 for none. */
 export function* versionOf({ kind, shown }: StoreConnection): Work<number> {
@@ -15,17 +11,13 @@ export function* versionOf({ kind, shown }: StoreConnection): Work<number> {
   return whole(yield* get("PRAGMA user_version"), "user_version");
 }
 
-/** The version of a store that is whole, and that this release knows. */
+/** The version of a store that this release knows; throws for a half-filled store, or none. */
 export function* knownVersion(connection: StoreConnection): Work<number> {
   const version = yield* versionOf(connection);
-  if (version >= 1 && version <= NEWEST_VERSION) return version;
   const { shown } = connection;
-  refuseHalfFilled(shown, version);
-  const state = version === 0 ? "it holds no store" : `its schema has version ${version}`;
-  throw new StoreError(
-    "failed",
-    `Cannot open the store "${shown}": ${state}, this release knows 1 to ${NEWEST_VERSION}`,
-  );
+  refuseVersion(shown, version, SCHEMA_VERSION);
+  if (version === 0) throw new StoreError("failed", `Cannot open the store "${shown}": it holds no store`);
+  return version;
 }
 
 /** Writes another version, such as one that marks a store as half filled. */

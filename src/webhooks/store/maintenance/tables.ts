@@ -1,3 +1,4 @@
+import { TABLE_KEYS } from "../schema.ts";
 import { StoreError } from "../store.ts";
 import { text, whole } from "../rows.ts";
 import { storedText } from "../stored_text.ts";
@@ -24,28 +25,8 @@ export interface StoreTable {
   readonly isNumbered: boolean;
 }
 
-/** Names of tables and their keys, each after those that its rows name. */
-const KEYS: Readonly<Record<string, readonly string[]>> = {
-  endpoint: ["seq"],
-  endpoint_secret: ["seq"],
-  workflow_trigger: ["seq"],
-  trigger_key: ["seq"],
-  event_key: ["seq"],
-  idempotency: ["scope", "key"],
-  event: ["seq"],
-  delivery: ["seq"],
-  attempt: ["delivery_seq", "number"],
-  workflow_version: ["id"],
-  execution: ["seq"],
-  execution_step: ["execution_seq", "position"],
-  audit: ["seq"],
-  removal: ["seq"],
-  swept: ["name"],
-  tally: ["name"],
-};
-
 /** The names of all tables. */
-export const TABLE_NAMES: readonly string[] = Object.keys(KEYS);
+export const TABLE_NAMES: readonly string[] = Object.keys(TABLE_KEYS);
 
 /** Where a name may have several rows, they stand for their sum. */
 const SUMMED: Readonly<Record<string, Pick<StoreTable, "columns" | "from">>> = {
@@ -72,7 +53,7 @@ const KINDS: Readonly<Record<string, ColumnKind>> = {
 /** The tables of a store and their columns, in an order in which they can be filled. */
 export function* storeTables(): Work<readonly StoreTable[]> {
   const tables: StoreTable[] = [];
-  for (const [name, key] of Object.entries(KEYS)) {
+  for (const [name, key] of Object.entries(TABLE_KEYS)) {
     const plain = { name, key, isNumbered: key[0] === "seq", from: `"${name}"` };
     tables.push({ ...plain, columns: yield* columnsOf(name), ...SUMMED[name] });
   }
