@@ -129,7 +129,7 @@ export function isHalfFilled(version: number): boolean {
 export function refuseVersion(shown: string, version: number, newest: number): void {
   if (version <= newest) return;
   const state = isHalfFilled(version)
-    ? 'it is half filled; "weir store move", called again, would fill it'
+    ? 'it is half filled; run "weir store move" again to complete it'
     : `its schema has version ${version}, this release knows ${newest} and older; a newer release is needed`;
   throw new StoreError("failed", `Cannot open the store "${shown}": ${state}`);
 }

@@ -4,7 +4,7 @@ import { PostgresConnection } from "../../../src/webhooks/store/postgres/connect
 import { migratePostgres } from "../../../src/webhooks/store/postgres/migration.ts";
 import { MIGRATIONS, SCHEMA_VERSION } from "../../../src/webhooks/store/schema.ts";
 import { SqliteConnection } from "../../../src/webhooks/store/sqlite/connection.ts";
-import { withPostgresStore } from "../../../src/webhooks/store/maintenance/open_connection.ts";
+import { withPostgresStore } from "../../../src/webhooks/store/maintenance/connection.ts";
 import { transactionsOn } from "../../../src/webhooks/store/maintenance/connection.ts";
 import { text } from "../../../src/webhooks/store/rows.ts";
 import { storeTables, TABLE_NAMES } from "../../../src/webhooks/store/maintenance/tables.ts";
@@ -80,7 +80,7 @@ postgresTest(
     );
     assertEquals(
       await refused(1_000_002),
-      `Cannot open the store "${shown}": it is half filled; "weir store move", called again, would fill it`,
+      `Cannot open the store "${shown}": it is half filled; run "weir store move" again to complete it`,
     );
   },
 );

@@ -60,7 +60,7 @@ Deno.test("a copy replaces nothing, and is not begun where the store is missing 
   await (await folder.open()).close();
   Deno.writeTextFileSync(target, "precious");
   const taken = await assertRejects(() => backupStore(folder.path, target));
-  assertEquals(taken.message, `Cannot write the copy "${target}": there is a file of that name`);
+  assertEquals(taken.message, `Cannot write the copy "${target}": the file exists`);
   assertEquals(Deno.readTextFileSync(target), "precious");
   await assertRejects(() => backupStore(folder.path, folder.file("no/such/folder.db")));
 });

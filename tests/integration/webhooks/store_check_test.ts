@@ -2,7 +2,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { migratePostgres } from "../../../src/webhooks/store/postgres/migration.ts";
 import { SCHEMA_VERSION } from "../../../src/webhooks/store/schema.ts";
 import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";
-import { withPostgresStore } from "../../../src/webhooks/store/maintenance/open_connection.ts";
+import { withPostgresStore } from "../../../src/webhooks/store/maintenance/connection.ts";
 import { transactionsOn } from "../../../src/webhooks/store/maintenance/connection.ts";
 import { needs } from "../../harness/tools.ts";
 import { sessionsEnded, sharedPostgres } from "../../harness/postgres_fixture.ts";

@@ -23,7 +23,7 @@ Deno.test("a check counts the rows of a file that is whole, changes nothing, and
   assertEquals(counts, COUNTS);
   await store.write(addAudit, audit());
   await store.close();
-  const damages = { ...DAMAGES, [REFERENCE]: "a row of delivery names one of event that is not there" };
+  const damages = { ...DAMAGES, [REFERENCE]: "a row of delivery references a missing row of event" };
   for (const [index, [damage, problem]] of Object.entries(damages).entries()) {
     const copy = folder.file(`${index}.db`);
     await backupStore(folder.path, copy);
