@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { errorText } from "../base/error_text.ts";
-import { parseHttpUrl } from "../settings/parsers.ts";
+import { parseHttpUrl } from "../settings/address_parsers.ts";
 import { WEBHOOK_TABLE } from "../settings/webhook_table.ts";
 import type { CommandFlag, GivenFlags } from "./command.ts";
 import { CommandError, type CommandOptions, readText } from "./command_input.ts";
@@ -48,7 +48,7 @@ function urlOf(flags: GivenFlags, { environment }: CommandOptions): URL {
   const text = given ?? (environment["WEIR_URL"] || WEBHOOK_TABLE.WEIR_URL.default);
   const parsed = parseHttpUrl(text);
   // What is refused may hold a password, so it is not shown.
-  if ("wanted" in parsed) throw new FlagError(`Cannot use ${name}: ${parsed.wanted} would be right`);
+  if ("expected" in parsed) throw new FlagError(`Invalid ${name}: expected ${parsed.expected}`);
   const url = new URL(parsed.value);
   if (url.username !== "" || url.password !== "") {
     throw new FlagError(

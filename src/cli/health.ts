@@ -1,6 +1,6 @@
 import { errorText } from "../base/error_text.ts";
 import { hostPort } from "../base/host_port.ts";
-import { parseHttpUrl } from "../settings/parsers.ts";
+import { parseHttpUrl } from "../settings/address_parsers.ts";
 import { SERVER_TABLE } from "../settings/server_table.ts";
 import type { Parsed } from "../settings/setting.ts";
 import { decodeHealthCheckResponse, encodeHealthCheckRequest, SERVING_STATUS } from "../wire/health.ts";
@@ -73,7 +73,7 @@ async function pageOf(flags: GivenFlags, options: CommandOptions): Promise<Healt
 function urlOf(text: string): URL {
   const parsed = parseHttpUrl(text);
   // What is refused may hold a password, so it is not shown.
-  if ("wanted" in parsed) throw new FlagError(`Cannot use --url: ${parsed.wanted} would be right`);
+  if ("expected" in parsed) throw new FlagError(`Invalid --url: expected ${parsed.expected}`);
   const url = new URL(parsed.value);
   if (url.username !== "" || url.password !== "") {
     throw new FlagError("Cannot use --url: it holds a user name or password, which no health page wants");
@@ -87,7 +87,7 @@ function ownPage({ environment }: CommandOptions): URL {
   const read = <T>(name: keyof typeof SERVER_TABLE, parse: (text: string) => Parsed<T>, unset: string): T => {
     const parsed = parse(environment[name] || unset);
     if ("value" in parsed) return parsed.value;
-    throw new FlagError(`Cannot use ${name} "${environment[name]}": ${parsed.wanted} would be right`);
+    throw new FlagError(`Invalid ${name} "${environment[name]}": expected ${parsed.expected}`);
   };
   const { HOST, PORT, HTTP_SERVER_USE_TLS } = SERVER_TABLE;
   const port = read("PORT", PORT.parse, PORT.default);
