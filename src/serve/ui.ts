@@ -2,7 +2,7 @@ import type { DebugRoute } from "../http/debug.ts";
 import { uiLiveRoute } from "../http/ui_live_route.ts";
 import { uiRoutes } from "../http/ui_route.ts";
 import type { OpenRules } from "./rules.ts";
-import { limitText } from "../ratelimit/limit_text.ts";
+import { limitText } from "../ratelimit/rules_text.ts";
 import type { RateLimitService } from "../ratelimit/service.ts";
 import type { ServiceParts } from "./parts.ts";
 import { readPageFile } from "../ui/page_files.ts";

@@ -114,7 +114,7 @@ async function explain(opened: OpenedPage): Promise<void> {
   await page.getByLabel("Domain").fill("shop");
   await page.getByLabel("Descriptors").fill("account");
   await go.click();
-  await opened.sees(/"account" has no equals sign, key=value would be right/);
+  await opened.sees(/"account" has no equals sign: expected key=value/);
   await page.getByLabel("Descriptors").fill("account=bob\ncolour=red");
   await go.click();
   await opened.sees("no limit");
