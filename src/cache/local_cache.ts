@@ -1,5 +1,5 @@
 import type { Figures } from "../base/figures.ts";
-import type { LocalCache } from "../ratelimit/local_cache.ts";
+import type { LocalCache } from "../ratelimit/counter_cache.ts";
 
 /** What an entry costs beside the characters of its key: the map's slot, the entry, the string's header. */
 const ENTRY_BYTES = 120;

@@ -2,7 +2,7 @@ import type { ChannelCredentials, ServiceError } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 import { systemClock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
-import { parseDescriptorText } from "../ratelimit/descriptor_text.ts";
+import { parseDescriptorText } from "../ratelimit/request.ts";
 import { unitOfNumber } from "../ratelimit/limit.ts";
 import {
   decodeRateLimitResponse,

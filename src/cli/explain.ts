@@ -1,8 +1,7 @@
-import { parseDescriptorText } from "../ratelimit/descriptor_text.ts";
+import { type Descriptor, parseDescriptorText, type RateLimitRequest } from "../ratelimit/request.ts";
 import { InvalidRequestError } from "../ratelimit/errors.ts";
 import { explain } from "../ratelimit/explain.ts";
 import { PLAIN_POLICY } from "../ratelimit/policy.ts";
-import type { Descriptor, RateLimitRequest } from "../ratelimit/request.ts";
 import { validateRequest } from "../ratelimit/validate.ts";
 import type { GivenCommand, GivenFlags, RunnableCommand } from "./command.ts";
 import type { CommandOptions } from "./command_input.ts";

@@ -1,5 +1,4 @@
-import type { SimulatedDecision } from "../ratelimit/simulation.ts";
-import type { ChangeKind, RequestChange } from "../ratelimit/simulation_change.ts";
+import type { ChangeKind, RequestChange, SimulatedDecision } from "../ratelimit/simulation.ts";
 import type { SimulationTally } from "../ratelimit/simulation_tally.ts";
 import type { TimedRequest } from "./request_lines.ts";
 

@@ -1,7 +1,6 @@
 import type { Entry } from "../ratelimit/request.ts";
-import { limitText } from "../ratelimit/limit_text.ts";
-import type { SimulatedStatus } from "../ratelimit/simulation.ts";
-import { CHANGE_KINDS, type ChangeKind } from "../ratelimit/simulation_change.ts";
+import { limitText } from "../ratelimit/rules_text.ts";
+import { CHANGE_KINDS, type ChangeKind, type SimulatedStatus } from "../ratelimit/simulation.ts";
 import type { ChangeCounts, RuleTally } from "../ratelimit/simulation_tally.ts";
 import { timeText } from "../base/rfc3339.ts";
 import { plainText, shortened } from "./plain_text.ts";

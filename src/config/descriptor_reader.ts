@@ -1,4 +1,4 @@
-import { CACHE_FAILURE_MODES } from "../ratelimit/cache_failure_mode.ts";
+import { CACHE_FAILURE_MODES } from "../ratelimit/limit.ts";
 import type { DescriptorSource, RateLimitSource } from "../ratelimit/rule_source.ts";
 import { FieldReader, pathOf } from "../yaml/field_reader.ts";
 import { readMetadata } from "./metadata_reader.ts";

@@ -1,8 +1,7 @@
-import { parseDescriptorText } from "../ratelimit/descriptor_text.ts";
+import { type Descriptor, parseDescriptorText, type RateLimitRequest } from "../ratelimit/request.ts";
 import { CacheError, InvalidRequestError } from "../ratelimit/errors.ts";
 import type { Explained } from "../ratelimit/explain.ts";
 import type { Plan } from "../ratelimit/plan.ts";
-import type { Descriptor, RateLimitRequest } from "../ratelimit/request.ts";
 import type { DebugRoute } from "./debug.ts";
 import { debugRightOf, type DebugTokens, unauthorizedRefusal } from "./bearer_token.ts";
 import { invalidParameter, type Refusal, refusalOf } from "./problem.ts";

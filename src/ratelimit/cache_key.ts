@@ -1,17 +1,14 @@
 import type { Entry } from "./request.ts";
 import type { CounterName, RateLimit, RuleLevel } from "./rules.ts";
 
-/** Shared by all rules whose counters do not depend on the request. */
+/** Shared by rules whose counters do not depend on the request. */
 const NOTHING_VARIES: readonly number[] = [];
 
-/**
- * Names of the counters of a rule: domain, every key and value, joined and ended by `_`. A level that
- * shares its threshold stands with its pattern instead of the value.
- */
+/** The counter name of a rule: domain, keys and values, each followed by `_`; a shared level has its pattern as value. */
 export function counterName(domain: string, path: readonly RuleLevel[]): CounterName {
   const texts: string[] = [];
   const varying: number[] = [];
-  // Joined at the end: texts that are hung on to each other take more memory.
+  // Joined once: concatenated strings take more memory.
   let text = [domain, "_"];
   for (const [index, { key, value, pattern, shareThreshold }] of path.entries()) {
     if (shareThreshold || (value !== "" && pattern === undefined)) {
@@ -26,10 +23,7 @@ export function counterName(domain: string, path: readonly RuleLevel[]): Counter
   return { texts, varying: varying.length === 0 ? NOTHING_VARIES : varying };
 }
 
-/**
- * Name of the counter: prefix, domain, every key and value, and the start of the window, joined by
- * `_` and not escaped, so that the counters can be shared with the best-known implementation.
- */
+/** Prefix, domain, keys, values and start of the window, joined by `_` and not escaped, for compatibility. */
 export function cacheKey(
   prefix: string,
   domain: string,
@@ -49,6 +43,6 @@ export function cacheKey(
   for (let index = 0; index < last; index++) {
     key += (texts[index] ?? "") + (entries[varying[index] ?? -1]?.value ?? "");
   }
-  // The end is put together first: short texts are cheaper to join than to hang on to a long one.
+  // Joining the short texts first is cheaper.
   return key + ((texts[last] ?? "") + windowStart);
 }

@@ -1,26 +1,25 @@
 import { counterName } from "./cache_key.ts";
 import { UNITS } from "./limit.ts";
-import { compilePattern } from "./pattern.ts";
-import { PatternIndex } from "./pattern_index.ts";
+import { compilePattern, PatternIndex } from "./pattern_index.ts";
 import { checkSources } from "./rule_check.ts";
 import type { DescriptorSource, DomainSource, RateLimitSource } from "./rule_source.ts";
 import type { Problem } from "../base/problem.ts";
 import type { KeyRules, LimitRule, RateLimit, RuleLevel, RuleNode, Rules, RuleTable } from "./rules.ts";
 import { staticMetricKey } from "./stat_path.ts";
 
-/** How sources are put together. */
+/** Options of the compilation. */
 export interface CompileOptions {
-  /** Several sources may name one domain; their rules stand one after the other. */
+  /** Allows several sources for one domain. */
   readonly mergeDomains: boolean;
 }
 
-/** A rule without its positions and without what is nested in it, and how deep it is nested, from 0. */
+/** A rule without positions and nested rules, and its depth from 0. */
 export interface FlatDescriptor extends Omit<DescriptorSource, "at" | "path" | "rateLimit" | "descriptors"> {
   readonly depth: number;
   readonly rateLimit: Omit<RateLimitSource, "at" | "path"> | undefined;
 }
 
-/** Checks the sources as a whole and makes rules of them; there are none when a problem is an error. */
+/** Checks the sources and compiles them; no rules if there is an error. */
 export function compileRules(
   sources: readonly DomainSource[],
   options: CompileOptions,
@@ -35,7 +34,7 @@ export function compileRules(
   return { rules: builder.finish(), problems };
 }
 
-/** The descriptors in their order, each followed by those that are nested in it. */
+/** The descriptors in order, each followed by its nested ones. */
 export function* flatDescriptors(
   descriptors: readonly DescriptorSource[],
   depth = 0,
@@ -62,28 +61,25 @@ interface OpenNode extends RuleNode {
   children: RuleTable | undefined;
 }
 
-/** A rule whose nested rules may still follow, and the levels that lead to it. */
+/** A rule whose nested rules may follow. */
 interface Place {
   readonly path: readonly RuleLevel[];
   readonly node: OpenNode;
   table: OpenTable | undefined;
 }
 
-/**
- * Makes rules of checked descriptors that come one after the other, so that whoever has little time at once can add
- * them in parts. `finish` ends it.
- */
+/** Builds rules incrementally, so that the caller can split the work. */
 export class RulesBuilder {
   readonly #domains = new Map<string, OpenTable>();
   readonly #limits: RateLimit[] = [];
   readonly #metricKeys = new Map<string, string>();
-  /** Keys, units and names are few: each rule that comes from another thread has its own copy of them. */
+  /** Deduplicates texts: rules from another thread have their own copies. */
   readonly #texts = new Map<string, string>();
-  /** The rules that lead to the last one, by depth. */
+  /** The path to the last rule. */
   #places: Place[] = [];
   #domain = "";
 
-  /** Begins a domain, or goes on with one that was begun before. */
+  /** Starts or continues a domain. */
   domain(name: string): void {
     this.#domain = name;
     this.#places = [];
@@ -109,18 +105,17 @@ export class RulesBuilder {
     this.#places.push({ path, node, table: undefined });
   }
 
-  /** The rules, complete. */
+  /** Returns the rules. */
   finish(): Rules {
     const domains: ReadonlyMap<string, RuleTable> = this.#domains;
     return { domains, domainCount: domains.size, limits: this.#limits, metricKeys: this.#metricKeys };
   }
 
-  /** The table of this depth below the rules that lead there. */
   #tableAt(depth: number): OpenTable {
-    const above = this.#places[depth - 1];
-    if (above === undefined) return this.#domains.get(this.#domain) ?? new Map();
-    if (above.table === undefined) above.node.children = above.table = new Map();
-    return above.table;
+    const parent = this.#places[depth - 1];
+    if (parent === undefined) return this.#domains.get(this.#domain) ?? new Map();
+    if (parent.table === undefined) parent.node.children = parent.table = new Map();
+    return parent.table;
   }
 
   #shared<T extends string | undefined>(text: T): T {
@@ -160,7 +155,6 @@ export class RulesBuilder {
   }
 }
 
-/** Shared by all rules that replace none. */
 const NOTHING: readonly string[] = [];
 
 function levelOf(descriptor: FlatDescriptor): RuleLevel {
@@ -184,7 +178,7 @@ function ruleOf(
     detailedMetric,
     shares: path.some((level) => level.shareThreshold),
     counterName: counterName(domain, path),
-    // One text for both where they are alike, as they are for most rules.
+    // They are equal for most rules: one string takes less memory.
     metricKey: metricKey === fullKey ? fullKey : metricKey,
   };
 }

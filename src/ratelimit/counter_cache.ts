@@ -1,45 +1,49 @@
-/** One counter to move. */
+/** A change of one counter. */
 export interface Hit {
-  /** Name of the counter in the cache; it holds the start of its window. */
+  /** The cache key, which contains the start of the window. */
   readonly key: string;
-  /** Added to the counter. 0 reads it; below 0 gives back, and the counter stops at 0. */
+  /** Added to the counter. 0 only reads it; a negative value subtracts, down to 0. */
   readonly addend: number;
-  /** End of the window in seconds since the epoch. The counter is of no use after it. */
+  /** The end of the window in seconds since the epoch. */
   readonly windowEnd: number;
-  /** How long a shared cache is to keep the counter, in seconds: the window and the jitter. */
+  /** Expiry in a shared cache, in seconds: the window and the jitter. */
   readonly expiresInSeconds: number;
-  /** The limit is one per second: with two caches it is counted in the one for those. */
+  /** Whether the limit is per second, which may have its own cache. */
   readonly perSecond: boolean;
 }
 
-/** Who waits for counts. */
+/** The caller that waits for counts. */
 export interface Caller {
-  /** Nobody waits any more: hits that were not sent yet need not be counted. */
+  /** Unsent hits of a cancelled caller need not be counted. */
   readonly gone: boolean;
-  /**
-   * When it began to ask, in milliseconds, where it asks more than once: the time-out counts from then.
-   * Absent where it counts from each asking.
-   */
+  /** The start of the timeout in milliseconds, shared by several calls; undefined to start with each call. */
   readonly since?: number;
 }
 
 /**
- * Shared counters. An adapter only counts: it knows nothing of limits.
- * Every method throws `CacheError` when counters cannot be asked, within the time that the adapter was
- * given. Its `counts` tell which of the hits were answered all the same; of the others some may have
- * been counted and some not.
+ * Shared counters. An adapter only counts and knows no limits. Methods throw `CacheError` when they fail or time out;
+ * its `counts` are those of the hits that succeeded, and other hits may or may not have been counted.
  */
 export interface CounterCache {
   /**
-   * Moves every counter, in order, and answers the counts after each step, in the order of the hits.
-   * Two hits of one key see successive counts. A counter that does not exist counts as 0; one that
-   * is only read or given back is not made.
+   * Adds the hits in order and returns the count after each, so that two hits of one key get successive counts. A
+   * missing counter is 0, and is not created to read or subtract.
    */
   add(hits: readonly Hit[], caller?: Caller): number[] | Promise<number[]>;
-  /** The counts as they stand, in the order of the hits; nothing is moved. */
+  /** Returns the current counts, in the order of the hits. */
   read(hits: readonly Hit[], caller?: Caller): number[] | Promise<number[]>;
-  /** Forgets the counters with these keys. */
+  /** Deletes the counters with these keys. */
   remove(keys: readonly string[]): Promise<void>;
-  /** Lets go of connections and timers. No method is called after it. */
+  /** Closes connections and timers; called last. */
   close(): Promise<void>;
+}
+
+/** Keys that are known to be over their limit, which need no call to the shared cache. */
+export interface LocalCache {
+  /** The last known count of the key in its window. */
+  get(key: string, nowSeconds: number): number | undefined;
+  /** Remembers the count until the window ends; may evict other keys. */
+  set(key: string, count: number, windowEnd: number, nowSeconds: number): void;
+  /** Removes the key. */
+  forget(key: string): void;
 }

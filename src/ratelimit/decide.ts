@@ -7,40 +7,34 @@ import { NO_STATS, type RuleStats, ruleStats } from "./rule_stats.ts";
 import type { RateLimit } from "./rules.ts";
 import { secondsUntilReset } from "./window.ts";
 
-/** Stands in the counts where the local cache knew that the key is over its limit. */
+/** In place of a count: the local cache knows that the key is over its limit. */
 export const OVER_LIMIT_LOCALLY = -1;
-
-/** Stands in the counts where the cache failed and the descriptor passes all the same. */
+/** In place of a count: the cache failed and the descriptor is allowed. */
 export const ALLOWED_UNCOUNTED = -Infinity;
-
-/** Stands in the counts where the cache failed and the descriptor is over its limit therefore. */
+/** In place of a count: the cache failed and the descriptor is denied. */
 export const DENIED_UNCOUNTED = Infinity;
 
-/** What unlimited descriptors have left: the largest unsigned 32-bit integer. */
+/** The remaining limit of unlimited descriptors. */
 const UNLIMITED_REMAINING = 4_294_967_295;
 
-/** A key that is over its limit, for the local cache to remember where the shared cache counted it. */
+/** A key that is over its limit, for the local cache. */
 export interface OverLimitKey {
   readonly key: string;
   readonly count: number;
-  /** Seconds since the epoch. */
   readonly windowEnd: number;
 }
 
-/** A decision and everything that follows from it. */
+/** A decision and its effects. */
 export interface Outcome {
   readonly decision: Decision;
-  /** One item a descriptor; absent where there is no limit. */
+  /** One per descriptor; undefined without a limit. */
   readonly stats: readonly (RuleStats | undefined)[];
-  /** Global shadow mode turned the overall code into OK. */
+  /** Whether global shadow mode changed the overall code to OK. */
   readonly globalShadow: boolean;
   readonly overLimitKeys: readonly OverLimitKey[];
 }
 
-/**
- * Decides a plan. `counts` holds, for each descriptor that is counted, the counter after its hits,
- * `OVER_LIMIT_LOCALLY`, `ALLOWED_UNCOUNTED` or `DENIED_UNCOUNTED`; items of the others are not looked at.
- */
+/** Decides a plan. `counts` has the count after the hits, or one of the values above, for each counted descriptor. */
 export function decide(plan: Plan, counts: readonly number[], policy: Policy, nowSeconds: number): Outcome {
   const { descriptors } = plan;
   const statuses: DescriptorStatus[] = [];
@@ -63,10 +57,10 @@ export function decide(plan: Plan, counts: readonly number[], policy: Policy, no
       overLimitKeys.push({ key: hit.key, count, windowEnd: hit.windowEnd });
     }
   }
-  const judged = overallCode(plan, statuses, policy);
-  const globalShadow = policy.shadowMode && judged === "OVER_LIMIT";
+  const code = overallCode(plan, statuses, policy);
+  const globalShadow = policy.shadowMode && code === "OVER_LIMIT";
   const decision: Decision = {
-    overallCode: globalShadow ? "OK" : judged,
+    overallCode: globalShadow ? "OK" : code,
     statuses,
     responseHeadersToAdd: policy.responseHeaders === undefined
       ? NO_HEADERS

@@ -1,35 +1,35 @@
 import type { Unit } from "./limit.ts";
 import type { JsonObject } from "./rule_source.ts";
 
-/** What a decision says. */
+/** The code of a decision. */
 export type Code = "OK" | "OVER_LIMIT";
 
-/** The limit that a status speaks of. */
+/** The limit in a status. */
 export interface CurrentLimit {
-  /** Name of the rule; empty when it has none. */
+  /** The name of the rule, possibly empty. */
   readonly name: string;
   readonly requestsPerUnit: number;
   readonly unit: Unit;
 }
 
-/** The answer to one descriptor. */
+/** The decision of one descriptor. */
 export interface DescriptorStatus {
   readonly code: Code;
-  /** Absent when nothing limits the descriptor. */
+  /** Undefined without a limit. */
   readonly currentLimit?: CurrentLimit;
-  /** 4,294,967,295 for unlimited descriptors, 0 when nothing matched. */
+  /** 4,294,967,295 for unlimited descriptors, 0 without a rule. */
   readonly limitRemaining: number;
-  /** Whole seconds to the end of the window, at least 1; present exactly with `currentLimit`. */
+  /** At least 1; only with `currentLimit`. */
   readonly secondsUntilReset?: number;
 }
 
-/** A header that the proxy is asked to add to its response. */
+/** A header for the proxy to add to its response. */
 export interface Header {
   readonly key: string;
   readonly value: string;
 }
 
-/** The answer to a whole request: one status a descriptor, in the order of the request. */
+/** The decision of a request, with one status per descriptor. */
 export interface Decision {
   readonly overallCode: Code;
   readonly statuses: readonly DescriptorStatus[];

@@ -1,17 +1,15 @@
-/** What is known of a refused request. */
+/** Details of an invalid request. */
 export interface InvalidRequestOptions extends ErrorOptions {
-  /** Path of the field that is wrong. */
   readonly field?: string;
-  /** The back end that can never hold what was asked for. */
   readonly backend?: "mc";
 }
 
-/** The request can never be answered as it stands; the caller has to change it. */
+/** An invalid request: the caller has to change it. */
 export class InvalidRequestError extends Error {
   override readonly name = "InvalidRequestError";
-  /** Path of the field that is wrong, such as `descriptors[3].hitsAddend`; absent where it is no single one. */
+  /** The path of the invalid field, such as `descriptors[3].hitsAddend`. */
   readonly field: string | undefined;
-  /** The back end that can never hold what was asked for, such as too long a key; names the counter that moves. */
+  /** The back end that cannot store it, such as too long a key; selects the error counter. */
   readonly backend: "mc" | undefined;
 
   constructor(message: string, options: InvalidRequestOptions = {}) {
@@ -21,7 +19,7 @@ export class InvalidRequestError extends Error {
   }
 }
 
-/** No rules were ever loaded; a later call may find some. */
+/** No rules are loaded yet; a later call may succeed. */
 export class NoConfigurationError extends Error {
   override readonly name = "NoConfigurationError";
 
@@ -30,18 +28,17 @@ export class NoConfigurationError extends Error {
   }
 }
 
-/** How a failure of the counters is told. */
+/** Details of a cache error. */
 export interface CacheErrorOptions extends ErrorOptions {
-  /** By position of the hits: the counts that came all the same. */
   readonly counts?: readonly (number | undefined)[];
 }
 
-/** The counters could not be asked, or not all of them; the same call may succeed later. */
+/** Some or all counters failed; a later call may succeed. */
 export class CacheError extends Error {
   override readonly name = "CacheError";
-  /** Which back end failed; names the counter that moves. */
+  /** The back end that failed; selects the error counter. */
   readonly backend: "kv" | "mc" | "memory";
-  /** By position of the hits: counts that came all the same. Empty when none did. */
+  /** The counts of the hits that succeeded, by position. */
   readonly counts: readonly (number | undefined)[];
 
   constructor(backend: "kv" | "mc" | "memory", message: string, options: CacheErrorOptions = {}) {

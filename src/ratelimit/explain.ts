@@ -1,30 +1,28 @@
 import { type Walk, type WalkedLevel, walkRules } from "./explain_walk.ts";
-import { instantText } from "./instant_text.ts";
+import { instantText } from "./window.ts";
 import type { Unit } from "./limit.ts";
 import { isQuota, type Plan, type PlanContext, planHits, type PlannedDescriptor } from "./plan.ts";
 import type { Descriptor, Entry, RateLimitRequest } from "./request.ts";
 import type { RateLimit, Rules } from "./rules.ts";
 
-/** Why a request is decided as it is: the rules alone, no counts. It can be written as JSON as it stands. */
+/** Which rules apply to a request, without counts; serializable as JSON. */
 export interface Explanation {
   readonly domain: string;
-  /** Whether any rules have this domain. */
   readonly domainKnown: boolean;
-  /** RFC 3339; decides in which windows the counters lie. */
+  /** RFC 3339; selects the windows. */
   readonly at: string;
   readonly descriptors: readonly ExplainedDescriptor[];
 }
 
-/** What a descriptor came to. `replaced`: a limit was found, and that of another descriptor takes its place. */
+/** `replaced`: the limit of another descriptor replaces this one. */
 export type ExplainedOutcome = "limited" | "unlimited" | "replaced" | "none";
 
-/** One descriptor and its way to a limit. */
+/** One descriptor and its path to a limit. */
 export interface ExplainedDescriptor {
   readonly entries: readonly Entry[];
-  /** Empty where no rule is looked at: an unknown domain, or a limit that the request brings along. */
+  /** Empty for an unknown domain or a limit in the request. */
   readonly levels: readonly WalkedLevel[];
   readonly outcome: ExplainedOutcome;
-  /** The outcome in a few words. */
   readonly why: string;
   readonly limit?: ExplainedLimit;
   readonly replacedBy?: readonly Replacement[];
@@ -33,9 +31,9 @@ export interface ExplainedDescriptor {
   readonly windowEnds?: string;
 }
 
-/** A limit, and where it comes from. */
+/** A limit and its source. */
 export interface ExplainedLimit {
-  /** Full key of the rule; absent for a limit that the request brought along. */
+  /** The full key of the rule; undefined for a limit in the request. */
   readonly rule?: string;
   readonly override: boolean;
   readonly unlimited: boolean;
@@ -45,24 +43,24 @@ export interface ExplainedLimit {
   readonly windowSeconds?: number;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
-  /** Names of the limits that fall away where this one is in the same request. */
+  /** Names of the limits that this one replaces. */
   readonly replaces: readonly string[];
 }
 
-/** What takes the place of a limit. */
+/** The limit that replaces another one. */
 export interface Replacement {
-  /** Position of the descriptor in the request, from 0. */
+  /** Index of the descriptor. */
   readonly descriptor: number;
   readonly rule: string;
 }
 
-/** An explanation, and the plan by which the service would count the same request. */
+/** An explanation and the plan of the same request. */
 export interface Explained {
   readonly explanation: Explanation;
   readonly plan: Plan;
 }
 
-/** Explains a request that is valid. What limits each descriptor is the plan's word, not one of its own. */
+/** Explains a valid request; the limits are those of the plan. */
 export function explain(rules: Rules, request: RateLimitRequest, context: PlanContext): Explained {
   const plan = planHits(rules, request, context);
   const table = rules.domains.get(request.domain);
@@ -82,7 +80,7 @@ export function explain(rules: Rules, request: RateLimitRequest, context: PlanCo
   return { explanation, plan };
 }
 
-const UNKNOWN_DOMAIN: Walk = { levels: [], limit: undefined, end: "no rules have this domain" };
+const UNKNOWN_DOMAIN: Walk = { levels: [], limit: undefined, end: "unknown domain" };
 
 interface Found {
   readonly plan: Plan;
@@ -104,7 +102,7 @@ function explained({ entries }: Descriptor, found: Found): ExplainedDescriptor {
     entries,
     levels,
     outcome: "replaced",
-    why: "the limit of another descriptor takes its place",
+    why: "the limit of another descriptor replaces it",
     limit: limitOf(walked, { ...planned, limit: walked }, context),
     replacedBy: replacementsOf(walked, walks),
   };
@@ -112,7 +110,7 @@ function explained({ entries }: Descriptor, found: Found): ExplainedDescriptor {
 
 function limitedBy(limit: RateLimit): Pick<ExplainedDescriptor, "outcome" | "why"> {
   if (limit.rule === undefined) {
-    return { outcome: "limited", why: "the request brings its limit along: no rule is asked" };
+    return { outcome: "limited", why: "the request has its own limit: no rule applies" };
   }
   return limit.unlimited
     ? { outcome: "unlimited", why: "its rule is unlimited: nothing is counted" }

@@ -4,8 +4,8 @@ import type { Policy } from "./policy.ts";
 import { secondsUntilReset } from "./window.ts";
 
 /**
- * The headers that tell the caller of its limit: of the last descriptor that is over and no quota,
- * otherwise of the first with the least remaining. None where nothing limits the request.
+ * The rate limit headers: for the last descriptor over its limit that is not a quota, otherwise for the first with the
+ * least remaining.
  */
 export function responseHeaders(
   plan: Plan,
@@ -25,7 +25,7 @@ export function responseHeaders(
   ];
 }
 
-/** Which descriptor the headers speak of; -1 when none has a limit to show. */
+/** The index of the descriptor in the headers; -1 without a limit. */
 function decisive(plan: Plan, statuses: readonly DescriptorStatus[], policy: Policy): number {
   let lowest = -1;
   let lastOver = -1;

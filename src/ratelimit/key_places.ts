@@ -1,8 +1,8 @@
-/** A part of a text, which need not be cut out to be looked up. */
+/** A part of a text, which is looked up without a copy. */
 export interface TextPart {
   readonly text: string;
   readonly start: number;
-  /** The first position that is not of the part. */
+  /** Exclusive. */
   readonly end: number;
 }
 
@@ -10,17 +10,16 @@ const NONE = -1;
 const FIRST_HASH = 0x811c9dc5;
 const HASH_FACTOR = 0x01000193;
 
-/** Which of a few places a text has. Unlike a map it needs no new text to find one, and makes no garbage. */
+/** A hash table from texts to indexes that looks up parts of texts without allocation. */
 export class KeyPlaces {
-  /** By place; what is left behind in a place that was taken back is found no more. */
+  /** By place; texts of free places are ignored. */
   readonly #keys: string[] = [];
   readonly #hashes: Int32Array;
-  /** The first place of each hash, and for each place the next one of the same. */
+  /** Chains of places: the first of each hash, and the next of each place. */
   readonly #heads: Int32Array;
   readonly #next: Int32Array;
   readonly #mask: number;
 
-  /** `capacity` is how many places there are. */
   constructor(capacity: number) {
     const size = 2 ** Math.ceil(Math.log2(2 * capacity));
     this.#mask = size - 1;
@@ -29,7 +28,7 @@ export class KeyPlaces {
     this.#heads = new Int32Array(size).fill(NONE);
   }
 
-  /** The place of a text with this hash; absent where it has none. */
+  /** The place of a text with this hash. */
   find({ text, start, end }: TextPart, hash: number): number | undefined {
     const length = end - start;
     let place = this.#heads[hash & this.#mask] ?? NONE;
@@ -41,7 +40,7 @@ export class KeyPlaces {
     return undefined;
   }
 
-  /** Gives a text, which has none, a place that is free. */
+  /** Assigns a free place to a new text. */
   put(place: number, key: string, hash: number): void {
     const slot = hash & this.#mask;
     this.#keys[place] = key;
@@ -50,7 +49,7 @@ export class KeyPlaces {
     this.#heads[slot] = place;
   }
 
-  /** Takes a place back. */
+  /** Frees a place. */
   free(place: number): void {
     const slot = (this.#hashes[place] ?? 0) & this.#mask;
     const next = this.#next[place] ?? NONE;
@@ -63,18 +62,18 @@ export class KeyPlaces {
     if (before !== NONE) this.#next[before] = next;
   }
 
-  /** The text that has this place. */
+  /** The text of a place. */
   keyAt(place: number): string {
     return this.#keys[place] ?? "";
   }
 }
 
-/** A number that is the same for the same text. */
+/** FNV-1a. */
 export function hashOfPart({ text, start, end }: TextPart): number {
   let hash = FIRST_HASH;
   for (let index = start; index < end; index++) {
     hash = Math.imul(hash ^ text.charCodeAt(index), HASH_FACTOR);
   }
-  // The low bits choose, and the factor alone moves nothing down to them.
+  // Mixes the high bits into the low ones, which select the chain.
   return hash ^ (hash >>> 15);
 }

@@ -1,42 +1,38 @@
 import type { Clock } from "../base/clock.ts";
-import type { CounterCache } from "./counter_cache.ts";
+import type { CounterCache, LocalCache } from "./counter_cache.ts";
 import { NoConfigurationError } from "./errors.ts";
 import { explain, type Explained } from "./explain.ts";
-import { instantText } from "./instant_text.ts";
+import { instantText } from "./window.ts";
 import type { Unit } from "./limit.ts";
-import type { LocalCache } from "./local_cache.ts";
-import { matchLimit } from "./matcher.ts";
+import { matchLimit, type RateLimit, type Rules } from "./rules.ts";
 import { type Plan, type PlanContext, planHits, type PlannedDescriptor } from "./plan.ts";
 import type { Policy } from "./policy.ts";
 import type { RateLimitRequest } from "./request.ts";
-import type { RateLimit, Rules } from "./rules.ts";
 import { validateRequest } from "./validate.ts";
 
-/** What counters are looked at with: the same as decisions are made with. */
+/** Options of the live counters, as for decisions. */
 export interface LiveCountersOptions {
-  /** The rules in force; absent before the first load. */
+  /** The current rules; undefined before the first load. */
   readonly rules: () => Rules | undefined;
   readonly cache: CounterCache;
-  /** Counts for this instance while the cache fails; absent where nothing does. */
   readonly fallback: CounterCache | undefined;
-  /** Absent where over-limit keys are not remembered. */
   readonly localCache: LocalCache | undefined;
   readonly policy: Policy;
   readonly clock: Clock;
 }
 
-/** Why nothing is counted for a descriptor. */
+/** Why a descriptor is not counted. */
 export type Uncounted = "unknown_domain" | "no_rule" | "unlimited" | "replaced";
 
-/** The counter of a descriptor in its current window, or why there is none. */
+/** The counter of a descriptor in the current window, if any. */
 export type CounterState =
   | { readonly limited: false; readonly reason: Uncounted; readonly rule?: string }
   | {
     readonly limited: true;
-    /** Full key of the rule; absent for a limit that the request brought along. */
+    /** The full key of the rule; undefined for a limit in the request. */
     readonly rule?: string;
     readonly cacheKey: string;
-    /** Requests in a window. */
+    /** Requests per window. */
     readonly limit: number;
     readonly unit: Unit | undefined;
     readonly windowSeconds: number;
@@ -46,10 +42,7 @@ export type CounterState =
     readonly resetsAt: string;
   };
 
-/**
- * Looks at the counters that a request would move, and resets them; none is moved. Everything throws
- * `InvalidRequestError`, `NoConfigurationError` or `CacheError`, as a decision does.
- */
+/** Reads and resets the counters of a request. Methods throw the same errors as decisions. */
 export class LiveCounters {
   readonly #options: LiveCountersOptions;
 
@@ -57,13 +50,13 @@ export class LiveCounters {
     this.#options = options;
   }
 
-  /** Why the request is decided as it is, by the rules in force. */
+  /** Explains the decision of a request by the current rules. */
   explain(request: RateLimitRequest): Explained {
-    const { rules, context } = this.#asked(request);
+    const { rules, context } = this.#prepared(request);
     return explain(rules, request, context);
   }
 
-  /** The counts of a plan as they stand, one item a descriptor; absent where nothing is counted. */
+  /** The current counts, one per descriptor; undefined if it is not counted. */
   async used(plan: Plan): Promise<(number | undefined)[]> {
     const hits = plan.descriptors.flatMap(({ hit }) => hit ?? []);
     const counts = hits.length === 0 ? [] : await this.#options.cache.read(hits);
@@ -71,24 +64,24 @@ export class LiveCounters {
     return plan.descriptors.map(({ hit }) => hit === undefined ? undefined : counts[position++] ?? 0);
   }
 
-  /** The counters of a request as they stand, one item a descriptor. */
+  /** The current counters of a request, one per descriptor. */
   async peek(request: RateLimitRequest): Promise<CounterState[]> {
     return await this.#states(this.#planned(request));
   }
 
   /**
-   * Forgets the counters of the current windows, here and in the shared cache, and answers how they stood.
-   * What other instances remember of keys that were over their limit is out of reach.
+   * Deletes the counters of the current windows and returns their previous state. Local caches of other instances keep
+   * their over-limit keys.
    */
   async reset(request: RateLimitRequest): Promise<CounterState[]> {
     const { cache, fallback, localCache } = this.#options;
-    const asked = this.#planned(request);
-    const before = await this.#states(asked);
-    const keys = [...new Set(asked.plan.descriptors.flatMap(({ hit }) => hit?.key ?? []))];
+    const planned = this.#planned(request);
+    const before = await this.#states(planned);
+    const keys = [...new Set(planned.plan.descriptors.flatMap(({ hit }) => hit?.key ?? []))];
     if (keys.length === 0) return before;
     await cache.remove(keys);
     await fallback?.remove(keys);
-    // Last: a call in between would have taught the local cache again.
+    // Last, because a concurrent decision may add the key again.
     for (const key of keys) localCache?.forget(key);
     return before;
   }
@@ -103,21 +96,21 @@ export class LiveCounters {
   }
 
   #planned(request: RateLimitRequest): Planned {
-    const { rules, context } = this.#asked(request);
+    const { rules, context } = this.#prepared(request);
     return { rules, plan: planHits(rules, request, context) };
   }
 
-  #asked(request: RateLimitRequest): { rules: Rules; context: PlanContext } {
+  #prepared(request: RateLimitRequest): { rules: Rules; context: PlanContext } {
     validateRequest(request);
     const { clock, policy } = this.#options;
     const rules = this.#options.rules();
     if (rules === undefined) throw new NoConfigurationError();
-    // Chance is asked for the expiry of what is written alone, and nothing is.
+    // Only the expiry of new counters is random.
     return { rules, context: { nowSeconds: Math.floor(clock.now() / 1_000), random: () => 0, policy } };
   }
 }
 
-/** A plan and the rules that it was made by: others may be in force when the counts come. */
+/** A plan and its rules, which a reload may replace. */
 interface Planned {
   readonly plan: Plan;
   readonly rules: Rules;
@@ -139,7 +132,7 @@ function stateOf(limit: RateLimit, { hit }: PlannedDescriptor, used: number): Co
   };
 }
 
-/** A limit that the rules have and the plan has not was replaced. */
+/** A limit in the rules but not in the plan was replaced. */
 function reasonOf(
   { request, domainKnown }: Plan,
   rules: Rules,

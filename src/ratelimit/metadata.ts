@@ -3,7 +3,7 @@ import type { Plan } from "./plan.ts";
 import type { Descriptor, LimitOverride } from "./request.ts";
 import type { JsonObject, JsonValue } from "./rule_source.ts";
 
-/** What was asked, and the metadata of the rules that let it pass, for the proxy's later filters. */
+/** The request and the metadata of the rules that allowed it, for later filters of the proxy. */
 export function dynamicMetadata(plan: Plan, statuses: readonly DescriptorStatus[]): JsonObject {
   const { request } = plan;
   const merged = mergedMetadata(plan, statuses);
@@ -24,7 +24,7 @@ function describe(descriptor: Descriptor): JsonObject {
   };
 }
 
-/** The override in the text form of its message, zero values left out. */
+/** The text format of the message, without zero values. */
 function overrideText({ requestsPerUnit, unit }: LimitOverride): string {
   const parts = [];
   if (requestsPerUnit !== 0) parts.push(`requests_per_unit:${requestsPerUnit}`);
@@ -32,7 +32,7 @@ function overrideText({ requestsPerUnit, unit }: LimitOverride): string {
   return parts.join(" ");
 }
 
-/** Metadata of every counted rule whose descriptor passed: the first value wins, mappings are merged. */
+/** Merges the metadata of all counted rules that allowed their descriptor; the first value of a key wins. */
 function mergedMetadata(plan: Plan, statuses: readonly DescriptorStatus[]): JsonObject | undefined {
   let merged: JsonObject | undefined;
   for (const [index, { limit, hit }] of plan.descriptors.entries()) {
@@ -42,7 +42,7 @@ function mergedMetadata(plan: Plan, statuses: readonly DescriptorStatus[]): Json
   return merged;
 }
 
-/** A new mapping; neither of the two is changed. `Object.fromEntries` keeps `__proto__` a plain key. */
+/** `Object.fromEntries` keeps `__proto__` a plain key. */
 function merge(first: JsonObject, second: JsonObject): JsonObject {
   const entries = new Map<string, JsonValue>(Object.entries(first));
   for (const [key, value] of Object.entries(second)) {

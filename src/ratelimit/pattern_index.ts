@@ -1,94 +1,98 @@
-import { matchesPattern, type Pattern } from "./pattern.ts";
+/** A text with `*`, split for fast matching. */
+export interface Pattern {
+  readonly text: string;
+  readonly prefix: string;
+  readonly suffix: string;
+  /** The parts between stars. */
+  readonly middle: readonly string[];
+  readonly minLength: number;
+}
 
-/** Up to this many patterns are tried one by one, which is faster than any look-up. */
-const FEW = 8;
+/** Up to this many patterns, a linear search is faster than an index. */
+const MAX_LINEAR = 8;
 
 interface Candidate<T> {
   readonly pattern: Pattern;
   readonly target: T;
-  /** Place in the order of declaration; the lowest that matches wins. */
+  /** The order of declaration; the lowest match wins. */
   readonly order: number;
 }
 
-/**
- * Finds the first declared pattern that matches, however many there are: by what stands before the
- * first star, and among those by what stands behind the last one.
- */
+/** Finds the first declared pattern that matches: a radix tree of prefixes, with an index of suffixes per node. */
 export class PatternIndex<T> {
-  readonly #root: Step<T> = stepOf("");
+  readonly #root: PrefixNode<T> = nodeOf("");
   #size = 0;
 
   constructor(patterns: Iterable<{ readonly pattern: Pattern; readonly target: T }> = []) {
     for (const { pattern, target } of patterns) this.add(pattern, target);
   }
 
-  /** Adds a pattern that is declared behind all others. */
+  /** Adds a pattern after all others. */
   add(pattern: Pattern, target: T): void {
     const candidate = { pattern, target, order: this.#size++ };
-    const { few } = this.#root;
-    // While there are few, all of them stand at the root, whatever their prefix.
-    if (this.#size <= FEW) {
-      few.push(candidate);
+    const { linear } = this.#root;
+    // At first all patterns are at the root, whatever their prefix.
+    if (this.#size <= MAX_LINEAR) {
+      linear.push(candidate);
       return;
     }
-    if (this.#size === FEW + 1) {
-      for (const one of few.splice(0)) insert(this.#root, one);
+    if (this.#size === MAX_LINEAR + 1) {
+      for (const one of linear.splice(0)) insert(this.#root, one);
     }
     insert(this.#root, candidate);
   }
 
-  /** The target of the first pattern that matches; absent when none does. */
+  /** The target of the first pattern that matches. */
   find(value: string): T | undefined {
     let found = firstMatchAt(this.#root, value, undefined);
     let at = 0;
-    // Goes along the value as far as prefixes go, and no further: what matches nothing ends soon.
-    for (let step = this.#root.next?.get(value.charCodeAt(0)); step !== undefined;) {
-      if (!value.startsWith(step.text, at)) break;
-      at += step.text.length;
-      found = firstMatchAt(step, value, found);
-      step = step.next?.get(value.charCodeAt(at));
+    for (let node = this.#root.next?.get(value.charCodeAt(0)); node !== undefined;) {
+      if (!value.startsWith(node.text, at)) break;
+      at += node.text.length;
+      found = firstMatchAt(node, value, found);
+      node = node.next?.get(value.charCodeAt(at));
     }
     return found?.target;
   }
 }
 
-/** One step of the way through the prefixes: some text, the patterns whose prefix ends with it, and the ways on. */
-interface Step<T> {
+/** A node of the radix tree. */
+interface PrefixNode<T> {
   text: string;
-  /** In their order; empty where they are on `shelves`. */
-  few: Candidate<T>[];
-  /** By the length of the suffix, the shortest first: one look-up for each length. */
-  shelves: { readonly length: number; readonly groups: Map<string, Candidate<T>[]> }[] | undefined;
-  /** By the code of their first character. */
-  next: Map<number, Step<T>> | undefined;
+  /** In order of declaration; empty if there are `bySuffix`. */
+  linear: Candidate<T>[];
+  /** By length of the suffix, shortest first. */
+  bySuffix: { readonly length: number; readonly groups: Map<string, Candidate<T>[]> }[] | undefined;
+  /** By the code of the first character. */
+  next: Map<number, PrefixNode<T>> | undefined;
 }
 
-function stepOf<T>(text: string): Step<T> {
-  return { text, few: [], shelves: undefined, next: undefined };
+function nodeOf<T>(text: string): PrefixNode<T> {
+  return { text, linear: [], bySuffix: undefined, next: undefined };
 }
 
-/** Puts the candidate where the way along its prefix ends; ways that part in the middle of a step are split there. */
-function insert<T>(root: Step<T>, candidate: Candidate<T>): void {
+/** Adds a candidate at the node of its prefix; splits nodes as required. */
+function insert<T>(root: PrefixNode<T>, candidate: Candidate<T>): void {
   const { prefix } = candidate.pattern;
-  let step = root;
+  let node = root;
   let at = 0;
   while (at < prefix.length) {
-    const ways = step.next ??= new Map();
+    const children = node.next ??= new Map();
     const code = prefix.charCodeAt(at);
-    let way = ways.get(code);
-    if (way === undefined) ways.set(code, way = stepOf(prefix.slice(at)));
-    const shared = sharedLength(way.text, prefix, at);
-    if (shared < way.text.length) ways.set(code, way = splitAt(way, shared));
+    let child = children.get(code);
+    if (child === undefined) children.set(code, child = nodeOf(prefix.slice(at)));
+    const shared = sharedLength(child.text, prefix, at);
+    if (shared < child.text.length) children.set(code, child = splitAt(child, shared));
     at += shared;
-    step = way;
+    node = child;
   }
-  place(step, candidate);
+  place(node, candidate);
 }
 
-function splitAt<T>(step: Step<T>, length: number): Step<T> {
-  const first = stepOf<T>(step.text.slice(0, length));
-  step.text = step.text.slice(length);
-  first.next = new Map([[step.text.charCodeAt(0), step]]);
+function splitAt<T>(node: PrefixNode<T>, length: number): PrefixNode<T> {
+  const first = nodeOf<T>(node.text.slice(0, length));
+  node.text = node.text.slice(length);
+  first.next = new Map([[node.text.charCodeAt(0), node]]);
   return first;
 }
 
@@ -99,38 +103,38 @@ function sharedLength(text: string, prefix: string, at: number): number {
   return length;
 }
 
-function place<T>(step: Step<T>, candidate: Candidate<T>): void {
-  if (step.shelves === undefined) {
-    step.few.push(candidate);
-    if (step.few.length <= FEW) return;
-    step.shelves = [];
-    for (const one of step.few.splice(0)) shelve(step.shelves, one);
+function place<T>(node: PrefixNode<T>, candidate: Candidate<T>): void {
+  if (node.bySuffix === undefined) {
+    node.linear.push(candidate);
+    if (node.linear.length <= MAX_LINEAR) return;
+    node.bySuffix = [];
+    for (const one of node.linear.splice(0)) addBySuffix(node.bySuffix, one);
   } else {
-    shelve(step.shelves, candidate);
+    addBySuffix(node.bySuffix, candidate);
   }
 }
 
-function shelve<T>(shelves: NonNullable<Step<T>["shelves"]>, candidate: Candidate<T>): void {
+function addBySuffix<T>(bySuffix: NonNullable<PrefixNode<T>["bySuffix"]>, candidate: Candidate<T>): void {
   const { suffix } = candidate.pattern;
-  let at = shelves.findIndex(({ length }) => length >= suffix.length);
-  if (at < 0) at = shelves.length;
-  if (shelves[at]?.length !== suffix.length) {
-    shelves.splice(at, 0, { length: suffix.length, groups: new Map() });
+  let at = bySuffix.findIndex(({ length }) => length >= suffix.length);
+  if (at < 0) at = bySuffix.length;
+  if (bySuffix[at]?.length !== suffix.length) {
+    bySuffix.splice(at, 0, { length: suffix.length, groups: new Map() });
   }
-  const groups = shelves[at]?.groups;
+  const groups = bySuffix[at]?.groups;
   const group = groups?.get(suffix);
   if (group === undefined) groups?.set(suffix, [candidate]);
   else group.push(candidate);
 }
 
 function firstMatchAt<T>(
-  { few, shelves }: Step<T>,
+  { linear, bySuffix }: PrefixNode<T>,
   value: string,
   best: Candidate<T> | undefined,
 ): Candidate<T> | undefined {
-  let found = few.length === 0 ? best : firstMatch(few, value, best);
-  if (shelves === undefined) return found;
-  for (const { length, groups } of shelves) {
+  let found = linear.length === 0 ? best : firstMatch(linear, value, best);
+  if (bySuffix === undefined) return found;
+  for (const { length, groups } of bySuffix) {
     if (length > value.length) break;
     const group = groups.get(value.slice(value.length - length));
     if (group !== undefined) found = firstMatch(group, value, found);
@@ -149,4 +153,28 @@ function firstMatch<T>(
     if (matchesPattern(candidate.pattern, value)) return candidate;
   }
   return best;
+}
+
+/** Splits a text with at least one `*`, each of which matches any characters or none. */
+export function compilePattern(text: string): Pattern {
+  const parts = text.split("*");
+  const prefix = parts[0] ?? "";
+  const suffix = parts.at(-1) ?? "";
+  const middle = parts.slice(1, -1).filter((part) => part !== "");
+  const minLength = parts.reduce((sum, part) => sum + part.length, 0);
+  return { text, prefix, suffix, middle, minLength };
+}
+
+/** Whether the whole value matches. */
+export function matchesPattern(pattern: Pattern, value: string): boolean {
+  if (value.length < pattern.minLength) return false;
+  if (!value.startsWith(pattern.prefix) || !value.endsWith(pattern.suffix)) return false;
+  let from = pattern.prefix.length;
+  const end = value.length - pattern.suffix.length;
+  for (const part of pattern.middle) {
+    const found = value.indexOf(part, from);
+    if (found < 0 || found + part.length > end) return false;
+    from = found + part.length;
+  }
+  return true;
 }

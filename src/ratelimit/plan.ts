@@ -1,42 +1,40 @@
 import { cacheKey } from "./cache_key.ts";
 import type { Hit } from "./counter_cache.ts";
 import { UNITS } from "./limit.ts";
-import { matchLimit } from "./matcher.ts";
+import { matchLimit, type RateLimit, type Rules, type RuleTable } from "./rules.ts";
 import type { Policy } from "./policy.ts";
 import type { Descriptor, LimitOverride, RateLimitRequest } from "./request.ts";
-import type { RateLimit, Rules, RuleTable } from "./rules.ts";
 import { metricKey } from "./stat_path.ts";
 import { windowStart } from "./window.ts";
 
-/** What is to be done for one descriptor. */
+/** The plan of one descriptor. */
 export interface PlannedDescriptor {
-  /** What limits it; absent when nothing does, or when another rule took its place. */
+  /** Undefined if there is none, or if it is replaced. */
   readonly limit: RateLimit | undefined;
-  /** Under which its statistics are kept; empty without a limit. */
+  /** Empty without a limit. */
   readonly metricKey: string;
-  /** How many hits were asked for, at least 0. */
   readonly hits: number;
-  /** The hits are given back. */
+  /** Whether the hits are subtracted. */
   readonly negative: boolean;
-  /** The counter to move; absent when nothing is counted: no limit, or an unlimited one. */
+  /** Undefined without a limit or if it is unlimited. */
   readonly hit: Hit | undefined;
 }
 
-/** Everything that a request asks of the cache, one item a descriptor, in their order. */
+/** The limits and counters of a request, one item per descriptor. */
 export interface Plan {
   readonly request: RateLimitRequest;
   readonly domainKnown: boolean;
   readonly descriptors: readonly PlannedDescriptor[];
 }
 
-/** What a plan is made with: the time in whole seconds since the epoch, and a number from 0 to below 1. */
+/** Inputs of a plan: seconds since the epoch, and a random number from 0 to below 1. */
 export interface PlanContext {
   readonly nowSeconds: number;
   readonly random: () => number;
   readonly policy: Policy;
 }
 
-/** Finds the limit of every descriptor and the counters to move. The request is valid. */
+/** Finds the limits and counters of a valid request. */
 export function planHits(rules: Rules, request: RateLimitRequest, context: PlanContext): Plan {
   const table = rules.domains.get(request.domain);
   const limits: (RateLimit | undefined)[] = [];
@@ -51,7 +49,7 @@ export function planHits(rules: Rules, request: RateLimitRequest, context: PlanC
   return { request, domainKnown: table !== undefined, descriptors };
 }
 
-/** Whether a descriptor is one of a quota; a call is over only when all of its quota descriptors are. */
+/** A call is over its limit only when all of its quota descriptors are. */
 export function isQuota(planned: PlannedDescriptor, policy: Policy): boolean {
   return policy.quotaMode || planned.limit?.quotaMode === true;
 }
@@ -62,7 +60,6 @@ function limitOf(descriptor: Descriptor, table: RuleTable): RateLimit | undefine
     : overrideLimit(descriptor.limit);
 }
 
-/** A limit that the request brings along: nothing of any rule applies to it. */
 function overrideLimit({ requestsPerUnit, unit }: LimitOverride): RateLimit | undefined {
   if (unit === undefined) return undefined;
   return {
@@ -81,7 +78,7 @@ function overrideLimit({ requestsPerUnit, unit }: LimitOverride): RateLimit | un
   };
 }
 
-/** Takes out every limit whose name some matched limit replaces; unlimited ones stay. */
+/** Removes limits that another limit replaces; unlimited ones stay. */
 function dropReplaced(limits: (RateLimit | undefined)[]): void {
   let replaced: Set<string> | undefined;
   for (const limit of limits) {

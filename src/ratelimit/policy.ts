@@ -1,28 +1,27 @@
-import type { CacheFailureMode } from "./cache_failure_mode.ts";
+import type { CacheFailureMode } from "./limit.ts";
 
-/** How decisions are made, beside the rules: the settings of the whole service. */
+/** The settings of decisions, in addition to the rules. */
 export interface Policy {
-  /** Stands before every cache key. */
   readonly cacheKeyPrefix: string;
-  /** Counters are kept up to this many seconds longer than their window; 0 switches that off. */
+  /** Maximum random addition to the expiry of counters. */
   readonly expirationJitterMaxSeconds: number;
-  /** Share of a limit from which hits count as near it, 0 to 1. */
+  /** The share of a limit above which hits are near it, 0 to 1. */
   readonly nearLimitRatio: number;
-  /** The overall code of every call is OK. */
+  /** Whether the overall code is always OK. */
   readonly shadowMode: boolean;
-  /** Every descriptor is one of a quota: the call is over only when all of them are. */
+  /** Whether a call is over its limit only when all descriptors are. */
   readonly quotaMode: boolean;
-  /** When one descriptor of a call is over its limit, the others are not counted. */
+  /** Whether descriptors are not counted if another one of the call is over its limit. */
   readonly stopIncrementWhenOverLimit: boolean;
-  /** What becomes of descriptors that the cache did not count, where their rule names nothing else. */
+  /** The default of rules without a mode. */
   readonly onCacheFailure: CacheFailureMode;
-  /** Names of the headers that tell the limit to the caller; absent when they are not sent. */
+  /** Undefined to send none. */
   readonly responseHeaders: HeaderNames | undefined;
-  /** Answers carry what was asked and the metadata of the rules that let it pass. */
+  /** Whether responses have dynamic metadata. */
   readonly dynamicMetadata: boolean;
 }
 
-/** How decisions are made where no setting says otherwise, and with no jitter, so that they are always the same. */
+/** The defaults, without jitter. */
 export const PLAIN_POLICY: Policy = {
   cacheKeyPrefix: "",
   expirationJitterMaxSeconds: 0,
@@ -35,7 +34,7 @@ export const PLAIN_POLICY: Policy = {
   dynamicMetadata: false,
 };
 
-/** Names of the three headers that tell of a limit. */
+/** Names of the rate limit headers. */
 export interface HeaderNames {
   readonly limit: string;
   readonly remaining: string;

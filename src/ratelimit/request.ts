@@ -1,32 +1,46 @@
 import type { Unit } from "./limit.ts";
 
-/** One key and value of a descriptor. Both are case-sensitive; the value may be empty. */
+/** One key and value of a descriptor, both case-sensitive; the value may be empty. */
 export interface Entry {
   readonly key: string;
   readonly value: string;
 }
 
-/** A limit that the request brings along; it takes the place of the rule. */
+/** A limit in the request, which takes precedence over the rule. */
 export interface LimitOverride {
   readonly requestsPerUnit: number;
-  /** Absent when the request named no unit, or one that nobody knows: the call is then invalid. */
+  /** Undefined for an unknown unit: the request is invalid. */
   readonly unit: Unit | undefined;
 }
 
-/** What one decision is asked for: an ordered list of entries. */
+/** An ordered list of entries to decide on. */
 export interface Descriptor {
   readonly entries: readonly Entry[];
   readonly limit?: LimitOverride | undefined;
-  /** Wins over the hits of the request when present; 0 checks without counting. */
+  /** Takes precedence over the hits of the request; 0 checks without counting. */
   readonly hitsAddend?: number | undefined;
-  /** The hits are given back instead of added. */
+  /** Subtracts the hits. */
   readonly isNegativeHits?: boolean | undefined;
 }
 
-/** A question to the service. Source: `envoy.service.ratelimit.v3.RateLimitRequest`. */
+/** `envoy.service.ratelimit.v3.RateLimitRequest`. */
 export interface RateLimitRequest {
   readonly domain: string;
   readonly descriptors: readonly Descriptor[];
-  /** Hits of every descriptor that names none; 0 means 1. */
+  /** Default hits of the descriptors; 0 means 1. */
   readonly hitsAddend: number;
+}
+
+/** Parses comma-separated key=value pairs; returns a message for an invalid list. */
+export function parseDescriptorText(list: string): Entry[] | string {
+  const entries: Entry[] = [];
+  for (const pair of list.split(",")) {
+    const [key = "", value, ...more] = pair.split("=");
+    if (value === undefined || more.length > 0) {
+      const fault = value === undefined ? "has no equals sign" : "has more than one equals sign";
+      return `"${pair}" ${fault}: expected key=value`;
+    }
+    entries.push({ key, value });
+  }
+  return entries;
 }

@@ -1,10 +1,10 @@
 import type { DescriptorSource, DomainSource, RateLimitSource } from "./rule_source.ts";
 import type { Problem } from "../base/problem.ts";
 
-/** Characters in the full names of all rules: each has its own, with those of the levels above it. */
+/** Maximum total length of the full names of all rules. */
 const MAX_NAME_CHARACTERS = 64 * 1024 * 1024;
 
-/** Everything wrong with sources whose types are right, in the order of the sources. */
+/** Checks sources with valid types; problems are in the order of the sources. */
 export function checkSources(sources: readonly DomainSource[], mergeDomains: boolean): Problem[] {
   const problems: Problem[] = [];
   const domains = new Map<string, { at: string; siblings: Siblings }>();
@@ -27,15 +27,14 @@ export function checkSources(sources: readonly DomainSource[], mergeDomains: boo
   return problems;
 }
 
-/** Rules of one level by key and value, kept apart so that (`a_b`, `c`) is not (`a`, `b_c`). */
+/** Rules of one level by key and then value, so that (`a_b`, `c`) differs from (`a`, `b_c`). */
 type Siblings = Map<string, Map<string, DescriptorSource>>;
 
 interface Level {
-  /** Text of the level above, as in `domain.key_value`. */
+  /** The full name of the level above. */
   readonly parent: string;
   readonly siblings: Siblings;
   readonly problems: Problem[];
-  /** How many characters the names of further rules may have. */
   readonly names: { left: number };
 }
 
@@ -80,7 +79,7 @@ function checkDuplicate(descriptor: DescriptorSource, text: string, level: Level
   level.problems.push(error(descriptor.at, descriptor.path, found));
 }
 
-/** Elsewhere it makes a pattern of the key, so whoever comes from there would lose the rule without a word. */
+/** In other implementations it is a wildcard. */
 function starInKey({ at, path }: DescriptorSource): Problem {
   const text = "'*' stands for itself in a key, so this rule is for requests with this very key; " +
     "patterns are for values alone";

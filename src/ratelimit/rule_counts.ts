@@ -3,31 +3,28 @@ import type { RuleStats } from "./rule_stats.ts";
 import type { Rules } from "./rules.ts";
 import type { RuleCounters, StatsSink } from "./stats_sink.ts";
 
-/** What was counted for one rule. */
+/** The counts of one rule. */
 export type RuleCount = Pick<RuleCounters, "totalHits" | "overLimit" | "nearLimit" | "withinLimit">;
 
-/**
- * What was counted for each rule. Rules whose metric key is always the same have the counters of that key;
- * those whose key depends on the request have sums of their own, for no one set of counters is theirs.
- */
+/** The counts of each rule: those of its metric key if that is constant, or else separate sums. */
 export class RuleCounts {
   readonly #rules: Rules;
   readonly #stats: Pick<StatsSink, "known">;
-  /** By the text of their rule; rules that read alike have one, as those with the same metric key do. */
+  /** By full key of the rule. */
   readonly #sums = new Map<string, RuleCount>();
 
-  /** Sums go on from those that were `before`. */
-  constructor(rules: Rules, stats: Pick<StatsSink, "known">, before?: RuleCounts) {
+  /** Continues the sums of `previous`. */
+  constructor(rules: Rules, stats: Pick<StatsSink, "known">, previous?: RuleCounts) {
     this.#rules = rules;
     this.#stats = stats;
-    if (before === undefined || before.#sums.size === 0) return;
+    if (previous === undefined || previous.#sums.size === 0) return;
     for (const { rule } of rules.limits) {
-      const sum = rule?.metricKey === undefined ? before.#sums.get(rule?.fullKey ?? "") : undefined;
+      const sum = rule?.metricKey === undefined ? previous.#sums.get(rule?.fullKey ?? "") : undefined;
       if (rule !== undefined && sum !== undefined) this.#sums.set(rule.fullKey, sum);
     }
   }
 
-  /** The counts of the rule with this index; absent where nothing is counted. */
+  /** The counts of the rule with this index; undefined if it is not counted. */
   at(index: number): RuleCount | undefined {
     const { rule, unlimited = true } = this.#rules.limits[index] ?? {};
     if (rule === undefined || unlimited) return undefined;
@@ -37,7 +34,7 @@ export class RuleCounts {
       NO_COUNT;
   }
 
-  /** Adds to the sums of a rule whose metric key depends on the request. */
+  /** Adds to the sums, if the metric key of the rule depends on the request. */
   add({ limit, negative, hits }: PlannedDescriptor, stats: RuleStats): void {
     const rule = limit?.rule;
     if (rule === undefined || rule.metricKey !== undefined || limit?.unlimited === true) return;

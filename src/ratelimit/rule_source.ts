@@ -1,42 +1,40 @@
 import type { Position } from "../base/problem.ts";
-import type { CacheFailureMode } from "./cache_failure_mode.ts";
-import type { Unit } from "./limit.ts";
+import type { CacheFailureMode, Unit } from "./limit.ts";
 
-/** A value as JSON knows it; rule metadata is made of these. */
+/** A JSON value. */
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
-/** A mapping of JSON values. */
+/** A JSON object. */
 export interface JsonObject {
   readonly [key: string]: JsonValue;
 }
 
-/** The `rate_limit` block of a rule, its types already checked. */
+/** The `rate_limit` block of a rule, with valid types. */
 export interface RateLimitSource {
   readonly at: Position;
-  /** Path of the field, such as `descriptors[0].rate_limit`. */
+  /** Such as `descriptors[0].rate_limit`. */
   readonly path: string;
   readonly unlimited: boolean;
-  /** Absent only with `unlimited`. */
+  /** Undefined only with `unlimited`. */
   readonly unit: Unit | undefined;
-  /** 0 with `unlimited` when nothing was written. */
   readonly requestsPerUnit: number;
-  /** How many units make a window, at least 1. */
+  /** Units per window, at least 1. */
   readonly unitMultiplier: number;
   readonly name: string;
   readonly replaces: readonly { readonly at: Position; readonly path: string; readonly name: string }[];
 }
 
-/** One rule as its source writes it, its types already checked. */
+/** One rule of a source, with valid types. */
 export interface DescriptorSource {
   readonly at: Position;
-  /** Path of the field, such as `descriptors[0].descriptors[2]`. */
+  /** Such as `descriptors[0].descriptors[2]`. */
   readonly path: string;
   readonly key: string;
-  /** Empty where the rule has no value. */
+  /** Empty for any value. */
   readonly value: string;
   readonly rateLimit: RateLimitSource | undefined;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
-  /** Absent where the rule leaves it to the policy. */
+  /** Undefined to use the policy. */
   readonly onCacheFailure: CacheFailureMode | undefined;
   readonly detailedMetric: boolean;
   readonly valueToMetric: boolean;
@@ -45,7 +43,7 @@ export interface DescriptorSource {
   readonly descriptors: readonly DescriptorSource[];
 }
 
-/** All rules of one domain from one file or one resource. */
+/** The rules of one domain in one file or resource. */
 export interface DomainSource {
   readonly at: Position;
   readonly domain: string;

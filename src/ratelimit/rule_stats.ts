@@ -1,4 +1,4 @@
-/** What one descriptor of a call adds to the statistics of its rule. */
+/** What one descriptor adds to the statistics of its rule. */
 export interface RuleStats {
   readonly overLimit: number;
   readonly nearLimit: number;
@@ -8,7 +8,7 @@ export interface RuleStats {
   readonly returnedHits: number;
 }
 
-/** Nothing to add. */
+/** No statistics. */
 export const NO_STATS: RuleStats = {
   overLimit: 0,
   nearLimit: 0,
@@ -18,23 +18,19 @@ export const NO_STATS: RuleStats = {
   returnedHits: 0,
 };
 
-/**
- * The count from which hits are near a limit, exclusive. The product is that of 32-bit floating
- * point numbers, so that dashboards agree with the best-known implementation.
- */
+/** Hits above this count are near the limit. A product of 32-bit floats, for compatibility. */
 export function nearLimitThreshold(requestsPerUnit: number, ratio: number): number {
   return Math.floor(Math.fround(Math.fround(requestsPerUnit) * Math.fround(ratio)));
 }
 
-/** How a count stands against a limit. */
+/** A count and its limit. */
 export interface CountState {
   readonly requestsPerUnit: number;
   readonly nearLimitRatio: number;
-  /** The counter after the hits. */
+  /** The count after the hits. */
   readonly after: number;
-  /** The hits that were asked for. */
   readonly hits: number;
-  /** The over-limit answer came from the local cache: all hits are over. */
+  /** Whether the local cache knew that the key is over its limit: all hits are over. */
   readonly fromLocalCache: boolean;
   readonly shadowMode: boolean;
 }
@@ -42,21 +38,21 @@ export interface CountState {
 /** The statistics of hits that were added to a counter. */
 export function ruleStats(state: CountState): RuleStats {
   const { requestsPerUnit: limit, after, hits, fromLocalCache, shadowMode } = state;
-  if (fromLocalCache) return counted(hits, 0, 0, shadowMode ? hits : 0, hits);
+  if (fromLocalCache) return statsOf(hits, 0, 0, shadowMode ? hits : 0, hits);
   const near = nearLimitThreshold(limit, state.nearLimitRatio);
   const before = after - hits;
-  // A count below the hits was read and not added to; it counts as a very large one, as upstream's unsigned does.
-  const unadded = before < 0;
+  // A count below the hits was only read: upstream's unsigned difference is then very large.
+  const wasOnlyRead = before < 0;
   if (after <= limit) {
-    const nearHits = before >= near || unadded ? hits : after - near;
-    return counted(0, after > near ? nearHits : 0, hits, 0, 0);
+    const nearHits = before >= near || wasOnlyRead ? hits : after - near;
+    return statsOf(0, after > near ? nearHits : 0, hits, 0, 0);
   }
-  const allOver = before >= limit || unadded;
+  const allOver = before >= limit || wasOnlyRead;
   const over = allOver ? hits : after - limit;
-  return counted(over, allOver ? 0 : limit - Math.max(near, before), 0, shadowMode ? over : 0, 0);
+  return statsOf(over, allOver ? 0 : limit - Math.max(near, before), 0, shadowMode ? over : 0, 0);
 }
 
-function counted(
+function statsOf(
   overLimit: number,
   nearLimit: number,
   withinLimit: number,

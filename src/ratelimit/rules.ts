@@ -1,104 +1,110 @@
-import type { CacheFailureMode } from "./cache_failure_mode.ts";
 import type { CurrentLimit } from "./decision.ts";
-import type { Unit } from "./limit.ts";
-import type { Pattern } from "./pattern.ts";
-import type { PatternIndex } from "./pattern_index.ts";
+import type { CacheFailureMode, Unit } from "./limit.ts";
+import type { Pattern, PatternIndex } from "./pattern_index.ts";
+import type { Entry } from "./request.ts";
 import type { JsonObject } from "./rule_source.ts";
 
-/** A limit of a rule, or one that a request brought along. */
+/** A limit of a rule or of a request. */
 export interface RateLimit {
   readonly requestsPerUnit: number;
-  /** Absent with `unlimited`. */
+  /** Undefined with `unlimited`. */
   readonly unit: Unit | undefined;
-  /** Length of the window in whole seconds. */
   readonly windowSeconds: number;
   readonly unlimited: boolean;
   readonly name: string;
-  /** Names of the rules that this one takes the place of. */
+  /** Names of the rules that this one replaces. */
   readonly replaces: readonly string[];
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
-  /** What becomes of the descriptor when the cache fails; absent where the policy says it. */
+  /** Undefined to use the policy. */
   readonly onCacheFailure: CacheFailureMode | undefined;
   readonly metadata: JsonObject | undefined;
-  /** What a status shows of the limit. Absent with `unlimited`. */
+  /** The limit in a status; undefined with `unlimited`. */
   readonly current: CurrentLimit | undefined;
-  /** The rule it belongs to; absent for a limit that a request brought along. */
+  /** Undefined for a limit of a request. */
   readonly rule: LimitRule | undefined;
 }
 
-/** What is known of a limit's rule beside the limit: where it stands and how it is counted. */
+/** The rule of a limit: its place and how it is counted. */
 export interface LimitRule {
-  /** Number of the rule among all rules with a limit, from 0. */
+  /** Index among all rules with a limit. */
   readonly index: number;
   readonly domain: string;
-  /** The rule's own text: `domain.key[_value].key[_value]`. */
+  /** `domain.key[_value].key[_value]`. */
   readonly fullKey: string;
-  /** Every level from the top to the rule itself. */
+  /** The levels from the top to the rule. */
   readonly path: readonly RuleLevel[];
   readonly detailedMetric: boolean;
-  /** Some level of the path counts all values of its pattern together. */
+  /** Whether a level shares its threshold. */
   readonly shares: boolean;
-  /** What the names of its counters are made of. */
   readonly counterName: CounterName;
-  /** The metric key where it is the same for every request; absent otherwise. */
+  /** Undefined if it depends on the request. */
   readonly metricKey: string | undefined;
 }
 
-/**
- * What the names of a rule's counters are made of: texts that are the same for every request, and
- * between each two of them the value of an entry. There is one text more than there are values.
- */
+/** The parts of a counter name: constant texts, with the value of an entry between each two of them. */
 export interface CounterName {
   readonly texts: readonly string[];
-  /** Positions of the entries whose values stand between the texts. */
+  /** Indexes of the entries whose values are inserted. */
   readonly varying: readonly number[];
 }
 
-/** What one level of a rule's path contributes to cache keys and metric keys. */
+/** One level of the path of a rule. */
 export interface RuleLevel {
   readonly key: string;
-  /** Empty for a rule without a value. */
+  /** Empty for any value. */
   readonly value: string;
   readonly pattern: Pattern | undefined;
   readonly shareThreshold: boolean;
   readonly valueToMetric: boolean;
 }
 
-/** One rule in the tree that requests are matched against. */
+/** A rule in the tree that requests are matched against. */
 export interface RuleNode {
   readonly limit: RateLimit | undefined;
-  /** Absent where nothing is nested. */
   readonly children: RuleTable | undefined;
 }
 
 /** The rules of one level that have the same key. */
 export interface KeyRules {
-  /**
-   * By the whole text of the value; patterns stand here too, under their own text. Absent where there
-   * is none, so that a value of which nothing is known is not even hashed.
-   */
+  /** By value, including the text of patterns; undefined if empty, so that unknown values are not hashed. */
   readonly exact: ReadonlyMap<string, RuleNode> | undefined;
-  /** Absent where no value holds a star. */
   readonly patterns: PatternIndex<RuleNode> | undefined;
-  /** The rule without a value. */
+  /** The rule for any value. */
   readonly keyOnly: RuleNode | undefined;
 }
 
 /** All rules of one level, by key. */
 export type RuleTable = ReadonlyMap<string, KeyRules>;
 
-/** A loaded configuration. It never changes; a reload makes another. */
+/** An immutable configuration; a reload replaces it. */
 export interface Rules {
   readonly domains: ReadonlyMap<string, RuleTable>;
   readonly domainCount: number;
-  /** Every limit of every rule, unlimited ones included, by `rule.index`. */
+  /** All limits by `rule.index`, including unlimited ones. */
   readonly limits: readonly RateLimit[];
-  /** The metric keys that are the same for every request, of all limits that are counted, with their domains. */
+  /** The domains of the metric keys that do not depend on the request. */
   readonly metricKeys: ReadonlyMap<string, string>;
 }
 
-/** The rule for one entry among the rules of its key: exact, then patterns as declared, then any value. */
+/** The rule for a value: exact, then patterns in order of declaration, then any value. */
 export function nodeFor(rules: KeyRules, value: string): RuleNode | undefined {
   return rules.exact?.get(value) ?? rules.patterns?.find(value) ?? rules.keyOnly;
+}
+
+/**
+ * The limit for the entries, one level per entry. The most specific rule of each level is chosen without backtracking:
+ * there is no limit if its branch ends early.
+ */
+export function matchLimit(table: RuleTable, entries: readonly Entry[]): RateLimit | undefined {
+  let level: RuleTable | undefined = table;
+  let limit: RateLimit | undefined;
+  for (const { key, value } of entries) {
+    const rules: KeyRules | undefined = level?.get(key);
+    const node: RuleNode | undefined = rules === undefined ? undefined : nodeFor(rules, value);
+    if (node === undefined) return undefined;
+    limit = node.limit;
+    level = node.children;
+  }
+  return limit;
 }

@@ -1,16 +1,26 @@
-import type { RateLimit, Rules } from "./rules.ts";
 import { unitMultiplier } from "./limit.ts";
+import type { RateLimit, Rules } from "./rules.ts";
 
-/**
- * Every limit of the rules as a line, sorted; empty without rules. A version stands before them, as far as
- * it can be shown on one line: its text is a peer's.
- */
+/** A limit in short, such as `5 per MINUTE` or `5 per 2 MINUTES`. */
+export function limitText(
+  { unlimited, unit, requestsPerUnit, windowSeconds }: Pick<
+    RateLimit,
+    "unlimited" | "unit" | "requestsPerUnit" | "windowSeconds"
+  >,
+): string {
+  if (unlimited) return "unlimited";
+  const multiplier = unitMultiplier(unit, windowSeconds);
+  const name = unit ?? "UNKNOWN";
+  return `${requestsPerUnit} per ${multiplier === 1 ? name : `${multiplier} ${name}S`}`;
+}
+
+/** Every limit on its own sorted line, after the version, in which control characters are replaced. */
 export function rulesText(rules: Rules | undefined, version = ""): string {
-  const lines = (rules?.limits ?? []).map(limitText).sort().join("");
+  const lines = (rules?.limits ?? []).map(ruleText).sort().join("");
   return version === "" ? lines : `# version: ${version.replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, "?")}\n${lines}`;
 }
 
-function limitText(limit: RateLimit): string {
+function ruleText(limit: RateLimit): string {
   const { unit, requestsPerUnit, windowSeconds, shadowMode, quotaMode, onCacheFailure, rule } = limit;
   const multiplier = unitMultiplier(unit, windowSeconds);
   return `${rule?.fullKey ?? ""}: unit=${unit ?? "UNKNOWN"} requests_per_unit=${requestsPerUnit}, ` +

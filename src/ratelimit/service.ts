@@ -1,11 +1,9 @@
 import type { Clock } from "../base/clock.ts";
-import type { Caller, CounterCache, Hit } from "./counter_cache.ts";
+import type { Caller, CounterCache, Hit, LocalCache } from "./counter_cache.ts";
 import { decide, type Outcome, OVER_LIMIT_LOCALLY } from "./decide.ts";
 import type { Decision } from "./decision.ts";
-import { DecisionTally } from "./decision_tally.ts";
 import { CacheError, InvalidRequestError, NoConfigurationError } from "./errors.ts";
-import { type AskedHits, HitCounter } from "./hit_counter.ts";
-import type { LocalCache } from "./local_cache.ts";
+import { HitCounter, type PlannedHits } from "./hit_counter.ts";
 import { type Plan, planHits, type PlannedDescriptor } from "./plan.ts";
 import type { Policy } from "./policy.ts";
 import type { RateLimitRequest } from "./request.ts";
@@ -13,17 +11,14 @@ import { RuleCounts } from "./rule_counts.ts";
 import type { RuleStats } from "./rule_stats.ts";
 import type { Rules } from "./rules.ts";
 import type { RuleCounters, StatsSink } from "./stats_sink.ts";
+import { TopKeys } from "./top_keys.ts";
 import { validateRequest } from "./validate.ts";
 
-/** What the service works with. */
+/** Options of the service. */
 export interface RateLimitServiceOptions {
   readonly cache: CounterCache;
-  /**
-   * Counts for this instance where `local` is to while the cache fails. Absent with a cache that never
-   * fails: such descriptors would fail their call. Closed by who made it.
-   */
+  /** Counts for mode `local` while the cache fails; the creator closes it. */
   readonly fallback?: CounterCache | undefined;
-  /** Absent where over-limit keys are not remembered. */
   readonly localCache?: LocalCache | undefined;
   readonly stats: StatsSink;
   readonly policy: Policy;
@@ -32,41 +27,46 @@ export interface RateLimitServiceOptions {
   readonly random: () => number;
 }
 
-/** Rules and the counters of their metric keys, which are replaced together. */
-interface Loaded {
+/** Rules and their counters, which are replaced together. */
+interface LoadedRules {
   readonly rules: Rules;
-  /** By `rule.index`, as far as they were asked for; absent where the metric key depends on the request. */
+  /** Cache by `rule.index`; undefined if the metric key depends on the request. */
   readonly counters: (RuleCounters | undefined)[];
   readonly counts: RuleCounts;
 }
 
-/** A plan and what to move for it, by descriptor. */
-interface Asked extends AskedHits {
-  readonly loaded: Loaded;
-  /** Where the statistics of a descriptor go; absent where nothing is counted. */
+/** A request in progress. */
+interface Call extends PlannedHits {
+  readonly loaded: LoadedRules;
+  /** The statistics of each descriptor; undefined if it is not counted. */
   readonly counters: (RuleCounters | undefined)[];
-  /** Counts by descriptor; those of `hits` are filled in from the cache. */
   readonly counts: number[];
-  /** For each of `hits`, the descriptor it belongs to. */
   readonly owners: number[];
 }
 
 const NO_KEYS: ReadonlySet<string> = new Set();
 
-/** Answers rate limit requests: rules, plan, local cache, counts, decision, statistics. */
+/** Totals of the decisions of a service since it started. */
+export class DecisionTally {
+  total = 0;
+  overLimit = 0;
+  /** The keys most often over their limit; older hits lose half their weight every ten minutes. */
+  readonly overLimitKeys: TopKeys = new TopKeys({ capacity: 256, maxKeyLength: 256, halvingSeconds: 600 });
+}
+
+/** Decides rate limit requests: rules, plan, local cache, counts, decision, statistics. */
 export class RateLimitService {
-  /** What was decided. */
   readonly tally: DecisionTally = new DecisionTally();
   readonly #options: RateLimitServiceOptions;
   readonly #counter: HitCounter;
-  #loaded: Loaded | undefined;
+  #loaded: LoadedRules | undefined;
 
   constructor(options: RateLimitServiceOptions) {
     this.#options = options;
     this.#counter = new HitCounter(options);
   }
 
-  /** Takes these rules for every call from now on; calls that are under way keep theirs. */
+  /** Applies the rules to future calls; calls in progress keep theirs. */
   setRules(rules: Rules): void {
     const { stats } = this.#options;
     stats.loadedRules(rules.metricKeys);
@@ -75,20 +75,19 @@ export class RateLimitService {
     this.#loaded = { rules, counters, counts };
   }
 
-  /** The rules in force; absent before the first load. */
+  /** The current rules; undefined before the first load. */
   get rules(): Rules | undefined {
     return this.#loaded?.rules;
   }
 
-  /** What was counted for them. */
+  /** The counts of the current rules. */
   get ruleCounts(): RuleCounts | undefined {
     return this.#loaded?.counts;
   }
 
   /**
-   * Decides one request, at once where the cache answers at once. Hits of a caller that is gone before
-   * they are sent need not be counted. Throws `InvalidRequestError`, `NoConfigurationError` or
-   * `CacheError`, each counted.
+   * Decides a request, synchronously if the cache is synchronous. Throws `InvalidRequestError`, `NoConfigurationError`
+   * or `CacheError`, each of which is counted.
    */
   shouldRateLimit(request: RateLimitRequest, caller?: Caller): Decision | Promise<Decision> {
     try {
@@ -105,87 +104,88 @@ export class RateLimitService {
     const { clock, random, policy } = this.#options;
     const nowSeconds = Math.floor(clock.now() / 1000);
     const plan = planHits(loaded.rules, request, { nowSeconds, random, policy });
-    const asked = this.#ask(loaded, plan, nowSeconds);
-    const asking = policy.stopIncrementWhenOverLimit ? since(clock.now(), caller) : caller;
+    const call = this.#plannedCall(loaded, plan, nowSeconds);
+    const timedCaller = policy.stopIncrementWhenOverLimit ? since(clock.now(), caller) : caller;
     let counts: number[] | Promise<number[]>;
     try {
-      counts = this.#counter.count(asked, asking);
+      counts = this.#counter.count(call, timedCaller);
     } catch (error) {
-      return this.#recover(asked, error, asking);
+      return this.#recover(call, error, timedCaller);
     }
-    if (!(counts instanceof Promise)) return this.#finish(asked, counts, nowSeconds);
+    if (!(counts instanceof Promise)) return this.#finish(call, counts, nowSeconds);
     return counts
-      .then((after) => this.#finish(asked, after, Math.floor(clock.now() / 1000)))
-      .catch((error) => this.#recover(asked, error, asking));
+      .then((after) => this.#finish(call, after, Math.floor(clock.now() / 1000)))
+      .catch((error) => this.#recover(call, error, timedCaller));
   }
 
-  /**
-   * Counts all hits, before the cache is asked, so that they are seen even when it fails. Takes out
-   * what the local cache knows to be over; the shared cache is asked for the rest.
-   */
-  #ask(loaded: Loaded, plan: Plan, nowSeconds: number): Asked {
+  /** Counts the total hits even if the cache fails later, and leaves out keys that the local cache knows. */
+  #plannedCall(loaded: LoadedRules, plan: Plan, nowSeconds: number): Call {
     const { localCache, stats } = this.#options;
     const { descriptors } = plan;
-    const asked: Asked = { loaded, plan, counters: [], counts: [], hits: [], owners: [], reading: false };
+    const call: Call = { loaded, plan, counters: [], counts: [], hits: [], owners: [], isReading: false };
     if (!plan.domainKnown) stats.rule(plan.request.domain).domainNotFound += descriptors.length;
     for (let index = 0; index < descriptors.length; index++) {
       const planned = descriptors[index];
       const hit = planned?.hit;
-      asked.counts.push(0);
-      asked.counters.push(undefined);
+      call.counts.push(0);
+      call.counters.push(undefined);
       if (planned === undefined || hit === undefined) continue;
       const counters = countersOf(loaded, planned, stats, plan.request.domain);
-      asked.counters[index] = counters;
+      call.counters[index] = counters;
       if (!planned.negative) counters.totalHits += planned.hits;
-      if (localCache !== undefined && !planned.negative && knownOver(localCache, hit, planned, nowSeconds)) {
-        asked.counts[index] = OVER_LIMIT_LOCALLY;
+      if (
+        localCache !== undefined && !planned.negative &&
+        isKnownOverLimit(localCache, hit, planned, nowSeconds)
+      ) {
+        call.counts[index] = OVER_LIMIT_LOCALLY;
         continue;
       }
-      asked.hits.push(hit);
-      asked.owners.push(index);
+      call.hits.push(hit);
+      call.owners.push(index);
     }
-    return asked;
+    return call;
   }
 
-  /** Decides a call whose cache failed, where its descriptors let it go on. */
-  async #recover(asked: Asked, error: unknown, caller: Caller | undefined): Promise<Decision> {
-    // That hits of a caller that is gone were not sent is no failure of the cache.
+  /** Decides a call after the cache failed, if the failure modes allow it. */
+  async #recover(call: Call, error: unknown, caller: Caller | undefined): Promise<Decision> {
+    // Unsent hits of a cancelled caller are no failure of the cache.
     if (caller?.gone === true) throw error;
     const { clock, stats: { service } } = this.#options;
     try {
-      const { counts, modes } = await this.#counter.recover(asked, error, caller);
+      const { counts, modes } = await this.#counter.recover(call, error, caller);
       this.#countError(error);
-      const untaught = new Set<string>();
+      const uncountedKeys = new Set<string>();
       for (const [position, mode] of modes.entries()) {
         if (mode === undefined) continue;
         service.cacheFailure[mode]++;
-        untaught.add(asked.hits[position]?.key ?? "");
+        uncountedKeys.add(call.hits[position]?.key ?? "");
       }
-      return this.#finish(asked, counts, Math.floor(clock.now() / 1000), untaught);
+      return this.#finish(call, counts, Math.floor(clock.now() / 1000), uncountedKeys);
     } catch (failure) {
       return this.#fail(failure);
     }
   }
 
-  /** The keys in `untaught` were not counted by the shared cache: nothing is remembered of them. */
-  #finish(asked: Asked, after: readonly number[], nowSeconds: number, untaught = NO_KEYS): Decision {
+  /** The local cache must not remember `uncountedKeys`, which the shared cache did not count. */
+  #finish(call: Call, after: readonly number[], nowSeconds: number, uncountedKeys = NO_KEYS): Decision {
     const { policy } = this.#options;
-    const { owners, counts } = asked;
+    const { owners, counts } = call;
     for (let position = 0; position < owners.length; position++) {
       counts[owners[position] ?? 0] = after[position] ?? 0;
     }
-    const outcome = decide(asked.plan, counts, policy, nowSeconds);
-    this.#record(asked, outcome, nowSeconds);
-    this.#teach(asked.plan, outcome, nowSeconds, untaught);
+    const outcome = decide(call.plan, counts, policy, nowSeconds);
+    this.#record(call, outcome, nowSeconds);
+    this.#rememberOverLimit(call.plan, outcome, nowSeconds, uncountedKeys);
     return outcome.decision;
   }
 
-  #record(asked: Asked, outcome: Outcome, nowSeconds: number): void {
-    this.tally.note(outcome.decision);
+  #record(call: Call, outcome: Outcome, nowSeconds: number): void {
+    this.tally.total++;
+    if (outcome.decision.overallCode === "OVER_LIMIT") this.tally.overLimit++;
     if (outcome.globalShadow) this.#options.stats.service.globalShadowMode++;
     for (let index = 0; index < outcome.stats.length; index++) {
       const stats = outcome.stats[index];
-      const counters = asked.counters[index];
+      const counters = call.counters[index];
       if (stats === undefined || counters === undefined) continue;
       counters.overLimit += stats.overLimit;
       counters.nearLimit += stats.nearLimit;
@@ -193,24 +193,31 @@ export class RateLimitService {
       counters.shadowMode += stats.shadowMode;
       counters.overLimitWithLocalCache += stats.overLimitWithLocalCache;
       counters.returnedHits += stats.returnedHits;
-      const planned = asked.plan.descriptors[index];
+      const planned = call.plan.descriptors[index];
       if (planned === undefined) continue;
-      asked.loaded.counts.add(planned, stats);
+      call.loaded.counts.add(planned, stats);
       if (stats.overLimit > 0 && planned.hit !== undefined) {
         this.#noteOverLimit(planned.hit, stats, nowSeconds);
       }
     }
   }
 
+  /** Without the prefix and the start of the window. */
   #noteOverLimit({ key }: Hit, { overLimit: hits }: RuleStats, nowSeconds: number): void {
-    this.tally.noteOverLimit({ key, prefix: this.#options.policy.cacheKeyPrefix, hits }, nowSeconds);
+    const start = this.#options.policy.cacheKeyPrefix.length;
+    this.tally.overLimitKeys.add({ text: key, start, end: key.lastIndexOf("_"), hits, nowSeconds });
   }
 
-  #teach(plan: Plan, outcome: Outcome, nowSeconds: number, untaught: ReadonlySet<string>): void {
+  #rememberOverLimit(
+    plan: Plan,
+    outcome: Outcome,
+    nowSeconds: number,
+    uncountedKeys: ReadonlySet<string>,
+  ): void {
     const { localCache } = this.#options;
     if (localCache === undefined) return;
     for (const { key, count, windowEnd } of outcome.overLimitKeys) {
-      if (!untaught.has(key)) localCache.set(key, count, windowEnd, nowSeconds);
+      if (!uncountedKeys.has(key)) localCache.set(key, count, windowEnd, nowSeconds);
     }
     for (const { negative, hit } of plan.descriptors) {
       if (negative && hit !== undefined) localCache.forget(hit.key);
@@ -225,15 +232,15 @@ export class RateLimitService {
 
   #countError(error: unknown): void {
     const { service } = this.#options.stats;
-    const isOfCache = error instanceof CacheError || error instanceof InvalidRequestError;
-    const backend = isOfCache ? error.backend : undefined;
+    const hasBackend = error instanceof CacheError || error instanceof InvalidRequestError;
+    const backend = hasBackend ? error.backend : undefined;
     if (backend === undefined) service.serviceError++;
     else if (backend === "mc") service.mcError++;
     else service.kvError++;
   }
 }
 
-/** A caller who asks twice, first for what there is, and has the time of one asking. */
+/** A caller with one timeout for both steps, read and add. */
 function since(now: number, caller: Caller | undefined): Caller {
   return {
     get gone() {
@@ -243,9 +250,9 @@ function since(now: number, caller: Caller | undefined): Caller {
   };
 }
 
-/** Where a descriptor's statistics go; found once for a rule whose metric key is always the same. */
+/** The counters of a descriptor; looked up once per rule if its metric key is constant. */
 function countersOf(
-  { counters }: Loaded,
+  { counters }: LoadedRules,
   planned: PlannedDescriptor,
   stats: StatsSink,
   domain: string,
@@ -258,8 +265,8 @@ function countersOf(
   return found;
 }
 
-/** The count that is remembered is compared with the limit of this call: a raised limit passes. */
-function knownOver(
+/** Compares the remembered count with the current limit, which a reload may have raised. */
+function isKnownOverLimit(
   localCache: LocalCache,
   hit: Hit,
   planned: PlannedDescriptor,

@@ -8,34 +8,31 @@ import type { RateLimitRequest } from "./request.ts";
 import type { RateLimit, Rules } from "./rules.ts";
 import { validateRequest } from "./validate.ts";
 
-/** What a simulation works with. */
+/** Options of a simulation. */
 export interface SimulationOptions {
   readonly rules: Rules;
-  /** Counts for this simulation alone. */
+  /** The counters of this simulation. */
   readonly cache: CounterCache;
   readonly policy: Policy;
 }
 
-/** What was decided for one request, one status a descriptor. */
+/** The decision of one request. */
 export interface SimulatedDecision {
   readonly overallCode: Code;
   readonly statuses: readonly SimulatedStatus[];
 }
 
-/** What was decided for one descriptor, and by which limit. */
+/** The decision of one descriptor and its limit. */
 export interface SimulatedStatus {
   readonly code: Code;
-  /** Absent when nothing limits the descriptor, or when another rule took its place. */
+  /** Undefined if there is none, or if it is replaced. */
   readonly limit: RateLimit | undefined;
   readonly remaining: number;
-  /** It is over its limit, and OK only because its rule is in shadow mode. */
+  /** Whether it is over its limit in shadow mode. */
   readonly shadowed: boolean;
 }
 
-/**
- * Decides requests as the service does, at times that are given and with counters of its own. Unlike the
- * service it tells which limit decided; it has no local cache, no statistics and no cache that fails.
- */
+/** Decides requests as the service does, at given times and with its own counters, and returns the limits. */
 export class Simulation {
   readonly #options: SimulationOptions;
   readonly #counter: HitCounter;
@@ -45,7 +42,7 @@ export class Simulation {
     this.#counter = new HitCounter(options);
   }
 
-  /** Decides one request. Throws `InvalidRequestError` before anything is counted. */
+  /** Throws `InvalidRequestError` before it counts. */
   async decide(request: RateLimitRequest, nowSeconds: number): Promise<SimulatedDecision> {
     validateRequest(request);
     const { rules, policy } = this.#options;
@@ -58,7 +55,7 @@ export class Simulation {
       hits.push(hit);
       owners.push(index);
     }
-    const after = await this.#counter.count({ plan, counts, hits, owners, reading: false }, undefined);
+    const after = await this.#counter.count({ plan, counts, hits, owners, isReading: false }, undefined);
     for (const [position, owner] of owners.entries()) counts[owner] = after[position] ?? 0;
     const { decision, stats } = decide(plan, counts, policy, nowSeconds);
     const statuses = decision.statuses.map(({ code, limitRemaining }, index): SimulatedStatus => ({
@@ -69,4 +66,49 @@ export class Simulation {
     }));
     return { overallCode: decision.overallCode, statuses };
   }
+}
+
+/** How a decision can change, most severe first. */
+export const CHANGE_KINDS = ["toOverLimit", "toOk", "otherLimit"] as const;
+
+/** `otherLimit`: the same code by another limit. */
+export type ChangeKind = typeof CHANGE_KINDS[number];
+
+/** The change of one request. */
+export interface RequestChange {
+  /** The change of the overall code, or else the most severe change of a descriptor. */
+  readonly kind: ChangeKind;
+  readonly overall: ChangeKind | undefined;
+  /** One per descriptor. */
+  readonly statuses: readonly (ChangeKind | undefined)[];
+}
+
+/** Compares the decisions of two configurations; undefined if they are the same. */
+export function changeOf(before: SimulatedDecision, after: SimulatedDecision): RequestChange | undefined {
+  const overall = codeChange(before.overallCode, after.overallCode);
+  const statuses = after.statuses.map((status, index) => {
+    const old = before.statuses[index];
+    return old === undefined ? undefined : statusChange(old, status);
+  });
+  const kind = overall ?? CHANGE_KINDS.find((each) => statuses.includes(each));
+  return kind === undefined ? undefined : { kind, overall, statuses };
+}
+
+function statusChange(before: SimulatedStatus, after: SimulatedStatus): ChangeKind | undefined {
+  return codeChange(before.code, after.code) ??
+    (isSameLimit(before.limit, after.limit) ? undefined : "otherLimit");
+}
+
+function codeChange(before: Code, after: Code): ChangeKind | undefined {
+  if (before === after) return undefined;
+  return after === "OVER_LIMIT" ? "toOverLimit" : "toOk";
+}
+
+function isSameLimit(before: RateLimit | undefined, after: RateLimit | undefined): boolean {
+  if (before === undefined || after === undefined) return before === after;
+  return before.rule?.fullKey === after.rule?.fullKey &&
+    before.unlimited === after.unlimited &&
+    before.requestsPerUnit === after.requestsPerUnit &&
+    before.unit === after.unit &&
+    before.windowSeconds === after.windowSeconds;
 }

@@ -1,59 +1,54 @@
 import type { RateLimit } from "./rules.ts";
-import type { SimulatedDecision, SimulatedStatus } from "./simulation.ts";
-import { type ChangeKind, changeOf, type RequestChange } from "./simulation_change.ts";
+import {
+  type ChangeKind,
+  changeOf,
+  type RequestChange,
+  type SimulatedDecision,
+  type SimulatedStatus,
+} from "./simulation.ts";
 
-/** How many decisions changed, by kind. */
+/** Changed decisions by kind. */
 export type ChangeCounts = Record<ChangeKind, number>;
 
-/** What one configuration decided by one rule. */
+/** The decisions of one rule in one configuration. */
 export interface RuleDecisions {
   decisions: number;
   overLimit: number;
-  /** Over the limit, and OK because the rule is in shadow mode. */
+  /** Over the limit in shadow mode. */
   shadowed: number;
 }
 
-/** What both configurations decided by one rule. */
+/** The decisions of one rule in both configurations. */
 export interface RuleTally {
-  /** Where the limit comes from. */
   readonly source: "rule" | "request" | "none";
-  /** Full key of the rule; empty for other sources. */
+  /** The full key; empty for other sources. */
   readonly rule: string;
   readonly old: RuleDecisions;
   readonly new: RuleDecisions;
-  /** Decisions of this rule that changed; one that the new configuration does not limit belongs to its old rule. */
+  /** Changed decisions, by the new rule if there is one. */
   readonly changed: ChangeCounts;
 }
 
-/** Counts what simulated requests were answered, in memory that grows with the rules and not with the requests. */
+/** Counts simulated decisions; memory grows with the rules, not with the requests. */
 export class SimulationTally {
   readonly #rules = new Map<string, RuleTally>();
-  /** Requests whose overall code is over the limit. */
+  /** Requests over the limit. */
   readonly overLimit = { old: 0, new: 0 };
-  /** Requests that are decided otherwise, each by its gravest change. */
+  /** Changed requests by their most severe change. */
   readonly changedRequests: ChangeCounts = { toOverLimit: 0, toOk: 0, otherLimit: 0 };
-  /** Changes of single descriptors. */
+  /** Changed descriptors. */
   readonly changedDecisions: ChangeCounts = { toOverLimit: 0, toOk: 0, otherLimit: 0 };
-  #requests = 0;
-  #decisions = 0;
-
-  /** Requests counted. */
-  get requests(): number {
-    return this.#requests;
-  }
-
+  requests = 0;
   /** Descriptors of all requests. */
-  get decisions(): number {
-    return this.#decisions;
-  }
+  decisions = 0;
 
-  /** Requests that are decided otherwise. */
+  /** The number of changed requests. */
   get changes(): number {
     const { toOverLimit, toOk, otherLimit } = this.changedRequests;
     return toOverLimit + toOk + otherLimit;
   }
 
-  /** What is known of every rule that decided something: rules by name, then what no rule decided. */
+  /** All rules with decisions by name, then other sources. */
   get rules(): RuleTally[] {
     const all = [...this.#rules].sort(([a], [b]) => a < b ? -1 : 1).map(([, tally]) => tally);
     return [
@@ -62,10 +57,10 @@ export class SimulationTally {
     ];
   }
 
-  /** Counts one request; `before` is absent where there is nothing to compare with. Answers what changes. */
+  /** Counts one request and returns its change. */
   add(before: SimulatedDecision | undefined, after: SimulatedDecision): RequestChange | undefined {
-    this.#requests++;
-    this.#decisions += after.statuses.length;
+    this.requests++;
+    this.decisions += after.statuses.length;
     for (const status of before?.statuses ?? []) count(this.#ruleOf(status.limit).old, status);
     for (const status of after.statuses) count(this.#ruleOf(status.limit).new, status);
     if (before?.overallCode === "OVER_LIMIT") this.overLimit.old++;

@@ -1,10 +1,7 @@
 import type { RateLimit, RuleLevel } from "./rules.ts";
 import type { Entry } from "./request.ts";
 
-/**
- * The metric key of a limit for one request: the domain, then the key of every level with what the
- * rule's flags say of its value. A limit that the request brought along shows every value.
- */
+/** The metric key: the domain, then each key with the value that the rule selects; all values without a rule. */
 export function metricKey(limit: RateLimit, domain: string, entries: readonly Entry[]): string {
   const { rule } = limit;
   if (rule === undefined) return overrideMetricKey(domain, entries);
@@ -17,7 +14,7 @@ export function metricKey(limit: RateLimit, domain: string, entries: readonly En
   return text;
 }
 
-/** The metric key where no level depends on the request; absent otherwise. */
+/** The metric key of a rule; undefined if it depends on the request. */
 export function staticMetricKey(
   domain: string,
   path: readonly RuleLevel[],
@@ -36,7 +33,7 @@ function dependsOnRequest(level: RuleLevel, detailedMetric: boolean): boolean {
   return !written && !level.shareThreshold && (detailedMetric || level.valueToMetric);
 }
 
-/** One level when the rule is not detailed: a value that the rule writes is always shown. */
+/** One level of a rule without a detailed metric. */
 function plainPart(level: RuleLevel, value: string): string {
   if (level.shareThreshold) return part(level.key, level.valueToMetric ? textBeforeStar(level) : level.value);
   if (level.value !== "" && (level.pattern === undefined || !level.valueToMetric)) {
@@ -45,7 +42,7 @@ function plainPart(level: RuleLevel, value: string): string {
   return part(level.key, level.valueToMetric ? value : "");
 }
 
-/** One level when the rule is detailed: the value of the request, even an empty one, unless some level shares. */
+/** One level of a rule with a detailed metric. */
 function detailedPart(level: RuleLevel, value: string, someLevelShares: boolean): string {
   if (level.shareThreshold) return part(level.key, textBeforeStar(level));
   return someLevelShares ? part(level.key, value) : `.${level.key}_${value}`;

@@ -1,6 +1,6 @@
-import type { CacheFailureMode } from "./cache_failure_mode.ts";
+import type { CacheFailureMode } from "./limit.ts";
 
-/** The counters of one metric key. Held by reference and raised in place. */
+/** The counters of one metric key, which are mutable. */
 export interface RuleCounters {
   totalHits: number;
   overLimit: number;
@@ -8,39 +8,33 @@ export interface RuleCounters {
   withinLimit: number;
   shadowMode: number;
   overLimitWithLocalCache: number;
-  /** Hits that were given back. */
+  /** Subtracted hits. */
   returnedHits: number;
-  /** Descriptors that named a domain without rules; the metric key is then the domain. */
+  /** Descriptors of a domain without rules, which is then the metric key. */
   domainNotFound: number;
 }
 
-/** The counters of the whole service. */
+/** The counters of the service. */
 export interface ServiceCounters {
-  /** Calls whose overall code global shadow mode turned into OK. */
+  /** Calls that are OK because of global shadow mode. */
   globalShadowMode: number;
   configLoadSuccess: number;
   configLoadError: number;
-  /** Calls that were refused, by kind. */
+  /** Failed calls by kind. */
   serviceError: number;
   kvError: number;
   mcError: number;
-  /** What became of descriptors that the cache did not count; of `error`, the calls that it failed. */
+  /** Descriptors that the cache did not count, by mode; calls in mode `error`. */
   readonly cacheFailure: Record<CacheFailureMode, number>;
 }
 
-/** Where the core's numbers go. Nothing here waits or throws. */
+/** Receives the statistics of the core. Methods neither wait nor throw. */
 export interface StatsSink {
   readonly service: ServiceCounters;
-  /**
-   * The counters of a metric key. The number of keys is bounded: beyond it all keys of a domain share one set, and so
-   * do those without a domain.
-   */
+  /** The counters of a metric key. Above the maximum number of keys, all keys of a domain share one set. */
   rule(metricKey: string, domain?: string): RuleCounters;
-  /** The same where something was counted; absent otherwise. */
+  /** The counters of a metric key, if there are any. */
   known(metricKey: string): RuleCounters | undefined;
-  /**
-   * Names the keys of all loaded rules, each with its domain. Each has its own counters whatever the bound; keys that
-   * were loaded before and are not among them fall under the bound.
-   */
+  /** Sets the metric keys of all loaded rules with their domains, which the maximum does not apply to. */
   loadedRules(domainOfKey: ReadonlyMap<string, string>): void;
 }

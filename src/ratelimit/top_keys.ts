@@ -1,51 +1,47 @@
 import { hashOfPart, KeyPlaces, type TextPart } from "./key_places.ts";
 
-/** How the keys are kept. */
+/** Options of the top keys. */
 export interface TopKeysOptions {
-  /** How many keys are kept at most. */
+  /** Maximum number of keys. */
   readonly capacity: number;
-  /** Keys of this length and longer ones are cut, and shown with `…` at their end. */
+  /** Longer keys are truncated, with `…` at the end. */
   readonly maxKeyLength: number;
-  /** After so many seconds every count is halved. */
+  /** The period after which all counts are halved. */
   readonly halvingSeconds: number;
 }
 
-/** What is counted for a key. */
+/** Hits of a key. */
 export interface KeyHits extends TextPart {
-  /** More than 0. */
   readonly hits: number;
   readonly nowSeconds: number;
 }
 
-/** A key and about how often it came. */
+/** A key and its estimated count. */
 export interface TopKey {
   readonly key: string;
-  /** Never less than what came, but for halves that were dropped. */
   readonly count: number;
-  /** How much too high the count may be. */
+  /** The maximum error of the count. */
   readonly errorAtMost: number;
 }
 
-const CUT = "…";
-/** What is less is nothing: its key makes room. */
-const LEAST = 0.5;
+const ELLIPSIS = "…";
+/** Keys with a lower count after halving are removed. */
+const MIN_COUNT = 0.5;
 
 /**
- * The keys that came most often of late, out of any number of them, in bounded room: a key that is new takes
- * the place of one with the lowest count, and takes over that count as its possible error. Counts are exact
- * until there are more keys than places. A key that had more than the share of one place is always there.
+ * The most frequent keys in bounded memory (space-saving algorithm): a new key replaces one with the lowest count and
+ * takes over that count as its error. Counts are exact while all keys have a place.
  */
 export class TopKeys {
   readonly #options: TopKeysOptions;
   readonly #counts: Float64Array;
   readonly #errors: Float64Array;
   #places: KeyPlaces;
-  /** Places by the whole text that last had them, and the texts by place: what comes again is found at once. */
+  /** A cache from the last text of each place to the place. */
   readonly #recent = new Map<string, number>();
   readonly #texts: string[] = [];
-  /** How many places have a key. */
   #size = 0;
-  /** No count is lower; those before the hand are higher. */
+  /** A lower bound of all counts; those before the hand are higher. */
   #lowest = 0;
   #hand = 0;
   #period: number | undefined;
@@ -57,7 +53,7 @@ export class TopKeys {
     this.#places = new KeyPlaces(options.capacity);
   }
 
-  /** Counts hits of the key that stands in this part of a text; one text has its key always in the same part. */
+  /** Counts hits of a part of a text; the same text must always have the same part. */
   add({ text, start, end, hits, nowSeconds }: KeyHits): void {
     this.#halve(nowSeconds);
     const recent = this.#recent.get(text);
@@ -84,7 +80,6 @@ export class TopKeys {
     this.#remember(text, place);
   }
 
-  /** A text takes the place of the one before it: there are no more of them than places. */
   #remember(text: string, place: number): void {
     const before = this.#texts[place];
     if (before !== undefined) this.#recent.delete(before);
@@ -93,14 +88,14 @@ export class TopKeys {
     if (!isLong) this.#recent.set(text, place);
   }
 
-  /** The keys with the highest counts, those first. */
+  /** The keys with the highest counts, highest first. */
   top(limit: number, nowSeconds: number): TopKey[] {
     this.#halve(nowSeconds);
     return this.#all().sort((a, b) => b.count - a.count || (a.key < b.key ? -1 : 1)).slice(0, limit)
       .map(({ key, ...counted }) => ({ key: this.#shown(key), ...counted }));
   }
 
-  /** The hand goes round the places, and meets each that has the lowest count before it counts anew. */
+  /** Frees the next place with the lowest count, like a clock hand. */
   #takeLowest(): number {
     const counts = this.#counts;
     while (this.#hand < counts.length && (counts[this.#hand] ?? 0) > this.#lowest) this.#hand++;
@@ -114,7 +109,7 @@ export class TopKeys {
 
   #shown(key: string): string {
     const { maxKeyLength } = this.#options;
-    return key.length < maxKeyLength ? key : key.slice(0, maxKeyLength - CUT.length) + CUT;
+    return key.length < maxKeyLength ? key : key.slice(0, maxKeyLength - ELLIPSIS.length) + ELLIPSIS;
   }
 
   #all(): TopKey[] {
@@ -128,11 +123,11 @@ export class TopKeys {
   #halve(nowSeconds: number): void {
     const period = Math.floor(nowSeconds / this.#options.halvingSeconds);
     if (period === this.#period) return;
-    // A clock that was set back halves once.
+    // A clock that is set back halves once.
     const factor = this.#period === undefined ? 1 : 2 ** -Math.max(1, period - this.#period);
     this.#period = period;
     if (factor === 1) return;
-    const all = this.#all().filter(({ count }) => count * factor >= LEAST);
+    const all = this.#all().filter(({ count }) => count * factor >= MIN_COUNT);
     this.#places = new KeyPlaces(this.#options.capacity);
     this.#recent.clear();
     this.#texts.length = 0;
@@ -147,7 +142,7 @@ export class TopKeys {
   }
 }
 
-/** A part of a text keeps the whole of it in memory. */
+/** A substring would keep the whole text in memory. */
 function copied(text: string): string {
   const copy: string = JSON.parse(JSON.stringify(text));
   return copy;

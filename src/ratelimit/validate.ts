@@ -2,16 +2,15 @@ import { InvalidRequestError } from "./errors.ts";
 import type { Descriptor, RateLimitRequest } from "./request.ts";
 import { MAX_REQUESTS_PER_UNIT } from "./limit.ts";
 
-/** Most descriptors of one call. */
+/** Maximum number of descriptors per request. */
 export const MAX_DESCRIPTORS = 1_000;
-/** Most entries of one descriptor. */
+/** Maximum number of entries per descriptor. */
 export const MAX_ENTRIES = 64;
-/** Most bytes (UTF-8) of the keys and values of one descriptor. */
+/** Maximum size of the keys and values of a descriptor in UTF-8. */
 const MAX_DESCRIPTOR_BYTES = 8_192;
-/** Most hits of one descriptor. */
 const MAX_HITS = 2 ** 53;
 
-/** Throws `InvalidRequestError` with the field that is wrong when the request can never be answered. */
+/** Throws `InvalidRequestError`. */
 export function validateRequest(request: RateLimitRequest): void {
   if (request.domain === "") throw invalid("domain", "rate limit domain must not be empty");
   const { length } = request.descriptors;
@@ -71,7 +70,6 @@ function validateOverride(limit: NonNullable<Descriptor["limit"]>, index: number
   }
 }
 
-/** Fields are named as in JSON. */
 function invalid(field: string, message: string): InvalidRequestError {
   return new InvalidRequestError(message, { field });
 }

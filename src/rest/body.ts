@@ -1,16 +1,16 @@
 import { RestError, type RestErrorSubject } from "./rest_error.ts";
 
-/** How a body is read. */
+/** How to read a body. */
 export interface ReadBodyOptions {
-  /** Most bytes of it, after any content encoding was undone. */
+  /** Maximum size after decoding. */
   readonly maxBytes?: number | undefined;
-  /** Ends the reading with its reason. */
+  /** Aborts reading with its reason. */
   readonly signal?: AbortSignal | undefined;
   /** For errors. */
   readonly subject: RestErrorSubject;
 }
 
-/** The whole body of a response. */
+/** Reads the whole body. */
 export async function readBody(
   response: Response,
   options: ReadBodyOptions,
@@ -20,7 +20,7 @@ export async function readBody(
     try {
       return new Uint8Array(await response.arrayBuffer());
     } catch (cause) {
-      throw brokenOff(subject, cause);
+      throw interrupted(subject, cause);
     }
   }
   const chunks: Uint8Array[] = [];
@@ -31,12 +31,12 @@ export async function readBody(
     chunks.push(value);
     length += value.byteLength;
   }
-  return joined(chunks, length);
+  return concatenate(chunks, length);
 }
 
 /**
- * The body of a response as a stream that ends with a `RestError` where it breaks off, grows too large or is
- * stopped; then the connection is let go of. `onEnd` is called once, however it ends.
+ * The body as a stream that fails with a `RestError` when it is interrupted, too large or aborted, and releases the
+ * connection then. `onEnd` is called once, in any case.
  */
 export function boundedBody(
   response: Response,
@@ -45,28 +45,28 @@ export function boundedBody(
 ): ReadableStream<Uint8Array<ArrayBuffer>> {
   if (response.body === null) {
     onEnd();
-    return emptyStream();
+    return new ReadableStream({ start: (controller) => controller.close() });
   }
   const reader = response.body.getReader();
-  let left = maxBytes ?? Infinity;
+  let remaining = maxBytes ?? Infinity;
   const finish = (): void => {
     signal?.removeEventListener("abort", onAbort);
     onEnd();
   };
   let fail = (_error: unknown): void => {};
-  const giveUp = (error: unknown): void => {
+  const abort = (error: unknown): void => {
     finish();
     fail(error);
     reader.cancel(error).catch(() => {});
   };
-  const onAbort = (): void => giveUp(signal?.reason);
+  const onAbort = (): void => abort(signal?.reason);
   return new ReadableStream({
     start(controller) {
       fail = (error) => controller.error(error);
       if (signal?.aborted === true) onAbort();
       else signal?.addEventListener("abort", onAbort, { once: true });
-      if (isDeclaredLarger(response, left) && subject.method.toUpperCase() !== "HEAD") {
-        giveUp(tooLarge(subject, left));
+      if (isDeclaredLarger(response, remaining) && subject.method.toUpperCase() !== "HEAD") {
+        abort(tooLarge(subject, remaining));
       }
     },
     async pull(controller) {
@@ -77,11 +77,11 @@ export function boundedBody(
           finish();
           return controller.close();
         }
-        left -= value.byteLength;
-        if (left < 0) giveUp(tooLarge(subject, maxBytes ?? 0));
+        remaining -= value.byteLength;
+        if (remaining < 0) abort(tooLarge(subject, maxBytes ?? 0));
         else controller.enqueue(value);
       } catch (cause) {
-        if (signal?.aborted !== true) giveUp(brokenOff(subject, cause));
+        if (signal?.aborted !== true) abort(interrupted(subject, cause));
       }
     },
     async cancel(reason) {
@@ -91,30 +91,26 @@ export function boundedBody(
   }, { highWaterMark: 0 });
 }
 
-/** Lets go of a body that nobody reads, and with it of its connection. */
+/** Cancels an unread body and releases its connection. */
 export function discardBody(response: Response): void {
   response.body?.cancel().catch(() => {});
 }
 
 function isDeclaredLarger({ headers, body }: Response, maxBytes: number): boolean {
-  // The length of an encoded body is not that of what comes out of it.
+  // The length of an encoded body is not its decoded size.
   return body !== null && !headers.has("content-encoding") &&
     Number(headers.get("content-length")) > maxBytes;
 }
 
-function brokenOff(subject: RestErrorSubject, cause: unknown): RestError {
-  return new RestError("body_interrupted", "it broke off before its end", subject, { cause });
+function interrupted(subject: RestErrorSubject, cause: unknown): RestError {
+  return new RestError("body_interrupted", "the body was interrupted", subject, { cause });
 }
 
 function tooLarge(subject: RestErrorSubject, maxBytes: number): RestError {
-  return new RestError("body_too_large", `it has more than ${maxBytes} bytes`, subject);
+  return new RestError("body_too_large", `the body exceeds ${maxBytes} bytes`, subject);
 }
 
-function emptyStream(): ReadableStream<Uint8Array<ArrayBuffer>> {
-  return new ReadableStream({ start: (controller) => controller.close() });
-}
-
-function joined(chunks: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
+function concatenate(chunks: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(length);
   let at = 0;
   for (const chunk of chunks) {

@@ -1,16 +1,15 @@
 import { boundedBody, discardBody, readBody, type ReadBodyOptions } from "./body.ts";
-import { type Clock, platformClock } from "./clock.ts";
 import type { Request, Response, ResponseHeaders } from "./http_message.ts";
 import { checkedOf, sendChecked, subjectOf } from "./make_request.ts";
 import { checkOptions, type ClientOptions, type SendOptions } from "./options.ts";
 import { type CheckedRequest, checkRequest, webRequestOf } from "./request.ts";
-import { headersOf, readResponse, responseOf } from "./response.ts";
+import { headersOf, ReadResponse, readResponse } from "./response.ts";
 import { RestError, type RestErrorSubject } from "./rest_error.ts";
-import { attemptsFor, isPassing, retryDelayMs, type RetryPolicy, retryPolicy } from "./retry.ts";
-import { pause, Stop, unlessStopped } from "./stop.ts";
+import { attemptsFor, isTransient, retryDelayMs, type RetryPolicy, retryPolicy } from "./retry.ts";
+import { type Clock, pause, platformClock, Stop, unlessStopped } from "./stop.ts";
 
 /**
- * A response whose body comes as a stream.
+ * A response with a streamed body.
  *
  * @example
  * ```ts
@@ -18,33 +17,27 @@ import { pause, Stop, unlessStopped } from "./stop.ts";
  * import { ScriptedTransport } from "@weir/rest/testing";
  * import { assertEquals } from "@std/assert";
  *
- * // Keeps only as much of a body as is needed, and lets go of the rest.
- * async function firstBytes({ bodyStream }: StreamResponse, most: number): Promise<Uint8Array> {
- *   for await (const bytes of bodyStream) return bytes.slice(0, most);
- *   return new Uint8Array();
- * }
- *
- * const { fetch } = new ScriptedTransport([{ body: "PNG and much more" }]);
- * const response = await new Client({ fetch }).sendStream({ method: Get, baseURL: "https://example.com/" });
- * assertEquals(response.statusCode, 200);
- * assertEquals(await firstBytes(response, 3), new TextEncoder().encode("PNG"));
+ * const client = new Client({ fetch: new ScriptedTransport([{ body: "hello" }]).fetch });
+ * const request = { method: Get, baseURL: "https://example.com/" };
+ * const { bodyStream }: StreamResponse = await client.sendStream(request);
+ * for await (const bytes of bodyStream) assertEquals(bytes.byteLength, 5);
  * ```
  */
 export interface StreamResponse {
-  /** The status: any is a normal result. */
+  /** The status. */
   readonly statusCode: number;
   /** The headers. */
   readonly headers: ResponseHeaders;
   /**
-   * The body as it arrives. It has to be read to its end or cancelled. It fails with a `RestError`:
-   * `body_interrupted`, `body_too_large`, `timeout` or `aborted`.
+   * The body; read it to its end or cancel it. It fails with a `RestError`: `body_interrupted`, `body_too_large`,
+   * `timeout` or `aborted`.
    */
   readonly bodyStream: ReadableStream<Uint8Array<ArrayBuffer>>;
 }
 
 type Settings = ClientOptions & SendOptions;
 
-/** Whether nothing is asked for that needs more than one step after the other. */
+/** Whether a call needs no timers, retries or hooks. */
 function isPlain(settings: Settings): boolean {
   const { signal, timeoutMs, totalTimeoutMs, retry, onRequest, onResponse, throwOnStatus } = settings;
   return (signal ?? timeoutMs ?? totalTimeoutMs ?? retry ?? onRequest ?? onResponse) === undefined &&
@@ -52,8 +45,7 @@ function isPlain(settings: Settings): boolean {
 }
 
 /**
- * Sends requests with options that hold for all of them. It keeps nothing between calls, so there is nothing to
- * close; a `httpClient` is its owner's to close.
+ * Sends requests with shared options. It keeps no state between calls; the caller closes an `httpClient`.
  *
  * @example
  * ```ts
@@ -69,17 +61,17 @@ function isPlain(settings: Settings): boolean {
 export class Client {
   readonly #options: ClientOptions;
 
-  /** Throws a `RangeError` that names an option which makes no sense. */
+  /** Throws a `RangeError` for an invalid option. */
   constructor(options: ClientOptions = {}) {
     checkOptions(options);
     this.#options = { ...options };
   }
 
   /**
-   * Sends a request and reads the response to its end. Options of the call win over those of the client, also
-   * where they are `undefined`, which takes one back.
+   * Sends a request and reads the response. Options of the call take precedence over those of the client, even if
+   * they are `undefined`.
    *
-   * @throws {RestError} Where no whole response came; any status is one, unless `throwOnStatus` says otherwise.
+   * @throws {RestError} Without a complete response. A status is an error only with `throwOnStatus`.
    */
   async send(request: Request, options?: SendOptions): Promise<Response> {
     const settings = this.#with(options);
@@ -88,14 +80,14 @@ export class Client {
     const response = await sendChecked(checked, settings);
     const subject = subjectOf(checked);
     const body = await readBody(response, { maxBytes: settings.maxResponseBytes, subject });
-    return responseOf(response, body, subject);
+    return new ReadResponse(response, body, subject);
   }
 
   /**
-   * As `send`, but answers when the headers are there. The time limits and the signal hold until the end of the
-   * body; a body that breaks off is not asked for again.
+   * Like `send`, but resolves when the response headers arrive. Timeouts and the signal apply until the end of the
+   * body; an interrupted body is not retried.
    *
-   * @throws {RestError} Where no response came; any status is one, unless `throwOnStatus` says otherwise.
+   * @throws {RestError} Without a response. A status is an error only with `throwOnStatus`.
    */
   async sendStream(request: Request, options?: SendOptions): Promise<StreamResponse> {
     return await new Call(request, this.#with(options)).streamed();
@@ -117,9 +109,9 @@ class Call {
   readonly #clock: Clock;
   readonly #startedAt: number;
   readonly #policy: RetryPolicy | undefined;
-  /** The caller's signal and the total time. */
-  readonly #whole: Stop | undefined;
-  /** Signal and time of the attempt that runs; the one of the whole where it has no time of its own. */
+  /** The signal of the caller and the total timeout. */
+  readonly #callStop: Stop | undefined;
+  /** Also stops at the timeout of the current attempt. */
   #stop: Stop | undefined;
 
   constructor(request: Request, settings: Settings) {
@@ -131,11 +123,10 @@ class Call {
     this.#clock = clock;
     this.#startedAt = clock.elapsed();
     this.#policy = settings.retry === undefined ? undefined : retryPolicy(settings.retry);
-    const onSignal = (cause: unknown) =>
-      new RestError("aborted", "it was cancelled", this.#subject, { cause });
-    const onTime = () => this.#timeout(`it was not done within ${ms} ms in total`);
+    const onSignal = (reason: unknown) => this.#aborted(reason);
+    const onTime = () => this.#timeout(`timed out after ${ms} ms in total`);
     if (signal !== undefined || ms !== undefined) {
-      this.#whole = new Stop({ signal, onSignal, ms, onTime, clock });
+      this.#callStop = new Stop({ signal, onSignal, ms, onTime, clock });
     }
   }
 
@@ -156,7 +147,6 @@ class Call {
     }
   }
 
-  /** Tries until there is an answer to take, or nothing left to try. */
   async #attempts<T>(take: (response: globalThis.Response) => T | Promise<T>): Promise<T> {
     for (let attempt = 1;; attempt++) {
       this.#beginAttempt();
@@ -171,39 +161,39 @@ class Call {
         if (delay === undefined) throw error;
       }
       this.#endAttempt();
-      await pause(delay, this.#clock, this.#whole?.signal);
+      await pause(delay, this.#clock, this.#callStop?.signal);
     }
   }
 
   #beginAttempt(): void {
     const { timeoutMs: ms } = this.#settings;
-    const signal = this.#whole?.signal;
-    const onTime = () => this.#timeout(`no whole response came within ${ms} ms`);
+    const signal = this.#callStop?.signal;
+    const onTime = () => this.#timeout(`timed out after ${ms} ms`);
     const onSignal = (reason: unknown) => reason instanceof RestError ? reason : this.#aborted(reason);
     this.#stop = ms === undefined
-      ? this.#whole
+      ? this.#callStop
       : new Stop({ signal, onSignal, ms, onTime, clock: this.#clock });
   }
 
   #endAttempt(): void {
-    if (this.#stop !== this.#whole) this.#stop?.release();
+    if (this.#stop !== this.#callStop) this.#stop?.release();
     this.#stop = undefined;
   }
 
   #release(): void {
     this.#endAttempt();
-    this.#whole?.release();
+    this.#callStop?.release();
   }
 
   async #attempt(attempt: number): Promise<globalThis.Response> {
     const { onResponse } = this.#settings;
     const signal = this.#stop?.signal;
-    const checked = await this.#hooked(attempt);
+    const checked = await this.#requestFor(attempt);
     const response = await sendChecked(checked, { ...this.#settings, signal });
     if (onResponse === undefined) return response;
     try {
       const other = await unlessStopped(runHook(() => onResponse(response, { attempt })), signal);
-      // A response made of the body of this one is still to be read.
+      // The other response may use the body of this one.
       if (other !== undefined && other.body !== response.body) discardBody(response);
       return other ?? response;
     } catch (error) {
@@ -212,8 +202,8 @@ class Call {
     }
   }
 
-  /** The request after its hook. */
-  async #hooked(attempt: number): Promise<CheckedRequest> {
+  /** The request after `onRequest`. */
+  async #requestFor(attempt: number): Promise<CheckedRequest> {
     const { onRequest } = this.#settings;
     if (onRequest === undefined) return this.#checked;
     const web = webRequestOf(this.#checked);
@@ -226,14 +216,14 @@ class Call {
 
   async #read(response: globalThis.Response): Promise<Response> {
     const read = await readResponse(response, this.#bodyOptions());
-    if (!this.#isRefused(response)) return read;
-    throw this.#refused(response, read);
+    if (!this.#isFailure(response)) return read;
+    throw this.#statusError(response, read);
   }
 
   #stream(response: globalThis.Response): StreamResponse {
-    if (this.#isRefused(response)) {
+    if (this.#isFailure(response)) {
       discardBody(response);
-      throw this.#refused(response, undefined);
+      throw this.#statusError(response, undefined);
     }
     const bodyStream = boundedBody(response, this.#bodyOptions(), () => this.#release());
     return { statusCode: response.status, headers: headersOf(response), bodyStream };
@@ -243,12 +233,12 @@ class Call {
     return { maxBytes: this.#settings.maxResponseBytes, signal: this.#stop?.signal, subject: this.#subject };
   }
 
-  #isRefused({ status }: globalThis.Response): boolean {
+  #isFailure({ status }: globalThis.Response): boolean {
     return this.#settings.throwOnStatus === true && status >= 400;
   }
 
-  #refused({ status }: globalThis.Response, response: Response | undefined): RestError {
-    return new RestError("status", `the server answered ${status}`, this.#subject, {
+  #statusError({ status }: globalThis.Response, response: Response | undefined): RestError {
+    return new RestError("status", `the server responded with status ${status}`, this.#subject, {
       statusCode: status,
       response,
     });
@@ -260,24 +250,24 @@ class Call {
   }
 
   #delayAfterError(attempt: number, error: unknown): number | undefined {
-    return isPassing(error) ? this.#delay(attempt, null) : undefined;
+    return isTransient(error) ? this.#delay(attempt, null) : undefined;
   }
 
-  /** Milliseconds until the next attempt; nothing where this was the last one. */
+  /** Milliseconds until the next attempt; undefined after the last one. */
   #delay(attempt: number, retryAfter: string | null): number | undefined {
     const { random = Math.random, totalTimeoutMs = Infinity } = this.#settings;
     const policy = this.#policy;
     if (policy === undefined || attempt >= attemptsFor(this.#request, policy)) return undefined;
-    if (this.#whole?.signal.aborted === true) return undefined;
+    if (this.#callStop?.signal.aborted === true) return undefined;
     const delay = retryDelayMs(policy, { attempt, retryAfter, now: this.#clock.now(), random: random() });
     if (delay === undefined) return undefined;
-    // An attempt that could not even begin helps nobody: what there is now is the result.
-    const passed = this.#clock.elapsed() - this.#startedAt;
-    return passed + delay < totalTimeoutMs ? delay : undefined;
+    // No attempt that would start after the total timeout.
+    const elapsed = this.#clock.elapsed() - this.#startedAt;
+    return elapsed + delay < totalTimeoutMs ? delay : undefined;
   }
 
   #aborted(reason: unknown): RestError {
-    return new RestError("aborted", "it was cancelled", this.#subject, { cause: reason });
+    return new RestError("aborted", "the request was aborted", this.#subject, { cause: reason });
   }
 
   #timeout(state: string): RestError {
@@ -285,35 +275,27 @@ class Call {
   }
 }
 
-/** What a hook answers; one that throws at once is like one that throws later. */
+/** A hook that throws synchronously is like one that rejects. */
 async function runHook<T>(hook: () => T | void | Promise<T | void>): Promise<T | undefined> {
   return await hook() ?? undefined;
 }
 
 /**
- * The client of `send` and `sendStream`, with every option off.
+ * The client of `send` and `sendStream`, without options.
  *
  * @example
  * ```ts
- * import { Client, defaultClient, Get } from "@weir/rest";
- * import { ScriptedTransport } from "@weir/rest/testing";
- * import { assertEquals } from "@std/assert";
+ * import { defaultClient, Get } from "@weir/rest";
  *
- * // Works with the default client, and with that of a test.
- * async function isUp(baseURL: string, client: Client = defaultClient): Promise<boolean> {
+ * async function isUp(baseURL: string, client = defaultClient): Promise<boolean> {
  *   return (await client.send({ method: Get, baseURL })).statusCode === 200;
  * }
- *
- * const { fetch } = new ScriptedTransport([{ status: 503 }]);
- * assertEquals(await isUp("https://api.example.com/health", new Client({ fetch })), false);
  * ```
  */
 export const defaultClient: Client = new Client();
 
 /**
- * Sends a request and reads the response to its end.
- *
- * @throws {RestError} Where no whole response came; any status is one, unless `throwOnStatus` says otherwise.
+ * Sends a request and reads the response, as `Client.send` does.
  *
  * @example
  * ```ts
@@ -321,11 +303,8 @@ export const defaultClient: Client = new Client();
  * import { assertEquals } from "@std/assert";
  *
  * await using server = Deno.serve({ port: 0, onListen() {} }, (request) => new Response(request.body));
- * const response = await send({
- *   method: Post,
- *   baseURL: `http://localhost:${server.addr.port}/echo`,
- *   body: JSON.stringify({ id: 1 }),
- * });
+ * const baseURL = `http://localhost:${server.addr.port}/`;
+ * const response = await send({ method: Post, baseURL, body: '{"id":1}' });
  * assertEquals(response.json(), { id: 1 });
  * ```
  */
@@ -334,9 +313,7 @@ export function send(request: Request, options?: SendOptions): Promise<Response>
 }
 
 /**
- * Sends a request and answers when the headers are there, with the body as a stream.
- *
- * @throws {RestError} Where no response came; any status is one, unless `throwOnStatus` says otherwise.
+ * Sends a request and streams the response, as `Client.sendStream` does.
  *
  * @example
  * ```ts
@@ -345,9 +322,7 @@ export function send(request: Request, options?: SendOptions): Promise<Response>
  *
  * await using server = Deno.serve({ port: 0, onListen() {} }, () => new Response("a long text"));
  * const { bodyStream } = await sendStream({ method: Get, baseURL: `http://localhost:${server.addr.port}/` });
- * let length = 0;
- * for await (const bytes of bodyStream) length += bytes.byteLength;
- * assertEquals(length, 11);
+ * assertEquals(await new Response(bodyStream).text(), "a long text");
  * ```
  */
 export function sendStream(request: Request, options?: SendOptions): Promise<StreamResponse> {

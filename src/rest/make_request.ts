@@ -6,16 +6,16 @@ import { RestError, type RestErrorSubject } from "./rest_error.ts";
 import { unlessStopped } from "./stop.ts";
 
 /**
- * What sends a request; the platform's own `fetch` is one.
+ * A function that sends a request, such as the global `fetch`.
  *
  * @example
  * ```ts
  * import { Client, type Fetch, Get } from "@weir/rest";
  * import { assertEquals } from "@std/assert";
  *
- * const fetch: Fetch = (input) => Promise.resolve(new Response(`asked for ${input}`));
- * const response = await new Client({ fetch }).send({ method: Get, baseURL: "https://api.example.com/items" });
- * assertEquals(response.body, "asked for https://api.example.com/items");
+ * const fetch: Fetch = (input) => Promise.resolve(new Response(`URL: ${input}`));
+ * const response = await new Client({ fetch }).send({ method: Get, baseURL: "https://example.com/" });
+ * assertEquals(response.body, "URL: https://example.com/");
  * ```
  */
 export type Fetch = (
@@ -24,71 +24,53 @@ export type Fetch = (
 ) => Promise<globalThis.Response>;
 
 /**
- * A pool of connections with settings of its own: on Deno what `Deno.createHttpClient` gives.
+ * A connection pool: on Deno the result of `Deno.createHttpClient`.
  *
  * @example
  * ```ts
- * import { Client, Get, type HttpClient } from "@weir/rest";
- * import { assertEquals } from "@std/assert";
+ * import { Client, type HttpClient } from "@weir/rest";
  *
- * await using server = Deno.serve({ port: 0, onListen() {} }, () => new Response("hello"));
  * const httpClient: HttpClient = Deno.createHttpClient({ poolMaxIdlePerHost: 2, http2: false });
- * try {
- *   const client = new Client({ httpClient });
- *   const response = await client.send({ method: Get, baseURL: `http://localhost:${server.addr.port}/` });
- *   assertEquals(response.body, "hello");
- * } finally {
- *   httpClient.close();
- * }
+ * const client = new Client({ httpClient });
+ * httpClient.close();
  * ```
  */
 export interface HttpClient {
-  /** Ends its connections. */
+  /** Closes its connections. */
   close(): void;
 }
 
 /**
- * How a request is sent.
+ * Options of `makeRequest`.
  *
  * @example
  * ```ts
  * import { makeRequest, type MakeRequestOptions } from "@weir/rest";
+ * import { ScriptedTransport } from "@weir/rest/testing";
  * import { assertEquals } from "@std/assert";
  *
- * const seen: (string | null)[] = [];
- * const options: MakeRequestOptions = {
- *   sensitiveHeaders: ["x-api-key"],
- *   fetch(input, init) {
- *     const request = new Request(input, init);
- *     seen.push(request.headers.get("x-api-key"));
- *     const headers = { location: "https://elsewhere.example/" };
- *     return Promise.resolve(new Response(null, seen.length === 1 ? { status: 302, headers } : {}));
- *   },
- * };
- * await makeRequest(new Request("https://api.example.com/", { headers: { "x-api-key": "KEY" } }), options);
- * assertEquals(seen, ["KEY", null]);
+ * const { fetch } = new ScriptedTransport([{ status: 302, headers: { location: "/other" } }]);
+ * const options: MakeRequestOptions = { fetch, redirect: "manual" };
+ * assertEquals((await makeRequest(new Request("https://api.example.com/"), options)).status, 302);
  * ```
  */
 export interface MakeRequestOptions {
-  /** The platform's own when absent. */
+  /** The global `fetch` by default. */
   readonly fetch?: Fetch | undefined;
-  /** On Deno: for example one that trusts a private CA. Platforms without such clients ignore it. */
+  /** For Deno; other platforms ignore it. */
   readonly httpClient?: HttpClient | undefined;
-  /** Whether redirects are followed, at most 20 of them; they are when absent. */
+  /** `follow` by default, for at most 20 redirects. */
   readonly redirect?: "follow" | "manual" | undefined;
-  /**
-   * Names of further headers that are not sent on to another origin by a redirect; `authorization`, `cookie`
-   * and `proxy-authorization` never are.
-   */
+  /** Headers not to send to another origin on a redirect, in addition to credentials and cookies. */
   readonly sensitiveHeaders?: readonly string[] | undefined;
-  /** Ends it at once. */
+  /** Aborts the request. */
   readonly signal?: AbortSignal | undefined;
 }
 
 const MAX_REDIRECTS = 20;
 const SENSITIVE = ["authorization", "cookie", "proxy-authorization"];
-/** Headers that tell of a body, and mean nothing without it. */
-const OF_BODY = [
+/** Headers that describe a body. */
+const BODY_HEADERS = [
   "content-encoding",
   "content-language",
   "content-length",
@@ -98,10 +80,10 @@ const OF_BODY = [
 const REDIRECTS = [301, 302, 303, 307, 308];
 
 /**
- * Sends a web `Request` and answers when the headers of the response are there. The body of the request is
- * read into memory, because a redirect may ask for it again.
+ * Sends a web `Request` and resolves when the response headers arrive. The request body is read into memory, because
+ * a redirect may require it again.
  *
- * @throws {RestError} `network`, or `aborted` when one of the signals is aborted.
+ * @throws {RestError} `network` or `aborted`.
  *
  * @example
  * ```ts
@@ -110,8 +92,8 @@ const REDIRECTS = [301, 302, 303, 307, 308];
  *
  * await using server = Deno.serve({ port: 0, onListen() {} }, () => new Response("hello"));
  * const baseURL = `http://localhost:${server.addr.port}/`;
- * const webResponse = await makeRequest(buildRequestObject({ method: Get, baseURL }));
- * assertEquals((await buildResponse(webResponse)).body, "hello");
+ * const response = await buildResponse(await makeRequest(buildRequestObject({ method: Get, baseURL })));
+ * assertEquals(response.body, "hello");
  * ```
  */
 export async function makeRequest(
@@ -127,11 +109,11 @@ export async function makeRequest(
     return await sendChecked(await checkedOf(webRequest), { ...options, redirect, signal });
   } catch (error) {
     if (!signal.aborted || error instanceof RestError) throw error;
-    throw new RestError("aborted", "it was cancelled", { method, url }, { cause: error });
+    throw new RestError("aborted", "the request was aborted", { method, url }, { cause: error });
   }
 }
 
-/** A web request in the form that can be sent again. */
+/** A web request in a form that can be sent again. */
 export async function checkedOf(webRequest: globalThis.Request): Promise<CheckedRequest> {
   const { method, url, headers } = webRequest;
   const checked = { method, url, headers: Object.fromEntries(headers) };
@@ -140,7 +122,7 @@ export async function checkedOf(webRequest: globalThis.Request): Promise<Checked
     : { ...checked, body: new Uint8Array(await webRequest.arrayBuffer()) };
 }
 
-/** Sends a request and follows where it is redirected; throws the reason of the signal when it is aborted. */
+/** Sends a request and follows redirects; throws the reason of the signal when it aborts. */
 export async function sendChecked(
   checked: CheckedRequest,
   options: MakeRequestOptions,
@@ -153,7 +135,7 @@ export async function sendChecked(
     let response: globalThis.Response;
     if (signal?.aborted === true) throw signal.reason;
     try {
-      // One promise less where nothing can end it.
+      // Saves a promise without a signal.
       response = signal === undefined
         ? await fetch(current.url, init)
         : await unlessStopped(fetch(current.url, init), signal, discardBody);
@@ -172,9 +154,9 @@ export async function sendChecked(
   }
 }
 
-/** Redirects are followed here, but in a browser, which shows none to a script and knows what not to send on. */
+/** Browsers hide redirects from scripts and remove credentials themselves; elsewhere they are followed here. */
 function redirectMode(checked: CheckedRequest, options: MakeRequestOptions): "follow" | "manual" {
-  if (SHOWS_REDIRECTS || options.redirect === "manual" || options.fetch !== undefined) return "manual";
+  if (RETURNS_REDIRECTS || options.redirect === "manual" || options.fetch !== undefined) return "manual";
   return carries(checked, options.sensitiveHeaders ?? []) ? "manual" : "follow";
 }
 
@@ -197,28 +179,30 @@ function failureOf(cause: unknown, checked: CheckedRequest, signal: AbortSignal 
   return new RestError("network", state, subjectOf(checked), { cause, kind });
 }
 
-/** Whether the platform's `fetch` hands redirects over; browsers do not. */
-const SHOWS_REDIRECTS = "Deno" in globalThis || "process" in globalThis || "Bun" in globalThis;
-const OPAQUE = "the server redirects, and a browser cannot keep sensitive headers from another origin then";
+/** Whether `fetch` returns redirects; browsers do not. */
+const RETURNS_REDIRECTS = "Deno" in globalThis || "process" in globalThis || "Bun" in globalThis;
+const OPAQUE = "cannot follow a redirect in a browser without exposing sensitive headers";
 
-/** What errors say of a request. */
+/** The request for errors. */
 export function subjectOf({ method, url, request }: CheckedRequest): RestErrorSubject {
   return request === undefined ? { method, url } : { method: request.method, url: request.baseURL, request };
 }
 
-/** The request that a redirect asks for. */
+/** The request after a redirect. */
 function redirected(
   from: CheckedRequest,
   { status, location }: { readonly status: number; readonly location: string },
   sensitiveHeaders: readonly string[],
 ): CheckedRequest {
   const url = redirectUrl(from, location);
-  const isElsewhere = url.origin !== new URL(from.url).origin;
-  const kept = isElsewhere ? withoutHeaders(from.headers, [...SENSITIVE, ...sensitiveHeaders]) : from.headers;
+  const isCrossOrigin = url.origin !== new URL(from.url).origin;
+  const kept = isCrossOrigin
+    ? withoutHeaders(from.headers, [...SENSITIVE, ...sensitiveHeaders])
+    : from.headers;
   const { body, ...rest } = from;
   const isGet = status === 303 ? !isBodiless(from.method) : status <= 302 && from.method === "POST";
   if (isGet) {
-    return { ...rest, method: "GET", url: url.href, headers: withoutHeaders(kept, OF_BODY) };
+    return { ...rest, method: "GET", url: url.href, headers: withoutHeaders(kept, BODY_HEADERS) };
   }
   if (body instanceof ReadableStream) {
     throw unfollowed(from, "a streamed body cannot be sent again");
@@ -231,19 +215,19 @@ function redirectUrl(from: CheckedRequest, location: string): URL {
   try {
     url = new URL(location, from.url);
   } catch {
-    throw unfollowed(from, "its location does not parse");
+    throw unfollowed(from, "invalid location");
   }
   if (url.protocol !== "https:" && url.protocol !== "http:") {
-    throw unfollowed(from, "its location is neither http nor https");
+    throw unfollowed(from, "the location is neither http nor https");
   }
   if (url.username !== "" || url.password !== "") {
-    throw unfollowed(from, "its location holds a user name or a password");
+    throw unfollowed(from, "the location contains a user name or password");
   }
   return url;
 }
 
-function unfollowed(from: CheckedRequest, why: string): RestError {
-  const state = `the redirect cannot be followed: ${why}`;
+function unfollowed(from: CheckedRequest, reason: string): RestError {
+  const state = `cannot follow the redirect: ${reason}`;
   return new RestError("network", state, subjectOf(from), { kind: "redirect" });
 }
 
@@ -255,6 +239,6 @@ function withoutHeaders(
   headers: CheckedRequest["headers"],
   names: readonly string[],
 ): CheckedRequest["headers"] {
-  const left = new Set(names.map((name) => name.toLowerCase()));
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !left.has(name.toLowerCase())));
+  const removed = new Set(names.map((name) => name.toLowerCase()));
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !removed.has(name.toLowerCase())));
 }

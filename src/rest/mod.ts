@@ -1,9 +1,7 @@
 /**
- * A small HTTP client: one request described by a value, one response, or an error that says what went wrong.
- * Built on `fetch` and web types, without dependencies, for Deno, Node 20 and later, and browsers; it needs the
- * permission to use the network and no other. It knows no API, adds no credentials and reads nothing from the
- * environment (but Deno's own `fetch` obeys `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`). It has no time limit
- * and tries nothing again unless told to.
+ * A small HTTP client built on `fetch`, without dependencies, for Deno, Node 20 and later, and browsers. It adds no
+ * credentials and reads no environment variables (Deno's own `fetch` obeys `HTTP_PROXY`, `HTTPS_PROXY` and
+ * `NO_PROXY`). Timeouts, retries and limits are off by default.
  *
  * @example
  * ```ts
@@ -27,13 +25,11 @@
  * @module
  */
 export { Client, defaultClient, send, sendStream, type StreamResponse } from "./client.ts";
-export type { Clock } from "./clock.ts";
 export type { Request, Response, ResponseHeaders } from "./http_message.ts";
 export { type Fetch, type HttpClient, makeRequest, type MakeRequestOptions } from "./make_request.ts";
 export { Delete, Get, Head, type KnownMethod, type Method, Options, Patch, Post, Put } from "./method.ts";
 export type { ClientOptions, HookContext, RequestHook, ResponseHook, SendOptions } from "./options.ts";
-export { addQueryParameters } from "./query_parameters.ts";
-export { buildRequestObject } from "./request.ts";
+export { addQueryParameters, buildRequestObject } from "./request.ts";
 export { buildResponse, type BuildResponseOptions } from "./response.ts";
 export {
   type NetworkErrorKind,
@@ -43,3 +39,4 @@ export {
   type RestErrorSubject,
 } from "./rest_error.ts";
 export type { RetryOptions } from "./retry.ts";
+export type { Clock } from "./stop.ts";

@@ -1,23 +1,22 @@
 import type { NetworkErrorKind } from "./rest_error.ts";
 import { codeOf, withoutSecrets } from "./shown_text.ts";
 
-/** How a failure without an answer is told. */
+/** A failure without a response. */
 export interface NetworkFailure {
   readonly kind: PlatformKind | undefined;
-  /** What happened, in a few words, with those of the platform in brackets. */
+  /** The failure, followed by the message of the platform in parentheses. */
   readonly state: string;
 }
 
-/** Redirects are followed by the library, not by the platform. */
 type PlatformKind = Exclude<NetworkErrorKind, "redirect">;
 
 const STATES: Readonly<Record<PlatformKind, string>> = {
-  dns: "the name of the host cannot be resolved",
-  connect: "no connection to the host",
-  tls: "the TLS handshake with the host failed",
+  dns: "cannot resolve the host name",
+  connect: "cannot connect to the host",
+  tls: "the TLS handshake failed",
 };
 
-/** Codes of Node's errors. */
+/** Error codes of Node. */
 const CODES: Readonly<Record<PlatformKind, RegExp>> = {
   dns: /^(?:ENOTFOUND|EAI_\w+)$/,
   tls:
@@ -25,7 +24,7 @@ const CODES: Readonly<Record<PlatformKind, RegExp>> = {
   connect: /^(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/,
 };
 
-/** Words of Deno's errors, which have no codes; looked for in this order. */
+/** Messages of Deno, whose errors have no codes; the first match counts. */
 const WORDS: readonly (readonly [PlatformKind, RegExp])[] = [
   ["dns", /dns error|failed to lookup address/i],
   [
@@ -35,20 +34,20 @@ const WORDS: readonly (readonly [PlatformKind, RegExp])[] = [
   ["connect", /tcp connect error|\(Connect\)/i],
 ];
 
-/** The failure that `fetch` threw, and what the platform says of it. */
+/** Classifies an error that `fetch` threw. */
 export function networkFailure(error: unknown): NetworkFailure {
   const chain = causesOf(error);
   const kind = kindByCode(chain) ?? kindByWords(chain);
   const state = kind === undefined ? "the connection failed" : STATES[kind];
-  const told = lastWords(chain);
-  return { kind, state: told === "" ? state : `${state} (${told})` };
+  const message = innermostMessage(chain);
+  return { kind, state: message === "" ? state : `${state} (${message})` };
 }
 
 function causesOf(error: unknown): readonly Error[] {
   const chain: Error[] = [];
   for (let one = error; one instanceof Error && chain.length < 8; one = one.cause) {
     chain.push(one);
-    // Several addresses were tried: the first failure stands for all.
+    // Several addresses were tried; the first error is as good as any.
     if (one instanceof AggregateError && one.errors[0] instanceof Error) chain.push(one.errors[0]);
   }
   return chain;
@@ -68,12 +67,12 @@ function kindByWords(chain: readonly Error[]): PlatformKind | undefined {
   return WORDS.find(([, words]) => words.test(text))?.[0];
 }
 
-/** The innermost message; of those of Deno what follows the request it names. */
-function lastWords(chain: readonly Error[]): string {
+/** The innermost message; without the request that Deno prepends. */
+function innermostMessage(chain: readonly Error[]): string {
   const text = chain.findLast(({ message }) => message !== "")?.message ?? "";
-  const told = text.replace(/^error sending request .*?: (?=client error)/s, "").replace(
+  const message = text.replace(/^error sending request .*?: (?=client error)/s, "").replace(
     /^client error \(\w+\): /,
     "",
   );
-  return withoutSecrets(told).replaceAll(/\s+/g, " ").trim().slice(0, 200);
+  return withoutSecrets(message).replaceAll(/\s+/g, " ").trim().slice(0, 200);
 }

@@ -1,10 +1,10 @@
-import type { Clock } from "./clock.ts";
+import type { Clock } from "./stop.ts";
 import type { Fetch, HttpClient } from "./make_request.ts";
 import { isToken } from "./method.ts";
 import type { RetryOptions } from "./retry.ts";
 
 /**
- * What a hook knows of its place.
+ * What a hook is called for.
  *
  * @example
  * ```ts
@@ -13,23 +13,20 @@ import type { RetryOptions } from "./retry.ts";
  * import { assertEquals } from "@std/assert";
  *
  * const attempts: number[] = [];
- * const client = new Client({
- *   fetch: new ScriptedTransport([{ fail: "reset" }, { body: "ok" }]).fetch,
- *   retry: { backoffMs: 0 },
- *   onRequest: (_request: globalThis.Request, { attempt }: HookContext) => void attempts.push(attempt),
- * });
+ * const onRequest = (_: unknown, { attempt }: HookContext) => void attempts.push(attempt);
+ * const { fetch } = new ScriptedTransport([{ fail: "reset" }, {}]);
+ * const client = new Client({ fetch, onRequest, retry: { backoffMs: 0 } });
  * await client.send({ method: Get, baseURL: "https://api.example.com/" });
  * assertEquals(attempts, [1, 2]);
  * ```
  */
 export interface HookContext {
-  /** The number of this attempt, from 1. */
+  /** The number of the attempt, from 1. */
   readonly attempt: number;
 }
 
 /**
- * Sees each web request before it is sent. It may change its headers, or answer another request in its place.
- * What it throws ends the call as it is.
+ * Called before each attempt. It may change the headers or return another request. An error ends the call.
  *
  * @example
  * ```ts
@@ -37,14 +34,10 @@ export interface HookContext {
  * import { ScriptedTransport } from "@weir/rest/testing";
  * import { assertEquals } from "@std/assert";
  *
- * const signIn: RequestHook = async (request) => {
- *   const token = await Promise.resolve("a fresh token");
- *   request.headers.set("authorization", `Bearer ${token}`);
- * };
- * const transport = new ScriptedTransport([{}]);
- * const client = new Client({ fetch: transport.fetch, onRequest: signIn });
- * await client.send({ method: Get, baseURL: "https://api.example.com/" });
- * assertEquals(transport.requests[0]?.headers["authorization"], "Bearer a fresh token");
+ * const onRequest: RequestHook = ({ headers }) => headers.set("x-id", "7");
+ * const { fetch } = new ScriptedTransport([({ headers }) => ({ body: headers["x-id"] })]);
+ * const response = await new Client({ fetch, onRequest }).send({ method: Get, baseURL: "https://example.com/" });
+ * assertEquals(response.body, "7");
  * ```
  */
 export type RequestHook = (
@@ -53,8 +46,7 @@ export type RequestHook = (
 ) => globalThis.Request | void | Promise<globalThis.Request | void>;
 
 /**
- * Sees each web response before its body is read, and may answer another one in its place. What it throws ends
- * the call as it is.
+ * Called for each response before its body is read. It may return another response. An error ends the call.
  *
  * @example
  * ```ts
@@ -75,51 +67,46 @@ export type ResponseHook = (
 ) => globalThis.Response | void | Promise<globalThis.Response | void>;
 
 /**
- * How a request is sent. Everything is off unless given.
+ * Options of one call. Everything is off by default.
  *
  * @example
  * ```ts
- * import { Client, Get, RestError, type SendOptions } from "@weir/rest";
+ * import { Client, Get, type SendOptions } from "@weir/rest";
  * import { ScriptedTransport } from "@weir/rest/testing";
- * import { assert, assertEquals, assertRejects } from "@std/assert";
+ * import { assertEquals } from "@std/assert";
  *
  * const strict: SendOptions = { timeoutMs: 2_000, maxResponseBytes: 1_000, throwOnStatus: true };
  * const client = new Client({ fetch: new ScriptedTransport([{ status: 404 }]).fetch });
- * const error = await assertRejects(() =>
- *   client.send({ method: Get, baseURL: "https://api.example.com/items/9" }, strict)
- * );
- * assert(error instanceof RestError);
- * assertEquals([error.code, error.statusCode], ["status", 404]);
+ * const request = { method: Get, baseURL: "https://api.example.com/" };
+ * const error = await client.send(request, strict).catch((error) => error);
+ * assertEquals(error.code, "status");
  * ```
  */
 export interface SendOptions {
-  /** Ends the call at once, with `aborted`. */
+  /** Aborts the call, with code `aborted`. */
   readonly signal?: AbortSignal | undefined;
-  /** Longest time of one attempt, to the last byte of its body, in milliseconds. */
+  /** Timeout of one attempt, including its body, in milliseconds. */
   readonly timeoutMs?: number | undefined;
-  /** Longest time of the whole call, with all attempts and the waits between them, in milliseconds. */
+  /** Timeout of the whole call, including retries and delays, in milliseconds. */
   readonly totalTimeoutMs?: number | undefined;
-  /** Tries again what may go well the next time. */
+  /** Retries transient failures. */
   readonly retry?: RetryOptions | undefined;
   /** Called before each attempt. */
   readonly onRequest?: RequestHook | undefined;
-  /** Called after each attempt that brought a response. */
+  /** Called for each response. */
   readonly onResponse?: ResponseHook | undefined;
-  /** Most bytes of the body of a response, after any content encoding was undone. */
+  /** Maximum size of a response body after decoding. */
   readonly maxResponseBytes?: number | undefined;
-  /** Whether a status of 400 or above is thrown as an error, with `status`. */
+  /** Whether a status of 400 or above is an error, with code `status`. */
   readonly throwOnStatus?: boolean | undefined;
-  /** `manual` gives the redirect itself as the result. */
+  /** `manual` returns the redirect response. */
   readonly redirect?: "follow" | "manual" | undefined;
-  /**
-   * Names of further headers that are not sent on to another origin by a redirect; `authorization`, `cookie`
-   * and `proxy-authorization` never are.
-   */
+  /** Headers not to send to another origin on a redirect, in addition to credentials and cookies. */
   readonly sensitiveHeaders?: readonly string[] | undefined;
 }
 
 /**
- * How a client sends, unless a call says otherwise.
+ * Options of a client; those of a call take precedence.
  *
  * @example
  * ```ts
@@ -127,52 +114,49 @@ export interface SendOptions {
  * import { ScriptedTransport } from "@weir/rest/testing";
  * import { assertEquals } from "@std/assert";
  *
- * const { fetch } = new ScriptedTransport([{ status: 503 }, { body: "the second" }]);
+ * const { fetch } = new ScriptedTransport([{ status: 503 }, { body: "second" }]);
  * const options: ClientOptions = { fetch, timeoutMs: 5_000, retry: { backoffMs: 10 }, random: () => 0.5 };
  * const response = await new Client(options).send({ method: Get, baseURL: "https://api.example.com/" });
- * assertEquals(response.body, "the second");
+ * assertEquals(response.body, "second");
  * ```
  */
 export interface ClientOptions extends Omit<SendOptions, "signal"> {
-  /** Sends the requests; the platform's own when absent. */
+  /** Sends the requests; the global `fetch` by default. */
   readonly fetch?: Fetch | undefined;
-  /** On Deno: what `Deno.createHttpClient` gives, for example one that trusts a private CA. */
+  /** On Deno: the result of `Deno.createHttpClient`, for example to trust a private CA. */
   readonly httpClient?: HttpClient | undefined;
-  /** The platform's own when absent. */
+  /** The clock of the platform by default. */
   readonly clock?: Clock | undefined;
-  /** A number from 0 to below 1, for the waits between attempts; `Math.random` when absent. */
+  /** A number from 0 to below 1, for retry delays; `Math.random` by default. */
   readonly random?: (() => number) | undefined;
 }
 
-/** The longest that a timer of the platform can wait. */
+/** The maximum of a platform timer. */
 const MAX_MS = 2 ** 31 - 1;
 
-/** Throws a `RangeError` that names an option which makes no sense. */
+/** Throws a `RangeError` for an invalid option. */
 export function checkOptions(options: ClientOptions & SendOptions): void {
-  checkWhole("timeoutMs", options.timeoutMs, 1, MAX_MS);
-  checkWhole("totalTimeoutMs", options.totalTimeoutMs, 1, MAX_MS);
-  checkWhole("maxResponseBytes", options.maxResponseBytes, 0, Number.MAX_SAFE_INTEGER);
+  checkInteger("timeoutMs", options.timeoutMs, 1, MAX_MS);
+  checkInteger("totalTimeoutMs", options.totalTimeoutMs, 1, MAX_MS);
+  checkInteger("maxResponseBytes", options.maxResponseBytes, 0, Number.MAX_SAFE_INTEGER);
   const { retry = {}, redirect, sensitiveHeaders = [] } = options;
-  checkWhole("retry.attempts", retry.attempts, 1, 1_000);
-  checkWhole("retry.backoffMs", retry.backoffMs, 0, MAX_MS);
-  checkWhole("retry.maxDelayMs", retry.maxDelayMs, 0, MAX_MS);
-  for (const status of retry.statuses ?? []) checkWhole("retry.statuses", status, 100, 599);
+  checkInteger("retry.attempts", retry.attempts, 1, 1_000);
+  checkInteger("retry.backoffMs", retry.backoffMs, 0, MAX_MS);
+  checkInteger("retry.maxDelayMs", retry.maxDelayMs, 0, MAX_MS);
+  for (const status of retry.statuses ?? []) checkInteger("retry.statuses", status, 100, 599);
   if (redirect !== undefined && redirect !== "follow" && redirect !== "manual") {
-    throw unusable("redirect", redirect, `"follow" or "manual"`);
+    throw invalidOption("redirect", redirect, `"follow" or "manual"`);
   }
   const noName = sensitiveHeaders.find((name) => !isToken(name));
-  if (noName !== undefined) throw unusable("sensitiveHeaders", noName, "names of headers");
+  if (noName !== undefined) throw invalidOption("sensitiveHeaders", noName, "header names");
 }
 
-function checkWhole(name: string, value: number | undefined, least: number, most: number): void {
+function checkInteger(name: string, value: number | undefined, least: number, most: number): void {
   if (value === undefined || (Number.isInteger(value) && value >= least && value <= most)) return;
-  throw unusable(name, value, `a whole number from ${least} to ${most}`);
+  throw invalidOption(name, value, `an integer from ${least} to ${most}`);
 }
 
-function unusable(name: string, value: unknown, wanted: string): RangeError {
-  return new RangeError(
-    `Cannot use ${name} ${
-      typeof value === "string" ? JSON.stringify(value) : String(value)
-    }: ${wanted} would be right`,
-  );
+function invalidOption(name: string, value: unknown, expected: string): RangeError {
+  const shown = typeof value === "string" ? JSON.stringify(value) : String(value);
+  return new RangeError(`Invalid ${name} ${shown}: expected ${expected}`);
 }

@@ -1,23 +1,26 @@
 import type { Request } from "./http_message.ts";
-import { KnownTexts } from "./known_texts.ts";
 import { isBodiless, isToken, methodProblem, sentMethod } from "./method.ts";
-import { addQueryParameters } from "./query_parameters.ts";
 import { RestError, type RestErrorCode } from "./rest_error.ts";
 import { quoted } from "./shown_text.ts";
 
-/** A request that was checked, in the form that `fetch` takes. */
+/** A valid request, in the form that `fetch` takes. */
 export interface CheckedRequest {
   readonly method: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Absent when empty. */
+  /** Undefined when empty. */
   readonly body?: Uint8Array | string | ReadableStream<Uint8Array>;
-  /** What it was made of, for errors; absent when it was a web request. */
+  /** The request of the caller, for errors; undefined for a web request. */
   readonly request?: Request;
 }
 
+const CONTENT_TYPE = "content-type";
+const NONE: Readonly<Record<string, string>> = {};
+const MAX_CHECKED_TEXTS = 256;
+const MAX_CHECKED_LENGTH = 256;
+
 /**
- * The web `Request` that a request stands for: `fetch` can send it.
+ * Converts a request to a web `Request`.
  *
  * @throws {RestError} `invalid_method`, `invalid_url`, `invalid_header` or `invalid_body`.
  *
@@ -36,53 +39,91 @@ export function buildRequestObject(request: Request): globalThis.Request {
   return webRequestOf(checkRequest(request));
 }
 
-/** The web request of one that was checked. */
+/**
+ * Adds parameters to the query of a URL, encoded, sorted by key and after an existing query. The rest of the URL
+ * is neither changed nor checked.
+ *
+ * @example
+ * ```ts
+ * import { addQueryParameters } from "@weir/rest";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const url = addQueryParameters("https://api.example.com/items?page=2#top", { sort: "name", limit: "10" });
+ * assertEquals(url, "https://api.example.com/items?page=2&limit=10&sort=name#top");
+ * ```
+ */
+export function addQueryParameters(baseURL: string, params: Readonly<Record<string, string>>): string {
+  const keys = Object.keys(params).sort();
+  if (keys.length === 0) return baseURL;
+  const added = new URLSearchParams(keys.map((key) => [key, String(params[key])])).toString();
+  const end = baseURL.indexOf("#");
+  const url = end === -1 ? baseURL : baseURL.slice(0, end);
+  const fragment = end === -1 ? "" : baseURL.slice(end);
+  return `${url}${separatorAfter(url)}${added}${fragment}`;
+}
+
+/** Converts a checked request. */
 export function webRequestOf(checked: CheckedRequest): globalThis.Request {
   return new globalThis.Request(checked.url, requestInit(checked));
 }
 
-/** What `fetch` is told of a request beside its URL. */
+/** The options of `fetch` for a request. */
 export function requestInit({ method, headers, body }: CheckedRequest): RequestInit & { duplex?: "half" } {
   if (body === undefined) return { method, headers };
   if (body instanceof ReadableStream) return { method, headers, body, duplex: "half" };
   return { method, headers, body: body as BodyInit };
 }
 
-/** Checks what the caller gave and completes it; throws a `RestError` that says what cannot be sent. */
+/** Checks a request and completes its URL and headers. Throws a `RestError`. */
 export function checkRequest(request: Request): CheckedRequest {
   const { method, baseURL, headers = NONE, queryParams = NONE, body } = request;
-  const refuse = (code: RestErrorCode, state: string): never => {
+  const fail = (code: RestErrorCode, state: string): never => {
     throw new RestError(code, state, { method: String(method), url: String(baseURL), request });
   };
   const badMethod = methodProblem(method);
-  if (badMethod !== undefined) refuse("invalid_method", badMethod);
+  if (badMethod !== undefined) fail("invalid_method", badMethod);
   const badUrl = urlProblem(baseURL);
-  if (badUrl !== undefined) refuse("invalid_url", badUrl);
+  if (badUrl !== undefined) fail("invalid_url", badUrl);
   let hasType = false;
   for (const name of Object.keys(headers)) {
     const problem = headerProblem(name, headers[name]);
-    if (problem !== undefined) refuse("invalid_header", problem);
+    if (problem !== undefined) fail("invalid_header", problem);
     hasType ||= name.length === CONTENT_TYPE.length && name.toLowerCase() === CONTENT_TYPE;
   }
   const sent = sentMethod(method);
   const url = queryParams === NONE ? baseURL : addQueryParameters(baseURL, queryParams);
   if (isEmpty(body)) return { method: sent, url, headers, request };
-  if (isBodiless(sent)) refuse("invalid_body", `a ${sent} request has no body`);
+  if (isBodiless(sent)) fail("invalid_body", `a ${sent} request has no body`);
   const typed = hasType ? headers : { ...headers, [CONTENT_TYPE]: "application/json" };
   return { method: sent, url, headers: typed, body, request };
 }
-
-const CONTENT_TYPE = "content-type";
-const NONE: Readonly<Record<string, string>> = {};
 
 function isEmpty(body: Request["body"]): body is undefined | "" {
   return body === undefined || body === null || body === "" ||
     (body instanceof Uint8Array && body.byteLength === 0);
 }
 
-/** What most URLs are: HTTP, with nobody's name in front of the host. */
+/** A bounded cache of texts that passed a check: the same few URLs and names repeat, and a lookup is much faster. */
+class CheckedTexts {
+  readonly #isValid: (text: string) => boolean;
+  readonly #known = new Set<string>();
+
+  constructor(isValid: (text: string) => boolean) {
+    this.#isValid = isValid;
+  }
+
+  has(text: string): boolean {
+    if (this.#known.has(text)) return true;
+    if (!this.#isValid(text)) return false;
+    if (this.#known.size >= MAX_CHECKED_TEXTS) this.#known.clear();
+    if (text.length <= MAX_CHECKED_LENGTH) this.#known.add(text);
+    return true;
+  }
+}
+
+/** Most URLs: HTTP without user info. */
 const PLAIN_URL = /^https?:\/\/[^/?#\\@]+(?:[/?#]|$)/i;
-const PLAIN_URLS = new KnownTexts((text) => PLAIN_URL.test(text) && URL.canParse(text));
+const PLAIN_URLS = new CheckedTexts((text) => PLAIN_URL.test(text) && URL.canParse(text));
 
 function urlProblem(text: string): string | undefined {
   if (PLAIN_URLS.has(text)) return undefined;
@@ -90,39 +131,42 @@ function urlProblem(text: string): string | undefined {
   try {
     url = new URL(text);
   } catch {
-    return `the URL does not parse; one such as "https://host/path" would be right`;
+    return `invalid URL: expected one such as "https://host/path"`;
   }
   if (url.protocol !== "https:" && url.protocol !== "http:") {
-    return "the URL is neither http nor https";
+    return "invalid URL: expected http or https";
   }
   if (url.username !== "" || url.password !== "") {
-    return "the URL holds a user name or a password; an Authorization header would be right";
+    return "the URL contains a user name or password: use an Authorization header";
   }
   return undefined;
 }
 
-/** All but the tab; no platform sends them. */
+/** All control characters but the tab: no platform sends them. */
 // deno-lint-ignore no-control-regex
 const CONTROLS = /[\x01-\x08\x0b\x0c\x0e-\x1f\x7f]/;
-/** What every platform sends. */
+/** What all platforms send. */
 const SENDABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
-const NAMES = new KnownTexts(isToken);
+const NAMES = new CheckedTexts(isToken);
 
 function headerProblem(name: string, value: unknown): string | undefined {
-  // What follows the token may be a value that got into the name.
+  // The rest may be a value that was put into the name by mistake.
   if (!NAMES.has(name)) {
-    return `the header name that begins with ${quoted(tokenAtStart(name))} is not a token`;
+    return `the header name that begins with ${quoted(leadingToken(name))} is not a token`;
   }
-  if (typeof value !== "string") return `the value of header ${quoted(name)} is not a text`;
+  if (typeof value !== "string") return `the value of header ${quoted(name)} is not a string`;
   if (SENDABLE.test(value)) return undefined;
-  if (/[\r\n\0]/.test(value)) return `the value of header ${quoted(name)} holds a line break or a NUL`;
-  if (CONTROLS.test(value)) return `the value of header ${quoted(name)} holds a control character`;
-  return `the value of header ${
-    quoted(name)
-  } holds a character beyond Latin-1; an encoded value would be right`;
+  if (/[\r\n\0]/.test(value)) return `the value of header ${quoted(name)} contains a line break or NUL`;
+  if (CONTROLS.test(value)) return `the value of header ${quoted(name)} contains a control character`;
+  return `the value of header ${quoted(name)} contains a character outside Latin-1: encode it`;
 }
 
-function tokenAtStart(name: string): string {
+function leadingToken(name: string): string {
   const end = [...name].findIndex((character) => !isToken(character));
   return end === -1 ? name : name.slice(0, end);
+}
+
+function separatorAfter(url: string): string {
+  if (!url.includes("?")) return "?";
+  return url.endsWith("?") || url.endsWith("&") ? "" : "&";
 }

@@ -3,7 +3,7 @@ import type { Request } from "./http_message.ts";
 import { RestError } from "./rest_error.ts";
 
 /**
- * When a request is tried again.
+ * When a request is retried.
  *
  * @example
  * ```ts
@@ -11,42 +11,34 @@ import { RestError } from "./rest_error.ts";
  * import { ScriptedTransport } from "@weir/rest/testing";
  * import { assertEquals } from "@std/assert";
  *
- * const retry: RetryOptions = { attempts: 4, backoffMs: 1, statuses: [429, 503] };
- * const transport = new ScriptedTransport([{ status: 503 }, { fail: "connect" }, { status: 201 }]);
- * const response = await new Client({ fetch: transport.fetch, retry }).send({
- *   method: Post,
- *   baseURL: "https://api.example.com/orders",
- *   headers: { "idempotency-key": "order-7" },
- *   body: "{}",
- * });
- * assertEquals([response.statusCode, transport.requests.length], [201, 3]);
+ * const retry: RetryOptions = { attempts: 4, backoffMs: 1, methods: [Post] };
+ * const { fetch } = new ScriptedTransport([{ status: 503 }, { fail: "connect" }, { status: 201 }]);
+ * const request = { method: Post, baseURL: "https://api.example.com/orders", body: "{}" };
+ * assertEquals((await new Client({ fetch, retry }).send(request)).statusCode, 201);
  * ```
  */
 export interface RetryOptions {
-  /** How often it is tried at most, the first time included; 3 when absent. */
+  /** Maximum number of attempts, the first one included; 3 by default. */
   readonly attempts?: number | undefined;
-  /**
-   * The wait before the second attempt is a random part of this, in milliseconds; the bound doubles before
-   * each further one. 250 when absent.
-   */
+  /** Upper bound of the first random delay in milliseconds, doubled for each further one; 250 by default. */
   readonly backoffMs?: number | undefined;
-  /** No wait is longer than this, in milliseconds; 30,000 when absent. */
+  /** Maximum delay in milliseconds; 30,000 by default. */
   readonly maxDelayMs?: number | undefined;
   /**
-   * Methods that are tried again; GET, HEAD, OPTIONS, PUT and DELETE when absent. Others are as well where
-   * the request has an `Idempotency-Key` header.
+   * Methods that are retried, in addition to requests with an `Idempotency-Key` header; GET, HEAD, OPTIONS, PUT and
+   * DELETE by default.
    */
   readonly methods?: readonly string[] | undefined;
-  /** Statuses that are tried again; 408, 429, 500, 502, 503 and 504 when absent. */
+  /** Statuses that are retried; 408, 429, 500, 502, 503 and 504 by default. */
   readonly statuses?: readonly number[] | undefined;
   /**
-   * Whether a `Retry-After` header prolongs the wait, true when absent. One that asks for more than
-   * `maxDelayMs` ends the attempts, and its response is the result.
+   * Whether a `Retry-After` header extends the delay, true by default. A value above `maxDelayMs` ends the attempts
+   * with that response.
    */
   readonly honorRetryAfter?: boolean | undefined;
 }
 
-/** The options with what they are when absent. */
+/** The options with their defaults. */
 export type RetryPolicy = { readonly [Key in keyof RetryOptions]-?: NonNullable<RetryOptions[Key]> };
 
 const DEFAULTS: RetryPolicy = {
@@ -58,13 +50,13 @@ const DEFAULTS: RetryPolicy = {
   honorRetryAfter: true,
 };
 
-/** The policy that the options stand for. */
+/** Applies the defaults. */
 export function retryPolicy(options: RetryOptions): RetryPolicy {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
   return { ...DEFAULTS, ...Object.fromEntries(given) };
 }
 
-/** How often a request may be tried. */
+/** The maximum number of attempts for a request. */
 export function attemptsFor({ method, headers = {}, body }: Request, policy: RetryPolicy): number {
   if (body instanceof ReadableStream) return 1;
   const isNamed = policy.methods.some((name) => name.toUpperCase() === method.toUpperCase());
@@ -72,19 +64,18 @@ export function attemptsFor({ method, headers = {}, body }: Request, policy: Ret
   return isNamed || hasKey ? policy.attempts : 1;
 }
 
-/** Whether what went wrong may go well the next time. */
-export function isPassing(error: unknown): boolean {
+/** Whether a retry may succeed. */
+export function isTransient(error: unknown): boolean {
   if (!(error instanceof RestError)) return false;
   const { code, kind } = error;
   return code === "timeout" || code === "body_interrupted" ||
     (code === "network" && kind !== "tls" && kind !== "redirect");
 }
 
-/** What the wait before the next attempt depends on. */
-export interface RetryMoment {
-  /** How many attempts have been made. */
+/** Inputs of the delay before the next attempt. */
+export interface RetryState {
+  /** Number of attempts so far. */
   readonly attempt: number;
-  /** The header of the response, if there was one. */
   readonly retryAfter?: string | null | undefined;
   /** Wall clock time in milliseconds since the Unix epoch. */
   readonly now: number;
@@ -92,21 +83,21 @@ export interface RetryMoment {
   readonly random: number;
 }
 
-/** Milliseconds until the next attempt, or nothing when the server asks for a longer wait than is allowed. */
-export function retryDelayMs(policy: RetryPolicy, moment: RetryMoment): number | undefined {
-  const { attempt, retryAfter, now, random } = moment;
+/** The delay in milliseconds; undefined when `Retry-After` exceeds the maximum. */
+export function retryDelayMs(policy: RetryPolicy, state: RetryState): number | undefined {
+  const { attempt, retryAfter, now, random } = state;
   const bound = Math.min(policy.maxDelayMs, policy.backoffMs * 2 ** (attempt - 1));
   const delay = random * bound;
-  const asked = policy.honorRetryAfter ? retryAfterMs(retryAfter ?? null, now) : undefined;
-  if (asked === undefined) return delay;
-  return asked > policy.maxDelayMs ? undefined : Math.max(asked, delay);
+  const requested = policy.honorRetryAfter ? retryAfterMs(retryAfter ?? null, now) : undefined;
+  if (requested === undefined) return delay;
+  return requested > policy.maxDelayMs ? undefined : Math.max(requested, delay);
 }
 
-/** The wait that a `Retry-After` header asks for, in seconds or as a date; nothing where it is neither. */
+/** `Retry-After` in seconds or as a date; undefined if it is neither. */
 function retryAfterMs(header: string | null, now: number): number | undefined {
   const text = header?.trim() ?? "";
   if (/^\d+$/.test(text)) return Number(text) * 1_000;
-  // Dates begin with the name of a day; the parser alone would take much else.
+  // `Date.parse` alone accepts much more than HTTP dates.
   const date = /^[A-Z][a-z]{2}/.test(text) ? Date.parse(text) : NaN;
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }

@@ -1,22 +1,22 @@
-/** Longest text of a caller that an error shows. */
+/** Longer texts are truncated in errors. */
 const MAX_SHOWN = 200;
-/** As URLs are read: the slashes after `http:` may be any number of either kind. */
+/** URL parsers accept any number of slashes and backslashes after `http:`. */
 const USER_INFO = /^((?:https?:|[a-z][a-z0-9+.-]*:(?=[/\\]))?[/\\]*)[^/\\?#]*@/i;
 const SCHEME = /^[a-z][a-z0-9+.-]*:(?=[/\\])/i;
 const URLS = /\b[a-z][a-z0-9+.-]*:\/\/[^\s"<>]*/gi;
 
-/** A URL as an error may show it: without user name, password, query and fragment, which may be secrets. */
+/** A URL without its possible secrets: user info, query and fragment. */
 export function shownUrl(url: string): string {
-  // A reader of URLs leaves these out.
+  // URL parsers ignore these.
   const read = url.replace(/[\t\r\n]/g, "").trim();
-  // Where nobody can tell which part a password is in, all of it stays out.
+  // An unparsable URL may have its password in any part.
   if (read.includes("@") && !URL.canParse(read)) return `${SCHEME.exec(read)?.[0] ?? ""}…`;
   const end = read.search(/[?#]/);
   const path = end === -1 ? read : read.slice(0, end);
   return shortened(path.replace(USER_INFO, "$1"));
 }
 
-/** A text in quotes, cut where it is long. */
+/** A quoted text, truncated if it is long. */
 export function quoted(text: string): string {
   return JSON.stringify(shortened(text));
 }
@@ -25,22 +25,19 @@ function shortened(text: string): string {
   return text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN)}…`;
 }
 
-/** A text in which every URL is shown as `shownUrl` does. */
+/** Applies `shownUrl` to every URL in a text. */
 export function withoutSecrets(text: string): string {
   return text.replace(URLS, (found) => {
-    // Brackets and stops at the end are mostly those of the text around it.
+    // Trailing punctuation usually belongs to the sentence.
     const url = found.replace(/[)\]'.,:;]+$/, "");
     return shownUrl(url) + found.slice(url.length);
   });
 }
 
-/** How deep causes of causes are followed. */
+/** Maximum depth of causes. */
 const MAX_DEPTH = 8;
 
-/**
- * What went wrong, for an error that may be printed with all its causes: platforms name the whole URL in
- * theirs. An error without such a text stays itself; of another one a copy takes its place.
- */
+/** A cause without secrets, because platforms include the whole URL. Returns a copy only if something was removed. */
 export function shownCause(cause: unknown, depth = 0): unknown {
   if (!(cause instanceof Error) || depth === MAX_DEPTH) return depth === MAX_DEPTH ? undefined : cause;
   const inner = cause.cause === undefined ? undefined : shownCause(cause.cause, depth + 1);
@@ -53,7 +50,7 @@ export function shownCause(cause: unknown, depth = 0): unknown {
   return code === undefined ? copy : Object.assign(copy, { code });
 }
 
-/** The code that a platform gave its error. */
+/** The code of a platform error. */
 export function codeOf(error: unknown): string | undefined {
   if (!(error instanceof Error) || !("code" in error)) return undefined;
   return typeof error.code === "string" ? error.code : undefined;

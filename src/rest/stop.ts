@@ -1,47 +1,77 @@
-import type { Clock } from "./clock.ts";
 import type { RestError } from "./rest_error.ts";
 
-/** What ends work before it is done. */
+/**
+ * The clock of a client; tests use their own to avoid waiting.
+ *
+ * @example
+ * ```ts
+ * import { Client, type Clock, Get } from "@weir/rest";
+ * import { ScriptedTransport } from "@weir/rest/testing";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const delays: number[] = [];
+ * const clock: Clock = {
+ *   now: () => 0,
+ *   elapsed: () => 0,
+ *   after: (delayMs, run) => (delays.push(delayMs), queueMicrotask(run), () => {}),
+ * };
+ * const { fetch } = new ScriptedTransport([{ status: 503, headers: { "retry-after": "20" } }, {}]);
+ * await new Client({ fetch, clock, retry: {} }).send({ method: Get, baseURL: "https://api.example.com/" });
+ * assertEquals(delays, [20_000]);
+ * ```
+ */
+export interface Clock {
+  /** Wall clock time in milliseconds since the Unix epoch. */
+  now(): number;
+  /** Monotonic time in milliseconds. */
+  elapsed(): number;
+  /** Calls `run` once after `delayMs`; the returned function cancels it and may be called twice. */
+  after(delayMs: number, run: () => void): () => void;
+}
+
+/** The clock of the platform. */
+export const platformClock: Clock = {
+  now: () => Date.now(),
+  elapsed: () => performance.now(),
+  after(delayMs, run) {
+    const timer = setTimeout(run, delayMs);
+    return () => clearTimeout(timer);
+  },
+};
+
+/** What aborts work. */
 export interface StopOptions {
-  /** Ends it with the error that `onSignal` makes of the signal's reason. */
   readonly signal?: AbortSignal | undefined;
+  /** The error for the reason of `signal`. */
   readonly onSignal: (reason: unknown) => RestError;
-  /** Ends it after so many milliseconds, with the error that `onTime` makes. */
+  /** A timeout in milliseconds. */
   readonly ms?: number | undefined;
+  /** The error for the timeout. */
   readonly onTime: () => RestError;
   readonly clock: Clock;
 }
 
-/** Ends work by a signal of its own, whose reason is always a `RestError`, at a time or with another signal. */
+/** An abort signal for a timeout and another signal; its reason is always a `RestError`. */
 export class Stop {
-  readonly #controller = new AbortController();
-  readonly #release: () => void;
+  readonly signal: AbortSignal;
+  /** Removes the timer and the listener when the work is done. */
+  readonly release: () => void;
 
   constructor({ signal, onSignal, ms, onTime, clock }: StopOptions) {
-    const onAbort = () => this.#controller.abort(onSignal(signal?.reason));
+    const controller = new AbortController();
+    this.signal = controller.signal;
+    const onAbort = () => controller.abort(onSignal(signal?.reason));
     if (signal?.aborted === true) onAbort();
     signal?.addEventListener("abort", onAbort, { once: true });
-    const cancel = ms === undefined ? undefined : clock.after(ms, () => this.#controller.abort(onTime()));
-    this.#release = () => {
+    const cancel = ms === undefined ? undefined : clock.after(ms, () => controller.abort(onTime()));
+    this.release = () => {
       signal?.removeEventListener("abort", onAbort);
       cancel?.();
     };
   }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  /** The work is over: lets go of the timer and of the other signal. */
-  release(): void {
-    this.#release();
-  }
 }
 
-/**
- * What the work answers, or the signal's reason thrown as soon as it is aborted. What the work answers after
- * that goes to `discard`; what it throws after that is nobody's concern.
- */
+/** Resolves with the work, or throws the reason of the signal as soon as it aborts; `discard` gets a late result. */
 export async function unlessStopped<T>(
   work: T | Promise<T>,
   signal: AbortSignal | undefined,
@@ -49,14 +79,14 @@ export async function unlessStopped<T>(
 ): Promise<T> {
   if (signal === undefined) return await work;
   let onAbort = () => {};
-  const stopped = new Promise<never>((_, reject) => {
+  const aborted = new Promise<never>((_, reject) => {
     onAbort = () => reject(signal.reason);
     if (signal.aborted) onAbort();
     else signal.addEventListener("abort", onAbort, { once: true });
   });
   try {
-    // The signal wins over an answer of the same moment.
-    return await Promise.race([stopped, work]);
+    // The signal takes precedence over a result of the same moment.
+    return await Promise.race([aborted, work]);
   } catch (error) {
     if (signal.aborted) Promise.resolve(work).then(discard, () => {});
     throw error;
@@ -65,14 +95,14 @@ export async function unlessStopped<T>(
   }
 }
 
-/** Waits, or throws the signal's reason as soon as it is aborted. */
+/** Waits, or throws the reason of the signal as soon as it aborts. */
 export async function pause(ms: number, clock: Clock, signal: AbortSignal | undefined): Promise<void> {
   let cancel = () => {};
-  const over = new Promise<void>((resolve) => {
+  const elapsed = new Promise<void>((resolve) => {
     cancel = clock.after(ms, resolve);
   });
   try {
-    await unlessStopped(over, signal);
+    await unlessStopped(elapsed, signal);
   } finally {
     cancel();
   }

@@ -1,5 +1,5 @@
 /**
- * A transport that answers by a script, for tests of code that sends requests: no network, no server.
+ * A transport with scripted responses, for tests of code that sends requests: no network, no server.
  *
  * @example
  * ```ts
@@ -7,24 +7,188 @@
  * import { ScriptedTransport } from "@weir/rest/testing";
  * import { assertEquals } from "@std/assert";
  *
- * const transport = new ScriptedTransport([{ status: 503 }, { fail: "connect" }, { body: "at last" }]);
+ * const transport = new ScriptedTransport([{ status: 503 }, { fail: "connect" }, { body: "done" }]);
  * const client = new Client({ fetch: transport.fetch, retry: { attempts: 3, backoffMs: 0 } });
  * const response = await client.send({ method: Get, baseURL: "https://api.example.com/" });
- * assertEquals(response.body, "at last");
- * assertEquals(transport.requests.map(({ method, url }) => `${method} ${url}`), [
- *   "GET https://api.example.com/",
- *   "GET https://api.example.com/",
- *   "GET https://api.example.com/",
- * ]);
+ * assertEquals([response.body, transport.requests.length], ["done", 3]);
  * transport.assertDone();
  * ```
  *
  * @module
  */
-export {
-  type ScriptedAnswer,
-  type ScriptedFailure,
-  type ScriptedRequest,
-  type ScriptedStep,
-  ScriptedTransport,
-} from "./scripted_transport.ts";
+import type { Fetch } from "./make_request.ts";
+
+/**
+ * A scripted response.
+ *
+ * @example
+ * ```ts
+ * import { Client, Get } from "@weir/rest";
+ * import { type ScriptedAnswer, ScriptedTransport } from "@weir/rest/testing";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const answer: ScriptedAnswer = { status: 404, body: "no such item" };
+ * const { fetch } = new ScriptedTransport([answer]);
+ * const response = await new Client({ fetch }).send({ method: Get, baseURL: "https://api.example.com/" });
+ * assertEquals(response.statusCode, 404);
+ * ```
+ */
+export interface ScriptedAnswer {
+  /** 200 by default. */
+  readonly status?: number | undefined;
+  /** Header values by name; a list repeats the header. */
+  readonly headers?: Readonly<Record<string, string | readonly string[]>> | undefined;
+  /** Empty by default. */
+  readonly body?: string | Uint8Array | undefined;
+  /** Whether the connection fails after `body`. */
+  readonly interrupted?: boolean | undefined;
+}
+
+/**
+ * A scripted failure.
+ *
+ * @example
+ * ```ts
+ * import { Client, Get } from "@weir/rest";
+ * import { type ScriptedFailure, ScriptedTransport } from "@weir/rest/testing";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const failure: ScriptedFailure = { fail: "hang" };
+ * const client = new Client({ fetch: new ScriptedTransport([failure]).fetch, timeoutMs: 10 });
+ * const error = await client.send({ method: Get, baseURL: "https://example.com/" }).catch((error) => error);
+ * assertEquals(error.code, "timeout");
+ * ```
+ */
+export interface ScriptedFailure {
+  /** The step that fails; `reset` loses the connection, `hang` waits until the request is aborted. */
+  readonly fail: "dns" | "connect" | "tls" | "reset" | "hang";
+}
+
+/**
+ * One step of the script: the outcome of one request, or a function of the request.
+ *
+ * @example
+ * ```ts
+ * import { Client, Post } from "@weir/rest";
+ * import { type ScriptedStep, ScriptedTransport } from "@weir/rest/testing";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const echo: ScriptedStep = ({ method, body }) => ({ body: `${method} ${body}` });
+ * const client = new Client({ fetch: new ScriptedTransport([echo]).fetch });
+ * const response = await client.send({ method: Post, baseURL: "https://example.com/", body: "hello" });
+ * assertEquals(response.body, "POST hello");
+ * ```
+ */
+export type ScriptedStep =
+  | ScriptedAnswer
+  | ScriptedFailure
+  | ((request: ScriptedRequest) => ScriptedAnswer | ScriptedFailure);
+
+/**
+ * A recorded request.
+ *
+ * @example
+ * ```ts
+ * import { Client, Put } from "@weir/rest";
+ * import { type ScriptedRequest, ScriptedTransport } from "@weir/rest/testing";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const transport = new ScriptedTransport([{ status: 204 }]);
+ * const client = new Client({ fetch: transport.fetch });
+ * await client.send({ method: Put, baseURL: "https://example.com/a", headers: { "x-id": "7" } });
+ * const sent: ScriptedRequest = { method: "PUT", url: "https://example.com/a", headers: { "x-id": "7" }, body: "" };
+ * assertEquals(transport.requests, [sent]);
+ * ```
+ */
+export interface ScriptedRequest {
+  /** The method. */
+  readonly method: string;
+  /** The URL with its query. */
+  readonly url: string;
+  /** Values by name in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The body as text. */
+  readonly body: string;
+}
+
+/** The error codes of Node. */
+const FAILURES = { dns: "ENOTFOUND", connect: "ECONNREFUSED", tls: "CERT_HAS_EXPIRED", reset: "ECONNRESET" };
+
+/**
+ * Responds to each request with the next step of a script, and records the requests.
+ *
+ * @example
+ * ```ts
+ * import { Client, Get } from "@weir/rest";
+ * import { ScriptedTransport } from "@weir/rest/testing";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const { fetch } = new ScriptedTransport([{ fail: "dns" }]);
+ * const error = await new Client({ fetch }).send({ method: Get, baseURL: "https://x/" }).catch((error) => error);
+ * assertEquals([error.code, error.kind], ["network", "dns"]);
+ * ```
+ */
+export class ScriptedTransport {
+  /** The requests so far, in order. */
+  readonly requests: ScriptedRequest[] = [];
+  /** The `fetch` option of a client. */
+  readonly fetch: Fetch;
+  readonly #steps: ScriptedStep[];
+
+  /** The steps in the order of the requests; a request after the last step fails. */
+  constructor(steps: readonly ScriptedStep[]) {
+    this.#steps = [...steps];
+    this.fetch = (input, init) => this.#respond(input, init);
+  }
+
+  /** Throws if there are unused steps. */
+  assertDone(): void {
+    const left = this.#steps.length;
+    if (left > 0) throw new Error(`Unused steps: ${left}`);
+  }
+
+  async #respond(input: string | URL | Request, init: RequestInit | undefined): Promise<Response> {
+    const web = new Request(input, init);
+    const { method, url, signal } = web;
+    const headers = Object.fromEntries(web.headers);
+    const request = { method, url, headers, body: await web.text() };
+    this.requests.push(request);
+    const step = this.#steps.shift();
+    if (step === undefined) {
+      throw new Error(`Cannot answer ${method} "${url}": no step left`);
+    }
+    const outcome = typeof step === "function" ? step(request) : step;
+    if ("fail" in outcome) return await failed(outcome, signal);
+    return answered(outcome);
+  }
+}
+
+async function failed({ fail }: ScriptedFailure, signal: AbortSignal): Promise<never> {
+  if (fail === "hang") {
+    return await new Promise((_, reject) => {
+      if (signal.aborted) return reject(signal.reason);
+      signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    });
+  }
+  const cause = Object.assign(new Error(`scripted ${fail} failure`), { code: FAILURES[fail] });
+  throw new TypeError("fetch failed", { cause });
+}
+
+function answered({ status = 200, headers = {}, body, interrupted }: ScriptedAnswer): Response {
+  const entries = Object.entries(headers).flatMap(([name, values]) =>
+    (typeof values === "string" ? [values] : values).map((value): [string, string] => [name, value])
+  );
+  const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body ?? new Uint8Array();
+  const isNull = status === 204 || status === 205 || status === 304;
+  const chunks = bytes.byteLength === 0 ? [] : [bytes.slice()];
+  const pull = (controller: ReadableStreamDefaultController<Uint8Array>): void => {
+    const chunk = chunks.shift();
+    if (chunk !== undefined) return controller.enqueue(chunk);
+    if (interrupted === true) {
+      return controller.error(new TypeError("scripted interruption of the body"));
+    }
+    controller.close();
+  };
+  const stream = isNull ? null : new ReadableStream({ pull });
+  return new Response(stream, { status, headers: entries });
+}

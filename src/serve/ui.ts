@@ -1,12 +1,12 @@
 import type { DebugRoute } from "../http/debug.ts";
 import { uiLiveRoute, uiRoutes } from "../http/ui_routes.ts";
 import type { OpenRules } from "./rules.ts";
-import { limitText } from "../ratelimit/limit_text.ts";
+import { limitText } from "../ratelimit/rules_text.ts";
 import type { RateLimitService } from "../ratelimit/service.ts";
 import type { ServiceParts } from "./parts.ts";
 import { readPageFile } from "../ui/page_files.ts";
 import { LiveFeed } from "../ui/live_feed.ts";
-import { type ShownConfiguration, type ShownRules, Snapshots } from "../ui/snapshot.ts";
+import { type ConfigurationState, type RuleStatisticsSource, Snapshots } from "../ui/snapshot.ts";
 
 /** What the web page is opened with beside the parts of the service. */
 export interface OpenUiOptions {
@@ -47,7 +47,7 @@ function openSnapshots(parts: ServiceParts, { version, service, loading }: OpenU
     decisions: () => tally,
     rules: () => shownRules(service),
     topOverLimited: (limit) => tally.overLimitKeys.top(limit, Math.floor(clock.now() / 1_000)),
-    configuration: (): ShownConfiguration => {
+    configuration: (): ConfigurationState => {
       const { loadedAt, error } = loading()?.status() ?? { loadedAt: undefined, error: undefined };
       return {
         loadedAt: loadedAt === undefined ? null : Math.round(loadedAt),
@@ -60,7 +60,7 @@ function openSnapshots(parts: ServiceParts, { version, service, loading }: OpenU
   });
 }
 
-function shownRules({ rules, ruleCounts }: OpenUiOptions["service"]): ShownRules {
+function shownRules({ rules, ruleCounts }: OpenUiOptions["service"]): RuleStatisticsSource {
   const limits = rules?.limits ?? [];
   return {
     count: limits.length,

@@ -1,40 +1,29 @@
 import type { Clock } from "../base/clock.ts";
 
-/** What a feed works with. */
+/** Options of a live feed. */
 export interface LiveFeedOptions {
   readonly clock: Clock;
-  /** Makes what is told; asked once for all who listen, and only while somebody does. */
+  /** Called once per second for all streams, while there are any. */
   readonly snapshot: () => unknown;
-  /** How many may listen at once. */
+  /** The maximum number of open streams. */
   readonly maxStreams: number;
 }
 
-/** What ends a stream beside its reader. */
-export interface StreamEnds {
-  /** Any of them aborted ends the stream. */
-  readonly signals: readonly AbortSignal[];
-}
-
 const PERIOD_MS = 1_000;
-/** Who takes nothing for so many periods loses the stream, for it holds a place that others may want. */
+/** A reader that reads nothing for this many periods loses its stream. */
 const MAX_SKIPPED = 30;
-/** Buffers on the way may hide for hours that nobody reads: a stream this old ends, and a page opens another. */
+/** A proxy may keep reading for a page that is gone: a stream this old ends, and a page reopens it. */
 const MAX_PERIODS = 3_600;
 
-/** One who listens. */
 interface Listener {
   readonly controller: ReadableStreamDefaultController<Uint8Array>;
-  /** Periods in a row in which nothing was taken. */
+  /** Consecutive periods without a read. */
   skipped: number;
-  /** Periods since the stream was opened. */
   periods: number;
   readonly detach: () => void;
 }
 
-/**
- * Tells everybody who listens the same snapshot once a second, as server-sent events. A slow reader misses
- * snapshots: no more than one waits for it.
- */
+/** Sends the same snapshot to all streams once per second, as server-sent events; a slow reader misses snapshots. */
 export class LiveFeed {
   readonly #options: LiveFeedOptions;
   readonly #listeners = new Set<Listener>();
@@ -45,13 +34,13 @@ export class LiveFeed {
     this.#options = options;
   }
 
-  /** How many listen. */
+  /** The number of open streams. */
   get streams(): number {
     return this.#listeners.size;
   }
 
-  /** A stream whose first event is there at once; none where too many listen already. */
-  open({ signals }: StreamEnds): ReadableStream<Uint8Array> | undefined {
+  /** A stream that starts with a snapshot and ends when a signal aborts; undefined at the maximum of streams. */
+  open({ signals }: { readonly signals: readonly AbortSignal[] }): ReadableStream<Uint8Array> | undefined {
     if (this.#listeners.size >= this.#options.maxStreams) return undefined;
     const event = this.#current();
     let listener: Listener | undefined;
@@ -66,19 +55,19 @@ export class LiveFeed {
         if (signals.some(({ aborted }) => aborted)) return end();
         this.#cancelTimer ??= this.#schedule();
       },
-      cancel: () => void this.#forget(listener),
+      cancel: () => void this.#remove(listener),
     }, { highWaterMark: 1 });
   }
 
   #schedule(): () => void {
     return this.#options.clock.after(PERIOD_MS, () => {
       this.#cancelTimer = this.#schedule();
-      this.#tell();
+      this.#broadcast();
     });
   }
 
-  #tell(): void {
-    const event = this.#made();
+  #broadcast(): void {
+    const event = this.#encode();
     for (const listener of [...this.#listeners]) {
       const { controller } = listener;
       if ((controller.desiredSize ?? 0) > 0) {
@@ -89,14 +78,14 @@ export class LiveFeed {
     }
   }
 
-  /** Who opens streams again and again makes no more work than who listens. */
+  /** At most one snapshot per period, however many streams are opened. */
   #current(): Uint8Array {
     const { clock } = this.#options;
     const last = this.#last;
-    return last !== undefined && clock.elapsed() - last.at < PERIOD_MS ? last.event : this.#made();
+    return last !== undefined && clock.elapsed() - last.at < PERIOD_MS ? last.event : this.#encode();
   }
 
-  #made(): Uint8Array {
+  #encode(): Uint8Array {
     const { clock, snapshot } = this.#options;
     const event = new TextEncoder().encode(`event: snapshot\ndata: ${JSON.stringify(snapshot())}\n\n`);
     this.#last = { event, at: clock.elapsed() };
@@ -104,10 +93,10 @@ export class LiveFeed {
   }
 
   #end(listener: Listener | undefined): void {
-    if (listener !== undefined && this.#forget(listener)) listener.controller.close();
+    if (listener !== undefined && this.#remove(listener)) listener.controller.close();
   }
 
-  #forget(listener: Listener | undefined): boolean {
+  #remove(listener: Listener | undefined): boolean {
     if (listener === undefined || !this.#listeners.delete(listener)) return false;
     listener.detach();
     if (this.#listeners.size > 0) return true;

@@ -1,13 +1,13 @@
 const FOLDER = new URL("./page/", import.meta.url);
 const NAME = /^[a-z_]+\.(?:css|html|ts)$/;
 
-/** The text of a file of the web page as a browser takes it, TypeScript without its types; absent for an unknown name. */
+/** A file of the web page, TypeScript without its types; undefined for an unknown name. */
 export async function readPageFile(name: string): Promise<string | undefined> {
   if (!NAME.test(name)) return undefined;
   try {
     const text = await Deno.readTextFile(new URL(name, FOLDER));
     if (!name.endsWith(".ts")) return text;
-    // Loaded only where somebody looks at the page.
+    // Loaded on the first request.
     const { stripTypeScriptTypes } = await import("node:module");
     return stripTypeScriptTypes(text);
   } catch (error) {

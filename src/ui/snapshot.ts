@@ -1,14 +1,13 @@
 import type { Clock } from "../base/clock.ts";
-import { busiest } from "./busiest.ts";
 
-/** A component, and what is to be said of it. */
-export interface ShownComponent {
+/** A component and its state. */
+export interface ComponentState {
   readonly name: string;
   readonly reason: string;
 }
 
-/** A rule and what was counted for it. */
-export interface ShownRule {
+/** A rule and its counters. */
+export interface RuleStatistics {
   readonly name: string;
   readonly limit: string;
   readonly shadowMode: boolean;
@@ -19,36 +18,36 @@ export interface ShownRule {
   readonly withinLimit: number;
 }
 
-/** The rules in force. */
-export interface ShownRules {
+/** The current rules. */
+export interface RuleStatisticsSource {
   readonly count: number;
   hits(index: number): number;
-  at(index: number): ShownRule | undefined;
+  at(index: number): RuleStatistics | undefined;
 }
 
 /** A key that is often over its limit. */
-export interface ShownKey {
+export interface OverLimitKey {
   readonly key: string;
   readonly count: number;
+  /** The maximum error of the count. */
   readonly errorAtMost: number;
 }
 
-/** How loading of the configuration went. */
-export interface ShownConfiguration {
-  /** When the rules in force came, in milliseconds since the epoch; null before the first. */
+/** The state of the configuration. */
+export interface ConfigurationState {
+  /** When the current rules were loaded, in milliseconds since the epoch; null before the first load. */
   readonly loadedAt: number | null;
   readonly version: string;
-  /** How often it was loaded, and how often that failed. */
+  /** The number of successful and of failed loads. */
   readonly loaded: number;
   readonly failed: number;
-  /** Why the last load failed; null where it did not. */
+  /** Why the last load failed; null if it succeeded. */
   readonly error: string | null;
 }
 
-/** Where a snapshot comes from. */
+/** The sources of a snapshot. */
 export interface SnapshotSources {
   readonly clock: Pick<Clock, "now" | "elapsed">;
-  /** What stays the same as long as the service runs. */
   readonly constants: {
     readonly version: string;
     readonly startedAt: number;
@@ -56,60 +55,67 @@ export interface SnapshotSources {
     readonly webhooks: boolean;
     readonly debugToken: boolean;
   };
-  readonly health: { failing(): readonly ShownComponent[]; noted(): readonly ShownComponent[] };
+  readonly health: { failing(): readonly ComponentState[]; noted(): readonly ComponentState[] };
   readonly decisions: () => { readonly total: number; readonly overLimit: number };
-  readonly rules: () => ShownRules;
-  readonly topOverLimited: (limit: number) => readonly ShownKey[];
-  readonly configuration: () => ShownConfiguration;
+  readonly rules: () => RuleStatisticsSource;
+  readonly topOverLimited: (limit: number) => readonly OverLimitKey[];
+  readonly configuration: () => ConfigurationState;
 }
 
 const MAX_RULES = 200;
 const MAX_KEYS = 20;
-/** Longer names and texts are cut. */
+/** How many candidates above the limit are collected before they are sorted. */
+const SORT_BATCH = 1_000;
+/** Longer names and texts are truncated. */
 const MAX_TEXT = 1_000;
-/** Rates over a longer time say nothing of now. */
+/** Rates over a longer interval are not current. */
 const MAX_INTERVAL_MS = 5_000;
 
-interface Counted {
+interface Candidate {
+  readonly index: number;
+  readonly hits: number;
+}
+
+interface DecisionCounts {
   readonly at: number;
   readonly total: number;
   readonly overLimit: number;
 }
 
-/** Makes what the web page shows, and compares it with the time before. */
+/** Creates snapshots of the service for the web page. */
 export class Snapshots {
   readonly #sources: SnapshotSources;
-  #before: Counted | undefined;
+  #previous: DecisionCounts | undefined;
 
   constructor(sources: SnapshotSources) {
     this.#sources = sources;
   }
 
-  /** How the service is now. Rates are over the time since the last snapshot; null where that is long ago. */
+  /** Rates are per second since the previous snapshot; null if that was too long ago. */
   make(): Record<string, unknown> {
     const { clock, constants, health, rules, topOverLimited, configuration } = this.#sources;
     const { version, startedAt, ...flags } = constants;
     const failing = health.failing();
-    const shown = rules();
-    const now = configuration();
+    const current = rules();
+    const loads = configuration();
     return {
       at: Math.round(clock.now()),
       version,
       startedAt,
       health: {
         healthy: failing.length === 0,
-        failing: failing.map(({ name, reason }) => ({ component: name, reason: cut(reason) })),
-        noted: health.noted().map(({ name, reason }) => ({ component: name, note: cut(reason) })),
+        failing: failing.map(({ name, reason }) => ({ component: name, reason: truncate(reason) })),
+        noted: health.noted().map(({ name, reason }) => ({ component: name, note: truncate(reason) })),
       },
       decisions: this.#decisions(),
-      rules: rulesOf(shown),
-      rulesTotal: shown.count,
+      rules: rulesOf(current),
+      rulesTotal: current.count,
       topOverLimited: topOverLimited(MAX_KEYS).map(({ key, count, errorAtMost }) => ({
         key,
         count: Math.round(count),
         errorAtMost: Math.ceil(errorAtMost),
       })),
-      configuration: { ...now, version: cut(now.version), error: now.error === null ? null : cut(now.error) },
+      configuration: { ...loads, version: truncate(loads.version), error: loads.error === null ? null : truncate(loads.error) },
       ...flags,
     };
   }
@@ -117,31 +123,50 @@ export class Snapshots {
   #decisions(): Record<string, number | null> {
     const { clock, decisions } = this.#sources;
     const { total, overLimit } = decisions();
-    const before = this.#before;
+    const previous = this.#previous;
     const at = clock.elapsed();
-    this.#before = { at, total, overLimit };
-    const passed = before === undefined ? 0 : at - before.at;
-    if (before === undefined || passed <= 0 || passed > MAX_INTERVAL_MS) {
+    this.#previous = { at, total, overLimit };
+    const elapsed = previous === undefined ? 0 : at - previous.at;
+    if (previous === undefined || elapsed <= 0 || elapsed > MAX_INTERVAL_MS) {
       return { total, overLimit, perSecond: null, overLimitShare: null };
     }
-    const more = total - before.total;
+    const added = total - previous.total;
     return {
       total,
       overLimit,
-      perSecond: rounded(more * 1_000 / passed),
-      overLimitShare: more === 0 ? null : rounded((overLimit - before.overLimit) / more),
+      perSecond: rounded(added * 1_000 / elapsed),
+      overLimitShare: added === 0 ? null : rounded((overLimit - previous.overLimit) / added),
     };
   }
 }
 
-function rulesOf(rules: ShownRules): ShownRule[] {
+function rulesOf(rules: RuleStatisticsSource): RuleStatistics[] {
   return busiest(rules.count, (index) => rules.hits(index), MAX_RULES).flatMap((index) => {
     const rule = rules.at(index);
-    return rule === undefined ? [] : [{ ...rule, name: cut(rule.name) }];
+    return rule === undefined ? [] : [{ ...rule, name: truncate(rule.name) }];
   });
 }
 
-function cut(text: string): string {
+/** The indexes with the most hits, highest first; a single pass in bounded memory, because there may be very many. */
+export function busiest(count: number, hitsOf: (index: number) => number, limit: number): number[] {
+  let candidates: Candidate[] = [];
+  let threshold = -1;
+  for (let index = 0; index < count; index++) {
+    const hits = hitsOf(index);
+    if (hits <= threshold) continue;
+    candidates.push({ index, hits });
+    if (candidates.length < limit + SORT_BATCH) continue;
+    candidates = first(candidates, limit);
+    threshold = candidates.at(-1)?.hits ?? threshold;
+  }
+  return first(candidates, limit).map(({ index }) => index);
+}
+
+function first(candidates: Candidate[], limit: number): Candidate[] {
+  return candidates.sort((a, b) => b.hits - a.hits || a.index - b.index).slice(0, limit);
+}
+
+function truncate(text: string): string {
   return text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT - 1)}…`;
 }
 

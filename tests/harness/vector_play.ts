@@ -1,9 +1,8 @@
 import { readRateLimitRequest } from "../../src/http/json.ts";
 import { policyOf } from "../../src/serve/decisions.ts";
 import type { CounterCache } from "../../src/ratelimit/counter_cache.ts";
-import { matchLimit } from "../../src/ratelimit/matcher.ts";
+import { matchLimit, type RateLimit } from "../../src/ratelimit/rules.ts";
 import { planHits } from "../../src/ratelimit/plan.ts";
-import type { RateLimit } from "../../src/ratelimit/rules.ts";
 import { metricKey } from "../../src/ratelimit/stat_path.ts";
 import { readSettings, type Settings } from "../../src/settings/read_settings.ts";
 import { assertEquals } from "./assert.ts";

@@ -2,12 +2,12 @@ import { parseExact } from "./exact_json.ts";
 import { type Fields, fieldsOf, textOf } from "./fields.ts";
 import type { Session, TokenUse } from "./session.ts";
 
-/** A call that was refused, or that nobody answered. */
+/** A call that the service rejected, or that failed. */
 export class ApiProblem extends Error {
   override readonly name = "ApiProblem";
-  /** 0 where there was no answer. */
+  /** 0 without a response. */
   readonly status: number;
-  /** The field that is wrong, where it is one. */
+  /** The invalid field, if any. */
   readonly field: string;
 
   constructor(detail: string, { status = 0, field = "" }: { status?: number; field?: string } = {}) {
@@ -17,24 +17,24 @@ export class ApiProblem extends Error {
   }
 }
 
-/** What a call is made of. */
+/** Options of a call. */
 export interface ApiCall {
   readonly method?: "GET" | "POST" | "PATCH" | "DELETE";
-  /** Query parameters; those that are empty are left out. */
+  /** Query parameters; empty ones are left out. */
   readonly query?: Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** A text is taken as the JSON it is. */
+  /** A string is sent as it is: it must be JSON. */
   readonly body?: unknown;
 }
 
-/** What calls are made with. */
+/** What calls use. */
 export interface ApiOptions {
   readonly session: Session;
   readonly fetch: typeof fetch;
 }
 
-const CALL_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
-/** Makes calls of this service with the tokens of the session. */
+/** Calls the service with the tokens of the session. */
 export class Api {
   readonly #session: Session;
   readonly #fetch: typeof fetch;
@@ -44,7 +44,7 @@ export class Api {
     this.#fetch = fetch;
   }
 
-  /** A call of the administration: the path is what stands behind `/api/v1`. Throws an `ApiProblem`. */
+  /** Calls the administration API; the path is relative to `/api/v1`. Throws an `ApiProblem`. */
   async administer(path: string, call: ApiCall = {}): Promise<Fields> {
     return await this.#call("administration", `/api/v1${path}`, call);
   }
@@ -61,31 +61,31 @@ export class Api {
     if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
     if (body !== undefined) headers.set("content-type", "application/json");
     const sent = body === undefined ? null : typeof body === "string" ? body : JSON.stringify(body);
-    const signal = AbortSignal.timeout(CALL_MS);
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
     const init = { method, headers, body: sent, signal, cache: "no-store", redirect: "error" } as const;
-    const [response, text] = await this.#answer(`${path}${queryText(query)}`, init);
-    if (response.ok) return fieldsOf(text === "" ? {} : readAnswer(text));
-    if (response.status === 401) this.#session.refuse(use, token);
+    const [response, text] = await this.#send(`${path}${queryText(query)}`, init);
+    if (response.ok) return fieldsOf(text === "" ? {} : parseResponse(text));
+    if (response.status === 401) this.#session.reject(use, token);
     throw problemOf(response.status, text);
   }
 
-  async #answer(url: string, init: RequestInit): Promise<readonly [Response, string]> {
+  async #send(url: string, init: RequestInit): Promise<readonly [Response, string]> {
     try {
       const response = await this.#fetch(url, init);
       return [response, await response.text()];
     } catch (error) {
       const isLate = error instanceof DOMException && error.name === "TimeoutError";
-      throw new ApiProblem(isLate ? "Cannot wait any longer: the service did not answer" : NO_ANSWER);
+      throw new ApiProblem(isLate ? "Cannot reach the service: timed out" : CONNECTION_FAILED);
     }
   }
 }
 
-/** What to say about something that was thrown. */
+/** The text of anything that was thrown. */
 export function wordsOf(error: unknown): string {
-  return error instanceof Error ? error.message : "Cannot do this: something unexpected happened";
+  return error instanceof Error ? error.message : "Unexpected error";
 }
 
-const NO_ANSWER = "Cannot reach the service: the connection failed";
+const CONNECTION_FAILED = "Cannot reach the service: the connection failed";
 
 function queryText(query: NonNullable<ApiCall["query"]>): string {
   const search = new URLSearchParams();
@@ -97,11 +97,11 @@ function queryText(query: NonNullable<ApiCall["query"]>): string {
   return search.size === 0 ? "" : `?${search}`;
 }
 
-function readAnswer(text: string): unknown {
+function parseResponse(text: string): unknown {
   try {
     return parseExact(text);
   } catch {
-    throw new ApiProblem("Cannot read the answer of the service: it is no JSON");
+    throw new ApiProblem("Cannot read the response: invalid JSON");
   }
 }
 
@@ -110,8 +110,8 @@ function problemOf(status: number, text: string): ApiProblem {
   try {
     fields = fieldsOf(JSON.parse(text));
   } catch {
-    // What is between us and the service may answer anything; the status says enough.
+    // A proxy may respond with anything.
   }
-  const detail = textOf(fields, "detail") || `Cannot do this: the service answered ${status}`;
+  const detail = textOf(fields, "detail") || `The service responded with status ${status}`;
   return new ApiProblem(detail, { status, field: textOf(fields, "field") });
 }

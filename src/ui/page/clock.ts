@@ -1,8 +1,8 @@
-/** Time as the page has it. */
+/** The clock of the page. */
 export interface PageClock {
   /** Milliseconds since the Unix epoch. */
   now(): number;
-  /** Calls `run` once after so many milliseconds; the answer takes the call back. */
+  /** Calls `run` once after `ms` milliseconds; returns a function that cancels it. */
   after(ms: number, run: () => void): () => void;
 }
 

@@ -1,128 +1,139 @@
 import { wordsOf } from "./api.ts";
-import { openDelivery } from "./delivery_view.ts";
-import { button, element } from "./element.ts";
-import { type Fields, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
-import { badge, code, moment } from "./pieces.ts";
-import { keepFilter } from "./keep_filter.ts";
-import { RecordList } from "./record_list.ts";
-import { NOTHING, shortId } from "./text.ts";
-import type { OpenedView, PageParts, View } from "./view.ts";
-
-/** Events on their way to endpoints. */
-export const deliveriesView: View = {
-  name: "deliveries",
-  title: "Deliveries",
-  about: "Events on their way to endpoints, the newest first.",
-  isAdministration: true,
-  open: (parts, id) => id === "" ? openDeliveries(parts) : openDelivery(parts, id),
-};
+import { type Child, element, fill } from "./element.ts";
+import { type Fields, flagOf, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
+import { badge, code, facts, moment, note, panel, textBlock } from "./pieces.ts";
+import { recordListView } from "./record_list.ts";
+import { emptyNote, isNotFound, payloadPanel, RecordView } from "./record_view.ts";
+import { shortId, tookText } from "./text.ts";
+import type { OpenedView, PageParts } from "./view.ts";
 
 const STATES = ["attempting", "retrying", "acknowledged", "failed"];
 
-function openDeliveries(parts: PageParts): OpenedView {
-  const state = choice("deliveries-state", "State", [
-    ["", "every state"],
-    ...STATES.map((one) => [one, one] as const),
-  ]);
-  const endpoint = choice("deliveries-endpoint", "Endpoint", [["", "every endpoint"]]);
-  const event = element("input", {
-    id: "deliveries-event",
-    type: "search",
-    autocomplete: "off",
-    placeholder: "exact kind",
-  });
-  const urls = new Map<string, string>();
-  const kept = parts.filters.get(endpoint.control.id) ?? "";
-  if (kept !== "") endpoint.control.append(element("option", { value: kept }, shortId(kept)));
-  for (const control of [state.control, endpoint.control, event]) {
-    keepFilter(parts, control, () => list.restart());
-  }
-  const list: RecordList = new RecordList(parts, {
-    path: "/deliveries",
-    caption: "Deliveries",
-    empty: "No delivery is like this.",
-    query: () => ({
-      state: state.control.value,
-      endpointId: endpoint.control.value,
-      event: event.value.trim(),
-    }),
-    columns: columnsOf(parts, urls),
-  });
-  void loadEndpoints(parts, urls, endpoint.control).then(() => list.redraw());
-  const bar = element(
-    "div",
-    { class: "bar" },
-    ...[state.label, state.control, endpoint.label, endpoint.control],
-    element("label", { for: "deliveries-event" }, "Event"),
-    event,
-  );
-  return { nodes: [bar, list.node], close: () => list.close() };
-}
-
-function columnsOf({ clock, go }: PageParts, urls: ReadonlyMap<string, string>) {
-  return [
+/** The deliveries of events to endpoints. */
+export const deliveriesView = recordListView({
+  name: "deliveries",
+  title: "Deliveries",
+  about: "Deliveries of events to endpoints, newest first.",
+  empty: "No matching deliveries.",
+  filters: [
     {
-      label: "Delivery",
-      look: "actions",
-      cell: (one: Fields) => {
-        const id = textOf(one, "id");
-        const open = () => go("deliveries", id);
-        return [
-          button(shortId(id), open, { look: "link", action: "open", spoken: `Open delivery ${shortId(id)}` }),
-        ];
+      label: "State",
+      parameter: "state",
+      choices: [["", "all states"], ...STATES.map((one) => [one, one] as const)],
+    },
+    {
+      label: "Endpoint",
+      parameter: "endpointId",
+      choices: [["", "all endpoints"]],
+      moreChoices: async ({ api }) => {
+        const page = await api.administer("/endpoints", { query: { limit: "200" } });
+        return recordsOf(page, "items").map((one) => [textOf(one, "id"), textOf(one, "url")]);
       },
     },
-    { label: "State", cell: (one: Fields) => [badge(textOf(one, "state"))] },
-    { label: "Event", look: "name", cell: (one: Fields) => [code(textOf(one, "event"))] },
+    { label: "Event", parameter: "event", placeholder: "exact kind" },
+  ],
+  columns: [
+    { label: "State", field: "state", as: "badge" },
+    { label: "Event", field: "event", as: "code" },
     {
       label: "Endpoint",
       look: "name",
-      cell: (one: Fields) => {
-        const id = textOf(one, "endpointId");
-        return [code(urls.get(id) ?? shortId(id))];
+      cell: ({ record, labelOf }) => {
+        const id = textOf(record, "endpointId");
+        return [code(labelOf(id) ?? shortId(id))];
       },
     },
-    { label: "Made", cell: (one: Fields) => [moment(timeOf(one, "createdAt"), clock.now())] },
-    { label: "Attempts", cell: attemptsText },
-    { label: "Next", cell: (one: Fields) => [moment(timeOf(one, "nextAttemptAt"), clock.now())] },
-    { label: "Why", look: "prose", cell: (one: Fields) => textOf(one, "why") || NOTHING },
-  ];
-}
+    { label: "Created", field: "createdAt", as: "moment" },
+    { label: "Attempts", cell: ({ record }) => attemptsText(record) },
+    { label: "Next", field: "nextAttemptAt", as: "moment" },
+    { label: "Reason", field: "why", as: "prose" },
+  ],
+  record: { label: "Delivery", open: openDelivery },
+});
 
-/** How many there were, and what the last one came to. */
 function attemptsText(delivery: Fields): string {
   const attempts = recordsOf(delivery, "attempts");
   const last = attempts.at(-1);
   if (last === undefined) return "none yet";
-  return `${attempts.length}, last ${numberOf(last, "status") ?? (textOf(last, "errorKind") || "under way")}`;
+  return `${attempts.length}, last ${numberOf(last, "status") ?? (textOf(last, "errorKind") || "in flight")}`;
 }
 
-async function loadEndpoints(
-  { api, messages }: PageParts,
-  urls: Map<string, string>,
-  control: HTMLSelectElement,
-): Promise<void> {
+function openDelivery(parts: PageParts, id: string): OpenedView {
+  const payload = element("div");
+  let eventId = "";
+  return new RecordView(parts, {
+    list: "deliveries",
+    id,
+    show: (delivery, now) => {
+      if (eventId === "") void showPayload(parts, eventId = textOf(delivery, "eventId"), payload);
+      return [
+        panel("Delivery", facts(factsOf(delivery, now))),
+        panel("Attempts", ...attemptsOf(delivery, now)),
+      ];
+    },
+    action: (path) => ({
+      label: "Send again",
+      look: "primary",
+      run: async () => {
+        await parts.api.administer(`${path}/resend`, { method: "POST" });
+        return "Sending it again with the same identifier.";
+      },
+    }),
+    below: payload,
+  });
+}
+
+function factsOf(delivery: Fields, now: number): (readonly [string, Child])[] {
+  return [
+    ["Identifier", code(textOf(delivery, "id"))],
+    ["State", badge(textOf(delivery, "state"))],
+    ["Reason", textOf(delivery, "why")],
+    ["Event", code(textOf(delivery, "event"))],
+    ["Endpoint", code(textOf(delivery, "endpointId"))],
+    ["Created", moment(timeOf(delivery, "createdAt"), now)],
+    ["Next attempt", moment(timeOf(delivery, "nextAttemptAt"), now)],
+    ["Finished", moment(timeOf(delivery, "finishedAt"), now)],
+  ];
+}
+
+function attemptsOf(delivery: Fields, now: number): HTMLElement[] {
+  const attempts = recordsOf(delivery, "attempts");
+  if (attempts.length === 0) return [emptyNote("No attempts yet.")];
+  return attempts.toReversed().map((attempt) => attemptOf(attempt, now));
+}
+
+function attemptOf(attempt: Fields, now: number): HTMLElement {
+  const number = String(numberOf(attempt, "number") ?? "");
+  const started = timeOf(attempt, "startedAt");
+  const finished = timeOf(attempt, "finishedAt");
+  const took = started === undefined || finished === undefined
+    ? "in flight"
+    : `took ${tookText(finished - started)}`;
+  const status = numberOf(attempt, "status");
+  const error = textOf(attempt, "error");
+  const response = textOf(attempt, "response");
+  return element(
+    "section",
+    { class: "attempt" },
+    element(
+      "h3",
+      {},
+      `Attempt ${number} `,
+      badge(textOf(attempt, "result") || "in flight"),
+      status === undefined ? undefined : badge(String(status), status < 300 ? "good" : "bad"),
+      flagOf(attempt, "manual") ? badge("manual") : undefined,
+    ),
+    element("p", {}, moment(started, now), note(` ${took} `), code(textOf(attempt, "url"))),
+    error === "" ? undefined : element("p", { class: "problem" }, error),
+    response === "" ? undefined : textBlock(`Response to attempt ${number}`, response),
+  );
+}
+
+async function showPayload({ api }: PageParts, id: string, place: HTMLElement): Promise<void> {
   try {
-    const page = await api.administer("/endpoints", { query: { limit: "200" } });
-    for (const one of recordsOf(page, "items")) {
-      const id = textOf(one, "id");
-      const url = textOf(one, "url");
-      urls.set(id, url);
-      const there = [...control.options].find(({ value }) => value === id);
-      if (there !== undefined) there.textContent = url;
-      else control.append(element("option", { value: id }, url));
-    }
+    fill(place, [payloadPanel(await api.administer(`/events/${encodeURIComponent(id)}`))]);
   } catch (error) {
-    messages.warn(wordsOf(error));
+    const text = isNotFound(error) ? "The event no longer exists." : wordsOf(error);
+    fill(place, [panel("Payload", emptyNote(text))]);
   }
-}
-
-/** A labelled choice of a bar. */
-export function choice(
-  id: string,
-  label: string,
-  choices: readonly (readonly [string, string])[],
-): { readonly label: HTMLLabelElement; readonly control: HTMLSelectElement } {
-  const options = choices.map(([value, text]) => element("option", { value }, text));
-  return { label: element("label", { for: id }, label), control: element("select", { id }, ...options) };
 }

@@ -2,72 +2,68 @@ import { wordsOf } from "./api.ts";
 import { button, type Child, element, focusHeading } from "./element.ts";
 import { Form, type FormField, type FormValues } from "./form.ts";
 
-/** What a question is about. */
+/** A yes-or-no question. */
 export interface Question {
   readonly title: string;
   readonly text: string;
-  /** The label of the button that goes on. */
+  /** The label of the confirming button. */
   readonly go: string;
   readonly isDangerous?: boolean;
 }
 
-/** What a form in a dialog is for. */
+/** A form in a dialog. */
 export interface FormQuestion {
   readonly title: string;
   readonly text?: string;
   readonly fields: readonly FormField[];
   readonly submit: string;
-  /**
-   * The dialog closes when it settles, and the secret that it answers, if it does, is shown then; a problem that it
-   * throws is shown in the form.
-   */
+  /** The dialog closes when it resolves, and shows the secret, if any; an error is shown in the form. */
   readonly run: (values: FormValues) => Promise<ShownSecret | undefined>;
 }
 
-/** A secret that is shown this once. */
+/** A secret that is shown once. */
 export interface ShownSecret {
   readonly title: string;
   readonly text: string;
   readonly secret: string;
 }
 
-/** A dialog on the page. */
 interface OpenDialog {
   readonly node: HTMLDialogElement;
-  /** Calls the `onClose` of the dialog, then removes it; nothing to do when it is closed already. */
+  /** Calls `onClose` and removes the dialog; does nothing when it is closed. */
   close(): void;
 }
 
 let dialogs = 0;
 
-/** The dialogs of the page. They hold the focus while they are open, and give it back. */
+/** The dialogs of the page. They hold the focus while they are open and return it afterwards. */
 export class Dialogs {
   readonly #place: HTMLElement;
   readonly #warn: (text: string) => void;
   readonly #open = new Set<OpenDialog>();
 
-  /** `warn` tells of what went wrong when nobody looks at the form any more. */
+  /** `warn` reports an error of a form that is already closed. */
   constructor(place: HTMLElement, warn: (text: string) => void) {
     this.#place = place;
     this.#warn = warn;
   }
 
-  /** Asks before something is done; whether it shall be. */
+  /** Asks a question; resolves to whether it was confirmed. */
   ask({ title, text, go, isDangerous = false }: Question): Promise<boolean> {
     return new Promise((resolve) => {
-      let isMeant = false;
+      let isConfirmed = false;
       const yes = button(go, () => {
-        isMeant = true;
+        isConfirmed = true;
         dialog.close();
       }, { look: isDangerous ? "danger" : "primary" });
       const no = button("Cancel", () => dialog.close());
       const children = [element("p", {}, text), element("div", { class: "buttons" }, yes, no)];
-      const dialog = this.#show(title, children, () => resolve(isMeant));
+      const dialog = this.#show(title, children, () => resolve(isConfirmed));
       no.focus();
     });
   }
 
-  /** A form of its own. */
+  /** Shows a form. */
   form({ title, text, fields, submit, run }: FormQuestion): void {
     const cancel = button("Cancel", () => dialog.close());
     const form = new Form({
@@ -80,7 +76,7 @@ export class Dialogs {
           this.#warn(`${title}: ${wordsOf(error)}`);
           return undefined;
         });
-        // Closed first, so that the focus goes back from one to the other to where it came from.
+        // Closed first, so that the focus returns to the element that opened the form.
         dialog.close();
         if (secret !== undefined) void this.secret(secret);
       },
@@ -88,26 +84,26 @@ export class Dialogs {
     const dialog = this.#show(title, [text === undefined ? undefined : element("p", {}, text), form.node]);
   }
 
-  /** Shows a secret until its dialog closes, and not a moment longer. Settles then. */
+  /** Shows a secret; resolves when its dialog is closed and the secret removed from the page. */
   secret({ title, text, secret }: ShownSecret): Promise<void> {
     return new Promise((resolve) => {
       const shown = element("code", { class: "secret", tabindex: "0", "aria-label": "The secret" }, secret);
-      const told = element("p", { class: "hint", role: "status" });
-      const copy = button("Copy", () => void copied(shown, told), { look: "primary" });
-      const close = button("I have kept it", () => dialog.close());
+      const status = element("p", { class: "hint", role: "status" });
+      const copy = button("Copy", () => void copySecret(shown, status), { look: "primary" });
+      const close = button("I have saved it", () => dialog.close());
       const buttons = element("div", { class: "buttons" }, copy, close);
       const warning = element(
         "p",
         { class: "hint" },
-        "It is shown this once: the service cannot show it again.",
+        "Shown only once: the service cannot show it again.",
       );
-      const children = [element("p", {}, text), shown, warning, told, buttons];
+      const children = [element("p", {}, text), shown, warning, status, buttons];
       const dialog = this.#show(title, children, () => {
         shown.replaceChildren();
         document.removeEventListener("keydown", hold, true);
         resolve();
       });
-      // Escape is pressed in passing, and there is no second time; pressed twice, it is not asked about by `cancel`.
+      // The secret must not be lost by accident; a second Escape closes the dialog without a `cancel` event.
       const hold = (event: KeyboardEvent) => {
         if (event.key === "Escape") event.preventDefault();
       };
@@ -117,7 +113,7 @@ export class Dialogs {
     });
   }
 
-  /** Closes whatever is open, and leaves nothing of it. */
+  /** Closes all dialogs. */
   closeAll(): void {
     for (const dialog of [...this.#open]) dialog.close();
   }
@@ -128,11 +124,11 @@ export class Dialogs {
     const opener = document.activeElement;
     const close = () => {
       if (!this.#open.delete(dialog)) return;
-      // The browser's own `close` event comes later, when the dialog can no longer be seen.
+      // The `close` event of the browser comes later.
       onClose();
       node.close();
       node.remove();
-      giveFocusBack(opener);
+      returnFocus(opener);
     };
     const dialog = { node, close };
     node.addEventListener("close", close);
@@ -143,24 +139,24 @@ export class Dialogs {
   }
 }
 
-/** The dialog has given the focus back itself, unless what it came from was made anew, or is gone. */
-function giveFocusBack(opener: Element | null): void {
-  const isNowhere = () => document.activeElement === null || document.activeElement === document.body;
-  if (!isNowhere()) return;
+/** The browser has returned the focus, unless the opener was rebuilt or removed. */
+function returnFocus(opener: Element | null): void {
+  const isLost = () => document.activeElement === null || document.activeElement === document.body;
+  if (!isLost()) return;
   const label = opener?.getAttribute("aria-label") ?? "";
   const again = [...document.querySelectorAll<HTMLElement>("main [aria-label]")];
   if (label !== "") again.find((one) => one.getAttribute("aria-label") === label)?.focus();
-  if (isNowhere()) focusHeading();
+  if (isLost()) focusHeading();
 }
 
-async function copied(shown: HTMLElement, told: HTMLElement): Promise<void> {
+async function copySecret(shown: HTMLElement, status: HTMLElement): Promise<void> {
   try {
-    // Absent where the page did not come by TLS or from the loopback address.
-    if (navigator.clipboard === undefined) throw new Error("Cannot copy: there is no clipboard");
+    // Undefined unless the page was served over TLS or from a loopback address.
+    if (navigator.clipboard === undefined) throw new Error("Cannot copy: no clipboard");
     await navigator.clipboard.writeText(shown.textContent);
-    told.textContent = "Copied.";
+    status.textContent = "Copied.";
   } catch {
     globalThis.getSelection()?.selectAllChildren(shown);
-    told.textContent = "The browser does not let this page copy: it is selected, press Ctrl and C.";
+    status.textContent = "The browser does not allow copying: the secret is selected, press Ctrl+C.";
   }
 }

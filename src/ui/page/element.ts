@@ -1,7 +1,7 @@
-/** What an element may hold: nodes, and texts that stay texts. */
+/** A child of an element; strings become text nodes. */
 export type Child = Node | string | undefined;
 
-/** The elements that the page is made of; none of them loads or runs anything. */
+/** The elements of the page: none of them loads or runs anything. */
 export type Tag =
   | "a"
   | "button"
@@ -41,7 +41,7 @@ export type Tag =
   | "tr"
   | "ul";
 
-/** Attributes that cannot run, load or style anything, whatever their values are. */
+/** Attributes that cannot run, load or style anything, whatever their values. */
 const SAFE = [
   "class",
   "id",
@@ -82,12 +82,12 @@ const SAFE = [
   "aria-pressed",
 ] as const;
 
-/** The attributes of an element. `true` sets one without a value; `undefined` and `false` leave it out. */
+/** `true` sets an attribute without a value; `undefined` and `false` leave it out. */
 export type Attributes = { readonly [name in (typeof SAFE)[number]]?: string | boolean | undefined };
 
 const NAMES: ReadonlySet<string> = new Set(SAFE);
 
-/** Makes an element. Texts become text nodes, so that nothing in them is markup. */
+/** Creates an element; strings in it are never markup. */
 export function element<T extends Tag>(
   tag: T,
   attributes: Attributes = {},
@@ -96,7 +96,7 @@ export function element<T extends Tag>(
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (!NAMES.has(name)) {
-      throw new Error(`Cannot set "${name}" of an element: it is not among the safe ones`);
+      throw new Error(`Cannot set attribute "${name}": not a safe attribute`);
     }
     if (value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
   }
@@ -104,44 +104,44 @@ export function element<T extends Tag>(
   return made;
 }
 
-/** Puts these children in place of what was there. */
+/** Replaces the children of an element. */
 export function fill(parent: Element, children: readonly Child[]): void {
   parent.replaceChildren(...children.filter((child) => child !== undefined));
 }
 
-/** Sets a text if it is another one, so that nothing is drawn, or read out, again without need. */
+/** Sets a text only if it differs, so that screen readers do not repeat it. */
 export function setText(node: Element, text: string): void {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** Sets an attribute that is safe by its name if it is another one. */
+/** Sets a safe attribute only if it differs. */
 export function setAttribute(node: Element, name: keyof Attributes, value: string): void {
   if (node.getAttribute(name) !== value) node.setAttribute(name, value);
 }
 
-/** Puts the focus on the heading of the view: who goes on by keyboard goes on from there, not from the top of the page. */
+/** Focuses the heading of the view, so that keyboard users continue there. */
 export function focusHeading(): void {
   document.querySelector("main")?.querySelector("h1")?.focus({ preventScroll: true });
 }
 
-/** Hides something, or shows it again. What is hidden cannot keep the focus. */
+/** Hides or shows an element; a hidden one cannot keep the focus. */
 export function setHidden(node: HTMLElement, isHidden: boolean): void {
   const hadFocus = node.contains(document.activeElement);
   node.hidden = isHidden;
   if (isHidden && hadFocus) focusHeading();
 }
 
-/** How a button looks and what it is for. */
+/** Options of a button. */
 export interface ButtonOptions {
-  /** A class: `primary`, `danger`, `small`. */
+  /** Classes: `primary`, `danger`, `small`, `link`. */
   readonly look?: string;
-  /** Names it among the buttons of its row. */
+  /** Identifies it in its row. */
   readonly action?: string;
-  /** What a screen reader says where the label alone does not tell which one it is. */
+  /** The label for screen readers. */
   readonly spoken?: string;
 }
 
-/** A button that does something on this page. */
+/** A button that calls `run`. */
 export function button(label: string, run: () => void, options: ButtonOptions = {}): HTMLButtonElement {
   const { look, action, spoken } = options;
   const made = element(

@@ -1,70 +1,93 @@
+import { wordsOf } from "./api.ts";
 import { type Fields, flagOf, numberOf, textOf, textsOf } from "./fields.ts";
-import { changedIn, type FormField, type FormValues } from "./form.ts";
-import { headersIn, wholeIn, wordsIn } from "./typed_text.ts";
-import type { PageParts } from "./view.ts";
+import type { FormField, FormValues } from "./form.ts";
+import type { RecordForm } from "./record_form.ts";
+import type { Row } from "./record_action.ts";
+import { countText } from "./text.ts";
+import { headersIn, momentIn, wholeIn, wordsIn } from "./typed_text.ts";
 
-/** Said of every secret that signs. */
-export const SIGNS =
-  "It signs what is delivered: give it to the receiver, which checks X-Svc-Signature with it.";
+/** What a receiver does with the secret of an endpoint. */
+export const SIGNS = "It signs deliveries: the receiver uses it to verify X-Svc-Signature.";
 
-/** What is sent of each field, and how it is read; what is absent there is left as it is. */
+/** The form of an endpoint. */
+export const endpointForm: RecordForm = {
+  list: "endpoints",
+  noun: "endpoint",
+  fields: fieldsFor,
+  read: readEndpoint,
+};
+
 const READ: Readonly<Record<string, (text: string) => unknown>> = {
   url: (text) => text.trim(),
   events: wordsIn,
   description: (text) => text,
   headers: headersIn,
   concurrency: (text) => wholeIn(text, "concurrency"),
-  timeoutMs: (text) => wholeIn(text, "timeoutMs"),
+  timeoutMs: (text) => wholeIn(text, "timeoutMs") ?? null,
   standardWebhooks: (text) => text === "true",
 };
 
-/** Asks for a new endpoint, makes it and shows its secret. */
-export function askEndpoint({ api, dialogs }: PageParts, done: () => void): void {
+/** Asks when a new secret becomes active, creates it and shows it. */
+export function askRotation({ parts: { api, dialogs }, record, path, refresh }: Row): void {
   dialogs.form({
-    title: "Add an endpoint",
-    submit: "Add it",
-    fields: fieldsFor(undefined),
+    title: "Rotate the secret?",
+    text: `A new secret for ${
+      textOf(record, "url")
+    } is created. The old one signs until the new one is active.`,
+    submit: "Create a new secret",
+    fields: [{
+      name: "activeIn",
+      label: "Active in",
+      value: "24h",
+      required: true,
+      hint: "A duration such as 30m or 24h; 0 for now",
+    }],
     run: async (values) => {
-      const made = await api.administer("/endpoints", { body: readOf(values, Object.keys(READ)) });
-      done();
-      return { title: "The secret of the new endpoint", text: SIGNS, secret: textOf(made, "secret") };
+      const made = await api.administer(`${path}/rotate`, { body: { activeIn: values["activeIn"]?.trim() } });
+      refresh();
+      const at = new Date(textOf(made, "activeAt")).toLocaleString("en-GB");
+      const text = `Active from ${at}. ${SIGNS}`;
+      return { title: "The new secret", text, secret: textOf(made, "secret") };
     },
   });
 }
 
-/** Asks what is to be changed of an endpoint, and sends that alone: somebody else may change the rest. */
-export function askEndpointEdit(
-  { api, dialogs, messages }: PageParts,
-  endpoint: Fields,
-  done: () => void,
-): void {
-  const fields = fieldsFor(endpoint);
+/** Asks for a time range, counts the failed deliveries in it, asks again and retries them. */
+export function askRecovery({ parts: { api, dialogs, messages }, record, path }: Row): void {
+  const confirm = async (range: Fields, count: number) => {
+    if (count === 0) return messages.say("No failed deliveries in this time range.");
+    const text = `${countText(count)} deliveries will be retried.`;
+    if (!await dialogs.ask({ title: "Retry them?", text, go: "Retry them" })) return;
+    const recovered = await api.administer(`${path}/recover`, { body: { ...range, dryRun: false } });
+    messages.say(`Retrying ${countText(numberOf(recovered, "count") ?? 0)} deliveries.`);
+  };
   dialogs.form({
-    title: "Edit this endpoint",
-    text: "What is changed holds from the next attempt on. Its secret stays.",
-    submit: "Change it",
-    fields,
+    title: "Recover failed deliveries",
+    text: `Failed deliveries to ${textOf(record, "url")} are retried. They are counted first.`,
+    submit: "Count them",
+    fields: [
+      { name: "since", label: "Created since", kind: "moment", required: true },
+      { name: "until", label: "Created before", kind: "moment", required: true },
+    ],
     run: async (values) => {
-      const changed = changedIn(fields, values);
-      const body = readOf(values, changed);
-      if (changed.includes("timeoutMs")) body["timeoutMs"] ??= null;
-      if (values["noHeaders"] === "true") body["headers"] ??= null;
-      if (Object.keys(body).length === 0) return void messages.say("Nothing was changed.");
-      await api.administer(`/endpoints/${encodeURIComponent(textOf(endpoint, "id"))}`, {
-        method: "PATCH",
-        body,
-      });
-      done();
-      return void messages.say("The endpoint is changed.");
+      const range = {
+        since: momentIn(values["since"] ?? "", "since"),
+        until: momentIn(values["until"] ?? "", "until"),
+      };
+      const counted = await api.administer(`${path}/recover`, { body: { ...range, dryRun: true } });
+      void confirm(range, numberOf(counted, "count") ?? 0)
+        .catch((error: unknown) => messages.warn(wordsOf(error)));
+      return undefined;
     },
   });
 }
 
-function readOf(values: FormValues, names: readonly string[]): Record<string, unknown> {
+function readEndpoint(values: FormValues, names: readonly string[]): Record<string, unknown> {
   const read: Record<string, unknown> = {};
   for (const name of names) {
     if (READ[name] !== undefined) read[name] = READ[name](values[name] ?? "");
   }
+  if (values["noHeaders"] === "true") read["headers"] ??= null;
   return read;
 }
 
@@ -73,7 +96,7 @@ function fieldsFor(endpoint: Fields | undefined): FormField[] {
   const headers = textsOf(one, "headers");
   const kept = headers.length === 0
     ? "values are not shown again"
-    : `those here stay while this is empty, and are replaced otherwise: ${headers.join(", ")}`;
+    : `leave empty to keep the current ones: ${headers.join(", ")}`;
   return [
     {
       name: "url",
@@ -87,37 +110,33 @@ function fieldsFor(endpoint: Fields | undefined): FormField[] {
       label: "Events",
       value: textsOf(one, "events").join(" "),
       required: true,
-      hint: "Kinds, prefixes such as workflow.*, or * for all, with blanks between them",
+      hint: "Kinds, prefixes such as workflow.*, or * for all, separated by spaces",
     },
     { name: "description", label: "Description", value: textOf(one, "description") },
-    { name: "headers", label: "Headers", kind: "lines", hint: `Name: value, one a line; ${kept}` },
+    { name: "headers", label: "Headers", kind: "lines", hint: `Name: value, one per line; ${kept}` },
     ...headers.length === 0
       ? []
-      : [{ name: "noHeaders", label: "Send none of those headers any more", kind: "check" } as const],
+      : [{ name: "noHeaders", label: "Remove these headers", kind: "check" } as const],
     {
       name: "concurrency",
-      label: "Attempts at once",
+      label: "Concurrent attempts",
       kind: "whole",
-      value: numberText(one, "concurrency"),
+      value: String(numberOf(one, "concurrency") ?? ""),
       required: endpoint !== undefined,
       hint: endpoint === undefined ? "4 when empty" : "1 to 100",
     },
     {
       name: "timeoutMs",
-      label: "Milliseconds for an attempt",
+      label: "Timeout of an attempt in milliseconds",
       kind: "whole",
-      value: numberText(one, "timeoutMs"),
+      value: String(numberOf(one, "timeoutMs") ?? ""),
       hint: "WEBHOOK_TIMEOUT when empty",
     },
     {
       name: "standardWebhooks",
-      label: "Send the headers of Standard Webhooks, too",
+      label: "Also send the Standard Webhooks headers",
       kind: "check",
       value: flagOf(one, "standardWebhooks") ? "true" : "",
     },
   ];
-}
-
-function numberText(fields: Fields, name: string): string {
-  return String(numberOf(fields, name) ?? "");
 }

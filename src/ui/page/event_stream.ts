@@ -1,24 +1,24 @@
 /** An event of a stream. */
 export interface StreamEvent {
-  /** `message` where the stream names none. */
+  /** `message` by default. */
   readonly name: string;
   readonly text: string;
 }
 
-/** More than this without an end of an event is no stream of ours. */
+/** The maximum length of an incomplete event. */
 const MAX_PENDING = 8_000_000;
 
-/** Cuts the text of server-sent events, as it comes in pieces, into events. Comments and other fields are passed over. */
+/** Parses server-sent events from chunks of text. Ignores comments and other fields. */
 export class EventStreamReader {
   #pending = "";
   #name = "";
   #lines: string[] = [];
 
-  /** Takes the next piece; answers the events that are whole now. */
-  read(piece: string): StreamEvent[] {
-    this.#pending += piece;
+  /** Reads the next chunk; returns the events that it completes. */
+  read(chunk: string): StreamEvent[] {
+    this.#pending += chunk;
     const events: StreamEvent[] = [];
-    // A carriage return at the very end may be half an end of line.
+    // A carriage return at the end may be half of a line end.
     for (let end = this.#lineEnd(); end !== undefined; end = this.#lineEnd()) {
       const line = this.#pending.slice(0, end.at);
       this.#pending = this.#pending.slice(end.at + end.length);

@@ -1,9 +1,9 @@
-/** Knows numbers that JavaScript would round by the text they came with. */
+/** `JSON.rawJSON`, which TypeScript does not know yet. */
 interface RawJson {
   readonly rawJSON?: (text: string) => unknown;
 }
 
-/** Reads JSON; a number that would lose digits keeps them for `exactText`, where the browser can do that. */
+/** Parses JSON; numbers keep all digits for `exactText`, if the browser supports it. */
 export function parseExact(text: string): unknown {
   const { rawJSON } = JSON as RawJson;
   if (rawJSON === undefined) return JSON.parse(text);
@@ -15,7 +15,7 @@ export function parseExact(text: string): unknown {
   return JSON.parse(text, revive);
 }
 
-/** JSON as people read it. */
+/** Indented JSON. */
 export function exactText(value: unknown): string {
   return JSON.stringify(value, undefined, 2) ?? "";
 }

@@ -7,11 +7,11 @@ import { code, moment, note } from "./pieces.ts";
 import { tokenForm } from "./token_form.ts";
 import type { OpenedView, PageParts, View } from "./view.ts";
 
-/** Why a request is decided as it is. */
+/** Why a request gets its decision. */
 export const explainView: View = {
   name: "explain",
   title: "Explain",
-  about: "Which rule decides about a request, and why the others do not. Nothing is counted.",
+  about: "Which rule applies to a request, and why the others do not. Counters do not change.",
   open: openExplain,
 };
 
@@ -26,7 +26,7 @@ function openExplain(parts: PageParts): OpenedView {
     const query = { domain: domain.trim(), descriptors: lines };
     const explained = await api.explain(query).catch((error: unknown) => {
       if (!(error instanceof ApiProblem) || error.status !== 401) throw error;
-      throw new ApiProblem("The live figures want a token first: see above");
+      throw new ApiProblem("The live statistics require a token: see above");
     });
     asked = explained;
     fill(result, [
@@ -45,7 +45,7 @@ function openExplain(parts: PageParts): OpenedView {
   const reset = button("Reset these counters", () => {
     const body = asked === undefined ? undefined : requestOf(asked);
     if (body === undefined) {
-      return form.show(new ApiProblem("Explain the request first: its counters are reset"));
+      return form.show(new ApiProblem("Explain a request first: its counters are reset"));
     }
     void resetCounters(parts, body).then((isDone) => isDone ? explain(form.values) : undefined)
       .catch((error: unknown) => form.show(error));
@@ -62,7 +62,7 @@ function openExplain(parts: PageParts): OpenedView {
         label: "Descriptors",
         kind: "lines",
         required: true,
-        hint: "One a line, entries with a comma between them, such as account=ann,path=/login",
+        hint: "One per line, entries separated by commas, such as account=ann,path=/login",
       },
     ],
   });
@@ -76,10 +76,10 @@ function openExplain(parts: PageParts): OpenedView {
   return { nodes: [form.node, result, token], close: parts.session.onChange(watch) };
 }
 
-/** The counts, and the button that resets them, want the token of the administration. */
+/** Counts and the reset button require ADMIN_TOKEN. */
 function tokenOffer({ session }: PageParts): HTMLElement {
   const isOpen = session.problem("administration") !== undefined;
-  const about = element("summary", {}, "Show and reset counts, with the administration's token");
+  const about = element("summary", {}, "Show and reset counts with ADMIN_TOKEN");
   return element("details", { open: isOpen }, about, tokenForm(session, "administration"));
 }
 
@@ -87,7 +87,7 @@ function countsText(counts: string): string {
   return counts === "shown" ? "" : `Counts are ${counts}`;
 }
 
-/** The same request as the counters' own calls take it. */
+/** The request in the format of the counters API. */
 function requestOf(explained: Fields): Fields {
   const descriptors = recordsOf(explained, "descriptors").map((one) => ({
     entries: recordsOf(one, "entries").map((entry) => ({
@@ -98,7 +98,7 @@ function requestOf(explained: Fields): Fields {
   return { domain: textOf(explained, "domain"), descriptors };
 }
 
-/** Names the request: it is the one that was explained, whatever stands in the form by now. */
+/** The explained request; the form may have changed since. */
 function requestText(body: Fields): string {
   const descriptors = recordsOf(body, "descriptors").map((one) =>
     recordsOf(one, "entries").map((entry) => `${textOf(entry, "key")}=${textOf(entry, "value")}`).join(",")
@@ -107,16 +107,16 @@ function requestText(body: Fields): string {
 }
 
 async function resetCounters({ api, dialogs, messages }: PageParts, body: Fields): Promise<boolean> {
-  const isMeant = await dialogs.ask({
+  const isConfirmed = await dialogs.ask({
     title: "Reset these counters?",
-    text: `What was used in the current windows of ${requestText(body)} is forgotten.`,
+    text: `The usage of ${requestText(body)} in the current windows is deleted.`,
     go: "Reset",
     isDangerous: true,
   });
-  if (!isMeant) return false;
+  if (!isConfirmed) return false;
   try {
     const answer = await api.administer("/counters/reset", { body });
-    messages.say(`The counters were reset. ${textOf(answer, "otherInstances")}.`);
+    messages.say(`Counters reset. ${textOf(answer, "otherInstances")}.`);
     return true;
   } catch (error) {
     messages.warn(wordsOf(error));

@@ -6,7 +6,7 @@ import { countText } from "./text.ts";
 
 const OUTCOMES: Readonly<Record<string, Tone>> = { limited: "good", unlimited: "quiet", replaced: "warn" };
 
-/** What became of one descriptor: the limit, its counter, and the way through the levels of the rules. */
+/** The result for one descriptor: the limit, its counter and the path through the levels of the rules. */
 export function explainedCard(descriptor: Fields): HTMLElement {
   const outcome = textOf(descriptor, "outcome");
   const title = recordsOf(descriptor, "entries").map(entryText).join(", ");
@@ -39,8 +39,8 @@ function factsOf(descriptor: Fields): (readonly [string, Child | readonly Child[
   }
   if (most !== undefined && used !== undefined) {
     const left = numberOf(descriptor, "remaining") ?? 0;
-    const told = `${countText(used)} used, ${countText(left)} left `;
-    rows.push(["Counter", [told, shareBar(most === 0 ? 1 : used / most)]]);
+    const text = `${countText(used)} used, ${countText(left)} left `;
+    rows.push(["Counter", [text, shareBar(most === 0 ? 1 : used / most)]]);
   }
   if (textOf(descriptor, "cacheKey") !== "") rows.push(["Cache key", code(textOf(descriptor, "cacheKey"))]);
   const ends = Date.parse(textOf(descriptor, "windowEnds"));
@@ -53,7 +53,7 @@ function level(walked: Fields): HTMLElement {
     element(
       "li",
       { class: flagOf(rule, "chosen") ? "chosen" : undefined },
-      flagOf(rule, "chosen") ? badge("taken", "good") : undefined,
+      flagOf(rule, "chosen") ? badge("chosen", "good") : undefined,
       code(textOf(rule, "rule")),
       note(textOf(rule, "why")),
     )

@@ -1,18 +1,18 @@
-/** A JSON object whose fields are looked at one by one, because it comes from outside. */
+/** A JSON object from outside: its fields may have any type. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** A value as an object; an empty one where it is none. */
+/** A value as an object; empty if it is not one. */
 export function fieldsOf(value: unknown): Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Fields : {};
 }
 
-/** A field that is a text; empty where it is none. */
+/** A string field; empty if it is not one. */
 export function textOf(fields: Fields, name: string): string {
   const value = fields[name];
   return typeof value === "string" ? value : "";
 }
 
-/** A field that is a number; absent where it is none. */
+/** A number field; undefined if it is not one. */
 export function numberOf(fields: Fields, name: string): number | undefined {
   const value = fields[name];
   return typeof value === "number" ? value : undefined;
@@ -29,13 +29,13 @@ export function recordsOf(fields: Fields, name: string): readonly Fields[] {
   return Array.isArray(value) ? value.map(fieldsOf) : [];
 }
 
-/** A field that is a list of texts. */
+/** A field that is a list of strings. */
 export function textsOf(fields: Fields, name: string): readonly string[] {
   const value = fields[name];
   return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
 }
 
-/** A field that is a time in RFC 3339, in milliseconds; absent where it is none. */
+/** An RFC 3339 field in milliseconds since the epoch; undefined if it is not one. */
 export function timeOf(fields: Fields, name: string): number | undefined {
   const at = Date.parse(textOf(fields, name));
   return Number.isFinite(at) ? at : undefined;

@@ -3,11 +3,11 @@ import { type Attributes, element, fill, setText } from "./element.ts";
 
 /** A field of a form. */
 export interface FormField {
-  /** As the service names it in what it refuses. */
+  /** As the service names it in a problem. */
   readonly name: string;
   readonly label: string;
   readonly kind?: "text" | "lines" | "check" | "choice" | "whole" | "moment" | "secret";
-  /** What would be right, or what it does. */
+  /** What is expected, or what it does. */
   readonly hint?: string;
   readonly value?: string;
   /** Values and labels of a choice. */
@@ -15,16 +15,16 @@ export interface FormField {
   readonly required?: boolean;
 }
 
-/** What was typed in, by the names of the fields; of a check `true` or nothing. */
+/** The values by field name; `true` or empty for a check. */
 export type FormValues = Readonly<Record<string, string>>;
 
-/** How a form is made. */
+/** Options of a form. */
 export interface FormOptions {
   readonly fields: readonly FormField[];
   readonly submit: string;
-  /** A problem that it throws is shown at its field. */
+  /** An `ApiProblem` is shown next to its field. */
   readonly run: (values: FormValues) => Promise<void> | void;
-  /** Further buttons beside the one that submits. */
+  /** Buttons next to the submit button. */
   readonly buttons?: readonly HTMLElement[];
   readonly look?: string;
 }
@@ -39,7 +39,7 @@ interface ShownField {
 
 let forms = 0;
 
-/** A form whose problems stand at their fields. */
+/** A form that shows problems next to their fields. */
 export class Form {
   readonly node: HTMLFormElement;
   readonly #fields: readonly ShownField[];
@@ -65,24 +65,24 @@ export class Form {
     });
   }
 
-  /** What stands in the fields. */
+  /** The current values. */
   get values(): FormValues {
     const values: Record<string, string> = {};
     for (const { field, control } of this.#fields) values[field.name] = valueOf(field, control);
     return values;
   }
 
-  /** Sets what stands in a field. */
+  /** Sets the value of a field. */
   set(name: string, value: string): void {
     const control = this.#fields.find(({ field }) => field.name === name)?.control;
     if (control !== undefined) control.value = value;
   }
 
-  /** Says what is wrong. */
+  /** Shows an error. */
   show(error: unknown): void {
     this.#clear();
     const name = error instanceof ApiProblem ? error.field : "";
-    const shown = this.#fields.find(({ field }) => isOf(name, field.name));
+    const shown = this.#fields.find(({ field }) => isIn(name, field.name));
     setText(shown?.problem ?? this.#problem, wordsOf(error));
     shown?.control.setAttribute("aria-invalid", "true");
     shown?.control.focus();
@@ -96,14 +96,14 @@ export class Form {
     );
     if (missing !== undefined) {
       const { name, label } = missing.field;
-      return this.show(new ApiProblem(`${label} is wanted`, { field: name }));
+      return this.show(new ApiProblem(`${label} is required`, { field: name }));
     }
-    // Of a number or a time that is none, a browser tells nothing but that.
-    const unread = this.#fields.find(({ control }) => control.validity.badInput);
-    if (unread !== undefined) {
-      const { name, label, kind } = unread.field;
-      const wanted = kind === "moment" ? "a day and a time are wanted" : "a whole number is wanted";
-      return this.show(new ApiProblem(`Cannot read "${label}": ${wanted}`, { field: name }));
+    // The browser does not tell the text of an invalid number or time.
+    const invalid = this.#fields.find(({ control }) => control.validity.badInput);
+    if (invalid !== undefined) {
+      const { name, label, kind } = invalid.field;
+      const expected = kind === "moment" ? "a date and a time" : "an integer";
+      return this.show(new ApiProblem(`Invalid ${label}: expected ${expected}`, { field: name }));
     }
     this.#setRunning(true);
     try {
@@ -115,7 +115,7 @@ export class Form {
     }
   }
 
-  /** One that is disabled would lose the focus. */
+  /** A disabled button would lose the focus. */
   #setRunning(isRunning: boolean): void {
     this.#isRunning = isRunning;
     this.#submit.setAttribute("aria-disabled", String(isRunning));
@@ -130,13 +130,13 @@ export class Form {
   }
 }
 
-/** The names of the fields whose values are others than those that they were made with. */
+/** The names of the fields whose values have changed. */
 export function changedIn(fields: readonly FormField[], values: FormValues): string[] {
   return fields.filter(({ name, value = "" }) => (values[name] ?? "") !== value).map(({ name }) => name);
 }
 
-/** Whether what the service names lies in a field: `events[2]` does in `events`. */
-function isOf(named: string, field: string): boolean {
+/** Whether a path such as `events[2]` is in a field. */
+function isIn(named: string, field: string): boolean {
   return named === field || named.startsWith(`${field}.`) || named.startsWith(`${field}[`);
 }
 

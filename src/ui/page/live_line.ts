@@ -4,12 +4,12 @@ import type { LiveState, LiveStream } from "./live_stream.ts";
 const WORDS = {
   connecting: "Connecting",
   live: "Live",
-  hidden: "Paused: nobody looks",
+  hidden: "Paused: page is hidden",
   stopped: "Stopped",
-  refused: "A token is wanted",
+  refused: "Token required",
 } as const;
 
-/** Says how it stands with the live figures, and stops or starts them. */
+/** Shows the state of the live stream, with a button that stops or starts it. */
 export class LiveLine {
   readonly node: HTMLElement;
   readonly #word = element("span", { class: "word", role: "status" });

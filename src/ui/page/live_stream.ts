@@ -3,13 +3,13 @@ import { EventStreamReader } from "./event_stream.ts";
 import type { Session } from "./session.ts";
 import { readSnapshot, type Snapshot } from "./snapshot.ts";
 
-/** How it stands with the stream. */
+/** The state of the stream. */
 export type LiveState =
   | { readonly kind: "connecting" | "live" | "hidden" | "stopped" | "refused" }
-  /** Tried again at this time, for this reason. */
+  /** Reconnects at this time. */
   | { readonly kind: "reconnecting"; readonly at: number; readonly why: string };
 
-/** What the stream is read with. */
+/** Options of a live stream. */
 export interface LiveStreamOptions {
   readonly session: Session;
   readonly fetch: typeof fetch;
@@ -20,18 +20,17 @@ export interface LiveStreamOptions {
   readonly onState: (state: LiveState) => void;
 }
 
-const FIRST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 30_000;
-/** A stream that tells nothing for so long is taken for a broken one. */
-const SILENCE_MS = 8_000;
+const MIN_DELAY_MS = 1_000;
+const MAX_DELAY_MS = 30_000;
+/** A stream without data for this long is broken. */
+const IDLE_TIMEOUT_MS = 8_000;
 
-/** Reads `/ui/live`, and connects again, later and later, when it ends. */
+/** Reads `/ui/live` and reconnects with a growing delay when it ends. */
 export class LiveStream {
   readonly #options: LiveStreamOptions;
   #isHidden = false;
   #isStopped = false;
   #isRefused = false;
-  /** What the stream was opened with. */
   #token: string | undefined;
   #failures = 0;
   #round: AbortController | undefined;
@@ -41,28 +40,28 @@ export class LiveStream {
     this.#options = options;
   }
 
-  /** Begins, or begins anew: after a token was given, or because someone does not want to wait. */
+  /** Connects now: at first, after a token was given, or instead of waiting. */
   start(): void {
     this.#isStopped = false;
     this.#failures = 0;
-    this.#go();
+    this.#connect();
   }
 
-  /** Ends it until it is started. */
+  /** Stops until it is started. */
   stop(): void {
     this.#isStopped = true;
-    this.#rest({ kind: "stopped" });
+    this.#disconnect({ kind: "stopped" });
   }
 
-  /** Rests while nobody looks. */
+  /** Disconnects while the page is hidden. */
   setHidden(isHidden: boolean): void {
     if (isHidden === this.#isHidden) return;
     this.#isHidden = isHidden;
-    // One that was refused waits for a token, and so does the form that asks for it.
-    if (!this.#isStopped && !this.#isRefused) this.#go();
+    // A rejected stream waits for a token.
+    if (!this.#isStopped && !this.#isRefused) this.#connect();
   }
 
-  /** Tokens were given or forgotten: a stream lives no longer than the token that opened it. */
+  /** A stream ends with the token that opened it. */
   followSession(): void {
     const { session } = this.#options;
     if (this.#isRefused) {
@@ -72,16 +71,18 @@ export class LiveStream {
     }
   }
 
-  #go(): void {
-    if (this.#isHidden) return this.#rest({ kind: "hidden" });
-    this.#rest({ kind: "connecting" });
+  #connect(): void {
+    if (this.#isHidden) return this.#disconnect({ kind: "hidden" });
+    this.#disconnect({ kind: "connecting" });
     const round = this.#round = new AbortController();
     this.#read(round).catch((error: unknown) => {
-      if (!round.signal.aborted) this.#again(error instanceof LiveEnd ? error.message : "no connection");
+      if (!round.signal.aborted) {
+        this.#reconnect(error instanceof StreamEnd ? error.message : "no connection");
+      }
     });
   }
 
-  #rest(state: LiveState): void {
+  #disconnect(state: LiveState): void {
     this.#round?.abort();
     this.#round = undefined;
     this.#isRefused = state.kind === "refused";
@@ -90,12 +91,12 @@ export class LiveStream {
     this.#options.onState(state);
   }
 
-  #again(why: string): void {
+  #reconnect(why: string): void {
     const { clock, random } = this.#options;
-    const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#failures++);
-    const ms = Math.round(pause * (0.75 + random() / 2));
-    this.#rest({ kind: "reconnecting", at: clock.now() + ms, why });
-    this.#cancelTimer = clock.after(ms, () => this.#go());
+    const delay = Math.min(MAX_DELAY_MS, MIN_DELAY_MS * 2 ** this.#failures++);
+    const ms = Math.round(delay * (0.75 + random() / 2));
+    this.#disconnect({ kind: "reconnecting", at: clock.now() + ms, why });
+    this.#cancelTimer = clock.after(ms, () => this.#connect());
   }
 
   async #read(round: AbortController): Promise<void> {
@@ -103,18 +104,20 @@ export class LiveStream {
     const token = this.#token = session.tokenFor("live");
     const { signal } = round;
     const headers = new Headers(token === undefined ? {} : { authorization: `Bearer ${token}` });
-    this.#watch(round);
+    this.#restartIdleTimer(round);
     const response = await fetch("/ui/live", { headers, signal, cache: "no-store", redirect: "error" });
     if (signal.aborted) return;
     if (response.status === 401) {
-      this.#rest({ kind: "refused" });
-      session.refuse("live", token);
-      // Another one was given while this one was on its way.
+      this.#disconnect({ kind: "refused" });
+      session.reject("live", token);
+      // Another token was given in the meantime.
       if (this.#isRefused && session.tokenFor("live") !== undefined) this.start();
       return;
     }
-    if (response.status === 503) throw new LiveEnd("the service has no place for another page");
-    if (!response.ok || response.body === null) throw new LiveEnd(`the service answered ${response.status}`);
+    if (response.status === 503) throw new StreamEnd("too many pages are open");
+    if (!response.ok || response.body === null) {
+      throw new StreamEnd(`the service responded with status ${response.status}`);
+    }
     await this.#readEvents(response.body.getReader(), round);
   }
 
@@ -127,8 +130,8 @@ export class LiveStream {
     for (let isFirst = true;;) {
       const { value, done } = await reader.read();
       if (round.signal.aborted) return;
-      if (done) throw new LiveEnd("the service ended the stream");
-      this.#watch(round);
+      if (done) throw new StreamEnd("the service ended the stream");
+      this.#restartIdleTimer(round);
       for (const { name, text } of events.read(decoder.decode(value, { stream: true }))) {
         if (name !== "snapshot") continue;
         this.#failures = 0;
@@ -139,11 +142,11 @@ export class LiveStream {
     }
   }
 
-  /** Ends a round in which nothing comes. */
-  #watch(round: AbortController): void {
+  /** Reconnects when no data arrives in time. */
+  #restartIdleTimer(round: AbortController): void {
     this.#cancelTimer?.();
-    this.#cancelTimer = this.#options.clock.after(SILENCE_MS, () => {
-      if (this.#round === round) this.#again("the service fell silent");
+    this.#cancelTimer = this.#options.clock.after(IDLE_TIMEOUT_MS, () => {
+      if (this.#round === round) this.#reconnect("the service stopped sending");
     });
   }
 }
@@ -152,9 +155,9 @@ function snapshotOf(text: string): Snapshot {
   try {
     return readSnapshot(text);
   } catch {
-    throw new LiveEnd("what the service told could not be read");
+    throw new StreamEnd("invalid snapshot");
   }
 }
 
-/** An end of the stream for a reason that can be told. */
-class LiveEnd extends Error {}
+/** An end of the stream with a reason for the reader. */
+class StreamEnd extends Error {}

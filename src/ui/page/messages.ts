@@ -2,10 +2,10 @@ import { button, element } from "./element.ts";
 import type { PageClock } from "./clock.ts";
 
 const SHOWN_MS = 7_000;
-/** They lie over what stands below: of what went well the newest is enough. */
-const MOST_SHOWN = { good: 1, bad: 4 } as const;
+/** Messages cover the page: only the newest success is shown. */
+const MAX_SHOWN = { good: 1, bad: 4 } as const;
 
-/** Short messages in a corner of the page: read out, gone after a while unless they tell of a problem. */
+/** Short messages in a corner of the page. Problems stay until they are closed. */
 export class Messages {
   readonly #good: HTMLElement;
   readonly #bad: HTMLElement;
@@ -18,28 +18,28 @@ export class Messages {
     place.append(this.#bad, this.#good);
   }
 
-  /** Something was done. */
+  /** Reports a success. */
   say(text: string): void {
     const message = this.#show(this.#good, text, "good");
     this.#clock.after(SHOWN_MS, () => message.remove());
   }
 
-  /** Something could not be done. */
+  /** Reports a problem. */
   warn(text: string): void {
     this.#show(this.#bad, text, "bad");
   }
 
-  /** Takes everything away. */
+  /** Removes all messages. */
   clear(): void {
     this.#good.replaceChildren();
     this.#bad.replaceChildren();
   }
 
-  #show(place: HTMLElement, text: string, look: keyof typeof MOST_SHOWN): HTMLElement {
+  #show(place: HTMLElement, text: string, look: keyof typeof MAX_SHOWN): HTMLElement {
     const message = element("div", { class: `message ${look}` }, element("span", {}, text));
     message.append(button("Close", () => message.remove(), { look: "small", spoken: "Close this message" }));
     place.append(message);
-    while (place.childElementCount > MOST_SHOWN[look]) place.firstElementChild?.remove();
+    while (place.childElementCount > MAX_SHOWN[look]) place.firstElementChild?.remove();
     return message;
   }
 }

@@ -1,22 +1,21 @@
 import { code } from "./pieces.ts";
 import { shareBar } from "./rate_chart.ts";
-import type { OverLimitedKey } from "./snapshot.ts";
+import type { OverLimitKey } from "../snapshot.ts";
 import { LiveTable } from "./table.ts";
 import { countText } from "./text.ts";
 import type { OpenedView, PageParts, View } from "./view.ts";
 
-/** The keys that were over their limit most often. */
+/** The keys most often over their limit. */
 export const overLimitView: View = {
   name: "over-limit",
   title: "Over limit",
   about:
-    "The keys that this instance has found over their limit most often lately. Counts of seldom keys are " +
-    "estimates: each is at most that much too high.",
+    "The keys that were over their limit most often recently, on this instance. Counts of rare keys are estimates.",
   open: openOverLimit,
 };
 
-interface RankedKey extends OverLimitedKey {
-  /** Of the highest count. */
+interface RankedKey extends OverLimitKey {
+  /** Relative to the highest count. */
   readonly share: number;
 }
 
@@ -24,12 +23,12 @@ function openOverLimit(parts: PageParts): OpenedView {
   const table = new LiveTable<RankedKey>({
     caption: "Keys by how often they were over their limit",
     key: ({ key }) => key,
-    empty: "Nothing was over its limit lately.",
+    empty: "No keys over their limit recently.",
     columns: [
       { label: "Key", look: "name", cell: ({ key }) => [code(key)] },
       { label: "Times over", look: "number", cell: ({ count }) => countText(count) },
       { label: "Of the highest", look: "bar wide", cell: ({ share }) => [shareBar(share)] },
-      { label: "Too high by at most", look: "number", cell: ({ errorAtMost }) => countText(errorAtMost) },
+      { label: "Maximum error", look: "number", cell: ({ errorAtMost }) => countText(errorAtMost) },
     ],
   });
   const update = () => {

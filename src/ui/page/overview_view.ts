@@ -5,20 +5,20 @@ import type { Remark, Snapshot } from "./snapshot.ts";
 import { countText, dayOf, NOTHING, rateText, shareText, spanText } from "./text.ts";
 import type { OpenedView, PageParts, View } from "./view.ts";
 
-/** Health, decisions a second, the configuration in force. */
+/** Health, decisions per second and the current configuration. */
 export const overviewView: View = {
   name: "overview",
   title: "Overview",
-  about: "How the service does, as of this second.",
+  about: "The current state of the service.",
   open: openOverview,
 };
 
-const MOST_KEYS = 5;
-/** What each place says. */
-const SAID = new WeakMap<HTMLElement, string>();
+const MAX_KEYS = 5;
+/** What each element was built from. */
+const SHOWN = new WeakMap<HTMLElement, string>();
 
 function openOverview(parts: PageParts): OpenedView {
-  const figures = ["Health", "Decisions a second", "Over the limit", "Decisions since it started"].map(
+  const figures = ["Health", "Decisions per second", "Over the limit", "Decisions since start"].map(
     figure,
   );
   const chart = new RateChart();
@@ -44,11 +44,11 @@ function openOverview(parts: PageParts): OpenedView {
     const { snapshot, points } = parts.live();
     if (snapshot === undefined) return;
     showFigures(figures, snapshot);
-    setText(top, `${rateText(chart.update(points))} a second`);
+    setText(top, `${rateText(chart.update(points))} per second`);
     const now = parts.clock.now();
     refill(health, healthOf(snapshot), [snapshot.failing, snapshot.noted]);
     refill(configuration, configurationOf(snapshot, now), [snapshot.configuration, dayOf(now)]);
-    refill(keys, keysOf(snapshot, parts), snapshot.topOverLimited.slice(0, MOST_KEYS));
+    refill(keys, keysOf(snapshot, parts), snapshot.topOverLimited.slice(0, MAX_KEYS));
     refill(all, processOf(snapshot, now), [snapshot.startedAt, spanText(snapshot.at - snapshot.startedAt)]);
   };
   update();
@@ -82,12 +82,12 @@ function figure(label: string): Figure {
 
 function showFigures([health, rate, over, total]: readonly Figure[], snapshot: Snapshot): void {
   const { healthy, failing, noted, decisions } = snapshot;
-  const told = failing.length > 0
+  const detail = failing.length > 0
     ? `${failing.length} failing`
     : noted.length > 0
     ? `${noted.length} noted`
     : "";
-  show(health, healthy ? "Healthy" : "Unhealthy", told || "nothing fails", healthy ? "good" : "bad");
+  show(health, healthy ? "Healthy" : "Unhealthy", detail || "no failures", healthy ? "good" : "bad");
   show(rate, rateText(decisions.perSecond), "in the last second");
   const share = decisions.overLimitShare;
   show(over, shareText(share), "of the last second", share !== null && share > 0 ? "warn" : "");
@@ -101,17 +101,17 @@ function show(figure: Figure | undefined, value: string, detail: string, state =
   setAttribute(figure.node, "data-state", state);
 }
 
-/** Puts nodes in place of others only when what they say has changed. */
-function refill(place: HTMLElement, children: readonly Child[], said: unknown): void {
-  const text = JSON.stringify(said);
-  if (SAID.get(place) === text) return;
-  SAID.set(place, text);
+/** Replaces nodes only when the values that they show have changed. */
+function refill(place: HTMLElement, children: readonly Child[], values: unknown): void {
+  const text = JSON.stringify(values);
+  if (SHOWN.get(place) === text) return;
+  SHOWN.set(place, text);
   fill(place, children);
 }
 
 function healthOf({ healthy, failing, noted }: Snapshot): Child[] {
   if (failing.length + noted.length === 0) {
-    return [element("p", { class: "empty" }, "Every component is well.")];
+    return [element("p", { class: "empty" }, "All components healthy.")];
   }
   const remark = (look: "bad" | "warn", word: string) => ({ component, text }: Remark) =>
     element("li", {}, badge(word, look), element("strong", {}, component), element("span", {}, text));
@@ -134,8 +134,8 @@ function configurationOf({ configuration }: Snapshot, now: number): Child[] {
   return [
     problem,
     facts([
-      ["In force since", loadedAt === null ? "none was loaded yet" : moment(loadedAt, now)],
-      ["Loads", `${countText(loaded)} good, ${countText(failed)} failed`],
+      ["Loaded", loadedAt === null ? "not yet" : moment(loadedAt, now)],
+      ["Loads", `${countText(loaded)} succeeded, ${countText(failed)} failed`],
       ...(version === "" ? [] : [["Version", code(version)] as const]),
     ]),
   ];
@@ -143,12 +143,12 @@ function configurationOf({ configuration }: Snapshot, now: number): Child[] {
 
 function keysOf({ topOverLimited }: Snapshot, { go }: PageParts): Child[] {
   if (topOverLimited.length === 0) {
-    return [element("p", { class: "empty" }, "Nothing was over its limit lately.")];
+    return [element("p", { class: "empty" }, "No keys over their limit recently.")];
   }
-  const rows = topOverLimited.slice(0, MOST_KEYS).map(({ key, count }) =>
+  const rows = topOverLimited.slice(0, MAX_KEYS).map(({ key, count }) =>
     element("li", {}, code(key), element("span", { class: "count" }, countText(count)))
   );
-  const more = button("All of them", () => go("over-limit"), { look: "small", action: "more" });
+  const more = button("Show all", () => go("over-limit"), { look: "small", action: "more" });
   return [element("ol", { class: "ranking" }, ...rows), more];
 }
 
@@ -156,7 +156,7 @@ function processOf({ version, startedAt, at, webhooks, administration }: Snapsho
   return [facts([
     ["Weir", version],
     ["Started", [moment(startedAt, now), note(` ${spanText(at - startedAt)} ago`)]],
-    ["Webhook service", webhooks ? "on" : "off: WEBHOOK_STORE names its database"],
+    ["Webhook service", webhooks ? "on" : "off: WEBHOOK_STORE is not set"],
     ["Administration", administration ? "by ADMIN_TOKEN" : "off: ADMIN_TOKEN is not set"],
   ])];
 }

@@ -1,44 +1,28 @@
 import { Api } from "./api.ts";
-import { auditView } from "./audit_view.ts";
+import { ADMINISTRATION_VIEWS } from "./administration_views.ts";
 import { browserClock as clock } from "./clock.ts";
-import { deliveriesView } from "./deliveries_view.ts";
 import { Dialogs } from "./dialogs.ts";
 import { button, element, focusHeading, setHidden, setText } from "./element.ts";
-import { endpointsView } from "./endpoints_view.ts";
-import { eventKeysView } from "./event_keys_view.ts";
-import { eventsView } from "./events_view.ts";
-import { executionsView } from "./executions_view.ts";
 import { explainView } from "./explain_view.ts";
 import { LiveLine } from "./live_line.ts";
 import { type LiveState, LiveStream } from "./live_stream.ts";
 import { Messages } from "./messages.ts";
 import { overLimitView } from "./over_limit_view.ts";
 import { overviewView } from "./overview_view.ts";
-import { type RatePoint, withPoint } from "./rate_points.ts";
 import { rulesView } from "./rules_view.ts";
 import { Session } from "./session.ts";
 import { Shell } from "./shell.ts";
-import type { Snapshot } from "./snapshot.ts";
-import { triggersView } from "./triggers_view.ts";
+import { type RatePoint, type Snapshot, withPoint } from "./snapshot.ts";
 import type { PageParts, View } from "./view.ts";
 
-const LIVE: readonly [View, ...View[]] = [overviewView, rulesView, overLimitView, explainView];
-const ADMINISTRATION: readonly View[] = [
-  deliveriesView,
-  executionsView,
-  endpointsView,
-  triggersView,
-  eventsView,
-  eventKeysView,
-  auditView,
-];
-const EVERY_SECOND_MS = 1_000;
+const LIVE_VIEWS: readonly [View, ...View[]] = [overviewView, rulesView, overLimitView, explainView];
+const TICK_MS = 1_000;
 
 openPage();
 
 function openPage(): void {
   let snapshot: Snapshot | undefined;
-  let heardAt = 0;
+  let receivedAt = 0;
   let points: readonly RatePoint[] = [];
   let state: LiveState = { kind: "connecting" };
   const session = new Session();
@@ -51,12 +35,12 @@ function openPage(): void {
     dialogs: new Dialogs(document.body, (text) => messages.warn(text)),
     messages,
     filters: new Map(),
-    live: () => ({ snapshot, heardAt, points, isRefused: state.kind === "refused" }),
+    live: () => ({ snapshot, receivedAt, points, requiresToken: state.kind === "refused" }),
     go: (view, id) => {
       location.hash = id === undefined ? view : `${view}/${encodeURIComponent(id)}`;
     },
   };
-  const shell = new Shell(parts, [...LIVE, ...ADMINISTRATION] as typeof LIVE, {
+  const shell = new Shell(parts, [...LIVE_VIEWS, ...ADMINISTRATION_VIEWS] as typeof LIVE_VIEWS, {
     main: place("main"),
     nav: place("nav"),
   });
@@ -67,19 +51,19 @@ function openPage(): void {
     clock,
     fetch: ask,
     random: Math.random,
-    onSnapshot: (taken) => {
-      tellOfVersion(messages, snapshot?.version, taken.version);
-      snapshot = taken;
-      heardAt = clock.now();
-      const { perSecond, overLimitShare } = taken.decisions;
+    onSnapshot: (next) => {
+      warnOfNewVersion(messages, snapshot?.version, next.version);
+      snapshot = next;
+      receivedAt = clock.now();
+      const { perSecond, overLimitShare } = next.decisions;
       if (perSecond !== null) {
-        points = withPoint(points, { at: taken.at, perSecond, overShare: overLimitShare ?? 0 });
+        points = withPoint(points, { at: next.at, perSecond, overShare: overLimitShare ?? 0 });
       }
-      setText(version, taken.version);
+      setText(version, next.version);
       shell.update();
     },
-    onState: (taken) => {
-      state = taken;
+    onState: (next) => {
+      state = next;
       line.show(state, clock.now());
       shell.update();
     },
@@ -97,7 +81,7 @@ function openPage(): void {
   const tick = () => {
     line.show(state, clock.now());
     shell.tick();
-    clock.after(EVERY_SECOND_MS, tick);
+    clock.after(TICK_MS, tick);
   };
   tick();
   shell.follow(location.hash, { isFirst: true });
@@ -105,7 +89,7 @@ function openPage(): void {
   if (!document.hidden) stream.start();
 }
 
-/** A page that is kept to come back to keeps neither a token, nor one that was being typed in, nor a secret. */
+/** A page in the back-forward cache keeps neither tokens, typed ones included, nor secrets. */
 function forgetAll({ session, dialogs, messages }: PageParts): void {
   dialogs.closeAll();
   messages.clear();
@@ -113,10 +97,10 @@ function forgetAll({ session, dialogs, messages }: PageParts): void {
   session.forget();
 }
 
-/** The page is that of the program that served it; one that loaded itself again would lose the token. */
-function tellOfVersion(messages: Messages, before: string | undefined, now: string): void {
+/** The page does not reload itself, because that would lose the token. */
+function warnOfNewVersion(messages: Messages, before: string | undefined, now: string): void {
   if (before === undefined || before === now) return;
-  messages.warn(`The service is version ${now} now; this page is that of ${before}: load it again.`);
+  messages.warn(`The service is version ${now} now; this page is of version ${before}: reload it.`);
 }
 
 function sessionButtons(parts: PageParts): HTMLElement[] {
@@ -124,7 +108,7 @@ function sessionButtons(parts: PageParts): HTMLElement[] {
   const word = element("span", { class: "note", role: "status" });
   const forget = button("Forget the token", () => {
     forgetAll(parts);
-    messages.say("The token is forgotten.");
+    messages.say("Token forgotten.");
   }, { look: "small", action: "forget" });
   const show = () => {
     setHidden(forget, !session.holdsToken);
@@ -137,13 +121,12 @@ function sessionButtons(parts: PageParts): HTMLElement[] {
 }
 
 function drawNav(): void {
-  place("nav-live").append(...LIVE.map(linkTo));
-  place("nav-administration").append(...ADMINISTRATION.map(linkTo));
-  const skip = place("skip");
-  skip.addEventListener("click", focusHeading);
+  place("nav-live").append(...LIVE_VIEWS.map(linkTo));
+  place("nav-administration").append(...ADMINISTRATION_VIEWS.map(linkTo));
+  place("skip").addEventListener("click", focusHeading);
 }
 
-/** A link to a view of ours: the one address that the page makes, and none of its names comes from outside. */
+/** The only address that the page creates: no part of it comes from outside. */
 function linkTo({ name, title }: View): HTMLElement {
   const link = element("a", {}, title);
   link.href = `#${name}`;
@@ -152,6 +135,6 @@ function linkTo({ name, title }: View): HTMLElement {
 
 function place(id: string): HTMLElement {
   const found = document.getElementById(id);
-  if (found === null) throw new Error(`Cannot find "${id}": the page is not ours`);
+  if (found === null) throw new Error(`Cannot find "${id}": page.ts and index.html differ`);
   return found;
 }

@@ -2,7 +2,7 @@ import { type Child, element } from "./element.ts";
 import { exactText } from "./exact_json.ts";
 import { momentText, NOTHING } from "./text.ts";
 
-/** How good something is. */
+/** The color of a badge. */
 export type Tone = "good" | "bad" | "warn" | "quiet";
 
 const TONES: Readonly<Record<string, Tone>> = {
@@ -15,19 +15,19 @@ const TONES: Readonly<Record<string, Tone>> = {
   interrupted: "warn",
 };
 
-/** A word in a colour of its own. */
+/** A colored word. */
 export function badge(text: string, tone: Tone = TONES[text] ?? "quiet"): HTMLElement {
   return element("span", { class: `badge ${tone}` }, text);
 }
 
-/** A moment: short to read, in full when pointed at. */
+/** A time, with the full RFC 3339 text as its tooltip. */
 export function moment(at: number | undefined, now: number): Child {
   if (at === undefined || Number.isNaN(new Date(at).getTime())) return NOTHING;
   const full = new Date(at).toISOString();
   return element("time", { datetime: full, title: full }, momentText(at, now));
 }
 
-/** Names with what stands behind them. */
+/** A list of names and values. */
 export function facts(entries: readonly (readonly [string, Child | readonly Child[]])[]): HTMLElement {
   const rows = entries.map(([name, value]) => {
     const shown = Array.isArray(value) ? value : [value as Child];
@@ -36,27 +36,27 @@ export function facts(entries: readonly (readonly [string, Child | readonly Chil
   return element("dl", { class: "facts" }, ...rows);
 }
 
-/** A part of a view, with a heading. */
+/** A section of a view, with a heading. */
 export function panel(title: string, ...children: readonly Child[]): HTMLElement {
   return element("section", { class: "panel" }, element("h2", {}, title), ...children);
 }
 
-/** Text as it came, in lines of its own. It scrolls in itself, so it can be reached by keyboard. */
+/** Preformatted text. It scrolls, so it is reachable by keyboard. */
 export function textBlock(label: string, text: string): HTMLElement {
   return element("pre", { tabindex: "0", role: "region", "aria-label": label }, text);
 }
 
-/** A value as JSON, every number with the digits it came with. */
+/** A value as JSON, with all digits of its numbers. */
 export function jsonBlock(label: string, value: unknown): HTMLElement {
   return textBlock(label, exactText(value));
 }
 
-/** An identifier, a key, an address: anything that is not prose. */
+/** An identifier, a key or an address. */
 export function code(text: string): HTMLElement {
   return element("code", {}, text);
 }
 
-/** A line about something, quieter than the rest. */
+/** Secondary text. */
 export function note(text: string): HTMLElement {
   return element("span", { class: "note" }, text);
 }

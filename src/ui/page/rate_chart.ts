@@ -1,17 +1,21 @@
-import { type RatePoint, SECONDS } from "./rate_points.ts";
+import { RATE_SECONDS, type RatePoint } from "./snapshot.ts";
 import { countText, rateText, shareText } from "./text.ts";
 
 const HEIGHT = 100;
 const SPACE = "http://www.w3.org/2000/svg";
 
-/** Bars of the last two minutes, a second each, the part that was over its limit in another colour. */
+/** One bar per second of the last two minutes; the share over the limit has its own color. */
 export class RateChart {
   readonly node: SVGSVGElement;
   readonly #bars: readonly (readonly [SVGRectElement, SVGRectElement])[];
 
   constructor() {
-    this.node = svg("svg", { viewBox: `0 0 ${SECONDS} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" });
-    this.#bars = Array.from({ length: SECONDS }, (_, index) => {
+    this.node = svg("svg", {
+      viewBox: `0 0 ${RATE_SECONDS} ${HEIGHT}`,
+      preserveAspectRatio: "none",
+      role: "img",
+    });
+    this.#bars = Array.from({ length: RATE_SECONDS }, (_, index) => {
       const x = String(index);
       const within = svg("rect", { class: "within", x, width: "0.8", height: "0" });
       const over = svg("rect", { class: "over", x, width: "0.8", height: "0" });
@@ -21,30 +25,30 @@ export class RateChart {
     this.update([]);
   }
 
-  /** Shows these seconds, the last one at the right; answers the highest rate. */
+  /** Shows the points, the newest at the right; returns the highest rate. */
   update(points: readonly RatePoint[]): number {
     const last = points.at(-1);
     const top = Math.max(1, ...points.map(({ perSecond }) => perSecond));
     const bySecond = new Map(points.map((point) => [Math.floor(point.at / 1_000), point]));
     const end = Math.floor((last?.at ?? 0) / 1_000);
     this.#bars.forEach(([within, over], index) => {
-      const point = bySecond.get(end - SECONDS + 1 + index);
+      const point = bySecond.get(end - RATE_SECONDS + 1 + index);
       const all = point === undefined ? 0 : HEIGHT * point.perSecond / top;
       const part = all * (point?.overShare ?? 0);
       place(within, HEIGHT - all, all - part);
       place(over, HEIGHT - part, part);
     });
-    const said = last === undefined
-      ? "No decisions were seen yet"
-      : `Decisions of the last two minutes: at most ${countText(top)} a second, now ${
+    const label = last === undefined
+      ? "No decisions yet"
+      : `Decisions of the last two minutes: at most ${countText(top)} per second, now ${
         rateText(last.perSecond)
-      } a second, ${shareText(last.overShare)} over the limit`;
-    this.node.setAttribute("aria-label", said);
+      } per second, ${shareText(last.overShare)} over the limit`;
+    this.node.setAttribute("aria-label", label);
     return last === undefined ? 0 : top;
   }
 }
 
-/** A bar from 0 to a share of one, for a cell of a table. */
+/** A bar for a share from 0 to 1, for a table cell. */
 export function shareBar(share: number): SVGSVGElement {
   const bar = svg("svg", {
     class: "share",

@@ -1,36 +1,96 @@
 import { wordsOf } from "./api.ts";
-import { button, element, setText } from "./element.ts";
-import { type Fields, recordsOf, textOf } from "./fields.ts";
+import { button, type Child, element, fill, setText } from "./element.ts";
+import { type Fields, flagOf, recordsOf, textOf, textsOf, timeOf } from "./fields.ts";
+import { badge, code, moment } from "./pieces.ts";
+import { actionButton, type RecordAction, type Row } from "./record_action.ts";
 import { type Column, LiveTable } from "./table.ts";
-import { dayOf, momentText } from "./text.ts";
-import type { PageParts } from "./view.ts";
+import { dayOf, momentText, NOTHING, shortId } from "./text.ts";
+import type { OpenedView, PageParts, View } from "./view.ts";
 
-/** How a list of the administration is shown. */
+/** A list of records of the administration API, as data. */
 export interface RecordListOptions {
-  readonly path: string;
-  readonly caption: string;
-  readonly columns: readonly Column<Fields>[];
+  /** In the address of the page and in the path of the API. */
+  readonly name: string;
+  readonly title: string;
+  readonly about: string;
+  /** Shown when there are no records. */
   readonly empty: string;
-  /** What it is narrowed by; none when absent. */
-  readonly query?: () => Readonly<Record<string, string>>;
+  readonly columns: readonly RecordColumn[];
+  readonly filters?: readonly RecordFilter[];
+  readonly actions?: (row: Row) => readonly RecordAction[];
+  /** The button that adds a record. */
+  readonly add?: { readonly label: string; readonly open: (parts: PageParts, added: () => void) => void };
+  /** The view of one record; `label` is the noun for a record. */
+  readonly record?: { readonly label: string; readonly open: (parts: PageParts, id: string) => OpenedView };
 }
 
-const PAGE = "25";
-const EVERY_MS = 3_000;
+/** A column: a field in one of the known formats, or cells with their own content. */
+export type RecordColumn =
+  | { readonly label: string; readonly field: string; readonly as: keyof typeof FORMATS }
+  | {
+    readonly label: string;
+    readonly look?: string;
+    readonly cell: (row: Row) => string | readonly Child[];
+  };
 
-/** A list of the administration, page by page, which keeps itself fresh while it is looked at. */
-export class RecordList {
-  readonly node: HTMLElement;
+/** A query parameter that the reader can set: one of the choices, or any text. */
+export interface RecordFilter {
+  readonly label: string;
+  readonly parameter: string;
+  readonly placeholder?: string;
+  /** Values and labels. */
+  readonly choices?: readonly (readonly [string, string])[];
+  /** Choices that are loaded when the list opens. */
+  readonly moreChoices?: (parts: PageParts) => Promise<readonly (readonly [string, string])[]>;
+}
+
+interface Format {
+  readonly look?: string;
+  readonly cell: (record: Fields, field: string, now: number) => string | readonly Child[];
+}
+
+const FORMATS = {
+  text: { look: "name", cell: textOf },
+  code: { look: "name", cell: (record, field) => [code(textOf(record, field))] },
+  codes: { look: "name", cell: (record, field) => [code(textsOf(record, field).join(" "))] },
+  prose: { look: "prose", cell: (record, field) => textOf(record, field) || NOTHING },
+  badge: { cell: (record, field) => [badge(textOf(record, field))] },
+  switch: { cell: (record, field) => [badge(flagOf(record, field) ? "enabled" : "disabled")] },
+  moment: { cell: (record, field, now) => [moment(timeOf(record, field), now)] },
+} as const satisfies Readonly<Record<string, Format>>;
+
+const PAGE_SIZE = "25";
+const REFRESH_MS = 3_000;
+
+/** A view that shows a list of records, or one of them where its address has an id. */
+export function recordListView(options: RecordListOptions): View {
+  const { name, title, about, record } = options;
+  return {
+    name,
+    title,
+    about,
+    isAdministration: true,
+    open: (parts, id) =>
+      id !== "" && record !== undefined ? record.open(parts, id) : new RecordList(parts, options),
+  };
+}
+
+/** A list that is shown page by page and refreshes itself while the page is visible. */
+class RecordList implements OpenedView {
+  readonly nodes: readonly HTMLElement[];
   readonly #parts: PageParts;
   readonly #options: RecordListOptions;
   readonly #table: LiveTable<Fields>;
-  readonly #told = element("p", { class: "note", role: "status" }, "Asking the service…");
+  readonly #filters = new Map<string, HTMLInputElement | HTMLSelectElement>();
+  readonly #labels = new Map<string, string>();
+  readonly #result = element("div", { role: "status" });
+  readonly #status = element("p", { class: "note", role: "status" }, "Loading…");
   readonly #problem = element("p", { class: "problem", role: "alert" });
   readonly #newer = button("Newer", () => this.#turn(-1));
   readonly #older = button("Older", () => this.#turn(1));
   /** The cursor of each page up to this one. */
   #cursors: string[] = [""];
-  #next = "";
+  #nextCursor = "";
   #day = "";
   #round = 0;
   #cancel = () => {};
@@ -39,81 +99,157 @@ export class RecordList {
   constructor(parts: PageParts, options: RecordListOptions) {
     this.#parts = parts;
     this.#options = options;
-    const { caption, columns, empty } = options;
-    this.#table = new LiveTable({ caption, columns, empty, key: (item) => textOf(item, "id") });
-    const feet = element("div", { class: "feet" }, this.#newer, this.#older, this.#told);
-    this.node = element("div", { class: "list" }, this.#problem, this.#table.node, feet);
+    const { title, empty, add, filters = [] } = options;
+    const columns = this.#columns();
+    this.#table = new LiveTable({ caption: title, columns, empty, key: (one) => textOf(one, "id") });
+    const bar = element("div", { class: "bar" }, ...filters.flatMap((filter) => this.#filter(filter)));
+    if (add !== undefined) {
+      const open = () => add.open(parts, () => this.#restart());
+      bar.append(button(add.label, open, { look: "primary" }));
+    }
+    const feet = element("div", { class: "feet" }, this.#newer, this.#older, this.#status);
+    const list = element("div", { class: "list" }, this.#problem, this.#table.node, feet);
+    this.nodes = [bar, this.#result, list];
     this.#older.hidden = this.#newer.hidden = true;
-    this.refresh();
+    this.#refresh();
   }
 
-  /** Shows the first page, for another question. */
-  restart(): void {
-    this.#cursors = [""];
-    this.refresh();
-  }
-
-  /** Asks again now. */
-  refresh(): void {
-    void this.#load(++this.#round);
-  }
-
-  /** Makes every cell anew. */
-  redraw(): void {
-    this.#table.redraw();
-  }
-
-  /** Ends it. */
+  /** Stops refreshing. */
   close(): void {
     this.#isClosed = true;
     this.#cancel();
   }
 
+  #columns(): Column<Fields>[] {
+    const { columns, actions, record } = this.#options;
+    const shown: Column<Fields>[] = columns.map((column) => {
+      if ("cell" in column) return { ...column, cell: (one) => column.cell(this.#row(one)) };
+      const { cell, ...look }: Format = FORMATS[column.as];
+      const { label, field } = column;
+      return { label, ...look, cell: (one) => cell(one, field, this.#parts.clock.now()) };
+    });
+    if (record !== undefined) {
+      shown.unshift({ label: record.label, look: "actions", cell: (one) => [this.#link(one, record.label)] });
+    }
+    if (actions !== undefined) {
+      const cell = (one: Fields) => {
+        const buttons = actions(this.#row(one)).map((action) => actionButton(this.#parts, action));
+        return [element("div", { class: "acts" }, ...buttons)];
+      };
+      shown.push({ label: "Actions", look: "actions", cell });
+    }
+    return shown;
+  }
+
+  #link(record: Fields, label: string): HTMLElement {
+    const id = textOf(record, "id");
+    const spoken = `Open ${label.toLowerCase()} ${shortId(id)}`;
+    const open = () => this.#parts.go(this.#options.name, id);
+    return button(shortId(id), open, { look: "link", action: "open", spoken });
+  }
+
+  #row(record: Fields): Row {
+    return {
+      parts: this.#parts,
+      record,
+      path: `/${this.#options.name}/${encodeURIComponent(textOf(record, "id"))}`,
+      now: this.#parts.clock.now(),
+      refresh: () => this.#refresh(),
+      show: (...children) => fill(this.#result, children),
+      labelOf: (value) => this.#labels.get(value),
+    };
+  }
+
+  /** Keeps its value, so that the list is the same when the reader comes back to it. */
+  #filter({ label, parameter, placeholder, choices, moreChoices }: RecordFilter): HTMLElement[] {
+    const id = `${this.#options.name}-${parameter}`;
+    const kept = this.#parts.filters.get(id) ?? "";
+    const control = choices === undefined
+      ? element("input", { id, type: "search", autocomplete: "off", placeholder })
+      : element("select", { id }, ...choices.map(([value, text]) => element("option", { value }, text)));
+    if (control instanceof HTMLSelectElement && moreChoices !== undefined) {
+      if (kept !== "") control.append(element("option", { value: kept }, shortId(kept)));
+      void this.#addChoices(control, moreChoices);
+    }
+    control.value = kept;
+    control.addEventListener("change", () => {
+      this.#parts.filters.set(id, control.value);
+      this.#restart();
+    });
+    this.#filters.set(parameter, control);
+    return [element("label", { for: id }, label), control];
+  }
+
+  async #addChoices(
+    control: HTMLSelectElement,
+    load: NonNullable<RecordFilter["moreChoices"]>,
+  ): Promise<void> {
+    try {
+      for (const [value, label] of await load(this.#parts)) {
+        this.#labels.set(value, label);
+        const known = [...control.options].find((option) => option.value === value);
+        if (known !== undefined) known.textContent = label;
+        else control.append(element("option", { value }, label));
+      }
+      this.#table.redraw();
+    } catch (error) {
+      this.#parts.messages.warn(wordsOf(error));
+    }
+  }
+
+  #restart(): void {
+    this.#cursors = [""];
+    this.#refresh();
+  }
+
+  #refresh(): void {
+    void this.#load(++this.#round);
+  }
+
   #turn(by: 1 | -1): void {
-    if (by === 1 && this.#next === "") return;
-    if (by === 1) this.#cursors.push(this.#next);
+    if (by === 1 && this.#nextCursor === "") return;
+    if (by === 1) this.#cursors.push(this.#nextCursor);
     else if (this.#cursors.length > 1) this.#cursors.pop();
-    // The one of the page that is asked for is not known yet, however fast someone presses.
-    this.#next = "";
-    this.refresh();
+    // Unknown until the next page is loaded: a second click must not skip a page.
+    this.#nextCursor = "";
+    this.#refresh();
   }
 
   async #load(round: number): Promise<void> {
     this.#cancel();
     const { api, clock } = this.#parts;
-    const { path, query } = this.#options;
-    const cursor = this.#cursors.at(-1) ?? "";
+    const query: Record<string, string> = { limit: PAGE_SIZE, cursor: this.#cursors.at(-1) ?? "" };
+    for (const [parameter, control] of this.#filters) query[parameter] = control.value.trim();
     try {
-      const page = await api.administer(path, { query: { ...query?.(), limit: PAGE, cursor } });
+      const page = await api.administer(`/${this.#options.name}`, { query });
       if (this.#isClosed || round !== this.#round) return;
       this.#show(page);
       setText(this.#problem, "");
     } catch (error) {
       if (this.#isClosed || round !== this.#round) return;
       setText(this.#problem, wordsOf(error));
-      setText(this.#told, "");
+      setText(this.#status, "");
     }
-    this.#cancel = clock.after(EVERY_MS, () => this.#again());
+    this.#cancel = clock.after(REFRESH_MS, () => this.#refreshVisible());
   }
 
-  /** Nobody looks at a hidden page, so nothing is asked for it. */
-  #again(): void {
-    if (!document.hidden) return this.refresh();
-    this.#cancel = this.#parts.clock.after(EVERY_MS, () => this.#again());
+  #refreshVisible(): void {
+    if (!document.hidden) return this.#refresh();
+    this.#cancel = this.#parts.clock.after(REFRESH_MS, () => this.#refreshVisible());
   }
 
   #show(page: Fields): void {
     const now = this.#parts.clock.now();
     this.#table.update(recordsOf(page, "items"));
-    // What was today a moment ago wants its day now.
+    // Times without a date are those of today: they get one at midnight.
     if (this.#day !== dayOf(now)) this.#table.redraw();
     this.#day = dayOf(now);
-    this.#next = textOf(page, "nextCursor");
-    this.#older.disabled = this.#next === "";
+    this.#nextCursor = textOf(page, "nextCursor");
+    this.#older.disabled = this.#nextCursor === "";
     this.#newer.disabled = this.#cursors.length === 1;
     this.#older.hidden = this.#newer.hidden = this.#older.disabled && this.#newer.disabled;
-    this.#told.title = `As of ${momentText(now, now)}, fresh every ${EVERY_MS / 1_000} s`;
-    setText(this.#told, `Page ${this.#cursors.length}`);
-    this.#told.hidden = this.#newer.hidden;
+    this.#status.title = `As of ${momentText(now, now)}, refreshed every ${REFRESH_MS / 1_000} s`;
+    setText(this.#status, `Page ${this.#cursors.length}`);
+    this.#status.hidden = this.#newer.hidden;
   }
 }

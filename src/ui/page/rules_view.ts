@@ -1,24 +1,24 @@
 import { element, setText } from "./element.ts";
 import { badge, code } from "./pieces.ts";
 import { shareBar } from "./rate_chart.ts";
-import type { RuleFigures } from "./snapshot.ts";
+import type { RuleStatistics } from "../snapshot.ts";
 import { LiveTable } from "./table.ts";
 import { countText, NOTHING, shareText } from "./text.ts";
 import type { OpenedView, PageParts, View } from "./view.ts";
 
-/** The rules in force with what was counted for each. */
+/** The current rules and their counters. */
 export const rulesView: View = {
   name: "rules",
   title: "Rules",
-  about: "The limits in force, with what this instance has counted for each since it started.",
+  about: "The current limits, with the counters of this instance since it started.",
   open: openRules,
 };
 
 function openRules(parts: PageParts): OpenedView {
-  const table = new LiveTable<RuleFigures>({
+  const table = new LiveTable<RuleStatistics>({
     caption: "Rules and their counters",
     key: ({ name }) => name,
-    empty: "There is no rule, or none with this in its name.",
+    empty: "No matching rules.",
     columns: [
       { label: "Rule", look: "name", cell: ({ name }) => [code(name)], order: byText(({ name }) => name) },
       { label: "Limit", cell: ({ limit }) => limit.toLowerCase() },
@@ -37,7 +37,7 @@ function openRules(parts: PageParts): OpenedView {
     spellcheck: "false",
     placeholder: "part of a name",
   });
-  const told = element("p", { class: "note", role: "status" });
+  const status = element("p", { class: "note", role: "status" });
   const update = () => {
     const { snapshot } = parts.live();
     if (snapshot === undefined) return;
@@ -48,36 +48,36 @@ function openRules(parts: PageParts): OpenedView {
     const all = isCut
       ? `the ${countText(snapshot.rules.length)} with most hits of ${countText(snapshot.rulesTotal)}`
       : countText(snapshot.rulesTotal);
-    setText(told, part === "" ? `Rules: ${all}` : `${countText(rules.length)} found among ${all}`);
+    setText(status, part === "" ? `Rules: ${all}` : `${countText(rules.length)} found among ${all}`);
   };
   filter.addEventListener("input", update);
   update();
   const label = element("label", { for: "rules-filter" }, "Filter");
-  return { nodes: [element("div", { class: "bar" }, label, filter, told), table.node], update };
+  return { nodes: [element("div", { class: "bar" }, label, filter, status), table.node], update };
 }
 
-function modes({ shadowMode, quotaMode }: RuleFigures): HTMLElement[] {
+function modes({ shadowMode, quotaMode }: RuleStatistics): HTMLElement[] {
   return [...shadowMode ? [badge("shadow", "warn")] : [], ...quotaMode ? [badge("quota", "quiet")] : []];
 }
 
-function number(label: string, of: (rule: RuleFigures) => number) {
+function number(label: string, of: (rule: RuleStatistics) => number) {
   return {
     label,
     look: "number",
-    cell: (rule: RuleFigures) => countText(of(rule)),
-    order: (a: RuleFigures, b: RuleFigures) => of(a) - of(b),
+    cell: (rule: RuleStatistics) => countText(of(rule)),
+    order: (a: RuleStatistics, b: RuleStatistics) => of(a) - of(b),
   };
 }
 
-function byText(of: (rule: RuleFigures) => string): (a: RuleFigures, b: RuleFigures) => number {
+function byText(of: (rule: RuleStatistics) => string): (a: RuleStatistics, b: RuleStatistics) => number {
   return (a, b) => of(a) < of(b) ? -1 : of(a) > of(b) ? 1 : 0;
 }
 
-function shareOf({ hits, overLimit }: RuleFigures): number {
+function shareOf({ hits, overLimit }: RuleStatistics): number {
   return hits === 0 ? 0 : overLimit / hits;
 }
 
-function share(rule: RuleFigures) {
+function share(rule: RuleStatistics) {
   if (rule.hits === 0) return NOTHING;
   return [shareBar(shareOf(rule)), element("span", {}, shareText(shareOf(rule)))];
 }

@@ -1,9 +1,9 @@
-/** What a token is wanted for. */
+/** What a token gives access to. */
 export type TokenUse = "live" | "administration";
 
 /**
- * The tokens, in the memory of this page alone. The administration's opens the live figures too; a token that was given
- * for the figures is tried for the administration once, because it may be that one.
+ * The tokens, in memory only. ADMIN_TOKEN also gives access to the live statistics; a token given for those is tried
+ * once for the administration, because it may be ADMIN_TOKEN.
  */
 export class Session {
   #live: string | undefined;
@@ -12,29 +12,29 @@ export class Session {
   readonly #problems = new Map<TokenUse, string>();
   readonly #listeners = new Set<() => void>();
 
-  /** The token to show for something; absent where none is known. */
+  /** The token to send; undefined when none is known. */
   tokenFor(use: TokenUse): string | undefined {
     if (use === "live") return this.#administration ?? this.#live;
     return this.#administration ?? (this.#isLiveOnly ? undefined : this.#live);
   }
 
-  /** Whether any token is kept. */
+  /** Whether a token is known. */
   get holdsToken(): boolean {
     return this.#live !== undefined || this.#administration !== undefined;
   }
 
-  /** Whether this token is kept. */
+  /** Whether this token is known. */
   holds(token: string): boolean {
     return token === this.#live || token === this.#administration;
   }
 
-  /** Why a token that was given is not used; absent where there is nothing to say. */
+  /** Why a token was rejected. */
   problem(use: TokenUse): string | undefined {
     return this.#problems.get(use);
   }
 
-  /** Takes a token that someone typed in. */
-  take(use: TokenUse, token: string): void {
+  /** Stores a token that the reader typed. */
+  store(use: TokenUse, token: string): void {
     if (use === "live") {
       this.#live = token;
       this.#isLiveOnly = false;
@@ -42,44 +42,44 @@ export class Session {
       this.#administration = token;
     }
     this.#problems.clear();
-    this.#tell();
+    this.#notify();
   }
 
-  /** The service has answered 401 to this token, or to none. */
-  refuse(use: TokenUse, token: string | undefined): void {
+  /** The service responded with 401 to this token, or to no token. */
+  reject(use: TokenUse, token: string | undefined): void {
     if (token !== this.tokenFor(use)) return;
     if (token !== undefined && token === this.#administration) {
       this.#administration = undefined;
-      this.#problems.set("live", REFUSED).set("administration", REFUSED);
+      this.#problems.set("live", REJECTED).set("administration", REJECTED);
     } else if (use === "live") {
       this.#live = undefined;
-      if (token !== undefined) this.#problems.set(use, REFUSED);
+      if (token !== undefined) this.#problems.set(use, REJECTED);
     } else {
       this.#isLiveOnly = true;
       this.#problems.set(use, LIVE_ONLY);
     }
-    this.#tell();
+    this.#notify();
   }
 
-  /** Keeps no token any more. */
+  /** Removes all tokens. */
   forget(): void {
     this.#live = undefined;
     this.#administration = undefined;
     this.#isLiveOnly = false;
     this.#problems.clear();
-    this.#tell();
+    this.#notify();
   }
 
-  /** Calls back whenever something changed; the answer ends that. */
+  /** Calls `listener` on every change; returns a function that unsubscribes it. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of [...this.#listeners]) listener();
   }
 }
 
-const REFUSED = "The service did not take that token.";
-const LIVE_ONLY = "That token opens the live figures, but not the administration.";
+const REJECTED = "The service rejected the token.";
+const LIVE_ONLY = "This token gives access to the live statistics, but not to the administration.";

@@ -1,21 +1,18 @@
-import { element, fill, focusHeading, setAttribute, setText } from "./element.ts";
+import { type Child, element, fill, focusHeading, setAttribute, setText } from "./element.ts";
 import { momentText } from "./text.ts";
 import { tokenForm } from "./token_form.ts";
 import type { OpenedView, PageParts, View } from "./view.ts";
 
-/** Figures come each second; those that are older than this are told apart. */
-const FRESH_MS = 3_000;
+/** Snapshots arrive every second; older ones are marked as stale. */
+const STALE_MS = 3_000;
 
-/** Where the shell draws. */
+/** The elements that the shell fills. */
 export interface ShellPlaces {
   readonly main: HTMLElement;
   readonly nav: HTMLElement;
 }
 
-/**
- * Shows one view at a time, by what stands behind `#` in the address, behind the token where it wants one. A view is
- * opened anew only when someone goes to it, or when what keeps it closed has changed.
- */
+/** Shows the view that the fragment of the address names, or the reason why it is closed. */
 export class Shell {
   readonly #parts: PageParts;
   readonly #views: readonly View[];
@@ -33,7 +30,7 @@ export class Shell {
     this.#view = views[0];
   }
 
-  /** Goes to where the address points. */
+  /** Opens the view in the address. */
   follow(hash: string, { isFirst = false } = {}): void {
     const [name = "", id = ""] = hash.replace(/^#/, "").split("/");
     const view = this.#views.find((one) => one.name === name) ?? this.#views[0];
@@ -52,20 +49,20 @@ export class Shell {
     focusHeading();
   }
 
-  /** Told of each new snapshot, and of each change of the session. */
+  /** Called for each new snapshot and each change of the session. */
   update(): void {
     this.tick();
     if (this.#gateNow() !== this.#gate) this.#draw();
     else this.#opened?.update?.();
   }
 
-  /** Told each second: figures that are no more those of this second are said to be older. */
+  /** Called every second: marks statistics as stale. */
   tick(): void {
-    const { snapshot, heardAt } = this.#parts.live();
+    const { snapshot, receivedAt } = this.#parts.live();
     const now = this.#parts.clock.now();
-    const isStale = snapshot !== undefined && now - heardAt > FRESH_MS &&
+    const isStale = snapshot !== undefined && now - receivedAt > STALE_MS &&
       this.#view.isAdministration !== true;
-    setText(this.#stale, isStale ? `Not live: this is how it was at ${momentText(heardAt, now)}.` : "");
+    setText(this.#stale, isStale ? `Not live: as of ${momentText(receivedAt, now)}.` : "");
     setAttribute(this.#places.main, "data-state", isStale ? "stale" : "");
   }
 
@@ -81,13 +78,13 @@ export class Shell {
     this.tick();
   }
 
-  #nodes(): readonly (Node | string | undefined)[] {
+  #nodes(): readonly Child[] {
     const { session } = this.#parts;
     switch (this.#gate.split(":")[0]) {
       case "off":
-        return [closed("ADMIN_TOKEN of the service is not set, so there is no administration.")];
+        return [closed("The administration is off: ADMIN_TOKEN is not set.")];
       case "without":
-        return [closed("The webhook service is off: WEBHOOK_STORE, the name of its database, turns it on.")];
+        return [closed("The webhook service is off: WEBHOOK_STORE is not set.")];
       case "administration":
         return [tokenForm(session, "administration")];
       case "live":
@@ -98,12 +95,12 @@ export class Shell {
     }
   }
 
-  /** What keeps the view closed; empty where nothing does. */
+  /** Why the view is closed; empty when it is open. */
   #gateNow(): string {
     const { session } = this.#parts;
-    const { snapshot, isRefused } = this.#parts.live();
+    const { snapshot, requiresToken } = this.#parts.live();
     if (this.#view.isAdministration !== true) {
-      return isRefused ? `live:${session.problem("live") ?? ""}` : "";
+      return requiresToken ? `live:${session.problem("live") ?? ""}` : "";
     }
     if (snapshot !== undefined && !snapshot.administration) return "off";
     if (snapshot !== undefined && !snapshot.webhooks) return "without";
@@ -119,7 +116,7 @@ function closed(text: string): HTMLElement {
 function decoded(text: string): string {
   try {
     const id = decodeURIComponent(text);
-    // A path that a browser makes of these leads to something else.
+    // Browsers resolve these in a path.
     return id === "." || id === ".." ? "" : id;
   } catch {
     return "";

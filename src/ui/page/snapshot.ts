@@ -1,32 +1,13 @@
+import type { ConfigurationState, OverLimitKey, RuleStatistics } from "../snapshot.ts";
 import { type Fields, fieldsOf, flagOf, numberOf, recordsOf, textOf } from "./fields.ts";
 
-/** A rule and what was counted for it. */
-export interface RuleFigures {
-  readonly name: string;
-  readonly limit: string;
-  readonly shadowMode: boolean;
-  readonly quotaMode: boolean;
-  readonly hits: number;
-  readonly overLimit: number;
-  readonly nearLimit: number;
-  readonly withinLimit: number;
-}
-
-/** A key that was over its limit often. */
-export interface OverLimitedKey {
-  readonly key: string;
-  readonly count: number;
-  /** How much too high the count may be. */
-  readonly errorAtMost: number;
-}
-
-/** Something that a component says about itself. */
+/** The state of a component. */
 export interface Remark {
   readonly component: string;
   readonly text: string;
 }
 
-/** The service at one moment. */
+/** The state of the service. */
 export interface Snapshot {
   readonly at: number;
   readonly version: string;
@@ -40,23 +21,34 @@ export interface Snapshot {
     readonly perSecond: number | null;
     readonly overLimitShare: number | null;
   };
-  readonly rules: readonly RuleFigures[];
+  readonly rules: readonly RuleStatistics[];
   readonly rulesTotal: number;
-  readonly topOverLimited: readonly OverLimitedKey[];
-  readonly configuration: {
-    readonly loadedAt: number | null;
-    readonly version: string;
-    readonly loaded: number;
-    readonly failed: number;
-    readonly error: string | null;
-  };
-  /** Whether the service has a token for its administration. */
+  readonly topOverLimited: readonly OverLimitKey[];
+  readonly configuration: ConfigurationState;
+  /** Whether ADMIN_TOKEN is set. */
   readonly administration: boolean;
   /** Whether the webhook service is on. */
   readonly webhooks: boolean;
 }
 
-/** Reads a snapshot as the stream brings it; throws where it is no JSON. */
+/** How many seconds of decision rates are kept and shown. */
+export const RATE_SECONDS = 120;
+
+/** The decisions of one second. */
+export interface RatePoint {
+  readonly at: number;
+  readonly perSecond: number;
+  /** 0 to 1. */
+  readonly overShare: number;
+}
+
+/** Appends a point and drops those older than two minutes. */
+export function withPoint(points: readonly RatePoint[], point: RatePoint): readonly RatePoint[] {
+  const since = point.at - RATE_SECONDS * 1_000;
+  return [...points.filter(({ at }) => at > since && at < point.at), point];
+}
+
+/** Parses a snapshot; throws on invalid JSON. */
 export function readSnapshot(text: string): Snapshot {
   const all = fieldsOf(JSON.parse(text));
   const health = fieldsOf(all["health"]);
@@ -87,7 +79,7 @@ export function readSnapshot(text: string): Snapshot {
   };
 }
 
-function configurationOf(fields: Fields): Snapshot["configuration"] {
+function configurationOf(fields: Fields): ConfigurationState {
   return {
     loadedAt: numberOf(fields, "loadedAt") ?? null,
     version: textOf(fields, "version"),
@@ -97,7 +89,7 @@ function configurationOf(fields: Fields): Snapshot["configuration"] {
   };
 }
 
-function ruleOf(fields: Fields): RuleFigures {
+function ruleOf(fields: Fields): RuleStatistics {
   return {
     name: textOf(fields, "name"),
     limit: textOf(fields, "limit"),

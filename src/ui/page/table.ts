@@ -3,22 +3,21 @@ import { type Child, element, fill, focusHeading, setText } from "./element.ts";
 /** One column of a table. */
 export interface Column<T> {
   readonly label: string;
-  /** A class of its cells: `number`, `name`, `actions`. */
+  /** The class of its cells: `number`, `name`, `actions`. */
   readonly look?: string;
-  /** What a cell says, or the nodes it holds, which are made anew when the item has changed. */
+  /** The content of a cell; rebuilt when the item has changed. */
   readonly cell: (item: T) => string | readonly Child[];
-  /** What rows are sorted by when a reader asks for it; absent for columns that nobody sorts by. */
+  /** Makes the column sortable. */
   readonly order?: (a: T, b: T) => number;
 }
 
-/** How a table is made. */
+/** Options of a table. */
 export interface TableOptions<T> {
-  /** Read out as its name; not drawn. */
+  /** For screen readers. */
   readonly caption: string;
   readonly columns: readonly Column<T>[];
-  /** What tells items from each other. */
   readonly key: (item: T) => string;
-  /** Said where there are no rows. */
+  /** Shown when there are no rows. */
   readonly empty: string;
 }
 
@@ -30,8 +29,8 @@ interface Row<T> {
 }
 
 /**
- * A table that is changed in place: rows stay as long as their items do, cells that say the same are not touched, a
- * focused button stays focused, and rows do not change places while someone points at them.
+ * A table that is updated in place: unchanged cells are not rebuilt, a focused button stays focused, and rows do not
+ * move while the pointer or the focus is on them.
  */
 export class LiveTable<T> {
   readonly node: HTMLElement;
@@ -57,11 +56,11 @@ export class LiveTable<T> {
       this.#body,
     );
     this.node = element("div", { class: "table" }, this.#table, this.#empty);
-    // Nothing is known yet, not even that there is nothing.
+    // Hidden until the items are known.
     this.node.hidden = true;
   }
 
-  /** Shows these items. */
+  /** Shows the items. */
   update(items: readonly T[]): void {
     this.#items = items;
     this.node.hidden = false;
@@ -75,23 +74,23 @@ export class LiveTable<T> {
       if (hadFocus) focusHeading();
     }
     const nodes = this.#sorted(items).map((item) => this.#rowOf(item).node);
-    if (!this.#isTouched() || nodes.some(({ parentNode }) => parentNode === null)) this.#place(nodes);
+    if (!this.#isInUse() || nodes.some(({ parentNode }) => parentNode === null)) this.#place(nodes);
     this.#table.hidden = items.length === 0;
     this.#empty.hidden = items.length > 0;
   }
 
-  /** Makes every cell anew: what they say depends on more than their items, and that has changed. */
+  /** Rebuilds every cell: for a change of something other than the items. */
   redraw(): void {
     if (this.node.hidden) return;
     for (const row of this.#rows.values()) row.shown = "";
     this.update(this.#items);
   }
 
-  #isTouched(): boolean {
+  #isInUse(): boolean {
     return this.#body.matches(":hover, :focus-within");
   }
 
-  /** Moves no node that stands where it belongs: one that is moved loses the focus. */
+  /** Leaves nodes that are in place: a moved one loses the focus. */
   #place(nodes: readonly HTMLElement[]): void {
     let next = this.#body.firstChild;
     for (const node of nodes) {

@@ -4,28 +4,28 @@ const SHARE = new Intl.NumberFormat("en-GB", { style: "percent", maximumFraction
 const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 
-/** Shown where there is nothing to show. */
+/** Shown in place of a missing value. */
 export const NOTHING = "–";
 
 const STEPS = [[86_400, "d"], [3_600, "h"], [60, "min"], [1, "s"]] as const;
 
-/** A whole number with its thousands apart. */
+/** An integer with thousands separators. */
 export function countText(count: number): string {
   return COUNT.format(count);
 }
 
-/** A number a second: with one decimal while it is small. */
+/** A rate per second, with one decimal below 100. */
 export function rateText(rate: number | null): string {
   if (rate === null) return NOTHING;
   return (rate < 100 ? RATE : COUNT).format(rate);
 }
 
-/** A share of one as a percentage. */
+/** A share from 0 to 1 as a percentage. */
 export function shareText(share: number | null): string {
   return share === null ? NOTHING : SHARE.format(share);
 }
 
-/** A span of time by its two largest units, such as `2 h 5 min`. */
+/** A duration in its two largest units, such as `2 h 5 min`. */
 export function spanText(ms: number): string {
   let rest = Math.max(0, Math.floor(ms / 1_000));
   const parts: string[] = [];
@@ -38,12 +38,12 @@ export function spanText(ms: number): string {
   return parts.slice(0, 2).join(" ") || "0 s";
 }
 
-/** How long something took: in milliseconds while it is short. */
+/** A duration in milliseconds or seconds. */
 export function tookText(ms: number): string {
   return ms < 1_000 ? `${Math.max(0, Math.round(ms))} ms` : `${RATE.format(ms / 1_000)} s`;
 }
 
-/** A moment in the time zone of the reader: without its day when that is today. */
+/** A time in the time zone of the reader, without the date if it is today. */
 export function momentText(at: number, now: number): string {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return NOTHING;
@@ -51,12 +51,12 @@ export function momentText(at: number, now: number): string {
   return dayOf(at) === dayOf(now) ? time : `${DAY.format(date)} ${time}`;
 }
 
-/** The day of a moment, for the reader. */
+/** The local date of a time. */
 export function dayOf(at: number): string {
   return new Date(at).toDateString();
 }
 
-/** The beginning of an identifier, enough to tell it from others on the page. */
+/** The start of an identifier. */
 export function shortId(id: string): string {
   return id.slice(0, 8);
 }

@@ -3,23 +3,22 @@ import { element } from "./element.ts";
 import { Form } from "./form.ts";
 import type { Session, TokenUse } from "./session.ts";
 
-/** What headers can carry as a token. */
 const TOKEN = /^[\x21-\x7e]+$/;
 
 const ASKED: Readonly<Record<TokenUse, { title: string; label: string; text: string }>> = {
   administration: {
-    title: "The administration wants its token",
+    title: "The administration requires a token",
     label: "ADMIN_TOKEN",
-    text: "It is the token that ADMIN_TOKEN of the service holds, or the file that the start task named.",
+    text: "Enter the value of ADMIN_TOKEN; the start task prints the file that contains it.",
   },
   live: {
-    title: "The live figures want a token",
+    title: "The live statistics require a token",
     label: "DEBUG_TOKEN or ADMIN_TOKEN",
-    text: "Either opens them: DEBUG_TOKEN the figures alone, ADMIN_TOKEN the administration as well.",
+    text: "DEBUG_TOKEN gives access to the live statistics only, ADMIN_TOKEN to the administration as well.",
   },
 };
 
-/** Asks for a token. It goes to the memory of this page and nowhere else. */
+/** Asks for a token, which is kept in memory only. */
 export function tokenForm(session: Session, use: TokenUse): HTMLElement {
   const { title, label, text } = ASKED[use];
   const form = new Form({
@@ -28,15 +27,15 @@ export function tokenForm(session: Session, use: TokenUse): HTMLElement {
       name: "token",
       label,
       kind: "secret",
-      hint: "Kept in the memory of this page until you forget it, reload or leave.",
+      hint: "Kept in memory until you forget it, reload or leave the page.",
     }],
     run: (values) => {
       const token = (values["token"] ?? "").trim();
       if (!TOKEN.test(token)) {
-        throw new ApiProblem("A token is wanted: visible ASCII without a space", { field: "token" });
+        throw new ApiProblem("Invalid token: expected visible ASCII without spaces", { field: "token" });
       }
       form.set("token", "");
-      session.take(use, token);
+      session.store(use, token);
     },
   });
   const problem = session.problem(use);

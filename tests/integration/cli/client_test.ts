@@ -231,13 +231,12 @@ const MISUSES = [
   {
     name: "a pair without a sign",
     args: [...D, "-descriptors", "a=b,c"],
-    message: 'Cannot use -descriptors "a=b,c": "c" has no equals sign, key=value would be right',
+    message: 'Cannot use -descriptors "a=b,c": "c" has no equals sign: expected key=value',
   },
   {
     name: "a pair with two signs",
     args: [...D, "-descriptors", "a=b=c"],
-    message:
-      'Cannot use -descriptors "a=b=c": "a=b=c" has more than one equals sign, key=value would be right',
+    message: 'Cannot use -descriptors "a=b=c": "a=b=c" has more than one equals sign: expected key=value',
   },
   {
     name: "an address without a port",

@@ -94,7 +94,7 @@ for (const { when, reached, options = () => ({}), answer = "", scheme = "http" }
       assertEquals([error.code, error.kind], ["aborted", undefined]);
       assertEquals(
         error.message,
-        `Cannot send GET "${scheme}://127.0.0.1:${server.port}/": it was cancelled`,
+        `Cannot send GET "${scheme}://127.0.0.1:${server.port}/": the request was aborted`,
       );
       assert(error.cause === reason && error.request === request);
       assertKeepsSecrets(error);

@@ -22,7 +22,7 @@ async function assertFails(
   const error = await failure(() => new Client(options).send(secretRequest(origin)));
   const [code, kind, state] = expected;
   assertEquals([error.code, error.kind], [code, kind]);
-  const verb = code.startsWith("body") ? "read the answer to" : "send";
+  const verb = code.startsWith("body") ? "read the response to" : "send";
   const start = `Cannot ${verb} POST "${origin}/a": `;
   assertEquals(error.message.slice(0, start.length), start);
   assertMatch(error.message.slice(start.length), state);
@@ -31,12 +31,12 @@ async function assertFails(
 }
 
 Deno.test("a host without a name server's answer: network, dns", async () => {
-  const state = /^the name of the host cannot be resolved \(.+\)$/;
+  const state = /^cannot resolve the host name \(.+\)$/;
   await assertFails("http://nowhere.invalid", ["network", "dns", state]);
 });
 
 Deno.test("a port that nobody listens on: network, connect", async () => {
-  const state = /^no connection to the host \(.*refused.*\)$/i;
+  const state = /^cannot connect to the host \(.*refused.*\)$/i;
   await assertFails(`http://127.0.0.1:${closedPort()}`, ["network", "connect", state]);
 });
 
@@ -46,7 +46,7 @@ Deno.test({
     await using certificates = await makeCertificates();
     const authority = await Deno.readTextFile(certificates.authority.certFile);
     using trusting = Deno.createHttpClient({ caCerts: [authority] });
-    const state = /^the TLS handshake with the host failed \(.+\)$/;
+    const state = /^the TLS handshake failed \(.+\)$/;
     for (
       const [{ certFile, keyFile }, httpClient] of [
         [certificates.server, undefined],
@@ -74,7 +74,7 @@ Deno.test("a connection that is lost before the answer, and an answer that is no
 });
 
 Deno.test("a body that ends too early or cannot be unpacked: body_interrupted", async () => {
-  const state = /^it broke off before its end$/;
+  const state = /^the body was interrupted$/;
   const answers = [
     `transfer-encoding: chunked\r\n\r\n7\r\n${SECRET}\r\n`,
     `transfer-encoding: chunked\r\n\r\n70\r\n${SECRET}`,
@@ -92,7 +92,7 @@ Deno.test("a body that ends too early or cannot be unpacked: body_interrupted", 
 });
 
 Deno.test("a body over maxResponseBytes: body_too_large, by its length, by count, and unpacked", async () => {
-  const state = /^it has more than 6 bytes$/;
+  const state = /^the body exceeds 6 bytes$/;
   const packed = await new Response(
     new Blob([SECRET.repeat(100_000)]).stream().pipeThrough(
       new CompressionStream("gzip"),
@@ -136,10 +136,10 @@ for (const [what, text] of SLOW) {
     await using server = await RawServer.start((socket) => socket.write(text, () => clock.advance(999)));
     const clock = new FakeClock();
     const table: [ClientOptions, RegExp][] = [
-      [{ timeoutMs: 1_000 }, /^no whole response came within 1000 ms$/],
-      [{ totalTimeoutMs: 1_000 }, /^it was not done within 1000 ms in total$/],
-      [{ timeoutMs: 2_000, totalTimeoutMs: 1_000 }, /^it was not done within 1000 ms in total$/],
-      [{ timeoutMs: 1_000, totalTimeoutMs: 2_000 }, /^no whole response came within 1000 ms$/],
+      [{ timeoutMs: 1_000 }, /^timed out after 1000 ms$/],
+      [{ totalTimeoutMs: 1_000 }, /^timed out after 1000 ms in total$/],
+      [{ timeoutMs: 2_000, totalTimeoutMs: 1_000 }, /^timed out after 1000 ms in total$/],
+      [{ timeoutMs: 1_000, totalTimeoutMs: 2_000 }, /^timed out after 1000 ms$/],
     ];
     for (const [limits, state] of table) {
       let settled = false;
@@ -163,7 +163,7 @@ Deno.test("throwOnStatus: status, with the answer on the error alone", async () 
     const baseURL = `${server.origin}/${status}`;
     const error = await failure(() => client.send({ method: Get, baseURL }));
     assertEquals([error.code, error.statusCode], ["status", status]);
-    assertEquals(error.message, `Cannot send GET "${baseURL}": the server answered ${status}`);
+    assertEquals(error.message, `Cannot send GET "${baseURL}": the server responded with status ${status}`);
     assertEquals(error.response?.body, SECRET);
     assertKeepsSecrets(error);
     const streamed = await failure(() => client.sendStream({ method: Get, baseURL }));
@@ -178,7 +178,7 @@ Deno.test("json() of a body that is none: invalid_json", async () => {
   const response = await send(request);
   const error = await failure(() => Promise.try(() => response.json()));
   assertEquals(error.code, "invalid_json");
-  assertEquals(error.message, `Cannot read the answer to GET "${server.origin}/a": its body is not JSON`);
+  assertEquals(error.message, `Cannot read the response to GET "${server.origin}/a": the body is not JSON`);
   assert(error.request === request);
   assertKeepsSecrets(error);
 });

@@ -120,8 +120,8 @@ Deno.test("hooks: what they throw ends the call as it is, and lets go of the con
   assertEquals(kept.length, 2);
 });
 
-Deno.test("options: a mistake is told with what would be right", () => {
-  const whole = (most: string) => `a whole number from 1 to ${most} would be right`;
+Deno.test("options: an invalid value is reported with what is expected", () => {
+  const whole = (most: string) => `expected an integer from 1 to ${most}`;
   const table: [ClientOptions, string][] = [
     [{ timeoutMs: 0 }, `timeoutMs 0: ${whole("2147483647")}`],
     [{ timeoutMs: 2 ** 31 }, `timeoutMs 2147483648: ${whole("2147483647")}`],
@@ -129,24 +129,24 @@ Deno.test("options: a mistake is told with what would be right", () => {
     [{ totalTimeoutMs: 1.5 }, `totalTimeoutMs 1.5: ${whole("2147483647")}`],
     [
       { maxResponseBytes: -1 },
-      "maxResponseBytes -1: a whole number from 0 to 9007199254740991 would be right",
+      "maxResponseBytes -1: expected an integer from 0 to 9007199254740991",
     ],
     [{ retry: { attempts: 0 } }, `retry.attempts 0: ${whole("1000")}`],
-    [{ retry: { backoffMs: -1 } }, "retry.backoffMs -1: a whole number from 0 to 2147483647 would be right"],
+    [{ retry: { backoffMs: -1 } }, "retry.backoffMs -1: expected an integer from 0 to 2147483647"],
     [
       { retry: { maxDelayMs: 0.5 } },
-      "retry.maxDelayMs 0.5: a whole number from 0 to 2147483647 would be right",
+      "retry.maxDelayMs 0.5: expected an integer from 0 to 2147483647",
     ],
     [
       { retry: { statuses: [503, 600] } },
-      "retry.statuses 600: a whole number from 100 to 599 would be right",
+      "retry.statuses 600: expected an integer from 100 to 599",
     ],
-    [{ redirect: JSON.parse('"error"') }, 'redirect "error": "follow" or "manual" would be right'],
-    [{ sensitiveHeaders: ["x-a", "x b"] }, 'sensitiveHeaders "x b": names of headers would be right'],
+    [{ redirect: JSON.parse('"error"') }, 'redirect "error": expected "follow" or "manual"'],
+    [{ sensitiveHeaders: ["x-a", "x b"] }, 'sensitiveHeaders "x b": expected header names'],
   ];
   for (const [options, text] of table) {
     const error = assertThrows(() => new Client(options));
-    assertEquals([error instanceof RangeError, error.message], [true, `Cannot use ${text}`]);
+    assertEquals([error instanceof RangeError, error.message], [true, `Invalid ${text}`]);
   }
 });
 

@@ -83,7 +83,7 @@ Deno.test("buildResponse: errors name the request where it is known", async () =
   for (const [request, named] of table) {
     const build = () => buildResponse(new Response(SECRET), { request, maxResponseBytes: 6 });
     const error = await failure(build);
-    assertEquals(error.message, `Cannot read the answer to ${named}: it has more than 6 bytes`);
+    assertEquals(error.message, `Cannot read the response to ${named}: the body exceeds 6 bytes`);
     assert(error.request === request);
     assertKeepsSecrets(error);
   }

@@ -26,7 +26,7 @@ async function assertPrintsNoSecret(command: string, args: readonly string[]): P
   await using child = new ChildProcess(command, { args });
   await child.exited;
   const text = [...child.stdoutLines, ...child.stderrLines].join("\n");
-  assertMatch(text, /RestError: Cannot send POST "http:\/\/127\.0\.0\.1:\d+\/a": no connection to the host/);
+  assertMatch(text, /RestError: Cannot send POST "http:\/\/127\.0\.0\.1:\d+\/a": cannot connect to the host/);
   assertEquals(text.includes(SECRET), false, text);
 }
 

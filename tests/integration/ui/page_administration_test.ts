@@ -55,10 +55,10 @@ async function addEndpoint({ opened, receiver }: Bed): Promise<void> {
   const { page } = opened;
   const dialog = page.getByRole("dialog");
   const add = page.getByRole("button", { name: "Add an endpoint" });
-  const go = dialog.getByRole("button", { name: "Add it" });
+  const go = dialog.getByRole("button", { name: "Add" });
   await add.click();
   await go.click();
-  await dialog.getByText("URL is wanted").waitFor();
+  await dialog.getByText("URL is required").waitFor();
   await dialog.getByLabel("URL").fill("http://user:word@example.com/");
   await go.click();
   await dialog.getByText(/Cannot use "url"/).waitFor();
@@ -71,7 +71,7 @@ async function addEndpoint({ opened, receiver }: Bed): Promise<void> {
   await dialog.getByLabel("Events").fill("agent.* workflow.*");
   await dialog.getByLabel("Headers", { exact: true }).fill("no colon");
   await go.click();
-  await dialog.getByText(/Name: value is wanted/).waitFor();
+  await dialog.getByText(/expected Name: value/).waitFor();
   await dialog.getByLabel("Headers", { exact: true }).fill("x-tenant: value-of-a-header");
   await dialog.getByLabel("Description").fill("the first one");
   await go.click();
@@ -92,7 +92,7 @@ async function shownOnce(opened: OpenedPage, start: string): Promise<string> {
   await dialog.getByRole("button", { name: "Copy" }).click();
   await dialog.getByText("Copied.").waitFor();
   assertEquals(await opened.value("navigator.clipboard.readText()"), secret);
-  await dialog.getByRole("button", { name: "I have kept it" }).click();
+  await dialog.getByRole("button", { name: "I have saved it" }).click();
   await dialog.waitFor({ state: "detached" });
   const traces = await opened.traces();
   assertEquals([traces.includes(secret), traces.includes(secret.slice(8, 30))], [false, false]);
@@ -106,16 +106,16 @@ async function deliver({ opened, receiver }: Bed): Promise<void> {
   await page.getByRole("button", { name: "Post an event" }).click();
   await dialog.getByLabel("Kind").fill("agent.reply.completed");
   await dialog.getByLabel("Payload").fill("[1]");
-  await dialog.getByRole("button", { name: "Post it" }).click();
-  await dialog.getByText("an object is wanted").waitFor();
+  await dialog.getByRole("button", { name: "Post" }).click();
+  await dialog.getByText("expected an object").waitFor();
   await dialog.getByLabel("Payload").fill('{"n": 12345678901234567890}');
-  await dialog.getByRole("button", { name: "Post it" }).click();
-  await page.getByText("Posted. It goes to one endpoint.").waitFor();
+  await dialog.getByRole("button", { name: "Post" }).click();
+  await page.getByText("Event posted to 1 endpoint.").waitFor();
   await opened.view("Deliveries");
   await opened.sees("agent.reply.completed");
   await opened.sees("/hook");
   await page.getByLabel("State").selectOption("acknowledged");
-  await opened.sees("No delivery is like this.");
+  await opened.sees("No matching deliveries.");
   await page.getByLabel("State").selectOption("retrying");
   // The first attempt and the immediate one have failed; on a slow machine the one after half a minute too.
   await opened.sees(/\b[2-9], last 500/);
@@ -124,8 +124,8 @@ async function deliver({ opened, receiver }: Bed): Promise<void> {
   await opened.sees("12345678901234567890");
   receiver.react = ({ path }) => path === "/wait" ? 500 : 200;
   await page.getByRole("button", { name: "Send again" }).click();
-  await page.getByText("It is sent again").waitFor();
-  const byHand = await page.getByRole("heading", { name: /Attempt [3-9].*by hand/ }).textContent() ?? "";
+  await page.getByText("Sending it again").waitFor();
+  const byHand = await page.getByRole("heading", { name: /Attempt [3-9].*manual/ }).textContent() ?? "";
   await page.locator("dd .badge", { hasText: "acknowledged" }).waitFor();
   await opened.picture("delivery");
   const { receptions } = receiver;
@@ -135,7 +135,7 @@ async function deliver({ opened, receiver }: Bed): Promise<void> {
   await page.getByRole("button", { name: "All deliveries" }).click();
   await page.getByLabel("Event").fill("other.kind");
   await page.keyboard.press("Enter");
-  await opened.sees("No delivery is like this.");
+  await opened.sees("No matching deliveries.");
 }
 
 async function trigger({ weir, opened }: Bed): Promise<void> {
@@ -147,18 +147,18 @@ async function trigger({ weir, opened }: Bed): Promise<void> {
     if (name === "order-intake") {
       await dialog.getByLabel("Name").fill("Order Intake");
       await dialog.getByLabel("Workflow").fill(workflow);
-      await dialog.getByRole("button", { name: "Add it" }).click();
+      await dialog.getByRole("button", { name: "Add" }).click();
       await dialog.getByText(/1 to 64 of a to z, 0 to 9 and -, not beginning with/).waitFor();
     }
     await dialog.getByLabel("Name").fill(name);
     await dialog.getByLabel("Workflow").fill(workflow);
-    await dialog.getByRole("button", { name: "Add it" }).click();
+    await dialog.getByRole("button", { name: "Add" }).click();
     const key = await shownOnce(opened, "svct_");
     await weir.trigger(name, key, '{"total": 12345678901234567890}');
   }
   const row = page.locator("tbody tr", { hasText: "order-intake" });
   await row.getByRole("button", { name: "Rotate" }).click();
-  await dialog.getByRole("button", { name: "Make a new key" }).click();
+  await dialog.getByRole("button", { name: "Create a new key" }).click();
   const next = await shownOnce(opened, "svct_");
   await until("both keys in the list", async () => await row.getByText("…").count() === 2);
   await row.getByText(`…${next.slice(-4)}`).waitFor();
@@ -200,24 +200,24 @@ async function endpoint({ opened, receiver }: Bed): Promise<void> {
   await opened.view("Endpoints");
   const row = page.locator("tbody tr", { hasText: "/hook" });
   await row.getByRole("button", { name: "Try" }).click();
-  await opened.sees("A signed test event was taken");
+  await opened.sees("The endpoint accepted a signed test event");
   await opened.picture("endpoint-tried");
   receiver.react = () => 500;
   await row.getByRole("button", { name: "Try" }).click();
-  await opened.sees("A test event would not be taken");
+  await opened.sees("The endpoint did not accept a test event");
   await row.getByRole("button", { name: "Rotate" }).click();
-  await dialog.getByLabel("It signs in").fill("tomorrow");
-  await dialog.getByRole("button", { name: "Make a new secret" }).click();
+  await dialog.getByLabel("Active in").fill("tomorrow");
+  await dialog.getByRole("button", { name: "Create a new secret" }).click();
   await dialog.getByText(/Cannot use "activeIn"/).waitFor();
-  await dialog.getByLabel("It signs in").fill("1h");
-  await dialog.getByRole("button", { name: "Make a new secret" }).click();
+  await dialog.getByLabel("Active in").fill("1h");
+  await dialog.getByRole("button", { name: "Create a new secret" }).click();
   await shownOnce(opened, "whsec_");
   await row.getByText("next").waitFor();
   await row.getByRole("button", { name: "Recover" }).click();
-  await dialog.getByLabel("Made since").fill("2026-01-01T00:00");
-  await dialog.getByLabel("Made before").fill("2026-01-02T00:00");
+  await dialog.getByLabel("Created since").fill("2026-01-01T00:00");
+  await dialog.getByLabel("Created before").fill("2026-01-02T00:00");
   await dialog.getByRole("button", { name: "Count them" }).click();
-  await page.getByText("No failed delivery lies in that time.").waitFor();
+  await page.getByText("No failed deliveries in this time range.").waitFor();
   await row.getByRole("button", { name: "Disable" }).click();
   await row.getByText("disabled").waitFor();
   await row.getByRole("button", { name: "Delete" }).click();
@@ -225,7 +225,7 @@ async function endpoint({ opened, receiver }: Bed): Promise<void> {
   assertEquals(await row.count(), 1);
   await row.getByRole("button", { name: "Delete" }).click();
   await dialog.getByRole("button", { name: "Delete the endpoint" }).click();
-  await opened.sees("There is no endpoint yet.");
+  await opened.sees("No endpoints yet.");
 }
 
 async function eventKey({ opened }: Bed): Promise<void> {
@@ -235,17 +235,17 @@ async function eventKey({ opened }: Bed): Promise<void> {
   await page.getByRole("button", { name: "Add an event key" }).click();
   await dialog.getByLabel("Name").fill("the agents");
   await dialog.getByLabel("Kinds").fill("agent.*");
-  await dialog.getByRole("button", { name: "Add it" }).click();
+  await dialog.getByRole("button", { name: "Add" }).click();
   const key = await shownOnce(opened, "svce_");
   await opened.sees(`…${key.slice(-4)}`);
   await page.getByRole("button", { name: "Delete the agents" }).click();
-  await dialog.getByRole("button", { name: "Delete the key" }).click();
-  await opened.sees("There is no event key yet.");
+  await dialog.getByRole("button", { name: "Delete the event key" }).click();
+  await opened.sees("No event keys yet.");
   // Who leaves the view, by the key that goes back for example, leaves the secret too.
   await page.getByRole("button", { name: "Add an event key" }).click();
   await dialog.getByLabel("Name").fill("left");
   await dialog.getByLabel("Kinds").fill("*");
-  await dialog.getByRole("button", { name: "Add it" }).click();
+  await dialog.getByRole("button", { name: "Add" }).click();
   const left = await dialog.locator(".secret").textContent() ?? "";
   await page.goBack();
   await page.getByRole("heading", { level: 1, name: "Endpoints" }).waitFor();

@@ -29,7 +29,7 @@ Deno.test("page: a call that is led elsewhere fails, and its token goes nowhere"
   await using elsewhere = serve(() => Response.json({}));
   await using service = serve(() => Response.redirect(`${elsewhere.origin}/api/v1/events`, 307));
   const session = new Session();
-  session.take("administration", TOKEN);
+  session.store("administration", TOKEN);
   const call = apiOf(service.origin, session).administer("/events", { body: {} });
   const problem = await assertRejects(() => call);
   assertEquals(factsOf(problem), [0, "Cannot reach the service: the connection failed"]);
@@ -40,9 +40,9 @@ Deno.test("page: a call that is led elsewhere fails, and its token goes nowhere"
 Deno.test("page: a token that is refused is kept no longer, and told in no error", async () => {
   await using service = serve(() => new Response("<p>no</p>", { status: 401 }));
   const session = new Session();
-  session.take("administration", TOKEN);
+  session.store("administration", TOKEN);
   const api = apiOf(service.origin, session);
   const problem = await assertRejects(() => api.administer("/events"));
-  assertEquals(factsOf(problem), [401, "Cannot do this: the service answered 401"]);
+  assertEquals(factsOf(problem), [401, "The service responded with status 401"]);
   assertEquals([session.holdsToken, session.holds(TOKEN)], [false, false]);
 });

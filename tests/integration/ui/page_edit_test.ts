@@ -29,7 +29,7 @@ Deno.test({
 async function editEndpoint(weir: PageWeir, opened: OpenedPage): Promise<void> {
   const { page } = opened;
   const dialog = page.getByRole("dialog");
-  const change = dialog.getByRole("button", { name: "Change it" });
+  const change = dialog.getByRole("button", { name: "Save" });
   const { id } = await weir.api("/endpoints", {
     url: "http://127.0.0.1:9/first",
     events: ["a.*", "b.c"],
@@ -69,9 +69,9 @@ async function editEndpoint(weir: PageWeir, opened: OpenedPage): Promise<void> {
   assertEquals(await opened.value("document.activeElement.textContent"), "Edit");
   await page.getByRole("button", { name: "Edit http://127.0.0.1:9/second" }).click();
   await change.click();
-  await page.getByText("Nothing was changed.").waitFor();
+  await page.getByText("Nothing changed.").waitFor();
   await page.getByRole("button", { name: "Edit http://127.0.0.1:9/second" }).click();
-  await dialog.getByLabel("Send none of those headers any more").check();
+  await dialog.getByLabel("Remove these headers").check();
   await change.click();
   await dialog.waitFor({ state: "detached" });
   await until("no headers", async () => String((await weir.api(`/endpoints/${id}`)).headers) === "");
@@ -83,8 +83,8 @@ async function badNumber(opened: OpenedPage): Promise<void> {
   await page.getByRole("button", { name: "Edit http://127.0.0.1:9/second" }).click();
   await dialog.getByLabel("Milliseconds").focus();
   await page.keyboard.type("12e");
-  await dialog.getByRole("button", { name: "Change it" }).click();
-  await dialog.getByText(/Cannot read "Milliseconds for an attempt": a whole number is wanted/).waitFor();
+  await dialog.getByRole("button", { name: "Save" }).click();
+  await dialog.getByText(/Invalid Timeout of an attempt in milliseconds: expected an integer/).waitFor();
   await dialog.getByRole("button", { name: "Cancel" }).click();
 }
 
@@ -106,7 +106,7 @@ async function secrets(weir: PageWeir, opened: OpenedPage): Promise<void> {
 async function editTrigger(weir: PageWeir, opened: OpenedPage): Promise<void> {
   const { page } = opened;
   const dialog = page.getByRole("dialog");
-  const change = dialog.getByRole("button", { name: "Change it" });
+  const change = dialog.getByRole("button", { name: "Save" });
   const descriptors = [{ customer: "{{ input.customer }}" }, { path: "/a,b" }];
   const { id } = await weir.api("/triggers", {
     name: "order-intake",
@@ -116,7 +116,7 @@ async function editTrigger(weir: PageWeir, opened: OpenedPage): Promise<void> {
   await opened.view("Triggers");
   await page.getByRole("button", { name: "Edit order-intake" }).click();
   await dialog.getByLabel("Workflow").fill("other");
-  await dialog.getByLabel("When that decision fails").selectOption("allow");
+  await dialog.getByLabel("When the rate limit decision fails").selectOption("allow");
   await change.click();
   await dialog.waitFor({ state: "detached" });
   await page.locator("tbody tr", { hasText: "other" }).waitFor();
@@ -126,14 +126,14 @@ async function editTrigger(weir: PageWeir, opened: OpenedPage): Promise<void> {
     descriptors,
   }]);
   await page.getByRole("button", { name: "Edit order-intake" }).click();
-  await dialog.getByLabel("Domain of its rate limit").fill("store");
+  await dialog.getByLabel("Rate limit domain").fill("store");
   await change.click();
   await dialog.waitFor({ state: "detached" });
   assertEquals((await weir.api(`/triggers/${id}`)).limit, { domain: "store", descriptors });
   await page.locator("tbody tr", { hasText: "store" }).waitFor();
   await page.getByRole("button", { name: "Edit order-intake" }).click();
-  await dialog.getByLabel("Domain of its rate limit").fill("");
-  await dialog.getByLabel("Descriptors of its rate limit").fill("");
+  await dialog.getByLabel("Rate limit domain").fill("");
+  await dialog.getByLabel("Rate limit descriptors").fill("");
   await change.click();
   await dialog.waitFor({ state: "detached" });
   assertEquals((await weir.api(`/triggers/${id}`)).limit, undefined);
@@ -165,7 +165,7 @@ async function leave(step: ReturnType<typeof stepsOf>, opened: OpenedPage): Prom
         return document.documentElement.outerHTML;
       })()`);
     assertEquals([secret.startsWith("svce_"), String(left).includes(secret)], [true, false]);
-    await opened.sees("The administration wants its token");
+    await opened.sees("The administration requires a token");
     await page.keyboard.press("Escape");
   });
   await step("what fails after its form was closed is told", async () => {
@@ -203,5 +203,5 @@ async function addKey({ page }: OpenedPage, name: string): Promise<void> {
   await page.getByRole("button", { name: "Add an event key" }).click();
   await dialog.getByLabel("Name").fill(name);
   await dialog.getByLabel("Kinds").fill("a.*");
-  await dialog.getByRole("button", { name: "Add it" }).click();
+  await dialog.getByRole("button", { name: "Add" }).click();
 }

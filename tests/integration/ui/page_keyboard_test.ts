@@ -47,7 +47,7 @@ Deno.test({
       await tabTo(opened, "ADMIN_TOKEN");
       await opened.page.keyboard.type(ADMIN_TOKEN);
       await press(opened, "Enter");
-      await opened.sees("There is no endpoint yet.");
+      await opened.sees("No endpoints yet.");
       await hasFocus(opened, "Endpoints");
     });
     await step("an endpoint is added", () => addEndpoint(opened));
@@ -66,14 +66,14 @@ Deno.test({
       await press(opened, "Enter");
       await tabTo(opened, "Delete the endpoint", "Shift+Tab");
       await press(opened, "Enter");
-      await opened.sees("There is no endpoint yet.");
+      await opened.sees("No endpoints yet.");
       await hasFocus(opened, "Endpoints");
     });
     await step("a form that is sent keeps the focus", () => explain(opened));
     await step("who forgets the token stands in the view", async () => {
       await tabTo(opened, "Forget the token", "Shift+Tab");
       await press(opened, "Enter");
-      await opened.page.getByText("The token is forgotten.").waitFor();
+      await opened.page.getByText("Token forgotten.").waitFor();
       await until("the view", async () => (await focused(opened)).tag === "H1");
     });
     assertEquals(await opened.problems(), []);
@@ -93,12 +93,12 @@ async function addEndpoint(opened: OpenedPage): Promise<void> {
   await press(opened, "Control+A");
   await opened.page.keyboard.type("http://127.0.0.1:9/hook");
   await press(opened, "Enter");
-  await dialog.getByText("It is shown this once").waitFor();
+  await dialog.getByText("Shown only once").waitFor();
   await hasFocus(opened, "Copy");
   // A secret is not lost by a key that is pressed in passing.
   await press(opened, "Escape");
   assertEquals(await dialog.isVisible(), true);
-  await tabTo(opened, "I have kept it");
+  await tabTo(opened, "I have saved it");
   await press(opened, "Enter");
   await dialog.waitFor({ state: "detached" });
   await hasFocus(opened, "Add an endpoint");
@@ -138,12 +138,12 @@ async function rotate(opened: OpenedPage): Promise<void> {
   const dialog = opened.page.getByRole("dialog");
   await tabTo(opened, "Rotate the secret of http://127.0.0.1:9/hook", "Shift+Tab");
   await press(opened, "Enter");
-  await tabTo(opened, "Make a new secret");
+  await tabTo(opened, "Create a new secret");
   await press(opened, "Enter");
-  await dialog.getByText("It is shown this once").waitFor();
+  await dialog.getByText("Shown only once").waitFor();
   // The list was asked for again behind the dialog.
   await opened.sees("next");
-  await tabTo(opened, "I have kept it");
+  await tabTo(opened, "I have saved it");
   await press(opened, "Enter");
   await dialog.waitFor({ state: "detached" });
   await hasFocus(opened, "Rotate the secret of http://127.0.0.1:9/hook");
@@ -152,7 +152,7 @@ async function rotate(opened: OpenedPage): Promise<void> {
 async function tryIt(opened: OpenedPage): Promise<void> {
   await tabTo(opened, "Try http://127.0.0.1:9/hook", "Shift+Tab");
   await press(opened, "Enter");
-  await opened.sees("A test event would not be taken");
+  await opened.sees("The endpoint did not accept a test event");
   await tabTo(opened, "Close", "Shift+Tab");
   await press(opened, "Enter");
   await hasFocus(opened, "Endpoints");

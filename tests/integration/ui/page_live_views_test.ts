@@ -43,9 +43,9 @@ async function overview(weir: PageWeir, opened: OpenedPage): Promise<void> {
   const figure = (title: string) => page.locator(".figure", { hasText: title }).locator(".value");
   assertEquals(await figure("Health").textContent(), "Healthy");
   assertEquals(await weir.decide("account", "bob", 12), 7);
-  await page.locator(".figure", { hasText: "Decisions since it started" }).getByText("7 over the limit")
+  await page.locator(".figure", { hasText: "Decisions since start" }).getByText("7 over the limit")
     .waitFor();
-  assertEquals(await figure("Decisions since it started").textContent(), "12");
+  assertEquals(await figure("Decisions since start").textContent(), "12");
   const bar =
     "[...document.querySelectorAll('.chart rect.over')].some((one) => Number(one.getAttribute('height')) > 0)";
   await until("a bar of the chart", () => opened.value(bar));
@@ -54,7 +54,7 @@ async function overview(weir: PageWeir, opened: OpenedPage): Promise<void> {
     "Decisions of the last",
   );
   await opened.sees("shop_account_bob");
-  await opened.sees("Every component is well.");
+  await opened.sees("All components healthy.");
 }
 
 async function configuration({ weir }: PageWeir, opened: OpenedPage): Promise<void> {
@@ -100,7 +100,7 @@ async function rules(weir: PageWeir, opened: OpenedPage): Promise<void> {
   await page.getByRole("heading", { level: 1 }).hover();
   await row.first().getByText("shop.path_/login").waitFor();
   await filter.fill("nothing has this name");
-  await opened.sees("There is no rule, or none with this in its name.");
+  await opened.sees("No matching rules.");
   await filter.fill("");
 }
 
@@ -109,12 +109,12 @@ async function explain(opened: OpenedPage): Promise<void> {
   await opened.view("Explain");
   const go = page.getByRole("button", { name: "Explain", exact: true });
   await go.click();
-  await opened.sees("Domain is wanted");
+  await opened.sees("Domain is required");
   assertEquals(await opened.value("document.activeElement.getAttribute('aria-invalid')"), "true");
   await page.getByLabel("Domain").fill("shop");
   await page.getByLabel("Descriptors").fill("account");
   await go.click();
-  await opened.sees(/"account" has no equals sign, key=value would be right/);
+  await opened.sees(/"account" has no equals sign: expected key=value/);
   await page.getByLabel("Descriptors").fill("account=bob\ncolour=red");
   await go.click();
   await opened.sees("no limit");
@@ -126,13 +126,13 @@ async function explain(opened: OpenedPage): Promise<void> {
   await page.getByRole("button", { name: "Reset these counters" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Reset", exact: true }).click();
   await opened.sees("0 used, 5 left");
-  await page.getByText(/The counters were reset/).waitFor();
+  await page.getByText(/Counters reset/).waitFor();
 }
 
 async function rest(opened: OpenedPage): Promise<void> {
   const { page } = opened;
   await opened.value(hidden(true));
-  await opened.isLive(/nobody looks/);
+  await opened.isLive(/page is hidden/);
   await opened.value(hidden(false));
   await opened.isLive();
   await page.getByRole("button", { name: "Stop", exact: true }).click();
@@ -145,14 +145,14 @@ async function comeBack(weir: PageWeir, opened: OpenedPage): Promise<void> {
   await opened.view("Overview");
   await weir.weir.stop();
   await opened.isLive(/Reconnecting in \d+ s/);
-  await opened.sees("Not live: this is how it was at");
+  await opened.sees("Not live: as of");
   await opened.picture("overview-reconnecting");
   await weir.startAgain();
   await until("the stream to come back", async () => {
     await opened.connectNow();
     return await opened.page.locator(".live[data-state=live]").count() > 0;
   });
-  await opened.page.locator(".figure", { hasText: "Decisions since it started" }).getByText("0", {
+  await opened.page.locator(".figure", { hasText: "Decisions since start" }).getByText("0", {
     exact: true,
   })
     .waitFor();

@@ -39,7 +39,8 @@ Deno.test({
     assertEquals(await opened.problems(), []);
     await step("a text that is too pale would be found", async () => {
       await opened.value(PALE);
-      assertEquals((await opened.value(WORST_CONTRASTS) as string[]).length, 1);
+      // The dark color scheme may still be on its way.
+      await until("one finding", async () => (await opened.value(WORST_CONTRASTS) as string[]).length === 1);
     });
   },
 });

@@ -76,10 +76,10 @@ async function administration(opened: OpenedPage): Promise<void> {
   await page.getByRole("dialog").getByText("<script>").waitFor();
   await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
   await page.getByRole("button", { name: "Try" }).click();
-  await opened.sees("A test event would not be taken");
+  await opened.sees("The endpoint did not accept a test event");
   await opened.view("Deliveries");
   await page.locator("[data-action=open]").click();
-  await page.getByRole("region", { name: "Answer to attempt 1" }).getByText("<script>").waitFor();
+  await page.getByRole("region", { name: "Response to attempt 1" }).getByText("<script>").waitFor();
   await page.getByRole("region", { name: "Payload" }).getByText("<script>").waitFor();
   await opened.picture("markup-delivery");
   await opened.view("Events");

@@ -84,7 +84,7 @@ Deno.test({
     await using browser = await PageBrowser.launch();
     await using opened = await browser.open(`${weir.url}#endpoints`);
     await opened.giveToken("ADMIN_TOKEN", ADMIN_TOKEN);
-    await opened.sees("There is no endpoint yet.");
+    await opened.sees("No endpoints yet.");
     await step("nothing is said to be empty before the service has answered", () => unknown(opened));
     await step("refusals are told in words, whatever they look like", () => refusals(opened));
     await step("records of any kind, size and number", () => oddRecords(opened));
@@ -111,19 +111,19 @@ async function unknown(opened: OpenedPage): Promise<void> {
   await answering(opened, "**/api/v1/endpoints*", "", { status: 500 });
   await opened.view("Events");
   await opened.view("Endpoints");
-  await opened.sees("Cannot do this: the service answered 500");
-  assertEquals(await page.getByText("There is no endpoint yet.").isVisible(), false);
+  await opened.sees("The service responded with status 500");
+  assertEquals(await page.getByText("No endpoints yet.").isVisible(), false);
   await page.unroute("**/api/v1/endpoints*");
-  await opened.sees("There is no endpoint yet.");
+  await opened.sees("No endpoints yet.");
 }
 
 async function refusals(opened: OpenedPage): Promise<void> {
   const cases: readonly (readonly [number, string, string])[] = [
-    [200, "<!doctype html><p>Sign in</p>", "Cannot read the answer of the service: it is no JSON"],
+    [200, "<!doctype html><p>Sign in</p>", "Cannot read the response: invalid JSON"],
     [429, '{"detail":"Cannot do this: too many calls"}', "Cannot do this: too many calls"],
-    [502, "<html>bad gateway</html>", "the service answered 502"],
-    [503, "null", "the service answered 503"],
-    [400, '{"detail":7}', "the service answered 400"],
+    [502, "<html>bad gateway</html>", "The service responded with status 502"],
+    [503, "null", "The service responded with status 503"],
+    [400, '{"detail":7}', "The service responded with status 400"],
   ];
   for (const [status, body, text] of cases) {
     await answering(opened, "**/api/v1/events?*", body, { status });
@@ -132,7 +132,7 @@ async function refusals(opened: OpenedPage): Promise<void> {
     await opened.sees(text);
   }
   await opened.page.unroute("**/api/v1/events?*");
-  await opened.sees("No event is like this.");
+  await opened.sees("No matching events.");
 }
 
 function oddItems(): unknown[] {
@@ -233,7 +233,7 @@ async function otherVersion(opened: OpenedPage): Promise<void> {
       return await page.locator("#version").textContent() === version;
     });
   }
-  await page.getByText("The service is version 2.0.0 now; this page is that of 1.0.0: load it again.")
+  await page.getByText("The service is version 2.0.0 now; this page is of version 1.0.0: reload it.")
     .waitFor();
   await page.unrouteAll({ behavior: "ignoreErrors" });
 }

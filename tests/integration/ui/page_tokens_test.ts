@@ -20,14 +20,14 @@ Deno.test({
     await using opened = await browser.open(weir.url);
     const { page } = opened;
     await step("the live figures want either token", async () => {
-      await opened.isLive("A token is wanted");
-      await opened.sees("The live figures want a token");
+      await opened.isLive("Token required");
+      await opened.sees("The live statistics require a token");
       assertEquals(await page.getByLabel(EITHER).getAttribute("type"), "password");
       assertEquals(await page.getByLabel(EITHER).getAttribute("autocomplete"), "off");
       await opened.giveToken(EITHER, "two words");
-      await opened.sees("A token is wanted: visible ASCII without a space");
+      await opened.sees("Invalid token: expected visible ASCII without spaces");
       await opened.giveToken(EITHER, "another-token");
-      await opened.sees("The service did not take that token.");
+      await opened.sees("The service rejected the token.");
       await opened.picture("token-refused");
       await opened.giveToken(EITHER, DEBUG_TOKEN);
       await opened.isLive();
@@ -35,29 +35,29 @@ Deno.test({
     });
     await step("that of the debug port does not open the administration", async () => {
       await opened.view("Endpoints");
-      await opened.sees("That token opens the live figures, but not the administration.");
+      await opened.sees("This token gives access to the live statistics, but not to the administration.");
       await opened.giveToken("ADMIN_TOKEN", "wrong-one");
-      await opened.sees("The service did not take that token.");
+      await opened.sees("The service rejected the token.");
       await opened.giveToken("ADMIN_TOKEN", ADMIN_TOKEN);
-      await opened.sees("There is no endpoint yet.");
+      await opened.sees("No endpoints yet.");
       await opened.isLive();
     });
     await step("no token is anywhere but in memory", () => tokensHidden(opened));
     await step("a token is forgotten when someone says so", async () => {
       await page.getByRole("button", { name: "Forget the token" }).click();
-      await opened.sees("The administration wants its token");
+      await opened.sees("The administration requires a token");
       await opened.view("Overview");
       // The stream that runs is ended with the token that opened it.
-      await opened.sees("The live figures want a token");
+      await opened.sees("The live statistics require a token");
     });
     await step("a token is forgotten when the page is loaded again", async () => {
       await opened.giveToken(EITHER, ADMIN_TOKEN);
       await opened.isLive();
       await page.reload();
-      await opened.isLive("A token is wanted");
+      await opened.isLive("Token required");
       await opened.giveToken(EITHER, ADMIN_TOKEN);
       await opened.view("Endpoints");
-      await opened.sees("There is no endpoint yet.");
+      await opened.sees("No endpoints yet.");
     });
     assertEquals(await opened.problems(), []);
   },
@@ -100,7 +100,7 @@ Deno.test({
     await using browser = await PageBrowser.launch();
     await step("without ADMIN_TOKEN", async () => {
       await using opened = await browser.open(`http://${debug}/ui#deliveries`);
-      await opened.sees(/ADMIN_TOKEN of the service is not set/);
+      await opened.sees(/ADMIN_TOKEN is not set/);
       assertEquals(await opened.problems(), []);
     });
     await step("without WEBHOOK_STORE", async () => {

@@ -40,11 +40,11 @@ const TEXT = `domain shop at 2026-01-31T12:00:00Z
 
 descriptor 0: user=adam,path=/a
   level 1: user=adam
-    > user_ad*  its pattern is the first that matches
-    - user      it takes any value, but a rule with a value that fits wins
+    > user_ad*  first matching pattern
+    - user      it matches any value, but a rule with a matching value takes precedence
     - other keys of this level: free
   level 2: path=/a
-    > path  it takes any value, and no rule with a value fits
+    > path  it matches any value, and no rule with a value matches
   limit        30 per DAY (a window of 172800 s)
   rule         shop.user_ad*.path
   shadow mode  it is counted, and answered as OK
@@ -55,14 +55,14 @@ descriptor 0: user=adam,path=/a
 
 descriptor 1: user=bob
   level 1: user=bob
-    > user      it takes any value, and no rule with a value fits
+    > user      it matches any value, and no rule with a value matches
     - user_ad*  its pattern does not match
     - other keys of this level: free
   no limit     shop.user falls away: shop.user_ad*.path of descriptor 0 replaces "users"
 
 descriptor 2: free
   level 1: free
-    > free  it takes any value, and no rule with a value fits
+    > free  it matches any value, and no rule with a value matches
     - other keys of this level: user
   unlimited    shop.free: nothing is counted
 
@@ -91,7 +91,7 @@ Deno.test("weir explain --json: the same for machines", async () => {
         by: "key",
         matches: true,
         chosen: true,
-        why: "it takes any value, and no rule with a value fits",
+        why: "it matches any value, and no rule with a value matches",
       },
       { rule: "user_ad*", by: "pattern", matches: false, chosen: false, why: "its pattern does not match" },
     ],
@@ -160,7 +160,7 @@ const REFUSED: readonly (readonly [
     [...ASKED, "--descriptors", "k"],
     {},
     2,
-    'Cannot use --descriptors "k": "k" has no equals sign, key=value would be right',
+    'Cannot use --descriptors "k": "k" has no equals sign: expected key=value',
   ],
   [
     "too many entries",

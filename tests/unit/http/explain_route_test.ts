@@ -122,7 +122,7 @@ Deno.test("/explain: the walk, the counter and nothing consumed", async () => {
           entries: [{ key: "user", value: "ann" }],
           levels: [{
             entry: { key: "user", value: "ann" },
-            rules: [{ ...chosen, why: "it takes any value, and no rule with a value fits" }],
+            rules: [{ ...chosen, why: "it matches any value, and no rule with a value matches" }],
             furtherRules: 0,
             otherKeys: [],
             furtherKeys: 0,
@@ -167,7 +167,7 @@ const WRONG_QUERIES: readonly (readonly [query: string, field: string, reason: s
   ["?domain=&descriptors=a=b", "domain", "must be given once, and not be empty"],
   ["?domain=a&domain=b&descriptors=a=b", "domain", "must be given once, and not be empty"],
   ["?domain=a", "descriptors", "must be given, such as descriptors=key=value"],
-  ["?domain=a&descriptors=b", "descriptors", '"b" has no equals sign, key=value would be right'],
+  ["?domain=a&descriptors=b", "descriptors", '"b" has no equals sign: expected key=value'],
   ["?domain=a&descriptor=b=c", "descriptor", "only domain and descriptors are known"],
   [
     `?domain=a&descriptors=${Array(65).fill("k=v").join(",")}`,

@@ -1,4 +1,4 @@
-import type { CacheFailureMode } from "../../../src/ratelimit/cache_failure_mode.ts";
+import type { CacheFailureMode } from "../../../src/ratelimit/limit.ts";
 import type { Policy } from "../../../src/ratelimit/policy.ts";
 
 /** Calls over a cache that fails, and what comes of them. */

@@ -1,13 +1,15 @@
 import { assert, assertEquals } from "@std/assert";
 import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import type { CounterCache, Hit } from "../../../src/ratelimit/counter_cache.ts";
-import { parseDescriptorText } from "../../../src/ratelimit/descriptor_text.ts";
+import {
+  type Descriptor,
+  parseDescriptorText,
+  type RateLimitRequest,
+} from "../../../src/ratelimit/request.ts";
 import { explain, type ExplainedDescriptor } from "../../../src/ratelimit/explain.ts";
 import { walkRules } from "../../../src/ratelimit/explain_walk.ts";
-import { instantText } from "../../../src/ratelimit/instant_text.ts";
-import { matchLimit } from "../../../src/ratelimit/matcher.ts";
-import type { Descriptor, RateLimitRequest } from "../../../src/ratelimit/request.ts";
-import type { Rules } from "../../../src/ratelimit/rules.ts";
+import { instantText } from "../../../src/ratelimit/window.ts";
+import { matchLimit, type Rules } from "../../../src/ratelimit/rules.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
 import { bySize, SOAK_SEED } from "../../soak/soak_options.ts";
@@ -60,28 +62,28 @@ function first(text: string, domain?: string): ExplainedDescriptor {
 Deno.test("explain: each rule of the key is told with why it takes the entry or does not", () => {
   const steps: readonly (readonly [text: string, rows: readonly (readonly [string, boolean, string])[]])[] = [
     ["user=bob", [
-      ["user", true, "it takes any value, and no rule with a value fits"],
+      ["user", true, "it matches any value, and no rule with a value matches"],
       ["user_ad*", false, "its pattern does not match"],
       ["user_*min", false, "its pattern does not match"],
-      ["user_admin", false, "its value is another one"],
+      ["user_admin", false, "another value"],
     ]],
     ["user=adamin", [
-      ["user_ad*", true, "its pattern is the first that matches"],
-      ["user_*min", false, "its pattern matches, but one that is declared before it wins"],
-      ["user", false, "it takes any value, but a rule with a value that fits wins"],
-      ["user_admin", false, "its value is another one"],
+      ["user_ad*", true, "first matching pattern"],
+      ["user_*min", false, "its pattern matches, but an earlier pattern takes precedence"],
+      ["user", false, "it matches any value, but a rule with a matching value takes precedence"],
+      ["user_admin", false, "another value"],
     ]],
     ["user=admin", [
-      ["user_admin", true, "its value is exactly this one"],
-      ["user_ad*", false, "its pattern matches, but an exact value wins"],
-      ["user_*min", false, "its pattern matches, but an exact value wins"],
-      ["user", false, "it takes any value, but a rule with a value that fits wins"],
+      ["user_admin", true, "exact value"],
+      ["user_ad*", false, "its pattern matches, but an exact value takes precedence"],
+      ["user_*min", false, "its pattern matches, but an exact value takes precedence"],
+      ["user", false, "it matches any value, but a rule with a matching value takes precedence"],
     ]],
     ["user=ad*", [
-      ["user_ad*", true, "its value is exactly this one"],
-      ["user", false, "it takes any value, but a rule with a value that fits wins"],
+      ["user_ad*", true, "exact value"],
+      ["user", false, "it matches any value, but a rule with a matching value takes precedence"],
       ["user_*min", false, "its pattern does not match"],
-      ["user_admin", false, "its value is another one"],
+      ["user_admin", false, "another value"],
     ]],
   ];
   for (const [text, rows] of steps) {
@@ -101,9 +103,9 @@ Deno.test("explain: where a walk ends without a limit, and why", () => {
     [
       "user=admin",
       1,
-      'the rule "user_admin" has no limit of its own: those nested in it want further entries',
+      'the rule "user_admin" has no limit: nested rules require more entries',
     ],
-    ["user=bob", 0, "no rules have this domain", "other"],
+    ["user=bob", 0, "unknown domain", "other"],
   ];
   for (const [text, count, why, domain] of ends) {
     const { outcome, levels, ...rest } = first(text, domain);
@@ -115,8 +117,8 @@ Deno.test("explain: where a walk ends without a limit, and why", () => {
   const request = { domain: "shop", hitsAddend: 1, descriptors: [descriptor("k=w"), descriptor("k=v")] };
   const { descriptors } = explain(missed, request, CONTEXT).explanation;
   assertEquals(descriptors.map(({ why }) => why), [
-    "no rule of level 1 takes this value",
-    'the rule "k_v" has no limit of its own',
+    "no rule of level 1 matches this value",
+    'the rule "k_v" has no limit',
   ]);
 });
 
@@ -326,9 +328,9 @@ Deno.test("descriptors as people write them", () => {
   const texts: readonly (readonly [text: string, read: ReturnType<typeof parseDescriptorText>])[] = [
     ["a=1,b=", [{ key: "a", value: "1" }, { key: "b", value: "" }]],
     ["=x", [{ key: "", value: "x" }]],
-    ["a", '"a" has no equals sign, key=value would be right'],
-    ["a=1,", '"" has no equals sign, key=value would be right'],
-    ["a=b=c", '"a=b=c" has more than one equals sign, key=value would be right'],
+    ["a", '"a" has no equals sign: expected key=value'],
+    ["a=1,", '"" has no equals sign: expected key=value'],
+    ["a=b=c", '"a=b=c" has more than one equals sign: expected key=value'],
   ];
   for (const [text, read] of texts) assertEquals(parseDescriptorText(text), read, text);
 });

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { limitText } from "../../../src/ratelimit/limit_text.ts";
+import { limitText } from "../../../src/ratelimit/rules_text.ts";
 import { rulesOf } from "../../harness/service_fixture.ts";
 
 const RULES = rulesOf({

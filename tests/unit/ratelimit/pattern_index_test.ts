@@ -1,6 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { compilePattern, matchesPattern } from "../../../src/ratelimit/pattern.ts";
-import { PatternIndex } from "../../../src/ratelimit/pattern_index.ts";
+import { compilePattern, matchesPattern, PatternIndex } from "../../../src/ratelimit/pattern_index.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
 
 for (const count of [0, 1, 8, 9, 40, 300]) {

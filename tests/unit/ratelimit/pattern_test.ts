@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { compilePattern, matchesPattern } from "../../../src/ratelimit/pattern.ts";
+import { compilePattern, matchesPattern } from "../../../src/ratelimit/pattern_index.ts";
 
 const CASES: readonly [pattern: string, matching: string[], others: string[]][] = [
   ["files/*", ["files/", "files/a", "files/a/b", "files/*"], ["files", "file/a", "xfiles/a", "FILES/a", ""]],

@@ -10,12 +10,12 @@ const REFUSED: readonly (readonly [Partial<RestRequest>, string, string])[] = [
   [
     { method: "" },
     "invalid_method",
-    `"" "${URL_SHOWN}": the method is not a token; one such as "GET" would be right`,
+    `"" "${URL_SHOWN}": invalid method: expected a token such as "GET"`,
   ],
   [
     { method: "GE T" },
     "invalid_method",
-    `"GE T" "${URL_SHOWN}": the method is not a token; one such as "GET" would be right`,
+    `"GE T" "${URL_SHOWN}": invalid method: expected a token such as "GET"`,
   ],
   ...["CONNECT", "TRACE", "track"].map((method): [Partial<RestRequest>, string, string] => [
     { method },
@@ -25,31 +25,31 @@ const REFUSED: readonly (readonly [Partial<RestRequest>, string, string])[] = [
   [
     { baseURL: `/items?${SECRET}` },
     "invalid_url",
-    'GET "/items": the URL does not parse; one such as "https://host/path" would be right',
+    'GET "/items": invalid URL: expected one such as "https://host/path"',
   ],
   [
     { baseURL: `https://user:${SECRET}@host:port/items?a=b` },
     "invalid_url",
-    'GET "https:…": the URL does not parse; one such as "https://host/path" would be right',
+    'GET "https:…": invalid URL: expected one such as "https://host/path"',
   ],
   [
     { baseURL: `https://user:pa/${SECRET}@host/` },
     "invalid_url",
-    'GET "https:…": the URL does not parse; one such as "https://host/path" would be right',
+    'GET "https:…": invalid URL: expected one such as "https://host/path"',
   ],
   [
     { baseURL: `ftp://host/a?${SECRET}` },
     "invalid_url",
-    'GET "ftp://host/a": the URL is neither http nor https',
+    'GET "ftp://host/a": invalid URL: expected http or https',
   ],
-  [{ baseURL: `user:${SECRET}@host/a` }, "invalid_url", 'GET "host/a": the URL is neither http nor https'],
+  [{ baseURL: `user:${SECRET}@host/a` }, "invalid_url", 'GET "host/a": invalid URL: expected http or https'],
   ...["https://", "https:///", "https:", " https://", "https:\\\\", "ht\ntps://"].map((
     start,
   ): [Partial<RestRequest>, string, string] => [
     { baseURL: `${start}user:${SECRET}@host/a#${SECRET}` },
     "invalid_url",
     `GET ${JSON.stringify(`${start.trim().replace("\n", "")}host/a`)}: ` +
-    "the URL holds a user name or a password; an Authorization header would be right",
+    "the URL contains a user name or password: use an Authorization header",
   ]),
   [
     { headers: { [`x-key: ${SECRET}`]: "a" } },
@@ -64,23 +64,22 @@ const REFUSED: readonly (readonly [Partial<RestRequest>, string, string])[] = [
   ...["\r", "\n", "\0"].map((character): [Partial<RestRequest>, string, string] => [
     { headers: { "X-Key": `${SECRET}${character}x-other: 1` } },
     "invalid_header",
-    `GET "${URL_SHOWN}": the value of header "X-Key" holds a line break or a NUL`,
+    `GET "${URL_SHOWN}": the value of header "X-Key" contains a line break or NUL`,
   ]),
   ...["\x01", "\x1b", "\x7f"].map((character): [Partial<RestRequest>, string, string] => [
     { headers: { "X-Key": `${SECRET}${character}` } },
     "invalid_header",
-    `GET "${URL_SHOWN}": the value of header "X-Key" holds a control character`,
+    `GET "${URL_SHOWN}": the value of header "X-Key" contains a control character`,
   ]),
   [
     { headers: { "X-Key": `${SECRET}\u0100` } },
     "invalid_header",
-    `GET "${URL_SHOWN}": the value of header "X-Key" holds a character beyond Latin-1; ` +
-    "an encoded value would be right",
+    `GET "${URL_SHOWN}": the value of header "X-Key" contains a character outside Latin-1: encode it`,
   ],
   [
     { headers: JSON.parse(`{"X-Key":["${SECRET}"]}`) },
     "invalid_header",
-    `GET "${URL_SHOWN}": the value of header "X-Key" is not a text`,
+    `GET "${URL_SHOWN}": the value of header "X-Key" is not a string`,
   ],
   [{ body: SECRET }, "invalid_body", `GET "${URL_SHOWN}": a GET request has no body`],
   [{ method: Head, body: SECRET }, "invalid_body", `HEAD "${URL_SHOWN}": a HEAD request has no body`],

@@ -48,22 +48,22 @@ Deno.test("networkFailure: what it tells", () => {
     [
       denoError(`${OF}: client error (Connect): dns error: failed to lookup address information: no`),
       "dns",
-      "the name of the host cannot be resolved (dns error: failed to lookup address information: no)",
+      "cannot resolve the host name (dns error: failed to lookup address information: no)",
     ],
     [
       denoError(`${OF}: client error (Connect): tcp connect error: Connection refused (os error 111)`),
       "connect",
-      "no connection to the host (tcp connect error: Connection refused (os error 111))",
+      "cannot connect to the host (tcp connect error: Connection refused (os error 111))",
     ],
     [
       denoError(`${OF}: client error (Connect): invalid peer certificate: UnknownIssuer`),
       "tls",
-      "the TLS handshake with the host failed (invalid peer certificate: UnknownIssuer)",
+      "the TLS handshake failed (invalid peer certificate: UnknownIssuer)",
     ],
     [
       denoError(`${OF}: client error (Connect): received corrupt message of type InvalidContentType`),
       "tls",
-      "the TLS handshake with the host failed (received corrupt message of type InvalidContentType)",
+      "the TLS handshake failed (received corrupt message of type InvalidContentType)",
     ],
     [
       denoError(
@@ -75,12 +75,12 @@ Deno.test("networkFailure: what it tells", () => {
     [
       nodeError("ENOTFOUND", "getaddrinfo ENOTFOUND nowhere.invalid"),
       "dns",
-      "the name of the host cannot be resolved (getaddrinfo ENOTFOUND nowhere.invalid)",
+      "cannot resolve the host name (getaddrinfo ENOTFOUND nowhere.invalid)",
     ],
     [
       new TypeError("fetch failed", { cause: several }),
       "connect",
-      "no connection to the host (ECONNREFUSED happened)",
+      "cannot connect to the host (ECONNREFUSED happened)",
     ],
     [new TypeError("Failed to fetch"), undefined, "the connection failed (Failed to fetch)"],
     [new Error("two\n lines"), undefined, "the connection failed (two lines)"],

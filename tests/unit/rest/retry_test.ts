@@ -188,9 +188,9 @@ Deno.test("retry: a wait that would outlast the total time is not begun", async 
 
 Deno.test("retry: each attempt has its own time, all of them have the total", async () => {
   const table: [ClientOptions, string, number][] = [
-    [{ timeoutMs: 100 }, "no whole response came within 100 ms", 3],
-    [{ timeoutMs: 100, totalTimeoutMs: 250 }, "it was not done within 250 ms in total", 3],
-    [{ totalTimeoutMs: 250 }, "it was not done within 250 ms in total", 1],
+    [{ timeoutMs: 100 }, "timed out after 100 ms", 3],
+    [{ timeoutMs: 100, totalTimeoutMs: 250 }, "timed out after 250 ms in total", 3],
+    [{ totalTimeoutMs: 250 }, "timed out after 250 ms in total", 1],
   ];
   for (const [limits, state, attempts] of table) {
     const hang: ScriptedStep = { fail: "hang" };

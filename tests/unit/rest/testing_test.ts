@@ -90,12 +90,12 @@ Deno.test("ScriptedTransport: a request too many and a step too many are told", 
   const { transport, client } = scripted([{ status: 500 }, {}], { clock: FakeClock.byWaits() });
   assertEquals(
     assertThrows(() => transport.assertDone()).message,
-    "Cannot end the script: 2 of its steps were not taken",
+    "Unused steps: 2",
   );
   await client.send(REQUEST);
   await client.send(REQUEST);
   transport.assertDone();
   const error = await failure(() => client.send({ ...REQUEST, queryParams: { token: "secret" } }));
-  const words = `Cannot answer GET "${REQUEST.baseURL}": the script has no step for it`;
+  const words = `Cannot answer GET "${REQUEST.baseURL}": no step left`;
   assertEquals(error.message, `Cannot send GET "${REQUEST.baseURL}": the connection failed (${words})`);
 });

@@ -62,7 +62,7 @@ Deno.test("page: the stream is live, and connects again when the service ends it
   controller.close();
   await bed.last("in 1000 ms: the service ended the stream");
   bed.clock.advance(1_000);
-  await bed.last("in 2000 ms: the service has no place for another page");
+  await bed.last("in 2000 ms: too many pages are open");
   assertEquals(bed.states.slice(0, 3), ["connecting", "live", "in 1000 ms: the service ended the stream"]);
   bed.stream.stop();
   assertEquals([bed.states.at(-1), bed.clock.waiting], ["stopped", 0]);
@@ -98,7 +98,7 @@ Deno.test("page: a stream that falls silent is taken for a broken one", async ()
   bed.clock.advance(7_999);
   assertEquals(bed.states.at(-1), "live");
   bed.clock.advance(1);
-  assertEquals(bed.states.at(-1), "in 1000 ms: the service fell silent");
+  assertEquals(bed.states.at(-1), "in 1000 ms: the service stopped sending");
   bed.stream.stop();
 });
 
@@ -125,15 +125,15 @@ Deno.test("page: it shows the token that there is, and ends with it", async () =
   bed.answer = () => new Response(null, { status: 401 });
   stream.start();
   await bed.last("refused");
-  session.take("live", "wrong");
+  session.store("live", "wrong");
   await until("the second call", () => bed.tokens.length === 2);
   await bed.last("refused");
-  assertEquals(session.problem("live"), "The service did not take that token.");
+  assertEquals(session.problem("live"), "The service rejected the token.");
   bed.open().enqueue(snapshot(1));
-  session.take("live", "right");
+  session.store("live", "right");
   await bed.last("live");
   // One more token takes nothing away from a stream that runs.
-  session.take("administration", "more");
+  session.store("administration", "more");
   assertEquals(bed.states.at(-1), "live");
   bed.answer = () => new Response(null, { status: 401 });
   session.forget();
@@ -158,7 +158,7 @@ Deno.test("page: a token that is given while another answer is on its way is use
   session.onChange(() => stream.followSession());
   bed.answer = () => {
     bed.open().enqueue(snapshot(1));
-    session.take("administration", "right");
+    session.store("administration", "right");
     return new Response(null, { status: 401 });
   };
   stream.start();
@@ -172,7 +172,7 @@ Deno.test("page: what cannot be read is said to be that", async () => {
   const controller = bed.open();
   bed.stream.start();
   controller.enqueue(new TextEncoder().encode("event: snapshot\ndata: {\n\n"));
-  await bed.last("in 1000 ms: what the service told could not be read");
+  await bed.last("in 1000 ms: invalid snapshot");
   // An end in the middle of an event tells nothing.
   const cut = bed.open();
   bed.clock.advance(1_000);

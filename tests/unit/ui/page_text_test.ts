@@ -1,7 +1,6 @@
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { exactText, parseExact } from "../../../src/ui/page/exact_json.ts";
-import { type RatePoint, withPoint } from "../../../src/ui/page/rate_points.ts";
-import { readSnapshot } from "../../../src/ui/page/snapshot.ts";
+import { type RatePoint, readSnapshot, withPoint } from "../../../src/ui/page/snapshot.ts";
 import { countText, momentText, rateText, shareText, spanText, tookText } from "../../../src/ui/page/text.ts";
 import {
   descriptorsIn,
@@ -86,16 +85,16 @@ Deno.test("page: descriptors become lines that are read as the same descriptors"
 
 Deno.test("page: what is typed in wrongly is refused in words", () => {
   const cases: readonly (readonly [() => unknown, string])[] = [
-    [() => headersIn("none"), 'Cannot read "none": Name: value is wanted'],
-    [() => headersIn("a: 1\na: 2"), 'Cannot read "a: 2": Name: value is wanted, each name once'],
-    [() => descriptorsIn("=1", "d"), 'Cannot read "=1": key=value is wanted'],
-    [() => descriptorsIn("a=1,a=2", "d"), 'Cannot read "a=1,a=2": key=value is wanted, each key once'],
-    [() => descriptorsIn('{"a":1}', "d"), 'Cannot read "{"a":1}": texts are wanted'],
-    [() => descriptorsIn('{"a"', "d"), "Cannot read this as JSON"],
-    [() => wholeIn("1.5", "n"), 'Cannot use "1.5": a whole number is wanted'],
-    [() => objectIn("[]", "data"), "an object is wanted"],
-    [() => objectIn("{", "data"), "Cannot read this as JSON"],
-    [() => momentIn("soon", "since"), 'Cannot use "soon": a day and a time are wanted'],
+    [() => headersIn("none"), 'Invalid header "none": expected Name: value'],
+    [() => headersIn("a: 1\na: 2"), 'Invalid header "a: 2": expected Name: value, each name once'],
+    [() => descriptorsIn("=1", "d"), 'Invalid descriptor "=1": expected key=value'],
+    [() => descriptorsIn("a=1,a=2", "d"), 'Invalid descriptor "a=1,a=2": expected key=value, each key once'],
+    [() => descriptorsIn('{"a":1}', "d"), 'Invalid descriptor "{"a":1}": expected strings'],
+    [() => descriptorsIn('{"a"', "d"), "Invalid JSON"],
+    [() => wholeIn("1.5", "n"), 'Invalid number "1.5": expected an integer'],
+    [() => objectIn("[]", "data"), "expected an object"],
+    [() => objectIn("{", "data"), "Invalid JSON"],
+    [() => momentIn("soon", "since"), 'Invalid time "soon": expected a date and a time'],
   ];
   for (const [run, words] of cases) assertStringIncludes(assertThrows(run).message, words);
 });

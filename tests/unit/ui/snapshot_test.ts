@@ -1,8 +1,8 @@
 import { assertEquals } from "@std/assert";
-import { type ShownRule, Snapshots, type SnapshotSources } from "../../../src/ui/snapshot.ts";
+import { type RuleStatistics, Snapshots, type SnapshotSources } from "../../../src/ui/snapshot.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
-const RULE: ShownRule = {
+const RULE: RuleStatistics = {
   name: "d.k",
   limit: "1 per DAY",
   shadowMode: false,
@@ -17,7 +17,7 @@ const RULE: ShownRule = {
 class Bed {
   readonly clock = new FakeClock(1_700_000_000_000);
   decisions = { total: 0, overLimit: 0 };
-  rules: ShownRule[] = [];
+  rules: RuleStatistics[] = [];
   readonly snapshots: Snapshots;
 
   constructor(sources: Partial<SnapshotSources> = {}) {

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { busiest } from "../../../src/ui/busiest.ts";
+import { busiest } from "../../../src/ui/snapshot.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
 
 const random = seededRandom(3);

@@ -1,0 +1,79 @@
+import { deliveriesView } from "./deliveries_view.ts";
+import { endpointsView } from "./endpoints_view.ts";
+import { eventsView } from "./events_view.ts";
+import { executionsView } from "./executions_view.ts";
+import { textOf } from "./fields.ts";
+import { code } from "./pieces.ts";
+import { deleteAction } from "./record_action.ts";
+import { askNew, type RecordForm } from "./record_form.ts";
+import { recordListView } from "./record_list.ts";
+import { triggersView } from "./triggers_view.ts";
+import { wordsIn } from "./typed_text.ts";
+import type { View } from "./view.ts";
+
+const eventKeyForm: RecordForm = {
+  list: "event-keys",
+  noun: "event key",
+  fields: () => [
+    { name: "name", label: "Name", required: true, hint: "Who uses the key" },
+    { name: "kinds", label: "Kinds", required: true, hint: "Kinds, prefixes such as agent.*, or *" },
+  ],
+  read: ({ name, kinds }) => ({ name: name?.trim(), kinds: wordsIn(kinds ?? "") }),
+};
+
+const eventKeysView = recordListView({
+  name: "event-keys",
+  title: "Event keys",
+  about: "Keys that allow other systems to post events of some kinds.",
+  empty: "No event keys yet.",
+  columns: [
+    { label: "Name", field: "name", as: "text" },
+    { label: "Kinds", field: "kinds", as: "codes" },
+    { label: "Ends in", cell: ({ record }) => [code(`…${textOf(record, "lastFour")}`)] },
+    { label: "Created", field: "createdAt", as: "moment" },
+  ],
+  actions: (row) => {
+    const name = textOf(row.record, "name");
+    const text = `Events that ${name} posts with this key are answered with 401.`;
+    return [deleteAction(row, name, { noun: "event key", text })];
+  },
+  add: {
+    label: "Add an event key",
+    open: (parts, added) =>
+      askNew(parts, eventKeyForm, (made) => ({
+        title: "The new event key",
+        text: "POST /api/v1/events accepts it as the bearer token.",
+        secret: textOf(made, "key"),
+      }), added),
+  },
+});
+
+const auditView = recordListView({
+  name: "audit",
+  title: "Audit",
+  about: "Who did what, and which deliveries failed permanently.",
+  empty: "No matching entries.",
+  filters: [{ label: "Action", parameter: "event", placeholder: "such as delivery.failed" }],
+  columns: [
+    { label: "When", field: "at", as: "moment" },
+    { label: "Action", field: "action", as: "code" },
+    { label: "Actor", field: "actor", as: "text" },
+    { label: "Object", field: "object", as: "code" },
+    {
+      label: "Details",
+      look: "prose",
+      cell: ({ record }) => [code(JSON.stringify(record["details"]) ?? "")],
+    },
+  ],
+});
+
+/** The views of the administration, in the order of the navigation. */
+export const ADMINISTRATION_VIEWS: readonly View[] = [
+  deliveriesView,
+  executionsView,
+  endpointsView,
+  triggersView,
+  eventsView,
+  eventKeysView,
+  auditView,
+];

@@ -1,0 +1,100 @@
+import { wordsOf } from "./api.ts";
+import type { Question } from "./dialogs.ts";
+import { button, type Child } from "./element.ts";
+import { type Fields, flagOf } from "./fields.ts";
+import type { PageParts } from "./view.ts";
+
+/** A record in a list, with what its cells and actions need. */
+export interface Row {
+  readonly parts: PageParts;
+  readonly record: Fields;
+  /** The path of the record in the API. */
+  readonly path: string;
+  readonly now: number;
+  /** Reloads the list. */
+  readonly refresh: () => void;
+  /** Shows the result of an action above the list. */
+  readonly show: (...children: readonly Child[]) => void;
+  /** The label of a loaded choice of a filter. */
+  readonly labelOf: (value: string) => string | undefined;
+}
+
+/** What a button does with a record. */
+export interface RecordAction {
+  readonly label: string;
+  /** The label for screen readers, which names the record. */
+  readonly spoken?: string;
+  /** Identifies the button in its row when the row is rebuilt; the label by default. */
+  readonly action?: string;
+  /** Classes of the button; `small` by default. */
+  readonly look?: string;
+  /** Asked before `run`. */
+  readonly question?: Question;
+  /** Returns the message to show when it is done, if any. */
+  readonly run: () => Promise<string | undefined> | undefined;
+  /** Called after `run` succeeded. */
+  readonly then?: () => void;
+}
+
+/** A button that asks its question, runs its action one at a time and reports the result. */
+export function actionButton(parts: PageParts, action: RecordAction): HTMLButtonElement {
+  const { label, look = "small", action: name = label, spoken } = action;
+  const made = button(label, () => {
+    if (made.getAttribute("aria-disabled") === "true") return;
+    // A disabled button would lose the focus.
+    made.setAttribute("aria-disabled", "true");
+    void perform(parts, action).finally(() => made.removeAttribute("aria-disabled"));
+  }, { look, action: name, ...spoken === undefined ? {} : { spoken } });
+  return made;
+}
+
+/** Enables or disables a record; each message is shown when it is done. */
+export function switchAction(
+  { parts, record, path, refresh }: Row,
+  name: string,
+  messages: { readonly enabled: string; readonly disabled: string },
+): RecordAction {
+  const isEnabled = flagOf(record, "enabled");
+  const label = isEnabled ? "Disable" : "Enable";
+  return {
+    label,
+    spoken: `${label} ${name}`,
+    action: "switch",
+    run: async () => {
+      await parts.api.administer(path, { method: "PATCH", body: { enabled: !isEnabled } });
+      return isEnabled ? messages.disabled : messages.enabled;
+    },
+    then: refresh,
+  };
+}
+
+/** Deletes a record after a question. */
+export function deleteAction(
+  { parts, path, refresh }: Row,
+  name: string,
+  { noun, text }: { readonly noun: string; readonly text: string },
+): RecordAction {
+  return {
+    label: "Delete",
+    spoken: `Delete ${name}`,
+    look: "small danger",
+    question: { title: `Delete this ${noun}?`, text, go: `Delete the ${noun}`, isDangerous: true },
+    run: async () => {
+      await parts.api.administer(path, { method: "DELETE" });
+      return `Deleted the ${noun}.`;
+    },
+    then: refresh,
+  };
+}
+
+async function perform({ dialogs, messages }: PageParts, action: RecordAction): Promise<void> {
+  const { run, question, then } = action;
+  try {
+    if (question !== undefined && !await dialogs.ask(question)) return;
+    const message = await run();
+    if (message !== undefined) messages.say(message);
+    then?.();
+  } catch (error) {
+    messages.warn(wordsOf(error));
+  }
+}

@@ -1,0 +1,116 @@
+import { ApiProblem, wordsOf } from "./api.ts";
+import { button, type Child, element, fill, setHidden } from "./element.ts";
+import { exactText } from "./exact_json.ts";
+import { type Fields, flagOf } from "./fields.ts";
+import { jsonBlock, panel } from "./pieces.ts";
+import { actionButton, type RecordAction } from "./record_action.ts";
+import { dayOf } from "./text.ts";
+import type { OpenedView, PageParts } from "./view.ts";
+
+/** A view of one record. */
+export interface RecordViewOptions {
+  /** The list that the record is in: its name in the address, and in words. */
+  readonly list: string;
+  readonly id: string;
+  readonly show: (record: Fields, now: number) => readonly Child[];
+  /** Its `path` is the path of the record in the API; the record is reloaded after it. */
+  readonly action: (path: string) => RecordAction;
+  /** Whether the action does not apply to the record. */
+  readonly hidesAction?: (record: Fields) => boolean;
+  /** Shown below the record. */
+  readonly below?: HTMLElement;
+}
+
+const REFRESH_MS = 2_000;
+
+/** Shows a record and refreshes it; rebuilds what is shown only when the record has changed. */
+export class RecordView implements OpenedView {
+  readonly nodes: readonly Child[];
+  readonly #parts: PageParts;
+  readonly #path: string;
+  readonly #options: RecordViewOptions;
+  readonly #place = element("div");
+  readonly #action: HTMLElement;
+  #shown = "";
+  #round = 0;
+  #isClosed = false;
+  #cancel = () => {};
+
+  constructor(parts: PageParts, options: RecordViewOptions) {
+    const { list, id, action, hidesAction, below } = options;
+    this.#parts = parts;
+    this.#path = `/${list}/${encodeURIComponent(id)}`;
+    this.#options = options;
+    this.#action = actionButton(parts, { ...action(this.#path), then: () => this.#refresh() });
+    this.#action.hidden = hidesAction !== undefined;
+    const bar = element("div", { class: "bar" }, button(`All ${list}`, () => parts.go(list)), this.#action);
+    this.nodes = [bar, this.#place, below];
+    this.#refresh();
+  }
+
+  /** Stops refreshing. */
+  close(): void {
+    this.#isClosed = true;
+    this.#cancel();
+  }
+
+  #refresh(): void {
+    void this.#load(++this.#round);
+  }
+
+  async #load(round: number): Promise<void> {
+    this.#cancel();
+    const { api, clock } = this.#parts;
+    let isGone = false;
+    try {
+      const record = await api.administer(this.#path);
+      if (this.#isClosed || round !== this.#round) return;
+      const text = `${dayOf(clock.now())} ${exactText(record)}`;
+      if (text !== this.#shown) this.#show(record);
+      this.#shown = text;
+    } catch (error) {
+      if (this.#isClosed || round !== this.#round) return;
+      isGone = isNotFound(error);
+      this.#shown = "";
+      fill(this.#place, [element("p", { class: "problem", role: "alert" }, wordsOf(error))]);
+    }
+    if (!isGone) this.#cancel = clock.after(REFRESH_MS, () => this.#refreshVisible());
+  }
+
+  #show(record: Fields): void {
+    const { show, hidesAction } = this.#options;
+    const focused = document.activeElement;
+    const label = focused !== null && this.#place.contains(focused)
+      ? focused.getAttribute("aria-label")
+      : null;
+    setHidden(this.#action, hidesAction?.(record) === true);
+    fill(this.#place, show(record, this.#parts.clock.now()));
+    if (label === null) return;
+    const again = this.#place.querySelectorAll<HTMLElement>("[aria-label]");
+    [...again].find((one) => one.getAttribute("aria-label") === label)?.focus({ preventScroll: true });
+  }
+
+  #refreshVisible(): void {
+    // Rebuilding the record would clear a selection in it.
+    const selection = globalThis.getSelection();
+    const isSelected = selection?.isCollapsed === false && selection.containsNode(this.#place, true);
+    if (!document.hidden && !isSelected) return this.#refresh();
+    this.#cancel = this.#parts.clock.after(REFRESH_MS, () => this.#refreshVisible());
+  }
+}
+
+/** The payload of an event. */
+export function payloadPanel(event: Fields): HTMLElement {
+  const isErased = flagOf(event, "isErased");
+  return panel("Payload", isErased ? emptyNote("Payload erased.") : jsonBlock("Payload", event["data"]));
+}
+
+/** Shown in place of something that does not exist. */
+export function emptyNote(text: string): HTMLElement {
+  return element("p", { class: "empty" }, text);
+}
+
+/** Whether the service answered 404. */
+export function isNotFound(error: unknown): boolean {
+  return error instanceof ApiProblem && error.status === 404;
+}
