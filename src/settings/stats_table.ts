@@ -143,8 +143,8 @@ export const STATS_TABLE = {
   },
   TRACING_EXPORTER_PROTOCOL: {
     parse: oneOf(["http", "grpc"]),
-    default: "http",
-    doc: "How spans are exported: `http` or `grpc`.",
+    whenUnset: "`OTEL_EXPORTER_OTLP_PROTOCOL` decides, else `http`",
+    doc: "How spans are exported: `http` or `grpc`. `OTEL_EXPORTER_OTLP_PROTOCOL` decides between JSON and protobuf.",
     group: "Tracing",
   },
   TRACING_SERVICE_NAME: {

@@ -1,10 +1,46 @@
 import type { Clock } from "../base/clock.ts";
-import type { Logger } from "../base/log.ts";
+import type { LogFields, Logger } from "../base/log.ts";
 import { settledWithin } from "../base/wait.ts";
-import { maxWaitingSpans } from "./tracing_batch_size.ts";
-import type { ExportOptions, FromExporter, ToExporter } from "./tracing_export_message.ts";
+import { maxWaitingSpans, type OtlpProtocol } from "./tracing_otlp.ts";
 import { SpanOutbox } from "./tracing_span_outbox.ts";
+import type { SpanPack } from "./tracing_span_pack.ts";
 import type { SpanRecord } from "./tracing_span_record.ts";
+
+/** Where spans go and what all of them have in common. */
+export interface ExportOptions {
+  readonly protocol: OtlpProtocol;
+  /** The values of `OTEL_EXPORTER_OTLP_<OPTION>` by option. */
+  readonly otlp: ReadonlyMap<string, string>;
+  /** Attributes of the resource; they take precedence over `OTEL_RESOURCE_ATTRIBUTES`. */
+  readonly attributes: Readonly<Record<string, string>>;
+  readonly version: string;
+}
+
+/** What the main thread sends to the exporting worker. `start` comes first and once. */
+export type ToExporter =
+  | { readonly type: "start"; readonly options: ExportOptions }
+  /** Answered by `taken` immediately. */
+  | { readonly type: "spans"; readonly pack: SpanPack }
+  /** Answered by `closed`, the last message, when everything is exported. */
+  | { readonly type: "close" };
+
+/** What the exporting worker sends to the main thread. */
+export type FromExporter =
+  /** It may be sent spans. */
+  | { readonly type: "ready" }
+  /** It cannot be used as it was started. */
+  | { readonly type: "refused"; readonly error: Error }
+  | { readonly type: "taken" }
+  /** The collector accepted some spans. */
+  | { readonly type: "exported" }
+  | {
+    readonly type: "log";
+    readonly level: "warning" | "error";
+    readonly message: string;
+    readonly fields: LogFields;
+  }
+  /** With the failure of the last spans, if any. */
+  | { readonly type: "closed"; readonly error: Error | undefined };
 
 /** The main thread's side of its line to the worker; a `Worker` is one. */
 export interface ExporterLine {

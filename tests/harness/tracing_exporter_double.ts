@@ -1,8 +1,7 @@
-import type { FromExporter, ToExporter } from "../../src/telemetry/tracing_export_message.ts";
-import { placesIn, renderSpans } from "../../src/telemetry/tracing_span_list.ts";
 import type { SpanPack } from "../../src/telemetry/tracing_span_pack.ts";
-import { SPAN_KINDS, SpanRecord, spanShape } from "../../src/telemetry/tracing_span_record.ts";
-import type { ExporterLine } from "../../src/telemetry/tracing_worker_export.ts";
+import { SPAN_KINDS, SpanRecord, type SpanShape } from "../../src/telemetry/tracing_span_record.ts";
+import type { ExporterLine, FromExporter, ToExporter } from "../../src/telemetry/tracing_worker_export.ts";
+import { exportedAll } from "./tracing_bed.ts";
 
 /** A worker that exports nothing: a test says what it tells, and sees what it was told. */
 export class ExporterDouble implements ExporterLine {
@@ -55,21 +54,20 @@ export const DEAF = { start: ALIVE.start, close: ALIVE.close } as const;
 
 /** A span with this name and nothing else. */
 export function spanNamed(name: string): SpanRecord {
-  return new SpanRecord({ elapsed: () => 0, onEnd: () => {} }, {
-    shape: spanShape(name, SPAN_KINDS.server),
-    ...{ traceId: "1".repeat(32), spanId: "2".repeat(16), state: "", aboveId: "", isRemote: false },
-    ...{ epochMs: 0, startedAt: 0 },
-  });
+  return spanOf({ name, kind: SPAN_KINDS.server });
+}
+
+/** A span of this shape, whatever else is given, and nothing else. */
+export function spanOf(
+  shape: SpanShape,
+  given: Partial<SpanRecord["start"]> = {},
+  origin: ConstructorParameters<typeof SpanRecord>[0] = { elapsed: () => 0, onEnd: () => {} },
+): SpanRecord {
+  const ids = { traceId: "1".repeat(32), state: "", parent: undefined, remoteParentId: "" };
+  return new SpanRecord(origin, { shape, ...ids, epochMs: 0, startedAt: 0, ...given });
 }
 
 /** The names of the spans in a pack. */
-export function namesIn(pack: SpanPack): unknown[] {
-  return textsIn(pack).map((text) => JSON.parse(text).name);
-}
-
-/** The texts of the spans in a pack. */
-export function textsIn(pack: SpanPack): string[] {
-  const list = renderSpans(pack);
-  const decoder = new TextDecoder();
-  return placesIn(list).map(({ start, end }) => decoder.decode(list.bytes.subarray(start, end)));
+export function namesIn(pack: SpanPack): string[] {
+  return exportedAll(pack).map(({ name }) => name);
 }

@@ -5,7 +5,7 @@ import { KeptLog } from "../../harness/http_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { ALIVE, DEAF, ExporterDouble, namesIn, spanNamed } from "../../harness/tracing_exporter_double.ts";
 
-const EXPORTED = { protocol: "http", otlp: new Map(), attributes: {}, version: "1" } as const;
+const EXPORTED = { protocol: "http/json", otlp: new Map(), attributes: {}, version: "1" } as const;
 
 /** An export by these workers, one after the other. */
 function exportBy(...workers: ExporterDouble[]) {
