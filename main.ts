@@ -30,7 +30,7 @@ import { StatsStore } from "./src/stats/store.ts";
 import { createLogger } from "./src/telemetry/logger.ts";
 import { ProcessFigures } from "./src/telemetry/process_figures.ts";
 import { guardProcess } from "./src/telemetry/process_guard.ts";
-import type { WebhookLine } from "./src/webhooks/service/supervisor.ts";
+import type { WebhookWorkerHandle } from "./src/webhooks/service/supervisor.ts";
 
 const { version } = config;
 /** Longest time that running calls get to end when the service stops. */
@@ -58,7 +58,7 @@ export interface Running {
 /** What a service is started with in addition to its settings. */
 export interface ServeOptions extends PartsOptions {
   /** Starts the worker of the webhook service; our own when absent. */
-  readonly startWebhookWorker?: () => WebhookLine;
+  readonly createWebhookWorker?: () => WebhookWorkerHandle;
   /** Called with a function that reads the configuration again. */
   readonly onReload?: (reload: () => void) => void;
 }
@@ -94,8 +94,8 @@ export async function serve(
     const { service, counters } = decisions;
     opened.listener(await loaded.openPullMetrics({ ...parts, rules: () => service.rules }), "metrics");
     const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
-    const startWorker = options.startWebhookWorker;
-    const webhooks = await openAdministration(parts, { version, tracing, decide, counters, startWorker });
+    const createWorker = options.createWebhookWorker;
+    const webhooks = await openAdministration(parts, { version, tracing, decide, counters, createWorker });
     opened.defer(() => webhooks.close(0));
     opened.listener(webhooks.listener, "administration");
     const rules = await rulesOpening;

@@ -4,7 +4,7 @@ import {
   WEBHOOK_COUNTERS,
   WEBHOOK_GAUGES,
   WEBHOOK_TIMERS,
-  type WebhookFigures,
+  type WebhookMetrics,
 } from "../webhooks/service/metrics.ts";
 
 const PREFIX = "ratelimit.webhooks";
@@ -61,7 +61,7 @@ export class WebhookStatistics {
   }
 
   /** Takes what a worker tells; `isNew` when it has not told anything before. */
-  take({ counters, gauges, durations }: WebhookFigures, isNew: boolean): void {
+  take({ counters, gauges, durations }: WebhookMetrics, isNew: boolean): void {
     if (isNew) {
       for (const [name, count] of Object.entries(this.#counters)) {
         this.#before.set(name, (this.#before.get(name) ?? 0) + count);

@@ -22,7 +22,7 @@ import { WebhookStatistics } from "./webhook_statistics.ts";
 import { isPostgresAddress } from "../base/postgres_address.ts";
 import type { LimitCall } from "../webhooks/model/limit_call.ts";
 import type { StoreSettings, WebhookOptions } from "../webhooks/service/message.ts";
-import { type WebhookLine, WebhookThread } from "../webhooks/service/supervisor.ts";
+import { type WebhookWorkerHandle, WebhookWorkerSupervisor } from "../webhooks/service/supervisor.ts";
 
 /** What the webhook service is opened with. */
 export interface OpenWebhooksOptions {
@@ -33,7 +33,7 @@ export interface OpenWebhooksOptions {
   /** What the administration looks at beside, also where the webhook service is off. */
   readonly counters: Counters;
   /** Starts a worker; one with the webhook service when absent. */
-  readonly startWorker?: (() => WebhookLine) | undefined;
+  readonly createWorker?: (() => WebhookWorkerHandle) | undefined;
 }
 
 /** The webhook service, as far as the process has to know it. */
@@ -73,7 +73,7 @@ export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions):
   warnOfToken(parts);
   warnOfFolder(place, parts);
   const statistics = new WebhookStatistics(stats);
-  const thread = new WebhookThread({
+  const thread = new WebhookWorkerSupervisor({
     ...parts,
     options: workerOptions(settings, { store: storeSettings(place, settings), version: options.version }),
     limit: limitBy(options.decide),
@@ -81,9 +81,9 @@ export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions):
       health.set("webhooks", healthy, reason);
       health.note("webhooks", healthy ? reason : "");
     },
-    onFigures: (figures, isNew) => statistics.take(figures, isNew),
+    onMetrics: (metrics, isNew) => statistics.take(metrics, isNew),
     onSpan: (span) => options.tracing.work(span),
-    startWorker: options.startWorker,
+    createWorker: options.createWorker,
   });
   const onTrigger: WebhookRouteOptions["onTrigger"] = (answer) => statistics.noteTrigger(answer);
   const routing = {

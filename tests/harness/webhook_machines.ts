@@ -6,7 +6,7 @@ import type { DeliverySender } from "../../src/webhooks/deliveries/sender.ts";
 import { openSqliteStore } from "../../src/webhooks/store/sqlite/store.ts";
 import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 import { StoreClock } from "../../src/webhooks/store/clock.ts";
-import type { WebhookFigures } from "../../src/webhooks/service/metrics.ts";
+import type { WebhookMetrics } from "../../src/webhooks/service/metrics.ts";
 import { WebhookService } from "../../src/webhooks/service/service.ts";
 import type { TakenWork } from "../../src/webhooks/service/background_work.ts";
 import { SenderDouble } from "./dispatcher_fixture.ts";
@@ -251,8 +251,8 @@ export class WebhookMachine {
   }
 
   /** What it counted and measured. */
-  async figures(): Promise<WebhookFigures> {
-    return await this.service.figures();
+  async metrics(): Promise<WebhookMetrics> {
+    return await this.service.metrics();
   }
 
   /** Its service. */
@@ -289,7 +289,7 @@ export class WebhookMachine {
       urlProblem: () => Promise.resolve(undefined),
       check: () => Promise.resolve([]),
       takeLock: () => takeLock(this),
-      sharedFigures: clock &&
+      sharedStoreMetrics: clock &&
         (() => ({ repeats: 0, wallAheadMs: clock.wallAheadMs, problem: clock.problem })),
       sender: this.#sender(bed.sender),
       fetch: (input, init) => this.#fetch(new Request(input, init)),

@@ -3,7 +3,7 @@ import type { Logger } from "../../base/log.ts";
 import { Dispatcher } from "../deliveries/dispatcher.ts";
 import type { DispatcherOptions } from "../deliveries/dispatcher_options.ts";
 import type { AdministrationStore, WebhookStore } from "../store/store.ts";
-import { type SharedFigures, storeGauges, type WebhookFigures } from "./metrics.ts";
+import { type SharedStoreMetrics, storeGauges, type WebhookMetrics } from "./metrics.ts";
 import { WorkflowRunner, type WorkflowRunnerOptions } from "../workflows/runner.ts";
 
 /** The right to do the work of a store. */
@@ -31,7 +31,7 @@ export interface WebhookWorkParts
   /** How long commits took since the last call, in milliseconds. */
   readonly takeCommitTimes?: (() => readonly number[]) | undefined;
   /** How a store that several machines share stands. */
-  readonly sharedFigures?: (() => SharedFigures) | undefined;
+  readonly sharedStoreMetrics?: (() => SharedStoreMetrics) | undefined;
   /** Called with the reason when another process has taken the lock and voided the claims; all work has to end. */
   readonly onLockLost?: ((state: string) => void) | undefined;
   /** Called around each step of an attempt. */
@@ -104,9 +104,9 @@ export class WebhookWork {
   }
 
   /** What was counted since the start, and the durations since the last call. */
-  figures(): WebhookFigures {
+  metrics(): WebhookMetrics {
     const counted = this.#dispatcher?.figures;
-    const shared = this.#parts.sharedFigures?.();
+    const shared = this.#parts.sharedStoreMetrics?.();
     const durations = { attempt_time: this.#times, commit_time: this.#parts.takeCommitTimes?.() ?? [] };
     this.#times = [];
     return {

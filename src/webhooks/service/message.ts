@@ -1,4 +1,4 @@
-import type { PortLine } from "../../base/port_logger.ts";
+import type { WorkerPort } from "../../base/supervised_worker.ts";
 import type {
   AdministrationCall,
   EventCall,
@@ -8,7 +8,7 @@ import type {
   WebhookAnswer,
 } from "../api/calls.ts";
 import type { LimitDecision } from "../model/limit_call.ts";
-import type { WebhookFigures } from "./metrics.ts";
+import type { WebhookMetrics } from "./metrics.ts";
 import type { WebhookSpan } from "./spans.ts";
 
 /** How a PostgreSQL is used. */
@@ -57,30 +57,29 @@ export interface WebhookOptions {
 }
 
 /** A call by its method of `WebhookCalls`. */
-export type WebhookQuestion =
+export type WebhookRequest =
   | { readonly method: "admitTrigger"; readonly call: TriggerCaller }
   | { readonly method: "acceptTrigger"; readonly call: TriggerCall }
   | { readonly method: "admitEvent"; readonly call: EventCaller }
   | { readonly method: "acceptEvent"; readonly call: EventCall }
   | { readonly method: "administer"; readonly call: AdministrationCall };
 
-/** What the main thread tells the worker. `start` comes first and once. */
+/** A message to the worker. `start` comes first and once. */
 export type ToWebhookWorker =
   | { readonly type: "start"; readonly options: WebhookOptions }
-  | { readonly type: "question"; readonly id: number; readonly question: WebhookQuestion }
-  /** What was decided; absent where the decision failed. */
+  | { readonly type: "request"; readonly id: number; readonly request: WebhookRequest }
+  /** A decision; absent where it failed. */
   | { readonly type: "limit"; readonly id: number; readonly decision?: LimitDecision | undefined }
-  /** Is answered by `stopped`, after which nothing comes any more. */
   | { readonly type: "stop"; readonly graceMs: number };
 
-/** What the worker tells the main thread. */
+/** A message of the worker, in addition to those of every worker. */
 export type FromWebhookWorker =
-  /** It answers questions from now on. */
+  /** It answers requests from now on. */
   | { readonly type: "ready" }
-  /** It cannot start yet, and why; it tries again. */
-  | { readonly type: "waiting"; readonly state: string }
-  /** It cannot start, or go on, and why. */
-  | { readonly type: "failed"; readonly state: string }
+  /** It cannot start yet, and tries again. */
+  | { readonly type: "waiting"; readonly reason: string }
+  /** It cannot start, or go on. */
+  | { readonly type: "failed"; readonly reason: string }
   | { readonly type: "answer"; readonly id: number; readonly answer: WebhookAnswer | undefined }
   | {
     readonly type: "limit";
@@ -88,8 +87,9 @@ export type FromWebhookWorker =
     readonly domain: string;
     readonly descriptors: readonly Readonly<Record<string, string>>[];
   }
-  | PortLine
   /** Every second, so that silence means something. */
-  | { readonly type: "figures"; readonly figures: WebhookFigures }
-  | { readonly type: "span"; readonly span: WebhookSpan }
-  | { readonly type: "stopped" };
+  | { readonly type: "metrics"; readonly metrics: WebhookMetrics }
+  | { readonly type: "span"; readonly span: WebhookSpan };
+
+/** The worker's side of its connection. */
+export type WebhookWorkerPort = WorkerPort<ToWebhookWorker, FromWebhookWorker>;

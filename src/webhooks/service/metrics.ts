@@ -1,7 +1,7 @@
 import type { StoreFigures } from "../store/store.ts";
 
 /** What the webhook service tells of itself once a second. */
-export interface WebhookFigures {
+export interface WebhookMetrics {
   /** Numbers that only grow, since its start. */
   readonly counters: Readonly<Record<string, number>>;
   readonly gauges: Readonly<Record<string, number>>;
@@ -14,7 +14,7 @@ export interface WebhookFigures {
 }
 
 /** How a store that several machines share stands. */
-export interface SharedFigures {
+export interface SharedStoreMetrics {
   /** Transactions that were done again because another one came before. */
   readonly repeats: number;
   /** How far the clock of this machine is ahead of the store's. */

@@ -61,7 +61,7 @@ async function openParts(opening: WebhookOpening, stack: AsyncDisposableStack): 
     noteOfSecrets: () => unopened.note(),
     takeLock: opened.takeLock,
     takeCommitTimes: () => commitTimes.take(),
-    sharedFigures: opened.sharedFigures,
+    sharedStoreMetrics: opened.sharedStoreMetrics,
     ...outside,
     workflows,
     limit,

@@ -18,7 +18,7 @@ import type {
 } from "../api/calls.ts";
 import { StoreError, type WebhookStore } from "../store/store.ts";
 import type { LimitCall } from "../model/limit_call.ts";
-import type { WebhookFigures } from "./metrics.ts";
+import type { WebhookMetrics } from "./metrics.ts";
 import { WebhookWork, type WebhookWorkParts } from "./background_work.ts";
 import type { Workflows } from "../model/workflow.ts";
 
@@ -46,7 +46,7 @@ interface Trouble {
   readonly error: StoreError;
   /** By the clock's `elapsed`. */
   readonly at: number;
-  /** Whether `figures` has returned it. */
+  /** Whether `metrics` has returned it. */
   isShown: boolean;
 }
 
@@ -126,21 +126,21 @@ export class WebhookService implements WebhookCalls {
   }
 
   /** What it counted and measured; durations are handed out once. */
-  async figures(): Promise<WebhookFigures> {
+  async metrics(): Promise<WebhookMetrics> {
     const { store, noteOfSecrets } = this.#parts;
-    const figures = this.#work.figures();
+    const metrics = this.#work.metrics();
     const problem = await this.#storeProblem();
     try {
       const gauges = await this.#work.storeGauges(store);
-      const notes = [figures.note, await noteOfSecrets?.()].filter((note) => note !== undefined);
+      const notes = [metrics.note, await noteOfSecrets?.()].filter((note) => note !== undefined);
       return {
-        ...figures,
-        gauges: { ...figures.gauges, ...gauges },
+        ...metrics,
+        gauges: { ...metrics.gauges, ...gauges },
         problem,
         note: notes.length === 0 ? undefined : notes.join("; "),
       };
     } catch (error) {
-      return { ...figures, problem: errorText(error) };
+      return { ...metrics, problem: errorText(error) };
     }
   }
 

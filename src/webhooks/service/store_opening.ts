@@ -4,7 +4,7 @@ import { DispatchLock } from "../store/sqlite/dispatch_lock.ts";
 import { openSqliteStore } from "../store/sqlite/store.ts";
 import type { WebhookStore } from "../store/store.ts";
 import { StoreClock } from "../store/clock.ts";
-import type { SharedFigures } from "./metrics.ts";
+import type { SharedStoreMetrics } from "./metrics.ts";
 import type { PostgresSettings } from "./message.ts";
 import type { TakenWork } from "./background_work.ts";
 
@@ -28,7 +28,7 @@ export interface OpenedStore {
   /** Takes over the work of the store; nothing while another process alone has it. */
   readonly takeLock: () => TakenWork | undefined;
   /** How a store that several machines share stands. */
-  readonly sharedFigures?: (() => SharedFigures) | undefined;
+  readonly sharedStoreMetrics?: (() => SharedStoreMetrics) | undefined;
   /** What is closed before the store. */
   readonly closed: readonly { close(): Promise<void> }[];
 }
@@ -61,12 +61,12 @@ export async function openSharedStore(
     await store.close();
     throw error;
   }
-  const sharedFigures = () => ({
+  const sharedStoreMetrics = () => ({
     repeats: store.repeats,
     wallAheadMs: clock.wallAheadMs,
     problem: clock.problem,
   });
-  return { store, clock, takeLock: () => SHARED, sharedFigures, closed: [clock] };
+  return { store, clock, takeLock: () => SHARED, sharedStoreMetrics, closed: [clock] };
 }
 
 const SHARED: TakenWork = { isSole: false, keep: () => true, release: () => {} };

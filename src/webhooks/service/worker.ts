@@ -8,20 +8,14 @@ import { aborted, answeredWithin, settledWithin } from "../../base/wait.ts";
 import type { WebhookAnswer, WebhookCalls } from "../api/calls.ts";
 import { StoreError } from "../store/store.ts";
 import type { LimitCall, LimitDecision } from "../model/limit_call.ts";
-import type { FromWebhookWorker, ToWebhookWorker, WebhookOptions, WebhookQuestion } from "./message.ts";
+import type { WebhookOptions, WebhookRequest, WebhookWorkerPort } from "./message.ts";
 import { openWebhookService, type WebhookOpening } from "./opening.ts";
 import type { WebhookService } from "./service.ts";
 import { attemptSpan, stepSpan, type WebhookSpan } from "./spans.ts";
 
-/** The worker's side of its line to the main thread. */
-export interface WebhookPort {
-  postMessage(message: FromWebhookWorker): void;
-  addEventListener(type: "message", listener: (event: MessageEvent<ToWebhookWorker>) => void): void;
-}
-
 /** How long a decision may take. */
 const DECISION_MS = 5_000;
-const FIGURES_MS = 1_000;
+const METRICS_MS = 1_000;
 /** Waits before a store that is away for the moment is opened again. */
 const OPENING_BACKOFF = { firstMs: 250, longestMs: 5_000 };
 
@@ -38,17 +32,17 @@ async function loadAll(): Promise<void> {
 export type WebhookExtras = Pick<WebhookOpening, "parts" | "pragmas">;
 
 /** Runs the webhook service over the port; `extrasOf` is asked when it is opened. */
-export function serveWebhooks(port: WebhookPort, extrasOf: () => WebhookExtras = () => ({})): void {
+export function serveWebhooks(port: WebhookWorkerPort, extrasOf: () => WebhookExtras = () => ({})): void {
   const limits = new PortLimits(port);
   const stopping = new AbortController();
   let service: Promise<WebhookService | undefined> = Promise.resolve(undefined);
-  let cancelFigures = () => {};
-  const tellFigures = (of: WebhookService): void => {
-    cancelFigures = systemClock.after(FIGURES_MS, () => {
-      void of.figures().then((figures) => {
+  let cancelMetrics = () => {};
+  const sendMetrics = (of: WebhookService): void => {
+    cancelMetrics = systemClock.after(METRICS_MS, () => {
+      void of.metrics().then((metrics) => {
         if (stopping.signal.aborted) return;
-        port.postMessage({ type: "figures", figures });
-        tellFigures(of);
+        port.postMessage({ type: "metrics", metrics });
+        sendMetrics(of);
       });
     });
   };
@@ -64,12 +58,12 @@ export function serveWebhooks(port: WebhookPort, extrasOf: () => WebhookExtras =
           })
         )
           .then((opened) => {
-            if (opened !== undefined) tellFigures(opened);
+            if (opened !== undefined) sendMetrics(opened);
             return opened;
           });
         break;
-      case "question":
-        void service.then((opened) => answer(opened, message.question)).then((given) => {
+      case "request":
+        void service.then((opened) => answer(opened, message.request)).then((given) => {
           port.postMessage({ type: "answer", id: message.id, answer: given });
         });
         break;
@@ -82,7 +76,7 @@ export function serveWebhooks(port: WebhookPort, extrasOf: () => WebhookExtras =
           await opened?.stop(message.graceMs).catch((error: unknown) => {
             portLogger(port).error("The webhook service did not end well", { error });
           });
-          cancelFigures();
+          cancelMetrics();
           port.postMessage({ type: "stopped" });
         });
     }
@@ -91,7 +85,7 @@ export function serveWebhooks(port: WebhookPort, extrasOf: () => WebhookExtras =
 
 interface WorkerOpening {
   readonly limit: LimitCall;
-  readonly port: WebhookPort;
+  readonly port: WebhookWorkerPort;
   readonly extras: WebhookExtras;
   /** Ends the wait for a store that is away. */
   readonly signal: AbortSignal;
@@ -107,12 +101,12 @@ async function open(options: WebhookOptions, opening: WorkerOpening): Promise<We
       port.postMessage({ type: "ready" });
       return service;
     } catch (error) {
-      const state = errorText(error);
+      const reason = errorText(error);
       if (!mayReturn(error, options)) {
-        port.postMessage({ type: "failed", state });
+        port.postMessage({ type: "failed", reason });
         return undefined;
       }
-      port.postMessage({ type: "waiting", state });
+      port.postMessage({ type: "waiting", reason });
       const waitMs = backoffMs(attempt, Math.random(), OPENING_BACKOFF);
       await settledWithin(aborted(signal), waitMs, systemClock);
     }
@@ -135,36 +129,36 @@ function serviceOpening(
     : {};
   const logger = portLogger(port);
   // The next worker waits for the lock.
-  const onLockLost = (state: string) => port.postMessage({ type: "failed", state });
+  const onLockLost = (reason: string) => port.postMessage({ type: "failed", reason });
   const parts = { onLockLost, ...spans, ...extras.parts };
   return { options, limit, logger, clock: systemClock, parts, pragmas: extras.pragmas };
 }
 
 async function answer(
   calls: WebhookCalls | undefined,
-  question: WebhookQuestion,
+  request: WebhookRequest,
 ): Promise<WebhookAnswer | undefined> {
-  switch (question.method) {
+  switch (request.method) {
     case "admitTrigger":
-      return await calls?.admitTrigger(question.call);
+      return await calls?.admitTrigger(request.call);
     case "acceptTrigger":
-      return await calls?.acceptTrigger(question.call);
+      return await calls?.acceptTrigger(request.call);
     case "admitEvent":
-      return await calls?.admitEvent(question.call);
+      return await calls?.admitEvent(request.call);
     case "acceptEvent":
-      return await calls?.acceptEvent(question.call);
+      return await calls?.acceptEvent(request.call);
     case "administer":
-      return await calls?.administer(question.call);
+      return await calls?.administer(request.call);
   }
 }
 
 /** Asks the decision service on the main thread. */
 class PortLimits {
-  readonly #port: WebhookPort;
+  readonly #port: WebhookWorkerPort;
   readonly #waiting = new Map<number, PromiseWithResolvers<LimitDecision>>();
   #lastId = 0;
 
-  constructor(port: WebhookPort) {
+  constructor(port: WebhookWorkerPort) {
     this.#port = port;
   }
 
@@ -199,7 +193,7 @@ function failed(state: string): Error {
 // A worker's module is the main module of its thread.
 if (import.meta.main) {
   giveWay();
-  const port = globalThis as unknown as WebhookPort;
+  const port = globalThis as unknown as WebhookWorkerPort;
   captureConsole(portLogger(port));
   serveWebhooks(port);
 }

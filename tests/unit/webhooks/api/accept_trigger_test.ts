@@ -210,7 +210,7 @@ Deno.test("trigger: a store that fails is 503, and nothing is accepted", async (
     const { key } = await bed.trigger();
     const answer = await bed.start(key, {});
     assertEquals([codeOf(answer), answer.headers["retry-after"]], [[503, "store_unavailable"], "1"]);
-    assertEquals((await bed.service.figures()).problem, `Cannot write: ${code}`);
+    assertEquals((await bed.service.metrics()).problem, `Cannot write: ${code}`);
   }
 });
 
@@ -232,11 +232,11 @@ Deno.test("trigger: health fails for as long as another process locks the store,
   const { key } = await bed.trigger();
   assertEquals((await bed.start(key, {})).status, 503);
   for (let second = 0; second < 12; second++) {
-    assertEquals((await bed.service.figures()).problem, "the store is locked", `after ${second} s`);
+    assertEquals((await bed.service.metrics()).problem, "the store is locked", `after ${second} s`);
     bed.clock.advance(1_000);
   }
   isLocked = false;
-  assertEquals((await bed.service.figures()).problem, undefined);
+  assertEquals((await bed.service.metrics()).problem, undefined);
 });
 
 Deno.test("trigger: once the service stops it is 503", async () => {
