@@ -5,7 +5,7 @@ import { type TracedRoute, type TracedService, traceGrpcService, traceRoute } fr
 import { type Decide, traceCache, type TracedCache, traceDecide } from "./tracing_decision.ts";
 import { checkOtlp, type OtlpSettings } from "./tracing_otlp.ts";
 import { CallTracer, type TracedWork } from "./tracing_spans.ts";
-import { type ExporterLine, WorkerExport } from "./tracing_worker_export.ts";
+import { type ExporterHandle, WorkerExport } from "./tracing_worker_export.ts";
 
 /** What is traced and where the spans go. */
 export interface TracingOptions extends OtlpSettings {
@@ -21,8 +21,8 @@ export interface TracingOptions extends OtlpSettings {
   readonly clock: Clock;
   /** A number from 0 to below 1. */
   readonly random: () => number;
-  /** Starts the exporting worker; our own when absent. */
-  readonly startWorker?: () => ExporterLine;
+  /** Replaces the exporting worker, in tests. */
+  readonly createWorker?: () => ExporterHandle;
 }
 
 /** Puts spans around the parts of the service and exports them. */
@@ -45,10 +45,10 @@ export interface Tracing {
 
 /** Starts tracing; throws for invalid settings. Load this module only where tracing is on. */
 export function beginTracing(options: TracingOptions): Tracing {
-  const { otlp, logger, clock, random, samplingRate, version, startWorker } = options;
+  const { otlp, logger, clock, random, samplingRate, version, createWorker } = options;
   const protocol = checkOtlp(options, logger);
   const attributes = resourceOf(options);
-  const exporter = new WorkerExport({ protocol, otlp, attributes, version, logger, clock, startWorker });
+  const exporter = new WorkerExport({ protocol, otlp, attributes, version, logger, clock, createWorker });
   const tracer = new CallTracer({ onEnd: (span) => exporter.add(span), samplingRate, random, clock });
   return {
     grpcService: (service) => traceGrpcService(service, tracer),

@@ -3,8 +3,10 @@ import { detectResources, envDetector, resourceFromAttributes } from "@opentelem
 import { BatchSpanProcessor, type ReadableSpan, type SpanExporter } from "@opentelemetry/sdk-trace-base";
 import { type Clock, systemClock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
-import type { LogFields, Logger } from "../base/log.ts";
+import type { Logger } from "../base/log.ts";
+import { portLogger } from "../base/port_logger.ts";
 import { captureConsole } from "../base/standard_streams.ts";
+import type { WorkerPort } from "../base/supervised_worker.ts";
 import { giveWay } from "../base/thread_priority.ts";
 import { guardProcess } from "./process_guard.ts";
 import { ThrottledLog } from "./throttled_log.ts";
@@ -13,11 +15,8 @@ import { readSpans } from "./tracing_pack_reader.ts";
 import type { SpanPack } from "./tracing_span_pack.ts";
 import type { ExportOptions, FromExporter, ToExporter } from "./tracing_worker_export.ts";
 
-/** The worker's side of its line to the main thread. */
-export interface ExporterPort {
-  postMessage(message: FromExporter): void;
-  addEventListener(type: "message", listener: (event: MessageEvent<ToExporter>) => void): void;
-}
+/** The worker's side of the connection to the main thread. */
+export type ExporterPort = WorkerPort<ToExporter, FromExporter>;
 
 /** Only the package in use is loaded. */
 const EXPORTERS = {
@@ -44,15 +43,17 @@ export function serveSpanExport(port: ExporterPort): void {
         void open(message.options, port).then((done) => {
           opened = done;
           port.postMessage({ type: "ready" });
-        }).catch((error: unknown) => port.postMessage({ type: "refused", error: plainError(error) }));
+        }).catch((error: unknown) => port.postMessage({ type: "failed", error: plainError(error) }));
         break;
       case "spans":
         port.postMessage({ type: "taken" });
         for (const span of opened?.read(message.pack) ?? []) opened?.spans.onEnd(span);
         break;
-      case "close":
-        void (opened?.spans.shutdown() ?? Promise.resolve()).then(() => undefined, plainError)
-          .then((error) => port.postMessage({ type: "closed", error }));
+      case "stop":
+        void (opened?.spans.shutdown() ?? Promise.resolve()).then(
+          () => port.postMessage({ type: "stopped" }),
+          (error: unknown) => port.postMessage({ type: "failed", error: plainError(error) }),
+        );
     }
   });
 }
@@ -61,7 +62,7 @@ async function open(
   { protocol, otlp, attributes, version }: ExportOptions,
   port: ExporterPort,
 ): Promise<Opened> {
-  const logger = portLogger(port);
+  const logger = exporterLogger(port);
   const log = createSdkLog({ logger, clock: systemClock, otlp });
   // The exporters log what they cannot use while they are constructed.
   diag.setLogger(log, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
@@ -126,13 +127,14 @@ export function createSdkLog({ logger, clock, otlp }: {
   return { error: warn, warn, info: ignore, debug: ignore, verbose: ignore };
 }
 
-/** Sends warnings and errors to the main thread. */
-function portLogger(port: ExporterPort): Logger {
-  const log = (level: "warning" | "error") => (message: string, fields: LogFields = {}) => {
-    const sent = Object.entries(fields).map(([name, value]) => [name, plain(value)]);
-    port.postMessage({ type: "log", level, message, fields: Object.fromEntries(sent) });
-  };
-  return { debug: () => {}, info: () => {}, warning: log("warning"), error: log("error") };
+/** A logger that sends its lines to the main thread, with fields that can be sent. */
+function exporterLogger(port: ExporterPort): Logger {
+  return portLogger({
+    postMessage({ fields, ...line }) {
+      const sent = Object.entries(fields).map(([name, value]) => [name, plain(value)]);
+      port.postMessage({ ...line, fields: Object.fromEntries(sent) });
+    },
+  });
 }
 
 function plain(value: unknown): unknown {
@@ -154,7 +156,8 @@ function plainError(error: unknown): Error {
 if (import.meta.main) {
   giveWay();
   const port = globalThis as unknown as ExporterPort;
-  captureConsole(portLogger(port));
-  guardProcess({ logger: portLogger(port), clock: systemClock, onUnexpected: () => {} });
+  const logger = exporterLogger(port);
+  captureConsole(logger);
+  guardProcess({ logger, clock: systemClock, onUnexpected: () => {} });
   serveSpanExport(port);
 }

@@ -1,20 +1,21 @@
 import type { SpanPack } from "../../src/telemetry/tracing_span_pack.ts";
 import { SPAN_KINDS, SpanRecord, type SpanShape } from "../../src/telemetry/tracing_span_record.ts";
-import type { ExporterLine, FromExporter, ToExporter } from "../../src/telemetry/tracing_worker_export.ts";
+import type { WorkerNotice } from "../../src/base/supervised_worker.ts";
+import type { ExporterHandle, FromExporter, ToExporter } from "../../src/telemetry/tracing_worker_export.ts";
 import { exportedAll } from "./tracing_bed.ts";
 
 /** A worker that exports nothing: a test says what it tells, and sees what it was told. */
-export class ExporterDouble implements ExporterLine {
+export class ExporterDouble implements ExporterHandle {
   /** The kinds of message that it was told. */
   readonly told: ToExporter["type"][] = [];
   readonly packs: SpanPack[] = [];
   isTerminated = false;
-  onmessage: ExporterLine["onmessage"] = null;
-  onmessageerror: ExporterLine["onmessageerror"] = null;
-  onerror: ExporterLine["onerror"] = null;
-  readonly #answers: Partial<Record<ToExporter["type"], FromExporter>>;
+  onmessage: ExporterHandle["onmessage"] = null;
+  onmessageerror: ExporterHandle["onmessageerror"] = null;
+  onerror: ExporterHandle["onerror"] = null;
+  readonly #answers: Partial<Record<ToExporter["type"], FromExporter | WorkerNotice>>;
 
-  constructor(answers: Partial<Record<ToExporter["type"], FromExporter>> = ALIVE) {
+  constructor(answers: Partial<Record<ToExporter["type"], FromExporter | WorkerNotice>> = ALIVE) {
     this.#answers = answers;
   }
 
@@ -30,7 +31,7 @@ export class ExporterDouble implements ExporterLine {
   }
 
   /** Tells the main thread something. */
-  tell(message: FromExporter): void {
+  tell(message: FromExporter | WorkerNotice): void {
     this.onmessage?.(new MessageEvent("message", { data: message }));
   }
 
@@ -46,11 +47,11 @@ export class ExporterDouble implements ExporterLine {
 export const ALIVE = {
   start: { type: "ready" },
   spans: { type: "taken" },
-  close: { type: "closed", error: undefined },
-} as const satisfies Partial<Record<ToExporter["type"], FromExporter>>;
+  stop: { type: "stopped" },
+} as const satisfies Partial<Record<ToExporter["type"], FromExporter | WorkerNotice>>;
 
 /** The same, but it takes no spans. */
-export const DEAF = { start: ALIVE.start, close: ALIVE.close } as const;
+export const DEAF = { start: ALIVE.start, stop: ALIVE.stop } as const;
 
 /** A span with this name and nothing else. */
 export function spanNamed(name: string): SpanRecord {

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { OtlpProtocol } from "../../../src/telemetry/tracing_otlp.ts";
-import { type ExporterLine, WorkerExport } from "../../../src/telemetry/tracing_worker_export.ts";
+import { type ExporterHandle, WorkerExport } from "../../../src/telemetry/tracing_worker_export.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { patientClock } from "../../harness/scaled_clock.ts";
@@ -13,14 +13,14 @@ import { spanNamed } from "../../harness/tracing_exporter_double.ts";
 /** An export with real workers, whose limits are far away. */
 function open(
   logger: KeptLog,
-  { protocol, startWorker = startExporter }: { protocol: OtlpProtocol; startWorker?: () => ExporterLine },
+  { protocol, createWorker = startExporter }: { protocol: OtlpProtocol; createWorker?: () => ExporterHandle },
 ): WorkerExport {
   const exported = { protocol, otlp: new Map(), attributes: {}, version: "1" };
-  return new WorkerExport({ ...exported, logger, clock: patientClock, startWorker });
+  return new WorkerExport({ ...exported, logger, clock: patientClock, createWorker });
 }
 
 /** A worker that runs this script. */
-function workerOf(script: string): ExporterLine {
+function workerOf(script: string): ExporterHandle {
   return new Worker(`data:application/javascript,${encodeURIComponent(script)}`, { type: "module" });
 }
 
@@ -95,11 +95,11 @@ for (const [title, death] of DEATHS) {
   const script = `${onSpans} postMessage({ type: 'ready' });`;
   Deno.test(`span export: a worker that ${title} is told, and the process goes on`, async () => {
     const logger = new KeptLog();
-    const opened = open(logger, { protocol: "http/json", startWorker: () => workerOf(script) });
+    const opened = open(logger, { protocol: "http/json", createWorker: () => workerOf(script) });
     opened.add(spanNamed("a"));
     await until("the failure to be told", () => logger.lines.length > 0);
     const lines = logger.lines.map(({ level, message }) => [level, message]);
-    const text = "the thread that exports spans failed; its spans are lost, another one is started in 1 s";
+    const text = "Span export worker failed; restarting it and keeping new spans";
     assertEquals(lines, [["error", text]]);
     await opened.close();
   });
@@ -110,13 +110,13 @@ Deno.test("span export: a worker whose thread never ends does not hold up the en
   const script = "onmessage = () => { while (true) {} }; postMessage({ type: 'ready' });";
   const opened = new WorkerExport({
     ...{ protocol: "http/json", otlp: new Map(), attributes: {}, version: "1", clock, logger },
-    startWorker: () => workerOf(script),
+    createWorker: () => workerOf(script),
   });
   opened.add(spanNamed("a"));
   const closed = opened.close();
   clock.advance(5_000);
   await closed;
   assertEquals(logger.lines.map(({ message }) => message), [
-    "Cannot export the last spans: not done after 5000 ms",
+    "Cannot export the last spans: the worker was not ready within 5000 ms",
   ]);
 });

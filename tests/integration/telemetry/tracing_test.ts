@@ -31,7 +31,7 @@ function open(logger: KeptLog, options: Partial<TracingOptions> = {}): Tracing {
     logger,
     clock: patientClock,
     random: () => 0,
-    startWorker: startExporter,
+    createWorker: startExporter,
     ...options,
   });
 }
@@ -159,7 +159,7 @@ Deno.test("tracing: a collector that never answers does not hold up the end", as
   clock.advance(1);
   await closed;
   assertEquals(logger.lines.map(({ message }) => message), [
-    "Cannot export the last spans: the collector does not take them in time",
+    "Cannot export the last spans: the collector did not accept them in time",
   ]);
   // Nothing of it goes on in the background.
   const sent = new Response(connection.readable).arrayBuffer().then(() => {});
