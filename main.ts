@@ -92,8 +92,7 @@ export async function serve(
     const tracedCache = tracing.cache(cache.cache, loaded.cacheKind(settings));
     const decisions = loaded.openService(parts, { ...cache, cache: tracedCache });
     const { service, counters } = decisions;
-    const pull = await loaded.openPullMetrics({ ...parts, rules: () => service.rules });
-    opened.listener(pull.listener, "metrics");
+    opened.listener(await loaded.openPullMetrics({ ...parts, rules: () => service.rules }), "metrics");
     const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
     const createWorker = options.createWebhookWorker;
     const webhooks = await openAdministration(parts, { version, tracing, decide, counters, createWorker });
@@ -105,7 +104,7 @@ export async function serve(
     opened.listener(debug, "debug");
     options.onReload?.(rules.reload);
     const needed = settings.FORCE_START_WITHOUT_INITIAL_CONFIG ? [] : [rules.firstRules];
-    await unlessAborted(Promise.all([...needed, pull.load()]).then(() => {}), end);
+    await unlessAborted(Promise.all(needed).then(() => {}), end);
     await settledWithin(cache.ready, CACHE_HEAD_START_MS, clock);
     end.throwIfAborted();
     const http = await loaded.openHttp(parts, tracing, decide, webhooks);

@@ -38,8 +38,10 @@ export async function startSpanReceiver(owned: AsyncDisposableStack): Promise<nu
   const server = createServer((request, response) => {
     request.resume();
     request.on("end", () => {
-      response.writeHead(200, { "content-type": "application/json", "content-length": 2 });
-      response.end("{}");
+      // An empty message in the encoding of the request.
+      const type = request.headers["content-type"] ?? "application/x-protobuf";
+      response.writeHead(200, { "content-type": type });
+      response.end(type === "application/json" ? "{}" : "");
     });
   });
   const listening = Promise.withResolvers<void>();

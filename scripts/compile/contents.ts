@@ -14,9 +14,3 @@ export const FOLDERS = ["proto", "src/ui/page"] as const;
 
 /** What the program is made of, with the settings of Deno that it is made by. */
 export const SOURCES = [ENTRY, "deno.json", "deno.lock", "src", "proto"] as const;
-
-/**
- * Folders of npm packages that stay outside, as `package/folder`. The tests of bintrees, which prom-client brings, are
- * lists of numbers in files without an ending: `deno compile` takes those for JavaScript, and its stack overflows.
- */
-export const LEFT_OUT = [{ name: "bintrees", folder: "test" }] as const;

@@ -4,12 +4,11 @@ import { runDeno } from "./failure.ts";
 export interface DenoFolders {
   /** What `DENO_DIR` names. */
   readonly root: string;
-  readonly npm: string;
   readonly emitted: string;
 }
 
 /** Asks the Deno that runs this. */
 export async function denoFolders(cwd: string): Promise<DenoFolders> {
   const told = JSON.parse(await runDeno("find the folders of Deno", ["info", "--json"], { cwd }));
-  return { root: told.denoDir, npm: told.npmCache, emitted: told.typescriptCache };
+  return { root: told.denoDir, emitted: told.typescriptCache };
 }

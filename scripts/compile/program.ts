@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { serveFlags } from "../serve_flags.ts";
 import { missingBaseText } from "./base_runtime.ts";
-import { ENTRY, FOLDERS, LEFT_OUT, WORKERS } from "./contents.ts";
+import { ENTRY, FOLDERS, WORKERS } from "./contents.ts";
 import type { DenoFolders } from "./deno_folders.ts";
 import { missingFiles } from "./embedded_files.ts";
 import { CompileError, complaint, runToEnd } from "./failure.ts";
@@ -25,7 +25,7 @@ export interface ProgramOptions {
 /** Makes a program; throws `CompileError` when it cannot, or when something is not in it. */
 export async function makeProgram(options: ProgramOptions): Promise<void> {
   const { source, target, output, base, folders, files, signal } = options;
-  const { code, stderr } = await runToEnd(Deno.execPath(), await compileArgs(options), {
+  const { code, stderr } = await runToEnd(Deno.execPath(), compileArgs(options), {
     cwd: source,
     env: base === undefined ? {} : { DENORT_BIN: base },
     ...(signal === undefined ? {} : { signal }),
@@ -66,7 +66,7 @@ export async function checkRuns(
   );
 }
 
-async function compileArgs({ source, target, output, folders }: ProgramOptions): Promise<string[]> {
+function compileArgs({ source, target, output }: ProgramOptions): string[] {
   return [
     "compile",
     "--quiet",
@@ -79,29 +79,6 @@ async function compileArgs({ source, target, output, folders }: ProgramOptions):
     `--target=${target}`,
     ...serveFlags(pathToFileURL(join(source, "deno.json"))),
     ...[...WORKERS, ...FOLDERS].map((path) => `--include=${path}`),
-    ...(await leftOut(folders.npm)).map((path) => `--exclude=${path}`),
     ENTRY,
   ];
-}
-
-/** The folders of npm packages that stay outside, in every registry and version that Deno has kept. */
-async function leftOut(npm: string): Promise<string[]> {
-  const paths: string[] = [];
-  // Deno compares with where files really are.
-  const real = await Deno.realPath(npm);
-  for (const { name, folder } of LEFT_OUT) {
-    for await (const registry of Deno.readDir(real)) {
-      const versions = join(real, registry.name, name);
-      for await (const version of entries(versions)) paths.push(join(versions, version, folder));
-    }
-  }
-  return paths;
-}
-
-async function* entries(folder: string): AsyncGenerator<string> {
-  try {
-    for await (const { name, isDirectory } of Deno.readDir(folder)) if (isDirectory) yield name;
-  } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory)) throw error;
-  }
 }

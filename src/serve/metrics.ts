@@ -8,7 +8,7 @@ import type { Settings } from "../settings/table.ts";
 import type { StatsStore } from "../stats/store.ts";
 import { BUCKET_BOUNDS_MS } from "../stats/timer.ts";
 
-/** What the port with the metrics is opened with. */
+/** What the metrics port is opened with. */
 export interface OpenPullMetricsOptions {
   readonly settings: Settings;
   readonly stats: StatsStore;
@@ -19,29 +19,15 @@ export interface OpenPullMetricsOptions {
   readonly health: Health;
 }
 
-/** The port with the metrics. */
-export interface OpenPullMetrics {
-  /** Absent where the settings ask for none. */
-  readonly listener: HttpListener | undefined;
-  /** Loads what the first scrape would wait for. */
-  load(): Promise<unknown>;
-}
-
-const CLOSED: OpenPullMetrics = { listener: undefined, load: () => Promise.resolve() };
-
-/**
- * Opens the port with the metrics, where the settings ask for it. Throws when the mapping file has a mistake,
- * or the address cannot be had.
- */
-export async function openPullMetrics(options: OpenPullMetricsOptions): Promise<OpenPullMetrics> {
+/** Opens the metrics port where it is enabled. Throws for an invalid mapping file, or when it cannot listen. */
+export async function openPullMetrics(options: OpenPullMetricsOptions): Promise<HttpListener | undefined> {
   const { settings, stats, rules, logger, clock } = options;
-  if (!settings.USE_PULL_METRICS) return CLOSED;
+  if (!settings.USE_PULL_METRICS) return undefined;
   if (settings.DISABLE_STATS) {
     logger.warning("USE_PULL_METRICS has no effect: DISABLE_STATS is true");
-    return CLOSED;
+    return undefined;
   }
-  // Packages are loaded only by who uses them.
-  const { createPullHandler, loadPullText } = await import("../stats/pull_handler.ts");
+  const { createPullHandler } = await import("../stats/pull_handler.ts");
   const handler = createPullHandler({
     store: stats,
     path: settings.PULL_METRICS_PATH,
@@ -61,7 +47,7 @@ export async function openPullMetrics(options: OpenPullMetricsOptions): Promise<
     isShared: settings.LISTEN_SHARED,
   });
   addListenerMetrics(options, "metrics", listener);
-  return { listener, load: loadPullText };
+  return listener;
 }
 
 async function mappingOf({ PULL_METRICS_MAPPER_YAML: path }: Settings) {

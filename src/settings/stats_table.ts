@@ -125,8 +125,8 @@ const TRACING = inGroup("Tracing", {
   },
   TRACING_EXPORTER_PROTOCOL: {
     parse: oneOf(["http", "grpc"]),
-    default: "http",
-    doc: "How spans are exported: `http` or `grpc`.",
+    whenUnset: "`OTEL_EXPORTER_OTLP_PROTOCOL` decides, else `http`",
+    doc: "How spans are exported: `http` or `grpc`. `OTEL_EXPORTER_OTLP_PROTOCOL` decides between JSON and protobuf.",
   },
   TRACING_SERVICE_NAME: {
     parse: parseText,

@@ -5,7 +5,7 @@ import type { Labels } from "./pull_families.ts";
 import { mapperOf, type MetricMapping } from "./pull_mapping.ts";
 import { type PullRules, type PullSource, scrape } from "./pull_scrape.ts";
 import { labelsOfTags } from "./pull_tags.ts";
-import type { PullFormat } from "./pull_text.ts";
+import { CONTENT_TYPES, metricsText, type PullFormat } from "./pull_text.ts";
 
 /** What is served, and how. */
 export interface PullHandlerOptions {
@@ -37,11 +37,6 @@ const PIECE_MS = 10_000;
 const MAX_CONFLICTS = 10;
 const METHODS = "GET, HEAD";
 
-/** Loads what writes the metrics, and its package: whoever comes first waits for it. */
-export function loadPullText(): Promise<typeof import("./pull_text.ts")> {
-  return import("./pull_text.ts");
-}
-
 /** A handler that serves the metrics and nothing else. Throws when a tag can be no label. */
 export function createPullHandler(options: PullHandlerOptions): (request: Request) => Promise<Response> {
   const scraper = new Scraper(options);
@@ -56,7 +51,7 @@ export function createPullHandler(options: PullHandlerOptions): (request: Reques
       format: formatFor(request.headers.get("accept") ?? ""),
       isCompressed: acceptsGzip(request.headers.get("accept-encoding") ?? ""),
     };
-    if (request.method === "HEAD") return new Response(null, { headers: await headersOf(form) });
+    if (request.method === "HEAD") return new Response(null, { headers: headersOf(form) });
     return await scraper.answer(form);
   };
 }
@@ -106,9 +101,8 @@ class Scraper {
         startedAtSeconds: this.#startedAtSeconds,
         onConflict: (name) => this.#tellConflict(name),
       });
-      const { metricsText } = await loadPullText();
       const text = metricsText(families, { format: form.format, constantLabels: this.#constantLabels });
-      const headers = await headersOf(form);
+      const headers = headersOf(form);
       const body = streamOf(text, { clock, end });
       return new Response(form.isCompressed ? body.pipeThrough(new CompressionStream("gzip")) : body, {
         headers,
@@ -130,7 +124,7 @@ class Scraper {
 
 /** The pieces as a body; `end` is called once it is taken, given up or over its time, or that of a piece. */
 function streamOf(
-  pieces: AsyncGenerator<string, void, void>,
+  pieces: Generator<string, void, void>,
   { clock, end }: { readonly clock: Clock; readonly end: () => void },
 ): ReadableStream<Uint8Array<ArrayBuffer>> {
   const encoder = new TextEncoder();
@@ -154,14 +148,14 @@ function streamOf(
       stopPiece();
       stopPiece = cutIn(PIECE_MS, controller);
       await setImmediate();
-      const { done, value } = await pieces.next();
+      const { done, value } = pieces.next();
       if (done !== true) return controller.enqueue(encoder.encode(value));
       over();
       controller.close();
     },
-    async cancel() {
+    cancel() {
       over();
-      await pieces.return();
+      pieces.return();
     },
   }, { highWaterMark: 1 });
 }
@@ -201,8 +195,7 @@ function pathOf(request: Request): string | undefined {
   }
 }
 
-async function headersOf({ format, isCompressed }: PullForm): Promise<Record<string, string>> {
-  const { CONTENT_TYPES } = await loadPullText();
+function headersOf({ format, isCompressed }: PullForm): Record<string, string> {
   const encoding: Record<string, string> = isCompressed ? { "content-encoding": "gzip" } : {};
   return { "content-type": CONTENT_TYPES[format], vary: "accept, accept-encoding", ...encoding };
 }

@@ -131,7 +131,7 @@ export class StatsStore implements StatsSink {
       const counters = this.#make(key);
       if (!isShown) yield* ruleEntries(name, counters);
     }
-    if (this.#folded > 0) yield ["ratelimit.service.rate_limit_keys_folded", this.#folded];
+    if (this.#folded > 0) yield ["ratelimit.service.rate_limit_keys_overflowed", this.#folded];
   }
 
   /** Every gauge by its full name. */

@@ -138,3 +138,23 @@ function spanOf(traceId: string, spanId: string): ParentSpan | undefined {
   if (traceId === "" || ALL_ZERO.test(traceId) || ALL_ZERO.test(spanId)) return undefined;
   return { traceId: traceId.padStart(32, "0"), spanId };
 }
+
+/** A member's key by W3C Trace Context, 3.3.1: a vendor's, or a tenant's at a vendor. */
+const STATE_KEY = /^(?:[a-z][a-z0-9_*/-]{0,255}|[a-z0-9][a-z0-9_*/-]{0,240}@[a-z][a-z0-9_*/-]{0,13})$/;
+/** Visible ASCII and spaces, without a comma, an equals sign or a trailing space. */
+const STATE_VALUE = /^[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
+const MAX_STATE_MEMBERS = 32;
+
+/** The valid members of a `tracestate` header, at most 32, the first of each key; none of a text above 512 characters. */
+export function passedTraceState(text: string): string {
+  if (text === "" || text.length > MAX_STATE_LENGTH) return "";
+  const members = new Map<string, string>();
+  for (const part of text.split(",")) {
+    const member = part.trim();
+    const equals = member.indexOf("=");
+    const key = member.slice(0, Math.max(equals, 0));
+    const isValid = STATE_KEY.test(key) && STATE_VALUE.test(member.slice(equals + 1));
+    if (isValid && !members.has(key) && members.size < MAX_STATE_MEMBERS) members.set(key, member);
+  }
+  return [...members.values()].join(",");
+}

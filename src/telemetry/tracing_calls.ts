@@ -1,6 +1,5 @@
 import type { Decide } from "./tracing_decision.ts";
-import { attributeKey } from "./tracing_attribute_text.ts";
-import { SPAN_KINDS, type SpanRecord, type SpanShape, spanShape } from "./tracing_span_record.ts";
+import { SPAN_KINDS, type SpanRecord, type SpanShape } from "./tracing_span_record.ts";
 import type { CallTracer } from "./tracing_spans.ts";
 import type { HeaderSource } from "./trace_context.ts";
 
@@ -36,8 +35,8 @@ export interface TracedRoute {
   handle(call: { readonly request: Request }): Response | Promise<Response>;
 }
 
-const RPC_STATUS_CODE = attributeKey("rpc.response.status_code");
-const HTTP_STATUS_CODE = attributeKey("http.response.status_code");
+const RPC_STATUS_CODE = "rpc.response.status_code";
+const HTTP_STATUS_CODE = "http.response.status_code";
 const LOWEST_SERVER_ERROR = 500;
 /** Codes that say that the server failed; with all others it did what it had to. */
 const SERVER_ERRORS: ReadonlySet<string> = new Set([
@@ -61,7 +60,8 @@ export function traceGrpcService<Service extends TracedService>(
 }
 
 function traceMethod(path: string, method: TracedUnaryMethod, tracer: CallTracer): TracedUnaryMethod {
-  const shape = spanShape(path, SPAN_KINDS.server, { "rpc.system.name": "grpc", "rpc.method": path });
+  const attributes = { "rpc.system.name": "grpc", "rpc.method": path };
+  const shape = { name: path, kind: SPAN_KINDS.server, attributes };
   return {
     ...method,
     handle(request, call) {
@@ -102,10 +102,11 @@ export function traceRoute<Route extends TracedRoute>(
   tracer: CallTracer,
 ): Route {
   const plain = routeFor(decide);
-  const shapeOf = (method: string): SpanShape => {
-    const attributes = { "http.route": plain.path, "http.request.method": method };
-    return spanShape(`${method} ${plain.path}`, SPAN_KINDS.server, attributes);
-  };
+  const shapeOf = (method: string): SpanShape => ({
+    name: `${method} ${plain.path}`,
+    kind: SPAN_KINDS.server,
+    attributes: { "http.route": plain.path, "http.request.method": method },
+  });
   const shapes = new Map(plain.methods.map((method) => [method, shapeOf(method)]));
   return {
     ...plain,

@@ -1,8 +1,7 @@
 import type { Caller, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
 import type { Decision } from "../ratelimit/decision.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
-import { attributeKey } from "./tracing_attribute_text.ts";
-import { SPAN_KINDS, type SpanRecord, spanShape } from "./tracing_span_record.ts";
+import { SPAN_KINDS, type SpanRecord } from "./tracing_span_record.ts";
 import { requestNote } from "./tracing_request_text.ts";
 import type { CallTracer } from "./tracing_spans.ts";
 
@@ -18,23 +17,23 @@ export interface TracedCache {
 
 type Counts = number[] | Promise<number[]>;
 
-const DECISION = spanShape("ShouldRateLimit Execution", SPAN_KINDS.internal);
+const DECISION = { name: "ShouldRateLimit Execution", kind: SPAN_KINDS.internal };
 const TRIPS = {
-  kv: spanShape("KV Pipeline Execution", SPAN_KINDS.client),
-  mc: spanShape("MC Fetch Execution", SPAN_KINDS.client),
+  kv: { name: "KV Pipeline Execution", kind: SPAN_KINDS.client },
+  mc: { name: "MC Fetch Execution", kind: SPAN_KINDS.client },
 } as const;
-const DOMAIN = attributeKey("domain");
-const REQUEST = attributeKey("request string");
-const MC_KEYS = attributeKey("keysToGet length");
-const KV_COMMANDS = attributeKey("pipeline length");
-const KV_PER_SECOND_COMMANDS = attributeKey("perSecondPipeline length");
+const DOMAIN = "domain";
+const REQUEST = "request string";
+const MC_KEYS = "keysToGet length";
+const KV_COMMANDS = "pipeline length";
+const KV_PER_SECOND_COMMANDS = "perSecondPipeline length";
 
 /** The same decision with a span below that of its server call; as it was in calls that are not traced. */
 export function traceDecide(decide: Decide, tracer: CallTracer): Decide {
   return (request, caller) => {
     const server = tracer.current;
     if (server === undefined) return decide(request, caller);
-    const span = tracer.startBelow(server, DECISION);
+    const span = tracer.startChild(server, DECISION);
     span.set(DOMAIN, request.domain);
     span.set(REQUEST, requestNote(request));
     return tracer.runToEnd(span, () => decide(request, caller));
@@ -56,7 +55,7 @@ export function traceCache(cache: CounterCache, tracer: CallTracer, traced: Trac
     return askAgain.get(caller);
   };
   const trip = (above: SpanRecord, hits: readonly Hit[], commands: number, ask: () => Counts): Counts => {
-    const span = tracer.startBelow(above, shape);
+    const span = tracer.startChild(above, shape);
     noteHits(span, hits, commands, traced);
     return tracer.runToEnd(span, ask);
   };

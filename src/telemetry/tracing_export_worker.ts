@@ -1,32 +1,40 @@
-import { diag, DiagLogLevel } from "@opentelemetry/api";
+import { diag, type DiagLogger, DiagLogLevel } from "@opentelemetry/api";
 import { detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
-import { BatchSpanProcessor, type ReadableSpan } from "@opentelemetry/sdk-trace-base";
-import { systemClock } from "../base/clock.ts";
+import { BatchSpanProcessor, type ReadableSpan, type SpanExporter } from "@opentelemetry/sdk-trace-base";
+import { type Clock, systemClock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
-import { giveWay } from "../base/thread_priority.ts";
-import type { LogFields, Logger } from "../base/log.ts";
+import type { Logger } from "../base/log.ts";
+import { portLogger } from "../base/port_logger.ts";
 import { captureConsole } from "../base/standard_streams.ts";
+import type { WorkerPort } from "../base/supervised_worker.ts";
+import { giveWay } from "../base/thread_priority.ts";
 import { guardProcess } from "./process_guard.ts";
-import type { ExportOptions, FromExporter, ToExporter } from "./tracing_export_message.ts";
-import { maxWaitingSpans, positiveVariable } from "./tracing_batch_size.ts";
-import { createSpanExporter } from "./tracing_exporter.ts";
-import { renderSpans, type SpanList } from "./tracing_span_list.ts";
-import { createSdkLog } from "./tracing_sdk_log.ts";
+import { ThrottledLog } from "./throttled_log.ts";
+import { maxWaitingSpans, type OtlpProtocol, positiveVariable } from "./tracing_otlp.ts";
+import { readSpans } from "./tracing_pack_reader.ts";
+import type { SpanPack } from "./tracing_span_pack.ts";
+import type { ExportOptions, FromExporter, ToExporter } from "./tracing_worker_export.ts";
 
-/** The worker's side of its line to the main thread. */
-export interface ExporterPort {
-  postMessage(message: FromExporter): void;
-  addEventListener(type: "message", listener: (event: MessageEvent<ToExporter>) => void): void;
-}
+/** The worker's side of the connection to the main thread. */
+export type ExporterPort = WorkerPort<ToExporter, FromExporter>;
+
+/** Only the package in use is loaded. */
+const EXPORTERS = {
+  "grpc": () => import("@opentelemetry/exporter-trace-otlp-grpc"),
+  "http/protobuf": () => import("@opentelemetry/exporter-trace-otlp-proto"),
+  "http/json": () => import("@opentelemetry/exporter-trace-otlp-http"),
+} as const;
+const SUCCESS = 0;
+const HTTP_BATCH = 1_024;
+/** Options whose values may contain a password. */
+const SECRET = /(?:ENDPOINT|HEADERS)$/;
 
 interface Opened {
   readonly spans: BatchSpanProcessor;
-  readonly read: (list: SpanList) => ReadableSpan[];
+  readonly read: (pack: SpanPack) => ReadableSpan[];
 }
 
-const HTTP_BATCH = 1_024;
-
-/** Exports the spans that come over the port; what the SDK has to say goes back over it. */
+/** Exports the spans that arrive on the port, and sends the log of the SDK back. */
 export function serveSpanExport(port: ExporterPort): void {
   let opened: Opened | undefined;
   port.addEventListener("message", ({ data: message }) => {
@@ -35,17 +43,17 @@ export function serveSpanExport(port: ExporterPort): void {
         void open(message.options, port).then((done) => {
           opened = done;
           port.postMessage({ type: "ready" });
-        }).catch((error: unknown) => port.postMessage({ type: "refused", error: plainError(error) }));
+        }).catch((error: unknown) => port.postMessage({ type: "failed", error: plainError(error) }));
         break;
       case "spans":
         port.postMessage({ type: "taken" });
-        if (opened !== undefined) {
-          for (const span of opened.read(renderSpans(message.pack))) opened.spans.onEnd(span);
-        }
+        for (const span of opened?.read(message.pack) ?? []) opened?.spans.onEnd(span);
         break;
-      case "close":
-        void (opened?.spans.shutdown() ?? Promise.resolve()).then(() => undefined, plainError)
-          .then((error) => port.postMessage({ type: "closed", error }));
+      case "stop":
+        void (opened?.spans.shutdown() ?? Promise.resolve()).then(
+          () => port.postMessage({ type: "stopped" }),
+          (error: unknown) => port.postMessage({ type: "failed", error: plainError(error) }),
+        );
     }
   });
 }
@@ -54,36 +62,79 @@ async function open(
   { protocol, otlp, attributes, version }: ExportOptions,
   port: ExporterPort,
 ): Promise<Opened> {
-  const logger = portLogger(port);
+  const logger = exporterLogger(port);
   const log = createSdkLog({ logger, clock: systemClock, otlp });
-  // Before anything else, because the exporters tell what they cannot use while they are made.
+  // The exporters log what they cannot use while they are constructed.
   diag.setLogger(log, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
-  const resource = detectResources({ detectors: [envDetector] }).merge(resourceFromAttributes(attributes));
-  const maker = { resource, scope: { name: "weir", version } };
-  const { exporter, read } = await createSpanExporter({
-    ...{ protocol, logger, maker },
-    onExported: () => port.postMessage({ type: "exported" }),
-  });
-  // At most 2,048 spans wait, and further ones are dropped, unless OTEL_BSP_MAX_QUEUE_SIZE says otherwise.
-  return { spans: new BatchSpanProcessor(exporter, batchOf(protocol)), read };
+  const { OTLPTraceExporter } = await EXPORTERS[protocol]();
+  const onExported = () => port.postMessage({ type: "exported" });
+  const exporter = logOutages(new OTLPTraceExporter(), { logger, onExported });
+  const source = {
+    resource: detectResources({ detectors: [envDetector] }).merge(resourceFromAttributes(attributes)),
+    instrumentationScope: { name: "weir", version },
+  };
+  return {
+    spans: new BatchSpanProcessor(exporter, batchOf(protocol)),
+    read: (pack) => readSpans(pack, source),
+  };
 }
 
-/**
- * Where no size of a request is asked for, HTTP takes larger ones than the SDK's: a request costs more than the
- * spans in it. Collectors take less over gRPC, 4 MB.
- */
-function batchOf(protocol: "http" | "grpc"): { readonly maxExportBatchSize?: number } {
+/** HTTP takes larger batches than the SDK's default, because a request costs more than its spans. */
+function batchOf(protocol: OtlpProtocol): { readonly maxExportBatchSize?: number } {
+  // Collectors accept at most 4 MB over gRPC.
   if (protocol === "grpc" || positiveVariable("OTEL_BSP_MAX_EXPORT_BATCH_SIZE") !== undefined) return {};
   return { maxExportBatchSize: Math.min(HTTP_BATCH, maxWaitingSpans()) };
 }
 
-/** Sends lines to the main thread; those of no weight stay here. */
-function portLogger(port: ExporterPort): Logger {
-  const log = (level: "warning" | "error") => (message: string, fields: LogFields = {}) => {
-    const sent = Object.entries(fields).map(([name, value]) => [name, plain(value)]);
-    port.postMessage({ type: "log", level, message, fields: Object.fromEntries(sent) });
+/** The exporter, with each outage of the collector logged once, and its end. */
+function logOutages(
+  exporter: SpanExporter,
+  { logger, onExported }: { readonly logger: Logger; readonly onExported: () => void },
+): SpanExporter {
+  let isOut = false;
+  return {
+    export(spans, onResult) {
+      exporter.export(spans, ({ code, error }) => {
+        const hasFailed = code !== SUCCESS;
+        if (!hasFailed) onExported();
+        if (hasFailed && !isOut) {
+          logger.warning("Cannot export spans: they are dropped until the collector answers", { error });
+        } else if (!hasFailed && isOut) logger.warning("Exporting spans again");
+        isOut = hasFailed;
+        // The SDK would log every lost batch.
+        onResult({ code: SUCCESS });
+      });
+    },
+    shutdown: () => exporter.shutdown(),
   };
-  return { debug: () => {}, info: () => {}, warning: log("warning"), error: log("error") };
+}
+
+/** A log for the SDK: warnings and errors, at most one a second, without values that may contain a password. */
+export function createSdkLog({ logger, clock, otlp }: {
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly otlp: ReadonlyMap<string, string>;
+}): DiagLogger {
+  const log = new ThrottledLog(logger, { clock });
+  const secrets = [...otlp].flatMap(([option, value]) =>
+    SECRET.test(option) && value.trim() !== "" ? [value.trim()] : []
+  );
+  const warn = (message: string) => {
+    const text = secrets.reduce((left, secret) => left.replaceAll(secret, "(value not shown)"), message);
+    log.warning("tracing", `Tracing: ${text}`);
+  };
+  const ignore = () => {};
+  return { error: warn, warn, info: ignore, debug: ignore, verbose: ignore };
+}
+
+/** A logger that sends its lines to the main thread, with fields that can be sent. */
+function exporterLogger(port: ExporterPort): Logger {
+  return portLogger({
+    postMessage({ fields, ...line }) {
+      const sent = Object.entries(fields).map(([name, value]) => [name, plain(value)]);
+      port.postMessage({ ...line, fields: Object.fromEntries(sent) });
+    },
+  });
 }
 
 function plain(value: unknown): unknown {
@@ -91,7 +142,7 @@ function plain(value: unknown): unknown {
   return typeof value === "number" ? value : String(value);
 }
 
-/** Errors of the SDK hold answers and sockets, which cannot be sent. */
+/** Errors of the SDK refer to responses and sockets, which cannot be sent to another thread. */
 function plainError(error: unknown): Error {
   const plain = new Error(errorText(error));
   if (error instanceof Error) {
@@ -105,8 +156,8 @@ function plainError(error: unknown): Error {
 if (import.meta.main) {
   giveWay();
   const port = globalThis as unknown as ExporterPort;
-  // As on the main thread: what fails outside every handler is logged, and the next spans are exported.
-  captureConsole(portLogger(port));
-  guardProcess({ logger: portLogger(port), clock: systemClock, onUnexpected: () => {} });
+  const logger = exporterLogger(port);
+  captureConsole(logger);
+  guardProcess({ logger, clock: systemClock, onUnexpected: () => {} });
   serveSpanExport(port);
 }

@@ -1,32 +1,38 @@
-import type { AttributeValue } from "@opentelemetry/api";
+import {
+  type Attributes,
+  type AttributeValue,
+  createTraceState,
+  type HrTime,
+  SpanStatusCode,
+  TraceFlags,
+} from "@opentelemetry/api";
+import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
 import { unitOfName } from "../ratelimit/limit.ts";
 import type { Descriptor, Entry, RateLimitRequest } from "../ratelimit/request.ts";
-import { attributeText } from "./tracing_attribute_text.ts";
 import { requestText } from "./tracing_request_text.ts";
-import { DESCRIPTOR_BITS, NOTE_KINDS, SPAN_BITS, type SpanPack } from "./tracing_span_pack.ts";
-import type { SpanShape } from "./tracing_span_record.ts";
+import { DESCRIPTOR_BITS, SPAN_BITS, type SpanPack, VALUE_KINDS } from "./tracing_span_pack.ts";
 
-/** A span that is over, as it is rendered. */
-export interface EndedSpan {
-  readonly shape: SpanShape;
-  readonly traceId: string;
-  readonly spanId: string;
-  /** Empty for none. */
-  readonly aboveId: string;
-  /** Empty for none. */
-  readonly state: string;
-  readonly isRemote: boolean;
-  /** Milliseconds since the Unix epoch. */
-  readonly startMs: number;
-  readonly endMs: number;
-  readonly failed: boolean;
-  readonly failure: string | undefined;
-  /** Its own attributes, as they follow those of its shape in OTLP's JSON. */
-  readonly attributes: string;
+/** What all spans of a process are exported with. */
+export type SpanSource = Pick<ReadableSpan, "resource" | "instrumentationScope">;
+
+const NANOS_PER_SECOND = 1_000_000_000;
+/** The same for all spans. */
+const EMPTY = {
+  ended: true,
+  links: [],
+  events: [],
+  droppedAttributesCount: 0,
+  droppedEventsCount: 0,
+  droppedLinksCount: 0,
+};
+
+/** The spans of a pack in their order, as the exporters of the SDK take them. Throws for a pack that is incomplete. */
+export function readSpans(pack: SpanPack, source: SpanSource): ReadableSpan[] {
+  const reader = new PackReader(pack);
+  return Array.from({ length: pack.count }, () => reader.next(source));
 }
 
-/** Reads the spans of a pack, in the order in which they were put in. */
-export class PackReader {
+class PackReader {
   readonly #pack: SpanPack;
   #numbersRead = 0;
   #textRead = 0;
@@ -36,39 +42,48 @@ export class PackReader {
     this.#pack = pack;
   }
 
-  /** The next span; to be asked for as often as there are spans. */
-  next(): EndedSpan {
-    const shape = itemAt(this.#pack.shapes, this.#number());
+  next(source: SpanSource): ReadableSpan {
+    const { name, kind, attributes } = itemAt(this.#pack.shapes, this.#number());
     const bits = this.#number();
-    const [startMs, endMs, notes] = [this.#number(), this.#number(), this.#number()];
-    const [traceId, spanId, aboveId, state] = [this.#text(), this.#text(), this.#text(), this.#text()];
-    const failure = (bits & SPAN_BITS.hasFailure) === 0 ? undefined : this.#text();
+    const [startMs, endMs, count] = [this.#number(), this.#number(), this.#number()];
+    const [traceId, spanId, parentId, state] = [this.#text(), this.#text(), this.#text(), this.#text()];
+    const failure = (bits & SPAN_BITS.hasFailure) === 0 ? {} : { message: this.#text() };
+    const code = (bits & SPAN_BITS.failed) === 0 ? SpanStatusCode.UNSET : SpanStatusCode.ERROR;
+    const traceState = state === "" ? {} : { traceState: createTraceState(state) };
+    const context = { traceId, spanId, traceFlags: TraceFlags.SAMPLED, ...traceState };
+    const isRemote = (bits & SPAN_BITS.isRemote) !== 0;
+    const [startTime, endTime] = [hrTime(startMs), hrTime(endMs)];
     return {
-      ...{ shape, traceId, spanId, aboveId, state, startMs, endMs, failure },
-      isRemote: (bits & SPAN_BITS.isRemote) !== 0,
-      failed: (bits & SPAN_BITS.failed) !== 0,
-      attributes: this.#attributes(notes, shape),
+      ...source,
+      ...EMPTY,
+      ...(parentId === "" ? {} : { parentSpanContext: { ...context, spanId: parentId, isRemote } }),
+      name,
+      kind,
+      startTime,
+      endTime,
+      duration: hrTimeBetween(startTime, endTime),
+      status: { code, ...failure },
+      attributes: this.#attributes(count, attributes),
+      spanContext: () => context,
     };
   }
 
-  #attributes(count: number, { hasAttributes }: SpanShape): string {
-    let text = "";
+  #attributes(count: number, shared: Attributes | undefined): Attributes {
+    const attributes = { ...shared };
     for (let place = 0; place < count; place++) {
-      if (place > 0 || hasAttributes) text += ",";
       const key = itemAt(this.#pack.keys, this.#number());
-      text += attributeText(key, this.#value());
+      attributes[key] = this.#value();
     }
-    return text;
+    return attributes;
   }
 
   #value(): AttributeValue | undefined {
     switch (this.#number()) {
-      case NOTE_KINDS.text:
+      case VALUE_KINDS.text:
         return this.#text();
-      case NOTE_KINDS.request:
+      case VALUE_KINDS.request:
         return requestText(this.#request());
       default:
-        // It may be one that nothing stands for, so it is not asked whether it is there.
         return this.#pack.values[this.#valuesRead++];
     }
   }
@@ -102,12 +117,24 @@ export class PackReader {
     const start = this.#textRead;
     this.#textRead += this.#number();
     if (this.#textRead <= this.#pack.text.length) return this.#pack.text.slice(start, this.#textRead);
-    throw new RangeError(`Cannot read spans: their text ends before "${this.#textRead}"`);
+    throw new RangeError(`Cannot read spans: the text ends before character ${this.#textRead}`);
   }
 }
 
-function itemAt<T>(items: readonly T[], place: number): T {
-  const item = items[place];
-  if (item === undefined) throw new RangeError(`Cannot read spans: item "${place}" of a column is missing`);
+function itemAt<T>(items: readonly T[], index: number): T {
+  const item = items[index];
+  if (item === undefined) throw new RangeError(`Cannot read spans: item ${index} of a column is missing`);
   return item;
+}
+
+/** Milliseconds as whole seconds and nanoseconds, which are never below zero. */
+function hrTime(ms: number): HrTime {
+  const seconds = Math.floor(ms / 1_000);
+  const nanos = Math.round((ms - seconds * 1_000) * 1_000_000);
+  return nanos < NANOS_PER_SECOND ? [seconds, nanos] : [seconds + 1, 0];
+}
+
+function hrTimeBetween([startSeconds, startNanos]: HrTime, [endSeconds, endNanos]: HrTime): HrTime {
+  const [seconds, nanos] = [endSeconds - startSeconds, endNanos - startNanos];
+  return nanos < 0 ? [seconds - 1, nanos + NANOS_PER_SECOND] : [seconds, nanos];
 }

@@ -1,44 +1,42 @@
 import type { AttributeValue } from "@opentelemetry/api";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
-import type { AttributeKey } from "./tracing_attribute_text.ts";
-import type { NotedValue, SpanRecord, SpanShape } from "./tracing_span_record.ts";
+import type { SpanRecord, SpanShape, SpanValue } from "./tracing_span_record.ts";
 
 /**
- * Spans as they are sent to another thread, which renders them. What they say stands in columns, one behind the other
- * and of each span as much as it has: arrays of one kind of value are the fastest to copy, and one long text gives the
- * collector of garbage less to do than many that live until they are sent.
+ * Spans as they are sent to the exporting thread, in columns: arrays of one kind of value are the fastest to
+ * copy, and one long text is less work for the garbage collector than many short ones.
  */
 export interface SpanPack {
   readonly count: number;
-  /** The shapes and keys that spans name by their place here. */
+  /** Spans refer to shapes and keys by their index. */
   readonly shapes: readonly SpanShape[];
-  readonly keys: readonly AttributeKey[];
-  /** Also the length of each text. */
+  readonly keys: readonly string[];
+  /** Includes the length of each text. */
   readonly numbers: readonly number[];
-  /** All texts without anything between them. */
+  /** All texts without separators. */
   readonly text: string;
   /** Values of attributes that are neither a text nor a request. */
   readonly values: readonly AttributeValue[];
 }
 
-/** What the bits of a span's number say. */
+/** Bits of a span. */
 export const SPAN_BITS = { isRemote: 1, failed: 2, hasFailure: 4 } as const;
-/** What the bits of a descriptor's number say. */
+/** Bits of a descriptor. */
 export const DESCRIPTOR_BITS = { hasLimit: 1, hasHitsAddend: 2, isNegativeHits: 4 } as const;
-/** What an attribute's number says of its value. */
-export const NOTE_KINDS = { value: 0, text: 1, request: 2 } as const;
+/** The kind of an attribute's value. */
+export const VALUE_KINDS = { other: 0, text: 1, request: 2 } as const;
 
-/** As many as the caches of the CPU are worth being filled for; what they hold is garbage while it is young. */
+/** Spans packed in one go: enough to warm the CPU's caches, few enough to be young garbage. */
 const PACKED_SPANS = 32;
 
-/** Gathers spans, and packs them many at a time. */
+/** Gathers spans and packs them. */
 export class SpanPacker {
-  /** Those that are not packed yet. */
+  /** Not packed yet. */
   #spans: SpanRecord[] = [];
   #shapes = new Map<SpanShape, number>();
-  #keys = new Map<AttributeKey, number>();
+  #keys = new Map<string, number>();
   #numbers: number[] = [];
-  /** The texts of spans that were packed together, and those of the ones that are being packed. */
+  /** Texts joined for each group of packed spans, and those of the group being packed. */
   #joined: string[] = [];
   #texts: string[] = [];
   #values: AttributeValue[] = [];
@@ -49,13 +47,13 @@ export class SpanPacker {
     return this.#count;
   }
 
-  /** Puts a span that is over behind the others. */
+  /** Adds an ended span. */
   add(span: SpanRecord): void {
     this.#count++;
     if (this.#spans.push(span) >= PACKED_SPANS) this.#packAll();
   }
 
-  /** All that was put together; the next pack begins. */
+  /** The pack of all spans added since the last call. */
   take(): SpanPack {
     this.#packAll();
     const pack: SpanPack = {
@@ -83,24 +81,19 @@ export class SpanPacker {
   }
 
   #pack(span: SpanRecord): void {
-    const { traceId, spanId, aboveId, failed, failure, endedAt, notes } = span;
-    const { shape, state, isRemote, epochMs, startedAt } = span.start;
-    const bits = (isRemote ? SPAN_BITS.isRemote : 0) | (failed ? SPAN_BITS.failed : 0) |
+    const { traceId, spanId, parentId, failed, failure, endedAt, attributes } = span;
+    const { shape, state, remoteParentId, epochMs, startedAt } = span.start;
+    const bits = (remoteParentId === "" ? 0 : SPAN_BITS.isRemote) | (failed ? SPAN_BITS.failed : 0) |
       (failure === undefined ? 0 : SPAN_BITS.hasFailure);
-    this.#numbers.push(
-      placeIn(this.#shapes, shape),
-      bits,
-      epochMs + startedAt,
-      epochMs + endedAt,
-      notes.length,
-    );
+    const place = indexIn(this.#shapes, shape);
+    this.#numbers.push(place, bits, epochMs + startedAt, epochMs + endedAt, attributes.length);
     this.#packText(traceId);
     this.#packText(spanId);
-    this.#packText(aboveId);
+    this.#packText(parentId);
     this.#packText(state);
     if (failure !== undefined) this.#packText(failure);
-    for (const { key, value } of notes) {
-      this.#numbers.push(placeIn(this.#keys, key));
+    for (const { key, value } of attributes) {
+      this.#numbers.push(indexIn(this.#keys, key));
       this.#packValue(value);
     }
   }
@@ -110,15 +103,15 @@ export class SpanPacker {
     this.#texts.push(text);
   }
 
-  #packValue(value: NotedValue): void {
+  #packValue(value: SpanValue): void {
     if (typeof value === "string") {
-      this.#numbers.push(NOTE_KINDS.text);
+      this.#numbers.push(VALUE_KINDS.text);
       this.#packText(value);
     } else if (isRequest(value)) {
-      this.#numbers.push(NOTE_KINDS.request);
+      this.#numbers.push(VALUE_KINDS.request);
       this.#packRequest(value);
     } else {
-      this.#numbers.push(NOTE_KINDS.value);
+      this.#numbers.push(VALUE_KINDS.other);
       this.#values.push(value);
     }
   }
@@ -144,13 +137,13 @@ export class SpanPacker {
   }
 }
 
-function placeIn<T>(places: Map<T, number>, thing: T): number {
-  const known = places.get(thing);
+function indexIn<T>(indexes: Map<T, number>, item: T): number {
+  const known = indexes.get(item);
   if (known !== undefined) return known;
-  places.set(thing, places.size);
-  return places.size - 1;
+  indexes.set(item, indexes.size);
+  return indexes.size - 1;
 }
 
-function isRequest(value: NotedValue): value is RateLimitRequest {
+function isRequest(value: SpanValue): value is RateLimitRequest {
   return typeof value === "object" && "descriptors" in value;
 }

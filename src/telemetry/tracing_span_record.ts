@@ -1,99 +1,74 @@
 import type { Attributes, AttributeValue } from "@opentelemetry/api";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
-import { type AttributeKey, attributesText } from "./tracing_attribute_text.ts";
-import { newSpanId, newTraceId } from "./tracing_span_ids.ts";
 
-/** What a span does for its caller, by the numbers that OTLP has for it. */
-export const SPAN_KINDS = { internal: 1, server: 2, client: 3 } as const;
+/** What a span does for its caller, with the numbers of the SDK. */
+export const SPAN_KINDS = { internal: 0, server: 1, client: 2 } as const;
 
-/** One of those numbers. */
-export type SpanKindNumber = typeof SPAN_KINDS[keyof typeof SPAN_KINDS];
-
-/** What the spans of one kind of work have in common, rendered once for all of them. */
+/** What spans of one kind of work have in common; one object for all of them. */
 export interface SpanShape {
-  /** It has attributes of its own, behind which those of a span come. */
-  readonly hasAttributes: boolean;
-  /** The beginning of OTLP's JSON, up to the list of attributes, which is left open. What is empty is left out. */
-  readonly text: string;
+  readonly name: string;
+  readonly kind: typeof SPAN_KINDS[keyof typeof SPAN_KINDS];
+  readonly attributes?: Attributes;
 }
 
 /** What every span of a process has in common. */
 export interface SpanOrigin {
   /** Milliseconds since some moment, with fractions; never goes back. */
   readonly elapsed: () => number;
-  /** Takes a span that is over. */
+  /** Takes an ended span. */
   readonly onEnd: (span: SpanRecord) => void;
 }
 
-/** What a span begins with. */
+/** What a span starts with. */
 export interface SpanStart {
   readonly shape: SpanShape;
-  /** 32 digits of lower-case hexadecimal; empty for that of the span above, or a new one where none is. */
+  /** 32 lower-case hexadecimal digits; empty for that of the parent, or a new one without a parent. */
   readonly traceId: string;
-  /** 16 such digits; empty for new ones. */
-  readonly spanId: string;
   /** `tracestate` as it is passed on; empty for none. */
   readonly state: string;
-  /** The span above, where it is one of ours. */
-  readonly above?: SpanRecord | undefined;
-  /** Id of the span above where that is all that is known of it; empty for none. */
-  readonly aboveId: string;
-  /** The span above belongs to another service. */
-  readonly isRemote: boolean;
+  /** The parent, where it is a span of this process. */
+  readonly parent: SpanRecord | undefined;
+  /** Id of a parent in another service; empty for none. */
+  readonly remoteParentId: string;
   /**
-   * Milliseconds between `elapsed` and the Unix epoch. Spans of one call have one, so that they stay nested
+   * Milliseconds from `elapsed` to the Unix epoch. Spans of one call share it, so that they stay nested
    * when the wall clock is set.
    */
   readonly epochMs: number;
-  /** When the work began, as `elapsed` had it. */
+  /** When the work began, by `elapsed`. */
   readonly startedAt: number;
 }
 
-/** The shape of spans with this name and kind, and with attributes that are the same for all of them. */
-export function spanShape(name: string, kind: SpanKindNumber, attributes: Attributes = {}): SpanShape {
-  const shared = attributesText(attributes);
-  const text = `{"name":${JSON.stringify(name)},"kind":${kind},"attributes":[${shared}`;
-  return { hasAttributes: shared !== "", text };
-}
-
-/** What is noted; a request becomes its text when the span is rendered. */
-export type NotedValue = AttributeValue | RateLimitRequest;
-
-/** An attribute as it was noted. */
-export interface Note {
-  readonly key: AttributeKey;
-  readonly value: NotedValue;
-}
+/** The value of an attribute; a request becomes its text in the exporting thread. */
+export type SpanValue = AttributeValue | RateLimitRequest;
 
 /**
- * A span from its begin until it is sent: as little as can be, because decisions wait for it. Few calls are
- * traced, so what is done for one finds the caches of the CPU cold. All that can wait does, identifiers as
- * well, until many spans are packed one after the other.
+ * A span until it is packed. It does as little as possible, because decisions wait for it: even its ids are
+ * created when it is packed.
  */
 export class SpanRecord {
   readonly start: SpanStart;
-  /** When the work was over; when it began, while it goes on. */
+  /** When the work ended; when it began, while it runs. */
   endedAt: number;
   failed = false;
-  /** What the work failed of; absent where nothing is known of it. */
+  /** Why the work failed; absent where that is unknown. */
   failure: string | undefined = undefined;
   ended = false;
   readonly #origin: SpanOrigin;
-  readonly #notes: Note[] = [];
+  readonly #attributes: { readonly key: string; readonly value: SpanValue }[] = [];
   #traceId: string;
-  #spanId: string;
+  #spanId = "";
 
   constructor(origin: SpanOrigin, start: SpanStart) {
     this.#origin = origin;
     this.start = start;
     this.endedAt = start.startedAt;
     this.#traceId = start.traceId;
-    this.#spanId = start.spanId;
   }
 
-  /** 32 digits of lower-case hexadecimal. */
+  /** 32 lower-case hexadecimal digits. */
   get traceId(): string {
-    if (this.#traceId === "") this.#traceId = this.start.above?.traceId ?? newTraceId();
+    if (this.#traceId === "") this.#traceId = this.start.parent?.traceId ?? newTraceId();
     return this.#traceId;
   }
 
@@ -103,32 +78,58 @@ export class SpanRecord {
     return this.#spanId;
   }
 
-  /** Id of the span above; empty for none. */
-  get aboveId(): string {
-    return this.start.above?.spanId ?? this.start.aboveId;
+  /** Id of the parent; empty for none. */
+  get parentId(): string {
+    return this.start.parent?.spanId ?? this.start.remoteParentId;
   }
 
-  /** The attributes that were noted. */
-  get notes(): readonly Note[] {
-    return this.#notes;
+  /** The attributes in addition to those of the shape. */
+  get attributes(): readonly { readonly key: string; readonly value: SpanValue }[] {
+    return this.#attributes;
   }
 
-  /** Notes something about the work, once for each key. */
-  set(key: AttributeKey, value: NotedValue): void {
-    this.#notes.push({ key, value });
+  /** Adds an attribute; at most once for each key. */
+  set(key: string, value: SpanValue): void {
+    this.#attributes.push({ key, value });
   }
 
-  /** The work went wrong, with this text where there is one. */
+  /** Marks the work as failed, with the reason where there is one. */
   fail(message?: string): void {
     this.failed = true;
     this.failure = message;
   }
 
-  /** The work is over, and the span on its way. */
+  /** Ends the span and hands it on; further calls do nothing. */
   end(): void {
     if (this.ended) return;
     this.ended = true;
     this.endedAt = this.#origin.elapsed();
     this.#origin.onEnd(this);
   }
+}
+
+/** Random bytes are fetched many at a time, because a fetch costs about the same for one and for many. */
+const pool = new Uint8Array(1_024);
+const ALL_ZERO = /^0+$/;
+let digits = "";
+let used = 0;
+
+/** A new trace id: 32 lower-case hexadecimal digits, not all zero. */
+export function newTraceId(): string {
+  return randomHex(32);
+}
+
+/** A new span id: 16 such digits. */
+export function newSpanId(): string {
+  return randomHex(16);
+}
+
+function randomHex(length: number): string {
+  if (used + length > digits.length) {
+    digits = crypto.getRandomValues(pool).toHex();
+    used = 0;
+  }
+  const text = digits.slice(used, used + length);
+  used += length;
+  return text.startsWith("0") && ALL_ZERO.test(text) ? randomHex(length) : text;
 }

@@ -1,10 +1,9 @@
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
-import { type SpanOrigin, SpanRecord, type SpanShape } from "./tracing_span_record.ts";
-import { type HeaderSource, readTraceParent } from "./trace_context.ts";
-import { passedTraceState } from "./tracing_state.ts";
+import { SPAN_KINDS, type SpanOrigin, SpanRecord, type SpanShape } from "./tracing_span_record.ts";
+import { type HeaderSource, passedTraceState, readTraceParent } from "./trace_context.ts";
 
-/** How calls are chosen and their spans made. */
+/** Which calls are traced, and who takes their spans. */
 export interface CallTracerOptions extends Pick<SpanOrigin, "onEnd"> {
   /** Share of the calls that are traced where the caller has not decided, 0 to 1. */
   readonly samplingRate: number;
@@ -15,76 +14,76 @@ export interface CallTracerOptions extends Pick<SpanOrigin, "onEnd"> {
 
 /** What becomes of a span at the end of its work. */
 export interface RunToEndOptions<T> {
-  /** Told of the answer before the span ends. */
+  /** Called with the answer before the span ends. */
   readonly onAnswer?: (answer: T) => void;
-  /**
-   * Told of what the work throws before the span ends; answers whether that is a fault of it, and not its
-   * caller's. It always is when absent.
-   */
+  /** Called with an error before the span ends; returns false for an error of the caller. */
   readonly onError?: (error: unknown) => boolean;
+}
+
+/** Finished work of another thread. */
+export interface TracedWork {
+  readonly name: string;
+  readonly kind: "internal" | "client";
+  /** The UUID of what the work belongs to; all work on it is one trace. */
+  readonly id: string;
+  /** Wall clock time in milliseconds since the Unix epoch. */
+  readonly startedAt: number;
+  readonly tookMs: number;
+  readonly attributes: Readonly<Record<string, string | number | boolean>>;
+  /** What went wrong; absent where nothing did. */
+  readonly failure?: string | undefined;
 }
 
 /**
  * Chooses the calls that are traced and nests their spans: what runs synchronously within `run` finds the
- * span in `current`. That is enough, and costs next to nothing, because the path from a server call
- * through the decision to the cache is synchronous; nothing of another call can run in between.
+ * span in `current`. That suffices, because the path from a server call to the cache is synchronous.
  */
 export class CallTracer {
   readonly #options: CallTracerOptions;
   readonly #origin: SpanOrigin;
   #current: SpanRecord | undefined;
-  /** Calls that are not chosen before the next one that is. */
-  #passedOver: number;
+  /** Calls to skip before the next traced one. */
+  #skipped: number;
 
   constructor(options: CallTracerOptions) {
     const { onEnd, clock } = options;
     this.#options = options;
-    this.#passedOver = drawPassedOver(options);
+    this.#skipped = drawSkipped(options);
     this.#origin = { onEnd, elapsed: () => clock.elapsed() };
   }
 
-  /** The span that the running code belongs to; absent in calls that are not traced. */
+  /** The span of the running code; absent in calls that are not traced. */
   get current(): SpanRecord | undefined {
     return this.#current;
   }
 
-  /** The span of a server call; absent where the call is not chosen, which allocates nothing. */
+  /** The span of a server call; absent where the call is not traced, which allocates nothing. */
   startServer(shape: SpanShape, source: HeaderSource): SpanRecord | undefined {
-    const parent = readTraceParent(source);
-    if (!(parent?.sampled ?? this.#chooses())) return undefined;
-    const above = parent?.span;
+    const context = readTraceParent(source);
+    if (!(context?.sampled ?? this.#isChosen())) return undefined;
+    const caller = context?.span;
     const { clock } = this.#options;
     const startedAt = clock.elapsed();
     return new SpanRecord(this.#origin, {
       shape,
-      traceId: above?.traceId ?? "",
-      spanId: "",
-      state: above === undefined ? "" : passedTraceState(parent?.state ?? ""),
-      above: undefined,
-      aboveId: above?.spanId ?? "",
-      isRemote: above !== undefined,
+      traceId: caller?.traceId ?? "",
+      state: caller === undefined ? "" : passedTraceState(context?.state ?? ""),
+      parent: undefined,
+      remoteParentId: caller?.spanId ?? "",
       epochMs: clock.now() - startedAt,
       startedAt,
     });
   }
 
   /** A span below another one. */
-  startBelow(above: SpanRecord, shape: SpanShape): SpanRecord {
-    const { state, epochMs } = above.start;
-    return new SpanRecord(this.#origin, {
-      shape,
-      traceId: "",
-      spanId: "",
-      state,
-      above,
-      aboveId: "",
-      isRemote: false,
-      epochMs,
-      startedAt: this.#options.clock.elapsed(),
-    });
+  startChild(parent: SpanRecord, shape: SpanShape): SpanRecord {
+    const { state, epochMs } = parent.start;
+    const startedAt = this.#options.clock.elapsed();
+    const start = { shape, traceId: "", state, parent, remoteParentId: "", epochMs, startedAt };
+    return new SpanRecord(this.#origin, start);
   }
 
-  /** Runs `work` with this span as the current one while it does not wait. */
+  /** Runs `work` with this span as the current one until it waits. */
   run<T>(span: SpanRecord, work: () => T): T {
     const outer = this.#current;
     this.#current = span;
@@ -95,7 +94,7 @@ export class CallTracer {
     }
   }
 
-  /** As `run`; the span ends with the work, also where that comes later. What it throws is its status. */
+  /** As `run`; the span ends with the work, also asynchronously, and an error of the work is its status. */
   runToEnd<T>(
     span: SpanRecord,
     work: () => T | Promise<T>,
@@ -114,21 +113,32 @@ export class CallTracer {
     );
   }
 
-  #chooses(): boolean {
-    if (this.#passedOver > 0) {
-      this.#passedOver--;
+  /** Records the span of finished work. The id alone decides whether, so that traces are whole. */
+  record({ name, kind, id, startedAt, tookMs, attributes, failure }: TracedWork): void {
+    const { samplingRate, onEnd } = this.#options;
+    const traceId = id.replaceAll("-", "");
+    const chance = Number.parseInt(traceId.slice(-8), 16) / 2 ** 32;
+    if (!(chance < samplingRate)) return;
+    const shape = { name, kind: SPAN_KINDS[kind], attributes };
+    const times = { epochMs: startedAt, startedAt: 0 };
+    const start = { shape, traceId, state: "", parent: undefined, remoteParentId: "", ...times };
+    const span = new SpanRecord({ elapsed: () => tookMs, onEnd }, start);
+    if (failure !== undefined) span.fail(failure);
+    span.end();
+  }
+
+  #isChosen(): boolean {
+    if (this.#skipped > 0) {
+      this.#skipped--;
       return false;
     }
-    this.#passedOver = drawPassedOver(this.#options);
+    this.#skipped = drawSkipped(this.#options);
     return true;
   }
 }
 
-/**
- * How many calls to pass over until one is chosen. It is what drawing for every call leads to (a geometric
- * distribution), and costs calls that are not traced no random number.
- */
-function drawPassedOver({ samplingRate, random }: CallTracerOptions): number {
+/** How many calls to skip: a geometric distribution, as drawing for every call, but no chance for skipped ones. */
+function drawSkipped({ samplingRate, random }: CallTracerOptions): number {
   if (samplingRate >= 1) return 0;
   return samplingRate > 0 ? Math.floor(Math.log1p(-random()) / Math.log1p(-samplingRate)) : Infinity;
 }

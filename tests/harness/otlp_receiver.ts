@@ -29,7 +29,7 @@ export interface OtlpReceiverOptions {
   readonly port?: number;
 }
 
-/** A collector of the test: takes spans by OTLP over HTTP (JSON) or gRPC, and decodes them. */
+/** A collector of the test: takes spans by OTLP over HTTP (JSON or protobuf) or gRPC, and decodes them. */
 export class OtlpReceiver implements AsyncDisposable {
   /** What arrived, in its order. */
   readonly spans: ReceivedSpan[] = [];
@@ -42,7 +42,7 @@ export class OtlpReceiver implements AsyncDisposable {
   /** Starts one and waits until it listens. */
   static async start({ protocol, port = 0 }: OtlpReceiverOptions): Promise<OtlpReceiver> {
     const receiver = new OtlpReceiver();
-    if (protocol === "http") receiver.#listenHttp(port);
+    if (protocol === "http") await receiver.#listenHttp(port);
     else await receiver.#listenGrpc(port);
     return receiver;
   }
@@ -65,24 +65,28 @@ export class OtlpReceiver implements AsyncDisposable {
     this.#peer?.[Symbol.dispose]();
   }
 
-  #listenHttp(port: number): void {
+  async #listenHttp(port: number): Promise<void> {
+    const decode = await requestDecoder();
     const options = { hostname: "127.0.0.1", port, onListen: () => {} };
     this.#server = Deno.serve(options, async (request) => {
       this.requests.push({ path: new URL(request.url).pathname, headers: request.headers });
-      this.spans.push(...spansOf(JSON.parse(await textOf(request)) as ExportRequest));
+      const [body, isJson] = [
+        await bytesOf(request),
+        request.headers.get("content-type") === "application/json",
+      ];
+      this.spans.push(...spansOf(isJson ? JSON.parse(new TextDecoder().decode(body)) : decode(body)));
       // Without an idle connection that outlives the test.
-      return Response.json({}, { headers: { connection: "close" } });
+      return new Response(isJson ? "{}" : null, { headers: { connection: "close" } });
     });
     this.#url = `http://127.0.0.1:${this.#server.addr.port}`;
   }
 
   async #listenGrpc(port: number): Promise<void> {
-    const message = await exportRequestType();
+    const decode = await requestDecoder();
     this.#peer = await startGrpcPeer("/opentelemetry.proto.collector.trace.v1.TraceService/Export", {
       listen: `127.0.0.1:${port}`,
       answer: (bytes) => {
-        const request = message.toObject(message.decode(bytes), { longs: Number, arrays: true });
-        this.spans.push(...spansOf(request));
+        this.spans.push(...spansOf(decode(bytes)));
         return new Uint8Array(0);
       },
     });
@@ -114,15 +118,16 @@ interface KeyValue {
   readonly value: Attributes;
 }
 
-async function textOf({ headers, body }: Request): Promise<string> {
-  if (headers.get("content-encoding") !== "gzip" || body === null) return await new Response(body).text();
-  return await new Response(body.pipeThrough(new DecompressionStream("gzip"))).text();
+async function bytesOf({ headers, body }: Request): Promise<Uint8Array> {
+  if (headers.get("content-encoding") !== "gzip" || body === null) return await new Response(body).bytes();
+  return await new Response(body.pipeThrough(new DecompressionStream("gzip"))).bytes();
 }
 
-async function exportRequestType(): Promise<protobuf.Type> {
+async function requestDecoder(): Promise<(bytes: Uint8Array) => ExportRequest> {
   const path = join(import.meta.dirname ?? ".", "../testdata/otlp_trace.proto");
   const { root } = protobuf.parse(await Deno.readTextFile(path));
-  return root.lookupType("opentelemetry.proto.collector.trace.v1.ExportTraceServiceRequest");
+  const message = root.lookupType("opentelemetry.proto.collector.trace.v1.ExportTraceServiceRequest");
+  return (bytes) => message.toObject(message.decode(bytes), { longs: Number, arrays: true });
 }
 
 function spansOf({ resourceSpans = [] }: ExportRequest): ReceivedSpan[] {

@@ -8,8 +8,7 @@ import { createRouter, type HttpHandler } from "../../src/http/router.ts";
 import type { CounterCache } from "../../src/ratelimit/counter_cache.ts";
 import type { Policy } from "../../src/ratelimit/policy.ts";
 import { traceGrpcService, traceRoute } from "../../src/telemetry/tracing_calls.ts";
-import { readSpans } from "../../src/telemetry/tracing_read_spans.ts";
-import { renderSpans } from "../../src/telemetry/tracing_span_list.ts";
+import { readSpans } from "../../src/telemetry/tracing_pack_reader.ts";
 import { type SpanPack, SpanPacker } from "../../src/telemetry/tracing_span_pack.ts";
 import type { SpanRecord } from "../../src/telemetry/tracing_span_record.ts";
 import { traceCache, type TracedCache, traceDecide } from "../../src/telemetry/tracing_decision.ts";
@@ -49,6 +48,7 @@ descriptors:
   rate_limit: {unit: second, requests_per_unit: 2}
 `;
 const ERROR = 2;
+const RESOURCE = emptyResource();
 
 /** A decision service with every part traced, whose spans are kept. */
 export class TracingBed implements AsyncDisposable {
@@ -113,17 +113,14 @@ export class TracingBed implements AsyncDisposable {
 
 /** A span that is over as the exporters get it, after its way to their thread. */
 export function exported(record: SpanRecord): ReadableSpan {
-  const [span] = readSpans(renderSpans(packOf(record)), {
-    resource: emptyResource(),
-    scope: { name: "test" },
-  });
-  if (span === undefined) throw new Error(`Cannot read the span ${record.start.shape.text}: nothing came`);
+  const [span] = exportedAll(packOf(record));
+  if (span === undefined) throw new Error(`Cannot read the span ${record.start.shape.name}: nothing came`);
   return span;
 }
 
-/** The text of such a span. */
-export function textOf(record: SpanRecord): string {
-  return new TextDecoder().decode(renderSpans(packOf(record)).bytes);
+/** The spans of a pack as the exporters get them. */
+export function exportedAll(pack: SpanPack): ReadableSpan[] {
+  return readSpans(pack, { resource: RESOURCE, instrumentationScope: { name: "test" } });
 }
 
 /** A pack with this one span, after its way to another thread. */

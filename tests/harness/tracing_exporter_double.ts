@@ -1,21 +1,21 @@
-import type { FromExporter, ToExporter } from "../../src/telemetry/tracing_export_message.ts";
-import { placesIn, renderSpans } from "../../src/telemetry/tracing_span_list.ts";
 import type { SpanPack } from "../../src/telemetry/tracing_span_pack.ts";
-import { SPAN_KINDS, SpanRecord, spanShape } from "../../src/telemetry/tracing_span_record.ts";
-import type { ExporterLine } from "../../src/telemetry/tracing_worker_export.ts";
+import { SPAN_KINDS, SpanRecord, type SpanShape } from "../../src/telemetry/tracing_span_record.ts";
+import type { WorkerNotice } from "../../src/base/supervised_worker.ts";
+import type { ExporterHandle, FromExporter, ToExporter } from "../../src/telemetry/tracing_worker_export.ts";
+import { exportedAll } from "./tracing_bed.ts";
 
 /** A worker that exports nothing: a test says what it tells, and sees what it was told. */
-export class ExporterDouble implements ExporterLine {
+export class ExporterDouble implements ExporterHandle {
   /** The kinds of message that it was told. */
   readonly told: ToExporter["type"][] = [];
   readonly packs: SpanPack[] = [];
   isTerminated = false;
-  onmessage: ExporterLine["onmessage"] = null;
-  onmessageerror: ExporterLine["onmessageerror"] = null;
-  onerror: ExporterLine["onerror"] = null;
-  readonly #answers: Partial<Record<ToExporter["type"], FromExporter>>;
+  onmessage: ExporterHandle["onmessage"] = null;
+  onmessageerror: ExporterHandle["onmessageerror"] = null;
+  onerror: ExporterHandle["onerror"] = null;
+  readonly #answers: Partial<Record<ToExporter["type"], FromExporter | WorkerNotice>>;
 
-  constructor(answers: Partial<Record<ToExporter["type"], FromExporter>> = ALIVE) {
+  constructor(answers: Partial<Record<ToExporter["type"], FromExporter | WorkerNotice>> = ALIVE) {
     this.#answers = answers;
   }
 
@@ -31,7 +31,7 @@ export class ExporterDouble implements ExporterLine {
   }
 
   /** Tells the main thread something. */
-  tell(message: FromExporter): void {
+  tell(message: FromExporter | WorkerNotice): void {
     this.onmessage?.(new MessageEvent("message", { data: message }));
   }
 
@@ -47,29 +47,28 @@ export class ExporterDouble implements ExporterLine {
 export const ALIVE = {
   start: { type: "ready" },
   spans: { type: "taken" },
-  close: { type: "closed", error: undefined },
-} as const satisfies Partial<Record<ToExporter["type"], FromExporter>>;
+  stop: { type: "stopped" },
+} as const satisfies Partial<Record<ToExporter["type"], FromExporter | WorkerNotice>>;
 
 /** The same, but it takes no spans. */
-export const DEAF = { start: ALIVE.start, close: ALIVE.close } as const;
+export const DEAF = { start: ALIVE.start, stop: ALIVE.stop } as const;
 
 /** A span with this name and nothing else. */
 export function spanNamed(name: string): SpanRecord {
-  return new SpanRecord({ elapsed: () => 0, onEnd: () => {} }, {
-    shape: spanShape(name, SPAN_KINDS.server),
-    ...{ traceId: "1".repeat(32), spanId: "2".repeat(16), state: "", aboveId: "", isRemote: false },
-    ...{ epochMs: 0, startedAt: 0 },
-  });
+  return spanOf({ name, kind: SPAN_KINDS.server });
+}
+
+/** A span of this shape, whatever else is given, and nothing else. */
+export function spanOf(
+  shape: SpanShape,
+  given: Partial<SpanRecord["start"]> = {},
+  origin: ConstructorParameters<typeof SpanRecord>[0] = { elapsed: () => 0, onEnd: () => {} },
+): SpanRecord {
+  const ids = { traceId: "1".repeat(32), state: "", parent: undefined, remoteParentId: "" };
+  return new SpanRecord(origin, { shape, ...ids, epochMs: 0, startedAt: 0, ...given });
 }
 
 /** The names of the spans in a pack. */
-export function namesIn(pack: SpanPack): unknown[] {
-  return textsIn(pack).map((text) => JSON.parse(text).name);
-}
-
-/** The texts of the spans in a pack. */
-export function textsIn(pack: SpanPack): string[] {
-  const list = renderSpans(pack);
-  const decoder = new TextDecoder();
-  return placesIn(list).map(({ start, end }) => decoder.decode(list.bytes.subarray(start, end)));
+export function namesIn(pack: SpanPack): string[] {
+  return exportedAll(pack).map(({ name }) => name);
 }

@@ -124,7 +124,7 @@ Deno.test("compile: what is wrong with a module is told, also where there is no 
   await using deno = await newFolder();
   await Deno.copyFile(join(ROOT, "deno.json"), join(source.path, "deno.json"));
   await Deno.writeTextFile(join(source.path, "main.ts"), 'import "./none.ts";\n');
-  const folders = { root: deno.path, npm: deno.path, emitted: deno.path };
+  const folders = { root: deno.path, emitted: deno.path };
   const output = join(source.path, "weir");
   const refused = await makeProgram({
     ...{ source: source.path, target: OTHER, output, base: undefined, folders, files: [] },
@@ -193,7 +193,7 @@ Deno.test("compile: a DENORT_BIN that cannot be meant is refused", async () => {
 /** Those of the modules, workers, protocol files and files of the web page that are not in a program. */
 async function missingIn(program: string): Promise<string[]> {
   const files = [
-    ...["main.ts", ...WORKERS, "src/webhooks/store/postgres/store.ts", "src/telemetry/tracing_exporter.ts"],
+    ...["main.ts", ...WORKERS, "src/webhooks/store/postgres/store.ts", "src/telemetry/tracing_otlp.ts"],
   ];
   for (const place of FOLDERS) files.push(...await filesIn(place));
   assert(files.length > 20, "the files are found");

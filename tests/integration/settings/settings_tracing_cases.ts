@@ -143,7 +143,7 @@ async function exportsElsewhere(): Promise<void> {
   const { message } = await assertRejects(() => ServeFixture.start({ env }));
   assertMatch(
     message,
-    /^Cannot use OTEL_EXPORTER_OTLP_ENDPOINT \(value not shown\): a URL such as \S+ would be right/,
+    /^Invalid OTEL_EXPORTER_OTLP_ENDPOINT \(value not shown\): expected a URL such as \S+$/,
   );
   assertEquals(message.includes("secret"), false);
 }

@@ -1,5 +1,5 @@
 import process from "node:process";
-import type { ExporterLine } from "../../../src/telemetry/tracing_worker_export.ts";
+import type { ExporterHandle } from "../../../src/telemetry/tracing_worker_export.ts";
 
 type Variables = Readonly<Record<string, string>>;
 
@@ -32,7 +32,7 @@ export function setEnvironment(given: Variables): void {
 }
 
 /** Starts a worker that exports spans as the environment of this thread says. */
-export function startExporter(): ExporterLine {
+export function startExporter(): ExporterHandle {
   const module = new URL("./span_export_worker.ts", import.meta.url);
   return new Worker(module, { type: "module", name: JSON.stringify(variables) });
 }

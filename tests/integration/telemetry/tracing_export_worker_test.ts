@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { attributeKey } from "../../../src/telemetry/tracing_attribute_text.ts";
-import { type ExporterLine, WorkerExport } from "../../../src/telemetry/tracing_worker_export.ts";
+import type { OtlpProtocol } from "../../../src/telemetry/tracing_otlp.ts";
+import { type ExporterHandle, WorkerExport } from "../../../src/telemetry/tracing_worker_export.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { patientClock } from "../../harness/scaled_clock.ts";
@@ -13,20 +13,22 @@ import { spanNamed } from "../../harness/tracing_exporter_double.ts";
 /** An export with real workers, whose limits are far away. */
 function open(
   logger: KeptLog,
-  { protocol, startWorker = startExporter }: { protocol: "http" | "grpc"; startWorker?: () => ExporterLine },
+  { protocol, createWorker = startExporter }: { protocol: OtlpProtocol; createWorker?: () => ExporterHandle },
 ): WorkerExport {
   const exported = { protocol, otlp: new Map(), attributes: {}, version: "1" };
-  return new WorkerExport({ ...exported, logger, clock: patientClock, startWorker });
+  return new WorkerExport({ ...exported, logger, clock: patientClock, createWorker });
 }
 
 /** A worker that runs this script. */
-function workerOf(script: string): ExporterLine {
+function workerOf(script: string): ExporterHandle {
   return new Worker(`data:application/javascript,${encodeURIComponent(script)}`, { type: "module" });
 }
 
-for (const protocol of ["http", "grpc"] as const) {
+for (const protocol of ["http/protobuf", "http/json", "grpc"] as const) {
+  const transport = protocol === "grpc" ? "grpc" : "http";
+
   Deno.test(`span export over ${protocol}: all that waits is exported at the end`, async () => {
-    await using receiver = await OtlpReceiver.start({ protocol });
+    await using receiver = await OtlpReceiver.start({ protocol: transport });
     using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url });
     const logger = new KeptLog();
     const opened = open(logger, { protocol });
@@ -37,7 +39,7 @@ for (const protocol of ["http", "grpc"] as const) {
   });
 
   Deno.test(`span export over ${protocol}: the end waits for a slow collector`, async () => {
-    await using receiver = await OtlpReceiver.start({ protocol });
+    await using receiver = await OtlpReceiver.start({ protocol: transport });
     await using relay = await startTcpRelay(Number(new URL(receiver.url).port));
     relay.setMode("stall");
     using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://${relay.url}` });
@@ -54,12 +56,12 @@ for (const protocol of ["http", "grpc"] as const) {
   });
 
   Deno.test(`span export over ${protocol}: half of a character holds up nothing`, async () => {
-    await using receiver = await OtlpReceiver.start({ protocol });
+    await using receiver = await OtlpReceiver.start({ protocol: transport });
     using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url });
     const logger = new KeptLog();
     const opened = open(logger, { protocol });
     const span = spanNamed("half");
-    span.set(attributeKey("text"), "\ud83d!");
+    span.set("text", "\ud83d!");
     opened.add(span);
     await opened.close();
     const texts = receiver.spans.map(({ attributes }) => String(attributes["text"]).toWellFormed().at(-1));
@@ -75,7 +77,7 @@ Deno.test("span export: beyond the bound spans are dropped, and told", async () 
     OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "5",
   });
   const logger = new KeptLog();
-  const opened = open(logger, { protocol: "http" });
+  const opened = open(logger, { protocol: "http/json" });
   for (const name of "abcdefg") opened.add(spanNamed(name));
   await opened.close();
   assertEquals(receiver.spans.map(({ name }) => name), [..."abcde"]);
@@ -93,11 +95,11 @@ for (const [title, death] of DEATHS) {
   const script = `${onSpans} postMessage({ type: 'ready' });`;
   Deno.test(`span export: a worker that ${title} is told, and the process goes on`, async () => {
     const logger = new KeptLog();
-    const opened = open(logger, { protocol: "http", startWorker: () => workerOf(script) });
+    const opened = open(logger, { protocol: "http/json", createWorker: () => workerOf(script) });
     opened.add(spanNamed("a"));
     await until("the failure to be told", () => logger.lines.length > 0);
     const lines = logger.lines.map(({ level, message }) => [level, message]);
-    const text = "the thread that exports spans failed; its spans are lost, another one is started in 1 s";
+    const text = "Span export worker failed; restarting it and keeping new spans";
     assertEquals(lines, [["error", text]]);
     await opened.close();
   });
@@ -107,14 +109,14 @@ Deno.test("span export: a worker whose thread never ends does not hold up the en
   const [clock, logger] = [new FakeClock(), new KeptLog()];
   const script = "onmessage = () => { while (true) {} }; postMessage({ type: 'ready' });";
   const opened = new WorkerExport({
-    ...{ protocol: "http", otlp: new Map(), attributes: {}, version: "1", clock, logger },
-    startWorker: () => workerOf(script),
+    ...{ protocol: "http/json", otlp: new Map(), attributes: {}, version: "1", clock, logger },
+    createWorker: () => workerOf(script),
   });
   opened.add(spanNamed("a"));
   const closed = opened.close();
   clock.advance(5_000);
   await closed;
   assertEquals(logger.lines.map(({ message }) => message), [
-    "Cannot export the last spans: not done after 5000 ms",
+    "Cannot export the last spans: the worker was not ready within 5000 ms",
   ]);
 });

@@ -31,7 +31,7 @@ function open(logger: KeptLog, options: Partial<TracingOptions> = {}): Tracing {
     logger,
     clock: patientClock,
     random: () => 0,
-    startWorker: startExporter,
+    createWorker: startExporter,
     ...options,
   });
 }
@@ -118,7 +118,7 @@ Deno.test("tracing: the standard variables say how spans are exported", async ()
     path,
     ...["authorization", "x-more", "content-type", "content-encoding"].map((name) => headers.get(name)),
   ]);
-  assertEquals(seen, [["/elsewhere", "token", "1", "application/json", "gzip"]]);
+  assertEquals(seen, [["/elsewhere", "token", "1", "application/x-protobuf", "gzip"]]);
   assertEquals(receiver.spans.length, 1);
 });
 
@@ -159,7 +159,7 @@ Deno.test("tracing: a collector that never answers does not hold up the end", as
   clock.advance(1);
   await closed;
   assertEquals(logger.lines.map(({ message }) => message), [
-    "Cannot export the last spans: the collector does not take them in time",
+    "Cannot export the last spans: the collector did not accept them in time",
   ]);
   // Nothing of it goes on in the background.
   const sent = new Response(connection.readable).arrayBuffer().then(() => {});
@@ -193,24 +193,29 @@ for (const [protocol, option, text, right] of ENDPOINTS) {
     const otlp = new Map([[option, text]]);
     const { message } = assertThrows(() => open(new KeptLog(), { protocol, otlp }));
     const name = `OTEL_EXPORTER_OTLP_${option}`;
-    assertEquals(message, `Cannot use ${name} (value not shown): a URL such as ${right} would be right`);
+    assertEquals(message, `Invalid ${name} (value not shown): expected a URL such as ${right}`);
   });
 }
 
 const NO_FILE = "No such file or directory (os error 2): readfile '/nowhere/a.pem'";
 const VALUES = [
-  ["TIMEOUT", "soon", '"soon": a number of milliseconds above 0 such as 10000'],
-  ["TRACES_TIMEOUT", "0", '"0": a number of milliseconds above 0 such as 10000'],
-  ["COMPRESSION", "zip", '"zip": gzip or none'],
+  ["TIMEOUT", "soon", '"soon": expected a number of milliseconds above 0 such as 10000'],
+  ["TRACES_TIMEOUT", "0", '"0": expected a number of milliseconds above 0 such as 10000'],
+  ["COMPRESSION", "zip", '"zip": expected gzip or none'],
+  ["PROTOCOL", "http", '"http": expected grpc, http/protobuf or http/json'],
   ...["CERTIFICATE", "CLIENT_KEY", "TRACES_CLIENT_CERTIFICATE"].map((option) =>
-    [option, "/nowhere/a.pem", `"/nowhere/a.pem": ${NO_FILE}; a file in PEM format that can be read`] as const
+    [
+      option,
+      "/nowhere/a.pem",
+      `"/nowhere/a.pem": expected a readable file in PEM format: ${NO_FILE}`,
+    ] as const
   ),
 ] as const;
 
 for (const [option, text, said] of VALUES) {
   Deno.test(`tracing: ${option} "${text}" is refused`, () => {
     const { message } = assertThrows(() => open(new KeptLog(), { otlp: new Map([[option, text]]) }));
-    assertEquals(message, `Cannot use OTEL_EXPORTER_OTLP_${option} ${said} would be right`);
+    assertEquals(message, `Invalid OTEL_EXPORTER_OTLP_${option} ${said}`);
   });
 }
 
@@ -230,8 +235,8 @@ for (const protocol of ["http", "grpc"] as const) {
       const { message } = assertThrows(() => open(new KeptLog(), { protocol, otlp }));
       assertEquals(
         message,
-        "Cannot use OTEL_EXPORTER_OTLP_HEADERS (value not shown): name=value,name=value in visible ASCII " +
-          "characters, others percent-encoded and no line break among them, would be right",
+        "Invalid OTEL_EXPORTER_OTLP_HEADERS (value not shown): expected name=value,name=value in visible ASCII, " +
+          "other characters percent-encoded, without line breaks",
       );
     });
   }

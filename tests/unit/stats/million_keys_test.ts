@@ -95,7 +95,7 @@ Deno.test("statistics: ten times as many different values as keys leave memory a
     `${prefix}d.user_user number 7.total_hits`,
     `${prefix}d.other.total_hits`,
     `${prefix}d.other.within_limit`,
-    "ratelimit.service.rate_limit_keys_folded",
+    "ratelimit.service.rate_limit_keys_overflowed",
   ];
   assertEquals(shown.map((name) => counters.get(name)), [20, 2, others, others, others]);
 });

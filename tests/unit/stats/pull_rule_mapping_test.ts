@@ -31,7 +31,7 @@ const BUILT_IN: Names = [
   [`${RULE}.other.total_hits`],
   [`${RULE}.shop.other.total_hits`, `${SERVICE}_rate_limit_total_hits`, "domain=shop key1=other"],
   [`${RULE}.shop.a.toString`],
-  ["ratelimit.service.rate_limit_keys_folded"],
+  ["ratelimit.service.rate_limit_keys_overflowed"],
   ["ratelimit.service.global_shadow_mode"],
   [
     "ratelimit.service.call.should_rate_limit.kv_error",
@@ -67,7 +67,7 @@ const NATIVE: Names = [
   ],
   [`${RULE}.x.y.domain_not_found`, "ratelimit_rule_hits_total", "domain=x.y rule= stat=domain_not_found"],
   [`${RULE}.other.total_hits`, "ratelimit_rule_hits_total", "domain= rule=other stat=total_hits"],
-  ["ratelimit.service.rate_limit_keys_folded"],
+  ["ratelimit.service.rate_limit_keys_overflowed"],
   ["ratelimit_server.Check.total_requests"],
 ];
 

@@ -39,7 +39,7 @@ Deno.test("statistics: the number of keys is bounded, loaded rules are never fol
   });
   const counters = new Map(store.counters());
   assertEquals(counters.get("ratelimit.service.rate_limit.other.domain_not_found"), 1);
-  assertEquals(counters.get("ratelimit.service.rate_limit_keys_folded"), 4);
+  assertEquals(counters.get("ratelimit.service.rate_limit_keys_overflowed"), 4);
 });
 
 Deno.test("statistics: keys of rules take no room from others, and those of rules that are gone fall under the bound", () => {

@@ -1,8 +1,7 @@
 import { assertEquals } from "@std/assert";
 import type { RateLimitRequest } from "../../../src/ratelimit/request.ts";
-import { attributeKey } from "../../../src/telemetry/tracing_attribute_text.ts";
 import { MAX_REQUEST_TEXT, requestNote, requestText } from "../../../src/telemetry/tracing_request_text.ts";
-import { textOf } from "../../harness/tracing_bed.ts";
+import { exported } from "../../harness/tracing_bed.ts";
 import { spanNamed } from "../../harness/tracing_exporter_double.ts";
 
 const CASES: readonly [title: string, request: RateLimitRequest, text: string][] = [
@@ -30,9 +29,8 @@ for (const [title, request, text] of CASES) {
     assertEquals([requestText(request), requestNote(request)], [text, request]);
     // It comes through another thread as it was.
     const span = spanNamed("s");
-    span.set(attributeKey("request"), requestNote(request));
-    const { attributes: [{ value }] } = JSON.parse(textOf(span));
-    assertEquals(value, { stringValue: text });
+    span.set("request", requestNote(request));
+    assertEquals(exported(span).attributes, { request: text });
   });
 }
 

@@ -1,10 +1,12 @@
 import { assertEquals } from "@std/assert";
-import { attributeKey } from "../../../src/telemetry/tracing_attribute_text.ts";
-import { newSpanId, newTraceId } from "../../../src/telemetry/tracing_span_ids.ts";
-import { SPAN_KINDS, SpanRecord, spanShape } from "../../../src/telemetry/tracing_span_record.ts";
+import {
+  newSpanId,
+  newTraceId,
+  SPAN_KINDS,
+  type SpanRecord,
+} from "../../../src/telemetry/tracing_span_record.ts";
 import { exported } from "../../harness/tracing_bed.ts";
-
-const PLACE = { traceId: "1".repeat(32), spanId: "2".repeat(16), state: "", aboveId: "", isRemote: false };
+import { spanOf } from "../../harness/tracing_exporter_double.ts";
 
 Deno.test("span record: times are whole seconds and nanoseconds, and no nanosecond too many", () => {
   const cases: [epochMs: number, startedAt: number, endedAt: number, times: [number, number][]][] = [
@@ -26,7 +28,7 @@ Deno.test("span record: it is handed on once, with what was noted on it and not 
   const attributes = { shared: "yes" };
   const span = startSpan({ onEnd: (one) => void ended.push(one), attributes });
   const other = startSpan({ attributes });
-  span.set(attributeKey("own"), 1);
+  span.set("own", 1);
   span.fail("it broke");
   span.end();
   span.end();
@@ -41,15 +43,13 @@ Deno.test("span record: it is handed on once, with what was noted on it and not 
 });
 
 Deno.test("span record: identifiers that were not given are made once, and are of one trace", () => {
-  const origin = { elapsed: () => 0, onEnd: () => {} };
-  const start = { shape: spanShape("s", SPAN_KINDS.server), ...PLACE, traceId: "", spanId: "" };
-  const times = { epochMs: 0, startedAt: 0 };
-  const above = new SpanRecord(origin, { ...start, ...times });
-  const below = new SpanRecord(origin, { ...start, ...times, above });
-  // The one below is over first.
-  const { traceId, spanId, aboveId } = below;
-  assertEquals([above.traceId, above.spanId, below.spanId], [traceId, aboveId, spanId]);
-  assertEquals([traceId.length, aboveId.length, aboveId === spanId, above.aboveId], [32, 16, false, ""]);
+  const shape = { name: "s", kind: SPAN_KINDS.server };
+  const parent = spanOf(shape, { traceId: "" });
+  const child = spanOf(shape, { traceId: "", parent });
+  // The child ends first.
+  const { traceId, spanId, parentId } = child;
+  assertEquals([parent.traceId, parent.spanId, child.spanId], [traceId, parentId, spanId]);
+  assertEquals([traceId.length, parentId.length, parentId === spanId, parent.parentId], [32, 16, false, ""]);
 });
 
 Deno.test("span ids: they are lower-case hexadecimal of their length, and no two are the same", () => {
@@ -69,6 +69,6 @@ function startSpan(
     readonly attributes?: Readonly<Record<string, string>>;
   },
 ): SpanRecord {
-  const shape = spanShape("s", SPAN_KINDS.server, attributes);
-  return new SpanRecord({ elapsed, onEnd }, { shape, ...PLACE, epochMs, startedAt });
+  const shape = { name: "s", kind: SPAN_KINDS.server, attributes };
+  return spanOf(shape, { epochMs, startedAt }, { elapsed, onEnd });
 }

@@ -1,9 +1,9 @@
-import { assertEquals } from "@std/assert";
-import { SPAN_KINDS, spanShape } from "../../../src/telemetry/tracing_span_record.ts";
-import { CallTracer } from "../../../src/telemetry/tracing_spans.ts";
+import { assertEquals, assertMatch } from "@std/assert";
+import { SPAN_KINDS, type SpanRecord } from "../../../src/telemetry/tracing_span_record.ts";
+import { CallTracer, type TracedWork } from "../../../src/telemetry/tracing_spans.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
-const SHAPE = spanShape("s", SPAN_KINDS.server);
+const SHAPE = { name: "s", kind: SPAN_KINDS.server };
 const NO_HEADERS = { header: () => undefined };
 
 /** The numbers of the calls that are chosen. */
@@ -44,5 +44,48 @@ Deno.test("call tracer: the share of the calls is the rate, and a call knows not
 Deno.test("call tracer: all calls at a rate of 1, none at a rate of 0, whatever is drawn", () => {
   for (const random of [0, 0.5, 0.999_999]) {
     assertEquals([chosen(5, 1, () => random).length, chosen(5, 0, () => random).length], [5, 0]);
+  }
+});
+
+const WORK: TracedWork = {
+  name: "webhook attempt",
+  kind: "client",
+  id: "0f1e2d3c-4b5a-4978-8695-a4b380000000",
+  startedAt: 1_000,
+  tookMs: 25.5,
+  attributes: { "weir.attempt.number": 2 },
+};
+
+function recorded(work: TracedWork, samplingRate: number): SpanRecord[] {
+  const spans: SpanRecord[] = [];
+  const onEnd = (span: SpanRecord) => void spans.push(span);
+  new CallTracer({ onEnd, samplingRate, random: () => 0, clock: new FakeClock() }).record(work);
+  return spans;
+}
+
+Deno.test("work that is over becomes a span with its own times, in the trace of what it belongs to", () => {
+  const [span] = recorded(WORK, 1);
+  const { epochMs, startedAt, shape } = span?.start ?? {};
+  assertEquals([span?.traceId, span?.parentId, epochMs, startedAt, span?.endedAt, span?.failed], [
+    "0f1e2d3c4b5a49788695a4b380000000",
+    "",
+    1_000,
+    0,
+    25.5,
+    false,
+  ]);
+  assertMatch(span?.spanId ?? "", /^[0-9a-f]{16}$/);
+  assertEquals(shape, { name: "webhook attempt", kind: 2, attributes: { "weir.attempt.number": 2 } });
+});
+
+Deno.test("work that failed says of what", () => {
+  const [span] = recorded({ ...WORK, failure: "timeout" }, 1);
+  assertEquals([span?.failed, span?.failure], [true, "timeout"]);
+});
+
+Deno.test("work is chosen by what it belongs to", () => {
+  // The last digits of the identifier stand for one half.
+  for (const [rate, count] of [[0, 0], [0.5, 0], [0.51, 1], [1, 1]] as const) {
+    assertEquals(recorded(WORK, rate).length, count, String(rate));
   }
 });

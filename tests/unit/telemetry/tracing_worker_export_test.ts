@@ -5,20 +5,26 @@ import { KeptLog } from "../../harness/http_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { ALIVE, DEAF, ExporterDouble, namesIn, spanNamed } from "../../harness/tracing_exporter_double.ts";
 
-const EXPORTED = { protocol: "http", otlp: new Map(), attributes: {}, version: "1" } as const;
+const EXPORTED = { protocol: "http/json", otlp: new Map(), attributes: {}, version: "1" } as const;
 
 /** An export by these workers, one after the other. */
 function exportBy(...workers: ExporterDouble[]) {
   const [clock, logger] = [new FakeClock(), new KeptLog()];
   let started = 0;
-  const startWorker = () => {
+  const createWorker = () => {
     const worker = workers[started++];
     if (worker === undefined) throw new Error("no more workers");
     return worker;
   };
-  const opened = new WorkerExport({ ...EXPORTED, clock, logger, startWorker });
-  const told = () => logger.lines.map(({ level, message, fields }) => [level, message, fields["lost"]]);
+  const opened = new WorkerExport({ ...EXPORTED, clock, logger, createWorker });
+  const told = () => logger.lines.map(({ level, message, fields }) => [level, message, fields]);
   return { clock, logger, opened, told };
+}
+
+/** The line for a worker that failed. */
+function failure(error: unknown, restartMs: number, lost: number): unknown[] {
+  const text = "Span export worker failed; restarting it and keeping new spans";
+  return ["error", text, { error, restartMs, lost }];
 }
 
 /** The same, with a first span that no worker has been sent yet; the first worker is ready if it ever is. */
@@ -38,7 +44,7 @@ Deno.test("span export: spans go to the worker, which ends when it says that all
   opened.add(spanNamed("b"));
   await opened.close();
   assertEquals(worker.packs.map(namesIn), [["a"], ["b"]]);
-  assertEquals(worker.told, ["start", "spans", "spans", "close"]);
+  assertEquals(worker.told, ["start", "spans", "spans", "stop"]);
   assertEquals([worker.isTerminated, clock.waiting, told()], [true, 0, []]);
 });
 
@@ -53,7 +59,7 @@ Deno.test("span export: without a span no worker is started, nor after the end",
 });
 
 Deno.test("span export: the end waits for a worker that is starting", async () => {
-  const worker = new ExporterDouble({ close: ALIVE.close });
+  const worker = new ExporterDouble({ stop: ALIVE.stop });
   const { clock, opened, told } = exportBy(worker);
   opened.add(spanNamed("a"));
   const closed = opened.close();
@@ -61,31 +67,30 @@ Deno.test("span export: the end waits for a worker that is starting", async () =
   assertEquals(worker.told, ["start"]);
   worker.tell(ALIVE.start);
   await closed;
-  assertEquals([worker.told, worker.packs.map(namesIn)], [["start", "spans", "close"], [["a"]]]);
+  assertEquals([worker.told, worker.packs.map(namesIn)], [["start", "spans", "stop"], [["a"]]]);
   assertEquals([worker.isTerminated, clock.waiting, told()], [true, 0, []]);
 });
 
 const UNUSABLE = [
   [
     "cannot be used",
-    new ExporterDouble({ start: { type: "refused", error: new Error("no") } }),
-    "cannot be used",
+    new ExporterDouble({ start: { type: "failed", error: new Error("no") } }),
+    new Error("no"),
   ],
-  ["is not ready within 30 s", new ExporterDouble({}), "was not ready for 30 s"],
+  ["is not ready within 30 s", new ExporterDouble({}), "no start for 30 s"],
 ] as const;
 
-for (const [title, worker, text] of UNUSABLE) {
+for (const [title, worker, error] of UNUSABLE) {
   Deno.test(`span export: a first worker that ${title} is replaced, and spans wait meanwhile`, async () => {
     const next = new ExporterDouble();
     const { clock, opened, told } = await openWith(worker, next);
-    if (text.includes("30 s")) clock.advance(30_000);
+    if (title.includes("30 s")) clock.advance(30_000);
     assertEquals([worker.isTerminated, next.told], [true, []]);
     clock.advance(1_000);
     await Promise.resolve();
     await opened.close();
     assertEquals([next.packs.map(namesIn), clock.waiting], [[["first"]], 0]);
-    const what = `the thread that exports spans ${text}`;
-    assertEquals(told(), [["error", `${what}; its spans are lost, another one is started in 1 s`, 0]]);
+    assertEquals(told(), [failure(error, 1_000, 0)]);
   });
 }
 
@@ -98,7 +103,7 @@ Deno.test("span export: a worker that fails is replaced, ever later, and spans w
   clock.advance(1_000);
   await Promise.resolve();
   // What a worker tells that was left behind is not heard.
-  workers[0].tell({ type: "refused", error: new Error("too late") });
+  workers[0].tell({ type: "failed", error: new Error("too late") });
   assertEquals(workers[1].packs.map(namesIn), [["kept"]]);
   workers[1].fail("it broke again");
   clock.advance(2_000);
@@ -106,9 +111,10 @@ Deno.test("span export: a worker that fails is replaced, ever later, and spans w
   opened.add(spanNamed("next"));
   await opened.close();
   assertEquals(workers[2].packs.map(namesIn), [["next"]]);
-  const failed = (seconds: number) =>
-    `the thread that exports spans failed; its spans are lost, another one is started in ${seconds} s`;
-  assertEquals(told(), [["error", failed(1), 1], ["error", failed(2), 1]]);
+  assertEquals(told(), [
+    failure(new Error("it broke"), 1_000, 1),
+    failure(new Error("it broke again"), 2_000, 1),
+  ]);
   assertEquals([workers.map((worker) => worker.isTerminated), clock.waiting], [[true, true, true], 0]);
 });
 
@@ -117,13 +123,14 @@ Deno.test("span export: a worker that takes no spans for 30 s is replaced", asyn
   const { clock, opened, told } = await openWith(...workers);
   clock.advance(250);
   clock.advance(30_000);
-  const silence = "the thread that exports spans took no spans for 30 s";
-  const next = "its spans are lost, another one is started in 1 s";
-  assertEquals([told(), workers[0].isTerminated], [[["error", `${silence}; ${next}`, 1]], true]);
+  assertEquals([told(), workers[0].isTerminated], [
+    [failure("no receipt of spans for 30 s", 1_000, 1)],
+    true,
+  ]);
   clock.advance(1_000);
   await Promise.resolve();
   await opened.close();
-  assertEquals([workers[1].told, clock.waiting], [["start", "close"], 0]);
+  assertEquals([workers[1].told, clock.waiting], [["start", "stop"], 0]);
 });
 
 Deno.test("span export: a worker that has nothing to take is left alone", async () => {
@@ -142,7 +149,7 @@ Deno.test("span export: the end waits for no worker that is not there", async ()
   workers[0].fail("it broke");
   opened.add(spanNamed("kept"));
   await opened.close();
-  assertEquals(logger.lines.at(-1)?.message, "Cannot export the last spans: no thread exports");
+  assertEquals(logger.lines.at(-1)?.message, "Cannot export the last spans: no worker is running");
   assertEquals([workers[1].told, clock.waiting], [[], 0]);
 });
 
@@ -153,7 +160,7 @@ Deno.test("span export: the end waits 5 s at most for a worker that is not ready
   clock.advance(5_000);
   await closed;
   assertEquals(logger.lines.map(({ message }) => message), [
-    "Cannot export the last spans: not done after 5000 ms",
+    "Cannot export the last spans: the worker was not ready within 5000 ms",
   ]);
   assertEquals([worker.told, worker.isTerminated, clock.waiting], [["start"], true, 0]);
 });
@@ -164,7 +171,7 @@ Deno.test("span export: the end goes on while the collector takes spans each sec
     const { clock, opened, logger } = await openWith(worker);
     let isClosed = false;
     const closed = opened.close().then(() => void (isClosed = true));
-    await until("the worker to be told", () => worker.told.includes("close"));
+    await until("the worker to be told", () => worker.told.includes("stop"));
     let waited = 0;
     for (; !isClosed; waited++) {
       if (waited < exports) worker.tell({ type: "exported" });
@@ -173,7 +180,7 @@ Deno.test("span export: the end goes on while the collector takes spans each sec
     }
     await closed;
     assertEquals([waited, logger.lines.map(({ message }) => message)], [seconds, [
-      "Cannot export the last spans: the collector does not take them in time",
+      "Cannot export the last spans: the collector did not accept them in time",
     ]]);
     assertEquals([worker.isTerminated, clock.waiting], [true, 0]);
   }
@@ -181,7 +188,7 @@ Deno.test("span export: the end goes on while the collector takes spans each sec
 
 const ENDS = [
   ["says that it could not", (worker: ExporterDouble) => {
-    worker.tell({ type: "closed", error: new Error("it broke") });
+    worker.tell({ type: "failed", error: new Error("it broke") });
   }],
   ["fails", (worker: ExporterDouble) => void worker.fail("it broke")],
 ] as const;
@@ -195,8 +202,8 @@ for (const [title, end] of ENDS) {
     await closed;
     assertEquals(logger.lines, [{
       level: "warning",
-      message: "Cannot export the last spans",
-      fields: { error: new Error("it broke") },
+      message: "Cannot export the last spans: it broke",
+      fields: {},
     }]);
     assertEquals([worker.isTerminated, clock.waiting], [true, 0]);
   });

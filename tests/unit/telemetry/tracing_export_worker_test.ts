@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { createSdkLog } from "../../../src/telemetry/tracing_sdk_log.ts";
+import { createSdkLog } from "../../../src/telemetry/tracing_export_worker.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 

@@ -1,0 +1,43 @@
+import { assertEquals } from "@std/assert";
+import { checkOtlp, type OtlpProtocol } from "../../../src/telemetry/tracing_otlp.ts";
+import { KeptLog } from "../../harness/http_fixture.ts";
+
+const NO_EFFECT = "has no effect: TRACING_EXPORTER_PROTOCOL is";
+
+const CASES: readonly [
+  title: string,
+  protocol: "http" | "grpc" | undefined,
+  otlp: Readonly<Record<string, string>>,
+  chosen: OtlpProtocol,
+  warning?: string,
+][] = [
+  ["nothing", undefined, {}, "http/protobuf"],
+  ["http", "http", {}, "http/protobuf"],
+  ["grpc", "grpc", {}, "grpc"],
+  ["a standard variable alone", undefined, { PROTOCOL: "grpc" }, "grpc"],
+  ["an empty standard variable", undefined, { PROTOCOL: " " }, "http/protobuf"],
+  ["the one for traces before the general one", undefined, {
+    ...{ PROTOCOL: "grpc", TRACES_PROTOCOL: " http/json " },
+  }, "http/json"],
+  ["http, and the encoding of the standard variable", "http", { PROTOCOL: "http/json" }, "http/json"],
+  ["grpc in both", "grpc", { PROTOCOL: "grpc" }, "grpc"],
+  ["http against grpc", "http", { PROTOCOL: "grpc" }, "http/protobuf", `PROTOCOL ${NO_EFFECT} http`],
+  [
+    "grpc against http/json for traces",
+    "grpc",
+    { TRACES_PROTOCOL: "http/json", PROTOCOL: "grpc" },
+    "grpc",
+    [
+      `TRACES_PROTOCOL ${NO_EFFECT} grpc`,
+    ].join(),
+  ],
+];
+
+for (const [title, protocol, otlp, chosen, warning] of CASES) {
+  Deno.test(`tracing protocol: ${title}`, () => {
+    const logger = new KeptLog();
+    assertEquals(checkOtlp({ protocol, otlp: new Map(Object.entries(otlp)) }, logger), chosen);
+    const lines = logger.lines.map(({ level, message }) => [level, message]);
+    assertEquals(lines, warning === undefined ? [] : [["warning", `OTEL_EXPORTER_OTLP_${warning}`]]);
+  });
+}
