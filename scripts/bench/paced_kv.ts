@@ -1,8 +1,6 @@
 import process from "node:process";
 import { parseArgs } from "node:util";
-import { systemClock } from "../../src/base/clock.ts";
-import { parseKvAddress } from "../../src/cache/kv/address.ts";
-import { createKvClient } from "../../src/cache/kv/connect.ts";
+import { Redis } from "ioredis";
 import { positive } from "./flag_values.ts";
 import { LoadRecord, type LoadResult } from "../../tests/harness/load/load_record.ts";
 import { pace } from "./pace.ts";
@@ -22,8 +20,7 @@ export interface PacedKvOptions {
 /** Sends INCRBY at a constant rate by a bare ioredis client, and checks that each answer is a count. */
 export async function runPacedKv(options: PacedKvOptions): Promise<LoadResult> {
   const { port, perSecond, warmUpSeconds, seconds } = options;
-  const address = parseKvAddress("single", `127.0.0.1:${port}`);
-  const client = createKvClient({ address, timeoutMs: TIMEOUT_MS, clock: systemClock, random: Math.random });
+  const client = new Redis({ host: "127.0.0.1", port, lazyConnect: true, socketTimeout: TIMEOUT_MS });
   await client.connect();
   const begin = performance.now();
   const cpuBefore = process.cpuUsage();

@@ -1,39 +1,32 @@
 import { backoffMs, fullBackoffMs } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
 
-/** Failures in a row after which nothing is tried any more. */
+/** Failures in a row that open it. */
 const FAILURES_TO_OPEN = 5;
-/** Waits before it is tried again. */
+/** Waits before the next attempt. */
 const WAITS = { firstMs: 100, longestMs: 5_000 };
 
-/** What a breaker is made with. */
-export interface BreakerOptions {
-  readonly clock: Clock;
-  /** A number from 0 to below 1. */
-  readonly random: () => number;
-}
-
 /**
- * Keeps callers from waiting for something that fails again and again: after several failures in a row
- * it opens, and nothing passes. When a wait is over one attempt passes; what becomes of it closes the
- * breaker or makes the next wait longer.
+ * A circuit breaker: after several failures in a row it opens, and nothing passes. After a wait one attempt
+ * passes, which closes the breaker or makes the next wait longer.
  */
 export class Breaker {
-  readonly #options: BreakerOptions;
+  readonly #options: { readonly clock: Clock; readonly random: () => number };
   #failures = 0;
   #open = false;
   #trying = false;
-  /** The attempt that is waited for or made, counted from 1 since it opened. */
+  /** Counted from 1 since it opened. */
   #attempt = 1;
   #retryAt = 0;
   #opened = 0;
   #reason = "";
 
-  constructor(options: BreakerOptions) {
-    this.#options = options;
+  /** `random` returns a number from 0 to below 1. */
+  constructor({ clock, random }: { readonly clock: Clock; readonly random: () => number }) {
+    this.#options = { clock, random };
   }
 
-  /** Nothing passes but an attempt now and then. */
+  /** Whether only an attempt now and then passes. */
   get open(): boolean {
     return this.#open;
   }
@@ -43,16 +36,16 @@ export class Breaker {
     return this.#opened;
   }
 
-  /** What failed last. */
-  get reason(): string {
-    return this.#reason;
+  /** Why nothing passes. */
+  get refusal(): string {
+    return `it failed again and again, last: ${this.#reason}`;
   }
 
-  /** Whether an attempt may be made. Who is let pass says what became of it by one of the next three. */
+  /** Whether an attempt may be made; it ends with one of the next three calls. */
   tryPass(): boolean {
     if (!this.#open) return true;
     const left = this.#retryAt - this.#options.clock.now();
-    // A clock that was set back must not keep it open until it has caught up.
+    // A clock that was set back does not keep it open.
     if (this.#trying || (left > 0 && left <= fullBackoffMs(this.#attempt, WAITS))) return false;
     this.#trying = true;
     return true;
@@ -77,7 +70,7 @@ export class Breaker {
     } else if (this.#trying) {
       this.#attempt++;
     } else {
-      // It was sent before the breaker opened, and says nothing new.
+      // The attempt began before the breaker opened.
       return;
     }
     this.#trying = false;

@@ -1,7 +1,7 @@
 import type { Caller, Hit } from "../ratelimit/counter_cache.ts";
 import { MAX_DURATION_SECONDS } from "../ratelimit/window.ts";
 
-/** The hits of one caller, and what is told of them. */
+/** The hits of one caller, and their outcome. */
 export interface Ask {
   readonly hits: readonly Hit[];
   /** Counts after each of its hits, filled in from the answers. */
@@ -23,15 +23,15 @@ export interface HitGroup {
   /** Longest expiry that a hit asks for, in seconds, and the latest end of a window. */
   expiresInSeconds: number;
   windowEnd: number;
-  /** What came of it: the counter after the whole group, or a text that says what is wrong. */
+  /** The counter after the whole group, or a text that says what is wrong. */
   outcome: number | string;
 }
 
 /** One hit of a caller: its place in the group of its key. */
-interface Member<Group> {
+interface Member {
   readonly ask: Ask;
   readonly position: number;
-  readonly group: Group;
+  readonly group: HitGroup;
   /** What the group had added once this hit was counted. */
   readonly prefix: number;
 }
@@ -39,23 +39,46 @@ interface Member<Group> {
 const NO_ANSWER = "an answer is missing";
 
 /**
- * Hits that gathered and go out together. Hits of one key are one group, and each caller's own count is
- * worked out from its outcome in the order of arrival, exactly as if each hit had been sent alone.
+ * Asks for hits: `add` takes the ask into a batch, or returns why it cannot. Resolves with the counts;
+ * rejects with the error that `errorOf` makes of an ask without all of them.
+ */
+export function askFor(
+  hits: readonly Hit[],
+  caller: Caller | undefined,
+  errorOf: (ask: Ask) => Error,
+  add: (ask: Ask) => string | undefined,
+): Promise<number[]> {
+  return new Promise((resolve, reject) => {
+    const failed = (ask: Ask) => reject(errorOf(ask));
+    const ask: Ask = { hits, counts: [], states: undefined, caller, resolve, reject: failed };
+    const refusal = add(ask);
+    if (refusal !== undefined) fail(ask, refusal);
+  });
+}
+
+/** Why an ask failed. */
+export function stateOf({ states }: Pick<Ask, "states">): string {
+  return states?.find((state) => state !== undefined) ?? NO_ANSWER;
+}
+
+/**
+ * Hits that are sent together. The hits of one key are one group; the count of each caller follows from the
+ * group's outcome in the order of arrival, as if each hit had been sent alone.
  */
 export class HitBatch {
   readonly #asks: Ask[] = [];
   readonly #groups: HitGroup[] = [];
-  /** The group of a key that further hits join; giving back ends it, because it stops at 0. */
+  /** The group that further hits of a key join; giving back ends it, because it stops at 0. */
   readonly #open = new Map<string, HitGroup>();
-  readonly #members: Member<HitGroup>[] = [];
+  readonly #members: Member[] = [];
 
-  /** In the order in which they are to take place. */
+  /** In the order in which they take place. */
   get groups(): readonly HitGroup[] {
     return this.#groups;
   }
 
-  /** Whether there is nobody to answer. */
-  get empty(): boolean {
+  /** Whether it has no caller. */
+  get isEmpty(): boolean {
     return this.#asks.length === 0;
   }
 
@@ -71,7 +94,7 @@ export class HitBatch {
     }
   }
 
-  /** The hits of those who still wait, which is mostly this batch itself; those who are gone are told so. */
+  /** The hits of callers that still wait, mostly this batch itself; the others fail. */
   withoutGone(): HitBatch {
     if (!this.#asks.some(isGone)) return this;
     const batch = new HitBatch();
@@ -87,7 +110,7 @@ export class HitBatch {
     for (const { ask, position, group, prefix } of this.#members) {
       const { outcome } = group;
       if (typeof outcome !== "number") (ask.states ??= [])[position] = outcome;
-      // Below 0 only where somebody else has written to the counter.
+      // Below 0 only where another program has written to the counter.
       else ask.counts[position] = group.total < 0 ? outcome : Math.max(0, outcome - group.total + prefix);
     }
     for (const ask of this.#asks) {

@@ -2,7 +2,8 @@ import { systemClock } from "../../src/base/clock.ts";
 import { type KvAddressOptions, parseKvAddress } from "../../src/cache/kv/address.ts";
 import { KvCache } from "../../src/cache/kv/cache.ts";
 import { KvCluster, type KvClusterOptions } from "../../src/cache/kv/cluster/cluster.ts";
-import { KvClients } from "../../src/cache/kv/connect.ts";
+import type { KvConnectionEvents } from "../../src/cache/kv/connection.ts";
+import { KvConnections } from "../../src/cache/kv/connections.ts";
 import { KvNode, type KvNodeOptions } from "../../src/cache/kv/node.ts";
 import { hostPort } from "../../src/base/host_port.ts";
 import type { TlsFiles } from "../../src/cache/tls_files.ts";
@@ -64,15 +65,14 @@ export function openKvCluster(
   const seeds = ports.map((port) => ({ host: "127.0.0.1", port }));
   const address = parseKvAddress("cluster", seeds.map(hostPort).join(","));
   const shared = { timeoutMs, clock: systemClock, random: Math.random };
-  const clients = new KvClients({ address, ...shared });
+  const connections = new KvConnections({ address, ...shared });
   const pool = { poolSize: 2, onEmpty: "WAIT", onEmptyWaitMs: 1_000, windowMs: 0 } as const;
   const cluster = new KvCluster({
     seeds,
     address: "cluster",
     openNode(endpoint, onConnection, placeExpiry) {
-      const createClient = () => clients.create(endpoint);
-      const address = hostPort(endpoint);
-      return new KvNode({ address, createClient, ...pool, ...shared, onConnection, placeExpiry });
+      const connect = (events: KvConnectionEvents) => connections.open(events, endpoint);
+      return new KvNode({ connect, ...pool, ...shared, onConnection, placeExpiry });
     },
     parallelism: 0,
     ...shared,
@@ -85,15 +85,14 @@ export function openKvCluster(
   });
 }
 
-function nodeOptions(url: string, options: OpenKvOptions): KvNodeOptions {
+function nodeOptions(url: string, options: OpenKvOptions): KvNodeOptions & { readonly address: string } {
   const { timeoutMs = PATIENCE_MS, type = "single", auth, sentinelAuth, tls, tlsFiles, clock = systemClock } =
     options;
   const address = parseKvAddress(type, url, { auth, sentinelAuth, ...(tls === undefined ? {} : { tls }) });
-  const clients = new KvClients({ address, tls: tlsFiles, timeoutMs, clock, random: Math.random });
+  const connections = new KvConnections({ address, tls: tlsFiles, timeoutMs, clock, random: Math.random });
   return {
-    createClient: () => clients.create(),
+    connect: (events) => connections.open(events),
     address: address.text,
-    database: address.database,
     timeoutMs,
     ...{ poolSize: 3, onEmpty: "CREATE", onEmptyWaitMs: 1_000, windowMs: 0 },
     ...options,

@@ -1,7 +1,7 @@
 import type { Figures } from "../../src/base/figures.ts";
-import type { LateExpiry } from "../../src/cache/kv/batch.ts";
-import type { KvAskOptions, KvNodeLike, OpenKvNode } from "../../src/cache/kv/cluster/node.ts";
-import { KvFailure } from "../../src/cache/kv/failure.ts";
+import type { KvNodeLike, OpenKvNode } from "../../src/cache/kv/cluster/node.ts";
+import type { LateExpiry } from "../../src/cache/kv/expiries.ts";
+import { type KvAskOptions, KvFailure } from "../../src/cache/kv/node.ts";
 import { hostPort } from "../../src/base/host_port.ts";
 import type { Hit } from "../../src/ratelimit/counter_cache.ts";
 

@@ -1,125 +1,108 @@
+import type { Batch } from "../batcher.ts";
 import { type Ask, HitBatch, type HitGroup } from "../hit_batch.ts";
-import { respCommand, respKey, shortened } from "./resp.ts";
+import type { KvExpiries, LateExpiry } from "./expiries.ts";
+import { ReplyError, respArgument, respCommand, shortened } from "./resp.ts";
 
 /** Gives hits back: the counter stops at 0, and one that does not exist is not made. */
-const GIVE_BACK_SCRIPT = `
+const GIVE_BACK = respArgument(`
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 local count = redis.call('DECRBY', KEYS[1], ARGV[1])
 if count >= 0 then return count end
 redis.call('INCRBY', KEYS[1], -count)
-return 0`;
+return 0`);
 
 const WHOLE_NUMBER = /^-?\d{1,20}$/;
-/** Of a counter that can go no higher, which is over every limit. */
+/** The error of a counter that can go no higher, which is over every limit. */
 const OVERFLOW = /increment or decrement would overflow/;
-/** As many hits as one call may have; a number beyond it is not exact. */
+/** A larger number is not exact. */
 const MAX_COUNT = 2 ** 53;
 const REDIRECTION = /^(?:MOVED|ASK) /;
-const ASKING = "*1\r\n$6\r\nASKING\r\n";
+const ASKING = respCommand("ASKING");
 
-/** Which keys need no EXPIRE; told of those that got one, and of those that turned out to be new. */
-export interface Expiries {
-  /** Grows whenever something is forgotten: what was written before is no proof of an expiry any more. */
-  readonly generation: number;
-  /** Whether an expiry at least as late has been answered for this key. */
-  covers(key: string, windowEnd: number): boolean;
-  remember(key: string, windowEnd: number): void;
-  forget(key: string): void;
-}
-
-/** An EXPIRE that has to follow: the counter is new, or it is unknown whether it has one. */
-export interface LateExpiry {
-  readonly key: string;
-  readonly expiresInSeconds: number;
-  readonly windowEnd: number;
-  /** It was obeyed once already. */
-  readonly isSecond?: true;
-}
-
-/** Expiries that have to be sent after a batch. */
+/** The expiries to be sent after a batch. */
 export interface ExpiriesAfter {
   /** Of counters that turned out to be new. */
   readonly follow: LateExpiry[];
   /** Refused or unanswered: the same node may refuse them again. */
   readonly retry: LateExpiry[];
-  /** Obeyed after their counters: a replica that takes over now may have these without the expiries. */
+  /** Set after their counters, which a replica that takes over now may have without the expiries. */
   readonly confirm: LateExpiry[];
 }
 
 /** What goes to one node of the key-value cache in one write. */
-export class KvBatch {
-  /** ASKING goes before each command: the node is about to take the slot over. */
-  readonly asking: boolean;
+export class KvBatch implements Batch {
+  readonly #asking: boolean;
   #hits = new HitBatch();
-  readonly #late: LateExpiry[] = [];
+  #late: LateExpiry[];
   /** By position of the groups: whether an EXPIRE goes with it. */
   readonly #expires: boolean[] = [];
-  /** That of the expiries when it was written. */
+  /** The generation of the expiries when it was written. */
   #generation = 0;
 
-  constructor(options: { readonly asking: boolean }) {
-    this.asking = options.asking;
+  /** With `asking`, ASKING goes before each command; `late` expiries go first. */
+  constructor({ asking, late = [] }: { readonly asking: boolean; readonly late?: LateExpiry[] }) {
+    this.#asking = asking;
+    this.#late = late;
   }
 
-  /** Whether there is nothing to send. */
-  get empty(): boolean {
-    return this.#hits.empty && this.#late.length === 0;
+  get isEmpty(): boolean {
+    return this.#hits.isEmpty && this.#late.length === 0;
   }
 
-  /** How many keys it moves. */
   get size(): number {
     return this.#hits.groups.length;
   }
 
-  /** Takes the hits of a caller. */
-  add(ask: Ask): void {
-    this.#hits.add(ask);
-  }
-
-  /** Expiries that nobody waits for. */
+  /** The expiries of other batches that go with this one. */
   get late(): readonly LateExpiry[] {
     return this.#late;
   }
 
-  /** Takes an expiry that nobody waits for. */
-  addExpiry(expiry: LateExpiry): void {
-    this.#late.push(expiry);
+  add(ask: Ask): void {
+    this.#hits.add(ask);
   }
 
-  /** Leaves out the hits of those who do not wait any more. */
+  /** Adds expiries of other batches. */
+  addExpiries(late: readonly LateExpiry[]): void {
+    this.#late.push(...late);
+  }
+
   dropGone(): void {
     this.#hits = this.#hits.withoutGone();
   }
 
-  /** The commands as they go over the wire, one character an octet, and how many answers they bring. */
-  commands(expiries: Expiries): { text: string; replies: number } {
-    const before = this.asking ? ASKING : "";
-    const each = this.asking ? 2 : 1;
+  /** The commands in the form of the protocol, one character a byte, and how many replies they bring. */
+  commands(expiries: KvExpiries): { text: string; replies: number } {
+    const before = this.#asking ? ASKING : "";
+    const each = this.#asking ? 2 : 1;
+    this.#late = this.#late.filter(({ key, windowEnd, isSecond }) => {
+      return !expiries.covers(key, isSecond === true ? windowEnd + 1 : windowEnd);
+    });
     this.#generation = expiries.generation;
     let text = "";
     let replies = 0;
     // First, so that none shortens a longer expiry of the groups.
-    for (const { key, expiresInSeconds } of this.#takeLate(expiries)) {
-      text += respCommand("EXPIRE", respKey(key), String(expiresInSeconds));
+    for (const { key, expiresInSeconds } of this.#late) {
+      text += expireCommand(respArgument(key), expiresInSeconds);
       replies++;
     }
     for (const group of this.#hits.groups) {
-      const key = respKey(group.key);
+      const key = respArgument(group.key);
       text += before + commandOf(group, key);
       replies += each;
-      // On its way from node to node nothing is known of a key.
-      const expires = group.total > 0 && (this.asking || !expiries.covers(group.key, group.windowEnd));
+      // Nothing is known of a key that moves from node to node.
+      const expires = group.total > 0 && (this.#asking || !expiries.covers(group.key, group.windowEnd));
       this.#expires.push(expires);
       if (!expires) continue;
-      text += before + respCommand("EXPIRE", key, String(group.expiresInSeconds));
+      text += before + expireCommand(key, group.expiresInSeconds);
       replies += each;
     }
     return { text, replies };
   }
 
-  /** Hands out the answers, in the order of the commands; answers the expiries that have to be sent. */
-  settle(replies: readonly unknown[], expiries: Expiries): ExpiriesAfter {
-    const each = this.asking ? 2 : 1;
+  /** Settles the callers with the replies, in the order of the commands; returns the expiries to be sent. */
+  settle(replies: readonly unknown[], expiries: KvExpiries): ExpiriesAfter {
+    const each = this.#asking ? 2 : 1;
     const after: ExpiriesAfter = { follow: [], retry: [], confirm: [] };
     const isCurrent = this.#generation === expiries.generation;
     let at = 0;
@@ -148,11 +131,8 @@ export class KvBatch {
     return after;
   }
 
-  /**
-   * Its replies are lost: it is unknown which counters were created, so that none is covered any more.
-   * Answers the expiries that have to be sent again. Callers are failed apart from this.
-   */
-  lose(expiries: Expiries): LateExpiry[] {
+  /** Its replies are lost, so any counter may be new; returns the expiries to be sent again. */
+  lose(expiries: KvExpiries): LateExpiry[] {
     const unknown = [...this.#late];
     for (const group of this.#hits.groups) {
       if (group.total > 0) unknown.push(forget(group, expiries));
@@ -164,21 +144,11 @@ export class KvBatch {
   fail(state: string): void {
     this.#hits.fail(state);
   }
-
-  /** The late expiries of this write: those that were set meanwhile are left out. */
-  #takeLate(expiries: Expiries): readonly LateExpiry[] {
-    if (this.#late.length === 0) return this.#late;
-    const needed = this.#late.filter(({ key, windowEnd, isSecond }) => {
-      return !expiries.covers(key, isSecond === true ? windowEnd + 1 : windowEnd);
-    });
-    this.#late.splice(0, this.#late.length, ...needed);
-    return this.#late;
-  }
 }
 
 /**
- * An expiry that was refused fails the hit, unless its key has moved to another node in between: told so,
- * the cluster would send the hit there, which was counted here. The next hit of the key sets its expiry.
+ * A refused expiry fails the hit, unless its key moved to another node in between: the cluster would count
+ * the hit there again. The next hit of the key sets its expiry.
  */
 function outcomeOf(count: number | string, expired: unknown): number | string {
   if (!(expired instanceof Error)) return count;
@@ -186,16 +156,17 @@ function outcomeOf(count: number | string, expired: unknown): number | string {
 }
 
 /**
- * What is to be done for the expiry of a counter whose EXPIRE was not sent, or was not obeyed. A counter that
- * comes back as what was added to it is new, whatever was known of its key; one without an answer may be.
+ * Notes what the expiry requires of a counter whose EXPIRE was not sent, or failed. A counter that is equal
+ * to what was added to it is new; one without a reply may be.
  */
 function learn(
   group: HitGroup,
   { reply, expires, expired }: { reply: unknown; expires: boolean; expired: unknown },
-  expiries: Expiries,
+  expiries: KvExpiries,
   after: ExpiriesAfter,
 ): void {
-  if (isRefusal(reply)) return;
+  // The server refused the command and did nothing.
+  if (reply instanceof ReplyError) return;
   if (typeof reply !== "number" || expires) {
     const late = forget(group, expiries);
     // An expiry that finds no counter has none to set.
@@ -203,22 +174,22 @@ function learn(
   } else if (reply === group.total) after.follow.push(forget(group, expiries));
 }
 
-function forget({ key, expiresInSeconds, windowEnd }: HitGroup, expiries: Expiries): LateExpiry {
+function forget({ key, expiresInSeconds, windowEnd }: HitGroup, expiries: KvExpiries): LateExpiry {
   expiries.forget(key);
   return { key, expiresInSeconds, windowEnd };
 }
 
-/** The server itself has refused the command: it did nothing. */
-function isRefusal(reply: unknown): boolean {
-  return reply instanceof Error && reply.name === "ReplyError";
+function expireCommand(key: string, seconds: number): string {
+  return `*3\r\n$6\r\nEXPIRE\r\n${key}${respArgument(String(seconds))}`;
 }
 
 function commandOf({ total }: HitGroup, key: string): string {
-  if (total < 0) return respCommand("EVAL", respKey(GIVE_BACK_SCRIPT), respKey("1"), key, String(-total));
-  return total === 0 ? `*2\r\n$3\r\nGET\r\n${key}` : `*3\r\n$6\r\nINCRBY\r\n${key}${respKey(String(total))}`;
+  if (total === 0) return `*2\r\n$3\r\nGET\r\n${key}`;
+  if (total > 0) return `*3\r\n$6\r\nINCRBY\r\n${key}${respArgument(String(total))}`;
+  return respCommand("EVAL", GIVE_BACK, respArgument("1"), key, respArgument(String(-total)));
 }
 
-/** An answer as a count: counters that do not exist are 0 when read. A text says what is wrong. */
+/** The count in a reply, or a text that says what is wrong. */
 function countOf(reply: unknown, { total }: HitGroup): number | string {
   if (reply instanceof Error) return OVERFLOW.test(reply.message) ? MAX_COUNT : shortened(reply.message);
   if (total > 0) {

@@ -2,15 +2,15 @@ import { errorText } from "../../base/error_text.ts";
 import type { Figures } from "../../base/figures.ts";
 import type { Caller, CounterCache, Hit } from "../../ratelimit/counter_cache.ts";
 import { CacheError } from "../../ratelimit/errors.ts";
-import { KvFailure } from "./failure.ts";
-import { KvNode, type KvNodeOptions } from "./node.ts";
+import { KvFailure, KvNode, type KvNodeOptions } from "./node.ts";
 
-/** Counters in one key-value cache that speaks the Redis protocol, wherever its primary is at the moment. */
+/** Counters in one primary that speaks the Redis protocol. */
 export class KvCache implements CounterCache {
   readonly #node: KvNode;
   readonly #address: string;
 
-  constructor(options: Omit<KvNodeOptions, "errorOf">) {
+  /** `address` names the cache in errors; it holds no password. */
+  constructor(options: Omit<KvNodeOptions, "errorOf"> & { readonly address: string }) {
     this.#address = options.address;
     this.#node = new KvNode({ ...options, errorOf: (failure) => this.#error(failure) });
   }
@@ -25,7 +25,7 @@ export class KvCache implements CounterCache {
     return this.#node.connected;
   }
 
-  /** Its connections, and how it fares. */
+  /** Its connections, timeouts and breaker. */
   get figures(): Figures {
     return this.#node.figures;
   }

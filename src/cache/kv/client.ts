@@ -1,106 +1,141 @@
+import type { Buffer } from "node:buffer";
 import { Redis } from "ioredis";
-import { connectorClass, type KvConnectorOptions } from "./connector.ts";
+import { errorText } from "../../base/error_text.ts";
+import { ReplyQueue } from "../reply_queue.ts";
+import { KvConnector, type KvConnectorOptions } from "./connector.ts";
+import { ReplyError, respArgument, respCommand, RespReader, shortened } from "./resp.ts";
 
-/** What a client is made of. */
+/** How a client connects, and who is notified of it. */
 export interface KvClientOptions {
-  readonly username?: string | undefined;
-  readonly password?: string | undefined;
-  /** Bounds the silence while an answer is due. */
-  readonly timeoutMs: number;
   readonly connector: KvConnectorOptions;
-  /** Wait before an attempt, counted from 1, or `null` for no more of them. */
-  readonly retryStrategy: (attempt: number) => number | null;
-  /** Ask the server at the beginning whether it is ready; sentinels have no such thing. */
-  readonly asksReady?: boolean;
+  /** Wait before the next attempt to connect, or `null` for no more of them; `reason` is why the last one ended. */
+  readonly retryDelayMs: (reason: string) => number | null;
+  /** There is a connection. */
+  readonly onConnected: () => void;
+  /** The connection is gone, or an attempt to connect failed. */
+  readonly onClosed: (reason: string) => void;
 }
-
-/** A client that is not connected yet. It queues nothing and sends nothing twice. */
-export function createClient(options: KvClientOptions): Redis {
-  const { username, password, timeoutMs, connector, retryStrategy, asksReady = true } = options;
-  const client = new Redis({
-    Connector: connectorClass(connector),
-    ...(username === undefined ? {} : { username }),
-    ...(password === undefined ? {} : { password }),
-    // The connector has the options of TLS; here it only says for which event of the stream to wait.
-    ...(connector.tls === undefined ? {} : { tls: {} }),
-    lazyConnect: true,
-    enableOfflineQueue: false,
-    enableReadyCheck: asksReady,
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
-    // The connector bounds connecting.
-    connectTimeout: 0,
-    socketTimeout: timeoutMs,
-    disableClientInfo: true,
-    retryStrategy,
-  });
-  mend(client);
-  return client;
-}
-
-/** What is reached into of the client, because it leaves these ends loose. */
-interface ClientInternals {
-  socketTimeoutTimer: number | undefined;
-  auth(...args: [...login: unknown[], callback: (error: Error | null, reply?: unknown) => void]): unknown;
-  select(...args: unknown[]): Promise<unknown>;
-  _readyCheck(callback: (error: Error | null, server?: Record<string, string>) => void): void;
-}
-
-/** How a server says that it wants no password; it is no reason not to count. */
-const NO_LOGIN_WANTED =
-  /no password is set|without any password configured|wrong number of arguments for 'auth'/;
 
 /**
- * The client keeps the timer of a connection that is gone, which would later close the next one. And it
- * waits on one connection for a server that is loading, when its name may stand for another by now. And it
- * writes to the console about a server that wants no login.
+ * A client of ioredis that connects and reconnects, and whose stream is written and read here: a command
+ * object for each command would cost half as much CPU again. What this relies on is in
+ * `tests/integration/cache/kv_client_test.ts`.
  */
-function mend(client: Redis): void {
-  const internals = client as unknown as ClientInternals;
-  client.on("close", () => {
-    clearTimeout(internals.socketTimeoutTimer);
-    internals.socketTimeoutTimer = undefined;
-  });
-  const { select } = internals;
-  internals.select = (...args) => {
-    const selected = select.apply(client, args);
-    // After a reconnect the client selects by itself, and nobody there waits for what comes of it.
-    selected.catch(() => {});
-    return selected;
-  };
-  const auth = internals.auth;
-  internals.auth = (...args) => {
-    const callback = args.pop();
-    const told = (error: Error | null, reply?: unknown) => {
-      if (typeof callback !== "function") return;
-      callback(error !== null && isLoginUnwanted(error) ? null : error, reply);
-    };
-    return auth.call(client, ...args, told);
-  };
-  internals._readyCheck = (callback) => {
-    client.info().then((text) => {
-      const server = fieldsOf(text);
-      const isLoading = server.loading !== undefined && server.loading !== "0";
-      callback(isLoading ? new Error("the server is loading its data") : null, server);
-    }, (error: Error) => {
-      // Whoever may count need not be allowed to ask this. And when the connection has gone meanwhile,
-      // what it says now would only hide why.
-      if (error.message.startsWith("NOPERM")) callback(null, {});
-      else if (client.status === "connect") callback(error);
+export class KvClient {
+  readonly #client: Redis;
+  readonly #options: KvClientOptions;
+  readonly #queue = new ReplyQueue<unknown>();
+  #stream: Redis["stream"] | undefined;
+  #reason = "";
+  /** `onClosed` was called before the end of the stream was reported. */
+  #isClosureReported = false;
+
+  /** Begins to connect. */
+  constructor(options: KvClientOptions) {
+    const { connector } = options;
+    this.#options = options;
+    const client = this.#client = new Redis({
+      Connector: class extends KvConnector {
+        constructor() {
+          super(connector);
+        }
+      },
+      // The connector has the options of TLS; here it only selects the event of the stream to wait for.
+      ...(connector.tls === undefined ? {} : { tls: {} }),
+      protocol: 2,
+      lazyConnect: true,
+      enableReadyCheck: false,
+      disableClientInfo: true,
+      // The connector limits the time to connect.
+      connectTimeout: 0,
+      retryStrategy: () => options.retryDelayMs(this.reason),
     });
-  };
-}
-
-/** Whether a server that refused a login requires none. */
-export function isLoginUnwanted(error: Error): boolean {
-  return NO_LOGIN_WANTED.test(error.message);
-}
-
-function fieldsOf(text: string): Record<string, string> {
-  const fields: Record<string, string> = {};
-  for (const line of text.split("\r\n")) {
-    const colon = line.indexOf(":");
-    if (colon > 0) fields[line.slice(0, colon)] = line.slice(colon + 1);
+    client.on("connect", () => this.#takeStream());
+    client.on("error", (error: Error) => {
+      this.#reason = shortened(error.message);
+      this.drop(this.#reason);
+    });
+    client.on("close", () => {
+      if (this.#isClosureReported) this.#isClosureReported = false;
+      else this.#closed();
+      this.#reason = "";
+    });
+    client.connect().catch(() => {});
   }
-  return fields;
+
+  /** Whether something can be written. */
+  get isConnected(): boolean {
+    return this.#stream !== undefined;
+  }
+
+  /** Why there is no connection, or why the last one ended. */
+  get reason(): string {
+    return this.#reason === "" ? "the connection was closed" : this.#reason;
+  }
+
+  /**
+   * Writes commands in the form of the protocol. `answered` gets their replies in order, errors among them;
+   * where the connection ends before, errors that are no `ReplyError` are in place of the missing ones.
+   */
+  write(text: string, replies: number, answered: (replies: readonly unknown[]) => void): void {
+    if (this.#stream === undefined) return answered(new Array<Error>(replies).fill(new Error(this.reason)));
+    this.#queue.push(replies, answered);
+    this.#stream.write(text, "latin1");
+  }
+
+  /** Sends one command behind those that were written; rejects with `ReplyError` for an error of the server. */
+  command([name = "", ...args]: readonly string[]): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      this.write(respCommand(name, ...args.map(respArgument)), 1, ([reply]) => {
+        if (reply instanceof Error) reject(reply);
+        else resolve(reply);
+      });
+    });
+  }
+
+  /** Ends the connection; the client connects again. */
+  drop(reason: string): void {
+    if (this.#stream === undefined) return;
+    this.#reason = reason;
+    this.#isClosureReported = true;
+    this.#stream.destroy();
+    this.#closed();
+  }
+
+  /** Ends the connection for good. */
+  close(): void {
+    this.#client.disconnect();
+  }
+
+  /** The client has sent nothing by now, so that each reply from here on belongs to this queue. */
+  #takeStream(): void {
+    const { stream } = this.#client;
+    if (stream.destroyed) return;
+    const reader = new RespReader();
+    stream.removeAllListeners("data");
+    stream.on("data", (bytes: Buffer) => this.#read(stream, reader, bytes));
+    this.#stream = stream;
+    this.#options.onConnected();
+  }
+
+  #read(stream: Redis["stream"], reader: RespReader, bytes: Buffer): void {
+    try {
+      reader.read(bytes, (reply) => {
+        if (this.#stream !== stream || this.#queue.take(reply)) return;
+        throw new Error(`it sent ${JSON.stringify(shortened(textOf(reply)))} without a command`);
+      });
+    } catch (error) {
+      if (this.#stream === stream) this.drop(errorText(error));
+    }
+  }
+
+  #closed(): void {
+    this.#stream = undefined;
+    this.#queue.fill(new Error(this.reason));
+    this.#options.onClosed(this.reason);
+  }
+}
+
+function textOf(reply: unknown): string {
+  return reply instanceof ReplyError ? reply.message : String(reply);
 }

@@ -1,107 +1,150 @@
-import type { Redis } from "ioredis";
 import { errorText } from "../../base/error_text.ts";
-import { writeBatch } from "./batch_command.ts";
+import { answeredWithin } from "../../base/wait.ts";
+import { KvClient } from "./client.ts";
+import type { KvConnectorOptions } from "./connector.ts";
 import { shortened } from "./resp.ts";
+import type { KvStartup } from "./startup.ts";
 
-/** What a connection tells its owner. */
+/** Who logs in to a server, if anyone. */
+export interface KvLogin {
+  readonly username: string | undefined;
+  readonly password: string | undefined;
+}
+
+/** How a connection is made usable. */
+export interface KvConnectionOptions extends KvLogin {
+  readonly connector: KvConnectorOptions;
+  /** Number of the database that holds the counters. */
+  readonly database: number;
+  /** Refuse a server that reports that it is a replica. */
+  readonly primaryOnly: boolean;
+  readonly startup: KvStartup;
+}
+
+/** What the owner of a connection is notified of. */
 export interface KvConnectionEvents {
-  /** It can be used, in the right database. */
+  /** It is usable, in the right database. */
   ready(connection: KvConnection): void;
-  /** It is gone; it is made anew unless it was closed. Whatever was written on it gets no answer. */
+  /** It is gone, or an attempt failed; it is made again unless it was closed. What was written was answered. */
   lost(connection: KvConnection, reason: string): void;
 }
 
-/** One connection to a node. It carries one batch at a time, and is made anew whenever it is lost. */
-export class KvConnection {
-  readonly #client: Redis;
-  readonly #database: number;
-  readonly #events: KvConnectionEvents;
-  #usable = false;
-  #closed = false;
-  /** It was told already, before the end of the stream was. */
-  #isLossTold = false;
-  #reason = "";
+/** How a server refuses a login that it does not require. */
+const LOGIN_NOT_REQUIRED =
+  /no password is set|without any password configured|wrong number of arguments for 'auth'/;
 
-  /** `client` is not connected yet, and is owned from now on. */
-  constructor(client: Redis, options: { readonly database: number; readonly events: KvConnectionEvents }) {
-    this.#client = client;
-    this.#database = options.database;
-    this.#events = options.events;
-    client.on("ready", () => this.#select());
-    client.on("error", (error: Error) => this.#failed(error));
-    client.on("close", () => this.#ended());
-    // Why an attempt failed is told by the event; attempts go on.
-    client.connect().catch(() => {});
+/** One connection to a node, made again whenever it is lost. */
+export class KvConnection {
+  readonly #options: KvConnectionOptions;
+  readonly #events: KvConnectionEvents;
+  readonly #client: KvClient;
+  #attempts = 0;
+  #isReady = false;
+  #isClosed = false;
+
+  /** Begins to connect. */
+  constructor(options: KvConnectionOptions, events: KvConnectionEvents) {
+    const { connector, startup } = options;
+    this.#options = options;
+    this.#events = events;
+    this.#client = new KvClient({
+      connector,
+      retryDelayMs: (reason) => startup.delayMs(++this.#attempts, reason),
+      onConnected: () => void this.#prepare(),
+      onClosed: (reason) => {
+        this.#isReady = false;
+        if (!this.#isClosed) events.lost(this, reason);
+      },
+    });
   }
 
-  /** Why it is not there, as far as that is known. */
+  /** Why it is not usable. */
   get reason(): string {
-    return this.#reason === "" ? "the connection was closed" : this.#reason;
+    return this.#client.reason;
   }
 
   /** Whether something can be written now. */
-  get usable(): boolean {
-    return this.#usable && this.#client.status === "ready";
+  get isUsable(): boolean {
+    return this.#isReady && this.#client.isConnected;
   }
 
-  /** Writes commands; `answered` is called with all answers in their order, or never when it is lost. */
-  write(batch: { text: string; replies: number }, answered: (replies: readonly unknown[]) => void): void {
-    writeBatch(this.#client, batch, { answered });
+  /** Writes commands; `answered` is called with their replies, or with errors for those that did not come. */
+  write(
+    { text, replies }: { readonly text: string; readonly replies: number },
+    answered: (replies: readonly unknown[]) => void,
+  ): void {
+    this.#client.write(text, replies, answered);
   }
 
-  /** Sends one command, behind whatever is under way. */
+  /** Sends one command, behind whatever is in flight. */
   command(args: readonly string[]): Promise<unknown> {
-    const [name = "", ...rest] = args;
-    return this.#client.call(name, ...rest);
+    return this.#client.command(args);
   }
 
-  /** Makes it anew: its name is resolved again, and nobody waits for a peer that does not answer. */
+  /** Makes it again, which resolves its name again. */
   renew(reason: string): void {
-    if (!this.#usable) return;
-    this.#reason = reason;
-    this.#isLossTold = true;
-    const { stream } = this.#client as unknown as { readonly stream: { destroy(): void } };
-    stream.destroy();
-    this.#lost();
-  }
-
-  /** A connection that says something is wrong while it is used may be out of step with its answers. */
-  #failed(error: Error): void {
-    this.#reason = shortened(error.message);
-    this.renew(this.#reason);
-  }
-
-  #ended(): void {
-    if (this.#isLossTold) this.#isLossTold = false;
-    else this.#lost();
+    if (this.#isReady) this.#client.drop(reason);
   }
 
   /** Ends it for good. */
   close(): void {
-    this.#closed = true;
-    this.#usable = false;
-    this.#client.disconnect();
+    this.#isClosed = true;
+    this.#isReady = false;
+    this.#client.close();
   }
 
-  /** The client itself would go on in database 0 when the server refuses the right one. */
-  #select(): void {
-    if (this.#database === 0) return this.#ready();
-    this.#client.select(this.#database).then(() => this.#ready(), (error: unknown) => {
-      this.#reason = shortened(`database ${this.#database} was refused: ${errorText(error)}`);
-      this.#client.disconnect(true);
-    });
-  }
-
-  #ready(): void {
-    if (this.#closed) return;
-    this.#usable = true;
-    this.#reason = "";
+  async #prepare(): Promise<void> {
+    const { timeoutMs, clock } = this.#options.connector;
+    try {
+      await answeredWithin(this.#logInAndSelect(), timeoutMs, clock, () => new Error(noAnswer(timeoutMs)));
+    } catch (error) {
+      this.#client.drop(shortened(errorText(error)));
+      return;
+    }
+    if (this.#isClosed || !this.#client.isConnected) return;
+    this.#attempts = 0;
+    this.#isReady = true;
+    this.#options.startup.connected();
     this.#events.ready(this);
   }
 
-  #lost(): void {
-    this.#usable = false;
-    if (this.#closed) return;
-    this.#events.lost(this, this.reason);
+  async #logInAndSelect(): Promise<void> {
+    const { database } = this.#options;
+    await logIn(this.#client, this.#options);
+    await this.#checkServer();
+    if (database === 0) return;
+    await this.#client.command(["SELECT", String(database)]).catch((error: unknown) => {
+      throw new Error(`database ${database} was refused: ${errorText(error)}`);
+    });
   }
+
+  async #checkServer(): Promise<void> {
+    const text = await this.#client.command(["INFO"]).catch((error: Error) => {
+      // A user that may count need not be allowed to read the state.
+      if (error.message.startsWith("NOPERM")) return "";
+      throw error;
+    });
+    const field = (name: string) => new RegExp(`^${name}:(.*?)\r?$`, "m").exec(String(text))?.[1];
+    const role = field("role") ?? "master";
+    // Another connection, because the name may resolve to another server by now.
+    if ((field("loading") ?? "0") !== "0") throw new Error("the server is loading its data");
+    if (this.#options.primaryOnly && role !== "master") {
+      throw new Error(`the server is no primary but a ${role}`);
+    }
+  }
+}
+
+/** Logs in where a password is given; a server that requires none is fine. */
+export async function logIn(client: KvClient, { username, password }: KvLogin): Promise<void> {
+  if (password === undefined) return;
+  try {
+    await client.command(["AUTH", ...(username === undefined ? [] : [username]), password]);
+  } catch (error) {
+    if (!LOGIN_NOT_REQUIRED.test(errorText(error))) throw error;
+  }
+}
+
+/** The reason of a timeout. */
+export function noAnswer(timeoutMs: number): string {
+  return `no answer within ${timeoutMs} ms`;
 }

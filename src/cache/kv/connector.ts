@@ -3,78 +3,59 @@ import net from "node:net";
 import tls from "node:tls";
 import type { Clock } from "../../base/clock.ts";
 import { answeredWithin } from "../../base/wait.ts";
-import type { KvTarget } from "./address.ts";
 import { readTlsFiles, type TlsConnectOptions, type TlsFiles } from "../tls_files.ts";
+import type { KvTarget } from "./address.ts";
 
 /** Where one stream leads. */
 export interface KvRoute {
   readonly target: KvTarget;
-  /** Told of the stream, once it is being made. */
+  /** Called with the stream once it is being opened. */
   readonly onStream?: (stream: net.Socket) => void;
 }
 
-/** How one stream is made. */
+/** How streams are opened. */
 export interface KvConnectorOptions {
-  /** Where to; asked at each attempt. The signal says that nobody waits for the answer any more. */
+  /** Where to connect; called at each attempt. The signal aborts when the attempt is cancelled. */
   readonly locate: (signal: AbortSignal) => Promise<KvRoute>;
-  /** Speak TLS with these files, which are read at each attempt; no TLS when absent. */
+  /** Files for TLS, read at each attempt; no TLS when absent. */
   readonly tls: TlsFiles | undefined;
-  /** Bounds reading the files, and then connecting with the handshake. */
+  /** Limit for reading the files, and then for connecting with the handshake. */
   readonly timeoutMs: number;
   readonly clock: Clock;
-  /** Take no server that says it is a replica. */
-  readonly primaryOnly: boolean;
-}
-
-/** The class that the client makes its connector of; the client knows no other way. */
-export function connectorClass(options: KvConnectorOptions): new () => KvConnector {
-  return class extends KvConnector {
-    constructor() {
-      super(options);
-    }
-  };
 }
 
 /**
- * Makes the streams of a client. An attempt that fails before there is a stream answers one that is
- * closed already, with its error: the client would never try again if it were told so by a rejection.
+ * Opens the streams of an ioredis client. An attempt that fails before there is a stream returns a closed
+ * one with its error, because after a rejection the client would never try again.
  */
 export class KvConnector extends AbstractConnector {
   readonly #options: KvConnectorOptions;
-  #emit: (type: string, error: Error) => void = () => {};
   #attempt = new AbortController();
+  #stream: net.Socket | undefined;
 
   constructor(options: KvConnectorOptions) {
     super(0);
     this.#options = options;
   }
 
-  override async connect(emit: (type: string, error: Error) => void): Promise<net.Socket> {
-    this.#emit = emit;
+  override async connect(): Promise<net.Socket> {
     this.#attempt = new AbortController();
     const { signal } = this.#attempt;
     delete this.firstError;
     try {
       const [route, secure] = await Promise.all([this.#options.locate(signal), this.#readFiles()]);
       signal.throwIfAborted();
-      return this.stream = this.#open(route, secure);
+      return this.#stream = this.#open(route, secure);
     } catch (error) {
       this.firstError = error instanceof Error ? error : new Error(String(error));
-      return this.stream = closedStream();
+      return this.#stream = closedStream();
     }
   }
 
-  /** At once: a peer that does not answer would otherwise keep the stream, and the program, for a while. */
+  /** Destroys the stream: a peer that does not answer would keep it, and the program, for a while. */
   override disconnect(): void {
     this.#attempt.abort(new Error("it was closed"));
-    (this.stream as net.Socket | undefined)?.destroy();
-  }
-
-  /** Called with what the server says of itself before the stream is used. */
-  override check(server: { readonly role?: string }): boolean {
-    if (!this.#options.primaryOnly || server.role === undefined || server.role === "master") return true;
-    this.#emit("error", new Error(`the server is no primary but a ${server.role}`));
-    return false;
+    this.#stream?.destroy();
   }
 
   async #readFiles(): Promise<TlsConnectOptions | undefined> {
@@ -88,37 +69,15 @@ export class KvConnector extends AbstractConnector {
   #open({ target, onStream }: KvRoute, secure: TlsConnectOptions | undefined): net.Socket {
     const { timeoutMs, clock } = this.#options;
     const stream = secure === undefined ? net.connect({ ...target }) : tls.connect({ ...target, ...secure });
-    // The client listens for one error only: a second one, such as EPIPE on a connection that was refused,
-    // would end the process.
+    // The client listens for one error only; a second one, such as EPIPE, would end the process.
     stream.on("error", (error) => this.firstError ??= error);
-    guardReading(stream);
-    const cancel = clock.after(
-      timeoutMs,
-      () => stream.destroy(new Error(`no connection within ${timeoutMs} ms`)),
-    );
+    const expire = () => stream.destroy(new Error(`no connection within ${timeoutMs} ms`));
+    const cancel = clock.after(timeoutMs, expire);
     stream.once(secure === undefined ? "connect" : "secureConnect", cancel);
     stream.once("close", cancel);
     onStream?.(stream);
     return stream;
   }
-}
-
-type Prepend = (event: string, listener: (chunk: Uint8Array) => void) => net.Socket;
-
-/** What the client throws at octets of a peer ends the connection, and not the process. */
-function guardReading(stream: net.Socket): void {
-  const prepend: Prepend = stream.prependListener.bind(stream);
-  const guarded: Prepend = (event, listener) => {
-    if (event !== "data") return prepend(event, listener);
-    return prepend(event, (chunk) => {
-      try {
-        listener(chunk);
-      } catch (cause) {
-        stream.destroy(new Error("it answered what cannot be read", { cause }));
-      }
-    });
-  };
-  stream.prependListener = guarded;
 }
 
 function closedStream(): net.Socket {

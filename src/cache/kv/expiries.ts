@@ -1,21 +1,35 @@
-import type { Expiries } from "./batch.ts";
-
 /** Most keys that are remembered; beyond it the window nearest its end is forgotten. */
 const MAX_KEYS = 200_000;
-
 /**
- * Keys whose expiry is set in the cache, by the end of their window. What is forgotten is set again,
- * which costs a command and changes nothing.
+ * Expiries that were set after their counters are set once more after this many sweeps: a replica that
+ * took over meanwhile may have the counter alone.
  */
-export class KvExpiries implements Expiries {
+const SWEEPS_TO_CONFIRM = 5;
+const MAX_UNCONFIRMED = 10_000;
+/** Most expiries that are kept while they cannot be sent. */
+const MAX_OWED = 100_000;
+
+/** The expiry of a counter that was sent without one, or whose expiry may be lost. */
+export interface LateExpiry {
+  readonly key: string;
+  readonly expiresInSeconds: number;
+  readonly windowEnd: number;
+  /** It was set once already. */
+  readonly isSecond?: true;
+}
+
+/** The keys whose expiry is set in the cache, by the end of their window. A forgotten one is set again. */
+export class KvExpiries {
   readonly #byEnd = new Map<number, Set<string>>();
   #size = 0;
   #generation = 0;
 
+  /** Grows when something is forgotten: replies to what was written before prove nothing any more. */
   get generation(): number {
     return this.#generation;
   }
 
+  /** Whether an expiry at least as late is set for this key. */
   covers(key: string, windowEnd: number): boolean {
     if (this.#byEnd.get(windowEnd)?.has(key) === true) return true;
     for (const [end, keys] of this.#byEnd) {
@@ -24,6 +38,7 @@ export class KvExpiries implements Expiries {
     return false;
   }
 
+  /** The expiry of this key is set. */
   remember(key: string, windowEnd: number): void {
     let keys = this.#byEnd.get(windowEnd);
     if (keys === undefined) this.#byEnd.set(windowEnd, keys = new Set());
@@ -33,6 +48,7 @@ export class KvExpiries implements Expiries {
     if (this.#size > MAX_KEYS) this.#drop(Math.min(...this.#byEnd.keys()));
   }
 
+  /** The counter is new, or may be. */
   forget(key: string): void {
     this.#generation++;
     for (const keys of this.#byEnd.values()) {
@@ -57,5 +73,67 @@ export class KvExpiries implements Expiries {
   #drop(end: number): void {
     this.#size -= this.#byEnd.get(end)?.size ?? 0;
     this.#byEnd.delete(end);
+  }
+}
+
+/** Expiries that are still to be sent: without them their keys would stay for good. */
+export class KvLateExpiries {
+  /** For the next batch, by key. */
+  readonly #owed = new Map<string, LateExpiry>();
+  /** For the next sweep: the same node may refuse them again immediately. */
+  readonly #refused: LateExpiry[] = [];
+  /** By the sweeps until they are set once more. */
+  readonly #unconfirmed: LateExpiry[][] = Array.from({ length: SWEEPS_TO_CONFIRM }, () => []);
+
+  /** Whether the next batch has some to take. */
+  get isOwed(): boolean {
+    return this.#owed.size > 0;
+  }
+
+  /** Keeps expiries for the next batch. */
+  owe(late: readonly LateExpiry[]): void {
+    for (const expiry of late) {
+      const known = this.#owed.get(expiry.key);
+      if (known === undefined ? this.#owed.size >= MAX_OWED : known.windowEnd >= expiry.windowEnd) continue;
+      this.#owed.set(expiry.key, expiry);
+    }
+  }
+
+  /** Takes up to this many for a batch. */
+  takeOwed(limit = Infinity): LateExpiry[] {
+    const taken: LateExpiry[] = [];
+    for (const [key, expiry] of this.#owed) {
+      if (taken.length >= limit) break;
+      this.#owed.delete(key);
+      taken.push(expiry);
+    }
+    return taken;
+  }
+
+  /** Keeps expiries that were refused, or not answered. */
+  refuse(late: readonly LateExpiry[]): void {
+    this.#refused.push(...late);
+  }
+
+  /** Keeps expiries that are set, to set them once more. */
+  confirm(late: readonly LateExpiry[]): void {
+    const waiting = this.#unconfirmed.reduce((sum, { length }) => sum + length, 0);
+    this.#unconfirmed.at(-1)?.push(...late.slice(0, MAX_UNCONFIRMED - waiting));
+  }
+
+  /** Takes what is to be sent after a sweep; without a connection, also what could not be sent. */
+  sweep(isConnected: boolean): LateExpiry[] {
+    this.#refused.push(...this.#unconfirmed.shift() ?? []);
+    this.#unconfirmed.push([]);
+    return isConnected ? this.#refused.splice(0) : this.#takeUnsent();
+  }
+
+  /** Takes everything. */
+  takeAll(): LateExpiry[] {
+    return [...this.#takeUnsent(), ...this.#unconfirmed.splice(0).flat()];
+  }
+
+  #takeUnsent(): LateExpiry[] {
+    return [...this.#refused.splice(0), ...this.takeOwed()];
   }
 }

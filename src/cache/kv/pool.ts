@@ -1,28 +1,25 @@
-import type { Redis } from "ioredis";
 import type { Clock } from "../../base/clock.ts";
 import type { Figures } from "../../base/figures.ts";
-import { KvConnection } from "./connection.ts";
+import type { KvConnection, KvConnectionEvents } from "./connection.ts";
 
-/** What a pool tells its owner. */
+/** What the owner of a pool is notified of. */
 export interface KvPoolEvents {
-  /** A connection is there: it may lead to another server than those before. */
+  /** There is a new connection, which may lead to another server than those before. */
   connected(): void;
   /** A connection can be taken. */
   free(): void;
-  /** A connection is gone, and whatever was written on it gets no answer. */
-  lost(connection: KvConnection, reason: string): void;
-  /** Who waits for a connection gets none. */
+  /** A connection is gone. */
+  lost(reason: string): void;
+  /** No connection was free in time. */
   exhausted(reason: string): void;
 }
 
 /** How connections are held. */
 export interface KvPoolOptions {
-  /** A client that is not connected yet. */
-  readonly createClient: () => Redis;
-  readonly database?: number;
+  readonly connect: (events: KvConnectionEvents) => KvConnection;
   /** How many connections are held. */
   readonly poolSize: number;
-  /** What is done when all of them stay taken for `onEmptyWaitMs`: one more, an error, or waiting on. */
+  /** What happens when all of them stay taken for `onEmptyWaitMs`: one more, an error, or a longer wait. */
   readonly onEmpty: "CREATE" | "ERROR" | "WAIT";
   readonly onEmptyWaitMs: number;
   readonly clock: Clock;
@@ -30,25 +27,24 @@ export interface KvPoolOptions {
   readonly events: KvPoolEvents;
 }
 
-/** Connections to one node. The first one is made at once, the others when it is there. */
+/** The connections to one node. The first one is made immediately, the others once it is there. */
 export class KvPool {
   readonly #options: KvPoolOptions;
   readonly #ready = Promise.withResolvers<void>();
-  /** All of them, also while they are being made. */
+  /** All of them, also those that are not usable yet. */
   readonly #connections = new Set<KvConnection>();
-  /** Those that can be used, taken or not. */
+  /** Taken or not. */
   readonly #usable = new Set<KvConnection>();
-  /** Those that are more than the pool's size; closed as soon as nobody needs them. */
+  /** Those beyond the pool's size; closed as soon as they are free. */
   readonly #overflow = new Set<KvConnection>();
-  /** Those that can be taken; the last one given back is the first one taken. */
   readonly #free: KvConnection[] = [];
   #cancelWait: (() => void) | undefined;
   #opened = 0;
   #closedHere = 0;
   #exhausted = 0;
   #reason = "";
-  #down = false;
-  #closed = false;
+  #isDown = false;
+  #isClosed = false;
 
   constructor(options: KvPoolOptions) {
     this.#options = options;
@@ -70,7 +66,7 @@ export class KvPool {
     return this.#reason === "" ? "no connection" : `no connection: ${this.#reason}`;
   }
 
-  /** Connections now, and over time. */
+  /** The number of connections, now and since the start. */
   get figures(): Figures {
     return {
       counters: {
@@ -82,21 +78,15 @@ export class KvPool {
     };
   }
 
-  /** A connection that somebody else may be using, for a command that can stand behind others. */
+  /** A connection that may be taken, for a command that can wait behind others. */
   shared(): KvConnection | undefined {
-    for (const connection of this.#usable) {
-      if (connection.usable) return connection;
-    }
-    return undefined;
+    return [...this.#usable].find(({ isUsable }) => isUsable);
   }
 
-  /**
-   * Takes a connection. Where none is free, `free` tells of the next one, or `exhausted` that there was
-   * none within the time, which is `leftMs` at most.
-   */
+  /** Takes a connection. Without a free one `free` or `exhausted` follows, after `leftMs` at most. */
   take(leftMs: () => number): KvConnection | undefined {
     for (let last = this.#free.pop(); last !== undefined; last = this.#free.pop()) {
-      if (!last.usable) continue;
+      if (!last.isUsable) continue;
       this.#endWait();
       return last;
     }
@@ -106,54 +96,50 @@ export class KvPool {
 
   /** Gives a connection back that was taken. */
   give(connection: KvConnection): void {
-    if (!this.#usable.has(connection) || !connection.usable) return;
+    if (!this.#usable.has(connection) || !connection.isUsable) return;
     this.#free.push(connection);
     this.#options.events.free();
-    // Nobody took it, so nobody waits.
+    // It is still free, so nothing waits for it.
     if (this.#overflow.has(connection) && this.#free.includes(connection)) this.#end(connection);
   }
 
-  /** Makes a connection anew. */
+  /** Makes a connection again. */
   renew(connection: KvConnection, reason: string): void {
     if (!this.#usable.has(connection)) return;
     this.#closedHere++;
     connection.renew(reason);
   }
 
-  /** Makes every connection anew: the server behind the name is not the one to ask any more. */
+  /** Makes every connection again: the name may resolve to another server by now. */
   renewAll(reason: string): void {
     for (const connection of [...this.#usable]) this.renew(connection, reason);
   }
 
   /** Ends all connections. */
   close(): void {
-    this.#closed = true;
+    this.#isClosed = true;
     this.#endWait();
     for (const connection of [...this.#connections]) this.#end(connection);
   }
 
   #open(): KvConnection {
-    const { createClient, database = 0 } = this.#options;
-    const connection = new KvConnection(createClient(), {
-      database,
-      events: {
-        ready: (made) => this.#isReady(made),
-        lost: (gone, reason) => this.#lost(gone, reason),
-      },
+    const connection = this.#options.connect({
+      ready: (made) => this.#becameReady(made),
+      lost: (gone, reason) => this.#lost(gone, reason),
     });
     this.#connections.add(connection);
     return connection;
   }
 
-  #isReady(connection: KvConnection): void {
-    if (this.#closed || !this.#connections.has(connection)) return;
+  #becameReady(connection: KvConnection): void {
+    if (this.#isClosed || !this.#connections.has(connection)) return;
     this.#usable.add(connection);
     this.#opened++;
     this.#reason = "";
     const { events, onConnection, poolSize } = this.#options;
     events.connected();
     if (this.#usable.size === 1) {
-      this.#down = false;
+      this.#isDown = false;
       this.#ready.resolve();
       onConnection?.(true, "");
     }
@@ -165,14 +151,13 @@ export class KvPool {
     if (this.#overflow.has(connection)) this.#end(connection);
     else this.#forget(connection);
     this.#reason = reason;
-    this.#options.events.lost(connection, reason);
-    if (this.#usable.size > 0 || this.#down || this.#closed) return;
+    this.#options.events.lost(reason);
+    if (this.#usable.size > 0 || this.#isDown || this.#isClosed) return;
     this.#endWait();
-    this.#down = true;
+    this.#isDown = true;
     this.#options.onConnection?.(false, reason);
   }
 
-  /** It cannot be used for the time being. */
   #forget(connection: KvConnection): void {
     this.#usable.delete(connection);
     const position = this.#free.indexOf(connection);
@@ -188,8 +173,8 @@ export class KvPool {
   }
 
   /**
-   * A batch waits: first for as long as the settings say, then, unless that is an error, until its end. A
-   * wait that would take all the time that is left ends halfway, so that what follows still has some.
+   * Waits as long as the settings say and then, unless that is an error, until the timeout. A wait that
+   * would take all the time left ends halfway, so that what follows has some too.
    */
   #wait(leftMs: number): void {
     const { clock, onEmpty, onEmptyWaitMs } = this.#options;
@@ -198,7 +183,7 @@ export class KvPool {
     this.#cancelWait = clock.after(waitMs, () => {
       this.#cancelWait = undefined;
       if (onEmpty !== "CREATE") return this.#giveUp(waitMs);
-      // As many again as the pool holds, so that a server that stands still is not drowned.
+      // At most as many again as the pool holds, so that a server that hangs is not flooded.
       if (this.#overflow.size < this.#options.poolSize) this.#overflow.add(this.#open());
       const restMs = leftMs - waitMs;
       this.#cancelWait = clock.after(restMs, () => {

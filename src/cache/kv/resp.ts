@@ -1,22 +1,19 @@
-/**
- * Texts of the Redis protocol, one character an octet: what is written by `write(text, "latin1")`.
- */
+import { Buffer } from "node:buffer";
 
-const encoder = new TextEncoder();
-
-/** One argument: its length in octets and its octets. */
-export function respKey(text: string): string {
-  const octets = isAscii(text) ? text : octetsOf(text);
-  return `$${octets.length}\r\n${octets}\r\n`;
+/** An error that the server replied with. */
+export class ReplyError extends Error {
+  override readonly name = "ReplyError";
 }
 
-/**
- * One command. Its name and its last argument are plain ASCII; the arguments between them are already
- * in the form of `respKey`.
- */
+/** One argument of a command, one character a byte: what `write(text, "latin1")` takes. */
+export function respArgument(text: string): string {
+  const bytes = isAscii(text) ? text : Buffer.from(text, "utf8").toString("latin1");
+  return `$${bytes.length}\r\n${bytes}\r\n`;
+}
+
+/** One command of arguments that are already in the form of `respArgument`, after its name. */
 export function respCommand(name: string, ...args: readonly string[]): string {
-  const last = args.at(-1) ?? "";
-  return `*${args.length + 1}\r\n$${name.length}\r\n${name}\r\n${args.slice(0, -1).join("")}${respKey(last)}`;
+  return `*${args.length + 1}\r\n${respArgument(name)}${args.join("")}`;
 }
 
 function isAscii(text: string): boolean {
@@ -26,16 +23,134 @@ function isAscii(text: string): boolean {
   return true;
 }
 
-function octetsOf(text: string): string {
-  let octets = "";
-  for (const octet of encoder.encode(text)) octets += String.fromCharCode(octet);
-  return octets;
+/** The most of one reply that is kept, and of one line. */
+const MAX_REPLY_BYTES = 64 * 2 ** 20;
+const MAX_LINE_BYTES = 2 ** 20;
+const MAX_DEPTH = 8;
+/** Longer numbers are rounded, which adding digit by digit would do many times. */
+const EXACT_DIGITS = 15;
+const [CR, LF, MINUS, ZERO] = [13, 10, 45, 48];
+const INCOMPLETE = Symbol("incomplete");
+
+/** Parses the replies of one connection, in version 2 of the Redis protocol. */
+export class RespReader {
+  #chunks: Buffer[] = [];
+  #size = 0;
+  /** How many bytes the current reply takes at least. */
+  #needed = 0;
+  #bytes: Buffer = Buffer.alloc(0);
+  #at = 0;
+
+  /**
+   * Passes on each reply that these bytes complete: a text, a number, `null`, a list, or a `ReplyError`.
+   * Throws when they are not the protocol.
+   */
+  read(chunk: Buffer, onReply: (reply: unknown) => void): void {
+    this.#chunks.push(chunk);
+    this.#size += chunk.length;
+    if (this.#size < this.#needed) return;
+    this.#bytes = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks);
+    this.#at = 0;
+    this.#needed = 0;
+    let begin = 0;
+    while (begin < this.#bytes.length) {
+      const reply = this.#reply(0);
+      if (reply === INCOMPLETE) break;
+      begin = this.#at;
+      onReply(reply);
+    }
+    const rest = this.#bytes.subarray(begin);
+    this.#needed -= begin;
+    if (Math.max(rest.length, this.#needed) > MAX_REPLY_BYTES) {
+      throw new Error("it sent a reply that is too long");
+    }
+    this.#chunks = rest.length === 0 ? [] : [rest];
+    this.#size = rest.length;
+  }
+
+  #reply(depth: number): unknown {
+    const from = this.#at;
+    const end = this.#lineEnd(from);
+    if (end === INCOMPLETE) return INCOMPLETE;
+    this.#at = end + 2;
+    switch (this.#bytes[from]) {
+      case 0x3a: // :
+        return this.#integer(from, end);
+      case 0x2b: // +
+        return this.#text(from + 1, end);
+      case 0x2d: // -
+        return new ReplyError(this.#text(from + 1, end));
+      case 0x24: // $
+        return this.#bulk(this.#integer(from, end));
+      case 0x2a: // *
+        if (depth < MAX_DEPTH) return this.#list(this.#integer(from, end), depth + 1);
+    }
+    throw this.#unreadable(from);
+  }
+
+  #lineEnd(from: number): number | typeof INCOMPLETE {
+    const bytes = this.#bytes;
+    let end = from;
+    while (end < bytes.length && bytes[end] !== CR) end++;
+    if (end - from > MAX_LINE_BYTES) throw this.#unreadable(from);
+    if (end + 1 >= bytes.length) return INCOMPLETE;
+    if (bytes[end + 1] !== LF) throw this.#unreadable(from);
+    return end;
+  }
+
+  /** The number between the first byte of a line and its end. */
+  #integer(from: number, end: number): number {
+    const bytes = this.#bytes;
+    const isNegative = bytes[from + 1] === MINUS;
+    const first = isNegative ? from + 2 : from + 1;
+    let value = 0;
+    for (let at = first; at < end; at++) {
+      const digit = (bytes[at] ?? 0) - ZERO;
+      if (digit < 0 || digit > 9) throw this.#unreadable(from);
+      value = value * 10 + digit;
+    }
+    if (first === end) throw this.#unreadable(from);
+    if (end - first > EXACT_DIGITS) return Number(bytes.toString("latin1", from + 1, end));
+    return isNegative ? -value : value;
+  }
+
+  #bulk(length: number): string | null | typeof INCOMPLETE {
+    if (length < 0) return null;
+    const from = this.#at;
+    this.#at += length + 2;
+    if (this.#at > this.#bytes.length) {
+      this.#needed = this.#at;
+      return INCOMPLETE;
+    }
+    if (this.#bytes[this.#at - 2] !== CR || this.#bytes[this.#at - 1] !== LF) throw this.#unreadable(from);
+    return this.#text(from, this.#at - 2);
+  }
+
+  #list(length: number, depth: number): unknown[] | null | typeof INCOMPLETE {
+    if (length < 0) return null;
+    const list: unknown[] = [];
+    while (list.length < length) {
+      const reply = this.#reply(depth);
+      if (reply === INCOMPLETE) return INCOMPLETE;
+      list.push(reply);
+    }
+    return list;
+  }
+
+  #text(from: number, end: number): string {
+    return this.#bytes.toString("utf8", from, end);
+  }
+
+  #unreadable(from: number): Error {
+    const text = this.#bytes.toString("latin1", from, from + 40);
+    return new Error(`it sent ${JSON.stringify(text)}, which is not a reply`);
+  }
 }
 
-/** Longest text of a server that goes on to callers and logs, in characters. */
-const LONGEST_TEXT = 200;
+/** Longest text of a server that reaches callers and logs, in characters. */
+const MAX_TEXT = 200;
 
-/** A text of a server, cut where it is too long to be told. */
+/** A text of a server, cut where it is too long to report. */
 export function shortened(text: string): string {
-  return text.length <= LONGEST_TEXT ? text : `${text.slice(0, LONGEST_TEXT)}…`;
+  return text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT)}…`;
 }

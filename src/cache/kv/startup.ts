@@ -1,22 +1,22 @@
 import { backoffMs } from "../../base/backoff.ts";
 import type { Clock } from "../../base/clock.ts";
 
-/** Waits between attempts once there has been a connection. */
+/** Waits between attempts once there was a connection. */
 const RECONNECT = { firstMs: 50, longestMs: 2_000 };
-/** Settings may ask for no wait at all; that would be a storm of attempts. */
+/** The settings allow no wait at all, which would be a storm of attempts. */
 const SHORTEST_MS = 10;
 
-/** How attempts go until the first connection, in milliseconds. */
+/** The waits until the first connection, in milliseconds. */
 export interface KvStartupTimes {
   readonly initialMs: number;
   readonly maxMs: number;
-  /** After this the attempts end; 0 means never. */
+  /** The attempts end after this; 0 means never. */
   readonly maxElapsedMs: number;
 }
 
-/** What the waits of all connections to one key-value cache have in common. */
+/** What the waits of all connections to one key-value cache depend on. */
 export interface KvStartupOptions {
-  /** When absent, the waits at the start are those that hold later. */
+  /** When absent, the waits at the start are those of a reconnect. */
   readonly times?: KvStartupTimes | undefined;
   readonly clock: Clock;
   readonly random: () => number;
@@ -24,46 +24,35 @@ export interface KvStartupOptions {
   readonly onGivenUp?: ((reason: string) => void) | undefined;
 }
 
-/** The waits between attempts to connect, which are other ones until the first connection. */
+/** The waits between attempts to connect, which differ until the first connection. */
 export class KvStartup {
   readonly #options: KvStartupOptions;
   readonly #startedAt: number;
-  #lastReason = "no attempt has ended";
-  #over: boolean;
-  #givenUp = false;
+  #isOver: boolean;
+  #isGivenUp = false;
 
   constructor(options: KvStartupOptions) {
     this.#options = options;
     this.#startedAt = options.clock.now();
-    this.#over = options.times === undefined;
+    this.#isOver = options.times === undefined;
   }
 
-  /** There was a connection: from now on short waits hold, and nothing is given up. */
+  /** There was a connection: from now on the waits are short, and nothing is given up. */
   connected(): void {
-    this.#over = true;
+    this.#isOver = true;
   }
 
-  /** Remembers why the last attempt failed. */
-  failed(reason: string): void {
-    this.#lastReason = reason;
-  }
-
-  /** The wait before the next attempt, counted from 1, or `null` when there shall be none. */
-  delayMs(attempt: number): number | null {
+  /** The wait before the next attempt, counted from 1, or `null` for none; `reason` is why the last one failed. */
+  delayMs(attempt: number, reason: string): number | null {
     const { times, clock, random } = this.#options;
-    if (this.#over || times === undefined) return reconnectDelayMs(attempt, random());
+    if (this.#isOver || times === undefined) return backoffMs(attempt, random(), RECONNECT);
     const waits = { firstMs: Math.max(times.initialMs, SHORTEST_MS), longestMs: times.maxMs };
     const delay = Math.max(SHORTEST_MS, backoffMs(attempt, random(), waits));
     if (times.maxElapsedMs === 0) return delay;
     const left = this.#startedAt + times.maxElapsedMs - clock.now();
     if (left > 0) return Math.min(delay, left);
-    if (!this.#givenUp) this.#options.onGivenUp?.(this.#lastReason);
-    this.#givenUp = true;
+    if (!this.#isGivenUp) this.#options.onGivenUp?.(reason);
+    this.#isGivenUp = true;
     return null;
   }
-}
-
-/** The wait of a connection that was there before. */
-export function reconnectDelayMs(attempt: number, random: number): number {
-  return backoffMs(attempt, random, RECONNECT);
 }

@@ -1,61 +1,74 @@
+import type { Batch } from "../batcher.ts";
 import { type Ask, HitBatch, type HitGroup } from "../hit_batch.ts";
-import type { McExchange } from "./connection.ts";
-import { mcKeyOctets } from "./keys.ts";
+import { mcKeyBytes } from "./keys.ts";
 import type { McTally } from "./tally.ts";
 
-/** Longest expiry that the protocol takes as a duration; beyond it a number is a time of the clock. */
+/** Longest expiry that the protocol takes as a duration; a larger number is a Unix time. */
 const LONGEST_DURATION_SECONDS = 30 * 24 * 60 * 60;
-/** Last moment that the protocol can name. A counter that is to live longer stays until it is crowded out. */
+/** Last time of the protocol. A counter that lives longer stays until it is evicted. */
 const LAST_MOMENT_SECONDS = 2 ** 31 - 1;
-/** Beyond this a counter gets back what was added to it: at 2^64 it would start again at 0. */
+/** What was added beyond this is taken off again: at 2^64 a counter would start again at 0. */
 const HIGHEST_COUNT = 2 ** 62;
 
-/** What has to follow a batch. */
+/** Commands that are sent in one write. */
+export interface McExchange {
+  /** The commands, one character a byte, and how many replies they bring. */
+  commands(): { readonly text: string; readonly replies: number };
+  /** Takes all replies, in order; returns what is wrong when they do not fit the commands. */
+  answered(replies: readonly string[]): string | undefined;
+  /** There will be no replies. */
+  failed(reason: string): void;
+}
+
+/** What is to be taken off a counter that came too high. */
 export interface Overshoot {
   readonly key: string;
   readonly excess: string;
 }
 
-/** What a batch is made with. */
+/** How a batch is made. */
 export interface McBatchOptions {
   /** Wall clock time in milliseconds since the epoch. */
   readonly now: () => number;
   readonly tally: McTally;
-  /** Told of a counter that came so high that something is to be taken off it. */
   readonly onOvershoot: (overshoot: Overshoot) => void;
 }
 
 /**
- * Hits that go to one node in one write. To count, a counter is made at 0 unless it is there, and then
- * raised: one round trip, one count for each group, and nothing that any server of this kind cannot do.
+ * Hits that go to one node in one write. A counter is made at 0 unless it exists, and then raised: one round
+ * trip, by commands that every server of this kind knows.
  */
-export class McBatch implements McExchange {
+export class McBatch implements McExchange, Batch {
+  /** How many hits were added. */
+  hits = 0;
   readonly #options: McBatchOptions;
   readonly #overshoots: Overshoot[] = [];
-  #hits = new HitBatch();
+  #batch = new HitBatch();
 
   constructor(options: McBatchOptions) {
     this.#options = options;
   }
 
-  /** Whether there is nothing to send. */
-  get empty(): boolean {
-    return this.#hits.empty && this.#overshoots.length === 0;
+  get isEmpty(): boolean {
+    return this.#batch.isEmpty && this.#overshoots.length === 0;
   }
 
-  /** Takes the hits of a caller. */
+  get size(): number {
+    return this.#batch.groups.length;
+  }
+
   add(ask: Ask): void {
-    this.#hits.add(ask);
+    this.#batch.add(ask);
+    this.hits += ask.hits.length;
   }
 
-  /** Takes what is to be taken off a counter, for which nobody waits. */
+  /** Adds what is to be taken off a counter. */
   addOvershoot(overshoot: Overshoot): void {
     this.#overshoots.push(overshoot);
   }
 
-  /** Leaves out the hits of those who do not wait any more. */
   dropGone(): void {
-    this.#hits = this.#hits.withoutGone();
+    this.#batch = this.#batch.withoutGone();
   }
 
   commands(): { text: string; replies: number } {
@@ -63,16 +76,16 @@ export class McBatch implements McExchange {
     let text = "";
     let replies = 0;
     for (const { key, excess } of this.#overshoots) {
-      text += `decr ${mcKeyOctets(key)} ${excess}\r\n`;
+      text += `decr ${mcKeyBytes(key)} ${excess}\r\n`;
       replies++;
     }
-    for (const { key, total, expiresInSeconds } of this.#hits.groups) {
-      const octets = mcKeyOctets(key);
+    for (const { key, total, expiresInSeconds } of this.#batch.groups) {
+      const bytes = mcKeyBytes(key);
       replies += total > 0 ? 2 : 1;
       if (total > 0) {
-        text += `add ${octets} 0 ${expiry(expiresInSeconds, nowSeconds)} 1\r\n0\r\n`;
-        text += `incr ${octets} ${deltaOf(total)}\r\n`;
-      } else text += total === 0 ? `get ${octets}\r\n` : `decr ${octets} ${-total}\r\n`;
+        text += `add ${bytes} 0 ${expiry(expiresInSeconds, nowSeconds)} 1\r\n0\r\n`;
+        text += `incr ${bytes} ${deltaOf(total)}\r\n`;
+      } else text += total === 0 ? `get ${bytes}\r\n` : `decr ${bytes} ${-total}\r\n`;
     }
     return { text, replies };
   }
@@ -83,26 +96,26 @@ export class McBatch implements McExchange {
       this.#eachGroup(replies, (group, made, reply) => {
         group.outcome = this.#outcome(group, made, reply);
       });
-      this.#hits.settle();
+      this.#batch.settle();
     } else this.failed(misfit);
     return misfit;
   }
 
   failed(reason: string): void {
-    for (const { total } of this.#hits.groups) {
+    for (const { total } of this.#batch.groups) {
       if (total === 0) this.#options.tally.readError++;
       else this.#options.tally.incrementError++;
     }
-    this.#hits.fail(reason);
+    this.#batch.fail(reason);
   }
 
-  /** Runs over the groups, each with the reply to making its counter, if it had one, and to the step. */
+  /** Maps the groups, each with the reply to `add`, if it had one, and to its step. */
   #eachGroup<T>(
     replies: readonly string[],
     run: (group: HitGroup, made: string | undefined, reply: string) => T,
   ): T[] {
     let at = this.#overshoots.length;
-    return this.#hits.groups.map((group) => {
+    return this.#batch.groups.map((group) => {
       const made = group.total > 0 ? replies[at++] : undefined;
       return run(group, made, replies[at++] ?? "");
     });
@@ -114,7 +127,7 @@ export class McBatch implements McExchange {
     const { tally, onOvershoot } = this.#options;
     if (reply === "NOT_FOUND") {
       tally.incrementMiss++;
-      // Nothing was counted: there was no room for it, or it was crowded out at once.
+      // Nothing was counted: there was no room for it, or it was evicted immediately.
       return group.total < 0 ? 0 : isError(made ?? "") ? `${made}` : "the node does not keep the counter";
     }
     if (isError(reply)) {
@@ -126,7 +139,7 @@ export class McBatch implements McExchange {
     if (group.total < 0) return count;
     const delta = deltaOf(group.total);
     if (count > HIGHEST_COUNT) onOvershoot({ key: group.key, excess: delta });
-    // As if all of it had been added, so that no caller of the group sees less than was there.
+    // As if all of it had been added, so that no caller sees less than the counter had.
     return count + (group.total - Number(delta));
   }
 
@@ -140,7 +153,7 @@ export class McBatch implements McExchange {
     tally.readSuccess++;
     if (reply === "END") return 0;
     tally.keysFound++;
-    // A counter that has gone down keeps its length with spaces.
+    // A counter that went down is padded with spaces.
     const value = reply.slice("VALUE ".length).trimEnd();
     return /^\d{1,20}$/.test(value)
       ? Number(value)
@@ -155,7 +168,7 @@ export class McBatch implements McExchange {
   }
 }
 
-/** Counters to be forgotten, in one write. */
+/** The removal of counters, in one write. */
 export class McRemoval implements McExchange {
   readonly #keys: readonly string[];
   readonly #done = Promise.withResolvers<void>();
@@ -164,13 +177,13 @@ export class McRemoval implements McExchange {
     this.#keys = keys;
   }
 
-  /** Settles when they are forgotten; throws what went wrong. */
+  /** Settles when they are removed; rejects with what went wrong. */
   get done(): Promise<void> {
     return this.#done.promise;
   }
 
   commands(): { text: string; replies: number } {
-    const text = this.#keys.map((key) => `delete ${mcKeyOctets(key)}\r\n`).join("");
+    const text = this.#keys.map((key) => `delete ${mcKeyBytes(key)}\r\n`).join("");
     return { text, replies: this.#keys.length };
   }
 
@@ -186,9 +199,9 @@ export class McRemoval implements McExchange {
   }
 }
 
-/** What no honest answer to these commands can be: the answers are out of step, and counts would be wrong. */
+/** What cannot be the answer to these commands: the replies are out of step, and counts would be wrong. */
 function misfitOf({ total }: HitGroup, made: string | undefined, reply: string): string | undefined {
-  // A refusal of the line itself leaves the value behind it standing as a command of its own.
+  // A refused line leaves the value behind it as a separate command.
   const fits = made === undefined || made === "STORED" || made === "NOT_STORED" ||
     made.startsWith("SERVER_ERROR");
   if (!fits) return `it answers ${JSON.stringify(made)}`;
@@ -200,14 +213,14 @@ function isError(reply: string): boolean {
   return /^(?:CLIENT_|SERVER_)?ERROR/.test(reply);
 }
 
-/** At most what is exact as a number; a counter with that much is over every limit. */
+/** At most what is exact as a number, which is over every limit. */
 function deltaOf(total: number): string {
   return String(Math.min(total, Number.MAX_SAFE_INTEGER));
 }
 
-/** What `add` is told: a duration, a time of the clock, or 0 for never. */
+/** The expiry of `add`: a duration, a Unix time, or 0 for never. */
 function expiry(expiresInSeconds: number, nowSeconds: number): number {
-  // One more, because a server counts whole seconds: 1 may be over in no time.
+  // One more, because a server counts whole seconds: 1 may be over immediately.
   const seconds = Math.max(1, Math.ceil(expiresInSeconds)) + 1;
   if (seconds <= LONGEST_DURATION_SECONDS) return seconds;
   const moment = nowSeconds + seconds;

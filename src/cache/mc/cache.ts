@@ -4,20 +4,21 @@ import type { Figures } from "../../base/figures.ts";
 import { hostPort } from "../../base/host_port.ts";
 import type { Caller, CounterCache, Hit } from "../../ratelimit/counter_cache.ts";
 import { CacheError } from "../../ratelimit/errors.ts";
+import { SummedFigures } from "../summed_figures.ts";
+import type { TlsFiles } from "../tls_files.ts";
 import type { McAddress } from "./connection.ts";
 import { McHosts, type McSrv } from "./hosts.ts";
 import { checkMcKey, digestedMcKey } from "./keys.ts";
 import { McNode } from "./node.ts";
 import { McTally } from "./tally.ts";
-import type { TlsFiles } from "../tls_files.ts";
 
-/** How the counters are asked. */
+/** How counters in a memcached-style cache are asked. */
 export interface McCacheOptions {
   /** The nodes, in the order that every instance uses, or where to look them up. */
   readonly hosts: readonly McAddress[] | McSrv;
   /** How many connections are held to each node at most; 0 is taken as 1. */
   readonly maxIdleConnections: number;
-  /** What TLS is spoken with; read anew for each connection. Plain TCP when absent. */
+  /** Files for TLS, read for each connection; plain TCP when absent. */
   readonly tls?: TlsFiles | undefined;
   /** Longest time from asking to the answer, in milliseconds. */
   readonly timeoutMs: number;
@@ -26,28 +27,31 @@ export interface McCacheOptions {
   readonly clock: Clock;
   /** A number from 0 to below 1. */
   readonly random: () => number;
-  /** Called for each node when its first connection is there, and when none can be had, once an outage. */
+  /** Called for each node when its first connection is there, and when it has none, once an outage. */
   readonly onConnection?: ((connected: boolean, reason: string, node: string) => void) | undefined;
-  /** Called when the nodes cannot be looked up, once an outage, and when they can again. */
+  /** Called when a lookup of the nodes fails, once an outage, and when it succeeds again. */
   readonly onLookup?: ((found: boolean, reason: string) => void) | undefined;
-  /** Told of each write that was answered: the milliseconds from then to its last reply, with fractions. */
+  /** Called with the milliseconds from a write to its last reply, with fractions. */
   readonly roundTrip?: ((ms: number) => void) | undefined;
 }
 
 /**
- * Counters in a memcached-style cache. The node of a key is chosen as everybody does it who shares
- * these nodes: by the CRC-32 of its octets, modulo their number, in the order of the list.
+ * Counters in a memcached-style cache. The node of a key is chosen as other programs do that share these
+ * nodes: by the CRC-32 of its bytes, modulo the number of nodes, in the order of the list.
  */
 export class McCache implements CounterCache {
   readonly #options: McCacheOptions;
   readonly #tally = new McTally();
   readonly #ready = Promise.withResolvers<void>();
   readonly #hosts: McHosts | undefined;
+  readonly #figures = new SummedFigures(
+    { counters: ["breaker_opened"], gauges: ["cx_active", "breaker_open"] },
+    () => this.#all().map(({ figures }) => figures),
+  );
   /** By position in the list; an address that is listed twice is one node. */
   #nodes: readonly McNode[] = [];
-  /** Nodes that left the list, as long as somebody waits for them. */
+  /** Nodes that left the list and still have callers. */
   readonly #leaving = new Map<McNode, Promise<void>>();
-  #breakersOpened = 0;
   #lookupReason = "";
 
   constructor(options: McCacheOptions) {
@@ -72,24 +76,17 @@ export class McCache implements CounterCache {
     return this.#ready.promise;
   }
 
-  /** Whether there is a connection to one node at least. */
+  /** Whether there is a connection to at least one node. */
   get connected(): boolean {
     return this.#nodes.some(({ connected }) => connected);
   }
 
   /** Commands, connections and breakers of all nodes. */
   get figures(): Figures {
-    const sum = (gauge: string) =>
-      this.#all().reduce((total, { gauges }) => total + (gauges[gauge]?.() ?? 0), 0);
-    const opened = () =>
-      this.#all().reduce((total, { breakerOpened }) => total + breakerOpened, this.#breakersOpened);
+    const { counters, gauges } = this.#figures;
     return {
-      counters: { ...this.#tally.counters, breaker_opened: opened },
-      gauges: {
-        cx_active: () => sum("cx_active"),
-        breaker_open: () => sum("breaker_open"),
-        nodes: () => new Set(this.#nodes).size,
-      },
+      counters: { ...this.#tally.counters, ...counters },
+      gauges: { ...gauges, nodes: () => new Set(this.#nodes).size },
     };
   }
 
@@ -160,7 +157,7 @@ export class McCache implements CounterCache {
     );
   }
 
-  /** Nodes that stay keep their connections; those that are gone end when their calls have ended. */
+  /** Nodes that stay keep their connections; those that left end when their calls have ended. */
   #setNodes(addresses: readonly McAddress[]): void {
     const isFirst = this.#nodes.length === 0;
     const known = new Map(this.#nodes.map((node) => [node.address, node]));
@@ -198,7 +195,7 @@ export class McCache implements CounterCache {
       node,
       node.retire().then(() => {
         this.#leaving.delete(node);
-        this.#breakersOpened += node.breakerOpened;
+        this.#figures.keep(node.figures);
       }),
     );
   }

@@ -3,61 +3,44 @@ import net from "node:net";
 import tls from "node:tls";
 import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
-import { McReplyReader } from "./reply_reader.ts";
+import { ReplyQueue } from "../reply_queue.ts";
 import { readTlsFiles, type TlsConnectOptions, type TlsFiles } from "../tls_files.ts";
+import { McReplyReader } from "./reply_reader.ts";
 
-/** A node of a memcached-style cache; the host of an IPv6 address stands without brackets. */
+/** A node of a memcached-style cache; the host of an IPv6 address is without brackets. */
 export interface McAddress {
   readonly host: string;
   readonly port: number;
 }
 
-/** Commands that go out in one write. */
-export interface McExchange {
-  /** The commands, one character an octet, and how many replies they bring. */
-  commands(): { readonly text: string; readonly replies: number };
-  /** Takes all replies, in order; answers what is wrong when they do not fit the commands. */
-  answered(replies: readonly string[]): string | undefined;
-  /** There will be no replies. */
-  failed(reason: string): void;
-}
-
-/** What a connection tells its owner. */
+/** What the owner of a connection is notified of. */
 export interface McConnectionEvents {
-  /** It can be used. */
+  /** It is usable. */
   ready(connection: McConnection): void;
-  /** All replies to the oldest exchange are there. */
-  answered(connection: McConnection, exchange: McExchange, replies: readonly string[]): void;
-  /** It is gone for good, and whatever was written on it gets no replies. */
+  /** It is gone for good; what was written gets no replies. */
   lost(connection: McConnection, reason: string): void;
 }
 
-/** How a node is reached. */
+/** How a node is connected to. */
 export interface McConnectionOptions {
   readonly address: McAddress;
-  /** What TLS is spoken with; read anew for each connection. Plain TCP when absent. */
+  /** Files for TLS, read for each connection; plain TCP when absent. */
   readonly tls?: TlsFiles | undefined;
   /** Longest time until it can be used, in milliseconds. */
   readonly timeoutMs: number;
   readonly clock: Clock;
 }
 
-interface Written {
-  readonly exchange: McExchange;
-  readonly wanted: number;
-  readonly replies: string[];
-}
-
-/** One connection to a node. Exchanges follow one another without waiting; replies come in their order. */
+/** One connection to a node. Writes do not wait for one another; replies come in their order. */
 export class McConnection {
   readonly #options: McConnectionOptions;
   readonly #events: McConnectionEvents;
   readonly #reader = new McReplyReader();
-  readonly #written: Written[] = [];
+  readonly #queue = new ReplyQueue<string>();
   readonly #cancelDeadline: () => void;
   #socket: net.Socket | undefined;
-  #usable = false;
-  #ended = false;
+  #isUsable = false;
+  #isEnded = false;
 
   constructor(options: McConnectionOptions, events: McConnectionEvents) {
     this.#options = options;
@@ -68,29 +51,31 @@ export class McConnection {
   }
 
   /** Whether something can be written now. */
-  get usable(): boolean {
-    return this.#usable;
+  get isUsable(): boolean {
+    return this.#isUsable;
   }
 
-  /** Exchanges that wait for their replies. */
+  /** How many writes wait for their replies. */
   get inFlight(): number {
-    return this.#written.length;
+    return this.#queue.size;
   }
 
-  /** Sends an exchange behind those that are under way. */
-  write(exchange: McExchange): void {
-    const { text, replies } = exchange.commands();
-    this.#written.push({ exchange, wanted: replies, replies: [] });
+  /** Writes commands, one character a byte; `answered` is called with all replies, or never. */
+  write(
+    { text, replies }: { readonly text: string; readonly replies: number },
+    answered: (replies: readonly string[]) => void,
+  ): void {
+    this.#queue.push(replies, answered);
     this.#socket?.write(text, "latin1");
   }
 
-  /** Closes it; `lost` is told of it. */
+  /** Closes it and reports that as `lost`. */
   end(reason: string): void {
-    if (this.#ended) return;
-    this.#ended = true;
-    this.#usable = false;
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    this.#isUsable = false;
     this.#cancelDeadline();
-    this.#written.length = 0;
+    this.#queue.clear();
     this.#socket?.destroy();
     this.#events.lost(this, reason);
   }
@@ -98,9 +83,9 @@ export class McConnection {
   async #open(): Promise<void> {
     try {
       const { tls: files } = this.#options;
-      // Not before this turn is over, so that nobody is told of it while it is being made.
+      // Not in this turn, because its owner does not have it yet.
       const secure = await (files === undefined ? undefined : readTlsFiles(files));
-      if (!this.#ended) this.#socket = this.#connect(secure);
+      if (!this.#isEnded) this.#socket = this.#connect(secure);
     } catch (error) {
       this.end(errorText(error));
     }
@@ -111,7 +96,7 @@ export class McConnection {
     const socket = secure === undefined
       ? net.connect({ host, port })
       : tls.connect({ ...secure, host, port, ...(net.isIP(host) === 0 ? { servername: host } : {}) });
-    // All of them stay until the end: a socket may fail more than once.
+    // They are never removed: a socket may fail more than once.
     socket.on("error", (error: Error) => this.end(error.message));
     socket.on("end", () => this.end("it closed the connection"));
     socket.on("close", () => this.end("it closed the connection"));
@@ -120,9 +105,9 @@ export class McConnection {
     return socket;
   }
 
-  /** Only an answer tells a server that works: others take connections too, and refuse certificates late. */
+  /** Only an answer proves that the server works: one that hangs accepts connections too. */
   #greet(socket: net.Socket): void {
-    if (this.#ended) return;
+    if (this.#isEnded) return;
     socket.setNoDelay(true);
     socket.write("version\r\n");
   }
@@ -130,7 +115,7 @@ export class McConnection {
   #read(bytes: Buffer | string): void {
     try {
       for (const reply of this.#reader.read(bytes)) {
-        if (!this.#ended) this.#take(reply);
+        if (!this.#isEnded) this.#take(reply);
       }
     } catch (error) {
       this.end(errorText(error));
@@ -138,18 +123,13 @@ export class McConnection {
   }
 
   #take(reply: string): void {
-    if (!this.#usable) return this.#greeted(reply);
-    const oldest = this.#written[0];
-    if (oldest === undefined) return this.end(`it said ${JSON.stringify(reply)} without being asked`);
-    oldest.replies.push(reply);
-    if (oldest.replies.length < oldest.wanted) return;
-    this.#written.shift();
-    this.#events.answered(this, oldest.exchange, oldest.replies);
+    if (!this.#isUsable) return this.#greeted(reply);
+    if (!this.#queue.take(reply)) this.end(`it said ${JSON.stringify(reply)} without being asked`);
   }
 
   #greeted(reply: string): void {
     if (!reply.startsWith("VERSION ")) return this.end(`it greets with ${JSON.stringify(reply)}`);
-    this.#usable = true;
+    this.#isUsable = true;
     this.#cancelDeadline();
     this.#events.ready(this);
   }

@@ -2,13 +2,13 @@ import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { InvalidRequestError } from "../../ratelimit/errors.ts";
 
-/** Longest key that the protocol allows, in octets of UTF-8. */
-const MAX_KEY_OCTETS = 250;
+/** Longest key that the protocol allows, in bytes of UTF-8. */
+const MAX_KEY_BYTES = 250;
 /** Longest prefix that leaves room for a digest and a window. */
 const MAX_PREFIX_LENGTH = 150;
 /** Most characters of a key that an error shows. */
 const SHOWN_CHARACTERS = 60;
-/** What nearly every key is: one octet a character, and nothing that would end it early. */
+/** What nearly every key is: one byte a character, and nothing that would end it early. */
 const PLAIN_KEY = /^[\x21-\x7e]{1,250}$/;
 /** How a key ends: with the start of its window. */
 const WINDOW = /_\d{1,20}$/;
@@ -35,18 +35,18 @@ export function digestedMcKey(key: string, prefix: string): string {
   return `${isReadable ? prefix : ""}sha256_${digest}${WINDOW.exec(key)?.[0] ?? ""}`;
 }
 
-/** The octets of a key, one character each: what is written by `write(text, "latin1")`. */
-export function mcKeyOctets(key: string): string {
+/** The bytes of a key, one character each: what is written by `write(text, "latin1")`. */
+export function mcKeyBytes(key: string): string {
   return PLAIN_KEY.test(key) ? key : Buffer.from(key, "utf8").toString("latin1");
 }
 
 /** Octets count, not characters, as for everybody else who uses these nodes. */
 function problemOf(key: string): string | undefined {
-  const octets = Buffer.from(key, "utf8");
-  if (octets.length === 0) return "a memcached-style cache takes no empty key";
-  if (octets.length > MAX_KEY_OCTETS) {
-    return `it has ${octets.length} bytes, and a memcached-style cache takes ${MAX_KEY_OCTETS}`;
+  const bytes = Buffer.from(key, "utf8");
+  if (bytes.length === 0) return "a memcached-style cache takes no empty key";
+  if (bytes.length > MAX_KEY_BYTES) {
+    return `it has ${bytes.length} bytes, and a memcached-style cache takes ${MAX_KEY_BYTES}`;
   }
-  const isIllegal = octets.some((octet) => octet <= 0x20 || octet === 0x7f);
+  const isIllegal = bytes.some((byte) => byte <= 0x20 || byte === 0x7f);
   return isIllegal ? "a memcached-style cache takes no space and no control character" : undefined;
 }

@@ -1,52 +1,29 @@
-import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
 import type { Figures } from "../../base/figures.ts";
 import { hostPort } from "../../base/host_port.ts";
 import type { Caller, Hit } from "../../ratelimit/counter_cache.ts";
 import { CacheError } from "../../ratelimit/errors.ts";
+import { Batcher } from "../batcher.ts";
 import { Breaker } from "../breaker.ts";
-import type { Ask } from "../hit_batch.ts";
-import { McBatch, McRemoval, type Overshoot } from "./batch.ts";
-import type { McAddress, McConnection, McExchange } from "./connection.ts";
-import { McPool } from "./pool.ts";
+import { type Ask, askFor, stateOf } from "../hit_batch.ts";
+import { InFlight, type InFlightRequest } from "../in_flight.ts";
+import { McBatch, type McExchange, McRemoval } from "./batch.ts";
+import type { McConnection } from "./connection.ts";
+import { McPool, type McPoolOptions } from "./pool.ts";
 import type { McTally } from "./tally.ts";
-import type { TlsFiles } from "../tls_files.ts";
 
-/** Most hits that wait for one node; more would only grow old. */
+/** Most hits that wait for one node. */
 const MAX_WAITING_HITS = 50_000;
 
-/** How one node is asked. */
-export interface McNodeOptions {
-  readonly address: McAddress;
-  /** What TLS is spoken with; read anew for each connection. Plain TCP when absent. */
-  readonly tls?: TlsFiles | undefined;
-  /** Longest time from asking to the answer, in milliseconds. */
-  readonly timeoutMs: number;
-  /** How many connections are held at most; 0 is taken as 1. */
-  readonly maxIdleConnections: number;
-  readonly clock: Clock;
-  /** A number from 0 to below 1. */
-  readonly random: () => number;
+/** How one node is asked; `timeoutMs` is the longest time from asking to the answer. */
+export interface McNodeOptions extends Omit<McPoolOptions, "events"> {
   readonly tally: McTally;
-  /** Called when the first connection is there, and when none can be had: with the reason, once an outage. */
-  readonly onConnection?: ((connected: boolean, reason: string) => void) | undefined;
-  /** Told of each write that was answered: the milliseconds from then to its last reply, with fractions. */
+  /** Called with the milliseconds from a write to its last reply, with fractions. */
   readonly roundTrip?: ((ms: number) => void) | undefined;
 }
 
-/** Hits that gather for the next write. */
-interface Gathering {
-  readonly batch: McBatch;
-  /** By the clock that is never set back, as all times here. */
-  readonly startedAt: number;
-  hits: number;
-}
-
-/** What was written and waits for its replies. */
-interface InFlight {
+interface Request extends InFlightRequest {
   readonly exchange: McExchange;
-  readonly startedAt: number;
-  readonly writtenAt: number;
   readonly hits: number;
   readonly connection: McConnection;
 }
@@ -58,23 +35,45 @@ export class McNode {
   readonly #options: McNodeOptions;
   readonly #pool: McPool;
   readonly #breaker: Breaker;
-  /** In the order in which they began. */
-  readonly #inFlight = new Map<McExchange, InFlight>();
-  #gathering: Gathering | undefined;
+  readonly #inFlight: InFlight<Request>;
+  readonly #batcher: Batcher<McBatch, McConnection>;
+  readonly #errorOf = (ask: Pick<Ask, "hits" | "counts" | "states">): CacheError => {
+    const { hits, counts } = ask;
+    const message = `Cannot ask memcached-style cache "${this.address}": ${stateOf(ask)}`;
+    const came = counts.length === 0 ? [] : hits.map((_, position) => counts[position]);
+    return new CacheError("mc", message, { counts: came });
+  };
   #waitingHits = 0;
-  #cancelDeadline: (() => void) | undefined;
   #retired: PromiseWithResolvers<void> | undefined;
 
   constructor(options: McNodeOptions) {
+    const { clock, tally } = options;
     this.#options = options;
     this.address = hostPort(options.address);
-    const { clock, random } = options;
-    this.#breaker = new Breaker({ clock, random });
+    this.#breaker = new Breaker(options);
+    this.#inFlight = new InFlight({ ...options, onTimeout: (requests) => this.#timedOut(requests) });
+    this.#batcher = new Batcher<McBatch, McConnection>({
+      windowMs: 0,
+      clock,
+      createBatch: () =>
+        new McBatch({
+          now: () => clock.now(),
+          tally,
+          onOvershoot: (overshoot) => this.#batcher.batch.addOvershoot(overshoot),
+        }),
+      take: () => this.#pool.take(),
+      write: (exchange, connection, startedAt) => {
+        this.#write({ exchange, connection, startedAt, hits: exchange.hits });
+      },
+      dropped: ({ hits }) => {
+        this.#breaker.released();
+        this.#release(hits);
+      },
+    });
     this.#pool = new McPool({
       ...options,
       events: {
-        ready: () => this.#flush(),
-        answered: (connection, exchange, replies) => this.#answered(connection, exchange, replies),
+        ready: () => this.#batcher.flush(),
         lost: (connection, reason) => this.#lost(connection, reason),
         down: (reason) => this.#failGathering(reason),
       },
@@ -91,217 +90,128 @@ export class McNode {
     return this.#pool.connected;
   }
 
-  /** How it fares now. */
-  get gauges(): Figures["gauges"] {
+  /** Its connections and breaker. */
+  get figures(): Figures {
     return {
-      cx_active: () => this.#pool.size,
-      breaker_open: () => this.#breaker.open ? 1 : 0,
+      counters: { breaker_opened: () => this.#breaker.opened },
+      gauges: {
+        cx_active: () => this.#pool.size,
+        breaker_open: () => this.#breaker.open ? 1 : 0,
+      },
     };
   }
 
-  /** How often its breaker opened. */
-  get breakerOpened(): number {
-    return this.#breaker.opened;
-  }
-
-  /** Moves counters and answers the counts after each step, in order; rejects with `CacheError`. */
+  /** Moves counters and returns the counts after each step, in order; rejects with `CacheError`. */
   ask(hits: readonly Hit[], caller?: Caller): Promise<number[]> {
-    return new Promise((resolve, reject) => {
-      const gathering = this.#gather(hits.length);
-      if (typeof gathering === "string") return reject(this.#error(gathering));
-      const ask: Ask = {
-        hits,
-        counts: [],
-        states: undefined,
-        caller,
-        resolve,
-        reject: (failed) => reject(this.#errorOf(failed)),
-      };
-      gathering.batch.add(ask);
-      gathering.hits += hits.length;
+    return askFor(hits, caller, this.#errorOf, (ask) => {
+      const refusal = this.#refusal(hits.length);
+      if (refusal !== undefined) return refusal;
       this.#waitingHits += hits.length;
+      this.#batcher.add(ask);
+      return undefined;
     });
   }
 
-  /** Forgets counters; rejects with `CacheError`. */
+  /** Removes counters; rejects with `CacheError`. */
   async remove(keys: readonly string[]): Promise<void> {
     const connection = this.#pool.take();
     if (connection === undefined) throw this.#error(this.#pool.reason);
-    const removal = new McRemoval(keys);
-    this.#write(removal, connection, { startedAt: this.#options.clock.elapsed(), hits: 0 });
+    const exchange = new McRemoval(keys);
+    this.#write({ exchange, connection, startedAt: this.#options.clock.elapsed(), hits: 0 });
     try {
-      await removal.done;
+      await exchange.done;
     } catch (error) {
       throw this.#error(errorText(error));
     }
   }
 
-  /** Waits for whoever still waits, which the time limit bounds, and closes. Nobody asks any more. */
+  /** Waits for the callers that still wait, which the timeout limits, and closes. No more calls may follow. */
   async retire(): Promise<void> {
     this.#retired = Promise.withResolvers();
-    this.#settled();
+    this.#release(0);
     await this.#retired.promise;
     this.close();
   }
 
-  /** Fails whoever waits, and lets go of connections and timers. */
+  /** Fails every caller, and ends connections and timers. */
   close(): void {
     this.#pool.close();
     this.#failGathering("it is closed");
-    for (const { exchange } of this.#inFlight.values()) exchange.failed("it is closed");
-    this.#inFlight.clear();
-    this.#waitingHits = 0;
-    this.#settled();
+    for (const request of this.#inFlight.takeAll()) this.#fail(request, "it is closed");
   }
 
-  /** Where hits gather now, or why they cannot be asked for. */
-  #gather(hits: number): Gathering | string {
-    if (!this.#pool.hopeful) return this.#pool.reason;
+  /** Why hits cannot be asked for. */
+  #refusal(hits: number): string | undefined {
+    if (!this.#pool.isHopeful) return this.#pool.reason;
     if (this.#waitingHits > 0 && this.#waitingHits + hits > MAX_WAITING_HITS) {
       return `${this.#waitingHits} hits wait for it already`;
     }
-    if (this.#gathering !== undefined) return this.#gathering;
-    if (!this.#breaker.tryPass()) return `it failed again and again, last: ${this.#breaker.reason}`;
-    return this.#begin();
+    if (this.#batcher.startedAt !== undefined || this.#breaker.tryPass()) return undefined;
+    return this.#breaker.refusal;
   }
 
-  #begin(): Gathering {
-    const { clock, tally } = this.#options;
-    const batch = new McBatch({
-      now: () => clock.now(),
-      tally,
-      onOvershoot: (overshoot) => this.#takeOff(overshoot),
+  #write(request: Request): void {
+    const { exchange, connection } = request;
+    const { clock } = this.#options;
+    const writtenAt = clock.elapsed();
+    this.#inFlight.add(request);
+    this.#pool.write(connection, exchange.commands(), (replies) => {
+      this.#answered(request, replies, clock.elapsed() - writtenAt);
     });
-    // Without a connection it waits for one, and is written as soon as that is there.
-    queueMicrotask(() => this.#flush());
-    return this.#gathering = { batch, startedAt: clock.elapsed(), hits: 0 };
   }
 
-  #takeOff(overshoot: Overshoot): void {
-    (this.#gathering ?? this.#begin()).batch.addOvershoot(overshoot);
-  }
-
-  #flush(): void {
-    const gathering = this.#gathering;
-    if (gathering === undefined) return;
-    gathering.batch.dropGone();
-    if (gathering.batch.empty) {
-      this.#gathering = undefined;
-      this.#waitingHits -= gathering.hits;
-      this.#breaker.released();
-      this.#settled();
-      return;
-    }
-    const connection = this.#pool.take();
-    if (connection === undefined) return;
-    this.#gathering = undefined;
-    this.#write(gathering.batch, connection, gathering);
-  }
-
-  #write(
-    exchange: McExchange,
-    connection: McConnection,
-    { startedAt, hits }: { startedAt: number; hits: number },
-  ): void {
-    const writtenAt = this.#options.clock.elapsed();
-    this.#inFlight.set(exchange, { exchange, startedAt, writtenAt, hits, connection });
-    this.#arm();
-    connection.write(exchange);
-  }
-
-  #answered(connection: McConnection, exchange: McExchange, replies: readonly string[]): void {
-    const inFlight = this.#inFlight.get(exchange);
-    // Its time is over: those who asked were told so.
-    if (inFlight === undefined) return;
-    this.#forget(inFlight);
-    const { roundTrip, clock } = this.#options;
-    roundTrip?.(clock.elapsed() - inFlight.writtenAt);
+  #answered(request: Request, replies: readonly string[], tookMs: number): void {
+    if (!this.#inFlight.delete(request)) return;
+    this.#options.roundTrip?.(tookMs);
+    const { exchange, connection, hits } = request;
     const misfit = exchange.answered(replies);
     if (misfit === undefined) this.#breaker.succeeded();
     else {
       this.#breaker.failed(misfit);
       connection.end(misfit);
     }
-    this.#settled();
+    this.#release(hits);
   }
 
   #lost(connection: McConnection, reason: string): void {
-    const failed = [...this.#inFlight.values()].filter((inFlight) => inFlight.connection === connection);
-    // However much was under way on it, that is one failure.
-    if (failed.length > 0) this.#breaker.failed(reason);
-    for (const inFlight of failed) this.#fail(inFlight, reason);
-    this.#settled();
+    const requests = this.#inFlight.takeAll(connection);
+    // However many they are, it is one failure.
+    if (requests.length > 0) this.#breaker.failed(reason);
+    for (const request of requests) this.#fail(request, reason);
   }
 
-  #fail(inFlight: InFlight, reason: string): void {
-    this.#forget(inFlight);
-    inFlight.exchange.failed(reason);
+  /** The connections of these requests take nothing more, and end once no request waits on them. */
+  #timedOut(requests: readonly Request[]): void {
+    const reason = `no answer within ${this.#options.timeoutMs} ms`;
+    for (const request of requests) {
+      this.#options.tally.timeouts++;
+      this.#breaker.failed(reason);
+      this.#pool.retire(request.connection, reason);
+      this.#fail(request, reason);
+    }
+    this.#pool.endRetired(this.#inFlight.connections());
   }
 
   #failGathering(reason: string): void {
-    const gathering = this.#gathering;
-    if (gathering === undefined) return;
-    this.#gathering = undefined;
-    this.#waitingHits -= gathering.hits;
+    const batch = this.#batcher.giveUp();
+    if (batch === undefined) return;
     this.#breaker.failed(reason);
-    gathering.batch.failed(reason);
-    this.#settled();
+    batch.failed(reason);
+    this.#release(batch.hits);
   }
 
-  #forget({ exchange, hits }: InFlight): void {
-    this.#inFlight.delete(exchange);
+  #fail({ exchange, hits }: Request, reason: string): void {
+    exchange.failed(reason);
+    this.#release(hits);
+  }
+
+  /** These hits do not wait any more. */
+  #release(hits: number): void {
     this.#waitingHits -= hits;
-  }
-
-  /** Something was taken off the list of those who wait. */
-  #settled(): void {
-    if (this.#inFlight.size > 0) return;
-    this.#cancelDeadline?.();
-    this.#cancelDeadline = undefined;
-    if (this.#gathering === undefined) this.#retired?.resolve();
-  }
-
-  /** One timer for everything in flight: it ends in the order in which it began. */
-  #arm(): void {
-    if (this.#cancelDeadline !== undefined) return;
-    const [oldest] = this.#inFlight.values();
-    if (oldest === undefined) return;
-    // A timer counts whole milliseconds, and leaves out what is beyond them.
-    this.#cancelDeadline = this.#options.clock.after(Math.ceil(this.#left(oldest)), () => {
-      this.#cancelDeadline = undefined;
-      this.#expire();
-      this.#arm();
-    });
-  }
-
-  #left({ startedAt }: InFlight): number {
-    const { clock, timeoutMs } = this.#options;
-    return Math.max(0, startedAt + timeoutMs - clock.elapsed());
-  }
-
-  /** Gives up what has no time left. Its connection takes nothing more, and ends when nobody waits for it. */
-  #expire(): void {
-    for (const inFlight of [...this.#inFlight.values()]) {
-      if (this.#left(inFlight) > 0) break;
-      this.#options.tally.timeouts++;
-      const reason = `no answer within ${this.#options.timeoutMs} ms`;
-      this.#breaker.failed(reason);
-      this.#pool.retire(inFlight.connection, reason);
-      this.#fail(inFlight, reason);
-    }
-    const needed = new Set([...this.#inFlight.values()].map(({ connection }) => connection));
-    this.#pool.endRetired(needed);
-    this.#settled();
+    if (this.#inFlight.size === 0 && this.#batcher.startedAt === undefined) this.#retired?.resolve();
   }
 
   #error(state: string): CacheError {
     return this.#errorOf({ hits: [], counts: [], states: [state] });
-  }
-
-  #errorOf({ hits, counts, states }: Pick<Ask, "hits" | "counts" | "states">): CacheError {
-    const state = states?.find((text) => text !== undefined) ?? "an answer is missing";
-    const message = `Cannot ask memcached-style cache "${this.address}": ${state}`;
-    const came = counts.length === 0 ? [] : hits.map((_, position) => counts[position]);
-    return new CacheError("mc", message, { counts: came });
   }
 }

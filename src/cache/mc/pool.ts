@@ -1,31 +1,27 @@
 import { backoffMs } from "../../base/backoff.ts";
-import type { Clock } from "../../base/clock.ts";
-import { type McAddress, McConnection, type McConnectionOptions, type McExchange } from "./connection.ts";
+import { McConnection, type McConnectionOptions } from "./connection.ts";
 
 /** Waits between attempts to connect. */
 const RECONNECT = { firstMs: 50, longestMs: 2_000 };
-/** A connection that was there for so long was no failure, whoever ended it. */
+/** A connection that was usable for this long was no failure. */
 const SETTLED_MS = 1_000;
-/** After a further connection could not be had, those that are there have to do for so long. */
+/** How long no further connection is tried after one failed. */
 const NO_MORE_MS = 1_000;
 
-/** What a pool tells its owner. */
+/** What the owner of a pool is notified of. */
 export interface McPoolEvents {
   /** A connection can be taken. */
   ready(): void;
-  answered(connection: McConnection, exchange: McExchange, replies: readonly string[]): void;
-  /** A connection is gone, and whatever was written on it gets no replies. */
+  /** A connection is gone; what was written on it gets no replies. */
   lost(connection: McConnection, reason: string): void;
-  /** There is no connection, and who waits for one gets none. */
+  /** There is no connection. */
   down(reason: string): void;
 }
 
 /** How connections are held. */
 export interface McPoolOptions extends McConnectionOptions {
-  readonly address: McAddress;
   /** How many are held at most; 0 is taken as 1. */
   readonly maxIdleConnections: number;
-  readonly clock: Clock;
   /** A number from 0 to below 1. */
   readonly random: () => number;
   readonly tally: { connectionsOpened: number };
@@ -34,25 +30,23 @@ export interface McPoolOptions extends McConnectionOptions {
 }
 
 /**
- * Connections to one node. The first one is made at once and made again whenever it is lost; a further
- * one, up to the number, is made when something is to be sent while all others wait for replies. They
- * stay open.
+ * The connections to one node, which stay open. The first one is made immediately, and again whenever it is
+ * lost; a further one is made when something is to be sent while all others wait for replies.
  */
 export class McPool {
   readonly #options: McPoolOptions;
   readonly #ready = Promise.withResolvers<void>();
-  /** Those that can be used or are being made. */
+  /** Usable or being made. */
   readonly #connections = new Set<McConnection>();
-  /** Those that get nothing more; somebody may still wait for a reply. */
+  /** Nothing more is written on them; replies may still come. */
   readonly #retired = new Set<McConnection>();
-  /** Since when each can be used, by the clock that is never set back; ever since, once it has answered. */
+  /** Since when each is usable, by `clock.elapsed()`; `-Infinity` once it has answered. */
   readonly #usableSince = new WeakMap<McConnection, number>();
   #failures = 0;
   #noMoreUntil = -Infinity;
   #reason = "";
-  /** What was told of it. */
-  #told: boolean | undefined;
-  #closed = false;
+  #reported: boolean | undefined;
+  #isClosed = false;
   #cancelRetry: (() => void) | undefined;
 
   constructor(options: McPoolOptions) {
@@ -70,8 +64,8 @@ export class McPool {
     return this.#usable().length > 0;
   }
 
-  /** There is a connection, or one is on its way and nothing speaks against it. */
-  get hopeful(): boolean {
+  /** Whether there is a connection, or a first attempt to make one. */
+  get isHopeful(): boolean {
     return this.connected || this.#failures === 0 && this.#connections.size > 0;
   }
 
@@ -85,7 +79,7 @@ export class McPool {
     return this.#reason === "" ? "no connection" : `no connection: ${this.#reason}`;
   }
 
-  /** The connection that has the least to do; absent when there is none. */
+  /** The connection with the fewest writes in flight; absent when there is none. */
   take(): McConnection | undefined {
     const [first, ...others] = this.#usable();
     if (first === undefined) return undefined;
@@ -94,7 +88,21 @@ export class McPool {
     return least;
   }
 
-  /** A connection gets nothing more: its peer does not answer. */
+  /** Writes on a connection. */
+  write(
+    connection: McConnection,
+    commands: Parameters<McConnection["write"]>[0],
+    answered: (replies: readonly string[]) => void,
+  ): void {
+    connection.write(commands, (replies) => {
+      this.#usableSince.set(connection, -Infinity);
+      this.#failures = 0;
+      answered(replies);
+      if (this.#retired.has(connection) && connection.inFlight === 0) connection.end(this.#reason);
+    });
+  }
+
+  /** Takes a connection out of use, because its peer does not answer. */
   retire(connection: McConnection, reason: string): void {
     if (!this.#connections.delete(connection)) return;
     this.#retired.add(connection);
@@ -102,8 +110,8 @@ export class McPool {
     if (this.#connections.size === 0) this.#open();
   }
 
-  /** Ends retired connections, but for those that somebody needs. */
-  endRetired(needed: ReadonlySet<McConnection>): void {
+  /** Ends retired connections, except those on which requests wait. */
+  endRetired(needed: ReadonlySet<unknown>): void {
     for (const connection of [...this.#retired]) {
       if (!needed.has(connection)) connection.end(this.#reason);
     }
@@ -111,24 +119,18 @@ export class McPool {
 
   /** Ends all connections. */
   close(): void {
-    this.#closed = true;
+    this.#isClosed = true;
     this.#cancelRetry?.();
     for (const connection of [...this.#connections, ...this.#retired]) connection.end("it is closed");
   }
 
   #usable(): McConnection[] {
-    return [...this.#connections].filter(({ usable }) => usable);
+    return [...this.#connections].filter(({ isUsable }) => isUsable);
   }
 
   #open(): void {
     const connection = new McConnection(this.#options, {
       ready: (one) => this.#isReady(one),
-      answered: (one, exchange, replies) => {
-        this.#usableSince.set(one, -Infinity);
-        this.#failures = 0;
-        this.#options.events.answered(one, exchange, replies);
-        if (this.#retired.has(one) && one.inFlight === 0) one.end(this.#reason);
-      },
       lost: (one, reason) => this.#lost(one, reason),
     });
     this.#connections.add(connection);
@@ -143,7 +145,7 @@ export class McPool {
     this.#usableSince.set(connection, this.#options.clock.elapsed());
     this.#options.tally.connectionsOpened++;
     this.#ready.resolve();
-    this.#tell(true, "");
+    this.#report(true, "");
     this.#options.events.ready();
   }
 
@@ -152,10 +154,10 @@ export class McPool {
     this.#connections.delete(connection);
     const { clock, events } = this.#options;
     events.lost(connection, reason);
-    if (this.#closed || wasRetired) return;
+    if (this.#isClosed || wasRetired) return;
     this.#reason = reason;
     const since = this.#usableSince.get(connection) ?? Infinity;
-    // A server may close what is idle; one that closes what is new is not to be pestered.
+    // A server may close an idle connection; one that closes a new connection gets a pause.
     if (clock.elapsed() - since >= SETTLED_MS) this.#failures = 0;
     else this.#failures++;
     if (this.#connections.size > 0) this.#noMoreUntil = clock.elapsed() + NO_MORE_MS;
@@ -167,12 +169,12 @@ export class McPool {
     events.down(reason);
     if (this.#failures === 0) return this.#open();
     this.#cancelRetry = clock.after(backoffMs(this.#failures, random(), RECONNECT), () => this.#open());
-    this.#tell(false, reason);
+    this.#report(false, reason);
   }
 
-  #tell(connected: boolean, reason: string): void {
-    if (this.#told === connected) return;
-    this.#told = connected;
+  #report(connected: boolean, reason: string): void {
+    if (this.#reported === connected) return;
+    this.#reported = connected;
     this.#options.onConnection?.(connected, reason);
   }
 }

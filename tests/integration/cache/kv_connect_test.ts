@@ -3,7 +3,8 @@ import net from "node:net";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { parseKvAddress } from "../../../src/cache/kv/address.ts";
-import { createKvClient, type KvConnectOptions } from "../../../src/cache/kv/connect.ts";
+import type { KvConnection } from "../../../src/cache/kv/connection.ts";
+import { KvConnections, type KvConnectionsOptions } from "../../../src/cache/kv/connections.ts";
 import type { TlsFiles } from "../../../src/cache/tls_files.ts";
 import { type CertificateFiles, type Certificates, makeCertificates } from "../../harness/certificates.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
@@ -13,46 +14,47 @@ import { type RedisServer, startRedis } from "../../harness/redis_server.ts";
 import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { needs, type Tool } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { sharedRedis } from "../../harness/shared_servers.ts";
-
-const server = await sharedRedis();
 
 const TLS_TOOLS: readonly Tool[] = ["redis-server", "openssl"];
 
-/** A client that connects, and what became of its attempts. */
+/** A connection, and what became of the attempts to make it. */
 class Attempts implements AsyncDisposable {
-  readonly client: ReturnType<typeof createKvClient>;
+  readonly connection: KvConnection;
   readonly errors: string[] = [];
-  closes = 0;
 
-  constructor(options: Partial<KvConnectOptions> & Pick<KvConnectOptions, "address">) {
-    this.client = createKvClient({ timeoutMs: 30_000, clock: systemClock, random: () => 0, ...options });
-    this.client.on("error", (error: Error) => this.errors.push(error.message));
-    this.client.on("close", () => this.closes++);
-    this.client.connect().catch(() => {});
+  constructor(options: Partial<KvConnectionsOptions> & Pick<KvConnectionsOptions, "address">) {
+    const connections = new KvConnections({
+      timeoutMs: 30_000,
+      clock: systemClock,
+      random: () => 0,
+      ...options,
+    });
+    this.connection = connections.open({
+      ready: () => {},
+      lost: (_, reason) => void this.errors.push(reason),
+    });
   }
 
   /** Waits until it can be used, and answers that it can. */
   async ready(): Promise<string> {
-    await until("the client to be ready", () => this.client.status === "ready");
-    return String(await this.client.ping());
+    await until("the connection to be usable", () => this.connection.isUsable);
+    return String(await this.connection.command(["PING"]));
   }
 
   /** Waits until several attempts have failed, and answers why the last one did; `pass` lets time pass. */
   async refused(pass: () => void = () => {}): Promise<string> {
-    const end = this.closes + 2;
+    const end = this.errors.length + 2;
     await until("several attempts to fail", () => {
       pass();
-      return this.closes >= end;
+      return this.errors.length >= end;
     });
-    assertEquals(this.client.status === "ready", false);
+    assertEquals(this.connection.isUsable, false);
     return this.errors.at(-1) ?? "";
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    const { stream } = this.client as unknown as { stream: net.Socket | undefined };
-    this.client.disconnect();
-    await until("the socket to be closed", () => stream === undefined || stream.destroyed);
+  [Symbol.asyncDispose](): Promise<void> {
+    this.connection.close();
+    return Promise.resolve();
   }
 }
 
@@ -66,18 +68,6 @@ function tlsFiles(certificates: Certificates, files: Partial<TlsFiles> = {}): Tl
 }
 
 const tlsAddress = (url: string) => parseKvAddress("single", url, { tls: true });
-
-Deno.test({
-  ...needs(["redis-server"], "kv connection: a socket that fails twice throws nothing outside every handler"),
-  async fn() {
-    await using redis = await server.database();
-    await using attempts = new Attempts({ address: parseKvAddress("single", redis.url) });
-    await attempts.ready();
-    const { stream } = attempts.client as unknown as { stream: net.Socket };
-    const error = Object.assign(new Error("write EPIPE"), { code: "EPIPE" });
-    assertEquals([stream.emit("error", error), stream.emit("error", error)], [true, true]);
-  },
-});
 
 interface TlsCase {
   readonly name: string;
@@ -230,8 +220,7 @@ for (const overTls of [false, true]) {
       await using relay = await startTcpRelay(overTls ? redis.tlsPort : redis.port);
       relay.setMode("stall");
       const address = parseKvAddress("single", relay.url, { tls: overTls });
-      // The client itself has no clock, and bounds the silence of a peer that has taken the connection.
-      const timeoutMs = overTls ? 60_000 : 300;
+      const timeoutMs = 60_000;
       const clock = new FakeClock();
       let met = 0;
       // Once for each connection that was taken: before that the files are read, which has its time too.
@@ -240,7 +229,7 @@ for (const overTls of [false, true]) {
         met = relay.accepted;
       };
       await using attempts = new Attempts({ address, tls: tlsFiles(certificates), timeoutMs, clock });
-      const wanted = overTls ? /^no connection within 60000 ms$/ : /Socket timeout/;
+      const wanted = overTls ? /^no connection within 60000 ms$/ : /^no answer within 60000 ms$/;
       assertMatch(await attempts.refused(pass), wanted);
       relay.setMode("garbage");
       await attempts.refused(pass);
@@ -270,7 +259,10 @@ Deno.test({
     await redis.command("ACL", "SETUSER", "counter", "on", ">word", "~*", "+incrby", "+ping");
     const address = parseKvAddress("single", redis.url, { auth: "counter:word" });
     await using attempts = new Attempts({ address });
-    assertEquals([await attempts.ready(), await attempts.client.incrby("a", 2)], ["PONG", 2]);
+    assertEquals([await attempts.ready(), await attempts.connection.command(["INCRBY", "a", "2"])], [
+      "PONG",
+      2,
+    ]);
   },
 });
 
@@ -298,12 +290,12 @@ Deno.test("kv connection: a server that is loading is asked again on another con
 Deno.test("kv connection: attempts at start are given up in time, once, with the reason", async () => {
   const url = `127.0.0.1:${freePort()}`;
   const told: string[] = [];
-  await using attempts = new Attempts({
+  await using _attempts = new Attempts({
     address: parseKvAddress("single", url, { auth: "secret-word" }),
     startup: { initialMs: 20, maxMs: 40, maxElapsedMs: 100 },
     onGivenUp: (text) => told.push(text),
   });
-  await until("the attempts to end", () => attempts.client.status === "end");
+  await until("the attempts to end", () => told.length > 0);
   const start =
     `Cannot connect to key-value cache "${url}": no connection within KV_STARTUP_MAX_ELAPSED_TIME, 100 ms: `;
   assertEquals([told.length, told[0]?.slice(0, start.length)], [1, start]);

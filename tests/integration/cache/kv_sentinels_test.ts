@@ -2,7 +2,8 @@ import { assertEquals, assertMatch } from "@std/assert";
 import net from "node:net";
 import { systemClock } from "../../../src/base/clock.ts";
 import { type KvAddressOptions, parseKvAddress } from "../../../src/cache/kv/address.ts";
-import { KvClients } from "../../../src/cache/kv/connect.ts";
+import type { KvConnection } from "../../../src/cache/kv/connection.ts";
+import { KvConnections } from "../../../src/cache/kv/connections.ts";
 import { KvSentinels } from "../../../src/cache/kv/sentinel/sentinels.ts";
 import type { TlsFiles } from "../../../src/cache/tls_files.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
@@ -23,34 +24,35 @@ interface FollowerOptions extends KvAddressOptions {
   readonly timeoutMs?: number;
 }
 
-/** Two clients that share what they know of the sentinels. */
+/** Two connections that share what they know of the sentinels. */
 class Followers implements AsyncDisposable {
   readonly errors: string[] = [];
-  readonly #clients: readonly ReturnType<KvClients["create"]>[];
+  readonly #connections: readonly KvConnection[];
 
   constructor(url: string, { files, timeoutMs = 30_000, ...options }: FollowerOptions = {}) {
     const address = parseKvAddress("sentinel", url, options);
-    const clients = new KvClients({
+    const connections = new KvConnections({
       address,
       tls: files,
       timeoutMs,
       clock: systemClock,
       random: Math.random,
     });
-    this.#clients = [clients.create(), clients.create()];
-    for (const client of this.#clients) {
-      client.on("error", (error: Error) => this.errors.push(error.message));
-      client.connect().catch(() => {});
-    }
+    const open = () =>
+      connections.open({
+        ready: () => {},
+        lost: (_, reason) => void this.errors.push(reason),
+      });
+    this.#connections = [open(), open()];
   }
 
   /** Waits until all count on this server, which stands in no other way. */
   async countOn(server: RedisServer): Promise<void> {
-    for (const client of this.#clients) {
-      await until("the client to count on the primary", async () => {
-        if (client.status !== "ready") return false;
+    for (const connection of this.#connections) {
+      await until("the connection to count on the primary", async () => {
+        if (!connection.isUsable) return false;
         const before = Number(await server.command("GET", "count"));
-        await client.incr("count");
+        await connection.command(["INCR", "count"]);
         return Number(await server.command("GET", "count")) === before + 1;
       });
     }
@@ -58,14 +60,13 @@ class Followers implements AsyncDisposable {
 
   async refused(): Promise<string> {
     await until("an attempt to fail", () => this.errors.length > 0);
-    assertEquals(this.#clients.map(({ status }) => status === "ready"), [false, false]);
+    assertEquals(this.#connections.map(({ isUsable }) => isUsable), [false, false]);
     return this.errors[0] ?? "";
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    const streams = this.#clients.map((client) => client as unknown as { stream: net.Socket | undefined });
-    for (const client of this.#clients) client.disconnect();
-    await until("the sockets to be closed", () => streams.every(({ stream }) => stream?.destroyed !== false));
+  [Symbol.asyncDispose](): Promise<void> {
+    for (const connection of this.#connections) connection.close();
+    return Promise.resolve();
   }
 }
 

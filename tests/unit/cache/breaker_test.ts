@@ -18,11 +18,11 @@ Deno.test("breaker: failures in a row open it, and one success between them does
     breaker.succeeded();
   }
   for (let failure = 0; failure < 5; failure++) breaker.failed("no answer");
-  assertEquals([breaker.open, breaker.tryPass(), breaker.opened, breaker.reason], [
+  assertEquals([breaker.open, breaker.tryPass(), breaker.opened, breaker.refusal], [
     true,
     false,
     1,
-    "no answer",
+    "it failed again and again, last: no answer",
   ]);
 });
 

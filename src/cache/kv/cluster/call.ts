@@ -1,8 +1,8 @@
 import type { Clock } from "../../../base/clock.ts";
 import { errorText } from "../../../base/error_text.ts";
 import type { Caller, Hit } from "../../../ratelimit/counter_cache.ts";
-import { KvFailure } from "../failure.ts";
-import type { KvAskOptions, KvClusterNode } from "./node.ts";
+import { KvFailure } from "../node.ts";
+import type { KvClusterNode } from "./node.ts";
 import { type KvTopology, nodeState } from "./topology.ts";
 import type { KvClusterWaits } from "./waits.ts";
 import { parseRedirect, slotOf } from "./slots.ts";
@@ -134,7 +134,7 @@ export class KvClusterCall implements Caller {
     }
     const hits = positions.flatMap((position) => this.#hits[position] ?? []);
     let failure: unknown;
-    const answer = node.ask(hits, this.#askOptions(group.asking), (error) => {
+    const answer = node.ask(hits, { caller: this, asking: group.asking }, (error) => {
       failure = error;
       return [];
     });
@@ -145,10 +145,6 @@ export class KvClusterCall implements Caller {
     }
     if (failure !== undefined) return await this.#sendOn(this.#fail(group, failure), redirections);
     positions.forEach((position, index) => this.#counts[position] = counts[index]);
-  }
-
-  #askOptions(asking: boolean): KvAskOptions {
-    return asking ? { caller: this, asking } : { caller: this };
   }
 
   async #sendOn(groups: readonly Group[], redirections: number): Promise<void> {

@@ -2,7 +2,7 @@ import { errorText } from "../../../base/error_text.ts";
 import type { Figures } from "../../../base/figures.ts";
 import type { Caller, CounterCache, Hit } from "../../../ratelimit/counter_cache.ts";
 import { CacheError } from "../../../ratelimit/errors.ts";
-import { KvFailure } from "../failure.ts";
+import { KvFailure } from "../node.ts";
 import { KvClusterCall, type KvClusterCallOptions } from "./call.ts";
 import type { KvClusterNode } from "./node.ts";
 import { removeFromCluster } from "./remove.ts";

@@ -1,49 +1,33 @@
 import type { Clock } from "../../../base/clock.ts";
 import type { Figures } from "../../../base/figures.ts";
 import { hostPort } from "../../../base/host_port.ts";
-import type { Caller, Hit } from "../../../ratelimit/counter_cache.ts";
-import type { LateExpiry } from "../batch.ts";
-import type { KvEndpoint } from "./slots.ts";
+import type { Hit } from "../../../ratelimit/counter_cache.ts";
+import type { HostAndPort } from "../address.ts";
+import type { LateExpiry } from "../expiries.ts";
+import type { KvAskOptions, KvNode } from "../node.ts";
 
 /** After this time a failure says nothing any more, when the node was not asked since. */
 const FAILING_MS = 10_000;
 
-/** One endpoint of the cluster with its connections, as the cluster sees it. */
-export interface KvNodeLike {
-  /** Settles at the first connection. */
-  readonly ready: Promise<void>;
-  /** Whether a connection can be used now. */
-  readonly connected: boolean;
-  readonly figures: Figures;
-  /** Counts after each hit, in order, within the time-out. Rejects with `KvFailure`. */
-  ask(hits: readonly Hit[], options?: KvAskOptions): Promise<number[]>;
-  /** The answer to one command, within the time-out. */
-  command(args: readonly string[]): Promise<unknown>;
-  /** Takes expiries of keys that it has now. */
-  owe(late: readonly LateExpiry[]): void;
-  close(): Promise<void>;
-}
-
-/** How hits are asked. */
-export interface KvAskOptions {
-  readonly caller?: Caller;
-  /** The node is told before each command that another one sent us. */
-  readonly asking?: boolean;
-}
+/** A node with its connections, as the cluster uses it. */
+export type KvNodeLike = Pick<
+  KvNode,
+  "ready" | "connected" | "figures" | "ask" | "command" | "owe" | "close"
+>;
 
 /**
  * Makes a node, which connects by itself and tells when its first connection is there and when none is left.
  * Expiries that it cannot send go to `placeExpiry`, which answers whether another node has taken them.
  */
 export type OpenKvNode = (
-  endpoint: KvEndpoint,
+  endpoint: HostAndPort,
   onConnection: (connected: boolean, reason: string) => void,
   placeExpiry: (expiry: LateExpiry) => boolean,
 ) => KvNodeLike;
 
 /** A node of the cluster that is open: who is waiting for it, and how it has been lately. */
 export class KvClusterNode {
-  readonly endpoint: KvEndpoint;
+  readonly endpoint: HostAndPort;
   /** `host:port`. */
   readonly address: string;
   /** Why there is no connection, where that was told. */
@@ -57,7 +41,7 @@ export class KvClusterNode {
   #failedAt = -Infinity;
 
   constructor(
-    endpoint: KvEndpoint,
+    endpoint: HostAndPort,
     { open, placeExpiry, clock, onChange }: {
       readonly open: OpenKvNode;
       readonly placeExpiry: (expiry: LateExpiry) => boolean;

@@ -1,27 +1,23 @@
+import type { HostAndPort } from "../address.ts";
+
 /** How many parts the keys of a cluster fall into. */
 export const SLOT_COUNT = 16_384;
 
 const CRC_TABLE = crcTable();
 const encoder = new TextEncoder();
 
-/** Where one node of a cluster listens. */
-export interface KvEndpoint {
-  readonly host: string;
-  readonly port: number;
-}
-
 /** Slots that lie side by side on one primary; both ends belong to it. */
 export interface SlotRange {
   readonly from: number;
   readonly to: number;
-  readonly endpoint: KvEndpoint;
+  readonly endpoint: HostAndPort;
 }
 
 /** Where a node sends a command instead of running it; an ASK counts for this one command only. */
 export interface SlotRedirect {
   readonly kind: "MOVED" | "ASK";
   readonly slot: number;
-  readonly endpoint: KvEndpoint;
+  readonly endpoint: HostAndPort;
 }
 
 /**
@@ -52,7 +48,7 @@ export function slotOf(key: string): number {
  * Reads the answer to CLUSTER SLOTS that `answering` gave. What cannot be read is left out, so that an
  * answer of another form gives nothing.
  */
-export function parseSlotRanges(reply: unknown, answering: KvEndpoint): SlotRange[] {
+export function parseSlotRanges(reply: unknown, answering: HostAndPort): SlotRange[] {
   if (!Array.isArray(reply)) return [];
   return reply.flatMap((range: unknown) => {
     if (!Array.isArray(range)) return [];
@@ -64,7 +60,7 @@ export function parseSlotRanges(reply: unknown, answering: KvEndpoint): SlotRang
 }
 
 /** Reads an error such as `MOVED 3999 127.0.0.1:6381` that `answering` gave; nothing when it is another one. */
-export function parseRedirect(text: string, answering: KvEndpoint): SlotRedirect | undefined {
+export function parseRedirect(text: string, answering: HostAndPort): SlotRedirect | undefined {
   const parts = /^(MOVED|ASK) (\d{1,5}) (\S*):(\d{1,5})$/.exec(text.trim());
   if (parts === null) return undefined;
   const slot = Number(parts[2]);
@@ -75,7 +71,7 @@ export function parseRedirect(text: string, answering: KvEndpoint): SlotRedirect
   return { kind, slot, endpoint: { host: isUnknown(host) ? answering.host : host, port } };
 }
 
-function parseNode(node: unknown, answering: KvEndpoint): KvEndpoint | undefined {
+function parseNode(node: unknown, answering: HostAndPort): HostAndPort | undefined {
   if (!Array.isArray(node)) return undefined;
   const [host, port, , more] = node as readonly unknown[];
   if (!isPort(port)) return undefined;

@@ -2,12 +2,13 @@ import type { Clock } from "../../../base/clock.ts";
 import { errorText } from "../../../base/error_text.ts";
 import type { Figures } from "../../../base/figures.ts";
 import { hostPort } from "../../../base/host_port.ts";
-import type { LateExpiry } from "../batch.ts";
-import { KvClusterFigures, type KvClusterTally } from "./metrics.ts";
+import type { HostAndPort } from "../address.ts";
+import type { LateExpiry } from "../expiries.ts";
+import { SummedFigures } from "../../summed_figures.ts";
 import { KvClusterNode, type OpenKvNode } from "./node.ts";
 import { KvClusterRefresh } from "./refresh.ts";
 import { KvClusterWaits } from "./waits.ts";
-import { type KvEndpoint, parseSlotRanges, SLOT_COUNT, slotOf, type SlotRange } from "./slots.ts";
+import { parseSlotRanges, SLOT_COUNT, slotOf, type SlotRange } from "./slots.ts";
 
 /** Most nodes that are open at a time: as many as a cluster is advised to have. */
 const MAX_NODES = 1_000;
@@ -19,7 +20,7 @@ const RETIRE_MS = 5_000;
 /** Where the cluster is found, and how its nodes are opened. */
 export interface KvTopologyOptions {
   /** Nodes that are asked while no other one can be. */
-  readonly seeds: readonly KvEndpoint[];
+  readonly seeds: readonly HostAndPort[];
   readonly openNode: OpenKvNode;
   readonly timeoutMs: number;
   readonly clock: Clock;
@@ -30,8 +31,9 @@ export interface KvTopologyOptions {
 
 /** Which node has which slot, kept up with the cluster; the owner of all nodes. */
 export class KvTopology {
-  readonly tally: KvClusterTally = { moved: 0, asked: 0, refreshes: 0 };
-  readonly figures: KvClusterFigures;
+  /** How many hits nodes redirected, by kind, and how often the slots were read. */
+  readonly tally = { moved: 0, asked: 0, refreshes: 0 };
+  readonly #figures: SummedFigures;
   readonly #options: KvTopologyOptions;
   readonly #ready = Promise.withResolvers<void>();
   readonly #waits: KvClusterWaits;
@@ -55,9 +57,26 @@ export class KvTopology {
     this.#waits = new KvClusterWaits(clock, Infinity);
     this.#refresh = new KvClusterRefresh({ look: () => this.#look(), clock, random });
     const [first] = seeds.flatMap((seed) => this.open(seed) ?? []);
-    const open = (): Figures[] => [...this.#nodes.values()].map(({ figures }) => figures);
-    this.figures = new KvClusterFigures(first?.figures ?? { counters: {}, gauges: {} }, open, this.tally);
+    const { counters, gauges }: Figures = first?.figures ?? { counters: {}, gauges: {} };
+    this.#figures = new SummedFigures(
+      { counters: Object.keys(counters), gauges: Object.keys(gauges) },
+      () => [...this.#nodes.values()].map(({ figures }) => figures),
+    );
     this.#refresh.start();
+  }
+
+  /** Those of all nodes added up, and the cluster's own. */
+  get figures(): Figures {
+    const { counters, gauges } = this.#figures;
+    return {
+      counters: {
+        ...counters,
+        cluster_moved: () => this.tally.moved,
+        cluster_ask: () => this.tally.asked,
+        cluster_refreshes: () => this.tally.refreshes,
+      },
+      gauges: { ...gauges, cluster_nodes: () => this.#nodes.size },
+    };
   }
 
   /** Settles when the cluster can be asked for the first time. */
@@ -94,7 +113,7 @@ export class KvTopology {
   }
 
   /** The node at an endpoint, opened if need be; nothing when it is closed or too many are open. */
-  open(endpoint: KvEndpoint): KvClusterNode | undefined {
+  open(endpoint: HostAndPort): KvClusterNode | undefined {
     const address = hostPort(endpoint);
     const known = this.#nodes.get(address);
     if (known !== undefined) return known;
@@ -111,7 +130,7 @@ export class KvTopology {
   }
 
   /** A node told that another one has this slot now. */
-  move(slot: number, endpoint: KvEndpoint): KvClusterNode | undefined {
+  move(slot: number, endpoint: HostAndPort): KvClusterNode | undefined {
     const node = this.open(endpoint);
     if (node !== undefined && this.known) this.#table[slot] = node;
     this.#refresh.request();
@@ -221,8 +240,7 @@ export class KvTopology {
 
   #retire(node: KvClusterNode): void {
     this.#nodes.delete(node.address);
-    this.figures.keep(node.figures);
-    // Nobody waits for it, and the next look does not need it.
+    this.#figures.keep(node.figures);
     node.close().catch(() => {});
   }
 

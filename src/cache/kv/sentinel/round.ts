@@ -3,14 +3,14 @@ import { errorText } from "../../../base/error_text.ts";
 import { hostPort } from "../../../base/host_port.ts";
 import type { KvOpinion, KvSentinelSession } from "./session.ts";
 
-/** So long the others have after the first one has answered. */
+/** How long the others have after the first answer. */
 const GRACE_MS = 1_000;
 
 /** One question to all sentinels at the same time. */
 export class KvSentinelRound {
-  /** Settles when enough have answered: all but those that are known to be late, or that turn out to be. */
+  /** Settles when all but the late ones have answered. */
   readonly soon: Promise<void>;
-  /** Settles when each one has answered or failed. */
+  /** Settles when all have answered or failed. */
   readonly whole: Promise<void>;
   readonly #opinions: (KvOpinion | undefined)[] = [];
   readonly #failures: (string | undefined)[] = [];
@@ -23,22 +23,22 @@ export class KvSentinelRound {
   constructor(sessions: readonly KvSentinelSession[], clock: Clock) {
     this.#clock = clock;
     this.#unsettled = new Set(sessions);
-    const prompt = sessions.filter(({ late }) => !late);
+    const prompt = sessions.filter(({ isLate }) => !isLate);
     this.#awaited = new Set(prompt.length > 0 ? prompt : sessions);
     this.whole = Promise.all(sessions.map((session, position) => this.#ask(session, position)))
       .then(() => this.#enough.resolve());
     this.soon = this.#enough.promise.then(() => {
       this.#cancelGrace?.();
-      for (const session of this.#unsettled) session.late = true;
+      for (const session of this.#unsettled) session.isLate = true;
     });
   }
 
-  /** What was said until now, in the order of the sentinels. */
+  /** The answers until now, in the order of the sentinels. */
   get opinions(): KvOpinion[] {
     return this.#opinions.filter((opinion) => opinion !== undefined);
   }
 
-  /** Why others said nothing, in the same order. */
+  /** The failures until now, in the same order. */
   get failures(): string[] {
     return this.#failures.filter((failure) => failure !== undefined);
   }
@@ -47,8 +47,7 @@ export class KvSentinelRound {
     try {
       this.#opinions[position] = await session.ask();
     } catch (error) {
-      const text = errorText(error);
-      this.#failures[position] = `${hostPort(session.sentinel)}: ${text}`;
+      this.#failures[position] = `${hostPort(session.sentinel)}: ${errorText(error)}`;
     }
     this.#unsettled.delete(session);
     this.#awaited.delete(session);
@@ -59,8 +58,8 @@ export class KvSentinelRound {
 }
 
 /**
- * The opinion to go by: that of the most failovers, since a sentinel may have missed some, and among those
- * the one that most have. One that does not tell comes behind all that do. Absent when there is none.
+ * The opinion with the most failovers, since a sentinel may have missed some, and among those the one of the
+ * majority. Opinions without an epoch come last.
  */
 export function bestOpinion(opinions: readonly KvOpinion[]): KvOpinion | undefined {
   const isBetter = (one: KvOpinion, other: KvOpinion) => {

@@ -5,7 +5,7 @@ import type { KvRoute } from "../connector.ts";
 import { bestOpinion, KvSentinelRound } from "./round.ts";
 import { type KvOpinion, KvSentinelSession, type KvSentinelSessionOptions } from "./session.ts";
 
-/** Pause between two looks at who the primary is, while there are connections to it. */
+/** Pause between two questions for the primary while there are connections to it. */
 const WATCH_INTERVAL_MS = 500;
 const MAX_SENTINELS = 16;
 
@@ -15,15 +15,14 @@ interface Followed {
   readonly epoch: number | undefined;
 }
 
-/** Finds the primary by asking sentinels, and lets go of connections to a server that no longer is it. */
+/** Finds the primary by asking sentinels, and ends connections to a server that no longer is the primary. */
 export class KvSentinels {
   readonly #options: KvSentinelSessionOptions;
-  /** Those that are known, by `host:port`: those of the settings, and those that they told of. */
+  /** By `host:port`: those of the settings, and those that they know of. */
   #sessions = new Map<string, KvSentinelSession>();
   readonly #followed = new Map<net.Socket, Followed>();
   #asking: Promise<KvOpinion> | undefined;
   #cancelWatch: (() => void) | undefined;
-  /** Those who wait for an answer. */
   readonly #waiting = new Set<AbortSignal>();
   readonly #endIfIdle = () => {
     if (!this.#isIdle()) return;
@@ -37,10 +36,10 @@ export class KvSentinels {
     this.#know(options.address.sentinels);
   }
 
-  /** Where the primary is now. Everyone who asks at the same time shares one round. */
+  /** Where the primary is now. Questions at the same time share one round. */
   async locate(signal: AbortSignal): Promise<KvRoute> {
     const { primary, epoch } = await this.#primary(signal);
-    // By the time that the stream is made more may be known, which does not hold for it.
+    // By the time that the stream is opened a later round may have another answer.
     const followed = { target: hostPort(primary), epoch };
     return { target: primary, onStream: (stream) => this.#follow(stream, followed) };
   }
@@ -58,7 +57,7 @@ export class KvSentinels {
     }
   }
 
-  /** Destroys the stream when its target is not the primary any more. */
+  /** Destroys the stream once its target is not the primary any more. */
   #follow(stream: net.Socket, followed: Followed): void {
     this.#followed.set(stream, followed);
     stream.once("close", () => {
@@ -75,7 +74,7 @@ export class KvSentinels {
     });
   }
 
-  /** Never rejects: what is connected goes on as it is while no sentinel answers. */
+  /** Never rejects: connections stay while no sentinel answers. */
   async #look(): Promise<void> {
     await this.#primary(new AbortController().signal).catch(() => undefined);
     if (this.#followed.size > 0) this.#watch();
@@ -85,7 +84,6 @@ export class KvSentinels {
     return this.#followed.size === 0 && [...this.#waiting].every((signal) => signal.aborted);
   }
 
-  /** Answers what to go by now, and lets go of what does not fit it. */
   async #askAll(): Promise<KvOpinion> {
     const round = new KvSentinelRound([...this.#sessions.values()], this.#options.clock);
     await round.soon;
@@ -100,7 +98,7 @@ export class KvSentinels {
     return best;
   }
 
-  /** A server would be left that no failover speaks against: before that everyone is heard. */
+  /** A server would be left without a failover: before that all answers are awaited. */
   #isDoubtful(best: KvOpinion, opinions: readonly KvOpinion[]): boolean {
     return [...this.#followed.values()].some((one) => !isOver(one, best) && !isNamed(one, opinions));
   }
@@ -116,7 +114,7 @@ export class KvSentinels {
     }
   }
 
-  /** Keeps these sentinels, and no others. */
+  /** Keeps exactly these sentinels. */
   #know(sentinels: readonly HostAndPort[]): void {
     const known = this.#sessions;
     this.#sessions = new Map();
@@ -131,12 +129,12 @@ export class KvSentinels {
   }
 }
 
-/** Whether there was a failover since, as far as is told; who tells knows better than who does not. */
+/** Whether there was a failover since, as far as is known. */
 function isOver({ epoch }: Followed, best: KvOpinion): boolean {
   return epoch === undefined || (best.epoch ?? -1) > epoch;
 }
 
-/** Somebody calls it the primary: it may be the same server, written in another way. */
+/** Whether a sentinel names it the primary: its address may be written in two ways. */
 function isNamed({ target }: Followed, opinions: readonly KvOpinion[]): boolean {
   return opinions.some(({ primary }) => hostPort(primary) === target);
 }

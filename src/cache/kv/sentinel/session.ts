@@ -1,9 +1,9 @@
-import type { Redis } from "ioredis";
 import type { Clock } from "../../../base/clock.ts";
 import { answeredWithin } from "../../../base/wait.ts";
-import type { HostAndPort, KvSentinel } from "../address.ts";
-import { createClient, isLoginUnwanted } from "../client.ts";
 import type { TlsFiles } from "../../tls_files.ts";
+import type { HostAndPort, KvSentinel } from "../address.ts";
+import { KvClient } from "../client.ts";
+import { logIn, noAnswer } from "../connection.ts";
 
 /** How sentinels are asked. */
 export interface KvSentinelSessionOptions {
@@ -14,11 +14,11 @@ export interface KvSentinelSessionOptions {
   readonly clock: Clock;
 }
 
-/** What a sentinel says. */
+/** What a sentinel reports. */
 export interface KvOpinion {
   readonly sentinel: HostAndPort;
   readonly primary: HostAndPort;
-  /** Grows with each failover, from 0 on; absent when the sentinel does not tell. */
+  /** Grows with each failover, from 0 on; absent when the sentinel does not report it. */
   readonly epoch: number | undefined;
   /** Sentinels that it knows of. */
   readonly others: readonly HostAndPort[];
@@ -27,10 +27,10 @@ export interface KvOpinion {
 /** One sentinel, with a connection that is kept for further questions. */
 export class KvSentinelSession {
   readonly sentinel: HostAndPort;
-  /** It has not answered in time lately: nobody waits for it who has another answer. */
-  late = false;
+  /** It did not answer in time lately, so that other answers are enough. */
+  isLate = false;
   readonly #options: KvSentinelSessionOptions;
-  #client: Redis | undefined;
+  #client: KvClient | undefined;
   #asking: Promise<KvOpinion> | undefined;
 
   constructor(sentinel: HostAndPort, options: KvSentinelSessionOptions) {
@@ -38,26 +38,26 @@ export class KvSentinelSession {
     this.#options = options;
   }
 
-  /** Its opinion now. Everyone who asks while a question is under way gets the answer to that one. */
+  /** Its opinion now. Questions at the same time share one answer. */
   ask(): Promise<KvOpinion> {
     return this.#asking ??= this.#askInTime().finally(() => this.#asking = undefined);
   }
 
-  /** Closes the connection; a question that is under way fails. The next question makes another one. */
+  /** Closes the connection; a question in flight fails. The next question makes another connection. */
   end(): void {
-    this.#client?.disconnect();
+    this.#client?.close();
     this.#client = undefined;
   }
 
   async #askInTime(): Promise<KvOpinion> {
     const { clock, timeoutMs } = this.#options;
-    const overdue = () => {
-      this.late = true;
-      return new Error(`no answer within ${timeoutMs} ms`);
+    const timedOut = () => {
+      this.isLate = true;
+      return new Error(noAnswer(timeoutMs));
     };
     try {
-      const opinion = await answeredWithin(this.#converse(), timeoutMs, clock, overdue);
-      this.late = false;
+      const opinion = await answeredWithin(this.#converse(), timeoutMs, clock, timedOut);
+      this.isLate = false;
       return opinion;
     } catch (error) {
       this.end();
@@ -66,12 +66,12 @@ export class KvSentinelSession {
   }
 
   async #converse(): Promise<KvOpinion> {
-    const client = await this.#connect();
+    const client = this.#client?.isConnected === true ? this.#client : await this.#connect();
     const { master } = this.#options.address;
     const [address, state, others] = await Promise.allSettled([
-      client.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", master),
-      client.call("SENTINEL", "MASTER", master),
-      client.call("SENTINEL", "SENTINELS", master),
+      client.command(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", master]),
+      client.command(["SENTINEL", "MASTER", master]),
+      client.command(["SENTINEL", "SENTINELS", master]),
     ]);
     if (address.status === "rejected") throw address.reason;
     const primary = hostAndPortOf(address.value);
@@ -79,47 +79,31 @@ export class KvSentinelSession {
     return {
       sentinel: this.sentinel,
       primary,
-      // A user that may ask for the address alone is served too.
+      // A user that may ask for the address alone is enough.
       epoch: state.status === "fulfilled" ? epochOf(state.value) : undefined,
       others: others.status === "fulfilled" ? reachable(others.value) : [],
     };
   }
 
-  async #connect(): Promise<Redis> {
-    if (this.#client?.status === "ready") return this.#client;
+  async #connect(): Promise<KvClient> {
     this.end();
-    const { tls, timeoutMs, clock } = this.#options;
+    const { tls, timeoutMs, clock, address } = this.#options;
+    const connected = Promise.withResolvers<void>();
     const locate = () => Promise.resolve({ target: this.sentinel });
-    const client = createClient({
-      timeoutMs,
-      connector: { locate, tls, timeoutMs, clock, primaryOnly: false },
+    const client = this.#client = new KvClient({
+      connector: { locate, tls, timeoutMs, clock },
       // One attempt: the next question makes another one.
-      retryStrategy: () => null,
-      asksReady: false,
+      retryDelayMs: () => null,
+      onConnected: connected.resolve,
+      onClosed: (reason) => connected.reject(new Error(reason)),
     });
-    this.#client = client;
-    let reason: Error | undefined;
-    client.on("error", (error: Error) => reason ??= error);
-    await client.connect().catch((error: unknown) => {
-      throw reason ?? error;
-    });
-    await this.#logIn(client);
+    await connected.promise;
+    await logIn(client, { username: address.sentinelUsername, password: address.sentinelPassword });
     return client;
-  }
-
-  /** Before anything else is asked: the refusal of a question would hide that of the login. */
-  async #logIn(client: Redis): Promise<void> {
-    const { sentinelUsername: username, sentinelPassword: password } = this.#options.address;
-    if (password === undefined) return;
-    try {
-      await client.call("AUTH", ...(username === undefined ? [] : [username]), password);
-    } catch (error) {
-      if (!(error instanceof Error && isLoginUnwanted(error))) throw error;
-    }
   }
 }
 
-/** The list of a host and a port, which is how a sentinel answers. */
+/** A list of a host and a port. */
 function hostAndPortOf(reply: unknown): HostAndPort | undefined {
   if (!Array.isArray(reply)) return undefined;
   const [host, port] = [String(reply[0]), Number(reply[1])];
@@ -139,7 +123,7 @@ function reachable(reply: unknown): HostAndPort[] {
     .filter((sentinel) => sentinel !== undefined);
 }
 
-/** A list of names and values, in turn. */
+/** The fields of a list of names and values, in turn. */
 function fieldsOf(reply: unknown): Record<string, string> {
   const fields: Record<string, string> = {};
   if (!Array.isArray(reply)) return fields;

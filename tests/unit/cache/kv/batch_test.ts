@@ -1,12 +1,9 @@
 import { assertEquals } from "@std/assert";
 import type { Ask } from "../../../../src/cache/hit_batch.ts";
-import { type Expiries, KvBatch } from "../../../../src/cache/kv/batch.ts";
+import { KvBatch } from "../../../../src/cache/kv/batch.ts";
 import { KvExpiries } from "../../../../src/cache/kv/expiries.ts";
 import { hit } from "../../../contract/counter_cache_contract.ts";
 import { HitBatch } from "../../../../src/cache/hit_batch.ts";
-
-/** Remembers nothing. */
-const NO_EXPIRIES: Expiries = { generation: 0, covers: () => false, remember: () => {}, forget: () => {} };
 
 /** What one caller with one hit is told when these are the answers to its commands. */
 function toldOf(asking: boolean, addend: number, replies: readonly unknown[]): unknown {
@@ -21,8 +18,9 @@ function toldOf(asking: boolean, addend: number, replies: readonly unknown[]): u
     reject: ({ states }) => void (told = states),
   };
   batch.add(ask);
-  assertEquals(batch.commands(NO_EXPIRIES).replies, replies.length);
-  batch.settle(replies, NO_EXPIRIES);
+  const expiries = new KvExpiries();
+  assertEquals(batch.commands(expiries).replies, replies.length);
+  batch.settle(replies, expiries);
   return told;
 }
 
@@ -63,13 +61,9 @@ Deno.test("kv batch: an expiry that was answered before something was forgotten 
 
 Deno.test("kv batch: an expiry that follows its counter goes out first, and is to be confirmed once", () => {
   const expiries = new KvExpiries();
-  const batch = new KvBatch({ asking: false });
   const late = { key: "late", expiresInSeconds: 60, windowEnd: 100 };
-  for (
-    const one of [late, { ...late, key: "refused" }, { ...late, key: "second", isSecond: true } as const]
-  ) {
-    batch.addExpiry(one);
-  }
+  const batch = new KvBatch({ asking: false, late: [late] });
+  batch.addExpiries([{ ...late, key: "refused" }, { ...late, key: "second", isSecond: true }]);
   batch.add(askFor("hit"));
   const { text } = batch.commands(expiries);
   assertEquals([...text.matchAll(/late|refused|second|hit/g)].join(" "), "late refused second hit hit");

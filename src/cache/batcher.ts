@@ -1,0 +1,145 @@
+import { clearImmediate, setImmediate } from "node:timers";
+import type { Clock } from "../base/clock.ts";
+import type { Ask } from "./hit_batch.ts";
+
+/**
+ * With this many batches in flight a further one is held back, because few large batches cost less than
+ * many small ones (measured: a third more calls). It is written once it moves `LARGE_BATCH_KEYS` keys, or
+ * after `MAX_HOLD_MS`.
+ */
+const EAGER_BATCHES = 3;
+const LARGE_BATCH_KEYS = 64;
+const MAX_HOLD_MS = 5;
+/** A timer takes at least this long; a turn of the event loop takes some microseconds. */
+const SHORTEST_TIMER_MS = 2;
+
+/** What a node is sent in one write. */
+export interface Batch {
+  /** Whether there is nothing to send. */
+  readonly isEmpty: boolean;
+  /** How many keys it moves. */
+  readonly size: number;
+  /** Adds the hits of a caller. */
+  add(ask: Ask): void;
+  /** Leaves out the hits of callers that no longer wait. */
+  dropGone(): void;
+}
+
+/** How hits are gathered, and where they go. */
+export interface BatcherOptions<B extends Batch, Connection> {
+  /** For how long hits gather before they are written, in milliseconds; 0 is the end of this turn. */
+  readonly windowMs: number;
+  readonly clock: Clock;
+  /** How many batches are in flight. No batch is held back when absent. */
+  readonly inFlight?: () => number;
+  readonly createBatch: () => B;
+  /** A connection for what began then, by `clock.elapsed()`; without one, `flush` is called when one is free. */
+  readonly take: (startedAt: number) => Connection | undefined;
+  readonly write: (batch: B, connection: Connection, startedAt: number) => void;
+  /** The batch became empty, so that the connection it had taken is free again. */
+  readonly dropped: (batch: B, connection: Connection) => void;
+}
+
+interface Gathering<B> {
+  readonly batch: B;
+  readonly startedAt: number;
+  /** The window is over. */
+  isDue: boolean;
+  isUrgent: boolean;
+  readonly cancelWindow: () => void;
+  cancelHold?: () => void;
+}
+
+/** Gathers the hits for one node: what is asked for within the window is one batch. */
+export class Batcher<B extends Batch, Connection> {
+  readonly #options: BatcherOptions<B, Connection>;
+  #gathering: Gathering<B> | undefined;
+
+  constructor(options: BatcherOptions<B, Connection>) {
+    this.#options = options;
+  }
+
+  /** When the current batch began, by `clock.elapsed()`; absent without one. */
+  get startedAt(): number | undefined {
+    return this.#gathering?.startedAt;
+  }
+
+  /** The current batch, begun now if there is none. */
+  get batch(): B {
+    return (this.#gathering ?? this.#begin()).batch;
+  }
+
+  /** Adds the hits of a caller to the current batch. */
+  add(ask: Ask): void {
+    const { batch, isDue } = this.#gathering ?? this.#begin();
+    batch.add(ask);
+    if (isDue && batch.size >= LARGE_BATCH_KEYS) this.flush();
+  }
+
+  /** Writes the current batch if its window is over and a connection is free. */
+  flush(): void {
+    const gathering = this.#gathering;
+    if (gathering?.isDue !== true || this.#isHeldBack(gathering)) return;
+    const { take, write, dropped } = this.#options;
+    const { batch, startedAt } = gathering;
+    const connection = take(startedAt);
+    if (connection === undefined) return;
+    batch.dropGone();
+    this.#gathering = undefined;
+    gathering.cancelHold?.();
+    if (batch.isEmpty) dropped(batch, connection);
+    else write(batch, connection, startedAt);
+  }
+
+  /** Gives up the current batch, or only one that waits for a connection by now, and returns it. */
+  giveUp(which: "any" | "due" = "any"): B | undefined {
+    const gathering = this.#gathering;
+    if (gathering === undefined || (which === "due" && !gathering.isDue)) return undefined;
+    this.#gathering = undefined;
+    gathering.cancelWindow();
+    gathering.cancelHold?.();
+    return gathering.batch;
+  }
+
+  #begin(): Gathering<B> {
+    const { clock, windowMs, createBatch } = this.#options;
+    const gathering: Gathering<B> = {
+      batch: createBatch(),
+      startedAt: clock.elapsed(),
+      isDue: false,
+      isUrgent: false,
+      cancelWindow: startSoon(windowMs, clock, () => {
+        gathering.isDue = true;
+        if (this.#gathering === gathering) this.flush();
+      }),
+    };
+    return this.#gathering = gathering;
+  }
+
+  #isHeldBack(gathering: Gathering<B>): boolean {
+    const { clock, inFlight } = this.#options;
+    if (inFlight === undefined || gathering.isUrgent || inFlight() < EAGER_BATCHES) return false;
+    if (gathering.batch.size >= LARGE_BATCH_KEYS) return false;
+    gathering.cancelHold ??= clock.after(MAX_HOLD_MS, () => {
+      gathering.isUrgent = true;
+      this.flush();
+    });
+    return true;
+  }
+}
+
+/** Runs something after a delay; one that is too short for a timer is waited for turn by turn. */
+function startSoon(delayMs: number, clock: Clock, run: () => void): () => void {
+  if (delayMs >= SHORTEST_TIMER_MS) return clock.after(delayMs, run);
+  if (delayMs <= 0) {
+    queueMicrotask(run);
+    return () => {};
+  }
+  const dueAt = clock.elapsed() + delayMs;
+  const look = () => {
+    if (clock.elapsed() >= dueAt) run();
+    else immediate = setImmediate(look);
+  };
+  let immediate = setImmediate(look);
+  return () => clearImmediate(immediate);
+}

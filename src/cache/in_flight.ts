@@ -1,0 +1,91 @@
+import type { Clock } from "../base/clock.ts";
+
+/** A request that was written. */
+export interface InFlightRequest {
+  /** When its first hit was asked for, by `clock.elapsed()`. */
+  readonly startedAt: number;
+  readonly connection: unknown;
+}
+
+/** How long requests may take. */
+export interface InFlightOptions<Request> {
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  /** Called with the requests that timed out, which are no longer held. */
+  readonly onTimeout: (requests: readonly Request[]) => void;
+}
+
+/** The requests in flight to one node, in the order in which they began, with one timer for all. */
+export class InFlight<Request extends InFlightRequest> {
+  readonly #options: InFlightOptions<Request>;
+  readonly #requests = new Set<Request>();
+  #cancelTimer: (() => void) | undefined;
+
+  constructor(options: InFlightOptions<Request>) {
+    this.#options = options;
+  }
+
+  /** How many there are. */
+  get size(): number {
+    return this.#requests.size;
+  }
+
+  /** Whole milliseconds until something that began then times out. */
+  leftMs(startedAt: number): number {
+    const { clock, timeoutMs } = this.#options;
+    // A timer ignores fractions and would fire too early.
+    return Math.max(0, Math.ceil(startedAt + timeoutMs - clock.elapsed()));
+  }
+
+  /** Holds a request until it is answered or times out. */
+  add(request: Request): void {
+    this.#requests.add(request);
+    this.#arm();
+  }
+
+  /** Lets go of a request; returns false when it was not held any more. */
+  delete(request: Request): boolean {
+    if (!this.#requests.delete(request)) return false;
+    if (this.#requests.size === 0) this.#disarm();
+    return true;
+  }
+
+  /** Lets go of the requests on a connection, or of all, and returns them. */
+  takeAll(connection?: unknown): Request[] {
+    const taken = [...this.#requests].filter((one) =>
+      connection === undefined || one.connection === connection
+    );
+    for (const one of taken) this.delete(one);
+    return taken;
+  }
+
+  /** The connections that requests wait on. */
+  connections(): Set<unknown> {
+    return new Set([...this.#requests].map(({ connection }) => connection));
+  }
+
+  #arm(): void {
+    const [oldest] = this.#requests;
+    if (this.#cancelTimer !== undefined || oldest === undefined) return;
+    this.#cancelTimer = this.#options.clock.after(this.leftMs(oldest.startedAt), () => {
+      this.#cancelTimer = undefined;
+      this.#expire();
+      this.#arm();
+    });
+  }
+
+  #expire(): void {
+    const expired: Request[] = [];
+    for (const request of this.#requests) {
+      if (this.leftMs(request.startedAt) > 0) break;
+      expired.push(request);
+    }
+    for (const request of expired) this.#requests.delete(request);
+    if (expired.length > 0) this.#options.onTimeout(expired);
+  }
+
+  #disarm(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+  }
+}

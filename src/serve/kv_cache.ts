@@ -1,0 +1,105 @@
+import { parseKvAddress } from "../cache/kv/address.ts";
+import { KvCache } from "../cache/kv/cache.ts";
+import { KvConnections } from "../cache/kv/connections.ts";
+import {
+  type ConnectedCache,
+  connectionReporter,
+  type OpenCacheOptions,
+  roundTripRecorder,
+  tlsFiles,
+} from "./cache_connections.ts";
+
+/** Opens the key-value cache, or the two of them. */
+export async function openKvCache(options: OpenCacheOptions): Promise<ConnectedCache> {
+  const { settings, health } = options;
+  const down = new Map<string, string>();
+  const reportHealth = (name: string) => (up: boolean, state: string) => {
+    if (!settings.KV_HEALTH_CHECK_ACTIVE_CONNECTION) return;
+    if (up) down.delete(name);
+    else down.set(name, state);
+    const [first = ""] = down.values();
+    health.set("cache", down.size === 0, first);
+  };
+  const main = await openOne(options, {
+    prefix: "KV",
+    figures: "ratelimit.kv_pool",
+    isUp: reportHealth("main"),
+  });
+  if (!settings.KV_PERSECOND) return main;
+  const perSecond = await openOne(options, {
+    prefix: "KV_PERSECOND",
+    figures: "ratelimit.kv_per_second_pool",
+    isUp: reportHealth("per second"),
+  });
+  const { PerSecondCache } = await import("../cache/per_second_cache.ts");
+  return {
+    cache: new PerSecondCache({ main: main.cache, perSecond: perSecond.cache }),
+    ready: Promise.all([main.ready, perSecond.ready]).then(() => {}),
+  };
+}
+
+async function openOne(options: OpenCacheOptions, { prefix, figures, isUp }: {
+  readonly prefix: "KV" | "KV_PERSECOND";
+  readonly figures: string;
+  readonly isUp: (up: boolean, state: string) => void;
+}): Promise<ConnectedCache> {
+  const { settings, clock, random, stats, onGivenUp } = options;
+  const address = parseKvAddress(settings[`${prefix}_TYPE`], settings[`${prefix}_URL`] ?? "", {
+    socketType: settings[`${prefix}_SOCKET_TYPE`],
+    auth: settings[`${prefix}_AUTH`],
+    sentinelAuth: settings[`${prefix}_SENTINEL_AUTH`],
+    tls: settings[`${prefix}_TLS`],
+    setting: `${prefix}_URL`,
+  });
+  const shared = { timeoutMs: settings[`${prefix}_TIMEOUT`], clock, random };
+  const connections = new KvConnections({
+    ...shared,
+    address,
+    tls: tlsFiles(settings, "KV_TLS"),
+    startup: {
+      initialMs: settings.KV_STARTUP_INITIAL_INTERVAL,
+      maxMs: settings.KV_STARTUP_MAX_INTERVAL,
+      maxElapsedMs: settings.KV_STARTUP_MAX_ELAPSED_TIME,
+    },
+    onGivenUp,
+  });
+  const onConnection = connectionReporter(options, `key-value cache "${address.text}"`, isUp);
+  const node = {
+    ...shared,
+    poolSize: settings[`${prefix}_POOL_SIZE`],
+    onEmpty: settings[`${prefix}_POOL_ON_EMPTY_BEHAVIOR`],
+    onEmptyWaitMs: settings[`${prefix}_POOL_ON_EMPTY_WAIT_DURATION`],
+    windowMs: settings[`${prefix}_PIPELINE_WINDOW`],
+    roundTrip: roundTripRecorder(stats),
+  };
+  if (address.kind !== "cluster") {
+    const cache = new KvCache({
+      ...node,
+      address: address.text,
+      connect: (events) => connections.open(events),
+      onConnection,
+    });
+    stats.addFigures(figures, cache.figures);
+    return { cache, ready: cache.ready };
+  }
+  const [{ KvCluster }, { KvNode }] = await Promise.all([
+    import("../cache/kv/cluster/cluster.ts"),
+    import("../cache/kv/node.ts"),
+  ]);
+  const cache = new KvCluster({
+    ...shared,
+    address: address.text,
+    seeds: address.nodes,
+    openNode: (endpoint, onNodeConnection, placeExpiry) =>
+      new KvNode({
+        ...node,
+        placeExpiry,
+        onConnection: onNodeConnection,
+        connect: (events) => connections.open(events, endpoint),
+      }),
+    parallelism: settings[`${prefix}_CLUSTER_PIPELINE_PARALLELISM`],
+    onConnection,
+  });
+  stats.addFigures(figures, cache.figures);
+  return { cache, ready: cache.ready };
+}

@@ -1,0 +1,153 @@
+import { assertEquals } from "@std/assert";
+import { type Batch, Batcher } from "../../../src/cache/batcher.ts";
+import { type Ask, HitBatch } from "../../../src/cache/hit_batch.ts";
+import type { Caller } from "../../../src/ratelimit/counter_cache.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+
+/** Hits and nothing else. */
+class Hits implements Batch {
+  hits = new HitBatch();
+
+  get isEmpty(): boolean {
+    return this.hits.isEmpty;
+  }
+
+  get size(): number {
+    return this.hits.groups.length;
+  }
+
+  get keys(): string {
+    return this.hits.groups.map(({ key }) => key).join(" ");
+  }
+
+  add(ask: Ask): void {
+    this.hits.add(ask);
+  }
+
+  dropGone(): void {
+    this.hits = this.hits.withoutGone();
+  }
+}
+
+/** A node whose batches are kept as their keys. */
+class Bed {
+  readonly clock = new FakeClock();
+  readonly written: string[] = [];
+  readonly batcher: Batcher<Hits, string>;
+  isFree = true;
+  inFlight = 0;
+  dropped = 0;
+
+  constructor(windowMs = 0) {
+    this.batcher = new Batcher<Hits, string>({
+      windowMs,
+      clock: this.clock,
+      inFlight: () => this.inFlight,
+      createBatch: () => new Hits(),
+      take: () => this.isFree ? "a connection" : undefined,
+      write: (batch) => void this.written.push(batch.keys),
+      dropped: () => void this.dropped++,
+    });
+  }
+
+  /** Asks for a hit. */
+  ask(key: string, caller?: Caller): void {
+    this.batcher.add({
+      hits: [{ key, addend: 1, windowEnd: 2e9, expiresInSeconds: 60, perSecond: false }],
+      counts: [],
+      states: undefined,
+      caller,
+      resolve: () => {},
+      reject: () => {},
+    });
+  }
+}
+
+/** To the end of a turn, when what gathered without a window is written. */
+async function turn(): Promise<void> {
+  await Promise.resolve();
+}
+
+Deno.test("batcher: what is asked for in one turn is one batch", async () => {
+  const bed = new Bed();
+  bed.ask("a");
+  bed.ask("b");
+  assertEquals([bed.written, bed.batcher.startedAt], [[], bed.clock.elapsed()]);
+  await turn();
+  bed.ask("c");
+  await turn();
+  assertEquals([bed.written, bed.batcher.startedAt], [["a b", "c"], undefined]);
+});
+
+Deno.test("batcher: what is asked for within the window is one batch", () => {
+  const bed = new Bed(10);
+  bed.ask("a");
+  bed.clock.advance(9);
+  bed.ask("b");
+  assertEquals(bed.written, []);
+  bed.clock.advance(1);
+  assertEquals(bed.written, ["a b"]);
+});
+
+Deno.test("batcher: without a free connection it gathers on", async () => {
+  const bed = new Bed();
+  bed.isFree = false;
+  bed.ask("a");
+  await turn();
+  bed.ask("b");
+  bed.batcher.flush();
+  bed.isFree = true;
+  bed.batcher.flush();
+  assertEquals(bed.written, ["a b"]);
+});
+
+Deno.test("batcher: behind three batches a small one is held back, for 5 ms or until it is large", async () => {
+  const bed = new Bed();
+  bed.inFlight = 3;
+  bed.ask("a");
+  await turn();
+  bed.clock.advance(4);
+  bed.ask("b");
+  assertEquals(bed.written, []);
+  bed.clock.advance(1);
+  assertEquals([bed.written, bed.clock.waiting], [["a b"], 0]);
+  bed.ask("c0");
+  await turn();
+  for (let key = 1; key < 64; key++) {
+    assertEquals(bed.written.length, 1);
+    bed.ask(`c${key}`);
+  }
+  assertEquals([bed.written[1]?.split(" ").length, bed.clock.waiting], [64, 0]);
+});
+
+Deno.test("batcher: with fewer batches in flight nothing is held back", async () => {
+  const bed = new Bed();
+  bed.inFlight = 2;
+  bed.ask("a");
+  await turn();
+  assertEquals([bed.written, bed.clock.waiting], [["a"], 0]);
+});
+
+Deno.test("batcher: callers that are gone leave the connection to others", async () => {
+  const bed = new Bed();
+  bed.ask("a", { gone: true });
+  await turn();
+  assertEquals([bed.written, bed.dropped], [[], 1]);
+  bed.ask("b");
+  await turn();
+  assertEquals(bed.written, ["b"]);
+});
+
+Deno.test("batcher: only a batch that waits for a connection is given up where that is asked for", async () => {
+  const bed = new Bed(10);
+  bed.ask("a");
+  assertEquals(bed.batcher.giveUp("due"), undefined);
+  bed.isFree = false;
+  bed.clock.advance(10);
+  assertEquals([bed.batcher.giveUp("due")?.keys, bed.clock.waiting], ["a", 0]);
+  bed.ask("b");
+  assertEquals([bed.batcher.giveUp()?.keys, bed.clock.waiting], ["b", 0]);
+  bed.isFree = true;
+  await turn();
+  assertEquals(bed.written, []);
+});
