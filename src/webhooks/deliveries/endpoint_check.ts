@@ -7,8 +7,7 @@ import { deliveryRequest, signingSecret } from "./request.ts";
 import { eventBody } from "../model/event.ts";
 import { Dialler, type DialTarget, type Lookup, targetOf } from "../outbound/dial.ts";
 import type { Delivery, Endpoint, Sealed } from "../model/records.ts";
-import type { DeliverySender, OutgoingDelivery } from "./sender.ts";
-import { readAuthorities } from "./authorities.ts";
+import { type DeliverySender, type OutgoingDelivery, readAuthorities } from "./sender.ts";
 import { urlShapeProblem } from "./endpoint_url.ts";
 
 /** What one stage of the dry run came to. */

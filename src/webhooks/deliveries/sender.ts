@@ -1,4 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
+import { errorText } from "../../base/error_text.ts";
+import { parseCertificates, readPemSync } from "../../base/pem.ts";
 import { Client, Post, RestError, type StreamResponse } from "../../rest/mod.ts";
 import type { Cidrs } from "../model/address_ranges.ts";
 import type { Lookup } from "../outbound/dial.ts";
@@ -6,7 +8,6 @@ import { createGuardedFetch } from "../outbound/fetch.ts";
 import type { AttemptErrorKind } from "../model/records.ts";
 import { maskResponse, type ResponseText } from "./response_mask.ts";
 import { SendError } from "../outbound/send_error.ts";
-import { readAuthorities } from "./authorities.ts";
 
 /** The request of one attempt. */
 export interface OutgoingDelivery {
@@ -81,6 +82,16 @@ export function createSender(options: SenderOptions): DeliverySender & { close()
     },
     close: () => fetch.close(),
   };
+}
+
+/** The authorities of `WEBHOOK_CA_FILE`, each as a text in PEM; throws an error that names the setting and the file. */
+export function readAuthorities(path: string): readonly string[] {
+  try {
+    return parseCertificates(readPemSync(path)).map(({ pem }) => pem);
+  } catch (error) {
+    const state = error instanceof Error && "code" in error ? String(error.code) : errorText(error);
+    throw new Error(`Cannot use WEBHOOK_CA_FILE "${path}": ${state}`);
+  }
 }
 
 const INTERRUPTED: SendResult = { errorKind: "interrupted", error: "it was given up before an answer came" };

@@ -1,7 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
-import { Dispatcher } from "../deliveries/dispatcher.ts";
-import type { DispatcherOptions } from "../deliveries/dispatcher_options.ts";
+import { Dispatcher, type DispatcherOptions } from "../deliveries/dispatcher.ts";
 import type { AdministrationStore, WebhookStore } from "../store/store.ts";
 import { type SharedFigures, storeGauges, type WebhookFigures } from "./metrics.ts";
 import { WorkflowRunner, type WorkflowRunnerOptions } from "../workflows/runner.ts";
