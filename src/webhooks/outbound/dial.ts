@@ -1,11 +1,10 @@
 import { Buffer } from "node:buffer";
 import { lookup as lookUp } from "node:dns/promises";
-import { connect as connectSocket, type Socket } from "node:net";
+import { connect as connectSocket, isIP, type Socket } from "node:net";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import type { Clock } from "../../base/clock.ts";
 import { answeredWithin } from "../../base/wait.ts";
 import { blockedReason, type Cidrs } from "../model/address_ranges.ts";
-import { parseIpAddress } from "../model/ip_address.ts";
 import { connectError, isUntrusted, lookupError, SendError, tlsError } from "./send_error.ts";
 
 /** All addresses of a name, those to try first in front. */
@@ -104,7 +103,7 @@ export class Dialler {
 
   /** All addresses of a host. */
   async resolve(host: string, { end } = this.begin()): Promise<readonly string[]> {
-    if (parseIpAddress(host) !== undefined) return [host];
+    if (isIP(host) !== 0) return [host];
     const { lookup = platformLookup } = this.#options;
     const found = lookup(host).catch((error) => {
       throw lookupError(error);
@@ -239,7 +238,7 @@ export class Dialler {
     const secured = connectTls({
       socket,
       host,
-      ...(parseIpAddress(host) === undefined ? { servername: host.replace(/\.$/, "") } : {}),
+      ...(isIP(host) === 0 ? { servername: host.replace(/\.$/, "") } : {}),
       ...(authorities === undefined ? {} : { ca: [...authorities] }),
       ALPNProtocols: ["http/1.1"],
       minVersion: "TLSv1.2",
