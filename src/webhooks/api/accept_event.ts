@@ -9,11 +9,14 @@ import { invalidField, WebhookRefusal } from "./problem.ts";
 import type { EventKey } from "../model/records.ts";
 import type { EventCall, EventCaller, WebhookAnswer } from "./calls.ts";
 import { constantTimeEqual } from "../model/signature.ts";
-import type { AcceptStore, AdministrationStore } from "../store/store.ts";
+import { acceptEvent } from "../store/accept.ts";
+import { addAudit } from "../store/audit_log.ts";
+import { findEventKey } from "../store/events.ts";
+import type { WebhookStore } from "../store/store.ts";
 
 /** What events are accepted with. */
 export interface EventAcceptorOptions {
-  readonly store: AcceptStore & Pick<AdministrationStore, "addAudit">;
+  readonly store: WebhookStore;
   readonly clock: Clock;
   readonly newId: () => string;
   /** Told for which endpoints deliveries were created. */
@@ -33,7 +36,7 @@ export class EventAcceptor {
   /** The event key of a caller; nothing for the administration. */
   async admit({ keyHash }: EventCaller): Promise<EventKey | undefined> {
     if (keyHash === undefined) return undefined;
-    const key = await this.#options.store.findEventKey(keyHash);
+    const key = await this.#options.store.read(findEventKey, keyHash);
     if (key === undefined || !constantTimeEqual(key.hash, keyHash)) throw unauthorized();
     return key;
   }
@@ -57,7 +60,10 @@ export class EventAcceptor {
       idempotency: key === undefined ? undefined : { scope, key, bodyHash: hash },
       resultId: id,
       create: async (idempotency) => {
-        const acceptance = await store.acceptEvent({ id, kind, body }, { now: clock.now(), idempotency });
+        const acceptance = await store.write(acceptEvent, { id, kind, body }, {
+          now: clock.now(),
+          idempotency,
+        });
         if (acceptance.kind === "replayed") return acceptance;
         const { endpointIds } = acceptance.value;
         onAccepted(endpointIds);
@@ -72,7 +78,7 @@ export class EventAcceptor {
 
   async #noteMismatch(eventId: string, eventKey: EventKey | undefined): Promise<void> {
     const { store, clock, newId } = this.#options;
-    await store.addAudit({
+    await store.write(addAudit, {
       id: newId(),
       at: clock.now(),
       actor: eventKey === undefined ? "admin" : `event-key:${eventKey.name}`,

@@ -1,7 +1,8 @@
 import type { Clock } from "../../base/clock.ts";
 import { answeredWithin } from "../../base/wait.ts";
 import { conflict, WebhookRefusal } from "./problem.ts";
-import type { Acceptance, AcceptStore, NewIdempotency } from "../store/store.ts";
+import { type Acceptance, findIdempotency, type NewIdempotency } from "../store/accept.ts";
+import type { WebhookStore } from "../store/store.ts";
 
 /** What a key stands for once it was accepted. */
 export interface Accepted {
@@ -29,11 +30,11 @@ const IN_FLIGHT_MS = 5_000;
 
 /** Accepts what carries a key once: who comes at the same time with the same key waits for the first. */
 export class AcceptOnce {
-  readonly #store: Pick<AcceptStore, "findIdempotency">;
+  readonly #store: WebhookStore;
   readonly #clock: Clock;
   readonly #running = new Map<string, Promise<Accepted>>();
 
-  constructor(options: { readonly store: Pick<AcceptStore, "findIdempotency">; readonly clock: Clock }) {
+  constructor(options: { readonly store: WebhookStore; readonly clock: Clock }) {
     this.#store = options.store;
     this.#clock = options.clock;
   }
@@ -58,7 +59,7 @@ export class AcceptOnce {
   }
 
   async #findOrCreate(request: OnceRequest, { scope, key, bodyHash }: NewIdempotency): Promise<Accepted> {
-    const known = await this.#store.findIdempotency(scope, key, this.#clock.now());
+    const known = await this.#store.read(findIdempotency, scope, key, this.#clock.now());
     if (known !== undefined) return replayOf(known);
     return await this.#create(request, bodyHash);
   }

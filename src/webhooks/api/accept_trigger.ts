@@ -6,13 +6,16 @@ import { notFound, unavailable, WebhookRefusal } from "./problem.ts";
 import type { Trigger, WorkflowVersion } from "../model/records.ts";
 import type { TriggerCall, TriggerCaller, WebhookAnswer } from "./calls.ts";
 import { constantTimeEqual } from "../model/signature.ts";
-import type { AcceptStore, AdministrationStore, NewIdempotency } from "../store/store.ts";
 import type { LimitCall } from "../model/limit_call.ts";
 import { limitDescriptors, triggerLimit } from "./trigger_limit.ts";
+import { acceptExecution, type NewIdempotency } from "../store/accept.ts";
+import { addAudit } from "../store/audit_log.ts";
+import type { WebhookStore } from "../store/store.ts";
+import { findTriggerKey } from "../store/triggers.ts";
 
 /** What triggers are accepted with. */
 export interface TriggerAcceptorOptions {
-  readonly store: AcceptStore & Pick<AdministrationStore, "addAudit">;
+  readonly store: WebhookStore;
   /** The workflow files that are in force. */
   readonly workflows: { current(name: string): { readonly version: WorkflowVersion } | undefined };
   /** Asks the decision service. */
@@ -35,7 +38,7 @@ export class TriggerAcceptor {
 
   /** The trigger of a caller whose key is known, on its own path, and that is enabled. */
   async admit({ name, keyHash }: TriggerCaller): Promise<Trigger> {
-    const trigger = (await this.#options.store.findTriggerKey(keyHash))?.trigger;
+    const trigger = (await this.#options.store.read(findTriggerKey, keyHash))?.trigger;
     if (trigger === undefined || !trigger.keys.some(({ hash }) => constantTimeEqual(hash, keyHash))) {
       throw unauthorized();
     }
@@ -98,7 +101,7 @@ export class TriggerAcceptor {
       input: call.body,
     };
     const options = { now: clock.now(), idempotency: call.idempotency };
-    const acceptance = await store.acceptExecution(execution, options);
+    const acceptance = await store.write(acceptExecution, execution, options);
     if (acceptance.kind === "replayed") return acceptance;
     onAccepted();
     return { kind: "new", value: 0 } as const;
@@ -106,7 +109,7 @@ export class TriggerAcceptor {
 
   async #noteMismatch(trigger: Trigger, { resultId }: Accepted): Promise<void> {
     const { store, clock, newId } = this.#options;
-    await store.addAudit({
+    await store.write(addAudit, {
       id: newId(),
       at: clock.now(),
       actor: `trigger:${trigger.name}`,

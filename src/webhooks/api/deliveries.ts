@@ -13,6 +13,8 @@ import type { Attempt, Delivery, Endpoint } from "../model/records.ts";
 import type { WebhookAnswer } from "./calls.ts";
 import { timeText } from "../../base/rfc3339.ts";
 import { whyNotDelivered } from "./why.ts";
+import * as deliveries from "../store/deliveries.ts";
+import { findEndpoint } from "../store/endpoints.ts";
 
 const STATES = ["attempting", "retrying", "acknowledged", "failed"];
 
@@ -29,9 +31,9 @@ async function listDeliveries({ query }: RoutedCall, parts: AdministrationParts)
   const filters = ["endpointId", "state", "event", "since", "until"] as const;
   const options = listOptionsOf(query, filters, { states: STATES });
   const endpointOf = endpointFinder(parts);
-  const page = await pageOf(parts.store.listDeliveries(options), async (listed) => {
+  const page = await pageOf(parts.store.read(deliveries.listDeliveries, options), async (listed) => {
     // Two hundred deliveries of nine answers each would be too much for one page.
-    const found = await parts.store.findDelivery(listed.id, { responses: false });
+    const found = await parts.store.read(deliveries.findDelivery, listed.id, { responses: false });
     const { delivery, attempts } = found ?? { delivery: listed, attempts: [] };
     return shown({ delivery, attempts, endpoint: await endpointOf(delivery.endpointId) }, parts);
   });
@@ -42,21 +44,21 @@ async function getDelivery(
   { ids: [id = ""] }: RoutedCall,
   parts: AdministrationParts,
 ): Promise<WebhookAnswer> {
-  const found = await parts.store.findDelivery(id);
+  const found = await parts.store.read(deliveries.findDelivery, id);
   if (found === undefined) throw notFound("this delivery");
-  const endpoint = await parts.store.findEndpoint(found.delivery.endpointId);
+  const endpoint = await parts.store.read(findEndpoint, found.delivery.endpointId);
   return jsonAnswer(200, shown({ ...found, endpoint }, parts));
 }
 
 async function resendDelivery({ ids: [id = ""], object }: RoutedCall, parts: AdministrationParts) {
   new FieldReader(object({ optional: true }), []);
-  const found = await parts.store.findDelivery(id);
+  const found = await parts.store.read(deliveries.findDelivery, id);
   if (found === undefined) throw notFound("this delivery");
-  if (await parts.store.findEndpoint(found.delivery.endpointId) === undefined) {
+  if (await parts.store.read(findEndpoint, found.delivery.endpointId) === undefined) {
     throw conflict("endpoint_deleted", "Cannot send the delivery: its endpoint was deleted");
   }
   const audit = adminAudit(parts, "delivery.resend_asked", `delivery:${id}`);
-  const outcome = await parts.store.resendDelivery(id, { now: parts.clock.now(), audit });
+  const outcome = await parts.store.write(deliveries.resendDelivery, id, { now: parts.clock.now(), audit });
   if (outcome === undefined) throw notFound("this delivery");
   if (outcome === "erased") {
     throw conflict("payload_erased", "Cannot send the delivery: its payload was erased");
@@ -69,7 +71,7 @@ async function resendDelivery({ ids: [id = ""], object }: RoutedCall, parts: Adm
 function endpointFinder({ store }: AdministrationParts): (id: string) => Promise<Endpoint | undefined> {
   const known = new Map<string, Promise<Endpoint | undefined>>();
   return (id) => {
-    const asked = known.get(id) ?? store.findEndpoint(id);
+    const asked = known.get(id) ?? store.read(findEndpoint, id);
     known.set(id, asked);
     return asked;
   };

@@ -15,6 +15,9 @@ import { conflict, invalidField, notFound } from "./problem.ts";
 import { type Endpoint, type EndpointSecret, MAX_ENDPOINT_SECRETS, type Sealed } from "../model/records.ts";
 import type { WebhookAnswer } from "./calls.ts";
 import { timeText } from "../../base/rfc3339.ts";
+import { addAudit } from "../store/audit_log.ts";
+import * as deliveries from "../store/deliveries.ts";
+import * as endpoints from "../store/endpoints.ts";
 
 const DEFAULT_CONCURRENCY = 4;
 const DAY_MS = 86_400_000;
@@ -64,14 +67,17 @@ async function createEndpoint({ object }: RoutedCall, parts: AdministrationParts
     url,
     events: endpoint.events,
   });
-  await parts.store.createEndpoint(endpoint, audit);
+  await parts.store.write(endpoints.createEndpoint, endpoint, audit);
   parts.wakeDispatcher();
   return jsonAnswer(201, { ...shown(endpoint, now), secret });
 }
 
 async function listEndpoints({ query }: RoutedCall, { store, clock }: AdministrationParts) {
   const options = listOptionsOf(query, ["since", "until"]);
-  return jsonAnswer(200, await pageOf(store.listEndpoints(options), (one) => shown(one, clock.now())));
+  return jsonAnswer(
+    200,
+    await pageOf(store.read(endpoints.listEndpoints, options), (one) => shown(one, clock.now())),
+  );
 }
 
 async function getEndpoint(call: RoutedCall, parts: AdministrationParts) {
@@ -98,7 +104,7 @@ async function editEndpoint(call: RoutedCall, parts: AdministrationParts): Promi
     ...(edit.url === undefined ? {} : { url: edit.url }),
     ...(edit.enabled === undefined ? {} : { enabled: edit.enabled }),
   });
-  const endpoint = await parts.store.editEndpoint(id, edit, { now, audit });
+  const endpoint = await parts.store.write(endpoints.editEndpoint, id, edit, { now, audit });
   if (endpoint === undefined) throw notFound("this endpoint");
   parts.wakeDispatcher();
   return jsonAnswer(200, shown(endpoint, now));
@@ -107,7 +113,7 @@ async function editEndpoint(call: RoutedCall, parts: AdministrationParts): Promi
 async function deleteEndpoint({ ids: [id = ""] }: RoutedCall, parts: AdministrationParts) {
   const { store, clock, newId } = parts;
   const audit = adminAudit(parts, "endpoint.deleted", `endpoint:${id}`);
-  const isDeleted = await store.deleteEndpoint(id, { now: clock.now(), audit, newId });
+  const isDeleted = await store.write(endpoints.deleteEndpoint, id, { now: clock.now(), audit, newId });
   if (!isDeleted) throw notFound("this endpoint");
   parts.wakeDispatcher();
   return NO_CONTENT;
@@ -120,7 +126,7 @@ async function rotateSecret(call: RoutedCall, parts: AdministrationParts): Promi
   const { secret, row } = await newSecret(parts, parts.clock.now() + activeInMs);
   const activeAt = timeText(row.activeAt);
   const audit = adminAudit(parts, "endpoint.rotated", `endpoint:${id}`, { secretId: row.id, activeAt });
-  const endpoint = await parts.store.addEndpointSecret(id, row, audit);
+  const endpoint = await parts.store.write(endpoints.addEndpointSecret, id, row, audit);
   if (endpoint === undefined) throw notFound("this endpoint");
   if (endpoint === "too_many") {
     const state =
@@ -137,7 +143,7 @@ async function checkEndpoint(call: RoutedCall, parts: AdministrationParts): Prom
   const stages = await parts.check({ ...endpoint, timeoutMs });
   const { id, url } = endpoint;
   const ok = stages.every((stage) => stage.ok);
-  await parts.store.addAudit(adminAudit(parts, "endpoint.checked", `endpoint:${id}`, { url, ok }));
+  await parts.store.write(addAudit, adminAudit(parts, "endpoint.checked", `endpoint:${id}`, { url, ok }));
   return jsonAnswer(200, { url, ok, stages });
 }
 
@@ -152,14 +158,14 @@ async function recoverDeliveries(call: RoutedCall, parts: AdministrationParts): 
   const range = { endpointId, since, until, max: MAX_RECOVERED, now };
   const details = { since: timeText(since), until: timeText(until) };
   const audit = adminAudit(parts, "endpoint.recovered", `endpoint:${endpointId}`, details);
-  const count = await parts.store.recoverDeliveries({ ...range, dryRun, audit });
+  const count = await parts.store.write(deliveries.recoverDeliveries, { ...range, dryRun, audit });
   if (count === undefined) throw notFound("this endpoint");
   if (!dryRun) parts.wakeDispatcher();
   return jsonAnswer(dryRun ? 200 : 202, { count });
 }
 
 async function found({ ids: [id = ""] }: RoutedCall, { store }: AdministrationParts): Promise<Endpoint> {
-  const endpoint = await store.findEndpoint(id);
+  const endpoint = await store.read(endpoints.findEndpoint, id);
   if (endpoint === undefined) throw notFound("this endpoint");
   return endpoint;
 }

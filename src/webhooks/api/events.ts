@@ -15,6 +15,7 @@ import { invalidField, notFound } from "./problem.ts";
 import type { EventKey, WebhookEvent } from "../model/records.ts";
 import type { WebhookAnswer } from "./calls.ts";
 import { timeText } from "../../base/rfc3339.ts";
+import * as events from "../store/events.ts";
 
 const MAX_NAME = 128;
 const MAX_KINDS = 100;
@@ -38,7 +39,8 @@ async function createEventKey({ object }: RoutedCall, parts: AdministrationParts
   const kinds = fields.texts("kinds", { max: MAX_KINDS, problem: eventPatternProblem });
   const { key, hash, lastFour } = await newEventKey(parts.randomBytes);
   const row: EventKey = { id: parts.newId(), hash, lastFour, createdAt: parts.clock.now(), name, kinds };
-  await parts.store.createEventKey(
+  await parts.store.write(
+    events.createEventKey,
     row,
     adminAudit(parts, "event_key.created", `event-key:${row.id}`, { name, kinds }),
   );
@@ -48,12 +50,13 @@ async function createEventKey({ object }: RoutedCall, parts: AdministrationParts
 async function listEventKeys({ query }: RoutedCall, { store }: AdministrationParts): Promise<WebhookAnswer> {
   return jsonAnswer(
     200,
-    await pageOf(store.listEventKeys(listOptionsOf(query, ["since", "until"])), shownKey),
+    await pageOf(store.read(events.listEventKeys, listOptionsOf(query, ["since", "until"])), shownKey),
   );
 }
 
 async function deleteEventKey({ ids: [id = ""] }: RoutedCall, parts: AdministrationParts) {
-  const isDeleted = await parts.store.deleteEventKey(
+  const isDeleted = await parts.store.write(
+    events.deleteEventKey,
     id,
     adminAudit(parts, "event_key.deleted", `event-key:${id}`),
   );
@@ -63,14 +66,14 @@ async function deleteEventKey({ ids: [id = ""] }: RoutedCall, parts: Administrat
 
 async function listEvents({ query }: RoutedCall, { store }: AdministrationParts): Promise<WebhookAnswer> {
   const options = listOptionsOf(query, ["event", "since", "until"]);
-  return jsonAnswer(200, await pageOf(store.listEvents(options), shownEvent));
+  return jsonAnswer(200, await pageOf(store.read(events.listEvents, options), shownEvent));
 }
 
 async function getEvent(
   { ids: [id = ""] }: RoutedCall,
   { store }: AdministrationParts,
 ): Promise<WebhookAnswer> {
-  const event = await store.findEvent(id);
+  const event = await store.read(events.findEvent, id);
   if (event === undefined) throw notFound("this event");
   return jsonAnswer(200, { ...shownEvent(event), data: payloadOf(event) });
 }
@@ -81,7 +84,9 @@ async function erasePayload(
 ): Promise<WebhookAnswer> {
   const { store, clock, newId } = parts;
   const audit = adminAudit(parts, "event.payload_erased", `event:${id}`);
-  if (!await store.erasePayload(id, { now: clock.now(), audit, newId })) throw notFound("this event");
+  if (!await store.write(events.erasePayload, id, { now: clock.now(), audit, newId })) {
+    throw notFound("this event");
+  }
   return NO_CONTENT;
 }
 

@@ -13,6 +13,9 @@ import type { AuditEntry, Execution, ExecutionStep } from "../model/records.ts";
 import type { WebhookAnswer } from "./calls.ts";
 import { timeText } from "../../base/rfc3339.ts";
 import type { WorkflowStep } from "../model/workflow.ts";
+import * as auditLog from "../store/audit_log.ts";
+import { findWorkflowVersion } from "../store/execution_claims.ts";
+import * as executions from "../store/executions.ts";
 
 const STATUSES = ["queued", "running", "succeeded", "failed", "cancelled"];
 
@@ -30,7 +33,7 @@ async function listExecutions({ query }: RoutedCall, { store }: AdministrationPa
   const options = listOptionsOf(query, ["state", "since", "until"], { states: STATUSES });
   return jsonAnswer(
     200,
-    await pageOf(store.listExecutions(options), (listed) => shown(listed, listed.steps)),
+    await pageOf(store.read(executions.listExecutions, options), (listed) => shown(listed, listed.steps)),
   );
 }
 
@@ -38,7 +41,7 @@ async function getExecution(
   { ids: [id = ""] }: RoutedCall,
   parts: AdministrationParts,
 ): Promise<WebhookAnswer> {
-  const found = await parts.store.findExecution(id);
+  const found = await parts.store.read(executions.findExecution, id);
   if (found === undefined) throw notFound("this execution");
   const { execution, steps } = found;
   const currentStep = await shownCurrentStep(execution, steps.length, parts);
@@ -52,7 +55,7 @@ async function shownCurrentStep(
   { store, workflows }: AdministrationParts,
 ): Promise<Record<string, unknown> | undefined> {
   if (status !== "running") return undefined;
-  const version = await store.findWorkflowVersion(versionId);
+  const version = await store.read(findWorkflowVersion, versionId);
   let step: WorkflowStep | undefined;
   try {
     step = version === undefined ? undefined : workflows.parse(version).steps[index];
@@ -70,17 +73,17 @@ async function shownCurrentStep(
 
 async function cancelExecution({ ids: [id = ""], object }: RoutedCall, parts: AdministrationParts) {
   new FieldReader(object({ optional: true }), []);
-  const isAsked = await parts.store.cancelExecution(id, parts.clock.now());
+  const isAsked = await parts.store.write(executions.cancelExecution, id, parts.clock.now());
   if (isAsked === undefined) throw notFound("this execution");
   if (!isAsked) throw conflict("already_ended", "Cannot cancel the execution: it has ended");
-  await parts.store.addAudit(adminAudit(parts, "execution.cancel_asked", `execution:${id}`));
+  await parts.store.write(auditLog.addAudit, adminAudit(parts, "execution.cancel_asked", `execution:${id}`));
   parts.wakeRunner();
   return jsonAnswer(202, { id });
 }
 
 async function listAudit({ query }: RoutedCall, { store }: AdministrationParts): Promise<WebhookAnswer> {
   const options = listOptionsOf(query, ["event", "since", "until"]);
-  return jsonAnswer(200, await pageOf(store.listAudit(options), shownEntry));
+  return jsonAnswer(200, await pageOf(store.read(auditLog.listAudit, options), shownEntry));
 }
 
 function shown(execution: Execution, steps: readonly ExecutionStep[]): Record<string, unknown> {

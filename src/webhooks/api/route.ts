@@ -3,12 +3,12 @@ import type { Clock } from "../../base/clock.ts";
 import type { JsonObject } from "../../base/exact_json.ts";
 import type { AuditEntry, Endpoint, Sealed } from "../model/records.ts";
 import type { WebhookAnswer } from "./calls.ts";
-import type { AdministrationStore, ExecutionStore } from "../store/store.ts";
 import type { Workflows } from "../model/workflow.ts";
+import type { WebhookStore } from "../store/store.ts";
 
 /** What the administration works with. */
 export interface AdministrationParts {
-  readonly store: AdministrationStore & Pick<ExecutionStore, "cancelExecution" | "findWorkflowVersion">;
+  readonly store: WebhookStore;
   readonly workflows: Pick<Workflows, "parse">;
   readonly seal: (text: string) => Promise<Sealed>;
   readonly clock: Clock;

@@ -15,6 +15,7 @@ import type { StoredKey, Trigger, TriggerLimit } from "../model/records.ts";
 import type { WebhookAnswer } from "./calls.ts";
 import { timeText } from "../../base/rfc3339.ts";
 import { limitValueProblem } from "./trigger_limit.ts";
+import * as triggers from "../store/triggers.ts";
 
 const NAME = /^[a-z0-9][a-z0-9-]{0,63}$/;
 const NAME_WANTED = "1 to 64 of a to z, 0 to 9 and -, not beginning with -, are wanted";
@@ -64,7 +65,7 @@ async function createTrigger({ object }: RoutedCall, parts: AdministrationParts)
     keys: [row],
   };
   const audit = adminAudit(parts, "trigger.created", `trigger:${trigger.id}`, { name, workflow });
-  if (!await parts.store.createTrigger(trigger, audit)) {
+  if (!await parts.store.write(triggers.createTrigger, trigger, audit)) {
     const { problem } = conflict("name_taken", `Cannot make trigger "${name}": the name is taken`);
     throw conflictOn("name", problem.detail);
   }
@@ -72,11 +73,14 @@ async function createTrigger({ object }: RoutedCall, parts: AdministrationParts)
 }
 
 async function listTriggers({ query }: RoutedCall, { store }: AdministrationParts): Promise<WebhookAnswer> {
-  return jsonAnswer(200, await pageOf(store.listTriggers(listOptionsOf(query, ["since", "until"])), shown));
+  return jsonAnswer(
+    200,
+    await pageOf(store.read(triggers.listTriggers, listOptionsOf(query, ["since", "until"])), shown),
+  );
 }
 
 async function getTrigger({ ids: [id = ""] }: RoutedCall, { store }: AdministrationParts) {
-  return jsonAnswer(200, shown(found(await store.findTrigger(id))));
+  return jsonAnswer(200, shown(found(await store.read(triggers.findTrigger, id))));
 }
 
 async function editTrigger({ ids: [id = ""], object }: RoutedCall, parts: AdministrationParts) {
@@ -89,18 +93,21 @@ async function editTrigger({ ids: [id = ""], object }: RoutedCall, parts: Admini
     ...(fields.isNull("limit") ? { limit: null } : sent.limit === undefined ? {} : { limit: sent.limit }),
   };
   const changed = Object.entries(edit).filter(([, value]) => value !== undefined).map(([name]) => name);
-  if (changed.length === 0) return jsonAnswer(200, shown(found(await parts.store.findTrigger(id))));
+  if (changed.length === 0) {
+    return jsonAnswer(200, shown(found(await parts.store.read(triggers.findTrigger, id))));
+  }
   const audit = adminAudit(parts, "trigger.changed", `trigger:${id}`, {
     fields: changed,
     ...(edit.workflow === undefined ? {} : { workflow: edit.workflow }),
     ...(edit.enabled === undefined ? {} : { enabled: edit.enabled }),
   });
-  const trigger = await parts.store.editTrigger(id, edit, { now: parts.clock.now(), audit });
+  const trigger = await parts.store.write(triggers.editTrigger, id, edit, { now: parts.clock.now(), audit });
   return jsonAnswer(200, shown(found(trigger)));
 }
 
 async function deleteTrigger({ ids: [id = ""] }: RoutedCall, parts: AdministrationParts) {
-  const isDeleted = await parts.store.deleteTrigger(
+  const isDeleted = await parts.store.write(
+    triggers.deleteTrigger,
     id,
     adminAudit(parts, "trigger.deleted", `trigger:${id}`),
   );
@@ -113,13 +120,13 @@ async function rotateKey({ ids: [id = ""], object }: RoutedCall, parts: Administ
   const { key, row } = await newKey(parts);
   const details = { keyId: row.id, lastFour: row.lastFour };
   const audit = adminAudit(parts, "trigger.rotated", `trigger:${id}`, details);
-  const trigger = found(await parts.store.addTriggerKey(id, row, audit));
+  const trigger = found(await parts.store.write(triggers.addTriggerKey, id, row, audit));
   return jsonAnswer(200, { key, keyId: row.id, keys: trigger.keys.map(shownKey) });
 }
 
 async function deleteKey({ ids: [id = "", keyId = ""] }: RoutedCall, parts: AdministrationParts) {
   const audit = adminAudit(parts, "trigger.key_revoked", `trigger:${id}`, { keyId });
-  if (!await parts.store.deleteTriggerKey(id, keyId, audit)) throw notFound("this key");
+  if (!await parts.store.write(triggers.deleteTriggerKey, id, keyId, audit)) throw notFound("this key");
   return NO_CONTENT;
 }
 

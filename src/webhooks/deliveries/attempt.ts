@@ -4,7 +4,8 @@ import type { Lease } from "../../base/leases.ts";
 import type { Logger } from "../../base/log.ts";
 import { afterAttempt, type AfterAttemptOptions, type AttemptOutcome } from "../model/delivery.ts";
 import type { AuditEntry } from "../model/records.ts";
-import type { ClaimedDelivery, DeliveryStore } from "../store/store.ts";
+import { beginAttempt, finishAttempt, type FinishedAttempt } from "../store/delivery_claims.ts";
+import type { ClaimedDelivery, WebhookStore } from "../store/store.ts";
 import type { AttemptReport } from "./metrics.ts";
 import { deliveryRequest, signingSecret, type Unsealer } from "./request.ts";
 import type { DeliverySender, OutgoingDelivery, SendResult } from "./sender.ts";
@@ -17,7 +18,7 @@ export type AttemptSteps = (when: "before" | "after", step: AttemptStep) => void
 
 /** What attempts are made with. */
 export interface AttemptOptions {
-  readonly store: Pick<DeliveryStore, "beginAttempt" | "finishAttempt">;
+  readonly store: WebhookStore;
   readonly sender: DeliverySender;
   readonly secretBox: Unsealer;
   /** The time of all that is stored, which several machines may share. */
@@ -63,7 +64,7 @@ export async function makeAttempt(
     const startedAt = clock.now();
     await at("before", "attempt_row");
     const attempt = { number, startedAt, url: endpoint.url, manual };
-    if (!await store.beginAttempt({ deliveryId: delivery.id, claimId, attempt })) return "lost";
+    if (!await store.write(beginAttempt, { deliveryId: delivery.id, claimId, attempt })) return "lost";
     await at("after", "attempt_row");
     const begin = clock.elapsed();
     const result = await sent(claimed, lease, options);
@@ -154,7 +155,8 @@ async function writeBack(
   let waitMs: number = REWRITE_MS[0];
   for (;;) {
     try {
-      return await store.finishAttempt({ deliveryId: delivery.id, claimId, number, outcome, change, audit });
+      const finished = { deliveryId: delivery.id, claimId, number, outcome, change, audit };
+      return await store.write(finishAttempt, finished);
     } catch (error) {
       options.onStoreError(error);
       if (!await waited(waitMs, clock, signal)) return undefined;
@@ -168,7 +170,7 @@ function changeAfter(
   end: Parameters<typeof afterAttempt>[1],
   moment: AfterAttemptOptions,
   { newId }: AttemptOptions,
-): Pick<Parameters<DeliveryStore["finishAttempt"]>[0], "change" | "audit"> {
+): Pick<FinishedAttempt, "change" | "audit"> {
   const { change } = afterAttempt(delivery, end, moment);
   const details = { endpointId: endpoint.id, eventId: delivery.eventId, event: delivery.event };
   const entry = (action: string, more: Readonly<Record<string, unknown>>): AuditEntry => ({

@@ -1,6 +1,8 @@
 import { Leases } from "../../base/leases.ts";
 import { WakeLoop } from "../../base/wake_loop.ts";
-import type { ClaimedDelivery, DeliveryStore } from "../store/store.ts";
+import { releaseClaims } from "../store/claims.ts";
+import { renewClaims } from "../store/delivery_claims.ts";
+import type { ClaimedDelivery } from "../store/store.ts";
 import { type AttemptOptions, makeAttempt } from "./attempt.ts";
 import { DueEndpoints } from "./due_endpoints.ts";
 import { EndpointShares, type Flight } from "./endpoint_shares.ts";
@@ -9,8 +11,7 @@ import { OpenedTexts } from "./request.ts";
 import { StoreUpkeep } from "./store_upkeep.ts";
 
 /** What a dispatcher works with. */
-export interface DispatcherOptions extends Omit<AttemptOptions, "store" | "onStoreError"> {
-  readonly store: DeliveryStore;
+export interface DispatcherOptions extends Omit<AttemptOptions, "onStoreError"> {
   /** Attempts that run concurrently, over all endpoints. */
   readonly maxInFlight: number;
   /** Renews the other claims of this process; expired claims are left alone when it answers false. */
@@ -64,8 +65,8 @@ export class Dispatcher {
     this.#leases = new Leases({
       ...{ clock, newId, renewMs: RENEW_MS },
       lengthMs: () => this.#due.longestMs + LEASE_MARGIN_MS,
-      renew: (claimIds, leaseUntil) => store.renewClaims(claimIds, leaseUntil),
-      release: (claimIds, now) => store.releaseClaims(claimIds, now),
+      renew: (claimIds, leaseUntil) => store.write(renewClaims, claimIds, leaseUntil),
+      release: (claimIds, now) => store.write(releaseClaims, claimIds, now),
       onError: (error) => this.#fail(error),
       onLost: () => this.#counts.lostClaims++,
       onEnd: ({ claimed: { endpoint } }) => {

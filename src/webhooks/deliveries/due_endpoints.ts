@@ -1,5 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
-import type { ClaimedDelivery, DeliveryStore, DueEndpoint } from "../store/store.ts";
+import { type DueEndpoint, dueEndpoints } from "../store/delivery_claims.ts";
+import type { ClaimedDelivery, WebhookStore } from "../store/store.ts";
 import type { Want } from "./endpoint_shares.ts";
 
 /** How much longer than a look took the next one is put off, and how long at most. */
@@ -8,7 +9,7 @@ const MAX_PAUSE_MS = 500;
 
 /** What due endpoints are looked up with. */
 export interface DueEndpointsOptions {
-  readonly store: Pick<DeliveryStore, "dueEndpoints">;
+  readonly store: WebhookStore;
   readonly clock: Clock;
   /** Of an attempt, where its endpoint has none of its own. */
   readonly timeoutMs: number;
@@ -68,7 +69,7 @@ export class DueEndpoints {
     this.#isLookDue = false;
     let due: readonly DueEndpoint[];
     try {
-      due = await store.dueEndpoints(clock.now());
+      due = await store.read(dueEndpoints, clock.now());
     } catch (error) {
       this.#isLookDue = true;
       throw error;

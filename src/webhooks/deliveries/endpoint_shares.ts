@@ -1,5 +1,6 @@
 import type { AttemptReport } from "./metrics.ts";
-import type { ClaimedDelivery, DueEndpoint } from "../store/store.ts";
+import type { DueEndpoint } from "../store/delivery_claims.ts";
+import type { ClaimedDelivery } from "../store/store.ts";
 
 /** How many more attempts of an endpoint may begin. */
 export interface Want {

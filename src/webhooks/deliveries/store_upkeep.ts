@@ -1,9 +1,11 @@
 import type { Clock } from "../../base/clock.ts";
-import type { DeliveryStore } from "../store/store.ts";
+import { clockSetBack, voidClaims } from "../store/claims.ts";
+import { failPaused } from "../store/delivery_claims.ts";
+import type { WebhookStore } from "../store/store.ts";
 
 /** What the upkeep of a store works with. */
 export interface StoreUpkeepOptions {
-  readonly store: Pick<DeliveryStore, "voidClaims" | "clockSetBack" | "failPaused">;
+  readonly store: WebhookStore;
   readonly clock: Clock;
   readonly newId: () => string;
   /** Renews every claim of this process; false when the store cannot. */
@@ -63,7 +65,7 @@ export class StoreUpkeep {
     this.#aheadMs = aheadMs;
     if (!this.#isSetBack) return;
     // A store changes so many at a time: it is asked until none are left.
-    this.#isSetBack = await store.clockSetBack(now) > 0;
+    this.#isSetBack = await store.write(clockSetBack, now) > 0;
     if (this.#isSetBack) wake();
   }
 
@@ -75,7 +77,7 @@ export class StoreUpkeep {
     if (elapsed < this.#nextExpiry) return;
     this.#nextExpiry = elapsed + EXPIRE_MS;
     if (!await renewOwn()) return;
-    const count = await store.voidClaims({ now, which: "expired" });
+    const count = await store.write(voidClaims, { now, which: "expired" });
     if (count > 0) onExpired(count);
   }
 
@@ -84,7 +86,7 @@ export class StoreUpkeep {
     const elapsed = clock.elapsed();
     if (elapsed < this.#nextPaused) return;
     this.#nextPaused = elapsed + PAUSED_MS;
-    if (await store.failPaused({ now: clock.now(), newId }) === 0) return;
+    if (await store.write(failPaused, { now: clock.now(), newId }) === 0) return;
     // There may be more of them than a store does at once; deliveries have their turn in between.
     this.#nextPaused = elapsed;
     wake();

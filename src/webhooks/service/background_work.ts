@@ -1,9 +1,11 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
 import { Dispatcher, type DispatcherOptions } from "../deliveries/dispatcher.ts";
-import type { AdministrationStore, WebhookStore } from "../store/store.ts";
 import { type SharedFigures, storeGauges, type WebhookFigures } from "./metrics.ts";
 import { WorkflowRunner, type WorkflowRunnerOptions } from "../workflows/runner.ts";
+import { voidClaims } from "../store/claims.ts";
+import { removeFinished } from "../store/retention.ts";
+import type { WebhookStore } from "../store/store.ts";
 
 /** The right to do the work of a store. */
 export interface TakenWork {
@@ -129,9 +131,9 @@ export class WebhookWork {
   }
 
   /** What the store tells of itself. */
-  async storeGauges(store: Pick<AdministrationStore, "figures">): Promise<Record<string, number>> {
+  async storeGauges(store: WebhookStore): Promise<Record<string, number>> {
     const now = this.#parts.clock.now();
-    return storeGauges(await store.figures(now), now);
+    return storeGauges(await store.metrics(now), now);
   }
 
   /** Lets attempts and steps run for so long, and gives the lock back. */
@@ -180,7 +182,7 @@ export class WebhookWork {
   async #begin({ isSole }: TakenWork): Promise<void> {
     const { store, clock, atAttempt, atStep } = this.#parts;
     // Where nobody else has the lock, whoever had these claims is gone.
-    await store.voidClaims({ now: clock.now(), which: isSole ? "all" : "expired" });
+    await store.write(voidClaims, { now: clock.now(), which: isSole ? "all" : "expired" });
     if (this.#isStopping) return;
     const dispatcher = this.#dispatcher = new Dispatcher({
       ...this.#parts,
@@ -241,7 +243,7 @@ export class WebhookWork {
       let removed = 1;
       while (removed > 0 && !this.#isStopping) {
         const now = clock.now();
-        removed = await store.removeFinished({ before: now - retentionMs, now, max: SWEPT_ROWS });
+        removed = await store.write(removeFinished, { before: now - retentionMs, now, max: SWEPT_ROWS });
       }
     } catch (error) {
       logger.error("Cannot remove old work from the store", { error });

@@ -1,4 +1,4 @@
-import type { StoreFigures } from "../store/store.ts";
+import type { StoreMetrics } from "../store/store.ts";
 
 /** What the webhook service tells of itself once a second. */
 export interface WebhookFigures {
@@ -65,7 +65,7 @@ export const WEBHOOK_TIMERS: readonly string[] = ["attempt_time", "commit_time"]
 
 /** What the store tells, as gauges. */
 export function storeGauges(
-  { deliveries, executions, dueNow, oldestDueAt, bytes }: StoreFigures,
+  { deliveries, executions, dueNow, oldestDueAt, bytes }: StoreMetrics,
   now: number,
 ): Record<string, number> {
   const age = oldestDueAt === undefined ? 0 : Math.max(0, now - oldestDueAt) / 1_000;

@@ -16,11 +16,12 @@ import type {
   WebhookAnswer,
   WebhookCalls,
 } from "../api/calls.ts";
-import { StoreError, type WebhookStore } from "../store/store.ts";
 import type { LimitCall } from "../model/limit_call.ts";
 import type { WebhookFigures } from "./metrics.ts";
 import { WebhookWork, type WebhookWorkParts } from "./background_work.ts";
 import type { Workflows } from "../model/workflow.ts";
+import { releaseClaims } from "../store/claims.ts";
+import { StoreError, type WebhookStore } from "../store/store.ts";
 
 /** What a webhook service is made of. */
 export interface WebhookServiceParts extends WebhookWorkParts {
@@ -174,7 +175,7 @@ export class WebhookService implements WebhookCalls {
     if (before?.error.code === "busy" && (before.isShown || isOld)) {
       try {
         // Releases nothing, but begins and commits a write, which fails for as long as the store is locked.
-        await store.releaseClaims([], clock.now());
+        await store.write(releaseClaims, [], clock.now());
         if (this.#trouble === before) this.#trouble = undefined;
       } catch (error) {
         if (error instanceof StoreError) this.#noteTrouble(error);

@@ -62,7 +62,7 @@ export async function openSharedStore(
     throw error;
   }
   const sharedFigures = () => ({
-    repeats: store.repeats,
+    repeats: store.commits.retries,
     wallAheadMs: clock.wallAheadMs,
     problem: clock.problem,
   });

@@ -3,11 +3,12 @@ import { errorText } from "../../base/error_text.ts";
 import type { Logger } from "../../base/log.ts";
 import { signingSecret } from "../deliveries/request.ts";
 import type { Endpoint, Sealed } from "../model/records.ts";
-import type { AdministrationStore } from "../store/store.ts";
+import { listEndpoints } from "../store/endpoints.ts";
+import type { WebhookStore } from "../store/store.ts";
 
 /** Where secrets are looked for, and what opens them. */
 export interface UnopenedSecretsOptions {
-  readonly store: Pick<AdministrationStore, "listEndpoints">;
+  readonly store: Pick<WebhookStore, "read">;
   readonly secretBox: {
     has(keyId: string): boolean;
     unseal(sealed: Sealed): Promise<string>;
@@ -95,7 +96,7 @@ async function find({ store, secretBox, clock }: UnopenedSecretsOptions): Promis
   const now = clock.now();
   let cursor: string | undefined;
   do {
-    const { items, nextCursor } = await store.listEndpoints({ limit: PAGE, cursor });
+    const { items, nextCursor } = await store.read(listEndpoints, { limit: PAGE, cursor });
     for (const endpoint of items) {
       const all = neededOf(endpoint, now);
       for (const [keyId, sealed] of new Map(all.map((one) => [one.keyId, one]))) {

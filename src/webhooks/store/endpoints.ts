@@ -6,9 +6,11 @@ import {
   MAX_ENDPOINT_SECRETS,
 } from "../model/records.ts";
 import { endpointOf, text } from "./rows.ts";
-import { beginRemoval, type RemovalOptions } from "./removals.ts";
+import { listPageOf } from "./lists.ts";
+import { beginRemoval } from "./removals.ts";
 import { addAudit } from "./audit_log.ts";
 import { all, get, type Parameter, type Row, run, sql, type Work } from "./work.ts";
+import type { ChangeOptions, ListOptions, Page, RemovalOptions } from "./store.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -46,7 +48,12 @@ export function* findEndpoint(id: string): Work<Endpoint | undefined> {
   return endpoint;
 }
 
-/** Makes endpoints of their rows. */
+/** Endpoints, newest first. */
+export function listEndpoints(options: ListOptions): Work<Page<Endpoint>> {
+  return listPageOf("endpoints", options, endpointsOf);
+}
+
+/** Reads the endpoints of rows with their secrets. */
 export function* endpointsOf(rows: readonly Row[]): Work<readonly Endpoint[]> {
   if (rows.length === 0) return [];
   const secrets = Map.groupBy(
@@ -60,7 +67,7 @@ export function* endpointsOf(rows: readonly Row[]): Work<readonly Endpoint[]> {
 export function* editEndpoint(
   id: string,
   edit: EndpointEdit,
-  { now, audit }: { readonly now: number; readonly audit: AuditEntry },
+  { now, audit }: ChangeOptions,
 ): Work<Endpoint | undefined> {
   const { headers, events } = edit;
   const columns: readonly (readonly [string, Parameter])[] = [

@@ -1,9 +1,11 @@
-import type { AuditEntry, EventKey, StoredKey, Trigger, TriggerEdit } from "../model/records.ts";
+import type { AuditEntry, StoredKey, Trigger, TriggerEdit } from "../model/records.ts";
 import { setColumns } from "./endpoints.ts";
-import { eventKeyOf, text, triggerOf, whole } from "./rows.ts";
-import { beginRemoval, type RemovalOptions } from "./removals.ts";
+import { listPageOf } from "./lists.ts";
+import { text, triggerOf, whole } from "./rows.ts";
+import { beginRemoval } from "./removals.ts";
 import { addAudit } from "./audit_log.ts";
 import { all, alone, get, type Row, run, sql, type Work } from "./work.ts";
+import type { ChangeOptions, ListOptions, Page } from "./store.ts";
 
 const MAX_KEYS = 2;
 
@@ -45,8 +47,12 @@ export function* findTriggerByName(name: string): Work<Trigger | undefined> {
   return trigger;
 }
 
-/** Makes triggers of their rows. */
-export function* triggersOf(rows: readonly Row[]): Work<readonly Trigger[]> {
+/** Triggers, newest first. */
+export function listTriggers(options: ListOptions): Work<Page<Trigger>> {
+  return listPageOf("triggers", options, triggersOf);
+}
+
+function* triggersOf(rows: readonly Row[]): Work<readonly Trigger[]> {
   if (rows.length === 0) return [];
   const keys = Map.groupBy(
     yield* all(KEYS, rows.map((row) => text(row, "id"))),
@@ -85,7 +91,7 @@ function ownKey(row: Row): Row {
 export function* editTrigger(
   id: string,
   edit: TriggerEdit,
-  { now, audit }: { readonly now: number; readonly audit: AuditEntry },
+  { now, audit }: ChangeOptions,
 ): Work<Trigger | undefined> {
   const changed = yield* setColumns("workflow_trigger", id, [
     ["updated_at", now],
@@ -126,39 +132,9 @@ export function* deleteTriggerKey(id: string, keyId: string, audit: AuditEntry):
 }
 
 /** Removes a trigger with its keys, and from now on its idempotency keys, in portions. */
-export function* deleteTrigger(
-  id: string,
-  { audit, ...options }: RemovalOptions & { readonly audit: AuditEntry },
-): Work<boolean> {
+export function* deleteTrigger(id: string, audit: AuditEntry): Work<boolean> {
   if ((yield* run("DELETE FROM workflow_trigger WHERE id = ?", id)) === 0) return false;
-  yield* beginRemoval("idempotency", `trigger:${id}`, options);
-  yield* addAudit(audit);
-  return true;
-}
-
-/** Writes a new event key. */
-export function* createEventKey(key: EventKey, audit: AuditEntry): Work<void> {
-  yield* run(
-    "INSERT INTO event_key (id, name, kinds, hash, last_four, created_at) VALUES (?, ?, ?, ?, ?, ?)",
-    key.id,
-    key.name,
-    JSON.stringify(key.kinds),
-    key.hash,
-    key.lastFour,
-    key.createdAt,
-  );
-  yield* addAudit(audit);
-}
-
-/** An event key by the hash of it. */
-export function* findEventKey(hash: string): Work<EventKey | undefined> {
-  const row = yield* alone(get("SELECT * FROM event_key WHERE hash = ?", hash));
-  return row && eventKeyOf(row);
-}
-
-/** Revokes an event key. */
-export function* deleteEventKey(id: string, audit: AuditEntry): Work<boolean> {
-  if ((yield* run("DELETE FROM event_key WHERE id = ?", id)) === 0) return false;
+  yield* beginRemoval("idempotency", `trigger:${id}`, { now: audit.at, newId: () => crypto.randomUUID() });
   yield* addAudit(audit);
   return true;
 }

@@ -5,20 +5,22 @@ import { aborted } from "../../base/wait.ts";
 import type { Fetch } from "../../rest/mod.ts";
 import { byteLength } from "../../base/exact_json.ts";
 import type { Execution, ExecutionStep } from "../model/records.ts";
-import { type ClaimedExecution, type ExecutionStore, StoreError } from "../store/store.ts";
 import type { LimitCall } from "../model/limit_call.ts";
 import type { Workflow, Workflows, WorkflowStep } from "../model/workflow.ts";
 import { completion, type ExecutionEnd, storedError } from "../model/completion_event.ts";
 import { WorkflowScope } from "./scope.ts";
 import { runStep } from "./step.ts";
 import type { StepOutcome } from "./step_context.ts";
+import type { ClaimedExecution } from "../store/execution_claims.ts";
+import { cancelExecution, commitExecution, type ExecutionCommit } from "../store/executions.ts";
+import { StoreError, type WebhookStore } from "../store/store.ts";
 
 /** Places at which a test may end everything. */
 export type WorkflowPoint = "claimed" | "started" | "before_step" | "after_step" | "committed";
 
 /** What executions are carried out with. */
 export interface WorkflowRunOptions {
-  readonly store: Pick<ExecutionStore, "commitExecution" | "cancelExecution">;
+  readonly store: WebhookStore;
   readonly workflows: Workflows;
   /** Sends the requests of steps. */
   readonly fetch: Fetch;
@@ -63,8 +65,6 @@ export interface RunStops {
   /** Counts the bytes of a result; false where the execution goes on later, and the store alone keeps it until then. */
   readonly hasRoom: (bytes: number) => boolean;
 }
-
-type Change = Parameters<ExecutionStore["commitExecution"]>[0];
 
 /** After so many void claims at one step the execution fails: whoever works on that step ends with it. */
 const MOST_VOIDS = 20;
@@ -214,11 +214,11 @@ class WorkflowRun {
     const waiting = { ...change, error: storedError(error) };
     if (!await this.#commit({ change: waiting, keepClaim: false })) return this.#stopped();
     // Who asked for that while the step was out cannot have made it due.
-    if (this.#cancelRequested) await store.cancelExecution(id, clock.now());
+    if (this.#cancelRequested) await store.write(cancelExecution, id, clock.now());
     return "waiting";
   }
 
-  #going(stepAttempts: number, dueAt: number): Pick<Change, "change"> {
+  #going(stepAttempts: number, dueAt: number): Pick<ExecutionCommit, "change"> {
     const { startedAt, deadlineAt } = this.#execution;
     return { change: { status: "running", stepAttempts, startedAt, deadlineAt, dueAt } };
   }
@@ -257,13 +257,13 @@ class WorkflowRun {
   }
 
   /** Writes until it is written, since what a step did is not done again; false when the claim is held no longer. */
-  async #commit(change: Omit<Change, "executionId" | "claimId" | "now">): Promise<boolean> {
+  async #commit(change: Omit<ExecutionCommit, "executionId" | "claimId" | "now">): Promise<boolean> {
     const { store, clock, logger } = this.#options;
     const executionId = this.#execution.id;
     for (let waitMs = FIRST_COMMIT_WAIT_MS;; waitMs = Math.min(2 * waitMs, LONGEST_COMMIT_WAIT_MS)) {
       try {
         const options = { ...change, executionId, claimId: this.#claimId, now: clock.now() };
-        const written = await store.commitExecution(options);
+        const written = await store.write(commitExecution, options);
         if (written !== undefined) this.#cancelRequested = written.cancelRequested;
         return written !== undefined;
       } catch (error) {

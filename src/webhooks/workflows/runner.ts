@@ -1,19 +1,21 @@
 import { setImmediate } from "node:timers";
 import { type Lease, Leases } from "../../base/leases.ts";
 import { WakeLoop } from "../../base/wake_loop.ts";
-import { type ExecutionQueue, MAX_COUNTED_BYTES } from "../store/execution_store.ts";
+import { releaseClaims } from "../store/claims.ts";
 import {
   type ClaimedExecution,
-  type DeliveryStore,
-  type ExecutionStore,
+  claimExecutions,
+  dueExecutions,
+  type ExecutionQueue,
+  MAX_COUNTED_BYTES,
   SUSPECT_VOIDS,
-} from "../store/store.ts";
+} from "../store/execution_claims.ts";
+import { renewExecutionClaims } from "../store/executions.ts";
 import { runExecution, type WorkflowRunOptions } from "./run.ts";
 import { WorkflowShares } from "./shares.ts";
 
 /** What a runner works with. */
 export interface WorkflowRunnerOptions extends WorkflowRunOptions {
-  readonly store: ExecutionStore & Pick<DeliveryStore, "releaseClaims">;
   /** How many executions run at once; those that wait are not counted. */
   readonly maxRunning: number;
   /** How many bytes of inputs and results they hold; 64 MiB when absent. */
@@ -61,8 +63,8 @@ export class WorkflowRunner {
     this.#shares = new WorkflowShares({ runs: maxRunning, bytes: maxBytes });
     this.#leases = new Leases({
       ...{ clock, newId, lengthMs: () => LEASE_MS, renewMs: RENEW_MS },
-      renew: (claimIds, leaseUntil) => store.renewExecutionClaims(claimIds, leaseUntil),
-      release: (claimIds, now) => store.releaseClaims(claimIds, now),
+      renew: (claimIds, leaseUntil) => store.write(renewExecutionClaims, claimIds, leaseUntil),
+      release: (claimIds, now) => store.write(releaseClaims, claimIds, now),
       onError: (error) => logger.warning("Cannot renew the leases of executions; retrying", { error }),
       onEnd: ({ claimed, queue, bytes }) => {
         this.#shares.add(queue, { runs: -1, bytes: -bytes });
@@ -123,13 +125,15 @@ export class WorkflowRunner {
     try {
       // They hide their executions from the look.
       await this.#leases.releaseUnused();
-      const due = await store.dueExecutions(clock.now());
+      const due = await store.read(dueExecutions, clock.now());
       this.#isHot = due.length > 0;
       const queues = this.#shares.claims(due, MOST_CLAIMED);
       const maxBytes = Math.min(this.#shares.free.bytes, MOST_CLAIMED_BYTES);
       const claimed = queues.length === 0
         ? []
-        : await this.#leases.claim((terms) => store.claimExecutions({ ...terms, queues, maxBytes }));
+        : await this.#leases.claim((terms) =>
+          store.write(claimExecutions, { ...terms, queues, maxBytes, logger })
+        );
       this.#isFailureLogged = false;
       return claimed;
     } catch (error) {
@@ -168,7 +172,9 @@ export class WorkflowRunner {
     if (result === "yielded") this.#isHot = true;
     if (result !== "interrupted") return false;
     // Others may go on with it while the rest of a stopping process is awaited.
-    if (!signal.aborted) await store.releaseClaims([running.claimed.claimId], clock.now()).catch(() => {});
+    if (!signal.aborted) {
+      await store.write(releaseClaims, [running.claimed.claimId], clock.now()).catch(() => {});
+    }
     return true;
   }
 

@@ -1,4 +1,4 @@
-import type { DueQueue, ExecutionQueue, QueueClaim } from "../store/execution_store.ts";
+import type { DueQueue, ExecutionQueue, QueueClaim } from "../store/execution_claims.ts";
 
 /** How much executions in work may hold altogether. */
 export interface WorkflowLimits {

@@ -6,6 +6,7 @@ import { ran } from "../../harness/administration_fixture.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { sharedPostgres } from "../../harness/shared_servers.ts";
 import { needs } from "../../harness/tools.ts";
+import { acceptEvent } from "../../../src/webhooks/store/accept.ts";
 
 const postgres = await sharedPostgres();
 
@@ -19,7 +20,7 @@ async function inFolder(run: (folder: string, store: string) => Promise<void>): 
     const store = await openSqliteStore({ path, logger, clock: systemClock });
     try {
       const id = "3b241101-e2bb-4255-8caf-4136c566a962";
-      await store.acceptEvent({ id, kind: "a.b", body: new Uint8Array([123, 125]) }, { now: 1 });
+      await store.write(acceptEvent, { id, kind: "a.b", body: new Uint8Array([123, 125]) }, { now: 1 });
       await run(folder, path);
     } finally {
       await store.close();

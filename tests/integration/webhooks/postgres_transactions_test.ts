@@ -58,7 +58,7 @@ Deno.test({
     }
     assertEquals(await bed.counts(), [2, 0]);
     const { elapsedMs, ...figures } = transactions.figures;
-    assertEquals(figures, { commits: 1, operations: 1, repeats: 0 });
+    assertEquals(figures, { commits: 1, operations: 1, retries: 0 });
     assert(elapsedMs > 0);
     assertEquals(bed.told, [elapsedMs]);
   },
@@ -142,7 +142,7 @@ Deno.test({
     await Promise.all(works);
     assertEquals(await bed.counts(), [10, 10]);
     assertEquals(transactions.figures.commits, 10);
-    assert(transactions.figures.repeats > 0);
+    assert(transactions.figures.retries > 0);
   },
 });
 
@@ -164,7 +164,7 @@ Deno.test({
       };
     };
     assertEquals(await transactions.perform(conflicting(9)), 10);
-    assertEquals([await bed.counts(), transactions.figures.repeats], [[1, 0], 9]);
+    assertEquals([await bed.counts(), transactions.figures.retries], [[1, 0], 9]);
     const { code, message } = await refusal(transactions.perform(conflicting(10)));
     assertEquals([code, await bed.counts()], ["busy", [1, 0]]);
     assertMatch(message, /^Cannot use the store: others were in the way 10 times/);

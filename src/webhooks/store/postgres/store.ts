@@ -1,30 +1,31 @@
 import type { Clock } from "../../../base/clock.ts";
-import { type OperationOptions, OperationStore } from "../operation_store.ts";
+import type { Logger } from "../../../base/log.ts";
 import { parsePostgresAddress, shownPostgresAddress } from "../../../base/postgres_address.ts";
 import { migratePostgres } from "./migration.ts";
 import { PostgresPool } from "./pool.ts";
-import { POSTGRES_TABLES } from "./schema.ts";
-import { claimDeliveries } from "./claims.ts";
-import * as deliveries from "../deliveries.ts";
-import * as executions from "../executions.ts";
+import { POSTGRES_TABLES } from "../schema.ts";
+import { claimDeliveries } from "./claim_deliveries.ts";
+import { finishAttempt, renewClaims } from "../delivery_claims.ts";
+import { commitExecution, renewExecutionClaims } from "../executions.ts";
 import { refuseTransactionPooler } from "./pooler.ts";
 import { foldTally, isTallyLong } from "./tally.ts";
 import { PostgresTransactions, type TransactionFigures } from "./transactions.ts";
-import { storeFigures } from "../records.ts";
+import { rowMetrics } from "../tally.ts";
 import { clearRemoved, isAnythingRemoved } from "../removals.ts";
 import { whole } from "../rows.ts";
 import { get, postgresOnly, type Work } from "../work.ts";
 import {
-  type AdministrationStore,
-  type DeliveryStore,
-  type ExecutionStore,
+  type ClaimOptions,
+  type Operation,
+  type RemovalOptions,
   StoreError,
-  type StoreFigures,
+  type StoreMetrics,
   type WebhookStore,
 } from "../store.ts";
 
 /** How a PostgreSQL store is opened. */
-export interface PostgresStoreOptions extends OperationOptions {
+export interface PostgresStoreOptions {
+  readonly logger: Logger;
   /** With name and password. */
   readonly address: string;
   /** Most connections. */
@@ -50,8 +51,6 @@ export interface PostgresExtras {
   readonly waiting: number;
   /** What the commits have cost so far. */
   readonly commits: TransactionFigures;
-  /** How often an operation was undone and begun anew, as others were in its way. */
-  readonly repeats: number;
   /** The time of the database, in milliseconds. */
   databaseTime(): Promise<number>;
 }
@@ -97,7 +96,7 @@ export async function openPostgresStore(
       perform: (work) => unlimited.perform(work),
     }, { shownAddress: name });
     if (from !== to) logger.info("store brought up to date", { address: name, from, to });
-    return new PostgresStore({ pool, transactions, name, version: to }, options);
+    return new PostgresStore({ pool, transactions, name, version: to }, logger);
   } catch (error) {
     await pool.close();
     throw error;
@@ -123,81 +122,74 @@ const TIME = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT
 /** How often rows of the tally are folded in one go; others get at the store in between. */
 const MAX_FOLDS = 10;
 
-/** The port over a pool of connections: each operation is a transaction on one of them. */
-class PostgresStore extends OperationStore implements WebhookStore, PostgresExtras {
+/** However many wait with new requests, work in progress keeps its claims, and its results are written. */
+const URGENT: ReadonlySet<unknown> = new Set([
+  renewClaims,
+  renewExecutionClaims,
+  finishAttempt,
+  commitExecution,
+]);
+
+class PostgresStore implements WebhookStore, PostgresExtras {
   readonly schemaVersion: number;
   readonly #parts: StoreParts;
+  readonly #logger: Logger;
   readonly #underWay = new Set<Promise<unknown>>();
   #isClosed = false;
 
-  constructor(parts: StoreParts, options: OperationOptions) {
-    super(options);
+  constructor(parts: StoreParts, logger: Logger) {
     this.schemaVersion = parts.version;
     this.#parts = parts;
+    this.#logger = logger;
   }
 
   get waiting() {
     return this.#parts.pool.figures.waiting;
   }
+
   get commits() {
     return this.#parts.transactions.figures;
   }
-  get repeats() {
-    return this.commits.repeats;
-  }
 
-  /** In one statement alone, so that whoever asks knows best when it was that time. */
-  databaseTime = () =>
-    this.#run(async () => {
+  /** One statement without a transaction, so that the caller can bound the moment of that time. */
+  databaseTime() {
+    return this.#run(async () => {
       const { rows } = await this.#parts.pool.use((connection) => connection.query(TIME, [], "rows"));
       return whole(rows[0], "now");
     });
+  }
 
-  claimDeliveries = (options: Parameters<DeliveryStore["claimDeliveries"]>[0]) =>
-    this.write(() => claimDeliveries({ ...options, ...this.faults }));
+  read<A extends readonly unknown[], T>(operation: Operation<A, T>, ...args: A): Promise<T> {
+    return this.#run(() => this.#parts.transactions.read(() => operation(...args)));
+  }
 
-  // However many ask for something new, what goes on does not lose its claims over it, and its results are written.
-  override renewClaims = (claimIds: readonly string[], leaseUntil: number) =>
-    this.#writeFirst(() => deliveries.renewClaims(claimIds, leaseUntil));
-  override renewExecutionClaims = (claimIds: readonly string[], leaseUntil: number) =>
-    this.#writeFirst(() => executions.renewExecutionClaims(claimIds, leaseUntil));
-  override finishAttempt = (options: Parameters<DeliveryStore["finishAttempt"]>[0]) =>
-    this.#writeFirst(() => deliveries.finishAttempt(options));
-  override commitExecution = (options: Parameters<ExecutionStore["commitExecution"]>[0]) =>
-    this.#writeFirst(() => executions.commitExecution({ ...options, newId: this.faults.newId }));
+  write<A extends readonly unknown[], T>(operation: Operation<A, T>, ...args: A): Promise<T> {
+    const isUrgent = URGENT.has(operation);
+    return this.#run(() => this.#parts.transactions.perform(() => operation(...args), { isUrgent }));
+  }
 
-  /** Makes few rows of what was tallied meanwhile, too, once nothing else is left to do. */
-  clearRemoved = async (options: Parameters<AdministrationStore["clearRemoved"]>[0]) => {
-    if (await this.read(isAnythingRemoved) && await this.write(() => clearRemoved(options))) return true;
+  claimDeliveries(options: ClaimOptions) {
+    return this.write(claimDeliveries, { ...options, logger: this.#logger });
+  }
+
+  /** Folds the tally as well, once nothing is left to remove. */
+  async clearRemoved(options: RemovalOptions): Promise<boolean> {
+    if (await this.read(isAnythingRemoved) && await this.write(clearRemoved, options)) return true;
     for (let folds = 0; folds < MAX_FOLDS && await this.read(isTallyLong); folds++) {
       await this.write(foldTally);
     }
     return false;
-  };
+  }
 
-  figures = async (now: number): Promise<StoreFigures> => {
-    const figures = await this.read(() => storeFigures(now));
-    return { ...figures, bytes: await this.#bytes() };
-  };
+  async metrics(now: number): Promise<StoreMetrics> {
+    return { ...await this.read(rowMetrics, now), bytes: await this.#bytes() };
+  }
 
-  /** Ends what was asked for before, and the connections; twice is fine. */
+  /** Waits for the operations in flight and closes the connections; a second call does nothing. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.allSettled(this.#underWay);
     await this.#parts.pool.close();
-  }
-
-  protected read<T>(work: () => Work<T>): Promise<T> {
-    return this.#run(() => this.#parts.transactions.read(work));
-  }
-
-  protected write<T>(work: () => Work<T>): Promise<T> {
-    return this.#run(() => this.#parts.transactions.perform(work));
-  }
-
-  #writeFirst<T>(work: () => Work<T>): Promise<T> {
-    const options = { isUrgent: true };
-    return this.#run(() => this.#parts.transactions.perform(work, options));
   }
 
   async #run<T>(ask: () => Promise<T>): Promise<T> {

@@ -4,7 +4,7 @@ import { errorText } from "../../../base/error_text.ts";
 import type { PostgresConnection, TransactionKind } from "./connection.ts";
 import { isConflict, PostgresError, sqlStateOf } from "./error.ts";
 import type { PostgresPool } from "./pool.ts";
-import type { Answer, Statement, Work } from "../work.ts";
+import { type Answer, NO_ANSWER, type Statement, textOf, type Work } from "../work.ts";
 
 /** What the transactions have cost since the store was opened. */
 export interface TransactionFigures {
@@ -13,8 +13,8 @@ export interface TransactionFigures {
   readonly operations: number;
   /** How long they took together, without what was undone. */
   readonly elapsedMs: number;
-  /** How often one was undone and begun anew. */
-  readonly repeats: number;
+  /** How often a transaction was retried after a conflict. */
+  readonly retries: number;
 }
 
 /** For how transactions are carried out. */
@@ -28,7 +28,6 @@ export interface PostgresTransactionsOptions {
 
 type LendOptions = Parameters<PostgresPool["use"]>[1];
 
-const NOTHING: Answer = { rows: [], changes: 0 };
 const MAX_TRIES = 10;
 const BETWEEN: BackoffTimes = { firstMs: 4, longestMs: 250 };
 
@@ -36,7 +35,7 @@ const BETWEEN: BackoffTimes = { firstMs: 4, longestMs: 250 };
 export class PostgresTransactions {
   readonly #pool: PostgresPool;
   readonly #options: PostgresTransactionsOptions;
-  #figures: TransactionFigures = { commits: 0, operations: 0, elapsedMs: 0, repeats: 0 };
+  #figures: TransactionFigures = { commits: 0, operations: 0, elapsedMs: 0, retries: 0 };
 
   constructor(pool: PostgresPool, options: PostgresTransactionsOptions) {
     this.#pool = pool;
@@ -69,7 +68,7 @@ export class PostgresTransactions {
         if (!isConflict(error)) throw error;
         if (tries === MAX_TRIES) throw givenUp(error);
       }
-      this.#figures = { ...this.#figures, repeats: this.#figures.repeats + 1 };
+      this.#figures = { ...this.#figures, retries: this.#figures.retries + 1 };
       // Not on the connection, which others can use meanwhile.
       await this.#rest(tries);
     }
@@ -88,9 +87,9 @@ export class PostgresTransactions {
   }
 
   #count(elapsedMs: number): void {
-    const { commits, operations, repeats } = this.#figures;
+    const { commits, operations, retries } = this.#figures;
     const sum = this.#figures.elapsedMs + elapsedMs;
-    this.#figures = { commits: commits + 1, operations: operations + 1, elapsedMs: sum, repeats };
+    this.#figures = { commits: commits + 1, operations: operations + 1, elapsedMs: sum, retries };
     this.#options.onCommit?.(elapsedMs, 1);
   }
 
@@ -139,16 +138,12 @@ function last<T>(work: Work<T>, answer: Answer): T {
 /** The operation as far as it goes without the server: what only other databases need is passed over. */
 function nextStatement<T>(work: Work<T>, step: IteratorResult<Statement, T>): IteratorResult<Statement, T> {
   let next = step;
-  while (next.done !== true && textOf(next.value) === "") next = work.next(NOTHING);
+  while (next.done !== true && textOf(next.value, "postgres") === "") next = work.next(NO_ANSWER);
   return next;
 }
 
 async function answer(connection: PostgresConnection, statement: Statement): Promise<Answer> {
-  return await connection.query(textOf(statement), statement.parameters, statement.wants);
-}
-
-function textOf({ sql }: Statement): string {
-  return typeof sql === "string" ? sql : sql.postgres;
+  return await connection.query(textOf(statement, "postgres"), statement.parameters, statement.returns);
 }
 
 function givenUp(error: unknown): PostgresError {

@@ -1,16 +1,19 @@
-import { type OperationOptions, OperationStore } from "../operation_store.ts";
-import { migrate, schemaVersion } from "./schema.ts";
+import type { Clock } from "../../../base/clock.ts";
+import type { Logger } from "../../../base/log.ts";
+import { migrate, schemaVersion } from "./migration.ts";
 import { type CommitFigures, GroupCommit } from "./group_commit.ts";
 import { storeBytes } from "./bytes.ts";
-import { claimDeliveries } from "./claims.ts";
+import { claimDeliveries } from "./claim_deliveries.ts";
 import { type ConnectionOptions, SqliteConnection } from "./connection.ts";
-import { storeFigures } from "../records.ts";
+import { erasePayload } from "../events.ts";
+import { rowMetrics } from "../tally.ts";
 import { clearRemoved, isAnythingRemoved } from "../removals.ts";
-import type { Work } from "../work.ts";
-import type { AdministrationStore, DeliveryStore, StoreFigures, WebhookStore } from "../store.ts";
+import type { ClaimOptions, Operation, RemovalOptions, StoreMetrics, WebhookStore } from "../store.ts";
 
 /** How a store is opened. */
-export interface SqliteStoreOptions extends ConnectionOptions, OperationOptions {
+export interface SqliteStoreOptions extends ConnectionOptions {
+  readonly logger: Logger;
+  readonly clock: Clock;
   /** The database file; made with its folder when missing. */
   readonly path: string;
   /** How many operations may wait for a commit; 50,000 when absent. */
@@ -48,18 +51,21 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Webh
   }
 }
 
-/** The port over one connection: each operation is passed on, to a gathered commit or to a snapshot. */
-class SqliteStore extends OperationStore implements WebhookStore, SqliteExtras {
+/** Operations after which the log may hold what was erased. */
+const ERASING: ReadonlySet<unknown> = new Set([erasePayload]);
+
+class SqliteStore implements WebhookStore, SqliteExtras {
   readonly schemaVersion: number;
   readonly #connection: SqliteConnection;
   readonly #commits: GroupCommit;
-  /** Whether the log may hold a payload that was erased. */
+  readonly #logger: Logger;
+  /** Whether the log may hold an erased payload. */
   #hasTraces = false;
 
   constructor(connection: SqliteConnection, options: SqliteStoreOptions, version: number) {
-    super(options);
     this.schemaVersion = version;
     this.#connection = connection;
+    this.#logger = options.logger;
     this.#commits = new GroupCommit(connection, {
       ...options,
       maxWaiting: options.maxWaiting ?? MAX_WAITING,
@@ -69,49 +75,50 @@ class SqliteStore extends OperationStore implements WebhookStore, SqliteExtras {
   get waiting() {
     return this.#commits.waiting;
   }
+
   get commits() {
     return this.#commits.figures;
   }
 
-  claimDeliveries = (options: Parameters<DeliveryStore["claimDeliveries"]>[0]) =>
-    this.write(() => claimDeliveries({ ...options, ...this.faults }));
+  /** Reads immediately: results that were returned before are seen, operations that wait for their commit are not. */
+  // deno-lint-ignore require-await -- a failure is a rejection
+  async read<A extends readonly unknown[], T>(operation: Operation<A, T>, ...args: A): Promise<T> {
+    return this.#connection.snapshot(() => this.#connection.perform(operation(...args)));
+  }
+
+  write<A extends readonly unknown[], T>(operation: Operation<A, T>, ...args: A): Promise<T> {
+    const written = this.#commits.write(() => operation(...args));
+    if (!ERASING.has(operation)) return written;
+    return written.then((value) => {
+      this.#hasTraces = true;
+      this.#truncateLog();
+      return value;
+    });
+  }
+
+  claimDeliveries(options: ClaimOptions) {
+    return this.write(claimDeliveries, { ...options, logger: this.#logger });
+  }
+
+  async clearRemoved(options: RemovalOptions): Promise<boolean> {
+    return await this.read(isAnythingRemoved) && await this.write(clearRemoved, options);
+  }
+
   /** Called each second, so an idle service also notices that its files are gone, and retries to empty its log. */
-  figures = async (now: number): Promise<StoreFigures> => {
+  async metrics(now: number): Promise<StoreMetrics> {
     this.#connection.checkFiles();
     this.#truncateLog();
-    const figures = await this.read(() => storeFigures(now));
-    return { ...figures, bytes: storeBytes(this.#connection) };
-  };
-  clearRemoved = async (options: Parameters<AdministrationStore["clearRemoved"]>[0]) =>
-    await this.read(isAnythingRemoved) && await this.write(() => clearRemoved(options));
+    return { ...await this.read(rowMetrics, now), bytes: storeBytes(this.#connection) };
+  }
 
-  /** Commits what waits and closes the file; twice is fine. */
-  // deno-lint-ignore require-await -- what fails is a rejection
+  /** Commits what waits and closes the file; a second call does nothing. */
+  // deno-lint-ignore require-await -- a failure is a rejection
   async close(): Promise<void> {
     this.#commits.close();
     this.#connection.close();
   }
 
-  protected override removeTraces(): void {
-    this.#hasTraces = true;
-    this.#truncateLog();
-  }
-
   #truncateLog(): void {
     if (this.#hasTraces) this.#hasTraces = !this.#connection.truncateLog();
-  }
-
-  protected write<T>(work: () => Work<T>): Promise<T> {
-    return this.#commits.write(work);
-  }
-
-  protected read<T>(work: () => Work<T>): Promise<T> {
-    return this.#snapshot(() => this.#connection.perform(work()));
-  }
-
-  /** Reads at once: what was answered before is there, what still waits for its commit is not. */
-  // deno-lint-ignore require-await -- what fails is a rejection
-  async #snapshot<T>(run: () => T): Promise<T> {
-    return this.#connection.snapshot(run);
   }
 }

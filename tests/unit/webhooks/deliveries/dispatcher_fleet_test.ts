@@ -1,16 +1,12 @@
 import { assertEquals } from "@std/assert";
 import { scaledClock } from "../../../harness/scaled_clock.ts";
-import { StoreError, type WebhookStore } from "../../../../src/webhooks/store/store.ts";
 import { until } from "../../../harness/until.ts";
+import { storeWith } from "../../../harness/store_double.ts";
 import { DispatcherBed } from "../../../harness/dispatcher_fixture.ts";
+import { listDeliveries } from "../../../../src/webhooks/store/deliveries.ts";
+import { StoreError, type WebhookStore } from "../../../../src/webhooks/store/store.ts";
 
 type Claim = WebhookStore["claimDeliveries"];
-
-/** The store of a bed as one of several machines has it, with some operations replaced. */
-function storeWith(bed: DispatcherBed, operations: Partial<WebhookStore>): WebhookStore {
-  const replaced = Object.entries(operations).map(([name, value]) => [name, { value }]);
-  return Object.create(bed.store, Object.fromEntries(replaced));
-}
 
 /** A store that has its machines attempt so many deliveries of an endpoint at once, over all of them. */
 function fleetStore(bed: DispatcherBed, concurrency: number) {
@@ -23,7 +19,7 @@ function fleetStore(bed: DispatcherBed, concurrency: number) {
     return claimed;
   };
   const claim: Claim = async (options) => {
-    const { items } = await bed.store.listDeliveries({ limit: 500 });
+    const { items } = await bed.store.read(listDeliveries, { limit: 500 });
     const claimed = items.filter(({ claimId }) => claimId !== undefined).length;
     const wants = options.wants.map((want) => ({
       ...want,
@@ -31,7 +27,7 @@ function fleetStore(bed: DispatcherBed, concurrency: number) {
     }));
     return await bed.store.claimDeliveries({ ...options, wants: wants.filter(({ max }) => max > 0) });
   };
-  fleet.store = storeWith(bed, { claimDeliveries });
+  fleet.store = storeWith(bed.store, [], { claimDeliveries });
   return fleet;
 }
 

@@ -1,6 +1,11 @@
 import { assertEquals } from "@std/assert";
 import { until } from "../../../harness/until.ts";
 import { WebhookBed } from "../../../harness/webhook_service_fixture.ts";
+import { findDelivery } from "../../../../src/webhooks/store/deliveries.ts";
+import { dueEndpoints } from "../../../../src/webhooks/store/delivery_claims.ts";
+import { voidClaims } from "../../../../src/webhooks/store/claims.ts";
+import { instead, storeWith } from "../../../harness/store_double.ts";
+import { listExecutions, renewExecutionClaims } from "../../../../src/webhooks/store/executions.ts";
 
 const DAY_MS = 86_400_000;
 const RETENTION_MS = 3_600_000;
@@ -57,7 +62,7 @@ Deno.test("webhook work: claims of whoever had the lock before are void", async 
   });
   await bed.call("POST", "/endpoints", { url: "https://example.com/" });
   const { body: { id } } = await bed.post({ event: "a", data: {} });
-  const [endpoint] = await bed.store.dueEndpoints(bed.clock.now());
+  const [endpoint] = await bed.store.read(dueEndpoints, bed.clock.now());
   const [claimed] = await bed.store.claimDeliveries({
     now: bed.clock.now(),
     leaseUntil: bed.clock.now() + DAY_MS,
@@ -90,7 +95,7 @@ Deno.test("webhook work: where others work too, only claims whose lease is over 
   await bed.post({ event: "a", data: {} });
   const claim = async (leaseMs: number) => {
     const now = bed.clock.now();
-    const [endpoint] = await bed.store.dueEndpoints(now);
+    const [endpoint] = await bed.store.read(dueEndpoints, now);
     const [claimed] = await bed.store.claimDeliveries({
       ...{ now, leaseUntil: now + leaseMs, newClaimId: () => crypto.randomUUID() },
       wants: [{ endpointId: endpoint?.id ?? "", max: 1 }],
@@ -100,7 +105,7 @@ Deno.test("webhook work: where others work too, only claims whose lease is over 
   const [gone, held] = [await claim(1_000), await claim(DAY_MS)];
   bed.clock.advance(2_000);
   bed.service.start();
-  const state = async (id = "") => (await bed.store.findDelivery(id))?.delivery.state;
+  const state = async (id = "") => (await bed.store.read(findDelivery, id))?.delivery.state;
   await until("the delivery", async () => await state(gone) === "acknowledged");
   assertEquals([sent, await state(held)], [[gone], "attempting"]);
   assertEquals(bed.log.some((line) => line.includes("as others do that share it")), true);
@@ -128,13 +133,10 @@ Deno.test("webhook work: a store that cannot void claims yet is asked again", as
   let failures = 2;
   await using bed = await WebhookBed.open({
     parts: { takeLock: lock.take },
-    store(store) {
-      const voidClaims = store.voidClaims.bind(store);
-      return Object.assign(store, {
-        voidClaims: (options: Parameters<typeof voidClaims>[0]) =>
-          failures-- > 0 ? Promise.reject(new Error("busy")) : voidClaims(options),
-      });
-    },
+    store: (store) =>
+      storeWith(store, [
+        instead(voidClaims, (call) => failures-- > 0 ? Promise.reject(new Error("busy")) : call()),
+      ]),
   });
   bed.service.start();
   await until("the work to begin", () => {
@@ -167,15 +169,14 @@ Deno.test("webhook work: an event asks for deliveries to the endpoints that it g
   await using bed = await WebhookBed.open({
     parts: { takeLock: lock.take, sender: { send: () => Promise.resolve({ status: 200 }) } },
     store(store) {
-      const { claimDeliveries, dueEndpoints } = store;
-      return Object.assign(store, {
-        dueEndpoints: (now: number) => {
-          looks++;
-          return dueEndpoints(now);
-        },
-        claimDeliveries: (options: Parameters<typeof claimDeliveries>[0]) => {
+      const look = instead(dueEndpoints, (call) => {
+        looks++;
+        return call();
+      });
+      return storeWith(store, [look], {
+        claimDeliveries: (options) => {
           wanted.push(...options.wants.map(({ endpointId }) => endpointId));
-          return claimDeliveries(options);
+          return store.claimDeliveries(options);
         },
       });
     },
@@ -199,11 +200,11 @@ Deno.test("webhook work: what a removal has left is gone on with, also of anothe
   const { body: { id } } = await bed.call("POST", "/endpoints", { url: "https://example.com/a" });
   await Promise.all(Array.from({ length: 1_200 }, () => bed.post({ event: "a", data: {} })));
   assertEquals((await bed.call("DELETE", `/endpoints/${id}`)).status, 204);
-  const open = async () => (await bed.store.figures(0)).deliveries.attempting;
+  const open = async () => (await bed.store.metrics(0)).deliveries.attempting;
   assertEquals(await open(), 700);
   bed.service.start();
   await until("all to have failed", async () => await open() === 0);
-  assertEquals((await bed.store.figures(0)).deliveries.failed, 1_200);
+  assertEquals((await bed.store.metrics(0)).deliveries.failed, 1_200);
 });
 
 Deno.test("webhook work: claims of executions are prolonged before any that ended are taken back", async () => {
@@ -217,25 +218,23 @@ Deno.test("webhook work: claims of executions are prolonged before any that ende
         if (point === "claimed") await gate.promise;
       },
     },
-    store(store) {
-      const { renewExecutionClaims, voidClaims } = store;
-      return Object.assign(store, {
-        renewExecutionClaims: (...given: Parameters<typeof renewExecutionClaims>) => {
+    store: (store) =>
+      storeWith(store, [
+        instead(renewExecutionClaims, (call) => {
           calls.push("prolonged");
-          return renewExecutionClaims(...given);
-        },
-        voidClaims: (options: Parameters<typeof voidClaims>[0]) => {
+          return call();
+        }),
+        instead(voidClaims, (call, options) => {
           calls.push(options.which);
-          return voidClaims(options);
-        },
-      });
-    },
+          return call();
+        }),
+      ]),
   });
   const { key } = await bed.trigger();
   await bed.start(key, {});
   bed.service.start();
   const isClaimed = async () =>
-    (await bed.store.listExecutions({ limit: 1 })).items[0]?.claimId !== undefined;
+    (await bed.store.read(listExecutions, { limit: 1 })).items[0]?.claimId !== undefined;
   await until("the claim", isClaimed);
   await until("the first look", () => calls.includes("expired"));
   calls.length = 0;

@@ -1,10 +1,8 @@
 import { endpointsOf } from "../endpoints.ts";
-import { claimedDeliveryOf, failWithoutPayload, type RowFaults } from "../deliveries.ts";
+import { claimedDeliveryOf, failWithoutPayload, type RowFaults } from "../delivery_claims.ts";
 import { text, whole } from "../rows.ts";
 import { all, postgresOnly, type Row, run, type Work } from "../work.ts";
-import type { ClaimedDelivery, DeliveryStore } from "../store.ts";
-
-type ClaimOptions = Parameters<DeliveryStore["claimDeliveries"]>[0] & RowFaults;
+import type { ClaimedDelivery, ClaimOptions } from "../store.ts";
 
 // In one order, so that two who want the same endpoints do not wait for each other. Whoever claims for an endpoint has
 // it for itself until then, and events come in meanwhile.
@@ -39,7 +37,7 @@ const CLAIM = postgresOnly(`
  * Claims deliveries that are due. Of an endpoint no more are claimed than its concurrency, by all who share the store
  * together.
  */
-export function* claimDeliveries(options: ClaimOptions): Work<readonly ClaimedDelivery[]> {
+export function* claimDeliveries(options: ClaimOptions & RowFaults): Work<readonly ClaimedDelivery[]> {
   const { now } = options;
   const wants = new Map(options.wants.map(({ endpointId, max }) => [endpointId, max]));
   const endpoints = yield* all(LOCK_ENDPOINTS, [...wants.keys()]);
@@ -58,7 +56,7 @@ export function* claimDeliveries(options: ClaimOptions): Work<readonly ClaimedDe
 function* claimRows(
   rows: readonly Row[],
   endpointRows: readonly Row[],
-  { now, leaseUntil, newClaimId, ...faults }: ClaimOptions,
+  { now, leaseUntil, newClaimId, ...faults }: ClaimOptions & RowFaults,
 ): Work<readonly ClaimedDelivery[]> {
   const bodies = yield* bodiesOf(rows);
   for (const row of rows) {

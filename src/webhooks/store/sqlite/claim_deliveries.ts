@@ -1,8 +1,8 @@
-import { claimedDeliveryOf, failWithoutPayload, type RowFaults } from "../deliveries.ts";
+import { claimedDeliveryOf, failWithoutPayload, type RowFaults } from "../delivery_claims.ts";
 import { findEndpoint } from "../endpoints.ts";
 import { text, whole } from "../rows.ts";
 import { all, get, run, sqliteOnly, type Work } from "../work.ts";
-import type { ClaimedDelivery, DeliveryStore } from "../store.ts";
+import type { ClaimedDelivery, ClaimOptions } from "../store.ts";
 
 const DUE = sqliteOnly(
   `SELECT * FROM delivery INDEXED BY delivery_next
@@ -15,9 +15,7 @@ const BODY = sqliteOnly("SELECT body FROM event WHERE id = ?");
 
 /** Claims deliveries that are due; for a database that has one writer at a time. */
 export function* claimDeliveries(
-  { now, leaseUntil, newClaimId, wants, ...faults }:
-    & Parameters<DeliveryStore["claimDeliveries"]>[0]
-    & RowFaults,
+  { now, leaseUntil, newClaimId, wants, ...faults }: ClaimOptions & RowFaults,
 ): Work<readonly ClaimedDelivery[]> {
   const bodies = new Map<string, Uint8Array>();
   const claimed: { readonly nextAt: number; readonly seq: number; readonly claim: ClaimedDelivery }[] = [];
