@@ -126,7 +126,8 @@ const TRACING = inGroup("Tracing", {
   TRACING_EXPORTER_PROTOCOL: {
     parse: oneOf(["http", "grpc"]),
     whenUnset: "`OTEL_EXPORTER_OTLP_PROTOCOL` decides, else `http`",
-    doc: "How spans are exported: `http` or `grpc`. `OTEL_EXPORTER_OTLP_PROTOCOL` decides between JSON and protobuf.",
+    doc:
+      "How spans are exported: `http` or `grpc`. `OTEL_EXPORTER_OTLP_PROTOCOL` decides between JSON and protobuf.",
   },
   TRACING_SERVICE_NAME: {
     parse: parseText,

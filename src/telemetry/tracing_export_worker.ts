@@ -4,7 +4,7 @@ import { BatchSpanProcessor, type ReadableSpan, type SpanExporter } from "@opent
 import { type Clock, systemClock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import type { Logger } from "../base/log.ts";
-import { portLogger } from "../base/port_logger.ts";
+import { portLogger } from "../base/log.ts";
 import { captureConsole } from "../base/standard_streams.ts";
 import type { WorkerPort } from "../base/supervised_worker.ts";
 import { giveWay } from "../base/thread_priority.ts";

@@ -115,7 +115,11 @@ export class Snapshots {
         count: Math.round(count),
         errorAtMost: Math.ceil(errorAtMost),
       })),
-      configuration: { ...loads, version: truncate(loads.version), error: loads.error === null ? null : truncate(loads.error) },
+      configuration: {
+        ...loads,
+        version: truncate(loads.version),
+        error: loads.error === null ? null : truncate(loads.error),
+      },
       ...flags,
     };
   }

@@ -1,6 +1,6 @@
 import type { AttemptReport } from "./metrics.ts";
-import type { Flight } from "./in_flight.ts";
 import type { DueEndpoint } from "../store/delivery_claims.ts";
+import type { ClaimedDelivery } from "../store/store.ts";
 
 /** How many more attempts of an endpoint may begin. */
 export interface Want {
@@ -8,9 +8,16 @@ export interface Want {
   readonly max: number;
 }
 
+/** An attempt in flight. */
+export interface Flight {
+  readonly claimed: ClaimedDelivery;
+  /** By the clock's `elapsed`. */
+  readonly startedAt: number;
+}
+
 /** The attempts in flight. */
 export interface Running {
-  readonly flights: Iterable<Pick<Flight, "claimed" | "startedAt">>;
+  readonly flights: Iterable<Flight>;
   /** The number of attempts of an endpoint. */
   of(endpointId: string): number;
 }

@@ -1,4 +1,4 @@
-import type { EndpointSecret } from "../model/records.ts";
+import type { EndpointSecret, Sealed } from "../model/records.ts";
 import type { OutgoingDelivery } from "./sender.ts";
 import { signature, standardWebhooksHeaders } from "../model/signature.ts";
 import type { ClaimedDelivery } from "../store/store.ts";
@@ -49,4 +49,31 @@ export async function deliveryRequest(
  */
 export function signingSecret(secrets: readonly EndpointSecret[], now: number): EndpointSecret | undefined {
   return secrets.find(({ activeAt }) => activeAt <= now) ?? secrets.at(-1);
+}
+
+/** Opens what was sealed. */
+export interface Unsealer {
+  unseal(sealed: Sealed): Promise<string>;
+}
+
+const MAX_TEXTS = 1_000;
+
+/** Remembers what was unsealed: every attempt of an endpoint needs the same secret, and opening it takes a while. */
+export class OpenedTexts implements Unsealer {
+  readonly #box: Unsealer;
+  readonly #texts = new Map<string, string>();
+
+  constructor(box: Unsealer) {
+    this.#box = box;
+  }
+
+  async unseal(sealed: Sealed): Promise<string> {
+    const name = `${sealed.keyId} ${String.fromCharCode(...sealed.bytes.subarray(0, 64))}`;
+    const known = this.#texts.get(name);
+    if (known !== undefined) return known;
+    const text = await this.#box.unseal(sealed);
+    if (this.#texts.size >= MAX_TEXTS) this.#texts.clear();
+    this.#texts.set(name, text);
+    return text;
+  }
 }

@@ -1,12 +1,11 @@
 import { Buffer } from "node:buffer";
 import { lookup as lookUp } from "node:dns/promises";
-import { connect as connectSocket, type Socket } from "node:net";
+import { connect as connectSocket, isIP, type Socket } from "node:net";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import type { Clock } from "../../base/clock.ts";
 import { answeredWithin } from "../../base/wait.ts";
 import { hostPort } from "../../base/host_port.ts";
 import { blockedReason, type Cidrs } from "../model/address_ranges.ts";
-import { parseIpAddress } from "../model/ip_address.ts";
 import { connectError, isUntrusted, lookupError, SendError, tlsError } from "./send_error.ts";
 
 /** All addresses of a name, those to try first in front. */
@@ -105,7 +104,7 @@ export class Dialler {
 
   /** All addresses of a host. */
   async resolve(host: string, { end } = this.begin()): Promise<readonly string[]> {
-    if (parseIpAddress(host) !== undefined) return [host];
+    if (isIP(host) !== 0) return [host];
     const { lookup = platformLookup } = this.#options;
     const found = lookup(host).catch((error) => {
       throw lookupError(error);
@@ -240,7 +239,7 @@ export class Dialler {
     const secured = connectTls({
       socket,
       host,
-      ...(parseIpAddress(host) === undefined ? { servername: host.replace(/\.$/, "") } : {}),
+      ...(isIP(host) === 0 ? { servername: host.replace(/\.$/, "") } : {}),
       ...(authorities === undefined ? {} : { ca: [...authorities] }),
       ALPNProtocols: ["http/1.1"],
       minVersion: "TLSv1.2",

@@ -1,8 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
 import { WakeLoop } from "../../base/wake_loop.ts";
-import { Dispatcher } from "../deliveries/dispatcher.ts";
-import type { DispatcherOptions } from "../deliveries/dispatcher_options.ts";
+import { Dispatcher, type DispatcherOptions } from "../deliveries/dispatcher.ts";
 import { DurationSamples, type SharedStoreMetrics, storeGauges, type WebhookMetrics } from "./metrics.ts";
 import { WorkflowRunner, type WorkflowRunnerOptions } from "../workflows/runner.ts";
 import { voidClaims } from "../store/claims.ts";
