@@ -8,10 +8,10 @@ import {
 import { WireError } from "../wire/wire_format.ts";
 import { GrpcError, type GrpcService } from "./grpc_service.ts";
 
-/** Names that stand for the server as a whole; it serves nothing whose health could differ. */
+/** Names of the server as a whole. */
 const KNOWN_NAMES: readonly string[] = ["", "ratelimit"];
 
-/** The service `grpc.health.v1.Health`, which tells what `health` tells. */
+/** The service `grpc.health.v1.Health`. */
 export function createHealthService(health: Health): GrpcService {
   return {
     name: "grpc.health.v1.Health",
@@ -35,7 +35,7 @@ function check(health: Health, request: Uint8Array): Uint8Array {
   return statusMessage(health.healthy);
 }
 
-/** Unlike Check, Watch leaves the call open for a name that nobody knows: so the protocol has it. */
+/** Unlike Check, Watch keeps the call open for an unknown name, as the protocol requires. */
 function watch(health: Health, request: Uint8Array, send: (message: Uint8Array) => void): () => void {
   const { service } = decode(request);
   if (!KNOWN_NAMES.includes(service)) {

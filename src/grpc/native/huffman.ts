@@ -1,12 +1,37 @@
+/**
+ * The length of the Huffman code of each byte and of the end of string (RFC 7541, appendix B). The code is canonical:
+ * codes count up by length, then by byte.
+ */
+// deno-fmt-ignore
+const HUFFMAN_LENGTHS: readonly number[] = [
+  13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
+  28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28,
+  6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6,
+  5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12, 10,
+  13, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
+  7, 7, 7, 7, 7, 7, 7, 7, 8, 7, 8, 13, 19, 13, 14, 6,
+  15, 5, 6, 5, 6, 5, 6, 6, 6, 5, 7, 7, 6, 6, 6, 5,
+  6, 7, 6, 5, 5, 6, 7, 7, 7, 7, 7, 15, 11, 14, 13, 28,
+  20, 22, 20, 20, 22, 22, 22, 23, 22, 23, 23, 23, 23, 23, 24, 23,
+  24, 24, 22, 23, 24, 23, 23, 23, 23, 21, 22, 23, 22, 23, 23, 24,
+  22, 21, 20, 22, 22, 23, 23, 21, 23, 22, 22, 24, 21, 22, 23, 23,
+  21, 21, 22, 21, 23, 22, 23, 23, 20, 22, 22, 22, 23, 22, 22, 23,
+  26, 26, 20, 19, 22, 23, 22, 25, 26, 26, 26, 27, 27, 26, 24, 25,
+  19, 21, 26, 27, 27, 26, 27, 24, 21, 21, 26, 26, 28, 27, 27, 27,
+  20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23,
+  26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26,
+  30,
+];
+
 const END_OF_STRING = 256;
 
 /**
- * The code as a binary tree in one array: node n has its children at 2n and 2n + 1. Above 0 stands
- * the next node, below 0 a symbol s as -1 - s; node 0 is the root.
+ * The code as a binary tree: node n has its children at 2n and 2n + 1. A positive value is the next node, a negative one
+ * the symbol s as -1 - s; node 0 is the root.
  */
 const TREE = buildTree();
 
-/** The text of a Huffman coded string, one character an octet (RFC 7541, section 5.2). */
+/** The text of a Huffman coded string, one character per byte (RFC 7541, section 5.2). */
 export function decodeHuffman(bytes: Uint8Array): string {
   let text = "";
   let node = 0;
@@ -39,8 +64,8 @@ export function decodeHuffman(bytes: Uint8Array): string {
 }
 
 /**
- * Of the places of one depth, from left to right, the first are the symbols whose code is so long, and the others lead
- * on. Few enough turns that it is not worth an optimizing compiler, which takes 4 MB when it is first needed.
+ * Places of one depth from left to right: first the symbols with a code of that length, then inner nodes. Short loops,
+ * because the optimizing compiler takes 4 MB when it is first needed.
  */
 function buildTree(): Int16Array {
   const symbols = HUFFMAN_LENGTHS.map((length, symbol) => ({ length, symbol }))
@@ -66,93 +91,3 @@ function buildTree(): Int16Array {
   }
   return tree;
 }
-
-/** The static table of RFC 7541, appendix A, in order; its first entry has the index 1. */
-export const STATIC_TABLE: readonly (readonly [name: string, value: string])[] = [
-  [":authority", ""],
-  [":method", "GET"],
-  [":method", "POST"],
-  [":path", "/"],
-  [":path", "/index.html"],
-  [":scheme", "http"],
-  [":scheme", "https"],
-  [":status", "200"],
-  [":status", "204"],
-  [":status", "206"],
-  [":status", "304"],
-  [":status", "400"],
-  [":status", "404"],
-  [":status", "500"],
-  ["accept-charset", ""],
-  ["accept-encoding", "gzip, deflate"],
-  ["accept-language", ""],
-  ["accept-ranges", ""],
-  ["accept", ""],
-  ["access-control-allow-origin", ""],
-  ["age", ""],
-  ["allow", ""],
-  ["authorization", ""],
-  ["cache-control", ""],
-  ["content-disposition", ""],
-  ["content-encoding", ""],
-  ["content-language", ""],
-  ["content-length", ""],
-  ["content-location", ""],
-  ["content-range", ""],
-  ["content-type", ""],
-  ["cookie", ""],
-  ["date", ""],
-  ["etag", ""],
-  ["expect", ""],
-  ["expires", ""],
-  ["from", ""],
-  ["host", ""],
-  ["if-match", ""],
-  ["if-modified-since", ""],
-  ["if-none-match", ""],
-  ["if-range", ""],
-  ["if-unmodified-since", ""],
-  ["last-modified", ""],
-  ["link", ""],
-  ["location", ""],
-  ["max-forwards", ""],
-  ["proxy-authenticate", ""],
-  ["proxy-authorization", ""],
-  ["range", ""],
-  ["referer", ""],
-  ["refresh", ""],
-  ["retry-after", ""],
-  ["server", ""],
-  ["set-cookie", ""],
-  ["strict-transport-security", ""],
-  ["transfer-encoding", ""],
-  ["user-agent", ""],
-  ["vary", ""],
-  ["via", ""],
-  ["www-authenticate", ""],
-];
-
-/**
- * How many bits the Huffman code of each octet has, and last that of the end of the string (RFC 7541,
- * appendix B). The code is canonical, so the lengths say everything: codes count up by length, then octet.
- */
-// deno-fmt-ignore
-export const HUFFMAN_LENGTHS: readonly number[] = [
-  13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
-  28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28,
-  6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6,
-  5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12, 10,
-  13, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
-  7, 7, 7, 7, 7, 7, 7, 7, 8, 7, 8, 13, 19, 13, 14, 6,
-  15, 5, 6, 5, 6, 5, 6, 6, 6, 5, 7, 7, 6, 6, 6, 5,
-  6, 7, 6, 5, 5, 6, 7, 7, 7, 7, 7, 15, 11, 14, 13, 28,
-  20, 22, 20, 20, 22, 22, 22, 23, 22, 23, 23, 23, 23, 23, 24, 23,
-  24, 24, 22, 23, 24, 23, 23, 23, 23, 21, 22, 23, 22, 23, 23, 24,
-  22, 21, 20, 22, 22, 23, 23, 21, 23, 22, 22, 24, 21, 22, 23, 23,
-  21, 21, 22, 21, 23, 22, 23, 23, 20, 22, 22, 22, 23, 22, 22, 23,
-  26, 26, 20, 19, 22, 23, 22, 25, 26, 26, 26, 27, 27, 26, 24, 25,
-  19, 21, 26, 27, 27, 26, 27, 24, 21, 21, 26, 26, 28, 27, 27, 27,
-  20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23,
-  26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26,
-  30,
-];
