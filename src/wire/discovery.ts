@@ -5,25 +5,24 @@ import { WireWriter } from "./writer.ts";
 
 /** A `google.rpc.Status`, without its details. */
 export interface WireStatus {
-  /** A status code of gRPC. */
   code: number;
   message: string;
 }
 
-/** A `google.protobuf.Any`: a message of some type, still as bytes. */
+/** A `google.protobuf.Any`: a message of some type, as bytes. */
 export interface WireAny {
   readonly typeUrl: string;
   readonly value: Uint8Array;
 }
 
-/** An `envoy.config.core.v3.Node`: who speaks to a configuration server. */
+/** An `envoy.config.core.v3.Node`: a client of a configuration server. */
 export interface WireNode {
   id: string;
   cluster: string;
   metadata?: WireStruct | undefined;
 }
 
-/** An `envoy.service.discovery.v3.DiscoveryRequest`. What can be absent is there as `undefined` after decoding. */
+/** An `envoy.service.discovery.v3.DiscoveryRequest`. */
 export interface WireDiscoveryRequest {
   readonly versionInfo: string;
   readonly node?: WireNode | undefined;
@@ -42,7 +41,7 @@ export interface WireDiscoveryResponse {
   readonly nonce: string;
 }
 
-/** The request that these bytes are. */
+/** Reads a request. */
 export function decodeDiscoveryRequest(bytes: Uint8Array): WireDiscoveryRequest {
   const reader = new WireReader(bytes, "DiscoveryRequest");
   const resourceNames: string[] = [];
@@ -63,7 +62,7 @@ export function decodeDiscoveryRequest(bytes: Uint8Array): WireDiscoveryRequest 
   return { versionInfo, node, resourceNames, typeUrl, responseNonce, errorDetail };
 }
 
-/** The bytes of a request. */
+/** Writes a request. */
 export function encodeDiscoveryRequest(request: WireDiscoveryRequest): Uint8Array<ArrayBuffer> {
   const writer = new WireWriter();
   writer.string(1, request.versionInfo);
@@ -80,7 +79,7 @@ export function encodeDiscoveryRequest(request: WireDiscoveryRequest): Uint8Arra
   return writer.finish();
 }
 
-/** The response that these bytes are. */
+/** Reads a response. */
 export function decodeDiscoveryResponse(bytes: Uint8Array): WireDiscoveryResponse {
   const reader = new WireReader(bytes, "DiscoveryResponse");
   const resources: WireAny[] = [];
@@ -97,7 +96,7 @@ export function decodeDiscoveryResponse(bytes: Uint8Array): WireDiscoveryRespons
   return { versionInfo, resources, typeUrl, nonce };
 }
 
-/** The bytes of a response. */
+/** Writes a response. */
 export function encodeDiscoveryResponse(response: WireDiscoveryResponse): Uint8Array<ArrayBuffer> {
   const writer = new WireWriter();
   writer.string(1, response.versionInfo);
@@ -112,7 +111,7 @@ export function encodeDiscoveryResponse(response: WireDiscoveryResponse): Uint8A
   return writer.finish();
 }
 
-/** Reads a node; given twice, the second goes on with the first, as messages do. */
+/** A second occurrence of a message continues the first, here and below: protobuf merges them. */
 function readNode(reader: WireReader, before: WireNode | undefined): WireNode {
   const node = before ?? { id: "", cluster: "", metadata: undefined };
   for (const tag of reader.message("Node")) {

@@ -10,14 +10,14 @@ export interface WireHealthCheckRequest {
 
 /** A `grpc.health.v1.HealthCheckResponse`. */
 export interface WireHealthCheckResponse {
-  /** One of `SERVING_STATUS`, or a number that nobody knows. */
+  /** One of `SERVING_STATUS`, or an unknown number. */
   readonly status: number;
 }
 
-/** Numbers of the statuses of a service. */
+/** Numbers of service statuses. */
 export const SERVING_STATUS = { UNKNOWN: 0, SERVING: 1, NOT_SERVING: 2, SERVICE_UNKNOWN: 3 } as const;
 
-/** The question that these bytes are. */
+/** Reads a request. */
 export function decodeHealthCheckRequest(bytes: Uint8Array): WireHealthCheckRequest {
   const reader = new WireReader(bytes, "HealthCheckRequest");
   let service = "";
@@ -28,14 +28,14 @@ export function decodeHealthCheckRequest(bytes: Uint8Array): WireHealthCheckRequ
   return { service };
 }
 
-/** The bytes of a question. */
+/** Writes a request. */
 export function encodeHealthCheckRequest(request: WireHealthCheckRequest): Uint8Array<ArrayBuffer> {
   const writer = new WireWriter();
   writer.string(1, request.service);
   return writer.finish();
 }
 
-/** The answer that these bytes are. */
+/** Reads a response. */
 export function decodeHealthCheckResponse(bytes: Uint8Array): WireHealthCheckResponse {
   const reader = new WireReader(bytes, "HealthCheckResponse");
   let status = 0;
@@ -46,7 +46,7 @@ export function decodeHealthCheckResponse(bytes: Uint8Array): WireHealthCheckRes
   return { status };
 }
 
-/** The bytes of an answer. */
+/** Writes a response. */
 export function encodeHealthCheckResponse(response: WireHealthCheckResponse): Uint8Array<ArrayBuffer> {
   const writer = new WireWriter();
   writer.int32(1, response.status);

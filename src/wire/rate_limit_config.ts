@@ -3,9 +3,9 @@ import { readStructField, type WireStruct, writeStructField } from "./struct.ts"
 import { LENGTH, VARINT } from "./wire_format.ts";
 import { WireWriter } from "./writer.ts";
 
-/** A `ratelimit.config.ratelimit.v3.RateLimitPolicy`: how much a rule allows. */
+/** A `ratelimit.config.ratelimit.v3.RateLimitPolicy`. */
 export interface WirePolicy {
-  /** Number in `ratelimit.config.ratelimit.v3.RateLimitUnit`, or one that nobody knows. */
+  /** A number of `ratelimit.config.ratelimit.v3.RateLimitUnit`, or an unknown one. */
   unit: number;
   requestsPerUnit: number;
   unlimited: boolean;
@@ -13,7 +13,7 @@ export interface WirePolicy {
   readonly replaces: { name: string }[];
 }
 
-/** A `ratelimit.config.ratelimit.v3.RateLimitDescriptor`. What can be absent is there as `undefined` after decoding. */
+/** A `ratelimit.config.ratelimit.v3.RateLimitDescriptor`. */
 export interface WireRule {
   readonly key: string;
   readonly value: string;
@@ -27,13 +27,13 @@ export interface WireRule {
 
 /** A `ratelimit.config.ratelimit.v3.RateLimitConfig`: the rules of one domain. */
 export interface WireRateLimitConfig {
-  /** Names the resource in error texts. */
+  /** Names the resource in errors. */
   readonly name: string;
   readonly domain: string;
   readonly descriptors: readonly WireRule[];
 }
 
-/** The configuration that these bytes are. */
+/** Reads a configuration. */
 export function decodeRateLimitConfig(bytes: Uint8Array): WireRateLimitConfig {
   const reader = new WireReader(bytes, "RateLimitConfig");
   const descriptors: WireRule[] = [];
@@ -48,7 +48,7 @@ export function decodeRateLimitConfig(bytes: Uint8Array): WireRateLimitConfig {
   return { name, domain, descriptors };
 }
 
-/** The bytes of a configuration. */
+/** Writes a configuration. */
 export function encodeRateLimitConfig(config: WireRateLimitConfig): Uint8Array<ArrayBuffer> {
   const writer = new WireWriter();
   writer.string(1, config.name);
@@ -93,7 +93,7 @@ function writeRule(writer: WireWriter, field: number, rule: WireRule): void {
   writer.end(start);
 }
 
-/** Reads a policy; given twice, the second goes on with the first, as messages do. */
+/** A second occurrence of a policy continues the first: protobuf merges them. */
 function readPolicy(reader: WireReader, before: WirePolicy | undefined): WirePolicy {
   const policy = before ?? { unit: 0, requestsPerUnit: 0, unlimited: false, name: "", replaces: [] };
   for (const tag of reader.message("RateLimitPolicy")) {
