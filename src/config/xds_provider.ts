@@ -3,11 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import type { Logger } from "../base/log.ts";
 import { type Problem, problemText } from "../base/problem.ts";
-import {
-  decodeDiscoveryResponse,
-  encodeDiscoveryRequest,
-  type WireDiscoveryResponse,
-} from "../wire/discovery.ts";
+import { DISCOVERY_REQUEST, DISCOVERY_RESPONSE, type WireDiscoveryResponse } from "../wire/discovery.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
 import { isRateLimitConfig, RATE_LIMIT_CONFIG_URL, readResources } from "./xds_resources.ts";
 import {
@@ -150,7 +146,7 @@ class XdsProvider implements RulesProvider {
   #take(bytes: Uint8Array): void {
     let response: WireDiscoveryResponse;
     try {
-      response = decodeDiscoveryResponse(bytes);
+      response = DISCOVERY_RESPONSE.decode(bytes);
     } catch (error) {
       // Without a nonce it cannot be refused, and later messages may be unreadable too.
       this.#tell({ sources: undefined, problems: [serverProblem(errorText(error))], version: "" });
@@ -211,7 +207,7 @@ class XdsProvider implements RulesProvider {
   /** Requests the next version, which acknowledges the accepted one; with a text it refuses the received one. */
   #request(refusal?: string): void {
     const { id, metadata } = this.#options.node;
-    this.#stream?.send(encodeDiscoveryRequest({
+    this.#stream?.send(DISCOVERY_REQUEST.encode({
       // An empty version makes the server send everything again.
       versionInfo: this.#isAsked ? "" : this.#accepted ?? "",
       node: { id, cluster: "", metadata: Object.fromEntries(metadata) },

@@ -8,7 +8,7 @@ import type {
 } from "../ratelimit/rule_source.ts";
 import type { Position, Problem } from "../base/problem.ts";
 import {
-  decodeRateLimitConfig,
+  RATE_LIMIT_CONFIG,
   type WirePolicy,
   type WireRateLimitConfig,
   type WireRule,
@@ -67,7 +67,7 @@ function decode(
     return undefined;
   }
   try {
-    return decodeRateLimitConfig(value);
+    return RATE_LIMIT_CONFIG.decode(value);
   } catch (cause) {
     problems.push(error(at, errorText(cause)));
     return undefined;

@@ -1,7 +1,7 @@
 import type { Health } from "../base/health.ts";
 import {
-  decodeHealthCheckRequest,
-  encodeHealthCheckResponse,
+  HEALTH_CHECK_REQUEST,
+  HEALTH_CHECK_RESPONSE,
   SERVING_STATUS,
   type WireHealthCheckRequest,
 } from "../wire/health.ts";
@@ -39,7 +39,7 @@ function check(health: Health, request: Uint8Array): Uint8Array {
 function watch(health: Health, request: Uint8Array, send: (message: Uint8Array) => void): () => void {
   const { service } = decode(request);
   if (!KNOWN_NAMES.includes(service)) {
-    send(encodeHealthCheckResponse({ status: SERVING_STATUS.SERVICE_UNKNOWN }));
+    send(HEALTH_CHECK_RESPONSE.encode({ status: SERVING_STATUS.SERVICE_UNKNOWN }));
     return () => {};
   }
   send(statusMessage(health.healthy));
@@ -47,12 +47,14 @@ function watch(health: Health, request: Uint8Array, send: (message: Uint8Array) 
 }
 
 function statusMessage(healthy: boolean): Uint8Array {
-  return encodeHealthCheckResponse({ status: healthy ? SERVING_STATUS.SERVING : SERVING_STATUS.NOT_SERVING });
+  return HEALTH_CHECK_RESPONSE.encode({
+    status: healthy ? SERVING_STATUS.SERVING : SERVING_STATUS.NOT_SERVING,
+  });
 }
 
 function decode(request: Uint8Array): WireHealthCheckRequest {
   try {
-    return decodeHealthCheckRequest(request);
+    return HEALTH_CHECK_REQUEST.decode(request);
   } catch (error) {
     if (!(error instanceof WireError)) throw error;
     throw new GrpcError("INTERNAL", error.message, { cause: error });

@@ -1,5 +1,6 @@
 import { WireReader } from "./reader.ts";
-import { readStructField, type WireStruct, writeStructField } from "./struct.ts";
+import { integerField, listField, Message, messageField, stringField, structField } from "./message.ts";
+import { type WireStruct, writeStructField } from "./struct.ts";
 import { LENGTH, VARINT } from "./wire_format.ts";
 import { WireWriter } from "./writer.ts";
 
@@ -73,6 +74,31 @@ export interface WireRequestBounds {
   readonly entries: number;
 }
 
+const ENTRY = new Message<WireEntry>("HeaderValue", { key: stringField(1), value: stringField(2) });
+const CURRENT_LIMIT = new Message<WireCurrentLimit>("RateLimitResponse.RateLimit", {
+  requestsPerUnit: integerField(1, "uint32"),
+  unit: integerField(2, "int32"),
+  name: stringField(3),
+});
+const DURATION = new Message<{ readonly seconds: number }>("Duration", { seconds: integerField(1, "int64") });
+type EncodedStatus = Omit<WireDescriptorStatus, "secondsUntilReset"> & {
+  readonly durationUntilReset: { readonly seconds: number } | undefined;
+};
+const STATUS = new Message<EncodedStatus>("RateLimitResponse.DescriptorStatus", {
+  code: integerField(1, "int32"),
+  currentLimit: messageField(2, CURRENT_LIMIT),
+  limitRemaining: integerField(3, "uint32"),
+  durationUntilReset: messageField(4, DURATION),
+});
+const RESPONSE = new Message<
+  Omit<WireRateLimitResponse, "statuses"> & { readonly statuses: readonly EncodedStatus[] }
+>("RateLimitResponse", {
+  overallCode: integerField(1, "int32"),
+  statuses: listField(2, () => STATUS),
+  responseHeadersToAdd: listField(3, () => ENTRY),
+  dynamicMetadata: structField(6),
+});
+
 const UNBOUNDED: WireRequestBounds = { descriptors: Infinity, entries: Infinity };
 
 /** Reads a request. Keeps one item more than allowed, to detect the excess, and skips the rest. */
@@ -106,32 +132,27 @@ export function encodeRateLimitRequest(request: WireRateLimitRequestInit): Uint8
 
 /** Reads a response. */
 export function decodeRateLimitResponse(bytes: Uint8Array): WireRateLimitResponse {
-  const reader = new WireReader(bytes, "RateLimitResponse");
-  const statuses: WireDescriptorStatus[] = [];
-  const responseHeadersToAdd: WireEntry[] = [];
-  let overallCode = 0;
-  let dynamicMetadata: WireStruct | undefined;
-  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
-    if (tag === (1 << 3 | VARINT)) overallCode = reader.int32();
-    else if (tag === (2 << 3 | LENGTH)) statuses.push(readStatus(reader));
-    else if (tag === (3 << 3 | LENGTH)) responseHeadersToAdd.push(readEntry(reader, "HeaderValue"));
-    else if (tag === (6 << 3 | LENGTH)) dynamicMetadata = readStructField(reader, dynamicMetadata);
-    else reader.skip();
-  }
-  return { overallCode, statuses, responseHeadersToAdd, dynamicMetadata };
+  const { statuses, ...rest } = RESPONSE.decode(bytes);
+  return {
+    ...rest,
+    statuses: statuses.map(({ durationUntilReset, ...status }) => ({
+      ...status,
+      secondsUntilReset: durationUntilReset?.seconds,
+    })),
+  };
 }
 
 /** Writes a response. */
-export function encodeRateLimitResponse(response: WireRateLimitResponse): Uint8Array<ArrayBuffer> {
-  const writer = new RateLimitResponseWriter(response.overallCode);
-  for (const { code, currentLimit, limitRemaining, secondsUntilReset } of response.statuses) {
-    writer.beginStatus(code);
-    if (currentLimit !== undefined) {
-      writer.currentLimit(currentLimit.name, currentLimit.requestsPerUnit, currentLimit.unit);
-    }
-    writer.endStatus(limitRemaining, secondsUntilReset);
-  }
-  return writer.finish(response.responseHeadersToAdd, response.dynamicMetadata);
+export function encodeRateLimitResponse(
+  { statuses, ...rest }: WireRateLimitResponse,
+): Uint8Array<ArrayBuffer> {
+  return RESPONSE.encode({
+    ...rest,
+    statuses: statuses.map(({ secondsUntilReset, ...status }) => ({
+      ...status,
+      durationUntilReset: secondsUntilReset === undefined ? undefined : { seconds: secondsUntilReset },
+    })),
+  });
 }
 
 /** Writes a response piece by piece, without an intermediate object. */
@@ -260,39 +281,4 @@ function readUint64Value(reader: WireReader, before: number): number {
     else reader.skip();
   }
   return value;
-}
-
-function readStatus(reader: WireReader): WireDescriptorStatus {
-  let code = 0;
-  let currentLimit: WireCurrentLimit | undefined;
-  let limitRemaining = 0;
-  let secondsUntilReset: number | undefined;
-  for (const tag of reader.message("RateLimitResponse.DescriptorStatus")) {
-    if (tag === (1 << 3 | VARINT)) code = reader.int32();
-    else if (tag === (2 << 3 | LENGTH)) currentLimit = readCurrentLimit(reader, currentLimit);
-    else if (tag === (3 << 3 | VARINT)) limitRemaining = reader.uint32();
-    else if (tag === (4 << 3 | LENGTH)) secondsUntilReset = readSeconds(reader, secondsUntilReset ?? 0);
-    else reader.skip();
-  }
-  return { code, currentLimit, limitRemaining, secondsUntilReset };
-}
-
-function readCurrentLimit(reader: WireReader, before: WireCurrentLimit | undefined): WireCurrentLimit {
-  const limit = before ?? { name: "", requestsPerUnit: 0, unit: 0 };
-  for (const tag of reader.message("RateLimitResponse.RateLimit")) {
-    if (tag === (1 << 3 | VARINT)) limit.requestsPerUnit = reader.uint32();
-    else if (tag === (2 << 3 | VARINT)) limit.unit = reader.int32();
-    else if (tag === (3 << 3 | LENGTH)) limit.name = reader.string();
-    else reader.skip();
-  }
-  return limit;
-}
-
-function readSeconds(reader: WireReader, before: number): number {
-  let seconds = before;
-  for (const tag of reader.message("Duration")) {
-    if (tag === (1 << 3 | VARINT)) seconds = reader.int64();
-    else reader.skip();
-  }
-  return seconds;
 }
