@@ -2,44 +2,32 @@ import type { Clock } from "./clock.ts";
 import { errorText } from "./error_text.ts";
 import type { Logger } from "./log.ts";
 
-/** Which listener is guarded, and who learns of its state. */
+/** What an accept guard reports, and where. */
 export interface AcceptGuardOptions {
   /** Names the listener in log lines, such as `gRPC`. */
   readonly name: string;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Called with the cause once accepting has failed for a second, and with nothing once it works again. */
+  /** Called with the cause after accepting has failed for a second, and with nothing once it works again. */
   readonly onState: (problem: string | undefined) => void;
 }
 
 /** Time between two attempts. */
 const PAUSE_MS = 100;
-/** An accept that has been waiting for this long is not failing: no connection is left in the queue. */
+/** An accept that has waited this long is not failing: the queue has no connection left. */
 const WAITING_MS = 100;
-/** Failing for this long is a state of the listener; less is a moment in which descriptors ran out. */
+/** A failure of this duration is reported; a shorter one is a moment without free descriptors. */
 const FAILING_MS = 1_000;
 
 /**
- * Keeps one listener accepting: an attempt that fails is repeated until it succeeds, and the failure is
- * logged, counted and reported. An attempt accepts the next connection, or reopens a listener that ended:
- *
- * ```ts
- * while (!guard.isClosed) {
- *   const connection = await guard.retry(() => listener.accept());
- *   if (connection !== undefined) serve(connection);
- * }
- * ```
- * ```ts
- * await server.finished;
- * const next = await guard.retry(() => listen());
- * ```
- * A guard has one attempt at a time. `retry` never throws; it returns undefined once the guard is closed.
+ * Keeps one listener accepting: repeats a failing attempt until it succeeds, and logs, counts and reports the failure.
+ * An attempt accepts the next connection, or reopens a listener that ended. A guard has one attempt at a time.
  */
 export class AcceptGuard {
   readonly #options: AcceptGuardOptions;
   readonly #log: EpisodeLog;
   #failures = 0;
-  /** When the run of failures began, and how many there had been; absent while attempts succeed. */
+  /** Since when attempts fail, and how many had failed before; absent while they succeed. */
   #failing: { readonly since: number; readonly failuresBefore: number } | undefined;
   #isReported = false;
   #endPause = () => {};
@@ -55,23 +43,22 @@ export class AcceptGuard {
     return this.#failures;
   }
 
-  /** Whether the last attempt failed, so that no connection is accepted now. */
+  /** Whether the last attempt failed. */
   get isFailing(): boolean {
     return this.#failing !== undefined;
   }
 
-  /** Whether `close` was called. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
 
-  /** Ends a pause, and with it the running `retry`; its owner closes what the attempt waits for. */
+  /** Ends a pause and with it the running `retry`; its owner closes what the attempt waits for. */
   close(): void {
     this.#isClosed = true;
     this.#endPause();
   }
 
-  /** The value of the first attempt that succeeds; undefined once the guard is closed. */
+  /** Returns the value of the first attempt that succeeds, or undefined once the guard is closed; never throws. */
   async retry<Value>(attempt: () => Value | Promise<Value>): Promise<Value | undefined> {
     while (!this.#isClosed) {
       const { clock } = this.#options;
@@ -128,16 +115,16 @@ export class AcceptGuard {
   }
 }
 
-/** Whether an error says that the process or the machine has no file descriptor left. */
+/** Whether the process or the machine has no file descriptor left. */
 export function isOutOfDescriptors(error: unknown): boolean {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return code === "EMFILE" || code === "ENFILE";
 }
 
-/** A state that comes back within this time is not logged again. */
+/** A state that returns within this time is not logged again. */
 const INTERVAL_MS = 10_000;
 
-/** Logs when a state begins and ends, and keeps one that comes and goes from filling the log. */
+/** Logs when a state begins and ends, unless it comes and goes too often. */
 export class EpisodeLog {
   readonly #clock: Pick<Clock, "elapsed">;
   #isLogged = false;
@@ -147,7 +134,7 @@ export class EpisodeLog {
     this.#clock = clock;
   }
 
-  /** The state holds; called again while it does. `write` is called when it begins, or soon after another one. */
+  /** Call this while the state holds; `write` runs when it begins. */
   begin(write: () => void): void {
     if (this.#isLogged) return;
     const now = this.#clock.elapsed();
@@ -157,7 +144,7 @@ export class EpisodeLog {
     write();
   }
 
-  /** The state is over; `write` is called when its beginning was logged. */
+  /** The state is over; `write` runs if its beginning was logged. */
   end(write: () => void): void {
     if (this.#isLogged) write();
     this.#isLogged = false;

@@ -2,28 +2,28 @@ import type { Duplex } from "node:stream";
 import { AcceptGuard, type AcceptGuardOptions, EpisodeLog, isOutOfDescriptors } from "./accept_guard.ts";
 import { ConnectionStream } from "./connection_stream.ts";
 
-/** What accepts connections and how many. */
+/** How many connections are accepted, in addition to the options of the guard. */
 export interface AcceptorOptions<Stream = unknown> extends AcceptGuardOptions {
-  /** Connections that may be open at a time; Infinity for as many as there are file descriptors. */
+  /** Infinity for as many as there are file descriptors. */
   readonly maxConnections: number;
-  /** Whether a connection is between two requests, so that it may be closed to make room for another one. */
+  /** Whether a connection is between two requests, so that it may be closed to make room. */
   readonly isIdle?: (stream: Stream) => boolean;
 }
 
 /** A listener whose connections are streams. */
 export interface StreamListener<Stream> {
   accept(): Promise<Stream>;
-  /** Ends the `accept` that waits. Returns what was accepted and not handed out. */
+  /** Ends the pending `accept`; returns what was accepted and not handed out. */
   close(): readonly Stream[];
 }
 
 /** An accepted connection. */
 export interface AcceptedStream extends Duplex {
-  /** Bytes that have come from the peer. */
+  /** Bytes received from the peer. */
   readonly bytesRead: number;
 }
 
-/** The connections of a listener of the runtime as streams. */
+/** A listener of the runtime whose connections are streams. */
 export function streamsOf(listener: Deno.TcpListener | Deno.UnixListener): StreamListener<ConnectionStream> {
   return {
     accept: () => acceptFrom(listener),
@@ -34,7 +34,7 @@ export function streamsOf(listener: Deno.TcpListener | Deno.UnixListener): Strea
   };
 }
 
-/** A peer that is gone before its connection is accepted is no failure of the listener. */
+/** Errors of a peer that disconnects before its connection is accepted. */
 const GONE = new Set(["NotConnected", "ConnectionAborted", "ConnectionReset"]);
 
 async function acceptFrom(listener: Deno.TcpListener | Deno.UnixListener): Promise<ConnectionStream> {
@@ -47,20 +47,19 @@ async function acceptFrom(listener: Deno.TcpListener | Deno.UnixListener): Promi
   }
 }
 
-/** What of the connections stays when descriptors run out, for how long, and at least how many. */
+/** How many connections stay when descriptors run out, for how long, and the minimum. */
 const KEPT_SHARE = 7 / 8;
 const KEPT_MS = 60_000;
 const LEAST_KEPT = 16;
-/** How many connections are looked at for an idle one when a further one comes. */
+/** How many connections are checked to find an idle one. */
 const LOOKED_AT = 64;
-/** The limit is over when this share of it is open, so that each connection is not a line in the log. */
+/** The limit is over below this share of it, so that not every connection is logged. */
 const OVER_SHARE = 0.9;
 
 /**
- * Accepts the connections of one listener, and goes on when accepting fails. A connection beyond the limit takes the
- * place of an idle one, or is closed. When no file descriptor is left, connections that are idle or have not sent a byte
- * are closed, the oldest first, until
- * an eighth of all is free for other parts of the process; for a minute that is the limit.
+ * Accepts the connections of one listener, and continues after a failure. A connection beyond the limit takes the
+ * place of an idle one, or is closed. When no file descriptor is left, closes the oldest connections that are idle or
+ * have not sent a byte, until an eighth is free for the rest of the process; for a minute that is the limit.
  */
 export class Acceptor<Stream extends AcceptedStream = AcceptedStream> {
   readonly #listener: StreamListener<Stream>;
@@ -73,10 +72,9 @@ export class Acceptor<Stream extends AcceptedStream = AcceptedStream> {
   readonly #ended: Promise<void>;
   readonly #reserve = new DescriptorReserve();
   #refused = 0;
-  /** What had been refused when the limit was reached; absent while it is not. */
+  /** How many had been refused when the limit was reached; absent below the limit. */
   #refusedBefore: number | undefined;
 
-  /** Accepts from now on. */
   constructor(
     listener: StreamListener<Stream>,
     onConnection: (stream: Stream) => void,
@@ -90,30 +88,24 @@ export class Acceptor<Stream extends AcceptedStream = AcceptedStream> {
     this.#ended = this.#acceptAll();
   }
 
-  /** Open connections. */
   get connections(): number {
     return this.#open.size;
   }
 
-  /** Connections that were closed because of the limit. */
+  /** Connections closed because of the limit. */
   get refused(): number {
     return this.#refused;
   }
 
-  /** Attempts to accept that have failed. */
   get failures(): number {
     return this.#guard.failures;
   }
 
-  /** Whether no connection is accepted now. */
   get isFailing(): boolean {
     return this.#guard.isFailing;
   }
 
-  /**
-   * Accepts no further connection; those that are open stay. Settles when none can come any more: the platform may have
-   * accepted one just before, whose peer has begun to talk.
-   */
+  /** Stops accepting; open connections stay. Settles once no connection accepted before is outstanding. */
   close(): Promise<void> {
     if (!this.#guard.isClosed) {
       this.#guard.close();
@@ -162,7 +154,7 @@ export class Acceptor<Stream extends AcceptedStream = AcceptedStream> {
     return clock.elapsed() < until ? Math.min(connections, maxConnections) : maxConnections;
   }
 
-  /** Closes the first idle connection; those that are not go to the end, so that the next look finds others. */
+  /** Closes the first idle connection; others move to the end, so that the next search starts after them. */
   #closeIdle(): boolean {
     const { isIdle } = this.#options;
     if (isIdle === undefined) return false;
@@ -197,7 +189,7 @@ export class Acceptor<Stream extends AcceptedStream = AcceptedStream> {
     this.#limitLog.end(() => logger.warning("Below the connection limit again", fields));
   }
 
-  /** Few connections, or connections in use, are not what used up the descriptors: they stay, and so does the limit. */
+  /** Keeps a small number of connections, and those in use: they did not use up the descriptors. */
   #makeRoom(): void {
     const kept = Math.floor(this.#open.size * KEPT_SHARE);
     const { isIdle = () => false } = this.#options;
@@ -213,13 +205,13 @@ export class Acceptor<Stream extends AcceptedStream = AcceptedStream> {
 const RESERVED = 16;
 
 /**
- * File descriptors that are held so that the process never has none: Deno 2.9.3 ends the process when a worker is
- * started, or the stack of an error is read for the first time, with no descriptor left.
+ * Reserves file descriptors: without any, Deno 2.9.3 ends the process when a worker starts, or when the stack of an
+ * error is read for the first time.
  */
 export class DescriptorReserve {
   readonly #held: Deno.FsFile[] = [];
 
-  /** Holds the reserve. Throws when not all of it, and one more, can be had; then it is released. */
+  /** Holds the reserve; throws and releases it when not all of it, and one more, can be opened. */
   hold(): void {
     try {
       while (this.#held.length < RESERVED) this.#held.push(Deno.openSync("/dev/null"));
@@ -231,7 +223,7 @@ export class DescriptorReserve {
     }
   }
 
-  /** Gives the descriptors to the rest of the process. */
+  /** Frees the descriptors for the rest of the process. */
   release(): void {
     for (const file of this.#held.splice(0)) file.close();
   }

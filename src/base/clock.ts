@@ -1,20 +1,17 @@
-/** Where time comes from. Shells take a `Clock`, so that tests give their own and never sleep. */
+/** The source of time; tests inject their own. */
 export interface Clock {
-  /** Wall clock time in milliseconds since the Unix epoch, fractions allowed. */
+  /** Wall clock time in milliseconds since the Unix epoch, with fractions. */
   now(): number;
-  /**
-   * Milliseconds since some moment, with fractions, for how long something takes: unlike `now` it never
-   * goes back when the wall clock is set.
-   */
+  /** Monotonic milliseconds, with fractions, to measure durations. */
   elapsed(): number;
-  /** Calls `run` once, `delayMs` milliseconds from now. The answer cancels it; cancelling twice is fine. */
+  /** Calls `run` once after `delayMs`; the returned function cancels it and may be called twice. */
   after(delayMs: number, run: () => void): () => void;
 }
 
-/** The longest delay of a platform timer, 24.8 days; a longer one fires immediately. */
+/** The longest delay of a platform timer; a longer one fires immediately. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** The clock of the machine. */
+/** The clock of the system. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   elapsed: () => performance.now(),

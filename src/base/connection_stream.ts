@@ -1,15 +1,15 @@
 import { Buffer } from "node:buffer";
 import { Duplex } from "node:stream";
 
-/** How much is read at once, and kept before reading pauses. */
+/** Size of one read, and of the read buffer. */
 const READ_BYTES = 65_536;
 
 type Done = (error?: Error | null) => void;
 
 /**
- * An accepted connection as the stream that `net.Socket` would be. Listeners of `node:net` cannot be used in Deno
- * 2.9.3: they stop accepting for good, without an event, when no file descriptor is left, and close the descriptor of
- * a unix socket twice. HTTP/2, TLS and HTTP servers of `node:` accept this stream by `server.emit("connection", …)`.
+ * An accepted connection as a stream like `net.Socket`. In Deno 2.9.3, a listener of `node:net` stops accepting without
+ * an event when no file descriptor is left, and closes the descriptor of a unix socket twice. HTTP/2, TLS and HTTP
+ * servers of `node:` accept this stream by `server.emit("connection", …)`.
  */
 export class ConnectionStream extends Duplex {
   readonly #connection: Deno.Conn;
@@ -23,13 +23,12 @@ export class ConnectionStream extends Duplex {
     if ("setNoDelay" in connection) setNoDelay(connection);
   }
 
-  /** The address of the peer; absent on a unix socket. */
+  /** The peer's address; absent on a unix socket. */
   get remoteAddress(): string | undefined {
     const { remoteAddr } = this.#connection;
     return "hostname" in remoteAddr ? remoteAddr.hostname : undefined;
   }
 
-  /** Bytes that have come from the peer. */
   get bytesRead(): number {
     return this.#bytesRead;
   }
@@ -59,12 +58,12 @@ export class ConnectionStream extends Duplex {
     try {
       this.#connection.close();
     } catch {
-      // The platform has closed it already.
+      // The platform has already closed it.
     }
     done(error);
   }
 
-  /** Until as much waits as may, or the end. Callbacks, since an `async` function would take longer per read. */
+  /** Reads until the buffer is full or the stream ends. Callbacks, because an `async` function costs more per read. */
   #readNext(): void {
     this.#connection.read(this.#bytes).then(this.#onRead, this.#onReadError);
   }
@@ -84,7 +83,6 @@ export class ConnectionStream extends Duplex {
 
   readonly #onReadError = (error: unknown): void => {
     this.#isReading = false;
-    // What is closed here is no error.
     if (!this.destroyed) this.destroy(error instanceof Error ? error : new Error(String(error)));
   };
 }
@@ -93,6 +91,6 @@ function setNoDelay(connection: Deno.TcpConn): void {
   try {
     connection.setNoDelay(true);
   } catch {
-    // A peer that is gone already is noticed when the connection is read.
+    // A peer that has disconnected is noticed by the next read.
   }
 }

@@ -11,13 +11,10 @@ const NANOSECONDS_PER_UNIT: ReadonlyMap<string, number> = new Map([
 ]);
 const WHOLE = /^\+?(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h|d))+$/;
 const PART = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h|d)/g;
-/** What a signed 64-bit count of nanoseconds holds: about 292 years. */
+/** The range of a signed 64-bit count of nanoseconds: about 292 years. */
 const MAX_NANOSECONDS = 2 ** 63;
 
-/**
- * Milliseconds of a duration such as `150us`, `1m30s`, `1.5h`, `30d` or a bare `0`, to the nanosecond.
- * Answers undefined for anything else: negative ones, numbers without a unit, spaces.
- */
+/** The milliseconds of `150us`, `1m30s`, `1.5h`, `30d` or a bare `0`, to the nanosecond; undefined for anything else. */
 export function parseDuration(text: string): number | undefined {
   if (text === "0" || text === "+0") return 0;
   if (!WHOLE.test(text)) return undefined;

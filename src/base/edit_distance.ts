@@ -1,4 +1,4 @@
-/** The least number of letters to insert, remove or replace that turns `from` into `to`. */
+/** The minimum number of letters to insert, remove or replace to turn `from` into `to`. */
 export function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (let line = 1; line <= from.length; line++) {

@@ -1,9 +1,6 @@
-/**
- * What a part tells of itself, by the last part of the name under which it is shown, such as
- * `cx_active`. Read whenever somebody looks.
- */
+/** Metrics of one part, by the last part of their names such as `cx_active`; each function reads the current value. */
 export interface Figures {
-  /** Numbers that only grow. */
+  /** Values that only grow. */
   readonly counters: Readonly<Record<string, () => number>>;
   readonly gauges: Readonly<Record<string, () => number>>;
 }

@@ -7,7 +7,7 @@ import { SupervisedWorker } from "./supervised_worker.ts";
 export interface FolderEventsOptions {
   readonly onMessage: (message: FolderMessage) => void;
   readonly logger: Logger;
-  /** The system clock when absent: a worker lives in its time, whatever the time of the caller is. */
+  /** The system clock when absent: a worker lives in its time. */
   readonly clock?: Clock;
 }
 
@@ -16,10 +16,7 @@ const WATCH_TIMEOUT_MS = 60_000;
 const MAX_PATIENCE = 60;
 const WATCH = "start of the watch";
 
-/**
- * Watches folders in a worker, because a named pipe in one of them ends their events for good and blocks the thread
- * that opens the next watch.
- */
+/** Watches folders in a worker, because a named pipe in one of them ends their events and blocks the next watch. */
 export class FolderEvents {
   readonly #worker: SupervisedWorker<ToFolderEvents, FolderMessage>;
   #folders: readonly string[] = [];
@@ -51,14 +48,13 @@ export class FolderEvents {
     });
   }
 
-  /** Watches these folders in place of those before. */
+  /** Watches these folders instead of the previous ones. */
   watch(folders: readonly string[]): void {
     this.#folders = folders;
     if (this.#worker.isRunning) this.#worker.post({ type: "watch", folders });
     else this.#worker.start();
   }
 
-  /** Ends the watch. */
   close(): void {
     this.#worker.terminate();
   }

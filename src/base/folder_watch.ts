@@ -3,35 +3,34 @@ import { FolderEvents } from "./folder_events.ts";
 import type { FolderMessage } from "./folder_events_worker.ts";
 import type { Logger } from "./log.ts";
 
-/** What a watch tells: whether something happened directly in the folder, or in one above it. */
+/** Whether something happened directly in the folder, or in one above it. */
 export type FolderEvent = "inside" | "around";
 
-/** Which folders are watched, and for whom. */
+/** Which folders are watched. */
 export interface FolderWatchOptions {
   /** The folder whose content counts; absent when only the folders around it are watched. */
   readonly folder: string | undefined;
-  /** Where the way to the folder may change. Those that do not exist (yet) are left out. */
+  /** Folders in which the path to the folder may change; missing ones are skipped. */
   readonly around: readonly string[];
-  /** What is in the folder, for the log. */
+  /** What the folder contains, for the log. */
   readonly files: string;
   readonly onEvent: (event: FolderEvent) => void;
   readonly logger: Logger;
 }
 
-/** A folder that is watched. */
 interface Watched {
   readonly path: string;
-  /** Another one when the folder was made anew, even under its old inode. */
+  /** Differs when the folder was recreated, even with the same inode. */
   readonly identity: string;
 }
 
-/** How often a watch that ended is opened again at once. */
+/** How often a watch that ended is reopened immediately. */
 const MAX_OUTAGES = 5;
 
 /**
- * Watches folders that may be swapped, removed and made again. `arm` has to be called at the start, and again after
- * every event and from time to time: it watches what is there now. An event follows when that watch has begun. Nothing
- * throws; what cannot be watched is logged, and is left to a look from time to time.
+ * Watches folders that may be swapped, removed and recreated. The caller calls `arm` at the start, after every event and
+ * periodically; it watches the folders that exist then, and reports an event when that watch has begun. Nothing throws:
+ * a folder that cannot be watched is logged.
  */
 export class FolderWatch {
   readonly #options: FolderWatchOptions;
@@ -41,7 +40,7 @@ export class FolderWatch {
   #isStale = true;
   #isClosed = false;
   #warned = "";
-  /** How often the watch ended since it was last forgiven. */
+  /** How often the watch ended since `forgive`. */
   #outages = 0;
 
   constructor(options: FolderWatchOptions) {
@@ -49,7 +48,7 @@ export class FolderWatch {
     this.#events = new FolderEvents({ logger: options.logger, onMessage: (message) => this.#take(message) });
   }
 
-  /** Watches the folders as they are now; does nothing when they are those that are watched already. */
+  /** Watches the current folders; does nothing when they are already watched. */
   async arm(): Promise<void> {
     const { folder, around } = this.#options;
     const inside = folder === undefined ? undefined : await identify(folder);
@@ -65,20 +64,18 @@ export class FolderWatch {
     this.#open(next.map(({ path }) => path));
   }
 
-  /** Lets a watch that ended too often be opened again by the next `arm`. */
+  /** Lets the next `arm` reopen a watch that ended too often. */
   forgive(): void {
     this.#outages = 0;
   }
 
-  /** Ends the watch. */
   close(): void {
     this.#isClosed = true;
     this.#events.close();
   }
 
   #open(paths: readonly string[]): void {
-    // The runtime drops events of a symbolic link whose target lies outside of every watched path.
-    // With the root among the paths nothing lies outside; of the root itself hardly anything comes.
+    // The runtime drops events of a symbolic link whose target is outside of every watched path; `/` contains all.
     this.#events.watch([...new Set([...paths, "/"])]);
   }
 
@@ -97,7 +94,7 @@ export class FolderWatch {
     }
   }
 
-  /** A name that is not UTF-8, for one, ends the watch: what it did not tell is looked for. */
+  /** The watch ended, for example by a name that is not UTF-8: the caller has to look for changes. */
   #noteOutage(error: string): void {
     const { files, logger, onEvent } = this.#options;
     this.#outages++;
@@ -113,7 +110,7 @@ export class FolderWatch {
     const inside = this.#inside;
     const isInside = inside !== undefined &&
       event.paths.some((path) => path === inside || dirname(path) === inside);
-    // A folder that was replaced is watched no longer, though everything may look as before.
+    // A replaced folder is no longer watched, even when everything looks the same.
     if (
       event.kind !== "modify" && event.paths.some((path) => this.#watched.some((one) => one.path === path))
     ) {
@@ -141,7 +138,7 @@ async function identify(path: string): Promise<Watched | undefined> {
   }
 }
 
-/** The folder, or the first one above it that exists. */
+/** The folder, or the nearest existing one above it. */
 async function nearest(path: string | undefined): Promise<Watched | undefined> {
   if (path === undefined) return undefined;
   const found = await identify(path);

@@ -1,18 +1,18 @@
-/** A component whose health counts, and why it is not well. */
+/** The health of one component. */
 export interface ComponentHealth {
   readonly name: string;
   readonly healthy: boolean;
-  /** What is wrong, for the operator; empty while healthy. */
+  /** The cause, for the operator; empty while healthy. */
   readonly reason: string;
 }
 
-/** Health of the whole: healthy only when every component is. */
+/** Overall health: healthy when every component is. */
 export class Health {
   readonly #components = new Map<string, ComponentHealth>();
   readonly #notes = new Map<string, string>();
   readonly #listeners = new Set<(healthy: boolean) => void>();
 
-  /** Sets one component; listeners hear of it when the health of the whole changed. */
+  /** Sets one component; notifies listeners when the overall health changes. */
   set(name: string, healthy: boolean, reason = ""): void {
     const before = this.healthy;
     this.#components.set(name, { name, healthy, reason: healthy ? "" : reason });
@@ -21,13 +21,13 @@ export class Health {
     for (const listener of [...this.#listeners]) listener(after);
   }
 
-  /** Says something about a component that its operator should know while it is healthy; an empty text takes it back. */
+  /** Sets a note about a component that is healthy; an empty text removes it. */
   note(name: string, text: string): void {
     if (text === "") this.#notes.delete(name);
     else this.#notes.set(name, text);
   }
 
-  /** The healthy components about which there is something to be said. */
+  /** Healthy components that have a note, with the note as their reason. */
   noted(): ComponentHealth[] {
     return [...this.#components.values()].flatMap((component) => {
       const reason = this.#notes.get(component.name);
@@ -35,17 +35,17 @@ export class Health {
     });
   }
 
-  /** Whether every component is healthy. */
+  /** Whether all components are healthy. */
   get healthy(): boolean {
     return this.failing().length === 0;
   }
 
-  /** The components that are not healthy, in the order they became known. */
+  /** The unhealthy components, in the order in which they were first set. */
   failing(): ComponentHealth[] {
     return [...this.#components.values()].filter((component) => !component.healthy);
   }
 
-  /** Calls `listener` at every change of the whole; the answer ends that. */
+  /** Calls `listener` at every change of the overall health; the returned function ends that. */
   onChange(listener: (healthy: boolean) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);

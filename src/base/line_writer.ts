@@ -1,29 +1,28 @@
 import type { Clock } from "./clock.ts";
 
-/** Where the bytes go: `Deno.stderr` is one. A write may fail, take a part only, or never settle. */
+/** A destination such as `Deno.stderr`. A write may fail, be partial, or never settle. */
 export interface ByteSink {
   write(bytes: Uint8Array): Promise<number>;
 }
 
-/** What a line writer works with. */
-export interface LineWriterOptions {
+interface LineWriterOptions {
   readonly sink: ByteSink;
   readonly clock: Clock;
-  /** Called once there is room again, with how many lines were dropped since the last call. */
+  /** Called when there is room again, with the number of lines dropped since the last call. */
   readonly onRoom?: (dropped: number) => void;
 }
 
-/** Characters that wait for the sink at most. */
+/** Characters that may wait for the sink. */
 const MAX_WAITING = 1_048_576;
-/** Characters of one write; a pipe holds as many bytes. */
+/** Characters of one write; a pipe buffers as many bytes. */
 const MAX_WRITE = 65_536;
-/** How long the sink is left alone after a failed write. */
+/** Pause after a failed write. */
 const RETRY_MS = 250;
 const ENCODER = new TextEncoder();
 
 /**
- * Writes lines to a sink that may stall or fail, such as a pipe without a reader or a full disk. The caller never
- * waits and nothing throws: lines wait here up to a limit, and further ones are dropped and counted.
+ * Writes lines to a sink that may stall or fail, such as a pipe without a reader or a full disk. The caller never waits
+ * and nothing throws: lines are buffered up to a limit, beyond which they are dropped and counted.
  */
 export class LineWriter {
   readonly #options: LineWriterOptions;
@@ -37,12 +36,11 @@ export class LineWriter {
     this.#options = options;
   }
 
-  /** How many lines were dropped so far. */
   get dropped(): number {
     return this.#dropped;
   }
 
-  /** Hands over one line, or some, without the last line break. */
+  /** Writes one or more lines, without the last line break. */
   write(text: string): void {
     if (this.#waiting > 0 && this.#waiting + text.length > MAX_WAITING) {
       this.#dropped++;
@@ -65,7 +63,7 @@ export class LineWriter {
       this.#waiting -= lines.reduce((sum, { length }) => sum + length, 0);
       this.#report();
     }
-    // In the same turn as the last look for a line, so that none is left behind.
+    // In the same turn as the last check for a line, so that none is left behind.
     this.#writing = undefined;
   }
 
@@ -84,7 +82,7 @@ export class LineWriter {
       try {
         at += await sink.write(bytes.subarray(at));
       } catch {
-        // Any error may pass: space is freed, a reader returns.
+        // Any error may be temporary: space is freed, a reader returns.
         await new Promise<void>((resolve) => void clock.after(RETRY_MS, resolve));
       }
     }

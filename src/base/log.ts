@@ -1,7 +1,7 @@
-/** Facts beside the message; an `Error` is written with its message, and with its stack on debug level. */
+/** Facts of a log line; an `Error` is written with its message, on debug level also with its stack. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** Where the program tells its operator what happens. */
+/** The log of the program. */
 export interface Logger {
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
@@ -9,7 +9,7 @@ export interface Logger {
   error(message: string, fields?: LogFields): void;
 }
 
-/** A line of a worker's log on its way to the main thread. */
+/** A log line of a worker, sent to the main thread. */
 export interface PortLine {
   readonly type: "log";
   readonly level: keyof Logger;
@@ -17,7 +17,7 @@ export interface PortLine {
   readonly fields: LogFields;
 }
 
-/** A logger for a worker: the logger of the main thread knows which lines are wanted, and alone writes. */
+/** A logger for a worker; the main thread filters and writes its lines. */
 export function portLogger(port: { postMessage(line: PortLine): void }): Logger {
   const log = (level: keyof Logger) => (message: string, fields: LogFields = {}) => {
     port.postMessage({ type: "log", level, message, fields });

@@ -2,15 +2,14 @@ import net from "node:net";
 import { isOutOfDescriptors } from "./accept_guard.ts";
 import type { Clock } from "./clock.ts";
 
-/** How often a listener without new connections looks whether a file descriptor is left. */
+/** How often a listener without new connections checks whether a file descriptor is free. */
 const LOOK_MS = 1_000;
-/** How often it is armed again although no shortage was seen; each time takes some memory that is not given back. */
+/** How often it is rearmed without a shortage; each time leaks some memory. */
 const REARM_MS = 30_000;
 
-/** Where to listen. */
-export interface NodeListenerOptions {
+interface NodeListenerOptions {
   readonly host: string;
-  /** 0 for a free one. */
+  /** 0 for any free port. */
   readonly port: number;
   /** Whether other processes may listen on the same port. */
   readonly isShared: boolean;
@@ -18,9 +17,9 @@ export interface NodeListenerOptions {
 }
 
 /**
- * A TCP port that hands on sockets of `node:net`, over which `node:tls` is faster than over other streams.
- * In Deno 2.9.3 such a listener stops for good, without an event, when an accept fails. So it is armed again
- * after a shortage of file descriptors, and from time to time; `accept` fails while none is left.
+ * A TCP port that hands on sockets of `node:net`, over which `node:tls` is faster than over other streams. In Deno 2.9.3
+ * such a listener stops without an event when an accept fails, so it is rearmed after a shortage of file descriptors
+ * and periodically; `accept` fails while none is free.
  */
 export class NodeListener {
   readonly #server: net.Server;
@@ -32,7 +31,6 @@ export class NodeListener {
   #armedAt: number;
   #cancelTick: () => void;
 
-  /** Listens on a port. Throws when it cannot. */
   static async open({ host, port, isShared, clock }: NodeListenerOptions): Promise<NodeListener> {
     const server = net.createServer({ noDelay: true });
     await new Promise<void>((resolve, reject) => {
@@ -50,14 +48,14 @@ export class NodeListener {
     this.#cancelTick = this.#scheduleTick();
   }
 
-  /** Where it listens. */
+  /** The bound address. */
   get addr(): { readonly hostname: string; readonly port: number } {
     const bound = this.#server.address();
     if (bound === null || typeof bound === "string") throw new Error("Cannot tell the port: it is closed");
     return { hostname: bound.address, port: bound.port };
   }
 
-  /** The next connection. Throws when no file descriptor is left; for one caller at a time. */
+  /** The next connection; throws when no file descriptor is free. One call at a time. */
   accept(): Promise<net.Socket> {
     const socket = this.#sockets.shift();
     if (socket !== undefined) return Promise.resolve(socket);
@@ -66,7 +64,7 @@ export class NodeListener {
     return this.#waiting.promise;
   }
 
-  /** Accepts no further connection. Returns those that `accept` has not handed out. */
+  /** Stops accepting; returns the connections that `accept` has not handed out. */
   close(): readonly net.Socket[] {
     this.#cancelTick();
     this.#server.close();
@@ -76,7 +74,7 @@ export class NodeListener {
 
   #take(socket: net.Socket): void {
     this.#hasAccepted = true;
-    // After the last descriptor the next accept fails, and nothing says so.
+    // After the last descriptor the next accept fails silently.
     this.#isStarved ||= shortage() !== undefined;
     socket.on("error", () => {});
     if (this.#waiting === undefined) return void this.#sockets.push(socket);
@@ -92,7 +90,7 @@ export class NodeListener {
     });
   }
 
-  /** Arms the listener where a descriptor is left; otherwise lets `accept` fail. */
+  /** Rearms the listener if a descriptor is free; otherwise rejects the pending `accept`. */
   #look(): void {
     const wasStarved = this.#isStarved;
     const error = shortage();
@@ -105,14 +103,14 @@ export class NodeListener {
     const now = this.#clock.elapsed();
     if (!wasStarved && now - this.#armedAt < REARM_MS) return;
     this.#armedAt = now;
-    // To listen on the handle of another server is how the platform is asked to accept again.
+    // Listening on the handle of another server makes the platform accept again.
     const server = net.createServer({ noDelay: true }, (socket) => this.#take(socket));
     server.on("error", () => {});
     server.listen(this.#server);
   }
 }
 
-/** The error of a process without a file descriptor left; undefined where one is. */
+/** The error of opening a file when no file descriptor is free. */
 function shortage(): unknown {
   try {
     Deno.openSync("/dev/null").close();

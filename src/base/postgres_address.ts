@@ -1,37 +1,36 @@
 import { hostPort } from "./host_port.ts";
 
-/** One of the places where the database may be. */
+/** One server of the database. */
 export interface PostgresHost {
-  /** Name, IP address, or the folder of a unix socket. */
+  /** A name, an IP address, or the folder of a unix socket. */
   readonly host: string;
   readonly port: number;
 }
 
-/** Whether a connection is encrypted, and what is checked of the server, as libpq has it. */
+/** Encryption and verification of the server, as in libpq. */
 export type SslMode = "disable" | "allow" | "prefer" | "require" | "verify-ca" | "verify-full";
 
-/** What an address says beside the password. */
+/** An address without its password. */
 export interface PostgresAddressFields {
   readonly hosts: readonly PostgresHost[];
   readonly user: string;
   readonly database: string;
   readonly sslMode: SslMode;
-  /** File of the authorities that are trusted, or `system` for those that everybody trusts. */
+  /** File of trusted authorities, or `system` for those of the system. */
   readonly rootCertFile: string | undefined;
-  /** Certificate that is shown to the server, and its key. */
+  /** Client certificate and its key. */
   readonly certFile: string | undefined;
   readonly keyFile: string | undefined;
   readonly connectTimeoutMs: number | undefined;
   readonly applicationName: string;
-  /** Settings of the session, in the words of the server's command line. */
+  /** Session settings in the syntax of the server's command line. */
   readonly options: string | undefined;
-  /** Whether only a server will do that takes writes. */
+  /** Whether only a server that accepts writes is used. */
   readonly mustTakeWrites: boolean;
 }
 
-/** Where a database is and how to come in. Nothing that prints it prints the password. */
+/** Where a database is and how to log in. Printing it never shows the password. */
 export class PostgresAddress {
-  /** All but the password. */
   readonly fields: PostgresAddressFields;
   readonly #password: string | undefined;
 
@@ -40,12 +39,10 @@ export class PostgresAddress {
     this.#password = password;
   }
 
-  /** The password; absent where the server asks for none, or for a certificate. */
   password(): string | undefined {
     return this.#password;
   }
 
-  /** The address without its password. */
   toString(): string {
     return shownPostgresAddress(this);
   }
@@ -66,7 +63,7 @@ const PARAMETERS = [
 type ParameterName = typeof PARAMETERS[number];
 type Parameters = ReadonlyMap<ParameterName, string>;
 
-/** Whether a text is an address of PostgreSQL, right or wrong, and no path. */
+/** Whether a text has the scheme of PostgreSQL, valid or not. */
 export function isPostgresAddress(text: string): boolean {
   return SCHEME.test(text);
 }
@@ -81,21 +78,21 @@ export function shownPostgresAddress({ fields }: PostgresAddress): string {
   }`;
 }
 
-/** Whether a host is a folder with a unix socket. */
+/** Whether a host is the folder of a unix socket. */
 export function isSocketFolder(host: string): boolean {
   return host.startsWith("/");
 }
 
 /**
- * Reads an address such as `postgres://user:password@one:5432,two:5432/database?sslmode=verify-full`. What is wrong
- * with it is said without any part of it: what stands at the wrong place may be the password.
+ * Parses an address such as `postgres://user:password@one:5432,two:5432/database?sslmode=verify-full`. Errors never
+ * quote the address: a part at the wrong place may be the password.
  */
 export function parsePostgresAddress(text: string): PostgresAddress {
   const parts = /^postgres(?:ql)?:\/\/([^/?]*)(?:\/([^?]*))?(?:\?(.*))?$/s.exec(text);
   if (parts === null) throw wrong("it does not begin with postgres://");
   const [, authority = "", path = "", query = ""] = parts;
   const [userInfo, places] = splitAuthority(authority);
-  // More of them, or one at another place, are a sign that what follows is still the password.
+  // Another `@` suggests that the text after it still belongs to the password.
   const isSure = text.indexOf("@") === text.lastIndexOf("@") && (userInfo !== "" || authority === "");
   const parameters = parseParameters(query, isSure);
   const colon = userInfo.indexOf(":");
@@ -142,7 +139,7 @@ function parseHosts(places: string, parameters: Parameters): readonly PostgresHo
     (parameters.has("host") && named.length === 0 ? [DEFAULT_PORT] : named.map(({ port }) => port));
   if (hosts.length === 0 || hosts.includes("")) throw wrong("it names no host");
   if (hosts.some((host) => /[\s@]/.test(host))) throw wrong("its host has a character that no host has");
-  // As libpq has it, one port may stand for all hosts.
+  // As in libpq, one port may apply to all hosts.
   if (ports.length !== 1 && ports.length !== hosts.length) {
     throw wrong(`it has ${hosts.length} hosts and ${ports.length} ports`);
   }

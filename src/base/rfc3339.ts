@@ -6,7 +6,7 @@ import { parseDuration } from "./duration.ts";
  */
 const TIME =
   /^(\d{4}-\d{2}-\d{2}t(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(\.\d{1,9})?(?:(?<=\.\d{9})\d+)?(z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/i;
-/** The first millisecond of the year 0: RFC 3339 has no years before it. */
+/** The first millisecond of the year 0: RFC 3339 has no earlier years. */
 const FIRST_MS = -62_167_219_200_000;
 
 /** An RFC 3339 time, or a duration before `now`, in milliseconds since the Unix epoch; undefined for any other text. */

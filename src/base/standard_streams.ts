@@ -1,24 +1,24 @@
 import type { Logger } from "./log.ts";
 import type { ByteSink } from "./line_writer.ts";
 
-/** The exit code of a program that was ended by SIGPIPE, as a shell sees it. */
+/** The exit code of a program ended by SIGPIPE. */
 const BROKEN_PIPE_EXIT = 141;
 const ENCODER = new TextEncoder();
 
-/** The streams as sinks: a write that has to wait holds up no thread of JavaScript. */
+/** The streams as asynchronous sinks. */
 export const standardSinks: { readonly stdout: ByteSink; readonly stderr: ByteSink } = {
   stdout: Deno.stdout,
   stderr: Deno.stderr,
 };
 
-/** The streams for commands that print: a line is written when the call returns. */
+/** The streams for commands: a line is written when the call returns. */
 export const standardOutput = {
   stdout(line: string): void {
     try {
       writeLine(Deno.stdout, line);
     } catch (error) {
       if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
-      // `weir … | head`: the reader has what it wants.
+      // `weir … | head`: the reader has enough.
       Deno.exit(BROKEN_PIPE_EXIT);
     }
   },
@@ -26,12 +26,12 @@ export const standardOutput = {
     try {
       writeLine(Deno.stderr, line);
     } catch {
-      // The exit code still tells it.
+      // The exit code still reports the failure.
     }
   },
 };
 
-/** Logs what a package prints, because `console` throws on a full disk and waits for a pipe that is not read. */
+/** Logs what a package prints: `console` throws on a full disk and blocks on a pipe without a reader. */
 export function captureConsole(logger: Logger): void {
   const log = (...values: unknown[]) => {
     logger.warning("A package printed a message", { text: values.map(String).join(" ") });

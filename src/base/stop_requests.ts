@@ -1,21 +1,17 @@
 import type { Clock } from "./clock.ts";
 
-/** What follows when a process is told to stop. */
-export interface StopRequestsOptions {
+interface StopRequestsOptions {
   readonly clock: Pick<Clock, "elapsed">;
-  /** It is to stop; called once. */
+  /** Called once, at the first request. */
   readonly onFirst: () => void;
-  /** Whoever waits for that has lost patience. */
+  /** Called at every later request: the operator is impatient. */
   readonly onAgain: () => void;
 }
 
-/**
- * A key that is pressed once may arrive twice: the terminal signals every process in front of it, and one that
- * runs another hands the signal on.
- */
+/** One key press may arrive twice: from the terminal, and forwarded by the process that started this one. */
 const ECHO_MS = 500;
 
-/** What is to be called with every signal to stop; one that comes with the first is taken as the same. */
+/** Returns the handler of stop signals; a signal right after the first one counts as the same. */
 export function stopRequests({ clock, onFirst, onAgain }: StopRequestsOptions): () => void {
   let firstAt: number | undefined;
   return () => {

@@ -1,12 +1,9 @@
 import os from "node:os";
 
-/** How much the calling thread gives way, as `nice` has it. */
+/** Priority decrement of the thread, as in `nice`. */
 const NICENESS = 10;
 
-/**
- * Lets the calling thread give way to the others of the process where a core is short: what a worker does must not
- * hold up decisions. Answers whether it could; a process may lack the permission, and not every system can.
- */
+/** Lowers the priority of the calling thread, so that a worker does not delay decisions; false where that is impossible. */
 export function giveWay(): boolean {
   // 0 means the whole process on other systems.
   if (Deno.build.os !== "linux") return false;

@@ -1,7 +1,7 @@
-/** `deno task compile` puts the commit here in the copy that it compiles; sources that are run have none of their own. */
+/** Set by `deno task compile` in the copy that it compiles. */
 const COMMIT: string = "";
 
-/** What `weir version` says: the version, the commit of a compiled program, and the Deno that runs it. */
+/** The output of `weir version`. */
 export function versionText(version: string): string {
   const commit = COMMIT === "" ? "" : `commit ${COMMIT}, `;
   return `weir ${version} (${commit}deno ${Deno.version.deno})`;

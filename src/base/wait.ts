@@ -1,18 +1,18 @@
 import type { Clock } from "./clock.ts";
 
-/** Settles when the signal is aborted, at once if it already is. */
+/** Settles when the signal is aborted. */
 export function aborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
-/** Waits for the promise; throws the signal's reason when it is aborted before. */
+/** Waits for the promise; throws the signal's reason when it is aborted first. */
 export async function unlessAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
   await Promise.race([promise, aborted(signal)]);
   signal.throwIfAborted();
 }
 
-/** Waits for the promise, but no longer than this; whether it was fulfilled by then. Rejects when it does. */
+/** Waits for the promise with a timeout; false when it timed out. */
 export async function settledWithin(promise: Promise<unknown>, ms: number, clock: Clock): Promise<boolean> {
   const timeout = Promise.withResolvers<boolean>();
   const cancel = clock.after(ms, () => timeout.resolve(false));
@@ -23,7 +23,7 @@ export async function settledWithin(promise: Promise<unknown>, ms: number, clock
   }
 }
 
-/** What all of these come to, as by `Promise.all`; but where one fails, the others have ended as well. */
+/** Like `Promise.all`, but after a failure waits until the others have ended as well. */
 export async function allEnded<Tasks extends readonly unknown[] | []>(
   tasks: Tasks,
 ): Promise<{ -readonly [Index in keyof Tasks]: Awaited<Tasks[Index]> }> {
@@ -31,10 +31,7 @@ export async function allEnded<Tasks extends readonly unknown[] | []>(
   return await Promise.all(tasks);
 }
 
-/**
- * The answer of this work, or `overdue()` thrown when there is none after so long. What becomes of the
- * work after that, a rejection included, is nobody's concern.
- */
+/** Waits for the work with a timeout, after which `overdue()` is thrown and the result of the work is ignored. */
 export async function answeredWithin<T>(
   work: Promise<T>,
   ms: number,

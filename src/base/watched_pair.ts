@@ -5,29 +5,28 @@ import type { Logger } from "./log.ts";
 import type { TlsPair, TlsPairFiles, TlsPairNames } from "./tls_files.ts";
 import { settledWithin } from "./wait.ts";
 
-/** Which files are watched, and for whom. */
-export interface WatchedPairOptions {
+interface WatchedPairOptions {
   readonly files: TlsPairFiles;
   readonly names: TlsPairNames;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Called with every later pair, never with the first; when it throws, the pair before stays. */
+  /** Called with every later pair; when it throws, the previous pair stays. */
   readonly onPair: (pair: TlsPair) => void | Promise<void>;
 }
 
-/** Several events belong to one change: this long after the first of them the files are read. */
+/** Files are read this long after the first of several events. */
 const GATHER_MS = 100;
-/** The files of a pair are replaced one after the other: so long they may not fit before that is told. */
+/** How long the files of a pair may mismatch while they are replaced one by one. */
 const SETTLE_MS = 2_000;
 const RETRY_MS = 250;
-/** What no event tells, such as a folder that was removed and made again, is found so late at most. */
+/** How often changes without an event are looked for, such as a recreated folder. */
 const LOOK_MS = 60_000;
-/** How long the end waits for a file system that hangs. */
+/** How long `close` waits for a file system that hangs. */
 const CLOSE_MS = 1_000;
 
 /**
- * A pair that is read anew when its files change. A new pair that cannot be used is logged and counted
- * once for each state of the files, and the pair before stays. What reads keys is loaded only by who has some.
+ * Reloads a pair when its files change. An unusable pair is logged and counted once for each state of the files, and the
+ * previous pair stays.
  */
 export class WatchedPair {
   readonly #options: WatchedPairOptions;
@@ -43,7 +42,7 @@ export class WatchedPair {
   #reported = "";
   #isClosed = false;
 
-  /** Reads the first pair; throws when it cannot be used. */
+  /** Reads the first pair; throws when it is unusable. */
   static async open(options: WatchedPairOptions): Promise<WatchedPair> {
     const watched = new WatchedPair(options);
     watched.#current = await watched.#read();
@@ -63,17 +62,15 @@ export class WatchedPair {
     });
   }
 
-  /** The pair in force. */
   get current(): TlsPair {
     return this.#current;
   }
 
-  /** How many later pairs came into force, and how many could not. */
+  /** How many later pairs were applied, and how many were unusable. */
   get figures(): { readonly reloaded: number; readonly failed: number } {
     return this.#figures;
   }
 
-  /** Ends the watch. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelMinute();
@@ -99,7 +96,7 @@ export class WatchedPair {
     if (this.#isClosed || this.#cancelSoon !== undefined) return;
     this.#cancelSoon = this.#options.clock.after(delayMs, () => {
       this.#cancelSoon = undefined;
-      // A file system that hangs keeps a thread for each read, so there is one look at a time.
+      // A hanging file system blocks a thread for each read, so there is one read at a time.
       if (this.#isLooking) return this.#lookIn(RETRY_MS);
       this.#isLooking = true;
       this.#looking = this.#look().finally(() => void (this.#isLooking = false));
@@ -150,7 +147,7 @@ export class WatchedPair {
   }
 }
 
-/** The folders in which something happens when a file or a link to it is replaced. */
+/** The folders with events when a file, or a link to it, is replaced. */
 async function foldersOf(files: TlsPairFiles): Promise<string[]> {
   const { realpath } = await import("node:fs/promises");
   const folders = await Promise.all(
@@ -162,7 +159,7 @@ async function foldersOf(files: TlsPairFiles): Promise<string[]> {
   return [...new Set(folders.flat())];
 }
 
-/** Another text whenever one of the files is another or was written to. */
+/** A text that changes whenever one of the files is replaced or written to. */
 async function stateOf(files: TlsPairFiles): Promise<string> {
   const { stat } = await import("node:fs/promises");
   const states = pathsOf(files).map(async (path) => {

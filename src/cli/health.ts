@@ -3,7 +3,7 @@ import { hostPort } from "../base/host_port.ts";
 import { parseHttpUrl } from "../settings/address_parsers.ts";
 import { SERVER_TABLE } from "../settings/server_table.ts";
 import type { Parsed } from "../settings/setting.ts";
-import { decodeHealthCheckResponse, encodeHealthCheckRequest, SERVING_STATUS } from "../wire/health.ts";
+import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE, SERVING_STATUS } from "../wire/health.ts";
 import type { GivenCommand, GivenFlags, RunnableCommand } from "./command.ts";
 import { CommandError, type CommandOptions, readText } from "./command_input.ts";
 import { FlagError } from "./flags.ts";
@@ -106,8 +106,8 @@ async function askByGrpc(address: string, timeoutMs: number): Promise<HealthAnsw
   const { callUnary } = await import("./client.ts");
   const response = await callUnary({
     ...{ address, timeoutMs, tls: undefined, method: METHOD },
-    request: encodeHealthCheckRequest({ service: "" }),
-    decode: decodeHealthCheckResponse,
+    request: HEALTH_CHECK_REQUEST.encode({ service: "" }),
+    decode: (bytes) => HEALTH_CHECK_RESPONSE.decode(bytes),
   }).catch((error: unknown) => {
     throw new CommandError(errorText(error), { cause: error });
   });

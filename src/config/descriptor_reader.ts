@@ -14,7 +14,7 @@ import {
   unitOfName,
 } from "../ratelimit/limit.ts";
 
-/** Reads a list of descriptors; an item that is none, or has no readable key and value, is left out and reported. */
+/** Reads a list of descriptors; an invalid item is skipped and reported. */
 export function readDescriptors(log: ProblemLog, list: YamlList, path: string): DescriptorSource[] {
   const descriptors: DescriptorSource[] = [];
   for (const [index, item] of list.items.entries()) {
@@ -55,7 +55,7 @@ function readDescriptor(log: ProblemLog, mapping: YamlMapping, path: string): De
   return fields.failed("key") || fields.failed("value") ? undefined : descriptor;
 }
 
-/** Reads a `rate_limit` block; absent when something in it is wrong, which is reported. */
+/** Reads a `rate_limit` block; undefined when a part of it is invalid, which is reported. */
 export function readRateLimit(
   log: ProblemLog,
   mapping: YamlMapping,
@@ -64,7 +64,7 @@ export function readRateLimit(
   checkKeys(log, mapping, path, "rateLimit");
   const block: Block = { log, path, fields: new FieldReader(log, mapping, path) };
   const unlimited = block.fields.flag("unlimited");
-  // Whether the other fields are due hangs on the flag: without it, nothing is said of them.
+  // Which other fields are required depends on the flag: without it, nothing is reported about them.
   const isKnown = !block.fields.failed("unlimited");
   const unit = isKnown ? readUnit(block, unlimited) : undefined;
   const requestsPerUnit = isKnown ? readRequestsPerUnit(block, unlimited) : undefined;

@@ -6,17 +6,17 @@ import type { Logger } from "../base/log.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
 import { folderFingerprint, loadRuleFiles, type RuleFilesOptions } from "./rule_files.ts";
 
-/** Where rule files are, and how changes to them are noticed. */
+/** Where rule files are, and how changes are detected. */
 export interface FileProviderOptions {
   readonly root: string;
   /** Below the root; may be empty. */
   readonly subdirectory: string;
-  /** Below the subdirectory: the folder that holds the rule files. */
+  /** Below the subdirectory: the folder of the rule files. */
   readonly appDirectory: string;
   readonly ignoreDotFiles: boolean;
-  /** The root is a symbolic link that is replaced at once; otherwise files change in the folder. */
+  /** Whether the root is a symbolic link that is replaced; otherwise files change in the folder. */
   readonly watchRoot: boolean;
-  /** The digest of what is loaded: files that still have it are not parsed again. */
+  /** Digest of the loaded files: files that still have it are not parsed again. */
   readonly known?: (() => string | undefined) | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -26,12 +26,12 @@ const QUIET_MS = 50;
 const LONGEST_BURST_MS = 1_000;
 const RESCAN_MS = 30_000;
 
-/** Rules from the files of one folder; they are read again whenever something there changes. */
+/** Provides rules from the files of one folder and reloads them when something there changes. */
 export function createFileProvider(options: FileProviderOptions): RulesProvider {
   return new FileProvider(options);
 }
 
-/** Why a load is due: it was asked for or the folder told of a change, or it is only to be seen. */
+/** What is due: a load, or a check whether a load is necessary. */
 type Wish = "load" | "check";
 
 class FileProvider implements RulesProvider {
@@ -43,7 +43,7 @@ class FileProvider implements RulesProvider {
   readonly #cancels = new Map<"quiet" | "burst" | "rescan", () => void>();
   #onLoad: ((load: RulesLoad) => readonly Problem[]) | undefined;
   #wish: Wish | undefined;
-  /** What the burst of events under way asks for. */
+  /** What the current burst of events requires. */
   #burst: Wish | undefined;
   #running: Promise<void> | undefined;
   #fingerprint = "";
@@ -93,7 +93,7 @@ class FileProvider implements RulesProvider {
     });
   }
 
-  /** Waits for the end of a burst: files are seldom changed by one step alone. */
+  /** Waits for the end of a burst: files are seldom changed in one step. */
   #noteEvent(event: FolderEvent): void {
     if (this.#stop.signal.aborted) return;
     if (this.#burst === undefined) this.#after("burst", LONGEST_BURST_MS, () => this.#endBurst());
@@ -120,7 +120,7 @@ class FileProvider implements RulesProvider {
     this.#running ??= this.#run();
   }
 
-  /** One load after the other until nothing is due. */
+  /** Loads until nothing is due. */
   async #run(): Promise<void> {
     for (let wish = this.#takeWish(); wish !== undefined; wish = this.#takeWish()) {
       try {
@@ -129,7 +129,7 @@ class FileProvider implements RulesProvider {
         this.#options.logger.error("loading the rule files failed, the rules before stay", { error });
       }
     }
-    // In the same turn as the last question for a wish, so that none falls in between.
+    // In the same turn as the last check, so that no request is lost in between.
     this.#running = undefined;
   }
 
@@ -140,7 +140,7 @@ class FileProvider implements RulesProvider {
   }
 
   async #look(wish: Wish): Promise<void> {
-    // First the watch, then the look: a change that comes after the look is told of.
+    // Watch before reading, so that a later change causes an event.
     await this.#watch.arm();
     await this.#checkRoot();
     if (wish === "check") {
@@ -166,7 +166,7 @@ class FileProvider implements RulesProvider {
   }
 }
 
-/** The folders on the way from above the root to above the folder: a change in one may lead elsewhere. */
+/** The folders from above the root to above the folder: a change in one may redirect the path. */
 function foldersAround(root: string, folder: string): string[] {
   const folders = [dirname(root)];
   let path = root;

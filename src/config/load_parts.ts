@@ -4,24 +4,24 @@ import { checkSources } from "../ratelimit/rule_check.ts";
 import { problemsInOrder } from "../base/problem.ts";
 import type { RulesLoad } from "./provider.ts";
 
-/** A piece of a load, small enough to hold nobody up who takes it over from another thread. */
+/** A part of a load, small enough not to block the thread that receives it. */
 export type LoadPart =
   | { readonly kind: "domain"; readonly domain: string }
-  /** Rules of the domain that was named last. */
+  /** Rules of the last named domain. */
   | { readonly kind: "descriptors"; readonly descriptors: readonly FlatDescriptor[] }
-  /** The load is complete; `rest` is what is not in the parts before. */
+  /** The load is complete. */
   | {
     readonly kind: "end";
     readonly hasRules: boolean;
     readonly rest: Omit<RulesLoad, "sources" | "rules">;
-    /** Memory that the thread which read the files has taken, in bytes. */
+    /** Heap of the thread that read the files, in bytes. */
     readonly heapBytes: number;
   };
 
-/** Compiling so many takes about a millisecond. */
+/** Compiling this many takes about a millisecond. */
 const DESCRIPTORS_PER_PART = 250;
 
-/** The load in parts, in the order in which `LoadGatherer` takes them; without rules where a problem is an error. */
+/** The load in parts, in the order that `LoadGatherer` expects; without rules when a problem is an error. */
 export function* partsOfLoad(
   { sources, problems, ...rest }: RulesLoad,
   { mergeDomains }: { readonly mergeDomains: boolean },
@@ -43,11 +43,11 @@ export function* partsOfLoad(
   yield { kind: "end", hasRules: isGood, rest: { ...rest, problems: all }, heapBytes };
 }
 
-/** Makes rules of the parts of loads as they come. */
+/** Assembles rules from the parts of loads. */
 export class LoadGatherer {
   #builder = new RulesBuilder();
 
-  /** Takes the next part; answers the load when this was its last one. */
+  /** Takes the next part; returns the load after its last one. */
   take(part: LoadPart): RulesLoad | undefined {
     switch (part.kind) {
       case "domain":

@@ -4,10 +4,10 @@ import { pathOf } from "../yaml/field_reader.ts";
 import { numberOf, scalarType, shown } from "../yaml/scalar.ts";
 import type { YamlMapping, YamlScalar, YamlValue } from "../yaml/value.ts";
 
-/** How deep metadata may be: an answer that carries it stays within what decoders of the protocol take. */
+/** Maximum depth of metadata, so that decoders of the protocol accept a response with it. */
 export const MAX_METADATA_DEPTH = 24;
 
-/** The free mapping of a rule as JSON; absent when something in it has no form in JSON, which is reported. */
+/** The metadata of a rule as JSON; undefined when a part of it is not JSON, which is reported. */
 export function readMetadata(log: ProblemLog, mapping: YamlMapping, path: string): JsonObject | undefined {
   return readMapping(log, mapping, path, 1);
 }

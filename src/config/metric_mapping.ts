@@ -8,37 +8,36 @@ import { described, isNull, numberOf, shown } from "../yaml/scalar.ts";
 import type { YamlMapping, YamlValue } from "../yaml/value.ts";
 import { errorText } from "../base/error_text.ts";
 
-/** One mapping from names of statistics to a metric. */
+/** Maps names of statistics to a metric. */
 export interface MetricMapping {
-  /** What the names match; text without `^` and `$` is found anywhere. */
+  /** Matches names; without `^` and `$` anywhere in them. */
   readonly pattern: RegExp;
-  /** The only kind of statistics it is for. */
+  /** The only kind of statistics that it applies to; any when absent. */
   readonly kind: "counter" | "gauge" | "histogram" | undefined;
-  /** What it matches is not shown at all. */
+  /** Whether matching statistics are hidden. */
   readonly drop: boolean;
-  /** With `$1` or `${1}` for the groups of the pattern, as the values of the labels. */
+  /** May contain `$1` or `${1}` for the groups of the pattern, like the label values. */
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly help: string | undefined;
-  /** What numbers are multiplied by; times are seconds before. */
+  /** Factor of values; durations are in seconds before. */
   readonly scale: number;
-  /** Bounds of the histogram; all of them when absent. */
+  /** Histogram bounds; all of them when absent. */
   readonly bounds: readonly number[] | undefined;
 }
 
-/** What a mapping file may ask for. */
-export interface MetricMappingOptions {
-  /** The bounds at which durations are counted, in seconds: others cannot be had. */
+interface MetricMappingOptions {
+  /** The available bounds of durations, in seconds. */
   readonly boundsSeconds: readonly number[];
 }
 
-/** The mappings of a file, in the order in which they are to be tried, and everything wrong with it. */
+/** The mappings of a file, in the order in which they are tried, and its problems. */
 export interface MetricMappingFile {
   readonly mappings: readonly MetricMapping[];
   readonly problems: readonly Problem[];
 }
 
-/** A mapping file larger than this is a mistake. */
+/** A larger mapping file is a mistake. */
 const MAX_BYTES = 1_048_576;
 const KINDS = { counter: "counter", gauge: "gauge", observer: "histogram", timer: "histogram" } as const;
 const FILE_KEYS = ["defaults", "mappings"];
@@ -47,12 +46,12 @@ const MAPPING_KEYS = [
   ...["match", "match_type", "match_metric_type", "name", "labels", "help", "action", "scale"],
   ...["observer_type", "timer_type", "buckets", "histogram_options"],
 ];
-/** Keys of the format that Weir does not support; ignoring them would be misleading. */
+/** Keys of the format that Weir does not support. */
 const UNSUPPORTED = ["ttl", "quantiles", "summary_options", "honor_labels", "glob_disable_ordering"];
 const METRIC_NAME = /^[a-zA-Z_](?:[a-zA-Z0-9_]|\$\{\d+\}|\$\d+)*$/;
 const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/;
 
-/** Reads the mapping file at the path; throws with every mistake, a line each, when there is one. */
+/** Reads the mapping file at the path; throws an error with one line per problem. */
 export async function loadMetricMapping(
   path: string,
   options: MetricMappingOptions,
@@ -74,7 +73,7 @@ async function textOf(path: string): Promise<string> {
   }
 }
 
-/** Reads a mapping file; `name` begins every position. */
+/** Reads the text of a mapping file; `name` begins every position. */
 export function readMetricMapping(
   name: string,
   text: string,
@@ -88,7 +87,7 @@ export function readMetricMapping(
   if (isSilent && mappings.length === 0) {
     log.error(0, "", "there are no mappings; begin with 'mappings:' and a list below it");
   }
-  // Patterns of parts are tried before regular expressions, whatever their order in the file.
+  // Glob patterns are tried before regular expressions, whatever their order in the file.
   const globs = mappings.filter(({ isGlob }) => isGlob);
   const rest = mappings.filter(({ isGlob }) => !isGlob);
   return { mappings: [...globs, ...rest].map(({ mapping }) => mapping), problems: log.problems() };
@@ -99,7 +98,6 @@ interface Read {
   readonly mapping: MetricMapping;
 }
 
-/** What is to be known while a mapping is read. */
 interface Place {
   readonly log: ProblemLog;
   readonly path: string;
@@ -143,12 +141,12 @@ function readDefaults(mapping: YamlMapping, log: ProblemLog): Defaults {
   return { matchType, bounds: boundsField(fields, { log, path: "defaults" }) };
 }
 
-/** Times are histograms: their bounds are counted as they happen, and quantiles are not. */
+/** Durations are always histograms. */
 function checkObserver(fields: FieldReader): void {
   for (const key of ["observer_type", "timer_type"]) fields.choice(key, ["histogram"]);
 }
 
-/** The bounds, at either of the two places where they may stand. */
+/** The bounds, from either of the two places that the format allows. */
 function boundsField(
   fields: FieldReader,
   { log, path }: { readonly log: ProblemLog; readonly path: string },
@@ -219,9 +217,8 @@ function readBounds(value: YamlValue | undefined, scale: number, place: Place): 
   return bounds;
 }
 
-/** Where a text with references to groups stands. */
 interface TemplatePlace extends Place {
-  /** How many groups there are. */
+  /** Number of groups in the pattern. */
   readonly groups: number;
 }
 
@@ -271,24 +268,19 @@ function checkKnown(log: ProblemLog, mapping: YamlMapping, path: string, known: 
   }
 }
 
-/** How a pattern is written, and where. */
-export interface PatternPlace {
+interface PatternPlace {
   readonly matchType: "glob" | "regex";
   readonly offset: number;
   readonly path: string;
 }
 
-/** A pattern that names are compared with, and how many groups it has. */
-export interface MappingPattern {
+interface MappingPattern {
   readonly pattern: RegExp;
   readonly groups: number;
 }
 
-/**
- * Reads the pattern of a mapping: of type `glob` each `*` stands for one part between dots, of type `regex` it
- * is a regular expression. Absent when it is none, which is reported.
- */
-export function readMappingPattern(
+/** Reads a pattern, a glob (`*` is one part between dots) or a regular expression; an invalid one is reported. */
+function readMappingPattern(
   log: ProblemLog,
   match: string,
   { matchType, offset, path }: PatternPlace,
@@ -317,10 +309,10 @@ function readRegex(
   { offset, path }: { readonly offset: number; readonly path: string },
 ): MappingPattern | undefined {
   try {
-    // Groups with a name are written in two ways.
+    // Go's syntax of named groups.
     const source = match.replaceAll("(?P<", "(?<");
     const pattern = new RegExp(source);
-    // What also matches nothing tells its groups.
+    // An empty match has one entry per group.
     return { pattern, groups: (new RegExp(`${source}|`).exec("")?.length ?? 1) - 1 };
   } catch (error) {
     const state = errorText(error);

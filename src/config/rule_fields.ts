@@ -4,10 +4,10 @@ import type { ProblemLog } from "../yaml/problem_log.ts";
 import { described, isOddNumber, shown } from "../yaml/scalar.ts";
 import type { YamlMapping, YamlValue } from "../yaml/value.ts";
 
-/** The mappings of a rule file. */
+/** A kind of mapping in a rule file. */
 export type Level = "file" | "descriptor" | "rateLimit" | "replaces";
 
-/** What each mapping is called and which keys do something in it. */
+/** What each mapping is called and which keys it may have. */
 const LEVELS: Readonly<Record<Level, { readonly place: string; readonly keys: readonly string[] }>> = {
   file: { place: "at the top of the file", keys: ["domain", "descriptors"] },
   descriptor: {
@@ -35,7 +35,7 @@ const LEVELS: Readonly<Record<Level, { readonly place: string; readonly keys: re
 
 const EVERY_KEY = [...new Set(Object.values(LEVELS).flatMap(({ keys }) => keys))];
 
-/** Reports keys that nobody knows, and keys that do nothing where they stand. */
+/** Reports unknown keys, and keys without effect at their place. */
 export function checkKeys(log: ProblemLog, mapping: YamlMapping, path: string, level: Level): void {
   const known = LEVELS[level].keys;
   for (const [key, { offset, value }] of mapping.entries) {
@@ -50,14 +50,13 @@ export function checkKeys(log: ProblemLog, mapping: YamlMapping, path: string, l
   }
 }
 
-/** A field below a key that does nothing where it stands. */
 interface Ignored {
   readonly key: string;
   readonly value: YamlValue;
   readonly path: string;
 }
 
-/** What stands below a key without effect is checked all the same: it was written for some effect. */
+/** Checks the value of a key without effect all the same: it was meant to have one. */
 function checkIgnored(log: ProblemLog, { key, value, path }: Ignored): void {
   if (key === "metadata") return;
   if (value.kind === "scalar" && key !== "value" && isOddNumber(value)) {
@@ -83,16 +82,15 @@ function checkIgnoredKeys(log: ProblemLog, mapping: YamlMapping, path: string): 
   }
 }
 
-/** The error for a key that is none of these, with the one that was most likely meant. */
+/** The error for a key that is not one of these, with the most likely one. */
 export function unknownKeyText(key: string, known: readonly string[]): string {
   const nearest = nearestKey(key, known);
   const advice = nearest === undefined ? `expected one of ${known.join(", ")}` : `did you mean '${nearest}'?`;
   return `unknown key '${shown(key)}'; ${advice}`;
 }
 
-/** The key that was most likely meant; absent when none is near. */
 function nearestKey(key: string, known: readonly string[]): string | undefined {
-  // A key of any length would cost its length for each candidate.
+  // The cost grows with the length of the key.
   const wanted = plain(key.slice(0, 60));
   let best: { readonly name: string; readonly distance: number } | undefined;
   for (const name of known) {
@@ -105,7 +103,7 @@ function nearestKey(key: string, known: readonly string[]): string | undefined {
   return best?.name;
 }
 
-/** Letter case and separators are the most frequent slips: they count for nothing. */
+/** Ignores letter case and separators, the most frequent mistakes. */
 function plain(key: string): string {
   return key.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
 }

@@ -8,15 +8,14 @@ import { readYamlDocument, type YamlDocumentOptions } from "../yaml/document.ts"
 import { described, isNull } from "../yaml/scalar.ts";
 import type { YamlMapping, YamlValue } from "../yaml/value.ts";
 
-/** What a rule file says, and everything wrong with its form and types. */
+/** The content of a rule file and its problems of syntax and types. */
 export interface RuleFile {
   /**
-   * Absent when no domain could be read. With errors among the problems it is what could be read, so
-   * that the checks of whole configurations find the rest; it must not become rules.
+   * Undefined without a domain. With errors among the problems it is only for further checks, and must not become rules.
    */
   readonly source: DomainSource | undefined;
   readonly problems: Problem[];
-  /** What reading it costs; compare `maxParts`. */
+  /** The cost of reading it, to compare with `maxParts`. */
   readonly parts: number;
 }
 

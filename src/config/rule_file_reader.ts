@@ -7,23 +7,23 @@ import { getHeapStatistics } from "node:v8";
 
 /** How rule files are read. */
 export interface RuleFileReaderOptions {
-  /** What is too much to read; what the memory of this process allows when absent. */
+  /** By default, what the memory of this process allows. */
   readonly limits?: RuleFileLimits;
-  /** Ends the reading; the load is then of no use. */
+  /** Cancels the load, whose result is then useless. */
   readonly signal?: AbortSignal;
 }
 
-/** Reads the rule files of one look, one after the other, and stops where they become too much. */
+/** Reads the rule files of one load, one after the other, up to a limit. */
 export class RuleFileReader {
-  /** Of the files that could be read, in the order in which they were asked for. */
+  /** Of the readable files, in the order of the calls. */
   readonly sources: DomainSource[] = [];
   readonly problems: Problem[] = [];
-  /** Whether there was no rule file so far. */
+  /** Whether no rule file was found. */
   isEmpty = true;
   readonly #signal: AbortSignal | undefined;
   readonly #limits: RuleFileLimits;
   readonly #digest = createHash("sha256");
-  /** What is to be parsed, and the problems of what cannot be, in the order of the files. */
+  /** Files to parse, and problems of those that cannot be, in order. */
   readonly #files: ({ readonly path: string; readonly bytes: Uint8Array } | Problem)[] = [];
   #bytes = 0;
   #parts = 0;
@@ -34,23 +34,23 @@ export class RuleFileReader {
     this.#limits = limits ?? ruleFileLimits();
   }
 
-  /** Reads the bytes of the file at the path, if it is one; what cannot be read is a problem. */
+  /** Reads the file at the path, if it is a regular file; an unreadable one is a problem. */
   async read(path: string): Promise<void> {
     if (this.#isFull || this.#signal?.aborted) return;
     const bytes = await this.#bytesOf(path);
-    // It may have grown since it was measured.
+    // It may have grown since `stat`.
     if (bytes === undefined || !this.#hasRoom(path, bytes.length)) return;
     this.#bytes += bytes.length;
     this.#files.push({ path, bytes });
     this.#digest.update(JSON.stringify([path, bytes.length])).update(bytes);
   }
 
-  /** A text that differs where the files that were read differ. Ends the reading. */
+  /** Identifies the content of the files. Ends the reading. */
   digest(): string {
     return this.#digest.digest("base64");
   }
 
-  /** Parses what was read: `sources` and `problems` are complete then. */
+  /** Parses the files; completes `sources` and `problems`. */
   parse(): void {
     this.#isFull = false;
     for (const file of this.#files.splice(0)) {
@@ -59,11 +59,11 @@ export class RuleFileReader {
     }
   }
 
-  /** What the file holds; nothing when it is none, or is refused. */
+  /** The content of the file; undefined when it is not a regular file or is refused. */
   async #bytesOf(path: string): Promise<Uint8Array<ArrayBuffer> | undefined> {
     try {
       const { isFile, size } = await Deno.stat(path);
-      // A link may lead to a folder or a pipe, and reading a pipe would not end.
+      // A link may lead to a folder, or to a pipe, whose reading would not end.
       if (!isFile) return undefined;
       this.isEmpty = false;
       if (!this.#hasRoom(path, size)) return undefined;
@@ -124,40 +124,38 @@ function readBytes(path: string, bytes: Uint8Array, maxParts: number): RuleFile 
   return readRuleFile(path, text, { maxParts });
 }
 
-/** Why a file could not be read, and what would be right. */
 async function whyNot(path: string, error: unknown): Promise<string> {
   if (!(error instanceof Deno.errors.NotFound)) return fileErrorText(error);
-  // The runtime names such a file with this mark in place of the bytes, and then does not find it.
+  // The runtime replaces invalid bytes of a name by this character, and then does not find the file.
   const isMisnamed = path.includes("\uFFFD") && await Deno.lstat(path).then(() => false, () => true);
   if (isMisnamed) return "its name is not UTF-8; rename it";
   return `${fileErrorText(error)}; correct the symbolic link, or remove it`;
 }
 
-/** Why the file system refused, in a few words and without the path. */
+/** The cause of a file system error in a few words, without the path. */
 export function fileErrorText(error: unknown): string {
   if (error instanceof Deno.errors.NotFound) return "it does not exist";
   if (error instanceof Deno.errors.PermissionDenied) return "permission denied; let this process read it";
-  if (error instanceof Deno.errors.NotADirectory) return "it is not a folder; name a folder";
+  if (error instanceof Deno.errors.NotADirectory) return "it is not a folder";
   return errorText(error);
 }
 
-/** What a folder of rule files may hold; reading more might end the process for want of memory. */
+/** How much a folder of rule files may contain; more could exhaust the memory of the process. */
 export interface RuleFileLimits {
   readonly fileBytes: number;
-  /** Of all rule files of the folder together. */
   readonly allBytes: number;
-  /** Words, marks and line ends of one file: what reading costs hangs on these. */
+  /** Words, marks and line ends of one file, which determine the cost of reading. */
   readonly fileParts: number;
   readonly allParts: number;
 }
 
 const MEBIBYTE = 1024 * 1024;
-/** Measured at 430 in the costliest of texts; the rest is for what was read before. */
+/** Measured: 430 in the most expensive text; the rest is for the previous rules. */
 const HEAP_BYTES_PER_PART = 550;
-/** About what a file of the largest size has when it holds ordinary rules. */
+/** About the parts of a file of the largest size with ordinary rules. */
 const MAX_FILE_PARTS = 8_000_000;
 
-/** The limits where the heap may grow to this size; that of this process when absent. */
+/** The limits for a maximum heap size, by default that of this process. */
 export function ruleFileLimits(heapBytes: number = getHeapStatistics().heap_size_limit): RuleFileLimits {
   const fileParts = Math.min(MAX_FILE_PARTS, Math.floor(heapBytes / HEAP_BYTES_PER_PART));
   return { fileBytes: 16 * MEBIBYTE, allBytes: 32 * MEBIBYTE, fileParts, allParts: 2 * fileParts };

@@ -3,18 +3,15 @@ import type { RulesLoad } from "./provider.ts";
 import { fileErrorText, RuleFileReader, type RuleFileReaderOptions } from "./rule_file_reader.ts";
 import type { Problem } from "../base/problem.ts";
 
-/** The order in which the problems of rule files are told. */
-export { problemsInOrder } from "../base/problem.ts";
-
 /** How a folder of rule files is read. */
 export interface RuleFilesOptions extends RuleFileReaderOptions, RuleFileNameOptions {
-  /** What would be right when there is no such folder. */
+  /** The advice when the folder does not exist. */
   readonly whenMissing: string;
-  /** The digest of what is loaded: files that still have it are not parsed again. */
+  /** Digest of the loaded files: files that still have it are not parsed again. */
   readonly known?: () => string | undefined;
 }
 
-/** What one look at a folder found: the load, and the state of the folder that it stands for. */
+/** A load with the fingerprint of the folder that it represents. */
 export interface RuleFilesLoad {
   readonly load: RulesLoad;
   readonly fingerprint: string;
@@ -24,10 +21,9 @@ const ATTEMPTS = 3;
 const UNCHANGED: RulesLoad = { sources: [], problems: [], version: "", isUnchanged: true };
 
 /**
- * Reads the files `*.yaml` and `*.yml` directly in the folder, by name, following symbolic links.
- * When the folder changes meanwhile it is read again, so that a swap is not taken half done; a
- * folder that never rests is taken as it is. Nothing is thrown: what cannot be read is a problem, and so is a rule
- * file in a folder below, which is not read.
+ * Reads the files `*.yaml` and `*.yml` directly in the folder in the order of their names, following symbolic links.
+ * Reads again when the folder changes meanwhile, to avoid a half swapped one. Never throws: an unreadable file is a
+ * problem, and a rule file in a subfolder is a warning.
  */
 export async function loadRuleFiles(folder: string, options: RuleFilesOptions): Promise<RuleFilesLoad> {
   let fingerprint = await folderFingerprint(folder, options);
@@ -41,10 +37,7 @@ export async function loadRuleFiles(folder: string, options: RuleFilesOptions): 
   }
 }
 
-/**
- * A text that changes when the folder becomes another one or a rule file in it changes. It is made
- * of what the file system says of them; no file is opened.
- */
+/** A text that changes with the folder or a rule file in it, from file system metadata only. */
 export async function folderFingerprint(folder: string, options: RuleFilesOptions): Promise<string> {
   try {
     const lines = [await Deno.realPath(folder)];
@@ -59,7 +52,7 @@ export async function folderFingerprint(folder: string, options: RuleFilesOption
 
 async function fileState(path: string): Promise<string> {
   try {
-    // The runtime gives whole seconds of `ctime`: the mode tells a change of permissions within one.
+    // The runtime returns whole seconds of `ctime`: the mode reveals a change of permissions within one.
     const { size, mtime, ctime, ino, dev, isFile, mode } = await Deno.stat(path);
     return [size, mtime?.getTime(), ctime?.getTime(), ino, dev, isFile, mode].join(" ");
   } catch (error) {
@@ -98,24 +91,22 @@ async function ruleFileNames(folder: string, options: RuleFilesOptions): Promise
   return names.sort();
 }
 
-/** Where to look, and what is known already. */
-export interface RuleFilesBelowOptions extends RuleFileNameOptions {
+interface RuleFilesBelowOptions extends RuleFileNameOptions {
   /** Names of the rule files in the folder itself. */
   readonly names: readonly string[];
   readonly signal?: AbortSignal;
 }
 
-/** Most entries that are looked at: a folder may have anything below it. */
+/** Maximum number of entries that are checked: subfolders may contain anything. */
 const MAX_ENTRIES = 1_000;
-/** Most files that are told of by name. */
+/** Maximum number of warnings with the name of a file. */
 const MAX_TOLD = 20;
 
 /**
- * A warning for each rule file in a folder below: elsewhere such files are read, and whoever comes from there would
- * lose rules without a word. Folders whose name begins with a dot are passed over, because volumes keep what they
- * show in such folders, and so is a file that a link in the folder itself leads to.
+ * Warns of rule files in subfolders, which envoyproxy/ratelimit reads. Skips folders whose name begins with a dot, in
+ * which volumes keep their content, and files that a link in the folder itself leads to.
  */
-export async function warningsOfFilesBelow(
+async function warningsOfFilesBelow(
   folder: string,
   options: RuleFilesBelowOptions,
 ): Promise<Problem[]> {
@@ -133,7 +124,7 @@ export async function warningsOfFilesBelow(
   return problems;
 }
 
-/** Paths of rule files, folder by folder; what cannot be looked at is passed over. */
+/** Paths of rule files, folder by folder; unreadable folders are skipped. */
 async function filesBelow(folder: string, options: RuleFilesBelowOptions): Promise<string[]> {
   const found: string[] = [];
   const folders = [folder];
@@ -166,13 +157,12 @@ function warning(at: string, text: string): Problem {
 
 const RULE_FILE = /\.ya?ml$/;
 
-/** Which names count. */
+/** Which file names count. */
 export interface RuleFileNameOptions {
-  /** Files whose name begins with a dot are no rule files. */
+  /** Whether files whose name begins with a dot are ignored. */
   readonly ignoreDotFiles: boolean;
 }
 
-/** Whether a file of this name holds rules. */
-export function isRuleFileName(name: string, { ignoreDotFiles }: RuleFileNameOptions): boolean {
+function isRuleFileName(name: string, { ignoreDotFiles }: RuleFileNameOptions): boolean {
   return RULE_FILE.test(name) && !(ignoreDotFiles && name.startsWith("."));
 }

@@ -5,43 +5,42 @@ import type { Rules } from "../ratelimit/rules.ts";
 import type { Logger } from "../base/log.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
 
-/** What `startRules` needs. */
-export interface StartRulesOptions {
+interface StartRulesOptions {
   readonly provider: RulesProvider;
-  /** Several files may define rules of one domain. */
+  /** Whether several files may define rules of one domain. */
   readonly mergeDomains: boolean;
-  /** Takes each good configuration; `version` is empty for files. */
+  /** Applies valid rules; `version` is empty for files. */
   readonly onRules: (rules: Rules, version: string) => void;
   readonly counters: { loadSucceeded(): void; loadFailed(): void };
-  /** Gets the component `config`; absent when rules do not count for health. */
+  /** Receives the component `config`; absent when rules do not count for health. */
   readonly health: { set(component: string, healthy: boolean, reason?: string): void } | undefined;
   readonly logger: Logger;
   readonly clock: Clock;
 }
 
-/** How the last attempt to load ended. */
+/** The result of the last attempt to load. */
 export interface LastLoad {
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since the Unix epoch. */
   readonly at: number;
   readonly ok: boolean;
   readonly problems: readonly Problem[];
 }
 
-/** Rules that are loaded and kept up to date. */
+/** Rules that are kept up to date. */
 export interface RulesLoader {
-  /** Settles when the first good configuration is in; stays open if none ever comes. */
+  /** Settles with the first valid rules; stays pending if there are none. */
   readonly firstRules: Promise<void>;
   /** Absent before the first attempt ended. */
   lastLoad(): LastLoad | undefined;
-  /** Ends loading, and the provider with it. */
+  /** Stops loading and the provider. */
   close(): Promise<void>;
 }
 
 const REPEAT_MS = 30_000;
-/** How many problems of one load are logged, each in a line of its own. */
+/** Problems of one load that are logged, one line each. */
 const MAX_LOGGED = 100;
 
-/** Starts the provider; every load is compiled, and a good one handed on whole. */
+/** Starts the provider, compiles every load, and applies valid rules. */
 export function startRules(options: StartRulesOptions): RulesLoader {
   const { provider, health } = options;
   const first = Promise.withResolvers<void>();
@@ -54,7 +53,7 @@ export function startRules(options: StartRulesOptions): RulesLoader {
   provider.start((load) => {
     cancelRepeat();
     if (load.isUnchanged !== true) {
-      // Should compiling throw, then an unchanged load must not bring back what was before.
+      // If compiling throws, a later unchanged load must not restore the outcome before.
       outcome = NOTHING;
       outcome = compileLoad(load, options.mergeDomains);
     }
@@ -83,7 +82,6 @@ export function startRules(options: StartRulesOptions): RulesLoader {
   };
 }
 
-/** What became of a load: rules, unless one of the problems is an error. */
 interface Outcome {
   readonly rules: Rules | undefined;
   readonly problems: readonly Problem[];
@@ -94,7 +92,7 @@ const NOTHING: Outcome = { rules: undefined, problems: [] };
 function compileLoad(load: RulesLoad, mergeDomains: boolean): Outcome {
   if (load.rules !== undefined) return { rules: load.rules, problems: load.problems };
   if (load.sources === undefined) return { rules: undefined, problems: problemsInOrder(load.problems) };
-  // Compiled even when problems are known already, so that all of them are told at once.
+  // Compiled even with known problems, so that all problems are reported together.
   const compiled = compileRules(load.sources, { mergeDomains });
   const problems = problemsInOrder([...load.problems, ...compiled.problems]);
   const isGood = problems.every(({ severity }) => severity !== "error");
@@ -115,7 +113,7 @@ function rejectedText(problems: readonly Problem[], hasRules: boolean): string {
   return `configuration rejected with ${errors} ${errors === 1 ? "error" : "errors"}; ${rest}`;
 }
 
-/** The first problems in their order, errors before all warnings where not all of them find room. */
+/** Logs the first problems in their order; errors take precedence over warnings. */
 function logProblems(problems: readonly Problem[], logger: Logger): void {
   const ofSeverity = (severity: Problem["severity"]) => problems.filter((one) => one.severity === severity);
   const logged = new Set([...ofSeverity("error"), ...ofSeverity("warning")].slice(0, MAX_LOGGED));
@@ -128,7 +126,7 @@ function logProblems(problems: readonly Problem[], logger: Logger): void {
   if (more > 0) logger.warning(`and ${more} more, which 'weir check' tells of files`);
 }
 
-/** Without rules the service waits, and whoever looks into the log has to find out why. */
+/** Logs the problems periodically as long as the service waits for its first rules. */
 function repeatLog(problems: readonly Problem[], options: StartRulesOptions): () => void {
   let cancel = () => {};
   const schedule = () => {

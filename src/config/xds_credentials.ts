@@ -3,11 +3,11 @@ import { isIP, type Socket } from "node:net";
 import tls from "node:tls";
 import { readAuthorities, readTlsPair } from "../base/tls_files.ts";
 
-/** How a configuration server is known, and as whom to come; files are PEM. */
+/** Certificates for a configuration server, as paths of PEM files. */
 export interface XdsTlsFiles {
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
-  /** Authorities that are trusted in place of the system's. */
+  /** Trusted authorities instead of those of the system. */
   readonly ca?: string | undefined;
 }
 
@@ -15,13 +15,12 @@ const CERT = "CONFIG_GRPC_XDS_CLIENT_TLS_CERT";
 const KEY = "CONFIG_GRPC_XDS_CLIENT_TLS_KEY";
 const CA = "CONFIG_GRPC_XDS_SERVER_TLS_CACERT";
 
-/** What the files hold, with what their operator should know although it can be used. */
-export interface XdsTlsReading {
+interface XdsTlsReading {
   readonly context: tls.SecureContext;
   readonly warnings: readonly string[];
 }
 
-/** Reads the files as they are now: certificates that live a short time are replaced under us. */
+/** Reads the files anew for each connection: short-lived certificates are replaced. */
 export async function readXdsTls(files: XdsTlsFiles): Promise<XdsTlsReading> {
   const { cert, key, ca } = files;
   if ((cert === undefined) !== (key === undefined)) {
@@ -41,19 +40,18 @@ export async function readXdsTls(files: XdsTlsFiles): Promise<XdsTlsReading> {
   return { context, warnings: pair?.warnings ?? [] };
 }
 
-/** What a connection is made with. */
-export interface XdsCredentialsOptions {
+interface XdsCredentialsOptions {
   /** Plain text when absent. */
   readonly context?: tls.SecureContext | undefined;
-  /** The name that the server's certificate has to carry. */
+  /** The name that the server's certificate must have. */
   readonly name: string;
-  /** Told of each socket: a channel that is closed while it connects would leave its own open for good. */
+  /** Called with each socket: one that is still connecting when its channel is closed would stay open. */
   readonly onSocket: (socket: Socket) => void;
 }
 
 type CreateConnector = ChannelCredentials["_createSecureConnector"];
 
-/** Makes the connections of a channel: those of the library cannot be ended, nor go to an address by TLS. */
+/** Opens the connections of a channel: those of the library cannot be closed, nor use TLS to an IP address. */
 export class XdsCredentials extends ChannelCredentials {
   readonly #options: XdsCredentialsOptions;
 
@@ -62,17 +60,14 @@ export class XdsCredentials extends ChannelCredentials {
     this.#options = options;
   }
 
-  /** Whether they speak TLS. */
   _isSecure(): boolean {
     return this.#options.context !== undefined;
   }
 
-  /** A channel with others never shares a connection with one of these. */
   _equals(other: ChannelCredentials): boolean {
     return this === other;
   }
 
-  /** What takes a socket that is connected and makes it ready for HTTP/2. */
   _createSecureConnector(...args: Parameters<CreateConnector>): ReturnType<CreateConnector> {
     const callCredentials = args[2] ?? CallCredentials.createEmpty();
     const { context, name, onSocket } = this.#options;
@@ -100,7 +95,7 @@ function handshake(socket: Socket, secureContext: tls.SecureContext, name: strin
       ...(isIP(name) === 0 ? { servername: name } : {}),
       checkServerIdentity: (_, certificate) => tls.checkServerIdentity(name, certificate),
     });
-    // It stays until the end: a socket may fail more than once.
+    // This listener stays: a socket may fail more than once.
     secured.on("error", reject);
     secured.once("close", () => reject(new Error("it closed the connection in the TLS handshake")));
     secured.once("secureConnect", () => {

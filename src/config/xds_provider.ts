@@ -3,11 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import type { Logger } from "../base/log.ts";
 import { type Problem, problemText } from "../base/problem.ts";
-import {
-  decodeDiscoveryResponse,
-  encodeDiscoveryRequest,
-  type WireDiscoveryResponse,
-} from "../wire/discovery.ts";
+import { DISCOVERY_REQUEST, DISCOVERY_RESPONSE, type WireDiscoveryResponse } from "../wire/discovery.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
 import { isRateLimitConfig, RATE_LIMIT_CONFIG_URL, readResources } from "./xds_resources.ts";
 import {
@@ -18,32 +14,28 @@ import {
   type XdsTarget,
 } from "./xds_stream.ts";
 
-/** Which configuration server to ask, as whom, and how to wait for it. */
-export interface XdsProviderOptions {
+interface XdsProviderOptions {
   readonly target: Omit<XdsTarget, "clock" | "logger">;
   readonly node: { readonly id: string; readonly metadata: ReadonlyMap<string, string> };
   readonly waits: XdsWaits;
   readonly clock: Clock;
-  /** A number from 0 to below 1. */
+  /** Returns a number from 0 to below 1. */
   readonly random: () => number;
   readonly logger: Logger;
-  /** Opens a stream; one by gRPC when absent. */
+  /** Opens a stream; over gRPC when absent. */
   readonly open?: (target: XdsTarget, events: XdsStreamEvents) => XdsStream;
 }
 
 const INVALID_ARGUMENT = 3;
-/** A stream that lived so long was connected; that it delivered nothing means that nothing was new. */
+/** A stream of this age was connected: without a delivery, nothing was new. */
 const STEADY_MS = 30_000;
-/** How often it is told that a server is there and has sent nothing yet. */
+/** How often a server that has sent nothing yet is logged. */
 const SILENCE_MS = 30_000;
-/** Servers send a refused version again as soon as it is refused: the answer to that waits. */
+/** Delay of repeated refusals: servers resend a refused version immediately. */
 const FIRST_REPEAT_MS = 1_000;
 const LONGEST_REPEAT_MS = 10_000;
 
-/**
- * Rules from a configuration server: one stream that is opened again whenever it ends. Throws for headers
- * that cannot be sent.
- */
+/** Provides rules from a configuration server over a stream that is reopened when it ends; throws for invalid headers. */
 export function createXdsProvider(options: XdsProviderOptions): RulesProvider {
   xdsMetadata(options.target.headers);
   return new XdsProvider(options);
@@ -55,21 +47,21 @@ class XdsProvider implements RulesProvider {
   #onLoad: (load: RulesLoad) => readonly Problem[] = (load) => load.problems;
   #stream: XdsStream | undefined;
   #openedAt = 0;
-  /** Whether the stream brought something. */
+  /** Whether the current stream delivered a response. */
   #hasDelivered = false;
-  /** Of the stream. */
+  /** Of the current stream. */
   #nonce = "";
-  /** The version in force; absent before the first. */
+  /** The accepted version; absent before the first. */
   #accepted: string | undefined;
-  /** What it brought: a server may give the same name to other rules, or no name at all. */
+  /** Its content: a server may reuse a version name, or send none. */
   #acceptedPrint = "";
-  /** What the stream was refused last, why, and how often in a row it came. */
+  /** The last refusal on the current stream, and how often it was repeated. */
   #refused: { readonly print: string; readonly text: string; times: number } | undefined;
-  /** The next version is loaded even when it is in force. */
+  /** Whether the next version is loaded even when it was accepted before. */
   #isAsked = false;
-  /** Attempts in a row that delivered nothing. */
+  /** Consecutive attempts without a delivery. */
   #failures = 0;
-  /** Whether its failure was told, and nothing came since. */
+  /** Whether a failure was logged and no response arrived since. */
   #isLost = false;
   #cancelAttempt = () => {};
   #cancelAnswer = () => {};
@@ -120,7 +112,7 @@ class XdsProvider implements RulesProvider {
     this.#watchSilence();
   }
 
-  /** Nobody waits for the first rules without being told why; mostly the server does not know the node. */
+  /** Logs periodically that the first rules are missing; usually the server does not know the node. */
   #watchSilence(): void {
     if (this.#accepted !== undefined) return;
     const { clock, logger, node } = this.#options;
@@ -154,9 +146,9 @@ class XdsProvider implements RulesProvider {
   #take(bytes: Uint8Array): void {
     let response: WireDiscoveryResponse;
     try {
-      response = decodeDiscoveryResponse(bytes);
+      response = DISCOVERY_RESPONSE.decode(bytes);
     } catch (error) {
-      // Without its nonce it cannot be answered, and what was sent after it might not be readable either.
+      // Without a nonce it cannot be refused, and later messages may be unreadable too.
       this.#tell({ sources: undefined, problems: [serverProblem(errorText(error))], version: "" });
       this.#stream?.close();
       return this.#retry("it sent a message that cannot be read");
@@ -194,7 +186,7 @@ class XdsProvider implements RulesProvider {
     this.#request();
   }
 
-  /** Hands a load on; answers why it was refused. */
+  /** Reports a load; returns why it was refused. */
   #tell(load: RulesLoad): string | undefined {
     try {
       const problems = this.#onLoad(load);
@@ -205,18 +197,18 @@ class XdsProvider implements RulesProvider {
     }
   }
 
-  /** Says the same as before, and later each time, so that the two do not go round without a pause. */
+  /** Repeats a refusal with a growing delay, so that client and server do not loop. */
   #refuseAgain(refused: { readonly text: string; times: number }): void {
     const waitMs = Math.min(FIRST_REPEAT_MS * 2 ** Math.min(refused.times, 10), LONGEST_REPEAT_MS);
     refused.times++;
     this.#cancelAnswer = this.#options.clock.after(waitMs, () => this.#request(refused.text));
   }
 
-  /** Asks for what comes after the version in force, and so acknowledges it; with a text it refuses what came. */
+  /** Requests the next version, which acknowledges the accepted one; with a text it refuses the received one. */
   #request(refusal?: string): void {
     const { id, metadata } = this.#options.node;
-    this.#stream?.send(encodeDiscoveryRequest({
-      // Whoever asks for a version again says that there is none.
+    this.#stream?.send(DISCOVERY_REQUEST.encode({
+      // An empty version makes the server send everything again.
       versionInfo: this.#isAsked ? "" : this.#accepted ?? "",
       node: { id, cluster: "", metadata: Object.fromEntries(metadata) },
       resourceNames: [],
@@ -231,7 +223,7 @@ function serverProblem(text: string): Problem {
   return { severity: "error", at: "configuration server", path: "", text };
 }
 
-/** Tells versions apart by what they hold, not by their name alone. */
+/** Identifies the content of a version, whatever its name. */
 function printOf({ versionInfo, resources }: WireDiscoveryResponse): string {
   const hash = createHash("sha256").update(JSON.stringify([versionInfo, resources.length]));
   for (const { typeUrl, value } of resources) {
@@ -240,27 +232,24 @@ function printOf({ versionInfo, resources }: WireDiscoveryResponse): string {
   return hash.digest("base64");
 }
 
-/** The waits between two attempts to reach a configuration server, in milliseconds. */
+/** Delays between attempts to reach a configuration server, in milliseconds. */
 export interface XdsWaits {
-  /** Before the first attempt after a stream that had delivered something. */
+  /** After a stream that delivered something. */
   readonly retryMs: number;
-  /** Before the second attempt in a row; doubles with each one up to the longest. */
+  /** Before the second consecutive attempt; doubles up to the maximum. */
   readonly initialMs: number;
-  /** No wait between attempts in a row is longer, its spread included. */
+  /** Maximum delay, spread included. */
   readonly maxMs: number;
-  /** Spread of the doubling waits, 0 to 1: 0.5 makes each between half and one and a half times as long. */
+  /** Spread of the doubled delays, from 0 to 1: 0.5 gives half to one and a half times the delay. */
   readonly spread: number;
 }
 
-/** Whatever the settings say: a server that refuses at once is not asked without a pause. */
+/** Minimum, whatever the settings are. */
 const SHORTEST_MS = 100;
-/** From here on nothing doubles that fits a timer, and powers stay finite. */
+/** Limits the exponent, so that powers stay finite. */
 const MAX_DOUBLINGS = 40;
 
-/**
- * How long to wait after so many attempts in a row that delivered nothing: 0 after a stream that did.
- * `random` is a number from 0 to below 1.
- */
+/** The delay after this many consecutive attempts without a delivery. `random` is from 0 to below 1. */
 export function xdsWaitMs(failures: number, waits: XdsWaits, random: number): number {
   const waitMs = failures === 0 ? waits.retryMs : spreadMs(failures, waits, random);
   return Math.max(waitMs, SHORTEST_MS);
@@ -274,13 +263,13 @@ function spreadMs(failures: number, { initialMs, maxMs, spread }: XdsWaits, rand
 const MAX_PROBLEMS = 20;
 const MAX_LENGTH = 4_000;
 
-/** Why a configuration was refused, for whoever runs the server: the first errors, each in a line. */
+/** The text of a refusal: the first errors, one per line. */
 export function refusalText(problems: readonly Problem[]): string {
   const errors = problems.filter(({ severity }) => severity === "error");
   const lines = errors.slice(0, MAX_PROBLEMS).map(problemText);
   const more = errors.length - lines.length;
   if (more > 0) lines.push(`and ${more} more`);
   const text = lines.join("\n");
-  // A cut pair of surrogates would be no UTF-8.
+  // Half of a surrogate pair is not UTF-8.
   return text.length > MAX_LENGTH ? `${text.slice(0, MAX_LENGTH).toWellFormed()}…` : text;
 }

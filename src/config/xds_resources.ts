@@ -8,7 +8,7 @@ import type {
 } from "../ratelimit/rule_source.ts";
 import type { Position, Problem } from "../base/problem.ts";
 import {
-  decodeRateLimitConfig,
+  RATE_LIMIT_CONFIG,
   type WirePolicy,
   type WireRateLimitConfig,
   type WireRule,
@@ -22,18 +22,18 @@ import { MAX_METADATA_DEPTH } from "./metadata_reader.ts";
 import { MAX_PROBLEMS } from "../yaml/problem_log.ts";
 import { pathOf } from "../yaml/field_reader.ts";
 
-/** The type of the resources that rules come in. */
+/** The resource type of rules. */
 export const RATE_LIMIT_CONFIG_URL = "type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig";
 
-/** More rules than a message of ordinary size can hold; the memory of this process has to do for all. */
+/** Protects memory; a message of ordinary size holds fewer rules. */
 const MAX_RULES = 500_000;
 
-/** Whether this names the type of our resources, whatever stands before its slash. */
+/** Whether the URL names our resource type, with any prefix. */
 export function isRateLimitConfig(typeUrl: string): boolean {
   return messageName(typeUrl) === messageName(RATE_LIMIT_CONFIG_URL);
 }
 
-/** What a response says: all rules there are. A resource that cannot be read is a problem. */
+/** The rules of a response; a resource that cannot be read is a problem. */
 export function readResources({ resources, versionInfo }: WireDiscoveryResponse): RulesLoad {
   const sources: DomainSource[] = [];
   const problems: Problem[] = [];
@@ -67,14 +67,14 @@ function decode(
     return undefined;
   }
   try {
-    return decodeRateLimitConfig(value);
+    return RATE_LIMIT_CONFIG.decode(value);
   } catch (cause) {
     problems.push(error(at, errorText(cause)));
     return undefined;
   }
 }
 
-/** A name that says nothing, or was there before, is told apart by the place in the list. */
+/** Names a resource; an empty or repeated name is completed by its number. */
 function positionOf(name: string, number: string, names: Set<string>): Position {
   const isClear = name !== "" && !names.has(name);
   names.add(name);
@@ -94,20 +94,20 @@ function error(at: Position, text: string): Problem {
   return { severity: "error", at, path: "", text };
 }
 
-/** What one resource of a configuration server says, and what is wrong in it. */
-export interface ResourceReading {
+/** The rules of one resource and its problems. */
+interface ResourceReading {
   readonly source: DomainSource;
   readonly problems: readonly Problem[];
 }
 
-/** The rules of a resource as a rule file would give them; `at` names the resource in every problem. */
-export function readRateLimitConfig(config: WireRateLimitConfig, at: Position): ResourceReading {
+/** Converts a resource to the form of a rule file; `at` is the position of every problem. */
+function readRateLimitConfig(config: WireRateLimitConfig, at: Position): ResourceReading {
   const log = new ResourceLog(at);
   const descriptors = readRules(log, config.descriptors, "");
   return { source: { at, domain: config.domain, descriptors }, problems: log.problems };
 }
 
-/** Gathers what is wrong in one resource, and counts what would be too much to keep. */
+/** Collects the problems of one resource up to a limit. */
 class ResourceLog {
   readonly at: Position;
   readonly #problems: Problem[] = [];
@@ -146,14 +146,13 @@ function readRule(log: ResourceLog, rule: WireRule, path: string): DescriptorSou
     detailedMetric: rule.detailedMetric,
     metadata: metadata === undefined ? undefined : readStruct(log, metadata, `${path}.metadata`, 1),
     descriptors: readRules(log, rule.descriptors, path),
-    // The message has no field for these.
+    // The message has no fields for these.
     onCacheFailure: undefined,
     valueToMetric: false,
     shareThreshold: false,
   };
 }
 
-/** Absent when something in it is wrong, which is reported. */
 function readPolicy(log: ResourceLog, policy: WirePolicy, path: string): RateLimitSource | undefined {
   const { unlimited, requestsPerUnit, name } = policy;
   const unit = readUnit(log, policy, `${path}.unit`);
@@ -183,7 +182,6 @@ function readUnit(log: ResourceLog, { unit: number, unlimited }: WirePolicy, pat
   return unit;
 }
 
-/** The free mapping of a rule; absent when something in it has no form in JSON, which is reported. */
 function readStruct(
   log: ResourceLog,
   struct: WireStruct,
@@ -197,7 +195,6 @@ function readStruct(
     if (read === undefined) whole = false;
     else entries.push([key, read]);
   }
-  // Not by assignment: `__proto__` is a key like any other.
   return whole ? Object.fromEntries(entries) : undefined;
 }
 

@@ -13,24 +13,24 @@ import { errorText } from "../base/error_text.ts";
 import type { Logger } from "../base/log.ts";
 import { readXdsTls, XdsCredentials, type XdsTlsFiles } from "./xds_credentials.ts";
 
-/** Where a configuration server is, and how it is reached. */
+/** Where a configuration server is, and how to connect to it. */
 export interface XdsTarget {
   /** `host:port`, `dns:///host:port` or `unix:path`. */
   readonly url: string;
-  /** Sent with the call, `name` and value. */
+  /** Metadata of the call. */
   readonly headers: ReadonlyMap<string, string>;
   /** Plain text when absent. */
   readonly tls?: XdsTlsFiles & { readonly san?: string | undefined } | undefined;
-  /** Largest message that is taken. */
+  /** Maximum size of a message. */
   readonly maxMessageBytes: number;
   readonly clock: Clock;
-  /** Told of certificates that are not valid, or not yet. */
+  /** Logs certificates that are not valid now. */
   readonly logger: Pick<Logger, "warning">;
-  /** Pings while nothing else comes; those of a server that allows one in five minutes when absent. */
+  /** HTTP/2 keepalive; by default what a server that allows one ping in five minutes accepts. */
   readonly keepalive?: { readonly everyMs: number; readonly withinMs: number } | undefined;
 }
 
-/** What a stream tells of; nothing comes after `onEnd`, which comes once unless it was closed before. */
+/** Events of a stream. `onEnd` is the last and comes once, unless the stream was closed before. */
 export interface XdsStreamEvents {
   onMessage(bytes: Uint8Array): void;
   onEnd(reason: string): void;
@@ -38,22 +38,22 @@ export interface XdsStreamEvents {
 
 /** One aggregated discovery stream. */
 export interface XdsStream {
-  /** Sends a request; before the connection stands it waits for that. */
+  /** Sends a request, or keeps it until the stream is connected. */
   send(bytes: Uint8Array): void;
   close(): void;
 }
 
 const METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 const CONNECT_MS = 20_000;
-// Servers commonly end a connection that pings more than once in five minutes.
+// Servers commonly close a connection that pings more than once in five minutes.
 const KEEPALIVE = { everyMs: 310_000, withinMs: 20_000 };
 const RESOURCE_EXHAUSTED = 8;
 
-/** Headers that are the call's own, or that no call of HTTP/2 can carry. */
+/** Headers that gRPC sets itself, or that HTTP/2 forbids. */
 const OWN_HEADERS =
   /^(?:grpc-.*|te|host|connection|keep-alive|proxy-connection|upgrade|transfer-encoding|http2-settings|content-type|user-agent)$/i;
 
-/** The call's headers. Throws, without their values, for those that no call can carry. */
+/** The headers as metadata; throws an error without their values for those that cannot be sent. */
 export function xdsMetadata(headers: ReadonlyMap<string, string>): Metadata {
   const metadata = new Metadata();
   for (const [name, value] of headers) {
@@ -71,7 +71,7 @@ export function xdsMetadata(headers: ReadonlyMap<string, string>): Metadata {
   return metadata;
 }
 
-/** Opens a stream on a connection of its own; the files of TLS are read for each. */
+/** Opens a stream on a separate connection; TLS files are read for each. */
 export function openXdsStream(target: XdsTarget, events: XdsStreamEvents): XdsStream {
   return new GrpcXdsStream(target, events);
 }
@@ -81,7 +81,7 @@ class GrpcXdsStream implements XdsStream {
   readonly #events: XdsStreamEvents;
   readonly #sockets = new Set<Socket>();
   readonly #cancelDeadline: () => void;
-  /** The newest request from before the call was made; each one says everything. */
+  /** The newest request before the call exists; it replaces earlier ones. */
   #early: Uint8Array | undefined;
   #client: Client | undefined;
   #call: ClientDuplexStream<Uint8Array, Uint8Array> | undefined;
@@ -101,7 +101,7 @@ class GrpcXdsStream implements XdsStream {
     const call = this.#call;
     if (call === undefined) this.#early = bytes;
     else if (!call.write(bytes)) {
-      // A server that does not read our answers gets no more to say until it does.
+      // Reads nothing more from a server that does not read our requests.
       call.pause();
       call.once("drain", () => call.resume());
     }
@@ -148,20 +148,20 @@ class GrpcXdsStream implements XdsStream {
     call.on("data", (bytes: Uint8Array) => {
       if (!this.#hasEnded) this.#events.onMessage(bytes);
     });
-    // Whatever the error, the status says it too.
+    // The status reports every error.
     call.on("error", () => {});
     call.on("status", (status: unknown) => this.#end(xdsStatusText(status)));
     if (this.#early !== undefined) this.send(this.#early);
   }
 
-  /** A socket whose channel is closed before it connected would stay open. */
+  /** Tracks a socket: one that is connecting when its channel is closed would stay open. */
   #own(socket: Socket): void {
     this.#sockets.add(socket);
     socket.once("close", () => this.#sockets.delete(socket));
     if (this.#hasEnded) socket.destroy();
   }
 
-  /** Calls the deadline off once the connection stands; no time-out of its own, the deadline is one. */
+  /** Cancels the connection timeout once the channel is ready. */
   #watch(client: Client): void {
     const channel = client.getChannel();
     const look = () => {
@@ -185,10 +185,10 @@ function channelOptions({ tls, maxMessageBytes, keepalive = KEEPALIVE }: XdsTarg
     "grpc.max_receive_message_length": maxMessageBytes,
     "grpc.keepalive_time_ms": keepalive.everyMs,
     "grpc.keepalive_timeout_ms": keepalive.withinMs,
-    // What the environment says of proxies was not said for this server.
+    // Proxies of the environment are not meant for this server.
     "grpc.enable_http_proxy": 0,
     "grpc.enable_retries": 0,
-    // There is one attempt to a channel; what it leaves behind is to end soon.
+    // A channel makes one attempt; what remains of it should end soon.
     "grpc.initial_reconnect_backoff_ms": 100,
     "grpc.max_reconnect_backoff_ms": 100,
     "grpc.service_config_disable_resolution": 1,
@@ -197,25 +197,21 @@ function channelOptions({ tls, maxMessageBytes, keepalive = KEEPALIVE }: XdsTarg
   };
 }
 
-/** The host of an address, without its port. */
 function hostOf(url: string): string {
   if (url.startsWith("unix:")) return "localhost";
   return url.replace(/^dns:(?:\/\/[^/]*\/)?/, "").replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
 }
 
-/** Longest text of a peer that is told. */
+/** Longest text of a peer in an error. */
 const MAX_STATUS_TEXT = 500;
-/** No server announces more in earnest: what was read as a length is some other text. */
+/** A larger announced length is garbage that was read as a length. */
 const MAX_ANNOUNCED_BYTES = 2 ** 30;
 
-/** What the library says of a connection that was not made, around what it was. */
+/** Text of the library around the cause of a failed connection. */
 const AROUND =
   /^No connection established\. Last error: (?:Error(?: \[\w+\])?: )?|(?: \([^()]*Z\))?\.? Resolution note: $/g;
 
-/**
- * Why a call ended, of whatever the library reports: for a message that it cannot decompress that is an
- * `Error` without `code` and `details`.
- */
+/** Why a call ended. The library may report an `Error` without `code` and `details`. */
 export function xdsStatusText(status: unknown): string {
   const { code, details, message } = Object(status) as Readonly<Record<string, unknown>>;
   if (code === 0) return "it ended the stream";

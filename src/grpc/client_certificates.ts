@@ -2,26 +2,24 @@ import { X509Certificate } from "node:crypto";
 import type tls from "node:tls";
 import { certificatesIn } from "../base/tls_files.ts";
 
-/** Which certificates clients must have. */
-export interface ClientCertificatesOptions {
+interface ClientCertificatesOptions {
   /** PEM texts of the authorities. */
   readonly ca: string;
-  /** A DNS name that each certificate must be for; any when absent. */
+  /** A DNS name that every certificate must have; any when absent. */
   readonly clientName: string | undefined;
   readonly now: () => number;
 }
 
-/** Sessions are kept by the platform for fewer clients than this. */
+/** More than the number of sessions that the platform keeps. */
 const MAX_KNOWN = 1_000;
 
 /**
- * Tells which clients may come in. A session that is resumed is not verified by the platform again, and
- * may be older than the authorities in force, or have begun at another port of this process: then its
- * certificate has to be one that was verified here.
+ * Decides which clients are accepted. The platform does not verify the certificate of a resumed session again, and the
+ * session may be older than the current authorities or belong to another port: its certificate must be known here.
  */
 export class ClientCertificates {
   readonly #options: ClientCertificatesOptions;
-  /** Fingerprints of certificates that were verified, each with the authorities of that time. */
+  /** Fingerprints of verified certificates, with the authorities of that time. */
   readonly #known = new Map<string, readonly string[]>();
   #authorities: readonly string[];
 
@@ -30,12 +28,12 @@ export class ClientCertificates {
     this.#authorities = certificatesIn(options.ca);
   }
 
-  /** Takes other authorities. */
+  /** Replaces the authorities. */
   renew(ca: string): void {
     this.#authorities = certificatesIn(ca);
   }
 
-  /** Why a client may not come in, or nothing. */
+  /** Why a client is refused; undefined when it is accepted. */
   problemOf(
     socket: Pick<
       tls.TLSSocket,
@@ -43,7 +41,7 @@ export class ClientCertificates {
     >,
   ): string | undefined {
     const certificate = socket.getPeerX509Certificate();
-    if (certificate === undefined) return "the client shows no certificate";
+    if (certificate === undefined) return "the client has no certificate";
     if (socket.authorized !== true) return verificationProblem(socket.authorizationError);
     const problem = socket.isSessionReused() ? this.#sessionProblem(certificate) : undefined;
     if (problem !== undefined) return problem;
@@ -54,13 +52,13 @@ export class ClientCertificates {
   #sessionProblem(certificate: X509Certificate): string | undefined {
     if (Date.parse(certificate.validTo) < this.#options.now()) return EXPIRED;
     const before = this.#known.get(certificate.fingerprint256);
-    if (before === undefined) return "the client resumes a session that did not begin here";
+    if (before === undefined) return "the client resumes an unknown session";
     if (before.every((authority) => this.#authorities.includes(authority))) return undefined;
     const isIssued = this.#authorities.some((text) => {
       const authority = new X509Certificate(text);
       return certificate.checkIssued(authority) && certificate.verify(authority.publicKey);
     });
-    return isIssued ? undefined : "the client resumes a session that other authorities vouched for";
+    return isIssued ? undefined : "the client resumes a session of other authorities";
   }
 
   #remember(fingerprint: string): void {
@@ -85,21 +83,21 @@ export class ClientCertificates {
 
 const EXPIRED = "the client's certificate has expired";
 
-/** The platform has an error, or a code alone. */
+/** The platform reports an error, or only a code. */
 function verificationProblem(error: unknown): string {
   const code = error instanceof Error && "code" in error ? error.code : error;
   if (code === "CERT_HAS_EXPIRED") return EXPIRED;
-  return `the client's certificate does not stand the test against the authority (${String(code)})`;
+  return `the client's certificate is not trusted (${String(code)})`;
 }
 
-/** The tags of DER that matter here. */
+/** DER tags. */
 const SEQUENCE = 0x30;
 const OBJECT_IDENTIFIER = 0x06;
 const BOOLEAN = 0x01;
 const OCTET_STRING = 0x04;
 const EXTENSIONS = 0xa3;
 const DNS_NAME = 0x82;
-/** 2.5.29.17, the alternative names of the subject. */
+/** 2.5.29.17, subject alternative names. */
 const SUBJECT_ALT_NAME = "551d11";
 
 interface Element {
@@ -108,10 +106,10 @@ interface Element {
 }
 
 /**
- * The DNS names among the alternative names of a certificate in DER; throws when it is none. The runtime
- * only has them as one text, in which a name of another kind may look like a DNS name.
+ * The DNS names among the subject alternative names of a DER certificate. `X509Certificate` only has all names as one
+ * text, in which another kind of name can imitate a DNS name, and its `checkHost` reads that text.
  */
-export function dnsNamesOf(der: Uint8Array): string[] {
+function dnsNamesOf(der: Uint8Array): string[] {
   const [certificate] = elementsOf(der);
   const [signed] = elementsOf(contentOf(certificate, SEQUENCE));
   const wrapped = elementsOf(contentOf(signed, SEQUENCE)).find(({ tag }) => tag === EXTENSIONS);
@@ -128,7 +126,7 @@ export function dnsNamesOf(der: Uint8Array): string[] {
   return [];
 }
 
-/** Whether a name of a certificate stands for a DNS name; a `*` stands for one whole first label. */
+/** Whether a name in a certificate covers a DNS name; `*` covers one whole first label. */
 export function coversName(pattern: string, name: string): boolean {
   const [first = "", ...rest] = pattern.toLowerCase().split(".");
   const [label = "", ...domain] = name.toLowerCase().replace(/\.$/, "").split(".");
@@ -152,7 +150,7 @@ function elementsOf(bytes: Uint8Array): Element[] {
   return elements;
 }
 
-/** Where the content begins and ends whose length stands at `at`. */
+/** Start and end of the content whose length is at `at`. */
 function extentOf(bytes: Uint8Array, at: number): { readonly start: number; readonly end: number } {
   const first = bytes[at];
   if (first === undefined || first === 0x80 || first > 0x83) throw malformed();
@@ -164,5 +162,5 @@ function extentOf(bytes: Uint8Array, at: number): { readonly start: number; read
 }
 
 function malformed(): Error {
-  return new Error("Cannot read a certificate: it is no DER as X.509 has it");
+  return new Error("Cannot read a certificate: it is not X.509 in DER");
 }

@@ -5,44 +5,42 @@ import type { GrpcService } from "./grpc_service.ts";
 import type { Listener, ListenOptions, ListenTarget } from "./listener.ts";
 import type { ListenTls } from "./tls_server.ts";
 
-/** What carries gRPC: a running server. */
+/** A running gRPC server. */
 export interface GrpcEngine {
   /** `host:port` with the real port, or `unix:path`. */
   readonly address: string;
-  /** Connections that are open now. */
   readonly connections: number;
-  /** What accepts the connections. */
   readonly acceptor: Listener["acceptor"];
   /**
-   * Takes no further connection, tells the peers of the open ones to go (GOAWAY), lets running calls
-   * end, and closes what is left after `graceMs` milliseconds. Calling it again waits for the first call.
+   * Stops accepting, sends GOAWAY on open connections, waits for running calls, and closes what is left after `graceMs`.
+   * A second call waits for the first.
    */
   close(graceMs: number): Promise<void>;
-  /** Shows another pair to those who connect from now on; open connections stay as they are. */
+  /** Uses another pair for new connections. */
   renewTls(pair: TlsPair): void;
 }
 
-/** What an engine is started with. */
+/** How an engine is started. */
 export interface GrpcEngineOptions {
   readonly services: readonly GrpcService[];
   readonly target: ListenTarget;
-  /** How connections are accepted; without a limit and a report when absent. */
+  /** By default without a limit and a report. */
   readonly listen?: Pick<ListenOptions, "name" | "onState" | "maxConnections" | "isShared"> | undefined;
-  /** Absent for plain text. */
+  /** Plain text when absent. */
   readonly tls?: ListenTls | undefined;
-  /** A connection is asked to go after this time, give or take a tenth at random; 0 means never. */
+  /** Age at which a connection is asked to go away, plus or minus a tenth; 0 for never. */
   readonly maxConnectionAgeMs: number;
-  /** It is closed this long after it was asked to go. */
+  /** How long after that it is closed. */
   readonly maxConnectionAgeGraceMs: number;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** A number from 0 to below 1. */
+  /** Returns a number from 0 to below 1. */
   readonly random: () => number;
 }
 
 const UNLIMITED = { name: "grpc", onState: () => {}, maxConnections: Infinity } as const;
 
-/** How the listener of an engine is opened. */
+/** The listen options of an engine. */
 export function listenOptions({ tls, listen = UNLIMITED, clock, logger }: GrpcEngineOptions): ListenOptions {
   return { ...listen, tls, clock, logger };
 }

@@ -16,16 +16,16 @@ import {
 } from "./grpc_service.ts";
 import { type AcceptedSocket, listen } from "./listener.ts";
 
-/** Largest message of a request. */
+/** Maximum size of a request message. */
 const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
-/** Octets that wait for a peer that does not read its stream. */
+/** Bytes that may wait for a peer that does not read its stream. */
 const MAX_UNREAD_BYTES = 65_536;
-/** Longest delay that a timer takes; connections live no longer than this, less the library's jitter. */
+/** Longest timer delay, less the jitter of the library. */
 const MAX_AGE_MS = Math.floor((2 ** 31 - 1) / 1.1);
 
-/** Serves gRPC by grpc-js, on a listener of our own so that ports can be shared and drained. */
+/** Serves gRPC by grpc-js on our own listener, so that ports can be shared and drained. */
 export async function startGrpcJs(options: GrpcEngineOptions): Promise<GrpcEngine> {
-  // Deno lacks this constant of Node, without which the library answers what is not gRPC with 200.
+  // Deno lacks this constant of Node, without which the library answers other protocols with 200.
   Object.assign(http2.constants, { HTTP_STATUS_UNSUPPORTED_MEDIA_TYPE: 415 });
   const server = new grpc.Server({
     "grpc.max_receive_message_length": MAX_MESSAGE_BYTES,
@@ -47,7 +47,7 @@ export async function startGrpcJs(options: GrpcEngineOptions): Promise<GrpcEngin
   const close = async (graceMs: number) => {
     await listener.close();
     for (const endStream of [...streams]) endStream();
-    // Who has not said a word yet has no call to lose, and no way to be told.
+    // A client that has sent nothing has no call to lose.
     for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
     injector.destroy();
     await socketsClosed(sockets, graceMs, options.clock, () => server.forceShutdown());
@@ -70,15 +70,15 @@ function ageOptions({ maxConnectionAgeMs, maxConnectionAgeGraceMs }: GrpcEngineO
   };
 }
 
-/** What the handlers of one engine share. */
+/** Shared by the handlers of one engine. */
 interface Carrier {
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Ends one open stream each: a stream that never ends by itself must not hold up the stop. */
+  /** Each ends one open stream, which could otherwise delay the stop forever. */
   readonly streams: Set<() => void>;
 }
 
-/** Waits until every socket is closed; those that are left after the grace are ended by `force`. */
+/** Waits until every socket is closed; after the grace, `force` closes the rest. */
 async function socketsClosed(
   sockets: ReadonlySet<AcceptedSocket>,
   graceMs: number,
@@ -181,7 +181,7 @@ function bidiHandler(
       try {
         const answer = method.handle(message, context);
         if (answer === undefined || call.write(answer)) return;
-        // Nothing more is taken from a peer that does not read what it asked for.
+        // Reads nothing more from a peer that does not read the responses.
         call.pause();
         call.once("drain", () => call.resume());
       } catch (error) {
@@ -196,7 +196,7 @@ type StreamingCall =
   | grpc.ServerWritableStream<Uint8Array, Uint8Array>
   | grpc.ServerDuplexStream<Uint8Array, Uint8Array>;
 
-/** Calls `onEnd` once, when the stream ends for whatever reason; the answer does that. */
+/** Calls `onEnd` once when the stream ends for any reason; the returned function does that too. */
 function own(call: StreamingCall, { streams }: Carrier, onEnd: () => void): () => void {
   const end = () => {
     if (streams.delete(stop)) onEnd();
@@ -223,7 +223,7 @@ function contextOf(
       return typeof value === "string" ? value : undefined;
     },
     get gone() {
-      // The library says that a call is cancelled only when its stream is closed on both sides.
+      // The library reports a call as cancelled only when its stream is closed on both sides.
       return call.cancelled || clock.now() >= Number(call.getDeadline());
     },
   };

@@ -1,17 +1,17 @@
 import type { Health } from "../base/health.ts";
 import {
-  decodeHealthCheckRequest,
-  encodeHealthCheckResponse,
+  HEALTH_CHECK_REQUEST,
+  HEALTH_CHECK_RESPONSE,
   SERVING_STATUS,
   type WireHealthCheckRequest,
 } from "../wire/health.ts";
 import { WireError } from "../wire/wire_format.ts";
 import { GrpcError, type GrpcService } from "./grpc_service.ts";
 
-/** Names that stand for the server as a whole; it serves nothing whose health could differ. */
+/** Names of the server as a whole. */
 const KNOWN_NAMES: readonly string[] = ["", "ratelimit"];
 
-/** The service `grpc.health.v1.Health`, which tells what `health` tells. */
+/** The service `grpc.health.v1.Health`. */
 export function createHealthService(health: Health): GrpcService {
   return {
     name: "grpc.health.v1.Health",
@@ -35,11 +35,11 @@ function check(health: Health, request: Uint8Array): Uint8Array {
   return statusMessage(health.healthy);
 }
 
-/** Unlike Check, Watch leaves the call open for a name that nobody knows: so the protocol has it. */
+/** Unlike Check, Watch keeps the call open for an unknown name, as the protocol requires. */
 function watch(health: Health, request: Uint8Array, send: (message: Uint8Array) => void): () => void {
   const { service } = decode(request);
   if (!KNOWN_NAMES.includes(service)) {
-    send(encodeHealthCheckResponse({ status: SERVING_STATUS.SERVICE_UNKNOWN }));
+    send(HEALTH_CHECK_RESPONSE.encode({ status: SERVING_STATUS.SERVICE_UNKNOWN }));
     return () => {};
   }
   send(statusMessage(health.healthy));
@@ -47,12 +47,14 @@ function watch(health: Health, request: Uint8Array, send: (message: Uint8Array) 
 }
 
 function statusMessage(healthy: boolean): Uint8Array {
-  return encodeHealthCheckResponse({ status: healthy ? SERVING_STATUS.SERVING : SERVING_STATUS.NOT_SERVING });
+  return HEALTH_CHECK_RESPONSE.encode({
+    status: healthy ? SERVING_STATUS.SERVING : SERVING_STATUS.NOT_SERVING,
+  });
 }
 
 function decode(request: Uint8Array): WireHealthCheckRequest {
   try {
-    return decodeHealthCheckRequest(request);
+    return HEALTH_CHECK_REQUEST.decode(request);
   } catch (error) {
     if (!(error instanceof WireError)) throw error;
     throw new GrpcError("INTERNAL", error.message, { cause: error });

@@ -12,53 +12,50 @@ import type { ListenTls } from "./tls_server.ts";
 
 export type { ListenTls } from "./tls_server.ts";
 
-/** Where a listener is to be found. */
+/** Where to listen. */
 export type ListenTarget = TcpTarget | UnixTarget;
 
-/** A port, 0 for a free one. */
+/** A TCP port, 0 for any free one. */
 export interface TcpTarget {
   readonly kind: "tcp";
   readonly host: string;
   readonly port: number;
 }
 
-/** A path at which a unix socket is to be found. */
+/** A unix socket. */
 export interface UnixTarget {
   readonly kind: "unix";
   readonly path: string;
   readonly mode: number | undefined;
 }
 
-/** A connection that was accepted: plain, or TLS after its handshake. */
+/** An accepted connection: plain, or TLS after its handshake. */
 export interface AcceptedSocket extends AcceptedStream {
   readonly remoteAddress?: string | undefined;
 }
 
 /** How to listen. */
 export interface ListenOptions extends AcceptorOptions {
-  /** Absent for plain text. */
+  /** Plain text when absent. */
   readonly tls?: ListenTls | undefined;
-  /** Whether other processes may listen on the same port; they may when absent. */
+  /** Whether other processes may listen on the same port; true when absent. */
   readonly isShared?: boolean | undefined;
-  /** Hands on sockets of `node:net` over TCP, also without TLS: all that is accepted at a stop is known at once. */
+  /** Hands on sockets of `node:net` also without TLS: at a stop, every accepted connection is known immediately. */
   readonly needsNodeSockets?: boolean | undefined;
 }
 
-/** A listener that hands on the sockets of its connections. */
+/** A running listener. */
 export interface Listener {
-  /** `host:port`, with the real port, or `unix:path`. */
+  /** `host:port` with the real port, or `unix:path`. */
   readonly address: string;
   readonly acceptor: Pick<Acceptor, "failures" | "isFailing" | "refused">;
-  /** Accepts no further connection; those that are open stay. Settles when none can come any more. */
+  /** Stops accepting; open connections stay. Settles once no connection accepted before is outstanding. */
   close(): Promise<void>;
-  /** Shows another pair to those who connect from now on; only where TLS is spoken. */
+  /** Uses another pair for new TLS connections. */
   renewTls(pair: TlsPair): void;
 }
 
-/**
- * Listens on a port that other processes may share, or on a unix socket, whose file is taken over from
- * the process that has it: that one goes on with the connections it has.
- */
+/** Listens on a TCP port, or on a unix socket, whose path is taken over from a process that listens there. */
 export async function listen(
   target: ListenTarget,
   onSocket: (socket: AcceptedSocket) => void,
@@ -79,7 +76,7 @@ export async function listen(
   return { address, acceptor, close, renewTls: (pair) => secured?.renew(pair) };
 }
 
-/** A bound listener, and what removes its name from the file system. */
+/** A bound listener, and what removes its socket file. */
 interface Bound {
   readonly listener: StreamListener<AcceptedSocket>;
   readonly address: string;
@@ -115,12 +112,12 @@ function listenBeside(besidePath: string, path: string): Deno.UnixListener {
   try {
     return Deno.listen({ transport: "unix", path: besidePath });
   } catch (error) {
-    // The name beside the path says nothing to whoever gave the path.
+    // Errors name the path of the settings, not the temporary one.
     throw new Error(errorText(error).replaceAll(besidePath, path), { cause: error });
   }
 }
 
-/** Names the place that was to be listened on. */
+/** Adds the address to an error. */
 function listenError(target: ListenTarget, error: unknown): Error {
   const place = target.kind === "unix" ? target.path : `${target.host}:${target.port}`;
   const state = errorText(error);

@@ -13,21 +13,21 @@ import {
 } from "../wire/rls.ts";
 import { type CallContext, GrpcError, type GrpcService } from "./grpc_service.ts";
 
-/** Answers a request, or throws the errors of the core. The caller may be gone before it is answered. */
+/** Makes a decision, or throws the errors of the core. */
 export type Decide = (request: RateLimitRequest, caller: Caller) => Decision | Promise<Decision>;
 
-/** How the rate limit service answers. */
+/** Reports of the rate limit service. */
 export interface RateLimitGrpcOptions {
-  /** Told of every call that was refused, with the error that the caller got. */
+  /** Called for every refused call with the error that the caller gets. */
   readonly onRefused?: (error: GrpcError) => void;
-  /** Called for each request that is not valid protobuf and so never reaches `decide`. */
+  /** Called for every request that is not valid protobuf. */
   readonly onMalformed?: () => void;
 }
 
 const BOUNDS = { descriptors: MAX_DESCRIPTORS, entries: MAX_ENTRIES };
 const CODE_NUMBERS: Readonly<Record<Code, number>> = { OK: 1, OVER_LIMIT: 2 };
 
-/** `envoy.service.ratelimit.v3.RateLimitService` on plain bytes. */
+/** The service `envoy.service.ratelimit.v3.RateLimitService`. */
 export function createRateLimitGrpcService(decide: Decide, options: RateLimitGrpcOptions = {}): GrpcService {
   const refuse = (error: unknown): never => {
     const refusal = grpcErrorOf(error);
@@ -59,7 +59,7 @@ function decodeRequest(bytes: Uint8Array, { onMalformed }: RateLimitGrpcOptions)
   }
 }
 
-/** What the core asks for; a request that brings no limit along is that already. */
+/** The request for the core; one without overrides already has that form. */
 function requestOf(request: WireRateLimitRequest): RateLimitRequest {
   if (bringsNoLimit(request)) return request;
   const { domain, descriptors, hitsAddend } = request;

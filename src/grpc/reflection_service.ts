@@ -14,7 +14,7 @@ const SERVICE_NAMES = [
   "grpc.reflection.v1alpha.ServerReflection",
 ] as const;
 
-/** The files of the wire contract, as reflection looks them up. */
+/** The files of the wire contract. */
 interface Contract {
   readonly files: ReadonlyMap<
     string,
@@ -23,12 +23,12 @@ interface Contract {
   readonly fileOfSymbol: ReadonlyMap<string, string>;
 }
 
-/** Both versions of the reflection service. `services` is asked at each listing, so it may name these two as well. */
+/** Both versions of the reflection service. `services` is called at each listing and may include these two. */
 export function createReflectionServices(services: () => readonly GrpcService[]): GrpcService[] {
   let contract: Contract | undefined;
   const handle = (message: Uint8Array): Uint8Array => {
     const request = decode(message);
-    // Built at the first question, because most servers are never asked one.
+    // Built at the first request, because most servers never get one.
     contract ??= loadContract();
     const answer = answerTo(request, contract, services);
     return encodeReflectionResponse({ host: request.host, request: message, answer });
@@ -75,7 +75,7 @@ function refusal(code: GrpcCode, message: string): WireReflectionAnswer {
   return { kind: "error", code: GRPC_CODES[code], message };
 }
 
-/** The file and everything that it imports, each once, the file first. */
+/** The file and its transitive imports, each once, the file first. */
 function withDependencies(name: string, contract: Contract): Uint8Array[] {
   const names = new Set([name]);
   const files: Uint8Array[] = [];
@@ -83,7 +83,7 @@ function withDependencies(name: string, contract: Contract): Uint8Array[] {
     const file = contract.files.get(next);
     if (file === undefined) continue;
     files.push(file.bytes);
-    // A set that grows while it is walked is walked to its new end.
+    // The loop visits items added to the set meanwhile.
     for (const dependency of file.dependencies) names.add(dependency);
   }
   return files;

@@ -5,8 +5,7 @@ import { WatchedPair } from "../base/watched_pair.ts";
 import { ThrottledLog } from "../telemetry/throttled_log.ts";
 import type { ListenTls } from "./tls_server.ts";
 
-/** The TLS of a server: where its files are, and who may come. */
-export interface ServerTlsOptions {
+interface ServerTlsOptions {
   readonly files: TlsPairFiles;
   readonly names: TlsPairNames;
   /** A DNS name that the certificate of every client must have. */
@@ -15,17 +14,16 @@ export interface ServerTlsOptions {
   readonly logger: Logger;
 }
 
-/** What takes a new pair while it serves. */
+/** A server that can use another pair while it runs. */
 export interface RenewableServer {
   renewTls(pair: TlsPair): void;
 }
 
-/** The server, once there is one. */
 interface Started {
   server?: RenewableServer;
 }
 
-/** Keeps a server on the pair that its files hold, and tells of the clients that are sent away. */
+/** Keeps a server on the current pair of its files, and logs refused clients. */
 export class ServerTls {
   readonly #options: ServerTlsOptions;
   readonly #pair: WatchedPair;
@@ -33,7 +31,7 @@ export class ServerTls {
   readonly #refusals: ThrottledLog;
   #refused = 0;
 
-  /** Reads the files; throws when they cannot be used. */
+  /** Reads the files; throws when they are unusable. */
   static async open(options: ServerTlsOptions): Promise<ServerTls> {
     const { files, names, clock, logger } = options;
     const started: Started = {};
@@ -48,7 +46,7 @@ export class ServerTls {
     this.#refusals = new ThrottledLog(options.logger, { clock: options.clock });
   }
 
-  /** Starts a server with the pair that holds now, and gives it every later one. */
+  /** Starts a server with the current pair and gives it every later one. */
   async start<T extends RenewableServer>(start: (tls: ListenTls) => Promise<T>): Promise<T> {
     const pair = this.#pair.current;
     const server = await start({
@@ -57,7 +55,7 @@ export class ServerTls {
       now: () => this.#options.clock.now(),
       onRefused: ({ kind, cause, peer }) => {
         this.#refused++;
-        this.#refusals.warning(kind, "A client of the gRPC port is refused", { cause, peer });
+        this.#refusals.warning(kind, "gRPC client refused", { cause, peer });
       },
     });
     this.#started.server = server;
@@ -65,12 +63,11 @@ export class ServerTls {
     return server;
   }
 
-  /** How many clients were sent away, and how many later pairs came into force or could not. */
+  /** How many clients were refused, and how many later pairs were applied or unusable. */
   get figures(): { readonly refused: number; readonly reloaded: number; readonly failed: number } {
     return { refused: this.#refused, ...this.#pair.figures };
   }
 
-  /** Ends the watch of the files. */
   async close(): Promise<void> {
     await this.#pair.close();
   }

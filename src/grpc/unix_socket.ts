@@ -5,25 +5,24 @@ import { basename, dirname, join } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import { answeredWithin } from "../base/wait.ts";
 
-/** How long a probe of a socket file may take before the file counts as alive. */
+/** After this time without a result, a probed socket counts as alive. */
 const PROBE_TIMEOUT_MS = 1_000;
 /** Longest path that the kernel binds. */
-const MAX_PATH_OCTETS = 107;
-/** What a name beside the path ends with: what cannot be foreseen, and a mark that it does not last. */
+const MAX_PATH_BYTES = 107;
+/** Suffix of a temporary path: random digits and a mark. */
 const SUFFIX = /^\.[0-9a-f]{8}~$/;
-const SUFFIX_OCTETS = 10;
+const SUFFIX_BYTES = 10;
 
 /**
- * The file of a unix socket that passes from process to process without a moment at which nobody is to
- * be found there: a socket is bound beside the path and then renamed over it, whether somebody still
- * answers there or not. What had the path before goes on with the connections it has, and gets the path
- * back when its successor ends first.
+ * Passes a unix socket from process to process without a moment in which nobody listens: binds a temporary path and
+ * renames it over the socket of the predecessor, which keeps its connections, and gets the path back when the successor
+ * ends first.
  */
 export class UnixSocketFile {
   readonly #path: string;
-  /** Where the socket is to be bound. */
+  /** The temporary path to bind. */
   readonly besidePath: string;
-  /** A second name of the socket that had the path before. */
+  /** A second name of the predecessor's socket. */
   #formerPath: string | undefined;
   #own: BigIntStats | undefined;
 
@@ -33,27 +32,24 @@ export class UnixSocketFile {
     this.besidePath = `${path}.${suffix}~`;
   }
 
-  /**
-   * Makes ready to bind beside this path, and clears away what processes left there that ended before
-   * they could rename. Throws when a socket must not take the path.
-   */
+  /** Chooses a temporary path and removes those of processes that ended early; throws when the path is unusable. */
   static async prepare(path: string): Promise<UnixSocketFile> {
-    const longest = MAX_PATH_OCTETS - SUFFIX_OCTETS;
+    const longest = MAX_PATH_BYTES - SUFFIX_BYTES;
     if (Buffer.byteLength(path) > longest) {
-      throw new Error(`its path is too long, it may have ${longest} octets`);
+      throw new Error(`its path is too long; expected at most ${longest} bytes`);
     }
     const found = statusOf(path);
     if (found !== undefined && !found.isSocket()) {
-      throw new Error("there is a file that is no socket, and it is not replaced");
+      throw new Error("a file that is not a socket exists there");
     }
     await checkFolder(dirname(path));
     await removeLeftovers(path);
     return new UnixSocketFile(path);
   }
 
-  /** Puts the socket that is bound beside the path into its place, with this mode if one is given. */
+  /** Renames the bound socket to its path, with this mode if one is given. */
   async publish(mode: number | undefined): Promise<void> {
-    // The mode first: once the socket has its name, nobody may come in whom the mode keeps out.
+    // Before the socket is reachable by its path.
     if (mode !== undefined) await chmod(this.besidePath, mode);
     const own = statusOf(this.besidePath);
     this.#formerPath = await keepFormer(this.#path);
@@ -62,9 +58,8 @@ export class UnixSocketFile {
   }
 
   /**
-   * Removes the file if it is still the one that was published, or gives the path back to the socket before
-   * where that was not removed yet; a successor's stays. To be called before the socket is closed: until
-   * then the kernel gives its number to no other file.
+   * Gives the path back to the predecessor's socket, or removes the file; a successor's stays. Call this before the
+   * socket is closed: until then the kernel does not reuse its inode.
    */
   remove(): void {
     const own = this.#own;
@@ -72,8 +67,7 @@ export class UnixSocketFile {
     if (own === undefined) return;
     removeQuietly(secondName(this.#path, own));
     try {
-      // In one turn: nothing of this process comes between the look and the removal. Another process may,
-      // for some microseconds; no call looks and removes in one.
+      // Synchronous; another process has some microseconds between the check and the removal.
       if (!isSame(statusOf(this.#path), own)) return;
       const former = this.#formerPath;
       if (former !== undefined && statusOf(former)?.isSocket() === true) renameSync(former, this.#path);
@@ -84,10 +78,7 @@ export class UnixSocketFile {
   }
 }
 
-/**
- * Gives the socket at the path a second name beside it, if somebody answers there: it is to get the path back
- * when its successor ends first. Answers the name.
- */
+/** Gives a live socket at the path a second name, so that it can get the path back; returns that name. */
 async function keepFormer(path: string): Promise<string | undefined> {
   const found = statusOf(path);
   if (found?.isSocket() !== true || !await answers(path)) return undefined;
@@ -95,24 +86,23 @@ async function keepFormer(path: string): Promise<string | undefined> {
   return await link(path, name).then(() => name, () => undefined);
 }
 
-/** The name by which a socket is kept while a successor has the path: the socket itself can tell it. */
+/** The second name of a socket, which its process can derive as well. */
 function secondName(path: string, { ino }: BigIntStats): string {
   return `${path}.${(ino & 0xffffffffn).toString(16).padStart(8, "0")}~`;
 }
 
-/** A socket that ends needs its second name no more; its successor sees by that that it is gone. */
+/** Ignores that the file is missing, which is the usual case. */
 function removeQuietly(path: string): void {
   try {
     unlinkSync(path);
   } catch {
-    // Mostly it has none.
   }
 }
 
-/** What else may be wrong with it shows when the socket is bound. */
+/** Other problems of the folder show when the socket is bound. */
 async function checkFolder(folder: string): Promise<void> {
   const code = await access(folder).then(() => undefined, (error: NodeJS.ErrnoException) => error.code);
-  if (code === "ENOENT") throw new Error(`the folder "${folder}" does not exist; make it first`);
+  if (code === "ENOENT") throw new Error(`the folder "${folder}" does not exist; create it first`);
 }
 
 function isSame(found: BigIntStats | undefined, own: BigIntStats): boolean {
@@ -123,12 +113,12 @@ function statusOf(path: string): BigIntStats | undefined {
   try {
     return lstatSync(path, { bigint: true });
   } catch {
-    // Whoever cannot look there cannot bind there either, and is told so then.
+    // Binding reports the error.
     return undefined;
   }
 }
 
-/** Removes sockets beside the path that have a name like ours and that nobody answers on. */
+/** Removes temporary sockets beside the path without a listener. */
 async function removeLeftovers(path: string): Promise<void> {
   const folder = dirname(path);
   const base = basename(path);
@@ -141,7 +131,7 @@ async function removeLeftovers(path: string): Promise<void> {
   }));
 }
 
-/** Whether somebody answers on the socket file: only connecting tells. In doubt, yes. */
+/** Whether a process listens on the socket file, which only connecting can tell; true in doubt. */
 async function answers(path: string): Promise<boolean> {
   const connected = Deno.connect({ transport: "unix", path }).then(
     (connection) => {

@@ -1,29 +1,35 @@
-import { WireReader } from "./reader.ts";
-import { readStructField, type WireStruct, writeStructField } from "./struct.ts";
-import { LENGTH, VARINT } from "./wire_format.ts";
-import { WireWriter } from "./writer.ts";
+import {
+  bytesField,
+  integerField,
+  listField,
+  Message,
+  messageField,
+  stringField,
+  stringsField,
+  structField,
+} from "./message.ts";
+import type { WireStruct } from "./struct.ts";
 
 /** A `google.rpc.Status`, without its details. */
 export interface WireStatus {
-  /** A status code of gRPC. */
   code: number;
   message: string;
 }
 
-/** A `google.protobuf.Any`: a message of some type, still as bytes. */
+/** A `google.protobuf.Any`: a message of some type, as bytes. */
 export interface WireAny {
   readonly typeUrl: string;
   readonly value: Uint8Array;
 }
 
-/** An `envoy.config.core.v3.Node`: who speaks to a configuration server. */
+/** An `envoy.config.core.v3.Node`: a client of a configuration server. */
 export interface WireNode {
   id: string;
   cluster: string;
   metadata?: WireStruct | undefined;
 }
 
-/** An `envoy.service.discovery.v3.DiscoveryRequest`. What can be absent is there as `undefined` after decoding. */
+/** An `envoy.service.discovery.v3.DiscoveryRequest`. */
 export interface WireDiscoveryRequest {
   readonly versionInfo: string;
   readonly node?: WireNode | undefined;
@@ -42,113 +48,28 @@ export interface WireDiscoveryResponse {
   readonly nonce: string;
 }
 
-/** The request that these bytes are. */
-export function decodeDiscoveryRequest(bytes: Uint8Array): WireDiscoveryRequest {
-  const reader = new WireReader(bytes, "DiscoveryRequest");
-  const resourceNames: string[] = [];
-  let versionInfo = "";
-  let node: WireNode | undefined;
-  let typeUrl = "";
-  let responseNonce = "";
-  let errorDetail: WireStatus | undefined;
-  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
-    if (tag === (1 << 3 | LENGTH)) versionInfo = reader.string();
-    else if (tag === (2 << 3 | LENGTH)) node = readNode(reader, node);
-    else if (tag === (3 << 3 | LENGTH)) resourceNames.push(reader.string());
-    else if (tag === (4 << 3 | LENGTH)) typeUrl = reader.string();
-    else if (tag === (5 << 3 | LENGTH)) responseNonce = reader.string();
-    else if (tag === (6 << 3 | LENGTH)) errorDetail = readStatus(reader, errorDetail);
-    else reader.skip();
-  }
-  return { versionInfo, node, resourceNames, typeUrl, responseNonce, errorDetail };
-}
+const STATUS = new Message<WireStatus>("Status", { code: integerField(1, "int32"), message: stringField(2) });
+const ANY = new Message<WireAny>("Any", { typeUrl: stringField(1), value: bytesField(2) });
+const NODE = new Message<WireNode>("Node", {
+  id: stringField(1),
+  cluster: stringField(2),
+  metadata: structField(3),
+});
 
-/** The bytes of a request. */
-export function encodeDiscoveryRequest(request: WireDiscoveryRequest): Uint8Array<ArrayBuffer> {
-  const writer = new WireWriter();
-  writer.string(1, request.versionInfo);
-  if (request.node !== undefined) writeNode(writer, request.node);
-  for (const name of request.resourceNames) writer.choiceString(3, name);
-  writer.string(4, request.typeUrl);
-  writer.string(5, request.responseNonce);
-  if (request.errorDetail !== undefined) {
-    const start = writer.begin(6);
-    writer.int32(1, request.errorDetail.code);
-    writer.string(2, request.errorDetail.message);
-    writer.end(start);
-  }
-  return writer.finish();
-}
+/** Reads and writes requests. */
+export const DISCOVERY_REQUEST = new Message<WireDiscoveryRequest>("DiscoveryRequest", {
+  versionInfo: stringField(1),
+  node: messageField(2, NODE),
+  resourceNames: stringsField(3),
+  typeUrl: stringField(4),
+  responseNonce: stringField(5),
+  errorDetail: messageField(6, STATUS),
+});
 
-/** The response that these bytes are. */
-export function decodeDiscoveryResponse(bytes: Uint8Array): WireDiscoveryResponse {
-  const reader = new WireReader(bytes, "DiscoveryResponse");
-  const resources: WireAny[] = [];
-  let versionInfo = "";
-  let typeUrl = "";
-  let nonce = "";
-  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
-    if (tag === (1 << 3 | LENGTH)) versionInfo = reader.string();
-    else if (tag === (2 << 3 | LENGTH)) resources.push(readAny(reader));
-    else if (tag === (4 << 3 | LENGTH)) typeUrl = reader.string();
-    else if (tag === (5 << 3 | LENGTH)) nonce = reader.string();
-    else reader.skip();
-  }
-  return { versionInfo, resources, typeUrl, nonce };
-}
-
-/** The bytes of a response. */
-export function encodeDiscoveryResponse(response: WireDiscoveryResponse): Uint8Array<ArrayBuffer> {
-  const writer = new WireWriter();
-  writer.string(1, response.versionInfo);
-  for (const resource of response.resources) {
-    const start = writer.begin(2);
-    writer.string(1, resource.typeUrl);
-    writer.bytes(2, resource.value);
-    writer.end(start);
-  }
-  writer.string(4, response.typeUrl);
-  writer.string(5, response.nonce);
-  return writer.finish();
-}
-
-/** Reads a node; given twice, the second goes on with the first, as messages do. */
-function readNode(reader: WireReader, before: WireNode | undefined): WireNode {
-  const node = before ?? { id: "", cluster: "", metadata: undefined };
-  for (const tag of reader.message("Node")) {
-    if (tag === (1 << 3 | LENGTH)) node.id = reader.string();
-    else if (tag === (2 << 3 | LENGTH)) node.cluster = reader.string();
-    else if (tag === (3 << 3 | LENGTH)) node.metadata = readStructField(reader, node.metadata);
-    else reader.skip();
-  }
-  return node;
-}
-
-function writeNode(writer: WireWriter, node: Readonly<WireNode>): void {
-  const start = writer.begin(2);
-  writer.string(1, node.id);
-  writer.string(2, node.cluster);
-  if (node.metadata !== undefined) writeStructField(writer, 3, node.metadata);
-  writer.end(start);
-}
-
-function readStatus(reader: WireReader, before: WireStatus | undefined): WireStatus {
-  const status = before ?? { code: 0, message: "" };
-  for (const tag of reader.message("Status")) {
-    if (tag === (1 << 3 | VARINT)) status.code = reader.int32();
-    else if (tag === (2 << 3 | LENGTH)) status.message = reader.string();
-    else reader.skip();
-  }
-  return status;
-}
-
-function readAny(reader: WireReader): WireAny {
-  let typeUrl = "";
-  let value = new Uint8Array();
-  for (const tag of reader.message("Any")) {
-    if (tag === (1 << 3 | LENGTH)) typeUrl = reader.string();
-    else if (tag === (2 << 3 | LENGTH)) value = reader.bytes();
-    else reader.skip();
-  }
-  return { typeUrl, value };
-}
+/** Reads and writes responses. */
+export const DISCOVERY_RESPONSE = new Message<WireDiscoveryResponse>("DiscoveryResponse", {
+  versionInfo: stringField(1),
+  resources: listField(2, () => ANY),
+  typeUrl: stringField(4),
+  nonce: stringField(5),
+});

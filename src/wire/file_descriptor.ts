@@ -1,16 +1,16 @@
 import { WireReader } from "./reader.ts";
 import { LENGTH } from "./wire_format.ts";
 
-/** What reflection needs to know of a `google.protobuf.FileDescriptorProto`. */
+/** The parts of a `google.protobuf.FileDescriptorProto` that reflection uses. */
 export interface WireFileDescriptor {
   readonly name: string;
-  /** Names of the files that it imports. */
+  /** Names of imported files. */
   readonly dependencies: readonly string[];
-  /** Full names of everything declared in it: messages, fields, oneofs, enums and their values, services, methods. */
+  /** Full names of all messages, fields, oneofs, enums and their values, services and methods. */
   readonly symbols: readonly string[];
 }
 
-/** Where the fields of a descriptor message hold names: those of plain children, of messages and of enums. */
+/** In which fields a descriptor message contains plain children, messages and enums. */
 interface Layout {
   readonly label: string;
   readonly children: readonly number[];
@@ -23,14 +23,14 @@ const ENUM: Layout = { label: "EnumDescriptorProto", children: [2] };
 const SERVICE: Layout = { label: "ServiceDescriptorProto", children: [2] };
 const LEAF: Layout = { label: "a child of a descriptor", children: [] };
 
-/** What is declared in a file: its own name, or those of the things in it, by what they stand in. */
+/** A declaration and those inside it. */
 interface Declared {
   readonly name: string;
   readonly layout: Layout;
   readonly inside: readonly Declared[];
 }
 
-/** The file that these bytes describe. */
+/** Reads a file descriptor. */
 export function decodeFileDescriptor(bytes: Uint8Array): WireFileDescriptor {
   const reader = new WireReader(bytes, "FileDescriptorProto");
   const dependencies: string[] = [];
@@ -70,7 +70,7 @@ function layoutOfField(layout: Layout, tag: number): Layout | undefined {
   return layout.children.includes(field) ? LEAF : undefined;
 }
 
-/** Full names in a declaration. The values of an enum stand beside it, not in it: so protobuf has it. */
+/** The full names of a declaration. In protobuf, enum values belong to the scope around the enum. */
 function symbolsOf(declared: Declared, scope: string): string[] {
   const full = scope === "" ? declared.name : `${scope}.${declared.name}`;
   const inner = declared.layout === ENUM ? scope : full;

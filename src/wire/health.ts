@@ -1,6 +1,4 @@
-import { WireReader } from "./reader.ts";
-import { LENGTH, VARINT } from "./wire_format.ts";
-import { WireWriter } from "./writer.ts";
+import { integerField, Message, stringField } from "./message.ts";
 
 /** A `grpc.health.v1.HealthCheckRequest`. */
 export interface WireHealthCheckRequest {
@@ -10,45 +8,19 @@ export interface WireHealthCheckRequest {
 
 /** A `grpc.health.v1.HealthCheckResponse`. */
 export interface WireHealthCheckResponse {
-  /** One of `SERVING_STATUS`, or a number that nobody knows. */
+  /** One of `SERVING_STATUS`, or an unknown number. */
   readonly status: number;
 }
 
-/** Numbers of the statuses of a service. */
+/** Numbers of service statuses. */
 export const SERVING_STATUS = { UNKNOWN: 0, SERVING: 1, NOT_SERVING: 2, SERVICE_UNKNOWN: 3 } as const;
 
-/** The question that these bytes are. */
-export function decodeHealthCheckRequest(bytes: Uint8Array): WireHealthCheckRequest {
-  const reader = new WireReader(bytes, "HealthCheckRequest");
-  let service = "";
-  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
-    if (tag === (1 << 3 | LENGTH)) service = reader.string();
-    else reader.skip();
-  }
-  return { service };
-}
+/** Reads and writes requests. */
+export const HEALTH_CHECK_REQUEST = new Message<WireHealthCheckRequest>("HealthCheckRequest", {
+  service: stringField(1),
+});
 
-/** The bytes of a question. */
-export function encodeHealthCheckRequest(request: WireHealthCheckRequest): Uint8Array<ArrayBuffer> {
-  const writer = new WireWriter();
-  writer.string(1, request.service);
-  return writer.finish();
-}
-
-/** The answer that these bytes are. */
-export function decodeHealthCheckResponse(bytes: Uint8Array): WireHealthCheckResponse {
-  const reader = new WireReader(bytes, "HealthCheckResponse");
-  let status = 0;
-  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
-    if (tag === (1 << 3 | VARINT)) status = reader.int32();
-    else reader.skip();
-  }
-  return { status };
-}
-
-/** The bytes of an answer. */
-export function encodeHealthCheckResponse(response: WireHealthCheckResponse): Uint8Array<ArrayBuffer> {
-  const writer = new WireWriter();
-  writer.int32(1, response.status);
-  return writer.finish();
-}
+/** Reads and writes responses. */
+export const HEALTH_CHECK_RESPONSE = new Message<WireHealthCheckResponse>("HealthCheckResponse", {
+  status: integerField(1, "int32"),
+});

@@ -11,21 +11,21 @@ import {
 
 const MAX_VARINT_BYTES = 10;
 const TWO_POW_32 = 4_294_967_296;
-/** High half of 2^53; from there on not every whole number is a JavaScript number. */
+/** High half of 2^53, from which not every integer is a JavaScript number. */
 const UNSAFE_HIGH = 0x20_0000;
 const TOO_LARGE = 2 ** 53 + 2;
-/** Up to this length joining characters is faster than a call of the decoder (measured). */
+/** Up to this length, joining characters is faster than calling the decoder (measured). */
 const SHORT_TEXT_BYTES = 64;
 
-/** Texts that came last, each in a slot that follows from its bytes: bounded, and the newer one stays. */
+/** The last short texts by a hash of their bytes. */
 const KNOWN_TEXTS = 256;
 const KNOWN = new Array<string>(KNOWN_TEXTS).fill("");
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * Walks one message. `next` answers the tag of a field and the caller then calls the one method that
- * reads its value, or `skip`; each of them throws `WireError` for bytes that cannot be what they should.
+ * Reads one message. `next` returns the tag of a field; the caller then calls the method that reads its value, or
+ * `skip`. All of them throw `WireError` for invalid bytes.
  */
 export class WireReader {
   readonly #bytes: Uint8Array;
@@ -38,7 +38,7 @@ export class WireReader {
   #low = 0;
   #high = 0;
 
-  /** A reader at the start of `bytes`, which are a message that errors call `name`. */
+  /** `name` is the name of the message in errors. */
   constructor(bytes: Uint8Array, name: string) {
     this.#bytes = bytes;
     this.#end = bytes.length;
@@ -56,7 +56,7 @@ export class WireReader {
     return this.#tag;
   }
 
-  /** Steps into the message that is the value of this field; errors call it `name`. */
+  /** Enters the message that is the value of this field. */
   enter(name: string): void {
     const length = this.#length();
     if (this.#outerEnds.length >= MAX_DEPTH) throw this.#tooDeep();
@@ -66,32 +66,32 @@ export class WireReader {
     this.#name = name;
   }
 
-  /** Steps out again, after `next` answered 0. */
+  /** Leaves it, after `next` returned 0. */
   leave(): void {
     this.#end = this.#outerEnds.pop() ?? this.#end;
     this.#name = this.#outerNames.pop() ?? this.#name;
   }
 
-  /** The tags of the message that is the value of this field; a generator, so not for the hot path. */
+  /** The tags of the message that is the value of this field. Not for the hot path: it is a generator. */
   *message(name: string): Generator<number, void> {
     this.enter(name);
     for (let tag = this.next(); tag !== 0; tag = this.next()) yield tag;
     this.leave();
   }
 
-  /** Low 32 bits of a number, unsigned. */
+  /** An unsigned 32-bit integer. */
   uint32(): number {
     this.#varint();
     return this.#low >>> 0;
   }
 
-  /** Low 32 bits of a number, signed; enums are of this kind. */
+  /** A signed 32-bit integer or an enum. */
   int32(): number {
     this.#varint();
     return this.#low;
   }
 
-  /** A 64-bit unsigned number; 2^53 + 2 stands for everything beyond 2^53. */
+  /** An unsigned 64-bit integer; 2^53 + 2 for everything above 2^53. */
   uint64(): number {
     this.#varint();
     if (this.#high < 0 || this.#high >= UNSAFE_HIGH) {
@@ -100,19 +100,17 @@ export class WireReader {
     return this.#high * TWO_POW_32 + (this.#low >>> 0);
   }
 
-  /** A 64-bit signed number, rounded beyond 2^53. */
+  /** A signed 64-bit integer, rounded beyond 2^53. */
   int64(): number {
     this.#varint();
     return this.#high * TWO_POW_32 + (this.#low >>> 0);
   }
 
-  /** A boolean. */
   bool(): boolean {
     this.#varint();
     return (this.#low | this.#high) !== 0;
   }
 
-  /** A double. */
   double(): number {
     const start = this.#take(8);
     return new DataView(this.#bytes.buffer, this.#bytes.byteOffset + start, 8).getFloat64(0, true);
@@ -124,7 +122,7 @@ export class WireReader {
     return this.#text(this.#take(length), length);
   }
 
-  /** The same for a text that is likely to come again, as keys are: a known one is not made anew. */
+  /** A text that probably repeats, such as a key: a known one is not created again. */
   repeatedString(): string {
     const length = this.#length();
     const start = this.#take(length);
@@ -136,7 +134,6 @@ export class WireReader {
     return KNOWN[slot] = this.#text(start, length);
   }
 
-  /** Whether the bytes from there on are the characters of this text. */
   #isAt(text: string, start: number): boolean {
     const bytes = this.#bytes;
     for (let index = 0; index < text.length; index++) {
@@ -156,14 +153,14 @@ export class WireReader {
     }
   }
 
-  /** A copy of the bytes of this field. */
+  /** A copy of the bytes. */
   bytes(): Uint8Array<ArrayBuffer> {
     const length = this.#length();
     const start = this.#take(length);
     return new Uint8Array(this.#bytes.subarray(start, start + length));
   }
 
-  /** Passes over the value of this field. */
+  /** Skips the value. */
   skip(): void {
     const wireType = this.#tag & 7;
     if (wireType === VARINT) this.#varint();
@@ -175,7 +172,7 @@ export class WireReader {
     else throw this.#error(`${wireType} is no wire type`);
   }
 
-  /** Passes over a group: fields up to the end that has its number. */
+  /** Skips a group with everything inside. */
   #skipGroup(): void {
     const groups = [this.#tag >>> 3];
     while (groups.length > 0) {
@@ -191,7 +188,7 @@ export class WireReader {
     }
   }
 
-  /** The text of these bytes; absent when one is not ASCII. */
+  /** The text of these bytes; undefined when one is not ASCII. */
   #ascii(start: number, end: number): string | undefined {
     const bytes = this.#bytes;
     let text = "";
@@ -228,7 +225,7 @@ export class WireReader {
     return start;
   }
 
-  /** Reads a varint into its two halves, so that no bit of 64 is lost to rounding. */
+  /** Reads a varint into two halves, so that none of its 64 bits is rounded. */
   #varint(): void {
     const first = this.#bytes[this.#at] ?? 0;
     if (first < 0x80 && this.#at < this.#end) {

@@ -2,7 +2,7 @@ import { WireReader } from "./reader.ts";
 import { LENGTH } from "./wire_format.ts";
 import { WireWriter } from "./writer.ts";
 
-/** What a client of reflection may ask for; `nothing` is a question without one, or one of a kind not known. */
+/** The kind of a request; `nothing` for none or an unknown one. */
 export type WireReflectionKind =
   | "file_by_filename"
   | "file_containing_symbol"
@@ -11,15 +11,15 @@ export type WireReflectionKind =
   | "list_services"
   | "nothing";
 
-/** A `ServerReflectionRequest`, of `v1` or of `v1alpha`, which are equal on the wire. */
+/** A `ServerReflectionRequest` of `v1` or `v1alpha`, which are equal on the wire. */
 export interface WireReflectionRequest {
   readonly host: string;
   readonly kind: WireReflectionKind;
-  /** The file, symbol or type asked for; the extended type for an extension. */
+  /** A file, symbol or type; for an extension the extended type. */
   readonly name: string;
 }
 
-/** What reflection answers. */
+/** The result of a request. */
 export type WireReflectionAnswer =
   | { readonly kind: "files"; readonly files: readonly Uint8Array[] }
   | { readonly kind: "services"; readonly names: readonly string[] }
@@ -28,12 +28,12 @@ export type WireReflectionAnswer =
 /** A `ServerReflectionResponse`. */
 export interface WireReflectionResponse {
   readonly host: string;
-  /** The bytes of the request that is answered. */
+  /** The bytes of the answered request. */
   readonly request: Uint8Array;
   readonly answer: WireReflectionAnswer;
 }
 
-/** The request that these bytes are; of several questions the last counts. */
+/** Reads a request; the last of several kinds counts. */
 export function decodeReflectionRequest(bytes: Uint8Array): WireReflectionRequest {
   const reader = new WireReader(bytes, "ServerReflectionRequest");
   let host = "";
@@ -50,7 +50,7 @@ export function decodeReflectionRequest(bytes: Uint8Array): WireReflectionReques
   return { host, kind, name };
 }
 
-/** The bytes of a response. */
+/** Writes a response. */
 export function encodeReflectionResponse(response: WireReflectionResponse): Uint8Array<ArrayBuffer> {
   const writer = new WireWriter();
   writer.string(1, response.host);

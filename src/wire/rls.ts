@@ -1,26 +1,27 @@
 import { WireReader } from "./reader.ts";
-import { readStructField, type WireStruct, writeStructField } from "./struct.ts";
+import { integerField, listField, Message, messageField, stringField, structField } from "./message.ts";
+import { type WireStruct, writeStructField } from "./struct.ts";
 import { LENGTH, VARINT } from "./wire_format.ts";
 import { WireWriter } from "./writer.ts";
 
-/** One key and value of a descriptor. */
+/** A key and a value. */
 export interface WireEntry {
   key: string;
   value: string;
 }
 
-/** A limit that the request brings along. */
+/** A `RateLimitDescriptor.RateLimitOverride`. */
 export interface WireLimitOverride {
   requestsPerUnit: number;
-  /** Number in `envoy.type.v3.RateLimitUnit`, or one that nobody knows. */
+  /** A number of `envoy.type.v3.RateLimitUnit`, or an unknown one. */
   unit: number;
 }
 
-/** What one decision is asked for. A field that can be absent is there as `undefined` after decoding. */
+/** A `RateLimitDescriptor`. */
 export interface WireDescriptor {
   readonly entries: readonly WireEntry[];
   readonly limit?: WireLimitOverride | undefined;
-  /** 2^53 + 2 stands for everything beyond 2^53. */
+  /** 2^53 + 2 for everything above 2^53. */
   readonly hitsAddend?: number | undefined;
   readonly isNegativeHits: boolean;
 }
@@ -32,24 +33,24 @@ export interface WireRateLimitRequest {
   readonly hitsAddend: number;
 }
 
-/** A request to be written; what is left out is written as protobuf's default. */
+/** A request to write; omitted fields have their default value. */
 export interface WireRateLimitRequestInit {
   readonly domain: string;
   readonly descriptors: readonly (Partial<WireDescriptor> & Pick<WireDescriptor, "entries">)[];
   readonly hitsAddend?: number | undefined;
 }
 
-/** A limit as it was applied. */
+/** A `RateLimitResponse.RateLimit`. */
 export interface WireCurrentLimit {
   name: string;
   requestsPerUnit: number;
-  /** Number in `RateLimitResponse.RateLimit.Unit`. */
+  /** A number of `RateLimitResponse.RateLimit.Unit`. */
   unit: number;
 }
 
-/** The answer to one descriptor. A field that can be absent is there as `undefined` after decoding. */
+/** A `RateLimitResponse.DescriptorStatus`. */
 export interface WireDescriptorStatus {
-  /** Number in `RateLimitResponse.Code`. */
+  /** A number of `RateLimitResponse.Code`. */
   readonly code: number;
   readonly currentLimit?: WireCurrentLimit | undefined;
   readonly limitRemaining: number;
@@ -59,26 +60,48 @@ export interface WireDescriptorStatus {
 
 /** An `envoy.service.ratelimit.v3.RateLimitResponse`, without the fields that Weir never sets. */
 export interface WireRateLimitResponse {
-  /** Number in `RateLimitResponse.Code`. */
+  /** A number of `RateLimitResponse.Code`. */
   readonly overallCode: number;
   readonly statuses: readonly WireDescriptorStatus[];
   readonly responseHeadersToAdd: readonly WireEntry[];
   readonly dynamicMetadata?: WireStruct | undefined;
 }
 
-/** How much of a request is kept. */
+/** How many items of a request are kept. */
 export interface WireRequestBounds {
   readonly descriptors: number;
-  /** For each descriptor. */
+  /** Per descriptor. */
   readonly entries: number;
 }
 
+const ENTRY = new Message<WireEntry>("HeaderValue", { key: stringField(1), value: stringField(2) });
+const CURRENT_LIMIT = new Message<WireCurrentLimit>("RateLimitResponse.RateLimit", {
+  requestsPerUnit: integerField(1, "uint32"),
+  unit: integerField(2, "int32"),
+  name: stringField(3),
+});
+const DURATION = new Message<{ readonly seconds: number }>("Duration", { seconds: integerField(1, "int64") });
+type EncodedStatus = Omit<WireDescriptorStatus, "secondsUntilReset"> & {
+  readonly durationUntilReset: { readonly seconds: number } | undefined;
+};
+const STATUS = new Message<EncodedStatus>("RateLimitResponse.DescriptorStatus", {
+  code: integerField(1, "int32"),
+  currentLimit: messageField(2, CURRENT_LIMIT),
+  limitRemaining: integerField(3, "uint32"),
+  durationUntilReset: messageField(4, DURATION),
+});
+const RESPONSE = new Message<
+  Omit<WireRateLimitResponse, "statuses"> & { readonly statuses: readonly EncodedStatus[] }
+>("RateLimitResponse", {
+  overallCode: integerField(1, "int32"),
+  statuses: listField(2, () => STATUS),
+  responseHeadersToAdd: listField(3, () => ENTRY),
+  dynamicMetadata: structField(6),
+});
+
 const UNBOUNDED: WireRequestBounds = { descriptors: Infinity, entries: Infinity };
 
-/**
- * The request that these bytes are. Of what goes beyond the bounds the first item is kept, so that it
- * can be seen, and the rest is passed over, so that a large message costs no more than its bytes.
- */
+/** Reads a request. Keeps one item more than allowed, to detect the excess, and skips the rest. */
 export function decodeRateLimitRequest(bytes: Uint8Array, bounds = UNBOUNDED): WireRateLimitRequest {
   const reader = new WireReader(bytes, "RateLimitRequest");
   const descriptors: WireDescriptor[] = [];
@@ -94,7 +117,7 @@ export function decodeRateLimitRequest(bytes: Uint8Array, bounds = UNBOUNDED): W
   return { domain, descriptors, hitsAddend };
 }
 
-/** The bytes of a request. */
+/** Writes a request. */
 export function encodeRateLimitRequest(request: WireRateLimitRequestInit): Uint8Array<ArrayBuffer> {
   const writer = new WireWriter();
   writer.string(1, request.domain);
@@ -107,53 +130,48 @@ export function encodeRateLimitRequest(request: WireRateLimitRequestInit): Uint8
   return writer.finish();
 }
 
-/** The response that these bytes are. */
+/** Reads a response. */
 export function decodeRateLimitResponse(bytes: Uint8Array): WireRateLimitResponse {
-  const reader = new WireReader(bytes, "RateLimitResponse");
-  const statuses: WireDescriptorStatus[] = [];
-  const responseHeadersToAdd: WireEntry[] = [];
-  let overallCode = 0;
-  let dynamicMetadata: WireStruct | undefined;
-  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
-    if (tag === (1 << 3 | VARINT)) overallCode = reader.int32();
-    else if (tag === (2 << 3 | LENGTH)) statuses.push(readStatus(reader));
-    else if (tag === (3 << 3 | LENGTH)) responseHeadersToAdd.push(readEntry(reader, "HeaderValue"));
-    else if (tag === (6 << 3 | LENGTH)) dynamicMetadata = readStructField(reader, dynamicMetadata);
-    else reader.skip();
-  }
-  return { overallCode, statuses, responseHeadersToAdd, dynamicMetadata };
+  const { statuses, ...rest } = RESPONSE.decode(bytes);
+  return {
+    ...rest,
+    statuses: statuses.map(({ durationUntilReset, ...status }) => ({
+      ...status,
+      secondsUntilReset: durationUntilReset?.seconds,
+    })),
+  };
 }
 
-/** The bytes of a response. */
-export function encodeRateLimitResponse(response: WireRateLimitResponse): Uint8Array<ArrayBuffer> {
-  const writer = new RateLimitResponseWriter(response.overallCode);
-  for (const { code, currentLimit, limitRemaining, secondsUntilReset } of response.statuses) {
-    writer.beginStatus(code);
-    if (currentLimit !== undefined) {
-      writer.currentLimit(currentLimit.name, currentLimit.requestsPerUnit, currentLimit.unit);
-    }
-    writer.endStatus(limitRemaining, secondsUntilReset);
-  }
-  return writer.finish(response.responseHeadersToAdd, response.dynamicMetadata);
+/** Writes a response. */
+export function encodeRateLimitResponse(
+  { statuses, ...rest }: WireRateLimitResponse,
+): Uint8Array<ArrayBuffer> {
+  return RESPONSE.encode({
+    ...rest,
+    statuses: statuses.map(({ secondsUntilReset, ...status }) => ({
+      ...status,
+      durationUntilReset: secondsUntilReset === undefined ? undefined : { seconds: secondsUntilReset },
+    })),
+  });
 }
 
-/** Writes a response piece by piece, for those who have its parts in another shape. */
+/** Writes a response piece by piece, without an intermediate object. */
 export class RateLimitResponseWriter {
   readonly #writer = new WireWriter();
   #status = 0;
 
-  /** A writer of a response with this number in `RateLimitResponse.Code`. */
+  /** `overallCode` is a number of `RateLimitResponse.Code`. */
   constructor(overallCode: number) {
     this.#writer.int32(1, overallCode);
   }
 
-  /** Begins the next status, with its number in `RateLimitResponse.Code`. */
+  /** Begins the next status. */
   beginStatus(code: number): void {
     this.#status = this.#writer.begin(2);
     this.#writer.int32(1, code);
   }
 
-  /** The limit of the status that has begun; `unit` is a number in `RateLimitResponse.RateLimit.Unit`. */
+  /** The limit of the current status. */
   currentLimit(name: string, requestsPerUnit: number, unit: number): void {
     const writer = this.#writer;
     const start = writer.begin(2);
@@ -163,7 +181,7 @@ export class RateLimitResponseWriter {
     writer.end(start);
   }
 
-  /** Ends the status. */
+  /** Ends the current status. */
   endStatus(limitRemaining: number, secondsUntilReset: number | undefined): void {
     const writer = this.#writer;
     writer.uint32(3, limitRemaining);
@@ -175,7 +193,7 @@ export class RateLimitResponseWriter {
     writer.end(this.#status);
   }
 
-  /** The bytes of the response, with what stands behind the statuses. */
+  /** The bytes of the response. */
   finish(
     headers: readonly Readonly<WireEntry>[],
     dynamicMetadata: WireStruct | undefined,
@@ -224,7 +242,7 @@ function writeDescriptor(
   writer.bool(4, descriptor.isNegativeHits ?? false);
 }
 
-/** Reads a message of two texts, `key` 1 and `value` 2, that errors call `name`. */
+/** Reads a message with `key` 1 and `value` 2. */
 function readEntry(reader: WireReader, name: string): WireEntry {
   let key = "";
   let value = "";
@@ -245,7 +263,7 @@ function writeEntry(writer: WireWriter, field: number, entry: Readonly<WireEntry
   writer.end(start);
 }
 
-/** Reads an override; given twice, the second goes on with the first, as messages do. */
+/** A second occurrence of a message continues the first, here and below: protobuf merges them. */
 function readOverride(reader: WireReader, before: WireLimitOverride | undefined): WireLimitOverride {
   const limit = before ?? { requestsPerUnit: 0, unit: 0 };
   for (const tag of reader.message("RateLimitDescriptor.RateLimitOverride")) {
@@ -263,39 +281,4 @@ function readUint64Value(reader: WireReader, before: number): number {
     else reader.skip();
   }
   return value;
-}
-
-function readStatus(reader: WireReader): WireDescriptorStatus {
-  let code = 0;
-  let currentLimit: WireCurrentLimit | undefined;
-  let limitRemaining = 0;
-  let secondsUntilReset: number | undefined;
-  for (const tag of reader.message("RateLimitResponse.DescriptorStatus")) {
-    if (tag === (1 << 3 | VARINT)) code = reader.int32();
-    else if (tag === (2 << 3 | LENGTH)) currentLimit = readCurrentLimit(reader, currentLimit);
-    else if (tag === (3 << 3 | VARINT)) limitRemaining = reader.uint32();
-    else if (tag === (4 << 3 | LENGTH)) secondsUntilReset = readSeconds(reader, secondsUntilReset ?? 0);
-    else reader.skip();
-  }
-  return { code, currentLimit, limitRemaining, secondsUntilReset };
-}
-
-function readCurrentLimit(reader: WireReader, before: WireCurrentLimit | undefined): WireCurrentLimit {
-  const limit = before ?? { name: "", requestsPerUnit: 0, unit: 0 };
-  for (const tag of reader.message("RateLimitResponse.RateLimit")) {
-    if (tag === (1 << 3 | VARINT)) limit.requestsPerUnit = reader.uint32();
-    else if (tag === (2 << 3 | VARINT)) limit.unit = reader.int32();
-    else if (tag === (3 << 3 | LENGTH)) limit.name = reader.string();
-    else reader.skip();
-  }
-  return limit;
-}
-
-function readSeconds(reader: WireReader, before: number): number {
-  let seconds = before;
-  for (const tag of reader.message("Duration")) {
-    if (tag === (1 << 3 | VARINT)) seconds = reader.int64();
-    else reader.skip();
-  }
-  return seconds;
 }

@@ -2,26 +2,26 @@ import { WireReader } from "./reader.ts";
 import { FIXED64, LENGTH, VARINT } from "./wire_format.ts";
 import { WireWriter } from "./writer.ts";
 
-/** A `google.protobuf.Value`: what JSON knows. */
+/** A `google.protobuf.Value`. */
 export type WireValue = null | boolean | number | string | readonly WireValue[] | WireStruct;
-/** A `google.protobuf.Struct`: a mapping with text keys. */
+/** A `google.protobuf.Struct`. */
 export interface WireStruct {
   readonly [key: string]: WireValue;
 }
 
-/** A struct that is still being read. */
+/** A struct that is being read. */
 export interface GrowingStruct {
   [key: string]: WireValue;
 }
 
-/** The struct that these bytes are. */
+/** Reads a struct. */
 export function decodeStruct(bytes: Uint8Array): WireStruct {
   const struct: GrowingStruct = {};
   readStruct(new WireReader(bytes, "Struct"), struct);
   return struct;
 }
 
-/** The bytes of a struct, its fields in the order of the keys of the object. */
+/** Writes a struct, its fields in the order of the keys. */
 export function encodeStruct(struct: WireStruct): Uint8Array<ArrayBuffer> {
   const writer = new WireWriter();
   writeStruct(writer, struct);
@@ -69,13 +69,13 @@ function readField(reader: WireReader, struct: GrowingStruct): void {
     else if (tag === (2 << 3 | LENGTH)) value = readValue(reader, value);
     else reader.skip();
   }
-  // An assignment to this one name would set the prototype instead of a field.
+  // Assigning this name would set the prototype.
   if (key === "__proto__") {
     Object.defineProperty(struct, key, { value, writable: true, enumerable: true, configurable: true });
   } else struct[key] = value;
 }
 
-/** Reads a value; a struct or list that comes after one of its kind goes on with it, as messages do. */
+/** A second struct or list continues the first: protobuf merges them. */
 function readValue(reader: WireReader, before: WireValue): WireValue {
   let value = before;
   for (const tag of reader.message("Value")) {

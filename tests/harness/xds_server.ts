@@ -7,13 +7,13 @@ import {
 } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 import {
-  decodeDiscoveryRequest,
-  encodeDiscoveryResponse,
+  DISCOVERY_REQUEST,
+  DISCOVERY_RESPONSE,
   type WireAny,
   type WireDiscoveryRequest,
 } from "../../src/wire/discovery.ts";
 import {
-  encodeRateLimitConfig,
+  RATE_LIMIT_CONFIG,
   type WireRateLimitConfig,
   type WireRule,
 } from "../../src/wire/rate_limit_config.ts";
@@ -134,7 +134,7 @@ export class XdsServer implements AsyncDisposable {
   set(version: string, ...configs: readonly WireRateLimitConfig[]): void {
     this.setResources(
       version,
-      configs.map((config) => ({ typeUrl: RULES_TYPE, value: encodeRateLimitConfig(config) })),
+      configs.map((config) => ({ typeUrl: RULES_TYPE, value: RATE_LIMIT_CONFIG.encode(config) })),
     );
   }
 
@@ -188,7 +188,7 @@ export class XdsServer implements AsyncDisposable {
       gone();
       call.end();
     });
-    call.on("data", (bytes: Buffer) => this.#take(stream, decodeDiscoveryRequest(bytes)));
+    call.on("data", (bytes: Buffer) => this.#take(stream, DISCOVERY_REQUEST.decode(bytes)));
   }
 
   #take(stream: Stream, request: WireDiscoveryRequest): void {
@@ -209,7 +209,7 @@ export class XdsServer implements AsyncDisposable {
     stream.watch = undefined;
     stream.nonce = `n${++this.#nonces}`;
     const response = { versionInfo: version, resources, typeUrl, nonce: stream.nonce };
-    stream.call.write(Buffer.from(encodeDiscoveryResponse(response)));
+    stream.call.write(Buffer.from(DISCOVERY_RESPONSE.encode(response)));
   }
 }
 

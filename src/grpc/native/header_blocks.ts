@@ -1,6 +1,6 @@
 import { GRPC_CODES, type GrpcCode } from "../grpc_service.ts";
 
-/** What RFC 7541 writes for a literal that no table keeps, with a name of the static table by its index. */
+/** HPACK: the prefix of a literal without indexing, and indices of the static table (RFC 7541). */
 const LITERAL_PREFIX_MAX = 15;
 const STATUS_200 = 0x88;
 const INDEX_STATUS = 8;
@@ -8,32 +8,32 @@ const INDEX_CONTENT_TYPE = 31;
 const INDEX_CONTENT_LENGTH = 28;
 
 const ACCEPTED_ENCODINGS: Field = ["grpc-accept-encoding", "identity,deflate,gzip"];
-/** Longest `grpc-message`, encoded. */
+/** Maximum length of an encoded `grpc-message`. */
 const MAX_ENCODED_LENGTH = 4_096;
 
 const GRPC_FIELDS: readonly Field[] = [[INDEX_STATUS, "200"], [INDEX_CONTENT_TYPE, "application/grpc"]];
 
-/** The headers before the messages of an answer. */
+/** The response headers. */
 export const RESPONSE_HEADERS = block(GRPC_FIELDS);
 
-/** The same for the first answer of a connection: clients remember the encodings that the server takes. */
+/** The headers of the first response of a connection, from which clients learn the accepted encodings. */
 export const FIRST_RESPONSE_HEADERS = block([...GRPC_FIELDS, ACCEPTED_ENCODINGS]);
 
-/** The headers after the messages of a call that went well. */
+/** The trailers of a successful call. */
 export const OK_TRAILERS = block([["grpc-status", "0"]]);
 
-/** The headers after the messages of a call that was refused. */
+/** The trailers of a failed call. */
 export function trailers(code: GrpcCode, message: string): Uint8Array {
   return block(statusFields(code, message));
 }
 
-/** The one block of headers of a call that is refused without any message. */
+/** The only header block of a call that fails without a message. */
 export function trailersOnly(code: GrpcCode, message: string): Uint8Array {
   const accepted = code === "UNIMPLEMENTED" ? [ACCEPTED_ENCODINGS] : [];
   return block([...GRPC_FIELDS, ...accepted, ...statusFields(code, message)]);
 }
 
-/** The headers of an answer to something that is no gRPC; its body has this many octets. */
+/** The headers of a response that is not gRPC. */
 export function plainHeaders(status: number, bodyLength: number): Uint8Array {
   return block([
     [INDEX_STATUS, String(status)],
@@ -42,10 +42,7 @@ export function plainHeaders(status: number, bodyLength: number): Uint8Array {
   ]);
 }
 
-/**
- * A message for `grpc-message`: everything but visible ASCII, and `%` itself, as %XX of its UTF-8 octets.
- * It ends at the last character that fits, because peers bound the headers that they take.
- */
+/** Percent-encodes a `grpc-message`, cut at a limit because peers limit the headers that they accept. */
 export function percentEncode(message: string): string {
   let text = "";
   for (const character of message) {
@@ -63,7 +60,7 @@ function statusFields(code: GrpcCode, message: string): Field[] {
   return message === "" ? [status] : [status, ["grpc-message", percentEncode(message)]];
 }
 
-/** Fields as literals without indexing and without Huffman, so that a block is the same for every connection. */
+/** Literals without indexing and Huffman coding, so that a block is the same on every connection. */
 function block(fields: readonly Field[]): Uint8Array {
   const octets: number[] = [];
   for (const [name, value] of fields) {

@@ -1,17 +1,44 @@
-import { decodeHuffman, STATIC_TABLE } from "./huffman.ts";
+import { decodeHuffman } from "./huffman.ts";
 
-/** One header field: its name and its value, one character an octet. */
+/** A header field; each character is a byte. */
 export type HeaderField = readonly [name: string, value: string];
 
-/** What RFC 7541 counts for an entry beside its octets. */
+/** The static table of RFC 7541, appendix A; its first entry has the index 1. */
+const STATIC_TABLE: readonly HeaderField[] = [
+  [":authority", ""],
+  [":method", "GET"],
+  [":method", "POST"],
+  [":path", "/"],
+  [":path", "/index.html"],
+  [":scheme", "http"],
+  [":scheme", "https"],
+  [":status", "200"],
+  [":status", "204"],
+  [":status", "206"],
+  [":status", "304"],
+  [":status", "400"],
+  [":status", "404"],
+  [":status", "500"],
+  ["accept-charset", ""],
+  ["accept-encoding", "gzip, deflate"],
+  ...[
+    "accept-language accept-ranges accept access-control-allow-origin age allow authorization",
+    "cache-control content-disposition content-encoding content-language content-length content-location",
+    "content-range content-type cookie date etag expect expires from host if-match if-modified-since",
+    "if-none-match if-range if-unmodified-since last-modified link location max-forwards",
+    "proxy-authenticate proxy-authorization range referer refresh retry-after server set-cookie",
+    "strict-transport-security transfer-encoding user-agent vary via www-authenticate",
+  ].join(" ").split(" ").map((name): HeaderField => [name, ""]),
+];
+
+/** Size of an entry in addition to its bytes (RFC 7541, section 4.1). */
 const ENTRY_OVERHEAD = 32;
-/** Far above every length that a header can have, and below what shifts can hold. */
+/** Above the length of every header, and below the limit of shifts. */
 const MAX_INTEGER = 2 ** 24;
 
 /**
- * Decodes the header blocks of one direction of one connection (RFC 7541). Blocks must come whole
- * and in their order, because each may change the dynamic table. Throws `RangeError` for a bad block;
- * the connection is of no use after that.
+ * Decodes the header blocks of one direction of one connection (RFC 7541), which must be complete and in order, because
+ * each may change the dynamic table. Throws `RangeError` for a bad block; the connection is unusable then.
  */
 export class HpackDecoder {
   readonly #limit: number;
@@ -25,22 +52,19 @@ export class HpackDecoder {
   #changes = 0;
   #listBytes = 0;
 
-  /**
-   * `tableSize` is the largest dynamic table in octets that the peer was told it may use;
-   * `maxListBytes` bounds what a block may unfold to, each field counted with 32 octets more.
-   */
+  /** `tableSize` is the announced maximum of the dynamic table; `maxListBytes` limits the fields of a block. */
   constructor(tableSize = 4096, maxListBytes = Infinity) {
     this.#limit = tableSize;
     this.#maxSize = tableSize;
     this.#maxListBytes = maxListBytes;
   }
 
-  /** Grows whenever the dynamic table changes: until then equal blocks mean equal fields. */
+  /** Counts changes of the dynamic table: while it is equal, equal blocks have equal fields. */
   get changes(): number {
     return this.#changes;
   }
 
-  /** Whether the last block unfolded to more than the bound; its fields are then not all there. */
+  /** Whether the last block exceeded the limit, so that its fields are incomplete. */
   get overflowed(): boolean {
     return this.#listBytes > this.#maxListBytes;
   }
@@ -50,7 +74,7 @@ export class HpackDecoder {
     return this.#entries;
   }
 
-  /** Octets that the dynamic table counts. */
+  /** Size of the dynamic table in bytes. */
   get dynamicTableSize(): number {
     return this.#size;
   }
@@ -71,7 +95,7 @@ export class HpackDecoder {
     return fields;
   }
 
-  /** Beyond the bound a block is decoded on, for the sake of the dynamic table, but not kept. */
+  /** Beyond the limit fields are decoded for the dynamic table, but dropped. */
   #collect(fields: HeaderField[], field: HeaderField): void {
     this.#listBytes += sizeOf(field);
     if (this.#listBytes <= this.#maxListBytes) fields.push(field);

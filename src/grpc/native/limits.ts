@@ -1,48 +1,44 @@
-/** A frame costs one, and one more for each 4 KiB of its payload. */
+/** A frame costs 1, and 1 more for each 4 KiB of its payload. */
 export const FRAME_UNIT_BITS = 12;
-/** HEADERS cost more in place of the one: each is decoded, and answered even when it is no request. */
+/** The cost of HEADERS, which are decoded, and answered even when they are not a request. */
 export const HEADERS_COST = 4;
 
-/** Every bound of a connection. All that can grow has one. */
+/** The limits of a connection. */
 export const LIMITS = {
-  /** Streams at a time. */
+  /** Concurrent streams. */
   streams: 1_000,
-  /** What a block of headers may unfold to, each field counted with 32 octets more. */
+  /** Size of the decoded fields of a header block, each plus 32 bytes. */
   headerListBytes: 16_384,
-  /** What a block of headers may have in its frames. */
+  /** Size of an encoded header block. */
   blockBytes: 32_768,
-  /** CONTINUATION frames of one block. */
   continuations: 16,
-  /** Octets that a peer may send before we let in more: on the connection, and on one stream. */
+  /** Flow control windows for received DATA. */
   connectionWindow: 4_194_304,
   streamWindow: 262_144,
-  /** Octets kept of messages that are not whole, over all streams. */
+  /** Bytes of incomplete messages over all streams. */
   heldBytes: 16_777_216,
-  /** Octets that wait for a peer to let them in: on one stream, and over all streams. */
+  /** Bytes that wait for the peer's flow control windows. */
   queuedStreamBytes: 1_048_576,
   queuedBytes: 16_777_216,
-  /**
-   * Frames of every type, by their cost. A request that reaches its method earns the cost of its own frames
-   * and of those that clients send around it, such as WINDOW_UPDATE.
-   */
+  /** Frames of every type by their cost. A request earns the cost of its frames and those that clients send with it. */
   frames: { burst: 20_000, perSecond: 10_000, perRequest: 16 },
   /** Frames that ask for nothing: SETTINGS, PRIORITY, GOAWAY, unknown ones, empty DATA. */
   noise: { burst: 1_000, perSecond: 100 },
-  /** PING frames. DATA allows some more, because clients measure the line by a PING for each answer. */
+  /** PING frames; DATA earns some, because clients measure bandwidth by a PING per response. */
   pings: { burst: 1_000, perSecond: 100, perData: 2 },
-  /** Streams that are reset, by the peer or because of it. */
+  /** Streams reset by the peer or because of it. */
   resets: { burst: 2_000, perSecond: 1_000 },
-  /** Streams and ranges of streams that are remembered to tell late frames from wrong ones. */
+  /** Ids kept to tell late frames from wrong ones. */
   remembered: 1_000,
-  /** How long a request may take to come to its end. */
+  /** Time to complete a request. */
   requestMs: 60_000,
-  /** How long a peer may take to show that it speaks HTTP/2. */
+  /** Time to prove that the peer speaks HTTP/2. */
   handshakeMs: 10_000,
-  /** Silence after which a peer is asked for a sign of life, and how long it may take to give it. */
+  /** Silence before a keepalive PING, and the timeout of its answer. */
   keepaliveMs: 60_000,
   keepaliveTimeoutMs: 20_000,
-  /** Octets that wait to be written to a peer that does not read, before nothing more is read from it. */
+  /** Bytes that wait for a peer that does not read, before nothing more is read from it. */
   unsentBytes: 1_048_576,
-  /** How long such a peer may take to read. */
+  /** How long a peer may not read. */
   unsentMs: 30_000,
 } as const;

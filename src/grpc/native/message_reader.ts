@@ -1,36 +1,35 @@
 import { gunzipSync, inflateSync } from "node:zlib";
 import { GrpcError } from "../grpc_service.ts";
 
-/** Largest message that is taken, before and after decompression. */
+/** Maximum size of a message, before and after decompression. */
 export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
-/** Octets before a message: whether it is compressed, and its length. */
+/** The prefix of a message: a compression flag and its length. */
 export const MESSAGE_PREFIX_BYTES = 5;
 
 const NO_BYTES = new Uint8Array(0);
 const DECOMPRESS = new Map([["gzip", gunzipSync], ["deflate", inflateSync]]);
 
 /**
- * Puts the messages of one stream together from the pieces that come. A message that comes in one
- * piece is a view of that piece; others are copied once. Throws `GrpcError` for a message that is too
- * large or compressed in a way that was not announced.
+ * Assembles the messages of one stream. A message that arrives in one piece is a view of it; others are copied once.
+ * Throws `GrpcError` for a message that is too large or whose compression was not announced.
  */
 export class MessageReader {
   readonly #encoding: string;
-  /** What came of a message that is not whole. */
+  /** The incomplete message. */
   #held: Uint8Array = NO_BYTES;
   #heldLength = 0;
 
-  /** `encoding` is what the stream announced as `grpc-encoding`; empty for none. */
+  /** `encoding` is the `grpc-encoding` of the stream; empty for none. */
   constructor(encoding: string) {
     this.#encoding = encoding;
   }
 
-  /** Octets kept until their message is whole. */
+  /** Bytes of the incomplete message. */
   get held(): number {
     return this.#heldLength;
   }
 
-  /** Takes a piece; answers the messages that are whole with it, in order. */
+  /** Takes a piece; returns the messages that it completes. */
   read(piece: Uint8Array): Uint8Array[] {
     const messages: Uint8Array[] = [];
     let rest = piece;
@@ -47,7 +46,7 @@ export class MessageReader {
     return messages;
   }
 
-  /** Appends the piece to what is held. The buffer has room for the whole message once its length is known. */
+  /** Appends the piece to the incomplete message; the buffer grows to the message's length at most twice at a time. */
   #joined(piece: Uint8Array): Uint8Array {
     const length = this.#heldLength + piece.length;
     if (length > this.#held.length) {
@@ -64,7 +63,7 @@ export class MessageReader {
   #hold(rest: Uint8Array): void {
     this.#heldLength = rest.length;
     if (rest.length === 0) {
-      // Not the empty rest itself: it is a view that would keep all that came with it.
+      // Not the empty rest itself: that view would keep its buffer alive.
       this.#held = NO_BYTES;
     } else if (rest.buffer !== this.#held.buffer || rest.byteOffset !== this.#held.byteOffset) {
       this.#held = rest.slice();
@@ -80,7 +79,7 @@ export class MessageReader {
   }
 }
 
-/** How many octets the first message takes with its prefix; absent while the prefix is not whole. */
+/** The length of the first message with its prefix; undefined while the prefix is incomplete. */
 function wholeLength(bytes: Uint8Array): number | undefined {
   if (bytes.length < MESSAGE_PREFIX_BYTES) return undefined;
   const length = (bytes[1] ?? 0) * 0x1000000 +

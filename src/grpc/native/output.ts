@@ -1,23 +1,19 @@
 import { FRAME_HEADER_BYTES } from "./frames.ts";
 
 const FIRST_BYTES = 4_096;
-/** Buffers up to this size are kept for later output. */
+/** Larger buffers are not reused. */
 const KEPT_BYTES = 262_144;
 
-/**
- * Octets on their way to one peer, gathered until they are taken as one piece. Writing never fails:
- * the buffer grows, and who writes looks at `length` to know when it is enough.
- */
+/** Collects the bytes for one peer until they are taken. Writing never fails: the caller watches `length`. */
 export class Output {
   #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(FIRST_BYTES);
   #length = 0;
 
-  /** Octets gathered and not taken. */
   get length(): number {
     return this.#length;
   }
 
-  /** Writes the nine octets before a payload of `length` octets. */
+  /** Writes a frame header. */
   frame(length: number, type: number, flags: number, streamId: number): void {
     const at = this.#reserve(FRAME_HEADER_BYTES);
     const bytes = this.#bytes;
@@ -32,7 +28,7 @@ export class Output {
     bytes[at + 8] = streamId;
   }
 
-  /** Writes octets as they are. Short ones are copied one by one, which costs less than a call for it. */
+  /** Writes bytes. Copying short ones in a loop is faster than a call. */
   bytes(source: Uint8Array): void {
     const { length } = source;
     const at = this.#reserve(length);
@@ -44,13 +40,12 @@ export class Output {
     for (let index = 0; index < length; index++) bytes[at + index] = source[index] ?? 0;
   }
 
-  /** Writes one octet. */
   byte(value: number): void {
     const at = this.#reserve(1);
     this.#bytes[at] = value;
   }
 
-  /** Writes an unsigned 32-bit integer, highest octet first. */
+  /** Writes a big-endian unsigned 32-bit integer. */
   uint32(value: number): void {
     const at = this.#reserve(4);
     const bytes = this.#bytes;
@@ -60,7 +55,7 @@ export class Output {
     bytes[at + 3] = value;
   }
 
-  /** Everything gathered so far, as a view that nobody writes to before `give` brings it back. */
+  /** Everything collected so far, as a view that stays unchanged until `give` returns it. */
   take(): Uint8Array<ArrayBuffer> {
     const taken = this.#bytes.subarray(0, this.#length);
     this.#bytes = this.#spare ?? new Uint8Array(FIRST_BYTES);
@@ -69,7 +64,7 @@ export class Output {
     return taken;
   }
 
-  /** Takes back the buffer of what was taken, once it is written out, to gather in it again. */
+  /** Returns the buffer of written output for reuse. */
   give(taken: Uint8Array<ArrayBuffer>): void {
     if (taken.buffer.byteLength <= KEPT_BYTES) this.#spare = new Uint8Array(taken.buffer);
   }

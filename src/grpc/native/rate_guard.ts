@@ -1,12 +1,10 @@
-/** How often a peer may do what costs us and brings nothing. */
+/** A token bucket. */
 export interface RateGuardOptions {
-  /** How many times at once. */
   readonly burst: number;
-  /** How many times a second in the long run. */
   readonly perSecond: number;
 }
 
-/** Counts what a peer does against a bound that fills up again with time. */
+/** Limits an action of a peer by a token bucket. */
 export class RateGuard {
   readonly #options: RateGuardOptions;
   #left: number;
@@ -19,12 +17,12 @@ export class RateGuard {
     this.#filledAt = now;
   }
 
-  /** Allows so many more, never more than the burst. */
+  /** Adds tokens, up to the burst. */
   earn(count: number): void {
     this.#left = Math.min(this.#options.burst, this.#left + count);
   }
 
-  /** Counts `cost`; false when that was too much. */
+  /** Takes `cost` tokens; false when there are not enough. */
   allows(now: number, cost = 1): boolean {
     if (this.#left < cost) {
       const { burst, perSecond } = this.#options;

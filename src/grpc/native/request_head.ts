@@ -2,10 +2,10 @@ import type { GrpcMethod } from "../grpc_service.ts";
 import { StreamError } from "./frames.ts";
 import type { HeaderField } from "./hpack_decoder.ts";
 
-/** How a request that is no good gRPC is answered, before any of its messages are looked at. */
+/** Why a request is refused because of its headers. */
 export type HeadRefusal = "content_type" | "header_list" | "path" | "timeout";
 
-/** What the headers of a request say. It may be shared by requests with the same headers. */
+/** The headers of a request, possibly shared by requests with equal headers. */
 export interface RequestHead {
   readonly fields: readonly HeaderField[];
   /** Absent with a refusal. */
@@ -14,13 +14,12 @@ export interface RequestHead {
   readonly refusal: HeadRefusal | undefined;
   /** `grpc-encoding`; empty for none. */
   readonly encoding: string;
-  /** `grpc-timeout` in milliseconds; Infinity when there is none. */
+  /** `grpc-timeout` in milliseconds; Infinity for none. */
   readonly timeoutMs: number;
-  /** `content-length`; absent when there is none. */
   readonly contentLength: number | undefined;
 }
 
-/** Headers that speak of a connection have no place in HTTP/2 (RFC 9113, section 8.2.2). */
+/** Connection-specific headers, which HTTP/2 forbids (RFC 9113, section 8.2.2). */
 const CONNECTION_HEADERS = new Set([
   "connection",
   "keep-alive",
@@ -69,7 +68,7 @@ export function readHead(
   };
 }
 
-/** Checks the fields that follow the messages of a request; they have no pseudo-headers. */
+/** Checks the trailers of a request; they have no pseudo-headers. */
 export function checkTrailers(fields: readonly HeaderField[], streamId: number): void {
   for (const [name, value] of fields) {
     if (name.startsWith(":")) throw malformed(streamId, `the pseudo-header "${name}" among the trailers`);
@@ -122,7 +121,7 @@ function checkField(name: string, value: string, streamId: number): void {
   }
 }
 
-/** Lower-case letters, digits and the marks that RFC 9110 allows in the name of a header. */
+/** Whether a name consists of lower-case letters, digits and the marks that RFC 9110 allows. */
 function isToken(name: string): boolean {
   if (name.length === 0) return false;
   for (let index = 0; index < name.length; index++) {
@@ -141,7 +140,7 @@ function lengthOf(value: string, known: number | undefined, streamId: number): n
   return length;
 }
 
-/** `grpc-timeout` in milliseconds; absent when it cannot be read. */
+/** `grpc-timeout` in milliseconds; undefined when it is invalid. */
 function timeoutOf(text: string): number | undefined {
   const [, digits, unit = ""] = TIMEOUT.exec(text) ?? [];
   const factor = UNIT_MS[unit];

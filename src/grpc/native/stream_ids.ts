@@ -1,14 +1,14 @@
 import { LIMITS } from "./limits.ts";
 
-/** Which streams of a connection there have been, to tell frames that come late from frames that are wrong. */
+/** Remembers ids of former streams, to tell late frames from wrong ones. */
 export class StreamIds {
-  /** The highest stream that was opened. */
+  /** The highest id that was opened. */
   last = 0;
-  /** Ranges of ids that the peer left out; they were never open. */
+  /** Ranges of ids that the peer skipped. */
   readonly #skipped: (readonly [from: number, to: number])[] = [];
   readonly #resetHere = new Set<number>();
 
-  /** A stream is opened; its id is above the last one. */
+  /** Opens a stream, whose id is above the last one. */
   open(id: number): void {
     if (id > this.last + 2) {
       this.#skipped.push([this.last + 1, id - 1]);
@@ -17,12 +17,12 @@ export class StreamIds {
     this.last = id;
   }
 
-  /** Whether the id was left out when a higher one was opened. */
+  /** Whether the id was skipped when a higher one was opened. */
   wasSkipped(id: number): boolean {
     return this.#skipped.some(([from, to]) => id >= from && id <= to);
   }
 
-  /** We reset the stream: frames that are on their way are to be passed over. */
+  /** We reset the stream: frames already on their way are ignored. */
   rememberReset(id: number): void {
     this.#resetHere.add(id);
     if (this.#resetHere.size <= LIMITS.remembered) return;
@@ -30,7 +30,7 @@ export class StreamIds {
     if (oldest !== undefined) this.#resetHere.delete(oldest);
   }
 
-  /** Whether we reset the stream, as far as it is remembered. */
+  /** Whether we reset the stream recently. */
   wasResetHere(id: number): boolean {
     return this.#resetHere.has(id);
   }

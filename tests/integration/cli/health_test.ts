@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { status } from "@grpc/grpc-js";
-import { encodeHealthCheckResponse } from "../../../src/wire/health.ts";
+import { HEALTH_CHECK_RESPONSE } from "../../../src/wire/health.ts";
 import { type CertificateFiles, makeCertificates } from "../../harness/certificates.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
@@ -144,8 +144,8 @@ Deno.test({
   async fn() {
     const method = "/grpc.health.v1.Health/Check";
     const answers = [
-      encodeHealthCheckResponse({ status: 3 }),
-      encodeHealthCheckResponse({ status: 17 }),
+      HEALTH_CHECK_RESPONSE.encode({ status: 3 }),
+      HEALTH_CHECK_RESPONSE.encode({ status: 17 }),
       { code: status.UNIMPLEMENTED, details: "no such service" },
       undefined,
     ];

@@ -8,7 +8,7 @@ import {
   type XdsStream,
   type XdsTarget,
 } from "../../../src/config/xds_stream.ts";
-import { decodeDiscoveryResponse, encodeDiscoveryRequest } from "../../../src/wire/discovery.ts";
+import { DISCOVERY_REQUEST, DISCOVERY_RESPONSE } from "../../../src/wire/discovery.ts";
 import { type CertificateFiles, type Certificates, makeCertificates } from "../../harness/certificates.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
@@ -39,7 +39,7 @@ class Peer implements AsyncDisposable {
       ...options,
     };
     this.#stream = openXdsStream(target, {
-      onMessage: (bytes) => void this.versions.push(decodeDiscoveryResponse(bytes).versionInfo),
+      onMessage: (bytes) => void this.versions.push(DISCOVERY_RESPONSE.decode(bytes).versionInfo),
       onEnd: (reason) => void this.ends.push(reason),
     });
     this.ask("");
@@ -48,7 +48,7 @@ class Peer implements AsyncDisposable {
   ask(versionInfo: string, responseNonce = ""): void {
     const node = { id: "one", cluster: "" };
     const request = { versionInfo, node, resourceNames: [], typeUrl: RULES_TYPE, responseNonce };
-    this.#stream.send(encodeDiscoveryRequest(request));
+    this.#stream.send(DISCOVERY_REQUEST.encode(request));
   }
 
   /** Waits for the end; answers why. */

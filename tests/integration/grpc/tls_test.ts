@@ -32,9 +32,9 @@ Deno.test({
         getPeerX509Certificate: () => certificate,
         isSessionReused: () => isReused,
       });
-    const elsewhere = "the client resumes a session that did not begin here";
+    const elsewhere = "the client resumes an unknown session";
     assertEquals(problemOf(true), elsewhere);
-    assertMatch(problemOf(false, false) ?? "", /does not stand the test/);
+    assertMatch(problemOf(false, false) ?? "", /is not trusted/);
     assertEquals([problemOf(true), problemOf(false), problemOf(true)], [elsewhere, undefined, undefined]);
   },
 });
@@ -71,8 +71,7 @@ Deno.test({
 type Start = (options: GrpcEngineOptions) => Promise<GrpcEngine>;
 
 const NOT_FOR = `the client's certificate is not for "${CLIENT_NAME}"`;
-const UNVERIFIED = "the client's certificate does not stand the test against the authority " +
-  "(UNABLE_TO_VERIFY_LEAF_SIGNATURE)";
+const UNVERIFIED = "the client's certificate is not trusted (UNABLE_TO_VERIFY_LEAF_SIGNATURE)";
 
 /** A client that shakes hands needs less, also on a machine that stands still for a while. */
 const HANDSHAKE_MS = 3_000;
@@ -131,7 +130,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
       ["a name as mail", await issued("mail", `email:a@${CLIENT_NAME}`), NOT_FOR],
       ["out of time", await expired(bed), "the client's certificate has expired"],
       ["another authority", await otherAuthority(bed), UNVERIFIED],
-      ["none", undefined, "the client shows no certificate"],
+      ["none", undefined, "the client has no certificate"],
     ];
     const seen = [];
     for (const [title, files] of cases) {
@@ -171,7 +170,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     bed.pass(3 * 86_400_000);
     await connect("-sess_in");
     assertEquals(bed.causes(), [
-      "the client resumes a session that other authorities vouched for",
+      "the client resumes a session of other authorities",
       "the client's certificate has expired",
     ]);
   },
@@ -191,7 +190,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     const [first = "", second = ""] = bed.log;
     assertMatch(
       first,
-      /^time=".*" level=warning msg="A client of the gRPC port is refused" cause="the client shows no certificate" peer="127.0.0.1"$/,
+      /^time=".*" level=warning msg="gRPC client refused" cause="the client has no certificate" peer="127.0.0.1"$/,
     );
     assertMatch(second, / suppressed=2$/);
   },

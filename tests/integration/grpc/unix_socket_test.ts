@@ -196,7 +196,7 @@ Deno.test("unix socket: what is no socket stays, and is named", async (test) => 
         await make(path);
         const before = Deno.lstatSync(path);
         const error = await assertRejects(() => open(path, "new"));
-        const state = "there is a file that is no socket, and it is not replaced";
+        const state = "a file that is not a socket exists there";
         assertEquals(error.message, `Cannot listen for gRPC on "${path}": ${state}`);
         assertEquals([names(folder), Deno.lstatSync(path)], [["grpc.sock"], before]);
       }));
@@ -244,13 +244,13 @@ Deno.test("unix socket: a path that leaves no room for a name beside it is refus
     const listener = await open(longest, "new");
     listener.close();
     const error = await assertRejects(() => open(`${longest}s`, "new"));
-    const state = "its path is too long, it may have 97 octets";
+    const state = "its path is too long; expected at most 97 bytes";
     assertEquals(error.message, `Cannot listen for gRPC on "${longest}s": ${state}`);
   }));
 
 Deno.test("unix socket: a folder that is not there is an error that names it", async () => {
   const error = await assertRejects(() => open("/nowhere/grpc.sock", "new"));
-  const state = 'the folder "/nowhere" does not exist; make it first';
+  const state = 'the folder "/nowhere" does not exist; create it first';
   assertEquals(error.message, `Cannot listen for gRPC on "/nowhere/grpc.sock": ${state}`);
 });
 

@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { decodeHealthCheckResponse, encodeHealthCheckRequest } from "../../../src/wire/health.ts";
+import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE } from "../../../src/wire/health.ts";
 import { decide, type GrpcAnswer, GrpcClient, SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
 import { startRedis } from "../../harness/redis_server.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
@@ -186,17 +186,17 @@ async function checkHealth(weir: ServeFixture, client: GrpcClient): Promise<void
   const check = async (service: string) => {
     const answer = await client.unary(
       "/grpc.health.v1.Health/Check",
-      encodeHealthCheckRequest({ service }),
+      HEALTH_CHECK_REQUEST.encode({ service }),
     );
     return answer.code === 0
-      ? decodeHealthCheckResponse(answer.messages[0] ?? new Uint8Array()).status
+      ? HEALTH_CHECK_RESPONSE.decode(answer.messages[0] ?? new Uint8Array()).status
       : `status ${answer.code}`;
   };
   assertEquals([await check(""), await check("ratelimit"), await check("other")], [1, 1, "status 5"]);
   const seen: number[] = [];
-  const request = encodeHealthCheckRequest({ service: "ratelimit" });
+  const request = HEALTH_CHECK_REQUEST.encode({ service: "ratelimit" });
   const watching = client.serverStream("/grpc.health.v1.Health/Watch", request, (message) => {
-    seen.push(decodeHealthCheckResponse(message).status);
+    seen.push(HEALTH_CHECK_RESPONSE.decode(message).status);
   });
   await until("the first status", () => seen.length === 1);
   await weir[Symbol.asyncDispose]();

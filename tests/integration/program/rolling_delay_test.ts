@@ -1,9 +1,5 @@
 import { assertEquals } from "@std/assert";
-import {
-  decodeHealthCheckResponse,
-  encodeHealthCheckRequest,
-  SERVING_STATUS,
-} from "../../../src/wire/health.ts";
+import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE, SERVING_STATUS } from "../../../src/wire/health.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { decide, GrpcClient } from "../../harness/grpc_client.ts";
 import { RestartConnection } from "../../harness/restart_connection.ts";
@@ -14,7 +10,7 @@ const RULES = {
   "shop.yaml": "domain: shop\ndescriptors:\n- key: user\n  rate_limit: {unit: day, requests_per_unit: 100}\n",
 };
 const HEALTH = "/grpc.health.v1.Health";
-const EVERYTHING = encodeHealthCheckRequest({ service: "" });
+const EVERYTHING = HEALTH_CHECK_REQUEST.encode({ service: "" });
 const DELAY_MS = 5_000;
 
 /** What health says by gRPC over a connection of its own, and whether a decision is made there. */
@@ -22,7 +18,7 @@ async function askAnew(address: string): Promise<[status: number | undefined, de
   using client = new GrpcClient(address, { "grpc.use_local_subchannel_pool": 1 });
   const { messages: [message] } = await client.unary(`${HEALTH}/Check`, EVERYTHING);
   const decides = "overallCode" in await decide(client, "shop", "user=bob");
-  return [message === undefined ? undefined : decodeHealthCheckResponse(message).status, decides];
+  return [message === undefined ? undefined : HEALTH_CHECK_RESPONSE.decode(message).status, decides];
 }
 
 for (const engine of ["native", "grpc-js"]) {
@@ -33,7 +29,7 @@ for (const engine of ["native", "grpc-js"]) {
     using client = new GrpcClient(weir.grpcAddress);
     const seen: number[] = [];
     const watch = client.serverStream(`${HEALTH}/Watch`, EVERYTHING, (message) => {
-      seen.push(decodeHealthCheckResponse(message).status);
+      seen.push(HEALTH_CHECK_RESPONSE.decode(message).status);
     });
     await until("the first word on health", () => seen.length === 1);
     const kept = await RestartConnection.open(weir.grpcAddress);

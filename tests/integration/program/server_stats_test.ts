@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { encodeHealthCheckRequest } from "../../../src/wire/health.ts";
+import { HEALTH_CHECK_REQUEST } from "../../../src/wire/health.ts";
 import { decide, GrpcClient, SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
 import { startRedis } from "../../harness/redis_server.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
@@ -28,7 +28,7 @@ for (const engine of ["native", "grpc-js"]) {
       await decide(client, "shop", "blocked=1");
       await decide(client, "", "open=1");
       await client.unary(SHOULD_RATE_LIMIT, Uint8Array.of(255));
-      const health = encodeHealthCheckRequest({ service: "" });
+      const health = HEALTH_CHECK_REQUEST.encode({ service: "" });
       await client.unary(`${HEALTH}Check`, health);
       await client.serverStream(`${HEALTH}Watch`, health, (_, cancel) => cancel());
       await service.ask(shopRequest("open=1"));

@@ -4,7 +4,7 @@ import { Buffer } from "node:buffer";
 import { join } from "node:path";
 import { checkRuntime } from "../../../src/cli/runtime_check.ts";
 import { readSettings } from "../../../src/settings/read_settings.ts";
-import { encodeHealthCheckRequest } from "../../../src/wire/health.ts";
+import { HEALTH_CHECK_REQUEST } from "../../../src/wire/health.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { decide, GrpcClient } from "../../harness/grpc_client.ts";
@@ -272,7 +272,7 @@ class Peer implements Disposable {
   /** A stream that ends when somebody ends it. */
   watch(): { readonly ended: boolean } {
     const state = { ended: false };
-    const request = Buffer.from(encodeHealthCheckRequest({ service: "" }));
+    const request = Buffer.from(HEALTH_CHECK_REQUEST.encode({ service: "" }));
     const bytes = (message: Buffer) => message;
     const call = this.#client.makeServerStreamRequest(WATCH, bytes, bytes, request);
     call.on("data", () => {});

@@ -107,7 +107,7 @@ const CASES: readonly Case[] = [
     stdout: "DIR: not good: 1 file with rules, 3 errors, 0 warnings\n",
     stderr: "DIR/a.yaml:4:3: descriptors[1]: duplicate descriptor composite key 'a.k'; " +
       "the first one is at DIR/a.yaml:3:3\n" +
-      "DIR/a.yaml:5:16: descriptors[1].shadow_mode: shadow_mode must be true or false, not '1'\n" +
+      "DIR/a.yaml:5:16: descriptors[1].shadow_mode: expected true or false, got '1'\n" +
       "DIR/b.yaml:3:1: a tab is used as indentation; use spaces\n",
   }],
   ["a domain twice", ["DIR"], TWICE, {
@@ -177,7 +177,7 @@ Deno.test("weir check: every one of many problems is told", async () => {
   const line = (number: number) =>
     `DIR/a.yaml:${
       number + 3
-    }:3: descriptors[${number}]: list item must be a mapping such as 'key: a', not 'a'\n`;
+    }:3: descriptors[${number}]: expected a mapping such as 'key: a', got 'a'\n`;
   assertEquals({ code, stderr }, {
     code: 1,
     stderr: Array.from({ length: 300 }, (_, i) => line(i)).join(""),

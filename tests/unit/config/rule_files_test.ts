@@ -124,7 +124,7 @@ const CASES: readonly (readonly [name: string, fill: (folder: string) => Promise
     await Deno.writeTextFile(folder, "");
   }, {
     domains: undefined,
-    problems: ["error DIR: Cannot read the folder of rule files: it is not a folder; name a folder"],
+    problems: ["error DIR: Cannot read the folder of rule files: it is not a folder"],
   }],
   ["link to nothing", async (folder) => {
     await Deno.symlink("nothing", `${folder}/a.yaml`);

@@ -3,8 +3,8 @@ import type { RulesLoad } from "../../../src/config/provider.ts";
 import { createXdsProvider } from "../../../src/config/xds_provider.ts";
 import type { XdsStreamEvents } from "../../../src/config/xds_stream.ts";
 import type { Problem } from "../../../src/base/problem.ts";
-import { decodeDiscoveryRequest, encodeDiscoveryResponse } from "../../../src/wire/discovery.ts";
-import { encodeRateLimitConfig } from "../../../src/wire/rate_limit_config.ts";
+import { DISCOVERY_REQUEST, DISCOVERY_RESPONSE } from "../../../src/wire/discovery.ts";
+import { RATE_LIMIT_CONFIG } from "../../../src/wire/rate_limit_config.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { RULES_TYPE, shopConfig } from "../../harness/xds_server.ts";
@@ -45,9 +45,9 @@ class Bed {
 
   /** Sends a version, with a domain of this name. */
   send(version: string, domain = "shop", typeUrl = RULES_TYPE): void {
-    const resources = [{ typeUrl: RULES_TYPE, value: encodeRateLimitConfig(shopConfig({}, domain)) }];
+    const resources = [{ typeUrl: RULES_TYPE, value: RATE_LIMIT_CONFIG.encode(shopConfig({}, domain)) }];
     const nonce = `n${++this.#nonces}`;
-    this.events.onMessage(encodeDiscoveryResponse({ versionInfo: version, resources, typeUrl, nonce }));
+    this.events.onMessage(DISCOVERY_RESPONSE.encode({ versionInfo: version, resources, typeUrl, nonce }));
   }
 
   take(): string[] {
@@ -61,7 +61,7 @@ class Bed {
     if (this.isDown) this.clock.after(0, () => events.onEnd("refused"));
     return {
       send: (bytes: Uint8Array) => {
-        const { versionInfo, responseNonce, errorDetail } = decodeDiscoveryRequest(bytes);
+        const { versionInfo, responseNonce, errorDetail } = DISCOVERY_REQUEST.decode(bytes);
         const error = errorDetail === undefined ? "" : ` ${errorDetail.code} ${errorDetail.message}`;
         this.story.push(`${versionInfo}/${responseNonce}${error}`);
       },

@@ -7,7 +7,7 @@ import { problemText } from "../../../src/base/problem.ts";
 import { compileRules } from "../../../src/ratelimit/compile_rules.ts";
 import type { WireAny } from "../../../src/wire/discovery.ts";
 import {
-  encodeRateLimitConfig,
+  RATE_LIMIT_CONFIG,
   type WirePolicy,
   type WireRateLimitConfig,
 } from "../../../src/wire/rate_limit_config.ts";
@@ -21,7 +21,7 @@ function policy(parts: Partial<WirePolicy>): WirePolicy {
 }
 
 function anyOf(config: WireRateLimitConfig): WireAny {
-  return { typeUrl: RULES_TYPE, value: encodeRateLimitConfig(config) };
+  return { typeUrl: RULES_TYPE, value: RATE_LIMIT_CONFIG.encode(config) };
 }
 
 function load(resources: readonly WireAny[]): RulesLoad {

@@ -8,11 +8,7 @@ import {
   type UnaryMethod,
 } from "../../../src/grpc/grpc_service.ts";
 import { Health } from "../../../src/base/health.ts";
-import {
-  decodeHealthCheckResponse,
-  encodeHealthCheckRequest,
-  SERVING_STATUS,
-} from "../../../src/wire/health.ts";
+import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE, SERVING_STATUS } from "../../../src/wire/health.ts";
 
 const { SERVING, NOT_SERVING, SERVICE_UNKNOWN } = SERVING_STATUS;
 const CALL = { header: () => undefined, gone: false };
@@ -31,7 +27,7 @@ for (const service of ["", "ratelimit"]) {
     const health = new Health();
     const check = methodOf(createHealthService(health), "unary");
     const ask = async () => {
-      return decodeHealthCheckResponse(await check.handle(encodeHealthCheckRequest({ service }), CALL))
+      return HEALTH_CHECK_RESPONSE.decode(await check.handle(HEALTH_CHECK_REQUEST.encode({ service }), CALL))
         .status;
     };
     assertEquals(await ask(), SERVING);
@@ -60,7 +56,7 @@ for (const service of ["", "ratelimit"]) {
 
 Deno.test("Check of a name that nobody knows is NOT_FOUND", () => {
   const check = methodOf(createHealthService(new Health()), "unary");
-  assertEquals(refusalOf(() => check.handle(encodeHealthCheckRequest({ service: "other" }), CALL)), {
+  assertEquals(refusalOf(() => check.handle(HEALTH_CHECK_REQUEST.encode({ service: "other" }), CALL)), {
     code: "NOT_FOUND",
     message:
       'Cannot check health of "other": there is no such service, ask for "ratelimit" or the empty name',
@@ -96,8 +92,8 @@ function refusalOf(call: () => unknown): { code: string; message: string } {
 function openWatch(health: Health, service: string): { sent: number[]; close: () => void } {
   const sent: number[] = [];
   const watch = methodOf(createHealthService(health), "server_streaming");
-  const send = (message: Uint8Array) => void sent.push(decodeHealthCheckResponse(message).status);
-  return { sent, close: watch.open(encodeHealthCheckRequest({ service }), send, CALL) };
+  const send = (message: Uint8Array) => void sent.push(HEALTH_CHECK_RESPONSE.decode(message).status);
+  return { sent, close: watch.open(HEALTH_CHECK_REQUEST.encode({ service }), send, CALL) };
 }
 
 function methodOf(service: GrpcService, kind: "unary"): UnaryMethod;

@@ -1,8 +1,8 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { decodeDiscoveryResponse } from "../../../src/wire/discovery.ts";
+import { DISCOVERY_RESPONSE } from "../../../src/wire/discovery.ts";
 import { decodeFileDescriptor } from "../../../src/wire/file_descriptor.ts";
-import { decodeHealthCheckRequest, decodeHealthCheckResponse } from "../../../src/wire/health.ts";
-import { decodeRateLimitConfig } from "../../../src/wire/rate_limit_config.ts";
+import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE } from "../../../src/wire/health.ts";
+import { RATE_LIMIT_CONFIG } from "../../../src/wire/rate_limit_config.ts";
 import { decodeReflectionRequest } from "../../../src/wire/reflection.ts";
 import { decodeRateLimitRequest, decodeRateLimitResponse } from "../../../src/wire/rls.ts";
 import { decodeStruct } from "../../../src/wire/struct.ts";
@@ -102,12 +102,12 @@ Deno.test("a decoder reads messages that stand 100 deep, and no deeper", () => {
     return Uint8Array.from(bytes);
   };
   let depth = 0;
-  for (let rules = decodeRateLimitConfig(nested(100)).descriptors; rules.length > 0; depth++) {
+  for (let rules = RATE_LIMIT_CONFIG.decode(nested(100)).descriptors; rules.length > 0; depth++) {
     rules = rules[0]?.descriptors ?? [];
   }
   assertEquals(depth, 100);
   assertEquals(
-    assertThrows(() => decodeRateLimitConfig(nested(101))).message,
+    assertThrows(() => RATE_LIMIT_CONFIG.decode(nested(101))).message,
     'Cannot read field 4 of "RateLimitDescriptor": messages are nested more than 100 deep',
   );
 });
@@ -145,23 +145,23 @@ for (const { name, text } of TEXTS) {
   Deno.test(`a decoder reads a text of ${name}`, () => {
     const content = new TextEncoder().encode(text);
     const bytes = Uint8Array.from([0x0a, content.length, ...content]);
-    assertEquals(decodeHealthCheckRequest(bytes), { service: text });
+    assertEquals(HEALTH_CHECK_REQUEST.decode(bytes), { service: text });
   });
 }
 
 Deno.test("a decoder reads a view that begins within its buffer", () => {
   const inside = Uint8Array.fromHex("ffff0a0162091111111111110040ff").subarray(2, 14);
-  assertEquals(decodeHealthCheckRequest(inside), { service: "b" });
+  assertEquals(HEALTH_CHECK_REQUEST.decode(inside), { service: "b" });
 });
 
-const DECODERS = {
+const DECODERS: Readonly<Record<string, (bytes: Uint8Array) => unknown>> = {
   decodeRateLimitRequest,
   decodeRateLimitResponse,
   decodeStruct,
-  decodeHealthCheckRequest,
-  decodeHealthCheckResponse,
-  decodeDiscoveryResponse,
-  decodeRateLimitConfig,
+  decodeHealthCheckRequest: (bytes: Uint8Array) => HEALTH_CHECK_REQUEST.decode(bytes),
+  decodeHealthCheckResponse: (bytes: Uint8Array) => HEALTH_CHECK_RESPONSE.decode(bytes),
+  decodeDiscoveryResponse: (bytes: Uint8Array) => DISCOVERY_RESPONSE.decode(bytes),
+  decodeRateLimitConfig: (bytes: Uint8Array) => RATE_LIMIT_CONFIG.decode(bytes),
   decodeReflectionRequest,
   decodeFileDescriptor,
 };

@@ -1,23 +1,12 @@
 import { assertEquals } from "@std/assert";
 import {
-  decodeDiscoveryRequest,
-  decodeDiscoveryResponse,
-  encodeDiscoveryRequest,
-  encodeDiscoveryResponse,
+  DISCOVERY_REQUEST,
+  DISCOVERY_RESPONSE,
   type WireDiscoveryRequest,
   type WireDiscoveryResponse,
 } from "../../../src/wire/discovery.ts";
-import {
-  decodeHealthCheckRequest,
-  decodeHealthCheckResponse,
-  encodeHealthCheckRequest,
-  encodeHealthCheckResponse,
-} from "../../../src/wire/health.ts";
-import {
-  decodeRateLimitConfig,
-  encodeRateLimitConfig,
-  type WireRateLimitConfig,
-} from "../../../src/wire/rate_limit_config.ts";
+import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE } from "../../../src/wire/health.ts";
+import { RATE_LIMIT_CONFIG, type WireRateLimitConfig } from "../../../src/wire/rate_limit_config.ts";
 import {
   decodeRateLimitRequest,
   decodeRateLimitResponse,
@@ -142,9 +131,21 @@ const ROWS: Readonly<Record<string, Row>> = {
     responseHeadersToAdd: [{ key: "RateLimit-Limit", value: "10" }],
     dynamicMetadata: { domain: "d", hitsAddend: 2, l: [true, null], m: { a: "b" } },
   }),
-  "health request": row({ service: "ratelimit" }, decodeHealthCheckRequest, encodeHealthCheckRequest),
-  "health response": row({ status: 2 }, decodeHealthCheckResponse, encodeHealthCheckResponse),
-  "configuration resource": row(CONFIG, decodeRateLimitConfig, encodeRateLimitConfig),
+  "health request": row(
+    { service: "ratelimit" },
+    (bytes) => HEALTH_CHECK_REQUEST.decode(bytes),
+    (message) => HEALTH_CHECK_REQUEST.encode(message),
+  ),
+  "health response": row(
+    { status: 2 },
+    (bytes) => HEALTH_CHECK_RESPONSE.decode(bytes),
+    (message) => HEALTH_CHECK_RESPONSE.encode(message),
+  ),
+  "configuration resource": row(
+    CONFIG,
+    (bytes) => RATE_LIMIT_CONFIG.decode(bytes),
+    (message) => RATE_LIMIT_CONFIG.encode(message),
+  ),
   "discovery request with a refusal": row<WireDiscoveryRequest>(
     {
       versionInfo: "3",
@@ -154,18 +155,18 @@ const ROWS: Readonly<Record<string, Row>> = {
       responseNonce: "n4",
       errorDetail: { code: 3, message: "no" },
     },
-    decodeDiscoveryRequest,
-    encodeDiscoveryRequest,
+    (bytes) => DISCOVERY_REQUEST.decode(bytes),
+    (message) => DISCOVERY_REQUEST.encode(message),
   ),
   "discovery response with that resource": row<WireDiscoveryResponse>(
     {
       versionInfo: "4",
-      resources: [{ typeUrl: CONFIG_TYPE_URL, value: new Uint8Array(encodeRateLimitConfig(CONFIG)) }],
+      resources: [{ typeUrl: CONFIG_TYPE_URL, value: new Uint8Array(RATE_LIMIT_CONFIG.encode(CONFIG)) }],
       typeUrl: CONFIG_TYPE_URL,
       nonce: "n4",
     },
-    decodeDiscoveryResponse,
-    encodeDiscoveryResponse,
+    (bytes) => DISCOVERY_RESPONSE.decode(bytes),
+    (message) => DISCOVERY_RESPONSE.encode(message),
   ),
 };
 
