@@ -35,6 +35,8 @@ export interface WebhookServiceParts extends BackgroundWorkParts {
   readonly clock: Clock;
   readonly newId: () => string;
   readonly logger: Logger;
+  /** Closes the store and all that the service uses; only the store when absent. */
+  readonly close?: (() => Promise<void>) | undefined;
 }
 
 /** How long calls that were let in have to end when the service stops. */
@@ -141,7 +143,8 @@ export class WebhookService implements WebhookCalls {
     this.#isStopping = true;
     const running = Promise.allSettled(this.#running).then(() => {});
     await Promise.all([settledWithin(running, CALLS_MS, this.#parts.clock), this.#work.stop(graceMs)]);
-    await this.#parts.store.close();
+    const { store, close = () => store.close() } = this.#parts;
+    await close();
   }
 
   #answered(requestId: string, work: () => Promise<WebhookAnswer>): Promise<WebhookAnswer> {
