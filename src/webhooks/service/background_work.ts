@@ -11,19 +11,18 @@ import type { WebhookStore } from "../store/store.ts";
 
 /** The right to do the work of a store. */
 export interface TakenWork {
-  /** Whether nobody else has it; claims that others have are void then. */
+  /** Whether no other process has it; claims of others are void then. */
   readonly isSole: boolean;
-  /** Whether it is still held; asked several times a second. */
+  /** Whether it is still held; called several times a second. */
   keep(): boolean;
-  /** Gives it up. */
   release(): void;
 }
 
-/** What deliveries and workflows are worked on with. */
+/** What the background work uses. */
 export interface BackgroundWorkParts
   extends Omit<DispatcherOptions, "store" | "at">, Omit<WorkflowRunnerOptions, "store" | "at"> {
   readonly store: WebhookStore;
-  /** Takes over the work of the store; nothing while another process alone has it. */
+  /** Takes over the work of the store; nothing while another process has it alone. */
   readonly takeLock: () => TakenWork | undefined;
   /** The time of all that is stored. */
   readonly clock: Clock;
@@ -33,9 +32,9 @@ export interface BackgroundWorkParts
   readonly retentionMs: number;
   /** How long commits took since the last call, in milliseconds. */
   readonly takeCommitTimes?: (() => readonly number[]) | undefined;
-  /** How a store that several machines share stands. */
+  /** The metrics of a store that several machines share. */
   readonly sharedStoreMetrics?: (() => SharedStoreMetrics) | undefined;
-  /** Called with the reason when another process has taken the lock and voided the claims; all work has to end. */
+  /** Called when another process has taken the lock and voided the claims: all work has to end. */
   readonly onLockLost?: ((state: string) => void) | undefined;
   /** Called around each step of an attempt. */
   readonly atAttempt?: DispatcherOptions["at"];
@@ -103,7 +102,7 @@ export class BackgroundWork {
     this.#runner?.wake();
   }
 
-  /** What was counted since the start, and the durations since the last call. */
+  /** Counters since the start, and the durations since the last call. */
   metrics(): WebhookMetrics {
     const counted = this.#dispatcher?.figures;
     const shared = this.#parts.sharedStoreMetrics?.();
@@ -131,7 +130,6 @@ export class BackgroundWork {
     };
   }
 
-  /** What the store tells of itself. */
   async storeGauges(store: WebhookStore): Promise<Record<string, number>> {
     const now = this.#parts.clock.now();
     return storeGauges(await store.metrics(now), now);

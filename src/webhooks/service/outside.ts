@@ -8,17 +8,17 @@ import { createEndpointCheck, type EndpointCheck } from "../deliveries/endpoint_
 import { urlProblem } from "../deliveries/endpoint_url.ts";
 import type { WebhookOptions } from "./message.ts";
 
-/** What the senders of a webhook service are made with. */
+/** What the outbound clients of a webhook service are created with. */
 export interface WebhookOutsideOptions {
   readonly options: WebhookOptions;
   /** The clock of this machine. */
   readonly clock: Clock;
-  /** That of the store: a date that a receiver asks to wait for becomes a time that is stored. */
+  /** That of the store: a date in `Retry-After` becomes a time that is stored. */
   readonly storeClock: Clock;
   readonly secretBox: SecretBox;
 }
 
-/** What speaks to the world for a webhook service. */
+/** The outbound clients of a webhook service. */
 export interface WebhookOutside {
   readonly sender: DeliverySender;
   /** For the steps of workflows. */
@@ -26,11 +26,11 @@ export interface WebhookOutside {
   readonly check: EndpointCheck;
   /** Why an endpoint may not have this URL; nothing when it may. */
   readonly urlProblem: (url: string) => ReturnType<typeof urlProblem>;
-  /** Ends every connection. */
+  /** Closes all connections. */
   close(): Promise<void>;
 }
 
-/** Makes the senders. Throws when the file of authorities or the proxy cannot be used. */
+/** Creates the clients. Throws when the file of authorities or the proxy cannot be used. */
 export function createOutside(
   { options, clock, storeClock, secretBox }: WebhookOutsideOptions,
 ): WebhookOutside {
