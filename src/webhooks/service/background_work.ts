@@ -3,7 +3,7 @@ import type { Logger } from "../../base/log.ts";
 import { WakeLoop } from "../../base/wake_loop.ts";
 import { Dispatcher } from "../deliveries/dispatcher.ts";
 import type { DispatcherOptions } from "../deliveries/dispatcher_options.ts";
-import { DurationSamples, type SharedStoreMetrics, storeGauges, type WebhookMetrics } from "./metrics.ts";
+import { DurationSamples, type SharedStoreMetrics, type WebhookMetrics } from "./metrics.ts";
 import { WorkflowRunner, type WorkflowRunnerOptions } from "../workflows/runner.ts";
 import { voidClaims } from "../store/claims.ts";
 import { removeFinished } from "../store/retention.ts";
@@ -128,11 +128,6 @@ export class BackgroundWork {
       durations,
       note: shared?.problem,
     };
-  }
-
-  async storeGauges(store: WebhookStore): Promise<Record<string, number>> {
-    const now = this.#parts.clock.now();
-    return storeGauges(await store.metrics(now), now);
   }
 
   /** Gives attempts and steps this long, and releases the lock. */

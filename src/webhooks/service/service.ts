@@ -14,7 +14,7 @@ import type {
   WebhookCalls,
 } from "../api/calls.ts";
 import type { LimitCall } from "../model/limit_call.ts";
-import type { WebhookMetrics } from "./metrics.ts";
+import { storeGauges, type WebhookMetrics } from "./metrics.ts";
 import { BackgroundWork, type BackgroundWorkParts } from "./background_work.ts";
 import type { Workflows } from "../model/workflow.ts";
 import { releaseClaims } from "../store/claims.ts";
@@ -116,11 +116,12 @@ export class WebhookService implements WebhookCalls {
 
   /** Counters since the start, and the durations since the last call. */
   async metrics(): Promise<WebhookMetrics> {
-    const { store, noteOfSecrets } = this.#parts;
+    const { store, clock, noteOfSecrets } = this.#parts;
     const metrics = this.#work.metrics();
     const problem = await this.#storeProblem();
     try {
-      const gauges = await this.#work.storeGauges(store);
+      const now = clock.now();
+      const gauges = storeGauges(await store.metrics(now), now);
       const notes = [metrics.note, await noteOfSecrets?.()].filter((note) => note !== undefined);
       return {
         ...metrics,
