@@ -3,7 +3,7 @@ import type { Logger } from "../../base/log.ts";
 import { WakeLoop } from "../../base/wake_loop.ts";
 import { Dispatcher } from "../deliveries/dispatcher.ts";
 import type { DispatcherOptions } from "../deliveries/dispatcher_options.ts";
-import { DurationSamples, type SharedStoreMetrics, type WebhookMetrics } from "./metrics.ts";
+import { DurationSamples, prefixed, type SharedStoreMetrics, type WebhookMetrics } from "./metrics.ts";
 import { WorkflowRunner, type WorkflowRunnerOptions } from "../workflows/runner.ts";
 import { voidClaims } from "../store/claims.ts";
 import { removeFinished } from "../store/retention.ts";
@@ -221,8 +221,4 @@ export class BackgroundWork {
     this.#nextLogAt = elapsed + LOG_MS;
     this.#parts.logger.error(message, { error });
   }
-}
-
-function prefixed(prefix: string, counts: Iterable<readonly [string, number]>): Record<string, number> {
-  return Object.fromEntries([...counts].map(([name, count]) => [`${prefix}.${name}`, count]));
 }

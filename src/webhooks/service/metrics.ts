@@ -70,14 +70,20 @@ export function storeGauges(
 ): Record<string, number> {
   const age = oldestDueAt === undefined ? 0 : Math.max(0, now - oldestDueAt) / 1_000;
   return {
-    ...Object.fromEntries(Object.entries(deliveries).map(([state, count]) => [`deliveries.${state}`, count])),
-    ...Object.fromEntries(
-      Object.entries(executions).map(([status, count]) => [`executions.${status}`, count]),
-    ),
+    ...prefixed("deliveries", Object.entries(deliveries)),
+    ...prefixed("executions", Object.entries(executions)),
     due_now: dueNow,
     oldest_due_age_seconds: age,
     store_bytes: bytes,
   };
+}
+
+/** Counts by name, with a prefix before each name. */
+export function prefixed(
+  prefix: string,
+  counts: Iterable<readonly [string, number]>,
+): Record<string, number> {
+  return Object.fromEntries([...counts].map(([name, count]) => [`${prefix}.${name}`, count]));
 }
 
 /** Durations between two takes; of more than this many the rest is dropped. */

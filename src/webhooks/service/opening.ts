@@ -9,7 +9,7 @@ import { openSqliteStore } from "../store/sqlite/store.ts";
 import { WorkflowFiles } from "../workflows/files.ts";
 import type { PostgresSettings, WebhookOptions } from "./message.ts";
 import { DurationSamples } from "./metrics.ts";
-import type { WebhookOutside, WebhookOutsideOptions } from "./outside.ts";
+import type { OutboundClients } from "./outbound_clients.ts";
 import { WebhookService, type WebhookServiceParts } from "./service.ts";
 import { UnopenedSecrets } from "./unopened_secrets.ts";
 
@@ -66,7 +66,7 @@ async function openParts(opening: WebhookOpening, stack: AsyncDisposableStack): 
     secretBox,
     noteOfSecrets: () => unopened.note(),
     takeCommitTimes: () => commitTimes.take(),
-    ...await openOutside(opening, stack, { secretBox, storeClock: opened.clock }),
+    ...await openClients(opening, stack, { secretBox, storeClock: opened.clock }),
     workflows: await openWorkflows(opening, stack),
     limit,
     wallClock: opening.clock,
@@ -118,27 +118,28 @@ async function openSharedStore(
  * The outbound clients. Most services are idle when they begin: the clients are loaded by their first request, unless
  * the settings have values that they may reject.
  */
-async function openOutside(
+async function openClients(
   { options, clock }: WebhookOpening,
   stack: AsyncDisposableStack,
   { secretBox, storeClock }: { readonly secretBox: SecretBox; readonly storeClock: Clock },
 ) {
-  let loading: Promise<WebhookOutside> | undefined;
-  const outside = () => loading ??= loadOutside({ options, clock, storeClock, secretBox });
-  stack.defer(async () => await (await loading?.catch(() => undefined))?.close());
-  if (options.caFile !== undefined || options.proxy !== undefined) await outside();
-  const sender: WebhookOutside["sender"] = {
-    send: async (request, sending) => await (await outside()).sender.send(request, sending),
+  let loading: Promise<OutboundClients> | undefined;
+  const load = async () => {
+    const { createOutboundClients } = await import("./outbound_clients.ts");
+    return createOutboundClients({ options, clock, storeClock, secretBox });
   };
-  const fetch: WebhookOutside["fetch"] = async (input, init) => await (await outside()).fetch(input, init);
-  const check: WebhookOutside["check"] = async (endpoint) => await (await outside()).check(endpoint);
-  const urlProblem: WebhookOutside["urlProblem"] = async (url) => await (await outside()).urlProblem(url);
-  return { sender, fetch, check, urlProblem };
-}
-
-async function loadOutside(options: WebhookOutsideOptions): Promise<WebhookOutside> {
-  const { createOutside } = await import("./outside.ts");
-  return createOutside(options);
+  const clients = () => loading ??= load();
+  stack.defer(async () => await (await loading?.catch(() => undefined))?.close());
+  if (options.caFile !== undefined || options.proxy !== undefined) await clients();
+  return {
+    sender: {
+      send: async (...call: Parameters<OutboundClients["sender"]["send"]>) =>
+        await (await clients()).sender.send(...call),
+    },
+    fetch: async (...call: Parameters<OutboundClients["fetch"]>) => await (await clients()).fetch(...call),
+    check: async (...call: Parameters<OutboundClients["check"]>) => await (await clients()).check(...call),
+    urlProblem: async (url: string) => await (await clients()).urlProblem(url),
+  };
 }
 
 /** Leaves out unset variables: a workflow that reads one has to fail. */

@@ -61,7 +61,7 @@ export function serveWebhooks(port: WebhookWorkerPort, extrasOf: () => WebhookEx
 async function loadAll(): Promise<void> {
   await Promise.all([
     import("../api/administration.ts"),
-    import("./outside.ts"),
+    import("./outbound_clients.ts"),
     import("../workflows/request_step.ts"),
   ]);
 }
