@@ -1,14 +1,9 @@
 import { DatabaseSync } from "node:sqlite";
 import { scaledClock } from "./scaled_clock.ts";
 import { type MovedStore, moveStore } from "../../src/webhooks/store/maintenance/move.ts";
-import { migrate } from "../../src/webhooks/store/sqlite/schema.ts";
+import { migrate } from "../../src/webhooks/store/sqlite/migration.ts";
 import { SqliteConnection } from "../../src/webhooks/store/sqlite/connection.ts";
-import {
-  type ColumnKind,
-  type StoreTable,
-  storeTables,
-  TABLE_NAMES,
-} from "../../src/webhooks/store/maintenance/tables.ts";
+import { type StoreTable, storeTables, TABLE_NAMES } from "../../src/webhooks/store/maintenance/tables.ts";
 import {
   addEndpoint,
   addEvent,
@@ -112,8 +107,11 @@ function fixedValue(table: string, column: string, index: number): Value | undef
   return FLAGS.includes(column) ? index % 2 : undefined;
 }
 
-function randomValue(kind: ColumnKind, { random, bytes = 300, texts = [] }: FillOptions): Value {
-  if (kind === "whole") return oneOf(NUMBERS, random);
+function randomValue(
+  kind: StoreTable["columns"][number]["kind"],
+  { random, bytes = 300, texts = [] }: FillOptions,
+): Value {
+  if (kind === "number") return oneOf(NUMBERS, random);
   if (kind === "text") return oneOf([...TEXTS, ...texts], random);
   return Uint8Array.from({ length: Math.floor(random() * bytes) }, () => Math.floor(random() * 256));
 }

@@ -2,10 +2,9 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { parsePostgresAddress } from "../../../src/base/postgres_address.ts";
 import { PostgresConnection } from "../../../src/webhooks/store/postgres/connection.ts";
 import { migratePostgres } from "../../../src/webhooks/store/postgres/migration.ts";
-import { POSTGRES_MIGRATIONS } from "../../../src/webhooks/store/postgres/schema.ts";
-import { MIGRATIONS } from "../../../src/webhooks/store/sqlite/schema.ts";
+import { MIGRATIONS, SCHEMA_VERSION } from "../../../src/webhooks/store/schema.ts";
 import { SqliteConnection } from "../../../src/webhooks/store/sqlite/connection.ts";
-import { withPostgresStore } from "../../../src/webhooks/store/maintenance/open_connection.ts";
+import { withPostgresStore } from "../../../src/webhooks/store/maintenance/connection.ts";
 import { transactionsOn } from "../../../src/webhooks/store/maintenance/connection.ts";
 import { text } from "../../../src/webhooks/store/rows.ts";
 import { storeTables, TABLE_NAMES } from "../../../src/webhooks/store/maintenance/tables.ts";
@@ -38,10 +37,10 @@ postgresTest("of many stores that are opened at once one makes the tables", asyn
     Array.from({ length: 8 }, () => openStoreAt(server().url(database), { logger })),
   );
   const address = `postgres://weir@127.0.0.1:${server().port}/${database}`;
-  assertEquals(told, ["store brought up to date", { address, from: 0, to: POSTGRES_MIGRATIONS.length }]);
+  assertEquals(told, ["store brought up to date", { address, from: 0, to: SCHEMA_VERSION }]);
   await Promise.all(stores.map((store) => store.write(addAudit, audit())));
   assertEquals((await stores[0]?.read(listAudit, { limit: 9 }))?.items.length, 8);
-  assertEquals(stores.map(({ schemaVersion }) => schemaVersion), Array(8).fill(POSTGRES_MIGRATIONS.length));
+  assertEquals(stores.map(({ schemaVersion }) => schemaVersion), Array(8).fill(SCHEMA_VERSION));
   for (const store of stores) await store.close();
 });
 
@@ -67,7 +66,7 @@ postgresTest(
   async (database) => {
     await (await openStoreAt(server().url(database))).close();
     const shown = `postgres://weir@127.0.0.1:${server().port}/${database}`;
-    const newer = POSTGRES_MIGRATIONS.length + 1;
+    const newer = SCHEMA_VERSION + 1;
     const refused = async (version: number) => {
       await server().psql(`UPDATE schema_version SET version = ${version}`, database);
       const error = await assertRejects(() => openStoreAt(server().url(database)));
@@ -77,11 +76,11 @@ postgresTest(
     assertEquals(
       await refused(newer),
       `Cannot open the store "${shown}": its schema has version ${newer}, ` +
-        `this release knows ${POSTGRES_MIGRATIONS.length} and older; a newer release is needed`,
+        `this release knows ${SCHEMA_VERSION} and older; a newer release is needed`,
     );
     assertEquals(
       await refused(1_000_002),
-      `Cannot open the store "${shown}": it is half filled; "weir store move", called again, would fill it`,
+      `Cannot open the store "${shown}": it is half filled; run "weir store move" again to complete it`,
     );
   },
 );
@@ -90,9 +89,9 @@ postgresTest(
   "a store of version 1 is brought up to date, with all that it holds, or not at all",
   async (database) => {
     const url = server().url(database);
-    const [first = ""] = POSTGRES_MIGRATIONS;
+    const [first = []] = MIGRATIONS.postgres;
     await server().psql(
-      `SET ROLE weir; ${first} CREATE TABLE schema_version (version BIGINT NOT NULL);
+      `SET ROLE weir; ${first.join("; ")}; CREATE TABLE schema_version (version BIGINT NOT NULL);
      INSERT INTO schema_version VALUES (1); INSERT INTO event (id, kind, created_at) VALUES ('e', 'k', 1);
      CREATE TABLE turn (a INTEGER)`,
       database,
@@ -105,7 +104,7 @@ postgresTest(
     await server().psql("DROP TABLE turn", database);
     const store = await openStoreAt(url);
     assertEquals((await store.read(findEvent, "e"))?.kind, "k");
-    assertEquals(await server().psql(state, database), `${POSTGRES_MIGRATIONS.length}|2`);
+    assertEquals(await server().psql(state, database), `${SCHEMA_VERSION}|2`);
     await store.close();
   },
 );
@@ -122,7 +121,7 @@ postgresTest("the server does not limit how long a migration takes", async (data
     database,
   );
   const store = await openStoreAt(server().url(database));
-  assertEquals(store.schemaVersion, POSTGRES_MIGRATIONS.length);
+  assertEquals(store.schemaVersion, SCHEMA_VERSION);
   await store.close();
 });
 
@@ -200,7 +199,7 @@ postgresTest(
 );
 
 postgresTest("a version means the same tables and columns as on SQLite", async (database) => {
-  assertEquals(POSTGRES_MIGRATIONS.length, MIGRATIONS.length);
+  assertEquals([MIGRATIONS.postgres.length, MIGRATIONS.sqlite.length], [SCHEMA_VERSION, SCHEMA_VERSION]);
   await (await openStoreAt(server().url(database))).close();
   const found = await server().psql(
     `SELECT table_name || '.' || column_name || CASE WHEN is_nullable = 'NO' THEN ' NOT NULL' ELSE '' END

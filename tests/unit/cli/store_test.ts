@@ -50,7 +50,7 @@ Deno.test("weir store backup: never writes over a file", async () => {
   await inFolder(async (folder, store) => {
     await Deno.writeTextFile(`${folder}/there`, "mine");
     const { code, stdout, stderr } = await ran(["store", "backup", `${folder}/there`, "--store", store]);
-    const line = 'Cannot write the copy "DIR/there": there is a file of that name\n';
+    const line = 'Cannot write the copy "DIR/there": the file exists\n';
     assertEquals([code, stdout, stderr.replaceAll(folder, "DIR")], [1, "", line]);
     assertEquals(await Deno.readTextFile(`${folder}/there`), "mine");
   });
@@ -78,7 +78,7 @@ const WRONG: readonly (readonly [args: readonly string[], code: number, line: st
   [
     ["store", "move", "--from", "a.db", "--to", "b.db"],
     1,
-    "Cannot move a store into another of the same kind: a file and the address of a PostgreSQL would be right",
+    "Cannot move a store into another of the same kind: expected a file and the address of a PostgreSQL",
   ],
   [
     ["store", "check", "--store", "postgres://u:secret@h:x/d"],

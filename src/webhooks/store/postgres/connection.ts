@@ -148,7 +148,11 @@ export class PostgresConnection {
   }
 
   /** Carries out a statement, its parameters as `?`. */
-  async query(text: string, parameters: readonly Parameter[], wants: Statement["wants"]): Promise<Answer> {
+  async query(
+    text: string,
+    parameters: readonly Parameter[],
+    returns: Statement["returns"],
+  ): Promise<Answer> {
     const prepared = this.#texts.of(text);
     const config = {
       text: prepared.text,
@@ -156,7 +160,7 @@ export class PostgresConnection {
       values: parameters.map(boundValue),
     };
     const { rows, rowCount } = await this.#ask(() => this.#client.query(config));
-    return wants === "rows" ? { rows, changes: 0 } : { rows: [], changes: rowCount ?? 0 };
+    return returns === "rows" ? { rows, changes: 0 } : { rows: [], changes: rowCount ?? 0 };
   }
 
   /** Begins a transaction. */

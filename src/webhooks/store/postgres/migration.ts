@@ -1,7 +1,6 @@
-import { refuseHalfFilled } from "../half_filled.ts";
+import { MIGRATIONS, refuseVersion } from "../schema.ts";
 import { sqlStateOf } from "./error.ts";
-import { POSTGRES_MIGRATIONS } from "./schema.ts";
-import { textOrNone, whole } from "../rows.ts";
+import { whole } from "../rows.ts";
 import { get, postgresOnly, run, type Work } from "../work.ts";
 import { StoreError } from "../store.ts";
 
@@ -17,7 +16,7 @@ export interface MigrationTransactions {
 export interface MigrationOptions {
   /** The database, as errors name it. */
   readonly shownAddress: string;
-  readonly migrations?: readonly string[] | undefined;
+  readonly migrations?: typeof MIGRATIONS.postgres | undefined;
 }
 
 /** The version of the tables as it was found, and as it is now. */
@@ -47,19 +46,15 @@ const LOCKED_VERSION = postgresOnly("SELECT version FROM schema_version FOR UPDA
  */
 export async function migratePostgres(
   transactions: MigrationTransactions,
-  { shownAddress, migrations = POSTGRES_MIGRATIONS }: MigrationOptions,
+  { shownAddress, migrations = MIGRATIONS.postgres }: MigrationOptions,
 ): Promise<MigratedSchema> {
   const newest = migrations.length;
-  const check = (version: number) => {
-    refuseHalfFilled(shownAddress, version);
-    refuseNewer(version, newest, shownAddress);
-  };
   for (let tries = 1;; tries++) {
     const from = await transactions.read(() => schemaVersion(shownAddress));
-    check(from);
+    refuseVersion(shownAddress, from, newest);
     if (from === newest) return { from, to: newest };
     try {
-      return await transactions.perform(() => migration(migrations, { shownAddress, check }));
+      return await transactions.perform(() => migration(migrations, shownAddress));
     } catch (error) {
       const code = sqlStateOf(error);
       if (code !== undefined && CAME_SECOND.has(code) && tries < MAX_TRIES) continue;
@@ -71,7 +66,7 @@ export async function migratePostgres(
 /** The version of the tables in the schema where new ones would be made; 0 for none. */
 export function* schemaVersion(shownAddress: string): Work<number> {
   const table = yield* get(TABLE);
-  if (table === undefined || textOrNone(table, "name") === undefined) {
+  if (table === undefined || table["name"] === null) {
     throw new StoreError(
       "failed",
       `Cannot open the store "${shownAddress}": no schema of its search_path is there; ` +
@@ -83,8 +78,8 @@ export function* schemaVersion(shownAddress: string): Work<number> {
 }
 
 function* migration(
-  migrations: readonly string[],
-  { shownAddress, check }: { readonly shownAddress: string; readonly check: (version: number) => void },
+  migrations: typeof MIGRATIONS.postgres,
+  shownAddress: string,
 ): Work<MigratedSchema> {
   if ((yield* schemaVersion(shownAddress)) === 0) {
     yield* run(postgresOnly("CREATE TABLE schema_version (version BIGINT NOT NULL)"));
@@ -92,26 +87,12 @@ function* migration(
   }
   const from = whole(yield* get(LOCKED_VERSION), "version");
   const to = migrations.length;
-  check(from);
-  for (const statement of migrations.slice(from).flatMap(statementsOf)) {
+  refuseVersion(shownAddress, from, to);
+  for (const statement of migrations.slice(from).flat()) {
     yield* run(postgresOnly(statement));
   }
   yield* run(postgresOnly("UPDATE schema_version SET version = ?"), to);
   return { from, to };
-}
-
-/** One statement at a time is what a server takes; ours have no semicolon inside. */
-function statementsOf(migration: string): readonly string[] {
-  return migration.split(";").map((statement) => statement.trim()).filter((statement) => statement !== "");
-}
-
-function refuseNewer(version: number, newest: number, shownAddress: string): void {
-  if (version <= newest) return;
-  throw new StoreError(
-    "failed",
-    `Cannot open the store "${shownAddress}": its schema has version ${version}, ` +
-      `this release knows ${newest} and older; a newer release is needed`,
-  );
 }
 
 function migrationError(

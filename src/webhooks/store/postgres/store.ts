@@ -3,7 +3,7 @@ import type { Logger } from "../../../base/log.ts";
 import { parsePostgresAddress, shownPostgresAddress } from "../../../base/postgres_address.ts";
 import { migratePostgres } from "./migration.ts";
 import { PostgresPool } from "./pool.ts";
-import { POSTGRES_TABLES } from "./schema.ts";
+import { POSTGRES_TABLES } from "../schema.ts";
 import { claimDeliveries } from "./claim_deliveries.ts";
 import { finishAttempt, renewClaims } from "../delivery_claims.ts";
 import { commitExecution, renewExecutionClaims } from "../executions.ts";

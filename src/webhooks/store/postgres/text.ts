@@ -1,5 +1,4 @@
-import { storedText } from "../stored_text.ts";
-import type { Parameter } from "../work.ts";
+import { type Parameter, storedText } from "../work.ts";
 
 /** A statement with the parameters as PostgreSQL counts them. */
 export interface PreparedText {

@@ -4,7 +4,7 @@ import { errorText } from "../../../base/error_text.ts";
 import type { PostgresConnection, TransactionKind } from "./connection.ts";
 import { isConflict, PostgresError, sqlStateOf } from "./error.ts";
 import type { PostgresPool } from "./pool.ts";
-import type { Answer, Statement, Work } from "../work.ts";
+import { type Answer, NO_ANSWER, type Statement, textOf, type Work } from "../work.ts";
 
 /** What the transactions have cost since the store was opened. */
 export interface TransactionFigures {
@@ -28,7 +28,6 @@ export interface PostgresTransactionsOptions {
 
 type LendOptions = Parameters<PostgresPool["use"]>[1];
 
-const NOTHING: Answer = { rows: [], changes: 0 };
 const MAX_TRIES = 10;
 const BETWEEN: BackoffTimes = { firstMs: 4, longestMs: 250 };
 
@@ -139,16 +138,12 @@ function last<T>(work: Work<T>, answer: Answer): T {
 /** The operation as far as it goes without the server: what only other databases need is passed over. */
 function nextStatement<T>(work: Work<T>, step: IteratorResult<Statement, T>): IteratorResult<Statement, T> {
   let next = step;
-  while (next.done !== true && textOf(next.value) === "") next = work.next(NOTHING);
+  while (next.done !== true && textOf(next.value, "postgres") === "") next = work.next(NO_ANSWER);
   return next;
 }
 
 async function answer(connection: PostgresConnection, statement: Statement): Promise<Answer> {
-  return await connection.query(textOf(statement), statement.parameters, statement.wants);
-}
-
-function textOf({ sql }: Statement): string {
-  return typeof sql === "string" ? sql : sql.postgres;
+  return await connection.query(textOf(statement, "postgres"), statement.parameters, statement.returns);
 }
 
 function givenUp(error: unknown): PostgresError {

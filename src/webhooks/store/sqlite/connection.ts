@@ -3,8 +3,17 @@ import { dirname } from "node:path";
 import { errorText } from "../../../base/error_text.ts";
 import { StoreError } from "../store.ts";
 import { StoreFiles } from "./files.ts";
-import { storedText } from "../stored_text.ts";
-import { type Answer, type Parameter, performed, type Row, type Statement, type Work } from "../work.ts";
+import {
+  type Answer,
+  NO_ANSWER,
+  type Parameter,
+  performed,
+  type Row,
+  type Statement,
+  storedText,
+  textOf,
+  type Work,
+} from "../work.ts";
 
 /** How a database file is opened. */
 export interface ConnectionOptions {
@@ -17,8 +26,6 @@ export interface ConnectionOptions {
 }
 
 const BUSY_TIMEOUT_MS = 2_000;
-const NOTHING: Answer = { rows: [], changes: 0 };
-
 // For the switch to the write-ahead log nobody waits inside SQLite; so often it is asked again.
 const OPEN_TRIES = 20;
 
@@ -141,10 +148,11 @@ export class SqliteConnection {
     this.#database.close();
   }
 
-  #answer({ sql, parameters, wants }: Statement): Answer {
-    const text = typeof sql === "string" ? sql : sql.sqlite;
-    if (text === "") return NOTHING;
-    if (wants === "rows") return { rows: this.all(text, ...parameters), changes: 0 };
+  #answer(statement: Statement): Answer {
+    const { parameters, returns } = statement;
+    const text = textOf(statement, "sqlite");
+    if (text === "") return NO_ANSWER;
+    if (returns === "rows") return { rows: this.all(text, ...parameters), changes: 0 };
     return { rows: [], changes: this.run(text, ...parameters) };
   }
 

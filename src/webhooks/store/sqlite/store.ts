@@ -1,6 +1,6 @@
 import type { Clock } from "../../../base/clock.ts";
 import type { Logger } from "../../../base/log.ts";
-import { migrate, schemaVersion } from "./schema.ts";
+import { migrate, schemaVersion } from "./migration.ts";
 import { type CommitFigures, GroupCommit } from "./group_commit.ts";
 import { storeBytes } from "./bytes.ts";
 import { claimDeliveries } from "./claim_deliveries.ts";

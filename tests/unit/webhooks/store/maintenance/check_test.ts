@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
-import { migrate, MIGRATIONS } from "../../../../../src/webhooks/store/sqlite/schema.ts";
+import { migrate } from "../../../../../src/webhooks/store/sqlite/migration.ts";
+import { MIGRATIONS, SCHEMA_VERSION } from "../../../../../src/webhooks/store/schema.ts";
 import { SqliteConnection } from "../../../../../src/webhooks/store/sqlite/connection.ts";
 import { backupStore } from "../../../../../src/webhooks/store/maintenance/backup.ts";
 import { checkStore } from "../../../../../src/webhooks/store/maintenance/check.ts";
@@ -18,11 +19,11 @@ Deno.test("a check counts the rows of a file that is whole, changes nothing, and
   const store = await folder.open();
   await fillLikeService(store);
   const { problems, schemaVersion, bytes, counts, shown } = await checkStore(folder.path);
-  assertEquals([problems, schemaVersion, bytes > 0, shown], [[], MIGRATIONS.length, true, folder.path]);
+  assertEquals([problems, schemaVersion, bytes > 0, shown], [[], SCHEMA_VERSION, true, folder.path]);
   assertEquals(counts, COUNTS);
   await store.write(addAudit, audit());
   await store.close();
-  const damages = { ...DAMAGES, [REFERENCE]: "a row of delivery names one of event that is not there" };
+  const damages = { ...DAMAGES, [REFERENCE]: "a row of delivery references a missing row of event" };
   for (const [index, [damage, problem]] of Object.entries(damages).entries()) {
     const copy = folder.file(`${index}.db`);
     await backupStore(folder.path, copy);
@@ -46,7 +47,7 @@ Deno.test("a check finds nothing wrong while a removal is under way, nor in a fi
 
   using old = new StoreFolder();
   const connection = new SqliteConnection(old.path);
-  migrate(connection, MIGRATIONS.slice(0, 1));
+  migrate(connection, MIGRATIONS.sqlite.slice(0, 1));
   connection.close();
   const { problems, schemaVersion } = await checkStore(old.path);
   assertEquals([problems, schemaVersion], [[], 1]);

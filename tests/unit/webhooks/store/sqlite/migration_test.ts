@@ -1,6 +1,7 @@
 import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
-import { migrate, MIGRATIONS, schemaVersion } from "../../../../../src/webhooks/store/sqlite/schema.ts";
+import { migrate, schemaVersion } from "../../../../../src/webhooks/store/sqlite/migration.ts";
+import { MIGRATIONS, SCHEMA_VERSION } from "../../../../../src/webhooks/store/schema.ts";
 import { checkStore } from "../../../../../src/webhooks/store/maintenance/check.ts";
 import { SqliteConnection } from "../../../../../src/webhooks/store/sqlite/connection.ts";
 import { addEndpoint, addEvent, audit } from "../../../../contract/webhook_store_bed.ts";
@@ -14,10 +15,10 @@ Deno.test("the first start makes the folder, the tables, and files for its owner
   const logger = { ...QUIET, info: (message: string, fields: unknown) => void told.push(message, fields) };
   const store = await folder.open({ logger });
   await store.write(addAudit, audit());
-  assertEquals(store.schemaVersion, MIGRATIONS.length);
+  assertEquals(store.schemaVersion, SCHEMA_VERSION);
   assertEquals(modes(folder.path), [0o600, 0o600, 0o600]);
   await store.close();
-  assertEquals(told, ["store brought up to date", { path: folder.path, from: 0, to: MIGRATIONS.length }]);
+  assertEquals(told, ["store brought up to date", { path: folder.path, from: 0, to: SCHEMA_VERSION }]);
 
   // A file that others may read is closed to them at the next start; and a second start says nothing.
   Deno.chmodSync(folder.path, 0o644);
@@ -40,13 +41,13 @@ Deno.test("commits are durable: a write-ahead log that is synced, and references
 Deno.test("a store of a newer release is refused, and left as it is", async () => {
   using folder = new StoreFolder();
   await (await folder.open()).close();
-  const newer = MIGRATIONS.length + 1;
+  const newer = SCHEMA_VERSION + 1;
   script(folder.path, `PRAGMA user_version = ${newer}`);
   const error = await assertRejects(() => folder.open());
   assertEquals(
     error.message,
     `Cannot open the store "${folder.path}": its schema has version ${newer}, ` +
-      `this release knows ${MIGRATIONS.length} and older; a newer release is needed`,
+      `this release knows ${SCHEMA_VERSION} and older; a newer release is needed`,
   );
   const checked = await assertRejects(() => checkStore(folder.path));
   assertStringIncludes(checked.message, `its schema has version ${newer}`);
@@ -64,7 +65,7 @@ Deno.test("a file that is no database is refused, and left as it is", async () =
 
 Deno.test("a store of version 1 is brought up to date, with all that it holds, or not at all", async () => {
   using folder = new StoreFolder();
-  const [first = ""] = MIGRATIONS;
+  const [first = []] = MIGRATIONS.sqlite;
   const old = new SqliteConnection(folder.path);
   assertEquals(migrate(old, [first]), 1);
   old.close();
@@ -76,16 +77,16 @@ Deno.test("a store of version 1 is brought up to date, with all that it holds, o
 
   const connection = new SqliteConnection(folder.path);
   const steps = [
-    ...MIGRATIONS,
-    "CREATE TABLE later (a INTEGER) STRICT; ALTER TABLE event ADD COLUMN b TEXT;",
+    ...MIGRATIONS.sqlite,
+    ["CREATE TABLE later (a INTEGER) STRICT", "ALTER TABLE event ADD COLUMN b TEXT"],
   ];
-  assertThrows(() => migrate(connection, [...steps, "CREATE TABLE last (a); CREATE TABLE event (a);"]));
-  assertEquals([schemaVersion(connection), tables(connection)], [MIGRATIONS.length, 0]);
+  assertThrows(() => migrate(connection, [...steps, ["CREATE TABLE last (a)", "CREATE TABLE event (a)"]]));
+  assertEquals([schemaVersion(connection), tables(connection)], [SCHEMA_VERSION, 0]);
   assertEquals(migrate(connection, steps), steps.length);
   assertEquals([schemaVersion(connection), tables(connection)], [steps.length, 1]);
   assertEquals(migrate(connection, steps), steps.length);
   connection.close();
-  script(folder.path, `PRAGMA user_version = ${MIGRATIONS.length}`);
+  script(folder.path, `PRAGMA user_version = ${SCHEMA_VERSION}`);
   const again = await folder.open();
   assertEquals(await again.read(listDeliveries, { limit: 9 }), before);
   await again.close();
