@@ -1,11 +1,10 @@
 /**
- * The receiver's side of webhooks: whether a request really comes from the service that holds your endpoint's signing
+ * The receiver's side of webhooks: verifies that a request comes from the service that holds your endpoint's signing
  * secret. It uses Web Crypto only and runs on Deno, on Node 20 and later, and in browsers and workers.
  *
- * `X-Svc-Signature` covers the body and nothing else. The headers `X-Svc-Timestamp`, `X-Svc-Delivery` and
- * `X-Svc-Event` are not signed: whoever gets hold of a whole request can send it again under a later time, so keep the
- * deliveries that you have seen, and take the kind of the event from the body. An endpoint with Standard Webhooks
- * headers gets identifier and time signed as well.
+ * `X-Svc-Signature` covers the body only. The headers `X-Svc-Timestamp`, `X-Svc-Delivery` and `X-Svc-Event` are not
+ * signed: an attacker who has a whole request can send it again with a later time, so remember the deliveries that you
+ * have seen, and read the kind of the event from the body. Standard Webhooks headers sign identifier and time as well.
  *
  * @example
  * ```ts
@@ -16,7 +15,7 @@
  *   const body = new Uint8Array(await request.arrayBuffer());
  *   const result = await verify({ body, headers: request.headers, secrets: ["whsec_c2VjcmV0"] });
  *   if (!result.ok) return new Response(result.message, { status: 401 });
- *   // Deliveries come at least once: what was seen before is acknowledged and not done again.
+ *   // Deliveries come at least once: acknowledge a repeated one without processing it again.
  *   if (result.delivery !== undefined && seen.has(result.delivery)) return new Response();
  *   const { event, data } = JSON.parse(new TextDecoder().decode(body));
  *   console.log(event, data);
@@ -34,7 +33,7 @@
 import type { RefusalReason, VerifyOptions, VerifyResult, WebhookHeaders } from "./receiver_types.ts";
 import { constantTimeEqual, signature } from "./model/signature.ts";
 
-/** What it takes and what it answers. */
+/** The types of `verify`. */
 export type * from "./receiver_types.ts";
 
 const SIGNATURE_HEADER = "x-svc-signature";
@@ -46,13 +45,13 @@ const SIGNATURE = /^sha256=[0-9a-f]{64}$/;
 const SECONDS = /^(?:0|[1-9][0-9]{0,14})$/;
 
 /**
- * Checks signature and timestamp of a request, in constant time over the signature. What is wrong with the request is
- * an answer and never an exception.
+ * Checks signature and timestamp of a request, in constant time over the signature. An invalid request is a result and
+ * never an exception.
  *
  * @param options The request, the secrets and the clock.
- * @returns What the headers say, or why the request is refused.
+ * @returns The values of the headers, or why the request is refused.
  *
- * @example A request that is right, and the same one six minutes later
+ * @example A valid request, and the same one six minutes later
  * ```ts
  * import { assertEquals } from "@std/assert";
  *
@@ -75,7 +74,7 @@ const SECONDS = /^(?:0|[1-9][0-9]{0,14})$/;
  * assertEquals(await verify({ ...request, now: 1_700_000_360_000 }), {
  *   ok: false,
  *   reason: "too_old",
- *   message: "the timestamp 1700000000 is 360 seconds behind the clock; at most 300 would be right",
+ *   message: "the timestamp 1700000000 is 360 seconds behind the clock; expected at most 300",
  * });
  * ```
  */
@@ -110,7 +109,7 @@ function refused(reason: RefusalReason, message: string): VerifyResult {
   return { ok: false, reason, message };
 }
 
-/** All values by the lower-case name. A list that was joined on its way is a list again: no value of ours has a comma. */
+/** All values by lower-case name. Joined values are split again: none of ours has a comma. */
 function valuesOf(headers: WebhookHeaders): ReadonlyMap<string, readonly string[]> {
   const entries = Symbol.iterator in headers
     ? headers as Iterable<readonly [string, string]>
@@ -129,14 +128,14 @@ function timeRefusal(timestamp: string, now: number, toleranceSeconds: number): 
   if (!SECONDS.test(timestamp)) {
     return refused("malformed_timestamp", "the timestamp is not a whole number of seconds");
   }
-  // Whole seconds on both sides: the sender cut off its fraction, too.
+  // Whole seconds on both sides: the sender truncates, too.
   const behind = Math.floor(now / 1_000) - Number(timestamp);
   if (Math.abs(behind) <= toleranceSeconds) return undefined;
   const [reason, side] = behind > 0 ? ["too_old", "behind"] as const : ["too_new", "ahead of"] as const;
   const seconds = `${Math.abs(behind)} seconds`;
   return refused(
     reason,
-    `the timestamp ${timestamp} is ${seconds} ${side} the clock; at most ${toleranceSeconds} would be right`,
+    `the timestamp ${timestamp} is ${seconds} ${side} the clock; expected at most ${toleranceSeconds}`,
   );
 }
 
@@ -145,10 +144,10 @@ function bytesOf(body: VerifyOptions["body"]): Uint8Array {
   return body instanceof Uint8Array ? body : new Uint8Array(body);
 }
 
-/** Asks every secret, also after one that is right: how long it takes does not tell which one it was. */
+/** Tries every secret, even after a match, so that the time does not reveal which one it was. */
 async function isSigned(body: Uint8Array, given: string, secrets: readonly string[]): Promise<boolean> {
-  const wanted = await Promise.all(secrets.map((secret) => signature(secret, body)));
-  return wanted.map((right) => constantTimeEqual(right, given)).includes(true);
+  const expected = await Promise.all(secrets.map((secret) => signature(secret, body)));
+  return expected.map((one) => constantTimeEqual(one, given)).includes(true);
 }
 
 function only(name: "delivery" | "event", values: readonly string[] = []): Record<string, string> {

@@ -6,28 +6,26 @@ export type WebhookHeaders =
   | Iterable<readonly [string, string]>
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/**
- * A request as it arrived, and what it is checked against.
- */
+/** A received request, and what it is checked against. */
 export interface VerifyOptions {
-  /** The raw body: bytes, or their text. One that was parsed and written again is another body. */
+  /** The raw body: bytes, or their text. A body that was parsed and serialized again differs. */
   readonly body: Uint8Array | ArrayBuffer | string;
   /** All headers of the request. */
   readonly headers: WebhookHeaders;
-  /** The signing secrets as they were shown: one, or the old and the new one during a rotation. */
+  /** The signing secrets with their prefix: one, or the old and the new one during a rotation. */
   readonly secrets: readonly string[];
-  /** Milliseconds since the Unix epoch; the clock of the machine when absent. */
+  /** Milliseconds since the Unix epoch; the system clock when absent. */
   readonly now?: number | undefined;
-  /** How far `X-Svc-Timestamp` may be from `now`, before or after it, this number included; 300 when absent. */
+  /** How far `X-Svc-Timestamp` may be from `now`, before or after it, inclusive; 300 when absent. */
   readonly toleranceSeconds?: number | undefined;
 }
 
 /**
  * Why a request is refused.
  *
- * - `no_secret`: there is nothing to check against; empty secrets do not count
- * - `missing_header`: `X-Svc-Signature` or `X-Svc-Timestamp` is not there
- * - `duplicate_header`: one of them came more than once
+ * - `no_secret`: there are no secrets; empty ones do not count
+ * - `missing_header`: `X-Svc-Signature` or `X-Svc-Timestamp` is missing
+ * - `duplicate_header`: one of them occurs more than once
  * - `malformed_timestamp`: it is not a whole number of seconds
  * - `malformed_signature`: it is not `sha256=` and 64 digits of lower-case hex; upper case is refused
  * - `too_old`, `too_new`: the timestamp is further from the clock than the tolerance
@@ -43,9 +41,7 @@ export type RefusalReason =
   | "too_new"
   | "wrong_signature";
 
-/**
- * What the check of a request came to.
- */
+/** The result of `verify`. */
 export type VerifyResult =
   | {
     /** The body was signed with one of the secrets, and the timestamp is near the clock. */
@@ -58,10 +54,10 @@ export type VerifyResult =
     readonly event?: string;
   }
   | {
-    /** The request is not to be trusted. */
+    /** The request must not be trusted. */
     readonly ok: false;
     /** For programs. */
     readonly reason: RefusalReason;
-    /** For people; holds neither a secret nor the signature that would be right. */
+    /** For people; has neither a secret nor the expected signature. */
     readonly message: string;
   };

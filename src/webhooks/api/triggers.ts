@@ -70,7 +70,7 @@ async function editTrigger(call: RoutedCall) {
   const edit = {
     ...sent,
     workflow: workflow === undefined ? undefined : workflowName(workflow),
-    ...(fields.isNull("limit") ? { limit: null } : sent.limit === undefined ? {} : { limit: sent.limit }),
+    limit: fields.isNull("limit") ? null : sent.limit,
   };
   const changed = Object.entries(edit).filter(([, value]) => value !== undefined).map(([name]) => name);
   if (changed.length === 0) return await getTrigger(call);

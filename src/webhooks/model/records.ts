@@ -265,24 +265,22 @@ export interface AuditEntry {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** What may be changed of an endpoint; `undefined` leaves it, `null` takes it away. */
-export interface EndpointEdit {
-  readonly url?: string | undefined;
-  readonly events?: readonly string[] | undefined;
-  readonly description?: string | undefined;
-  readonly enabled?: boolean | undefined;
+/** A change of some fields; `undefined` leaves a field as it is. */
+type Edit<T> = { readonly [Name in keyof T]?: T[Name] | undefined };
+
+/** A change of an endpoint; `null` removes a value. */
+export interface EndpointEdit extends
+  Edit<
+    Pick<Endpoint, "url" | "events" | "description" | "enabled" | "concurrency" | "standardWebhooks">
+  > {
   readonly headers?: { readonly names: readonly string[]; readonly sealed: Sealed } | null | undefined;
-  readonly concurrency?: number | undefined;
   readonly timeoutMs?: number | null | undefined;
-  readonly standardWebhooks?: boolean | undefined;
 }
 
-/** What may be changed of a trigger; `undefined` leaves it, `null` takes it away. */
-export interface TriggerEdit {
-  readonly workflow?: string | undefined;
-  readonly enabled?: boolean | undefined;
-  readonly requireIdempotencyKey?: boolean | undefined;
-  readonly onBodyMismatch?: Trigger["onBodyMismatch"] | undefined;
-  readonly limit?: Trigger["limit"] | null;
-  readonly onLimitError?: Trigger["onLimitError"] | undefined;
+/** A change of a trigger; `null` removes a value. */
+export interface TriggerEdit extends
+  Edit<
+    Pick<Trigger, "workflow" | "enabled" | "requireIdempotencyKey" | "onBodyMismatch" | "onLimitError">
+  > {
+  readonly limit?: TriggerLimit | null | undefined;
 }

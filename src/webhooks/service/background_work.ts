@@ -2,7 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
 import { WakeLoop } from "../../base/wake_loop.ts";
 import { Dispatcher, type DispatcherOptions } from "../deliveries/dispatcher.ts";
-import { DurationSamples, type SharedStoreMetrics, storeGauges, type WebhookMetrics } from "./metrics.ts";
+import { DurationSamples, prefixed, type SharedStoreMetrics, type WebhookMetrics } from "./metrics.ts";
 import { WorkflowRunner, type WorkflowRunnerOptions } from "../workflows/runner.ts";
 import { voidClaims } from "../store/claims.ts";
 import { removeFinished } from "../store/retention.ts";
@@ -10,19 +10,18 @@ import type { WebhookStore } from "../store/store.ts";
 
 /** The right to do the work of a store. */
 export interface TakenWork {
-  /** Whether nobody else has it; claims that others have are void then. */
+  /** Whether no other process has it; claims of others are void then. */
   readonly isSole: boolean;
-  /** Whether it is still held; asked several times a second. */
+  /** Whether it is still held; called several times a second. */
   keep(): boolean;
-  /** Gives it up. */
   release(): void;
 }
 
-/** What deliveries and workflows are worked on with. */
+/** What the background work uses. */
 export interface BackgroundWorkParts
   extends Omit<DispatcherOptions, "store" | "at">, Omit<WorkflowRunnerOptions, "store" | "at"> {
   readonly store: WebhookStore;
-  /** Takes over the work of the store; nothing while another process alone has it. */
+  /** Takes over the work of the store; nothing while another process has it alone. */
   readonly takeLock: () => TakenWork | undefined;
   /** The time of all that is stored. */
   readonly clock: Clock;
@@ -32,9 +31,9 @@ export interface BackgroundWorkParts
   readonly retentionMs: number;
   /** How long commits took since the last call, in milliseconds. */
   readonly takeCommitTimes?: (() => readonly number[]) | undefined;
-  /** How a store that several machines share stands. */
+  /** The metrics of a store that several machines share. */
   readonly sharedStoreMetrics?: (() => SharedStoreMetrics) | undefined;
-  /** Called with the reason when another process has taken the lock and voided the claims; all work has to end. */
+  /** Called when another process has taken the lock and voided the claims: all work has to end. */
   readonly onLockLost?: ((state: string) => void) | undefined;
   /** Called around each step of an attempt. */
   readonly atAttempt?: DispatcherOptions["at"];
@@ -102,7 +101,7 @@ export class BackgroundWork {
     this.#runner?.wake();
   }
 
-  /** What was counted since the start, and the durations since the last call. */
+  /** Counters since the start, and the durations since the last call. */
   metrics(): WebhookMetrics {
     const counted = this.#dispatcher?.figures;
     const shared = this.#parts.sharedStoreMetrics?.();
@@ -128,12 +127,6 @@ export class BackgroundWork {
       durations,
       note: shared?.problem,
     };
-  }
-
-  /** What the store tells of itself. */
-  async storeGauges(store: WebhookStore): Promise<Record<string, number>> {
-    const now = this.#parts.clock.now();
-    return storeGauges(await store.metrics(now), now);
   }
 
   /** Gives attempts and steps this long, and releases the lock. */
@@ -227,8 +220,4 @@ export class BackgroundWork {
     this.#nextLogAt = elapsed + LOG_MS;
     this.#parts.logger.error(message, { error });
   }
-}
-
-function prefixed(prefix: string, counts: Iterable<readonly [string, number]>): Record<string, number> {
-  return Object.fromEntries([...counts].map(([name, count]) => [`${prefix}.${name}`, count]));
 }

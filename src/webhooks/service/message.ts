@@ -4,46 +4,45 @@ import type { LimitDecision } from "../model/limit_call.ts";
 import type { WebhookMetrics } from "./metrics.ts";
 import type { WebhookSpan } from "./spans.ts";
 
-/** How a PostgreSQL is used. */
+/** Settings of a store in PostgreSQL. */
 export interface PostgresSettings {
-  /** With name and password. */
+  /** With user name and password. */
   readonly address: string;
-  /** Most connections. */
   readonly poolSize: number;
   readonly connectTimeoutMs: number;
   readonly statementTimeoutMs: number;
   readonly lockTimeoutMs: number;
 }
 
-/** Where everything is kept: in a file, or in a PostgreSQL that several machines share. */
+/** The store: a file, or a PostgreSQL that several machines share. */
 export type StoreSettings =
   | { readonly kind: "file"; readonly path: string }
   | { readonly kind: "postgres" } & PostgresSettings;
 
-/** The settings of the webhook service, as a worker is told. */
+/** The settings of the webhook service, as sent to its worker. */
 export interface WebhookOptions {
   readonly store: StoreSettings;
-  /** Keys for secrets in base64, the first seals; without any the key file is used. */
+  /** Keys for secrets in base64, of which the first one seals; without any the key file is used. */
   readonly encryptionKeys: readonly string[];
   /** The key file; one next to the store when absent. */
   readonly encryptionKeyFile?: string | undefined;
-  /** Of an attempt whose endpoint has none of its own. */
+  /** Of an attempt whose endpoint sets no timeout. */
   readonly timeoutMs: number;
   readonly connectTimeoutMs: number;
   readonly retentionMs: number;
   readonly maxInFlight: number;
-  /** Ranges that deliveries may reach beside public addresses. */
+  /** Ranges that deliveries may reach in addition to public addresses. */
   readonly allowCidrs: readonly string[];
   readonly proxy?: string | undefined;
   readonly caFile?: string | undefined;
   /** Absent for no workflows. */
   readonly workflowDirectory?: string | undefined;
-  /** The environment variables that workflows may read; those that are not set are there without a value. */
+  /** The environment variables that workflows may read; `undefined` for unset ones. */
   readonly workflowEnv: Readonly<Record<string, string | undefined>>;
-  /** Ranges that requests of workflows may reach beside public addresses. */
+  /** Ranges that requests of workflows may reach in addition to public addresses. */
   readonly workflowAllowCidrs: readonly string[];
   readonly maxRunning: number;
-  /** Whether spans are told. */
+  /** Whether spans are sent. */
   readonly isTraced: boolean;
   /** Of Weir, for the user agent. */
   readonly version: string;

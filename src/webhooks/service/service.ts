@@ -14,7 +14,7 @@ import type {
   WebhookCalls,
 } from "../api/calls.ts";
 import type { LimitCall } from "../model/limit_call.ts";
-import type { WebhookMetrics } from "./metrics.ts";
+import { storeGauges, type WebhookMetrics } from "./metrics.ts";
 import { BackgroundWork, type BackgroundWorkParts } from "./background_work.ts";
 import type { Workflows } from "../model/workflow.ts";
 import { releaseClaims } from "../store/claims.ts";
@@ -35,10 +35,10 @@ export interface WebhookServiceParts extends BackgroundWorkParts {
   readonly clock: Clock;
   readonly newId: () => string;
   readonly logger: Logger;
+  /** Closes the store and all that the service uses; only the store when absent. */
+  readonly close?: (() => Promise<void>) | undefined;
 }
 
-/** How long calls that were let in have to end when the service stops. */
-const CALLS_MS = 2_000;
 /** The last failure of the store. */
 interface Trouble {
   readonly error: StoreError;
@@ -48,21 +48,19 @@ interface Trouble {
   isShown: boolean;
 }
 
-/** How long a failure counts as the state of the store; a busy store is asked instead. */
-const STORE_TROUBLE_MS = 10_000;
-/** It fails with every call then, and is told of this often. */
+/** How long running calls may take when the service stops. */
+const CALLS_MS = 2_000;
+/** How long a failure counts as the state of the store; a busy store is tried instead. */
+const TROUBLE_MS = 10_000;
+/** A failing store fails with every call. */
 const LOG_MS = 1_000;
-
 const INTERNAL: WebhookProblem = {
   status: 500,
   code: "internal",
   detail: "Cannot answer: an internal error",
 };
 
-/**
- * The webhook service behind its port: takes in triggers and events, administers, and works where it holds the lock
- * of the store. Everything that it is made of is closed with it.
- */
+/** Accepts triggers and events, administers, and does the background work where it holds the lock of the store. */
 export class WebhookService implements WebhookCalls {
   readonly #parts: WebhookServiceParts;
   readonly #work: BackgroundWork;
@@ -79,19 +77,18 @@ export class WebhookService implements WebhookCalls {
     this.#parts = parts;
     const work = this.#work = new BackgroundWork(parts);
     const wakeRunner = () => work.wakeRunner();
-    const wakeDispatcher = () => work.wakeDispatcher();
     this.#triggers = new TriggerAcceptor({ ...parts, onAccepted: wakeRunner });
     this.#events = new EventAcceptor({ ...parts, onAccepted: (ids) => work.wakeDispatcher(ids) });
     this.#administrationParts = {
       ...parts,
       seal: (text) => parts.secretBox.seal(text),
       inFlight: (endpointId) => work.inFlight(endpointId),
-      wakeDispatcher,
+      wakeDispatcher: () => work.wakeDispatcher(),
       wakeRunner,
     };
   }
 
-  /** Begins to look for the lock of the store, and to work once it is had. */
+  /** Begins to try for the lock of the store, and to work once it has it. */
   start(): void {
     this.#work.start();
   }
@@ -117,13 +114,14 @@ export class WebhookService implements WebhookCalls {
     });
   }
 
-  /** What it counted and measured; durations are handed out once. */
+  /** Counters since the start, and the durations since the last call. */
   async metrics(): Promise<WebhookMetrics> {
-    const { store, noteOfSecrets } = this.#parts;
+    const { store, clock, noteOfSecrets } = this.#parts;
     const metrics = this.#work.metrics();
     const problem = await this.#storeProblem();
     try {
-      const gauges = await this.#work.storeGauges(store);
+      const now = clock.now();
+      const gauges = storeGauges(await store.metrics(now), now);
       const notes = [metrics.note, await noteOfSecrets?.()].filter((note) => note !== undefined);
       return {
         ...metrics,
@@ -136,12 +134,13 @@ export class WebhookService implements WebhookCalls {
     }
   }
 
-  /** Lets nothing more in, lets attempts and steps run for so long, and closes the store. */
+  /** Refuses new calls, gives attempts and steps this long, and closes the store. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true;
-    const running = Promise.allSettled(this.#running).then(() => {});
+    const running = Promise.allSettled(this.#running);
     await Promise.all([settledWithin(running, CALLS_MS, this.#parts.clock), this.#work.stop(graceMs)]);
-    await this.#parts.store.close();
+    const { store, close = () => store.close() } = this.#parts;
+    await close();
   }
 
   #answered(requestId: string, work: () => Promise<WebhookAnswer>): Promise<WebhookAnswer> {
@@ -161,8 +160,8 @@ export class WebhookService implements WebhookCalls {
   async #storeProblem(): Promise<string | undefined> {
     const { clock, store } = this.#parts;
     const before = this.#trouble;
-    const isOld = before !== undefined && clock.elapsed() - before.at >= STORE_TROUBLE_MS;
-    // Trouble that is older than the last look may still be there, although nothing has been written since.
+    const isOld = before !== undefined && clock.elapsed() - before.at >= TROUBLE_MS;
+    // Trouble from before the last look may still be there, although nothing was written since.
     if (before?.error.code === "busy" && (before.isShown || isOld)) {
       try {
         // Releases nothing, but begins and commits a write, which fails for as long as the store is locked.
@@ -173,7 +172,7 @@ export class WebhookService implements WebhookCalls {
       }
     }
     const trouble = this.#trouble;
-    if (trouble === undefined || clock.elapsed() - trouble.at >= STORE_TROUBLE_MS) return undefined;
+    if (trouble === undefined || clock.elapsed() - trouble.at >= TROUBLE_MS) return undefined;
     trouble.isShown = true;
     return trouble.error.message;
   }
@@ -184,6 +183,6 @@ export class WebhookService implements WebhookCalls {
     this.#trouble = { error, at, isShown: this.#trouble?.isShown ?? false };
     if (at < this.#nextLogAt) return;
     this.#nextLogAt = at + LOG_MS;
-    this.#parts.logger.error("The store of the webhook service failed", { error });
+    this.#parts.logger.error("Webhook store failed", { error });
   }
 }

@@ -20,18 +20,17 @@ export interface UnopenedSecretsOptions {
 }
 
 const PAGE = 200;
-/** How often it is looked whether a secret still cannot be read. */
+/** How often an unreadable secret is looked for again. */
 const LOOK_MS = 30_000;
-/** Most keys that are named. */
 const MAX_KEYS = 3;
 /** A rotation without `activeIn` leaves the old secret in force for a day. */
-const RIGHT =
-  "add it to WEBHOOK_ENCRYPTION_KEY and start anew, or give the endpoints other secrets (weir endpoints " +
+const ADVICE =
+  "add it to WEBHOOK_ENCRYPTION_KEY and restart, or give the endpoints other secrets (weir endpoints " +
   "rotate ID --active-in 0) and set their headers again";
 
 /**
- * Finds the secrets of the store whose key is missing. Without this a wrong key shows only when the first delivery
- * fails. The service works nevertheless: what it takes in is kept until the key is there.
+ * Finds the secrets of the store whose key is missing: otherwise a wrong key would only show when the first delivery
+ * fails. The service works nevertheless, and keeps what it accepts until the key is there.
  */
 export class UnopenedSecrets {
   readonly #options: UnopenedSecretsOptions;
@@ -43,15 +42,15 @@ export class UnopenedSecrets {
     this.#options = options;
   }
 
-  /** Looks, and says in the log what cannot be read. */
-  async tell(): Promise<void> {
+  /** Looks for unreadable secrets and logs them. */
+  async report(): Promise<void> {
     const { secretBox, logger } = this.#options;
     const found = await this.#look();
     const { madeKeyFile: file } = secretBox;
     if (file !== undefined && found.missing.secrets > 0) {
       const text =
-        "The key file was not there and a new one was made, but the store has secrets that only the " +
-        "former key opens: add that key to WEBHOOK_ENCRYPTION_KEY and start anew";
+        "The key file was missing and a new one was created, but the store has secrets that only the " +
+        "former key opens: add that key to WEBHOOK_ENCRYPTION_KEY and restart";
       logger.error(text, { file, secrets: found.missing.secrets });
     }
     for (const [keyId, { sealed, endpoints }] of found.byKey) {
@@ -112,7 +111,7 @@ async function find({ store, secretBox, clock }: UnopenedSecretsOptions): Promis
   return { byKey, missing: { keyIds, ...missing } };
 }
 
-/** What deliveries have to be able to read; a secret in whose place another one signs is not among it. */
+/** What deliveries have to read; a secret that was replaced is not part of it. */
 function neededOf({ secrets, headers }: Endpoint, now: number): readonly Sealed[] {
   const signing = signingSecret(secrets, now);
   const needed = secrets.slice(0, signing === undefined ? 0 : secrets.indexOf(signing) + 1);
@@ -123,9 +122,9 @@ function noteOf({ missing: { keyIds, secrets, endpoints } }: Found, isNewMade: b
   if (secrets === 0) return undefined;
   const named = keyIds.slice(0, MAX_KEYS).map((keyId) => `"${keyId}"`).join(", ");
   const more = keyIds.length > MAX_KEYS ? ` and ${keyIds.length - MAX_KEYS} more` : "";
-  const made = isNewMade ? " and another one was made because the key file was not there" : "";
+  const made = isNewMade ? " and another one was created because the key file was missing" : "";
   const what = `${counted(secrets, "secret")} of ${counted(endpoints, "endpoint")} cannot be read`;
-  return `${what}: the key ${named}${more} that sealed them is missing${made}; ${RIGHT}`;
+  return `${what}: the key ${named}${more} that sealed them is missing${made}; ${ADVICE}`;
 }
 
 function counted(number: number, what: string): string {
