@@ -178,7 +178,7 @@ Deno.test("process: a later signal ends it at once, and the log says so", async 
   assertEquals((await exited).code, 1);
   assertMatch(
     weir.stderrLines.at(-1) ?? "",
-    /level=warning msg="Ending at once: told a second time to stop"$/,
+    /level=warning msg="Exiting immediately: second signal to stop"$/,
   );
 });
 
