@@ -30,9 +30,7 @@ const MAX_CHECKED_LENGTH = 256;
  * import { assertEquals } from "@std/assert";
  *
  * const request = buildRequestObject({ method: Put, baseURL: "https://api.example.com/items/1", body: "{}" });
- * assertEquals(request.method, "PUT");
  * assertEquals(request.headers.get("content-type"), "application/json");
- * assertEquals(await request.text(), "{}");
  * ```
  */
 export function buildRequestObject(request: Request): globalThis.Request {
