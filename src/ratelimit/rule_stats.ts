@@ -27,7 +27,6 @@ export function nearLimitThreshold(requestsPerUnit: number, ratio: number): numb
 export interface CountState {
   readonly requestsPerUnit: number;
   readonly nearLimitRatio: number;
-  /** The count after the hits. */
   readonly after: number;
   readonly hits: number;
   /** Whether the local cache knew that the key is over its limit: all hits are over. */

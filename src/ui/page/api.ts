@@ -1,5 +1,4 @@
-import { parseExact } from "./exact_json.ts";
-import { type Fields, fieldsOf, textOf } from "./fields.ts";
+import { type Fields, fieldsOf, parseExact, textOf } from "./fields.ts";
 import type { Session, TokenUse } from "./session.ts";
 
 /** A call that the service rejected, or that failed. */
@@ -49,7 +48,6 @@ export class Api {
     return await this.#call("administration", `/api/v1${path}`, call);
   }
 
-  /** `GET /explain`. Throws an `ApiProblem`. */
   async explain(query: NonNullable<ApiCall["query"]>): Promise<Fields> {
     return await this.#call("live", "/explain", { query });
   }

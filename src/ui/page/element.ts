@@ -135,9 +135,7 @@ export function setHidden(node: HTMLElement, isHidden: boolean): void {
 export interface ButtonOptions {
   /** Classes: `primary`, `danger`, `small`, `link`. */
   readonly look?: string;
-  /** Identifies it in its row. */
   readonly action?: string;
-  /** The label for screen readers. */
   readonly spoken?: string;
 }
 

@@ -10,7 +10,6 @@ export interface FormField {
   /** What is expected, or what it does. */
   readonly hint?: string;
   readonly value?: string;
-  /** Values and labels of a choice. */
   readonly choices?: readonly (readonly [string, string])[];
   readonly required?: boolean;
 }
@@ -24,7 +23,6 @@ export interface FormOptions {
   readonly submit: string;
   /** An `ApiProblem` is shown next to its field. */
   readonly run: (values: FormValues) => Promise<void> | void;
-  /** Buttons next to the submit button. */
   readonly buttons?: readonly HTMLElement[];
   readonly look?: string;
 }
@@ -65,20 +63,17 @@ export class Form {
     });
   }
 
-  /** The current values. */
   get values(): FormValues {
     const values: Record<string, string> = {};
     for (const { field, control } of this.#fields) values[field.name] = valueOf(field, control);
     return values;
   }
 
-  /** Sets the value of a field. */
   set(name: string, value: string): void {
     const control = this.#fields.find(({ field }) => field.name === name)?.control;
     if (control !== undefined) control.value = value;
   }
 
-  /** Shows an error. */
   show(error: unknown): void {
     this.#clear();
     const name = error instanceof ApiProblem ? error.field : "";
@@ -128,11 +123,6 @@ export class Form {
       control.removeAttribute("aria-invalid");
     }
   }
-}
-
-/** The names of the fields whose values have changed. */
-export function changedIn(fields: readonly FormField[], values: FormValues): string[] {
-  return fields.filter(({ name, value = "" }) => (values[name] ?? "") !== value).map(({ name }) => name);
 }
 
 /** Whether a path such as `events[2]` is in a field. */

@@ -25,7 +25,6 @@ export class LiveLine {
     this.node.append(this.#word, this.#button);
   }
 
-  /** Shows a state. */
   show(state: LiveState, now: number): void {
     setAttribute(this.node, "data-state", state.kind);
     this.#isOn = state.kind !== "stopped" && state.kind !== "reconnecting";

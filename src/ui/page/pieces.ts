@@ -1,5 +1,5 @@
+import { exactText } from "./fields.ts";
 import { type Child, element } from "./element.ts";
-import { exactText } from "./exact_json.ts";
 import { momentText, NOTHING } from "./text.ts";
 
 /** The color of a badge. */

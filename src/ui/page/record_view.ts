@@ -1,7 +1,6 @@
 import { ApiProblem, wordsOf } from "./api.ts";
 import { button, type Child, element, fill, setHidden } from "./element.ts";
-import { exactText } from "./exact_json.ts";
-import { type Fields, flagOf } from "./fields.ts";
+import { exactText, type Fields, flagOf } from "./fields.ts";
 import { jsonBlock, panel } from "./pieces.ts";
 import { actionButton, type RecordAction } from "./record_action.ts";
 import { dayOf } from "./text.ts";
@@ -17,7 +16,6 @@ export interface RecordViewOptions {
   readonly action: (path: string) => RecordAction;
   /** Whether the action does not apply to the record. */
   readonly hidesAction?: (record: Fields) => boolean;
-  /** Shown below the record. */
   readonly below?: HTMLElement;
 }
 
@@ -48,7 +46,6 @@ export class RecordView implements OpenedView {
     this.#refresh();
   }
 
-  /** Stops refreshing. */
   close(): void {
     this.#isClosed = true;
     this.#cancel();

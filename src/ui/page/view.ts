@@ -31,7 +31,6 @@ export interface PageParts {
 
 /** A view that is open. */
 export interface OpenedView {
-  /** Shown below the heading. */
   readonly nodes: readonly Child[];
   /** Called for each new snapshot. */
   readonly update?: () => void;
