@@ -22,10 +22,6 @@ export class PatternIndex<T> {
   readonly #root: PrefixNode<T> = nodeOf("");
   #size = 0;
 
-  constructor(patterns: Iterable<{ readonly pattern: Pattern; readonly target: T }> = []) {
-    for (const { pattern, target } of patterns) this.add(pattern, target);
-  }
-
   add(pattern: Pattern, target: T): void {
     const candidate = { pattern, target, order: this.#size++ };
     const { linear } = this.#root;

@@ -1,7 +1,7 @@
 import { discardBody } from "./body.ts";
 import { isBodiless } from "./method.ts";
 import { networkFailure } from "./network_failure.ts";
-import { type CheckedRequest, requestInit } from "./request.ts";
+import { type CheckedRequest, requestInit, urlProblem } from "./request.ts";
 import { RestError, type RestErrorSubject } from "./rest_error.ts";
 import { unlessStopped } from "./stop.ts";
 
@@ -188,7 +188,9 @@ function redirected(
   { status, location }: { readonly status: number; readonly location: string },
   sensitiveHeaders: readonly string[],
 ): CheckedRequest {
-  const url = redirectUrl(from, location);
+  const problem = urlProblem(location, from.url);
+  if (problem !== undefined) throw unfollowed(from, problem);
+  const url = new URL(location, from.url);
   const isCrossOrigin = url.origin !== new URL(from.url).origin;
   const kept = isCrossOrigin
     ? withoutHeaders(from.headers, [...SENSITIVE, ...sensitiveHeaders])
@@ -202,22 +204,6 @@ function redirected(
     throw unfollowed(from, "a streamed body cannot be sent again");
   }
   return { ...rest, url: url.href, headers: kept, ...(body === undefined ? {} : { body }) };
-}
-
-function redirectUrl(from: CheckedRequest, location: string): URL {
-  let url: URL;
-  try {
-    url = new URL(location, from.url);
-  } catch {
-    throw unfollowed(from, "invalid location");
-  }
-  if (url.protocol !== "https:" && url.protocol !== "http:") {
-    throw unfollowed(from, "the location is neither http nor https");
-  }
-  if (url.username !== "" || url.password !== "") {
-    throw unfollowed(from, "the location contains a user name or password");
-  }
-  return url;
 }
 
 function unfollowed(from: CheckedRequest, reason: string): RestError {

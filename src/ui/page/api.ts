@@ -25,12 +25,6 @@ export interface ApiCall {
   readonly body?: unknown;
 }
 
-/** What calls use. */
-export interface ApiOptions {
-  readonly session: Session;
-  readonly fetch: typeof fetch;
-}
-
 const TIMEOUT_MS = 30_000;
 
 /** Calls the service with the tokens of the session. */
@@ -38,9 +32,9 @@ export class Api {
   readonly #session: Session;
   readonly #fetch: typeof fetch;
 
-  constructor({ session, fetch }: ApiOptions) {
+  constructor(session: Session, send: typeof fetch) {
     this.#session = session;
-    this.#fetch = fetch;
+    this.#fetch = send;
   }
 
   /** Calls the administration API; the path is relative to `/api/v1`. Throws an `ApiProblem`. */

@@ -35,6 +35,8 @@ interface ShownField {
   readonly problem: HTMLElement;
 }
 
+const INPUT_TYPES = { text: "text", whole: "number", moment: "datetime-local", secret: "password" } as const;
+
 let forms = 0;
 
 /** A form that shows problems next to their fields. */
@@ -143,32 +145,26 @@ function shownField(field: FormField, id: string): ShownField & { readonly row: 
   return { field, control, problem, row };
 }
 
-function controlOf(field: FormField, shared: Attributes): Control {
-  const { kind, value, choices = [] } = field;
-  const plain: Attributes = { ...shared, autocomplete: "off", autocapitalize: "off", spellcheck: "false" };
-  switch (kind) {
-    case "lines": {
-      const area = element("textarea", { ...plain, rows: "3" });
-      area.value = value ?? "";
-      return area;
-    }
-    case "check":
-      return element("input", { ...shared, type: "checkbox", checked: value === "true" });
-    case "choice": {
-      const options = choices.map(([one, label]) =>
-        element("option", { value: one, selected: one === value }, label)
-      );
-      return element("select", shared, ...options);
-    }
-    case "whole":
-      return element("input", { ...plain, type: "number", min: "1", value });
-    case "moment":
-      return element("input", { ...plain, type: "datetime-local", value });
-    case "secret":
-      return element("input", { ...plain, type: "password" });
-    default:
-      return element("input", { ...plain, type: "text", value });
+function controlOf({ kind = "text", value, choices = [] }: FormField, shared: Attributes): Control {
+  if (kind === "choice") {
+    const options = choices.map(([one, label]) =>
+      element("option", { value: one, selected: one === value }, label)
+    );
+    return element("select", shared, ...options);
   }
+  if (kind === "check") return element("input", { ...shared, type: "checkbox", checked: value === "true" });
+  const plain: Attributes = { ...shared, autocomplete: "off", autocapitalize: "off", spellcheck: "false" };
+  if (kind !== "lines") {
+    return element("input", {
+      ...plain,
+      type: INPUT_TYPES[kind],
+      min: kind === "whole" ? "1" : undefined,
+      value,
+    });
+  }
+  const area = element("textarea", { ...plain, rows: "3" });
+  area.value = value ?? "";
+  return area;
 }
 
 function valueOf({ kind }: FormField, control: Control): string {

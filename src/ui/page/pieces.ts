@@ -60,3 +60,8 @@ export function code(text: string): HTMLElement {
 export function note(text: string): HTMLElement {
   return element("span", { class: "note" }, text);
 }
+
+/** Shown in place of something that does not exist. */
+export function emptyNote(text: string): HTMLElement {
+  return element("p", { class: "empty" }, text);
+}

@@ -1,7 +1,7 @@
 import { ApiProblem, wordsOf } from "./api.ts";
 import { button, type Child, element, fill, setHidden } from "./element.ts";
 import { exactText, type Fields, flagOf } from "./fields.ts";
-import { jsonBlock, panel } from "./pieces.ts";
+import { emptyNote, jsonBlock, panel } from "./pieces.ts";
 import { actionButton, type RecordAction } from "./record_action.ts";
 import { dayOf } from "./text.ts";
 import type { OpenedView, PageParts } from "./view.ts";
@@ -100,11 +100,6 @@ export class RecordView implements OpenedView {
 export function payloadPanel(event: Fields): HTMLElement {
   const isErased = flagOf(event, "isErased");
   return panel("Payload", isErased ? emptyNote("Payload erased.") : jsonBlock("Payload", event["data"]));
-}
-
-/** Shown in place of something that does not exist. */
-export function emptyNote(text: string): HTMLElement {
-  return element("p", { class: "empty" }, text);
 }
 
 /** Whether the service answered 404. */
