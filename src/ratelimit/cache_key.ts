@@ -1,7 +1,6 @@
 import type { Entry } from "./request.ts";
 import type { CounterName, RateLimit, RuleLevel } from "./rules.ts";
 
-/** Shared by rules whose counters do not depend on the request. */
 const NOTHING_VARIES: readonly number[] = [];
 
 /** The counter name of a rule: domain, keys and values, each followed by `_`; a shared level has its pattern as value. */

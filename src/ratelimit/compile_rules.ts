@@ -75,18 +75,15 @@ export class RulesBuilder {
   readonly #metricKeys = new Map<string, string>();
   /** Deduplicates texts: rules from another thread have their own copies. */
   readonly #texts = new Map<string, string>();
-  /** The path to the last rule. */
   #places: Place[] = [];
   #domain = "";
 
-  /** Starts or continues a domain. */
   domain(name: string): void {
     this.#domain = name;
     this.#places = [];
     if (!this.#domains.has(name)) this.#domains.set(name, new Map());
   }
 
-  /** Adds the next rule of the domain. */
   add(descriptor: FlatDescriptor): void {
     const { depth, rateLimit } = descriptor;
     this.#places.length = depth;
@@ -105,7 +102,6 @@ export class RulesBuilder {
     this.#places.push({ path, node, table: undefined });
   }
 
-  /** Returns the rules. */
   finish(): Rules {
     const domains: ReadonlyMap<string, RuleTable> = this.#domains;
     return { domains, domainCount: domains.size, limits: this.#limits, metricKeys: this.#metricKeys };

@@ -4,7 +4,6 @@ export interface Hit {
   readonly key: string;
   /** Added to the counter. 0 only reads it; a negative value subtracts, down to 0. */
   readonly addend: number;
-  /** The end of the window in seconds since the epoch. */
   readonly windowEnd: number;
   /** Expiry in a shared cache, in seconds: the window and the jitter. */
   readonly expiresInSeconds: number;
@@ -32,7 +31,6 @@ export interface CounterCache {
   add(hits: readonly Hit[], caller?: Caller): number[] | Promise<number[]>;
   /** Returns the current counts, in the order of the hits. */
   read(hits: readonly Hit[], caller?: Caller): number[] | Promise<number[]>;
-  /** Deletes the counters with these keys. */
   remove(keys: readonly string[]): Promise<void>;
   /** Closes connections and timers; called last. */
   close(): Promise<void>;
@@ -44,6 +42,5 @@ export interface LocalCache {
   get(key: string, nowSeconds: number): number | undefined;
   /** Remembers the count until the window ends; may evict other keys. */
   set(key: string, count: number, windowEnd: number, nowSeconds: number): void;
-  /** Removes the key. */
   forget(key: string): void;
 }

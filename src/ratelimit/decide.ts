@@ -14,7 +14,6 @@ export const ALLOWED_UNCOUNTED = -Infinity;
 /** In place of a count: the cache failed and the descriptor is denied. */
 export const DENIED_UNCOUNTED = Infinity;
 
-/** The remaining limit of unlimited descriptors. */
 const UNLIMITED_REMAINING = 4_294_967_295;
 
 /** A key that is over its limit, for the local cache. */

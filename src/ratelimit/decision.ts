@@ -6,7 +6,6 @@ export type Code = "OK" | "OVER_LIMIT";
 
 /** The limit in a status. */
 export interface CurrentLimit {
-  /** The name of the rule, possibly empty. */
   readonly name: string;
   readonly requestsPerUnit: number;
   readonly unit: Unit;
@@ -15,7 +14,6 @@ export interface CurrentLimit {
 /** The decision of one descriptor. */
 export interface DescriptorStatus {
   readonly code: Code;
-  /** Undefined without a limit. */
   readonly currentLimit?: CurrentLimit;
   /** 4,294,967,295 for unlimited descriptors, 0 without a rule. */
   readonly limitRemaining: number;

@@ -1,9 +1,3 @@
-/** Details of an invalid request. */
-export interface InvalidRequestOptions extends ErrorOptions {
-  readonly field?: string;
-  readonly backend?: "mc";
-}
-
 /** An invalid request: the caller has to change it. */
 export class InvalidRequestError extends Error {
   override readonly name = "InvalidRequestError";
@@ -12,7 +6,10 @@ export class InvalidRequestError extends Error {
   /** The back end that cannot store it, such as too long a key; selects the error counter. */
   readonly backend: "mc" | undefined;
 
-  constructor(message: string, options: InvalidRequestOptions = {}) {
+  constructor(
+    message: string,
+    options: ErrorOptions & Partial<Pick<InvalidRequestError, "field" | "backend">> = {},
+  ) {
     super(message, options);
     this.field = options.field;
     this.backend = options.backend;
@@ -28,11 +25,6 @@ export class NoConfigurationError extends Error {
   }
 }
 
-/** Details of a cache error. */
-export interface CacheErrorOptions extends ErrorOptions {
-  readonly counts?: readonly (number | undefined)[];
-}
-
 /** Some or all counters failed; a later call may succeed. */
 export class CacheError extends Error {
   override readonly name = "CacheError";
@@ -41,7 +33,11 @@ export class CacheError extends Error {
   /** The counts of the hits that succeeded, by position. */
   readonly counts: readonly (number | undefined)[];
 
-  constructor(backend: "kv" | "mc" | "memory", message: string, options: CacheErrorOptions = {}) {
+  constructor(
+    backend: "kv" | "mc" | "memory",
+    message: string,
+    options: ErrorOptions & Partial<Pick<CacheError, "counts">> = {},
+  ) {
     super(message, options);
     this.backend = backend;
     this.counts = options.counts ?? [];

@@ -27,7 +27,6 @@ export interface ExplainedDescriptor {
   readonly limit?: ExplainedLimit;
   readonly replacedBy?: readonly Replacement[];
   readonly cacheKey?: string;
-  /** RFC 3339. */
   readonly windowEnds?: string;
 }
 
@@ -43,13 +42,11 @@ export interface ExplainedLimit {
   readonly windowSeconds?: number;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
-  /** Names of the limits that this one replaces. */
   readonly replaces: readonly string[];
 }
 
 /** The limit that replaces another one. */
 export interface Replacement {
-  /** Index of the descriptor. */
   readonly descriptor: number;
   readonly rule: string;
 }

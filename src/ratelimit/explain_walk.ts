@@ -7,7 +7,6 @@ export type MatchKind = "exact" | "pattern" | "key";
 
 /** A rule that was compared with an entry. */
 export interface WalkedRule {
-  /** `key` or `key_value`. */
   readonly rule: string;
   readonly by: MatchKind;
   /** Whether it matches, even if another rule is more specific. */
@@ -22,11 +21,8 @@ export interface WalkedLevel {
   readonly entry: Entry;
   /** Rules of the key: the chosen one, other matches, the rest in order of declaration. */
   readonly rules: readonly WalkedRule[];
-  /** The number of rules left out. */
   readonly furtherRules: number;
-  /** Other keys of the level. */
   readonly otherKeys: readonly string[];
-  /** The number of keys left out. */
   readonly furtherKeys: number;
 }
 

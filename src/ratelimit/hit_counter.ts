@@ -81,7 +81,6 @@ export class HitCounter {
     return this.#options.cache.add(planned.hits, caller);
   }
 
-  /** Uses the counts in the error, and the modes for the other positions. */
   #applyError(
     planned: PlannedHits,
     recovered: Recovered,

@@ -2,7 +2,6 @@
 export interface TextPart {
   readonly text: string;
   readonly start: number;
-  /** Exclusive. */
   readonly end: number;
 }
 
@@ -28,7 +27,6 @@ export class KeyPlaces {
     this.#heads = new Int32Array(size).fill(NONE);
   }
 
-  /** The place of a text with this hash. */
   find({ text, start, end }: TextPart, hash: number): number | undefined {
     const length = end - start;
     let place = this.#heads[hash & this.#mask] ?? NONE;
@@ -40,7 +38,6 @@ export class KeyPlaces {
     return undefined;
   }
 
-  /** Assigns a free place to a new text. */
   put(place: number, key: string, hash: number): void {
     const slot = hash & this.#mask;
     this.#keys[place] = key;
@@ -49,7 +46,6 @@ export class KeyPlaces {
     this.#heads[slot] = place;
   }
 
-  /** Frees a place. */
   free(place: number): void {
     const slot = (this.#hashes[place] ?? 0) & this.#mask;
     const next = this.#next[place] ?? NONE;
@@ -62,7 +58,6 @@ export class KeyPlaces {
     if (before !== NONE) this.#next[before] = next;
   }
 
-  /** The text of a place. */
   keyAt(place: number): string {
     return this.#keys[place] ?? "";
   }

@@ -32,13 +32,11 @@ export type CounterState =
     /** The full key of the rule; undefined for a limit in the request. */
     readonly rule?: string;
     readonly cacheKey: string;
-    /** Requests per window. */
     readonly limit: number;
     readonly unit: Unit | undefined;
     readonly windowSeconds: number;
     readonly used: number;
     readonly remaining: number;
-    /** RFC 3339. */
     readonly resetsAt: string;
   };
 
@@ -50,7 +48,6 @@ export class LiveCounters {
     this.#options = options;
   }
 
-  /** Explains the decision of a request by the current rules. */
   explain(request: RateLimitRequest): Explained {
     const { rules, context } = this.#prepared(request);
     return explain(rules, request, context);

@@ -3,7 +3,6 @@ export interface Pattern {
   readonly text: string;
   readonly prefix: string;
   readonly suffix: string;
-  /** The parts between stars. */
   readonly middle: readonly string[];
   readonly minLength: number;
 }
@@ -23,11 +22,6 @@ export class PatternIndex<T> {
   readonly #root: PrefixNode<T> = nodeOf("");
   #size = 0;
 
-  constructor(patterns: Iterable<{ readonly pattern: Pattern; readonly target: T }> = []) {
-    for (const { pattern, target } of patterns) this.add(pattern, target);
-  }
-
-  /** Adds a pattern after all others. */
   add(pattern: Pattern, target: T): void {
     const candidate = { pattern, target, order: this.#size++ };
     const { linear } = this.#root;
@@ -42,7 +36,6 @@ export class PatternIndex<T> {
     insert(this.#root, candidate);
   }
 
-  /** The target of the first pattern that matches. */
   find(value: string): T | undefined {
     let found = firstMatchAt(this.#root, value, undefined);
     let at = 0;
@@ -56,7 +49,6 @@ export class PatternIndex<T> {
   }
 }
 
-/** A node of the radix tree. */
 interface PrefixNode<T> {
   text: string;
   /** In order of declaration; empty if there are `bySuffix`. */
@@ -142,7 +134,6 @@ function firstMatchAt<T>(
   return found;
 }
 
-/** The first candidate that matches and was declared before `best`; otherwise `best`. */
 function firstMatch<T>(
   candidates: readonly Candidate<T>[],
   value: string,

@@ -11,10 +11,8 @@ import { windowStart } from "./window.ts";
 export interface PlannedDescriptor {
   /** Undefined if there is none, or if it is replaced. */
   readonly limit: RateLimit | undefined;
-  /** Empty without a limit. */
   readonly metricKey: string;
   readonly hits: number;
-  /** Whether the hits are subtracted. */
   readonly negative: boolean;
   /** Undefined without a limit or if it is unlimited. */
   readonly hit: Hit | undefined;
@@ -78,7 +76,6 @@ function overrideLimit({ requestsPerUnit, unit }: LimitOverride): RateLimit | un
   };
 }
 
-/** Removes limits that another limit replaces; unlimited ones stay. */
 function dropReplaced(limits: (RateLimit | undefined)[]): void {
   let replaced: Set<string> | undefined;
   for (const limit of limits) {

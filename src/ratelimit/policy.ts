@@ -7,7 +7,6 @@ export interface Policy {
   readonly expirationJitterMaxSeconds: number;
   /** The share of a limit above which hits are near it, 0 to 1. */
   readonly nearLimitRatio: number;
-  /** Whether the overall code is always OK. */
   readonly shadowMode: boolean;
   /** Whether a call is over its limit only when all descriptors are. */
   readonly quotaMode: boolean;
@@ -15,9 +14,7 @@ export interface Policy {
   readonly stopIncrementWhenOverLimit: boolean;
   /** The default of rules without a mode. */
   readonly onCacheFailure: CacheFailureMode;
-  /** Undefined to send none. */
   readonly responseHeaders: HeaderNames | undefined;
-  /** Whether responses have dynamic metadata. */
   readonly dynamicMetadata: boolean;
 }
 

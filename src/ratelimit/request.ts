@@ -19,7 +19,6 @@ export interface Descriptor {
   readonly limit?: LimitOverride | undefined;
   /** Takes precedence over the hits of the request; 0 checks without counting. */
   readonly hitsAddend?: number | undefined;
-  /** Subtracts the hits. */
   readonly isNegativeHits?: boolean | undefined;
 }
 

@@ -31,7 +31,6 @@ export function checkSources(sources: readonly DomainSource[], mergeDomains: boo
 type Siblings = Map<string, Map<string, DescriptorSource>>;
 
 interface Level {
-  /** The full name of the level above. */
   readonly parent: string;
   readonly siblings: Siblings;
   readonly problems: Problem[];

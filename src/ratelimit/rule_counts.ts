@@ -10,10 +10,8 @@ export type RuleCount = Pick<RuleCounters, "totalHits" | "overLimit" | "nearLimi
 export class RuleCounts {
   readonly #rules: Rules;
   readonly #stats: Pick<StatsSink, "known">;
-  /** By full key of the rule. */
   readonly #sums = new Map<string, RuleCount>();
 
-  /** Continues the sums of `previous`. */
   constructor(rules: Rules, stats: Pick<StatsSink, "known">, previous?: RuleCounts) {
     this.#rules = rules;
     this.#stats = stats;

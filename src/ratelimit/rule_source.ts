@@ -17,7 +17,6 @@ export interface RateLimitSource {
   /** Undefined only with `unlimited`. */
   readonly unit: Unit | undefined;
   readonly requestsPerUnit: number;
-  /** Units per window, at least 1. */
   readonly unitMultiplier: number;
   readonly name: string;
   readonly replaces: readonly { readonly at: Position; readonly path: string; readonly name: string }[];
@@ -29,7 +28,6 @@ export interface DescriptorSource {
   /** Such as `descriptors[0].descriptors[2]`. */
   readonly path: string;
   readonly key: string;
-  /** Empty for any value. */
   readonly value: string;
   readonly rateLimit: RateLimitSource | undefined;
   readonly shadowMode: boolean;

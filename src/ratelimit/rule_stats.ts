@@ -1,12 +1,7 @@
+import type { RuleCounters } from "./stats_sink.ts";
+
 /** What one descriptor adds to the statistics of its rule. */
-export interface RuleStats {
-  readonly overLimit: number;
-  readonly nearLimit: number;
-  readonly withinLimit: number;
-  readonly shadowMode: number;
-  readonly overLimitWithLocalCache: number;
-  readonly returnedHits: number;
-}
+export type RuleStats = Readonly<Omit<RuleCounters, "totalHits" | "domainNotFound">>;
 
 /** No statistics. */
 export const NO_STATS: RuleStats = {
@@ -27,7 +22,6 @@ export function nearLimitThreshold(requestsPerUnit: number, ratio: number): numb
 export interface CountState {
   readonly requestsPerUnit: number;
   readonly nearLimitRatio: number;
-  /** The count after the hits. */
   readonly after: number;
   readonly hits: number;
   /** Whether the local cache knew that the key is over its limit: all hits are over. */

@@ -12,7 +12,6 @@ export interface RateLimit {
   readonly windowSeconds: number;
   readonly unlimited: boolean;
   readonly name: string;
-  /** Names of the rules that this one replaces. */
   readonly replaces: readonly string[];
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
@@ -27,15 +26,12 @@ export interface RateLimit {
 
 /** The rule of a limit: its place and how it is counted. */
 export interface LimitRule {
-  /** Index among all rules with a limit. */
   readonly index: number;
   readonly domain: string;
   /** `domain.key[_value].key[_value]`. */
   readonly fullKey: string;
-  /** The levels from the top to the rule. */
   readonly path: readonly RuleLevel[];
   readonly detailedMetric: boolean;
-  /** Whether a level shares its threshold. */
   readonly shares: boolean;
   readonly counterName: CounterName;
   /** Undefined if it depends on the request. */
@@ -45,14 +41,12 @@ export interface LimitRule {
 /** The parts of a counter name: constant texts, with the value of an entry between each two of them. */
 export interface CounterName {
   readonly texts: readonly string[];
-  /** Indexes of the entries whose values are inserted. */
   readonly varying: readonly number[];
 }
 
 /** One level of the path of a rule. */
 export interface RuleLevel {
   readonly key: string;
-  /** Empty for any value. */
   readonly value: string;
   readonly pattern: Pattern | undefined;
   readonly shareThreshold: boolean;
@@ -70,7 +64,6 @@ export interface KeyRules {
   /** By value, including the text of patterns; undefined if empty, so that unknown values are not hashed. */
   readonly exact: ReadonlyMap<string, RuleNode> | undefined;
   readonly patterns: PatternIndex<RuleNode> | undefined;
-  /** The rule for any value. */
   readonly keyOnly: RuleNode | undefined;
 }
 
@@ -81,7 +74,6 @@ export type RuleTable = ReadonlyMap<string, KeyRules>;
 export interface Rules {
   readonly domains: ReadonlyMap<string, RuleTable>;
   readonly domainCount: number;
-  /** All limits by `rule.index`, including unlimited ones. */
   readonly limits: readonly RateLimit[];
   /** The domains of the metric keys that do not depend on the request. */
   readonly metricKeys: ReadonlyMap<string, string>;

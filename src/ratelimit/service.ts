@@ -23,7 +23,6 @@ export interface RateLimitServiceOptions {
   readonly stats: StatsSink;
   readonly policy: Policy;
   readonly clock: Clock;
-  /** A number from 0 to below 1. */
   readonly random: () => number;
 }
 
@@ -35,7 +34,6 @@ interface LoadedRules {
   readonly counts: RuleCounts;
 }
 
-/** A request in progress. */
 interface Call extends PlannedHits {
   readonly loaded: LoadedRules;
   /** The statistics of each descriptor; undefined if it is not counted. */
@@ -75,12 +73,10 @@ export class RateLimitService {
     this.#loaded = { rules, counters, counts };
   }
 
-  /** The current rules; undefined before the first load. */
   get rules(): Rules | undefined {
     return this.#loaded?.rules;
   }
 
-  /** The counts of the current rules. */
   get ruleCounts(): RuleCounts | undefined {
     return this.#loaded?.counts;
   }

@@ -11,7 +11,6 @@ import { validateRequest } from "./validate.ts";
 /** Options of a simulation. */
 export interface SimulationOptions {
   readonly rules: Rules;
-  /** The counters of this simulation. */
   readonly cache: CounterCache;
   readonly policy: Policy;
 }
@@ -79,7 +78,6 @@ export interface RequestChange {
   /** The change of the overall code, or else the most severe change of a descriptor. */
   readonly kind: ChangeKind;
   readonly overall: ChangeKind | undefined;
-  /** One per descriptor. */
   readonly statuses: readonly (ChangeKind | undefined)[];
 }
 

@@ -14,14 +14,12 @@ export type ChangeCounts = Record<ChangeKind, number>;
 export interface RuleDecisions {
   decisions: number;
   overLimit: number;
-  /** Over the limit in shadow mode. */
   shadowed: number;
 }
 
 /** The decisions of one rule in both configurations. */
 export interface RuleTally {
   readonly source: "rule" | "request" | "none";
-  /** The full key; empty for other sources. */
   readonly rule: string;
   readonly old: RuleDecisions;
   readonly new: RuleDecisions;
@@ -32,17 +30,14 @@ export interface RuleTally {
 /** Counts simulated decisions; memory grows with the rules, not with the requests. */
 export class SimulationTally {
   readonly #rules = new Map<string, RuleTally>();
-  /** Requests over the limit. */
   readonly overLimit = { old: 0, new: 0 };
   /** Changed requests by their most severe change. */
   readonly changedRequests: ChangeCounts = { toOverLimit: 0, toOk: 0, otherLimit: 0 };
-  /** Changed descriptors. */
   readonly changedDecisions: ChangeCounts = { toOverLimit: 0, toOk: 0, otherLimit: 0 };
   requests = 0;
   /** Descriptors of all requests. */
   decisions = 0;
 
-  /** The number of changed requests. */
   get changes(): number {
     const { toOverLimit, toOk, otherLimit } = this.changedRequests;
     return toOverLimit + toOk + otherLimit;

@@ -8,7 +8,6 @@ export interface RuleCounters {
   withinLimit: number;
   shadowMode: number;
   overLimitWithLocalCache: number;
-  /** Subtracted hits. */
   returnedHits: number;
   /** Descriptors of a domain without rules, which is then the metric key. */
   domainNotFound: number;
@@ -16,7 +15,6 @@ export interface RuleCounters {
 
 /** The counters of the service. */
 export interface ServiceCounters {
-  /** Calls that are OK because of global shadow mode. */
   globalShadowMode: number;
   configLoadSuccess: number;
   configLoadError: number;

@@ -2,11 +2,9 @@ import { hashOfPart, KeyPlaces, type TextPart } from "./key_places.ts";
 
 /** Options of the top keys. */
 export interface TopKeysOptions {
-  /** Maximum number of keys. */
   readonly capacity: number;
   /** Longer keys are truncated, with `…` at the end. */
   readonly maxKeyLength: number;
-  /** The period after which all counts are halved. */
   readonly halvingSeconds: number;
 }
 
@@ -88,7 +86,6 @@ export class TopKeys {
     if (!isLong) this.#recent.set(text, place);
   }
 
-  /** The keys with the highest counts, highest first. */
   top(limit: number, nowSeconds: number): TopKey[] {
     this.#halve(nowSeconds);
     return this.#all().sort((a, b) => b.count - a.count || (a.key < b.key ? -1 : 1)).slice(0, limit)

@@ -5,12 +5,9 @@ import type { Method } from "./method.ts";
  *
  * @example
  * ```ts
- * import { buildRequestObject, Post, type Request } from "@weir/rest";
- * import { assertEquals } from "@std/assert";
+ * import { Post, type Request } from "@weir/rest";
  *
- * const baseURL = "https://api.example.com/items";
- * const request: Request = { method: Post, baseURL, queryParams: { dryRun: "true" }, body: "{}" };
- * assertEquals(buildRequestObject(request).url, "https://api.example.com/items?dryRun=true");
+ * const request: Request = { method: Post, baseURL: "https://api.example.com/items", body: "{}" };
  * ```
  */
 export interface Request {
@@ -34,12 +31,9 @@ export interface Request {
  *
  * @example
  * ```ts
- * import { buildResponse, type ResponseHeaders } from "@weir/rest";
- * import { assertEquals } from "@std/assert";
+ * import type { ResponseHeaders } from "@weir/rest";
  *
- * const web = new Response(null, { headers: [["Via", "a"], ["Via", "b"]] });
- * const headers: ResponseHeaders = (await buildResponse(web)).headers;
- * assertEquals(headers, { via: ["a, b"] });
+ * const headers: ResponseHeaders = { "set-cookie": ["a=1", "b=2"], via: ["a, b"] };
  * ```
  */
 export type ResponseHeaders = Record<string, string[]>;

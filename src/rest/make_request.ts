@@ -1,7 +1,7 @@
 import { discardBody } from "./body.ts";
 import { isBodiless } from "./method.ts";
 import { networkFailure } from "./network_failure.ts";
-import { type CheckedRequest, requestInit } from "./request.ts";
+import { type CheckedRequest, requestInit, urlProblem } from "./request.ts";
 import { RestError, type RestErrorSubject } from "./rest_error.ts";
 import { unlessStopped } from "./stop.ts";
 
@@ -10,12 +10,10 @@ import { unlessStopped } from "./stop.ts";
  *
  * @example
  * ```ts
- * import { Client, type Fetch, Get } from "@weir/rest";
- * import { assertEquals } from "@std/assert";
+ * import { Client, type Fetch } from "@weir/rest";
  *
- * const fetch: Fetch = (input) => Promise.resolve(new Response(`URL: ${input}`));
- * const response = await new Client({ fetch }).send({ method: Get, baseURL: "https://example.com/" });
- * assertEquals(response.body, "URL: https://example.com/");
+ * const fetch: Fetch = () => Promise.resolve(new Response("hello"));
+ * const client = new Client({ fetch });
  * ```
  */
 export type Fetch = (
@@ -45,25 +43,21 @@ export interface HttpClient {
  *
  * @example
  * ```ts
- * import { makeRequest, type MakeRequestOptions } from "@weir/rest";
- * import { ScriptedTransport } from "@weir/rest/testing";
- * import { assertEquals } from "@std/assert";
+ * import type { MakeRequestOptions } from "@weir/rest";
  *
- * const { fetch } = new ScriptedTransport([{ status: 302, headers: { location: "/other" } }]);
- * const options: MakeRequestOptions = { fetch, redirect: "manual" };
- * assertEquals((await makeRequest(new Request("https://api.example.com/"), options)).status, 302);
+ * const options: MakeRequestOptions = { redirect: "manual" };
  * ```
  */
 export interface MakeRequestOptions {
   /** The global `fetch` by default. */
   readonly fetch?: Fetch | undefined;
-  /** For Deno; other platforms ignore it. */
+  /** For Deno, for example to trust a private CA; other platforms ignore it. */
   readonly httpClient?: HttpClient | undefined;
-  /** `follow` by default, for at most 20 redirects. */
+  /** `follow` by default, for at most 20 redirects; `manual` returns the redirect response. */
   readonly redirect?: "follow" | "manual" | undefined;
   /** Headers not to send to another origin on a redirect, in addition to credentials and cookies. */
   readonly sensitiveHeaders?: readonly string[] | undefined;
-  /** Aborts the request. */
+  /** Aborts the request, with code `aborted`. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -194,7 +188,9 @@ function redirected(
   { status, location }: { readonly status: number; readonly location: string },
   sensitiveHeaders: readonly string[],
 ): CheckedRequest {
-  const url = redirectUrl(from, location);
+  const problem = urlProblem(location, from.url);
+  if (problem !== undefined) throw unfollowed(from, problem);
+  const url = new URL(location, from.url);
   const isCrossOrigin = url.origin !== new URL(from.url).origin;
   const kept = isCrossOrigin
     ? withoutHeaders(from.headers, [...SENSITIVE, ...sensitiveHeaders])
@@ -208,22 +204,6 @@ function redirected(
     throw unfollowed(from, "a streamed body cannot be sent again");
   }
   return { ...rest, url: url.href, headers: kept, ...(body === undefined ? {} : { body }) };
-}
-
-function redirectUrl(from: CheckedRequest, location: string): URL {
-  let url: URL;
-  try {
-    url = new URL(location, from.url);
-  } catch {
-    throw unfollowed(from, "invalid location");
-  }
-  if (url.protocol !== "https:" && url.protocol !== "http:") {
-    throw unfollowed(from, "the location is neither http nor https");
-  }
-  if (url.username !== "" || url.password !== "") {
-    throw unfollowed(from, "the location contains a user name or password");
-  }
-  return url;
 }
 
 function unfollowed(from: CheckedRequest, reason: string): RestError {

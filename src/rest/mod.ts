@@ -8,18 +8,10 @@
  * import { Get, send } from "@weir/rest";
  * import { assertEquals } from "@std/assert";
  *
- * await using server = Deno.serve({ port: 0, onListen() {} }, (request) => {
- *   const { searchParams } = new URL(request.url);
- *   return Response.json({ page: searchParams.get("page") });
- * });
- * const response = await send({
- *   method: Get,
- *   baseURL: `http://localhost:${server.addr.port}/items`,
- *   headers: { authorization: "Bearer KEY" },
- *   queryParams: { page: "2" },
- * });
- * assertEquals(response.statusCode, 200);
- * assertEquals(response.json(), { page: "2" });
+ * await using server = Deno.serve({ port: 0, onListen() {} }, ({ url }) => new Response(new URL(url).search));
+ * const baseURL = `http://localhost:${server.addr.port}/items`;
+ * const response = await send({ method: Get, baseURL, queryParams: { page: "2" } });
+ * assertEquals([response.statusCode, response.body], [200, "?page=2"]);
  * ```
  *
  * @module

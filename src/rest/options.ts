@@ -1,5 +1,5 @@
 import type { Clock } from "./stop.ts";
-import type { Fetch, HttpClient } from "./make_request.ts";
+import type { MakeRequestOptions } from "./make_request.ts";
 import { isToken } from "./method.ts";
 import type { RetryOptions } from "./retry.ts";
 
@@ -8,16 +8,10 @@ import type { RetryOptions } from "./retry.ts";
  *
  * @example
  * ```ts
- * import { Client, Get, type HookContext } from "@weir/rest";
- * import { ScriptedTransport } from "@weir/rest/testing";
- * import { assertEquals } from "@std/assert";
+ * import { Client, type HookContext } from "@weir/rest";
  *
- * const attempts: number[] = [];
- * const onRequest = (_: unknown, { attempt }: HookContext) => void attempts.push(attempt);
- * const { fetch } = new ScriptedTransport([{ fail: "reset" }, {}]);
- * const client = new Client({ fetch, onRequest, retry: { backoffMs: 0 } });
- * await client.send({ method: Get, baseURL: "https://api.example.com/" });
- * assertEquals(attempts, [1, 2]);
+ * const onRequest = (_: unknown, { attempt }: HookContext) => console.log(`attempt ${attempt}`);
+ * const client = new Client({ onRequest });
  * ```
  */
 export interface HookContext {
@@ -30,14 +24,10 @@ export interface HookContext {
  *
  * @example
  * ```ts
- * import { Client, Get, type RequestHook } from "@weir/rest";
- * import { ScriptedTransport } from "@weir/rest/testing";
- * import { assertEquals } from "@std/assert";
+ * import { Client, type RequestHook } from "@weir/rest";
  *
- * const onRequest: RequestHook = ({ headers }) => headers.set("x-id", "7");
- * const { fetch } = new ScriptedTransport([({ headers }) => ({ body: headers["x-id"] })]);
- * const response = await new Client({ fetch, onRequest }).send({ method: Get, baseURL: "https://example.com/" });
- * assertEquals(response.body, "7");
+ * const onRequest: RequestHook = ({ headers }) => headers.set("authorization", "Bearer KEY");
+ * const client = new Client({ onRequest });
  * ```
  */
 export type RequestHook = (
@@ -50,15 +40,10 @@ export type RequestHook = (
  *
  * @example
  * ```ts
- * import { Client, Get, type ResponseHook } from "@weir/rest";
- * import { ScriptedTransport } from "@weir/rest/testing";
- * import { assertEquals } from "@std/assert";
+ * import { Client, type ResponseHook } from "@weir/rest";
  *
- * const lines: string[] = [];
- * const log: ResponseHook = ({ status }, { attempt }) => void lines.push(`attempt ${attempt}: ${status}`);
- * const { fetch } = new ScriptedTransport([{ status: 404 }]);
- * await new Client({ fetch, onResponse: log }).send({ method: Get, baseURL: "https://api.example.com/" });
- * assertEquals(lines, ["attempt 1: 404"]);
+ * const onResponse: ResponseHook = ({ status }, { attempt }) => console.log(`attempt ${attempt}: ${status}`);
+ * const client = new Client({ onResponse });
  * ```
  */
 export type ResponseHook = (
@@ -71,20 +56,12 @@ export type ResponseHook = (
  *
  * @example
  * ```ts
- * import { Client, Get, type SendOptions } from "@weir/rest";
- * import { ScriptedTransport } from "@weir/rest/testing";
- * import { assertEquals } from "@std/assert";
+ * import type { SendOptions } from "@weir/rest";
  *
  * const strict: SendOptions = { timeoutMs: 2_000, maxResponseBytes: 1_000, throwOnStatus: true };
- * const client = new Client({ fetch: new ScriptedTransport([{ status: 404 }]).fetch });
- * const request = { method: Get, baseURL: "https://api.example.com/" };
- * const error = await client.send(request, strict).catch((error) => error);
- * assertEquals(error.code, "status");
  * ```
  */
-export interface SendOptions {
-  /** Aborts the call, with code `aborted`. */
-  readonly signal?: AbortSignal | undefined;
+export interface SendOptions extends Omit<MakeRequestOptions, "fetch" | "httpClient"> {
   /** Timeout of one attempt, including its body, in milliseconds. */
   readonly timeoutMs?: number | undefined;
   /** Timeout of the whole call, including retries and delays, in milliseconds. */
@@ -99,10 +76,6 @@ export interface SendOptions {
   readonly maxResponseBytes?: number | undefined;
   /** Whether a status of 400 or above is an error, with code `status`. */
   readonly throwOnStatus?: boolean | undefined;
-  /** `manual` returns the redirect response. */
-  readonly redirect?: "follow" | "manual" | undefined;
-  /** Headers not to send to another origin on a redirect, in addition to credentials and cookies. */
-  readonly sensitiveHeaders?: readonly string[] | undefined;
 }
 
 /**
@@ -110,21 +83,13 @@ export interface SendOptions {
  *
  * @example
  * ```ts
- * import { Client, type ClientOptions, Get } from "@weir/rest";
- * import { ScriptedTransport } from "@weir/rest/testing";
- * import { assertEquals } from "@std/assert";
+ * import { Client, type ClientOptions } from "@weir/rest";
  *
- * const { fetch } = new ScriptedTransport([{ status: 503 }, { body: "second" }]);
- * const options: ClientOptions = { fetch, timeoutMs: 5_000, retry: { backoffMs: 10 }, random: () => 0.5 };
- * const response = await new Client(options).send({ method: Get, baseURL: "https://api.example.com/" });
- * assertEquals(response.body, "second");
+ * const options: ClientOptions = { timeoutMs: 5_000, retry: { attempts: 3 } };
+ * const client = new Client(options);
  * ```
  */
-export interface ClientOptions extends Omit<SendOptions, "signal"> {
-  /** Sends the requests; the global `fetch` by default. */
-  readonly fetch?: Fetch | undefined;
-  /** On Deno: the result of `Deno.createHttpClient`, for example to trust a private CA. */
-  readonly httpClient?: HttpClient | undefined;
+export interface ClientOptions extends Omit<SendOptions & MakeRequestOptions, "signal"> {
   /** The clock of the platform by default. */
   readonly clock?: Clock | undefined;
   /** A number from 0 to below 1, for retry delays; `Math.random` by default. */

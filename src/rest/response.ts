@@ -7,12 +7,9 @@ import { RestError, type RestErrorSubject } from "./rest_error.ts";
  *
  * @example
  * ```ts
- * import { buildResponse, type BuildResponseOptions } from "@weir/rest";
- * import { assertEquals } from "@std/assert";
+ * import type { BuildResponseOptions } from "@weir/rest";
  *
- * const options: BuildResponseOptions = { maxResponseBytes: 4 };
- * const error = await buildResponse(new Response("hello"), options).catch((error) => error);
- * assertEquals(error.code, "body_too_large");
+ * const options: BuildResponseOptions = { maxResponseBytes: 1_000_000 };
  * ```
  */
 export interface BuildResponseOptions {

@@ -8,13 +8,9 @@ import { RestError } from "./rest_error.ts";
  * @example
  * ```ts
  * import { Client, Post, type RetryOptions } from "@weir/rest";
- * import { ScriptedTransport } from "@weir/rest/testing";
- * import { assertEquals } from "@std/assert";
  *
- * const retry: RetryOptions = { attempts: 4, backoffMs: 1, methods: [Post] };
- * const { fetch } = new ScriptedTransport([{ status: 503 }, { fail: "connect" }, { status: 201 }]);
- * const request = { method: Post, baseURL: "https://api.example.com/orders", body: "{}" };
- * assertEquals((await new Client({ fetch, retry }).send(request)).statusCode, 201);
+ * const retry: RetryOptions = { attempts: 4, backoffMs: 100, methods: [Post] };
+ * const client = new Client({ retry });
  * ```
  */
 export interface RetryOptions {

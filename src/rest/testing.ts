@@ -23,14 +23,9 @@ import type { Fetch } from "./make_request.ts";
  *
  * @example
  * ```ts
- * import { Client, Get } from "@weir/rest";
- * import { type ScriptedAnswer, ScriptedTransport } from "@weir/rest/testing";
- * import { assertEquals } from "@std/assert";
+ * import type { ScriptedAnswer } from "@weir/rest/testing";
  *
  * const answer: ScriptedAnswer = { status: 404, body: "no such item" };
- * const { fetch } = new ScriptedTransport([answer]);
- * const response = await new Client({ fetch }).send({ method: Get, baseURL: "https://api.example.com/" });
- * assertEquals(response.statusCode, 404);
  * ```
  */
 export interface ScriptedAnswer {
@@ -49,14 +44,9 @@ export interface ScriptedAnswer {
  *
  * @example
  * ```ts
- * import { Client, Get } from "@weir/rest";
- * import { type ScriptedFailure, ScriptedTransport } from "@weir/rest/testing";
- * import { assertEquals } from "@std/assert";
+ * import type { ScriptedFailure } from "@weir/rest/testing";
  *
  * const failure: ScriptedFailure = { fail: "hang" };
- * const client = new Client({ fetch: new ScriptedTransport([failure]).fetch, timeoutMs: 10 });
- * const error = await client.send({ method: Get, baseURL: "https://example.com/" }).catch((error) => error);
- * assertEquals(error.code, "timeout");
  * ```
  */
 export interface ScriptedFailure {
@@ -69,14 +59,9 @@ export interface ScriptedFailure {
  *
  * @example
  * ```ts
- * import { Client, Post } from "@weir/rest";
- * import { type ScriptedStep, ScriptedTransport } from "@weir/rest/testing";
- * import { assertEquals } from "@std/assert";
+ * import type { ScriptedStep } from "@weir/rest/testing";
  *
  * const echo: ScriptedStep = ({ method, body }) => ({ body: `${method} ${body}` });
- * const client = new Client({ fetch: new ScriptedTransport([echo]).fetch });
- * const response = await client.send({ method: Post, baseURL: "https://example.com/", body: "hello" });
- * assertEquals(response.body, "POST hello");
  * ```
  */
 export type ScriptedStep =
@@ -89,15 +74,9 @@ export type ScriptedStep =
  *
  * @example
  * ```ts
- * import { Client, Put } from "@weir/rest";
  * import { type ScriptedRequest, ScriptedTransport } from "@weir/rest/testing";
- * import { assertEquals } from "@std/assert";
  *
- * const transport = new ScriptedTransport([{ status: 204 }]);
- * const client = new Client({ fetch: transport.fetch });
- * await client.send({ method: Put, baseURL: "https://example.com/a", headers: { "x-id": "7" } });
- * const sent: ScriptedRequest = { method: "PUT", url: "https://example.com/a", headers: { "x-id": "7" }, body: "" };
- * assertEquals(transport.requests, [sent]);
+ * const requests: readonly ScriptedRequest[] = new ScriptedTransport([]).requests;
  * ```
  */
 export interface ScriptedRequest {

@@ -5,7 +5,6 @@ export interface LiveFeedOptions {
   readonly clock: Clock;
   /** Called once per second for all streams, while there are any. */
   readonly snapshot: () => unknown;
-  /** The maximum number of open streams. */
   readonly maxStreams: number;
 }
 
@@ -17,7 +16,6 @@ const MAX_PERIODS = 3_600;
 
 interface Listener {
   readonly controller: ReadableStreamDefaultController<Uint8Array>;
-  /** Consecutive periods without a read. */
   skipped: number;
   periods: number;
   readonly detach: () => void;
@@ -34,7 +32,6 @@ export class LiveFeed {
     this.#options = options;
   }
 
-  /** The number of open streams. */
   get streams(): number {
     return this.#listeners.size;
   }

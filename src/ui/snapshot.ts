@@ -29,7 +29,6 @@ export interface RuleStatisticsSource {
 export interface OverLimitKey {
   readonly key: string;
   readonly count: number;
-  /** The maximum error of the count. */
   readonly errorAtMost: number;
 }
 
@@ -38,7 +37,6 @@ export interface ConfigurationState {
   /** When the current rules were loaded, in milliseconds since the epoch; null before the first load. */
   readonly loadedAt: number | null;
   readonly version: string;
-  /** The number of successful and of failed loads. */
   readonly loaded: number;
   readonly failed: number;
   /** Why the last load failed; null if it succeeded. */
@@ -66,7 +64,6 @@ const MAX_RULES = 200;
 const MAX_KEYS = 20;
 /** How many candidates above the limit are collected before they are sorted. */
 const SORT_BATCH = 1_000;
-/** Longer names and texts are truncated. */
 const MAX_TEXT = 1_000;
 /** Rates over a longer interval are not current. */
 const MAX_INTERVAL_MS = 5_000;

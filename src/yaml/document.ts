@@ -17,38 +17,35 @@ import { ProblemLog } from "./problem_log.ts";
 import { buildTree, tooDeep } from "./tree.ts";
 import type { YamlValue } from "./value.ts";
 
-/** A file of YAML: its tree where it could be read, and the log for everything found in it. */
+/** A YAML file: its tree and its problems. */
 export interface YamlDocument {
-  /** Absent when the file is empty or not YAML; the log then says so for the latter only. */
+  /** Undefined if the file is empty or invalid; only the latter is logged. */
   readonly root: YamlValue | undefined;
   readonly log: ProblemLog;
-  /** What reading it costs: how many words, marks and line ends there are, the dear ones counted twice. */
+  /** The cost of reading: the number of tokens, some of them with a higher weight. */
   readonly parts: number;
 }
 
-/** Our words for what the parser says in others, or not clearly enough for the fix. */
+/** Replacements for messages of the parser. */
 const SYNTAX_TEXTS: Partial<Record<ErrorCode, string>> = {
   TAB_AS_INDENT: "a tab is used as indentation; use spaces",
   BAD_ALIAS: "an alias has no name; put a text that begins with * in quotes",
   RESOURCE_EXHAUSTION: tooDeep(),
 };
 
-/** How a document is read. */
+/** Options of `readYamlDocument`. */
 export interface YamlDocumentOptions {
-  /**
-   * How many parts the text may have; any number when absent. Length alone bounds nothing: a list of
-   * empty lists takes several hundred times its length of memory while it is read.
-   */
+  /** Maximum cost; the length is no bound, because a list of empty lists needs several hundred times its size. */
   readonly maxParts?: number;
 }
 
-/** Reads one document of YAML; `name` begins every position. */
+/** Reads one YAML document; positions begin with `name`. */
 export function readYamlDocument(
   name: string,
   source: string,
   options: YamlDocumentOptions = {},
 ): YamlDocument {
-  // The mark at the start is no character of the first line.
+  // The byte order mark is not a character of the first line.
   const text = source.startsWith("\uFEFF") ? source.slice(1) : source;
   const lines = new LineCounter();
   const log = new ProblemLog(name, lines);
@@ -69,7 +66,7 @@ export function readYamlDocument(
   return { root: rootOf(first.contents, text, log), log, parts };
 }
 
-/** What the parser's own function for a whole text does; no documents when there are too many parts. */
+/** Parses the whole text like `parseAllDocuments`; stops above the maximum cost. */
 function readDocuments(
   text: string,
   lines: LineCounter,
@@ -77,10 +74,10 @@ function readDocuments(
 ): { documents: Document.Parsed[] | undefined; parts: number } {
   const composer = new Composer({
     lineCounter: lines,
-    // Types are ours to tell: values are taken as written, and only some fields are numbers or flags.
+    // Values stay texts: the field decides whether it is a number or a flag.
     schema: "failsafe",
     resolveKnownTags: false,
-    // Keys given twice are reported with both places, and the same through merges.
+    // Duplicate keys are reported with both positions, by the tree.
     uniqueKeys: false,
     prettyErrors: false,
   });
@@ -98,7 +95,7 @@ function readDocuments(
   return { documents, parts };
 }
 
-/** Measured: about 400 bytes of memory for each one counted, whatever the text is made of. */
+/** About 400 bytes of memory per unit, for any text. */
 function costOf(lexeme: string): number {
   switch (lexeme[0]) {
     case "*":
@@ -115,12 +112,12 @@ function costOf(lexeme: string): number {
 
 function rootOf(contents: Node | null, text: string, log: ProblemLog): YamlValue | undefined {
   if (contents === null) return undefined;
-  // Without an anchor in the text there is nothing to find, and large files have none as a rule.
+  // Most large files have no anchors.
   const anchors = text.includes("&") ? resolveAliases(contents) : new Map<Alias, Node>();
   return buildTree(contents, log, anchors);
 }
 
-/** One problem a line: what follows on it is as a rule a consequence. */
+/** One problem per line: later ones are usually consequences. */
 function logSyntaxErrors(errors: readonly YAMLParseError[], log: ProblemLog): void {
   const exhausted = errors.filter((error) => error.code === "RESOURCE_EXHAUSTION").slice(0, 1);
   const seen = new Set<string>();
@@ -135,7 +132,7 @@ function logSyntaxErrors(errors: readonly YAMLParseError[], log: ProblemLog): vo
   }
 }
 
-/** What every alias stands for: the last value before it that carries its name. */
+/** The target of every alias: the last value before it with its name. */
 function resolveAliases(root: Node): Map<Alias, Node> {
   const named = new Map<string, Node>();
   const targets = new Map<Alias, Node>();

@@ -2,7 +2,7 @@ import type { ProblemLog } from "./problem_log.ts";
 import { countOf, described, flagOf, isNull, isOddNumber, shown } from "./scalar.ts";
 import type { YamlList, YamlMapping, YamlScalar, YamlValue } from "./value.ts";
 
-/** Reads the fields of one mapping by type; what has the wrong type is reported and reads as absent. */
+/** Reads the fields of a mapping by type; a field with the wrong type is logged and undefined. */
 export class FieldReader {
   readonly #log: ProblemLog;
   readonly #mapping: YamlMapping;
@@ -15,17 +15,17 @@ export class FieldReader {
     this.#path = path;
   }
 
-  /** Whether the field was there and could not be read. */
+  /** Whether the field is invalid. */
   failed(key: string): boolean {
     return this.#failed.has(key);
   }
 
-  /** Offset of the field's value; of the mapping where the field is absent. */
+  /** The offset of the value, or of the mapping without it. */
   offset(key: string): number {
     return this.#mapping.entries.get(key)?.value.offset ?? this.#mapping.offset;
   }
 
-  /** The text as written, also when it looks like a whole number or a flag; absent for null. */
+  /** A text, including integers and flags as they are written. */
   text(key: string): string | undefined {
     const scalar = this.#scalar(key, "a text");
     if (scalar === undefined || !isOddNumber(scalar)) return scalar?.text;
@@ -35,12 +35,12 @@ export class FieldReader {
     return undefined;
   }
 
-  /** The text as written, whatever it looks like; absent for null. */
+  /** A text, including any scalar as it is written. */
   anyText(key: string): string | undefined {
     return this.#scalar(key, "a text")?.text;
   }
 
-  /** A flag; false when absent. */
+  /** A flag; false by default. */
   flag(key: string): boolean {
     const scalar = this.#scalar(key, "true or false");
     if (scalar === undefined) return false;
@@ -49,25 +49,25 @@ export class FieldReader {
     return flag ?? false;
   }
 
-  /** One of the words, in lower case as they stand in the list. */
+  /** One of the words. */
   choice<const T extends string>(key: string, words: readonly T[]): T | undefined {
-    const wanted = `one of ${words.join(", ")}`;
-    const scalar = this.#scalar(key, wanted);
+    const expected = `one of ${words.join(", ")}`;
+    const scalar = this.#scalar(key, expected);
     if (scalar === undefined) return undefined;
     const word = words.find((known) => known === scalar.text);
-    if (word === undefined) this.#fail(key, wanted, scalar);
+    if (word === undefined) this.#fail(key, expected, scalar);
     return word;
   }
 
-  /** A whole number of the range. */
+  /** An integer in the range. */
   count(key: string, range: { readonly min: number; readonly max: number }): number | undefined {
-    const wanted = `a whole number from ${range.min} to ${range.max}`;
-    const scalar = this.#scalar(key, wanted);
+    const expected = `a whole number from ${range.min} to ${range.max}`;
+    const scalar = this.#scalar(key, expected);
     if (scalar === undefined) return undefined;
     const count = countOf(scalar);
     if (count !== undefined && count >= range.min && count <= range.max) return count;
     const leadingZero = !scalar.quoted && /^\+?0[0-9]+$/.test(scalar.text);
-    this.#fail(key, leadingZero ? `${wanted} without leading zeros` : wanted, scalar);
+    this.#fail(key, leadingZero ? `${expected} without leading zeros` : expected, scalar);
     return undefined;
   }
 
@@ -87,10 +87,10 @@ export class FieldReader {
     return undefined;
   }
 
-  #scalar(key: string, wanted: string): YamlScalar | undefined {
+  #scalar(key: string, expected: string): YamlScalar | undefined {
     const value = this.#present(key);
     if (value === undefined || value.kind === "scalar") return value;
-    this.#fail(key, wanted, value);
+    this.#fail(key, expected, value);
     return undefined;
   }
 
@@ -102,13 +102,13 @@ export class FieldReader {
     return undefined;
   }
 
-  #fail(key: string, wanted: string, value: YamlValue): void {
+  #fail(key: string, expected: string, value: YamlValue): void {
     this.#failed.add(key);
-    this.#log.error(value.offset, pathOf(this.#path, key), `expected ${wanted}, got ${described(value)}`);
+    this.#log.error(value.offset, pathOf(this.#path, key), `expected ${expected}, got ${described(value)}`);
   }
 }
 
-/** The path of a field of the mapping at `path`. */
+/** The path of a field. */
 export function pathOf(path: string, key: string): string {
   return path === "" ? shown(key) : `${path}.${shown(key)}`;
 }

@@ -1,6 +1,6 @@
 import type { YamlScalar, YamlValue } from "./value.ts";
 
-/** What an unquoted scalar means in YAML's core schema; `date` is set apart because JSON has none. */
+/** The type of a scalar in the YAML core schema, and `date`, which JSON does not have. */
 export type ScalarType = "null" | "boolean" | "number" | "date" | "text";
 
 const NULL = /^(?:|~|null|Null|NULL)$/;
@@ -8,7 +8,7 @@ const BOOLEAN = /^(?:true|True|TRUE|false|False|FALSE)$/;
 const INTEGER = /^[-+]?[0-9]+$|^0o[0-7]+$|^0x[0-9a-fA-F]+$|^0b[01]+$/;
 const FLOAT = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;
 const NOT_FINITE = /^(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$/;
-/** Integers as rule files have always been read: also with a sign before any of them, and octal by a leading zero. */
+/** Integers in YAML 1.1: with a sign and with octal by a leading zero. */
 const WHOLE = /^[-+]?(?:0|[1-9][0-9]*|0[0-7]+|0[oO][0-7]+|0[xX][0-9a-fA-F]+|0[bB][01]+)$/;
 const MIN_WHOLE = -(2n ** 63n);
 const MAX_WHOLE = 2n ** 63n - 1n;
@@ -17,7 +17,7 @@ const YES = /^(?:y|Y|yes|Yes|YES|on|On|ON|true|True|TRUE)$/;
 const NO = /^(?:n|N|no|No|NO|off|Off|OFF|false|False|FALSE)$/;
 const COUNT = /^\+?(?:0|[1-9][0-9_]*|0x[0-9a-fA-F]+|0o[0-7]+|0b[01]+)$/;
 
-/** The type of the scalar; what stands in quotes is text. */
+/** The type of a scalar; quoted ones are text. */
 export function scalarType(scalar: YamlScalar): ScalarType {
   const text = scalar.text;
   if (scalar.quoted) return "text";
@@ -27,28 +27,25 @@ export function scalarType(scalar: YamlScalar): ScalarType {
   return DATE.test(text) ? "date" : "text";
 }
 
-/** Whether nothing was written, or `null` in one of its spellings. */
+/** Whether the scalar is empty or `null`. */
 export function isNull(scalar: YamlScalar): boolean {
   return !scalar.quoted && NULL.test(scalar.text);
 }
 
-/** The scalar as a flag, `yes` and `off` and the like included; absent when it is none. */
+/** A flag, including `yes` and `off`, if it is one. */
 export function flagOf(scalar: YamlScalar): boolean | undefined {
   if (scalar.quoted) return undefined;
   if (YES.test(scalar.text)) return true;
   return NO.test(scalar.text) ? false : undefined;
 }
 
-/**
- * The scalar as a whole number from 0 on; absent when it is none. A leading zero is refused: it
- * means octal in older YAML and nothing in newer.
- */
+/** A non-negative integer, if it is one; a leading zero is not allowed, because it is octal in YAML 1.1 only. */
 export function countOf(scalar: YamlScalar): number | undefined {
   if (scalar.quoted || !COUNT.test(scalar.text)) return undefined;
   return Number(scalar.text.replaceAll("_", "").replace("+", ""));
 }
 
-/** Whether the scalar is a number, but no integer of 64 bits with a sign: nobody means one where texts stand. */
+/** Whether the scalar is a number but no 64-bit integer, which is unlikely to be meant as a text. */
 export function isOddNumber(scalar: YamlScalar): boolean {
   if (scalar.quoted || !/^[-+.0-9]/.test(scalar.text)) return false;
   const text = scalar.text.replaceAll("_", "");
@@ -63,20 +60,20 @@ function wholeOf(text: string): bigint {
   return text.startsWith("-") ? -whole : whole;
 }
 
-/** The scalar as a finite number; absent when it is none. */
+/** A finite number, if it is one. */
 export function numberOf(scalar: YamlScalar): number | undefined {
   if (NOT_FINITE.test(scalar.text)) return undefined;
   const value = Number(scalar.text);
   return Number.isFinite(value) ? value : undefined;
 }
 
-/** The scalar as text for a person, cut when it is long. */
+/** A text in one line, truncated if it is long. */
 export function shown(text: string): string {
   const line = text.replaceAll("\n", "\\n");
   return line.length > 60 ? `${line.slice(0, 60)}…` : line;
 }
 
-/** The value as a message names it. */
+/** A value in a message. */
 export function described(value: YamlValue): string {
   if (value.kind !== "scalar") return `a ${value.kind}`;
   if (isNull(value)) return "nothing";

@@ -13,9 +13,9 @@ import type { ProblemLog } from "./problem_log.ts";
 import { scalarType, shown } from "./scalar.ts";
 import type { YamlEntry, YamlValue } from "./value.ts";
 
-/** How many values aliases may stand for in one file, all uses together. */
+/** Maximum number of values from aliases in one file. */
 const MAX_ALIASED_NODES = 100_000;
-/** How deep lists and mappings may be nested. */
+/** Maximum depth of lists and mappings. */
 export const MAX_DEPTH = 150;
 
 const TAG = "tag:yaml.org,2002:";
@@ -23,7 +23,7 @@ const SCALAR_TAGS = new Set([`${TAG}str`, `${TAG}int`, `${TAG}float`, `${TAG}boo
 const TEXT_TAGS = new Set([`${TAG}str`, "!"]);
 const COLLECTION_TAGS = new Set([`${TAG}map`, `${TAG}seq`, "!"]);
 
-/** The tree under `root`, aliases and merge keys resolved; problems go to the log. */
+/** Builds the tree with aliases and merge keys resolved. */
 export function buildTree(root: Node, log: ProblemLog, anchors: ReadonlyMap<Alias, Node>): YamlValue {
   return new TreeBuilder(log, anchors).value(root, 0);
 }
@@ -31,11 +31,11 @@ export function buildTree(root: Node, log: ProblemLog, anchors: ReadonlyMap<Alia
 class TreeBuilder {
   readonly #log: ProblemLog;
   readonly #anchors: ReadonlyMap<Alias, Node>;
-  /** Path of the value in work, one part a level: kept apart because few paths are ever printed. */
+  /** The path of the current value; joined only for problems. */
   readonly #path: (string | number)[] = [];
-  /** The collections around the value in work: an alias to one of them would never end. */
+  /** The collections around the current value: an alias to one of them is a cycle. */
   readonly #open = new Set<Node>();
-  /** Offset of the outermost alias around the value in work. */
+  /** Offset of the outermost alias around the current value. */
   #use: number | undefined;
   #aliased = 0;
 
@@ -44,7 +44,7 @@ class TreeBuilder {
     this.#anchors = anchors;
   }
 
-  /** The node as a value; `fallback` is its offset when it has none of its own. */
+  /** Converts a node; `fallback` is its offset if it has none. */
   value(node: unknown, fallback: number): YamlValue {
     const offset = this.#use ?? startOf(node, fallback);
     if (isAlias(node)) return this.#alias(node, offset);
@@ -79,7 +79,7 @@ class TreeBuilder {
     if (this.#open.has(target)) {
       this.#error(
         offset,
-        `alias '*${name}' stands inside the value it stands for; use it outside of that value`,
+        `alias '*${name}' is inside its own value; use it outside of that value`,
       );
       return { kind: "broken", offset };
     }
@@ -134,7 +134,7 @@ class TreeBuilder {
       if (key === undefined) continue;
       const first = isMerge ? merge : entries.get(key);
       if (first !== undefined) {
-        this.#twice(key, keyOffset, first.offset);
+        this.#duplicate(key, keyOffset, first.offset);
       } else if (isMerge) {
         merge = { offset: keyOffset, node: pair.value };
       } else {
@@ -148,7 +148,7 @@ class TreeBuilder {
   }
 
   #key(node: unknown, offset: number): string | undefined {
-    // A key costs nothing of what aliases may stand for: its value does.
+    // Keys do not count as values of aliases.
     const key = isAlias(node) ? this.#alias(node, offset) : this.#plain(node, offset);
     if (key.kind === "broken") return undefined;
     const type = key.kind === "scalar" ? scalarType(key) : key.kind;
@@ -158,14 +158,14 @@ class TreeBuilder {
     return undefined;
   }
 
-  #twice(key: string, offset: number, first: number): void {
-    const right = key === "<<" ? "merge a list instead, as in '<<: [*a, *b]'" : "keep one of them";
+  #duplicate(key: string, offset: number, first: number): void {
+    const fix = key === "<<" ? "merge a list instead, as in '<<: [*a, *b]'" : "keep one of them";
     this.#path.push(key);
-    this.#error(offset, `key '${shown(key)}' is given twice, first at ${this.#log.at(first)}; ${right}`);
+    this.#error(offset, `key '${shown(key)}' is given twice, first at ${this.#log.at(first)}; ${fix}`);
     this.#path.pop();
   }
 
-  /** Adds what a merge key brings; keys already there win, and of several sources the first. */
+  /** Adds the entries of a merge key; existing keys and earlier sources take precedence. */
   #merge(entries: Map<string, YamlEntry>, node: unknown, offset: number): void {
     this.#path.push("<<");
     const merged = this.value(node, offset);
@@ -192,7 +192,7 @@ class TreeBuilder {
   }
 }
 
-/** What is said of a file that is nested beyond the bound. */
+/** The message for a file above the maximum depth. */
 export function tooDeep(): string {
   return `lists and mappings are nested more than ${MAX_DEPTH} levels deep; use fewer levels`;
 }

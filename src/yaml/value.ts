@@ -1,9 +1,9 @@
-/** A text, a number, a flag or nothing, as written. */
+/** A scalar as it is written. */
 export interface YamlScalar {
   readonly kind: "scalar";
   readonly offset: number;
   readonly text: string;
-  /** It stands in quotes or in a block, or is tagged as text: it is text, whatever it looks like. */
+  /** Whether it is always text: quoted, in a block or tagged as text. */
   readonly quoted: boolean;
 }
 /** A list. */
@@ -12,20 +12,20 @@ export interface YamlList {
   readonly offset: number;
   readonly items: readonly YamlValue[];
 }
-/** A mapping whose keys are texts; merge keys are already applied. */
+/** A mapping with text keys and merge keys applied. */
 export interface YamlMapping {
   readonly kind: "mapping";
   readonly offset: number;
   readonly entries: ReadonlyMap<string, YamlEntry>;
 }
-/** A value that could not be had; why is in the log. */
+/** An invalid value; the reason is in the log. */
 export interface YamlBroken {
   readonly kind: "broken";
   readonly offset: number;
 }
-/** One value of a file. Its offset is where a person has to look: for an aliased value, the use. */
+/** A value; the offset of an aliased value is that of the alias. */
 export type YamlValue = YamlScalar | YamlList | YamlMapping | YamlBroken;
-/** One key of a mapping with its value. */
+/** A key with its value. */
 export interface YamlEntry {
   readonly offset: number;
   readonly value: YamlValue;

@@ -16,9 +16,14 @@ const eventKeyForm: RecordForm = {
   noun: "event key",
   fields: () => [
     { name: "name", label: "Name", required: true, hint: "Who uses the key" },
-    { name: "kinds", label: "Kinds", required: true, hint: "Kinds, prefixes such as agent.*, or *" },
+    {
+      name: "kinds",
+      label: "Kinds",
+      required: true,
+      hint: "Kinds, prefixes such as agent.*, or *",
+      parse: wordsIn,
+    },
   ],
-  read: ({ name, kinds }) => ({ name: name?.trim(), kinds: wordsIn(kinds ?? "") }),
 };
 
 const eventKeysView = recordListView({

@@ -1,5 +1,4 @@
-import { parseExact } from "./exact_json.ts";
-import { type Fields, fieldsOf, textOf } from "./fields.ts";
+import { type Fields, fieldsOf, parseExact, textOf } from "./fields.ts";
 import type { Session, TokenUse } from "./session.ts";
 
 /** A call that the service rejected, or that failed. */
@@ -26,12 +25,6 @@ export interface ApiCall {
   readonly body?: unknown;
 }
 
-/** What calls use. */
-export interface ApiOptions {
-  readonly session: Session;
-  readonly fetch: typeof fetch;
-}
-
 const TIMEOUT_MS = 30_000;
 
 /** Calls the service with the tokens of the session. */
@@ -39,9 +32,9 @@ export class Api {
   readonly #session: Session;
   readonly #fetch: typeof fetch;
 
-  constructor({ session, fetch }: ApiOptions) {
+  constructor(session: Session, send: typeof fetch) {
     this.#session = session;
-    this.#fetch = fetch;
+    this.#fetch = send;
   }
 
   /** Calls the administration API; the path is relative to `/api/v1`. Throws an `ApiProblem`. */
@@ -49,7 +42,6 @@ export class Api {
     return await this.#call("administration", `/api/v1${path}`, call);
   }
 
-  /** `GET /explain`. Throws an `ApiProblem`. */
   async explain(query: NonNullable<ApiCall["query"]>): Promise<Fields> {
     return await this.#call("live", "/explain", { query });
   }

@@ -1,9 +1,9 @@
 import { wordsOf } from "./api.ts";
 import { type Child, element, fill } from "./element.ts";
 import { type Fields, flagOf, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
-import { badge, code, facts, moment, note, panel, textBlock } from "./pieces.ts";
+import { badge, code, emptyNote, facts, moment, note, panel, textBlock } from "./pieces.ts";
 import { recordListView } from "./record_list.ts";
-import { emptyNote, isNotFound, payloadPanel, RecordView } from "./record_view.ts";
+import { isNotFound, payloadPanel, RecordView } from "./record_view.ts";
 import { shortId, tookText } from "./text.ts";
 import type { OpenedView, PageParts } from "./view.ts";
 

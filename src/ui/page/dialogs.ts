@@ -6,7 +6,6 @@ import { Form, type FormField, type FormValues } from "./form.ts";
 export interface Question {
   readonly title: string;
   readonly text: string;
-  /** The label of the confirming button. */
   readonly go: string;
   readonly isDangerous?: boolean;
 }
@@ -48,7 +47,6 @@ export class Dialogs {
     this.#warn = warn;
   }
 
-  /** Asks a question; resolves to whether it was confirmed. */
   ask({ title, text, go, isDangerous = false }: Question): Promise<boolean> {
     return new Promise((resolve) => {
       let isConfirmed = false;
@@ -63,7 +61,6 @@ export class Dialogs {
     });
   }
 
-  /** Shows a form. */
   form({ title, text, fields, submit, run }: FormQuestion): void {
     const cancel = button("Cancel", () => dialog.close());
     const form = new Form({
@@ -113,7 +110,6 @@ export class Dialogs {
     });
   }
 
-  /** Closes all dialogs. */
   closeAll(): void {
     for (const dialog of [...this.#open]) dialog.close();
   }

@@ -1,85 +1,24 @@
 /** A child of an element; strings become text nodes. */
 export type Child = Node | string | undefined;
 
+type TextTag = "code" | "h1" | "h2" | "h3" | "p" | "pre" | "span" | "strong" | "time";
+type BlockTag = "details" | "dialog" | "div" | "section" | "summary";
+type ListTag = "dd" | "dl" | "dt" | "li" | "ol" | "ul";
+type FormTag = "button" | "fieldset" | "form" | "input" | "label" | "legend";
+type ChoiceTag = "option" | "select" | "textarea";
+type TableTag = "caption" | "table" | "tbody" | "td" | "th" | "thead" | "tr";
+
 /** The elements of the page: none of them loads or runs anything. */
-export type Tag =
-  | "a"
-  | "button"
-  | "caption"
-  | "code"
-  | "dd"
-  | "details"
-  | "dialog"
-  | "div"
-  | "dl"
-  | "dt"
-  | "fieldset"
-  | "form"
-  | "h1"
-  | "h2"
-  | "h3"
-  | "input"
-  | "label"
-  | "legend"
-  | "li"
-  | "ol"
-  | "option"
-  | "p"
-  | "pre"
-  | "section"
-  | "select"
-  | "span"
-  | "strong"
-  | "summary"
-  | "table"
-  | "tbody"
-  | "td"
-  | "textarea"
-  | "th"
-  | "thead"
-  | "time"
-  | "tr"
-  | "ul";
+export type Tag = "a" | TextTag | BlockTag | ListTag | FormTag | ChoiceTag | TableTag;
 
 /** Attributes that cannot run, load or style anything, whatever their values. */
 const SAFE = [
-  "class",
-  "id",
-  "title",
-  "role",
-  "for",
-  "type",
-  "name",
-  "value",
-  "rows",
-  "min",
-  "max",
-  "scope",
-  "tabindex",
-  "hidden",
-  "open",
-  "disabled",
-  "required",
-  "checked",
-  "selected",
-  "readonly",
-  "autocomplete",
-  "autocapitalize",
-  "spellcheck",
-  "placeholder",
-  "datetime",
-  "data-action",
-  "data-label",
-  "data-state",
-  "aria-label",
-  "aria-labelledby",
-  "aria-describedby",
-  "aria-current",
-  "aria-hidden",
-  "aria-live",
-  "aria-invalid",
-  "aria-sort",
-  "aria-pressed",
+  ...["class", "id", "title", "role", "hidden", "tabindex", "open", "datetime", "scope"],
+  ...["for", "type", "name", "value", "rows", "min", "max", "placeholder", "autocomplete", "autocapitalize"],
+  ...["spellcheck", "disabled", "required", "checked", "selected", "readonly"],
+  ...["data-action", "data-label", "data-state"],
+  ...["aria-label", "aria-labelledby", "aria-describedby", "aria-current", "aria-hidden", "aria-live"],
+  ...["aria-invalid", "aria-sort", "aria-pressed"],
 ] as const;
 
 /** `true` sets an attribute without a value; `undefined` and `false` leave it out. */
@@ -135,9 +74,7 @@ export function setHidden(node: HTMLElement, isHidden: boolean): void {
 export interface ButtonOptions {
   /** Classes: `primary`, `danger`, `small`, `link`. */
   readonly look?: string;
-  /** Identifies it in its row. */
   readonly action?: string;
-  /** The label for screen readers. */
   readonly spoken?: string;
 }
 

@@ -1,10 +1,12 @@
+import { wordsOf } from "./api.ts";
 import { button, type Child, element, focusHeading } from "./element.ts";
-import { askRecovery, askRotation, endpointForm, SIGNS } from "./endpoint_form.ts";
-import { type Fields, flagOf, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
+import { type Fields, flagOf, numberOf, recordsOf, textOf, textsOf, timeOf } from "./fields.ts";
 import { badge, code, facts, moment, note, panel } from "./pieces.ts";
 import { deleteAction, type RecordAction, type Row, switchAction } from "./record_action.ts";
-import { askEdit, askNew } from "./record_form.ts";
+import { askEdit, askNew, type RecordForm } from "./record_form.ts";
 import { recordListView } from "./record_list.ts";
+import { countText } from "./text.ts";
+import { headersIn, momentIn, wordsIn } from "./typed_text.ts";
 
 /** The endpoints that events are delivered to. */
 export const endpointsView = recordListView({
@@ -23,11 +25,7 @@ export const endpointsView = recordListView({
     },
     { label: "State", field: "enabled", as: "switch" },
     { label: "Events", field: "events", as: "codes" },
-    {
-      label: "Concurrency",
-      look: "number",
-      cell: ({ record }) => String(numberOf(record, "concurrency") ?? ""),
-    },
+    { label: "Concurrency", field: "concurrency", as: "number" },
     { label: "Secret since", cell: ({ record, now }) => secretOf(record, now) },
   ],
   actions: actionsOf,
@@ -113,4 +111,113 @@ async function tryEndpoint({ parts, path, show }: Row): Promise<undefined> {
   show(result);
   // The button may be far below.
   result.scrollIntoView({ block: "nearest" });
+}
+
+/** What a receiver does with the secret of an endpoint. */
+const SIGNS = "It signs deliveries: the receiver uses it to verify X-Svc-Signature.";
+
+const endpointForm: RecordForm = {
+  list: "endpoints",
+  noun: "endpoint",
+  fields: (endpoint) => {
+    const isNew = endpoint === undefined;
+    const headers = textsOf(endpoint ?? {}, "headers");
+    const kept = headers.length === 0
+      ? "values are not shown again"
+      : `leave empty to keep the current ones: ${headers.join(", ")}`;
+    return [
+      { name: "url", label: "URL", required: true, hint: "https, and an address that the service may call" },
+      {
+        name: "events",
+        label: "Events",
+        ...isNew ? { value: "*" } : {},
+        required: true,
+        hint: "Kinds, prefixes such as workflow.*, or * for all, separated by spaces",
+        parse: wordsIn,
+      },
+      { name: "description", label: "Description", parse: (text) => text },
+      {
+        name: "headers",
+        label: "Headers",
+        kind: "lines",
+        value: "",
+        hint: `Name: value, one per line; ${kept}`,
+        parse: headersIn,
+      },
+      ...headers.length === 0
+        ? []
+        : [{ name: "noHeaders", label: "Remove these headers", kind: "check" } as const],
+      {
+        name: "concurrency",
+        label: "Concurrent attempts",
+        kind: "whole",
+        required: !isNew,
+        hint: isNew ? "4 when empty" : "1 to 100",
+      },
+      {
+        name: "timeoutMs",
+        label: "Timeout of an attempt in milliseconds",
+        kind: "whole",
+        hint: "WEBHOOK_TIMEOUT when empty",
+      },
+      { name: "standardWebhooks", label: "Also send the Standard Webhooks headers", kind: "check" },
+    ];
+  },
+  complete: ({ noHeaders, ...body }) =>
+    noHeaders === true ? { ...body, headers: body["headers"] ?? null } : body,
+};
+
+/** Asks when a new secret becomes active, creates it and shows it. */
+function askRotation({ parts: { api, dialogs }, record, path, refresh }: Row): void {
+  dialogs.form({
+    title: "Rotate the secret?",
+    text: `A new secret for ${
+      textOf(record, "url")
+    } is created. The old one signs until the new one is active.`,
+    submit: "Create a new secret",
+    fields: [{
+      name: "activeIn",
+      label: "Active in",
+      value: "24h",
+      required: true,
+      hint: "A duration such as 30m or 24h; 0 for now",
+    }],
+    run: async (values) => {
+      const made = await api.administer(`${path}/rotate`, { body: { activeIn: values["activeIn"]?.trim() } });
+      refresh();
+      const at = new Date(textOf(made, "activeAt")).toLocaleString("en-GB");
+      const text = `Active from ${at}. ${SIGNS}`;
+      return { title: "The new secret", text, secret: textOf(made, "secret") };
+    },
+  });
+}
+
+/** Asks for a time range, counts the failed deliveries in it, asks again and retries them. */
+function askRecovery({ parts: { api, dialogs, messages }, record, path }: Row): void {
+  const confirm = async (range: Fields, count: number) => {
+    if (count === 0) return messages.say("No failed deliveries in this time range.");
+    const text = `${countText(count)} deliveries will be retried.`;
+    if (!await dialogs.ask({ title: "Retry them?", text, go: "Retry them" })) return;
+    const recovered = await api.administer(`${path}/recover`, { body: { ...range, dryRun: false } });
+    messages.say(`Retrying ${countText(numberOf(recovered, "count") ?? 0)} deliveries.`);
+  };
+  dialogs.form({
+    title: "Recover failed deliveries",
+    text: `Failed deliveries to ${textOf(record, "url")} are retried. They are counted first.`,
+    submit: "Count them",
+    fields: [
+      { name: "since", label: "Created since", kind: "moment", required: true },
+      { name: "until", label: "Created before", kind: "moment", required: true },
+    ],
+    run: async (values) => {
+      const range = {
+        since: momentIn(values["since"] ?? "", "since"),
+        until: momentIn(values["until"] ?? "", "until"),
+      };
+      const counted = await api.administer(`${path}/recover`, { body: { ...range, dryRun: true } });
+      void confirm(range, numberOf(counted, "count") ?? 0)
+        .catch((error: unknown) => messages.warn(wordsOf(error)));
+      return undefined;
+    },
+  });
 }

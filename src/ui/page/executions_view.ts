@@ -1,8 +1,8 @@
 import { type Child, element } from "./element.ts";
 import { type Fields, fieldsOf, flagOf, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
-import { badge, code, facts, jsonBlock, moment, note, panel } from "./pieces.ts";
+import { badge, code, emptyNote, facts, jsonBlock, moment, note, panel } from "./pieces.ts";
 import { recordListView } from "./record_list.ts";
-import { emptyNote, RecordView } from "./record_view.ts";
+import { RecordView } from "./record_view.ts";
 import { NOTHING, tookText } from "./text.ts";
 import type { OpenedView, PageParts } from "./view.ts";
 

@@ -10,7 +10,6 @@ export interface FormField {
   /** What is expected, or what it does. */
   readonly hint?: string;
   readonly value?: string;
-  /** Values and labels of a choice. */
   readonly choices?: readonly (readonly [string, string])[];
   readonly required?: boolean;
 }
@@ -24,7 +23,6 @@ export interface FormOptions {
   readonly submit: string;
   /** An `ApiProblem` is shown next to its field. */
   readonly run: (values: FormValues) => Promise<void> | void;
-  /** Buttons next to the submit button. */
   readonly buttons?: readonly HTMLElement[];
   readonly look?: string;
 }
@@ -36,6 +34,8 @@ interface ShownField {
   readonly control: Control;
   readonly problem: HTMLElement;
 }
+
+const INPUT_TYPES = { text: "text", whole: "number", moment: "datetime-local", secret: "password" } as const;
 
 let forms = 0;
 
@@ -65,20 +65,17 @@ export class Form {
     });
   }
 
-  /** The current values. */
   get values(): FormValues {
     const values: Record<string, string> = {};
     for (const { field, control } of this.#fields) values[field.name] = valueOf(field, control);
     return values;
   }
 
-  /** Sets the value of a field. */
   set(name: string, value: string): void {
     const control = this.#fields.find(({ field }) => field.name === name)?.control;
     if (control !== undefined) control.value = value;
   }
 
-  /** Shows an error. */
   show(error: unknown): void {
     this.#clear();
     const name = error instanceof ApiProblem ? error.field : "";
@@ -130,11 +127,6 @@ export class Form {
   }
 }
 
-/** The names of the fields whose values have changed. */
-export function changedIn(fields: readonly FormField[], values: FormValues): string[] {
-  return fields.filter(({ name, value = "" }) => (values[name] ?? "") !== value).map(({ name }) => name);
-}
-
 /** Whether a path such as `events[2]` is in a field. */
 function isIn(named: string, field: string): boolean {
   return named === field || named.startsWith(`${field}.`) || named.startsWith(`${field}[`);
@@ -153,32 +145,26 @@ function shownField(field: FormField, id: string): ShownField & { readonly row: 
   return { field, control, problem, row };
 }
 
-function controlOf(field: FormField, shared: Attributes): Control {
-  const { kind, value, choices = [] } = field;
-  const plain: Attributes = { ...shared, autocomplete: "off", autocapitalize: "off", spellcheck: "false" };
-  switch (kind) {
-    case "lines": {
-      const area = element("textarea", { ...plain, rows: "3" });
-      area.value = value ?? "";
-      return area;
-    }
-    case "check":
-      return element("input", { ...shared, type: "checkbox", checked: value === "true" });
-    case "choice": {
-      const options = choices.map(([one, label]) =>
-        element("option", { value: one, selected: one === value }, label)
-      );
-      return element("select", shared, ...options);
-    }
-    case "whole":
-      return element("input", { ...plain, type: "number", min: "1", value });
-    case "moment":
-      return element("input", { ...plain, type: "datetime-local", value });
-    case "secret":
-      return element("input", { ...plain, type: "password" });
-    default:
-      return element("input", { ...plain, type: "text", value });
+function controlOf({ kind = "text", value, choices = [] }: FormField, shared: Attributes): Control {
+  if (kind === "choice") {
+    const options = choices.map(([one, label]) =>
+      element("option", { value: one, selected: one === value }, label)
+    );
+    return element("select", shared, ...options);
   }
+  if (kind === "check") return element("input", { ...shared, type: "checkbox", checked: value === "true" });
+  const plain: Attributes = { ...shared, autocomplete: "off", autocapitalize: "off", spellcheck: "false" };
+  if (kind !== "lines") {
+    return element("input", {
+      ...plain,
+      type: INPUT_TYPES[kind],
+      min: kind === "whole" ? "1" : undefined,
+      value,
+    });
+  }
+  const area = element("textarea", { ...plain, rows: "3" });
+  area.value = value ?? "";
+  return area;
 }
 
 function valueOf({ kind }: FormField, control: Control): string {

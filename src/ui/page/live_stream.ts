@@ -6,7 +6,6 @@ import { readSnapshot, type Snapshot } from "./snapshot.ts";
 /** The state of the stream. */
 export type LiveState =
   | { readonly kind: "connecting" | "live" | "hidden" | "stopped" | "refused" }
-  /** Reconnects at this time. */
   | { readonly kind: "reconnecting"; readonly at: number; readonly why: string };
 
 /** Options of a live stream. */
@@ -47,7 +46,6 @@ export class LiveStream {
     this.#connect();
   }
 
-  /** Stops until it is started. */
   stop(): void {
     this.#isStopped = true;
     this.#disconnect({ kind: "stopped" });

@@ -18,18 +18,15 @@ export class Messages {
     place.append(this.#bad, this.#good);
   }
 
-  /** Reports a success. */
   say(text: string): void {
     const message = this.#show(this.#good, text, "good");
     this.#clock.after(SHOWN_MS, () => message.remove());
   }
 
-  /** Reports a problem. */
   warn(text: string): void {
     this.#show(this.#bad, text, "bad");
   }
 
-  /** Removes all messages. */
   clear(): void {
     this.#good.replaceChildren();
     this.#bad.replaceChildren();

@@ -1,5 +1,5 @@
 import { button, type Child, element, fill, setAttribute, setText } from "./element.ts";
-import { badge, code, facts, moment, note, panel } from "./pieces.ts";
+import { badge, code, emptyNote, facts, moment, note, panel } from "./pieces.ts";
 import { RateChart } from "./rate_chart.ts";
 import type { Remark, Snapshot } from "./snapshot.ts";
 import { countText, dayOf, NOTHING, rateText, shareText, spanText } from "./text.ts";
@@ -110,9 +110,7 @@ function refill(place: HTMLElement, children: readonly Child[], values: unknown)
 }
 
 function healthOf({ healthy, failing, noted }: Snapshot): Child[] {
-  if (failing.length + noted.length === 0) {
-    return [element("p", { class: "empty" }, "All components healthy.")];
-  }
+  if (failing.length + noted.length === 0) return [emptyNote("All components healthy.")];
   const remark = (look: "bad" | "warn", word: string) => ({ component, text }: Remark) =>
     element("li", {}, badge(word, look), element("strong", {}, component), element("span", {}, text));
   return [element(
@@ -142,9 +140,7 @@ function configurationOf({ configuration }: Snapshot, now: number): Child[] {
 }
 
 function keysOf({ topOverLimited }: Snapshot, { go }: PageParts): Child[] {
-  if (topOverLimited.length === 0) {
-    return [element("p", { class: "empty" }, "No keys over their limit recently.")];
-  }
+  if (topOverLimited.length === 0) return [emptyNote("No keys over their limit recently.")];
   const rows = topOverLimited.slice(0, MAX_KEYS).map(({ key, count }) =>
     element("li", {}, code(key), element("span", { class: "count" }, countText(count)))
   );

@@ -2,9 +2,8 @@ import { Api } from "./api.ts";
 import { ADMINISTRATION_VIEWS } from "./administration_views.ts";
 import { browserClock as clock } from "./clock.ts";
 import { Dialogs } from "./dialogs.ts";
-import { button, element, focusHeading, setHidden, setText } from "./element.ts";
+import { button, element, focusHeading, setAttribute, setHidden, setText } from "./element.ts";
 import { explainView } from "./explain_view.ts";
-import { LiveLine } from "./live_line.ts";
 import { type LiveState, LiveStream } from "./live_stream.ts";
 import { Messages } from "./messages.ts";
 import { overLimitView } from "./over_limit_view.ts";
@@ -17,8 +16,13 @@ import type { PageParts, View } from "./view.ts";
 
 const LIVE_VIEWS: readonly [View, ...View[]] = [overviewView, rulesView, overLimitView, explainView];
 const TICK_MS = 1_000;
-
-openPage();
+const WORDS = {
+  connecting: "Connecting",
+  live: "Live",
+  hidden: "Paused: page is hidden",
+  stopped: "Stopped",
+  refused: "Token required",
+} as const;
 
 function openPage(): void {
   let snapshot: Snapshot | undefined;
@@ -31,7 +35,7 @@ function openPage(): void {
   const parts: PageParts = {
     session,
     clock,
-    api: new Api({ session, fetch: ask }),
+    api: new Api(session, ask),
     dialogs: new Dialogs(document.body, (text) => messages.warn(text)),
     messages,
     filters: new Map(),
@@ -138,3 +142,35 @@ function place(id: string): HTMLElement {
   if (found === null) throw new Error(`Cannot find "${id}": page.ts and index.html differ`);
   return found;
 }
+
+/** Shows the state of the live stream, with a button that stops or starts it. */
+class LiveLine {
+  readonly node: HTMLElement;
+  readonly #word = element("span", { class: "word", role: "status" });
+  readonly #button: HTMLButtonElement;
+  #isOn = true;
+
+  constructor(stream: () => LiveStream) {
+    this.#button = button("Stop", () => this.#isOn ? stream().stop() : stream().start(), {
+      look: "small",
+      action: "live",
+    });
+    this.node = element("div", { class: "live" }, element("span", { class: "dot", "aria-hidden": "true" }));
+    this.node.append(this.#word, this.#button);
+  }
+
+  show(state: LiveState, now: number): void {
+    setAttribute(this.node, "data-state", state.kind);
+    this.#isOn = state.kind !== "stopped" && state.kind !== "reconnecting";
+    setText(
+      this.#button,
+      state.kind === "stopped" ? "Start" : state.kind === "reconnecting" ? "Now" : "Stop",
+    );
+    this.#button.hidden = state.kind === "refused" || state.kind === "hidden";
+    if (state.kind !== "reconnecting") return setText(this.#word, WORDS[state.kind]);
+    const seconds = Math.max(1, Math.round((state.at - now) / 1_000));
+    setText(this.#word, `Reconnecting in ${seconds} s: ${state.why}`);
+  }
+}
+
+openPage();

@@ -1,5 +1,5 @@
+import { exactText } from "./fields.ts";
 import { type Child, element } from "./element.ts";
-import { exactText } from "./exact_json.ts";
 import { momentText, NOTHING } from "./text.ts";
 
 /** The color of a badge. */
@@ -59,4 +59,9 @@ export function code(text: string): HTMLElement {
 /** Secondary text. */
 export function note(text: string): HTMLElement {
   return element("span", { class: "note" }, text);
+}
+
+/** Shown in place of something that does not exist. */
+export function emptyNote(text: string): HTMLElement {
+  return element("p", { class: "empty" }, text);
 }

@@ -11,7 +11,6 @@ export interface Row {
   /** The path of the record in the API. */
   readonly path: string;
   readonly now: number;
-  /** Reloads the list. */
   readonly refresh: () => void;
   /** Shows the result of an action above the list. */
   readonly show: (...children: readonly Child[]) => void;
@@ -28,7 +27,6 @@ export interface RecordAction {
   readonly action?: string;
   /** Classes of the button; `small` by default. */
   readonly look?: string;
-  /** Asked before `run`. */
   readonly question?: Question;
   /** Returns the message to show when it is done, if any. */
   readonly run: () => Promise<string | undefined> | undefined;

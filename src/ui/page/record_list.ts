@@ -1,6 +1,6 @@
 import { wordsOf } from "./api.ts";
 import { button, type Child, element, fill, setText } from "./element.ts";
-import { type Fields, flagOf, recordsOf, textOf, textsOf, timeOf } from "./fields.ts";
+import { type Fields, flagOf, numberOf, recordsOf, textOf, textsOf, timeOf } from "./fields.ts";
 import { badge, code, moment } from "./pieces.ts";
 import { actionButton, type RecordAction, type Row } from "./record_action.ts";
 import { type Column, LiveTable } from "./table.ts";
@@ -13,7 +13,6 @@ export interface RecordListOptions {
   readonly name: string;
   readonly title: string;
   readonly about: string;
-  /** Shown when there are no records. */
   readonly empty: string;
   readonly columns: readonly RecordColumn[];
   readonly filters?: readonly RecordFilter[];
@@ -38,7 +37,6 @@ export interface RecordFilter {
   readonly label: string;
   readonly parameter: string;
   readonly placeholder?: string;
-  /** Values and labels. */
   readonly choices?: readonly (readonly [string, string])[];
   /** Choices that are loaded when the list opens. */
   readonly moreChoices?: (parts: PageParts) => Promise<readonly (readonly [string, string])[]>;
@@ -54,6 +52,7 @@ const FORMATS = {
   code: { look: "name", cell: (record, field) => [code(textOf(record, field))] },
   codes: { look: "name", cell: (record, field) => [code(textsOf(record, field).join(" "))] },
   prose: { look: "prose", cell: (record, field) => textOf(record, field) || NOTHING },
+  number: { look: "number", cell: (record, field) => String(numberOf(record, field) ?? "") },
   badge: { cell: (record, field) => [badge(textOf(record, field))] },
   switch: { cell: (record, field) => [badge(flagOf(record, field) ? "enabled" : "disabled")] },
   moment: { cell: (record, field, now) => [moment(timeOf(record, field), now)] },
@@ -114,7 +113,6 @@ class RecordList implements OpenedView {
     this.#refresh();
   }
 
-  /** Stops refreshing. */
   close(): void {
     this.#isClosed = true;
     this.#cancel();

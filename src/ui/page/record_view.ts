@@ -1,8 +1,7 @@
 import { ApiProblem, wordsOf } from "./api.ts";
 import { button, type Child, element, fill, setHidden } from "./element.ts";
-import { exactText } from "./exact_json.ts";
-import { type Fields, flagOf } from "./fields.ts";
-import { jsonBlock, panel } from "./pieces.ts";
+import { exactText, type Fields, flagOf } from "./fields.ts";
+import { emptyNote, jsonBlock, panel } from "./pieces.ts";
 import { actionButton, type RecordAction } from "./record_action.ts";
 import { dayOf } from "./text.ts";
 import type { OpenedView, PageParts } from "./view.ts";
@@ -17,7 +16,6 @@ export interface RecordViewOptions {
   readonly action: (path: string) => RecordAction;
   /** Whether the action does not apply to the record. */
   readonly hidesAction?: (record: Fields) => boolean;
-  /** Shown below the record. */
   readonly below?: HTMLElement;
 }
 
@@ -48,7 +46,6 @@ export class RecordView implements OpenedView {
     this.#refresh();
   }
 
-  /** Stops refreshing. */
   close(): void {
     this.#isClosed = true;
     this.#cancel();
@@ -103,11 +100,6 @@ export class RecordView implements OpenedView {
 export function payloadPanel(event: Fields): HTMLElement {
   const isErased = flagOf(event, "isErased");
   return panel("Payload", isErased ? emptyNote("Payload erased.") : jsonBlock("Payload", event["data"]));
-}
-
-/** Shown in place of something that does not exist. */
-export function emptyNote(text: string): HTMLElement {
-  return element("p", { class: "empty" }, text);
 }
 
 /** Whether the service answered 404. */

@@ -18,12 +18,10 @@ export class Session {
     return this.#administration ?? (this.#isLiveOnly ? undefined : this.#live);
   }
 
-  /** Whether a token is known. */
   get holdsToken(): boolean {
     return this.#live !== undefined || this.#administration !== undefined;
   }
 
-  /** Whether this token is known. */
   holds(token: string): boolean {
     return token === this.#live || token === this.#administration;
   }
@@ -33,7 +31,6 @@ export class Session {
     return this.#problems.get(use);
   }
 
-  /** Stores a token that the reader typed. */
   store(use: TokenUse, token: string): void {
     if (use === "live") {
       this.#live = token;
@@ -61,7 +58,6 @@ export class Session {
     this.#notify();
   }
 
-  /** Removes all tokens. */
   forget(): void {
     this.#live = undefined;
     this.#administration = undefined;

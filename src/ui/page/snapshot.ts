@@ -25,9 +25,7 @@ export interface Snapshot {
   readonly rulesTotal: number;
   readonly topOverLimited: readonly OverLimitKey[];
   readonly configuration: ConfigurationState;
-  /** Whether ADMIN_TOKEN is set. */
   readonly administration: boolean;
-  /** Whether the webhook service is on. */
   readonly webhooks: boolean;
 }
 

@@ -13,11 +13,9 @@ export interface Column<T> {
 
 /** Options of a table. */
 export interface TableOptions<T> {
-  /** For screen readers. */
   readonly caption: string;
   readonly columns: readonly Column<T>[];
   readonly key: (item: T) => string;
-  /** Shown when there are no rows. */
   readonly empty: string;
 }
 
@@ -60,7 +58,6 @@ export class LiveTable<T> {
     this.node.hidden = true;
   }
 
-  /** Shows the items. */
   update(items: readonly T[]): void {
     this.#items = items;
     this.node.hidden = false;

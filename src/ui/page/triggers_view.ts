@@ -1,11 +1,12 @@
 import { code } from "./pieces.ts";
 import { element } from "./element.ts";
 import { type Fields, fieldsOf, recordsOf, textOf } from "./fields.ts";
+import type { FormValues } from "./form.ts";
 import { actionButton, deleteAction, type RecordAction, type Row, switchAction } from "./record_action.ts";
-import { askEdit, askNew } from "./record_form.ts";
+import { askEdit, askNew, type RecordField, type RecordForm } from "./record_form.ts";
 import { recordListView } from "./record_list.ts";
 import { NOTHING } from "./text.ts";
-import { triggerForm } from "./trigger_form.ts";
+import { descriptorsIn, descriptorsText } from "./typed_text.ts";
 
 /** The triggers that start workflows. */
 export const triggersView = recordListView({
@@ -106,4 +107,61 @@ function actionsOf(row: Row): RecordAction[] {
       text: `${name}, its keys and its idempotency keys are deleted.`,
     }),
   ];
+}
+
+const triggerForm: RecordForm = {
+  list: "triggers",
+  noun: "trigger",
+  fields: (trigger) => {
+    const limit = fieldsOf(trigger?.["limit"]);
+    return [
+      ...trigger === undefined ? [NAME] : [],
+      { name: "workflow", label: "Workflow", required: true, hint: "The name in the workflow file" },
+      { name: "requireIdempotencyKey", label: "Reject calls without an Idempotency-Key", kind: "check" },
+      {
+        name: "onBodyMismatch",
+        label: "When a known Idempotency-Key has another body",
+        kind: "choice",
+        choices: [["replay", "return the first response"], ["reject", "reject the call"]],
+      },
+      {
+        name: "limit.domain",
+        label: "Rate limit domain",
+        value: textOf(limit, "domain"),
+        hint: "No limit when empty",
+      },
+      {
+        name: "limit.descriptors",
+        label: "Rate limit descriptors",
+        kind: "lines",
+        value: descriptorsText(recordsOf(limit, "descriptors")),
+        hint: "One per line, such as customer={{ input.customer }}",
+      },
+      {
+        name: "onLimitError",
+        label: "When the rate limit decision fails",
+        kind: "choice",
+        choices: [["deny", "reject the call"], ["allow", "allow the call"]],
+      },
+    ];
+  },
+  complete: ({ "limit.domain": domain, "limit.descriptors": list, ...body }, values) => {
+    if (domain === undefined && list === undefined) return body;
+    return { ...body, limit: limitIn(values) };
+  },
+};
+
+/** The name of a trigger is its address and cannot be changed. */
+const NAME: RecordField = {
+  name: "name",
+  label: "Name",
+  required: true,
+  hint: "1 to 64 of a to z, 0 to 9 and -",
+};
+
+/** A limit is sent whole, or null for no limit. */
+function limitIn(values: FormValues): Fields | null {
+  const domain = values["limit.domain"]?.trim() ?? "";
+  const descriptors = descriptorsIn(values["limit.descriptors"] ?? "", "limit.descriptors");
+  return domain === "" && descriptors.length === 0 ? null : { domain, descriptors };
 }

@@ -7,7 +7,7 @@ import type { Session } from "./session.ts";
 import type { RatePoint, Snapshot } from "./snapshot.ts";
 
 /** The last snapshot of the service. */
-export interface LiveState {
+export interface LiveStatistics {
   readonly snapshot: Snapshot | undefined;
   readonly receivedAt: number;
   readonly points: readonly RatePoint[];
@@ -22,7 +22,7 @@ export interface PageParts {
   readonly dialogs: Dialogs;
   readonly messages: Messages;
   readonly clock: PageClock;
-  readonly live: () => LiveState;
+  readonly live: () => LiveStatistics;
   /** The values of the filters of lists, by the ids of their controls. */
   readonly filters: Map<string, string>;
   /** Opens a view, or one record of it. */
@@ -31,7 +31,6 @@ export interface PageParts {
 
 /** A view that is open. */
 export interface OpenedView {
-  /** Shown below the heading. */
   readonly nodes: readonly Child[];
   /** Called for each new snapshot. */
   readonly update?: () => void;

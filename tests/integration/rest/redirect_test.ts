@@ -173,12 +173,18 @@ Deno.test({
 Deno.test("redirects: locations that cannot be followed, told without what they say", async () => {
   await using server = redirecting();
   const table: [string, string][] = [
-    [`http://${SECRET}:port/`, "invalid location"],
-    [`ftp://host/${SECRET}`, "the location is neither http nor https"],
-    [`mailto:${SECRET}`, "the location is neither http nor https"],
-    [`javascript:${SECRET}`, "the location is neither http nor https"],
-    [`http://${SECRET}@127.0.0.1:${server.port}/`, "the location contains a user name or password"],
-    [`//a:${SECRET}@127.0.0.1:${server.port}/`, "the location contains a user name or password"],
+    [`http://${SECRET}:port/`, 'invalid URL: expected one such as "https://host/path"'],
+    [`ftp://host/${SECRET}`, "invalid URL: expected http or https"],
+    [`mailto:${SECRET}`, "invalid URL: expected http or https"],
+    [`javascript:${SECRET}`, "invalid URL: expected http or https"],
+    [
+      `http://${SECRET}@127.0.0.1:${server.port}/`,
+      "the URL contains a user name or password: use an Authorization header",
+    ],
+    [
+      `//a:${SECRET}@127.0.0.1:${server.port}/`,
+      "the URL contains a user name or password: use an Authorization header",
+    ],
   ];
   for (const [location, why] of table) {
     const baseURL = redirectTo(server.origin, 302, location);

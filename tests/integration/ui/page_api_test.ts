@@ -18,7 +18,7 @@ function serve(answer: (request: Request) => Response) {
 }
 
 function apiOf(origin: string, session: Session): Api {
-  return new Api({ session, fetch: (url, init) => fetch(new URL(String(url), origin), init) });
+  return new Api(session, (url, init) => fetch(new URL(String(url), origin), init));
 }
 
 function factsOf(problem: unknown): unknown[] {

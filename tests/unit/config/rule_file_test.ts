@@ -301,11 +301,11 @@ const ALIAS_ERRORS: readonly (readonly [name: string, text: string, errors: stri
     "r.yaml:4:10: an alias has no name; put a text that begins with * in quotes",
   ]],
   ["cyclic list", `domain: d\ndescriptors: &a\n- key: a\n  descriptors: *a\n`, [
-    "r.yaml:4:16: descriptors[0].descriptors: alias '*a' stands inside the value it stands for; " +
+    "r.yaml:4:16: descriptors[0].descriptors: alias '*a' is inside its own value; " +
     "use it outside of that value",
   ]],
   ["cyclic merge", `${HEAD}- &a\n  key: a\n  <<: *a\n`, [
-    "r.yaml:5:7: descriptors[0].<<: alias '*a' stands inside the value it stands for; use it outside of that value",
+    "r.yaml:5:7: descriptors[0].<<: alias '*a' is inside its own value; use it outside of that value",
   ]],
   ["merge of a text", `${HEAD}- {key: a, <<: b}\n`, [
     "r.yaml:3:16: descriptors[0]: '<<' takes a mapping or a list of mappings, such as '<<: *name'",

@@ -17,7 +17,8 @@ for (const count of [0, 1, 8, 9, 40, 300]) {
         const middle = random() < 0.3 ? `${text(2)}*` : "";
         return compilePattern(`${text(4)}*${middle}${text(2)}`);
       });
-      const index = new PatternIndex(patterns.map((pattern, target) => ({ pattern, target })));
+      const index = new PatternIndex<number>();
+      patterns.forEach((pattern, target) => index.add(pattern, target));
       for (let value = 0; value < 40; value++) {
         const asked = text(9);
         const first = patterns.findIndex((pattern) => matchesPattern(pattern, asked));

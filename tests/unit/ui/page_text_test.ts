@@ -1,5 +1,5 @@
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
-import { exactText, parseExact } from "../../../src/ui/page/exact_json.ts";
+import { exactText, parseExact } from "../../../src/ui/page/fields.ts";
 import { type RatePoint, readSnapshot, withPoint } from "../../../src/ui/page/snapshot.ts";
 import { countText, momentText, rateText, shareText, spanText, tookText } from "../../../src/ui/page/text.ts";
 import {
