@@ -13,11 +13,10 @@ import { versionText } from "./src/base/version.ts";
 import { settledWithin, unlessAborted } from "./src/base/wait.ts";
 import { checkRuntime } from "./src/cli/runtime_check.ts";
 import { openAdministration } from "./src/serve/administration.ts";
-import { addressOf, OpenedParts, stopOn } from "./src/serve/lifecycle.ts";
+import { addressOf, NOT_OPENED, OpenedParts, stopOn } from "./src/serve/lifecycle.ts";
 import { loadListeners } from "./src/serve/load.ts";
 import { makeParts, type PartsOptions, type ServiceParts } from "./src/serve/parts.ts";
 import { openRules } from "./src/serve/rules.ts";
-import { openSinks } from "./src/serve/sinks.ts";
 import { openTracing } from "./src/serve/tracing.ts";
 import {
   type Environment,
@@ -27,7 +26,7 @@ import {
 } from "./src/settings/read_settings.ts";
 import { StatsStore } from "./src/stats/store.ts";
 import { createLogger } from "./src/telemetry/logger.ts";
-import { ProcessFigures } from "./src/telemetry/process_figures.ts";
+import { ProcessMetrics } from "./src/telemetry/process_metrics.ts";
 import { guardProcess } from "./src/telemetry/process_guard.ts";
 import type { WebhookWorkerHandle } from "./src/webhooks/service/supervisor.ts";
 
@@ -91,7 +90,7 @@ export async function serve(
     const tracedCache = tracing.cache(cache.cache, loaded.cacheKind(settings));
     const decisions = loaded.openService(parts, { ...cache, cache: tracedCache });
     const { service, counters } = decisions;
-    opened.listener(await loaded.openPullMetrics({ ...parts, rules: () => service.rules }), "metrics");
+    opened.listener(await loaded.openPullMetrics(parts, () => service.rules), "metrics");
     const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
     const createWorker = options.createWebhookWorker;
     const webhooks = await openAdministration(parts, { version, tracing, decide, counters, createWorker });
@@ -133,11 +132,18 @@ export async function serve(
   }
 }
 
+/** Opens the statistics sinks where any are enabled; their modules are loaded only then. */
+async function openSinks({ settings, stats, ...options }: ServiceParts): Promise<{ close(): Promise<void> }> {
+  if (settings.DISABLE_STATS) return NOT_OPENED;
+  const { startSinks } = await import("./src/stats/sinks.ts");
+  return startSinks(settings, stats, { ...options, stdout: standardSinks.stdout });
+}
+
 /** Adds the metrics of the process; returns a function that ends them. */
 function reportProcess({ clock, stats }: ServiceParts): () => void {
-  const figures = new ProcessFigures({ clock });
-  stats.addFigures("ratelimit.process", figures);
-  return () => figures.close();
+  const metrics = new ProcessMetrics({ clock });
+  stats.addFigures("ratelimit.process", metrics);
+  return () => metrics.close();
 }
 
 /** Options of `main`. */

@@ -7,7 +7,7 @@ import { createRateLimitGrpcService, type Decide } from "../grpc/rate_limit_serv
 import { createReflectionServices } from "../grpc/reflection_service.ts";
 import { addListenerMetrics, listenerReport } from "./listener_report.ts";
 import type { ServiceParts } from "./parts.ts";
-import { serverCalls } from "../stats/server_calls.ts";
+import { serverCalls } from "../stats/store.ts";
 import { ThrottledLog } from "../telemetry/throttled_log.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 

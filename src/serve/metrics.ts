@@ -1,27 +1,16 @@
-import type { Clock } from "../base/clock.ts";
-import type { Logger } from "../base/log.ts";
-import type { Health } from "../base/health.ts";
 import { type HttpListener, listenHttp } from "../http/listen.ts";
 import { addListenerMetrics, listenerReport } from "./listener_report.ts";
 import type { Rules } from "../ratelimit/rules.ts";
 import type { Settings } from "../settings/table.ts";
-import type { StatsStore } from "../stats/store.ts";
 import { BUCKET_BOUNDS_MS } from "../stats/timer.ts";
-
-/** What the metrics port is opened with. */
-export interface OpenPullMetricsOptions {
-  readonly settings: Settings;
-  readonly stats: StatsStore;
-  /** The rules in force. */
-  readonly rules: () => Rules | undefined;
-  readonly logger: Logger;
-  readonly clock: Clock;
-  readonly health: Health;
-}
+import type { ServiceParts } from "./parts.ts";
 
 /** Opens the metrics port where it is enabled. Throws for an invalid mapping file, or when it cannot listen. */
-export async function openPullMetrics(options: OpenPullMetricsOptions): Promise<HttpListener | undefined> {
-  const { settings, stats, rules, logger, clock } = options;
+export async function openPullMetrics(
+  parts: ServiceParts,
+  rules: () => Rules | undefined,
+): Promise<HttpListener | undefined> {
+  const { settings, stats, logger, clock } = parts;
   if (!settings.USE_PULL_METRICS) return undefined;
   if (settings.DISABLE_STATS) {
     logger.warning("USE_PULL_METRICS has no effect: DISABLE_STATS is true");
@@ -41,12 +30,12 @@ export async function openPullMetrics(options: OpenPullMetricsOptions): Promise<
   });
   const { host, port } = settings.PULL_METRICS_ADDR;
   const listener = listenHttp(handler, {
-    ...listenerReport(options, "metrics"),
+    ...listenerReport(parts, "metrics"),
     hostname: host,
     port,
     isShared: settings.LISTEN_SHARED,
   });
-  addListenerMetrics(options, "metrics", listener);
+  addListenerMetrics(parts, "metrics", listener);
   return listener;
 }
 

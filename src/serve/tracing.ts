@@ -1,19 +1,7 @@
-import type { Clock } from "../base/clock.ts";
-import type { Logger } from "../base/log.ts";
-import type { Settings } from "../settings/table.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
+import type { ServiceParts } from "./parts.ts";
 
-/** What tracing is opened with. */
-export interface OpenTracingOptions {
-  readonly settings: Settings;
-  readonly version: string;
-  readonly logger: Logger;
-  readonly clock: Clock;
-  /** A number from 0 to below 1. */
-  readonly random: () => number;
-}
-
-/** Hands everything back as it is, so that calls that nobody traces pay nothing. */
+/** Returns everything unchanged, so that tracing costs nothing when it is off. */
 const OFF: Tracing = {
   grpcService: (service) => service,
   route: (routeFor, decide) => routeFor(decide),
@@ -24,9 +12,10 @@ const OFF: Tracing = {
   close: () => Promise.resolve(),
 };
 
-/** Opens tracing as the settings say; it is loaded only by who wants it. */
-export async function openTracing(options: OpenTracingOptions): Promise<Tracing> {
-  const { settings } = options;
+/** Opens tracing where it is enabled; its modules are loaded only then. */
+export async function openTracing(
+  { settings, ...options }: ServiceParts & { readonly version: string },
+): Promise<Tracing> {
   if (!settings.TRACING_ENABLED) return OFF;
   const tracing = await import("../telemetry/tracing.ts");
   return tracing.beginTracing({
@@ -36,9 +25,6 @@ export async function openTracing(options: OpenTracingOptions): Promise<Tracing>
     serviceInstanceId: settings.TRACING_SERVICE_INSTANCE_ID,
     samplingRate: settings.TRACING_SAMPLING_RATE,
     otlp: settings["OTEL_EXPORTER_OTLP_<OPTION>"],
-    version: options.version,
-    logger: options.logger,
-    clock: options.clock,
-    random: options.random,
+    ...options,
   });
 }

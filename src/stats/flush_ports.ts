@@ -1,36 +1,30 @@
-/** The choice that was kept of a timer's durations. */
-export interface TimerTake {
-  /** Milliseconds; a fair choice of all that were seen. */
-  readonly values: readonly number[];
-  /** How many were seen. */
-  readonly seen: number;
-}
+import type { TimerTake } from "./timer.ts";
 
 /** A timer as a flush reads it. */
 export interface TimerSource {
-  /** Durations so far, and their sum in milliseconds; both only grow. */
+  /** Number and sum in milliseconds of all durations; both only grow. */
   readonly count: number;
   readonly sumMs: number;
-  /** Keeps at most so many of the durations from now on until they are taken. */
+  /** Keeps at most so many durations from now on until they are taken. */
   reader(most: number): { take(): TimerTake };
 }
 
-/** Where a flush reads from. What is answered is walked over in pieces, with turns of the event loop between. */
+/** Where a flush reads from. It iterates in slices, with turns of the event loop in between. */
 export interface StatsSource {
   counters(): Iterable<readonly [string, number]>;
   gauges(): Iterable<readonly [string, number]>;
   timers(): Iterable<readonly [string, TimerSource]>;
 }
 
-/** What a timer saw since the flush before. */
+/** The durations of a timer since the previous flush. */
 export interface TimerSample extends TimerTake {
   /** Sum of all that were seen, in milliseconds. */
   readonly sumMs: number;
 }
 
 /**
- * How statistics are written. A unit is one line, or some that must arrive together and in their order,
- * without the line break at the end. Numbers are finite.
+ * How statistics are written. A unit is one line, or several that must arrive together and in order, without
+ * the final line break. Numbers are finite.
  */
 export interface LineFormat {
   counter(name: string, delta: number): string;
@@ -39,14 +33,14 @@ export interface LineFormat {
   timer(name: string, sample: TimerSample): readonly string[];
 }
 
-/** What brings units to their receiver. Every wait ends; a promise that rejects ends the flush. */
+/** Sends units to their receiver. Every wait ends; a promise that rejects ends the flush. */
 export interface Carrier {
-  /** Whether the next units can be handed over now; without it they stay where they are counted. */
+  /** Whether units can be sent now; otherwise counts stay in the store. */
   readonly usable: boolean;
-  /** Called before each flush; settles when `usable` is as good as it gets. `isLast` is the last chance. */
+  /** Called before each flush; settles when `usable` is up to date. `isLast` is the last chance. */
   prepare(isLast: boolean): Promise<void>;
-  /** Hands units over, one call at a time, while usable; settles when the next can follow. */
+  /** Sends units, one call at a time, while usable; settles when the next call may follow. */
   send(units: readonly string[]): Promise<void>;
-  /** Gives up what is under way after a short while. */
+  /** Cancels what is under way after a short while. */
   close(): Promise<void>;
 }

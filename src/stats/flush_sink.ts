@@ -1,16 +1,20 @@
-import { setImmediate } from "node:timers";
+import { setImmediate } from "node:timers/promises";
+import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
-import { FlushCounts } from "./flush_counts.ts";
-import type { Carrier, LineFormat, StatsSource, TimerSample, TimerSource, TimerTake } from "./flush_ports.ts";
+import { settledWithin } from "../base/wait.ts";
+import type { Carrier, LineFormat, StatsSource, TimerSample, TimerSource } from "./flush_ports.ts";
+import type { TimerTake } from "./timer.ts";
 
-/** Names that are looked at in one turn of the event loop: a millisecond or two. */
+/** Names read in one turn of the event loop: a millisecond or two. */
 const SLICE_NAMES = 500;
-/** Durations of one timer that are sent a flush; of more a fair choice is. */
+/** Durations of one timer that are sent in a flush; of more, a sample is. */
 const MOST_DURATIONS = 500;
+/** Longest time of the last flush. */
+const LAST_FLUSH_MS = 2_000;
 
 /** What a sink is made of. */
 export interface FlushSinkOptions {
-  /** What the log calls it. */
+  /** Its name in the log. */
   readonly name: string;
   readonly source: StatsSource;
   readonly format: LineFormat;
@@ -19,9 +23,8 @@ export interface FlushSinkOptions {
 }
 
 /**
- * Brings statistics to one receiver: counters by what they grew, and not where that is nothing; gauges
- * always; timers by their durations. While the carrier cannot be used nothing is taken, so that an
- * outage costs no memory and its counts follow when it is over.
+ * Sends statistics to one receiver: counters by their growth if any, all gauges, timers by their durations. Nothing
+ * is read while the carrier cannot be used, so that an outage costs no memory and its counts follow.
  */
 export class FlushSink {
   readonly #options: FlushSinkOptions;
@@ -36,18 +39,18 @@ export class FlushSink {
     for (const [name, timer] of options.source.timers()) this.#watch(name, timer);
   }
 
-  /** Begins a flush, unless the one before is still under way. */
+  /** Starts a flush, unless one is running. */
   start(): void {
     this.#running ??= this.#run(false).finally(() => this.#running = undefined);
   }
 
-  /** Ends the flush that is under way, and does one more. */
+  /** Ends the running flush, and does one more. */
   async finish(): Promise<void> {
     await this.#running;
     await this.#run(true);
   }
 
-  /** Lets go of the receiver. */
+  /** Closes the carrier. */
   async close(): Promise<void> {
     await this.#options.carrier.close();
   }
@@ -58,7 +61,7 @@ export class FlushSink {
       await this.#flush(isLast);
       this.#hasFailed = false;
     } catch (error) {
-      if (!this.#hasFailed) logger.warning(`Cannot flush statistics to ${name}: it fails`, { error });
+      if (!this.#hasFailed) logger.warning(`Cannot flush statistics to ${name}`, { error });
       this.#hasFailed = true;
     }
   }
@@ -81,7 +84,7 @@ export class FlushSink {
     });
   }
 
-  /** Answers whether all of them were looked at: a carrier that cannot be used any more ends it. */
+  /** Returns whether all items were read: a carrier that becomes unusable ends it. */
   async #send<T>(items: Iterable<T>, add: (units: string[], item: T) => void): Promise<boolean> {
     const { carrier } = this.#options;
     const iterator = items[Symbol.iterator]();
@@ -90,7 +93,7 @@ export class FlushSink {
       const isEnd = fill(units, iterator, add);
       if (units.length > 0) await carrier.send(units);
       if (isEnd) return true;
-      await turn();
+      await setImmediate();
     }
     return false;
   }
@@ -99,7 +102,7 @@ export class FlushSink {
     const reader = this.#readers.get(name);
     const sumMs = this.#sums.delta(name, timer.sumMs);
     if (reader !== undefined) return { ...reader.take(), sumMs };
-    // Nobody kept the durations that came before a timer was known here; their number and sum are true.
+    // Durations before the timer was known here were not kept; their number and sum are true.
     const { count } = timer;
     this.#watch(name, timer);
     return { values: count > 0 ? [sumMs / count] : [], seen: count, sumMs };
@@ -110,7 +113,7 @@ export class FlushSink {
   }
 }
 
-/** Adds the units of a slice; answers whether it was the last. */
+/** Adds the units of a slice; returns whether it was the last. */
 function fill<T>(units: string[], iterator: Iterator<T>, add: (units: string[], item: T) => void): boolean {
   for (let count = 0; count < SLICE_NAMES; count++) {
     const next = iterator.next();
@@ -120,6 +123,74 @@ function fill<T>(units: string[], iterator: Iterator<T>, add: (units: string[], 
   return false;
 }
 
-function turn(): Promise<void> {
-  return new Promise((resolve) => void setImmediate(resolve));
+/** The last value of each counter that one sink sent. */
+export class FlushCounts {
+  /** Each with the last round that had the name. */
+  readonly #known = new Map<string, { value: number; round: number }>();
+  #round = 0;
+  #seen = 0;
+
+  /** Number of remembered names. */
+  get size(): number {
+    return this.#known.size;
+  }
+
+  /** The growth of a counter since the last call; of one that restarted, its value. */
+  delta(name: string, value: number): number {
+    const known = this.#known.get(name);
+    if (known === undefined) {
+      this.#known.set(name, { value, round: this.#round });
+      this.#seen++;
+      return value;
+    }
+    if (known.round !== this.#round) this.#seen++;
+    known.round = this.#round;
+    const delta = value - known.value;
+    known.value = value;
+    return delta < 0 ? value : delta;
+  }
+
+  /** Ends a walk over all counters: names that were not among them are forgotten. */
+  endRound(): void {
+    if (this.#seen < this.#known.size) {
+      for (const [name, { round }] of this.#known) if (round !== this.#round) this.#known.delete(name);
+    }
+    this.#round++;
+    this.#seen = 0;
+  }
+}
+
+/** Flushes every sink at an interval, and once more at the end; a slow sink delays no other. */
+export class FlushLoop {
+  readonly #sinks: readonly FlushSink[];
+  readonly #options: { readonly intervalMs: number; readonly clock: Clock };
+  #cancel = () => {};
+  #closed: Promise<void> | undefined;
+
+  constructor(sinks: readonly FlushSink[], options: { readonly intervalMs: number; readonly clock: Clock }) {
+    this.#sinks = sinks;
+    this.#options = options;
+    if (sinks.length > 0) this.#schedule();
+  }
+
+  /** Flushes a last time and closes the sinks; takes a few seconds at most. */
+  close(): Promise<void> {
+    return this.#closed ??= this.#close();
+  }
+
+  #schedule(): void {
+    const { clock, intervalMs } = this.#options;
+    this.#cancel = clock.after(intervalMs, () => {
+      this.#schedule();
+      for (const sink of this.#sinks) sink.start();
+    });
+  }
+
+  async #close(): Promise<void> {
+    this.#cancel();
+    const flushed = Promise.all(this.#sinks.map((sink) => sink.finish())).then(() => {});
+    await settledWithin(flushed, LAST_FLUSH_MS, this.#options.clock);
+    await Promise.all(this.#sinks.map((sink) => sink.close()));
+    await flushed; // closing the carriers ends what was left
+  }
 }

@@ -1,23 +1,20 @@
 /** Tags by key, in their order. */
 export type StatTags = ReadonlyMap<string, string>;
 
-/** Rewrites the statistics that its pattern matches. `$n` in a text stands for a group, `$0` for the whole. */
+/** Rewrites the statistics that its pattern matches; `$n` in a text is a group, `$0` the whole match. */
 export interface Mogrifier {
   readonly pattern: RegExp;
   readonly name: string;
   readonly tags: StatTags;
 }
 
-/** A statistic with a name and tags of its own. */
-export interface MogrifiedStat {
-  readonly name: string;
-  readonly tags: StatTags;
-}
-
 const GROUP = /\$(\d+)/g;
 
-/** What the first mogrifier that matches makes of a name; undefined when none does. */
-export function mogrify(mogrifiers: readonly Mogrifier[], statName: string): MogrifiedStat | undefined {
+/** The name and tags by the first mogrifier that matches; undefined when none does. */
+export function mogrify(
+  mogrifiers: readonly Mogrifier[],
+  statName: string,
+): Pick<Mogrifier, "name" | "tags"> | undefined {
   for (const { pattern, name, tags } of mogrifiers) {
     const match = pattern.exec(statName);
     if (match === null) continue;
@@ -27,14 +24,14 @@ export function mogrify(mogrifiers: readonly Mogrifier[], statName: string): Mog
   return undefined;
 }
 
-/** A group that took no part in the match is empty; one that the pattern does not have stays as written. */
+/** An unmatched group is empty; one that the pattern does not have stays as written. */
 function fillGroups(text: string, match: RegExpExecArray): string {
   return text.replace(GROUP, (whole, digits: string) => {
     return Number(digits) < match.length ? match[Number(digits)] ?? "" : whole;
   });
 }
 
-/** The settings that mogrifiers are made of. */
+/** The settings of mogrifiers. */
 export interface MogrifierSettings {
   readonly TAGGED_PUSH_STATS_MOGRIFIERS: readonly string[];
   readonly USE_TAGGED_PUSH_STATS_MOGRIFIERS: readonly string[];
@@ -43,7 +40,7 @@ export interface MogrifierSettings {
   readonly "TAGGED_PUSH_STATS_MOGRIFIER_<NAME>_TAGS": ReadonlyMap<string, StatTags>;
 }
 
-/** The mogrifiers in the order of their list; those of its other spelling follow. */
+/** The mogrifiers in the order of their list, then those of its other spelling. */
 export function mogrifiersOf(settings: MogrifierSettings): readonly Mogrifier[] {
   const listed = new Set([
     ...settings.TAGGED_PUSH_STATS_MOGRIFIERS,
@@ -57,7 +54,7 @@ export function mogrifiersOf(settings: MogrifierSettings): readonly Mogrifier[] 
   });
 }
 
-/** A list may name in small letters what the variables have in capitals. */
+/** A list may have names in lower case, the variables have them in upper case. */
 function memberOf<T>(family: ReadonlyMap<string, T>, word: string): T | undefined {
   return family.get(word) ?? family.get(word.toUpperCase());
 }

@@ -10,17 +10,8 @@ export type Labels = Readonly<Record<string, string>>;
 export interface Sample {
   readonly labels: Labels;
   value: number;
-  /** Name of the line where it differs from that of the metric, as in histograms. */
+  /** The name in its line where it differs from that of the metric, as in histograms. */
   readonly metricName?: string;
-}
-
-/** A metric with all its samples. */
-export interface Family {
-  readonly name: string;
-  readonly kind: MetricKind;
-  readonly help: string;
-  /** In the order in which they came. */
-  samples(): readonly Sample[];
 }
 
 /** What samples of one metric have in common. */
@@ -30,25 +21,30 @@ export interface FamilyName {
   readonly help: string;
 }
 
+/** A metric with all its samples, in the order in which they were added. */
+export interface Family extends FamilyName {
+  samples(): readonly Sample[];
+}
+
 /** How a timer becomes a histogram. */
 export interface HistogramOptions {
-  /** What a millisecond is in the unit of the metric. */
+  /** A millisecond in the unit of the metric. */
   readonly factor: number;
-  /** Bounds to show, in the unit of the metric; all of them when absent. */
+  /** Bounds in the unit of the metric; all of them when absent. */
   readonly bounds?: readonly number[] | undefined;
 }
 
-/** What one scrape shows: samples gathered by metric, for all lines of a metric stand together. */
+/** The samples of a scrape by metric. */
 export class Families implements Iterable<Family> {
   readonly #families = new Map<string, OpenFamily>();
-  /** Names of lines that histograms write beside their own. */
+  /** Names that histograms use in addition to their own. */
   readonly #taken = new Set<string>();
   readonly #onConflict: (name: string) => void;
-  // One rule gives several samples with the same labels in a row.
+  // A rule adds several samples with the same labels in a row.
   #lastLabels: Labels = {};
   #lastKey = "";
 
-  /** `onConflict` is told of metrics that lose samples, because another of the same name has another kind. */
+  /** `onConflict` is called with metrics that lose samples because the name has another kind. */
   constructor(onConflict: (name: string) => void) {
     this.#onConflict = onConflict;
   }
@@ -63,7 +59,7 @@ export class Families implements Iterable<Family> {
     else known.value += value;
   }
 
-  /** The same, but a sample that is there already stays as it is. */
+  /** Adds a sample unless there is one with these labels. */
   addOnce(family: FamilyName, labels: Labels, value: number): void {
     const open = this.#open(family);
     const key = this.#keyOf(labels);
@@ -118,14 +114,14 @@ export class Families implements Iterable<Family> {
   }
 }
 
-/** A metric that still gets samples. Names without a mapping make many metrics of one sample each. */
+/** Small for a single sample, because every unmapped name is a metric. */
 class OpenFamily implements Family {
   readonly name: string;
   readonly kind: MetricKind;
   readonly help: string;
   #firstKey = "";
   #first: Sample | undefined;
-  /** By labels; absent while there is one at most. */
+  /** By labels; absent below two samples. */
   #all: Map<string, Sample> | undefined;
 
   constructor({ name, kind, help }: FamilyName) {
@@ -160,7 +156,7 @@ function keyOf(labels: Labels): string {
   return key;
 }
 
-/** Without the last digits, which are dust of the multiplication. */
+/** Without the rounding errors of the multiplication. */
 function rounded(bound: number): number {
   return Number(bound.toPrecision(12));
 }

@@ -2,42 +2,41 @@ import { setImmediate } from "node:timers/promises";
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import type { Labels } from "./pull_families.ts";
-import { mapperOf, type MetricMapping } from "./pull_mapping.ts";
+import { mapperOf, type MetricMapping, metricName } from "./pull_mapping.ts";
 import { type PullRules, type PullSource, scrape } from "./pull_scrape.ts";
-import { labelsOfTags } from "./pull_tags.ts";
 import { CONTENT_TYPES, metricsText, type PullFormat } from "./pull_text.ts";
 
 /** What is served, and how. */
 export interface PullHandlerOptions {
   /** The statistics. */
   readonly store: PullSource;
-  /** Path under which the metrics are. */
+  /** Path of the metrics. */
   readonly path: string;
-  /** Mappings of a file; the built-in mapping when absent. */
+  /** The mappings of a file; the built-in mapping when absent. */
   readonly mapping?: readonly MetricMapping[] | undefined;
-  /** Labels from the rules themselves, and the limit of each rule. */
+  /** Labels come from the rules themselves, with the limit of each rule. */
   readonly native: boolean;
-  /** The response time of the built-in mapping stays in milliseconds. */
+  /** The built-in mapping keeps the response time in milliseconds. */
   readonly timeAsMilliseconds: boolean;
-  /** Labels that every metric gets. */
+  /** Labels of every metric. */
   readonly extraTags: ReadonlyMap<string, string>;
-  /** The rules in force. */
+  /** The current rules. */
   readonly rules?: () => PullRules | undefined;
   readonly logger: Logger;
   readonly clock: Clock;
 }
 
-/** How many scrapes may run at once: each holds its text until it is taken. */
+/** How many scrapes may run concurrently; each holds its text until it is read. */
 const MAX_SCRAPES = 4;
-/** How long a scrape has to be taken. */
+/** Timeout of reading a scrape. */
 const SCRAPE_MS = 60_000;
-/** How long one piece of it has: who reads nothing gives its place to others much earlier. */
+/** Timeout of reading one piece of it, so that a client that reads nothing makes room early. */
 const PIECE_MS = 10_000;
-/** Names that are told when they cannot be shown. */
+/** How many name conflicts are logged. */
 const MAX_CONFLICTS = 10;
 const METHODS = "GET, HEAD";
 
-/** A handler that serves the metrics and nothing else. Throws when a tag can be no label. */
+/** A handler that serves only the metrics. Throws when a tag cannot be a label. */
 export function createPullHandler(options: PullHandlerOptions): (request: Request) => Promise<Response> {
   const scraper = new Scraper(options);
   return async (request) => {
@@ -56,13 +55,11 @@ export function createPullHandler(options: PullHandlerOptions): (request: Reques
   };
 }
 
-/** How one scrape is written. */
 interface PullForm {
   readonly format: PullFormat;
   readonly isCompressed: boolean;
 }
 
-/** Makes the answers, a few at a time. */
 class Scraper {
   readonly #options: PullHandlerOptions;
   readonly #constantLabels: Labels;
@@ -99,7 +96,7 @@ class Scraper {
         native,
         timeAsMilliseconds,
         startedAtSeconds: this.#startedAtSeconds,
-        onConflict: (name) => this.#tellConflict(name),
+        onConflict: (name) => this.#logConflict(name),
       });
       const text = metricsText(families, { format: form.format, constantLabels: this.#constantLabels });
       const headers = headersOf(form);
@@ -113,7 +110,7 @@ class Scraper {
     }
   }
 
-  #tellConflict(name: string): void {
+  #logConflict(name: string): void {
     if (this.#conflicts.has(name) || this.#conflicts.size >= MAX_CONFLICTS) return;
     this.#conflicts.add(name);
     this.#options.logger.warning(
@@ -122,7 +119,7 @@ class Scraper {
   }
 }
 
-/** The pieces as a body; `end` is called once it is taken, given up or over its time, or that of a piece. */
+/** The pieces as a body; `end` is called once it is read, cancelled or timed out. */
 function streamOf(
   pieces: Generator<string, void, void>,
   { clock, end }: { readonly clock: Clock; readonly end: () => void },
@@ -130,37 +127,37 @@ function streamOf(
   const encoder = new TextEncoder();
   let stopScrape = () => {};
   let stopPiece = () => {};
-  const over = () => {
+  const finish = () => {
     stopScrape();
     stopPiece();
     end();
   };
-  const cutIn = (ms: number, controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>) =>
+  const cutAfter = (ms: number, controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>) =>
     clock.after(ms, () => {
-      controller.error(new Error("Cannot go on with a scrape: it was not taken in time"));
-      over();
+      controller.error(new Error("Cannot finish the scrape: it was not read in time"));
+      finish();
     });
   return new ReadableStream<Uint8Array<ArrayBuffer>>({
     start(controller) {
-      stopScrape = cutIn(SCRAPE_MS, controller);
+      stopScrape = cutAfter(SCRAPE_MS, controller);
     },
     async pull(controller) {
       stopPiece();
-      stopPiece = cutIn(PIECE_MS, controller);
+      stopPiece = cutAfter(PIECE_MS, controller);
       await setImmediate();
       const { done, value } = pieces.next();
       if (done !== true) return controller.enqueue(encoder.encode(value));
-      over();
+      finish();
       controller.close();
     },
     cancel() {
-      over();
+      finish();
       pieces.return();
     },
   }, { highWaterMark: 1 });
 }
 
-/** OpenMetrics where it is asked for at least as much as the plain text. */
+/** OpenMetrics where its quality is at least that of plain text. */
 function formatFor(accept: string): PullFormat {
   let openMetrics = 0;
   let text = 0;
@@ -174,7 +171,7 @@ function formatFor(accept: string): PullFormat {
   return openMetrics > 0 && openMetrics >= text ? "openmetrics" : "text";
 }
 
-/** Whether the scraper takes gzip, by its own name or among any encodings. */
+/** Whether the client accepts gzip, by name or by `*`. */
 function acceptsGzip(accept: string): boolean {
   const qualities = new Map(
     accept.toLowerCase().split(",").map((part) => {
@@ -190,7 +187,7 @@ function pathOf(request: Request): string | undefined {
   try {
     return new URL(request.url).pathname;
   } catch {
-    // A host with a space in it makes no URL.
+    // The host may be invalid, such as one with a space.
     return undefined;
   }
 }
@@ -205,4 +202,34 @@ function plain(status: number, text: string, headers: Readonly<Record<string, st
     status,
     headers: { "content-type": "text/plain; charset=utf-8", ...headers },
   });
+}
+
+/** Labels that histograms and summaries use. */
+const RESERVED: ReadonlySet<string> = new Set(["le", "quantile"]);
+
+/** The labels of EXTRA_TAGS, such as `zone_a` for `zone-a`. Throws with a line for each tag that cannot be one. */
+export function labelsOfTags(tags: ReadonlyMap<string, string>): Labels {
+  const problems: string[] = [];
+  const labels: Record<string, string> = {};
+  const tagOf = new Map<string, string>();
+  for (const [tag, value] of tags) {
+    const label = metricName(tag);
+    const expected = expectedLabel(label, tagOf.get(label));
+    if (expected === undefined) labels[label] = value;
+    else {problems.push(
+        `Invalid EXTRA_TAGS ${JSON.stringify(tag)} with USE_PULL_METRICS: expected ${expected}`,
+      );}
+    tagOf.set(label, tag);
+  }
+  if (problems.length > 0) throw new Error(problems.join("\n"));
+  return labels;
+}
+
+/** What was expected instead of a label; `other` is the tag that has it already. */
+function expectedLabel(label: string, other: string | undefined): string | undefined {
+  if (label === "") return "a name of letters, digits and _";
+  if (RESERVED.has(label)) return `another name: label "${label}" belongs to histograms and summaries`;
+  if (label.startsWith("__")) return `a name without __ at the start: label "${label}" is reserved`;
+  if (other === undefined) return undefined;
+  return `another name: tag ${JSON.stringify(other)} has label "${label}" already`;
 }

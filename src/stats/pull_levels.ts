@@ -1,11 +1,11 @@
-/** The rules of one level that have the same key, as far as names of statistics need them. */
+/** What names of statistics need of the rules with one key of one level. */
 export interface LevelRules {
   readonly exact: ReadonlyMap<string, LevelNode> | undefined;
   readonly patterns: { find(value: string): LevelNode | undefined } | undefined;
   readonly keyOnly: LevelNode | undefined;
 }
 
-/** One rule: whether it has a limit, and what is nested in it. */
+/** One rule: whether it has a limit, and the rules below it. */
 export interface LevelNode {
   readonly limit: object | undefined;
   readonly children: ReadonlyMap<string, LevelRules> | undefined;
@@ -14,21 +14,21 @@ export interface LevelNode {
 /** The loaded rules by domain. */
 export type LevelTables = ReadonlyMap<string, ReadonlyMap<string, LevelRules>>;
 
-/** A metric key taken apart. */
+/** The parts of a metric key. */
 export interface KeyLevels {
   readonly domain: string;
   /** One text `key` or `key_value` for each level, from the top. */
   readonly levels: readonly string[];
 }
 
-/** Steps after which a key that fits too many rules halfway is no longer compared with them. */
+/** Steps until a key that partly fits many rules is no longer compared with them. */
 const MAX_STEPS = 100;
-/** How many dots a domain may have to be told from the keys behind it. */
+/** How many dots a recognized domain may have. */
 const MAX_DOMAIN_DOTS = 16;
 
 /**
- * Takes a metric key apart. Domains, keys and values may hold dots themselves, so that the rules say where a
- * level ends; only what fits no rule, as limits that requests bring along, is split at its dots.
+ * Splits a metric key. Domains, keys and values may contain dots, so the rules decide where a level ends; a key
+ * that fits no rule, such as that of a limit in a request, is split at its dots.
  */
 export function readLevels(metricKey: string, domains: LevelTables): KeyLevels {
   const known = domainsOf(metricKey, domains);
@@ -40,14 +40,14 @@ export function readLevels(metricKey: string, domains: LevelTables): KeyLevels {
   return { domain, levels: rest === "" ? [] : rest.split(".") };
 }
 
-/** The domain of a metric key and the text behind it; without any dot it is all behind. */
+/** The domain of a metric key and the rest; without a dot there is no domain. */
 export function readDomain(metricKey: string, domains: LevelTables): { domain: string; rest: string } {
   const known = domainsOf(metricKey, domains)[0]?.domain;
   if (known === undefined && !metricKey.includes(".")) return { domain: "", rest: metricKey };
   return behindDomain(metricKey, known);
 }
 
-/** The loaded domains that the key may begin with, the longest first. */
+/** The loaded domains that the key starts with, the longest first. */
 function domainsOf(metricKey: string, domains: LevelTables): KnownDomain[] {
   const found: KnownDomain[] = [];
   for (let dots = 0, end = -1; dots <= MAX_DOMAIN_DOTS && end < metricKey.length; dots++) {
@@ -69,13 +69,13 @@ function behindDomain(metricKey: string, known: string | undefined): { domain: s
   return { domain, rest: metricKey.slice(domain.length + 1) };
 }
 
-/** The key in work, and how many steps are left for it. */
+/** The key being read, and how many steps are left. */
 interface Reading {
   readonly text: string;
   left: number;
 }
 
-/** The levels from this place to the end, where rules of this table have made them. */
+/** The levels from here to the end, where rules of this table match. */
 function levelsFrom(
   reading: Reading,
   from: number,
@@ -93,14 +93,11 @@ function levelsFrom(
   return undefined;
 }
 
-/** A level whose key is read and whose value is not. */
-interface OpenLevel {
-  readonly from: number;
-  readonly keyEnd: number;
-  readonly rules: LevelRules;
-}
-
-function levelsAt(reading: Reading, { from, keyEnd, rules }: OpenLevel): string[] | undefined {
+/** The same, where the key of the first level ends at `keyEnd`. */
+function levelsAt(
+  reading: Reading,
+  { from, keyEnd, rules }: { readonly from: number; readonly keyEnd: number; readonly rules: LevelRules },
+): string[] | undefined {
   const { text } = reading;
   const hasValue = text[keyEnd] === "_";
   // A value ends at any dot; without one, the key itself ends the level.

@@ -1,28 +1,28 @@
 import type { Labels, MetricKind } from "./pull_families.ts";
 
-/** What the name of a statistic becomes. */
+/** The metric of a statistic. */
 export interface Mapped {
   readonly name: string;
   readonly labels: Labels;
   readonly help: string;
-  /** What one is in the unit of the metric: of a timer a second, of anything else one. */
+  /** Factor to the unit of the metric, from seconds for a timer. */
   readonly scale: number;
   /** Bounds of a histogram in the unit of the metric; those of the timers when absent. */
   readonly bounds?: readonly number[] | undefined;
 }
 
-/** Maps the name of a statistic; absent where nothing is known of it. */
+/** Maps the name of a statistic; undefined for an unknown one. */
 export type NameMapper = (name: string, kind: MetricKind) => Mapped | "drop" | undefined;
 
-/** One mapping of a file, already checked. */
+/** One valid mapping of a file. */
 export interface MetricMapping {
-  /** Found anywhere in the name, unless it says otherwise itself. */
+  /** Matches anywhere in the name unless anchored. */
   readonly pattern: RegExp;
-  /** The only kind it is for. */
+  /** The only kind it applies to. */
   readonly kind: MetricKind | undefined;
-  /** What it matches is not shown at all. */
+  /** Matching statistics are omitted. */
   readonly drop: boolean;
-  /** With `$1` or `${1}` for the groups of the pattern, as the values of the labels. */
+  /** With `$1` or `${1}` for groups of the pattern, like the values of labels. */
   readonly name: string;
   readonly labels: Labels;
   readonly help: string | undefined;
@@ -32,7 +32,7 @@ export interface MetricMapping {
 
 const HELP = "Named by the mapping file.";
 
-/** A mapper for the mappings of a file: the first that matches decides. */
+/** A mapper by the first mapping of a file that matches. */
 export function mapperOf(mappings: readonly MetricMapping[]): NameMapper {
   return (name, kind) => {
     for (const mapping of mappings) {
@@ -49,7 +49,7 @@ export function mapperOf(mappings: readonly MetricMapping[]): NameMapper {
   };
 }
 
-/** The name as a metric may be called: everything but letters, digits and `_` becomes `_`. */
+/** The name with `_` for everything that a metric name cannot contain. */
 export function metricName(name: string): string {
   const escaped = name.replaceAll(/[^a-zA-Z0-9_]/g, "_");
   return /^[0-9]/.test(escaped) ? `_${escaped}` : escaped;

@@ -1,20 +1,20 @@
+import process from "node:process";
 import { setImmediate } from "node:timers/promises";
 import { Families, type Labels, type MetricKind } from "./pull_families.ts";
 import { type LevelTables, readDomain } from "./pull_levels.ts";
 import { type Mapped, metricName, type NameMapper } from "./pull_mapping.ts";
 import { builtInMapping, nativeMapping } from "./pull_rule_mapping.ts";
-import { addProcessMetrics } from "./pull_process.ts";
-import { sanitizeStatName } from "./stat_name.ts";
+import { sanitizeStatName } from "./store.ts";
 import type { Timer } from "./timer.ts";
 
-/** Where metrics are read from. What is answered is walked over with turns for others in between. */
+/** Where metrics are read from, in slices, with turns of the event loop in between. */
 export interface PullSource {
   counters(): Iterable<readonly [string, number]>;
   gauges(): Iterable<readonly [string, number]>;
   timers(): Iterable<readonly [string, Timer]>;
 }
 
-/** The loaded rules, as far as metrics need them. */
+/** What metrics need of the loaded rules. */
 export interface PullRules {
   readonly domains: LevelTables;
   readonly limits: readonly PullLimit[];
@@ -29,21 +29,21 @@ export interface PullLimit {
   readonly rule: { readonly fullKey: string; readonly metricKey: string | undefined } | undefined;
 }
 
-/** What is shown, and how. */
+/** What a scrape contains, and how. */
 export interface ScrapeOptions {
   readonly source: PullSource;
-  /** The rules in force; absent before the first ones. */
+  /** The current rules; absent before the first ones. */
   readonly rules: () => PullRules | undefined;
   /** The mapping of a file; the built-in one when absent. */
   readonly mapper: NameMapper | undefined;
-  /** Rules show as one metric with the limits beside it, and not through the mapping. */
+  /** Rules are one metric, with their limits, instead of being mapped. */
   readonly native: boolean;
   readonly timeAsMilliseconds: boolean;
   readonly startedAtSeconds: number;
   readonly onConflict: (name: string) => void;
 }
 
-/** Names that are read without a turn for others. */
+/** Names read in one turn of the event loop. */
 const MAX_NAMES = 500;
 const PLAIN_HELP = "A statistic under its own name.";
 const NO_LABELS: Labels = {};
@@ -59,7 +59,7 @@ const WINDOWS = {
   help: "Length of the window of a rule.",
 } as const;
 
-/** Reads everything there is to show. */
+/** Reads all metrics. */
 export async function scrape(options: ScrapeOptions): Promise<Families> {
   const { source, mapper, native, timeAsMilliseconds } = options;
   const rules = options.rules() ?? NO_RULES;
@@ -96,7 +96,7 @@ function addLimit(families: Families, limit: PullLimit, domains: LevelTables): v
   if (rule === undefined || unit === undefined) return;
   const { domain, rest } = readDomain(sanitizeStatName(rule.metricKey ?? rule.fullKey), domains);
   const labels = { domain, rule: rest, unit: unit.toLowerCase() };
-  // Two rules may be counted together; then the first one decides.
+  // Of rules that share a metric key, the first one decides.
   families.addOnce(LIMITS, labels, requestsPerUnit);
   families.addOnce(WINDOWS, labels, windowSeconds);
 }
@@ -107,4 +107,19 @@ async function inTurns<T>(items: Iterable<T>, each: (item: T) => void): Promise<
     each(item);
     if (++count % MAX_NAMES === 0) await setImmediate();
   }
+}
+
+/** Metrics of this process under their usual names. */
+function addProcessMetrics(families: Families, startedAtSeconds: number): void {
+  const { rss, heapTotal, heapUsed, external } = Deno.memoryUsage();
+  const { user, system } = process.cpuUsage();
+  const metrics: readonly (readonly [string, MetricKind, number, string])[] = [
+    ["process_resident_memory_bytes", "gauge", rss, "Resident memory of the process."],
+    ["process_cpu_seconds_total", "counter", (user + system) / 1e6, "CPU time of the process."],
+    ["process_start_time_seconds", "gauge", startedAtSeconds, "Start of the process since the Unix epoch."],
+    ["nodejs_heap_size_total_bytes", "gauge", heapTotal, "Size of the JavaScript heap."],
+    ["nodejs_heap_size_used_bytes", "gauge", heapUsed, "Used part of the JavaScript heap."],
+    ["nodejs_external_memory_bytes", "gauge", external, "Memory outside of the JavaScript heap."],
+  ];
+  for (const [name, kind, value, help] of metrics) families.add({ name, kind, help }, {}, value);
 }

@@ -2,12 +2,10 @@ import net from "node:net";
 import type { Clock } from "../base/clock.ts";
 import { settledWithin } from "../base/wait.ts";
 
-/** Longest time until a connection stands, the look-up of the name included, in milliseconds. */
+/** Timeouts; that of connecting includes the lookup of the name. */
 const CONNECT_MS = 5_000;
-/** A receiver that takes nothing for so long is given up. */
 const WRITE_MS = 30_000;
-/** Longest time that the goodbye takes. */
-const GOODBYE_MS = 500;
+const CLOSE_MS = 500;
 
 /** Where to connect. */
 export interface PushConnectionOptions {
@@ -16,14 +14,14 @@ export interface PushConnectionOptions {
   readonly clock: Clock;
 }
 
-/** What a connection tells its owner, never while it is being made. */
+/** Events of a connection; never called by its constructor. */
 export interface PushConnectionEvents {
   opened(): void;
-  /** It is gone for good. */
+  /** The last event. */
   lost(reason: string): void;
 }
 
-/** One connection to a receiver of statistics, who has nothing to say. */
+/** One connection to a receiver of statistics, which sends nothing. */
 export class PushConnection {
   readonly #clock: Clock;
   readonly #events: PushConnectionEvents;
@@ -39,7 +37,7 @@ export class PushConnection {
     this.#cancelDeadline = clock.after(CONNECT_MS, () => this.#end(`no connection within ${CONNECT_MS} ms`));
     const socket = net.connect({ host, port });
     this.#socket = socket;
-    // All of them stay until the end: a socket may fail more than once.
+    // A socket may fail more than once.
     socket.on("error", (error: Error & { readonly code?: string }) => this.#end(reasonOf(error)));
     socket.on("end", () => this.#end("it closed the connection"));
     socket.on("close", () => this.#end("it closed the connection"));
@@ -47,35 +45,32 @@ export class PushConnection {
     socket.resume(); // unread bytes would hide the end of the connection
   }
 
-  /** Whether something can be written now. */
+  /** Whether a text can be written now. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
 
-  /**
-   * Writes a text, one at a time; answers whether the system took it. A receiver that reads slowly is
-   * waited for.
-   */
+  /** Writes a text, one at a time; returns whether the system accepted it, waiting for a slow receiver. */
   write(text: string): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     if (!this.#isOpen) return Promise.resolve(false);
     this.#written = resolve;
     this.#cancelDeadline = this.#clock.after(WRITE_MS, () => this.#end(`it took nothing for ${WRITE_MS} ms`));
     this.#socket.write(text, () => {
-      // Called for a failure too, which the end tells of.
+      // Also called for a failure.
       if (!this.#isEnded) this.#settle(true);
     });
     return promise;
   }
 
-  /** Ends it; what was written before goes out, unless the receiver does not take it in time. */
+  /** Closes it once the receiver has what was written, with a timeout. */
   async close(): Promise<void> {
     if (this.#isOpen && this.#written === undefined) {
       this.#isOpen = false;
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#socket.once("close", () => resolve());
       this.#socket.end(resolve);
-      await settledWithin(promise, GOODBYE_MS, this.#clock);
+      await settledWithin(promise, CLOSE_MS, this.#clock);
     }
     this.#end("it is closed");
   }
@@ -104,7 +99,7 @@ export class PushConnection {
   }
 }
 
-/** The error of a name with several addresses has no message of its own. */
+/** The error of a name with several addresses has no message. */
 function reasonOf(error: Error & { readonly code?: string }): string {
   return error.message === "" ? error.code ?? error.name : error.message;
 }

@@ -1,18 +1,18 @@
 import type { Logger } from "../base/log.ts";
 
-/** Tells of the outages of a receiver: once when one begins, once when it is over. */
+/** Logs each outage of a receiver once, and its end. */
 export class PushOutage {
   readonly #receiver: string;
   readonly #logger: Logger;
   #isOut = false;
 
-  /** The receiver is named by what the settings say of it: `host:port`. */
+  /** The receiver is `host:port` of the settings. */
   constructor(receiver: string, logger: Logger) {
     this.#receiver = receiver;
     this.#logger = logger;
   }
 
-  /** It cannot be reached, or not any more. */
+  /** It cannot be reached. */
   failed(reason: string): void {
     if (!this.#isOut) {
       this.#logger.warning(`Cannot push statistics to "${this.#receiver}": ${reason}; trying again`);

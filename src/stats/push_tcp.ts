@@ -5,14 +5,14 @@ import type { Carrier } from "./flush_ports.ts";
 import { PushConnection } from "./push_connection.ts";
 import type { PushOutage } from "./push_outage.ts";
 
-/** Pauses after failed attempts. */
-const PAUSES = { firstMs: 1_000, longestMs: 30_000 };
-/** A connection that stood for so long ends an outage; a shorter one may be a door without a house. */
+/** Waits after failed attempts. */
+const BACKOFF = { firstMs: 1_000, longestMs: 30_000 };
+/** A connection of this age ends an outage; a younger one may be to a proxy without a receiver. */
 const STEADY_MS = 1_000;
 /** How long the last flush waits for a connection. */
 const LAST_ATTEMPT_MS = 500;
 
-/** Where to push, and with what. */
+/** Where to push, and how. */
 export interface PushTcpOptions {
   readonly host: string;
   readonly port: number;
@@ -22,14 +22,11 @@ export interface PushTcpOptions {
   readonly outage: PushOutage;
 }
 
-/**
- * Pushes lines over TCP. Nothing is kept for a receiver that is away: it is tried again and again, its
- * name looked up anew, and counts wait where they are counted.
- */
+/** Pushes lines over TCP, reconnecting with a backoff. Nothing is queued: during an outage counts stay in the store. */
 export class PushTcp implements Carrier {
   readonly #options: PushTcpOptions;
   #connection: PushConnection | undefined;
-  /** Settles when the attempt that is under way has ended, either way. */
+  /** Settles when the current attempt has ended, either way. */
   #attempt = Promise.withResolvers<void>();
   #cancelTimer = () => {};
   #failures = 0;
@@ -45,7 +42,7 @@ export class PushTcp implements Carrier {
     return this.#connection?.isOpen === true;
   }
 
-  /** Lines that were given to a connection which then broke; whether they arrived cannot be known. */
+  /** Lines on a connection that broke; some may have arrived. */
   get linesLost(): number {
     return this.#linesLost;
   }
@@ -93,7 +90,7 @@ export class PushTcp implements Carrier {
     if (this.#isClosed) return;
     const { clock, random, outage } = this.#options;
     outage.failed(reason);
-    const pauseMs = backoffMs(++this.#failures, random(), PAUSES);
-    this.#cancelTimer = clock.after(pauseMs, () => this.#connect());
+    const waitMs = backoffMs(++this.#failures, random(), BACKOFF);
+    this.#cancelTimer = clock.after(waitMs, () => this.#connect());
   }
 }

@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import dgram from "node:dgram";
 import dns from "node:dns/promises";
 import type { Clock } from "../base/clock.ts";
@@ -5,19 +6,18 @@ import { errorText } from "../base/error_text.ts";
 import { settledWithin } from "../base/wait.ts";
 import type { Carrier } from "./flush_ports.ts";
 import type { PushOutage } from "./push_outage.ts";
-import { pushPackets } from "./push_packets.ts";
 
-/** What an Ethernet frame takes after the headers of IPv6 and UDP, and then some for tunnels. */
+/** An Ethernet frame without the headers of IPv6, UDP and a tunnel. */
 const PACKET_BYTES = 1_432;
-/** A name is looked up again after so many milliseconds. */
+/** A name is looked up again after this time. */
 const LOOKUP_AGE_MS = 10_000;
-/** Longest times of a look-up and of the packets of one slice. */
+/** Timeouts of a lookup and of the packets of one slice. */
 const LOOKUP_MS = 2_000;
 const SEND_MS = 5_000;
-/** Pause after each slice, some 40 KB, so that the buffer of the receiver does not run over. */
+/** Pause after each slice, some 40 KB, so that the receiver's buffer does not overflow. */
 const PAUSE_MS = 1;
 
-/** Where to push, and with what. */
+/** Where to push, and how. */
 export interface PushUdpOptions {
   readonly host: string;
   readonly port: number;
@@ -31,7 +31,7 @@ interface Target {
   readonly foundAt: number;
 }
 
-/** Pushes lines over UDP. Whether anybody takes them is not known; what cannot even be sent is counted. */
+/** Pushes lines over UDP; those that cannot be sent are counted. */
 export class PushUdp implements Carrier {
   readonly #options: PushUdpOptions;
   #target: Target | undefined;
@@ -76,13 +76,13 @@ export class PushUdp implements Carrier {
   async #lookUp(): Promise<void> {
     const { host, clock, outage } = this.#options;
     try {
-      // A receiver of statistics is more likely to listen on IPv4, where a name has both.
+      // A name may have both, and a receiver is more likely to listen on IPv4.
       const { address, family } = await dns.lookup(host, { order: "ipv4first" });
       if (this.#isClosed) return;
       if (family !== this.#target?.family) this.#open(family);
       this.#target = { address, family, foundAt: clock.elapsed() };
     } catch (error) {
-      // The address that was found before is as good as any.
+      // The previous address stays in use.
       outage.failed(errorText(error));
     }
   }
@@ -106,7 +106,7 @@ export class PushUdp implements Carrier {
     else this.#options.outage.failed(refusal);
   }
 
-  /** Answers why it could not be sent. */
+  /** Returns why the packet could not be sent. */
   #sendOne(packet: string): Promise<string | undefined> {
     const { promise, resolve } = Promise.withResolvers<string | undefined>();
     try {
@@ -119,4 +119,23 @@ export class PushUdp implements Carrier {
     }
     return promise;
   }
+}
+
+/** Units joined by line breaks into packets of at most `maxBytes`; a longer unit is a packet by itself. */
+export function pushPackets(units: readonly string[], maxBytes: number): string[] {
+  const packets: string[] = [];
+  let open: string[] = [];
+  let openBytes = 0;
+  for (const unit of units) {
+    const bytes = Buffer.byteLength(unit) + 1;
+    if (open.length > 0 && openBytes + bytes > maxBytes + 1) {
+      packets.push(open.join("\n"));
+      open = [];
+      openBytes = 0;
+    }
+    open.push(unit);
+    openBytes += bytes;
+  }
+  if (open.length > 0) packets.push(open.join("\n"));
+  return packets;
 }

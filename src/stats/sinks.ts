@@ -1,19 +1,17 @@
 import type { Clock } from "../base/clock.ts";
+import { hostPort } from "../base/host_port.ts";
 import type { ByteSink } from "../base/line_writer.ts";
 import type { Logger } from "../base/log.ts";
-import { hostPort } from "../base/host_port.ts";
-import { FlushLoop } from "./flush_loop.ts";
-import type { Carrier, LineFormat, StatsSource } from "./flush_ports.ts";
-import { FlushSink } from "./flush_sink.ts";
+import type { Carrier, StatsSource } from "./flush_ports.ts";
+import { FlushLoop, FlushSink, type FlushSinkOptions } from "./flush_sink.ts";
 import { type MogrifierSettings, mogrifiersOf } from "./mogrifier.ts";
-import { pushLines } from "./push_lines.ts";
+import { pushLines, taggedLines } from "./push_lines.ts";
 import { PushOutage } from "./push_outage.ts";
 import { PushTcp } from "./push_tcp.ts";
 import { PushUdp } from "./push_udp.ts";
 import { jsonLines, stdoutCarrier } from "./stdout_sink.ts";
-import { taggedLines } from "./tagged_lines.ts";
 
-/** What statistics are sent by. */
+/** How statistics are sent. */
 export type SinkKind = "push" | "tagged" | "stdout";
 
 /** The settings that choose the sinks. */
@@ -33,7 +31,7 @@ export interface SinkSettings extends SinkChoiceSettings, MogrifierSettings {
   readonly PUSH_STATS_PROTOCOL: "tcp" | "udp";
 }
 
-/** Which sinks run. Plain push makes way for another receiver, unless it was asked for in so many words. */
+/** Which sinks run. Plain push is off by default where there is another receiver. */
 export function chooseSinks(settings: SinkChoiceSettings): readonly SinkKind[] {
   const { DISABLE_STATS, USE_PUSH_STATS, USE_TAGGED_PUSH_STATS, USE_PULL_METRICS } = settings;
   if (DISABLE_STATS) return [];
@@ -44,12 +42,12 @@ export function chooseSinks(settings: SinkChoiceSettings): readonly SinkKind[] {
   return kinds;
 }
 
-/** Where sinks read from, and where they count what they lost. */
+/** Where sinks read from, and where they count lost lines. */
 export interface SinkStore extends StatsSource {
   addCounter(name: string, read: () => number): void;
 }
 
-/** What sinks are started with beside their settings. */
+/** What sinks are started with in addition to their settings. */
 export interface StartSinksOptions {
   readonly clock: Clock;
   /** A number from 0 to below 1. */
@@ -65,17 +63,10 @@ export function startSinks(
   options: StartSinksOptions,
 ): { close(): Promise<void> } {
   const { logger, clock } = options;
-  const sinks = chooseSinks(settings).map((kind) => {
-    const { name, format, carrier } = openSink(kind, { settings, store, options });
-    return new FlushSink({ name, source: store, format, carrier, logger });
-  });
+  const sinks = chooseSinks(settings).map((kind) =>
+    new FlushSink({ ...openSink(kind, { settings, store, options }), source: store, logger })
+  );
   return new FlushLoop(sinks, { intervalMs: settings.STATS_FLUSH_INTERVAL, clock });
-}
-
-interface OpenSink {
-  readonly name: string;
-  readonly format: LineFormat;
-  readonly carrier: Carrier;
 }
 
 interface SinkParts {
@@ -84,40 +75,30 @@ interface SinkParts {
   readonly options: StartSinksOptions;
 }
 
-function openSink(kind: SinkKind, parts: SinkParts): OpenSink {
+function openSink(kind: SinkKind, parts: SinkParts): Pick<FlushSinkOptions, "name" | "format" | "carrier"> {
   const { settings, options: { clock, stdout } } = parts;
-  const tags = settings.EXTRA_TAGS;
+  const { EXTRA_TAGS: tags, PUSH_STATS_PROTOCOL: protocol } = settings;
   if (kind === "stdout") {
-    const format = jsonLines({ tags, now: () => clock.now() });
-    return { name: "standard output", format, carrier: stdoutCarrier(stdout, clock) };
+    return { name: "standard output", format: jsonLines(tags, clock), carrier: stdoutCarrier(stdout, clock) };
   }
-  const { PUSH_STATS_HOST: host, PUSH_STATS_PORT: port } = settings;
-  const name = hostPort({ host, port });
-  if (kind === "tagged") {
-    const format = taggedLines({ tags, mogrifiers: mogrifiersOf(settings) });
-    return {
-      name,
-      format,
-      carrier: openPush(name, parts, { protocol: "udp", figures: "tagged_push_stats" }),
-    };
+  const name = hostPort({ host: settings.PUSH_STATS_HOST, port: settings.PUSH_STATS_PORT });
+  if (kind === "push") {
+    return { name, format: pushLines(tags), carrier: openPush(parts, name, protocol, "push_stats") };
   }
-  const protocol = settings.PUSH_STATS_PROTOCOL;
-  return {
-    name,
-    format: pushLines(tags),
-    carrier: openPush(name, parts, { protocol, figures: "push_stats" }),
-  };
+  const format = taggedLines({ tags, mogrifiers: mogrifiersOf(settings) });
+  return { name, format, carrier: openPush(parts, name, "udp", "tagged_push_stats") };
 }
 
 function openPush(
-  name: string,
   { settings, store, options }: SinkParts,
-  { protocol, figures }: { readonly protocol: "tcp" | "udp"; readonly figures: string },
+  name: string,
+  protocol: "tcp" | "udp",
+  metrics: string,
 ): Carrier {
   const { clock, random, logger } = options;
   const outage = new PushOutage(name, logger);
   const target = { host: settings.PUSH_STATS_HOST, port: settings.PUSH_STATS_PORT, clock, outage };
   const carrier = protocol === "tcp" ? new PushTcp({ ...target, random }) : new PushUdp(target);
-  store.addCounter(`ratelimit.${figures}.lines_lost`, () => carrier.linesLost);
+  store.addCounter(`ratelimit.${metrics}.lines_lost`, () => carrier.linesLost);
   return carrier;
 }

@@ -1,19 +1,20 @@
 import type { Figures } from "../base/figures.ts";
 import type { RuleCounters, ServiceCounters, StatsSink } from "../ratelimit/stats_sink.ts";
-import { sanitizeStatName } from "./stat_name.ts";
 import { Timer, type TimerOptions } from "./timer.ts";
 
-/** Longest metric key that comes from a request and gets counters of its own. */
+/** Longest metric key of a request that gets its own counters. */
 const MAX_KEY_LENGTH = 1_024;
-/** What stands for all keys that have no room. */
+/** The key under which all keys beyond the limit are counted. */
 const OTHER = "other";
-/** How many keys of former rules are folded at a load or a walk over all counters, and for each new key. */
-const FOLDS_PER_LOAD = 2_000;
-const FOLDS_PER_KEY = 16;
-/** Domains whose keys without room are counted apart from those of others. */
+/** How many keys of former rules are evicted at a load or a walk over all counters, and for each new key. */
+const EVICTIONS_PER_LOAD = 2_000;
+const EVICTIONS_PER_KEY = 16;
+/** Domains that have their own key `other`. */
 const MAX_DOMAINS = 10_000;
+const SEPARATORS = /[:|\p{Cc}]/gu;
+const IPV4_ADDRESS = /\d{1,3}(?:\.\d{1,3}){3}/g;
 
-/** What every sink reads from: all counters of the process, by full name. */
+/** All statistics of the process by full name; every sink reads from it. */
 export class StatsStore implements StatsSink {
   readonly service: ServiceCounters = {
     globalShadowMode: 0,
@@ -25,25 +26,25 @@ export class StatsStore implements StatsSink {
     cacheFailure: { error: 0, allow: 0, deny: 0, local: 0 },
   };
   readonly #maxKeys: number;
-  /** By metric key as it was asked for, so that a name is made fit to print once only. */
+  /** By metric key, so that each is sanitized once. */
   readonly #byKey = new Map<string, RuleCounters>();
-  /** Those that count for keys without room; one a domain that rules were loaded of. */
+  /** Those of keys beyond the limit, one for each loaded domain. */
   readonly #othersByKey = new Map<string, RuleCounters>();
-  /** By the name that is printed; two keys that print alike share their counters. */
+  /** By sanitized name, which several keys may share. */
   readonly #byName = new Map<string, RuleCounters>();
   readonly #gauges = new Map<string, () => number>();
   readonly #counters = new Map<string, () => number>();
   readonly #timers = new Map<string, Timer>();
   readonly #timerOptions: TimerOptions;
-  /** Keys of the rules that are loaded, with their domains; many may have no counters yet. */
+  /** Keys of the loaded rules with their domains; many may have no counters yet. */
   #loaded: ReadonlyMap<string, string> = new Map();
-  /** How many keys have counters and are not those of loaded rules. */
+  /** How many keys have counters and no loaded rule. */
   #unloaded = 0;
-  /** Keys of rules that are gone and still have counters, with their domains. */
+  /** Keys of former rules that still have counters, with their domains. */
   readonly #former = new Map<string, string>();
-  #folded = 0;
+  #overflowed = 0;
 
-  /** Holds at most `maxKeys` metric keys beside those of loaded rules. */
+  /** Holds at most `maxKeys` metric keys in addition to those of loaded rules. */
   constructor(maxKeys: number, options: TimerOptions = {}) {
     this.#maxKeys = maxKeys;
     this.#timerOptions = options;
@@ -52,13 +53,13 @@ export class StatsStore implements StatsSink {
   rule(metricKey: string, domain?: string): RuleCounters {
     const known = this.#byKey.get(metricKey);
     if (known !== undefined) return known;
-    if (this.#loaded.has(metricKey)) return this.#make(metricKey);
-    this.#foldFormer(FOLDS_PER_KEY);
+    if (this.#loaded.has(metricKey)) return this.#create(metricKey);
+    this.#evictFormer(EVICTIONS_PER_KEY);
     if (this.#unloaded < this.#maxKeys && metricKey.length <= MAX_KEY_LENGTH) {
       this.#unloaded++;
-      return this.#make(metricKey);
+      return this.#create(metricKey);
     }
-    this.#folded++;
+    this.#overflowed++;
     return this.#others(domain);
   }
 
@@ -79,26 +80,26 @@ export class StatsStore implements StatsSink {
       this.#former.delete(key);
       this.#unloaded--;
     }
-    this.#foldFormer(FOLDS_PER_LOAD);
+    this.#evictFormer(EVICTIONS_PER_LOAD);
   }
 
-  /** Shows a number under this name from now on; read whenever somebody looks. */
+  /** Adds a gauge, which is read whenever statistics are. */
   addGauge(name: string, read: () => number): void {
     this.#gauges.set(name, read);
   }
 
-  /** The same for a number that only grows. */
+  /** Adds a number that only grows. */
   addCounter(name: string, read: () => number): void {
     this.#counters.set(name, read);
   }
 
-  /** Shows many numbers under names that begin alike: `<prefix>.<name>`. */
+  /** Adds counters and gauges as `<prefix>.<name>`. */
   addFigures(prefix: string, { counters, gauges }: Figures): void {
     for (const [name, read] of Object.entries(counters)) this.addCounter(`${prefix}.${name}`, read);
     for (const [name, read] of Object.entries(gauges)) this.addGauge(`${prefix}.${name}`, read);
   }
 
-  /** The timer of this name, made when it is first asked for. Who records holds it by reference. */
+  /** The timer of this name, created at the first call. */
   timer(name: string): Timer {
     const known = this.#timers.get(name);
     if (known !== undefined) return known;
@@ -112,26 +113,23 @@ export class StatsStore implements StatsSink {
     return this.#timers;
   }
 
-  /**
-   * Every counter by its full name, zeros of loaded rules included. One by one, so that who has the time
-   * can walk over many of them with pauses.
-   */
+  /** Every counter by its full name, zeros of loaded rules included; may be walked over with pauses. */
   *counters(): Generator<readonly [string, number]> {
     yield* serviceEntries(this.service);
     for (const [name, read] of this.#counters) yield [name, read()];
-    this.#foldFormer(FOLDS_PER_LOAD);
+    this.#evictFormer(EVICTIONS_PER_LOAD);
     for (const [name, counters] of this.#byName) yield* ruleEntries(name, counters);
     const loaded = this.#loaded;
     for (const key of loaded.keys()) {
-      // Others were loaded while the walk had a pause.
+      // Other rules were loaded during a pause.
       if (loaded !== this.#loaded) break;
       if (this.#byKey.has(key)) continue;
       const name = sanitizeStatName(key);
       const isShown = this.#byName.has(name);
-      const counters = this.#make(key);
+      const counters = this.#create(key);
       if (!isShown) yield* ruleEntries(name, counters);
     }
-    if (this.#folded > 0) yield ["ratelimit.service.rate_limit_keys_overflowed", this.#folded];
+    if (this.#overflowed > 0) yield ["ratelimit.service.rate_limit_keys_overflowed", this.#overflowed];
   }
 
   /** Every gauge by its full name. */
@@ -139,40 +137,40 @@ export class StatsStore implements StatsSink {
     return new Map([...this.#gauges].map(([name, read]) => [name, read()]));
   }
 
-  /** What counts for the keys of a domain that have no room: they look like a rule with the key `other`. */
+  /** The counters of a domain's keys beyond the limit: those of a rule with the key `other`. */
   #others(domain: string | undefined): RuleCounters {
     const metricKey = domain === undefined ? OTHER : `${domain}.${OTHER}`;
     const known = this.#othersByKey.get(metricKey);
     if (known !== undefined) return known;
     const hasRoom = metricKey === OTHER || this.#othersByKey.size < MAX_DOMAINS;
-    return hasRoom ? this.#make(metricKey, this.#othersByKey) : this.#others(undefined);
+    return hasRoom ? this.#create(metricKey, this.#othersByKey) : this.#others(undefined);
   }
 
-  /** Folds some of the keys of rules that are gone, as far as they have no room; folding all at once would take long. */
-  #foldFormer(most: number): void {
+  /** Evicts keys of former rules beyond the limit, some at a time. */
+  #evictFormer(most: number): void {
     let left = most;
     for (const [key, domain] of this.#former) {
       if (this.#unloaded <= this.#maxKeys || left-- === 0) return;
       this.#former.delete(key);
-      this.#fold(key, domain);
+      this.#evict(key, domain);
     }
   }
 
-  /** Takes a key out; what it counted stays counted among the others of its domain. */
-  #fold(metricKey: string, domain: string): void {
+  /** Evicts a key; its counts are added to the key `other` of its domain. */
+  #evict(metricKey: string, domain: string): void {
     const counters = this.#byKey.get(metricKey);
     if (counters === undefined) return;
     this.#unloaded--;
     const other = this.#others(domain);
     this.#byKey.delete(metricKey);
-    this.#folded++;
-    // A rule may have the key that stands for all.
+    this.#overflowed++;
+    // A rule may have the key `other`.
     if (counters === other) return;
     this.#byName.delete(sanitizeStatName(metricKey));
     for (const name of COUNTER_NAMES) other[name] += counters[name];
   }
 
-  #make(metricKey: string, byKey = this.#byKey): RuleCounters {
+  #create(metricKey: string, byKey = this.#byKey): RuleCounters {
     const name = sanitizeStatName(metricKey);
     const counters = this.#byName.get(name) ?? emptyCounters();
     this.#byName.set(name, counters);
@@ -246,5 +244,37 @@ function emptyCounters(): RuleCounters {
     overLimitWithLocalCache: 0,
     returnedHits: 0,
     domainNotFound: 0,
+  };
+}
+
+/** A metric key as it is printed: `_` for separators, control characters and the dots of IPv4 addresses. */
+export function sanitizeStatName(name: string): string {
+  return name.replace(SEPARATORS, "_").replace(IPV4_ADDRESS, (address) => address.replaceAll(".", "_"));
+}
+
+/** The statistics of one method's calls. */
+export interface ServerCalls {
+  started(): void;
+  /** A call ended, so many milliseconds after its start. */
+  ended(ms: number): void;
+}
+
+/** Counts calls and their times for each method, as `ratelimit_server.<method>.…`; methods of one name share them. */
+export function serverCalls(stats: StatsStore): (method: string) => ServerCalls {
+  const known = new Map<string, ServerCalls>();
+  return (method) => {
+    let calls = known.get(method);
+    if (calls === undefined) known.set(method, calls = callsOf(stats, `ratelimit_server.${method}`));
+    return calls;
+  };
+}
+
+function callsOf(stats: StatsStore, prefix: string): ServerCalls {
+  const responseTime = stats.timer(`${prefix}.response_time`);
+  let total = 0;
+  stats.addCounter(`${prefix}.total_requests`, () => total);
+  return {
+    started: () => void total++,
+    ended: (ms) => responseTime.record(ms),
   };
 }

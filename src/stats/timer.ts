@@ -1,6 +1,4 @@
-import { TimerSamples } from "./timer_samples.ts";
-
-/** Upper bounds of the buckets, in milliseconds: 50 µs to 10 s. A duration that equals a bound is in its bucket. */
+/** Upper bounds of the buckets in milliseconds, 50 µs to 10 s; a duration equal to a bound is in its bucket. */
 export const BUCKET_BOUNDS_MS: readonly number[] = Object.freeze([
   ...[0.05, 0.1, 0.25, 0.5],
   ...[1, 2.5, 5],
@@ -9,38 +7,37 @@ export const BUCKET_BOUNDS_MS: readonly number[] = Object.freeze([
   ...[1_000, 2_500, 5_000, 10_000],
 ]);
 
-/** The same where recording looks: numbers that are stored as such, which those of a frozen list are not. */
+/** For recording: unlike a frozen list, this stores plain numbers. */
 const BOUNDS = Float64Array.from(BUCKET_BOUNDS_MS);
 
-/** What a sink that sends single values takes from a timer. */
-export interface TimerReader {
-  /** What was recorded since the last take: how much, and the values of all or of a fair choice. */
-  take(): { readonly values: readonly number[]; readonly seen: number };
-}
-
-/** Choices for a timer. */
+/** Options of a timer. */
 export interface TimerOptions {
-  /** Chance that readers choose by, from 0 to below 1. */
+  /** Chance by which readers sample, from 0 to below 1. */
   random?: () => number;
 }
 
-/** Durations in milliseconds, fractions allowed: how many, their sum, and how they spread. */
+/** The durations that a reader kept. */
+export interface TimerTake {
+  /** Milliseconds; a fair sample of all that were seen. */
+  readonly values: readonly number[];
+  /** How many were seen. */
+  readonly seen: number;
+}
+
+/** Durations in milliseconds, fractions allowed: their count, sum and distribution. */
 export class Timer {
-  /** How many durations are within each bound and beyond the one before; the last number is beyond all bounds. */
-  readonly buckets: Readonly<Float64Array>;
-  /** The same array; recording writes through it. */
-  readonly #buckets = new Float64Array(BUCKET_BOUNDS_MS.length + 1);
+  /** Durations within each bound and beyond the one before; the last number is beyond all bounds. */
+  readonly buckets = new Float64Array(BUCKET_BOUNDS_MS.length + 1);
   readonly #random: () => number;
   readonly #readers: TimerSamples[] = [];
   #count = 0;
   #sumMs = 0;
 
-  constructor(options: TimerOptions = {}) {
-    this.buckets = this.#buckets;
-    this.#random = options.random ?? Math.random;
+  constructor({ random = Math.random }: TimerOptions = {}) {
+    this.#random = random;
   }
 
-  /** Number of durations ever recorded. */
+  /** Number of durations so far. */
   get count(): number {
     return this.#count;
   }
@@ -50,30 +47,77 @@ export class Timer {
     return this.#sumMs;
   }
 
-  /** Takes one duration. What is below 0 or not a number, as after a step of a clock, counts as 0. */
+  /** Records a duration. One below 0 or NaN, as after a step of a clock, counts as 0. */
   record(ms: number): void {
     const duration = ms > 0 ? ms : 0;
     this.#count++;
     this.#sumMs += duration;
     const bucket = bucketOf(duration);
-    this.#buckets[bucket] = (this.#buckets[bucket] ?? 0) + 1;
+    this.buckets[bucket] = (this.buckets[bucket] ?? 0) + 1;
     for (let index = 0; index < this.#readers.length; index++) this.#readers[index]?.add(duration);
   }
 
-  /**
-   * Keeps samples from now on for one sink that sends single values. Of more than `most` durations between
-   * two takes a fair choice is kept: each has the same chance to be among the values.
-   */
-  reader(most: number): TimerReader {
+  /** Samples from now on: of more than `most` durations between two takes, each has the same chance to be kept. */
+  reader(most: number): { take(): TimerTake } {
     const samples = new TimerSamples(most, this.#random);
     this.#readers.push(samples);
     return samples;
   }
 }
 
-/** Most durations are short, so that a walk from the shortest ends sooner than halving. */
+/** Most durations are short, so that a linear search beats a binary one. */
 function bucketOf(ms: number): number {
   let bucket = 0;
   while (ms > (BOUNDS[bucket] ?? Infinity)) bucket++;
   return bucket;
+}
+
+/** Reservoir sampling that draws the distance to the next kept value (Li, "Reservoir-Sampling Algorithms", 1994). */
+class TimerSamples {
+  readonly #most: number;
+  readonly #kept: Float64Array;
+  readonly #random: () => number;
+  #seen = 0;
+  /** Ordinal, from 1, of the next value to keep after those that first fill the reservoir. */
+  #next: number;
+  /** Chance that the best value so far would still be kept; shrinks with every value kept. */
+  #share = 1;
+
+  constructor(most: number, random: () => number) {
+    this.#most = Math.max(1, Math.floor(most));
+    this.#kept = new Float64Array(this.#most);
+    this.#next = this.#most;
+    this.#random = random;
+  }
+
+  add(value: number): void {
+    const seen = ++this.#seen;
+    if (seen < this.#next) {
+      if (seen < this.#most) this.#kept[seen - 1] = value;
+      return;
+    }
+    const place = seen === this.#most ? seen - 1 : Math.floor(this.#random() * this.#most);
+    this.#kept[place] = value;
+    this.#drawNext();
+  }
+
+  take(): TimerTake {
+    const seen = this.#seen;
+    this.#seen = 0;
+    this.#next = this.#most;
+    this.#share = 1;
+    return { values: Array.from(this.#kept.subarray(0, seen)), seen };
+  }
+
+  #drawNext(): void {
+    this.#share *= Math.exp(Math.log(this.#chance()) / this.#most);
+    // A share near 0 makes the distance infinite: then no further value is kept.
+    const distance = Math.floor(Math.log(this.#chance()) / Math.log1p(-this.#share));
+    this.#next = this.#seen + 1 + distance;
+  }
+
+  /** Above 0, because its logarithm is taken. */
+  #chance(): number {
+    return 1 - this.#random();
+  }
 }

@@ -2,20 +2,20 @@ import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import type { LogFields, Logger } from "../base/log.ts";
 
-/** Levels from the most to the least talkative, as `LOG_LEVEL` names them. */
+/** Levels from the lowest, as in `LOG_LEVEL`. */
 const LOG_LEVELS = ["trace", "debug", "info", "warning", "error", "fatal", "panic"] as const;
 /** The name of a level. */
 export type LogLevel = typeof LOG_LEVELS[number];
-/** How a logger writes. */
+/** What a logger writes, and how. */
 export interface LoggerOptions {
   readonly level: LogLevel;
   readonly format: "text" | "json";
   readonly clock: Clock;
-  /** Takes one line without its line break; must neither throw nor wait. */
+  /** Takes a line without its line break; must neither throw nor block. */
   readonly write: (line: string) => void;
 }
 
-/** A logger that writes one line an entry: `time="…" level=… msg="…"`, or a JSON object. */
+/** A logger that writes a line for each entry: `time="…" level=… msg="…"`, or a JSON object. */
 export function createLogger(options: LoggerOptions): Logger {
   const { write } = options;
   const threshold = LOG_LEVELS.indexOf(options.level);
@@ -28,7 +28,7 @@ export function createLogger(options: LoggerOptions): Logger {
       try {
         write(line(plainFields(fields, threshold)));
       } catch (error) {
-        // A field that JSON does not know, such as a bigint.
+        // A field that JSON cannot represent, such as a bigint.
         write(line({ unwritable: errorText(error) }));
       }
     };

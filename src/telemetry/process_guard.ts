@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { ThrottledLog } from "./throttled_log.ts";
 
-/** Errors of sockets that some library did not listen for: a peer's doing, and no reason to worry. */
+/** Socket errors that a peer causes and a library did not handle. */
 const SOCKET_ERROR_CODES = new Set([
   "ECONNABORTED",
   "ECONNREFUSED",
@@ -19,30 +19,29 @@ const SOCKET_ERROR_CODES = new Set([
   "ERR_STREAM_WRITE_AFTER_END",
 ]);
 const SOCKET_ERROR_NAMES = new Set(["BrokenPipe", "ConnectionAborted", "ConnectionReset", "NotConnected"]);
-/** Seen of HTTP/2 streams that the peer reset while they were being answered. */
+/** Of HTTP/2 streams that the peer reset before the response ended. */
 const SOCKET_ERROR_TEXTS = ["The stream has been destroyed", "Stream was destroyed", "Socket closed"];
 
-/** What reached the process level and was survived. */
+/** How many uncaught errors there were. */
 export interface ProcessErrors {
-  /** Errors of sockets, of known kinds. */
   socketErrors: number;
-  /** Everything else; each is a defect of this program. */
+  /** All others; each is a defect of this program. */
   unexpectedErrors: number;
 }
 
-/** How errors that nobody caught are taken. */
+/** What uncaught errors are reported to. */
 export interface ProcessGuardOptions {
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Called for an error that is of no known kind. */
+  /** Called for an error that is not of a socket. */
   readonly onUnexpected: (error: unknown) => void;
 }
 
-/** Keeps the process running whatever is thrown outside every handler; logs and counts it. */
+/** Keeps the process running after uncaught errors; logs and counts them. */
 export function guardProcess(options: ProcessGuardOptions): { errors: ProcessErrors; release: () => void } {
   const errors: ProcessErrors = { socketErrors: 0, unexpectedErrors: 0 };
   const log = new ThrottledLog(options.logger, { clock: options.clock });
-  const take = (error: unknown) => {
+  const report = (error: unknown) => {
     const stack = error instanceof Error ? error.stack : String(error);
     if (isSocketError(error)) {
       errors.socketErrors++;
@@ -55,11 +54,11 @@ export function guardProcess(options: ProcessGuardOptions): { errors: ProcessErr
   };
   const onError = (event: ErrorEvent) => {
     event.preventDefault();
-    take(event.error);
+    report(event.error);
   };
   const onRejection = (event: PromiseRejectionEvent) => {
     event.preventDefault();
-    take(event.reason);
+    report(event.reason);
   };
   globalThis.addEventListener("error", onError);
   globalThis.addEventListener("unhandledrejection", onRejection);
@@ -70,7 +69,7 @@ export function guardProcess(options: ProcessGuardOptions): { errors: ProcessErr
   return { errors, release };
 }
 
-/** Whether an error is one that a peer causes by closing or resetting its connection. */
+/** Whether a peer caused the error by closing or resetting its connection. */
 export function isSocketError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = "code" in error ? error.code : undefined;

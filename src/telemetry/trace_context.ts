@@ -1,17 +1,17 @@
-/** Where the headers of a call are found, by their names in lower case. */
+/** The headers of a call by their names in lower case. */
 export interface HeaderSource {
   header(name: string): string | undefined;
-  /** All headers as pairs of name and value; where they are there, they are looked through only once. */
+  /** All headers as pairs of name and value, which are searched once where present. */
   readonly fields?: readonly (readonly [string, string])[] | undefined;
 }
 
-/** What the headers of a call say of the trace that it belongs to. */
+/** The trace of a call by its headers. */
 export interface TraceParent {
-  /** The span that caused the call; absent where only a choice was sent. */
+  /** The span that caused the call; absent where only a sampling decision was sent. */
   readonly span: ParentSpan | undefined;
-  /** Whether the caller records its spans; absent where it leaves the choice to us. */
+  /** Whether the caller records its spans; absent where it leaves the decision to us. */
   readonly sampled: boolean | undefined;
-  /** `tracestate` as it came; absent where there is none or where it is too long to pass on. */
+  /** `tracestate` as received; absent where there is none or it is too long. */
   readonly state: string | undefined;
 }
 
@@ -39,12 +39,11 @@ const B3_HEADER_CHOICES: Readonly<Record<string, boolean>> = {
 };
 
 /**
- * The parent that a call names: by W3C's `traceparent`, else by the single header `b3`, else by the
- * headers `x-b3-…`. What cannot be read counts as not sent. Sources: W3C Trace Context, level 1;
- * openzipkin/b3-propagation.
+ * The parent by W3C's `traceparent`, else by the single header `b3`, else by the headers `x-b3-…`; invalid ones
+ * are ignored. Sources: W3C Trace Context, level 1; openzipkin/b3-propagation.
  */
 export function readTraceParent(source: HeaderSource): TraceParent | undefined {
-  // Most calls bring none of them, and every call is asked.
+  // Most calls have none of them.
   if (source.fields !== undefined && !namesTrace(source.fields)) return undefined;
   const w3c = source.header("traceparent");
   const parent = w3c === undefined ? undefined : readW3c(w3c, source);
@@ -56,7 +55,7 @@ export function readTraceParent(source: HeaderSource): TraceParent | undefined {
 
 type Fields = readonly (readonly [string, string])[];
 
-/** The list that was looked through last, and what was found: calls with the same headers share a list. */
+/** The list that was searched last: calls with the same headers share a list. */
 const last: { fields: Fields; namesTrace: boolean } = { fields: [], namesTrace: false };
 
 function namesTrace(fields: Fields): boolean {
@@ -69,7 +68,7 @@ function namesTrace(fields: Fields): boolean {
 
 function holdsTrace(fields: Fields): boolean {
   for (const { 0: name } of fields) {
-    // Lengths are compared faster than texts, and nearly no other header has one of these.
+    // Faster than comparing texts: few other headers have one of these lengths.
     switch (name.length) {
       case 2:
         if (name === "b3") return true;
@@ -89,7 +88,7 @@ function holdsTrace(fields: Fields): boolean {
 
 function readW3c(text: string, source: HeaderSource): TraceParent | undefined {
   const [, version, traceId = "", spanId = "", flags = "", rest] = W3C.exec(text.trim()) ?? [];
-  // Version 00 ends with its flags, and ff is none; a later one may say more behind them.
+  // Version 00 ends with its flags, ff is invalid, and a later one may have more fields.
   if (version === undefined || version === "ff" || (version === "00" && rest !== undefined)) return undefined;
   const span = spanOf(traceId, spanId);
   if (span === undefined) return undefined;
@@ -101,7 +100,7 @@ function readW3c(text: string, source: HeaderSource): TraceParent | undefined {
   };
 }
 
-/** A list that comes as several headers is one list; an engine's `header` may answer the first of them. */
+/** Joins several headers, of which an engine's `header` may return the first. */
 function stateOf(source: HeaderSource): string | undefined {
   if (source.fields === undefined) return source.header("tracestate");
   const lists = source.fields.filter(([name]) => name === "tracestate").map(([, value]) => value);
@@ -128,12 +127,12 @@ function readB3Headers(source: HeaderSource): TraceParent | undefined {
   return span === undefined && sampled === undefined ? undefined : { span, sampled, state: undefined };
 }
 
-/** A choice by its text; the table's own names only, because the text is a peer's. */
+/** A decision by its text, which comes from a peer. */
 function choiceOf(choices: Readonly<Record<string, boolean>>, text: string): boolean | undefined {
   return Object.hasOwn(choices, text) ? choices[text] : undefined;
 }
 
-/** A trace id of 64 bits is the lower half of one of 128. */
+/** A 64-bit trace id is the lower half of a 128-bit one. */
 function spanOf(traceId: string, spanId: string): ParentSpan | undefined {
   if (traceId === "" || ALL_ZERO.test(traceId) || ALL_ZERO.test(spanId)) return undefined;
   return { traceId: traceId.padStart(32, "0"), spanId };

@@ -3,7 +3,7 @@ import { SPAN_KINDS, type SpanRecord, type SpanShape } from "./tracing_span_reco
 import type { CallTracer } from "./tracing_spans.ts";
 import type { HeaderSource } from "./trace_context.ts";
 
-/** What is traced of a gRPC service: its methods with one message in and one out. */
+/** A gRPC service whose unary methods are traced. */
 export interface TracedService {
   readonly name: string;
   readonly methods: readonly TracedMethod[];
@@ -15,20 +15,20 @@ export type TracedMethod = TracedUnaryMethod | {
   readonly name: string;
 };
 
-/** What is asked of a call. */
+/** What tracing needs of a call. */
 export interface TracedCall extends HeaderSource {
-  /** It has ended without our answer: by its deadline or its caller. */
+  /** It ended without our answer: by its deadline or its caller. */
   readonly gone: boolean;
 }
 
-/** A method that is traced. */
+/** A traced method. */
 export interface TracedUnaryMethod {
   readonly kind: "unary";
   readonly name: string;
   handle(request: Uint8Array, call: TracedCall): Uint8Array | Promise<Uint8Array>;
 }
 
-/** What is traced of a route of HTTP. */
+/** A traced HTTP route. */
 export interface TracedRoute {
   readonly path: string;
   readonly methods: readonly string[];
@@ -38,7 +38,7 @@ export interface TracedRoute {
 const RPC_STATUS_CODE = "rpc.response.status_code";
 const HTTP_STATUS_CODE = "http.response.status_code";
 const LOWEST_SERVER_ERROR = 500;
-/** Codes that say that the server failed; with all others it did what it had to. */
+/** Codes of failures of the server; all others are its caller's. */
 const SERVER_ERRORS: ReadonlySet<string> = new Set([
   "UNKNOWN",
   "DEADLINE_EXCEEDED",
@@ -48,7 +48,7 @@ const SERVER_ERRORS: ReadonlySet<string> = new Set([
   "DATA_LOSS",
 ]);
 
-/** The same service with a span for each call of a unary method. Streams live as long as they like: no span. */
+/** The service with a span for each call of a unary method; streams have none, because they may last for days. */
 export function traceGrpcService<Service extends TracedService>(
   service: Service,
   tracer: CallTracer,
@@ -69,32 +69,26 @@ function traceMethod(path: string, method: TracedUnaryMethod, tracer: CallTracer
       if (span === undefined) return method.handle(request, call);
       return tracer.runToEnd(span, () => method.handle(request, call), {
         onAnswer: () => {
-          // Who no longer waits has been told something else, which is not known here.
+          // Otherwise the caller received another code, which is unknown here.
           if (!call.gone) span.set(RPC_STATUS_CODE, "OK");
         },
-        onError: (error) => refused(span, error),
+        onError: (error) => noteError(span, error),
       });
     },
   };
 }
 
-/** Writes down what a call is refused with; answers whether the server is to blame. */
-function refused(span: SpanRecord, error: unknown): boolean {
-  const code = codeOf(error);
+/** Sets the code that an engine answers an error with; returns whether it is the server's fault. */
+function noteError(span: SpanRecord, error: unknown): boolean {
+  const own = error instanceof Error && "code" in error ? error.code : undefined;
+  const code = typeof own === "string" ? own : "INTERNAL";
   span.set(RPC_STATUS_CODE, code);
-  // A request that its caller has to change is no error of the server, whose span keeps its status unset.
   return SERVER_ERRORS.has(code);
 }
 
-/** The code that an engine answers with: the error's own, else that of a fault. */
-function codeOf(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  return typeof code === "string" ? code : "INTERNAL";
-}
-
 /**
- * The route that `routeFor` makes of a decision, with a span for each call. A body is waited for before
- * the decision, so a traced call gets a route of its own, whose decision knows its span.
+ * The route that `routeFor` returns for a decision, with a span for each call. The body is awaited before the
+ * decision, so a traced call gets its own route, whose decision knows the span.
  */
 export function traceRoute<Route extends TracedRoute>(
   routeFor: (decide: Decide) => Route,
@@ -117,13 +111,11 @@ export function traceRoute<Route extends TracedRoute>(
       if (span === undefined) return plain.handle(call);
       const own = routeFor((asked, caller) => tracer.run(span, () => decide(asked, caller)));
       return tracer.runToEnd(span, () => own.handle(call), {
-        onAnswer: ({ status }) => answered(span, status),
+        onAnswer: ({ status }) => {
+          span.set(HTTP_STATUS_CODE, status);
+          if (status >= LOWEST_SERVER_ERROR) span.fail();
+        },
       });
     },
   };
-}
-
-function answered(span: SpanRecord, status: number): void {
-  span.set(HTTP_STATUS_CODE, status);
-  if (status >= LOWEST_SERVER_ERROR) span.fail();
 }

@@ -11,7 +11,7 @@ export type Decide = (request: RateLimitRequest, caller: Caller) => Decision | P
 /** Which cache is traced. */
 export interface TracedCache {
   readonly backend: "kv" | "mc" | "memory";
-  /** Limits per second are counted in a cache of their own. */
+  /** Limits per second have a separate cache. */
   readonly perSecond: boolean;
 }
 
@@ -28,7 +28,7 @@ const MC_KEYS = "keysToGet length";
 const KV_COMMANDS = "pipeline length";
 const KV_PER_SECOND_COMMANDS = "perSecondPipeline length";
 
-/** The same decision with a span below that of its server call; as it was in calls that are not traced. */
+/** The decision with a span below that of its server call, in traced calls. */
 export function traceDecide(decide: Decide, tracer: CallTracer): Decide {
   return (request, caller) => {
     const server = tracer.current;
@@ -40,42 +40,39 @@ export function traceDecide(decide: Decide, tracer: CallTracer): Decide {
   };
 }
 
-/**
- * The same cache with a span for each round trip of a traced decision. The embedded cache answers within
- * the decision, and has none.
- */
+/** The cache with a span for each round trip of a traced decision; the embedded cache has no round trips. */
 export function traceCache(cache: CounterCache, tracer: CallTracer, traced: TracedCache): CounterCache {
   if (traced.backend === "memory") return cache;
   const shape = TRIPS[traced.backend];
-  // Who asks again does so when the first answer came, which is no longer within the decision.
-  const askAgain = new WeakMap<Caller, SpanRecord>();
+  // A second round trip starts when the first has ended, which is no longer within the decision.
+  const decisions = new WeakMap<Caller, SpanRecord>();
   const decisionOf = (caller: Caller | undefined): SpanRecord | undefined => {
     if (caller?.since === undefined) return tracer.current;
-    if (tracer.current !== undefined) askAgain.set(caller, tracer.current);
-    return askAgain.get(caller);
+    if (tracer.current !== undefined) decisions.set(caller, tracer.current);
+    return decisions.get(caller);
   };
-  const trip = (above: SpanRecord, hits: readonly Hit[], commands: number, ask: () => Counts): Counts => {
-    const span = tracer.startChild(above, shape);
+  const trip = (parent: SpanRecord, hits: readonly Hit[], commands: number, ask: () => Counts): Counts => {
+    const span = tracer.startChild(parent, shape);
     noteHits(span, hits, commands, traced);
     return tracer.runToEnd(span, ask);
   };
   return {
     add(hits, caller) {
-      const above = decisionOf(caller);
-      if (above === undefined) return cache.add(hits, caller);
-      return trip(above, hits, COMMANDS_OF_ADD, () => cache.add(hits, caller));
+      const parent = decisionOf(caller);
+      if (parent === undefined) return cache.add(hits, caller);
+      return trip(parent, hits, COMMANDS_OF_ADD, () => cache.add(hits, caller));
     },
     read(hits, caller) {
-      const above = decisionOf(caller);
-      if (above === undefined) return cache.read(hits, caller);
-      return trip(above, hits, COMMANDS_OF_READ, () => cache.read(hits, caller));
+      const parent = decisionOf(caller);
+      if (parent === undefined) return cache.read(hits, caller);
+      return trip(parent, hits, COMMANDS_OF_READ, () => cache.read(hits, caller));
     },
     remove: (keys) => cache.remove(keys),
     close: () => cache.close(),
   };
 }
 
-/** A counter is moved and told when to expire. */
+/** A counter is increased, and its expiry set. */
 const COMMANDS_OF_ADD = 2;
 const COMMANDS_OF_READ = 1;
 

@@ -3,15 +3,14 @@ import type { Descriptor, RateLimitRequest } from "../ratelimit/request.ts";
 /** Longest text of a request in a span. */
 export const MAX_REQUEST_TEXT = 4_096;
 
-/** A request with so many octets of text, about, is kept until its text is wanted. */
+/** A request of about this size is kept until its text is needed. */
 const MAX_KEPT = 1_024;
-/** What an entry takes beside its text. */
 const ENTRY_OVERHEAD = 32;
 
-/** Needs no escape in quotes. */
+/** Requires no escape in quotes. */
 const PLAIN = /^[\x20-\x21\x23-\x5b\x5d-\x7e]*$/;
 
-/** A request, for its text to be made later, or the text: a large request is not kept for that. */
+/** The request, whose text is created later, or the text of a request that is too large to keep. */
 export function requestNote(request: RateLimitRequest): RateLimitRequest | string {
   return isSmall(request) ? request : requestText(request);
 }
@@ -26,7 +25,7 @@ function isSmall({ domain, descriptors }: RateLimitRequest): boolean {
   return size <= MAX_KEPT;
 }
 
-/** A request in the text form of its message, on one line, cut where it is too long to be sent along. */
+/** The text format of the request's message on one line, truncated at `MAX_REQUEST_TEXT`. */
 export function requestText({ domain, descriptors, hitsAddend }: RateLimitRequest): string {
   let text = `domain:${quoted(domain)}`;
   for (const descriptor of descriptors) {
@@ -34,7 +33,7 @@ export function requestText({ domain, descriptors, hitsAddend }: RateLimitReques
     text += ` descriptors:{${descriptorText(descriptor)}}`;
   }
   if (hitsAddend > 0) text += ` hits_addend:${hitsAddend}`;
-  // A cut within a character would leave a half of it.
+  // The cut may be within a character.
   return text.length <= MAX_REQUEST_TEXT ? text : `${text.slice(0, MAX_REQUEST_TEXT - 1).toWellFormed()}…`;
 }
 
@@ -50,7 +49,7 @@ function descriptorText({ entries, limit, hitsAddend, isNegativeHits }: Descript
   return text.slice(1);
 }
 
-/** A text is cut before it is quoted: a value may be as large as a message. */
+/** Truncates first: a value may be as large as a message. */
 function quoted(text: string): string {
   const cut = text.length > MAX_REQUEST_TEXT ? text.slice(0, MAX_REQUEST_TEXT) : text;
   return PLAIN.test(cut) ? `"${cut}"` : JSON.stringify(cut);

@@ -3,36 +3,33 @@ import type { Logger } from "../base/log.ts";
 import { type SpanPack, SpanPacker } from "./tracing_span_pack.ts";
 import type { SpanRecord } from "./tracing_span_record.ts";
 
-/** What a `SpanOutbox` works with. */
+/** Options of a `SpanOutbox`. */
 export interface SpanOutboxOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   /** How many spans may wait. */
   readonly maxWaiting: number;
-  /** Sends spans, which are taken later and in this order. */
+  /** Sends spans; receipts come later, in this order. */
   readonly post: (pack: SpanPack) => void;
 }
 
-/** Spans are sent when so many wait, or so long after the first of them. */
+/** Spans are sent when so many wait, or this long after the first of them. */
 const POSTED_SPANS = 512;
 const POST_AFTER_MS = 250;
-/** How often it is told that spans are dropped. */
-const TELL_MS = 1_000;
+/** Interval of logging dropped spans. */
+const LOG_MS = 1_000;
 
-/**
- * Gathers spans and sends them on many at a time, because sending costs about the same for one and for
- * many. Spans that wait here and those that were sent and not taken are bounded together.
- */
+/** Sends spans in batches. The limit counts those that wait here and those that were sent without a receipt. */
 export class SpanOutbox {
   readonly #options: SpanOutboxOptions;
   readonly #gathered = new SpanPacker();
-  /** Number of spans of each pack that was sent and not taken. */
+  /** Number of spans in each pack without a receipt. */
   #sent: number[] = [];
   #untaken = 0;
   #maxWaiting: number;
   #isOpen = false;
   #dropped = 0;
-  #toldAt: number | undefined;
+  #loggedAt: number | undefined;
   #cancelPost = () => {};
 
   constructor(options: SpanOutboxOptions) {
@@ -40,18 +37,18 @@ export class SpanOutbox {
     this.#maxWaiting = options.maxWaiting;
   }
 
-  /** How many spans were taken in and not sent. */
+  /** How many spans are not sent yet. */
   get waiting(): number {
     return this.#gathered.count;
   }
 
-  /** There is somebody who takes spans. */
+  /** Starts sending. */
   open(): void {
     this.#isOpen = true;
     this.#post();
   }
 
-  /** Takes a span that is over; it is dropped where too many wait. */
+  /** Takes an ended span; it is dropped where too many wait. */
   add(span: SpanRecord): void {
     if (this.#gathered.count + this.#untaken >= this.#maxWaiting) {
       this.#dropped++;
@@ -64,14 +61,14 @@ export class SpanOutbox {
     } else if (count >= POSTED_SPANS && this.#isOpen) this.#post();
   }
 
-  /** The first pack of those that were sent was taken. How many spans still are not. */
+  /** Notes the receipt of the oldest pack; returns how many spans still lack one. */
   noteTaken(): number {
     this.#untaken -= this.#sent.shift() ?? 0;
-    this.#tellDropped(this.#options.clock.now());
+    this.#logDropped(this.#options.clock.now());
     return this.#untaken;
   }
 
-  /** Nobody takes spans until `open`; answers how many were sent and not taken. */
+  /** Stops sending until `open`; returns how many spans lack a receipt. */
   suspend(): number {
     const lost = this.#untaken;
     this.#isOpen = false;
@@ -80,11 +77,11 @@ export class SpanOutbox {
     return lost;
   }
 
-  /** Sends what is left. Nothing is taken any more. */
+  /** Sends what is left; further spans are dropped. */
   close(): void {
     this.#post();
     this.#cancelPost();
-    this.#tellDropped(Infinity);
+    this.#logDropped(Infinity);
     this.#maxWaiting = 0;
   }
 
@@ -97,10 +94,10 @@ export class SpanOutbox {
     this.#options.post(this.#gathered.take());
   }
 
-  #tellDropped(now: number): void {
-    if (this.#dropped === 0 || now - (this.#toldAt ?? -Infinity) < TELL_MS) return;
+  #logDropped(now: number): void {
+    if (this.#dropped === 0 || now - (this.#loggedAt ?? -Infinity) < LOG_MS) return;
     this.#options.logger.warning(`Dropped ${this.#dropped} spans: ${this.#maxWaiting} wait to be exported`);
     this.#dropped = 0;
-    this.#toldAt = now;
+    this.#loggedAt = now;
   }
 }

@@ -341,7 +341,7 @@ Deno.test("pull metrics: a scrape that is taken slowly goes on, and ends after a
   const error = await assertRejects(async () => {
     while ((await reader?.read())?.done === false);
   });
-  assertEquals(error.message, "Cannot go on with a scrape: it was not taken in time");
+  assertEquals(error.message, "Cannot finish the scrape: it was not read in time");
   assertEquals(clock.waiting, 0);
 });
 

@@ -1,10 +1,12 @@
 import { assertEquals } from "@std/assert";
 import { clearImmediate, setImmediate } from "node:timers";
 import type { Carrier, StatsSource } from "../../../src/stats/flush_ports.ts";
-import { FlushSink } from "../../../src/stats/flush_sink.ts";
+import { FlushCounts, FlushLoop, FlushSink } from "../../../src/stats/flush_sink.ts";
 import { pushLines } from "../../../src/stats/push_lines.ts";
 import { StatsStore } from "../../../src/stats/store.ts";
 import { warningLog } from "../../harness/push_receivers.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { until } from "../../harness/until.ts";
 
 /** Keeps what it is given; a test decides how it is. */
 class CarrierDouble implements Carrier {
@@ -199,5 +201,103 @@ Deno.test("flush: a fault is told once and ends nothing", async () => {
   carrier.onSend = () => Promise.resolve();
   carrier.take();
   await sink.finish();
-  assertEquals([warnings, carrier.take()], [["Cannot flush statistics to nowhere: it fails"], ["good:1|g"]]);
+  assertEquals([warnings, carrier.take()], [["Cannot flush statistics to nowhere"], ["good:1|g"]]);
+});
+
+Deno.test("flush counts: a counter is told by what it grew, and as a whole when it began anew", () => {
+  const counts = new FlushCounts();
+  assertEquals([5, 5, 12, 3, 4].map((value) => counts.delta("a", value)), [5, 0, 7, 3, 1]);
+});
+
+Deno.test("flush counts: names that are gone are forgotten, and begin anew when they come back", () => {
+  const counts = new FlushCounts();
+  const round = (values: Readonly<Record<string, number>>) => {
+    const deltas = Object.entries(values).map(([name, value]) => counts.delta(name, value));
+    counts.endRound();
+    return [deltas, counts.size];
+  };
+  assertEquals([round({ a: 1, b: 2 }), round({ b: 3 }), round({}), round({ a: 1, b: 5 })], [
+    [[1, 2], 2],
+    [[1], 1],
+    [[], 0],
+    [[1, 5], 2],
+  ]);
+});
+
+Deno.test("flush counts: a round that was cut short forgets nothing", () => {
+  const counts = new FlushCounts();
+  counts.delta("a", 1);
+  counts.delta("b", 1);
+  counts.endRound();
+  counts.delta("a", 2); // the round ends here for want of a receiver, and goes on with the next flush
+  assertEquals([counts.delta("a", 3), counts.delta("b", 3), counts.size], [1, 2, 2]);
+});
+
+interface LoopBed {
+  readonly clock: FakeClock;
+  readonly store: StatsStore;
+  readonly lines: string[];
+  readonly loop: FlushLoop;
+}
+
+const NAME = "ratelimit.service.config_load_success";
+
+function loopBed(send?: () => Promise<void>): LoopBed {
+  const clock = new FakeClock();
+  const store = new StatsStore(10);
+  const lines: string[] = [];
+  const close = Promise.withResolvers<void>();
+  const carrier: Carrier = {
+    usable: true,
+    prepare: () => Promise.resolve(),
+    async send(units) {
+      lines.push(...units);
+      await (send === undefined ? undefined : Promise.race([send(), close.promise]));
+    },
+    close() {
+      close.resolve();
+      return Promise.resolve();
+    },
+  };
+  const { logger } = warningLog();
+  const sink = new FlushSink({ name: "x", source: store, format: pushLines(new Map()), carrier, logger });
+  return { clock, store, lines, loop: new FlushLoop([sink], { intervalMs: 10_000, clock }) };
+}
+
+Deno.test("flush loop: flushes in the interval and once more at the end, and lets go of the clock", async () => {
+  const { clock, store, lines, loop } = loopBed();
+  store.service.configLoadSuccess = 1;
+  clock.advance(9_999);
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  const early = [...lines];
+  clock.advance(1);
+  await until("the first flush", () => lines.length === 1);
+  store.service.configLoadSuccess = 3;
+  clock.advance(10_000);
+  await until("the second flush", () => lines.length === 2);
+  store.service.configLoadSuccess = 4;
+  await Promise.all([loop.close(), loop.close()]);
+  clock.advance(100_000);
+  assertEquals([early, lines, clock.waiting], [[], [`${NAME}:1|c`, `${NAME}:2|c`, `${NAME}:1|c`], 0]);
+});
+
+Deno.test("flush loop: the end waits two seconds for a receiver that takes nothing", async () => {
+  const { clock, store, loop } = loopBed(() => new Promise(() => {}));
+  store.service.configLoadSuccess = 1;
+  let isClosed = false;
+  const closed = loop.close().then(() => isClosed = true);
+  clock.advance(1_999);
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  const before = isClosed;
+  clock.advance(1);
+  await closed;
+  assertEquals([before, isClosed, clock.waiting], [false, true, 0]);
+});
+
+Deno.test("flush loop: without sinks nothing waits", async () => {
+  const clock = new FakeClock();
+  const loop = new FlushLoop([], { intervalMs: 1, clock });
+  const { waiting } = clock;
+  await loop.close();
+  assertEquals(waiting, 0);
 });

@@ -7,7 +7,7 @@ const HEAD = { timestamp: "2026-01-01T12:00:00.000Z" };
 const TAGS = { tags: { env: "prod" } };
 
 Deno.test("standard output: one JSON object for each statistic, with the tags", () => {
-  const format = jsonLines({ tags: new Map([["env", "prod"]]), now: () => Date.UTC(2026, 0, 1, 12) });
+  const format = jsonLines(new Map([["env", "prod"]]), { now: () => Date.UTC(2026, 0, 1, 12) });
   const sample = { values: [4, 1, 2, 3], seen: 40, sumMs: 100.00049 };
   const lines = [format.counter('a"b', 3), format.gauge("g", -1.5), ...format.timer("t", sample)];
   assertEquals(lines.map((line) => JSON.parse(line)), [

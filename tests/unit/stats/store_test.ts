@@ -1,7 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { RuleCounters } from "../../../src/ratelimit/stats_sink.ts";
-import { sanitizeStatName } from "../../../src/stats/stat_name.ts";
-import { StatsStore, statsText } from "../../../src/stats/store.ts";
+import { sanitizeStatName, serverCalls, StatsStore, statsText } from "../../../src/stats/store.ts";
 
 const NAMES: readonly [string, string][] = [
   ["d.k_v", "d.k_v"],
@@ -22,7 +21,7 @@ function load(store: StatsStore, keys: readonly string[]): RuleCounters[] {
   return keys.map((key) => store.rule(key, "d"));
 }
 
-Deno.test("statistics: the number of keys is bounded, loaded rules are never folded", () => {
+Deno.test("statistics: the number of keys is bounded, loaded rules are never evicted", () => {
   const store = new StatsStore(2);
   for (const key of ["d.a_1", "d.a_2", "d.a_3", "d.a_4", "d.a_1"]) store.rule(key, "d").totalHits++;
   for (const counters of load(store, ["d.rule"])) counters.totalHits++;
@@ -146,7 +145,7 @@ Deno.test("statistics: rules that are replaced while a walk has a pause get no c
   assertEquals([rest.some((name) => name.includes(".d.b.")), store.known("d.b")], [false, undefined]);
 });
 
-Deno.test("statistics: many former rules are folded in parts, and all of them in the end", () => {
+Deno.test("statistics: many former rules are evicted in parts, and all of them in the end", () => {
   const store = new StatsStore(1);
   const keysOf = (name: string) =>
     new Map(Array.from({ length: 5_000 }, (_, index) => [`d.${name}${index}`, "d"]));
@@ -158,4 +157,22 @@ Deno.test("statistics: many former rules are folded in parts, and all of them in
   assertEquals(named("a"), 5_000);
   store.loadedRules(keysOf("b"));
   assertEquals([named("a"), named("a"), named("a"), named("b")], [1_000, 1, 1, 5_000]);
+});
+
+Deno.test("server calls: each method has its total and its response time from the start, services of one method share them", () => {
+  const stats = new StatsStore(10);
+  const of = serverCalls(stats);
+  const [check, again] = [of("Check"), of("Check")];
+  of("ShouldRateLimit");
+  check.started();
+  again.started();
+  check.ended(0.25);
+  again.ended(1.5);
+  again.started();
+  assertEquals(new Map(stats.counters()).get("ratelimit_server.Check.total_requests"), 3);
+  assertEquals(new Map(stats.counters()).get("ratelimit_server.ShouldRateLimit.total_requests"), 0);
+  assertEquals([...stats.timers()].map(([name, { count, sumMs }]) => [name, count, sumMs]), [
+    ["ratelimit_server.Check.response_time", 2, 1.75],
+    ["ratelimit_server.ShouldRateLimit.response_time", 0, 0],
+  ]);
 });

@@ -1,11 +1,9 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { labelsOfTags } from "../../../src/stats/pull_tags.ts";
+import { labelsOfTags } from "../../../src/stats/pull_handler.ts";
 import { PullBed } from "../../harness/pull_bed.ts";
 
-const histograms = (label: string) =>
-  `label "${label}" belongs to histograms and summaries; another name would be right`;
-const reserved = (label: string) =>
-  `label "${label}" is reserved; a name without __ before it would be right`;
+const histograms = (label: string) => `another name: label "${label}" belongs to histograms and summaries`;
+const reserved = (label: string) => `a name without __ at the start: label "${label}" is reserved`;
 
 interface Row {
   readonly title: string;
@@ -36,14 +34,14 @@ const TABLE: readonly Row[] = [
   {
     title: "no name",
     tags: { "": "x" },
-    becomes: [["", "it has no name; a name of letters, digits and _ would be right"]],
+    becomes: [["", "a name of letters, digits and _"]],
   },
   {
     title: "several mistakes, each told, and a label that two tags have",
     tags: { le: "1", "a-b": "2", env: "3", "a.b": "4" },
     becomes: [
       ["le", histograms("le")],
-      ["a.b", 'tag "a-b" has label "a_b" already; one of the two would be right'],
+      ["a.b", 'another name: tag "a-b" has label "a_b" already'],
     ],
   },
 ];
@@ -53,7 +51,7 @@ for (const { title, tags, becomes } of TABLE) {
     const given = new Map(Object.entries(tags));
     if (!Array.isArray(becomes)) return assertEquals({ ...labelsOfTags(given) }, { ...becomes });
     const lines = becomes.map(([tag, state]) => {
-      return `Cannot use EXTRA_TAGS ${JSON.stringify(tag)} with USE_PULL_METRICS: ${state}`;
+      return `Invalid EXTRA_TAGS ${JSON.stringify(tag)} with USE_PULL_METRICS: expected ${state}`;
     });
     assertEquals(assertThrows(() => labelsOfTags(given)).message, lines.join("\n"));
   });
@@ -61,5 +59,5 @@ for (const { title, tags, becomes } of TABLE) {
 
 Deno.test("pull tags: a tag that spoils metrics is refused before they are served", () => {
   const error = assertThrows(() => new PullBed({ extraTags: new Map([["le", "1"]]) }));
-  assertEquals(error.message, `Cannot use EXTRA_TAGS "le" with USE_PULL_METRICS: ${histograms("le")}`);
+  assertEquals(error.message, `Invalid EXTRA_TAGS "le" with USE_PULL_METRICS: expected ${histograms("le")}`);
 });

@@ -1,26 +1,26 @@
 import process from "node:process";
 import type { Clock } from "../base/clock.ts";
 
-/** How often the event loop is asked whether it is on time. */
+/** Interval of measuring the delay of the event loop. */
 const TICK_MS = 100;
-/** For how long a delay is shown at least, and for at most twice as long. */
-const SHOWN_MS = 5_000;
+/** A delay is shown for this time at least, and twice as long at most. */
+const WINDOW_MS = 5_000;
 
-/** What this process tells of itself, by the last part of the name under which it is shown. */
-export class ProcessFigures {
+/** Metrics of this process, by the last part of their names. */
+export class ProcessMetrics {
   readonly #clock: Clock;
   readonly #startedAt: number;
   #cancelTick: () => void;
-  /** The longest delay of the time that runs, and of the time before it. */
+  /** The longest delay of the current window, and of the previous one. */
   #delayMs = 0;
-  #delayBeforeMs = 0;
-  #timeBeganAt: number;
+  #previousDelayMs = 0;
+  #windowStartedAt: number;
 
-  /** Watches the event loop from now on, until it is closed. */
+  /** Watches the event loop until `close`. */
   constructor({ clock }: { readonly clock: Clock }) {
     this.#clock = clock;
     this.#startedAt = clock.elapsed();
-    this.#timeBeganAt = this.#startedAt;
+    this.#windowStartedAt = this.#startedAt;
     this.#cancelTick = this.#scheduleTick();
   }
 
@@ -32,14 +32,14 @@ export class ProcessFigures {
     };
   }
 
-  /** The others. The delay is by how much the event loop came too late at most, over the last seconds. */
+  /** The others. The delay is the longest of the event loop in the last seconds. */
   get gauges(): Readonly<Record<string, () => number>> {
     return {
       rss_bytes: () => Deno.memoryUsage().rss,
       heap_used_bytes: () => Deno.memoryUsage().heapUsed,
       heap_total_bytes: () => Deno.memoryUsage().heapTotal,
       external_bytes: () => Deno.memoryUsage().external,
-      event_loop_delay_ms: () => Math.max(this.#delayMs, this.#delayBeforeMs),
+      event_loop_delay_ms: () => Math.max(this.#delayMs, this.#previousDelayMs),
       uptime_seconds: () => (this.#clock.elapsed() - this.#startedAt) / 1_000,
     };
   }
@@ -53,9 +53,9 @@ export class ProcessFigures {
     const due = this.#clock.elapsed() + TICK_MS;
     return this.#clock.after(TICK_MS, () => {
       const now = this.#clock.elapsed();
-      if (now - this.#timeBeganAt >= SHOWN_MS) {
-        this.#timeBeganAt = now;
-        this.#delayBeforeMs = this.#delayMs;
+      if (now - this.#windowStartedAt >= WINDOW_MS) {
+        this.#windowStartedAt = now;
+        this.#previousDelayMs = this.#delayMs;
         this.#delayMs = 0;
       }
       this.#delayMs = Math.max(this.#delayMs, now - due);

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { pushPackets } from "../../../src/stats/push_packets.ts";
+import { pushPackets } from "../../../src/stats/push_udp.ts";
 
 const CASES: readonly { name: string; units: readonly string[]; packets: readonly string[] }[] = [
   { name: "nothing", units: [], packets: [] },

@@ -1,15 +1,15 @@
 import { assertEquals } from "@std/assert";
 import { systemClock } from "../../../src/base/clock.ts";
-import { ProcessFigures } from "../../../src/telemetry/process_figures.ts";
+import { ProcessMetrics } from "../../../src/telemetry/process_metrics.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { scaledClock } from "../../harness/scaled_clock.ts";
 
-Deno.test("process figures: the longest delay of the event loop is shown for some seconds", () => {
+Deno.test("process metrics: the longest delay of the event loop is shown for some seconds", () => {
   const time = new FakeClock();
   // What it counts ahead is what the event loop was held up.
   const clock = scaledClock({ of: time });
-  const figures = new ProcessFigures({ clock });
-  const delay = () => figures.gauges["event_loop_delay_ms"]?.();
+  const metrics = new ProcessMetrics({ clock });
+  const delay = () => metrics.gauges["event_loop_delay_ms"]?.();
   time.advance(1_000);
   assertEquals(delay(), 0);
   clock.elapsedAheadMs += 40;
@@ -21,15 +21,15 @@ Deno.test("process figures: the longest delay of the event loop is shown for som
   assertEquals(delay(), 40);
   time.advance(5_000);
   assertEquals(delay(), 0);
-  assertEquals(figures.gauges["uptime_seconds"]?.(), 11.247);
-  figures.close();
+  assertEquals(metrics.gauges["uptime_seconds"]?.(), 11.247);
+  metrics.close();
   assertEquals(time.waiting, 0);
 });
 
-Deno.test("process figures: memory and time of the processor are those of this process", () => {
-  const figures = new ProcessFigures({ clock: systemClock });
+Deno.test("process metrics: memory and time of the processor are those of this process", () => {
+  const metrics = new ProcessMetrics({ clock: systemClock });
   try {
-    const { gauges, counters } = figures;
+    const { gauges, counters } = metrics;
     assertEquals(Object.keys(gauges), [
       "rss_bytes",
       "heap_used_bytes",
@@ -48,6 +48,6 @@ Deno.test("process figures: memory and time of the processor are those of this p
     const used = Object.values(counters).map((read) => read());
     assertEquals(used.map((ms) => ms > 1 && ms < 3_600_000), [true, true], `${used}`);
   } finally {
-    figures.close();
+    metrics.close();
   }
 });
