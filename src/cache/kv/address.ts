@@ -1,8 +1,4 @@
-/** A host name or literal address without brackets, and a port. */
-export interface HostAndPort {
-  readonly host: string;
-  readonly port: number;
-}
+import type { HostAndPort } from "../../base/host_port.ts";
 
 /** Where one connection leads: over TCP, or over a unix socket. */
 export type KvTarget = HostAndPort | { readonly path: string };

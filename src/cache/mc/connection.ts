@@ -3,15 +3,10 @@ import net from "node:net";
 import tls from "node:tls";
 import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
+import type { HostAndPort } from "../../base/host_port.ts";
 import { ReplyQueue } from "../reply_queue.ts";
 import { readTlsFiles, type TlsConnectOptions, type TlsFiles } from "../tls_files.ts";
 import { McReplyReader } from "./reply_reader.ts";
-
-/** A node of a memcached-style cache; the host of an IPv6 address is without brackets. */
-export interface McAddress {
-  readonly host: string;
-  readonly port: number;
-}
 
 /** What the owner of a connection is notified of. */
 export interface McConnectionEvents {
@@ -23,7 +18,7 @@ export interface McConnectionEvents {
 
 /** How a node is connected to. */
 export interface McConnectionOptions {
-  readonly address: McAddress;
+  readonly address: HostAndPort;
   /** Files for TLS, read for each connection; plain TCP when absent. */
   readonly tls?: TlsFiles | undefined;
   /** Longest time until it can be used, in milliseconds. */

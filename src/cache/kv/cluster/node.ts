@@ -1,7 +1,6 @@
 import type { Clock } from "../../../base/clock.ts";
-import { hostPort } from "../../../base/host_port.ts";
+import { type HostAndPort, hostPort } from "../../../base/host_port.ts";
 import type { Hit } from "../../../ratelimit/counter_cache.ts";
-import type { HostAndPort } from "../address.ts";
 import type { LateExpiry } from "../expiries.ts";
 import type { KvAskOptions, KvNode } from "../node.ts";
 

@@ -1,4 +1,4 @@
-import type { HostAndPort } from "../address.ts";
+import type { HostAndPort } from "../../../base/host_port.ts";
 
 /** How many slots the keys of a cluster are divided into. */
 export const SLOT_COUNT = 16_384;

@@ -1,8 +1,7 @@
 import type { Clock } from "../../../base/clock.ts";
 import { errorText } from "../../../base/error_text.ts";
 import type { Figures } from "../../../base/figures.ts";
-import { hostPort } from "../../../base/host_port.ts";
-import type { HostAndPort } from "../address.ts";
+import { type HostAndPort, hostPort } from "../../../base/host_port.ts";
 import { noAnswer } from "../connection.ts";
 import type { LateExpiry } from "../expiries.ts";
 import { SummedFigures } from "../../summed_figures.ts";
