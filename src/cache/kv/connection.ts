@@ -1,15 +1,10 @@
 import { errorText } from "../../base/error_text.ts";
 import { answeredWithin } from "../../base/wait.ts";
+import type { KvLogin } from "./address.ts";
 import { KvClient } from "./client.ts";
 import type { KvConnectorOptions } from "./connector.ts";
 import { shortened } from "./resp.ts";
 import type { KvStartup } from "./startup.ts";
-
-/** Who logs in to a server, if anyone. */
-export interface KvLogin {
-  readonly username: string | undefined;
-  readonly password: string | undefined;
-}
 
 /** How a connection is made usable. */
 export interface KvConnectionOptions extends KvLogin {

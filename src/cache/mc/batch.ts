@@ -10,6 +10,9 @@ const LAST_MOMENT_SECONDS = 2 ** 31 - 1;
 /** What was added beyond this is taken off again: at 2^64 a counter would start again at 0. */
 const HIGHEST_COUNT = 2 ** 62;
 
+/** The metric of each reply to `add`. */
+const MADE: Partial<Record<string, keyof McTally>> = { STORED: "add.success", NOT_STORED: "add.not_stored" };
+
 /** Commands that are sent in one write. */
 export interface McExchange {
   /** The commands, one character a byte, and how many replies they bring. */
@@ -103,8 +106,8 @@ export class McBatch implements McExchange, Batch {
 
   failed(reason: string): void {
     for (const { total } of this.#batch.groups) {
-      if (total === 0) this.#options.tally.readError++;
-      else this.#options.tally.incrementError++;
+      if (total === 0) this.#options.tally["multiget.error"]++;
+      else this.#options.tally["increment.error"]++;
     }
     this.#batch.fail(reason);
   }
@@ -123,18 +126,18 @@ export class McBatch implements McExchange, Batch {
 
   #outcome(group: HitGroup, made: string | undefined, reply: string): number | string {
     if (group.total === 0) return this.#read(reply);
-    if (made !== undefined) this.#countMade(made);
+    if (made !== undefined) this.#options.tally[MADE[made] ?? "add.error"]++;
     const { tally, onOvershoot } = this.#options;
     if (reply === "NOT_FOUND") {
-      tally.incrementMiss++;
+      tally["increment.miss"]++;
       // Nothing was counted: there was no room for it, or it was evicted immediately.
       return group.total < 0 ? 0 : isError(made ?? "") ? `${made}` : "the node does not keep the counter";
     }
     if (isError(reply)) {
-      tally.incrementError++;
+      tally["increment.error"]++;
       return reply;
     }
-    tally.incrementSuccess++;
+    tally["increment.success"]++;
     const count = Number(reply);
     if (group.total < 0) return count;
     const delta = deltaOf(group.total);
@@ -145,26 +148,19 @@ export class McBatch implements McExchange, Batch {
 
   #read(reply: string): number | string {
     const { tally } = this.#options;
-    tally.keysRequested++;
+    tally.keys_requested++;
     if (isError(reply)) {
-      tally.readError++;
+      tally["multiget.error"]++;
       return reply;
     }
-    tally.readSuccess++;
+    tally["multiget.success"]++;
     if (reply === "END") return 0;
-    tally.keysFound++;
+    tally.keys_found++;
     // A counter that went down is padded with spaces.
     const value = reply.slice("VALUE ".length).trimEnd();
     return /^\d{1,20}$/.test(value)
       ? Number(value)
       : `the counter is ${JSON.stringify(value)}, which is not a whole number`;
-  }
-
-  #countMade(made: string): void {
-    const { tally } = this.#options;
-    if (made === "STORED") tally.addSuccess++;
-    else if (made === "NOT_STORED") tally.addNotStored++;
-    else tally.addError++;
   }
 }
 

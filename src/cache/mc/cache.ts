@@ -3,12 +3,12 @@ import type { Figures } from "../../base/figures.ts";
 import { type HostAndPort, hostPort } from "../../base/host_port.ts";
 import type { Caller, CounterCache, Hit } from "../../ratelimit/counter_cache.ts";
 import { CacheError } from "../../ratelimit/errors.ts";
-import { askParts, type Counts, settleAll } from "../hit_parts.ts";
+import { askParts, settleAll } from "../hit_parts.ts";
 import { SummedFigures } from "../summed_figures.ts";
 import { McHosts, type McSrv } from "./hosts.ts";
 import { checkMcKey, digestedMcKey } from "./keys.ts";
 import { McNode, type McNodeOptions } from "./node.ts";
-import { McTally } from "./tally.ts";
+import { createMcTally, tallyCounters } from "./tally.ts";
 
 /** How counters in a memcached-style cache are asked. */
 export interface McCacheOptions extends Omit<McNodeOptions, "address" | "tally" | "onConnection"> {
@@ -28,7 +28,7 @@ export interface McCacheOptions extends Omit<McNodeOptions, "address" | "tally" 
  */
 export class McCache implements CounterCache {
   readonly #options: McCacheOptions;
-  readonly #tally = new McTally();
+  readonly #tally = createMcTally();
   readonly #ready = Promise.withResolvers<void>();
   readonly #hosts: McHosts | undefined;
   readonly #figures = new SummedFigures(
@@ -72,13 +72,22 @@ export class McCache implements CounterCache {
   get figures(): Figures {
     const { counters, gauges } = this.#figures;
     return {
-      counters: { ...this.#tally.counters, ...counters },
+      counters: { ...tallyCounters(this.#tally), ...counters },
       gauges: { ...gauges, nodes: () => new Set(this.#nodes).size },
     };
   }
 
-  async add(hits: readonly Hit[], caller?: Caller): Promise<number[]> {
-    return await this.#ask(hits, caller);
+  add(hits: readonly Hit[], caller?: Caller): Promise<number[]> {
+    try {
+      const counts = askParts(this.#storable(hits), {
+        targets: this.#nodes,
+        targetOf: ({ key }) => this.#nodeOf(key),
+        ask: (node, part) => node.ask(part, caller),
+      });
+      return counts instanceof Promise ? counts : Promise.resolve(counts);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   read(hits: readonly Hit[], caller?: Caller): Promise<number[]> {
@@ -107,14 +116,6 @@ export class McCache implements CounterCache {
     if (digestPrefix !== undefined) return digestedMcKey(key, digestPrefix);
     checkMcKey(key);
     return key;
-  }
-
-  #ask(hits: readonly Hit[], caller: Caller | undefined): Counts {
-    return askParts(this.#storable(hits), {
-      targets: this.#nodes,
-      targetOf: ({ key }) => this.#nodeOf(key),
-      ask: (node, part) => node.ask(part, caller),
-    });
   }
 
   #nodeOf(key: string): McNode {

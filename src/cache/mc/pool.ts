@@ -24,7 +24,7 @@ export interface McPoolOptions extends McConnectionOptions {
   readonly maxIdleConnections: number;
   /** A number from 0 to below 1. */
   readonly random: () => number;
-  readonly tally: { connectionsOpened: number };
+  readonly tally: { cx_total: number };
   readonly onConnection?: ((connected: boolean, reason: string) => void) | undefined;
   readonly events: McPoolEvents;
 }
@@ -143,7 +143,7 @@ export class McPool {
 
   #isReady(connection: McConnection): void {
     this.#usableSince.set(connection, this.#options.clock.elapsed());
-    this.#options.tally.connectionsOpened++;
+    this.#options.tally.cx_total++;
     this.#ready.resolve();
     this.#report(true, "");
     this.#options.events.ready();

@@ -99,7 +99,7 @@ export class KvSentinelSession {
       onClosed: (reason) => connected.reject(new Error(reason)),
     });
     await connected.promise;
-    await logIn(client, { username: address.sentinelUsername, password: address.sentinelPassword });
+    await logIn(client, address.sentinelLogin);
     return client;
   }
 }

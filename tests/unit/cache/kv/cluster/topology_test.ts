@@ -82,7 +82,9 @@ for (const [name, answer] of Object.entries(GARBAGE)) {
     const { nodes, clock, topology, told } = fixture;
     await pass(clock, 2_000);
     const state = answer instanceof Error ? answer.message : "it knows of no slots";
-    assertEquals([topology.isKnown, topology.connected, told], [false, false, [`false node "a:1": ${state}`]]);
+    assertEquals([topology.isKnown, topology.connected, told], [false, false, [
+      `false node "a:1": ${state}`,
+    ]]);
     assertEquals(looks(fixture) < 8, true);
     nodes.at("b:1").slots = () => HALVES;
     await pass(clock, 1_000);
