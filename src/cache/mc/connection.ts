@@ -11,9 +11,9 @@ import { McReplyReader } from "./reply_reader.ts";
 /** What the owner of a connection is notified of. */
 export interface McConnectionEvents {
   /** It is usable. */
-  ready(connection: McConnection): void;
+  ready(): void;
   /** It is gone for good; what was written gets no replies. */
-  lost(connection: McConnection, reason: string): void;
+  lost(reason: string): void;
 }
 
 /** How a node is connected to. */
@@ -45,7 +45,6 @@ export class McConnection {
     void this.#open();
   }
 
-  /** Whether something can be written now. */
   get isUsable(): boolean {
     return this.#isUsable;
   }
@@ -72,7 +71,7 @@ export class McConnection {
     this.#cancelDeadline();
     this.#queue.clear();
     this.#socket?.destroy();
-    this.#events.lost(this, reason);
+    this.#events.lost(reason);
   }
 
   async #open(): Promise<void> {
@@ -126,6 +125,6 @@ export class McConnection {
     if (!reply.startsWith("VERSION ")) return this.end(`it greets with ${JSON.stringify(reply)}`);
     this.#isUsable = true;
     this.#cancelDeadline();
-    this.#events.ready(this);
+    this.#events.ready();
   }
 }
