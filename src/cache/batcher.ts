@@ -1,11 +1,10 @@
 import { clearImmediate, setImmediate } from "node:timers";
 import type { Clock } from "../base/clock.ts";
-import type { Ask } from "./hit_batch.ts";
+import type { Ask, HitBatch } from "./hit_batch.ts";
 
 /**
- * With this many batches in flight a further one is held back, because few large batches cost less than
- * many small ones (measured: a third more calls). It is written once it moves `LARGE_BATCH_KEYS` keys, or
- * after `MAX_HOLD_MS`.
+ * Behind this many batches in flight a smaller one is held back for a moment, because few large batches cost
+ * less than many small ones (measured: a third more calls).
  */
 const EAGER_BATCHES = 3;
 const LARGE_BATCH_KEYS = 64;
@@ -13,20 +12,8 @@ const MAX_HOLD_MS = 5;
 /** A timer takes at least this long; a turn of the event loop takes some microseconds. */
 const SHORTEST_TIMER_MS = 2;
 
-/** What a node is sent in one write. */
-export interface Batch {
-  /** Whether there is nothing to send. */
-  readonly isEmpty: boolean;
-  /** How many keys it moves. */
-  readonly size: number;
-  /** Adds the hits of a caller. */
-  add(ask: Ask): void;
-  /** Leaves out the hits of callers that no longer wait. */
-  dropGone(): void;
-}
-
 /** How hits are gathered, and where they go. */
-export interface BatcherOptions<B extends Batch, Connection> {
+export interface BatcherOptions<B extends HitBatch, Connection> {
   /** For how long hits gather before they are written, in milliseconds; 0 is the end of this turn. */
   readonly windowMs: number;
   readonly clock: Clock;
@@ -51,7 +38,7 @@ interface Gathering<B> {
 }
 
 /** Gathers the hits for one node: what is asked for within the window is one batch. */
-export class Batcher<B extends Batch, Connection> {
+export class Batcher<B extends HitBatch, Connection> {
   readonly #options: BatcherOptions<B, Connection>;
   #gathering: Gathering<B> | undefined;
 
@@ -73,7 +60,7 @@ export class Batcher<B extends Batch, Connection> {
   add(ask: Ask): void {
     const { batch, isDue } = this.#gathering ?? this.#begin();
     batch.add(ask);
-    if (isDue && batch.size >= LARGE_BATCH_KEYS) this.flush();
+    if (isDue && batch.groups.length >= LARGE_BATCH_KEYS) this.flush();
   }
 
   /** Writes the current batch if its window is over and a connection is free. */
@@ -119,7 +106,7 @@ export class Batcher<B extends Batch, Connection> {
   #isHeldBack(gathering: Gathering<B>): boolean {
     const { clock, inFlight } = this.#options;
     if (inFlight === undefined || gathering.isUrgent || inFlight() < EAGER_BATCHES) return false;
-    if (gathering.batch.size >= LARGE_BATCH_KEYS) return false;
+    if (gathering.batch.groups.length >= LARGE_BATCH_KEYS) return false;
     gathering.cancelHold ??= clock.after(MAX_HOLD_MS, () => {
       gathering.isUrgent = true;
       this.flush();

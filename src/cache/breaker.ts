@@ -26,7 +26,6 @@ export class Breaker {
     this.#options = { clock, random };
   }
 
-  /** Whether only an attempt now and then passes. */
   get open(): boolean {
     return this.#open;
   }

@@ -1,20 +1,15 @@
 const FIRST_SLOTS = 16;
 
-/**
- * Counters by key whose window ends at one moment. The counts lie side by side and apart from the
- * keys: a million counters are a million fewer objects.
- */
+/** Counters whose windows end together. The counts are in one array: a million fewer objects per million. */
 export class CounterBucket {
   readonly #slots = new Map<string, number>();
-  /** Slots of keys that were taken out. */
   readonly #free: number[] = [];
   #counts = new Float64Array(FIRST_SLOTS);
   #used = 0;
   #keyLength = 0;
-  /** Goes on where the last eviction stopped, so that evicting many keys looks at each one once. */
+  /** Continues where the last eviction stopped, so that evicting many keys visits each one once. */
   #oldest: MapIterator<string> | undefined;
 
-  /** Counters held. */
   get size(): number {
     return this.#slots.size;
   }
@@ -24,13 +19,12 @@ export class CounterBucket {
     return this.#keyLength;
   }
 
-  /** The count of a key; absent when it is not held. */
   get(key: string): number | undefined {
     const slot = this.#slots.get(key);
     return slot === undefined ? undefined : this.#counts[slot];
   }
 
-  /** Adds to a counter, which stops at 0; answers the count after that, or nothing when it is not held. */
+  /** Adds to a counter, which stops at 0; returns the new count, or nothing when the key is not held. */
   add(key: string, addend: number): number | undefined {
     const slot = this.#slots.get(key);
     if (slot === undefined) return undefined;
@@ -39,7 +33,7 @@ export class CounterBucket {
     return count;
   }
 
-  /** Takes in a key that is not held. */
+  /** Adds a key that is not held. */
   insert(key: string, count: number): void {
     const slot = this.#free.pop() ?? this.#used++;
     if (slot >= this.#counts.length) {
@@ -52,7 +46,7 @@ export class CounterBucket {
     this.#keyLength += key.length;
   }
 
-  /** Takes out a key; answers its count, or nothing when it was not held. */
+  /** Removes a key; returns its count, or nothing when it was not held. */
   delete(key: string): number | undefined {
     const slot = this.#slots.get(key);
     if (slot === undefined) return undefined;
@@ -62,7 +56,7 @@ export class CounterBucket {
     return this.#counts[slot];
   }
 
-  /** The key that has been held for the longest time, among those not answered yet. */
+  /** The key that has been held longest, of those not returned yet. */
   oldest(): string | undefined {
     this.#oldest ??= this.#slots.keys();
     const next = this.#oldest.next();

@@ -66,47 +66,43 @@ export function stateOf({ states }: Pick<Ask, "states">): string {
  * group's outcome in the order of arrival, as if each hit had been sent alone.
  */
 export class HitBatch {
+  /** In the order in which they take place. */
+  readonly groups: HitGroup[] = [];
   readonly #asks: Ask[] = [];
-  readonly #groups: HitGroup[] = [];
   /** The group that further hits of a key join; giving back ends it, because it stops at 0. */
   readonly #open = new Map<string, HitGroup>();
   readonly #members: Member[] = [];
 
-  /** In the order in which they take place. */
-  get groups(): readonly HitGroup[] {
-    return this.#groups;
-  }
-
-  /** Whether it has no caller. */
+  /** Whether there is nothing to send. */
   get isEmpty(): boolean {
     return this.#asks.length === 0;
   }
 
-  /** Takes the hits of a caller. */
+  /** Adds the hits of a caller. */
   add(ask: Ask): void {
-    this.#asks.push(ask);
-    const { hits } = ask;
-    for (let position = 0; position < hits.length; position++) {
-      const hit = hits[position];
-      if (hit === undefined) continue;
-      const group = hit.addend < 0 ? this.#giveBack(hit) : this.#join(hit);
-      this.#members.push({ ask, position, group, prefix: group.total });
-    }
+    this.#insert(ask);
   }
 
-  /** The hits of callers that still wait, mostly this batch itself; the others fail. */
-  withoutGone(): HitBatch {
-    if (!this.#asks.some(isGone)) return this;
-    const batch = new HitBatch();
-    for (const ask of this.#asks) {
+  /** Fails callers that no longer wait, and leaves out their hits. */
+  dropGone(): void {
+    if (!this.#asks.some(isGone)) return;
+    const asks = this.#asks.splice(0);
+    this.groups.length = 0;
+    this.#members.length = 0;
+    this.#open.clear();
+    for (const ask of asks) {
       if (isGone(ask)) fail(ask, "its caller is gone");
-      else batch.add(ask);
+      else this.#insert(ask);
     }
-    return batch;
   }
 
-  /** Hands out the outcomes of the groups. */
-  settle(): void {
+  /** Fails every caller. */
+  fail(state: string): void {
+    for (const ask of this.#asks) fail(ask, state);
+  }
+
+  /** Settles every caller by the outcomes of the groups. */
+  protected settleAsks(): void {
     for (const { ask, position, group, prefix } of this.#members) {
       const { outcome } = group;
       if (typeof outcome !== "number") (ask.states ??= [])[position] = outcome;
@@ -119,44 +115,41 @@ export class HitBatch {
     }
   }
 
-  /** Fails every caller. */
-  fail(state: string): void {
-    for (const ask of this.#asks) fail(ask, state);
+  #insert(ask: Ask): void {
+    this.#asks.push(ask);
+    const { hits } = ask;
+    for (let position = 0; position < hits.length; position++) {
+      const hit = hits[position];
+      if (hit === undefined) continue;
+      const group = hit.addend < 0 ? this.#giveBack(hit) : this.#join(hit);
+      this.#members.push({ ask, position, group, prefix: group.total });
+    }
   }
 
   #join(hit: Hit): HitGroup {
     let group = this.#open.get(hit.key);
     if (group === undefined) {
-      group = groupOf(hit, 0);
-      this.#open.set(hit.key, group);
-      this.#groups.push(group);
+      this.#open.set(hit.key, group = this.#begin(hit, 0));
     } else if (hit.windowEnd > group.windowEnd || hit.expiresInSeconds > group.expiresInSeconds) {
+      const seconds = Math.min(hit.expiresInSeconds, MAX_DURATION_SECONDS);
       group.windowEnd = Math.max(group.windowEnd, hit.windowEnd);
-      group.expiresInSeconds = Math.max(
-        group.expiresInSeconds,
-        Math.min(hit.expiresInSeconds, MAX_DURATION_SECONDS),
-      );
+      group.expiresInSeconds = Math.max(group.expiresInSeconds, seconds);
     }
     group.total += hit.addend;
     return group;
   }
 
   #giveBack(hit: Hit): HitGroup {
-    const group = groupOf(hit, hit.addend);
     this.#open.delete(hit.key);
-    this.#groups.push(group);
+    return this.#begin(hit, hit.addend);
+  }
+
+  #begin({ key, windowEnd, expiresInSeconds }: Hit, total: number): HitGroup {
+    const seconds = Math.min(expiresInSeconds, MAX_DURATION_SECONDS);
+    const group = { key, total, expiresInSeconds: seconds, windowEnd, outcome: NO_ANSWER };
+    this.groups.push(group);
     return group;
   }
-}
-
-function groupOf({ key, windowEnd, expiresInSeconds }: Hit, total: number): HitGroup {
-  return {
-    key,
-    total,
-    expiresInSeconds: Math.min(expiresInSeconds, MAX_DURATION_SECONDS),
-    windowEnd,
-    outcome: NO_ANSWER,
-  };
 }
 
 function isGone({ caller }: Ask): boolean {

@@ -4,20 +4,20 @@ import { answeredWithin } from "../base/wait.ts";
 import type { Caller, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
 import { CacheError } from "../ratelimit/errors.ts";
 
-/** How hits in flight are bounded. */
+/** How hits in flight are limited. */
 export interface InFlightCacheOptions {
-  /** Most hits that wait for an answer at a time, at least 1. */
+  /** Most hits that wait for an answer at a time. */
   readonly maxInFlight: number;
   /** The back end that is wrapped, for errors. */
   readonly backend: CacheError["backend"];
-  /** Longest time that a caller waits who asks more than once, in milliseconds. */
+  /** Longest wait of a caller that asks more than once, in milliseconds. */
   readonly timeoutMs: number;
   readonly clock: Clock;
 }
 
 /**
- * Another cache with a bound on the hits that wait for its answers. A call beyond it fails at once; a
- * call passes whatever its size when nothing else waits. What is answered at once never waits.
+ * Limits the hits that wait for the answers of another cache. A call beyond the limit fails immediately,
+ * unless nothing else waits.
  */
 export class InFlightCache implements CounterCache {
   readonly figures: Figures = {
@@ -29,7 +29,6 @@ export class InFlightCache implements CounterCache {
   #inFlight = 0;
   #refused = 0;
 
-  /** Wraps the cache, which is closed with it. */
   constructor(cache: CounterCache, options: InFlightCacheOptions) {
     this.#cache = cache;
     this.#options = options;
@@ -66,12 +65,12 @@ export class InFlightCache implements CounterCache {
   #hold(counts: Promise<number[]>, hits: number, caller: Caller | undefined): Promise<number[]> {
     this.#inFlight += hits;
     const release = () => void (this.#inFlight -= hits);
-    // Before the caller's own: it may ask again at once.
+    // Before the caller continues, which may ask again.
     counts.then(release, release);
     return caller?.since === undefined ? counts : this.#within(counts, caller.since);
   }
 
-  /** The adapters count their time from each asking, and this caller has asked before. */
+  /** The adapters limit each call, and this caller has asked before. */
   async #within(counts: Promise<number[]>, since: number): Promise<number[]> {
     const { timeoutMs, clock, backend } = this.#options;
     const left = Math.min(timeoutMs, Math.max(0, since + timeoutMs - clock.now()));

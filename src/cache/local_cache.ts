@@ -1,7 +1,7 @@
 import type { Figures } from "../base/figures.ts";
 import type { LocalCache } from "../ratelimit/counter_cache.ts";
 
-/** What an entry costs beside the characters of its key: the map's slot, the entry, the string's header. */
+/** The cost of an entry without the characters of its key. */
 const ENTRY_BYTES = 120;
 
 interface OverLimitEntry {
@@ -11,13 +11,12 @@ interface OverLimitEntry {
   usedAt: number;
 }
 
-/** Over-limit keys of this process, bounded in bytes; the ones that were used longest ago give way. */
+/** Over-limit keys of this process, limited in bytes; the least recently used ones are evicted. */
 export class OverLimitCache implements LocalCache {
   readonly #maxBytes: number;
   /** In the order of their last use. */
   readonly #entries = new Map<string, OverLimitEntry>();
   #bytes = 0;
-  /** Of all entries, for their mean. */
   #usedAtSum = 0;
   #hits = 0;
   #misses = 0;
@@ -29,17 +28,16 @@ export class OverLimitCache implements LocalCache {
     this.#maxBytes = maxBytes;
   }
 
-  /** An estimate of the memory held, never above the bound. */
+  /** An estimate of the memory held. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Keys held now. */
   get size(): number {
     return this.#entries.size;
   }
 
-  /** How it fares, by the names that dashboards know; all are gauges there, the numbers that only grow too. */
+  /** By the names of the original's metrics, which are all gauges. */
   get figures(): Figures {
     return {
       counters: {},
@@ -57,7 +55,7 @@ export class OverLimitCache implements LocalCache {
   }
 
   get(key: string, nowSeconds: number): number | undefined {
-    // As long as nothing is over, no key need be looked for.
+    // Without entries the key need not be hashed.
     const entry = this.#entries.size === 0 ? undefined : this.#entries.get(key);
     if (entry === undefined) {
       this.#misses++;
@@ -72,7 +70,7 @@ export class OverLimitCache implements LocalCache {
     this.#hits++;
     this.#usedAtSum += nowSeconds - entry.usedAt;
     entry.usedAt = nowSeconds;
-    // Taken out and put back it is the last in the order of use.
+    // The last in the order of use.
     this.#entries.delete(key);
     this.#entries.set(key, entry);
     return entry.count;
@@ -107,7 +105,7 @@ export class OverLimitCache implements LocalCache {
   }
 }
 
-/** Two bytes a character: the most that the engine takes. */
+/** With two bytes a character, the most that the engine takes. */
 function entryBytes(key: string): number {
   return key.length * 2 + ENTRY_BYTES;
 }

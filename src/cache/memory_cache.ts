@@ -2,21 +2,12 @@ import type { Clock } from "../base/clock.ts";
 import type { CounterCache, Hit } from "../ratelimit/counter_cache.ts";
 import { CounterBucket } from "./counter_bucket.ts";
 
-/** How often counters whose window is over are dropped. */
 const SWEEP_INTERVAL_MS = 1_000;
-/** Room for keys, on average: longer ones take the place of several. */
+/** Room for each key; a longer one takes the room of several. */
 const BYTES_PER_KEY = 256;
-/** Heap that a counter takes with a key of that length, while the table grows (measured: 335 bytes). */
+/** Heap of a counter with a key of that length, while the table grows (measured: 335 bytes). */
 const HEAP_BYTES_PER_KEY = 350;
-/** Heap that everything else takes. */
 const OTHER_HEAP_BYTES = 64 * 2 ** 20;
-
-/** How the embedded cache is made. */
-export interface MemoryCacheOptions {
-  /** Most counters held at a time. */
-  readonly maxKeys: number;
-  readonly clock: Clock;
-}
 
 /** The most heap that a process with so many counters takes, in bytes. */
 export function heapBytesOf(maxKeys: number): number {
@@ -24,13 +15,13 @@ export function heapBytesOf(maxKeys: number): number {
 }
 
 /**
- * Counters in the memory of this process, exact and bounded. They lie in buckets by the end of their
- * window, so that those that are over are dropped all at once, and those nearest their end give way
- * first when there is no room. Two windows of different length that share a key share its counter,
- * which then lies with the longer one.
+ * Counters in the memory of this process. They are in buckets by the end of their window: a bucket that is
+ * over is dropped as a whole, and the one nearest its end is evicted first. Windows of different length that
+ * share a key share its counter, which is then in the later bucket.
  */
 export class MemoryCache implements CounterCache {
-  readonly #options: MemoryCacheOptions;
+  readonly #maxKeys: number;
+  readonly #clock: Clock;
   readonly #buckets = new Map<number, CounterBucket>();
   #size = 0;
   /** Characters of all keys. */
@@ -38,17 +29,18 @@ export class MemoryCache implements CounterCache {
   #evicted = 0;
   #cancelSweep: () => void;
 
-  constructor(options: MemoryCacheOptions) {
-    this.#options = options;
+  /** Holds at most `maxKeys` counters. */
+  constructor({ maxKeys, clock }: { readonly maxKeys: number; readonly clock: Clock }) {
+    this.#maxKeys = maxKeys;
+    this.#clock = clock;
     this.#cancelSweep = this.#scheduleSweep();
   }
 
-  /** Counters held now. */
   get size(): number {
     return this.#size;
   }
 
-  /** Counters that gave way before their window was over, since the start. */
+  /** Counters that were evicted before their window was over. */
   get evicted(): number {
     return this.#evicted;
   }
@@ -82,7 +74,7 @@ export class MemoryCache implements CounterCache {
     return Promise.resolve();
   }
 
-  /** Adds to a counter that is new, or that lies with a window of another length. */
+  /** Adds to a counter that is new, or in another bucket. */
   #addElsewhere({ key, addend, windowEnd }: Hit): number {
     const holder = this.#holder(key);
     if (holder !== undefined && holder.end > windowEnd) return holder.bucket.add(key, addend) ?? 0;
@@ -101,7 +93,7 @@ export class MemoryCache implements CounterCache {
   }
 
   #insert(key: string, count: number, windowEnd: number): void {
-    // Room first: making it may take away a bucket whose window is over.
+    // First, because this may drop a bucket.
     if (this.#isFull(key)) this.#makeRoom(key);
     let bucket = this.#buckets.get(windowEnd);
     if (bucket === undefined) this.#buckets.set(windowEnd, bucket = new CounterBucket());
@@ -111,18 +103,19 @@ export class MemoryCache implements CounterCache {
   }
 
   #isFull(key: string): boolean {
-    const { maxKeys } = this.#options;
-    return this.#size >= maxKeys || this.#size > 0 && this.#keyLength + key.length > maxKeys * BYTES_PER_KEY;
+    if (this.#size === 0) return false;
+    const maxLength = this.#maxKeys * BYTES_PER_KEY;
+    return this.#size >= this.#maxKeys || this.#keyLength + key.length > maxLength;
   }
 
-  #makeRoom(wanted: string): void {
+  #makeRoom(key: string): void {
     this.#sweep();
-    while (this.#isFull(wanted)) {
+    while (this.#isFull(key)) {
       const ends = [...this.#buckets].filter(([, { size }]) => size > 0).map(([end]) => end);
       const bucket = this.#buckets.get(Math.min(...ends));
-      const key = bucket?.oldest();
-      if (bucket === undefined || key === undefined) return;
-      this.#delete(bucket, key);
+      const oldest = bucket?.oldest();
+      if (bucket === undefined || oldest === undefined) return;
+      this.#delete(bucket, oldest);
       this.#evicted++;
     }
   }
@@ -136,7 +129,7 @@ export class MemoryCache implements CounterCache {
   }
 
   #sweep(): void {
-    const nowSeconds = this.#options.clock.now() / 1000;
+    const nowSeconds = this.#clock.now() / 1000;
     for (const [end, { size, keyLength }] of this.#buckets) {
       if (end > nowSeconds) continue;
       this.#buckets.delete(end);
@@ -146,7 +139,7 @@ export class MemoryCache implements CounterCache {
   }
 
   #scheduleSweep(): () => void {
-    return this.#options.clock.after(SWEEP_INTERVAL_MS, () => {
+    return this.#clock.after(SWEEP_INTERVAL_MS, () => {
       this.#sweep();
       this.#cancelSweep = this.#scheduleSweep();
     });

@@ -2,11 +2,11 @@ import tls from "node:tls";
 import { readAuthorities, readTlsPair } from "../base/tls_files.ts";
 import { allEnded } from "../base/wait.ts";
 
-/** How the other end is known, and as whom to come; files are PEM. */
+/** The PEM files of a client, by their settings. */
 export interface TlsFiles {
-  /** What the names of the settings begin with, for errors. */
+  /** The prefix of the settings, for errors. */
   readonly settings: "KV_TLS" | "MC_TLS";
-  /** `…_CACERT`: authorities that are trusted beside the system's. */
+  /** `…_CACERT`: authorities that are trusted in addition to those of the system. */
   readonly authorityFile?: string | undefined;
   /** `…_CLIENT_CERT` and `…_CLIENT_KEY`: both or none. */
   readonly certFile?: string | undefined;
@@ -15,23 +15,16 @@ export interface TlsFiles {
   readonly skipHostname?: boolean;
 }
 
-/** What is given to `tls.connect` beside the address. */
-export interface TlsConnectOptions {
-  readonly rejectUnauthorized: true;
-  readonly minVersion: "TLSv1.2";
-  readonly ca?: string[];
-  readonly cert?: string;
-  readonly key?: string;
+/** The options of `tls.connect` except the address. */
+export interface TlsConnectOptions
+  extends Pick<tls.ConnectionOptions, "rejectUnauthorized" | "minVersion" | "ca" | "cert" | "key"> {
   readonly checkServerIdentity?: () => undefined;
 }
 
-/** What is being read. A file system that hangs keeps a thread for each read, so there is one at a time. */
+/** One read at a time: a file system that hangs keeps a thread for each. */
 const reading = new Map<string, Promise<TlsConnectOptions>>();
 
-/**
- * Reads the files as they are now: certificates that live a short time are replaced under us. Rejects
- * with the setting and the path of a file that cannot be used, since TLS itself would go on without it.
- */
+/** Reads the files as they are now. Rejects with the setting and the path of a file that cannot be used. */
 export function readTlsFiles(files: TlsFiles): Promise<TlsConnectOptions> {
   const { settings, authorityFile, certFile, keyFile, skipHostname = false } = files;
   const name = JSON.stringify([settings, authorityFile, certFile, keyFile, skipHostname]);

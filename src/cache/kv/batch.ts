@@ -1,5 +1,4 @@
-import type { Batch } from "../batcher.ts";
-import { type Ask, HitBatch, type HitGroup } from "../hit_batch.ts";
+import { HitBatch, type HitGroup } from "../hit_batch.ts";
 import type { KvExpiries, LateExpiry } from "./expiries.ts";
 import { ReplyError, respArgument, respCommand, shortened } from "./resp.ts";
 
@@ -30,10 +29,10 @@ export interface ExpiriesAfter {
 }
 
 /** What goes to one node of the key-value cache in one write. */
-export class KvBatch implements Batch {
+export class KvBatch extends HitBatch {
+  /** The expiries of other batches that go with this one. */
+  late: LateExpiry[];
   readonly #asking: boolean;
-  #hits = new HitBatch();
-  #late: LateExpiry[];
   /** By position of the groups: whether an EXPIRE goes with it. */
   readonly #expires: boolean[] = [];
   /** The generation of the expiries when it was written. */
@@ -41,52 +40,31 @@ export class KvBatch implements Batch {
 
   /** With `asking`, ASKING goes before each command; `late` expiries go first. */
   constructor({ asking, late = [] }: { readonly asking: boolean; readonly late?: LateExpiry[] }) {
+    super();
     this.#asking = asking;
-    this.#late = late;
+    this.late = late;
   }
 
-  get isEmpty(): boolean {
-    return this.#hits.isEmpty && this.#late.length === 0;
-  }
-
-  get size(): number {
-    return this.#hits.groups.length;
-  }
-
-  /** The expiries of other batches that go with this one. */
-  get late(): readonly LateExpiry[] {
-    return this.#late;
-  }
-
-  add(ask: Ask): void {
-    this.#hits.add(ask);
-  }
-
-  /** Adds expiries of other batches. */
-  addExpiries(late: readonly LateExpiry[]): void {
-    this.#late.push(...late);
-  }
-
-  dropGone(): void {
-    this.#hits = this.#hits.withoutGone();
+  override get isEmpty(): boolean {
+    return super.isEmpty && this.late.length === 0;
   }
 
   /** The commands in the form of the protocol, one character a byte, and how many replies they bring. */
   commands(expiries: KvExpiries): { text: string; replies: number } {
     const before = this.#asking ? ASKING : "";
     const each = this.#asking ? 2 : 1;
-    this.#late = this.#late.filter(({ key, windowEnd, isSecond }) => {
+    this.late = this.late.filter(({ key, windowEnd, isSecond }) => {
       return !expiries.covers(key, isSecond === true ? windowEnd + 1 : windowEnd);
     });
     this.#generation = expiries.generation;
     let text = "";
     let replies = 0;
     // First, so that none shortens a longer expiry of the groups.
-    for (const { key, expiresInSeconds } of this.#late) {
+    for (const { key, expiresInSeconds } of this.late) {
       text += expireCommand(respArgument(key), expiresInSeconds);
       replies++;
     }
-    for (const group of this.#hits.groups) {
+    for (const group of this.groups) {
       const key = respArgument(group.key);
       text += before + commandOf(group, key);
       replies += each;
@@ -106,7 +84,7 @@ export class KvBatch implements Batch {
     const after: ExpiriesAfter = { follow: [], retry: [], confirm: [] };
     const isCurrent = this.#generation === expiries.generation;
     let at = 0;
-    for (const late of this.#late) {
+    for (const late of this.late) {
       const reply = replies[at++];
       if (reply !== 0 && reply !== 1) after.retry.push(late);
       if (reply !== 1) continue;
@@ -114,11 +92,9 @@ export class KvBatch implements Batch {
       if (late.isSecond !== true) after.confirm.push({ ...late, isSecond: true });
     }
     at += each - 1;
-    const { groups } = this.#hits;
-    for (let index = 0; index < groups.length; index++) {
-      const group = groups[index];
-      if (group === undefined) continue;
-      const expires = this.#expires[index] === true;
+    let index = 0;
+    for (const group of this.groups) {
+      const expires = this.#expires[index++] === true;
       const reply = replies[at];
       const expired = expires ? replies[at + each] : undefined;
       at += expires ? 2 * each : each;
@@ -127,22 +103,17 @@ export class KvBatch implements Batch {
       if (expired !== 1) learn(group, { reply, expires, expired }, expiries, after);
       else if (isCurrent) expiries.remember(group.key, group.windowEnd);
     }
-    this.#hits.settle();
+    this.settleAsks();
     return after;
   }
 
   /** Its replies are lost, so any counter may be new; returns the expiries to be sent again. */
   lose(expiries: KvExpiries): LateExpiry[] {
-    const unknown = [...this.#late];
-    for (const group of this.#hits.groups) {
+    const unknown = [...this.late];
+    for (const group of this.groups) {
       if (group.total > 0) unknown.push(forget(group, expiries));
     }
     return unknown;
-  }
-
-  /** Fails every caller. */
-  fail(state: string): void {
-    this.#hits.fail(state);
   }
 }
 

@@ -1,37 +1,25 @@
 import { errorText } from "../../base/error_text.ts";
-import type { Figures } from "../../base/figures.ts";
 import type { Caller, CounterCache, Hit } from "../../ratelimit/counter_cache.ts";
 import { CacheError } from "../../ratelimit/errors.ts";
 import { KvFailure, KvNode, type KvNodeOptions } from "./node.ts";
 
+/** How one primary is asked. */
+export interface KvCacheOptions extends Omit<KvNodeOptions, "errorOf"> {
+  /** The cache's name in errors; holds no password. */
+  readonly address: string;
+}
+
 /** Counters in one primary that speaks the Redis protocol. */
-export class KvCache implements CounterCache {
-  readonly #node: KvNode;
+export class KvCache extends KvNode implements CounterCache {
   readonly #address: string;
 
-  /** `address` names the cache in errors; it holds no password. */
-  constructor(options: Omit<KvNodeOptions, "errorOf"> & { readonly address: string }) {
+  constructor(options: KvCacheOptions) {
+    super({ ...options, errorOf: (failure) => kvError(options.address, failure) });
     this.#address = options.address;
-    this.#node = new KvNode({ ...options, errorOf: (failure) => this.#error(failure) });
-  }
-
-  /** Settles at the first connection. */
-  get ready(): Promise<void> {
-    return this.#node.ready;
-  }
-
-  /** Whether counters can be asked now. */
-  get connected(): boolean {
-    return this.#node.connected;
-  }
-
-  /** Its connections, timeouts and breaker. */
-  get figures(): Figures {
-    return this.#node.figures;
   }
 
   add(hits: readonly Hit[], caller?: Caller): Promise<number[]> {
-    return this.#node.ask(hits, { caller });
+    return this.ask(hits, { caller });
   }
 
   read(hits: readonly Hit[], caller?: Caller): Promise<number[]> {
@@ -40,20 +28,16 @@ export class KvCache implements CounterCache {
 
   async remove(keys: readonly string[]): Promise<void> {
     if (keys.length === 0) return;
-    try {
-      await this.#node.command(["DEL", ...keys]);
-    } catch (error) {
-      throw this.#error(error);
-    }
+    await this.command(["DEL", ...keys]).catch((error) => {
+      throw kvError(this.#address, error);
+    });
   }
+}
 
-  close(): Promise<void> {
-    return this.#node.close();
-  }
-
-  #error(error: unknown): CacheError {
-    const state = errorText(error);
-    const counts = error instanceof KvFailure ? error.counts : [];
-    return new CacheError("kv", `Cannot ask key-value cache "${this.#address}": ${state}`, { counts });
-  }
+/** The error of a call to a key-value cache. */
+export function kvError(address: string, error: unknown): CacheError {
+  const counts = error instanceof KvFailure ? error.counts : [];
+  const came = counts.some((count) => count !== undefined) ? counts : [];
+  const message = `Cannot ask key-value cache "${address}": ${errorText(error)}`;
+  return new CacheError("kv", message, { counts: came, cause: error });
 }

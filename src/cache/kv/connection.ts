@@ -1,15 +1,10 @@
 import { errorText } from "../../base/error_text.ts";
 import { answeredWithin } from "../../base/wait.ts";
+import type { KvLogin } from "./address.ts";
 import { KvClient } from "./client.ts";
 import type { KvConnectorOptions } from "./connector.ts";
 import { shortened } from "./resp.ts";
 import type { KvStartup } from "./startup.ts";
-
-/** Who logs in to a server, if anyone. */
-export interface KvLogin {
-  readonly username: string | undefined;
-  readonly password: string | undefined;
-}
 
 /** How a connection is made usable. */
 export interface KvConnectionOptions extends KvLogin {
@@ -24,9 +19,9 @@ export interface KvConnectionOptions extends KvLogin {
 /** What the owner of a connection is notified of. */
 export interface KvConnectionEvents {
   /** It is usable, in the right database. */
-  ready(connection: KvConnection): void;
+  ready(): void;
   /** It is gone, or an attempt failed; it is made again unless it was closed. What was written was answered. */
-  lost(connection: KvConnection, reason: string): void;
+  lost(reason: string): void;
 }
 
 /** How a server refuses a login that it does not require. */
@@ -53,17 +48,15 @@ export class KvConnection {
       onConnected: () => void this.#prepare(),
       onClosed: (reason) => {
         this.#isReady = false;
-        if (!this.#isClosed) events.lost(this, reason);
+        if (!this.#isClosed) events.lost(reason);
       },
     });
   }
 
-  /** Why it is not usable. */
   get reason(): string {
     return this.#client.reason;
   }
 
-  /** Whether something can be written now. */
   get isUsable(): boolean {
     return this.#isReady && this.#client.isConnected;
   }
@@ -86,7 +79,6 @@ export class KvConnection {
     if (this.#isReady) this.#client.drop(reason);
   }
 
-  /** Ends it for good. */
   close(): void {
     this.#isClosed = true;
     this.#isReady = false;
@@ -105,7 +97,7 @@ export class KvConnection {
     this.#attempts = 0;
     this.#isReady = true;
     this.#options.startup.connected();
-    this.#events.ready(this);
+    this.#events.ready();
   }
 
   async #logInAndSelect(): Promise<void> {
@@ -144,7 +136,7 @@ export async function logIn(client: KvClient, { username, password }: KvLogin): 
   }
 }
 
-/** The reason of a timeout. */
+/** The text of a timeout. */
 export function noAnswer(timeoutMs: number): string {
   return `no answer within ${timeoutMs} ms`;
 }

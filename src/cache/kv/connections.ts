@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
+import type { HostAndPort } from "../../base/host_port.ts";
 import type { TlsFiles } from "../tls_files.ts";
-import type { HostAndPort, KvEndpoints } from "./address.ts";
+import type { KvEndpoints } from "./address.ts";
 import { KvConnection, type KvConnectionEvents } from "./connection.ts";
 import type { KvConnectorOptions } from "./connector.ts";
 import { KvSentinels } from "./sentinel/sentinels.ts";

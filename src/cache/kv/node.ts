@@ -114,7 +114,7 @@ export class KvNode {
 
   /** Settles at the first connection. */
   get ready(): Promise<void> {
-    return this.#pool.ready;
+    return this.#pool.ready.promise;
   }
 
   /** Whether counters can be asked now. */
@@ -126,11 +126,7 @@ export class KvNode {
   get figures(): Figures {
     const { counters, gauges } = this.#pool.figures;
     return {
-      counters: {
-        ...counters,
-        timeouts: () => this.#timeouts,
-        breaker_opened: () => this.#breaker.opened,
-      },
+      counters: { ...counters, timeouts: () => this.#timeouts, breaker_opened: () => this.#breaker.opened },
       gauges: {
         ...gauges,
         breaker_open: () => this.#breaker.open ? 1 : 0,
@@ -237,7 +233,7 @@ export class KvNode {
       return this.#pool.renewAll(reason);
     }
     this.#breaker.succeeded();
-    if (follow.length > 0) this.#plain.batch.addExpiries(follow);
+    if (follow.length > 0) this.#plain.batch.late.push(...follow);
     this.#sendOwed();
     this.#pool.give(connection);
   }
@@ -267,7 +263,7 @@ export class KvNode {
     }
   }
 
-  /** Begins a batch for owed expiries, unless one has begun. */
+  /** Begins a batch for owed expiries, unless there is one. */
   #sendOwed(): void {
     if (this.#late.isOwed) void this.#plain.batch;
   }

@@ -6,9 +6,7 @@ import type { KvConnection, KvConnectionEvents } from "./connection.ts";
 export interface KvPoolEvents {
   /** There is a new connection, which may lead to another server than those before. */
   connected(): void;
-  /** A connection can be taken. */
   free(): void;
-  /** A connection is gone. */
   lost(reason: string): void;
   /** No connection was free in time. */
   exhausted(reason: string): void;
@@ -30,14 +28,15 @@ export interface KvPoolOptions {
 /** The connections to one node. The first one is made immediately, the others once it is there. */
 export class KvPool {
   readonly #options: KvPoolOptions;
-  readonly #ready = Promise.withResolvers<void>();
+  /** Resolved at the first connection. */
+  readonly ready = Promise.withResolvers<void>();
   /** All of them, also those that are not usable yet. */
   readonly #connections = new Set<KvConnection>();
   /** Taken or not. */
   readonly #usable = new Set<KvConnection>();
   /** Those beyond the pool's size; closed as soon as they are free. */
   readonly #overflow = new Set<KvConnection>();
-  readonly #free: KvConnection[] = [];
+  #free: KvConnection[] = [];
   #cancelWait: (() => void) | undefined;
   #opened = 0;
   #closedHere = 0;
@@ -51,22 +50,14 @@ export class KvPool {
     this.#open();
   }
 
-  /** Settles at the first connection. */
-  get ready(): Promise<void> {
-    return this.#ready.promise;
-  }
-
-  /** Whether there is a connection, taken or not. */
   get connected(): boolean {
     return this.#usable.size > 0;
   }
 
-  /** Why there is none. */
   get reason(): string {
     return this.#reason === "" ? "no connection" : `no connection: ${this.#reason}`;
   }
 
-  /** The number of connections, now and since the start. */
   get figures(): Figures {
     return {
       counters: {
@@ -94,7 +85,6 @@ export class KvPool {
     return undefined;
   }
 
-  /** Gives a connection back that was taken. */
   give(connection: KvConnection): void {
     if (!this.#usable.has(connection) || !connection.isUsable) return;
     this.#free.push(connection);
@@ -103,7 +93,6 @@ export class KvPool {
     if (this.#overflow.has(connection) && this.#free.includes(connection)) this.#end(connection);
   }
 
-  /** Makes a connection again. */
   renew(connection: KvConnection, reason: string): void {
     if (!this.#usable.has(connection)) return;
     this.#closedHere++;
@@ -115,7 +104,6 @@ export class KvPool {
     for (const connection of [...this.#usable]) this.renew(connection, reason);
   }
 
-  /** Ends all connections. */
   close(): void {
     this.#isClosed = true;
     this.#endWait();
@@ -124,8 +112,8 @@ export class KvPool {
 
   #open(): KvConnection {
     const connection = this.#options.connect({
-      ready: (made) => this.#becameReady(made),
-      lost: (gone, reason) => this.#lost(gone, reason),
+      ready: () => this.#becameReady(connection),
+      lost: (reason) => this.#lost(connection, reason),
     });
     this.#connections.add(connection);
     return connection;
@@ -140,7 +128,7 @@ export class KvPool {
     events.connected();
     if (this.#usable.size === 1) {
       this.#isDown = false;
-      this.#ready.resolve();
+      this.ready.resolve();
       onConnection?.(true, "");
     }
     while (this.#connections.size - this.#overflow.size < poolSize) this.#open();
@@ -160,8 +148,7 @@ export class KvPool {
 
   #forget(connection: KvConnection): void {
     this.#usable.delete(connection);
-    const position = this.#free.indexOf(connection);
-    if (position >= 0) this.#free.splice(position, 1);
+    this.#free = this.#free.filter((free) => free !== connection);
   }
 
   #end(connection: KvConnection): void {
@@ -181,19 +168,15 @@ export class KvPool {
     const firstMs = onEmptyWaitMs < leftMs ? onEmptyWaitMs : leftMs / 2;
     const waitMs = Math.max(0, onEmpty === "WAIT" ? leftMs : firstMs);
     this.#cancelWait = clock.after(waitMs, () => {
-      this.#cancelWait = undefined;
       if (onEmpty !== "CREATE") return this.#giveUp(waitMs);
       // At most as many again as the pool holds, so that a server that hangs is not flooded.
       if (this.#overflow.size < this.#options.poolSize) this.#overflow.add(this.#open());
-      const restMs = leftMs - waitMs;
-      this.#cancelWait = clock.after(restMs, () => {
-        this.#cancelWait = undefined;
-        this.#giveUp(leftMs);
-      });
+      this.#cancelWait = clock.after(leftMs - waitMs, () => this.#giveUp(leftMs));
     });
   }
 
   #giveUp(waitedMs: number): void {
+    this.#cancelWait = undefined;
     this.#exhausted++;
     this.#options.events.exhausted(`no connection was free within ${waitedMs} ms`);
   }

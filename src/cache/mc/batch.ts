@@ -1,4 +1,3 @@
-import type { Batch } from "../batcher.ts";
 import { type Ask, HitBatch, type HitGroup } from "../hit_batch.ts";
 import { mcKeyBytes } from "./keys.ts";
 import type { McTally } from "./tally.ts";
@@ -10,6 +9,9 @@ const LAST_MOMENT_SECONDS = 2 ** 31 - 1;
 /** What was added beyond this is taken off again: at 2^64 a counter would start again at 0. */
 const HIGHEST_COUNT = 2 ** 62;
 
+/** The metric of each reply to `add`. */
+const MADE: Partial<Record<string, keyof McTally>> = { STORED: "add.success", NOT_STORED: "add.not_stored" };
+
 /** Commands that are sent in one write. */
 export interface McExchange {
   /** The commands, one character a byte, and how many replies they bring. */
@@ -17,7 +19,7 @@ export interface McExchange {
   /** Takes all replies, in order; returns what is wrong when they do not fit the commands. */
   answered(replies: readonly string[]): string | undefined;
   /** There will be no replies. */
-  failed(reason: string): void;
+  fail(reason: string): void;
 }
 
 /** What is to be taken off a counter that came too high. */
@@ -38,37 +40,29 @@ export interface McBatchOptions {
  * Hits that go to one node in one write. A counter is made at 0 unless it exists, and then raised: one round
  * trip, by commands that every server of this kind knows.
  */
-export class McBatch implements McExchange, Batch {
-  /** How many hits were added. */
+export class McBatch extends HitBatch implements McExchange {
+  /** How many hits were added, also by callers that are gone. */
   hits = 0;
   readonly #options: McBatchOptions;
   readonly #overshoots: Overshoot[] = [];
-  #batch = new HitBatch();
 
   constructor(options: McBatchOptions) {
+    super();
     this.#options = options;
   }
 
-  get isEmpty(): boolean {
-    return this.#batch.isEmpty && this.#overshoots.length === 0;
+  override get isEmpty(): boolean {
+    return super.isEmpty && this.#overshoots.length === 0;
   }
 
-  get size(): number {
-    return this.#batch.groups.length;
-  }
-
-  add(ask: Ask): void {
-    this.#batch.add(ask);
+  override add(ask: Ask): void {
+    super.add(ask);
     this.hits += ask.hits.length;
   }
 
   /** Adds what is to be taken off a counter. */
   addOvershoot(overshoot: Overshoot): void {
     this.#overshoots.push(overshoot);
-  }
-
-  dropGone(): void {
-    this.#batch = this.#batch.withoutGone();
   }
 
   commands(): { text: string; replies: number } {
@@ -79,7 +73,7 @@ export class McBatch implements McExchange, Batch {
       text += `decr ${mcKeyBytes(key)} ${excess}\r\n`;
       replies++;
     }
-    for (const { key, total, expiresInSeconds } of this.#batch.groups) {
+    for (const { key, total, expiresInSeconds } of this.groups) {
       const bytes = mcKeyBytes(key);
       replies += total > 0 ? 2 : 1;
       if (total > 0) {
@@ -96,17 +90,17 @@ export class McBatch implements McExchange, Batch {
       this.#eachGroup(replies, (group, made, reply) => {
         group.outcome = this.#outcome(group, made, reply);
       });
-      this.#batch.settle();
-    } else this.failed(misfit);
+      this.settleAsks();
+    } else this.fail(misfit);
     return misfit;
   }
 
-  failed(reason: string): void {
-    for (const { total } of this.#batch.groups) {
-      if (total === 0) this.#options.tally.readError++;
-      else this.#options.tally.incrementError++;
+  override fail(reason: string): void {
+    for (const { total } of this.groups) {
+      if (total === 0) this.#options.tally["multiget.error"]++;
+      else this.#options.tally["increment.error"]++;
     }
-    this.#batch.fail(reason);
+    super.fail(reason);
   }
 
   /** Maps the groups, each with the reply to `add`, if it had one, and to its step. */
@@ -115,7 +109,7 @@ export class McBatch implements McExchange, Batch {
     run: (group: HitGroup, made: string | undefined, reply: string) => T,
   ): T[] {
     let at = this.#overshoots.length;
-    return this.#batch.groups.map((group) => {
+    return this.groups.map((group) => {
       const made = group.total > 0 ? replies[at++] : undefined;
       return run(group, made, replies[at++] ?? "");
     });
@@ -123,18 +117,18 @@ export class McBatch implements McExchange, Batch {
 
   #outcome(group: HitGroup, made: string | undefined, reply: string): number | string {
     if (group.total === 0) return this.#read(reply);
-    if (made !== undefined) this.#countMade(made);
+    if (made !== undefined) this.#options.tally[MADE[made] ?? "add.error"]++;
     const { tally, onOvershoot } = this.#options;
     if (reply === "NOT_FOUND") {
-      tally.incrementMiss++;
+      tally["increment.miss"]++;
       // Nothing was counted: there was no room for it, or it was evicted immediately.
       return group.total < 0 ? 0 : isError(made ?? "") ? `${made}` : "the node does not keep the counter";
     }
     if (isError(reply)) {
-      tally.incrementError++;
+      tally["increment.error"]++;
       return reply;
     }
-    tally.incrementSuccess++;
+    tally["increment.success"]++;
     const count = Number(reply);
     if (group.total < 0) return count;
     const delta = deltaOf(group.total);
@@ -145,26 +139,19 @@ export class McBatch implements McExchange, Batch {
 
   #read(reply: string): number | string {
     const { tally } = this.#options;
-    tally.keysRequested++;
+    tally.keys_requested++;
     if (isError(reply)) {
-      tally.readError++;
+      tally["multiget.error"]++;
       return reply;
     }
-    tally.readSuccess++;
+    tally["multiget.success"]++;
     if (reply === "END") return 0;
-    tally.keysFound++;
+    tally.keys_found++;
     // A counter that went down is padded with spaces.
     const value = reply.slice("VALUE ".length).trimEnd();
     return /^\d{1,20}$/.test(value)
       ? Number(value)
       : `the counter is ${JSON.stringify(value)}, which is not a whole number`;
-  }
-
-  #countMade(made: string): void {
-    const { tally } = this.#options;
-    if (made === "STORED") tally.addSuccess++;
-    else if (made === "NOT_STORED") tally.addNotStored++;
-    else tally.addError++;
   }
 }
 
@@ -172,14 +159,11 @@ export class McBatch implements McExchange, Batch {
 export class McRemoval implements McExchange {
   readonly #keys: readonly string[];
   readonly #done = Promise.withResolvers<void>();
+  /** Settles when they are removed; rejects with what went wrong. */
+  readonly done = this.#done.promise;
 
   constructor(keys: readonly string[]) {
     this.#keys = keys;
-  }
-
-  /** Settles when they are removed; rejects with what went wrong. */
-  get done(): Promise<void> {
-    return this.#done.promise;
   }
 
   commands(): { text: string; replies: number } {
@@ -190,11 +174,11 @@ export class McRemoval implements McExchange {
   answered(replies: readonly string[]): string | undefined {
     const error = replies.find((reply) => reply !== "DELETED" && reply !== "NOT_FOUND");
     if (error === undefined) this.#done.resolve();
-    else this.failed(error);
+    else this.fail(error);
     return error === undefined || isError(error) ? undefined : `it answers ${JSON.stringify(error)}`;
   }
 
-  failed(reason: string): void {
+  fail(reason: string): void {
     this.#done.reject(new Error(reason));
   }
 }
@@ -202,9 +186,8 @@ export class McRemoval implements McExchange {
 /** What cannot be the answer to these commands: the replies are out of step, and counts would be wrong. */
 function misfitOf({ total }: HitGroup, made: string | undefined, reply: string): string | undefined {
   // A refused line leaves the value behind it as a separate command.
-  const fits = made === undefined || made === "STORED" || made === "NOT_STORED" ||
-    made.startsWith("SERVER_ERROR");
-  if (!fits) return `it answers ${JSON.stringify(made)}`;
+  const isMade = made === undefined || Object.hasOwn(MADE, made) || made.startsWith("SERVER_ERROR");
+  if (!isMade) return `it answers ${JSON.stringify(made)}`;
   const isFound = total === 0 ? reply === "END" || reply.startsWith("VALUE ") : /^\d|^NOT_FOUND$/.test(reply);
   return isFound || isError(reply) ? undefined : `it answers ${JSON.stringify(reply)}`;
 }

@@ -1,38 +1,25 @@
 import { crc32 } from "node:zlib";
-import type { Clock } from "../../base/clock.ts";
 import type { Figures } from "../../base/figures.ts";
-import { hostPort } from "../../base/host_port.ts";
+import { type HostAndPort, hostPort } from "../../base/host_port.ts";
 import type { Caller, CounterCache, Hit } from "../../ratelimit/counter_cache.ts";
 import { CacheError } from "../../ratelimit/errors.ts";
+import { askParts, settleAll } from "../hit_parts.ts";
 import { SummedFigures } from "../summed_figures.ts";
-import type { TlsFiles } from "../tls_files.ts";
-import type { McAddress } from "./connection.ts";
 import { McHosts, type McSrv } from "./hosts.ts";
 import { checkMcKey, digestedMcKey } from "./keys.ts";
-import { McNode } from "./node.ts";
-import { McTally } from "./tally.ts";
+import { McNode, type McNodeOptions } from "./node.ts";
+import { createMcTally, tallyCounters } from "./tally.ts";
 
 /** How counters in a memcached-style cache are asked. */
-export interface McCacheOptions {
+export interface McCacheOptions extends Omit<McNodeOptions, "address" | "tally" | "onConnection"> {
   /** The nodes, in the order that every instance uses, or where to look them up. */
-  readonly hosts: readonly McAddress[] | McSrv;
-  /** How many connections are held to each node at most; 0 is taken as 1. */
-  readonly maxIdleConnections: number;
-  /** Files for TLS, read for each connection; plain TCP when absent. */
-  readonly tls?: TlsFiles | undefined;
-  /** Longest time from asking to the answer, in milliseconds. */
-  readonly timeoutMs: number;
+  readonly hosts: readonly HostAndPort[] | McSrv;
   /** Store keys that the protocol cannot carry under a digest behind this prefix; refuse them when absent. */
   readonly digestPrefix?: string | undefined;
-  readonly clock: Clock;
-  /** A number from 0 to below 1. */
-  readonly random: () => number;
   /** Called for each node when its first connection is there, and when it has none, once an outage. */
   readonly onConnection?: ((connected: boolean, reason: string, node: string) => void) | undefined;
   /** Called when a lookup of the nodes fails, once an outage, and when it succeeds again. */
   readonly onLookup?: ((found: boolean, reason: string) => void) | undefined;
-  /** Called with the milliseconds from a write to its last reply, with fractions. */
-  readonly roundTrip?: ((ms: number) => void) | undefined;
 }
 
 /**
@@ -41,7 +28,7 @@ export interface McCacheOptions {
  */
 export class McCache implements CounterCache {
   readonly #options: McCacheOptions;
-  readonly #tally = new McTally();
+  readonly #tally = createMcTally();
   readonly #ready = Promise.withResolvers<void>();
   readonly #hosts: McHosts | undefined;
   readonly #figures = new SummedFigures(
@@ -85,15 +72,19 @@ export class McCache implements CounterCache {
   get figures(): Figures {
     const { counters, gauges } = this.#figures;
     return {
-      counters: { ...this.#tally.counters, ...counters },
+      counters: { ...tallyCounters(this.#tally), ...counters },
       gauges: { ...gauges, nodes: () => new Set(this.#nodes).size },
     };
   }
 
   add(hits: readonly Hit[], caller?: Caller): Promise<number[]> {
-    if (hits.length === 0) return Promise.resolve([]);
     try {
-      return this.#ask(this.#storable(hits), caller);
+      const counts = askParts(this.#storable(hits), {
+        targets: this.#nodes,
+        targetOf: ({ key }) => this.#nodeOf(key),
+        ask: (node, part) => node.ask(part, caller),
+      });
+      return counts instanceof Promise ? counts : Promise.resolve(counts);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -104,13 +95,8 @@ export class McCache implements CounterCache {
   }
 
   async remove(keys: readonly string[]): Promise<void> {
-    const stored = keys.map((key) => this.#storedKey(key));
-    const parts = new Map<McNode, string[]>();
-    for (const key of stored) append(parts, this.#nodeOf(key), key);
-    const ends = await Promise.allSettled([...parts].map(([node, part]) => node.remove(part)));
-    for (const end of ends) {
-      if (end.status === "rejected") throw end.reason;
-    }
+    const parts = Map.groupBy(keys.map((key) => this.#storedKey(key)), (key) => this.#nodeOf(key));
+    await settleAll([...parts].map(([node, part]) => node.remove(part)));
   }
 
   async close(): Promise<void> {
@@ -132,33 +118,19 @@ export class McCache implements CounterCache {
     return key;
   }
 
-  #ask(hits: readonly Hit[], caller: Caller | undefined): Promise<number[]> {
-    const first = this.#nodeOf(hits[0]?.key ?? "");
-    if (hits.every(({ key }) => this.#nodeOf(key) === first)) return first.ask(hits, caller);
-    const parts = new Map<McNode, number[]>();
-    for (const [position, { key }] of hits.entries()) append(parts, this.#nodeOf(key), position);
-    return askAll(hits, parts, caller);
-  }
-
   #nodeOf(key: string): McNode {
     const { length } = this.#nodes;
     const node = this.#nodes[length < 2 ? 0 : crc32(key) % length];
-    if (node === undefined) throw this.#unknown();
-    return node;
-  }
-
-  #unknown(): CacheError {
+    if (node !== undefined) return node;
     const { hosts } = this.#options;
     const name = "name" in hosts ? hosts.name : "";
     const reason = this.#lookupReason === "" ? "" : `: ${this.#lookupReason}`;
-    return new CacheError(
-      "mc",
-      `Cannot ask memcached-style cache "${name}": its nodes are not known yet${reason}`,
-    );
+    const message = `Cannot ask memcached-style cache "${name}": its nodes are not known yet${reason}`;
+    throw new CacheError("mc", message);
   }
 
   /** Nodes that stay keep their connections; those that left end when their calls have ended. */
-  #setNodes(addresses: readonly McAddress[]): void {
+  #setNodes(addresses: readonly HostAndPort[]): void {
     const isFirst = this.#nodes.length === 0;
     const known = new Map(this.#nodes.map((node) => [node.address, node]));
     this.#nodes = addresses.map((address) => {
@@ -173,20 +145,13 @@ export class McCache implements CounterCache {
     if (isFirst) Promise.all(this.#nodes.map(({ ready }) => ready)).then(() => this.#ready.resolve());
   }
 
-  #open(address: McAddress): McNode {
-    const { tls, timeoutMs, maxIdleConnections, onConnection } = this.#options;
-    const { clock, random, roundTrip } = this.#options;
-    const node = hostPort(address);
+  #open(address: HostAndPort): McNode {
+    const { onConnection } = this.#options;
     return new McNode({
+      ...this.#options,
       address,
-      tls,
-      timeoutMs,
-      maxIdleConnections,
-      clock,
-      random,
       tally: this.#tally,
-      roundTrip,
-      onConnection: (connected, reason) => onConnection?.(connected, reason, node),
+      onConnection: (connected, reason) => onConnection?.(connected, reason, hostPort(address)),
     });
   }
 
@@ -203,32 +168,4 @@ export class McCache implements CounterCache {
   #all(): McNode[] {
     return [...new Set(this.#nodes), ...this.#leaving.keys()];
   }
-}
-
-/** Asks several nodes at the same time; `parts` has the positions of the hits of each. */
-async function askAll(
-  hits: readonly Hit[],
-  parts: ReadonlyMap<McNode, readonly number[]>,
-  caller: Caller | undefined,
-): Promise<number[]> {
-  const counts: (number | undefined)[] = hits.map(() => undefined);
-  const errors: CacheError[] = [];
-  await Promise.all([...parts].map(async ([node, positions]) => {
-    const part = positions.flatMap((position) => hits[position] ?? []);
-    const came = await node.ask(part, caller).catch((error: unknown) => {
-      if (!(error instanceof CacheError)) throw error;
-      errors.push(error);
-      return error.counts;
-    });
-    for (const [index, position] of positions.entries()) counts[position] = came[index];
-  }));
-  const [first] = errors;
-  if (first === undefined) return counts.map((count) => count ?? 0);
-  throw new CacheError("mc", errors.map(({ message }) => message).join("; "), { counts, cause: first });
-}
-
-function append<K, V>(lists: Map<K, V[]>, key: K, value: V): void {
-  const list = lists.get(key);
-  if (list === undefined) lists.set(key, [value]);
-  else list.push(value);
 }

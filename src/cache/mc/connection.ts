@@ -3,27 +3,22 @@ import net from "node:net";
 import tls from "node:tls";
 import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
+import type { HostAndPort } from "../../base/host_port.ts";
 import { ReplyQueue } from "../reply_queue.ts";
 import { readTlsFiles, type TlsConnectOptions, type TlsFiles } from "../tls_files.ts";
 import { McReplyReader } from "./reply_reader.ts";
 
-/** A node of a memcached-style cache; the host of an IPv6 address is without brackets. */
-export interface McAddress {
-  readonly host: string;
-  readonly port: number;
-}
-
 /** What the owner of a connection is notified of. */
 export interface McConnectionEvents {
   /** It is usable. */
-  ready(connection: McConnection): void;
+  ready(): void;
   /** It is gone for good; what was written gets no replies. */
-  lost(connection: McConnection, reason: string): void;
+  lost(reason: string): void;
 }
 
 /** How a node is connected to. */
 export interface McConnectionOptions {
-  readonly address: McAddress;
+  readonly address: HostAndPort;
   /** Files for TLS, read for each connection; plain TCP when absent. */
   readonly tls?: TlsFiles | undefined;
   /** Longest time until it can be used, in milliseconds. */
@@ -50,7 +45,6 @@ export class McConnection {
     void this.#open();
   }
 
-  /** Whether something can be written now. */
   get isUsable(): boolean {
     return this.#isUsable;
   }
@@ -77,7 +71,7 @@ export class McConnection {
     this.#cancelDeadline();
     this.#queue.clear();
     this.#socket?.destroy();
-    this.#events.lost(this, reason);
+    this.#events.lost(reason);
   }
 
   async #open(): Promise<void> {
@@ -131,6 +125,6 @@ export class McConnection {
     if (!reply.startsWith("VERSION ")) return this.end(`it greets with ${JSON.stringify(reply)}`);
     this.#isUsable = true;
     this.#cancelDeadline();
-    this.#events.ready(this);
+    this.#events.ready();
   }
 }

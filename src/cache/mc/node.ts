@@ -82,7 +82,7 @@ export class McNode {
 
   /** Settles at the first connection. */
   get ready(): Promise<void> {
-    return this.#pool.ready;
+    return this.#pool.ready.promise;
   }
 
   /** Whether counters can be asked now. */
@@ -196,12 +196,12 @@ export class McNode {
     const batch = this.#batcher.giveUp();
     if (batch === undefined) return;
     this.#breaker.failed(reason);
-    batch.failed(reason);
+    batch.fail(reason);
     this.#release(batch.hits);
   }
 
   #fail({ exchange, hits }: Request, reason: string): void {
-    exchange.failed(reason);
+    exchange.fail(reason);
     this.#release(hits);
   }
 

@@ -12,7 +12,7 @@ const NO_MORE_MS = 1_000;
 export interface McPoolEvents {
   /** A connection can be taken. */
   ready(): void;
-  /** A connection is gone; what was written on it gets no replies. */
+  /** What was written on this connection gets no replies. */
   lost(connection: McConnection, reason: string): void;
   /** There is no connection. */
   down(reason: string): void;
@@ -24,7 +24,7 @@ export interface McPoolOptions extends McConnectionOptions {
   readonly maxIdleConnections: number;
   /** A number from 0 to below 1. */
   readonly random: () => number;
-  readonly tally: { connectionsOpened: number };
+  readonly tally: { cx_total: number };
   readonly onConnection?: ((connected: boolean, reason: string) => void) | undefined;
   readonly events: McPoolEvents;
 }
@@ -35,7 +35,8 @@ export interface McPoolOptions extends McConnectionOptions {
  */
 export class McPool {
   readonly #options: McPoolOptions;
-  readonly #ready = Promise.withResolvers<void>();
+  /** Resolved at the first connection. */
+  readonly ready = Promise.withResolvers<void>();
   /** Usable or being made. */
   readonly #connections = new Set<McConnection>();
   /** Nothing more is written on them; replies may still come. */
@@ -54,12 +55,6 @@ export class McPool {
     this.#open();
   }
 
-  /** Settles at the first connection. */
-  get ready(): Promise<void> {
-    return this.#ready.promise;
-  }
-
-  /** Whether there is a connection. */
   get connected(): boolean {
     return this.#usable().length > 0;
   }
@@ -69,12 +64,10 @@ export class McPool {
     return this.connected || this.#failures === 0 && this.#connections.size > 0;
   }
 
-  /** Connections that are open. */
   get size(): number {
     return this.#usable().length + this.#retired.size;
   }
 
-  /** Why there is none. */
   get reason(): string {
     return this.#reason === "" ? "no connection" : `no connection: ${this.#reason}`;
   }
@@ -84,11 +77,12 @@ export class McPool {
     const [first, ...others] = this.#usable();
     if (first === undefined) return undefined;
     const least = others.reduce((best, one) => one.inFlight < best.inFlight ? one : best, first);
-    if (least.inFlight > 0) this.#openFurther();
+    const { clock, maxIdleConnections } = this.#options;
+    const isMore = this.#connections.size < maxIdleConnections && clock.elapsed() >= this.#noMoreUntil;
+    if (least.inFlight > 0 && isMore) this.#open();
     return least;
   }
 
-  /** Writes on a connection. */
   write(
     connection: McConnection,
     commands: Parameters<McConnection["write"]>[0],
@@ -117,7 +111,6 @@ export class McPool {
     }
   }
 
-  /** Ends all connections. */
   close(): void {
     this.#isClosed = true;
     this.#cancelRetry?.();
@@ -129,30 +122,24 @@ export class McPool {
   }
 
   #open(): void {
+    const { clock, tally, events } = this.#options;
     const connection = new McConnection(this.#options, {
-      ready: (one) => this.#isReady(one),
-      lost: (one, reason) => this.#lost(one, reason),
+      ready: () => {
+        this.#usableSince.set(connection, clock.elapsed());
+        tally.cx_total++;
+        this.ready.resolve();
+        this.#report(true, "");
+        events.ready();
+      },
+      lost: (reason) => this.#lost(connection, reason),
     });
     this.#connections.add(connection);
-  }
-
-  #openFurther(): void {
-    const { clock, maxIdleConnections } = this.#options;
-    if (this.#connections.size < maxIdleConnections && clock.elapsed() >= this.#noMoreUntil) this.#open();
-  }
-
-  #isReady(connection: McConnection): void {
-    this.#usableSince.set(connection, this.#options.clock.elapsed());
-    this.#options.tally.connectionsOpened++;
-    this.#ready.resolve();
-    this.#report(true, "");
-    this.#options.events.ready();
   }
 
   #lost(connection: McConnection, reason: string): void {
     const wasRetired = this.#retired.delete(connection);
     this.#connections.delete(connection);
-    const { clock, events } = this.#options;
+    const { clock, random, events } = this.#options;
     events.lost(connection, reason);
     if (this.#isClosed || wasRetired) return;
     this.#reason = reason;
@@ -160,12 +147,10 @@ export class McPool {
     // A server may close an idle connection; one that closes a new connection gets a pause.
     if (clock.elapsed() - since >= SETTLED_MS) this.#failures = 0;
     else this.#failures++;
-    if (this.#connections.size > 0) this.#noMoreUntil = clock.elapsed() + NO_MORE_MS;
-    else this.#openAgain(reason);
-  }
-
-  #openAgain(reason: string): void {
-    const { clock, random, events } = this.#options;
+    if (this.#connections.size > 0) {
+      this.#noMoreUntil = clock.elapsed() + NO_MORE_MS;
+      return;
+    }
     events.down(reason);
     if (this.#failures === 0) return this.#open();
     this.#cancelRetry = clock.after(backoffMs(this.#failures, random(), RECONNECT), () => this.#open());

@@ -1,38 +1,27 @@
 import type { Figures } from "../../base/figures.ts";
 
-/** What became of the commands sent to the nodes of a memcached-style cache, since the start. */
-export class McTally {
-  /** Reads, each of one counter. */
-  readSuccess = 0;
-  readError = 0;
-  /** Steps up and down; a miss is a counter that was not there. */
-  incrementSuccess = 0;
-  incrementMiss = 0;
-  incrementError = 0;
-  /** Counters made; not stored are those that were there already. */
-  addSuccess = 0;
-  addNotStored = 0;
-  addError = 0;
-  keysRequested = 0;
-  keysFound = 0;
-  timeouts = 0;
-  connectionsOpened = 0;
+/** Counters of all nodes, by the names of their metrics. An increment is a step up or down. */
+export type McTally = ReturnType<typeof createMcTally>;
 
-  /** The same by the names under which dashboards look for them. */
-  get counters(): Figures["counters"] {
-    return {
-      "multiget.success": () => this.readSuccess,
-      "multiget.error": () => this.readError,
-      "increment.success": () => this.incrementSuccess,
-      "increment.miss": () => this.incrementMiss,
-      "increment.error": () => this.incrementError,
-      "add.success": () => this.addSuccess,
-      "add.not_stored": () => this.addNotStored,
-      "add.error": () => this.addError,
-      keys_requested: () => this.keysRequested,
-      keys_found: () => this.keysFound,
-      timeouts: () => this.timeouts,
-      cx_total: () => this.connectionsOpened,
-    };
-  }
+/** A tally in which every counter is 0. */
+export function createMcTally() {
+  return {
+    "multiget.success": 0,
+    "multiget.error": 0,
+    "increment.success": 0,
+    "increment.miss": 0,
+    "increment.error": 0,
+    "add.success": 0,
+    "add.not_stored": 0,
+    "add.error": 0,
+    keys_requested: 0,
+    keys_found: 0,
+    timeouts: 0,
+    cx_total: 0,
+  };
+}
+
+/** The counters of a tally, as metrics. */
+export function tallyCounters(tally: Readonly<Record<string, number>>): Figures["counters"] {
+  return Object.fromEntries(Object.keys(tally).map((name) => [name, () => tally[name] ?? 0]));
 }

@@ -31,7 +31,7 @@ class Attempts implements AsyncDisposable {
     });
     this.connection = connections.open({
       ready: () => {},
-      lost: (_, reason) => void this.errors.push(reason),
+      lost: (reason) => void this.errors.push(reason),
     });
   }
 

@@ -41,7 +41,7 @@ class Followers implements AsyncDisposable {
     const open = () =>
       connections.open({
         ready: () => {},
-        lost: (_, reason) => void this.errors.push(reason),
+        lost: (reason) => void this.errors.push(reason),
       });
     this.#connections = [open(), open()];
   }

@@ -1,23 +1,21 @@
 import type { Clock } from "../../../base/clock.ts";
 import { errorText } from "../../../base/error_text.ts";
 import type { Caller, Hit } from "../../../ratelimit/counter_cache.ts";
+import { noAnswer } from "../connection.ts";
 import { KvFailure } from "../node.ts";
 import type { KvClusterNode } from "./node.ts";
-import { type KvTopology, nodeState } from "./topology.ts";
+import type { KvTopology } from "./topology.ts";
 import type { KvClusterWaits } from "./waits.ts";
 import { parseRedirect, slotOf } from "./slots.ts";
 
-/**
- * Waits before a hit is sent on, by how often it was before: nodes that send it to one another have not
- * agreed yet on who has the slot, and need a moment. There are no further attempts.
- */
+/** Waits before a redirected hit is sent on, by its redirections; nodes may take a moment to agree on a slot. */
 const PAUSES_MS = [0, 0, 20, 50, 100];
-/** A node that answers so cannot serve now, unlike one that refuses a certain key. */
+/** Errors of a node that cannot serve now, unlike one that refuses a key. */
 const NODE_STATE = /^(?:CLUSTERDOWN|LOADING|MASTERDOWN|READONLY|TRYAGAIN)\b/;
-/** An error that a node tells begins with a word in capitals. */
-const TOLD_BY_NODE = /^[A-Z]{2,} /;
+/** Errors of a node begin with a word in capitals. */
+const ERROR_REPLY = /^[A-Z]{2,} /;
 
-/** What calls have in common. */
+/** What all calls share. */
 export interface KvClusterCallOptions {
   readonly topology: KvTopology;
   readonly waits: KvClusterWaits;
@@ -27,17 +25,14 @@ export interface KvClusterCallOptions {
   readonly clock: Clock;
 }
 
-/** Hits that go to one node together, by their positions in the call. */
+/** The hits of one node, by their positions in the call. */
 interface Group {
   readonly node: KvClusterNode;
   readonly asking: boolean;
   readonly positions: number[];
 }
 
-/**
- * One call on its way through the cluster. Only a hit that a node has refused by naming another one is
- * sent again: of any other hit without an answer nobody knows whether it was counted.
- */
+/** One call to the cluster. Only a redirected hit is sent again: any other without an answer may be counted. */
 export class KvClusterCall implements Caller {
   readonly #options: KvClusterCallOptions;
   readonly #hits: readonly Hit[];
@@ -45,9 +40,9 @@ export class KvClusterCall implements Caller {
   readonly #startedAt: number;
   readonly #counts: (number | undefined)[] = [];
   readonly #states: (string | undefined)[] = [];
-  /** Time has passed, so that the time-out of a node alone would be too long. */
-  #waited = false;
-  #over = false;
+  /** Time has passed, so that the timeout of a node would be too long. */
+  #hasWaited = false;
+  #isOver = false;
 
   constructor(
     options: KvClusterCallOptions,
@@ -59,24 +54,23 @@ export class KvClusterCall implements Caller {
     this.#startedAt = call.startedAt;
   }
 
-  /** Its time is over, or nobody waits for it any more. */
   get gone(): boolean {
-    return this.#over || this.#caller?.gone === true;
+    return this.#isOver || this.#caller?.gone === true;
   }
 
-  /** Answers the counts in the order of the hits; rejects with `KvFailure` when not all came. */
+  /** Resolves with the counts in the order of the hits; rejects with `KvFailure` when not all came. */
   async run(): Promise<number[]> {
     const { topology, waits } = this.#options;
-    if (!topology.known) {
-      this.#waited = true;
+    if (!topology.isKnown) {
+      this.#hasWaited = true;
       if (topology.looking !== undefined) await waits.within(topology.looking, this.#left());
     }
-    if (topology.known) await this.#askAll(this.#bySlot());
+    if (topology.isKnown) await this.#askAll(this.#bySlot());
     else this.#hits.forEach((_, position) => this.#states[position] = topology.reason);
     return this.#finish();
   }
 
-  /** Goes on after a node was asked for all hits and did not answer every one. */
+  /** Continues after a node was asked for all hits and did not answer every one. */
   async resume(node: KvClusterNode, failure: unknown): Promise<number[]> {
     const group = { node, asking: false, positions: this.#hits.map((_, position) => position) };
     await this.#sendOn(this.#fail(group, failure), 0);
@@ -115,22 +109,21 @@ export class KvClusterCall implements Caller {
     const work = async () => {
       for (const group of queue) {
         await this.#ask(group, 0);
-        this.#waited = true;
+        this.#hasWaited = true;
       }
     };
     await Promise.all(Array.from({ length: parallelism }, work));
   }
 
-  /** Asks a node; hits that it sends on go where it says. */
   async #ask(group: Group, redirections: number): Promise<void> {
     const { node, positions } = group;
     const { waits } = this.#options;
-    if (node.opening) {
-      this.#waited = true;
+    if (node.isOpening) {
+      this.#hasWaited = true;
       await waits.within(node.opened, this.#left());
     }
-    if (this.#waited && (waits.full || this.#left() <= 0)) {
-      return this.#failAll(group, waits.full ? "too many calls wait" : this.#timeout());
+    if (this.#hasWaited && (waits.isFull || this.#left() <= 0)) {
+      return this.#failAll(group, waits.isFull ? "too many calls wait" : noAnswer(this.#options.timeoutMs));
     }
     const hits = positions.flatMap((position) => this.#hits[position] ?? []);
     let failure: unknown;
@@ -138,10 +131,10 @@ export class KvClusterCall implements Caller {
       failure = error;
       return [];
     });
-    const counts = await (this.#waited ? waits.within(answer, this.#left()) : answer);
+    const counts = await (this.#hasWaited ? waits.within(answer, this.#left()) : answer);
     if (counts === undefined) {
-      this.#over = true;
-      return this.#failAll(group, this.#timeout());
+      this.#isOver = true;
+      return this.#failAll(group, noAnswer(this.#options.timeoutMs));
     }
     if (failure !== undefined) return await this.#sendOn(this.#fail(group, failure), redirections);
     positions.forEach((position, index) => this.#counts[position] = counts[index]);
@@ -154,12 +147,12 @@ export class KvClusterCall implements Caller {
       for (const group of groups) this.#failAll(group, "the nodes send the hit to one another");
       return;
     }
-    this.#waited = true;
+    this.#hasWaited = true;
     if (pauseMs > 0) await this.#options.waits.pause(Math.min(pauseMs, this.#left()));
     await Promise.all(groups.map((group) => this.#ask(group, redirections + 1)));
   }
 
-  /** Takes what came of a group; answers the hits that are to be sent on. */
+  /** Notes what came of a group; returns the hits that were redirected. */
   #fail(group: Group, failure: unknown): Group[] {
     const redirected = new Map<KvClusterNode, Group>();
     const moving = new Map<KvClusterNode, Group>();
@@ -192,20 +185,16 @@ export class KvClusterCall implements Caller {
   }
 
   #failOne(node: KvClusterNode, position: number, state: string): void {
-    this.#states[position] = nodeState(node, state);
-    if (this.#caller?.gone === true || TOLD_BY_NODE.test(state) && !NODE_STATE.test(state)) return;
+    this.#states[position] = node.describe(state);
+    if (this.#caller?.gone === true || ERROR_REPLY.test(state) && !NODE_STATE.test(state)) return;
     node.failed();
     this.#options.topology.suspect();
   }
 
-  /** At most the time-out, because the machine's clock may be set back. */
+  /** At most the timeout: the clock may be set back. */
   #left(): number {
     const { clock, timeoutMs } = this.#options;
     return Math.min(timeoutMs, this.#startedAt + timeoutMs - clock.now());
-  }
-
-  #timeout(): string {
-    return `no answer within ${this.#options.timeoutMs} ms`;
   }
 }
 
@@ -218,7 +207,7 @@ function join(
   else group.positions.push(position);
 }
 
-/** The count of a hit all the same, or what is said of it. */
+/** The count of a hit, or why there is none. */
 function stateOf(failure: unknown, index: number): number | string {
   if (!(failure instanceof KvFailure)) return errorText(failure);
   return failure.counts[index] ?? failure.states[index] ?? failure.message;

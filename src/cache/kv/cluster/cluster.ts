@@ -1,17 +1,21 @@
 import { errorText } from "../../../base/error_text.ts";
 import type { Figures } from "../../../base/figures.ts";
 import type { Caller, CounterCache, Hit } from "../../../ratelimit/counter_cache.ts";
-import { CacheError } from "../../../ratelimit/errors.ts";
-import { KvFailure } from "../node.ts";
+import { kvError } from "../cache.ts";
+import { noAnswer } from "../connection.ts";
 import { KvClusterCall, type KvClusterCallOptions } from "./call.ts";
 import type { KvClusterNode } from "./node.ts";
-import { removeFromCluster } from "./remove.ts";
+import { parseRedirect, slotOf, type SlotRedirect } from "./slots.ts";
 import { KvTopology, type KvTopologyOptions } from "./topology.ts";
 import { KvClusterWaits } from "./waits.ts";
-import { slotOf } from "./slots.ts";
 
-/** Most calls that wait for something beside the node that they have asked. */
+/** Most calls that wait for something other than the node that they have asked. */
 const MAX_WAITS = 10_000;
+/** How many keys are removed at the same time. */
+const PARALLEL_REMOVALS = 16;
+const MAX_REDIRECTIONS = 5;
+/** More than any counter holds: giving this much back leaves 0. */
+const EVERYTHING = 2 ** 52;
 
 /** How a cluster is asked. */
 export interface KvClusterOptions extends KvTopologyOptions {
@@ -20,6 +24,8 @@ export interface KvClusterOptions extends KvTopologyOptions {
   /** How many nodes one call asks at the same time; 0 for all. */
   readonly parallelism: number;
 }
+
+type Within = <T>(promise: Promise<T>) => Promise<T | undefined>;
 
 /** Counters in a key-value cache of many nodes, each of which has some of the keys. */
 export class KvCluster implements CounterCache {
@@ -30,20 +36,14 @@ export class KvCluster implements CounterCache {
 
   constructor(options: KvClusterOptions) {
     this.#options = options;
-    const { clock, timeoutMs, parallelism } = options;
     this.#topology = new KvTopology(options);
-    this.#waits = new KvClusterWaits(clock, MAX_WAITS);
-    this.#callOptions = { topology: this.#topology, waits: this.#waits, timeoutMs, parallelism, clock };
+    this.#waits = new KvClusterWaits(options.clock, MAX_WAITS);
+    this.#callOptions = { ...options, topology: this.#topology, waits: this.#waits };
   }
 
   /** Settles when counters can be asked for the first time. */
   get ready(): Promise<void> {
     return this.#topology.ready;
-  }
-
-  /** Whether some primary can be asked now. */
-  get connected(): boolean {
-    return this.#topology.connected;
   }
 
   /** Those of all nodes added up, and the cluster's own. */
@@ -56,8 +56,8 @@ export class KvCluster implements CounterCache {
     const call = () => new KvClusterCall(this.#callOptions, { hits, caller, startedAt });
     const node = this.#onlyNode(hits);
     // Most calls: one node has all the keys, and answers.
-    if (node !== undefined && !node.opening) {
-      return node.ask(hits, caller === undefined ? {} : { caller }, (failure) => {
+    if (node !== undefined && !node.isOpening) {
+      return node.ask(hits, { caller }, (failure) => {
         return call().resume(node, failure).catch((error) => this.#throw(error));
       });
     }
@@ -68,12 +68,22 @@ export class KvCluster implements CounterCache {
     return this.add(hits.map((hit) => ({ ...hit, addend: 0 })), caller);
   }
 
+  /** Removes each key on its node, within the timeout for all. */
   async remove(keys: readonly string[]): Promise<void> {
-    try {
-      await removeFromCluster(keys, this.#callOptions);
-    } catch (error) {
-      this.#throw(error);
-    }
+    const { clock, timeoutMs } = this.#options;
+    const startedAt = clock.now();
+    const within: Within = (promise) => {
+      return this.#waits.within(promise, Math.min(timeoutMs, startedAt + timeoutMs - clock.now()));
+    };
+    const { isKnown, looking } = this.#topology;
+    if (!isKnown && looking !== undefined) await within(looking);
+    const queue = keys.values();
+    const work = async () => {
+      for (const key of queue) await this.#removeKey(key, within);
+    };
+    const workers = await Promise.allSettled(Array.from({ length: PARALLEL_REMOVALS }, work));
+    const failed = workers.find((worker) => worker.status === "rejected");
+    if (failed !== undefined) this.#throw(failed.reason);
   }
 
   async close(): Promise<void> {
@@ -91,11 +101,48 @@ export class KvCluster implements CounterCache {
     return only;
   }
 
+  async #removeKey(key: string, within: Within): Promise<void> {
+    const topology = this.#topology;
+    const slot = slotOf(key);
+    let node = topology.nodeOf(slot);
+    for (let redirections = 0; node !== undefined && redirections <= MAX_REDIRECTIONS; redirections++) {
+      const redirect: SlotRedirect | undefined = await this.#removeOn(node, key, within);
+      if (redirect === undefined) return;
+      if (redirect.kind === "ASK") {
+        const target = topology.open(redirect.endpoint);
+        if (target === undefined) break;
+        return await this.#emptyOn(target, key, within);
+      }
+      node = topology.move(redirect.slot, redirect.endpoint);
+    }
+    throw new Error(topology.isKnown ? `no node removes keys of slot ${slot}` : topology.reason);
+  }
+
+  /** Removes a key on one node; returns where else to try when that node does not have it. */
+  async #removeOn(node: KvClusterNode, key: string, within: Within): Promise<SlotRedirect | undefined> {
+    if (node.isOpening) await within(node.opened);
+    try {
+      const isDone = await within(node.command(["DEL", key]).then(() => true));
+      if (isDone !== true) throw new Error(noAnswer(this.#options.timeoutMs));
+      return undefined;
+    } catch (error) {
+      const redirect = parseRedirect(errorText(error), node.endpoint);
+      if (redirect !== undefined) return redirect;
+      this.#topology.suspect();
+      throw node.error(errorText(error), error);
+    }
+  }
+
+  /** Empties a counter whose slot moves to this node: ASKING goes with hits only, and 0 is as good as none. */
+  async #emptyOn(node: KvClusterNode, key: string, within: Within): Promise<void> {
+    if (node.isOpening) await within(node.opened);
+    const hit = { key, addend: -EVERYTHING, windowEnd: 0, expiresInSeconds: 1, perSecond: false };
+    const failed = (error: unknown) => Promise.reject(node.error(errorText(error), error));
+    const counts = await within(node.ask([hit], { asking: true }, failed));
+    if (counts === undefined) throw node.error(noAnswer(this.#options.timeoutMs));
+  }
+
   #throw(error: unknown): never {
-    const state = errorText(error);
-    const counts = error instanceof KvFailure ? error.counts : [];
-    const came = counts.some((count) => count !== undefined) ? counts : [];
-    const message = `Cannot ask key-value cache "${this.#options.address}": ${state}`;
-    throw new CacheError("kv", message, { counts: came, cause: error });
+    throw kvError(this.#options.address, error);
   }
 }

@@ -1,12 +1,10 @@
 import type { Clock } from "../../../base/clock.ts";
-import type { Figures } from "../../../base/figures.ts";
-import { hostPort } from "../../../base/host_port.ts";
+import { type HostAndPort, hostPort } from "../../../base/host_port.ts";
 import type { Hit } from "../../../ratelimit/counter_cache.ts";
-import type { HostAndPort } from "../address.ts";
 import type { LateExpiry } from "../expiries.ts";
 import type { KvAskOptions, KvNode } from "../node.ts";
 
-/** After this time a failure says nothing any more, when the node was not asked since. */
+/** A failure is forgotten after this time without a call. */
 const FAILING_MS = 10_000;
 
 /** A node with its connections, as the cluster uses it. */
@@ -16,8 +14,8 @@ export type KvNodeLike = Pick<
 >;
 
 /**
- * Makes a node, which connects by itself and tells when its first connection is there and when none is left.
- * Expiries that it cannot send go to `placeExpiry`, which answers whether another node has taken them.
+ * Opens a node, which connects by itself and reports its first connection and the loss of its last one.
+ * `placeExpiry` takes expiries that it cannot send, and returns whether another node has them now.
  */
 export type OpenKvNode = (
   endpoint: HostAndPort,
@@ -25,76 +23,60 @@ export type OpenKvNode = (
   placeExpiry: (expiry: LateExpiry) => boolean,
 ) => KvNodeLike;
 
-/** A node of the cluster that is open: who is waiting for it, and how it has been lately. */
+/** How a node of the cluster is opened. */
+export interface KvClusterNodeOptions {
+  readonly open: OpenKvNode;
+  readonly placeExpiry: (expiry: LateExpiry) => boolean;
+  readonly clock: Clock;
+  /** Called, in a later turn, when the connections or their absence are known. */
+  readonly onChange: () => void;
+}
+
+/** An open node of the cluster: whether it is used, and whether it failed lately. */
 export class KvClusterNode {
   readonly endpoint: HostAndPort;
   /** `host:port`. */
   readonly address: string;
-  /** Why there is no connection, where that was told. */
+  readonly kv: KvNodeLike;
+  /** Why there is no connection, if that is known. */
   reason = "no connection";
-  readonly #node: KvNodeLike;
-  readonly #clock: Clock;
+  /** The first attempt to connect has not ended. */
+  isOpening = true;
   readonly #opened = Promise.withResolvers<void>();
-  #opening = true;
-  #underWay = 0;
-  #used = true;
+  readonly #clock: Clock;
+  #inFlight = 0;
+  #isUsed = true;
   #failedAt = -Infinity;
 
-  constructor(
-    endpoint: HostAndPort,
-    { open, placeExpiry, clock, onChange }: {
-      readonly open: OpenKvNode;
-      readonly placeExpiry: (expiry: LateExpiry) => boolean;
-      readonly clock: Clock;
-      readonly onChange: () => void;
-    },
-  ) {
+  constructor(endpoint: HostAndPort, { open, placeExpiry, clock, onChange }: KvClusterNodeOptions) {
     this.endpoint = endpoint;
-    this.#clock = clock;
     this.address = hostPort(endpoint);
+    this.#clock = clock;
     const change = (reason: string) => {
       if (reason !== "") this.reason = reason;
       this.#endOpening();
-      // Later, because a node may tell while it is being made.
       queueMicrotask(onChange);
     };
-    this.#node = open(endpoint, (_, reason) => change(reason), placeExpiry);
-    this.#node.ready.then(() => change(""), () => {});
+    this.kv = open(endpoint, (_, reason) => change(reason), placeExpiry);
+    this.kv.ready.then(() => change(""), () => {});
   }
 
-  /** The first attempt to connect has not ended. */
-  get opening(): boolean {
-    return this.#opening;
-  }
-
-  /** Settles when the first attempt to connect has ended, well or not. */
+  /** Settles when the first attempt to connect has ended. */
   get opened(): Promise<void> {
     return this.#opened.promise;
   }
 
-  /** Whether it can be asked now. */
-  get connected(): boolean {
-    return this.#node.connected;
-  }
-
-  /** It failed lately, by its own fault and not that of a key, and has not answered well since. */
-  get failing(): boolean {
+  /** It failed lately, other than by refusing a key, and has not succeeded since. */
+  get isFailing(): boolean {
     return this.#clock.elapsed() - this.#failedAt < FAILING_MS;
   }
 
-  /** It has failed by its own fault. */
   failed(): void {
     this.#failedAt = this.#clock.elapsed();
   }
 
-  /** It has answered well. */
   succeeded(): void {
     this.#failedAt = -Infinity;
-  }
-
-  /** What its connections tell of themselves. */
-  get figures(): Figures {
-    return this.#node.figures;
   }
 
   /** Asks the node; `failed` may mend what it did not answer. */
@@ -103,49 +85,53 @@ export class KvClusterNode {
     options: KvAskOptions,
     failed: (error: unknown) => number[] | Promise<number[]>,
   ): Promise<number[]> {
-    this.#underWay++;
-    this.#used = true;
-    return this.#node.ask(hits, options).then((counts) => {
-      this.#underWay--;
+    this.#inFlight++;
+    this.#isUsed = true;
+    return this.kv.ask(hits, options).then((counts) => {
+      this.#inFlight--;
       this.succeeded();
       return counts;
     }, (error) => {
-      this.#underWay--;
+      this.#inFlight--;
       return failed(error);
     });
   }
 
   /** Sends one command. */
   async command(args: readonly string[]): Promise<unknown> {
-    this.#underWay++;
-    this.#used = true;
+    this.#inFlight++;
+    this.#isUsed = true;
     try {
-      return await this.#node.command(args);
+      return await this.kv.command(args);
     } finally {
-      this.#underWay--;
+      this.#inFlight--;
     }
   }
 
-  /** Takes expiries of keys that it has now. */
-  owe(late: readonly LateExpiry[]): void {
-    this.#node.owe(late);
-  }
-
-  /** Whether nothing has been asked since the last time that this was asked, and nothing is under way. */
+  /** Whether it was not used since the last call of this, and nothing is in flight. */
   takeIdle(): boolean {
-    const idle = !this.#used && this.#underWay === 0;
-    this.#used = false;
-    return idle;
+    const isIdle = !this.#isUsed && this.#inFlight === 0;
+    this.#isUsed = false;
+    return isIdle;
   }
 
-  /** Closes the connections. */
   async close(): Promise<void> {
     this.#endOpening();
-    await this.#node.close();
+    await this.kv.close();
+  }
+
+  /** An error of this node. */
+  error(state: string, cause?: unknown): Error {
+    return new Error(this.describe(state), { cause });
+  }
+
+  /** What is wrong with this node. */
+  describe(state: string): string {
+    return `node "${this.address}": ${state}`;
   }
 
   #endOpening(): void {
-    this.#opening = false;
+    this.isOpening = false;
     this.#opened.resolve();
   }
 }

@@ -1,44 +1,42 @@
 import { backoffMs } from "../../../base/backoff.ts";
 import type { Clock } from "../../../base/clock.ts";
 
-/** How often the cluster is looked at when nothing is wrong. */
+/** Pause between two looks while nothing is wrong. */
 const REST_MS = 30_000;
-/** Least time between the beginnings of two looks. */
-const LEAST_GAP_MS = 100;
-/** Longest wait for the next look while something is wrong. */
-const MAX_RETRY_MS = 1_000;
+/** Least time between the begin of two looks, and longest pause while something is wrong. */
+const RETRY = { firstMs: 100, longestMs: 1_000 };
 
-/** What is done, and with whose time and chance. */
+/** What is called, and its clock and jitter. */
 export interface KvClusterRefreshOptions {
-  /** Looks at the cluster; answers whether all is well. It never throws. */
+  /** Reads the state of the cluster; returns whether all is well. It never throws. */
   readonly look: () => Promise<boolean>;
   readonly clock: Clock;
   readonly random: () => number;
 }
 
-/** When the cluster is looked at: now and then, soon when asked for, and again and again while something is wrong. */
+/** When the state of the cluster is read: now and then, on request, and with backoff while something is wrong. */
 export class KvClusterRefresh {
   readonly #options: KvClusterRefreshOptions;
   #running: Promise<void> | undefined;
-  #startedAt: number | undefined;
-  #asked = false;
-  #troubles = 0;
+  #startedAt = -Infinity;
+  #isRequested = false;
+  #failures = 0;
   #next: { readonly dueAt: number; readonly cancel: () => void } | undefined;
-  #closed = false;
+  #isClosed = false;
 
   constructor(options: KvClusterRefreshOptions) {
     this.#options = options;
   }
 
-  /** Settles when the look that is under way ends; absent when none is. */
+  /** Settles at the end of the current look; absent without one. */
   get running(): Promise<void> | undefined {
     return this.#running;
   }
 
-  /** Looks as soon as the least gap allows, and once more if a look is under way that may have missed the cause. */
+  /** Looks soon, and once more if the current look may have missed the cause. */
   request(): void {
-    if (this.#running !== undefined) this.#asked = true;
-    else this.#schedule(LEAST_GAP_MS - this.#elapsed());
+    if (this.#running !== undefined) this.#isRequested = true;
+    else this.#schedule(RETRY.firstMs - this.#elapsed());
   }
 
   /** Something is wrong: looks soon, and less often the longer it lasts. */
@@ -46,7 +44,7 @@ export class KvClusterRefresh {
     if (this.#running === undefined) this.#schedule(this.#retryMs() - this.#elapsed());
   }
 
-  /** Looks at once. */
+  /** Looks immediately. */
   start(): void {
     this.#next?.cancel();
     this.#next = undefined;
@@ -54,43 +52,39 @@ export class KvClusterRefresh {
     this.#running = this.#run();
   }
 
-  /** Ends the timer; a look that is under way is the last one. */
+  /** Ends the timer; the current look is the last one. */
   close(): void {
-    this.#closed = true;
+    this.#isClosed = true;
     this.#next?.cancel();
     this.#next = undefined;
   }
 
   async #run(): Promise<void> {
-    const well = await this.#options.look();
+    const isWell = await this.#options.look();
     this.#running = undefined;
-    if (well) this.#troubles = 0;
-    else this.#troubles++;
-    this.#schedule(well ? REST_MS : this.#retryMs());
-    if (!this.#asked) return;
-    this.#asked = false;
+    this.#failures = isWell ? 0 : this.#failures + 1;
+    this.#schedule(isWell ? REST_MS : this.#retryMs());
+    if (!this.#isRequested) return;
+    this.#isRequested = false;
     this.request();
   }
 
   #retryMs(): number {
-    const times = { firstMs: LEAST_GAP_MS, longestMs: MAX_RETRY_MS };
-    return Math.max(LEAST_GAP_MS, backoffMs(this.#troubles + 1, this.#options.random(), times));
+    return Math.max(RETRY.firstMs, backoffMs(this.#failures + 1, this.#options.random(), RETRY));
   }
 
-  /** Time since the last look began. */
   #elapsed(): number {
-    if (this.#startedAt === undefined) return MAX_RETRY_MS;
-    return this.#options.clock.elapsed() - this.#startedAt;
+    return Math.min(this.#options.clock.elapsed() - this.#startedAt, RETRY.longestMs);
   }
 
-  /** An earlier look that is planned stands. */
+  /** An earlier look that is planned stays. */
   #schedule(delayMs: number): void {
-    if (this.#closed) return;
+    if (this.#isClosed) return;
     const { clock } = this.#options;
     const wait = Math.max(0, delayMs);
-    const now = clock.elapsed();
-    if (this.#next !== undefined && this.#next.dueAt <= now + wait) return;
+    const dueAt = clock.elapsed() + wait;
+    if (this.#next !== undefined && this.#next.dueAt <= dueAt) return;
     this.#next?.cancel();
-    this.#next = { dueAt: now + wait, cancel: clock.after(wait, () => this.start()) };
+    this.#next = { dueAt, cancel: clock.after(wait, () => this.start()) };
   }
 }

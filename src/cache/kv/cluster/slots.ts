@@ -1,29 +1,27 @@
-import type { HostAndPort } from "../address.ts";
+import type { HostAndPort } from "../../../base/host_port.ts";
 
-/** How many parts the keys of a cluster fall into. */
+/** How many slots the keys of a cluster are divided into. */
 export const SLOT_COUNT = 16_384;
 
 const CRC_TABLE = crcTable();
 const encoder = new TextEncoder();
 
-/** Slots that lie side by side on one primary; both ends belong to it. */
+/** Adjacent slots of one primary. */
 export interface SlotRange {
   readonly from: number;
+  /** The last slot. */
   readonly to: number;
   readonly endpoint: HostAndPort;
 }
 
-/** Where a node sends a command instead of running it; an ASK counts for this one command only. */
+/** Where a node redirects a command; an ASK is for this one command only. */
 export interface SlotRedirect {
   readonly kind: "MOVED" | "ASK";
   readonly slot: number;
   readonly endpoint: HostAndPort;
 }
 
-/**
- * The slot of a key: CRC-16/XMODEM over its UTF-8 octets. Where the key has something between its
- * first `{` and the next `}`, only that counts.
- */
+/** The slot of a key: CRC-16/XMODEM of its UTF-8 bytes, or of those between its first `{` and the next `}`. */
 export function slotOf(key: string): number {
   let from = 0;
   let end = key.length;
@@ -38,16 +36,13 @@ export function slotOf(key: string): number {
   let crc = 0;
   for (let index = from; index < end; index++) {
     const code = key.charCodeAt(index);
-    if (code > 127) return slotOfOctets(encoder.encode(key.slice(from, end)));
+    if (code > 127) return encoder.encode(key.slice(from, end)).reduce(crcStep, 0) % SLOT_COUNT;
     crc = crcStep(crc, code);
   }
   return crc % SLOT_COUNT;
 }
 
-/**
- * Reads the answer to CLUSTER SLOTS that `answering` gave. What cannot be read is left out, so that an
- * answer of another form gives nothing.
- */
+/** The ranges in the reply of `answering` to CLUSTER SLOTS; whatever has another form is left out. */
 export function parseSlotRanges(reply: unknown, answering: HostAndPort): SlotRange[] {
   if (!Array.isArray(reply)) return [];
   return reply.flatMap((range: unknown) => {
@@ -59,7 +54,7 @@ export function parseSlotRanges(reply: unknown, answering: HostAndPort): SlotRan
   });
 }
 
-/** Reads an error such as `MOVED 3999 127.0.0.1:6381` that `answering` gave; nothing when it is another one. */
+/** The redirect in an error of `answering` such as `MOVED 3999 127.0.0.1:6381`; absent for other errors. */
 export function parseRedirect(text: string, answering: HostAndPort): SlotRedirect | undefined {
   const parts = /^(MOVED|ASK) (\d{1,5}) (\S*):(\d{1,5})$/.exec(text.trim());
   if (parts === null) return undefined;
@@ -76,12 +71,12 @@ function parseNode(node: unknown, answering: HostAndPort): HostAndPort | undefin
   const [host, port, , more] = node as readonly unknown[];
   if (!isPort(port)) return undefined;
   if (typeof host === "string" && !isUnknown(host)) return { host, port };
-  // A node without an address that may be told is reached where the answer came from.
+  // A node without a known address has that of the answering node.
   if (host !== null && typeof host !== "string") return undefined;
   return { host: (host === "?" ? ipOf(more) : undefined) ?? answering.host, port };
 }
 
-/** A node whose host name is not known tells its address beside it. */
+/** The address of a node whose host name is unknown. */
 function ipOf(more: unknown): string | undefined {
   if (!Array.isArray(more)) return undefined;
   const at = more.indexOf("ip");
@@ -101,20 +96,14 @@ function isPort(value: unknown): value is number {
   return Number.isInteger(value) && Number(value) > 0 && Number(value) < 65_536;
 }
 
-function slotOfOctets(octets: Uint8Array): number {
-  let crc = 0;
-  for (const octet of octets) crc = crcStep(crc, octet);
-  return crc % SLOT_COUNT;
-}
-
-function crcStep(crc: number, octet: number): number {
-  return ((crc << 8) ^ (CRC_TABLE[(crc >>> 8) ^ octet] ?? 0)) & 0xffff;
+function crcStep(crc: number, byte: number): number {
+  return ((crc << 8) ^ (CRC_TABLE[(crc >>> 8) ^ byte] ?? 0)) & 0xffff;
 }
 
 function crcTable(): Uint16Array {
   const polynomial = 0x1021;
-  return Uint16Array.from({ length: 256 }, (_, octet) => {
-    let crc = octet << 8;
+  return Uint16Array.from({ length: 256 }, (_, byte) => {
+    let crc = byte << 8;
     for (let bit = 0; bit < 8; bit++) crc = (crc & 0x8000) === 0 ? crc << 1 : (crc << 1) ^ polynomial;
     return crc;
   });

@@ -1,8 +1,8 @@
 import type { Clock } from "../../../base/clock.ts";
 import { errorText } from "../../../base/error_text.ts";
 import type { Figures } from "../../../base/figures.ts";
-import { hostPort } from "../../../base/host_port.ts";
-import type { HostAndPort } from "../address.ts";
+import { type HostAndPort, hostPort } from "../../../base/host_port.ts";
+import { noAnswer } from "../connection.ts";
 import type { LateExpiry } from "../expiries.ts";
 import { SummedFigures } from "../../summed_figures.ts";
 import { KvClusterNode, type OpenKvNode } from "./node.ts";
@@ -10,26 +10,26 @@ import { KvClusterRefresh } from "./refresh.ts";
 import { KvClusterWaits } from "./waits.ts";
 import { parseSlotRanges, SLOT_COUNT, slotOf, type SlotRange } from "./slots.ts";
 
-/** Most nodes that are open at a time: as many as a cluster is advised to have. */
+/** Most nodes that are open at a time, the recommended limit of a cluster. */
 const MAX_NODES = 1_000;
-/** Longest wait for what one node knows of the cluster; another one may answer sooner. */
+/** Longest wait for the slots of one node; another one may answer sooner. */
 const MAX_LOOK_MS = 1_000;
-/** A node that is no longer named is closed when nothing was asked of it for this time. */
+/** A node that left the cluster is closed after this time without a call. */
 const RETIRE_MS = 5_000;
 
-/** Where the cluster is found, and how its nodes are opened. */
+/** How a cluster is found, and how its nodes are opened. */
 export interface KvTopologyOptions {
-  /** Nodes that are asked while no other one can be. */
+  /** Nodes that are asked while no other node answers. */
   readonly seeds: readonly HostAndPort[];
   readonly openNode: OpenKvNode;
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly random: () => number;
-  /** Called when the cluster can be asked, and when it cannot: with the reason, once an outage. */
+  /** Called when the cluster can be asked, and once an outage, with the reason. */
   readonly onConnection?: ((connected: boolean, reason: string) => void) | undefined;
 }
 
-/** Which node has which slot, kept up with the cluster; the owner of all nodes. */
+/** Which node has which slot; it owns all nodes. */
 export class KvTopology {
   /** How many hits nodes redirected, by kind, and how often the slots were read. */
   readonly tally = { moved: 0, asked: 0, refreshes: 0 };
@@ -40,27 +40,26 @@ export class KvTopology {
   readonly #refresh: KvClusterRefresh;
   /** By `host:port`. */
   readonly #nodes = new Map<string, KvClusterNode>();
-  /** Nodes that the latest answer names. */
+  /** The nodes of the latest answer. */
   #named = new Set<KvClusterNode>();
   #table: (KvClusterNode | undefined)[] = [];
   #turn = 0;
-  #looked = false;
+  #hasLooked = false;
   #reason = "no node has answered";
-  /** What was told last. */
-  #told: boolean | undefined;
+  #reported: boolean | undefined;
   #cancelRetire: (() => void) | undefined;
-  #closed = false;
+  #isClosed = false;
 
   constructor(options: KvTopologyOptions) {
     this.#options = options;
     const { clock, random, seeds } = options;
-    this.#waits = new KvClusterWaits(clock, Infinity);
+    this.#waits = new KvClusterWaits(clock);
     this.#refresh = new KvClusterRefresh({ look: () => this.#look(), clock, random });
     const [first] = seeds.flatMap((seed) => this.open(seed) ?? []);
-    const { counters, gauges }: Figures = first?.figures ?? { counters: {}, gauges: {} };
+    const { counters, gauges }: Figures = first?.kv.figures ?? { counters: {}, gauges: {} };
     this.#figures = new SummedFigures(
       { counters: Object.keys(counters), gauges: Object.keys(gauges) },
-      () => [...this.#nodes.values()].map(({ figures }) => figures),
+      () => [...this.#nodes.values()].map(({ kv }) => kv.figures),
     );
     this.#refresh.start();
   }
@@ -86,14 +85,11 @@ export class KvTopology {
 
   /** Whether some primary can be asked now. */
   get connected(): boolean {
-    for (const node of this.#named) {
-      if (node.connected) return true;
-    }
-    return false;
+    return [...this.#named].some(({ kv }) => kv.connected);
   }
 
-  /** Whether some node has told which one has which slot. */
-  get known(): boolean {
+  /** Whether the slots were read. */
+  get isKnown(): boolean {
     return this.#table.length > 0;
   }
 
@@ -102,7 +98,7 @@ export class KvTopology {
     return this.#reason;
   }
 
-  /** Settles when the look at the cluster that is under way ends; absent when none is. */
+  /** Settles at the end of the current look at the cluster; absent without one. */
   get looking(): Promise<void> | undefined {
     return this.#refresh.running;
   }
@@ -112,12 +108,12 @@ export class KvTopology {
     return this.#table[slot];
   }
 
-  /** The node at an endpoint, opened if need be; nothing when it is closed or too many are open. */
+  /** The node at an endpoint, opened if needed; absent when this is closed or too many nodes are open. */
   open(endpoint: HostAndPort): KvClusterNode | undefined {
     const address = hostPort(endpoint);
     const known = this.#nodes.get(address);
     if (known !== undefined) return known;
-    if (this.#closed || this.#nodes.size >= MAX_NODES) return undefined;
+    if (this.#isClosed || this.#nodes.size >= MAX_NODES) return undefined;
     const { openNode, clock } = this.#options;
     const node = new KvClusterNode(endpoint, {
       open: openNode,
@@ -129,61 +125,59 @@ export class KvTopology {
     return node;
   }
 
-  /** A node told that another one has this slot now. */
+  /** A node redirected this slot. */
   move(slot: number, endpoint: HostAndPort): KvClusterNode | undefined {
     const node = this.open(endpoint);
-    if (node !== undefined && this.known) this.#table[slot] = node;
+    if (node !== undefined && this.isKnown) this.#table[slot] = node;
     this.#refresh.request();
     return node;
   }
 
-  /** Something does not fit what is known of the cluster. */
+  /** The slots may have changed. */
   suspect(): void {
     this.#refresh.suspect();
   }
 
   /** Closes all nodes and ends all timers. */
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#isClosed = true;
     this.#refresh.close();
     this.#waits.close();
     this.#cancelRetire?.();
     await Promise.all([this.#refresh.running, ...[...this.#nodes.values()].map((node) => node.close())]);
   }
 
-  /** A node could not set an expiry: its key may be on another one by now. */
+  /** The key may be on another node than the one that could not set its expiry. */
   #placeExpiry(expiry: LateExpiry): boolean {
-    if (this.#closed) return false;
+    if (this.#isClosed) return false;
     this.suspect();
     const node = this.nodeOf(slotOf(expiry.key));
-    node?.owe([expiry]);
+    node?.kv.owe([expiry]);
     return node !== undefined;
   }
 
-  /** Asks nodes until one tells the slots; answers whether every primary can be asked. */
+  /** Reads the slots; returns whether every primary can be asked. */
   async #look(): Promise<boolean> {
     this.tally.refreshes++;
     const ranges = await this.#readRanges();
-    if (this.#closed) return true;
+    if (this.#isClosed) return true;
     if (ranges !== undefined) this.#apply(ranges);
-    this.#looked = true;
-    this.#tell();
-    return ranges !== undefined && [...this.#named].every((node) => node.connected && !node.failing);
+    this.#hasLooked = true;
+    this.#report();
+    return ranges !== undefined && [...this.#named].every((node) => node.kv.connected && !node.isFailing);
   }
 
-  /** From the nodes that are known in turn, and then from whichever seed answers first. */
+  /** From the open nodes in turn, and then from the seed that answers first. */
   async #readRanges(): Promise<SlotRange[] | undefined> {
     const asked = new Set<KvClusterNode>();
-    for (const node of this.known ? this.#candidates() : []) {
+    for (const node of this.isKnown ? this.#candidates() : []) {
       asked.add(node);
       const ranges = await this.#ask(node).catch(() => undefined);
       if (ranges !== undefined) return ranges;
     }
-    const seeds = this.#options.seeds.flatMap((seed) => this.open(seed) ?? []).filter((node) =>
-      !asked.has(node)
-    );
+    const seeds = this.#options.seeds.flatMap((seed) => this.open(seed) ?? []);
     try {
-      return await Promise.any(seeds.map((node) => this.#ask(node)));
+      return await Promise.any(seeds.filter((node) => !asked.has(node)).map((node) => this.#ask(node)));
     } catch (error) {
       const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
       if (first instanceof Error) this.#reason = first.message;
@@ -191,24 +185,24 @@ export class KvTopology {
     }
   }
 
-  /** Beginning with another one each time; those that have failed lately come last. */
+  /** Another one first each time; those that failed lately come last. */
   #candidates(): KvClusterNode[] {
-    const nodes = [...this.#nodes.values()].filter((node) => node.connected);
+    const nodes = [...this.#nodes.values()].filter((node) => node.kv.connected);
     const from = this.#turn++ % Math.max(1, nodes.length);
     const turned = [...nodes.slice(from), ...nodes.slice(0, from)];
-    return [...turned.filter(({ failing }) => !failing), ...turned.filter(({ failing }) => failing)];
+    return [...turned.filter(({ isFailing }) => !isFailing), ...turned.filter(({ isFailing }) => isFailing)];
   }
 
   async #ask(node: KvClusterNode): Promise<SlotRange[]> {
     const limitMs = Math.min(this.#options.timeoutMs, MAX_LOOK_MS);
-    if (node.opening) await this.#waits.within(node.opened, limitMs);
-    if (!node.connected) throw new Error(nodeState(node, node.reason));
+    if (node.isOpening) await this.#waits.within(node.opened, limitMs);
+    if (!node.kv.connected) throw node.error(node.reason);
     const reply = await this.#waits.within(node.command(["CLUSTER", "SLOTS"]), limitMs).catch((error) => {
-      throw new Error(nodeState(node, errorText(error)));
+      throw node.error(errorText(error));
     });
-    if (reply === undefined) throw new Error(nodeState(node, `no answer within ${limitMs} ms`));
+    if (reply === undefined) throw node.error(noAnswer(limitMs));
     const ranges = parseSlotRanges(reply, node.endpoint);
-    if (ranges.length === 0) throw new Error(nodeState(node, "it knows of no slots"));
+    if (ranges.length === 0) throw node.error("it knows of no slots");
     node.succeeded();
     return ranges;
   }
@@ -227,43 +221,34 @@ export class KvTopology {
     if (this.#nodes.size > named.size) this.#planRetire();
   }
 
-  /** The first sweep marks the nodes that are not named; a later one closes those that stayed idle. */
+  /** The first sweep marks nodes that left the cluster; a later one closes those that stayed idle. */
   #planRetire(): void {
     this.#cancelRetire ??= this.#options.clock.after(RETIRE_MS, () => {
       this.#cancelRetire = undefined;
       for (const node of [...this.#nodes.values()]) {
-        if (!this.#named.has(node) && node.takeIdle() && !this.#table.includes(node)) this.#retire(node);
+        if (this.#named.has(node) || !node.takeIdle() || this.#table.includes(node)) continue;
+        this.#nodes.delete(node.address);
+        this.#figures.keep(node.kv.figures);
+        node.close().catch(() => {});
       }
       if (this.#nodes.size > this.#named.size) this.#planRetire();
     });
   }
 
-  #retire(node: KvClusterNode): void {
-    this.#nodes.delete(node.address);
-    this.#figures.keep(node.figures);
-    node.close().catch(() => {});
-  }
-
-  /** A node has got its first connection, or has none left. */
   #changed(node: KvClusterNode): void {
-    if (this.#closed) return;
-    if (!node.connected) this.#reason = nodeState(node, node.reason);
-    this.#tell();
-    if (!node.connected) this.#refresh.suspect();
+    if (this.#isClosed) return;
+    if (!node.kv.connected) this.#reason = node.describe(node.reason);
+    this.#report();
+    if (!node.kv.connected) this.#refresh.suspect();
     else if (!this.connected) this.#refresh.request();
   }
 
-  /** Tells what has changed; that nothing is there yet, only once a look has ended. */
-  #tell(): void {
+  /** Reports a change; that there is no connection yet, only once a look has ended. */
+  #report(): void {
     const connected = this.connected;
-    if (connected === this.#told || (!connected && !this.#looked)) return;
+    if (connected === this.#reported || (!connected && !this.#hasLooked)) return;
     if (connected) this.#ready.resolve();
-    this.#told = connected;
+    this.#reported = connected;
     this.#options.onConnection?.(connected, connected ? "" : this.#reason);
   }
-}
-
-/** What is wrong with one node. */
-export function nodeState(node: KvClusterNode, state: string): string {
-  return `node "${node.address}": ${state}`;
 }

@@ -1,57 +1,46 @@
 import type { Clock } from "../../../base/clock.ts";
 
-/** Waits that each have a limit: bounded in number, and ended all at once. */
+/** Waits that each have a limit, of which at most `most` run at a time, and which end together. */
 export class KvClusterWaits {
   readonly #clock: Clock;
   readonly #most: number;
   readonly #ends = new Set<() => void>();
-  #closed = false;
+  #isClosed = false;
 
-  constructor(clock: Clock, most: number) {
+  constructor(clock: Clock, most = Infinity) {
     this.#clock = clock;
     this.#most = most;
   }
 
-  /** Whether nobody else can wait. */
-  get full(): boolean {
+  get isFull(): boolean {
     return this.#ends.size >= this.#most;
   }
 
-  /**
-   * Settles as the promise does, or with nothing: after this time, and at once when too many wait or
-   * `close` was called.
-   */
+  /** Settles as the promise does, or with nothing: after this time, when it is full, and when it is closed. */
   within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
-    if (this.#closed || ms <= 0 || this.full) {
+    if (this.#isClosed || ms <= 0 || this.isFull) {
       promise.catch(() => {});
       return Promise.resolve(undefined);
     }
-    return new Promise((resolve, reject) => {
-      const end = () => {
-        this.#ends.delete(end);
-        cancel();
-        resolve(undefined);
-      };
-      const cancel = this.#clock.after(ms, end);
-      this.#ends.add(end);
-      promise.then((value) => {
-        resolve(value);
-        end();
-      }, (error) => {
-        reject(error);
-        end();
-      });
-    });
+    const { promise: wait, resolve, reject } = Promise.withResolvers<T | undefined>();
+    const end = () => {
+      this.#ends.delete(end);
+      cancel();
+      resolve(undefined);
+    };
+    const cancel = this.#clock.after(ms, end);
+    this.#ends.add(end);
+    promise.then(resolve, reject).then(end);
+    return wait;
   }
 
-  /** Waits so long. */
   async pause(ms: number): Promise<void> {
     await this.within(new Promise<never>(() => {}), ms);
   }
 
-  /** Ends every wait, and each that is asked for later. */
+  /** Ends every wait, and each later one immediately. */
   close(): void {
-    this.#closed = true;
+    this.#isClosed = true;
     for (const end of [...this.#ends]) end();
   }
 }

@@ -1,6 +1,5 @@
-import { hostPort } from "../../../base/host_port.ts";
+import { type HostAndPort, hostPort } from "../../../base/host_port.ts";
 import type net from "node:net";
-import type { HostAndPort } from "../address.ts";
 import type { KvRoute } from "../connector.ts";
 import { bestOpinion, KvSentinelRound } from "./round.ts";
 import { type KvOpinion, KvSentinelSession, type KvSentinelSessionOptions } from "./session.ts";

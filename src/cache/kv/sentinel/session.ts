@@ -1,7 +1,8 @@
 import type { Clock } from "../../../base/clock.ts";
+import type { HostAndPort } from "../../../base/host_port.ts";
 import { answeredWithin } from "../../../base/wait.ts";
 import type { TlsFiles } from "../../tls_files.ts";
-import type { HostAndPort, KvSentinel } from "../address.ts";
+import type { KvSentinel } from "../address.ts";
 import { KvClient } from "../client.ts";
 import { logIn, noAnswer } from "../connection.ts";
 
@@ -98,7 +99,7 @@ export class KvSentinelSession {
       onClosed: (reason) => connected.reject(new Error(reason)),
     });
     await connected.promise;
-    await logIn(client, { username: address.sentinelUsername, password: address.sentinelPassword });
+    await logIn(client, address.sentinelLogin);
     return client;
   }
 }

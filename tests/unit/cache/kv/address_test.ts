@@ -4,8 +4,7 @@ import { type KvAddressOptions, type KvEndpoints, parseKvAddress } from "../../.
 const NO_LOGIN = {
   username: undefined,
   password: undefined,
-  sentinelUsername: undefined,
-  sentinelPassword: undefined,
+  sentinelLogin: { username: undefined, password: undefined },
   database: 0,
   tls: false,
 };
@@ -50,8 +49,7 @@ const CASES: readonly AddressCase[] = [
       ...LOGIN,
       master: "main",
       sentinels: [{ host: "a", port: 1 }, { host: "::1", port: 2 }],
-      sentinelUsername: "watch",
-      sentinelPassword: "wo:rd",
+      sentinelLogin: { username: "watch", password: "wo:rd" },
       text: "main,a:1,[::1]:2",
       tls: true,
     },
@@ -91,19 +89,19 @@ Deno.test("kv address: who logs in", () => {
   assertEquals(login("h:1"), [undefined, undefined, 0]);
 });
 
-const PLAIN = "host:port, [IPv6 address]:port or the path of a unix socket would be right";
-const URL_FORM = "Cannot use KV_URL: redis://user:password@host:port/database would be right";
-const SENTINEL = "Cannot use KV_URL (value not shown): the name of the primary and at least one sentinel, " +
-  "as in name,host:port,host:port, would be right";
-const CLUSTER =
-  "Cannot use KV_URL (value not shown): a comma list of host:port or [IPv6 address]:port would be right";
+const PLAIN = "expected host:port, [IPv6 address]:port or the path of a unix socket";
+const HIDDEN = "Invalid KV_URL (value not shown): expected";
+const URL_FORM = `${HIDDEN} redis://user:password@host:port/database`;
+const SENTINEL =
+  `${HIDDEN} the name of the primary and at least one sentinel, such as name,host:port,host:port`;
+const CLUSTER = `${HIDDEN} a comma-separated list of host:port or [IPv6 address]:port`;
 
 const BAD: readonly [type: KvEndpoints["kind"], url: string, message: string][] = [
-  ["single", "localhost", `Cannot use KV_URL "localhost": ${PLAIN}`],
-  ["single", "u:secret@h:1", `Cannot use KV_URL (value not shown): ${PLAIN}`],
-  ["single", "secret@h:1", `Cannot use KV_URL (value not shown): ${PLAIN}`],
-  ["single", "h:0", `Cannot use KV_URL "h:0": ${PLAIN}`],
-  ["single", "h:65536", `Cannot use KV_URL "h:65536": ${PLAIN}`],
+  ["single", "localhost", `Invalid KV_URL "localhost": ${PLAIN}`],
+  ["single", "u:secret@h:1", `Invalid KV_URL (value not shown): ${PLAIN}`],
+  ["single", "secret@h:1", `Invalid KV_URL (value not shown): ${PLAIN}`],
+  ["single", "h:0", `Invalid KV_URL "h:0": ${PLAIN}`],
+  ["single", "h:65536", `Invalid KV_URL "h:65536": ${PLAIN}`],
   ["single", "redis://u:secret@h:1/x", URL_FORM],
   ["single", "http://u:secret@h", URL_FORM],
   ["sentinel", "main", SENTINEL],

@@ -63,7 +63,7 @@ Deno.test("kv batch: an expiry that follows its counter goes out first, and is t
   const expiries = new KvExpiries();
   const late = { key: "late", expiresInSeconds: 60, windowEnd: 100 };
   const batch = new KvBatch({ asking: false, late: [late] });
-  batch.addExpiries([{ ...late, key: "refused" }, { ...late, key: "second", isSecond: true }]);
+  batch.late.push({ ...late, key: "refused" }, { ...late, key: "second", isSecond: true });
   batch.add(askFor("hit"));
   const { text } = batch.commands(expiries);
   assertEquals([...text.matchAll(/late|refused|second|hit/g)].join(" "), "late refused second hit hit");

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import type { McAddress } from "../../../../src/cache/mc/connection.ts";
+import type { HostAndPort } from "../../../../src/base/host_port.ts";
 import { McHosts, type McHostsOptions, type SrvRecord } from "../../../../src/cache/mc/hosts.ts";
 import { FakeClock } from "../../../harness/fake_clock.ts";
 
@@ -42,7 +42,7 @@ class Lookups {
   }
 }
 
-function text({ host, port }: McAddress): string {
+function text({ host, port }: HostAndPort): string {
   return `${host}:${port}`;
 }
 

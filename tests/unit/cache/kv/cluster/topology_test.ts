@@ -82,7 +82,9 @@ for (const [name, answer] of Object.entries(GARBAGE)) {
     const { nodes, clock, topology, told } = fixture;
     await pass(clock, 2_000);
     const state = answer instanceof Error ? answer.message : "it knows of no slots";
-    assertEquals([topology.known, topology.connected, told], [false, false, [`false node "a:1": ${state}`]]);
+    assertEquals([topology.isKnown, topology.connected, told], [false, false, [
+      `false node "a:1": ${state}`,
+    ]]);
     assertEquals(looks(fixture) < 8, true);
     nodes.at("b:1").slots = () => HALVES;
     await pass(clock, 1_000);
@@ -97,7 +99,7 @@ Deno.test("kv cluster topology: a seed that never answers does not hold the othe
     nodes.at("a:1").slots = undefined;
   });
   await pass(clock);
-  assertEquals([topology.known, topology.connected], [true, true]);
+  assertEquals([topology.isKnown, topology.connected], [true, true]);
   await topology.close();
   assertEquals(clock.waiting, 0);
 });
@@ -172,7 +174,7 @@ Deno.test("kv cluster topology: a lost primary is looked for again and again, bu
   assertEquals([during >= 5, during <= 15, topology.connected, told], [true, true, true, ["true"]]);
   nodes.at("b:1").slots = () => [[0, 8_191, ["c", 1]], [8_192, 16_383, ["b", 1]]];
   await pass(clock, 1_000);
-  assertEquals([topology.nodeOf(0)?.address, topology.nodeOf(0)?.connected], ["c:1", true]);
+  assertEquals([topology.nodeOf(0)?.address, topology.nodeOf(0)?.kv.connected], ["c:1", true]);
   await topology.close();
 });
 
@@ -200,9 +202,9 @@ Deno.test("kv cluster topology: a failure of a node that is not asked again is f
   const before = looks(fixture);
   await pass(clock, 9_900);
   const during = looks(fixture) - before;
-  assertEquals([during >= 10, topology.nodeOf(0)?.failing], [true, true]);
+  assertEquals([during >= 10, topology.nodeOf(0)?.isFailing], [true, true]);
   await pass(clock, 15_000);
-  assertEquals([looks(fixture) - before - during <= 1, topology.nodeOf(0)?.failing], [true, false]);
+  assertEquals([looks(fixture) - before - during <= 1, topology.nodeOf(0)?.isFailing], [true, false]);
   await topology.close();
 });
 
@@ -213,7 +215,7 @@ Deno.test("kv cluster topology: a node that tells the slots has ceased to fail",
   topology.nodeOf(0)?.failed();
   topology.suspect();
   await pass(clock, 1_000);
-  assertEquals(topology.nodeOf(0)?.failing, false);
+  assertEquals(topology.nodeOf(0)?.isFailing, false);
   await topology.close();
 });
 
@@ -223,7 +225,7 @@ Deno.test("kv cluster topology: when all nodes are gone and one comes back it is
   nodes.at("a:1").leave();
   nodes.at("b:1").leave();
   await pass(clock, 60_000);
-  assertEquals([topology.connected, topology.known], [false, true]);
+  assertEquals([topology.connected, topology.isKnown], [false, true]);
   nodes.at("b:1").connect();
   await pass(clock, 200);
   assertEquals([topology.connected, told], [true, ["true", 'false node "a:1": gone', "true"]]);
