@@ -24,7 +24,7 @@ Deno.test("an http proxy is asked for the whole URL, and decides about addresses
   ]);
   assertMatch(
     assertThrows(() => guarded({ proxy: new URL("https://proxy.test/") })).message,
-    /^Cannot use WEBHOOK_PROXY with the scheme "https:": http: would be right$/,
+    /^Invalid WEBHOOK_PROXY: expected the scheme http:, got "https:"$/,
   );
 });
 

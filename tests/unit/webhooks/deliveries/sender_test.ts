@@ -59,7 +59,7 @@ Deno.test("files and proxies that cannot be used are told at once", async () => 
   assertEquals(message, `Cannot use WEBHOOK_CA_FILE "${empty}": it holds no certificate in PEM`);
   await Deno.remove(empty);
   const proxy = assertThrows(() => createSender({ ...options, proxy: `https://user:${SECRET}@proxy.test` }));
-  assertEquals(proxy.message, 'Cannot use WEBHOOK_PROXY with the scheme "https:": http: would be right');
+  assertEquals(proxy.message, 'Invalid WEBHOOK_PROXY: expected the scheme http:, got "https:"');
 });
 
 const NAMES: Readonly<Record<string, readonly string[]>> = {
