@@ -109,7 +109,7 @@ async function sent(
   const result = await sender.send(request, { signal }).catch((error: unknown): SendResult => {
     // A sender never rejects; the schedule keeps one that does from being called without a pause.
     options.logger.error("Cannot send a delivery: a fault", { delivery: claimed.delivery.id, error });
-    return { errorKind: "unsendable", error: "a fault inside Weir, which its log tells of" };
+    return { errorKind: "unsendable", error: "an internal error; see the log" };
   });
   await at("after", "send");
   return result;

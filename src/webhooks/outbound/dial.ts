@@ -345,7 +345,7 @@ function statusOfTunnel(socket: Socket): Promise<number> {
       const status = isWhole ? /^HTTP\/1\.[01] (\d{3})\b/.exec(head)?.[1] : undefined;
       settle(() => {
         if (status !== undefined) resolve(Number(status));
-        else reject(new SendError("protocol", "the answer of the proxy is no HTTP that can be read"));
+        else reject(new SendError("protocol", "the response of the proxy is not valid HTTP"));
       });
     };
     const onClose = () => settle(() => reject(connectError(undefined, "the proxy")));

@@ -149,7 +149,7 @@ class Exchange implements ResponseListener {
   onHead({ status, headers: pairs }: ResponseHead): void {
     if (status < 200 || status > 599) {
       this.#cancel();
-      const text = `the receiver answered ${status}, which is no final answer`;
+      const text = `the receiver answered ${status}, which is not a final status`;
       return this.#fail(new SendError("status", text, { status }));
     }
     const headers = new Headers();

@@ -14,7 +14,7 @@ export type BodyEnd = number | "chunks" | "close";
 
 /** The error for an unreadable response, with the code of Node's parser. */
 export function unreadable(code: string): SendError {
-  return new SendError("protocol", "the answer is no HTTP that can be read", { code });
+  return new SendError("protocol", "the response is not valid HTTP", { code });
 }
 
 /** Some servers write `HTTP/2.0` and mean HTTP/1.1. */

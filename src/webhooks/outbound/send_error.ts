@@ -30,7 +30,7 @@ const TLS_STATES: readonly (readonly [RegExp, string])[] = [
   [/^CERT_HAS_EXPIRED$/, "the certificate has expired"],
   [/^CERT_NOT_YET_VALID$/, "the certificate is not valid yet"],
   [/^CERT_REVOKED$/, "the certificate was revoked"],
-  [UNTRUSTED, "nobody who is trusted issued the certificate"],
+  [UNTRUSTED, "the certificate is not issued by a trusted authority"],
 ];
 
 /** Whether the chain of the certificate ends at no trusted authority. */

@@ -202,7 +202,7 @@ class WorkflowRun {
       });
     } catch (error) {
       logger.error("a step of a workflow met a fault", { execution: id, step: step.name, error });
-      return { kind: "failed", error: "a fault inside Weir, which its log tells of" };
+      return { kind: "failed", error: "an internal error; see the log" };
     }
   }
 
@@ -231,7 +231,7 @@ class WorkflowRun {
     const where = steps[index] === undefined ? "" : `; it was at step "${steps[index].name}"`;
     return await this.#end({
       status: "failed",
-      error: `it was not done within ${timeoutMs / 1_000} s${where}`,
+      error: `it was not finished within ${timeoutMs / 1_000} s${where}`,
     });
   }
 
@@ -239,8 +239,7 @@ class WorkflowRun {
     const name = steps[this.#claimed.steps.length]?.name ?? "";
     return await this.#end({
       status: "failed",
-      error:
-        `step "${name}" did not come to an end in ${MOST_VOIDS} tries: whatever worked on it ended before`,
+      error: `step "${name}" did not end in ${MOST_VOIDS} attempts: each process that ran it ended before`,
     });
   }
 

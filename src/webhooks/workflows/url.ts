@@ -13,7 +13,7 @@ export type ParsedUrl =
   | { readonly url: UrlTemplate; readonly problem?: undefined }
   | { readonly url?: undefined; readonly problem: string };
 
-const RIGHT = "one such as 'https://host/path/{{ input.id }}' would be right";
+const RIGHT = "expected one such as 'https://host/path/{{ input.id }}'";
 const ORIGIN = /^https?:\/\/[^/?#]*/i;
 // deno-lint-ignore no-control-regex
 const ODD_CHARACTERS = /[\s\x00-\x1f\x7f\\#]/;

@@ -41,10 +41,10 @@ Deno.test("the credentials of a proxy are decoded where they can be", () => {
 /** What a proxy answers to CONNECT, and what comes of it. */
 const TUNNELS: Readonly<Record<string, readonly [answer: string, kind: string, message: string]>> = {
   refused: ["HTTP/1.1 407 Who\r\n\r\n", "connect", "the proxy answered 407"],
-  garbage: ["hello\r\n\r\n", "protocol", "the answer of the proxy is no HTTP that can be read"],
+  garbage: ["hello\r\n\r\n", "protocol", "the response of the proxy is not valid HTTP"],
   "a head without end": [
     `HTTP/1.1 200 OK\r\na: ${"x".repeat(20_000)}`,
-    ...["protocol", "the answer of the proxy is no HTTP that can be read"] as const,
+    ...["protocol", "the response of the proxy is not valid HTTP"] as const,
   ],
   open: ["HTTP/1.1 200 OK\r\n\r\n", "tls", "the TLS handshake failed"],
 };

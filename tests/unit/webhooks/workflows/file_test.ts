@@ -178,7 +178,7 @@ const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
   "a template for a host": [
     steps("- name: b\n  request: { url: 'https://{{ input.host }}/' }"),
     "a.yaml:4:19: steps[0].request.url: a template cannot stand for the host or the port of a URL; " +
-    "one such as 'https://host/path/{{ input.id }}' would be right",
+    "expected one such as 'https://host/path/{{ input.id }}'",
   ],
   "an unknown method": [
     request("    method: get"),

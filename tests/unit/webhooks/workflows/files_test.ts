@@ -118,14 +118,14 @@ Deno.test("workflow files: read, edited, broken, mended, renamed, deleted", asyn
   bed.lines();
   await Deno.remove(`${bed.folder}/a.yaml`);
   await bed.look("b:one");
-  assertEquals(bed.lines(), ['warning Workflow "a" has no file any more, its triggers are refused']);
+  assertEquals(bed.lines(), ['warning Workflow "a" was removed; its triggers are refused']);
   assertEquals(bed.files.current("a"), undefined);
 });
 
 Deno.test("workflow files: of two files with one id neither is taken, and what was in force stays", async () => {
   await using bed = await Bed.open({ "a.yaml": text("x", "one"), "b.yaml": text("x", "two") });
   assertEquals(bed.state, "");
-  const told = "error F/b.yaml: the workflow 'x' stands in F/a.yaml as well; rename one of them";
+  const told = "error F/b.yaml: the workflow 'x' is also in F/a.yaml; rename one of them";
   assertEquals(bed.lines(), [told]);
   await Deno.remove(`${bed.folder}/b.yaml`);
   await bed.look("x:one");
