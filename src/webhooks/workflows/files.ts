@@ -208,7 +208,7 @@ async function readWorkflow(
   } catch {
     return { problems: [`${path}: the file is not UTF-8; save it as such`] };
   }
-  const { workflow, problems } = readWorkflowFile(path, text, { envNames });
+  const { workflow, problems } = readWorkflowFile(path, text, envNames);
   if (workflow === undefined) return { problems };
   const id = createHash("sha256").update(bytes).digest("hex");
   return { loaded: { version: { id, workflow: workflow.id, text }, workflow }, problems };

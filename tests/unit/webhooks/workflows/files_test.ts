@@ -104,7 +104,7 @@ Deno.test("workflow files: read, edited, broken, mended, renamed, deleted", asyn
   assertEquals(bed.state, "a:two b:one");
   assertEquals(bed.lines(), [
     "error F/a.yaml:3:22: steps[0].set.a: the template 'env.HOME' reads an environment variable " +
-    "that WORKFLOW_ENV does not name; add HOME to it",
+    "that is not in WORKFLOW_ENV; add HOME to it",
   ]);
   await bed.write("new.yaml", text("new", "one"));
   await bed.look("a:two b:one new:one");
