@@ -2,6 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
 import type { Lease } from "../../base/leases.ts";
 import type { Logger } from "../../base/log.ts";
+import { waitUnlessAborted } from "../../base/wait.ts";
 import { afterAttempt, type AfterAttemptOptions, type AttemptOutcome } from "../model/delivery.ts";
 import type { AuditEntry } from "../model/records.ts";
 import { beginAttempt, finishAttempt, type FinishedAttempt } from "../store/delivery_claims.ts";
@@ -109,7 +110,7 @@ async function sent(
   const result = await sender.send(request, { signal }).catch((error: unknown): SendResult => {
     // A sender never rejects; the schedule keeps one that does from being called without a pause.
     options.logger.error("Cannot send a delivery: a fault", { delivery: claimed.delivery.id, error });
-    return { errorKind: "unsendable", error: "a fault inside Weir, which its log tells of" };
+    return { errorKind: "unsendable", error: "an internal error; see the log" };
   });
   await at("after", "send");
   return result;
@@ -159,7 +160,7 @@ async function writeBack(
       return await store.write(finishAttempt, finished);
     } catch (error) {
       options.onStoreError(error);
-      if (!await waited(waitMs, clock, signal)) return undefined;
+      if (!await waitUnlessAborted(waitMs, clock, signal)) return undefined;
       waitMs = Math.min(2 * waitMs, REWRITE_MS[1]);
     }
   }
@@ -185,19 +186,4 @@ function changeAfter(
     return { change, audit: [entry("delivery.acknowledged", { by: "resend" })] };
   }
   return { change };
-}
-
-/** False when the signal was aborted. */
-async function waited(ms: number, clock: Clock, signal: AbortSignal): Promise<boolean> {
-  if (signal.aborted) return false;
-  const over = Promise.withResolvers<boolean>();
-  const cancel = clock.after(ms, () => over.resolve(true));
-  const onAbort = () => over.resolve(false);
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    return await over.promise;
-  } finally {
-    cancel();
-    signal.removeEventListener("abort", onAbort);
-  }
 }

@@ -88,7 +88,7 @@ function stagesOf(endpoint: Endpoint, dialler: Dialler, options: EndpointCheckOp
   const isProxied = options.proxy !== undefined;
   let target: DialTarget = { host: "", port: 0, isTls: true };
   let addresses: readonly string[] = [];
-  let dialling = dialler.begin();
+  let pending = dialler.begin();
   let socket: Socket | undefined;
   return [
     ["url", () => {
@@ -110,13 +110,13 @@ function stagesOf(endpoint: Endpoint, dialler: Dialler, options: EndpointCheckOp
       return addresses.join(", ");
     }],
     ["connect", async () => {
-      dialling = dialler.begin();
-      socket = await dialler.connect(target, addresses, dialling);
+      pending = dialler.begin();
+      socket = await dialler.connect(target, addresses, pending);
       return isProxied ? "through the proxy" : `to ${socket.remoteAddress} port ${target.port}`;
     }],
     ["tls", async () => {
       if (!target.isTls || socket === undefined) return "none: the URL is http";
-      return certificateText(await dialler.secure(target, { socket, addresses, dialling }));
+      return certificateText(await dialler.secure(target, { socket, addresses, pending }));
     }],
     ["sample", async () => await sendSample(endpoint, options)],
   ];

@@ -41,11 +41,11 @@ export function urlShapeProblem(text: string): string | undefined {
   if (text.includes("\\")) return "expected a URL without a backslash";
   const url = isPlain && URL.canParse(text) && text.length <= MAX_LENGTH ? new URL(text) : undefined;
   if (url === undefined) {
-    return `a URL such as "https://host/path" of at most ${MAX_LENGTH} characters without spaces is wanted`;
+    return `expected a URL such as "https://host/path" of at most ${MAX_LENGTH} characters without spaces`;
   }
-  if (url.protocol !== "https:" && url.protocol !== "http:") return "a URL of the scheme https is wanted";
-  if (USER_INFO.test(text)) return "a URL without user name and password is wanted";
-  return url.port === "0" ? "a URL with another port is wanted" : undefined;
+  if (url.protocol !== "https:" && url.protocol !== "http:") return "expected a URL with the scheme https";
+  if (USER_INFO.test(text)) return "expected a URL without user name and password";
+  return url.port === "0" ? "expected a URL with another port" : undefined;
 }
 
 async function addressProblem(
@@ -66,7 +66,7 @@ async function addressProblem(
   const reasons = addresses.map((address) => ({ address, reason: blockedReason(address, allow) }));
   const [first] = reasons;
   if (first?.reason === undefined || reasons.some(({ reason }) => reason === undefined)) return undefined;
-  return `a public address is wanted: ${first.address} is ${first.reason}`;
+  return `expected a public address: ${first.address} is ${first.reason}`;
 }
 
-const PLAIN = "https is wanted: http goes only to addresses inside WEBHOOK_ALLOW_CIDRS";
+const PLAIN = "expected https: http is only allowed to addresses in WEBHOOK_ALLOW_CIDRS";

@@ -13,14 +13,14 @@ export type Lookup = (name: string) => Promise<readonly string[]>;
 
 /** How connections are made. */
 export interface DialOptions {
-  /** Ranges that are open although they are blocked for others. */
+  /** Ranges that are open although they are blocked otherwise. */
   readonly allow: Cidrs;
-  /** From the question for the name to the end of the TLS handshake. */
+  /** Of the lookup, the connection and the TLS handshake together. */
   readonly connectTimeoutMs: number;
   readonly clock: Clock;
-  /** Authorities in PEM that are trusted beside the platform's. */
+  /** Authorities in PEM that are trusted in addition to the platform's. */
   readonly authorities?: readonly string[] | undefined;
-  /** An HTTP proxy, with user name and password where it wants them; it decides what may be reached. */
+  /** An HTTP proxy, with its user name and password; it decides which addresses may be reached. */
   readonly proxy?: URL | undefined;
   /** Whether `http` goes only to addresses in `allow`. */
   readonly isPlainInsideOnly?: boolean | undefined;
@@ -36,49 +36,45 @@ export interface DialTarget {
   readonly isTls: boolean;
 }
 
-/** The host and port of a URL, as they are dialled. */
+/** The host and port of a URL. */
 export function targetOf(url: URL): DialTarget {
   const isTls = url.protocol === "https:";
   const port = url.port === "" ? (isTls ? 443 : 80) : Number(url.port);
   return { host: url.hostname.replace(/^\[(.*)\]$/, "$1"), port, isTls };
 }
 
-/** A connection in the making. It has to be there at a time, and may be given up before. */
-export class Dialling {
+/** A connection being made, until a deadline, unless it is cancelled before. */
+export class PendingConnection {
   /** By the clock's `elapsed`. */
   readonly end: number;
   #socket: Socket | undefined;
-  #isGivenUp = false;
+  #isCancelled = false;
 
   constructor(end: number) {
     this.end = end;
   }
 
-  /** Ends what there is of it at the moment, and all that would come of it. */
-  giveUp(): void {
-    this.#isGivenUp = true;
+  cancel(): void {
+    this.#isCancelled = true;
     this.#socket?.destroy();
   }
 
-  /** Throws where nobody waits for it any more. */
+  /** Throws when it was cancelled. */
   check(): void {
-    if (this.#isGivenUp) throw new SendError("interrupted", "it was given up before it was sent");
+    if (this.#isCancelled) throw new SendError("interrupted", "it was given up before it was sent");
   }
 
-  /** Takes what there is of it now. */
+  /** The socket to destroy when it is cancelled. */
   follow(socket: Socket): void {
     this.#socket = socket;
   }
 }
 
-/**
- * Makes connections to addresses that were checked, and to no others: names are resolved here, and what is dialled is
- * always an address.
- */
+/** Connects to checked addresses, and to no others: names are resolved here, so that what is dialled is an address. */
 export class Dialler {
   readonly #options: DialOptions;
   readonly #sockets = new Set<Socket>();
-  /** Hosts whose certificate is of one of the authorities given here. */
+  /** Hosts whose certificate is issued by one of the additional authorities. */
   readonly #ownHosts = new Set<string>();
   /** Why addresses may not be dialled, or nothing where they may. */
   readonly #refusals = new Map<string, string | undefined>();
@@ -89,17 +85,17 @@ export class Dialler {
   }
 
   /** A connection that is ready for a request, TLS included. Throws a `SendError`. */
-  async dial(target: DialTarget, dialling = this.begin()): Promise<Socket> {
+  async dial(target: DialTarget, pending = this.begin()): Promise<Socket> {
     const addresses = this.#options.proxy === undefined
-      ? this.checked(target, await this.resolve(target.host, dialling))
+      ? this.checked(target, await this.resolve(target.host, pending))
       : [];
-    const socket = await this.connect(target, addresses, dialling);
-    return target.isTls ? await this.secure(target, { socket, addresses, dialling }) : socket;
+    const socket = await this.connect(target, addresses, pending);
+    return target.isTls ? await this.secure(target, { socket, addresses, pending }) : socket;
   }
 
-  /** A connection whose time begins now. */
-  begin(): Dialling {
-    return new Dialling(this.#options.clock.elapsed() + this.#options.connectTimeoutMs);
+  /** Begins the timeout of a connection. */
+  begin(): PendingConnection {
+    return new PendingConnection(this.#options.clock.elapsed() + this.#options.connectTimeoutMs);
   }
 
   /** All addresses of a host. */
@@ -114,7 +110,7 @@ export class Dialler {
     return addresses;
   }
 
-  /** Those of the addresses that may be dialled; throws where none may. */
+  /** The addresses that may be dialled; throws when there are none. */
   checked({ isTls }: DialTarget, addresses: readonly string[]): readonly string[] {
     const reasons = addresses.map((address) => this.#refusal(address, isTls));
     const open = addresses.filter((_, index) => reasons[index] === undefined);
@@ -122,7 +118,7 @@ export class Dialler {
     throw new SendError("blocked_address", reasons[0] ?? "the host has no address");
   }
 
-  /** Why an address may not be dialled. The ranges never change, so each is looked at once. */
+  /** Why an address may not be dialled. The ranges never change, so each is checked once. */
   #refusal(address: string, isTls: boolean): string | undefined {
     const { allow, isPlainInsideOnly = false } = this.#options;
     const key = `${isTls} ${address}`;
@@ -141,12 +137,12 @@ export class Dialler {
   async connect(
     { host, port, isTls }: DialTarget,
     addresses: readonly string[],
-    dialling: Dialling,
+    pending: PendingConnection,
   ): Promise<Socket> {
     const { proxy, clock } = this.#options;
-    const { end } = dialling;
+    const { end } = pending;
     if (proxy !== undefined) {
-      const socket = await this.#connectOne(targetOf(proxy), { dialling, end, name: "the proxy" });
+      const socket = await this.#connectOne(targetOf(proxy), { pending, end, name: "the proxy" });
       if (isTls) await this.#tunnel(socket, proxy, { host, port, end });
       return socket;
     }
@@ -155,7 +151,7 @@ export class Dialler {
       // A silent address leaves time for those after it.
       const share = (end - clock.elapsed()) / (addresses.length - index);
       try {
-        const own = { dialling, end: clock.elapsed() + share, name: address };
+        const own = { pending, end: clock.elapsed() + share, name: address };
         return await this.#connectOne({ host: address, port }, own);
       } catch (error) {
         first ??= error;
@@ -164,28 +160,28 @@ export class Dialler {
     throw first;
   }
 
-  /** TLS over a connection; a certificate that the platform does not trust is shown to the other authorities. */
+  /** TLS over a connection, with the platform's authorities first, then on another one with the additional ones. */
   async secure(
     target: DialTarget,
-    { socket, addresses, dialling }: {
+    { socket, addresses, pending }: {
       readonly socket: Socket;
       readonly addresses: readonly string[];
-      readonly dialling: Dialling;
+      readonly pending: PendingConnection;
     },
   ): Promise<TLSSocket> {
     const { authorities = [] } = this.#options;
     const { host } = target;
-    // Both sets in one list would have all of the platform's parsed anew for each connection, for some 50 ms.
+    // With both sets in one list the platform's would be parsed for each connection, for some 50 ms.
     const isOwn = this.#ownHosts.has(host);
     try {
-      return await this.#handshake(socket, host, { dialling, authorities: isOwn ? authorities : undefined });
+      return await this.#handshake(socket, host, { pending, authorities: isOwn ? authorities : undefined });
     } catch (error) {
       if (!(error instanceof SendError) || !isUntrusted(error) || authorities.length === 0) throw error;
-      const second = await this.connect(target, addresses, dialling);
+      const second = await this.connect(target, addresses, pending);
       let secured: TLSSocket;
       try {
         const others = isOwn ? undefined : authorities;
-        secured = await this.#handshake(second, host, { dialling, authorities: others });
+        secured = await this.#handshake(second, host, { pending, authorities: others });
       } catch (other) {
         throw other instanceof SendError && isUntrusted(other) ? error : other;
       }
@@ -194,7 +190,7 @@ export class Dialler {
     }
   }
 
-  /** Ends every connection and waits until they are closed. */
+  /** Destroys every connection and waits until they are closed. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.all([...this.#sockets].map((socket) => {
@@ -214,15 +210,19 @@ export class Dialler {
 
   async #connectOne(
     { host, port }: Pick<DialTarget, "host" | "port">,
-    { dialling, end, name }: { readonly dialling: Dialling; readonly end: number; readonly name: string },
+    { pending, end, name }: {
+      readonly pending: PendingConnection;
+      readonly end: number;
+      readonly name: string;
+    },
   ): Promise<Socket> {
     if (this.#isClosed) throw new SendError("interrupted", "nothing is sent any more");
-    dialling.check();
+    pending.check();
     const socket = connectSocket({ host, port, noDelay: true });
-    dialling.follow(socket);
+    pending.follow(socket);
     this.#sockets.add(socket);
     socket.once("close", () => this.#sockets.delete(socket));
-    // It may fail long after everyone has lost interest.
+    // It may fail when no one listens any more.
     socket.on("error", () => {});
     const connected = once(socket, "connect", (error) => connectError(error, name));
     return await this.#orDestroy(socket, connected, end, `no connection to ${name}`);
@@ -231,8 +231,8 @@ export class Dialler {
   async #handshake(
     socket: Socket,
     host: string,
-    { dialling, authorities }: {
-      readonly dialling: Dialling;
+    { pending, authorities }: {
+      readonly pending: PendingConnection;
       readonly authorities: readonly string[] | undefined;
     },
   ): Promise<TLSSocket> {
@@ -245,17 +245,17 @@ export class Dialler {
       minVersion: "TLSv1.2",
       rejectUnauthorized: true,
     });
-    dialling.follow(secured);
+    pending.follow(secured);
     secured.on("error", () => {});
     secured.once("close", () => socket.destroy());
     const done = once(secured, "secureConnect", tlsError);
-    await this.#orDestroy(socket, done, dialling.end, "the TLS handshake was not done");
+    await this.#orDestroy(socket, done, pending.end, "the TLS handshake was not done");
     if (secured.authorized) return secured;
     secured.destroy();
     throw tlsError(secured.authorizationError);
   }
 
-  /** Asks the proxy for a way through to the host. */
+  /** Opens a tunnel to the host. */
   async #tunnel(
     socket: Socket,
     proxy: URL,
@@ -300,7 +300,7 @@ export function proxyCredentials({ username, password }: URL): string | undefine
   return `Basic ${Buffer.from(text).toString("base64")}`;
 }
 
-/** A part of a URL as it was meant; as it stands where its percent signs mean nothing. */
+/** A part of a URL without its percent encoding; as it is where that is invalid. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -313,7 +313,7 @@ async function platformLookup(name: string): Promise<readonly string[]> {
   return (await lookUp(name, { all: true, verbatim: true })).map(({ address }) => address);
 }
 
-/** Waits for an event of a socket; an error or its end come as what `failed` makes of them. */
+/** Waits for an event of a socket; `failed` converts its error or its end. */
 function once(socket: Socket, event: string, failed: (error: unknown) => SendError): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const settle = (run: () => void) => {
@@ -329,7 +329,7 @@ function once(socket: Socket, event: string, failed: (error: unknown) => SendErr
   });
 }
 
-/** The status that a proxy answers to `CONNECT`. Of what comes behind its head nothing is there yet: TLS begins here. */
+/** The status of the response to `CONNECT`. Nothing follows its head yet: TLS begins with this side. */
 function statusOfTunnel(socket: Socket): Promise<number> {
   return new Promise((resolve, reject) => {
     let head = "";
@@ -346,7 +346,7 @@ function statusOfTunnel(socket: Socket): Promise<number> {
       const status = isWhole ? /^HTTP\/1\.[01] (\d{3})\b/.exec(head)?.[1] : undefined;
       settle(() => {
         if (status !== undefined) resolve(Number(status));
-        else reject(new SendError("protocol", "the answer of the proxy is no HTTP that can be read"));
+        else reject(new SendError("protocol", "the response of the proxy is not valid HTTP"));
       });
     };
     const onClose = () => settle(() => reject(connectError(undefined, "the proxy")));

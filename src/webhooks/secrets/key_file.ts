@@ -86,11 +86,11 @@ export async function readKeyFile(path: string, logger: Logger): Promise<Uint8Ar
   if (key === undefined) {
     throw new Error(
       `Cannot use the key file "${path}": it does not hold base64 of ${ENCRYPTION_KEY_BYTES} bytes; ` +
-        "the file as it was made, or from a backup, would be right",
+        "restore it from a backup",
     );
   }
   if (mode !== null && (mode & OTHERS) !== 0) {
-    logger.warning(`The key file is open to others, mode ${(mode & 0o777).toString(8)}; 600 would be right`, {
+    logger.warning(`The key file is open to others, mode ${(mode & 0o777).toString(8)}, expected 600`, {
       file: path,
     });
   }
@@ -110,7 +110,7 @@ export async function readOrMakeKeyFile(path: string, logger: Logger): Promise<F
   try {
     if (await make(path)) {
       logger.warning(
-        "A key was made that seals the signing secrets: back it up, without it they cannot be read again",
+        "A key that seals the signing secrets was created: back it up, without it they cannot be read",
         { file: path },
       );
     }

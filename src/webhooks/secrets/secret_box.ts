@@ -105,7 +105,7 @@ async function keyBytes({ keys = [], keyFile, logger }: SecretBoxOptions): Promi
   }
   for (const { length } of keys) {
     if (length === ENCRYPTION_KEY_BYTES) continue;
-    throw new Error(`Cannot use a key of ${SETTING}: it has ${length} bytes; 32 would be right`);
+    throw new Error(`Cannot use a key of ${SETTING}: expected 32 bytes, got ${length}`);
   }
   const before = keyFile === undefined ? undefined : await keyBefore(keyFile, logger);
   return { all: before === undefined ? keys : [...keys, before], isMade: false };

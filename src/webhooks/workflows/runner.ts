@@ -11,16 +11,16 @@ import {
   SUSPECT_VOIDS,
 } from "../store/execution_claims.ts";
 import { renewExecutionClaims } from "../store/executions.ts";
-import { runExecution, type WorkflowRunOptions } from "./run.ts";
+import { WorkflowRun, type WorkflowRunOptions } from "./run.ts";
 import { WorkflowShares } from "./shares.ts";
 
 /** What a runner works with. */
 export interface WorkflowRunnerOptions extends WorkflowRunOptions {
-  /** How many executions run at once; those that wait are not counted. */
+  /** How many executions run concurrently; waiting ones are not counted. */
   readonly maxRunning: number;
   /** How many bytes of inputs and results they hold; 64 MiB when absent. */
   readonly maxBytes?: number | undefined;
-  /** Told of each execution that has ended; its event may have deliveries that are due. */
+  /** Called for each execution that has ended; its event may have due deliveries. */
   readonly onEnd?: ((status: "succeeded" | "failed" | "cancelled") => void) | undefined;
 }
 
@@ -28,15 +28,14 @@ export interface WorkflowRunnerOptions extends WorkflowRunOptions {
 const LOOK_MS = 1_000;
 const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
-/** An input of 1 MiB takes several of them in memory while it is sent. */
+/** An input of 1 MiB takes several MiB while it is sent. */
 const MAX_BYTES = 64 * 1_048_576;
-/** How much is claimed at once. */
+/** How much is claimed per round. */
 const MOST_CLAIMED = 50;
 const MOST_CLAIMED_BYTES = MAX_COUNTED_BYTES;
-/** One so large begins in its own turn of the event loop: calls are answered in between. */
+/** An execution this large begins in its own turn of the event loop, so that calls are answered in between. */
 const LARGE_BYTES = 65_536;
 
-/** An execution in flight. */
 interface Running {
   readonly claimed: ClaimedExecution;
   readonly queue: ExecutionQueue;
@@ -80,7 +79,7 @@ export class WorkflowRunner {
     return this.#leases.size;
   }
 
-  /** Begins to work. */
+  /** Begins. */
   start(): void {
     this.#leases.start();
     this.#loop.start();
@@ -163,11 +162,10 @@ export class WorkflowRunner {
   /** Answers whether the claim is to be released. */
   async #run(running: Running, { signal }: Lease): Promise<boolean> {
     const { store, clock, onEnd } = this.#options;
-    const result = await runExecution(running.claimed, this.#options, {
-      signal,
-      isStopping: () => !this.#loop.isRunning,
-      hasRoom: (bytes: number) => this.#hasRoom(running, bytes),
-    });
+    const isStopping = () => !this.#loop.isRunning;
+    const hasRoom = (bytes: number) => this.#hasRoom(running, bytes);
+    const result = await new WorkflowRun(running.claimed, this.#options, { signal, isStopping, hasRoom })
+      .run();
     if (result === "succeeded" || result === "failed" || result === "cancelled") onEnd?.(result);
     if (result === "yielded") this.#isHot = true;
     if (result !== "interrupted") return false;

@@ -1,6 +1,6 @@
 import type { DueQueue, ExecutionQueue, QueueClaim } from "../store/execution_claims.ts";
 
-/** How much executions in work may hold altogether. */
+/** What executions in flight may hold together. */
 export interface WorkflowLimits {
   readonly runs: number;
   /** Of their inputs and results. */
@@ -9,7 +9,7 @@ export interface WorkflowLimits {
 
 /**
  * A trigger and a workflow may hold so many times what is free: alone at most four fifths and nine tenths of all, and
- * the more of them hold their share, the smaller it is. However many hang, something is left for the others.
+ * less the more of them hold their share. However many hang, something is left for the others.
  */
 const TRIGGER_TIMES_FREE = 4;
 const WORKFLOW_TIMES_FREE = 9;
@@ -22,10 +22,10 @@ interface Held {
 /** A due queue in a plan. */
 interface Candidate {
   readonly due: DueQueue;
-  /** What its workflow, its trigger and the queue hold with what is planned. */
+  /** What each holds, planned executions included. */
   readonly held: readonly [workflow: Count, trigger: Count, queue: Count];
   readonly maxBytes: number;
-  /** How many executions are planned. */
+  /** Planned executions. */
   max: number;
 }
 
@@ -39,14 +39,14 @@ const ALL = "";
 /** Divides places and memory between workflows, and between the triggers of each. */
 export class WorkflowShares {
   readonly #limits: WorkflowLimits;
-  /** By the keys of each queue. */
+  /** By the keys of `keysOf`. */
   readonly #held = new Map<string, Held>();
 
   constructor(limits: WorkflowLimits) {
     this.#limits = limits;
   }
 
-  /** What is free; negative where results came to more than that. */
+  /** What is free; negative where results exceed the limits. */
   get free(): WorkflowLimits {
     const { runs, bytes } = this.#of(ALL);
     return { runs: this.#limits.runs - runs, bytes: this.#limits.bytes - bytes };
@@ -62,7 +62,7 @@ export class WorkflowShares {
     }
   }
 
-  /** What to claim of the queues: one execution after the other of those that have the fewest in work. */
+  /** What to claim: one execution after the other from the queues with the fewest in flight. */
   claims(due: readonly DueQueue[], most: number): readonly QueueClaim[] {
     let free = this.free.runs;
     const candidates = this.#candidates(due);
@@ -80,7 +80,7 @@ export class WorkflowShares {
     return [...chosen].map(({ due: { dueAt: _, ...queue }, max, maxBytes }) => ({ ...queue, max, maxBytes }));
   }
 
-  /** The queues that have bytes left, with counts that are shared where their keys are the same. */
+  /** The queues that have bytes left; equal keys share a count. */
   #candidates(due: readonly DueQueue[]): readonly Candidate[] {
     const counts = new Map<string, Count>();
     const countOf = (key: string) => {
@@ -96,7 +96,7 @@ export class WorkflowShares {
     });
   }
 
-  /** How many more bytes executions of a trigger of a workflow may hold, by their keys. */
+  /** How many more bytes executions of a trigger of a workflow may hold. */
   #freeBytesOf(workflow: string, trigger: string): number {
     const { bytes: free } = this.free;
     const left = (key: string, times: number) => (times * free - this.#of(key).bytes) / (times + 1);
@@ -114,13 +114,13 @@ function mayBegin({ held: [workflow, trigger] }: Candidate, free: number): boole
     (trigger.runs === 0 || trigger.runs < TRIGGER_TIMES_FREE * (free - 1));
 }
 
-/** Below zero where the first of two queues comes first; voided ones, those with fewer void claims first, come last. */
+/** Sorts queues; voided ones come last, by the number of their void claims. */
 function compare({ due: one, held: a }: Candidate, { due: other, held: b }: Candidate): number {
   return one.voids - other.voids || a[0].runs - b[0].runs || a[1].runs - b[1].runs || a[2].runs - b[2].runs ||
     one.dueAt - other.dueAt;
 }
 
-/** Under what an execution counts: all, its workflow, its trigger there, its queue. */
+/** The keys that an execution counts for: all, its workflow, its trigger there, its queue. */
 function keysOf({ workflow, triggerId, stage }: ExecutionQueue): readonly [string, string, string, string] {
   const trigger = JSON.stringify([workflow, triggerId]);
   return [ALL, JSON.stringify([workflow]), trigger, `${trigger} ${stage}`];

@@ -10,21 +10,10 @@ const REQUEST_KEYS = ["method", "url", "headers", "query", "body", "timeout"] as
 const METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"] as const;
 const WITHOUT_BODY: readonly string[] = ["GET", "HEAD"];
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
-/** Set by us or by the connection. */
-const OWN_HEADERS = [
-  "host",
-  "content-length",
-  "idempotency-key",
-  "connection",
-  "keep-alive",
-  "transfer-encoding",
-  "te",
-  "trailer",
-  "upgrade",
-  "expect",
-  "proxy-authorization",
-  "proxy-connection",
-];
+/** Set by Weir or by the connection. */
+const OWN_HEADERS =
+  ("host content-length idempotency-key connection keep-alive transfer-encoding te trailer upgrade " +
+    "expect proxy-authorization proxy-connection").split(" ");
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json(?:\s*;.*)?$/i;
 const MAX_ENTRIES = 100;
 
@@ -41,7 +30,7 @@ export function readStep(
     return undefined;
   }
   if (kind !== "request" && fields.has("retry")) {
-    fields.error("retry", "only a step with a request can be tried again; remove it");
+    fields.error("retry", "only a step with a request can be retried; remove it");
   }
   switch (kind) {
     case "request":
@@ -59,11 +48,8 @@ function readRequest(step: WorkflowFields, name: string, reading: ValueReading):
   if (mapping === undefined) return undefined;
   const fields = new WorkflowFields(reading.log, mapping, step.pathOf("request"), REQUEST_KEYS);
   const bodyValue = fields.value("body");
-  const method = fields.has("method")
-    ? fields.choice("method", METHODS)
-    : bodyValue === undefined
-    ? "GET"
-    : "POST";
+  const defaultMethod = bodyValue === undefined ? "GET" : "POST";
+  const method = fields.has("method") ? fields.choice("method", METHODS) : defaultMethod;
   if (bodyValue !== undefined && WITHOUT_BODY.includes(method)) {
     fields.error("body", `a ${method} request has no body; remove it, or write another method`);
   }
@@ -113,8 +99,8 @@ function readHeaders(fields: WorkflowFields, { log, read }: ValueReading): Reque
   const seen = new Set<string>();
   return fields.texts("headers").flatMap(({ key, entry, text }) => {
     const path = `${fields.pathOf("headers")}.${shown(key)}`;
-    const wrong = headerProblem(key, text, seen);
-    if (wrong !== undefined) log.error(entry.offset, path, wrong);
+    const problem = headerProblem(key, text, seen);
+    if (problem !== undefined) log.error(entry.offset, path, problem);
     seen.add(key.toLowerCase());
     const template = read(text, entry.value.offset, path);
     return template === undefined ? [] : [[key, template] as const];
@@ -123,7 +109,7 @@ function readHeaders(fields: WorkflowFields, { log, read }: ValueReading): Reque
 
 function headerProblem(name: string, text: string, seen: ReadonlySet<string>): string | undefined {
   const lower = name.toLowerCase();
-  if (!TOKEN.test(name)) return `'${shown(name)}' is no name of a header; write letters, digits and -`;
+  if (!TOKEN.test(name)) return `'${shown(name)}' is not a valid header name; write letters, digits and -`;
   if (OWN_HEADERS.includes(lower)) return `the header ${name} is set by Weir; remove it`;
   if (seen.has(lower)) return `the header ${name} is given twice; keep one`;
   if (lower === "content-type" && !JSON_TYPE.test(text)) {

@@ -4,10 +4,10 @@ import { type JsonValue, parseJson } from "../../base/exact_json.ts";
 import type { TextTemplate, ValueTemplate } from "../model/template.ts";
 import type { WorkflowLog } from "./fields.ts";
 
-/** Reads the templates of a text that stands at this place; nothing where they are wrong, which is then logged. */
+/** Reads the templates of a text at this position; nothing where they are invalid, which is logged. */
 export type ReadTemplate = (text: string, offset: number, path: string) => TextTemplate | undefined;
 
-/** What reading a value needs beside the value. */
+/** What values are read with. */
 export interface ValueReading {
   readonly log: WorkflowLog;
   readonly read: ReadTemplate;
@@ -16,30 +16,22 @@ export interface ValueReading {
 const JSON_NUMBER = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$/;
 const PREFIXED = /^0(?:x[0-9a-fA-F]+|o[0-7]+|b[01]+)$/;
 
-/** A value of JSON as a file of YAML writes it, with templates in its texts; numbers keep their digits. */
+/** A JSON value from YAML, with templates in its texts; numbers keep their digits. */
 export function readValue(value: YamlValue, path: string, reading: ValueReading): ValueTemplate {
   switch (value.kind) {
     case "scalar":
       return readScalar(value, path, reading);
     case "list":
       return joined(
-        value.items.map((item, index) =>
-          [String(index), readValue(item, `${path}[${index}]`, reading)] as const
-        ),
+        value.items.map((item, index) => [index, readValue(item, `${path}[${index}]`, reading)]),
         true,
       );
     case "mapping":
       return joined(
-        [...value.entries].map(([key, entry]) => {
-          const below = `${path}.${shown(key)}`;
-          if (key.includes("{{")) {
-            reading.log.error(
-              entry.offset,
-              path,
-              `a template cannot stand in the key '${shown(key)}'; write a name`,
-            );
-          }
-          return [key, readValue(entry.value, below, reading)] as const;
+        [...value.entries].map(([key, { offset, value: below }]) => {
+          const text = `a key cannot contain a template; write a name instead of '${shown(key)}'`;
+          if (key.includes("{{")) reading.log.error(offset, path, text);
+          return [key, readValue(below, `${path}.${shown(key)}`, reading)];
         }),
         false,
       );
@@ -50,13 +42,18 @@ export function readValue(value: YamlValue, path: string, reading: ValueReading)
 
 const NOTHING: ValueTemplate = { kind: "value", value: null };
 
-/** Values without templates become one, so that they are made once and not at each step. */
-function joined(entries: readonly (readonly [string, ValueTemplate])[], isList: boolean): ValueTemplate {
+/** Joins values without templates into one, so that it is built once and not at each step. */
+function joined(
+  entries: readonly (readonly [string | number, ValueTemplate])[],
+  isList: boolean,
+): ValueTemplate {
   const values = entries.flatMap(([key, template]) =>
     template.kind === "value" ? [[key, template.value] as const] : []
   );
   if (values.length < entries.length) {
-    return isList ? { kind: "list", items: entries.map(([, item]) => item) } : { kind: "object", entries };
+    return isList
+      ? { kind: "list", items: entries.map(([, item]) => item) }
+      : { kind: "object", entries: entries.map(([key, item]) => [String(key), item]) };
   }
   const value = isList ? values.map(([, item]) => item) : Object.fromEntries(values);
   return { kind: "value", value };
@@ -73,7 +70,7 @@ function readScalar(scalar: YamlScalar, path: string, { log, read }: ValueReadin
     log.error(
       offset,
       path,
-      `${described(scalar)} is no number of JSON; put it in quotes, or write it plainly`,
+      `${described(scalar)} is not a JSON number; put it in quotes, or write it plainly`,
     );
     return NOTHING;
   }

@@ -252,7 +252,7 @@ Deno.test("workflow recovery: a step that ends whoever works on it fails after 2
   const { execution, steps } = await bed.ended(poison);
   assertEquals([execution.status, execution.error, steps.map(({ name }) => name)], [
     "failed",
-    'step "last" did not come to an end in 20 tries: whatever worked on it ended before',
+    'step "last" did not end in 20 attempts: each process that ran it ended before',
     ["first"],
   ]);
   assertEquals(bed.server.requests.map(({ path }) => path), ["/w", "/w"]);

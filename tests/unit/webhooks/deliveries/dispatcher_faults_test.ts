@@ -180,7 +180,7 @@ Deno.test("a sender that throws is a failed attempt, with the pauses of the sche
   const { delivery, attempts } = await bed.only();
   assertEquals([delivery.state, bed.sender.sent.length], ["retrying", 1]);
   assertEquals(attempts.map(({ errorKind, error }) => [errorKind, error]), [
-    ["unsendable", "a fault inside Weir, which its log tells of"],
+    ["unsendable", "an internal error; see the log"],
   ]);
 });
 

@@ -104,7 +104,7 @@ Deno.test("workflow files: read, edited, broken, mended, renamed, deleted", asyn
   assertEquals(bed.state, "a:two b:one");
   assertEquals(bed.lines(), [
     "error F/a.yaml:3:22: steps[0].set.a: the template 'env.HOME' reads an environment variable " +
-    "that WORKFLOW_ENV does not name; add HOME to it",
+    "that is not in WORKFLOW_ENV; add HOME to it",
   ]);
   await bed.write("new.yaml", text("new", "one"));
   await bed.look("a:two b:one new:one");
@@ -118,14 +118,14 @@ Deno.test("workflow files: read, edited, broken, mended, renamed, deleted", asyn
   bed.lines();
   await Deno.remove(`${bed.folder}/a.yaml`);
   await bed.look("b:one");
-  assertEquals(bed.lines(), ['warning Workflow "a" has no file any more, its triggers are refused']);
+  assertEquals(bed.lines(), ['warning Workflow "a" was removed; its triggers are refused']);
   assertEquals(bed.files.current("a"), undefined);
 });
 
 Deno.test("workflow files: of two files with one id neither is taken, and what was in force stays", async () => {
   await using bed = await Bed.open({ "a.yaml": text("x", "one"), "b.yaml": text("x", "two") });
   assertEquals(bed.state, "");
-  const told = "error F/b.yaml: the workflow 'x' stands in F/a.yaml as well; rename one of them";
+  const told = "error F/b.yaml: the workflow 'x' is also in F/a.yaml; rename one of them";
   assertEquals(bed.lines(), [told]);
   await Deno.remove(`${bed.folder}/b.yaml`);
   await bed.look("x:one");
