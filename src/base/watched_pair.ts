@@ -4,6 +4,7 @@ import { FolderEvents } from "./folder_events.ts";
 import type { Logger } from "./log.ts";
 import type { TlsPair, TlsPairFiles, TlsPairNames } from "./tls_files.ts";
 import { settledWithin } from "./wait.ts";
+import { WakeLoop } from "./wake_loop.ts";
 
 interface WatchedPairOptions {
   readonly files: TlsPairFiles;
@@ -20,7 +21,7 @@ const GATHER_MS = 100;
 const SETTLE_MS = 2_000;
 const RETRY_MS = 250;
 /** How often changes without an event are looked for, such as a recreated folder. */
-const LOOK_MS = 60_000;
+const POLL_MS = 60_000;
 /** How long `close` waits for a file system that hangs. */
 const CLOSE_MS = 1_000;
 
@@ -31,33 +32,32 @@ const CLOSE_MS = 1_000;
 export class WatchedPair {
   readonly #options: WatchedPairOptions;
   readonly #events: FolderEvents;
+  readonly #loop: WakeLoop;
   readonly #warned = new Set<string>();
   #current: TlsPair = { key: "", cert: "" };
   #figures = { reloaded: 0, failed: 0 };
-  #looking: Promise<void> = Promise.resolve();
-  #isLooking = false;
-  #cancelMinute = () => {};
-  #cancelSoon: (() => void) | undefined;
   #badSince: number | undefined;
+  /** The state of the files whose problem was logged. */
   #reported = "";
-  #isClosed = false;
 
   /** Reads the first pair; throws when it is unusable. */
   static async open(options: WatchedPairOptions): Promise<WatchedPair> {
     const watched = new WatchedPair(options);
     watched.#current = await watched.#read();
-    watched.#scheduleMinute();
     watched.#events.watch(await foldersOf(options.files));
+    watched.#loop.start();
     return watched;
   }
 
   private constructor(options: WatchedPairOptions) {
     this.#options = options;
+    // A hanging file system blocks a thread for each read: the loop makes one read at a time.
+    this.#loop = new WakeLoop({ clock: options.clock, pollMs: POLL_MS, round: () => this.#look() });
     this.#events = new FolderEvents({
       logger: options.logger,
       onMessage: (message) => {
         if (message.type === "unwatched" || message.type === "ended") this.#warnUnwatched(message.state);
-        this.#lookIn(GATHER_MS);
+        this.#loop.wakeIn(GATHER_MS);
       },
     });
   }
@@ -72,68 +72,46 @@ export class WatchedPair {
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
-    this.#cancelMinute();
-    this.#cancelSoon?.();
     this.#events.close();
-    await settledWithin(this.#looking, CLOSE_MS, this.#options.clock);
+    await settledWithin(this.#loop.stop(), CLOSE_MS, this.#options.clock);
   }
 
   #warnUnwatched(state: string): void {
     const { logger, files, names } = this.#options;
     const text = `Cannot watch the folder of ${names.cert} ${JSON.stringify(files.cert)}: ${state}`;
-    if (!this.#isClosed) logger.warning(`${text}; changes are found within a minute only`);
+    if (this.#loop.isRunning) logger.warning(`${text}; polling every minute`);
   }
 
-  #scheduleMinute(): void {
-    this.#cancelMinute = this.#options.clock.after(LOOK_MS, () => {
-      this.#scheduleMinute();
-      this.#lookIn(0);
-    });
-  }
-
-  #lookIn(delayMs: number): void {
-    if (this.#isClosed || this.#cancelSoon !== undefined) return;
-    this.#cancelSoon = this.#options.clock.after(delayMs, () => {
-      this.#cancelSoon = undefined;
-      // A hanging file system blocks a thread for each read, so there is one read at a time.
-      if (this.#isLooking) return this.#lookIn(RETRY_MS);
-      this.#isLooking = true;
-      this.#looking = this.#look().finally(() => void (this.#isLooking = false));
-    });
-  }
-
-  async #look(): Promise<void> {
+  async #look(): Promise<boolean> {
     const { files, onPair, logger, names } = this.#options;
     const state = await stateOf(files);
     try {
       const pair = await this.#read();
-      if (this.#isClosed) return;
+      if (!this.#loop.isRunning) return false;
       if (!isSame(pair, this.#current)) {
         await onPair(pair);
         this.#current = pair;
         this.#figures.reloaded++;
-        logger.info(`A new pair of ${names.cert} and ${names.key} is in force`, { file: files.cert });
+        logger.info(`Certificates of ${names.cert} and ${names.key} reloaded`, { file: files.cert });
       }
       this.#badSince = undefined;
       this.#reported = "";
     } catch (error) {
-      if (!this.#isClosed) this.#takeBad(error, state);
+      if (this.#loop.isRunning) this.#noteFailure(error, state);
     }
+    return false;
   }
 
-  #takeBad(error: unknown, state: string): void {
+  #noteFailure(error: unknown, state: string): void {
     const { clock, logger, names } = this.#options;
     if (state === this.#reported) return;
     const now = clock.elapsed();
     this.#badSince ??= now;
-    if (now - this.#badSince < SETTLE_MS) return this.#lookIn(RETRY_MS);
+    if (now - this.#badSince < SETTLE_MS) return this.#loop.wakeIn(RETRY_MS);
     this.#badSince = undefined;
     this.#reported = state;
     this.#figures.failed++;
-    logger.error(`The new pair of ${names.cert} and ${names.key} is not taken, the one before stays`, {
-      error,
-    });
+    logger.error(`Reload of ${names.cert} and ${names.key} rejected; keeping the previous pair`, { error });
   }
 
   async #read(): Promise<TlsPair> {

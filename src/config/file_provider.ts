@@ -1,6 +1,7 @@
 import { dirname, join, resolve, sep } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { type FolderEvent, FolderWatch } from "../base/folder_watch.ts";
+import { WakeLoop } from "../base/wake_loop.ts";
 import type { Problem } from "../base/problem.ts";
 import type { Logger } from "../base/log.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
@@ -40,12 +41,12 @@ class FileProvider implements RulesProvider {
   readonly #filesOptions: RuleFilesOptions;
   readonly #watch: FolderWatch;
   readonly #stop = new AbortController();
-  readonly #cancels = new Map<"quiet" | "burst" | "rescan", () => void>();
+  readonly #loop: WakeLoop;
   #onLoad: ((load: RulesLoad) => readonly Problem[]) | undefined;
   #wish: Wish | undefined;
-  /** What the current burst of events requires. */
-  #burst: Wish | undefined;
-  #running: Promise<void> | undefined;
+  /** What the current burst of events requires, and when it is over at the latest. */
+  #burst: { readonly wish: Wish; readonly endsAt: number } | undefined;
+  #cancelBurst = () => {};
   #fingerprint = "";
   #isRootChecked = false;
 
@@ -64,12 +65,21 @@ class FileProvider implements RulesProvider {
       onEvent: (event) => this.#noteEvent(event),
       logger,
     });
+    this.#loop = new WakeLoop({
+      clock: options.clock,
+      pollMs: RESCAN_MS,
+      onPoll: () => {
+        this.#watch.forgive();
+        this.#wish ??= "check";
+      },
+      round: () => this.#round(),
+    });
   }
 
   start(onLoad: (load: RulesLoad) => readonly Problem[]): void {
     this.#onLoad = onLoad;
-    this.#ask("load");
-    this.#scheduleRescan();
+    this.#wish = "load";
+    this.#loop.start();
   }
 
   reload(): void {
@@ -79,64 +89,41 @@ class FileProvider implements RulesProvider {
 
   async close(): Promise<void> {
     this.#stop.abort();
-    for (const cancel of this.#cancels.values()) cancel();
-    this.#cancels.clear();
+    this.#cancelBurst();
     this.#watch.close();
-    await this.#running;
-  }
-
-  #scheduleRescan(): void {
-    this.#after("rescan", RESCAN_MS, () => {
-      this.#scheduleRescan();
-      this.#watch.forgive();
-      this.#ask("check");
-    });
+    await this.#loop.stop();
   }
 
   /** Waits for the end of a burst: files are seldom changed in one step. */
   #noteEvent(event: FolderEvent): void {
     if (this.#stop.signal.aborted) return;
-    if (this.#burst === undefined) this.#after("burst", LONGEST_BURST_MS, () => this.#endBurst());
-    if (this.#burst !== "load") this.#burst = event === "inside" ? "load" : "check";
-    this.#after("quiet", QUIET_MS, () => this.#endBurst());
-  }
-
-  #endBurst(): void {
-    const wish = this.#burst ?? "check";
-    this.#burst = undefined;
-    this.#cancels.get("quiet")?.();
-    this.#cancels.get("burst")?.();
-    this.#ask(wish);
-  }
-
-  #after(name: "quiet" | "burst" | "rescan", delayMs: number, run: () => void): void {
-    this.#cancels.get(name)?.();
-    this.#cancels.set(name, this.#options.clock.after(delayMs, run));
+    const { clock } = this.#options;
+    const now = clock.elapsed();
+    const { wish = "check", endsAt = now + LONGEST_BURST_MS } = this.#burst ?? {};
+    this.#burst = { wish: event === "inside" ? "load" : wish, endsAt };
+    this.#cancelBurst();
+    this.#cancelBurst = clock.after(Math.min(QUIET_MS, endsAt - now), () => {
+      this.#ask(this.#burst?.wish ?? "check");
+      this.#burst = undefined;
+    });
   }
 
   #ask(wish: Wish): void {
-    if (this.#stop.signal.aborted) return;
     if (this.#wish !== "load") this.#wish = wish;
-    this.#running ??= this.#run();
+    this.#loop.wake();
   }
 
-  /** Loads until nothing is due. */
-  async #run(): Promise<void> {
-    for (let wish = this.#takeWish(); wish !== undefined; wish = this.#takeWish()) {
-      try {
-        await this.#look(wish);
-      } catch (error) {
-        this.#options.logger.error("loading the rule files failed, the rules before stay", { error });
-      }
-    }
-    // In the same turn as the last check, so that no request is lost in between.
-    this.#running = undefined;
-  }
-
-  #takeWish(): Wish | undefined {
-    const wish = this.#stop.signal.aborted ? undefined : this.#wish;
+  /** Does what is due; returns whether more is. */
+  async #round(): Promise<boolean> {
+    const wish = this.#wish;
     this.#wish = undefined;
-    return wish;
+    if (wish === undefined || this.#stop.signal.aborted) return false;
+    try {
+      await this.#look(wish);
+    } catch (error) {
+      this.#options.logger.error("Cannot load the rule files; keeping the previous rules", { error });
+    }
+    return this.#wish !== undefined;
   }
 
   async #look(wish: Wish): Promise<void> {

@@ -37,7 +37,7 @@ Deno.test({
     assertEquals(first.cert === second.cert, false);
     assertMatch(
       bed.log.join("\n"),
-      /^time=".*" level=info msg="A new pair of SOME_TLS_CERT and SOME_TLS_KEY .*$/,
+      /^time=".*" level=info msg="Certificates of SOME_TLS_CERT and SOME_TLS_KEY reloaded".*$/,
     );
   },
 });
@@ -110,7 +110,7 @@ Deno.test({
     await Deno.writeTextFile(files.cert, await bed.next("cert"));
     await bed.passes(() => pair.figures.failed > 0);
     assertEquals([pair.current, pair.figures, bed.errors().length], [first, { reloaded: 0, failed: 1 }, 1]);
-    assertMatch(bed.errors()[0] ?? "", /is not taken, the one before stays" error="Cannot use SOME_TLS_KEY /);
+    assertMatch(bed.errors()[0] ?? "", /rejected; keeping the previous pair" error="Cannot use SOME_TLS_KEY /);
     // The look of every minute finds the same files.
     for (let minute = 0; minute < 3; minute++) await bed.passes(() => true, 60_000);
     assertEquals([pair.figures.failed, bed.errors().length], [1, 1]);
