@@ -13,7 +13,7 @@ import { openUi, type OpenUiOptions } from "./ui.ts";
 import { rulesText } from "../ratelimit/rules_text.ts";
 import { addressOf } from "./lifecycle.ts";
 import type { ServiceParts } from "./parts.ts";
-import type { Address } from "../settings/parsers.ts";
+import type { Address } from "../settings/address_parsers.ts";
 import { statsText } from "../stats/store.ts";
 import type { Decide } from "../telemetry/tracing_decision.ts";
 import type { Tracing } from "../telemetry/tracing.ts";

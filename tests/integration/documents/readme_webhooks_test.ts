@@ -79,7 +79,7 @@ Deno.test("the commands of the webhook service in the README are those that ther
 
 Deno.test("the codes and statistics of webhooks in the README are those that there are", async () => {
   let sources = "";
-  for (const name of ["webhook_routes", "body"]) {
+  for (const name of ["webhook_routes", "api_call", "problem", "body"]) {
     sources += await Deno.readTextFile(new URL(`src/http/${name}.ts`, ROOT));
   }
   for (const place of ["api", "service"]) {

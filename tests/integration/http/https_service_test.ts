@@ -128,14 +128,14 @@ const REFUSALS: readonly RefusalCase[] = [
     name: "neither of the two files",
     env: () => USE,
     lines: [
-      /^Cannot use HTTP_SERVER_USE_TLS "true": HTTP_SERVER_TLS_CERT is not set; .* would be right$/,
-      /^Cannot use HTTP_SERVER_USE_TLS "true": HTTP_SERVER_TLS_KEY is not set; .* would be right$/,
+      /^Invalid HTTP_SERVER_USE_TLS "true": HTTP_SERVER_TLS_CERT is not set; expected .*$/,
+      /^Invalid HTTP_SERVER_USE_TLS "true": HTTP_SERVER_TLS_KEY is not set; expected .*$/,
     ],
   },
   {
     name: "no key",
     env: ({ certFile }) => ({ ...USE, HTTP_SERVER_TLS_CERT: certFile }),
-    lines: [/^Cannot use HTTP_SERVER_USE_TLS "true": HTTP_SERVER_TLS_KEY is not set; .* would be right$/],
+    lines: [/^Invalid HTTP_SERVER_USE_TLS "true": HTTP_SERVER_TLS_KEY is not set; expected .*$/],
   },
   {
     name: "a file that is not there",
