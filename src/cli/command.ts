@@ -1,3 +1,4 @@
+import { collectBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import type { Environment } from "../settings/read_settings.ts";
@@ -68,21 +69,8 @@ export async function readLines(path: string, options: Pick<CommandOptions, "std
 }
 
 async function collected(stream: ReadableStream<Uint8Array>, name: string): Promise<Uint8Array<ArrayBuffer>> {
-  const parts: Uint8Array[] = [];
-  let length = 0;
-  for await (const part of stream) {
-    length += part.byteLength;
-    if (length > MAX_BYTES) {
-      throw new CommandError(`Cannot read "${name}": longer than ${MAX_BYTES} bytes`);
-    }
-    parts.push(part);
-  }
-  const bytes = new Uint8Array(length);
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.byteLength;
-  }
+  const bytes = await collectBytes(stream, MAX_BYTES);
+  if (bytes === undefined) throw new CommandError(`Cannot read "${name}": longer than ${MAX_BYTES} bytes`);
   return bytes;
 }
 

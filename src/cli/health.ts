@@ -1,6 +1,6 @@
-import { Buffer } from "node:buffer";
 import { type IncomingMessage, request as requestPlain } from "node:http";
 import { request as requestTls } from "node:https";
+import { collectBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { hostPort } from "../base/host_port.ts";
@@ -174,14 +174,9 @@ function asked({ url, ca, isOwn }: HealthPage, signal: AbortSignal): Promise<Inc
 }
 
 async function bodyOf(response: AsyncIterable<Uint8Array>): Promise<string> {
-  const parts: Uint8Array[] = [];
-  let length = 0;
-  for await (const part of response) {
-    length += part.byteLength;
-    if (length > MAX_BYTES) throw new Error(`its answer is longer than ${MAX_BYTES} bytes`);
-    parts.push(part);
-  }
-  return Buffer.concat(parts).toString();
+  const bytes = await collectBytes(response, MAX_BYTES);
+  if (bytes === undefined) throw new Error(`its answer is longer than ${MAX_BYTES} bytes`);
+  return new TextDecoder().decode(bytes);
 }
 
 function answerOf(status: number, body: string): HealthAnswer {

@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { collectBytes } from "../base/bytes.ts";
 import { errorText } from "../base/error_text.ts";
 import { aborted } from "../base/wait.ts";
 import { verify } from "../webhooks/receiver.ts";
@@ -69,7 +70,7 @@ class Receiver {
         response.writeHead(405, { allow: "POST" }).end();
         return;
       }
-      const body = await bodyOf(request);
+      const body = await collectBytes(request, MAX_BODY_BYTES);
       if (body === undefined) {
         this.#print(`POST ${request.url}: longer than ${MAX_BODY_BYTES} bytes, answered 413`);
         response.writeHead(413, { connection: "close" }).end();
@@ -148,18 +149,6 @@ function failureOf(text: string): Failure {
   const [, word, status, times] = match;
   const how = word === "timeout" || word === "reset" ? word : Number(status);
   return { how, times: times === undefined ? Infinity : Number(times) };
-}
-
-/** The whole body; undefined when it is too long. */
-async function bodyOf(request: IncomingMessage): Promise<Uint8Array | undefined> {
-  const parts: Uint8Array[] = [];
-  let length = 0;
-  for await (const part of request) {
-    length += part.byteLength;
-    if (length > MAX_BODY_BYTES) return undefined;
-    parts.push(part);
-  }
-  return new Uint8Array(await new Blob(parts.map((part) => new Uint8Array(part))).arrayBuffer());
 }
 
 function headerText(request: IncomingMessage, name: string): string {

@@ -1,6 +1,7 @@
 import { dialAddress, parseSrvName } from "./address_parsers.ts";
-import { duration, integer, listOf, oneOf, parseBoolean, parsePath, parseText } from "./parsers.ts";
-import { inGroup, type Parsed } from "./setting.ts";
+import { duration, integer, listOf, oneOf, parseText } from "./parsers.ts";
+import { file, flag, inGroup } from "./rows.ts";
+import type { Parsed } from "./setting.ts";
 
 const CACHE = inGroup("Cache", {
   BACKEND_TYPE: {
@@ -73,36 +74,22 @@ const MEMCACHED_CACHE = inGroup("Memcached-style cache", {
     default: "500ms",
     doc: "Duration that bounds connecting, writing and reading; no decision waits longer for the cache.",
   },
-  MC_KEY_DIGEST: {
-    parse: parseBoolean,
-    default: "false",
-    doc:
-      "`true` stores keys that memcached cannot hold (blanks, control characters, over 250 bytes) under a " +
+  MC_KEY_DIGEST: flag(
+    "false",
+    "`true` stores keys that memcached cannot hold (blanks, control characters, over 250 bytes) under a " +
       "SHA-256 digest; `false` fails a call with such a key as INVALID_ARGUMENT.",
-  },
-  MC_TLS: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` enables TLS to the nodes.",
-  },
-  MC_TLS_CLIENT_CERT: {
-    parse: parsePath,
-    doc: "PEM file with the certificate shown to the nodes, read at each connect.",
-  },
-  MC_TLS_CLIENT_KEY: {
-    parse: parsePath,
-    doc: "PEM file with the private key of that certificate.",
-  },
-  MC_TLS_CACERT: {
-    parse: parsePath,
-    whenUnset: "the system's authorities",
-    doc: "PEM file of an authority that is trusted in addition to the system's.",
-  },
-  MC_TLS_SKIP_HOSTNAME_VERIFICATION: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` verifies the chain of the nodes' certificates and not their names.",
-  },
+  ),
+  MC_TLS: flag("false", "`true` enables TLS to the nodes."),
+  MC_TLS_CLIENT_CERT: file("PEM file with the certificate shown to the nodes, read at each connect."),
+  MC_TLS_CLIENT_KEY: file("PEM file with the private key of that certificate."),
+  MC_TLS_CACERT: file(
+    "PEM file of an authority that is trusted in addition to the system's.",
+    "the system's authorities",
+  ),
+  MC_TLS_SKIP_HOSTNAME_VERIFICATION: flag(
+    "false",
+    "`true` verifies the chain of the nodes' certificates and not their names.",
+  ),
 });
 
 /** Settings of the counters, whatever back end holds them, and of the memcached-style cache. */

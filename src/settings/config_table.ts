@@ -1,16 +1,6 @@
 import { parseDialTarget } from "./address_parsers.ts";
-import {
-  duration,
-  float,
-  integer,
-  mapBy,
-  oneOf,
-  parseBoolean,
-  parseHeaderName,
-  parsePath,
-  parseText,
-} from "./parsers.ts";
-import { inGroup } from "./setting.ts";
+import { duration, float, integer, mapBy, oneOf, parseHeaderName, parsePath, parseText } from "./parsers.ts";
+import { file, flag, inGroup } from "./rows.ts";
 
 const RULES = inGroup("Rules", {
   CONFIG_TYPE: {
@@ -33,32 +23,20 @@ const RULES = inGroup("Rules", {
     default: "config",
     doc: "Folder below `RUNTIME_SUBDIRECTORY` that holds the rule files, `*.yaml` and `*.yml`.",
   },
-  RUNTIME_IGNOREDOTFILES: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` skips rule files whose name starts with a dot.",
-  },
-  RUNTIME_WATCH_ROOT: {
-    parse: parseBoolean,
-    default: "true",
-    doc: "`true` reloads when the symlink `RUNTIME_ROOT` is replaced, `false` when the rule files change.",
-  },
-  MERGE_DOMAIN_CONFIG: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` lets several files define rules of the same domain.",
-  },
-  FORCE_START_WITHOUT_INITIAL_CONFIG: {
-    parse: parseBoolean,
-    default: "false",
-    doc:
-      "`true` opens the gRPC and HTTP ports before the first rules are loaded, and answers unavailable until then.",
-  },
-  HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` makes the service unhealthy while no domain is loaded.",
-  },
+  RUNTIME_IGNOREDOTFILES: flag("false", "`true` skips rule files whose name starts with a dot."),
+  RUNTIME_WATCH_ROOT: flag(
+    "true",
+    "`true` reloads when the symlink `RUNTIME_ROOT` is replaced, `false` when the rule files change.",
+  ),
+  MERGE_DOMAIN_CONFIG: flag("false", "`true` lets several files define rules of the same domain."),
+  FORCE_START_WITHOUT_INITIAL_CONFIG: flag(
+    "false",
+    "`true` opens the gRPC and HTTP ports before the first rules are loaded, and answers unavailable until then.",
+  ),
+  HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: flag(
+    "false",
+    "`true` makes the service unhealthy while no domain is loaded.",
+  ),
 });
 
 const CONFIGURATION_SERVER = inGroup("Configuration server", {
@@ -88,24 +66,15 @@ const CONFIGURATION_SERVER = inGroup("Configuration server", {
     doc: "Headers sent to the configuration server: `name:value,name:value`.",
     secret: true,
   },
-  CONFIG_GRPC_XDS_SERVER_USE_TLS: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` enables TLS to the configuration server.",
-  },
-  CONFIG_GRPC_XDS_CLIENT_TLS_CERT: {
-    parse: parsePath,
-    doc: "PEM file with the certificate shown to the configuration server, read at each connect.",
-  },
-  CONFIG_GRPC_XDS_CLIENT_TLS_KEY: {
-    parse: parsePath,
-    doc: "PEM file with the private key of that certificate.",
-  },
-  CONFIG_GRPC_XDS_SERVER_TLS_CACERT: {
-    parse: parsePath,
-    whenUnset: "the system's authorities",
-    doc: "PEM file of the authority that signed the configuration server's certificate.",
-  },
+  CONFIG_GRPC_XDS_SERVER_USE_TLS: flag("false", "`true` enables TLS to the configuration server."),
+  CONFIG_GRPC_XDS_CLIENT_TLS_CERT: file(
+    "PEM file with the certificate shown to the configuration server, read at each connect.",
+  ),
+  CONFIG_GRPC_XDS_CLIENT_TLS_KEY: file("PEM file with the private key of that certificate."),
+  CONFIG_GRPC_XDS_SERVER_TLS_CACERT: file(
+    "PEM file of the authority that signed the configuration server's certificate.",
+    "the system's authorities",
+  ),
   CONFIG_GRPC_XDS_SERVER_TLS_SAN: {
     parse: parseText,
     whenUnset: "the host of the address",
@@ -127,11 +96,7 @@ const CONFIGURATION_SERVER = inGroup("Configuration server", {
     default: "0.5",
     doc: "Spread of those waits, 0 to 1: 0.5 makes each between half and one and a half times as long.",
   },
-  XDS_CLIENT_BACKOFF_JITTER: {
-    parse: parseBoolean,
-    default: "true",
-    doc: "`false` removes the spread of those waits.",
-  },
+  XDS_CLIENT_BACKOFF_JITTER: flag("true", "`false` removes the spread of those waits."),
   XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES: {
     parse: integer({ min: 1 }),
     whenUnset: "4194304",
@@ -145,31 +110,17 @@ const DECISIONS = inGroup("Decisions", {
     default: "0.8",
     doc: "Share of a limit, 0 to 1, from which hits count as near it.",
   },
-  SHADOW_MODE: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` answers every call with OK, whatever its descriptors say.",
-  },
-  QUOTA_MODE: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` treats every rule as one in quota mode: a call is over only when all its descriptors are.",
-  },
-  STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` leaves the other counters of a call alone when one of its descriptors is over its limit.",
-  },
-  RESPONSE_DYNAMIC_METADATA: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` fills the dynamic metadata of answers.",
-  },
-  LIMIT_RESPONSE_HEADERS_ENABLED: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` adds three headers about the limit to answers.",
-  },
+  SHADOW_MODE: flag("false", "`true` answers every call with OK, whatever its descriptors say."),
+  QUOTA_MODE: flag(
+    "false",
+    "`true` treats every rule as one in quota mode: a call is over only when all its descriptors are.",
+  ),
+  STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: flag(
+    "false",
+    "`true` leaves the other counters of a call alone when one of its descriptors is over its limit.",
+  ),
+  RESPONSE_DYNAMIC_METADATA: flag("false", "`true` fills the dynamic metadata of answers."),
+  LIMIT_RESPONSE_HEADERS_ENABLED: flag("false", "`true` adds three headers about the limit to answers."),
   LIMIT_LIMIT_HEADER: {
     parse: parseHeaderName,
     default: "RateLimit-Limit",

@@ -1,5 +1,6 @@
-import { duration, integer, oneOf, parseBoolean, parsePath, parseText } from "./parsers.ts";
-import { inGroup, type Setting } from "./setting.ts";
+import { duration, integer, oneOf, parseText } from "./parsers.ts";
+import { file, flag, inGroup } from "./rows.ts";
+import type { Setting } from "./setting.ts";
 
 const KEY_VALUE_CACHE = inGroup("Key-value cache", {
   KV_URL: {
@@ -37,11 +38,10 @@ const KEY_VALUE_CACHE = inGroup("Key-value cache", {
     default: "10s",
     doc: "Duration that bounds connecting, writing and reading; no decision waits longer for the cache.",
   },
-  KV_HEALTH_CHECK_ACTIVE_CONNECTION: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` makes the service unhealthy while no connection to the cache is open.",
-  },
+  KV_HEALTH_CHECK_ACTIVE_CONNECTION: flag(
+    "false",
+    "`true` makes the service unhealthy while no connection to the cache is open.",
+  ),
   KV_POOL_SIZE: {
     parse: integer({ min: 1 }),
     default: "10",
@@ -95,29 +95,19 @@ const KEY_VALUE_CACHE = inGroup("Key-value cache", {
     doc:
       "Duration after which those attempts are given up and the process ends with exit code 1; 0 means never.",
   },
-  KV_TLS: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` enables TLS to the key-value cache.",
-  },
-  KV_TLS_CLIENT_CERT: {
-    parse: parsePath,
-    doc: "PEM file with the certificate shown to the key-value caches, read at each connect.",
-  },
-  KV_TLS_CLIENT_KEY: {
-    parse: parsePath,
-    doc: "PEM file with the private key of that certificate.",
-  },
-  KV_TLS_CACERT: {
-    parse: parsePath,
-    whenUnset: "the system's authorities",
-    doc: "PEM file of an authority that is trusted in addition to the system's.",
-  },
-  KV_TLS_SKIP_HOSTNAME_VERIFICATION: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` verifies the chain of the server's certificate and not its name.",
-  },
+  KV_TLS: flag("false", "`true` enables TLS to the key-value cache."),
+  KV_TLS_CLIENT_CERT: file(
+    "PEM file with the certificate shown to the key-value caches, read at each connect.",
+  ),
+  KV_TLS_CLIENT_KEY: file("PEM file with the private key of that certificate."),
+  KV_TLS_CACERT: file(
+    "PEM file of an authority that is trusted in addition to the system's.",
+    "the system's authorities",
+  ),
+  KV_TLS_SKIP_HOSTNAME_VERIFICATION: flag(
+    "false",
+    "`true` verifies the chain of the server's certificate and not its name.",
+  ),
 });
 
 /** What differs from the row of the first cache. */
@@ -143,11 +133,10 @@ type PerSecondRows = {
 };
 
 const PER_SECOND_CACHE = inGroup("Per-second cache", {
-  KV_PERSECOND: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` counts limits per second in a second key-value cache; requires `BACKEND_TYPE=kv`.",
-  },
+  KV_PERSECOND: flag(
+    "false",
+    "`true` counts limits per second in a second key-value cache; requires `BACKEND_TYPE=kv`.",
+  ),
   ...perSecondRows(),
 });
 

@@ -1,16 +1,6 @@
 import { parseHost, parsePort } from "./address_parsers.ts";
-import {
-  duration,
-  integer,
-  listOf,
-  oneOf,
-  parseBearerToken,
-  parseBoolean,
-  parseFileMode,
-  parsePath,
-  parseText,
-} from "./parsers.ts";
-import { inGroup } from "./setting.ts";
+import { duration, integer, listOf, oneOf, parseBearerToken, parseFileMode, parseText } from "./parsers.ts";
+import { file, flag, inGroup } from "./rows.ts";
 
 const PROCESS = inGroup("Process", {
   LOG_LEVEL: {
@@ -34,18 +24,15 @@ const PROCESS = inGroup("Process", {
     doc:
       "How long calls are still taken after SIGTERM or SIGINT made the service unhealthy, so that load balancers notice.",
   },
-  LISTEN_SHARED: {
-    parse: parseBoolean,
-    default: "true",
-    doc:
-      "Whether other processes may listen on the same ports, as a restart without downtime requires. `false` refuses to " +
+  LISTEN_SHARED: flag(
+    "true",
+    "Whether other processes may listen on the same ports, as a restart without downtime requires. `false` refuses to " +
       "start on a port in use.",
-  },
-  ALLOW_UNSAFE_DENO: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` starts on a Deno release that is known to end the process while it serves.",
-  },
+  ),
+  ALLOW_UNSAFE_DENO: flag(
+    "false",
+    "`true` starts on a Deno release that is known to end the process while it serves.",
+  ),
 });
 
 const HTTP = inGroup("HTTP and debug ports", {
@@ -66,24 +53,15 @@ const HTTP = inGroup("HTTP and debug ports", {
       "As `GRPC_MAX_CONNECTIONS`, for the HTTP port and for `TRIGGER_ADDR`, each by itself; a further connection " +
       "takes the place of one that is between two requests.",
   },
-  HTTP_JSON: {
-    parse: parseBoolean,
-    default: "true",
-    doc: "`false` turns off `POST /json` on the HTTP port.",
-  },
-  HTTP_SERVER_USE_TLS: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` serves HTTPS on the HTTP port, with `HTTP_SERVER_TLS_CERT` and `HTTP_SERVER_TLS_KEY`.",
-  },
-  HTTP_SERVER_TLS_CERT: {
-    parse: parsePath,
-    doc: "PEM file with the certificate chain of the HTTP port, reloaded when it changes.",
-  },
-  HTTP_SERVER_TLS_KEY: {
-    parse: parsePath,
-    doc: "PEM file with the private key of the HTTP port, reloaded when it changes.",
-  },
+  HTTP_JSON: flag("true", "`false` turns off `POST /json` on the HTTP port."),
+  HTTP_SERVER_USE_TLS: flag(
+    "false",
+    "`true` serves HTTPS on the HTTP port, with `HTTP_SERVER_TLS_CERT` and `HTTP_SERVER_TLS_KEY`.",
+  ),
+  HTTP_SERVER_TLS_CERT: file(
+    "PEM file with the certificate chain of the HTTP port, reloaded when it changes.",
+  ),
+  HTTP_SERVER_TLS_KEY: file("PEM file with the private key of the HTTP port, reloaded when it changes."),
   DEBUG_HOST: {
     parse: parseHost,
     default: "0.0.0.0",
@@ -127,11 +105,7 @@ const GRPC = inGroup("gRPC", {
       "Open gRPC connections beyond which further ones are closed; 0 sets no limit until file descriptors run " +
       "out, and then for a minute seven eighths of those that were open.",
   },
-  GRPC_UDS: {
-    parse: parsePath,
-    whenUnset: "TCP is used",
-    doc: "Path of a unix socket on which gRPC is served instead of the TCP port.",
-  },
+  GRPC_UDS: file("Path of a unix socket on which gRPC is served instead of the TCP port.", "TCP is used"),
   GRPC_UDS_MODE: {
     parse: parseFileMode,
     whenUnset: "as the process's umask leaves it",
@@ -152,25 +126,18 @@ const GRPC = inGroup("gRPC", {
     default: "native",
     doc: "What carries gRPC: Weir's own HTTP/2, `native`, or the library `grpc-js`.",
   },
-  GRPC_SERVER_USE_TLS: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` serves gRPC over TLS 1.2 or 1.3; requires `GRPC_SERVER_TLS_CERT` and `GRPC_SERVER_TLS_KEY`.",
-  },
-  GRPC_SERVER_TLS_CERT: {
-    parse: parsePath,
-    doc: "PEM file with the certificate chain of the gRPC port, reloaded when it changes.",
-  },
-  GRPC_SERVER_TLS_KEY: {
-    parse: parsePath,
-    doc: "PEM file with the private key of the gRPC port, reloaded when it changes.",
-  },
-  GRPC_CLIENT_TLS_CACERT: {
-    parse: parsePath,
-    whenUnset: "client certificates are not required",
-    doc:
-      "PEM file of the authority that signs the client certificates that gRPC then requires; requires `GRPC_SERVER_USE_TLS`.",
-  },
+  GRPC_SERVER_USE_TLS: flag(
+    "false",
+    "`true` serves gRPC over TLS 1.2 or 1.3; requires `GRPC_SERVER_TLS_CERT` and `GRPC_SERVER_TLS_KEY`.",
+  ),
+  GRPC_SERVER_TLS_CERT: file(
+    "PEM file with the certificate chain of the gRPC port, reloaded when it changes.",
+  ),
+  GRPC_SERVER_TLS_KEY: file("PEM file with the private key of the gRPC port, reloaded when it changes."),
+  GRPC_CLIENT_TLS_CACERT: file(
+    "PEM file of the authority that signs the client certificates that gRPC then requires; requires `GRPC_SERVER_USE_TLS`.",
+    "client certificates are not required",
+  ),
   GRPC_CLIENT_TLS_SAN: {
     parse: parseText,
     whenUnset: "any name",

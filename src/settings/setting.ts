@@ -45,15 +45,6 @@ export interface Setting {
   readonly deprecated?: string;
 }
 
-/** Puts settings into a group of the documentation. */
-export function inGroup<const Rows extends Readonly<Record<string, Omit<Setting, "group">>>>(
-  group: SettingGroup,
-  rows: Rows,
-): { readonly [Name in keyof Rows]: Rows[Name] & { readonly group: SettingGroup } } {
-  const grouped = Object.entries(rows).map(([name, row]) => [name, { ...row, group }]);
-  return Object.fromEntries(grouped);
-}
-
 /** The value of a setting; undefined too where there is no default. */
 export type SettingValue<S> = S extends { readonly parse: Parser<infer T> }
   ? S extends { readonly default: string } ? T : T | undefined

@@ -7,11 +7,10 @@ import {
   mapBy,
   oneOf,
   parseBoolean,
-  parsePath,
   parsePattern,
   parseText,
 } from "./parsers.ts";
-import { inGroup } from "./setting.ts";
+import { file, flag, inGroup } from "./rows.ts";
 
 const STATISTICS = inGroup("Statistics", {
   STATS_MAX_KEYS: {
@@ -19,11 +18,7 @@ const STATISTICS = inGroup("Statistics", {
     default: "100000",
     doc: "How many different rule keys statistics hold; further ones of a domain share its key `other`.",
   },
-  DISABLE_STATS: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` sends no statistics anywhere; the debug port still shows them.",
-  },
+  DISABLE_STATS: flag("false", "`true` sends no statistics anywhere; the debug port still shows them."),
   STATS_FLUSH_INTERVAL: {
     parse: duration({ min: "1ms" }),
     default: "10s",
@@ -54,11 +49,7 @@ const STATISTICS = inGroup("Statistics", {
     default: "tcp",
     doc: "How plain statistics are pushed: `tcp` or `udp`.",
   },
-  USE_TAGGED_PUSH_STATS: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` pushes statistics with tags.",
-  },
+  USE_TAGGED_PUSH_STATS: flag("false", "`true` pushes statistics with tags."),
   TAGGED_PUSH_STATS_MOGRIFIERS: {
     parse: listOf(parseText),
     default: "",
@@ -85,11 +76,7 @@ const STATISTICS = inGroup("Statistics", {
 });
 
 const PULL_METRICS = inGroup("Pull metrics", {
-  USE_PULL_METRICS: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` serves metrics on a separate port.",
-  },
+  USE_PULL_METRICS: flag("false", "`true` serves metrics on a separate port."),
   PULL_METRICS_ADDR: {
     parse: listenAddress,
     default: ":9090",
@@ -100,29 +87,22 @@ const PULL_METRICS = inGroup("Pull metrics", {
     default: "/metrics",
     doc: "Path under which the metrics are served.",
   },
-  PULL_METRICS_MAPPER_YAML: {
-    parse: parsePath,
-    whenUnset: "the built-in mapping",
-    doc: "File that maps the names of statistics to metrics and labels.",
-  },
-  PULL_METRICS_RESPONSE_TIME_AS_MILLISECONDS: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` keeps the response time of the built-in mapping in milliseconds instead of seconds.",
-  },
-  PULL_METRICS_NATIVE: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` builds labels from the rules themselves and not from the names of statistics.",
-  },
+  PULL_METRICS_MAPPER_YAML: file(
+    "File that maps the names of statistics to metrics and labels.",
+    "the built-in mapping",
+  ),
+  PULL_METRICS_RESPONSE_TIME_AS_MILLISECONDS: flag(
+    "false",
+    "`true` keeps the response time of the built-in mapping in milliseconds instead of seconds.",
+  ),
+  PULL_METRICS_NATIVE: flag(
+    "false",
+    "`true` builds labels from the rules themselves and not from the names of statistics.",
+  ),
 });
 
 const TRACING = inGroup("Tracing", {
-  TRACING_ENABLED: {
-    parse: parseBoolean,
-    default: "false",
-    doc: "`true` exports spans of decisions by OTLP.",
-  },
+  TRACING_ENABLED: flag("false", "`true` exports spans of decisions by OTLP."),
   TRACING_EXPORTER_PROTOCOL: {
     parse: oneOf(["http", "grpc"]),
     whenUnset: "`OTEL_EXPORTER_OTLP_PROTOCOL` decides, else `http`",

@@ -9,7 +9,8 @@ import {
   parsePath,
   parseVariableName,
 } from "./parsers.ts";
-import { inGroup, type Parsed } from "./setting.ts";
+import { file, inGroup } from "./rows.ts";
+import type { Parsed } from "./setting.ts";
 
 const FORMS = "the path of a file, or postgres://user:password@host:port/database";
 /** How an address of any kind begins; a path never does. */
@@ -47,12 +48,10 @@ const WEBHOOKS = inGroup("Webhooks and workflows", {
     doc: "Keys for stored secrets, each 32 bytes in base64, by comma; the first encrypts, all decrypt.",
     secret: true,
   },
-  WEBHOOK_ENCRYPTION_KEY_FILE: {
-    parse: parsePath,
-    whenUnset: "<store>.key",
-    doc:
-      "File of such a key, created when missing; with a PostgreSQL it or `WEBHOOK_ENCRYPTION_KEY` is required.",
-  },
+  WEBHOOK_ENCRYPTION_KEY_FILE: file(
+    "File of such a key, created when missing; with a PostgreSQL it or `WEBHOOK_ENCRYPTION_KEY` is required.",
+    "<store>.key",
+  ),
   WEBHOOK_MAX_BODY_BYTES: {
     parse: integer({ min: 1 }),
     default: "1048576",
@@ -89,16 +88,11 @@ const WEBHOOKS = inGroup("Webhooks and workflows", {
     doc: "URL of a proxy for deliveries, which then decides which addresses are reachable.",
     secret: true, // the URL may hold a password
   },
-  WEBHOOK_CA_FILE: {
-    parse: parsePath,
-    whenUnset: "the system's authorities",
-    doc: "PEM file of authorities that are trusted for deliveries in addition to the system's.",
-  },
-  WORKFLOW_DIRECTORY: {
-    parse: parsePath,
-    whenUnset: "no workflows",
-    doc: "Folder of the workflow files, reloaded when they change.",
-  },
+  WEBHOOK_CA_FILE: file(
+    "PEM file of authorities that are trusted for deliveries in addition to the system's.",
+    "the system's authorities",
+  ),
+  WORKFLOW_DIRECTORY: file("Folder of the workflow files, reloaded when they change.", "no workflows"),
   WORKFLOW_ENV: {
     parse: listOf(parseVariableName),
     default: "",

@@ -3,49 +3,38 @@ import { isOpen } from "../model/delivery.ts";
 import type { Attempt, Delivery, Endpoint } from "../model/records.ts";
 import * as deliveries from "../store/deliveries.ts";
 import { findEndpoint } from "../store/endpoints.ts";
-import { listOptionsOf, pageAnswer } from "./list_query.ts";
+import type { Work } from "../store/work.ts";
+import { lister } from "./list_query.ts";
 import { found, refusal } from "./problem.ts";
 import { adminAudit, type AdministrationRoutes, jsonAnswer, type RoutedCall } from "./route.ts";
 import { whyNotDelivered } from "./why.ts";
 
+const FILTERS = ["endpointId", "state", "event", "since", "until"] as const;
 const STATES = ["attempting", "retrying", "acknowledged", "failed"];
 
 /** `/deliveries`. */
 export const DELIVERY_ROUTES: AdministrationRoutes = {
-  "GET /deliveries": listDeliveries,
+  "GET /deliveries": lister(FILTERS, deliveries.listDeliveries, shownInList, STATES),
   "GET /deliveries/:id": getDelivery,
   "POST /deliveries/:id/resend": resendDelivery,
 };
 
-async function listDeliveries(call: RoutedCall) {
-  const { query, store } = call;
-  const options = listOptionsOf(query, ["endpointId", "state", "event", "since", "until"], STATES);
-  const endpoints = new Map<string, Promise<Endpoint | undefined>>();
-  const endpointOf = (id: string) => {
-    const reading = endpoints.get(id) ?? store.read(findEndpoint, id);
-    endpoints.set(id, reading);
-    return reading;
-  };
-  return await pageAnswer(store.read(deliveries.listDeliveries, options), async (listed) => {
-    // The responses of 200 deliveries, each with nine attempts, would be too much for one page.
-    const full = await store.read(deliveries.findDelivery, listed.id, { responses: false });
-    const { delivery, attempts } = full ?? { delivery: listed, attempts: [] };
-    return shown({ delivery, attempts, endpoint: await endpointOf(delivery.endpointId) }, call);
-  });
+async function shownInList(listed: Delivery, call: RoutedCall) {
+  // The responses of 200 deliveries, each with nine attempts, would be too much for one page.
+  const record = await call.store.read(findRecord, listed.id, { responses: false });
+  return shown(record ?? { delivery: listed, attempts: [], endpoint: undefined }, call);
 }
 
 async function getDelivery(call: RoutedCall) {
-  const { id, store } = call;
-  const record = found(await store.read(deliveries.findDelivery, id), "this delivery");
-  const endpoint = await store.read(findEndpoint, record.delivery.endpointId);
-  return jsonAnswer(200, shown({ ...record, endpoint }, call));
+  const record = found(await call.store.read(findRecord, call.id), "this delivery");
+  return jsonAnswer(200, shown(record, call));
 }
 
 async function resendDelivery(call: RoutedCall) {
   const { id, store, clock } = call;
   call.fields([], { optional: true });
-  const { delivery } = found(await store.read(deliveries.findDelivery, id), "this delivery");
-  if (await store.read(findEndpoint, delivery.endpointId) === undefined) {
+  const { endpoint } = found(await store.read(findRecord, id), "this delivery");
+  if (endpoint === undefined) {
     throw refusal(409, "endpoint_deleted", "Cannot send the delivery: its endpoint was deleted");
   }
   const audit = adminAudit(call, "delivery.resend_asked", `delivery:${id}`);
@@ -57,13 +46,20 @@ async function resendDelivery(call: RoutedCall) {
   return jsonAnswer(202, { id });
 }
 
-interface FoundDelivery {
+interface DeliveryRecord {
   readonly delivery: Delivery;
   readonly attempts: readonly Attempt[];
   readonly endpoint: Endpoint | undefined;
 }
 
-function shown({ delivery, attempts, endpoint }: FoundDelivery, call: RoutedCall): Record<string, unknown> {
+function* findRecord(
+  ...[id, options]: Parameters<typeof deliveries.findDelivery>
+): Work<DeliveryRecord | undefined> {
+  const record = yield* deliveries.findDelivery(id, options);
+  return record && { ...record, endpoint: yield* findEndpoint(record.delivery.endpointId) };
+}
+
+function shown({ delivery, attempts, endpoint }: DeliveryRecord, call: RoutedCall): Record<string, unknown> {
   const { id, endpointId, eventId, event, state, slot, reason, createdAt } = delivery;
   return {
     ...{ id, endpointId, eventId, event, state, slot, reason },

@@ -6,7 +6,7 @@ import { addAudit } from "../store/audit_log.ts";
 import * as deliveries from "../store/deliveries.ts";
 import * as endpoints from "../store/endpoints.ts";
 import { ENDPOINT_FIELDS, sentEndpoint, type StaticHeaders } from "./endpoint_fields.ts";
-import { listOptionsOf, pageAnswer } from "./list_query.ts";
+import { lister } from "./list_query.ts";
 import { found, invalidField, notFound, refusal } from "./problem.ts";
 import {
   adminAudit,
@@ -28,7 +28,11 @@ const MAX_RECOVERED = 10_000;
 /** `/endpoints`. */
 export const ENDPOINT_ROUTES: AdministrationRoutes = {
   "POST /endpoints": createEndpoint,
-  "GET /endpoints": listEndpoints,
+  "GET /endpoints": lister(
+    ["since", "until"],
+    endpoints.listEndpoints,
+    (one, { clock }) => shown(one, clock.now()),
+  ),
   "GET /endpoints/:id": getEndpoint,
   "PATCH /endpoints/:id": editEndpoint,
   "DELETE /endpoints/:id": deleteEndpoint,
@@ -65,11 +69,6 @@ async function createEndpoint(call: RoutedCall) {
   await call.store.write(endpoints.createEndpoint, endpoint, audit);
   call.wakeDispatcher();
   return jsonAnswer(201, { ...shown(endpoint, now), secret });
-}
-
-async function listEndpoints({ query, store, clock }: RoutedCall) {
-  const options = listOptionsOf(query, ["since", "until"]);
-  return await pageAnswer(store.read(endpoints.listEndpoints, options), (one) => shown(one, clock.now()));
 }
 
 async function getEndpoint(call: RoutedCall) {

@@ -4,7 +4,7 @@ import { eventPatternProblem } from "../model/event.ts";
 import { newEventKey } from "../model/keys.ts";
 import type { EventKey, WebhookEvent } from "../model/records.ts";
 import * as events from "../store/events.ts";
-import { listOptionsOf, pageAnswer } from "./list_query.ts";
+import { lister } from "./list_query.ts";
 import { found, invalidField, notFound } from "./problem.ts";
 import { adminAudit, type AdministrationRoutes, jsonAnswer, NO_CONTENT, type RoutedCall } from "./route.ts";
 
@@ -14,9 +14,9 @@ const MAX_KINDS = 100;
 /** `/event-keys` and `/events`, except for posting an event. */
 export const EVENT_ROUTES: AdministrationRoutes = {
   "POST /event-keys": createEventKey,
-  "GET /event-keys": listEventKeys,
+  "GET /event-keys": lister(["since", "until"], events.listEventKeys, shownKey),
   "DELETE /event-keys/:id": deleteEventKey,
-  "GET /events": listEvents,
+  "GET /events": lister(["event", "since", "until"], events.listEvents, shownEvent),
   "GET /events/:id": getEvent,
   "DELETE /events/:id/payload": erasePayload,
 };
@@ -33,20 +33,10 @@ async function createEventKey(call: RoutedCall) {
   return jsonAnswer(201, { ...shownKey(eventKey), key });
 }
 
-async function listEventKeys({ query, store }: RoutedCall) {
-  const options = listOptionsOf(query, ["since", "until"]);
-  return await pageAnswer(store.read(events.listEventKeys, options), shownKey);
-}
-
 async function deleteEventKey(call: RoutedCall) {
   const audit = adminAudit(call, "event_key.deleted", `event-key:${call.id}`);
   if (!await call.store.write(events.deleteEventKey, call.id, audit)) throw notFound("this event key");
   return NO_CONTENT;
-}
-
-async function listEvents({ query, store }: RoutedCall) {
-  const options = listOptionsOf(query, ["event", "since", "until"]);
-  return await pageAnswer(store.read(events.listEvents, options), shownEvent);
 }
 
 async function getEvent({ id, store }: RoutedCall) {

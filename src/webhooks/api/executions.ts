@@ -5,7 +5,7 @@ import type { WorkflowStep } from "../model/workflow.ts";
 import * as auditLog from "../store/audit_log.ts";
 import { findWorkflowVersion } from "../store/execution_claims.ts";
 import * as executions from "../store/executions.ts";
-import { listOptionsOf, pageAnswer } from "./list_query.ts";
+import { lister } from "./list_query.ts";
 import { found, refusal } from "./problem.ts";
 import { adminAudit, type AdministrationRoutes, jsonAnswer, type RoutedCall } from "./route.ts";
 
@@ -13,16 +13,20 @@ const STATUSES = ["queued", "running", "succeeded", "failed", "cancelled"];
 
 /** `/executions` and `/audit`. */
 export const EXECUTION_ROUTES: AdministrationRoutes = {
-  "GET /executions": listExecutions,
+  "GET /executions": lister(
+    ["state", "since", "until"],
+    executions.listExecutions,
+    (one) => shown(one, one.steps),
+    STATUSES,
+  ),
   "GET /executions/:id": getExecution,
   "POST /executions/:id/cancel": cancelExecution,
-  "GET /audit": listAudit,
+  "GET /audit": lister(
+    ["event", "since", "until"],
+    auditLog.listAudit,
+    ({ at, ...rest }) => ({ ...rest, at: timeText(at) }),
+  ),
 };
-
-async function listExecutions({ query, store }: RoutedCall) {
-  const options = listOptionsOf(query, ["state", "since", "until"], STATUSES);
-  return await pageAnswer(store.read(executions.listExecutions, options), (one) => shown(one, one.steps));
-}
 
 async function getExecution(call: RoutedCall) {
   const record = await call.store.read(executions.findExecution, call.id);
@@ -64,13 +68,6 @@ async function cancelExecution(call: RoutedCall) {
   await store.write(auditLog.addAudit, adminAudit(call, "execution.cancel_asked", `execution:${id}`));
   call.wakeRunner();
   return jsonAnswer(202, { id });
-}
-
-async function listAudit({ query, store }: RoutedCall) {
-  const options = listOptionsOf(query, ["event", "since", "until"]);
-  return await pageAnswer(store.read(auditLog.listAudit, options), ({ at, ...rest }) => {
-    return { ...rest, at: timeText(at) };
-  });
 }
 
 function shown(execution: Execution, steps: readonly ExecutionStep[]): Record<string, unknown> {

@@ -1,10 +1,9 @@
 import { parseTime } from "../../base/rfc3339.ts";
 import { eventKindProblem } from "../model/event.ts";
-import type { ListOptions, Page } from "../store/store.ts";
-import type { WebhookAnswer } from "./calls.ts";
+import type { ListOptions, Operation, Page } from "../store/store.ts";
 import { FieldReader } from "./field_reader.ts";
 import { invalidField } from "./problem.ts";
-import { jsonAnswer } from "./route.ts";
+import { type AdministrationHandler, jsonAnswer, type RoutedCall } from "./route.ts";
 
 /** Filters of lists, in addition to `limit` and `cursor`. */
 export type ListFilter = "endpointId" | "state" | "event" | "since" | "until";
@@ -14,7 +13,7 @@ const MAX_LIMIT = 200;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** Reads the query of a list. Throws a `WebhookRefusal` that names the parameter. */
-export function listOptionsOf(
+function listOptionsOf(
   query: URLSearchParams,
   filters: readonly ListFilter[],
   states: readonly string[] = [],
@@ -42,18 +41,21 @@ export function listOptionsOf(
   };
 }
 
-/** The answer with a page of a list, each item as `show` returns it. An invalid cursor is refused. */
-export async function pageAnswer<T>(
-  list: Promise<Page<T>>,
-  show: (item: T) => unknown,
-): Promise<WebhookAnswer> {
-  const { items, nextCursor } = await list.catch((error: unknown) => {
-    if (error instanceof RangeError) {
+/** A handler that lists records by these filters, each item as `show` returns it. An invalid cursor is refused. */
+export function lister<T>(
+  filters: readonly ListFilter[],
+  operation: Operation<[ListOptions], Page<T>>,
+  show: (item: T, call: RoutedCall) => unknown,
+  states?: readonly string[],
+): AdministrationHandler {
+  return async (call) => {
+    const options = listOptionsOf(call.query, filters, states);
+    const { items, nextCursor } = await call.store.read(operation, options).catch((error: unknown) => {
+      if (!(error instanceof RangeError)) throw error;
       throw invalidField("cursor", "expected the nextCursor of a page of this list");
-    }
-    throw error;
-  });
-  return jsonAnswer(200, { items: await Promise.all(items.map(show)), nextCursor });
+    });
+    return jsonAnswer(200, { items: await Promise.all(items.map((item) => show(item, call))), nextCursor });
+  };
 }
 
 function limitOf(query: URLSearchParams): number {

@@ -37,8 +37,11 @@ export interface RoutedCall extends AdministrationParts {
   fields(known: readonly string[], options?: { readonly optional: boolean }): FieldReader;
 }
 
+/** Answers a call. Refusals are thrown as `WebhookRefusal`. */
+export type AdministrationHandler = (call: RoutedCall) => Promise<WebhookAnswer>;
+
 /** Handlers by method and path, such as `POST /endpoints/:id/rotate`. */
-export type AdministrationRoutes = Readonly<Record<string, (call: RoutedCall) => Promise<WebhookAnswer>>>;
+export type AdministrationRoutes = Readonly<Record<string, AdministrationHandler>>;
 
 /** An entry of the audit log about an action of the administration. */
 export function adminAudit(

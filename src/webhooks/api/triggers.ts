@@ -4,7 +4,7 @@ import { newTriggerKey } from "../model/keys.ts";
 import type { StoredKey, Trigger, TriggerLimit } from "../model/records.ts";
 import * as triggers from "../store/triggers.ts";
 import { FieldReader } from "./field_reader.ts";
-import { listOptionsOf, pageAnswer } from "./list_query.ts";
+import { lister } from "./list_query.ts";
 import { found, invalidField, notFound, refusal } from "./problem.ts";
 import { adminAudit, type AdministrationRoutes, jsonAnswer, NO_CONTENT, type RoutedCall } from "./route.ts";
 import { limitValueProblem } from "./trigger_limit.ts";
@@ -17,7 +17,7 @@ const EDITABLE = ["workflow", "requireIdempotencyKey", "onBodyMismatch", "limit"
 /** `/triggers`. */
 export const TRIGGER_ROUTES: AdministrationRoutes = {
   "POST /triggers": createTrigger,
-  "GET /triggers": listTriggers,
+  "GET /triggers": lister(["since", "until"], triggers.listTriggers, shown),
   "GET /triggers/:id": getTrigger,
   "PATCH /triggers/:id": editTrigger,
   "DELETE /triggers/:id": deleteTrigger,
@@ -51,11 +51,6 @@ async function createTrigger(call: RoutedCall) {
     throw refusal(409, "name_taken", `Cannot create trigger "${name}": the name is taken`, { field: "name" });
   }
   return jsonAnswer(201, { ...shown(trigger), key });
-}
-
-async function listTriggers({ query, store }: RoutedCall) {
-  const options = listOptionsOf(query, ["since", "until"]);
-  return await pageAnswer(store.read(triggers.listTriggers, options), shown);
 }
 
 async function getTrigger({ id, store }: RoutedCall) {
