@@ -88,7 +88,7 @@ function readUnit(reader: JsonReader): Unit | undefined {
 function readText(reader: JsonReader): string {
   const text = reader.string();
   if (text === undefined) throw reader.wrongKind("must be a string");
-  // Half a surrogate pair has no UTF-8, so it would be another key in the cache than in the request.
+  // UTF-8 would change half a surrogate pair, and so the key of the counter.
   if (!text.isWellFormed()) throw reader.refusal("must be well-formed Unicode");
   return text;
 }

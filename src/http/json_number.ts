@@ -1,15 +1,11 @@
-/** Whole numbers up to this one are told apart by a JavaScript number: 2^53. */
+/** The largest integer that JSON requests may hold. */
 export const MAX_WHOLE_NUMBER = 2 ** 53;
 
 const NUMBER = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
-/** As nearly all are written. */
 const PLAIN = /^(?:0|[1-9]\d{0,14})$/;
 const DIGITS_OF_MAX = String(MAX_WHOLE_NUMBER).length;
 
-/**
- * The whole number that the text of a JSON number stands for: `1.0` and `1e2` count, `1.5` does not.
- * Answers undefined for a text that is no whole number, and an infinity for one beyond 2^53 either way.
- */
+/** The integer of a JSON number such as `1.0` or `1e2`; undefined for others, and an infinity beyond 2^53 either way. */
 export function wholeNumber(source: string): number | undefined {
   if (PLAIN.test(source)) return Number(source);
   const match = NUMBER.exec(source);
@@ -26,7 +22,7 @@ export function wholeNumber(source: string): number | undefined {
 }
 
 function magnitude(significant: string, zeros: number): number {
-  // Asked before the zeros are written out: an exponent of a billion costs nothing.
+  // Before the zeros are written: an exponent of a billion costs nothing.
   if (significant.length + zeros > DIGITS_OF_MAX) return Infinity;
   const exact = BigInt(significant + "0".repeat(zeros));
   return exact > BigInt(MAX_WHOLE_NUMBER) ? Infinity : Number(exact);

@@ -4,9 +4,8 @@ import { STATUS_PHRASES } from "../base/problem_details.ts";
 /** Statuses whose answers have no body and no length. */
 const WITHOUT_BODY = [204, 304];
 
-/** What a response is written with. */
+/** Options of `responseBytes`. */
 export interface ResponseBytesOptions {
-  /** The whole body. */
   readonly body: Uint8Array | undefined;
   /** The connection is closed after it. */
   readonly isLast: boolean;
@@ -14,7 +13,7 @@ export interface ResponseBytesOptions {
   readonly now: number;
 }
 
-/** A response as HTTP/1.1 writes it. */
+/** A response in HTTP/1.1. */
 export function responseBytes(response: Response, { body, isLast, now }: ResponseBytesOptions): Buffer {
   const { status, headers } = response;
   let head = `HTTP/1.1 ${status} ${STATUS_PHRASES[status] ?? ""}\r\n`;

@@ -92,9 +92,9 @@ function openPort(parts: ServiceParts, { name, host, port, routes, tls }: OpenPo
     isShared: settings.LISTEN_SHARED,
     maxConnections: settings.HTTP_MAX_CONNECTIONS === 0 ? Infinity : settings.HTTP_MAX_CONNECTIONS,
   });
-  stats.addGauge(`ratelimit.process.${name}_connections`, () => opened.connections);
-  stats.addCounter(`ratelimit.process.${name}_connections_refused`, () => opened.refused);
-  addListenerMetrics(parts, name, opened);
+  stats.addGauge(`ratelimit.process.${name}_connections`, () => opened.accepting.connections);
+  stats.addCounter(`ratelimit.process.${name}_connections_refused`, () => opened.accepting.refused);
+  addListenerMetrics(parts, name, opened.accepting);
   return opened;
 }
 
@@ -155,7 +155,7 @@ export function openDebug(
     port,
     isShared: settings.LISTEN_SHARED,
   });
-  addListenerMetrics(parts, "debug", opened);
+  addListenerMetrics(parts, "debug", opened.accepting);
   if (token === undefined && !isLoopback(opened.hostname)) {
     logger.warning(
       "The debug port is open to other machines without a token; set DEBUG_TOKEN or DEBUG_HOST",
