@@ -56,7 +56,6 @@ export class Batcher<B extends HitBatch, Connection> {
     return (this.#gathering ?? this.#begin()).batch;
   }
 
-  /** Adds the hits of a caller to the current batch. */
   add(ask: Ask): void {
     const { batch, isDue } = this.#gathering ?? this.#begin();
     batch.add(ask);

@@ -50,7 +50,6 @@ export class Breaker {
     return true;
   }
 
-  /** An attempt went well. */
   succeeded(): void {
     this.#failures = 0;
     if (!this.#open) return;
@@ -59,7 +58,6 @@ export class Breaker {
     this.#attempt = 1;
   }
 
-  /** An attempt failed. */
   failed(reason: string): void {
     this.#reason = reason;
     if (!this.#open) {

@@ -66,19 +66,16 @@ export function stateOf({ states }: Pick<Ask, "states">): string {
  * group's outcome in the order of arrival, as if each hit had been sent alone.
  */
 export class HitBatch {
-  /** In the order in which they take place. */
   readonly groups: HitGroup[] = [];
   readonly #asks: Ask[] = [];
   /** The group that further hits of a key join; giving back ends it, because it stops at 0. */
   readonly #open = new Map<string, HitGroup>();
   readonly #members: Member[] = [];
 
-  /** Whether there is nothing to send. */
   get isEmpty(): boolean {
     return this.#asks.length === 0;
   }
 
-  /** Adds the hits of a caller. */
   add(ask: Ask): void {
     this.#insert(ask);
   }
@@ -96,7 +93,6 @@ export class HitBatch {
     }
   }
 
-  /** Fails every caller. */
   fail(state: string): void {
     for (const ask of this.#asks) fail(ask, state);
   }

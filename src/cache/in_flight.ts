@@ -25,7 +25,6 @@ export class InFlight<Request extends InFlightRequest> {
     this.#options = options;
   }
 
-  /** How many there are. */
   get size(): number {
     return this.#requests.size;
   }
@@ -37,7 +36,6 @@ export class InFlight<Request extends InFlightRequest> {
     return Math.max(0, Math.ceil(startedAt + timeoutMs - clock.elapsed()));
   }
 
-  /** Holds a request until it is answered or times out. */
   add(request: Request): void {
     this.#requests.add(request);
     this.#arm();
@@ -46,7 +44,9 @@ export class InFlight<Request extends InFlightRequest> {
   /** Lets go of a request; returns false when it was not held any more. */
   delete(request: Request): boolean {
     if (!this.#requests.delete(request)) return false;
-    if (this.#requests.size === 0) this.#disarm();
+    if (this.#requests.size > 0) return true;
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
     return true;
   }
 
@@ -59,7 +59,6 @@ export class InFlight<Request extends InFlightRequest> {
     return taken;
   }
 
-  /** The connections that requests wait on. */
   connections(): Set<unknown> {
     return new Set([...this.#requests].map(({ connection }) => connection));
   }
@@ -69,23 +68,14 @@ export class InFlight<Request extends InFlightRequest> {
     if (this.#cancelTimer !== undefined || oldest === undefined) return;
     this.#cancelTimer = this.#options.clock.after(this.leftMs(oldest.startedAt), () => {
       this.#cancelTimer = undefined;
-      this.#expire();
+      const requests: Request[] = [];
+      for (const request of this.#requests) {
+        if (this.leftMs(request.startedAt) > 0) break;
+        requests.push(request);
+      }
+      for (const request of requests) this.#requests.delete(request);
+      if (requests.length > 0) this.#options.onTimeout(requests);
       this.#arm();
     });
-  }
-
-  #expire(): void {
-    const expired: Request[] = [];
-    for (const request of this.#requests) {
-      if (this.leftMs(request.startedAt) > 0) break;
-      expired.push(request);
-    }
-    for (const request of expired) this.#requests.delete(request);
-    if (expired.length > 0) this.#options.onTimeout(expired);
-  }
-
-  #disarm(): void {
-    this.#cancelTimer?.();
-    this.#cancelTimer = undefined;
   }
 }

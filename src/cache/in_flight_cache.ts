@@ -6,7 +6,6 @@ import { CacheError } from "../ratelimit/errors.ts";
 
 /** How hits in flight are limited. */
 export interface InFlightCacheOptions {
-  /** Most hits that wait for an answer at a time. */
   readonly maxInFlight: number;
   /** The back end that is wrapped, for errors. */
   readonly backend: CacheError["backend"];

@@ -29,7 +29,6 @@ export class ReplyQueue<Reply> {
     return true;
   }
 
-  /** Forgets every write. */
   clear(): void {
     this.#pending = [];
   }

@@ -18,7 +18,6 @@ export class SummedFigures implements Figures {
     this.gauges = sums("gauges");
   }
 
-  /** Keeps the counters of a node that is closed now. */
   keep({ counters }: Figures): void {
     for (const [name, read] of Object.entries(counters)) {
       this.#closed.set(name, (this.#closed.get(name) ?? 0) + read());

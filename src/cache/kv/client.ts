@@ -10,7 +10,6 @@ export interface KvClientOptions {
   readonly connector: KvConnectorOptions;
   /** Wait before the next attempt to connect, or `null` for no more of them; `reason` is why the last one ended. */
   readonly retryDelayMs: (reason: string) => number | null;
-  /** There is a connection. */
   readonly onConnected: () => void;
   /** The connection is gone, or an attempt to connect failed. */
   readonly onClosed: (reason: string) => void;
@@ -30,7 +29,6 @@ export class KvClient {
   /** `onClosed` was called before the end of the stream was reported. */
   #isClosureReported = false;
 
-  /** Begins to connect. */
   constructor(options: KvClientOptions) {
     const { connector } = options;
     this.#options = options;
@@ -63,7 +61,6 @@ export class KvClient {
     client.connect().catch(() => {});
   }
 
-  /** Whether something can be written. */
   get isConnected(): boolean {
     return this.#stream !== undefined;
   }
@@ -102,7 +99,6 @@ export class KvClient {
     this.#closed();
   }
 
-  /** Ends the connection for good. */
   close(): void {
     this.#client.disconnect();
   }

@@ -9,7 +9,6 @@ import type { KvStartup } from "./startup.ts";
 /** How a connection is made usable. */
 export interface KvConnectionOptions extends KvLogin {
   readonly connector: KvConnectorOptions;
-  /** Number of the database that holds the counters. */
   readonly database: number;
   /** Refuse a server that reports that it is a replica. */
   readonly primaryOnly: boolean;
@@ -37,7 +36,6 @@ export class KvConnection {
   #isReady = false;
   #isClosed = false;
 
-  /** Begins to connect. */
   constructor(options: KvConnectionOptions, events: KvConnectionEvents) {
     const { connector, startup } = options;
     this.#options = options;

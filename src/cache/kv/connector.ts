@@ -71,8 +71,8 @@ export class KvConnector extends AbstractConnector {
     const stream = secure === undefined ? net.connect({ ...target }) : tls.connect({ ...target, ...secure });
     // The client listens for one error only; a second one, such as EPIPE, would end the process.
     stream.on("error", (error) => this.firstError ??= error);
-    const expire = () => stream.destroy(new Error(`no connection within ${timeoutMs} ms`));
-    const cancel = clock.after(timeoutMs, expire);
+    const timedOut = () => void stream.destroy(new Error(`no connection within ${timeoutMs} ms`));
+    const cancel = clock.after(timeoutMs, timedOut);
     stream.once(secure === undefined ? "connect" : "secureConnect", cancel);
     stream.once("close", cancel);
     onStream?.(stream);

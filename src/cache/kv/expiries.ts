@@ -38,7 +38,6 @@ export class KvExpiries {
     return false;
   }
 
-  /** The expiry of this key is set. */
   remember(key: string, windowEnd: number): void {
     let keys = this.#byEnd.get(windowEnd);
     if (keys === undefined) this.#byEnd.set(windowEnd, keys = new Set());
@@ -110,7 +109,6 @@ export class KvLateExpiries {
     return taken;
   }
 
-  /** Keeps expiries that were refused, or not answered. */
   refuse(late: readonly LateExpiry[]): void {
     this.#refused.push(...late);
   }
@@ -128,7 +126,6 @@ export class KvLateExpiries {
     return isConnected ? this.#refused.splice(0) : this.#takeUnsent();
   }
 
-  /** Takes everything. */
   takeAll(): LateExpiry[] {
     return [...this.#takeUnsent(), ...this.#unconfirmed.splice(0).flat()];
   }

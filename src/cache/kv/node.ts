@@ -26,7 +26,6 @@ export interface KvNodeOptions extends Omit<KvPoolOptions, "events"> {
   /** For how long hits gather before they are written, in milliseconds. */
   readonly windowMs: number;
   readonly clock: Clock;
-  /** A number from 0 to below 1. */
   readonly random: () => number;
   /** What callers get instead of a failure; the failure itself when absent. */
   readonly errorOf?: (failure: KvFailure) => Error;
@@ -117,12 +116,10 @@ export class KvNode {
     return this.#pool.ready.promise;
   }
 
-  /** Whether counters can be asked now. */
   get connected(): boolean {
     return this.#pool.connected;
   }
 
-  /** Its connections, timeouts and breaker. */
   get figures(): Figures {
     const { counters, gauges } = this.#pool.figures;
     return {
@@ -160,7 +157,6 @@ export class KvNode {
     this.#late.owe(late);
   }
 
-  /** Fails every caller, and ends connections and timers. */
   close(): Promise<void> {
     this.#failGathering("it is closed");
     for (const { batch } of this.#inFlight.takeAll()) this.#fail(batch, "it is closed");
@@ -263,7 +259,6 @@ export class KvNode {
     }
   }
 
-  /** Begins a batch for owed expiries, unless there is one. */
   #sendOwed(): void {
     if (this.#late.isOwed) void this.#plain.batch;
   }

@@ -8,14 +8,12 @@ export interface KvPoolEvents {
   connected(): void;
   free(): void;
   lost(reason: string): void;
-  /** No connection was free in time. */
   exhausted(reason: string): void;
 }
 
 /** How connections are held. */
 export interface KvPoolOptions {
   readonly connect: (events: KvConnectionEvents) => KvConnection;
-  /** How many connections are held. */
   readonly poolSize: number;
   /** What happens when all of them stay taken for `onEmptyWaitMs`: one more, an error, or a longer wait. */
   readonly onEmpty: "CREATE" | "ERROR" | "WAIT";

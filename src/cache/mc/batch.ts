@@ -60,7 +60,6 @@ export class McBatch extends HitBatch implements McExchange {
     this.hits += ask.hits.length;
   }
 
-  /** Adds what is to be taken off a counter. */
   addOvershoot(overshoot: Overshoot): void {
     this.#overshoots.push(overshoot);
   }

@@ -63,12 +63,10 @@ export class McCache implements CounterCache {
     return this.#ready.promise;
   }
 
-  /** Whether there is a connection to at least one node. */
   get connected(): boolean {
     return this.#nodes.some(({ connected }) => connected);
   }
 
-  /** Commands, connections and breakers of all nodes. */
   get figures(): Figures {
     const { counters, gauges } = this.#figures;
     return {
@@ -140,7 +138,7 @@ export class McCache implements CounterCache {
       return node;
     });
     for (const node of known.values()) {
-      if (!this.#nodes.includes(node)) this.#leave(node);
+      if (!this.#nodes.includes(node)) this.#leaving.set(node, this.#leave(node));
     }
     if (isFirst) Promise.all(this.#nodes.map(({ ready }) => ready)).then(() => this.#ready.resolve());
   }
@@ -155,14 +153,10 @@ export class McCache implements CounterCache {
     });
   }
 
-  #leave(node: McNode): void {
-    this.#leaving.set(
-      node,
-      node.retire().then(() => {
-        this.#leaving.delete(node);
-        this.#figures.keep(node.figures);
-      }),
-    );
+  async #leave(node: McNode): Promise<void> {
+    await node.retire();
+    this.#leaving.delete(node);
+    this.#figures.keep(node.figures);
   }
 
   #all(): McNode[] {

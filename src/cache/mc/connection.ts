@@ -10,7 +10,6 @@ import { McReplyReader } from "./reply_reader.ts";
 
 /** What the owner of a connection is notified of. */
 export interface McConnectionEvents {
-  /** It is usable. */
   ready(): void;
   /** It is gone for good; what was written gets no replies. */
   lost(reason: string): void;
@@ -19,7 +18,6 @@ export interface McConnectionEvents {
 /** How a node is connected to. */
 export interface McConnectionOptions {
   readonly address: HostAndPort;
-  /** Files for TLS, read for each connection; plain TCP when absent. */
   readonly tls?: TlsFiles | undefined;
   /** Longest time until it can be used, in milliseconds. */
   readonly timeoutMs: number;
@@ -49,7 +47,6 @@ export class McConnection {
     return this.#isUsable;
   }
 
-  /** How many writes wait for their replies. */
   get inFlight(): number {
     return this.#queue.size;
   }
@@ -63,7 +60,6 @@ export class McConnection {
     this.#socket?.write(text, "latin1");
   }
 
-  /** Closes it and reports that as `lost`. */
   end(reason: string): void {
     if (this.#isEnded) return;
     this.#isEnded = true;

@@ -25,7 +25,6 @@ export interface McSrv {
 /** How nodes are looked up, and who gets them. */
 export interface McHostsOptions extends McSrv {
   readonly clock: Clock;
-  /** A number from 0 to below 1. */
   readonly random: () => number;
   /** Called with each list, in the order in which nodes are chosen. */
   readonly onNodes: (nodes: readonly HostAndPort[]) => void;

@@ -8,9 +8,9 @@ const MAX_KEY_BYTES = 250;
 const MAX_PREFIX_LENGTH = 150;
 /** Most characters of a key that an error shows. */
 const SHOWN_CHARACTERS = 60;
-/** What nearly every key is: one byte a character, and nothing that would end it early. */
+/** Nearly every key: one byte a character, and none that would end it. */
 const PLAIN_KEY = /^[\x21-\x7e]{1,250}$/;
-/** How a key ends: with the start of its window. */
+/** The start of the window at the end of a key. */
 const WINDOW = /_\d{1,20}$/;
 
 /** Throws `InvalidRequestError` for a key that a memcached-style cache cannot hold. */
@@ -24,10 +24,7 @@ export function checkMcKey(key: string): void {
   });
 }
 
-/**
- * The key itself where a memcached-style cache can hold it; otherwise its prefix, a digest of all of it, and
- * the start of its window. The digest has no `_` in it, so that no key of a rule looks like that.
- */
+/** The key itself where a memcached-style cache can hold it; otherwise its prefix, a digest, and its window. */
 export function digestedMcKey(key: string, prefix: string): string {
   if (PLAIN_KEY.test(key) || problemOf(key) === undefined) return key;
   const isReadable = prefix.length <= MAX_PREFIX_LENGTH && PLAIN_KEY.test(prefix);
@@ -40,7 +37,6 @@ export function mcKeyBytes(key: string): string {
   return PLAIN_KEY.test(key) ? key : Buffer.from(key, "utf8").toString("latin1");
 }
 
-/** Octets count, not characters, as for everybody else who uses these nodes. */
 function problemOf(key: string): string | undefined {
   const bytes = Buffer.from(key, "utf8");
   if (bytes.length === 0) return "a memcached-style cache takes no empty key";

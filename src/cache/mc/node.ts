@@ -30,7 +30,6 @@ interface Request extends InFlightRequest {
 
 /** One node of a memcached-style cache: what gathers in one turn is one write on one of its connections. */
 export class McNode {
-  /** `host:port`, for errors. */
   readonly address: string;
   readonly #options: McNodeOptions;
   readonly #pool: McPool;
@@ -80,17 +79,14 @@ export class McNode {
     });
   }
 
-  /** Settles at the first connection. */
   get ready(): Promise<void> {
     return this.#pool.ready.promise;
   }
 
-  /** Whether counters can be asked now. */
   get connected(): boolean {
     return this.#pool.connected;
   }
 
-  /** Its connections and breaker. */
   get figures(): Figures {
     return {
       counters: { breaker_opened: () => this.#breaker.opened },
@@ -133,14 +129,12 @@ export class McNode {
     this.close();
   }
 
-  /** Fails every caller, and ends connections and timers. */
   close(): void {
     this.#pool.close();
     this.#failGathering("it is closed");
     for (const request of this.#inFlight.takeAll()) this.#fail(request, "it is closed");
   }
 
-  /** Why hits cannot be asked for. */
   #refusal(hits: number): string | undefined {
     if (!this.#pool.isHopeful) return this.#pool.reason;
     if (this.#waitingHits > 0 && this.#waitingHits + hits > MAX_WAITING_HITS) {

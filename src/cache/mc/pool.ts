@@ -10,7 +10,6 @@ const NO_MORE_MS = 1_000;
 
 /** What the owner of a pool is notified of. */
 export interface McPoolEvents {
-  /** A connection can be taken. */
   ready(): void;
   /** What was written on this connection gets no replies. */
   lost(connection: McConnection, reason: string): void;
@@ -22,7 +21,6 @@ export interface McPoolEvents {
 export interface McPoolOptions extends McConnectionOptions {
   /** How many are held at most; 0 is taken as 1. */
   readonly maxIdleConnections: number;
-  /** A number from 0 to below 1. */
   readonly random: () => number;
   readonly tally: { cx_total: number };
   readonly onConnection?: ((connected: boolean, reason: string) => void) | undefined;

@@ -1,44 +1,42 @@
 import type { Buffer } from "node:buffer";
 
-/** Longest line, and longest value, that a counter or an error text can need. */
+/** Longest line, and longest value, of a counter or an error. */
 const MAX_LINE = 2_048;
 const MAX_VALUE = 1_024;
-/** Longest value that a server can be told to take. */
+/** Longest value of any server. */
 const MAX_ITEM = 2 ** 30;
 /** Digits of the largest number of 64 bits. */
 const MAX_DIGITS = 20;
 
+const DIGITS = /^\d+$/;
 const WORDS = new Set(["STORED", "NOT_STORED", "NOT_FOUND", "DELETED", "END"]);
 const TEXTS = /^(?:(?:CLIENT_|SERVER_)?ERROR|VERSION)(?: |$)/;
 const VALUE_LINE = /^VALUE [^ ]+ \d+ (\d{1,10})(?: \d+)?$/;
 
 /**
- * Finds the replies in what a node of a memcached-style cache sends. Each is the line as it came; that of
- * a `get` which found something is `VALUE` and the value, or how long it is when it is too long for a counter.
+ * Parses the replies of one connection. Each is the line as it came; that of a `get` with a result is `VALUE`
+ * and the value, or its length when it is too long for a counter.
  */
 export class McReplyReader {
-  /** What has come of a reply that is not whole yet, one character an octet. */
+  /** The begin of the next reply, one character a byte. */
   #rest = "";
-  /** The value of a `get` whose end has not come yet. */
+  /** The value of a `get` without its end. */
   #value: string | undefined;
-  /** Octets to come of a value that is too long for a counter, and of which nothing is kept. */
+  /** Bytes left of a value that is too long for a counter. */
   #toSkip = 0;
-  /** Its last octet has come, and the end of its line has not. */
-  #skipped = false;
+  /** Only the end of its line is left. */
+  #isSkipped = false;
 
-  /**
-   * Takes what was read, a text with one character an octet, and answers the replies that are whole now.
-   * Throws when it is not the protocol.
-   */
+  /** Returns the replies that these bytes complete; throws when they are not the protocol. */
   read(bytes: Buffer | string): string[] {
     const text = this.#rest + (typeof bytes === "string" ? bytes : bytes.toString("latin1"));
     const replies: string[] = [];
     let at = this.#skip(text, 0);
     for (let end = text.indexOf("\r\n", at); end !== -1; end = text.indexOf("\r\n", at)) {
       const line = text.slice(at, end);
-      if (this.#skipped) {
+      if (this.#isSkipped) {
         if (line !== "") throw unreadable(line);
-        this.#skipped = false;
+        this.#isSkipped = false;
         at = end + 2;
       } else if (line.startsWith("VALUE ")) {
         const after = this.#takeValue(text, line, end + 2);
@@ -54,13 +52,13 @@ export class McReplyReader {
     return replies;
   }
 
-  /** Keeps the value for its reply; answers where it ends, or nothing when it is not all there. */
+  /** Keeps the value for its reply; returns where it ends, or nothing when it is incomplete. */
   #takeValue(text: string, line: string, from: number): number | undefined {
     const length = Number(VALUE_LINE.exec(line)?.[1] ?? -1);
     if (length < 0 || length > MAX_ITEM || this.#value !== undefined) throw unreadable(line);
     if (length > MAX_VALUE) {
-      // Somebody else's, which is to fail its own key only.
-      this.#value = `${length} octets`;
+      // It is no counter, and fails its own key only.
+      this.#value = `${length} bytes`;
       this.#toSkip = length;
       return this.#skip(text, from);
     }
@@ -71,13 +69,13 @@ export class McReplyReader {
     return end + 2;
   }
 
-  /** Passes over a value that is too long; answers where it ends, or the end of the text. */
+  /** Skips a value that is too long; returns where it ends, or the end of the text. */
   #skip(text: string, from: number): number {
     if (this.#toSkip === 0) return from;
-    const octets = Math.min(this.#toSkip, text.length - from);
-    this.#toSkip -= octets;
-    this.#skipped = this.#toSkip === 0;
-    return from + octets;
+    const skipped = Math.min(this.#toSkip, text.length - from);
+    this.#toSkip -= skipped;
+    this.#isSkipped = this.#toSkip === 0;
+    return from + skipped;
   }
 
   #reply(line: string): string {
@@ -93,14 +91,9 @@ export class McReplyReader {
 }
 
 function isNumber(line: string): boolean {
-  if (line.length === 0 || line.length > MAX_DIGITS) return false;
-  for (let index = 0; index < line.length; index++) {
-    const code = line.charCodeAt(index);
-    if (code < 0x30 || code > 0x39) return false;
-  }
-  return true;
+  return line.length <= MAX_DIGITS && DIGITS.test(line);
 }
 
 function unreadable(text: string): Error {
-  return new Error(`it sent ${JSON.stringify(text.slice(0, 40))}, which is no answer`);
+  return new Error(`it sent ${JSON.stringify(text.slice(0, 40))}, which is not a reply`);
 }

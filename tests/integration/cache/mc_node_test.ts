@@ -72,7 +72,7 @@ const BAD_SERVERS: readonly BadServer[] = [
   {
     name: "speaks another protocol",
     script: (_, socket) => void socket.write("HTTP/1.1 400 Bad Request\r\n\r\n"),
-    message: /: (?:no connection: )?it sent "HTTP\/1.1 400 Bad Request", which is no answer$/,
+    message: /: (?:no connection: )?it sent "HTTP\/1.1 400 Bad Request", which is not a reply$/,
   },
   {
     name: "has too many connections",
@@ -82,7 +82,7 @@ const BAD_SERVERS: readonly BadServer[] = [
   {
     name: "greets and then answers garbage",
     script: (line, socket) => void (greet(line, socket) || socket.write("\x16\x03\x01\r\n")),
-    message: /: it sent "\\u0016\\u0003\\u0001", which is no answer$/,
+    message: /: it sent "\\u0016\\u0003\\u0001", which is not a reply$/,
     greets: true,
   },
   {

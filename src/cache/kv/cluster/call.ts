@@ -78,12 +78,11 @@ export class KvClusterCall implements Caller {
   }
 
   #finish(): number[] {
-    const first = this.#states.find((state) => state !== undefined);
-    if (first === undefined) return this.#hits.map((_, position) => this.#counts[position] ?? 0);
-    throw new KvFailure(first, {
-      counts: this.#hits.map((_, position) => this.#counts[position]),
-      states: this.#hits.map((_, position) => this.#states[position]),
-    });
+    const counts = this.#hits.map((_, position) => this.#counts[position]);
+    const states = this.#hits.map((_, position) => this.#states[position]);
+    const first = states.find((state) => state !== undefined);
+    if (first !== undefined) throw new KvFailure(first, { counts, states });
+    return counts.map((count) => count ?? 0);
   }
 
   #bySlot(): Group[] {
@@ -102,8 +101,7 @@ export class KvClusterCall implements Caller {
   async #askAll(groups: readonly Group[]): Promise<void> {
     const { parallelism } = this.#options;
     if (parallelism === 0 || groups.length <= parallelism) {
-      await Promise.all(groups.map((group) => this.#ask(group, 0)));
-      return;
+      return void await Promise.all(groups.map((group) => this.#ask(group, 0)));
     }
     const queue = groups.values();
     const work = async () => {

@@ -41,12 +41,10 @@ export class KvCluster implements CounterCache {
     this.#callOptions = { ...options, topology: this.#topology, waits: this.#waits };
   }
 
-  /** Settles when counters can be asked for the first time. */
   get ready(): Promise<void> {
     return this.#topology.ready;
   }
 
-  /** Those of all nodes added up, and the cluster's own. */
   get figures(): Figures {
     return this.#topology.figures;
   }

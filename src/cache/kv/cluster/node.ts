@@ -35,10 +35,8 @@ export interface KvClusterNodeOptions {
 /** An open node of the cluster: whether it is used, and whether it failed lately. */
 export class KvClusterNode {
   readonly endpoint: HostAndPort;
-  /** `host:port`. */
   readonly address: string;
   readonly kv: KvNodeLike;
-  /** Why there is no connection, if that is known. */
   reason = "no connection";
   /** The first attempt to connect has not ended. */
   isOpening = true;
@@ -61,7 +59,6 @@ export class KvClusterNode {
     this.kv.ready.then(() => change(""), () => {});
   }
 
-  /** Settles when the first attempt to connect has ended. */
   get opened(): Promise<void> {
     return this.#opened.promise;
   }
@@ -97,7 +94,6 @@ export class KvClusterNode {
     });
   }
 
-  /** Sends one command. */
   async command(args: readonly string[]): Promise<unknown> {
     this.#inFlight++;
     this.#isUsed = true;
@@ -120,12 +116,10 @@ export class KvClusterNode {
     await this.kv.close();
   }
 
-  /** An error of this node. */
   error(state: string, cause?: unknown): Error {
     return new Error(this.describe(state), { cause });
   }
 
-  /** What is wrong with this node. */
   describe(state: string): string {
     return `node "${this.address}": ${state}`;
   }

@@ -44,7 +44,6 @@ export class KvClusterRefresh {
     if (this.#running === undefined) this.#schedule(this.#retryMs() - this.#elapsed());
   }
 
-  /** Looks immediately. */
   start(): void {
     this.#next?.cancel();
     this.#next = undefined;

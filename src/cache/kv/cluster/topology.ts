@@ -33,19 +33,19 @@ export interface KvTopologyOptions {
 export class KvTopology {
   /** How many hits nodes redirected, by kind, and how often the slots were read. */
   readonly tally = { moved: 0, asked: 0, refreshes: 0 };
+  /** Why the cluster cannot be asked. */
+  reason = "no node has answered";
   readonly #figures: SummedFigures;
   readonly #options: KvTopologyOptions;
   readonly #ready = Promise.withResolvers<void>();
   readonly #waits: KvClusterWaits;
   readonly #refresh: KvClusterRefresh;
-  /** By `host:port`. */
   readonly #nodes = new Map<string, KvClusterNode>();
   /** The nodes of the latest answer. */
   #named = new Set<KvClusterNode>();
   #table: (KvClusterNode | undefined)[] = [];
   #turn = 0;
   #hasLooked = false;
-  #reason = "no node has answered";
   #reported: boolean | undefined;
   #cancelRetire: (() => void) | undefined;
   #isClosed = false;
@@ -64,7 +64,6 @@ export class KvTopology {
     this.#refresh.start();
   }
 
-  /** Those of all nodes added up, and the cluster's own. */
   get figures(): Figures {
     const { counters, gauges } = this.#figures;
     return {
@@ -83,19 +82,12 @@ export class KvTopology {
     return this.#ready.promise;
   }
 
-  /** Whether some primary can be asked now. */
   get connected(): boolean {
     return [...this.#named].some(({ kv }) => kv.connected);
   }
 
-  /** Whether the slots were read. */
   get isKnown(): boolean {
     return this.#table.length > 0;
-  }
-
-  /** Why the cluster cannot be asked. */
-  get reason(): string {
-    return this.#reason;
   }
 
   /** Settles at the end of the current look at the cluster; absent without one. */
@@ -103,7 +95,6 @@ export class KvTopology {
     return this.#refresh.running;
   }
 
-  /** The node that has a slot. */
   nodeOf(slot: number): KvClusterNode | undefined {
     return this.#table[slot];
   }
@@ -138,7 +129,6 @@ export class KvTopology {
     this.#refresh.suspect();
   }
 
-  /** Closes all nodes and ends all timers. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#refresh.close();
@@ -180,7 +170,7 @@ export class KvTopology {
       return await Promise.any(seeds.filter((node) => !asked.has(node)).map((node) => this.#ask(node)));
     } catch (error) {
       const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
-      if (first instanceof Error) this.#reason = first.message;
+      if (first instanceof Error) this.reason = first.message;
       return undefined;
     }
   }
@@ -237,7 +227,7 @@ export class KvTopology {
 
   #changed(node: KvClusterNode): void {
     if (this.#isClosed) return;
-    if (!node.kv.connected) this.#reason = node.describe(node.reason);
+    if (!node.kv.connected) this.reason = node.describe(node.reason);
     this.#report();
     if (!node.kv.connected) this.#refresh.suspect();
     else if (!this.connected) this.#refresh.request();
@@ -249,6 +239,6 @@ export class KvTopology {
     if (connected === this.#reported || (!connected && !this.#hasLooked)) return;
     if (connected) this.#ready.resolve();
     this.#reported = connected;
-    this.#options.onConnection?.(connected, connected ? "" : this.#reason);
+    this.#options.onConnection?.(connected, connected ? "" : this.reason);
   }
 }

@@ -22,7 +22,7 @@ const READ: readonly [name: string, text: string, replies: readonly string[]][] 
   ["an empty value", "VALUE key 0 0\r\n\r\nEND\r\n", ["VALUE "]],
   ["a value that holds an end of line", "VALUE key 7 6\r\nEND\r\n1\r\nEND\r\n", ["VALUE END\r\n1"]],
   ["a value that is too long for a counter", `VALUE key 0 3999\r\n${LONG_VALUE}\r\nEND\r\n12\r\n`, [
-    "VALUE 3999 octets",
+    "VALUE 3999 bytes",
     "12",
   ]],
   ["a value that is broken off by an error", "VALUE key 0 1\r\n1\r\nSERVER_ERROR full\r\n", [
@@ -47,7 +47,7 @@ Deno.test("mc reply reader: nothing is kept of a value as long as a server takes
   const piece = Buffer.alloc(2 ** 20);
   assertEquals(reader.read("VALUE key 0 104857600\r\n"), []);
   for (let count = 0; count < 100; count++) assertEquals(reader.read(piece), []);
-  assertEquals(reader.read("\r\nEND\r\n"), ["VALUE 104857600 octets"]);
+  assertEquals(reader.read("\r\nEND\r\n"), ["VALUE 104857600 bytes"]);
 });
 
 const UNREADABLE: readonly [name: string, text: string, shown: string][] = [
@@ -68,6 +68,6 @@ const UNREADABLE: readonly [name: string, text: string, shown: string][] = [
 for (const [name, text, shown] of UNREADABLE) {
   Deno.test(`mc reply reader: ${name} is not the protocol`, () => {
     const { message } = assertThrows(() => new McReplyReader().read(Buffer.from(text)));
-    assertEquals(message, `it sent ${shown}, which is no answer`);
+    assertEquals(message, `it sent ${shown}, which is not a reply`);
   });
 }
