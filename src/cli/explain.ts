@@ -1,4 +1,9 @@
-import { type Descriptor, type Entry, parseDescriptorText, type RateLimitRequest } from "../ratelimit/request.ts";
+import {
+  type Descriptor,
+  type Entry,
+  parseDescriptorText,
+  type RateLimitRequest,
+} from "../ratelimit/request.ts";
 import { InvalidRequestError } from "../ratelimit/errors.ts";
 import {
   explain,

@@ -8,7 +8,7 @@ import type { AuditEntry } from "../model/records.ts";
 import { beginAttempt, finishAttempt, type FinishedAttempt } from "../store/delivery_claims.ts";
 import type { ClaimedDelivery, WebhookStore } from "../store/store.ts";
 import type { AttemptReport } from "./metrics.ts";
-import { deliveryRequest, signingSecret, type Unsealer } from "./request.ts";
+import { deliveryRequest, type DeliveryRequestOptions } from "./request.ts";
 import type { DeliverySender, OutgoingDelivery, SendResult } from "./sender.ts";
 
 /** The steps of an attempt at which a process may end. */
@@ -18,10 +18,9 @@ export type AttemptStep = "claim" | "attempt_row" | "send" | "write_back";
 export type AttemptSteps = (when: "before" | "after", step: AttemptStep) => void | Promise<void>;
 
 /** What attempts are made with. */
-export interface AttemptOptions {
+export interface AttemptOptions extends Pick<DeliveryRequestOptions, "secretBox" | "version" | "timeoutMs"> {
   readonly store: WebhookStore;
   readonly sender: DeliverySender;
-  readonly secretBox: Unsealer;
   /** The time of all that is stored, which several machines may share. */
   readonly clock: Clock;
   /** The time that receivers are told; `clock` when absent. */
@@ -30,10 +29,6 @@ export interface AttemptOptions {
   readonly random: () => number;
   readonly newId: () => string;
   readonly logger: Logger;
-  /** Of an attempt, where its endpoint has none of its own. */
-  readonly timeoutMs: number;
-  /** Of Weir, for the user agent. */
-  readonly version: string;
   /** Called after each attempt. */
   readonly onAttempt?: ((report: AttemptReport) => void) | undefined;
   /** Called around each step of an attempt; what it throws is a fault of the step. */
@@ -97,10 +92,11 @@ async function sent(
   { signal, isHeld }: Lease,
   options: AttemptOptions,
 ): Promise<SendResult> {
-  const { sender, at = () => {} } = options;
+  const { sender, clock, wallClock = clock, at = () => {} } = options;
   let request: OutgoingDelivery;
   try {
-    request = await requestOf(claimed, options);
+    const times = { now: clock.now(), sentAt: wallClock.now() };
+    request = await deliveryRequest(claimed, { ...options, ...times });
   } catch (error) {
     return { errorKind: "unsendable", error: errorText(error) };
   }
@@ -114,20 +110,6 @@ async function sent(
   });
   await at("after", "send");
   return result;
-}
-
-async function requestOf(claimed: ClaimedDelivery, options: AttemptOptions): Promise<OutgoingDelivery> {
-  const { secretBox, clock, wallClock = clock, version, timeoutMs } = options;
-  const { secrets, headers: sealed } = claimed.endpoint;
-  const secret = signingSecret(secrets, clock.now());
-  if (secret === undefined) throw new Error("Cannot sign: the endpoint has no secret");
-  const [text, headers] = await Promise.all([
-    secretBox.unseal(secret.sealed),
-    sealed === undefined ? "{}" : secretBox.unseal(sealed),
-  ]);
-  return await deliveryRequest(claimed, {
-    ...{ secret: text, headers: JSON.parse(headers), now: wallClock.now(), version, timeoutMs },
-  });
 }
 
 function outcomeOf(result: SendResult, finishedAt: number): AttemptOutcome {

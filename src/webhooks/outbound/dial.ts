@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import { once as eventOf } from "node:events";
 import { lookup as lookUp } from "node:dns/promises";
 import { connect as connectSocket, isIP, type Socket } from "node:net";
 import { connect as connectTls, type TLSSocket } from "node:tls";
@@ -47,11 +48,13 @@ export function targetOf(url: URL): DialTarget {
 export class PendingConnection {
   /** By the clock's `elapsed`. */
   readonly end: number;
+  readonly #options: DialOptions;
   #socket: Socket | undefined;
   #isCancelled = false;
 
-  constructor(end: number) {
-    this.end = end;
+  constructor(options: DialOptions) {
+    this.#options = options;
+    this.end = options.clock.elapsed() + options.connectTimeoutMs;
   }
 
   cancel(): void {
@@ -64,9 +67,21 @@ export class PendingConnection {
     if (this.#isCancelled) throw new SendError("interrupted", "it was given up before it was sent");
   }
 
-  /** The socket to destroy when it is cancelled. */
+  /** The socket to destroy when it fails or is cancelled. */
   follow(socket: Socket): void {
     this.#socket = socket;
+  }
+
+  /** Waits for work until the deadline; `state` says what is missing then. */
+  async wait<T>(work: Promise<T>, state: string, end = this.end): Promise<T> {
+    const { clock, connectTimeoutMs } = this.#options;
+    const late = () => new SendError("timeout", `${state} within ${connectTimeoutMs} ms`);
+    try {
+      return await answeredWithin(work, Math.max(0, end - clock.elapsed()), clock, late);
+    } catch (error) {
+      this.#socket?.destroy();
+      throw error;
+    }
   }
 }
 
@@ -95,17 +110,17 @@ export class Dialler {
 
   /** Begins the timeout of a connection. */
   begin(): PendingConnection {
-    return new PendingConnection(this.#options.clock.elapsed() + this.#options.connectTimeoutMs);
+    return new PendingConnection(this.#options);
   }
 
   /** All addresses of a host. */
-  async resolve(host: string, { end } = this.begin()): Promise<readonly string[]> {
+  async resolve(host: string, pending = this.begin()): Promise<readonly string[]> {
     if (isIP(host) !== 0) return [host];
     const { lookup = platformLookup } = this.#options;
     const found = lookup(host).catch((error) => {
       throw lookupError(error);
     });
-    const addresses = await this.#within(found, end, "no address of the host was found");
+    const addresses = await pending.wait(found, "no address of the host was found");
     if (addresses.length === 0) throw lookupError(undefined);
     return addresses;
   }
@@ -135,24 +150,23 @@ export class Dialler {
 
   /** A connection to the first of the addresses that answers, or through the proxy. */
   async connect(
-    { host, port, isTls }: DialTarget,
+    target: DialTarget,
     addresses: readonly string[],
     pending: PendingConnection,
   ): Promise<Socket> {
     const { proxy, clock } = this.#options;
-    const { end } = pending;
     if (proxy !== undefined) {
-      const socket = await this.#connectOne(targetOf(proxy), { pending, end, name: "the proxy" });
-      if (isTls) await this.#tunnel(socket, proxy, { host, port, end });
+      const socket = await this.#connectOne(targetOf(proxy), pending, "the proxy");
+      if (target.isTls) await tunnel(socket, { proxy, target, pending });
       return socket;
     }
     let first: unknown;
     for (const [index, address] of addresses.entries()) {
       // A silent address leaves time for those after it.
-      const share = (end - clock.elapsed()) / (addresses.length - index);
+      const share = (pending.end - clock.elapsed()) / (addresses.length - index);
       try {
-        const own = { pending, end: clock.elapsed() + share, name: address };
-        return await this.#connectOne({ host: address, port }, own);
+        const own = { host: address, port: target.port };
+        return await this.#connectOne(own, pending, address, clock.elapsed() + share);
       } catch (error) {
         first ??= error;
       }
@@ -169,23 +183,22 @@ export class Dialler {
       readonly pending: PendingConnection;
     },
   ): Promise<TLSSocket> {
-    const { authorities = [] } = this.#options;
+    const { authorities } = this.#options;
     const { host } = target;
     // With both sets in one list the platform's would be parsed for each connection, for some 50 ms.
     const isOwn = this.#ownHosts.has(host);
+    const [first, other] = isOwn ? [authorities, undefined] : [undefined, authorities];
     try {
-      return await this.#handshake(socket, host, { pending, authorities: isOwn ? authorities : undefined });
+      return await handshake(socket, { host, pending, authorities: first });
     } catch (error) {
-      if (!(error instanceof SendError) || !isUntrusted(error) || authorities.length === 0) throw error;
+      if (!isUntrusted(error) || authorities === undefined || authorities.length === 0) throw error;
       const second = await this.connect(target, addresses, pending);
-      let secured: TLSSocket;
-      try {
-        const others = isOwn ? undefined : authorities;
-        secured = await this.#handshake(second, host, { pending, authorities: others });
-      } catch (other) {
-        throw other instanceof SendError && isUntrusted(other) ? error : other;
-      }
-      this.#remember(host, !isOwn);
+      const secured = await handshake(second, { host, pending, authorities: other }).catch((reason) => {
+        throw isUntrusted(reason) ? error : reason;
+      });
+      if (this.#ownHosts.size >= MAX_OWN_HOSTS) this.#ownHosts.clear();
+      if (isOwn) this.#ownHosts.delete(host);
+      else this.#ownHosts.add(host);
       return secured;
     }
   }
@@ -200,21 +213,11 @@ export class Dialler {
     }));
   }
 
-  #remember(host: string, isOwn: boolean): void {
-    this.#ownHosts.delete(host);
-    if (!isOwn) return;
-    const [oldest] = this.#ownHosts;
-    if (this.#ownHosts.size >= MAX_OWN_HOSTS && oldest !== undefined) this.#ownHosts.delete(oldest);
-    this.#ownHosts.add(host);
-  }
-
   async #connectOne(
     { host, port }: Pick<DialTarget, "host" | "port">,
-    { pending, end, name }: {
-      readonly pending: PendingConnection;
-      readonly end: number;
-      readonly name: string;
-    },
+    pending: PendingConnection,
+    name: string,
+    end = pending.end,
   ): Promise<Socket> {
     if (this.#isClosed) throw new SendError("interrupted", "nothing is sent any more");
     pending.check();
@@ -224,68 +227,12 @@ export class Dialler {
     socket.once("close", () => this.#sockets.delete(socket));
     // It may fail when no one listens any more.
     socket.on("error", () => {});
-    const connected = once(socket, "connect", (error) => connectError(error, name));
-    return await this.#orDestroy(socket, connected, end, `no connection to ${name}`);
-  }
-
-  async #handshake(
-    socket: Socket,
-    host: string,
-    { pending, authorities }: {
-      readonly pending: PendingConnection;
-      readonly authorities: readonly string[] | undefined;
-    },
-  ): Promise<TLSSocket> {
-    const secured = connectTls({
-      socket,
-      host,
-      ...(isIP(host) === 0 ? { servername: host.replace(/\.$/, "") } : {}),
-      ...(authorities === undefined ? {} : { ca: [...authorities] }),
-      ALPNProtocols: ["http/1.1"],
-      minVersion: "TLSv1.2",
-      rejectUnauthorized: true,
-    });
-    pending.follow(secured);
-    secured.on("error", () => {});
-    secured.once("close", () => socket.destroy());
-    const done = once(secured, "secureConnect", tlsError);
-    await this.#orDestroy(socket, done, pending.end, "the TLS handshake was not done");
-    if (secured.authorized) return secured;
-    secured.destroy();
-    throw tlsError(secured.authorizationError);
-  }
-
-  /** Opens a tunnel to the host. */
-  async #tunnel(
-    socket: Socket,
-    proxy: URL,
-    { host, port, end }: { readonly host: string; readonly port: number; readonly end: number },
-  ): Promise<void> {
-    const authority = hostPort({ host, port });
-    const credentials = proxyCredentials(proxy);
-    const lines = [`CONNECT ${authority} HTTP/1.1`, `host: ${authority}`];
-    if (credentials !== undefined) lines.push(`proxy-authorization: ${credentials}`);
-    socket.write(`${lines.join("\r\n")}\r\n\r\n`);
-    const status = await this.#orDestroy(socket, statusOfTunnel(socket), end, "no answer of the proxy");
-    if (status >= 200 && status < 300) return;
-    socket.destroy();
-    throw new SendError("connect", `the proxy answered ${status}`);
-  }
-
-  async #orDestroy<T>(socket: Socket, work: Promise<T>, end: number, state: string): Promise<T> {
-    try {
-      return await this.#within(work, end, state);
-    } catch (error) {
-      socket.destroy();
-      throw error;
-    }
-  }
-
-  #within<T>(work: Promise<T>, end: number, state: string): Promise<T> {
-    const { clock, connectTimeoutMs } = this.#options;
-    const left = Math.max(0, end - clock.elapsed());
-    const late = () => new SendError("timeout", `${state} within ${connectTimeoutMs} ms`);
-    return answeredWithin(work, left, clock, late);
+    await pending.wait(
+      once(socket, "connect", (error) => connectError(error, name)),
+      `no connection to ${name}`,
+      end,
+    );
+    return socket;
   }
 }
 
@@ -313,20 +260,60 @@ async function platformLookup(name: string): Promise<readonly string[]> {
   return (await lookUp(name, { all: true, verbatim: true })).map(({ address }) => address);
 }
 
-/** Waits for an event of a socket; `failed` converts its error or its end. */
-function once(socket: Socket, event: string, failed: (error: unknown) => SendError): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const settle = (run: () => void) => {
-      socket.removeListener(event, onEvent);
-      socket.removeListener("error", onError);
-      socket.removeListener("close", onClose);
-      run();
-    };
-    const onEvent = () => settle(() => resolve(socket));
-    const onError = (error: unknown) => settle(() => reject(failed(error)));
-    const onClose = () => settle(() => reject(failed(undefined)));
-    socket.on(event, onEvent).on("error", onError).on("close", onClose);
+async function handshake(
+  socket: Socket,
+  { host, pending, authorities }: {
+    readonly host: string;
+    readonly pending: PendingConnection;
+    readonly authorities: readonly string[] | undefined;
+  },
+): Promise<TLSSocket> {
+  const secured = connectTls({
+    socket,
+    host,
+    ...(isIP(host) === 0 ? { servername: host.replace(/\.$/, "") } : {}),
+    ...(authorities === undefined ? {} : { ca: [...authorities] }),
+    ALPNProtocols: ["http/1.1"],
+    minVersion: "TLSv1.2",
+    rejectUnauthorized: true,
   });
+  pending.follow(secured);
+  secured.on("error", () => {});
+  secured.once("close", () => socket.destroy());
+  await pending.wait(once(secured, "secureConnect", tlsError), "the TLS handshake was not done");
+  if (secured.authorized) return secured;
+  secured.destroy();
+  throw tlsError(secured.authorizationError);
+}
+
+/** Opens a tunnel through the proxy to the host. */
+async function tunnel(
+  socket: Socket,
+  { proxy, target: { host, port }, pending }: {
+    readonly proxy: URL;
+    readonly target: DialTarget;
+    readonly pending: PendingConnection;
+  },
+): Promise<void> {
+  const authority = hostPort({ host, port });
+  const credentials = proxyCredentials(proxy);
+  const lines = [`CONNECT ${authority} HTTP/1.1`, `host: ${authority}`];
+  if (credentials !== undefined) lines.push(`proxy-authorization: ${credentials}`);
+  socket.write(`${lines.join("\r\n")}\r\n\r\n`);
+  const status = await pending.wait(statusOfTunnel(socket), "no answer of the proxy");
+  if (status >= 200 && status < 300) return;
+  socket.destroy();
+  throw new SendError("connect", `the proxy answered ${status}`);
+}
+
+/** Waits for an event of a socket; `failed` converts its error or its end. */
+async function once(socket: Socket, event: string, failed: (error: unknown) => SendError): Promise<void> {
+  const closed = eventOf(socket, "close").then(() => Promise.reject());
+  try {
+    await Promise.race([eventOf(socket, event), closed]);
+  } catch (error) {
+    throw failed(error);
+  }
 }
 
 /** The status of the response to `CONNECT`. Nothing follows its head yet: TLS begins with this side. */

@@ -34,8 +34,8 @@ const TLS_STATES: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** Whether the chain of the certificate ends at no trusted authority. */
-export function isUntrusted(error: SendError): boolean {
-  return error.kind === "tls" && error.code !== undefined && UNTRUSTED.test(error.code);
+export function isUntrusted(error: unknown): boolean {
+  return error instanceof SendError && error.kind === "tls" && UNTRUSTED.test(error.code ?? "");
 }
 
 /** The error for a name that was not resolved. */

@@ -173,12 +173,12 @@ for (
   });
 }
 
-Deno.test("a key file that cannot be made is an error that says what would do", async () => {
+Deno.test("a key file that cannot be created is an error that names the alternative", async () => {
   await withKeyFile(async (keyFile, logger) => {
     const path = join(keyFile, "..", "missing", "weir.db.key");
     const { message } = await assertRejects(() => SecretBox.open({ keyFile: path, logger }));
-    assertEquals(message.startsWith(`Cannot make the key file "${path}": No such file or directory`), true);
-    assertEquals(message.endsWith("; WEBHOOK_ENCRYPTION_KEY would do without it"), true);
+    assertEquals(message.startsWith(`Cannot create the key file "${path}": No such file or directory`), true);
+    assertEquals(message.endsWith("; set WEBHOOK_ENCRYPTION_KEY instead"), true);
   });
 });
 
