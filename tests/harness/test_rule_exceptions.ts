@@ -5,6 +5,17 @@ const GRPC_TIMERS =
 
 /** Files that a rule does not hold for; one that breaks its rule no more is taken off the list. */
 export const EXCEPTIONS: Readonly<Record<string, readonly RuleException[]>> = {
+  "no member of a foreign object begins with an underscore": [
+    {
+      file: "src/config/xds_credentials.ts",
+      reason: "these are the abstract methods of ChannelCredentials, which a subclass has to implement",
+    },
+    {
+      file: "src/grpc/tls_server.ts",
+      reason:
+        "a failed handshake has released its address; only the socket below, where it is visible, has it",
+    },
+  ],
   "no test waits more than 100 ms for time to pass": [
     {
       file: "tests/harness/outage_load.ts",

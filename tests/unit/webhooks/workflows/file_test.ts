@@ -182,7 +182,7 @@ const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
   ],
   "an unknown method": [
     request("    method: get"),
-    "a.yaml:6:13: steps[0].request.method: method must be one of GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE, not 'get'",
+    "a.yaml:6:13: steps[0].request.method: expected one of GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE, got 'get'",
   ],
   "a body of a GET request": [
     request("    method: GET\n    body: {}"),
@@ -212,16 +212,16 @@ const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
   ],
   "a list as the value of a query": [
     request("    query: {a: [1]}"),
-    "a.yaml:6:16: steps[0].request.query.a: a must be a text, not a list",
+    "a.yaml:6:16: steps[0].request.query.a: expected a text, got a list",
   ],
   "a request that may take too long": [
     request("    timeout: 1h"),
-    "a.yaml:6:14: steps[0].request.timeout: timeout must be a duration from 1ms to 15m, such as 10s, not '1h'",
+    "a.yaml:6:14: steps[0].request.timeout: expected a duration from 1ms to 15m, such as 10s, got '1h'",
   ],
   "attempts that are none": [
     request("  retry: {attempts: 0, backoff: x}"),
-    "a.yaml:6:21: steps[0].retry.attempts: attempts must be a whole number from 1 to 100, not '0'",
-    "a.yaml:6:33: steps[0].retry.backoff: backoff must be a duration from 1ms to 1h, such as 1s, not 'x'",
+    "a.yaml:6:21: steps[0].retry.attempts: expected a whole number from 1 to 100, got '0'",
+    "a.yaml:6:33: steps[0].retry.backoff: expected a duration from 1ms to 1h, such as 1s, got 'x'",
   ],
   "a limit of no domain": [
     steps("- {name: b, limit: {descriptors: [{a: b}]}}"),
@@ -229,7 +229,7 @@ const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
   ],
   "a template for a domain": [
     steps("- {name: b, limit: {domain: '{{ input.d }}', descriptors: [{a: b}]}}"),
-    "a.yaml:3:29: steps[0].limit.domain: domain must be the name of a domain, without templates, not '{{ input.d }}'",
+    "a.yaml:3:29: steps[0].limit.domain: expected the name of a domain, without templates, got '{{ input.d }}'",
   ],
   "a limit of no descriptors": [
     steps("- {name: b, limit: {domain: d}}\n- {name: c, limit: {domain: d, descriptors: [{}]}}"),
@@ -238,11 +238,11 @@ const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
   ],
   "an unknown word for over the limit": [
     steps("- {name: b, limit: {domain: d, descriptors: [{a: b}], onOver: later}}"),
-    "a.yaml:3:63: steps[0].limit.onOver: onOver must be one of fail, wait, not 'later'",
+    "a.yaml:3:63: steps[0].limit.onOver: expected one of fail, wait, got 'later'",
   ],
   "a set that is no mapping": [
     steps("- {name: b, set: [1]}"),
-    "a.yaml:3:18: steps[0].set: set must be a mapping, not a list",
+    "a.yaml:3:18: steps[0].set: expected a mapping, got a list",
   ],
   "a set without a value": [
     steps("- {name: b, set: }"),
