@@ -64,7 +64,7 @@ export class WorkflowFields {
     if (!this.has(key)) this.error(key, `there is no ${key}; add ${expected}`);
     const text = this.text(key);
     if (text === undefined || pattern.test(text)) return text;
-    this.error(key, `${key} must be ${expected}, not '${shown(text)}'`);
+    this.error(key, `expected ${expected}, got '${shown(text)}'`);
     return undefined;
   }
 
@@ -85,7 +85,7 @@ export class WorkflowFields {
     const ms = parseDuration(text);
     if (ms !== undefined && ms >= milliseconds(min) && ms <= milliseconds(max)) return Math.ceil(ms);
     const expected = `a duration from ${min} to ${max}, such as ${absent}`;
-    this.error(key, `${key} must be ${expected}, not '${shown(text)}'`);
+    this.error(key, `expected ${expected}, got '${shown(text)}'`);
     return milliseconds(absent);
   }
 
@@ -108,7 +108,7 @@ export class WorkflowFields {
       if (value.kind === "scalar" && !isNull(value)) return [{ key: name, entry, text: value.text }];
       if (value.kind !== "broken") {
         const path = `${this.pathOf(key)}.${shown(name)}`;
-        this.#log.error(value.offset, path, `${shown(name)} must be a text, not ${described(value)}`);
+        this.#log.error(value.offset, path, `expected a text, got ${described(value)}`);
       }
       return [];
     });

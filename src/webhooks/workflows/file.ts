@@ -50,7 +50,7 @@ function readRoot(
     return undefined;
   }
   if (root.kind !== "mapping") {
-    log.error(root.offset, "", `the file must be a mapping with workflow and steps, not ${described(root)}`);
+    log.error(root.offset, "", `expected a mapping with workflow and steps, got ${described(root)}`);
     return undefined;
   }
   const fields = new WorkflowFields(log, root, "", ["workflow", "timeout", "steps"]);
@@ -91,7 +91,7 @@ class StepsReader {
   #step(item: YamlValue, path: string): readonly WorkflowStep[] {
     if (item.kind === "broken") return [];
     if (item.kind !== "mapping") {
-      this.#log.error(item.offset, path, `a step must be a mapping with a name, not ${described(item)}`);
+      this.#log.error(item.offset, path, `expected a mapping with a name, got ${described(item)}`);
       return [];
     }
     const fields = new WorkflowFields(this.#log, item, path, ["name", "request", "limit", "set", "retry"]);

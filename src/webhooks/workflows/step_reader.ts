@@ -148,7 +148,7 @@ function readDescriptor(
   const size = item.kind === "mapping" ? item.entries.size : 0;
   if (item.kind !== "mapping" || size === 0 || size > MAX_ENTRIES) {
     const found = item.kind === "mapping" ? `one of ${size} keys` : described(item);
-    log.error(item.offset, path, `a descriptor must be a mapping of 1 to ${MAX_ENTRIES} keys, not ${found}`);
+    log.error(item.offset, path, `expected a mapping of 1 to ${MAX_ENTRIES} keys, got ${found}`);
     return [];
   }
   return [...item.entries].flatMap(([key, { offset, value }]) => {
@@ -159,7 +159,7 @@ function readDescriptor(
       return template === undefined ? [] : [[key, template] as const];
     }
     if (value.kind !== "broken") {
-      log.error(value.offset, below, `the value of a descriptor must be a text, not ${described(value)}`);
+      log.error(value.offset, below, `expected a text, got ${described(value)}`);
     }
     return [];
   });

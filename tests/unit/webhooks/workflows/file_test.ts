@@ -105,7 +105,7 @@ const REQUEST_KEYS = "method, url, headers, query, body, timeout";
 
 const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
   "an empty file": ["", "a.yaml:1:1: the file is empty; begin with 'workflow: a-name'"],
-  "a list": ["- a", "a.yaml:1:1: the file must be a mapping with workflow and steps, not a list"],
+  "a list": ["- a", "a.yaml:1:1: expected a mapping with workflow and steps, got a list"],
   "no YAML": [
     "workflow: [",
     "a.yaml:1:12: not valid YAML: Flow sequence in block collection must be sufficiently indented and end with a ]",
@@ -116,7 +116,7 @@ const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
   ],
   "an id with capitals": [
     "workflow: A\nsteps: [{name: b, set: {}}]",
-    "a.yaml:1:11: workflow: workflow must be a name of a-z, 0-9 and -, at most 64 characters, not 'A'",
+    "a.yaml:1:11: workflow: expected a name of a-z, 0-9 and -, at most 64 characters, got 'A'",
   ],
   "no steps": ["workflow: a", "a.yaml:1:1: there are no steps; add a list of at least one under 'steps'"],
   "an empty list of steps": [
@@ -141,11 +141,11 @@ const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
   ],
   "a timeout without a unit": [
     "workflow: a\ntimeout: 5\nsteps: [{name: b, set: {}}]",
-    "a.yaml:2:10: timeout: timeout must be a duration from 1ms to 30d, such as 1h, not '5'",
+    "a.yaml:2:10: timeout: expected a duration from 1ms to 30d, such as 1h, got '5'",
   ],
   "a timeout of nothing": [
     "workflow: a\ntimeout: 0\nsteps: [{name: b, set: {}}]",
-    "a.yaml:2:10: timeout: timeout must be a duration from 1ms to 30d, such as 1h, not '0'",
+    "a.yaml:2:10: timeout: expected a duration from 1ms to 30d, such as 1h, got '0'",
   ],
   "a step without a name": [
     steps("- set: {}"),
@@ -153,7 +153,7 @@ const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
   ],
   "a step that is a text": [
     steps("- enrich"),
-    "a.yaml:3:3: steps[0]: a step must be a mapping with a name, not 'enrich'",
+    "a.yaml:3:3: steps[0]: expected a mapping with a name, got 'enrich'",
   ],
   "two steps of one name": [
     steps("- {name: b, set: {}}\n- {name: b, set: {}}"),
@@ -234,7 +234,7 @@ const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
   "a limit of no descriptors": [
     steps("- {name: b, limit: {domain: d}}\n- {name: c, limit: {domain: d, descriptors: [{}]}}"),
     "a.yaml:3:20: steps[0].limit: there are no descriptors; add a list such as [{ customer: acme }]",
-    "a.yaml:4:46: steps[1].limit.descriptors[0]: a descriptor must be a mapping of 1 to 100 keys, not one of 0 keys",
+    "a.yaml:4:46: steps[1].limit.descriptors[0]: expected a mapping of 1 to 100 keys, got one of 0 keys",
   ],
   "an unknown word for over the limit": [
     steps("- {name: b, limit: {domain: d, descriptors: [{a: b}], onOver: later}}"),
