@@ -10,7 +10,7 @@ import { installTools, printLine } from "./install_tools.ts";
 import { joinRuns, type TestRun } from "./test/join_runs.ts";
 import { runGroup } from "./test/run_group.ts";
 import { slowestLines, startedByImports } from "./test/slowest.ts";
-import { isUnit, planTests } from "./test/test_groups.ts";
+import { isUnit, planTests, testPlaces } from "./test/test_groups.ts";
 
 const ROOT = new URL("../", import.meta.url).pathname;
 const GROUP_TIMEOUT_MS = 40 * 60_000;
@@ -46,7 +46,7 @@ async function runAll({ named, options, folder }: {
   readonly options: readonly string[];
   readonly folder: string;
 }): Promise<readonly TestRun[]> {
-  const groups = planTests(navigator.hardwareConcurrency, named);
+  const groups = planTests(navigator.hardwareConcurrency, testPlaces(ROOT, named));
   const runGroups = (isServed: boolean, env: Readonly<Record<string, string>>) =>
     Promise.all(
       groups.filter((group) => group.isServed === isServed).map((group, index) => {

@@ -9,8 +9,8 @@ export interface TestRun {
 }
 
 /**
- * Adds the runs up. A runner that failed outside of any test is a failure of its own, whatever the others did, and so is
- * one without a test where none may be `empty`, and a file that two of them ran.
+ * Adds the runs up. A runner that failed outside of any test is a separate failure, and so is one without a test where
+ * none may be `empty`.
  */
 export function joinRuns(runs: readonly TestRun[], { empty }: { readonly empty: boolean }): TestReport {
   const outside = runs.flatMap(({ name, code, report }) => {
@@ -19,16 +19,9 @@ export function joinRuns(runs: readonly TestRun[], { empty }: { readonly empty: 
     const isBare = passed + failed.length + skipped.length === 0;
     return isBare && !empty ? [`no test of "${name}" ran`] : [];
   });
-  // A shared file of cases counts for the file that runs it, so only test files are compared.
-  const files = runs.flatMap(({ times = [] }) => [...new Set(times.map(({ file }) => file))]);
-  const twice = files.filter((file, index) => file.endsWith("_test.ts") && files.indexOf(file) !== index);
   return {
     passed: runs.reduce((sum, { report }) => sum + report.passed, 0),
-    failed: [
-      ...runs.flatMap(({ report }) => report.failed),
-      ...outside,
-      ...twice.map((file) => `${file} ran twice`),
-    ],
+    failed: [...runs.flatMap(({ report }) => report.failed), ...outside],
     skipped: runs.flatMap(({ report }) => report.skipped),
   };
 }

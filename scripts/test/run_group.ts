@@ -33,13 +33,12 @@ const LAST_LINES = 200;
 export async function runGroup(group: TestGroup, options: GroupOptions): Promise<TestRun> {
   const { root, folder, args, env, isShown } = options;
   const reportPath = join(folder, `${group.name.replaceAll(" ", "_")}.xml`);
-  const ignored = group.ignored.length === 0 ? [] : [`--ignore=${group.ignored.join(",")}`];
   const reporter = args.some((arg) => arg.startsWith("--reporter")) ? [] : ["--reporter=dot"];
   const flags = ["--parallel", "--no-check", "--doc", ...group.permissions, `--junit-path=${reportPath}`];
   const begin = performance.now();
   const output = isShown ? "inherit" : "piped";
   const child = new Deno.Command(Deno.execPath(), {
-    args: ["test", ...flags, ...ignored, ...reporter, ...args, ...group.places],
+    args: ["test", ...flags, ...reporter, ...args, ...group.places],
     cwd: root,
     // Tests call loopback servers, which no proxy of the machine can reach.
     env: {

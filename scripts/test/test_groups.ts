@@ -1,10 +1,10 @@
+import { join } from "node:path";
+
 /** Tests that run in one process. */
 export interface TestGroup {
   readonly name: string;
-  /** Files and folders that are given to the runner. */
+  /** Test files, and folders with examples. */
   readonly places: readonly string[];
-  /** Files in these folders that another group runs. */
-  readonly ignored: readonly string[];
   /** Permission flags; a unit test has neither the network nor processes. */
   readonly permissions: readonly string[];
   /** Whether it uses the servers that all tests of a run share. */
@@ -14,16 +14,15 @@ export interface TestGroup {
 }
 
 const UNIT_PLACES: readonly string[] = ["tests/unit", "tests/tidy_test.ts"];
-/** One folder, because Deno 2.9.3 ignores files only in the first that it is given. */
-const TESTS = "tests";
-const SOAK = "tests/soak";
+/** Folders that the task runs when none is named; soak tests have their own task. */
+const TIERS: readonly string[] = [...UNIT_PLACES, "tests/contract", "tests/integration"];
 /** Examples in the documentation of the HTTP client library. */
 const EXAMPLES = "src/rest";
 /**
  * Deno 2.9.3 closes the descriptor of a unix socket of `node:net` twice. In between, another thread may open a file with
  * that number, and the process ends with a panic. So the files with such sockets run in a process with one thread.
  */
-const UNIX_SOCKETS: readonly string[] = [
+export const UNIX_SOCKETS: readonly string[] = [
   "tests/contract/grpc_js_engine_test.ts",
   "tests/contract/kv_cache_test.ts",
   "tests/contract/native_engine_test.ts",
@@ -43,33 +42,50 @@ const SERVER_PERMISSIONS = ["--allow-all"];
 /** Files with servers wait more than they compute. */
 const SERVER_JOBS_PER_CORE = 2;
 
-/** Every group of the test task, or those that run the named places, on a machine with so many cores. */
-export function planTests(cores: number, named: readonly string[] = []): readonly TestGroup[] {
-  const isWhole = named.length === 0;
-  const unit = { permissions: UNIT_PERMISSIONS, isServed: false, ignored: [], jobs: cores };
+/** The test files at these paths from the root, or those of every tier, sorted; files and examples stay as they are. */
+export function testPlaces(root: string, named: readonly string[]): string[] {
+  if (named.length === 0) return [...testPlaces(root, TIERS), EXAMPLES];
+  return [
+    ...new Set(named.flatMap((place) => {
+      const files = filesBelow(root, place);
+      return files.length === 0 ? [place] : files;
+    })),
+  ].sort();
+}
+
+function filesBelow(root: string, place: string): string[] {
+  if (!Deno.statSync(join(root, place)).isDirectory) return [place];
+  const entries = [...Deno.readDirSync(join(root, place))];
+  return entries.flatMap(({ name, isDirectory }) => {
+    if (isDirectory) return filesBelow(root, join(place, name));
+    return name.endsWith("_test.ts") ? [join(place, name)] : [];
+  });
+}
+
+/** The groups that run these places on a machine with so many cores. */
+export function planTests(cores: number, places: readonly string[]): readonly TestGroup[] {
   const server = { permissions: SERVER_PERMISSIONS, isServed: true };
+  const isAlone = (place: string) => UNIX_SOCKETS.includes(place) || place === EXAMPLES;
   const groups = [
-    { ...unit, name: "unit", places: isWhole ? UNIT_PLACES : named.filter(isUnit) },
+    {
+      name: "unit",
+      places: places.filter(isUnit),
+      permissions: UNIT_PERMISSIONS,
+      isServed: false,
+      jobs: cores,
+    },
     {
       ...server,
       name: "integration",
-      places: isWhole ? [TESTS] : named.filter((place) => !isUnit(place)),
-      ignored: isWhole ? [...UNIT_PLACES, SOAK, ...UNIX_SOCKETS] : [],
+      places: places.filter((place) => !isUnit(place) && !isAlone(place)),
       jobs: SERVER_JOBS_PER_CORE * cores,
     },
-    {
-      ...server,
-      name: "unix sockets",
-      places: isWhole ? [...UNIX_SOCKETS, EXAMPLES] : [],
-      ignored: [],
-      jobs: 1,
-    },
+    { ...server, name: "unix sockets", places: places.filter(isAlone), jobs: 1 },
   ];
   return groups.filter(({ places }) => places.length > 0);
 }
 
-/** Whether a place, by its path from the root, holds nothing but tests without network and processes. */
+/** Whether a path from the root holds only tests without network and processes. */
 export function isUnit(place: string): boolean {
-  const path = place.replace(/^\.\//, "");
-  return UNIT_PLACES.some((unit) => path === unit || path.startsWith(`${unit}/`));
+  return UNIT_PLACES.some((unit) => place === unit || place.startsWith(`${unit}/`));
 }

@@ -1,37 +1,59 @@
 import { assertEquals } from "@std/assert";
-import { existsSync } from "node:fs";
 import { joinRuns, type TestRun } from "../../../scripts/test/join_runs.ts";
 import { slowestLines, startedByImports } from "../../../scripts/test/slowest.ts";
-import { planTests } from "../../../scripts/test/test_groups.ts";
+import { planTests, testPlaces, UNIX_SOCKETS } from "../../../scripts/test/test_groups.ts";
 
 const ROOT = new URL("../../../", import.meta.url).pathname;
 
 Deno.test("a plan of tests: unit tests have neither the network nor processes", () => {
-  const shown = (named: readonly string[]) =>
-    planTests(2, named).map(({ name, places, isServed, jobs }) => ({ name, places, isServed, jobs }));
-  const unit = { name: "unit", isServed: false, jobs: 2 };
-  const integration = { name: "integration", isServed: true, jobs: 4 };
-  const [first, second, third] = planTests(2);
-  assertEquals(shown([]), [
-    { ...unit, places: ["tests/unit", "tests/tidy_test.ts"] },
-    { ...integration, places: ["tests"] },
+  const groups = planTests(2, [
+    "src/rest",
+    "tests/contract/kv_cache_test.ts",
+    "tests/contract/memory_cache_test.ts",
+    "tests/soak/outage_test.ts",
+    "tests/tidy_test.ts",
+    "tests/unit/base/wait_test.ts",
+  ]);
+  assertEquals(groups.map(({ name, places, isServed, jobs }) => ({ name, places, isServed, jobs })), [
+    {
+      name: "unit",
+      isServed: false,
+      jobs: 2,
+      places: ["tests/tidy_test.ts", "tests/unit/base/wait_test.ts"],
+    },
+    {
+      name: "integration",
+      isServed: true,
+      jobs: 4,
+      places: ["tests/contract/memory_cache_test.ts", "tests/soak/outage_test.ts"],
+    },
     {
       name: "unix sockets",
       isServed: true,
       jobs: 1,
-      places: [...second?.ignored.slice(3) ?? [], "src/rest"],
+      places: ["src/rest", "tests/contract/kv_cache_test.ts"],
     },
   ]);
-  assertEquals(shown(["./tests/unit/base", "tests/contract", "tests/unit_more"]), [
-    { ...unit, places: ["./tests/unit/base"] },
-    { ...integration, places: ["tests/contract", "tests/unit_more"] },
+  assertEquals(groups[0]?.permissions.filter((flag) => /all$|net|run|ffi/.test(flag)), []);
+});
+
+Deno.test("the places of tests: every tier, a folder, a file and examples", () => {
+  const all = testPlaces(ROOT, []);
+  const tiers = all.map((place) => place.split("/").slice(0, 2).join("/"));
+  assertEquals([...new Set(tiers)].sort(), [
+    "src/rest",
+    "tests/contract",
+    "tests/integration",
+    "tests/tidy_test.ts",
+    "tests/unit",
   ]);
-  const soak = ["tests/soak/outage_test.ts"];
-  assertEquals(shown(soak), [{ ...integration, places: soak }]);
-  assertEquals(first?.permissions.filter((flag) => /all$|net|run|ffi/.test(flag)), []);
-  assertEquals(second?.ignored.slice(0, 3), ["tests/unit", "tests/tidy_test.ts", "tests/soak"]);
   // A file that was moved would run in the wrong group.
-  assertEquals((third?.places ?? []).filter((place) => !existsSync(place)), []);
+  const alone = planTests(2, all).find(({ name }) => name === "unix sockets");
+  assertEquals(UNIX_SOCKETS.filter((place) => alone?.places.includes(place) !== true), []);
+  assertEquals(testPlaces(ROOT, ["src/rest", "tests/tidy_test.ts", "tests/unit/scripts"]).slice(0, 2), [
+    "src/rest",
+    "tests/tidy_test.ts",
+  ]);
 });
 
 const GOOD: TestRun = { name: "good", code: 0, report: { passed: 3, failed: [], skipped: ["s"] } };
@@ -53,18 +75,6 @@ for (const [name, runs, passed, failed] of SUMS) {
     assertEquals(joinRuns(runs, { empty: false }), { passed, failed, skipped });
   });
 }
-
-Deno.test("the sum of runs: a file that two runners ran is a failure", () => {
-  const times = [{ file: "./a_test.ts", name: "a", seconds: 1 }, {
-    file: "./cases.ts",
-    name: "b",
-    seconds: 1,
-  }];
-  const { failed } = joinRuns([{ ...GOOD, times: [...times, ...times] }, { ...GOOD, times }], {
-    empty: false,
-  });
-  assertEquals(failed, ["./a_test.ts ran twice"]);
-});
 
 Deno.test("the sum of runs: with a filter one of them may be empty", () => {
   assertEquals(joinRuns([GOOD, BARE], { empty: true }), GOOD.report);
