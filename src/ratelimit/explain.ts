@@ -14,18 +14,16 @@ export interface Explanation {
   readonly descriptors: readonly ExplainedDescriptor[];
 }
 
-/** `replaced`: the limit of another descriptor replaces this one. */
-export type ExplainedOutcome = "limited" | "unlimited" | "replaced" | "none";
-
 /** One descriptor and its path to a limit. */
 export interface ExplainedDescriptor {
   readonly entries: readonly Entry[];
   /** Empty for an unknown domain or a limit in the request. */
   readonly levels: readonly WalkedLevel[];
-  readonly outcome: ExplainedOutcome;
+  /** `replaced`: the limit of another descriptor replaces this one. */
+  readonly outcome: "limited" | "unlimited" | "replaced" | "none";
   readonly why: string;
   readonly limit?: ExplainedLimit;
-  readonly replacedBy?: readonly Replacement[];
+  readonly replacedBy?: readonly { readonly descriptor: number; readonly rule: string }[];
   readonly cacheKey?: string;
   readonly windowEnds?: string;
 }
@@ -43,12 +41,6 @@ export interface ExplainedLimit {
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
   readonly replaces: readonly string[];
-}
-
-/** The limit that replaces another one. */
-export interface Replacement {
-  readonly descriptor: number;
-  readonly rule: string;
 }
 
 /** An explanation and the plan of the same request. */
@@ -132,7 +124,10 @@ function counterOf({ hit }: PlannedDescriptor): Pick<ExplainedDescriptor, "cache
   return hit === undefined ? {} : { cacheKey: hit.key, windowEnds: instantText(hit.windowEnd) };
 }
 
-function replacementsOf({ name }: RateLimit, walks: readonly Walk[]): Replacement[] {
+function replacementsOf(
+  { name }: RateLimit,
+  walks: readonly Walk[],
+): NonNullable<ExplainedDescriptor["replacedBy"]> {
   return walks.flatMap(({ limit }, descriptor) =>
     limit?.replaces.includes(name) === true ? [{ descriptor, rule: limit.rule?.fullKey ?? "" }] : []
   );

@@ -69,12 +69,7 @@ function walkedLevel(
   entry: Entry,
   chosen: RuleNode | undefined,
 ): WalkedLevel {
-  const otherKeys: string[] = [];
-  for (const key of level.keys()) {
-    if (key === entry.key) continue;
-    if (otherKeys.length === MAX_SHOWN) break;
-    otherKeys.push(key);
-  }
+  const otherKeys = level.keys().filter((key) => key !== entry.key).take(MAX_SHOWN).toArray();
   const others = level.size - (rules === undefined ? 0 : 1);
   const walked = rules === undefined ? [] : walkedRules(rules, entry, chosen);
   const count = (rules?.exact?.size ?? 0) + (rules?.keyOnly === undefined ? 0 : 1);
@@ -90,10 +85,9 @@ function walkedLevel(
 function walkedRules(rules: KeyRules, { key, value }: Entry, chosen: RuleNode | undefined): WalkedRule[] {
   const choice = chosen === undefined ? undefined : kindOf(rules, value, chosen);
   const groups: Record<"chosen" | "matching" | "rest", WalkedRule[]> = { chosen: [], matching: [], rest: [] };
-  const add = (rule: string, by: MatchKind, matches: boolean, isChosen: boolean) => {
-    const why = reason({ by, matches, isChosen, choice });
-    const group = isChosen ? groups.chosen : matches ? groups.matching : groups.rest;
-    group.push({ rule, by, matches, chosen: isChosen, why });
+  const add = (rule: string, by: MatchKind, matches: boolean, chosen: boolean) => {
+    const group = chosen ? groups.chosen : matches ? groups.matching : groups.rest;
+    group.push({ rule, by, matches, chosen, why: reason({ by, matches, chosen }, choice) });
   };
   let compared = 0;
   for (const [text, node] of rules.exact ?? []) {
@@ -115,13 +109,11 @@ function kindOf(rules: KeyRules, value: string, chosen: RuleNode): MatchKind {
   return rules.keyOnly === chosen ? "key" : "pattern";
 }
 
-function reason({ by, matches, isChosen, choice }: {
-  readonly by: MatchKind;
-  readonly matches: boolean;
-  readonly isChosen: boolean;
-  readonly choice: MatchKind | undefined;
-}): string {
-  if (isChosen) return CHOSEN[by];
+function reason(
+  { by, matches, chosen }: Omit<WalkedRule, "rule" | "why">,
+  choice: MatchKind | undefined,
+): string {
+  if (chosen) return CHOSEN[by];
   if (!matches) return by === "pattern" ? "its pattern does not match" : "another value";
   if (by === "key") return "it matches any value, but a rule with a matching value takes precedence";
   return choice === "exact"

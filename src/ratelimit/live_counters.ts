@@ -1,24 +1,18 @@
-import type { Clock } from "../base/clock.ts";
-import type { CounterCache, LocalCache } from "./counter_cache.ts";
 import { NoConfigurationError } from "./errors.ts";
 import { explain, type Explained } from "./explain.ts";
 import { instantText } from "./window.ts";
 import type { Unit } from "./limit.ts";
 import { matchLimit, type RateLimit, type Rules } from "./rules.ts";
 import { type Plan, type PlanContext, planHits, type PlannedDescriptor } from "./plan.ts";
-import type { Policy } from "./policy.ts";
 import type { RateLimitRequest } from "./request.ts";
+import type { RateLimitServiceOptions } from "./service.ts";
 import { validateRequest } from "./validate.ts";
 
 /** Options of the live counters, as for decisions. */
-export interface LiveCountersOptions {
+export interface LiveCountersOptions
+  extends Pick<RateLimitServiceOptions, "cache" | "fallback" | "localCache" | "policy" | "clock"> {
   /** The current rules; undefined before the first load. */
   readonly rules: () => Rules | undefined;
-  readonly cache: CounterCache;
-  readonly fallback: CounterCache | undefined;
-  readonly localCache: LocalCache | undefined;
-  readonly policy: Policy;
-  readonly clock: Clock;
 }
 
 /** Why a descriptor is not counted. */

@@ -14,7 +14,7 @@ export interface Policy {
   readonly stopIncrementWhenOverLimit: boolean;
   /** The default of rules without a mode. */
   readonly onCacheFailure: CacheFailureMode;
-  readonly responseHeaders: HeaderNames | undefined;
+  readonly responseHeaders: Readonly<Record<"limit" | "remaining" | "reset", string>> | undefined;
   readonly dynamicMetadata: boolean;
 }
 
@@ -30,10 +30,3 @@ export const PLAIN_POLICY: Policy = {
   responseHeaders: undefined,
   dynamicMetadata: false,
 };
-
-/** Names of the rate limit headers. */
-export interface HeaderNames {
-  readonly limit: string;
-  readonly remaining: string;
-  readonly reset: string;
-}

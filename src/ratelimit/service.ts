@@ -1,11 +1,10 @@
 import type { Clock } from "../base/clock.ts";
-import type { Caller, CounterCache, Hit, LocalCache } from "./counter_cache.ts";
+import type { Caller, Hit, LocalCache } from "./counter_cache.ts";
 import { decide, type Outcome, OVER_LIMIT_LOCALLY } from "./decide.ts";
 import type { Decision } from "./decision.ts";
 import { CacheError, InvalidRequestError, NoConfigurationError } from "./errors.ts";
-import { HitCounter, type PlannedHits } from "./hit_counter.ts";
+import { HitCounter, type HitCounterOptions, type PlannedHits } from "./hit_counter.ts";
 import { type Plan, planHits, type PlannedDescriptor } from "./plan.ts";
-import type { Policy } from "./policy.ts";
 import type { RateLimitRequest } from "./request.ts";
 import { RuleCounts } from "./rule_counts.ts";
 import type { RuleStats } from "./rule_stats.ts";
@@ -15,13 +14,9 @@ import { TopKeys } from "./top_keys.ts";
 import { validateRequest } from "./validate.ts";
 
 /** Options of the service. */
-export interface RateLimitServiceOptions {
-  readonly cache: CounterCache;
-  /** Counts for mode `local` while the cache fails; the creator closes it. */
-  readonly fallback?: CounterCache | undefined;
+export interface RateLimitServiceOptions extends HitCounterOptions {
   readonly localCache?: LocalCache | undefined;
   readonly stats: StatsSink;
-  readonly policy: Policy;
   readonly clock: Clock;
   readonly random: () => number;
 }

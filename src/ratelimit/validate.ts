@@ -16,10 +16,8 @@ export function validateRequest(request: RateLimitRequest): void {
   const { length } = request.descriptors;
   if (length === 0) throw invalid("descriptors", "rate limit descriptor list must not be empty");
   if (length > MAX_DESCRIPTORS) {
-    throw invalid(
-      "descriptors",
-      `rate limit descriptor list must not be longer than ${MAX_DESCRIPTORS}, but has ${length}`,
-    );
+    const found = `rate limit descriptor list must not be longer than ${MAX_DESCRIPTORS}, but has ${length}`;
+    throw invalid("descriptors", found);
   }
   if (utf8LengthExceeds([request.domain], MAX_DESCRIPTOR_BYTES)) {
     throw invalid("domain", `rate limit domain must not be longer than ${MAX_DESCRIPTOR_BYTES} bytes`);
@@ -33,45 +31,35 @@ export function validateRequest(request: RateLimitRequest): void {
 function validateDescriptor(descriptor: Descriptor, index: number): void {
   const { entries, limit, hitsAddend } = descriptor;
   if (entries.length > MAX_ENTRIES) {
-    throw invalid(
-      `descriptors[${index}].entries`,
-      `descriptor ${index} must not have more than ${MAX_ENTRIES} entries, but has ${entries.length}`,
-    );
+    const found = `must not have more than ${MAX_ENTRIES} entries, but has ${entries.length}`;
+    throw invalidDescriptor(index, "entries", found);
   }
   let units = 0;
   for (const { key, value } of entries) units += key.length + value.length;
   if (units * 3 > MAX_DESCRIPTOR_BYTES && utf8LengthExceeds(textsOf(descriptor), MAX_DESCRIPTOR_BYTES)) {
-    throw invalid(
-      `descriptors[${index}].entries`,
-      `descriptor ${index} must not have keys and values of more than ${MAX_DESCRIPTOR_BYTES} bytes`,
-    );
+    const found = `must not have keys and values of more than ${MAX_DESCRIPTOR_BYTES} bytes`;
+    throw invalidDescriptor(index, "entries", found);
   }
   if (hitsAddend !== undefined && !(hitsAddend >= 0 && hitsAddend <= MAX_HITS)) {
-    throw invalid(
-      `descriptors[${index}].hitsAddend`,
-      `descriptor ${index} must not have a hits_addend beyond 2^53`,
-    );
+    throw invalidDescriptor(index, "hitsAddend", "must not have a hits_addend beyond 2^53");
   }
-  if (limit !== undefined) validateOverride(limit, index);
-}
-
-function validateOverride(limit: NonNullable<Descriptor["limit"]>, index: number): void {
+  if (limit === undefined) return;
   if (limit.unit === undefined) {
-    throw invalid(
-      `descriptors[${index}].limit.unit`,
-      `descriptor ${index} must name a known unit in its limit: SECOND, MINUTE, HOUR, DAY, WEEK, MONTH or YEAR`,
-    );
+    const found = "must name a known unit in its limit: SECOND, MINUTE, HOUR, DAY, WEEK, MONTH or YEAR";
+    throw invalidDescriptor(index, "limit.unit", found);
   }
   if (!(limit.requestsPerUnit >= 0 && limit.requestsPerUnit <= MAX_REQUESTS_PER_UNIT)) {
-    throw invalid(
-      `descriptors[${index}].limit.requestsPerUnit`,
-      `descriptor ${index} must not have a limit beyond ${MAX_REQUESTS_PER_UNIT}`,
-    );
+    const found = `must not have a limit beyond ${MAX_REQUESTS_PER_UNIT}`;
+    throw invalidDescriptor(index, "limit.requestsPerUnit", found);
   }
 }
 
 function invalid(field: string, message: string): InvalidRequestError {
   return new InvalidRequestError(message, { field });
+}
+
+function invalidDescriptor(index: number, field: string, found: string): InvalidRequestError {
+  return invalid(`descriptors[${index}].${field}`, `descriptor ${index} ${found}`);
 }
 
 function textsOf(descriptor: Descriptor): string[] {

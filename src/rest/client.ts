@@ -153,11 +153,13 @@ class Call {
       let delay: number | undefined;
       try {
         const response = await this.#attempt(attempt);
-        delay = this.#delayAfterResponse(attempt, response);
+        const { status, headers } = response;
+        const isRetried = this.#policy?.statuses.includes(status) === true;
+        delay = isRetried ? this.#delay(attempt, headers.get("retry-after")) : undefined;
         if (delay === undefined) return await take(response);
         discardBody(response);
       } catch (error) {
-        delay = this.#delayAfterError(attempt, error);
+        delay = isTransient(error) ? this.#delay(attempt, null) : undefined;
         if (delay === undefined) throw error;
       }
       this.#endAttempt();
@@ -242,15 +244,6 @@ class Call {
       statusCode: status,
       response,
     });
-  }
-
-  #delayAfterResponse(attempt: number, { status, headers }: globalThis.Response): number | undefined {
-    if (this.#policy?.statuses.includes(status) !== true) return undefined;
-    return this.#delay(attempt, headers.get("retry-after"));
-  }
-
-  #delayAfterError(attempt: number, error: unknown): number | undefined {
-    return isTransient(error) ? this.#delay(attempt, null) : undefined;
   }
 
   /** Milliseconds until the next attempt; undefined after the last one. */

@@ -6,7 +6,6 @@ import type { Method } from "./method.ts";
  * @example
  * ```ts
  * import { Post, type Request } from "@weir/rest";
- *
  * const request: Request = { method: Post, baseURL: "https://api.example.com/items", body: "{}" };
  * ```
  */
@@ -32,7 +31,6 @@ export interface Request {
  * @example
  * ```ts
  * import type { ResponseHeaders } from "@weir/rest";
- *
  * const headers: ResponseHeaders = { "set-cookie": ["a=1", "b=2"], via: ["a, b"] };
  * ```
  */

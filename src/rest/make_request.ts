@@ -44,7 +44,6 @@ export interface HttpClient {
  * @example
  * ```ts
  * import type { MakeRequestOptions } from "@weir/rest";
- *
  * const options: MakeRequestOptions = { redirect: "manual" };
  * ```
  */

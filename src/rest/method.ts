@@ -24,7 +24,6 @@ export const Get = "GET",
  * @example
  * ```ts
  * import { Delete, Get, type KnownMethod } from "@weir/rest";
- *
  * const METHODS: Readonly<Record<string, KnownMethod>> = { list: Get, remove: Delete };
  * ```
  */
@@ -36,7 +35,6 @@ export type KnownMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "HEAD" |
  * @example
  * ```ts
  * import type { Method } from "@weir/rest";
- *
  * const purge: Method = "PURGE";
  * ```
  */

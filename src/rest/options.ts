@@ -57,7 +57,6 @@ export type ResponseHook = (
  * @example
  * ```ts
  * import type { SendOptions } from "@weir/rest";
- *
  * const strict: SendOptions = { timeoutMs: 2_000, maxResponseBytes: 1_000, throwOnStatus: true };
  * ```
  */

@@ -8,7 +8,6 @@ import { RestError, type RestErrorSubject } from "./rest_error.ts";
  * @example
  * ```ts
  * import type { BuildResponseOptions } from "@weir/rest";
- *
  * const options: BuildResponseOptions = { maxResponseBytes: 1_000_000 };
  * ```
  */

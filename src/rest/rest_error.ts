@@ -19,7 +19,6 @@ import { quoted, shownCause, shownUrl } from "./shown_text.ts";
  * @example
  * ```ts
  * import type { RestErrorCode } from "@weir/rest";
- *
  * const TRANSIENT: readonly RestErrorCode[] = ["network", "timeout", "body_interrupted"];
  * ```
  */
@@ -42,7 +41,6 @@ export type RestErrorCode =
  * @example
  * ```ts
  * import type { NetworkErrorKind } from "@weir/rest";
- *
  * const HINTS: Readonly<Partial<Record<NetworkErrorKind, string>>> = { connect: "Is the server running?" };
  * ```
  */
@@ -76,7 +74,6 @@ export interface RestErrorSubject {
  * @example
  * ```ts
  * import type { RestErrorOptions } from "@weir/rest";
- *
  * const options: RestErrorOptions = { kind: "tls", cause: new Error("the certificate has expired") };
  * ```
  */

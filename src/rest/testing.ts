@@ -24,7 +24,6 @@ import type { Fetch } from "./make_request.ts";
  * @example
  * ```ts
  * import type { ScriptedAnswer } from "@weir/rest/testing";
- *
  * const answer: ScriptedAnswer = { status: 404, body: "no such item" };
  * ```
  */
@@ -45,7 +44,6 @@ export interface ScriptedAnswer {
  * @example
  * ```ts
  * import type { ScriptedFailure } from "@weir/rest/testing";
- *
  * const failure: ScriptedFailure = { fail: "hang" };
  * ```
  */
@@ -60,7 +58,6 @@ export interface ScriptedFailure {
  * @example
  * ```ts
  * import type { ScriptedStep } from "@weir/rest/testing";
- *
  * const echo: ScriptedStep = ({ method, body }) => ({ body: `${method} ${body}` });
  * ```
  */
@@ -75,7 +72,6 @@ export type ScriptedStep =
  * @example
  * ```ts
  * import { type ScriptedRequest, ScriptedTransport } from "@weir/rest/testing";
- *
  * const requests: readonly ScriptedRequest[] = new ScriptedTransport([]).requests;
  * ```
  */

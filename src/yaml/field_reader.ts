@@ -73,24 +73,22 @@ export class FieldReader {
 
   /** A list. */
   list(key: string): YamlList | undefined {
-    const value = this.#present(key);
-    if (value === undefined || value.kind === "list") return value;
-    this.#fail(key, "a list, each item beginning with '-'", value);
-    return undefined;
+    return this.#ofKind(key, "list", "a list, each item beginning with '-'");
   }
 
   /** A mapping. */
   mapping(key: string): YamlMapping | undefined {
-    const value = this.#present(key);
-    if (value === undefined || value.kind === "mapping") return value;
-    this.#fail(key, "a mapping", value);
-    return undefined;
+    return this.#ofKind(key, "mapping", "a mapping");
   }
 
   #scalar(key: string, expected: string): YamlScalar | undefined {
+    return this.#ofKind(key, "scalar", expected);
+  }
+
+  #ofKind<K extends YamlValue["kind"]>(key: string, kind: K, expected: string) {
     const value = this.#present(key);
-    if (value === undefined || value.kind === "scalar") return value;
-    this.#fail(key, expected, value);
+    if (value?.kind === kind) return value as Extract<YamlValue, { kind: K }>;
+    if (value !== undefined) this.#fail(key, expected, value);
     return undefined;
   }
 

@@ -77,10 +77,7 @@ class TreeBuilder {
       return { kind: "broken", offset };
     }
     if (this.#open.has(target)) {
-      this.#error(
-        offset,
-        `alias '*${name}' is inside its own value; use it outside of that value`,
-      );
+      this.#error(offset, `alias '*${name}' is inside its own value; use it outside of that value`);
       return { kind: "broken", offset };
     }
     const outer = this.#use;

@@ -45,10 +45,10 @@ const eventKeysView = recordListView({
   add: {
     label: "Add an event key",
     open: (parts, added) =>
-      askNew(parts, eventKeyForm, (made) => ({
+      askNew(parts, eventKeyForm, (created) => ({
         title: "The new event key",
         text: "POST /api/v1/events accepts it as the bearer token.",
-        secret: textOf(made, "key"),
+        secret: textOf(created, "key"),
       }), added),
   },
 });

@@ -1,7 +1,7 @@
 import { wordsOf } from "./api.ts";
 import { type Child, element, fill } from "./element.ts";
 import { type Fields, flagOf, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
-import { badge, code, emptyNote, facts, moment, note, panel, textBlock } from "./pieces.ts";
+import { attemptSection, badge, code, emptyNote, facts, moment, note, panel, textBlock } from "./pieces.ts";
 import { recordListView } from "./record_list.ts";
 import { isNotFound, payloadPanel, RecordView } from "./record_view.ts";
 import { shortId, tookText } from "./text.ts";
@@ -110,23 +110,16 @@ function attemptOf(attempt: Fields, now: number): HTMLElement {
     ? "in flight"
     : `took ${tookText(finished - started)}`;
   const status = numberOf(attempt, "status");
-  const error = textOf(attempt, "error");
   const response = textOf(attempt, "response");
-  return element(
-    "section",
-    { class: "attempt" },
-    element(
-      "h3",
-      {},
-      `Attempt ${number} `,
-      badge(textOf(attempt, "result") || "in flight"),
-      status === undefined ? undefined : badge(String(status), status < 300 ? "good" : "bad"),
-      flagOf(attempt, "manual") ? badge("manual") : undefined,
-    ),
-    element("p", {}, moment(started, now), note(` ${took} `), code(textOf(attempt, "url"))),
-    error === "" ? undefined : element("p", { class: "problem" }, error),
-    response === "" ? undefined : textBlock(`Response to attempt ${number}`, response),
-  );
+  const heading = [
+    `Attempt ${number} `,
+    badge(textOf(attempt, "result") || "in flight"),
+    status === undefined ? undefined : badge(String(status), status < 300 ? "good" : "bad"),
+    flagOf(attempt, "manual") ? badge("manual") : undefined,
+  ];
+  const line = [moment(started, now), note(` ${took} `), code(textOf(attempt, "url"))];
+  const result = response === "" ? undefined : textBlock(`Response to attempt ${number}`, response);
+  return attemptSection(heading, line, textOf(attempt, "error"), result);
 }
 
 async function showPayload({ api }: PageParts, id: string, place: HTMLElement): Promise<void> {

@@ -75,39 +75,32 @@ export class Dialogs {
         });
         // Closed first, so that the focus returns to the element that opened the form.
         dialog.close();
-        if (secret !== undefined) void this.secret(secret);
+        if (secret !== undefined) this.secret(secret);
       },
     });
     const dialog = this.#show(title, [text === undefined ? undefined : element("p", {}, text), form.node]);
   }
 
-  /** Shows a secret; resolves when its dialog is closed and the secret removed from the page. */
-  secret({ title, text, secret }: ShownSecret): Promise<void> {
-    return new Promise((resolve) => {
-      const shown = element("code", { class: "secret", tabindex: "0", "aria-label": "The secret" }, secret);
-      const status = element("p", { class: "hint", role: "status" });
-      const copy = button("Copy", () => void copySecret(shown, status), { look: "primary" });
-      const close = button("I have saved it", () => dialog.close());
-      const buttons = element("div", { class: "buttons" }, copy, close);
-      const warning = element(
-        "p",
-        { class: "hint" },
-        "Shown only once: the service cannot show it again.",
-      );
-      const children = [element("p", {}, text), shown, warning, status, buttons];
-      const dialog = this.#show(title, children, () => {
-        shown.replaceChildren();
-        document.removeEventListener("keydown", hold, true);
-        resolve();
-      });
-      // The secret must not be lost by accident; a second Escape closes the dialog without a `cancel` event.
-      const hold = (event: KeyboardEvent) => {
-        if (event.key === "Escape") event.preventDefault();
-      };
-      document.addEventListener("keydown", hold, true);
-      dialog.node.addEventListener("cancel", (event) => event.preventDefault());
-      copy.focus();
+  /** Shows a secret, and removes it from the page when the dialog is closed. */
+  secret({ title, text, secret }: ShownSecret): void {
+    const shown = element("code", { class: "secret", tabindex: "0", "aria-label": "The secret" }, secret);
+    const status = element("p", { class: "hint", role: "status" });
+    const copy = button("Copy", () => void copySecret(shown, status), { look: "primary" });
+    const close = button("I have saved it", () => dialog.close());
+    const buttons = element("div", { class: "buttons" }, copy, close);
+    const warning = element("p", { class: "hint" }, "Shown only once: the service cannot show it again.");
+    const children = [element("p", {}, text), shown, warning, status, buttons];
+    const dialog = this.#show(title, children, () => {
+      shown.replaceChildren();
+      document.removeEventListener("keydown", hold, true);
     });
+    // The secret must not be lost by accident; a second Escape closes the dialog without a `cancel` event.
+    const hold = (event: KeyboardEvent) => {
+      if (event.key === "Escape") event.preventDefault();
+    };
+    document.addEventListener("keydown", hold, true);
+    dialog.node.addEventListener("cancel", (event) => event.preventDefault());
+    copy.focus();
   }
 
   closeAll(): void {

@@ -183,11 +183,13 @@ function askRotation({ parts: { api, dialogs }, record, path, refresh }: Row): v
       hint: "A duration such as 30m or 24h; 0 for now",
     }],
     run: async (values) => {
-      const made = await api.administer(`${path}/rotate`, { body: { activeIn: values["activeIn"]?.trim() } });
+      const created = await api.administer(`${path}/rotate`, {
+        body: { activeIn: values["activeIn"]?.trim() },
+      });
       refresh();
-      const at = new Date(textOf(made, "activeAt")).toLocaleString("en-GB");
+      const at = new Date(textOf(created, "activeAt")).toLocaleString("en-GB");
       const text = `Active from ${at}. ${SIGNS}`;
-      return { title: "The new secret", text, secret: textOf(made, "secret") };
+      return { title: "The new secret", text, secret: textOf(created, "secret") };
     },
   });
 }

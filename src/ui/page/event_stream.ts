@@ -16,25 +16,11 @@ export class EventStreamReader {
 
   /** Reads the next chunk; returns the events that it completes. */
   read(chunk: string): StreamEvent[] {
-    this.#pending += chunk;
-    const events: StreamEvent[] = [];
     // A carriage return at the end may be half of a line end.
-    for (let end = this.#lineEnd(); end !== undefined; end = this.#lineEnd()) {
-      const line = this.#pending.slice(0, end.at);
-      this.#pending = this.#pending.slice(end.at + end.length);
-      const event = this.#take(line);
-      if (event !== undefined) events.push(event);
-    }
+    const lines = (this.#pending + chunk).split(/\r\n|\n|\r(?!$)/);
+    this.#pending = lines.pop() ?? "";
     if (this.#pending.length > MAX_PENDING) throw new Error("Cannot read the stream: an event has no end");
-    return events;
-  }
-
-  #lineEnd(): { readonly at: number; readonly length: number } | undefined {
-    const at = this.#pending.search(/[\r\n]/);
-    if (at < 0) return undefined;
-    if (this.#pending[at] === "\n") return { at, length: 1 };
-    if (at + 1 === this.#pending.length) return undefined;
-    return { at, length: this.#pending[at + 1] === "\n" ? 2 : 1 };
+    return lines.flatMap((line) => this.#take(line) ?? []);
   }
 
   #take(line: string): StreamEvent | undefined {

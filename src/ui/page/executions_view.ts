@@ -1,6 +1,6 @@
 import { type Child, element } from "./element.ts";
 import { type Fields, fieldsOf, flagOf, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
-import { badge, code, emptyNote, facts, jsonBlock, moment, note, panel } from "./pieces.ts";
+import { attemptSection, badge, code, emptyNote, facts, jsonBlock, moment, note, panel } from "./pieces.ts";
 import { recordListView } from "./record_list.ts";
 import { RecordView } from "./record_view.ts";
 import { NOTHING, tookText } from "./text.ts";
@@ -98,18 +98,11 @@ function stepsOf(one: Fields, now: number): HTMLElement[] {
   return steps.map((step) => {
     const name = textOf(step, "name");
     const attempts = numberOf(step, "attempts") ?? 1;
-    const error = textOf(step, "error");
-    return element(
-      "section",
-      { class: "attempt" },
-      element("h3", {}, code(name), " ", badge(textOf(step, "kind"), "quiet"), badge(textOf(step, "status"))),
-      element(
-        "p",
-        {},
-        moment(timeOf(step, "startedAt"), now),
-        note(` took ${durationOf(step)}, ${attempts === 1 ? "one attempt" : `${attempts} attempts`}`),
-      ),
-      error === "" ? undefined : element("p", { class: "problem" }, error),
+    const took = note(` took ${durationOf(step)}, ${attempts === 1 ? "1 attempt" : `${attempts} attempts`}`);
+    return attemptSection(
+      [code(name), " ", badge(textOf(step, "kind"), "quiet"), badge(textOf(step, "status"))],
+      [moment(timeOf(step, "startedAt"), now), took],
+      textOf(step, "error"),
       step["result"] === undefined ? undefined : jsonBlock(`Result of ${name}`, step["result"]),
     );
   });

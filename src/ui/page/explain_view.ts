@@ -101,7 +101,7 @@ function requestOf(explained: Fields): Fields {
 /** The explained request; the form may have changed since. */
 function requestText(body: Fields): string {
   const descriptors = recordsOf(body, "descriptors").map((one) =>
-    recordsOf(one, "entries").map((entry) => `${textOf(entry, "key")}=${textOf(entry, "value")}`).join(",")
+    recordsOf(one, "entries").map(entryText).join(",")
   );
   return `${textOf(body, "domain")}: ${descriptors.join("; ")}`;
 }

@@ -137,11 +137,11 @@ function shownField(field: FormField, id: string): ShownField & { readonly row: 
   const about = `${id}-hint ${id}-problem`;
   const control = controlOf(field, { id, "aria-describedby": about });
   const problem = element("p", { class: "problem", id: `${id}-problem`, role: "alert" });
-  const told = element("p", { class: "hint", id: `${id}-hint` }, hint ?? "");
+  const hintNode = element("p", { class: "hint", id: `${id}-hint` }, hint ?? "");
   const name = element("label", { for: id }, label);
   const row = kind === "check"
-    ? element("div", { class: "field check" }, control, name, told, problem)
-    : element("div", { class: "field" }, name, control, told, problem);
+    ? element("div", { class: "field check" }, control, name, hintNode, problem)
+    : element("div", { class: "field" }, name, control, hintNode, problem);
   return { field, control, problem, row };
 }
 

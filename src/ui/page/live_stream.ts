@@ -1,4 +1,4 @@
-import type { PageClock } from "./clock.ts";
+import type { Clock } from "../../base/clock.ts";
 import { EventStreamReader } from "./event_stream.ts";
 import type { Session } from "./session.ts";
 import { readSnapshot, type Snapshot } from "./snapshot.ts";
@@ -12,7 +12,7 @@ export type LiveState =
 export interface LiveStreamOptions {
   readonly session: Session;
   readonly fetch: typeof fetch;
-  readonly clock: PageClock;
+  readonly clock: Pick<Clock, "now" | "after">;
   /** A number from 0 to below 1. */
   readonly random: () => number;
   readonly onSnapshot: (snapshot: Snapshot) => void;

@@ -1,5 +1,5 @@
+import type { Clock } from "../../base/clock.ts";
 import { button, element } from "./element.ts";
-import type { PageClock } from "./clock.ts";
 
 const SHOWN_MS = 7_000;
 /** Messages cover the page: only the newest success is shown. */
@@ -9,9 +9,9 @@ const MAX_SHOWN = { good: 1, bad: 4 } as const;
 export class Messages {
   readonly #good: HTMLElement;
   readonly #bad: HTMLElement;
-  readonly #clock: PageClock;
+  readonly #clock: Pick<Clock, "after">;
 
-  constructor(place: HTMLElement, clock: PageClock) {
+  constructor(place: HTMLElement, clock: Pick<Clock, "after">) {
     this.#clock = clock;
     this.#good = element("div", { role: "status", "aria-live": "polite" });
     this.#bad = element("div", { role: "alert" });

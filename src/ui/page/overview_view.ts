@@ -16,11 +16,24 @@ export const overviewView: View = {
 const MAX_KEYS = 5;
 /** What each element was built from. */
 const SHOWN = new WeakMap<HTMLElement, string>();
+/** Labels with functions that return value, detail and state. */
+const FIGURES: readonly (readonly [string, (snapshot: Snapshot) => readonly [string, string, string?]])[] = [
+  ["Health", ({ healthy, failing, noted }) => {
+    const noteText = noted.length > 0 ? `${noted.length} noted` : "no failures";
+    const detail = failing.length > 0 ? `${failing.length} failing` : noteText;
+    return healthy ? ["Healthy", detail, "good"] : ["Unhealthy", detail, "bad"];
+  }],
+  ["Decisions per second", ({ decisions }) => [rateText(decisions.perSecond), "in the last second"]],
+  ["Over the limit", ({ decisions: { overLimitShare: share } }) => {
+    return [shareText(share), "of the last second", share !== null && share > 0 ? "warn" : ""];
+  }],
+  ["Decisions since start", ({ decisions: { total, overLimit } }) => {
+    return [countText(total), `${countText(overLimit)} over the limit`];
+  }],
+];
 
 function openOverview(parts: PageParts): OpenedView {
-  const figures = ["Health", "Decisions per second", "Over the limit", "Decisions since start"].map(
-    figure,
-  );
+  const figures = FIGURES.map(([label, of]) => figure(label, of));
   const chart = new RateChart();
   const top = element("span", { class: "top", "aria-hidden": "true" });
   const axis = element(
@@ -32,8 +45,7 @@ function openOverview(parts: PageParts): OpenedView {
   const health = element("div");
   const configuration = element("div");
   const keys = element("div");
-  const all = element("div");
-  const graph = element("div", { class: "chart" }, top, chart.node, axis);
+  const process = element("div");
   const legend = element(
     "p",
     { class: "legend" },
@@ -43,62 +55,48 @@ function openOverview(parts: PageParts): OpenedView {
   const update = () => {
     const { snapshot, points } = parts.live();
     if (snapshot === undefined) return;
-    showFigures(figures, snapshot);
+    for (const { show } of figures) show(snapshot);
     setText(top, `${rateText(chart.update(points))} per second`);
     const now = parts.clock.now();
     refill(health, healthOf(snapshot), [snapshot.failing, snapshot.noted]);
     refill(configuration, configurationOf(snapshot, now), [snapshot.configuration, dayOf(now)]);
     refill(keys, keysOf(snapshot, parts), snapshot.topOverLimited.slice(0, MAX_KEYS));
-    refill(all, processOf(snapshot, now), [snapshot.startedAt, spanText(snapshot.at - snapshot.startedAt)]);
+    refill(process, processOf(snapshot, now), [
+      snapshot.startedAt,
+      spanText(snapshot.at - snapshot.startedAt),
+    ]);
   };
   update();
   const nodes = [
     element("div", { class: "figures" }, ...figures.map(({ node }) => node)),
-    panel("Decisions of the last two minutes", graph, legend),
+    panel(
+      "Decisions of the last two minutes",
+      element("div", { class: "chart" }, top, chart.node, axis),
+      legend,
+    ),
     element(
       "div",
       { class: "columns" },
       panel("Components", health),
       panel("Configuration", configuration),
       panel("Most often over their limit", keys),
-      panel("Process", all),
+      panel("Process", process),
     ),
   ];
   return { nodes, update };
 }
 
-interface Figure {
-  readonly node: HTMLElement;
-  readonly value: HTMLElement;
-  readonly detail: HTMLElement;
-}
-
-function figure(label: string): Figure {
+function figure(label: string, of: (typeof FIGURES)[number][1]) {
   const value = element("p", { class: "value" }, NOTHING);
   const detail = element("p", { class: "note" });
   const node = element("section", { class: "figure" }, element("h2", {}, label), value, detail);
-  return { node, value, detail };
-}
-
-function showFigures([health, rate, over, total]: readonly Figure[], snapshot: Snapshot): void {
-  const { healthy, failing, noted, decisions } = snapshot;
-  const detail = failing.length > 0
-    ? `${failing.length} failing`
-    : noted.length > 0
-    ? `${noted.length} noted`
-    : "";
-  show(health, healthy ? "Healthy" : "Unhealthy", detail || "no failures", healthy ? "good" : "bad");
-  show(rate, rateText(decisions.perSecond), "in the last second");
-  const share = decisions.overLimitShare;
-  show(over, shareText(share), "of the last second", share !== null && share > 0 ? "warn" : "");
-  show(total, countText(decisions.total), `${countText(decisions.overLimit)} over the limit`);
-}
-
-function show(figure: Figure | undefined, value: string, detail: string, state = ""): void {
-  if (figure === undefined) return;
-  setText(figure.value, value);
-  setText(figure.detail, detail);
-  setAttribute(figure.node, "data-state", state);
+  const show = (snapshot: Snapshot) => {
+    const [text, detailText, state = ""] = of(snapshot);
+    setText(value, text);
+    setText(detail, detailText);
+    setAttribute(node, "data-state", state);
+  };
+  return { node, show };
 }
 
 /** Replaces nodes only when the values that they show have changed. */

@@ -1,6 +1,5 @@
 import { Api } from "./api.ts";
 import { ADMINISTRATION_VIEWS } from "./administration_views.ts";
-import { browserClock as clock } from "./clock.ts";
 import { Dialogs } from "./dialogs.ts";
 import { button, element, focusHeading, setAttribute, setHidden, setText } from "./element.ts";
 import { explainView } from "./explain_view.ts";
@@ -16,6 +15,13 @@ import type { PageParts, View } from "./view.ts";
 
 const LIVE_VIEWS: readonly [View, ...View[]] = [overviewView, rulesView, overLimitView, explainView];
 const TICK_MS = 1_000;
+const clock: PageParts["clock"] = {
+  now: () => Date.now(),
+  after(ms, run) {
+    const timer = setTimeout(run, ms);
+    return () => clearTimeout(timer);
+  },
+};
 const WORDS = {
   connecting: "Connecting",
   live: "Live",

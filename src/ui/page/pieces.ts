@@ -65,3 +65,15 @@ export function note(text: string): HTMLElement {
 export function emptyNote(text: string): HTMLElement {
   return element("p", { class: "empty" }, text);
 }
+
+/** An attempt or a step: a heading, a line, the error and the result, if any. */
+export function attemptSection(
+  heading: readonly Child[],
+  line: readonly Child[],
+  error: string,
+  result: Child,
+): HTMLElement {
+  const problem = error === "" ? undefined : element("p", { class: "problem" }, error);
+  const shown = [element("h3", {}, ...heading), element("p", {}, ...line), problem, result];
+  return element("section", { class: "attempt" }, ...shown);
+}

@@ -6,24 +6,20 @@ import type { OpenedView, PageParts, View } from "./view.ts";
 /** Snapshots arrive every second; older ones are marked as stale. */
 const STALE_MS = 3_000;
 
-/** The elements that the shell fills. */
-export interface ShellPlaces {
-  readonly main: HTMLElement;
-  readonly nav: HTMLElement;
-}
+type Places = Readonly<Record<"main" | "nav", HTMLElement>>;
 
 /** Shows the view that the fragment of the address names, or the reason why it is closed. */
 export class Shell {
   readonly #parts: PageParts;
   readonly #views: readonly View[];
-  readonly #places: ShellPlaces;
+  readonly #places: Places;
   #view: View;
   #id = "";
   #gate = "";
   #opened: OpenedView | undefined;
   readonly #stale = element("p", { class: "stale", role: "status" });
 
-  constructor(parts: PageParts, views: readonly [View, ...View[]], places: ShellPlaces) {
+  constructor(parts: PageParts, views: readonly [View, ...View[]], places: Places) {
     this.#parts = parts;
     this.#views = views;
     this.#places = places;

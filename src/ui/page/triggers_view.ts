@@ -96,8 +96,8 @@ function actionsOf(row: Row): RecordAction[] {
         go: "Create a new key",
       },
       run: async () => {
-        const made = await api.administer(`${path}/rotate`, { method: "POST" });
-        void dialogs.secret({ title: "The new key", text: bearerText(name), secret: textOf(made, "key") });
+        const created = await api.administer(`${path}/rotate`, { method: "POST" });
+        dialogs.secret({ title: "The new key", text: bearerText(name), secret: textOf(created, "key") });
         return undefined;
       },
       then: refresh,

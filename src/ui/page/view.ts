@@ -1,5 +1,5 @@
+import type { Clock } from "../../base/clock.ts";
 import type { Api } from "./api.ts";
-import type { PageClock } from "./clock.ts";
 import type { Dialogs } from "./dialogs.ts";
 import type { Child } from "./element.ts";
 import type { Messages } from "./messages.ts";
@@ -21,7 +21,7 @@ export interface PageParts {
   readonly session: Session;
   readonly dialogs: Dialogs;
   readonly messages: Messages;
-  readonly clock: PageClock;
+  readonly clock: Pick<Clock, "now" | "after">;
   readonly live: () => LiveStatistics;
   /** The values of the filters of lists, by the ids of their controls. */
   readonly filters: Map<string, string>;

@@ -69,6 +69,6 @@ Deno.test("a service that never answers is given up after --timeout", async () =
   const url = `http://127.0.0.1:${listener.addr.port}`;
   const environment = { ADMIN_TOKEN: TOKEN };
   const { code, stderr } = await ran(["audit", "--url", url, "--timeout", "50ms"], { environment });
-  const line = `Cannot send GET "${url}/api/v1/audit": it was not done within 50 ms in total\n`;
+  const line = `Cannot send GET "${url}/api/v1/audit": timed out after 50 ms in total\n`;
   assertEquals([code, stderr], [1, line]);
 });
