@@ -103,24 +103,31 @@ for (const protocol of ["http", "grpc"] as const) {
   });
 }
 
-Deno.test("tracing: the standard variables say how spans are exported", async () => {
-  await using receiver = await OtlpReceiver.start({ protocol: "http" });
-  using _ = new EnvironmentOf({
-    OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9",
-    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${receiver.url}/elsewhere`,
-    OTEL_EXPORTER_OTLP_HEADERS: "authorization=token,x-more=1",
-    OTEL_EXPORTER_OTLP_COMPRESSION: "gzip",
+const ENCODINGS = [
+  [{}, "application/x-protobuf"],
+  [{ PROTOCOL: "http/json" }, "application/json"],
+] as const;
+
+for (const [protocol, type] of ENCODINGS) {
+  Deno.test(`tracing: the standard variables decide how spans are exported, as ${type}`, async () => {
+    await using receiver = await OtlpReceiver.start({ protocol: "http" });
+    using _ = new EnvironmentOf({
+      OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9",
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${receiver.url}/elsewhere`,
+      OTEL_EXPORTER_OTLP_HEADERS: "authorization=token,x-more=1",
+      OTEL_EXPORTER_OTLP_COMPRESSION: "gzip",
+    });
+    const tracing = open(new KeptLog(), { otlp: new Map(Object.entries(protocol)) });
+    await call(tracing);
+    await tracing.close();
+    const seen = receiver.requests.map(({ path, headers }) => [
+      path,
+      ...["authorization", "x-more", "content-type", "content-encoding"].map((name) => headers.get(name)),
+    ]);
+    assertEquals(seen, [["/elsewhere", "token", "1", type, "gzip"]]);
+    assertEquals(receiver.spans.length, 1);
   });
-  const tracing = open(new KeptLog());
-  await call(tracing);
-  await tracing.close();
-  const seen = receiver.requests.map(({ path, headers }) => [
-    path,
-    ...["authorization", "x-more", "content-type", "content-encoding"].map((name) => headers.get(name)),
-  ]);
-  assertEquals(seen, [["/elsewhere", "token", "1", "application/x-protobuf", "gzip"]]);
-  assertEquals(receiver.spans.length, 1);
-});
+}
 
 Deno.test("tracing: an instance without a name gets a random UUID of its own", async () => {
   await using receiver = await OtlpReceiver.start({ protocol: "http" });
