@@ -81,7 +81,8 @@ Deno.test("span export: beyond the bound spans are dropped, and told", async () 
   for (const name of "abcdefg") opened.add(spanNamed(name));
   await opened.close();
   assertEquals(receiver.spans.map(({ name }) => name), [..."abcde"]);
-  assertEquals(logger.lines.map(({ message }) => message), ["Dropped 2 spans: 5 wait to be exported"]);
+  const message = "Spans dropped: too many wait to be exported";
+  assertEquals(logger.lines, [{ level: "warning", message, fields: { dropped: 2, maxWaiting: 5 } }]);
 });
 
 const DEATHS = [

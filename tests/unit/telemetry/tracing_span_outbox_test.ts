@@ -43,9 +43,10 @@ Deno.test("span outbox: what waits here and what was not taken are bounded toget
   assertEquals([counts(), outbox.noteTaken()], [[512, 88, 512], 0]);
   clock.advance(1_000);
   assertEquals(outbox.noteTaken(), 0);
-  assertEquals(logger.lines.map(({ message }) => message), [
-    "Dropped 100 spans: 600 wait to be exported",
-    "Dropped 788 spans: 600 wait to be exported",
+  const message = "Spans dropped: too many wait to be exported";
+  assertEquals(logger.lines, [
+    { level: "warning", message, fields: { dropped: 100, maxWaiting: 600 } },
+    { level: "warning", message, fields: { dropped: 788, maxWaiting: 600 } },
   ]);
 });
 
