@@ -39,7 +39,7 @@ export function checkOtlp(settings: OtlpSettings, logger: Logger): OtlpProtocol 
   const protocol = chooseProtocol(settings, logger);
   for (const [name, check] of Object.entries(CHECKS)) {
     for (const option of [name, `TRACES_${name}`]) {
-      const text = settings.otlp.get(option)?.trim() ?? "";
+      const text = valueOf(settings, option);
       if (text !== "") check(option, text, protocol);
     }
   }
@@ -47,15 +47,20 @@ export function checkOtlp(settings: OtlpSettings, logger: Logger): OtlpProtocol 
 }
 
 /** `TRACING_EXPORTER_PROTOCOL` decides between gRPC and HTTP, the standard variables the rest. */
-function chooseProtocol({ protocol, otlp }: OtlpSettings, logger: Logger): OtlpProtocol {
-  const options = ["TRACES_PROTOCOL", "PROTOCOL"].filter((option) => (otlp.get(option)?.trim() ?? "") !== "");
-  const [standard] = options.map((option) => protocolOf(option, otlp.get(option)?.trim() ?? ""));
+function chooseProtocol(settings: OtlpSettings, logger: Logger): OtlpProtocol {
+  const { protocol } = settings;
+  const options = ["TRACES_PROTOCOL", "PROTOCOL"].filter((option) => valueOf(settings, option) !== "");
+  const [standard] = options.map((option) => protocolOf(option, valueOf(settings, option)));
   const chosen = protocol === "grpc" ? "grpc" : "http/protobuf";
   if (standard === undefined) return chosen;
   if (protocol === undefined || standard.startsWith(protocol)) return standard;
   const text = `OTEL_EXPORTER_OTLP_${options[0]} has no effect: TRACING_EXPORTER_PROTOCOL is ${protocol}`;
   logger.warning(text, { [`OTEL_EXPORTER_OTLP_${options[0]}`]: standard });
   return chosen;
+}
+
+function valueOf({ otlp }: OtlpSettings, option: string): string {
+  return otlp.get(option)?.trim() ?? "";
 }
 
 function protocolOf(option: string, text: string): OtlpProtocol {

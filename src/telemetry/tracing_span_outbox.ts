@@ -96,7 +96,8 @@ export class SpanOutbox {
 
   #logDropped(now: number): void {
     if (this.#dropped === 0 || now - (this.#loggedAt ?? -Infinity) < LOG_MS) return;
-    this.#options.logger.warning(`Dropped ${this.#dropped} spans: ${this.#maxWaiting} wait to be exported`);
+    const facts = { dropped: this.#dropped, maxWaiting: this.#maxWaiting };
+    this.#options.logger.warning("Spans dropped: too many wait to be exported", facts);
     this.#dropped = 0;
     this.#loggedAt = now;
   }

@@ -17,7 +17,7 @@ descriptors:
 `,
 });
 
-/** Metrics on a port of their own. */
+/** Metrics on a separate port. */
 export class PullBed implements AsyncDisposable {
   readonly store: StatsStore;
   /** `host:port` of the metrics. */

@@ -29,7 +29,7 @@ export interface ReceiverAddress {
 /** Sent by a receiver to itself: when it arrives, what was sent before has arrived as well. */
 const MARK = "mark";
 
-/** Takes what is pushed over UDP; closed at the end of an `await using`. */
+/** Receives pushed lines over UDP; closed at the end of an `await using`. */
 export class UdpReceiver implements AsyncDisposable {
   /** Every packet so far. */
   readonly packets: string[] = [];
@@ -83,11 +83,11 @@ export class UdpReceiver implements AsyncDisposable {
 
 /** How a TCP receiver is. */
 export interface TcpReceiverOptions extends ReceiverAddress {
-  /** False: it takes connections and reads nothing until it is told to. */
+  /** False: it accepts connections and reads nothing until then. */
   readonly isReading?: boolean;
 }
 
-/** Takes what is pushed over TCP; closed at the end of an `await using`. */
+/** Receives pushed lines over TCP; closed at the end of an `await using`. */
 export class TcpReceiver implements AsyncDisposable {
   /** Every whole line so far, of all connections and over restarts. */
   readonly lines: string[] = [];

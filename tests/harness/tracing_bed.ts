@@ -18,10 +18,10 @@ import { KeptLog } from "./http_fixture.ts";
 import { FailingCache } from "./failing_cache.ts";
 import { ServiceFixture } from "./service_fixture.ts";
 
-/** How the traced service is made. */
+/** Options of a `TracingBed`. */
 export interface TracingBedOptions {
   readonly samplingRate?: number;
-  /** What chance says; 0.5 when absent. */
+  /** The random number; 0.5 when absent. */
   readonly random?: number;
   /** A scripted one that answers later when absent. */
   readonly cache?: CounterCache;

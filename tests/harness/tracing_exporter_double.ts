@@ -4,10 +4,10 @@ import type { WorkerNotice } from "../../src/base/supervised_worker.ts";
 import type { ExporterHandle, FromExporter, ToExporter } from "../../src/telemetry/tracing_worker_export.ts";
 import { exportedAll } from "./tracing_bed.ts";
 
-/** A worker that exports nothing: a test says what it tells, and sees what it was told. */
+/** A worker that exports nothing: a test sends its messages, and sees those that it received. */
 export class ExporterDouble implements ExporterHandle {
-  /** The kinds of message that it was told. */
-  readonly told: ToExporter["type"][] = [];
+  /** The kinds of message that it received. */
+  readonly received: ToExporter["type"][] = [];
   readonly packs: SpanPack[] = [];
   isTerminated = false;
   onmessage: ExporterHandle["onmessage"] = null;
@@ -20,22 +20,22 @@ export class ExporterDouble implements ExporterHandle {
   }
 
   postMessage(message: ToExporter): void {
-    this.told.push(message.type);
+    this.received.push(message.type);
     if (message.type === "spans") this.packs.push(structuredClone(message.pack));
     const answer = this.#answers[message.type];
-    if (answer !== undefined) queueMicrotask(() => this.tell(answer));
+    if (answer !== undefined) queueMicrotask(() => this.send(answer));
   }
 
   terminate(): void {
     this.isTerminated = true;
   }
 
-  /** Tells the main thread something. */
-  tell(message: FromExporter | WorkerNotice): void {
+  /** Sends a message to the main thread. */
+  send(message: FromExporter | WorkerNotice): void {
     this.onmessage?.(new MessageEvent("message", { data: message }));
   }
 
-  /** Fails as a worker does; answers whether the process would have ended by it. */
+  /** Fails as a worker does; returns whether the process would have ended. */
   fail(message: string): boolean {
     const event = new ErrorEvent("error", { message, error: new Error(message), cancelable: true });
     this.onerror?.(event);
@@ -43,14 +43,14 @@ export class ExporterDouble implements ExporterHandle {
   }
 }
 
-/** Answers of a worker that does what it should. */
+/** Answers of a working worker. */
 export const ALIVE = {
   start: { type: "ready" },
   spans: { type: "taken" },
   stop: { type: "stopped" },
 } as const satisfies Partial<Record<ToExporter["type"], FromExporter | WorkerNotice>>;
 
-/** The same, but it takes no spans. */
+/** The same without receipts for spans. */
 export const DEAF = { start: ALIVE.start, stop: ALIVE.stop } as const;
 
 /** A span with this name and nothing else. */

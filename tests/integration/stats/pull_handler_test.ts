@@ -102,7 +102,7 @@ Deno.test("pull metrics: milliseconds where they are asked for, and bounds of a 
   ]);
 });
 
-Deno.test("pull metrics: native labels, and the limit of each rule beside them", async () => {
+Deno.test("pull metrics: native labels, and the limit of each rule", async () => {
   await using bed = new PullBed({ native: true });
   bed.work();
   const rules = (await bed.lines("ratelimit_rule_")).filter((line) =>
@@ -125,7 +125,7 @@ Deno.test("pull metrics: native labels, and the limit of each rule beside them",
   assertEquals(await bed.lines("ratelimit_service_rate_limit_total_hits"), []);
 });
 
-Deno.test("pull metrics: levels below the second are summed, tags stand on everything but give way", async () => {
+Deno.test("pull metrics: levels below the second are summed, tags are on everything, and labels take precedence", async () => {
   await using bed = new PullBed({ extraTags: new Map([["zone-a", 'x"y'], ["domain", "tag"]]) });
   for (const last of ["1", "2"]) bed.store.rule(`gone.a.b.c_${last}`).totalHits += 5;
   const [, , sum] = await bed.lines("ratelimit_service_rate_limit_total_hits");
@@ -139,7 +139,7 @@ Deno.test("pull metrics: levels below the second are summed, tags stand on every
   assert(Number(bytes) > 1_000_000);
 });
 
-Deno.test("pull metrics: a name that two kinds would have goes to the first, and that is told once", async () => {
+Deno.test("pull metrics: a name that two kinds would have goes to the first, and that is logged once", async () => {
   await using bed = new PullBed();
   bed.store.addCounter("a.b", () => 1);
   bed.store.addGauge("a_b", () => 2);
@@ -197,7 +197,7 @@ for (const [accept, type] of ACCEPTS) {
   });
 }
 
-/** What a scraper with this `accept-encoding` gets: status of the compression, and the text, by a bare connection. */
+/** The response to this `accept-encoding`: status of the compression, and the text, by a bare connection. */
 async function rawScrape(bed: PullBed, encoding: string): Promise<[string | null, string | null, string]> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const headers = { "accept-encoding": encoding };
@@ -269,7 +269,7 @@ for (const native of [false, true]) {
   });
 }
 
-Deno.test("pull metrics: scrapes that nobody takes are few, and end", async () => {
+Deno.test("pull metrics: unread scrapes are limited, and end", async () => {
   const clock = new FakeClock(0);
   await using bed = new PullBed({ clock });
   for (let key = 0; key < 3_000; key++) bed.store.rule(`shop.account_${key}_${"x".repeat(900)}`);

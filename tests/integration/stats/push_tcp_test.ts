@@ -58,7 +58,7 @@ Deno.test("push tcp: lines arrive, the last ones before the end too", async () =
   }, "localhost");
 });
 
-Deno.test("push tcp: an outage is told once and its end once, whatever number of attempts it takes", async () => {
+Deno.test("push tcp: an outage is logged once and its end once, whatever number of attempts it takes", async () => {
   await using receiver = await TcpReceiver.start();
   await withPush(receiver.port, async ({ push, warnings, clock }) => {
     await until("the connection", () => push.usable);
@@ -94,7 +94,7 @@ Deno.test("push tcp: a receiver that is not there costs one line of the log, and
       clock.advance(pauseMs);
     }
     await reached(clock, 3_000);
-    // The clock stands still: whoever waited for it would wait for ever.
+    // The clock stands still, so a wait for it would never end.
     await push.prepare(true);
     await push.close();
     assertMatch(
@@ -105,7 +105,7 @@ Deno.test("push tcp: a receiver that is not there costs one line of the log, and
   });
 });
 
-Deno.test("push tcp: the last chance tries at once where a pause is under way", async () => {
+Deno.test("push tcp: the last flush connects immediately during a backoff", async () => {
   await using receiver = await TcpReceiver.start();
   await receiver.stop();
   await withPush(receiver.port, async ({ push, clock }) => {
@@ -168,7 +168,7 @@ Deno.test("push tcp: a receiver that takes nothing for long is given up, and wha
   });
 });
 
-Deno.test("push tcp: a door without a house is knocked at less and less, and told once", async () => {
+Deno.test("push tcp: connections that end immediately are retried with a backoff, and logged once", async () => {
   let knocks = 0;
   const door = net.createServer((socket) => {
     knocks++;

@@ -40,7 +40,7 @@ for (const host of ["127.0.0.1", "localhost"]) {
   });
 }
 
-Deno.test("push udp: a port where nobody listens costs nothing", async () => {
+Deno.test("push udp: a port without a listener costs nothing", async () => {
   await withPush({ port: freePort() }, async (push, warnings) => {
     await push.prepare();
     for (let round = 0; round < 3; round++) await push.send(["a:1|c"]);
@@ -48,7 +48,7 @@ Deno.test("push udp: a port where nobody listens costs nothing", async () => {
   });
 });
 
-Deno.test("push udp: what cannot be sent is counted and told once", async () => {
+Deno.test("push udp: what cannot be sent is counted and logged once", async () => {
   await using receiver = await UdpReceiver.start();
   await withPush({ port: receiver.port }, async (push, warnings) => {
     await push.prepare();
@@ -62,7 +62,7 @@ Deno.test("push udp: what cannot be sent is counted and told once", async () => 
   });
 });
 
-Deno.test("push udp: a name that cannot be found is told once, and nothing is taken", async () => {
+Deno.test("push udp: an unknown name is logged once, and nothing is sent", async () => {
   await withPush({ host: "no-such-host.invalid", port: 9 }, async (push, warnings) => {
     await push.prepare();
     await push.prepare();

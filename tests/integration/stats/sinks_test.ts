@@ -24,7 +24,7 @@ const CLOCK: Clock = {
   after: (delayMs, run) => patientClock.after(PAUSES_MS.includes(delayMs) ? delayMs / 50 : delayMs, run),
 };
 
-/** Starts what the environment says, with a flush every 20 ms. */
+/** Starts the sinks of this environment, with a flush every 20 ms. */
 function start(env: Environment, store = new StatsStore(100)): SinksBed {
   const { settings } = readSettings({ BACKEND_TYPE: "memory", STATS_FLUSH_INTERVAL: "20ms", ...env });
   const { logger, warnings } = warningLog();
@@ -41,7 +41,7 @@ function start(env: Environment, store = new StatsStore(100)): SinksBed {
 
 const HITS = "ratelimit.service.rate_limit.d.k.total_hits";
 
-Deno.test("sinks: several at once, each with deltas of its own, the last ones at the end", async () => {
+Deno.test("sinks: several concurrently, each with its own deltas, the last ones at the end", async () => {
   await using tcp = await TcpReceiver.start();
   await using udp = await UdpReceiver.start();
   const store = new StatsStore(100);
@@ -152,8 +152,8 @@ for (const { name, env, prefix, metrics } of EXPORTED) {
       const shown = await until("all of it", async () => {
         const page = await exporter.metrics("");
         const of = (pattern: RegExp) => Object.entries(page).find(([key]) => pattern.test(key))?.[1];
-        const figures = [of(count), of(/^ratelimit_sample_gauge/)];
-        return figures[0] === 2_003 && figures;
+        const metrics = [of(count), of(/^ratelimit_sample_gauge/)];
+        return metrics[0] === 2_003 && metrics;
       });
       assertEquals([shown, await exporter.metrics(prefix)], [[2_003, -3.5], metrics]);
     },

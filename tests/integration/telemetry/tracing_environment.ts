@@ -31,7 +31,7 @@ export function setEnvironment(given: Variables): void {
   Deno.env.get = (name) => given[name] ?? get.call(Deno.env, name);
 }
 
-/** Starts a worker that exports spans as the environment of this thread says. */
+/** Starts a worker that exports spans with the environment of this thread. */
 export function startExporter(): ExporterHandle {
   const module = new URL("./span_export_worker.ts", import.meta.url);
   return new Worker(module, { type: "module", name: JSON.stringify(variables) });

@@ -69,7 +69,7 @@ for (const protocol of ["http/protobuf", "http/json", "grpc"] as const) {
   });
 }
 
-Deno.test("span export: beyond the bound spans are dropped, and told", async () => {
+Deno.test("span export: beyond the limit spans are dropped, and logged", async () => {
   await using receiver = await OtlpReceiver.start({ protocol: "http" });
   using _ = new EnvironmentOf({
     OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
@@ -81,23 +81,24 @@ Deno.test("span export: beyond the bound spans are dropped, and told", async () 
   for (const name of "abcdefg") opened.add(spanNamed(name));
   await opened.close();
   assertEquals(receiver.spans.map(({ name }) => name), [..."abcde"]);
-  assertEquals(logger.lines.map(({ message }) => message), ["Dropped 2 spans: 5 wait to be exported"]);
+  const message = "Spans dropped: too many wait to be exported";
+  assertEquals(logger.lines, [{ level: "warning", message, fields: { dropped: 2, maxWaiting: 5 } }]);
 });
 
 const DEATHS = [
   ["throws", "throw new Error('it broke');"],
-  ["has a rejection that nobody handles", "Promise.reject(new Error('it broke'));"],
+  ["has an unhandled rejection", "Promise.reject(new Error('it broke'));"],
 ] as const;
 
 for (const [title, death] of DEATHS) {
-  // Spans are sent to who is ready: an error on the heels of "ready" may overtake it.
+  // An error immediately after "ready" may overtake it.
   const onSpans = `onmessage = ({ data: { type } }) => { if (type === 'spans') { ${death} } };`;
   const script = `${onSpans} postMessage({ type: 'ready' });`;
-  Deno.test(`span export: a worker that ${title} is told, and the process goes on`, async () => {
+  Deno.test(`span export: a worker that ${title} is logged, and the process goes on`, async () => {
     const logger = new KeptLog();
     const opened = open(logger, { protocol: "http/json", createWorker: () => workerOf(script) });
     opened.add(spanNamed("a"));
-    await until("the failure to be told", () => logger.lines.length > 0);
+    await until("the log line", () => logger.lines.length > 0);
     const lines = logger.lines.map(({ level, message }) => [level, message]);
     const text = "Span export worker failed; restarting it and keeping new spans";
     assertEquals(lines, [["error", text]]);

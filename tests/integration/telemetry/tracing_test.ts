@@ -75,7 +75,7 @@ for (const protocol of ["http", "grpc"] as const) {
     assertEquals(logger.lines, []);
   });
 
-  Deno.test(`tracing over ${protocol}: an outage is told once, and its end`, async () => {
+  Deno.test(`tracing over ${protocol}: an outage is logged once, and its end`, async () => {
     const port = freePort();
     using _ = new EnvironmentOf({
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
@@ -87,7 +87,7 @@ for (const protocol of ["http", "grpc"] as const) {
     const tracing = open(logger, { protocol });
     const lost = () => logger.lines.filter(({ message }) => message === LOST).length;
     await call(tracing);
-    await until("the outage to be told", () => lost() === 1);
+    await until("the outage to be logged", () => lost() === 1);
     assertEquals(logger.lines[0]?.fields["error"] instanceof Error, true);
     await call(tracing);
     await using receiver = await OtlpReceiver.start({ protocol, port });
@@ -96,33 +96,40 @@ for (const protocol of ["http", "grpc"] as const) {
       return receiver.spans.length > 0;
     });
     await tracing.close();
-    const told = logger.lines.map(({ message }) => message);
-    assertEquals(told.length > 1, true, `${told}`);
+    const messages = logger.lines.map(({ message }) => message);
+    assertEquals(messages.length > 1, true, `${messages}`);
     // On a slow machine an export may come too late again: that is another outage.
-    assertEquals(told, told.map((_, index) => index % 2 === 0 ? LOST : "Exporting spans again"));
+    assertEquals(messages, messages.map((_, index) => index % 2 === 0 ? LOST : "Exporting spans again"));
   });
 }
 
-Deno.test("tracing: the standard variables say how spans are exported", async () => {
-  await using receiver = await OtlpReceiver.start({ protocol: "http" });
-  using _ = new EnvironmentOf({
-    OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9",
-    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${receiver.url}/elsewhere`,
-    OTEL_EXPORTER_OTLP_HEADERS: "authorization=token,x-more=1",
-    OTEL_EXPORTER_OTLP_COMPRESSION: "gzip",
-  });
-  const tracing = open(new KeptLog());
-  await call(tracing);
-  await tracing.close();
-  const seen = receiver.requests.map(({ path, headers }) => [
-    path,
-    ...["authorization", "x-more", "content-type", "content-encoding"].map((name) => headers.get(name)),
-  ]);
-  assertEquals(seen, [["/elsewhere", "token", "1", "application/x-protobuf", "gzip"]]);
-  assertEquals(receiver.spans.length, 1);
-});
+const ENCODINGS = [
+  [{}, "application/x-protobuf"],
+  [{ PROTOCOL: "http/json" }, "application/json"],
+] as const;
 
-Deno.test("tracing: an instance without a name gets a random UUID of its own", async () => {
+for (const [protocol, type] of ENCODINGS) {
+  Deno.test(`tracing: the standard variables decide how spans are exported, as ${type}`, async () => {
+    await using receiver = await OtlpReceiver.start({ protocol: "http" });
+    using _ = new EnvironmentOf({
+      OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9",
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${receiver.url}/elsewhere`,
+      OTEL_EXPORTER_OTLP_HEADERS: "authorization=token,x-more=1",
+      OTEL_EXPORTER_OTLP_COMPRESSION: "gzip",
+    });
+    const tracing = open(new KeptLog(), { otlp: new Map(Object.entries(protocol)) });
+    await call(tracing);
+    await tracing.close();
+    const seen = receiver.requests.map(({ path, headers }) => [
+      path,
+      ...["authorization", "x-more", "content-type", "content-encoding"].map((name) => headers.get(name)),
+    ]);
+    assertEquals(seen, [["/elsewhere", "token", "1", type, "gzip"]]);
+    assertEquals(receiver.spans.length, 1);
+  });
+}
+
+Deno.test("tracing: an instance without a name gets its own random UUID", async () => {
   await using receiver = await OtlpReceiver.start({ protocol: "http" });
   using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url });
   for (let time = 0; time < 2; time++) {
@@ -145,7 +152,7 @@ Deno.test("tracing: a collector that never answers does not hold up the end", as
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   using _ = new EnvironmentOf({
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${listener.addr.port}`,
-    // An export that nobody ended would wait on.
+    // An export without this limit would go on.
     OTEL_EXPORTER_OTLP_TIMEOUT: "120000",
   });
   const logger = new KeptLog();
@@ -167,17 +174,17 @@ Deno.test("tracing: a collector that never answers does not hold up the end", as
   listener.close();
 });
 
-Deno.test("tracing: what the exporters cannot use is told", async () => {
-  // No export is waited for: nobody is there.
+Deno.test("tracing: what the exporters cannot use is logged", async () => {
+  // There is no collector to wait for.
   using _ = new EnvironmentOf({ OTEL_EXPORTER_OTLP_COMPRESSION: "zip", OTEL_EXPORTER_OTLP_TIMEOUT: "100" });
   const logger = new KeptLog();
   const tracing = open(logger);
   await call(tracing);
-  await until("it to be told", () => logger.lines.length > 0);
+  await until("the log line", () => logger.lines.length > 0);
   await tracing.close();
-  const told =
+  const expected =
     "Tracing: Configuration: OTEL_EXPORTER_OTLP_COMPRESSION is invalid, expected 'none' or 'gzip' (actual: 'zip')";
-  assertEquals(logger.lines[0]?.message, told);
+  assertEquals(logger.lines[0]?.message, expected);
 });
 
 const ENDPOINTS: readonly [protocol: "http" | "grpc", option: string, text: string, right: string][] = [
@@ -212,10 +219,10 @@ const VALUES = [
   ),
 ] as const;
 
-for (const [option, text, said] of VALUES) {
+for (const [option, text, expected] of VALUES) {
   Deno.test(`tracing: ${option} "${text}" is refused`, () => {
     const { message } = assertThrows(() => open(new KeptLog(), { otlp: new Map([[option, text]]) }));
-    assertEquals(message, `Invalid OTEL_EXPORTER_OTLP_${option} ${said}`);
+    assertEquals(message, `Invalid OTEL_EXPORTER_OTLP_${option} ${expected}`);
   });
 }
 

@@ -8,7 +8,7 @@ import { warningLog } from "../../harness/push_receivers.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";
 
-/** Keeps what it is given; a test decides how it is. */
+/** Keeps the units that it is given. */
 class CarrierDouble implements Carrier {
   readonly slices: (readonly string[])[] = [];
   usable = true;
@@ -75,7 +75,7 @@ Deno.test("flush: counters by what they grew and not without, gauges always, tim
   ]);
 });
 
-Deno.test("flush: two sinks have deltas and durations of their own", async () => {
+Deno.test("flush: two sinks have separate deltas and durations", async () => {
   const { store, sink: open } = bed();
   const [first, second] = [open(), open()];
   const record = (ms: number) => {
@@ -190,7 +190,7 @@ Deno.test("flush: one at a time, and the last one follows that which is under wa
   assertEquals([carrier.prepared, carrier.take()], [[false, true], [`${name}:1|c`, `${name}:2|c`]]);
 });
 
-Deno.test("flush: a fault is told once and ends nothing", async () => {
+Deno.test("flush: a fault is logged once and ends nothing", async () => {
   const { store, sink: open, warnings } = bed();
   const { sink, carrier } = open();
   store.addGauge("bad", () => NaN);
@@ -204,12 +204,12 @@ Deno.test("flush: a fault is told once and ends nothing", async () => {
   assertEquals([warnings, carrier.take()], [["Cannot flush statistics to nowhere"], ["good:1|g"]]);
 });
 
-Deno.test("flush counts: a counter is told by what it grew, and as a whole when it began anew", () => {
+Deno.test("flush counts: the growth of a counter, or its value after a restart", () => {
   const counts = new FlushCounts();
   assertEquals([5, 5, 12, 3, 4].map((value) => counts.delta("a", value)), [5, 0, 7, 3, 1]);
 });
 
-Deno.test("flush counts: names that are gone are forgotten, and begin anew when they come back", () => {
+Deno.test("flush counts: missing names are forgotten, and start over", () => {
   const counts = new FlushCounts();
   const round = (values: Readonly<Record<string, number>>) => {
     const deltas = Object.entries(values).map(([name, value]) => counts.delta(name, value));
@@ -229,7 +229,7 @@ Deno.test("flush counts: a round that was cut short forgets nothing", () => {
   counts.delta("a", 1);
   counts.delta("b", 1);
   counts.endRound();
-  counts.delta("a", 2); // the round ends here for want of a receiver, and goes on with the next flush
+  counts.delta("a", 2); // the round ends here without a receiver, and goes on with the next flush
   assertEquals([counts.delta("a", 3), counts.delta("b", 3), counts.size], [1, 2, 2]);
 });
 

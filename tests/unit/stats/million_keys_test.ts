@@ -37,7 +37,7 @@ const FIRST_HITS: CounterCache = {
   close: () => Promise.resolve(),
 };
 
-/** Makes room for all that is not used any more, and answers what is used. */
+/** Collects garbage and returns the memory in use. */
 function heapUsed(): number {
   v8.setFlagsFromString("--expose-gc");
   const collect: () => void = vm.runInNewContext("gc");

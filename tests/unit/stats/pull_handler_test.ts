@@ -8,7 +8,7 @@ const reserved = (label: string) => `a name without __ at the start: label "${la
 interface Row {
   readonly title: string;
   readonly tags: Readonly<Record<string, string>>;
-  /** The labels, or what is wrong by tag. */
+  /** The labels, or what was expected by tag. */
   readonly becomes: Readonly<Record<string, string>> | readonly (readonly [tag: string, state: string])[];
 }
 
@@ -37,7 +37,7 @@ const TABLE: readonly Row[] = [
     becomes: [["", "a name of letters, digits and _"]],
   },
   {
-    title: "several mistakes, each told, and a label that two tags have",
+    title: "several mistakes, each reported, and a label of two tags",
     tags: { le: "1", "a-b": "2", env: "3", "a.b": "4" },
     becomes: [
       ["le", histograms("le")],
@@ -57,7 +57,7 @@ for (const { title, tags, becomes } of TABLE) {
   });
 }
 
-Deno.test("pull tags: a tag that spoils metrics is refused before they are served", () => {
+Deno.test("pull tags: an invalid tag is rejected before metrics are served", () => {
   const error = assertThrows(() => new PullBed({ extraTags: new Map([["le", "1"]]) }));
   assertEquals(error.message, `Invalid EXTRA_TAGS "le" with USE_PULL_METRICS: expected ${histograms("le")}`);
 });

@@ -17,7 +17,7 @@ Deno.test("standard output: one JSON object for each statistic, with the tags", 
   ]);
 });
 
-/** Takes what is written, when it is let. */
+/** Accepts writes when the test allows it. */
 class SlowSink implements ByteSink {
   readonly written: string[] = [];
   #taken = Promise.withResolvers<void>();

@@ -110,7 +110,7 @@ Deno.test("statistics: the page is sorted and has every counter and gauge", () =
   ]);
 });
 
-Deno.test("statistics: a timer is made once, whoever asks for it, and has two lines on the page", () => {
+Deno.test("statistics: a timer is created once, and has two lines on the page", () => {
   const store = new StatsStore(10);
   const timer = store.timer("ratelimit.a.round_trip");
   timer.record(0.5);
@@ -126,7 +126,7 @@ Deno.test("statistics: a timer is made once, whoever asks for it, and has two li
   ]);
 });
 
-Deno.test("statistics: figures of a part are shown under its prefix and read when somebody looks", () => {
+Deno.test("statistics: metrics of a part have its prefix and are read when statistics are", () => {
   const store = new StatsStore(10);
   let size = 1;
   store.addFigures("ratelimit.part", { counters: { made: () => 7 }, gauges: { size: () => size } });

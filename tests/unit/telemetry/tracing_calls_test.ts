@@ -155,7 +155,7 @@ for (const [title, options, headers, spans] of CHOICES) {
 }
 
 for (const later of [true, false]) {
-  Deno.test(`tracing: what a call fails of is the status of its spans, ${later ? "later" : "at once"}`, async () => {
+  Deno.test(`tracing: the failure of a call is the status of its spans, ${later ? "later" : "immediately"}`, async () => {
     await using bed = new TracingBed({ cache: new FailingCache(["x", "x"], { later }) });
     assertEquals(await bed.ask(["k"]), "UNAVAILABLE");
     const body = '{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}';
@@ -213,10 +213,10 @@ for (const [code, isError] of CODES) {
   Deno.test(`tracing: a server span that ends with ${code} ${isError ? "has" : "keeps"} its status`, async () => {
     const ended: ReadableSpan[] = [];
     const tracer = tracerTo(ended);
-    const handle = () => Promise.reject(Object.assign(new Error("said so"), { code }));
+    const handle = () => Promise.reject(Object.assign(new Error("refused"), { code }));
     const traced = traceGrpcService({ name: "s", methods: [{ kind: "unary", name: "m", handle }] }, tracer);
     await assertRejects(async () => await unaryOf(traced).handle(new Uint8Array(), NO_HEADERS));
-    const status = isError ? { code: 2, message: "said so" } : { code: 0 };
+    const status = isError ? { code: 2, message: "refused" } : { code: 0 };
     assertEquals(ended.map((span) => [span.status, span.attributes["rpc.response.status_code"]]), [
       [status, code],
     ]);
@@ -255,7 +255,7 @@ Deno.test("tracing: a decision that asks twice is not traced where its call is n
   assertEquals(bed.spans, []);
 });
 
-Deno.test("tracing: a memcached-style cache has a span of its own", async () => {
+Deno.test("tracing: a memcached-style cache has a separate span", async () => {
   const cache = new MemoryCache({ maxKeys: 10, clock: new FakeClock() });
   await using bed = new TracingBed({ cache, traced: { backend: "mc", perSecond: false } });
   await bed.ask(["k", "fast"]);

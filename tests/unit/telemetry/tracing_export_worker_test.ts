@@ -3,7 +3,7 @@ import { createSdkLog } from "../../../src/telemetry/tracing_export_worker.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
-Deno.test("tracing log: warnings and errors are told, once a second, without passwords", () => {
+Deno.test("tracing log: warnings and errors are logged, once a second, without passwords", () => {
   const logger = new KeptLog();
   const clock = new FakeClock();
   const otlp = new Map([
@@ -13,7 +13,7 @@ Deno.test("tracing log: warnings and errors are told, once a second, without pas
     ["TIMEOUT", "7"],
   ]);
   const log = createSdkLog({ logger, clock, otlp });
-  log.info("not worth a line");
+  log.info("not logged");
   log.warn("cannot use http://me:secret@collector:4318 with authorization=token in 7 ms");
   log.error("cannot go on");
   clock.advance(1_000);

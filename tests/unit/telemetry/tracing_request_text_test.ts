@@ -25,7 +25,7 @@ const CASES: readonly [title: string, request: RateLimitRequest, text: string][]
 
 for (const [title, request, text] of CASES) {
   Deno.test(`request text: ${title}`, () => {
-    // A small one is rendered when its text is wanted.
+    // A small one is rendered when its text is needed.
     assertEquals([requestText(request), requestNote(request)], [text, request]);
     // It comes through another thread as it was.
     const span = spanNamed("s");

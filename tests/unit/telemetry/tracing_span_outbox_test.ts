@@ -29,13 +29,13 @@ Deno.test("span outbox: spans are sent together, when 512 wait or 250 ms after t
   assertEquals([counts(), clock.waiting], [[2, 512, 1], 0]);
 });
 
-Deno.test("span outbox: what waits here and what was not taken are bounded together", () => {
+Deno.test("span outbox: one limit for waiting spans and those without a receipt", () => {
   const { clock, logger, outbox, add, counts } = startOutbox(600);
   outbox.open();
   add(700);
   clock.advance(250);
   assertEquals([counts(), logger.lines], [[512, 88], []]);
-  // The first list is taken, so there is room again.
+  // The first pack is acknowledged, so there is room again.
   assertEquals(outbox.noteTaken(), 88);
   add(1_300);
   outbox.noteTaken();
@@ -43,13 +43,14 @@ Deno.test("span outbox: what waits here and what was not taken are bounded toget
   assertEquals([counts(), outbox.noteTaken()], [[512, 88, 512], 0]);
   clock.advance(1_000);
   assertEquals(outbox.noteTaken(), 0);
-  assertEquals(logger.lines.map(({ message }) => message), [
-    "Dropped 100 spans: 600 wait to be exported",
-    "Dropped 788 spans: 600 wait to be exported",
+  const message = "Spans dropped: too many wait to be exported";
+  assertEquals(logger.lines, [
+    { level: "warning", message, fields: { dropped: 100, maxWaiting: 600 } },
+    { level: "warning", message, fields: { dropped: 788, maxWaiting: 600 } },
   ]);
 });
 
-Deno.test("span outbox: while nobody takes spans they wait, up to the bound", () => {
+Deno.test("span outbox: before it is open spans wait, up to the limit", () => {
   const { clock, logger, outbox, add, counts } = startOutbox(10);
   outbox.open();
   add(4);
@@ -64,7 +65,7 @@ Deno.test("span outbox: while nobody takes spans they wait, up to the bound", ()
   assertEquals([clock.waiting, logger.lines.length], [0, 1]);
 });
 
-Deno.test("span outbox: the end sends what is left, and nothing is taken after it", () => {
+Deno.test("span outbox: the end sends what is left, and later spans are dropped", () => {
   const { clock, logger, outbox, add, counts } = startOutbox(10);
   outbox.open();
   add(3);

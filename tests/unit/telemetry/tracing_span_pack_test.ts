@@ -4,7 +4,7 @@ import { SpanPacker } from "../../../src/telemetry/tracing_span_pack.ts";
 import { exportedAll } from "../../harness/tracing_bed.ts";
 import { namesIn, spanNamed, spanOf } from "../../harness/tracing_exporter_double.ts";
 
-/** A span of a shape of its own, whose one attribute is this text. */
+/** A span with its own shape and this text as its attribute. */
 function spanWith(name: string, text: string): SpanRecord {
   const span = spanOf({ name, kind: SPAN_KINDS.server });
   span.set("text", text);
@@ -21,12 +21,12 @@ Deno.test("span pack: spans are read as they were put in, each with its name", (
   const packer = new SpanPacker();
   const names = [..."abcdefghijklmnopqrstuvwxyz", "a", "z", "7", "é"];
   const texts = ["plain", "", "line\nbreak", "äß€漢😀", "0", '"', "7,8"];
-  const wanted = names.map((name, at) => [name, texts[at % texts.length] ?? ""] as const);
-  for (const [name, text] of wanted) packer.add(spanWith(name, text));
-  assertEquals([packer.count, takenFrom(packer)], [wanted.length, wanted.map((one) => [...one])]);
+  const expected = names.map((name, at) => [name, texts[at % texts.length] ?? ""] as const);
+  for (const [name, text] of expected) packer.add(spanWith(name, text));
+  assertEquals([packer.count, takenFrom(packer)], [expected.length, expected.map((one) => [...one])]);
 });
 
-Deno.test("span pack: what was taken is not in the next one", () => {
+Deno.test("span pack: a pack contains only spans since the last one", () => {
   const packer = new SpanPacker();
   packer.add(spanWith("a", "1"));
   packer.take();
@@ -37,7 +37,7 @@ Deno.test("span pack: what was taken is not in the next one", () => {
   assertEquals([pack.count, namesIn(pack).length], [2, 2]);
 });
 
-Deno.test("span pack: what each span has beside the others stays its own", () => {
+Deno.test("span pack: attributes and failures stay with their spans", () => {
   const packer = new SpanPacker();
   const [key, other] = ["k", "o"];
   const request = {
@@ -75,7 +75,7 @@ Deno.test("span pack: what each span has beside the others stays its own", () =>
   ]);
 });
 
-Deno.test("span pack: one that says less than its spans need is refused", () => {
+Deno.test("span pack: an incomplete pack is rejected", () => {
   const packer = new SpanPacker();
   packer.add(spanWith("a", "1"));
   const pack = packer.take();

@@ -23,7 +23,7 @@ Deno.test("span record: times are whole seconds and nanoseconds, and no nanoseco
   }
 });
 
-Deno.test("span record: it is handed on once, with what was noted on it and not on others", () => {
+Deno.test("span record: it ends once, with its own attributes and failure", () => {
   const ended: SpanRecord[] = [];
   const attributes = { shared: "yes" };
   const span = startSpan({ onEnd: (one) => void ended.push(one), attributes });
@@ -42,7 +42,7 @@ Deno.test("span record: it is handed on once, with what was noted on it and not 
   assertEquals([span.ended, other.ended], [true, false]);
 });
 
-Deno.test("span record: identifiers that were not given are made once, and are of one trace", () => {
+Deno.test("span record: missing ids are created once, and belong to one trace", () => {
   const shape = { name: "s", kind: SPAN_KINDS.server };
   const parent = spanOf(shape, { traceId: "" });
   const child = spanOf(shape, { traceId: "", parent });

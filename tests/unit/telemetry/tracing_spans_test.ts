@@ -19,13 +19,13 @@ function drawn(): () => number {
   return () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
 }
 
-Deno.test("call tracer: a number that is drawn says how many calls are passed over", () => {
+Deno.test("call tracer: a random number decides how many calls are skipped", () => {
   const draws = [0, 0.74, 0.76, 0.5, 0.99];
-  // At a rate of one half: 0, 1 and 2 passed over are worth 1/2, 1/4 and 1/8 of the draws.
+  // At a rate of one half: 0, 1 and 2 skipped are worth 1/2, 1/4 and 1/8 of the draws.
   assertEquals(chosen(20, 0.5, () => draws.shift() ?? 0), [0, 2, 5, 7, 14, 15, 16, 17, 18, 19]);
 });
 
-Deno.test("call tracer: the share of the calls is the rate, and a call knows nothing of the one before it", () => {
+Deno.test("call tracer: the share of the calls is the rate, and calls are independent", () => {
   const calls = 200_000;
   for (const rate of [0.001, 0.01, 0.25, 0.9]) {
     const numbers = chosen(calls, rate, drawn());
@@ -63,7 +63,7 @@ function recorded(work: TracedWork, samplingRate: number): SpanRecord[] {
   return spans;
 }
 
-Deno.test("work that is over becomes a span with its own times, in the trace of what it belongs to", () => {
+Deno.test("finished work becomes a span with its own times, in the trace of its id", () => {
   const [span] = recorded(WORK, 1);
   const { epochMs, startedAt, shape } = span?.start ?? {};
   assertEquals([span?.traceId, span?.parentId, epochMs, startedAt, span?.endedAt, span?.failed], [
@@ -78,12 +78,12 @@ Deno.test("work that is over becomes a span with its own times, in the trace of 
   assertEquals(shape, { name: "webhook attempt", kind: 2, attributes: { "weir.attempt.number": 2 } });
 });
 
-Deno.test("work that failed says of what", () => {
+Deno.test("failed work has its failure as status", () => {
   const [span] = recorded({ ...WORK, failure: "timeout" }, 1);
   assertEquals([span?.failed, span?.failure], [true, "timeout"]);
 });
 
-Deno.test("work is chosen by what it belongs to", () => {
+Deno.test("work is sampled by its id", () => {
   // The last digits of the identifier stand for one half.
   for (const [rate, count] of [[0, 0], [0.5, 0], [0.51, 1], [1, 1]] as const) {
     assertEquals(recorded(WORK, rate).length, count, String(rate));

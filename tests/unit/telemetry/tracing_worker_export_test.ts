@@ -17,8 +17,8 @@ function exportBy(...workers: ExporterDouble[]) {
     return worker;
   };
   const opened = new WorkerExport({ ...EXPORTED, clock, logger, createWorker });
-  const told = () => logger.lines.map(({ level, message, fields }) => [level, message, fields]);
-  return { clock, logger, opened, told };
+  const logged = () => logger.lines.map(({ level, message, fields }) => [level, message, fields]);
+  return { clock, logger, opened, logged };
 }
 
 /** The line for a worker that failed. */
@@ -27,7 +27,7 @@ function failure(error: unknown, restartMs: number, lost: number): unknown[] {
   return ["error", text, { error, restartMs, lost }];
 }
 
-/** The same, with a first span that no worker has been sent yet; the first worker is ready if it ever is. */
+/** The same, with a first span that is not sent yet; the first worker is ready, if ever. */
 async function openWith(...workers: ExporterDouble[]) {
   const parts = exportBy(...workers);
   parts.opened.add(spanNamed("first"));
@@ -35,40 +35,40 @@ async function openWith(...workers: ExporterDouble[]) {
   return parts;
 }
 
-Deno.test("span export: spans go to the worker, which ends when it says that all are exported", async () => {
+Deno.test("span export: spans go to the worker, which stops when all are exported", async () => {
   const worker = new ExporterDouble();
-  const { clock, opened, told } = exportBy(worker);
+  const { clock, opened, logged } = exportBy(worker);
   opened.add(spanNamed("a"));
   await Promise.resolve();
   clock.advance(250);
   opened.add(spanNamed("b"));
   await opened.close();
   assertEquals(worker.packs.map(namesIn), [["a"], ["b"]]);
-  assertEquals(worker.told, ["start", "spans", "spans", "stop"]);
-  assertEquals([worker.isTerminated, clock.waiting, told()], [true, 0, []]);
+  assertEquals(worker.received, ["start", "spans", "spans", "stop"]);
+  assertEquals([worker.isTerminated, clock.waiting, logged()], [true, 0, []]);
 });
 
 Deno.test("span export: without a span no worker is started, nor after the end", async () => {
   const worker = new ExporterDouble();
-  const { clock, opened, told } = exportBy(worker);
+  const { clock, opened, logged } = exportBy(worker);
   clock.advance(3_600_000);
   await opened.close();
   opened.add(spanNamed("late"));
   clock.advance(3_600_000);
-  assertEquals([worker.told, told(), clock.waiting], [[], [], 0]);
+  assertEquals([worker.received, logged(), clock.waiting], [[], [], 0]);
 });
 
 Deno.test("span export: the end waits for a worker that is starting", async () => {
   const worker = new ExporterDouble({ stop: ALIVE.stop });
-  const { clock, opened, told } = exportBy(worker);
+  const { clock, opened, logged } = exportBy(worker);
   opened.add(spanNamed("a"));
   const closed = opened.close();
   await Promise.resolve();
-  assertEquals(worker.told, ["start"]);
-  worker.tell(ALIVE.start);
+  assertEquals(worker.received, ["start"]);
+  worker.send(ALIVE.start);
   await closed;
-  assertEquals([worker.told, worker.packs.map(namesIn)], [["start", "spans", "stop"], [["a"]]]);
-  assertEquals([worker.isTerminated, clock.waiting, told()], [true, 0, []]);
+  assertEquals([worker.received, worker.packs.map(namesIn)], [["start", "spans", "stop"], [["a"]]]);
+  assertEquals([worker.isTerminated, clock.waiting, logged()], [true, 0, []]);
 });
 
 const UNUSABLE = [
@@ -83,27 +83,27 @@ const UNUSABLE = [
 for (const [title, worker, error] of UNUSABLE) {
   Deno.test(`span export: a first worker that ${title} is replaced, and spans wait meanwhile`, async () => {
     const next = new ExporterDouble();
-    const { clock, opened, told } = await openWith(worker, next);
+    const { clock, opened, logged } = await openWith(worker, next);
     if (title.includes("30 s")) clock.advance(30_000);
-    assertEquals([worker.isTerminated, next.told], [true, []]);
+    assertEquals([worker.isTerminated, next.received], [true, []]);
     clock.advance(1_000);
     await Promise.resolve();
     await opened.close();
     assertEquals([next.packs.map(namesIn), clock.waiting], [[["first"]], 0]);
-    assertEquals(told(), [failure(error, 1_000, 0)]);
+    assertEquals(logged(), [failure(error, 1_000, 0)]);
   });
 }
 
-Deno.test("span export: a worker that fails is replaced, ever later, and spans wait meanwhile", async () => {
+Deno.test("span export: a worker that fails is replaced, with a backoff, and spans wait meanwhile", async () => {
   const workers = [new ExporterDouble(DEAF), new ExporterDouble(DEAF), new ExporterDouble()] as const;
-  const { clock, opened, told } = await openWith(...workers);
+  const { clock, opened, logged } = await openWith(...workers);
   clock.advance(250);
   assertEquals(workers[0].fail("it broke"), false);
   opened.add(spanNamed("kept"));
   clock.advance(1_000);
   await Promise.resolve();
-  // What a worker tells that was left behind is not heard.
-  workers[0].tell({ type: "failed", error: new Error("too late") });
+  // Messages of a replaced worker are ignored.
+  workers[0].send({ type: "failed", error: new Error("too late") });
   assertEquals(workers[1].packs.map(namesIn), [["kept"]]);
   workers[1].fail("it broke again");
   clock.advance(2_000);
@@ -111,38 +111,38 @@ Deno.test("span export: a worker that fails is replaced, ever later, and spans w
   opened.add(spanNamed("next"));
   await opened.close();
   assertEquals(workers[2].packs.map(namesIn), [["next"]]);
-  assertEquals(told(), [
+  assertEquals(logged(), [
     failure(new Error("it broke"), 1_000, 1),
     failure(new Error("it broke again"), 2_000, 1),
   ]);
   assertEquals([workers.map((worker) => worker.isTerminated), clock.waiting], [[true, true, true], 0]);
 });
 
-Deno.test("span export: a worker that takes no spans for 30 s is replaced", async () => {
+Deno.test("span export: a worker that acknowledges no spans for 30 s is replaced", async () => {
   const workers = [new ExporterDouble(DEAF), new ExporterDouble()] as const;
-  const { clock, opened, told } = await openWith(...workers);
+  const { clock, opened, logged } = await openWith(...workers);
   clock.advance(250);
   clock.advance(30_000);
-  assertEquals([told(), workers[0].isTerminated], [
+  assertEquals([logged(), workers[0].isTerminated], [
     [failure("no receipt of spans for 30 s", 1_000, 1)],
     true,
   ]);
   clock.advance(1_000);
   await Promise.resolve();
   await opened.close();
-  assertEquals([workers[1].told, clock.waiting], [["start", "stop"], 0]);
+  assertEquals([workers[1].received, clock.waiting], [["start", "stop"], 0]);
 });
 
-Deno.test("span export: a worker that has nothing to take is left alone", async () => {
-  const { clock, opened, told } = await openWith(new ExporterDouble());
+Deno.test("span export: a worker that owes no receipt is not replaced", async () => {
+  const { clock, opened, logged } = await openWith(new ExporterDouble());
   clock.advance(250);
   await Promise.resolve();
   clock.advance(3_600_000);
   await opened.close();
-  assertEquals(told(), []);
+  assertEquals(logged(), []);
 });
 
-Deno.test("span export: the end waits for no worker that is not there", async () => {
+Deno.test("span export: the end does not wait for a worker that is not running", async () => {
   const workers = [new ExporterDouble(), new ExporterDouble()] as const;
   const { clock, opened, logger } = await openWith(...workers);
   clock.advance(250);
@@ -150,7 +150,7 @@ Deno.test("span export: the end waits for no worker that is not there", async ()
   opened.add(spanNamed("kept"));
   await opened.close();
   assertEquals(logger.lines.at(-1)?.message, "Cannot export the last spans: no worker is running");
-  assertEquals([workers[1].told, clock.waiting], [[], 0]);
+  assertEquals([workers[1].received, clock.waiting], [[], 0]);
 });
 
 Deno.test("span export: the end waits 5 s at most for a worker that is not ready", async () => {
@@ -162,7 +162,7 @@ Deno.test("span export: the end waits 5 s at most for a worker that is not ready
   assertEquals(logger.lines.map(({ message }) => message), [
     "Cannot export the last spans: the worker was not ready within 5000 ms",
   ]);
-  assertEquals([worker.told, worker.isTerminated, clock.waiting], [["start"], true, 0]);
+  assertEquals([worker.received, worker.isTerminated, clock.waiting], [["start"], true, 0]);
 });
 
 Deno.test("span export: the end goes on while the collector takes spans each second, for 5 s at most", async () => {
@@ -171,10 +171,10 @@ Deno.test("span export: the end goes on while the collector takes spans each sec
     const { clock, opened, logger } = await openWith(worker);
     let isClosed = false;
     const closed = opened.close().then(() => void (isClosed = true));
-    await until("the worker to be told", () => worker.told.includes("stop"));
+    await until("the worker to receive it", () => worker.received.includes("stop"));
     let waited = 0;
     for (; !isClosed; waited++) {
-      if (waited < exports) worker.tell({ type: "exported" });
+      if (waited < exports) worker.send({ type: "exported" });
       clock.advance(1_000);
       for (let turn = 0; turn < 20; turn++) await Promise.resolve();
     }
@@ -187,14 +187,14 @@ Deno.test("span export: the end goes on while the collector takes spans each sec
 });
 
 const ENDS = [
-  ["says that it could not", (worker: ExporterDouble) => {
-    worker.tell({ type: "failed", error: new Error("it broke") });
+  ["reports a failure", (worker: ExporterDouble) => {
+    worker.send({ type: "failed", error: new Error("it broke") });
   }],
   ["fails", (worker: ExporterDouble) => void worker.fail("it broke")],
 ] as const;
 
 for (const [title, end] of ENDS) {
-  Deno.test(`span export: the last spans are told lost when the worker ${title}`, async () => {
+  Deno.test(`span export: lost last spans are logged when the worker ${title}`, async () => {
     const worker = new ExporterDouble({ start: ALIVE.start });
     const { clock, opened, logger } = await openWith(worker);
     const closed = opened.close();
