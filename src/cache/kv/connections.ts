@@ -1,5 +1,5 @@
-import type { Clock } from "../../base/clock.ts";
 import type { HostAndPort } from "../../base/host_port.ts";
+import type { SharedCacheOptions } from "../shared_cache_options.ts";
 import type { TlsFiles } from "../tls_files.ts";
 import type { KvEndpoints } from "./address.ts";
 import { KvConnection, type KvConnectionEvents } from "./connection.ts";
@@ -8,15 +8,10 @@ import { KvSentinels } from "./sentinel/sentinels.ts";
 import { KvStartup, type KvStartupTimes } from "./startup.ts";
 
 /** How connections to a key-value cache are made. */
-export interface KvConnectionsOptions {
+export interface KvConnectionsOptions extends Pick<SharedCacheOptions, "timeoutMs" | "clock" | "random"> {
   readonly address: KvEndpoints;
   /** Files for TLS; of effect only where the address requires TLS, which works without files too. */
   readonly tls?: TlsFiles | undefined;
-  /** Limits connecting, and then the first answers. */
-  readonly timeoutMs: number;
-  readonly clock: Clock;
-  /** A number from 0 to below 1, for the jitter of the waits. */
-  readonly random: () => number;
   /** Waits until the first connection; those of a reconnect when absent. */
   readonly startup?: KvStartupTimes | undefined;
   /** Called once when there was no connection in the time of `startup`, with a whole sentence. */

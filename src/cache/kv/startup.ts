@@ -1,5 +1,5 @@
 import { backoffMs } from "../../base/backoff.ts";
-import type { Clock } from "../../base/clock.ts";
+import type { SharedCacheOptions } from "../shared_cache_options.ts";
 
 /** Waits between attempts once there was a connection. */
 const RECONNECT = { firstMs: 50, longestMs: 2_000 };
@@ -15,11 +15,9 @@ export interface KvStartupTimes {
 }
 
 /** What the waits of all connections to one key-value cache depend on. */
-export interface KvStartupOptions {
+export interface KvStartupOptions extends Pick<SharedCacheOptions, "clock" | "random"> {
   /** When absent, the waits at the start are those of a reconnect. */
   readonly times?: KvStartupTimes | undefined;
-  readonly clock: Clock;
-  readonly random: () => number;
   /** Called once when there was no connection in time, with the last error. */
   readonly onGivenUp?: ((reason: string) => void) | undefined;
 }

@@ -15,11 +15,9 @@ import type { McTally } from "./tally.ts";
 /** Most hits that wait for one node. */
 const MAX_WAITING_HITS = 50_000;
 
-/** How one node is asked; `timeoutMs` is the longest time from asking to the answer. */
+/** How one node is asked. */
 export interface McNodeOptions extends Omit<McPoolOptions, "events"> {
   readonly tally: McTally;
-  /** Called with the milliseconds from a write to its last reply, with fractions. */
-  readonly roundTrip?: ((ms: number) => void) | undefined;
 }
 
 interface Request extends InFlightRequest {

@@ -1,6 +1,6 @@
-import type { Clock } from "../../../base/clock.ts";
 import { errorText } from "../../../base/error_text.ts";
 import type { Caller, Hit } from "../../../ratelimit/counter_cache.ts";
+import type { SharedCacheOptions } from "../../shared_cache_options.ts";
 import { noAnswer } from "../connection.ts";
 import { KvFailure } from "../node.ts";
 import type { KvClusterNode } from "./node.ts";
@@ -16,13 +16,11 @@ const NODE_STATE = /^(?:CLUSTERDOWN|LOADING|MASTERDOWN|READONLY|TRYAGAIN)\b/;
 const ERROR_REPLY = /^[A-Z]{2,} /;
 
 /** What all calls share. */
-export interface KvClusterCallOptions {
+export interface KvClusterCallOptions extends Pick<SharedCacheOptions, "timeoutMs" | "clock"> {
   readonly topology: KvTopology;
   readonly waits: KvClusterWaits;
-  readonly timeoutMs: number;
   /** How many nodes a call asks at the same time; 0 for all. */
   readonly parallelism: number;
-  readonly clock: Clock;
 }
 
 /** The hits of one node, by their positions in the call. */

@@ -1,5 +1,5 @@
 import { backoffMs } from "../../../base/backoff.ts";
-import type { Clock } from "../../../base/clock.ts";
+import type { SharedCacheOptions } from "../../shared_cache_options.ts";
 
 /** Pause between two looks while nothing is wrong. */
 const REST_MS = 30_000;
@@ -7,11 +7,9 @@ const REST_MS = 30_000;
 const RETRY = { firstMs: 100, longestMs: 1_000 };
 
 /** What is called, and its clock and jitter. */
-export interface KvClusterRefreshOptions {
+export interface KvClusterRefreshOptions extends Pick<SharedCacheOptions, "clock" | "random"> {
   /** Reads the state of the cluster; returns whether all is well. It never throws. */
   readonly look: () => Promise<boolean>;
-  readonly clock: Clock;
-  readonly random: () => number;
 }
 
 /** When the state of the cluster is read: now and then, on request, and with backoff while something is wrong. */

@@ -1,9 +1,9 @@
-import type { Clock } from "../../../base/clock.ts";
 import { errorText } from "../../../base/error_text.ts";
 import type { Figures } from "../../../base/figures.ts";
 import { type HostAndPort, hostPort } from "../../../base/host_port.ts";
 import { noAnswer } from "../connection.ts";
 import type { LateExpiry } from "../expiries.ts";
+import type { SharedCacheOptions } from "../../shared_cache_options.ts";
 import { SummedFigures } from "../../summed_figures.ts";
 import { KvClusterNode, type OpenKvNode } from "./node.ts";
 import { KvClusterRefresh } from "./refresh.ts";
@@ -18,15 +18,10 @@ const MAX_LOOK_MS = 1_000;
 const RETIRE_MS = 5_000;
 
 /** How a cluster is found, and how its nodes are opened. */
-export interface KvTopologyOptions {
+export interface KvTopologyOptions extends SharedCacheOptions {
   /** Nodes that are asked while no other node answers. */
   readonly seeds: readonly HostAndPort[];
   readonly openNode: OpenKvNode;
-  readonly timeoutMs: number;
-  readonly clock: Clock;
-  readonly random: () => number;
-  /** Called when the cluster can be asked, and once an outage, with the reason. */
-  readonly onConnection?: ((connected: boolean, reason: string) => void) | undefined;
 }
 
 /** Which node has which slot; it owns all nodes. */

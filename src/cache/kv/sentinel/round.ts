@@ -12,8 +12,7 @@ export class KvSentinelRound {
   readonly soon: Promise<void>;
   /** Settles when all have answered or failed. */
   readonly whole: Promise<void>;
-  readonly #opinions: (KvOpinion | undefined)[] = [];
-  readonly #failures: (string | undefined)[] = [];
+  readonly #answers: (KvOpinion | string | undefined)[] = [];
   readonly #unsettled: Set<KvSentinelSession>;
   readonly #awaited: Set<KvSentinelSession>;
   readonly #enough = Promise.withResolvers<void>();
@@ -35,20 +34,18 @@ export class KvSentinelRound {
 
   /** The answers until now, in the order of the sentinels. */
   get opinions(): KvOpinion[] {
-    return this.#opinions.filter((opinion) => opinion !== undefined);
+    return this.#answers.filter((answer) => typeof answer === "object");
   }
 
   /** The failures until now, in the same order. */
   get failures(): string[] {
-    return this.#failures.filter((failure) => failure !== undefined);
+    return this.#answers.filter((answer) => typeof answer === "string");
   }
 
   async #ask(session: KvSentinelSession, position: number): Promise<void> {
-    try {
-      this.#opinions[position] = await session.ask();
-    } catch (error) {
-      this.#failures[position] = `${hostPort(session.sentinel)}: ${errorText(error)}`;
-    }
+    this.#answers[position] = await session.ask().catch((error: unknown) => {
+      return `${hostPort(session.sentinel)}: ${errorText(error)}`;
+    });
     this.#unsettled.delete(session);
     this.#awaited.delete(session);
     if (this.opinions.length === 0) return;
