@@ -96,8 +96,7 @@ export class McBatch extends HitBatch implements McExchange {
 
   override fail(reason: string): void {
     for (const { total } of this.groups) {
-      if (total === 0) this.#options.tally["multiget.error"]++;
-      else this.#options.tally["increment.error"]++;
+      this.#options.tally[total === 0 ? "multiget.error" : "increment.error"]++;
     }
     super.fail(reason);
   }

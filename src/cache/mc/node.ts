@@ -88,10 +88,7 @@ export class McNode {
   get figures(): Figures {
     return {
       counters: { breaker_opened: () => this.#breaker.opened },
-      gauges: {
-        cx_active: () => this.#pool.size,
-        breaker_open: () => this.#breaker.open ? 1 : 0,
-      },
+      gauges: { cx_active: () => this.#pool.size, breaker_open: () => this.#breaker.open ? 1 : 0 },
     };
   }
 
@@ -112,11 +109,9 @@ export class McNode {
     if (connection === undefined) throw this.#error(this.#pool.reason);
     const exchange = new McRemoval(keys);
     this.#write({ exchange, connection, startedAt: this.#options.clock.elapsed(), hits: 0 });
-    try {
-      await exchange.done;
-    } catch (error) {
+    await exchange.done.catch((error) => {
       throw this.#error(errorText(error));
-    }
+    });
   }
 
   /** Waits for the callers that still wait, which the timeout limits, and closes. No more calls may follow. */
