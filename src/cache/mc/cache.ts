@@ -6,7 +6,7 @@ import { CacheError } from "../../ratelimit/errors.ts";
 import { askParts, settleAll } from "../hit_parts.ts";
 import { SummedFigures } from "../summed_figures.ts";
 import { McHosts, type McSrv } from "./hosts.ts";
-import { checkMcKey, digestedMcKey } from "./keys.ts";
+import { storedMcKey } from "./keys.ts";
 import { McNode, type McNodeOptions } from "./node.ts";
 import { createMcTally, tallyCounters } from "./tally.ts";
 
@@ -110,10 +110,7 @@ export class McCache implements CounterCache {
   }
 
   #storedKey(key: string): string {
-    const { digestPrefix } = this.#options;
-    if (digestPrefix !== undefined) return digestedMcKey(key, digestPrefix);
-    checkMcKey(key);
-    return key;
+    return storedMcKey(key, this.#options.digestPrefix);
   }
 
   #nodeOf(key: string): McNode {

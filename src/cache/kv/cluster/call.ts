@@ -140,8 +140,7 @@ export class KvClusterCall implements Caller {
     if (groups.length === 0) return;
     const pauseMs = PAUSES_MS[redirections];
     if (pauseMs === undefined) {
-      for (const group of groups) this.#failAll(group, "the nodes send the hit to one another");
-      return;
+      return groups.forEach((group) => this.#failAll(group, "the nodes send the hit to one another"));
     }
     this.#hasWaited = true;
     if (pauseMs > 0) await this.#options.waits.pause(Math.min(pauseMs, this.#left()));
@@ -168,11 +167,10 @@ export class KvClusterCall implements Caller {
   #target(node: KvClusterNode, state: string): { node: KvClusterNode; asking: boolean } | undefined {
     const redirect = parseRedirect(state, node.endpoint);
     if (redirect === undefined) return undefined;
-    const { topology } = this.#options;
-    const { slot, endpoint } = redirect;
     const asking = redirect.kind === "ASK";
+    const { topology } = this.#options;
     topology.tally[asking ? "asked" : "moved"]++;
-    const target = asking ? topology.open(endpoint) : topology.move(slot, endpoint);
+    const target = topology.follow(redirect);
     return target === undefined ? undefined : { node: target, asking };
   }
 
@@ -187,10 +185,9 @@ export class KvClusterCall implements Caller {
     this.#options.topology.suspect();
   }
 
-  /** At most the timeout: the clock may be set back. */
   #left(): number {
     const { clock, timeoutMs } = this.#options;
-    return Math.min(timeoutMs, this.#startedAt + timeoutMs - clock.now());
+    return this.#startedAt + timeoutMs - clock.elapsed();
   }
 }
 

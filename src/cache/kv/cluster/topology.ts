@@ -8,7 +8,7 @@ import { SummedFigures } from "../../summed_figures.ts";
 import { KvClusterNode, type OpenKvNode } from "./node.ts";
 import { KvClusterRefresh } from "./refresh.ts";
 import { KvClusterWaits } from "./waits.ts";
-import { parseSlotRanges, SLOT_COUNT, slotOf, type SlotRange } from "./slots.ts";
+import { parseSlotRanges, SLOT_COUNT, slotOf, type SlotRange, type SlotRedirect } from "./slots.ts";
 
 /** Most nodes that are open at a time, the recommended limit of a cluster. */
 const MAX_NODES = 1_000;
@@ -47,10 +47,9 @@ export class KvTopology {
 
   constructor(options: KvTopologyOptions) {
     this.#options = options;
-    const { clock, random, seeds } = options;
-    this.#waits = new KvClusterWaits(clock);
-    this.#refresh = new KvClusterRefresh({ look: () => this.#look(), clock, random });
-    const [first] = seeds.flatMap((seed) => this.open(seed) ?? []);
+    this.#waits = new KvClusterWaits(options.clock);
+    this.#refresh = new KvClusterRefresh(() => this.#look(), options);
+    const [first] = options.seeds.flatMap((seed) => this.open(seed) ?? []);
     const { counters, gauges }: Figures = first?.kv.figures ?? { counters: {}, gauges: {} };
     this.#figures = new SummedFigures(
       { counters: Object.keys(counters), gauges: Object.keys(gauges) },
@@ -111,9 +110,10 @@ export class KvTopology {
     return node;
   }
 
-  /** A node redirected this slot. */
-  move(slot: number, endpoint: HostAndPort): KvClusterNode | undefined {
+  /** The node that a redirect leads to; a MOVED holds for all keys of the slot. */
+  follow({ kind, slot, endpoint }: SlotRedirect): KvClusterNode | undefined {
     const node = this.open(endpoint);
+    if (kind === "ASK") return node;
     if (node !== undefined && this.isKnown) this.#table[slot] = node;
     this.#refresh.request();
     return node;
