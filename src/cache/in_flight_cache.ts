@@ -15,10 +15,7 @@ export interface InFlightCacheOptions {
   readonly clock: Clock;
 }
 
-/**
- * Limits the hits that wait for the answers of another cache. A call beyond the limit fails immediately,
- * unless nothing else waits.
- */
+/** Limits the hits that wait for another cache; a call beyond the limit fails, unless nothing else waits. */
 export class InFlightCache implements CounterCache {
   readonly figures: Figures = {
     counters: { in_flight_refused: () => this.#refused },

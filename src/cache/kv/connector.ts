@@ -21,10 +21,7 @@ export interface KvConnectorOptions extends Pick<SharedCacheOptions, "timeoutMs"
   readonly tls: TlsFiles | undefined;
 }
 
-/**
- * Opens the streams of an ioredis client. An attempt that fails before there is a stream returns a closed
- * one with its error, because after a rejection the client would never try again.
- */
+/** Opens streams for ioredis. A failed attempt returns a closed stream: after a rejection it would never retry. */
 export class KvConnector extends AbstractConnector {
   readonly #options: KvConnectorOptions;
   #attempt = new AbortController();

@@ -155,10 +155,7 @@ export class KvPool {
     connection.close();
   }
 
-  /**
-   * Waits as long as the settings say and then, unless that is an error, until the timeout. A wait that
-   * would take all the time left ends halfway, so that what follows has some too.
-   */
+  /** Waits as set, at most half of the time left, and then for the rest unless that is an error. */
   #wait(leftMs: number): void {
     const { clock, onEmpty, onEmptyWaitMs } = this.#options;
     const firstMs = onEmptyWaitMs < leftMs ? onEmptyWaitMs : leftMs / 2;

@@ -22,10 +22,7 @@ export interface McCacheOptions extends Omit<McNodeOptions, "address" | "tally" 
   readonly onLookup?: ((found: boolean, reason: string) => void) | undefined;
 }
 
-/**
- * Counters in a memcached-style cache. The node of a key is chosen as other programs do that share these
- * nodes: by the CRC-32 of its bytes, modulo the number of nodes, in the order of the list.
- */
+/** Counters in a memcached-style cache. The node of a key is its CRC-32 modulo the nodes, as in other programs. */
 export class McCache implements CounterCache {
   readonly #options: McCacheOptions;
   readonly #tally = createMcTally();

@@ -189,10 +189,7 @@ class KvSentinelRound {
   }
 }
 
-/**
- * The opinion with the most failovers, since a sentinel may have missed some, and among those the one of the
- * majority. Opinions without an epoch come last.
- */
+/** The opinion with the most failovers, of those that of the majority; those without an epoch come last. */
 function bestOpinion(opinions: readonly KvOpinion[]): KvOpinion | undefined {
   const isBetter = (one: KvOpinion, other: KvOpinion) => {
     const [epoch, otherEpoch] = [one.epoch ?? -1, other.epoch ?? -1];

@@ -110,7 +110,9 @@ Deno.test("kv cluster topology: many redirections bring one look in a tenth of a
   await pass(clock, 1_000);
   const before = looks(fixture);
   for (let turn = 0; turn < 100; turn++) {
-    for (let slot = 0; slot < 10; slot++) if (B !== undefined) topology.follow({ kind: "MOVED", slot, endpoint: B });
+    for (let slot = 0; slot < 10; slot++) {
+      if (B !== undefined) topology.follow({ kind: "MOVED", slot, endpoint: B });
+    }
     await pass(clock, 10);
   }
   assertEquals([looks(fixture) - before >= 9, looks(fixture) - before <= 11], [true, true]);
