@@ -2,10 +2,7 @@ import { clearImmediate, setImmediate } from "node:timers";
 import type { Clock } from "../base/clock.ts";
 import type { Ask, HitBatch } from "./hit_batch.ts";
 
-/**
- * Behind this many batches in flight a smaller one is held back for a moment, because few large batches cost
- * less than many small ones (measured: a third more calls).
- */
+/** Behind this many batches in flight a small one waits a moment: large batches cost a third less (measured). */
 const EAGER_BATCHES = 3;
 const LARGE_BATCH_KEYS = 64;
 const MAX_HOLD_MS = 5;

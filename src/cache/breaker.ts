@@ -6,10 +6,7 @@ const FAILURES_TO_OPEN = 5;
 /** Waits before the next attempt. */
 const WAITS = { firstMs: 100, longestMs: 5_000 };
 
-/**
- * A circuit breaker: after several failures in a row it opens, and nothing passes. After a wait one attempt
- * passes, which closes the breaker or makes the next wait longer.
- */
+/** A circuit breaker. Open, it lets one attempt pass after each wait, which closes it or makes the wait longer. */
 export class Breaker {
   readonly #options: { readonly clock: Clock; readonly random: () => number };
   #failures = 0;

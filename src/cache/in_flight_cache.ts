@@ -3,6 +3,7 @@ import type { Figures } from "../base/figures.ts";
 import { answeredWithin } from "../base/wait.ts";
 import type { Caller, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
 import { CacheError } from "../ratelimit/errors.ts";
+import type { Counts } from "./hit_parts.ts";
 
 /** How hits in flight are limited. */
 export interface InFlightCacheOptions {
@@ -14,10 +15,7 @@ export interface InFlightCacheOptions {
   readonly clock: Clock;
 }
 
-/**
- * Limits the hits that wait for the answers of another cache. A call beyond the limit fails immediately,
- * unless nothing else waits.
- */
+/** Limits the hits that wait for another cache; a call beyond the limit fails, unless nothing else waits. */
 export class InFlightCache implements CounterCache {
   readonly figures: Figures = {
     counters: { in_flight_refused: () => this.#refused },
@@ -33,16 +31,14 @@ export class InFlightCache implements CounterCache {
     this.#options = options;
   }
 
-  add(hits: readonly Hit[], caller?: Caller): number[] | Promise<number[]> {
+  add(hits: readonly Hit[], caller?: Caller): Counts {
     this.#admit(hits.length);
-    const counts = this.#cache.add(hits, caller);
-    return counts instanceof Promise ? this.#hold(counts, hits.length, caller) : counts;
+    return this.#hold(this.#cache.add(hits, caller), hits.length, caller);
   }
 
-  read(hits: readonly Hit[], caller?: Caller): number[] | Promise<number[]> {
+  read(hits: readonly Hit[], caller?: Caller): Counts {
     this.#admit(hits.length);
-    const counts = this.#cache.read(hits, caller);
-    return counts instanceof Promise ? this.#hold(counts, hits.length, caller) : counts;
+    return this.#hold(this.#cache.read(hits, caller), hits.length, caller);
   }
 
   remove(keys: readonly string[]): Promise<void> {
@@ -57,11 +53,12 @@ export class InFlightCache implements CounterCache {
     const { maxInFlight, backend } = this.#options;
     if (this.#inFlight === 0 || this.#inFlight + hits <= maxInFlight) return;
     this.#refused++;
-    const state = `${this.#inFlight} of at most ${maxInFlight}`;
-    throw new CacheError(backend, `too many hits wait for the cache: ${state}`);
+    const message = `too many hits wait for the cache: ${this.#inFlight} of at most ${maxInFlight}`;
+    throw new CacheError(backend, message);
   }
 
-  #hold(counts: Promise<number[]>, hits: number, caller: Caller | undefined): Promise<number[]> {
+  #hold(counts: Counts, hits: number, caller: Caller | undefined): Counts {
+    if (!(counts instanceof Promise)) return counts;
     this.#inFlight += hits;
     const release = () => void (this.#inFlight -= hits);
     // Before the caller continues, which may ask again.

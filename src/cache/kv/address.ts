@@ -85,11 +85,14 @@ export function parseKvAddress(
   const base = { ...parseLogin(auth), sentinelLogin, database: 0, tls };
   if (type === "single") {
     const plain = url.replace(UNIX_SCHEME, "");
-    if (!SCHEME.test(plain)) {
-      return { ...base, kind: type, ...parsePlain(plain, options.socketType, setting) };
+    if (SCHEME.test(plain)) {
+      const { login, ...parts } = parseUrl(plain, setting);
+      return { ...base, ...(auth === undefined ? login : {}), kind: type, ...parts, tls: tls || parts.tls };
     }
-    const { login, ...parts } = parseUrl(plain, setting);
-    return { ...base, ...(auth === undefined ? login : {}), kind: type, ...parts, tls: tls || parts.tls };
+    const { socketType = plain.startsWith("/") ? "unix" : "tcp" } = options;
+    const target = socketType === "unix" ? { path: plain } : parseHostAndPort(plain);
+    if (target !== undefined) return { ...base, kind: type, text: plain, target };
+    throw invalid(setting, plain.includes("@") ? "(value not shown)" : `"${plain}"`, type);
   }
   const items = url.split(",").map((item) => item.trim()).filter((item) => item !== "");
   const text = items.join(",");
@@ -107,17 +110,6 @@ function parseLogin(auth = ""): KvLogin {
   const colon = auth.indexOf(":");
   const [username, password] = [auth.slice(0, Math.max(0, colon)), auth.slice(colon + 1)];
   return { username: username || undefined, password: auth === "" ? undefined : password };
-}
-
-function parsePlain(
-  url: string,
-  socketType: string | undefined,
-  setting: string,
-): Pick<KvSingle, "text" | "target"> {
-  const isUnix = socketType === "unix" || (socketType === undefined && url.startsWith("/"));
-  const target = isUnix ? { path: url } : parseHostAndPort(url);
-  if (target !== undefined) return { text: url, target };
-  throw invalid(setting, url.includes("@") ? "(value not shown)" : `"${url}"`, "single");
 }
 
 function parseHostAndPort(text: string): HostAndPort | undefined {

@@ -117,19 +117,13 @@ export class KvBatch extends HitBatch {
   }
 }
 
-/**
- * A refused expiry fails the hit, unless its key moved to another node in between: the cluster would count
- * the hit there again. The next hit of the key sets its expiry.
- */
+/** A refused expiry fails the hit, unless the key has moved: the cluster would count the hit there again. */
 function outcomeOf(count: number | string, expired: unknown): number | string {
   if (!(expired instanceof Error)) return count;
   return typeof count === "number" && REDIRECTION.test(expired.message) ? count : shortened(expired.message);
 }
 
-/**
- * Notes what the expiry requires of a counter whose EXPIRE was not sent, or failed. A counter that is equal
- * to what was added to it is new; one without a reply may be.
- */
+/** Notes what the expiry requires: a counter equal to what was added is new, and one without a reply may be. */
 function learn(
   group: HitGroup,
   { reply, expires, expired }: { reply: unknown; expires: boolean; expired: unknown },

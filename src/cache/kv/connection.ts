@@ -4,7 +4,6 @@ import type { KvLogin } from "./address.ts";
 import { KvClient } from "./client.ts";
 import type { KvConnectorOptions } from "./connector.ts";
 import { shortened } from "./resp.ts";
-import type { KvStartup } from "./startup.ts";
 
 /** How a connection is made usable. */
 export interface KvConnectionOptions extends KvLogin {
@@ -12,7 +11,8 @@ export interface KvConnectionOptions extends KvLogin {
   readonly database: number;
   /** Refuse a server that reports that it is a replica. */
   readonly primaryOnly: boolean;
-  readonly startup: KvStartup;
+  /** As `KvConnections.retryDelayMs`. */
+  readonly retryDelayMs: (attempt: number, reason: string) => number | null;
 }
 
 /** What the owner of a connection is notified of. */
@@ -37,12 +37,12 @@ export class KvConnection {
   #isClosed = false;
 
   constructor(options: KvConnectionOptions, events: KvConnectionEvents) {
-    const { connector, startup } = options;
+    const { connector, retryDelayMs } = options;
     this.#options = options;
     this.#events = events;
     this.#client = new KvClient({
       connector,
-      retryDelayMs: (reason) => startup.delayMs(++this.#attempts, reason),
+      retryDelayMs: (reason) => retryDelayMs(++this.#attempts, reason),
       onConnected: () => void this.#prepare(),
       onClosed: (reason) => {
         this.#isReady = false;
@@ -94,7 +94,6 @@ export class KvConnection {
     if (this.#isClosed || !this.#client.isConnected) return;
     this.#attempts = 0;
     this.#isReady = true;
-    this.#options.startup.connected();
     this.#events.ready();
   }
 

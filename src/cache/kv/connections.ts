@@ -1,22 +1,30 @@
-import type { Clock } from "../../base/clock.ts";
+import { backoffMs } from "../../base/backoff.ts";
 import type { HostAndPort } from "../../base/host_port.ts";
+import type { SharedCacheOptions } from "../shared_cache_options.ts";
 import type { TlsFiles } from "../tls_files.ts";
 import type { KvEndpoints } from "./address.ts";
 import { KvConnection, type KvConnectionEvents } from "./connection.ts";
 import type { KvConnectorOptions } from "./connector.ts";
 import { KvSentinels } from "./sentinel/sentinels.ts";
-import { KvStartup, type KvStartupTimes } from "./startup.ts";
+
+/** Waits between attempts to connect once there was a connection. */
+const RECONNECT = { firstMs: 50, longestMs: 2_000 };
+/** The settings allow no wait at all, which would be a storm of attempts. */
+const SHORTEST_MS = 10;
+
+/** The waits until the first connection, in milliseconds. */
+export interface KvStartupTimes {
+  readonly initialMs: number;
+  readonly maxMs: number;
+  /** The attempts end after this; 0 means never. */
+  readonly maxElapsedMs: number;
+}
 
 /** How connections to a key-value cache are made. */
-export interface KvConnectionsOptions {
+export interface KvConnectionsOptions extends Pick<SharedCacheOptions, "timeoutMs" | "clock" | "random"> {
   readonly address: KvEndpoints;
   /** Files for TLS; of effect only where the address requires TLS, which works without files too. */
   readonly tls?: TlsFiles | undefined;
-  /** Limits connecting, and then the first answers. */
-  readonly timeoutMs: number;
-  readonly clock: Clock;
-  /** A number from 0 to below 1, for the jitter of the waits. */
-  readonly random: () => number;
   /** Waits until the first connection; those of a reconnect when absent. */
   readonly startup?: KvStartupTimes | undefined;
   /** Called once when there was no connection in the time of `startup`, with a whole sentence. */
@@ -27,23 +35,16 @@ export interface KvConnectionsOptions {
 export class KvConnections {
   readonly #options: KvConnectionsOptions;
   readonly #tls: TlsFiles | undefined;
-  readonly #startup: KvStartup;
   readonly #sentinels: KvSentinels | undefined;
+  readonly #startedAt: number;
+  #wasConnected = false;
+  #isGivenUp = false;
 
   constructor(options: KvConnectionsOptions) {
-    const { address, startup, clock, random, onGivenUp } = options;
+    const { address, clock, tls = { settings: "KV_TLS" } } = options;
     this.#options = options;
-    this.#tls = address.tls ? options.tls ?? { settings: "KV_TLS" } : undefined;
-    this.#startup = new KvStartup({
-      times: startup,
-      clock,
-      random,
-      onGivenUp: (reason) =>
-        onGivenUp?.(
-          `Cannot connect to key-value cache "${address.text}": ` +
-            `no connection within KV_STARTUP_MAX_ELAPSED_TIME, ${startup?.maxElapsedMs} ms: ${reason}`,
-        ),
-    });
+    this.#tls = address.tls ? tls : undefined;
+    this.#startedAt = clock.now();
     if (address.kind === "sentinel") {
       this.#sentinels = new KvSentinels({ ...options, address, tls: this.#tls });
     }
@@ -52,9 +53,41 @@ export class KvConnections {
   /** Opens a connection to the primary, or to `node`, which a cluster requires. */
   open(events: KvConnectionEvents, node?: HostAndPort): KvConnection {
     const { address, timeoutMs, clock } = this.#options;
-    const primaryOnly = this.#sentinels !== undefined && node === undefined;
-    const connector = { locate: this.#locator(node), tls: this.#tls, timeoutMs, clock };
-    return new KvConnection({ ...address, connector, primaryOnly, startup: this.#startup }, events);
+    return new KvConnection({
+      ...address,
+      connector: { locate: this.#locator(node), tls: this.#tls, timeoutMs, clock },
+      primaryOnly: this.#sentinels !== undefined && node === undefined,
+      retryDelayMs: (attempt, reason) => this.retryDelayMs(attempt, reason),
+    }, {
+      ...events,
+      ready: () => {
+        this.connected();
+        events.ready();
+      },
+    });
+  }
+
+  /** There was a connection: from now on the waits are short, and nothing is given up. */
+  connected(): void {
+    this.#wasConnected = true;
+  }
+
+  /** The wait before the next attempt, counted from 1, or `null` for none; `reason` is why the last one failed. */
+  retryDelayMs(attempt: number, reason: string): number | null {
+    const { startup, clock, random, address, onGivenUp } = this.#options;
+    if (this.#wasConnected || startup === undefined) return backoffMs(attempt, random(), RECONNECT);
+    const { initialMs, maxMs, maxElapsedMs } = startup;
+    const waits = { firstMs: Math.max(initialMs, SHORTEST_MS), longestMs: maxMs };
+    const delay = Math.max(SHORTEST_MS, backoffMs(attempt, random(), waits));
+    if (maxElapsedMs === 0) return delay;
+    const left = this.#startedAt + maxElapsedMs - clock.now();
+    if (left > 0) return Math.min(delay, left);
+    const limit = `no connection within KV_STARTUP_MAX_ELAPSED_TIME, ${maxElapsedMs} ms`;
+    if (!this.#isGivenUp) {
+      onGivenUp?.(`Cannot connect to key-value cache "${address.text}": ${limit}: ${reason}`);
+    }
+    this.#isGivenUp = true;
+    return null;
   }
 
   #locator(node: HostAndPort | undefined): KvConnectorOptions["locate"] {

@@ -1,8 +1,8 @@
 import { AbstractConnector } from "ioredis";
 import net from "node:net";
 import tls from "node:tls";
-import type { Clock } from "../../base/clock.ts";
 import { answeredWithin } from "../../base/wait.ts";
+import type { SharedCacheOptions } from "../shared_cache_options.ts";
 import { readTlsFiles, type TlsConnectOptions, type TlsFiles } from "../tls_files.ts";
 import type { KvTarget } from "./address.ts";
 
@@ -14,20 +14,14 @@ export interface KvRoute {
 }
 
 /** How streams are opened. */
-export interface KvConnectorOptions {
+export interface KvConnectorOptions extends Pick<SharedCacheOptions, "timeoutMs" | "clock"> {
   /** Where to connect; called at each attempt. The signal aborts when the attempt is cancelled. */
   readonly locate: (signal: AbortSignal) => Promise<KvRoute>;
   /** Files for TLS, read at each attempt; no TLS when absent. */
   readonly tls: TlsFiles | undefined;
-  /** Limit for reading the files, and then for connecting with the handshake. */
-  readonly timeoutMs: number;
-  readonly clock: Clock;
 }
 
-/**
- * Opens the streams of an ioredis client. An attempt that fails before there is a stream returns a closed
- * one with its error, because after a rejection the client would never try again.
- */
+/** Opens streams for ioredis. A failed attempt returns a closed stream: after a rejection it would never retry. */
 export class KvConnector extends AbstractConnector {
   readonly #options: KvConnectorOptions;
   #attempt = new AbortController();

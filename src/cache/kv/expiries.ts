@@ -1,9 +1,6 @@
 /** Most keys that are remembered; beyond it the window nearest its end is forgotten. */
 const MAX_KEYS = 200_000;
-/**
- * Expiries that were set after their counters are set once more after this many sweeps: a replica that
- * took over meanwhile may have the counter alone.
- */
+/** Sweeps until a late expiry is set again: a replica that took over may have the counter alone. */
 const SWEEPS_TO_CONFIRM = 5;
 const MAX_UNCONFIRMED = 10_000;
 /** Most expiries that are kept while they cannot be sent. */

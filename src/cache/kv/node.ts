@@ -1,4 +1,3 @@
-import type { Clock } from "../../base/clock.ts";
 import type { Figures } from "../../base/figures.ts";
 import { answeredWithin } from "../../base/wait.ts";
 import type { Caller, Hit } from "../../ratelimit/counter_cache.ts";
@@ -6,6 +5,7 @@ import { Batcher } from "../batcher.ts";
 import { Breaker } from "../breaker.ts";
 import { type Ask, askFor, stateOf } from "../hit_batch.ts";
 import { InFlight, type InFlightRequest } from "../in_flight.ts";
+import type { SharedCacheOptions } from "../shared_cache_options.ts";
 import { KvBatch } from "./batch.ts";
 import { type KvConnection, noAnswer } from "./connection.ts";
 import { KvExpiries, KvLateExpiries, type LateExpiry } from "./expiries.ts";
@@ -20,17 +20,11 @@ const LATE_PER_BATCH = 1_000;
 const WRONG_SERVER = /^(?:READONLY|LOADING|MASTERDOWN)\b/;
 
 /** How one node is asked. */
-export interface KvNodeOptions extends Omit<KvPoolOptions, "events"> {
-  /** Longest time from asking to the answer, in milliseconds. */
-  readonly timeoutMs: number;
+export interface KvNodeOptions extends SharedCacheOptions, Omit<KvPoolOptions, "events"> {
   /** For how long hits gather before they are written, in milliseconds. */
   readonly windowMs: number;
-  readonly clock: Clock;
-  readonly random: () => number;
   /** What callers get instead of a failure; the failure itself when absent. */
   readonly errorOf?: (failure: KvFailure) => Error;
-  /** Called with the milliseconds from the write of a batch to its answer, with fractions. */
-  readonly roundTrip?: ((ms: number) => void) | undefined;
   /** Gives an expiry to the node that has its key by now; returns whether there is one. */
   readonly placeExpiry?: ((expiry: LateExpiry) => boolean) | undefined;
 }

@@ -1,5 +1,5 @@
-import type { Clock } from "../../base/clock.ts";
 import type { Figures } from "../../base/figures.ts";
+import type { SharedCacheOptions } from "../shared_cache_options.ts";
 import type { KvConnection, KvConnectionEvents } from "./connection.ts";
 
 /** What the owner of a pool is notified of. */
@@ -12,14 +12,12 @@ export interface KvPoolEvents {
 }
 
 /** How connections are held. */
-export interface KvPoolOptions {
+export interface KvPoolOptions extends Pick<SharedCacheOptions, "clock" | "onConnection"> {
   readonly connect: (events: KvConnectionEvents) => KvConnection;
   readonly poolSize: number;
   /** What happens when all of them stay taken for `onEmptyWaitMs`: one more, an error, or a longer wait. */
   readonly onEmpty: "CREATE" | "ERROR" | "WAIT";
   readonly onEmptyWaitMs: number;
-  readonly clock: Clock;
-  readonly onConnection?: ((connected: boolean, reason: string) => void) | undefined;
   readonly events: KvPoolEvents;
 }
 
@@ -157,10 +155,7 @@ export class KvPool {
     connection.close();
   }
 
-  /**
-   * Waits as long as the settings say and then, unless that is an error, until the timeout. A wait that
-   * would take all the time left ends halfway, so that what follows has some too.
-   */
+  /** Waits as set, at most half of the time left, and then for the rest unless that is an error. */
   #wait(leftMs: number): void {
     const { clock, onEmpty, onEmptyWaitMs } = this.#options;
     const firstMs = onEmptyWaitMs < leftMs ? onEmptyWaitMs : leftMs / 2;

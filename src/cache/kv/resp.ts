@@ -41,10 +41,7 @@ export class RespReader {
   #bytes: Buffer = Buffer.alloc(0);
   #at = 0;
 
-  /**
-   * Passes on each reply that these bytes complete: a text, a number, `null`, a list, or a `ReplyError`.
-   * Throws when they are not the protocol.
-   */
+  /** Passes on each complete reply: a text, number, `null`, list or `ReplyError`; throws for another protocol. */
   read(chunk: Buffer, onReply: (reply: unknown) => void): void {
     this.#chunks.push(chunk);
     this.#size += chunk.length;

@@ -36,10 +36,7 @@ export interface McBatchOptions {
   readonly onOvershoot: (overshoot: Overshoot) => void;
 }
 
-/**
- * Hits that go to one node in one write. A counter is made at 0 unless it exists, and then raised: one round
- * trip, by commands that every server of this kind knows.
- */
+/** Hits that go to one node in one write. Each counter is made at 0 unless it exists, and then raised. */
 export class McBatch extends HitBatch implements McExchange {
   /** How many hits were added, also by callers that are gone. */
   hits = 0;
@@ -96,8 +93,7 @@ export class McBatch extends HitBatch implements McExchange {
 
   override fail(reason: string): void {
     for (const { total } of this.groups) {
-      if (total === 0) this.#options.tally["multiget.error"]++;
-      else this.#options.tally["increment.error"]++;
+      this.#options.tally[total === 0 ? "multiget.error" : "increment.error"]++;
     }
     super.fail(reason);
   }

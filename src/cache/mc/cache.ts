@@ -6,7 +6,7 @@ import { CacheError } from "../../ratelimit/errors.ts";
 import { askParts, settleAll } from "../hit_parts.ts";
 import { SummedFigures } from "../summed_figures.ts";
 import { McHosts, type McSrv } from "./hosts.ts";
-import { checkMcKey, digestedMcKey } from "./keys.ts";
+import { storedMcKey } from "./keys.ts";
 import { McNode, type McNodeOptions } from "./node.ts";
 import { createMcTally, tallyCounters } from "./tally.ts";
 
@@ -22,10 +22,7 @@ export interface McCacheOptions extends Omit<McNodeOptions, "address" | "tally" 
   readonly onLookup?: ((found: boolean, reason: string) => void) | undefined;
 }
 
-/**
- * Counters in a memcached-style cache. The node of a key is chosen as other programs do that share these
- * nodes: by the CRC-32 of its bytes, modulo the number of nodes, in the order of the list.
- */
+/** Counters in a memcached-style cache. The node of a key is its CRC-32 modulo the nodes, as in other programs. */
 export class McCache implements CounterCache {
   readonly #options: McCacheOptions;
   readonly #tally = createMcTally();
@@ -110,10 +107,7 @@ export class McCache implements CounterCache {
   }
 
   #storedKey(key: string): string {
-    const { digestPrefix } = this.#options;
-    if (digestPrefix !== undefined) return digestedMcKey(key, digestPrefix);
-    checkMcKey(key);
-    return key;
+    return storedMcKey(key, this.#options.digestPrefix);
   }
 
   #nodeOf(key: string): McNode {

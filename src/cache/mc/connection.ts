@@ -1,10 +1,10 @@
 import type { Buffer } from "node:buffer";
 import net from "node:net";
 import tls from "node:tls";
-import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
 import type { HostAndPort } from "../../base/host_port.ts";
 import { ReplyQueue } from "../reply_queue.ts";
+import type { SharedCacheOptions } from "../shared_cache_options.ts";
 import { readTlsFiles, type TlsConnectOptions, type TlsFiles } from "../tls_files.ts";
 import { McReplyReader } from "./reply_reader.ts";
 
@@ -16,12 +16,9 @@ export interface McConnectionEvents {
 }
 
 /** How a node is connected to. */
-export interface McConnectionOptions {
+export interface McConnectionOptions extends Pick<SharedCacheOptions, "timeoutMs" | "clock"> {
   readonly address: HostAndPort;
   readonly tls?: TlsFiles | undefined;
-  /** Longest time until it can be used, in milliseconds. */
-  readonly timeoutMs: number;
-  readonly clock: Clock;
 }
 
 /** One connection to a node. Writes do not wait for one another; replies come in their order. */

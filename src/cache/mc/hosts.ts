@@ -1,7 +1,7 @@
 import { backoffMs } from "../../base/backoff.ts";
-import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
 import type { HostAndPort } from "../../base/host_port.ts";
+import type { SharedCacheOptions } from "../shared_cache_options.ts";
 
 const LOOKUP_TIMEOUT_MS = 5_000;
 /** Waits after failed lookups. */
@@ -23,9 +23,7 @@ export interface McSrv {
 }
 
 /** How nodes are looked up, and who gets them. */
-export interface McHostsOptions extends McSrv {
-  readonly clock: Clock;
-  readonly random: () => number;
+export interface McHostsOptions extends McSrv, Pick<SharedCacheOptions, "clock" | "random"> {
   /** Called with each list, in the order in which nodes are chosen. */
   readonly onNodes: (nodes: readonly HostAndPort[]) => void;
   /** Called when a lookup fails, once an outage, and when one succeeds after that. */

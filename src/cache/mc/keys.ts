@@ -13,23 +13,22 @@ const PLAIN_KEY = /^[\x21-\x7e]{1,250}$/;
 /** The start of the window at the end of a key. */
 const WINDOW = /_\d{1,20}$/;
 
-/** Throws `InvalidRequestError` for a key that a memcached-style cache cannot hold. */
-export function checkMcKey(key: string): void {
-  if (PLAIN_KEY.test(key)) return;
-  const problem = problemOf(key);
-  if (problem === undefined) return;
-  const shown = key.length > SHOWN_CHARACTERS ? `${key.slice(0, SHOWN_CHARACTERS)}…` : key;
-  throw new InvalidRequestError(`Cannot use ${JSON.stringify(shown)} as key of a counter: ${problem}`, {
-    backend: "mc",
-  });
-}
-
-/** The key itself where a memcached-style cache can hold it; otherwise its prefix, a digest, and its window. */
-export function digestedMcKey(key: string, prefix: string): string {
-  if (PLAIN_KEY.test(key) || problemOf(key) === undefined) return key;
-  const isReadable = prefix.length <= MAX_PREFIX_LENGTH && PLAIN_KEY.test(prefix);
+/**
+ * The key under which a counter is stored: the key itself where the protocol can carry it, and otherwise the
+ * prefix, a digest, and the window. Without a prefix such a key is refused with an `InvalidRequestError`.
+ */
+export function storedMcKey(key: string, digestPrefix: string | undefined): string {
+  const problem = PLAIN_KEY.test(key) ? undefined : problemOf(key);
+  if (problem === undefined) return key;
+  if (digestPrefix === undefined) {
+    const shown = key.length > SHOWN_CHARACTERS ? `${key.slice(0, SHOWN_CHARACTERS)}…` : key;
+    const message = `Cannot use ${JSON.stringify(shown)} as key of a counter: ${problem}`;
+    throw new InvalidRequestError(message, { backend: "mc" });
+  }
+  const isReadable = digestPrefix.length <= MAX_PREFIX_LENGTH && PLAIN_KEY.test(digestPrefix);
+  // Without `_`, so that it differs from the key of every rule.
   const digest = createHash("sha256").update(key).digest("hex");
-  return `${isReadable ? prefix : ""}sha256_${digest}${WINDOW.exec(key)?.[0] ?? ""}`;
+  return `${isReadable ? digestPrefix : ""}sha256_${digest}${WINDOW.exec(key)?.[0] ?? ""}`;
 }
 
 /** The bytes of a key, one character each: what is written by `write(text, "latin1")`. */

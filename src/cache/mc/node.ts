@@ -15,11 +15,9 @@ import type { McTally } from "./tally.ts";
 /** Most hits that wait for one node. */
 const MAX_WAITING_HITS = 50_000;
 
-/** How one node is asked; `timeoutMs` is the longest time from asking to the answer. */
+/** How one node is asked. */
 export interface McNodeOptions extends Omit<McPoolOptions, "events"> {
   readonly tally: McTally;
-  /** Called with the milliseconds from a write to its last reply, with fractions. */
-  readonly roundTrip?: ((ms: number) => void) | undefined;
 }
 
 interface Request extends InFlightRequest {
@@ -90,10 +88,7 @@ export class McNode {
   get figures(): Figures {
     return {
       counters: { breaker_opened: () => this.#breaker.opened },
-      gauges: {
-        cx_active: () => this.#pool.size,
-        breaker_open: () => this.#breaker.open ? 1 : 0,
-      },
+      gauges: { cx_active: () => this.#pool.size, breaker_open: () => this.#breaker.open ? 1 : 0 },
     };
   }
 
@@ -114,11 +109,9 @@ export class McNode {
     if (connection === undefined) throw this.#error(this.#pool.reason);
     const exchange = new McRemoval(keys);
     this.#write({ exchange, connection, startedAt: this.#options.clock.elapsed(), hits: 0 });
-    try {
-      await exchange.done;
-    } catch (error) {
+    await exchange.done.catch((error) => {
       throw this.#error(errorText(error));
-    }
+    });
   }
 
   /** Waits for the callers that still wait, which the timeout limits, and closes. No more calls may follow. */

@@ -1,4 +1,5 @@
 import { backoffMs } from "../../base/backoff.ts";
+import type { SharedCacheOptions } from "../shared_cache_options.ts";
 import { McConnection, type McConnectionOptions } from "./connection.ts";
 
 /** Waits between attempts to connect. */
@@ -18,12 +19,10 @@ export interface McPoolEvents {
 }
 
 /** How connections are held. */
-export interface McPoolOptions extends McConnectionOptions {
+export interface McPoolOptions extends McConnectionOptions, SharedCacheOptions {
   /** How many are held at most; 0 is taken as 1. */
   readonly maxIdleConnections: number;
-  readonly random: () => number;
   readonly tally: { cx_total: number };
-  readonly onConnection?: ((connected: boolean, reason: string) => void) | undefined;
   readonly events: McPoolEvents;
 }
 

@@ -13,10 +13,7 @@ const WORDS = new Set(["STORED", "NOT_STORED", "NOT_FOUND", "DELETED", "END"]);
 const TEXTS = /^(?:(?:CLIENT_|SERVER_)?ERROR|VERSION)(?: |$)/;
 const VALUE_LINE = /^VALUE [^ ]+ \d+ (\d{1,10})(?: \d+)?$/;
 
-/**
- * Parses the replies of one connection. Each is the line as it came; that of a `get` with a result is `VALUE`
- * and the value, or its length when it is too long for a counter.
- */
+/** Parses replies: each is its line; that of a `get` is `VALUE` and the value, or its length when it is long. */
 export class McReplyReader {
   /** The begin of the next reply, one character a byte. */
   #rest = "";

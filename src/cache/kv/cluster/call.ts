@@ -1,6 +1,6 @@
-import type { Clock } from "../../../base/clock.ts";
 import { errorText } from "../../../base/error_text.ts";
 import type { Caller, Hit } from "../../../ratelimit/counter_cache.ts";
+import type { SharedCacheOptions } from "../../shared_cache_options.ts";
 import { noAnswer } from "../connection.ts";
 import { KvFailure } from "../node.ts";
 import type { KvClusterNode } from "./node.ts";
@@ -16,13 +16,11 @@ const NODE_STATE = /^(?:CLUSTERDOWN|LOADING|MASTERDOWN|READONLY|TRYAGAIN)\b/;
 const ERROR_REPLY = /^[A-Z]{2,} /;
 
 /** What all calls share. */
-export interface KvClusterCallOptions {
+export interface KvClusterCallOptions extends Pick<SharedCacheOptions, "timeoutMs" | "clock"> {
   readonly topology: KvTopology;
   readonly waits: KvClusterWaits;
-  readonly timeoutMs: number;
   /** How many nodes a call asks at the same time; 0 for all. */
   readonly parallelism: number;
-  readonly clock: Clock;
 }
 
 /** The hits of one node, by their positions in the call. */
@@ -142,8 +140,7 @@ export class KvClusterCall implements Caller {
     if (groups.length === 0) return;
     const pauseMs = PAUSES_MS[redirections];
     if (pauseMs === undefined) {
-      for (const group of groups) this.#failAll(group, "the nodes send the hit to one another");
-      return;
+      return groups.forEach((group) => this.#failAll(group, "the nodes send the hit to one another"));
     }
     this.#hasWaited = true;
     if (pauseMs > 0) await this.#options.waits.pause(Math.min(pauseMs, this.#left()));
@@ -170,11 +167,10 @@ export class KvClusterCall implements Caller {
   #target(node: KvClusterNode, state: string): { node: KvClusterNode; asking: boolean } | undefined {
     const redirect = parseRedirect(state, node.endpoint);
     if (redirect === undefined) return undefined;
-    const { topology } = this.#options;
-    const { slot, endpoint } = redirect;
     const asking = redirect.kind === "ASK";
+    const { topology } = this.#options;
     topology.tally[asking ? "asked" : "moved"]++;
-    const target = asking ? topology.open(endpoint) : topology.move(slot, endpoint);
+    const target = topology.follow(redirect);
     return target === undefined ? undefined : { node: target, asking };
   }
 
@@ -189,10 +185,9 @@ export class KvClusterCall implements Caller {
     this.#options.topology.suspect();
   }
 
-  /** At most the timeout: the clock may be set back. */
   #left(): number {
     const { clock, timeoutMs } = this.#options;
-    return Math.min(timeoutMs, this.#startedAt + timeoutMs - clock.now());
+    return this.#startedAt + timeoutMs - clock.elapsed();
   }
 }
 

@@ -50,7 +50,7 @@ export class KvCluster implements CounterCache {
   }
 
   add(hits: readonly Hit[], caller?: Caller): Promise<number[]> {
-    const startedAt = this.#options.clock.now();
+    const startedAt = this.#options.clock.elapsed();
     const call = () => new KvClusterCall(this.#callOptions, { hits, caller, startedAt });
     const node = this.#onlyNode(hits);
     // Most calls: one node has all the keys, and answers.
@@ -69,10 +69,8 @@ export class KvCluster implements CounterCache {
   /** Removes each key on its node, within the timeout for all. */
   async remove(keys: readonly string[]): Promise<void> {
     const { clock, timeoutMs } = this.#options;
-    const startedAt = clock.now();
-    const within: Within = (promise) => {
-      return this.#waits.within(promise, Math.min(timeoutMs, startedAt + timeoutMs - clock.now()));
-    };
+    const endsAt = clock.elapsed() + timeoutMs;
+    const within: Within = (promise) => this.#waits.within(promise, endsAt - clock.elapsed());
     const { isKnown, looking } = this.#topology;
     if (!isKnown && looking !== undefined) await within(looking);
     const queue = keys.values();
@@ -106,12 +104,8 @@ export class KvCluster implements CounterCache {
     for (let redirections = 0; node !== undefined && redirections <= MAX_REDIRECTIONS; redirections++) {
       const redirect: SlotRedirect | undefined = await this.#removeOn(node, key, within);
       if (redirect === undefined) return;
-      if (redirect.kind === "ASK") {
-        const target = topology.open(redirect.endpoint);
-        if (target === undefined) break;
-        return await this.#emptyOn(target, key, within);
-      }
-      node = topology.move(redirect.slot, redirect.endpoint);
+      node = topology.follow(redirect);
+      if (redirect.kind === "ASK" && node !== undefined) return await this.#emptyOn(node, key, within);
     }
     throw new Error(topology.isKnown ? `no node removes keys of slot ${slot}` : topology.reason);
   }

@@ -13,10 +13,7 @@ export type KvNodeLike = Pick<
   "ready" | "connected" | "figures" | "ask" | "command" | "owe" | "close"
 >;
 
-/**
- * Opens a node, which connects by itself and reports its first connection and the loss of its last one.
- * `placeExpiry` takes expiries that it cannot send, and returns whether another node has them now.
- */
+/** Opens a node. `placeExpiry` takes expiries that it cannot send; returns whether another node has them. */
 export type OpenKvNode = (
   endpoint: HostAndPort,
   onConnection: (connected: boolean, reason: string) => void,

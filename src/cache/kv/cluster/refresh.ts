@@ -1,22 +1,15 @@
 import { backoffMs } from "../../../base/backoff.ts";
-import type { Clock } from "../../../base/clock.ts";
+import type { SharedCacheOptions } from "../../shared_cache_options.ts";
 
 /** Pause between two looks while nothing is wrong. */
 const REST_MS = 30_000;
 /** Least time between the begin of two looks, and longest pause while something is wrong. */
 const RETRY = { firstMs: 100, longestMs: 1_000 };
 
-/** What is called, and its clock and jitter. */
-export interface KvClusterRefreshOptions {
-  /** Reads the state of the cluster; returns whether all is well. It never throws. */
-  readonly look: () => Promise<boolean>;
-  readonly clock: Clock;
-  readonly random: () => number;
-}
-
 /** When the state of the cluster is read: now and then, on request, and with backoff while something is wrong. */
 export class KvClusterRefresh {
-  readonly #options: KvClusterRefreshOptions;
+  readonly #look: () => Promise<boolean>;
+  readonly #options: Pick<SharedCacheOptions, "clock" | "random">;
   #running: Promise<void> | undefined;
   #startedAt = -Infinity;
   #isRequested = false;
@@ -24,7 +17,9 @@ export class KvClusterRefresh {
   #next: { readonly dueAt: number; readonly cancel: () => void } | undefined;
   #isClosed = false;
 
-  constructor(options: KvClusterRefreshOptions) {
+  /** `look` reads the state and returns whether all is well; it never throws. */
+  constructor(look: () => Promise<boolean>, options: Pick<SharedCacheOptions, "clock" | "random">) {
+    this.#look = look;
     this.#options = options;
   }
 
@@ -59,7 +54,7 @@ export class KvClusterRefresh {
   }
 
   async #run(): Promise<void> {
-    const isWell = await this.#options.look();
+    const isWell = await this.#look();
     this.#running = undefined;
     this.#failures = isWell ? 0 : this.#failures + 1;
     this.#schedule(isWell ? REST_MS : this.#retryMs());

@@ -1,14 +1,14 @@
-import type { Clock } from "../../../base/clock.ts";
 import { errorText } from "../../../base/error_text.ts";
 import type { Figures } from "../../../base/figures.ts";
 import { type HostAndPort, hostPort } from "../../../base/host_port.ts";
 import { noAnswer } from "../connection.ts";
 import type { LateExpiry } from "../expiries.ts";
+import type { SharedCacheOptions } from "../../shared_cache_options.ts";
 import { SummedFigures } from "../../summed_figures.ts";
 import { KvClusterNode, type OpenKvNode } from "./node.ts";
 import { KvClusterRefresh } from "./refresh.ts";
 import { KvClusterWaits } from "./waits.ts";
-import { parseSlotRanges, SLOT_COUNT, slotOf, type SlotRange } from "./slots.ts";
+import { parseSlotRanges, SLOT_COUNT, slotOf, type SlotRange, type SlotRedirect } from "./slots.ts";
 
 /** Most nodes that are open at a time, the recommended limit of a cluster. */
 const MAX_NODES = 1_000;
@@ -18,15 +18,10 @@ const MAX_LOOK_MS = 1_000;
 const RETIRE_MS = 5_000;
 
 /** How a cluster is found, and how its nodes are opened. */
-export interface KvTopologyOptions {
+export interface KvTopologyOptions extends SharedCacheOptions {
   /** Nodes that are asked while no other node answers. */
   readonly seeds: readonly HostAndPort[];
   readonly openNode: OpenKvNode;
-  readonly timeoutMs: number;
-  readonly clock: Clock;
-  readonly random: () => number;
-  /** Called when the cluster can be asked, and once an outage, with the reason. */
-  readonly onConnection?: ((connected: boolean, reason: string) => void) | undefined;
 }
 
 /** Which node has which slot; it owns all nodes. */
@@ -52,10 +47,9 @@ export class KvTopology {
 
   constructor(options: KvTopologyOptions) {
     this.#options = options;
-    const { clock, random, seeds } = options;
-    this.#waits = new KvClusterWaits(clock);
-    this.#refresh = new KvClusterRefresh({ look: () => this.#look(), clock, random });
-    const [first] = seeds.flatMap((seed) => this.open(seed) ?? []);
+    this.#waits = new KvClusterWaits(options.clock);
+    this.#refresh = new KvClusterRefresh(() => this.#look(), options);
+    const [first] = options.seeds.flatMap((seed) => this.open(seed) ?? []);
     const { counters, gauges }: Figures = first?.kv.figures ?? { counters: {}, gauges: {} };
     this.#figures = new SummedFigures(
       { counters: Object.keys(counters), gauges: Object.keys(gauges) },
@@ -116,9 +110,10 @@ export class KvTopology {
     return node;
   }
 
-  /** A node redirected this slot. */
-  move(slot: number, endpoint: HostAndPort): KvClusterNode | undefined {
+  /** The node that a redirect leads to; a MOVED holds for all keys of the slot. */
+  follow({ kind, slot, endpoint }: SlotRedirect): KvClusterNode | undefined {
     const node = this.open(endpoint);
+    if (kind === "ASK") return node;
     if (node !== undefined && this.isKnown) this.#table[slot] = node;
     this.#refresh.request();
     return node;

@@ -1,12 +1,15 @@
-import { type HostAndPort, hostPort } from "../../../base/host_port.ts";
 import type net from "node:net";
+import type { Clock } from "../../../base/clock.ts";
+import { errorText } from "../../../base/error_text.ts";
+import { type HostAndPort, hostPort } from "../../../base/host_port.ts";
 import type { KvRoute } from "../connector.ts";
-import { bestOpinion, KvSentinelRound } from "./round.ts";
 import { type KvOpinion, KvSentinelSession, type KvSentinelSessionOptions } from "./session.ts";
 
 /** Pause between two questions for the primary while there are connections to it. */
 const WATCH_INTERVAL_MS = 500;
 const MAX_SENTINELS = 16;
+/** How long the others have after the first answer. */
+const GRACE_MS = 1_000;
 
 /** A server that was the primary when it was found. */
 interface Followed {
@@ -136,4 +139,69 @@ function isOver({ epoch }: Followed, best: KvOpinion): boolean {
 /** Whether a sentinel names it the primary: its address may be written in two ways. */
 function isNamed({ target }: Followed, opinions: readonly KvOpinion[]): boolean {
   return opinions.some(({ primary }) => hostPort(primary) === target);
+}
+
+/** One question to all sentinels at the same time. */
+class KvSentinelRound {
+  /** Settles when all but the late ones have answered. */
+  readonly soon: Promise<void>;
+  /** Settles when all have answered or failed. */
+  readonly whole: Promise<void>;
+  readonly #answers: (KvOpinion | string | undefined)[] = [];
+  readonly #unsettled: Set<KvSentinelSession>;
+  readonly #awaited: Set<KvSentinelSession>;
+  readonly #enough = Promise.withResolvers<void>();
+  readonly #clock: Clock;
+  #cancelGrace: (() => void) | undefined;
+
+  constructor(sessions: readonly KvSentinelSession[], clock: Clock) {
+    this.#clock = clock;
+    this.#unsettled = new Set(sessions);
+    const prompt = sessions.filter(({ isLate }) => !isLate);
+    this.#awaited = new Set(prompt.length > 0 ? prompt : sessions);
+    this.whole = Promise.all(sessions.map((session, position) => this.#ask(session, position)))
+      .then(() => this.#enough.resolve());
+    this.soon = this.#enough.promise.then(() => {
+      this.#cancelGrace?.();
+      for (const session of this.#unsettled) session.isLate = true;
+    });
+  }
+
+  /** The answers until now, in the order of the sentinels. */
+  get opinions(): KvOpinion[] {
+    return this.#answers.filter((answer) => typeof answer === "object");
+  }
+
+  /** The failures until now, in the same order. */
+  get failures(): string[] {
+    return this.#answers.filter((answer) => typeof answer === "string");
+  }
+
+  async #ask(session: KvSentinelSession, position: number): Promise<void> {
+    this.#answers[position] = await session.ask().catch((error: unknown) => {
+      return `${hostPort(session.sentinel)}: ${errorText(error)}`;
+    });
+    this.#unsettled.delete(session);
+    this.#awaited.delete(session);
+    if (this.opinions.length === 0) return;
+    if (this.#awaited.size === 0) this.#enough.resolve();
+    else this.#cancelGrace ??= this.#clock.after(GRACE_MS, this.#enough.resolve);
+  }
+}
+
+/** The opinion with the most failovers, of those that of the majority; those without an epoch come last. */
+function bestOpinion(opinions: readonly KvOpinion[]): KvOpinion | undefined {
+  const isBetter = (one: KvOpinion, other: KvOpinion) => {
+    const [epoch, otherEpoch] = [one.epoch ?? -1, other.epoch ?? -1];
+    return epoch !== otherEpoch ? epoch > otherEpoch : votesFor(one, opinions) > votesFor(other, opinions);
+  };
+  return opinions.reduce<KvOpinion | undefined>(
+    (best, one) => best === undefined || isBetter(one, best) ? one : best,
+    undefined,
+  );
+}
+
+function votesFor({ primary, epoch }: KvOpinion, opinions: readonly KvOpinion[]): number {
+  const text = hostPort(primary);
+  return opinions.filter((other) => other.epoch === epoch && hostPort(other.primary) === text).length;
 }

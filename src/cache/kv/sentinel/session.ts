@@ -1,18 +1,15 @@
-import type { Clock } from "../../../base/clock.ts";
 import type { HostAndPort } from "../../../base/host_port.ts";
 import { answeredWithin } from "../../../base/wait.ts";
+import type { SharedCacheOptions } from "../../shared_cache_options.ts";
 import type { TlsFiles } from "../../tls_files.ts";
 import type { KvSentinel } from "../address.ts";
 import { KvClient } from "../client.ts";
 import { logIn, noAnswer } from "../connection.ts";
 
 /** How sentinels are asked. */
-export interface KvSentinelSessionOptions {
+export interface KvSentinelSessionOptions extends Pick<SharedCacheOptions, "timeoutMs" | "clock"> {
   readonly address: KvSentinel;
   readonly tls: TlsFiles | undefined;
-  /** Longest time from asking one to its answer, in milliseconds. */
-  readonly timeoutMs: number;
-  readonly clock: Clock;
 }
 
 /** What a sentinel reports. */

@@ -13,7 +13,7 @@ for (const [name, ask] of Object.entries(ASK)) {
       const clock = new FakeClock();
       let looks = 0;
       const look = () => Promise.resolve(++looks > 0);
-      const refresh = new KvClusterRefresh({ look, clock, random: () => 0 });
+      const refresh = new KvClusterRefresh(look, { clock, random: () => 0 });
       refresh.start();
       await refresh.running;
       clock.aheadMs = setByMs;

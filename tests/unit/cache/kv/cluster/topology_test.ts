@@ -110,7 +110,9 @@ Deno.test("kv cluster topology: many redirections bring one look in a tenth of a
   await pass(clock, 1_000);
   const before = looks(fixture);
   for (let turn = 0; turn < 100; turn++) {
-    for (let slot = 0; slot < 10; slot++) if (B !== undefined) topology.move(slot, B);
+    for (let slot = 0; slot < 10; slot++) {
+      if (B !== undefined) topology.follow({ kind: "MOVED", slot, endpoint: B });
+    }
     await pass(clock, 10);
   }
   assertEquals([looks(fixture) - before >= 9, looks(fixture) - before <= 11], [true, true]);
@@ -121,7 +123,7 @@ Deno.test("kv cluster topology: a redirection counts at once, and the next look 
   const { nodes, clock, topology } = open();
   await pass(clock, 1_000);
   if (C === undefined) throw new Error("Cannot name a node");
-  topology.move(5, C);
+  topology.follow({ kind: "MOVED", slot: 5, endpoint: C });
   assertEquals([4, 5, 6].map((slot) => topology.nodeOf(slot)?.address), ["a:1", "c:1", "a:1"]);
   for (const address of ["a:1", "b:1", "c:1"]) {
     nodes.at(address).slots = () => [[0, 9, ["c", 1]], [10, 16_383, ["b", 1]]];
