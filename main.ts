@@ -172,12 +172,8 @@ async function runService(environment: Environment, onReady: (running: Running) 
   const write = (line: string) => lines.write(line);
   try {
     const { settings, warnings } = readSettings(environment);
-    logger = createLogger({
-      level: settings.LOG_LEVEL,
-      format: settings.LOG_FORMAT,
-      clock: systemClock,
-      write,
-    });
+    const { LOG_LEVEL: level, LOG_FORMAT: format } = settings;
+    logger = createLogger({ level, format, clock: systemClock, write });
     const verdict = checkRuntime(Deno.version.deno, settings.ALLOW_UNSAFE_DENO);
     if (verdict?.refuse === true) {
       write(verdict.text);
@@ -185,7 +181,7 @@ async function runService(environment: Environment, onReady: (running: Running) 
     }
     if (verdict !== undefined) logger.warning(verdict.text);
     for (const warning of warnings) logger.warning(warning);
-    return await serveUntilSignal(settings, { logger, lines, onReady });
+    return await serveUntilSignal(settings, logger, { lines, onReady });
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     for (const line of [...error.warnings, ...error.problems]) write(line);
@@ -200,15 +196,10 @@ async function flush(lines: LineWriter): Promise<void> {
   await settledWithin(lines.drained(), LAST_LINES_MS, systemClock);
 }
 
-interface RunParts {
-  readonly logger: Logger;
-  readonly lines: LineWriter;
-  readonly onReady: (running: Running) => void;
-}
-
 async function serveUntilSignal(
   settings: Settings,
-  { logger, lines, onReady }: RunParts,
+  logger: Logger,
+  { lines, onReady }: { readonly lines: LineWriter; readonly onReady: (running: Running) => void },
 ): Promise<number> {
   const health = new Health();
   const stats = new StatsStore(settings.STATS_MAX_KEYS);

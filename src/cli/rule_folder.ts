@@ -1,3 +1,4 @@
+import { loadRuleFiles, problemsInOrder } from "../config/rule_files.ts";
 import { type Problem, problemText } from "../base/problem.ts";
 import { compileRules } from "../ratelimit/compile_rules.ts";
 import type { Rules } from "../ratelimit/rules.ts";
@@ -59,8 +60,6 @@ export async function readRuleFolder(
 export async function openRuleFolder(
   { folder, merge, ignoreDotFiles }: RuleFolder,
 ): Promise<RuleFolderReading> {
-  // Loaded here, so that other commands start without it.
-  const { loadRuleFiles, problemsInOrder } = await import("../config/rule_files.ts");
   const whenMissing = "expected the folder of the rule files";
   const { load } = await loadRuleFiles(folder, { ignoreDotFiles, whenMissing });
   const compiled = compileRules(load.sources ?? [], { mergeDomains: merge });
