@@ -1,7 +1,16 @@
+import { errorText } from "../base/error_text.ts";
+import { isPostgresAddress, parsePostgresAddress } from "../base/postgres_address.ts";
 import { KV_RULES } from "./kv_rules.ts";
 import { mogrifierProblems } from "./mogrifier_rules.ts";
-import { STORE_RULES } from "./store_rules.ts";
-import type { CrossRule, Settings } from "./table.ts";
+import type { Environment } from "./setting.ts";
+import type { CrossRule, SettingName, Settings } from "./table.ts";
+
+const POSTGRES_ONLY = [
+  "WEBHOOK_STORE_POOL_SIZE",
+  "WEBHOOK_STORE_CONNECT_TIMEOUT",
+  "WEBHOOK_STORE_STATEMENT_TIMEOUT",
+  "WEBHOOK_STORE_LOCK_TIMEOUT",
+] as const;
 
 const RULES: readonly CrossRule[] = [
   {
@@ -45,7 +54,11 @@ const RULES: readonly CrossRule[] = [
     reads: ["USE_TAGGED_PUSH_STATS", "TAGGED_PUSH_STATS_MOGRIFIERS", "USE_TAGGED_PUSH_STATS_MOGRIFIERS"],
     problem: mogrifierProblems,
   },
-  ...STORE_RULES,
+  { reads: ["WEBHOOK_STORE"], problem: storeAddressProblem },
+  {
+    reads: ["WEBHOOK_STORE", "WEBHOOK_ENCRYPTION_KEY", "WEBHOOK_ENCRYPTION_KEY_FILE"],
+    problem: missingKeyProblem,
+  },
 ];
 
 /** The problems between valid settings; `bad` names settings that could not be read. */
@@ -55,12 +68,8 @@ export function crossProblems(settings: Settings, bad: ReadonlySet<string>): str
 }
 
 function xdsClientPairProblem(settings: Settings): string | undefined {
-  const { CONFIG_GRPC_XDS_CLIENT_TLS_CERT: cert, CONFIG_GRPC_XDS_CLIENT_TLS_KEY: key } = settings;
   if (settings.CONFIG_TYPE !== "GRPC_XDS_SOTW" || !settings.CONFIG_GRPC_XDS_SERVER_USE_TLS) return undefined;
-  if ((cert === undefined) === (key === undefined)) return undefined;
-  const [given, absent] = cert === undefined ? ["KEY", "CERT"] : ["CERT", "KEY"];
-  return `Invalid CONFIG_GRPC_XDS_CLIENT_TLS_${given} ${JSON.stringify(cert ?? key)}: ` +
-    `CONFIG_GRPC_XDS_CLIENT_TLS_${absent} is not set; expected both or none`;
+  return halfPairProblem(settings, ["CONFIG_GRPC_XDS_CLIENT_TLS_CERT", "CONFIG_GRPC_XDS_CLIENT_TLS_KEY"]);
 }
 
 function missingPairProblems(server: "GRPC" | "HTTP", settings: Settings): string[] {
@@ -103,12 +112,48 @@ function missingMcNodesProblem(settings: Settings): string | undefined {
 
 function pairProblem(cache: "KV" | "MC", settings: Settings): string | undefined {
   if (!(cache === "MC" ? settings.MC_TLS : isTlsToKv(settings))) return undefined;
-  const pair = [`${cache}_TLS_CLIENT_CERT`, `${cache}_TLS_CLIENT_KEY`] as const;
-  const [given, missing] = settings[pair[0]] === undefined ? [pair[1], pair[0]] : pair;
+  return halfPairProblem(settings, [`${cache}_TLS_CLIENT_CERT`, `${cache}_TLS_CLIENT_KEY`]);
+}
+
+function halfPairProblem(settings: Settings, pair: readonly [SettingName, SettingName]): string | undefined {
+  const [missing, given] = settings[pair[0]] === undefined ? pair : pair.toReversed();
+  if (given === undefined || missing === undefined) return undefined;
   if (settings[given] === undefined || settings[missing] !== undefined) return undefined;
   return `Invalid ${given} ${JSON.stringify(settings[given])}: ${missing} is not set; expected both or none`;
 }
 
 function isTlsToKv({ KV_TLS, KV_PERSECOND_TLS, KV_URL, KV_PERSECOND_URL }: Settings): boolean {
   return KV_TLS || KV_PERSECOND_TLS || [KV_URL, KV_PERSECOND_URL].some((url) => url?.startsWith("rediss:"));
+}
+
+/** Warnings about settings of PostgreSQL without it; `bad` names settings that could not be read. */
+export function storeWarnings(
+  { WEBHOOK_STORE: store }: Settings,
+  env: Environment,
+  bad: ReadonlySet<string>,
+): string[] {
+  if (bad.has("WEBHOOK_STORE") || (store !== undefined && isPostgresAddress(store))) return [];
+  return POSTGRES_ONLY.filter((name) => (env[name] ?? "") !== "" && !bad.has(name))
+    .map((name) => `${name} has no effect: WEBHOOK_STORE is not the address of a PostgreSQL`);
+}
+
+/** The value is never shown, because it may hold a password. */
+function storeAddressProblem({ WEBHOOK_STORE: store }: Settings): string | undefined {
+  if (store === undefined || !isPostgresAddress(store)) return undefined;
+  try {
+    parsePostgresAddress(store);
+    return undefined;
+  } catch (error) {
+    const [, state = ""] = /^[^:]*: (.*)$/s.exec(errorText(error)) ?? [];
+    return `Invalid WEBHOOK_STORE (value not shown): ${state}`;
+  }
+}
+
+/** Instances with separate keys could not decrypt each other's secrets. */
+function missingKeyProblem(settings: Settings): string | undefined {
+  const { WEBHOOK_STORE: store, WEBHOOK_ENCRYPTION_KEY: keys = [] } = settings;
+  if (store === undefined || !isPostgresAddress(store)) return undefined;
+  if (keys.length > 0 || settings.WEBHOOK_ENCRYPTION_KEY_FILE !== undefined) return undefined;
+  return "Invalid WEBHOOK_STORE (value not shown): WEBHOOK_ENCRYPTION_KEY is not set; expected the same 32 bytes in " +
+    "base64 for every instance that shares the store";
 }
