@@ -212,8 +212,8 @@ interface HeartbeatOptions {
 }
 
 /**
- * Watches for awaited replies and for silence. Time is counted in beats and not by the clock, so that a process that was suspended
- * as a whole does not take its worker for dead.
+ * Watches for awaited replies and for silence. Time is counted in beats and not by the clock, so that a process that was
+ * suspended as a whole does not take its worker for dead.
  */
 class Heartbeat {
   readonly #options: HeartbeatOptions;
