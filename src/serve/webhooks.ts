@@ -1,4 +1,3 @@
-import type { Clock } from "../base/clock.ts";
 import { counterRoutes, type Counters } from "../http/counters_route.ts";
 import type { DebugRoute } from "../http/debug.ts";
 import { type HttpListener, listenHttp } from "../http/listen.ts";
@@ -116,7 +115,7 @@ function openService(place: string, parts: ServiceParts, options: OpenWebhooksOp
   // Without its token all of the administration is 404.
   const rest = administrationRoute(isSeparate ? { ...routing, adminToken: undefined } : routing);
   const hasTriggerPort = settings.TRIGGER_ADDR !== undefined;
-  const starting = startOnce(() => worker.start(), clock);
+  const cancelStart = clock.after(LATEST_START_MS, () => worker.start());
   return {
     administration: [events(true, true), administrationRoute(routing)],
     routes: [
@@ -125,25 +124,15 @@ function openService(place: string, parts: ServiceParts, options: OpenWebhooksOp
       rest,
     ],
     triggerRoutes: hasTriggerPort ? [triggers, events(false, true)] : [],
-    start: starting.start,
+    start() {
+      cancelStart();
+      worker.start();
+    },
     async close(graceMs) {
-      starting.cancel();
+      cancelStart();
       await worker.stop(graceMs);
     },
   };
-}
-
-/** Starts when `start` is called, and by itself when the rest of the service takes long to open. */
-function startOnce(run: () => void, clock: Clock): { start(): void; cancel(): void } {
-  let isStarted = false;
-  const start = () => {
-    cancel();
-    if (isStarted) return;
-    isStarted = true;
-    run();
-  };
-  const cancel = clock.after(LATEST_START_MS, start);
-  return { start, cancel };
 }
 
 /** These paths have their own token. */

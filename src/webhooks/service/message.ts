@@ -65,7 +65,7 @@ export type FromWebhookWorker =
   | { readonly type: "ready" }
   /** It cannot start yet, and tries again. */
   | { readonly type: "waiting"; readonly reason: string }
-  /** It cannot start, or go on. */
+  /** It cannot start, or continue. */
   | { readonly type: "failed"; readonly reason: string }
   | { readonly type: "answer"; readonly id: number; readonly answer: WebhookAnswer }
   | {
