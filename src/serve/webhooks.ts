@@ -1,3 +1,4 @@
+import { dirname, resolve } from "node:path";
 import { counterRoutes, type Counters } from "../http/counters_route.ts";
 import type { DebugRoute } from "../http/debug.ts";
 import { type HttpListener, listenHttp } from "../http/listen.ts";
@@ -13,7 +14,6 @@ import {
 import { addListenerMetrics, listenerReport } from "./listener_report.ts";
 import type { ServiceParts } from "./parts.ts";
 import type { Settings } from "../settings/table.ts";
-import { storeFolderProblem } from "./store_folder.ts";
 import type { Decide } from "../telemetry/tracing_decision.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import { WebhookStatistics } from "./webhook_statistics.ts";
@@ -171,6 +171,32 @@ function warnOfToken({ settings: { ADMIN_TOKEN: token }, logger }: ServiceParts)
 function warnOfFolder(place: string, { settings, logger }: ServiceParts): void {
   const problem = isPostgresAddress(place) ? undefined : storeFolderProblem(place, settings);
   if (problem !== undefined) logger.warning(problem);
+}
+
+/**
+ * Why a database file is in a bad place; nothing where it is not. The runtime opens and closes each file that changes in
+ * a watched folder, and a process that closes a file loses its locks on it: another process can then open the store at
+ * the same time, which SQLite answers with errors at best.
+ */
+export function storeFolderProblem(path: string, settings: Settings): string | undefined {
+  const folder = dirname(resolve(path));
+  if (!watchedFolders(settings).some((watched) => resolve(watched) === folder)) return undefined;
+  return `WEBHOOK_STORE "${path}" is in a folder that is watched for changes, where it loses its locks; ` +
+    "move it to a separate folder";
+}
+
+function watchedFolders(settings: Settings): string[] {
+  const { RUNTIME_ROOT: root, RUNTIME_SUBDIRECTORY: below, RUNTIME_APPDIRECTORY: rules } = settings;
+  const files = [
+    settings.GRPC_SERVER_TLS_CERT,
+    settings.GRPC_SERVER_TLS_KEY,
+    settings.HTTP_SERVER_TLS_CERT,
+    settings.HTTP_SERVER_TLS_KEY,
+  ];
+  const folders = [dirname(resolve(root)), root, resolve(root, below), resolve(root, below, rules)];
+  for (const file of files) if (file !== undefined && file !== "") folders.push(dirname(resolve(file)));
+  if (settings.WORKFLOW_DIRECTORY !== undefined) folders.push(settings.WORKFLOW_DIRECTORY);
+  return folders;
 }
 
 function workerOptions(
