@@ -71,17 +71,26 @@ export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions):
   const service = place === undefined ? undefined : openService(place, parts, options);
   const administration = [...service?.administration ?? [], ...counters];
   const listener = isSeparate ? openAdministration(administration, parts) : undefined;
+  const worker = service?.worker;
+  const cancelStart = clock.after(LATEST_START_MS, () => worker?.start());
   return {
     routes: [...service?.routes ?? [], ...(isSeparate ? [] : counters)],
     triggerRoutes: service?.triggerRoutes ?? [],
     debugRoutes: administration.map(shownOnDebugPort),
     listener,
-    start: () => service?.start(),
-    close: async (graceMs) => void await Promise.all([service?.close(graceMs), listener?.close(graceMs)]),
+    start() {
+      cancelStart();
+      worker?.start();
+    },
+    async close(graceMs) {
+      cancelStart();
+      await Promise.all([worker?.stop(graceMs), listener?.close(graceMs)]);
+    },
   };
 }
 
-interface OpenService extends Pick<OpenWebhooks, "routes" | "triggerRoutes" | "start" | "close"> {
+interface OpenService extends Pick<OpenWebhooks, "routes" | "triggerRoutes"> {
+  readonly worker: WebhookWorkerSupervisor;
   /** For the debug port, and for `ADMIN_ADDR`. */
   readonly administration: readonly Route[];
 }
@@ -115,8 +124,8 @@ function openService(place: string, parts: ServiceParts, options: OpenWebhooksOp
   // Without its token all of the administration is 404.
   const rest = administrationRoute(isSeparate ? { ...routing, adminToken: undefined } : routing);
   const hasTriggerPort = settings.TRIGGER_ADDR !== undefined;
-  const cancelStart = clock.after(LATEST_START_MS, () => worker.start());
   return {
+    worker,
     administration: [events(true, true), administrationRoute(routing)],
     routes: [
       hasTriggerPort ? absentTriggerRoute() : triggers,
@@ -124,14 +133,6 @@ function openService(place: string, parts: ServiceParts, options: OpenWebhooksOp
       rest,
     ],
     triggerRoutes: hasTriggerPort ? [triggers, events(false, true)] : [],
-    start() {
-      cancelStart();
-      worker.start();
-    },
-    async close(graceMs) {
-      cancelStart();
-      await worker.stop(graceMs);
-    },
   };
 }
 
