@@ -157,7 +157,7 @@ function openAdministration(routes: readonly Route[], parts: ServiceParts): Http
     port,
     isShared: settings.LISTEN_SHARED,
   });
-  addListenerMetrics(parts, "administration", opened);
+  addListenerMetrics(parts, "administration", opened.accepting);
   return opened;
 }
 
