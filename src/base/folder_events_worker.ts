@@ -35,7 +35,7 @@ class Watch {
     try {
       this.#watcher = openWatcher(folders);
       this.#port.postMessage({ type: "watching" });
-      void this.#tell(this.#watcher);
+      void this.#report(this.#watcher);
     } catch (error) {
       this.#port.postMessage({ type: "unwatched", state: errorText(error) });
     }
@@ -51,7 +51,7 @@ class Watch {
     }
   }
 
-  async #tell(watcher: Deno.FsWatcher): Promise<void> {
+  async #report(watcher: Deno.FsWatcher): Promise<void> {
     try {
       for await (const { kind, paths } of watcher) {
         // Reading counts as access: reacting to it by reading would never end.

@@ -44,7 +44,7 @@ export class PostgresAddress {
   }
 
   toString(): string {
-    return shownPostgresAddress(this);
+    return redactedAddress(this);
   }
 }
 
@@ -69,7 +69,7 @@ export function isPostgresAddress(text: string): boolean {
 }
 
 /** The address without password and parameters. */
-export function shownPostgresAddress({ fields }: PostgresAddress): string {
+export function redactedAddress({ fields }: PostgresAddress): string {
   const hosts = fields.hosts.map(({ host, port }) =>
     hostPort({ host: isSocketFolder(host) ? encodeURIComponent(host) : host, port })
   );

@@ -1,6 +1,6 @@
 /** Requests that a receiver checks, and what is to come of it; run on every platform. No import but the kit. */
 import { verify } from "../../src/webhooks/receiver.ts";
-import type { VerifyOptions, VerifyResult } from "../../src/webhooks/receiver_types.ts";
+import type { VerifyOptions, VerifyResult } from "../../src/webhooks/receiver.ts";
 
 /** A request by name, and what is to come of it. */
 export interface ReceiverCase {

@@ -1,5 +1,4 @@
-import type { Clock } from "../../base/clock.ts";
-import { acceptedAnswer, AcceptOnce } from "./accept_once.ts";
+import { acceptedAnswer, AcceptOnce, type AcceptOnceOptions } from "./accept_once.ts";
 import { eventBody, eventKindProblem, isReservedKind, matchesKind, RESERVED_PREFIX } from "../model/event.ts";
 import { FieldReader, jsonObjectOf } from "./field_reader.ts";
 import { bodyHash, stringifyJson } from "../../base/exact_json.ts";
@@ -9,18 +8,14 @@ import { CONTINUE, type EventCall, type WebhookAnswer } from "./calls.ts";
 import { constantTimeEqual } from "../model/signature.ts";
 import { acceptEvent } from "../store/accept.ts";
 import { findEventKey } from "../store/events.ts";
-import type { WebhookStore } from "../store/store.ts";
 
 /** What events are accepted with. */
-export interface EventAcceptorOptions {
-  readonly store: WebhookStore;
-  readonly clock: Clock;
-  readonly newId: () => string;
-  /** Told for which endpoints deliveries were created. */
+export interface EventAcceptorOptions extends AcceptOnceOptions {
+  /** Called with the endpoints for which deliveries were created. */
   readonly onAccepted: (endpointIds: readonly string[]) => void;
 }
 
-/** Takes in events that others report. Refusals are thrown as `WebhookRefusal`. */
+/** Accepts events of other systems. Refusals are thrown as `WebhookRefusal`. */
 export class EventAcceptor {
   readonly #options: EventAcceptorOptions;
   readonly #once: AcceptOnce;

@@ -1,5 +1,4 @@
-import type { Clock } from "../../base/clock.ts";
-import { acceptedAnswer, AcceptOnce } from "./accept_once.ts";
+import { acceptedAnswer, AcceptOnce, type AcceptOnceOptions } from "./accept_once.ts";
 import { bodyHash } from "../../base/exact_json.ts";
 import { jsonObjectOf } from "./field_reader.ts";
 import { notFound, refusal, UNAUTHORIZED, unavailable, WebhookRefusal } from "./problem.ts";
@@ -9,23 +8,19 @@ import { constantTimeEqual } from "../model/signature.ts";
 import type { LimitCall } from "../model/limit_call.ts";
 import { checkLimit, limitDescriptors } from "./trigger_limit.ts";
 import { acceptExecution, type NewIdempotency } from "../store/accept.ts";
-import type { WebhookStore } from "../store/store.ts";
 import { findTriggerKey } from "../store/triggers.ts";
 
 /** What triggers are accepted with. */
-export interface TriggerAcceptorOptions {
-  readonly store: WebhookStore;
-  /** The workflow files that are in force. */
+export interface TriggerAcceptorOptions extends AcceptOnceOptions {
+  /** The current workflows. */
   readonly workflows: { current(name: string): { readonly version: WorkflowVersion } | undefined };
   /** Asks the decision service. */
   readonly limit: LimitCall;
-  readonly clock: Clock;
-  readonly newId: () => string;
   /** Called when an execution was created. */
   readonly onAccepted: () => void;
 }
 
-/** Takes in calls of triggers. Refusals are thrown as `WebhookRefusal`. */
+/** Accepts calls of triggers. Refusals are thrown as `WebhookRefusal`. */
 export class TriggerAcceptor {
   readonly #options: TriggerAcceptorOptions;
   readonly #once: AcceptOnce;

@@ -1,5 +1,3 @@
-import type { Clock } from "../../base/clock.ts";
-import type { Logger } from "../../base/log.ts";
 import { WakeLoop } from "../../base/wake_loop.ts";
 import { Dispatcher, type DispatcherOptions } from "../deliveries/dispatcher.ts";
 import { DurationSamples, prefixed, type SharedStoreMetrics, type WebhookMetrics } from "./metrics.ts";
@@ -23,10 +21,6 @@ export interface BackgroundWorkParts
   readonly store: WebhookStore;
   /** Takes over the work of the store; nothing while another process has it alone. */
   readonly takeLock: () => TakenWork | undefined;
-  /** The time of all that is stored. */
-  readonly clock: Clock;
-  readonly newId: () => string;
-  readonly logger: Logger;
   /** How long finished work is kept. */
   readonly retentionMs: number;
   /** How long commits took since the last call, in milliseconds. */

@@ -1,18 +1,15 @@
 import type { WorkerPort } from "../../base/supervised_worker.ts";
 import type { AdministrationCall, EventCall, TriggerCall, WebhookAnswer } from "../api/calls.ts";
+import type { PostgresStoreOptions } from "../store/postgres/store.ts";
 import type { LimitDecision } from "../model/limit_call.ts";
 import type { WebhookMetrics } from "./metrics.ts";
 import type { WebhookSpan } from "./spans.ts";
 
 /** Settings of a store in PostgreSQL. */
-export interface PostgresSettings {
-  /** With user name and password. */
-  readonly address: string;
-  readonly poolSize: number;
-  readonly connectTimeoutMs: number;
-  readonly statementTimeoutMs: number;
-  readonly lockTimeoutMs: number;
-}
+export type PostgresSettings = Pick<
+  PostgresStoreOptions,
+  "address" | "poolSize" | "connectTimeoutMs" | "statementTimeoutMs" | "lockTimeoutMs"
+>;
 
 /** The store: a file, or a PostgreSQL that several machines share. */
 export type StoreSettings =
@@ -68,7 +65,7 @@ export type FromWebhookWorker =
   | { readonly type: "ready" }
   /** It cannot start yet, and tries again. */
   | { readonly type: "waiting"; readonly reason: string }
-  /** It cannot start, or go on. */
+  /** It cannot start, or continue. */
   | { readonly type: "failed"; readonly reason: string }
   | { readonly type: "answer"; readonly id: number; readonly answer: WebhookAnswer }
   | {

@@ -60,14 +60,21 @@ async function openParts(opening: WebhookOpening, stack: AsyncDisposableStack): 
   const secretBox = await SecretBox.open({ keys, keyFile, logger });
   const unopened = new UnopenedSecrets({ ...opened, secretBox, logger });
   await unopened.report();
+  const clients = await openClients(opening, stack, { secretBox, storeClock: opened.clock });
+  const workflows = new WorkflowFiles({
+    ...{ folder: options.workflowDirectory, envNames: Object.keys(options.workflowEnv) },
+    ...{ clock: opening.clock, logger },
+  });
+  stack.defer(() => workflows.close());
+  await workflows.start();
   const { maxInFlight, timeoutMs, version, maxRunning, retentionMs } = options;
   return {
     ...opened,
     secretBox,
     noteOfSecrets: () => unopened.note(),
     takeCommitTimes: () => commitTimes.take(),
-    ...await openClients(opening, stack, { secretBox, storeClock: opened.clock }),
-    workflows: await openWorkflows(opening, stack),
+    ...clients,
+    workflows,
     limit,
     wallClock: opening.clock,
     random: Math.random,
@@ -147,15 +154,4 @@ function onlySet(variables: WebhookOptions["workflowEnv"]): Record<string, strin
   return Object.fromEntries(
     Object.entries(variables).flatMap(([name, value]) => value === undefined ? [] : [[name, value]]),
   );
-}
-
-async function openWorkflows(
-  { options, clock, logger }: WebhookOpening,
-  stack: AsyncDisposableStack,
-): Promise<WorkflowFiles> {
-  const envNames = Object.keys(options.workflowEnv);
-  const files = new WorkflowFiles({ folder: options.workflowDirectory, envNames, clock, logger });
-  stack.defer(() => files.close());
-  await files.start();
-  return files;
 }

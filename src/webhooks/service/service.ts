@@ -1,6 +1,4 @@
-import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
-import type { Logger } from "../../base/log.ts";
 import { settledWithin } from "../../base/wait.ts";
 import { EventAcceptor } from "../api/accept_event.ts";
 import { TriggerAcceptor } from "../api/accept_trigger.ts";
@@ -18,23 +16,17 @@ import { storeGauges, type WebhookMetrics } from "./metrics.ts";
 import { BackgroundWork, type BackgroundWorkParts } from "./background_work.ts";
 import type { Workflows } from "../model/workflow.ts";
 import { releaseClaims } from "../store/claims.ts";
-import { StoreError, type WebhookStore } from "../store/store.ts";
+import { StoreError } from "../store/store.ts";
 
 /** What a webhook service is made of. */
-export interface WebhookServiceParts extends BackgroundWorkParts {
-  readonly store: WebhookStore;
+export interface WebhookServiceParts
+  extends BackgroundWorkParts, Pick<AdministrationParts, "urlProblem" | "check" | "randomBytes"> {
   readonly workflows: Workflows;
   /** Asks the decision service. */
   readonly limit: LimitCall;
   readonly secretBox: BackgroundWorkParts["secretBox"] & { seal: AdministrationParts["seal"] };
   /** What the operator should know of the secrets in the store. */
   readonly noteOfSecrets?: (() => Promise<string | undefined>) | undefined;
-  readonly urlProblem: AdministrationParts["urlProblem"];
-  readonly check: AdministrationParts["check"];
-  readonly randomBytes: AdministrationParts["randomBytes"];
-  readonly clock: Clock;
-  readonly newId: () => string;
-  readonly logger: Logger;
   /** Closes the store and all that the service uses; only the store when absent. */
   readonly close?: (() => Promise<void>) | undefined;
 }

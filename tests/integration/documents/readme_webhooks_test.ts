@@ -63,7 +63,7 @@ Deno.test("the calls of the administration in the README are those that there ar
   const there = new Set(["POST /events"]);
   for await (const { name } of Deno.readDir(folder)) {
     const text = await Deno.readTextFile(new URL(name, folder));
-    for (const [, method, path = ""] of text.matchAll(/method: "([A-Z]+)", pattern: "([^"]+)"/g)) {
+    for (const [, method, path = ""] of text.matchAll(/"([A-Z]+) (\/[^"]+)":/g)) {
       there.add(`${method} ${path.replace(":keyId", "<keyId>").replace(":id", "<id>")}`);
     }
   }

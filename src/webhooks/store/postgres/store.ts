@@ -1,6 +1,6 @@
 import type { Clock } from "../../../base/clock.ts";
 import type { Logger } from "../../../base/log.ts";
-import { parsePostgresAddress, shownPostgresAddress } from "../../../base/postgres_address.ts";
+import { parsePostgresAddress, redactedAddress } from "../../../base/postgres_address.ts";
 import { migratePostgres } from "./migration.ts";
 import { PostgresPool, refuseTransactionPooler } from "./pool.ts";
 import { POSTGRES_TABLES } from "../schema.ts";
@@ -81,7 +81,7 @@ export async function openPostgresStore(
   });
   try {
     const transactions = new PostgresTransactions(pool, { ...options, random });
-    const name = shownPostgresAddress(address);
+    const name = redactedAddress(address);
     await refuseTransactionPooler(pool, poolOptions, name);
     const unlimited = new PostgresTransactions(unlimitedPool, { clock: options.clock, random });
     const { from, to } = await migratePostgres({
