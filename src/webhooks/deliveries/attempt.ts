@@ -25,11 +25,9 @@ export interface AttemptOptions extends Pick<DeliveryRequestOptions, "secretBox"
   readonly clock: Clock;
   /** The time that receivers are told; `clock` when absent. */
   readonly wallClock?: Pick<Clock, "now"> | undefined;
-  /** A number from 0 to below 1. */
   readonly random: () => number;
   readonly newId: () => string;
   readonly logger: Logger;
-  /** Called after each attempt. */
   readonly onAttempt?: ((report: AttemptReport) => void) | undefined;
   /** Called around each step of an attempt; what it throws is a fault of the step. */
   readonly at?: AttemptSteps | undefined;

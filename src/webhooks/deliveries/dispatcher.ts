@@ -6,7 +6,7 @@ import type { ClaimedDelivery } from "../store/store.ts";
 import { type AttemptOptions, makeAttempt } from "./attempt.ts";
 import { DueEndpoints } from "./due_endpoints.ts";
 import { EndpointShares, type Flight } from "./endpoint_shares.ts";
-import { DispatchCounts, type DispatchFigures } from "./metrics.ts";
+import { DispatchCounts } from "./metrics.ts";
 import { OpenedTexts } from "./request.ts";
 import { StoreUpkeep } from "./store_upkeep.ts";
 
@@ -38,7 +38,7 @@ const LOG_MS = 1_000;
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #shares: EndpointShares;
-  readonly #counts = new DispatchCounts();
+  readonly figures = new DispatchCounts();
   readonly #leases: Leases<Flight>;
   readonly #due: DueEndpoints;
   readonly #upkeep: StoreUpkeep;
@@ -55,7 +55,7 @@ export class Dispatcher {
       ...options,
       secretBox: new OpenedTexts(secretBox),
       onAttempt: (report) => {
-        this.#counts.count(report);
+        this.figures.count(report);
         this.#shares.learn(report);
         options.onAttempt?.(report);
       },
@@ -68,7 +68,7 @@ export class Dispatcher {
       renew: (claimIds, leaseUntil) => store.write(renewClaims, claimIds, leaseUntil),
       release: (claimIds, now) => store.write(releaseClaims, claimIds, now),
       onError: (error) => this.#fail(error),
-      onLost: () => this.#counts.lostClaims++,
+      onLost: () => this.figures.lostClaims++,
       onEnd: ({ claimed: { endpoint } }) => {
         this.#countFlight(endpoint.id, -1);
         // A place is free, and what failed may be due again immediately.
@@ -79,7 +79,7 @@ export class Dispatcher {
       ...{ store, clock, newId, wake: () => this.wake() },
       renewOwn: async () => await this.#leases.renew() && await keepOtherClaims?.() !== false,
       onExpired: (count) => {
-        this.#counts.expiredClaims += count;
+        this.figures.expiredClaims += count;
         options.logger.warning("Claims expired before their attempts ended", { count });
         this.wake();
       },
@@ -90,17 +90,10 @@ export class Dispatcher {
     });
   }
 
-  /** What was counted since the start. */
-  get figures(): DispatchFigures {
-    return this.#counts.figures;
-  }
-
-  /** How many attempts run. */
   get running(): number {
     return this.#leases.size;
   }
 
-  /** How many attempts of an endpoint run. */
   inFlight(endpointId: string): number {
     return this.#inFlight.get(endpointId) ?? 0;
   }
@@ -166,7 +159,7 @@ export class Dispatcher {
     this.#leases.run(claimId, flight, leaseUntil, async (lease) => {
       const options = { ...this.#options, onStoreError: (error: unknown) => this.#logFault(error) };
       const end = await makeAttempt(claimed, lease, options);
-      if (end === "lost" || end === "late") this.#counts.lostClaims++;
+      if (end === "lost" || end === "late") this.figures.lostClaims++;
       // Work that cannot be written down would be claimed and released without an end.
       if (end === "unwritten") this.#rest();
       return end === "late" || end === "unwritten";
@@ -187,7 +180,7 @@ export class Dispatcher {
 
   #logFault(error: unknown): void {
     const { clock, logger } = this.#options;
-    this.#counts.storeErrors++;
+    this.figures.storeErrors++;
     const elapsed = clock.elapsed();
     if (elapsed < this.#nextLog) return;
     this.#nextLog = elapsed + LOG_MS;

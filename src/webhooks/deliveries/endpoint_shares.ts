@@ -18,7 +18,6 @@ export interface Flight {
 /** The attempts in flight. */
 export interface Running {
   readonly flights: Iterable<Flight>;
-  /** The number of attempts of an endpoint. */
   of(endpointId: string): number;
 }
 
@@ -34,9 +33,7 @@ type Room = Record<Standing | "further", number>;
 interface Candidate {
   readonly id: string;
   readonly standing: Standing;
-  /** Attempts in flight. */
   readonly runs: number;
-  /** How many more may begin. */
   readonly free: number;
 }
 
@@ -75,7 +72,6 @@ export class EndpointShares {
     this.#max = max;
   }
 
-  /** Records the result of an attempt. */
   learn({ endpointId, status, errorKind, tookMs }: AttemptReport): void {
     const isLate = tookMs > PROMPT_MS;
     const isSilent = errorKind === "timeout" || (status === undefined && isLate);

@@ -6,11 +6,9 @@ import type { Clock } from "../../base/clock.ts";
 /** How a URL is looked at. */
 export interface UrlProblemOptions {
   readonly clock: Clock;
-  /** For the answer about its name. */
   readonly lookupTimeoutMs: number;
   /** Whether a proxy dials; it then decides about addresses, and names need not be known here. */
   readonly isProxied?: boolean | undefined;
-  /** The platform's own when absent. */
   readonly lookup?: Lookup | undefined;
 }
 

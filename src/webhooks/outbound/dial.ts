@@ -61,7 +61,6 @@ export class PendingConnection {
     this.#socket?.destroy();
   }
 
-  /** Throws when it was cancelled. */
   check(): void {
     if (this.#isCancelled) throw new SendError("interrupted", "it was given up before it was sent");
   }
@@ -107,7 +106,6 @@ export class Dialler {
     return target.isTls ? await this.secure(target, { socket, addresses, pending }) : socket;
   }
 
-  /** Begins the timeout of a connection. */
   begin(): PendingConnection {
     return new PendingConnection(this.#options);
   }

@@ -17,7 +17,6 @@ export interface GuardedFetchOptions extends DialOptions {
  */
 export interface GuardedFetch {
   (input: string | URL | Request, init?: RequestInit): Promise<Response>;
-  /** Closes its connections. */
   close(): Promise<void>;
 }
 
@@ -128,7 +127,6 @@ class Exchange implements ResponseListener {
     signal?.addEventListener("abort", this.#onAbort, { once: true });
   }
 
-  /** Resolves with the head. */
   get response(): Promise<Response> {
     return this.#settled.promise;
   }

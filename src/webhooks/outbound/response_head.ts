@@ -53,7 +53,6 @@ export class HeadLines {
     else this.#takeHeader(line);
   }
 
-  /** The whole. */
   head(): ResponseHead {
     const isClosed = this.#connection !== undefined && tokens(this.#connection).includes("close");
     const isKept = this.#version === "1.1" && !isClosed && !this.#mayHaveMore();

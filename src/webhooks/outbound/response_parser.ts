@@ -25,7 +25,6 @@ export class ResponseParser {
   #phase: Phase = "head";
   #lines = new HeadLines();
   #head: ResponseHead | undefined;
-  /** The beginning of a line. */
   #line = "";
   /** How many bytes of lines may still come, and of the body or the chunk. */
   #lineBytes = MAX_HEAD_BYTES;
@@ -39,12 +38,10 @@ export class ResponseParser {
     this.#isHeadOnly = isHeadOnly;
   }
 
-  /** The head, once it is complete. */
   get head(): ResponseHead | undefined {
     return this.#head;
   }
 
-  /** Whether the response is complete. */
   get isOver(): boolean {
     return this.#phase === "over";
   }

@@ -49,7 +49,6 @@ export class SecretBox {
     return this.#sealing.id;
   }
 
-  /** Whether it has this key. */
   has(keyId: string): boolean {
     return this.#keys.has(keyId);
   }

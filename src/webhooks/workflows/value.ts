@@ -1,11 +1,8 @@
 import { described, isNull, scalarType, shown } from "../../yaml/scalar.ts";
 import type { YamlScalar, YamlValue } from "../../yaml/value.ts";
 import { type JsonValue, parseJson } from "../../base/exact_json.ts";
-import type { TextTemplate, ValueTemplate } from "../model/template.ts";
-import type { WorkflowLog } from "./fields.ts";
-
-/** Reads the templates of a text at this position; nothing where they are invalid, which is logged. */
-export type ReadTemplate = (text: string, offset: number, path: string) => TextTemplate | undefined;
+import type { ValueTemplate } from "../model/template.ts";
+import type { ReadTemplate, WorkflowLog } from "./fields.ts";
 
 /** What values are read with. */
 export interface ValueReading {
