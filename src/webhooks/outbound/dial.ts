@@ -89,8 +89,6 @@ export class Dialler {
   readonly #sockets = new Set<Socket>();
   /** Hosts whose certificate is issued by one of the additional authorities. */
   readonly #ownHosts = new Set<string>();
-  /** Why addresses may not be dialled, or nothing where they may. */
-  readonly #refusals = new Map<string, string | undefined>();
   #isClosed = false;
 
   constructor(options: DialOptions) {
@@ -130,19 +128,12 @@ export class Dialler {
     throw new SendError("blocked_address", reasons[0] ?? "the host has no address");
   }
 
-  /** Why an address may not be dialled. The ranges never change, so each is checked once. */
   #refusal(address: string, isTls: boolean): string | undefined {
     const { allow, isPlainInsideOnly = false } = this.#options;
-    const key = `${isTls} ${address}`;
-    if (this.#refusals.has(key)) return this.#refusals.get(key);
     const reason = blockedReason(address, allow);
-    let refusal = reason === undefined ? undefined : `the address ${address} is ${reason}`;
-    if (reason === undefined && !isTls && isPlainInsideOnly && !allow.contains(address)) {
-      refusal = `the address ${address} is reached by https only`;
-    }
-    if (this.#refusals.size >= MAX_REFUSALS) this.#refusals.clear();
-    this.#refusals.set(key, refusal);
-    return refusal;
+    if (reason !== undefined) return `the address ${address} is ${reason}`;
+    if (isTls || !isPlainInsideOnly || allow.contains(address)) return undefined;
+    return `the address ${address} is reached by https only`;
   }
 
   /** A connection to the first of the addresses that answers, or through the proxy. */
@@ -234,7 +225,6 @@ export class Dialler {
 }
 
 const MAX_OWN_HOSTS = 1_000;
-const MAX_REFUSALS = 1_000;
 const MAX_TUNNEL_HEAD = 16_384;
 
 /** The value of `proxy-authorization` for the user name and password of a proxy's URL. */

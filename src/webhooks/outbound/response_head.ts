@@ -55,13 +55,11 @@ export class HeadLines {
 
   head(): ResponseHead {
     const isClosed = this.#connection !== undefined && tokens(this.#connection).includes("close");
-    const isKept = this.#version === "1.1" && !isClosed && !this.#mayHaveMore();
+    // A careless server may send a body that it announces where none can be.
+    const mayHaveMore = this.#status === 204 &&
+      (this.#coding !== undefined || Number(this.#length ?? 0) !== 0);
+    const isKept = this.#version === "1.1" && !isClosed && !mayHaveMore;
     return { status: this.#status, headers: this.#headers, isKept };
-  }
-
-  /** Whether it announces a body where none can be: a careless server may still send it. */
-  #mayHaveMore(): boolean {
-    return this.#status === 204 && (this.#coding !== undefined || Number(this.#length ?? 0) !== 0);
   }
 
   /** Where the body ends; throws a `SendError` for a contradictory head. */

@@ -1,6 +1,6 @@
 import { described, shown } from "../../yaml/scalar.ts";
 import type { YamlValue } from "../../yaml/value.ts";
-import type { LimitStep, RequestStep, SetStep, StepRetry, WorkflowStep } from "../model/workflow.ts";
+import type { LimitStep, RequestStep, StepRetry, WorkflowStep } from "../model/workflow.ts";
 import { WorkflowFields } from "./fields.ts";
 import { parseUrl } from "./url.ts";
 import { readValue, type ValueReading } from "./value.ts";
@@ -37,8 +37,11 @@ export function readStep(
       return readRequest(fields, name, reading);
     case "limit":
       return readLimit(fields, name, reading);
-    case "set":
-      return readSet(fields, name, reading);
+    case "set": {
+      const mapping = fields.mapping("set");
+      if (mapping === undefined) return undefined;
+      return { kind: "set", name, value: readValue(mapping, fields.pathOf("set"), reading) };
+    }
   }
 }
 
@@ -151,10 +154,4 @@ function readDescriptor(
     }
     return [];
   });
-}
-
-function readSet(step: WorkflowFields, name: string, reading: ValueReading): SetStep | undefined {
-  const mapping = step.mapping("set");
-  if (mapping === undefined) return undefined;
-  return { kind: "set", name, value: readValue(mapping, step.pathOf("set"), reading) };
 }
