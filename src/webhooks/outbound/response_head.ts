@@ -10,7 +10,7 @@ export interface ResponseHead {
 }
 
 /** Where the body of a response ends: after so many bytes, with its last chunk, or with the connection. */
-export type BodyEnd = number | "chunks" | "close";
+type BodyEnd = number | "chunks" | "close";
 
 /** The error for an unreadable response, with the code of Node's parser. */
 export function unreadable(code: string): SendError {
