@@ -1,15 +1,16 @@
 import { errorText } from "./error_text.ts";
+import type { WorkerPort } from "./supervised_worker.ts";
 
-/** What the main thread tells the worker. */
+/** A message to the worker. */
 export type ToFolderEvents =
   /** Takes the place of the folders before. */
   | { readonly type: "watch"; readonly folders: readonly string[] }
-  /** Is answered by `alive`, unless the watch is held up. */
+  /** Is answered by `alive`, unless the watch is blocked. */
   | { readonly type: "ping" };
 
 /** What happens to the folders. */
 export type FolderMessage =
-  /** From now on events come; earlier changes are found by a look. */
+  /** Events come from now on; earlier changes have to be looked for. */
   | { readonly type: "watching" }
   | { readonly type: "event"; readonly kind: Deno.FsEvent["kind"]; readonly paths: readonly string[] }
   /** The folders cannot be watched. */
@@ -17,22 +18,15 @@ export type FolderMessage =
   /** The watch ended, as by a name that is not UTF-8. */
   | { readonly type: "ended"; readonly state: string };
 
-/** What the worker tells the main thread. */
-export type FromFolderEvents = FolderMessage | { readonly type: "alive" };
-
-/** The worker's side of its line to the main thread. */
-interface WorkerPort {
-  postMessage(message: FromFolderEvents): void;
-  addEventListener(type: "message", listener: (event: MessageEvent<ToFolderEvents>) => void): void;
-}
+type FolderPort = WorkerPort<ToFolderEvents, FolderMessage>;
 
 /** One watch at a time, and its events. */
 class Watch {
-  readonly #port: WorkerPort;
+  readonly #port: FolderPort;
   #folders: readonly string[] = [];
   #watcher: Deno.FsWatcher | undefined;
 
-  constructor(port: WorkerPort) {
+  constructor(port: FolderPort) {
     this.#port = port;
   }
 
@@ -43,7 +37,7 @@ class Watch {
     try {
       this.#watcher = openWatcher(folders);
       this.#port.postMessage({ type: "watching" });
-      void this.#tell(this.#watcher);
+      void this.#report(this.#watcher);
     } catch (error) {
       this.#port.postMessage({ type: "unwatched", state: errorText(error) });
     }
@@ -55,11 +49,11 @@ class Watch {
     try {
       if (this.#watcher !== undefined) openWatcher(this.#folders).close();
     } catch {
-      // A folder is gone, which the watch tells by itself.
+      // A folder was removed, which the watch reports by itself.
     }
   }
 
-  async #tell(watcher: Deno.FsWatcher): Promise<void> {
+  async #report(watcher: Deno.FsWatcher): Promise<void> {
     try {
       for await (const { kind, paths } of watcher) {
         // Reading counts as access: answering that with another reading would never end.
@@ -75,12 +69,12 @@ class Watch {
   }
 }
 
-/** Watches all of the folders by one watch: of a link into a folder that it does not watch it tells nothing. */
+/** Watches all folders by one watch: it reports nothing of a link into a folder that it does not watch. */
 function openWatcher(folders: readonly string[]): Deno.FsWatcher {
   try {
     return Deno.watchFs([...folders], { recursive: false });
   } catch (error) {
-    // One that is gone already, as the folder of the pair before is, must not take the others with it.
+    // A folder that was removed, such as that of the former pair, must not stop the watch of the others.
     const left = folders.filter(exists);
     if (left.length === 0 || left.length === folders.length) throw error;
     return openWatcher(left);
@@ -97,7 +91,7 @@ function exists(folder: string): boolean {
 
 // A worker's module is the main module of its thread.
 if (import.meta.main) {
-  const port = globalThis as unknown as WorkerPort;
+  const port = globalThis as unknown as FolderPort;
   const watch = new Watch(port);
   port.addEventListener("message", ({ data: message }) => {
     if (message.type === "watch") return watch.open(message.folders);

@@ -22,7 +22,7 @@ export async function unlessAborted(promise: Promise<void>, signal: AbortSignal)
 }
 
 /** Waits for the promise, but no longer than this; whether it was fulfilled by then. Rejects when it does. */
-export async function settledWithin(promise: Promise<void>, ms: number, clock: Clock): Promise<boolean> {
+export async function settledWithin(promise: Promise<unknown>, ms: number, clock: Clock): Promise<boolean> {
   const timeout = Promise.withResolvers<boolean>();
   const cancel = clock.after(ms, () => timeout.resolve(false));
   try {

@@ -1,14 +1,25 @@
 import { type AdministrationCall, argument, callOfCommand } from "./administration_call.ts";
-import { type AdministrationAnswer, callAdministration } from "./administration_client.ts";
+import {
+  type AdministrationAnswer,
+  callAdministration,
+  findTarget,
+  type Target,
+  TARGET_FLAGS,
+} from "./administration_client.ts";
 import { ADMINISTRATION_COMMANDS, type AdministrationCommand } from "./administration_table.ts";
-import { findTarget, type Target, TARGET_FLAGS } from "./administration_target.ts";
-import type { Command, CommandFlag, GivenCommand, RunnableCommand } from "./command.ts";
-import { CommandError, type CommandOptions, readText } from "./command_input.ts";
+import {
+  type Command,
+  CommandError,
+  type CommandFlag,
+  type CommandOptions,
+  type GivenCommand,
+  readText,
+  type RunnableCommand,
+} from "./command.ts";
 import { fieldText, isRecord, recordLines, TableText } from "./record_text.ts";
 
-/** How answers are printed; a list has `all` beside. */
 const PRINT_FLAGS: Readonly<Record<string, CommandFlag>> = {
-  json: { doc: "print the answer as it came" },
+  json: { doc: "print the answer as JSON" },
 };
 const ALL: CommandFlag = { doc: "every page, not only one" };
 
@@ -20,7 +31,7 @@ export function administrationCommands(): RunnableCommand[] {
   }));
 }
 
-/** With the flags that all of them have. */
+/** With the flags of every command. */
 function documented(command: AdministrationCommand): Command {
   const all = command.shown.as === "list" ? { all: ALL } : {};
   return { ...command, flags: { ...command.flags, ...all, ...PRINT_FLAGS, ...TARGET_FLAGS } };
@@ -58,16 +69,16 @@ async function runList(
   for (;;) {
     const query = cursor === undefined ? call.query : { ...call.query, cursor };
     const { text, record } = await callAdministration(command.words, target, { ...call, query });
-    if (given.flags.said("json") === true) output.stdout(text);
+    if (given.flags.boolean("json") === true) output.stdout(text);
     else for (const line of table.lines(itemsOf(command, record))) output.stdout(line);
     const next = record["nextCursor"];
     if (typeof next !== "string") return 0;
-    if (given.flags.said("all") !== true) {
-      if (given.flags.said("json") !== true) output.stderr(`There is more: --cursor ${next}, or --all`);
+    if (given.flags.boolean("all") !== true) {
+      if (given.flags.boolean("json") !== true) output.stderr(`More: --cursor ${next}, or --all`);
       return 0;
     }
-    // A service that gives the same page again would keep this going for ever.
-    if (seen.has(next)) throw new CommandError(`Cannot run "${command.words}": a page leads back to itself`);
+    // A service that returns the same page again would never end this.
+    if (seen.has(next)) throw new CommandError(`Cannot run "${command.words}": a page repeats`);
     seen.add(next);
     cursor = next;
   }
@@ -76,7 +87,7 @@ async function runList(
 function itemsOf(command: AdministrationCommand, page: AdministrationAnswer["record"]) {
   const items = page["items"];
   if (Array.isArray(items) && items.every(isRecord)) return items;
-  throw new CommandError(`Cannot run "${command.words}": the answer holds no list`);
+  throw new CommandError(`Cannot run "${command.words}": the answer is not a list`);
 }
 
 interface Answered {
@@ -89,7 +100,7 @@ interface Answered {
 function print(command: AdministrationCommand, { given, answer, options }: Answered): number {
   const { output } = options;
   const { shown } = command;
-  if (given.flags.said("json") === true) {
+  if (given.flags.boolean("json") === true) {
     if (answer.text !== "") output.stdout(answer.text);
   } else if (shown.as === "sentence") {
     output.stdout(shown.text.replace(/\{(\w+)\}/g, (_, name: string) => argument(command, given, name)));
@@ -100,7 +111,7 @@ function print(command: AdministrationCommand, { given, answer, options }: Answe
   }
   if (shown.as !== "record") return 0;
   if (shown.secret !== undefined && Object.hasOwn(answer.record, shown.secret)) {
-    output.stderr(`Keep the ${shown.secret} now: it is shown this once`);
+    output.stderr(`Keep the ${shown.secret} now: it is shown only once`);
   }
   return shown.good !== undefined && answer.record[shown.good] === false ? 1 : 0;
 }

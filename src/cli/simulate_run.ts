@@ -1,3 +1,4 @@
+import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { MemoryCache } from "../cache/memory_cache.ts";
 import { policyOf } from "../serve/decisions.ts";
@@ -6,15 +7,18 @@ import { type SimulatedDecision, Simulation } from "../ratelimit/simulation.ts";
 import type { ChangeKind } from "../ratelimit/simulation_change.ts";
 import { SimulationTally } from "../ratelimit/simulation_tally.ts";
 import type { Settings } from "../settings/read_settings.ts";
-import { CommandError, type CommandOptions } from "./command_input.ts";
-import type { Output } from "./output.ts";
+import { CommandError, type CommandOptions, type Output } from "./command.ts";
 import { requestLines, type TimedRequest } from "./request_lines.ts";
 import { plainText } from "./plain_text.ts";
 import { readRuleFolder, type RuleFolder, settingsFor } from "./rule_folder.ts";
-import type { FoundDecision, SimulationSummary } from "./simulate_report.ts";
-import { decisionJson, summaryJson } from "./simulate_json.ts";
-import { decisionLines, summaryLines } from "./simulate_text.ts";
-import { SimulatedClock } from "./simulated_clock.ts";
+import {
+  decisionJson,
+  decisionLines,
+  type FoundDecision,
+  type SimulationSummary,
+  summaryJson,
+  summaryLines,
+} from "./simulate_report.ts";
 
 /** What `weir simulate` was asked for. */
 export interface SimulateOptions {
@@ -77,7 +81,7 @@ async function streamOf(
   }
 }
 
-/** What is read, with a word of what was read when that fails. */
+/** Names the stream in errors of reading it. */
 async function* readFrom(stream: ReadableStream<Uint8Array>, name: string): AsyncGenerator<Uint8Array> {
   try {
     yield* stream;
@@ -211,4 +215,34 @@ class SimulationRun {
 function overLimitKind({ overallCode, statuses }: SimulatedDecision): ChangeKind | undefined {
   const isOver = overallCode === "OVER_LIMIT" || statuses.some(({ code }) => code === "OVER_LIMIT");
   return isOver ? "toOverLimit" : undefined;
+}
+
+/** A clock that is where it was moved to last. A timer that is late runs once, when the clock has moved. */
+export class SimulatedClock implements Clock {
+  #now = 0;
+  readonly #timers = new Set<{ readonly due: number; readonly run: () => void }>();
+
+  now(): number {
+    return this.#now;
+  }
+
+  elapsed(): number {
+    return this.#now;
+  }
+
+  after(delayMs: number, run: () => void): () => void {
+    const timer = { due: this.#now + delayMs, run };
+    this.#timers.add(timer);
+    return () => void this.#timers.delete(timer);
+  }
+
+  /** Moves on to a time in milliseconds since the epoch; one that is past is not gone back to. */
+  moveTo(time: number): void {
+    if (time <= this.#now) return;
+    this.#now = time;
+    for (const timer of [...this.#timers]) {
+      if (timer.due > time || !this.#timers.delete(timer)) continue;
+      timer.run();
+    }
+  }
 }

@@ -1,9 +1,9 @@
 import type { CommandFlag, RunnableCommand } from "./command.ts";
 
 const SECRET_FLAGS: Readonly<Record<string, CommandFlag>> = {
-  secret: { value: "SECRET", doc: "signing secret of the endpoint, as it was shown", repeated: true },
-  "secret-file": { value: "FILE", doc: "file of signing secrets, one a line", repeated: true },
-  tolerance: { value: "DURATION", doc: "how far the timestamp may be from the clock (default 5m)" },
+  secret: { value: "SECRET", doc: "signing secret of the endpoint", repeated: true },
+  "secret-file": { value: "FILE", doc: "file of signing secrets, one per line", repeated: true },
+  tolerance: { value: "DURATION", doc: "allowed difference between timestamp and clock (default 5m)" },
 };
 
 /** `weir webhooks …`: the receiver's side. */
@@ -12,7 +12,7 @@ export const WEBHOOKS_COMMANDS: readonly RunnableCommand[] = [
     command: {
       words: "webhooks verify",
       args: [],
-      doc: "checks the signature and the timestamp of a delivery whose body comes from standard input",
+      doc: "verify the signature and the timestamp of a delivery, with its body on standard input",
       flags: {
         ...SECRET_FLAGS,
         header: { value: "'NAME: VALUE'", doc: "header of the delivery", repeated: true },
@@ -32,23 +32,20 @@ export const WEBHOOKS_COMMANDS: readonly RunnableCommand[] = [
     command: {
       words: "webhooks listen",
       args: [],
-      doc: "receives deliveries on this machine, prints and verifies them, until it is interrupted",
+      doc: "receive deliveries on this machine, print and verify them until interrupted",
       flags: {
         port: { value: "N", doc: "port of 127.0.0.1 (default 9000; 0 for a free one)" },
         ...SECRET_FLAGS,
         fail: {
           value: "HOW[:N]",
-          doc:
-            "answer a status such as 503, or timeout (never answer), or reset (cut); N: only so many times",
+          doc: "answer a status such as 503, or timeout (never), or reset; N: how many times",
           repeated: true,
         },
       },
       notes:
-        "It answers 200 after what --fail asks for. The service sends to this machine only with 127.0.0.0/8 in\n" +
-        "WEBHOOK_ALLOW_CIDRS.\n\n" +
+        "Then it answers 200. The service sends to this machine only with 127.0.0.0/8 in WEBHOOK_ALLOW_CIDRS.\n\n" +
         "Example: weir webhooks listen --secret-file secret --fail 503:2 --fail timeout:1",
     },
-    // Loaded here, so that the service starts without what a receiver needs.
     async run(given, options) {
       const { listen } = await import("./webhooks_listen.ts");
       return await listen(given, options);

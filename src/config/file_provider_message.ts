@@ -1,4 +1,4 @@
-import type { PortLine } from "../base/port_logger.ts";
+import type { WorkerPort } from "../base/supervised_worker.ts";
 import type { FileProviderOptions } from "./file_provider.ts";
 import type { LoadPart } from "./load_parts.ts";
 
@@ -8,20 +8,17 @@ export interface RuleFolderOptions extends Omit<FileProviderOptions, "clock" | "
   readonly mergeDomains: boolean;
 }
 
-/** What the main thread tells the worker that reads rule files. `start` comes first and once. */
-export type ToWorker =
+/** A message to the worker that reads rule files. `start` comes first and once. */
+export type ToRuleWorker =
   | { readonly type: "start"; readonly options: RuleFolderOptions; readonly known: string | undefined }
   | { readonly type: "reload" }
   /** A part of a load that was not its last was taken; the next one may come. */
   | { readonly type: "taken" }
-  /** Is answered by `alive` at once. */
   | { readonly type: "ping" }
-  /** Is answered by `closed`, after which nothing comes any more. */
-  | { readonly type: "close" };
+  | { readonly type: "stop" };
 
-/** What the worker tells the main thread. */
-export type FromWorker =
-  | { readonly type: "load"; readonly part: LoadPart }
-  | PortLine
-  | { readonly type: "alive" }
-  | { readonly type: "closed" };
+/** A message of that worker, in addition to those of every worker. */
+export type FromRuleWorker = { readonly type: "load"; readonly part: LoadPart };
+
+/** The worker's side of its connection. */
+export type RuleWorkerPort = WorkerPort<ToRuleWorker, FromRuleWorker>;

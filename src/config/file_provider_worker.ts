@@ -2,22 +2,12 @@ import { systemClock } from "../base/clock.ts";
 import { portLogger } from "../base/port_logger.ts";
 import { captureConsole } from "../base/standard_streams.ts";
 import { createFileProvider } from "./file_provider.ts";
-import type { FromWorker, RuleFolderOptions, ToWorker } from "./file_provider_message.ts";
+import type { RuleFolderOptions, RuleWorkerPort } from "./file_provider_message.ts";
 import { partsOfLoad } from "./load_parts.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
 
-/** The worker's side of its line to the main thread. */
-export interface WorkerPort {
-  postMessage(message: FromWorker): void;
-  addEventListener(type: "message", listener: (event: MessageEvent<ToWorker>) => void): void;
-}
-
-/**
- * Serves rules from files over the port: what the file provider loads and logs is sent to the main
- * thread, which is told of a load that changes nothing without its rules. What becomes of a load there is
- * of no concern here.
- */
-export function serveFileProvider(port: WorkerPort): void {
+/** Reads rule files and sends what it loads and logs over the port; a load without changes is sent without its rules. */
+export function serveFileProvider(port: RuleWorkerPort): void {
   let provider: RulesProvider | undefined;
   let sender: LoadSender | undefined;
   port.addEventListener("message", ({ data: message }) => {
@@ -42,22 +32,22 @@ export function serveFileProvider(port: WorkerPort): void {
       case "ping":
         port.postMessage({ type: "alive" });
         break;
-      case "close":
-        void (provider?.close() ?? Promise.resolve()).then(() => port.postMessage({ type: "closed" }));
+      case "stop":
+        void (provider?.close() ?? Promise.resolve()).then(() => port.postMessage({ type: "stopped" }));
     }
   });
 }
 
-/** Sends loads one after the other, each part when the one before was taken. */
+/** Sends loads one after the other, each part once the previous one was taken. */
 class LoadSender {
-  /** Of what was sent last. */
+  /** Of the last load. */
   digest: string | undefined;
-  readonly #port: WorkerPort;
+  readonly #port: RuleWorkerPort;
   readonly #options: RuleFolderOptions;
   #sent: Promise<void> = Promise.resolve();
   #taken = () => {};
 
-  constructor(port: WorkerPort, options: RuleFolderOptions, digest: string | undefined) {
+  constructor(port: RuleWorkerPort, options: RuleFolderOptions, digest: string | undefined) {
     this.#port = port;
     this.#options = options;
     this.digest = digest;
@@ -84,7 +74,7 @@ class LoadSender {
 
 // A worker's module is the main module of its thread.
 if (import.meta.main) {
-  const port = globalThis as unknown as WorkerPort;
+  const port = globalThis as unknown as RuleWorkerPort;
   captureConsole(portLogger(port));
   serveFileProvider(port);
 }

@@ -2,11 +2,10 @@ import { Buffer } from "node:buffer";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../base/clock.ts";
 import { problemResponse, type Refusal } from "./problem.ts";
-import { randomRequestId, REQUEST_ID_HEADER, requestIdOf } from "./request_id.ts";
 import { BodyDecoder } from "./request_body.ts";
 import { headTooLarge, MAX_HEAD_BYTES, readRequestHead, type RequestHead } from "./request_head.ts";
 import { responseBytes } from "./response_bytes.ts";
-import { BAD_TARGET } from "./router.ts";
+import { BAD_TARGET, REQUEST_ID_HEADER, requestIdOf } from "./router.ts";
 import type { RunningRequests } from "./running_requests.ts";
 
 /** How long a connection may stay in each of its states, in milliseconds. */
@@ -190,7 +189,7 @@ export class HttpConnection {
   /** Refuses what cannot be handed to the handler. Where the next request would begin is not known then. */
   #refuse(refusal: Refusal, head?: RequestHead): void {
     this.#enter("answering", Infinity);
-    const requestId = requestIdOf(new Headers([...head?.headers ?? []]), randomRequestId);
+    const requestId = requestIdOf(new Headers([...head?.headers ?? []]));
     this.#options.onRefused(refusal, requestId);
     const headers = { ...refusal.headers, connection: "close", [REQUEST_ID_HEADER]: requestId };
     this.#respond(problemResponse({ ...refusal, headers }, requestId))

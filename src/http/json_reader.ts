@@ -1,6 +1,3 @@
-import { JsonRequestError } from "./json_request_error.ts";
-import { endOfJsonString } from "./json_string.ts";
-
 /** One field of a message: the name that paths and errors use, and how its value is read. */
 export interface Field<T> {
   readonly name: string;
@@ -14,13 +11,34 @@ export interface Field<T> {
 export type MessageFields<T> = ReadonlyMap<string, Field<T>>;
 
 const MAX_SHOWN_NAME = 64;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const SPACE = 0x20;
+const ESCAPED = '"\\/bfnrt';
+const FOUR_HEX_DIGITS = /^[\da-fA-F]{4}$/;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const VALUE_START = /["{[]|-?\d|true|false|null/y;
 
+/** A JSON request that cannot be read. */
+export class JsonRequestError extends Error {
+  override readonly name = "JsonRequestError";
+  /** Path of the field, such as `descriptors[0].hitsAddend`; `body` for the whole text. */
+  readonly field: string;
+  readonly reason: string;
+  /** How much of the text was read when it was refused, in UTF-16 code units. */
+  readonly offset: number;
+
+  constructor(field: string, reason: string, { offset }: { readonly offset: number }) {
+    super(`Cannot read "${field}": ${reason}`);
+    this.field = field;
+    this.reason = reason;
+    this.offset = offset;
+  }
+}
+
 /**
- * Walks one JSON text (RFC 8259) from front to back for a caller who knows what must come, and stops with
- * a `JsonRequestError` at the first thing that is wrong. Nothing is read that no field wants, so the work is
- * bounded by what the fields can hold, and the depth by that of the messages.
+ * Reads one JSON text (RFC 8259) from front to back into known messages; throws a `JsonRequestError` at the first
+ * mistake. Only known fields are read, so that the fields bound the work, and the messages the depth.
  */
 export class JsonReader {
   readonly #text: string;
@@ -199,4 +217,32 @@ export function messageFields<T>(
 
 function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/** Where a string ends, or where it goes wrong. */
+interface JsonStringEnd {
+  /** Offset of the closing quote, or of the first thing that no JSON string may hold. */
+  readonly end: number;
+  readonly isWhole: boolean;
+}
+
+/** Finds the end of the JSON string whose first character, after the quote, is at `start`. */
+function endOfJsonString(text: string, start: number): JsonStringEnd {
+  let at = start;
+  while (at < text.length) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) return { end: at, isWhole: true };
+    if (code < SPACE) break;
+    const length = code === BACKSLASH ? escapeLength(text, at) : 1;
+    if (length === 0) break;
+    at += length;
+  }
+  return { end: at, isWhole: false };
+}
+
+/** Length of the escape at `at`; 0 when it is none. */
+function escapeLength(text: string, at: number): number {
+  const letter = text[at + 1] ?? "";
+  if (letter === "u") return FOUR_HEX_DIGITS.test(text.slice(at + 2, at + 6)) ? 6 : 0;
+  return letter !== "" && ESCAPED.includes(letter) ? 2 : 0;
 }

@@ -1,8 +1,8 @@
 import { AcceptGuard, type AcceptGuardOptions } from "../base/accept_guard.ts";
 import { errorText } from "../base/error_text.ts";
+import { hostPort } from "../base/host_port.ts";
 import { ListenerEnd } from "./listener_end.ts";
-import { randomRequestId } from "./request_id.ts";
-import type { HttpHandler } from "./router.ts";
+import { type HttpHandler, randomRequestId } from "./router.ts";
 import { failedResponse, RunningRequests } from "./running_requests.ts";
 
 /** Where to listen, and who learns when accepting fails. */
@@ -125,7 +125,9 @@ class ServedPort {
       }, (request, { remoteAddr }) => this.running.answer(request, remoteAddr.hostname));
       return { server, cut };
     } catch (cause) {
-      throw new Error(`Cannot listen on "${hostname}:${port}": ${errorText(cause)}`, { cause });
+      throw new Error(`Cannot listen on "${hostPort({ host: hostname, port })}": ${errorText(cause)}`, {
+        cause,
+      });
     }
   }
 }

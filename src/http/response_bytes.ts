@@ -1,17 +1,6 @@
 import { Buffer } from "node:buffer";
-import { TITLES } from "./problem.ts";
+import { STATUS_PHRASES } from "../base/problem_details.ts";
 
-const PHRASES: Readonly<Record<number, string>> = {
-  ...TITLES,
-  200: "OK",
-  201: "Created",
-  202: "Accepted",
-  204: "No Content",
-  304: "Not Modified",
-  415: "Unsupported Media Type",
-  422: "Unprocessable Content",
-  429: "Too Many Requests",
-};
 /** Statuses whose answers have no body and no length. */
 const WITHOUT_BODY = [204, 304];
 
@@ -28,7 +17,7 @@ export interface ResponseBytesOptions {
 /** A response as HTTP/1.1 writes it. */
 export function responseBytes(response: Response, { body, isLast, now }: ResponseBytesOptions): Buffer {
   const { status, headers } = response;
-  let head = `HTTP/1.1 ${status} ${PHRASES[status] ?? ""}\r\n`;
+  let head = `HTTP/1.1 ${status} ${STATUS_PHRASES[status] ?? ""}\r\n`;
   for (const [name, value] of headers) head += `${name}: ${value}\r\n`;
   const hasLength = headers.has("content-length") || WITHOUT_BODY.includes(status);
   if (!hasLength) head += `content-length: ${body?.length ?? 0}\r\n`;

@@ -1,7 +1,6 @@
 import type { Logger } from "../base/log.ts";
 import { problemResponse } from "./problem.ts";
-import { randomRequestId, REQUEST_ID_HEADER, requestIdOf } from "./request_id.ts";
-import type { HttpHandler } from "./router.ts";
+import { type HttpHandler, REQUEST_ID_HEADER, requestIdOf } from "./router.ts";
 
 /** The requests that are being answered, so that the wait for their handlers can be ended. */
 export class RunningRequests {
@@ -21,7 +20,7 @@ export class RunningRequests {
     return new Promise((resolve) => {
       const end = () => resolve(shuttingDown(request));
       const fail = (error: unknown) =>
-        resolve(failedResponse(error, requestIdOf(request.headers, randomRequestId), this.#logger));
+        resolve(failedResponse(error, requestIdOf(request.headers), this.#logger));
       this.#endings.add(end);
       this.#handler(request, this.#closing.signal, peer)
         .then((response) => forMethod(request, response))
@@ -66,7 +65,7 @@ function asLast(response: Response): Response {
 }
 
 function shuttingDown(request: Request): Response {
-  const requestId = requestIdOf(request.headers, randomRequestId);
+  const requestId = requestIdOf(request.headers);
   const reason = "the service is shutting down";
   const headers = { connection: "close", [REQUEST_ID_HEADER]: requestId };
   return problemResponse({ kind: "shutting_down", reason, headers }, requestId);

@@ -1,7 +1,7 @@
 import { dirname, resolve } from "node:path";
 import type { Settings } from "../settings/table.ts";
 
-/** The settings that name folders in which changes are listened for. */
+/** The settings that name watched folders. */
 export type WatchingSettings = Pick<
   Settings,
   | "RUNTIME_ROOT"
@@ -16,14 +16,14 @@ export type WatchingSettings = Pick<
 
 /**
  * Why a database file is in a bad place; nothing where it is not. The runtime opens and closes each file that changes in
- * a folder that is watched, and a process that closes a file loses its locks on it: another process that opens the
- * store then sees nobody, which SQLite answers with errors at best.
+ * a watched folder, and a process that closes a file loses its locks on it: another process can then open the store at
+ * the same time, which SQLite answers with errors at best.
  */
 export function storeFolderProblem(path: string, settings: WatchingSettings): string | undefined {
   const folder = dirname(resolve(path));
   if (!watchedFolders(settings).some((watched) => resolve(watched) === folder)) return undefined;
   return `WEBHOOK_STORE "${path}" is in a folder that is watched for changes, where it loses its locks; ` +
-    "a folder of its own would be right";
+    "move it to a separate folder";
 }
 
 function watchedFolders(settings: WatchingSettings): string[] {

@@ -1,4 +1,5 @@
-import { serveWebhooks, type WebhookPort } from "../../src/webhooks/service/worker.ts";
+import type { WebhookWorkerPort } from "../../src/webhooks/service/message.ts";
+import { serveWebhooks } from "../../src/webhooks/service/worker.ts";
 import { shiftWallClock } from "./scaled_clock.ts";
 import { HurriedClock } from "./hurried_clock.ts";
 import type { KillPoint, WebhookFaults } from "./webhook_faults.ts";
@@ -11,7 +12,7 @@ export type FaultMessage =
   /** Skips some time of the work, where the faults say that it may be skipped. */
   | { readonly type: "hurry"; readonly ms: number };
 
-const port = globalThis as unknown as WebhookPort & {
+const port = globalThis as unknown as WebhookWorkerPort & {
   addEventListener(type: "message", listener: (event: MessageEvent<FaultMessage>) => void): void;
 };
 let faults: WebhookFaults = {};

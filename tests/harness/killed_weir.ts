@@ -32,7 +32,7 @@ Deno.addSignalListener("SIGUSR2", () => worker?.terminate());
 
 const running = await serve(settings, stop.signal, {
   logger,
-  startWebhookWorker: () => {
+  createWebhookWorker: () => {
     const url = new URL("./killed_webhook_worker.ts", import.meta.url);
     worker = new Worker(url, { type: "module", name: "webhooks" });
     tell({ type: "faults", faults });

@@ -3,7 +3,7 @@ import { type Running, serve } from "../../main.ts";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { readSettings } from "../../src/settings/read_settings.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
-import type { WebhookLine } from "../../src/webhooks/service/supervisor.ts";
+import type { WebhookWorkerHandle } from "../../src/webhooks/service/supervisor.ts";
 import { FakeClock } from "./fake_clock.ts";
 
 /** How a service in this process is started. */
@@ -14,7 +14,7 @@ export interface ServeFixtureOptions {
   readonly rules?: Readonly<Record<string, string>>;
   readonly clock?: Clock;
   /** Starts the worker of the webhook service; the service's own when absent. */
-  readonly startWebhookWorker?: () => WebhookLine;
+  readonly createWebhookWorker?: () => WebhookWorkerHandle;
 }
 
 /** The whole service in this process, on free ports, for tests that need no process of its own. */
@@ -132,7 +132,7 @@ export class ServeFixture implements AsyncDisposable {
     await Deno.remove(this.#folder, { recursive: true });
   }
 
-  async #open(log: string[], { env, startWebhookWorker }: ServeFixtureOptions): Promise<void> {
+  async #open(log: string[], { env, createWebhookWorker }: ServeFixtureOptions): Promise<void> {
     const clock = this.#clock;
     const { settings } = readSettings({
       BACKEND_TYPE: "memory",
@@ -152,7 +152,7 @@ export class ServeFixture implements AsyncDisposable {
     const onReload = (reload: () => void) => void (this.#reload = reload);
     this.#running = await serve(settings, this.#stop.signal, {
       ...{ logger, clock, onReload },
-      ...(startWebhookWorker === undefined ? {} : { startWebhookWorker }),
+      ...(createWebhookWorker === undefined ? {} : { createWebhookWorker }),
     });
   }
 }

@@ -5,7 +5,7 @@ import { SecretBox } from "../../src/webhooks/secrets/secret_box.ts";
 import type { DeliverySender } from "../../src/webhooks/deliveries/sender.ts";
 import { openSqliteStore } from "../../src/webhooks/store/sqlite/store.ts";
 import { StoreClock } from "../../src/webhooks/store/clock.ts";
-import type { WebhookFigures } from "../../src/webhooks/service/metrics.ts";
+import type { WebhookMetrics } from "../../src/webhooks/service/metrics.ts";
 import { WebhookService } from "../../src/webhooks/service/service.ts";
 import type { TakenWork } from "../../src/webhooks/service/background_work.ts";
 import { SenderDouble } from "./dispatcher_fixture.ts";
@@ -251,8 +251,8 @@ export class WebhookMachine {
   }
 
   /** What it counted and measured. */
-  async figures(): Promise<WebhookFigures> {
-    return await this.service.figures();
+  async metrics(): Promise<WebhookMetrics> {
+    return await this.service.metrics();
   }
 
   /** Its service. */
@@ -289,8 +289,8 @@ export class WebhookMachine {
       urlProblem: () => Promise.resolve(undefined),
       check: () => Promise.resolve([]),
       takeLock: () => takeLock(this),
-      sharedFigures: clock &&
-        (() => ({ repeats: 0, wallAheadMs: clock.wallAheadMs, problem: clock.problem })),
+      sharedStoreMetrics: clock &&
+        (() => ({ retries: 0, wallAheadMs: clock.wallAheadMs, problem: clock.problem })),
       sender: this.#sender(bed.sender),
       fetch: (input, init) => this.#fetch(new Request(input, init)),
       clock: clock ?? wallClock,

@@ -52,7 +52,7 @@ export class WebhookServed extends WebhookCalls implements AsyncDisposable {
       env: { ...this.#env, ...env },
       rules,
       clock: this.#clock,
-      ...(faults === undefined ? {} : { startWebhookWorker: () => this.#startWorker(faults) }),
+      ...(faults === undefined ? {} : { createWebhookWorker: () => this.#startWorker(faults) }),
     });
     if (!isAwaited) return;
     await until("the service", async () => (await this.api("GET", "/triggers?limit=1")).status !== 503);

@@ -1,5 +1,7 @@
-import { serveFileProvider, type WorkerPort } from "../../src/config/file_provider_worker.ts";
-import { serveWebhooks, type WebhookPort } from "../../src/webhooks/service/worker.ts";
+import type { RuleWorkerPort } from "../../src/config/file_provider_message.ts";
+import { serveFileProvider } from "../../src/config/file_provider_worker.ts";
+import type { WebhookWorkerPort } from "../../src/webhooks/service/message.ts";
+import { serveWebhooks } from "../../src/webhooks/service/worker.ts";
 
 type Listener = (event: MessageEvent) => void;
 
@@ -31,11 +33,11 @@ class Port {
 /** What runs in a worker, by the end of its address. Each returns a function that ends what its port is used for. */
 const PARTS: Readonly<Record<string, (port: Port) => () => void>> = {
   "/src/config/file_provider_worker.ts": (port) => {
-    serveFileProvider(port satisfies WorkerPort);
-    return () => port.take({ type: "close" });
+    serveFileProvider(port satisfies RuleWorkerPort);
+    return () => port.take({ type: "stop" });
   },
   "/src/webhooks/service/worker.ts": (port) => {
-    serveWebhooks(port satisfies WebhookPort);
+    serveWebhooks(port satisfies WebhookWorkerPort);
     return () => port.take({ type: "stop", graceMs: 0 });
   },
 };
@@ -53,7 +55,7 @@ class WorkerInThread {
   }
 
   postMessage(message: { readonly type: string }): void {
-    this.#isEnding ||= ["close", "stop"].includes(message.type);
+    this.#isEnding ||= message.type === "stop";
     this.#port.take(message);
   }
 

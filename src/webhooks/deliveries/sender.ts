@@ -1,6 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import { errorText } from "../../base/error_text.ts";
-import { parseCertificates, readPemSync } from "../../base/pem.ts";
+import { readAuthoritiesSync } from "../../base/tls_files.ts";
 import { Client, Post, RestError, type StreamResponse } from "../../rest/mod.ts";
 import type { DialOptions } from "../outbound/dial.ts";
 import { createGuardedFetch } from "../outbound/fetch.ts";
@@ -77,19 +76,9 @@ export function dialOptions(
 ): DialOptions {
   return {
     ...{ allow, connectTimeoutMs, clock, lookup, isPlainInsideOnly: true },
-    authorities: caFile === undefined ? undefined : readAuthorities(caFile),
+    authorities: caFile === undefined ? undefined : readAuthoritiesSync("WEBHOOK_CA_FILE", caFile),
     proxy: proxy === undefined ? undefined : new URL(proxy),
   };
-}
-
-/** The authorities of `WEBHOOK_CA_FILE`, each as PEM; throws an error that names the setting and the file. */
-export function readAuthorities(path: string): readonly string[] {
-  try {
-    return parseCertificates(readPemSync(path)).map(({ pem }) => pem);
-  } catch (error) {
-    const state = error instanceof Error && "code" in error ? String(error.code) : errorText(error);
-    throw new Error(`Cannot use WEBHOOK_CA_FILE "${path}": ${state}`);
-  }
 }
 
 const INTERRUPTED: SendResult = { errorKind: "interrupted", error: "it was given up before an answer came" };

@@ -5,6 +5,7 @@ import { connect as connectSocket, isIP, type Socket } from "node:net";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import type { Clock } from "../../base/clock.ts";
 import { answeredWithin } from "../../base/wait.ts";
+import { hostPort } from "../../base/host_port.ts";
 import { blockedReason, type Cidrs } from "../model/address_ranges.ts";
 import { connectError, isUntrusted, lookupError, SendError, tlsError } from "./send_error.ts";
 
@@ -282,7 +283,7 @@ async function tunnel(
     readonly pending: PendingConnection;
   },
 ): Promise<void> {
-  const authority = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const authority = hostPort({ host, port });
   const credentials = proxyCredentials(proxy);
   const lines = [`CONNECT ${authority} HTTP/1.1`, `host: ${authority}`];
   if (credentials !== undefined) lines.push(`proxy-authorization: ${credentials}`);

@@ -1,95 +1,82 @@
-import type { PortLine } from "../../base/port_logger.ts";
-import type {
-  AdministrationCall,
-  EventCall,
-  EventCaller,
-  TriggerCall,
-  TriggerCaller,
-  WebhookAnswer,
-} from "../api/calls.ts";
+import type { WorkerPort } from "../../base/supervised_worker.ts";
+import type { AdministrationCall, EventCall, TriggerCall, WebhookAnswer } from "../api/calls.ts";
+import type { PostgresStoreOptions } from "../store/postgres/store.ts";
 import type { LimitDecision } from "../model/limit_call.ts";
-import type { WebhookFigures } from "./metrics.ts";
+import type { WebhookMetrics } from "./metrics.ts";
 import type { WebhookSpan } from "./spans.ts";
 
-/** How a PostgreSQL is used. */
-export interface PostgresSettings {
-  /** With name and password. */
-  readonly address: string;
-  /** Most connections. */
-  readonly poolSize: number;
-  readonly connectTimeoutMs: number;
-  readonly statementTimeoutMs: number;
-  readonly lockTimeoutMs: number;
-}
+/** Settings of a store in PostgreSQL. */
+export type PostgresSettings = Pick<
+  PostgresStoreOptions,
+  "address" | "poolSize" | "connectTimeoutMs" | "statementTimeoutMs" | "lockTimeoutMs"
+>;
 
-/** Where everything is kept: in a file, or in a PostgreSQL that several machines share. */
+/** The store: a file, or a PostgreSQL that several machines share. */
 export type StoreSettings =
   | { readonly kind: "file"; readonly path: string }
   | { readonly kind: "postgres" } & PostgresSettings;
 
-/** The settings of the webhook service, as a worker is told. */
+/** The settings of the webhook service, as sent to its worker. */
 export interface WebhookOptions {
   readonly store: StoreSettings;
-  /** Keys for secrets in base64, the first seals; without any the key file is used. */
+  /** Keys for secrets in base64, of which the first one seals; without any the key file is used. */
   readonly encryptionKeys: readonly string[];
   /** The key file; one next to the store when absent. */
   readonly encryptionKeyFile?: string | undefined;
-  /** Of an attempt whose endpoint has none of its own. */
+  /** Of an attempt whose endpoint sets no timeout. */
   readonly timeoutMs: number;
   readonly connectTimeoutMs: number;
   readonly retentionMs: number;
   readonly maxInFlight: number;
-  /** Ranges that deliveries may reach beside public addresses. */
+  /** Ranges that deliveries may reach in addition to public addresses. */
   readonly allowCidrs: readonly string[];
   readonly proxy?: string | undefined;
   readonly caFile?: string | undefined;
   /** Absent for no workflows. */
   readonly workflowDirectory?: string | undefined;
-  /** The environment variables that workflows may read; those that are not set are there without a value. */
+  /** The environment variables that workflows may read; `undefined` for unset ones. */
   readonly workflowEnv: Readonly<Record<string, string | undefined>>;
-  /** Ranges that requests of workflows may reach beside public addresses. */
+  /** Ranges that requests of workflows may reach in addition to public addresses. */
   readonly workflowAllowCidrs: readonly string[];
   readonly maxRunning: number;
-  /** Whether spans are told. */
+  /** Whether spans are sent. */
   readonly isTraced: boolean;
   /** Of Weir, for the user agent. */
   readonly version: string;
 }
 
 /** A call by its method of `WebhookCalls`. */
-export type WebhookQuestion =
-  | { readonly method: "admitTrigger"; readonly call: TriggerCaller }
+export type WebhookRequest =
   | { readonly method: "acceptTrigger"; readonly call: TriggerCall }
-  | { readonly method: "admitEvent"; readonly call: EventCaller }
   | { readonly method: "acceptEvent"; readonly call: EventCall }
   | { readonly method: "administer"; readonly call: AdministrationCall };
 
-/** What the main thread tells the worker. `start` comes first and once. */
+/** A message to the worker. `start` comes first and once. */
 export type ToWebhookWorker =
   | { readonly type: "start"; readonly options: WebhookOptions }
-  | { readonly type: "question"; readonly id: number; readonly question: WebhookQuestion }
-  /** What was decided; absent where the decision failed. */
+  | { readonly type: "request"; readonly id: number; readonly request: WebhookRequest }
+  /** A decision; absent where it failed. */
   | { readonly type: "limit"; readonly id: number; readonly decision?: LimitDecision | undefined }
-  /** Is answered by `stopped`, after which nothing comes any more. */
   | { readonly type: "stop"; readonly graceMs: number };
 
-/** What the worker tells the main thread. */
+/** A message of the worker, in addition to those of every worker. */
 export type FromWebhookWorker =
-  /** It answers questions from now on. */
+  /** It answers requests from now on. */
   | { readonly type: "ready" }
-  /** It cannot start yet, and why; it tries again. */
-  | { readonly type: "waiting"; readonly state: string }
-  /** It cannot start, or go on, and why. */
-  | { readonly type: "failed"; readonly state: string }
-  | { readonly type: "answer"; readonly id: number; readonly answer: WebhookAnswer | undefined }
+  /** It cannot start yet, and tries again. */
+  | { readonly type: "waiting"; readonly reason: string }
+  /** It cannot start, or continue. */
+  | { readonly type: "failed"; readonly reason: string }
+  | { readonly type: "answer"; readonly id: number; readonly answer: WebhookAnswer }
   | {
     readonly type: "limit";
     readonly id: number;
     readonly domain: string;
     readonly descriptors: readonly Readonly<Record<string, string>>[];
   }
-  | PortLine
   /** Every second, so that silence means something. */
-  | { readonly type: "figures"; readonly figures: WebhookFigures }
-  | { readonly type: "span"; readonly span: WebhookSpan }
-  | { readonly type: "stopped" };
+  | { readonly type: "metrics"; readonly metrics: WebhookMetrics }
+  | { readonly type: "span"; readonly span: WebhookSpan };
+
+/** The worker's side of its connection. */
+export type WebhookWorkerPort = WorkerPort<ToWebhookWorker, FromWebhookWorker>;

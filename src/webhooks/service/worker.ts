@@ -4,73 +4,42 @@ import { errorText } from "../../base/error_text.ts";
 import { portLogger } from "../../base/port_logger.ts";
 import { captureConsole } from "../../base/standard_streams.ts";
 import { giveWay } from "../../base/thread_priority.ts";
+import { WakeLoop } from "../../base/wake_loop.ts";
 import { aborted, answeredWithin, settledWithin } from "../../base/wait.ts";
 import type { WebhookAnswer, WebhookCalls } from "../api/calls.ts";
 import { StoreError } from "../store/store.ts";
 import type { LimitCall, LimitDecision } from "../model/limit_call.ts";
-import type { FromWebhookWorker, ToWebhookWorker, WebhookOptions, WebhookQuestion } from "./message.ts";
+import type { WebhookOptions, WebhookRequest, WebhookWorkerPort } from "./message.ts";
 import { openWebhookService, type WebhookOpening } from "./opening.ts";
 import type { WebhookService } from "./service.ts";
 import { attemptSpan, stepSpan, type WebhookSpan } from "./spans.ts";
 
-/** The worker's side of its line to the main thread. */
-export interface WebhookPort {
-  postMessage(message: FromWebhookWorker): void;
-  addEventListener(type: "message", listener: (event: MessageEvent<ToWebhookWorker>) => void): void;
-}
-
-/** How long a decision may take. */
-const DECISION_MS = 5_000;
-const FIGURES_MS = 1_000;
-/** Waits before a store that is away for the moment is opened again. */
+const DECISION_TIMEOUT_MS = 5_000;
+const METRICS_MS = 1_000;
+/** Waits before an unavailable store is opened again. */
 const OPENING_BACKOFF = { firstMs: 250, longestMs: 5_000 };
 
-/** Imports what is used later: an import would fail while no file descriptor is left. */
-async function loadAll(): Promise<void> {
-  await Promise.all([
-    import("../api/administration.ts"),
-    import("./outside.ts"),
-    import("../workflows/request_step.ts"),
-  ]);
-}
-
-/** What a test wants otherwise in its worker. */
+/** What tests change in a worker. */
 export type WebhookExtras = Pick<WebhookOpening, "parts" | "pragmas">;
 
-/** Runs the webhook service over the port; `extrasOf` is asked when it is opened. */
-export function serveWebhooks(port: WebhookPort, extrasOf: () => WebhookExtras = () => ({})): void {
+/** Runs the webhook service over the port; `extrasOf` is called when it is opened. */
+export function serveWebhooks(port: WebhookWorkerPort, extrasOf: () => WebhookExtras = () => ({})): void {
   const limits = new PortLimits(port);
   const stopping = new AbortController();
+  const { signal } = stopping;
   let service: Promise<WebhookService | undefined> = Promise.resolve(undefined);
-  let cancelFigures = () => {};
-  const tellFigures = (of: WebhookService): void => {
-    cancelFigures = systemClock.after(FIGURES_MS, () => {
-      void of.figures().then((figures) => {
-        if (stopping.signal.aborted) return;
-        port.postMessage({ type: "figures", figures });
-        tellFigures(of);
-      });
-    });
-  };
   port.addEventListener("message", ({ data: message }) => {
     switch (message.type) {
       case "start":
-        service = loadAll().then(() =>
-          open(message.options, {
-            limit: limits.ask,
-            port,
-            extras: extrasOf(),
-            signal: stopping.signal,
-          })
-        )
-          .then((opened) => {
-            if (opened !== undefined) tellFigures(opened);
-            return opened;
-          });
+        service = loadAll().then(() => {
+          return open(message.options, { limit: limits.ask, port, extras: extrasOf(), signal });
+        });
         break;
-      case "question":
-        void service.then((opened) => answer(opened, message.question)).then((given) => {
-          port.postMessage({ type: "answer", id: message.id, answer: given });
+      case "request":
+        void service.then(async (opened) => {
+          // One that cannot be opened has reported so, which answers every request.
+          if (opened === undefined) return;
+          port.postMessage({ type: "answer", id: message.id, answer: await answer(opened, message.request) });
         });
         break;
       case "limit":
@@ -80,24 +49,32 @@ export function serveWebhooks(port: WebhookPort, extrasOf: () => WebhookExtras =
         stopping.abort();
         void service.then(async (opened) => {
           await opened?.stop(message.graceMs).catch((error: unknown) => {
-            portLogger(port).error("The webhook service did not end well", { error });
+            portLogger(port).error("Cannot stop the webhook service cleanly", { error });
           });
-          cancelFigures();
           port.postMessage({ type: "stopped" });
         });
     }
   });
 }
 
+/** Imports what is used later: an import would fail while no file descriptor is left. */
+async function loadAll(): Promise<void> {
+  await Promise.all([
+    import("../api/administration.ts"),
+    import("./outbound_clients.ts"),
+    import("../workflows/request_step.ts"),
+  ]);
+}
+
 interface WorkerOpening {
   readonly limit: LimitCall;
-  readonly port: WebhookPort;
+  readonly port: WebhookWorkerPort;
   readonly extras: WebhookExtras;
-  /** Ends the wait for a store that is away. */
+  /** Ends the wait for an unavailable store, and the metrics. */
   readonly signal: AbortSignal;
 }
 
-/** Opens the service; while the machine that has the store is away it waits for it, and says so each time. */
+/** Opens the service; while the database server is unavailable it tries again, and reports each failure. */
 async function open(options: WebhookOptions, opening: WorkerOpening): Promise<WebhookService | undefined> {
   const { port, signal } = opening;
   for (let attempt = 1; !signal.aborted; attempt++) {
@@ -105,19 +82,31 @@ async function open(options: WebhookOptions, opening: WorkerOpening): Promise<We
       const service = await openWebhookService(serviceOpening(options, opening));
       service.start();
       port.postMessage({ type: "ready" });
+      sendMetrics(service, opening);
       return service;
     } catch (error) {
-      const state = errorText(error);
+      const reason = errorText(error);
       if (!mayReturn(error, options)) {
-        port.postMessage({ type: "failed", state });
+        port.postMessage({ type: "failed", reason });
         return undefined;
       }
-      port.postMessage({ type: "waiting", state });
+      port.postMessage({ type: "waiting", reason });
       const waitMs = backoffMs(attempt, Math.random(), OPENING_BACKOFF);
       await settledWithin(aborted(signal), waitMs, systemClock);
     }
   }
   return undefined;
+}
+
+function sendMetrics(service: WebhookService, { port, signal }: WorkerOpening): void {
+  const round = async () => {
+    const metrics = await service.metrics();
+    if (!signal.aborted) port.postMessage({ type: "metrics", metrics });
+    return false;
+  };
+  const loop = new WakeLoop({ clock: systemClock, pollMs: METRICS_MS, round });
+  signal.addEventListener("abort", () => void loop.stop(), { once: true });
+  loop.start();
 }
 
 function mayReturn(error: unknown, { store }: WebhookOptions): boolean {
@@ -129,42 +118,35 @@ function serviceOpening(
   options: WebhookOptions,
   { limit, port, extras }: WorkerOpening,
 ): WebhookOpening {
-  const tell = (span: WebhookSpan) => port.postMessage({ type: "span", span });
+  const send = (span: WebhookSpan) => port.postMessage({ type: "span", span });
   const spans: WebhookOpening["parts"] = options.isTraced
-    ? { onAttempt: (report) => tell(attemptSpan(report)), onStep: (report) => tell(stepSpan(report)) }
+    ? { onAttempt: (report) => send(attemptSpan(report)), onStep: (report) => send(stepSpan(report)) }
     : {};
   const logger = portLogger(port);
   // The next worker waits for the lock.
-  const onLockLost = (state: string) => port.postMessage({ type: "failed", state });
+  const onLockLost = (reason: string) => port.postMessage({ type: "failed", reason });
   const parts = { onLockLost, ...spans, ...extras.parts };
   return { options, limit, logger, clock: systemClock, parts, pragmas: extras.pragmas };
 }
 
-async function answer(
-  calls: WebhookCalls | undefined,
-  question: WebhookQuestion,
-): Promise<WebhookAnswer | undefined> {
-  switch (question.method) {
-    case "admitTrigger":
-      return await calls?.admitTrigger(question.call);
+function answer(calls: WebhookCalls, { method, call }: WebhookRequest): Promise<WebhookAnswer> {
+  switch (method) {
     case "acceptTrigger":
-      return await calls?.acceptTrigger(question.call);
-    case "admitEvent":
-      return await calls?.admitEvent(question.call);
+      return calls.acceptTrigger(call);
     case "acceptEvent":
-      return await calls?.acceptEvent(question.call);
+      return calls.acceptEvent(call);
     case "administer":
-      return await calls?.administer(question.call);
+      return calls.administer(call);
   }
 }
 
 /** Asks the decision service on the main thread. */
 class PortLimits {
-  readonly #port: WebhookPort;
+  readonly #port: WebhookWorkerPort;
   readonly #waiting = new Map<number, PromiseWithResolvers<LimitDecision>>();
   #lastId = 0;
 
-  constructor(port: WebhookPort) {
+  constructor(port: WebhookWorkerPort) {
     this.#port = port;
   }
 
@@ -176,9 +158,9 @@ class PortLimits {
     try {
       return await answeredWithin(
         waiting.promise,
-        DECISION_MS,
+        DECISION_TIMEOUT_MS,
         systemClock,
-        () => failed("it took too long"),
+        () => failed("it timed out"),
       );
     } finally {
       this.#waiting.delete(id);
@@ -199,7 +181,7 @@ function failed(state: string): Error {
 // A worker's module is the main module of its thread.
 if (import.meta.main) {
   giveWay();
-  const port = globalThis as unknown as WebhookPort;
+  const port = globalThis as unknown as WebhookWorkerPort;
   captureConsole(portLogger(port));
   serveWebhooks(port);
 }

@@ -1,7 +1,7 @@
 import type { Execution, IdempotencyRow, NewEvent, WorkflowVersion } from "../model/records.ts";
 import { matchesKind } from "../model/event.ts";
 import { isLive, KEY_LIVES_MS } from "../model/idempotency.ts";
-import { executionOf, idempotencyOf, text } from "./rows.ts";
+import { EXECUTIONS, IDEMPOTENCY_KEYS, text } from "./rows.ts";
 import { tally } from "./tally.ts";
 import {
   all,
@@ -94,7 +94,7 @@ export function findIdempotency(scope: string, key: string, now: number): Work<I
 
 function* liveKey(scope: string, key: string, now: number): Work<IdempotencyRow | undefined> {
   const row = yield* get("SELECT * FROM idempotency WHERE scope = ? AND key = ?", scope, key);
-  const found = row === undefined ? undefined : idempotencyOf(row);
+  const found = row === undefined ? undefined : IDEMPOTENCY_KEYS.read(row);
   return found !== undefined && isLive(found.acceptedAt, now) ? found : undefined;
 }
 
@@ -160,7 +160,7 @@ function* addExecution(execution: NewExecution, now: number): Work<{ readonly va
     throw new StoreError("failed", `Cannot start an execution of "${workflow}": its text is not there`);
   }
   yield* tally("execution.queued", 1);
-  return { value: executionOf(row) };
+  return { value: EXECUTIONS.read(row) };
 }
 
 function insertExecution(

@@ -1,13 +1,13 @@
 import type { AuditEntry, DeliveryState, FailureReason } from "../model/records.ts";
 import { listPage } from "./lists.ts";
-import { auditOf, text, whole } from "./rows.ts";
+import { AUDIT_LOG, text, whole } from "./rows.ts";
 import { tallyMove } from "./tally.ts";
 import { postgresOnly, type Row, run, sql, sqliteOnly, type Work } from "./work.ts";
 import type { ListOptions, Page } from "./store.ts";
 
-const ADD_ENTRY = "INSERT INTO audit (id, at, actor, action, object, details) VALUES (?, ?, ?, ?, ?, ?)";
-
-const ADD_ONE_OF_MANY = sqliteOnly(ADD_ENTRY);
+const ADD_ONE_OF_MANY = sqliteOnly(
+  "INSERT INTO audit (id, at, actor, action, object, details) VALUES (?, ?, ?, ?, ?, ?)",
+);
 const ADD_MANY = postgresOnly(`
   INSERT INTO audit (id, at, actor, action, object, details)
   SELECT id, at, actor, action, object, details
@@ -30,12 +30,12 @@ const DROP_MANUAL = sql((d) => `
 
 /** Entries of the audit log, newest first. */
 export function listAudit(options: ListOptions): Work<Page<AuditEntry>> {
-  return listPage("audit", options, auditOf);
+  return listPage("audit", options, AUDIT_LOG);
 }
 
 /** Writes an entry of the audit log. */
 export function* addAudit(entry: AuditEntry): Work<void> {
-  yield* run(ADD_ENTRY, ...valuesOf(entry));
+  yield* AUDIT_LOG.insert(entry);
 }
 
 /** Closes the attempts of these deliveries that somebody has begun. */

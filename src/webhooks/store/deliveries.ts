@@ -1,7 +1,7 @@
 import type { Attempt, AuditEntry, Delivery } from "../model/records.ts";
 import { IS_ERASED } from "./events.ts";
 import { listPage } from "./lists.ts";
-import { attemptOf, deliveryOf, text, whole } from "./rows.ts";
+import { ATTEMPTS, DELIVERIES, text, whole } from "./rows.ts";
 import { tallyMove } from "./tally.ts";
 import { addAudit } from "./audit_log.ts";
 import { all, get, run, sql, type Work } from "./work.ts";
@@ -9,12 +9,13 @@ import type { ChangeOptions, ListOptions, Page } from "./store.ts";
 
 /** Deliveries, newest first. */
 export function listDeliveries(options: ListOptions): Work<Page<Delivery>> {
-  return listPage("deliveries", options, deliveryOf);
+  return listPage("deliveries", options, DELIVERIES);
 }
 
 const ATTEMPT_COLUMNS = "number, started_at, finished_at, url, manual, result, status, error_kind, error";
-const ATTEMPTS = `SELECT ${ATTEMPT_COLUMNS}, response FROM attempt WHERE delivery_seq = ? ORDER BY number`;
-const ATTEMPTS_ALONE =
+const WITH_RESPONSES =
+  `SELECT ${ATTEMPT_COLUMNS}, response FROM attempt WHERE delivery_seq = ? ORDER BY number`;
+const WITHOUT_RESPONSES =
   `SELECT ${ATTEMPT_COLUMNS}, NULL AS response FROM attempt WHERE delivery_seq = ? ORDER BY number`;
 
 /** A delivery with its attempts, without what was answered to them where that is not wanted. */
@@ -24,8 +25,8 @@ export function* findDelivery(
 ): Work<{ readonly delivery: Delivery; readonly attempts: readonly Attempt[] } | undefined> {
   const row = yield* get("SELECT * FROM delivery WHERE id = ?", id);
   if (row === undefined) return undefined;
-  const attempts = yield* all(responses ? ATTEMPTS : ATTEMPTS_ALONE, whole(row, "seq"));
-  return { delivery: deliveryOf(row), attempts: attempts.map(attemptOf) };
+  const attempts = yield* all(responses ? WITH_RESPONSES : WITHOUT_RESPONSES, whole(row, "seq"));
+  return { delivery: DELIVERIES.read(row), attempts: attempts.map((attempt) => ATTEMPTS.read(attempt)) };
 }
 
 // Whoever removes the endpoint or the payload has locked these before the deliveries.

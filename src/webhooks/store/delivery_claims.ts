@@ -2,7 +2,7 @@ import type { Logger } from "../../base/log.ts";
 import type { Attempt, AuditEntry, DeliveryState, Endpoint } from "../model/records.ts";
 import { LAST_SLOT_MS } from "../model/schedule.ts";
 import { PORTION } from "./removals.ts";
-import { deliveryOf, text, whole, wholeOrNone } from "./rows.ts";
+import { DELIVERIES, text, whole, wholeOrNone } from "./rows.ts";
 import { tallyMove } from "./tally.ts";
 import { addAudit, failDeliveries, interruptAttempts } from "./audit_log.ts";
 import {
@@ -41,7 +41,7 @@ export function claimedDeliveryOf(
   row: Row,
   { endpoint, now, leaseUntil, claimId, body }: DeliveryClaim,
 ): ClaimedDelivery {
-  const delivery = { ...deliveryOf(row), claimId, leaseUntil };
+  const delivery = { ...DELIVERIES.read(row), claimId, leaseUntil };
   return {
     delivery,
     claimId,

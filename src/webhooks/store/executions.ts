@@ -8,7 +8,7 @@ import type {
 import { addEvent } from "./accept.ts";
 import type { VoidOptions } from "./delivery_claims.ts";
 import { listPageOf } from "./lists.ts";
-import { executionOf, stepOf, text, whole } from "./rows.ts";
+import { EXECUTIONS, STEPS, text, whole } from "./rows.ts";
 import { tallyMove } from "./tally.ts";
 import {
   all,
@@ -157,7 +157,7 @@ export function* findExecution(
   const row = yield* get("SELECT * FROM execution WHERE id = ?", id);
   if (row === undefined) return undefined;
   const steps = yield* stepsOf([row]);
-  return { execution: executionOf(row), steps: steps.get(whole(row, "seq")) ?? [] };
+  return { execution: EXECUTIONS.read(row), steps: steps.get(whole(row, "seq")) ?? [] };
 }
 
 /** Executions, newest first, with their steps but without the results of these. */
@@ -167,7 +167,7 @@ export function listExecutions(options: ListOptions): Work<Page<ListedExecution>
 
 function* listedExecutionsOf(rows: readonly Row[]): Work<readonly ListedExecution[]> {
   const steps = yield* stepsOf(rows, LISTED_STEPS);
-  return rows.map((row) => ({ ...executionOf(row), steps: steps.get(whole(row, "seq")) ?? [] }));
+  return rows.map((row) => ({ ...EXECUTIONS.read(row), steps: steps.get(whole(row, "seq")) ?? [] }));
 }
 
 const VOID = sql((d) =>
@@ -199,7 +199,7 @@ export function* failWithoutText(
   row: Row,
   { now, logger }: { readonly now: number; readonly logger: Logger },
 ): Work<void> {
-  const execution = executionOf(row);
+  const execution = EXECUTIONS.read(row);
   logger.error("Cannot carry out an execution: its workflow's text is gone", { execution: execution.id });
   const end = { status: "failed", error: "its workflow's text is gone" } as const;
   const { change, event } = completion(execution, end, { now, eventId: crypto.randomUUID() });
@@ -208,7 +208,7 @@ export function* failWithoutText(
   yield* addEvent(event, now);
 }
 
-const STEPS = sql((d) =>
+const ALL_STEPS = sql((d) =>
   `SELECT * FROM execution_step WHERE ${d.among("execution_seq")} ORDER BY execution_seq, position`
 );
 const LISTED_STEPS = sql((d) =>
@@ -219,12 +219,12 @@ const LISTED_STEPS = sql((d) =>
 /** The steps of executions, by the number of each. */
 export function* stepsOf(
   executions: readonly Row[],
-  steps: Sql = STEPS,
+  steps: Sql = ALL_STEPS,
 ): Work<ReadonlyMap<number, readonly ExecutionStep[]>> {
   if (executions.length === 0) return new Map();
   const rows = yield* all(steps, executions.map((row) => whole(row, "seq")));
   const groups = Map.groupBy(rows, (row) => whole(row, "execution_seq"));
-  return new Map([...groups].map(([seq, group]) => [seq, group.map(stepOf)]));
+  return new Map([...groups].map(([seq, group]) => [seq, group.map((row) => STEPS.read(row))]));
 }
 
 function* addStep(seq: number, step: ExecutionStep): Work<void> {

@@ -54,10 +54,14 @@ const STATEMENTS = new Map<string, Sql>();
 export type ListName = keyof typeof LISTS;
 
 /** A page of a list whose rows are complete in themselves, newest first. */
-export function listPage<T>(name: ListName, options: ListOptions, read: (row: Row) => T): Work<Page<T>> {
+export function listPage<T>(
+  name: ListName,
+  options: ListOptions,
+  table: { read(row: Row): T },
+): Work<Page<T>> {
   // deno-lint-ignore require-yield -- nothing more is read
   return listPageOf(name, options, function* (rows) {
-    return rows.map(read);
+    return rows.map((row) => table.read(row));
   });
 }
 

@@ -1,7 +1,7 @@
 import type { Sql } from "./work.ts";
 
 /** What a column holds. */
-export type Kind = "number" | "flag" | "text" | "bytes";
+export type Kind = "number" | "flag" | "text" | "json" | "bytes";
 
 /** The type of a column; `?` where it may be NULL, `sequence` where it numbers the rows as they are inserted. */
 type ColumnType = Kind | `${Kind}?` | "sequence";
@@ -55,12 +55,12 @@ export const TABLES: Readonly<Record<string, Table>> = {
       seq: "sequence",
       id: ID,
       url: "text",
-      events: "text",
+      events: "json",
       description: "text",
       enabled: "flag",
       created_at: "number",
       updated_at: "number",
-      header_names: "text",
+      header_names: "json",
       headers_key_id: "text?",
       headers_bytes: "bytes?",
       concurrency: "number",
@@ -89,7 +89,7 @@ export const TABLES: Readonly<Record<string, Table>> = {
       enabled: "flag",
       require_idempotency_key: "flag",
       on_body_mismatch: "text",
-      rate_limit: "text?",
+      rate_limit: "json?",
       on_limit_error: "text",
       created_at: "number",
       updated_at: "number",
@@ -111,7 +111,7 @@ export const TABLES: Readonly<Record<string, Table>> = {
       seq: "sequence",
       id: ID,
       name: "text",
-      kinds: "text",
+      kinds: "json",
       hash: ID,
       last_four: "text",
       created_at: "number",
@@ -275,7 +275,7 @@ export const TABLES: Readonly<Record<string, Table>> = {
       actor: "text",
       action: "text",
       object: "text",
-      details: "text",
+      details: "json",
     },
     indexes: {
       audit_at: { on: ["at"], isOrdered: true },

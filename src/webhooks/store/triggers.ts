@@ -1,7 +1,6 @@
 import type { AuditEntry, StoredKey, Trigger, TriggerEdit } from "../model/records.ts";
-import { setColumns } from "./endpoints.ts";
 import { listPageOf } from "./lists.ts";
-import { text, triggerOf, whole } from "./rows.ts";
+import { text, TRIGGER_KEYS, TRIGGERS, whole } from "./rows.ts";
 import { beginRemoval } from "./removals.ts";
 import { addAudit } from "./audit_log.ts";
 import { all, alone, get, type Row, run, sql, type Work } from "./work.ts";
@@ -14,21 +13,7 @@ const KEYS = sql((d) => `SELECT * FROM trigger_key WHERE ${d.among("trigger_id")
 
 /** Writes a new trigger with its keys; false when the name is taken. */
 export function* createTrigger(trigger: Trigger, audit: AuditEntry): Work<boolean> {
-  const added = yield* run(
-    `INSERT INTO workflow_trigger (id, name, workflow, enabled, require_idempotency_key, on_body_mismatch,
-       rate_limit, on_limit_error, created_at, updated_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
-    trigger.id,
-    trigger.name,
-    trigger.workflow,
-    trigger.enabled,
-    trigger.requireIdempotencyKey,
-    trigger.onBodyMismatch,
-    trigger.limit && JSON.stringify(trigger.limit),
-    trigger.onLimitError,
-    trigger.createdAt,
-    trigger.updatedAt,
-  );
+  const added = yield* TRIGGERS.insert(trigger, {}, "ON CONFLICT (name) DO NOTHING");
   if (added === 0) return false;
   for (const key of trigger.keys.toReversed()) yield* insertKey(trigger.id, key);
   yield* addAudit(audit);
@@ -93,15 +78,7 @@ export function* editTrigger(
   edit: TriggerEdit,
   { now, audit }: ChangeOptions,
 ): Work<Trigger | undefined> {
-  const changed = yield* setColumns("workflow_trigger", id, [
-    ["updated_at", now],
-    ["workflow", edit.workflow],
-    ["enabled", edit.enabled],
-    ["require_idempotency_key", edit.requireIdempotencyKey],
-    ["on_body_mismatch", edit.onBodyMismatch],
-    ["rate_limit", edit.limit && JSON.stringify(edit.limit)],
-    ["on_limit_error", edit.onLimitError],
-  ]);
+  const changed = yield* TRIGGERS.update(id, { ...edit, updatedAt: now });
   if (changed === 0) return undefined;
   yield* addAudit(audit);
   return yield* findTrigger(id);
@@ -140,12 +117,9 @@ export function* deleteTrigger(id: string, audit: AuditEntry): Work<boolean> {
 }
 
 function* insertKey(triggerId: string, key: StoredKey): Work<void> {
-  yield* run(
-    "INSERT INTO trigger_key (id, trigger_id, hash, last_four, created_at) VALUES (?, ?, ?, ?, ?)",
-    key.id,
-    triggerId,
-    key.hash,
-    key.lastFour,
-    key.createdAt,
-  );
+  yield* TRIGGER_KEYS.insert(key, { trigger_id: triggerId });
+}
+
+function triggerOf(row: Row, keys: readonly Row[]): Trigger {
+  return { ...TRIGGERS.read(row), keys: keys.map((key) => TRIGGER_KEYS.read(key)) };
 }

@@ -28,8 +28,8 @@ Deno.test("folder events: a named pipe ends the watch, which is replaced and log
       return seen.filter((one) => one === "watching").length === 2;
     });
     assertEquals(log, [[
-      "The folder watch does not answer, as with a named pipe in a folder; replacing it",
-      { folders: folder, silentSeconds: 60 },
+      "Folder watch (a named pipe in a folder blocks it) failed; restarting it and re-scanning the folders",
+      { error: "no answer to a ping for 60 s", restartMs: 1_000, folders: folder },
     ]]);
     await Deno.writeTextFile(`${folder}/b`, "");
     await until("an event after the pipe", () => seen.includes(`${folder}/b`));

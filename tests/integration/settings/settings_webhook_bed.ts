@@ -45,7 +45,7 @@ export async function lookAt<T>(
   await using service = await ServeFixture.start({ env: { ...folder.env, ...env } });
   await until(
     "the store",
-    async () => !(await service.page("/healthcheck")).includes("webhooks: it is starting"),
+    async () => !(await service.page("/healthcheck")).includes("webhooks: starting"),
   );
   return await look({ service, folder, http: service.running.addresses.http });
 }

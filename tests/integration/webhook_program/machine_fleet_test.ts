@@ -68,10 +68,10 @@ Deno.test({
     for (const machine of stopped) machine.goOn();
     await bed.pass(10_000);
     for (const [n, machine] of stopped.entries()) {
-      const { counters, gauges } = await machine.figures();
+      const { counters, gauges } = await machine.metrics();
       const isExecution = STOPS[n]?.startsWith("execution") === true;
       const isLost = (counters["lost_claims"] ?? 0) > 0;
-      assertEquals([STOPS[n], gauges["executions_in_work"], isLost], [STOPS[n], 0, !isExecution]);
+      assertEquals([STOPS[n], gauges["executions_in_flight"], isLost], [STOPS[n], 0, !isExecution]);
     }
     assertEquals(await records(other), [deliveries, executions]);
     // What was stopped before it was sent is not sent by the one that was stopped.
@@ -206,7 +206,7 @@ Deno.test({
     }
     for (const [n, machine] of machines.entries()) {
       const aheadMs = AHEAD_MS[n] ?? 0;
-      const { gauges, note } = await machine.figures();
+      const { gauges, note } = await machine.metrics();
       const told = `the clock of this machine is 600 s ${
         aheadMs > 0 ? "ahead of" : "behind"
       } that of the database`;

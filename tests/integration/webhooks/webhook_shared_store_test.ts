@@ -117,7 +117,7 @@ Deno.test({
         const all = await service.stats();
         return all["ratelimit.webhooks.deliveries.acknowledged"] === 30 && all;
       });
-      assertEquals([stats["ratelimit.webhooks.dispatching"], stats["ratelimit.webhooks.store_errors"]], [
+      assertEquals([stats["ratelimit.webhooks.is_dispatcher"], stats["ratelimit.webhooks.store_errors"]], [
         1,
         0,
       ]);
@@ -226,7 +226,7 @@ Deno.test({
         });
         const sentAt = Number(receiver.received[index]?.headers.get("x-svc-timestamp")) * 1_000;
         assert(Math.abs(sentAt - clock.now()) < 60_000, "the receiver is told the time of the machine");
-        const { gauges, note } = await service.figures();
+        const { gauges, note } = await service.metrics();
         assertEquals(Math.round((gauges["clock_offset_seconds"] ?? 0) / 60), clock.aheadMs / 60_000);
         const side = clock.aheadMs > 0 ? "ahead of" : "behind";
         const [, offSeconds] =
@@ -245,7 +245,7 @@ Deno.test({
       assert(times.length > 10);
       const strange = times.filter((time) => time < begin - 1_000 || time > Date.now() + 1_000);
       assertEquals(strange, []);
-      assertEquals((await service.figures()).note, undefined);
+      assertEquals((await service.metrics()).note, undefined);
       assert(
         logger.lines.some(([level, message]) => level === "warning" && message.startsWith("The clocks")),
       );

@@ -2,9 +2,12 @@ import { assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import type { WebhookAnswer } from "../../../src/webhooks/api/calls.ts";
-import type { WebhookFigures } from "../../../src/webhooks/service/metrics.ts";
+import type { WebhookMetrics } from "../../../src/webhooks/service/metrics.ts";
 import type { WebhookOptions } from "../../../src/webhooks/service/message.ts";
-import { type WebhookLine, WebhookThread } from "../../../src/webhooks/service/supervisor.ts";
+import {
+  type WebhookWorkerHandle,
+  WebhookWorkerSupervisor,
+} from "../../../src/webhooks/service/supervisor.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { until } from "../../harness/until.ts";
 import { ECHO_WORKFLOW, WebhookFolder } from "../../harness/webhook_weir.ts";
@@ -13,13 +16,13 @@ import { sha256 } from "../../harness/webhook_service_fixture.ts";
 class ThreadBed implements AsyncDisposable {
   readonly log = new KeptLog();
   readonly health: [boolean, string][] = [];
-  readonly figures: WebhookFigures[] = [];
+  readonly metrics: WebhookMetrics[] = [];
   readonly asked: unknown[] = [];
-  readonly thread: WebhookThread;
-  #worker: WebhookLine | undefined;
+  readonly thread: WebhookWorkerSupervisor;
+  #worker: WebhookWorkerHandle | undefined;
 
   constructor(folder: WebhookFolder, options: Partial<WebhookOptions> = {}) {
-    this.thread = new WebhookThread({
+    this.thread = new WebhookWorkerSupervisor({
       options: {
         store: { kind: "file", path: folder.store },
         encryptionKeys: [],
@@ -44,8 +47,8 @@ class ThreadBed implements AsyncDisposable {
       random: () => 0,
       logger: this.log,
       onHealth: (healthy, reason) => void this.health.push([healthy, reason]),
-      onFigures: (figures) => void this.figures.push(figures),
-      startWorker: () => {
+      onMetrics: (metrics) => void this.metrics.push(metrics),
+      createWorker: () => {
         const url = new URL("../../../src/webhooks/service/worker.ts", import.meta.url);
         return this.#worker = new Worker(url, { type: "module" });
       },
@@ -106,7 +109,7 @@ Deno.test("webhook worker: it is killed, triggers are 503, then all goes on", as
   });
   assertEquals(again, first);
   // The lock of the one that was killed is free, so the work goes on as well.
-  await until("the work", () => bed.figures.at(-1)?.gauges["dispatching"] === 1);
+  await until("the work", () => bed.metrics.at(-1)?.gauges["is_dispatcher"] === 1);
   assertEquals(bed.health.at(-1), [true, ""]);
 });
 

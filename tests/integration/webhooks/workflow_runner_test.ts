@@ -187,7 +187,7 @@ Deno.test("workflow runner: a value that is too long to be decided on fails its 
   bed.runner().start();
   const { execution, steps } = await bed.ended(id);
   assertEquals([execution.error, steps[0]?.attempts, asked], [
-    'step "fair" failed: limit_value_too_long: its values come to more than 8192 bytes',
+    'step "fair" failed: limit_value_too_long: its values have more than 8192 bytes',
     1,
     [],
   ]);

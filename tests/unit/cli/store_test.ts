@@ -32,7 +32,7 @@ Deno.test("weir store backup and check: of a store that is open, by WEBHOOK_STOR
     const made = await ran(["store", "backup", copy], { environment: { WEBHOOK_STORE: store } });
     assertEquals([made.code, made.stderr], [
       0,
-      "The encryption key is not in the copy: keep it in another place\n",
+      "The encryption key is not in the copy: keep it elsewhere\n",
     ]);
     assertMatch(
       made.stdout.replace(folder, "DIR"),
@@ -68,12 +68,12 @@ Deno.test("weir store check: a store that is damaged is not good", async () => {
 });
 
 const WRONG: readonly (readonly [args: readonly string[], code: number, line: string])[] = [
-  [["store", "check"], 2, "Cannot find the store: WEBHOOK_STORE is not set, and no -store is named"],
-  [["store", "move"], 2, "Cannot move the store: neither -from nor -to is named"],
+  [["store", "check"], 2, "Cannot find the store: set WEBHOOK_STORE or --store"],
+  [["store", "move"], 2, 'Cannot run "store move": --from or --to is missing'],
   [
     ["store", "move", "--from", "a.db"],
     2,
-    "Cannot find the store: WEBHOOK_STORE is not set, and no -to is named",
+    "Cannot find the store: set WEBHOOK_STORE or --to",
   ],
   [
     ["store", "move", "--from", "a.db", "--to", "b.db"],

@@ -1,15 +1,15 @@
 import { assertEquals } from "@std/assert";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import type { Logger } from "../../../src/base/log.ts";
-import type { FromWorker } from "../../../src/config/file_provider_message.ts";
+import type { FromRuleWorker } from "../../../src/config/file_provider_message.ts";
 import type { RulesLoad, RulesProvider } from "../../../src/config/provider.ts";
-import { createWorkerFileProvider, type WorkerLine } from "../../../src/config/worker_file_provider.ts";
+import { createWorkerFileProvider, type RuleWorkerHandle } from "../../../src/config/worker_file_provider.ts";
 import { partsOfLoad } from "../../../src/config/load_parts.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
 import { compileRules } from "../../../src/ratelimit/compile_rules.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";
-import { WorkerLineDouble } from "./worker_line_double.ts";
+import { RuleWorkerDouble } from "./rule_worker_double.ts";
 
 const FOLDER = {
   ...{ subdirectory: "", appDirectory: "", ignoreDotFiles: false, watchRoot: false },
@@ -20,7 +20,7 @@ const LOAD = endOfLoad({});
 /** The last part of a load. */
 function endOfLoad(
   { heapBytes = 1_000, ...rest }: { heapBytes?: number; isUnchanged?: boolean; digest?: string },
-): FromWorker {
+): FromRuleWorker {
   const part = {
     kind: "end",
     hasRules: true,
@@ -33,12 +33,14 @@ function endOfLoad(
 /** A provider, and everything that came of it. */
 class Scene {
   readonly clock: FakeClock;
-  readonly workers: WorkerLineDouble[] = [];
+  readonly workers: RuleWorkerDouble[] = [];
   readonly loads: RulesLoad[] = [];
   readonly log: string[] = [];
   readonly provider: RulesProvider;
 
-  constructor(options: { root?: string; clock?: Clock; watchRoot?: boolean; start?: () => WorkerLine } = {}) {
+  constructor(
+    options: { root?: string; clock?: Clock; watchRoot?: boolean; start?: () => RuleWorkerHandle } = {},
+  ) {
     this.clock = new FakeClock();
     const line = (level: string) => (message: string, fields = {}) => {
       const texts = Object.values(fields).map((field) =>
@@ -53,13 +55,13 @@ class Scene {
       error: line("error"),
     };
     const { root = "/none", clock = this.clock, watchRoot = false, start } = options;
-    const startWorker = start ?? (options.root === undefined ? () => this.#double() : undefined);
-    const real = startWorker === undefined ? {} : { startWorker };
+    const createWorker = start ?? (options.root === undefined ? () => this.#double() : undefined);
+    const real = createWorker === undefined ? {} : { createWorker };
     this.provider = createWorkerFileProvider({ ...FOLDER, root, watchRoot, clock, logger, ...real });
   }
 
   /** The newest worker. */
-  get worker(): WorkerLineDouble {
+  get worker(): RuleWorkerDouble {
     const worker = this.workers.at(-1);
     if (worker === undefined) throw new Error("Cannot use the worker: none was started");
     return worker;
@@ -82,16 +84,16 @@ class Scene {
     return this.log.splice(0);
   }
 
-  #double(): WorkerLineDouble {
-    const worker = new WorkerLineDouble();
+  #double(): RuleWorkerDouble {
+    const worker = new RuleWorkerDouble();
     this.workers.push(worker);
     return worker;
   }
 }
 
-const FAILED =
-  "error: the worker that reads the rule files failed; the rules in force stay, another one is started";
-const SILENT = "error: the worker that reads the rule files did not answer";
+/** The log line for a worker that is replaced after this many seconds. */
+const failed = (error: string, seconds: number) =>
+  `error: Rule file worker failed; restarting it and keeping the current rules: ${error}: ${seconds * 1_000}`;
 
 /** Runs with a folder that is alone in its folder, since that is watched too. */
 async function inFolder(run: (folder: string) => Promise<void>): Promise<void> {
@@ -235,9 +237,7 @@ Deno.test("worker file provider: a real worker that throws ends nothing and is s
   await scene.provider.close();
   assertEquals(
     scene.log,
-    [1, 2, 4].map((seconds, index) =>
-      `${FAILED} in ${seconds} s: Uncaught (in promise) Error: start ${index + 1}`
-    ),
+    [1, 2, 4].map((seconds, index) => failed(`Uncaught (in promise) Error: start ${index + 1}`, seconds)),
   );
   assertEquals(clock.waiting, 0);
 });
@@ -248,7 +248,7 @@ Deno.test("worker file provider: the wait for another worker doubles up to a min
   for (const seconds of [1, 2, 4, 8, 16, 32, 60, 60]) {
     const { worker } = scene;
     assertEquals(worker.fail("broken"), false);
-    assertEquals([worker.isTerminated, scene.takeLog()], [true, [`${FAILED} in ${seconds} s: broken`]]);
+    assertEquals([worker.isTerminated, scene.takeLog()], [true, [failed("broken", seconds)]]);
     scene.clock.advance(seconds * 1_000 - 1);
     assertEquals(scene.worker, worker);
     scene.clock.advance(1);
@@ -257,7 +257,7 @@ Deno.test("worker file provider: the wait for another worker doubles up to a min
   scene.worker.tell(LOAD);
   scene.clock.advance(60_000);
   scene.worker.fail("broken");
-  assertEquals(scene.takeLog(), [`${FAILED} in 1 s: broken`]);
+  assertEquals(scene.takeLog(), [failed("broken", 1)]);
 });
 
 Deno.test("worker file provider: a worker that cannot be started is logged and tried again", () => {
@@ -270,45 +270,42 @@ Deno.test("worker file provider: a worker that cannot be started is logged and t
   scene.clock.advance(1_000);
   assertEquals(
     scene.log,
-    [1, 2].map((seconds) =>
-      "error: the worker that reads the rule files cannot be started; the rules in force stay, " +
-      `another one is started in ${seconds} s: no permission`
-    ),
+    [1, 2].map((seconds) => failed("no permission", seconds)),
   );
 });
 
 Deno.test("worker file provider: a worker that answers neither pings nor a wish for a load is replaced, with more patience each time", () => {
   const scene = new Scene();
   scene.start();
-  const silences: readonly (readonly [name: string, seconds: number, silence: () => void])[] = [
-    ["no first load", 60, () => {}],
-    ["no answer to a ping", 120, () => {
+  const silences: readonly (readonly [reply: string, seconds: number, silence: () => void])[] = [
+    ["load of the rules", 60, () => {}],
+    ["answer to a ping", 120, () => {
       scene.worker.tell(LOAD);
       scene.clock.advance(10_000);
       scene.worker.isAlive = false;
       scene.clock.advance(10_000);
     }],
-    ["no load that was asked for", 240, () => {
+    ["load of the rules", 240, () => {
       scene.worker.tell(LOAD);
       scene.clock.advance(300_000);
       scene.provider.reload();
     }],
   ];
-  for (const [name, seconds, silence] of silences) {
+  for (const [reply, seconds, silence] of silences) {
     const { worker } = scene;
     silence();
     scene.clock.advance(seconds * 1_000 - 1);
-    assertEquals([name, scene.log, worker.isTerminated], [name, [], false]);
+    assertEquals([reply, scene.log, worker.isTerminated], [reply, [], false]);
     scene.clock.advance(1);
-    const line = `${SILENT} for ${seconds} s; the rules in force stay, another one is started in 1 s`;
-    assertEquals([name, scene.takeLog(), worker.isTerminated], [name, [line], true]);
+    const line = failed(`no ${reply} for ${seconds} s`, 1);
+    assertEquals([reply, scene.takeLog(), worker.isTerminated], [reply, [line], true]);
     scene.clock.advance(1_000);
-    assertEquals([name, scene.worker === worker, scene.worker.told], [name, false, ["start"]]);
+    assertEquals([reply, scene.worker === worker, scene.worker.told], [reply, false, ["start"]]);
     // Whatever the one before still says is of no interest.
     const loads = scene.loads.length;
     worker.tell(LOAD);
     worker.fail("late");
-    assertEquals([name, scene.loads.length, scene.log], [name, loads, []]);
+    assertEquals([reply, scene.loads.length, scene.log], [reply, loads, []]);
   }
 });
 
@@ -318,7 +315,7 @@ Deno.test("worker file provider: a load that cannot be taken over is logged", ()
     throw new Error("no room");
   });
   scene.worker.tell(LOAD);
-  assertEquals(scene.log, ["error: taking over the rule files failed, the rules before stay: no room"]);
+  assertEquals(scene.log, ["error: Cannot apply the rule files; keeping the current rules: no room"]);
 });
 
 Deno.test("worker file provider: closing waits for the worker, but no longer than a second", async () => {
@@ -337,7 +334,7 @@ Deno.test("worker file provider: closing waits for the worker, but no longer tha
     }
     await closed;
     scene.provider.reload();
-    assertEquals([worker.told, worker.isTerminated], [["start", "close"], true]);
+    assertEquals([worker.told, worker.isTerminated], [["start", "stop"], true]);
     assertEquals([scene.loads, scene.log, scene.clock.waiting], [[], [], 0]);
   }
 });

@@ -4,12 +4,12 @@ import { openWebhooks } from "../../../src/serve/webhooks.ts";
 import { readSettings } from "../../../src/settings/read_settings.ts";
 import { StatsStore } from "../../../src/stats/store.ts";
 import type { ToWebhookWorker } from "../../../src/webhooks/service/message.ts";
-import type { WebhookLine } from "../../../src/webhooks/service/supervisor.ts";
+import type { WebhookWorkerHandle } from "../../../src/webhooks/service/supervisor.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
 /** A worker that keeps what it is told. */
-class KeptLine implements WebhookLine {
+class KeptLine implements WebhookWorkerHandle {
   readonly told: ToWebhookWorker[] = [];
   onmessage = null;
   onmessageerror = null;
@@ -34,7 +34,7 @@ function bed(environment: Readonly<Record<string, string>> = {}) {
     tracing: { route: (make, decide) => make(decide), work: () => {} },
     counters: { peek: () => Promise.resolve([]), reset: () => Promise.resolve([]) },
     decide: () => Promise.reject(new Error("nothing is decided here")),
-    startWorker: () => line,
+    createWorker: () => line,
   });
   return { opened, line, clock, health };
 }
@@ -63,7 +63,7 @@ Deno.test("webhooks: a variable of WORKFLOW_ENV that is not set is told as such,
 Deno.test("webhooks: the thread is started once, when it is told to", async () => {
   const { opened, line, clock, health } = bed();
   assertEquals(line.told, []);
-  assertEquals(health.failing(), [{ name: "webhooks", healthy: false, reason: "it is starting" }]);
+  assertEquals(health.failing(), [{ name: "webhooks", healthy: false, reason: "starting" }]);
   opened.start();
   opened.start();
   clock.advance(2_000);

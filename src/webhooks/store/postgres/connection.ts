@@ -5,6 +5,7 @@ import pg from "pg";
 import type { Clock } from "../../../base/clock.ts";
 import { answeredWithin } from "../../../base/wait.ts";
 import type { PostgresAddress, PostgresHost } from "../../../base/postgres_address.ts";
+import { hostPort } from "../../../base/host_port.ts";
 import { endsSession, PostgresError, postgresError, sqlStateOf } from "./error.ts";
 import { boundValue, columnReader, PreparedTexts } from "./text.ts";
 import { readPostgresTls, tlsAttempts } from "./tls.ts";
@@ -286,7 +287,7 @@ class Attempt {
       };
       return await answeredWithin(this.#connect(options), ms, clock, overdue);
     } catch (error) {
-      throw withPlace(error, `Cannot reach PostgreSQL at "${shownHost(this.#host)}"`);
+      throw withPlace(error, `Cannot reach PostgreSQL at "${hostPort(this.#host)}"`);
     } finally {
       signal?.removeEventListener("abort", breakOff);
     }
@@ -352,8 +353,4 @@ function withoutEnvironment(client: object, options: string | undefined): void {
   const { connectionParameters } = client as { readonly connectionParameters: Record<string, unknown> };
   connectionParameters["options"] = options;
   connectionParameters["replication"] = undefined;
-}
-
-function shownHost({ host, port }: PostgresHost): string {
-  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }

@@ -1,6 +1,6 @@
 import { MIGRATIONS, refuseVersion } from "../schema.ts";
 import { sqlStateOf } from "./error.ts";
-import { textOrNone, whole } from "../rows.ts";
+import { whole } from "../rows.ts";
 import { get, postgresOnly, run, type Work } from "../work.ts";
 import { StoreError } from "../store.ts";
 
@@ -66,7 +66,7 @@ export async function migratePostgres(
 /** The version of the tables in the schema where new ones would be made; 0 for none. */
 export function* schemaVersion(shownAddress: string): Work<number> {
   const table = yield* get(TABLE);
-  if (table === undefined || textOrNone(table, "name") === undefined) {
+  if (table === undefined || table["name"] === null) {
     throw new StoreError(
       "failed",
       `Cannot open the store "${shownAddress}": no schema of its search_path is there; ` +

@@ -1,7 +1,5 @@
 import type { ConnectionOptions } from "node:tls";
-import { errorText } from "../../../base/error_text.ts";
-import { parseCertificates, readPem } from "../../../base/pem.ts";
-import { readTlsPair } from "../../../base/tls_pair.ts";
+import { readAuthorities, readTlsPair } from "../../../base/tls_files.ts";
 import { isSocketFolder, type PostgresAddressFields, type SslMode } from "../../../base/postgres_address.ts";
 
 /** In which order encryption and none are tried; the second only where the first was refused as such. */
@@ -23,7 +21,9 @@ export function tlsAttempts({ sslMode }: PostgresAddressFields, host: string): r
 export async function readPostgresTls(fields: PostgresAddressFields): Promise<ConnectionOptions> {
   const { sslMode, rootCertFile, certFile, keyFile } = fields;
   const [authorities, pair] = await Promise.all([
-    rootCertFile === undefined || rootCertFile === "system" ? undefined : readAuthorities(rootCertFile),
+    rootCertFile === undefined || rootCertFile === "system"
+      ? undefined
+      : readAuthorities("sslrootcert", rootCertFile),
     certFile === undefined || keyFile === undefined
       ? undefined
       : readTlsPair({ cert: certFile, key: keyFile }, { cert: "sslcert", key: "sslkey" }),
@@ -36,12 +36,4 @@ export async function readPostgresTls(fields: PostgresAddressFields): Promise<Co
     ...(pair === undefined ? {} : { cert: pair.cert, key: pair.key }),
     ...(sslMode === "verify-full" ? {} : { checkServerIdentity: () => undefined }),
   };
-}
-
-async function readAuthorities(path: string): Promise<string[]> {
-  try {
-    return parseCertificates(await readPem(path)).map(({ pem }) => pem);
-  } catch (error) {
-    throw new Error(`Cannot use sslrootcert "${path}": ${errorText(error)}`);
-  }
 }

@@ -58,7 +58,7 @@ Deno.test("trigger: what is wrong is answered in the order of the checks", async
   assertEquals(codeOf(await bed.start(key, "no json")), [403, "trigger_disabled"]);
   assertEquals(codeOf(await bed.start(key, "no json", { name: "none" })), [404, "not_found"]);
   assertEquals(
-    (await bed.service.admitTrigger({ requestId: "r", name: "order-intake", keyHash: "" }))?.status,
+    (await bed.service.acceptTrigger({ requestId: "r", name: "order-intake", keyHash: "" })).status,
     401,
   );
   assertEquals(
@@ -76,7 +76,7 @@ Deno.test("trigger: a problem has one shape", async () => {
     type: "about:blank",
     title: "Unprocessable Content",
     status: 422,
-    detail: "Cannot read the body: a JSON object is wanted",
+    detail: "Cannot read the body: expected a JSON object",
     code: "not_an_object",
     requestId: "request-2",
     field: "body",
@@ -216,7 +216,7 @@ Deno.test("trigger: a store that fails is 503, and nothing is accepted", async (
     const { key } = await bed.trigger();
     const answer = await bed.start(key, {});
     assertEquals([codeOf(answer), answer.headers["retry-after"]], [[503, "store_unavailable"], "1"]);
-    assertEquals((await bed.service.figures()).problem, `Cannot write: ${code}`);
+    assertEquals((await bed.service.metrics()).problem, `Cannot write: ${code}`);
   }
 });
 
@@ -232,11 +232,11 @@ Deno.test("trigger: health fails for as long as another process locks the store,
   const { key } = await bed.trigger();
   assertEquals((await bed.start(key, {})).status, 503);
   for (let second = 0; second < 12; second++) {
-    assertEquals((await bed.service.figures()).problem, "the store is locked", `after ${second} s`);
+    assertEquals((await bed.service.metrics()).problem, "the store is locked", `after ${second} s`);
     bed.clock.advance(1_000);
   }
   isLocked = false;
-  assertEquals((await bed.service.figures()).problem, undefined);
+  assertEquals((await bed.service.metrics()).problem, undefined);
 });
 
 Deno.test("trigger: once the service stops it is 503", async () => {

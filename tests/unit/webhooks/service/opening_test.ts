@@ -134,7 +134,7 @@ Deno.test("opening: the key file may be in another place, and is moved there by 
     assertEquals(message, `Cannot use the key file "${named}": it is missing; move "${ofStore}" there`);
     await Deno.rename(ofStore, named);
     await opened(folder, settings, async (service) => {
-      assertEquals((await service.figures()).note, undefined);
+      assertEquals((await service.metrics()).note, undefined);
     });
     assertEquals(await Deno.stat(ofStore).catch((error: Error) => error.name), "NotFound");
     await Deno.copyFile(named, ofStore);
@@ -203,13 +203,13 @@ Deno.test("opening: what cannot be read is noted until nothing needs it any more
     await opened(folder, {}, async (service) => {
       ({ id: first } = await administer(service, "POST", "/endpoints", { url, headers }));
       ({ id: second } = await administer(service, "POST", "/endpoints", { url }));
-      assertEquals((await service.figures()).note, undefined);
+      assertEquals((await service.metrics()).note, undefined);
     });
     const clock = scaledClock();
     await opened(folder, { encryptionKeys: [OTHER_KEY] }, async (service) => {
       const noted = async (afterMs: number) => {
         clock.elapsedAheadMs += afterMs;
-        return (await service.figures()).note?.replace(/:.*/, "");
+        return (await service.metrics()).note?.replace(/:.*/, "");
       };
       const seen = [await noted(0)];
       await administer(service, "DELETE", `/endpoints/${second}`);

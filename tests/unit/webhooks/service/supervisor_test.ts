@@ -2,24 +2,28 @@ import { assertEquals } from "@std/assert";
 import { KeptLog } from "../../../harness/http_fixture.ts";
 import { FakeClock } from "../../../harness/fake_clock.ts";
 import { until } from "../../../harness/until.ts";
-import type { WebhookAnswer } from "../../../../src/webhooks/api/calls.ts";
+import type { WorkerNotice } from "../../../../src/base/supervised_worker.ts";
+import { CONTINUE, type WebhookAnswer } from "../../../../src/webhooks/api/calls.ts";
 import type { LimitCall } from "../../../../src/webhooks/model/limit_call.ts";
 import type {
   FromWebhookWorker,
   ToWebhookWorker,
   WebhookOptions,
 } from "../../../../src/webhooks/service/message.ts";
-import { type WebhookLine, WebhookThread } from "../../../../src/webhooks/service/supervisor.ts";
+import {
+  type WebhookWorkerHandle,
+  WebhookWorkerSupervisor,
+} from "../../../../src/webhooks/service/supervisor.ts";
 
-const CALL = { requestId: "r", name: "a", keyHash: "h" };
+const CALL = { requestId: "r", name: "a", keyHash: "h", body: "{}" };
 const OK: WebhookAnswer = { status: 202, headers: {}, body: "{}" };
 
-class Line implements WebhookLine {
+class Line implements WebhookWorkerHandle {
   readonly sent: ToWebhookWorker[] = [];
   isTerminated = false;
-  onmessage: ((event: MessageEvent<FromWebhookWorker>) => void) | null = null;
-  onmessageerror: ((event: MessageEvent) => void) | null = null;
-  onerror: ((event: ErrorEvent) => void) | null = null;
+  onmessage: WebhookWorkerHandle["onmessage"] = null;
+  onmessageerror: WebhookWorkerHandle["onmessageerror"] = null;
+  onerror: WebhookWorkerHandle["onerror"] = null;
 
   postMessage(message: ToWebhookWorker): void {
     this.sent.push(message);
@@ -28,13 +32,13 @@ class Line implements WebhookLine {
     this.isTerminated = true;
   }
   /** What the worker says. */
-  say(message: FromWebhookWorker): void {
+  say(message: FromWebhookWorker | WorkerNotice): void {
     this.onmessage?.(new MessageEvent("message", { data: message }));
   }
   /** Answers the last question. */
-  answer(answer: WebhookAnswer | undefined): void {
-    const asked = this.sent.findLast((message) => message.type === "question");
-    if (asked?.type === "question") this.say({ type: "answer", id: asked.id, answer });
+  answer(answer: WebhookAnswer): void {
+    const asked = this.sent.findLast((message) => message.type === "request");
+    if (asked?.type === "request") this.say({ type: "answer", id: asked.id, answer });
   }
 }
 
@@ -44,26 +48,26 @@ function bed(limit: LimitCall = () => Promise.resolve({ code: "OK" })) {
   const isNew: boolean[] = [];
   const clock = new FakeClock();
   const log = new KeptLog();
-  const thread = new WebhookThread({
+  const supervisor = new WebhookWorkerSupervisor({
     options: {} as WebhookOptions,
     limit,
     clock,
     random: () => 0,
     logger: log,
     onHealth: (healthy, reason) => void health.push([healthy, reason]),
-    onFigures: (_, first) => void isNew.push(first),
-    startWorker: () => {
+    onMetrics: (_, first) => void isNew.push(first),
+    createWorker: () => {
       const line = new Line();
       lines.push(line);
       return line;
     },
   });
   const line = () => lines.at(-1) ?? new Line();
-  return { thread, clock, lines, line, health, isNew, log };
+  return { supervisor, clock, lines, line, health, isNew, log };
 }
 
-async function end(thread: WebhookThread, line: Line): Promise<void> {
-  const stopped = thread.stop(0);
+async function end(supervisor: WebhookWorkerSupervisor, line: Line): Promise<void> {
+  const stopped = supervisor.stop(0);
   line.say({ type: "stopped" });
   await stopped;
 }
@@ -73,126 +77,126 @@ const codeOf = (
 ) => [answer?.status, answer?.code, answer?.headers["retry-after"]];
 const AWAY = [503, "webhooks_unavailable", "1"];
 const STOPPING = [503, "shutting_down", "1"];
-const FIGURES = { counters: {}, gauges: {}, durations: {} };
+const METRICS = { counters: {}, gauges: {}, durations: {} };
 
-Deno.test("webhook thread: calls wait for the first worker", async () => {
-  const { thread, clock, line, lines, health } = bed();
-  const first = thread.admitTrigger(CALL);
-  assertEquals([lines.length, health], [0, [[false, "it is starting"]]]);
-  thread.start();
-  const second = thread.admitEvent({ requestId: "s" });
+Deno.test("webhook worker supervisor: calls wait for the first worker", async () => {
+  const { supervisor, clock, line, lines, health } = bed();
+  const first = supervisor.acceptTrigger(CALL);
+  assertEquals([lines.length, health], [0, [[false, "starting"]]]);
+  supervisor.start();
+  const second = supervisor.acceptEvent({ requestId: "s" });
   clock.advance(4_999);
   assertEquals(line().sent.map(({ type }) => type), ["start"]);
   line().say({ type: "ready" });
-  await thread.ready;
-  assertEquals(line().sent.map(({ type }) => type), ["start", "question", "question"]);
-  line().say({ type: "answer", id: 1, answer: undefined });
+  await supervisor.ready;
+  assertEquals(line().sent.map(({ type }) => type), ["start", "request", "request"]);
+  line().say({ type: "answer", id: 1, answer: CONTINUE });
   line().say({ type: "answer", id: 2, answer: OK });
-  assertEquals([await first, await second], [undefined, OK]);
-  const accepted = thread.acceptTrigger({ ...CALL, body: "{}" });
+  assertEquals([await first, await second], [CONTINUE, OK]);
+  const accepted = supervisor.acceptTrigger(CALL);
   line().answer(OK);
   assertEquals(await accepted, OK);
-  assertEquals(health, [[false, "it is starting"], [true, ""]]);
-  await end(thread, line());
+  assertEquals(health, [[false, "starting"], [true, ""]]);
+  await end(supervisor, line());
   assertEquals(clock.waiting, 0);
 });
 
 for (
   const [what, happens, state] of [
-    ["that takes too long", (_: Line, clock: FakeClock) => clock.advance(5_000), "it is starting"],
-    ["that fails", (line: Line) => line.say({ type: "failed", state: "no disk" }), "no disk"],
+    ["that takes too long", (_: Line, clock: FakeClock) => clock.advance(5_000), "starting"],
+    ["that fails", (line: Line) => line.say({ type: "failed", reason: "no disk" }), "no disk"],
     ["that ends", (line: Line) => line.onerror?.(new ErrorEvent("error", { message: "boom" })), "boom"],
-    ["whose store is away", (line: Line) => line.say({ type: "waiting", state: "nobody" }), "nobody"],
+    ["whose store is away", (line: Line) => line.say({ type: "waiting", reason: "nobody" }), "nobody"],
   ] as const
 ) {
-  Deno.test(`webhook thread: nobody waits longer for a first worker ${what}`, async () => {
-    const { thread, clock, line, health } = bed();
-    thread.start();
-    const early = thread.acceptTrigger({ ...CALL, body: "{}" });
+  Deno.test(`webhook worker supervisor: nobody waits longer for a first worker ${what}`, async () => {
+    const { supervisor, clock, line, health } = bed();
+    supervisor.start();
+    const early = supervisor.acceptTrigger(CALL);
     happens(line(), clock);
-    await thread.ready;
+    await supervisor.ready;
     assertEquals(codeOf(await early), AWAY);
-    assertEquals(codeOf(await thread.admitTrigger(CALL)), AWAY, "the next one does not wait at all");
+    assertEquals(codeOf(await supervisor.acceptTrigger(CALL)), AWAY, "the next one does not wait at all");
     clock.advance(1_000);
     line().say({ type: "ready" });
     assertEquals(line().sent.map(({ type }) => type), ["start"], "what was refused is not asked later");
     assertEquals(health.slice(-2), [[false, state], [true, ""]]);
-    const asked = thread.admitTrigger(CALL);
-    line().answer(undefined);
-    assertEquals(await asked, undefined);
-    await end(thread, line());
+    const asked = supervisor.acceptTrigger(CALL);
+    line().answer(OK);
+    assertEquals(await asked, OK);
+    await end(supervisor, line());
     assertEquals(clock.waiting, 0);
   });
 }
 
-Deno.test("webhook thread: not more calls wait for the first worker than may wait at all", async () => {
-  const { thread, line } = bed();
-  const waiting = Array.from({ length: 10_000 }, () => thread.admitTrigger(CALL));
-  const [status, code] = codeOf(await thread.admitTrigger(CALL));
+Deno.test("webhook worker supervisor: not more calls wait for the first worker than may wait at all", async () => {
+  const { supervisor, line } = bed();
+  const waiting = Array.from({ length: 10_000 }, () => supervisor.acceptTrigger(CALL));
+  const [status, code] = codeOf(await supervisor.acceptTrigger(CALL));
   assertEquals([status, code], [503, "webhooks_unavailable"]);
-  thread.start();
-  const stopped = thread.stop(0);
+  supervisor.start();
+  const stopped = supervisor.stop(0);
   line().say({ type: "stopped" });
   await stopped;
   const codes = new Set((await Promise.all(waiting)).map((answer) => answer?.code));
   assertEquals([...codes], ["shutting_down"]);
 });
 
-Deno.test("webhook thread: a worker that waits for its store holds nobody up, and is not replaced", async () => {
-  const { thread, clock, lines, line, health, log } = bed();
-  thread.start();
+Deno.test("webhook worker supervisor: a worker that waits for its store holds nobody up, and is not replaced", async () => {
+  const { supervisor, clock, lines, line, health, log } = bed();
+  supervisor.start();
   const told = () =>
-    log.lines.filter(({ message }) => message.startsWith("The webhook service waits")).length;
+    log.lines.filter(({ message }) => message.startsWith("Webhook worker is waiting")).length;
   for (let second = 0; second < 121; second += 5) {
     clock.advance(5_000);
-    line().say({ type: "waiting", state: "no connection" });
-    await thread.ready;
-    assertEquals(codeOf(await thread.admitTrigger(CALL)), AWAY);
+    line().say({ type: "waiting", reason: "no connection" });
+    await supervisor.ready;
+    assertEquals(codeOf(await supervisor.acceptTrigger(CALL)), AWAY);
   }
   assertEquals([lines.length, health.at(-1), told()], [1, [false, "no connection"], 13]);
   line().say({ type: "ready" });
   assertEquals(health.at(-1), [true, ""]);
-  await end(thread, line());
+  await end(supervisor, line());
 });
 
-Deno.test("webhook thread: what its operator should know is told while all is well", async () => {
-  const { thread, line, health } = bed();
-  thread.start();
+Deno.test("webhook worker supervisor: what its operator should know is told while all is well", async () => {
+  const { supervisor, line, health } = bed();
+  supervisor.start();
   line().say({ type: "ready" });
-  line().say({ type: "figures", figures: { ...FIGURES, note: "the clock is off" } });
-  line().say({ type: "figures", figures: { ...FIGURES, note: "the clock is off", problem: "no disk" } });
+  line().say({ type: "metrics", metrics: { ...METRICS, note: "the clock is off" } });
+  line().say({ type: "metrics", metrics: { ...METRICS, note: "the clock is off", problem: "no disk" } });
   assertEquals(health.slice(-2), [[true, "the clock is off"], [false, "no disk"]]);
-  await end(thread, line());
+  await end(supervisor, line());
 });
 
-Deno.test("webhook thread: a call waits for 10 seconds", async () => {
-  const { thread, clock, line } = bed();
-  thread.start();
+Deno.test("webhook worker supervisor: a call waits for 10 seconds", async () => {
+  const { supervisor, clock, line } = bed();
+  supervisor.start();
   line().say({ type: "ready" });
-  const waiting = thread.acceptTrigger({ ...CALL, body: "{}" });
+  const waiting = supervisor.acceptTrigger(CALL);
   for (let second = 0; second < 11; second++) {
     clock.advance(1_000);
-    line().say({ type: "figures", figures: FIGURES });
+    line().say({ type: "metrics", metrics: METRICS });
   }
   assertEquals(codeOf(await waiting), AWAY);
   // Its answer comes too late, and harms nobody.
   line().answer(OK);
-  await end(thread, line());
+  await end(supervisor, line());
   assertEquals(clock.waiting, 0);
 });
 
 for (
   const [what, fail, state] of [
     ["an error", (line: Line) => line.onerror?.(new ErrorEvent("error", { message: "boom" })), "boom"],
-    ["a failed start", (line: Line) => line.say({ type: "failed", state: "no disk" }), "no disk"],
+    ["a failed start", (line: Line) => line.say({ type: "failed", reason: "no disk" }), "no disk"],
   ] as const
 ) {
-  Deno.test(`webhook thread: after ${what} another worker is started, later and later`, async () => {
-    const { thread, clock, lines, line, health, isNew } = bed();
-    thread.start();
+  Deno.test(`webhook worker supervisor: after ${what} another worker is started, later and later`, async () => {
+    const { supervisor, clock, lines, line, health, isNew } = bed();
+    supervisor.start();
     line().say({ type: "ready" });
-    line().say({ type: "figures", figures: FIGURES });
-    const waiting = thread.acceptTrigger({ ...CALL, body: "{}" });
+    line().say({ type: "metrics", metrics: METRICS });
+    const waiting = supervisor.acceptTrigger(CALL);
     const waits: number[] = [];
     for (let round = 0; round < 3; round++) {
       const before = lines.length;
@@ -206,47 +210,47 @@ for (
     assertEquals(lines.map(({ isTerminated }) => isTerminated), [true, true, true, false]);
     assertEquals(health.at(-1), [false, state]);
     line().say({ type: "ready" });
-    line().say({ type: "figures", figures: FIGURES });
-    line().say({ type: "figures", figures: FIGURES });
+    line().say({ type: "metrics", metrics: METRICS });
+    line().say({ type: "metrics", metrics: METRICS });
     assertEquals([health.at(-1), isNew], [[true, ""], [true, true, false]]);
-    const next = thread.acceptTrigger({ ...CALL, body: "{}" });
+    const next = supervisor.acceptTrigger(CALL);
     line().answer(OK);
     assertEquals(await next, OK);
-    await end(thread, line());
+    await end(supervisor, line());
   });
 }
 
-Deno.test("webhook thread: a worker that falls silent is replaced", async () => {
-  const { thread, clock, lines, line, health } = bed();
-  thread.start();
+Deno.test("webhook worker supervisor: a worker that falls silent is replaced", async () => {
+  const { supervisor, clock, lines, line, health } = bed();
+  supervisor.start();
   line().say({ type: "ready" });
   clock.advance(15_000);
   assertEquals(lines.length, 1);
   clock.advance(2_000);
   assertEquals([lines.length, lines[0]?.isTerminated], [2, true]);
-  assertEquals(health.at(-1), [false, "it was silent for 15 s"]);
+  assertEquals(health.at(-1), [false, "no message for 15 s"]);
   // What a worker that was given up says is not heard.
   lines[0]?.say({ type: "ready" });
-  assertEquals(codeOf(await thread.admitTrigger(CALL)), AWAY);
-  await end(thread, line());
+  assertEquals(codeOf(await supervisor.acceptTrigger(CALL)), AWAY);
+  await end(supervisor, line());
 });
 
-Deno.test("webhook thread: the state of the store is its health", async () => {
-  const { thread, line, health } = bed();
-  thread.start();
+Deno.test("webhook worker supervisor: the state of the store is its health", async () => {
+  const { supervisor, line, health } = bed();
+  supervisor.start();
   line().say({ type: "ready" });
-  line().say({ type: "figures", figures: { ...FIGURES, problem: "the disk is full" } });
+  line().say({ type: "metrics", metrics: { ...METRICS, problem: "the disk is full" } });
   assertEquals(health.at(-1), [false, "the disk is full"]);
-  line().say({ type: "figures", figures: FIGURES });
+  line().say({ type: "metrics", metrics: METRICS });
   assertEquals(health.at(-1), [true, ""]);
-  await end(thread, line());
+  await end(supervisor, line());
 });
 
-Deno.test("webhook thread: limits are decided for the worker", async () => {
-  const { thread, line } = bed((domain) =>
+Deno.test("webhook worker supervisor: limits are decided for the worker", async () => {
+  const { supervisor, line } = bed((domain) =>
     domain === "edge" ? Promise.resolve({ code: "OVER_LIMIT", resetMs: 5 }) : Promise.reject(new Error("no"))
   );
-  thread.start();
+  supervisor.start();
   line().say({ type: "limit", id: 1, domain: "edge", descriptors: [{ a: "b" }] });
   line().say({ type: "limit", id: 2, domain: "none", descriptors: [] });
   const answers = await until("both answers", () => {
@@ -257,18 +261,18 @@ Deno.test("webhook thread: limits are decided for the worker", async () => {
     { type: "limit", id: 1, decision: { code: "OVER_LIMIT", resetMs: 5 } },
     { type: "limit", id: 2, decision: undefined },
   ]);
-  await end(thread, line());
+  await end(supervisor, line());
 });
 
-Deno.test("webhook thread: stopping waits for the worker, for a while", async () => {
+Deno.test("webhook worker supervisor: stopping waits for the worker, for a while", async () => {
   for (const answers of [true, false]) {
-    const { thread, clock, line, log } = bed();
-    thread.start();
+    const { supervisor, clock, line, log } = bed();
+    supervisor.start();
     line().say({ type: "ready" });
-    const waiting = thread.acceptTrigger({ ...CALL, body: "{}" });
-    const stopped = thread.stop(10_000);
+    const waiting = supervisor.acceptTrigger(CALL);
+    const stopped = supervisor.stop(10_000);
     assertEquals(line().sent.at(-1), { type: "stop", graceMs: 10_000 });
-    assertEquals(codeOf(await thread.acceptTrigger({ ...CALL, body: "{}" })), STOPPING);
+    assertEquals(codeOf(await supervisor.acceptTrigger(CALL)), STOPPING);
     if (answers) line().say({ type: "stopped" });
     else clock.advance(13_000);
     await stopped;

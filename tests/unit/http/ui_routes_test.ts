@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { Health } from "../../../src/base/health.ts";
 import { createDebugHandler } from "../../../src/http/debug.ts";
-import { uiRoutes } from "../../../src/http/ui_route.ts";
+import { uiRoutes } from "../../../src/http/ui_routes.ts";
 import { readPageFile } from "../../../src/ui/page_files.ts";
 import { HandledHttp } from "../../harness/http_fixture.ts";
 
@@ -100,7 +100,7 @@ Deno.test("the debug port lists the page", async () => {
   const served = serveUi();
   const lines = (await (await served.fetch("/", { headers: { authorization: `Bearer ${TOKEN}` } })).text())
     .split("\n").filter((line) => line.startsWith("/ui"));
-  assertEquals(lines, ["/ui/*: what the web page is made of", "/ui: this service as a web page"]);
+  assertEquals(lines, ["/ui/*: files of the web page", "/ui: this service as a web page"]);
 });
 
 Deno.test("the page asks for nothing from elsewhere, and each of its files is served, without types", async () => {

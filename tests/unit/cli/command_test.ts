@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { CommandError, readBytes, readLines, readText } from "../../../src/cli/command_input.ts";
+import { CommandError, readBytes, readLines, readText } from "../../../src/cli/command.ts";
 
 function stdin(...parts: readonly (string | Uint8Array)[]): { stdin: () => ReadableStream<Uint8Array> } {
   const bytes = parts.map((part) => typeof part === "string" ? new TextEncoder().encode(part) : part);
@@ -18,7 +18,7 @@ Deno.test("the lines of a text come without spaces around them, and none is empt
 Deno.test("what is not UTF-8 is refused", async () => {
   const error = await readText("-", stdin(new Uint8Array([0xff]))).catch((error: unknown) => error);
   assert(error instanceof CommandError);
-  assertEquals(error.message, 'Cannot read "-": it is not UTF-8');
+  assertEquals(error.message, 'Cannot read "-": not UTF-8');
 });
 
 Deno.test("what never ends is given up, and its source is told", async () => {
@@ -30,6 +30,6 @@ Deno.test("what never ends is given up, and its source is told", async () => {
   });
   const error = await readBytes("-", { stdin: () => endless }).catch((error: unknown) => error);
   assert(error instanceof CommandError);
-  assertEquals(error.message, 'Cannot read "standard input": it is longer than 67108864 bytes');
+  assertEquals(error.message, 'Cannot read "standard input": longer than 67108864 bytes');
   assertEquals(isCancelled, true);
 });

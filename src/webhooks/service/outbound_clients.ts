@@ -1,38 +1,30 @@
 import type { Clock } from "../../base/clock.ts";
+import { readAuthoritiesSync } from "../../base/tls_files.ts";
 import { Cidrs } from "../model/address_ranges.ts";
-import { createGuardedFetch, type GuardedFetch } from "../outbound/fetch.ts";
+import { createGuardedFetch } from "../outbound/fetch.ts";
 import type { SecretBox } from "../secrets/secret_box.ts";
-import { createSender, type DeliverySender, readAuthorities } from "../deliveries/sender.ts";
-import { createEndpointCheck, type EndpointCheck } from "../deliveries/endpoint_check.ts";
+import { createSender } from "../deliveries/sender.ts";
+import { createEndpointCheck } from "../deliveries/endpoint_check.ts";
 import { urlProblem } from "../deliveries/endpoint_url.ts";
 import type { WebhookOptions } from "./message.ts";
 
-/** What the senders of a webhook service are made with. */
-export interface WebhookOutsideOptions {
+/** What the outbound clients of a webhook service are created with. */
+export interface OutboundClientsOptions {
   readonly options: WebhookOptions;
   /** The clock of this machine. */
   readonly clock: Clock;
-  /** That of the store: a date that a receiver asks to wait for becomes a time that is stored. */
+  /** That of the store: a date in `Retry-After` becomes a time that is stored. */
   readonly storeClock: Clock;
   readonly secretBox: SecretBox;
 }
 
-/** What speaks to the world for a webhook service. */
-export interface WebhookOutside {
-  readonly sender: DeliverySender;
-  /** For the steps of workflows. */
-  readonly fetch: (...call: Parameters<GuardedFetch>) => Promise<Response>;
-  readonly check: EndpointCheck;
-  /** Why an endpoint may not have this URL; nothing when it may. */
-  readonly urlProblem: (url: string) => ReturnType<typeof urlProblem>;
-  /** Ends every connection. */
-  close(): Promise<void>;
-}
+/** The outbound clients of a webhook service; `fetch` is for the steps of workflows. */
+export type OutboundClients = ReturnType<typeof createOutboundClients>;
 
-/** Makes the senders. Throws when the file of authorities or the proxy cannot be used. */
-export function createOutside(
-  { options, clock, storeClock, secretBox }: WebhookOutsideOptions,
-): WebhookOutside {
+/** Creates the clients. Throws when the file of authorities or the proxy cannot be used. */
+export function createOutboundClients(
+  { options, clock, storeClock, secretBox }: OutboundClientsOptions,
+) {
   const { connectTimeoutMs, caFile, proxy, timeoutMs, version } = options;
   const allow = new Cidrs(options.allowCidrs);
   const newId = () => crypto.randomUUID();
@@ -42,7 +34,7 @@ export function createOutside(
     allow: new Cidrs(options.workflowAllowCidrs),
     connectTimeoutMs,
     clock,
-    authorities: caFile === undefined ? undefined : readAuthorities(caFile),
+    authorities: caFile === undefined ? undefined : readAuthoritiesSync("WEBHOOK_CA_FILE", caFile),
     proxy: proxy === undefined ? undefined : new URL(proxy),
   });
   const dial = { allow, connectTimeoutMs, caFile, proxy, clock };
@@ -51,7 +43,8 @@ export function createOutside(
     sender,
     fetch,
     check: createEndpointCheck({ ...dial, sender, secretBox, newId, timeoutMs, version }),
-    urlProblem: (url) => urlProblem(url, allow, lookups),
+    /** Why an endpoint may not have this URL; nothing when it may. */
+    urlProblem: (url: string) => urlProblem(url, allow, lookups),
     close: async () => void await Promise.all([sender.close(), fetch.close()]),
   };
 }

@@ -1,8 +1,8 @@
 import { assertEquals } from "@std/assert";
 import { Health } from "../../../src/base/health.ts";
 import { createDebugHandler } from "../../../src/http/debug.ts";
-import type { DebugTokens } from "../../../src/http/debug_right.ts";
-import { uiLiveRoute } from "../../../src/http/ui_live_route.ts";
+import type { DebugTokens } from "../../../src/http/bearer_token.ts";
+import { uiLiveRoute } from "../../../src/http/ui_routes.ts";
 import { LiveFeed } from "../../../src/ui/live_feed.ts";
 import { listenHttp } from "../../../src/http/listen.ts";
 import { until } from "../../harness/until.ts";
@@ -92,8 +92,8 @@ Deno.test("HEAD opens no stream, and POST is 405", async () => {
   assertEquals([response.status, response.headers.get("allow")], [405, "GET, HEAD"]);
 });
 
-const WRONG = "the bearer token is not the right one";
-const WANTED = "a bearer token is wanted";
+const WRONG = "the bearer token is wrong";
+const WANTED = "a bearer token is required";
 
 /** Which tokens are set, which one is shown, and the answer. */
 const TOKENS: readonly (readonly [set: Partial<DebugTokens>, shown: string | undefined, reason?: string])[] =

@@ -21,7 +21,7 @@ for (const url of ["https://weir.example", "http://127.0.0.1.example/", "http://
   Deno.test(`the token that is kept is not sent to ${url}`, async () => {
     await inFolder(SECRET, async (folder) => {
       const { code, stderr } = await ran(["audit", "--url", url], { folder });
-      const line = "Cannot call the administration: ADMIN_TOKEN is not set, and no -token-file is named";
+      const line = "Cannot call the administration: set ADMIN_TOKEN or --token-file";
       assertEquals([code, stderr.split("\n")[0]], [2, line]);
     });
   });
@@ -40,31 +40,31 @@ const WRONG: readonly Wrong[] = [
     name: "a URL of another kind",
     args: ["--url", `ftp://user:${SECRET}@host/`],
     code: 2,
-    line: "Cannot use -url: a URL that starts with http:// or https:// would be right",
+    line: "Invalid --url: expected a URL that starts with http:// or https://",
   },
   {
     name: "a URL with a password",
     environment: { WEIR_URL: `http://user:${SECRET}@127.0.0.1:1/` },
     code: 2,
-    line: "Cannot use WEIR_URL: it holds a user name or password, and a token is what is wanted",
+    line: "Invalid WEIR_URL: expected no user name and password",
   },
   {
     name: "a URL with a query",
     args: ["--url", `http://127.0.0.1:1/?token=${SECRET}`],
     code: 2,
-    line: "Cannot use -url: a URL without ? and # would be right",
+    line: "Invalid --url: expected a URL without ? and #",
   },
   {
     name: "a token that no header carries",
     environment: { ADMIN_TOKEN: `${SECRET}\nx` },
     code: 2,
-    line: "Cannot use the token of ADMIN_TOKEN: it holds a character that no token has",
+    line: "Invalid token of ADMIN_TOKEN: it holds a character that no token may have",
   },
   {
     name: "an empty file",
     args: ["--token-file", "/dev/null"],
     code: 2,
-    line: 'Cannot use the token of "/dev/null": it is empty',
+    line: 'Invalid token of "/dev/null": it is empty',
   },
   {
     name: "a file that is not there",
@@ -76,7 +76,7 @@ const WRONG: readonly Wrong[] = [
     name: "a timeout of nothing",
     args: ["--timeout", "0"],
     code: 2,
-    line: 'Cannot use --timeout "0": a duration from 1ms to 24h, such as 10s, would be right',
+    line: 'Invalid --timeout "0": expected a duration from 1ms to 24h, such as 10s',
   },
 ];
 

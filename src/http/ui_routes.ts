@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto";
+import { debugRightOf, type DebugTokens, unauthorizedRefusal } from "./bearer_token.ts";
 import type { DebugRoute } from "./debug.ts";
+import { ownSiteGuard } from "./request_guards.ts";
 import type { Call } from "./router.ts";
 
-/** A file as it is answered. */
+/** A file of the page, ready to be served. */
 interface ServedFile {
   readonly text: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -16,7 +18,7 @@ const TYPES: Readonly<Record<string, string>> = {
   css: "text/css; charset=utf-8",
   ts: "text/javascript; charset=utf-8",
 };
-/** The page runs only what comes from here, and makes no markup of texts. */
+/** The page runs only our own files and parses no text as markup. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -29,8 +31,8 @@ const POLICY = [
   "require-trusted-types-for 'script'",
   "trusted-types 'none'",
 ].join("; ");
-const HEADERS = {
-  // Asked for each time, so that the page is always that of the program; what has not changed is not sent.
+const PAGE_HEADERS = {
+  // The page is always that of the running program; unchanged files are not sent again.
   "cache-control": "no-cache",
   "content-security-policy": POLICY,
   "x-content-type-options": "nosniff",
@@ -38,6 +40,15 @@ const HEADERS = {
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
 };
+const STREAM_HEADERS = {
+  "content-type": "text/event-stream; charset=utf-8",
+  // A proxy that compresses or buffers would delay the events.
+  "cache-control": "no-store, no-transform",
+  "x-accel-buffering": "no",
+  "x-content-type-options": "nosniff",
+  "cross-origin-resource-policy": "same-origin",
+};
+const RETRY_SECONDS = "10";
 
 /**
  * The web page of the debug port at `/ui`, and its files beneath. Both are open without a token: they are the same for
@@ -63,7 +74,7 @@ export function uiRoutes(read: (name: string) => Promise<string | undefined>): D
   });
   return [
     route("/ui", "this service as a web page"),
-    route(`${PREFIX}*`, "what the web page is made of"),
+    route(`${PREFIX}*`, "files of the web page"),
   ];
 }
 
@@ -82,11 +93,49 @@ async function answer(
 function servedFile(name: string, text: string): ServedFile {
   const etag = `"${createHash("sha256").update(text).digest("base64url")}"`;
   const type = TYPES[name.slice(name.lastIndexOf(".") + 1)];
-  if (type === undefined) throw new Error(`Cannot serve "${name}": its kind of file is not known`);
-  return { text, headers: { ...HEADERS, "content-type": type, etag } };
+  if (type === undefined) throw new Error(`Cannot serve "${name}": unknown kind of file`);
+  return { text, headers: { ...PAGE_HEADERS, "content-type": type, etag } };
 }
 
 /** Proxies that compress mark the tag as weak. */
 function isSameEntity(list: string | null, etag: string | undefined): boolean {
   return list !== null && list.split(",").some((one) => one.trim().replace(/^W\//, "") === etag);
+}
+
+/** The source of the page's live data. */
+export interface UiFeed {
+  /** A stream of events that ends with any of the signals; undefined when too many are open. */
+  open(ends: { readonly signals: readonly AbortSignal[] }): ReadableStream<Uint8Array> | undefined;
+}
+
+/** Options of `uiLiveRoute`. */
+export interface UiLiveRouteOptions extends DebugTokens {
+  readonly feed: UiFeed;
+}
+
+/** `GET /ui/live` of the debug port: the state of the service as an event, immediately and each second. */
+export function uiLiveRoute(options: UiLiveRouteOptions): DebugRoute {
+  return {
+    path: "/ui/live",
+    methods: ["GET", "HEAD"],
+    help: "what the web page shows, as events; requires DEBUG_TOKEN, where it is set, or ADMIN_TOKEN",
+    open: true,
+    // Streams are few, and a window that was opened by a link would hold one of them.
+    handle: ownSiteGuard({ links: false })((call) => openStream(call, options)),
+  };
+}
+
+function openStream(call: Call, options: UiLiveRouteOptions): Response {
+  if (debugRightOf(call, options) === "none") return call.refuse(unauthorizedRefusal(call));
+  const { request, closing } = call;
+  // The router would wait for the end of the body.
+  if (request.method === "HEAD") return new Response(null, { headers: STREAM_HEADERS });
+  const stream = options.feed.open({ signals: [request.signal, closing] });
+  if (stream !== undefined) return new Response(stream, { headers: STREAM_HEADERS });
+  return call.refuse({
+    kind: "busy",
+    reason: "too many streams are open",
+    detail: "Cannot open another stream: too many are open; close a page that shows this service",
+    headers: { "retry-after": RETRY_SECONDS },
+  });
 }

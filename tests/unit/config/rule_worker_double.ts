@@ -1,25 +1,26 @@
-import type { FromWorker, ToWorker } from "../../../src/config/file_provider_message.ts";
-import type { WorkerLine } from "../../../src/config/worker_file_provider.ts";
+import type { FromRuleWorker, ToRuleWorker } from "../../../src/config/file_provider_message.ts";
+import type { WorkerNotice } from "../../../src/base/supervised_worker.ts";
+import type { RuleWorkerHandle } from "../../../src/config/worker_file_provider.ts";
 
 /** A worker that loads nothing of its own: a test says what it tells, and sees what it was told. */
-export class WorkerLineDouble implements WorkerLine {
+export class RuleWorkerDouble implements RuleWorkerHandle {
   /** The kinds of message that it was told. */
-  readonly told: ToWorker["type"][] = [];
+  readonly told: ToRuleWorker["type"][] = [];
   isTerminated = false;
   /** The digest of what was loaded when it was started. */
   known: string | undefined;
   /** Whether it answers pings and closes when it is told to. */
   isAlive = true;
-  onmessage: WorkerLine["onmessage"] = null;
-  onmessageerror: WorkerLine["onmessageerror"] = null;
-  onerror: WorkerLine["onerror"] = null;
+  onmessage: RuleWorkerHandle["onmessage"] = null;
+  onmessageerror: RuleWorkerHandle["onmessageerror"] = null;
+  onerror: RuleWorkerHandle["onerror"] = null;
 
-  postMessage(message: ToWorker): void {
+  postMessage(message: ToRuleWorker): void {
     this.told.push(message.type);
     if (message.type === "start") this.known = message.known;
     if (!this.isAlive) return;
     if (message.type === "ping") this.tell({ type: "alive" });
-    if (message.type === "close") this.tell({ type: "closed" });
+    if (message.type === "stop") this.tell({ type: "stopped" });
   }
 
   terminate(): void {
@@ -27,7 +28,7 @@ export class WorkerLineDouble implements WorkerLine {
   }
 
   /** Tells the main thread something. */
-  tell(message: FromWorker): void {
+  tell(message: FromRuleWorker | WorkerNotice): void {
     this.onmessage?.(new MessageEvent("message", { data: message }));
   }
 
