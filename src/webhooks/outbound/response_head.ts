@@ -24,6 +24,7 @@ const NAME = /^[!#$%&'*+.^_`|~\da-z-]+$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** The platform sorts the headers of a response in quadratic time: 3,000 take two seconds. */
 const MAX_HEADERS = 128;
+const MAX_INTERIM = 100;
 const LENGTH = /^\d{1,15}$/;
 /** Statuses whose responses end with their head, whatever it says. */
 const BODILESS = [101, 204, 304];
@@ -37,6 +38,7 @@ export class HeadLines {
   #length: string | undefined;
   #coding: string | undefined;
   #connection: string | undefined;
+  #interim = 0;
 
   /** Whether there was no line yet. */
   get isEmpty(): boolean {
@@ -51,6 +53,14 @@ export class HeadLines {
   take(line: string): void {
     if (this.isEmpty) this.#takeStatus(line);
     else this.#takeHeader(line);
+  }
+
+  /** Forgets an interim head, so that another one may follow; false when there were too many. */
+  skipInterim(): boolean {
+    this.#headers.length = 0;
+    this.#version = "";
+    this.#length = this.#coding = this.#connection = undefined;
+    return ++this.#interim <= MAX_INTERIM;
   }
 
   head(): ResponseHead {
