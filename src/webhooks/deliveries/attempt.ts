@@ -106,7 +106,7 @@ async function sent(
   if (signal.aborted || !isHeld()) return GIVEN_UP;
   const result = await sender.send(request, { signal }).catch((error: unknown): SendResult => {
     // A sender never rejects; the schedule keeps one that does from being called without a pause.
-    options.logger.error("Cannot send a delivery: a fault", { delivery: claimed.delivery.id, error });
+    options.logger.error("Sender failed with an internal error", { delivery: claimed.delivery.id, error });
     return { errorKind: "unsendable", error: "an internal error; see the log" };
   });
   await at("after", "send");

@@ -178,11 +178,11 @@ export class WorkflowFiles implements Workflows {
     for (const [id, { version }] of current) {
       const before = this.#current.get(id)?.version.id;
       if (before !== version.id) {
-        logger.info(`Workflow "${id}" is in force`, { version: version.id.slice(0, 12) });
+        logger.info("Workflow loaded", { workflow: id, version: version.id.slice(0, 12) });
       }
     }
     for (const id of this.#current.keys()) {
-      if (!current.has(id)) logger.warning(`Workflow "${id}" was removed; its triggers are refused`);
+      if (!current.has(id)) logger.warning("Workflow removed; its triggers are refused", { workflow: id });
     }
     this.#files = files;
     this.#current = current;
