@@ -17,7 +17,7 @@ export interface AttemptReport {
 }
 
 /** What a dispatcher has counted since its start. */
-export class DispatchCounts {
+export class DispatcherMetrics {
   readonly #attempts = new Map<string, number>();
   /** Attempts whose claim was lost, so that their results were not written. */
   lostClaims = 0;
