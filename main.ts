@@ -14,7 +14,6 @@ import { settledWithin, unlessAborted } from "./src/base/wait.ts";
 import { checkRuntime } from "./src/cli/runtime_check.ts";
 import { openAdministration } from "./src/serve/administration.ts";
 import { addressOf, OpenedParts, stopOn } from "./src/serve/lifecycle.ts";
-import { loadListeners } from "./src/serve/load.ts";
 import { makeParts, type PartsOptions, type ServiceParts } from "./src/serve/parts.ts";
 import { openRules } from "./src/serve/rules.ts";
 import { openSinks } from "./src/serve/sinks.ts";
@@ -134,6 +133,22 @@ export async function serve(
   }
 }
 
+/** Loads what every service requires before its ports open: a later import would fail without a free file descriptor. */
+async function loadListeners(settings: Settings) {
+  const [ports, cache, service, pull, http, grpc] = await Promise.all([
+    import("./src/serve/shared_ports.ts"),
+    import("./src/serve/cache.ts"),
+    import("./src/serve/decisions.ts"),
+    import("./src/serve/metrics.ts"),
+    import("./src/serve/http.ts"),
+    import("./src/serve/grpc.ts").then(async (module) => {
+      await module.loadGrpc(settings);
+      return module;
+    }),
+  ]);
+  return { ...ports, ...cache, ...service, ...pull, ...http, ...grpc };
+}
+
 /** Adds the metrics of the process; returns a function that ends them. */
 function reportProcess({ clock, stats }: ServiceParts): () => void {
   const figures = new ProcessFigures({ clock });
@@ -172,12 +187,8 @@ async function runService(environment: Environment, onReady: (running: Running) 
   const write = (line: string) => lines.write(line);
   try {
     const { settings, warnings } = readSettings(environment);
-    logger = createLogger({
-      level: settings.LOG_LEVEL,
-      format: settings.LOG_FORMAT,
-      clock: systemClock,
-      write,
-    });
+    const { LOG_LEVEL: level, LOG_FORMAT: format } = settings;
+    logger = createLogger({ level, format, clock: systemClock, write });
     const verdict = checkRuntime(Deno.version.deno, settings.ALLOW_UNSAFE_DENO);
     if (verdict?.refuse === true) {
       write(verdict.text);
@@ -185,7 +196,7 @@ async function runService(environment: Environment, onReady: (running: Running) 
     }
     if (verdict !== undefined) logger.warning(verdict.text);
     for (const warning of warnings) logger.warning(warning);
-    return await serveUntilSignal(settings, { logger, lines, onReady });
+    return await serveUntilSignal(settings, logger, { lines, onReady });
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     for (const line of [...error.warnings, ...error.problems]) write(line);
@@ -200,15 +211,10 @@ async function flush(lines: LineWriter): Promise<void> {
   await settledWithin(lines.drained(), LAST_LINES_MS, systemClock);
 }
 
-interface RunParts {
-  readonly logger: Logger;
-  readonly lines: LineWriter;
-  readonly onReady: (running: Running) => void;
-}
-
 async function serveUntilSignal(
   settings: Settings,
-  { logger, lines, onReady }: RunParts,
+  logger: Logger,
+  { lines, onReady }: { readonly lines: LineWriter; readonly onReady: (running: Running) => void },
 ): Promise<number> {
   const health = new Health();
   const stats = new StatsStore(settings.STATS_MAX_KEYS);

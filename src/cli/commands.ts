@@ -19,7 +19,8 @@ import { FlagError } from "./flags.ts";
 import { HEALTH_COMMAND } from "./health.ts";
 import { SIMULATE_COMMAND } from "./simulate.ts";
 import { STORE_COMMANDS } from "./store.ts";
-import { WEBHOOKS_COMMANDS } from "./webhooks.ts";
+import { LISTEN_COMMAND } from "./webhooks_listen.ts";
+import { VERIFY_COMMAND } from "./webhooks_verify.ts";
 
 const EXIT = { failed: 1, usage: 2 } as const;
 const HELP_WORDS = ["-h", "--h", "-help", "--help"];
@@ -54,13 +55,13 @@ const LONE_COMMANDS: readonly RunnableCommand[] = [
 const COMMANDS: readonly RunnableCommand[] = [
   ...LONE_COMMANDS,
   ...administrationCommands(),
-  ...WEBHOOKS_COMMANDS,
+  VERIFY_COMMAND,
+  LISTEN_COMMAND,
   ...STORE_COMMANDS,
 ];
 
 /** The options of `runCommand`. */
 export type RunOptions = Partial<CommandOptions> & Pick<CommandOptions, "environment" | "output"> & {
-  /** Of Weir. */
   readonly version?: string;
 };
 

@@ -1,3 +1,4 @@
+import { loadRuleFiles, problemsInOrder } from "../config/rule_files.ts";
 import { type Problem, problemText } from "../base/problem.ts";
 import { compileRules } from "../ratelimit/compile_rules.ts";
 import type { Rules } from "../ratelimit/rules.ts";
@@ -12,9 +13,7 @@ export const MERGE_FLAG: CommandFlag = {
 /** Which rule files are read, and how they are merged. */
 export interface RuleFolder {
   readonly folder: string;
-  /** Several files may define the same domain. */
   readonly merge: boolean;
-  /** Files whose name starts with a dot are skipped. */
   readonly ignoreDotFiles: boolean;
 }
 
@@ -37,11 +36,8 @@ export function settingsFor(environment: Environment, names: readonly string[]):
 
 /** What was found in a folder. */
 export interface RuleFolderReading {
-  /** Absent when some problem is an error. */
   readonly rules: Rules | undefined;
-  /** In the order of the files. */
   readonly problems: readonly Problem[];
-  /** How many files hold rules. */
   readonly files: number;
 }
 
@@ -59,8 +55,6 @@ export async function readRuleFolder(
 export async function openRuleFolder(
   { folder, merge, ignoreDotFiles }: RuleFolder,
 ): Promise<RuleFolderReading> {
-  // Loaded here, so that other commands start without it.
-  const { loadRuleFiles, problemsInOrder } = await import("../config/rule_files.ts");
   const whenMissing = "expected the folder of the rule files";
   const { load } = await loadRuleFiles(folder, { ignoreDotFiles, whenMissing });
   const compiled = compileRules(load.sources ?? [], { mergeDomains: merge });

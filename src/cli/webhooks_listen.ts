@@ -4,10 +4,32 @@ import { errorText } from "../base/error_text.ts";
 import { aborted } from "../base/wait.ts";
 import { verify } from "../webhooks/receiver.ts";
 import { timeText } from "../base/rfc3339.ts";
-import { CommandError, type CommandOptions, type GivenCommand } from "./command.ts";
+import { CommandError, type CommandOptions, type GivenCommand, type RunnableCommand } from "./command.ts";
 import { FlagError } from "./flags.ts";
 import { plainText, shortened } from "./plain_text.ts";
-import { type Checking, checkingOf } from "./webhooks_verify.ts";
+import { type Checking, checkingOf, SECRET_FLAGS } from "./webhooks_verify.ts";
+
+/** `weir webhooks listen`. */
+export const LISTEN_COMMAND: RunnableCommand = {
+  command: {
+    words: "webhooks listen",
+    args: [],
+    doc: "receive deliveries on this machine, print and verify them until interrupted",
+    flags: {
+      port: { value: "N", doc: "port of 127.0.0.1 (default 9000; 0 for a free one)" },
+      ...SECRET_FLAGS,
+      fail: {
+        value: "HOW[:N]",
+        doc: "answer a status such as 503, or timeout (never), or reset; N: how many times",
+        repeated: true,
+      },
+    },
+    notes:
+      "Then it answers 200. The service sends to this machine only with 127.0.0.0/8 in WEBHOOK_ALLOW_CIDRS.\n\n" +
+      "Example: weir webhooks listen --secret-file secret --fail 503:2 --fail timeout:1",
+  },
+  run: listen,
+};
 
 const HOST = "127.0.0.1";
 const DEFAULT_PORT = "9000";
@@ -24,7 +46,7 @@ interface Failure {
 }
 
 /** Runs `weir webhooks listen` until it is interrupted. */
-export async function listen({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
+async function listen({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
   const port = portOf(flags.text("port") ?? DEFAULT_PORT);
   const failures = flags.texts("fail").map(failureOf);
   const receiver = new Receiver(await checkingOf(flags, options), failures, options);
@@ -39,13 +61,10 @@ export async function listen({ flags }: GivenCommand, options: CommandOptions): 
   return 0;
 }
 
-/** Prints one or two lines for each delivery. */
 class Receiver {
   readonly #checking: Checking;
   readonly #options: CommandOptions;
-  /** The remaining failures, in order. */
   readonly #failures: { readonly how: Failure["how"]; left: number }[];
-  /** How often each delivery came. */
   readonly #seen = new Map<string, number>();
   #received = 0;
   #verified = 0;
@@ -56,13 +75,11 @@ class Receiver {
     this.#failures = failures.map(({ how, times }) => ({ how, left: times }));
   }
 
-  /** The last line. */
   get summary(): string {
     const verified = this.#checking.secrets.length === 0 ? "" : `, ${this.#verified} verified`;
     return `Ended: ${this.#received} received${verified}`;
   }
 
-  /** Answers one request. */
   async receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
       if (request.method !== "POST") {

@@ -1,9 +1,43 @@
 import { parseDuration } from "../base/duration.ts";
 import { verify } from "../webhooks/receiver.ts";
 import { timeText } from "../base/rfc3339.ts";
-import { type CommandOptions, type GivenCommand, type GivenFlags, readBytes, readLines } from "./command.ts";
+import {
+  type CommandFlag,
+  type CommandOptions,
+  type GivenCommand,
+  type GivenFlags,
+  readBytes,
+  readLines,
+  type RunnableCommand,
+} from "./command.ts";
 import { FlagError, headerOf } from "./flags.ts";
 import { plainText } from "./plain_text.ts";
+
+/** The flags of the secrets and the tolerance. */
+export const SECRET_FLAGS: Readonly<Record<string, CommandFlag>> = {
+  secret: { value: "SECRET", doc: "signing secret of the endpoint", repeated: true },
+  "secret-file": { value: "FILE", doc: "file of signing secrets, one per line", repeated: true },
+  tolerance: { value: "DURATION", doc: "allowed difference between timestamp and clock (default 5m)" },
+};
+
+/** `weir webhooks verify`. */
+export const VERIFY_COMMAND: RunnableCommand = {
+  command: {
+    words: "webhooks verify",
+    args: [],
+    doc: "verify the signature and the timestamp of a delivery, with its body on standard input",
+    flags: {
+      ...SECRET_FLAGS,
+      header: { value: "'NAME: VALUE'", doc: "header of the delivery", repeated: true },
+      timestamp: { value: "SECONDS", doc: "the same as --header 'X-Svc-Timestamp: SECONDS'" },
+      signature: { value: "SIGNATURE", doc: "the same as --header 'X-Svc-Signature: SIGNATURE'" },
+    },
+    notes: "exit code: 0 verified, 1 not verified\n\n" +
+      "Example: weir webhooks verify --secret-file secret --header 'X-Svc-Signature: sha256=…' \\\n" +
+      "  --timestamp 1767225600 < body.json",
+  },
+  run: verifyInput,
+};
 
 const STANDARD_INPUT = "-";
 
@@ -14,7 +48,7 @@ export interface Checking {
 }
 
 /** Runs `weir webhooks verify`: 0 for a valid delivery, 1 for any other. */
-export async function verifyInput({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
+async function verifyInput({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
   const headers = headersOf(flags);
   const checking = await checkingOf(flags, options);
   if (checking.secrets.length === 0) {

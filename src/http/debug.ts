@@ -16,11 +16,9 @@ export interface DebugRoute extends Route {
   readonly open?: true;
 }
 
-/** What the debug port shows. */
+/** Options of `createDebugHandler`. */
 export interface DebugOptions {
-  /** The rules in force, as text. */
   readonly rlconfig: () => string;
-  /** Every counter and gauge, as text. */
   readonly stats: () => string;
   readonly health: Pick<Health, "failing" | "noted">;
   readonly logger: Logger;
@@ -29,7 +27,6 @@ export interface DebugOptions {
   readonly token?: string | undefined;
   /** Names that may address the port, in addition to loopback names and IP addresses; none when absent. */
   readonly allowedHosts?: readonly string[];
-  /** Further paths; none when absent. */
   readonly routes?: readonly DebugRoute[];
   /** Creates the id of a request that has none; a random UUID when absent. */
   readonly newRequestId?: () => string;

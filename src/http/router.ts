@@ -20,18 +20,15 @@ export interface Call {
   send(answer: WebhookAnswer): Response;
 }
 
-/** Answers one call. What it throws becomes a 500. */
+/** Handles one call. An error becomes a 500. */
 export type CallHandler = (call: Call) => Response | Promise<Response>;
 
-/**
- * Answers one request of the client at the address `peer`, and never throws; `closing` is aborted when the listener
- * gives up waiting.
- */
+/** Handles one request of the client at `peer`; never throws. `closing` is aborted when the grace of the listener is over. */
 export type HttpHandler = (request: Request, closing: AbortSignal, peer: string) => Promise<Response>;
 
-/** One path and what answers there. */
+/** A path and its handler. */
 export interface Route {
-  /** An exact path; with `*` as its last character, every path that begins with the text before it. */
+  /** An exact path, or a prefix that ends with `*`. */
   readonly path: string;
   /** Empty where the handler checks the method itself. */
   readonly methods: readonly string[];
@@ -70,8 +67,8 @@ export function randomRequestId(): string {
 }
 
 /**
- * A handler that finds the route of a request: an exact path first, then the longest prefix. A path without
- * a route is 404 in plain text. Repeated wrong tokens are answered late. Throws when two routes have one path.
+ * A handler that finds the route of a request: an exact path first, then the longest prefix. An unknown path is 404 in
+ * plain text. Delays the responses to repeated wrong tokens. Throws when two routes have the same path.
  */
 export function createRouter(routes: readonly Route[], options: RouterOptions): HttpHandler {
   const find = routeFinder(routes);
@@ -137,7 +134,7 @@ function urlOf(request: Request): URL | undefined {
   }
 }
 
-/** The answer that callers of the best-known implementation expect. */
+/** The response of envoyproxy/ratelimit. */
 function pageNotFound(): Response {
   const headers = { "content-type": "text/plain; charset=utf-8" };
   return new Response("404 page not found\n", { status: REFUSALS.not_found, headers });

@@ -60,7 +60,7 @@ export async function openPullMetrics(options: OpenPullMetricsOptions): Promise<
     port,
     isShared: settings.LISTEN_SHARED,
   });
-  addListenerMetrics(options, "metrics", listener);
+  addListenerMetrics(options, "metrics", listener.accepting);
   return { listener, load: loadPullText };
 }
 

@@ -1,3 +1,4 @@
+import { dirname, resolve } from "node:path";
 import { counterRoutes, type Counters } from "../http/counters_route.ts";
 import type { DebugRoute } from "../http/debug.ts";
 import { type HttpListener, listenHttp } from "../http/listen.ts";
@@ -13,7 +14,6 @@ import {
 import { addListenerMetrics, listenerReport } from "./listener_report.ts";
 import type { ServiceParts } from "./parts.ts";
 import type { Settings } from "../settings/table.ts";
-import { storeFolderProblem } from "./store_folder.ts";
 import type { Decide } from "../telemetry/tracing_decision.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import { WebhookStatistics } from "./webhook_statistics.ts";
@@ -71,17 +71,26 @@ export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions):
   const service = place === undefined ? undefined : openService(place, parts, options);
   const administration = [...service?.administration ?? [], ...counters];
   const listener = isSeparate ? openAdministration(administration, parts) : undefined;
+  const worker = service?.worker;
+  const cancelStart = clock.after(LATEST_START_MS, () => worker?.start());
   return {
     routes: [...service?.routes ?? [], ...(isSeparate ? [] : counters)],
     triggerRoutes: service?.triggerRoutes ?? [],
     debugRoutes: administration.map(shownOnDebugPort),
     listener,
-    start: () => service?.start(),
-    close: async (graceMs) => void await Promise.all([service?.close(graceMs), listener?.close(graceMs)]),
+    start() {
+      cancelStart();
+      worker?.start();
+    },
+    async close(graceMs) {
+      cancelStart();
+      await Promise.all([worker?.stop(graceMs), listener?.close(graceMs)]);
+    },
   };
 }
 
-interface OpenService extends Pick<OpenWebhooks, "routes" | "triggerRoutes" | "start" | "close"> {
+interface OpenService extends Pick<OpenWebhooks, "routes" | "triggerRoutes"> {
+  readonly worker: WebhookWorkerSupervisor;
   /** For the debug port, and for `ADMIN_ADDR`. */
   readonly administration: readonly Route[];
 }
@@ -115,8 +124,8 @@ function openService(place: string, parts: ServiceParts, options: OpenWebhooksOp
   // Without its token all of the administration is 404.
   const rest = administrationRoute(isSeparate ? { ...routing, adminToken: undefined } : routing);
   const hasTriggerPort = settings.TRIGGER_ADDR !== undefined;
-  const cancelStart = clock.after(LATEST_START_MS, () => worker.start());
   return {
+    worker,
     administration: [events(true, true), administrationRoute(routing)],
     routes: [
       hasTriggerPort ? absentTriggerRoute() : triggers,
@@ -124,14 +133,6 @@ function openService(place: string, parts: ServiceParts, options: OpenWebhooksOp
       rest,
     ],
     triggerRoutes: hasTriggerPort ? [triggers, events(false, true)] : [],
-    start() {
-      cancelStart();
-      worker.start();
-    },
-    async close(graceMs) {
-      cancelStart();
-      await worker.stop(graceMs);
-    },
   };
 }
 
@@ -156,7 +157,7 @@ function openAdministration(routes: readonly Route[], parts: ServiceParts): Http
     port,
     isShared: settings.LISTEN_SHARED,
   });
-  addListenerMetrics(parts, "administration", opened);
+  addListenerMetrics(parts, "administration", opened.accepting);
   return opened;
 }
 
@@ -171,6 +172,32 @@ function warnOfToken({ settings: { ADMIN_TOKEN: token }, logger }: ServiceParts)
 function warnOfFolder(place: string, { settings, logger }: ServiceParts): void {
   const problem = isPostgresAddress(place) ? undefined : storeFolderProblem(place, settings);
   if (problem !== undefined) logger.warning(problem);
+}
+
+/**
+ * Why a database file is in a bad place; nothing where it is not. The runtime opens and closes each file that changes in
+ * a watched folder, and a process that closes a file loses its locks on it: another process can then open the store at
+ * the same time, which SQLite answers with errors at best.
+ */
+export function storeFolderProblem(path: string, settings: Settings): string | undefined {
+  const folder = dirname(resolve(path));
+  if (!watchedFolders(settings).some((watched) => resolve(watched) === folder)) return undefined;
+  return `WEBHOOK_STORE "${path}" is in a folder that is watched for changes, where it loses its locks; ` +
+    "move it to a separate folder";
+}
+
+function watchedFolders(settings: Settings): string[] {
+  const { RUNTIME_ROOT: root, RUNTIME_SUBDIRECTORY: below, RUNTIME_APPDIRECTORY: rules } = settings;
+  const files = [
+    settings.GRPC_SERVER_TLS_CERT,
+    settings.GRPC_SERVER_TLS_KEY,
+    settings.HTTP_SERVER_TLS_CERT,
+    settings.HTTP_SERVER_TLS_KEY,
+  ];
+  const folders = [dirname(resolve(root)), root, resolve(root, below), resolve(root, below, rules)];
+  for (const file of files) if (file !== undefined && file !== "") folders.push(dirname(resolve(file)));
+  if (settings.WORKFLOW_DIRECTORY !== undefined) folders.push(settings.WORKFLOW_DIRECTORY);
+  return folders;
 }
 
 function workerOptions(

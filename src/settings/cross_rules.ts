@@ -1,7 +1,7 @@
 import { KV_RULES } from "./kv_rules.ts";
 import { mogrifierProblems } from "./mogrifier_rules.ts";
 import { STORE_RULES } from "./store_rules.ts";
-import type { CrossRule, Settings } from "./table.ts";
+import type { CrossRule, SettingName, Settings } from "./table.ts";
 
 const RULES: readonly CrossRule[] = [
   {
@@ -55,12 +55,8 @@ export function crossProblems(settings: Settings, bad: ReadonlySet<string>): str
 }
 
 function xdsClientPairProblem(settings: Settings): string | undefined {
-  const { CONFIG_GRPC_XDS_CLIENT_TLS_CERT: cert, CONFIG_GRPC_XDS_CLIENT_TLS_KEY: key } = settings;
   if (settings.CONFIG_TYPE !== "GRPC_XDS_SOTW" || !settings.CONFIG_GRPC_XDS_SERVER_USE_TLS) return undefined;
-  if ((cert === undefined) === (key === undefined)) return undefined;
-  const [given, absent] = cert === undefined ? ["KEY", "CERT"] : ["CERT", "KEY"];
-  return `Invalid CONFIG_GRPC_XDS_CLIENT_TLS_${given} ${JSON.stringify(cert ?? key)}: ` +
-    `CONFIG_GRPC_XDS_CLIENT_TLS_${absent} is not set; expected both or none`;
+  return halfPairProblem(settings, ["CONFIG_GRPC_XDS_CLIENT_TLS_CERT", "CONFIG_GRPC_XDS_CLIENT_TLS_KEY"]);
 }
 
 function missingPairProblems(server: "GRPC" | "HTTP", settings: Settings): string[] {
@@ -103,8 +99,12 @@ function missingMcNodesProblem(settings: Settings): string | undefined {
 
 function pairProblem(cache: "KV" | "MC", settings: Settings): string | undefined {
   if (!(cache === "MC" ? settings.MC_TLS : isTlsToKv(settings))) return undefined;
-  const pair = [`${cache}_TLS_CLIENT_CERT`, `${cache}_TLS_CLIENT_KEY`] as const;
-  const [given, missing] = settings[pair[0]] === undefined ? [pair[1], pair[0]] : pair;
+  return halfPairProblem(settings, [`${cache}_TLS_CLIENT_CERT`, `${cache}_TLS_CLIENT_KEY`]);
+}
+
+function halfPairProblem(settings: Settings, pair: readonly [SettingName, SettingName]): string | undefined {
+  const [missing, given] = settings[pair[0]] === undefined ? pair : pair.toReversed();
+  if (given === undefined || missing === undefined) return undefined;
   if (settings[given] === undefined || settings[missing] !== undefined) return undefined;
   return `Invalid ${given} ${JSON.stringify(settings[given])}: ${missing} is not set; expected both or none`;
 }

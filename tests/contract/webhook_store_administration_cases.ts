@@ -10,6 +10,7 @@ import {
   allPages,
   assertNothingDue,
   audit,
+  auditLog,
   begin,
   claim,
   DAY,
@@ -22,7 +23,6 @@ import {
   retryAt,
   secret,
   type StoreCases,
-  trail,
   trigger,
 } from "./webhook_store_bed.ts";
 import { releaseClaims } from "../../src/webhooks/store/claims.ts";
@@ -64,7 +64,7 @@ export const RECORD_CASES: StoreCases = {
     }
     assertEquals(await store.read(findEndpoint, newId()), undefined);
     assertEquals(await store.read(listEndpoints, { limit: 10 }), { items: [bare, full] });
-    assertEquals(await trail(store), [
+    assertEquals(await auditLog(store), [
       `endpoint.created endpoint:${full.id}`,
       `endpoint.created endpoint:${bare.id}`,
     ]);
@@ -90,7 +90,7 @@ export const RECORD_CASES: StoreCases = {
     const without = { ...less, headerNames: [], updatedAt: NOW + 3 };
     assertEquals(await edited({ headers: null, timeoutMs: null }, NOW + 3), without);
     assertEquals(await store.write(editEndpoint, newId(), {}, { now: NOW, audit: audit() }), undefined);
-    assertEquals((await trail(store)).length, 3);
+    assertEquals((await auditLog(store)).length, 3);
   },
 
   "a new secret stands first; those that sign no longer go when they are 24 hours old": async ({ store }) => {
@@ -166,7 +166,7 @@ export const RECORD_CASES: StoreCases = {
       ] as never,
     );
     assertEquals(items.filter((item) => item.dueAt ?? item.resendAt ?? item.claimId), []);
-    const [deleted, ...ends] = await trail(store);
+    const [deleted, ...ends] = await auditLog(store);
     assertEquals(deleted, `endpoint.deleted endpoint:${gone.id}`);
     assertEquals(ends.sort(), items.slice(0, 3).map(({ id }) => `delivery.failed delivery:${id}`).sort());
     if (third) assertEquals(await finish(store, third, retryAt(NOW + 30_000)), false);
@@ -202,7 +202,7 @@ export const RECORD_CASES: StoreCases = {
       undefined,
       undefined,
     ]);
-    assertEquals((await trail(store)).length, 2);
+    assertEquals((await auditLog(store)).length, 2);
   },
 
   "an edit of a trigger changes what it names": async ({ store }) => {
@@ -255,7 +255,7 @@ export const RECORD_CASES: StoreCases = {
       store.write(recoverDeliveries, { ...base, ...part, audit: audit({ action: "recovered" }) });
     assertEquals(await recover({ dryRun: true }), 3);
     assertEquals(await recover({ endpointId: newId() }), undefined);
-    assertEquals(await trail(store), []);
+    assertEquals(await auditLog(store), []);
     await assertNothingDue(store, to, NOW + 50);
 
     assertEquals(await recover({}), 2);
@@ -269,7 +269,7 @@ export const RECORD_CASES: StoreCases = {
     });
     assertEquals([due[0]?.manual, due[0]?.attempt], [false, 2]);
     assertEquals(await recover({ dryRun: true }), 1);
-    assertEquals((await trail(store)).length, 1);
+    assertEquals((await auditLog(store)).length, 1);
     const { items } = await store.read(listDeliveries, { limit: 99, endpointId: other.id });
     assertEquals(items.filter(({ state }) => state !== "failed"), []);
   },

@@ -266,7 +266,7 @@ export async function allPages<T>(
 }
 
 /** The actions and objects of the audit log, oldest first, without those of the tests themselves. */
-export async function trail(store: WebhookStore): Promise<readonly string[]> {
+export async function auditLog(store: WebhookStore): Promise<readonly string[]> {
   const entries = await allPages((options) => store.read(listAudit, options), { limit: 200 });
   return entries.reverse().filter(({ action }) => action !== "test.done")
     .map(({ action, object }) => `${action} ${object}`);

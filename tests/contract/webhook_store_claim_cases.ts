@@ -4,6 +4,7 @@ import {
   addEndpoint,
   addEvent,
   audit,
+  auditLog,
   begin,
   claim,
   claimOne,
@@ -16,7 +17,6 @@ import {
   retryAt,
   saveVersion,
   type StoreCases,
-  trail,
 } from "./webhook_store_bed.ts";
 import { listAudit } from "../../src/webhooks/store/audit_log.ts";
 import { clockSetBack, releaseClaims } from "../../src/webhooks/store/claims.ts";
@@ -108,7 +108,7 @@ export const CLAIM_CASES: StoreCases = {
         { state: "failed", reason: "endpoint_disabled", finishedAt: NOW + DAY, dueAt: undefined },
       ],
     );
-    assertEquals(await trail(store), [`delivery.failed delivery:${items[1]?.id}`]);
+    assertEquals(await auditLog(store), [`delivery.failed delivery:${items[1]?.id}`]);
     assert(taken !== undefined);
     assertEquals((await store.write(renewClaims, [taken.claimId], NOW)).length, 1);
   },

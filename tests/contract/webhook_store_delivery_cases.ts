@@ -6,6 +6,7 @@ import {
   addEvent,
   assertNothingDue,
   audit,
+  auditLog,
   begin,
   claim,
   claimOne,
@@ -17,7 +18,6 @@ import {
   NOW,
   retryAt,
   type StoreCases,
-  trail,
 } from "./webhook_store_bed.ts";
 import { listAudit } from "../../src/webhooks/store/audit_log.ts";
 import { releaseClaims, voidClaims } from "../../src/webhooks/store/claims.ts";
@@ -203,7 +203,7 @@ export const DELIVERY_CASES: StoreCases = {
     assertEquals(await store.write(renewClaims, [stale.claimId], NOW + DAY), []);
     await store.write(releaseClaims, [stale.claimId], NOW + 1);
     assertEquals(await store.read(findDelivery, taken.delivery.id), before);
-    assertEquals(await trail(store), []);
+    assertEquals(await auditLog(store), []);
     assertEquals(await begin(store, taken), true);
     assertEquals(await finish(store, taken, ACKNOWLEDGED), true);
     assertEquals(await finish(store, taken, ACKNOWLEDGED), false);

@@ -5,6 +5,7 @@ import {
   addEvent,
   assertNothingDue,
   audit,
+  auditLog,
   begin,
   claim,
   claimOne,
@@ -15,7 +16,6 @@ import {
   NOW,
   retryAt,
   type StoreCases,
-  trail,
   trigger,
 } from "./webhook_store_bed.ts";
 import {
@@ -72,7 +72,7 @@ export const REMOVAL_CASES: StoreCases = {
       ["failed", "payload_erased"],
       ["failed", "payload_erased"],
     ]);
-    assertEquals(await trail(store), [
+    assertEquals(await auditLog(store), [
       `payload.erased event:${added.id}`,
       ...items.toReversed().map(({ id }) => `delivery.failed delivery:${id}`),
     ]);
@@ -156,7 +156,7 @@ export const REMOVAL_CASES: StoreCases = {
     assertEquals((await store.metrics(NOW)).deliveries, {
       ...{ attempting: 501, retrying: 0, acknowledged: 0, failed: 501 },
     });
-    assertEquals((await trail(store)).length, 501);
+    assertEquals((await auditLog(store)).length, 501);
   },
 
   "a trigger with many idempotency keys goes at once, and they in portions": async ({ store }) => {

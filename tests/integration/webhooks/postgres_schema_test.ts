@@ -37,7 +37,7 @@ postgresTest("of many stores that are opened at once one makes the tables", asyn
     Array.from({ length: 8 }, () => openStoreAt(server().url(database), { logger })),
   );
   const address = `postgres://weir@127.0.0.1:${server().port}/${database}`;
-  assertEquals(told, ["store brought up to date", { address, from: 0, to: SCHEMA_VERSION }]);
+  assertEquals(told, ["Store migrated", { address, from: 0, to: SCHEMA_VERSION }]);
   await Promise.all(stores.map((store) => store.write(addAudit, audit())));
   assertEquals((await stores[0]?.read(listAudit, { limit: 9 }))?.items.length, 8);
   assertEquals(stores.map(({ schemaVersion }) => schemaVersion), Array(8).fill(SCHEMA_VERSION));
@@ -54,7 +54,7 @@ postgresTest("of many processes that start at once one makes the tables", async 
   const exits = await Promise.all(children.map(({ exited }) => exited));
   assertEquals(exits.map(({ code }) => code), Array(8).fill(0), children[0]?.stderrLines.join("\n"));
   const lines = children.flatMap(({ stdoutLines }) => stdoutLines);
-  assertEquals(lines, ["store brought up to date"]);
+  assertEquals(lines, ["Store migrated"]);
   assertEquals(
     await server().psql("SELECT count(*), (SELECT count(*) FROM schema_version) FROM audit", database),
     "8|1",
@@ -143,7 +143,7 @@ postgresTest("tables are made where the search path says, one store in each sche
   assertEquals(
     error.message,
     `Cannot open the store "postgres://weir@127.0.0.1:${server().port}/${database}": ` +
-      "no schema of its search_path is there; one that was made before would be right",
+      "no schema of its search_path exists; create one",
   );
   await server().psql("CREATE SCHEMA one AUTHORIZATION weir; CREATE SCHEMA two AUTHORIZATION weir", database);
   const [one, two] = [await openStoreAt(url("one")), await openStoreAt(url("two,one"))];
@@ -174,8 +174,8 @@ postgresTest(
     const refused = await assertRejects(() => openStoreAt(url));
     assertEquals(
       refused.message,
-      `Cannot make the tables of the store "${shown}": its user may not do so in its schema; ` +
-        "one who owns the schema and its tables would be right",
+      `Cannot migrate the store "${shown}" from version 0 to ${SCHEMA_VERSION}: its user lacks the permission; ` +
+        "use one who owns the schema and its tables",
     );
     await (await openStoreAt(server().url(database))).close();
     const missing = await assertRejects(() => openStoreAt(url));

@@ -78,7 +78,7 @@ Deno.test({
     assertEquals((await decide(service))?.status, 200);
     const health = await until("the reason", async () => {
       const page = await service?.page("/healthcheck") ?? "";
-      return /webhooks: Cannot (?:reach|use)/.test(page) && page;
+      return /webhooks: Cannot (?:connect|use)/.test(page) && page;
     });
     assert(!health.includes(PASSWORD));
     await server.start();

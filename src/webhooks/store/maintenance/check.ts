@@ -1,12 +1,6 @@
 import { all, get, type Work } from "../work.ts";
-import {
-  fileAt,
-  knownVersion,
-  READING,
-  type StoreConnection,
-  transaction,
-  withStoreToRead,
-} from "./connection.ts";
+import { knownVersion, READING, type StoreConnection, transaction, withStoreToRead } from "./connection.ts";
+import { fileAt } from "../sqlite/connection.ts";
 import { text, whole } from "../rows.ts";
 import { countOf, TABLE_NAMES } from "./tables.ts";
 

@@ -2,7 +2,7 @@ import { isPostgresAddress } from "../../../base/postgres_address.ts";
 import { schemaVersion } from "../postgres/migration.ts";
 import { whole } from "../rows.ts";
 import { refuseVersion, SCHEMA_VERSION } from "../schema.ts";
-import { SqliteConnection } from "../sqlite/connection.ts";
+import { fileAt, SqliteConnection } from "../sqlite/connection.ts";
 import { StoreError } from "../store.ts";
 import { get, run as runStatement, type Sql, type Work } from "../work.ts";
 
@@ -97,16 +97,6 @@ export function sqliteStore(connection: SqliteConnection, shown: string = connec
     // deno-lint-ignore require-await -- a failure is a rejection
     perform: async (work) => connection.perform(work),
   };
-}
-
-/** The file at a path; `undefined` for none. */
-export function fileAt(path: string): Deno.FileInfo | undefined {
-  try {
-    return Deno.statSync(path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return undefined;
-    throw error;
-  }
 }
 
 /** Writes a file or folder to the disk, so that it survives a loss of power. */

@@ -1,9 +1,9 @@
 import type { Clock } from "../../../base/clock.ts";
 import { isPostgresAddress } from "../../../base/postgres_address.ts";
 import { SCHEMA_VERSION } from "../schema.ts";
+import { fileAt } from "../sqlite/connection.ts";
 import { StoreError } from "../store.ts";
 import {
-  fileAt,
   knownVersion,
   READING,
   type StoreConnection,

@@ -3,12 +3,11 @@ import type { Clock } from "../../../base/clock.ts";
 import { isPostgresAddress } from "../../../base/postgres_address.ts";
 import { migratePostgres } from "../postgres/migration.ts";
 import { halfFilledVersion, isHalfFilled, SCHEMA_VERSION } from "../schema.ts";
-import { SqliteConnection } from "../sqlite/connection.ts";
+import { fileAt, SqliteConnection } from "../sqlite/connection.ts";
 import { migrate } from "../sqlite/migration.ts";
 import { StoreError } from "../store.ts";
 import { get, run, type Work } from "../work.ts";
 import {
-  fileAt,
   flush,
   knownVersion,
   sqliteStore,

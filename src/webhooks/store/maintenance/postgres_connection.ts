@@ -1,5 +1,5 @@
 import { systemClock } from "../../../base/clock.ts";
-import { parsePostgresAddress, shownPostgresAddress } from "../../../base/postgres_address.ts";
+import { parsePostgresAddress, redactedAddress } from "../../../base/postgres_address.ts";
 import { PostgresConnection } from "../postgres/connection.ts";
 import { NO_ANSWER, textOf, type Work } from "../work.ts";
 
@@ -11,7 +11,7 @@ export async function openPostgres(text: string) {
   const address = parsePostgresAddress(text);
   const connection = await connected(address);
   return {
-    shown: shownPostgresAddress(address),
+    shown: redactedAddress(address),
     async perform<T>(work: Work<T>): Promise<T> {
       let step = work.next();
       while (step.done !== true) {

@@ -123,7 +123,7 @@ Deno.test("event keys: made, listed, deleted", async () => {
   assertEquals((await bed.call("DELETE", `/event-keys/${rest.id}`)).status, 404);
 });
 
-Deno.test("events: a payload is erased, the trail stays", async () => {
+Deno.test("events: a payload is erased, the audit log stays", async () => {
   await using bed = await WebhookBed.open();
   await bed.call("POST", "/endpoints", { url: "https://example.com/" });
   const { body: { id } } = await bed.post({ event: "a", data: { secret: 1 } });

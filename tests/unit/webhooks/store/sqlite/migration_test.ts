@@ -18,7 +18,7 @@ Deno.test("the first start makes the folder, the tables, and files for its owner
   assertEquals(store.schemaVersion, SCHEMA_VERSION);
   assertEquals(modes(folder.path), [0o600, 0o600, 0o600]);
   await store.close();
-  assertEquals(told, ["store brought up to date", { path: folder.path, from: 0, to: SCHEMA_VERSION }]);
+  assertEquals(told, ["Store migrated", { path: folder.path, from: 0, to: SCHEMA_VERSION }]);
 
   // A file that others may read is closed to them at the next start; and a second start says nothing.
   Deno.chmodSync(folder.path, 0o644);

@@ -5,6 +5,7 @@ import {
   addEndpoint,
   addEvent,
   audit,
+  auditLog,
   claim,
   claimOne,
   claimRuns,
@@ -15,7 +16,6 @@ import {
   newId,
   NOW,
   saveVersion,
-  trail,
 } from "../../../../contract/webhook_store_bed.ts";
 import { KeptLog } from "../../../../harness/http_fixture.ts";
 import { StoreFolder } from "../../../../harness/sqlite_fixture.ts";
@@ -36,7 +36,7 @@ Deno.test("a delivery whose event has lost its payload fails alone, and the log 
   assertEquals(claimed.map(({ delivery }) => delivery.eventId), [good.id]);
   const { id, state, reason } = await deliveryOf(store, bad.id);
   assertEquals([state, reason], ["failed", "payload_erased"]);
-  assertEquals(await trail(store), [`delivery.failed delivery:${id}`]);
+  assertEquals(await auditLog(store), [`delivery.failed delivery:${id}`]);
   assertEquals(logger.lines.filter(({ level }) => level === "error").map(({ fields }) => fields), [{
     delivery: id,
   }]);
