@@ -25,11 +25,9 @@ export interface AttemptOptions extends Pick<DeliveryRequestOptions, "secretBox"
   readonly clock: Clock;
   /** The time that receivers are told; `clock` when absent. */
   readonly wallClock?: Pick<Clock, "now"> | undefined;
-  /** A number from 0 to below 1. */
   readonly random: () => number;
   readonly newId: () => string;
   readonly logger: Logger;
-  /** Called after each attempt. */
   readonly onAttempt?: ((report: AttemptReport) => void) | undefined;
   /** Called around each step of an attempt; what it throws is a fault of the step. */
   readonly at?: AttemptSteps | undefined;
@@ -70,8 +68,11 @@ export async function makeAttempt(
     if (result === GIVEN_UP) return "late";
     const outcome = outcomeOf(result, clock.now());
     await at("before", "write_back");
-    const facts = { startedAt, retryAfterMs: result.retryAfterMs };
-    const isHeld = await writeBack(claimed, outcome, facts, { ...options, signal: lease.signal });
+    const moment = { now: outcome.finishedAt, random: options.random(), manual, startedAt };
+    const end = { ...outcome, retryAfterMs: result.retryAfterMs };
+    const finished = { deliveryId: delivery.id, claimId, number, outcome };
+    const change = changeAfter(claimed, end, moment, options);
+    const isHeld = await writeBack({ ...finished, ...change }, options, lease.signal);
     if (isHeld === undefined) return "over";
     if (!isHeld) return "lost";
     await at("after", "write_back");
@@ -105,7 +106,7 @@ async function sent(
   if (signal.aborted || !isHeld()) return GIVEN_UP;
   const result = await sender.send(request, { signal }).catch((error: unknown): SendResult => {
     // A sender never rejects; the schedule keeps one that does from being called without a pause.
-    options.logger.error("Cannot send a delivery: a fault", { delivery: claimed.delivery.id, error });
+    options.logger.error("Sender failed with an internal error", { delivery: claimed.delivery.id, error });
     return { errorKind: "unsendable", error: "an internal error; see the log" };
   });
   await at("after", "send");
@@ -124,26 +125,16 @@ function outcomeOf(result: SendResult, finishedAt: number): AttemptOutcome {
 
 /** Writes the result, and retries while the store fails; false when the claim was lost, nothing when aborted. */
 async function writeBack(
-  claimed: ClaimedDelivery,
-  outcome: AttemptOutcome,
-  facts: { readonly startedAt: number; readonly retryAfterMs: number | undefined },
-  options: AttemptOptions & { readonly signal: AbortSignal },
+  finished: FinishedAttempt,
+  { store, clock, onStoreError }: AttemptOptions,
+  signal: AbortSignal,
 ): Promise<boolean | undefined> {
-  const { store, clock, random, signal } = options;
-  const { delivery, claimId, attempt: number, manual } = claimed;
-  const now = outcome.finishedAt;
-  const moment = { now, random: random(), manual, startedAt: facts.startedAt };
-  const end = { ...outcome, retryAfterMs: facts.retryAfterMs };
-  const { change, audit } = changeAfter(claimed, end, moment, options);
-  let waitMs: number = REWRITE_MS[0];
-  for (;;) {
+  for (let waitMs: number = REWRITE_MS[0];; waitMs = Math.min(2 * waitMs, REWRITE_MS[1])) {
     try {
-      const finished = { deliveryId: delivery.id, claimId, number, outcome, change, audit };
       return await store.write(finishAttempt, finished);
     } catch (error) {
-      options.onStoreError(error);
+      onStoreError(error);
       if (!await waitUnlessAborted(waitMs, clock, signal)) return undefined;
-      waitMs = Math.min(2 * waitMs, REWRITE_MS[1]);
     }
   }
 }

@@ -6,7 +6,7 @@ import type { ClaimedDelivery } from "../store/store.ts";
 import { type AttemptOptions, makeAttempt } from "./attempt.ts";
 import { DueEndpoints } from "./due_endpoints.ts";
 import { EndpointShares, type Flight } from "./endpoint_shares.ts";
-import { DispatchCounts, type DispatchFigures } from "./metrics.ts";
+import { DispatcherMetrics } from "./metrics.ts";
 import { OpenedTexts } from "./request.ts";
 import { StoreUpkeep } from "./store_upkeep.ts";
 
@@ -38,7 +38,8 @@ const LOG_MS = 1_000;
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #shares: EndpointShares;
-  readonly #counts = new DispatchCounts();
+  /** Since the start. */
+  readonly metrics = new DispatcherMetrics();
   readonly #leases: Leases<Flight>;
   readonly #due: DueEndpoints;
   readonly #upkeep: StoreUpkeep;
@@ -55,7 +56,7 @@ export class Dispatcher {
       ...options,
       secretBox: new OpenedTexts(secretBox),
       onAttempt: (report) => {
-        this.#counts.count(report);
+        this.metrics.count(report);
         this.#shares.learn(report);
         options.onAttempt?.(report);
       },
@@ -68,7 +69,7 @@ export class Dispatcher {
       renew: (claimIds, leaseUntil) => store.write(renewClaims, claimIds, leaseUntil),
       release: (claimIds, now) => store.write(releaseClaims, claimIds, now),
       onError: (error) => this.#fail(error),
-      onLost: () => this.#counts.lostClaims++,
+      onLost: () => this.metrics.lostClaims++,
       onEnd: ({ claimed: { endpoint } }) => {
         this.#countFlight(endpoint.id, -1);
         // A place is free, and what failed may be due again immediately.
@@ -79,7 +80,7 @@ export class Dispatcher {
       ...{ store, clock, newId, wake: () => this.wake() },
       renewOwn: async () => await this.#leases.renew() && await keepOtherClaims?.() !== false,
       onExpired: (count) => {
-        this.#counts.expiredClaims += count;
+        this.metrics.expiredClaims += count;
         options.logger.warning("Claims expired before their attempts ended", { count });
         this.wake();
       },
@@ -90,17 +91,10 @@ export class Dispatcher {
     });
   }
 
-  /** What was counted since the start. */
-  get figures(): DispatchFigures {
-    return this.#counts.figures;
-  }
-
-  /** How many attempts run. */
   get running(): number {
     return this.#leases.size;
   }
 
-  /** How many attempts of an endpoint run. */
   inFlight(endpointId: string): number {
     return this.#inFlight.get(endpointId) ?? 0;
   }
@@ -166,7 +160,7 @@ export class Dispatcher {
     this.#leases.run(claimId, flight, leaseUntil, async (lease) => {
       const options = { ...this.#options, onStoreError: (error: unknown) => this.#logFault(error) };
       const end = await makeAttempt(claimed, lease, options);
-      if (end === "lost" || end === "late") this.#counts.lostClaims++;
+      if (end === "lost" || end === "late") this.metrics.lostClaims++;
       // Work that cannot be written down would be claimed and released without an end.
       if (end === "unwritten") this.#rest();
       return end === "late" || end === "unwritten";
@@ -187,7 +181,7 @@ export class Dispatcher {
 
   #logFault(error: unknown): void {
     const { clock, logger } = this.#options;
-    this.#counts.storeErrors++;
+    this.metrics.storeErrors++;
     const elapsed = clock.elapsed();
     if (elapsed < this.#nextLog) return;
     this.#nextLog = elapsed + LOG_MS;

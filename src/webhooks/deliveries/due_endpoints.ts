@@ -11,9 +11,7 @@ const MAX_PAUSE_MS = 500;
 export interface DueEndpointsOptions {
   readonly store: WebhookStore;
   readonly clock: Clock;
-  /** Of an attempt, where its endpoint has none of its own. */
   readonly timeoutMs: number;
-  /** Whether attempts of the endpoint are in flight. */
   readonly isBusy: (endpointId: string) => boolean;
 }
 
@@ -34,7 +32,6 @@ export class DueEndpoints {
     this.#longestMs = options.timeoutMs;
   }
 
-  /** The longest timeout of an attempt. */
   get longestMs(): number {
     return this.#longestMs;
   }

@@ -16,7 +16,7 @@ export interface CheckedStage {
 }
 
 /** The kind of the event that a dry run sends. */
-export const CHECK_KIND = "weir.endpoint.check";
+const CHECK_KIND = "weir.endpoint.check";
 
 /** What dry runs are made with. */
 export interface EndpointCheckOptions

@@ -15,7 +15,6 @@ export interface DeliveryRequestOptions {
   readonly now: number;
   /** The time that the receiver is told. */
   readonly sentAt: number;
-  /** Of Weir. */
   readonly version: string;
   /** Of an attempt, where its endpoint has none of its own. */
   readonly timeoutMs: number;

@@ -12,7 +12,6 @@ export interface OutgoingDelivery {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
-  /** Of the whole attempt. */
   readonly timeoutMs: number;
 }
 
@@ -22,9 +21,7 @@ export interface SendResult {
   readonly errorKind?: AttemptErrorKind | undefined;
   /** For people; holds no secret, no URL and no header. */
   readonly error?: string | undefined;
-  /** The beginning of the response's body. */
   readonly response?: string | undefined;
-  /** The pause that the receiver requests. */
   readonly retryAfterMs?: number | undefined;
 }
 
@@ -44,7 +41,6 @@ export interface NetworkOptions extends Omit<DialOptions, "authorities" | "proxy
 
 /** How deliveries are sent. */
 export interface SenderOptions extends NetworkOptions {
-  /** For requests without one. */
   readonly userAgent: string;
 }
 

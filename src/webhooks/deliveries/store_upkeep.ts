@@ -10,7 +10,6 @@ export interface StoreUpkeepOptions {
   readonly newId: () => string;
   /** Renews every claim of this process; false when the store cannot. */
   readonly renewOwn: () => Promise<boolean>;
-  /** So many claims of other processes were taken back. */
   readonly onExpired: (count: number) => void;
   /** Deliveries became due, or there is more upkeep to do. */
   readonly wake: () => void;
@@ -41,7 +40,6 @@ export class StoreUpkeep {
     this.#options = options;
   }
 
-  /** Does what is due. Throws what the store throws. */
   async run(): Promise<void> {
     await this.#followClock();
     await this.#expireClaims();

@@ -71,7 +71,6 @@ export class GuardedConnection {
     this.#socket.pause();
   }
 
-  /** Reads on. */
   resume(): void {
     this.#socket.resume();
   }

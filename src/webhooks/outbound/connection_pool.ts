@@ -36,7 +36,6 @@ export class ConnectionPool<T extends PooledConnection> {
     this.#clock = clock;
   }
 
-  /** How many are idle. */
   get size(): number {
     return this.#size;
   }
@@ -77,7 +76,6 @@ export class ConnectionPool<T extends PooledConnection> {
     if (waiting.length === 0) this.#idle.delete(key);
   }
 
-  /** Closes all. */
   close(): void {
     this.#cancelSweep?.();
     this.#cancelSweep = undefined;

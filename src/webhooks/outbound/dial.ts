@@ -62,7 +62,6 @@ export class PendingConnection {
     this.#socket?.destroy();
   }
 
-  /** Throws when it was cancelled. */
   check(): void {
     if (this.#isCancelled) throw new SendError("interrupted", "it was given up before it was sent");
   }
@@ -91,8 +90,6 @@ export class Dialler {
   readonly #sockets = new Set<Socket>();
   /** Hosts whose certificate is issued by one of the additional authorities. */
   readonly #ownHosts = new Set<string>();
-  /** Why addresses may not be dialled, or nothing where they may. */
-  readonly #refusals = new Map<string, string | undefined>();
   #isClosed = false;
 
   constructor(options: DialOptions) {
@@ -108,7 +105,6 @@ export class Dialler {
     return target.isTls ? await this.secure(target, { socket, addresses, pending }) : socket;
   }
 
-  /** Begins the timeout of a connection. */
   begin(): PendingConnection {
     return new PendingConnection(this.#options);
   }
@@ -133,19 +129,12 @@ export class Dialler {
     throw new SendError("blocked_address", reasons[0] ?? "the host has no address");
   }
 
-  /** Why an address may not be dialled. The ranges never change, so each is checked once. */
   #refusal(address: string, isTls: boolean): string | undefined {
     const { allow, isPlainInsideOnly = false } = this.#options;
-    const key = `${isTls} ${address}`;
-    if (this.#refusals.has(key)) return this.#refusals.get(key);
     const reason = blockedReason(address, allow);
-    let refusal = reason === undefined ? undefined : `the address ${address} is ${reason}`;
-    if (reason === undefined && !isTls && isPlainInsideOnly && !allow.contains(address)) {
-      refusal = `the address ${address} is reached by https only`;
-    }
-    if (this.#refusals.size >= MAX_REFUSALS) this.#refusals.clear();
-    this.#refusals.set(key, refusal);
-    return refusal;
+    if (reason !== undefined) return `the address ${address} is ${reason}`;
+    if (isTls || !isPlainInsideOnly || allow.contains(address)) return undefined;
+    return `the address ${address} is reached by https only`;
   }
 
   /** A connection to the first of the addresses that answers, or through the proxy. */
@@ -237,7 +226,6 @@ export class Dialler {
 }
 
 const MAX_OWN_HOSTS = 1_000;
-const MAX_REFUSALS = 1_000;
 const MAX_TUNNEL_HEAD = 16_384;
 
 /** The value of `proxy-authorization` for the user name and password of a proxy's URL. */

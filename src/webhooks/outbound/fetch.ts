@@ -17,7 +17,6 @@ export interface GuardedFetchOptions extends DialOptions {
  */
 export interface GuardedFetch {
   (input: string | URL | Request, init?: RequestInit): Promise<Response>;
-  /** Closes its connections. */
   close(): Promise<void>;
 }
 
@@ -76,15 +75,15 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
   });
 }
 
-interface Outgoing {
-  readonly request: WireRequest;
-  readonly signal: AbortSignal | undefined;
-}
-
-async function outgoingOf(input: string | URL | Request, init: RequestInit | undefined): Promise<Outgoing> {
+async function outgoingOf(
+  input: string | URL | Request,
+  init: RequestInit | undefined,
+): Promise<{ readonly request: WireRequest; readonly signal: AbortSignal | undefined }> {
   if (input instanceof Request) {
-    const { url, ...whole } = await readRequest(new Request(input, init));
-    return await outgoingOf(url, whole);
+    const whole = new Request(input, init);
+    const { url, method, headers, signal } = whole;
+    const body = whole.body === null ? null : new Uint8Array(await whole.arrayBuffer());
+    return await outgoingOf(url, { method, headers, signal, body });
   }
   const target = wireTargetOf(new URL(input));
   const { method = "GET", headers, body, signal } = init ?? {};
@@ -96,13 +95,6 @@ async function outgoingOf(input: string | URL | Request, init: RequestInit | und
     request: { target, method: method.toUpperCase(), headers: named, body: bytesOf(body) },
     signal: signal ?? undefined,
   };
-}
-
-/** A web request as parts, its body read. */
-async function readRequest(request: Request) {
-  const { url, method, headers, signal } = request;
-  if (request.body === null) return { url, method, headers, signal };
-  return { url, method, headers, signal, body: new Uint8Array(await request.arrayBuffer()) };
 }
 
 function bytesOf(body: RequestInit["body"]): Uint8Array | undefined {
@@ -128,7 +120,6 @@ class Exchange implements ResponseListener {
     signal?.addEventListener("abort", this.#onAbort, { once: true });
   }
 
-  /** Resolves with the head. */
   get response(): Promise<Response> {
     return this.#settled.promise;
   }

@@ -10,7 +10,7 @@ export interface ResponseHead {
 }
 
 /** Where the body of a response ends: after so many bytes, with its last chunk, or with the connection. */
-export type BodyEnd = number | "chunks" | "close";
+type BodyEnd = number | "chunks" | "close";
 
 /** The error for an unreadable response, with the code of Node's parser. */
 export function unreadable(code: string): SendError {
@@ -24,6 +24,7 @@ const NAME = /^[!#$%&'*+.^_`|~\da-z-]+$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** The platform sorts the headers of a response in quadratic time: 3,000 take two seconds. */
 const MAX_HEADERS = 128;
+const MAX_INTERIM = 100;
 const LENGTH = /^\d{1,15}$/;
 /** Statuses whose responses end with their head, whatever it says. */
 const BODILESS = [101, 204, 304];
@@ -37,6 +38,7 @@ export class HeadLines {
   #length: string | undefined;
   #coding: string | undefined;
   #connection: string | undefined;
+  #interim = 0;
 
   /** Whether there was no line yet. */
   get isEmpty(): boolean {
@@ -53,16 +55,21 @@ export class HeadLines {
     else this.#takeHeader(line);
   }
 
-  /** The whole. */
-  head(): ResponseHead {
-    const isClosed = this.#connection !== undefined && tokens(this.#connection).includes("close");
-    const isKept = this.#version === "1.1" && !isClosed && !this.#mayHaveMore();
-    return { status: this.#status, headers: this.#headers, isKept };
+  /** Forgets an interim head, so that another one may follow; false when there were too many. */
+  skipInterim(): boolean {
+    this.#headers.length = 0;
+    this.#version = "";
+    this.#length = this.#coding = this.#connection = undefined;
+    return ++this.#interim <= MAX_INTERIM;
   }
 
-  /** Whether it announces a body where none can be: a careless server may still send it. */
-  #mayHaveMore(): boolean {
-    return this.#status === 204 && (this.#coding !== undefined || Number(this.#length ?? 0) !== 0);
+  head(): ResponseHead {
+    const isClosed = this.#connection !== undefined && tokens(this.#connection).includes("close");
+    // A careless server may send a body that it announces where none can be.
+    const mayHaveMore = this.#status === 204 &&
+      (this.#coding !== undefined || Number(this.#length ?? 0) !== 0);
+    const isKept = this.#version === "1.1" && !isClosed && !mayHaveMore;
+    return { status: this.#status, headers: this.#headers, isKept };
   }
 
   /** Where the body ends; throws a `SendError` for a contradictory head. */

@@ -13,7 +13,6 @@ export interface ResponseParts {
 const MAX_HEAD_BYTES = 16_384;
 /** Most bytes of the size line of a chunk. */
 const MAX_SIZE_BYTES = 256;
-const MAX_INTERIM = 100;
 
 /** What comes next. */
 type Phase = "head" | "bytes" | "size" | "chunk" | "chunk end" | "trailers" | "until close" | "over";
@@ -23,14 +22,12 @@ export class ResponseParser {
   readonly #parts: ResponseParts;
   readonly #isHeadOnly: boolean;
   #phase: Phase = "head";
-  #lines = new HeadLines();
+  readonly #lines = new HeadLines();
   #head: ResponseHead | undefined;
-  /** The beginning of a line. */
   #line = "";
   /** How many bytes of lines may still come, and of the body or the chunk. */
   #lineBytes = MAX_HEAD_BYTES;
   #bodyBytes = 0;
-  #interim = 0;
   /** Whether the connection stands where the next response would begin. */
   #isClean = false;
 
@@ -39,12 +36,10 @@ export class ResponseParser {
     this.#isHeadOnly = isHeadOnly;
   }
 
-  /** The head, once it is complete. */
   get head(): ResponseHead | undefined {
     return this.#head;
   }
 
-  /** Whether the response is complete. */
   get isOver(): boolean {
     return this.#phase === "over";
   }
@@ -149,8 +144,7 @@ export class ResponseParser {
     const lines = this.#lines;
     const end = lines.bodyEnd(this.#isHeadOnly);
     if (lines.status >= 100 && lines.status < 200 && lines.status !== 101) {
-      if (++this.#interim > MAX_INTERIM) throw unreadable("HPE_HEADER_OVERFLOW");
-      this.#lines = new HeadLines();
+      if (!lines.skipInterim()) throw unreadable("HPE_HEADER_OVERFLOW");
       this.#lineBytes = MAX_HEAD_BYTES;
       return;
     }

@@ -1,21 +1,19 @@
 import type { AttemptErrorKind } from "../model/records.ts";
 
-/** Facts of some errors. */
-export interface SendErrorOptions {
-  /** Of the platform. */
-  readonly code?: string | undefined;
-  /** Of a response that is not final. */
-  readonly status?: number | undefined;
-}
-
 /** Why a request has no response. The text holds no URL, no header and nothing of a body. */
 export class SendError extends Error {
   override readonly name = "SendError";
   readonly kind: AttemptErrorKind;
+  /** Of the platform. */
   readonly code?: string;
+  /** Of a response that is not final. */
   readonly status?: number;
 
-  constructor(kind: AttemptErrorKind, state: string, { code, status }: SendErrorOptions = {}) {
+  constructor(
+    kind: AttemptErrorKind,
+    state: string,
+    { code, status }: { readonly code?: string | undefined; readonly status?: number | undefined } = {},
+  ) {
     super(code === undefined ? state : `${state} (${code})`);
     this.kind = kind;
     if (code !== undefined) this.code = code;

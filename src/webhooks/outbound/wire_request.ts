@@ -7,7 +7,6 @@ export interface WireTarget {
   readonly dial: DialTarget;
   /** Equal for all requests that one connection may serve. */
   readonly key: string;
-  /** The value of `host`. */
   readonly authority: string;
   readonly path: string;
 }
@@ -24,7 +23,6 @@ export interface WireRequest {
 export interface WireOptions {
   readonly isReusing: boolean;
   readonly isProxied: boolean;
-  /** For the proxy. */
   readonly credentials?: string | undefined;
 }
 

@@ -10,7 +10,6 @@ const OTHERS = 0o077;
 
 /** Where a key file may be. */
 export interface KeyFilePlaces {
-  /** By the settings. */
   readonly named: string | undefined;
   /** Next to the store; absent where instances share the store, so that none may create its own key. */
   readonly ofStore: string | undefined;

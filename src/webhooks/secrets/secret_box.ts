@@ -18,18 +18,21 @@ export interface SecretBoxOptions {
 
 /** Seals secrets that have to be read again with AES-256-GCM, each with the id of its key. */
 export class SecretBox {
-  readonly #keys: ReadonlyMap<string, CryptoKey>;
-  readonly #sealing: { readonly id: string; readonly key: CryptoKey };
+  /** Of the key that seals. */
+  readonly keyId: string;
   /** The key file, where it was created. */
   readonly madeKeyFile: string | undefined;
+  readonly #keys: ReadonlyMap<string, CryptoKey>;
+  readonly #sealing: CryptoKey;
 
   private constructor(
     keys: ReadonlyMap<string, CryptoKey>,
-    sealing: { id: string; key: CryptoKey },
+    [keyId, key]: readonly [string, CryptoKey],
     madeKeyFile: string | undefined,
   ) {
     this.#keys = keys;
-    this.#sealing = sealing;
+    this.#sealing = key;
+    this.keyId = keyId;
     this.madeKeyFile = madeKeyFile;
   }
 
@@ -40,29 +43,25 @@ export class SecretBox {
     for (const bytes of all) keys.set(await keyIdOf(bytes), await imported(bytes));
     const [first] = keys;
     if (first === undefined) throw new Error(`Cannot seal secrets: ${SETTING} holds no key`);
-    const [id, key] = first;
-    return new SecretBox(keys, { id, key }, isCreated ? options.keyFile : undefined);
+    return new SecretBox(keys, first, isCreated ? options.keyFile : undefined);
   }
 
-  /** Of the key that seals. */
-  get keyId(): string {
-    return this.#sealing.id;
-  }
-
-  /** Whether it has this key. */
   has(keyId: string): boolean {
     return this.#keys.has(keyId);
   }
 
   /** Encrypts a text; the same text never has the same bytes twice. */
   async seal(text: string): Promise<Sealed> {
-    const { id: keyId, key } = this.#sealing;
     const iv = crypto.getRandomValues(new Uint8Array(NONCE_BYTES));
-    const sealed = await crypto.subtle.encrypt({ name: "AES-GCM", iv }, key, new TextEncoder().encode(text));
+    const sealed = await crypto.subtle.encrypt(
+      { name: "AES-GCM", iv },
+      this.#sealing,
+      new TextEncoder().encode(text),
+    );
     const bytes = new Uint8Array(NONCE_BYTES + sealed.byteLength);
     bytes.set(iv);
     bytes.set(new Uint8Array(sealed), NONCE_BYTES);
-    return { keyId, bytes };
+    return { keyId: this.keyId, bytes };
   }
 
   /** Decrypts a text; throws when its key is missing, or when it was changed. */
@@ -114,8 +113,6 @@ async function keyIdOf(bytes: Uint8Array): Promise<string> {
 }
 
 async function imported(bytes: Uint8Array): Promise<CryptoKey> {
-  return await crypto.subtle.importKey("raw", new Uint8Array(bytes), "AES-GCM", false, [
-    "encrypt",
-    "decrypt",
-  ]);
+  const uses: KeyUsage[] = ["encrypt", "decrypt"];
+  return await crypto.subtle.importKey("raw", new Uint8Array(bytes), "AES-GCM", false, uses);
 }

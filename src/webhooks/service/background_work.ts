@@ -97,7 +97,7 @@ export class BackgroundWork {
 
   /** Counters since the start, and the durations since the last call. */
   metrics(): WebhookMetrics {
-    const counted = this.#dispatcher?.figures;
+    const counted = this.#dispatcher?.metrics;
     const shared = this.#parts.sharedStoreMetrics?.();
     const durations = {
       attempt_time: this.#attemptTimes.take(),

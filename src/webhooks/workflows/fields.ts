@@ -3,10 +3,14 @@ import { editDistance } from "../../base/edit_distance.ts";
 import type { YamlDocument } from "../../yaml/document.ts";
 import { FieldReader, pathOf } from "../../yaml/field_reader.ts";
 import { described, isNull, shown } from "../../yaml/scalar.ts";
-import type { YamlEntry, YamlList, YamlMapping, YamlValue } from "../../yaml/value.ts";
+import type { YamlList, YamlMapping, YamlValue } from "../../yaml/value.ts";
+import type { TextTemplate } from "../model/template.ts";
 
 /** Takes the problems of a file, with their positions. */
 export type WorkflowLog = YamlDocument["log"];
+
+/** Reads the templates of a text at this position; nothing where they are invalid, which is logged. */
+export type ReadTemplate = (text: string, offset: number, path: string) => TextTemplate | undefined;
 
 /** The range of a duration, and its default. */
 export interface DurationRange {
@@ -33,7 +37,6 @@ export class WorkflowFields {
     }
   }
 
-  /** Whether the field is there, valid or not. */
   has(key: string): boolean {
     return this.#mapping.entries.has(key);
   }
@@ -54,7 +57,6 @@ export class WorkflowFields {
     return pathOf(this.path, key);
   }
 
-  /** A text. */
   text(key: string): string | undefined {
     return this.#hasValue(key) ? this.#reader.anyText(key) : undefined;
   }
@@ -89,28 +91,31 @@ export class WorkflowFields {
     return milliseconds(absent);
   }
 
-  /** A list. */
   list(key: string): YamlList | undefined {
     return this.#hasValue(key) ? this.#reader.list(key) : undefined;
   }
 
-  /** A mapping. */
   mapping(key: string): YamlMapping | undefined {
     return this.#hasValue(key) ? this.#reader.mapping(key) : undefined;
   }
 
-  /** The texts of a mapping by name, with their positions. */
-  texts(key: string): readonly { readonly key: string; readonly entry: YamlEntry; readonly text: string }[] {
-    const mapping = this.mapping(key);
-    if (mapping === undefined) return [];
-    return [...mapping.entries].flatMap(([name, entry]) => {
-      const { value } = entry;
-      if (value.kind === "scalar" && !isNull(value)) return [{ key: name, entry, text: value.text }];
-      if (value.kind !== "broken") {
-        const path = `${this.pathOf(key)}.${shown(name)}`;
-        this.#log.error(value.offset, path, `expected a text, got ${described(value)}`);
+  /** The templates of a mapping by name; `problemOf` checks each. */
+  templates(
+    key: string,
+    read: ReadTemplate,
+    problemOf: (name: string, text: string) => string | undefined,
+  ): [name: string, template: TextTemplate][] {
+    return [...this.mapping(key)?.entries ?? []].flatMap(([name, { offset, value }]) => {
+      const path = `${this.pathOf(key)}.${shown(name)}`;
+      if (value.kind !== "scalar" || isNull(value)) {
+        const text = `expected a text, got ${described(value)}`;
+        if (value.kind !== "broken") this.#log.error(value.offset, path, text);
+        return [];
       }
-      return [];
+      const problem = problemOf(name, value.text);
+      if (problem !== undefined) this.#log.error(offset, path, problem);
+      const template = read(value.text, value.offset, path);
+      return template === undefined ? [] : [[name, template]];
     });
   }
 

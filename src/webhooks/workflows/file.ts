@@ -8,7 +8,6 @@ import { readStep } from "./step_reader.ts";
 
 /** The workflow of a file, and all problems of the file. */
 export interface WorkflowFile {
-  /** Absent when there are errors. */
   readonly workflow?: Workflow | undefined;
   /** Its id, also when there are errors elsewhere. */
   readonly id?: string | undefined;

@@ -13,7 +13,6 @@ import { WorkflowFolder } from "./folder.ts";
 export interface WorkflowFilesOptions {
   /** There are no workflows when absent. */
   readonly folder?: string | undefined;
-  /** The environment variables that workflows may read. */
   readonly envNames: readonly string[];
   readonly clock: Clock;
   readonly logger: Logger;
@@ -65,7 +64,6 @@ export class WorkflowFiles implements Workflows {
     await this.#watched?.start();
   }
 
-  /** Stops watching. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#watched?.close();
@@ -76,7 +74,6 @@ export class WorkflowFiles implements Workflows {
     return this.#current.get(name);
   }
 
-  /** The names of all workflows. */
   names(): readonly string[] {
     return [...this.#current.keys()].sort();
   }
@@ -181,11 +178,11 @@ export class WorkflowFiles implements Workflows {
     for (const [id, { version }] of current) {
       const before = this.#current.get(id)?.version.id;
       if (before !== version.id) {
-        logger.info(`Workflow "${id}" is in force`, { version: version.id.slice(0, 12) });
+        logger.info("Workflow loaded", { workflow: id, version: version.id.slice(0, 12) });
       }
     }
     for (const id of this.#current.keys()) {
-      if (!current.has(id)) logger.warning(`Workflow "${id}" was removed; its triggers are refused`);
+      if (!current.has(id)) logger.warning("Workflow removed; its triggers are refused", { workflow: id });
     }
     this.#files = files;
     this.#current = current;

@@ -54,7 +54,6 @@ export class WorkflowFolder {
     await settledWithin(this.#look(), HANG_MS, this.#options.clock);
   }
 
-  /** Stops watching. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelLook();

@@ -25,13 +25,10 @@ export interface WorkflowRunOptions {
   readonly fetch: Fetch;
   readonly limit: LimitCall;
   readonly clock: Clock;
-  /** A number from 0 to below 1. */
   readonly random: () => number;
   readonly newId: () => string;
-  /** The environment variables that workflows may read. */
   readonly env: Readonly<Record<string, string>>;
   readonly logger: Logger;
-  /** Called after each attempt of a step. */
   readonly onStep?: ((report: StepReport) => void) | undefined;
   /** Called at each point; what it throws ends the work on the execution, which keeps its claim. */
   readonly at?: ((point: WorkflowPoint, executionId: string) => void | Promise<void>) | undefined;
@@ -43,7 +40,6 @@ export interface StepReport {
   readonly workflow: string;
   readonly step: string;
   readonly kind: WorkflowStep["kind"];
-  /** From 1. */
   readonly attempt: number;
   readonly result: StepOutcome["kind"];
   /** Wall clock time in milliseconds since the Unix epoch. */
@@ -58,7 +54,6 @@ export type RunResult = "succeeded" | "failed" | "cancelled" | "waiting" | "yiel
 export interface RunStops {
   /** Aborts the running step, without a result. */
   readonly signal: AbortSignal;
-  /** Whether no further step may begin. */
   readonly isStopping: () => boolean;
   /** Counts the bytes of a result; false when the execution has to continue later, loaded from the store again. */
   readonly hasRoom: (bytes: number) => boolean;

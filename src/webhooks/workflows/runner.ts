@@ -74,12 +74,10 @@ export class WorkflowRunner {
     this.#loop = new WakeLoop({ clock, pollMs: LOOK_MS, round: () => this.#round() });
   }
 
-  /** How many executions are in flight. */
   get running(): number {
     return this.#leases.size;
   }
 
-  /** Begins. */
   start(): void {
     this.#leases.start();
     this.#loop.start();

@@ -10,7 +10,6 @@ import { timeText } from "../../base/rfc3339.ts";
 export class WorkflowScope implements TemplateScope {
   readonly #execution: Execution;
   readonly #env: Readonly<Record<string, string>>;
-  /** By the name of their step. */
   readonly #results = new Map<string, string>();
   /** By their texts. */
   readonly #values = new Map<string, JsonValue>();
@@ -22,7 +21,6 @@ export class WorkflowScope implements TemplateScope {
     this.#startedAt = startedAt;
   }
 
-  /** Adds the result of a step, a text of JSON. */
   add(name: string, result: string): void {
     this.#results.set(name, result);
   }

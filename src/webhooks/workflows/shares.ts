@@ -1,9 +1,8 @@
 import type { DueQueue, ExecutionQueue, QueueClaim } from "../store/execution_claims.ts";
 
-/** What executions in flight may hold together. */
-export interface WorkflowLimits {
+/** Places, and bytes of inputs and results. */
+export interface Amounts {
   readonly runs: number;
-  /** Of their inputs and results. */
   readonly bytes: number;
 }
 
@@ -14,18 +13,12 @@ export interface WorkflowLimits {
 const TRIGGER_TIMES_FREE = 4;
 const WORKFLOW_TIMES_FREE = 9;
 
-interface Held {
-  readonly runs: number;
-  readonly bytes: number;
-}
-
 /** A due queue in a plan. */
 interface Candidate {
   readonly due: DueQueue;
   /** What each holds, planned executions included. */
   readonly held: readonly [workflow: Count, trigger: Count, queue: Count];
   readonly maxBytes: number;
-  /** Planned executions. */
   max: number;
 }
 
@@ -33,27 +26,27 @@ interface Count {
   runs: number;
 }
 
-const NOTHING: Held = { runs: 0, bytes: 0 };
+const NOTHING: Amounts = { runs: 0, bytes: 0 };
 const ALL = "";
 
 /** Divides places and memory between workflows, and between the triggers of each. */
 export class WorkflowShares {
-  readonly #limits: WorkflowLimits;
+  readonly #limits: Amounts;
   /** By the keys of `keysOf`. */
-  readonly #held = new Map<string, Held>();
+  readonly #held = new Map<string, Amounts>();
 
-  constructor(limits: WorkflowLimits) {
+  constructor(limits: Amounts) {
     this.#limits = limits;
   }
 
   /** What is free; negative where results exceed the limits. */
-  get free(): WorkflowLimits {
+  get free(): Amounts {
     const { runs, bytes } = this.#of(ALL);
     return { runs: this.#limits.runs - runs, bytes: this.#limits.bytes - bytes };
   }
 
   /** Counts executions of a queue, or what they hold, in or out. */
-  add(queue: ExecutionQueue, { runs, bytes }: Held): void {
+  add(queue: ExecutionQueue, { runs, bytes }: Amounts): void {
     for (const key of keysOf(queue)) {
       const held = this.#of(key);
       const sum = { runs: held.runs + runs, bytes: held.bytes + bytes };
@@ -103,7 +96,7 @@ export class WorkflowShares {
     return Math.floor(Math.min(left(workflow, WORKFLOW_TIMES_FREE), left(trigger, TRIGGER_TIMES_FREE)));
   }
 
-  #of(key: string): Held {
+  #of(key: string): Amounts {
     return this.#held.get(key) ?? NOTHING;
   }
 }

@@ -26,6 +26,5 @@ export interface StepContext {
   readonly fetch: Fetch;
   readonly limit: LimitCall;
   readonly clock: Clock;
-  /** A number from 0 to below 1. */
   readonly random: () => number;
 }

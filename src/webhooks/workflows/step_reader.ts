@@ -1,6 +1,6 @@
 import { described, shown } from "../../yaml/scalar.ts";
 import type { YamlValue } from "../../yaml/value.ts";
-import type { LimitStep, RequestStep, SetStep, StepRetry, WorkflowStep } from "../model/workflow.ts";
+import type { LimitStep, RequestStep, StepRetry, WorkflowStep } from "../model/workflow.ts";
 import { WorkflowFields } from "./fields.ts";
 import { parseUrl } from "./url.ts";
 import { readValue, type ValueReading } from "./value.ts";
@@ -37,8 +37,11 @@ export function readStep(
       return readRequest(fields, name, reading);
     case "limit":
       return readLimit(fields, name, reading);
-    case "set":
-      return readSet(fields, name, reading);
+    case "set": {
+      const mapping = fields.mapping("set");
+      if (mapping === undefined) return undefined;
+      return { kind: "set", name, value: readValue(mapping, fields.pathOf("set"), reading) };
+    }
   }
 }
 
@@ -54,15 +57,13 @@ function readRequest(step: WorkflowFields, name: string, reading: ValueReading):
     fields.error("body", `a ${method} request has no body; remove it, or write another method`);
   }
   const url = readUrl(fields, reading);
-  const headers = readHeaders(fields, reading);
-  const query = fields.texts("query").flatMap(({ key, entry, text }) => {
-    const path = `${fields.pathOf("query")}.${shown(key)}`;
-    if (key.includes("{{")) {
-      reading.log.error(entry.offset, path, "a template cannot stand in a name; write one");
-    }
-    const template = reading.read(text, entry.value.offset, path);
-    return template === undefined ? [] : [[key, template] as const];
-  });
+  const seen = new Set<string>();
+  const headers = fields.templates("headers", reading.read, (name, text) => headerProblem(name, text, seen));
+  const query = fields.templates(
+    "query",
+    reading.read,
+    (name) => name.includes("{{") ? "a name cannot contain a template; write a name" : undefined,
+  );
   const body = bodyValue === undefined ? undefined : readValue(bodyValue, fields.pathOf("body"), reading);
   const timeoutMs = fields.duration("timeout", { min: "1ms", max: "15m", absent: "10s" });
   if (url === undefined) return undefined;
@@ -95,23 +96,13 @@ function readUrl(fields: WorkflowFields, { read }: ValueReading): RequestStep["u
   return url;
 }
 
-function readHeaders(fields: WorkflowFields, { log, read }: ValueReading): RequestStep["headers"] {
-  const seen = new Set<string>();
-  return fields.texts("headers").flatMap(({ key, entry, text }) => {
-    const path = `${fields.pathOf("headers")}.${shown(key)}`;
-    const problem = headerProblem(key, text, seen);
-    if (problem !== undefined) log.error(entry.offset, path, problem);
-    seen.add(key.toLowerCase());
-    const template = read(text, entry.value.offset, path);
-    return template === undefined ? [] : [[key, template] as const];
-  });
-}
-
-function headerProblem(name: string, text: string, seen: ReadonlySet<string>): string | undefined {
+function headerProblem(name: string, text: string, seen: Set<string>): string | undefined {
   const lower = name.toLowerCase();
+  const isRepeated = seen.has(lower);
+  seen.add(lower);
   if (!TOKEN.test(name)) return `'${shown(name)}' is not a valid header name; write letters, digits and -`;
   if (OWN_HEADERS.includes(lower)) return `the header ${name} is set by Weir; remove it`;
-  if (seen.has(lower)) return `the header ${name} is given twice; keep one`;
+  if (isRepeated) return `the header ${name} is given twice; keep one`;
   if (lower === "content-type" && !JSON_TYPE.test(text)) {
     return "a body is sent as JSON; write a content type such as application/json, or remove it";
   }
@@ -153,7 +144,7 @@ function readDescriptor(
   }
   return [...item.entries].flatMap(([key, { offset, value }]) => {
     const below = `${path}.${shown(key)}`;
-    if (key.includes("{{")) log.error(offset, below, "a template cannot stand in a key; write a name");
+    if (key.includes("{{")) log.error(offset, below, "a key cannot contain a template; write a name");
     if (value.kind === "scalar") {
       const template = read(value.text, value.offset, below);
       return template === undefined ? [] : [[key, template] as const];
@@ -163,10 +154,4 @@ function readDescriptor(
     }
     return [];
   });
-}
-
-function readSet(step: WorkflowFields, name: string, reading: ValueReading): SetStep | undefined {
-  const mapping = step.mapping("set");
-  if (mapping === undefined) return undefined;
-  return { kind: "set", name, value: readValue(mapping, step.pathOf("set"), reading) };
 }

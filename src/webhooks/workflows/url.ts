@@ -61,17 +61,12 @@ function literalProblem(template: TextTemplate): string | undefined {
 function splitAtQuery(template: TextTemplate): { path: TextTemplate; query?: TextTemplate } {
   const index = template.findIndex((part) => typeof part === "string" && part.includes("?"));
   const part = template[index];
-  if (typeof part !== "string") return { path: withSlash(template) };
-  const mark = part.indexOf("?");
-  return {
-    path: withSlash([...template.slice(0, index), part.slice(0, mark)]),
-    query: [part.slice(mark + 1), ...template.slice(index + 1)],
-  };
-}
-
-function withSlash(path: TextTemplate): TextTemplate {
-  const [first = "", ...rest] = path;
-  return first === "" && rest.length === 0 ? ["/"] : path;
+  const mark = typeof part === "string" ? part.indexOf("?") : -1;
+  const path = typeof part === "string" ? [...template.slice(0, index), part.slice(0, mark)] : template;
+  const query = typeof part === "string"
+    ? { query: [part.slice(mark + 1), ...template.slice(index + 1)] }
+    : {};
+  return { path: path.length === 1 && path[0] === "" ? ["/"] : path, ...query };
 }
 
 /** The URL with its values; throws a `TemplateError` where one would lead elsewhere. */
@@ -84,9 +79,7 @@ export function renderUrl({ origin, path, query }: UrlTemplate, scope: TemplateS
     }
     if (isDotted(text)) {
       const names = paths.map((path) => `"${path}"`).join(" and ");
-      throw new TemplateError(
-        `Cannot write ${names} into the path of a URL: it would make '.' or '..' of it`,
-      );
+      throw new TemplateError(`Cannot write ${names} into the path of a URL: it would become '.' or '..'`);
     }
   }
   const plain = segments.map(({ text }) => text).join("/");

@@ -1,11 +1,8 @@
 import { described, isNull, scalarType, shown } from "../../yaml/scalar.ts";
 import type { YamlScalar, YamlValue } from "../../yaml/value.ts";
 import { type JsonValue, parseJson } from "../../base/exact_json.ts";
-import type { TextTemplate, ValueTemplate } from "../model/template.ts";
-import type { WorkflowLog } from "./fields.ts";
-
-/** Reads the templates of a text at this position; nothing where they are invalid, which is logged. */
-export type ReadTemplate = (text: string, offset: number, path: string) => TextTemplate | undefined;
+import type { ValueTemplate } from "../model/template.ts";
+import type { ReadTemplate, WorkflowLog } from "./fields.ts";
 
 /** What values are read with. */
 export interface ValueReading {
@@ -16,48 +13,34 @@ export interface ValueReading {
 const JSON_NUMBER = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$/;
 const PREFIXED = /^0(?:x[0-9a-fA-F]+|o[0-7]+|b[01]+)$/;
 
-/** A JSON value from YAML, with templates in its texts; numbers keep their digits. */
+/** A JSON value from YAML, with templates in its texts; what has none is built once. Numbers keep their digits. */
 export function readValue(value: YamlValue, path: string, reading: ValueReading): ValueTemplate {
   switch (value.kind) {
     case "scalar":
       return readScalar(value, path, reading);
-    case "list":
-      return joined(
-        value.items.map((item, index) => [index, readValue(item, `${path}[${index}]`, reading)]),
-        true,
+    case "list": {
+      const items = value.items.map((item, index) => readValue(item, `${path}[${index}]`, reading));
+      const values = items.flatMap((item) => item.kind === "value" ? [item.value] : []);
+      return values.length < items.length ? { kind: "list", items } : { kind: "value", value: values };
+    }
+    case "mapping": {
+      const entries = [...value.entries].map(([key, { offset, value: below }]) => {
+        const text = `a key cannot contain a template; write a name instead of '${shown(key)}'`;
+        if (key.includes("{{")) reading.log.error(offset, path, text);
+        return [key, readValue(below, `${path}.${shown(key)}`, reading)] as const;
+      });
+      const values = entries.flatMap(([key, item]) =>
+        item.kind === "value" ? [[key, item.value] as const] : []
       );
-    case "mapping":
-      return joined(
-        [...value.entries].map(([key, { offset, value: below }]) => {
-          const text = `a key cannot contain a template; write a name instead of '${shown(key)}'`;
-          if (key.includes("{{")) reading.log.error(offset, path, text);
-          return [key, readValue(below, `${path}.${shown(key)}`, reading)];
-        }),
-        false,
-      );
+      if (values.length < entries.length) return { kind: "object", entries };
+      return { kind: "value", value: Object.fromEntries(values) };
+    }
     case "broken":
       return NOTHING;
   }
 }
 
 const NOTHING: ValueTemplate = { kind: "value", value: null };
-
-/** Joins values without templates into one, so that it is built once and not at each step. */
-function joined(
-  entries: readonly (readonly [string | number, ValueTemplate])[],
-  isList: boolean,
-): ValueTemplate {
-  const values = entries.flatMap(([key, template]) =>
-    template.kind === "value" ? [[key, template.value] as const] : []
-  );
-  if (values.length < entries.length) {
-    return isList
-      ? { kind: "list", items: entries.map(([, item]) => item) }
-      : { kind: "object", entries: entries.map(([key, item]) => [String(key), item]) };
-  }
-  const value = isList ? values.map(([, item]) => item) : Object.fromEntries(values);
-  return { kind: "value", value };
-}
 
 function readScalar(scalar: YamlScalar, path: string, { log, read }: ValueReading): ValueTemplate {
   const { text, offset } = scalar;
@@ -67,11 +50,8 @@ function readScalar(scalar: YamlScalar, path: string, { log, read }: ValueReadin
   if (type === "number") {
     const value = numberOf(text);
     if (value !== undefined) return { kind: "value", value };
-    log.error(
-      offset,
-      path,
-      `${described(scalar)} is not a JSON number; put it in quotes, or write it plainly`,
-    );
+    const problem = `${described(scalar)} is not a JSON number; put it in quotes, or write it plainly`;
+    log.error(offset, path, problem);
     return NOTHING;
   }
   const template = read(text, offset, path);

@@ -85,7 +85,7 @@ for (const [path, value, sent] of SENT) {
   });
 }
 
-const DOTS = "into the path of a URL: it would make '.' or '..' of it";
+const DOTS = "into the path of a URL: it would become '.' or '..'";
 
 const FAILED: readonly (readonly [string, unknown, string])[] = [
   ["/o/{{ input.id }}", "..", `Cannot write "input.id" ${DOTS}`],
