@@ -70,10 +70,7 @@ function statementsOf({ name, table, dialect, version }: TableVersion): readonly
     .map(({ name, column }) => `${name} ${columnSql(column, dialect)}`);
   const indexes = Object.entries(table.indexes ?? {})
     .filter(([, { since = created, only = dialect }]) => since === version && only === dialect)
-    .map(([index, { on, ...options }]) => indexSql(index, `${name} (${columnsOf(on, options)})`, options));
-  function columnsOf(on: readonly string[], { isOrdered = false }: Omit<Index, "on">): string {
-    return [...on, ...isOrdered && dialect === "postgres" ? ["seq"] : []].join(", ");
-  }
+    .map(([index, description]) => indexSql(index, name, description, dialect));
   if (created !== version) {
     return [...added.map((column) => `ALTER TABLE ${name} ADD COLUMN ${column}`), ...indexes];
   }
@@ -82,11 +79,7 @@ function statementsOf({ name, table, dialect, version }: TableVersion): readonly
   const primaryKey = key === undefined || isNumbered || keyIndex !== undefined
     ? []
     : [`PRIMARY KEY (${key.join(", ")})`];
-  const ending = dialect === "postgres"
-    ? ""
-    : sqliteKey === "clustered"
-    ? " STRICT, WITHOUT ROWID"
-    : " STRICT";
+  const ending = dialect === "sqlite" ? ` STRICT${sqliteKey === "clustered" ? ", WITHOUT ROWID" : ""}` : "";
   return [
     `CREATE TABLE ${name} (\n  ${[...added, ...primaryKey].join(",\n  ")}\n)${ending}`,
     ...values === undefined ? [] : [`INSERT INTO ${name} VALUES ${values}`],
@@ -109,9 +102,15 @@ function columnSql(column: Column, dialect: keyof Sql): string {
   ].join(" ");
 }
 
-function indexSql(name: string, on: string, { isUnique, where }: Omit<Index, "on">): string {
-  const unique = isUnique === true ? "UNIQUE " : "";
-  return `CREATE ${unique}INDEX ${name} ON ${on}${where === undefined ? "" : ` WHERE ${where}`}`;
+function indexSql(
+  name: string,
+  table: string,
+  { on, isUnique, isOrdered, where }: Index,
+  dialect: keyof Sql,
+): string {
+  const columns = isOrdered === true && dialect === "postgres" ? [...on, "seq"] : on;
+  const sql = `CREATE ${isUnique === true ? "UNIQUE " : ""}INDEX ${name} ON ${table} (${columns.join(", ")})`;
+  return where === undefined ? sql : `${sql} WHERE ${where}`;
 }
 
 /** Added to the version of a store while a move fills it, so that every release refuses the store. */

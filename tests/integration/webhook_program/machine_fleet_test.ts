@@ -215,7 +215,7 @@ Deno.test({
         aheadMs === 0 ? undefined : told,
       ]);
       const warnings = machine.logger.lines.filter(([, message]) =>
-        message.startsWith("The clocks are apart")
+        message.startsWith("Wall clock differs")
       );
       assertEquals(warnings.length > 0, aheadMs !== 0);
     }

@@ -80,7 +80,8 @@ async function moved(
   { clock, tell }: StoreMove,
 ): Promise<MovedStore> {
   const { connection, isFilled } = target;
-  const moving = { tables: await commonTables(source, connection), tell };
+  const moving = { tables: await source.perform(storeTables()), tell };
+  await connection.perform(storeTables());
   const replaced = isFilled
     ? 0
     : await transaction(source, READING, () => copied(source, connection, moving));
@@ -103,19 +104,6 @@ async function refuseUsers(source: StoreConnection, clock: Clock): Promise<void>
   if (source.kind === "sqlite") return;
   await refuseSessions(source, clock);
   await refuseClaims(source);
-}
-
-async function commonTables(
-  source: StoreConnection,
-  target: StoreConnection,
-): Promise<readonly StoreTable[]> {
-  const tables = await source.perform(storeTables());
-  const other = await target.perform(storeTables());
-  for (const [index, { name, columns }] of tables.entries()) {
-    if (JSON.stringify(columns) === JSON.stringify(other[index]?.columns)) continue;
-    throw new StoreError("failed", `Cannot move the table "${name}": it has other columns in the target`);
-  }
-  return tables;
 }
 
 interface Moving {

@@ -73,12 +73,8 @@ export async function openPostgresStore(
   };
   const pool = new PostgresPool(poolOptions);
   // To build an index on a large table may take longer than the statement timeout.
-  const unlimitedPool = new PostgresPool({
-    ...poolOptions,
-    size: 1,
-    statementTimeoutMs: 0,
-    onConnected: undefined,
-  });
+  const unlimitedOptions = { ...poolOptions, size: 1, statementTimeoutMs: 0, onConnected: undefined };
+  const unlimitedPool = new PostgresPool(unlimitedOptions);
   try {
     const transactions = new PostgresTransactions(pool, { ...options, random });
     const name = shownPostgresAddress(address);
@@ -89,7 +85,7 @@ export async function openPostgresStore(
       perform: (work) => unlimited.perform(work),
     }, { shownAddress: name });
     if (from !== to) logger.info("Store migrated", { address: name, from, to });
-    return new PostgresStore({ pool, transactions, name, version: to }, logger);
+    return new PostgresStore({ pool, transactions, name, version: to, logger });
   } catch (error) {
     await pool.close();
     throw error;
@@ -104,6 +100,7 @@ interface StoreParts {
   /** The address without its password. */
   readonly name: string;
   readonly version: number;
+  readonly logger: Logger;
 }
 
 const BYTES = `SELECT CAST(sum(pg_total_relation_size(CAST(name AS regclass))) AS BIGINT) AS bytes
@@ -139,14 +136,12 @@ const URGENT: ReadonlySet<unknown> = new Set([
 class PostgresStore implements WebhookStore, PostgresExtras {
   readonly schemaVersion: number;
   readonly #parts: StoreParts;
-  readonly #logger: Logger;
   readonly #inFlight = new Set<Promise<unknown>>();
   #isClosed = false;
 
-  constructor(parts: StoreParts, logger: Logger) {
+  constructor(parts: StoreParts) {
     this.schemaVersion = parts.version;
     this.#parts = parts;
-    this.#logger = logger;
   }
 
   get waiting() {
@@ -175,7 +170,7 @@ class PostgresStore implements WebhookStore, PostgresExtras {
   }
 
   claimDeliveries(options: ClaimOptions) {
-    return this.write(claimDeliveries, { ...options, logger: this.#logger });
+    return this.write(claimDeliveries, { ...options, logger: this.#parts.logger });
   }
 
   /** Folds the tally as well, once nothing is left to remove. */

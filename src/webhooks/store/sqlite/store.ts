@@ -6,7 +6,7 @@ import { type ConnectionOptions, SqliteConnection } from "./connection.ts";
 import { erasePayload } from "../events.ts";
 import { rowMetrics } from "../tally.ts";
 import { clearRemoved, isAnythingRemoved } from "../removals.ts";
-import { claimedDeliveryOf, failWithoutPayload, type RowFaults } from "../delivery_claims.ts";
+import { claimedDeliveryOf, failWithoutPayload, type LoggedClaimOptions } from "../delivery_claims.ts";
 import { findEndpoint } from "../endpoints.ts";
 import { text, whole } from "../rows.ts";
 import { all, get, run, sqliteOnly, type Work } from "../work.ts";
@@ -146,7 +146,7 @@ const CLAIM = sqliteOnly(
 const BODY = sqliteOnly("SELECT body FROM event WHERE id = ?");
 
 function* claimDeliveries(
-  { now, leaseUntil, newClaimId, wants, ...faults }: ClaimOptions & RowFaults,
+  { now, leaseUntil, newClaimId, wants, logger }: LoggedClaimOptions,
 ): Work<readonly ClaimedDelivery[]> {
   const bodies = new Map<string, Uint8Array>();
   const claimed: { readonly nextAt: number; readonly seq: number; readonly claim: ClaimedDelivery }[] = [];
@@ -157,7 +157,7 @@ function* claimDeliveries(
     for (const row of rows) {
       const body = yield* bodyOf(text(row, "event_id"), bodies);
       if (body === undefined) {
-        yield* failWithoutPayload(row, { ...faults, now });
+        yield* failWithoutPayload(row, { now, logger });
         continue;
       }
       const [seq, claimId] = [whole(row, "seq"), newClaimId()];
