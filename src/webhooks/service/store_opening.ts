@@ -62,7 +62,7 @@ export async function openSharedStore(
     throw error;
   }
   const sharedFigures = () => ({
-    repeats: store.commits.retries,
+    repeats: store.transactionRetries,
     wallAheadMs: clock.wallAheadMs,
     problem: clock.problem,
   });

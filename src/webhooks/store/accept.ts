@@ -1,7 +1,7 @@
 import type { Execution, IdempotencyRow, NewEvent, WorkflowVersion } from "../model/records.ts";
 import { matchesKind } from "../model/event.ts";
 import { isLive, KEY_LIVES_MS } from "../model/idempotency.ts";
-import { EXECUTIONS, IDEMPOTENCY_KEYS, text } from "./rows.ts";
+import { RECORDS, text } from "./rows.ts";
 import { tally } from "./tally.ts";
 import {
   all,
@@ -91,7 +91,7 @@ export function findIdempotency(scope: string, key: string, now: number): Work<I
 
 function* liveKey(scope: string, key: string, now: number): Work<IdempotencyRow | undefined> {
   const row = yield* get("SELECT * FROM idempotency WHERE scope = ? AND key = ?", scope, key);
-  const found = row && IDEMPOTENCY_KEYS.read(row);
+  const found = row && RECORDS.idempotencyKeys.read(row);
   return found && isLive(found.acceptedAt, now) ? found : undefined;
 }
 
@@ -147,7 +147,7 @@ function* addExecution(execution: NewExecution, now: number): Work<{ readonly va
     throw new StoreError("failed", `Cannot start an execution of "${workflow}": its text is missing`);
   }
   yield* tally("execution.queued", 1);
-  return { value: EXECUTIONS.read(row) };
+  return { value: RECORDS.executions.read(row) };
 }
 
 function insertExecution(

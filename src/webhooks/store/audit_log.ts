@@ -1,6 +1,6 @@
 import type { AuditEntry, DeliveryState, FailureReason } from "../model/records.ts";
 import { listPage } from "./lists.ts";
-import { AUDIT_LOG, text, whole } from "./rows.ts";
+import { RECORDS, text, whole } from "./rows.ts";
 import { tallyMove } from "./tally.ts";
 import { postgresOnly, type Row, run, sql, sqliteOnly, type Work } from "./work.ts";
 import type { ListOptions, Page } from "./store.ts";
@@ -30,12 +30,12 @@ const DROP_MANUAL = sql((d) => `
 
 /** Entries of the audit log, newest first. */
 export function listAudit(options: ListOptions): Work<Page<AuditEntry>> {
-  return listPage("audit", options, AUDIT_LOG);
+  return listPage("audit", options, RECORDS.audit);
 }
 
 /** Adds an entry to the audit log. */
 export function* addAudit(entry: AuditEntry): Work<void> {
-  yield* AUDIT_LOG.insert(entry);
+  yield* RECORDS.audit.insert(entry);
 }
 
 /** Closes the open attempts of deliveries. */

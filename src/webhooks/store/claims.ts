@@ -57,7 +57,7 @@ const CHANGES: readonly { readonly sql: Sql; readonly times: readonly [before: n
 ];
 
 /**
- * After the clock was set back, makes what was due by then due now, and moves failed deliveries to a schedule from now.
+ * After the clock was set back, makes what was due by then due now, and restarts the schedules of retrying deliveries.
  * Returns how many rows were changed, at most 500: call it until there are none.
  */
 export function* clockSetBack(now: number): Work<number> {

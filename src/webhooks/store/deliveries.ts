@@ -1,7 +1,7 @@
 import type { Attempt, Delivery } from "../model/records.ts";
 import { IS_ERASED } from "./events.ts";
 import { listPage } from "./lists.ts";
-import { ATTEMPTS, DELIVERIES, text, whole } from "./rows.ts";
+import { RECORDS, text, whole } from "./rows.ts";
 import { tallyMove } from "./tally.ts";
 import { addAudit } from "./audit_log.ts";
 import { all, get, run, sql, type Work } from "./work.ts";
@@ -9,7 +9,7 @@ import type { ChangeOptions, ListOptions, Page } from "./store.ts";
 
 /** Deliveries, newest first. */
 export function listDeliveries(options: ListOptions): Work<Page<Delivery>> {
-  return listPage("deliveries", options, DELIVERIES);
+  return listPage("deliveries", options, RECORDS.deliveries);
 }
 
 /** A delivery with its attempts, oldest first, without their responses when `responses` is false. */
@@ -24,7 +24,10 @@ export function* findDelivery(
        ${responses ? "response" : "NULL AS response"} FROM attempt WHERE delivery_seq = ? ORDER BY number`,
     whole(row, "seq"),
   );
-  return { delivery: DELIVERIES.read(row), attempts: attempts.map((attempt) => ATTEMPTS.read(attempt)) };
+  return {
+    delivery: RECORDS.deliveries.read(row),
+    attempts: attempts.map((attempt) => RECORDS.attempts.read(attempt)),
+  };
 }
 
 // The removal of an endpoint or a payload locks these before the deliveries as well.

@@ -4,7 +4,7 @@ import type { Attempt, AuditEntry, DeliveryState, Endpoint } from "../model/reco
 import { LAST_SLOT_MS } from "../model/schedule.ts";
 import { addAudit, failDeliveries, interruptAttempts } from "./audit_log.ts";
 import { PORTION } from "./removals.ts";
-import { DELIVERIES, text, whole, wholeOrNone } from "./rows.ts";
+import { RECORDS, text, whole, wholeOrNone } from "./rows.ts";
 import type { ClaimedDelivery, ClaimOptions } from "./store.ts";
 import { tallyMove } from "./tally.ts";
 import {
@@ -34,7 +34,7 @@ export function claimedDeliveryOf(
     & Pick<ClaimOptions, "now" | "leaseUntil">
     & Pick<ClaimedDelivery, "endpoint" | "claimId" | "body">,
 ): ClaimedDelivery {
-  const delivery = { ...DELIVERIES.read(row), claimId: claim.claimId, leaseUntil };
+  const delivery = { ...RECORDS.deliveries.read(row), claimId: claim.claimId, leaseUntil };
   const manual = delivery.dueAt === undefined || delivery.dueAt > now;
   return { delivery, attempt: whole(row, "attempts") + 1, manual, ...claim };
 }

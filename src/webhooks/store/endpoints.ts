@@ -5,7 +5,7 @@ import {
   type EndpointSecret,
   MAX_ENDPOINT_SECRETS,
 } from "../model/records.ts";
-import { bytes, ENDPOINTS, SECRETS, text } from "./rows.ts";
+import { bytes, RECORDS, text } from "./rows.ts";
 import { listPageOf } from "./lists.ts";
 import { beginRemoval } from "./removals.ts";
 import { addAudit } from "./audit_log.ts";
@@ -23,7 +23,7 @@ const SECRETS_OF = sql((d) =>
 /** Creates an endpoint with its secrets. */
 export function* createEndpoint(endpoint: Endpoint, audit: AuditEntry): Work<void> {
   const { keyId, bytes } = endpoint.headers ?? {};
-  yield* ENDPOINTS.insert(endpoint, { headers_key_id: keyId, headers_bytes: bytes });
+  yield* RECORDS.endpoints.insert(endpoint, { headers_key_id: keyId, headers_bytes: bytes });
   for (const secret of endpoint.secrets.toReversed()) yield* insertSecret(endpoint.id, secret);
   yield* addAudit(audit);
 }
@@ -59,7 +59,7 @@ export function* editEndpoint(
     ? {}
     : { headers_key_id: headers?.sealed.keyId ?? null, headers_bytes: headers?.sealed.bytes ?? null };
   const headerNames = headers === undefined ? undefined : headers?.names ?? [];
-  if ((yield* ENDPOINTS.update(id, { ...fields, headerNames, updatedAt: now }, columns)) === 0) {
+  if ((yield* RECORDS.endpoints.update(id, { ...fields, headerNames, updatedAt: now }, columns)) === 0) {
     return undefined;
   }
   yield* addAudit(audit);
@@ -102,16 +102,16 @@ export function* deleteEndpoint(
 
 function* insertSecret(endpointId: string, secret: EndpointSecret): Work<void> {
   const { keyId, bytes } = secret.sealed;
-  yield* SECRETS.insert(secret, { endpoint_id: endpointId, key_id: keyId, bytes });
+  yield* RECORDS.secrets.insert(secret, { endpoint_id: endpointId, key_id: keyId, bytes });
 }
 
 function endpointOf(row: Row, secrets: readonly Row[]): Endpoint {
   const headers = row["headers_bytes"] === null
     ? {}
     : { headers: { keyId: text(row, "headers_key_id"), bytes: bytes(row, "headers_bytes") } };
-  return { ...ENDPOINTS.read(row), ...headers, secrets: secrets.map(secretOf) };
+  return { ...RECORDS.endpoints.read(row), ...headers, secrets: secrets.map(secretOf) };
 }
 
 function secretOf(row: Row): EndpointSecret {
-  return { ...SECRETS.read(row), sealed: { keyId: text(row, "key_id"), bytes: bytes(row, "bytes") } };
+  return { ...RECORDS.secrets.read(row), sealed: { keyId: text(row, "key_id"), bytes: bytes(row, "bytes") } };
 }

@@ -2,18 +2,18 @@ import type { AuditEntry, EventKey, WebhookEvent } from "../model/records.ts";
 import { addAudit } from "./audit_log.ts";
 import { listPage } from "./lists.ts";
 import { beginRemoval } from "./removals.ts";
-import { EVENT_KEYS, EVENTS, whole } from "./rows.ts";
+import { RECORDS, whole } from "./rows.ts";
 import { all, alone, get, postgresOnly, run, sql, type Work } from "./work.ts";
 import type { ListOptions, Page, RemovalOptions } from "./store.ts";
 
 /** An event by its id. */
 export function* findEvent(id: string): Work<WebhookEvent | undefined> {
-  return (yield* all("SELECT * FROM event WHERE id = ?", id)).map((row) => EVENTS.read(row))[0];
+  return (yield* all("SELECT * FROM event WHERE id = ?", id)).map((row) => RECORDS.events.read(row))[0];
 }
 
 /** Events, newest first, without their payloads: the body of one that was not erased is empty. */
 export function listEvents(options: ListOptions): Work<Page<WebhookEvent>> {
-  return listPage("events", options, EVENTS);
+  return listPage("events", options, RECORDS.events);
 }
 
 /** Selects whether an event lost its payload, by its id. */
@@ -44,19 +44,19 @@ export function* erasePayload(
 
 /** Creates an event key. */
 export function* createEventKey(key: EventKey, audit: AuditEntry): Work<void> {
-  yield* EVENT_KEYS.insert(key);
+  yield* RECORDS.eventKeys.insert(key);
   yield* addAudit(audit);
 }
 
 /** Event keys, newest first. */
 export function listEventKeys(options: ListOptions): Work<Page<EventKey>> {
-  return listPage("eventKeys", options, EVENT_KEYS);
+  return listPage("eventKeys", options, RECORDS.eventKeys);
 }
 
 /** An event key by its hash. */
 export function* findEventKey(hash: string): Work<EventKey | undefined> {
   const row = yield* alone(get("SELECT * FROM event_key WHERE hash = ?", hash));
-  return row && EVENT_KEYS.read(row);
+  return row && RECORDS.eventKeys.read(row);
 }
 
 /** Revokes an event key; false when there is none. */

@@ -1,7 +1,7 @@
 import type { Logger } from "../../base/log.ts";
 import type { Execution, ExecutionStep, WorkflowVersion } from "../model/records.ts";
 import { failWithoutText, stepsOf } from "./executions.ts";
-import { EXECUTIONS, text, whole } from "./rows.ts";
+import { RECORDS, text, whole } from "./rows.ts";
 import { all, get, postgresOnly, type Row, run, sql, sqliteOnly, type Work } from "./work.ts";
 
 /** An execution to run. */
@@ -147,7 +147,7 @@ export function* claimExecutions(options: ExecutionClaimOptions): Work<readonly 
     }
     const [seq, claimId] = [whole(row, "seq"), newClaimId()];
     claims.push({
-      execution: { ...EXECUTIONS.read(row), claimId, leaseUntil },
+      execution: { ...RECORDS.executions.read(row), claimId, leaseUntil },
       claimId,
       version,
       steps: steps.get(seq) ?? [],

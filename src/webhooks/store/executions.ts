@@ -10,7 +10,7 @@ import type {
 import { addEvent } from "./accept.ts";
 import { renewing, type VoidOptions } from "./delivery_claims.ts";
 import { listPageOf } from "./lists.ts";
-import { EXECUTIONS, STEPS, text, whole } from "./rows.ts";
+import { RECORDS, text, whole } from "./rows.ts";
 import type { ListOptions, Page } from "./store.ts";
 import { tallyMove } from "./tally.ts";
 import {
@@ -165,7 +165,7 @@ export function* findExecution(
   const row = yield* get("SELECT * FROM execution WHERE id = ?", id);
   if (row === undefined) return undefined;
   const steps = yield* stepsOf([row]);
-  return { execution: EXECUTIONS.read(row), steps: steps.get(whole(row, "seq")) ?? [] };
+  return { execution: RECORDS.executions.read(row), steps: steps.get(whole(row, "seq")) ?? [] };
 }
 
 /** Executions, newest first, with their steps without results. */
@@ -175,7 +175,7 @@ export function listExecutions(options: ListOptions): Work<Page<ListedExecution>
 
 function* listedExecutionsOf(rows: readonly Row[]): Work<readonly ListedExecution[]> {
   const steps = yield* stepsOf(rows, LISTED_STEPS);
-  return rows.map((row) => ({ ...EXECUTIONS.read(row), steps: steps.get(whole(row, "seq")) ?? [] }));
+  return rows.map((row) => ({ ...RECORDS.executions.read(row), steps: steps.get(whole(row, "seq")) ?? [] }));
 }
 
 const VOID = sql((d) =>
@@ -205,7 +205,7 @@ export function* failWithoutText(
   row: Row,
   { now, logger }: { readonly now: number; readonly logger: Logger },
 ): Work<void> {
-  const execution = EXECUTIONS.read(row);
+  const execution = RECORDS.executions.read(row);
   logger.error("Cannot run an execution: its workflow's text is gone", { execution: execution.id });
   const end = { status: "failed", error: "its workflow's text is gone" } as const;
   const { change, event } = completion(execution, end, { now, eventId: crypto.randomUUID() });
@@ -230,5 +230,5 @@ export function* stepsOf(
   if (executions.length === 0) return new Map();
   const rows = yield* all(steps, executions.map((row) => whole(row, "seq")));
   const groups = Map.groupBy(rows, (row) => whole(row, "execution_seq"));
-  return new Map([...groups].map(([seq, group]) => [seq, group.map((row) => STEPS.read(row))]));
+  return new Map([...groups].map(([seq, group]) => [seq, group.map((row) => RECORDS.steps.read(row))]));
 }

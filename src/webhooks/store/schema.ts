@@ -47,20 +47,17 @@ function migrationsOf(dialect: keyof Sql): readonly (readonly string[])[] {
     { length: SCHEMA_VERSION },
     (_, index) =>
       tablesOf(dialect).flatMap(([name, table]) =>
-        statementsOf({ name, table, dialect, version: index + 1 })
+        statementsOf(name, table, { dialect, version: index + 1 })
       ),
   );
 }
 
-interface TableVersion {
-  readonly name: string;
-  readonly table: Table;
-  readonly dialect: keyof Sql;
-  readonly version: number;
-}
-
 /** The statements of a version that concern a table. */
-function statementsOf({ name, table, dialect, version }: TableVersion): readonly string[] {
+function statementsOf(
+  name: string,
+  table: Table,
+  { dialect, version }: { readonly dialect: keyof Sql; readonly version: number },
+): readonly string[] {
   const { since: created = 1, key, sqliteKey, values } = table;
   const columns = Object.entries(table.columns)
     .map(([name, column]) => ({ name, column: typeof column === "string" ? { type: column } : column }))

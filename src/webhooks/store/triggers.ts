@@ -2,7 +2,7 @@ import type { AuditEntry, StoredKey, Trigger, TriggerEdit } from "../model/recor
 import { addAudit } from "./audit_log.ts";
 import { listPageOf } from "./lists.ts";
 import { beginRemoval } from "./removals.ts";
-import { text, TRIGGER_KEYS, TRIGGERS, whole } from "./rows.ts";
+import { RECORDS, text, whole } from "./rows.ts";
 import type { ChangeOptions, ListOptions, Page } from "./store.ts";
 import { all, alone, get, type Row, run, sql, type Work } from "./work.ts";
 
@@ -13,7 +13,7 @@ const KEYS = sql((d) => `SELECT * FROM trigger_key WHERE ${d.among("trigger_id")
 
 /** Creates a trigger with its keys; false when the name is taken. */
 export function* createTrigger(trigger: Trigger, audit: AuditEntry): Work<boolean> {
-  if ((yield* TRIGGERS.insert(trigger, {}, "ON CONFLICT (name) DO NOTHING")) === 0) return false;
+  if ((yield* RECORDS.triggers.insert(trigger, {}, "ON CONFLICT (name) DO NOTHING")) === 0) return false;
   for (const key of trigger.keys.toReversed()) yield* insertKey(trigger.id, key);
   yield* addAudit(audit);
   return true;
@@ -22,11 +22,6 @@ export function* createTrigger(trigger: Trigger, audit: AuditEntry): Work<boolea
 /** A trigger by its id. */
 export function* findTrigger(id: string): Work<Trigger | undefined> {
   return (yield* triggersOf(yield* all("SELECT * FROM workflow_trigger WHERE id = ?", id)))[0];
-}
-
-/** A trigger by its name. */
-export function* findTriggerByName(name: string): Work<Trigger | undefined> {
-  return (yield* triggersOf(yield* all("SELECT * FROM workflow_trigger WHERE name = ?", name)))[0];
 }
 
 /** Triggers, newest first. */
@@ -44,7 +39,7 @@ function* triggersOf(rows: readonly Row[]): Work<readonly Trigger[]> {
 }
 
 function triggerOf(row: Row, keys: readonly Row[]): Trigger {
-  return { ...TRIGGERS.read(row), keys: keys.map((key) => TRIGGER_KEYS.read(key)) };
+  return { ...RECORDS.triggers.read(row), keys: keys.map((key) => RECORDS.triggerKeys.read(key)) };
 }
 
 const FIND_KEY = `
@@ -78,7 +73,7 @@ export function* editTrigger(
   edit: TriggerEdit,
   { now, audit }: ChangeOptions,
 ): Work<Trigger | undefined> {
-  if ((yield* TRIGGERS.update(id, { ...edit, updatedAt: now })) === 0) return undefined;
+  if ((yield* RECORDS.triggers.update(id, { ...edit, updatedAt: now })) === 0) return undefined;
   yield* addAudit(audit);
   return yield* findTrigger(id);
 }
@@ -115,5 +110,5 @@ export function* deleteTrigger(id: string, audit: AuditEntry): Work<boolean> {
 }
 
 function* insertKey(triggerId: string, key: StoredKey): Work<void> {
-  yield* TRIGGER_KEYS.insert(key, { trigger_id: triggerId });
+  yield* RECORDS.triggerKeys.insert(key, { trigger_id: triggerId });
 }

@@ -11,7 +11,7 @@ import {
   withStoreToRead,
   WRITING,
 } from "./connection.ts";
-import { type MoveTarget, withMoveTarget } from "./move_target.ts";
+import { lockedStore, type MoveTarget, refuseClaims, refuseSessions, withMoveTarget } from "./move_target.ts";
 import {
   countOf,
   digestOf,
@@ -21,7 +21,6 @@ import {
   storeTables,
   TableReader,
 } from "./tables.ts";
-import { lockedStore, refuseClaims, refuseSessions } from "./users.ts";
 
 /** A move between a database file and a PostgreSQL database. */
 export interface StoreMove {
