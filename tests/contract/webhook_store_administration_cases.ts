@@ -47,7 +47,6 @@ import {
   deleteTriggerKey,
   editTrigger,
   findTrigger,
-  findTriggerByName,
   findTriggerKey,
   listTriggers,
 } from "../../src/webhooks/store/triggers.ts";
@@ -180,14 +179,13 @@ export const RECORD_CASES: StoreCases = {
     assertEquals((await claim(store, [gone, other], { now: NOW + DAY })).length, 4);
   },
 
-  "a trigger is read as it was written, by its id and by its name, which is taken": async ({ store }) => {
+  "a trigger is read as it was written, and its name is taken": async ({ store }) => {
     const limit = { domain: "edge", descriptors: [{ b: "{{ input.b }}", a: "1" }] };
     const full = trigger({ limit, keys: [key(), key()], requireIdempotencyKey: true });
     const plain = trigger({ onBodyMismatch: "reject", onLimitError: "allow", enabled: false, keys: [] });
     for (const added of [full, plain]) {
       assertEquals(await store.write(createTrigger, added, audit({ action: "trigger.created" })), true);
       assertEquals(await store.read(findTrigger, added.id), added);
-      assertEquals(await store.read(findTriggerByName, added.name), added);
     }
     assertEquals(Object.keys((await store.read(findTrigger, full.id))?.limit?.descriptors[0] ?? {}), [
       "b",
@@ -198,10 +196,7 @@ export const RECORD_CASES: StoreCases = {
       false,
     );
     assertEquals(await allPages((options) => store.read(listTriggers, options)), [plain, full]);
-    assertEquals([await store.read(findTrigger, newId()), await store.read(findTriggerByName, "no")], [
-      undefined,
-      undefined,
-    ]);
+    assertEquals(await store.read(findTrigger, newId()), undefined);
     assertEquals((await auditLog(store)).length, 2);
   },
 

@@ -113,7 +113,7 @@ async function openSharedStore(
   await clock.start(() => store.databaseTime());
   stack.defer(() => clock.close());
   const sharedStoreMetrics = () => ({
-    retries: store.commits.retries,
+    retries: store.transactionRetries,
     wallAheadMs: clock.wallAheadMs,
     problem: clock.problem,
   });

@@ -1,7 +1,7 @@
 import type { Execution, IdempotencyRow, NewEvent, WorkflowVersion } from "../model/records.ts";
 import { matchesKind } from "../model/event.ts";
 import { isLive, KEY_LIVES_MS } from "../model/idempotency.ts";
-import { EXECUTIONS, IDEMPOTENCY_KEYS, text } from "./rows.ts";
+import { RECORDS, text } from "./rows.ts";
 import { tally } from "./tally.ts";
 import {
   all,
@@ -24,13 +24,13 @@ export interface NewIdempotency {
   readonly bodyHash: string;
 }
 
-/** What became of a request that was to be accepted. */
+/** Whether a request was accepted, or had been. */
 export type Acceptance<T> =
   | { readonly kind: "new"; readonly value: T }
-  /** The key is younger than 24 hours: nothing was changed. */
+  /** The key was accepted less than 24 hours before; nothing was changed. */
   | { readonly kind: "replayed"; readonly row: IdempotencyRow };
 
-/** An execution that is to begin; it is due immediately. */
+/** An execution to start; it is due immediately. */
 export interface NewExecution {
   readonly id: string;
   readonly workflow: string;
@@ -47,7 +47,7 @@ export interface AcceptOptions {
   readonly idempotency?: NewIdempotency | undefined;
 }
 
-// In the place of one that is 24 hours old, if there is one; whoever comes second changes nothing.
+// Replaces a key that is 24 hours old; the second of two concurrent requests changes nothing.
 const ADD_KEY = `
   INSERT INTO idempotency (scope, key, accepted_at, body_hash, result_id, deliveries) VALUES (?, ?, ?, ?, ?, ?)
   ON CONFLICT (scope, key) DO UPDATE SET accepted_at = excluded.accepted_at, body_hash = excluded.body_hash,
@@ -58,8 +58,7 @@ const ADD_DELIVERY = sqliteOnly(`
   INSERT INTO delivery (id, endpoint_id, event_id, event, state, created_at, slot, due_at, attempts)
   VALUES (?, ?, ?, ?, 'attempting', ?, 0, ?, 0)`);
 
-// An endpoint that is being removed is waited for and left out; one that is wanted here is removed after this, and
-// whoever does so then finds the delivery.
+// Waits for endpoints that are being removed, and omits them; a later removal finds the delivery.
 const ADD_DELIVERIES = postgresOnly(`
   INSERT INTO delivery (id, endpoint_id, event_id, event, state, created_at, slot, due_at, attempts)
   SELECT wanted.id, endpoint.id, CAST(? AS TEXT), CAST(? AS TEXT), 'attempting', CAST(? AS BIGINT), 0,
@@ -69,7 +68,7 @@ const ADD_DELIVERIES = postgresOnly(`
   ORDER BY endpoint.seq FOR KEY SHARE OF endpoint
   RETURNING endpoint_id`);
 
-// Nobody removes the text meanwhile.
+// Locks the text against removal.
 const ADD_EXECUTION = sql((d) =>
   `INSERT INTO execution
      (id, workflow, version_id, trigger_id, status, input, created_at, due_at, step_attempts, cancel_requested)
@@ -77,28 +76,26 @@ const ADD_EXECUTION = sql((d) =>
      CAST(? AS BIGINT), 0, 0 FROM workflow_version WHERE id = ? ${d.share()} RETURNING *`
 );
 
-/** Keeps a text of a workflow, unless it is there. */
+/** Stores the text of a workflow unless it exists. */
 export function* saveWorkflowVersion({ id, workflow, text }: WorkflowVersion): Work<void> {
   yield* run(
     "INSERT INTO workflow_version (id, workflow, text) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING",
-    id,
-    workflow,
-    text,
+    ...[id, workflow, text],
   );
 }
 
-/** The row of a key, if it is younger than 24 hours. */
+/** The row of a key that was accepted less than 24 hours before `now`. */
 export function findIdempotency(scope: string, key: string, now: number): Work<IdempotencyRow | undefined> {
   return alone(liveKey(scope, key, now));
 }
 
 function* liveKey(scope: string, key: string, now: number): Work<IdempotencyRow | undefined> {
   const row = yield* get("SELECT * FROM idempotency WHERE scope = ? AND key = ?", scope, key);
-  const found = row === undefined ? undefined : IDEMPOTENCY_KEYS.read(row);
-  return found !== undefined && isLive(found.acceptedAt, now) ? found : undefined;
+  const found = row && RECORDS.idempotencyKeys.read(row);
+  return found && isLive(found.acceptedAt, now) ? found : undefined;
 }
 
-/** Creates an execution, once for each key. */
+/** Starts an execution, once for each key; its version must be stored unless the text is given. */
 export function acceptExecution(
   execution: NewExecution,
   options: AcceptOptions,
@@ -117,26 +114,16 @@ export function acceptEvent(
   });
 }
 
-/** Writes an event, and a delivery for every endpoint that names its kind; answers which. */
-export function* addEvent(
-  { id, kind, body }: NewEvent,
-  now: number,
-): Work<readonly string[]> {
+/** Writes an event and a delivery for every endpoint that names its kind; returns these endpoints. */
+export function* addEvent({ id, kind, body }: NewEvent, now: number): Work<readonly string[]> {
   yield* run("INSERT INTO event (id, kind, body, created_at) VALUES (?, ?, ?, ?)", id, kind, body, now);
   const wanted = (yield* all("SELECT id, events FROM endpoint ORDER BY seq"))
     .filter((row) => matchesKind(patternsOf(text(row, "events")), kind))
     .map((row) => ({ id: crypto.randomUUID(), endpointId: text(row, "id") }));
   if (wanted.length === 0) return [];
-  // Either of the two does something; neither of them is carried out by both databases.
-  const rows = yield* all(
-    ADD_DELIVERIES,
-    id,
-    kind,
-    now,
-    now,
-    wanted.map((delivery) => delivery.id),
-    wanted.map((delivery) => delivery.endpointId),
-  );
+  const [ids, endpoints] = [wanted.map((one) => one.id), wanted.map((one) => one.endpointId)];
+  // Each database skips the statement of the other.
+  const rows = yield* all(ADD_DELIVERIES, id, kind, now, now, ids, endpoints);
   const endpointIds = rows.map((row) => text(row, "endpoint_id"));
   for (const delivery of wanted) {
     const added = yield* run(ADD_DELIVERY, delivery.id, delivery.endpointId, id, kind, now, now);
@@ -146,21 +133,21 @@ export function* addEvent(
   return endpointIds;
 }
 
-/** The text of the workflow is nearly always there, and one way to the server and back is enough then. */
+/** In one round trip when the text of the workflow is stored already, as it is most often. */
 function* addExecution(execution: NewExecution, now: number): Work<{ readonly value: Execution }> {
   const { versionId, workflow, text: version } = execution;
   let row = yield* insertExecution(execution, now);
   if (row === undefined && version !== undefined) {
     yield* saveWorkflowVersion({ id: versionId, workflow, text: version });
     row = yield* insertExecution(execution, now);
-    // Somebody has removed it in between, with the last execution that had it.
+    // It was removed in between, with its last execution.
     if (row === undefined) throw new ConflictError();
   }
   if (row === undefined) {
-    throw new StoreError("failed", `Cannot start an execution of "${workflow}": its text is not there`);
+    throw new StoreError("failed", `Cannot start an execution of "${workflow}": its text is missing`);
   }
   yield* tally("execution.queued", 1);
-  return { value: EXECUTIONS.read(row) };
+  return { value: RECORDS.executions.read(row) };
 }
 
 function insertExecution(
@@ -170,7 +157,7 @@ function insertExecution(
   return get(ADD_EXECUTION, id, workflow, triggerId, input, now, now, versionId);
 }
 
-/** Of two with the same key that begin together, the second waits with its key for the first, and begins anew. */
+/** Of two concurrent requests with the same key, the second waits for the first and is repeated. */
 function* acceptOnce<T>(
   { now, idempotency }: AcceptOptions,
   resultId: string,
@@ -186,7 +173,7 @@ function* acceptOnce<T>(
   return { kind: "new", value };
 }
 
-/** Lists of patterns, by their JSON; they are few, and asked for with each event. */
+/** Patterns by their JSON; they are few, and each event needs all. */
 const PATTERNS = new Map<string, readonly string[]>();
 const MAX_PATTERNS = 1_000;
 

@@ -1,6 +1,6 @@
 import type { AuditEntry, DeliveryState, FailureReason } from "../model/records.ts";
 import { listPage } from "./lists.ts";
-import { AUDIT_LOG, text, whole } from "./rows.ts";
+import { RECORDS, text, whole } from "./rows.ts";
 import { tallyMove } from "./tally.ts";
 import { postgresOnly, type Row, run, sql, sqliteOnly, type Work } from "./work.ts";
 import type { ListOptions, Page } from "./store.ts";
@@ -30,23 +30,20 @@ const DROP_MANUAL = sql((d) => `
 
 /** Entries of the audit log, newest first. */
 export function listAudit(options: ListOptions): Work<Page<AuditEntry>> {
-  return listPage("audit", options, AUDIT_LOG);
+  return listPage("audit", options, RECORDS.audit);
 }
 
-/** Writes an entry of the audit log. */
+/** Adds an entry to the audit log. */
 export function* addAudit(entry: AuditEntry): Work<void> {
-  yield* AUDIT_LOG.insert(entry);
+  yield* RECORDS.audit.insert(entry);
 }
 
-/** Closes the attempts of these deliveries that somebody has begun. */
+/** Closes the open attempts of deliveries. */
 export function* interruptAttempts(deliverySeqs: readonly number[], now: number): Work<void> {
   if (deliverySeqs.length > 0) yield* run(INTERRUPT, now, deliverySeqs);
 }
 
-/**
- * Fails open deliveries for good, with an entry of the audit log for each, and takes them from whoever has them: what
- * comes back of an attempt that is under way finds no claim. Their rows are locked by whoever read them.
- */
+/** Fails open deliveries, each with an audit entry, and revokes their claims. The caller has locked their rows. */
 export function* failDeliveries(
   deliveries: readonly Row[],
   reason: FailureReason,
@@ -74,7 +71,7 @@ export function* failDeliveries(
   })));
 }
 
-/** Takes back the wish for an attempt by hand, and the attempt itself, of deliveries that have ended. */
+/** Cancels the resending of ended deliveries. */
 export function* dropManualAttempts(deliveries: readonly Row[], now: number): Work<void> {
   if (deliveries.length === 0) return;
   const seqs = deliveries.map((row) => whole(row, "seq"));

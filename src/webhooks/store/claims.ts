@@ -3,28 +3,25 @@ import { releaseExecutionClaims, voidExecutionClaims } from "./executions.ts";
 import { PORTION } from "./removals.ts";
 import { run, type Sql, sql, type Work } from "./work.ts";
 
-/** Takes back claims of deliveries and executions; answers how many. */
+/**
+ * Releases claims of deliveries and executions, closes their open attempts as `interrupted`, and makes them due
+ * immediately, with no slot used; returns how many.
+ */
 export function* voidClaims(options: VoidOptions): Work<number> {
   return (yield* voidDeliveryClaims(options)) + (yield* voidExecutionClaims(options));
 }
 
-/** Takes back claims of one's own, of deliveries and executions. */
+/** Releases claims of deliveries and executions by their ids, as `voidClaims` does. */
 export function* releaseClaims(claimIds: readonly string[], now: number): Work<void> {
   yield* releaseDeliveryClaims(claimIds, now);
   yield* releaseExecutionClaims(claimIds, now);
 }
 
-interface SetBack {
-  readonly sql: Sql;
-  /** How often the statement names the time before it names how many rows, and after. */
-  readonly times: readonly [before: number, after: number];
-}
-
 /**
- * Each finds its rows by a time that had not come yet, and leaves none of them to be found again. A schedule that began
- * then keeps its pauses: it begins now.
+ * Each selects rows by a time in the future and changes it. A schedule that began then begins now, with its pauses.
+ * `times` is how often the statement has the time as a parameter before and after the number of rows.
  */
-const CHANGES: readonly SetBack[] = [
+const CHANGES: readonly { readonly sql: Sql; readonly times: readonly [before: number, after: number] }[] = [
   {
     sql: sql((d) =>
       `WITH portion AS MATERIALIZED (
@@ -59,7 +56,10 @@ const CHANGES: readonly SetBack[] = [
   },
 ];
 
-/** Brings what the clock had put off by its step back to where it belongs; answers how many rows. */
+/**
+ * After the clock was set back, makes what was due by then due now, and restarts the schedules of retrying deliveries.
+ * Returns how many rows were changed, at most 500: call it until there are none.
+ */
 export function* clockSetBack(now: number): Work<number> {
   let changed = 0;
   for (const { sql, times: [before, after] } of CHANGES) {

@@ -1,7 +1,7 @@
-import type { Attempt, AuditEntry, Delivery } from "../model/records.ts";
+import type { Attempt, Delivery } from "../model/records.ts";
 import { IS_ERASED } from "./events.ts";
 import { listPage } from "./lists.ts";
-import { ATTEMPTS, DELIVERIES, text, whole } from "./rows.ts";
+import { RECORDS, text, whole } from "./rows.ts";
 import { tallyMove } from "./tally.ts";
 import { addAudit } from "./audit_log.ts";
 import { all, get, run, sql, type Work } from "./work.ts";
@@ -9,36 +9,37 @@ import type { ChangeOptions, ListOptions, Page } from "./store.ts";
 
 /** Deliveries, newest first. */
 export function listDeliveries(options: ListOptions): Work<Page<Delivery>> {
-  return listPage("deliveries", options, DELIVERIES);
+  return listPage("deliveries", options, RECORDS.deliveries);
 }
 
-const ATTEMPT_COLUMNS = "number, started_at, finished_at, url, manual, result, status, error_kind, error";
-const WITH_RESPONSES =
-  `SELECT ${ATTEMPT_COLUMNS}, response FROM attempt WHERE delivery_seq = ? ORDER BY number`;
-const WITHOUT_RESPONSES =
-  `SELECT ${ATTEMPT_COLUMNS}, NULL AS response FROM attempt WHERE delivery_seq = ? ORDER BY number`;
-
-/** A delivery with its attempts, without what was answered to them where that is not wanted. */
+/** A delivery with its attempts, oldest first, without their responses when `responses` is false. */
 export function* findDelivery(
   id: string,
   { responses = true }: { readonly responses?: boolean | undefined } = {},
 ): Work<{ readonly delivery: Delivery; readonly attempts: readonly Attempt[] } | undefined> {
   const row = yield* get("SELECT * FROM delivery WHERE id = ?", id);
   if (row === undefined) return undefined;
-  const attempts = yield* all(responses ? WITH_RESPONSES : WITHOUT_RESPONSES, whole(row, "seq"));
-  return { delivery: DELIVERIES.read(row), attempts: attempts.map((attempt) => ATTEMPTS.read(attempt)) };
+  const attempts = yield* all(
+    `SELECT number, started_at, finished_at, url, manual, result, status, error_kind, error,
+       ${responses ? "response" : "NULL AS response"} FROM attempt WHERE delivery_seq = ? ORDER BY number`,
+    whole(row, "seq"),
+  );
+  return {
+    delivery: RECORDS.deliveries.read(row),
+    attempts: attempts.map((attempt) => RECORDS.attempts.read(attempt)),
+  };
 }
 
-// Whoever removes the endpoint or the payload has locked these before the deliveries.
+// The removal of an endpoint or a payload locks these before the deliveries as well.
 const IS_ENDPOINT = "SELECT 1 AS one FROM endpoint WHERE id = ?";
-// Nobody who claims for the endpoint waits for these.
+// The weakest lock, so that claims do not wait for it.
 const KEEP_ENDPOINT = { sqlite: IS_ENDPOINT, postgres: `${IS_ENDPOINT} FOR KEY SHARE` };
 const KEEP_PAYLOAD = sql((d) => `${IS_ERASED} ${d.share()}`);
-// A wish that comes while an attempt is under way is another one, even within one millisecond.
+// A resend during an attempt counts, even within one millisecond.
 const RESEND = `UPDATE delivery
   SET resend_at = CASE WHEN claim_resend_at >= ? THEN claim_resend_at + 1 ELSE ? END WHERE seq = ?`;
 
-/** Asks for an attempt by hand. */
+/** Makes a delivery due for one attempt now; `erased` without a payload, `undefined` without a delivery or endpoint. */
 export function* resendDelivery(
   id: string,
   { now, audit }: ChangeOptions,
@@ -49,7 +50,7 @@ export function* resendDelivery(
   }
   const event = yield* get(KEEP_PAYLOAD, text(row, "event_id"));
   if (event === undefined || whole(event, "erased") !== 0) return "erased";
-  // Nothing when it was removed meanwhile, as old ones are.
+  // It may have been removed meanwhile.
   if ((yield* run(RESEND, now, now, whole(row, "seq"))) === 0) return undefined;
   yield* addAudit(audit);
   return "asked";
@@ -62,14 +63,14 @@ const COUNT_FAILED = `SELECT count(*) AS count ${FAILED}`;
 const FIND_FAILED = sql((d) =>
   `SELECT delivery.seq ${FAILED} ORDER BY delivery.seq LIMIT ? ${d.share("event")} ${d.lock("delivery")}`
 );
-const OPEN_AGAIN = sql((d) =>
+const REOPEN = sql((d) =>
   `UPDATE delivery SET state = 'attempting', slot = 0, first_failure_at = NULL, due_at = ?, finished_at = NULL,
      reason = NULL
    WHERE ${d.among("seq")}`
 );
 
 /** Which failed deliveries are recovered: those created from `since` to before `until`. */
-export interface RecoverOptions {
+export interface RecoverOptions extends ChangeOptions {
   readonly endpointId: string;
   readonly since: number;
   readonly until: number;
@@ -77,19 +78,15 @@ export interface RecoverOptions {
   readonly dryRun: boolean;
   /** Most deliveries, the oldest first. */
   readonly max: number;
-  readonly now: number;
-  readonly audit: AuditEntry;
 }
 
 /** Reopens failed deliveries with a new schedule; `undefined` for an unknown endpoint. */
-export function* recoverDeliveries(
-  options: RecoverOptions,
-): Work<number | undefined> {
+export function* recoverDeliveries(options: RecoverOptions): Work<number | undefined> {
   const { endpointId, since, until } = options;
   if ((yield* get(KEEP_ENDPOINT, endpointId)) === undefined) return undefined;
   if (options.dryRun) return whole(yield* get(COUNT_FAILED, endpointId, since, until), "count");
   const rows = yield* all(FIND_FAILED, endpointId, since, until, options.max);
-  if (rows.length > 0) yield* run(OPEN_AGAIN, options.now, rows.map((row) => whole(row, "seq")));
+  if (rows.length > 0) yield* run(REOPEN, options.now, rows.map((row) => whole(row, "seq")));
   yield* tallyMove("delivery.failed", "delivery.attempting", rows.length);
   yield* addAudit(options.audit);
   return rows.length;

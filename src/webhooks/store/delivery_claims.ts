@@ -1,10 +1,12 @@
 import type { Logger } from "../../base/log.ts";
+import type { AttemptOutcome, DeliveryChange } from "../model/delivery.ts";
 import type { Attempt, AuditEntry, DeliveryState, Endpoint } from "../model/records.ts";
 import { LAST_SLOT_MS } from "../model/schedule.ts";
-import { PORTION } from "./removals.ts";
-import { DELIVERIES, text, whole, wholeOrNone } from "./rows.ts";
-import { tallyMove } from "./tally.ts";
 import { addAudit, failDeliveries, interruptAttempts } from "./audit_log.ts";
+import { PORTION } from "./removals.ts";
+import { RECORDS, text, whole, wholeOrNone } from "./rows.ts";
+import type { ClaimedDelivery, ClaimOptions } from "./store.ts";
+import { tallyMove } from "./tally.ts";
 import {
   all,
   alone,
@@ -17,45 +19,30 @@ import {
   sqliteOnly,
   type Work,
 } from "./work.ts";
-import type { ClaimedDelivery } from "./store.ts";
-import type { AttemptOutcome, DeliveryChange } from "../model/delivery.ts";
 
 const FINAL: ReadonlySet<DeliveryState> = new Set(["acknowledged", "failed"]);
 
-/** Reports a row that cannot be worked on. */
-export interface RowFaults {
+/** For the claims of an adapter. */
+export interface LoggedClaimOptions extends ClaimOptions {
   readonly logger: Logger;
 }
 
-/** What a claim adds to the row of its delivery. */
-export interface DeliveryClaim {
-  readonly endpoint: Endpoint;
-  readonly now: number;
-  readonly leaseUntil: number;
-  readonly claimId: string;
-  readonly body: Uint8Array;
-}
-
-/** A claimed delivery, of its row as it was before the claim. */
+/** The claimed delivery of a row from before the claim. */
 export function claimedDeliveryOf(
   row: Row,
-  { endpoint, now, leaseUntil, claimId, body }: DeliveryClaim,
+  { now, leaseUntil, ...claim }:
+    & Pick<ClaimOptions, "now" | "leaseUntil">
+    & Pick<ClaimedDelivery, "endpoint" | "claimId" | "body">,
 ): ClaimedDelivery {
-  const delivery = { ...DELIVERIES.read(row), claimId, leaseUntil };
-  return {
-    delivery,
-    claimId,
-    attempt: whole(row, "attempts") + 1,
-    manual: delivery.dueAt === undefined || delivery.dueAt > now,
-    body,
-    endpoint,
-  };
+  const delivery = { ...RECORDS.deliveries.read(row), claimId: claim.claimId, leaseUntil };
+  const manual = delivery.dueAt === undefined || delivery.dueAt > now;
+  return { delivery, attempt: whole(row, "attempts") + 1, manual, ...claim };
 }
 
-/** Fails a delivery that cannot be sent: it must not hold up the others, and would be found again with each look. */
+/** Fails a delivery that cannot be sent, so that it does not block others. */
 export function* failWithoutPayload(
   row: Row,
-  { now, logger }: RowFaults & { readonly now: number },
+  { now, logger }: Pick<LoggedClaimOptions, "now" | "logger">,
 ): Work<void> {
   yield* failDeliveries([row], "payload_erased", { now, newId: () => crypto.randomUUID() });
   logger.error("Cannot send a delivery: its event has no payload", { delivery: text(row, "id") });
@@ -80,8 +67,8 @@ const DUE_ENDPOINTS = sql((d) =>
 export type DueEndpoint = Pick<Endpoint, "id" | "concurrency" | "timeoutMs">;
 
 /**
- * Enabled endpoints for which something is due: from one to the next through the index, so that neither those without
- * open work nor the number of deliveries cost anything.
+ * Enabled endpoints with unclaimed deliveries that are due, in a stable order. Goes from one to the next by the index,
+ * so that idle endpoints and the number of deliveries cost nothing.
  */
 export function* dueEndpoints(now: number): Work<readonly DueEndpoint[]> {
   const rows = yield* all(DUE_ENDPOINTS, now);
@@ -92,14 +79,18 @@ export function* dueEndpoints(now: number): Work<readonly DueEndpoint[]> {
   }));
 }
 
-const RENEW = sql((d) =>
-  `UPDATE delivery SET lease_until = ? WHERE ${d.among("claim_id")} RETURNING claim_id`
-);
+/** Extends claims; returns those that are still held. */
+export const renewClaims = renewing("delivery");
 
-/** Prolongs claims; answers those that are still held. */
-export function* renewClaims(claimIds: readonly string[], leaseUntil: number): Work<readonly string[]> {
-  const held = new Set((yield* all(RENEW, leaseUntil, claimIds)).map((row) => text(row, "claim_id")));
-  return claimIds.filter((claimId) => held.has(claimId));
+/** An operation that extends the claims of a table. */
+export function renewing(table: "delivery" | "execution") {
+  const renew = sql((d) =>
+    `UPDATE ${table} SET lease_until = ? WHERE ${d.among("claim_id")} RETURNING claim_id`
+  );
+  return function* (claimIds: readonly string[], leaseUntil: number): Work<readonly string[]> {
+    const held = new Set((yield* all(renew, leaseUntil, claimIds)).map((row) => text(row, "claim_id")));
+    return claimIds.filter((claimId) => held.has(claimId));
+  };
 }
 
 const BEGIN_DELIVERY = sqliteOnly(
@@ -108,7 +99,7 @@ const BEGIN_DELIVERY = sqliteOnly(
 const BEGIN_ATTEMPT = sqliteOnly(
   "INSERT INTO attempt (delivery_seq, number, started_at, url, manual) VALUES (?, ?, ?, ?, ?)",
 );
-// One way to the server and back.
+// One round trip.
 const BEGIN_BOTH = postgresOnly(
   `WITH held AS (UPDATE delivery SET attempts = ? WHERE id = ? AND claim_id = ? RETURNING seq)
    INSERT INTO attempt (delivery_seq, number, started_at, url, manual)
@@ -123,9 +114,7 @@ export interface StartedAttempt {
 }
 
 /** Writes the row of an attempt that is about to be made; false when the claim was lost. */
-export function* beginAttempt(
-  { deliveryId, claimId, attempt }: StartedAttempt,
-): Work<boolean> {
+export function* beginAttempt({ deliveryId, claimId, attempt }: StartedAttempt): Work<boolean> {
   const { number, startedAt, url, manual } = attempt;
   const held = yield* get(BEGIN_DELIVERY, number, deliveryId, claimId);
   if (held !== undefined) {
@@ -135,7 +124,7 @@ export function* beginAttempt(
   return (yield* alone(run(BEGIN_BOTH, number, deliveryId, claimId, number, startedAt, url, manual))) > 0;
 }
 
-// A wish for an attempt by hand that came after the claim stays.
+// A resend after the claim stays.
 const RELEASED = `claim_id = NULL, lease_until = NULL, claim_resend_at = NULL,
   resend_at = CASE WHEN resend_at IS NOT DISTINCT FROM claim_resend_at THEN NULL ELSE resend_at END`;
 const CHANGED = `${RELEASED}, state = ?, slot = ?, first_failure_at = coalesce(?, first_failure_at),
@@ -157,7 +146,7 @@ const FINISH_CHANGED = postgresOnly(finishing(
       WHERE held.state <> after.state),`,
 ));
 
-/** All of it in one way to the server and back. */
+/** One round trip. */
 function finishing(changes: string, tallied = ""): string {
   return `WITH held AS MATERIALIZED (SELECT seq, state FROM delivery WHERE id = ? AND claim_id = ? FOR UPDATE),
     closed AS (UPDATE attempt SET ${OUTCOME} FROM held WHERE delivery_seq = held.seq AND number = ?),
@@ -180,7 +169,8 @@ export interface FinishedAttempt {
 /** Writes the end of an attempt with its audit entries and releases the claim; false when the claim was lost. */
 export function* finishAttempt(options: FinishedAttempt): Work<boolean> {
   const { deliveryId, claimId, number, change, audit = [] } = options;
-  const outcome = outcomeOf(options.outcome);
+  const { finishedAt, result, status, errorKind, error, response } = options.outcome;
+  const outcome = [finishedAt, result, status, errorKind, error, response];
   const changes = change === undefined ? [] : changesOf(change);
   const held = yield* get(HELD, deliveryId, claimId);
   if (held !== undefined) {
@@ -201,12 +191,6 @@ export function* finishAttempt(options: FinishedAttempt): Work<boolean> {
   return true;
 }
 
-function outcomeOf(
-  { finishedAt, result, status, errorKind, error, response }: AttemptOutcome,
-): readonly Parameter[] {
-  return [finishedAt, result, status, errorKind, error, response];
-}
-
 function changesOf(change: DeliveryChange): readonly Parameter[] {
   const { state, slot, firstFailureAt, finishedAt, reason } = change;
   return [state, slot, firstFailureAt, FINAL.has(state) ? undefined : change.dueAt, finishedAt, reason];
@@ -223,9 +207,9 @@ const ENDED_LEASES = sql((d) =>
    ${d.lockFree()}`
 );
 
-/** Takes back claims of deliveries; returns how many. */
+/** Releases claims of deliveries; returns how many. */
 export function* voidDeliveryClaims({ now, which }: VoidOptions): Work<number> {
-  // A lease that ends at this moment is still one.
+  // A lease that ends at this moment is still valid.
   const rows = yield* all(ENDED_LEASES, which === "all" ? Number.MAX_SAFE_INTEGER : now);
   yield* freeDeliveries(rows, now);
   return rows.length;
@@ -233,7 +217,7 @@ export function* voidDeliveryClaims({ now, which }: VoidOptions): Work<number> {
 
 const CLAIMED = sql((d) => `SELECT seq FROM delivery WHERE ${d.among("claim_id")} ORDER BY seq ${d.lock()}`);
 
-/** Takes back claims of one's own. */
+/** Releases claims of deliveries by their ids. */
 export function* releaseDeliveryClaims(claimIds: readonly string[], now: number): Work<void> {
   yield* freeDeliveries(yield* all(CLAIMED, claimIds), now);
 }
@@ -245,10 +229,11 @@ const FAILING_LONG = sql((d) =>
    ${d.lockFree("delivery")}`
 );
 
-/** Fails deliveries of disabled endpoints whose 24 hours are over. */
-export function* failPaused(
-  options: { readonly now: number; readonly newId: () => string },
-): Work<number> {
+/**
+ * Fails deliveries of disabled endpoints whose first failure is 24 hours ago, with audit entries; returns how many. Call
+ * it until there are none.
+ */
+export function* failPaused(options: { readonly now: number; readonly newId: () => string }): Work<number> {
   const rows = yield* all(FAILING_LONG, options.now - LAST_SLOT_MS, PORTION);
   yield* failDeliveries(rows, "endpoint_disabled", options);
   return rows.length;
@@ -261,7 +246,7 @@ const FREE = sql((d) =>
    WHERE ${d.among("seq")}`
 );
 
-/** What an attempt by hand was asked for stays asked for; what was due stays due, in its place among the others. */
+/** A resent delivery stays so, and a due one keeps its place among the others. */
 function* freeDeliveries(rows: readonly Row[], now: number): Work<void> {
   if (rows.length === 0) return;
   const seqs = rows.map((row) => whole(row, "seq"));

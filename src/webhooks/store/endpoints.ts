@@ -5,7 +5,7 @@ import {
   type EndpointSecret,
   MAX_ENDPOINT_SECRETS,
 } from "../model/records.ts";
-import { bytes, ENDPOINTS, SECRETS, text } from "./rows.ts";
+import { bytes, RECORDS, text } from "./rows.ts";
 import { listPageOf } from "./lists.ts";
 import { beginRemoval } from "./removals.ts";
 import { addAudit } from "./audit_log.ts";
@@ -20,18 +20,17 @@ const SECRETS_OF = sql((d) =>
   `SELECT * FROM endpoint_secret WHERE ${d.among("endpoint_id")} ORDER BY seq DESC`
 );
 
-/** Writes a new endpoint with its secrets. */
+/** Creates an endpoint with its secrets. */
 export function* createEndpoint(endpoint: Endpoint, audit: AuditEntry): Work<void> {
   const { keyId, bytes } = endpoint.headers ?? {};
-  yield* ENDPOINTS.insert(endpoint, { headers_key_id: keyId, headers_bytes: bytes });
+  yield* RECORDS.endpoints.insert(endpoint, { headers_key_id: keyId, headers_bytes: bytes });
   for (const secret of endpoint.secrets.toReversed()) yield* insertSecret(endpoint.id, secret);
   yield* addAudit(audit);
 }
 
 /** An endpoint by its id. */
 export function* findEndpoint(id: string): Work<Endpoint | undefined> {
-  const [endpoint] = yield* endpointsOf(yield* all("SELECT * FROM endpoint WHERE id = ?", id));
-  return endpoint;
+  return (yield* endpointsOf(yield* all("SELECT * FROM endpoint WHERE id = ?", id)))[0];
 }
 
 /** Endpoints, newest first. */
@@ -49,7 +48,7 @@ export function* endpointsOf(rows: readonly Row[]): Work<readonly Endpoint[]> {
   return rows.map((row) => endpointOf(row, secrets.get(text(row, "id")) ?? []));
 }
 
-/** Changes an endpoint; answers it as it is then. */
+/** Changes an endpoint and returns it. */
 export function* editEndpoint(
   id: string,
   edit: EndpointEdit,
@@ -60,13 +59,14 @@ export function* editEndpoint(
     ? {}
     : { headers_key_id: headers?.sealed.keyId ?? null, headers_bytes: headers?.sealed.bytes ?? null };
   const headerNames = headers === undefined ? undefined : headers?.names ?? [];
-  const changed = yield* ENDPOINTS.update(id, { ...fields, headerNames, updatedAt: now }, columns);
-  if (changed === 0) return undefined;
+  if ((yield* RECORDS.endpoints.update(id, { ...fields, headerNames, updatedAt: now }, columns)) === 0) {
+    return undefined;
+  }
   yield* addAudit(audit);
   return yield* findEndpoint(id);
 }
 
-/** Adds a secret; those that sign no longer go when they are older than 24 hours, or too many. */
+/** Adds a secret; removes those that no longer sign and are older than 24 hours, or too many. */
 export function* addEndpointSecret(
   id: string,
   secret: EndpointSecret,
@@ -78,7 +78,7 @@ export function* addEndpointSecret(
   const now = secret.createdAt;
   const secrets = [secret, ...endpoint.secrets];
   const signing = secrets.findIndex(({ activeAt }) => activeAt <= now);
-  // The newest one that is active signs, so those before it sign no longer.
+  // The newest active secret signs, so older ones no longer do.
   const kept = secrets.filter(({ createdAt }, index) =>
     signing === -1 || index <= signing || index < MAX_ENDPOINT_SECRETS && createdAt > now - DAY_MS
   );
@@ -89,7 +89,7 @@ export function* addEndpointSecret(
   return { ...endpoint, secrets: kept };
 }
 
-/** Removes an endpoint; its open deliveries fail from now on, in portions. */
+/** Removes an endpoint; its open deliveries fail with `endpoint_deleted`, in portions. False when there is none. */
 export function* deleteEndpoint(
   id: string,
   { audit, ...options }: RemovalOptions & { readonly audit: AuditEntry },
@@ -102,16 +102,16 @@ export function* deleteEndpoint(
 
 function* insertSecret(endpointId: string, secret: EndpointSecret): Work<void> {
   const { keyId, bytes } = secret.sealed;
-  yield* SECRETS.insert(secret, { endpoint_id: endpointId, key_id: keyId, bytes });
+  yield* RECORDS.secrets.insert(secret, { endpoint_id: endpointId, key_id: keyId, bytes });
 }
 
 function endpointOf(row: Row, secrets: readonly Row[]): Endpoint {
   const headers = row["headers_bytes"] === null
     ? {}
     : { headers: { keyId: text(row, "headers_key_id"), bytes: bytes(row, "headers_bytes") } };
-  return { ...ENDPOINTS.read(row), ...headers, secrets: secrets.map(secretOf) };
+  return { ...RECORDS.endpoints.read(row), ...headers, secrets: secrets.map(secretOf) };
 }
 
 function secretOf(row: Row): EndpointSecret {
-  return { ...SECRETS.read(row), sealed: { keyId: text(row, "key_id"), bytes: bytes(row, "bytes") } };
+  return { ...RECORDS.secrets.read(row), sealed: { keyId: text(row, "key_id"), bytes: bytes(row, "bytes") } };
 }

@@ -1,35 +1,35 @@
 import type { Logger } from "../../base/log.ts";
 import type { Execution, ExecutionStep, WorkflowVersion } from "../model/records.ts";
 import { failWithoutText, stepsOf } from "./executions.ts";
-import { EXECUTIONS, text, whole } from "./rows.ts";
+import { RECORDS, text, whole } from "./rows.ts";
 import { all, get, postgresOnly, type Row, run, sql, sqliteOnly, type Work } from "./work.ts";
 
-/** An execution to be worked on. */
+/** An execution to run. */
 export interface ClaimedExecution {
   readonly execution: Execution;
   readonly claimId: string;
   readonly version: WorkflowVersion;
-  /** The steps that are over, in their order. */
+  /** Its completed steps, in order. */
   readonly steps: readonly ExecutionStep[];
-  /** How often a claim of it was void since anything was written of it: whoever had it has ended in its next step. */
+  /** How often a claim expired since anything was written of it: the process ended during its next step. */
   readonly voids: number;
-  /** The input and the results of its steps, as `MAX_COUNTED_BYTES` counts them. */
+  /** Of the input and the results of its steps, at most `MAX_COUNTED_BYTES`. */
   readonly bytes: number;
 }
 
-/** Executions of one trigger of a workflow at one stage: they are scheduled as one queue. */
+/** Executions of one trigger of a workflow at one stage, which are scheduled as one queue. */
 export interface ExecutionQueue {
   readonly workflow: string;
   readonly triggerId: string;
-  /** Whether they began; `voided` are those whose claims were void since anything was written of them. */
+  /** `voided` are those with expired claims. */
   readonly stage: "new" | "begun" | "voided";
-  /** How many claims of each were void. */
+  /** The number of expired claims of each. */
   readonly voids: number;
 }
 
-/** A queue with executions that are due and unclaimed. */
+/** A queue with unclaimed executions that are due. */
 export interface DueQueue extends ExecutionQueue {
-  /** When the first of them was due. */
+  /** When the first was due. */
   readonly dueAt: number;
 }
 
@@ -39,13 +39,13 @@ export interface QueueClaim extends ExecutionQueue {
   readonly maxBytes: number;
 }
 
-/** An execution counts for at most so many bytes, so that every one fits into an idle service. */
+/** An execution counts for at most this many bytes, so that each fits into an idle service. */
 export const MAX_COUNTED_BYTES = 8 * 1_048_576;
 
-/** Executions with so many void claims are suspects: they are claimed after all others, one at a time. */
+/** Executions with this many expired claims are suspects: they are claimed after all others, one at a time. */
 export const SUSPECT_VOIDS = 3;
 
-// Goes from queue to queue by the index: what waits in them is not read.
+// Goes from queue to queue by the index, without reading all that waits in them.
 const DUE_QUEUES = sql((d) =>
   `WITH RECURSIVE one (seq) AS (
      SELECT (
@@ -64,7 +64,7 @@ const DUE_QUEUES = sql((d) =>
    SELECT workflow, trigger_id, CASE WHEN began = 0 THEN 'new' ELSE 'begun' END AS stage, next_at, voids
    FROM one ${d.crossJoin} execution ON execution.seq = one.seq WHERE next_at <= ?`
 );
-// These are few: no more than were claimed when their processes ended.
+// These are few: those that ended processes had claimed.
 const VOIDED_QUEUES = sql((d) =>
   `SELECT workflow, trigger_id, 'voided' AS stage, min(next_at) AS next_at, voids
    FROM execution ${d.by("execution_voided")} WHERE voids > 0 AND next_at <= ?
@@ -83,7 +83,7 @@ export function* dueExecutions(now: number): Work<readonly DueQueue[]> {
   }));
 }
 
-/** What is read before it is known which executions fit: their texts stay in the database until then. */
+/** Read first, to choose the executions that fit without reading their texts. */
 const CANDIDATE = `seq, voids, octet_length(input) + (
     SELECT coalesce(sum(octet_length(result)), 0) FROM execution_step WHERE execution_seq = execution.seq
   ) AS bytes`;
@@ -147,7 +147,7 @@ export function* claimExecutions(options: ExecutionClaimOptions): Work<readonly 
     }
     const [seq, claimId] = [whole(row, "seq"), newClaimId()];
     claims.push({
-      execution: { ...EXECUTIONS.read(row), claimId, leaseUntil },
+      execution: { ...RECORDS.executions.read(row), claimId, leaseUntil },
       claimId,
       version,
       steps: steps.get(seq) ?? [],
@@ -170,7 +170,7 @@ function* candidates(
   return yield* all(OF_QUEUE, workflow, triggerId, stage === "begun", now, max);
 }
 
-// Of several who have found a suspect each, one looks at a time.
+// Only one process at a time checks whether a suspect is claimed.
 const TAKE_TURN = postgresOnly("SELECT name FROM turn WHERE name = 'suspect' FOR UPDATE");
 const TAKEN = sql((d) =>
   `SELECT 1 AS one FROM execution ${
@@ -178,7 +178,7 @@ const TAKEN = sql((d) =>
   } WHERE claim_id IS NOT NULL AND voids >= ? LIMIT 1`
 );
 
-/** The first of them, unless a suspect is claimed already. */
+/** The first row, unless a suspect is claimed already. */
 function* oneSuspect(rows: readonly Row[]): Work<readonly Row[]> {
   if (rows.length === 0) return [];
   yield* all(TAKE_TURN);
@@ -210,8 +210,7 @@ export function* findWorkflowVersion(id: string): Work<WorkflowVersion | undefin
 }
 
 function* versionsOf(executions: readonly Row[]): Work<ReadonlyMap<string, WorkflowVersion>> {
-  const ids = [...new Set(executions.map((row) => text(row, "version_id")))];
-  const rows = yield* all(VERSIONS, ids);
+  const rows = yield* all(VERSIONS, [...new Set(executions.map((row) => text(row, "version_id")))]);
   return new Map(rows.map((row) => [text(row, "id"), versionOf(row)]));
 }
 

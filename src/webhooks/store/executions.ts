@@ -1,3 +1,5 @@
+import type { Logger } from "../../base/log.ts";
+import { completion, type ExecutionChange } from "../model/completion_event.ts";
 import type {
   Execution,
   ExecutionStatus,
@@ -6,9 +8,10 @@ import type {
   NewEvent,
 } from "../model/records.ts";
 import { addEvent } from "./accept.ts";
-import type { VoidOptions } from "./delivery_claims.ts";
+import { renewing, type VoidOptions } from "./delivery_claims.ts";
 import { listPageOf } from "./lists.ts";
-import { EXECUTIONS, STEPS, text, whole } from "./rows.ts";
+import { RECORDS, text, whole } from "./rows.ts";
+import type { ListOptions, Page } from "./store.ts";
 import { tallyMove } from "./tally.ts";
 import {
   all,
@@ -23,24 +26,11 @@ import {
   sqliteOnly,
   type Work,
 } from "./work.ts";
-import { completion, type ExecutionChange } from "../model/completion_event.ts";
-import type { Logger } from "../../base/log.ts";
-import type { ListOptions, Page } from "./store.ts";
 
 const FINAL: ReadonlySet<ExecutionStatus> = new Set(["succeeded", "failed", "cancelled"]);
 
-const RENEW = sql((d) =>
-  `UPDATE execution SET lease_until = ? WHERE ${d.among("claim_id")} RETURNING claim_id`
-);
-
-/** Prolongs claims; answers those that are still held. */
-export function* renewExecutionClaims(
-  claimIds: readonly string[],
-  leaseUntil: number,
-): Work<readonly string[]> {
-  const held = new Set((yield* all(RENEW, leaseUntil, claimIds)).map((row) => text(row, "claim_id")));
-  return claimIds.filter((claimId) => held.has(claimId));
-}
+/** Extends claims; returns those that are still held. */
+export const renewExecutionClaims = renewing("execution");
 
 const HELD = sqliteOnly("SELECT seq, status, cancel_requested FROM execution WHERE id = ? AND claim_id = ?");
 
@@ -58,21 +48,23 @@ export interface ExecutionCommit {
   readonly keepClaim: boolean;
 }
 
-/** Writes a step and the state after it; `undefined`, and nothing changed, when the claim was lost. */
+/**
+ * Writes a step and the state after it; returns whether cancelling was requested, or `undefined`, with nothing changed,
+ * when the claim was lost.
+ */
 export function* commitExecution(
   options: ExecutionCommit,
 ): Work<{ readonly cancelRequested: boolean } | undefined> {
   const { executionId, claimId, step, change, event } = options;
   let row = yield* get(HELD, executionId, claimId);
   if (row === undefined) {
-    const commit = commitAll(options);
+    const commit = commitAtOnce(options);
     row = yield* (event === undefined ? alone(commit) : commit);
     if (row === undefined) return undefined;
   } else {
     const seq = whole(row, "seq");
-    const cancelRequested = whole(row, "cancel_requested") !== 0;
-    if (step !== undefined) yield* addStep(seq, step);
-    yield* changeExecution(seq, change, { ...options, cancelRequested });
+    if (step !== undefined) yield* run(ADD_STEP, seq, ...stepValues(step));
+    yield* changeExecution(row, options);
     const before = text(row, "status") as ExecutionStatus;
     yield* tallyMove(`execution.${before}`, `execution.${change.status}`);
   }
@@ -80,19 +72,30 @@ export function* commitExecution(
   return { cancelRequested: whole(row, "cancel_requested") !== 0 };
 }
 
-const ADDED_STEP = `
-  stepped AS (INSERT INTO execution_step
-      (execution_seq, position, name, kind, status, attempts, started_at, finished_at, result, error)
+const STEP_COLUMNS =
+  "execution_seq, position, name, kind, status, attempts, started_at, finished_at, result, error";
+const ADD_STEP = `INSERT INTO execution_step (${STEP_COLUMNS})
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (execution_seq, position) DO NOTHING`;
+const ADD_STEP_OF_HELD = `
+  stepped AS (INSERT INTO execution_step (${STEP_COLUMNS})
     SELECT held.seq, CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT),
       CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT) FROM held
     ON CONFLICT (execution_seq, position) DO NOTHING),`;
 const GIVEN_UP = ", claim_id = NULL, lease_until = NULL";
+const CHANGE = `UPDATE execution SET ${changed("execution")} WHERE seq = ?`;
+const CHANGE_AND_RELEASE = `UPDATE execution SET ${changed("execution")}${GIVEN_UP} WHERE seq = ?`;
 const COMMIT = committing("", "");
 const COMMIT_RELEASE = committing("", GIVEN_UP);
-const COMMIT_STEP = committing(ADDED_STEP, "");
-const COMMIT_STEP_RELEASE = committing(ADDED_STEP, GIVEN_UP);
+const COMMIT_STEP = committing(ADD_STEP_OF_HELD, "");
+const COMMIT_STEP_RELEASE = committing(ADD_STEP_OF_HELD, GIVEN_UP);
 
-/** All of it in one way to the server and back. */
+function changed(source: string): string {
+  return `status = ?, step_attempts = ?, started_at = coalesce(?, started_at),
+    deadline_at = coalesce(?, deadline_at), finished_at = ?, output = ?, error = ?, voids = 0,
+    due_at = CASE WHEN ${source}.cancel_requested = 0 THEN CAST(? AS BIGINT) ELSE CAST(? AS BIGINT) END`;
+}
+
+/** A commit in one round trip. */
 function committing(step: string, release: string): Sql {
   return postgresOnly(
     `WITH held AS MATERIALIZED (
@@ -103,45 +106,50 @@ function committing(step: string, release: string): Sql {
       CROSS JOIN LATERAL (VALUES ('execution.' || held.status, -1), ('execution.' || after.status, 1))
         AS moved (name, count)
       WHERE held.status <> after.status),
-    changed AS (UPDATE execution SET status = ?, step_attempts = ?, started_at = coalesce(?, started_at),
-        deadline_at = coalesce(?, deadline_at), finished_at = ?, output = ?, error = ?, voids = 0,
-        due_at = CASE WHEN held.cancel_requested = 0 THEN CAST(? AS BIGINT) ELSE CAST(? AS BIGINT) END${release}
-      FROM held WHERE execution.seq = held.seq)
+    changed AS (UPDATE execution SET ${changed("held")}${release} FROM held WHERE execution.seq = held.seq)
     SELECT cancel_requested FROM held`,
   );
 }
 
-function commitAll(
-  { executionId, claimId, step, change, now, keepClaim }: ExecutionCommit,
-): Work<Row | undefined> {
-  const { isReleased, dueAt } = after(change, keepClaim);
+function commitAtOnce(options: ExecutionCommit): Work<Row | undefined> {
+  const { executionId, claimId, step, change } = options;
+  const { isReleased, values } = changesOf(options);
   const plain = isReleased ? COMMIT_RELEASE : COMMIT;
   const withStep = isReleased ? COMMIT_STEP_RELEASE : COMMIT_STEP;
-  return get(
-    step === undefined ? plain : withStep,
-    executionId,
-    claimId,
-    ...(step === undefined ? [] : stepValues(step)),
-    change.status,
-    change.status,
-    change.stepAttempts,
-    change.startedAt,
-    change.deadlineAt,
-    change.finishedAt,
-    change.output,
-    change.error,
-    dueAt,
-    dueAt === undefined ? undefined : Math.min(dueAt, now),
-  );
+  return step === undefined
+    ? get(plain, executionId, claimId, change.status, ...values)
+    : get(withStep, executionId, claimId, ...stepValues(step), change.status, ...values);
 }
 
-// What is due later is due now; what is not due stays so.
+type Changes = Pick<ExecutionCommit, "change" | "now" | "keepClaim">;
+
+function* changeExecution(row: Row, changes: Changes): Work<void> {
+  const { isReleased, values } = changesOf(changes);
+  yield* run(isReleased ? CHANGE_AND_RELEASE : CHANGE, ...values, whole(row, "seq"));
+}
+
+/** An execution that is to be cancelled waits for nothing, and a final one has no claim. */
+function changesOf({ change, now, keepClaim }: Changes) {
+  const { status, stepAttempts, startedAt, deadlineAt, finishedAt, output, error } = change;
+  const isFinal = FINAL.has(status);
+  const dueAt = isFinal ? undefined : change.dueAt;
+  const dueNow = dueAt === undefined ? undefined : Math.min(dueAt, now);
+  const values = [status, stepAttempts, startedAt, deadlineAt, finishedAt, output, error, dueAt, dueNow];
+  return { isReleased: isFinal || !keepClaim, values };
+}
+
+function stepValues(step: ExecutionStep): readonly Parameter[] {
+  const { index, name, kind, status, attempts, startedAt, finishedAt, result, error } = step;
+  return [index, name, kind, status, attempts, startedAt, finishedAt, result, error];
+}
+
+// An earlier time stays, and so does NULL.
 const DUE_BY = "due_at = CASE WHEN due_at > ? THEN ? ELSE due_at END";
 
 const FIND_STATUS = sql((d) => `SELECT seq, status FROM execution WHERE id = ? ${d.lock()}`);
 const CANCEL = `UPDATE execution SET cancel_requested = 1, ${DUE_BY} WHERE seq = ?`;
 
-/** Asks that an execution end. */
+/** Requests that an execution ends; false when it has ended, `undefined` when there is none. */
 export function* cancelExecution(id: string, now: number): Work<boolean | undefined> {
   const row = yield* get(FIND_STATUS, id);
   if (row === undefined) return undefined;
@@ -157,17 +165,17 @@ export function* findExecution(
   const row = yield* get("SELECT * FROM execution WHERE id = ?", id);
   if (row === undefined) return undefined;
   const steps = yield* stepsOf([row]);
-  return { execution: EXECUTIONS.read(row), steps: steps.get(whole(row, "seq")) ?? [] };
+  return { execution: RECORDS.executions.read(row), steps: steps.get(whole(row, "seq")) ?? [] };
 }
 
-/** Executions, newest first, with their steps but without the results of these. */
+/** Executions, newest first, with their steps without results. */
 export function listExecutions(options: ListOptions): Work<Page<ListedExecution>> {
   return listPageOf("executions", options, listedExecutionsOf);
 }
 
 function* listedExecutionsOf(rows: readonly Row[]): Work<readonly ListedExecution[]> {
   const steps = yield* stepsOf(rows, LISTED_STEPS);
-  return rows.map((row) => ({ ...EXECUTIONS.read(row), steps: steps.get(whole(row, "seq")) ?? [] }));
+  return rows.map((row) => ({ ...RECORDS.executions.read(row), steps: steps.get(whole(row, "seq")) ?? [] }));
 }
 
 const VOID = sql((d) =>
@@ -178,10 +186,8 @@ const VOID = sql((d) =>
    WHERE seq IN (SELECT seq FROM portion)`
 );
 
-/** Takes back claims of executions; answers how many. */
-export function voidExecutionClaims(
-  { now, which }: VoidOptions,
-): Work<number> {
+/** Releases claims of executions; returns how many. */
+export function voidExecutionClaims({ now, which }: VoidOptions): Work<number> {
   return run(VOID, which === "all" ? Number.MAX_SAFE_INTEGER : now, now, now);
 }
 
@@ -189,21 +195,21 @@ const RELEASE = sql((d) =>
   `UPDATE execution SET claim_id = NULL, lease_until = NULL, ${DUE_BY} WHERE ${d.among("claim_id")}`
 );
 
-/** Takes back claims of one's own. */
+/** Releases claims of executions by their ids. */
 export function* releaseExecutionClaims(claimIds: readonly string[], now: number): Work<void> {
   yield* run(RELEASE, now, now, claimIds);
 }
 
-/** One that cannot be carried out must not hold up the others. */
+/** Fails an execution that cannot run, with its event, so that it does not block others. */
 export function* failWithoutText(
   row: Row,
   { now, logger }: { readonly now: number; readonly logger: Logger },
 ): Work<void> {
-  const execution = EXECUTIONS.read(row);
-  logger.error("Cannot carry out an execution: its workflow's text is gone", { execution: execution.id });
+  const execution = RECORDS.executions.read(row);
+  logger.error("Cannot run an execution: its workflow's text is gone", { execution: execution.id });
   const end = { status: "failed", error: "its workflow's text is gone" } as const;
   const { change, event } = completion(execution, end, { now, eventId: crypto.randomUUID() });
-  yield* changeExecution(whole(row, "seq"), change, { now, keepClaim: false, cancelRequested: false });
+  yield* changeExecution(row, { change, now, keepClaim: false });
   yield* tallyMove(`execution.${execution.status}`, "execution.failed");
   yield* addEvent(event, now);
 }
@@ -216,7 +222,7 @@ const LISTED_STEPS = sql((d) =>
    FROM execution_step WHERE ${d.among("execution_seq")} ORDER BY execution_seq, position`
 );
 
-/** The steps of executions, by the number of each. */
+/** The steps of executions by `seq`. */
 export function* stepsOf(
   executions: readonly Row[],
   steps: Sql = ALL_STEPS,
@@ -224,59 +230,5 @@ export function* stepsOf(
   if (executions.length === 0) return new Map();
   const rows = yield* all(steps, executions.map((row) => whole(row, "seq")));
   const groups = Map.groupBy(rows, (row) => whole(row, "execution_seq"));
-  return new Map([...groups].map(([seq, group]) => [seq, group.map((row) => STEPS.read(row))]));
-}
-
-function* addStep(seq: number, step: ExecutionStep): Work<void> {
-  yield* run(
-    `INSERT INTO execution_step
-       (execution_seq, position, name, kind, status, attempts, started_at, finished_at, result, error)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (execution_seq, position) DO NOTHING`,
-    seq,
-    ...stepValues(step),
-  );
-}
-
-function stepValues(step: ExecutionStep): readonly Parameter[] {
-  const { index, name, kind, status, attempts, startedAt, finishedAt, result, error } = step;
-  return [index, name, kind, status, attempts, startedAt, finishedAt, result, error];
-}
-
-/** Nobody waits for an execution that is to end, and nobody keeps one that has. */
-function after(
-  change: ExecutionChange,
-  keepClaim: boolean,
-): { readonly isReleased: boolean; readonly dueAt: number | undefined } {
-  const isOver = FINAL.has(change.status);
-  return { isReleased: isOver || !keepClaim, dueAt: isOver ? undefined : change.dueAt };
-}
-
-const CHANGED = `status = ?, step_attempts = ?, started_at = coalesce(?, started_at),
-  deadline_at = coalesce(?, deadline_at), due_at = ?, finished_at = ?, output = ?, error = ?, voids = 0`;
-const CHANGE = `UPDATE execution SET ${CHANGED} WHERE seq = ?`;
-const CHANGE_AND_RELEASE =
-  `UPDATE execution SET ${CHANGED}, claim_id = NULL, lease_until = NULL WHERE seq = ?`;
-
-function* changeExecution(
-  seq: number,
-  change: ExecutionChange,
-  { now, keepClaim, cancelRequested }: {
-    readonly now: number;
-    readonly keepClaim: boolean;
-    readonly cancelRequested: boolean;
-  },
-): Work<void> {
-  const { isReleased, dueAt } = after(change, keepClaim);
-  yield* run(
-    isReleased ? CHANGE_AND_RELEASE : CHANGE,
-    change.status,
-    change.stepAttempts,
-    change.startedAt,
-    change.deadlineAt,
-    dueAt !== undefined && cancelRequested ? Math.min(dueAt, now) : dueAt,
-    change.finishedAt,
-    change.output,
-    change.error,
-    seq,
-  );
+  return new Map([...groups].map(([seq, group]) => [seq, group.map((row) => RECORDS.steps.read(row))]));
 }

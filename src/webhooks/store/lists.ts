@@ -1,59 +1,53 @@
 import { Buffer } from "node:buffer";
 import { MAX_LISTED_OUTPUT_BYTES } from "../model/records.ts";
 import { whole, wholeOrNone } from "./rows.ts";
-import { all, type Dialect, get, type Parameter, type Row, type Sql, sql, type Work } from "./work.ts";
 import type { ListOptions, Page } from "./store.ts";
+import { all, type Dialect, get, type Parameter, type Row, type Sql, sql, type Work } from "./work.ts";
 
-/** What a list is made of: its table, and the columns that its filters stand for. */
 interface List {
   readonly table: string;
-  readonly createdAt: string;
-  /** Everything when absent. Columns that may be large are not even read. */
+  /** The column of `since` and `until`; `created_at` when absent. */
+  readonly at?: string;
+  /** All when absent. */
   readonly columns?: (dialect: Dialect) => string;
-  readonly endpointId?: string;
-  readonly state?: string;
-  readonly event?: string;
+  /** The columns of the other filters. */
+  readonly filters?: Readonly<Partial<Record<"endpointId" | "state" | "event", string>>>;
 }
 
 const LISTS = {
-  endpoints: { table: "endpoint", createdAt: "created_at" },
-  triggers: { table: "workflow_trigger", createdAt: "created_at" },
-  eventKeys: { table: "event_key", createdAt: "created_at" },
+  endpoints: { table: "endpoint" },
+  triggers: { table: "workflow_trigger" },
+  eventKeys: { table: "event_key" },
   events: {
     table: "event",
-    createdAt: "created_at",
-    event: "kind",
+    filters: { event: "kind" },
     columns: (d) => `seq, id, kind, created_at, CASE WHEN body IS NOT NULL THEN ${d.noBytes} END AS body`,
   },
   deliveries: {
     table: "delivery",
-    createdAt: "created_at",
-    endpointId: "endpoint_id",
-    state: "state",
-    event: "event",
+    filters: { endpointId: "endpoint_id", state: "state", event: "event" },
   },
   executions: {
     table: "execution",
-    createdAt: "created_at",
-    state: "status",
+    filters: { state: "status" },
     columns: () =>
       `seq, id, workflow, version_id, trigger_id, status, created_at, started_at, finished_at, deadline_at,
       due_at, step_attempts, cancel_requested, claim_id, lease_until, error, '{}' AS input,
       CASE WHEN octet_length(output) <= ${MAX_LISTED_OUTPUT_BYTES} THEN output END AS output`,
   },
-  audit: { table: "audit", createdAt: "at", event: "action" },
+  audit: { table: "audit", at: "at", filters: { event: "action" } },
 } as const satisfies Readonly<Record<string, List>>;
 
-/** How many rows are looked at to find where a time begins. */
-const MAX_LOOKED_AT = 10_000;
+/** Most rows that are searched for the begin of a time. */
+const MAX_SEARCHED = 10_000;
 
-/** The statements of lists with the filters that were asked for; each list has few of them. */
+/** The statements of lists by their filters; each list has few of them. */
 const STATEMENTS = new Map<string, Sql>();
 
-/** Which list; its name stands in its cursors. */
+/** A list; its name is part of its cursors. */
 export type ListName = keyof typeof LISTS;
 
-/** A page of a list whose rows are complete in themselves, newest first. */
+/** A page of a list of records, newest first. */
 export function listPage<T>(
   name: ListName,
   options: ListOptions,
@@ -72,8 +66,9 @@ export function* listPageOf<T>(
   read: (rows: readonly Row[]) => Work<readonly T[]>,
 ): Work<Page<T>> {
   const { limit } = options;
-  const { where, parameters } = yield* conditions(name, options);
-  const rows = yield* all(statementOf(name, where), ...parameters, limit + 1);
+  const conditions = yield* conditionsOf(name, options);
+  const where = ["TRUE", ...conditions.map(([condition]) => condition)].join(" AND ");
+  const rows = yield* all(statementOf(name, where), ...conditions.map(([, value]) => value), limit + 1);
   const items = rows.slice(0, limit);
   const last = items.at(-1);
   return {
@@ -93,44 +88,37 @@ function statementOf(name: ListName, where: string): Sql {
   return statement;
 }
 
-function* conditions(
+function* conditionsOf(
   name: ListName,
   options: ListOptions,
-): Work<{ readonly where: string; readonly parameters: readonly Parameter[] }> {
-  const list: List = LISTS[name];
-  const filters: readonly (readonly [condition: string, value: Parameter])[] = [
-    ["seq < ?", options.cursor === undefined ? undefined : seqOf(name, options.cursor)],
-    ["seq >= ?", options.since === undefined ? undefined : yield* firstSince(list, options.since)],
-    // The signs keep SQLite from going by time, which would have it sort all that it finds.
-    [`+${list.createdAt} >= ?`, options.since],
-    [`+${list.createdAt} < ?`, options.until],
-    ...filter(list.endpointId, options.endpointId),
-    ...filter(list.state, options.state),
-    ...filter(list.event, options.event),
+): Work<readonly (readonly [condition: string, value: Parameter])[]> {
+  const { at = "created_at", filters = {}, table }: List = LISTS[name];
+  const { cursor, since, until } = options;
+  const conditions: readonly (readonly [string, Parameter])[] = [
+    ["seq < ?", cursor === undefined ? undefined : seqOf(name, cursor)],
+    ["seq >= ?", since === undefined ? undefined : yield* firstSince(table, at, since)],
+    // With the signs SQLite does not use the index of the time, which would require a sort.
+    [`+${at} >= ?`, since],
+    [`+${at} < ?`, until],
+    ...(["endpointId", "state", "event"] as const).map((filter) =>
+      [`${filters[filter]} = ?`, filters[filter] && options[filter]] as const
+    ),
   ];
-  const given = filters.filter(([, value]) => value !== undefined);
-  return {
-    where: ["TRUE", ...given.map(([condition]) => condition)].join(" AND "),
-    parameters: given.map(([, value]) => value),
-  };
-}
-
-function filter(column: string | undefined, value: string | undefined): readonly [string, string][] {
-  return column === undefined || value === undefined ? [] : [[`${column} = ?`, value]];
+  return conditions.filter(([, value]) => value !== undefined);
 }
 
 /**
- * The lowest number of a row since then, so that a list with few hits is not looked for to its very end; nothing where
- * there are so many rows that a page is soon full. It is not that of the oldest one, because a clock may be set back.
+ * The lowest number of a row since then, so that a list with few hits is not searched to its end; absent where there
+ * are so many rows that a page is soon full. It is not that of the oldest row, as a clock may be set back.
  */
-function* firstSince(list: List, since: number): Work<number | undefined> {
+function* firstSince(table: string, at: string, since: number): Work<number | undefined> {
   const row = yield* get(
     `SELECT min(seq) AS first, count(*) AS count FROM (
-       SELECT seq FROM ${list.table} WHERE ${list.createdAt} >= ? ORDER BY ${list.createdAt} DESC LIMIT ?) AS newest`,
+       SELECT seq FROM ${table} WHERE ${at} >= ? ORDER BY ${at} DESC LIMIT ?) AS newest`,
     since,
-    MAX_LOOKED_AT,
+    MAX_SEARCHED,
   );
-  if (row === undefined || whole(row, "count") === MAX_LOOKED_AT) return undefined;
+  if (row === undefined || whole(row, "count") === MAX_SEARCHED) return undefined;
   return wholeOrNone(row, "first") ?? Number.MAX_SAFE_INTEGER;
 }
 

@@ -4,21 +4,17 @@ import { dropManualAttempts, failDeliveries } from "./audit_log.ts";
 import { all, get, type Row, run, sql, type Work } from "./work.ts";
 import type { RemovalOptions } from "./store.ts";
 
-/** What was removed: an endpoint, the payload of an event, or the trigger whose idempotency keys have this scope. */
+/** An endpoint, the payload of an event, or a trigger, whose idempotency keys have this scope. */
 export type Removed = "endpoint" | "payload" | "idempotency";
 
-/** How many rows are changed at once: others get at the store in between. */
+/** Most rows that an operation changes, so that others can run in between. */
 export const PORTION = 500;
-
-type Portion = RemovalOptions & { readonly max: number };
 
 const OPEN: ReadonlySet<DeliveryState> = new Set(["attempting", "retrying"]);
 
 const BEGIN = "INSERT INTO removal (kind, id, position) VALUES (?, ?, 0) RETURNING *";
-const CLAIMED = {
-  endpoint: claimedOf("endpoint_id"),
-  payload: claimedOf("event_id"),
-};
+const CLAIMED = { endpoint: claimedOf("endpoint_id"), payload: claimedOf("event_id") };
+const REASONS = { endpoint: "endpoint_deleted", payload: "payload_erased" } as const;
 
 function claimedOf(column: "endpoint_id" | "event_id") {
   return sql((d) =>
@@ -28,40 +24,40 @@ function claimedOf(column: "endpoint_id" | "event_id") {
 }
 
 /**
- * Ends what belongs to something that was removed: a first portion of it now, what remains with `clearRemoved`, which
- * finds it after a crash as well. Attempts that are under way are all taken back now.
+ * Ends what belongs to a removed record: all attempts in flight and a first portion now, the rest by `clearRemoved`, also
+ * after a crash.
  */
 export function* beginRemoval(kind: Removed, id: string, options: RemovalOptions): Work<void> {
   const removal = yield* get(BEGIN, kind, id);
   if (removal === undefined) return;
   if (kind !== "idempotency") {
-    yield* endDeliveries(yield* all(CLAIMED[kind], id), reasonOf(kind), options);
+    yield* endDeliveries(yield* all(CLAIMED[kind], id), REASONS[kind], options);
   }
-  yield* goOn(removal, options);
+  yield* continueRemoval(removal, options);
 }
 
 const FIRST = sql((d) => `SELECT * FROM removal ORDER BY seq LIMIT 1 ${d.lockFree()}`);
 
-/** A further portion of what removals have left; true while there is more that nobody else is at. */
+/** Continues a removal that no other process continues; true while more remains. */
 export function* clearRemoved(options: RemovalOptions): Work<boolean> {
   const removal = yield* get(FIRST);
   if (removal === undefined) return false;
-  yield* goOn(removal, options);
+  yield* continueRemoval(removal, options);
   return yield* isAnythingRemoved();
 }
 
-/** Whether any removal has left something to do. */
+/** Whether a removal is incomplete. */
 export function* isAnythingRemoved(): Work<boolean> {
   return (yield* get("SELECT 1 AS one FROM removal LIMIT 1")) !== undefined;
 }
 
-function* goOn(removal: Row, options: RemovalOptions): Work<void> {
+function* continueRemoval(removal: Row, options: RemovalOptions): Work<void> {
   const { max = PORTION } = options;
   const done = yield* PORTIONS[text(removal, "kind") as Removed](removal, { ...options, max });
   if (done < max) yield* run("DELETE FROM removal WHERE seq = ?", whole(removal, "seq"));
 }
 
-// Whatever is open, or wished for by hand, stands in this index; a delivery that has ended leaves it.
+// This index has the open and the resent deliveries.
 const OF_ENDPOINT = sql((d) =>
   `SELECT * FROM delivery ${d.by("delivery_next")}
    WHERE endpoint_id = ? AND next_at IS NOT NULL ORDER BY next_at, seq LIMIT ? ${d.lock()}`
@@ -74,16 +70,18 @@ const REMOVE_KEYS = sql((d) =>
    DELETE FROM idempotency WHERE scope = ? AND key IN (SELECT key FROM portion)`
 );
 
-/** Each works on at most `max` rows and answers on how many. */
-const PORTIONS: Readonly<Record<Removed, (removal: Row, options: Portion) => Work<number>>> = {
+/** Each changes at most `max` rows and returns how many. */
+const PORTIONS: Readonly<
+  Record<Removed, (removal: Row, options: RemovalOptions & { readonly max: number }) => Work<number>>
+> = {
   *endpoint(removal, options) {
     const rows = yield* all(OF_ENDPOINT, text(removal, "id"), options.max);
-    yield* endDeliveries(rows, "endpoint_deleted", options);
+    yield* endDeliveries(rows, REASONS.endpoint, options);
     return rows.length;
   },
   *payload(removal, options) {
     const rows = yield* all(OF_EVENT, text(removal, "id"), whole(removal, "position"), options.max);
-    yield* endDeliveries(rows, "payload_erased", options);
+    yield* endDeliveries(rows, REASONS.payload, options);
     const last = rows.at(-1);
     if (last !== undefined) {
       const [position, seq] = [whole(last, "seq"), whole(removal, "seq")];
@@ -97,11 +95,7 @@ const PORTIONS: Readonly<Record<Removed, (removal: Row, options: Portion) => Wor
   },
 };
 
-function reasonOf(kind: "endpoint" | "payload"): FailureReason {
-  return kind === "endpoint" ? "endpoint_deleted" : "payload_erased";
-}
-
-/** Fails those that are open; of those that have ended only the wish for an attempt by hand goes. */
+/** Fails open deliveries, and cancels the resending of ended ones. */
 function* endDeliveries(
   rows: readonly Row[],
   reason: FailureReason,

@@ -3,8 +3,8 @@ import { text, whole } from "./rows.ts";
 import { type Tallied, tally } from "./tally.ts";
 import { all, get, postgresOnly, type Row, run, sql, type Work } from "./work.ts";
 
-/** Among so many times the most rows events are looked for that never had a delivery. */
-const LOOKED_AT_SHARE = 10;
+/** How many times the most rows are searched for events that never had a delivery. */
+const SEARCHED_SHARE = 10;
 
 const REMOVE_AUDIT = sql((d) =>
   `WITH portion AS MATERIALIZED (SELECT seq FROM audit WHERE at < ? ORDER BY at LIMIT ? ${d.lockFree()})
@@ -25,7 +25,7 @@ export interface RetentionOptions {
 
 /** Removes ended work, unused texts of workflows and expired idempotency keys; returns how many rows. */
 export function* removeFinished({ before, now, max }: RetentionOptions): Work<number> {
-  // An event goes with the last of its deliveries, and so there may be one row more than was asked for.
+  // An event is removed with its last delivery, so the sum may exceed `max` by one.
   let removed = yield* removeDeliveries(before, Math.ceil(max / 2));
   const left = () => Math.max(0, max - removed);
   removed += yield* removeExecutions(before, left());
@@ -35,7 +35,7 @@ export function* removeFinished({ before, now, max }: RetentionOptions): Work<nu
   return removed;
 }
 
-// Whoever removes deliveries of an event has the event as well: of two, none would see that it takes the last.
+// Locks the events too: of two concurrent removals neither would see that it removes the last delivery.
 const REMOVE_DELIVERIES = sql((d) =>
   `WITH portion AS MATERIALIZED (
      SELECT delivery.seq FROM delivery ${d.crossJoin} event ON event.id = delivery.event_id
@@ -51,7 +51,7 @@ const REMOVE_EMPTY_EVENTS = sql((d) =>
 function* removeDeliveries(before: number, max: number): Work<number> {
   const rows = yield* all(REMOVE_DELIVERIES, before, max);
   if (rows.length === 0) return 0;
-  for (const [state, count] of counted(rows, "state")) yield* tally(`delivery.${state}` as Tallied, -count);
+  yield* tallyRemoved("delivery", rows.map((row) => text(row, "state")));
   return rows.length + (yield* run(REMOVE_EMPTY_EVENTS, distinct(rows, "event_id"), before));
 }
 
@@ -60,7 +60,7 @@ const REMOVE_EXECUTIONS = sql((d) =>
      SELECT seq FROM execution WHERE finished_at < ? ORDER BY finished_at LIMIT ? ${d.lockFree()})
    DELETE FROM execution WHERE seq IN (SELECT seq FROM portion) RETURNING status, version_id`
 );
-// Waits for those who begin an execution with the text, so that the next statement sees theirs.
+// Waits for concurrent starts of executions, so that the next statement sees them.
 const LOCK_VERSIONS = postgresOnly(
   "SELECT id FROM workflow_version WHERE id = ANY(?) ORDER BY id FOR UPDATE",
 );
@@ -69,13 +69,11 @@ const REMOVE_UNUSED_VERSIONS = sql((d) =>
      AND NOT EXISTS (SELECT 1 FROM execution WHERE execution.version_id = workflow_version.id)`
 );
 
-/** A text of a workflow goes with the last execution that began with it; whoever starts another one saves it again. */
+/** Removes the text of a workflow with its last execution; a new execution saves it again. */
 function* removeExecutions(before: number, max: number): Work<number> {
   const rows = yield* all(REMOVE_EXECUTIONS, before, max);
   if (rows.length === 0) return 0;
-  for (const [status, count] of counted(rows, "status")) {
-    yield* tally(`execution.${status}` as Tallied, -count);
-  }
+  yield* tallyRemoved("execution", rows.map((row) => text(row, "status")));
   const versions = distinct(rows, "version_id");
   yield* all(LOCK_VERSIONS, versions);
   yield* run(REMOVE_UNUSED_VERSIONS, versions);
@@ -90,29 +88,22 @@ const SWEEP = sql((d) =>
    WHERE created_at < ? AND (created_at, seq) > (?, ?) ORDER BY created_at, seq LIMIT ?`
 );
 const REMOVE_EVENTS = sql((d) => `DELETE FROM event WHERE ${d.among("seq")}`);
-const KEEP_PLACE = `INSERT INTO swept (name, at, seq) VALUES ('event', ?, ?)
+const KEEP_POSITION = `INSERT INTO swept (name, at, seq) VALUES ('event', ?, ?)
   ON CONFLICT (name) DO UPDATE SET at = excluded.at, seq = excluded.seq`;
 
-/**
- * Removes events that nobody wanted. Each event is looked at once: one that has deliveries goes with the last of them,
- * and so the next call begins where this one ends.
- */
+/** Removes events without deliveries. Each is examined once: the next call begins where this one ends. */
 function* removeEvents(before: number, max: number): Work<number> {
   if (max <= 0) return 0;
   const kept = yield* get(SWEPT);
-  // After a clock was set back events may have come before the place.
-  const isKept = kept !== undefined && whole(kept, "at") < before;
-  const rows = yield* all(
-    SWEEP,
-    before,
-    isKept ? whole(kept, "at") : Number.MIN_SAFE_INTEGER,
-    isKept ? whole(kept, "seq") : 0,
-    LOOKED_AT_SHARE * max,
-  );
+  // Events may be older than the position after a clock was set back.
+  const position = kept !== undefined && whole(kept, "at") < before
+    ? [whole(kept, "at"), whole(kept, "seq")]
+    : [Number.MIN_SAFE_INTEGER, 0];
+  const rows = yield* all(SWEEP, before, ...position, SEARCHED_SHARE * max);
   const idle = rows.filter((row) => whole(row, "idle") !== 0).slice(0, max);
   const last = idle.length === max ? idle.at(-1) : rows.at(-1);
   if (last === undefined) return 0;
-  yield* run(KEEP_PLACE, whole(last, "created_at"), whole(last, "seq"));
+  yield* run(KEEP_POSITION, whole(last, "created_at"), whole(last, "seq"));
   return idle.length === 0 ? 0 : yield* run(REMOVE_EVENTS, idle.map((row) => whole(row, "seq")));
 }
 
@@ -120,6 +111,8 @@ function distinct(rows: readonly Row[], column: string): readonly string[] {
   return [...new Set(rows.map((row) => text(row, column)))].sort();
 }
 
-function counted(rows: readonly Row[], column: string): readonly (readonly [string, number])[] {
-  return [...Map.groupBy(rows, (row) => text(row, column))].map(([value, { length }]) => [value, length]);
+function* tallyRemoved(kind: "delivery" | "execution", states: readonly string[]): Work<void> {
+  for (const [state, { length }] of Map.groupBy(states, (state) => state)) {
+    yield* tally(`${kind}.${state}` as Tallied, -length);
+  }
 }

@@ -92,32 +92,23 @@ const READERS: Readonly<Record<Kind, (row: Row, column: string) => unknown>> = {
   bytes,
 };
 
-/** Endpoints, without their headers and secrets. */
-export const ENDPOINTS = new RecordTable<Endpoint>("endpoint", ["headers_key_id", "headers_bytes"]);
-/** Secrets of endpoints, without their sealed text. */
-export const SECRETS = new RecordTable<EndpointSecret>("endpoint_secret", ["endpoint_id", "key_id", "bytes"]);
-/** Triggers, without their keys. */
-export const TRIGGERS = new RecordTable<Trigger>("workflow_trigger", [], { rate_limit: "limit" });
-/** Keys of triggers. */
-export const TRIGGER_KEYS = new RecordTable<StoredKey>("trigger_key", ["trigger_id"]);
-/** Keys that may post events. */
-export const EVENT_KEYS = new RecordTable<EventKey>("event_key");
-/** Accepted idempotency keys. */
-export const IDEMPOTENCY_KEYS = new RecordTable<IdempotencyRow>("idempotency");
-/** Events. */
-export const EVENTS = new RecordTable<WebhookEvent>("event");
-/** Deliveries. */
-export const DELIVERIES = new RecordTable<Delivery>("delivery", ["claim_resend_at", "attempts"]);
-/** Attempts of deliveries. */
-export const ATTEMPTS = new RecordTable<Attempt>("attempt", ["delivery_seq"]);
-/** Executions. */
-export const EXECUTIONS = new RecordTable<Execution>("execution", ["voids"]);
-/** Completed steps of executions. */
-export const STEPS = new RecordTable<ExecutionStep>("execution_step", ["execution_seq"], {
-  position: "index",
-});
-/** The audit log. */
-export const AUDIT_LOG = new RecordTable<AuditEntry>("audit");
+/** The tables of records; endpoints are without headers and secrets, secrets without the sealed text, triggers without keys. */
+export const RECORDS = {
+  endpoints: new RecordTable<Endpoint>("endpoint", ["headers_key_id", "headers_bytes"]),
+  secrets: new RecordTable<EndpointSecret>("endpoint_secret", ["endpoint_id", "key_id", "bytes"]),
+  triggers: new RecordTable<Trigger>("workflow_trigger", [], { rate_limit: "limit" }),
+  triggerKeys: new RecordTable<StoredKey>("trigger_key", ["trigger_id"]),
+  eventKeys: new RecordTable<EventKey>("event_key"),
+  idempotencyKeys: new RecordTable<IdempotencyRow>("idempotency"),
+  events: new RecordTable<WebhookEvent>("event"),
+  deliveries: new RecordTable<Delivery>("delivery", ["claim_resend_at", "attempts"]),
+  attempts: new RecordTable<Attempt>("attempt", ["delivery_seq"]),
+  executions: new RecordTable<Execution>("execution", ["voids"]),
+  steps: new RecordTable<ExecutionStep>("execution_step", ["execution_seq"], {
+    position: "index",
+  }),
+  audit: new RecordTable<AuditEntry>("audit"),
+};
 
 /** A number of a row. */
 export function whole(row: Row | undefined, column: string): number {

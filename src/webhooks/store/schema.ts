@@ -47,20 +47,17 @@ function migrationsOf(dialect: keyof Sql): readonly (readonly string[])[] {
     { length: SCHEMA_VERSION },
     (_, index) =>
       tablesOf(dialect).flatMap(([name, table]) =>
-        statementsOf({ name, table, dialect, version: index + 1 })
+        statementsOf(name, table, { dialect, version: index + 1 })
       ),
   );
 }
 
-interface TableVersion {
-  readonly name: string;
-  readonly table: Table;
-  readonly dialect: keyof Sql;
-  readonly version: number;
-}
-
 /** The statements of a version that concern a table. */
-function statementsOf({ name, table, dialect, version }: TableVersion): readonly string[] {
+function statementsOf(
+  name: string,
+  table: Table,
+  { dialect, version }: { readonly dialect: keyof Sql; readonly version: number },
+): readonly string[] {
   const { since: created = 1, key, sqliteKey, values } = table;
   const columns = Object.entries(table.columns)
     .map(([name, column]) => ({ name, column: typeof column === "string" ? { type: column } : column }))
@@ -70,10 +67,7 @@ function statementsOf({ name, table, dialect, version }: TableVersion): readonly
     .map(({ name, column }) => `${name} ${columnSql(column, dialect)}`);
   const indexes = Object.entries(table.indexes ?? {})
     .filter(([, { since = created, only = dialect }]) => since === version && only === dialect)
-    .map(([index, { on, ...options }]) => indexSql(index, `${name} (${columnsOf(on, options)})`, options));
-  function columnsOf(on: readonly string[], { isOrdered = false }: Omit<Index, "on">): string {
-    return [...on, ...isOrdered && dialect === "postgres" ? ["seq"] : []].join(", ");
-  }
+    .map(([index, description]) => indexSql(index, name, description, dialect));
   if (created !== version) {
     return [...added.map((column) => `ALTER TABLE ${name} ADD COLUMN ${column}`), ...indexes];
   }
@@ -82,11 +76,7 @@ function statementsOf({ name, table, dialect, version }: TableVersion): readonly
   const primaryKey = key === undefined || isNumbered || keyIndex !== undefined
     ? []
     : [`PRIMARY KEY (${key.join(", ")})`];
-  const ending = dialect === "postgres"
-    ? ""
-    : sqliteKey === "clustered"
-    ? " STRICT, WITHOUT ROWID"
-    : " STRICT";
+  const ending = dialect === "sqlite" ? ` STRICT${sqliteKey === "clustered" ? ", WITHOUT ROWID" : ""}` : "";
   return [
     `CREATE TABLE ${name} (\n  ${[...added, ...primaryKey].join(",\n  ")}\n)${ending}`,
     ...values === undefined ? [] : [`INSERT INTO ${name} VALUES ${values}`],
@@ -109,9 +99,15 @@ function columnSql(column: Column, dialect: keyof Sql): string {
   ].join(" ");
 }
 
-function indexSql(name: string, on: string, { isUnique, where }: Omit<Index, "on">): string {
-  const unique = isUnique === true ? "UNIQUE " : "";
-  return `CREATE ${unique}INDEX ${name} ON ${on}${where === undefined ? "" : ` WHERE ${where}`}`;
+function indexSql(
+  name: string,
+  table: string,
+  { on, isUnique, isOrdered, where }: Index,
+  dialect: keyof Sql,
+): string {
+  const columns = isOrdered === true && dialect === "postgres" ? [...on, "seq"] : on;
+  const sql = `CREATE ${isUnique === true ? "UNIQUE " : ""}INDEX ${name} ON ${table} (${columns.join(", ")})`;
+  return where === undefined ? sql : `${sql} WHERE ${where}`;
 }
 
 /** Added to the version of a store while a move fills it, so that every release refuses the store. */

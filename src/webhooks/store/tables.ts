@@ -6,44 +6,53 @@ export type Kind = "number" | "flag" | "text" | "json" | "bytes";
 /** The type of a column; `?` where it may be NULL, `sequence` where it numbers the rows as they are inserted. */
 type ColumnType = Kind | `${Kind}?` | "sequence";
 
+/** Where a part of the schema exists. */
+interface Scope {
+  /** The version that adds it; that of its table, or 1, when absent. */
+  readonly since?: number;
+  /** Both databases when absent. */
+  readonly only?: keyof Sql;
+}
+
 /** A column. */
-export interface Column {
+export interface Column extends Scope {
   readonly type: ColumnType;
   readonly isUnique?: boolean;
   readonly references?: string;
   readonly default?: number;
   readonly generated?: Sql;
-  /** The version that adds it to a table that exists. */
-  readonly since?: number;
-  readonly only?: keyof Sql;
 }
 
 /** An index. */
-export interface Index {
+export interface Index extends Scope {
   readonly on: readonly string[];
   readonly where?: string;
   readonly isUnique?: boolean;
   /** Whether rows are read in the order of `seq`, which every index of SQLite ends with. */
   readonly isOrdered?: boolean;
-  readonly since?: number;
-  readonly only?: keyof Sql;
 }
 
 /** A table. */
-export interface Table {
+export interface Table extends Scope {
   readonly columns: Readonly<Record<string, ColumnType | Column>>;
   /** `seq` when absent. */
   readonly key?: readonly string[];
   /** How SQLite keeps the key: as the table itself, or in a unique index of this name. */
   readonly sqliteKey?: "clustered" | { readonly index: string };
   readonly indexes?: Readonly<Record<string, Index>>;
-  readonly since?: number;
-  readonly only?: keyof Sql;
   /** Inserted with the table. */
   readonly values?: string;
 }
 
 const ID: Column = { type: "text", isUnique: true };
+
+const UNCLAIMED_DUE_AT = "CASE WHEN claim_id IS NULL THEN due_at END";
+const ABSENT_TIMES = "WHEN claim_id IS NOT NULL THEN NULL WHEN due_at IS NULL THEN resend_at " +
+  "WHEN resend_at IS NULL THEN due_at";
+const NEXT_AT: Sql = {
+  sqlite: `CASE ${ABSENT_TIMES} ELSE min(due_at, resend_at) END`,
+  postgres: `CASE ${ABSENT_TIMES} WHEN due_at < resend_at THEN due_at ELSE resend_at END`,
+};
 
 /**
  * All tables, each after those that it references. Times are in milliseconds. What a released version has is never
@@ -158,7 +167,7 @@ export const TABLES: Readonly<Record<string, Table>> = {
       claim_resend_at: "number?",
       attempts: "number",
       // When it may be claimed; NULL while it is claimed or ended, so that the index has open deliveries only.
-      next_at: { type: "number?", generated: nextAt() },
+      next_at: { type: "number?", generated: NEXT_AT },
     },
     indexes: {
       delivery_next: { on: ["endpoint_id", "next_at"], isOrdered: true, where: "next_at IS NOT NULL" },
@@ -217,7 +226,7 @@ export const TABLES: Readonly<Record<string, Table>> = {
       input: "text",
       output: "text?",
       error: "text?",
-      next_at: { type: "number?", generated: both("CASE WHEN claim_id IS NULL THEN due_at END") },
+      next_at: { type: "number?", generated: { sqlite: UNCLAIMED_DUE_AT, postgres: UNCLAIMED_DUE_AT } },
       began: {
         type: "flag?",
         generated: {
@@ -309,16 +318,3 @@ export const TABLES: Readonly<Record<string, Table>> = {
     values: "('suspect')",
   },
 };
-
-function nextAt(): Sql {
-  const either = "WHEN claim_id IS NOT NULL THEN NULL WHEN due_at IS NULL THEN resend_at " +
-    "WHEN resend_at IS NULL THEN due_at";
-  return {
-    sqlite: `CASE ${either} ELSE min(due_at, resend_at) END`,
-    postgres: `CASE ${either} WHEN due_at < resend_at THEN due_at ELSE resend_at END`,
-  };
-}
-
-function both(sql: string): Sql {
-  return { sqlite: sql, postgres: sql };
-}

@@ -40,7 +40,7 @@ postgresTest("of many stores that are opened at once one makes the tables", asyn
   assertEquals(told, ["Store migrated", { address, from: 0, to: SCHEMA_VERSION }]);
   await Promise.all(stores.map((store) => store.write(addAudit, audit())));
   assertEquals((await stores[0]?.read(listAudit, { limit: 9 }))?.items.length, 8);
-  assertEquals(stores.map(({ schemaVersion }) => schemaVersion), Array(8).fill(SCHEMA_VERSION));
+  assertEquals(await server().psql("SELECT version FROM schema_version", database), String(SCHEMA_VERSION));
   for (const store of stores) await store.close();
 });
 
@@ -121,7 +121,7 @@ postgresTest("the server does not limit how long a migration takes", async (data
     database,
   );
   const store = await openStoreAt(server().url(database));
-  assertEquals(store.schemaVersion, SCHEMA_VERSION);
+  assertEquals(await server().psql("SELECT version FROM schema_version", database), String(SCHEMA_VERSION));
   await store.close();
 });
 

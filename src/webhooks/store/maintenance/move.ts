@@ -11,7 +11,7 @@ import {
   withStoreToRead,
   WRITING,
 } from "./connection.ts";
-import { type MoveTarget, withMoveTarget } from "./move_target.ts";
+import { lockedStore, type MoveTarget, refuseClaims, refuseSessions, withMoveTarget } from "./move_target.ts";
 import {
   countOf,
   digestOf,
@@ -21,7 +21,6 @@ import {
   storeTables,
   TableReader,
 } from "./tables.ts";
-import { lockedStore, refuseClaims, refuseSessions } from "./users.ts";
 
 /** A move between a database file and a PostgreSQL database. */
 export interface StoreMove {
@@ -80,7 +79,8 @@ async function moved(
   { clock, tell }: StoreMove,
 ): Promise<MovedStore> {
   const { connection, isFilled } = target;
-  const moving = { tables: await commonTables(source, connection), tell };
+  const moving = { tables: await source.perform(storeTables()), tell };
+  await connection.perform(storeTables());
   const replaced = isFilled
     ? 0
     : await transaction(source, READING, () => copied(source, connection, moving));
@@ -103,19 +103,6 @@ async function refuseUsers(source: StoreConnection, clock: Clock): Promise<void>
   if (source.kind === "sqlite") return;
   await refuseSessions(source, clock);
   await refuseClaims(source);
-}
-
-async function commonTables(
-  source: StoreConnection,
-  target: StoreConnection,
-): Promise<readonly StoreTable[]> {
-  const tables = await source.perform(storeTables());
-  const other = await target.perform(storeTables());
-  for (const [index, { name, columns }] of tables.entries()) {
-    if (JSON.stringify(columns) === JSON.stringify(other[index]?.columns)) continue;
-    throw new StoreError("failed", `Cannot move the table "${name}": it has other columns in the target`);
-  }
-  return tables;
 }
 
 interface Moving {

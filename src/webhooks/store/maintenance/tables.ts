@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import { createHash, type Hash } from "node:crypto";
 import { text, whole } from "../rows.ts";
 import { TABLE_KEYS } from "../schema.ts";
+import { TABLES } from "../tables.ts";
 import { StoreError } from "../store.ts";
 import { all, get, type Parameter, type Row, run, type Sql, storedText, type Work } from "../work.ts";
 import type { StoreConnection } from "./connection.ts";
@@ -33,38 +34,38 @@ const SUMMED: Readonly<Record<string, Pick<StoreTable, "columns" | "from">>> = {
 };
 
 const COLUMNS: Sql = {
-  sqlite: "SELECT name, type FROM pragma_table_xinfo(?) WHERE hidden = 0",
-  postgres: `SELECT attname AS name, format_type(atttypid, NULL) AS type FROM pg_attribute
+  sqlite: "SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0",
+  postgres: `SELECT attname AS name FROM pg_attribute
     WHERE attrelid = CAST(? AS regclass) AND attnum > 0 AND NOT attisdropped AND attgenerated = ''`,
 };
 
-const KINDS: Readonly<Record<string, StoreColumn["kind"]>> = {
-  integer: "number",
-  bigint: "number",
-  text: "text",
-  blob: "bytes",
-  bytea: "bytes",
-};
-
-/** The tables of a store and their columns, each after those that it references. */
+/** The tables of a store, each after those that it references; throws where one has other columns. */
 export function* storeTables(): Work<readonly StoreTable[]> {
   const tables: StoreTable[] = [];
   for (const [name, key] of Object.entries(TABLE_KEYS)) {
-    tables.push({ name, key, from: `"${name}"`, columns: yield* columnsOf(name), ...SUMMED[name] });
+    const table = { name, key, from: `"${name}"`, columns: columnsOf(name), ...SUMMED[name] };
+    const found = (yield* all(COLUMNS, name)).map((row) => text(row, "name"));
+    const unknown = found.filter((column) => !table.columns.some(({ name }) => name === column));
+    if (SUMMED[name] === undefined && (unknown.length > 0 || found.length < table.columns.length)) {
+      throw new StoreError(
+        "failed",
+        `Cannot move the table "${name}": it has other columns (${found.join(", ")})`,
+      );
+    }
+    tables.push(table);
   }
   return tables;
 }
 
-function* columnsOf(table: string): Work<readonly StoreColumn[]> {
-  const columns = (yield* all(COLUMNS, table)).map((row) => {
-    const [name, type] = [text(row, "name"), text(row, "type").toLowerCase()];
-    const kind = KINDS[type];
-    if (kind === undefined) {
-      throw new StoreError("failed", `Cannot read column "${name}" of ${table}: unknown type ${type}`);
-    }
-    return { name, kind };
+function columnsOf(table: string): readonly StoreColumn[] {
+  return Object.entries(TABLES[table]?.columns ?? {}).flatMap(([name, column]) => {
+    const { type, generated = undefined } = typeof column === "string" ? { type: column } : column;
+    if (generated !== undefined) return [];
+    return {
+      name,
+      kind: /^text|^json/.test(type) ? "text" : type.startsWith("bytes") ? "bytes" : "number",
+    } as const;
   });
-  return columns.toSorted((one, other) => one.name < other.name ? -1 : 1);
 }
 
 /** How many rows a table has. */

@@ -1,16 +1,15 @@
 import { endpointsOf } from "../endpoints.ts";
-import { claimedDeliveryOf, failWithoutPayload, type RowFaults } from "../delivery_claims.ts";
-import { text, whole } from "../rows.ts";
+import { claimedDeliveryOf, failWithoutPayload, type LoggedClaimOptions } from "../delivery_claims.ts";
+import { bytes, text, whole } from "../rows.ts";
 import { all, postgresOnly, type Row, run, type Work } from "../work.ts";
-import type { ClaimedDelivery, ClaimOptions } from "../store.ts";
+import type { ClaimedDelivery } from "../store.ts";
 
-// In one order, so that two who want the same endpoints do not wait for each other. Whoever claims for an endpoint has
-// it for itself until then, and events come in meanwhile.
+// In one order, to avoid deadlocks. One process at a time claims for an endpoint, while others may add events to it.
 const LOCK_ENDPOINTS = postgresOnly(`
   SELECT * FROM endpoint WHERE id = ANY(?) AND enabled = 1 ORDER BY id FOR NO KEY UPDATE`);
 
-// A statement of its own: it sees what those have claimed who had the endpoints before. Nobody else claims here; a row
-// that is locked is being changed, and waits for the next look.
+// A separate statement, which sees the claims of the previous holder of the lock. Locked rows are skipped: they are being
+// changed.
 const LOCK_DUE = postgresOnly(`
   SELECT delivery.* FROM (
     SELECT due.seq
@@ -33,11 +32,8 @@ const CLAIM = postgresOnly(`
   UPDATE delivery SET claim_id = taken.claim_id, lease_until = ?, claim_resend_at = resend_at
   FROM unnest(CAST(? AS BIGINT[]), CAST(? AS TEXT[])) AS taken (seq, claim_id) WHERE delivery.seq = taken.seq`);
 
-/**
- * Claims deliveries that are due. Of an endpoint no more are claimed than its concurrency, by all who share the store
- * together.
- */
-export function* claimDeliveries(options: ClaimOptions & RowFaults): Work<readonly ClaimedDelivery[]> {
+/** Claims due deliveries: of an endpoint no more than its concurrency, over all processes. */
+export function* claimDeliveries(options: LoggedClaimOptions): Work<readonly ClaimedDelivery[]> {
   const { now } = options;
   const wants = new Map(options.wants.map(({ endpointId, max }) => [endpointId, max]));
   const endpoints = yield* all(LOCK_ENDPOINTS, [...wants.keys()]);
@@ -56,37 +52,31 @@ export function* claimDeliveries(options: ClaimOptions & RowFaults): Work<readon
 function* claimRows(
   rows: readonly Row[],
   endpointRows: readonly Row[],
-  { now, leaseUntil, newClaimId, ...faults }: ClaimOptions & RowFaults,
+  { now, leaseUntil, newClaimId, logger }: LoggedClaimOptions,
 ): Work<readonly ClaimedDelivery[]> {
   const bodies = yield* bodiesOf(rows);
   for (const row of rows) {
-    if (!bodies.has(text(row, "event_id"))) yield* failWithoutPayload(row, { ...faults, now });
+    if (!bodies.has(text(row, "event_id"))) yield* failWithoutPayload(row, { now, logger });
   }
   const named = new Set(rows.map((row) => text(row, "endpoint_id")));
   const read = yield* endpointsOf(endpointRows.filter((row) => named.has(text(row, "id"))));
   const endpoints = new Map(read.map((one) => [one.id, one]));
+  const seqs: number[] = [];
   const claims = rows.flatMap((row) => {
     const endpoint = endpoints.get(text(row, "endpoint_id"));
     const body = bodies.get(text(row, "event_id"));
     if (endpoint === undefined || body === undefined) return [];
-    const claimId = newClaimId();
-    return {
-      seq: whole(row, "seq"),
-      claim: claimedDeliveryOf(row, { endpoint, now, leaseUntil, claimId, body }),
-    };
+    seqs.push(whole(row, "seq"));
+    return claimedDeliveryOf(row, { endpoint, now, leaseUntil, claimId: newClaimId(), body });
   });
-  const seqs = claims.map(({ seq }) => seq);
-  if (seqs.length > 0) yield* run(CLAIM, leaseUntil, seqs, claims.map(({ claim }) => claim.claimId));
-  return claims.map(({ claim }) => claim);
+  if (seqs.length > 0) yield* run(CLAIM, leaseUntil, seqs, claims.map(({ claimId }) => claimId));
+  return claims;
 }
 
-/** The bodies of the events of deliveries by their ids; many deliveries may have the same. */
 function* bodiesOf(rows: readonly Row[]): Work<ReadonlyMap<string, Uint8Array>> {
   const ids = [...new Set(rows.map((row) => text(row, "event_id")))];
   const found = yield* all(BODIES, ids);
   return new Map(
-    found.flatMap((row) =>
-      row["body"] instanceof Uint8Array ? [[text(row, "id"), row["body"]] as const] : []
-    ),
+    found.filter((row) => row["body"] !== null).map((row) => [text(row, "id"), bytes(row, "body")]),
   );
 }

@@ -4,11 +4,17 @@ import type { ConnectionOptions } from "node:tls";
 import pg from "pg";
 import type { Clock } from "../../../base/clock.ts";
 import { answeredWithin } from "../../../base/wait.ts";
-import type { PostgresAddress, PostgresHost } from "../../../base/postgres_address.ts";
 import { hostPort } from "../../../base/host_port.ts";
+import {
+  isSocketFolder,
+  type PostgresAddress,
+  type PostgresAddressFields,
+  type PostgresHost,
+  type SslMode,
+} from "../../../base/postgres_address.ts";
+import { readAuthorities, readTlsPair } from "../../../base/tls_files.ts";
 import { endsSession, PostgresError, postgresError, sqlStateOf } from "./error.ts";
 import { boundValue, columnReader, PreparedTexts } from "./text.ts";
-import { readPostgresTls, tlsAttempts } from "./tls.ts";
 import { StoreError } from "../store.ts";
 import type { Answer, Parameter, Statement } from "../work.ts";
 
@@ -45,6 +51,16 @@ const KEEP_ALIVE_MS = 15_000;
 const USE = "Cannot use the store";
 const INVALID_AUTHORIZATION = "28000";
 
+/** Whether to try TLS, in order; the second only where the server refused the first kind. */
+const TLS_ATTEMPTS: Readonly<Record<SslMode, readonly boolean[]>> = {
+  "disable": [false],
+  "allow": [false, true],
+  "prefer": [true, false],
+  "require": [true],
+  "verify-ca": [true],
+  "verify-full": [true],
+};
+
 /** A connection to PostgreSQL for one transaction at a time; once broken it stays broken. Errors are `StoreError`s. */
 export class PostgresConnection {
   readonly #client: pg.Client;
@@ -79,30 +95,49 @@ export class PostgresConnection {
     host: PostgresHost,
     options: PostgresConnectionOptions,
   ): Promise<PostgresConnection> {
-    const { clock } = options;
+    const { clock, signal } = options;
     const end = clock.elapsed() + (address.fields.connectTimeoutMs ?? options.connectTimeoutMs);
-    const attempts = tlsAttempts(address.fields, host.host);
+    const attempts = isSocketFolder(host.host) ? [false] : TLS_ATTEMPTS[address.fields.sslMode];
     for (const [index, isEncrypted] of attempts.entries()) {
-      const attempt = new Attempt(address, host, isEncrypted);
+      const socket = new Socket();
+      let [isReached, isOverdue] = [false, false];
+      socket.once("connect", () => isReached = true);
+      const cancel = () => void socket.destroy();
+      signal?.addEventListener("abort", cancel, { once: true });
       try {
-        return await attempt.run(options, end - clock.elapsed());
+        signal?.throwIfAborted();
+        const connecting = PostgresConnection.#connect(address, { host, isEncrypted, socket }, options);
+        return await answeredWithin(connecting, end - clock.elapsed(), clock, () => {
+          isOverdue = true;
+          cancel();
+          return new Error("timeout");
+        });
       } catch (error) {
-        if (index === attempts.length - 1 || !attempt.isKindRefused(error)) throw error;
+        // Only a server that refused this kind of connection is asked for the other kind.
+        const state = sqlStateOf(error);
+        const isKindRefused = state === INVALID_AUTHORIZATION ||
+          isReached && isEncrypted && state === undefined && !isOverdue;
+        if (index < attempts.length - 1 && isKindRefused) continue;
+        throw withPlace(error, `Cannot connect to PostgreSQL at "${hostPort(host)}"`);
+      } finally {
+        signal?.removeEventListener("abort", cancel);
       }
     }
     throw new StoreError("failed", `${USE}: no way to connect`);
   }
 
-  /** Connects a client; destroys it when that fails. */
-  static async connected(
-    client: pg.Client,
-    socket: Socket,
-    options: PostgresConnectionOptions & { readonly mustTakeWrites: boolean },
+  static async #connect(
+    address: PostgresAddress,
+    { host, isEncrypted, socket }: Attempt,
+    options: PostgresConnectionOptions,
   ): Promise<PostgresConnection> {
+    const tls = isEncrypted ? await readTls(address.fields) : undefined;
+    if (socket.destroyed) throw new Error("cancelled");
+    const client = clientOf(address, host, { tls, socket });
     const connection = new PostgresConnection(client, socket, options);
     try {
       await client.connect();
-      await connection.#prepare(options);
+      await connection.#prepare(options, address.fields.mustTakeWrites);
       return connection;
     } catch (error) {
       connection.destroy();
@@ -201,9 +236,9 @@ export class PostgresConnection {
   }
 
   /** Overrides the settings of the role and the database; refuses a read-only server where it must accept writes. */
-  async #prepare(options: PostgresConnectionOptions & { readonly mustTakeWrites: boolean }): Promise<void> {
+  async #prepare(options: PostgresConnectionOptions, mustTakeWrites: boolean): Promise<void> {
     const { statementTimeoutMs, lockTimeoutMs, idleTimeoutMs = statementTimeoutMs + IDLE_MS } = options;
-    if (options.mustTakeWrites) await this.#checkWrites();
+    if (mustTakeWrites) await this.#checkWrites();
     const settings = [
       `SET statement_timeout = ${statementTimeoutMs}`,
       `SET lock_timeout = ${lockTimeoutMs}`,
@@ -240,82 +275,59 @@ export class PostgresConnection {
   }
 }
 
-/** One attempt to connect. */
-class Attempt {
-  readonly #address: PostgresAddress;
-  readonly #host: PostgresHost;
-  readonly #isEncrypted: boolean;
-  readonly #socket = new Socket();
-  #isReached = false;
-  #isOverdue = false;
+interface Attempt {
+  readonly host: PostgresHost;
+  readonly isEncrypted: boolean;
+  readonly socket: Socket;
+}
 
-  constructor(address: PostgresAddress, host: PostgresHost, isEncrypted: boolean) {
-    this.#address = address;
-    this.#host = host;
-    this.#isEncrypted = isEncrypted;
-    this.#socket.once("connect", () => this.#isReached = true);
-  }
+function clientOf(
+  address: PostgresAddress,
+  { host, port }: PostgresHost,
+  { tls, socket }: { readonly tls: ConnectionOptions | undefined; readonly socket: Socket },
+): pg.Client {
+  const { fields } = address;
+  const client = new pg.Client({
+    host,
+    port,
+    user: fields.user,
+    database: fields.database,
+    // A function, because the client would otherwise read PGPASSWORD or a password file where there is none.
+    password: () => address.password() ?? "",
+    application_name: fields.applicationName,
+    ssl: tls ?? false,
+    sslnegotiation: "postgres",
+    client_encoding: "UTF8",
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+    stream: () => socket,
+    types: { getTypeParser: columnReader },
+  });
+  withoutEnvironment(client, fields.options);
+  guard(socket);
+  client.connection.once("sslconnect", () => guard(client.connection.stream));
+  return client;
+}
 
-  /** Whether the server responded, and refused only the kind of connection. */
-  isKindRefused(error: unknown): boolean {
-    const state = sqlStateOf(error);
-    return state === INVALID_AUTHORIZATION ||
-      this.#isReached && this.#isEncrypted && state === undefined && !this.#isOverdue;
-  }
-
-  async run(options: PostgresConnectionOptions, ms: number): Promise<PostgresConnection> {
-    const { signal, clock } = options;
-    const cancel = () => this.#socket.destroy();
-    signal?.addEventListener("abort", cancel, { once: true });
-    try {
-      signal?.throwIfAborted();
-      const overdue = () => {
-        this.#isOverdue = true;
-        cancel();
-        return new Error("timeout");
-      };
-      return await answeredWithin(this.#connect(options), ms, clock, overdue);
-    } catch (error) {
-      throw withPlace(error, `Cannot connect to PostgreSQL at "${hostPort(this.#host)}"`);
-    } finally {
-      signal?.removeEventListener("abort", cancel);
-    }
-  }
-
-  async #connect(options: PostgresConnectionOptions): Promise<PostgresConnection> {
-    const { fields } = this.#address;
-    const tls = this.#isEncrypted ? await readPostgresTls(fields) : undefined;
-    if (this.#socket.destroyed) throw new Error("cancelled");
-    const client = this.#client(tls);
-    return await PostgresConnection.connected(client, this.#socket, {
-      ...options,
-      mustTakeWrites: fields.mustTakeWrites,
-    });
-  }
-
-  #client(tls: ConnectionOptions | undefined): pg.Client {
-    const { fields } = this.#address;
-    const client = new pg.Client({
-      host: this.#host.host,
-      port: this.#host.port,
-      user: fields.user,
-      database: fields.database,
-      // A function, because the client would otherwise read PGPASSWORD or a password file where there is none.
-      password: () => this.#address.password() ?? "",
-      application_name: fields.applicationName,
-      ssl: tls ?? false,
-      sslnegotiation: "postgres",
-      client_encoding: "UTF8",
-      keepAlive: true,
-      keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
-      stream: () => this.#socket,
-      types: { getTypeParser: columnReader },
-    });
-    withoutEnvironment(client, fields.options);
-    guard(this.#socket);
-    client.connection.once("sslconnect", () => guard(client.connection.stream));
-    return client;
-  }
+/** Reads the files for each connection, since certificates are renewed. */
+async function readTls(fields: PostgresAddressFields): Promise<ConnectionOptions> {
+  const { sslMode, rootCertFile, certFile, keyFile } = fields;
+  const [authorities, pair] = await Promise.all([
+    rootCertFile === undefined || rootCertFile === "system"
+      ? undefined
+      : readAuthorities("sslrootcert", rootCertFile),
+    certFile === undefined || keyFile === undefined
+      ? undefined
+      : readTlsPair({ cert: certFile, key: keyFile }, { cert: "sslcert", key: "sslkey" }),
+  ]);
+  return {
+    minVersion: "TLSv1.2",
+    // With authorities, every mode verifies at least the issuer of the certificate.
+    rejectUnauthorized: rootCertFile !== undefined,
+    ...(authorities === undefined ? {} : { ca: authorities }),
+    ...(pair === undefined ? {} : { cert: pair.cert, key: pair.key }),
+    ...(sslMode === "verify-full" ? {} : { checkServerIdentity: () => undefined }),
+  };
 }
 
 /** The client throws on unknown messages, where no caller can catch it; this breaks the connection instead. */

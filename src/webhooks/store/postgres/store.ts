@@ -7,7 +7,7 @@ import { POSTGRES_TABLES } from "../schema.ts";
 import { claimDeliveries } from "./claim_deliveries.ts";
 import { finishAttempt, renewClaims } from "../delivery_claims.ts";
 import { commitExecution, renewExecutionClaims } from "../executions.ts";
-import { PostgresTransactions, type TransactionMetrics } from "./transactions.ts";
+import { PostgresTransactions } from "./transactions.ts";
 import { rowMetrics } from "../tally.ts";
 import { clearRemoved, isAnythingRemoved } from "../removals.ts";
 import { text, whole } from "../rows.ts";
@@ -41,25 +41,12 @@ export interface PostgresStoreOptions {
   readonly onConnected?: (() => void) | undefined;
 }
 
-/** What a PostgreSQL store has in addition to the port. */
-export interface PostgresExtras {
-  /** The version of its schema. */
-  readonly schemaVersion: number;
-  /** Operations that wait for a connection. */
-  readonly waiting: number;
-  readonly commits: TransactionMetrics;
-  /** The time of the database, in milliseconds. */
-  databaseTime(): Promise<number>;
-}
-
 const MAX_WAITING = 10_000;
 /** A machine that stops in the middle of a transaction keeps its rows locked for this long. */
 const IDLE_MS = 3_000;
 
 /** Opens the store in a database and migrates its tables. */
-export async function openPostgresStore(
-  options: PostgresStoreOptions,
-): Promise<WebhookStore & PostgresExtras> {
+export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
   const { logger, statementTimeoutMs, random = Math.random } = options;
   const address = parsePostgresAddress(options.address);
   const poolOptions = {
@@ -73,12 +60,8 @@ export async function openPostgresStore(
   };
   const pool = new PostgresPool(poolOptions);
   // To build an index on a large table may take longer than the statement timeout.
-  const unlimitedPool = new PostgresPool({
-    ...poolOptions,
-    size: 1,
-    statementTimeoutMs: 0,
-    onConnected: undefined,
-  });
+  const unlimitedOptions = { ...poolOptions, size: 1, statementTimeoutMs: 0, onConnected: undefined };
+  const unlimitedPool = new PostgresPool(unlimitedOptions);
   try {
     const transactions = new PostgresTransactions(pool, { ...options, random });
     const name = redactedAddress(address);
@@ -89,7 +72,7 @@ export async function openPostgresStore(
       perform: (work) => unlimited.perform(work),
     }, { shownAddress: name });
     if (from !== to) logger.info("Store migrated", { address: name, from, to });
-    return new PostgresStore({ pool, transactions, name, version: to }, logger);
+    return new PostgresStore({ pool, transactions, name, logger });
   } catch (error) {
     await pool.close();
     throw error;
@@ -103,7 +86,7 @@ interface StoreParts {
   readonly transactions: PostgresTransactions;
   /** The address without its password. */
   readonly name: string;
-  readonly version: number;
+  readonly logger: Logger;
 }
 
 const BYTES = `SELECT CAST(sum(pg_total_relation_size(CAST(name AS regclass))) AS BIGINT) AS bytes
@@ -136,29 +119,27 @@ const URGENT: ReadonlySet<unknown> = new Set([
   commitExecution,
 ]);
 
-class PostgresStore implements WebhookStore, PostgresExtras {
-  readonly schemaVersion: number;
+class PostgresStore implements WebhookStore {
   readonly #parts: StoreParts;
-  readonly #logger: Logger;
   readonly #inFlight = new Set<Promise<unknown>>();
   #isClosed = false;
 
-  constructor(parts: StoreParts, logger: Logger) {
-    this.schemaVersion = parts.version;
+  constructor(parts: StoreParts) {
     this.#parts = parts;
-    this.#logger = logger;
   }
 
-  get waiting() {
+  /** Operations that wait for a connection. */
+  get waiting(): number {
     return this.#parts.pool.metrics.waiting;
   }
 
-  get commits() {
-    return this.#parts.transactions.metrics;
+  /** How often a transaction was retried after a conflict. */
+  get transactionRetries(): number {
+    return this.#parts.transactions.retries;
   }
 
-  /** In one statement without a transaction, so that the caller knows best when it was that time. */
-  databaseTime() {
+  /** The time of the database, in one statement without a transaction: the caller knows best when it was that time. */
+  databaseTime(): Promise<number> {
     return this.#run(async () => {
       const { rows } = await this.#parts.pool.use((connection) => connection.query(TIME, [], "rows"));
       return whole(rows[0], "now");
@@ -175,7 +156,7 @@ class PostgresStore implements WebhookStore, PostgresExtras {
   }
 
   claimDeliveries(options: ClaimOptions) {
-    return this.write(claimDeliveries, { ...options, logger: this.#logger });
+    return this.write(claimDeliveries, { ...options, logger: this.#parts.logger });
   }
 
   /** Folds the tally as well, once nothing is left to remove. */

@@ -6,17 +6,6 @@ import type { PostgresConnection, TransactionKind } from "./connection.ts";
 import { isConflict, PostgresError, sqlStateOf } from "./error.ts";
 import type { PostgresPool } from "./pool.ts";
 
-/** Metrics of the transactions since the store was opened. */
-export interface TransactionMetrics {
-  readonly commits: number;
-  /** Each is its own transaction. */
-  readonly operations: number;
-  /** Without what was rolled back. */
-  readonly elapsedMs: number;
-  /** How often a transaction was retried after a conflict. */
-  readonly retries: number;
-}
-
 /** For transactions. */
 export interface PostgresTransactionsOptions {
   readonly clock: Clock;
@@ -34,16 +23,16 @@ const BACKOFF: BackoffTimes = { firstMs: 4, longestMs: 250 };
 export class PostgresTransactions {
   readonly #pool: PostgresPool;
   readonly #options: PostgresTransactionsOptions;
-  #metrics: TransactionMetrics = { commits: 0, operations: 0, elapsedMs: 0, retries: 0 };
+  #retries = 0;
 
   constructor(pool: PostgresPool, options: PostgresTransactionsOptions) {
     this.#pool = pool;
     this.#options = options;
   }
 
-  /** The metrics so far. */
-  get metrics(): TransactionMetrics {
-    return this.#metrics;
+  /** How often a transaction was retried after a conflict. */
+  get retries(): number {
+    return this.#retries;
   }
 
   /** Runs an operation that writes, durably. After "busy" its outcome may be unknown: the commit may have been lost. */
@@ -68,7 +57,7 @@ export class PostgresTransactions {
           throw new PostgresError("busy", `Cannot use the store: ${state}`, sqlStateOf(error));
         }
       }
-      this.#metrics = { ...this.#metrics, retries: this.#metrics.retries + 1 };
+      this.#retries++;
       // Without the connection, which others can use meanwhile.
       await new Promise<void>((resolve) => clock.after(backoffMs(tries, random(), BACKOFF), resolve));
     }
@@ -82,15 +71,8 @@ export class PostgresTransactions {
     const value = first.value.isAlone === true
       ? last(begun, await answer(connection, first.value))
       : await transaction(connection, kind, begun, first.value);
-    if (kind === "write") this.#count(this.#options.clock.elapsed() - since);
+    if (kind === "write") this.#options.onCommit?.(this.#options.clock.elapsed() - since, 1);
     return value;
-  }
-
-  #count(elapsedMs: number): void {
-    const { commits, operations, retries } = this.#metrics;
-    const sum = this.#metrics.elapsedMs + elapsedMs;
-    this.#metrics = { commits: commits + 1, operations: operations + 1, elapsedMs: sum, retries };
-    this.#options.onCommit?.(elapsedMs, 1);
   }
 }
 

@@ -41,7 +41,9 @@ export class SqliteConnection {
   readonly path: string;
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
-  readonly #files: StoreFiles | undefined;
+  /** The files that were opened, of a store that is written. */
+  readonly #identities: Map<string, string> | undefined;
+  #isLost = false;
   #open = true;
 
   /** Opens the file and creates it with its folder when missing; only its owner may read it. */
@@ -58,7 +60,10 @@ export class SqliteConnection {
     try {
       if (options.readOnly !== true) this.#makeDurable();
       for (const pragma of options.pragmas ?? []) this.get(`PRAGMA ${pragma}`);
-      if (options.readOnly !== true) this.#files = new StoreFiles(path);
+      if (options.readOnly !== true) {
+        this.#identities = new Map();
+        this.checkFiles();
+      }
     } catch (error) {
       this.close();
       throw error;
@@ -99,7 +104,7 @@ export class SqliteConnection {
 
   /** Runs a write transaction; throws when the file was deleted or replaced. */
   transaction<T>(run: () => T): T {
-    this.#files?.refuseIfLost();
+    if (this.#isLost) this.checkFiles();
     const result = this.#between("BEGIN IMMEDIATE", () => {
       const result = run();
       this.checkFiles();
@@ -112,13 +117,23 @@ export class SqliteConnection {
 
   /** Runs reads that all see the same state. */
   snapshot<T>(run: () => T): T {
-    this.#files?.refuseIfLost();
+    if (this.#isLost) this.checkFiles();
     return this.#between("BEGIN", run);
   }
 
-  /** Throws when the files were deleted or replaced since they were opened. */
+  /**
+   * Throws when the files were deleted or replaced since they were opened: SQLite continues to write to a deleted file,
+   * which the next start does not find.
+   */
   checkFiles(): void {
-    this.#files?.check();
+    if (this.#identities === undefined) return;
+    const lost = [this.path, `${this.path}-wal`].find((file) => !this.#isInPlace(file));
+    this.#isLost = lost !== undefined;
+    if (lost === undefined) return;
+    throw new StoreError(
+      "replaced",
+      `Cannot use the store "${this.path}": "${lost}" was deleted or replaced; put the file that was opened back`,
+    );
   }
 
   /** The size of the write-ahead log. */
@@ -149,6 +164,14 @@ export class SqliteConnection {
     this.#open = false;
     this.#statements.clear();
     this.#database.close();
+  }
+
+  /** SQLite creates the log with the first transaction. */
+  #isInPlace(file: string): boolean {
+    const known = this.#identities?.get(file);
+    const found = identityOf(file);
+    if (known === undefined && found !== undefined) this.#identities?.set(file, found);
+    return known === undefined || known === found;
   }
 
   #answer(statement: Statement): Answer {
@@ -241,42 +264,6 @@ function prepareFiles(path: string): void {
     } catch (error) {
       if (!(error instanceof Deno.errors.NotFound)) throw error;
     }
-  }
-}
-
-/** The files of an open database. SQLite continues to write to a deleted file, which the next start does not find. */
-class StoreFiles {
-  readonly #path: string;
-  readonly #identities = new Map<string, string>();
-  #isLost = false;
-
-  constructor(path: string) {
-    this.#path = path;
-    this.check();
-  }
-
-  /** Throws unless the files that were opened are still in place. */
-  check(): void {
-    const lost = [this.#path, `${this.#path}-wal`].find((file) => !this.#isInPlace(file));
-    this.#isLost = lost !== undefined;
-    if (lost === undefined) return;
-    throw new StoreError(
-      "replaced",
-      `Cannot use the store "${this.#path}": "${lost}" was deleted or replaced; put the file that was opened back`,
-    );
-  }
-
-  /** Throws while the last check failed and a new one does. */
-  refuseIfLost(): void {
-    if (this.#isLost) this.check();
-  }
-
-  /** SQLite creates the log with the first transaction. */
-  #isInPlace(file: string): boolean {
-    const known = this.#identities.get(file);
-    const found = identityOf(file);
-    if (known === undefined && found !== undefined) this.#identities.set(file, found);
-    return known === undefined || known === found;
   }
 }
 

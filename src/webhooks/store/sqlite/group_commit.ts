@@ -4,14 +4,6 @@ import { type SqliteConnection, storeError } from "./connection.ts";
 import { StoreError } from "../store.ts";
 import type { Work } from "../work.ts";
 
-/** Metrics of the commits since the store was opened. */
-export interface CommitMetrics {
-  readonly commits: number;
-  readonly operations: number;
-  /** With the work of the operations. */
-  readonly elapsedMs: number;
-}
-
 /** For group commits. */
 export interface GroupCommitOptions {
   readonly clock: Clock;
@@ -39,16 +31,10 @@ export class GroupCommit {
   #waiting: Operation[] = [];
   #isScheduled = false;
   #isClosed = false;
-  #metrics: CommitMetrics = { commits: 0, operations: 0, elapsedMs: 0 };
 
   constructor(connection: SqliteConnection, options: GroupCommitOptions) {
     this.#connection = connection;
     this.#options = options;
-  }
-
-  /** The metrics so far. */
-  get metrics(): CommitMetrics {
-    return this.#metrics;
   }
 
   /** How many operations wait. */
@@ -99,7 +85,7 @@ export class GroupCommit {
       for (const operation of operations) operation.reject(failure);
       return;
     }
-    this.#count(this.#options.clock.elapsed() - since, operations.length);
+    this.#options.onCommit?.(this.#options.clock.elapsed() - since, operations.length);
     for (const settle of settlers) settle();
   }
 
@@ -149,15 +135,5 @@ export class GroupCommit {
       connection.run("RELEASE operation");
       return () => reject(error);
     }
-  }
-
-  #count(elapsedMs: number, operations: number): void {
-    const metrics = this.#metrics;
-    this.#metrics = {
-      commits: metrics.commits + 1,
-      operations: metrics.operations + operations,
-      elapsedMs: metrics.elapsedMs + elapsedMs,
-    };
-    this.#options.onCommit?.(elapsedMs, operations);
   }
 }

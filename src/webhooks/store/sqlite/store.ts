@@ -1,12 +1,12 @@
 import type { Clock } from "../../../base/clock.ts";
 import type { Logger } from "../../../base/log.ts";
 import { migrate, schemaVersion } from "./migration.ts";
-import { type CommitMetrics, GroupCommit } from "./group_commit.ts";
+import { GroupCommit } from "./group_commit.ts";
 import { type ConnectionOptions, SqliteConnection } from "./connection.ts";
 import { erasePayload } from "../events.ts";
 import { rowMetrics } from "../tally.ts";
 import { clearRemoved, isAnythingRemoved } from "../removals.ts";
-import { claimedDeliveryOf, failWithoutPayload, type RowFaults } from "../delivery_claims.ts";
+import { claimedDeliveryOf, failWithoutPayload, type LoggedClaimOptions } from "../delivery_claims.ts";
 import { findEndpoint } from "../endpoints.ts";
 import { text, whole } from "../rows.ts";
 import { all, get, run, sqliteOnly, type Work } from "../work.ts";
@@ -31,20 +31,11 @@ export interface SqliteStoreOptions extends ConnectionOptions {
   readonly onCommit?: ((elapsedMs: number, operations: number) => void) | undefined;
 }
 
-/** What a SQLite store has in addition to the port. */
-export interface SqliteExtras {
-  /** The version of its schema. */
-  readonly schemaVersion: number;
-  /** Operations that wait for a commit. */
-  readonly waiting: number;
-  readonly commits: CommitMetrics;
-}
-
 const MAX_WAITING = 50_000;
 
 /** Opens the store in a database file and migrates its tables. */
 // deno-lint-ignore require-await -- a failure is a rejection
-export async function openSqliteStore(options: SqliteStoreOptions): Promise<WebhookStore & SqliteExtras> {
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
   const connection = new SqliteConnection(options.path, options);
   try {
     const before = schemaVersion(connection);
@@ -52,7 +43,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Webh
     if (before !== version) {
       options.logger.info("Store migrated", { path: options.path, from: before, to: version });
     }
-    return new SqliteStore(connection, options, version);
+    return new SqliteStore(connection, options);
   } catch (error) {
     connection.close();
     throw error;
@@ -62,16 +53,14 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Webh
 /** Operations after which the log may hold what was erased. */
 const ERASING: ReadonlySet<unknown> = new Set([erasePayload]);
 
-class SqliteStore implements WebhookStore, SqliteExtras {
-  readonly schemaVersion: number;
+class SqliteStore implements WebhookStore {
   readonly #connection: SqliteConnection;
   readonly #commits: GroupCommit;
   readonly #logger: Logger;
   /** Whether the log may hold an erased payload. */
   #hasTraces = false;
 
-  constructor(connection: SqliteConnection, options: SqliteStoreOptions, version: number) {
-    this.schemaVersion = version;
+  constructor(connection: SqliteConnection, options: SqliteStoreOptions) {
     this.#connection = connection;
     this.#logger = options.logger;
     this.#commits = new GroupCommit(connection, {
@@ -80,12 +69,9 @@ class SqliteStore implements WebhookStore, SqliteExtras {
     });
   }
 
-  get waiting() {
+  /** Operations that wait for a commit. */
+  get waiting(): number {
     return this.#commits.waiting;
-  }
-
-  get commits() {
-    return this.#commits.metrics;
   }
 
   /** Reads immediately: results that were returned before are seen, operations that wait for their commit are not. */
@@ -146,7 +132,7 @@ const CLAIM = sqliteOnly(
 const BODY = sqliteOnly("SELECT body FROM event WHERE id = ?");
 
 function* claimDeliveries(
-  { now, leaseUntil, newClaimId, wants, ...faults }: ClaimOptions & RowFaults,
+  { now, leaseUntil, newClaimId, wants, logger }: LoggedClaimOptions,
 ): Work<readonly ClaimedDelivery[]> {
   const bodies = new Map<string, Uint8Array>();
   const claimed: { readonly nextAt: number; readonly seq: number; readonly claim: ClaimedDelivery }[] = [];
@@ -157,7 +143,7 @@ function* claimDeliveries(
     for (const row of rows) {
       const body = yield* bodyOf(text(row, "event_id"), bodies);
       if (body === undefined) {
-        yield* failWithoutPayload(row, { ...faults, now });
+        yield* failWithoutPayload(row, { now, logger });
         continue;
       }
       const [seq, claimId] = [whole(row, "seq"), newClaimId()];

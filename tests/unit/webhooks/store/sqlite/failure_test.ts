@@ -74,14 +74,17 @@ Deno.test("no more than a bounded number of operations wait", async () => {
 Deno.test("what is asked for in one turn is one commit, and many are several", async () => {
   using folder = new StoreFolder();
   const seen: number[] = [];
-  await using opened = closing(await folder.open({ onCommit: (_, operations) => seen.push(operations) }));
+  let sum = 0;
+  const onCommit = (elapsedMs: number, operations: number) => {
+    seen.push(operations);
+    sum += elapsedMs;
+  };
+  await using opened = closing(await folder.open({ onCommit }));
   const { store } = opened;
   await Promise.all(Array.from({ length: 100 }, () => store.write(addAudit, audit())));
   await Promise.all(Array.from({ length: 1_500 }, () => store.write(addAudit, audit())));
   assertEquals(seen, [100, 1_000, 500]);
-  const { elapsedMs, ...figures } = store.commits;
-  assertEquals(figures, { commits: 3, operations: 1_600 });
-  assert(elapsedMs > 0);
+  assert(sum > 0);
 });
 
 Deno.test("of many operations of one commit those that throw are undone, and the others are done once", async () => {

@@ -15,7 +15,7 @@ Deno.test("the first start makes the folder, the tables, and files for its owner
   const logger = { ...QUIET, info: (message: string, fields: unknown) => void told.push(message, fields) };
   const store = await folder.open({ logger });
   await store.write(addAudit, audit());
-  assertEquals(store.schemaVersion, SCHEMA_VERSION);
+  assertEquals((await checkStore(folder.path)).schemaVersion, SCHEMA_VERSION);
   assertEquals(modes(folder.path), [0o600, 0o600, 0o600]);
   await store.close();
   assertEquals(told, ["Store migrated", { path: folder.path, from: 0, to: SCHEMA_VERSION }]);
