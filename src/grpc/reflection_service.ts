@@ -6,8 +6,7 @@ import {
   type WireReflectionAnswer,
   type WireReflectionRequest,
 } from "../wire/reflection.ts";
-import { WireError } from "../wire/wire_format.ts";
-import { GRPC_CODES, type GrpcCode, GrpcError, type GrpcService } from "./grpc_service.ts";
+import { decodeRequest, GRPC_CODES, type GrpcCode, type GrpcService } from "./grpc_service.ts";
 
 const SERVICE_NAMES = [
   "grpc.reflection.v1.ServerReflection",
@@ -27,7 +26,7 @@ interface Contract {
 export function createReflectionServices(services: () => readonly GrpcService[]): GrpcService[] {
   let contract: Contract | undefined;
   const handle = (message: Uint8Array): Uint8Array => {
-    const request = decode(message);
+    const request = decodeRequest(decodeReflectionRequest, message);
     // Built at the first request, because most servers never get one.
     contract ??= loadContract();
     const answer = answerTo(request, contract, services);
@@ -99,13 +98,4 @@ function loadContract(): Contract {
     for (const symbol of symbols) fileOfSymbol.set(symbol, name);
   }
   return { files, fileOfSymbol };
-}
-
-function decode(message: Uint8Array): WireReflectionRequest {
-  try {
-    return decodeReflectionRequest(message);
-  } catch (error) {
-    if (!(error instanceof WireError)) throw error;
-    throw new GrpcError("INTERNAL", error.message, { cause: error });
-  }
 }

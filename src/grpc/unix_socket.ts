@@ -91,11 +91,11 @@ function secondName(path: string, { ino }: BigIntStats): string {
   return `${path}.${(ino & 0xffffffffn).toString(16).padStart(8, "0")}~`;
 }
 
-/** Ignores that the file is missing, which is the usual case. */
 function removeQuietly(path: string): void {
   try {
     unlinkSync(path);
   } catch {
+    // Usually it does not exist.
   }
 }
 
