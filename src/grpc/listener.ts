@@ -10,8 +10,6 @@ import type { TlsPair } from "../base/tls_files.ts";
 import { hostPort } from "../base/host_port.ts";
 import type { ListenTls } from "./tls_server.ts";
 
-export type { ListenTls } from "./tls_server.ts";
-
 /** Where to listen: a TCP port, 0 for any free one, or a unix socket. */
 export type ListenTarget =
   | { readonly kind: "tcp"; readonly host: string; readonly port: number }

@@ -14,13 +14,7 @@ const SERVICE_NAMES = [
 ] as const;
 
 /** The files of the wire contract. */
-interface Contract {
-  readonly files: ReadonlyMap<
-    string,
-    { readonly bytes: Uint8Array; readonly dependencies: readonly string[] }
-  >;
-  readonly fileOfSymbol: ReadonlyMap<string, string>;
-}
+type Contract = ReturnType<typeof loadContract>;
 
 /** Both versions of the reflection service. `services` is called at each listing and may include these two. */
 export function createReflectionServices(services: () => readonly GrpcService[]): GrpcService[] {
@@ -88,7 +82,7 @@ function withDependencies(name: string, contract: Contract): Uint8Array[] {
   return files;
 }
 
-function loadContract(): Contract {
+function loadContract() {
   const files = new Map<string, { bytes: Uint8Array; dependencies: readonly string[] }>();
   const fileOfSymbol = new Map<string, string>();
   for (const [name, text] of Object.entries(FILE_DESCRIPTORS)) {

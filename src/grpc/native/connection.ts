@@ -9,7 +9,6 @@ import {
   FRAME,
   FrameReader,
   type OtherProtocol,
-  PrefaceError,
   StreamError,
   unpadded,
 } from "./frames.ts";
@@ -355,11 +354,10 @@ export class Connection {
   }
 
   #fail(error: unknown): void {
-    if (error instanceof PrefaceError && error.protocol !== undefined) {
-      this.#options.onOtherProtocol(error.protocol);
-    }
-    if (error instanceof ConnectionError) this.close(error.code, error.message);
-    else {
+    if (error instanceof ConnectionError) {
+      if (error.protocol !== undefined) this.#options.onOtherProtocol(error.protocol);
+      this.close(error.code, error.message);
+    } else {
       this.#options.onFault("connection", error);
       this.close("INTERNAL_ERROR", "");
     }

@@ -41,27 +41,19 @@ export const ERROR_CODES = {
 /** The name of an error code. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 
+/** A protocol that a peer may speak by mistake. */
+export type OtherProtocol = "HTTP/1.1" | "TLS";
+
 /** The peer broke a rule of the connection, which is closed by a GOAWAY with this code and text. */
 export class ConnectionError extends Error {
   override readonly name = "ConnectionError";
   readonly code: ErrorCode;
-
-  constructor(code: ErrorCode, message: string) {
-    super(message);
-    this.code = code;
-  }
-}
-
-/** A protocol that a peer may speak by mistake. */
-export type OtherProtocol = "HTTP/1.1" | "TLS";
-
-/** The connection does not begin with the HTTP/2 preface. */
-export class PrefaceError extends ConnectionError {
-  /** Absent when it is not recognized. */
+  /** What the peer speaks instead of HTTP/2, where that is recognized. */
   readonly protocol: OtherProtocol | undefined;
 
-  constructor(protocol: OtherProtocol | undefined) {
-    super("PROTOCOL_ERROR", "this is not HTTP/2");
+  constructor(code: ErrorCode, message: string, protocol?: OtherProtocol) {
+    super(message);
+    this.code = code;
     this.protocol = protocol;
   }
 }
@@ -165,7 +157,13 @@ export class FrameReader {
   #readPreface(bytes: Uint8Array): number {
     const length = Math.min(bytes.length, PREFACE.length);
     for (let index = 0; index < length; index++) {
-      if (bytes[index] !== PREFACE[index]) throw new PrefaceError(protocolOf(bytes.subarray(0, length)));
+      if (bytes[index] !== PREFACE[index]) {
+        throw new ConnectionError(
+          "PROTOCOL_ERROR",
+          "this is not HTTP/2",
+          protocolOf(bytes.subarray(0, length)),
+        );
+      }
     }
     this.#prefaced = length === PREFACE.length;
     return length;
