@@ -110,7 +110,10 @@ Deno.test({
     await Deno.writeTextFile(files.cert, await bed.next("cert"));
     await bed.passes(() => pair.figures.failed > 0);
     assertEquals([pair.current, pair.figures, bed.errors().length], [first, { reloaded: 0, failed: 1 }, 1]);
-    assertMatch(bed.errors()[0] ?? "", /rejected; keeping the previous pair" error="Cannot use SOME_TLS_KEY /);
+    assertMatch(
+      bed.errors()[0] ?? "",
+      /rejected; keeping the previous pair" error="Cannot use SOME_TLS_KEY /,
+    );
     // The look of every minute finds the same files.
     for (let minute = 0; minute < 3; minute++) await bed.passes(() => true, 60_000);
     assertEquals([pair.figures.failed, bed.errors().length], [1, 1]);

@@ -175,9 +175,7 @@ Deno.test("weir check: every one of many problems is told", async () => {
     "a.yaml": `domain: a\ndescriptors:\n${"- a\n".repeat(300)}`,
   });
   const line = (number: number) =>
-    `DIR/a.yaml:${
-      number + 3
-    }:3: descriptors[${number}]: expected a mapping such as 'key: a', got 'a'\n`;
+    `DIR/a.yaml:${number + 3}:3: descriptors[${number}]: expected a mapping such as 'key: a', got 'a'\n`;
   assertEquals({ code, stderr }, {
     code: 1,
     stderr: Array.from({ length: 300 }, (_, i) => line(i)).join(""),
