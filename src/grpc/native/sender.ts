@@ -302,13 +302,13 @@ export class Output {
 
   #reserve(count: number): number {
     const at = this.#length;
-    const wanted = at + count;
-    if (wanted > this.#bytes.length) {
-      const grown = new Uint8Array(Math.max(wanted, this.#bytes.length * 2));
+    const needed = at + count;
+    if (needed > this.#bytes.length) {
+      const grown = new Uint8Array(Math.max(needed, this.#bytes.length * 2));
       grown.set(this.#bytes.subarray(0, at));
       this.#bytes = grown;
     }
-    this.#length = wanted;
+    this.#length = needed;
     return at;
   }
 }
