@@ -150,8 +150,8 @@ async function opensOrWaits(): Promise<void> {
     assertEquals(waiting.isOver(), false);
     await Deno.writeTextFile(join(folder, "config", "shop.yaml"), SHOP["shop.yaml"]);
     await using service = await waiting.call;
-    const told = service.log.flatMap((line) => /Listening for \w+|waiting for a good one/.exec(line) ?? []);
+    const told = service.log.flatMap((line) => /Listening for \w+|waiting for valid rules/.exec(line) ?? []);
     const ports = ["debug", "gRPC", "HTTP"].map((name) => `Listening for ${name}`);
-    assertEquals(told, ports.toSpliced(1, 0, "waiting for a good one"));
+    assertEquals(told, ports.toSpliced(1, 0, "waiting for valid rules"));
   });
 }
