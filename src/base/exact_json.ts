@@ -91,7 +91,7 @@ export function nestingProblem(text: string, most: number): string | undefined {
     if (bracket === CLOSES) depth--;
     if (bracket !== OPENS) continue;
     depth++;
-    if (depth > most) return `the JSON is nested deeper than ${most}; at most ${most} would be right`;
+    if (depth > most) return `the JSON is nested too deep; expected at most ${most} levels`;
   }
   return undefined;
 }

@@ -100,8 +100,8 @@ export class FolderWatch {
     this.#outages++;
     const isLast = this.#outages > MAX_OUTAGES;
     this.#isStale = isLast;
-    const when = isLast ? "at the next re-scan" : "at once";
-    logger.warning(`the watch of the ${files} ended, it is opened again ${when}`, { error });
+    const when = isLast ? "at the next re-scan" : "immediately";
+    logger.warning(`The watch of the ${files} ended; reopening it ${when}`, { error });
     if (!isLast) this.#open(this.#watched.map(({ path }) => path));
     onEvent(this.#inside === undefined ? "around" : "inside");
   }
@@ -123,7 +123,7 @@ export class FolderWatch {
     if (error === this.#warned) return;
     this.#warned = error;
     const { files, logger } = this.#options;
-    logger.warning(`cannot watch the ${files}, changes are found by the re-scan only`, { error });
+    logger.warning(`Cannot watch the ${files}; relying on the re-scan`, { error });
   }
 }
 

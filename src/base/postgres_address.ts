@@ -89,7 +89,7 @@ export function isSocketFolder(host: string): boolean {
  */
 export function parsePostgresAddress(text: string): PostgresAddress {
   const parts = /^postgres(?:ql)?:\/\/([^/?]*)(?:\/([^?]*))?(?:\?(.*))?$/s.exec(text);
-  if (parts === null) throw wrong("it does not begin with postgres://");
+  if (parts === null) throw wrong("expected postgres:// at the beginning");
   const [, authority = "", path = "", query = ""] = parts;
   const [userInfo, places] = splitAuthority(authority);
   // Another `@` suggests that the text after it still belongs to the password.
@@ -97,7 +97,7 @@ export function parsePostgresAddress(text: string): PostgresAddress {
   const parameters = parseParameters(query, isSure);
   const colon = userInfo.indexOf(":");
   const user = parameters.get("user") ?? decoded(colon === -1 ? userInfo : userInfo.slice(0, colon), "user");
-  if (user === "") throw wrong("it names no user, as in postgres://user:password@host/database");
+  if (user === "") throw wrong("expected a user, as in postgres://user:password@host/database");
   const password = parameters.get("password") ??
     (colon === -1 ? undefined : decoded(userInfo.slice(colon + 1), "password"));
   const database = parameters.get("dbname") ?? (decoded(path, "database") || user);
@@ -109,7 +109,7 @@ export function parsePostgresAddress(text: string): PostgresAddress {
 function splitAuthority(authority: string): readonly [userInfo: string, places: string] {
   const at = authority.indexOf("@");
   if (at !== authority.lastIndexOf("@")) {
-    throw wrong("it has several @, of which one in a password is written %40");
+    throw wrong("expected one @; write an @ in a password as %40");
   }
   return [at === -1 ? "" : authority.slice(0, at), authority.slice(at + 1)];
 }
@@ -138,7 +138,7 @@ function parseHosts(places: string, parameters: Parameters): readonly PostgresHo
   const ports = parameters.get("port")?.split(",") ??
     (parameters.has("host") && named.length === 0 ? [DEFAULT_PORT] : named.map(({ port }) => port));
   if (hosts.length === 0 || hosts.includes("")) throw wrong("it names no host");
-  if (hosts.some((host) => /[\s@]/.test(host))) throw wrong("its host has a character that no host has");
+  if (hosts.some((host) => /[\s@]/.test(host))) throw wrong("its host has an invalid character");
   // As in libpq, one port may apply to all hosts.
   if (ports.length !== 1 && ports.length !== hosts.length) {
     throw wrong(`it has ${hosts.length} hosts and ${ports.length} ports`);
@@ -148,14 +148,14 @@ function parseHosts(places: string, parameters: Parameters): readonly PostgresHo
 
 function parsePlace(place: string): { readonly host: string; readonly port: string } {
   const parts = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::([^:]*))?$/.exec(place);
-  if (parts === null) throw wrong("its host cannot be read; an IPv6 address stands in brackets");
+  if (parts === null) throw wrong("its host cannot be read; put an IPv6 address in brackets");
   return { host: parts[1] ?? decoded(parts[2] ?? "", "host"), port: parts[3] || DEFAULT_PORT };
 }
 
 function parsePort(text: string): number {
   const port = Number(text);
   if (!/^\d{1,5}$/.test(text) || port < 1 || port > 65_535) {
-    throw wrong("its port is no number from 1 to 65535 (a / or ? in a password is written %2F, %3F)");
+    throw wrong("expected a port from 1 to 65535 (write a / or ? in a password as %2F or %3F)");
   }
   return port;
 }
@@ -167,21 +167,21 @@ function tlsFields(
   const sslMode = oneOf(parameters, "sslmode", SSL_MODES) ?? "prefer";
   const [rootCertFile, certFile, keyFile] = FILE_PARAMETERS.map((name) => parameters.get(name));
   if ((certFile === undefined) !== (keyFile === undefined)) {
-    throw wrong("sslcert and sslkey are given together");
+    throw wrong("sslcert and sslkey require each other");
   }
   const fileName = FILE_PARAMETERS.find((name) => parameters.has(name));
-  if (sslMode === "disable" && fileName !== undefined) throw wrong(`with sslmode=disable is no ${fileName}`);
+  if (sslMode === "disable" && fileName !== undefined) throw wrong(`sslmode=disable excludes ${fileName}`);
   if (sslMode.startsWith("verify") && rootCertFile === undefined) {
-    throw wrong(`sslmode=${sslMode} needs sslrootcert, the file of an authority or "system"`);
+    throw wrong(`sslmode=${sslMode} requires sslrootcert, the file of an authority or "system"`);
   }
   if (rootCertFile === "system" && sslMode !== "verify-full") {
     throw wrong(
-      "sslrootcert=system needs sslmode=verify-full, as anybody has a certificate of those authorities",
+      "sslrootcert=system requires sslmode=verify-full, because those authorities issue certificates to everyone",
     );
   }
   const tlsName = fileName ?? (parameters.has("sslmode") && sslMode !== "disable" ? "sslmode" : undefined);
   if (tlsName !== undefined && hosts.every(({ host }) => isSocketFolder(host))) {
-    throw wrong(`${tlsName} does nothing over a unix socket`);
+    throw wrong(`${tlsName} has no effect on a unix socket`);
   }
   return { sslMode, rootCertFile, certFile, keyFile };
 }
@@ -192,7 +192,7 @@ function sessionFields(
   const timeout = parameters.get("connect_timeout");
   const seconds = Number(timeout ?? 1);
   if (timeout !== undefined && !/^\d{1,4}$/.test(timeout) || seconds < 1 || seconds > MAX_CONNECT_TIMEOUT_S) {
-    throw wrong(`its connect_timeout is no number of seconds from 1 to ${MAX_CONNECT_TIMEOUT_S}`);
+    throw wrong(`expected a connect_timeout from 1 to ${MAX_CONNECT_TIMEOUT_S} seconds`);
   }
   return {
     connectTimeoutMs: timeout === undefined ? undefined : seconds * 1_000,
@@ -218,7 +218,7 @@ function decoded(text: string, part: string): string {
   try {
     value = decodeURIComponent(text);
   } catch {
-    throw wrong(`its ${part} has a % that begins no octet of UTF-8 (a % itself is written %25)`);
+    throw wrong(`its ${part} has an invalid percent-encoding (write a % as %25)`);
   }
   if (value.includes("\0")) throw wrong(`its ${part} has the character U+0000`);
   return value;

@@ -35,7 +35,7 @@ export class WatchedPair {
   readonly #loop: WakeLoop;
   readonly #warned = new Set<string>();
   #current: TlsPair = { key: "", cert: "" };
-  #figures = { reloaded: 0, failed: 0 };
+  #metrics = { reloaded: 0, failed: 0 };
   #badSince: number | undefined;
   /** The state of the files whose problem was logged. */
   #reported = "";
@@ -67,8 +67,8 @@ export class WatchedPair {
   }
 
   /** How many later pairs were applied, and how many were unusable. */
-  get figures(): { readonly reloaded: number; readonly failed: number } {
-    return this.#figures;
+  get metrics(): { readonly reloaded: number; readonly failed: number } {
+    return this.#metrics;
   }
 
   async close(): Promise<void> {
@@ -91,7 +91,7 @@ export class WatchedPair {
       if (!isSame(pair, this.#current)) {
         await onPair(pair);
         this.#current = pair;
-        this.#figures.reloaded++;
+        this.#metrics.reloaded++;
         logger.info(`Certificates of ${names.cert} and ${names.key} reloaded`, { file: files.cert });
       }
       this.#badSince = undefined;
@@ -110,7 +110,7 @@ export class WatchedPair {
     if (now - this.#badSince < SETTLE_MS) return this.#loop.wakeIn(RETRY_MS);
     this.#badSince = undefined;
     this.#reported = state;
-    this.#figures.failed++;
+    this.#metrics.failed++;
     logger.error(`Reload of ${names.cert} and ${names.key} rejected; keeping the previous pair`, { error });
   }
 

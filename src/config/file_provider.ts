@@ -56,7 +56,7 @@ class FileProvider implements RulesProvider {
     this.#options = options;
     this.#folder = join(root, subdirectory, appDirectory);
     const settings = "RUNTIME_ROOT, RUNTIME_SUBDIRECTORY and RUNTIME_APPDIRECTORY";
-    const whenMissing = `make it, or correct ${settings}`;
+    const whenMissing = `create it, or correct ${settings}`;
     this.#filesOptions = { ignoreDotFiles, whenMissing, known, signal: this.#stop.signal };
     this.#watch = new FolderWatch({
       folder: watchRoot ? undefined : this.#folder,
@@ -147,8 +147,8 @@ class FileProvider implements RulesProvider {
     const state = watchRoot ? await Deno.lstat(root).catch(() => undefined) : undefined;
     if (state === undefined || state.isSymlink) return;
     logger.warning(
-      `RUNTIME_ROOT "${root}" is no symbolic link: changes inside it are found by the re-scan every ` +
-        `${RESCAN_MS / 1_000} s only; RUNTIME_WATCH_ROOT=false makes them be told at once`,
+      `RUNTIME_ROOT "${root}" is not a symbolic link: only the re-scan every ${RESCAN_MS / 1_000} s finds ` +
+        "changes inside it; set RUNTIME_WATCH_ROOT=false to watch its files",
     );
   }
 }

@@ -1,66 +1,81 @@
 import type { JsonObject, JsonValue } from "../ratelimit/rule_source.ts";
-import type { ProblemLog } from "../yaml/problem_log.ts";
 import { pathOf } from "../yaml/field_reader.ts";
+import type { ProblemLog } from "../yaml/problem_log.ts";
 import { numberOf, scalarType, shown } from "../yaml/scalar.ts";
 import type { YamlMapping, YamlScalar, YamlValue } from "../yaml/value.ts";
 
 /** Maximum depth of metadata, so that decoders of the protocol accept a response with it. */
-export const MAX_METADATA_DEPTH = 24;
+const MAX_DEPTH = 24;
 
-/** The metadata of a rule as JSON; undefined when a part of it is not JSON, which is reported. */
+/** A value of YAML or protobuf: JSON already, or with values inside. */
+export type OpenedValue<Value> =
+  | { readonly json: JsonValue }
+  | { readonly entries: Iterable<readonly [key: string, value: Value]> }
+  | { readonly items: readonly Value[] };
+
+/** Reads the values of one format. */
+export interface MetadataFormat<Value> {
+  /** Undefined for a value that is not JSON, which is reported. */
+  open(value: Value, path: string): OpenedValue<Value> | undefined;
+  error(value: Value, path: string, text: string): void;
+}
+
+/** The metadata of a rule in a file as JSON; undefined when a part of it is not JSON, which is reported. */
 export function readMetadata(log: ProblemLog, mapping: YamlMapping, path: string): JsonObject | undefined {
-  return readMapping(log, mapping, path, 1);
+  const error = (value: YamlValue, at: string, text: string) => log.error(value.offset, at, text);
+  return metadataOf<YamlValue>(entriesOf(mapping), path, {
+    error,
+    open(value, at) {
+      if (value.kind === "broken") return undefined;
+      if (value.kind === "mapping") return { entries: entriesOf(value) };
+      if (value.kind === "list") return value;
+      const json = jsonOf(value);
+      if (json !== undefined) return { json };
+      const found = `the ${scalarType(value)} ${shown(value.text)}`;
+      return void error(value, at, `expected a value of JSON, got ${found}; put it in quotes`);
+    },
+  });
 }
 
-function readMapping(
-  log: ProblemLog,
-  mapping: YamlMapping,
+/** As `readMetadata`, of values in any format. */
+export function metadataOf<Value>(
+  entries: Iterable<readonly [key: string, value: Value]>,
   path: string,
-  depth: number,
+  format: MetadataFormat<Value>,
+  depth = 1,
 ): JsonObject | undefined {
-  let whole = true;
-  const entries: [string, JsonValue][] = [];
-  for (const [key, { value }] of mapping.entries) {
-    const read = readValue(log, value, pathOf(path, key), depth);
-    if (read === undefined) whole = false;
-    else entries.push([key, read]);
-  }
+  const read = [...entries].map(([key, value]) => [key, valueOf(value, pathOf(path, key), format, depth)]);
   // Not by assignment: `__proto__` is a key like any other.
-  return whole ? Object.fromEntries(entries) : undefined;
+  return read.some(([, value]) => value === undefined) ? undefined : Object.fromEntries(read);
 }
 
-function readValue(log: ProblemLog, value: YamlValue, path: string, depth: number): JsonValue | undefined {
-  if (value.kind === "broken") return undefined;
-  if (value.kind === "scalar") return readScalar(log, value, path);
-  if (depth >= MAX_METADATA_DEPTH) {
-    const text = `expected at most ${MAX_METADATA_DEPTH} levels of metadata; use fewer levels`;
-    log.error(value.offset, path, text);
+function valueOf<Value>(
+  value: Value,
+  path: string,
+  format: MetadataFormat<Value>,
+  depth: number,
+): JsonValue | undefined {
+  const opened = format.open(value, path);
+  if (opened === undefined) return undefined;
+  if ("json" in opened) return opened.json;
+  if (depth >= MAX_DEPTH) {
+    format.error(value, path, `expected at most ${MAX_DEPTH} levels of metadata; use fewer levels`);
     return undefined;
   }
-  if (value.kind === "mapping") return readMapping(log, value, path, depth + 1);
-  const items: JsonValue[] = [];
-  for (const [index, item] of value.items.entries()) {
-    const read = readValue(log, item, `${path}[${index}]`, depth + 1);
-    if (read !== undefined) items.push(read);
-  }
-  return items.length === value.items.length ? items : undefined;
+  if ("entries" in opened) return metadataOf(opened.entries, path, format, depth + 1);
+  const read = opened.items.map((item, index) => valueOf(item, `${path}[${index}]`, format, depth + 1));
+  const items = read.filter((item) => item !== undefined);
+  return items.length === read.length ? items : undefined;
 }
 
-function readScalar(log: ProblemLog, scalar: YamlScalar, path: string): JsonValue | undefined {
-  switch (scalarType(scalar)) {
-    case "null":
-      return null;
-    case "boolean":
-      return scalar.text.toLowerCase() === "true";
-    case "text":
-      return scalar.text;
-    case "date":
-      return refuse(log, scalar, path, "a value of JSON, got the date");
-    case "number":
-      return numberOf(scalar) ?? refuse(log, scalar, path, "a value of JSON, got the number");
-  }
+function* entriesOf({ entries }: YamlMapping): Generator<readonly [key: string, value: YamlValue]> {
+  for (const [key, { value }] of entries) yield [key, value];
 }
 
-function refuse(log: ProblemLog, scalar: YamlScalar, path: string, why: string): undefined {
-  log.error(scalar.offset, path, `expected ${why} ${shown(scalar.text)}; put it in quotes`);
+function jsonOf(scalar: YamlScalar): JsonValue | undefined {
+  const type = scalarType(scalar);
+  if (type === "null") return null;
+  if (type === "boolean") return scalar.text.toLowerCase() === "true";
+  if (type === "number") return numberOf(scalar);
+  return type === "text" ? scalar.text : undefined;
 }

@@ -91,12 +91,12 @@ export function unknownKeyText(key: string, known: readonly string[]): string {
 
 function nearestKey(key: string, known: readonly string[]): string | undefined {
   // The cost grows with the length of the key.
-  const wanted = plain(key.slice(0, 60));
+  const given = plain(key.slice(0, 60));
   let best: { readonly name: string; readonly distance: number } | undefined;
   for (const name of known) {
     const candidate = plain(name);
-    const begins = wanted.length >= 3 && candidate.startsWith(wanted);
-    const distance = begins ? 1 : editDistance(wanted, candidate);
+    const begins = given.length >= 3 && candidate.startsWith(given);
+    const distance = begins ? 1 : editDistance(given, candidate);
     if (distance > Math.max(1, candidate.length / 3)) continue;
     if (best === undefined || distance < best.distance) best = { name, distance };
   }

@@ -62,7 +62,7 @@ export function startRules(options: StartRulesOptions): RulesLoader {
     logProblems(problems, options.logger);
     if (rules === undefined) {
       options.counters.loadFailed();
-      options.logger.error(rejectedText(problems, hasRules));
+      logRejected(problems, hasRules, options.logger);
       if (!hasRules) cancelRepeat = repeatLog(problems, options);
       return problems;
     }
@@ -104,13 +104,13 @@ function accept(rules: Rules, version: string, options: StartRulesOptions): void
   options.onRules(rules, version);
   options.counters.loadSucceeded();
   options.health?.set("config", domainCount > 0, "the rate limit configuration has no domain");
-  options.logger.info("configuration loaded", { domains: domainCount, limits: rules.limits.length, version });
+  options.logger.info("Rules loaded", { domains: domainCount, limits: rules.limits.length, version });
 }
 
-function rejectedText(problems: readonly Problem[], hasRules: boolean): string {
+function logRejected(problems: readonly Problem[], hasRules: boolean, logger: Logger): void {
   const errors = problems.filter(({ severity }) => severity === "error").length;
-  const rest = hasRules ? "the rules before it stay" : "there are no rules yet, waiting for a good one";
-  return `configuration rejected with ${errors} ${errors === 1 ? "error" : "errors"}; ${rest}`;
+  const rest = hasRules ? "keeping the previous rules" : "waiting for valid rules";
+  logger.error(`Rules rejected; ${rest}`, { errors });
 }
 
 /** Logs the first problems in their order; errors take precedence over warnings. */
@@ -123,7 +123,7 @@ function logProblems(problems: readonly Problem[], logger: Logger): void {
     else logger.warning(problemText(problem));
   }
   const more = problems.length - logged.size;
-  if (more > 0) logger.warning(`and ${more} more, which 'weir check' tells of files`);
+  if (more > 0) logger.warning(`${more} more problems not logged; 'weir check' shows those of files`);
 }
 
 /** Logs the problems periodically as long as the service waits for its first rules. */
@@ -132,7 +132,7 @@ function repeatLog(problems: readonly Problem[], options: StartRulesOptions): ()
   const schedule = () => {
     cancel = options.clock.after(REPEAT_MS, () => {
       logProblems(problems, options.logger);
-      options.logger.error(rejectedText(problems, false));
+      logRejected(problems, false, options.logger);
       schedule();
     });
   };

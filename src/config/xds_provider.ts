@@ -160,7 +160,7 @@ class XdsProvider implements RulesProvider {
       );
     }
     this.#hasDelivered = true;
-    if (this.#isLost) this.#options.logger.warning("The configuration server answers again");
+    if (this.#isLost) this.#options.logger.warning("The configuration server is available again");
     this.#isLost = false;
     this.#nonce = response.nonce;
     this.#cancelAnswer();
@@ -192,8 +192,8 @@ class XdsProvider implements RulesProvider {
       const problems = this.#onLoad(load);
       return problems.some(({ severity }) => severity === "error") ? refusalText(problems) : undefined;
     } catch (error) {
-      this.#options.logger.error("taking over the rules failed, the rules before stay", { error });
-      return "the rules could not be taken over";
+      this.#options.logger.error("Cannot apply the rules; keeping the previous rules", { error });
+      return "the rules could not be applied";
     }
   }
 

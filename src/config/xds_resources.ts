@@ -3,7 +3,6 @@ import type {
   DescriptorSource,
   DomainSource,
   JsonObject,
-  JsonValue,
   RateLimitSource,
 } from "../ratelimit/rule_source.ts";
 import type { Position, Problem } from "../base/problem.ts";
@@ -18,7 +17,7 @@ import type { RulesLoad } from "./provider.ts";
 import { shown } from "../yaml/scalar.ts";
 import { type Unit, UNIT_NAMES, unitOfNumber } from "../ratelimit/limit.ts";
 import type { WireStruct, WireValue } from "../wire/struct.ts";
-import { MAX_METADATA_DEPTH } from "./metadata_reader.ts";
+import { metadataOf } from "./metadata_reader.ts";
 import { MAX_PROBLEMS } from "../yaml/problem_log.ts";
 import { pathOf } from "../yaml/field_reader.ts";
 
@@ -144,7 +143,7 @@ function readRule(log: ResourceLog, rule: WireRule, path: string): DescriptorSou
     shadowMode: rule.shadowMode,
     quotaMode: rule.quotaMode,
     detailedMetric: rule.detailedMetric,
-    metadata: metadata === undefined ? undefined : readStruct(log, metadata, `${path}.metadata`, 1),
+    metadata: metadata === undefined ? undefined : readMetadata(log, metadata, `${path}.metadata`),
     descriptors: readRules(log, rule.descriptors, path),
     // The message has no fields for these.
     onCacheFailure: undefined,
@@ -182,37 +181,18 @@ function readUnit(log: ResourceLog, { unit: number, unlimited }: WirePolicy, pat
   return unit;
 }
 
-function readStruct(
-  log: ResourceLog,
-  struct: WireStruct,
-  path: string,
-  depth: number,
-): JsonObject | undefined {
-  let whole = true;
-  const entries: [string, JsonValue][] = [];
-  for (const [key, value] of Object.entries(struct)) {
-    const read = readValue(log, value, pathOf(path, key), depth);
-    if (read === undefined) whole = false;
-    else entries.push([key, read]);
-  }
-  return whole ? Object.fromEntries(entries) : undefined;
-}
-
-function readValue(log: ResourceLog, value: WireValue, path: string, depth: number): JsonValue | undefined {
-  if (typeof value === "number" && !Number.isFinite(value)) {
-    log.add("error", path, `expected a finite number, got ${value}; send it as a text`);
-    return undefined;
-  }
-  if (typeof value !== "object" || value === null) return value;
-  if (depth >= MAX_METADATA_DEPTH) {
-    const text = `expected at most ${MAX_METADATA_DEPTH} levels of metadata; use fewer levels`;
-    log.add("error", path, text);
-    return undefined;
-  }
-  if (!isList(value)) return readStruct(log, value, path, depth + 1);
-  const items = value.map((item, index) => readValue(log, item, `${path}[${index}]`, depth + 1));
-  const whole = items.filter((item) => item !== undefined);
-  return whole.length === items.length ? whole : undefined;
+function readMetadata(log: ResourceLog, struct: WireStruct, path: string): JsonObject | undefined {
+  const error = (_: WireValue, at: string, text: string) => log.add("error", at, text);
+  return metadataOf<WireValue>(Object.entries(struct), path, {
+    error,
+    open(value, at) {
+      if (typeof value === "number" && !Number.isFinite(value)) {
+        return void error(value, at, `expected a finite number, got ${value}; send it as a text`);
+      }
+      if (typeof value !== "object" || value === null) return { json: value };
+      return isList(value) ? { items: value } : { entries: Object.entries(value) };
+    },
+  });
 }
 
 function isList(value: WireValue): value is readonly WireValue[] {

@@ -217,8 +217,8 @@ export function xdsStatusText(status: unknown): string {
   if (code === 0) return "it ended the stream";
   const given = [details, message].find((text) => typeof text === "string") ?? "";
   const known = typeof code === "number" ? `status ${code}` : "an unknown status";
-  const told = given.replaceAll(AROUND, "") || `it ended the stream with ${known}`;
-  const text = told.length > MAX_STATUS_TEXT ? `${told.slice(0, MAX_STATUS_TEXT).toWellFormed()}…` : told;
+  const cause = given.replaceAll(AROUND, "") || `it ended the stream with ${known}`;
+  const text = cause.length > MAX_STATUS_TEXT ? `${cause.slice(0, MAX_STATUS_TEXT).toWellFormed()}…` : cause;
   const announced = Number(/larger than max \((\d+)/.exec(given)?.[1] ?? NaN);
   return code === RESOURCE_EXHAUSTED && announced < MAX_ANNOUNCED_BYTES
     ? `${text}; increase XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES, or use fewer rules`

@@ -1,3 +1,5 @@
+import { WireError } from "../wire/wire_format.ts";
+
 /** Status codes of gRPC that Weir answers with. */
 export const GRPC_CODES = {
   OK: 0,
@@ -77,6 +79,16 @@ export interface GrpcService {
   /** Full name, such as `envoy.service.ratelimit.v3.RateLimitService`. */
   readonly name: string;
   readonly methods: readonly GrpcMethod[];
+}
+
+/** Reads a request; invalid protobuf becomes the status INTERNAL. */
+export function decodeRequest<T>(decode: (bytes: Uint8Array) => T, bytes: Uint8Array): T {
+  try {
+    return decode(bytes);
+  } catch (error) {
+    if (!(error instanceof WireError)) throw error;
+    throw new GrpcError("INTERNAL", error.message, { cause: error });
+  }
 }
 
 /** The same service with call metrics on its unary methods; `metricsOf` is called once for each method. */

@@ -1,12 +1,6 @@
 import type { Health } from "../base/health.ts";
-import {
-  HEALTH_CHECK_REQUEST,
-  HEALTH_CHECK_RESPONSE,
-  SERVING_STATUS,
-  type WireHealthCheckRequest,
-} from "../wire/health.ts";
-import { WireError } from "../wire/wire_format.ts";
-import { GrpcError, type GrpcService } from "./grpc_service.ts";
+import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE, SERVING_STATUS } from "../wire/health.ts";
+import { decodeRequest, GrpcError, type GrpcService } from "./grpc_service.ts";
 
 /** Names of the server as a whole. */
 const KNOWN_NAMES: readonly string[] = ["", "ratelimit"];
@@ -23,7 +17,7 @@ export function createHealthService(health: Health): GrpcService {
 }
 
 function check(health: Health, request: Uint8Array): Uint8Array {
-  const { service } = decode(request);
+  const { service } = decodeRequest((bytes) => HEALTH_CHECK_REQUEST.decode(bytes), request);
   if (!KNOWN_NAMES.includes(service)) {
     throw new GrpcError(
       "NOT_FOUND",
@@ -37,7 +31,7 @@ function check(health: Health, request: Uint8Array): Uint8Array {
 
 /** Unlike Check, Watch keeps the call open for an unknown name, as the protocol requires. */
 function watch(health: Health, request: Uint8Array, send: (message: Uint8Array) => void): () => void {
-  const { service } = decode(request);
+  const { service } = decodeRequest((bytes) => HEALTH_CHECK_REQUEST.decode(bytes), request);
   if (!KNOWN_NAMES.includes(service)) {
     send(HEALTH_CHECK_RESPONSE.encode({ status: SERVING_STATUS.SERVICE_UNKNOWN }));
     return () => {};
@@ -50,13 +44,4 @@ function statusMessage(healthy: boolean): Uint8Array {
   return HEALTH_CHECK_RESPONSE.encode({
     status: healthy ? SERVING_STATUS.SERVING : SERVING_STATUS.NOT_SERVING,
   });
-}
-
-function decode(request: Uint8Array): WireHealthCheckRequest {
-  try {
-    return HEALTH_CHECK_REQUEST.decode(request);
-  } catch (error) {
-    if (!(error instanceof WireError)) throw error;
-    throw new GrpcError("INTERNAL", error.message, { cause: error });
-  }
 }

@@ -10,24 +10,10 @@ import type { TlsPair } from "../base/tls_files.ts";
 import { hostPort } from "../base/host_port.ts";
 import type { ListenTls } from "./tls_server.ts";
 
-export type { ListenTls } from "./tls_server.ts";
-
-/** Where to listen. */
-export type ListenTarget = TcpTarget | UnixTarget;
-
-/** A TCP port, 0 for any free one. */
-export interface TcpTarget {
-  readonly kind: "tcp";
-  readonly host: string;
-  readonly port: number;
-}
-
-/** A unix socket. */
-export interface UnixTarget {
-  readonly kind: "unix";
-  readonly path: string;
-  readonly mode: number | undefined;
-}
+/** Where to listen: a TCP port, 0 for any free one, or a unix socket. */
+export type ListenTarget =
+  | { readonly kind: "tcp"; readonly host: string; readonly port: number }
+  | { readonly kind: "unix"; readonly path: string; readonly mode: number | undefined };
 
 /** An accepted connection: plain, or TLS after its handshake. */
 export interface AcceptedSocket extends AcceptedStream {
@@ -84,7 +70,7 @@ interface Bound {
 }
 
 async function bindTcp(
-  { host, port }: TcpTarget,
+  { host, port }: Extract<ListenTarget, { kind: "tcp" }>,
   { tls, needsNodeSockets = tls !== undefined, isShared = true, clock }: ListenOptions,
 ): Promise<Bound> {
   const addressOf = (bound: number) => hostPort({ host, port: bound });
@@ -97,7 +83,7 @@ async function bindTcp(
   return { listener: streamsOf(listener), address: addressOf(listener.addr.port), remove: () => {} };
 }
 
-async function bindUnix({ path, mode }: UnixTarget): Promise<Bound> {
+async function bindUnix({ path, mode }: Extract<ListenTarget, { kind: "unix" }>): Promise<Bound> {
   const { UnixSocketFile } = await import("./unix_socket.ts");
   const file = await UnixSocketFile.prepare(path);
   const listener = listenBeside(file.besidePath, path);

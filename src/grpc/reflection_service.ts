@@ -6,8 +6,7 @@ import {
   type WireReflectionAnswer,
   type WireReflectionRequest,
 } from "../wire/reflection.ts";
-import { WireError } from "../wire/wire_format.ts";
-import { GRPC_CODES, type GrpcCode, GrpcError, type GrpcService } from "./grpc_service.ts";
+import { decodeRequest, GRPC_CODES, type GrpcCode, type GrpcService } from "./grpc_service.ts";
 
 const SERVICE_NAMES = [
   "grpc.reflection.v1.ServerReflection",
@@ -15,19 +14,13 @@ const SERVICE_NAMES = [
 ] as const;
 
 /** The files of the wire contract. */
-interface Contract {
-  readonly files: ReadonlyMap<
-    string,
-    { readonly bytes: Uint8Array; readonly dependencies: readonly string[] }
-  >;
-  readonly fileOfSymbol: ReadonlyMap<string, string>;
-}
+type Contract = ReturnType<typeof loadContract>;
 
 /** Both versions of the reflection service. `services` is called at each listing and may include these two. */
 export function createReflectionServices(services: () => readonly GrpcService[]): GrpcService[] {
   let contract: Contract | undefined;
   const handle = (message: Uint8Array): Uint8Array => {
-    const request = decode(message);
+    const request = decodeRequest(decodeReflectionRequest, message);
     // Built at the first request, because most servers never get one.
     contract ??= loadContract();
     const answer = answerTo(request, contract, services);
@@ -89,7 +82,7 @@ function withDependencies(name: string, contract: Contract): Uint8Array[] {
   return files;
 }
 
-function loadContract(): Contract {
+function loadContract() {
   const files = new Map<string, { bytes: Uint8Array; dependencies: readonly string[] }>();
   const fileOfSymbol = new Map<string, string>();
   for (const [name, text] of Object.entries(FILE_DESCRIPTORS)) {
@@ -99,13 +92,4 @@ function loadContract(): Contract {
     for (const symbol of symbols) fileOfSymbol.set(symbol, name);
   }
   return { files, fileOfSymbol };
-}
-
-function decode(message: Uint8Array): WireReflectionRequest {
-  try {
-    return decodeReflectionRequest(message);
-  } catch (error) {
-    if (!(error instanceof WireError)) throw error;
-    throw new GrpcError("INTERNAL", error.message, { cause: error });
-  }
 }

@@ -64,8 +64,8 @@ export class ServerTls {
   }
 
   /** How many clients were refused, and how many later pairs were applied or unusable. */
-  get figures(): { readonly refused: number; readonly reloaded: number; readonly failed: number } {
-    return { refused: this.#refused, ...this.#pair.figures };
+  get metrics(): { readonly refused: number; readonly reloaded: number; readonly failed: number } {
+    return { refused: this.#refused, ...this.#pair.metrics };
   }
 
   async close(): Promise<void> {

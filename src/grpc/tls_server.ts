@@ -30,16 +30,14 @@ const HANDSHAKE_MS = 10_000;
 /** Errors of peers that disconnected, such as port probes. */
 const GONE = ["ECONNRESET", "ECONNABORTED", "EPIPE"];
 
-/** TLS over accepted connections. */
-export interface TlsServer {
-  /** Begins the handshake of a connection. */
+/**
+ * Hands on the sockets of accepted clients that negotiated HTTP/2 and closes the others. `accept` begins the handshake
+ * of a connection, `renew` sets the pair of later ones.
+ */
+export function createTlsServer(options: ListenTls, onSocket: (socket: tls.TLSSocket) => void): {
   readonly accept: (stream: Duplex) => void;
-  /** Uses another pair for new connections. */
-  renew(pair: TlsPair): void;
-}
-
-/** Hands on the sockets of accepted clients that negotiated HTTP/2; closes the others. */
-export function createTlsServer(options: ListenTls, onSocket: (socket: tls.TLSSocket) => void): TlsServer {
+  readonly renew: (pair: TlsPair) => void;
+} {
   const { ca, clientName, handshakeMs = HANDSHAKE_MS, onRefused, now = systemClock.now } = options;
   const clients = ca === undefined ? undefined : new ClientCertificates({ ca, clientName, now });
   // The platform refuses without a cause, so certificates are checked here.

@@ -95,7 +95,7 @@ function removeQuietly(path: string): void {
   try {
     unlinkSync(path);
   } catch {
-    // The file is usually missing.
+    // Usually it does not exist.
   }
 }
 

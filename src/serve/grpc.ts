@@ -94,9 +94,9 @@ async function startWithTls(
       throw error;
     },
   );
-  stats.addCounter("ratelimit.process.grpc_tls_refused", () => tls.figures.refused);
-  stats.addCounter("ratelimit.process.grpc_tls_reloaded", () => tls.figures.reloaded);
-  stats.addCounter("ratelimit.process.grpc_tls_reload_failed", () => tls.figures.failed);
+  stats.addCounter("ratelimit.process.grpc_tls_refused", () => tls.metrics.refused);
+  stats.addCounter("ratelimit.process.grpc_tls_reloaded", () => tls.metrics.reloaded);
+  stats.addCounter("ratelimit.process.grpc_tls_reload_failed", () => tls.metrics.failed);
   return {
     engine,
     async close(graceMs) {

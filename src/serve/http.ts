@@ -106,8 +106,8 @@ async function openPair({ settings, stats, logger, clock }: ServiceParts, onRene
     },
   });
   const tls = new HttpsLayer(watched.current);
-  stats.addCounter("ratelimit.process.http_tls_reloaded", () => watched.figures.reloaded);
-  stats.addCounter("ratelimit.process.http_tls_reload_failed", () => watched.figures.failed);
+  stats.addCounter("ratelimit.process.http_tls_reloaded", () => watched.metrics.reloaded);
+  stats.addCounter("ratelimit.process.http_tls_reload_failed", () => watched.metrics.failed);
   return { watched, tls };
 }
 

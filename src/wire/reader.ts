@@ -51,7 +51,7 @@ export class WireReader {
     if (this.#at >= this.#end) return 0;
     this.#varint();
     if (this.#high !== 0) throw this.#error("its tag is longer than 32 bits");
-    if (this.#low >>> 3 === 0) throw this.#error("0 is no field number");
+    if (this.#low >>> 3 === 0) throw this.#error("0 is not a field number");
     this.#tag = this.#low >>> 0;
     return this.#tag;
   }
@@ -169,7 +169,7 @@ export class WireReader {
     else if (wireType === FIXED32) this.#take(4);
     else if (wireType === START_GROUP) this.#skipGroup();
     else if (wireType === END_GROUP) throw this.#error("a group ends that has not begun");
-    else throw this.#error(`${wireType} is no wire type`);
+    else throw this.#error(`${wireType} is not a wire type`);
   }
 
   /** Skips a group with everything inside. */

@@ -74,6 +74,10 @@ export interface WireRequestBounds {
   readonly entries: number;
 }
 
+const OVERRIDE = new Message<WireLimitOverride>("RateLimitDescriptor.RateLimitOverride", {
+  requestsPerUnit: integerField(1, "uint32"),
+  unit: integerField(2, "int32"),
+});
 const ENTRY = new Message<WireEntry>("HeaderValue", { key: stringField(1), value: stringField(2) });
 const CURRENT_LIMIT = new Message<WireCurrentLimit>("RateLimitResponse.RateLimit", {
   requestsPerUnit: integerField(1, "uint32"),
@@ -214,7 +218,7 @@ function readDescriptor(reader: WireReader, maxEntries: number): WireDescriptor 
   for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
     if (tag === (1 << 3 | LENGTH) && entries.length <= maxEntries) {
       entries.push(readEntry(reader, "RateLimitDescriptor.Entry"));
-    } else if (tag === (2 << 3 | LENGTH)) limit = readOverride(reader, limit);
+    } else if (tag === (2 << 3 | LENGTH)) limit = OVERRIDE.readField(reader, limit);
     else if (tag === (3 << 3 | LENGTH)) hitsAddend = readUint64Value(reader, hitsAddend ?? 0);
     else if (tag === (4 << 3 | VARINT)) isNegativeHits = reader.bool();
     else reader.skip();
@@ -263,22 +267,13 @@ function writeEntry(writer: WireWriter, field: number, entry: Readonly<WireEntry
   writer.end(start);
 }
 
-/** A second occurrence of a message continues the first, here and below: protobuf merges them. */
-function readOverride(reader: WireReader, before: WireLimitOverride | undefined): WireLimitOverride {
-  const limit = before ?? { requestsPerUnit: 0, unit: 0 };
-  for (const tag of reader.message("RateLimitDescriptor.RateLimitOverride")) {
-    if (tag === (1 << 3 | VARINT)) limit.requestsPerUnit = reader.uint32();
-    else if (tag === (2 << 3 | VARINT)) limit.unit = reader.int32();
-    else reader.skip();
-  }
-  return limit;
-}
-
 function readUint64Value(reader: WireReader, before: number): number {
   let value = before;
-  for (const tag of reader.message("UInt64Value")) {
+  reader.enter("UInt64Value");
+  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
     if (tag === (1 << 3 | VARINT)) value = reader.uint64();
     else reader.skip();
   }
+  reader.leave();
   return value;
 }

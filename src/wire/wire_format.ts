@@ -1,20 +1,20 @@
-/** Low bits of the tag of a number: a varint follows. */
+/** Wire type of integers, booleans and enums. */
 export const VARINT = 0;
-/** Low bits of the tag of a double: 8 bytes follow. */
+/** Wire type of 8 bytes, such as a double. */
 export const FIXED64 = 1;
-/** Low bits of the tag of a text, of bytes and of a message: a length and that many bytes follow. */
+/** Wire type of a length and that many bytes: texts, bytes and messages. */
 export const LENGTH = 2;
-/** Low bits of the tags around a group, a deprecated kind of message; none of our fields has them. */
+/** Wire type at the start of a group, which is deprecated and not used by our fields. */
 export const START_GROUP = 3;
-/** The same at its end. */
+/** Wire type at the end of a group. */
 export const END_GROUP = 4;
-/** Low bits of a tag that 4 bytes follow; none of our fields has it. */
+/** Wire type of 4 bytes; not used by our fields. */
 export const FIXED32 = 5;
 
-/** How deep messages may stand in each other, both ways; the bound that peers have as well. */
+/** Maximum nesting of messages in both directions, as in other implementations. */
 export const MAX_DEPTH = 100;
 
-/** Bytes that are no message of the expected type, or a value that no message can carry. */
+/** Bytes that are not a message of the expected type, or a value that cannot be written. */
 export class WireError extends Error {
   override readonly name = "WireError";
 }

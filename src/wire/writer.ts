@@ -1,28 +1,27 @@
 import { FIXED64, LENGTH, MAX_DEPTH, VARINT, WireError } from "./wire_format.ts";
 
 const SLAB_BYTES = 8_192;
-/** A new slab is begun when less than this is left, so that few messages outgrow one. */
+/** A slab with less space left is not used again, so that few messages outgrow one. */
 const SPARE_BYTES = 512;
 const MAX_UINT32 = 4_294_967_295;
 const TWO_POW_63 = 2 ** 63;
 const TWO_POW_64 = 2 ** 64;
 const LONGEST_VARINT_BYTES = 10;
-/** Up to this length a loop over characters is faster than a call of the encoder. */
+/** Up to this length, a loop over characters is faster than calling the encoder. */
 const SHORT_TEXT_CHARS = 64;
 
 const UTF8 = new TextEncoder();
 
 /**
- * Messages are written one behind the other into a larger piece of memory, because getting a piece for
- * each costs more than writing it (0.4 against 0.1 µs). A writer takes the slab away while it writes, so
- * that no two ever share one, and gives it back behind its message.
+ * Messages share a slab, because allocating memory for each costs more than writing it (0.4 against 0.1 µs). A writer
+ * removes the slab while it writes, so that two writers never share one, and returns the unused part.
  */
 let slab: Uint8Array<ArrayBuffer> | undefined;
 let slabUsed = 0;
 
 /**
- * Writes one message, fields in the order of the calls. Methods named after a type leave the default
- * value out, as proto3 does; where presence counts, `begin` and `end` write even an empty message.
+ * Writes one message, fields in the order of the calls. Methods named after a type omit the default value, as proto3
+ * does; `choice…` methods write it, for oneof fields and list items.
  */
 export class WireWriter {
   #bytes: Uint8Array<ArrayBuffer>;
@@ -30,7 +29,6 @@ export class WireWriter {
   #at: number;
   #depth = 0;
 
-  /** A writer of an empty message. */
   constructor() {
     this.#start = slab === undefined ? 0 : slabUsed;
     this.#at = this.#start;
@@ -38,7 +36,7 @@ export class WireWriter {
     slab = undefined;
   }
 
-  /** The message: a view that leaves out its neighbours in the buffer. The writer is of no use afterwards. */
+  /** The message, a view of the slab. The writer must not be used afterwards. */
   finish(): Uint8Array<ArrayBuffer> {
     const message = this.#bytes.subarray(this.#start, this.#at);
     if (this.#at + SPARE_BYTES <= SLAB_BYTES) {
@@ -48,7 +46,7 @@ export class WireWriter {
     return message;
   }
 
-  /** Starts a message as the value of `field`; `end` takes the answer. */
+  /** Begins a message as the value of `field`; pass the result to `end`. */
   begin(field: number): number {
     if (++this.#depth > MAX_DEPTH) {
       throw new WireError(
@@ -60,7 +58,7 @@ export class WireWriter {
     return ++this.#at;
   }
 
-  /** Ends the message that began at `start`: its length goes before it, with room made where it needs more. */
+  /** Ends the message that began at `start`, and writes its length before it. */
   end(start: number): void {
     this.#depth--;
     const length = this.#at - start;
@@ -74,7 +72,7 @@ export class WireWriter {
     this.#at += length;
   }
 
-  /** A whole number from 0 to 2^32 - 1. */
+  /** An unsigned 32-bit integer. */
   uint32(field: number, value: number): void {
     if (value === 0) return;
     if (!(Number.isInteger(value) && value >= 0 && value <= MAX_UINT32)) {
@@ -84,14 +82,14 @@ export class WireWriter {
     this.#varint(value);
   }
 
-  /** A signed 32-bit number; enums are of this kind. */
+  /** A signed 32-bit integer or an enum. */
   int32(field: number, value: number): void {
     if (value === 0) return;
     if ((value | 0) !== value) throw refusal(field, value, "a signed 32-bit number");
     this.int64(field, value);
   }
 
-  /** A whole number from 0 to below 2^64. */
+  /** An unsigned 64-bit integer. */
   uint64(field: number, value: number): void {
     if (value === 0) return;
     if (!(Number.isInteger(value) && value >= 0 && value < TWO_POW_64)) {
@@ -101,7 +99,7 @@ export class WireWriter {
     this.#varint(value);
   }
 
-  /** A whole number within 2^63 of 0. */
+  /** A signed 64-bit integer. */
   int64(field: number, value: number): void {
     if (value === 0) return;
     if (!(Number.isInteger(value) && Math.abs(value) < TWO_POW_63)) {
@@ -112,28 +110,23 @@ export class WireWriter {
     else this.#negative(value);
   }
 
-  /** A boolean. */
   bool(field: number, value: boolean): void {
     if (value) this.choiceBool(field, value);
   }
 
-  /** A text. */
   string(field: number, value: string): void {
     if (value !== "") this.choiceString(field, value);
   }
 
-  /** Bytes. */
   bytes(field: number, value: Uint8Array): void {
     if (value.length > 0) this.choiceBytes(field, value);
   }
 
-  /** A boolean that is written even when false: one of several choices, or an item of a list. */
   choiceBool(field: number, value: boolean): void {
     this.#tag(field, VARINT);
     this.#varint(value ? 1 : 0);
   }
 
-  /** A text that is written even when empty: one of several choices, or an item of a list. */
   choiceString(field: number, value: string): void {
     this.#tag(field, LENGTH);
     if (value.length <= SHORT_TEXT_CHARS && this.#ascii(value)) return;
@@ -142,14 +135,12 @@ export class WireWriter {
     this.#append(encoded);
   }
 
-  /** Bytes that are written even when there are none: one of several choices, or an item of a list. */
   choiceBytes(field: number, value: Uint8Array): void {
     this.#tag(field, LENGTH);
     this.#varint(value.length);
     this.#append(value);
   }
 
-  /** A double that is written even when 0: one of several choices. */
   choiceDouble(field: number, value: number): void {
     this.#tag(field, FIXED64);
     this.#reserve(8);
@@ -157,14 +148,13 @@ export class WireWriter {
     this.#at += 8;
   }
 
-  /** An enum that is written even when 0: one of several choices. */
   choiceEnum(field: number, value: number): void {
     if (value !== 0) return this.int32(field, value);
     this.#tag(field, VARINT);
     this.#varint(0);
   }
 
-  /** Writes length and characters; leaves nothing behind and answers false when one is not ASCII. */
+  /** Writes length and characters; writes nothing and returns false when one is not ASCII. */
   #ascii(text: string): boolean {
     this.#reserve(1 + text.length);
     const bytes = this.#bytes;

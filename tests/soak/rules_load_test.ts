@@ -45,8 +45,8 @@ Deno.test("rules: calls go on while many rules are loaded and then rejected, and
     });
   const beforeMb = await residentMb(weir.pid);
   const facts = {
-    loaded: await load("minute", "configuration loaded"),
-    rejected: await load("none", "configuration rejected"),
+    loaded: await load("minute", "Rules loaded"),
+    rejected: await load("none", "Rules rejected"),
   };
   console.log(outageTable(facts));
   assertEquals(Object.values(facts).map(({ faults }) => faults), [{}, {}]);

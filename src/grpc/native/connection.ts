@@ -2,14 +2,13 @@ import type { GrpcMethod } from "../grpc_service.ts";
 import { type CallEvents, CallRunner } from "./call_runner.ts";
 import { checkReset, ControlFrames, greet } from "./control_frames.ts";
 import { Drain } from "./drain.ts";
-import { FrameReader } from "./frame_reader.ts";
 import {
   ConnectionError,
   type ErrorCode,
   FLAG,
   FRAME,
+  FrameReader,
   type OtherProtocol,
-  PrefaceError,
   StreamError,
   unpadded,
 } from "./frames.ts";
@@ -55,14 +54,17 @@ export class Connection {
   #isStalled = false;
   #receiveWindow: number = LIMITS.connectionWindow;
   #isClosing = false;
-  #isRefused = false;
-  #lastReceivedAt: number;
-  #pingSentAt: number | undefined;
+  /** Whether the connection is closed because the peer broke a rule or exceeded a limit. */
+  isRefused = false;
+  /** When bytes last arrived, in milliseconds. */
+  lastReceivedAt: number;
+  /** Since when a PING of ours waits for its answer; absent when none does. */
+  pingSentAt: number | undefined;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
     const now = options.now();
-    this.#lastReceivedAt = now;
+    this.lastReceivedAt = now;
     this.#budget = new RateGuard(LIMITS.frames, now);
     this.#noise = new RateGuard(LIMITS.noise, now);
     this.#pings = new RateGuard(LIMITS.pings, now);
@@ -100,11 +102,6 @@ export class Connection {
     return this.#isClosing;
   }
 
-  /** Whether the connection is closed because the peer broke a rule or exceeded a limit. */
-  get isRefused(): boolean {
-    return this.#isRefused;
-  }
-
   /** Whether the peer has proved that it speaks HTTP/2. */
   get isEstablished(): boolean {
     return this.#control.hasSettings;
@@ -115,21 +112,11 @@ export class Connection {
     return this.#isStalled;
   }
 
-  /** When bytes last arrived, in milliseconds. */
-  get lastReceivedAt(): number {
-    return this.#lastReceivedAt;
-  }
-
-  /** Since when a PING of ours waits for its answer; absent when none does. */
-  get pingSentAt(): number | undefined {
-    return this.#pingSentAt;
-  }
-
   /** Takes bytes from the peer. */
   receive(chunk: Uint8Array): void {
     if (this.#isClosing) return;
     const now = this.#options.now();
-    this.#lastReceivedAt = now;
+    this.lastReceivedAt = now;
     this.#read(chunk, now);
   }
 
@@ -148,7 +135,7 @@ export class Connection {
   drain({ keepStreams = false } = {}): void {
     if (this.#isClosing) return;
     if (!keepStreams) this.#runner.endStreams(this.streams.values());
-    if (this.#drain.announce(keepStreams)) this.#pingSentAt ??= this.#options.now();
+    if (this.#drain.announce(keepStreams)) this.pingSentAt ??= this.#options.now();
   }
 
   /** Names the last stream that is answered; the connection closes when all up to it are. */
@@ -162,14 +149,14 @@ export class Connection {
 
   /** Sends a keepalive PING. */
   ping(): void {
-    this.#pingSentAt ??= this.#options.now();
+    this.pingSentAt ??= this.#options.now();
     this.sender.ping(0);
   }
 
   /** Closes the connection with this reason. */
   close(code: ErrorCode, text: string): void {
     if (this.#isClosing) return;
-    this.#isRefused = true;
+    this.isRefused = true;
     this.sender.goAway(this.#ids.last, code, text);
     this.abandon();
   }
@@ -304,7 +291,7 @@ export class Connection {
   }
 
   #onPong(payload: Uint8Array): void {
-    this.#pingSentAt = undefined;
+    this.pingSentAt = undefined;
     if (this.#drain.isAnnounceRead(payload)) this.finishDraining();
   }
 
@@ -367,11 +354,10 @@ export class Connection {
   }
 
   #fail(error: unknown): void {
-    if (error instanceof PrefaceError && error.protocol !== undefined) {
-      this.#options.onOtherProtocol(error.protocol);
-    }
-    if (error instanceof ConnectionError) this.close(error.code, error.message);
-    else {
+    if (error instanceof ConnectionError) {
+      if (error.protocol !== undefined) this.#options.onOtherProtocol(error.protocol);
+      this.close(error.code, error.message);
+    } else {
       this.#options.onFault("connection", error);
       this.close("INTERNAL_ERROR", "");
     }

@@ -62,37 +62,37 @@ function statusFields(code: GrpcCode, message: string): Field[] {
 
 /** Literals without indexing and Huffman coding, so that a block is the same on every connection. */
 function block(fields: readonly Field[]): Uint8Array {
-  const octets: number[] = [];
+  const bytes: number[] = [];
   for (const [name, value] of fields) {
     if (name === INDEX_STATUS && value === "200") {
-      octets.push(STATUS_200);
+      bytes.push(STATUS_200);
       continue;
     }
-    if (typeof name === "number") pushInteger(octets, name, LITERAL_PREFIX_MAX);
+    if (typeof name === "number") pushInteger(bytes, name, LITERAL_PREFIX_MAX);
     else {
-      octets.push(0);
-      pushText(octets, name);
+      bytes.push(0);
+      pushText(bytes, name);
     }
-    pushText(octets, value);
+    pushText(bytes, value);
   }
-  return Uint8Array.from(octets);
+  return Uint8Array.from(bytes);
 }
 
-function pushText(octets: number[], text: string): void {
-  pushInteger(octets, text.length, 127);
-  for (let index = 0; index < text.length; index++) octets.push(text.charCodeAt(index));
+function pushText(bytes: number[], text: string): void {
+  pushInteger(bytes, text.length, 127);
+  for (let index = 0; index < text.length; index++) bytes.push(text.charCodeAt(index));
 }
 
-function pushInteger(octets: number[], value: number, prefixMax: number): void {
+function pushInteger(bytes: number[], value: number, prefixMax: number): void {
   if (value < prefixMax) {
-    octets.push(value);
+    bytes.push(value);
     return;
   }
-  octets.push(prefixMax);
+  bytes.push(prefixMax);
   let rest = value - prefixMax;
   while (rest >= 128) {
-    octets.push((rest & 127) | 128);
+    bytes.push((rest & 127) | 128);
     rest >>>= 7;
   }
-  octets.push(rest);
+  bytes.push(rest);
 }

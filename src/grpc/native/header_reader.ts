@@ -25,7 +25,8 @@ export class HeaderReader {
   /** The last block that left the table alone, and its head: most calls are alike. */
   #known: { readonly block: Uint8Array; readonly head: RequestHead; readonly changes: number } | undefined;
   #flags: number = FLAG.END_HEADERS;
-  #streamId = 0;
+  /** The stream of the last block. */
+  streamId = 0;
   #block: Uint8Array = NO_BYTES;
   #continuations = 0;
   #isSelfDependent = false;
@@ -44,11 +45,6 @@ export class HeaderReader {
     return (this.#flags & FLAG.END_STREAM) !== 0;
   }
 
-  /** The stream of the last block. */
-  get streamId(): number {
-    return this.#streamId;
-  }
-
   /** Takes a HEADERS frame. */
   begin(flags: number, streamId: number, payload: Uint8Array): void {
     let block = (flags & FLAG.PADDED) === 0 ? payload : unpadded(payload);
@@ -60,7 +56,7 @@ export class HeaderReader {
       this.#isSelfDependent = (readUint32(block, 0) & 0x7fffffff) === streamId;
       block = block.subarray(PRIORITY_BYTES);
     }
-    this.#streamId = streamId;
+    this.streamId = streamId;
     this.#flags = flags;
     this.#continuations = 0;
     // A block that goes on outlives the buffer of its frame.
@@ -69,7 +65,7 @@ export class HeaderReader {
 
   /** Takes a CONTINUATION frame. */
   continue(flags: number, streamId: number, payload: Uint8Array): void {
-    if (!this.isOpen || streamId !== this.#streamId) {
+    if (!this.isOpen || streamId !== this.streamId) {
       throw new ConnectionError("PROTOCOL_ERROR", "CONTINUATION without the beginning of its block");
     }
     const length = this.#block.length + payload.length;
@@ -94,7 +90,7 @@ export class HeaderReader {
   head(): RequestHead {
     if (this.#isSelfDependent) {
       this.fields();
-      throw new StreamError("PROTOCOL_ERROR", this.#streamId, "a stream depends on itself");
+      throw new StreamError("PROTOCOL_ERROR", this.streamId, "a stream depends on itself");
     }
     const known = this.#known;
     const { changes } = this.#decoder;
@@ -103,7 +99,7 @@ export class HeaderReader {
     }
     const fields = this.fields();
     if (this.#decoder.overflowed) return OVERFLOWED_HEAD;
-    const head = readHead(fields, this.#streamId, this.#methods);
+    const head = readHead(fields, this.streamId, this.#methods);
     // A block that changes the table has to be decoded each time.
     if (this.#decoder.changes === changes) this.#known = { block: this.#block.slice(), head, changes };
     return head;

@@ -128,7 +128,7 @@ export class HpackDecoder {
     this.#changes++;
     if (afterFields) throw this.#error("a change of the table's size must come before the first field");
     if (size > this.#limit) {
-      throw this.#error(`a table of ${size} octets, at most ${this.#limit} are allowed`);
+      throw this.#error(`a table of ${size} bytes; expected at most ${this.#limit}`);
     }
     this.#maxSize = size;
     this.#evict();
@@ -153,7 +153,7 @@ export class HpackDecoder {
       if (value > MAX_INTEGER) throw this.#error(`an integer above ${MAX_INTEGER}`);
       if (byte < 0x80) return value;
       factor *= 128;
-      if (factor > MAX_INTEGER) throw this.#error("an integer of too many octets");
+      if (factor > MAX_INTEGER) throw this.#error("an integer of too many bytes");
     }
   }
 
@@ -178,7 +178,7 @@ export class HpackDecoder {
   }
 
   #error(state: string): RangeError {
-    return new RangeError(`Cannot decode header block at octet "${this.#at}": ${state}`);
+    return new RangeError(`Cannot decode header block at byte "${this.#at}": ${state}`);
   }
 }
 

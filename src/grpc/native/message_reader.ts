@@ -50,8 +50,8 @@ export class MessageReader {
   #joined(piece: Uint8Array): Uint8Array {
     const length = this.#heldLength + piece.length;
     if (length > this.#held.length) {
-      const wanted = wholeLength(this.#held.subarray(0, this.#heldLength)) ?? 0;
-      const grown = new Uint8Array(Math.max(length, Math.min(wanted, length * 2)));
+      const needed = wholeLength(this.#held.subarray(0, this.#heldLength)) ?? 0;
+      const grown = new Uint8Array(Math.max(length, Math.min(needed, length * 2)));
       grown.set(this.#held.subarray(0, this.#heldLength));
       this.#held = grown;
     }

@@ -101,22 +101,24 @@ function readPseudo(fields: readonly HeaderField[], streamId: number): Pseudo {
     else if (name === ":path") path = once(path, name, value);
     else if (name === ":scheme") scheme = once(scheme, name, value);
     else if (name === ":authority") authority = once(authority, name, value);
-    else throw malformed(streamId, `"${name}" is no pseudo-header of a request`);
+    else throw malformed(streamId, `"${name}" is not a pseudo-header of a request`);
   }
   if (method === undefined || scheme === undefined || path === undefined || path === "") {
-    throw malformed(streamId, ":method, :scheme and :path must be there and not empty");
+    throw malformed(streamId, ":method, :scheme and :path are required");
   }
   return { method, path };
 }
 
 function checkField(name: string, value: string, streamId: number): void {
-  if (!isToken(name)) throw malformed(streamId, `"${name}" is no name of a header in lower case`);
-  if (CONNECTION_HEADERS.has(name)) throw malformed(streamId, `the header "${name}" speaks of a connection`);
+  if (!isToken(name)) throw malformed(streamId, `"${name}" is not a lower-case header name`);
+  if (CONNECTION_HEADERS.has(name)) {
+    throw malformed(streamId, `the header "${name}" is specific to a connection`);
+  }
   if (name === "te" && value !== "trailers") throw malformed(streamId, `te must be "trailers"`);
   for (let index = 0; index < value.length; index++) {
     const code = value.charCodeAt(index);
     if (code === 0 || code === 10 || code === 13) {
-      throw malformed(streamId, `the value of "${name}" holds a line break`);
+      throw malformed(streamId, `the value of "${name}" contains a line break`);
     }
   }
 }

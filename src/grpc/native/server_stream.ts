@@ -8,18 +8,10 @@ import type { RequestHead } from "./request_head.ts";
 export class IncomingRequest {
   #window: number = LIMITS.streamWindow;
   #length = 0;
-  #isEnded = false;
-  #endedAt = 0;
-
   /** Whether nothing more arrives. */
-  get isEnded(): boolean {
-    return this.#isEnded;
-  }
-
+  isEnded = false;
   /** When the request was complete, in milliseconds; 0 before. */
-  get endedAt(): number {
-    return this.#endedAt;
-  }
+  endedAt = 0;
 
   /** Counts the payload of a DATA frame, padding included; false when it exceeds the window. */
   takeFromWindow(bytes: number): boolean {
@@ -29,7 +21,7 @@ export class IncomingRequest {
 
   /** How many bytes to grant the peer; 0 while at least half of the window is left. */
   refillWindow(): number {
-    if (this.#isEnded || this.#window >= LIMITS.streamWindow / 2) return 0;
+    if (this.isEnded || this.#window >= LIMITS.streamWindow / 2) return 0;
     const used = LIMITS.streamWindow - this.#window;
     this.#window = LIMITS.streamWindow;
     return used;
@@ -38,8 +30,8 @@ export class IncomingRequest {
   /** Adds content that arrived at `now`; throws `StreamError` where it contradicts `content-length`. */
   add(bytes: number, isLast: boolean, now: number, { id, head: { contentLength } }: ServerStream): void {
     this.#length += bytes;
-    this.#isEnded = isLast;
-    if (isLast) this.#endedAt = now;
+    this.isEnded = isLast;
+    if (isLast) this.endedAt = now;
     if (contentLength === undefined) return;
     if (this.#length > contentLength || (isLast && this.#length !== contentLength)) {
       throw new StreamError("PROTOCOL_ERROR", id, "content-length is not the length of the content");

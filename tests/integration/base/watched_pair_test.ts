@@ -33,7 +33,7 @@ Deno.test({
     const second = await bed.written();
     await bed.passes(() => bed.pairs.length > 0, STEP_MS);
     assertEquals(bed.pairs, [second]);
-    assertEquals([bed.pair.current, bed.pair.figures], [second, { reloaded: 1, failed: 0 }]);
+    assertEquals([bed.pair.current, bed.pair.metrics], [second, { reloaded: 1, failed: 0 }]);
     assertEquals(first.cert === second.cert, false);
     assertMatch(
       bed.log.join("\n"),
@@ -93,7 +93,7 @@ Deno.test({
     }
     await bed.passes(() => bed.pairs.length > 0, STEP_MS);
     assertEquals(bed.pair.current.cert, await Deno.readTextFile(elsewhere.certFile));
-    assertEquals(bed.pair.figures, { reloaded: 1, failed: 0 });
+    assertEquals(bed.pair.metrics, { reloaded: 1, failed: 0 });
   },
 });
 
@@ -108,25 +108,25 @@ Deno.test({
     const { files, pair } = bed;
     const first = pair.current;
     await Deno.writeTextFile(files.cert, await bed.next("cert"));
-    await bed.passes(() => pair.figures.failed > 0);
-    assertEquals([pair.current, pair.figures, bed.errors().length], [first, { reloaded: 0, failed: 1 }, 1]);
+    await bed.passes(() => pair.metrics.failed > 0);
+    assertEquals([pair.current, pair.metrics, bed.errors().length], [first, { reloaded: 0, failed: 1 }, 1]);
     assertMatch(
       bed.errors()[0] ?? "",
       /rejected; keeping the previous pair" error="Cannot use SOME_TLS_KEY /,
     );
     // The look of every minute finds the same files.
     for (let minute = 0; minute < 3; minute++) await bed.passes(() => true, 60_000);
-    assertEquals([pair.figures.failed, bed.errors().length], [1, 1]);
+    assertEquals([pair.metrics.failed, bed.errors().length], [1, 1]);
     await Deno.writeTextFile(files.cert, "garbage");
-    await bed.passes(() => pair.figures.failed > 1);
+    await bed.passes(() => pair.metrics.failed > 1);
     assertEquals([pair.current, bed.errors().length], [first, 2]);
     assertMatch(bed.errors()[1] ?? "", /Cannot use SOME_TLS_CERT .*: it holds no certificate in PEM/);
     await Deno.remove(files.cert);
-    await bed.passes(() => pair.figures.failed > 2);
+    await bed.passes(() => pair.metrics.failed > 2);
     await Deno.writeTextFile(files.cert, await bed.next("cert"));
     await Deno.writeTextFile(files.key, await bed.next("key"));
-    await bed.passes(() => pair.figures.reloaded > 0);
-    assertEquals([pair.current, pair.figures], [await bed.written(), { reloaded: 1, failed: 3 }]);
+    await bed.passes(() => pair.metrics.reloaded > 0);
+    assertEquals([pair.current, pair.metrics], [await bed.written(), { reloaded: 1, failed: 3 }]);
     assert(!bed.log.some((line) => line.includes("PRIVATE") || line.includes(keyBody(first.key))));
   },
 });
@@ -141,10 +141,10 @@ Deno.test({
     const first = bed.pair.current;
     await Deno.writeTextFile(bed.files.cert, await bed.next("cert"));
     await Deno.writeTextFile(bed.files.key, await bed.next("key"));
-    await bed.passes(() => bed.pair.figures.failed > 0);
+    await bed.passes(() => bed.pair.metrics.failed > 0);
     assertEquals([bed.pair.current, bed.errors().length], [first, 1]);
     failing = false;
-    await bed.passes(() => bed.pair.figures.reloaded > 0, 60_000);
+    await bed.passes(() => bed.pair.metrics.reloaded > 0, 60_000);
     assertEquals(bed.pair.current, await bed.written());
   },
 });
@@ -164,7 +164,7 @@ Deno.test({
       );
     }
     await Deno.remove(`${folder}.old`, { recursive: true });
-    await bed.passes(() => bed.pair.figures.reloaded > 0, 60_000);
+    await bed.passes(() => bed.pair.metrics.reloaded > 0, 60_000);
     assertEquals(bed.pair.current, await bed.written());
   },
 });

@@ -200,7 +200,7 @@ for (const watchRoot of [true, false]) {
     await field.remove("above");
     const missing =
       "TOP/above/current/root/config: Cannot read the folder of rule files: it does not exist; " +
-      "make it, or correct RUNTIME_ROOT, RUNTIME_SUBDIRECTORY and RUNTIME_APPDIRECTORY";
+      "create it, or correct RUNTIME_ROOT, RUNTIME_SUBDIRECTORY and RUNTIME_APPDIRECTORY";
     await field.expect(missing);
     await field.mkdir("above/current");
     await field.swap("above/current/root", "../../v1");
@@ -231,7 +231,7 @@ test("files of a flat mount are swapped by ..data", async (field) => {
 
 test("the folder, and then the root, is removed and made again", async (field) => {
   const missing = "TOP/root/config: Cannot read the folder of rule files: it does not exist; " +
-    "make it, or correct RUNTIME_ROOT, RUNTIME_SUBDIRECTORY and RUNTIME_APPDIRECTORY";
+    "create it, or correct RUNTIME_ROOT, RUNTIME_SUBDIRECTORY and RUNTIME_APPDIRECTORY";
   await field.start();
   assertEquals(field.last, missing);
   await field.mkdir("root/config");
@@ -272,8 +272,8 @@ test("in root mode changes inside a plain folder are warned of and found by the 
   await field.write("root/sub/config/a.yaml", "a1");
   const provider = await field.start({ clock, watchRoot: true, subdirectory: "sub" });
   assertEquals(field.log, [
-    'time="1970-01-01T00:00:00Z" level=warning msg="RUNTIME_ROOT \\"TOP/root\\" is no symbolic link: changes inside it ' +
-    'are found by the re-scan every 30 s only; RUNTIME_WATCH_ROOT=false makes them be told at once"',
+    'time="1970-01-01T00:00:00Z" level=warning msg="RUNTIME_ROOT \\"TOP/root\\" is not a symbolic link: only the re-scan ' +
+    'every 30 s finds changes inside it; set RUNTIME_WATCH_ROOT=false to watch its files"',
   ]);
   await field.write("root/sub/config/a.yaml", "a2-longer");
   clock.advance(29_000);
@@ -332,7 +332,7 @@ async function touch(folder: string, bytes: string): Promise<void> {
 test("a name that is not UTF-8 ends the watch, which is opened again at once, five times", async (field) => {
   const clock = new FakeClock(0);
   const line = (when: string) =>
-    'time="1970-01-01T00:00:00Z" level=warning msg="the watch of the rule files ended, it is opened again ' +
+    'time="1970-01-01T00:00:00Z" level=warning msg="The watch of the rule files ended; reopening it ' +
     `${when}" error="path contains invalid UTF-8 characters"`;
   await field.mkdir("root/config");
   await field.write("root/config/a.yaml", "a1");
@@ -344,7 +344,7 @@ test("a name that is not UTF-8 ends the watch, which is opened again at once, fi
     return field.log.length > 5;
   });
   assertEquals(field.log.slice(0, 6), [
-    ...Array<string>(5).fill(line("at once")),
+    ...Array<string>(5).fill(line("immediately")),
     line("at the next re-scan"),
   ]);
   clock.advance(1_000);

@@ -98,7 +98,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
       versions.push([peer.isWelcome, peer.version, peer.fingerprint === await bed.fingerprintOf(bed.server)]);
     }
     assertEquals(versions, [[true, "TLSv1.2", true], [true, "TLSv1.3", true]]);
-    assertEquals([bed.tls.figures.refused, bed.log], [0, []]);
+    assertEquals([bed.tls.metrics.refused, bed.log], [0, []]);
   },
   async "TLS 1.1, plain text and a client without HTTP/2 are refused, with the cause"(start) {
     await using bed = await TlsBed.open(start);
@@ -109,7 +109,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     await using none = await bed.peer({ ALPNProtocols: [] });
     bed.pass();
     assertEquals([http1.isWelcome, none.isWelcome, await plainText(bed.port)], [false, false, true]);
-    await until("four refusals", () => bed.tls.figures.refused === 4);
+    await until("four refusals", () => bed.tls.metrics.refused === 4);
     const counts = ["", "the client does not offer h2, HTTP/2 over TLS", "the client does not speak TLS ("]
       .map((start) => bed.causes().filter((cause) => cause.startsWith(start)).length);
     assertEquals(counts, [4, 1, 1]);
@@ -140,7 +140,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
       bed.pass();
     }
     assertEquals(seen, cases.map(([title, , cause]) => [title, cause === undefined, cause]));
-    assertEquals(bed.tls.figures, { refused: 8, reloaded: 0, failed: 0 });
+    assertEquals(bed.tls.metrics, { refused: 8, reloaded: 0, failed: 0 });
     using client = bed.client(cases[0]?.[1]);
     assertEquals(await client.echo("hello"), "hello");
   },
@@ -151,7 +151,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     const session = join(folder, "session");
     const connect = (...flags: string[]) => sessionOf(bed.port, own, [...flags, session]);
     assertEquals([await connect("-sess_out"), await connect("-sess_in")], ["New", "Reused"]);
-    assertEquals(bed.tls.figures.refused, 0);
+    assertEquals(bed.tls.metrics.refused, 0);
     const [first, second] = await Promise.all(
       [authority, otherAuthority].map(({ certFile }) => Deno.readTextFile(certFile)),
     );
@@ -163,9 +163,9 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     ];
     for (const [title, ca, reloaded, refused] of changes) {
       await Deno.writeTextFile(authority.certFile, ca);
-      await until("the authorities to be taken", () => bed.tls.figures.reloaded === reloaded);
+      await until("the authorities to be taken", () => bed.tls.metrics.reloaded === reloaded);
       assertEquals([title, await connect("-sess_in")], [title, "Reused"]);
-      assertEquals([title, bed.tls.figures.refused], [title, refused]);
+      assertEquals([title, bed.tls.metrics.refused], [title, refused]);
     }
     bed.pass(3 * 86_400_000);
     await connect("-sess_in");
@@ -186,7 +186,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     for (let call = 0; call < 3; call++) await refuse();
     bed.pass();
     await refuse();
-    assertEquals([bed.tls.figures.refused, bed.log.length], [4, 2]);
+    assertEquals([bed.tls.metrics.refused, bed.log.length], [4, 2]);
     const [first = "", second = ""] = bed.log;
     assertMatch(
       first,
@@ -205,7 +205,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     const prints = [];
     for (let round = 1; round <= 3; round++) {
       await bed.certificates.issue("server", { names: "DNS:localhost,IP:127.0.0.1" });
-      await until("the pair to be taken", () => bed.tls.figures.reloaded === round);
+      await until("the pair to be taken", () => bed.tls.metrics.reloaded === round);
       await using after = await bed.peer({}, own);
       await using stranger = await bed.peer({}, bed.certificates.otherClient);
       await using nobody = await bed.peer({});
@@ -243,7 +243,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
       await until("the bad pair to be told", () => {
         // It might be half a good one for a while.
         bed.elapse(1_000);
-        return bed.tls.figures.failed === index + 1;
+        return bed.tls.metrics.failed === index + 1;
       });
       await using peer = await bed.peer({});
       assertEquals([peer.isWelcome, peer.fingerprint === first], [true, true]);
@@ -285,7 +285,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     await new Promise((resolve) => socket.on("close", resolve).destroy());
     using client = bed.client();
     assertEquals(await client.echo("hello"), "hello");
-    assertEquals([bed.tls.figures.refused, bed.log], [0, []]);
+    assertEquals([bed.tls.metrics.refused, bed.log], [0, []]);
   },
   async "a unix socket carries TLS as well"(start) {
     await using certificates = await makeCertificates();

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { systemClock } from "../../../src/base/clock.ts";
 import { createHealthService } from "../../../src/grpc/health_service.ts";
-import type { ListenTls } from "../../../src/grpc/listener.ts";
+import type { ListenTls } from "../../../src/grpc/tls_server.ts";
 import { startNative } from "../../../src/grpc/native/native_engine.ts";
 import { Health } from "../../../src/base/health.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";

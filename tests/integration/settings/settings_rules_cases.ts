@@ -152,8 +152,8 @@ async function opensOrWaits(): Promise<void> {
     await using service = await waiting.call;
     // The rules are loaded by a worker, before or after the debug port opens.
     const told = service.log.flatMap((line) =>
-      /Listening for (?:gRPC|HTTP)|waiting for a good one/.exec(line) ?? []
+      /Listening for (?:gRPC|HTTP)|waiting for valid rules/.exec(line) ?? []
     );
-    assertEquals(told, ["waiting for a good one", "Listening for gRPC", "Listening for HTTP"]);
+    assertEquals(told, ["waiting for valid rules", "Listening for gRPC", "Listening for HTTP"]);
   });
 }

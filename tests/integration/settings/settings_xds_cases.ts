@@ -212,8 +212,8 @@ async function arrives(server: XdsServer, env: Env): Promise<boolean> {
     env: { ...XDS, CONFIG_GRPC_XDS_SERVER_URL: server.url, LOG_LEVEL: "info", ...env },
   });
   const has = (text: string) => weir.log.some((line) => line.includes(text));
-  await until("an outcome", () => has("configuration loaded") || waitsIn(weir).length > 0);
-  return has("configuration loaded");
+  await until("an outcome", () => has("Rules loaded") || waitsIn(weir).length > 0);
+  return has("Rules loaded");
 }
 
 type EnvOf = (certificates: Certificates) => Env;

@@ -147,7 +147,7 @@ for (const [name, texts, canonical] of CANONICAL) {
 }
 
 const nested = (depth: number, open = "[", close = "]") => open.repeat(depth) + close.repeat(depth);
-const TOO_DEEP = "the JSON is nested deeper than 64; at most 64 would be right";
+const TOO_DEEP = "the JSON is nested too deep; expected at most 64 levels";
 
 const NESTED: readonly (readonly [name: string, text: string, problem: string | undefined])[] = [
   ["no nesting", "1", undefined],

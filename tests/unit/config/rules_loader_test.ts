@@ -6,7 +6,7 @@ import { type RulesLoader, startRules } from "../../../src/config/rules_loader.t
 import { readRuleFile } from "../../../src/config/rule_file.ts";
 import { Health } from "../../../src/base/health.ts";
 import type { Problem } from "../../../src/base/problem.ts";
-import type { Logger } from "../../../src/base/log.ts";
+import type { LogFields, Logger } from "../../../src/base/log.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { until } from "../../harness/until.ts";
 
@@ -22,7 +22,9 @@ class Story {
 
   /** Starts a loader whose deeds are written down. */
   start(provider: RulesProvider, clock = new FakeClock(1_000), mergeDomains = false): RulesLoader {
-    const line = (level: string) => (message: string) => void this.lines.push(`${level}: ${message}`);
+    const line = (level: string) => (message: string, { errors }: LogFields = {}) => {
+      this.lines.push(`${level}: ${message}${errors === undefined ? "" : ` errors=${errors}`}`);
+    };
     const logger: Logger = {
       debug: line("debug"),
       info: line("info"),
@@ -94,7 +96,7 @@ const BAD_LINES = [
 const DUBIOUS_LINE =
   "warning: a.yaml:1:1: descriptors: there are no descriptors, so nothing in this domain is limited; " +
   "write 'descriptors: []' if that is meant";
-const LOADED = "info: configuration loaded";
+const LOADED = "info: Rules loaded";
 
 const CASES: readonly (readonly [name: string, loads: RulesLoad[], story: string[], failing: string[]])[] = [
   ["good", [GOOD], ["rules: a v7", "succeeded", LOADED], []],
@@ -102,13 +104,13 @@ const CASES: readonly (readonly [name: string, loads: RulesLoad[], story: string
   ["every problem of a rejected one", [BAD], [
     ...BAD_LINES,
     "failed",
-    "error: configuration rejected with 3 errors; there are no rules yet, waiting for a good one",
+    "error: Rules rejected; waiting for valid rules errors=3",
   ], ["no rate limit configuration loaded"]],
   ["problems of several passes in the order of the file", [MIXED], [
     "error: a.yaml:4:3: descriptors[1]: duplicate descriptor composite key 'd.k'; the first one is at a.yaml:3:3",
     "error: a.yaml:5:16: descriptors[1].shadow_mode: expected true or false, got '1'",
     "failed",
-    "error: configuration rejected with 2 errors; there are no rules yet, waiting for a good one",
+    "error: Rules rejected; waiting for valid rules errors=2",
   ], ["no rate limit configuration loaded"]],
   ["rejected after a good one", [GOOD, UNREADABLE], [
     "rules: a v7",
@@ -116,7 +118,7 @@ const CASES: readonly (readonly [name: string, loads: RulesLoad[], story: string
     LOADED,
     "error: dir: gone",
     "failed",
-    "error: configuration rejected with 1 error; the rules before it stay",
+    "error: Rules rejected; keeping the previous rules errors=1",
   ], []],
   ["unchanged after a good one with a warning", [DUBIOUS, UNCHANGED], [
     DUBIOUS_LINE,
@@ -132,8 +134,8 @@ const CASES: readonly (readonly [name: string, loads: RulesLoad[], story: string
     "rules: a v7",
     "succeeded",
     LOADED,
-    ...["error: dir: gone", "failed", "error: configuration rejected with 1 error; the rules before it stay"],
-    ...["error: dir: gone", "failed", "error: configuration rejected with 1 error; the rules before it stay"],
+    ...["error: dir: gone", "failed", "error: Rules rejected; keeping the previous rules errors=1"],
+    ...["error: dir: gone", "failed", "error: Rules rejected; keeping the previous rules errors=1"],
   ], []],
   ["without a domain", [EMPTY], ["rules:  ", "succeeded", LOADED], [
     "the rate limit configuration has no domain",
@@ -147,7 +149,7 @@ const CASES: readonly (readonly [name: string, loads: RulesLoad[], story: string
     LOADED,
     "error: dir: gone",
     "failed",
-    "error: configuration rejected with 1 error; the rules before it stay",
+    "error: Rules rejected; keeping the previous rules errors=1",
   ], ["the rate limit configuration has no domain"]],
 ];
 
@@ -198,7 +200,7 @@ Deno.test("rules loader: a rejected first configuration is told every 30 s until
   const loader = story.start(provider, clock);
   const told = [
     "error: dir: gone",
-    "error: configuration rejected with 1 error; there are no rules yet, waiting for a good one",
+    "error: Rules rejected; waiting for valid rules errors=1",
   ];
   provider.load(UNREADABLE);
   assertEquals(story.take(), [told[0], "failed", told[1]]);
@@ -234,9 +236,9 @@ Deno.test("rules loader: of many problems 100 are logged, errors before warnings
     ...told.slice(0, 98),
     "error: a.yaml:108:1: error",
     "error: a.yaml:120:1: error",
-    "warning: and 20 more, which 'weir check' tells of files",
+    "warning: 20 more problems not logged; 'weir check' shows those of files",
     "failed",
-    "error: configuration rejected with 10 errors; there are no rules yet, waiting for a good one",
+    "error: Rules rejected; waiting for valid rules errors=10",
   ]);
   assertEquals(loader.lastLoad()?.problems.length, 120);
   await loader.close();
@@ -279,7 +281,7 @@ Deno.test("rules loader: a file that is spoilt on disk keeps the old rules and s
       "error: DIR/a.yaml:4:15: descriptors[0].rate_limit.requests_per_unit: expected " +
       "a whole number from 0 to 4294967295 (0 blocks every request), or 'unlimited: true'; got nothing",
       "failed",
-      "error: configuration rejected with 1 error; the rules before it stay",
+      "error: Rules rejected; keeping the previous rules errors=1",
     ]);
     await Deno.writeTextFile(`${root}/a.yaml`, "domain: b\ndescriptors: []\n");
     await until("the corrected rules", () => story.lines.includes("rules: b "));

@@ -212,8 +212,8 @@ Deno.test("worker file provider: what the worker logs is logged here", async () 
     await until("the first load", () => scene.loads.length === 1);
     await scene.provider.close();
     assertEquals(scene.log, [
-      `warning: RUNTIME_ROOT "${root}" is no symbolic link: changes inside it are found by the re-scan every 30 s ` +
-      "only; RUNTIME_WATCH_ROOT=false makes them be told at once",
+      `warning: RUNTIME_ROOT "${root}" is not a symbolic link: only the re-scan every 30 s finds ` +
+      "changes inside it; set RUNTIME_WATCH_ROOT=false to watch its files",
     ]);
   });
 });

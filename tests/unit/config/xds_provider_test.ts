@@ -151,7 +151,7 @@ Deno.test("xds provider: taking over that throws is a refusal", () => {
   const bed = new Bed();
   bed.wrong.set("1", new Error("broken"));
   bed.send("1");
-  assertEquals(bed.take().slice(2), ["load 1: shop", "/n1 3 the rules could not be taken over"]);
+  assertEquals(bed.take().slice(2), ["load 1: shop", "/n1 3 the rules could not be applied"]);
 });
 
 Deno.test("xds provider: of many problems the refusal tells the first", () => {
@@ -184,7 +184,7 @@ Deno.test("xds provider: ten minutes without a server", () => {
   bed.events.onEnd("gone");
   bed.clock.advance(20_000);
   assertEquals(bed.opened.slice(-3).map((ms) => ms / 1_000), [613, 616, 626]);
-  assertEquals(bed.log.lines.filter(({ message }) => message.includes("answers again")).length, 1);
+  assertEquals(bed.log.lines.filter(({ message }) => message.includes("available again")).length, 1);
 });
 
 Deno.test("xds provider: without a server at the start, the waits are those of the attempts", () => {

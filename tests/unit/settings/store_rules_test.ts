@@ -9,9 +9,8 @@ const FORMS = `${NOT_SHOWN} expected the path of a file, or postgres://user:pass
 const NO_KEY =
   `${NOT_SHOWN} WEBHOOK_ENCRYPTION_KEY is not set; expected the same 32 bytes in base64 for every ` +
   "instance that shares the store";
-const NO_PORT =
-  `${NOT_SHOWN} its port is no number from 1 to 65535 (a / or ? in a password is written %2F, %3F)`;
-const NO_USER = `${NOT_SHOWN} it names no user, as in postgres://user:password@host/database`;
+const NO_PORT = `${NOT_SHOWN} expected a port from 1 to 65535 (write a / or ? in a password as %2F or %3F)`;
+const NO_USER = `${NOT_SHOWN} expected a user, as in postgres://user:password@host/database`;
 
 interface StoreCase {
   readonly name: string;

@@ -40,9 +40,9 @@ const MALFORMED = [
     message: "a field: its number is longer than 10 bytes",
   },
   { name: "tag beyond 32 bits", hex: "808080801000", message: "a field: its tag is longer than 32 bits" },
-  { name: "field number 0", hex: "0000", message: "a field: 0 is no field number" },
-  { name: "wire type 6", hex: "0e", message: "field 1: 6 is no wire type" },
-  { name: "wire type 7", hex: "0f", message: "field 1: 7 is no wire type" },
+  { name: "field number 0", hex: "0000", message: "a field: 0 is not a field number" },
+  { name: "wire type 6", hex: "0e", message: "field 1: 6 is not a wire type" },
+  { name: "wire type 7", hex: "0f", message: "field 1: 7 is not a wire type" },
   {
     name: "end of a group that has not begun",
     hex: "2c",

@@ -90,7 +90,7 @@ Deno.test("HeaderReader: what is no block", () => {
     ["more than 32 KiB", "ENHANCE_YOUR_CALM a header block is too long"],
     [
       "a field cut off",
-      `COMPRESSION_ERROR Cannot decode header block at octet "${ECHO.length}": a string ends beyond the block`,
+      `COMPRESSION_ERROR Cannot decode header block at byte "${ECHO.length}": a string ends beyond the block`,
     ],
     ["itself as its parent", "stream 5 PROTOCOL_ERROR a stream depends on itself"],
   ]);

@@ -36,30 +36,30 @@ const HPACK_EXAMPLES: readonly {
   readonly blocks: readonly string[];
   readonly fields: readonly (readonly HeaderField[])[];
   readonly table: readonly HeaderField[];
-  readonly octets: number;
+  readonly bytes: number;
 }[] = [
   {
     name: "C.2.1 literal with indexing",
     blocks: ["400a637573746f6d2d6b65790d637573746f6d2d686561646572"],
     fields: [[["custom-key", "custom-header"]]],
     table: [["custom-key", "custom-header"]],
-    octets: 55,
+    bytes: 55,
   },
   {
     name: "C.2.2 literal without indexing",
     blocks: ["040c2f73616d706c652f70617468"],
     fields: [[[":path", "/sample/path"]]],
     table: [],
-    octets: 0,
+    bytes: 0,
   },
   {
     name: "C.2.3 literal never indexed",
     blocks: ["100870617373776f726406736563726574"],
     fields: [[["password", "secret"]]],
     table: [],
-    octets: 0,
+    bytes: 0,
   },
-  { name: "C.2.4 indexed", blocks: ["82"], fields: [[[":method", "GET"]]], table: [], octets: 0 },
+  { name: "C.2.4 indexed", blocks: ["82"], fields: [[[":method", "GET"]]], table: [], bytes: 0 },
   {
     name: "C.3 requests without Huffman",
     blocks: [
@@ -69,7 +69,7 @@ const HPACK_EXAMPLES: readonly {
     ],
     fields: REQUEST_FIELDS,
     table: REQUEST_TABLE,
-    octets: 164,
+    bytes: 164,
   },
   {
     name: "C.4 requests with Huffman",
@@ -80,7 +80,7 @@ const HPACK_EXAMPLES: readonly {
     ],
     fields: REQUEST_FIELDS,
     table: REQUEST_TABLE,
-    octets: 164,
+    bytes: 164,
   },
   {
     name: "C.5 responses without Huffman, with eviction",
@@ -94,7 +94,7 @@ const HPACK_EXAMPLES: readonly {
     ],
     fields: RESPONSE_FIELDS,
     table: RESPONSE_TABLE,
-    octets: 215,
+    bytes: 215,
   },
   {
     name: "C.6 responses with Huffman, with eviction",
@@ -107,15 +107,15 @@ const HPACK_EXAMPLES: readonly {
     ],
     fields: RESPONSE_FIELDS,
     table: RESPONSE_TABLE,
-    octets: 215,
+    bytes: 215,
   },
   {
-    name: "C.1.2 an integer of three octets",
+    name: "C.1.2 an integer of three bytes",
     tableSize: 1337,
     blocks: ["3f9a0a"],
     fields: [[]],
     table: [],
-    octets: 0,
+    bytes: 0,
   },
 ];
 
@@ -124,37 +124,37 @@ for (const example of HPACK_EXAMPLES) {
     const decoder = new HpackDecoder(example.tableSize);
     const fields = example.blocks.map((block) => decoder.decode(Uint8Array.fromHex(block)));
     assertEquals(
-      { fields, table: decoder.dynamicTable, octets: decoder.dynamicTableSize },
-      { fields: [...example.fields.map((list) => [...list])], table: example.table, octets: example.octets },
+      { fields, table: decoder.dynamicTable, bytes: decoder.dynamicTableSize },
+      { fields: [...example.fields.map((list) => [...list])], table: example.table, bytes: example.bytes },
     );
   });
 }
 
 const BAD_BLOCKS: readonly (readonly [name: string, block: string, message: string])[] = [
-  ["index 0", "80", 'Cannot decode header block at octet "1": no table has the index 0'],
-  ["index beyond the tables", "be", 'Cannot decode header block at octet "1": no table has the index 62'],
-  ["end in a field", "0f", 'Cannot decode header block at octet "1": it ends in the middle of a field'],
+  ["index 0", "80", 'Cannot decode header block at byte "1": no table has the index 0'],
+  ["index beyond the tables", "be", 'Cannot decode header block at byte "1": no table has the index 62'],
+  ["end in a field", "0f", 'Cannot decode header block at byte "1": it ends in the middle of a field'],
   [
     "string beyond the block",
     "000161ff",
-    'Cannot decode header block at octet "4": it ends in the middle of a field',
+    'Cannot decode header block at byte "4": it ends in the middle of a field',
   ],
-  ["value cut off", "0001610562", 'Cannot decode header block at octet "9": a string ends beyond the block'],
-  ["integer too large", "ffffffffff0f", 'Cannot decode header block at octet "5": an integer above 16777216'],
+  ["value cut off", "0001610562", 'Cannot decode header block at byte "9": a string ends beyond the block'],
+  ["integer too large", "ffffffffff0f", 'Cannot decode header block at byte "5": an integer above 16777216'],
   [
     "integer that does not end",
     "ff8080808080",
-    'Cannot decode header block at octet "5": an integer of too many octets',
+    'Cannot decode header block at byte "5": an integer of too many bytes',
   ],
   [
     "table above the limit",
     "3fe21f",
-    'Cannot decode header block at octet "3": a table of 4097 octets, at most 4096 are allowed',
+    'Cannot decode header block at byte "3": a table of 4097 bytes; expected at most 4096',
   ],
   [
     "size after a field",
     "8220",
-    'Cannot decode header block at octet "2": a change of the table\'s size must come before the first field',
+    'Cannot decode header block at byte "2": a change of the table\'s size must come before the first field',
   ],
   [
     "Huffman padding of zeros",
@@ -178,7 +178,7 @@ Deno.test("HpackDecoder: bad blocks", () => {
 
 Deno.test("HpackDecoder: what a block unfolds to is bounded, and the table is kept for the next one", () => {
   const decoder = new HpackDecoder(4_096, 100);
-  // One field into the table, then many times by its index: 80 octets a time, each written as one.
+  // One field into the table, then many times by its index: 80 bytes a time, each written as one.
   const fields = decoder.decode(
     Uint8Array.fromHex("40" + "01" + "61" + "2f" + "78".repeat(47) + "be".repeat(1_000)),
   );
