@@ -100,10 +100,13 @@ export class FieldReader {
     return undefined;
   }
 
-  #fail(key: string, expected: string, value: YamlValue): void {
+  #fail(key: string, wanted: string, value: YamlValue): void {
     this.#failed.add(key);
-    const text = `${key} must be ${expected}, not ${described(value)}`;
-    this.#log.error(value.offset, pathOf(this.#path, key), text);
+    this.#log.error(
+      value.offset,
+      pathOf(this.#path, key),
+      `${key} must be ${wanted}, not ${described(value)}`,
+    );
   }
 }
 
