@@ -82,7 +82,7 @@ export const TRACING_CASES: SettingCases = {
   },
   TRACING_SAMPLING_RATE: { sees: "spans only of calls that the caller records", tools: REDIS, run: samples },
   "OTEL_EXPORTER_OTLP_<OPTION>": {
-    sees: "spans at another place, with headers",
+    sees: "spans at another place, as JSON, with headers",
     tools: REDIS,
     run: exportsElsewhere,
   },
@@ -136,8 +136,10 @@ async function exportsElsewhere(): Promise<void> {
   const { usual, other } = TRACED.value.sampled;
   assertEquals(usual, []);
   // A busy machine may take two requests for what goes into one.
-  const seen = other.requests.map(({ path, headers }) => `${path} ${headers.get("authorization")}`);
-  assertEquals([other.spans.length, ...new Set(seen)], [2, "/spans token"]);
+  const seen = other.requests.map(({ path, headers }) =>
+    [path, headers.get("authorization"), headers.get("content-type")].join(" ")
+  );
+  assertEquals([other.spans.length, ...new Set(seen)], [2, "/spans token application/json"]);
   // The exporter would take its default in place of it.
   const env = { TRACING_ENABLED: "true", OTEL_EXPORTER_OTLP_ENDPOINT: "me:secret@collector" };
   const { message } = await assertRejects(() => ServeFixture.start({ env }));
@@ -163,6 +165,7 @@ async function tracesElsewhere(other: OtlpReceiver): Promise<readonly ReceivedSp
     TRACING_SAMPLING_RATE: "0",
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${other.url}/spans`,
     OTEL_EXPORTER_OTLP_HEADERS: "authorization=token",
+    OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
   };
   return await traces("http", env, async (weir) => {
     await askGrpc(weir);
