@@ -28,11 +28,8 @@ const reading = new Map<string, Promise<TlsConnectOptions>>();
 export function readTlsFiles(files: TlsFiles): Promise<TlsConnectOptions> {
   const { settings, authorityFile, certFile, keyFile, skipHostname = false } = files;
   const name = JSON.stringify([settings, authorityFile, certFile, keyFile, skipHostname]);
-  let options = reading.get(name);
-  if (options === undefined) {
-    options = read(files).finally(() => reading.delete(name));
-    reading.set(name, options);
-  }
+  const options = reading.get(name) ?? read(files).finally(() => reading.delete(name));
+  reading.set(name, options);
   return options;
 }
 

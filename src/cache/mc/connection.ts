@@ -110,14 +110,13 @@ export class McConnection {
   }
 
   #take(reply: string): void {
-    if (!this.#isUsable) return this.#greeted(reply);
-    if (!this.#queue.take(reply)) this.end(`it said ${JSON.stringify(reply)} without being asked`);
-  }
-
-  #greeted(reply: string): void {
-    if (!reply.startsWith("VERSION ")) return this.end(`it greets with ${JSON.stringify(reply)}`);
-    this.#isUsable = true;
-    this.#cancelDeadline();
-    this.#events.ready();
+    if (this.#isUsable) {
+      if (!this.#queue.take(reply)) this.end(`it said ${JSON.stringify(reply)} without being asked`);
+    } else if (!reply.startsWith("VERSION ")) this.end(`it greets with ${JSON.stringify(reply)}`);
+    else {
+      this.#isUsable = true;
+      this.#cancelDeadline();
+      this.#events.ready();
+    }
   }
 }

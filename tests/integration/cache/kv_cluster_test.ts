@@ -244,7 +244,11 @@ Deno.test("kv cluster: without any node calls fail at once, and the outage is to
   await until("the outage to be told", () => told.length > 0);
   const error = await assertRejects(async () => await cache.add([hit()]));
   const message = `Cannot ask key-value cache "cluster": node "127.0.0.1:${port}": `;
-  assertEquals([error.message.startsWith(message), cache.figures.gauges.cx_active?.()], [true, 0], error.message);
+  assertEquals(
+    [error.message.startsWith(message), cache.figures.gauges.cx_active?.()],
+    [true, 0],
+    error.message,
+  );
   await cache.close();
   assertEquals(told.length, 1);
   assertMatch(told[0] ?? "", /^false .*ECONNREFUSED/);
