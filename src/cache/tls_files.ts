@@ -33,9 +33,8 @@ export function readTlsFiles(files: TlsFiles): Promise<TlsConnectOptions> {
   return options;
 }
 
-async function read({ settings, authorityFile, certFile, keyFile, skipHostname }: TlsFiles): Promise<
-  TlsConnectOptions
-> {
+async function read(files: TlsFiles): Promise<TlsConnectOptions> {
+  const { settings, authorityFile, certFile, keyFile, skipHostname } = files;
   const names = { cert: `${settings}_CLIENT_CERT`, key: `${settings}_CLIENT_KEY` };
   const [authorities, pair] = await allEnded([
     authorityFile === undefined ? undefined : readAuthorities(`${settings}_CACERT`, authorityFile),

@@ -26,7 +26,7 @@ export class McConnection {
   readonly #options: McConnectionOptions;
   readonly #events: McConnectionEvents;
   readonly #reader = new McReplyReader();
-  readonly #queue = new ReplyQueue<string>();
+  #queue = new ReplyQueue<string>();
   readonly #cancelDeadline: () => void;
   #socket: net.Socket | undefined;
   #isUsable = false;
@@ -62,7 +62,7 @@ export class McConnection {
     this.#isEnded = true;
     this.#isUsable = false;
     this.#cancelDeadline();
-    this.#queue.clear();
+    this.#queue = new ReplyQueue();
     this.#socket?.destroy();
     this.#events.lost(reason);
   }

@@ -11,7 +11,6 @@ import { KvClusterWaits } from "./waits.ts";
 
 /** Most calls that wait for something other than the node that they have asked. */
 const MAX_WAITS = 10_000;
-/** How many keys are removed at the same time. */
 const PARALLEL_REMOVALS = 16;
 const MAX_REDIRECTIONS = 5;
 /** More than any counter holds: giving this much back leaves 0. */
