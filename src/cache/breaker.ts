@@ -8,6 +8,8 @@ const WAITS = { firstMs: 100, longestMs: 5_000 };
 
 /** A circuit breaker. Open, it lets one attempt pass after each wait, which closes it or makes the wait longer. */
 export class Breaker {
+  /** How often it opened. */
+  opened = 0;
   readonly #options: { readonly clock: Clock; readonly random: () => number };
   #failures = 0;
   #open = false;
@@ -15,7 +17,6 @@ export class Breaker {
   /** Counted from 1 since it opened. */
   #attempt = 1;
   #retryAt = 0;
-  #opened = 0;
   #reason = "";
 
   /** `random` returns a number from 0 to below 1. */
@@ -23,13 +24,8 @@ export class Breaker {
     this.#options = { clock, random };
   }
 
-  get open(): boolean {
+  get isOpen(): boolean {
     return this.#open;
-  }
-
-  /** How often it opened. */
-  get opened(): number {
-    return this.#opened;
   }
 
   /** Why nothing passes. */
@@ -60,7 +56,7 @@ export class Breaker {
     if (!this.#open) {
       if (++this.#failures < FAILURES_TO_OPEN) return;
       this.#open = true;
-      this.#opened++;
+      this.opened++;
     } else if (this.#trying) {
       this.#attempt++;
     } else {

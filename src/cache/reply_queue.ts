@@ -29,10 +29,6 @@ export class ReplyQueue<Reply> {
     return true;
   }
 
-  clear(): void {
-    this.#pending = [];
-  }
-
   /** Answers every write, with this in place of the missing replies. */
   fill(missing: Reply): void {
     const pending = this.#pending;

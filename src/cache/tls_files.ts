@@ -28,17 +28,13 @@ const reading = new Map<string, Promise<TlsConnectOptions>>();
 export function readTlsFiles(files: TlsFiles): Promise<TlsConnectOptions> {
   const { settings, authorityFile, certFile, keyFile, skipHostname = false } = files;
   const name = JSON.stringify([settings, authorityFile, certFile, keyFile, skipHostname]);
-  let options = reading.get(name);
-  if (options === undefined) {
-    options = read(files).finally(() => reading.delete(name));
-    reading.set(name, options);
-  }
+  const options = reading.get(name) ?? read(files).finally(() => reading.delete(name));
+  reading.set(name, options);
   return options;
 }
 
-async function read({ settings, authorityFile, certFile, keyFile, skipHostname }: TlsFiles): Promise<
-  TlsConnectOptions
-> {
+async function read(files: TlsFiles): Promise<TlsConnectOptions> {
+  const { settings, authorityFile, certFile, keyFile, skipHostname } = files;
   const names = { cert: `${settings}_CLIENT_CERT`, key: `${settings}_CLIENT_KEY` };
   const [authorities, pair] = await allEnded([
     authorityFile === undefined ? undefined : readAuthorities(`${settings}_CACERT`, authorityFile),

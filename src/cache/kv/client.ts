@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import { errorText } from "../../base/error_text.ts";
 import { ReplyQueue } from "../reply_queue.ts";
 import { KvConnector, type KvConnectorOptions } from "./connector.ts";
-import { ReplyError, respArgument, respCommand, RespReader, shortened } from "./resp.ts";
+import { respArgument, respCommand, RespReader, shortened } from "./resp.ts";
 
 /** How a client connects, and who is notified of it. */
 export interface KvClientOptions {
@@ -74,7 +74,10 @@ export class KvClient {
    * Writes commands in the form of the protocol. `answered` gets their replies in order, errors among them;
    * where the connection ends before, errors that are no `ReplyError` are in place of the missing ones.
    */
-  write(text: string, replies: number, answered: (replies: readonly unknown[]) => void): void {
+  write(
+    { text, replies }: { readonly text: string; readonly replies: number },
+    answered: (replies: readonly unknown[]) => void,
+  ): void {
     if (this.#stream === undefined) return answered(new Array<Error>(replies).fill(new Error(this.reason)));
     this.#queue.push(replies, answered);
     this.#stream.write(text, "latin1");
@@ -83,7 +86,8 @@ export class KvClient {
   /** Sends one command behind those that were written; rejects with `ReplyError` for an error of the server. */
   command([name = "", ...args]: readonly string[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      this.write(respCommand(name, ...args.map(respArgument)), 1, ([reply]) => {
+      const text = respCommand(name, ...args.map(respArgument));
+      this.write({ text, replies: 1 }, ([reply]) => {
         if (reply instanceof Error) reject(reply);
         else resolve(reply);
       });
@@ -118,7 +122,7 @@ export class KvClient {
     try {
       reader.read(bytes, (reply) => {
         if (this.#stream !== stream || this.#queue.take(reply)) return;
-        throw new Error(`it sent ${JSON.stringify(shortened(textOf(reply)))} without a command`);
+        throw new Error(`it sent ${JSON.stringify(shortened(errorText(reply)))} without a command`);
       });
     } catch (error) {
       if (this.#stream === stream) this.drop(errorText(error));
@@ -130,8 +134,4 @@ export class KvClient {
     this.#queue.fill(new Error(this.reason));
     this.#options.onClosed(this.reason);
   }
-}
-
-function textOf(reply: unknown): string {
-  return reply instanceof ReplyError ? reply.message : String(reply);
 }

@@ -60,11 +60,8 @@ export class KvConnection {
   }
 
   /** Writes commands; `answered` is called with their replies, or with errors for those that did not come. */
-  write(
-    { text, replies }: { readonly text: string; readonly replies: number },
-    answered: (replies: readonly unknown[]) => void,
-  ): void {
-    this.#client.write(text, replies, answered);
+  write(...commands: Parameters<KvClient["write"]>): void {
+    this.#client.write(...commands);
   }
 
   /** Sends one command, behind whatever is in flight. */

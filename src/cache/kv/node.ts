@@ -120,7 +120,7 @@ export class KvNode {
       counters: { ...counters, timeouts: () => this.#timeouts, breaker_opened: () => this.#breaker.opened },
       gauges: {
         ...gauges,
-        breaker_open: () => this.#breaker.open ? 1 : 0,
+        breaker_open: () => this.#breaker.isOpen ? 1 : 0,
         batches_in_flight: () => this.#inFlight.size,
       },
     };

@@ -82,13 +82,13 @@ export class McBatch extends HitBatch implements McExchange {
 
   answered(replies: readonly string[]): string | undefined {
     const misfit = this.#eachGroup(replies, misfitOf).find((text) => text !== undefined);
-    if (misfit === undefined) {
-      this.#eachGroup(replies, (group, made, reply) => {
-        group.outcome = this.#outcome(group, made, reply);
-      });
-      this.settleAsks();
-    } else this.fail(misfit);
-    return misfit;
+    if (misfit !== undefined) {
+      this.fail(misfit);
+      return misfit;
+    }
+    this.#eachGroup(replies, (group, ...parts) => group.outcome = this.#outcome(group, ...parts));
+    this.settleAsks();
+    return undefined;
   }
 
   override fail(reason: string): void {

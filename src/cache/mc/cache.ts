@@ -90,7 +90,8 @@ export class McCache implements CounterCache {
   }
 
   async remove(keys: readonly string[]): Promise<void> {
-    const parts = Map.groupBy(keys.map((key) => this.#storedKey(key)), (key) => this.#nodeOf(key));
+    const stored = keys.map((key) => storedMcKey(key, this.#options.digestPrefix));
+    const parts = Map.groupBy(stored, (key) => this.#nodeOf(key));
     await settleAll([...parts].map(([node, part]) => node.remove(part)));
   }
 
@@ -102,12 +103,9 @@ export class McCache implements CounterCache {
 
   /** The hits themselves, unless a key is stored under another one. */
   #storable(hits: readonly Hit[]): readonly Hit[] {
-    const isStored = hits.every(({ key }) => this.#storedKey(key) === key);
-    return isStored ? hits : hits.map((hit) => ({ ...hit, key: this.#storedKey(hit.key) }));
-  }
-
-  #storedKey(key: string): string {
-    return storedMcKey(key, this.#options.digestPrefix);
+    const { digestPrefix } = this.#options;
+    const isStored = hits.every(({ key }) => storedMcKey(key, digestPrefix) === key);
+    return isStored ? hits : hits.map((hit) => ({ ...hit, key: storedMcKey(hit.key, digestPrefix) }));
   }
 
   #nodeOf(key: string): McNode {

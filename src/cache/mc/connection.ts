@@ -26,7 +26,7 @@ export class McConnection {
   readonly #options: McConnectionOptions;
   readonly #events: McConnectionEvents;
   readonly #reader = new McReplyReader();
-  readonly #queue = new ReplyQueue<string>();
+  #queue = new ReplyQueue<string>();
   readonly #cancelDeadline: () => void;
   #socket: net.Socket | undefined;
   #isUsable = false;
@@ -62,7 +62,7 @@ export class McConnection {
     this.#isEnded = true;
     this.#isUsable = false;
     this.#cancelDeadline();
-    this.#queue.clear();
+    this.#queue = new ReplyQueue();
     this.#socket?.destroy();
     this.#events.lost(reason);
   }
@@ -110,14 +110,13 @@ export class McConnection {
   }
 
   #take(reply: string): void {
-    if (!this.#isUsable) return this.#greeted(reply);
-    if (!this.#queue.take(reply)) this.end(`it said ${JSON.stringify(reply)} without being asked`);
-  }
-
-  #greeted(reply: string): void {
-    if (!reply.startsWith("VERSION ")) return this.end(`it greets with ${JSON.stringify(reply)}`);
-    this.#isUsable = true;
-    this.#cancelDeadline();
-    this.#events.ready();
+    if (this.#isUsable) {
+      if (!this.#queue.take(reply)) this.end(`it said ${JSON.stringify(reply)} without being asked`);
+    } else if (!reply.startsWith("VERSION ")) this.end(`it greets with ${JSON.stringify(reply)}`);
+    else {
+      this.#isUsable = true;
+      this.#cancelDeadline();
+      this.#events.ready();
+    }
   }
 }

@@ -4,7 +4,6 @@ import type { HostAndPort } from "../../base/host_port.ts";
 import type { SharedCacheOptions } from "../shared_cache_options.ts";
 
 const LOOKUP_TIMEOUT_MS = 5_000;
-/** Waits after failed lookups. */
 const RETRY = { firstMs: 250, longestMs: 10_000 };
 
 /** The part of an SRV record that is used. */

@@ -2,11 +2,9 @@ import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { InvalidRequestError } from "../../ratelimit/errors.ts";
 
-/** Longest key that the protocol allows, in bytes of UTF-8. */
 const MAX_KEY_BYTES = 250;
 /** Longest prefix that leaves room for a digest and a window. */
 const MAX_PREFIX_LENGTH = 150;
-/** Most characters of a key that an error shows. */
 const SHOWN_CHARACTERS = 60;
 /** Nearly every key: one byte a character, and none that would end it. */
 const PLAIN_KEY = /^[\x21-\x7e]{1,250}$/;

@@ -88,7 +88,7 @@ export class McNode {
   get figures(): Figures {
     return {
       counters: { breaker_opened: () => this.#breaker.opened },
-      gauges: { cx_active: () => this.#pool.size, breaker_open: () => this.#breaker.open ? 1 : 0 },
+      gauges: { cx_active: () => this.#pool.size, breaker_open: () => this.#breaker.isOpen ? 1 : 0 },
     };
   }
 

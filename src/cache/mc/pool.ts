@@ -71,9 +71,8 @@ export class McPool {
 
   /** The connection with the fewest writes in flight; absent when there is none. */
   take(): McConnection | undefined {
-    const [first, ...others] = this.#usable();
-    if (first === undefined) return undefined;
-    const least = others.reduce((best, one) => one.inFlight < best.inFlight ? one : best, first);
+    const [least] = this.#usable().sort((one, other) => one.inFlight - other.inFlight);
+    if (least === undefined) return undefined;
     const { clock, maxIdleConnections } = this.#options;
     const isMore = this.#connections.size < maxIdleConnections && clock.elapsed() >= this.#noMoreUntil;
     if (least.inFlight > 0 && isMore) this.#open();

@@ -69,7 +69,7 @@ Deno.test("kv client: ioredis connects again after each loss, and what was writt
   using bed = new Bed(server.url);
   await bed.connections(1);
   const answered = Promise.withResolvers<readonly unknown[]>();
-  bed.client.write("*1\r\n$4\r\nHALF\r\n", 2, answered.resolve);
+  bed.client.write({ text: "*1\r\n$4\r\nHALF\r\n", replies: 2 }, answered.resolve);
   const [first, second] = await answered.promise;
   assertEquals([first, second instanceof Error ? second.message : second], [1, "the connection was closed"]);
   await bed.connections(2);

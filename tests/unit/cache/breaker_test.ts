@@ -14,11 +14,11 @@ Deno.test("breaker: failures in a row open it, and one success between them does
   const breaker = new Breaker({ clock: new FakeClock(), random: () => 0 });
   for (let round = 0; round < 3; round++) {
     for (let failure = 0; failure < 4; failure++) breaker.failed("no answer");
-    assertEquals([breaker.open, breaker.tryPass()], [false, true]);
+    assertEquals([breaker.isOpen, breaker.tryPass()], [false, true]);
     breaker.succeeded();
   }
   for (let failure = 0; failure < 5; failure++) breaker.failed("no answer");
-  assertEquals([breaker.open, breaker.tryPass(), breaker.opened, breaker.refusal], [
+  assertEquals([breaker.isOpen, breaker.tryPass(), breaker.opened, breaker.refusal], [
     true,
     false,
     1,
@@ -33,7 +33,12 @@ Deno.test("breaker: when the wait is over one attempt passes, and its success cl
   clock.advance(1);
   assertEquals([breaker.tryPass(), breaker.tryPass()], [true, false]);
   breaker.succeeded();
-  assertEquals([breaker.open, breaker.tryPass(), breaker.tryPass(), breaker.opened], [false, true, true, 1]);
+  assertEquals([breaker.isOpen, breaker.tryPass(), breaker.tryPass(), breaker.opened], [
+    false,
+    true,
+    true,
+    1,
+  ]);
 });
 
 Deno.test("breaker: waits double from attempt to attempt up to five seconds, and begin anew after a success", () => {

@@ -61,7 +61,7 @@ export class KvClusterCall implements Caller {
     const { topology, waits } = this.#options;
     if (!topology.isKnown) {
       this.#hasWaited = true;
-      if (topology.looking !== undefined) await waits.within(topology.looking, this.#left());
+      await waits.within(topology.refresh.running ?? Promise.resolve(), this.#left());
     }
     if (topology.isKnown) await this.#askAll(this.#bySlot());
     else this.#hits.forEach((_, position) => this.#states[position] = topology.reason);
@@ -91,7 +91,7 @@ export class KvClusterCall implements Caller {
       const node = topology.nodeOf(slot);
       if (node !== undefined) return join(groups, { node, asking: false, position });
       this.#states[position] = `no node has slot ${slot}`;
-      topology.suspect();
+      topology.refresh.suspect();
     });
     return [...groups.values()];
   }
@@ -143,7 +143,9 @@ export class KvClusterCall implements Caller {
       return groups.forEach((group) => this.#failAll(group, "the nodes send the hit to one another"));
     }
     this.#hasWaited = true;
-    if (pauseMs > 0) await this.#options.waits.pause(Math.min(pauseMs, this.#left()));
+    if (pauseMs > 0) {
+      await this.#options.waits.within(new Promise<never>(() => {}), Math.min(pauseMs, this.#left()));
+    }
     await Promise.all(groups.map((group) => this.#ask(group, redirections + 1)));
   }
 
@@ -182,7 +184,7 @@ export class KvClusterCall implements Caller {
     this.#states[position] = node.describe(state);
     if (this.#caller?.gone === true || ERROR_REPLY.test(state) && !NODE_STATE.test(state)) return;
     node.failed();
-    this.#options.topology.suspect();
+    this.#options.topology.refresh.suspect();
   }
 
   #left(): number {

@@ -11,7 +11,6 @@ import { KvClusterWaits } from "./waits.ts";
 
 /** Most calls that wait for something other than the node that they have asked. */
 const MAX_WAITS = 10_000;
-/** How many keys are removed at the same time. */
 const PARALLEL_REMOVALS = 16;
 const MAX_REDIRECTIONS = 5;
 /** More than any counter holds: giving this much back leaves 0. */
@@ -71,8 +70,8 @@ export class KvCluster implements CounterCache {
     const { clock, timeoutMs } = this.#options;
     const endsAt = clock.elapsed() + timeoutMs;
     const within: Within = (promise) => this.#waits.within(promise, endsAt - clock.elapsed());
-    const { isKnown, looking } = this.#topology;
-    if (!isKnown && looking !== undefined) await within(looking);
+    const { isKnown, refresh } = this.#topology;
+    if (!isKnown) await within(refresh.running ?? Promise.resolve());
     const queue = keys.values();
     const work = async () => {
       for (const key of queue) await this.#removeKey(key, within);
@@ -120,7 +119,7 @@ export class KvCluster implements CounterCache {
     } catch (error) {
       const redirect = parseRedirect(errorText(error), node.endpoint);
       if (redirect !== undefined) return redirect;
-      this.#topology.suspect();
+      this.#topology.refresh.suspect();
       throw node.error(errorText(error), error);
     }
   }

@@ -8,9 +8,10 @@ const RETRY = { firstMs: 100, longestMs: 1_000 };
 
 /** When the state of the cluster is read: now and then, on request, and with backoff while something is wrong. */
 export class KvClusterRefresh {
+  /** Settles at the end of the current look; absent without one. */
+  running: Promise<void> | undefined;
   readonly #look: () => Promise<boolean>;
   readonly #options: Pick<SharedCacheOptions, "clock" | "random">;
-  #running: Promise<void> | undefined;
   #startedAt = -Infinity;
   #isRequested = false;
   #failures = 0;
@@ -23,27 +24,22 @@ export class KvClusterRefresh {
     this.#options = options;
   }
 
-  /** Settles at the end of the current look; absent without one. */
-  get running(): Promise<void> | undefined {
-    return this.#running;
-  }
-
   /** Looks soon, and once more if the current look may have missed the cause. */
   request(): void {
-    if (this.#running !== undefined) this.#isRequested = true;
+    if (this.running !== undefined) this.#isRequested = true;
     else this.#schedule(RETRY.firstMs - this.#elapsed());
   }
 
   /** Something is wrong: looks soon, and less often the longer it lasts. */
   suspect(): void {
-    if (this.#running === undefined) this.#schedule(this.#retryMs() - this.#elapsed());
+    if (this.running === undefined) this.#schedule(this.#retryMs() - this.#elapsed());
   }
 
   start(): void {
     this.#next?.cancel();
     this.#next = undefined;
     this.#startedAt = this.#options.clock.elapsed();
-    this.#running = this.#run();
+    this.running = this.#run();
   }
 
   /** Ends the timer; the current look is the last one. */
@@ -55,7 +51,7 @@ export class KvClusterRefresh {
 
   async #run(): Promise<void> {
     const isWell = await this.#look();
-    this.#running = undefined;
+    this.running = undefined;
     this.#failures = isWell ? 0 : this.#failures + 1;
     this.#schedule(isWell ? REST_MS : this.#retryMs());
     if (!this.#isRequested) return;

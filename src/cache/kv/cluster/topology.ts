@@ -34,7 +34,8 @@ export class KvTopology {
   readonly #options: KvTopologyOptions;
   readonly #ready = Promise.withResolvers<void>();
   readonly #waits: KvClusterWaits;
-  readonly #refresh: KvClusterRefresh;
+  /** Reads the slots of the cluster. */
+  readonly refresh: KvClusterRefresh;
   readonly #nodes = new Map<string, KvClusterNode>();
   /** The nodes of the latest answer. */
   #named = new Set<KvClusterNode>();
@@ -48,14 +49,14 @@ export class KvTopology {
   constructor(options: KvTopologyOptions) {
     this.#options = options;
     this.#waits = new KvClusterWaits(options.clock);
-    this.#refresh = new KvClusterRefresh(() => this.#look(), options);
+    this.refresh = new KvClusterRefresh(() => this.#look(), options);
     const [first] = options.seeds.flatMap((seed) => this.open(seed) ?? []);
     const { counters, gauges }: Figures = first?.kv.figures ?? { counters: {}, gauges: {} };
     this.#figures = new SummedFigures(
       { counters: Object.keys(counters), gauges: Object.keys(gauges) },
       () => [...this.#nodes.values()].map(({ kv }) => kv.figures),
     );
-    this.#refresh.start();
+    this.refresh.start();
   }
 
   get figures(): Figures {
@@ -84,11 +85,6 @@ export class KvTopology {
     return this.#table.length > 0;
   }
 
-  /** Settles at the end of the current look at the cluster; absent without one. */
-  get looking(): Promise<void> | undefined {
-    return this.#refresh.running;
-  }
-
   nodeOf(slot: number): KvClusterNode | undefined {
     return this.#table[slot];
   }
@@ -115,27 +111,22 @@ export class KvTopology {
     const node = this.open(endpoint);
     if (kind === "ASK") return node;
     if (node !== undefined && this.isKnown) this.#table[slot] = node;
-    this.#refresh.request();
+    this.refresh.request();
     return node;
-  }
-
-  /** The slots may have changed. */
-  suspect(): void {
-    this.#refresh.suspect();
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#refresh.close();
+    this.refresh.close();
     this.#waits.close();
     this.#cancelRetire?.();
-    await Promise.all([this.#refresh.running, ...[...this.#nodes.values()].map((node) => node.close())]);
+    await Promise.all([this.refresh.running, ...[...this.#nodes.values()].map((node) => node.close())]);
   }
 
   /** The key may be on another node than the one that could not set its expiry. */
   #placeExpiry(expiry: LateExpiry): boolean {
     if (this.#isClosed) return false;
-    this.suspect();
+    this.refresh.suspect();
     const node = this.nodeOf(slotOf(expiry.key));
     node?.kv.owe([expiry]);
     return node !== undefined;
@@ -224,8 +215,8 @@ export class KvTopology {
     if (this.#isClosed) return;
     if (!node.kv.connected) this.reason = node.describe(node.reason);
     this.#report();
-    if (!node.kv.connected) this.#refresh.suspect();
-    else if (!this.connected) this.#refresh.request();
+    if (!node.kv.connected) this.refresh.suspect();
+    else if (!this.connected) this.refresh.request();
   }
 
   /** Reports a change; that there is no connection yet, only once a look has ended. */

@@ -34,10 +34,6 @@ export class KvClusterWaits {
     return wait;
   }
 
-  async pause(ms: number): Promise<void> {
-    await this.within(new Promise<never>(() => {}), ms);
-  }
-
   /** Ends every wait, and each later one immediately. */
   close(): void {
     this.#isClosed = true;

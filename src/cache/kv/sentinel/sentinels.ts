@@ -27,7 +27,8 @@ export class KvSentinels {
   #cancelWatch: (() => void) | undefined;
   readonly #waiting = new Set<AbortSignal>();
   readonly #endIfIdle = () => {
-    if (!this.#isIdle()) return;
+    const isIdle = this.#followed.size === 0 && [...this.#waiting].every((signal) => signal.aborted);
+    if (!isIdle) return;
     this.#cancelWatch?.();
     this.#cancelWatch = undefined;
     for (const session of this.#sessions.values()) session.end();
@@ -70,20 +71,12 @@ export class KvSentinels {
   }
 
   #watch(): void {
-    this.#cancelWatch ??= this.#options.clock.after(WATCH_INTERVAL_MS, () => {
+    this.#cancelWatch ??= this.#options.clock.after(WATCH_INTERVAL_MS, async () => {
       this.#cancelWatch = undefined;
-      void this.#look();
+      // Connections stay while no sentinel answers.
+      await this.#primary(new AbortController().signal).catch(() => undefined);
+      if (this.#followed.size > 0) this.#watch();
     });
-  }
-
-  /** Never rejects: connections stay while no sentinel answers. */
-  async #look(): Promise<void> {
-    await this.#primary(new AbortController().signal).catch(() => undefined);
-    if (this.#followed.size > 0) this.#watch();
-  }
-
-  #isIdle(): boolean {
-    return this.#followed.size === 0 && [...this.#waiting].every((signal) => signal.aborted);
   }
 
   async #askAll(): Promise<KvOpinion> {

@@ -169,7 +169,7 @@ Deno.test("kv cluster topology: a lost primary is looked for again and again, bu
   const before = looks(fixture);
   nodes.at("a:1").leave();
   for (let turn = 0; turn < 500; turn++) {
-    topology.suspect();
+    topology.refresh.suspect();
     await pass(clock, 10);
   }
   const during = looks(fixture) - before;
@@ -189,7 +189,7 @@ Deno.test("kv cluster topology: a node that stands still costs a look one second
   if (node === undefined) throw new Error("Cannot find a node");
   node.failed();
   const before = [a.looks, b.looks];
-  topology.suspect();
+  topology.refresh.suspect();
   await pass(clock, 3_000);
   assertEquals([a.looks - (before[0] ?? 0), b.looks - (before[1] ?? 0) >= 2], [0, true]);
   await topology.close();
@@ -200,7 +200,7 @@ Deno.test("kv cluster topology: a failure of a node that is not asked again is f
   const { clock, topology } = fixture;
   await pass(clock, 1_000);
   topology.nodeOf(0)?.failed();
-  topology.suspect();
+  topology.refresh.suspect();
   const before = looks(fixture);
   await pass(clock, 9_900);
   const during = looks(fixture) - before;
@@ -215,7 +215,7 @@ Deno.test("kv cluster topology: a node that tells the slots has ceased to fail",
   await pass(clock, 1_000);
   nodes.at("b:1").slots = () => "OK";
   topology.nodeOf(0)?.failed();
-  topology.suspect();
+  topology.refresh.suspect();
   await pass(clock, 1_000);
   assertEquals(topology.nodeOf(0)?.isFailing, false);
   await topology.close();
