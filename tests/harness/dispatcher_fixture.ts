@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { AttemptReport } from "../../src/webhooks/deliveries/metrics.ts";
-import { Dispatcher } from "../../src/webhooks/deliveries/dispatcher.ts";
-import type { AttemptSteps, DispatcherOptions } from "../../src/webhooks/deliveries/dispatcher_options.ts";
+import type { AttemptSteps } from "../../src/webhooks/deliveries/attempt.ts";
+import { Dispatcher, type DispatcherOptions } from "../../src/webhooks/deliveries/dispatcher.ts";
 import { eventBody } from "../../src/webhooks/model/event.ts";
 import type { Attempt, AuditEntry, Delivery, Endpoint } from "../../src/webhooks/model/records.ts";
 import type { DeliverySender, OutgoingDelivery, SendResult } from "../../src/webhooks/deliveries/sender.ts";

@@ -1,6 +1,5 @@
 import { WakeLoop } from "../../base/wake_loop.ts";
-import { Dispatcher } from "../deliveries/dispatcher.ts";
-import type { DispatcherOptions } from "../deliveries/dispatcher_options.ts";
+import { Dispatcher, type DispatcherOptions } from "../deliveries/dispatcher.ts";
 import { DurationSamples, prefixed, type SharedStoreMetrics, type WebhookMetrics } from "./metrics.ts";
 import { WorkflowRunner, type WorkflowRunnerOptions } from "../workflows/runner.ts";
 import { voidClaims } from "../store/claims.ts";
@@ -98,7 +97,7 @@ export class BackgroundWork {
 
   /** Counters since the start, and the durations since the last call. */
   metrics(): WebhookMetrics {
-    const counted = this.#dispatcher?.figures;
+    const counted = this.#dispatcher?.metrics;
     const shared = this.#parts.sharedStoreMetrics?.();
     const durations = {
       attempt_time: this.#attemptTimes.take(),

@@ -44,7 +44,7 @@ Deno.test("the commands for webhooks in the README print what it says", async (t
 
 for (const { line, text } of BLOCKS.filter(({ marks }) => marks.includes("workflow"))) {
   Deno.test(`the workflow in line ${line} of the README is right`, () => {
-    const { problems } = readWorkflowFile("workflow.yaml", text, { envNames: ["CRM_TOKEN"] });
+    const { problems } = readWorkflowFile("workflow.yaml", text, ["CRM_TOKEN"]);
     assertEquals(problems, []);
   });
 }

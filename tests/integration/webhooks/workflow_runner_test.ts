@@ -215,7 +215,7 @@ Deno.test("workflow runner: a decision that fails is asked for again until the t
   assertEquals([waits, execution.status, execution.error], [
     [1_000, 2_000, 4_000, 3_000],
     "failed",
-    'it was not done within 10 s; it was at step "fair"',
+    'it was not finished within 10 s; it was at step "fair"',
   ]);
 });
 
@@ -237,7 +237,7 @@ Deno.test("workflow runner: the time of an execution ends a request that is out"
   gate.resolve();
   assertEquals([execution.status, execution.error], [
     "failed",
-    'it was not done within 3 s; it was at step "call"',
+    'it was not finished within 3 s; it was at step "call"',
   ]);
 });
 

@@ -25,7 +25,7 @@ Deno.test("endpoint: headers that steer a connection are refused when they are s
 });
 
 Deno.test("endpoint: a URL is as it is dialled", () => {
-  const wanted = 'a URL such as "https://host/path" of at most 2048 characters without spaces is wanted';
+  const wanted = 'expected a URL such as "https://host/path" of at most 2048 characters without spaces';
   const bad = [
     " https://a.test/",
     "https://a.test/ ",

@@ -93,7 +93,7 @@ Deno.test("a step that throws before the claim ends nothing", async () => {
   await bed.settled();
   bed.clock.advance(1_000);
   await bed.sent(1);
-  assertEquals(dispatcher.figures.storeErrors, 1);
+  assertEquals(dispatcher.metrics.storeErrors, 1);
 });
 
 Deno.test("claims that ended are taken back only after the other claims of the process were prolonged", async () => {
@@ -164,7 +164,7 @@ Deno.test("a process that sleeps between prolonging its claims and taking others
   await bed.settled();
   gate.resolve();
   await bed.sent(1);
-  assertEquals([isAsleep, dispatcher.figures.expiredClaims, bed.sender.sent.length], [true, 0, 1]);
+  assertEquals([isAsleep, dispatcher.metrics.expiredClaims, bed.sender.sent.length], [true, 0, 1]);
 });
 
 Deno.test("a sender that throws is a failed attempt, with the pauses of the schedule", async () => {
@@ -180,7 +180,7 @@ Deno.test("a sender that throws is a failed attempt, with the pauses of the sche
   const { delivery, attempts } = await bed.only();
   assertEquals([delivery.state, bed.sender.sent.length], ["retrying", 1]);
   assertEquals(attempts.map(({ errorKind, error }) => [errorKind, error]), [
-    ["unsendable", "a fault inside Weir, which its log tells of"],
+    ["unsendable", "an internal error; see the log"],
   ]);
 });
 
@@ -195,7 +195,7 @@ Deno.test("a result that cannot be written holds up no other delivery", async ()
   })]);
   const dispatcher = bed.start({ store });
   await bed.sent(1);
-  await until("the failed write", () => dispatcher.figures.storeErrors > 0);
+  await until("the failed write", () => dispatcher.metrics.storeErrors > 0);
   await bed.event();
   dispatcher.wake();
   await bed.sent(2);

@@ -122,7 +122,7 @@ Deno.test("after the store was away for longer than a lease nobody loses what an
   await seconds(20);
   gates[1]?.resolve();
   await bed.sent(3);
-  const lost = [owner, other].map(({ figures }) => [figures.lostClaims, figures.expiredClaims]);
+  const lost = [owner, other].map(({ metrics }) => [metrics.lostClaims, metrics.expiredClaims]);
   assertEquals(lost, [[0, 0], [0, 0]]);
   const ids = bed.sender.sent.map(({ headers }) => headers["x-svc-delivery"]);
   assertEquals([ids.length, new Set(ids).size], [3, 3], "none was made again");
@@ -171,7 +171,7 @@ Deno.test("when the clock of the store is set forward, who learns of it first ta
   }
   gate.resolve();
   await bed.sent(1);
-  const lost = [owner, other].map(({ figures }) => [figures.lostClaims, figures.expiredClaims]);
+  const lost = [owner, other].map(({ metrics }) => [metrics.lostClaims, metrics.expiredClaims]);
   assertEquals(lost, [[0, 0], [0, 0]]);
   assertEquals([bed.sender.sent.length, (await bed.only()).attempts.length], [1, 1]);
 });
@@ -191,7 +191,7 @@ Deno.test("what was held up past its lease before it was sent is not sent, but g
   });
   await bed.sent(1);
   const { delivery, attempts } = await bed.only();
-  assertEquals([bed.sender.sent.length, delivery.state, dispatcher.figures.lostClaims], [
+  assertEquals([bed.sender.sent.length, delivery.state, dispatcher.metrics.lostClaims], [
     1,
     "acknowledged",
     1,

@@ -41,7 +41,7 @@ Deno.test("a delivery is attempted at once, signed, and acknowledged by 2xx", as
   assertEquals(attempts.map(({ number, result, status, manual }) => [number, result, status, manual]), [
     [1, "acknowledged", 200, false],
   ]);
-  assertEquals(dispatcher.figures.attempts, { acknowledged: 1 });
+  assertEquals(dispatcher.metrics.attempts, { acknowledged: 1 });
 });
 
 Deno.test("the whole schedule: nine attempts in 24 hours, then failed and audited", async () => {
@@ -134,7 +134,7 @@ Deno.test("no more attempts run than an endpoint and the whole allow, and each e
   assertEquals(bed.sender.mostRunning <= 4, true);
   gate.resolve();
   await bed.sent(40);
-  assertEquals(dispatcher.figures.attempts, { acknowledged: 40 });
+  assertEquals(dispatcher.metrics.attempts, { acknowledged: 40 });
 });
 
 Deno.test("a stale worker that comes back changes nothing", async () => {
@@ -156,7 +156,7 @@ Deno.test("a stale worker that comes back changes nothing", async () => {
   const between = await bed.only();
   assertEquals(between.attempts.map(({ result }) => result), ["interrupted", undefined]);
   assertEquals([between.delivery.firstFailureAt, between.delivery.slot], [undefined, 0]);
-  assertEquals([stalled.figures.lostClaims, stalled.figures.attempts], [1, {}]);
+  assertEquals([stalled.metrics.lostClaims, stalled.metrics.attempts], [1, {}]);
 });
 
 Deno.test("stopping lets attempts end, gives back the others, and the next one makes them again", async () => {
@@ -293,7 +293,7 @@ Deno.test("a secret that cannot be opened is a failed attempt and stalls nobody"
     "unsendable",
     "Cannot open: no such key",
   ]]);
-  assertEquals([bed.sender.sent.length, dispatcher.figures.attempts], [0, { unsendable: 1 }]);
+  assertEquals([bed.sender.sent.length, dispatcher.metrics.attempts], [0, { unsendable: 1 }]);
 });
 
 Deno.test("a result is written again until the store takes it", async () => {
@@ -314,7 +314,7 @@ Deno.test("a result is written again until the store takes it", async () => {
     bed.clock.advance(500);
   }
   await bed.sent(1);
-  assertEquals([(await bed.only()).delivery.state, dispatcher.figures.storeErrors], ["acknowledged", 3]);
+  assertEquals([(await bed.only()).delivery.state, dispatcher.metrics.storeErrors], ["acknowledged", 3]);
   assertMatch(bed.log.lines.map(({ message }) => message).join(), /^Cannot use the store of deliveries/);
 });
 

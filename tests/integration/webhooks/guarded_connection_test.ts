@@ -1,32 +1,32 @@
 import { assertEquals } from "@std/assert";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
-import { GuardedClient, type GuardedClientOptions } from "../../../src/webhooks/outbound/client.ts";
-import { wireTargetOf } from "../../../src/webhooks/outbound/wire_request.ts";
+import { createGuardedFetch, type GuardedFetchOptions } from "../../../src/webhooks/outbound/fetch.ts";
+import { SendError } from "../../../src/webhooks/outbound/send_error.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { LOOPBACK, receiver } from "../../harness/sender_fixture.ts";
 
-/** A client that keeps connections, and what comes of a request; no time passes for it. */
-function opened(options: Partial<GuardedClientOptions> = {}) {
-  const client = new GuardedClient({
+/** A fetch that keeps connections, and what comes of a request; no time passes for it. */
+function opened(options: Partial<GuardedFetchOptions> = {}) {
+  const fetch = createGuardedFetch({
     ...{ allow: LOOPBACK, connectTimeoutMs: 2_000, clock: new FakeClock(), isReusing: true },
     ...options,
   });
-  const post = (origin: string, { body = "x", method = "POST" } = {}) =>
-    new Promise<string>((resolve) => {
-      let heard = "";
-      const target = wireTargetOf(new URL(origin));
-      client.begin({ target, method, headers: [], body: new TextEncoder().encode(body) }, {
-        onHead: ({ status }) => heard += `${status} `,
-        onBody: (piece) => heard += new TextDecoder().decode(piece),
-        onEnd: () => resolve(heard),
-        onError: ({ kind }) => resolve(`${heard}${kind}`),
-      });
-    });
-  return { client, post, [Symbol.asyncDispose]: () => client.close() };
+  const post = async (origin: string, { body = "x", method = "POST" } = {}) => {
+    let heard = "";
+    try {
+      const response = await fetch(origin, { method, body });
+      heard = `${response.status} `;
+      for await (const piece of response.body ?? []) heard += new TextDecoder().decode(piece);
+    } catch (error) {
+      heard += error instanceof SendError ? error.kind : String(error);
+    }
+    return heard;
+  };
+  return { fetch, post, [Symbol.asyncDispose]: () => fetch.close() };
 }
 
 const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
@@ -143,7 +143,7 @@ Deno.test("nothing is sent once it is closed, and what is on its way ends", asyn
   const opening = opened();
   const sent = opening.post(server.origin);
   await until("it to arrive", () => server.open === 1);
-  await opening.client.close();
+  await opening.fetch.close();
   assertEquals([await sent, await opening.post(server.origin)], ["reset", "interrupted"]);
   await until("its connection to be closed", () => server.open === 0);
 });
