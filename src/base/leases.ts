@@ -138,7 +138,7 @@ export class Leases<T> {
   }
 
   async #allDone(): Promise<void> {
-    await Promise.all([...this.#running.values()].map(({ done }) => done));
+    await Promise.all([this.#renewal, ...[...this.#running.values()].map(({ done }) => done)]);
   }
 
   #scheduleRenewal(delayMs: number): void {
@@ -155,7 +155,6 @@ export class Leases<T> {
       for (const claimId of claimIds) this.#follow(claimId, held.has(claimId) ? leaseUntil : undefined);
       return true;
     } catch (error) {
-      this.#scheduleRenewal(RETRY_MS);
       this.#scheduleRenewal(RETRY_MS);
       onError(error);
       return false;

@@ -23,7 +23,7 @@ export interface AttemptOptions extends Pick<DeliveryRequestOptions, "secretBox"
   readonly sender: DeliverySender;
   /** The time of all that is stored, which several machines may share. */
   readonly clock: Clock;
-  /** The time that receivers are told; `clock` when absent. */
+  /** The time in signed requests; `clock` when absent. */
   readonly wallClock?: Pick<Clock, "now"> | undefined;
   readonly random: () => number;
   readonly newId: () => string;

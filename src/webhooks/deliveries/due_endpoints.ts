@@ -83,7 +83,7 @@ export class DueEndpoints {
     return undefined;
   }
 
-  /** Records what was claimed of what was wanted; answers whether an endpoint has a longer timeout than any before. */
+  /** Records the result of a claim; answers whether an endpoint has a longer timeout than any before. */
   learn(wants: readonly Want[], claimed: readonly ClaimedDelivery[]): boolean {
     const longestBefore = this.#longestMs;
     for (const { endpoint: { id, concurrency, timeoutMs = 0 } } of claimed) {

@@ -13,7 +13,7 @@ export interface DeliveryRequestOptions {
   readonly secretBox: Unsealer;
   /** Decides which secret signs, in milliseconds since the Unix epoch. */
   readonly now: number;
-  /** The time that the receiver is told. */
+  /** The time in the signed headers. */
   readonly sentAt: number;
   readonly version: string;
   /** Of an attempt, where its endpoint has none of its own. */

@@ -1,6 +1,6 @@
 /** Headers that hold nothing to hide. */
 const OPEN_HEADERS = /^(?:x-svc-.*|webhook-.*|content-type|user-agent)$/i;
-/** The word before the credentials; masking it would hide what a receiver says of the scheme. */
+/** The word before the credentials, which is no secret. */
 const SCHEME = /^(?:Basic|Bearer|Digest|Token|ApiKey)\s+/i;
 /** Shorter texts are masked as whole words only: they also occur inside other text. */
 const MIN_INNER_LENGTH = 4;

@@ -62,7 +62,7 @@ export class StoreUpkeep {
     if (aheadMs > this.#aheadMs + STEP_MS) this.#nextExpiry = elapsed + FORWARD_MS;
     this.#aheadMs = aheadMs;
     if (!this.#isSetBack) return;
-    // A store changes so many at a time: it is asked until none are left.
+    // A store changes a limited number per call: repeat until none are left.
     this.#isSetBack = await store.write(clockSetBack, now) > 0;
     if (this.#isSetBack) wake();
   }
@@ -85,7 +85,7 @@ export class StoreUpkeep {
     if (elapsed < this.#nextPaused) return;
     this.#nextPaused = elapsed + PAUSED_MS;
     if (await store.write(failPaused, { now: clock.now(), newId }) === 0) return;
-    // There may be more of them than a store does at once; deliveries have their turn in between.
+    // There may be more than a store fails per call; deliveries have their turn in between.
     this.#nextPaused = elapsed;
     wake();
   }

@@ -22,7 +22,7 @@ export interface ConnectionRequest {
 export interface ConnectionOptions {
   /** By the clock's `elapsed`. */
   readonly createdAt: number;
-  /** A response is over and another request may follow, within so many milliseconds where the server says so. */
+  /** A response is over and another request may follow, within `serverIdleMs` where the server sets it. */
   readonly onFree: (connection: GuardedConnection, serverIdleMs: number | undefined) => void;
   readonly onClose: (connection: GuardedConnection) => void;
 }
@@ -58,14 +58,14 @@ export class GuardedConnection {
   begin({ bytes, isHeadOnly }: ConnectionRequest, listener: ResponseListener): void {
     this.#parser = new ResponseParser(listener, isHeadOnly);
     this.#listener = listener;
-    // It may have been closed before anybody listened.
+    // It may have been closed before the listeners were added.
     if (this.#socket.destroyed) return queueMicrotask(() => this.#fail(undefined));
     for (const part of bytes) this.#socket.write(part);
   }
 
   /**
-   * Stops reading. With TLS the platform reads on all the same and keeps what comes: whoever takes a body has to take
-   * it without a break, or cancel it.
+   * Stops reading. With TLS the platform continues to read into memory: a body has to be taken without a break, or
+   * cancelled.
    */
   pause(): void {
     this.#socket.pause();

@@ -71,7 +71,7 @@ export class PendingConnection {
     this.#socket = socket;
   }
 
-  /** Waits for work until the deadline; `state` says what is missing then. */
+  /** Waits for work until the deadline; `state` begins the message of the timeout. */
   async wait<T>(work: Promise<T>, state: string, end = this.end): Promise<T> {
     const { clock, connectTimeoutMs } = this.#options;
     const late = () => new SendError("timeout", `${state} within ${connectTimeoutMs} ms`);

@@ -5,7 +5,7 @@ export interface ResponseHead {
   readonly status: number;
   /** Names in lower case, in their order. */
   readonly headers: readonly (readonly [name: string, value: string])[];
-  /** Whether the server keeps the connection, as far as its head says. */
+  /** Whether the server keeps the connection, according to its head. */
   readonly isKept: boolean;
 }
 
@@ -26,7 +26,7 @@ const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const MAX_HEADERS = 128;
 const MAX_INTERIM = 100;
 const LENGTH = /^\d{1,15}$/;
-/** Statuses whose responses end with their head, whatever it says. */
+/** Statuses whose responses always end with their head. */
 const BODILESS = [101, 204, 304];
 
 /** Parses the lines of a head, one after the other. */
@@ -122,10 +122,10 @@ function tokens(text: string): readonly string[] {
 }
 
 /** All values of a header, combined; nothing where it did not come. */
-export function headerText({ headers }: ResponseHead, wanted: string): string | undefined {
+export function headerText({ headers }: ResponseHead, header: string): string | undefined {
   let text: string | undefined;
   for (const [name, value] of headers) {
-    if (name === wanted) text = combined(text, value);
+    if (name === header) text = combined(text, value);
   }
   return text;
 }

@@ -28,7 +28,7 @@ export class ResponseParser {
   /** How many bytes of lines may still come, and of the body or the chunk. */
   #lineBytes = MAX_HEAD_BYTES;
   #bodyBytes = 0;
-  /** Whether the connection stands where the next response would begin. */
+  /** Whether the next response would begin right behind this one. */
   #isClean = false;
 
   constructor(parts: ResponseParts, isHeadOnly: boolean) {

@@ -103,7 +103,7 @@ function checkedName(name: string): string {
   if (!TOKEN.test(name)) throw unsendable("invalid_header");
   const lower = name.toLowerCase();
   if (OURS.has(lower)) {
-    throw new SendError("unsendable", `the header "${lower}" is not the caller's to set`);
+    throw new SendError("unsendable", `the header "${lower}" cannot be set`);
   }
   if (names.size >= MAX_NAMES) names.clear();
   names.set(name, lower);

@@ -135,7 +135,9 @@ function milliseconds(text: string): number {
 }
 
 function advice(key: string, known: readonly string[]): string {
-  const wanted = key.slice(0, 40).toLowerCase();
-  const near = known.find((name) => editDistance(wanted, name.toLowerCase()) <= Math.max(1, name.length / 3));
+  const written = key.slice(0, 40).toLowerCase();
+  const near = known.find((name) =>
+    editDistance(written, name.toLowerCase()) <= Math.max(1, name.length / 3)
+  );
   return near === undefined ? `use one of ${known.join(", ")}` : `did you mean '${near}'?`;
 }

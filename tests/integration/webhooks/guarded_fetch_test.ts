@@ -109,7 +109,7 @@ Deno.test("a body goes with its length, and the framing is nobody else's", async
     const error = await failure(() => fetch(url, { headers: { [name]: SECRET } }));
     assertEquals([error.kind, error.message], [
       "unsendable",
-      `the header "${name.toLowerCase()}" is not the caller's to set`,
+      `the header "${name.toLowerCase()}" cannot be set`,
     ]);
   }
   const stream = await failure(() => fetch(url, { method: "POST", body: new Blob(["a"]).stream() }));
