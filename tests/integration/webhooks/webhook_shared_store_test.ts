@@ -78,7 +78,7 @@ Deno.test({
     assertEquals((await decide(service))?.status, 200);
     const health = await until("the reason", async () => {
       const page = await service?.page("/healthcheck") ?? "";
-      return /webhooks: Cannot (?:reach|use)/.test(page) && page;
+      return /webhooks: Cannot (?:connect|use)/.test(page) && page;
     });
     assert(!health.includes(PASSWORD));
     await server.start();
@@ -247,7 +247,7 @@ Deno.test({
       assertEquals(strange, []);
       assertEquals((await service.figures()).note, undefined);
       assert(
-        logger.lines.some(([level, message]) => level === "warning" && message.startsWith("The clocks")),
+        logger.lines.some(([level, message]) => level === "warning" && message.startsWith("Wall clock differs")),
       );
     } finally {
       await service.stop(60_000);
