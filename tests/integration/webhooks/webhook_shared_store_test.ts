@@ -247,7 +247,9 @@ Deno.test({
       assertEquals(strange, []);
       assertEquals((await service.metrics()).note, undefined);
       assert(
-        logger.lines.some(([level, message]) => level === "warning" && message.startsWith("Wall clock differs")),
+        logger.lines.some(([level, message]) =>
+          level === "warning" && message.startsWith("Wall clock differs")
+        ),
       );
     } finally {
       await service.stop(60_000);
