@@ -11,11 +11,9 @@ import { captureConsole, standardOutput, standardSinks } from "./src/base/standa
 import { stopRequests } from "./src/base/stop_requests.ts";
 import { versionText } from "./src/base/version.ts";
 import { settledWithin, unlessAborted } from "./src/base/wait.ts";
-import type { Output } from "./src/cli/output.ts";
 import { checkRuntime } from "./src/cli/runtime_check.ts";
 import { openAdministration } from "./src/serve/administration.ts";
 import { addressOf, NOT_OPENED, OpenedParts, stopOn } from "./src/serve/lifecycle.ts";
-import { loadListeners } from "./src/serve/load.ts";
 import { makeParts, type PartsOptions, type ServiceParts } from "./src/serve/parts.ts";
 import { openRules } from "./src/serve/rules.ts";
 import { openTracing } from "./src/serve/tracing.ts";
@@ -32,14 +30,14 @@ import { guardProcess } from "./src/telemetry/process_guard.ts";
 import type { WebhookWorkerHandle } from "./src/webhooks/service/supervisor.ts";
 
 const { version } = config;
-/** Longest time that running calls get to end when the service stops. */
+/** The grace of running calls when the service stops. */
 const DRAIN_MS = 10_000;
 /** How long the listeners wait for a cache that is about to connect, so that first calls find it. */
 const CACHE_HEAD_START_MS = 250;
-/** How long the end waits for a log that is not read. */
+/** How long an exit waits for a log that is not read. */
 const LAST_LINES_MS = 500;
 
-/** Where a running service is to be found. */
+/** Where a running service listens. */
 export interface Addresses {
   /** `host:port`, or `unix:path`. */
   readonly grpc: string;
@@ -54,17 +52,17 @@ export interface Running {
   readonly stopped: Promise<void>;
 }
 
-/** What a service is started with in addition to its settings. */
+/** Options of `serve`. */
 export interface ServeOptions extends PartsOptions {
-  /** Starts the worker of the webhook service; our own when absent. */
+  /** Starts the worker of the webhook service; the product's when absent. */
   readonly createWebhookWorker?: () => WebhookWorkerHandle;
-  /** Called with a function that reads the configuration again. */
+  /** Called with a function that reloads the configuration. */
   readonly onReload?: (reload: () => void) => void;
 }
 
 /**
- * Starts the service and settles when every port is open. Aborting the signal stops it, also while
- * it still waits for its first configuration; then this throws.
+ * Starts the service and settles when every port is open. Aborting the signal stops it; while it waits for its first
+ * configuration, this throws then.
  */
 export async function serve(
   settings: Settings,
@@ -78,7 +76,7 @@ export async function serve(
     opened.defer(reportProcess(parts));
     const sinks = opened.opening(openSinks(parts));
     const tracingOpening = opened.opening(openTracing({ ...parts, version }));
-    // Starts its own thread, which gets ready while the rest of this one is loaded.
+    // Its worker starts while the rest of this thread is loaded.
     const rulesOpening = opened.opening(openRules(parts));
     const loaded = await loadListeners(settings);
     await sinks;
@@ -108,7 +106,7 @@ export async function serve(
     end.throwIfAborted();
     const http = await loaded.openHttp(parts, tracing, decide, webhooks);
     opened.defer(() => http.close(DRAIN_MS));
-    // The last to open: its unix socket replaces one that is being served, so nothing may fail after it.
+    // The last to open: its unix socket replaces one in use, so nothing may fail after it.
     const grpc = await loaded.openGrpc(parts, tracing, decide);
     opened.defer(() => grpc.close(DRAIN_MS));
     logger.warning(`Listening for gRPC on '${grpc.address}'`);
@@ -117,7 +115,7 @@ export async function serve(
       logger.warning(`Listening for triggers on '${addressOf(http.triggers)}'`);
     }
     health.set("start", true);
-    // Their threads would delay the start of this one and its first calls.
+    // Their workers would delay the first calls.
     webhooks.start();
     tracing.start();
     const close = async () => {
@@ -140,66 +138,53 @@ async function openSinks({ settings, stats, ...options }: ServiceParts): Promise
   return startSinks(settings, stats, { ...options, stdout: standardSinks.stdout });
 }
 
-/** Adds the process's own metrics; returns what ends them. */
+/** Loads what every service requires before its ports open: a later import would fail without a free file descriptor. */
+async function loadListeners(settings: Settings) {
+  const [ports, cache, service, pull, http, grpc] = await Promise.all([
+    import("./src/serve/shared_ports.ts"),
+    import("./src/serve/cache.ts"),
+    import("./src/serve/decisions.ts"),
+    import("./src/serve/metrics.ts"),
+    import("./src/serve/http.ts"),
+    import("./src/serve/grpc.ts").then(async (module) => {
+      await module.loadGrpc(settings);
+      return module;
+    }),
+  ]);
+  return { ...ports, ...cache, ...service, ...pull, ...http, ...grpc };
+}
+
+/** Adds the metrics of the process; returns a function that ends them. */
 function reportProcess({ clock, stats }: ServiceParts): () => void {
   const metrics = new ProcessMetrics({ clock });
   stats.addFigures("ratelimit.process", metrics);
   return () => metrics.close();
 }
 
-/** What a command is run with in place of the process's own. */
+/** Options of `main`. */
 export interface MainOptions {
   readonly environment?: Environment;
-  /** Told of the service when every port is open. */
+  /** Called when every port is open. */
   readonly onReady?: (running: Running) => void;
 }
 
-/** Runs a command and answers its exit code. */
+/** Runs a command and returns its exit code. */
 export async function main(args: readonly string[], options: MainOptions = {}): Promise<number> {
   const environment = options.environment ?? Deno.env.toObject();
   const [command = "serve", ...rest] = args;
-  const output: Output = standardOutput;
-  // What belongs to one command is loaded by it alone.
-  switch (command) {
-    case "serve":
-      return rest.length === 0
-        ? await runService(environment, options.onReady ?? (() => {}))
-        : (await import("./src/cli/help.ts")).serveUsage(rest, output) ?? 0;
-    case "client":
-      return await (await import("./src/cli/client.ts")).client(rest, output);
-    case "check":
-    case "explain":
-    case "simulate":
-    case "health":
-    case "endpoints":
-    case "triggers":
-    case "event-keys":
-    case "events":
-    case "deliveries":
-    case "executions":
-    case "audit":
-    case "webhooks":
-    case "store":
-      return await (await import("./src/cli/commands.ts")).runCommand(args, { environment, output });
-    case "version":
-    case "-version":
-    case "--version":
-      output.stdout(versionText(version));
-      return 0;
-    case "help":
-    case "-h":
-    case "-help":
-    case "--help":
-      return await (await import("./src/cli/help.ts")).help(rest, { version, output });
-    default: {
-      const { commandsText } = await import("./src/cli/help.ts");
-      output.stderr(`Cannot run command "${command}": it is unknown\n\n${commandsText(version)}`);
-      return 2;
-    }
+  if (command === "serve" && rest.length === 0) {
+    return await runService(environment, options.onReady ?? (() => {}));
   }
+  if (["version", "-version", "--version"].includes(command)) {
+    standardOutput.stdout(versionText(version));
+    return 0;
+  }
+  // Loaded here, so that the service starts without the commands.
+  const { runCommand } = await import("./src/cli/commands.ts");
+  return await runCommand(args, { environment, output: standardOutput, version });
 }
 
-/** Runs the service with a log that never holds it up, and gives the last lines a moment to be written. */
+/** Runs the service with a log that never blocks it, and waits a moment for the last lines. */
 async function runService(environment: Environment, onReady: (running: Running) => void): Promise<number> {
   let logger: Logger | undefined;
   const onRoom = (dropped: number) => logger?.error("Log lines were dropped", { dropped });
@@ -207,12 +192,8 @@ async function runService(environment: Environment, onReady: (running: Running) 
   const write = (line: string) => lines.write(line);
   try {
     const { settings, warnings } = readSettings(environment);
-    logger = createLogger({
-      level: settings.LOG_LEVEL,
-      format: settings.LOG_FORMAT,
-      clock: systemClock,
-      write,
-    });
+    const { LOG_LEVEL: level, LOG_FORMAT: format } = settings;
+    logger = createLogger({ level, format, clock: systemClock, write });
     const verdict = checkRuntime(Deno.version.deno, settings.ALLOW_UNSAFE_DENO);
     if (verdict?.refuse === true) {
       write(verdict.text);
@@ -220,7 +201,7 @@ async function runService(environment: Environment, onReady: (running: Running) 
     }
     if (verdict !== undefined) logger.warning(verdict.text);
     for (const warning of warnings) logger.warning(warning);
-    return await serveUntilSignal(settings, { logger, lines, onReady });
+    return await serveUntilSignal(settings, logger, { lines, onReady });
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     for (const line of [...error.warnings, ...error.problems]) write(line);
@@ -230,21 +211,15 @@ async function runService(environment: Environment, onReady: (running: Running) 
   }
 }
 
-/** Waits until the lines are written, but not for a log that takes none. */
+/** Waits until the lines are written, with a timeout. */
 async function flush(lines: LineWriter): Promise<void> {
   await settledWithin(lines.drained(), LAST_LINES_MS, systemClock);
 }
 
-/** What a service runs with beside its settings. */
-interface RunParts {
-  readonly logger: Logger;
-  readonly lines: LineWriter;
-  readonly onReady: (running: Running) => void;
-}
-
 async function serveUntilSignal(
   settings: Settings,
-  { logger, lines, onReady }: RunParts,
+  logger: Logger,
+  { lines, onReady }: { readonly lines: LineWriter; readonly onReady: (running: Running) => void },
 ): Promise<number> {
   const health = new Health();
   const stats = new StatsStore(settings.STATS_MAX_KEYS);
@@ -262,7 +237,7 @@ async function serveUntilSignal(
     clock: systemClock,
     onFirst: () => stop.abort(),
     onAgain: () => {
-      logger.warning("Ending at once: told a second time to stop");
+      logger.warning("Exiting immediately: second signal to stop");
       void flush(lines).then(() => Deno.exit(1));
     },
   });
@@ -283,7 +258,7 @@ async function serveUntilSignal(
 }
 
 if (import.meta.main) {
-  // Whatever ends the program before it knows its exit code is a failure.
+  // An end of the program before it sets its exit code is a failure.
   Deno.exitCode = 1;
   Deno.exit(await main(Deno.args));
 }

@@ -1,4 +1,4 @@
-import { asksForHelp, FlagError, HELP_FLAGS, parseFlags } from "../../src/cli/flags.ts";
+import { FlagError, HELP_FLAGS, parseFlags } from "../../src/cli/flags.ts";
 
 /** The platforms that Deno compiles to. */
 export const TARGETS = [
@@ -44,7 +44,7 @@ const FLAGS = {
 /** Reads the flags; absent when the usage is asked for. Throws `FlagError` that says what would be right. */
 export function readCompileOptions(args: readonly string[]): CompileOptions | undefined {
   const { flags, rest } = parseFlags(args, FLAGS);
-  if (asksForHelp(flags)) return undefined;
+  if (flags["help"] === true || flags["h"] === true) return undefined;
   if (rest.length > 0) throw new FlagError(`Cannot compile "${rest[0]}": there is nothing but flags to name`);
   const targets = readTargets([flags["target"] ?? []].flat().map(String));
   const dry = flags["dry"] === true;

@@ -37,7 +37,7 @@ class Watch {
     try {
       this.#watcher = openWatcher(folders);
       this.#port.postMessage({ type: "watching" });
-      void this.#tell(this.#watcher);
+      void this.#report(this.#watcher);
     } catch (error) {
       this.#port.postMessage({ type: "unwatched", state: errorText(error) });
     }
@@ -49,11 +49,11 @@ class Watch {
     try {
       if (this.#watcher !== undefined) openWatcher(this.#folders).close();
     } catch {
-      // A folder is gone, which the watch tells by itself.
+      // A folder was removed, which the watch reports by itself.
     }
   }
 
-  async #tell(watcher: Deno.FsWatcher): Promise<void> {
+  async #report(watcher: Deno.FsWatcher): Promise<void> {
     try {
       for await (const { kind, paths } of watcher) {
         // Reading counts as access: answering that with another reading would never end.
@@ -69,12 +69,12 @@ class Watch {
   }
 }
 
-/** Watches all of the folders by one watch: of a link into a folder that it does not watch it tells nothing. */
+/** Watches all folders by one watch: it reports nothing of a link into a folder that it does not watch. */
 function openWatcher(folders: readonly string[]): Deno.FsWatcher {
   try {
     return Deno.watchFs([...folders], { recursive: false });
   } catch (error) {
-    // One that is gone already, as the folder of the pair before is, must not take the others with it.
+    // A folder that was removed, such as that of the former pair, must not stop the watch of the others.
     const left = folders.filter(exists);
     if (left.length === 0 || left.length === folders.length) throw error;
     return openWatcher(left);

@@ -47,7 +47,7 @@ export class PostgresAddress {
 
   /** The address without its password. */
   toString(): string {
-    return shownPostgresAddress(this);
+    return redactedAddress(this);
   }
 }
 
@@ -72,7 +72,7 @@ export function isPostgresAddress(text: string): boolean {
 }
 
 /** The address without password and parameters. */
-export function shownPostgresAddress({ fields }: PostgresAddress): string {
+export function redactedAddress({ fields }: PostgresAddress): string {
   const hosts = fields.hosts.map(({ host, port }) =>
     hostPort({ host: isSocketFolder(host) ? encodeURIComponent(host) : host, port })
   );

@@ -21,6 +21,11 @@ export function timeText(ms: number): string {
   return new Date(Math.trunc(ms)).toISOString();
 }
 
+/** The same for a time that may be absent. */
+export function timeTextIf(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : timeText(ms);
+}
+
 /** The milliseconds since the Unix epoch of an RFC 3339 text; nothing when it is none. What is shorter than a millisecond is cut off. */
 export function parseTime(text: string): number | undefined {
   const match = TIME.exec(text);

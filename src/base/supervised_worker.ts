@@ -136,7 +136,7 @@ export class SupervisedWorker<Sent, Received extends { readonly type: string }> 
     this.#heartbeat.settle(reply);
   }
 
-  /** Replaces a worker that cannot go on. */
+  /** Replaces a worker that cannot continue. */
   fail(error: unknown): void {
     const reason = errorText(error);
     if (this.#isRetired) return this.#ended.resolve(reason);
@@ -153,7 +153,7 @@ export class SupervisedWorker<Sent, Received extends { readonly type: string }> 
     });
   }
 
-  /** From now on no worker is started and no reply is awaited; the worker that runs goes on until `terminate`. */
+  /** Starts no worker and awaits no reply from now on; a running worker continues until `terminate`. */
   retire(): void {
     this.#isRetired = true;
     this.#cancelRestart();
@@ -212,8 +212,8 @@ interface HeartbeatOptions {
 }
 
 /**
- * Watches for awaited replies and for silence. Time is counted in beats and not by the clock, so that a process that was suspended
- * as a whole does not take its worker for dead.
+ * Watches for awaited replies and for silence. Time is counted in beats and not by the clock, so that a process that was
+ * suspended as a whole does not take its worker for dead.
  */
 class Heartbeat {
   readonly #options: HeartbeatOptions;

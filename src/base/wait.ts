@@ -6,6 +6,15 @@ export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
+/** Waits for so long, or until the signal is aborted; answers false then. */
+export async function waitUnlessAborted(ms: number, clock: Clock, signal: AbortSignal): Promise<boolean> {
+  const timer = Promise.withResolvers<void>();
+  const cancel = clock.after(ms, timer.resolve);
+  await Promise.race([timer.promise, aborted(signal)]);
+  cancel();
+  return !signal.aborted;
+}
+
 /** Waits for the promise; throws the signal's reason when it is aborted before. */
 export async function unlessAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
   await Promise.race([promise, aborted(signal)]);

@@ -1,14 +1,24 @@
 import { type AdministrationCall, argument, callOfCommand } from "./administration_call.ts";
-import { type AdministrationAnswer, callAdministration } from "./administration_client.ts";
+import {
+  type AdministrationAnswer,
+  callAdministration,
+  findTarget,
+  TARGET_FLAGS,
+} from "./administration_client.ts";
 import { ADMINISTRATION_COMMANDS, type AdministrationCommand } from "./administration_table.ts";
-import { findTarget, type Target, TARGET_FLAGS } from "./administration_target.ts";
-import type { Command, CommandFlag, GivenCommand, RunnableCommand } from "./command.ts";
-import { CommandError, type CommandOptions, readText } from "./command_input.ts";
+import {
+  type Command,
+  CommandError,
+  type CommandFlag,
+  type CommandOptions,
+  type GivenCommand,
+  readText,
+  type RunnableCommand,
+} from "./command.ts";
 import { fieldText, isRecord, recordLines, TableText } from "./record_text.ts";
 
-/** How answers are printed; a list has `all` beside. */
 const PRINT_FLAGS: Readonly<Record<string, CommandFlag>> = {
-  json: { doc: "print the answer as it came" },
+  json: { doc: "print the answer as JSON" },
 };
 const ALL: CommandFlag = { doc: "every page, not only one" };
 
@@ -16,91 +26,79 @@ const ALL: CommandFlag = { doc: "every page, not only one" };
 export function administrationCommands(): RunnableCommand[] {
   return ADMINISTRATION_COMMANDS.map((command) => ({
     command: documented(command),
-    run: (given, options) => run(command, given, options),
+    run: (given, options) => run({ command, given, options }),
   }));
 }
 
-/** With the flags that all of them have. */
 function documented(command: AdministrationCommand): Command {
   const all = command.shown.as === "list" ? { all: ALL } : {};
   return { ...command, flags: { ...command.flags, ...all, ...PRINT_FLAGS, ...TARGET_FLAGS } };
 }
 
-async function run(
-  command: AdministrationCommand,
-  given: GivenCommand,
-  options: CommandOptions,
-): Promise<number> {
-  const sources = { now: options.clock.now(), readText: (path: string) => readText(path, options) };
-  const call = await callOfCommand(command, given, sources);
-  const target = await findTarget(given.flags, options);
-  if (command.shown.as === "list") return await runList(command, { given, call, target, options });
-  const answer = await callAdministration(command.words, target, call);
-  return print(command, { given, answer, options });
-}
-
-interface ListRun {
+interface Run {
+  readonly command: AdministrationCommand;
   readonly given: GivenCommand;
-  readonly call: AdministrationCall;
-  readonly target: Target;
   readonly options: CommandOptions;
 }
 
-/** Prints one page, or every page as it comes. */
-async function runList(
-  command: AdministrationCommand,
-  { given, call, target, options }: ListRun,
+async function run(one: Run): Promise<number> {
+  const { command, given, options } = one;
+  const sources = { now: options.clock.now(), readText: (path: string) => readText(path, options) };
+  const call = await callOfCommand(command, given, sources);
+  const target = await findTarget(given.flags, options);
+  const ask = (query = call.query) => callAdministration(command.words, target, { ...call, query });
+  if (command.shown.as === "list") return await printList(one, command.shown.columns, call.query, ask);
+  return print(one, await ask());
+}
+
+/** Prints one page, or every page as it arrives. */
+async function printList(
+  { command, given: { flags }, options: { output } }: Run,
+  columns: readonly string[],
+  filters: AdministrationCall["query"],
+  ask: (query: AdministrationCall["query"]) => Promise<AdministrationAnswer>,
 ): Promise<number> {
-  const { output } = options;
-  const table = new TableText(command.shown.as === "list" ? command.shown.columns : []);
+  const isJson = flags.boolean("json") === true;
+  const table = new TableText(columns);
   const seen = new Set<string>();
-  let cursor: string | undefined;
-  for (;;) {
-    const query = cursor === undefined ? call.query : { ...call.query, cursor };
-    const { text, record } = await callAdministration(command.words, target, { ...call, query });
-    if (given.flags.said("json") === true) output.stdout(text);
+  for (let query = filters;;) {
+    const { text, record } = await ask(query);
+    if (isJson) output.stdout(text);
     else for (const line of table.lines(itemsOf(command, record))) output.stdout(line);
-    const next = record["nextCursor"];
-    if (typeof next !== "string") return 0;
-    if (given.flags.said("all") !== true) {
-      if (given.flags.said("json") !== true) output.stderr(`There is more: --cursor ${next}, or --all`);
+    const cursor = record["nextCursor"];
+    if (typeof cursor !== "string") return 0;
+    if (flags.boolean("all") !== true) {
+      if (!isJson) output.stderr(`More: --cursor ${cursor}, or --all`);
       return 0;
     }
-    // A service that gives the same page again would keep this going for ever.
-    if (seen.has(next)) throw new CommandError(`Cannot run "${command.words}": a page leads back to itself`);
-    seen.add(next);
-    cursor = next;
+    // A service that returns the same page again would never end this.
+    if (seen.has(cursor)) throw new CommandError(`Cannot run "${command.words}": a page repeats`);
+    seen.add(cursor);
+    query = { ...filters, cursor };
   }
 }
 
 function itemsOf(command: AdministrationCommand, page: AdministrationAnswer["record"]) {
   const items = page["items"];
   if (Array.isArray(items) && items.every(isRecord)) return items;
-  throw new CommandError(`Cannot run "${command.words}": the answer holds no list`);
+  throw new CommandError(`Cannot run "${command.words}": the answer is not a list`);
 }
 
-interface Answered {
-  readonly given: GivenCommand;
-  readonly answer: AdministrationAnswer;
-  readonly options: CommandOptions;
-}
-
-/** Prints an answer that is no list; the exit code. */
-function print(command: AdministrationCommand, { given, answer, options }: Answered): number {
-  const { output } = options;
+/** Prints an answer other than a list; returns the exit code. */
+function print({ command, given, options: { output } }: Run, { text, record }: AdministrationAnswer): number {
   const { shown } = command;
-  if (given.flags.said("json") === true) {
-    if (answer.text !== "") output.stdout(answer.text);
+  if (given.flags.boolean("json") === true) {
+    if (text !== "") output.stdout(text);
   } else if (shown.as === "sentence") {
     output.stdout(shown.text.replace(/\{(\w+)\}/g, (_, name: string) => argument(command, given, name)));
   } else if (shown.as === "field") {
-    output.stdout(fieldText(answer.record, shown.field));
+    output.stdout(fieldText(record, shown.field));
   } else {
-    for (const line of recordLines(answer.record)) output.stdout(line);
+    for (const line of recordLines(record)) output.stdout(line);
   }
   if (shown.as !== "record") return 0;
-  if (shown.secret !== undefined && Object.hasOwn(answer.record, shown.secret)) {
-    output.stderr(`Keep the ${shown.secret} now: it is shown this once`);
+  if (shown.secret !== undefined && Object.hasOwn(record, shown.secret)) {
+    output.stderr(`Keep the ${shown.secret} now: it is shown only once`);
   }
-  return shown.good !== undefined && answer.record[shown.good] === false ? 1 : 0;
+  return shown.good !== undefined && record[shown.good] === false ? 1 : 0;
 }

@@ -11,18 +11,16 @@ export interface AdministrationCall {
   readonly path: string;
   readonly query: Readonly<Record<string, string>>;
   readonly headers: Readonly<Record<string, string>>;
-  /** JSON; absent for none. */
   readonly body?: string | undefined;
 }
 
-/** What a call is made with beside the command line. */
+/** What a call is made of in addition to the command line. */
 export interface CallSources {
   readonly now: number;
-  /** The text of a file that the command line names. */
   readonly readText: (path: string) => Promise<string>;
 }
 
-/** Makes the call that a command line asks for. Throws a `FlagError` when it cannot be one. */
+/** The call of a command line; throws a `FlagError` for a wrong one. */
 export async function callOfCommand(
   command: AdministrationCommand,
   given: GivenCommand,
@@ -34,39 +32,37 @@ export async function callOfCommand(
   }
   for (const [name, flag] of Object.entries(command.flags)) {
     const value = await valueOf(name, flag, given.flags, sources);
-    if (value !== undefined) parts.put(flag, value, `-${name}`);
+    if (value !== undefined) parts.put(flag, value, `--${name}`);
     else if (flag.isRequired === true) {
-      throw new FlagError(`Cannot run "${command.words}": -${name} is missing`);
+      throw new FlagError(`Cannot run "${command.words}": --${name} is missing`);
     }
   }
   for (const flag of Object.values(command.flags)) {
     if (flag.otherwise !== undefined && !parts.has(flag)) parts.put(flag, flag.otherwise(sources.now), "");
   }
   if (command.isChange === true && !parts.hasBody) {
-    throw new FlagError(`Cannot run "${command.words}": nothing to change is named`);
+    throw new FlagError(`Cannot run "${command.words}": nothing to change`);
   }
   const { query, headers, body } = parts;
   return { method: command.method, path: pathOf(command, given), query, headers, body };
 }
 
-/** What an argument of the command line says. */
+/** An argument of the command line. */
 export function argument(command: AdministrationCommand, given: GivenCommand, name: string): string {
   return given.args[command.args.indexOf(name)] ?? "";
 }
 
-/** Gathers what flags and arguments say; each place can be taken once. */
+/** The parts of a call from flags and arguments; each field can be set once. */
 class CallParts {
   readonly query: Record<string, string> = {};
   readonly headers: Record<string, string> = {};
   readonly #body: Record<string, JsonValue> = {};
   readonly #takenBy = new Map<string, string>();
 
-  /** Whether the body holds a field. */
   get hasBody(): boolean {
     return Object.keys(this.#body).length > 0;
   }
 
-  /** JSON; absent for none. */
   get body(): string | undefined {
     return this.hasBody ? JSON.stringify(this.#body) : undefined;
   }
@@ -77,11 +73,11 @@ class CallParts {
 
   put({ into, field }: Pick<CallFlag, "into" | "field">, value: JsonValue, by: string): void {
     const place = `${into} ${field}`;
-    // A field and one inside of it cannot both be said.
+    // A field excludes a field inside of it.
     const rival = [...this.#takenBy].find(([taken]) =>
       taken === place || taken.startsWith(`${place}.`) || place.startsWith(`${taken}.`)
     );
-    if (rival !== undefined) throw new FlagError(`Cannot use ${by}: it says another thing than ${rival[1]}`);
+    if (rival !== undefined) throw new FlagError(`Cannot use ${by} with ${rival[1]}`);
     this.#takenBy.set(place, by);
     if (into === "query") this.query[field] = String(value);
     else if (into === "header") this.headers[field] = String(value);
@@ -102,7 +98,7 @@ async function valueOf(
   sources: CallSources,
 ): Promise<JsonValue | undefined> {
   if (flag.value === undefined) {
-    const said = given.said(name);
+    const said = given.boolean(name);
     return flag.is === undefined ? said : said === true ? flag.is : undefined;
   }
   const named = flag.repeated === true
@@ -119,7 +115,7 @@ async function valueOf(
     const shown = flag.into === "body" && /^(?:headers|data)$/.test(flag.field)
       ? ""
       : ` "${named.join(" ")}"`;
-    throw new FlagError(`Cannot use -${name}${shown}: ${error.message}`);
+    throw new FlagError(`Invalid --${name}${shown}: ${error.message}`);
   }
 }
 
@@ -128,7 +124,7 @@ function pathOf(command: AdministrationCommand, given: GivenCommand): string {
     const value = argument(command, given, name);
     // A URL has no such segments: they would name another path.
     if (value === "." || value === "..") {
-      throw new FlagError(`Cannot use ${name} "${value}": an identifier would be right`);
+      throw new FlagError(`Invalid ${name} "${value}": expected an identifier`);
     }
     return encodeURIComponent(value);
   });

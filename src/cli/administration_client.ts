@@ -1,12 +1,91 @@
+import { join } from "node:path";
 import { errorText } from "../base/error_text.ts";
 import { isRawNumber, type JsonObject, type JsonValue, parseJson } from "../base/exact_json.ts";
 import type { AdministrationCall } from "./administration_call.ts";
-import type { Target } from "./administration_target.ts";
-import { CommandError } from "./command_input.ts";
+import { CommandError, type CommandFlag, type CommandOptions, type GivenFlags, readText } from "./command.ts";
+import { parseHttpUrl } from "../settings/address_parsers.ts";
+import { WEBHOOK_TABLE } from "../settings/webhook_table.ts";
+import { FlagError, readTimeout } from "./flags.ts";
 import { plainText, shortened } from "./plain_text.ts";
 import { isRecord } from "./record_text.ts";
 
-/** What the administration answered. */
+/** The flags of every command over the administration. */
+export const TARGET_FLAGS: Readonly<Record<string, CommandFlag>> = {
+  url: { value: "URL", doc: `the service (default $WEIR_URL, else ${WEBHOOK_TABLE.WEIR_URL.default})` },
+  "token-file": {
+    value: "FILE",
+    doc: "file of the token (default $ADMIN_TOKEN, else data/admin-token for a service of this machine)",
+  },
+  timeout: { value: "DURATION", doc: "how long to wait for an answer (default 30s)" },
+};
+
+/** Where `deno task start` keeps its token. */
+const START_TOKEN_FILE = "data/admin-token";
+const DEFAULT_TIMEOUT = "30s";
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
+const TOKEN = /^[\x21-\x7e]+$/;
+
+/** A service to call. */
+export interface Target {
+  /** Without a slash at its end. */
+  readonly url: string;
+  readonly token: string;
+  readonly timeoutMs: number;
+}
+
+/** Finds the service and the token. Throws a `FlagError` for what is wrong, and never shows a token. */
+export async function findTarget(flags: GivenFlags, options: CommandOptions): Promise<Target> {
+  const url = urlOf(flags, options);
+  return {
+    url: url.href.replace(/\/+$/, ""),
+    token: await tokenOf(flags, url, options),
+    timeoutMs: readTimeout(flags.text("timeout") ?? DEFAULT_TIMEOUT),
+  };
+}
+
+function urlOf(flags: GivenFlags, { environment }: CommandOptions): URL {
+  const given = flags.text("url");
+  const name = given === undefined ? "WEIR_URL" : "--url";
+  const text = given ?? (environment["WEIR_URL"] || WEBHOOK_TABLE.WEIR_URL.default);
+  const parsed = parseHttpUrl(text);
+  // The text may hold a password, so it is not shown.
+  if ("expected" in parsed) throw new FlagError(`Invalid ${name}: expected ${parsed.expected}`);
+  const url = new URL(parsed.value);
+  if (url.username !== "" || url.password !== "") {
+    throw new FlagError(`Invalid ${name}: expected no user name and password`);
+  }
+  if (url.search !== "" || url.hash !== "") {
+    throw new FlagError(`Invalid ${name}: expected a URL without ? and #`);
+  }
+  return url;
+}
+
+async function tokenOf(flags: GivenFlags, url: URL, options: CommandOptions): Promise<string> {
+  const file = flags.text("token-file");
+  if (file !== undefined) return checked((await readText(file, options)).trim(), `"${file}"`);
+  const token = options.environment["ADMIN_TOKEN"] ?? "";
+  if (token !== "") return checked(token, "ADMIN_TOKEN");
+  const kept = LOOPBACK.test(url.hostname) ? await startToken(options.folder ?? ".") : undefined;
+  if (kept !== undefined) return checked(kept, `"${START_TOKEN_FILE}"`);
+  throw new FlagError("Cannot call the administration: set ADMIN_TOKEN or --token-file");
+}
+
+async function startToken(folder: string): Promise<string | undefined> {
+  try {
+    return (await Deno.readTextFile(join(folder, START_TOKEN_FILE))).trim();
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw new CommandError(`Cannot read "${START_TOKEN_FILE}": ${errorText(error)}`, { cause: error });
+  }
+}
+
+function checked(token: string, source: string): string {
+  if (TOKEN.test(token)) return token;
+  const state = token === "" ? "it is empty" : "it holds a character that no token may have";
+  throw new FlagError(`Invalid token of ${source}: ${state}`);
+}
+
+/** An answer of the administration. */
 export interface AdministrationAnswer {
   /** As it came; empty for none. */
   readonly text: string;
@@ -36,7 +115,7 @@ export async function callAdministration(
     queryParams: call.query,
     body: call.body,
   };
-  // A redirect would carry the token to where nobody sent it.
+  // A redirect would send the token elsewhere.
   const options = {
     totalTimeoutMs: timeoutMs,
     redirect: "manual",
@@ -48,7 +127,7 @@ export async function callAdministration(
   const { statusCode, body } = response;
   const record = objectOf(body);
   if (statusCode < 200 || statusCode > 299) {
-    // What a list is asked for is all in its flags.
+    // A list is refused only for its flags.
     const isUsage = statusCode === 422 && call.method === "GET";
     throw new CommandError(refusalLine(words, statusCode, record), { isUsage });
   }
@@ -58,14 +137,13 @@ export async function callAdministration(
   return { text: body, record: record ?? {} };
 }
 
-/** The problem details of a refusal in one line. */
 function refusalLine(words: string, status: number, problem: JsonObject | undefined): string {
   const text = (name: string) => {
     const value = problem?.[name];
     return typeof value === "string" && value !== "" ? shortened(plainText(value), MAX_DETAIL) : undefined;
   };
   const code = text("code");
-  const detail = text("detail") ?? text("title") ?? "nothing of ours answers there";
+  const detail = text("detail") ?? text("title") ?? "not an answer of Weir";
   const field = text("field");
   const facts = [
     ...(field === undefined || detail.includes(`"${field}"`) ? [] : [`field "${field}"`]),
@@ -76,11 +154,11 @@ function refusalLine(words: string, status: number, problem: JsonObject | undefi
   return `Cannot run "${words}": ${name}: ${detail}${tail}${hint(status, code)}`;
 }
 
-/** What is most likely wrong where the answer itself cannot say it. */
+/** The likely cause, where the answer does not name it. */
 function hint(status: number, code: string | undefined): string {
-  if (status === 401) return "; ADMIN_TOKEN or -token-file names another token than that of the service";
+  if (status === 401) return "; ADMIN_TOKEN or --token-file differs from the token of the service";
   if (status === 404 && code !== "not_found") {
-    return "; is ADMIN_TOKEN set for the service, and does -url name its ADMIN_ADDR where it has one?";
+    return "; set ADMIN_TOKEN for the service, and --url to its ADMIN_ADDR where it has one";
   }
   return "";
 }

@@ -2,25 +2,21 @@ import { parseDuration } from "../base/duration.ts";
 import { type JsonValue, parseJson } from "../base/exact_json.ts";
 import { parseMoment, timeText } from "../base/rfc3339.ts";
 import type { CommandFlag } from "./command.ts";
-import { FlagError } from "./flags.ts";
-import { headerOf } from "./header_text.ts";
+import { FlagError, headerOf } from "./flags.ts";
 
-/** A flag whose value becomes a part of a call. */
+/** A flag whose value becomes part of a call. */
 export interface CallFlag extends CommandFlag {
   readonly into: "query" | "body" | "header";
-  /** Name of the parameter, header or field; a field inside of another one stands behind a period. */
+  /** Name of the parameter, header or field; `outer.inner` for a nested field. */
   readonly field: string;
-  /**
-   * What its texts stand for; one text unless it is repeated. Without it the text is sent as it is. Throws an error
-   * whose message says what would be right.
-   */
+  /** Parses its texts, one unless it is repeated; the text itself when absent. Throws a `FlagError`. */
   readonly read?: ((texts: readonly string[], now: number) => JsonValue) | undefined;
-  /** Of a flag without a value: what is sent when it is said; true or false, as it was said, when absent. */
+  /** The value that a boolean flag sends; its own value when absent. */
   readonly is?: false | null | undefined;
-  /** Whether its value names a file (`-`: standard input) that holds the text. */
+  /** Whether its value names the file of the text; `-` for standard input. */
   readonly isFile?: boolean | undefined;
   readonly isRequired?: boolean | undefined;
-  /** What is sent when it is not given. */
+  /** The value that is sent when it is not given. */
   readonly otherwise?: ((now: number) => JsonValue) | undefined;
 }
 
@@ -32,7 +28,7 @@ export function bodyFlag(field: string, value: string, doc: string, options: Fla
 }
 
 /** A flag without a value that becomes a field of the body. */
-export function saidFlag(field: string, doc: string, options: Pick<CallFlag, "is"> = {}): CallFlag {
+export function booleanFlag(field: string, doc: string, options: Pick<CallFlag, "is"> = {}): CallFlag {
   return { into: "body", field, doc, ...options };
 }
 
@@ -45,32 +41,30 @@ export function filterFlag(field: string, value: string, doc: string, options: F
 export function readWhole([text = ""]: readonly string[]): number {
   const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
   if (Number.isSafeInteger(value)) return value;
-  throw new FlagError("a whole number would be right");
+  throw new FlagError("expected an integer");
 }
 
 /** A duration as whole milliseconds. */
 export function readMilliseconds([text = ""]: readonly string[]): number {
   const ms = parseDuration(text);
   if (ms !== undefined && ms >= 1) return Math.round(ms);
-  throw new FlagError("a duration such as 500ms or 10s would be right");
+  throw new FlagError("expected a duration such as 500ms or 10s");
 }
 
-/** A duration, as it was written. */
+/** A duration, as written. */
 export function readDurationText([text = ""]: readonly string[]): string {
   if (parseDuration(text) !== undefined) return text;
-  throw new FlagError("a duration such as 30m or 24h would be right");
+  throw new FlagError("expected a duration such as 30m or 24h");
 }
 
 /** A time in RFC 3339, or how long ago it was. */
 export function readMoment([text = ""]: readonly string[], now: number): string {
   const time = parseMoment(text, now);
   if (time !== undefined) return timeText(time);
-  throw new FlagError(
-    "a time such as 2026-01-31T12:00:00Z, or how long ago it was, such as 24h, would be right",
-  );
+  throw new FlagError("expected a time such as 2026-01-31T12:00:00Z, or how long ago it was, such as 24h");
 }
 
-/** Each text as it is. */
+/** The texts themselves. */
 export function readTexts(texts: readonly string[]): readonly string[] {
   return texts;
 }
@@ -80,20 +74,20 @@ export function readJson([text = ""]: readonly string[]): JsonValue {
   try {
     return parseJson(text);
   } catch {
-    // What the parser says would show a part of the text.
-    throw new FlagError("JSON would be right");
+    // The parser's message would show a part of the text.
+    throw new FlagError("expected JSON");
   }
 }
 
-/** Headers as `Name: value`, one a text. */
+/** Headers, each a text `Name: value`. */
 export function readHeaders(texts: readonly string[]): Record<string, string> {
   const headers = texts.map((text) => {
     const header = headerOf(text);
     if (header !== undefined) return header;
-    throw new FlagError('"Name: value" would be right');
+    throw new FlagError('expected "Name: value"');
   });
   if (new Set(headers.map(([name]) => name.toLowerCase())).size < headers.length) {
-    throw new FlagError("each header once would be right");
+    throw new FlagError("expected each header once");
   }
   return Object.fromEntries(headers);
 }
@@ -110,7 +104,7 @@ export function readDescriptors(texts: readonly string[]): readonly Record<strin
       text.split(",").map((pair) => {
         const at = pair.indexOf("=");
         if (at > 0) return [pair.slice(0, at), pair.slice(at + 1)];
-        throw new FlagError("key=value[,key=value...] would be right");
+        throw new FlagError("expected key=value[,key=value...]");
       }),
     )
   );

@@ -1,6 +1,7 @@
 import { timeText } from "../base/rfc3339.ts";
 import {
   bodyFlag,
+  booleanFlag,
   type CallFlag,
   filterFlag,
   readDescriptors,
@@ -12,43 +13,42 @@ import {
   readMoment,
   readTexts,
   readWhole,
-  saidFlag,
 } from "./administration_flags.ts";
 import type { Command } from "./command.ts";
 
-/** How an answer is shown to people. */
+/** How an answer is printed for people. */
 export type Shown =
   /** Rows of these fields, page by page. */
   | { readonly as: "list"; readonly columns: readonly string[] }
-  /** Every field; `secret` is one that is shown this once, and a false in `good` is a failure. */
+  /** Every field; `secret` is shown only once, and false in `good` is a failure. */
   | { readonly as: "record"; readonly secret?: string | undefined; readonly good?: string | undefined }
   /** One field alone. */
   | { readonly as: "field"; readonly field: string }
-  /** A sentence; `{ID}` and the like stand for arguments. */
+  /** A sentence with placeholders for arguments, such as `{ID}`. */
   | { readonly as: "sentence"; readonly text: string };
 
 /** A command that makes one call of the administration. */
 export interface AdministrationCommand extends Command {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
-  /** Behind `/api/v1`; `{ID}` and the like stand for arguments. */
+  /** Behind `/api/v1`, with placeholders for arguments, such as `{ID}`. */
   readonly path: string;
   readonly flags: Readonly<Record<string, CallFlag>>;
   /** Arguments that become fields of the body. */
   readonly fields?: Readonly<Record<string, string>> | undefined;
-  /** Whether there has to be something in the body. */
+  /** Whether the body must not be empty. */
   readonly isChange?: boolean | undefined;
   readonly shown: Shown;
 }
 
-/** What the groups of commands are about. */
+/** The groups of commands. */
 export const GROUPS: Readonly<Record<string, string>> = {
-  endpoints: "where events are delivered",
-  triggers: "what starts workflows",
-  "event-keys": "who may post events beside the administration",
-  events: "what happened",
+  endpoints: "receivers of events",
+  triggers: "starting points of workflows",
+  "event-keys": "keys of other systems for posting events",
+  events: "occurrences to deliver",
   deliveries: "events on their way to endpoints",
   executions: "runs of workflows",
-  audit: "what was done, and by whom",
+  audit: "log of administrative actions",
 };
 
 const SINCE = filterFlag("since", "TIME", "only from this time on; 24h means 24 hours ago", {
@@ -61,7 +61,7 @@ const ATTEMPT_TIMEOUT = bodyFlag("timeoutMs", "DURATION", "how long one attempt 
   read: readMilliseconds,
 });
 const ENDPOINT_FLAGS = {
-  event: bodyFlag("events", "KIND", "kind that is wanted, a prefix such as workflow.*, or *", {
+  event: bodyFlag("events", "KIND", "subscribed kind, a prefix such as workflow.*, or *", {
     repeated: true,
     read: readTexts,
   }),
@@ -70,45 +70,45 @@ const ENDPOINT_FLAGS = {
     repeated: true,
     read: readHeaders,
   }),
-  "headers-file": bodyFlag("headers", "FILE", "file of static headers, one a line, that others may not see", {
+  "headers-file": bodyFlag("headers", "FILE", "file of secret static headers, one per line", {
     isFile: true,
     read: readHeaderLines,
   }),
-  concurrency: bodyFlag("concurrency", "N", "how many attempts may run at once", { read: readWhole }),
+  concurrency: bodyFlag("concurrency", "N", "how many attempts may run concurrently", { read: readWhole }),
   "attempt-timeout": ATTEMPT_TIMEOUT,
-  "standard-webhooks": saidFlag("standardWebhooks", "send the headers of Standard Webhooks, too"),
+  "standard-webhooks": booleanFlag("standardWebhooks", "also send the headers of Standard Webhooks"),
 };
 
 const WORKFLOW = bodyFlag("workflow", "NAME", "the workflow that it starts");
 const TRIGGER_FLAGS = {
-  "require-idempotency-key": saidFlag("requireIdempotencyKey", "refuse calls without Idempotency-Key"),
+  "require-idempotency-key": booleanFlag("requireIdempotencyKey", "refuse calls without Idempotency-Key"),
   "on-body-mismatch": bodyFlag(
     "onBodyMismatch",
     "HOW",
     "known key with another body: replay (default) or reject",
   ),
-  "limit-domain": bodyFlag("limit.domain", "DOMAIN", "domain of the rate limit that calls are asked for"),
-  "limit-descriptor": bodyFlag("limit.descriptors", "KEY=VALUE,...", "descriptor of it, with {{ input.… }}", {
-    repeated: true,
-    read: readDescriptors,
-  }),
+  "limit-domain": bodyFlag("limit.domain", "DOMAIN", "domain of the rate limit of calls"),
+  "limit-descriptor": bodyFlag(
+    "limit.descriptors",
+    "KEY=VALUE,...",
+    "descriptor of that limit, with {{ input.… }}",
+    {
+      repeated: true,
+      read: readDescriptors,
+    },
+  ),
   "on-limit-error": bodyFlag("onLimitError", "HOW", "when that decision fails: deny (default) or allow"),
 };
 const SWITCHES = {
-  enable: saidFlag("enabled", "switch it on"),
-  disable: saidFlag("enabled", "switch it off", { is: false }),
+  enable: booleanFlag("enabled", "enable it"),
+  disable: booleanFlag("enabled", "disable it", { is: false }),
 };
-const DISABLED = saidFlag("enabled", "make it switched off", { is: false });
+const DISABLED = booleanFlag("enabled", "create it disabled", { is: false });
 
 const ENDPOINTS: readonly AdministrationCommand[] = [
   list("endpoints", "endpoints", TIMES, ["id", "url", "events", "enabled", "description"]),
   {
-    words: "endpoints add",
-    args: ["URL"],
-    doc: "adds an endpoint and shows its signing secret once",
-    method: "POST",
-    path: "/endpoints",
-    fields: { URL: "url" },
+    ...create("endpoints add", "add an endpoint and show its signing secret once", { URL: "url" }),
     flags: { ...ENDPOINT_FLAGS, disabled: DISABLED },
     shown: { as: "record", secret: "secret" },
   },
@@ -116,69 +116,56 @@ const ENDPOINTS: readonly AdministrationCommand[] = [
   {
     words: "endpoints edit",
     args: ["ID"],
-    doc: "changes what is said of an endpoint",
+    doc: "change an endpoint",
     method: "PATCH",
     path: "/endpoints/{ID}",
     isChange: true,
     flags: {
-      to: bodyFlag("url", "URL", "where its events go from the next attempt on"),
+      to: bodyFlag("url", "URL", "its URL from the next attempt on"),
       ...ENDPOINT_FLAGS,
-      "no-headers": saidFlag("headers", "take its static headers away", { is: null }),
-      "default-attempt-timeout": saidFlag("timeoutMs", "let attempts take as long as WEBHOOK_TIMEOUT", {
+      "no-headers": booleanFlag("headers", "remove its static headers", { is: null }),
+      "default-attempt-timeout": booleanFlag("timeoutMs", "use WEBHOOK_TIMEOUT for its attempts", {
         is: null,
       }),
       ...SWITCHES,
     },
     shown: { as: "record" },
   },
-  remove("endpoints", "endpoint", "deletes an endpoint; its open deliveries fail"),
+  remove("endpoints", "endpoint", "delete an endpoint; its open deliveries fail"),
   {
-    words: "endpoints rotate",
-    args: ["ID"],
-    doc: "makes a new signing secret and shows it once",
-    method: "POST",
-    path: "/endpoints/{ID}/rotate",
+    ...action("endpoints rotate", "create a new signing secret and show it once", {
+      as: "record",
+      secret: "secret",
+    }),
     flags: {
-      "active-in": bodyFlag("activeIn", "DURATION", "when it begins to sign (default 24h; 0 for now)", {
+      "active-in": bodyFlag("activeIn", "DURATION", "when it starts to sign (default 24h; 0 for now)", {
         read: readDurationText,
       }),
     },
-    shown: { as: "record", secret: "secret" },
   },
   {
-    words: "endpoints check",
-    args: ["ID"],
-    doc: "tries an endpoint with a signed sample, stage by stage",
-    method: "POST",
-    path: "/endpoints/{ID}/check",
-    flags: {},
+    ...action("endpoints check", "test an endpoint with a signed sample, stage by stage", {
+      as: "record",
+      good: "ok",
+    }),
     notes: "exit code: 1 when a stage fails",
-    shown: { as: "record", good: "ok" },
   },
   {
-    words: "endpoints recover",
-    args: ["ID"],
-    doc: "opens the failed deliveries of an endpoint again, with a new schedule",
-    method: "POST",
-    path: "/endpoints/{ID}/recover",
+    ...action("endpoints recover", "retry the failed deliveries of an endpoint with a new schedule", {
+      as: "record",
+    }),
     flags: {
       since: { ...SINCE, into: "body", doc: `${SINCE.doc} (required)`, isRequired: true },
       until: { ...UNTIL, into: "body", doc: "only before this time (default now)", otherwise: timeText },
-      "dry-run": saidFlag("dryRun", "only count them"),
+      "dry-run": booleanFlag("dryRun", "only count them"),
     },
-    shown: { as: "record" },
   },
 ];
 
 const TRIGGERS: readonly AdministrationCommand[] = [
   list("triggers", "triggers", TIMES, ["id", "name", "workflow", "enabled", "createdAt"]),
   {
-    words: "triggers create",
-    args: ["NAME"],
-    doc: "makes a trigger and shows its key once",
-    method: "POST",
-    path: "/triggers",
-    fields: { NAME: "name" },
+    ...create("triggers create", "create a trigger and show its key once", { NAME: "name" }),
     flags: {
       workflow: { ...WORKFLOW, doc: `${WORKFLOW.doc} (required)`, isRequired: true },
       ...TRIGGER_FLAGS,
@@ -190,32 +177,27 @@ const TRIGGERS: readonly AdministrationCommand[] = [
   {
     words: "triggers edit",
     args: ["ID"],
-    doc: "changes what is said of a trigger",
+    doc: "change a trigger",
     method: "PATCH",
     path: "/triggers/{ID}",
     isChange: true,
     flags: {
       workflow: WORKFLOW,
       ...TRIGGER_FLAGS,
-      "no-limit": saidFlag("limit", "take its rate limit away", { is: null }),
+      "no-limit": booleanFlag("limit", "remove its rate limit", { is: null }),
       ...SWITCHES,
     },
     shown: { as: "record" },
   },
-  remove("triggers", "trigger", "deletes a trigger with its keys; its executions stay"),
-  {
-    words: "triggers rotate",
-    args: ["ID"],
-    doc: "makes a second key and shows it once; the older of two goes",
-    method: "POST",
-    path: "/triggers/{ID}/rotate",
-    flags: {},
-    shown: { as: "record", secret: "key" },
-  },
+  remove("triggers", "trigger", "delete a trigger with its keys; its executions stay"),
+  action("triggers rotate", "create a second key and show it once; of two, the older is deleted", {
+    as: "record",
+    secret: "key",
+  }),
   {
     words: "triggers revoke",
     args: ["ID", "KEY_ID"],
-    doc: "revokes a key of a trigger at once",
+    doc: "revoke a key of a trigger immediately",
     method: "DELETE",
     path: "/triggers/{ID}/keys/{KEY_ID}",
     flags: {},
@@ -226,12 +208,7 @@ const TRIGGERS: readonly AdministrationCommand[] = [
 const EVENTS: readonly AdministrationCommand[] = [
   list("event-keys", "event keys", TIMES, ["id", "name", "kinds", "lastFour", "createdAt"]),
   {
-    words: "event-keys create",
-    args: ["NAME"],
-    doc: "makes a key for posting events and shows it once",
-    method: "POST",
-    path: "/event-keys",
-    fields: { NAME: "name" },
+    ...create("event-keys create", "create a key for posting events and show it once", { NAME: "name" }),
     flags: {
       kind: bodyFlag("kinds", "KIND", "kind that it may post, a prefix such as agent.*, or * (required)", {
         repeated: true,
@@ -241,14 +218,11 @@ const EVENTS: readonly AdministrationCommand[] = [
     },
     shown: { as: "record", secret: "key" },
   },
-  remove("event-keys", "event key", "deletes a key for posting events"),
+  remove("event-keys", "event key", "delete a key for posting events"),
   {
-    words: "events post",
-    args: ["KIND"],
-    doc: "posts an event to every endpoint that wants its kind",
-    method: "POST",
-    path: "/events",
-    fields: { KIND: "event" },
+    ...create("events post", "post an event to every endpoint that subscribes to its kind", {
+      KIND: "event",
+    }),
     flags: {
       data: bodyFlag("data", "JSON", "its payload, an object (default {})", {
         read: readJson,
@@ -262,7 +236,7 @@ const EVENTS: readonly AdministrationCommand[] = [
         into: "header",
         field: "idempotency-key",
         value: "KEY",
-        doc: "post it once, however often this is run within 24 hours",
+        doc: "post it only once within 24 hours",
       },
     },
     notes: "The token may be an event key.",
@@ -278,7 +252,7 @@ const EVENTS: readonly AdministrationCommand[] = [
   {
     words: "events erase",
     args: ["ID"],
-    doc: "erases the payload of an event; its open deliveries fail",
+    doc: "erase the payload of an event; its open deliveries fail",
     method: "DELETE",
     path: "/events/{ID}/payload",
     flags: {},
@@ -294,19 +268,14 @@ const WORK: readonly AdministrationCommand[] = [
     ...TIMES,
   }, ["id", "event", "endpointId", "state", "nextAttemptAt"]),
   show("deliveries", "a delivery with its attempts"),
-  {
-    words: "deliveries resend",
-    args: ["ID"],
-    doc: "asks for one more attempt now",
-    method: "POST",
-    path: "/deliveries/{ID}/resend",
-    flags: {},
-    shown: { as: "sentence", text: "delivery {ID} is sent again now" },
-  },
+  action("deliveries resend", "request one more attempt now", {
+    as: "sentence",
+    text: "delivery {ID} is sent again now",
+  }),
   {
     words: "deliveries why",
     args: ["ID"],
-    doc: "says why a delivery is not delivered yet",
+    doc: "explain why a delivery is not delivered yet",
     method: "GET",
     path: "/deliveries/{ID}",
     flags: {},
@@ -317,15 +286,10 @@ const WORK: readonly AdministrationCommand[] = [
     ...TIMES,
   }, ["id", "workflow", "status", "startedAt", "finishedAt"]),
   show("executions", "an execution with its steps"),
-  {
-    words: "executions cancel",
-    args: ["ID"],
-    doc: "ends an execution after the step that runs",
-    method: "POST",
-    path: "/executions/{ID}/cancel",
-    flags: {},
-    shown: { as: "sentence", text: "execution {ID} is asked to end" },
-  },
+  action("executions cancel", "cancel an execution after its current step", {
+    as: "sentence",
+    text: "execution {ID} is being cancelled",
+  }),
   {
     ...list("audit", "the audit log", {
       action: filterFlag("event", "ACTION", "only this action, such as delivery.failed"),
@@ -352,23 +316,41 @@ function list(
   return {
     words: `${group} list`,
     args: [],
-    doc: `lists ${what}, the newest first`,
+    doc: `list ${what}, newest first`,
     method: "GET",
     path: `/${group}`,
     flags: {
       ...filters,
       limit: filterFlag("limit", "N", "at most this many, up to 200 (default 50)"),
-      cursor: filterFlag("cursor", "CURSOR", "where a page begins, as the page before it says"),
+      cursor: filterFlag("cursor", "CURSOR", "the start of a page, as printed with the previous page"),
     },
     shown: { as: "list", columns },
   };
+}
+
+/** `POST /<group>`, whose argument becomes a field of the body. */
+function create(words: string, doc: string, fields: Readonly<Record<string, string>>) {
+  return {
+    words,
+    args: Object.keys(fields),
+    doc,
+    method: "POST",
+    path: `/${words.split(" ")[0]}`,
+    fields,
+  } as const;
+}
+
+/** `POST /<group>/<ID>/<action>`. */
+function action(words: string, doc: string, shown: Shown): AdministrationCommand {
+  const [group, verb] = words.split(" ");
+  return { words, args: ["ID"], doc, method: "POST", path: `/${group}/{ID}/${verb}`, flags: {}, shown };
 }
 
 function show(group: string, what: string): AdministrationCommand {
   return {
     words: `${group} show`,
     args: ["ID"],
-    doc: `shows ${what}`,
+    doc: `show ${what}`,
     method: "GET",
     path: `/${group}/{ID}`,
     flags: {},

@@ -1,6 +1,5 @@
 import type { Problem } from "../base/problem.ts";
-import type { RunnableCommand } from "./command.ts";
-import type { Output } from "./output.ts";
+import type { Output, RunnableCommand } from "./command.ts";
 import { MERGE_FLAG, openRuleFolder, problemLine, type RuleFolder, ruleFolder } from "./rule_folder.ts";
 
 /** `weir check DIR`: every problem of the rule files in a folder, in the order of the files. */
@@ -8,18 +7,17 @@ export const CHECK_COMMAND: RunnableCommand = {
   command: {
     words: "check",
     args: ["DIR"],
-    doc: "checks the rule files of a folder as the service would load them",
+    doc: "check the rule files of a folder as the service would load them",
     flags: {
-      strict: { doc: "fail on warnings, too" },
+      strict: { doc: "fail on warnings too" },
       merge: MERGE_FLAG,
     },
-    notes:
-      "Of the environment count MERGE_DOMAIN_CONFIG and RUNTIME_IGNOREDOTFILES, as for the service.\n\n" +
+    notes: "MERGE_DOMAIN_CONFIG and RUNTIME_IGNOREDOTFILES are used, as by the service.\n\n" +
       "exit code: 0 good, 1 not good, 2 wrong usage",
   },
   async run({ args: [folder = ""], flags }, { environment, output }) {
     const files = ruleFolder(folder, flags, environment);
-    return await checkFolder({ ...files, strict: flags.said("strict") === true }, output);
+    return await checkFolder({ ...files, strict: flags.boolean("strict") === true }, output);
   },
 };
 

@@ -1,7 +1,7 @@
-import type { ChannelCredentials, ServiceError } from "@grpc/grpc-js";
+import type { ServiceError } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
 import { systemClock } from "../base/clock.ts";
-import { errorText } from "../base/error_text.ts";
+import { readAuthorities, readTlsPair } from "../base/tls_files.ts";
 import { parseDescriptorText } from "../ratelimit/descriptor_text.ts";
 import { unitOfNumber } from "../ratelimit/limit.ts";
 import {
@@ -11,172 +11,122 @@ import {
   type WireEntry,
   type WireRateLimitResponse,
 } from "../wire/rls.ts";
-import { asksForHelp, FlagError, HELP_FLAGS, parseFlags } from "./flags.ts";
-import type { Output } from "./output.ts";
-import { readTimeout } from "./timeout_flag.ts";
+import {
+  CommandError,
+  type CommandOptions,
+  type GivenCommand,
+  type GivenFlags,
+  type RunnableCommand,
+} from "./command.ts";
+import { FlagError, readTimeout } from "./flags.ts";
 
-const FLAGS = {
-  dial_string: "string",
-  domain: "string",
-  descriptors: "strings",
-  hits_addend: "string",
-  timeout: "string",
-  tls: "boolean",
-  ca: "string",
-  cert: "string",
-  key: "string",
-  ...HELP_FLAGS,
-} as const;
+/** `weir client`: asks for one decision over gRPC and prints it. */
+export const CLIENT_COMMAND: RunnableCommand = {
+  command: {
+    words: "client",
+    args: [],
+    doc: "ask a service for one decision",
+    flags: {
+      dial_string: { value: "ADDRESS", doc: "host:port, [::1]:port or unix:/path (default localhost:8081)" },
+      domain: { value: "NAME", doc: "domain of the rules (required)" },
+      descriptors: { value: "LIST", repeated: true, doc: "one descriptor: key=value,key=value (required)" },
+      hits_addend: { value: "N", doc: "hits to add (default 1)" },
+      timeout: { value: "DURATION", doc: "how long to wait for the answer (default 10s)" },
+      tls: { doc: "use TLS" },
+      ca: { value: "FILE", doc: "with --tls: authorities to trust instead of the system's" },
+      cert: { value: "FILE", doc: "with --tls: client certificate, together with --key" },
+      key: { value: "FILE", doc: "with --tls: private key of the client certificate" },
+    },
+    notes: "exit code: 0 OK, 3 OVER_LIMIT, 1 no answer, 2 wrong usage",
+  },
+  run,
+};
 
-const USAGE = `usage: weir client -domain NAME -descriptors KEY=VALUE[,KEY=VALUE...] [flags]
-
-Asks a rate limit service for one decision and prints it.
-
-  -dial_string ADDRESS  host:port, [::1]:port or unix:/path (default localhost:8081)
-  -domain NAME          domain of the rules
-  -descriptors LIST     one descriptor: comma-separated key=value pairs; repeat the flag for further ones
-  -hits_addend N        hits to add (default 1)
-  -timeout DURATION     how long to wait for the answer (default 10s)
-  -tls                  speak TLS
-  -ca FILE              with -tls: certificates to trust in place of the system's
-  -cert FILE            with -tls: client certificate, together with -key
-  -key FILE             with -tls: private key of the client certificate
-  -help                 this text
-
-exit code: 0 OK, 3 OVER_LIMIT, 1 no answer, 2 wrong usage`;
-
-const EXIT = { ok: 0, failed: 1, usage: 2, overLimit: 3 } as const;
+const OVER_LIMIT = 3;
 const METHOD = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const CODES = ["UNKNOWN", "OK", "OVER_LIMIT"];
 /** Errors of connecting to an address where nothing listens; a unix socket without its file is one, too. */
-const NOBODY_THERE = /\b(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOENT|ETIMEDOUT)\b/;
-/** What the service answers as remaining where nothing limits: the largest unsigned 32-bit integer. */
+const REFUSED = /\b(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOENT|ETIMEDOUT)\b/;
+/** What remains where nothing limits: the largest unsigned 32-bit integer. */
 const UNLIMITED = 4_294_967_295;
 
-/** The test client: asks for one decision over gRPC, prints it, and answers the exit code. */
-export async function client(args: readonly string[], io: Output): Promise<number> {
-  let call: Call | undefined;
-  try {
-    call = readCall(args);
-  } catch (error) {
-    if (!(error instanceof FlagError)) throw error;
-    io.stderr(`${error.message}\n\n${USAGE}`);
-    return EXIT.usage;
-  }
-  if (call === undefined) {
-    io.stdout(USAGE);
-    return EXIT.ok;
-  }
-  try {
-    const response = await ask(call);
-    for (const line of answerLines(call, response)) io.stdout(line);
-    return exitCode(response.overallCode);
-  } catch (error) {
-    io.stderr(errorText(error));
-    return EXIT.failed;
-  }
+async function run({ flags }: GivenCommand, { output }: CommandOptions): Promise<number> {
+  const domain = flags.text("domain");
+  if (domain === undefined) throw new FlagError('Cannot run "client": --domain is missing');
+  const lists = flags.texts("descriptors");
+  if (lists.length === 0) throw new FlagError('Cannot run "client": --descriptors is missing');
+  const descriptors = lists.map(readDescriptor);
+  const hitsAddend = readHits(flags.text("hits_addend") ?? "1");
+  const response = await callUnary({
+    address: readAddress("dial_string", flags.text("dial_string") ?? "localhost:8081"),
+    method: METHOD,
+    request: encodeRateLimitRequest({
+      domain,
+      descriptors: descriptors.map((entries) => ({ entries })),
+      hitsAddend,
+    }),
+    decode: decodeRateLimitResponse,
+    timeoutMs: readTimeout(flags.text("timeout") ?? "10s"),
+    tls: readTls(flags),
+  });
+  for (const line of answerLines(descriptors, response)) output.stdout(line);
+  const code = codeName(response.overallCode);
+  return code === "OK" ? 0 : code === "OVER_LIMIT" ? OVER_LIMIT : 1;
 }
 
-/** What the command line asks for. */
-interface Call {
-  readonly address: string;
-  readonly domain: string;
-  readonly descriptors: readonly (readonly WireEntry[])[];
-  readonly hitsAddend: number;
-  readonly timeoutMs: number;
-  /** Absent for plain text. */
-  readonly tls: TlsFiles | undefined;
-}
-
-/** Files of TLS, in PEM. */
-export interface TlsFiles {
-  readonly ca: string | undefined;
-  readonly cert: string | undefined;
-  readonly key: string | undefined;
-}
-
-/** Absent when the usage was asked for. */
-function readCall(args: readonly string[]): Call | undefined {
-  const { flags, rest } = parseFlags(args, FLAGS);
-  if (asksForHelp(flags)) return undefined;
-  if (rest.length > 0) throw new FlagError(`Cannot use argument "${rest[0]}": only flags are taken`);
-  const text = (name: keyof typeof FLAGS): string | undefined => {
-    const value = flags[name];
-    return typeof value === "string" ? value : undefined;
-  };
-  const domain = text("domain");
-  if (domain === undefined) throw new FlagError("Cannot ask for a decision: -domain is missing");
-  const lists = Array.isArray(flags.descriptors) ? flags.descriptors : [];
-  if (lists.length === 0) throw new FlagError("Cannot ask for a decision: -descriptors is missing");
-  return {
-    address: readAddress(text("dial_string") ?? "localhost:8081"),
-    domain,
-    descriptors: lists.map(readDescriptor),
-    hitsAddend: readHits(text("hits_addend") ?? "1"),
-    timeoutMs: readTimeout(text("timeout") ?? "10s", "-timeout"),
-    tls: readTls(flags.tls === true, { ca: text("ca"), cert: text("cert"), key: text("key") }),
-  };
-}
-
-function readAddress(address: string): string {
+/** Checks the address of a gRPC server; throws a `FlagError` for one that cannot be dialled. */
+export function readAddress(flag: string, address: string): string {
   if (/^unix:.+|^.+:\d+$/s.test(address)) return address;
-  throw new FlagError(`Cannot use -dial_string "${address}": host:port or unix:/path would be right`);
+  throw new FlagError(`Invalid --${flag} "${address}": expected host:port or unix:/path`);
 }
 
 function readDescriptor(list: string): WireEntry[] {
   const entries = parseDescriptorText(list);
-  if (typeof entries === "string") throw new FlagError(`Cannot use -descriptors "${list}": ${entries}`);
+  if (typeof entries === "string") throw new FlagError(`Invalid --descriptors "${list}": ${entries}`);
   return entries;
 }
 
 function readHits(text: string): number {
   const hits = /^\d+$/.test(text) ? Number(text) : NaN;
   if (hits <= 4_294_967_295) return hits;
-  throw new FlagError(`Cannot use -hits_addend "${text}": a number from 0 to 4294967295 would be right`);
+  throw new FlagError(`Invalid --hits_addend "${text}": expected an integer from 0 to 4294967295`);
 }
 
-function readTls(asked: boolean, files: TlsFiles): TlsFiles | undefined {
+function readTls(flags: GivenFlags): TlsFiles | undefined {
+  const files = { ca: flags.text("ca"), cert: flags.text("cert"), key: flags.text("key") };
+  const isTls = flags.boolean("tls") === true;
   const given = Object.entries(files).find(([, path]) => path !== undefined)?.[0];
-  if (!asked && given !== undefined) {
-    throw new FlagError(`Cannot use -${given}: it has a meaning only with -tls`);
-  }
+  if (!isTls && given !== undefined) throw new FlagError(`Cannot use --${given}: it requires --tls`);
   if ((files.cert === undefined) !== (files.key === undefined)) {
-    throw new FlagError("Cannot use a client certificate: -cert and -key belong together");
+    throw new FlagError("Cannot use a client certificate: --cert and --key belong together");
   }
-  return asked ? files : undefined;
+  return isTls ? files : undefined;
 }
 
-async function ask(call: Call): Promise<WireRateLimitResponse> {
-  const request = encodeRateLimitRequest({
-    domain: call.domain,
-    descriptors: call.descriptors.map((entries) => ({ entries })),
-    hitsAddend: call.hitsAddend,
-  });
-  return await callUnary({ ...call, method: METHOD, request, decode: decodeRateLimitResponse });
+interface TlsFiles {
+  readonly ca: string | undefined;
+  readonly cert: string | undefined;
+  readonly key: string | undefined;
 }
 
 /** A call of one method, for one answer. */
 export interface UnaryCall<Answer> {
-  /** `host:port` or `unix:/path`. */
   readonly address: string;
-  /** Such as `/package.Service/Method`. */
   readonly method: string;
   readonly request: Uint8Array;
   readonly decode: (bytes: Uint8Array) => Answer;
   readonly timeoutMs: number;
-  /** Absent for plain text. */
   readonly tls: TlsFiles | undefined;
 }
 
-/** Makes a call; throws one line when there is no answer. The gRPC library is loaded here, so that other commands start without it. */
+/** Calls a method; throws a `CommandError` when there is no answer. Loads the gRPC library, so that other commands start without it. */
 export async function callUnary<Answer>(call: UnaryCall<Answer>): Promise<Answer> {
   const grpc = await import("@grpc/grpc-js");
-  let credentials: ChannelCredentials = grpc.credentials.createInsecure();
-  if (call.tls !== undefined) {
-    const { ca, cert, key } = call.tls;
-    credentials = grpc.credentials.createSsl(await readPem(ca), await readPem(key), await readPem(cert));
-  }
-  // The address that was named is meant, not a proxy that the environment names.
+  const secrets = call.tls === undefined ? undefined : await readFiles(call.tls);
+  const credentials = secrets === undefined
+    ? grpc.credentials.createInsecure()
+    : grpc.credentials.createSsl(secrets.ca, secrets.key, secrets.cert);
+  // The address is dialled directly, whatever proxy the environment names.
   const peer = new grpc.Client(call.address, credentials, { "grpc.enable_http_proxy": 0 });
   try {
     return await new Promise<Answer>((resolve, reject) => {
@@ -185,7 +135,7 @@ export async function callUnary<Answer>(call: UnaryCall<Answer>): Promise<Answer
         if (answer !== undefined) return resolve(answer);
         const code = error === null ? "UNKNOWN" : grpc.status[error.code];
         const reason = error === null ? "no answer" : reasonOf(error.details);
-        reject(new Error(`Cannot ask "${call.address}": ${code}: ${reason}`, { cause: error }));
+        reject(new CommandError(`Cannot ask "${call.address}": ${code}: ${reason}`, { cause: error }));
       };
       const metadata = new grpc.Metadata();
       peer.makeUnaryRequest(
@@ -203,27 +153,29 @@ export async function callUnary<Answer>(call: UnaryCall<Answer>): Promise<Answer
   }
 }
 
-/** Why there was no answer. Of a connection that failed the library tells more than helps, and less plainly. */
+/** Why there was no answer, without the wrapping that the library adds to connection errors. */
 function reasonOf(details: string): string {
   const text = details.replace(/\. Resolution note: *$/, "");
   const fault = /^No connection established\. Last error: (?:Error: )?(.+)$/s.exec(text)?.[1];
   if (fault === undefined) return text;
-  return NOBODY_THERE.test(fault) ? `nobody answers there: ${fault}` : `no connection: ${fault}`;
+  return REFUSED.test(fault) ? `nothing listens there: ${fault}` : `no connection: ${fault}`;
 }
 
-async function readPem(path: string | undefined): Promise<Buffer | null> {
-  if (path === undefined) return null;
-  try {
-    return Buffer.from(await Deno.readFile(path));
-  } catch (error) {
-    const reason = errorText(error);
-    throw new Error(`Cannot read "${path}": ${reason}`, { cause: error });
-  }
+async function readFiles({ ca, cert, key }: TlsFiles) {
+  const authorities = ca === undefined ? undefined : await readAuthorities("--ca", ca);
+  const pair = cert === undefined || key === undefined
+    ? undefined
+    : await readTlsPair({ cert, key }, { cert: "--cert", key: "--key" });
+  const bytes = (text: string | undefined) => text === undefined ? null : Buffer.from(text);
+  return { ca: bytes(authorities?.join("\n")), cert: bytes(pair?.cert), key: bytes(pair?.key) };
 }
 
-function answerLines(call: Call, response: WireRateLimitResponse): string[] {
+function answerLines(
+  descriptors: readonly (readonly WireEntry[])[],
+  response: WireRateLimitResponse,
+): string[] {
   const statuses = response.statuses.map((status, index) => {
-    const entries = call.descriptors[index] ?? [];
+    const entries = descriptors[index] ?? [];
     const name = entries.map(({ key, value }) => `${key}=${value}`).join(",");
     return `descriptor ${name}: ${statusText(status)}`;
   });
@@ -249,9 +201,4 @@ function statusText(status: WireDescriptorStatus): string {
 
 function codeName(code: number): string {
   return CODES[code] ?? `code ${code}`;
-}
-
-function exitCode(overallCode: number): number {
-  if (codeName(overallCode) === "OK") return EXIT.ok;
-  return codeName(overallCode) === "OVER_LIMIT" ? EXIT.overLimit : EXIT.failed;
 }

@@ -1,49 +1,121 @@
-import type { CommandOptions } from "./command_input.ts";
-import { asksForHelp, FlagError, type FlagKind, HELP_FLAGS, parseFlags } from "./flags.ts";
+import { collectBytes } from "../base/bytes.ts";
+import type { Clock } from "../base/clock.ts";
+import { errorText } from "../base/error_text.ts";
+import type { Environment } from "../settings/read_settings.ts";
+import { FlagError, type FlagKind, HELP_FLAGS, type ParsedFlags, parseFlags } from "./flags.ts";
+
+/** Where a command writes: whole lines, each without its line break. */
+export interface Output {
+  stdout(line: string): void;
+  stderr(line: string): void;
+}
+
+/** What a command works with; tests give their own. */
+export interface CommandOptions {
+  readonly environment: Environment;
+  readonly output: Output;
+  readonly clock: Clock;
+  /** Standard input; read only when the command line asks for it. */
+  readonly stdin: () => ReadableStream<Uint8Array>;
+  /** The folder of `data/admin-token`; the working folder when absent. */
+  readonly folder?: string | undefined;
+  /** Ends a command that runs until it is interrupted; a signal of the process when absent. */
+  readonly stop?: AbortSignal | undefined;
+}
+
+/** A failure of a command; the message is one line for people and holds no secret. */
+export class CommandError extends Error {
+  override readonly name = "CommandError";
+  /** Whether the command line is wrong: exit code 2 instead of 1. */
+  readonly isUsage: boolean;
+
+  constructor(message: string, options: ErrorOptions & { readonly isUsage?: boolean } = {}) {
+    super(message, options);
+    this.isUsage = options.isUsage ?? false;
+  }
+}
+
+/** Most bytes that are read from a file or from standard input. */
+const MAX_BYTES = 64 * 1_024 * 1_024;
+
+/** The bytes of a file, or of standard input for `-`. */
+export async function readBytes(
+  path: string,
+  options: Pick<CommandOptions, "stdin">,
+): Promise<Uint8Array<ArrayBuffer>> {
+  if (path === "-") return await collected(options.stdin(), "standard input");
+  try {
+    const file = await Deno.open(path);
+    return await collected(file.readable, path);
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+    throw new CommandError(`Cannot read "${path}": ${errorText(error)}`, { cause: error });
+  }
+}
+
+/** The text of a file, or of standard input for `-`. */
+export async function readText(path: string, options: Pick<CommandOptions, "stdin">): Promise<string> {
+  const bytes = await readBytes(path, options);
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch (error) {
+    throw new CommandError(`Cannot read "${path}": not UTF-8`, { cause: error });
+  }
+}
+
+/** The lines of a file that are not empty, without the spaces around them. */
+export async function readLines(path: string, options: Pick<CommandOptions, "stdin">): Promise<string[]> {
+  return (await readText(path, options)).split("\n").map((line) => line.trim()).filter((line) => line !== "");
+}
+
+async function collected(stream: ReadableStream<Uint8Array>, name: string): Promise<Uint8Array<ArrayBuffer>> {
+  const bytes = await collectBytes(stream, MAX_BYTES);
+  if (bytes === undefined) throw new CommandError(`Cannot read "${name}": longer than ${MAX_BYTES} bytes`);
+  return bytes;
+}
 
 /** A flag of a command. */
 export interface CommandFlag {
-  /** What stands for its value in the usage; absent for a flag that is said or not. */
+  /** The placeholder of its value in the usage; absent for a boolean flag. */
   readonly value?: string | undefined;
-  /** Whether it may be given several times; else the last one counts. */
+  /** Whether it may be repeated; else the last one counts. */
   readonly repeated?: boolean | undefined;
   readonly doc: string;
 }
 
-/** A command as data: its help text, how it is read and its row in the documentation come from here. */
+/** A command as data: the source of its help, its parser and its documentation. */
 export interface Command {
-  /** Such as `endpoints add`. */
   readonly words: string;
-  /** Names of the arguments that have to stand there, such as `ID`. */
+  /** Names of the required arguments, such as `ID`. */
   readonly args: readonly string[];
-  /** What it does, beginning with a verb. */
+  /** What it does, in the imperative. */
   readonly doc: string;
   readonly flags: Readonly<Record<string, CommandFlag>>;
-  /** What is to be known beside, shown below the flags. */
+  /** Shown below the flags. */
   readonly notes?: string | undefined;
 }
 
-/** What a command line said; every argument of the command is there. */
+/** A parsed command line, with every argument of the command. */
 export interface GivenCommand {
   readonly args: readonly string[];
   readonly flags: GivenFlags;
 }
 
-/** A command and what it does; `run` answers the exit code. */
+/** A command and its implementation; `run` returns the exit code. */
 export interface RunnableCommand {
   readonly command: Command;
   run(given: GivenCommand, options: CommandOptions): Promise<number>;
 }
 
-/** The flags that were given. */
+/** The given flags. */
 export class GivenFlags {
-  readonly #flags: Readonly<Record<string, string | boolean | string[] | undefined>>;
+  readonly #flags: ParsedFlags["flags"];
 
-  constructor(flags: Readonly<Record<string, string | boolean | string[] | undefined>>) {
+  constructor(flags: ParsedFlags["flags"]) {
     this.#flags = flags;
   }
 
-  /** The value of a flag; nothing when it was not given. */
+  /** The value of a flag, if given. */
   text(name: string): string | undefined {
     const value = this.#flags[name];
     return typeof value === "string" ? value : undefined;
@@ -55,34 +127,39 @@ export class GivenFlags {
     return Array.isArray(value) ? value : [];
   }
 
-  /** What was said of a flag without a value; nothing when it was not given. */
-  said(name: string): boolean | undefined {
+  /** The value of a boolean flag, if given. */
+  boolean(name: string): boolean | undefined {
     const value = this.#flags[name];
     return typeof value === "boolean" ? value : undefined;
+  }
+
+  /** The value of a required flag; throws a `FlagError` when it is missing or empty. */
+  required(name: string, command: string): string {
+    const value = this.text(name) ?? "";
+    if (value !== "") return value;
+    throw new FlagError(`Cannot run "${command}": --${name} is missing`);
   }
 }
 
 /**
- * Reads what stands behind the words of a command; nothing when its help is asked for. Throws a `FlagError` for a
- * flag it does not have, and for arguments that are missing, empty or too many.
+ * Parses the arguments behind the words of a command; undefined when they ask for its help. Throws a `FlagError` for
+ * unknown flags, and for arguments that are missing, empty or too many.
  */
 export function readCommand(command: Command, args: readonly string[]): GivenCommand | undefined {
   const { flags, rest } = parseFlags(args, { ...flagKinds(command), ...HELP_FLAGS });
-  if (asksForHelp(flags)) return undefined;
+  if (flags["help"] === true || flags["h"] === true) return undefined;
   const missing = command.args.find((_, index) => (rest[index] ?? "") === "");
   if (missing !== undefined) throw new FlagError(`Cannot run "${command.words}": ${missing} is missing`);
-  // What is too much is not shown: it may be a secret whose flag was forgotten.
+  // A surplus argument is not shown: it may be a secret whose flag was forgotten.
   if (rest.length > command.args.length) {
-    throw new FlagError(
-      `Cannot run "${command.words}": it is called as "weir ${callOf(command)}", with flags`,
-    );
+    throw new FlagError(`Cannot run "${command.words}": expected "weir ${callOf(command)} [flags]"`);
   }
   return { args: rest, flags: new GivenFlags(flags) };
 }
 
 /** The usage of a command: one line, what it does, its flags. */
 export function usageOf(command: Command): string {
-  const all: Readonly<Record<string, CommandFlag>> = { ...command.flags, help: { doc: "this text" } };
+  const all: Readonly<Record<string, CommandFlag>> = { ...command.flags, help: { doc: "show this text" } };
   const rows = Object.entries(all)
     .map(([name, flag]) => [`--${name}${flag.value === undefined ? "" : ` ${flag.value}`}`, flag] as const);
   const width = Math.max(...rows.map(([left]) => left.length));

@@ -1,28 +1,51 @@
 import { systemClock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
-import { CHECK_COMMAND } from "./check.ts";
+import { settingsHelp } from "../settings/docs.ts";
 import { administrationCommands } from "./administration.ts";
 import { GROUPS } from "./administration_table.ts";
-import { callOf, readCommand, type RunnableCommand, sentenceOf, usageOf } from "./command.ts";
-import { CommandError, type CommandOptions } from "./command_input.ts";
+import { CHECK_COMMAND } from "./check.ts";
+import { CLIENT_COMMAND } from "./client.ts";
+import {
+  callOf,
+  CommandError,
+  type CommandOptions,
+  readCommand,
+  type RunnableCommand,
+  sentenceOf,
+  usageOf,
+} from "./command.ts";
 import { EXPLAIN_COMMAND } from "./explain.ts";
 import { FlagError } from "./flags.ts";
 import { HEALTH_COMMAND } from "./health.ts";
 import { SIMULATE_COMMAND } from "./simulate.ts";
 import { STORE_COMMANDS } from "./store.ts";
-import { WEBHOOKS_COMMANDS } from "./webhooks.ts";
+import { LISTEN_COMMAND } from "./webhooks_listen.ts";
+import { VERIFY_COMMAND } from "./webhooks_verify.ts";
 
 const EXIT = { failed: 1, usage: 2 } as const;
+const HELP_WORDS = ["-h", "--h", "-help", "--help"];
 
-/** What each group is about; the order of the documentation. */
+/** The groups of commands, in the order of the documentation. */
 const GROUP_DOCS: Readonly<Record<string, string>> = {
   ...GROUPS,
   webhooks: "the receiver's side",
-  store: "the database file of the webhook service",
+  store: "the database of the webhook service",
 };
 
-/** Commands that stand alone. */
+const SERVE_COMMAND: RunnableCommand = {
+  command: {
+    words: "serve",
+    args: [],
+    doc: "serve gRPC, HTTP and the debug port (the default)",
+    flags: {},
+    notes: 'Every setting is an environment variable; "weir help" lists them.',
+  },
+  run: () => Promise.reject(new FlagError('Cannot run "serve" with flags')),
+};
+
 const LONE_COMMANDS: readonly RunnableCommand[] = [
+  SERVE_COMMAND,
+  CLIENT_COMMAND,
   CHECK_COMMAND,
   EXPLAIN_COMMAND,
   SIMULATE_COMMAND,
@@ -32,24 +55,26 @@ const LONE_COMMANDS: readonly RunnableCommand[] = [
 const COMMANDS: readonly RunnableCommand[] = [
   ...LONE_COMMANDS,
   ...administrationCommands(),
-  ...WEBHOOKS_COMMANDS,
+  VERIFY_COMMAND,
+  LISTEN_COMMAND,
   ...STORE_COMMANDS,
 ];
 
-/** Whether a word begins one of these commands. */
-export function isCommandGroup(word: string): boolean {
-  return Object.hasOwn(GROUP_DOCS, word) || LONE_COMMANDS.some(({ command }) => command.words === word);
-}
+/** The options of `runCommand`. */
+export type RunOptions = Partial<CommandOptions> & Pick<CommandOptions, "environment" | "output"> & {
+  readonly version?: string;
+};
 
 /**
- * Runs the command that the arguments name and answers its exit code: 0 fine, 1 refused or failed, 2 wrong usage. What
- * is wrong is told in one line.
+ * Runs the command that the arguments name, and returns its exit code: 0 fine, 1 refused or failed, 2 wrong usage.
+ * Prints a failure as one line.
  */
-export async function runCommand(
-  args: readonly string[],
-  options: Partial<CommandOptions> & Pick<CommandOptions, "environment" | "output">,
-): Promise<number> {
-  const { output } = options;
+export async function runCommand(args: readonly string[], options: RunOptions): Promise<number> {
+  const { output, version = "" } = options;
+  if (args[0] === "help" || HELP_WORDS.includes(args[0] ?? "")) {
+    output.stdout(helpText(args.slice(1), version));
+    return 0;
+  }
   const found = findCommand(args);
   if (found === undefined) return unknownCommand(args, options);
   const { command } = found.runnable;
@@ -59,11 +84,8 @@ export async function runCommand(
       output.stdout(usageOf(command));
       return 0;
     }
-    return await found.runnable.run(given, {
-      clock: systemClock,
-      stdin: () => Deno.stdin.readable,
-      ...options,
-    });
+    const defaults = { clock: systemClock, stdin: () => Deno.stdin.readable };
+    return await found.runnable.run(given, { ...defaults, ...options });
   } catch (error) {
     if (error instanceof FlagError) {
       output.stderr(`${error.message}\n\n${usageOf(command)}`);
@@ -75,7 +97,37 @@ export async function runCommand(
   }
 }
 
-/** The groups of these commands, one a line, each with what can be done in it. */
+/** The usage of the command or group that the arguments name; else all commands and every setting. */
+export function helpText(args: readonly string[], version: string): string {
+  const found = findCommand(args);
+  if (found !== undefined) return usageOf(found.runnable.command);
+  const [group = ""] = args;
+  if (isGroup(group)) return groupUsage(group);
+  return `${commandsText(version)}\n\nSettings are environment variables:\n\n${settingsHelp()}`;
+}
+
+/** All commands. */
+export function commandsText(version: string): string {
+  const rows = [
+    ...LONE_COMMANDS.map(({ command }) => [callOf(command), command.doc] as const),
+    ["help", "show this text and every setting"],
+    ["version", "show the version"],
+  ] as const;
+  const width = Math.max(...rows.map(([call]) => call.length));
+  return [
+    `weir ${version}: a rate limit decision service`,
+    "",
+    ...rows.map(([call, doc]) => `  weir ${call.padEnd(width)}  ${doc}`),
+    "",
+    "Of the webhook service, over its administration at WEIR_URL with ADMIN_TOKEN (the last two without):",
+    "",
+    ...groupLines(),
+    "",
+    'Every command has --help; "weir help COMMAND" shows the same. Flags take one dash or two.',
+  ].join("\n");
+}
+
+/** A line for each group with its commands. */
 export function groupLines(): string[] {
   const width = Math.max(...Object.keys(GROUP_DOCS).map((name) => name.length));
   return Object.entries(GROUP_DOCS).map(([name, doc]) => {
@@ -85,23 +137,17 @@ export function groupLines(): string[] {
   });
 }
 
-/** The usage of a group, or of the one command of it that the arguments name. */
-export function usageFor(args: readonly string[]): string {
-  const found = findCommand(args);
-  return found === undefined ? groupUsage(args[0] ?? "") : usageOf(found.runnable.command);
-}
-
-/** Every command as Markdown: a table for each group. */
+/** Every command of a group as Markdown: a table for each group. */
 export function commandsMarkdown(): string {
+  const head = ["", "| Command | What it does | Flags |", "| --- | --- | --- |"];
   return Object.entries(GROUP_DOCS).map(([name, doc]) => {
     const rows = membersOf(name).map(({ command }) => {
-      const flags = Object.keys(command.flags).filter((flag) => !isShared(flag)).map((flag) =>
-        `\`--${flag}\``
-      );
-      return `| \`weir ${callOf(command)}\` | ${cell(sentenceOf(command.doc))} | ${flags.join(" ")} |`;
+      const flags = Object.keys(command.flags).filter((flag) => !isShared(flag));
+      const shown = flags.map((flag) => `\`--${flag}\``).join(" ");
+      const text = sentenceOf(command.doc).replaceAll("|", "\\|");
+      return `| \`weir ${callOf(command)}\` | ${text} | ${shown} |`;
     });
-    return [`**${name}**: ${doc}`, "", "| Command | What it does | Flags |", "| --- | --- | --- |", ...rows]
-      .join("\n");
+    return [`**${name}**: ${doc}`, ...head, ...rows].join("\n");
   }).join("\n\n");
 }
 
@@ -109,7 +155,11 @@ function membersOf(group: string): RunnableCommand[] {
   return COMMANDS.filter(({ command }) => command.words.split(" ")[0] === group);
 }
 
-/** Flags that every command over the administration has: documented once. */
+function isGroup(word: string): boolean {
+  return Object.hasOwn(GROUP_DOCS, word);
+}
+
+/** Whether every command over the administration has a flag, which is documented once. */
 function isShared(flag: string): boolean {
   return ["url", "token-file", "timeout", "json"].includes(flag);
 }
@@ -126,17 +176,21 @@ function findCommand(
 }
 
 function unknownCommand(
-  [group = "", action]: readonly string[],
-  { output }: Pick<CommandOptions, "output">,
+  [word = "", action]: readonly string[],
+  { output, version = "" }: RunOptions,
 ): number {
-  if (action !== undefined && ["-h", "--h", "-help", "--help"].includes(action)) {
-    output.stdout(groupUsage(group));
+  if (!isGroup(word)) {
+    output.stderr(`Unknown command "${word}"\n\n${commandsText(version)}`);
+    return EXIT.usage;
+  }
+  if (action !== undefined && HELP_WORDS.includes(action)) {
+    output.stdout(groupUsage(word));
     return 0;
   }
   const problem = action === undefined
-    ? `Cannot run "${group}": what to do is missing`
-    : `Cannot run "${group} ${action}": there is no such command`;
-  output.stderr(`${problem}\n\n${groupUsage(group)}`);
+    ? `Cannot run "${word}": the command is missing`
+    : `Unknown command "${word} ${action}"`;
+  output.stderr(`${problem}\n\n${groupUsage(word)}`);
   return EXIT.usage;
 }
 
@@ -144,11 +198,5 @@ function groupUsage(group: string): string {
   const members = membersOf(group);
   const width = Math.max(0, ...members.map(({ command }) => callOf(command).length));
   const rows = members.map(({ command }) => `  weir ${callOf(command).padEnd(width)}  ${command.doc}`);
-  return [`usage: weir ${group} COMMAND [flags]`, "", ...rows, "", "Each has a --help of its own."].join(
-    "\n",
-  );
-}
-
-function cell(text: string): string {
-  return text.replaceAll("|", "\\|");
+  return [`usage: weir ${group} COMMAND [flags]`, "", ...rows, "", "Every command has --help."].join("\n");
 }

@@ -1,31 +1,36 @@
 import { parseDescriptorText } from "../ratelimit/descriptor_text.ts";
 import { InvalidRequestError } from "../ratelimit/errors.ts";
-import { explain } from "../ratelimit/explain.ts";
+import {
+  explain,
+  type ExplainedDescriptor,
+  type ExplainedLimit,
+  type Explanation,
+} from "../ratelimit/explain.ts";
+import type { WalkedLevel } from "../ratelimit/explain_walk.ts";
 import { PLAIN_POLICY } from "../ratelimit/policy.ts";
-import type { Descriptor, RateLimitRequest } from "../ratelimit/request.ts";
+import type { Descriptor, Entry, RateLimitRequest } from "../ratelimit/request.ts";
 import { validateRequest } from "../ratelimit/validate.ts";
-import type { GivenCommand, GivenFlags, RunnableCommand } from "./command.ts";
-import type { CommandOptions } from "./command_input.ts";
-import { explanationLines } from "./explain_lines.ts";
+import type { CommandOptions, GivenCommand, GivenFlags, RunnableCommand } from "./command.ts";
 import { FlagError } from "./flags.ts";
+import { plainText } from "./plain_text.ts";
 import { MERGE_FLAG, readRuleFolder, ruleFolder } from "./rule_folder.ts";
 
-/** `weir explain`: why a request is decided as it is, by the rule files alone. */
+/** `weir explain`: explains a decision by the rule files alone. */
 export const EXPLAIN_COMMAND: RunnableCommand = {
   command: {
     words: "explain",
     args: [],
-    doc: "tells which rule decides for each descriptor, and why the others do not",
+    doc: "explain which rule decides for each descriptor, and why the others do not",
     flags: {
       config: { value: "DIR", doc: "folder of the rule files" },
       domain: { value: "NAME", doc: "domain of the rules" },
       descriptors: {
         value: "LIST",
         repeated: true,
-        doc: "one descriptor: comma-separated key=value pairs",
+        doc: "one descriptor: key=value,key=value",
       },
       merge: MERGE_FLAG,
-      prefix: { value: "TEXT", doc: "what stands before cache keys (default $CACHE_KEY_PREFIX)" },
+      prefix: { value: "TEXT", doc: "prefix of cache keys (default $CACHE_KEY_PREFIX)" },
       json: { doc: "print it as JSON" },
     },
     notes: "exit code: 0 explained, 1 the rule files have mistakes, 2 wrong usage",
@@ -34,46 +39,113 @@ export const EXPLAIN_COMMAND: RunnableCommand = {
 };
 
 async function run({ flags }: GivenCommand, { output, clock, environment }: CommandOptions): Promise<number> {
-  const folder = wanted(flags, "config");
+  const folder = flags.required("config", "explain");
   const request = requestOf(flags);
   const rules = await readRuleFolder(ruleFolder(folder, flags, environment), output);
   if (rules === undefined) return 1;
   const { explanation } = explain(rules, request, {
     nowSeconds: Math.floor(clock.now() / 1_000),
     random: () => 0,
-    // The settings of a service have no say in which rule decides.
+    // The other settings do not affect which rule decides.
     policy: {
       ...PLAIN_POLICY,
       cacheKeyPrefix: flags.text("prefix") ?? environment["CACHE_KEY_PREFIX"] ?? "",
     },
   });
-  if (flags.said("json") === true) output.stdout(JSON.stringify(explanation, undefined, 2));
+  if (flags.boolean("json") === true) output.stdout(JSON.stringify(explanation, undefined, 2));
   else for (const line of explanationLines(explanation)) output.stdout(line);
   return 0;
 }
 
 function requestOf(flags: GivenFlags): RateLimitRequest {
-  const domain = wanted(flags, "domain");
+  const domain = flags.required("domain", "explain");
   const lists = flags.texts("descriptors");
-  if (lists.length === 0) throw new FlagError("Cannot explain anything: --descriptors is missing");
+  if (lists.length === 0) throw new FlagError('Cannot run "explain": --descriptors is missing');
   const request: RateLimitRequest = { domain, descriptors: lists.map(descriptorOf), hitsAddend: 1 };
   try {
     validateRequest(request);
   } catch (error) {
     if (!(error instanceof InvalidRequestError)) throw error;
-    throw new FlagError(`Cannot explain such a request: ${error.message}`, { cause: error });
+    throw new FlagError(`Invalid request: ${error.message}`, { cause: error });
   }
   return request;
 }
 
 function descriptorOf(list: string): Descriptor {
   const entries = parseDescriptorText(list);
-  if (typeof entries === "string") throw new FlagError(`Cannot use --descriptors "${list}": ${entries}`);
+  if (typeof entries === "string") throw new FlagError(`Invalid --descriptors "${list}": ${entries}`);
   return { entries };
 }
 
-function wanted(flags: GivenFlags, name: string): string {
-  const value = flags.text(name) ?? "";
-  if (value === "") throw new FlagError(`Cannot explain anything: --${name} is missing`);
-  return value;
+/** An explanation as lines for people, in plain text. */
+function explanationLines(explanation: Explanation): string[] {
+  const { domain, at, descriptors } = explanation;
+  const blocks = descriptors.flatMap((descriptor, index) => ["", ...descriptorLines(descriptor, index)]);
+  return [`domain ${domain} at ${at}`, ...blocks].map(plainText);
+}
+
+function descriptorLines(descriptor: ExplainedDescriptor, index: number): string[] {
+  const { entries, levels, cacheKey, windowEnds } = descriptor;
+  const counter = cacheKey === undefined ? [] : [
+    `  cache key    ${cacheKey}`,
+    `  window ends  ${windowEnds}`,
+  ];
+  return [
+    `descriptor ${index}: ${entries.map(entryText).join(",")}`,
+    ...levels.flatMap(levelLines),
+    ...resultLines(descriptor),
+    ...counter,
+  ];
+}
+
+function levelLines(
+  { entry, rules, furtherRules, otherKeys, furtherKeys }: WalkedLevel,
+  index: number,
+): string[] {
+  const width = Math.max(0, ...rules.map(({ rule }) => rule.length));
+  const rows = rules.map(({ rule, chosen, why }) =>
+    `    ${chosen ? ">" : "-"} ${rule.padEnd(width)}  ${why}`
+  );
+  if (furtherRules > 0) rows.push(`    - and ${furtherRules} more with this key`);
+  if (otherKeys.length > 0) {
+    const more = furtherKeys > 0 ? ` and ${furtherKeys} more` : "";
+    rows.push(`    - other keys of this level: ${otherKeys.join(", ")}${more}`);
+  }
+  return [`  level ${index + 1}: ${entryText(entry)}`, ...rows];
+}
+
+function resultLines({ outcome, why, limit, replacedBy = [] }: ExplainedDescriptor): string[] {
+  switch (outcome) {
+    case "none":
+      return [`  no limit     ${why}`];
+    case "replaced": {
+      const by = replacedBy.map(({ descriptor, rule }) => `${rule} of descriptor ${descriptor}`).join(", ");
+      return [`  no limit     ${limit?.rule ?? ""} falls away: ${by} replaces "${limit?.name ?? ""}"`];
+    }
+    case "unlimited":
+      return [`  unlimited    ${limit?.rule ?? ""}: nothing is counted`];
+    case "limited":
+      return limit === undefined ? [] : [
+        `  limit        ${amountOf(limit)}`,
+        `  rule         ${limit.rule ?? "none: the request brings its limit along"}`,
+        ...remarksOf(limit),
+      ];
+  }
+}
+
+function amountOf({ requestsPerUnit = 0, unit, windowSeconds, name }: ExplainedLimit): string {
+  const named = name === undefined ? "" : `, named "${name}"`;
+  return `${requestsPerUnit} per ${unit ?? ""} (a window of ${windowSeconds} s)${named}`;
+}
+
+function remarksOf({ shadowMode, quotaMode, replaces }: ExplainedLimit): string[] {
+  const lines: string[] = [];
+  if (shadowMode) lines.push("  shadow mode  it is counted, and answered as OK");
+  if (quotaMode) lines.push("  quota mode   the call is over its limit only when all its quotas are");
+  if (replaces.length > 0) lines.push(`  replaces     ${replaces.join(", ")}`);
+  return lines;
+}
+
+function entryText({ key, value }: Entry): string {
+  return value === "" ? key : `${key}=${value}`;
 }

@@ -1,31 +1,32 @@
+import { parseDuration } from "../base/duration.ts";
 import { editDistance } from "../base/edit_distance.ts";
 
 /** How the value of a flag is read: one text, a text for each time it is given, or true and false. */
 export type FlagKind = "string" | "strings" | "boolean";
 
-/** What a command line said; flags that were not given are absent. */
+/** A parsed command line; flags that were not given are absent. */
 export interface ParsedFlags {
   readonly flags: Record<string, string | boolean | string[] | undefined>;
-  /** The arguments that are no flags, in order. */
+  /** The other arguments, in order. */
   readonly rest: string[];
 }
 
-/** A command line that cannot be read; the message is meant for the person who typed it. */
+/** A wrong command line; the message is for the person who typed it. */
 export class FlagError extends Error {
   override readonly name = "FlagError";
 }
 
-/** The flags by which every command tells its usage. */
+/** The help flags of every command. */
 export const HELP_FLAGS = { help: "boolean", h: "boolean" } as const;
 
+const MAX_TIMEOUT_MS = 86_400_000;
 const TRUE_WORDS = ["1", "t", "T", "TRUE", "true", "True"];
 const FALSE_WORDS = ["0", "f", "F", "FALSE", "false", "False"];
 
 /**
- * Reads a command line in Go's manner: `-name value`, `-name=value`, `-name` alone for booleans, one
- * dash or two. The value of a flag is the next argument even if it begins with a dash. Flags and other
- * arguments may mix, and `--` ends the flags. The last of a repeated "string" or "boolean" counts.
- * Throws `FlagError` for flags that `spec` does not name and for values that are missing or wrong.
+ * Parses a command line in the syntax of Go: `-name value`, `-name=value`, `-name` for booleans, one dash or two. The
+ * value of a flag may begin with a dash. Flags and arguments may mix, and `--` ends the flags. The last of a repeated
+ * "string" or "boolean" counts. Throws `FlagError` for unknown flags and for missing or wrong values.
  */
 export function parseFlags(args: readonly string[], spec: Readonly<Record<string, FlagKind>>): ParsedFlags {
   const flags: ParsedFlags["flags"] = {};
@@ -39,7 +40,7 @@ export function parseFlags(args: readonly string[], spec: Readonly<Record<string
     const match = /^--?([^-=][^=]*)(?:=(.*))?$/s.exec(arg);
     if (match === null) {
       if (arg.startsWith("-") && arg !== "-") {
-        throw new FlagError(`Cannot read flag "${arg}": it has no name`);
+        throw new FlagError(`Cannot read flag "${arg}": no name`);
       }
       rest.push(arg);
       continue;
@@ -51,36 +52,44 @@ export function parseFlags(args: readonly string[], spec: Readonly<Record<string
       continue;
     }
     const value = attached ?? queue.shift();
-    if (value === undefined) throw new FlagError(`Cannot read flag "-${name}": its value is missing`);
+    if (value === undefined) throw new FlagError(`Flag --${name} requires a value`);
     flags[name] = kind === "string" ? value : [...listed(flags[name]), value];
   }
   return { flags, rest };
 }
 
-/** Whether the usage was asked for; `flags` come from a command line that knows `HELP_FLAGS`. */
-export function asksForHelp(flags: ParsedFlags["flags"]): boolean {
-  return flags["help"] === true || flags["h"] === true;
+/** Reads the value of a timeout flag as milliseconds; throws a `FlagError` outside the range of a timer. */
+export function readTimeout(text: string): number {
+  const timeoutMs = parseDuration(text);
+  if (timeoutMs !== undefined && timeoutMs >= 1 && timeoutMs <= MAX_TIMEOUT_MS) return timeoutMs;
+  throw new FlagError(`Invalid --timeout "${text}": expected a duration from 1ms to 24h, such as 10s`);
+}
+
+/** A header written as `Name: value`; undefined for another text. */
+export function headerOf(text: string): readonly [name: string, value: string] | undefined {
+  const [, name, value] = /^([^:\s]+):\s*(.*\S)\s*$/.exec(text) ?? [];
+  return name === undefined || value === undefined ? undefined : [name, value];
 }
 
 function kindOf(name: string, spec: Readonly<Record<string, FlagKind>>): FlagKind {
   const kind = Object.hasOwn(spec, name) ? spec[name] : undefined;
   if (kind !== undefined) return kind;
   const nearest = nearestName(name, Object.keys(spec));
-  const advice = nearest === undefined ? "" : `, did you mean "-${nearest}"?`;
-  throw new FlagError(`Cannot read flag "-${name}": there is no such flag${advice}`);
+  const advice = nearest === undefined ? "" : `; did you mean --${nearest}?`;
+  throw new FlagError(`Unknown flag --${name}${advice}`);
 }
 
 function booleanOf(name: string, text: string): boolean {
   if (TRUE_WORDS.includes(text)) return true;
   if (FALSE_WORDS.includes(text)) return false;
-  throw new FlagError(`Cannot read flag "-${name}": "${text}" is neither "true" nor "false"`);
+  throw new FlagError(`Invalid --${name} "${text}": expected true or false`);
 }
 
 function listed(value: string | boolean | string[] | undefined): string[] {
   return Array.isArray(value) ? value : [];
 }
 
-// A name that differs in more than half of its letters is another word, not a slip of the finger.
+// A name that differs in more than half of its letters is another word, not a typing error.
 function nearestName(name: string, known: readonly string[]): string | undefined {
   const ranked = known
     .map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))

@@ -1,41 +1,53 @@
+import { type IncomingMessage, request as requestPlain } from "node:http";
+import { request as requestTls } from "node:https";
+import { collectBytes } from "../base/bytes.ts";
+import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { hostPort } from "../base/host_port.ts";
-import { parseHttpUrl } from "../settings/parsers.ts";
+import { parseHttpUrl } from "../settings/address_parsers.ts";
 import { SERVER_TABLE } from "../settings/server_table.ts";
 import type { Parsed } from "../settings/setting.ts";
 import { decodeHealthCheckResponse, encodeHealthCheckRequest, SERVING_STATUS } from "../wire/health.ts";
-import type { GivenCommand, GivenFlags, RunnableCommand } from "./command.ts";
-import { CommandError, type CommandOptions, readText } from "./command_input.ts";
-import { FlagError } from "./flags.ts";
-import { askHealthPage, type HealthAnswer, type HealthPage } from "./health_page.ts";
-import { readTimeout } from "./timeout_flag.ts";
+import { callUnary, readAddress } from "./client.ts";
+import {
+  CommandError,
+  type CommandOptions,
+  type GivenCommand,
+  type GivenFlags,
+  readText,
+  type RunnableCommand,
+} from "./command.ts";
+import { FlagError, readTimeout } from "./flags.ts";
+import { plainText, shortened } from "./plain_text.ts";
 
-/** `weir health`: whether a service should be sent requests, for whoever starts and restarts it. */
+/** `weir health`: whether a service should be sent requests. */
 export const HEALTH_COMMAND: RunnableCommand = {
   command: {
     words: "health",
     args: [],
-    doc: "asks a service whether it is healthy",
+    doc: "ask a service whether it is healthy",
     flags: {
       url: {
         value: "URL",
         doc: "its health page (default /healthcheck at HOST and PORT of this environment)",
       },
-      grpc: { value: "ADDRESS", doc: "ask by gRPC in place of HTTP: host:port or unix:/path, plain text" },
-      ca: { value: "FILE", doc: "with an https --url: certificates to trust in place of the usual ones" },
+      grpc: { value: "ADDRESS", doc: "ask by gRPC instead of HTTP: host:port or unix:/path, plain text" },
+      ca: { value: "FILE", doc: "with an https --url: certificates to trust instead of the usual ones" },
       timeout: { value: "DURATION", doc: "how long to wait for the answer (default 5s)" },
     },
     notes:
-      "With HTTP_SERVER_USE_TLS=true the default is https, and its certificate is not looked at: it is for another name.\n\n" +
+      "With HTTP_SERVER_USE_TLS=true the default is https, and its certificate is not verified: it is for another name.\n\n" +
       "exit code: 0 healthy, 1 not healthy or no answer, 2 wrong usage",
   },
   run,
 };
 
 const PAGE = "/healthcheck";
+const MAX_BYTES = 64 * 1_024;
+const MAX_SHOWN = 2_000;
 const METHOD = "/grpc.health.v1.Health/Check";
 const DEFAULT_TIMEOUT = "5s";
-/** What stands for every interface where a service listens, and what of it a caller may name. */
+/** The address to call where a service listens on every interface. */
 const ANY_HOST: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" };
 
 async function run({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
@@ -54,9 +66,8 @@ async function run({ flags }: GivenCommand, options: CommandOptions): Promise<nu
 
 function checkGrpc(address: string, flags: GivenFlags): void {
   const other = ["url", "ca"].find((name) => flags.text(name) !== undefined);
-  if (other !== undefined) throw new FlagError(`Cannot use --${other}: it has no meaning with --grpc`);
-  if (/^unix:.+|^.+:\d+$/s.test(address)) return;
-  throw new FlagError(`Cannot use --grpc "${address}": host:port or unix:/path would be right`);
+  if (other !== undefined) throw new FlagError(`Cannot use --${other} with --grpc`);
+  readAddress("grpc", address);
 }
 
 async function pageOf(flags: GivenFlags, options: CommandOptions): Promise<HealthPage> {
@@ -64,7 +75,7 @@ async function pageOf(flags: GivenFlags, options: CommandOptions): Promise<Healt
   const file = flags.text("ca");
   const url = given === undefined ? ownPage(options) : urlOf(given);
   if (file !== undefined && (given === undefined || url.protocol !== "https:")) {
-    throw new FlagError("Cannot use --ca: it has a meaning only with an https --url");
+    throw new FlagError("Cannot use --ca: it requires an https --url");
   }
   const ca = file === undefined ? undefined : await readText(file, options);
   return { url, ca, isOwn: given === undefined };
@@ -72,27 +83,27 @@ async function pageOf(flags: GivenFlags, options: CommandOptions): Promise<Healt
 
 function urlOf(text: string): URL {
   const parsed = parseHttpUrl(text);
-  // What is refused may hold a password, so it is not shown.
-  if ("wanted" in parsed) throw new FlagError(`Cannot use --url: ${parsed.wanted} would be right`);
+  // The text may hold a password, so it is not shown.
+  if ("expected" in parsed) throw new FlagError(`Invalid --url: expected ${parsed.expected}`);
   const url = new URL(parsed.value);
   if (url.username !== "" || url.password !== "") {
-    throw new FlagError("Cannot use --url: it holds a user name or password, which no health page wants");
+    throw new FlagError("Invalid --url: expected no user name and password");
   }
   if (url.pathname === "/" && url.search === "") url.pathname = PAGE;
   return url;
 }
 
-/** Where the service listens whose settings these are. */
+/** The health page of the service with the settings of this environment. */
 function ownPage({ environment }: CommandOptions): URL {
   const read = <T>(name: keyof typeof SERVER_TABLE, parse: (text: string) => Parsed<T>, unset: string): T => {
     const parsed = parse(environment[name] || unset);
     if ("value" in parsed) return parsed.value;
-    throw new FlagError(`Cannot use ${name} "${environment[name]}": ${parsed.wanted} would be right`);
+    throw new FlagError(`Invalid ${name} "${environment[name]}": expected ${parsed.expected}`);
   };
   const { HOST, PORT, HTTP_SERVER_USE_TLS } = SERVER_TABLE;
   const port = read("PORT", PORT.parse, PORT.default);
   if (port === 0) {
-    throw new FlagError('Cannot use PORT "0": the service takes a free one then, and --url has to name it');
+    throw new FlagError('Invalid PORT "0": the service takes a free port; set --url');
   }
   const host = read("HOST", HOST.parse, HOST.default);
   const isTls = read("HTTP_SERVER_USE_TLS", HTTP_SERVER_USE_TLS.parse, HTTP_SERVER_USE_TLS.default);
@@ -100,18 +111,69 @@ function ownPage({ environment }: CommandOptions): URL {
   return new URL(`http${isTls ? "s" : ""}://${hostPort({ host: name, port })}${PAGE}`);
 }
 
-/** Asks for the health of the server as a whole. */
 async function askByGrpc(address: string, timeoutMs: number): Promise<HealthAnswer> {
-  // Loaded here, so that the gRPC library is where it is asked for alone.
-  const { callUnary } = await import("./client.ts");
   const response = await callUnary({
     ...{ address, timeoutMs, tls: undefined, method: METHOD },
     request: encodeHealthCheckRequest({ service: "" }),
     decode: decodeHealthCheckResponse,
-  }).catch((error: unknown) => {
-    throw new CommandError(errorText(error), { cause: error });
   });
   const name = Object.entries(SERVING_STATUS).find(([, status]) => status === response.status)?.[0];
   const text = name ?? `status ${response.status}`;
   return { isHealthy: name === "SERVING", text };
+}
+
+interface HealthPage {
+  readonly url: URL;
+  /** Trusted certificates; without them the usual ones, and any for our own service. */
+  readonly ca: string | undefined;
+  readonly isOwn: boolean;
+}
+
+interface HealthAnswer {
+  readonly isHealthy: boolean;
+  readonly text: string;
+}
+
+/** Asks by `node:http`, which ignores the proxies of the environment. Throws a `CommandError` without a timely answer. */
+async function askHealthPage(
+  page: HealthPage,
+  { timeoutMs, clock }: { readonly timeoutMs: number; readonly clock: Clock },
+): Promise<HealthAnswer> {
+  const overdue = new AbortController();
+  const cancel = clock.after(timeoutMs, () => overdue.abort());
+  try {
+    const response = await asked(page, overdue.signal);
+    return answerOf(response.statusCode ?? 0, await bodyOf(response));
+  } catch (error) {
+    const reason = overdue.signal.aborted ? `no whole answer within ${timeoutMs} ms` : errorText(error);
+    throw new CommandError(`Cannot ask "${page.url.href}": ${plainText(reason)}`, { cause: error });
+  } finally {
+    cancel();
+    overdue.abort();
+  }
+}
+
+function asked({ url, ca, isOwn }: HealthPage, signal: AbortSignal): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const options = { agent: false, signal, headers: { accept: "text/plain" } } as const;
+    const tls = ca === undefined ? { rejectUnauthorized: !isOwn } : { ca };
+    const request = url.protocol === "https:"
+      ? requestTls(url, { ...options, ...tls }, resolve)
+      : requestPlain(url, options, resolve);
+    request.on("error", reject);
+    request.end();
+  });
+}
+
+async function bodyOf(response: AsyncIterable<Uint8Array>): Promise<string> {
+  const bytes = await collectBytes(response, MAX_BYTES);
+  if (bytes === undefined) throw new Error(`its answer is longer than ${MAX_BYTES} bytes`);
+  return new TextDecoder().decode(bytes);
+}
+
+function answerOf(status: number, body: string): HealthAnswer {
+  const lines = body.split("\n").map((line) => plainText(line.trim())).filter((line) => line !== "");
+  const text = shortened(lines.join("; "), MAX_SHOWN);
+  if (status === 200) return { isHealthy: true, text };
+  return { isHealthy: false, text: text === "" ? `${status}` : `${status}: ${text}` };
 }

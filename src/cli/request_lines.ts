@@ -1,13 +1,13 @@
+import { joinBytes } from "../base/bytes.ts";
 import { InvalidRequestError } from "../ratelimit/errors.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
 import { validateRequest } from "../ratelimit/validate.ts";
 import { parseTime } from "../base/rfc3339.ts";
-import { JsonRequestError, REQUEST_READERS } from "../http/json.ts";
-import { JsonReader, messageFields } from "../http/json_reader.ts";
+import { REQUEST_READERS } from "../http/json.ts";
+import { JsonReader, JsonRequestError, messageFields } from "../http/json_reader.ts";
 
 /** A request and when it was made. */
 export interface TimedRequest extends RateLimitRequest {
-  /** Milliseconds since the epoch. */
   readonly time: number;
 }
 
@@ -51,15 +51,15 @@ export async function* requestLines(stream: AsyncIterable<Uint8Array>): AsyncGen
 
 /** The lines of a stream without their ends; undefined for one that is too long. */
 async function* byteLines(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array | undefined> {
-  let parts: Uint8Array[] = [];
+  let parts: Uint8Array<ArrayBuffer>[] = [];
   let length = 0;
   const take = (part: Uint8Array) => {
     length += part.byteLength;
     if (length > MAX_LINE_BYTES) parts = [];
-    else if (part.byteLength > 0) parts.push(part);
+    else if (part.byteLength > 0) parts.push(new Uint8Array(part));
   };
   const line = () => {
-    const whole = length > MAX_LINE_BYTES ? undefined : joined(parts, length);
+    const whole = length > MAX_LINE_BYTES ? undefined : joinBytes(parts);
     parts = [];
     length = 0;
     return whole;
@@ -74,18 +74,6 @@ async function* byteLines(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uin
     take(chunk.subarray(start));
   }
   if (length > 0) yield line();
-}
-
-function joined(parts: readonly Uint8Array[], length: number): Uint8Array {
-  const [only] = parts;
-  if (only !== undefined && parts.length === 1) return only;
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.byteLength;
-  }
-  return whole;
 }
 
 function readLine(text: string): { readonly request: TimedRequest } | { readonly problem: string } {

@@ -1,21 +1,19 @@
+import { loadRuleFiles, problemsInOrder } from "../config/rule_files.ts";
 import { type Problem, problemText } from "../base/problem.ts";
 import { compileRules } from "../ratelimit/compile_rules.ts";
 import type { Rules } from "../ratelimit/rules.ts";
 import { type Environment, readSettings, type Settings } from "../settings/read_settings.ts";
-import type { CommandFlag, GivenFlags } from "./command.ts";
-import type { Output } from "./output.ts";
+import type { CommandFlag, GivenFlags, Output } from "./command.ts";
 
-/** Whether several files may define the same domain; the environment decides where it is absent. */
+/** `--merge`. */
 export const MERGE_FLAG: CommandFlag = {
-  doc: "several files may define the same domain; --merge=false forbids it (default $MERGE_DOMAIN_CONFIG)",
+  doc: "allow several files to define the same domain (default $MERGE_DOMAIN_CONFIG)",
 };
 
-/** Which rule files are read, and how they are put together. */
+/** Which rule files are read, and how they are merged. */
 export interface RuleFolder {
   readonly folder: string;
-  /** Several files may define the same domain. */
   readonly merge: boolean;
-  /** Files whose name starts with a dot are skipped. */
   readonly ignoreDotFiles: boolean;
 }
 
@@ -25,31 +23,25 @@ export function ruleFolder(folder: string, flags: GivenFlags, environment: Envir
     "MERGE_DOMAIN_CONFIG",
     "RUNTIME_IGNOREDOTFILES",
   ]);
-  const merge = flags.said("merge") ?? MERGE_DOMAIN_CONFIG;
+  const merge = flags.boolean("merge") ?? MERGE_DOMAIN_CONFIG;
   return { folder, merge, ignoreDotFiles: RUNTIME_IGNOREDOTFILES };
 }
 
-/** These settings of the environment; the others may be wrong here, or be those of another machine. */
+/** Only these settings of the environment; others may be those of another machine. */
 export function settingsFor(environment: Environment, names: readonly string[]): Settings {
   const read = Object.fromEntries(names.map((name) => [name, environment[name]]));
-  // The embedded cache needs no address, whatever the environment names for the service.
+  // The embedded cache requires no address.
   return readSettings({ ...read, BACKEND_TYPE: "memory" }).settings;
 }
 
 /** What was found in a folder. */
 export interface RuleFolderReading {
-  /** Absent when some problem is an error. */
   readonly rules: Rules | undefined;
-  /** In the order of the files. */
   readonly problems: readonly Problem[];
-  /** How many files hold rules. */
   readonly files: number;
 }
 
-/**
- * The rules of a folder for a command that works with them. Every problem is told on standard error in the
- * manner of `weir check`; nothing is answered when one of them is an error.
- */
+/** The rules of a folder; undefined after an error. Prints every problem as `weir check` does. */
 export async function readRuleFolder(
   wanted: RuleFolder,
   { stderr }: Pick<Output, "stderr">,
@@ -63,9 +55,7 @@ export async function readRuleFolder(
 export async function openRuleFolder(
   { folder, merge, ignoreDotFiles }: RuleFolder,
 ): Promise<RuleFolderReading> {
-  // The reader of YAML is loaded only by who uses it: whoever serves knows this file, too.
-  const { loadRuleFiles, problemsInOrder } = await import("../config/rule_files.ts");
-  const whenMissing = "name the folder that holds the rule files";
+  const whenMissing = "expected the folder of the rule files";
   const { load } = await loadRuleFiles(folder, { ignoreDotFiles, whenMissing });
   const compiled = compileRules(load.sources ?? [], { mergeDomains: merge });
   const problems = problemsInOrder([...load.problems, ...compiled.problems]);
@@ -73,7 +63,7 @@ export async function openRuleFolder(
   return { rules: isGood ? compiled.rules : undefined, problems, files: load.sources?.length ?? 0 };
 }
 
-/** Errors as they are; a warning says that it is one, behind the position so that tools find their way. */
+/** A problem as a line; a warning is marked behind its position, so that tools find the position. */
 export function problemLine(problem: Problem): string {
   if (problem.severity === "error") return problemText(problem);
   return problemText({ ...problem, text: `warning: ${problem.text}` });

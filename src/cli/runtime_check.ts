@@ -1,15 +1,15 @@
-/** Releases of Deno that were tried with this program. */
+/** The tested release of Deno. */
 const TRIED = "2.9.3";
 /** Releases that end the whole process when a gRPC peer closes its session. */
 const UNSAFE = { from: "2.9.4", to: "2.9.8" } as const;
 
-/** What is to be said of the runtime; `refuse` means that the program must not start. */
+/** A remark on the runtime; with `refuse`, the program must not start. */
 export interface RuntimeVerdict {
   readonly refuse: boolean;
   readonly text: string;
 }
 
-/** Judges a release of Deno; absent when there is nothing to say. */
+/** The verdict on a release of Deno; undefined for a good one. */
 export function checkRuntime(version: string, allowUnsafe: boolean): RuntimeVerdict | undefined {
   if (compareVersions(version, UNSAFE.from) >= 0 && compareVersions(version, UNSAFE.to) <= 0) {
     const reason =

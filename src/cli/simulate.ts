@@ -1,11 +1,43 @@
+import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
-import type { GivenCommand, GivenFlags, RunnableCommand } from "./command.ts";
-import type { CommandOptions } from "./command_input.ts";
+import { MemoryCache } from "../cache/memory_cache.ts";
+import { policyOf } from "../serve/decisions.ts";
+import type { Rules } from "../ratelimit/rules.ts";
+import { type SimulatedDecision, Simulation } from "../ratelimit/simulation.ts";
+import type { ChangeKind } from "../ratelimit/simulation_change.ts";
+import { SimulationTally } from "../ratelimit/simulation_tally.ts";
+import type { Settings } from "../settings/read_settings.ts";
+import {
+  CommandError,
+  type CommandOptions,
+  type GivenCommand,
+  type GivenFlags,
+  type Output,
+  type RunnableCommand,
+} from "./command.ts";
 import { FlagError } from "./flags.ts";
-import { MERGE_FLAG, ruleFolder } from "./rule_folder.ts";
-import type { SimulateOptions } from "./simulate_run.ts";
+import { requestLines, type TimedRequest } from "./request_lines.ts";
+import { plainText } from "./plain_text.ts";
+import { MERGE_FLAG, readRuleFolder, type RuleFolder, ruleFolder, settingsFor } from "./rule_folder.ts";
+import {
+  decisionJson,
+  decisionLines,
+  type FoundDecision,
+  type SimulationSummary,
+  summaryJson,
+  summaryLines,
+} from "./simulate_report.ts";
 
-const EXIT = { wrongInput: 2 } as const;
+/** How long counters stay after their window, for lines that are a little late. */
+const LATE_MS = 60_000;
+/** The settings that decide in addition to the rules. */
+const COUNTING_SETTINGS = [
+  "SHADOW_MODE",
+  "QUOTA_MODE",
+  "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT",
+  "MEMORY_MAX_KEYS",
+];
+const STANDARD_INPUT = "-";
 
 /** `weir simulate`: what other rules would decide. */
 export const SIMULATE_COMMAND: RunnableCommand = {
@@ -13,60 +45,261 @@ export const SIMULATE_COMMAND: RunnableCommand = {
     words: "simulate",
     args: [],
     doc:
-      "decides requests of a file by the rules of a folder, and tells which decisions change against another",
+      "decide the requests of a file by the rules of a folder, and report the changes against another folder",
     flags: {
       config: { value: "DIR", doc: "folder of the rules to try" },
-      against: { value: "DIR", doc: "folder of the rules to compare with; without it nothing is compared" },
+      against: { value: "DIR", doc: "folder of the rules to compare with (default: no comparison)" },
       requests: {
         value: "FILE",
         doc: 'requests as /json takes them, one a line, each with its "time"; - for standard input',
       },
       merge: MERGE_FLAG,
       "max-changes": { value: "N", doc: "show at most N requests of each kind of change (default 100)" },
-      "max-wrong": { value: "N", doc: "go on past at most N wrong lines (default 10)" },
+      "max-wrong": { value: "N", doc: "continue past at most N wrong lines (default 10)" },
       json: { doc: "print JSON, one object a line: the changes, then the summary" },
     },
     notes:
-      "A time is RFC 3339 or seconds since the epoch. Nothing but the files is read: counters are exact and\n" +
-      "in memory, and the clock is that of the lines. Of the environment count SHADOW_MODE, QUOTA_MODE,\n" +
+      "A time is RFC 3339 or seconds since the epoch. Only the files are read: counters are exact and in\n" +
+      "memory, and the clock is that of the lines. Of the environment, only SHADOW_MODE, QUOTA_MODE,\n" +
       "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT, MERGE_DOMAIN_CONFIG, RUNTIME_IGNOREDOTFILES and\n" +
-      "MEMORY_MAX_KEYS, as for the service.\n\n" +
+      "MEMORY_MAX_KEYS are used, as by the service.\n\n" +
       "exit code: 0 no decision changes, 1 some do, 2 wrong usage, rules or lines",
   },
   run: simulateCommand,
 };
 
 async function simulateCommand({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
-  const config = ruleFolder(needed(flags, "config"), flags, options.environment);
+  const config = ruleFolder(flags.required("config", "simulate"), flags, options.environment);
   const against = flags.text("against");
   const wanted: SimulateOptions = {
     config,
     against: against === undefined ? undefined : { ...config, folder: against },
-    requests: needed(flags, "requests"),
+    requests: flags.required("requests", "simulate"),
     maxChanges: wholeOf(flags, "max-changes", 100),
     maxWrong: wholeOf(flags, "max-wrong", 10),
-    json: flags.said("json") === true,
+    json: flags.boolean("json") === true,
   };
   try {
-    // Loaded only by who uses it: whoever serves knows this file, too.
-    const { simulate } = await import("./simulate_run.ts");
     return await simulate(wanted, options);
   } catch (error) {
-    // Whatever fails must not look like a decision that changes.
+    // Exit code 1 would mean that a decision changes.
     options.output.stderr(errorText(error));
-    return EXIT.wrongInput;
+    return 2;
   }
-}
-
-function needed(flags: GivenFlags, name: string): string {
-  const value = flags.text(name) ?? "";
-  if (value !== "") return value;
-  throw new FlagError(`Cannot simulate: -${name} is missing`);
 }
 
 function wholeOf(flags: GivenFlags, name: string, otherwise: number): number {
   const text = flags.text(name);
   if (text === undefined) return otherwise;
   if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new FlagError(`Cannot use -${name} "${text}": a whole number would be right`);
+  throw new FlagError(`Invalid --${name} "${text}": expected an integer`);
+}
+
+interface SimulateOptions {
+  readonly config: RuleFolder;
+  /** Absent where there is nothing to compare with. */
+  readonly against: RuleFolder | undefined;
+  readonly requests: string;
+  readonly maxChanges: number;
+  readonly maxWrong: number;
+  readonly json: boolean;
+}
+
+/** Decides every request by both configurations and prints what changes. Answers the exit code. */
+async function simulate(wanted: SimulateOptions, options: CommandOptions): Promise<number> {
+  const { output } = options;
+  const settings = settingsFor(options.environment, COUNTING_SETTINGS);
+  const rules = await rulesOf(wanted.config, output);
+  const old = wanted.against === undefined ? undefined : await rulesOf(wanted.against, output);
+  const stream = await streamOf(wanted.requests, options);
+  const run = new SimulationRun({ rules, old, settings, wanted, output });
+  try {
+    await run.decideAll(stream);
+  } finally {
+    await run.close();
+  }
+  return run.finish();
+}
+
+async function rulesOf(files: RuleFolder, output: Output): Promise<Rules> {
+  const rules = await readRuleFolder(files, output);
+  if (rules === undefined) {
+    throw new CommandError(`Cannot use the rules of "${files.folder}": they have mistakes`);
+  }
+  return rules;
+}
+
+async function streamOf(
+  path: string,
+  { stdin }: Pick<CommandOptions, "stdin">,
+): Promise<ReadableStream<Uint8Array>> {
+  if (path === STANDARD_INPUT) return stdin();
+  try {
+    return (await Deno.open(path)).readable;
+  } catch (error) {
+    throw new CommandError(`Cannot read "${path}": ${errorText(error)}`, { cause: error });
+  }
+}
+
+/** Names the stream in errors of reading it. */
+async function* readFrom(stream: ReadableStream<Uint8Array>, name: string): AsyncGenerator<Uint8Array> {
+  try {
+    yield* stream;
+  } catch (error) {
+    throw new CommandError(`Cannot read "${name}": ${errorText(error)}`, { cause: error });
+  }
+}
+
+function nameOf(requests: string): string {
+  return requests === STANDARD_INPUT ? "standard input" : requests;
+}
+
+interface RunOptions extends Pick<CommandOptions, "output"> {
+  readonly rules: Rules;
+  /** Absent where there is nothing to compare with. */
+  readonly old: Rules | undefined;
+  readonly settings: Settings;
+  readonly wanted: SimulateOptions;
+}
+
+class SimulationRun {
+  readonly #options: RunOptions;
+  readonly #clock = new SimulatedClock();
+  readonly #caches: MemoryCache[] = [];
+  readonly #new: Simulation;
+  readonly #old: Simulation | undefined;
+  readonly #tally = new SimulationTally();
+  readonly #found: Record<ChangeKind, number> = { toOverLimit: 0, toOk: 0, otherLimit: 0 };
+  readonly #back = { requests: 0, mostMs: 0, tooLate: 0 };
+  #wrong = 0;
+  #first = Infinity;
+  #newest = -Infinity;
+  #evicted = 0;
+
+  constructor(options: RunOptions) {
+    this.#options = options;
+    this.#new = this.#simulation(options.rules);
+    this.#old = options.old === undefined ? undefined : this.#simulation(options.old);
+  }
+
+  /** Throws when more lines are wrong than may be, and when the stream cannot be read. */
+  async decideAll(stream: ReadableStream<Uint8Array>): Promise<void> {
+    const { wanted: { requests, maxWrong }, output } = this.#options;
+    const name = nameOf(requests);
+    for await (const line of requestLines(readFrom(stream, name))) {
+      if ("request" in line) {
+        await this.#decide(line.number, line.request);
+        continue;
+      }
+      this.#wrong++;
+      output.stderr(plainText(`${name}:${line.number}: ${line.problem}`));
+      if (this.#wrong <= maxWrong) continue;
+      throw new CommandError(`Cannot go on with "${name}": more than ${maxWrong} wrong lines`);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#evicted = this.#caches.reduce((sum, { evicted }) => sum + evicted, 0);
+    for (const cache of this.#caches) await cache.close();
+  }
+
+  finish(): number {
+    const { wanted, output } = this.#options;
+    if (this.#tally.requests === 0) {
+      throw new CommandError(`Cannot simulate: "${nameOf(wanted.requests)}" holds no request`);
+    }
+    const summary: SimulationSummary = {
+      tally: this.#tally,
+      compares: this.#old !== undefined,
+      wrong: this.#wrong,
+      first: this.#first,
+      last: this.#newest,
+      back: this.#back,
+      evicted: this.#evicted,
+      hidden: {
+        toOverLimit: Math.max(0, this.#found.toOverLimit - wanted.maxChanges),
+        toOk: Math.max(0, this.#found.toOk - wanted.maxChanges),
+        otherLimit: Math.max(0, this.#found.otherLimit - wanted.maxChanges),
+      },
+    };
+    for (const line of wanted.json ? [summaryJson(summary)] : summaryLines(summary)) output.stdout(line);
+    if (this.#wrong > 0) return 2;
+    return this.#tally.changes > 0 ? 1 : 0;
+  }
+
+  #simulation(rules: Rules): Simulation {
+    const { settings } = this.#options;
+    const cache = new MemoryCache({ maxKeys: settings.MEMORY_MAX_KEYS, clock: this.#clock });
+    this.#caches.push(cache);
+    return new Simulation({ rules, cache, policy: policyOf(settings) });
+  }
+
+  async #decide(line: number, request: TimedRequest): Promise<void> {
+    this.#pass(request.time);
+    const seconds = Math.floor(request.time / 1_000);
+    const after = await this.#new.decide(request, seconds);
+    const before = await this.#old?.decide(request, seconds);
+    const change = this.#tally.add(before, after);
+    const kind = before === undefined ? overLimitKind(after) : change?.kind;
+    if (kind === undefined) return;
+    this.#found[kind]++;
+    if (this.#found[kind] <= this.#options.wanted.maxChanges) {
+      this.#show({ line, request, before, after, change });
+    }
+  }
+
+  #show(found: FoundDecision): void {
+    const { wanted, output } = this.#options;
+    for (const line of wanted.json ? [decisionJson(found)] : decisionLines(found)) output.stdout(line);
+  }
+
+  /**
+   * Counters are dropped by the newest time, a little late; a request is decided at its own. So lines of
+   * several instances, which are seldom in perfect order, find the counters of their windows.
+   */
+  #pass(time: number): void {
+    this.#first = Math.min(this.#first, time);
+    const backMs = this.#newest - time;
+    this.#newest = Math.max(this.#newest, time);
+    this.#clock.moveTo(this.#newest - LATE_MS);
+    if (backMs <= 0) return;
+    this.#back.requests++;
+    this.#back.mostMs = Math.max(this.#back.mostMs, backMs);
+    if (backMs > LATE_MS) this.#back.tooLate++;
+  }
+}
+
+function overLimitKind({ overallCode, statuses }: SimulatedDecision): ChangeKind | undefined {
+  const isOver = overallCode === "OVER_LIMIT" || statuses.some(({ code }) => code === "OVER_LIMIT");
+  return isOver ? "toOverLimit" : undefined;
+}
+
+/** A clock that is where it was moved to last. A timer that is late runs once, when the clock has moved. */
+export class SimulatedClock implements Clock {
+  #now = 0;
+  readonly #timers = new Set<{ readonly due: number; readonly run: () => void }>();
+
+  now(): number {
+    return this.#now;
+  }
+
+  elapsed(): number {
+    return this.#now;
+  }
+
+  after(delayMs: number, run: () => void): () => void {
+    const timer = { due: this.#now + delayMs, run };
+    this.#timers.add(timer);
+    return () => void this.#timers.delete(timer);
+  }
+
+  /** Moves on to a time in milliseconds since the epoch; one that is past is not gone back to. */
+  moveTo(time: number): void {
+    if (time <= this.#now) return;
+    this.#now = time;
+    for (const timer of [...this.#timers]) {
+      if (timer.due > time || !this.#timers.delete(timer)) continue;
+      timer.run();
+    }
+  }
 }

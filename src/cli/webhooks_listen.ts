@@ -1,37 +1,58 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { collectBytes } from "../base/bytes.ts";
 import { errorText } from "../base/error_text.ts";
 import { aborted } from "../base/wait.ts";
 import { verify } from "../webhooks/receiver.ts";
 import { timeText } from "../base/rfc3339.ts";
-import type { GivenCommand } from "./command.ts";
-import { CommandError, type CommandOptions } from "./command_input.ts";
+import { CommandError, type CommandOptions, type GivenCommand, type RunnableCommand } from "./command.ts";
 import { FlagError } from "./flags.ts";
 import { plainText, shortened } from "./plain_text.ts";
-import { type Checking, checkingOf } from "./webhooks_verify.ts";
+import { type Checking, checkingOf, SECRET_FLAGS } from "./webhooks_verify.ts";
+
+/** `weir webhooks listen`. */
+export const LISTEN_COMMAND: RunnableCommand = {
+  command: {
+    words: "webhooks listen",
+    args: [],
+    doc: "receive deliveries on this machine, print and verify them until interrupted",
+    flags: {
+      port: { value: "N", doc: "port of 127.0.0.1 (default 9000; 0 for a free one)" },
+      ...SECRET_FLAGS,
+      fail: {
+        value: "HOW[:N]",
+        doc: "answer a status such as 503, or timeout (never), or reset; N: how many times",
+        repeated: true,
+      },
+    },
+    notes:
+      "Then it answers 200. The service sends to this machine only with 127.0.0.0/8 in WEBHOOK_ALLOW_CIDRS.\n\n" +
+      "Example: weir webhooks listen --secret-file secret --fail 503:2 --fail timeout:1",
+  },
+  run: listen,
+};
 
 const HOST = "127.0.0.1";
 const DEFAULT_PORT = "9000";
 const MAX_BODY_BYTES = 16 * 1_024 * 1_024;
 const MAX_SHOWN = 400;
-/** Deliveries that are remembered, so that one that comes again is told as such. */
+/** Most deliveries that are remembered to recognize a repetition. */
 const MAX_SEEN = 10_000;
 const HOW = /^(?:(timeout|reset)|([3-5]\d\d))(?::([1-9]\d{0,8}))?$/;
 
-/** What is done with a delivery in place of answering 200. */
+/** The treatment of a delivery other than 200. */
 interface Failure {
-  /** A status, or what is done without any. */
   readonly how: number | "timeout" | "reset";
   readonly times: number;
 }
 
-/** The command `weir webhooks listen`: receives until it is interrupted. */
-export async function listen({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
+/** Runs `weir webhooks listen` until it is interrupted. */
+async function listen({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
   const port = portOf(flags.text("port") ?? DEFAULT_PORT);
   const failures = flags.texts("fail").map(failureOf);
   const receiver = new Receiver(await checkingOf(flags, options), failures, options);
   const server = createServer((request, response) => void receiver.receive(request, response));
   const bound = await listening(server, port);
-  // Whoever reads that it listens may interrupt it at once.
+  // A reader of the next line may interrupt immediately.
   const stopped = interrupted(options.stop);
   options.output.stdout(`Listening on http://${HOST}:${bound}`);
   await stopped;
@@ -40,13 +61,10 @@ export async function listen({ flags }: GivenCommand, options: CommandOptions): 
   return 0;
 }
 
-/** Takes deliveries, one line or two for each. */
 class Receiver {
   readonly #checking: Checking;
   readonly #options: CommandOptions;
-  /** What is left of the failures, in their order. */
   readonly #failures: { readonly how: Failure["how"]; left: number }[];
-  /** How often each delivery came. */
   readonly #seen = new Map<string, number>();
   #received = 0;
   #verified = 0;
@@ -57,13 +75,11 @@ class Receiver {
     this.#failures = failures.map(({ how, times }) => ({ how, left: times }));
   }
 
-  /** What there was, for the end. */
   get summary(): string {
     const verified = this.#checking.secrets.length === 0 ? "" : `, ${this.#verified} verified`;
     return `Ended: ${this.#received} received${verified}`;
   }
 
-  /** Answers one request. */
   async receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
       if (request.method !== "POST") {
@@ -71,7 +87,7 @@ class Receiver {
         response.writeHead(405, { allow: "POST" }).end();
         return;
       }
-      const body = await bodyOf(request);
+      const body = await collectBytes(request, MAX_BODY_BYTES);
       if (body === undefined) {
         this.#print(`POST ${request.url}: longer than ${MAX_BODY_BYTES} bytes, answered 413`);
         response.writeHead(413, { connection: "close" }).end();
@@ -107,7 +123,7 @@ class Receiver {
   }
 
   async #verdict(request: IncomingMessage, body: Uint8Array): Promise<string> {
-    if (this.#checking.secrets.length === 0) return "not checked for want of a secret";
+    if (this.#checking.secrets.length === 0) return "not checked without a secret";
     const headers = headerPairs(request.rawHeaders);
     const result = await verify({ body, headers, now: this.#options.clock.now(), ...this.#checking });
     if (!result.ok) return `NOT verified: ${result.message}`;
@@ -139,31 +155,17 @@ class Receiver {
 function portOf(text: string): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Infinity;
   if (port <= 65_535) return port;
-  throw new FlagError(`Cannot use -port "${text}": a number from 0 to 65535 would be right`);
+  throw new FlagError(`Invalid --port "${text}": expected an integer from 0 to 65535`);
 }
 
 function failureOf(text: string): Failure {
   const match = HOW.exec(text);
   if (match === null) {
-    throw new FlagError(
-      `Cannot use -fail "${text}": timeout, reset or a status from 300 to 599 would be right`,
-    );
+    throw new FlagError(`Invalid --fail "${text}": expected timeout, reset or a status from 300 to 599`);
   }
   const [, word, status, times] = match;
   const how = word === "timeout" || word === "reset" ? word : Number(status);
   return { how, times: times === undefined ? Infinity : Number(times) };
-}
-
-/** The whole body; nothing when it is too long. */
-async function bodyOf(request: IncomingMessage): Promise<Uint8Array | undefined> {
-  const parts: Uint8Array[] = [];
-  let length = 0;
-  for await (const part of request) {
-    length += part.byteLength;
-    if (length > MAX_BODY_BYTES) return undefined;
-    parts.push(part);
-  }
-  return new Uint8Array(await new Blob(parts.map((part) => new Uint8Array(part))).arrayBuffer());
 }
 
 function headerText(request: IncomingMessage, name: string): string {
@@ -171,7 +173,7 @@ function headerText(request: IncomingMessage, name: string): string {
   return typeof value === "string" && value !== "" ? value : `(no ${name})`;
 }
 
-/** Names and values, also of those that came twice. */
+/** Names and values, repeated ones too. */
 function headerPairs(raw: readonly string[]): (readonly [string, string])[] {
   return raw.flatMap((name, index) => index % 2 === 0 ? [[name, raw[index + 1] ?? ""] as const] : []);
 }
@@ -189,7 +191,7 @@ async function listening(server: Server, port: number): Promise<number> {
   return typeof address === "object" && address !== null ? address.port : port;
 }
 
-/** Settles when the command is to end: by the signal, or else by a signal of the process. */
+/** Settles on the abort signal, or else on a signal of the process. */
 async function interrupted(stop: AbortSignal | undefined): Promise<void> {
   if (stop !== undefined) return await aborted(stop);
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -198,7 +200,7 @@ async function interrupted(stop: AbortSignal | undefined): Promise<void> {
   for (const name of ["SIGINT", "SIGTERM"] as const) Deno.removeSignalListener(name, resolve);
 }
 
-/** Closes the server; requests that were never answered are cut. */
+/** Closes the server and all of its connections. */
 async function ended(server: Server): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   server.close(() => resolve());

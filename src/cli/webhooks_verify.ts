@@ -1,25 +1,59 @@
 import { parseDuration } from "../base/duration.ts";
 import { verify } from "../webhooks/receiver.ts";
 import { timeText } from "../base/rfc3339.ts";
-import type { GivenCommand, GivenFlags } from "./command.ts";
-import { type CommandOptions, readBytes, readLines } from "./command_input.ts";
-import { FlagError } from "./flags.ts";
-import { headerOf } from "./header_text.ts";
+import {
+  type CommandFlag,
+  type CommandOptions,
+  type GivenCommand,
+  type GivenFlags,
+  readBytes,
+  readLines,
+  type RunnableCommand,
+} from "./command.ts";
+import { FlagError, headerOf } from "./flags.ts";
 import { plainText } from "./plain_text.ts";
+
+/** The flags of the secrets and the tolerance. */
+export const SECRET_FLAGS: Readonly<Record<string, CommandFlag>> = {
+  secret: { value: "SECRET", doc: "signing secret of the endpoint", repeated: true },
+  "secret-file": { value: "FILE", doc: "file of signing secrets, one per line", repeated: true },
+  tolerance: { value: "DURATION", doc: "allowed difference between timestamp and clock (default 5m)" },
+};
+
+/** `weir webhooks verify`. */
+export const VERIFY_COMMAND: RunnableCommand = {
+  command: {
+    words: "webhooks verify",
+    args: [],
+    doc: "verify the signature and the timestamp of a delivery, with its body on standard input",
+    flags: {
+      ...SECRET_FLAGS,
+      header: { value: "'NAME: VALUE'", doc: "header of the delivery", repeated: true },
+      timestamp: { value: "SECONDS", doc: "the same as --header 'X-Svc-Timestamp: SECONDS'" },
+      signature: { value: "SIGNATURE", doc: "the same as --header 'X-Svc-Signature: SIGNATURE'" },
+    },
+    notes: "exit code: 0 verified, 1 not verified\n\n" +
+      "Example: weir webhooks verify --secret-file secret --header 'X-Svc-Signature: sha256=…' \\\n" +
+      "  --timestamp 1767225600 < body.json",
+  },
+  run: verifyInput,
+};
 
 const STANDARD_INPUT = "-";
 
-/** What deliveries are checked with. */
+/** The secrets and the tolerance that verify deliveries. */
 export interface Checking {
   readonly secrets: readonly string[];
   readonly toleranceSeconds: number | undefined;
 }
 
-/** The command `weir webhooks verify`: 0 for a delivery that is right, 1 for any other. */
-export async function verifyInput({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
+/** Runs `weir webhooks verify`: 0 for a valid delivery, 1 for any other. */
+async function verifyInput({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
   const headers = headersOf(flags);
   const checking = await checkingOf(flags, options);
-  if (checking.secrets.length === 0) throw new FlagError("Cannot verify: -secret or -secret-file is missing");
+  if (checking.secrets.length === 0) {
+    throw new FlagError('Cannot run "webhooks verify": --secret or --secret-file is missing');
+  }
   const body = await readBytes(STANDARD_INPUT, options);
   const result = await verify({ body, headers, now: options.clock.now(), ...checking });
   if (!result.ok) {
@@ -35,21 +69,19 @@ export async function verifyInput({ flags }: GivenCommand, options: CommandOptio
   return 0;
 }
 
-/** Reads the flags that say what deliveries are checked with. */
+/** Reads the secrets and the tolerance of the flags. */
 export async function checkingOf(flags: GivenFlags, options: CommandOptions): Promise<Checking> {
   const files = await Promise.all(
     flags.texts("secret-file").map((path) => {
       if (path !== STANDARD_INPUT) return readLines(path, options);
-      throw new FlagError(
-        "Cannot use -secret-file: standard input is not for secrets, a file would be right",
-      );
+      throw new FlagError("Invalid --secret-file: expected a file, not standard input");
     }),
   );
   const secrets = [...flags.texts("secret"), ...files.flat()].filter((secret) => secret !== "");
   const text = flags.text("tolerance");
   const toleranceMs = text === undefined ? undefined : parseDuration(text);
   if (text !== undefined && toleranceMs === undefined) {
-    throw new FlagError(`Cannot use -tolerance "${text}": a duration such as 5m would be right`);
+    throw new FlagError(`Invalid --tolerance "${text}": expected a duration such as 5m`);
   }
   return { secrets, toleranceSeconds: toleranceMs === undefined ? undefined : toleranceMs / 1_000 };
 }
@@ -58,7 +90,7 @@ function headersOf(flags: GivenFlags): (readonly [string, string])[] {
   const named = flags.texts("header").map((text) => {
     const header = headerOf(text);
     if (header !== undefined) return header;
-    throw new FlagError('Cannot use -header: "Name: value" would be right');
+    throw new FlagError('Invalid --header: expected "Name: value"');
   });
   const timestamp = flags.text("timestamp");
   const signature = flags.text("signature");

@@ -107,7 +107,8 @@ class GrpcXdsStream implements XdsStream {
     this.#hasEnded = true;
     this.#cancelDeadline();
     this.#call?.cancel();
-    this.#client?.close();
+    // The library passes an IP address on one turn late; a channel that is closed before that would reconnect forever.
+    setImmediate(() => this.#client?.close());
     for (const socket of this.#sockets) socket.destroy();
   }
 

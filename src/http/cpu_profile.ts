@@ -1,18 +1,18 @@
-import { Session } from "node:inspector";
+import { Session } from "node:inspector/promises";
 import type { Clock } from "../base/clock.ts";
+import { aborted, settledWithin } from "../base/wait.ts";
 
-/** How long a profile runs and what ends it early. */
+/** How long a profile runs, and what cancels it. */
 export interface RecordOptions {
   readonly durationMs: number;
   readonly clock: Clock;
-  /** The first of these that is aborted ends the recording; nothing is kept of it then. */
   readonly signals: readonly AbortSignal[];
 }
 
 /** Time between two samples, in microseconds. */
 const SAMPLING_INTERVAL_US = 1_000;
 
-/** Records where the process spends its time. One recording at a time, because the engine has one recorder. */
+/** Records CPU profiles, one at a time, because the engine has one recorder. */
 export class CpuProfiler {
   #recording = false;
 
@@ -21,20 +21,19 @@ export class CpuProfiler {
     return this.#recording;
   }
 
-  /**
-   * Records for a while and answers the text of a `.cpuprofile` file; undefined when it was ended early.
-   * Throws when a recording is under way.
-   */
+  /** Records the text of a `.cpuprofile` file; undefined when it is cancelled. Throws while another recording runs. */
   async record({ durationMs, clock, signals }: RecordOptions): Promise<string | undefined> {
     if (this.#recording) throw new Error("Cannot record a CPU profile: a recording is under way");
     this.#recording = true;
     const session = new Session();
     try {
       session.connect();
-      await start(session);
-      const whole = await elapses(durationMs, clock, signals);
-      const profile = await stop(session);
-      return whole ? JSON.stringify(profile) : undefined;
+      await session.post("Profiler.enable");
+      await session.post("Profiler.setSamplingInterval", { interval: SAMPLING_INTERVAL_US });
+      await session.post("Profiler.start");
+      const isWhole = await elapses(durationMs, clock, AbortSignal.any([...signals]));
+      const { profile } = await session.post("Profiler.stop");
+      return isWhole ? JSON.stringify(profile) : undefined;
     } finally {
       session.disconnect();
       this.#recording = false;
@@ -42,35 +41,7 @@ export class CpuProfiler {
   }
 }
 
-async function start(session: Session): Promise<void> {
-  await settled((done) => session.post("Profiler.enable", done));
-  const interval = SAMPLING_INTERVAL_US;
-  await settled((done) => session.post("Profiler.setSamplingInterval", { interval }, done));
-  await settled((done) => session.post("Profiler.start", done));
-}
-
-function stop(session: Session): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    session.post("Profiler.stop", (error, answer) => {
-      if (error === null) resolve(answer.profile);
-      else reject(error);
-    });
-  });
-}
-
-function settled(post: (done: (error: Error | null) => void) => void): Promise<void> {
-  return new Promise((resolve, reject) => post((error) => error === null ? resolve() : reject(error)));
-}
-
-/** Waits; false as soon as one of the signals is aborted. */
-function elapses(ms: number, clock: Clock, signals: readonly AbortSignal[]): Promise<boolean> {
-  if (signals.some((signal) => signal.aborted)) return Promise.resolve(false);
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const end = () => resolve(false);
-  for (const signal of signals) signal.addEventListener("abort", end);
-  const cancelTimer = clock.after(ms, () => resolve(true));
-  return promise.finally(() => {
-    cancelTimer();
-    for (const signal of signals) signal.removeEventListener("abort", end);
-  });
+/** Waits; false as soon as the signal is aborted. */
+async function elapses(ms: number, clock: Clock, signal: AbortSignal): Promise<boolean> {
+  return !await settledWithin(aborted(signal), ms, clock);
 }

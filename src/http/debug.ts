@@ -1,37 +1,34 @@
+import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 import type { Clock } from "../base/clock.ts";
 import type { Health } from "../base/health.ts";
 import type { Logger } from "../base/log.ts";
 import { bearerGuard } from "./bearer_token.ts";
 import { CpuProfiler } from "./cpu_profile.ts";
 import { healthRoutes } from "./healthcheck.ts";
-import { hostGuard } from "./host_guard.ts";
-import { heapText, memoryText } from "./memory_text.ts";
-import { ownSiteGuard } from "./own_site_guard.ts";
+import { invalidParameter } from "./problem.ts";
+import { hostGuard, ownSiteGuard } from "./request_guards.ts";
 import { type Call, createRouter, type HttpHandler, type Route } from "./router.ts";
 
 /** A path of the debug port and the sentence that lists it. */
 export interface DebugRoute extends Route {
   readonly help: string;
-  /** Served without the token as well: for probes, and for what shows nothing of the service. */
+  /** Served without the token: probes, and paths that show nothing of the service or check a token themselves. */
   readonly open?: true;
 }
 
-/** What the debug port shows. */
+/** Options of `createDebugHandler`. */
 export interface DebugOptions {
-  /** The rules in force, as text. */
   readonly rlconfig: () => string;
-  /** Every counter and gauge, as text. */
   readonly stats: () => string;
   readonly health: Pick<Health, "failing" | "noted">;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Bearer token that all but the list of paths, the health and open paths want; none when absent. */
+  /** Bearer token that the list of paths, health and open paths do not require; none when absent. */
   readonly token?: string | undefined;
-  /** Names by which the port may be addressed, next to loopback names and IP addresses; none when absent. */
+  /** Names that may address the port, in addition to loopback names and IP addresses; none when absent. */
   readonly allowedHosts?: readonly string[];
-  /** Further paths; none when absent. */
   readonly routes?: readonly DebugRoute[];
-  /** Makes the id of a request that brings none; a random UUID when absent. */
+  /** Creates the id of a request that has none; a random UUID when absent. */
   readonly newRequestId?: () => string;
 }
 
@@ -47,7 +44,7 @@ export function createDebugHandler(options: DebugOptions): HttpHandler {
   // Container and cluster names work for probes.
   const probes: DebugRoute[] = [
     { ...healthcheck, help: "200 when the service is healthy, else 503 and why", open: true },
-    { ...livez, help: "200 while the process turns", open: true },
+    { ...livez, help: "200 while the process responds", open: true },
   ];
   const further = debugRoutes(options);
   const list = [...probes, ...further].map(({ path, help }) => `${path}: ${help}\n`).sort().join("");
@@ -86,7 +83,7 @@ function debugRoutes(options: DebugOptions): DebugRoute[] {
 function profilingRoutes(clock: Clock): DebugRoute[] {
   const profiler = new CpuProfiler();
   return [
-    textRoute(`${PPROF}heap`, "figures of the JavaScript heap", heapText),
+    textRoute(`${PPROF}heap`, "statistics of the JavaScript heap", heapText),
     textRoute(`${PPROF}memory`, "memory of the process and of the machine", memoryText),
     {
       path: `${PPROF}profile`,
@@ -105,13 +102,7 @@ function textRoute(path: string, help: string, text: () => string): DebugRoute {
 async function profileAnswer(call: Call, profiler: CpuProfiler, clock: Clock): Promise<Response> {
   const seconds = secondsOf(call.url.searchParams);
   if (seconds === undefined) {
-    const reason = `must be a whole number from 1 to ${MAX_SECONDS}`;
-    return call.refuse({
-      kind: "invalid",
-      field: "seconds",
-      reason,
-      detail: `Cannot read "seconds": ${reason}`,
-    });
+    return call.refuse(invalidParameter("seconds", `must be a whole number from 1 to ${MAX_SECONDS}`));
   }
   const headers = {
     "content-type": "application/json",
@@ -123,7 +114,7 @@ async function profileAnswer(call: Call, profiler: CpuProfiler, clock: Clock): P
   }
   const signals = [call.request.signal, call.closing];
   const profile = await profiler.record({ durationMs: seconds * 1_000, clock, signals });
-  // Ended early: the client has left, or the listener has already answered for us.
+  // Ended early: the client has left, or the listener has already answered.
   if (profile === undefined) return new Response(null, { status: 503 });
   return new Response(profile, { headers });
 }
@@ -133,4 +124,33 @@ function secondsOf(query: URLSearchParams): number | undefined {
   if (text === null) return DEFAULT_SECONDS;
   const seconds = /^\d{1,3}$/.test(text) ? Number(text) : 0;
   return seconds >= 1 && seconds <= MAX_SECONDS ? seconds : undefined;
+}
+
+/** The heap of the JavaScript engine as `name: value` lines, in bytes unless the name says otherwise. */
+function heapText(): string {
+  const spaces = getHeapSpaceStatistics().map(({ space_name, space_size, space_used_size }) => ({
+    [`space.${space_name}.size`]: space_size,
+    [`space.${space_name}.used`]: space_used_size,
+  }));
+  return lines({
+    ...prefixed("memory", Deno.memoryUsage()),
+    ...prefixed("heap", getHeapStatistics()),
+    ...Object.assign({}, ...spaces),
+  });
+}
+
+/** The memory of the process and of the machine as `name: value` lines, in bytes. */
+function memoryText(): string {
+  return lines({
+    ...prefixed("process", Deno.memoryUsage()),
+    ...prefixed("machine", Deno.systemMemoryInfo()),
+  });
+}
+
+function prefixed(prefix: string, figures: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(figures).map(([name, value]) => [`${prefix}.${name}`, value]));
+}
+
+function lines(figures: Readonly<Record<string, unknown>>): string {
+  return Object.entries(figures).map(([name, value]) => `${name}: ${value}\n`).join("");
 }

@@ -1,30 +1,28 @@
 import { parseDescriptorText } from "../ratelimit/descriptor_text.ts";
-import { CacheError, InvalidRequestError, NoConfigurationError } from "../ratelimit/errors.ts";
+import { CacheError, InvalidRequestError } from "../ratelimit/errors.ts";
 import type { Explained } from "../ratelimit/explain.ts";
 import type { Plan } from "../ratelimit/plan.ts";
 import type { Descriptor, RateLimitRequest } from "../ratelimit/request.ts";
 import type { DebugRoute } from "./debug.ts";
-import { unauthorizedRefusal } from "./bearer_token.ts";
-import { debugRightOf, type DebugTokens } from "./debug_right.ts";
-import type { Refusal } from "./problem.ts";
+import { debugRightOf, type DebugTokens, unauthorizedRefusal } from "./bearer_token.ts";
+import { invalidParameter, type Refusal, refusalOf } from "./problem.ts";
 import type { Call } from "./router.ts";
 
-/** What explains, and looks at counters; both throw what a decision throws. */
+/** Explains decisions and reads their counters; both throw what a decision throws. */
 export interface Explainer {
   explain(request: RateLimitRequest): Explained;
   /** By descriptor; absent where nothing is counted. */
   used(plan: Plan): Promise<(number | undefined)[]>;
 }
 
-/** What the route works with. */
+/** Options of `explainRoute`. */
 export interface ExplainRouteOptions extends DebugTokens {
   readonly explainer: Explainer;
 }
 
 /**
- * `GET /explain?domain=…&descriptors=k=v,…` of the debug port. There is one `Authorization`, so the route looks
- * at it by itself: either token lets in where the port has one, and only that of the administration
- * shows live counts.
+ * `GET /explain?domain=…&descriptors=k=v,…` of the debug port. Checks the token itself: either token opens it, and only
+ * that of the administration shows live counts.
  */
 export function explainRoute(options: ExplainRouteOptions): DebugRoute {
   return {
@@ -43,7 +41,7 @@ async function answer(call: Call, options: ExplainRouteOptions): Promise<Respons
   if ("kind" in request) return call.refuse(request);
   try {
     const { explanation, plan } = options.explainer.explain(request);
-    const shown = right === "administers"
+    const shown = right === "administer"
       ? await countsOf(plan, options.explainer)
       : { counts: HIDDEN, used: [] };
     const descriptors = explanation.descriptors.map((descriptor, index) => {
@@ -54,15 +52,13 @@ async function answer(call: Call, options: ExplainRouteOptions): Promise<Respons
     const body = JSON.stringify({ ...explanation, counts: shown.counts, descriptors }, undefined, 2);
     return new Response(`${body}\n`, { headers: { "content-type": "application/json" } });
   } catch (error) {
-    const refusal = refusalOf(error);
-    if (refusal === undefined) throw error;
-    return call.refuse(refusal);
+    return call.refuse(refusalOf(error));
   }
 }
 
-const HIDDEN = "not shown: they want ADMIN_TOKEN as the bearer token";
+const HIDDEN = "not shown: they require ADMIN_TOKEN as the bearer token";
 
-/** Counts that cannot be had do not keep the walk away: it is wanted most when something is wrong. */
+/** The explanation is shown without counts that cannot be read: it is needed most when something is wrong. */
 async function countsOf(
   plan: Plan,
   explainer: Explainer,
@@ -77,30 +73,20 @@ async function countsOf(
 
 function requestOf(query: URLSearchParams): RateLimitRequest | Refusal {
   const unknown = [...query.keys()].find((name) => name !== "domain" && name !== "descriptors");
-  if (unknown !== undefined) return invalid(unknown, "only domain and descriptors are known");
+  if (unknown !== undefined) return invalidParameter(unknown, "only domain and descriptors are known");
   const [domain = "", ...more] = query.getAll("domain");
-  if (domain === "" || more.length > 0) return invalid("domain", "must be given once, and not be empty");
+  if (domain === "" || more.length > 0) {
+    return invalidParameter("domain", "must be given once, and not be empty");
+  }
   const lists = query.getAll("descriptors");
-  if (lists.length === 0) return invalid("descriptors", "must be given, such as descriptors=key=value");
+  if (lists.length === 0) {
+    return invalidParameter("descriptors", "must be given, such as descriptors=key=value");
+  }
   const descriptors: Descriptor[] = [];
   for (const list of lists) {
     const entries = parseDescriptorText(list);
-    if (typeof entries === "string") return invalid("descriptors", entries);
+    if (typeof entries === "string") return invalidParameter("descriptors", entries);
     descriptors.push({ entries });
   }
   return { domain, descriptors, hitsAddend: 1 };
-}
-
-function invalid(field: string, reason: string): Refusal {
-  return { kind: "invalid", field, reason, detail: `Cannot read "${field}": ${reason}` };
-}
-
-function refusalOf(error: unknown): Refusal | undefined {
-  if (error instanceof InvalidRequestError) {
-    const { field, message } = error;
-    return { kind: "invalid", ...(field === undefined ? {} : { field }), reason: message };
-  }
-  return error instanceof NoConfigurationError
-    ? { kind: "no_configuration", reason: error.message }
-    : undefined;
 }

@@ -1,13 +1,12 @@
 import type { Clock } from "../base/clock.ts";
 
-/** How wrong tokens of one address are slowed down. */
+/** The delays for wrong tokens of one address. */
 export const FAILED_TOKENS = {
-  /** Failures whose answers are not delayed. */
+  /** Failures without a delay. */
   free: 5,
   /** The first delay; it doubles with each further failure. */
   firstDelayMs: 100,
   maxDelayMs: 5_000,
-  /** An address without a failure for this long is forgotten. */
   forgetMs: 60_000,
   maxAddresses: 1_000,
 } as const;
@@ -18,8 +17,8 @@ interface Failures {
 }
 
 /**
- * Delays the answers to wrong bearer tokens, by address. The right token is never delayed: behind a proxy all clients
- * have one address, and one of them could keep the others out.
+ * Delays the responses to wrong bearer tokens, by address. The right token is never delayed: behind a proxy all clients
+ * have one address, and one could lock the others out.
  */
 export class FailedTokens {
   readonly #clock: Clock;
@@ -35,7 +34,7 @@ export class FailedTokens {
     return this.#failures.size;
   }
 
-  /** Notes a wrong token, and settles when it may be answered; at once when the signal is aborted. */
+  /** Counts a wrong token and waits for its delay, or until the signal is aborted. */
   async delay(peer: string, signal: AbortSignal): Promise<void> {
     const delayMs = this.#note(networkOf(peer));
     if (delayMs === 0 || signal.aborted) return;

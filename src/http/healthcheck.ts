@@ -4,8 +4,8 @@ import type { Route } from "./router.ts";
 const METHODS = ["GET", "HEAD"] as const;
 
 /**
- * `/healthcheck` tells whether the service should be sent requests: 200 `OK`, with a line for each component that has
- * something to say all the same, or 503 and one line for each failing component. `/livez` tells that the process turns: 200 always.
+ * `/healthcheck`: 200 `OK`, with a line for each component with a note, or 503 with a line for each failing component.
+ * `/livez`: always 200.
  */
 export function healthRoutes(health: Pick<Health, "failing" | "noted">): [healthcheck: Route, livez: Route] {
   return [
@@ -21,6 +21,6 @@ function healthAnswer(health: Pick<Health, "failing" | "noted">): Response {
 }
 
 function healthLine({ name, reason }: ComponentHealth): string {
-  // A reason may be an error text of several lines; readers count on one line for each component.
+  // Readers rely on one line for each component.
   return `${name}: ${reason === "" ? "not healthy" : reason.replace(/\s*[\r\n]+\s*/g, " ")}\n`;
 }

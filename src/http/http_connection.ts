@@ -1,42 +1,41 @@
 import { Buffer } from "node:buffer";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../base/clock.ts";
+import { STATUS_PHRASES } from "../base/problem_details.ts";
 import { problemResponse, type Refusal } from "./problem.ts";
-import { randomRequestId, REQUEST_ID_HEADER, requestIdOf } from "./request_id.ts";
 import { BodyDecoder } from "./request_body.ts";
 import { headTooLarge, MAX_HEAD_BYTES, readRequestHead, type RequestHead } from "./request_head.ts";
-import { responseBytes } from "./response_bytes.ts";
-import { BAD_TARGET } from "./router.ts";
+import { BAD_TARGET, REQUEST_ID_HEADER, requestIdOf } from "./router.ts";
 import type { RunningRequests } from "./running_requests.ts";
 
-/** How long a connection may stay in each of its states, in milliseconds. */
+/** The timeouts of a connection. */
 export const CONNECTION_LIMITS = {
-  /** For the first byte of the first request, and from its first byte until a head is whole. */
+  /** Until the first byte, and from there until the head is complete. */
   headMs: 10_000,
-  /** Between two requests; longer than the idle timeout of common proxies, so that they close first. */
+  /** Between two requests; longer than that of common proxies, so that they close first. */
   idleMs: 75_000,
-  /** For a client to take its answer. */
+  /** For a client to read its response. */
   writeMs: 30_000,
-  /** For a client to close after its last answer, so that the answer is not lost in a reset. */
+  /** For a client to close after its last response, which a reset would destroy. */
   leaveMs: 2_000,
 } as const;
 
-/** Unread bytes after which a connection is not read any further. */
 const MAX_UNREAD_BYTES = MAX_HEAD_BYTES;
 /** `Request` cannot carry them. */
 const UNSERVED_METHODS = ["CONNECT", "TRACE", "TRACK"];
 const LOWER_CASE = /[a-z]/;
-/** Requests that one connection may have answered before others have their turn. */
+/** Requests of one connection before others have their turn. */
 const REQUESTS_IN_TURN = 16;
 const UNSERVED: Refusal = { kind: "not_implemented", reason: "the method is not served" };
 const EMPTY = Buffer.alloc(0);
+/** Statuses whose answers have no body and no length. */
+const WITHOUT_BODY = [204, 304];
 const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
 const LATE_HEAD: Refusal = { kind: "timeout", reason: "the head of the request was not whole in time" };
 
-/** What a connection works with. */
+/** Options of `HttpConnection`. */
 export interface HttpConnectionOptions {
   readonly scheme: "http" | "https";
-  /** The address of the client. */
   readonly peer: string;
   readonly running: RunningRequests;
   readonly clock: Clock;
@@ -47,20 +46,20 @@ export interface HttpConnectionOptions {
 }
 
 /**
- * - `waiting`: no byte of a request has come
- * - `head`: a part of its head has come
- * - `answering`: a request is with its handler
- * - `writing`: the client does not take its answer as fast as it is written
- * - `leaving`: the last answer is written; further bytes are discarded
+ * - `waiting`: no byte of a request has arrived
+ * - `head`: a part of its head has arrived
+ * - `answering`: its handler runs
+ * - `writing`: the client reads its response slowly
+ * - `leaving`: the last response is written; further bytes are discarded
  */
 type State = "waiting" | "head" | "answering" | "writing" | "leaving";
 
-/** One connection of HTTP/1.1: reads one request at a time, and answers it before it reads the next. */
+/** One connection of HTTP/1.1, which handles one request at a time. */
 export class HttpConnection {
   readonly #socket: Duplex;
   readonly #options: HttpConnectionOptions;
   #state: State = "waiting";
-  /** When the state has lasted too long, by the clock's `elapsed`. */
+  /** Of the state, by the clock's `elapsed`. */
   #deadline: number;
   #unread: Buffer = EMPTY;
   /** Unread bytes that hold no end of a head. */
@@ -79,7 +78,7 @@ export class HttpConnection {
     socket.on("data", (bytes: Buffer) => this.#take(bytes));
     socket.on("drain", () => this.#state === "writing" && this.#next());
     socket.on("error", () => {});
-    // A client that has closed its side does not wait for an answer.
+    // A client that has closed its side waits for no response.
     socket.on("end", () => this.#request?.leave());
     socket.on("close", () => {
       clearTimeout(this.#turn);
@@ -88,30 +87,29 @@ export class HttpConnection {
     });
   }
 
-  /** Ends the connection when its state has lasted too long. */
+  /** Ends the connection if its state has timed out. */
   expire(now: number): void {
     if (now < this.#deadline) return;
     if (this.#state === "head") this.#refuse(LATE_HEAD);
     else this.#socket.destroy();
   }
 
-  /** Whether it has answered a request, and no byte of another one has come. */
+  /** Whether it is between two requests. */
   get isIdle(): boolean {
     return this.#hasAnswered && this.#state === "waiting" && this.#unread.length === 0;
   }
 
-  /** Makes the next answer the last one. */
+  /** Makes the next response the last. */
   drain(): void {
     this.#isDraining = true;
   }
 
-  /** Closes the connection if it is between two requests. */
+  /** Closes the connection if no request has begun. */
   closeIfIdle(): void {
     this.#isStopping = true;
     if (this.#state === "waiting" && this.#unread.length === 0) this.#socket.destroy();
   }
 
-  /** Closes the connection now. */
   destroy(): void {
     this.#socket.destroy();
   }
@@ -124,12 +122,12 @@ export class HttpConnection {
   #take(bytes: Buffer): void {
     if (this.#state === "leaving") return;
     this.#unread = this.#unread.length === 0 ? bytes : Buffer.concat([this.#unread, bytes]);
-    if (this.#state === "answering") this.#feed();
+    if (this.#state === "answering") this.#request?.feed();
     else this.#read();
     if (this.#unread.length > MAX_UNREAD_BYTES) this.#socket.pause();
   }
 
-  /** Reads the head of the next request, if it is whole. */
+  /** Reads the head of the next request, if it is complete. */
   #read(): void {
     if (this.#state !== "waiting" && this.#state !== "head") return;
     // Empty lines before a request are ignored (RFC 9112, section 2.2).
@@ -155,7 +153,7 @@ export class HttpConnection {
 
   #answer(head: RequestHead): void {
     if (head.url === undefined) return this.#refuse(BAD_TARGET, head);
-    // `Request` would write some of them in capitals, and methods are case-sensitive.
+    // `Request` would capitalize some methods, which are case-sensitive.
     const isUnserved = UNSERVED_METHODS.includes(head.method) || LOWER_CASE.test(head.method);
     if (isUnserved) return this.#refuse(UNSERVED, head);
     this.#enter("answering", Infinity);
@@ -174,11 +172,6 @@ export class HttpConnection {
     await this.#respond(await this.#options.running.answer(current.open(url), this.#options.peer), current);
   }
 
-  /** Hands a waiting handler what has come of its body. */
-  #feed(): void {
-    this.#request?.feed();
-  }
-
   #nextPart(decoder: BodyDecoder): Buffer | "malformed" | undefined {
     const read = decoder.next(this.#unread);
     if (read === undefined) return "malformed";
@@ -187,10 +180,10 @@ export class HttpConnection {
     return read.part;
   }
 
-  /** Refuses what cannot be handed to the handler. Where the next request would begin is not known then. */
+  /** Refuses a request before its handler and closes: the start of the next request is unknown. */
   #refuse(refusal: Refusal, head?: RequestHead): void {
     this.#enter("answering", Infinity);
-    const requestId = requestIdOf(new Headers([...head?.headers ?? []]), randomRequestId);
+    const requestId = requestIdOf(new Headers([...head?.headers ?? []]));
     this.#options.onRefused(refusal, requestId);
     const headers = { ...refusal.headers, connection: "close", [REQUEST_ID_HEADER]: requestId };
     this.#respond(problemResponse({ ...refusal, headers }, requestId))
@@ -231,15 +224,15 @@ export class HttpConnection {
   }
 }
 
-/** What a request needs of its connection. */
+/** The body of a request, as its connection provides it. */
 interface BodySource {
-  /** The next part of the body; undefined where it has not come yet. */
+  /** The next part; undefined if it has not arrived. */
   next(decoder: BodyDecoder): Buffer | "malformed" | undefined;
-  /** Tells the client to send the body. */
+  /** Asks the client to send the body. */
   goOn(): void;
 }
 
-/** The request that is with its handler, and its body. */
+/** The request whose handler runs, and its body. */
 class CurrentRequest {
   readonly #head: RequestHead;
   readonly #source: BodySource;
@@ -248,7 +241,6 @@ class CurrentRequest {
   #isContinued: boolean;
   #isMalformed = false;
   #body: ReadableStreamDefaultController<Uint8Array> | undefined;
-  /** The handler waits for a part. */
   #isWanted = false;
 
   constructor(head: RequestHead, source: BodySource) {
@@ -261,7 +253,7 @@ class CurrentRequest {
   open(url: string): Request {
     const { method, headers } = this.#head;
     const init = { method, headers: [...headers] };
-    // `Request` takes no body for these; what comes is skipped.
+    // `Request` allows no body for these; it is skipped.
     if (method === "GET" || method === "HEAD" || this.#decoder.isDone) {
       return this.#request = new ClientRequest(url, init);
     }
@@ -286,7 +278,7 @@ class CurrentRequest {
     return this.#request = new ClientRequest(url, { ...init, body, duplex: "half" } as RequestInit);
   }
 
-  /** Hands on a part of the body where the handler waits for one. */
+  /** Passes a part of the body to a waiting handler. */
   feed(): void {
     if (!this.#isWanted || this.#body === undefined) return;
     const part = this.#source.next(this.#decoder);
@@ -298,7 +290,6 @@ class CurrentRequest {
     this.#body = undefined;
   }
 
-  /** The client is gone. */
   leave(): void {
     this.#request?.leave();
     if (!this.#decoder.isDone) this.#breakOff();
@@ -310,7 +301,7 @@ class CurrentRequest {
     this.#body = undefined;
   }
 
-  /** Whether the connection may carry another request: the client allows it, and the whole body has come. */
+  /** Whether another request may follow: the client allows it, and the whole body has arrived. */
   canBeFollowed(): boolean {
     if (this.#head.isLast || this.#isMalformed) return false;
     for (let part; !this.#decoder.isDone && (part = this.#source.next(this.#decoder)) !== undefined;) {
@@ -320,7 +311,7 @@ class CurrentRequest {
   }
 }
 
-/** A request whose signal is made when it is first asked for: most handlers never ask, and it takes time. */
+/** A request with a lazy signal, because creating one takes time and most handlers need none. */
 class ClientRequest extends Request {
   #gone: AbortController | undefined;
   #hasLeft = false;
@@ -331,9 +322,37 @@ class ClientRequest extends Request {
     return this.#gone.signal;
   }
 
-  /** The client is gone. */
   leave(): void {
     this.#hasLeft = true;
     this.#gone?.abort();
   }
+}
+
+/** A response in HTTP/1.1. */
+function responseBytes(response: Response, { body, isLast, now }: {
+  readonly body: Uint8Array | undefined;
+  readonly isLast: boolean;
+  readonly now: number;
+}): Buffer {
+  const { status, headers } = response;
+  let head = `HTTP/1.1 ${status} ${STATUS_PHRASES[status] ?? ""}\r\n`;
+  for (const [name, value] of headers) head += `${name}: ${value}\r\n`;
+  const hasLength = headers.has("content-length") || WITHOUT_BODY.includes(status);
+  if (!hasLength) head += `content-length: ${body?.length ?? 0}\r\n`;
+  head += `date: ${dateText(now)}\r\n`;
+  if (isLast && !headers.has("connection")) head += "connection: close\r\n";
+  const start = Buffer.from(`${head}\r\n`, "latin1");
+  return body === undefined ? start : Buffer.concat([start, body]);
+}
+
+let shownSecond = -1;
+let shownDate = "";
+
+function dateText(now: number): string {
+  const second = Math.floor(now / 1_000);
+  if (second !== shownSecond) {
+    shownSecond = second;
+    shownDate = new Date(second * 1_000).toUTCString();
+  }
+  return shownDate;
 }

@@ -11,21 +11,20 @@ import { type Refusal, REFUSALS } from "./problem.ts";
 import type { HttpHandler } from "./router.ts";
 import { RunningRequests } from "./running_requests.ts";
 
-/** Where to listen, and for how many. */
+/** Options of `listenHttpPort`. */
 export interface HttpPortOptions extends ListenHttpOptions {
   /** Serves HTTPS by this layer; plain HTTP when absent. */
   readonly tls?: HttpsLayer | undefined;
-  /** Connections that may be open at a time; Infinity for as many as there are file descriptors. */
+  /** Infinity for as many as there are file descriptors. */
   readonly maxConnections: number;
 }
 
-/** How often connections are looked at whose time may be over. */
+/** How often the timeouts of connections are checked. */
 const SWEEP_MS = 1_000;
 
 /**
- * Serves `handler` over HTTP/1.1 to clients that are not trusted: heads, idle connections and unread answers have
- * timeouts, which `Deno.serve` lacks, and connections a limit. The whole body of a response is read before it is
- * sent, so it carries no streams. Throws when it cannot listen.
+ * Serves `handler` over HTTP/1.1 to untrusted clients, with a limit on connections and with the timeouts that `Deno.serve`
+ * lacks: for heads, idle connections and unread responses. Sends no streams. Throws when it cannot listen.
  */
 export function listenHttpPort(handler: HttpHandler, options: HttpPortOptions): HttpPort {
   const { hostname, port, isShared: reusePort = true } = options;
@@ -44,9 +43,9 @@ export class HttpPort implements HttpListener {
   readonly port: number;
   readonly #options: HttpPortOptions;
   readonly #running: RunningRequests;
-  readonly #acceptor: Acceptor<ConnectionStream>;
+  readonly accepting: Acceptor<ConnectionStream>;
   readonly #log: ThrottledLog;
-  /** By their streams, below TLS where it is spoken. */
+  /** By their streams, below TLS. */
   readonly #connections = new Map<ConnectionStream, HttpConnection>();
   readonly #allClosed = Promise.withResolvers<void>();
   readonly #end: ListenerEnd;
@@ -59,7 +58,7 @@ export class HttpPort implements HttpListener {
     this.#options = options;
     this.#log = new ThrottledLog(options.logger, options);
     this.#running = new RunningRequests(handler, options.logger);
-    this.#acceptor = new Acceptor(streamsOf(listener), (stream) => this.#admit(stream), {
+    this.accepting = new Acceptor(streamsOf(listener), (stream) => this.#admit(stream), {
       ...options,
       isIdle: (stream) => this.#connections.get(stream)?.isIdle === true,
     });
@@ -70,37 +69,15 @@ export class HttpPort implements HttpListener {
     }, options.clock);
   }
 
-  /** Open connections. */
-  get connections(): number {
-    return this.#acceptor.connections;
-  }
-
-  /** Connections that were closed because of the limit. */
-  get refused(): number {
-    return this.#acceptor.refused;
-  }
-
-  /** @see HttpListener.failures */
-  get failures(): number {
-    return this.#acceptor.failures;
-  }
-
-  /** Makes the next answer of each open connection its last one, so that clients meet a new certificate. */
+  /** Makes the next response of each connection its last, so that clients see a new certificate. */
   replaceConnections(): void {
     for (const connection of this.#connections.values()) connection.drain();
   }
 
-  /** @see HttpListener.isFailing */
-  get isFailing(): boolean {
-    return this.#acceptor.isFailing;
-  }
-
-  /** @see HttpListener.drain */
   drain(): void {
     this.#running.drain();
   }
 
-  /** @see HttpListener.close */
   close(graceMs: number): Promise<void> {
     return this.#end.within(graceMs);
   }
@@ -141,7 +118,7 @@ export class HttpPort implements HttpListener {
 
   async #shutDown(): Promise<void> {
     await this.#stopAccepting();
-    // A request that has come already is read within a turn or two, and its connection is not idle then.
+    // A request that has arrived is read within a turn or two; its connection is not idle then.
     for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
     for (const connection of this.#connections.values()) connection.closeIfIdle();
     await this.#closed();
@@ -166,7 +143,7 @@ export class HttpPort implements HttpListener {
   #abandon(): void {
     const { hostname, port } = this;
     const connections = this.#connections.size;
-    this.#options.logger.warning("HTTP connections cut at the end of the grace", {
+    this.#options.logger.warning("HTTP connections closed after the grace", {
       hostname,
       port,
       connections,
@@ -177,7 +154,7 @@ export class HttpPort implements HttpListener {
   async #stopAccepting(): Promise<void> {
     const isFirst = !this.#isClosing;
     this.#isClosing = true;
-    await this.#acceptor.close();
+    await this.accepting.close();
     if (!isFirst) return;
     if (this.#connections.size === 0) this.#allClosed.resolve();
   }

@@ -7,16 +7,15 @@ export interface HttpTls {
   readonly key: string;
 }
 
-/** TLS over accepted connections, with another pair from any time on. */
+/** TLS over accepted connections, with a pair that can be replaced. */
 export class HttpsLayer {
   #context: tls.SecureContext;
 
-  /** Serves this pair, which must have been checked. */
   constructor(pair: HttpTls) {
     this.#context = contextOf(pair);
   }
 
-  /** Serves new connections with another pair, which must have been checked. */
+  /** Replaces the pair for new connections by another one that was checked. */
   renew(pair: HttpTls): void {
     this.#context = contextOf(pair);
   }

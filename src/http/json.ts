@@ -2,18 +2,17 @@ import type { CurrentLimit, Decision, DescriptorStatus, Header } from "../rateli
 import { MAX_REQUESTS_PER_UNIT, type Unit, UNIT_NAMES, unitOfNumber } from "../ratelimit/limit.ts";
 import type { Descriptor, Entry, LimitOverride, RateLimitRequest } from "../ratelimit/request.ts";
 import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../ratelimit/validate.ts";
-import { JsonReader, messageFields } from "./json_reader.ts";
-import { MAX_WHOLE_NUMBER, wholeNumber } from "./json_number.ts";
-import { JsonRequestError } from "./json_request_error.ts";
-import { readCount, readFlag, readText } from "./json_values.ts";
+import { JsonReader, JsonRequestError, messageFields } from "./json_reader.ts";
 
-/** What `readRateLimitRequest` throws. */
-export { JsonRequestError } from "./json_request_error.ts";
-
+/** The largest integer that JSON requests may hold. */
+const MAX_WHOLE_NUMBER = 2 ** 53;
+const NUMBER = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
+const PLAIN = /^(?:0|[1-9]\d{0,14})$/;
+const DIGITS_OF_MAX = String(MAX_WHOLE_NUMBER).length;
 const MAX_UINT32 = 4_294_967_295;
 const MAX_INT32 = 2_147_483_647;
 
-/** What reads each field of a rate limit request, for messages that have further ones. */
+/** A reader for each field of a rate limit request, for messages that have further fields. */
 export const REQUEST_READERS = {
   domain: readText,
   descriptors: (reader: JsonReader) => reader.list(MAX_DESCRIPTORS, readDescriptor),
@@ -33,15 +32,14 @@ const LIMIT_FIELDS = messageFields<LimitOverride>({
 });
 
 /**
- * Reads a rate limit request in the JSON mapping of proto3: both spellings of a field, null for the
- * default, numbers also as strings. Throws `JsonRequestError` at the first thing that is wrong. What a
- * request must hold to be answered is not asked here, but of what goes beyond the bounds of a call only the
- * first item is kept, so that a large body costs no more than its bytes.
+ * Reads a rate limit request in the JSON mapping of proto3: both spellings of a field, null for the default, numbers
+ * also as strings. Throws `JsonRequestError` at the first mistake. Does not validate the request, but keeps only the
+ * first item beyond the bounds of a call, so that a large body costs no more than its bytes.
  */
 export function readRateLimitRequest(text: string): RateLimitRequest {
   const reader = new JsonReader(text);
   if (reader.atEnd()) {
-    throw new JsonRequestError("body", "empty, a JSON object would be right", { offset: text.length });
+    throw new JsonRequestError("body", "empty, expected a JSON object", { offset: text.length });
   }
   const request = reader.message(REQUEST_FIELDS, { domain: "", descriptors: [], hitsAddend: 0 });
   reader.end();
@@ -73,7 +71,7 @@ function readLimit(reader: JsonReader): LimitOverride {
   return reader.message(LIMIT_FIELDS, { requestsPerUnit: 0, unit: undefined });
 }
 
-/** A unit by its number or its exact name. A number that nobody knows is for the core to refuse. */
+/** A unit by its number or its exact name. An unknown number is for the core to refuse. */
 function readUnit(reader: JsonReader): Unit | undefined {
   const source = reader.number();
   if (source !== undefined) {
@@ -88,6 +86,32 @@ function readUnit(reader: JsonReader): Unit | undefined {
   const unit = UNIT_NAMES.find((name) => name === given);
   if (unit === undefined) throw reader.refusal(reason);
   return unit;
+}
+
+/** Reads a text. */
+function readText(reader: JsonReader): string {
+  const text = reader.string();
+  if (text === undefined) throw reader.wrongKind("must be a string");
+  // UTF-8 would change half a surrogate pair, and so the key of the counter.
+  if (!text.isWellFormed()) throw reader.refusal("must be well-formed Unicode");
+  return text;
+}
+
+/** Reads a truth value. */
+function readFlag(reader: JsonReader): boolean {
+  if (reader.word("true")) return true;
+  if (reader.word("false")) return false;
+  throw reader.wrongKind("must be true or false");
+}
+
+/** Reads a whole number from 0 to `max`, written as a number or as a string. */
+function readCount(reader: JsonReader, max: number): number {
+  const reason = `must be a whole number from 0 to ${max}`;
+  const source = reader.number() ?? reader.string();
+  if (source === undefined) throw reader.wrongKind(reason);
+  const number = wholeNumber(source);
+  if (number === undefined || number < 0 || number > max) throw reader.refusal(reason);
+  return number + 0; // + 0 makes -0 a plain 0
 }
 
 function statusJson(status: DescriptorStatus): unknown {
@@ -114,4 +138,33 @@ function unlessZero(value: number): number | undefined {
 
 function unlessEmpty<T extends { readonly length: number }>(value: T): T | undefined {
   return value.length === 0 ? undefined : value;
+}
+
+/** The integer of a JSON number such as `1.0` or `1e2`; undefined for others, and an infinity beyond 2^53 either way. */
+export function wholeNumber(source: string): number | undefined {
+  if (PLAIN.test(source)) return Number(source);
+  const match = NUMBER.exec(source);
+  if (match === null) return undefined;
+  const [, sign, whole = "", fraction = "", exponent = "0"] = match;
+  const digits = whole + fraction;
+  const kept = lengthWithoutTrailingZeros(digits);
+  const significant = digits.slice(0, kept).replace(/^0+/, "");
+  if (significant === "") return 0;
+  const zeros = Number(exponent) - fraction.length + (digits.length - kept);
+  if (zeros < 0) return undefined;
+  const size = magnitude(significant, zeros);
+  return sign === "-" ? -size : size;
+}
+
+function magnitude(significant: string, zeros: number): number {
+  // Before the zeros are written: an exponent of a billion costs nothing.
+  if (significant.length + zeros > DIGITS_OF_MAX) return Infinity;
+  const exact = BigInt(significant + "0".repeat(zeros));
+  return exact > BigInt(MAX_WHOLE_NUMBER) ? Infinity : Number(exact);
+}
+
+function lengthWithoutTrailingZeros(digits: string): number {
+  let length = digits.length;
+  while (length > 0 && digits[length - 1] === "0") length--;
+  return length;
 }

@@ -1,12 +1,9 @@
-import { JsonRequestError } from "./json_request_error.ts";
-import { endOfJsonString } from "./json_string.ts";
-
-/** One field of a message: the name that paths and errors use, and how its value is read. */
+/** A field of a message; paths and errors show its name. */
 export interface Field<T> {
   readonly name: string;
-  /** Its own bit among the fields of its message. */
+  /** Its bit in the set of seen fields. */
   readonly bit: number;
-  /** Reads the value, which is not null, into `draft`. */
+  /** Reads a value other than null into `draft`. */
   readonly read: (reader: JsonReader, draft: T) => void;
 }
 
@@ -14,17 +11,38 @@ export interface Field<T> {
 export type MessageFields<T> = ReadonlyMap<string, Field<T>>;
 
 const MAX_SHOWN_NAME = 64;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const SPACE = 0x20;
+const ESCAPED = '"\\/bfnrt';
+const FOUR_HEX_DIGITS = /^[\da-fA-F]{4}$/;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const VALUE_START = /["{[]|-?\d|true|false|null/y;
 
+/** A JSON request that cannot be read. */
+export class JsonRequestError extends Error {
+  override readonly name = "JsonRequestError";
+  /** Path of the field, such as `descriptors[0].hitsAddend`; `body` for the whole text. */
+  readonly field: string;
+  readonly reason: string;
+  /** Where reading stopped, in UTF-16 code units. */
+  readonly offset: number;
+
+  constructor(field: string, reason: string, { offset }: { readonly offset: number }) {
+    super(`Cannot read "${field}": ${reason}`);
+    this.field = field;
+    this.reason = reason;
+    this.offset = offset;
+  }
+}
+
 /**
- * Walks one JSON text (RFC 8259) from front to back for a caller who knows what must come, and stops with
- * a `JsonRequestError` at the first thing that is wrong. Nothing is read that no field wants, so the work is
- * bounded by what the fields can hold, and the depth by that of the messages.
+ * Reads one JSON text (RFC 8259) from front to back into known messages; throws a `JsonRequestError` at the first
+ * mistake. Only known fields are read, so that the fields bound the work, and the messages the depth.
  */
 export class JsonReader {
   readonly #text: string;
-  /** Where the value that is read stands: names of fields and places in lists. */
+  /** The path of the current value. */
   readonly #path: (string | number)[] = [];
   #offset = 0;
 
@@ -32,16 +50,13 @@ export class JsonReader {
     this.#text = text;
   }
 
-  /** Whether nothing but white space is left. */
+  /** Whether only white space is left. */
   atEnd(): boolean {
     this.#skipSpace();
     return this.#offset >= this.#text.length;
   }
 
-  /**
-   * Reads an object that stands for a message into `draft` and answers it. Fields that are absent or null
-   * stay as they are there; one that is unknown or given twice is refused.
-   */
+  /** Reads an object into `draft` and returns it. Absent and null fields do not change it; unknown and repeated ones throw. */
   message<T>(fields: MessageFields<T>, draft: T): T {
     if (!this.#take("{")) throw this.wrongKind("must be an object");
     if (this.#take("}")) return draft;
@@ -58,10 +73,7 @@ export class JsonReader {
     return draft;
   }
 
-  /**
-   * Reads the elements of a list. Of what goes beyond `most` the first is read, so that it can be seen,
-   * and the rest is passed over.
-   */
+  /** Reads a list; of the elements beyond `most`, it reads the first and skips the rest. */
   list<T>(most: number, read: (reader: JsonReader) => T): T[] {
     if (!this.#take("[")) throw this.wrongKind("must be a list");
     const elements: T[] = [];
@@ -76,7 +88,7 @@ export class JsonReader {
     return elements;
   }
 
-  /** Takes this word, such as `true`, when it comes next. */
+  /** Reads this word, if it is next. */
   word(word: "null" | "true" | "false"): boolean {
     this.#skipSpace();
     if (!this.#text.startsWith(word, this.#offset)) return false;
@@ -84,7 +96,7 @@ export class JsonReader {
     return true;
   }
 
-  /** The text of the number that comes next; undefined when something else does. */
+  /** The text of the next number; undefined for another value. */
   number(): string | undefined {
     this.#skipSpace();
     NUMBER.lastIndex = this.#offset;
@@ -93,7 +105,7 @@ export class JsonReader {
     return source;
   }
 
-  /** The string that comes next, which may hold half a surrogate pair; undefined when something else does. */
+  /** The next string, which may hold half a surrogate pair; undefined for another value. */
   string(): string | undefined {
     if (!this.#take('"')) return undefined;
     const start = this.#offset;
@@ -101,16 +113,16 @@ export class JsonReader {
     this.#offset = end;
     if (!isWhole) throw this.#malformed();
     this.#offset++;
-    // The runtime takes the escapes out, and makes a copy: a slice would hold the whole text in memory.
+    // `JSON.parse` decodes escapes, and copies: a slice would keep the whole text in memory.
     return JSON.parse(this.#text.slice(start - 1, this.#offset)) as string;
   }
 
-  /** The error for a value that was read and is wrong. */
+  /** The error for a wrong value. */
   refusal(reason: string): JsonRequestError {
     return new JsonRequestError(this.#where(), reason, { offset: this.#offset });
   }
 
-  /** The error for a value of another kind than wanted, or for text that is no value at all. */
+  /** The error for a value of another kind, or for malformed text. */
   wrongKind(reason: string): JsonRequestError {
     this.#skipSpace();
     VALUE_START.lastIndex = this.#offset;
@@ -132,7 +144,7 @@ export class JsonReader {
     throw this.refusal("unknown field");
   }
 
-  /** Goes to the bracket that ends the list; only strings and brackets are looked at. */
+  /** Skips to the end of the list; only strings and brackets matter. */
   #passOver(): void {
     let depth = 0;
     for (; this.#offset < this.#text.length; this.#offset++) {
@@ -179,10 +191,7 @@ export class JsonReader {
   }
 }
 
-/**
- * The fields of a message, at most 31, by their lowerCamelCase names, each with what reads its value; each
- * may also be written in snake_case.
- */
+/** The fields of a message, at most 31, by their names in lowerCamelCase and in snake_case. */
 export function messageFields<T>(
   readers: { readonly [K in keyof T]-?: (reader: JsonReader) => T[K] },
 ): MessageFields<T> {
@@ -199,4 +208,31 @@ export function messageFields<T>(
 
 function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/** The end of a string, or its first mistake. */
+interface JsonStringEnd {
+  readonly end: number;
+  readonly isWhole: boolean;
+}
+
+/** Finds the end of the JSON string whose first character, after the quote, is at `start`. */
+function endOfJsonString(text: string, start: number): JsonStringEnd {
+  let at = start;
+  while (at < text.length) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) return { end: at, isWhole: true };
+    if (code < SPACE) break;
+    const length = code === BACKSLASH ? escapeLength(text, at) : 1;
+    if (length === 0) break;
+    at += length;
+  }
+  return { end: at, isWhole: false };
+}
+
+/** Length of the escape at `at`; 0 when it is none. */
+function escapeLength(text: string, at: number): number {
+  const letter = text[at + 1] ?? "";
+  if (letter === "u") return FOUR_HEX_DIGITS.test(text.slice(at + 2, at + 6)) ? 6 : 0;
+  return letter !== "" && ESCAPED.includes(letter) ? 2 : 0;
 }

@@ -2,27 +2,27 @@ import type { Clock } from "../base/clock.ts";
 import { settledWithin } from "../base/wait.ts";
 import type { RunningRequests } from "./running_requests.ts";
 
-/** How long answers that were forced at the end of the grace have to leave. */
+/** How long the forced responses after the grace have to be sent. */
 const LAST_ANSWERS_MS = 250;
 
-/** A server as its end needs it. */
+/** What `ListenerEnd` ends. */
 export interface EndingServer {
-  /** Stops accepting, and settles when every connection has ended. */
+  /** Stops accepting; settles when every connection has ended. */
   shutDown(): Promise<void>;
-  /** Stops accepting and cuts every connection; never called after `shutDown` by the end itself. */
+  /** Stops accepting and closes every connection; never called after `shutDown`. */
   cut(): Promise<void>;
-  /** Called when connections are left after the grace: their peers must not hold up the end. */
+  /** Called when connections are left after the grace; they must not delay the end. */
   abandon(): void;
 }
 
-/** The end of a listener, asked for once or several times. */
+/** The end of a listener, which may be requested several times. */
 export class ListenerEnd {
   readonly #running: RunningRequests;
   readonly #server: EndingServer;
   readonly #clock: Clock;
   readonly #graceOver = Promise.withResolvers<void>();
   #ended: Promise<void> | undefined;
-  /** When the grace is over, by the clock's `elapsed`. */
+  /** Of the grace, by the clock's `elapsed`. */
   #deadline = Infinity;
   #cancelTimer = () => {};
 
@@ -32,7 +32,7 @@ export class ListenerEnd {
     this.#clock = clock;
   }
 
-  /** Ends within the grace, or within that of an earlier call where it is over sooner. */
+  /** Ends within the grace, or within a shorter one of another call. */
   within(graceMs: number): Promise<void> {
     if (this.#ended === undefined && graceMs <= 0) this.#ended = this.#cutAll();
     this.#ended ??= this.#drain().finally(() => this.#endGrace());
@@ -49,7 +49,7 @@ export class ListenerEnd {
     else this.#cancelTimer = this.#clock.after(graceMs, this.#graceOver.resolve);
   }
 
-  /** No later call sets a timer. */
+  /** Keeps later calls from setting a timer. */
   #endGrace(): void {
     this.#deadline = -Infinity;
     this.#cancelTimer();

@@ -1,4 +1,9 @@
-/** Every way to refuse an HTTP request, with its status. Each kind is logged on its own. */
+import { PROBLEM_TYPE, problemDetails } from "../base/problem_details.ts";
+import { CacheError, InvalidRequestError, NoConfigurationError } from "../ratelimit/errors.ts";
+import type { WebhookProblem } from "../webhooks/api/problem.ts";
+import { JsonRequestError } from "./json_reader.ts";
+
+/** Every way to refuse an HTTP request, with its status. Log lines are throttled by kind. */
 export const REFUSALS = {
   bad_target: 400,
   malformed: 400,
@@ -24,50 +29,54 @@ export const REFUSALS = {
 /** The name of a way to refuse. */
 export type RefusalKind = keyof typeof REFUSALS;
 
-/** Why a request is not answered. */
+/** Why a request is refused. */
 export interface Refusal {
   readonly kind: RefusalKind;
   /** What is wrong, in a few words, for the caller. */
   readonly reason: string;
   /** The whole sentence; the reason when absent. */
   readonly detail?: string;
-  /** Which field or parameter is wrong, where it is one. */
-  readonly field?: string;
+  /** The wrong field or parameter, where it is one. */
+  readonly field?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** The reason phrases of refusals, by status. */
-export const TITLES: Readonly<Record<number, string>> = {
-  400: "Bad Request",
-  401: "Unauthorized",
-  403: "Forbidden",
-  404: "Not Found",
-  405: "Method Not Allowed",
-  408: "Request Timeout",
-  409: "Conflict",
-  413: "Content Too Large",
-  431: "Request Header Fields Too Large",
-  500: "Internal Server Error",
-  501: "Not Implemented",
-  503: "Service Unavailable",
-  505: "HTTP Version Not Supported",
+/** The refusal of a parameter that cannot be read. */
+export function invalidParameter(field: string, reason: string): Refusal {
+  return { kind: "invalid", field, reason, detail: `Cannot read "${field}": ${reason}` };
+}
+
+/** The refusal as problem details with the members `field`, `reason` and `requestId`. */
+export function problemResponse(refusal: Refusal, requestId: string): Response {
+  const { kind, reason, detail = reason, field, headers } = refusal;
+  const status = REFUSALS[kind];
+  const body = problemDetails(status, { detail, field, reason, requestId });
+  return new Response(body, { status, headers: { ...headers, "content-type": PROBLEM_TYPE } });
+}
+
+/** The refusal for an error of a decision or of its JSON request; rethrows every other error. */
+export function refusalOf(error: unknown): Refusal {
+  if (error instanceof JsonRequestError) {
+    const { field, reason, message } = error;
+    return { kind: field === "body" ? "malformed" : "invalid", field, reason, detail: message };
+  }
+  if (error instanceof InvalidRequestError) {
+    return { kind: "invalid", field: error.field, reason: error.message };
+  }
+  if (error instanceof NoConfigurationError) return { kind: "no_configuration", reason: error.message };
+  if (error instanceof CacheError) return { kind: "cache", reason: error.message };
+  throw error;
+}
+
+/** Where `/api/v1` uses another code than the kind, another status, or a header. */
+const API_PROBLEMS: Readonly<Partial<Record<RefusalKind, Partial<WebhookProblem>>>> = {
+  malformed: { code: "malformed_json" },
+  invalid: { code: "invalid_field", status: 422 },
+  no_configuration: { headers: { "retry-after": "1" } },
+  cache: { code: "cache_unavailable", headers: { "retry-after": "1" } },
 };
 
-/**
- * The refusal as problem details (RFC 9457) with the members `field`, `reason` and `requestId`. The type is
- * `about:blank`, because the status and the reason say it all.
- */
-export function problemResponse(refusal: Refusal, requestId: string): Response {
-  const status = REFUSALS[refusal.kind];
-  const body = JSON.stringify({
-    type: "about:blank",
-    title: TITLES[status],
-    status,
-    detail: refusal.detail ?? refusal.reason,
-    field: refusal.field,
-    reason: refusal.reason,
-    requestId,
-  });
-  const headers = { ...refusal.headers, "content-type": "application/problem+json" };
-  return new Response(body, { status, headers });
+/** The refusal as the problem that `/api/v1` answers for it. */
+export function apiProblem({ kind, reason, detail = reason, field, headers }: Refusal): WebhookProblem {
+  return { status: REFUSALS[kind], code: kind, detail, field, headers, ...API_PROBLEMS[kind] };
 }

@@ -1,19 +1,16 @@
 import type { Clock } from "../base/clock.ts";
 import type { Caller } from "../ratelimit/counter_cache.ts";
 import type { Decision } from "../ratelimit/decision.ts";
-import { CacheError, InvalidRequestError, NoConfigurationError } from "../ratelimit/errors.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
 import { readBody } from "./body.ts";
-import { JsonRequestError, readRateLimitRequest, writeDecision } from "./json.ts";
-import type { Refusal } from "./problem.ts";
+import { readRateLimitRequest, writeDecision } from "./json.ts";
+import { JsonRequestError } from "./json_reader.ts";
+import { refusalOf } from "./problem.ts";
 import type { Call, Route } from "./router.ts";
 
-/** What the route works with. */
+/** Options of `rateLimitRoute`. */
 export interface RateLimitRouteOptions {
-  /**
-   * Throws `InvalidRequestError` (400), `NoConfigurationError` or `CacheError` (503). The caller may be
-   * gone before it is answered.
-   */
+  /** Throws `InvalidRequestError` (400), `NoConfigurationError` or `CacheError` (503). */
   decide(request: RateLimitRequest, caller: Caller): Decision | Promise<Decision>;
   readonly clock: Clock;
   /** Called for each body that is not valid JSON of a request and so never reaches `decide`. */
@@ -44,32 +41,15 @@ async function answer(call: Call, options: RateLimitRouteOptions): Promise<Respo
     return new Response(writeDecision(decision), { status, headers: { "content-type": "application/json" } });
   } catch (error) {
     if (error instanceof JsonRequestError) options.onMalformed?.();
-    const refusal = refusalOf(error);
-    if (refusal === undefined) throw error;
-    return call.refuse(refusal);
+    return call.refuse(refusalOf(error));
   }
 }
 
-/** The runtime makes the signal of a request when it is first asked for, so it is asked for late. */
+/** Lazy, because the signal of a request is created when it is first read. */
 function callerOf({ request }: Call): Caller {
   return {
     get gone() {
       return request.signal.aborted;
     },
   };
-}
-
-/** How an error of the decision is answered; undefined for one that nobody expects. */
-function refusalOf(error: unknown): Refusal | undefined {
-  if (error instanceof JsonRequestError) {
-    const { field, reason, message } = error;
-    return { kind: field === "body" ? "malformed" : "invalid", field, reason, detail: message };
-  }
-  if (error instanceof InvalidRequestError) {
-    const { field, message } = error;
-    return { kind: "invalid", ...(field === undefined ? {} : { field }), reason: message };
-  }
-  if (error instanceof NoConfigurationError) return { kind: "no_configuration", reason: error.message };
-  if (error instanceof CacheError) return { kind: "cache", reason: error.message };
-  return undefined;
 }

@@ -6,7 +6,7 @@ const MAX_TRAILER_BYTES = 8_192;
 const TRAILER = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*$/;
 const CHUNK_SIZE = /^([0-9A-Fa-f]{1,8})[\t ]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/;
 
-/** What was read of a body: how many bytes were used, and the part of the body in them. */
+/** How many bytes were used, and the part of the body in them. */
 export interface BodyPart {
   readonly used: number;
   readonly part?: Buffer;
@@ -15,18 +15,16 @@ export interface BodyPart {
 /** Finds the parts of one body in the bytes of its connection. */
 export class BodyDecoder {
   readonly #isChunked: boolean;
-  /** Bytes that are missing from the body, or from its current chunk. */
+  /** Missing bytes of the body or of its chunk. */
   #missing: number;
   #trailerBytes = 0;
   #state: "data" | "size" | "data end" | "trailer" | "done";
 
-  /** For a body of this length, or one in chunks. */
   constructor(body: number | "chunked") {
     this.#missing = body === "chunked" ? 0 : body;
     this.#isChunked = body === "chunked";
     this.#state = this.#isChunked ? "size" : body === 0 ? "done" : "data";
   }
-  /** Whether the body is whole. */
   get isDone(): boolean {
     return this.#state === "done";
   }
@@ -52,7 +50,7 @@ export class BodyDecoder {
     return { used };
   }
 
-  /** Takes a line that is no data; false where it is malformed. */
+  /** Reads a line between the data; false where it is malformed. */
   #takeLine(line: string): boolean {
     switch (this.#state) {
       case "data end":

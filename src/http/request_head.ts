@@ -7,10 +7,10 @@ const MAX_HEADERS = 100;
 /** The head of a request, checked as far as its connection depends on it. */
 export interface RequestHead {
   readonly method: string;
-  /** The URL; absent where host and target make none. */
+  /** Undefined if host and target form none. */
   readonly url: string | undefined;
   readonly headers: readonly [name: string, value: string][];
-  /** The length of the body in bytes, or `chunked`. */
+  /** The length in bytes, or `chunked`. */
   readonly body: number | "chunked";
   /** The client closes the connection after this request. */
   readonly isLast: boolean;
@@ -24,9 +24,8 @@ const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._~!$&'()*+,;=%-]+)(?::\d*)?$/;
 const LENGTH = /^\d{1,15}$/;
 
 /**
- * Reads the head of an HTTP/1 request, without its final empty line, decoded as Latin-1. Where two readers may
- * disagree on where a request ends, the request is refused: folded headers, bare line feeds, a length next to a
- * transfer coding, repeated lengths.
+ * Reads the head of an HTTP/1 request, decoded as Latin-1, without its final empty line. Refuses ambiguous ends of a
+ * request: folded headers, bare line feeds, a length next to a transfer coding, repeated lengths.
  */
 export function readRequestHead(text: string, scheme: "http" | "https"): RequestHead | Refusal {
   const lines = text.split("\r\n");
@@ -59,7 +58,7 @@ export function headTooLarge(reason: string): Refusal {
   return { kind: "head_too_large", reason, detail: `Cannot read the head of the request: ${reason}` };
 }
 
-/** Without blanks at both ends; not by an expression, which would take the square of their number. */
+/** Trims blanks without a regular expression, which would take quadratic time. */
 function withoutBlanks(text: string): string {
   let start = 0;
   let end = text.length;
@@ -81,7 +80,7 @@ interface Known {
   coding?: string;
 }
 
-/** Keeps a header that matters; answers why it is refused. */
+/** Keeps a header that matters; returns a problem, if there is one. */
 function note(name: string, value: string, known: Known): string | undefined {
   switch (name) {
     case "host":

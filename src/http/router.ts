@@ -1,49 +1,51 @@
 import type { Clock } from "../base/clock.ts";
-import type { Logger } from "../base/log.ts";
+import type { LogFields, Logger } from "../base/log.ts";
 import { ThrottledLog } from "../telemetry/throttled_log.ts";
+import type { WebhookAnswer } from "../webhooks/api/calls.ts";
 import { FailedTokens } from "./failed_tokens.ts";
 import { problemResponse, type Refusal, REFUSALS } from "./problem.ts";
-import { randomRequestId, REQUEST_ID_HEADER, requestIdOf } from "./request_id.ts";
 
 /** What a handler is given. */
 export interface Call {
   readonly request: Request;
   readonly url: URL;
   readonly requestId: string;
-  /** Aborted when the listener is closed and has waited long enough. */
+  /** Aborted when the listener is closed and its grace is over. */
   readonly closing: AbortSignal;
   /** The address of the client. */
   readonly peer: string;
-  /** Logs a refusal and makes the answer. */
+  /** Logs a refusal and makes its response. */
   refuse(refusal: Refusal): Response;
+  /** The response for a finished answer, which is logged if it is a refusal. */
+  send(answer: WebhookAnswer): Response;
 }
 
-/** Answers one call. What it throws becomes a 500. */
+/** Handles one call. An error becomes a 500. */
 export type CallHandler = (call: Call) => Response | Promise<Response>;
 
-/**
- * Answers one request of the client at the address `peer`, and never throws; `closing` is aborted when the listener
- * gives up waiting.
- */
+/** Handles one request of the client at `peer`; never throws. `closing` is aborted when the grace of the listener is over. */
 export type HttpHandler = (request: Request, closing: AbortSignal, peer: string) => Promise<Response>;
 
-/** One path and what answers there. */
+/** A path and its handler. */
 export interface Route {
-  /** An exact path; with `*` as its last character, every path that begins with the text before it. */
+  /** An exact path, or a prefix that ends with `*`. */
   readonly path: string;
-  /** Empty where the handler itself says which methods it wants. */
+  /** Empty where the handler checks the method itself. */
   readonly methods: readonly string[];
   readonly handle: CallHandler;
 }
 
-/** How a router works beside its routes. */
+/** What a router works with in addition to its routes. */
 export interface RouterOptions {
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Makes the id of a request that brings none; a random UUID when absent. */
+  /** Creates the id of a request that has none; a random UUID when absent. */
   readonly newRequestId?: () => string;
 }
 
+/** The header that carries the id of a request, both ways. */
+export const REQUEST_ID_HEADER = "x-request-id";
+const REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
 const MAX_LOGGED_PATH = 200;
 /** The refusal of a request whose host and path make no URL. */
 export const BAD_TARGET: Refusal = {
@@ -53,23 +55,36 @@ export const BAD_TARGET: Refusal = {
 };
 const UNKNOWN_PATH: Refusal = { kind: "not_found", reason: "nothing is served at this path" };
 
+/** The id that the caller sent, if it is 1 to 128 visible ASCII characters; else one that `create` creates. */
+export function requestIdOf(headers: Headers, create = randomRequestId): string {
+  const sent = headers.get(REQUEST_ID_HEADER);
+  return sent !== null && REQUEST_ID.test(sent) ? sent : create();
+}
+
+/** A random UUID. */
+export function randomRequestId(): string {
+  return crypto.randomUUID();
+}
+
 /**
- * A handler that finds the route of a request: an exact path first, then the longest prefix. A path without
- * a route is 404 in plain text. Repeated wrong tokens are answered late. Throws when two routes have one path.
+ * A handler that finds the route of a request: an exact path first, then the longest prefix. An unknown path is 404 in
+ * plain text. Delays the responses to repeated wrong tokens. Throws when two routes have the same path.
  */
 export function createRouter(routes: readonly Route[], options: RouterOptions): HttpHandler {
   const find = routeFinder(routes);
   const log = new ThrottledLog(options.logger, { clock: options.clock });
-  const newRequestId = options.newRequestId ?? randomRequestId;
   const failedTokens = new FailedTokens(options.clock);
   return async (request, closing, peer) => {
-    const requestId = requestIdOf(request.headers, newRequestId);
+    const requestId = requestIdOf(request.headers, options.newRequestId);
+    const facts = () => factsOf(request, requestId);
+    const refused = (kind: string, fields: LogFields) =>
+      log.warning(kind, "HTTP request refused", { ...fields, ...facts() });
     const refuse = (refusal: Refusal) => {
-      logRefusal(log, { request, requestId, refusal });
+      refused(refusal.kind, refusalFields(refusal));
       return problemResponse(refusal, requestId);
     };
     const response = await answer().catch((error: unknown) => {
-      log.error("internal", "HTTP request failed", { ...factsOf(request, requestId), error });
+      log.error("internal", "HTTP request failed", { ...facts(), error });
       return problemResponse({ kind: "internal", reason: "internal error" }, requestId);
     });
     response.headers.set(REQUEST_ID_HEADER, requestId);
@@ -82,12 +97,16 @@ export function createRouter(routes: readonly Route[], options: RouterOptions): 
       if (url === undefined) return refuse(BAD_TARGET);
       const route = find(url.pathname);
       if (route === undefined) {
-        logRefusal(log, { request, requestId, refusal: UNKNOWN_PATH });
+        refused(UNKNOWN_PATH.kind, refusalFields(UNKNOWN_PATH));
         return pageNotFound();
       }
-      const { methods } = route;
+      const { methods, path } = route;
       if (methods.length > 0 && !methods.includes(request.method)) return refuse(wrongMethod(methods));
-      return await route.handle({ request, url, requestId, closing, peer, refuse });
+      const send = ({ status, headers, body, code }: WebhookAnswer) => {
+        if (code !== undefined) refused(`${path} ${code}`, { code, status });
+        return new Response(body === "" ? null : body, { status, headers: { ...headers } });
+      };
+      return await route.handle({ request, url, requestId, closing, peer, refuse, send });
     }
   };
 }
@@ -115,7 +134,7 @@ function urlOf(request: Request): URL | undefined {
   }
 }
 
-/** The answer that callers of the best-known implementation expect. */
+/** The response of envoyproxy/ratelimit. */
 function pageNotFound(): Response {
   const headers = { "content-type": "text/plain; charset=utf-8" };
   return new Response("404 page not found\n", { status: REFUSALS.not_found, headers });
@@ -126,17 +145,11 @@ function wrongMethod(methods: readonly string[]): Refusal {
   return { kind: "method_not_allowed", reason: `the method must be one of ${allow}`, headers: { allow } };
 }
 
-function logRefusal(
-  log: ThrottledLog,
-  { request, requestId, refusal }: { request: Request; requestId: string; refusal: Refusal },
-): void {
-  const { kind, reason, field } = refusal;
-  const place = field === undefined ? {} : { field };
-  const facts = { kind, status: REFUSALS[kind], ...place, reason, ...factsOf(request, requestId) };
-  log.warning(kind, "HTTP request refused", facts);
+function refusalFields({ kind, reason, field }: Refusal): LogFields {
+  return { kind, status: REFUSALS[kind], ...(field === undefined ? {} : { field }), reason };
 }
 
-function factsOf(request: Request, requestId: string): Readonly<Record<string, unknown>> {
+function factsOf(request: Request, requestId: string): LogFields {
   const path = urlOf(request)?.pathname.slice(0, MAX_LOGGED_PATH);
   return { method: request.method, ...(path === undefined ? {} : { path }), requestId };
 }

@@ -1,9 +1,8 @@
 import type { Logger } from "../base/log.ts";
 import { problemResponse } from "./problem.ts";
-import { randomRequestId, REQUEST_ID_HEADER, requestIdOf } from "./request_id.ts";
-import type { HttpHandler } from "./router.ts";
+import { type HttpHandler, REQUEST_ID_HEADER, requestIdOf } from "./router.ts";
 
-/** The requests that are being answered, so that the wait for their handlers can be ended. */
+/** The requests whose handlers run, so that waiting for them can be ended. */
 export class RunningRequests {
   readonly #handler: HttpHandler;
   readonly #logger: Logger;
@@ -16,12 +15,12 @@ export class RunningRequests {
     this.#logger = logger;
   }
 
-  /** Answers a request of the client at `peer`; never rejects. */
+  /** Handles a request of the client at `peer`; never rejects. */
   answer(request: Request, peer: string): Promise<Response> {
     return new Promise((resolve) => {
       const end = () => resolve(shuttingDown(request));
       const fail = (error: unknown) =>
-        resolve(failedResponse(error, requestIdOf(request.headers, randomRequestId), this.#logger));
+        resolve(failedResponse(error, requestIdOf(request.headers), this.#logger));
       this.#endings.add(end);
       this.#handler(request, this.#closing.signal, peer)
         .then((response) => forMethod(request, response))
@@ -31,7 +30,7 @@ export class RunningRequests {
     });
   }
 
-  /** Every answer from now on is the last one of its connection. */
+  /** Makes every further response the last of its connection. */
   drain(): void {
     this.#isDraining = true;
   }
@@ -43,14 +42,14 @@ export class RunningRequests {
   }
 }
 
-/** The answer for a handler that throws against its contract. */
+/** The response for a handler that throws against its contract. */
 export function failedResponse(error: unknown, requestId: string, logger: Logger): Response {
   logger.error("HTTP request failed", { requestId, error });
   const headers = { [REQUEST_ID_HEADER]: requestId };
   return problemResponse({ kind: "internal", reason: "internal error", headers }, requestId);
 }
 
-/** HEAD is answered with the length that GET has. The runtime would send the body over HTTP/2. */
+/** HEAD gets the length of GET. The runtime would send the body over HTTP/2. */
 async function forMethod({ method }: Request, response: Response): Promise<Response> {
   if (method !== "HEAD" || response.body === null) return response;
   const { byteLength } = await response.arrayBuffer();
@@ -59,14 +58,13 @@ async function forMethod({ method }: Request, response: Response): Promise<Respo
   return new Response(null, { status, headers });
 }
 
-/** A client of HTTP/1.1 that is not told would send its next request. */
 function asLast(response: Response): Response {
   response.headers.set("connection", "close");
   return response;
 }
 
 function shuttingDown(request: Request): Response {
-  const requestId = requestIdOf(request.headers, randomRequestId);
+  const requestId = requestIdOf(request.headers);
   const reason = "the service is shutting down";
   const headers = { connection: "close", [REQUEST_ID_HEADER]: requestId };
   return problemResponse({ kind: "shutting_down", reason, headers }, requestId);

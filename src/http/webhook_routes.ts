@@ -1,49 +1,52 @@
-import type { Clock } from "../base/clock.ts";
-import type { Logger } from "../base/log.ts";
-import { ThrottledLog } from "../telemetry/throttled_log.ts";
-import { idempotencyKeyProblem, type WebhookAnswer, type WebhookCalls } from "../webhooks/api/calls.ts";
-import { problemAnswer, type WebhookProblem } from "../webhooks/api/problem.ts";
+import {
+  type CallContent,
+  CONTINUE,
+  idempotencyKeyProblem,
+  type WebhookAnswer,
+  type WebhookCalls,
+} from "../webhooks/api/calls.ts";
+import { UNAUTHORIZED, type WebhookProblem } from "../webhooks/api/problem.ts";
+import {
+  administrationBody,
+  type ApiOptions,
+  apiRoute,
+  bodyProblem,
+  isJson,
+  NOT_FOUND,
+  readApiBody,
+  refused,
+  WRONG_TYPE,
+  wrongMethod,
+} from "./api_call.ts";
 import { bearerTokenOf, isSameToken, tokenHash } from "./bearer_token.ts";
-import { readBody } from "./body.ts";
-import { type Refusal, REFUSALS } from "./problem.ts";
-import { BODY_TIMEOUT_MS } from "./rate_limit_route.ts";
 import type { Call, Route } from "./router.ts";
 
-/** What the routes work with. */
-export interface WebhookRouteOptions {
+/** Options of the routes. */
+export interface WebhookRouteOptions extends ApiOptions {
   readonly calls: WebhookCalls;
-  readonly maxBodyBytes: number;
-  /** Token of the administration; where it is absent the whole group is not there. */
-  readonly adminToken: string | undefined;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** Told of each answer to a call of a trigger. */
+  /** Called with each answer to a call of a trigger. */
   readonly onTrigger?: (answer: WebhookAnswer) => void;
 }
 
 const BASE = "/api/v1";
+const SMALL_BODY_BYTES = 65_536;
 const TRIGGERS = `${BASE}/workflows/triggers/`;
-const JSON_TYPE = /^application\/json[\t ]*(?:;.*)?$/i;
-const MAX_LOGGED_PATH = 200;
 
 /** `POST /api/v1/workflows/triggers/<name>`. */
 export function triggerRoute(options: WebhookRouteOptions): Route {
-  const answer = answerer(options);
-  const handle = answer(async (call) => {
-    const given = await callTrigger(call, options);
-    options.onTrigger?.(given);
-    return given;
+  return apiRoute(`${TRIGGERS}*`, async (call) => {
+    const answer = await callTrigger(call, options);
+    options.onTrigger?.(answer);
+    return answer;
   });
-  return { path: `${TRIGGERS}*`, methods: [], handle };
 }
 
-/** The path of the triggers where they have their own address: 404. */
-export function absentTriggerRoute(options: WebhookRouteOptions): Route {
-  const handle = answerer(options)((call) => Promise.resolve(refused(call, NOT_FOUND)));
-  return { path: `${TRIGGERS}*`, methods: [], handle };
+/** 404 at the path of the triggers, where they have their own address. */
+export function absentTriggerRoute(): Route {
+  return apiRoute(`${TRIGGERS}*`, (call) => Promise.resolve(refused(call, NOT_FOUND)));
 }
 
-/** What may be done with events. */
+/** The methods of `/api/v1/events`. */
 export interface EventMethods {
   /** By the administration. */
   readonly readable: boolean;
@@ -54,147 +57,87 @@ export interface EventMethods {
 /** `/api/v1/events`. */
 export function eventRoute(options: WebhookRouteOptions, { readable, postable }: EventMethods): Route {
   const allow = [...(readable ? ["GET"] : []), ...(postable ? ["POST"] : [])];
-  const handle = answerer(options)((call) => {
+  return apiRoute(`${BASE}/events`, (call) => {
     const { method } = call.request;
     if (method === "POST" && postable) return postEvent(call, options);
     if (method === "GET" && readable) return administer(call, options);
     const isAbsent = allow.length === 0 || method === "POST";
-    return Promise.resolve(isAbsent ? refused(call, NOT_FOUND) : wrongMethod(call, allow.join(", ")));
+    return Promise.resolve(refused(call, isAbsent ? NOT_FOUND : wrongMethod(allow.join(", "))));
   });
-  return { path: `${BASE}/events`, methods: [], handle };
 }
 
-/** The whole administration but for posting events. */
+/** All of the administration except for posting events. */
 export function administrationRoute(options: WebhookRouteOptions): Route {
-  return {
-    path: `${BASE}/*`,
-    methods: [],
-    handle: answerer(options)((call) => administer(call, options)),
-  };
-}
-
-type Answering = (call: Call) => Promise<WebhookAnswer>;
-
-/** Makes handlers that log what was refused. */
-function answerer({ logger, clock }: WebhookRouteOptions): (answer: Answering) => Route["handle"] {
-  const log = new ThrottledLog(logger, { clock });
-  return (answer) => async (call) => {
-    const { status, headers, body, code } = await answer(call);
-    if (code !== undefined) {
-      const path = call.url.pathname.slice(0, MAX_LOGGED_PATH);
-      const facts = { code, status, method: call.request.method, path, requestId: call.requestId };
-      log.warning(code, "HTTP request refused", facts);
-    }
-    return new Response(body === "" ? null : body, { status, headers: { ...headers } });
-  };
+  return apiRoute(`${BASE}/*`, (call) => administer(call, options));
 }
 
 async function callTrigger(call: Call, options: WebhookRouteOptions): Promise<WebhookAnswer> {
   const { request, requestId, url } = call;
-  if (request.method !== "POST") return wrongMethod(call, "POST");
+  if (request.method !== "POST") return refused(call, wrongMethod("POST"));
   const token = bearerTokenOf(request);
   if (token === undefined) return refused(call, UNAUTHORIZED);
   const caller = { requestId, name: url.pathname.slice(TRIGGERS.length), keyHash: tokenHash(token) };
-  const refusal = await options.calls.admitTrigger(caller);
-  if (refusal !== undefined) return refusal;
-  const content = await contentOf(call, options);
-  return "status" in content ? content : await options.calls.acceptTrigger({ ...caller, ...content });
+  return await accept(call, options, (content) => options.calls.acceptTrigger({ ...caller, ...content }));
 }
 
 async function postEvent(call: Call, options: WebhookRouteOptions): Promise<WebhookAnswer> {
   const { request, requestId } = call;
   const { calls, adminToken } = options;
   const token = bearerTokenOf(request);
-  if (token === undefined) return refused(call, adminToken === undefined ? NOT_FOUND : UNAUTHORIZED);
+  // Without the administration's token this path exists only for owners of an event key.
+  const unknown = adminToken === undefined ? NOT_FOUND : UNAUTHORIZED;
+  if (token === undefined) return refused(call, unknown);
   const isAdmin = adminToken !== undefined && isSameToken(token, adminToken);
   const caller = isAdmin ? { requestId } : { requestId, keyHash: tokenHash(token) };
-  const refusal = await calls.admitEvent(caller);
-  if (refusal !== undefined) {
-    // Without a token of its own the administration is not there: only who has an event key sees this path.
-    return refusal.status === 401 && adminToken === undefined ? refused(call, NOT_FOUND) : refusal;
-  }
-  const content = await contentOf(call, options);
-  return "status" in content ? content : await calls.acceptEvent({ ...caller, ...content });
+  const answer = await accept(call, options, (content) => calls.acceptEvent({ ...caller, ...content }));
+  return answer.status === 401 ? refused(call, unknown) : answer;
 }
 
 async function administer(call: Call, options: WebhookRouteOptions): Promise<WebhookAnswer> {
+  const body = await administrationBody(call, options);
+  if (typeof body !== "string") return refused(call, body);
   const { request, requestId, url } = call;
-  const { adminToken, calls } = options;
-  if (adminToken === undefined) return refused(call, NOT_FOUND);
-  const token = bearerTokenOf(request);
-  if (token === undefined || !isSameToken(token, adminToken)) return refused(call, UNAUTHORIZED);
-  // A request without a body cannot be told from one with a body before it was read.
-  const text = await bodyOf(request, options);
-  if (typeof text !== "string") return refused(call, problemFor(text));
-  if (text !== "" && !isJson(request)) return refused(call, WRONG_TYPE);
-  const asked = {
+  return await options.calls.administer({
     requestId,
     method: request.method,
     path: url.pathname.slice(BASE.length),
     query: url.search.slice(1),
-  };
-  return await calls.administer(text === "" ? asked : { ...asked, body: text });
+    ...(body === "" ? {} : { body }),
+  });
 }
 
-/** The body and the key of a call, or why it is refused: by media type, size, syntax of the key, text. */
-async function contentOf(
+/** One round trip to the service, but for a body that is large, or of unknown length: only a known caller may send it. */
+async function accept(
   call: Call,
   options: WebhookRouteOptions,
-): Promise<WebhookAnswer | { idempotencyKey?: string; body: string }> {
-  const { request } = call;
-  if (!isJson(request)) return refused(call, WRONG_TYPE);
-  const body = await bodyOf(request, options);
+  ask: (content: CallContent) => Promise<WebhookAnswer>,
+): Promise<WebhookAnswer> {
+  const length = call.request.headers.get("content-length");
+  if (length === null || Number(length) > SMALL_BODY_BYTES) {
+    const answer = await ask({});
+    if (answer.status !== CONTINUE.status) return answer;
+  }
+  const content = await contentOf(call.request, options);
+  return await ask("status" in content ? { refusal: refused(call, content) } : content);
+}
+
+/** The body and the key of a call; checks media type, size, syntax of the key and text, in this order. */
+async function contentOf(
+  request: Request,
+  options: WebhookRouteOptions,
+): Promise<WebhookProblem | CallContent> {
+  if (!isJson(request)) return WRONG_TYPE;
+  const body = await readApiBody(request, options);
   const isCut = typeof body !== "string" && body.kind !== "malformed";
-  if (isCut) return refused(call, problemFor(body));
+  if (isCut) return bodyProblem(body);
   const idempotencyKey = request.headers.get("idempotency-key") ?? undefined;
   const problem = idempotencyKey === undefined ? undefined : idempotencyKeyProblem(idempotencyKey);
-  if (problem !== undefined) return refused(call, invalidKey(problem));
-  if (typeof body !== "string") return refused(call, problemFor(body));
+  if (problem !== undefined) return invalidKey(problem);
+  if (typeof body !== "string") return bodyProblem(body);
   return idempotencyKey === undefined ? { body } : { idempotencyKey, body };
 }
 
-function bodyOf(request: Request, { maxBodyBytes, clock }: WebhookRouteOptions): Promise<string | Refusal> {
-  return readBody(request, { maxBytes: maxBodyBytes, timeoutMs: BODY_TIMEOUT_MS, clock });
-}
-
-function isJson({ headers }: Request): boolean {
-  return JSON_TYPE.test(headers.get("content-type") ?? "");
-}
-
-function refused({ requestId }: Call, problem: WebhookProblem): WebhookAnswer {
-  return problemAnswer(problem, requestId);
-}
-
-function wrongMethod(call: Call, allow: string): WebhookAnswer {
-  const detail = `Cannot answer this method: ${allow} would be right`;
-  return refused(call, { status: 405, code: "method_not_allowed", detail, headers: { allow } });
-}
-
 function invalidKey(problem: string): WebhookProblem {
-  return {
-    status: 400,
-    code: "invalid_idempotency_key",
-    field: "Idempotency-Key",
-    detail: `Cannot take the call: ${problem}`,
-  };
+  const detail = `Cannot accept the call: ${problem}`;
+  return { status: 400, code: "invalid_idempotency_key", field: "Idempotency-Key", detail };
 }
-
-function problemFor({ kind, reason, detail, headers }: Refusal): WebhookProblem {
-  const code = kind === "malformed" ? "malformed_json" : kind;
-  return { status: REFUSALS[kind], code, field: "body", detail: detail ?? reason, headers };
-}
-
-/** The same as the service answers for a key that it does not know. */
-const UNAUTHORIZED: WebhookProblem = {
-  status: 401,
-  code: "unauthorized",
-  detail: "Cannot let this call in: a bearer token that is known is wanted",
-  headers: { "www-authenticate": "Bearer" },
-};
-const NOT_FOUND: WebhookProblem = { status: 404, code: "not_found", detail: "Cannot find this path" };
-const WRONG_TYPE: WebhookProblem = {
-  status: 415,
-  code: "unsupported_media_type",
-  field: "Content-Type",
-  detail: "Cannot read the body: application/json is wanted",
-};

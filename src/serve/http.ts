@@ -1,45 +1,39 @@
 import { WatchedPair } from "../base/watched_pair.ts";
-import { createDebugHandler, type DebugRoute } from "../http/debug.ts";
-import { type Explainer, explainRoute } from "../http/explain_route.ts";
+import { createDebugHandler } from "../http/debug.ts";
+import { explainRoute } from "../http/explain_route.ts";
 import { healthRoutes } from "../http/healthcheck.ts";
 import { type HttpPort, listenHttpPort } from "../http/http_port.ts";
 import type { HttpsLayer } from "../http/https_layer.ts";
 import { type HttpListener, listenHttp } from "../http/listen.ts";
-import { ownSiteGuard } from "../http/own_site_guard.ts";
+import { ownSiteGuard } from "../http/request_guards.ts";
 import { rateLimitRoute } from "../http/rate_limit_route.ts";
 import { createRouter, type Route } from "../http/router.ts";
+import type { OpenService } from "./decisions.ts";
 import { addListenerMetrics, listenerReport } from "./listener_report.ts";
 import { openUi, type OpenUiOptions } from "./ui.ts";
+import type { OpenWebhooks } from "./webhooks.ts";
 import { rulesText } from "../ratelimit/rules_text.ts";
 import { addressOf } from "./lifecycle.ts";
 import type { ServiceParts } from "./parts.ts";
-import type { Address } from "../settings/parsers.ts";
+import type { Address } from "../settings/address_parsers.ts";
 import { statsText } from "../stats/store.ts";
 import type { Decide } from "../telemetry/tracing_decision.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 
-/** What is served next to decisions and health. */
-export interface HttpRoutes {
-  /** For the HTTP port. */
-  readonly routes: readonly Route[];
-  /** For `TRIGGER_ADDR`, where it is set. */
-  readonly triggerRoutes: readonly Route[];
-}
-
-/** The HTTP port, and that of the triggers where they have their own. */
+/** The HTTP port, and the separate one of the triggers. */
 export interface OpenHttp extends Pick<HttpListener, "hostname" | "port" | "drain" | "close"> {
   readonly triggers: Pick<HttpListener, "hostname" | "port"> | undefined;
 }
 
 /**
  * Serves the HTTP port: decisions, health and further routes; and the triggers, where they have their own address.
- * Throws when the files of TLS cannot be used, or an address cannot be had.
+ * Throws when it cannot use the files of TLS or listen.
  */
 export async function openHttp(
   parts: ServiceParts,
   tracing: Pick<Tracing, "route">,
   decide: Decide,
-  { routes, triggerRoutes }: HttpRoutes,
+  { routes, triggerRoutes }: Pick<OpenWebhooks, "routes" | "triggerRoutes">,
 ): Promise<OpenHttp> {
   const { settings, clock, health, stats } = parts;
   const onMalformed = () => void stats.service.serviceError++;
@@ -79,7 +73,7 @@ interface OpenPortOptions extends Address {
   readonly tls: HttpsLayer | undefined;
 }
 
-/** Opens a port for clients that are not trusted. */
+/** Opens a port for untrusted clients. */
 function openPort(parts: ServiceParts, { name, host, port, routes, tls }: OpenPortOptions): HttpPort {
   const { settings, stats, logger, clock } = parts;
   const ofOwnSite = ownSiteGuard({ links: true });
@@ -92,13 +86,13 @@ function openPort(parts: ServiceParts, { name, host, port, routes, tls }: OpenPo
     isShared: settings.LISTEN_SHARED,
     maxConnections: settings.HTTP_MAX_CONNECTIONS === 0 ? Infinity : settings.HTTP_MAX_CONNECTIONS,
   });
-  stats.addGauge(`ratelimit.process.${name}_connections`, () => opened.connections);
-  stats.addCounter(`ratelimit.process.${name}_connections_refused`, () => opened.refused);
-  addListenerMetrics(parts, name, opened);
+  stats.addGauge(`ratelimit.process.${name}_connections`, () => opened.accepting.connections);
+  stats.addCounter(`ratelimit.process.${name}_connections_refused`, () => opened.accepting.refused);
+  addListenerMetrics(parts, name, opened.accepting);
   return opened;
 }
 
-/** TLS with the pair of the files, also after they changed. */
+/** TLS with the pair of the files, reloaded when they change. */
 async function openPair({ settings, stats, logger, clock }: ServiceParts, onRenewed: () => void) {
   const { HttpsLayer } = await import("../http/https_layer.ts");
   const watched = await WatchedPair.open({
@@ -117,22 +111,15 @@ async function openPair({ settings, stats, logger, clock }: ServiceParts, onRene
   return { watched, tls };
 }
 
-/** What the debug port shows of the decisions. */
-export interface ShownService {
-  readonly service: OpenUiOptions["service"];
-  readonly counters: Explainer;
-}
-
-/** What the debug port is opened with beside. */
+/** Options of `openDebug`. */
 export interface OpenDebugOptions extends Pick<OpenUiOptions, "version" | "loading"> {
-  /** What has further paths. */
-  readonly webhooks: { readonly debugRoutes: readonly DebugRoute[] };
+  readonly webhooks: Pick<OpenWebhooks, "debugRoutes">;
 }
 
 /** Serves the debug port. */
 export function openDebug(
   parts: ServiceParts,
-  { service, counters }: ShownService,
+  { service, counters }: OpenService,
   { version, loading, webhooks }: OpenDebugOptions,
 ): HttpListener {
   const { settings, logger, clock, health, stats } = parts;
@@ -155,14 +142,10 @@ export function openDebug(
     port,
     isShared: settings.LISTEN_SHARED,
   });
-  addListenerMetrics(parts, "debug", opened);
+  addListenerMetrics(parts, "debug", opened.accepting);
   if (token === undefined && !isLoopback(opened.hostname)) {
-    logger.warning(
-      "The debug port is open to other machines without a token; set DEBUG_TOKEN or DEBUG_HOST",
-      {
-        address: addressOf(opened),
-      },
-    );
+    const text = "The debug port is open to other machines without a token; set DEBUG_TOKEN or DEBUG_HOST";
+    logger.warning(text, { address: addressOf(opened) });
   }
   return opened;
 }

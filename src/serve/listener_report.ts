@@ -1,7 +1,7 @@
 import type { AcceptGuardOptions } from "../base/accept_guard.ts";
 import type { ServiceParts } from "./parts.ts";
 
-/** Makes a listener's state a component of health; `name` is also the name in its log lines. */
+/** Makes the state of a listener a component of health; its log lines have the same name. */
 export function listenerReport(
   { health, logger, clock }: Pick<ServiceParts, "health" | "logger" | "clock">,
   name: string,
@@ -11,12 +11,12 @@ export function listenerReport(
   return { name, logger, clock, onState };
 }
 
-/** Counts how often accepting failed, and shows whether it fails now, under the listener's name. */
+/** Adds the metrics of accepting under the name of the listener. */
 export function addListenerMetrics(
   { stats }: Pick<ServiceParts, "stats">,
   name: string,
-  listener: { readonly failures: number; readonly isFailing: boolean },
+  accepting: { readonly failures: number; readonly isFailing: boolean },
 ): void {
-  stats.addCounter(`ratelimit.process.${name}_accept_failures`, () => listener.failures);
-  stats.addGauge(`ratelimit.process.${name}_accept_failing`, () => listener.isFailing ? 1 : 0);
+  stats.addCounter(`ratelimit.process.${name}_accept_failures`, () => accepting.failures);
+  stats.addGauge(`ratelimit.process.${name}_accept_failing`, () => accepting.isFailing ? 1 : 0);
 }

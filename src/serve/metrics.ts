@@ -35,7 +35,7 @@ export async function openPullMetrics(
     port,
     isShared: settings.LISTEN_SHARED,
   });
-  addListenerMetrics(parts, "metrics", listener);
+  addListenerMetrics(parts, "metrics", listener.accepting);
   return listener;
 }
 

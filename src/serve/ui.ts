@@ -1,6 +1,5 @@
 import type { DebugRoute } from "../http/debug.ts";
-import { uiLiveRoute } from "../http/ui_live_route.ts";
-import { uiRoutes } from "../http/ui_route.ts";
+import { uiLiveRoute, uiRoutes } from "../http/ui_routes.ts";
 import type { OpenRules } from "./rules.ts";
 import { limitText } from "../ratelimit/limit_text.ts";
 import type { RateLimitService } from "../ratelimit/service.ts";

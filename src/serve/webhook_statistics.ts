@@ -9,7 +9,7 @@ import {
 
 const PREFIX = "ratelimit.webhooks";
 
-/** What became of a call of a trigger, by the status of its answer; all others are `failed`. */
+/** Results of calls of triggers by the status of the answer; all others are `failed`. */
 const TRIGGER_RESULTS: Readonly<Record<number, string>> = {
   202: "accepted",
   400: "invalid",
@@ -26,14 +26,11 @@ const TRIGGER_RESULTS: Readonly<Record<number, string>> = {
   503: "unavailable",
 };
 
-/**
- * Shows what the webhook service tells of itself among the statistics of the process. Counters go on where a worker
- * that is replaced begins anew.
- */
+/** Shows the metrics of the webhook service in the statistics. Counters continue when a worker is replaced. */
 export class WebhookStatistics {
   readonly #stats: StatsStore;
   readonly #triggers = new Map<string, number>();
-  /** What workers that are gone have counted. */
+  /** Counters of former workers. */
   readonly #before = new Map<string, number>();
   #counters: Readonly<Record<string, number>> = {};
   #gauges: Readonly<Record<string, number>> = {};
@@ -60,7 +57,7 @@ export class WebhookStatistics {
     this.#triggers.set(result, (this.#triggers.get(result) ?? 0) + 1);
   }
 
-  /** Takes what a worker tells; `isNew` when it has not told anything before. */
+  /** Takes the metrics of a worker; `isNew` when they are its first. */
   take({ counters, gauges, durations }: WebhookMetrics, isNew: boolean): void {
     if (isNew) {
       for (const [name, count] of Object.entries(this.#counters)) {

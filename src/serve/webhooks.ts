@@ -1,13 +1,12 @@
-import type { Clock } from "../base/clock.ts";
+import { dirname, resolve } from "node:path";
 import { counterRoutes, type Counters } from "../http/counters_route.ts";
 import type { DebugRoute } from "../http/debug.ts";
 import { type HttpListener, listenHttp } from "../http/listen.ts";
 import { createRouter, type Route } from "../http/router.ts";
-import { ownSiteGuard } from "../http/own_site_guard.ts";
+import { ownSiteGuard } from "../http/request_guards.ts";
 import {
   absentTriggerRoute,
   administrationRoute,
-  type EventMethods,
   eventRoute,
   triggerRoute,
   type WebhookRouteOptions,
@@ -15,7 +14,6 @@ import {
 import { addListenerMetrics, listenerReport } from "./listener_report.ts";
 import type { ServiceParts } from "./parts.ts";
 import type { Settings } from "../settings/table.ts";
-import { storeFolderProblem } from "./store_folder.ts";
 import type { Decide } from "../telemetry/tracing_decision.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import { WebhookStatistics } from "./webhook_statistics.ts";
@@ -30,29 +28,29 @@ export interface OpenWebhooksOptions {
   readonly version: string;
   readonly tracing: Pick<Tracing, "route" | "work">;
   readonly decide: Decide;
-  /** What the administration looks at beside, also where the webhook service is off. */
+  /** Part of the administration, also where the webhook service is off. */
   readonly counters: Counters;
-  /** Starts a worker; one with the webhook service when absent. */
+  /** Replaces the worker that serves webhooks, in tests. */
   readonly createWorker?: (() => WebhookWorkerHandle) | undefined;
 }
 
-/** The webhook service, as far as the process has to know it. */
+/** The webhook service and the administration, to the rest of the process. */
 export interface OpenWebhooks {
   /** For the HTTP port. */
   readonly routes: readonly Route[];
-  /** For `TRIGGER_ADDR`, where it is set: triggers and posting events, which the HTTP port then lacks. */
+  /** For `TRIGGER_ADDR`, if set: triggers and posting events, which the HTTP port then lacks. */
   readonly triggerRoutes: readonly Route[];
   /** For the debug port. */
   readonly debugRoutes: readonly DebugRoute[];
-  /** The address of the administration, where it has one of its own. */
+  /** The listener of the administration, if it has its own address. */
   readonly listener: HttpListener | undefined;
-  /** Starts the thread of the service. Calls that come before it is ready wait for it for a while. */
+  /** Starts the worker of the service. Calls wait for it for a while. */
   start(): void;
-  /** Lets nothing more in, gives work that is under way so long, and ends. */
+  /** Refuses new calls, gives running work this long, and stops. */
   close(graceMs: number): Promise<void>;
 }
 
-/** The service does not wait for longer than this for the rest, such as for rules that nobody has sent yet. */
+/** The worker starts at the latest now, even if the rest waits, such as for its first rules. */
 const LATEST_START_MS = 1_000;
 /** No attempt outlives its delivery. */
 const DELIVERY_MS = 24 * 60 * 60_000;
@@ -63,17 +61,45 @@ const GOOD_TOKEN_LENGTH = 32;
 
 /**
  * Opens the webhook service, where the settings name its store, and the administration. Throws when `ADMIN_ADDR`
- * cannot be had. The service itself is still to be started.
+ * cannot be bound. The service itself is started later.
  */
 export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions): OpenWebhooks {
-  const { settings, health, stats, logger, clock } = parts;
-  const { WEBHOOK_STORE: place, ADMIN_TOKEN: adminToken } = settings;
-  const further = counterRoutes({ counters: options.counters, adminToken, clock, logger });
-  if (place === undefined) return withoutService(further, parts);
+  const { settings: { WEBHOOK_STORE: place, ADMIN_TOKEN: adminToken, ADMIN_ADDR }, logger, clock } = parts;
   warnOfToken(parts);
+  const counters = counterRoutes({ counters: options.counters, adminToken, clock, logger });
+  const isSeparate = ADMIN_ADDR !== undefined;
+  const service = place === undefined ? undefined : openService(place, parts, options);
+  const administration = [...service?.administration ?? [], ...counters];
+  const listener = isSeparate ? openAdministration(administration, parts) : undefined;
+  const worker = service?.worker;
+  const cancelStart = clock.after(LATEST_START_MS, () => worker?.start());
+  return {
+    routes: [...service?.routes ?? [], ...(isSeparate ? [] : counters)],
+    triggerRoutes: service?.triggerRoutes ?? [],
+    debugRoutes: administration.map(shownOnDebugPort),
+    listener,
+    start() {
+      cancelStart();
+      worker?.start();
+    },
+    async close(graceMs) {
+      cancelStart();
+      await Promise.all([worker?.stop(graceMs), listener?.close(graceMs)]);
+    },
+  };
+}
+
+interface OpenService extends Pick<OpenWebhooks, "routes" | "triggerRoutes"> {
+  readonly worker: WebhookWorkerSupervisor;
+  /** For the debug port, and for `ADMIN_ADDR`. */
+  readonly administration: readonly Route[];
+}
+
+function openService(place: string, parts: ServiceParts, options: OpenWebhooksOptions): OpenService {
+  const { settings, health, stats, logger, clock } = parts;
   warnOfFolder(place, parts);
   const statistics = new WebhookStatistics(stats);
-  const thread = new WebhookWorkerSupervisor({
+  const worker = new WebhookWorkerSupervisor({
     ...parts,
     options: workerOptions(settings, { store: storeSettings(place, settings), version: options.version }),
     limit: limitBy(options.decide),
@@ -86,84 +112,35 @@ export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions):
     createWorker: options.createWorker,
   });
   const onTrigger: WebhookRouteOptions["onTrigger"] = (answer) => statistics.noteTrigger(answer);
-  const routing = {
-    calls: thread,
+  const routing: WebhookRouteOptions = {
+    calls: worker,
     maxBodyBytes: settings.WEBHOOK_MAX_BODY_BYTES,
-    adminToken,
-    clock,
-    logger,
-    onTrigger,
+    adminToken: settings.ADMIN_TOKEN,
+    ...{ clock, logger, onTrigger },
   };
-  const administration = [
-    eventRoute(routing, { readable: true, postable: true }),
-    administrationRoute(routing),
-    ...further,
-  ];
   const triggers = options.tracing.route(() => triggerRoute(routing), options.decide);
-  const isApart = settings.ADMIN_ADDR !== undefined;
+  const events = (readable: boolean, postable: boolean) => eventRoute(routing, { readable, postable });
+  const isSeparate = settings.ADMIN_ADDR !== undefined;
   // Without its token all of the administration is 404.
-  const rest = isApart
-    ? [administrationRoute({ ...routing, adminToken: undefined })]
-    : [administrationRoute(routing), ...further];
-  const events = (methods: EventMethods) => eventRoute(routing, methods);
-  const listener = isApart ? openAdministration(administration, parts) : undefined;
-  const starting = startOnce(() => thread.start(), clock);
+  const rest = administrationRoute(isSeparate ? { ...routing, adminToken: undefined } : routing);
+  const hasTriggerPort = settings.TRIGGER_ADDR !== undefined;
   return {
-    ...(settings.TRIGGER_ADDR === undefined
-      ? { routes: [triggers, events({ readable: !isApart, postable: true }), ...rest], triggerRoutes: [] }
-      : {
-        routes: [
-          absentTriggerRoute(routing),
-          events({ readable: !isApart, postable: false }),
-          ...rest,
-        ],
-        triggerRoutes: [triggers, events({ readable: false, postable: true })],
-      }),
-    debugRoutes: administration.map(shownOnDebugPort),
-    listener,
-    start: starting.start,
-    async close(graceMs) {
-      starting.cancel();
-      await Promise.all([thread.stop(graceMs), listener?.close(graceMs)]);
-    },
+    worker,
+    administration: [events(true, true), administrationRoute(routing)],
+    routes: [
+      hasTriggerPort ? absentTriggerRoute() : triggers,
+      events(!isSeparate, !hasTriggerPort),
+      rest,
+    ],
+    triggerRoutes: hasTriggerPort ? [triggers, events(false, true)] : [],
   };
 }
 
-/** Starts when it is told to, and by itself when the rest of the service waits for something. */
-function startOnce(run: () => void, clock: Clock): { start(): void; cancel(): void } {
-  let isStarted = false;
-  const start = () => {
-    cancel();
-    if (isStarted) return;
-    isStarted = true;
-    run();
-  };
-  const cancel = clock.after(LATEST_START_MS, start);
-  return { start, cancel };
-}
-
-/** The administration of what else there is: it wants its token, as the whole group does. */
-function withoutService(administration: readonly Route[], parts: ServiceParts): OpenWebhooks {
-  const { ADMIN_TOKEN: token, ADMIN_ADDR: address } = parts.settings;
-  const given = token === undefined ? [] : administration;
-  if (token !== undefined) warnOfToken(parts);
-  const isApart = given.length > 0 && address !== undefined;
-  const listener = isApart ? openAdministration(given, parts) : undefined;
-  return {
-    routes: isApart ? [] : given,
-    triggerRoutes: [],
-    debugRoutes: given.map(shownOnDebugPort),
-    listener,
-    start: () => {},
-    close: async (graceMs) => await listener?.close(graceMs),
-  };
-}
-
-/** These paths want a token of their own. */
+/** These paths have their own token. */
 function shownOnDebugPort(route: Route): DebugRoute {
   const isCounters = route.path.startsWith("/api/v1/counters/");
   const help = isCounters
-    ? "the counters of a request; POST, wants ADMIN_TOKEN"
+    ? "the counters of a request; POST, requires ADMIN_TOKEN"
     : "the administration of webhooks";
   return { ...route, help, open: true };
 }
@@ -180,7 +157,7 @@ function openAdministration(routes: readonly Route[], parts: ServiceParts): Http
     port,
     isShared: settings.LISTEN_SHARED,
   });
-  addListenerMetrics(parts, "administration", opened);
+  addListenerMetrics(parts, "administration", opened.accepting);
   return opened;
 }
 
@@ -189,12 +166,38 @@ function warnOfToken({ settings: { ADMIN_TOKEN: token }, logger }: ServiceParts)
     return logger.warning("ADMIN_TOKEN is not set: the administration of webhooks is off");
   }
   if (token.length >= GOOD_TOKEN_LENGTH) return;
-  logger.warning(`ADMIN_TOKEN is short: ${GOOD_TOKEN_LENGTH} characters or more would be right`);
+  logger.warning(`ADMIN_TOKEN is short: use ${GOOD_TOKEN_LENGTH} characters or more`);
 }
 
 function warnOfFolder(place: string, { settings, logger }: ServiceParts): void {
   const problem = isPostgresAddress(place) ? undefined : storeFolderProblem(place, settings);
   if (problem !== undefined) logger.warning(problem);
+}
+
+/**
+ * Why a database file is in a bad place; nothing where it is not. The runtime opens and closes each file that changes in
+ * a watched folder, and a process that closes a file loses its locks on it: another process can then open the store at
+ * the same time, which SQLite answers with errors at best.
+ */
+export function storeFolderProblem(path: string, settings: Settings): string | undefined {
+  const folder = dirname(resolve(path));
+  if (!watchedFolders(settings).some((watched) => resolve(watched) === folder)) return undefined;
+  return `WEBHOOK_STORE "${path}" is in a folder that is watched for changes, where it loses its locks; ` +
+    "move it to a separate folder";
+}
+
+function watchedFolders(settings: Settings): string[] {
+  const { RUNTIME_ROOT: root, RUNTIME_SUBDIRECTORY: below, RUNTIME_APPDIRECTORY: rules } = settings;
+  const files = [
+    settings.GRPC_SERVER_TLS_CERT,
+    settings.GRPC_SERVER_TLS_KEY,
+    settings.HTTP_SERVER_TLS_CERT,
+    settings.HTTP_SERVER_TLS_KEY,
+  ];
+  const folders = [dirname(resolve(root)), root, resolve(root, below), resolve(root, below, rules)];
+  for (const file of files) if (file !== undefined && file !== "") folders.push(dirname(resolve(file)));
+  if (settings.WORKFLOW_DIRECTORY !== undefined) folders.push(settings.WORKFLOW_DIRECTORY);
+  return folders;
 }
 
 function workerOptions(
@@ -234,10 +237,10 @@ function storeSettings(place: string, settings: Settings): StoreSettings {
   };
 }
 
-/** Nobody leaves: a worker waits for what it asked. */
+/** A worker waits for its answer. */
 const CALLER = { gone: false };
 
-/** The decision service as the webhook service asks it: one hit for each descriptor. */
+/** Asks the decision service for the webhook service: one hit for each descriptor. */
 function limitBy(decide: Decide): LimitCall {
   return async (domain, descriptors) => {
     const asked = descriptors.map((descriptor) => ({

@@ -18,25 +18,25 @@ export function parseHost(text: string): Parsed<string> {
   const inner = /^\[(.*)\]$/.exec(text)?.[1];
   const host = inner ?? text;
   const good = inner === undefined && (isHostName(host) || isIpv4(host)) || isIpv6(host);
-  return good ? { value: host } : { wanted: "a host name or an IP address" };
+  return good ? { value: host } : { expected: "a host name or an IP address" };
 }
 
 /** Reads the port of a listener; 0 takes a free one. */
 export function parsePort(text: string): Parsed<number> {
   const port = portNumber(text, 0);
-  return port === undefined ? { wanted: `a port from 0 to ${MAX_PORT}` } : { value: port };
+  return port === undefined ? { expected: `an integer from 0 to ${MAX_PORT}` } : { value: port };
 }
 
 /** Reads `host:port` or `[IPv6]:port` of a server to connect to. */
 export const dialAddress: Parser<Address> = (text) => {
   const parsed = parseAddress(text, 1);
-  return parsed === undefined ? { wanted: "host:port or [IPv6 address]:port" } : { value: parsed };
+  return parsed === undefined ? { expected: "host:port or [IPv6 address]:port" } : { value: parsed };
 };
 
 /** Reads the address of a listener: as `dialAddress`, and `:port` for every interface. */
 export const listenAddress: Parser<Address> = (text) => {
   const parsed = parseAddress(text.startsWith(":") ? `0.0.0.0${text}` : text, 0);
-  return parsed === undefined ? { wanted: "host:port, [IPv6 address]:port or :port" } : { value: parsed };
+  return parsed === undefined ? { expected: "host:port, [IPv6 address]:port or :port" } : { value: parsed };
 };
 
 /** Takes what a gRPC client may dial: `host:port`, `dns:///host:port` or `unix:path`. */
@@ -45,12 +45,12 @@ export function parseDialTarget(text: string): Parsed<string> {
   const bare = text.replace(/^dns:(?:\/\/[^/]*\/)?/, "");
   return "value" in dialAddress(bare)
     ? { value: text }
-    : { wanted: "host:port, dns:///host:port or unix:path" };
+    : { expected: "host:port, dns:///host:port or unix:path" };
 }
 
 /** Takes the name of an SRV record. */
 export function parseSrvName(text: string): Parsed<string> {
-  return SRV_NAME.test(text) ? { value: text } : { wanted: "an SRV name such as _mc._tcp.example.com" };
+  return SRV_NAME.test(text) ? { value: text } : { expected: "an SRV name such as _mc._tcp.example.com" };
 }
 
 /** Takes a range of addresses such as `10.0.0.0/8` or `fd00::/8`. */
@@ -59,18 +59,18 @@ export function parseCidr(text: string): Parsed<string> {
   const maxBits = isIpv4(address) ? 32 : isIpv6(address) ? 128 : -1;
   return bits !== "" && Number(bits) <= maxBits
     ? { value: text }
-    : { wanted: "an address range such as 10.0.0.0/8 or fd00::/8" };
+    : { expected: "an address range such as 10.0.0.0/8 or fd00::/8" };
 }
 
 /** Takes the path of a URL. */
 export function parseUrlPath(text: string): Parsed<string> {
-  return /^\/[^\s?#]*$/.test(text) ? { value: text } : { wanted: "a path that starts with /" };
+  return /^\/[^\s?#]*$/.test(text) ? { value: text } : { expected: "a path that starts with /" };
 }
 
 /** Takes a whole URL of the scheme http or https. */
 export function parseHttpUrl(text: string): Parsed<string> {
   const good = /^https?:\/\/[^/]/i.test(text) && URL.canParse(text);
-  return good ? { value: text } : { wanted: "a URL that starts with http:// or https://" };
+  return good ? { value: text } : { expected: "a URL that starts with http:// or https://" };
 }
 
 function parseAddress(text: string, minPort: number): Address | undefined {

@@ -1,7 +1,7 @@
 import { KV_RULES } from "./kv_rules.ts";
 import { mogrifierProblems } from "./mogrifier_rules.ts";
 import { STORE_RULES } from "./store_rules.ts";
-import type { CrossRule, Settings } from "./table.ts";
+import type { CrossRule, SettingName, Settings } from "./table.ts";
 
 const RULES: readonly CrossRule[] = [
   {
@@ -48,72 +48,65 @@ const RULES: readonly CrossRule[] = [
   ...STORE_RULES,
 ];
 
-/** What is wrong between settings that are each right by themselves; `bad` names those that are not. */
+/** The problems between valid settings; `bad` names settings that could not be read. */
 export function crossProblems(settings: Settings, bad: ReadonlySet<string>): string[] {
   return RULES.filter((rule) => !rule.reads.some((name) => bad.has(name)))
     .flatMap((rule) => rule.problem(settings) ?? []);
 }
 
-/** A client certificate is of use with its key only. */
 function xdsClientPairProblem(settings: Settings): string | undefined {
-  const { CONFIG_GRPC_XDS_CLIENT_TLS_CERT: cert, CONFIG_GRPC_XDS_CLIENT_TLS_KEY: key } = settings;
   if (settings.CONFIG_TYPE !== "GRPC_XDS_SOTW" || !settings.CONFIG_GRPC_XDS_SERVER_USE_TLS) return undefined;
-  if ((cert === undefined) === (key === undefined)) return undefined;
-  const [given, absent] = cert === undefined ? ["KEY", "CERT"] : ["CERT", "KEY"];
-  return `Cannot use CONFIG_GRPC_XDS_CLIENT_TLS_${given} ${JSON.stringify(cert ?? key)}: ` +
-    `CONFIG_GRPC_XDS_CLIENT_TLS_${absent} is not set; both or none would be right`;
+  return halfPairProblem(settings, ["CONFIG_GRPC_XDS_CLIENT_TLS_CERT", "CONFIG_GRPC_XDS_CLIENT_TLS_KEY"]);
 }
 
-/** A server speaks TLS with a certificate and its key only. */
 function missingPairProblems(server: "GRPC" | "HTTP", settings: Settings): string[] {
   const use = `${server}_SERVER_USE_TLS` as const;
   const pair = [`${server}_SERVER_TLS_CERT`, `${server}_SERVER_TLS_KEY`] as const;
   if (!settings[use]) return [];
   return pair.filter((name) => settings[name] === undefined)
-    .map((name) =>
-      `Cannot use ${use} "true": ${name} is not set; the path of a PEM file in it would be right`
-    );
+    .map((name) => `Invalid ${use} "true": ${name} is not set; expected the path of a PEM file in it`);
 }
 
 function clientNameProblem(settings: Settings): string | undefined {
   const { GRPC_CLIENT_TLS_SAN: name, GRPC_CLIENT_TLS_CACERT: authority, GRPC_SERVER_USE_TLS: tls } = settings;
   if (name === undefined || (tls && authority !== undefined)) return undefined;
-  const [state, right] = tls
+  const [state, expected] = tls
     ? ["client certificates are not asked for", "GRPC_CLIENT_TLS_CACERT"]
     : ["gRPC is served without TLS", "GRPC_SERVER_USE_TLS=true and GRPC_CLIENT_TLS_CACERT"];
-  return `Cannot use GRPC_CLIENT_TLS_SAN ${
-    JSON.stringify(name)
-  }: ${state}; ${right} beside it would be right`;
+  return `Invalid GRPC_CLIENT_TLS_SAN ${JSON.stringify(name)}: ${state}; expected ${expected}`;
 }
 
 function clientAuthorityProblem(settings: Settings): string | undefined {
   const path = settings.GRPC_CLIENT_TLS_CACERT;
   if (path === undefined || settings.GRPC_SERVER_USE_TLS) return undefined;
-  return `Cannot use GRPC_CLIENT_TLS_CACERT ${JSON.stringify(path)}: gRPC is served without TLS; ` +
-    "GRPC_SERVER_USE_TLS=true beside it would be right";
+  return `Invalid GRPC_CLIENT_TLS_CACERT ${JSON.stringify(path)}: gRPC is served without TLS; ` +
+    "expected GRPC_SERVER_USE_TLS=true";
 }
 
 function mcNodesProblem(settings: Settings): string | undefined {
   if (settings.MC_HOST_PORT === undefined || settings.MC_SRV === undefined) return undefined;
-  return `Cannot use MC_SRV ${JSON.stringify(settings.MC_SRV)}: MC_HOST_PORT is set too; ` +
-    "one of the two would be right";
+  return `Invalid MC_SRV ${
+    JSON.stringify(settings.MC_SRV)
+  }: MC_HOST_PORT is set too; expected one of the two`;
 }
 
 function missingMcNodesProblem(settings: Settings): string | undefined {
   const { BACKEND_TYPE, MC_HOST_PORT, MC_SRV } = settings;
   if (BACKEND_TYPE !== "mc" || MC_HOST_PORT !== undefined || MC_SRV !== undefined) return undefined;
-  return "Cannot use the memcached-style cache: neither MC_HOST_PORT nor MC_SRV is set; " +
-    "MC_HOST_PORT=host:port,host:port or MC_SRV=_mc._tcp.example.com would be right";
+  return "Neither MC_HOST_PORT nor MC_SRV is set: expected MC_HOST_PORT=host:port,host:port or " +
+    "MC_SRV=_mc._tcp.example.com";
 }
 
-/** A certificate is shown with its key, or none is; without TLS neither is read. */
 function pairProblem(cache: "KV" | "MC", settings: Settings): string | undefined {
   if (!(cache === "MC" ? settings.MC_TLS : isTlsToKv(settings))) return undefined;
-  const pair = [`${cache}_TLS_CLIENT_CERT`, `${cache}_TLS_CLIENT_KEY`] as const;
-  const [given, missing] = settings[pair[0]] === undefined ? [pair[1], pair[0]] : pair;
+  return halfPairProblem(settings, [`${cache}_TLS_CLIENT_CERT`, `${cache}_TLS_CLIENT_KEY`]);
+}
+
+function halfPairProblem(settings: Settings, pair: readonly [SettingName, SettingName]): string | undefined {
+  const [missing, given] = settings[pair[0]] === undefined ? pair : pair.toReversed();
+  if (given === undefined || missing === undefined) return undefined;
   if (settings[given] === undefined || settings[missing] !== undefined) return undefined;
-  return `Cannot use ${given} ${JSON.stringify(settings[given])}: ${missing} is not set; ` +
-    "both or none of the two would be right";
+  return `Invalid ${given} ${JSON.stringify(settings[given])}: ${missing} is not set; expected both or none`;
 }
 
 function isTlsToKv({ KV_TLS, KV_PERSECOND_TLS, KV_URL, KV_PERSECOND_URL }: Settings): boolean {

@@ -34,7 +34,7 @@ export function withSettingsTable(markdown: string): string {
   const start = markdown.indexOf(START);
   const end = markdown.indexOf(END);
   if (start < 0 || end < start) {
-    throw new Error(`Cannot write the table of settings: "${START}" before "${END}" would be right`);
+    throw new Error(`Cannot write the table of settings: expected "${START}" before "${END}"`);
   }
   const section = ["<!-- deno-fmt-ignore-start -->", settingsTable(), "<!-- deno-fmt-ignore-end -->"];
   return `${markdown.slice(0, start + START.length)}\n\n${section.join("\n\n")}\n\n${markdown.slice(end)}`;

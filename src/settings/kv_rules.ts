@@ -1,21 +1,23 @@
-import { dialAddress } from "./parsers.ts";
+import { dialAddress } from "./address_parsers.ts";
 import type { CrossRule, Settings } from "./table.ts";
 
-/** The rules between the settings of the key-value caches, in the order in which problems are told. */
+type Prefix = "KV" | "KV_PERSECOND";
+
+/** The rules between the settings of the key-value caches, in the order of their problems. */
 export const KV_RULES: readonly CrossRule[] = [
   { reads: ["KV_PERSECOND", "BACKEND_TYPE"], problem: perSecondProblem },
-  { reads: ["BACKEND_TYPE", "KV_URL"], problem: missingKvUrlProblem },
-  { reads: ["BACKEND_TYPE", "KV_URL", "KV_SOCKET_TYPE", "KV_TYPE"], problem: kvUrlProblem },
+  { reads: ["BACKEND_TYPE", "KV_URL"], problem: missingUrlProblem },
+  {
+    reads: ["BACKEND_TYPE", "KV_URL", "KV_SOCKET_TYPE", "KV_TYPE"],
+    problem: (settings) => addressProblem("KV", settings),
+  },
   { reads: ["BACKEND_TYPE", "KV_PERSECOND", "KV_PERSECOND_URL"], problem: missingPerSecondUrlProblem },
   {
     reads: [
-      "BACKEND_TYPE",
-      "KV_PERSECOND",
-      "KV_PERSECOND_URL",
-      "KV_PERSECOND_SOCKET_TYPE",
-      "KV_PERSECOND_TYPE",
+      ...["BACKEND_TYPE", "KV_PERSECOND", "KV_PERSECOND_URL"] as const,
+      ...["KV_PERSECOND_SOCKET_TYPE", "KV_PERSECOND_TYPE"] as const,
     ],
-    problem: perSecondUrlProblem,
+    problem: (settings) => addressProblem("KV_PERSECOND", settings),
   },
   {
     reads: ["BACKEND_TYPE", "KV_PIPELINE_WINDOW", "KV_TIMEOUT"],
@@ -23,97 +25,101 @@ export const KV_RULES: readonly CrossRule[] = [
   },
   {
     reads: ["BACKEND_TYPE", "KV_PERSECOND", "KV_PERSECOND_PIPELINE_WINDOW", "KV_PERSECOND_TIMEOUT"],
-    problem: (settings) => settings.KV_PERSECOND ? windowProblem("KV_PERSECOND", settings) : undefined,
+    problem: (settings) => windowProblem("KV_PERSECOND", settings),
   },
 ];
 
 const TCP_FORMS = "host:port, [IPv6 address]:port or redis://user:password@host:port/db";
-/** What sentinels take as a name; whatever else stands there may be a login. */
+/** A name of a primary; another text may be a login. */
 const MASTER_NAME = /^[^\s:@/,]+$/;
 
-/** One address, and the settings that say how it is read; their names begin with `prefix`. */
-interface KvAddressReading {
-  readonly prefix: "KV" | "KV_PERSECOND";
-  readonly url: string;
-  readonly type: Settings["KV_TYPE"];
-  readonly socketType: Settings["KV_SOCKET_TYPE"];
+/** Warnings about valid settings of the cache; `bad` names settings that could not be read. */
+export function cacheWarnings(settings: Settings, bad: ReadonlySet<string>): string[] {
+  if (settings.BACKEND_TYPE === "mc" && !settings.MC_KEY_DIGEST && !bad.has("MC_KEY_DIGEST")) {
+    return [
+      "MC_KEY_DIGEST is false: a blank, a control character or a long value in one descriptor fails the " +
+      "whole call as INVALID_ARGUMENT; MC_KEY_DIGEST=true stores such keys under a digest",
+    ];
+  }
+  return (["KV", "KV_PERSECOND"] as const).flatMap((prefix) => waitWarning(prefix, settings) ?? []);
 }
 
-function perSecondProblem(settings: Settings): string | undefined {
-  const backend = settings.BACKEND_TYPE;
-  if (!settings.KV_PERSECOND || backend === "kv") return undefined;
-  return `Cannot use KV_PERSECOND "true": BACKEND_TYPE is ${backend}; BACKEND_TYPE=kv or no KV_PERSECOND would be right`;
+/** A wait that outlasts the timeout would leave none of it for what follows. */
+function waitWarning(prefix: Prefix, settings: Settings): string | undefined {
+  const behavior = settings[`${prefix}_POOL_ON_EMPTY_BEHAVIOR`];
+  const waitMs = settings[`${prefix}_POOL_ON_EMPTY_WAIT_DURATION`];
+  const timeoutMs = settings[`${prefix}_TIMEOUT`];
+  if (!isUsed(prefix, settings) || behavior === "WAIT" || waitMs < timeoutMs) return undefined;
+  return `${prefix}_POOL_ON_EMPTY_WAIT_DURATION is ${waitMs} ms and ${prefix}_TIMEOUT is ${timeoutMs} ms: ` +
+    `${behavior} follows after half of the time that a call has left`;
 }
 
-/** What gathers for longer than it may take could never be answered. */
-function windowProblem(prefix: "KV" | "KV_PERSECOND", settings: Settings): string | undefined {
+function isUsed(prefix: Prefix, { BACKEND_TYPE, KV_PERSECOND }: Settings): boolean {
+  return BACKEND_TYPE === "kv" && (prefix === "KV" || KV_PERSECOND);
+}
+
+function perSecondProblem({ KV_PERSECOND, BACKEND_TYPE: backend }: Settings): string | undefined {
+  if (!KV_PERSECOND || backend === "kv") return undefined;
+  return `Invalid KV_PERSECOND "true": BACKEND_TYPE is ${backend}; expected BACKEND_TYPE=kv or no KV_PERSECOND`;
+}
+
+/** Commands that are gathered for longer than their timeout would never be answered. */
+function windowProblem(prefix: Prefix, settings: Settings): string | undefined {
   const windowMs = settings[`${prefix}_PIPELINE_WINDOW`];
   const timeoutMs = settings[`${prefix}_TIMEOUT`];
-  if (settings.BACKEND_TYPE !== "kv" || windowMs < timeoutMs) return undefined;
-  return `Cannot use ${prefix}_PIPELINE_WINDOW of ${windowMs} ms: ${prefix}_TIMEOUT is ${timeoutMs} ms; ` +
-    "a shorter window would be right";
+  if (!isUsed(prefix, settings) || windowMs < timeoutMs) return undefined;
+  return `Invalid ${prefix}_PIPELINE_WINDOW of ${windowMs} ms: expected less than ${prefix}_TIMEOUT, ${timeoutMs} ms`;
 }
 
-function missingKvUrlProblem(settings: Settings): string | undefined {
-  if (settings.BACKEND_TYPE !== "kv" || settings.KV_URL !== undefined) return undefined;
-  return "Cannot use the key-value cache: KV_URL is not set; KV_URL=host:port, or BACKEND_TYPE=memory " +
-    "to count in this process alone, would be right";
+function missingUrlProblem(settings: Settings): string | undefined {
+  if (!isUsed("KV", settings) || settings.KV_URL !== undefined) return undefined;
+  return "KV_URL is not set: expected KV_URL=host:port, or BACKEND_TYPE=memory to count in this process alone";
 }
 
 function missingPerSecondUrlProblem(settings: Settings): string | undefined {
-  if (!hasPerSecond(settings) || settings.KV_PERSECOND_URL !== undefined) return undefined;
-  return 'Cannot use KV_PERSECOND "true": KV_PERSECOND_URL is not set; ' +
-    "KV_PERSECOND_URL=host:port or no KV_PERSECOND would be right";
-}
-
-function hasPerSecond(settings: Settings): boolean {
-  return settings.BACKEND_TYPE === "kv" && settings.KV_PERSECOND;
-}
-
-function kvUrlProblem(settings: Settings): string | undefined {
-  const url = settings.KV_URL;
-  if (settings.BACKEND_TYPE !== "kv" || url === undefined) return undefined;
-  const { KV_TYPE: type, KV_SOCKET_TYPE: socketType } = settings;
-  return addressProblem({ prefix: "KV", url, type, socketType });
-}
-
-function perSecondUrlProblem(settings: Settings): string | undefined {
-  const url = settings.KV_PERSECOND_URL;
-  if (!hasPerSecond(settings) || url === undefined) return undefined;
-  const { KV_PERSECOND_TYPE: type, KV_PERSECOND_SOCKET_TYPE: socketType } = settings;
-  return addressProblem({ prefix: "KV_PERSECOND", url, type, socketType });
+  if (!isUsed("KV_PERSECOND", settings) || settings.KV_PERSECOND_URL !== undefined) return undefined;
+  return "KV_PERSECOND_URL is not set: expected KV_PERSECOND_URL=host:port or no KV_PERSECOND";
 }
 
 /** The value is never shown, because it may hold a password. */
-function addressProblem(reading: KvAddressReading): string | undefined {
-  const wanted = reading.type === "single" ? wantedSingle(reading) : wantedList(reading);
-  if (wanted === undefined) return undefined;
-  return `Cannot use ${reading.prefix}_URL (value not shown): ${wanted} would be right`;
+function addressProblem(prefix: Prefix, settings: Settings): string | undefined {
+  const url = settings[`${prefix}_URL`];
+  if (!isUsed(prefix, settings) || url === undefined) return undefined;
+  const type = settings[`${prefix}_TYPE`];
+  const problem = type === "single"
+    ? singleProblem(url, prefix, settings[`${prefix}_SOCKET_TYPE`])
+    : listProblem(url, prefix, type);
+  return problem === undefined ? undefined : `Invalid ${prefix}_URL (value not shown): ${problem}`;
 }
 
-function wantedList({ prefix, url, type }: KvAddressReading): string | undefined {
+function listProblem(url: string, prefix: Prefix, type: "cluster" | "sentinel"): string | undefined {
   const items = url.split(",").map((item) => item.trim()).filter((item) => item !== "");
   const isNamed = type === "cluster" || MASTER_NAME.test(items.shift() ?? "");
   if (isNamed && items.length > 0 && items.every((item) => "value" in dialAddress(item))) return undefined;
-  return type === "cluster"
-    ? `${prefix}_TYPE is cluster; a comma list of host:port or [IPv6 address]:port`
-    : `${prefix}_TYPE is sentinel; name-of-the-primary,host:port with at least one host:port of a sentinel`;
+  const form = type === "cluster"
+    ? "a comma list of host:port or [IPv6 address]:port"
+    : "name-of-the-primary,host:port with at least one host:port of a sentinel";
+  return `${prefix}_TYPE is ${type}; expected ${form}`;
 }
 
-function wantedSingle({ prefix, url, socketType }: KvAddressReading): string | undefined {
+function singleProblem(
+  url: string,
+  prefix: Prefix,
+  socketType: Settings["KV_SOCKET_TYPE"],
+): string | undefined {
   const isUrl = /^rediss?:\/\//i.test(url);
   const isTcp = isUrl ? isRedisUrl(url) : "value" in dialAddress(url);
   const path = url.replace(/^unix:\/\/(?=\/)/i, "");
   const isScheme = /^[a-z]+:\/\//i.test(path);
   const isPath = !isScheme && (socketType === "unix" ? path.includes("/") : path.startsWith("/"));
   if (isUrl && isTcp && socketType !== "unix" && !isLoginDecodable(url)) {
-    return "its user name or password has a % that escapes nothing; to percent-encode % as %25";
+    return "its user name or password has a % that escapes nothing; expected %25 for a %";
   }
-  if (socketType === "tcp") return isTcp ? undefined : `${prefix}_SOCKET_TYPE is tcp; ${TCP_FORMS}`;
+  if (socketType === "tcp") return isTcp ? undefined : `${prefix}_SOCKET_TYPE is tcp; expected ${TCP_FORMS}`;
   if (socketType === "unix") {
-    return isPath ? undefined : `${prefix}_SOCKET_TYPE is unix; the path of a unix socket`;
+    return isPath ? undefined : `${prefix}_SOCKET_TYPE is unix; expected the path of a unix socket`;
   }
-  return isTcp || isPath ? undefined : `${TCP_FORMS} or the path of a unix socket`;
+  return isTcp || isPath ? undefined : `expected ${TCP_FORMS} or the path of a unix socket`;
 }
 
 function isRedisUrl(url: string): boolean {

@@ -1,19 +1,6 @@
 import { parseDuration } from "../base/duration.ts";
 import type { Parsed, Parser } from "./setting.ts";
 
-export {
-  type Address,
-  dialAddress,
-  listenAddress,
-  parseCidr,
-  parseDialTarget,
-  parseHost,
-  parseHttpUrl,
-  parsePort,
-  parseSrvName,
-  parseUrlPath,
-} from "./address_parsers.ts";
-
 const TRUE = new Set(["1", "t", "T", "TRUE", "true", "True"]);
 const FALSE = new Set(["0", "f", "F", "FALSE", "false", "False"]);
 // A leading zero is refused because some readers take such a number as octal.
@@ -25,6 +12,16 @@ const GO_NAMED_GROUP = /((?<!\\)(?:\\\\)*)\(\?P</g;
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const AES_KEY_BYTES = 32;
+const TOKEN = /^[\x21-\x7e]+$/;
+/** Texts that examples have in place of a token. */
+const PLACEHOLDERS: readonly RegExp[] = [
+  /^(?:change|replace)[-_.]?(?:me|it|this)/i,
+  /^your[-_.]/i,
+  /^(?:my[-_.]?)?(?:token|secret|password)$/i,
+  /^(?:admin|example|placeholder|todo|x{3,}|\*+|\.+)$/i,
+  /^(?:<.*>|\$\{?\w+\}?|\{\{.*\}\})$/,
+  /^(?:0123456789(?:abcdef)?)+$/i,
+];
 
 /** The smallest and the largest value allowed, both included; open where absent. */
 export interface Range {
@@ -39,33 +36,33 @@ export function parseText(text: string): Parsed<string> {
 
 /** Takes the path of a file or folder. */
 export function parsePath(text: string): Parsed<string> {
-  return text === "" || text.includes("\0") ? { wanted: "the path of a file or folder" } : { value: text };
+  return text === "" || text.includes("\0") ? { expected: "the path of a file or folder" } : { value: text };
 }
 
 /** Reads a yes or no as `1`, `t`, `T`, `TRUE`, `true`, `True` or the same for false. */
 export function parseBoolean(text: string): Parsed<boolean> {
   if (TRUE.has(text)) return { value: true };
-  return FALSE.has(text) ? { value: false } : { wanted: "true or false" };
+  return FALSE.has(text) ? { value: false } : { expected: "true or false" };
 }
 
 /** Reads a whole number, decimal or `0x…`, that lies in the range. */
 export function integer(range: Range = {}): Parser<number> {
-  const wanted = `a whole number${rangeText(range, String)}`;
+  const expected = `an integer${rangeText(range, String)}`;
   return (text) => {
     const magnitude = Number(text.replace("-", ""));
     const value = text.startsWith("-") && magnitude !== 0 ? -magnitude : magnitude;
     return INTEGER.test(text) && Number.isSafeInteger(value) && isWithin(value, range)
       ? { value }
-      : { wanted };
+      : { expected };
   };
 }
 
 /** Reads a number that may have a fraction and lies in the range. */
 export function float(range: Range = {}): Parser<number> {
-  const wanted = `a number${rangeText(range, String)}`;
+  const expected = `a number${rangeText(range, String)}`;
   return (text) => {
     const value = Number(text);
-    return FLOAT.test(text) && Number.isFinite(value) && isWithin(value, range) ? { value } : { wanted };
+    return FLOAT.test(text) && Number.isFinite(value) && isWithin(value, range) ? { value } : { expected };
   };
 }
 
@@ -79,10 +76,10 @@ export interface DurationRange {
 export function duration(range: DurationRange = {}): Parser<number> {
   const min = parseDuration(range.min ?? "0") ?? 0;
   const max = range.max === undefined ? Infinity : parseDuration(range.max) ?? 0;
-  const wanted = `a duration such as 10s, 150us or 1m30s${rangeText(range, (bound) => bound)}`;
+  const expected = `a duration${rangeText(range, (bound) => bound)}, such as 10s, 150us or 1m30s`;
   return (text) => {
     const value = parseDuration(text);
-    return value !== undefined && value >= min && value <= max ? { value } : { wanted };
+    return value !== undefined && value >= min && value <= max ? { value } : { expected };
   };
 }
 
@@ -92,7 +89,7 @@ export function listOf<T>(item: Parser<T>): Parser<readonly T[]> {
     const values: T[] = [];
     for (const part of splitItems(text)) {
       const parsed = item(part);
-      if ("wanted" in parsed) return { wanted: `a comma list whose items are each ${parsed.wanted}` };
+      if ("expected" in parsed) return { expected: `a comma list whose items are each ${parsed.expected}` };
       values.push(parsed.value);
     }
     return { value: values };
@@ -101,13 +98,13 @@ export function listOf<T>(item: Parser<T>): Parser<readonly T[]> {
 
 /** Reads `key:value,key:value`, each item cut at its first separator, so that values may hold it too. */
 export function mapBy(separator: ":" | "="): Parser<ReadonlyMap<string, string>> {
-  const wanted = `a comma list of key${separator}value items, each key once,`;
+  const expected = `a comma list of key${separator}value items, each key once`;
   return (text) => {
     const value = new Map<string, string>();
     for (const part of splitItems(text)) {
       const at = part.indexOf(separator);
       const key = part.slice(0, Math.max(at, 0)).trim();
-      if (key === "" || value.has(key)) return { wanted };
+      if (key === "" || value.has(key)) return { expected };
       value.set(key, part.slice(at + 1).trim());
     }
     return { value };
@@ -128,28 +125,28 @@ export function oneOf<const T extends string>(names: readonly T[], options: OneO
     Object.entries(options.aliases ?? {}).map(([name, value]) => [fold(name), value]),
   );
   for (const name of names) known.set(fold(name), name);
-  const wanted = alternatives(names);
+  const expected = alternatives(names);
   return (text) => {
     const value = known.get(fold(text));
-    return value === undefined ? { wanted } : { value };
+    return value === undefined ? { expected } : { value };
   };
 }
 
 /** Reads the permissions of a file in octal: `660`, `0660` or `0o660`. */
 export function parseFileMode(text: string): Parsed<number> {
-  if (!FILE_MODE.test(text)) return { wanted: "file permissions in octal, such as 0660," };
+  if (!FILE_MODE.test(text)) return { expected: "file permissions in octal, such as 0660" };
   return { value: Number.parseInt(text.slice(-3), 8) };
 }
 
 /** Takes a name that may stand before the colon of an HTTP header. */
 export function parseHeaderName(text: string): Parsed<string> {
   if (HEADER_NAME.test(text)) return { value: text };
-  return { wanted: "a header name of letters, digits and !#$%&'*+-.^_`|~" };
+  return { expected: "a header name of letters, digits and !#$%&'*+-.^_`|~" };
 }
 
 /** Takes the name of an environment variable. */
 export function parseVariableName(text: string): Parsed<string> {
-  return VARIABLE_NAME.test(text) ? { value: text } : { wanted: "the name of an environment variable" };
+  return VARIABLE_NAME.test(text) ? { value: text } : { expected: "the name of an environment variable" };
 }
 
 /** Reads a regular expression; Go's `(?P<name>…)` and leading flags such as `(?i)` are accepted too. */
@@ -158,18 +155,25 @@ export function parsePattern(text: string): Parsed<RegExp> {
   try {
     return { value: new RegExp(pattern.replaceAll(GO_NAMED_GROUP, "$1(?<"), flags) };
   } catch {
-    return { wanted: "a regular expression" };
+    return { expected: "a regular expression" };
   }
 }
 
 /** Takes 32 bytes in base64, the key of AES-256. */
 export function parseAesKey(text: string): Parsed<string> {
-  const wanted = `${AES_KEY_BYTES} bytes in base64`;
+  const expected = `${AES_KEY_BYTES} bytes in base64`;
   try {
-    return atob(text).length === AES_KEY_BYTES ? { value: text } : { wanted };
+    return atob(text).length === AES_KEY_BYTES ? { value: text } : { expected };
   } catch {
-    return { wanted };
+    return { expected };
   }
+}
+
+/** Takes a text that an HTTP header can carry as a bearer token, and that is not a placeholder for one. */
+export function parseBearerToken(text: string): Parsed<string> {
+  if (!TOKEN.test(text)) return { expected: "visible ASCII characters without a space" };
+  if (!PLACEHOLDERS.some((placeholder) => placeholder.test(text))) return { value: text };
+  return { expected: 'a random token, such as "openssl rand -hex 32" prints, instead of a placeholder' };
 }
 
 function splitItems(text: string): string[] {

@@ -1,13 +1,12 @@
-import { cacheWarnings } from "./cache_warnings.ts";
 import { crossProblems } from "./cross_rules.ts";
+import { cacheWarnings } from "./kv_rules.ts";
 import type { Environment, Setting } from "./setting.ts";
 import { storeWarnings } from "./store_rules.ts";
 import { familyPattern, settingEntries, type Settings } from "./table.ts";
-import { ourNameFor } from "./upstream_names.ts";
 
 export type { Environment, Settings };
 
-/** What the environment says, and what its owner should hear at start. */
+/** The settings, and warnings about them. */
 export interface SettingsReading {
   readonly settings: Settings;
   readonly warnings: string[];
@@ -18,7 +17,7 @@ export class SettingsError extends Error {
   override readonly name = "SettingsError";
   /** Every problem, in the order of the table, those between settings last. */
   readonly problems: readonly string[];
-  /** What its owner should hear beside: it may be why there is a problem. */
+  /** May explain a problem. */
   readonly warnings: readonly string[];
 
   constructor(problems: readonly string[], warnings: readonly string[] = []) {
@@ -29,6 +28,17 @@ export class SettingsError extends Error {
 }
 
 const MAX_SHOWN_LENGTH = 100;
+/** How vendor words in names of envoyproxy/ratelimit became neutral ones. */
+const RENAMED: readonly (readonly [RegExp, string])[] = [
+  [/^REDIS_/, "KV_"],
+  [/^MEMCACHE_/, "MC_"],
+  [/^USE_DOG_STATSD/, "USE_TAGGED_PUSH_STATS"],
+  [/^DOG_STATSD_/, "TAGGED_PUSH_STATS_"],
+  [/^USE_STATSD$/, "USE_PUSH_STATS"],
+  [/^STATSD_/, "PUSH_STATS_"],
+  [/^USE_PROMETHEUS$/, "USE_PULL_METRICS"],
+  [/^PROMETHEUS_/, "PULL_METRICS_"],
+];
 
 /**
  * Reads every setting from the environment; a variable that is set but empty counts as unset. Throws a
@@ -43,7 +53,7 @@ export function readSettings(env: Environment): SettingsReading {
       ? readOne(name, setting, env[name], notes)
       : readFamily(pattern, setting, env, notes);
   }
-  // The type is computed from the table that was just walked, entry by entry; the compiler cannot see that.
+  // `Settings` is computed from the same table; the compiler cannot see that.
   const settings = values as Settings;
   const problems = [...notes.problems, ...crossProblems(settings, notes.bad)];
   const warnings = [
@@ -67,8 +77,8 @@ interface Notes {
 function readOne(name: string, setting: Setting, text: string | undefined, notes: Notes): unknown {
   if (text === undefined || text === "") return defaultOf(name, setting);
   const parsed = setting.parse(text);
-  if ("wanted" in parsed) {
-    notes.problems.push(`Cannot use ${name} ${shown(setting, text)}: ${parsed.wanted} would be right`);
+  if ("expected" in parsed) {
+    notes.problems.push(`Invalid ${name} ${shown(setting, text)}: expected ${parsed.expected}`);
     notes.bad.add(name);
     return defaultOf(name, setting);
   }
@@ -96,10 +106,9 @@ function defaultOf(name: string, setting: Setting): unknown {
   if (setting.default === undefined) return undefined;
   const parsed = setting.parse(setting.default);
   if ("value" in parsed) return parsed.value;
-  throw new Error(`Cannot read the default of ${name} "${setting.default}": ${parsed.wanted} would be right`);
+  throw new Error(`Invalid default of ${name} "${setting.default}": expected ${parsed.expected}`);
 }
 
-/** Says so when a setting does nothing. */
 function note(name: string, { deprecated }: Setting, notes: Notes): void {
   if (deprecated !== undefined) notes.warnings.push(`${name} has no effect: ${deprecated}`);
 }
@@ -113,12 +122,21 @@ function backendWarnings(env: Environment): string[] {
   const text = env.BACKEND_TYPE ?? "";
   if (["", "kv", "mc", "memory"].includes(text)) return [];
   const meant = /^memcached?$/i.test(text) ? "; mc is the memcached-style cache" : "";
-  return [`BACKEND_TYPE ${JSON.stringify(text)} is none of kv, mc and memory and is taken as kv${meant}`];
+  return [`BACKEND_TYPE ${JSON.stringify(text)} is none of kv, mc and memory; kv is used${meant}`];
 }
 
 function upstreamWarnings(env: Environment): string[] {
   return Object.keys(env).sort().flatMap((variable) => {
     const ours = (env[variable] ?? "") === "" ? undefined : ourNameFor(variable);
-    return ours === undefined ? [] : [`${variable} is not read: this setting is called ${ours} here`];
+    return ours === undefined ? [] : [`${variable} is not read: set ${ours} instead`];
   });
+}
+
+/** Our name for a variable of envoyproxy/ratelimit; undefined where we have none, as for a cluster's own `REDIS_PORT`. */
+function ourNameFor(variable: string): string | undefined {
+  const renaming = RENAMED.find(([pattern]) => pattern.test(variable));
+  if (renaming === undefined) return undefined;
+  const ours = variable.replace(...renaming);
+  const isSetting = settingEntries().some(([name]) => name === ours || familyPattern(name)?.test(ours));
+  return isSetting ? ours : undefined;
 }

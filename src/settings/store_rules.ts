@@ -3,7 +3,6 @@ import { isPostgresAddress, parsePostgresAddress } from "../base/postgres_addres
 import type { Environment } from "./setting.ts";
 import type { CrossRule, Settings } from "./table.ts";
 
-/** Settings that say how a PostgreSQL is used. */
 const POSTGRES_ONLY = [
   "WEBHOOK_STORE_POOL_SIZE",
   "WEBHOOK_STORE_CONNECT_TIMEOUT",
@@ -11,7 +10,7 @@ const POSTGRES_ONLY = [
   "WEBHOOK_STORE_LOCK_TIMEOUT",
 ] as const;
 
-/** The rules between the settings of the store of webhooks. */
+/** The rules between the settings of the webhook store. */
 export const STORE_RULES: readonly CrossRule[] = [
   { reads: ["WEBHOOK_STORE"], problem: addressProblem },
   {
@@ -20,7 +19,7 @@ export const STORE_RULES: readonly CrossRule[] = [
   },
 ];
 
-/** What was set for a PostgreSQL where the store is none; `bad` names settings that could not be read. */
+/** Warnings about settings of PostgreSQL without it; `bad` names settings that could not be read. */
 export function storeWarnings(
   { WEBHOOK_STORE: store }: Settings,
   env: Environment,
@@ -39,15 +38,15 @@ function addressProblem({ WEBHOOK_STORE: store }: Settings): string | undefined 
     return undefined;
   } catch (error) {
     const [, state = ""] = /^[^:]*: (.*)$/s.exec(errorText(error)) ?? [];
-    return `Cannot use WEBHOOK_STORE (value not shown): ${state}`;
+    return `Invalid WEBHOOK_STORE (value not shown): ${state}`;
   }
 }
 
-/** Each instance would make a key of its own, and none could open what another one has sealed. */
+/** Instances with separate keys could not decrypt each other's secrets. */
 function missingKeyProblem(settings: Settings): string | undefined {
   const { WEBHOOK_STORE: store, WEBHOOK_ENCRYPTION_KEY: keys = [] } = settings;
   if (store === undefined || !isPostgresAddress(store)) return undefined;
   if (keys.length > 0 || settings.WEBHOOK_ENCRYPTION_KEY_FILE !== undefined) return undefined;
-  return "Cannot use WEBHOOK_STORE (value not shown): WEBHOOK_ENCRYPTION_KEY is not set; the same 32 bytes in " +
-    "base64 for every instance that shares the store would be right";
+  return "Invalid WEBHOOK_STORE (value not shown): WEBHOOK_ENCRYPTION_KEY is not set; expected the same 32 bytes in " +
+    "base64 for every instance that shares the store";
 }

@@ -1,11 +1,10 @@
 /**
- * The receiver's side of webhooks: whether a request really comes from the service that holds your endpoint's signing
+ * The receiver's side of webhooks: verifies that a request comes from the service that holds your endpoint's signing
  * secret. It uses Web Crypto only and runs on Deno, on Node 20 and later, and in browsers and workers.
  *
- * `X-Svc-Signature` covers the body and nothing else. The headers `X-Svc-Timestamp`, `X-Svc-Delivery` and
- * `X-Svc-Event` are not signed: whoever gets hold of a whole request can send it again under a later time, so keep the
- * deliveries that you have seen, and take the kind of the event from the body. An endpoint with Standard Webhooks
- * headers gets identifier and time signed as well.
+ * `X-Svc-Signature` covers the body only. The headers `X-Svc-Timestamp`, `X-Svc-Delivery` and `X-Svc-Event` are not
+ * signed: an attacker who has a whole request can send it again with a later time, so remember the deliveries that you
+ * have seen, and read the kind of the event from the body. Standard Webhooks headers sign identifier and time as well.
  *
  * @example
  * ```ts
@@ -16,7 +15,7 @@
  *   const body = new Uint8Array(await request.arrayBuffer());
  *   const result = await verify({ body, headers: request.headers, secrets: ["whsec_c2VjcmV0"] });
  *   if (!result.ok) return new Response(result.message, { status: 401 });
- *   // Deliveries come at least once: what was seen before is acknowledged and not done again.
+ *   // Deliveries come at least once: acknowledge a repeated one without processing it again.
  *   if (result.delivery !== undefined && seen.has(result.delivery)) return new Response();
  *   const { event, data } = JSON.parse(new TextDecoder().decode(body));
  *   console.log(event, data);
@@ -31,11 +30,71 @@
  *
  * @module
  */
-import type { RefusalReason, VerifyOptions, VerifyResult, WebhookHeaders } from "./receiver_types.ts";
 import { constantTimeEqual, signature } from "./model/signature.ts";
 
-/** What it takes and what it answers. */
-export type * from "./receiver_types.ts";
+/**
+ * Headers of a request: those of a `Request`, those of an `IncomingMessage` of Node, or names and values. Names may be
+ * written in upper and lower case.
+ */
+export type WebhookHeaders =
+  | Iterable<readonly [string, string]>
+  | Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** A received request, and what it is checked against. */
+export interface VerifyOptions {
+  /** The raw body: bytes, or their text. A body that was parsed and serialized again differs. */
+  readonly body: Uint8Array | ArrayBuffer | string;
+  /** All headers of the request. */
+  readonly headers: WebhookHeaders;
+  /** The signing secrets with their prefix: one, or the old and the new one during a rotation. */
+  readonly secrets: readonly string[];
+  /** Milliseconds since the Unix epoch; the system clock when absent. */
+  readonly now?: number | undefined;
+  /** How far `X-Svc-Timestamp` may be from `now`, before or after it, inclusive; 300 when absent. */
+  readonly toleranceSeconds?: number | undefined;
+}
+
+/**
+ * Why a request is refused.
+ *
+ * - `no_secret`: there are no secrets; empty ones do not count
+ * - `missing_header`: `X-Svc-Signature` or `X-Svc-Timestamp` is missing
+ * - `duplicate_header`: one of them occurs more than once
+ * - `malformed_timestamp`: it is not a whole number of seconds
+ * - `malformed_signature`: it is not `sha256=` and 64 digits of lower-case hex; upper case is refused
+ * - `too_old`, `too_new`: the timestamp is further from the clock than the tolerance
+ * - `wrong_signature`: no secret gives this signature of this body
+ */
+export type RefusalReason =
+  | "no_secret"
+  | "missing_header"
+  | "duplicate_header"
+  | "malformed_timestamp"
+  | "malformed_signature"
+  | "too_old"
+  | "too_new"
+  | "wrong_signature";
+
+/** The result of `verify`. */
+export type VerifyResult =
+  | {
+    /** The body was signed with one of the secrets, and the timestamp is near the clock. */
+    readonly ok: true;
+    /** `X-Svc-Timestamp`: when this attempt was sent, in seconds since the Unix epoch. Not signed. */
+    readonly timestamp: number;
+    /** `X-Svc-Delivery`: the same on every attempt of a delivery. Not signed. */
+    readonly delivery?: string;
+    /** `X-Svc-Event`: the kind of the event, which the body holds too. Not signed. */
+    readonly event?: string;
+  }
+  | {
+    /** The request must not be trusted. */
+    readonly ok: false;
+    /** For programs. */
+    readonly reason: RefusalReason;
+    /** For people; has neither a secret nor the expected signature. */
+    readonly message: string;
+  };
 
 const SIGNATURE_HEADER = "x-svc-signature";
 const TIMESTAMP_HEADER = "x-svc-timestamp";
@@ -46,13 +105,13 @@ const SIGNATURE = /^sha256=[0-9a-f]{64}$/;
 const SECONDS = /^(?:0|[1-9][0-9]{0,14})$/;
 
 /**
- * Checks signature and timestamp of a request, in constant time over the signature. What is wrong with the request is
- * an answer and never an exception.
+ * Checks signature and timestamp of a request, in constant time over the signature. An invalid request is a result and
+ * never an exception.
  *
  * @param options The request, the secrets and the clock.
- * @returns What the headers say, or why the request is refused.
+ * @returns The values of the headers, or why the request is refused.
  *
- * @example A request that is right, and the same one six minutes later
+ * @example A valid request, and the same one six minutes later
  * ```ts
  * import { assertEquals } from "@std/assert";
  *
@@ -75,7 +134,7 @@ const SECONDS = /^(?:0|[1-9][0-9]{0,14})$/;
  * assertEquals(await verify({ ...request, now: 1_700_000_360_000 }), {
  *   ok: false,
  *   reason: "too_old",
- *   message: "the timestamp 1700000000 is 360 seconds behind the clock; at most 300 would be right",
+ *   message: "the timestamp 1700000000 is 360 seconds behind the clock; expected at most 300",
  * });
  * ```
  */
@@ -110,7 +169,7 @@ function refused(reason: RefusalReason, message: string): VerifyResult {
   return { ok: false, reason, message };
 }
 
-/** All values by the lower-case name. A list that was joined on its way is a list again: no value of ours has a comma. */
+/** All values by lower-case name. Joined values are split again: none of ours has a comma. */
 function valuesOf(headers: WebhookHeaders): ReadonlyMap<string, readonly string[]> {
   const entries = Symbol.iterator in headers
     ? headers as Iterable<readonly [string, string]>
@@ -129,14 +188,14 @@ function timeRefusal(timestamp: string, now: number, toleranceSeconds: number): 
   if (!SECONDS.test(timestamp)) {
     return refused("malformed_timestamp", "the timestamp is not a whole number of seconds");
   }
-  // Whole seconds on both sides: the sender cut off its fraction, too.
+  // Whole seconds on both sides: the sender truncates, too.
   const behind = Math.floor(now / 1_000) - Number(timestamp);
   if (Math.abs(behind) <= toleranceSeconds) return undefined;
   const [reason, side] = behind > 0 ? ["too_old", "behind"] as const : ["too_new", "ahead of"] as const;
   const seconds = `${Math.abs(behind)} seconds`;
   return refused(
     reason,
-    `the timestamp ${timestamp} is ${seconds} ${side} the clock; at most ${toleranceSeconds} would be right`,
+    `the timestamp ${timestamp} is ${seconds} ${side} the clock; expected at most ${toleranceSeconds}`,
   );
 }
 
@@ -145,10 +204,10 @@ function bytesOf(body: VerifyOptions["body"]): Uint8Array {
   return body instanceof Uint8Array ? body : new Uint8Array(body);
 }
 
-/** Asks every secret, also after one that is right: how long it takes does not tell which one it was. */
+/** Tries every secret, even after a match, so that the time does not reveal which one it was. */
 async function isSigned(body: Uint8Array, given: string, secrets: readonly string[]): Promise<boolean> {
-  const wanted = await Promise.all(secrets.map((secret) => signature(secret, body)));
-  return wanted.map((right) => constantTimeEqual(right, given)).includes(true);
+  const expected = await Promise.all(secrets.map((secret) => signature(secret, body)));
+  return expected.map((one) => constantTimeEqual(one, given)).includes(true);
 }
 
 function only(name: "delivery" | "event", values: readonly string[] = []): Record<string, string> {

@@ -1,8 +1,9 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import {
   addEndpoint,
   allPages,
   audit,
+  claimRuns,
   DAY,
   event,
   eventKey,
@@ -14,6 +15,29 @@ import {
   type StoreCases,
   trigger,
 } from "./webhook_store_bed.ts";
+import {
+  acceptEvent,
+  acceptExecution,
+  findIdempotency,
+  saveWorkflowVersion,
+} from "../../src/webhooks/store/accept.ts";
+import { listDeliveries } from "../../src/webhooks/store/deliveries.ts";
+import {
+  createEventKey,
+  deleteEventKey,
+  findEvent,
+  findEventKey,
+  listEventKeys,
+  listEvents,
+} from "../../src/webhooks/store/events.ts";
+import { findExecution, listExecutions } from "../../src/webhooks/store/executions.ts";
+import {
+  createTrigger,
+  deleteTrigger,
+  deleteTriggerKey,
+  findTriggerKey,
+} from "../../src/webhooks/store/triggers.ts";
+import { StoreError } from "../../src/webhooks/store/store.ts";
 
 /** Taking in what others bring. */
 export const ACCEPT_CASES: StoreCases = {
@@ -28,19 +52,19 @@ export const ACCEPT_CASES: StoreCases = {
       stepAttempts: 0,
       cancelRequested: false,
     };
-    assertEquals(await store.acceptExecution(added, { now: NOW }), { kind: "new", value: expected });
-    assertEquals(await store.findExecution(added.id), { execution: expected, steps: [] });
-    assertEquals(await store.findExecution(newId()), undefined);
+    assertEquals(await store.write(acceptExecution, added, { now: NOW }), { kind: "new", value: expected });
+    assertEquals(await store.read(findExecution, added.id), { execution: expected, steps: [] });
+    assertEquals(await store.read(findExecution, newId()), undefined);
   },
 
   "an execution of a version that was not saved is refused whole": async ({ store }) => {
     const idempotency = { scope: "trigger:1", key: "k", bodyHash: "h" };
-    const failure = await store.acceptExecution(execution(), { now: NOW, idempotency }).catch((error) =>
-      error
-    );
+    const failure = await store.write(acceptExecution, execution(), { now: NOW, idempotency }).catch((
+      error,
+    ) => error);
     assert(failure instanceof Error);
-    assertEquals(await store.findIdempotency("trigger:1", "k", NOW), undefined);
-    assertEquals((await store.listExecutions({ limit: 10 })).items, []);
+    assertEquals(await store.read(findIdempotency, "trigger:1", "k", NOW), undefined);
+    assertEquals((await store.read(listExecutions, { limit: 10 })).items, []);
   },
 
   "a key is replayed until it is 24 hours old, and then accepts again": async ({ store }) => {
@@ -48,26 +72,26 @@ export const ACCEPT_CASES: StoreCases = {
     const first = execution();
     const idempotency = { scope: "trigger:1", key: "k", bodyHash: "h1" };
     const row = { scope: "trigger:1", key: "k", acceptedAt: NOW, bodyHash: "h1", resultId: first.id };
-    assertEquals((await store.acceptExecution(first, { now: NOW, idempotency })).kind, "new");
+    assertEquals((await store.write(acceptExecution, first, { now: NOW, idempotency })).kind, "new");
     const again = { ...idempotency, bodyHash: "h2" };
     for (const now of [NOW, NOW + DAY - 1]) {
-      assertEquals(await store.findIdempotency("trigger:1", "k", now), row);
-      const answer = await store.acceptExecution(execution(), { now, idempotency: again });
+      assertEquals(await store.read(findIdempotency, "trigger:1", "k", now), row);
+      const answer = await store.write(acceptExecution, execution(), { now, idempotency: again });
       assertEquals(answer, { kind: "replayed", row });
     }
-    assertEquals((await store.listExecutions({ limit: 10 })).items.length, 1);
+    assertEquals((await store.read(listExecutions, { limit: 10 })).items.length, 1);
 
     const now = NOW + DAY;
-    assertEquals(await store.findIdempotency("trigger:1", "k", now), undefined);
+    assertEquals(await store.read(findIdempotency, "trigger:1", "k", now), undefined);
     const second = execution();
-    assertEquals((await store.acceptExecution(second, { now, idempotency: again })).kind, "new");
-    assertEquals(await store.findIdempotency("trigger:1", "k", now), {
+    assertEquals((await store.write(acceptExecution, second, { now, idempotency: again })).kind, "new");
+    assertEquals(await store.read(findIdempotency, "trigger:1", "k", now), {
       ...row,
       acceptedAt: now,
       bodyHash: "h2",
       resultId: second.id,
     });
-    assertEquals((await store.listExecutions({ limit: 10 })).items.length, 2);
+    assertEquals((await store.read(listExecutions, { limit: 10 })).items.length, 2);
   },
 
   "a key stands for itself in each scope, with any characters": async ({ store }) => {
@@ -75,8 +99,11 @@ export const ACCEPT_CASES: StoreCases = {
     for (const scope of ["trigger:1", "trigger:2"]) {
       for (const name of ["k", "K", "k ", "'; DROP TABLE event; --", "é", "%"]) {
         const idempotency = { scope, key: name, bodyHash: "h" };
-        assertEquals((await store.acceptExecution(execution(), { now: NOW, idempotency })).kind, "new");
-        assertEquals((await store.findIdempotency(scope, name, NOW))?.key, name);
+        assertEquals(
+          (await store.write(acceptExecution, execution(), { now: NOW, idempotency })).kind,
+          "new",
+        );
+        assertEquals((await store.read(findIdempotency, scope, name, NOW))?.key, name);
       }
     }
   },
@@ -87,22 +114,24 @@ export const ACCEPT_CASES: StoreCases = {
     const idempotency = { scope: "trigger:1", key: "k", bodyHash: "h" };
     const answers = await Promise.all(Array.from({ length: 1_000 }, (_, index) => {
       const into = index % 2 === 0 ? store : other;
-      return into.acceptExecution(execution(), { now: NOW, idempotency });
+      return into.write(acceptExecution, execution(), { now: NOW, idempotency });
     }));
     const ids = answers.map((answer) => answer.kind === "new" ? answer.value.id : answer.row.resultId);
     assertEquals(answers.filter(({ kind }) => kind === "new").length, 1);
     assertEquals(new Set(ids).size, 1);
-    assertEquals((await store.listExecutions({ limit: 10 })).items.map(({ id }) => id), [ids[0] ?? ""]);
+    assertEquals((await store.read(listExecutions, { limit: 10 })).items.map(({ id }) => id), [ids[0] ?? ""]);
   },
 
   "one operation that fails among many undoes itself alone": async ({ store }) => {
     await saveVersion(store);
     const twice = execution();
     const answers = await Promise.allSettled(
-      [execution(), twice, twice, execution()].map((item) => store.acceptExecution(item, { now: NOW })),
+      [execution(), twice, twice, execution()].map((item) =>
+        store.write(acceptExecution, item, { now: NOW })
+      ),
     );
     assertEquals(answers.map(({ status }) => status), ["fulfilled", "fulfilled", "rejected", "fulfilled"]);
-    assertEquals((await store.listExecutions({ limit: 10 })).items.length, 3);
+    assertEquals((await store.read(listExecutions, { limit: 10 })).items.length, 3);
   },
 
   "an event goes to every endpoint that names its kind, disabled ones included": async ({ store }) => {
@@ -114,12 +143,12 @@ export const ACCEPT_CASES: StoreCases = {
     await addEndpoint(store, { events: ["agent.reply"] });
     await addEndpoint(store, { events: ["agent.replies.*"] });
     const added = event({ body: new Uint8Array([123, 0, 255, 125]) });
-    assertEquals(await store.acceptEvent(added, { now: NOW }), {
+    assertEquals(await store.write(acceptEvent, added, { now: NOW }), {
       kind: "new",
       value: { endpointIds: wanting.map(({ id }) => id) },
     });
-    assertEquals(await store.findEvent(added.id), { ...added, createdAt: NOW });
-    const { items } = await store.listDeliveries({ limit: 10 });
+    assertEquals(await store.read(findEvent, added.id), { ...added, createdAt: NOW });
+    const { items } = await store.read(listDeliveries, { limit: 10 });
     assertEquals(
       items.map(({ id: _, ...rest }) => rest),
       wanting.toReversed().map(({ id }) => ({
@@ -137,11 +166,14 @@ export const ACCEPT_CASES: StoreCases = {
 
   "an event that nobody wants is kept, with no delivery": async ({ store }) => {
     const added = event();
-    assertEquals(await store.acceptEvent(added, { now: NOW }), { kind: "new", value: { endpointIds: [] } });
-    assertEquals((await store.listEvents({ limit: 10 })).items, [
+    assertEquals(await store.write(acceptEvent, added, { now: NOW }), {
+      kind: "new",
+      value: { endpointIds: [] },
+    });
+    assertEquals((await store.read(listEvents, { limit: 10 })).items, [
       { ...added, body: new Uint8Array(), createdAt: NOW },
     ]);
-    assertEquals(await store.findEvent(added.id), { ...added, createdAt: NOW });
+    assertEquals(await store.read(findEvent, added.id), { ...added, createdAt: NOW });
   },
 
   "an event is accepted once for a key, and the row tells how many it goes to": async (
@@ -153,12 +185,12 @@ export const ACCEPT_CASES: StoreCases = {
     const idempotency = { scope: "admin", key: "k", bodyHash: "h" };
     const answers = await Promise.all(Array.from({ length: 50 }, (_, index) => {
       const into = index % 2 === 0 ? store : other;
-      return into.acceptEvent(event(), { now: NOW, idempotency });
+      return into.write(acceptEvent, event(), { now: NOW, idempotency });
     }));
     assertEquals(answers.filter(({ kind }) => kind === "new").length, 1);
-    const { items } = await store.listEvents({ limit: 10 });
+    const { items } = await store.read(listEvents, { limit: 10 });
     assertEquals(items.length, 1);
-    assertEquals((await store.listDeliveries({ limit: 10 })).items.length, 2);
+    assertEquals((await store.read(listDeliveries, { limit: 10 })).items.length, 2);
     const row = { ...idempotency, acceptedAt: NOW, resultId: items[0]?.id ?? "", deliveries: 2 };
     assertEquals(answers.find(({ kind }) => kind === "replayed"), { kind: "replayed", row });
   },
@@ -166,26 +198,57 @@ export const ACCEPT_CASES: StoreCases = {
   "a key of a trigger is found by its hash until it is revoked or its trigger goes": async ({ store }) => {
     const [one, two] = [key(), key()];
     const added = trigger({ keys: [one, two] });
-    await store.createTrigger(added, audit());
-    assertEquals(await store.findTriggerKey(one.hash), { trigger: added, keyId: one.id });
-    assertEquals(await store.findTriggerKey(two.hash), { trigger: added, keyId: two.id });
-    assertEquals(await store.findTriggerKey(newId()), undefined);
-    assertEquals(await store.deleteTriggerKey(added.id, one.id, audit()), true);
-    assertEquals(await store.findTriggerKey(one.hash), undefined);
-    assertEquals((await store.findTriggerKey(two.hash))?.trigger.keys, [two]);
-    await store.deleteTrigger(added.id, audit());
-    assertEquals(await store.findTriggerKey(two.hash), undefined);
+    await store.write(createTrigger, added, audit());
+    assertEquals(await store.read(findTriggerKey, one.hash), { trigger: added, keyId: one.id });
+    assertEquals(await store.read(findTriggerKey, two.hash), { trigger: added, keyId: two.id });
+    assertEquals(await store.read(findTriggerKey, newId()), undefined);
+    assertEquals(await store.write(deleteTriggerKey, added.id, one.id, audit()), true);
+    assertEquals(await store.read(findTriggerKey, one.hash), undefined);
+    assertEquals((await store.read(findTriggerKey, two.hash))?.trigger.keys, [two]);
+    await store.write(deleteTrigger, added.id, audit());
+    assertEquals(await store.read(findTriggerKey, two.hash), undefined);
   },
 
   "an event key is found by its hash until it is revoked": async ({ store }) => {
     const [one, two] = [eventKey(), eventKey({ name: "other", kinds: ["*"] })];
-    await store.createEventKey(one, audit());
-    await store.createEventKey(two, audit());
-    assertEquals(await store.findEventKey(one.hash), one);
-    assertEquals(await store.findEventKey(newId()), undefined);
-    assertEquals(await allPages((options) => store.listEventKeys(options)), [two, one]);
-    assertEquals(await store.deleteEventKey(one.id, audit()), true);
-    assertEquals(await store.deleteEventKey(one.id, audit()), false);
-    assertEquals(await store.findEventKey(one.hash), undefined);
+    await store.write(createEventKey, one, audit());
+    await store.write(createEventKey, two, audit());
+    assertEquals(await store.read(findEventKey, one.hash), one);
+    assertEquals(await store.read(findEventKey, newId()), undefined);
+    assertEquals(await allPages((options) => store.read(listEventKeys, options)), [two, one]);
+    assertEquals(await store.write(deleteEventKey, one.id, audit()), true);
+    assertEquals(await store.write(deleteEventKey, one.id, audit()), false);
+    assertEquals(await store.read(findEventKey, one.hash), undefined);
+  },
+
+  "a text of a workflow that is there already stays": async ({ store }) => {
+    await saveVersion(store);
+    await store.write(saveWorkflowVersion, { id: "v1", workflow: "other", text: "other" });
+    await saveVersion(store);
+    await store.write(acceptExecution, execution(), { now: NOW });
+    const [claimed] = await claimRuns(store);
+    const version = { id: "v1", workflow: "order-intake", text: "workflow: order-intake\n" };
+    assertEquals(claimed?.version, version);
+  },
+
+  "the first executions of a version keep its text, also when they begin at the same time": async (
+    { store, another },
+  ) => {
+    const stores = [store, await another(), await another()];
+    const text = "workflow: order-intake\n";
+    const accepted = await Promise.all(
+      Array.from(
+        { length: 12 },
+        (_, index) => stores[index % 3]?.write(acceptExecution, execution({ text }), { now: NOW }),
+      ),
+    );
+    assertEquals(accepted.filter((one) => one?.kind === "new").length, 12);
+    await store.write(acceptExecution, execution({ text: "workflow: other\n" }), { now: NOW });
+    const claims = await claimRuns(store, { max: 20 });
+    assertEquals(claims.map(({ version }) => version.text), Array(13).fill(text));
+    const error = await assertRejects(() =>
+      store.write(acceptExecution, execution({ versionId: "v2" }), { now: NOW })
+    );
+    assert(error instanceof StoreError);
   },
 };

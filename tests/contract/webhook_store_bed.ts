@@ -1,23 +1,28 @@
 import { assert, assertEquals } from "@std/assert";
+import type { Logger } from "../../src/base/log.ts";
+import { QUIET } from "../harness/sqlite_fixture.ts";
+import type { AttemptOutcome, DeliveryChange } from "../../src/webhooks/model/delivery.ts";
 import type {
   AuditEntry,
   Delivery,
   Endpoint,
   EndpointSecret,
   EventKey,
+  NewEvent,
   StoredKey,
   Trigger,
 } from "../../src/webhooks/model/records.ts";
-import type { AttemptOutcome, DeliveryChange } from "../../src/webhooks/model/delivery.ts";
-import type {
-  ClaimedDelivery,
-  ClaimedExecution,
-  ListOptions,
-  NewEvent,
-  NewExecution,
-  Page,
-  WebhookStore,
-} from "../../src/webhooks/store/store.ts";
+import { acceptEvent, type NewExecution, saveWorkflowVersion } from "../../src/webhooks/store/accept.ts";
+import { listAudit } from "../../src/webhooks/store/audit_log.ts";
+import { listDeliveries } from "../../src/webhooks/store/deliveries.ts";
+import { beginAttempt, finishAttempt } from "../../src/webhooks/store/delivery_claims.ts";
+import { createEndpoint } from "../../src/webhooks/store/endpoints.ts";
+import {
+  type ClaimedExecution,
+  claimExecutions,
+  dueExecutions,
+} from "../../src/webhooks/store/execution_claims.ts";
+import type { ClaimedDelivery, ListOptions, Page, WebhookStore } from "../../src/webhooks/store/store.ts";
 
 /** A store under test, and how to come by another object on the same store. */
 export interface StoreBed {
@@ -120,13 +125,17 @@ export function execution(part: Partial<NewExecution> = {}): NewExecution {
 
 /** Saves the version that executions of tests begin with. */
 export async function saveVersion(store: WebhookStore): Promise<void> {
-  await store.saveWorkflowVersion({ id: "v1", workflow: "order-intake", text: "workflow: order-intake\n" });
+  await store.write(saveWorkflowVersion, {
+    id: "v1",
+    workflow: "order-intake",
+    text: "workflow: order-intake\n",
+  });
 }
 
 /** Writes endpoints. */
 export async function addEndpoint(store: WebhookStore, part: Partial<Endpoint> = {}): Promise<Endpoint> {
   const added = endpoint(part);
-  await store.createEndpoint(added, audit());
+  await store.write(createEndpoint, added, audit());
   return added;
 }
 
@@ -137,7 +146,7 @@ export async function addEvent(
   now = NOW,
 ): Promise<NewEvent> {
   const added = event(part);
-  await store.acceptEvent(added, { now });
+  await store.write(acceptEvent, added, { now });
   return added;
 }
 
@@ -154,21 +163,29 @@ export function claim(
 /** Claims executions that are due, until a minute later: those that began first, voided ones last. */
 export async function claimRuns(
   store: WebhookStore,
-  { now = NOW, max = 10, leaseUntil = now + 60_000 }: {
+  { now = NOW, max = 10, leaseUntil = now + 60_000, logger = QUIET }: {
     readonly now?: number;
     readonly max?: number;
     readonly leaseUntil?: number;
+    readonly logger?: Logger;
   } = {},
 ): Promise<readonly ClaimedExecution[]> {
-  const due = await store.dueExecutions(now);
+  const due = await store.read(dueExecutions, now);
   const claims: ClaimedExecution[] = [];
   for (const stage of ["begun", "new", "voided"] as const) {
     const queues = due.filter((one) => one.stage === stage).toSorted((a, b) => a.voids - b.voids);
     for (const queue of queues) {
       if (claims.length >= max) break;
       const wanted = { ...queue, max: max - claims.length, maxBytes: 2 ** 30 };
-      const options = { now, leaseUntil, newClaimId: newId, queues: [wanted], maxBytes: 2 ** 30 };
-      claims.push(...await store.claimExecutions(options));
+      const options = {
+        now,
+        leaseUntil,
+        newClaimId: newId,
+        queues: [wanted],
+        maxBytes: 2 ** 30,
+        logger,
+      };
+      claims.push(...await store.write(claimExecutions, options));
     }
   }
   return claims;
@@ -189,7 +206,7 @@ export async function claimOne(
 export function begin(store: WebhookStore, claimed: ClaimedDelivery, startedAt = NOW): Promise<boolean> {
   const { url } = claimed.endpoint;
   const attempt = { number: claimed.attempt, startedAt, url, manual: claimed.manual };
-  return store.beginAttempt({ deliveryId: claimed.delivery.id, claimId: claimed.claimId, attempt });
+  return store.write(beginAttempt, { deliveryId: claimed.delivery.id, claimId: claimed.claimId, attempt });
 }
 
 /** Finishes the attempt of a claim. */
@@ -199,7 +216,7 @@ export function finish(
   change?: DeliveryChange,
   outcome: AttemptOutcome = { result: "failed", finishedAt: NOW + 5, status: 500, errorKind: "status" },
 ): Promise<boolean> {
-  return store.finishAttempt({
+  return store.write(finishAttempt, {
     deliveryId: claimed.delivery.id,
     claimId: claimed.claimId,
     number: claimed.attempt,
@@ -227,7 +244,7 @@ export const EXHAUSTED: DeliveryChange = {
 
 /** The only delivery of an event, with its attempts. */
 export async function deliveryOf(store: WebhookStore, eventId: string): Promise<Delivery> {
-  const { items } = await store.listDeliveries({ limit: 200 });
+  const { items } = await store.read(listDeliveries, { limit: 200 });
   const [delivery, ...more] = items.filter((item) => item.eventId === eventId);
   assert(delivery !== undefined && more.length === 0, "Expected one delivery of the event");
   return delivery;
@@ -249,8 +266,8 @@ export async function allPages<T>(
 }
 
 /** The actions and objects of the audit log, oldest first, without those of the tests themselves. */
-export async function trail(store: WebhookStore): Promise<readonly string[]> {
-  const entries = await allPages((options) => store.listAudit(options), { limit: 200 });
+export async function auditLog(store: WebhookStore): Promise<readonly string[]> {
+  const entries = await allPages((options) => store.read(listAudit, options), { limit: 200 });
   return entries.reverse().filter(({ action }) => action !== "test.done")
     .map(({ action, object }) => `${action} ${object}`);
 }

@@ -1,17 +1,30 @@
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import {
   ACKNOWLEDGED,
   addEndpoint,
   addEvent,
   audit,
+  auditLog,
   begin,
   claim,
   claimOne,
+  DAY,
+  deliveryOf,
+  execution,
   finish,
+  newId,
   NOW,
   retryAt,
+  saveVersion,
   type StoreCases,
 } from "./webhook_store_bed.ts";
+import { listAudit } from "../../src/webhooks/store/audit_log.ts";
+import { clockSetBack, releaseClaims } from "../../src/webhooks/store/claims.ts";
+import { findDelivery, listDeliveries, resendDelivery } from "../../src/webhooks/store/deliveries.ts";
+import { failPaused, finishAttempt, renewClaims } from "../../src/webhooks/store/delivery_claims.ts";
+import { acceptExecution } from "../../src/webhooks/store/accept.ts";
+import { editEndpoint } from "../../src/webhooks/store/endpoints.ts";
+import { findExecution } from "../../src/webhooks/store/executions.ts";
 
 /** What a claim brings, and what becomes of it. */
 export const CLAIM_CASES: StoreCases = {
@@ -31,12 +44,12 @@ export const CLAIM_CASES: StoreCases = {
     const { delivery: { id: deliveryId }, claimId } = claimed;
     const change = retryAt(NOW);
     assertEquals(
-      await store.finishAttempt({ deliveryId, claimId, number: 1, outcome, change, audit: [entry] }),
+      await store.write(finishAttempt, { deliveryId, claimId, number: 1, outcome, change, audit: [entry] }),
       true,
     );
-    const [attempt] = (await store.findDelivery(deliveryId))?.attempts ?? [];
+    const [attempt] = (await store.read(findDelivery, deliveryId))?.attempts ?? [];
     assertEquals(attempt?.response?.startsWith("a"), true);
-    assertEquals((await store.listAudit({ limit: 1 })).items, [entry]);
+    assertEquals((await store.read(listAudit, { limit: 1 })).items, [entry]);
   },
 
   "each of many that are claimed at once has its own body, endpoint and claim": async ({ store }) => {
@@ -51,9 +64,9 @@ export const CLAIM_CASES: StoreCases = {
     assertEquals(sorted(seen), sorted(expected));
     assertEquals(new Set(claims.map(({ claimId }) => claimId)).size, 12);
     const ids = claims.map(({ claimId }) => claimId);
-    assertEquals(await store.renewClaims(ids.toReversed(), NOW + 90_000), ids.toReversed());
-    await store.releaseClaims(ids, NOW + 1);
-    assertEquals((await store.figures(NOW)).dueNow, 12);
+    assertEquals(await store.write(renewClaims, ids.toReversed(), NOW + 90_000), ids.toReversed());
+    await store.write(releaseClaims, ids, NOW + 1);
+    assertEquals((await store.metrics(NOW)).dueNow, 12);
   },
 
   "what is asked for by hand stands among the others by its time": async ({ store }) => {
@@ -63,7 +76,7 @@ export const CLAIM_CASES: StoreCases = {
     await begin(store, first);
     await finish(store, first, ACKNOWLEDGED);
     const [early, late] = [await addEvent(store, {}, NOW + 10), await addEvent(store, {}, NOW + 30)];
-    await store.resendDelivery(first.delivery.id, { now: NOW + 20, audit: audit() });
+    await store.write(resendDelivery, first.delivery.id, { now: NOW + 20, audit: audit() });
     const claims = [];
     for (let round = 0; round < 4; round++) {
       claims.push(...await claim(store, [to], { now: NOW + 30, max: 1 }));
@@ -73,5 +86,77 @@ export const CLAIM_CASES: StoreCases = {
       [first.delivery.eventId, true],
       [late.id, false],
     ]);
+  },
+
+  "deliveries of disabled endpoints fail when their first failure is 24 hours back": async ({ store }) => {
+    const [paused, served] = [await addEndpoint(store), await addEndpoint(store)];
+    await addEvent(store);
+    for (const claimed of await claim(store, [paused, served])) {
+      await begin(store, claimed);
+      await finish(store, claimed, retryAt(NOW + 30_000));
+    }
+    await addEvent(store);
+    const [taken] = await claim(store, [paused]);
+    await store.write(editEndpoint, paused.id, { enabled: false }, { now: NOW, audit: audit() });
+    const fail = (now: number) => store.write(failPaused, { now, newId });
+    assertEquals([await fail(NOW + DAY - 1), await fail(NOW + DAY), await fail(NOW + DAY * 9)], [0, 1, 0]);
+    const { items } = await store.read(listDeliveries, { limit: 10, endpointId: paused.id });
+    assertEquals(
+      items.map(({ state, reason, finishedAt, dueAt }) => ({ state, reason, finishedAt, dueAt })),
+      [
+        { state: "attempting", reason: undefined, finishedAt: undefined, dueAt: NOW },
+        { state: "failed", reason: "endpoint_disabled", finishedAt: NOW + DAY, dueAt: undefined },
+      ],
+    );
+    assertEquals(await auditLog(store), [`delivery.failed delivery:${items[1]?.id}`]);
+    assert(taken !== undefined);
+    assertEquals((await store.write(renewClaims, [taken.claimId], NOW)).length, 1);
+  },
+
+  "a clock that was set back holds nothing up, and shortens no pause": async ({ store }) => {
+    const to = await addEndpoint(store);
+    await saveVersion(store);
+    const later = NOW + DAY;
+    await addEvent(store, {}, NOW);
+    const [failed, taken] = [await addEvent(store, {}, later), await addEvent(store, {}, later)];
+    const [before, first, second] = await claim(store, [to], { now: later });
+    assert(before !== undefined && first !== undefined && second !== undefined);
+    for (const claimed of [before, first]) await begin(store, claimed);
+    await finish(store, before, retryAt(NOW + 90_000));
+    await finish(store, first, retryAt(later + 130_000, later + 100_000));
+    const [fresh, queued] = [await addEvent(store, {}, later), execution()];
+    await store.write(acceptExecution, queued, { now: later });
+    assertEquals([
+      await store.write(clockSetBack, later + 100_000),
+      await store.write(clockSetBack, NOW + 60_000),
+    ], [0, 3]);
+    assertEquals(await store.write(clockSetBack, NOW + 60_000), 0);
+    const due = async ({ id }: { readonly id: string }) => (await deliveryOf(store, id)).dueAt;
+    assertEquals(
+      [
+        (await store.read(findDelivery, before.delivery.id))?.delivery.dueAt,
+        await due(failed),
+        await due(fresh),
+        await due(taken),
+      ],
+      [NOW + 90_000, NOW + 90_000, NOW + 60_000, later],
+    );
+    assertEquals((await deliveryOf(store, failed.id)).firstFailureAt, NOW + 60_000);
+    assertEquals((await store.read(findExecution, queued.id))?.execution.dueAt, NOW + 60_000);
+  },
+
+  "of many deliveries of a disabled endpoint no more than 500 fail at once": async ({ store }) => {
+    const to = await addEndpoint(store);
+    await Promise.all(Array.from({ length: 501 }, () => addEvent(store)));
+    for (const claimed of await claim(store, [to], { max: 501 })) {
+      await begin(store, claimed);
+      await finish(store, claimed, retryAt(NOW + 30_000));
+    }
+    await store.write(editEndpoint, to.id, { enabled: false }, { now: NOW, audit: audit() });
+    const fail = () => store.write(failPaused, { now: NOW + DAY, newId });
+    assertEquals([await fail(), await fail(), await fail()], [500, 1, 0]);
+    assertEquals((await store.metrics(NOW)).deliveries, {
+      ...{ attempting: 0, retrying: 0, acknowledged: 0, failed: 501 },
+    });
   },
 };

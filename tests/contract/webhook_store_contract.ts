@@ -7,6 +7,7 @@ import { CLAIM_CASES } from "./webhook_store_claim_cases.ts";
 import { DELIVERY_CASES } from "./webhook_store_delivery_cases.ts";
 import { EXECUTION_CASES } from "./webhook_store_execution_cases.ts";
 import { LIST_CASES } from "./webhook_store_list_cases.ts";
+import { REMOVAL_CASES } from "./webhook_store_removal_cases.ts";
 
 /** An empty place for a store. */
 export interface WebhookStoreFixture {
@@ -22,6 +23,7 @@ const CASES: StoreCases = {
   ...CLAIM_CASES,
   ...EXECUTION_CASES,
   ...RECORD_CASES,
+  ...REMOVAL_CASES,
   ...LIST_CASES,
 };
 

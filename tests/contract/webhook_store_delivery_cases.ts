@@ -6,21 +6,24 @@ import {
   addEvent,
   assertNothingDue,
   audit,
+  auditLog,
   begin,
   claim,
   claimOne,
   DAY,
   deliveryOf,
-  execution,
   EXHAUSTED,
   finish,
   newId,
   NOW,
   retryAt,
-  saveVersion,
   type StoreCases,
-  trail,
 } from "./webhook_store_bed.ts";
+import { listAudit } from "../../src/webhooks/store/audit_log.ts";
+import { releaseClaims, voidClaims } from "../../src/webhooks/store/claims.ts";
+import { findDelivery, resendDelivery } from "../../src/webhooks/store/deliveries.ts";
+import { dueEndpoints, finishAttempt, renewClaims } from "../../src/webhooks/store/delivery_claims.ts";
+import { editEndpoint } from "../../src/webhooks/store/endpoints.ts";
 
 /** Getting events to their endpoints. */
 export const DELIVERY_CASES: StoreCases = {
@@ -33,7 +36,7 @@ export const DELIVERY_CASES: StoreCases = {
     const { claimId } = claimed;
     const delivery = { ...before, claimId, leaseUntil: NOW + 60_000 };
     assertEquals(claimed, { delivery, claimId, attempt: 1, manual: false, body: added.body, endpoint: to });
-    assertEquals((await store.findDelivery(before.id))?.delivery, delivery);
+    assertEquals((await store.read(findDelivery, before.id))?.delivery, delivery);
     await assertNothingDue(store, to, NOW + DAY);
     await assertNothingDue(await another(), to, NOW + DAY);
   },
@@ -81,16 +84,16 @@ export const DELIVERY_CASES: StoreCases = {
   "deliveries of an endpoint that is disabled wait": async ({ store }) => {
     const to = await addEndpoint(store);
     await addEvent(store);
-    assertEquals((await store.dueEndpoints(NOW)).map(({ id }) => id), [to.id]);
-    await store.editEndpoint(to.id, { enabled: false }, { now: NOW, audit: audit() });
-    assertEquals(await store.dueEndpoints(NOW), []);
+    assertEquals((await store.read(dueEndpoints, NOW)).map(({ id }) => id), [to.id]);
+    await store.write(editEndpoint, to.id, { enabled: false }, { now: NOW, audit: audit() });
+    assertEquals(await store.read(dueEndpoints, NOW), []);
     await assertNothingDue(store, to);
-    await store.editEndpoint(to.id, { enabled: true }, { now: NOW, audit: audit() });
+    await store.write(editEndpoint, to.id, { enabled: true }, { now: NOW, audit: audit() });
     await claimOne(store, to);
   },
 
   "endpoints with something due stand in one order; those without are left out": async ({ store }) => {
-    const due = async (now: number) => await store.dueEndpoints(now);
+    const due = async (now: number) => await store.read(dueEndpoints, now);
     assertEquals(await due(NOW), []);
     const added: Endpoint[] = [];
     for (const kind of ["a.one", "a.two", "a.one", "a.none", "a.two"]) {
@@ -111,7 +114,7 @@ export const DELIVERY_CASES: StoreCases = {
     await begin(store, claimed);
     await finish(store, claimed, retryAt(NOW + 30_000));
     assertEquals([idsOf(await due(NOW + 29_999)), idsOf(await due(NOW + 30_000))], [[1, 2, 4], [0, 1, 2, 4]]);
-    await store.resendDelivery(claimed.delivery.id, { now: NOW + 20, audit: audit() });
+    await store.write(resendDelivery, claimed.delivery.id, { now: NOW + 20, audit: audit() });
     assertEquals(idsOf(await due(NOW + 20)), [0, 1, 2, 4]);
   },
 
@@ -122,7 +125,7 @@ export const DELIVERY_CASES: StoreCases = {
     assertEquals(await begin(store, claimed, NOW + 1), true);
     const row = { number: 1, startedAt: NOW + 1, url: to.url, manual: false };
     const { id } = claimed.delivery;
-    assertEquals((await store.findDelivery(id))?.attempts, [row]);
+    assertEquals((await store.read(findDelivery, id))?.attempts, [row]);
 
     const outcome = {
       result: "failed",
@@ -141,7 +144,7 @@ export const DELIVERY_CASES: StoreCases = {
       firstFailureAt: NOW,
       dueAt: NOW + 30_000,
     };
-    assertEquals(await store.findDelivery(id), { delivery, attempts } as never);
+    assertEquals(await store.read(findDelivery, id), { delivery, attempts } as never);
     assertEquals(delivery.claimId, undefined);
 
     await assertNothingDue(store, to, NOW + 29_999);
@@ -153,7 +156,7 @@ export const DELIVERY_CASES: StoreCases = {
       finishedAt: NOW + 30_001,
       status: 204,
     });
-    const after = await store.findDelivery(id);
+    const after = await store.read(findDelivery, id);
     assertEquals(after?.attempts.map(({ number, result }) => [number, result]), [
       [1, "failed"],
       [2, "acknowledged"],
@@ -174,7 +177,7 @@ export const DELIVERY_CASES: StoreCases = {
     const claimed = await claimOne(store, to);
     await begin(store, claimed);
     const entry = audit({ action: "delivery.failed", object: "delivery:1", details: { a: [1, "ü"] } });
-    await store.finishAttempt({
+    await store.write(finishAttempt, {
       deliveryId: claimed.delivery.id,
       claimId: claimed.claimId,
       number: 1,
@@ -182,8 +185,8 @@ export const DELIVERY_CASES: StoreCases = {
       change: EXHAUSTED,
       audit: [entry],
     });
-    assertEquals((await store.listAudit({ limit: 1 })).items, [entry]);
-    const { delivery } = await store.findDelivery(claimed.delivery.id) ?? {};
+    assertEquals((await store.read(listAudit, { limit: 1 })).items, [entry]);
+    const { delivery } = await store.read(findDelivery, claimed.delivery.id) ?? {};
     assertEquals([delivery?.state, delivery?.reason, delivery?.dueAt], ["failed", "exhausted", undefined]);
   },
 
@@ -192,15 +195,15 @@ export const DELIVERY_CASES: StoreCases = {
     await addEvent(store);
     const stale = await claimOne(store, to);
     await begin(store, stale);
-    assertEquals(await store.voidClaims({ now: NOW, which: "all" }), 1);
+    assertEquals(await store.write(voidClaims, { now: NOW, which: "all" }), 1);
     const taken = await claimOne(store, to);
-    const before = await store.findDelivery(taken.delivery.id);
+    const before = await store.read(findDelivery, taken.delivery.id);
     assertEquals(await finish(store, stale, ACKNOWLEDGED), false);
     assertEquals(await begin(store, { ...stale, attempt: 7 }), false);
-    assertEquals(await store.renewClaims([stale.claimId], NOW + DAY), []);
-    await store.releaseClaims([stale.claimId], NOW + 1);
-    assertEquals(await store.findDelivery(taken.delivery.id), before);
-    assertEquals(await trail(store), []);
+    assertEquals(await store.write(renewClaims, [stale.claimId], NOW + DAY), []);
+    await store.write(releaseClaims, [stale.claimId], NOW + 1);
+    assertEquals(await store.read(findDelivery, taken.delivery.id), before);
+    assertEquals(await auditLog(store), []);
     assertEquals(await begin(store, taken), true);
     assertEquals(await finish(store, taken, ACKNOWLEDGED), true);
     assertEquals(await finish(store, taken, ACKNOWLEDGED), false);
@@ -214,11 +217,11 @@ export const DELIVERY_CASES: StoreCases = {
     const [kept, lost] = [await claimOne(store, one), await claimOne(store, two)];
     await begin(store, lost);
     const until = NOW + 120_000;
-    assertEquals(await store.renewClaims([kept.claimId, newId()], until), [kept.claimId]);
-    assertEquals(await store.voidClaims({ now: NOW + 60_000, which: "expired" }), 0);
-    assertEquals(await store.voidClaims({ now: NOW + 60_001, which: "expired" }), 1);
-    assertEquals((await store.findDelivery(kept.delivery.id))?.delivery.leaseUntil, until);
-    const freed = await store.findDelivery(lost.delivery.id);
+    assertEquals(await store.write(renewClaims, [kept.claimId, newId()], until), [kept.claimId]);
+    assertEquals(await store.write(voidClaims, { now: NOW + 60_000, which: "expired" }), 0);
+    assertEquals(await store.write(voidClaims, { now: NOW + 60_001, which: "expired" }), 1);
+    assertEquals((await store.read(findDelivery, kept.delivery.id))?.delivery.leaseUntil, until);
+    const freed = await store.read(findDelivery, lost.delivery.id);
     const { claimId: _, leaseUntil: __, ...unclaimed } = lost.delivery;
     assertEquals(freed?.delivery, unclaimed);
     const interrupted = {
@@ -242,12 +245,12 @@ export const DELIVERY_CASES: StoreCases = {
     const claimed = await claimOne(store, one);
     const other = await claimOne(store, two);
     await begin(store, claimed);
-    await store.releaseClaims([claimed.claimId], NOW + 3);
+    await store.write(releaseClaims, [claimed.claimId], NOW + 3);
     const again = await claimOne(store, one, NOW + 3);
     const { state, slot, firstFailureAt } = again.delivery;
     assertEquals([again.attempt, state, slot, firstFailureAt], [2, "attempting", 0, undefined]);
-    assertEquals((await store.findDelivery(claimed.delivery.id))?.attempts[0]?.result, "interrupted");
-    assertEquals(await store.renewClaims([other.claimId], NOW + DAY), [other.claimId]);
+    assertEquals((await store.read(findDelivery, claimed.delivery.id))?.attempts[0]?.result, "interrupted");
+    assertEquals(await store.write(renewClaims, [other.claimId], NOW + DAY), [other.claimId]);
   },
 
   "an attempt by hand leaves the schedule as it is": async ({ store }) => {
@@ -257,14 +260,14 @@ export const DELIVERY_CASES: StoreCases = {
     await begin(store, first);
     await finish(store, first, retryAt(NOW + 30_000));
     const before = await deliveryOf(store, added.id);
-    assertEquals(await store.resendDelivery(before.id, { now: NOW + 10, audit: audit() }), "asked");
+    assertEquals(await store.write(resendDelivery, before.id, { now: NOW + 10, audit: audit() }), "asked");
     assertEquals(await deliveryOf(store, added.id), { ...before, resendAt: NOW + 10 });
     const manual = await claimOne(store, to, NOW + 10);
     assertEquals([manual.manual, manual.attempt], [true, 2]);
     await begin(store, manual);
     await finish(store, manual);
     assertEquals(await deliveryOf(store, added.id), before);
-    assertEquals((await store.findDelivery(before.id))?.attempts[1]?.manual, true);
+    assertEquals((await store.read(findDelivery, before.id))?.attempts[1]?.manual, true);
   },
 
   "an attempt by hand is made once, of an ended delivery too, and again if asked for meanwhile": async (
@@ -276,7 +279,7 @@ export const DELIVERY_CASES: StoreCases = {
     await begin(store, first);
     await finish(store, first, EXHAUSTED);
     const { id } = first.delivery;
-    const ask = () => store.resendDelivery(id, { now: NOW + 10, audit: audit() });
+    const ask = () => store.write(resendDelivery, id, { now: NOW + 10, audit: audit() });
     assertEquals([await ask(), await ask()], ["asked", "asked"]);
     const manual = await claimOne(store, to, NOW + 10);
     await ask();
@@ -298,9 +301,9 @@ export const DELIVERY_CASES: StoreCases = {
     const first = await claimOne(store, to);
     await begin(store, first);
     await finish(store, first, retryAt(NOW + 30_000));
-    await store.resendDelivery(first.delivery.id, { now: NOW + 10, audit: audit() });
+    await store.write(resendDelivery, first.delivery.id, { now: NOW + 10, audit: audit() });
     await begin(store, await claimOne(store, to, NOW + 10));
-    await store.voidClaims({ now: NOW + 20, which: "all" });
+    await store.write(voidClaims, { now: NOW + 20, which: "all" });
     const { dueAt, resendAt } = await deliveryOf(store, added.id);
     assertEquals([dueAt, resendAt], [NOW + 30_000, NOW + 10]);
     assertEquals((await claimOne(store, to, NOW + 20)).manual, true);
@@ -310,80 +313,11 @@ export const DELIVERY_CASES: StoreCases = {
     const to = await addEndpoint(store);
     const added = await addEvent(store);
     const { id } = await deliveryOf(store, added.id);
-    await store.resendDelivery(id, { now: NOW, audit: audit() });
+    await store.write(resendDelivery, id, { now: NOW, audit: audit() });
     const claimed = await claimOne(store, to);
     assertEquals(claimed.manual, false);
     await begin(store, claimed);
     await finish(store, claimed, retryAt(NOW + 30_000));
     await assertNothingDue(store, to, NOW + 29_999);
-  },
-
-  "deliveries of disabled endpoints fail when their first failure is 24 hours back": async ({ store }) => {
-    const [paused, served] = [await addEndpoint(store), await addEndpoint(store)];
-    await addEvent(store);
-    for (const claimed of await claim(store, [paused, served])) {
-      await begin(store, claimed);
-      await finish(store, claimed, retryAt(NOW + 30_000));
-    }
-    await addEvent(store);
-    const [taken] = await claim(store, [paused]);
-    await store.editEndpoint(paused.id, { enabled: false }, { now: NOW, audit: audit() });
-    const fail = (now: number) => store.failPaused({ now, newId });
-    assertEquals([await fail(NOW + DAY - 1), await fail(NOW + DAY), await fail(NOW + DAY * 9)], [0, 1, 0]);
-    const { items } = await store.listDeliveries({ limit: 10, endpointId: paused.id });
-    assertEquals(
-      items.map(({ state, reason, finishedAt, dueAt }) => ({ state, reason, finishedAt, dueAt })),
-      [
-        { state: "attempting", reason: undefined, finishedAt: undefined, dueAt: NOW },
-        { state: "failed", reason: "endpoint_disabled", finishedAt: NOW + DAY, dueAt: undefined },
-      ],
-    );
-    assertEquals(await trail(store), [`delivery.failed delivery:${items[1]?.id}`]);
-    assert(taken !== undefined);
-    assertEquals((await store.renewClaims([taken.claimId], NOW)).length, 1);
-  },
-
-  "a clock that was set back holds nothing up, and shortens no pause": async ({ store }) => {
-    const to = await addEndpoint(store);
-    await saveVersion(store);
-    const later = NOW + DAY;
-    await addEvent(store, {}, NOW);
-    const [failed, taken] = [await addEvent(store, {}, later), await addEvent(store, {}, later)];
-    const [before, first, second] = await claim(store, [to], { now: later });
-    assert(before !== undefined && first !== undefined && second !== undefined);
-    for (const claimed of [before, first]) await begin(store, claimed);
-    await finish(store, before, retryAt(NOW + 90_000));
-    await finish(store, first, retryAt(later + 130_000, later + 100_000));
-    const [fresh, queued] = [await addEvent(store, {}, later), execution()];
-    await store.acceptExecution(queued, { now: later });
-    assertEquals([await store.clockSetBack(later + 100_000), await store.clockSetBack(NOW + 60_000)], [0, 3]);
-    assertEquals(await store.clockSetBack(NOW + 60_000), 0);
-    const due = async ({ id }: { readonly id: string }) => (await deliveryOf(store, id)).dueAt;
-    assertEquals(
-      [
-        (await store.findDelivery(before.delivery.id))?.delivery.dueAt,
-        await due(failed),
-        await due(fresh),
-        await due(taken),
-      ],
-      [NOW + 90_000, NOW + 90_000, NOW + 60_000, later],
-    );
-    assertEquals((await deliveryOf(store, failed.id)).firstFailureAt, NOW + 60_000);
-    assertEquals((await store.findExecution(queued.id))?.execution.dueAt, NOW + 60_000);
-  },
-
-  "of many deliveries of a disabled endpoint no more than 500 fail at once": async ({ store }) => {
-    const to = await addEndpoint(store);
-    await Promise.all(Array.from({ length: 501 }, () => addEvent(store)));
-    for (const claimed of await claim(store, [to], { max: 501 })) {
-      await begin(store, claimed);
-      await finish(store, claimed, retryAt(NOW + 30_000));
-    }
-    await store.editEndpoint(to.id, { enabled: false }, { now: NOW, audit: audit() });
-    const fail = () => store.failPaused({ now: NOW + DAY, newId });
-    assertEquals([await fail(), await fail(), await fail()], [500, 1, 0]);
-    assertEquals((await store.figures(NOW)).deliveries, {
-      ...{ attempting: 0, retrying: 0, acknowledged: 0, failed: 501 },
-    });
   },
 };

@@ -1,12 +1,5 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import type { ExecutionStep } from "../../src/webhooks/model/records.ts";
-import type { QueueClaim } from "../../src/webhooks/store/execution_store.ts";
-import {
-  type ClaimedExecution,
-  type ExecutionChange,
-  StoreError,
-  type WebhookStore,
-} from "../../src/webhooks/store/store.ts";
 import {
   addEndpoint,
   claimRuns,
@@ -18,6 +11,28 @@ import {
   saveVersion,
   type StoreCases,
 } from "./webhook_store_bed.ts";
+import type { ExecutionChange } from "../../src/webhooks/model/completion_event.ts";
+import { QUIET } from "../harness/sqlite_fixture.ts";
+import { acceptEvent, acceptExecution, saveWorkflowVersion } from "../../src/webhooks/store/accept.ts";
+import { releaseClaims, voidClaims } from "../../src/webhooks/store/claims.ts";
+import { listDeliveries } from "../../src/webhooks/store/deliveries.ts";
+import { findEvent } from "../../src/webhooks/store/events.ts";
+import {
+  type ClaimedExecution,
+  claimExecutions,
+  dueExecutions,
+  findWorkflowVersion,
+  type QueueClaim,
+} from "../../src/webhooks/store/execution_claims.ts";
+import {
+  cancelExecution,
+  commitExecution,
+  type ExecutionCommit,
+  findExecution,
+  listExecutions,
+  renewExecutionClaims,
+} from "../../src/webhooks/store/executions.ts";
+import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 
 const RUNNING: ExecutionChange = {
   status: "running",
@@ -40,43 +55,14 @@ const STEP: ExecutionStep = {
 
 /** Running workflows. */
 export const EXECUTION_CASES: StoreCases = {
-  "a text of a workflow that is there already stays": async ({ store }) => {
-    await saveVersion(store);
-    await store.saveWorkflowVersion({ id: "v1", workflow: "other", text: "other" });
-    const [claimed] = await started(store);
-    const version = { id: "v1", workflow: "order-intake", text: "workflow: order-intake\n" };
-    assertEquals(claimed?.version, version);
-  },
-
-  "the first executions of a version keep its text, also when they begin at the same time": async (
-    { store, another },
-  ) => {
-    const stores = [store, await another(), await another()];
-    const text = "workflow: order-intake\n";
-    const accepted = await Promise.all(
-      Array.from(
-        { length: 12 },
-        (_, index) => stores[index % 3]?.acceptExecution(execution({ text }), { now: NOW }),
-      ),
-    );
-    assertEquals(accepted.filter((one) => one?.kind === "new").length, 12);
-    await store.acceptExecution(execution({ text: "workflow: other\n" }), { now: NOW });
-    const claims = await claimExecutions(store, NOW, 20);
-    assertEquals(claims.map(({ version }) => version.text), Array(13).fill(text));
-    const error = await assertRejects(() =>
-      store.acceptExecution(execution({ versionId: "v2" }), { now: NOW })
-    );
-    assert(error instanceof StoreError);
-  },
-
   "a step that is written again, because nobody knows whether it was, is written once": async ({ store }) => {
     const [claimed] = await started(store);
     assert(claimed !== undefined);
     const work = { step: STEP, change: RUNNING, keepClaim: true };
     assertEquals(await commit(store, claimed, work), { cancelRequested: false });
     assertEquals(await commit(store, claimed, work), { cancelRequested: false });
-    assertEquals((await store.findExecution(claimed.execution.id))?.steps, [STEP]);
-    const { executions } = await store.figures(NOW);
+    assertEquals((await store.read(findExecution, claimed.execution.id))?.steps, [STEP]);
+    const { executions } = await store.metrics(NOW);
     assertEquals([executions.queued, executions.running], [0, 1]);
   },
 
@@ -85,16 +71,16 @@ export const EXECUTION_CASES: StoreCases = {
     assert(claimed !== undefined);
     const { execution: before, claimId } = claimed;
     assertEquals([before.claimId, before.leaseUntil, claimed.steps], [claimId, NOW + 60_000, []]);
-    assertEquals(await claimExecutions(await another(), NOW + DAY), []);
+    assertEquals(await claimAt(await another(), NOW + DAY), []);
     const kept = await commit(store, claimed, { step: STEP, change: RUNNING, keepClaim: true });
     assertEquals(kept, { cancelRequested: false });
     const step = { ...STEP, index: 1, name: "result", kind: "set", status: "failed", error: "no" } as const;
     assertEquals(await commit(store, claimed, { step, change: { ...RUNNING, stepAttempts: 1 } }), kept);
     const { claimId: _, leaseUntil: __, ...rest } = before;
     const after = { ...rest, ...RUNNING, stepAttempts: 1 };
-    assertEquals(await store.findExecution(before.id), { execution: after, steps: [STEP, step] });
-    assertEquals(await claimExecutions(store, NOW + 1), []);
-    assertEquals((await claimExecutions(store, NOW + 2))[0]?.steps, [STEP, step]);
+    assertEquals(await store.read(findExecution, before.id), { execution: after, steps: [STEP, step] });
+    assertEquals(await claimAt(store, NOW + 1), []);
+    assertEquals((await claimAt(store, NOW + 2))[0]?.steps, [STEP, step]);
   },
 
   "a list of executions holds neither input nor results, and no large output": async ({ store }) => {
@@ -105,7 +91,7 @@ export const EXECUTION_CASES: StoreCases = {
       const change = { status: "succeeded", stepAttempts: 0, finishedAt: NOW + 3, output } as const;
       await commit(store, claimed, { step: STEP, change });
     }
-    const { items } = await store.listExecutions({ limit: 10 });
+    const { items } = await store.read(listExecutions, { limit: 10 });
     assertEquals(
       items.map(({ input, output, steps }) => ({ input, output, steps })).reverse(),
       texts.map((output, index) => ({
@@ -118,16 +104,16 @@ export const EXECUTION_CASES: StoreCases = {
 
   "each trigger of a workflow has a queue of executions at each stage": async ({ store }) => {
     await saveVersion(store);
-    await store.saveWorkflowVersion({ id: "v2", workflow: "other", text: "workflow: other\n" });
+    await store.write(saveWorkflowVersion, { id: "v2", workflow: "other", text: "workflow: other\n" });
     const queues = [["order-intake", "t1"], ["order-intake", "t2"], ["other", "t1"]] as const;
     for (const [workflow, triggerId] of queues) {
       for (const at of [0, 5]) {
         const versionId = workflow === "other" ? "v2" : "v1";
-        await store.acceptExecution(execution({ workflow, triggerId, versionId }), { now: NOW + at });
+        await store.write(acceptExecution, execution({ workflow, triggerId, versionId }), { now: NOW + at });
       }
     }
     const due = async (now: number) =>
-      (await store.dueExecutions(now)).map(({ workflow, triggerId, stage, dueAt }) =>
+      (await store.read(dueExecutions, now)).map(({ workflow, triggerId, stage, dueAt }) =>
         `${workflow} ${triggerId} ${stage} ${dueAt - NOW}`
       ).sort();
     assertEquals(await due(NOW - 1), []);
@@ -136,8 +122,8 @@ export const EXECUTION_CASES: StoreCases = {
     const claimOf = async (queue: Partial<QueueClaim>, maxBytes = 99) => {
       const all = { workflow: "order-intake", triggerId: "t2", stage: "new", voids: 0 } as const;
       const queues = [{ ...all, max: 9, maxBytes: 99, ...queue }];
-      return await store.claimExecutions({
-        ...{ now: NOW + 9, leaseUntil: NOW + 60_000, newClaimId: newId, queues, maxBytes },
+      return await store.write(claimExecutions, {
+        ...{ now: NOW + 9, leaseUntil: NOW + 60_000, newClaimId: newId, queues, maxBytes, logger: QUIET },
       });
     };
     const [first, ...none] = await claimOf({ max: 1 });
@@ -154,7 +140,7 @@ export const EXECUTION_CASES: StoreCases = {
     assertEquals(await claimOf({ stage: "begun" }, bytes - 1), []);
     const [again] = await claimOf({ stage: "begun", maxBytes: bytes });
     assertEquals([again?.execution.id, again?.bytes], [first.execution.id, bytes]);
-    await store.voidClaims({ now: NOW + 8, which: "all" });
+    await store.write(voidClaims, { now: NOW + 8, which: "all" });
     assertEquals(await due(NOW + 9), [
       whole[0],
       "order-intake t2 new 5",
@@ -170,13 +156,20 @@ export const EXECUTION_CASES: StoreCases = {
     for (
       const [triggerId, length] of [["a", 30], ["a", 60], ["a", 10], ["b", 50], ["b", 9_000_000]] as const
     ) {
-      await store.acceptExecution(execution({ triggerId, input: input(length) }), { now: NOW });
+      await store.write(acceptExecution, execution({ triggerId, input: input(length) }), { now: NOW });
     }
     const claimed = async (maxBytes: number) => {
       const queue = { workflow: "order-intake", stage: "new", voids: 0, max: 9, maxBytes: 2 ** 30 } as const;
       const queues = [{ ...queue, triggerId: "a" }, { ...queue, triggerId: "b" }];
-      const options = { now: NOW, leaseUntil: NOW + 60_000, newClaimId: newId, queues, maxBytes };
-      const claims = await store.claimExecutions(options);
+      const options = {
+        now: NOW,
+        leaseUntil: NOW + 60_000,
+        newClaimId: newId,
+        queues,
+        maxBytes,
+        logger: QUIET,
+      };
+      const claims = await store.write(claimExecutions, options);
       return claims.map(({ bytes, execution: { triggerId } }) => `${triggerId} ${bytes}`);
     };
     assertEquals(await claimed(89), ["a 30", "b 50"]);
@@ -193,26 +186,26 @@ export const EXECUTION_CASES: StoreCases = {
     await commit(store, claimed, {
       change: { ...RUNNING, stepAttempts: 1, error: "the server answered 503" },
     });
-    const found = (await store.findExecution(id))?.execution;
+    const found = (await store.read(findExecution, id))?.execution;
     assertEquals([found?.status, found?.stepAttempts, found?.dueAt, found?.error], [
       "running",
       1,
       NOW + 2,
       "the server answered 503",
     ]);
-    const [again] = await claimExecutions(store, NOW + 2);
+    const [again] = await claimAt(store, NOW + 2);
     assert(again !== undefined);
     await commit(store, again, { step: STEP, change: RUNNING });
-    assertEquals((await store.findExecution(id))?.execution.error, undefined);
-    assertEquals(await store.findWorkflowVersion(versionId), claimed.version);
-    assertEquals(await store.findWorkflowVersion("none"), undefined);
+    assertEquals((await store.read(findExecution, id))?.execution.error, undefined);
+    assertEquals(await store.read(findWorkflowVersion, versionId), claimed.version);
+    assertEquals(await store.read(findWorkflowVersion, "none"), undefined);
   },
 
   "two that claim at once get each execution once": async ({ store, another }) => {
     await started(store, 40, 0);
     const other = await another();
     const groups = await Promise.all(
-      Array.from({ length: 12 }, (_, index) => claimExecutions(index % 2 === 0 ? store : other, NOW, 4)),
+      Array.from({ length: 12 }, (_, index) => claimAt(index % 2 === 0 ? store : other, NOW, 4)),
     );
     const ids = groups.flat().map((claimed) => claimed.execution.id);
     assertEquals([ids.length, new Set(ids).size], [40, 40]);
@@ -223,15 +216,15 @@ export const EXECUTION_CASES: StoreCases = {
     const ids = ["late", "early", "began late", "began early"];
     for (const id of ids) {
       const now = id.endsWith("late") ? NOW + 9 : NOW;
-      await store.acceptExecution(execution({ id, input: "{}" }), { now });
+      await store.write(acceptExecution, execution({ id, input: "{}" }), { now });
     }
-    for (const claimed of await claimExecutions(store, NOW + 9)) {
+    for (const claimed of await claimAt(store, NOW + 9)) {
       const { id, createdAt } = claimed.execution;
       const change = id.startsWith("began") ? { ...RUNNING, dueAt: createdAt + 100 } : undefined;
-      if (change === undefined) await store.releaseClaims([claimed.claimId], NOW + 200);
+      if (change === undefined) await store.write(releaseClaims, [claimed.claimId], NOW + 200);
       else await commit(store, claimed, { change });
     }
-    assertEquals((await claimExecutions(store, NOW + 200, 3)).map((claimed) => claimed.execution.id), [
+    assertEquals((await claimAt(store, NOW + 200, 3)).map((claimed) => claimed.execution.id), [
       "began early",
       "began late",
       "early",
@@ -241,29 +234,32 @@ export const EXECUTION_CASES: StoreCases = {
   "whoever has lost a claim of an execution changes nothing": async ({ store }) => {
     const [stale] = await started(store);
     assert(stale !== undefined);
-    assertEquals(await store.voidClaims({ now: NOW, which: "all" }), 1);
-    const [taken] = await claimExecutions(store, NOW);
-    const before = await store.findExecution(stale.execution.id);
+    assertEquals(await store.write(voidClaims, { now: NOW, which: "all" }), 1);
+    const [taken] = await claimAt(store, NOW);
+    const before = await store.read(findExecution, stale.execution.id);
     const event = await finalEvent(store);
     assertEquals(await commit(store, stale, { step: STEP, change: RUNNING, event }), undefined);
-    assertEquals(await store.renewExecutionClaims([stale.claimId, taken?.claimId ?? ""], NOW + 60_000), [
-      taken?.claimId ?? "",
-    ]);
-    assertEquals(await store.findExecution(stale.execution.id), before);
-    assertEquals(await store.findEvent(event.id), undefined);
+    assertEquals(
+      await store.write(renewExecutionClaims, [stale.claimId, taken?.claimId ?? ""], NOW + 60_000),
+      [
+        taken?.claimId ?? "",
+      ],
+    );
+    assertEquals(await store.read(findExecution, stale.execution.id), before);
+    assertEquals(await store.read(findEvent, event.id), undefined);
   },
 
   "claims of executions last until their lease ends, or until they are given back": async ({ store }) => {
     const [one, two] = await started(store, 2);
     assert(one !== undefined && two !== undefined);
     await commit(store, one, { step: STEP, change: RUNNING, keepClaim: true });
-    await store.renewExecutionClaims([two.claimId], NOW + 90_000);
-    assertEquals(await store.voidClaims({ now: NOW + 60_000, which: "expired" }), 0);
-    assertEquals(await store.voidClaims({ now: NOW + 60_001, which: "expired" }), 1);
-    const [again, ...more] = await claimExecutions(store, NOW + 60_001);
+    await store.write(renewExecutionClaims, [two.claimId], NOW + 90_000);
+    assertEquals(await store.write(voidClaims, { now: NOW + 60_000, which: "expired" }), 0);
+    assertEquals(await store.write(voidClaims, { now: NOW + 60_001, which: "expired" }), 1);
+    const [again, ...more] = await claimAt(store, NOW + 60_001);
     assertEquals([again?.execution.id, again?.steps, more], [one.execution.id, [STEP], []]);
-    await store.releaseClaims([two.claimId], NOW);
-    assertEquals((await claimExecutions(store, NOW)).map((claimed) => claimed.execution.id), [
+    await store.write(releaseClaims, [two.claimId], NOW);
+    assertEquals((await claimAt(store, NOW)).map((claimed) => claimed.execution.id), [
       two.execution.id,
     ]);
   },
@@ -272,29 +268,29 @@ export const EXECUTION_CASES: StoreCases = {
     const group = await started(store, 4);
     const [one, two, three, four] = group.map((claimed) => claimed.execution.id);
     const voided = async (ids: readonly (string | undefined)[]) => {
-      await store.voidClaims({ now: NOW, which: "all" });
+      await store.write(voidClaims, { now: NOW, which: "all" });
       const claims: ClaimedExecution[] = [];
-      for (let round = 0; round < 9; round++) claims.push(...await claimExecutions(store, NOW));
+      for (let round = 0; round < 9; round++) claims.push(...await claimAt(store, NOW));
       const others = claims.filter((claimed) => !ids.includes(claimed.execution.id));
-      await store.releaseClaims(others.map(({ claimId }) => claimId), NOW);
+      await store.write(releaseClaims, others.map(({ claimId }) => claimId), NOW);
     };
     await voided([one, two]);
     await voided([one, two]);
     await voided([]);
     // Three void claims of the first two, one of the others; and one that nobody has had.
     const fresh = execution();
-    await store.acceptExecution(fresh, { now: NOW + 5 });
+    await store.write(acceptExecution, fresh, { now: NOW + 5 });
     const seen = (claims: readonly ClaimedExecution[]) =>
       claims.map(({ execution, voids }) => [execution.id, voids]);
-    const first = await claimExecutions(store, NOW + 5);
+    const first = await claimAt(store, NOW + 5);
     assertEquals(seen(first), [[fresh.id, 0], [three, 1], [four, 1], [one, 3]]);
-    assertEquals(await claimExecutions(await another(), NOW + 5), [], "one suspect at a time");
+    assertEquals(await claimAt(await another(), NOW + 5), [], "one suspect at a time");
     const suspect = first[3];
     assert(suspect !== undefined);
     await commit(store, suspect, { change: { ...RUNNING, dueAt: NOW + 7 } });
-    assertEquals(seen(await claimExecutions(store, NOW + 5)), [[two, 3]]);
+    assertEquals(seen(await claimAt(store, NOW + 5)), [[two, 3]]);
     assertEquals(
-      seen(await claimExecutions(store, NOW + 7)),
+      seen(await claimAt(store, NOW + 7)),
       [[one, 0]],
       "what is written counts from the beginning",
     );
@@ -309,15 +305,15 @@ export const EXECUTION_CASES: StoreCases = {
     await commit(store, claimed, { step: STEP, change: RUNNING, keepClaim: true });
     // Even where the claim was to be kept: nobody works on what has ended.
     await commit(store, claimed, { change, event, keepClaim: true });
-    const { execution: after } = await store.findExecution(claimed.execution.id) ?? {};
+    const { execution: after } = await store.read(findExecution, claimed.execution.id) ?? {};
     const { claimId: _, leaseUntil: __, dueAt: ___, ...rest } = claimed.execution;
     assertEquals(after, { ...rest, ...change, startedAt: NOW + 1, deadlineAt: NOW + DAY });
-    assertEquals(await store.findEvent(event.id), { ...event, createdAt: NOW + 2 });
-    assertEquals((await store.listDeliveries({ limit: 9 })).items.map(({ endpointId }) => endpointId), [
+    assertEquals(await store.read(findEvent, event.id), { ...event, createdAt: NOW + 2 });
+    assertEquals((await store.read(listDeliveries, { limit: 9 })).items.map(({ endpointId }) => endpointId), [
       to.id,
     ]);
-    assertEquals(await claimExecutions(store, NOW + DAY), []);
-    assertEquals(await store.voidClaims({ now: NOW + DAY, which: "all" }), 0);
+    assertEquals(await claimAt(store, NOW + DAY), []);
+    assertEquals(await store.write(voidClaims, { now: NOW + DAY, which: "all" }), 0);
   },
 
   "an end whose event cannot be written undoes all that comes with it": async ({ store }) => {
@@ -326,14 +322,14 @@ export const EXECUTION_CASES: StoreCases = {
     await commit(store, claimed, { step: STEP, change: RUNNING, keepClaim: true });
     await addEndpoint(store);
     const event = await finalEvent(store);
-    await store.acceptEvent(event, { now: NOW });
+    await store.write(acceptEvent, event, { now: NOW });
     const change = { status: "failed", stepAttempts: 0, finishedAt: NOW + 9, error: "no" } as const;
     const step = { ...STEP, index: 1 };
     const failure = await commit(store, claimed, { step, change, event }).catch((error) => error);
     assert(failure instanceof Error);
-    const found = await store.findExecution(claimed.execution.id);
+    const found = await store.read(findExecution, claimed.execution.id);
     assertEquals([found?.execution.status, found?.steps], ["running", [STEP]]);
-    assertEquals((await store.listDeliveries({ limit: 10 })).items.length, 1);
+    assertEquals((await store.read(listDeliveries, { limit: 10 })).items.length, 1);
   },
 
   "cancelling ends a wait, is heard of at the next commit, and not after the end": async ({ store }) => {
@@ -341,44 +337,44 @@ export const EXECUTION_CASES: StoreCases = {
     assert(claimed !== undefined && other !== undefined);
     const { id } = claimed.execution;
     await commit(store, claimed, { change: { ...RUNNING, dueAt: NOW + DAY } });
-    assertEquals(await store.cancelExecution(newId(), NOW), undefined);
-    assertEquals(await store.cancelExecution(id, NOW + 10), true);
-    const [again] = await claimExecutions(store, NOW + 10);
+    assertEquals(await store.write(cancelExecution, newId(), NOW), undefined);
+    assertEquals(await store.write(cancelExecution, id, NOW + 10), true);
+    const [again] = await claimAt(store, NOW + 10);
     assertEquals([again?.execution.id, again?.execution.cancelRequested], [id, true]);
     assert(again !== undefined);
     const change = { status: "cancelled", stepAttempts: 0, finishedAt: NOW + 11 } as const;
     assertEquals(await commit(store, again, { change }), { cancelRequested: true });
-    assertEquals(await store.cancelExecution(id, NOW + 12), false);
+    assertEquals(await store.write(cancelExecution, id, NOW + 12), false);
 
     // Asked for while someone works on it: it does not wait for what that work asks for.
-    await store.cancelExecution(other.execution.id, NOW + 20);
+    await store.write(cancelExecution, other.execution.id, NOW + 20);
     const wait = { ...RUNNING, dueAt: NOW + DAY };
     assertEquals(await commit(store, other, { change: wait }), { cancelRequested: true });
-    assertEquals((await claimExecutions(store, NOW + 20)).length, 1);
+    assertEquals((await claimAt(store, NOW + 20)).length, 1);
   },
 };
 
 async function started(store: WebhookStore, count = 1, max = count): Promise<readonly ClaimedExecution[]> {
   await saveVersion(store);
-  for (let index = 0; index < count; index++) await store.acceptExecution(execution(), { now: NOW });
-  return max === 0 ? [] : await claimExecutions(store, NOW, max);
+  for (let index = 0; index < count; index++) await store.write(acceptExecution, execution(), { now: NOW });
+  return max === 0 ? [] : await claimAt(store, NOW, max);
 }
 
-function claimExecutions(store: WebhookStore, now: number, max = 10): Promise<readonly ClaimedExecution[]> {
+function claimAt(store: WebhookStore, now: number, max = 10): Promise<readonly ClaimedExecution[]> {
   return claimRuns(store, { now, max });
 }
 
 function commit(
   store: WebhookStore,
   claimed: ClaimedExecution,
-  part: Partial<Parameters<WebhookStore["commitExecution"]>[0]> & { readonly change: ExecutionChange },
+  part: Partial<ExecutionCommit> & { readonly change: ExecutionChange },
 ) {
   const { claimId, execution: { id: executionId } } = claimed;
-  return store.commitExecution({ executionId, claimId, now: NOW + 2, keepClaim: false, ...part });
+  return store.write(commitExecution, { executionId, claimId, now: NOW + 2, keepClaim: false, ...part });
 }
 
 async function finalEvent(store: WebhookStore) {
   const added = event({ kind: "workflow.execution.completed" });
-  assertEquals(await store.findEvent(added.id), undefined);
+  assertEquals(await store.read(findEvent, added.id), undefined);
   return added;
 }

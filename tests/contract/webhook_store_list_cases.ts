@@ -1,6 +1,5 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import type { Delivery, Execution } from "../../src/webhooks/model/records.ts";
-import type { ListOptions, Page, WebhookStore } from "../../src/webhooks/store/store.ts";
 import {
   ACKNOWLEDGED,
   addEndpoint,
@@ -22,45 +21,55 @@ import {
   saveVersion,
   type StoreCases,
 } from "./webhook_store_bed.ts";
+import { acceptEvent, acceptExecution, findIdempotency } from "../../src/webhooks/store/accept.ts";
+import { addAudit, listAudit } from "../../src/webhooks/store/audit_log.ts";
+import { voidClaims } from "../../src/webhooks/store/claims.ts";
+import { findDelivery, listDeliveries, resendDelivery } from "../../src/webhooks/store/deliveries.ts";
+import { listEndpoints } from "../../src/webhooks/store/endpoints.ts";
+import { findEvent, listEventKeys, listEvents } from "../../src/webhooks/store/events.ts";
+import { commitExecution, listExecutions } from "../../src/webhooks/store/executions.ts";
+import { removeFinished } from "../../src/webhooks/store/retention.ts";
+import type { ListOptions, Page, WebhookStore } from "../../src/webhooks/store/store.ts";
+import { listTriggers } from "../../src/webhooks/store/triggers.ts";
 
 /** Lists, figures, and what is removed. */
 export const LIST_CASES: StoreCases = {
   "a page ends where the next begins, while rows arrive and go": async ({ store }) => {
     const ids: string[] = [];
     for (let index = 0; index < 5; index++) ids.unshift((await addEvent(store)).id);
-    const first = await store.listEvents({ limit: 2 });
+    const first = await store.read(listEvents, { limit: 2 });
     assertEquals(first.items.map(({ id }) => id), ids.slice(0, 2));
     await addEvent(store, {}, NOW - 5);
-    const second = await store.listEvents({ limit: 2, cursor: first.nextCursor });
+    const second = await store.read(listEvents, { limit: 2, cursor: first.nextCursor });
     assertEquals(second.items.map(({ id }) => id), ids.slice(2, 4));
     await addEvent(store);
-    const third = await store.listEvents({ limit: 2, cursor: second.nextCursor });
+    const third = await store.read(listEvents, { limit: 2, cursor: second.nextCursor });
     assertEquals([third.items.map(({ id }) => id), third.nextCursor], [ids.slice(4), undefined]);
-    const whole = await store.listEvents({ limit: 5, cursor: first.nextCursor });
+    const whole = await store.read(listEvents, { limit: 5, cursor: first.nextCursor });
     assertEquals(whole.items.map(({ id }) => id), ids.slice(2));
-    assertEquals((await store.listEvents({ limit: 7 })).nextCursor, undefined);
+    assertEquals((await store.read(listEvents, { limit: 7 })).nextCursor, undefined);
   },
 
   "a cursor that is none, or of another list, is refused": async ({ store }) => {
     for (let index = 0; index < 2; index++) await addEvent(store);
-    const { nextCursor = "" } = await store.listEvents({ limit: 1 });
+    const { nextCursor = "" } = await store.read(listEvents, { limit: 1 });
     const lists: readonly ((options: ListOptions) => Promise<Page<unknown>>)[] = [
-      (options) => store.listEndpoints(options),
-      (options) => store.listTriggers(options),
-      (options) => store.listEventKeys(options),
-      (options) => store.listDeliveries(options),
-      (options) => store.listExecutions(options),
-      (options) => store.listAudit(options),
+      (options) => store.read(listEndpoints, options),
+      (options) => store.read(listTriggers, options),
+      (options) => store.read(listEventKeys, options),
+      (options) => store.read(listDeliveries, options),
+      (options) => store.read(listExecutions, options),
+      (options) => store.read(listAudit, options),
     ];
     for (const list of lists) await refused(list({ limit: 1, cursor: nextCursor }));
     for (const cursor of ["", "1", "%", `${nextCursor}=`, `${nextCursor}A`, ` ${nextCursor}`]) {
-      await refused(store.listEvents({ limit: 1, cursor }));
+      await refused(store.read(listEvents, { limit: 1, cursor }));
     }
   },
 
   "deliveries are listed by endpoint, state, kind and time, in any combination": async ({ store }) => {
     await variedDeliveries(store);
-    const all = await allPages((options) => store.listDeliveries(options));
+    const all = await allPages((options) => store.read(listDeliveries, options));
     assertEquals(all.length, 16);
     const endpointIds = [undefined, ...new Set(all.map(({ endpointId }) => endpointId)), newId()];
     for (const endpointId of endpointIds) {
@@ -68,7 +77,7 @@ export const LIST_CASES: StoreCases = {
         for (const kind of [undefined, "a.one", "a.two"]) {
           for (const [since, until] of [[], [NOW + 10, undefined], [undefined, NOW + 10], [NOW, NOW + 20]]) {
             const options = { endpointId, state, event: kind, since, until };
-            const items = await allPages((page) => store.listDeliveries(page), options);
+            const items = await allPages((page) => store.read(listDeliveries, page), options);
             assertEquals(items, all.filter((item) => matches(item, options)), JSON.stringify(options));
           }
         }
@@ -80,17 +89,20 @@ export const LIST_CASES: StoreCases = {
     await saveVersion(store);
     for (const at of [0, 20, 10]) {
       for (const kind of ["a.one", "a.two"]) await addEvent(store, { kind }, NOW + at);
-      await store.acceptExecution(execution(), { now: NOW + at });
-      await store.addAudit(audit({ at: NOW + at, action: `at.${at}`, details: { at } }));
+      await store.write(acceptExecution, execution(), { now: NOW + at });
+      await store.write(addAudit, audit({ at: NOW + at, action: `at.${at}`, details: { at } }));
     }
     const window = { since: NOW + 10, until: NOW + 20 };
-    const events = await allPages((options) => store.listEvents(options), { ...window, event: "a.one" });
+    const events = await allPages((options) => store.read(listEvents, options), {
+      ...window,
+      event: "a.one",
+    });
     assertEquals(events.map(({ kind, createdAt }) => [kind, createdAt]), [["a.one", NOW + 10]]);
-    const executions = await allPages((options) => store.listExecutions(options), { since: NOW + 10 });
+    const executions = await allPages((options) => store.read(listExecutions, options), { since: NOW + 10 });
     assertEquals(executions.map(({ createdAt }) => createdAt), [NOW + 10, NOW + 20]);
     const [first] = await claimRuns(store, { max: 1 });
     const change = { status: "cancelled", stepAttempts: 0, finishedAt: NOW } as const;
-    await store.commitExecution({
+    await store.write(commitExecution, {
       executionId: first?.execution.id ?? "",
       claimId: first?.claimId ?? "",
       now: NOW,
@@ -98,29 +110,29 @@ export const LIST_CASES: StoreCases = {
       keepClaim: false,
     });
     const counts = async (state: Execution["status"]) =>
-      (await allPages((options) => store.listExecutions(options), { state })).length;
+      (await allPages((options) => store.read(listExecutions, options), { state })).length;
     assertEquals([await counts("queued"), await counts("running"), await counts("cancelled")], [2, 0, 1]);
-    const entries = await allPages((options) => store.listAudit(options), { event: "at.20" });
+    const entries = await allPages((options) => store.read(listAudit, options), { event: "at.20" });
     assertEquals(entries.map(({ at, details }) => [at, details]), [[NOW + 20, { at: 20 }]]);
-    assertEquals((await store.listAudit({ limit: 9, until: NOW })).items, []);
+    assertEquals((await store.read(listAudit, { limit: 9, until: NOW })).items, []);
   },
 
   "the figures count what is due and what there is": async ({ store }) => {
     const none = { attempting: 0, retrying: 0, acknowledged: 0, failed: 0 };
     const idle = { queued: 0, running: 0, succeeded: 0, failed: 0, cancelled: 0 };
-    const { bytes, ...empty } = await store.figures(NOW);
+    const { bytes, ...empty } = await store.metrics(NOW);
     assertEquals([empty, bytes > 0], [{ dueNow: 0, deliveries: none, executions: idle }, true]);
     await variedDeliveries(store);
     await saveVersion(store);
-    await store.acceptExecution(execution(), { now: NOW });
-    const { bytes: _, ...figures } = await store.figures(NOW + 20);
+    await store.write(acceptExecution, execution(), { now: NOW });
+    const { bytes: _, ...figures } = await store.metrics(NOW + 20);
     assertEquals(figures, {
       dueNow: 2,
       oldestDueAt: NOW,
       deliveries: { attempting: 12, retrying: 1, acknowledged: 1, failed: 2 },
       executions: { ...idle, queued: 1 },
     });
-    assertEquals((await store.figures(NOW + DAY)).dueNow, 5, "those of the disabled endpoint wait");
+    assertEquals((await store.metrics(NOW + DAY)).dueNow, 5, "those of the disabled endpoint wait");
   },
 
   "what is over goes when it is old, in portions; open work stays": async ({ store }) => {
@@ -132,23 +144,23 @@ export const LIST_CASES: StoreCases = {
     if (old) await finish(store, old, ACKNOWLEDGED);
     if (open) await finish(store, open, retryAt(NOW));
     if (asked) await finish(store, asked, EXHAUSTED);
-    if (asked) await store.resendDelivery(asked.delivery.id, { now: NOW, audit: audit() });
+    if (asked) await store.write(resendDelivery, asked.delivery.id, { now: NOW, audit: audit() });
     if (late) await finish(store, late, { ...ACKNOWLEDGED, finishedAt: NOW + DAY });
     const idempotency = { scope: "admin", key: "k", bodyHash: "h" };
-    await store.acceptEvent(event(), { now: NOW + DAY, idempotency });
-    const remove = (now: number, max: number) => store.removeFinished({ before: NOW + DAY, now, max });
+    await store.write(acceptEvent, event(), { now: NOW + DAY, idempotency });
+    const remove = (now: number, max: number) => store.write(removeFinished, { before: NOW + DAY, now, max });
     const young = NOW + DAY * 2 - 1;
     // A delivery, its event, and the three entries of the audit log that the cases themselves have written.
     assertEquals([await remove(young, 2), await remove(young, 99), await remove(young, 99)], [2, 2, 0]);
-    assertEquals(await store.findDelivery(old?.delivery.id ?? ""), undefined);
-    assertEquals(await store.findEvent(old?.delivery.eventId ?? ""), undefined);
+    assertEquals(await store.read(findDelivery, old?.delivery.id ?? ""), undefined);
+    assertEquals(await store.read(findEvent, old?.delivery.eventId ?? ""), undefined);
     for (const kept of [open, asked, late]) {
-      assertEquals((await store.findDelivery(kept?.delivery.id ?? ""))?.attempts.length, 1);
-      assertEquals((await store.findEvent(kept?.delivery.eventId ?? ""))?.id, kept?.delivery.eventId);
+      assertEquals((await store.read(findDelivery, kept?.delivery.id ?? ""))?.attempts.length, 1);
+      assertEquals((await store.read(findEvent, kept?.delivery.eventId ?? ""))?.id, kept?.delivery.eventId);
     }
-    assertEquals((await store.findIdempotency("admin", "k", young))?.key, "k");
+    assertEquals((await store.read(findIdempotency, "admin", "k", young))?.key, "k");
     assertEquals([await remove(young + 1, 9), await remove(young + 1, 9)], [1, 0]);
-    assertEquals((await store.figures(NOW)).deliveries.acknowledged, 1);
+    assertEquals((await store.metrics(NOW)).deliveries.acknowledged, 1);
   },
 
   "events go with the last of their deliveries, those without any by themselves": async ({ store }) => {
@@ -164,29 +176,29 @@ export const LIST_CASES: StoreCases = {
     const [first, last] = claims;
     if (last) await finish(store, last, ACKNOWLEDGED);
     const left = async () => {
-      const events = await Promise.all([open, none, done, young].map(({ id }) => store.findEvent(id)));
+      const events = await Promise.all([open, none, done, young].map(({ id }) => store.read(findEvent, id)));
       return events.map((found) => found !== undefined);
     };
-    const remove = (before: number) => store.removeFinished({ before, now: NOW + DAY, max: 100 });
+    const remove = (before: number) => store.write(removeFinished, { before, now: NOW + DAY, max: 100 });
     while (await remove(NOW + DAY) > 0);
     assertEquals(await left(), [true, false, false, true]);
     if (first) await finish(store, first, ACKNOWLEDGED);
     assertEquals([await remove(NOW + DAY), await left()], [2, [false, false, false, true]]);
     // A clock that was set back: what came before the place that was reached is found as well.
     const early = await addEvent(store, { kind: "a.two" }, NOW + 1);
-    assertEquals([await remove(NOW + DAY - 1), (await store.findEvent(early.id))?.id], [0, early.id]);
-    assertEquals([await remove(NOW + 2), await store.findEvent(early.id)], [1, undefined]);
+    assertEquals([await remove(NOW + DAY - 1), (await store.read(findEvent, early.id))?.id], [0, early.id]);
+    assertEquals([await remove(NOW + 2), await store.read(findEvent, early.id)], [1, undefined]);
   },
 
   "a text of a workflow goes with the last execution that began with it": async ({ store }) => {
     await saveVersion(store);
     const [one, two] = [execution(), execution()];
-    for (const added of [one, two]) await store.acceptExecution(added, { now: NOW });
-    const remove = () => store.removeFinished({ before: NOW + DAY, now: NOW, max: 100 });
+    for (const added of [one, two]) await store.write(acceptExecution, added, { now: NOW });
+    const remove = () => store.write(removeFinished, { before: NOW + DAY, now: NOW, max: 100 });
     const end = async () => {
       const [claimed] = await claimRuns(store, { max: 1 });
       assert(claimed !== undefined);
-      await store.commitExecution({
+      await store.write(commitExecution, {
         executionId: claimed.execution.id,
         claimId: claimed.claimId,
         now: NOW,
@@ -200,10 +212,12 @@ export const LIST_CASES: StoreCases = {
     // The other one still needs it.
     assertEquals(await end(), "workflow: order-intake\n");
     assertEquals(await remove(), 1);
-    const missing = await store.acceptExecution(execution(), { now: NOW }).catch((error: unknown) => error);
+    const missing = await store.write(acceptExecution, execution(), { now: NOW }).catch((error: unknown) =>
+      error
+    );
     assert(missing instanceof Error, "Expected the text to be gone");
     await saveVersion(store);
-    assertEquals((await store.acceptExecution(execution(), { now: NOW })).kind, "new");
+    assertEquals((await store.write(acceptExecution, execution(), { now: NOW })).kind, "new");
   },
 
   "attempts are read without what was answered to them where that is not wanted": async ({ store }) => {
@@ -218,7 +232,7 @@ export const LIST_CASES: StoreCases = {
       response: "no",
     });
     const responses = async (wanted?: boolean) =>
-      (await store.findDelivery(claimed.delivery.id, { responses: wanted }))?.attempts
+      (await store.read(findDelivery, claimed.delivery.id, { responses: wanted }))?.attempts
         .map(({ status, response }) => [status, response]);
     assertEquals([await responses(), await responses(true), await responses(false)], [
       [[500, "no"]],
@@ -235,17 +249,17 @@ export const LIST_CASES: StoreCases = {
       const error = await call.catch((thrown: unknown) => thrown);
       assertEquals([(error as Error).name, (error as { code?: string }).code], ["StoreError", "closed"]);
     };
-    await closed(other.figures(NOW));
-    await closed(other.addAudit(audit()));
+    await closed(other.metrics(NOW));
+    await closed(other.write(addAudit, audit()));
   },
 
   "what was asked for before a store is closed is done": async ({ store, another }) => {
     const other = await another();
     const entry = audit({ action: "last" });
-    const written = other.addAudit(entry);
+    const written = other.write(addAudit, entry);
     await other.close();
     await written;
-    assertEquals((await store.listAudit({ limit: 1 })).items, [entry]);
+    assertEquals((await store.read(listAudit, { limit: 1 })).items, [entry]);
   },
 };
 
@@ -263,7 +277,7 @@ async function variedDeliveries(store: WebhookStore): Promise<void> {
     await begin(store, item);
     await finish(store, item, change);
   }
-  await store.voidClaims({ now: NOW + 20, which: "all" });
+  await store.write(voidClaims, { now: NOW + 20, which: "all" });
 }
 
 function matches(item: Delivery, { endpointId, state, event, since, until }: Partial<ListOptions>): boolean {

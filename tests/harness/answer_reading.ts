@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { Buffer } from "node:buffer";
-import type { AnswerHead } from "../../src/webhooks/outbound/response_head.ts";
-import { AnswerReader } from "../../src/webhooks/outbound/response_parser.ts";
+import type { ResponseHead } from "../../src/webhooks/outbound/response_head.ts";
+import { ResponseParser } from "../../src/webhooks/outbound/response_parser.ts";
 import { SendError } from "../../src/webhooks/outbound/send_error.ts";
 import { seededRandom } from "./seeded_random.ts";
 
@@ -25,9 +25,9 @@ export function read(
   pieces: readonly Buffer<ArrayBuffer>[],
   { isHeadOnly = false, isEnded }: ReadOptions,
 ): Read {
-  const heads: AnswerHead[] = [];
+  const heads: ResponseHead[] = [];
   let body = "";
-  const reader = new AnswerReader({
+  const reader = new ResponseParser({
     onHead: (head) => void heads.push(head),
     onBody: (piece) => body += Buffer.from(piece).toString("latin1"),
   }, isHeadOnly);

@@ -1,7 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
-import { StoreError, type WebhookStore } from "../../src/webhooks/store/store.ts";
 import { DispatcherBed } from "./dispatcher_fixture.ts";
 import { seededRandom } from "./seeded_random.ts";
+import { findDelivery, listDeliveries } from "../../src/webhooks/store/deliveries.ts";
+import { StoreError, type WebhookStore } from "../../src/webhooks/store/store.ts";
 
 const EVENTS = 15;
 const ENDPOINTS = 4;
@@ -64,7 +65,7 @@ export async function deliverThroughFaults(seed: number): Promise<void> {
   }
   for (const line of lines) line.isFaulty = false;
   isWell = true;
-  const all = async () => (await bed.store.listDeliveries({ limit: 200 })).items;
+  const all = async () => (await bed.store.read(listDeliveries, { limit: 200 })).items;
   for (let step = 0; step < PROMPT_STEPS; step++) {
     await bed.settled();
     bed.clock.advance(STEP_MS);
@@ -83,7 +84,7 @@ export async function deliverThroughFaults(seed: number): Promise<void> {
   assertEquals(items.map(({ state }) => state), Array(EVENTS * ENDPOINTS).fill("acknowledged"));
   assertEquals(doubled, [], "none is out twice at once");
   for (const { id } of items) {
-    const { attempts = [] } = await bed.store.findDelivery(id) ?? {};
+    const { attempts = [] } = await bed.store.read(findDelivery, id) ?? {};
     const results = attempts.map(({ result }) => result);
     const shown = `${id}: sent ${sent.get(id)} times, ${results.join(", ")}`;
     assertEquals(attempts.map(({ number }) => number), attempts.map((_, index) => index + 1), shown);

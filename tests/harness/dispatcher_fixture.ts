@@ -1,16 +1,20 @@
 import { join } from "node:path";
 import type { AttemptReport } from "../../src/webhooks/deliveries/metrics.ts";
-import { Dispatcher } from "../../src/webhooks/deliveries/dispatcher.ts";
-import type { AttemptSteps, DispatcherOptions } from "../../src/webhooks/deliveries/dispatcher_options.ts";
+import type { AttemptSteps } from "../../src/webhooks/deliveries/attempt.ts";
+import { Dispatcher, type DispatcherOptions } from "../../src/webhooks/deliveries/dispatcher.ts";
 import { eventBody } from "../../src/webhooks/model/event.ts";
 import type { Attempt, AuditEntry, Delivery, Endpoint } from "../../src/webhooks/model/records.ts";
 import type { DeliverySender, OutgoingDelivery, SendResult } from "../../src/webhooks/deliveries/sender.ts";
 import { openSqliteStore } from "../../src/webhooks/store/sqlite/store.ts";
-import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 import { KeptLog } from "./http_fixture.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { QUIET, UNSYNCED } from "./sqlite_fixture.ts";
 import { until, type UntilOptions } from "./until.ts";
+import { acceptEvent } from "../../src/webhooks/store/accept.ts";
+import { findDelivery, listDeliveries } from "../../src/webhooks/store/deliveries.ts";
+import { createEndpoint } from "../../src/webhooks/store/endpoints.ts";
+import { findEvent } from "../../src/webhooks/store/events.ts";
+import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 
 /** What a receiver of the test does with a request; a promise keeps it waiting. */
 export type Receiver = (request: OutgoingDelivery) => SendResult | Promise<SendResult>;
@@ -96,7 +100,7 @@ export class DispatcherBed implements AsyncDisposable {
     const id = given.id ?? crypto.randomUUID();
     const now = this.clock.now();
     const sealed = { keyId: "k", bytes: new TextEncoder().encode(SECRET) };
-    await this.store.createEndpoint({
+    await this.store.write(createEndpoint, {
       ...{ id, url: `https://receiver.example/${id}`, events: ["*"], description: "", enabled: true },
       ...{ createdAt: now, updatedAt: now, headerNames: [], concurrency: 4, standardWebhooks: false },
       secrets: [{ id: crypto.randomUUID(), sealed, createdAt: now, activeAt: now }],
@@ -108,7 +112,7 @@ export class DispatcherBed implements AsyncDisposable {
   /** Takes in an event; answers its id. */
   async event(kind = "agent.reply.completed"): Promise<string> {
     const id = crypto.randomUUID();
-    await this.store.acceptEvent({ id, kind, body: eventBody(kind, `{"id":"${id}"}`) }, {
+    await this.store.write(acceptEvent, { id, kind, body: eventBody(kind, `{"id":"${id}"}`) }, {
       now: this.clock.now(),
     });
     return id;
@@ -128,12 +132,12 @@ export class DispatcherBed implements AsyncDisposable {
 
   /** The only delivery there is, with its attempts. */
   async only(): Promise<{ readonly delivery: Delivery; readonly attempts: readonly Attempt[] }> {
-    const { items } = await this.store.listDeliveries({ limit: 2 });
+    const { items } = await this.store.read(listDeliveries, { limit: 2 });
     const [one, other] = items;
     if (one === undefined || other !== undefined) {
       throw new Error(`Cannot find one delivery: ${items.length}`);
     }
-    const found = await this.store.findDelivery(one.id);
+    const found = await this.store.read(findDelivery, one.id);
     if (found === undefined) throw new Error("Cannot find the delivery");
     return found;
   }
@@ -154,7 +158,7 @@ export class DispatcherBed implements AsyncDisposable {
     for (let turn = 0; turn < 12; turn++) {
       await new Promise((resolve) => setImmediate(resolve));
       await crypto.subtle.digest("SHA-256", new Uint8Array(1));
-      await this.store.findEvent("");
+      await this.store.read(findEvent, "");
     }
   }
 

@@ -88,7 +88,7 @@ export async function deliverAll(events: number): Promise<void> {
   const dispatcher = bed.start();
   await bed.sent(count, { deadlineMs: 600_000 });
   const ids = new Set(bed.sender.sent.map(({ headers }) => headers["x-svc-delivery"]));
-  assertEquals([ids.size, bed.sender.sent.length, dispatcher.figures.attempts], [count, count, {
+  assertEquals([ids.size, bed.sender.sent.length, dispatcher.metrics.attempts], [count, count, {
     acknowledged: count,
   }]);
 }

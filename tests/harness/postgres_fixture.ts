@@ -1,7 +1,7 @@
 import { systemClock } from "../../src/base/clock.ts";
 import { parsePostgresAddress } from "../../src/base/postgres_address.ts";
 import { PostgresConnection } from "../../src/webhooks/store/postgres/connection.ts";
-import { POSTGRES_TABLES } from "../../src/webhooks/store/postgres/schema.ts";
+import { POSTGRES_TABLES } from "../../src/webhooks/store/schema.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../src/webhooks/store/postgres/store.ts";
 import { PostgresServer } from "./postgres_server.ts";
 import { sharedPlace } from "./shared_places.ts";

@@ -1,5 +1,4 @@
 import { assert, assertEquals } from "@std/assert";
-import type { ClaimedDelivery, WebhookStore } from "../../src/webhooks/store/store.ts";
 import { checkStore } from "../../src/webhooks/store/maintenance/check.ts";
 import {
   ACKNOWLEDGED,
@@ -19,6 +18,13 @@ import {
 } from "../contract/webhook_store_bed.ts";
 import { handled } from "./handled.ts";
 import { openStoreAt } from "./postgres_fixture.ts";
+import { acceptEvent, acceptExecution } from "../../src/webhooks/store/accept.ts";
+import { releaseClaims, voidClaims } from "../../src/webhooks/store/claims.ts";
+import { findDelivery, listDeliveries } from "../../src/webhooks/store/deliveries.ts";
+import { deleteEndpoint } from "../../src/webhooks/store/endpoints.ts";
+import { erasePayload } from "../../src/webhooks/store/events.ts";
+import { commitExecution, listExecutions } from "../../src/webhooks/store/executions.ts";
+import type { ClaimedDelivery, WebhookStore } from "../../src/webhooks/store/store.ts";
 
 /** Several stores on one empty database, each as a process of its own would have it. */
 export interface Fleet {
@@ -63,13 +69,13 @@ export const FLEET_CASES: Readonly<Record<string, FleetCase>> = {
         const answers = await Promise.all(
           Array.from(
             { length: 100 * times },
-            (_, index) => of(index).acceptExecution(execution(), { now, idempotency }),
+            (_, index) => of(index).write(acceptExecution, execution(), { now, idempotency }),
           ),
         );
         const ids = answers.map((answer) => answer.kind === "new" ? answer.value.id : answer.row.resultId);
         assertEquals(new Set(ids).size, 1);
         assertEquals(answers.filter(({ kind }) => kind === "new").length, now === NOW + DAY - 1 ? 0 : 1);
-        assertEquals((await of(1).listExecutions({ limit: 10 })).items.length, count);
+        assertEquals((await of(1).read(listExecutions, { limit: 10 })).items.length, count);
       }
     },
   },
@@ -104,14 +110,14 @@ export const FLEET_CASES: Readonly<Record<string, FleetCase>> = {
       const count = 20 + 6 * times;
       await Promise.all(Array.from({ length: count }, (_, index) => addEvent(of(index))));
       const claimedNow = async (store: WebhookStore) => {
-        const { items } = await store.listDeliveries({ limit: 200, endpointId: narrow.id });
+        const { items } = await store.read(listDeliveries, { limit: 200, endpointId: narrow.id });
         return items.filter(({ claimId }) => claimId !== undefined).length;
       };
       // One after the other they get what it may have, and no more.
       const shares = [];
       for (const store of stores) shares.push(await claim(store, [narrow], { max: 3 }));
       assertEquals([...shares.map(({ length }) => length), await claimedNow(of(0))], [3, 1, 0, 4]);
-      await of(0).releaseClaims(shares.flat().map(({ claimId }) => claimId), NOW);
+      await of(0).write(releaseClaims, shares.flat().map(({ claimId }) => claimId), NOW);
 
       let [held, most, done] = [0, 0, 0];
       const seen: number[] = [];
@@ -134,7 +140,7 @@ export const FLEET_CASES: Readonly<Record<string, FleetCase>> = {
       await Promise.all([...stores, ...stores].map(worker));
       assert(Math.max(most, ...seen) <= 4, `${Math.max(most, ...seen)} at once`);
       const [first] = await claim(of(0), [wide], { max: 1 });
-      if (first !== undefined) await of(0).releaseClaims([first.claimId], NOW);
+      if (first !== undefined) await of(0).write(releaseClaims, [first.claimId], NOW);
     },
   },
   "of an attempt's end and the end of its lease one wins": {
@@ -148,7 +154,7 @@ export const FLEET_CASES: Readonly<Record<string, FleetCase>> = {
       const voiding: Promise<number>[] = [];
       const finished = await Promise.all(claims.map(async (claimed, index) => {
         // What ends an attempt goes before all else, so that these come later: some of them, whoever is faster.
-        if (index === 40) voiding.push(of(1).voidClaims({ now: NOW + 60_001, which: "expired" }));
+        if (index === 40) voiding.push(of(1).write(voidClaims, { now: NOW + 60_001, which: "expired" }));
         if (index >= 80) await voiding[0];
         return await finish(of(index), claimed, ACKNOWLEDGED, outcome);
       }));
@@ -156,7 +162,7 @@ export const FLEET_CASES: Readonly<Record<string, FleetCase>> = {
       const won = finished.filter((isHeld) => isHeld).length;
       assertEquals([won + voided, won > 0, voided > 0], [120, true, true]);
       for (const [index, { delivery: { id } }] of claims.entries()) {
-        const { delivery, attempts } = await of(1).findDelivery(id) ?? {};
+        const { delivery, attempts } = await of(1).read(findDelivery, id) ?? {};
         const expected = finished[index] === true ? "acknowledged acknowledged" : "attempting interrupted";
         assertEquals(`${delivery?.state} ${attempts?.map(({ result }) => result)}`, expected);
       }
@@ -170,19 +176,19 @@ export const FLEET_CASES: Readonly<Record<string, FleetCase>> = {
       const events = await Promise.all(Array.from({ length: 300 }, async (_, index) => {
         if (index === 90) {
           const options = { now: NOW + 1, audit: audit(), newId };
-          assertEquals(await of(1).deleteEndpoint(gone.id, options), true);
+          assertEquals(await of(1).write(deleteEndpoint, gone.id, options), true);
           isGone.resolve();
         }
         // Some come for sure when it is gone, some before.
         if (index > 250) await isGone.promise;
-        const answer = await of(index).acceptEvent(event(), { now: NOW });
+        const answer = await of(index).write(acceptEvent, event(), { now: NOW });
         return answer.kind === "new" ? answer.value.endpointIds : [];
       }));
       const reached = events.filter((ids) => ids.includes(gone.id)).length;
       assertEquals(events.every((ids) => ids.includes(kept.id)), true);
       assertEquals(events.slice(251).flat().includes(gone.id), false);
       await clearAll(of(2));
-      const { deliveries } = await of(0).figures(NOW);
+      const { deliveries } = await of(0).metrics(NOW);
       assertEquals(deliveries, { attempting: 300, retrying: 0, acknowledged: 0, failed: reached });
       assertEquals((await claim(of(0), [gone, kept], { max: 1_000 })).length, 300);
     },
@@ -200,7 +206,7 @@ export const FLEET_CASES: Readonly<Record<string, FleetCase>> = {
       })));
       const options = { now: NOW + 1, newId };
       const erasing = erased.map(({ id }, index) =>
-        of(index).erasePayload(id, { ...options, audit: audit() })
+        of(index).write(erasePayload, id, { ...options, audit: audit() })
       );
       assertEquals((await Promise.all(erasing)).every((isThere) => isThere), true);
       const claims = (await claiming).flat();
@@ -211,7 +217,7 @@ export const FLEET_CASES: Readonly<Record<string, FleetCase>> = {
         const isHeld = await finish(of(2), claimed, ACKNOWLEDGED);
         assertEquals(isHeld, !ids.has(claimed.delivery.eventId));
       }
-      assertEquals((await of(0).figures(NOW)).deliveries, {
+      assertEquals((await of(0).metrics(NOW)).deliveries, {
         ...{ attempting: 0, retrying: 0, acknowledged: 300, failed: 300 },
       });
     },
@@ -231,7 +237,7 @@ export const FLEET_CASES: Readonly<Record<string, FleetCase>> = {
       } as const;
       const ends = await Promise.all(claims.map(async (claimed, index) => {
         const erase = () =>
-          of(index + 1).erasePayload(claimed.delivery.eventId, { now: NOW, newId, audit: audit() });
+          of(index + 1).write(erasePayload, claimed.delivery.eventId, { now: NOW, newId, audit: audit() });
         const end = () => finish(of(index), claimed, ACKNOWLEDGED, outcome);
         // Where both wait, the end comes first.
         const erased = erase();
@@ -241,7 +247,7 @@ export const FLEET_CASES: Readonly<Record<string, FleetCase>> = {
       }));
       assertEquals([events.length, new Set(ends)], [60, new Set([true, false])]);
       for (const { delivery: { id } } of claims) {
-        const { attempts } = await of(0).findDelivery(id) ?? {};
+        const { attempts } = await of(0).read(findDelivery, id) ?? {};
         assertEquals(attempts?.map(({ response }) => response), [undefined]);
       }
     },
@@ -250,11 +256,11 @@ export const FLEET_CASES: Readonly<Record<string, FleetCase>> = {
     stores: 3,
     run: async ({ stores, of }) => {
       await saveVersion(of(0));
-      for (let index = 0; index < 6; index++) await of(0).acceptExecution(execution(), { now: NOW });
+      for (let index = 0; index < 6; index++) await of(0).write(acceptExecution, execution(), { now: NOW });
       const take = (store: WebhookStore, max: number) => claimRuns(store, { max });
       for (let voids = 0; voids < 3; voids++) {
         assertEquals((await take(of(voids), 6)).length, 6);
-        await of(voids + 1).voidClaims({ now: NOW, which: "all" });
+        await of(voids + 1).write(voidClaims, { now: NOW, which: "all" });
       }
       const ended = new Set<string>();
       while (ended.size < 6) {
@@ -266,7 +272,7 @@ export const FLEET_CASES: Readonly<Record<string, FleetCase>> = {
         const change = { status: "succeeded", stepAttempts: 0, finishedAt: NOW } as const;
         const { execution: { id: executionId }, claimId } = claimed;
         const commit = { executionId, claimId, now: NOW, change, keepClaim: false };
-        assertEquals(await of(ended.size).commitExecution(commit), { cancelRequested: false });
+        assertEquals(await of(ended.size).write(commitExecution, commit), { cancelRequested: false });
       }
     },
   },

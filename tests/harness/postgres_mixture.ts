@@ -1,6 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Endpoint } from "../../src/webhooks/model/records.ts";
-import type { ClaimedDelivery, ClaimedExecution, WebhookStore } from "../../src/webhooks/store/store.ts";
 import { checkStore } from "../../src/webhooks/store/maintenance/check.ts";
 import {
   ACKNOWLEDGED,
@@ -22,6 +21,25 @@ import {
 } from "../contract/webhook_store_bed.ts";
 import { seededRandom } from "./seeded_random.ts";
 import { openStoreAt } from "./postgres_fixture.ts";
+import { acceptEvent, acceptExecution } from "../../src/webhooks/store/accept.ts";
+import { clockSetBack, releaseClaims, voidClaims } from "../../src/webhooks/store/claims.ts";
+import { recoverDeliveries, resendDelivery } from "../../src/webhooks/store/deliveries.ts";
+import { failPaused, renewClaims } from "../../src/webhooks/store/delivery_claims.ts";
+import {
+  addEndpointSecret,
+  createEndpoint,
+  deleteEndpoint,
+  editEndpoint,
+} from "../../src/webhooks/store/endpoints.ts";
+import { erasePayload } from "../../src/webhooks/store/events.ts";
+import type { ClaimedExecution } from "../../src/webhooks/store/execution_claims.ts";
+import {
+  cancelExecution,
+  commitExecution,
+  renewExecutionClaims,
+} from "../../src/webhooks/store/executions.ts";
+import { removeFinished } from "../../src/webhooks/store/retention.ts";
+import type { ClaimedDelivery, WebhookStore } from "../../src/webhooks/store/store.ts";
 
 const STORES = 4;
 const WORKERS = 16;
@@ -56,7 +74,7 @@ export async function mixEverything(
 
 /** An execution that is always under way, so that the text of the workflow stays. */
 async function keepVersion(store: WebhookStore): Promise<void> {
-  await store.acceptExecution(execution(), { now: NOW });
+  await store.write(acceptExecution, execution(), { now: NOW });
   await claimRuns(store, { leaseUntil: NOW + 900 * DAY, max: 1 });
 }
 
@@ -95,7 +113,7 @@ class Mixture {
     this.#events.push(added.id);
     const key = `k${this.#below(5)}`;
     const idempotency = this.#below(3) === 0 ? { scope: "admin", key, bodyHash: "h" } : undefined;
-    await store.acceptEvent(added, { now: this.#time(), idempotency });
+    await store.write(acceptEvent, added, { now: this.#time(), idempotency });
   }
 
   async #claim(store: WebhookStore) {
@@ -107,7 +125,7 @@ class Mixture {
   async #finish(store: WebhookStore) {
     const claimed = this.#take(this.#claims);
     if (claimed === undefined || !await begin(store, claimed)) return;
-    if (this.#below(9) === 0) return void await store.releaseClaims([claimed.claimId], this.#time());
+    if (this.#below(9) === 0) return void await store.write(releaseClaims, [claimed.claimId], this.#time());
     const finishedAt = this.#time();
     const ends = [{ ...ACKNOWLEDGED, finishedAt }, { ...EXHAUSTED, finishedAt }, retryAt(this.#time())];
     if (await finish(store, claimed, claimed.manual ? undefined : this.#one(ends))) this.finished++;
@@ -118,7 +136,7 @@ class Mixture {
     this.#executions.push(added.id);
     const key = `k${this.#below(5)}`;
     const idempotency = this.#below(3) === 0 ? { scope: "trigger:1", key, bodyHash: "h" } : undefined;
-    await store.acceptExecution(added, { now: this.#time(), idempotency });
+    await store.write(acceptExecution, added, { now: this.#time(), idempotency });
   }
 
   async #claimExecutions(store: WebhookStore) {
@@ -133,7 +151,7 @@ class Mixture {
     const now = this.#time();
     const status = this.#one(["running", "succeeded", "failed", "cancelled"] as const) ?? "running";
     const end = status === "running" ? { startedAt: now, dueAt: now } : { finishedAt: now };
-    const answer = await store.commitExecution({
+    const answer = await store.write(commitExecution, {
       ...{ executionId, claimId, now, keepClaim: this.#below(5) === 0 },
       change: { status, stepAttempts: 0, ...end },
       event: status === "running" ? undefined : event({ kind: "workflow.execution.completed" }),
@@ -144,42 +162,42 @@ class Mixture {
   async #changeEndpoints(store: WebhookStore) {
     const added = endpoint({ concurrency: 6 });
     if (this.#endpoints.length < 6) {
-      await store.createEndpoint(added, audit());
+      await store.write(createEndpoint, added, audit());
       this.#endpoints.push(added);
     }
     const { id } = this.#one(this.#endpoints) ?? added;
     const now = this.#time();
-    await store.editEndpoint(id, { enabled: this.#below(3) > 0 }, { now, audit: audit() });
-    await store.addEndpointSecret(id, secret({ createdAt: now, activeAt: now }), audit());
+    await store.write(editEndpoint, id, { enabled: this.#below(3) > 0 }, { now, audit: audit() });
+    await store.write(addEndpointSecret, id, secret({ createdAt: now, activeAt: now }), audit());
   }
 
   async #remove(store: WebhookStore) {
     const options = { now: this.#time(), newId };
     const id = this.#below(3) === 0 ? this.#take(this.#events) : undefined;
-    if (id !== undefined) await store.erasePayload(id, { ...options, audit: audit() });
+    if (id !== undefined) await store.write(erasePayload, id, { ...options, audit: audit() });
     if (this.#below(9) > 0 || this.#endpoints.length < 5) return;
     const gone = this.#take(this.#endpoints);
-    if (gone !== undefined) await store.deleteEndpoint(gone.id, { ...options, audit: audit() });
+    if (gone !== undefined) await store.write(deleteEndpoint, gone.id, { ...options, audit: audit() });
   }
 
   async #byHand(store: WebhookStore) {
     const [id, now] = [this.#one(this.#deliveries), this.#time()];
-    if (id !== undefined) await store.resendDelivery(id, { now, audit: audit() });
+    if (id !== undefined) await store.write(resendDelivery, id, { now, audit: audit() });
     const endpointId = this.#one(this.#endpoints)?.id ?? newId();
     const window = { endpointId, since: NOW, until: NOW + 9 * DAY, max: 9 };
-    await store.recoverDeliveries({ ...window, now, dryRun: false, audit: audit() });
-    await store.cancelExecution(this.#one(this.#executions) ?? newId(), now);
+    await store.write(recoverDeliveries, { ...window, now, dryRun: false, audit: audit() });
+    await store.write(cancelExecution, this.#one(this.#executions) ?? newId(), now);
   }
 
   async #chore(store: WebhookStore) {
     const now = this.#time();
     const held = this.#one(this.#claims)?.claimId ?? newId();
-    await store.renewClaims([held], now + 60_000);
-    await store.renewExecutionClaims([this.#one(this.#runs)?.claimId ?? newId()], now + 60_000);
-    await store.voidClaims({ now, which: "expired" });
-    await store.failPaused({ now: now + DAY, newId });
-    await store.clockSetBack(now);
-    await store.removeFinished({ before: NOW + 20_000, now, max: 5 });
+    await store.write(renewClaims, [held], now + 60_000);
+    await store.write(renewExecutionClaims, [this.#one(this.#runs)?.claimId ?? newId()], now + 60_000);
+    await store.write(voidClaims, { now, which: "expired" });
+    await store.write(failPaused, { now: now + DAY, newId });
+    await store.write(clockSetBack, now);
+    await store.write(removeFinished, { before: NOW + 20_000, now, max: 5 });
     await store.clearRemoved({ now, newId, max: 3 });
   }
 

@@ -1,6 +1,6 @@
 /** Requests that a receiver checks, and what is to come of it; run on every platform. No import but the kit. */
 import { verify } from "../../src/webhooks/receiver.ts";
-import type { VerifyOptions, VerifyResult } from "../../src/webhooks/receiver_types.ts";
+import type { VerifyOptions, VerifyResult } from "../../src/webhooks/receiver.ts";
 
 /** A request by name, and what is to come of it. */
 export interface ReceiverCase {
@@ -66,7 +66,7 @@ const far = (reason: "too_old" | "too_new", seconds: number, most = 300) =>
     `the timestamp ${SENT_AT} is ${seconds} seconds ${
       reason === "too_old" ? "behind" : "ahead of"
     } the clock; ` +
-      `at most ${most} would be right`,
+      `expected at most ${most}`,
   );
 
 const BARE: VerifyResult = { ok: true, timestamp: SENT_AT };
@@ -166,7 +166,7 @@ const TABLE: readonly (readonly [name: string, options: VerifyOptions, expected:
     reason: "too_new",
     message: `the timestamp ${SENT_AT * 1_000} is ${
       SENT_AT * 999
-    } seconds ahead of the clock; at most 300 would be right`,
+    } seconds ahead of the clock; expected at most 300`,
   }],
   ...[
     "",

@@ -2,6 +2,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { openSqliteStore } from "../../src/webhooks/store/sqlite/store.ts";
 import { addEndpoint, event, execution, NOW, saveVersion } from "../contract/webhook_store_bed.ts";
 import { QUIET } from "./sqlite_fixture.ts";
+import { acceptEvent, acceptExecution } from "../../src/webhooks/store/accept.ts";
 
 /** Accepts without end, and tells of everything that was answered, until it is killed. */
 const [path = ""] = Deno.args;
@@ -13,9 +14,9 @@ for (;;) {
   const events = Array.from({ length: 20 }, () => event({ body: new Uint8Array(5_000) }));
   await Promise.all([
     ...executions.map((item) =>
-      store.acceptExecution(item, { now: NOW }).then(() => say("execution", item.id))
+      store.write(acceptExecution, item, { now: NOW }).then(() => say("execution", item.id))
     ),
-    ...events.map((item) => store.acceptEvent(item, { now: NOW }).then(() => say("event", item.id))),
+    ...events.map((item) => store.write(acceptEvent, item, { now: NOW }).then(() => say("event", item.id))),
   ]);
 }
 

@@ -5,6 +5,8 @@ import { seededRandom } from "./seeded_random.ts";
 import { StoreFolder } from "./sqlite_fixture.ts";
 import { allRows, fillRandomly, move } from "./store_move_fixture.ts";
 import { until } from "./until.ts";
+import { findEvent } from "../../src/webhooks/store/events.ts";
+import { findExecution } from "../../src/webhooks/store/executions.ts";
 
 /** Kills whoever accepts events and executions, again and again: nothing that was answered is lost. */
 export async function acceptWithKills(rounds: number, seed: number): Promise<void> {
@@ -29,7 +31,7 @@ export async function acceptWithKills(rounds: number, seed: number): Promise<voi
   const missing: string[] = [];
   for (const line of answered) {
     const [what, id = ""] = line.split(" ");
-    const found = what === "event" ? await store.findEvent(id) : await store.findExecution(id);
+    const found = what === "event" ? await store.read(findEvent, id) : await store.read(findExecution, id);
     if (found === undefined) missing.push(line);
   }
   await store.close();

@@ -1,15 +1,9 @@
 import { DatabaseSync } from "node:sqlite";
 import { scaledClock } from "./scaled_clock.ts";
 import { type MovedStore, moveStore } from "../../src/webhooks/store/maintenance/move.ts";
-import { migrate } from "../../src/webhooks/store/sqlite/schema.ts";
+import { migrate } from "../../src/webhooks/store/sqlite/migration.ts";
 import { SqliteConnection } from "../../src/webhooks/store/sqlite/connection.ts";
-import {
-  type ColumnKind,
-  type StoreTable,
-  storeTables,
-  TABLE_NAMES,
-} from "../../src/webhooks/store/maintenance/tables.ts";
-import type { WebhookStore } from "../../src/webhooks/store/store.ts";
+import { type StoreTable, storeTables, TABLE_NAMES } from "../../src/webhooks/store/maintenance/tables.ts";
 import {
   addEndpoint,
   addEvent,
@@ -23,6 +17,10 @@ import {
   saveVersion,
   trigger,
 } from "../contract/webhook_store_bed.ts";
+import { acceptEvent, acceptExecution } from "../../src/webhooks/store/accept.ts";
+import { createEventKey } from "../../src/webhooks/store/events.ts";
+import type { WebhookStore } from "../../src/webhooks/store/store.ts";
+import { createTrigger } from "../../src/webhooks/store/triggers.ts";
 
 type Value = string | number | Uint8Array | null;
 
@@ -109,8 +107,11 @@ function fixedValue(table: string, column: string, index: number): Value | undef
   return FLAGS.includes(column) ? index % 2 : undefined;
 }
 
-function randomValue(kind: ColumnKind, { random, bytes = 300, texts = [] }: FillOptions): Value {
-  if (kind === "whole") return oneOf(NUMBERS, random);
+function randomValue(
+  kind: StoreTable["columns"][number]["kind"],
+  { random, bytes = 300, texts = [] }: FillOptions,
+): Value {
+  if (kind === "number") return oneOf(NUMBERS, random);
   if (kind === "text") return oneOf([...TEXTS, ...texts], random);
   return Uint8Array.from({ length: Math.floor(random() * bytes) }, () => Math.floor(random() * 256));
 }
@@ -122,15 +123,15 @@ function oneOf(values: readonly [Value, ...Value[]] | readonly Value[], random: 
 /** Has a store do what a service has it do. */
 export async function fillLikeService(store: WebhookStore): Promise<void> {
   const to = await addEndpoint(store);
-  await store.createTrigger(trigger(), audit());
-  await store.createEventKey(eventKey(), audit());
+  await store.write(createTrigger, trigger(), audit());
+  await store.write(createEventKey, eventKey(), audit());
   const idempotency = { scope: "s", key: "k", bodyHash: "h" };
   const body = new Uint8Array([0, 255, 0]);
-  await store.acceptEvent({ id: newId(), kind: "a.b", body }, { now: NOW, idempotency });
+  await store.write(acceptEvent, { id: newId(), kind: "a.b", body }, { now: NOW, idempotency });
   await begin(store, await claimOne(store, to));
   await addEvent(store);
   await saveVersion(store);
-  await store.acceptExecution(execution(), { now: NOW });
+  await store.write(acceptExecution, execution(), { now: NOW });
 }
 
 /** Everything that a database file holds, with the numbers that its tables have given; what is not read is no row. */

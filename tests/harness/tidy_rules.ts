@@ -73,6 +73,7 @@ const KNOWS_ADAPTERS = ["webhooks/service", "webhooks/store/maintenance", "cli",
 
 /** Third-party packages, each with the paths that may import it. */
 const PACKAGES: Readonly<Record<string, RegExp>> = {
+  "ipaddr.js": /^src\/webhooks\/model\/address_ranges\.ts$/,
   "ioredis": /^src\/cache\//,
   "@grpc/grpc-js": /^(?:src\/grpc\/|src\/config\/xds|src\/cli\/client\.ts$|tests\/|scripts\/bench\/)/,
   "pg": /^(?:src\/webhooks\/store\/postgres\/|tests\/|scripts\/bench\/postgres_)/,

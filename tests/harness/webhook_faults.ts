@@ -1,4 +1,4 @@
-import type { AttemptStep } from "../../src/webhooks/deliveries/dispatcher_options.ts";
+import type { AttemptStep } from "../../src/webhooks/deliveries/attempt.ts";
 import type { WorkflowPoint } from "../../src/webhooks/workflows/run.ts";
 
 /** A named place at which a process may die. */

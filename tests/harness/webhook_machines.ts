@@ -4,7 +4,6 @@ import { openPostgresStore } from "../../src/webhooks/store/postgres/store.ts";
 import { SecretBox } from "../../src/webhooks/secrets/secret_box.ts";
 import type { DeliverySender } from "../../src/webhooks/deliveries/sender.ts";
 import { openSqliteStore } from "../../src/webhooks/store/sqlite/store.ts";
-import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 import { StoreClock } from "../../src/webhooks/store/clock.ts";
 import type { WebhookMetrics } from "../../src/webhooks/service/metrics.ts";
 import { WebhookService } from "../../src/webhooks/service/service.ts";
@@ -18,6 +17,7 @@ import type { KillPoint } from "./webhook_faults.ts";
 import { until } from "./until.ts";
 import { type Seen, seen, sha256 } from "./webhook_service_fixture.ts";
 import { GivenWorkflows } from "./workflow_fixture.ts";
+import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 
 /** What is special about a machine. */
 export interface MachineOptions {
@@ -290,7 +290,7 @@ export class WebhookMachine {
       check: () => Promise.resolve([]),
       takeLock: () => takeLock(this),
       sharedStoreMetrics: clock &&
-        (() => ({ repeats: 0, wallAheadMs: clock.wallAheadMs, problem: clock.problem })),
+        (() => ({ retries: 0, wallAheadMs: clock.wallAheadMs, problem: clock.problem })),
       sender: this.#sender(bed.sender),
       fetch: (input, init) => this.#fetch(new Request(input, init)),
       clock: clock ?? wallClock,

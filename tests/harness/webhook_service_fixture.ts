@@ -4,12 +4,12 @@ import type { Logger } from "../../src/base/log.ts";
 import type { WebhookAnswer } from "../../src/webhooks/api/calls.ts";
 import { SecretBox } from "../../src/webhooks/secrets/secret_box.ts";
 import { openSqliteStore } from "../../src/webhooks/store/sqlite/store.ts";
-import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 import type { LimitCall } from "../../src/webhooks/model/limit_call.ts";
 import { WebhookService, type WebhookServiceParts } from "../../src/webhooks/service/service.ts";
 import type { Workflow, Workflows } from "../../src/webhooks/model/workflow.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { UNSYNCED } from "./sqlite_fixture.ts";
+import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 
 const RESULT = { kind: "set", name: "result", value: { kind: "value", value: {} } } as const;
 
@@ -149,7 +149,12 @@ export class WebhookBed implements AsyncDisposable {
     const text = typeof body === "string" ? body : JSON.stringify(body);
     const keyHash = key === undefined ? undefined : sha256(key);
     return seen(
-      await this.service.acceptEvent({ requestId: this.requestId(), keyHash, idempotencyKey, body: text }),
+      await this.service.acceptEvent({
+        requestId: this.requestId(),
+        keyHash,
+        idempotencyKey,
+        body: text,
+      }),
     );
   }
 

@@ -8,7 +8,6 @@ import type {
   WorkflowVersion,
 } from "../../src/webhooks/model/records.ts";
 import { openSqliteStore } from "../../src/webhooks/store/sqlite/store.ts";
-import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 import type { LimitCall } from "../../src/webhooks/model/limit_call.ts";
 import type { Workflow, Workflows } from "../../src/webhooks/model/workflow.ts";
 import { readWorkflowFile } from "../../src/webhooks/workflows/file.ts";
@@ -16,6 +15,11 @@ import { WorkflowRunner, type WorkflowRunnerOptions } from "../../src/webhooks/w
 import { FakeClock } from "./fake_clock.ts";
 import { UNSYNCED } from "./sqlite_fixture.ts";
 import { until } from "./until.ts";
+import { acceptExecution, saveWorkflowVersion } from "../../src/webhooks/store/accept.ts";
+import { createEndpoint } from "../../src/webhooks/store/endpoints.ts";
+import { findEvent, listEvents } from "../../src/webhooks/store/events.ts";
+import { findExecution } from "../../src/webhooks/store/executions.ts";
+import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 
 /** One request that is tried up to three times. */
 export const retried = (url: string) =>
@@ -165,8 +169,8 @@ export class WorkflowBed implements AsyncDisposable {
     const id = crypto.randomUUID();
     const execution = { id, workflow: version.workflow, versionId: version.id, triggerId: "t", input };
     await Promise.all([
-      this.store.saveWorkflowVersion(version),
-      this.store.acceptExecution(execution, { now: this.clock.now() }),
+      this.store.write(saveWorkflowVersion, version),
+      this.store.write(acceptExecution, execution, { now: this.clock.now() }),
     ]);
     return id;
   }
@@ -175,7 +179,7 @@ export class WorkflowBed implements AsyncDisposable {
   async find(
     id: string,
   ): Promise<{ readonly execution: Execution; readonly steps: readonly ExecutionStep[] }> {
-    const found = await this.store.findExecution(id);
+    const found = await this.store.read(findExecution, id);
     assert(found !== undefined);
     return found;
   }
@@ -201,8 +205,8 @@ export class WorkflowBed implements AsyncDisposable {
 
   /** The bodies of the events so far, oldest first. */
   async events(): Promise<readonly string[]> {
-    const { items } = await this.store.listEvents({ limit: 200 });
-    const events = await Promise.all(items.map(({ id }) => this.store.findEvent(id)));
+    const { items } = await this.store.read(listEvents, { limit: 200 });
+    const events = await Promise.all(items.map(({ id }) => this.store.read(findEvent, id)));
     return events.map((event) => new TextDecoder().decode(event?.body)).reverse();
   }
 
@@ -228,7 +232,7 @@ export class WorkflowBed implements AsyncDisposable {
       object: "",
       details: {},
     };
-    await this.store.createEndpoint(endpoint, audit);
+    await this.store.write(createEndpoint, endpoint, audit);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -3,6 +3,7 @@ import { DispatchLock } from "../../src/webhooks/store/sqlite/dispatch_lock.ts";
 import { openSqliteStore } from "../../src/webhooks/store/sqlite/store.ts";
 import { WorkflowRunner } from "../../src/webhooks/workflows/runner.ts";
 import { GivenWorkflows, KeptLines } from "./workflow_fixture.ts";
+import { voidClaims } from "../../src/webhooks/store/claims.ts";
 
 // Runs the executions of a store until the process is killed, by itself at the given point or by whoever started it.
 if (import.meta.main) {
@@ -11,7 +12,7 @@ if (import.meta.main) {
   const lock = DispatchLock.take(path);
   if (lock === undefined) throw new Error(`Cannot lock the store "${path}": somebody has it`);
   const store = await openSqliteStore({ path, logger, clock: systemClock });
-  await store.voidClaims({ now: Date.now(), which: "all" });
+  await store.write(voidClaims, { now: Date.now(), which: "all" });
   let left = Number(hits);
   const runner = new WorkflowRunner({
     store,

@@ -4,6 +4,7 @@ import { ChildProcess } from "./child_process.ts";
 import { seededRandom } from "./seeded_random.ts";
 import { until } from "./until.ts";
 import { WorkflowBed } from "./workflow_fixture.ts";
+import { listEvents } from "../../src/webhooks/store/events.ts";
 
 /** Where a process kills itself, one point after the other. */
 export const KILL_POINTS = ["claimed", "started", "before_step", "after_step", "committed"] as const;
@@ -42,7 +43,7 @@ export async function executeWithKills(
   }
   await using _last = startChild(bed.folder, [String(kills.length)]);
   await until("all ends", async () => {
-    const { succeeded, failed, cancelled } = (await bed.store.figures(Date.now())).executions;
+    const { succeeded, failed, cancelled } = (await bed.store.metrics(Date.now())).executions;
     return succeeded + failed + cancelled === executions;
   }, { deadlineMs: 600_000 });
 
@@ -54,7 +55,7 @@ export async function executeWithKills(
   const rounds = requests.map(({ key, headers }) => `${key} ${headers.get("x-round")}`);
   assertEquals(new Set(rounds).size, rounds.length, "a step was repeated without a kill in between");
   assert(requests.length > keys.length, "no kill met a step that was out, so nothing was shown");
-  const { items } = await bed.store.listEvents({ limit: 200 });
+  const { items } = await bed.store.read(listEvents, { limit: 200 });
   assertEquals(items.length, Math.min(executions, 200));
 }
 

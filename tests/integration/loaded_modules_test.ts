@@ -11,7 +11,7 @@ const ROOT = new URL("../../", import.meta.url);
  * and nothing of what can be off. `node:crypto` is for the tokens of the debug port.
  */
 const PLAIN_MODULES = [
-  ...["node:buffer", "node:crypto", "node:inspector", "node:path", "node:process", "node:stream"],
+  ...["node:buffer", "node:crypto", "node:inspector/promises", "node:path", "node:process", "node:stream"],
   ...["node:v8", "node:zlib"],
 ];
 const OFF =

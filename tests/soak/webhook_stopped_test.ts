@@ -155,7 +155,7 @@ async function givenUp(fleet: WebhookFleet): Promise<void> {
     );
     await until(`it to give up at "${at}"`, async () => {
       if (!at.startsWith("execution")) return await member.figure("lost_claims") >= 1;
-      return await member.figure("executions_in_work") === 0;
+      return await member.figure("executions_in_flight") === 0;
     });
   }
 }

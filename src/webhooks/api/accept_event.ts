@@ -1,26 +1,21 @@
-import type { Clock } from "../../base/clock.ts";
-import { AcceptOnce } from "./accept_once.ts";
-import { acceptedAnswer, unauthorized } from "./accept_trigger.ts";
+import { acceptedAnswer, AcceptOnce, type AcceptOnceOptions } from "./accept_once.ts";
 import { eventBody, eventKindProblem, isReservedKind, matchesKind, RESERVED_PREFIX } from "../model/event.ts";
-import { FieldReader } from "./field_reader.ts";
-import { jsonObjectOf } from "./json_body.ts";
+import { FieldReader, jsonObjectOf } from "./field_reader.ts";
 import { bodyHash, stringifyJson } from "../../base/exact_json.ts";
-import { invalidField, WebhookRefusal } from "./problem.ts";
+import { invalidField, refusal, UNAUTHORIZED, WebhookRefusal } from "./problem.ts";
 import type { EventKey } from "../model/records.ts";
-import type { EventCall, EventCaller, WebhookAnswer } from "./calls.ts";
+import { CONTINUE, type EventCall, type WebhookAnswer } from "./calls.ts";
 import { constantTimeEqual } from "../model/signature.ts";
-import type { AcceptStore, AdministrationStore } from "../store/store.ts";
+import { acceptEvent } from "../store/accept.ts";
+import { findEventKey } from "../store/events.ts";
 
 /** What events are accepted with. */
-export interface EventAcceptorOptions {
-  readonly store: AcceptStore & Pick<AdministrationStore, "addAudit">;
-  readonly clock: Clock;
-  readonly newId: () => string;
-  /** Told for which endpoints deliveries were created. */
+export interface EventAcceptorOptions extends AcceptOnceOptions {
+  /** Called with the endpoints for which deliveries were created. */
   readonly onAccepted: (endpointIds: readonly string[]) => void;
 }
 
-/** Takes in events that others report. Refusals are thrown as `WebhookRefusal`. */
+/** Accepts events of other systems. Refusals are thrown as `WebhookRefusal`. */
 export class EventAcceptor {
   readonly #options: EventAcceptorOptions;
   readonly #once: AcceptOnce;
@@ -30,17 +25,10 @@ export class EventAcceptor {
     this.#once = new AcceptOnce(options);
   }
 
-  /** The event key of a caller; nothing for the administration. */
-  async admit({ keyHash }: EventCaller): Promise<EventKey | undefined> {
-    if (keyHash === undefined) return undefined;
-    const key = await this.#options.store.findEventKey(keyHash);
-    if (key === undefined || !constantTimeEqual(key.hash, keyHash)) throw unauthorized();
-    return key;
-  }
-
   /** Answers after the commit. */
   async accept(call: EventCall): Promise<WebhookAnswer> {
-    const eventKey = await this.admit(call);
+    const eventKey = await this.#admit(call);
+    if (call.body === undefined) return call.refusal ?? CONTINUE;
     const object = jsonObjectOf(call.body);
     const fields = new FieldReader(object, ["event", "data"]);
     const kind = fields.text("event");
@@ -52,34 +40,36 @@ export class EventAcceptor {
     const id = newId();
     const scope = eventKey === undefined ? "admin" : `event-key:${eventKey.id}`;
     const { idempotencyKey: key } = call;
-    const hash = key === undefined ? "" : await bodyHash(object);
     const accepted = await this.#once.accept({
-      idempotency: key === undefined ? undefined : { scope, key, bodyHash: hash },
+      idempotency: key === undefined ? undefined : { scope, key, bodyHash: await bodyHash(object) },
       resultId: id,
       create: async (idempotency) => {
-        const acceptance = await store.acceptEvent({ id, kind, body }, { now: clock.now(), idempotency });
+        const acceptance = await store.write(acceptEvent, { id, kind, body }, {
+          now: clock.now(),
+          idempotency,
+        });
         if (acceptance.kind === "replayed") return acceptance;
         const { endpointIds } = acceptance.value;
         onAccepted(endpointIds);
         return { kind: "new", value: endpointIds.length };
       },
+      mismatch: (resultId) => ({
+        actor: eventKey === undefined ? "admin" : `event-key:${eventKey.name}`,
+        action: "event.body_mismatch",
+        object: `event:${resultId}`,
+        details: {},
+      }),
     });
-    const { resultId, deliveries, isReplay } = accepted;
-    const mismatch = isReplay && accepted.bodyHash !== hash;
-    if (mismatch) await this.#noteMismatch(resultId, eventKey);
-    return acceptedAnswer({ id: resultId, deliveries }, { isReplay, mismatch });
+    const { resultId, deliveries } = accepted;
+    return acceptedAnswer({ id: resultId, deliveries }, accepted);
   }
 
-  async #noteMismatch(eventId: string, eventKey: EventKey | undefined): Promise<void> {
-    const { store, clock, newId } = this.#options;
-    await store.addAudit({
-      id: newId(),
-      at: clock.now(),
-      actor: eventKey === undefined ? "admin" : `event-key:${eventKey.name}`,
-      action: "event.body_mismatch",
-      object: `event:${eventId}`,
-      details: {},
-    });
+  /** The event key of a caller; nothing for the administration. */
+  async #admit({ keyHash }: EventCall): Promise<EventKey | undefined> {
+    if (keyHash === undefined) return undefined;
+    const key = await this.#options.store.read(findEventKey, keyHash);
+    if (key === undefined || !constantTimeEqual(key.hash, keyHash)) throw new WebhookRefusal(UNAUTHORIZED);
+    return key;
   }
 }
 
@@ -87,7 +77,7 @@ function checkKind(kind: string, eventKey: EventKey | undefined): void {
   if (isReservedKind(kind)) {
     throw forbidden(
       "reserved_kind",
-      `kinds that begin with "${RESERVED_PREFIX}" are reported by this service alone`,
+      `only this service itself reports kinds that begin with "${RESERVED_PREFIX}"`,
     );
   }
   if (eventKey !== undefined && !matchesKind(eventKey.kinds, kind)) {
@@ -96,5 +86,5 @@ function checkKind(kind: string, eventKey: EventKey | undefined): void {
 }
 
 function forbidden(code: string, state: string): WebhookRefusal {
-  return new WebhookRefusal({ status: 403, code, field: "event", detail: `Cannot take the event: ${state}` });
+  return refusal(403, code, `Cannot accept the event: ${state}`, { field: "event" });
 }

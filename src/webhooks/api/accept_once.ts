@@ -1,10 +1,14 @@
 import type { Clock } from "../../base/clock.ts";
 import { answeredWithin } from "../../base/wait.ts";
-import { conflict, WebhookRefusal } from "./problem.ts";
-import type { Acceptance, AcceptStore, NewIdempotency } from "../store/store.ts";
+import type { WebhookAnswer } from "./calls.ts";
+import { refusal, type WebhookRefusal } from "./problem.ts";
+import type { AuditEntry } from "../model/records.ts";
+import { type Acceptance, findIdempotency, type NewIdempotency } from "../store/accept.ts";
+import { addAudit } from "../store/audit_log.ts";
+import type { WebhookStore } from "../store/store.ts";
 
-/** What a key stands for once it was accepted. */
-export interface Accepted {
+/** What was accepted under a key. */
+interface Accepted {
   /** The execution or event. */
   readonly resultId: string;
   /** Of an event: how many endpoints it goes to. */
@@ -16,36 +20,54 @@ export interface Accepted {
 
 /** A body and the key under which it is accepted once. */
 export interface OnceRequest {
-  /** Absent where nothing is to be deduplicated. */
+  /** Absent where nothing is deduplicated. */
   readonly idempotency: NewIdempotency | undefined;
   /** The identifier of what is created. */
   readonly resultId: string;
-  /** Creates it, unless the store knows the key; answers how many deliveries that makes. */
+  /** Creates it, unless the store knows the key; the value is the number of deliveries. */
   create(idempotency: NewIdempotency | undefined): Promise<Acceptance<number>>;
+  /** The entry for the audit log where the key was accepted with another body. */
+  mismatch(resultId: string): Omit<AuditEntry, "id" | "at">;
+}
+
+/** What `AcceptOnce` works with. */
+export interface AcceptOnceOptions {
+  readonly store: WebhookStore;
+  readonly clock: Clock;
+  readonly newId: () => string;
 }
 
 /** How long a duplicate waits for the first. */
 const IN_FLIGHT_MS = 5_000;
 
-/** Accepts what carries a key once: who comes at the same time with the same key waits for the first. */
+/** Accepts bodies once per key: of concurrent calls with the same key all but the first wait for its result. */
 export class AcceptOnce {
-  readonly #store: Pick<AcceptStore, "findIdempotency">;
-  readonly #clock: Clock;
+  readonly #options: AcceptOnceOptions;
   readonly #running = new Map<string, Promise<Accepted>>();
 
-  constructor(options: { readonly store: Pick<AcceptStore, "findIdempotency">; readonly clock: Clock }) {
-    this.#store = options.store;
-    this.#clock = options.clock;
+  constructor(options: AcceptOnceOptions) {
+    this.#options = options;
   }
 
-  /** Throws a `WebhookRefusal` when the first takes too long; whatever stops the first stops those who wait. */
-  async accept(request: OnceRequest): Promise<Accepted> {
+  /** Throws a `WebhookRefusal` when the first takes too long; an error of the first is thrown to all. */
+  async accept(request: OnceRequest): Promise<Accepted & { readonly isMismatch: boolean }> {
+    const accepted = await this.#coalesce(request);
+    const isMismatch = accepted.isReplay && accepted.bodyHash !== request.idempotency?.bodyHash;
+    if (isMismatch) {
+      const { store, clock, newId } = this.#options;
+      const entry = request.mismatch(accepted.resultId);
+      await store.write(addAudit, { id: newId(), at: clock.now(), ...entry });
+    }
+    return { ...accepted, isMismatch };
+  }
+
+  async #coalesce(request: OnceRequest): Promise<Accepted> {
     const { idempotency } = request;
     if (idempotency === undefined) return await this.#create(request, "");
     const id = `${idempotency.scope} ${idempotency.key}`;
     const first = this.#running.get(id);
     if (first !== undefined) {
-      const accepted = await answeredWithin(first, IN_FLIGHT_MS, this.#clock, inFlight);
+      const accepted = await answeredWithin(first, IN_FLIGHT_MS, this.#options.clock, inFlight);
       return { ...accepted, isReplay: true };
     }
     const running = this.#findOrCreate(request, idempotency);
@@ -58,7 +80,8 @@ export class AcceptOnce {
   }
 
   async #findOrCreate(request: OnceRequest, { scope, key, bodyHash }: NewIdempotency): Promise<Accepted> {
-    const known = await this.#store.findIdempotency(scope, key, this.#clock.now());
+    const { store, clock } = this.#options;
+    const known = await store.read(findIdempotency, scope, key, clock.now());
     if (known !== undefined) return replayOf(known);
     return await this.#create(request, bodyHash);
   }
@@ -76,9 +99,19 @@ function replayOf(row: { resultId: string; deliveries?: number | undefined; body
 }
 
 function inFlight(): WebhookRefusal {
-  const { problem } = conflict(
-    "in_flight",
-    "Cannot answer yet: a request with this Idempotency-Key is being worked on",
-  );
-  return new WebhookRefusal({ ...problem, headers: { "retry-after": "1" } });
+  const detail = "Cannot answer yet: a request with this Idempotency-Key is in flight";
+  return refusal(409, "in_flight", detail, { headers: { "retry-after": "1" } });
+}
+
+/** 202 for what was accepted, now or before. */
+export function acceptedAnswer(
+  body: Readonly<Record<string, unknown>>,
+  { isReplay, isMismatch }: { readonly isReplay: boolean; readonly isMismatch: boolean },
+): WebhookAnswer {
+  const headers = {
+    "content-type": "application/json",
+    ...(isReplay ? { "idempotency-replayed": "true" } : {}),
+    ...(isMismatch ? { "idempotency-body-mismatch": "true" } : {}),
+  };
+  return { status: 202, headers, body: JSON.stringify(body) };
 }

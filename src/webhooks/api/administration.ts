@@ -1,41 +1,43 @@
-import { deliveryRoutes } from "./deliveries.ts";
-import { endpointRoutes } from "./endpoints.ts";
-import { eventRoutes } from "./events.ts";
-import { executionRoutes } from "./executions.ts";
-import type { AdministrationParts, AdministrationRoute } from "./route.ts";
-import { triggerRoutes } from "./triggers.ts";
-import { jsonObjectOf } from "./json_body.ts";
-import { notFound, WebhookRefusal } from "./problem.ts";
 import type { AdministrationCall, WebhookAnswer } from "./calls.ts";
+import { DELIVERY_ROUTES } from "./deliveries.ts";
+import { ENDPOINT_ROUTES } from "./endpoints.ts";
+import { EVENT_ROUTES } from "./events.ts";
+import { EXECUTION_ROUTES } from "./executions.ts";
+import { FieldReader, jsonObjectOf } from "./field_reader.ts";
+import { notFound, refusal, type WebhookRefusal } from "./problem.ts";
+import type { AdministrationParts } from "./route.ts";
+import { TRIGGER_ROUTES } from "./triggers.ts";
 
-/** Everything about records over HTTP. Refusals are thrown as `WebhookRefusal`. */
-export class Administration {
-  readonly #routes: readonly { readonly route: AdministrationRoute; readonly segments: readonly string[] }[];
+const ROUTES = Object.entries({
+  ...ENDPOINT_ROUTES,
+  ...TRIGGER_ROUTES,
+  ...EVENT_ROUTES,
+  ...DELIVERY_ROUTES,
+  ...EXECUTION_ROUTES,
+}).map(([route, handle]) => {
+  const [method = "", pattern = ""] = route.split(" ");
+  return { method, pattern: pattern.split("/"), handle };
+});
 
-  constructor(parts: AdministrationParts) {
-    this.#routes = [
-      ...endpointRoutes(parts),
-      ...triggerRoutes(parts),
-      ...eventRoutes(parts),
-      ...deliveryRoutes(parts),
-      ...executionRoutes(parts),
-    ].map((route) => ({ route, segments: route.pattern.split("/") }));
-  }
-
-  /** Answers one call. */
-  async answer({ method, path, query, body }: AdministrationCall): Promise<WebhookAnswer> {
-    const segments = path.split("/");
-    const found = this.#routes.filter((one) => isMatch(one.segments, segments));
-    if (found.length === 0) throw notFound("this path");
-    const match = found.find(({ route }) => route.method === method);
-    if (match === undefined) throw wrongMethod(found.map(({ route }) => route.method));
-    const ids = segments.filter((_, index) => match.segments[index]?.startsWith(":"));
-    return await match.route.handle({
-      ids,
-      query: new URLSearchParams(query),
-      object: (options) => body === undefined && options?.optional === true ? {} : jsonObjectOf(body ?? ""),
-    });
-  }
+/** Answers a call about records. Refusals are thrown as `WebhookRefusal`. */
+export async function administer(
+  { method, path, query, body }: AdministrationCall,
+  parts: AdministrationParts,
+): Promise<WebhookAnswer> {
+  const segments = path.split("/");
+  const found = ROUTES.filter(({ pattern }) => isMatch(pattern, segments));
+  if (found.length === 0) throw notFound("this path");
+  const match = found.find((route) => route.method === method);
+  if (match === undefined) throw wrongMethod(found.map((route) => route.method));
+  const [id = "", keyId = ""] = segments.filter((_, index) => match.pattern[index]?.startsWith(":"));
+  return await match.handle({
+    ...parts,
+    ...{ id, keyId, query: new URLSearchParams(query) },
+    fields(known, options) {
+      const isAbsent = body === undefined && options?.optional === true;
+      return new FieldReader(isAbsent ? {} : jsonObjectOf(body ?? ""), known);
+    },
+  });
 }
 
 function isMatch(pattern: readonly string[], segments: readonly string[]): boolean {
@@ -45,6 +47,6 @@ function isMatch(pattern: readonly string[], segments: readonly string[]): boole
 
 function wrongMethod(methods: readonly string[]): WebhookRefusal {
   const allow = methods.join(", ");
-  const detail = `Cannot answer this method: ${allow} would be right`;
-  return new WebhookRefusal({ status: 405, code: "method_not_allowed", detail, headers: { allow } });
+  const detail = `Cannot answer this method: expected ${allow}`;
+  return refusal(405, "method_not_allowed", detail, { headers: { allow } });
 }

@@ -14,37 +14,33 @@ export interface WebhookAnswer {
   readonly code?: string | undefined;
 }
 
-/** Who calls a trigger. */
-export interface TriggerCaller {
-  readonly requestId: string;
-  /** The part of the path behind `triggers/`, as it came. */
-  readonly name: string;
-  /** SHA-256 of the key that was shown, in lower-case hex. */
-  readonly keyHash: string;
-}
-
-/** A call of a trigger with all that it brings. */
-export interface TriggerCall extends TriggerCaller, CallBody {}
-
-/** Who posts an event. */
-export interface EventCaller {
-  readonly requestId: string;
-  /** SHA-256 of the event key that was shown; absent for the administration. */
-  readonly keyHash?: string | undefined;
-}
-
-/** An event that is posted. */
-export interface EventCall extends EventCaller, CallBody {}
-
-/** What comes behind the header of a call. */
-export interface CallBody {
+/** What a call brings. Without a body its caller is checked: the answer is a refusal, else `refusal`, else `CONTINUE`. */
+export interface CallContent {
   /** Of good syntax; absent for none. */
   readonly idempotencyKey?: string | undefined;
   /** As it came. */
-  readonly body: string;
+  readonly body?: string | undefined;
+  /** The answer for a known caller whose body cannot be used. */
+  readonly refusal?: WebhookAnswer | undefined;
 }
 
-/** A call of the administration, whose token was right. */
+/** A call of a trigger. */
+export interface TriggerCall extends CallContent {
+  readonly requestId: string;
+  /** The part of the path behind `triggers/`, as it came. */
+  readonly name: string;
+  /** SHA-256 of the key of the caller, in lower-case hex. */
+  readonly keyHash: string;
+}
+
+/** A posted event. */
+export interface EventCall extends CallContent {
+  readonly requestId: string;
+  /** SHA-256 of the event key of the caller; absent for the administration. */
+  readonly keyHash?: string | undefined;
+}
+
+/** A call of the administration with the right token. */
 export interface AdministrationCall {
   readonly requestId: string;
   readonly method: string;
@@ -61,20 +57,19 @@ export interface AdministrationCall {
  * call is answered in bounded time and never throws.
  */
 export interface WebhookCalls {
-  /** Why a caller of a trigger is refused before the body is read; nothing when it is not. */
-  admitTrigger(caller: TriggerCaller): Promise<WebhookAnswer | undefined>;
   acceptTrigger(call: TriggerCall): Promise<WebhookAnswer>;
-  /** Why whoever posts an event is refused before the body is read; nothing when it is not. */
-  admitEvent(caller: EventCaller): Promise<WebhookAnswer | undefined>;
   acceptEvent(call: EventCall): Promise<WebhookAnswer>;
   administer(call: AdministrationCall): Promise<WebhookAnswer>;
 }
 
-/** What is wrong with the value of an `Idempotency-Key`; nothing when it may be used. */
+/** The caller is known: its body may be read. */
+export const CONTINUE: WebhookAnswer = { status: 100, headers: {}, body: "" };
+
+/** What is wrong with an `Idempotency-Key`; nothing when it may be used. */
 export function idempotencyKeyProblem(key: string): string | undefined {
-  const wanted = `1 to ${MAX_KEY_LENGTH} characters would be right`;
-  if (key === "") return `the Idempotency-Key is empty; ${wanted}`;
-  if (key.length > MAX_KEY_LENGTH) return `the Idempotency-Key has ${key.length} characters; ${wanted}`;
-  if (CONTROLS.test(key)) return `the Idempotency-Key holds a control character; ${wanted}, without any`;
+  const expected = `expected 1 to ${MAX_KEY_LENGTH} characters`;
+  if (key === "") return `the Idempotency-Key is empty; ${expected}`;
+  if (key.length > MAX_KEY_LENGTH) return `the Idempotency-Key has ${key.length} characters; ${expected}`;
+  if (CONTROLS.test(key)) return `the Idempotency-Key has a control character; ${expected} without any`;
   return undefined;
 }

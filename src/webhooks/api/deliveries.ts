@@ -1,106 +1,76 @@
-import {
-  adminAudit,
-  type AdministrationParts,
-  type AdministrationRoute,
-  jsonAnswer,
-  type RoutedCall,
-} from "./route.ts";
+import { timeText, timeTextIf } from "../../base/rfc3339.ts";
 import { isOpen } from "../model/delivery.ts";
-import { FieldReader } from "./field_reader.ts";
-import { listOptionsOf, pageOf } from "./list_query.ts";
-import { conflict, notFound } from "./problem.ts";
 import type { Attempt, Delivery, Endpoint } from "../model/records.ts";
-import type { WebhookAnswer } from "./calls.ts";
-import { timeText } from "../../base/rfc3339.ts";
+import * as deliveries from "../store/deliveries.ts";
+import { findEndpoint } from "../store/endpoints.ts";
+import type { Work } from "../store/work.ts";
+import { lister } from "./list_query.ts";
+import { found, refusal } from "./problem.ts";
+import { adminAudit, type AdministrationRoutes, jsonAnswer, type RoutedCall } from "./route.ts";
 import { whyNotDelivered } from "./why.ts";
 
+const FILTERS = ["endpointId", "state", "event", "since", "until"] as const;
 const STATES = ["attempting", "retrying", "acknowledged", "failed"];
 
 /** `/deliveries`. */
-export function deliveryRoutes(parts: AdministrationParts): AdministrationRoute[] {
-  return [
-    { method: "GET", pattern: "/deliveries", handle: (call) => listDeliveries(call, parts) },
-    { method: "GET", pattern: "/deliveries/:id", handle: (call) => getDelivery(call, parts) },
-    { method: "POST", pattern: "/deliveries/:id/resend", handle: (call) => resendDelivery(call, parts) },
-  ];
+export const DELIVERY_ROUTES: AdministrationRoutes = {
+  "GET /deliveries": lister(FILTERS, deliveries.listDeliveries, shownInList, STATES),
+  "GET /deliveries/:id": getDelivery,
+  "POST /deliveries/:id/resend": resendDelivery,
+};
+
+async function shownInList(listed: Delivery, call: RoutedCall) {
+  // The responses of 200 deliveries, each with nine attempts, would be too much for one page.
+  const record = await call.store.read(findRecord, listed.id, { responses: false });
+  return shown(record ?? { delivery: listed, attempts: [], endpoint: undefined }, call);
 }
 
-async function listDeliveries({ query }: RoutedCall, parts: AdministrationParts): Promise<WebhookAnswer> {
-  const filters = ["endpointId", "state", "event", "since", "until"] as const;
-  const options = listOptionsOf(query, filters, { states: STATES });
-  const endpointOf = endpointFinder(parts);
-  const page = await pageOf(parts.store.listDeliveries(options), async (listed) => {
-    // Two hundred deliveries of nine answers each would be too much for one page.
-    const found = await parts.store.findDelivery(listed.id, { responses: false });
-    const { delivery, attempts } = found ?? { delivery: listed, attempts: [] };
-    return shown({ delivery, attempts, endpoint: await endpointOf(delivery.endpointId) }, parts);
-  });
-  return jsonAnswer(200, page);
+async function getDelivery(call: RoutedCall) {
+  const record = found(await call.store.read(findRecord, call.id), "this delivery");
+  return jsonAnswer(200, shown(record, call));
 }
 
-async function getDelivery(
-  { ids: [id = ""] }: RoutedCall,
-  parts: AdministrationParts,
-): Promise<WebhookAnswer> {
-  const found = await parts.store.findDelivery(id);
-  if (found === undefined) throw notFound("this delivery");
-  const endpoint = await parts.store.findEndpoint(found.delivery.endpointId);
-  return jsonAnswer(200, shown({ ...found, endpoint }, parts));
-}
-
-async function resendDelivery({ ids: [id = ""], object }: RoutedCall, parts: AdministrationParts) {
-  new FieldReader(object({ optional: true }), []);
-  const found = await parts.store.findDelivery(id);
-  if (found === undefined) throw notFound("this delivery");
-  if (await parts.store.findEndpoint(found.delivery.endpointId) === undefined) {
-    throw conflict("endpoint_deleted", "Cannot send the delivery: its endpoint was deleted");
+async function resendDelivery(call: RoutedCall) {
+  const { id, store, clock } = call;
+  call.fields([], { optional: true });
+  const { endpoint } = found(await store.read(findRecord, id), "this delivery");
+  if (endpoint === undefined) {
+    throw refusal(409, "endpoint_deleted", "Cannot send the delivery: its endpoint was deleted");
   }
-  const audit = adminAudit(parts, "delivery.resend_asked", `delivery:${id}`);
-  const outcome = await parts.store.resendDelivery(id, { now: parts.clock.now(), audit });
-  if (outcome === undefined) throw notFound("this delivery");
-  if (outcome === "erased") {
-    throw conflict("payload_erased", "Cannot send the delivery: its payload was erased");
+  const audit = adminAudit(call, "delivery.resend_asked", `delivery:${id}`);
+  const outcome = await store.write(deliveries.resendDelivery, id, { now: clock.now(), audit });
+  if (found(outcome, "this delivery") === "erased") {
+    throw refusal(409, "payload_erased", "Cannot send the delivery: its payload was erased");
   }
-  parts.wakeDispatcher();
+  call.wakeDispatcher();
   return jsonAnswer(202, { id });
 }
 
-/** Looks each endpoint of a page up once. */
-function endpointFinder({ store }: AdministrationParts): (id: string) => Promise<Endpoint | undefined> {
-  const known = new Map<string, Promise<Endpoint | undefined>>();
-  return (id) => {
-    const asked = known.get(id) ?? store.findEndpoint(id);
-    known.set(id, asked);
-    return asked;
-  };
-}
-
-interface FoundDelivery {
+interface DeliveryRecord {
   readonly delivery: Delivery;
   readonly attempts: readonly Attempt[];
   readonly endpoint: Endpoint | undefined;
 }
 
-function shown(
-  { delivery, attempts, endpoint }: FoundDelivery,
-  parts: AdministrationParts,
-): Record<string, unknown> {
+function* findRecord(
+  ...[id, options]: Parameters<typeof deliveries.findDelivery>
+): Work<DeliveryRecord | undefined> {
+  const record = yield* deliveries.findDelivery(id, options);
+  return record && { ...record, endpoint: yield* findEndpoint(record.delivery.endpointId) };
+}
+
+function shown({ delivery, attempts, endpoint }: DeliveryRecord, call: RoutedCall): Record<string, unknown> {
   const { id, endpointId, eventId, event, state, slot, reason, createdAt } = delivery;
-  const inFlight = parts.inFlight(endpointId);
   return {
-    id,
-    endpointId,
-    eventId,
-    event,
-    state,
-    slot,
-    reason,
+    ...{ id, endpointId, eventId, event, state, slot, reason },
     createdAt: timeText(createdAt),
-    firstFailureAt: timeIf(delivery.firstFailureAt),
-    finishedAt: timeIf(delivery.finishedAt),
-    attempts: attempts.map(shownAttempt),
-    nextAttemptAt: timeIf(nextAttemptAt(delivery)),
-    why: whyNotDelivered({ delivery, endpoint, now: parts.clock.now(), inFlight }),
+    firstFailureAt: timeTextIf(delivery.firstFailureAt),
+    finishedAt: timeTextIf(delivery.finishedAt),
+    attempts: attempts.map(({ startedAt, finishedAt, ...rest }) => {
+      return { ...rest, startedAt: timeText(startedAt), finishedAt: timeTextIf(finishedAt) };
+    }),
+    nextAttemptAt: timeTextIf(nextAttemptAt(delivery)),
+    why: whyNotDelivered({ delivery, endpoint, now: call.clock.now(), inFlight: call.inFlight(endpointId) }),
   };
 }
 
@@ -108,12 +78,4 @@ function nextAttemptAt({ state, dueAt, resendAt }: Delivery): number | undefined
   const due = isOpen(state) ? dueAt : undefined;
   if (due === undefined || resendAt === undefined) return due ?? resendAt;
   return Math.min(due, resendAt);
-}
-
-function shownAttempt({ startedAt, finishedAt, ...rest }: Attempt): Record<string, unknown> {
-  return { ...rest, startedAt: timeText(startedAt), finishedAt: timeIf(finishedAt) };
-}
-
-function timeIf(time: number | undefined): string | undefined {
-  return time === undefined ? undefined : timeText(time);
 }

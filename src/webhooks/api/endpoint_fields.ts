@@ -3,7 +3,7 @@ import type { FieldReader } from "./field_reader.ts";
 import type { JsonObject } from "../../base/exact_json.ts";
 import { invalidField } from "./problem.ts";
 
-/** The fields of an endpoint that may be sent. */
+/** The fields of an endpoint that a call may set. */
 export const ENDPOINT_FIELDS = [
   "url",
   "events",
@@ -15,21 +15,9 @@ export const ENDPOINT_FIELDS = [
   "enabled",
 ] as const;
 
-/** Static headers as they came: name and value. */
+/** Static headers: name and value. */
 export type StaticHeaders = readonly (readonly [string, string])[];
 
-/** What was said of an endpoint beside its URL; absent where nothing was. */
-export interface SentEndpoint {
-  readonly events: readonly string[] | undefined;
-  readonly description: string | undefined;
-  readonly headers: StaticHeaders | undefined;
-  readonly concurrency: number | undefined;
-  readonly timeoutMs: number | undefined;
-  readonly standardWebhooks: boolean | undefined;
-  readonly enabled: boolean | undefined;
-}
-
-const MAX_URL = 2_048;
 const MAX_PATTERNS = 100;
 const MAX_HEADERS = 32;
 const MAX_HEADER_VALUE = 4_096;
@@ -37,17 +25,12 @@ const CONCURRENCY = { min: 1, max: 100 };
 const TIMEOUT_MS = { min: 1, max: 600_000 };
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/;
 const HEADER_VALUE = /^[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?$/;
-/** Headers that say how a request is sent, or whose it is. */
+/** Headers that the sender sets itself. */
 const RESERVED =
   /^(?:x-svc-.*|webhook-.*|content-.*|proxy-.*|host|user-agent|connection|keep-alive|transfer-encoding|te|trailer|upgrade|http2-settings|expect)$/;
 
-/** The URL of an endpoint, if one was sent; what it may be is checked where addresses are known. */
-export function sentUrl(fields: FieldReader): string | undefined {
-  return fields.textIfGiven("url", { maxLength: MAX_URL });
-}
-
-/** Reads all fields but the URL; those that are `null` are taken as not sent. */
-export function sentEndpoint(fields: FieldReader): SentEndpoint {
+/** Reads all fields but the URL, which is checked where addresses are known; `null` counts as not sent. */
+export function sentEndpoint(fields: FieldReader) {
   return {
     events: fields.textsIfGiven("events", { max: MAX_PATTERNS, problem: eventPatternProblem }),
     description: fields.textIfGiven("description"),
@@ -63,18 +46,18 @@ function headersOf(object: JsonObject | undefined): StaticHeaders | undefined {
   if (object === undefined) return undefined;
   const entries = Object.entries(object);
   if (entries.length > MAX_HEADERS) {
-    throw invalidField("headers", `at most ${MAX_HEADERS} headers are wanted`);
+    throw invalidField("headers", `expected at most ${MAX_HEADERS} headers`);
   }
   const seen = new Set<string>();
   return entries.map(([name, value]) => {
     const field = `headers.${name}`;
     const lower = name.toLowerCase();
-    if (!HEADER_NAME.test(name)) throw invalidField("headers", "a name in it is no name of a header");
+    if (!HEADER_NAME.test(name)) throw invalidField("headers", "expected names of headers");
     if (RESERVED.test(lower)) throw invalidField(field, "this header is set by the service alone");
-    if (seen.has(lower)) throw invalidField(field, "it stands twice");
+    if (seen.has(lower)) throw invalidField(field, "expected it once");
     seen.add(lower);
     if (typeof value !== "string" || value.length > MAX_HEADER_VALUE || !HEADER_VALUE.test(value)) {
-      throw invalidField(field, `a text of 1 to ${MAX_HEADER_VALUE} visible ASCII characters is wanted`);
+      throw invalidField(field, `expected 1 to ${MAX_HEADER_VALUE} visible ASCII characters`);
     }
     return [name, value] as const;
   });

@@ -1,19 +1,21 @@
 import { parseDuration } from "../../base/duration.ts";
-import { isRawNumber, type JsonObject, type JsonValue } from "../../base/exact_json.ts";
-import { invalidField } from "./problem.ts";
+import {
+  isRawNumber,
+  type JsonObject,
+  type JsonValue,
+  nestingProblem,
+  parseJson,
+} from "../../base/exact_json.ts";
 import { parseMoment } from "../../base/rfc3339.ts";
+import { invalidField, refusal, type WebhookRefusal } from "./problem.ts";
 
+/** How deep the body of a call may be nested. */
+export const MAX_NESTING = 64;
 /** They would steer a terminal or break a line where the text is shown, and the store ends a text at a NUL. */
 // deno-lint-ignore no-control-regex
 const CONTROLS = /[\0-\x1f\x7f-\x9f]/;
 
-/** Bounds of a number. */
-export interface WholeRange {
-  readonly min: number;
-  readonly max: number;
-}
-
-/** Bounds of a list. */
+/** Bounds of a list of texts. */
 export interface ListBounds {
   readonly max: number;
   /** What is wrong with an item; nothing when it is good. */
@@ -21,21 +23,44 @@ export interface ListBounds {
 }
 
 /**
- * Reads the fields of an object that came in. Each reader throws a `WebhookRefusal` that names the field; those called
- * `…IfGiven` answer nothing for a field that is not there.
+ * The object of a body, its numbers with every digit. Throws a `WebhookRefusal`: 400 for what is not JSON, 422 for what
+ * is not an object or nested too deep.
+ */
+export function jsonObjectOf(body: string): JsonObject {
+  let value: JsonValue;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    throw badBody(400, "malformed_json", body === "" ? "it is empty" : "it is not JSON");
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw badBody(422, "not_an_object", "expected a JSON object");
+  }
+  // The parser of the runtime accepts any depth.
+  const problem = nestingProblem(body, MAX_NESTING);
+  if (problem !== undefined) throw badBody(422, "too_deep", `nested deeper than ${MAX_NESTING}`);
+  return parseJson(body, value) as JsonObject;
+}
+
+function badBody(status: number, code: string, state: string): WebhookRefusal {
+  return refusal(status, code, `Cannot read the body: ${state}`, { field: "body" });
+}
+
+/**
+ * Reads the fields of an object of a request. Each reader throws a `WebhookRefusal` that names the field; those called
+ * `…IfGiven` return nothing for an absent field.
  */
 export class FieldReader {
   readonly #object: JsonObject;
   readonly #prefix: string;
 
-  /** Refuses every field that is not known. `prefix` stands before the names that refusals give. */
+  /** Refuses every field that is not known. `prefix` comes before the names in refusals. */
   constructor(object: JsonObject, known: readonly string[], prefix = "") {
     this.#object = object;
     this.#prefix = prefix;
     for (const name of Object.keys(object)) {
       if (known.includes(name)) continue;
-      const good = known.length === 0 ? "no field is wanted" : `${known.join(", ")} would be`;
-      throw this.#invalid(name, `it is not known; ${good}`);
+      throw this.#invalid(name, `unknown; expected ${known.length === 0 ? "no fields" : known.join(", ")}`);
     }
   }
 
@@ -44,108 +69,108 @@ export class FieldReader {
     return this.#read(name) === null;
   }
 
-  text(name: string, { maxLength = 1_024 } = {}): string {
-    return this.#wanted(name, this.textIfGiven(name, { maxLength }));
+  text(name: string, options: { readonly maxLength?: number } = {}): string {
+    return this.#required(name, this.textIfGiven(name, options));
   }
 
   textIfGiven(name: string, { maxLength = 1_024 } = {}): string | undefined {
-    const value = this.#read(name);
-    if (value === undefined) return undefined;
-    if (typeof value !== "string" || value.length > maxLength) {
-      throw this.#invalid(name, `a text of at most ${maxLength} characters is wanted`);
-    }
-    if (!CONTROLS.test(value)) return value;
-    throw this.#invalid(name, "a text without control characters is wanted");
+    const text = this.#parse(name, `a text of at most ${maxLength} characters`, (value) => {
+      return typeof value === "string" && value.length <= maxLength ? value : undefined;
+    });
+    if (text === undefined || !CONTROLS.test(text)) return text;
+    throw this.#invalid(name, "expected a text without control characters");
   }
 
   flagIfGiven(name: string): boolean | undefined {
-    const value = this.#read(name);
-    if (value === undefined || typeof value === "boolean") return value;
-    throw this.#invalid(name, "true or false is wanted");
+    return this.#parse(name, "true or false", (value) => typeof value === "boolean" ? value : undefined);
   }
 
-  wholeIfGiven(name: string, { min, max }: WholeRange): number | undefined {
-    const value = this.#read(name);
-    if (value === undefined) return undefined;
-    if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) return value;
-    throw this.#invalid(name, `a whole number from ${min} to ${max} is wanted`);
+  wholeIfGiven(
+    name: string,
+    { min, max }: { readonly min: number; readonly max: number },
+  ): number | undefined {
+    return this.#parse(name, `an integer from ${min} to ${max}`, (value) => {
+      return Number.isInteger(value) && Number(value) >= min && Number(value) <= max
+        ? Number(value)
+        : undefined;
+    });
   }
 
   choiceIfGiven<const T extends string>(name: string, choices: readonly T[]): T | undefined {
-    const value = this.#read(name);
-    if (value === undefined) return undefined;
-    const choice = choices.find((one) => one === value);
-    if (choice !== undefined) return choice;
-    throw this.#invalid(name, `one of ${choices.join(", ")} is wanted`);
+    const expected = `one of ${choices.join(", ")}`;
+    return this.#parse(name, expected, (value) => choices.find((choice) => choice === value));
   }
 
   /** A list of texts, at least one, each once. */
+  texts(name: string, bounds: ListBounds): readonly string[] {
+    return this.#required(name, this.textsIfGiven(name, bounds));
+  }
+
   textsIfGiven(name: string, { max, problem }: ListBounds): readonly string[] | undefined {
-    const value = this.#read(name);
-    if (value === undefined) return undefined;
-    if (!Array.isArray(value) || value.length === 0 || value.length > max) {
-      throw this.#invalid(name, `a list of 1 to ${max} texts is wanted`);
-    }
-    const texts = value.map((item: JsonValue, index) => {
-      const wrong = typeof item === "string" ? problem(item) : "a text is wanted";
+    const texts = this.#listIfGiven(name, max, "texts")?.map((item: JsonValue, index) => {
+      const wrong = typeof item === "string" ? problem(item) : "expected a text";
       if (wrong === undefined) return String(item);
       throw this.#invalid(`${name}[${index}]`, wrong);
     });
-    return [...new Set(texts)];
-  }
-
-  texts(name: string, bounds: ListBounds): readonly string[] {
-    return this.#wanted(name, this.textsIfGiven(name, bounds));
+    return texts && [...new Set(texts)];
   }
 
   object(name: string): JsonObject {
-    return this.#wanted(name, this.objectIfGiven(name));
+    return this.#required(name, this.objectIfGiven(name));
   }
 
   objectIfGiven(name: string): JsonObject | undefined {
-    const value = this.#read(name);
-    if (value === undefined) return undefined;
-    if (isObject(value)) return value;
-    throw this.#invalid(name, "a JSON object is wanted");
+    return this.#parse(name, "a JSON object", (value) => isObject(value) ? value : undefined);
   }
 
-  /** Items that are objects. */
-  objects(name: string, { max }: { readonly max: number }): readonly JsonObject[] {
-    const value = this.#wanted(name, this.#read(name));
-    if (Array.isArray(value) && value.length > 0 && value.length <= max && value.every(isObject)) {
-      return value;
-    }
-    throw this.#invalid(name, `a list of 1 to ${max} JSON objects is wanted`);
+  /** A list of objects, at least one. */
+  objects(name: string, max: number): readonly JsonObject[] {
+    const list = this.#required(name, this.#listIfGiven(name, max, "JSON objects"));
+    if (list.every(isObject)) return list;
+    throw this.#invalid(name, `expected a list of 1 to ${max} JSON objects`);
   }
 
   /** A duration such as `24h`, in milliseconds. */
   durationIfGiven(name: string, { maxMs }: { readonly maxMs: number }): number | undefined {
-    const value = this.#read(name);
-    if (value === undefined) return undefined;
-    const ms = typeof value === "string" ? parseDuration(value) : value === 0 ? 0 : undefined;
-    if (ms !== undefined && ms <= maxMs) return Math.round(ms);
-    throw this.#invalid(name, "a duration such as 30m or 24h is wanted, of at most 30 days");
+    return this.#parse(name, "a duration such as 30m or 24h, of at most 30 days", (value) => {
+      const ms = typeof value === "string" ? parseDuration(value) : value === 0 ? 0 : undefined;
+      return ms === undefined || ms > maxMs ? undefined : Math.round(ms);
+    });
   }
 
   /** A time of RFC 3339, or a duration before `now`, in milliseconds since the Unix epoch. */
   moment(name: string, now: number): number {
-    const value = this.#wanted(name, this.#read(name));
-    const time = typeof value === "string" ? parseMoment(value, now) : undefined;
-    if (time !== undefined) return time;
-    throw this.#invalid(name, "expected a time such as 2026-01-31T12:00:00Z, or a duration such as 48h");
+    const expected = "a time such as 2026-01-31T12:00:00Z, or a duration such as 48h";
+    const time = this.#parse(name, expected, (value) => {
+      return typeof value === "string" ? parseMoment(value, now) : undefined;
+    });
+    return this.#required(name, time);
   }
 
-  #invalid(name: string, wanted: string): Error {
-    return invalidField(`${this.#prefix}${name}`, wanted);
+  #listIfGiven(name: string, max: number, items: string): readonly JsonValue[] | undefined {
+    return this.#parse(name, `a list of 1 to ${max} ${items}`, (value) => {
+      return Array.isArray(value) && value.length > 0 && value.length <= max ? value : undefined;
+    });
+  }
+
+  #parse<T>(name: string, expected: string, parse: (value: JsonValue) => T | undefined): T | undefined {
+    const value = this.#read(name);
+    const parsed = value === undefined ? undefined : parse(value);
+    if (value !== undefined && parsed === undefined) throw this.#invalid(name, `expected ${expected}`);
+    return parsed;
   }
 
   #read(name: string): JsonValue | undefined {
     return Object.hasOwn(this.#object, name) ? this.#object[name] : undefined;
   }
 
-  #wanted<T>(name: string, value: T | undefined): T {
-    if (value === undefined) throw this.#invalid(name, "it is wanted");
+  #required<T>(name: string, value: T | undefined): T {
+    if (value === undefined) throw this.#invalid(name, "it is required");
     return value;
+  }
+
+  #invalid(name: string, reason: string): Error {
+    return invalidField(`${this.#prefix}${name}`, reason);
   }
 }
 

@@ -1,14 +1,15 @@
+import { PROBLEM_TYPE, problemDetails } from "../../base/problem_details.ts";
 import type { WebhookAnswer } from "./calls.ts";
 import { StoreError } from "../store/store.ts";
 
-/** Why something is refused. */
+/** Why a call is refused. */
 export interface WebhookProblem {
   readonly status: number;
   /** Stable; words in lower case with `_` between them. */
   readonly code: string;
   /** A sentence for people; holds no secret. */
   readonly detail: string;
-  /** Which field or parameter is wrong, where it is one. */
+  /** The wrong field or parameter, where it is one. */
   readonly field?: string | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
@@ -24,56 +25,53 @@ export class WebhookRefusal extends Error {
   }
 }
 
-const TITLES: Readonly<Record<number, string>> = {
-  400: "Bad Request",
-  401: "Unauthorized",
-  403: "Forbidden",
-  404: "Not Found",
-  405: "Method Not Allowed",
-  408: "Request Timeout",
-  409: "Conflict",
-  413: "Content Too Large",
-  415: "Unsupported Media Type",
-  422: "Unprocessable Content",
-  429: "Too Many Requests",
-  500: "Internal Server Error",
-  503: "Service Unavailable",
-};
-
 /** The refusal as problem details (RFC 9457) with the members `code`, `requestId` and, where there is one, `field`. */
 export function problemAnswer(problem: WebhookProblem, requestId: string): WebhookAnswer {
   const { status, code, detail, field, headers } = problem;
-  const title = TITLES[status] ?? "Error";
-  const body = JSON.stringify({ type: "about:blank", title, status, detail, code, requestId, field });
-  return { status, headers: { ...headers, "content-type": "application/problem+json" }, body, code };
+  const body = problemDetails(status, { detail, code, requestId, field });
+  return { status, headers: { ...headers, "content-type": PROBLEM_TYPE }, body, code };
 }
 
-/** A record or path that is not there. */
+/** The same for every unknown key. */
+export const UNAUTHORIZED: WebhookProblem = {
+  status: 401,
+  code: "unauthorized",
+  detail: "Cannot accept the call: expected a known bearer token",
+  headers: { "www-authenticate": "Bearer" },
+};
+
+/** A refusal with this status; `detail` is a sentence for people. */
+export function refusal(
+  status: number,
+  code: string,
+  detail: string,
+  more: Pick<WebhookProblem, "field" | "headers"> = {},
+): WebhookRefusal {
+  return new WebhookRefusal({ status, code, detail, ...more });
+}
+
+/** The refusal of a record or path that does not exist. */
 export function notFound(what: string): WebhookRefusal {
-  return new WebhookRefusal({ status: 404, code: "not_found", detail: `Cannot find ${what}` });
+  return refusal(404, "not_found", `Cannot find ${what}`);
 }
 
-/** A field that holds something wrong; `wanted` says what would be right. */
-export function invalidField(field: string, wanted: string): WebhookRefusal {
-  return new WebhookRefusal({
-    status: 422,
-    code: "invalid_field",
-    field,
-    detail: `Cannot use "${field}": ${wanted}`,
-  });
+/** The record, if it exists; throws `notFound` otherwise. */
+export function found<T>(record: T | undefined, what: string): T {
+  if (record === undefined) throw notFound(what);
+  return record;
 }
 
-/** A state that does not allow what is asked. */
-export function conflict(code: string, detail: string): WebhookRefusal {
-  return new WebhookRefusal({ status: 409, code, detail });
+/** The refusal of a wrong field. */
+export function invalidField(field: string, reason: string): WebhookRefusal {
+  return refusal(422, "invalid_field", `Cannot use "${field}": ${reason}`, { field });
 }
 
-/** Something that is away for the moment. */
+/** The problem of a part that cannot be used at the moment. */
 export function unavailable(code: string, detail: string): WebhookProblem {
   return { status: 503, code, detail, headers: { "retry-after": "1" } };
 }
 
-/** What to answer for something that was thrown; nothing for what nobody expects. */
+/** The problem to answer for an error; nothing for an unexpected one. */
 export function problemOf(error: unknown): WebhookProblem | undefined {
   if (error instanceof WebhookRefusal) return error.problem;
   if (!(error instanceof StoreError)) return undefined;
@@ -81,7 +79,7 @@ export function problemOf(error: unknown): WebhookProblem | undefined {
   return unavailable("store_unavailable", `Cannot write to the store: ${STORE_STATES[error.code]}`);
 }
 
-/** Told while the service ends. */
+/** The problem of calls while the service stops. */
 export const SHUTTING_DOWN: WebhookProblem = unavailable(
   "shutting_down",
   "Cannot accept anything: the service is stopping",

@@ -1,14 +1,14 @@
-import type { CheckedStage } from "../deliveries/endpoint_check.ts";
 import type { Clock } from "../../base/clock.ts";
-import type { JsonObject } from "../../base/exact_json.ts";
+import type { CheckedStage } from "../deliveries/endpoint_check.ts";
 import type { AuditEntry, Endpoint, Sealed } from "../model/records.ts";
-import type { WebhookAnswer } from "./calls.ts";
-import type { AdministrationStore, ExecutionStore } from "../store/store.ts";
 import type { Workflows } from "../model/workflow.ts";
+import type { WebhookStore } from "../store/store.ts";
+import type { WebhookAnswer } from "./calls.ts";
+import type { FieldReader } from "./field_reader.ts";
 
 /** What the administration works with. */
 export interface AdministrationParts {
-  readonly store: AdministrationStore & Pick<ExecutionStore, "cancelExecution" | "findWorkflowVersion">;
+  readonly store: WebhookStore;
   readonly workflows: Pick<Workflows, "parse">;
   readonly seal: (text: string) => Promise<Sealed>;
   readonly clock: Clock;
@@ -18,7 +18,7 @@ export interface AdministrationParts {
   readonly urlProblem: (url: string) => Promise<string | undefined>;
   /** The dry run of an endpoint. */
   readonly check: (endpoint: Endpoint) => Promise<readonly CheckedStage[]>;
-  /** How many attempts of an endpoint run; absent where this process does not dispatch. */
+  /** How many attempts of an endpoint run; absent where other processes may make some of them. */
   readonly inFlight: (endpointId: string) => number | undefined;
   /** Called when deliveries became due, or endpoints changed. */
   readonly wakeDispatcher: () => void;
@@ -26,24 +26,24 @@ export interface AdministrationParts {
   readonly wakeRunner: () => void;
 }
 
-/** A call whose path was taken apart. */
-export interface RoutedCall {
-  /** What stands in the path for each `:name` of the pattern, in their order. */
-  readonly ids: readonly string[];
+/** A call at its route, and what it is answered with. */
+export interface RoutedCall extends AdministrationParts {
+  /** The path's part at `:id`; empty for a route without one. */
+  readonly id: string;
+  /** The path's part at `:keyId`. */
+  readonly keyId: string;
   readonly query: URLSearchParams;
-  /** The object of the body; an empty one where none came and that is fine. */
-  object(options?: { readonly optional: boolean }): JsonObject;
+  /** The fields of the body, of which only these are known; refuses a call without a body unless it is optional. */
+  fields(known: readonly string[], options?: { readonly optional: boolean }): FieldReader;
 }
 
-/** One call of the administration. */
-export interface AdministrationRoute {
-  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
-  /** Such as `/endpoints/:id/rotate`. */
-  readonly pattern: string;
-  handle(call: RoutedCall): Promise<WebhookAnswer>;
-}
+/** Answers a call. Refusals are thrown as `WebhookRefusal`. */
+export type AdministrationHandler = (call: RoutedCall) => Promise<WebhookAnswer>;
 
-/** An entry of the audit log about something that the administration does. */
+/** Handlers by method and path, such as `POST /endpoints/:id/rotate`. */
+export type AdministrationRoutes = Readonly<Record<string, AdministrationHandler>>;
+
+/** An entry of the audit log about an action of the administration. */
 export function adminAudit(
   { clock, newId }: Pick<AdministrationParts, "clock" | "newId">,
   action: string,

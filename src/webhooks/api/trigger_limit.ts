@@ -1,25 +1,23 @@
 import { descriptorProblem, type LimitCall, type LimitDecision } from "../model/limit_call.ts";
 import { errorText } from "../../base/error_text.ts";
 import type { JsonObject } from "../../base/exact_json.ts";
-import { unavailable, WebhookRefusal } from "./problem.ts";
+import { refusal, unavailable, WebhookRefusal } from "./problem.ts";
 import type { Trigger, TriggerLimit } from "../model/records.ts";
 import { parseTemplate, renderText, TemplateError, type TemplateScope } from "../model/template.ts";
 
-/** A call of a trigger that has a limit. */
-export interface LimitedCall {
-  readonly limit: TriggerLimit;
-  readonly onLimitError: Trigger["onLimitError"];
-  readonly descriptors: ReturnType<typeof limitDescriptors>;
-  readonly ask: LimitCall;
-}
+/** Descriptors of a call, or why they cannot be filled in. */
+export type LimitDescriptors = readonly Readonly<Record<string, string>>[] | WebhookRefusal;
 
 /**
- * Asks whether a call is within the limit of its trigger. Throws a `WebhookRefusal`: 429 beyond it, 422 where the input
- * lacks what the limit is made of or says too much of it, 503 where nobody can decide and that is not allowed to pass.
+ * Asks whether a call is within the limit of its trigger, if it has one. Throws a `WebhookRefusal`: 429 over the limit,
+ * 422 where the input lacks a value or has one that is too long, 503 where the decision fails and the trigger denies.
  */
-export async function triggerLimit(
-  { limit, onLimitError, descriptors, ask }: LimitedCall,
+export async function checkLimit(
+  { limit, onLimitError }: Pick<Trigger, "limit" | "onLimitError">,
+  descriptors: LimitDescriptors,
+  ask: LimitCall,
 ): Promise<void> {
+  if (limit === undefined) return;
   if (descriptors instanceof WebhookRefusal) throw descriptors;
   let decision: LimitDecision;
   try {
@@ -31,12 +29,8 @@ export async function triggerLimit(
   }
   if (decision.code === "OK") return;
   const seconds = Math.max(1, Math.ceil((decision.resetMs ?? 0) / 1_000));
-  throw new WebhookRefusal({
-    status: 429,
-    code: "over_limit",
-    detail: `Cannot accept the call: the trigger is over its limit for another ${seconds} s`,
-    headers: { "retry-after": String(seconds) },
-  });
+  const detail = `Cannot accept the call: the trigger is over its limit for another ${seconds} s`;
+  throw refusal(429, "over_limit", detail, { headers: { "retry-after": String(seconds) } });
 }
 
 /** Why a value of a descriptor cannot be used; nothing when it can. */
@@ -44,18 +38,15 @@ export function limitValueProblem(text: string): string | undefined {
   return parseTemplate(text, ["input"]).problem;
 }
 
-/** What the decision service is asked for an input, or why it cannot be asked. */
-export function limitDescriptors(
-  { descriptors }: TriggerLimit,
-  input: JsonObject,
-): readonly Readonly<Record<string, string>>[] | WebhookRefusal {
+/** The descriptors of a limit, filled in from an input. */
+export function limitDescriptors({ descriptors }: TriggerLimit, input: JsonObject): LimitDescriptors {
   const scope: TemplateScope = { read: (root) => root === "input" ? input : undefined };
   try {
     return descriptors.map((descriptor) =>
       Object.fromEntries(Object.entries(descriptor).map(([key, text]) => [key, filled(text, scope)]))
     ).map((descriptor) => {
-      // Were the service asked, its refusal would count as a decision that failed, and a caller could get past a
-      // limit that lets calls pass then.
+      // The decision service would refuse it, which counts as a failed decision: with `onLimitError: allow` a caller
+      // could get past the limit.
       const problem = descriptorProblem(descriptor);
       if (problem !== undefined) throw wrongInput("limit_value_too_long", problem);
       return descriptor;
@@ -67,8 +58,7 @@ export function limitDescriptors(
 }
 
 function wrongInput(code: string, state: string): WebhookRefusal {
-  const detail = `Cannot decide on the trigger's limit: ${state}`;
-  return new WebhookRefusal({ status: 422, code, field: "body", detail });
+  return refusal(422, code, `Cannot decide on the trigger's limit: ${state}`, { field: "body" });
 }
 
 function filled(text: string, scope: TemplateScope): string {

@@ -1,131 +1,103 @@
-import {
-  adminAudit,
-  type AdministrationParts,
-  type AdministrationRoute,
-  jsonAnswer,
-  NO_CONTENT,
-  type RoutedCall,
-} from "./route.ts";
-import { FieldReader } from "./field_reader.ts";
 import type { JsonObject } from "../../base/exact_json.ts";
-import { newTriggerKey } from "../model/keys.ts";
-import { listOptionsOf, pageOf } from "./list_query.ts";
-import { conflict, invalidField, notFound } from "./problem.ts";
-import type { StoredKey, Trigger, TriggerLimit } from "../model/records.ts";
-import type { WebhookAnswer } from "./calls.ts";
 import { timeText } from "../../base/rfc3339.ts";
+import { newTriggerKey } from "../model/keys.ts";
+import type { StoredKey, Trigger, TriggerLimit } from "../model/records.ts";
+import * as triggers from "../store/triggers.ts";
+import { FieldReader } from "./field_reader.ts";
+import { lister } from "./list_query.ts";
+import { found, invalidField, notFound, refusal } from "./problem.ts";
+import { adminAudit, type AdministrationRoutes, jsonAnswer, NO_CONTENT, type RoutedCall } from "./route.ts";
 import { limitValueProblem } from "./trigger_limit.ts";
 
 const NAME = /^[a-z0-9][a-z0-9-]{0,63}$/;
-const NAME_WANTED = "1 to 64 of a to z, 0 to 9 and -, not beginning with -, are wanted";
 const MAX_DESCRIPTORS = 16;
 const MAX_ENTRIES = 16;
-const EDITABLE = [
-  "workflow",
-  "requireIdempotencyKey",
-  "onBodyMismatch",
-  "limit",
-  "onLimitError",
-  "enabled",
-] as const;
+const EDITABLE = ["workflow", "requireIdempotencyKey", "onBodyMismatch", "limit", "onLimitError", "enabled"];
 
 /** `/triggers`. */
-export function triggerRoutes(parts: AdministrationParts): AdministrationRoute[] {
-  return [
-    { method: "POST", pattern: "/triggers", handle: (call) => createTrigger(call, parts) },
-    { method: "GET", pattern: "/triggers", handle: (call) => listTriggers(call, parts) },
-    { method: "GET", pattern: "/triggers/:id", handle: (call) => getTrigger(call, parts) },
-    { method: "PATCH", pattern: "/triggers/:id", handle: (call) => editTrigger(call, parts) },
-    { method: "DELETE", pattern: "/triggers/:id", handle: (call) => deleteTrigger(call, parts) },
-    { method: "POST", pattern: "/triggers/:id/rotate", handle: (call) => rotateKey(call, parts) },
-    { method: "DELETE", pattern: "/triggers/:id/keys/:keyId", handle: (call) => deleteKey(call, parts) },
-  ];
-}
+export const TRIGGER_ROUTES: AdministrationRoutes = {
+  "POST /triggers": createTrigger,
+  "GET /triggers": lister(["since", "until"], triggers.listTriggers, shown),
+  "GET /triggers/:id": getTrigger,
+  "PATCH /triggers/:id": editTrigger,
+  "DELETE /triggers/:id": deleteTrigger,
+  "POST /triggers/:id/rotate": rotateKey,
+  "DELETE /triggers/:id/keys/:keyId": deleteKey,
+};
 
-async function createTrigger({ object }: RoutedCall, parts: AdministrationParts): Promise<WebhookAnswer> {
-  const fields = new FieldReader(object(), ["name", ...EDITABLE]);
+async function createTrigger(call: RoutedCall) {
+  const fields = call.fields(["name", ...EDITABLE]);
   const name = fields.text("name");
-  if (!NAME.test(name)) throw invalidField("name", NAME_WANTED);
+  if (!NAME.test(name)) {
+    throw invalidField("name", "expected 1 to 64 of a to z, 0 to 9 and -, not beginning with -");
+  }
   const workflow = workflowName(fields.text("workflow"));
   const sent = sentTrigger(fields);
-  const { key, row } = await newKey(parts);
-  const now = parts.clock.now();
+  const { key, ...stored } = newKey(call);
   const trigger: Trigger = {
-    id: parts.newId(),
-    name,
-    workflow,
+    id: call.newId(),
+    ...{ name, workflow },
     enabled: sent.enabled ?? true,
     requireIdempotencyKey: sent.requireIdempotencyKey ?? false,
     onBodyMismatch: sent.onBodyMismatch ?? "replay",
     limit: sent.limit,
     onLimitError: sent.onLimitError ?? "deny",
-    createdAt: now,
-    updatedAt: now,
-    keys: [row],
+    createdAt: stored.createdAt,
+    updatedAt: stored.createdAt,
+    keys: [stored],
   };
-  const audit = adminAudit(parts, "trigger.created", `trigger:${trigger.id}`, { name, workflow });
-  if (!await parts.store.createTrigger(trigger, audit)) {
-    const { problem } = conflict("name_taken", `Cannot make trigger "${name}": the name is taken`);
-    throw conflictOn("name", problem.detail);
+  const audit = adminAudit(call, "trigger.created", `trigger:${trigger.id}`, { name, workflow });
+  if (!await call.store.write(triggers.createTrigger, trigger, audit)) {
+    throw refusal(409, "name_taken", `Cannot create trigger "${name}": the name is taken`, { field: "name" });
   }
   return jsonAnswer(201, { ...shown(trigger), key });
 }
 
-async function listTriggers({ query }: RoutedCall, { store }: AdministrationParts): Promise<WebhookAnswer> {
-  return jsonAnswer(200, await pageOf(store.listTriggers(listOptionsOf(query, ["since", "until"])), shown));
+async function getTrigger({ id, store }: RoutedCall) {
+  return triggerAnswer(await store.read(triggers.findTrigger, id));
 }
 
-async function getTrigger({ ids: [id = ""] }: RoutedCall, { store }: AdministrationParts) {
-  return jsonAnswer(200, shown(found(await store.findTrigger(id))));
-}
-
-async function editTrigger({ ids: [id = ""], object }: RoutedCall, parts: AdministrationParts) {
-  const fields = new FieldReader(object(), EDITABLE);
+async function editTrigger(call: RoutedCall) {
+  const { id, store, clock } = call;
+  const fields = call.fields(EDITABLE);
   const workflow = fields.textIfGiven("workflow");
   const sent = sentTrigger(fields);
   const edit = {
     ...sent,
     workflow: workflow === undefined ? undefined : workflowName(workflow),
-    ...(fields.isNull("limit") ? { limit: null } : sent.limit === undefined ? {} : { limit: sent.limit }),
+    limit: fields.isNull("limit") ? null : sent.limit,
   };
   const changed = Object.entries(edit).filter(([, value]) => value !== undefined).map(([name]) => name);
-  if (changed.length === 0) return jsonAnswer(200, shown(found(await parts.store.findTrigger(id))));
-  const audit = adminAudit(parts, "trigger.changed", `trigger:${id}`, {
+  if (changed.length === 0) return await getTrigger(call);
+  const audit = adminAudit(call, "trigger.changed", `trigger:${id}`, {
     fields: changed,
     ...(edit.workflow === undefined ? {} : { workflow: edit.workflow }),
     ...(edit.enabled === undefined ? {} : { enabled: edit.enabled }),
   });
-  const trigger = await parts.store.editTrigger(id, edit, { now: parts.clock.now(), audit });
-  return jsonAnswer(200, shown(found(trigger)));
+  return triggerAnswer(await store.write(triggers.editTrigger, id, edit, { now: clock.now(), audit }));
 }
 
-async function deleteTrigger({ ids: [id = ""] }: RoutedCall, parts: AdministrationParts) {
-  const isDeleted = await parts.store.deleteTrigger(
-    id,
-    adminAudit(parts, "trigger.deleted", `trigger:${id}`),
-  );
-  if (!isDeleted) throw notFound("this trigger");
+async function deleteTrigger(call: RoutedCall) {
+  const audit = adminAudit(call, "trigger.deleted", `trigger:${call.id}`);
+  if (!await call.store.write(triggers.deleteTrigger, call.id, audit)) throw notFound("this trigger");
   return NO_CONTENT;
 }
 
-async function rotateKey({ ids: [id = ""], object }: RoutedCall, parts: AdministrationParts) {
-  new FieldReader(object({ optional: true }), []);
-  const { key, row } = await newKey(parts);
-  const details = { keyId: row.id, lastFour: row.lastFour };
-  const audit = adminAudit(parts, "trigger.rotated", `trigger:${id}`, details);
-  const trigger = found(await parts.store.addTriggerKey(id, row, audit));
-  return jsonAnswer(200, { key, keyId: row.id, keys: trigger.keys.map(shownKey) });
+async function rotateKey(call: RoutedCall) {
+  call.fields([], { optional: true });
+  const { key, ...stored } = newKey(call);
+  const details = { keyId: stored.id, lastFour: stored.lastFour };
+  const audit = adminAudit(call, "trigger.rotated", `trigger:${call.id}`, details);
+  const trigger = await call.store.write(triggers.addTriggerKey, call.id, stored, audit);
+  const { keys } = found(trigger, "this trigger");
+  return jsonAnswer(200, { key, keyId: stored.id, keys: keys.map(shownKey) });
 }
 
-async function deleteKey({ ids: [id = "", keyId = ""] }: RoutedCall, parts: AdministrationParts) {
-  const audit = adminAudit(parts, "trigger.key_revoked", `trigger:${id}`, { keyId });
-  if (!await parts.store.deleteTriggerKey(id, keyId, audit)) throw notFound("this key");
+async function deleteKey(call: RoutedCall) {
+  const { id, keyId, store } = call;
+  const audit = adminAudit(call, "trigger.key_revoked", `trigger:${id}`, { keyId });
+  if (!await store.write(triggers.deleteTriggerKey, id, keyId, audit)) throw notFound("this key");
   return NO_CONTENT;
-}
-
-function found(trigger: Trigger | undefined): Trigger {
-  if (trigger === undefined) throw notFound("this trigger");
-  return trigger;
 }
 
 function sentTrigger(fields: FieldReader) {
@@ -142,8 +114,8 @@ function limitOf(object: JsonObject | undefined): TriggerLimit | undefined {
   if (object === undefined) return undefined;
   const fields = new FieldReader(object, ["domain", "descriptors"], "limit.");
   const domain = fields.text("domain");
-  if (domain === "") throw invalidField("limit.domain", "a text that is not empty is wanted");
-  const descriptors = fields.objects("descriptors", { max: MAX_DESCRIPTORS });
+  if (domain === "") throw invalidField("limit.domain", "expected a text that is not empty");
+  const descriptors = fields.objects("descriptors", MAX_DESCRIPTORS);
   return {
     domain,
     descriptors: descriptors.map((one, index) => descriptorOf(one, `limit.descriptors[${index}]`)),
@@ -153,11 +125,11 @@ function limitOf(object: JsonObject | undefined): TriggerLimit | undefined {
 function descriptorOf(object: JsonObject, field: string): Record<string, string> {
   const entries = Object.entries(object);
   if (entries.length === 0 || entries.length > MAX_ENTRIES) {
-    throw invalidField(field, `1 to ${MAX_ENTRIES} keys with their values are wanted`);
+    throw invalidField(field, `expected 1 to ${MAX_ENTRIES} keys with their values`);
   }
   return Object.fromEntries(entries.map(([key, value]) => {
-    if (key === "") throw invalidField(field, "a key that is not empty is wanted");
-    if (typeof value !== "string") throw invalidField(`${field}.${key}`, "a text is wanted");
+    if (key === "") throw invalidField(field, "expected a key that is not empty");
+    if (typeof value !== "string") throw invalidField(`${field}.${key}`, "expected a text");
     const problem = limitValueProblem(value);
     if (problem !== undefined) throw invalidField(`${field}.${key}`, problem);
     return [key, value];
@@ -166,18 +138,15 @@ function descriptorOf(object: JsonObject, field: string): Record<string, string>
 
 function workflowName(name: string): string {
   if (name !== "" && name.length <= 128 && !/\s/.test(name)) return name;
-  throw invalidField("workflow", "the name of a workflow is wanted");
+  throw invalidField("workflow", "expected the name of a workflow");
 }
 
-function conflictOn(field: string, detail: string) {
-  const refusal = conflict("name_taken", detail);
-  return Object.assign(refusal, { problem: { ...refusal.problem, field } });
+function newKey({ newId, clock, randomBytes }: RoutedCall): StoredKey & { readonly key: string } {
+  return { id: newId(), ...newTriggerKey(randomBytes), createdAt: clock.now() };
 }
 
-async function newKey({ newId, clock, randomBytes }: AdministrationParts) {
-  const { key, hash, lastFour } = await newTriggerKey(randomBytes);
-  const row: StoredKey = { id: newId(), hash, lastFour, createdAt: clock.now() };
-  return { key, row };
+function triggerAnswer(trigger: Trigger | undefined) {
+  return jsonAnswer(200, shown(found(trigger, "this trigger")));
 }
 
 function shown(trigger: Trigger): Record<string, unknown> {

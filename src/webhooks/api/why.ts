@@ -3,13 +3,13 @@ import type { Delivery, Endpoint, FailureReason } from "../model/records.ts";
 import { LAST_SLOT_MS, SLOTS_MS } from "../model/schedule.ts";
 import { timeText } from "../../base/rfc3339.ts";
 
-/** A delivery, and what stands in its way. */
+/** A delivery, and what it depends on. */
 export interface WhyNotDeliveredOptions {
   readonly delivery: Delivery;
-  /** Absent when it was deleted. */
+  /** Absent when deleted. */
   readonly endpoint: Pick<Endpoint, "enabled" | "concurrency"> | undefined;
   readonly now: number;
-  /** How many attempts of the endpoint run; absent where that is not known, as others make some of them. */
+  /** How many attempts of the endpoint are in flight; absent where other processes make some of them. */
   readonly inFlight?: number | undefined;
 }
 
@@ -22,31 +22,32 @@ const REASONS: Readonly<Record<FailureReason, string>> = {
 
 const UNITS = [[3_600_000, "hour"], [60_000, "minute"], [1_000, "second"]] as const;
 
-/** Why a delivery has not arrived yet: its next attempt, the slot of the schedule, and what holds it. */
+/** Why a delivery has not arrived yet: its next attempt, the slot of the schedule, and what delays it. */
 export function whyNotDelivered(options: WhyNotDeliveredOptions): string {
   const { delivery, endpoint, now } = options;
   const { state, resendAt, claimId, leaseUntil = Infinity } = delivery;
   if (claimId !== undefined) {
-    if (leaseUntil > now) return `an attempt is being made, ${slotOf(delivery)}`;
-    return `the process that made an attempt has not been heard of since ${timeText(leaseUntil)}; ` +
-      "the attempt is made again once its claim is taken back";
+    if (leaseUntil > now) return `an attempt is in flight, ${slotOf(delivery)}`;
+    return `the lease of an attempt expired at ${
+      timeText(leaseUntil)
+    }; the attempt is repeated once its claim is released`;
   }
   if (resendAt !== undefined) {
-    return `an attempt by hand was asked for at ${timeText(resendAt)}; ${heldBy(options)}`;
+    return `a manual attempt was requested at ${timeText(resendAt)}; ${heldBy(options)}`;
   }
   if (!isOpen(state)) return ended(delivery);
-  if (endpoint === undefined) return "its endpoint is not there any more";
+  if (endpoint === undefined) return "its endpoint was deleted";
   if (!endpoint.enabled) return paused(delivery);
   const { dueAt } = delivery;
   if (dueAt === undefined) return "no attempt is planned";
-  if (dueAt > now) return `the next attempt is made at ${timeText(dueAt)}, ${slotOf(delivery)}`;
+  if (dueAt > now) return `the next attempt starts at ${timeText(dueAt)}, ${slotOf(delivery)}`;
   return `an attempt is due since ${timeText(dueAt)}, ${slotOf(delivery)}; ${heldBy(options)}`;
 }
 
 function ended({ state, finishedAt, reason = "exhausted" }: Delivery): string {
   const at = finishedAt === undefined ? "" : ` at ${timeText(finishedAt)}`;
   return state === "acknowledged"
-    ? `it is delivered: the endpoint answered with 2xx${at}`
+    ? `delivered: the endpoint answered with 2xx${at}`
     : `it failed for good${at}: ${REASONS[reason]}`;
 }
 
@@ -57,21 +58,20 @@ function paused({ firstFailureAt }: Delivery): string {
 }
 
 function heldBy({ endpoint, inFlight }: WhyNotDeliveredOptions): string {
-  if (endpoint === undefined) return "its endpoint is not there any more";
+  if (endpoint === undefined) return "its endpoint was deleted";
   if (!endpoint.enabled) return "its endpoint is disabled";
   const { concurrency } = endpoint;
   if (inFlight === undefined) {
-    return `it is made as soon as a place is free, of all and of the ${concurrency} attempts that its endpoint ` +
-      "may have at once";
+    return `it starts as soon as WEBHOOK_MAX_IN_FLIGHT and the concurrency of its endpoint, ${concurrency}, allow it`;
   }
-  if (inFlight < concurrency) return "it is made as soon as one of all places for attempts is free";
-  return `it waits for one of the ${concurrency} attempts that its endpoint may have at once`;
+  if (inFlight < concurrency) return "it starts as soon as WEBHOOK_MAX_IN_FLIGHT allows it";
+  return `it waits for one of the ${concurrency} attempts that its endpoint may have in flight`;
 }
 
 function slotOf({ slot, firstFailureAt }: Delivery): string {
   if (firstFailureAt === undefined) return "the first one";
   const offsetMs = SLOTS_MS[slot] ?? LAST_SLOT_MS;
-  const after = offsetMs === 0 ? "at once" : `${spoken(offsetMs)} after the first failure`;
+  const after = offsetMs === 0 ? "immediately" : `${spoken(offsetMs)} after the first failure`;
   return `retry ${Math.min(slot + 1, SLOTS_MS.length)} of ${SLOTS_MS.length} (${after})`;
 }
 

@@ -1,130 +1,116 @@
 import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
-import {
-  afterAttempt,
-  type AfterAttemptOptions,
-  type AttemptEnd,
-  type AttemptOutcome,
-} from "../model/delivery.ts";
-import type { AttemptReport } from "./metrics.ts";
-import type { DispatcherOptions } from "./dispatcher_options.ts";
-import { deliveryRequest, signingSecret } from "./request.ts";
+import type { Lease } from "../../base/leases.ts";
+import type { Logger } from "../../base/log.ts";
+import { waitUnlessAborted } from "../../base/wait.ts";
+import { afterAttempt, type AfterAttemptOptions, type AttemptOutcome } from "../model/delivery.ts";
 import type { AuditEntry } from "../model/records.ts";
-import type { OutgoingDelivery, SendResult } from "./sender.ts";
-import type { ClaimedDelivery } from "../store/store.ts";
+import { beginAttempt, finishAttempt, type FinishedAttempt } from "../store/delivery_claims.ts";
+import type { ClaimedDelivery, WebhookStore } from "../store/store.ts";
+import type { AttemptReport } from "./metrics.ts";
+import { deliveryRequest, type DeliveryRequestOptions } from "./request.ts";
+import type { DeliverySender, OutgoingDelivery, SendResult } from "./sender.ts";
 
-/** What an attempt is made with. */
-export interface AttemptOptions extends
-  Pick<
-    DispatcherOptions,
-    | "store"
-    | "sender"
-    | "secretBox"
-    | "clock"
-    | "wallClock"
-    | "random"
-    | "newId"
-    | "logger"
-    | "timeoutMs"
-    | "version"
-    | "at"
-  > {
-  /** Ends it without a result: the claim was lost, or the process stops. */
-  readonly signal: AbortSignal;
-  /** Whether the claim is held for sure at this moment. */
-  readonly isHeld: () => boolean;
-  readonly onAttempt: (report: AttemptReport) => void;
-  /** The claim was no longer held when something was to be written. */
-  readonly onLost: () => void;
+/** The steps of an attempt at which a process may end. */
+export type AttemptStep = "claim" | "attempt_row" | "send" | "write_back";
+
+/** Called before and after each step. */
+export type AttemptSteps = (when: "before" | "after", step: AttemptStep) => void | Promise<void>;
+
+/** What attempts are made with. */
+export interface AttemptOptions extends Pick<DeliveryRequestOptions, "secretBox" | "version" | "timeoutMs"> {
+  readonly store: WebhookStore;
+  readonly sender: DeliverySender;
+  /** The time of all that is stored, which several machines may share. */
+  readonly clock: Clock;
+  /** The time that receivers are told; `clock` when absent. */
+  readonly wallClock?: Pick<Clock, "now"> | undefined;
+  readonly random: () => number;
+  readonly newId: () => string;
+  readonly logger: Logger;
+  readonly onAttempt?: ((report: AttemptReport) => void) | undefined;
+  /** Called around each step of an attempt; what it throws is a fault of the step. */
+  readonly at?: AttemptSteps | undefined;
   readonly onStoreError: (error: unknown) => void;
-  /** The attempt could not be made; its claim has to be released. */
-  readonly onUnused: () => void;
 }
+
+/**
+ * How an attempt ended: it was written down, or it was aborted; its claim was lost; its lease had ended before the
+ * request left; or it could not be written down before the request left. The last two keep their claim.
+ */
+export type AttemptEnd = "over" | "lost" | "late" | "unwritten";
 
 /** The first wait before a result is written again, and the longest. */
 const REWRITE_MS = [100, 500] as const;
 
 const GIVEN_UP: SendResult = { errorKind: "interrupted", error: "it was given up before it was sent" };
 
-/** Makes one attempt and writes down what came of it. Never rejects. */
-export async function makeAttempt(claimed: ClaimedDelivery, options: AttemptOptions): Promise<void> {
-  const { store, clock, at = () => {} } = options;
+/** Makes one attempt and writes its result. Never rejects. */
+export async function makeAttempt(
+  claimed: ClaimedDelivery,
+  lease: Lease,
+  options: AttemptOptions,
+): Promise<AttemptEnd> {
+  const { store, clock, at = () => {}, onAttempt, onStoreError } = options;
   const { delivery, endpoint, claimId, attempt: number, manual } = claimed;
   try {
     await at("after", "claim");
     const startedAt = clock.now();
     await at("before", "attempt_row");
-    const isHeld = await store.beginAttempt({
-      deliveryId: delivery.id,
-      claimId,
-      attempt: { number, startedAt, url: endpoint.url, manual },
-    });
-    if (!isHeld) return options.onLost();
+    const attempt = { number, startedAt, url: endpoint.url, manual };
+    if (!await store.write(beginAttempt, { deliveryId: delivery.id, claimId, attempt })) return "lost";
     await at("after", "attempt_row");
     const begin = clock.elapsed();
-    const result = await sent(claimed, options);
+    const result = await sent(claimed, lease, options);
     const tookMs = clock.elapsed() - begin;
-    // Given up: the next owner of the claim says what became of it.
-    if (options.signal.aborted) return;
-    if (result === GIVEN_UP) {
-      options.onLost();
-      return await store.releaseClaims([claimId], clock.now());
-    }
+    // The next owner of the claim closes the attempt.
+    if (lease.signal.aborted) return "over";
+    if (result === GIVEN_UP) return "late";
     const outcome = outcomeOf(result, clock.now());
     await at("before", "write_back");
-    if (!await writeBack(claimed, outcome, { startedAt, retryAfterMs: result.retryAfterMs }, options)) return;
+    const moment = { now: outcome.finishedAt, random: options.random(), manual, startedAt };
+    const end = { ...outcome, retryAfterMs: result.retryAfterMs };
+    const finished = { deliveryId: delivery.id, claimId, number, outcome };
+    const change = changeAfter(claimed, end, moment, options);
+    const isHeld = await writeBack({ ...finished, ...change }, options, lease.signal);
+    if (isHeld === undefined) return "over";
+    if (!isHeld) return "lost";
     await at("after", "write_back");
     const { status, errorKind } = outcome;
-    options.onAttempt({
-      ...{
-        deliveryId: delivery.id,
-        endpointId: endpoint.id,
-        event: delivery.event,
-        number,
-        manual,
-        startedAt,
-      },
-      ...{ tookMs, result: outcome.result, status, errorKind },
+    onAttempt?.({
+      ...{ deliveryId: delivery.id, endpointId: endpoint.id, event: delivery.event, number, manual },
+      ...{ startedAt, tookMs, result: outcome.result, status, errorKind },
     });
+    return "over";
   } catch (error) {
-    options.onStoreError(error);
-    options.onUnused();
+    onStoreError(error);
+    return "unwritten";
   }
 }
 
-async function sent(claimed: ClaimedDelivery, options: AttemptOptions): Promise<SendResult> {
-  const { sender, signal, isHeld, at = () => {} } = options;
+async function sent(
+  claimed: ClaimedDelivery,
+  { signal, isHeld }: Lease,
+  options: AttemptOptions,
+): Promise<SendResult> {
+  const { sender, clock, wallClock = clock, at = () => {} } = options;
   let request: OutgoingDelivery;
   try {
-    request = await requestOf(claimed, options);
+    const times = { now: clock.now(), sentAt: wallClock.now() };
+    request = await deliveryRequest(claimed, { ...options, ...times });
   } catch (error) {
     return { errorKind: "unsendable", error: errorText(error) };
   }
   await at("before", "send");
-  // The claim was lost, or the process stops, before anything left; or it was stopped for so long that somebody else
-  // may make the attempt by now.
+  // The process stops, or it was suspended for so long that another one may have the claim by now.
   if (signal.aborted || !isHeld()) return GIVEN_UP;
   const result = await sender.send(request, { signal }).catch((error: unknown): SendResult => {
-    // A sender never rejects. One that does has a fault, which the schedule keeps from being met without a pause.
-    options.logger.error("Cannot send a delivery: a fault", { delivery: claimed.delivery.id, error });
-    return { errorKind: "unsendable", error: "a fault inside Weir, which its log tells of" };
+    // A sender never rejects; the schedule keeps one that does from being called without a pause.
+    options.logger.error("Sender failed with an internal error", { delivery: claimed.delivery.id, error });
+    return { errorKind: "unsendable", error: "an internal error; see the log" };
   });
   await at("after", "send");
   return result;
-}
-
-async function requestOf(claimed: ClaimedDelivery, options: AttemptOptions): Promise<OutgoingDelivery> {
-  const { secretBox, clock, wallClock = clock, version, timeoutMs } = options;
-  const { secrets, headers: sealed } = claimed.endpoint;
-  const secret = signingSecret(secrets, clock.now());
-  if (secret === undefined) throw new Error("Cannot sign: the endpoint has no secret");
-  const [text, headers] = await Promise.all([
-    secretBox.unseal(secret.sealed),
-    sealed === undefined ? "{}" : secretBox.unseal(sealed),
-  ]);
-  return await deliveryRequest(claimed, {
-    ...{ secret: text, headers: JSON.parse(headers), now: wallClock.now(), version, timeoutMs },
-  });
 }
 
 function outcomeOf(result: SendResult, finishedAt: number): AttemptOutcome {
@@ -137,49 +123,28 @@ function outcomeOf(result: SendResult, finishedAt: number): AttemptOutcome {
   };
 }
 
-/**
- * Writes the result, and tries again while the store cannot be asked and the claim may still be held. Answers
- * whether it was written.
- */
+/** Writes the result, and retries while the store fails; false when the claim was lost, nothing when aborted. */
 async function writeBack(
-  claimed: ClaimedDelivery,
-  outcome: AttemptOutcome,
-  facts: { readonly startedAt: number; readonly retryAfterMs: number | undefined },
-  options: AttemptOptions,
-): Promise<boolean> {
-  const { store, clock, random, signal } = options;
-  const { delivery, claimId, attempt: number, manual } = claimed;
-  const now = outcome.finishedAt;
-  const moment = { now, random: random(), manual, startedAt: facts.startedAt };
-  const end = { ...outcome, retryAfterMs: facts.retryAfterMs };
-  const { change, audit } = changeAfter(claimed, end, moment, options);
-  let waitMs: number = REWRITE_MS[0];
-  for (;;) {
+  finished: FinishedAttempt,
+  { store, clock, onStoreError }: AttemptOptions,
+  signal: AbortSignal,
+): Promise<boolean | undefined> {
+  for (let waitMs: number = REWRITE_MS[0];; waitMs = Math.min(2 * waitMs, REWRITE_MS[1])) {
     try {
-      const isHeld = await store.finishAttempt({
-        deliveryId: delivery.id,
-        claimId,
-        number,
-        outcome,
-        change,
-        audit,
-      });
-      if (!isHeld) options.onLost();
-      return isHeld;
+      return await store.write(finishAttempt, finished);
     } catch (error) {
-      options.onStoreError(error);
-      if (!await waited(waitMs, clock, signal)) return false;
-      waitMs = Math.min(2 * waitMs, REWRITE_MS[1]);
+      onStoreError(error);
+      if (!await waitUnlessAborted(waitMs, clock, signal)) return undefined;
     }
   }
 }
 
 function changeAfter(
   { delivery, endpoint }: ClaimedDelivery,
-  end: AttemptEnd,
+  end: Parameters<typeof afterAttempt>[1],
   moment: AfterAttemptOptions,
   { newId }: AttemptOptions,
-): Pick<Parameters<DispatcherOptions["store"]["finishAttempt"]>[0], "change" | "audit"> {
+): Pick<FinishedAttempt, "change" | "audit"> {
   const { change } = afterAttempt(delivery, end, moment);
   const details = { endpointId: endpoint.id, eventId: delivery.eventId, event: delivery.event };
   const entry = (action: string, more: Readonly<Record<string, unknown>>): AuditEntry => ({
@@ -194,19 +159,4 @@ function changeAfter(
     return { change, audit: [entry("delivery.acknowledged", { by: "resend" })] };
   }
   return { change };
-}
-
-/** False when the signal was aborted. */
-async function waited(ms: number, clock: Clock, signal: AbortSignal): Promise<boolean> {
-  if (signal.aborted) return false;
-  const over = Promise.withResolvers<boolean>();
-  const cancel = clock.after(ms, () => over.resolve(true));
-  const onAbort = () => over.resolve(false);
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    return await over.promise;
-  } finally {
-    cancel();
-    signal.removeEventListener("abort", onAbort);
-  }
 }

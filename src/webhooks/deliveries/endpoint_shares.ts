@@ -1,6 +1,6 @@
 import type { AttemptReport } from "./metrics.ts";
-import type { Flight } from "./in_flight.ts";
-import type { DueEndpoint } from "../store/store.ts";
+import type { DueEndpoint } from "../store/delivery_claims.ts";
+import type { ClaimedDelivery } from "../store/store.ts";
 
 /** How many more attempts of an endpoint may begin. */
 export interface Want {
@@ -8,16 +8,22 @@ export interface Want {
   readonly max: number;
 }
 
+/** An attempt in flight. */
+export interface Flight {
+  readonly claimed: ClaimedDelivery;
+  /** By the clock's `elapsed`. */
+  readonly startedAt: number;
+}
+
 /** The attempts in flight. */
 export interface Running {
-  readonly flights: Iterable<Pick<Flight, "claimed" | "startedAt">>;
-  /** The number of attempts of an endpoint. */
+  readonly flights: Iterable<Flight>;
   of(endpointId: string): number;
 }
 
 /**
- * The result of the last attempt of an endpoint: no answer (it timed out, or there was none yet), an answer after
- * `PROMPT_MS`, or one before. Endpoints of a standing and of those before it together leave `RESERVED` places free.
+ * By the last attempt of an endpoint: no answer (it timed out, or there was none yet), an answer after `PROMPT_MS`, or one
+ * before. Endpoints of a standing and of those before it together leave `RESERVED` places free.
  */
 type Standing = "silent" | "slow" | "prompt";
 
@@ -27,10 +33,10 @@ type Room = Record<Standing | "further", number>;
 interface Candidate {
   readonly id: string;
   readonly standing: Standing;
-  /** Attempts in flight. */
   readonly runs: number;
-  /** How many more may begin. */
   readonly free: number;
+  /** Places given. */
+  max: number;
 }
 
 interface Known {
@@ -55,8 +61,8 @@ const MOST_KNOWN = 10_000;
 
 /**
  * Divides the places for attempts between endpoints. A timeout halves the share of its endpoint, down to one attempt at
- * a time, and an answer doubles it. A reserve is kept for endpoints that answer. All of it is in the memory of one
- * process: after a start each endpoint is new, and machines that share a store learn separately.
+ * a time, and an answer doubles it. A reserve is kept for endpoints that answer. Each process learns separately, and
+ * after a start each endpoint is new.
  */
 export class EndpointShares {
   readonly #max: number;
@@ -68,7 +74,6 @@ export class EndpointShares {
     this.#max = max;
   }
 
-  /** Records the result of an attempt. */
   learn({ endpointId, status, errorKind, tookMs }: AttemptReport): void {
     const isLate = tookMs > PROMPT_MS;
     const isSilent = errorKind === "timeout" || (status === undefined && isLate);
@@ -110,14 +115,11 @@ export class EndpointShares {
       const free = this.share(endpoint) - runs;
       if (free <= 0) continue;
       const standing = this.#standing(id);
-      if (took(room, standing, runs === 0)) chosen.push({ id, standing, runs, free });
+      if (took(room, standing, runs === 0)) chosen.push({ id, standing, runs, free, max: 0 });
       else if (runs === 0 && this.isNew(id)) probes.push(id);
     }
-    const given = this.#inTurn(chosen, places.room);
-    const wants = chosen.flatMap(({ id }, index) => {
-      const max = given[index] ?? 0;
-      return max === 0 ? [] : [{ endpointId: id, max }];
-    });
+    this.#giveInTurn(chosen, places.room);
+    const wants = chosen.filter(({ max }) => max > 0).map(({ id, max }) => ({ endpointId: id, max }));
     // The latest first: where there are more new endpoints than places, most of those that wait for long hang.
     const left = Math.max(0, Math.min(places.probes, places.room.prompt));
     const probing = probes.slice(-left).slice(0, left);
@@ -151,22 +153,17 @@ export class EndpointShares {
     return { room, probes: Math.min(probes, leaves(RESERVED.probe) - held.silent) };
   }
 
-  /** How many places each gets. */
-  #inTurn(chosen: readonly Candidate[], room: Room): readonly number[] {
-    const given = chosen.map(() => 0);
+  #giveInTurn(chosen: readonly Candidate[], room: Room): void {
     const first = chosen.length === 0 ? 0 : this.#turn++ % chosen.length;
+    const turns = [...chosen.slice(first), ...chosen.slice(0, first)];
     for (let round = 0, isAnyLeft = true; isAnyLeft; round++) {
       isAnyLeft = false;
-      for (let step = 0; step < chosen.length; step++) {
-        const index = (first + step) % chosen.length;
-        const one = chosen[index];
-        if (one === undefined || one.free <= round) continue;
-        if (!took(room, one.standing, one.runs + round === 0)) continue;
-        given[index] = round + 1;
+      for (const one of turns) {
+        if (one.free <= round || !took(room, one.standing, one.runs + round === 0)) continue;
+        one.max = round + 1;
         isAnyLeft = true;
       }
     }
-    return given;
   }
 }
 

@@ -1,26 +1,21 @@
 import { blockedReason, type Cidrs } from "../model/address_ranges.ts";
-import { Dialler, type Lookup, targetOf } from "../outbound/dial.ts";
+import { Dialler, type DialOptions, targetOf } from "../outbound/dial.ts";
 import { SendError } from "../outbound/send_error.ts";
-import type { Clock } from "../../base/clock.ts";
 
-/** How a URL is looked at. */
-export interface UrlProblemOptions {
-  readonly clock: Clock;
-  /** For the answer about its name. */
+/** How a URL is checked. */
+export interface UrlProblemOptions extends Pick<DialOptions, "clock" | "lookup"> {
   readonly lookupTimeoutMs: number;
-  /** Whether a proxy dials; it then decides about addresses, and names need not be known here. */
+  /** Whether a proxy connects; it then decides about addresses, and resolves names. */
   readonly isProxied?: boolean | undefined;
-  /** The platform's own when absent. */
-  readonly lookup?: Lookup | undefined;
 }
 
 const MAX_LENGTH = 2_048;
-/** Also an empty one, which a parser leaves out. */
+/** Also an empty one, which a parser removes. */
 const USER_INFO = /^[^:]*:\/*[^/?#]*@/;
 
 /**
- * Why an endpoint may not have a URL, in words that say what would be right; nothing when it may. A name that cannot be
- * resolved at the moment is fine with https: whatever it comes to stand for is checked when it is dialled.
+ * Why an endpoint may not have a URL, in words that begin with "expected"; nothing when it may. With https a name need
+ * not resolve now: its addresses are checked when it is dialled.
  */
 export async function urlProblem(
   text: string,
@@ -34,18 +29,18 @@ export async function urlProblem(
   return await addressProblem(url, allow, options);
 }
 
-/** As `urlProblem`, of the text alone: what it leads to is not looked at. */
+/** As `urlProblem`, of the text alone. */
 export function urlShapeProblem(text: string): string | undefined {
-  // A parser would leave them out: what is shown, and what is dialled, would not be the same.
+  // A parser removes them: the URL that is shown would not be the one that is dialled.
   const isPlain = !/[\s\p{Cc}]/u.test(text);
   if (text.includes("\\")) return "expected a URL without a backslash";
   const url = isPlain && URL.canParse(text) && text.length <= MAX_LENGTH ? new URL(text) : undefined;
   if (url === undefined) {
-    return `a URL such as "https://host/path" of at most ${MAX_LENGTH} characters without spaces is wanted`;
+    return `expected a URL such as "https://host/path" of at most ${MAX_LENGTH} characters without spaces`;
   }
-  if (url.protocol !== "https:" && url.protocol !== "http:") return "a URL of the scheme https is wanted";
-  if (USER_INFO.test(text)) return "a URL without user name and password is wanted";
-  return url.port === "0" ? "a URL with another port is wanted" : undefined;
+  if (url.protocol !== "https:" && url.protocol !== "http:") return "expected a URL with the scheme https";
+  if (USER_INFO.test(text)) return "expected a URL without user name and password";
+  return url.port === "0" ? "expected a URL with another port" : undefined;
 }
 
 async function addressProblem(
@@ -66,7 +61,7 @@ async function addressProblem(
   const reasons = addresses.map((address) => ({ address, reason: blockedReason(address, allow) }));
   const [first] = reasons;
   if (first?.reason === undefined || reasons.some(({ reason }) => reason === undefined)) return undefined;
-  return `a public address is wanted: ${first.address} is ${first.reason}`;
+  return `expected a public address: ${first.address} is ${first.reason}`;
 }
 
-const PLAIN = "https is wanted: http goes only to addresses inside WEBHOOK_ALLOW_CIDRS";
+const PLAIN = "expected https: http is only allowed to addresses in WEBHOOK_ALLOW_CIDRS";

@@ -1,6 +1,6 @@
 import type { AttemptErrorKind, AttemptResult } from "../model/records.ts";
 
-/** An attempt that is over, for statistics and spans. */
+/** An attempt that is over, for metrics and spans. */
 export interface AttemptReport {
   readonly deliveryId: string;
   readonly endpointId: string;
@@ -9,40 +9,29 @@ export interface AttemptReport {
   readonly manual: boolean;
   /** Wall clock time in milliseconds since the Unix epoch. */
   readonly startedAt: number;
-  /** Milliseconds from the begin of the request to its result, by a clock that never goes back. */
+  /** Milliseconds from the begin of the request to its result. */
   readonly tookMs: number;
   readonly result: AttemptResult;
   readonly status?: number | undefined;
   readonly errorKind?: AttemptErrorKind | undefined;
 }
 
-/** What a dispatcher counts, since its start. */
-export interface DispatchFigures {
-  /** Attempts by how they ended: `acknowledged`, or the kind of error. */
-  readonly attempts: Readonly<Record<string, number>>;
-  /** Results that could not be written because the claim was no longer held. */
-  readonly lostClaims: number;
-  /** Claims that were taken back from a worker that did not come back in time. */
-  readonly expiredClaims: number;
-  /** Times that the store could not be asked. */
-  readonly storeErrors: number;
-}
-
-/** Counts what a dispatcher does. */
-export class DispatchCounts {
+/** What a dispatcher has counted since its start. */
+export class DispatcherMetrics {
   readonly #attempts = new Map<string, number>();
+  /** Attempts whose claim was lost, so that their results were not written. */
   lostClaims = 0;
+  /** Claims of processes that did not return in time. */
   expiredClaims = 0;
   storeErrors = 0;
 
-  /** Counts an attempt that is over. */
   count({ result, errorKind }: Pick<AttemptReport, "result" | "errorKind">): void {
     const name = result === "acknowledged" ? result : errorKind ?? result;
     this.#attempts.set(name, (this.#attempts.get(name) ?? 0) + 1);
   }
 
-  get figures(): DispatchFigures {
-    const { lostClaims, expiredClaims, storeErrors } = this;
-    return { attempts: Object.fromEntries(this.#attempts), lostClaims, expiredClaims, storeErrors };
+  /** Attempts by result: `acknowledged`, or the kind of error. */
+  get attempts(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#attempts);
   }
 }

@@ -1,8 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { readAuthoritiesSync } from "../../base/tls_files.ts";
 import { Client, Post, RestError, type StreamResponse } from "../../rest/mod.ts";
-import type { Cidrs } from "../model/address_ranges.ts";
-import type { Lookup } from "../outbound/dial.ts";
+import type { DialOptions } from "../outbound/dial.ts";
 import { createGuardedFetch } from "../outbound/fetch.ts";
 import type { AttemptErrorKind } from "../model/records.ts";
 import { maskResponse, type ResponseText } from "./response_mask.ts";
@@ -13,59 +12,47 @@ export interface OutgoingDelivery {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
-  /** Of the whole attempt. */
   readonly timeoutMs: number;
 }
 
-/** What came of an attempt; a status from 200 to 299 without `errorKind` acknowledges it. */
+/** The result of an attempt; a status from 200 to 299 without `errorKind` acknowledges it. */
 export interface SendResult {
   readonly status?: number | undefined;
   readonly errorKind?: AttemptErrorKind | undefined;
   /** For people; holds no secret, no URL and no header. */
   readonly error?: string | undefined;
-  /** The beginning of the response's body. */
   readonly response?: string | undefined;
-  /** How long the receiver asks to be left alone. */
   readonly retryAfterMs?: number | undefined;
 }
 
 /** Sends deliveries. */
 export interface DeliverySender {
-  /** Never rejects. When the signal is aborted before there is an answer, the attempt is `interrupted`. */
+  /** Never rejects. When the signal is aborted before the response, the attempt is `interrupted`. */
   send(request: OutgoingDelivery, options: { readonly signal: AbortSignal }): Promise<SendResult>;
 }
 
-/** How deliveries are sent. */
-export interface SenderOptions {
-  /** Ranges that are open although they are blocked for others. */
-  readonly allow: Cidrs;
-  readonly connectTimeoutMs: number;
-  /** A PEM file of authorities that are trusted beside the platform's. */
+/** How receivers are reached. */
+export interface NetworkOptions extends Omit<DialOptions, "authorities" | "proxy" | "isPlainInsideOnly"> {
+  /** A PEM file of authorities that are trusted in addition to the platform's. */
   readonly caFile?: string | undefined;
-  /** The URL of an HTTP proxy, which then decides what addresses may be reached. */
+  /** The URL of an HTTP proxy, which then decides which addresses may be reached. */
   readonly proxy?: string | undefined;
-  /** For requests that name none. */
-  readonly userAgent: string;
-  readonly clock: Clock;
-  /** The platform's own when absent. */
-  readonly lookup?: Lookup | undefined;
 }
 
-/** How much is kept of a response's body. */
+/** How deliveries are sent. */
+export interface SenderOptions extends NetworkOptions {
+  readonly userAgent: string;
+}
+
+/** How much of a response body is kept. */
 export const MAX_RESPONSE_BYTES = 16_384;
 const REDIRECTS = [301, 302, 303, 307, 308];
 
-/** A sender with connections of its own. Throws when the file of authorities or the proxy cannot be used. */
+/** Creates a sender with its own connections. Throws when the file of authorities or the proxy is invalid. */
 export function createSender(options: SenderOptions): DeliverySender & { close(): Promise<void> } {
-  const { caFile, proxy, userAgent, clock, allow, connectTimeoutMs, lookup } = options;
-  const fetch = createGuardedFetch({
-    ...{ allow, connectTimeoutMs, clock, lookup },
-    authorities: caFile === undefined ? undefined : readAuthoritiesSync("WEBHOOK_CA_FILE", caFile),
-    proxy: proxy === undefined ? undefined : new URL(proxy),
-    isPlainInsideOnly: true,
-    // Receivers know a delivery by its UUID.
-    isReusing: true,
-  });
+  const { userAgent, clock } = options;
+  // Receivers know a repeated delivery by its UUID.
+  const fetch = createGuardedFetch({ ...dialOptions(options), isReusing: true });
   const client = new Client({ fetch, clock, redirect: "manual" });
   return {
     async send({ url, headers, body, timeoutMs }, { signal }) {
@@ -83,6 +70,17 @@ export function createSender(options: SenderOptions): DeliverySender & { close()
   };
 }
 
+/** The options of a dialler for deliveries. Throws when the file of authorities or the proxy is invalid. */
+export function dialOptions(
+  { allow, connectTimeoutMs, clock, lookup, caFile, proxy }: NetworkOptions,
+): DialOptions {
+  return {
+    ...{ allow, connectTimeoutMs, clock, lookup, isPlainInsideOnly: true },
+    authorities: caFile === undefined ? undefined : readAuthoritiesSync("WEBHOOK_CA_FILE", caFile),
+    proxy: proxy === undefined ? undefined : new URL(proxy),
+  };
+}
+
 const INTERRUPTED: SendResult = { errorKind: "interrupted", error: "it was given up before an answer came" };
 
 function resultOf({ statusCode: status, headers }: StreamResponse, clock: Clock): SendResult {
@@ -97,7 +95,7 @@ function resultOf({ statusCode: status, headers }: StreamResponse, clock: Clock)
   return { status, errorKind: "status", error: `the receiver answered ${status}`, ...asked };
 }
 
-/** As much of the body as is kept; one that breaks off, or takes too long, is worth what came of it. */
+/** The beginning of the body, up to where it broke off, or took too long. */
 async function beginningOf({ bodyStream, headers }: StreamResponse): Promise<ResponseText> {
   const decoder = new TextDecoder();
   const isEncoded = !/^(?:identity)?$/i.test(headers["content-encoding"]?.[0] ?? "");
@@ -112,17 +110,17 @@ async function beginningOf({ bodyStream, headers }: StreamResponse): Promise<Res
       left -= value.byteLength;
     }
   } catch {
-    // The status line has said all that counts.
+    // The status decides alone.
   }
   reader.cancel().catch(() => {});
   return { text, isCut: true };
 }
 
-/** Milliseconds that a `Retry-After` asks for; nothing for one that says nothing. */
+/** The milliseconds of a `Retry-After`; nothing for an invalid one. */
 export function parseRetryAfter(text: string, now: number): number | undefined {
   const value = text.trim();
   if (/^\d{1,9}$/.test(value)) return Number(value) * 1_000;
-  // Of the forms of dates in HTTP the one that is still written.
+  // The only date format of HTTP that is still in use.
   if (!/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(value)) return undefined;
   const at = Date.parse(value);
   return Number.isNaN(at) ? undefined : Math.max(0, at - now);

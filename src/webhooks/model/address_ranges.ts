@@ -1,12 +1,10 @@
-import { type IpAddress, ipv4Text, parseIpAddress } from "./ip_address.ts";
+import { isIP } from "node:net";
+import ipaddr from "ipaddr.js";
 
-/** A range of addresses that share their first bits. */
-interface Range extends IpAddress {
-  /** How many bits they share. */
-  readonly prefix: number;
-}
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
+type Range = readonly [first: Address, prefix: number];
 
-/** IPv4 addresses that nobody on the internet has, by range; the first that holds one names it. */
+/** IPv4 addresses that no host on the internet has, by range; the first that holds one names it. */
 export const BLOCKED_IPV4: Readonly<Record<string, string>> = {
   "0.0.0.0/32": "unspecified",
   "0.0.0.0/8": "of this network",
@@ -56,22 +54,22 @@ export const BLOCKED_IPV6: Readonly<Record<string, string>> = {
 const CARRIERS: readonly {
   readonly name: string;
   readonly range: Range;
-  readonly inside: (value: bigint) => readonly bigint[];
+  readonly inside: (bytes: readonly number[]) => readonly ipaddr.IPv4[];
 }[] = [
-  { name: "IPv4-mapped", range: rangeOf("::ffff:0:0/96"), inside: (value) => [low32(value)] },
-  { name: "IPv4-translated", range: rangeOf("::ffff:0:0:0/96"), inside: (value) => [low32(value)] },
-  { name: "NAT64", range: rangeOf("64:ff9b::/96"), inside: (value) => [low32(value)] },
-  { name: "6to4", range: rangeOf("2002::/16"), inside: (value) => [low32(value >> 80n)] },
-  // The server, and the client with its bits turned over.
+  { name: "IPv4-mapped", range: rangeOf("::ffff:0:0/96"), inside: (bytes) => [ipv4At(bytes, 12)] },
+  { name: "IPv4-translated", range: rangeOf("::ffff:0:0:0/96"), inside: (bytes) => [ipv4At(bytes, 12)] },
+  { name: "NAT64", range: rangeOf("64:ff9b::/96"), inside: (bytes) => [ipv4At(bytes, 12)] },
+  { name: "6to4", range: rangeOf("2002::/16"), inside: (bytes) => [ipv4At(bytes, 2)] },
+  // The server, and the client with its bits inverted.
   {
     name: "Teredo",
     range: rangeOf("2001::/32"),
-    inside: (value) => [low32(value >> 64n), low32(value) ^ 0xffff_ffffn],
+    inside: (bytes) => [ipv4At(bytes, 4), ipv4At(bytes.map((byte) => byte ^ 0xff), 12)],
   },
 ];
 
 const GLOBAL_UNICAST = rangeOf("2000::/3");
-const IPV4_MAPPED = rangeOf("::ffff:0:0/96");
+const MAPPED_PREFIX = 96;
 const RANGES_IPV4 = rangesOf(BLOCKED_IPV4);
 const RANGES_IPV6 = rangesOf(BLOCKED_IPV6);
 
@@ -79,23 +77,19 @@ const RANGES_IPV6 = rangesOf(BLOCKED_IPV6);
 export class Cidrs {
   readonly #ranges: readonly Range[];
 
-  /** Takes ranges such as `10.0.0.0/8`; throws a `RangeError` that names one which is none. */
+  /** Takes ranges such as `10.0.0.0/8`; throws a `RangeError` that names an invalid one. */
   constructor(ranges: readonly string[] = []) {
     this.#ranges = ranges.map((text) => unmappedRange(rangeOf(text)));
   }
 
   /** Whether an address is in one of them; the IPv4-mapped form of an address is the same address. */
   contains(address: string): boolean {
-    const parsed = parseIpAddress(address);
-    return parsed !== undefined && this.#holds(unmapped(parsed));
+    const parsed = parseAddress(address);
+    return parsed !== undefined && this.holds(unmapped(parsed));
   }
 
-  /** As `contains`, of an IPv4 address as a number. */
-  containsIpv4(value: bigint): boolean {
-    return this.#holds({ bits: 32, value });
-  }
-
-  #holds(address: IpAddress): boolean {
+  /** As `contains`, of a parsed address. */
+  holds(address: Address): boolean {
     return this.#ranges.some((range) => isIn(address, range));
   }
 }
@@ -107,42 +101,36 @@ const NONE_OPEN = new Cidrs();
  * A text that is no address is blocked as well.
  */
 export function blockedReason(address: string, allow: Cidrs = NONE_OPEN): string | undefined {
-  const parsed = parseIpAddress(address);
+  const parsed = parseAddress(address);
   if (parsed === undefined) return "none that can be read";
-  if (allow.contains(address)) return undefined;
-  return parsed.bits === 32 ? blockedIpv4(parsed.value, allow) : blockedIpv6(parsed, allow);
+  if (allow.holds(unmapped(parsed))) return undefined;
+  return parsed instanceof ipaddr.IPv4 ? reasonIn(parsed, RANGES_IPV4) : blockedIpv6(parsed, allow);
 }
 
-function blockedIpv4(value: bigint, allow: Cidrs): string | undefined {
-  if (allow.containsIpv4(value)) return undefined;
-  return reasonIn({ bits: 32, value }, RANGES_IPV4);
-}
-
-function blockedIpv6(address: IpAddress, allow: Cidrs): string | undefined {
-  const isatap = isIsatap(address) ? blockedIpv4(low32(address.value), allow) : undefined;
-  if (isatap !== undefined) return `ISATAP for ${ipv4Text(low32(address.value))}, which is ${isatap}`;
-  for (const { name, range, inside } of CARRIERS) {
-    if (!isIn(address, range)) continue;
-    for (const value of inside(address.value)) {
-      const reason = blockedIpv4(value, allow);
-      if (reason !== undefined) return `${name} for ${ipv4Text(value)}, which is ${reason}`;
-    }
-    return undefined;
+function blockedIpv6(address: ipaddr.IPv6, allow: Cidrs): string | undefined {
+  const bytes = address.toByteArray();
+  const blockedInside = (form: string, inside: ipaddr.IPv4) => {
+    const reason = allow.holds(inside) ? undefined : reasonIn(inside, RANGES_IPV4);
+    return reason === undefined ? undefined : `${form} for ${inside.toString()}, which is ${reason}`;
+  };
+  const isatap = isIsatap(bytes) ? blockedInside("ISATAP", ipv4At(bytes, 12)) : undefined;
+  if (isatap !== undefined) return isatap;
+  const carrier = CARRIERS.find(({ range }) => isIn(address, range));
+  if (carrier !== undefined) {
+    const reasons = carrier.inside(bytes).map((inside) => blockedInside(carrier.name, inside));
+    return reasons.find((reason) => reason !== undefined);
   }
-  const reason = reasonIn(address, RANGES_IPV6);
-  if (reason !== undefined) return reason;
-  return isIn(address, GLOBAL_UNICAST) ? undefined : "reserved (outside 2000::/3)";
+  return reasonIn(address, RANGES_IPV6) ??
+    (isIn(address, GLOBAL_UNICAST) ? undefined : "reserved (outside 2000::/3)");
 }
 
-/** Whether it carries an IPv4 address behind a prefix of any kind (RFC 5214); the bit tells of a unique address. */
-function isIsatap({ value }: IpAddress): boolean {
-  return (low32(value >> 32n) & ~0x0200_0000n) === 0x5efen;
+/** Whether it carries an IPv4 address behind a prefix of any kind (RFC 5214); the bit marks a unique address. */
+function isIsatap(bytes: readonly number[]): boolean {
+  const [first = 0, ...rest] = bytes.slice(8, 12);
+  return (first & ~0x02) === 0 && rest.join() === "0,94,254";
 }
 
-function reasonIn(
-  address: IpAddress,
-  ranges: readonly { readonly text: string; readonly name: string; readonly range: Range }[],
-): string | undefined {
+function reasonIn(address: Address, ranges: ReturnType<typeof rangesOf>): string | undefined {
   const found = ranges.find(({ range }) => isIn(address, range));
   return found === undefined ? undefined : `${found.name} (${found.text})`;
 }
@@ -153,32 +141,35 @@ function rangesOf(
   return Object.entries(table).map(([text, name]) => ({ text, name, range: rangeOf(text) }));
 }
 
-function rangeOf(text: string): Range {
-  const [, addressText = "", prefixText = ""] = /^([^/]+)\/(\d{1,3})$/.exec(text) ?? [];
-  const address = parseIpAddress(addressText);
-  const prefix = Number(prefixText);
-  if (address === undefined || prefixText === "" || prefix > address.bits) {
-    throw new RangeError(`Cannot use the address range "${text}": one such as 10.0.0.0/8 would be right`);
-  }
-  return { ...address, prefix };
+/** The usual form only: the package would also take `127.1` and octal numbers, and zones name an interface. */
+function parseAddress(text: string): Address | undefined {
+  return isIP(text) === 0 || text.includes("%") ? undefined : ipaddr.parse(text);
 }
 
-function isIn(address: IpAddress, range: Range): boolean {
-  if (address.bits !== range.bits) return false;
-  const shift = BigInt(range.bits - range.prefix);
-  return address.value >> shift === range.value >> shift;
+function rangeOf(text: string): Range {
+  const [, addressText = "", prefixText = ""] = /^([^/]+)\/(\d{1,3})$/.exec(text) ?? [];
+  const address = parseAddress(addressText);
+  const prefix = Number(prefixText);
+  if (address === undefined || prefix > 8 * address.toByteArray().length) {
+    throw new RangeError(`Invalid address range "${text}": expected one such as 10.0.0.0/8`);
+  }
+  return [address, prefix];
+}
+
+function isIn(address: Address, [first, prefix]: Range): boolean {
+  return address.kind() === first.kind() && address.match(first, prefix);
 }
 
 /** The IPv4 address that an IPv4-mapped one is; any other as it is. */
-function unmapped(address: IpAddress): IpAddress {
-  return isIn(address, IPV4_MAPPED) ? { bits: 32, value: low32(address.value) } : address;
+function unmapped(address: Address): Address {
+  return address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
 }
 
-function unmappedRange(range: Range): Range {
-  if (range.prefix < IPV4_MAPPED.prefix || !isIn(range, IPV4_MAPPED)) return range;
-  return { bits: 32, value: low32(range.value), prefix: range.prefix - IPV4_MAPPED.prefix };
+function unmappedRange([first, prefix]: Range): Range {
+  const inside = unmapped(first);
+  return inside === first || prefix < MAPPED_PREFIX ? [first, prefix] : [inside, prefix - MAPPED_PREFIX];
 }
 
-function low32(value: bigint): bigint {
-  return value & 0xffff_ffffn;
+function ipv4At(bytes: readonly number[], index: number): ipaddr.IPv4 {
+  return new ipaddr.IPv4(bytes.slice(index, index + 4));
 }

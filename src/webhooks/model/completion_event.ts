@@ -1,30 +1,19 @@
 import { eventBody } from "./event.ts";
-import type { Execution, ExecutionStatus, NewEvent } from "./records.ts";
+import type { Execution, NewEvent } from "./records.ts";
 import { timeText } from "../../base/rfc3339.ts";
 
-/** How an execution goes on after work on it; a final status ends it. */
-export interface ExecutionChange {
-  readonly status: ExecutionStatus;
-  readonly stepAttempts: number;
-  readonly startedAt?: number | undefined;
-  readonly deadlineAt?: number | undefined;
-  /** When it is worked on again; absent in final states. */
-  readonly dueAt?: number | undefined;
-  readonly finishedAt?: number | undefined;
-  readonly output?: string | undefined;
-  readonly error?: string | undefined;
-}
+/** What changes in an execution after work on it; a final status ends it. */
+export type ExecutionChange = Pick<
+  Execution,
+  "status" | "stepAttempts" | "startedAt" | "deadlineAt" | "dueAt" | "finishedAt" | "output" | "error"
+>;
 
-/** How an execution ended. */
-export interface ExecutionEnd {
+/** How an execution ended: with an output, or with an error. */
+export interface ExecutionEnd extends Pick<Execution, "output" | "error"> {
   readonly status: "succeeded" | "failed" | "cancelled";
-  /** JSON; of one that succeeded. */
-  readonly output?: string | undefined;
-  /** For people; of one that did not. */
-  readonly error?: string | undefined;
 }
 
-/** The kind of the event that tells of a finished execution. */
+/** The kind of the event that reports a finished execution. */
 export const COMPLETED_KIND = "workflow.execution.completed";
 const MAX_ERROR_LENGTH = 1_000;
 
@@ -36,7 +25,7 @@ export function completion(
 ): { readonly change: ExecutionChange; readonly event: NewEvent } {
   const { status, output } = end;
   const error = end.error === undefined ? undefined : storedError(end.error);
-  // One that was cancelled before it started began and ended at once.
+  // One that was cancelled before it started gets the same time twice.
   const startedAt = execution.startedAt ?? now;
   const { deadlineAt, stepAttempts } = execution;
   const change = { status, stepAttempts, startedAt, deadlineAt, finishedAt: now, output, error };
@@ -48,7 +37,7 @@ export function completion(
     finishedAt: timeText(now),
     ...(error === undefined ? {} : { error }),
   });
-  // The output is a text of JSON already, and its numbers keep their digits.
+  // The output is JSON text already, whose numbers keep their digits.
   const json = output === undefined ? facts : `${facts.slice(0, -1)},"output":${output}}`;
   return { change, event: { id: eventId, kind: COMPLETED_KIND, body: eventBody(COMPLETED_KIND, json) } };
 }

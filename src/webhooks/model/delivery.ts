@@ -1,28 +1,19 @@
-import type { AttemptErrorKind, AttemptResult, Delivery, DeliveryState, FailureReason } from "./records.ts";
+import type { Attempt, AttemptErrorKind, AttemptResult, Delivery, DeliveryState } from "./records.ts";
 import { nextAttempt, SLOTS_MS, slotsUsed } from "./schedule.ts";
 
-/** What a finished attempt does to its delivery. */
-export interface DeliveryChange {
-  readonly state: DeliveryState;
-  readonly slot: number;
-  readonly firstFailureAt?: number | undefined;
-  /** Absent in final states. */
-  readonly dueAt?: number | undefined;
-  readonly finishedAt?: number | undefined;
-  readonly reason?: FailureReason | undefined;
-}
+/** What a finished attempt changes in its delivery. */
+export type DeliveryChange = Pick<
+  Delivery,
+  "state" | "slot" | "firstFailureAt" | "dueAt" | "finishedAt" | "reason"
+>;
 
 /** How an attempt went. */
-export interface AttemptOutcome {
+export interface AttemptOutcome extends Pick<Attempt, "status" | "errorKind" | "error" | "response"> {
   readonly result: AttemptResult;
   readonly finishedAt: number;
-  readonly status?: number | undefined;
-  readonly errorKind?: AttemptErrorKind | undefined;
-  readonly error?: string | undefined;
-  readonly response?: string | undefined;
 }
 
-/** Where an attempt of the schedule, and one asked for by hand, takes a delivery; absent where it stays. */
+/** The next state of a delivery after a scheduled or manual attempt; absent where it stays. */
 export const TRANSITIONS: Readonly<
   Record<
     "scheduled" | "manual",
@@ -44,8 +35,8 @@ export const TRANSITIONS: Readonly<
   },
 };
 
-/** Failures after which the first retry is made at once, beside answers of 500 and above. */
-const RETRIED_AT_ONCE: readonly AttemptErrorKind[] = [
+/** Failures after which the first retry is immediate, in addition to statuses of 500 and above. */
+const RETRIED_IMMEDIATELY: readonly AttemptErrorKind[] = [
   "timeout",
   "dns",
   "connect",
@@ -53,17 +44,17 @@ const RETRIED_AT_ONCE: readonly AttemptErrorKind[] = [
   "reset",
   "protocol",
 ];
-/** Answers whose `Retry-After` counts. */
+/** Statuses whose `Retry-After` counts. */
 const ASKING_TO_WAIT: readonly number[] = [429, 503];
 
-/** An attempt that is over, and what the receiver asked for. */
+/** A finished attempt, and the wait that the receiver asked for. */
 export type AttemptEnd = AttemptOutcome & { readonly retryAfterMs?: number | undefined };
 
-/** What an attempt does to its delivery. */
+/** The effect of an attempt on its delivery. */
 export interface AfterAttempt {
-  /** Absent where the schedule stays as it is. */
+  /** Absent where nothing changes. */
   readonly change?: DeliveryChange;
-  /** Whether the delivery has now failed for good, which is to be audited. */
+  /** Whether the delivery has now failed for good, which is audited. */
   readonly failed: boolean;
 }
 
@@ -72,16 +63,16 @@ export interface AfterAttemptOptions {
   readonly now: number;
   /** From 0 to below 1. */
   readonly random: number;
-  /** Whether it was asked for by hand: it then uses no slot. */
+  /** A manual attempt uses no slot. */
   readonly manual: boolean;
   /**
-   * When the attempt began. Slots that passed before are used up by it, slots that passed while it was out are one
-   * attempt now. When absent those too are used up.
+   * When the attempt began. It uses up the slots that passed before; those that passed while it ran become one attempt
+   * now. When absent, it uses those up as well.
    */
   readonly startedAt?: number | undefined;
 }
 
-/** What an attempt that is over does to its delivery. An interrupted one changes nothing. */
+/** The effect of a finished attempt on its delivery. An interrupted one changes nothing. */
 export function afterAttempt(
   delivery: Pick<Delivery, "state" | "slot" | "firstFailureAt">,
   outcome: AttemptEnd,
@@ -107,13 +98,13 @@ function afterFailure(
   outcome: AttemptEnd,
   { now, random, startedAt = now }: AfterAttemptOptions,
 ): AfterAttempt {
-  // A clock that went back would hold a delivery until it has caught up: its schedule begins anew at this moment.
+  // Otherwise a clock that was set back would hold the delivery until it catches up; its schedule starts over now.
   const firstFailureAt = Math.min(delivery.firstFailureAt ?? now, now);
   const isFirst = delivery.firstFailureAt === undefined;
   const next = nextAttempt({
     slot: isFirst ? 0 : slotsUsed(delivery.slot, firstFailureAt, startedAt),
     ...{ firstFailureAt, now, random },
-    mayRetryAtOnce: isRetriedAtOnce(outcome),
+    mayRetryImmediately: isRetriedImmediately(outcome),
     retryAfterMs: ASKING_TO_WAIT.includes(outcome.status ?? 0) ? outcome.retryAfterMs : undefined,
   });
   if (next !== undefined) {
@@ -127,7 +118,7 @@ function afterFailure(
   return { change, failed: true };
 }
 
-function isRetriedAtOnce({ status, errorKind }: AttemptEnd): boolean {
+function isRetriedImmediately({ status, errorKind }: AttemptEnd): boolean {
   if (status !== undefined) return status >= 500;
-  return errorKind !== undefined && RETRIED_AT_ONCE.includes(errorKind);
+  return errorKind !== undefined && RETRIED_IMMEDIATELY.includes(errorKind);
 }

@@ -1,31 +1,32 @@
 import { createHash } from "node:crypto";
 import { SECRET_PREFIX } from "./signature.ts";
 
-/** How the key of a trigger begins. */
-export const TRIGGER_KEY_PREFIX = "svct_";
-/** How the key of someone who posts events begins. */
-export const EVENT_KEY_PREFIX = "svce_";
+const TRIGGER_KEY_PREFIX = "svct_";
+const EVENT_KEY_PREFIX = "svce_";
 
 const KEY_BYTES = 32;
 const LAST_CHARACTERS = 4;
 
-/** Bytes that nobody can guess, such as those of `randomBytes` of `node:crypto`. */
+/** Cryptographically random bytes. */
 export type RandomBytes = (length: number) => Uint8Array;
 
-/** A key that was just made: what is shown once, and what is kept of it. */
+/** A new key: it is shown once, and only its hash and last characters are kept. */
 export interface NewKey {
   readonly key: string;
-  /** SHA-256 of the key, in lower-case hex. */
+  /**
+   * SHA-256 in lower-case hex. Keys are found by it: the key has too much entropy to be found from its hash, so that
+   * the timing of a look-up reveals nothing.
+   */
   readonly hash: string;
   readonly lastFour: string;
 }
 
-/** A key that starts the workflow of one trigger. */
+/** A key of a trigger. */
 export function newTriggerKey(randomBytes: RandomBytes): NewKey {
   return newKey(TRIGGER_KEY_PREFIX, randomBytes);
 }
 
-/** A key with which events are posted. */
+/** A key for posting events. */
 export function newEventKey(randomBytes: RandomBytes): NewKey {
   return newKey(EVENT_KEY_PREFIX, randomBytes);
 }
@@ -35,19 +36,8 @@ export function newEndpointSecret(randomBytes: RandomBytes): string {
   return SECRET_PREFIX + randomBytes(KEY_BYTES).toBase64();
 }
 
-/**
- * SHA-256 of a key, in lower-case hex. Keys are found by it: what a look-up's time tells about a hash tells nothing
- * about the key, which holds too much chance to be found from its hash.
- */
-export function keyHash(key: string): Promise<string> {
-  return Promise.resolve(sha256(key));
-}
-
 function newKey(prefix: string, randomBytes: RandomBytes): NewKey {
   const key = prefix + randomBytes(KEY_BYTES).toBase64({ alphabet: "base64url", omitPadding: true });
-  return { key, hash: sha256(key), lastFour: key.slice(-LAST_CHARACTERS) };
-}
-
-function sha256(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
+  const hash = createHash("sha256").update(key).digest("hex");
+  return { key, hash, lastFour: key.slice(-LAST_CHARACTERS) };
 }

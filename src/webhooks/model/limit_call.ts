@@ -3,10 +3,10 @@ import { byteLength } from "../../base/exact_json.ts";
 /** Of the keys and values of one descriptor. */
 const MAX_DESCRIPTOR_BYTES = 8_192;
 
-/** What the decision service says. */
+/** A decision of the decision service. */
 export interface LimitDecision {
   readonly code: "OK" | "OVER_LIMIT";
-  /** Until the window ends; absent where nothing limits. */
+  /** Until the window ends; absent where no limit applies. */
   readonly resetMs?: number | undefined;
 }
 
@@ -16,8 +16,8 @@ export type LimitCall = (
   descriptors: readonly Readonly<Record<string, string>>[],
 ) => Promise<LimitDecision>;
 
-/** Why the decision service does not take a descriptor; nothing when it does. */
+/** Why the decision service would refuse a descriptor; nothing when it would not. */
 export function descriptorProblem(descriptor: Readonly<Record<string, string>>): string | undefined {
   if (byteLength(Object.entries(descriptor).flat().join("")) <= MAX_DESCRIPTOR_BYTES) return undefined;
-  return `its values come to more than ${MAX_DESCRIPTOR_BYTES} bytes`;
+  return `its values have more than ${MAX_DESCRIPTOR_BYTES} bytes`;
 }

@@ -1,11 +1,10 @@
 /**
- * What the store keeps. Times are whole milliseconds of wall clock since the Unix epoch. Identifiers are
- * UUID v4. Texts that hold JSON are stored as they came, so that numbers keep every digit.
+ * The records of the store. Times are whole milliseconds of wall clock since the Unix epoch. Identifiers are UUID v4.
+ * JSON texts are stored as they came, so that numbers keep every digit.
  */
 
-/** A text or bytes under a key of `WEBHOOK_ENCRYPTION_KEY`. */
+/** A text or bytes, encrypted with a key of `WEBHOOK_ENCRYPTION_KEY`. */
 export interface Sealed {
-  /** Which key opens it. */
   readonly keyId: string;
   /** Nonce and ciphertext. */
   readonly bytes: Uint8Array;
@@ -22,7 +21,7 @@ export interface EndpointSecret {
 /** How many signing secrets an endpoint may have. */
 export const MAX_ENDPOINT_SECRETS = 8;
 
-/** Where events are delivered. */
+/** A receiver of events. */
 export interface Endpoint {
   readonly id: string;
   readonly url: string;
@@ -36,17 +35,17 @@ export interface Endpoint {
   readonly headerNames: readonly string[];
   /** Their values, a JSON object by name; absent for none. */
   readonly headers?: Sealed | undefined;
-  /** How many attempts may run at once. */
+  /** How many attempts may be in flight. */
   readonly concurrency: number;
   /** Of one attempt; `WEBHOOK_TIMEOUT` when absent. */
   readonly timeoutMs?: number | undefined;
-  /** Whether the headers of Standard Webhooks are sent beside ours. */
+  /** Whether the headers of Standard Webhooks are sent in addition to ours. */
   readonly standardWebhooks: boolean;
   /** Newest first. */
   readonly secrets: readonly EndpointSecret[];
 }
 
-/** A key that is known by its hash alone. */
+/** A key of which only the hash is stored. */
 export interface StoredKey {
   readonly id: string;
   /** SHA-256 of the key, in lower-case hex. */
@@ -55,14 +54,14 @@ export interface StoredKey {
   readonly createdAt: number;
 }
 
-/** What an accepted trigger asks of the decision service: texts may hold templates of `input`. */
+/** What an accepted trigger asks of the decision service; texts may have templates of `input`. */
 export interface TriggerLimit {
   readonly domain: string;
   /** Each descriptor as keys and values, in their order. */
   readonly descriptors: readonly Readonly<Record<string, string>>[];
 }
 
-/** What starts a workflow. */
+/** A trigger of a workflow. */
 export interface Trigger {
   readonly id: string;
   readonly name: string;
@@ -74,40 +73,40 @@ export interface Trigger {
   readonly onLimitError: "deny" | "allow";
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** Those that are not revoked, newest first; at most two. */
+  /** Live keys, newest first; at most two. */
   readonly keys: readonly StoredKey[];
 }
 
-/** Who may post events beside the administration. */
+/** A key for posting events. */
 export interface EventKey extends StoredKey {
   readonly name: string;
   /** Kinds, prefixes, or `*`. */
   readonly kinds: readonly string[];
 }
 
-/** Something that happened. */
+/** An event. */
 export interface WebhookEvent {
   readonly id: string;
   readonly kind: string;
-  /** The body of every delivery: `{"event":…,"data":…}`; absent once its payload was erased. */
+  /** The body of every delivery: `{"event":…,"data":…}`; absent once the payload was erased. */
   readonly body?: Uint8Array | undefined;
   readonly createdAt: number;
 }
 
-/** Where a delivery stands. */
+/** The state of a delivery. */
 export type DeliveryState = "attempting" | "retrying" | "acknowledged" | "failed";
 
 /** Why a delivery failed for good. */
 export type FailureReason = "exhausted" | "endpoint_disabled" | "endpoint_deleted" | "payload_erased";
 
-/** An event that is to be delivered to every endpoint that names its kind, disabled ones included. */
+/** An event to deliver to every endpoint that names its kind, disabled ones included. */
 export interface NewEvent {
   readonly id: string;
   readonly kind: string;
   readonly body: Uint8Array;
 }
 
-/** One event on its way to one endpoint. */
+/** The delivery of one event to one endpoint. */
 export interface Delivery {
   /** The `X-Svc-Delivery` UUID. */
   readonly id: string;
@@ -118,15 +117,15 @@ export interface Delivery {
   readonly state: DeliveryState;
   readonly createdAt: number;
   readonly firstFailureAt?: number | undefined;
-  /** How many slots of the schedule have been used, the first attempt not counted. */
+  /** How many slots of the schedule have been used; the first attempt uses none. */
   readonly slot: number;
   /** When the next attempt is due; absent in final states. */
   readonly dueAt?: number | undefined;
-  /** When someone asked for an attempt by hand that was not made yet. */
+  /** When a manual attempt was requested that was not made yet. */
   readonly resendAt?: number | undefined;
   readonly finishedAt?: number | undefined;
   readonly reason?: FailureReason | undefined;
-  /** Who works on it; absent for nobody. */
+  /** The claim of the worker on it; absent for none. */
   readonly claimId?: string | undefined;
   readonly leaseUntil?: number | undefined;
 }
@@ -134,7 +133,7 @@ export interface Delivery {
 /** How an attempt ended. */
 export type AttemptResult = "acknowledged" | "failed" | "interrupted";
 
-/** What kind of error an attempt ended with. */
+/** The error of an attempt. */
 export type AttemptErrorKind =
   | "status"
   | "redirect"
@@ -145,11 +144,11 @@ export type AttemptErrorKind =
   | "reset"
   | "protocol"
   | "blocked_address"
-  /** The request could not be made, for example because its secret cannot be opened. */
+  /** The request could not be created, for example because its secret cannot be decrypted. */
   | "unsendable"
   | "interrupted";
 
-/** One request that was sent, or tried to be. */
+/** An attempt of a delivery. */
 export interface Attempt {
   /** From 1. */
   readonly number: number;
@@ -157,26 +156,25 @@ export interface Attempt {
   readonly finishedAt?: number | undefined;
   /** The URL at that time. */
   readonly url: string;
-  /** Whether it was asked for by hand. */
   readonly manual: boolean;
   /** Absent while it runs. */
   readonly result?: AttemptResult | undefined;
   readonly status?: number | undefined;
   readonly errorKind?: AttemptErrorKind | undefined;
-  /** For people; holds no secret. */
+  /** For people; has no secret. */
   readonly error?: string | undefined;
-  /** The beginning of the response's body, at most 16 KiB, as text. */
+  /** The start of the response's body, at most 16 KiB, as text. */
   readonly response?: string | undefined;
 }
 
-/** Where an execution stands. */
+/** The status of an execution. */
 export type ExecutionStatus = "queued" | "running" | "succeeded" | "failed" | "cancelled";
 
 /** One run of a workflow. */
 export interface Execution {
   readonly id: string;
   readonly workflow: string;
-  /** Which text of the workflow it began with; see `WorkflowVersion`. */
+  /** The `WorkflowVersion` that it began with. */
   readonly versionId: string;
   readonly triggerId: string;
   readonly status: ExecutionStatus;
@@ -185,22 +183,22 @@ export interface Execution {
   readonly createdAt: number;
   readonly startedAt?: number | undefined;
   readonly finishedAt?: number | undefined;
-  /** When it is ended as failed if it still runs. Set when it starts. */
+  /** When it fails if it still runs. Set when it starts. */
   readonly deadlineAt?: number | undefined;
-  /** When there is something to do; absent in final states. */
+  /** When it is worked on again; absent in final states. */
   readonly dueAt?: number | undefined;
-  /** How many attempts the first step that is not committed has had. */
+  /** Attempts of the first step that is not committed. */
   readonly stepAttempts: number;
   readonly cancelRequested: boolean;
   /** JSON. */
   readonly output?: string | undefined;
-  /** For people; holds no secret. Until it ends: of the last attempt of its current step. */
+  /** For people; has no secret. Until the end it is the error of the current step's last attempt. */
   readonly error?: string | undefined;
   readonly claimId?: string | undefined;
   readonly leaseUntil?: number | undefined;
 }
 
-/** A step that is over, well or not. */
+/** A finished step. */
 export interface ExecutionStep {
   /** From 0. */
   readonly index: number;
@@ -210,9 +208,9 @@ export interface ExecutionStep {
   readonly attempts: number;
   readonly startedAt: number;
   readonly finishedAt: number;
-  /** JSON; what later steps read as `steps.<name>`. */
+  /** JSON; later steps read it as `steps.<name>`. */
   readonly result?: string | undefined;
-  /** For people; holds no secret. */
+  /** For people; has no secret. */
   readonly error?: string | undefined;
 }
 
@@ -221,14 +219,14 @@ export interface ExecutionStep {
  * `MAX_LISTED_OUTPUT_BYTES` is absent, and so are the results of the steps.
  */
 export interface ListedExecution extends Execution {
-  /** The steps that are over, in their order. */
+  /** Finished steps, in their order. */
   readonly steps: readonly ExecutionStep[];
 }
 
-/** How much of an output a list shows. */
+/** Larger outputs are not listed. */
 export const MAX_LISTED_OUTPUT_BYTES = 16_384;
 
-/** The text of a workflow at some time, kept for the executions that began with it. */
+/** A text of a workflow, kept for the executions that began with it. */
 export interface WorkflowVersion {
   /** SHA-256 of the text, in lower-case hex. */
   readonly id: string;
@@ -237,7 +235,7 @@ export interface WorkflowVersion {
   readonly text: string;
 }
 
-/** An answer that is given again for the same key. */
+/** The result of a call, which is repeated for the same key. */
 export interface IdempotencyRow {
   /** `trigger:<id>`, `event-key:<id>` or `admin`. */
   readonly scope: string;
@@ -251,7 +249,7 @@ export interface IdempotencyRow {
   readonly deliveries?: number | undefined;
 }
 
-/** Something that is to be known later. */
+/** An entry of the audit log. */
 export interface AuditEntry {
   readonly id: string;
   readonly at: number;
@@ -261,28 +259,26 @@ export interface AuditEntry {
   readonly action: string;
   /** Such as `delivery:<id>`. */
   readonly object: string;
-  /** Holds no secret. */
+  /** Has no secret. */
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** What may be changed of an endpoint; `undefined` leaves it, `null` takes it away. */
-export interface EndpointEdit {
-  readonly url?: string | undefined;
-  readonly events?: readonly string[] | undefined;
-  readonly description?: string | undefined;
-  readonly enabled?: boolean | undefined;
+/** A change of some fields; `undefined` leaves a field as it is. */
+type Edit<T> = { readonly [Name in keyof T]?: T[Name] | undefined };
+
+/** A change of an endpoint; `null` removes a value. */
+export interface EndpointEdit extends
+  Edit<
+    Pick<Endpoint, "url" | "events" | "description" | "enabled" | "concurrency" | "standardWebhooks">
+  > {
   readonly headers?: { readonly names: readonly string[]; readonly sealed: Sealed } | null | undefined;
-  readonly concurrency?: number | undefined;
   readonly timeoutMs?: number | null | undefined;
-  readonly standardWebhooks?: boolean | undefined;
 }
 
-/** What may be changed of a trigger; `undefined` leaves it, `null` takes it away. */
-export interface TriggerEdit {
-  readonly workflow?: string | undefined;
-  readonly enabled?: boolean | undefined;
-  readonly requireIdempotencyKey?: boolean | undefined;
-  readonly onBodyMismatch?: Trigger["onBodyMismatch"] | undefined;
-  readonly limit?: Trigger["limit"] | null;
-  readonly onLimitError?: Trigger["onLimitError"] | undefined;
+/** A change of a trigger; `null` removes a value. */
+export interface TriggerEdit extends
+  Edit<
+    Pick<Trigger, "workflow" | "enabled" | "requireIdempotencyKey" | "onBodyMismatch" | "onLimitError">
+  > {
+  readonly limit?: TriggerLimit | null | undefined;
 }

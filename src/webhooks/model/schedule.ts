@@ -1,4 +1,4 @@
-/** When a delivery is tried again, as milliseconds after its first failure; the first of them is at once. */
+/** When a delivery is retried, in milliseconds after its first failure. */
 export const SLOTS_MS: readonly number[] = [
   0,
   30_000,
@@ -9,61 +9,61 @@ export const SLOTS_MS: readonly number[] = [
   28_800_000,
   86_400_000,
 ];
-/** The last time that a delivery is tried, after its first failure. */
+/** The last retry, after the first failure. */
 export const LAST_SLOT_MS = 86_400_000;
-/** Attempts are put off by up to this part of the gap to the slot before. */
+/** Jitter delays attempts by at most this part of the gap to the previous slot. */
 export const JITTER_SHARE = 0.1;
-/** Attempts are put off by no more than this. */
+/** Jitter delays attempts by no more than this. */
 export const MAX_JITTER_MS = 300_000;
 
 /** What the next attempt depends on. */
 export interface NextAttemptOptions {
-  /** How many slots have been used; those that are skipped count. */
+  /** How many slots have been used, skipped ones included. */
   readonly slot: number;
   readonly firstFailureAt: number;
   readonly now: number;
-  /** Whether the failure is one after which the first retry is made at once. */
-  readonly mayRetryAtOnce: boolean;
-  /** How long the receiver asked to be left alone. */
+  /** Whether the first retry may be immediate after this failure. */
+  readonly mayRetryImmediately: boolean;
+  /** From the receiver's `Retry-After`. */
   readonly retryAfterMs?: number | undefined;
   /** From 0 to below 1. */
   readonly random: number;
 }
 
-/** When a delivery is tried again, and in which slot. */
+/** The next attempt of a delivery. */
 export interface NextAttempt {
-  /** Index in `SLOTS_MS`: how many slots have been used before it. */
+  /** Index in `SLOTS_MS`. */
   readonly slot: number;
   readonly dueAt: number;
 }
 
 /**
- * The attempt that follows a failure; nothing when the schedule is used up. Slots whose time has passed are one
- * attempt, now. With a clock that went back to before the first failure, `now` counts as the time of that failure.
+ * The attempt after a failure; nothing when the schedule is used up. Slots whose time has passed become one attempt now.
+ * If the clock was set back to before the first failure, `now` counts as the time of that failure.
  */
 export function nextAttempt(options: NextAttemptOptions): NextAttempt | undefined {
-  const { slot: used, now, mayRetryAtOnce } = options;
+  const { slot: used, now, mayRetryImmediately } = options;
   const firstFailureAt = Math.min(options.firstFailureAt, now);
-  const first = used === 0 && !mayRetryAtOnce ? 1 : used;
+  const first = used === 0 && !mayRetryImmediately ? 1 : used;
   if (first >= SLOTS_MS.length) return undefined;
   const passed = lastPassed(first, now - firstFailureAt);
-  if (passed !== undefined) return { slot: passed, dueAt: heldBack(passed, now, firstFailureAt, options) };
+  if (passed !== undefined) return { slot: passed, dueAt: delayed(passed, now, firstFailureAt, options) };
   const dueAt = firstFailureAt + jittered(first, options.random);
-  return { slot: first, dueAt: heldBack(first, dueAt, firstFailureAt, options) };
+  return { slot: first, dueAt: delayed(first, dueAt, firstFailureAt, options) };
 }
 
-/** How many slots an attempt uses up that began then: its own, and those that had passed by that time. */
+/** How many slots are used up by an attempt that began at `startedAt`: its own, and those that had passed by then. */
 export function slotsUsed(slot: number, firstFailureAt: number, startedAt: number): number {
   return (lastPassed(slot, startedAt - firstFailureAt) ?? slot) + 1;
 }
 
-/** The last slot, from `first` on, whose time has come; the jitter of a slot does not put that off. */
+/** The last slot, from `first` on, whose time has come, jitter aside. */
 function lastPassed(first: number, elapsedMs: number): number | undefined {
   const passed = SLOTS_MS.findLastIndex((offsetMs) => offsetMs <= elapsedMs);
   return passed >= first ? passed : undefined;
 }
 
-/** The offset of a slot with its jitter, which spreads the attempts of many deliveries that failed together. */
+/** The offset of a slot with jitter, which spreads the attempts of deliveries that failed together. */
 function jittered(slot: number, random: number): number {
   const offsetMs = SLOTS_MS[slot] ?? LAST_SLOT_MS;
   const gapMs = offsetMs - (SLOTS_MS[slot - 1] ?? 0);
@@ -71,8 +71,8 @@ function jittered(slot: number, random: number): number {
   return Math.min(offsetMs + jitterMs, LAST_SLOT_MS);
 }
 
-/** A time, put off as the receiver asked, but not past the last slot; the immediate retry is not put off. */
-function heldBack(slot: number, dueAt: number, firstFailureAt: number, options: NextAttemptOptions): number {
+/** A time, delayed as the receiver asked, but not past the last slot; an immediate retry is not delayed. */
+function delayed(slot: number, dueAt: number, firstFailureAt: number, options: NextAttemptOptions): number {
   const { retryAfterMs, now } = options;
   if (retryAfterMs === undefined || slot === 0) return dueAt;
   return Math.max(dueAt, Math.min(now + Math.ceil(retryAfterMs), firstFailureAt + LAST_SLOT_MS));

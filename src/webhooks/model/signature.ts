@@ -1,24 +1,24 @@
-/** How `X-Svc-Signature` begins. */
+/** The prefix of `X-Svc-Signature`. */
 export const SIGNATURE_PREFIX = "sha256=";
-/** How the signing secret of an endpoint begins; it is a part of the key of `signature`. */
+/** The prefix of an endpoint's signing secret; it is part of the key of `signature`. */
 export const SECRET_PREFIX = "whsec_";
 
 const encoder = new TextEncoder();
 
-/** What a request of Standard Webhooks is signed with. */
+/** What the headers of Standard Webhooks sign. */
 export interface StandardWebhooksOptions {
   /** Of the delivery, the same on every attempt. */
   readonly id: string;
   /** When the attempt is sent. */
   readonly timestampSeconds: number;
   readonly body: Uint8Array;
-  /** As it was shown, prefix included. */
+  /** With its prefix. */
   readonly secret: string;
 }
 
 /**
- * The value of `X-Svc-Signature`: `sha256=` and the lower-case hex of the HMAC-SHA256 of the body, keyed with the
- * UTF-8 bytes of the secret as it was shown, prefix included.
+ * The value of `X-Svc-Signature`: `sha256=` and the lower-case hex of the HMAC-SHA256 of the body. The key is the UTF-8
+ * bytes of the secret, with its prefix.
  */
 export async function signature(secret: string, body: Uint8Array): Promise<string> {
   const digest = await hmac(await importedKey(`text ${secret}`, () => encoder.encode(secret)), body);
@@ -31,8 +31,8 @@ export async function signature(secret: string, body: Uint8Array): Promise<strin
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
 /**
- * The headers of Standard Webhooks, which sign the identifier and the time as well. Their key is the bytes that the
- * base64 behind the prefix of the secret stands for; throws a `TypeError` when it stands for none.
+ * The headers of Standard Webhooks, which sign the identifier and the time as well. The key is the secret without its
+ * prefix, decoded from base64; throws a `TypeError` when that is impossible.
  */
 export async function standardWebhooksHeaders(
   { id, timestampSeconds, body, secret }: StandardWebhooksOptions,
@@ -49,29 +49,25 @@ export async function standardWebhooksHeaders(
   };
 }
 
-/**
- * Whether two texts are the same. How long it takes depends on the longer of the two only, and so tells nothing
- * about where they differ.
- */
+/** Whether two texts are equal. The time depends on the longer text only, and reveals nothing about differences. */
 export function constantTimeEqual(a: string, b: string): boolean {
   const length = Math.max(a.length, b.length);
   let difference = a.length ^ b.length;
-  // Behind the end of a text stands NaN, which counts as 0 here: the lengths were compared above.
+  // Past the end of a text is NaN, which counts as 0 here: the lengths were compared above.
   for (let i = 0; i < length; i++) difference |= a.charCodeAt(i) ^ b.charCodeAt(i);
   return difference === 0;
 }
 
 const HMAC = { name: "HMAC", hash: "SHA-256" };
-/** Most keys that are remembered. */
 const MAX_KEYS = 1_000;
-/** To import a key takes longer than to sign with it, and an endpoint signs with the same one every time. */
+/** Importing a key takes longer than signing with it, and an endpoint uses the same one every time. */
 const keys = new Map<string, Promise<CryptoKey>>();
 
 async function hmac(key: CryptoKey, bytes: Uint8Array): Promise<Uint8Array> {
   return new Uint8Array(await crypto.subtle.sign(HMAC, key, unshared(bytes)));
 }
 
-/** The key of this name, of bytes that are made where it is not known. */
+/** The key of this name; a new one is imported from the bytes. */
 function importedKey(name: string, bytesOf: () => Uint8Array): Promise<CryptoKey> {
   const known = keys.get(name);
   if (known !== undefined) return known;
@@ -82,7 +78,7 @@ function importedKey(name: string, bytesOf: () => Uint8Array): Promise<CryptoKey
   return imported;
 }
 
-/** What Web Crypto takes: bytes that no other thread can change meanwhile. */
+/** Bytes that no other thread can change, as Web Crypto requires. */
 function unshared(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return bytes.buffer instanceof ArrayBuffer ? bytes as Uint8Array<ArrayBuffer> : new Uint8Array(bytes);
 }
@@ -93,10 +89,10 @@ function secretBytes(secret: string): Uint8Array {
   try {
     bytes = atob(text ?? "");
   } catch {
-    // What it holds may be a secret all the same, and is not shown.
+    // It may be a secret all the same, and is not shown.
   }
   if (bytes === "") {
-    throw new TypeError(`Cannot sign with a secret: "${SECRET_PREFIX}" and base64 after it would be right`);
+    throw new TypeError(`Cannot sign with a secret: expected "${SECRET_PREFIX}" followed by base64`);
   }
   return Uint8Array.from(bytes, (character) => character.charCodeAt(0));
 }

@@ -1,6 +1,6 @@
 import { isRawNumber, type JsonObject, type JsonValue, stringifyJson } from "../../base/exact_json.ts";
 
-/** Where a template may read. */
+/** The roots of template paths. */
 export type TemplateRoot = "input" | "steps" | "execution" | "env";
 
 /** A path such as `steps.enrich.body.items[0]`. */
@@ -12,42 +12,42 @@ export interface TemplatePath {
   readonly keys: readonly string[];
 }
 
-/** A text with templates in it: what is written, and the paths whose values stand between. */
+/** A text with templates: literal parts and paths. */
 export type TextTemplate = readonly (string | TemplatePath)[];
 
 /** A value that may hold templates at any depth. */
 export type ValueTemplate =
-  /** Holds no template. */
+  /** Has no template. */
   | { readonly kind: "value"; readonly value: JsonValue }
   | { readonly kind: "text"; readonly template: TextTemplate }
   | { readonly kind: "list"; readonly items: readonly ValueTemplate[] }
   | { readonly kind: "object"; readonly entries: readonly (readonly [string, ValueTemplate])[] };
 
-/** What templates read. Nothing but own properties is ever seen. */
+/** What templates read: own properties only. */
 export interface TemplateScope {
-  /** The value below a root; nothing where it is not there. `steps` and `env` are asked with a name. */
+  /** The value of a root, if it exists. `steps` and `env` are read by name. */
   read(root: TemplateRoot, name: string | undefined): JsonValue | undefined;
 }
 
-/** A template that cannot be filled in. Its text names the path, never the value. */
+/** A template that cannot be rendered. The message names the path, never the value. */
 export class TemplateError extends Error {
   override readonly name = "TemplateError";
 }
 
-/** A text of templates, or what is wrong with it. */
+/** A parsed text, or what is wrong with it. */
 export type ParsedTemplate =
   | { readonly template: TextTemplate; readonly problem?: undefined }
   | { readonly template?: undefined; readonly problem: string };
 
 const ROOTS: readonly TemplateRoot[] = ["input", "steps", "execution", "env"];
 const MAX_KEYS = 64;
-/** How many characters a text may have once it is filled in: each template in it may stand for as many as an input has. */
+/** How many characters a rendered text may have: each of its templates may be replaced by a whole input. */
 export const MAX_TEXT_LENGTH = 16_777_216;
 /** A name after a dot, an index, or any name in brackets and quotes. */
 const KEY = /\.([\p{L}\p{N}_$-]+)|\[(0|[1-9][0-9]{0,8})\]|\["([^"\\{}]+)"\]/uy;
 const INDEX = /^(?:0|[1-9][0-9]{0,8})$/;
 
-/** Reads the templates of a text; `roots` are those that may be read. */
+/** Parses a text with templates; `roots` are the allowed ones. */
 export function parseTemplate(text: string, roots: readonly TemplateRoot[] = ROOTS): ParsedTemplate {
   const template: (string | TemplatePath)[] = [];
   let at = 0;
@@ -105,7 +105,7 @@ export function readPath({ text, root, keys }: TemplatePath, scope: TemplateScop
   return value;
 }
 
-/** What stands under a key, of lists under an index; texts and numbers hold nothing. */
+/** The value under a key, or under an index of a list; texts and numbers have none. */
 function ownValue(value: JsonValue, key: string): JsonValue | undefined {
   if (typeof value !== "object" || value === null || isRawNumber(value)) return undefined;
   if (Array.isArray(value)) return INDEX.test(key) ? (value as readonly JsonValue[])[Number(key)] : undefined;
@@ -114,8 +114,8 @@ function ownValue(value: JsonValue, key: string): JsonValue | undefined {
 }
 
 /**
- * The text with its templates filled in, each value passed through `encode`. Takes texts, numbers and flags; throws a
- * `TemplateError` for anything else.
+ * Renders a text, each value passed through `encode`. Values may be texts, numbers and flags; throws a `TemplateError`
+ * for anything else.
  */
 export function renderText(
   template: TextTemplate,
@@ -126,7 +126,7 @@ export function renderText(
   for (const part of template) {
     text += typeof part === "string" ? part : encode(plainText(part, scope), part);
     if (text.length > MAX_TEXT_LENGTH) {
-      throw new TemplateError(`Cannot fill in a text: it would have more than ${MAX_TEXT_LENGTH} characters`);
+      throw new TemplateError(`Cannot render a text: it would have more than ${MAX_TEXT_LENGTH} characters`);
     }
   }
   return text;
@@ -140,11 +140,11 @@ function plainText(path: TemplatePath, scope: TemplateScope): string {
   }
   const kind = value === null ? "null" : Array.isArray(value) ? "a list" : "an object";
   throw new TemplateError(
-    `Cannot write "${path.text}" into a text: it is ${kind}; a text, a number or a flag would be right`,
+    `Cannot write "${path.text}" into a text: expected a text, a number or a flag, got ${kind}`,
   );
 }
 
-/** The value with its templates filled in; a text that is one template has the type of its value. */
+/** Renders a value; a text that is a single template takes the type of its value. */
 export function renderValue(template: ValueTemplate, scope: TemplateScope): JsonValue {
   switch (template.kind) {
     case "value":
@@ -157,7 +157,7 @@ export function renderValue(template: ValueTemplate, scope: TemplateScope): Json
     case "list":
       return template.items.map((item) => renderValue(item, scope));
     case "object":
-      // Makes own properties of any name, unlike assignments.
+      // Creates own properties of any name, unlike assignments.
       return Object.fromEntries(template.entries.map(([key, value]) => [key, renderValue(value, scope)]));
   }
 }

@@ -1,7 +1,7 @@
 import type { WorkflowVersion } from "./records.ts";
 import type { TextTemplate, ValueTemplate } from "./template.ts";
 
-/** What an execution does, one step after the other. */
+/** A workflow: its steps run one after the other. */
 export interface Workflow {
   /** Its name, by which triggers start it. */
   readonly id: string;
@@ -13,7 +13,7 @@ export interface Workflow {
 /** One step of a workflow. */
 export type WorkflowStep = RequestStep | LimitStep | SetStep;
 
-/** How often a step is tried, and the wait before its second attempt; it doubles from attempt to attempt. */
+/** Attempts of a step, and the wait before the second one, which doubles from attempt to attempt. */
 export interface StepRetry {
   readonly attempts: number;
   readonly backoffMs: number;
@@ -21,7 +21,7 @@ export interface StepRetry {
 
 /** A URL with templates in its path and query only. */
 export interface UrlTemplate {
-  /** Scheme, host and port, in which no template stands. */
+  /** Scheme, host and port, without templates. */
   readonly origin: string;
   /** From the first slash on. */
   readonly path: TextTemplate;
@@ -44,7 +44,7 @@ export interface RequestStep {
   readonly retry: StepRetry;
 }
 
-/** A question to the decision service. */
+/** A rate limit decision. */
 export interface LimitStep {
   readonly kind: "limit";
   readonly name: string;
@@ -53,17 +53,17 @@ export interface LimitStep {
   readonly onOver: "wait" | "fail";
 }
 
-/** An object made of what is known. */
+/** A value made of templates. */
 export interface SetStep {
   readonly kind: "set";
   readonly name: string;
   readonly value: ValueTemplate;
 }
 
-/** Where texts of workflows come from. */
+/** The source of workflows. */
 export interface Workflows {
-  /** The text in force and what it says; nothing where no file has this workflow. */
+  /** The current text and its workflow; nothing where no file has it. */
   current(name: string): { readonly version: WorkflowVersion; readonly workflow: Workflow } | undefined;
-  /** What a text that was in force once says; throws where it cannot be read any more. */
+  /** The workflow of a former text; throws where it cannot be read any more. */
   parse(version: WorkflowVersion): Workflow;
 }

@@ -1,43 +1,43 @@
 import type { Buffer } from "node:buffer";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
-import { type AnswerHead, headerText } from "./response_head.ts";
-import { type AnswerParts, AnswerReader } from "./response_parser.ts";
-import { answerError, SendError } from "./send_error.ts";
+import { headerText, type ResponseHead } from "./response_head.ts";
+import { ResponseParser, type ResponseParts } from "./response_parser.ts";
+import { responseError, SendError } from "./send_error.ts";
 
-/** Who is told of an exchange: of its parts, and then once of its end or of what went wrong. */
-export interface AnswerListener extends AnswerParts {
+/** Receives the parts of a response, and then once its end or its error. */
+export interface ResponseListener extends ResponseParts {
   onEnd(): void;
   onError(error: SendError): void;
 }
 
-/** What is asked on a connection. */
+/** A request as bytes. */
 export interface ConnectionRequest {
   readonly bytes: readonly Uint8Array[];
-  /** Whether its answer has no body: that to `HEAD`. */
+  /** Whether the response has no body: that to `HEAD`. */
   readonly isHeadOnly: boolean;
 }
 
-/** What becomes of a connection. */
+/** The facts of a connection, and who owns it when it is free. */
 export interface ConnectionOptions {
   /** By the clock's `elapsed`. */
-  readonly madeAt: number;
-  /** An answer is over and another request may follow, within so many milliseconds where the server says so. */
+  readonly createdAt: number;
+  /** A response is over and another request may follow, within so many milliseconds where the server says so. */
   readonly onFree: (connection: GuardedConnection, serverIdleMs: number | undefined) => void;
   readonly onClose: (connection: GuardedConnection) => void;
 }
 
-/** A connection that serves one request after the other, and sends no bytes twice. */
+/** A connection that serves one request after the other, and sends no byte twice. */
 export class GuardedConnection {
-  readonly madeAt: number;
+  readonly createdAt: number;
   readonly #socket: Socket;
   readonly #options: ConnectionOptions;
-  #reader: AnswerReader | undefined;
-  #listener: AnswerListener | undefined;
+  #parser: ResponseParser | undefined;
+  #listener: ResponseListener | undefined;
   #isBroken = false;
 
   constructor(socket: Socket, options: ConnectionOptions) {
-    this.madeAt = options.madeAt;
+    this.createdAt = options.createdAt;
     this.#socket = socket;
     this.#options = options;
     socket.on("data", (piece: Buffer<ArrayBuffer>) => this.#take(piece));
@@ -54,82 +54,79 @@ export class GuardedConnection {
     return !this.#isBroken && this.#listener === undefined && !this.#socket.destroyed;
   }
 
-  /** Sends a request. The listener is called later, and not before this has returned. */
-  begin({ bytes, isHeadOnly }: ConnectionRequest, listener: AnswerListener): void {
-    this.#reader = new AnswerReader(listener, isHeadOnly);
+  /** Sends a request. The listener is not called before this has returned. */
+  begin({ bytes, isHeadOnly }: ConnectionRequest, listener: ResponseListener): void {
+    this.#parser = new ResponseParser(listener, isHeadOnly);
     this.#listener = listener;
-    // It may have gone down before anybody listened.
+    // It may have been closed before anybody listened.
     if (this.#socket.destroyed) return queueMicrotask(() => this.#fail(undefined));
     for (const part of bytes) this.#socket.write(part);
   }
 
   /**
-   * Lets the server wait with the rest of its answer. With TLS the platform reads on all the same and keeps what comes:
-   * who takes a body has to take it without a break, or give it up.
+   * Stops reading. With TLS the platform reads on all the same and keeps what comes: whoever takes a body has to take
+   * it without a break, or cancel it.
    */
   pause(): void {
     this.#socket.pause();
   }
 
-  /** Goes on after `pause`. */
   resume(): void {
     this.#socket.resume();
   }
 
-  /** Ends it; nobody is told anything more. */
+  /** Closes it without a further call of the listener. */
   destroy(): void {
-    const isUnanswered = this.#listener !== undefined && this.#reader?.head === undefined;
+    const isUnanswered = this.#listener !== undefined && this.#parser?.head === undefined;
     this.#isBroken = true;
     this.#listener = undefined;
-    // To close it would leave what was written to the system, which goes on offering it to a server that reads nothing.
+    // After a mere close the system goes on offering what was written to a server that reads nothing.
     if (isUnanswered && !(this.#socket instanceof TLSSocket)) this.#socket.resetAndDestroy();
     else this.#socket.destroy();
   }
 
   #take(piece: Buffer<ArrayBuffer>): void {
-    const reader = this.#reader;
-    // What comes without a request is no answer.
-    if (reader === undefined || this.#listener === undefined) return this.destroy();
+    const parser = this.#parser;
+    // Bytes without a request are no response.
+    if (parser === undefined || this.#listener === undefined) return this.destroy();
     try {
-      reader.push(piece);
+      parser.push(piece);
     } catch (error) {
       return this.#fail(error);
     }
-    if (reader.isOver) this.#finish(reader);
+    if (parser.isOver) this.#finish(parser);
   }
 
   #ended(): void {
-    if (this.#reader?.end() === true) this.#finish(this.#reader);
+    if (this.#parser?.end() === true) this.#finish(this.#parser);
     else this.#fail(undefined);
   }
 
-  #finish(reader: AnswerReader): void {
+  #finish(parser: ResponseParser): void {
     const listener = this.#listener;
     this.#listener = undefined;
-    this.#reader = undefined;
-    // An answer may come before the request has left as a whole.
-    const isFree = reader.isClean && this.isFree && this.#socket.writableLength === 0;
-    if (isFree) this.#options.onFree(this, serverIdleMs(reader.head));
+    this.#parser = undefined;
+    // A response may come before the request has left as a whole.
+    const isFree = parser.isClean && this.isFree && this.#socket.writableLength === 0;
+    if (isFree) this.#options.onFree(this, serverIdleMs(parser.head));
     else this.destroy();
     listener?.onEnd();
   }
 
   #fail(error: unknown): void {
     const listener = this.#listener;
-    const head = this.#reader?.head;
+    const isBody = this.#parser?.head !== undefined && !(error instanceof SendError);
     this.destroy();
-    listener?.onError(errorOf(error, head !== undefined));
+    // An end has the code that other platforms report for it.
+    listener?.onError(
+      isBody
+        ? new SendError("reset", "the connection ended before the end of the answer")
+        : responseError(error ?? Object.assign(new Error(), { code: "ECONNRESET" })),
+    );
   }
 }
 
-function errorOf(error: unknown, isBody: boolean): SendError {
-  if (error instanceof SendError) return error;
-  if (isBody) return new SendError("reset", "the connection ended before the end of the answer");
-  // An end is told with the code that other platforms have for it.
-  return answerError(error ?? Object.assign(new Error(), { code: "ECONNRESET" }));
-}
-
-function serverIdleMs(head: AnswerHead | undefined): number | undefined {
+function serverIdleMs(head: ResponseHead | undefined): number | undefined {
   const hint = head === undefined ? undefined : headerText(head, "keep-alive");
   const seconds = hint === undefined ? undefined : /(?:^|[\s,])timeout=(\d{1,6})/i.exec(hint)?.[1];
   return seconds === undefined ? undefined : Number(seconds) * 1_000;

@@ -1,34 +1,33 @@
 import type { Clock } from "../../base/clock.ts";
 
-/** What waits in a pool. */
+/** A connection that a pool may keep. */
 export interface PooledConnection {
-  /** When it was made, by the clock's `elapsed`. */
-  readonly madeAt: number;
-  /** Whether it can be used. */
+  /** By the clock's `elapsed`. */
+  readonly createdAt: number;
   readonly isFree: boolean;
   destroy(): void;
 }
 
-/** How many connections wait for their next request, for one host and for all. */
+/** How many idle connections are kept, for one host and for all. */
 const MAX_IDLE_OF_HOST = 100;
 const MAX_IDLE = 500;
-/** How long one waits: less than the five seconds after which many servers close it. */
+/** Less than the five seconds after which many servers close an idle connection. */
 const IDLE_MS = 4_000;
-/** How much sooner than its server a connection is given up here. */
+/** How much sooner than its server this side closes a connection. */
 const SERVER_MARGIN_MS = 1_000;
-/** After this a connection is made anew, so that a name that moved is followed. */
+/** Older connections are replaced, so that a name that moved is followed. */
 const MAX_AGE_MS = 60_000;
 
 interface Idle<T> {
   readonly connection: T;
-  /** When it has waited long enough, by the clock's `elapsed`. */
+  /** When to close it, by the clock's `elapsed`. */
   readonly end: number;
 }
 
-/** Connections that wait for their next request, by where they lead. */
+/** Idle connections by where they lead. */
 export class ConnectionPool<T extends PooledConnection> {
   readonly #clock: Clock;
-  /** Those that wait the shortest time last. */
+  /** Those most recently used last. */
   readonly #idle = new Map<string, Idle<T>[]>();
   #size = 0;
   #cancelSweep: (() => void) | undefined;
@@ -37,12 +36,11 @@ export class ConnectionPool<T extends PooledConnection> {
     this.#clock = clock;
   }
 
-  /** How many wait. */
   get size(): number {
     return this.#size;
   }
 
-  /** One that waits, the one that came last: what is not needed grows old. */
+  /** The idle connection used most recently, so that those not needed expire. */
   take(key: string): T | undefined {
     const waiting = this.#idle.get(key) ?? [];
     const now = this.#clock.elapsed();
@@ -55,20 +53,20 @@ export class ConnectionPool<T extends PooledConnection> {
     return undefined;
   }
 
-  /** Keeps a connection for the next request; ends one that is too many, or too old. */
+  /** Keeps a connection for the next request; closes one that is too many, or too old. */
   keep(key: string, connection: T, serverIdleMs = Infinity): void {
     const now = this.#clock.elapsed();
     const idleMs = Math.min(IDLE_MS, serverIdleMs - SERVER_MARGIN_MS);
     const waiting = this.#idle.get(key) ?? [];
     const isFull = this.#size >= MAX_IDLE || waiting.length >= MAX_IDLE_OF_HOST;
-    if (isFull || idleMs <= 0 || now - connection.madeAt > MAX_AGE_MS) return connection.destroy();
+    if (isFull || idleMs <= 0 || now - connection.createdAt > MAX_AGE_MS) return connection.destroy();
     waiting.push({ connection, end: now + idleMs });
     this.#idle.set(key, waiting);
     this.#size++;
     this.#cancelSweep ??= this.#clock.after(idleMs, () => this.#sweep());
   }
 
-  /** Forgets one that was closed. */
+  /** Forgets a closed connection. */
   forget(key: string, connection: T): void {
     const waiting = this.#idle.get(key);
     const at = waiting?.findIndex((idle) => idle.connection === connection) ?? -1;
@@ -78,7 +76,6 @@ export class ConnectionPool<T extends PooledConnection> {
     if (waiting.length === 0) this.#idle.delete(key);
   }
 
-  /** Ends all that wait. */
   close(): void {
     this.#cancelSweep?.();
     this.#cancelSweep = undefined;
@@ -87,7 +84,7 @@ export class ConnectionPool<T extends PooledConnection> {
     this.#size = 0;
   }
 
-  /** Ends those that have waited long enough. One timer serves all: most are used again long before. */
+  /** Closes the expired ones. One timer serves all: most are used again long before. */
   #sweep(): void {
     this.#cancelSweep = undefined;
     const now = this.#clock.elapsed();

@@ -1,12 +1,12 @@
 import { Buffer } from "node:buffer";
+import { once as eventOf } from "node:events";
 import { lookup as lookUp } from "node:dns/promises";
-import { connect as connectSocket, type Socket } from "node:net";
+import { connect as connectSocket, isIP, type Socket } from "node:net";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import type { Clock } from "../../base/clock.ts";
 import { answeredWithin } from "../../base/wait.ts";
 import { hostPort } from "../../base/host_port.ts";
 import { blockedReason, type Cidrs } from "../model/address_ranges.ts";
-import { parseIpAddress } from "../model/ip_address.ts";
 import { connectError, isUntrusted, lookupError, SendError, tlsError } from "./send_error.ts";
 
 /** All addresses of a name, those to try first in front. */
@@ -14,14 +14,14 @@ export type Lookup = (name: string) => Promise<readonly string[]>;
 
 /** How connections are made. */
 export interface DialOptions {
-  /** Ranges that are open although they are blocked for others. */
+  /** Ranges that are open although they are blocked otherwise. */
   readonly allow: Cidrs;
-  /** From the question for the name to the end of the TLS handshake. */
+  /** Of the lookup, the connection and the TLS handshake together. */
   readonly connectTimeoutMs: number;
   readonly clock: Clock;
-  /** Authorities in PEM that are trusted beside the platform's. */
+  /** Authorities in PEM that are trusted in addition to the platform's. */
   readonly authorities?: readonly string[] | undefined;
-  /** An HTTP proxy, with user name and password where it wants them; it decides what may be reached. */
+  /** An HTTP proxy, with its user name and password; it decides which addresses may be reached. */
   readonly proxy?: URL | undefined;
   /** Whether `http` goes only to addresses in `allow`. */
   readonly isPlainInsideOnly?: boolean | undefined;
@@ -37,52 +37,59 @@ export interface DialTarget {
   readonly isTls: boolean;
 }
 
-/** The host and port of a URL, as they are dialled. */
+/** The host and port of a URL. */
 export function targetOf(url: URL): DialTarget {
   const isTls = url.protocol === "https:";
   const port = url.port === "" ? (isTls ? 443 : 80) : Number(url.port);
   return { host: url.hostname.replace(/^\[(.*)\]$/, "$1"), port, isTls };
 }
 
-/** A connection in the making. It has to be there at a time, and may be given up before. */
-export class Dialling {
+/** A connection being made, until a deadline, unless it is cancelled before. */
+export class PendingConnection {
   /** By the clock's `elapsed`. */
   readonly end: number;
+  readonly #options: DialOptions;
   #socket: Socket | undefined;
-  #isGivenUp = false;
+  #isCancelled = false;
 
-  constructor(end: number) {
-    this.end = end;
+  constructor(options: DialOptions) {
+    this.#options = options;
+    this.end = options.clock.elapsed() + options.connectTimeoutMs;
   }
 
-  /** Ends what there is of it at the moment, and all that would come of it. */
-  giveUp(): void {
-    this.#isGivenUp = true;
+  cancel(): void {
+    this.#isCancelled = true;
     this.#socket?.destroy();
   }
 
-  /** Throws where nobody waits for it any more. */
   check(): void {
-    if (this.#isGivenUp) throw new SendError("interrupted", "it was given up before it was sent");
+    if (this.#isCancelled) throw new SendError("interrupted", "it was given up before it was sent");
   }
 
-  /** Takes what there is of it now. */
+  /** The socket to destroy when it fails or is cancelled. */
   follow(socket: Socket): void {
     this.#socket = socket;
   }
+
+  /** Waits for work until the deadline; `state` says what is missing then. */
+  async wait<T>(work: Promise<T>, state: string, end = this.end): Promise<T> {
+    const { clock, connectTimeoutMs } = this.#options;
+    const late = () => new SendError("timeout", `${state} within ${connectTimeoutMs} ms`);
+    try {
+      return await answeredWithin(work, Math.max(0, end - clock.elapsed()), clock, late);
+    } catch (error) {
+      this.#socket?.destroy();
+      throw error;
+    }
+  }
 }
 
-/**
- * Makes connections to addresses that were checked, and to no others: names are resolved here, and what is dialled is
- * always an address.
- */
+/** Connects to checked addresses, and to no others: names are resolved here, so that what is dialled is an address. */
 export class Dialler {
   readonly #options: DialOptions;
   readonly #sockets = new Set<Socket>();
-  /** Hosts whose certificate is of one of the authorities given here. */
+  /** Hosts whose certificate is issued by one of the additional authorities. */
   readonly #ownHosts = new Set<string>();
-  /** Why addresses may not be dialled, or nothing where they may. */
-  readonly #refusals = new Map<string, string | undefined>();
   #isClosed = false;
 
   constructor(options: DialOptions) {
@@ -90,32 +97,31 @@ export class Dialler {
   }
 
   /** A connection that is ready for a request, TLS included. Throws a `SendError`. */
-  async dial(target: DialTarget, dialling = this.begin()): Promise<Socket> {
+  async dial(target: DialTarget, pending = this.begin()): Promise<Socket> {
     const addresses = this.#options.proxy === undefined
-      ? this.checked(target, await this.resolve(target.host, dialling))
+      ? this.checked(target, await this.resolve(target.host, pending))
       : [];
-    const socket = await this.connect(target, addresses, dialling);
-    return target.isTls ? await this.secure(target, { socket, addresses, dialling }) : socket;
+    const socket = await this.connect(target, addresses, pending);
+    return target.isTls ? await this.secure(target, { socket, addresses, pending }) : socket;
   }
 
-  /** A connection whose time begins now. */
-  begin(): Dialling {
-    return new Dialling(this.#options.clock.elapsed() + this.#options.connectTimeoutMs);
+  begin(): PendingConnection {
+    return new PendingConnection(this.#options);
   }
 
   /** All addresses of a host. */
-  async resolve(host: string, { end } = this.begin()): Promise<readonly string[]> {
-    if (parseIpAddress(host) !== undefined) return [host];
+  async resolve(host: string, pending = this.begin()): Promise<readonly string[]> {
+    if (isIP(host) !== 0) return [host];
     const { lookup = platformLookup } = this.#options;
     const found = lookup(host).catch((error) => {
       throw lookupError(error);
     });
-    const addresses = await this.#within(found, end, "no address of the host was found");
+    const addresses = await pending.wait(found, "no address of the host was found");
     if (addresses.length === 0) throw lookupError(undefined);
     return addresses;
   }
 
-  /** Those of the addresses that may be dialled; throws where none may. */
+  /** The addresses that may be dialled; throws when there are none. */
   checked({ isTls }: DialTarget, addresses: readonly string[]): readonly string[] {
     const reasons = addresses.map((address) => this.#refusal(address, isTls));
     const open = addresses.filter((_, index) => reasons[index] === undefined);
@@ -123,41 +129,33 @@ export class Dialler {
     throw new SendError("blocked_address", reasons[0] ?? "the host has no address");
   }
 
-  /** Why an address may not be dialled. The ranges never change, so each is looked at once. */
   #refusal(address: string, isTls: boolean): string | undefined {
     const { allow, isPlainInsideOnly = false } = this.#options;
-    const key = `${isTls} ${address}`;
-    if (this.#refusals.has(key)) return this.#refusals.get(key);
     const reason = blockedReason(address, allow);
-    let refusal = reason === undefined ? undefined : `the address ${address} is ${reason}`;
-    if (reason === undefined && !isTls && isPlainInsideOnly && !allow.contains(address)) {
-      refusal = `the address ${address} is reached by https only`;
-    }
-    if (this.#refusals.size >= MAX_REFUSALS) this.#refusals.clear();
-    this.#refusals.set(key, refusal);
-    return refusal;
+    if (reason !== undefined) return `the address ${address} is ${reason}`;
+    if (isTls || !isPlainInsideOnly || allow.contains(address)) return undefined;
+    return `the address ${address} is reached by https only`;
   }
 
   /** A connection to the first of the addresses that answers, or through the proxy. */
   async connect(
-    { host, port, isTls }: DialTarget,
+    target: DialTarget,
     addresses: readonly string[],
-    dialling: Dialling,
+    pending: PendingConnection,
   ): Promise<Socket> {
     const { proxy, clock } = this.#options;
-    const { end } = dialling;
     if (proxy !== undefined) {
-      const socket = await this.#connectOne(targetOf(proxy), { dialling, end, name: "the proxy" });
-      if (isTls) await this.#tunnel(socket, proxy, { host, port, end });
+      const socket = await this.#connectOne(targetOf(proxy), pending, "the proxy");
+      if (target.isTls) await tunnel(socket, { proxy, target, pending });
       return socket;
     }
     let first: unknown;
     for (const [index, address] of addresses.entries()) {
       // A silent address leaves time for those after it.
-      const share = (end - clock.elapsed()) / (addresses.length - index);
+      const share = (pending.end - clock.elapsed()) / (addresses.length - index);
       try {
-        const own = { dialling, end: clock.elapsed() + share, name: address };
-        return await this.#connectOne({ host: address, port }, own);
+        const own = { host: address, port: target.port };
+        return await this.#connectOne(own, pending, address, clock.elapsed() + share);
       } catch (error) {
         first ??= error;
       }
@@ -165,37 +163,36 @@ export class Dialler {
     throw first;
   }
 
-  /** TLS over a connection; a certificate that the platform does not trust is shown to the other authorities. */
+  /** TLS over a connection, with the platform's authorities first, then on another one with the additional ones. */
   async secure(
     target: DialTarget,
-    { socket, addresses, dialling }: {
+    { socket, addresses, pending }: {
       readonly socket: Socket;
       readonly addresses: readonly string[];
-      readonly dialling: Dialling;
+      readonly pending: PendingConnection;
     },
   ): Promise<TLSSocket> {
-    const { authorities = [] } = this.#options;
+    const { authorities } = this.#options;
     const { host } = target;
-    // Both sets in one list would have all of the platform's parsed anew for each connection, for some 50 ms.
+    // With both sets in one list the platform's would be parsed for each connection, for some 50 ms.
     const isOwn = this.#ownHosts.has(host);
+    const [first, other] = isOwn ? [authorities, undefined] : [undefined, authorities];
     try {
-      return await this.#handshake(socket, host, { dialling, authorities: isOwn ? authorities : undefined });
+      return await handshake(socket, { host, pending, authorities: first });
     } catch (error) {
-      if (!(error instanceof SendError) || !isUntrusted(error) || authorities.length === 0) throw error;
-      const second = await this.connect(target, addresses, dialling);
-      let secured: TLSSocket;
-      try {
-        const others = isOwn ? undefined : authorities;
-        secured = await this.#handshake(second, host, { dialling, authorities: others });
-      } catch (other) {
-        throw other instanceof SendError && isUntrusted(other) ? error : other;
-      }
-      this.#remember(host, !isOwn);
+      if (!isUntrusted(error) || authorities === undefined || authorities.length === 0) throw error;
+      const second = await this.connect(target, addresses, pending);
+      const secured = await handshake(second, { host, pending, authorities: other }).catch((reason) => {
+        throw isUntrusted(reason) ? error : reason;
+      });
+      if (this.#ownHosts.size >= MAX_OWN_HOSTS) this.#ownHosts.clear();
+      if (isOwn) this.#ownHosts.delete(host);
+      else this.#ownHosts.add(host);
       return secured;
     }
   }
 
-  /** Ends every connection and waits until they are closed. */
+  /** Destroys every connection and waits until they are closed. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.all([...this.#sockets].map((socket) => {
@@ -205,93 +202,30 @@ export class Dialler {
     }));
   }
 
-  #remember(host: string, isOwn: boolean): void {
-    this.#ownHosts.delete(host);
-    if (!isOwn) return;
-    const [oldest] = this.#ownHosts;
-    if (this.#ownHosts.size >= MAX_OWN_HOSTS && oldest !== undefined) this.#ownHosts.delete(oldest);
-    this.#ownHosts.add(host);
-  }
-
   async #connectOne(
     { host, port }: Pick<DialTarget, "host" | "port">,
-    { dialling, end, name }: { readonly dialling: Dialling; readonly end: number; readonly name: string },
+    pending: PendingConnection,
+    name: string,
+    end = pending.end,
   ): Promise<Socket> {
     if (this.#isClosed) throw new SendError("interrupted", "nothing is sent any more");
-    dialling.check();
+    pending.check();
     const socket = connectSocket({ host, port, noDelay: true });
-    dialling.follow(socket);
+    pending.follow(socket);
     this.#sockets.add(socket);
     socket.once("close", () => this.#sockets.delete(socket));
-    // It may fail long after everyone has lost interest.
+    // It may fail when no one listens any more.
     socket.on("error", () => {});
-    const connected = once(socket, "connect", (error) => connectError(error, name));
-    return await this.#orDestroy(socket, connected, end, `no connection to ${name}`);
-  }
-
-  async #handshake(
-    socket: Socket,
-    host: string,
-    { dialling, authorities }: {
-      readonly dialling: Dialling;
-      readonly authorities: readonly string[] | undefined;
-    },
-  ): Promise<TLSSocket> {
-    const secured = connectTls({
-      socket,
-      host,
-      ...(parseIpAddress(host) === undefined ? { servername: host.replace(/\.$/, "") } : {}),
-      ...(authorities === undefined ? {} : { ca: [...authorities] }),
-      ALPNProtocols: ["http/1.1"],
-      minVersion: "TLSv1.2",
-      rejectUnauthorized: true,
-    });
-    dialling.follow(secured);
-    secured.on("error", () => {});
-    secured.once("close", () => socket.destroy());
-    const done = once(secured, "secureConnect", tlsError);
-    await this.#orDestroy(socket, done, dialling.end, "the TLS handshake was not done");
-    if (secured.authorized) return secured;
-    secured.destroy();
-    throw tlsError(secured.authorizationError);
-  }
-
-  /** Asks the proxy for a way through to the host. */
-  async #tunnel(
-    socket: Socket,
-    proxy: URL,
-    { host, port, end }: { readonly host: string; readonly port: number; readonly end: number },
-  ): Promise<void> {
-    const authority = hostPort({ host, port });
-    const credentials = proxyCredentials(proxy);
-    const lines = [`CONNECT ${authority} HTTP/1.1`, `host: ${authority}`];
-    if (credentials !== undefined) lines.push(`proxy-authorization: ${credentials}`);
-    socket.write(`${lines.join("\r\n")}\r\n\r\n`);
-    const status = await this.#orDestroy(socket, statusOfTunnel(socket), end, "no answer of the proxy");
-    if (status >= 200 && status < 300) return;
-    socket.destroy();
-    throw new SendError("connect", `the proxy answered ${status}`);
-  }
-
-  async #orDestroy<T>(socket: Socket, work: Promise<T>, end: number, state: string): Promise<T> {
-    try {
-      return await this.#within(work, end, state);
-    } catch (error) {
-      socket.destroy();
-      throw error;
-    }
-  }
-
-  #within<T>(work: Promise<T>, end: number, state: string): Promise<T> {
-    const { clock, connectTimeoutMs } = this.#options;
-    const left = Math.max(0, end - clock.elapsed());
-    const late = () => new SendError("timeout", `${state} within ${connectTimeoutMs} ms`);
-    return answeredWithin(work, left, clock, late);
+    await pending.wait(
+      once(socket, "connect", (error) => connectError(error, name)),
+      `no connection to ${name}`,
+      end,
+    );
+    return socket;
   }
 }
 
 const MAX_OWN_HOSTS = 1_000;
-const MAX_REFUSALS = 1_000;
 const MAX_TUNNEL_HEAD = 16_384;
 
 /** The value of `proxy-authorization` for the user name and password of a proxy's URL. */
@@ -301,7 +235,7 @@ export function proxyCredentials({ username, password }: URL): string | undefine
   return `Basic ${Buffer.from(text).toString("base64")}`;
 }
 
-/** A part of a URL as it was meant; as it stands where its percent signs mean nothing. */
+/** A part of a URL without its percent encoding; as it is where that is invalid. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -314,23 +248,63 @@ async function platformLookup(name: string): Promise<readonly string[]> {
   return (await lookUp(name, { all: true, verbatim: true })).map(({ address }) => address);
 }
 
-/** Waits for an event of a socket; an error or its end come as what `failed` makes of them. */
-function once(socket: Socket, event: string, failed: (error: unknown) => SendError): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const settle = (run: () => void) => {
-      socket.removeListener(event, onEvent);
-      socket.removeListener("error", onError);
-      socket.removeListener("close", onClose);
-      run();
-    };
-    const onEvent = () => settle(() => resolve(socket));
-    const onError = (error: unknown) => settle(() => reject(failed(error)));
-    const onClose = () => settle(() => reject(failed(undefined)));
-    socket.on(event, onEvent).on("error", onError).on("close", onClose);
+async function handshake(
+  socket: Socket,
+  { host, pending, authorities }: {
+    readonly host: string;
+    readonly pending: PendingConnection;
+    readonly authorities: readonly string[] | undefined;
+  },
+): Promise<TLSSocket> {
+  const secured = connectTls({
+    socket,
+    host,
+    ...(isIP(host) === 0 ? { servername: host.replace(/\.$/, "") } : {}),
+    ...(authorities === undefined ? {} : { ca: [...authorities] }),
+    ALPNProtocols: ["http/1.1"],
+    minVersion: "TLSv1.2",
+    rejectUnauthorized: true,
   });
+  pending.follow(secured);
+  secured.on("error", () => {});
+  secured.once("close", () => socket.destroy());
+  await pending.wait(once(secured, "secureConnect", tlsError), "the TLS handshake was not done");
+  if (secured.authorized) return secured;
+  secured.destroy();
+  throw tlsError(secured.authorizationError);
 }
 
-/** The status that a proxy answers to `CONNECT`. Of what comes behind its head nothing is there yet: TLS begins here. */
+/** Opens a tunnel through the proxy to the host. */
+async function tunnel(
+  socket: Socket,
+  { proxy, target: { host, port }, pending }: {
+    readonly proxy: URL;
+    readonly target: DialTarget;
+    readonly pending: PendingConnection;
+  },
+): Promise<void> {
+  const authority = hostPort({ host, port });
+  const credentials = proxyCredentials(proxy);
+  const lines = [`CONNECT ${authority} HTTP/1.1`, `host: ${authority}`];
+  if (credentials !== undefined) lines.push(`proxy-authorization: ${credentials}`);
+  socket.write(`${lines.join("\r\n")}\r\n\r\n`);
+  const status = await pending.wait(statusOfTunnel(socket), "no answer of the proxy");
+  if (status >= 200 && status < 300) return;
+  socket.destroy();
+  throw new SendError("connect", `the proxy answered ${status}`);
+}
+
+/** Waits for an event of a socket; `failed` converts its error or its end. */
+async function once(socket: Socket, event: string, failed: (error: unknown) => SendError): Promise<void> {
+  const closed = eventOf(socket, "close").then(() => Promise.reject());
+  try {
+    await Promise.race([eventOf(socket, event), closed]);
+  } catch (error) {
+    throw failed(error);
+  }
+}
+
+/** The status of the response to `CONNECT`. Nothing follows its head yet: TLS begins with this side. */
 function statusOfTunnel(socket: Socket): Promise<number> {
   return new Promise((resolve, reject) => {
     let head = "";
@@ -347,7 +321,7 @@ function statusOfTunnel(socket: Socket): Promise<number> {
       const status = isWhole ? /^HTTP\/1\.[01] (\d{3})\b/.exec(head)?.[1] : undefined;
       settle(() => {
         if (status !== undefined) resolve(Number(status));
-        else reject(new SendError("protocol", "the answer of the proxy is no HTTP that can be read"));
+        else reject(new SendError("protocol", "the response of the proxy is not valid HTTP"));
       });
     };
     const onClose = () => settle(() => reject(connectError(undefined, "the proxy")));

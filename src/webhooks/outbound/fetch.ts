@@ -1,49 +1,89 @@
-import type { AnswerHead } from "./response_head.ts";
-import { type Exchange, GuardedClient, type GuardedClientOptions } from "./client.ts";
-import type { AnswerListener } from "./connection.ts";
-import { SendError } from "./send_error.ts";
-import { type WireRequest, wireTargetOf } from "./wire_request.ts";
+import { type ConnectionRequest, GuardedConnection, type ResponseListener } from "./connection.ts";
+import { ConnectionPool } from "./connection_pool.ts";
+import { Dialler, type DialOptions, type PendingConnection, proxyCredentials } from "./dial.ts";
+import type { ResponseHead } from "./response_head.ts";
+import { responseError, SendError } from "./send_error.ts";
+import { wireBytes, type WireRequest, wireTargetOf } from "./wire_request.ts";
 
 /** How requests are sent. */
-export type GuardedFetchOptions = GuardedClientOptions;
+export interface GuardedFetchOptions extends DialOptions {
+  readonly isReusing?: boolean | undefined;
+}
 
 /**
- * A `fetch` that only dials addresses which were checked. It follows no redirect, obeys no variable of the environment,
- * never asks a cache, sends every body with its length, and every request once. What it throws is a `SendError`, or the
- * signal's reason.
+ * A `fetch` that only dials checked addresses. It follows no redirect, obeys no variable of the environment, has no
+ * cache, sends every body with its length, and every request once: whether to retry one whose connection breaks is up
+ * to the caller. What it throws is a `SendError`, or the signal's reason.
  */
 export interface GuardedFetch {
   (input: string | URL | Request, init?: RequestInit): Promise<Response>;
-  /** Ends its connections. */
   close(): Promise<void>;
 }
 
-/** Statuses whose answers have no body for a `Response`. */
+/** Statuses whose responses have no body. */
 const BODILESS = [204, 205, 304];
 
-/** Makes a guarded `fetch` with connections of its own. */
+/** Creates a guarded `fetch` with its own connections. Throws a `RangeError` for a proxy that is not http. */
 export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
-  const client = new GuardedClient(options);
+  const { proxy, isReusing = false, clock } = options;
+  if (proxy !== undefined && proxy.protocol !== "http:") {
+    throw new RangeError(`Invalid WEBHOOK_PROXY: expected the scheme http:, got "${proxy.protocol}"`);
+  }
+  const dialler = new Dialler(options);
+  const pool = new ConnectionPool<GuardedConnection>(clock);
+  const credentials = proxy === undefined ? undefined : proxyCredentials(proxy);
+  const wire = { isReusing, isProxied: proxy !== undefined, credentials };
+  let isClosed = false;
+
+  async function connect({ key, dial }: WireRequest["target"], pending: PendingConnection) {
+    const socket = await dialler.dial(dial, pending);
+    return new GuardedConnection(socket, {
+      createdAt: clock.elapsed(),
+      onFree: (free, serverIdleMs) => {
+        free.resume();
+        if (isReusing && !isClosed) pool.keep(key, free, serverIdleMs);
+        else free.destroy();
+      },
+      onClose: (closed) => pool.forget(key, closed),
+    });
+  }
+
   async function guardedFetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
     const { request, signal } = await outgoingOf(input, init);
     signal?.throwIfAborted();
-    const { promise, resolve, reject } = Promise.withResolvers<Response>();
-    const answer = new FetchedAnswer(request.method === "HEAD", { resolve, reject, signal });
-    answer.follow(client.begin(request, answer));
-    return await promise;
+    const isHeadOnly = request.method === "HEAD";
+    const exchange = new Exchange({ bytes: wireBytes(request, wire), isHeadOnly }, signal);
+    const known = pool.take(request.target.key);
+    if (known !== undefined) exchange.run(known);
+    else {
+      const pending = dialler.begin();
+      exchange.await(pending);
+      connect(request.target, pending).then(
+        (connection) => exchange.run(connection),
+        (error) => exchange.onError(responseError(error)),
+      );
+    }
+    return await exchange.response;
   }
-  return Object.assign(guardedFetch, { close: () => client.close() });
+
+  return Object.assign(guardedFetch, {
+    async close() {
+      isClosed = true;
+      pool.close();
+      await dialler.close();
+    },
+  });
 }
 
-interface Outgoing {
-  readonly request: WireRequest;
-  readonly signal: AbortSignal | undefined;
-}
-
-async function outgoingOf(input: string | URL | Request, init: RequestInit | undefined): Promise<Outgoing> {
+async function outgoingOf(
+  input: string | URL | Request,
+  init: RequestInit | undefined,
+): Promise<{ readonly request: WireRequest; readonly signal: AbortSignal | undefined }> {
   if (input instanceof Request) {
-    const { url, ...whole } = await readRequest(new Request(input, init));
-    return await outgoingOf(url, whole);
+    const whole = new Request(input, init);
+    const { url, method, headers, signal } = whole;
+    const body = whole.body === null ? null : new Uint8Array(await whole.arrayBuffer());
+    return await outgoingOf(url, { method, headers, signal, body });
   }
   const target = wireTargetOf(new URL(input));
   const { method = "GET", headers, body, signal } = init ?? {};
@@ -57,13 +97,6 @@ async function outgoingOf(input: string | URL | Request, init: RequestInit | und
   };
 }
 
-/** A web request as parts, its body read. */
-async function readRequest(request: Request) {
-  const { url, method, headers, signal } = request;
-  if (request.body === null) return { url, method, headers, signal };
-  return { url, method, headers, signal, body: new Uint8Array(await request.arrayBuffer()) };
-}
-
 function bytesOf(body: RequestInit["body"]): Uint8Array | undefined {
   if (body === undefined || body === null) return undefined;
   if (body instanceof Uint8Array) return body;
@@ -71,92 +104,111 @@ function bytesOf(body: RequestInit["body"]): Uint8Array | undefined {
   throw new SendError("unsendable", "a body is a text or bytes here, so that its length is known");
 }
 
-interface FetchedAnswerOptions {
-  readonly resolve: (response: Response) => void;
-  readonly reject: (reason: unknown) => void;
-  readonly signal: AbortSignal | undefined;
-}
-
-/** An answer that becomes a `Response`, its body read no faster than somebody takes it. */
-class FetchedAnswer implements AnswerListener {
-  readonly #isHead: boolean;
-  readonly #options: FetchedAnswerOptions;
-  #exchange: Exchange | undefined;
+/** One request, and its response, whose body is read no faster than the caller takes it. */
+class Exchange implements ResponseListener {
+  readonly #request: ConnectionRequest;
+  readonly #signal: AbortSignal | undefined;
+  readonly #settled = Promise.withResolvers<Response>();
+  #isOver = false;
+  #pending: PendingConnection | undefined;
+  #connection: GuardedConnection | undefined;
   #body: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
-  #onAbort = () => {};
 
-  constructor(isHead: boolean, options: FetchedAnswerOptions) {
-    this.#isHead = isHead;
-    this.#options = options;
+  constructor(request: ConnectionRequest, signal: AbortSignal | undefined) {
+    this.#request = request;
+    this.#signal = signal;
+    signal?.addEventListener("abort", this.#onAbort, { once: true });
   }
 
-  /** The signal ends the exchange at any time. */
-  follow(exchange: Exchange): void {
-    const { signal, reject } = this.#options;
-    this.#exchange = exchange;
-    this.#onAbort = () => {
-      exchange.cancel();
-      reject(signal?.reason);
-      this.#breakOff(new SendError("reset", "the connection ended before the end of the answer"));
-    };
-    if (signal?.aborted === true) this.#onAbort();
-    else signal?.addEventListener("abort", this.#onAbort, { once: true });
+  get response(): Promise<Response> {
+    return this.#settled.promise;
   }
 
-  onHead({ status, headers: pairs }: AnswerHead): void {
+  /** Its connection is being made. */
+  await(pending: PendingConnection): void {
+    this.#pending = pending;
+  }
+
+  /** Sends the request, unless it was cancelled meanwhile. */
+  run(connection: GuardedConnection): void {
+    this.#pending = undefined;
+    if (this.#isOver) return connection.destroy();
+    this.#connection = connection;
+    connection.begin(this.#request, this);
+  }
+
+  onHead({ status, headers: pairs }: ResponseHead): void {
+    if (status < 200 || status > 599) {
+      this.#cancel();
+      const text = `the receiver answered ${status}, which is not a final status`;
+      return this.#fail(new SendError("status", text, { status }));
+    }
     const headers = new Headers();
     for (const [name, value] of pairs) {
       try {
         headers.append(name, value);
       } catch {
-        // A header that no one can read is no reason to lose an answer.
+        // An unreadable header is no reason to lose a response.
       }
     }
-    const hasBody = !this.#isHead && !BODILESS.includes(status);
-    this.#options.resolve(new Response(hasBody ? this.#stream() : null, { status, headers }));
+    const hasBody = !this.#request.isHeadOnly && !BODILESS.includes(status);
+    this.#settled.resolve(new Response(hasBody ? this.#stream() : null, { status, headers }));
   }
 
   onBody(piece: Uint8Array<ArrayBuffer>): void {
-    if (this.#body === undefined) {
-      // Nobody waits for it, and it may have no end.
-      this.#release();
-      return this.#exchange?.cancel();
-    }
+    // A body that no one reads may have no end.
+    if (this.#body === undefined) return this.#cancel();
     this.#body.enqueue(piece);
-    this.#exchange?.pause();
+    this.#connection?.pause();
   }
 
   onEnd(): void {
-    this.#release();
+    this.#end();
     this.#body?.close();
   }
 
   onError(error: SendError): void {
-    this.#options.reject(error);
-    this.#breakOff(error);
+    this.#end();
+    this.#fail(error);
   }
+
+  readonly #onAbort = (): void => {
+    this.#cancel();
+    this.#settled.reject(this.#signal?.reason);
+    this.#fail(new SendError("reset", "the connection ended before the end of the answer"));
+  };
 
   #stream(): ReadableStream<Uint8Array<ArrayBuffer>> {
     return new ReadableStream({
       start: (controller) => {
         this.#body = controller;
       },
-      pull: () => this.#exchange?.resume(),
+      pull: () => this.#connection?.resume(),
       cancel: () => {
         this.#body = undefined;
-        this.#release();
-        this.#exchange?.cancel();
+        this.#cancel();
       },
     }, { highWaterMark: 0 });
   }
 
-  #breakOff(error: SendError): void {
-    this.#release();
+  #fail(error: SendError): void {
+    this.#settled.reject(error);
     this.#body?.error(error);
     this.#body = undefined;
   }
 
-  #release(): void {
-    this.#options.signal?.removeEventListener("abort", this.#onAbort);
+  #cancel(): void {
+    const [pending, connection] = [this.#pending, this.#connection];
+    this.#end();
+    pending?.cancel();
+    connection?.destroy();
+  }
+
+  /** From here on its connection may serve another request. */
+  #end(): void {
+    this.#isOver = true;
+    this.#pending = undefined;
+    this.#connection = undefined;
+    this.#signal?.removeEventListener("abort", this.#onAbort);
   }
 }

@@ -1,44 +1,46 @@
 import { SendError } from "./send_error.ts";
 
-/** The head of an answer. */
-export interface AnswerHead {
+/** The head of a response. */
+export interface ResponseHead {
   readonly status: number;
-  /** Names in lower case, in the order in which they came. */
+  /** Names in lower case, in their order. */
   readonly headers: readonly (readonly [name: string, value: string])[];
-  /** Whether the server keeps the connection for another request, as far as its head says. */
+  /** Whether the server keeps the connection, as far as its head says. */
   readonly isKept: boolean;
 }
 
-/** Where the body of an answer ends: after so many bytes, with its last chunk, or with the connection. */
-export type BodyEnd = number | "chunks" | "close";
+/** Where the body of a response ends: after so many bytes, with its last chunk, or with the connection. */
+type BodyEnd = number | "chunks" | "close";
 
-/** The error for an answer that cannot be read, with the code that people know for it from other platforms. */
+/** The error for an unreadable response, with the code of Node's parser. */
 export function unreadable(code: string): SendError {
-  return new SendError("protocol", "the answer is no HTTP that can be read", { code });
+  return new SendError("protocol", "the response is not valid HTTP", { code });
 }
 
-/** `HTTP/2.0` is what some write who mean HTTP/1.1. */
+/** Some servers write `HTTP/2.0` and mean HTTP/1.1. */
 const STATUS_LINE = /^HTTP\/(1\.[01]|2\.0) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
 /** In lower case. */
 const NAME = /^[!#$%&'*+.^_`|~\da-z-]+$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-/** The platform sorts the headers of a response in time that grows with their square: 3,000 take it two seconds. */
+/** The platform sorts the headers of a response in quadratic time: 3,000 take two seconds. */
 const MAX_HEADERS = 128;
+const MAX_INTERIM = 100;
 const LENGTH = /^\d{1,15}$/;
-/** Statuses whose answers end with their head, whatever it says. */
+/** Statuses whose responses end with their head, whatever it says. */
 const BODILESS = [101, 204, 304];
 
-/** Takes the lines of a head, one after the other. */
+/** Parses the lines of a head, one after the other. */
 export class HeadLines {
   readonly #headers: (readonly [string, string])[] = [];
   #version = "";
   #status = 0;
-  /** What is said about the body and the connection, several headers of a name combined. */
+  /** The headers about the body and the connection, several of a name combined. */
   #length: string | undefined;
   #coding: string | undefined;
   #connection: string | undefined;
+  #interim = 0;
 
-  /** Whether nothing was taken yet. */
+  /** Whether there was no line yet. */
   get isEmpty(): boolean {
     return this.#version === "";
   }
@@ -47,25 +49,30 @@ export class HeadLines {
     return this.#status;
   }
 
-  /** Takes a line without its end; throws a `SendError` for one that cannot be. */
+  /** Parses a line without its end; throws a `SendError` for an invalid one. */
   take(line: string): void {
     if (this.isEmpty) this.#takeStatus(line);
     else this.#takeHeader(line);
   }
 
-  /** The whole. */
-  head(): AnswerHead {
+  /** Forgets an interim head, so that another one may follow; false when there were too many. */
+  skipInterim(): boolean {
+    this.#headers.length = 0;
+    this.#version = "";
+    this.#length = this.#coding = this.#connection = undefined;
+    return ++this.#interim <= MAX_INTERIM;
+  }
+
+  head(): ResponseHead {
     const isClosed = this.#connection !== undefined && tokens(this.#connection).includes("close");
-    const isKept = this.#version === "1.1" && !isClosed && !this.#mayHaveMore();
+    // A careless server may send a body that it announces where none can be.
+    const mayHaveMore = this.#status === 204 &&
+      (this.#coding !== undefined || Number(this.#length ?? 0) !== 0);
+    const isKept = this.#version === "1.1" && !isClosed && !mayHaveMore;
     return { status: this.#status, headers: this.#headers, isKept };
   }
 
-  /** Whether it speaks of a body where none can be: bytes that a careless server sends may still come. */
-  #mayHaveMore(): boolean {
-    return this.#status === 204 && (this.#coding !== undefined || Number(this.#length ?? 0) !== 0);
-  }
-
-  /** Where the body ends; throws a `SendError` where the head says two things at once. */
+  /** Where the body ends; throws a `SendError` for a contradictory head. */
   bodyEnd(isHeadOnly: boolean): BodyEnd {
     const [length, coding] = [this.#length, this.#coding];
     if (length !== undefined && (coding !== undefined || !LENGTH.test(length))) {
@@ -99,7 +106,7 @@ export class HeadLines {
 }
 
 function codedEnd(codings: readonly string[]): BodyEnd {
-  // Some would take the chunks apart once, others twice.
+  // Some readers would decode the chunks once, others twice.
   if (codings.filter((coding) => coding === "chunked").length > 1) {
     throw unreadable("HPE_INVALID_TRANSFER_ENCODING");
   }
@@ -115,7 +122,7 @@ function tokens(text: string): readonly string[] {
 }
 
 /** All values of a header, combined; nothing where it did not come. */
-export function headerText({ headers }: AnswerHead, wanted: string): string | undefined {
+export function headerText({ headers }: ResponseHead, wanted: string): string | undefined {
   let text: string | undefined;
   for (const [name, value] of headers) {
     if (name === wanted) text = combined(text, value);
@@ -123,12 +130,12 @@ export function headerText({ headers }: AnswerHead, wanted: string): string | un
   return text;
 }
 
-/** Whether a line holds nothing that another reader could take for the end of one. */
+/** Whether a line holds nothing that another reader could take for a line end. */
 export function isLineText(line: string): boolean {
   return VALUE.test(line);
 }
 
-/** Whether a text may become the line with which an answer begins. */
+/** Whether a text may become the first line of a response. */
 export function mayBeStatusLine(text: string): boolean {
   return "HTTP/".startsWith(text.slice(0, 5)) || text === "\r";
 }
@@ -138,7 +145,7 @@ function statusFault(line: string): string {
   return /^HTTP\/(?:1\.[01]|2\.0) /.test(line) ? "HPE_INVALID_STATUS" : "HPE_INVALID_VERSION";
 }
 
-/** The text from there on, without the spaces and tabs around it. */
+/** The text from there on, without spaces and tabs around it. */
 function trimmed(text: string, from: number): string {
   let [start, end] = [from, text.length];
   while (start < end && isBlank(text.charCodeAt(start))) start++;

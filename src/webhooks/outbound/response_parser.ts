@@ -1,74 +1,68 @@
 import type { Buffer } from "node:buffer";
-import { type AnswerHead, HeadLines, isLineText, mayBeStatusLine, unreadable } from "./response_head.ts";
+import { HeadLines, isLineText, mayBeStatusLine, type ResponseHead, unreadable } from "./response_head.ts";
 
-/** Who is told of an answer as it comes. */
-export interface AnswerParts {
-  /** The final head: those before it are not told. */
-  onHead(head: AnswerHead): void;
-  /** The next piece of the body; it may be kept only as a copy. */
+/** Receives a response as it comes. */
+export interface ResponseParts {
+  /** The final head; interim ones are skipped. */
+  onHead(head: ResponseHead): void;
+  /** The next piece of the body, a view of a larger buffer. */
   onBody(piece: Uint8Array<ArrayBuffer>): void;
 }
 
-/** Most bytes of a head, or of what stands behind the last chunk. */
+/** Most bytes of a head, or of trailers. */
 const MAX_HEAD_BYTES = 16_384;
-/** Most bytes of the line before a chunk. */
+/** Most bytes of the size line of a chunk. */
 const MAX_SIZE_BYTES = 256;
-/** Most answers that say that the answer is still to come. */
-const MAX_INTERIM = 100;
 
-/** What comes next: lines of a head, bytes of a body, or parts of a chunk. */
+/** What comes next. */
 type Phase = "head" | "bytes" | "size" | "chunk" | "chunk end" | "trailers" | "until close" | "over";
 
-/** Reads one answer of HTTP/1.1 from the pieces in which it comes, strictly, and keeps no more than one line of it. */
-export class AnswerReader {
-  readonly #parts: AnswerParts;
+/** Parses one response of HTTP/1.1 strictly, from the pieces in which it comes, and buffers no more than one line. */
+export class ResponseParser {
+  readonly #parts: ResponseParts;
   readonly #isHeadOnly: boolean;
   #phase: Phase = "head";
-  #lines = new HeadLines();
-  #head: AnswerHead | undefined;
-  /** The beginning of a line. */
+  readonly #lines = new HeadLines();
+  #head: ResponseHead | undefined;
   #line = "";
   /** How many bytes of lines may still come, and of the body or the chunk. */
   #lineBytes = MAX_HEAD_BYTES;
   #bodyBytes = 0;
-  #interim = 0;
-  #isFramed = false;
-  #hasMore = false;
+  /** Whether the connection stands where the next response would begin. */
+  #isClean = false;
 
-  constructor(parts: AnswerParts, isHeadOnly: boolean) {
+  constructor(parts: ResponseParts, isHeadOnly: boolean) {
     this.#parts = parts;
     this.#isHeadOnly = isHeadOnly;
   }
 
-  /** The head, once it is there. */
-  get head(): AnswerHead | undefined {
+  get head(): ResponseHead | undefined {
     return this.#head;
   }
 
-  /** Whether nothing more is to come. */
   get isOver(): boolean {
     return this.#phase === "over";
   }
 
-  /** Whether it is over, and the connection stands where the next answer would begin. */
+  /** Whether it is over, and another request may follow on its connection. */
   get isClean(): boolean {
-    return this.isOver && this.#isFramed && !this.#hasMore && this.#head?.isKept === true;
+    return this.isOver && this.#isClean;
   }
 
-  /** Takes a piece. Throws a `SendError` when it cannot be read; then nothing more may be given. */
+  /** Parses a piece. Throws a `SendError` for an invalid one, after which no other may follow. */
   push(piece: Buffer<ArrayBuffer>): void {
     let at = 0;
     while (at < piece.length && !this.isOver) at = this.#take(piece, at);
-    if (at < piece.length) this.#hasMore = true;
+    if (at < piece.length) this.#isClean = false;
   }
 
-  /** The connection ends here: whether that is an end of the answer as well. */
+  /** The connection ended; answers whether that ends the response as well. */
   end(): boolean {
     if (this.#phase === "until close") this.#phase = "over";
     return this.isOver;
   }
 
-  /** Takes some of a piece, at least a byte, and answers where it goes on. */
+  /** Parses some of a piece, at least a byte; answers where it goes on. */
   #take(piece: Buffer<ArrayBuffer>, at: number): number {
     switch (this.#phase) {
       case "bytes":
@@ -93,9 +87,9 @@ export class AnswerReader {
     return end;
   }
 
-  /** As many lines as there are of what comes now; what is left of the last one is kept. */
+  /** Parses as many lines of the phase as there are; an incomplete one is kept. */
   #takeLines(piece: Buffer<ArrayBuffer>, at: number): number {
-    // One byte is one character; a line before a chunk is short, and what follows is not looked at for it.
+    // In latin1 one byte is one character; a size line is short, so the chunk behind it is not decoded.
     const kept = this.#line.length;
     const end = Math.min(piece.length, at + this.#lineBytes + 1);
     const text = this.#line + piece.toString("latin1", at, end);
@@ -117,7 +111,7 @@ export class AnswerReader {
     return at + text.length - kept;
   }
 
-  /** Another protocol is told as soon as it is there: its end might never come. */
+  /** Another protocol is rejected with its first bytes: its first line might never end. */
   #checkBegin(line: string): void {
     if (this.#phase !== "head" || !this.#lines.isEmpty || mayBeStatusLine(line)) return;
     throw unreadable("HPE_INVALID_CONSTANT");
@@ -141,7 +135,6 @@ export class AnswerReader {
         if (line !== "") throw unreadable("HPE_STRICT");
         return this.#expect("size", MAX_SIZE_BYTES);
       default:
-        // What they say came too late for anybody.
         if (line === "") this.#phase = "over";
         else if (!isLineText(line)) throw unreadable("HPE_INVALID_HEADER_TOKEN");
     }
@@ -151,12 +144,10 @@ export class AnswerReader {
     const lines = this.#lines;
     const end = lines.bodyEnd(this.#isHeadOnly);
     if (lines.status >= 100 && lines.status < 200 && lines.status !== 101) {
-      if (++this.#interim > MAX_INTERIM) throw unreadable("HPE_HEADER_OVERFLOW");
-      this.#lines = new HeadLines();
+      if (!lines.skipInterim()) throw unreadable("HPE_HEADER_OVERFLOW");
       this.#lineBytes = MAX_HEAD_BYTES;
       return;
     }
-    this.#isFramed = end !== "close";
     if (end === "chunks") this.#expect("size", MAX_SIZE_BYTES);
     else if (end === "close") this.#phase = "until close";
     else {
@@ -164,6 +155,7 @@ export class AnswerReader {
       this.#phase = end === 0 ? "over" : "bytes";
     }
     this.#head = lines.head();
+    this.#isClean = this.#head.isKept && end !== "close";
     this.#parts.onHead(this.#head);
   }
 

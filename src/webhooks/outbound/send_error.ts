@@ -1,22 +1,19 @@
 import type { AttemptErrorKind } from "../model/records.ts";
 
-/** Facts that belong to some errors. */
-export interface SendErrorOptions {
-  /** What the platform calls it. */
-  readonly code?: string | undefined;
-  /** Of an answer that cannot be taken for one. */
-  readonly status?: number | undefined;
-}
-
-/** Why a request has no answer. The text holds no URL, no header and nothing of a body. */
+/** Why a request has no response. The text holds no URL, no header and nothing of a body. */
 export class SendError extends Error {
   override readonly name = "SendError";
   readonly kind: AttemptErrorKind;
-  /** Kept, so that others who know the platform's codes can tell as well. */
+  /** Of the platform. */
   readonly code?: string;
+  /** Of a response that is not final. */
   readonly status?: number;
 
-  constructor(kind: AttemptErrorKind, state: string, { code, status }: SendErrorOptions = {}) {
+  constructor(
+    kind: AttemptErrorKind,
+    state: string,
+    { code, status }: { readonly code?: string | undefined; readonly status?: number | undefined } = {},
+  ) {
     super(code === undefined ? state : `${state} (${code})`);
     this.kind = kind;
     if (code !== undefined) this.code = code;
@@ -24,19 +21,19 @@ export class SendError extends Error {
   }
 }
 
-/** What went wrong with a certificate, by the code of the platform; looked for in this order. */
+const UNTRUSTED = /SELF_SIGNED|^UNABLE_TO_|^CERT_UNTRUSTED$|^INVALID_CA$/;
+/** What is wrong with a certificate, by the code of the platform; the first match counts. */
 const TLS_STATES: readonly (readonly [RegExp, string])[] = [
   [/^ERR_TLS_CERT_ALTNAME_INVALID$|HOSTNAME_MISMATCH/, "the certificate is for another name"],
   [/^CERT_HAS_EXPIRED$/, "the certificate has expired"],
   [/^CERT_NOT_YET_VALID$/, "the certificate is not valid yet"],
   [/^CERT_REVOKED$/, "the certificate was revoked"],
-  [/SELF_SIGNED|^UNABLE_TO_|^CERT_UNTRUSTED$|^INVALID_CA$/, "nobody who is trusted issued the certificate"],
+  [UNTRUSTED, "the certificate is not issued by a trusted authority"],
 ];
 
-/** The chain of the certificate ends at nobody who is trusted. */
-export function isUntrusted(error: SendError): boolean {
-  return error.kind === "tls" && error.code !== undefined &&
-    /SELF_SIGNED|^UNABLE_TO_|^CERT_UNTRUSTED$|^INVALID_CA$/.test(error.code);
+/** Whether the chain of the certificate ends at no trusted authority. */
+export function isUntrusted(error: unknown): boolean {
+  return error instanceof SendError && error.kind === "tls" && UNTRUSTED.test(error.code ?? "");
 }
 
 /** The error for a name that was not resolved. */
@@ -56,8 +53,8 @@ export function tlsError(error: unknown): SendError {
   return new SendError("tls", state ?? "the TLS handshake failed", { code });
 }
 
-/** The error for a connection on which no whole head of an answer came. */
-export function answerError(error: unknown): SendError {
+/** The error for a connection that ended before the head of a response. */
+export function responseError(error: unknown): SendError {
   if (error instanceof SendError) return error;
   return new SendError("reset", "the connection ended before an answer came", { code: codeOf(error) });
 }

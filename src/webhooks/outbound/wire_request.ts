@@ -5,14 +5,13 @@ import { SendError } from "./send_error.ts";
 /** Where a request goes. */
 export interface WireTarget {
   readonly dial: DialTarget;
-  /** The same for all requests that one connection may serve. */
+  /** Equal for all requests that one connection may serve. */
   readonly key: string;
-  /** What `host` says. */
   readonly authority: string;
   readonly path: string;
 }
 
-/** A request as it is put on the wire. */
+/** A request to be written as HTTP/1.1. */
 export interface WireRequest {
   readonly target: WireTarget;
   readonly method: string;
@@ -20,35 +19,25 @@ export interface WireRequest {
   readonly body?: Uint8Array | undefined;
 }
 
-/** Facts about the way that a request takes. */
+/** How requests are written. */
 export interface WireOptions {
   readonly isReusing: boolean;
-  /** Whether a proxy reads the request. */
   readonly isProxied: boolean;
-  /** For the proxy. */
   readonly credentials?: string | undefined;
 }
 
-/** Headers that say how a message is framed and where it goes: they are never the caller's. */
-const OURS = new Set([
-  ...[
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "http2-settings",
-    "keep-alive",
-    "proxy-authorization",
-  ],
-  ...["proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"],
-]);
+/** Headers of framing and routing: callers cannot set them. */
+const OURS = new Set(
+  ("connection content-length expect host http2-settings keep-alive proxy-authorization proxy-connection te trailer " +
+    "transfer-encoding upgrade").split(" "),
+);
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const VISIBLE = /^[\x21-\x7e]+$/;
 /** Methods whose requests have a body, an empty one where there is none. */
 const WITH_BODY = /^(?:POST|PUT|PATCH)$/;
 const encoder = new TextEncoder();
-/** A body of so many bytes goes with the head in one piece. */
+/** A body of at most so many bytes is joined to the head. */
 const MAX_JOINED_BYTES = 65_536;
 
 /** Where a URL leads. Throws a `SendError`. */
@@ -58,12 +47,12 @@ export function wireTargetOf(url: URL): WireTarget {
   }
   const dial = targetOf(url);
   const path = url.pathname + url.search;
-  // What parsed is of this form; a request that could be read as two has to be impossible, not unlikely.
+  // A parsed URL has this form; that a request could be read as two has to be impossible, not unlikely.
   if (!VISIBLE.test(path) || !VISIBLE.test(url.host)) throw unsendable("invalid_url");
   return { dial, key: `${dial.isTls} ${dial.port} ${dial.host}`, authority: url.host, path };
 }
 
-/** The bytes of a request, its length told and its framing nobody else's. Throws a `SendError`. */
+/** The bytes of a request, with its length; the caller cannot change its framing. Throws a `SendError`. */
 export function wireBytes(
   { target, method, headers, body }: WireRequest,
   options: WireOptions,
@@ -90,14 +79,14 @@ function joined(head: string, body: Uint8Array = new Uint8Array()): Uint8Array[]
   // One character is one byte.
   const bytes = Buffer.allocUnsafe(head.length + (isOne ? body.byteLength : 0));
   const { read, written } = encoder.encodeInto(head, bytes);
-  // Rarely is there more than ASCII in it, for which this takes three times as long.
+  // Latin-1 takes three times as long as ASCII, and is rare.
   if (read !== head.length || written !== head.length) bytes.write(head, 0, "latin1");
   if (!isOne) return [bytes, body];
   bytes.set(body, head.length);
   return [bytes];
 }
 
-/** Each header once: of two that differ in their case alone the later one holds. */
+/** Each header once: of two that differ only in case the later one counts. */
 function onceEach(headers: WireRequest["headers"]): Iterable<readonly [string, string]> {
   const byName = new Map<string, readonly [string, string]>();
   for (const header of headers) byName.set(checkedName(header[0]), header);
@@ -105,7 +94,7 @@ function onceEach(headers: WireRequest["headers"]): Iterable<readonly [string, s
 }
 
 const MAX_NAMES = 1_000;
-/** Names that were found to be right, with their forms in lower case. */
+/** Valid names, with their forms in lower case. */
 const names = new Map<string, string>();
 
 function checkedName(name: string): string {

@@ -2,7 +2,7 @@ import { dirname } from "node:path";
 import { errorText } from "../../base/error_text.ts";
 import type { Logger } from "../../base/log.ts";
 
-/** How long a key of AES-256 is. */
+/** Of a key of AES-256. */
 export const ENCRYPTION_KEY_BYTES = 32;
 
 const OWNER_ONLY = 0o600;
@@ -10,9 +10,8 @@ const OTHERS = 0o077;
 
 /** Where a key file may be. */
 export interface KeyFilePlaces {
-  /** As the settings name it. */
   readonly named: string | undefined;
-  /** Next to the store; absent where instances share the store, and none of them may create a key for itself. */
+  /** Next to the store; absent where instances share the store, so that none may create its own key. */
   readonly ofStore: string | undefined;
   /** Whether the settings hold keys: a key file only opens older secrets then. */
   readonly hasKeys: boolean;
@@ -47,19 +46,13 @@ export async function chosenKeyFile(
 }
 
 async function warnOfOther(named: string, ofStore: string, logger: Logger): Promise<void> {
-  const advice = await isSameKey(named, ofStore)
+  const [one, other] = await Promise.all(
+    [named, ofStore].map((path) => Deno.readTextFile(path).then((text) => text.trim(), () => undefined)),
+  );
+  const advice = one !== undefined && one === other
     ? "it holds the same key, remove it"
     : "it holds another key, which secrets in the store may require";
   logger.warning(`A key file next to the store is not used: ${advice}`, { file: ofStore });
-}
-
-async function isSameKey(...paths: readonly [string, string]): Promise<boolean> {
-  try {
-    const [one, other] = await Promise.all(paths.map((path) => Deno.readTextFile(path)));
-    return one?.trim() === other?.trim();
-  } catch {
-    return false;
-  }
 }
 
 async function fileAt(path: string): Promise<Deno.FileInfo | undefined> {
@@ -71,7 +64,7 @@ async function fileAt(path: string): Promise<Deno.FileInfo | undefined> {
   }
 }
 
-/** The key that a file holds; nothing where there is no such file, and a throw where it holds no key. */
+/** The key of a file; nothing where the file is missing. Throws when it holds no key. */
 export async function readKeyFile(path: string, logger: Logger): Promise<Uint8Array | undefined> {
   let text: string;
   let mode: number | null;
@@ -84,71 +77,64 @@ export async function readKeyFile(path: string, logger: Logger): Promise<Uint8Ar
   }
   const key = keyOf(text.trim());
   if (key === undefined) {
-    throw new Error(
-      `Cannot use the key file "${path}": it does not hold base64 of ${ENCRYPTION_KEY_BYTES} bytes; ` +
-        "the file as it was made, or from a backup, would be right",
-    );
+    const state = `it does not hold base64 of ${ENCRYPTION_KEY_BYTES} bytes; restore it from a backup`;
+    throw new Error(`Cannot use the key file "${path}": ${state}`);
   }
   if (mode !== null && (mode & OTHERS) !== 0) {
-    logger.warning(`The key file is open to others, mode ${(mode & 0o777).toString(8)}; 600 would be right`, {
-      file: path,
-    });
+    const found = (mode & 0o777).toString(8);
+    logger.warning(`The key file is open to others, mode ${found}, expected 600`, { file: path });
   }
   return key;
 }
 
-/** The key that a file holds, and whether there was none before. */
-export interface FoundKey {
-  readonly key: Uint8Array;
-  readonly isMade: boolean;
-}
-
-/** The key that a file holds. Where there is none it is made; of processes that do so at once all get the same one. */
-export async function readOrMakeKeyFile(path: string, logger: Logger): Promise<FoundKey> {
+/** The key of a file, which is created where it is missing; processes that do so concurrently get the same one. */
+export async function readOrCreateKeyFile(
+  path: string,
+  logger: Logger,
+): Promise<{ readonly key: Uint8Array; readonly isCreated: boolean }> {
   const found = await readKeyFile(path, logger);
-  if (found !== undefined) return { key: found, isMade: false };
+  if (found !== undefined) return { key: found, isCreated: false };
   try {
-    if (await make(path)) {
-      logger.warning(
-        "A key was made that seals the signing secrets: back it up, without it they cannot be read again",
-        { file: path },
-      );
+    if (await create(path)) {
+      const text =
+        "A key that seals the signing secrets was created: back it up, without it they cannot be read";
+      logger.warning(text, { file: path });
     }
-  } catch (error) {
-    throw new Error(
-      `Cannot make the key file "${path}": ${errorText(error)}; WEBHOOK_ENCRYPTION_KEY would do without it`,
-      { cause: error },
-    );
+  } catch (cause) {
+    const text = `Cannot create the key file "${path}": ${
+      errorText(cause)
+    }; set WEBHOOK_ENCRYPTION_KEY instead`;
+    throw new Error(text, { cause });
   }
-  const made = await readKeyFile(path, logger);
-  if (made === undefined) throw new Error(`Cannot read the key file "${path}": it is gone again`);
-  return { key: made, isMade: true };
+  const key = await readKeyFile(path, logger);
+  if (key === undefined) throw new Error(`Cannot read the key file "${path}": it was removed`);
+  return { key, isCreated: true };
 }
 
 /**
- * Writes a key beside its place and links it there, which fails where a file stands: so nobody ever reads half a
- * key, and a process that ends meanwhile leaves none. False when another process was first.
+ * Writes a key to a temporary file and links that to its path, which fails where a file exists: so no process reads half
+ * a key, and one that ends meanwhile leaves none. False when another process was first.
  */
-async function make(path: string): Promise<boolean> {
+async function create(path: string): Promise<boolean> {
   const key = crypto.getRandomValues(new Uint8Array(ENCRYPTION_KEY_BYTES));
-  const beside = `${path}.${crypto.randomUUID()}`;
+  const temporary = `${path}.${crypto.randomUUID()}`;
   try {
-    using file = await Deno.open(beside, { write: true, createNew: true, mode: OWNER_ONLY });
+    using file = await Deno.open(temporary, { write: true, createNew: true, mode: OWNER_ONLY });
     const bytes = new TextEncoder().encode(`${key.toBase64()}\n`);
     for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
     await file.sync();
-    await Deno.link(beside, path);
+    await Deno.link(temporary, path);
     await syncFolder(dirname(path));
     return true;
   } catch (error) {
     if (error instanceof Deno.errors.AlreadyExists) return false;
     throw error;
   } finally {
-    await Deno.remove(beside).catch(() => {});
+    await Deno.remove(temporary).catch(() => {});
   }
 }
 
-/** Makes the name of a new file last; some file systems do so by themselves and refuse to be asked. */
+/** Makes the name of a new file durable; some file systems do so by themselves and refuse the call. */
 async function syncFolder(path: string): Promise<void> {
   using folder = await Deno.open(path);
   await folder.sync().catch(() => {});

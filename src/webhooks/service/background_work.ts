@@ -1,38 +1,33 @@
-import type { Clock } from "../../base/clock.ts";
-import type { Logger } from "../../base/log.ts";
-import { Dispatcher } from "../deliveries/dispatcher.ts";
-import type { DispatcherOptions } from "../deliveries/dispatcher_options.ts";
-import type { AdministrationStore, WebhookStore } from "../store/store.ts";
-import { type SharedStoreMetrics, storeGauges, type WebhookMetrics } from "./metrics.ts";
+import { WakeLoop } from "../../base/wake_loop.ts";
+import { Dispatcher, type DispatcherOptions } from "../deliveries/dispatcher.ts";
+import { DurationSamples, prefixed, type SharedStoreMetrics, type WebhookMetrics } from "./metrics.ts";
 import { WorkflowRunner, type WorkflowRunnerOptions } from "../workflows/runner.ts";
+import { voidClaims } from "../store/claims.ts";
+import { removeFinished } from "../store/retention.ts";
+import type { WebhookStore } from "../store/store.ts";
 
 /** The right to do the work of a store. */
 export interface TakenWork {
-  /** Whether nobody else has it; claims that others have are void then. */
+  /** Whether no other process has it; claims of others are void then. */
   readonly isSole: boolean;
-  /** Whether it is still held; asked several times a second. */
+  /** Whether it is still held; called several times a second. */
   keep(): boolean;
-  /** Gives it up. */
   release(): void;
 }
 
-/** What deliveries and workflows are worked on with. */
-export interface WebhookWorkParts
+/** What the background work uses. */
+export interface BackgroundWorkParts
   extends Omit<DispatcherOptions, "store" | "at">, Omit<WorkflowRunnerOptions, "store" | "at"> {
   readonly store: WebhookStore;
-  /** Takes over the work of the store; nothing while another process alone has it. */
+  /** Takes over the work of the store; nothing while another process has it alone. */
   readonly takeLock: () => TakenWork | undefined;
-  /** The time of all that is stored. */
-  readonly clock: Clock;
-  readonly newId: () => string;
-  readonly logger: Logger;
   /** How long finished work is kept. */
   readonly retentionMs: number;
   /** How long commits took since the last call, in milliseconds. */
   readonly takeCommitTimes?: (() => readonly number[]) | undefined;
-  /** How a store that several machines share stands. */
+  /** The metrics of a store that several machines share. */
   readonly sharedStoreMetrics?: (() => SharedStoreMetrics) | undefined;
-  /** Called with the reason when another process has taken the lock and voided the claims; all work has to end. */
+  /** Called when another process has taken the lock and voided the claims: all work has to end. */
   readonly onLockLost?: ((state: string) => void) | undefined;
   /** Called around each step of an attempt. */
   readonly atAttempt?: DispatcherOptions["at"];
@@ -42,53 +37,50 @@ export interface WebhookWorkParts
 
 /** How often a process tries to take the lock, and checks that it still holds it. */
 const LOCK_MS = 250;
-/** How often what is too old is removed, and how many rows at once. */
+/** How often old work is removed, and how many rows per transaction. */
 const SWEEP_MS = 60_000;
 const SWEPT_ROWS = 500;
-/** How often what removals have left is gone on with. */
+/** How often the rest of what was removed is cleared. */
 const CLEAR_MS = 1_000;
-/** How often it is said that the work cannot be taken over. */
-const TELL_MS = 10_000;
-/** Attempts whose time is kept between two takes. */
-const MAX_TIMES = 10_000;
+const LOG_MS = 10_000;
 
 /**
  * The part that only one process does at a time where the store is a file: deliveries, workflows and the removal of old
- * work. It begins once the lock of the store is had. Of a store that several machines share every process has it.
+ * work. It begins once the lock of the store is taken. With a store that several machines share, every process has it.
  */
-export class WebhookWork {
-  readonly #parts: WebhookWorkParts;
+export class BackgroundWork {
+  readonly #parts: BackgroundWorkParts;
   readonly #ended = new Map<string, number>();
-  #times: number[] = [];
+  readonly #attemptTimes = new DurationSamples();
+  readonly #lockCheck: WakeLoop;
+  readonly #sweeping: WakeLoop;
+  readonly #clearing: WakeLoop;
   #lock: TakenWork | undefined;
   #dispatcher: Dispatcher | undefined;
   #runner: WorkflowRunner | undefined;
   #isStopping = false;
   /** By the clock's `elapsed`. */
-  #nextTell = -Infinity;
-  #taking: Promise<void> = Promise.resolve();
-  #sweeping: Promise<void> = Promise.resolve();
-  #clearing: Promise<void> = Promise.resolve();
-  #cancelTake = () => {};
-  #cancelKeep = () => {};
-  #cancelClear = () => {};
-  #cancelSweep = () => {};
+  #nextLogAt = -Infinity;
 
-  constructor(parts: WebhookWorkParts) {
-    this.#parts = parts;
+  constructor(parts: BackgroundWorkParts) {
+    const { clock } = this.#parts = parts;
+    const loop = (pollMs: number, round: () => Promise<boolean>) => new WakeLoop({ clock, pollMs, round });
+    this.#lockCheck = loop(LOCK_MS, () => this.#checkLock());
+    this.#sweeping = loop(SWEEP_MS, () => this.#sweep());
+    this.#clearing = loop(CLEAR_MS, () => this.#clear());
   }
 
-  /** Begins to look for the lock. */
+  /** Begins to try for the lock. */
   start(): void {
-    this.#taking = this.#take();
+    this.#lockCheck.start();
   }
 
-  /** Whether the lock is had and the work has begun. */
+  /** Whether the lock is taken and the work has begun. */
   get isWorking(): boolean {
     return this.#dispatcher !== undefined && !this.#isStopping;
   }
 
-  /** How many attempts of an endpoint run; nothing where other processes make them, or some of them. */
+  /** How many attempts of an endpoint run; unknown where other processes may make some of them. */
   inFlight(endpointId: string): number | undefined {
     return this.#lock?.isSole === true ? this.#dispatcher?.inFlight(endpointId) : undefined;
   }
@@ -103,12 +95,14 @@ export class WebhookWork {
     this.#runner?.wake();
   }
 
-  /** What was counted since the start, and the durations since the last call. */
+  /** Counters since the start, and the durations since the last call. */
   metrics(): WebhookMetrics {
-    const counted = this.#dispatcher?.figures;
+    const counted = this.#dispatcher?.metrics;
     const shared = this.#parts.sharedStoreMetrics?.();
-    const durations = { attempt_time: this.#times, commit_time: this.#parts.takeCommitTimes?.() ?? [] };
-    this.#times = [];
+    const durations = {
+      attempt_time: this.#attemptTimes.take(),
+      commit_time: this.#parts.takeCommitTimes?.() ?? [],
+    };
     return {
       counters: {
         ...prefixed("attempts", Object.entries(counted?.attempts ?? {})),
@@ -116,12 +110,12 @@ export class WebhookWork {
         lost_claims: counted?.lostClaims ?? 0,
         expired_claims: counted?.expiredClaims ?? 0,
         store_errors: counted?.storeErrors ?? 0,
-        store_repeats: shared?.repeats ?? 0,
+        transaction_retries: shared?.retries ?? 0,
       },
       gauges: {
         attempts_in_flight: this.#dispatcher?.running ?? 0,
-        executions_in_work: this.#runner?.running ?? 0,
-        dispatching: this.isWorking ? 1 : 0,
+        executions_in_flight: this.#runner?.running ?? 0,
+        is_dispatcher: this.isWorking ? 1 : 0,
         clock_offset_seconds: (shared?.wallAheadMs ?? 0) / 1_000,
       },
       durations,
@@ -129,66 +123,49 @@ export class WebhookWork {
     };
   }
 
-  /** What the store tells of itself. */
-  async storeGauges(store: Pick<AdministrationStore, "figures">): Promise<Record<string, number>> {
-    const now = this.#parts.clock.now();
-    return storeGauges(await store.figures(now), now);
-  }
-
-  /** Lets attempts and steps run for so long, and gives the lock back. */
+  /** Gives attempts and steps this long, and releases the lock. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true;
-    this.#cancelTake();
-    await this.#taking;
-    this.#cancelKeep();
-    this.#cancelSweep();
-    this.#cancelClear();
-    const chores = [this.#sweeping, this.#clearing];
-    await Promise.all([this.#dispatcher?.stop(graceMs), this.#runner?.stop(graceMs), ...chores]);
+    await this.#lockCheck.stop();
+    await Promise.all([
+      ...[this.#dispatcher?.stop(graceMs), this.#runner?.stop(graceMs)],
+      ...[this.#sweeping.stop(), this.#clearing.stop()],
+    ]);
     this.#lock?.release();
     this.#lock = undefined;
   }
 
-  async #take(): Promise<void> {
-    if (this.#isStopping) return;
-    const { clock, logger } = this.#parts;
+  async #checkLock(): Promise<boolean> {
+    const { logger, onLockLost } = this.#parts;
+    if (this.#dispatcher !== undefined) {
+      if (this.#lock?.keep() !== false) return false;
+      void this.#lockCheck.stop();
+      onLockLost?.("Cannot keep the lock of the store: another process holds it");
+      return false;
+    }
     try {
       this.#lock ??= this.#parts.takeLock();
-      if (this.#lock !== undefined) {
-        await this.#begin(this.#lock);
-        this.#keep(this.#lock);
-        const others = this.#lock.isSole ? "" : ", as others do that share it";
-        return logger.info(`This process makes the deliveries and runs the workflows of the store${others}`);
-      }
+      if (this.#lock === undefined) return false;
+      await this.#begin(this.#lock);
+      const others = this.#lock.isSole ? "" : ", as others do that share it";
+      logger.info(`This process makes the deliveries and runs the workflows of the store${others}`);
     } catch (error) {
-      // It is tried again four times a second.
-      const elapsed = clock.elapsed();
-      if (elapsed >= this.#nextTell) {
-        logger.error("Cannot take over the work of the store yet", { error });
-        this.#nextTell = elapsed + TELL_MS;
-      }
+      this.#logError("Cannot take over the work of the store yet", error);
     }
-    this.#cancelTake = clock.after(LOCK_MS, () => void (this.#taking = this.#take()));
-  }
-
-  #keep(lock: TakenWork): void {
-    this.#cancelKeep = this.#parts.clock.after(LOCK_MS, () => {
-      if (lock.keep()) this.#keep(lock);
-      else this.#parts.onLockLost?.("Cannot keep the lock of the store: another process holds it");
-    });
+    return false;
   }
 
   async #begin({ isSole }: TakenWork): Promise<void> {
     const { store, clock, atAttempt, atStep } = this.#parts;
-    // Where nobody else has the lock, whoever had these claims is gone.
-    await store.voidClaims({ now: clock.now(), which: isSole ? "all" : "expired" });
+    // Under a sole lock all claims are left over from processes that ended.
+    await store.write(voidClaims, { now: clock.now(), which: isSole ? "all" : "expired" });
     if (this.#isStopping) return;
     const dispatcher = this.#dispatcher = new Dispatcher({
       ...this.#parts,
       at: atAttempt,
       keepOtherClaims: () => this.#runner?.keepClaims() ?? Promise.resolve(true),
       onAttempt: (report) => {
-        if (this.#times.length < MAX_TIMES) this.#times.push(report.tookMs);
+        this.#attemptTimes.add(report.tookMs);
         this.#parts.onAttempt?.(report);
       },
     });
@@ -203,53 +180,38 @@ export class WebhookWork {
     });
     dispatcher.start();
     runner.start();
-    this.#sweepAndAgain();
-    this.#clearAndAgain();
+    this.#sweeping.start();
+    this.#clearing.start();
   }
 
-  #clearAndAgain(): void {
-    this.#clearing = this.#clear().then(() => {
-      if (this.#isStopping) return;
-      this.#cancelClear = this.#parts.clock.after(CLEAR_MS, () => this.#clearAndAgain());
-    });
-  }
-
-  /** In portions, as what is too old is removed; what is left after a crash is found again. */
-  async #clear(): Promise<void> {
-    const { store, clock, newId, logger } = this.#parts;
+  /** Clears a portion of what belonged to removed records; what a crash leaves over is found again. */
+  async #clear(): Promise<boolean> {
+    const { store, clock, newId } = this.#parts;
     try {
-      let isMore = true;
-      while (isMore && !this.#isStopping) isMore = await store.clearRemoved({ now: clock.now(), newId });
+      return await store.clearRemoved({ now: clock.now(), newId });
     } catch (error) {
-      const elapsed = clock.elapsed();
-      if (elapsed < this.#nextTell) return;
-      logger.error("Cannot end what belonged to something that was removed", { error });
-      this.#nextTell = elapsed + TELL_MS;
+      this.#logError("Cannot clear what belonged to a removed record", error);
+      return false;
     }
   }
 
-  #sweepAndAgain(): void {
-    this.#sweeping = this.#sweep().then(() => {
-      if (this.#isStopping) return;
-      this.#cancelSweep = this.#parts.clock.after(SWEEP_MS, () => this.#sweepAndAgain());
-    });
-  }
-
-  /** In portions, so that others get at the store in between. */
-  async #sweep(): Promise<void> {
+  /** Removes a portion of the old work, so that others can write in between. */
+  async #sweep(): Promise<boolean> {
     const { store, clock, retentionMs, logger } = this.#parts;
     try {
-      let removed = 1;
-      while (removed > 0 && !this.#isStopping) {
-        const now = clock.now();
-        removed = await store.removeFinished({ before: now - retentionMs, now, max: SWEPT_ROWS });
-      }
+      const now = clock.now();
+      return await store.write(removeFinished, { before: now - retentionMs, now, max: SWEPT_ROWS }) > 0;
     } catch (error) {
       logger.error("Cannot remove old work from the store", { error });
+      return false;
     }
   }
-}
 
-function prefixed(prefix: string, counts: Iterable<readonly [string, number]>): Record<string, number> {
-  return Object.fromEntries([...counts].map(([name, count]) => [`${prefix}.${name}`, count]));
+  /** Logs an error that comes back with each round, now and then. */
+  #logError(message: string, error: unknown): void {
+    const elapsed = this.#parts.clock.elapsed();
+    if (elapsed < this.#nextLogAt) return;
+    this.#nextLogAt = elapsed + LOG_MS;
+    this.#parts.logger.error(message, { error });
+  }
 }

@@ -1,56 +1,45 @@
 import type { WorkerPort } from "../../base/supervised_worker.ts";
-import type {
-  AdministrationCall,
-  EventCall,
-  EventCaller,
-  TriggerCall,
-  TriggerCaller,
-  WebhookAnswer,
-} from "../api/calls.ts";
+import type { AdministrationCall, EventCall, TriggerCall, WebhookAnswer } from "../api/calls.ts";
+import type { PostgresStoreOptions } from "../store/postgres/store.ts";
 import type { LimitDecision } from "../model/limit_call.ts";
 import type { WebhookMetrics } from "./metrics.ts";
 import type { WebhookSpan } from "./spans.ts";
 
-/** How a PostgreSQL is used. */
-export interface PostgresSettings {
-  /** With name and password. */
-  readonly address: string;
-  /** Most connections. */
-  readonly poolSize: number;
-  readonly connectTimeoutMs: number;
-  readonly statementTimeoutMs: number;
-  readonly lockTimeoutMs: number;
-}
+/** Settings of a store in PostgreSQL. */
+export type PostgresSettings = Pick<
+  PostgresStoreOptions,
+  "address" | "poolSize" | "connectTimeoutMs" | "statementTimeoutMs" | "lockTimeoutMs"
+>;
 
-/** Where everything is kept: in a file, or in a PostgreSQL that several machines share. */
+/** The store: a file, or a PostgreSQL that several machines share. */
 export type StoreSettings =
   | { readonly kind: "file"; readonly path: string }
   | { readonly kind: "postgres" } & PostgresSettings;
 
-/** The settings of the webhook service, as a worker is told. */
+/** The settings of the webhook service, as sent to its worker. */
 export interface WebhookOptions {
   readonly store: StoreSettings;
-  /** Keys for secrets in base64, the first seals; without any the key file is used. */
+  /** Keys for secrets in base64, of which the first one seals; without any the key file is used. */
   readonly encryptionKeys: readonly string[];
   /** The key file; one next to the store when absent. */
   readonly encryptionKeyFile?: string | undefined;
-  /** Of an attempt whose endpoint has none of its own. */
+  /** Of an attempt whose endpoint sets no timeout. */
   readonly timeoutMs: number;
   readonly connectTimeoutMs: number;
   readonly retentionMs: number;
   readonly maxInFlight: number;
-  /** Ranges that deliveries may reach beside public addresses. */
+  /** Ranges that deliveries may reach in addition to public addresses. */
   readonly allowCidrs: readonly string[];
   readonly proxy?: string | undefined;
   readonly caFile?: string | undefined;
   /** Absent for no workflows. */
   readonly workflowDirectory?: string | undefined;
-  /** The environment variables that workflows may read; those that are not set are there without a value. */
+  /** The environment variables that workflows may read; `undefined` for unset ones. */
   readonly workflowEnv: Readonly<Record<string, string | undefined>>;
-  /** Ranges that requests of workflows may reach beside public addresses. */
+  /** Ranges that requests of workflows may reach in addition to public addresses. */
   readonly workflowAllowCidrs: readonly string[];
   readonly maxRunning: number;
-  /** Whether spans are told. */
+  /** Whether spans are sent. */
   readonly isTraced: boolean;
   /** Of Weir, for the user agent. */
   readonly version: string;
@@ -58,9 +47,7 @@ export interface WebhookOptions {
 
 /** A call by its method of `WebhookCalls`. */
 export type WebhookRequest =
-  | { readonly method: "admitTrigger"; readonly call: TriggerCaller }
   | { readonly method: "acceptTrigger"; readonly call: TriggerCall }
-  | { readonly method: "admitEvent"; readonly call: EventCaller }
   | { readonly method: "acceptEvent"; readonly call: EventCall }
   | { readonly method: "administer"; readonly call: AdministrationCall };
 
@@ -78,9 +65,9 @@ export type FromWebhookWorker =
   | { readonly type: "ready" }
   /** It cannot start yet, and tries again. */
   | { readonly type: "waiting"; readonly reason: string }
-  /** It cannot start, or go on. */
+  /** It cannot start, or continue. */
   | { readonly type: "failed"; readonly reason: string }
-  | { readonly type: "answer"; readonly id: number; readonly answer: WebhookAnswer | undefined }
+  | { readonly type: "answer"; readonly id: number; readonly answer: WebhookAnswer }
   | {
     readonly type: "limit";
     readonly id: number;

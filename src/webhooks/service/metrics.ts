@@ -1,29 +1,29 @@
-import type { StoreFigures } from "../store/store.ts";
+import type { StoreMetrics } from "../store/store.ts";
 
-/** What the webhook service tells of itself once a second. */
+/** The metrics of the webhook service. */
 export interface WebhookMetrics {
-  /** Numbers that only grow, since its start. */
+  /** Since the start of the worker. */
   readonly counters: Readonly<Record<string, number>>;
   readonly gauges: Readonly<Record<string, number>>;
-  /** Durations since the last time, in milliseconds. */
+  /** Durations since the last metrics, in milliseconds. */
   readonly durations: Readonly<Record<string, readonly number[]>>;
-  /** What is wrong with the store; absent while nothing is. */
+  /** What is wrong with the store, if anything. */
   readonly problem?: string | undefined;
-  /** What its operator should know although it works. */
+  /** What the operator should know although the service works. */
   readonly note?: string | undefined;
 }
 
-/** How a store that several machines share stands. */
+/** The metrics of a store that several machines share. */
 export interface SharedStoreMetrics {
-  /** Transactions that were done again because another one came before. */
-  readonly repeats: number;
+  /** Transactions that were retried after a conflict. */
+  readonly retries: number;
   /** How far the clock of this machine is ahead of the store's. */
   readonly wallAheadMs: number;
-  /** What is wrong with the clock of this machine. */
+  /** What is wrong with the clock of this machine, if anything. */
   readonly problem?: string | undefined;
 }
 
-/** The counters that are there from the start, so that every one is shown before it first counts. */
+/** The counters; each one is shown from the start. */
 export const WEBHOOK_COUNTERS: readonly string[] = [
   ...["succeeded", "failed", "cancelled"].map((status) => `executions_ended.${status}`),
   ...[
@@ -44,7 +44,7 @@ export const WEBHOOK_COUNTERS: readonly string[] = [
   "lost_claims",
   "expired_claims",
   "store_errors",
-  "store_repeats",
+  "transaction_retries",
 ];
 
 /** The gauges. */
@@ -55,27 +55,51 @@ export const WEBHOOK_GAUGES: readonly string[] = [
   "oldest_due_age_seconds",
   "store_bytes",
   "attempts_in_flight",
-  "executions_in_work",
-  "dispatching",
+  "executions_in_flight",
+  "is_dispatcher",
   "clock_offset_seconds",
 ];
 
 /** The timers. */
 export const WEBHOOK_TIMERS: readonly string[] = ["attempt_time", "commit_time"];
 
-/** What the store tells, as gauges. */
+/** The store's metrics as gauges. */
 export function storeGauges(
-  { deliveries, executions, dueNow, oldestDueAt, bytes }: StoreFigures,
+  { deliveries, executions, dueNow, oldestDueAt, bytes }: StoreMetrics,
   now: number,
 ): Record<string, number> {
   const age = oldestDueAt === undefined ? 0 : Math.max(0, now - oldestDueAt) / 1_000;
   return {
-    ...Object.fromEntries(Object.entries(deliveries).map(([state, count]) => [`deliveries.${state}`, count])),
-    ...Object.fromEntries(
-      Object.entries(executions).map(([status, count]) => [`executions.${status}`, count]),
-    ),
+    ...prefixed("deliveries", Object.entries(deliveries)),
+    ...prefixed("executions", Object.entries(executions)),
     due_now: dueNow,
     oldest_due_age_seconds: age,
     store_bytes: bytes,
   };
+}
+
+/** Counts by name, with a prefix before each name. */
+export function prefixed(
+  prefix: string,
+  counts: Iterable<readonly [string, number]>,
+): Record<string, number> {
+  return Object.fromEntries([...counts].map(([name, count]) => [`${prefix}.${name}`, count]));
+}
+
+/** Durations between two takes; of more than this many the rest is dropped. */
+const MAX_SAMPLES = 10_000;
+
+/** Collects durations, in milliseconds, until they are taken. */
+export class DurationSamples {
+  #samples: number[] = [];
+
+  add(ms: number): void {
+    if (this.#samples.length < MAX_SAMPLES) this.#samples.push(ms);
+  }
+
+  take(): readonly number[] {
+    const samples = this.#samples;
+    this.#samples = [];
+    return samples;
+  }
 }

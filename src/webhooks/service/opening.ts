@@ -1,15 +1,17 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
-import { SecretBox } from "../secrets/secret_box.ts";
-import { chosenKeyFile } from "../secrets/key_file.ts";
-import type { WebhookStore } from "../store/store.ts";
-import { type OpenedStore, openFileStore, openSharedStore } from "./store_opening.ts";
 import type { LimitCall } from "../model/limit_call.ts";
-import { UnopenedSecrets } from "./unopened_secrets.ts";
-import type { WebhookOptions } from "./message.ts";
-import type { WebhookOutside, WebhookOutsideOptions } from "./outside.ts";
-import { WebhookService, type WebhookServiceParts } from "./service.ts";
+import { chosenKeyFile } from "../secrets/key_file.ts";
+import { SecretBox } from "../secrets/secret_box.ts";
+import { StoreClock } from "../store/clock.ts";
+import { DispatchLock } from "../store/sqlite/dispatch_lock.ts";
+import { openSqliteStore } from "../store/sqlite/store.ts";
 import { WorkflowFiles } from "../workflows/files.ts";
+import type { PostgresSettings, WebhookOptions } from "./message.ts";
+import { DurationSamples } from "./metrics.ts";
+import type { OutboundClients } from "./outbound_clients.ts";
+import { WebhookService, type WebhookServiceParts } from "./service.ts";
+import { UnopenedSecrets } from "./unopened_secrets.ts";
 
 /** What a webhook service is opened with. */
 export interface WebhookOpening {
@@ -19,145 +21,137 @@ export interface WebhookOpening {
   /** The clock of this machine. */
   readonly clock: Clock;
   readonly logger: Logger;
-  /** What is to be otherwise, such as who is told of attempts. */
+  /** Replaces parts of the service, or adds some, such as who is notified of attempts. */
   readonly parts?: Partial<WebhookServiceParts> | undefined;
-  /** Said to a database file when it is opened; a test makes it small with them. */
+  /** Set when a database file is opened; a test limits its size with them. */
   readonly pragmas?: readonly string[] | undefined;
 }
 
-/** Commits whose time is kept between two takes. */
-const MAX_COMMIT_TIMES = 10_000;
+/** The parts that depend on the kind of the store. */
+interface OpenedStore
+  extends Pick<WebhookServiceParts, "store" | "clock" | "takeLock" | "sharedStoreMetrics"> {
+  /** Where a key is created next to the store; absent where the settings have to name one. */
+  readonly keyFile?: string | undefined;
+}
 
-/** Opens the store and everything around it; throws when one of them cannot be had, and lets go of the others. */
+type StoreOpening = Pick<WebhookOpening, "clock" | "logger" | "pragmas"> & {
+  readonly onCommit: (elapsedMs: number) => void;
+  readonly stack: AsyncDisposableStack;
+};
+
+/** Opens the store and everything around it; when it throws, what it has opened is closed. */
 export async function openWebhookService(opening: WebhookOpening): Promise<WebhookService> {
-  const stack = new AsyncDisposableStack();
-  try {
-    const service = new WebhookService(await openParts(opening, stack));
-    stack.move();
-    return service;
-  } catch (error) {
-    await stack.disposeAsync();
-    throw error;
-  }
+  await using stack = new AsyncDisposableStack();
+  const parts = await openParts(opening, stack);
+  const opened = stack.move();
+  return new WebhookService({ ...parts, close: () => opened.disposeAsync() });
 }
 
 async function openParts(opening: WebhookOpening, stack: AsyncDisposableStack): Promise<WebhookServiceParts> {
-  const { options, limit, logger } = opening;
-  const commitTimes = new TakenTimes();
-  const opened = await openStore(opening, (elapsedMs) => commitTimes.add(elapsedMs));
-  const store = closingWith(opened.store, opened.closed);
-  stack.defer(() => store.close());
+  const { options: { store, ...options }, limit, logger } = opening;
+  const commitTimes = new DurationSamples();
+  const storeOpening = { ...opening, stack, onCommit: (elapsedMs: number) => commitTimes.add(elapsedMs) };
+  const { keyFile: ofStore, ...opened } = store.kind === "file"
+    ? await openFileStore(store.path, storeOpening)
+    : await openSharedStore(store, storeOpening);
   const keys = options.encryptionKeys.map((text) => Uint8Array.fromBase64(text));
-  const [named, ofStore] = [options.encryptionKeyFile, opened.keyFile];
+  const named = options.encryptionKeyFile;
   const keyFile = await chosenKeyFile({ named, ofStore, hasKeys: keys.length > 0, logger });
   const secretBox = await SecretBox.open({ keys, keyFile, logger });
-  const unopened = new UnopenedSecrets({ store, secretBox, clock: opened.clock, logger });
-  await unopened.tell();
-  const outside = await openOutside(opening, stack, { secretBox, storeClock: opened.clock });
-  const workflows = await openWorkflows(opening, stack);
+  const unopened = new UnopenedSecrets({ ...opened, secretBox, logger });
+  await unopened.report();
+  const clients = await openClients(opening, stack, { secretBox, storeClock: opened.clock });
+  const workflows = new WorkflowFiles({
+    ...{ folder: options.workflowDirectory, envNames: Object.keys(options.workflowEnv) },
+    ...{ clock: opening.clock, logger },
+  });
+  stack.defer(() => workflows.close());
+  await workflows.start();
+  const { maxInFlight, timeoutMs, version, maxRunning, retentionMs } = options;
   return {
-    store: closingWith(store, [outside, workflows]),
+    ...opened,
     secretBox,
     noteOfSecrets: () => unopened.note(),
-    takeLock: opened.takeLock,
     takeCommitTimes: () => commitTimes.take(),
-    sharedStoreMetrics: opened.sharedStoreMetrics,
-    ...outside,
+    ...clients,
     workflows,
     limit,
-    clock: opened.clock,
     wallClock: opening.clock,
     random: Math.random,
     newId: () => crypto.randomUUID(),
     randomBytes: (length) => crypto.getRandomValues(new Uint8Array(length)),
     logger,
-    maxInFlight: options.maxInFlight,
-    timeoutMs: options.timeoutMs,
-    version: options.version,
+    ...{ maxInFlight, timeoutMs, version, maxRunning, retentionMs },
     env: onlySet(options.workflowEnv),
-    maxRunning: options.maxRunning,
-    retentionMs: options.retentionMs,
     ...opening.parts,
   };
 }
 
-async function openStore(
-  { options: { store }, clock, logger, pragmas }: WebhookOpening,
-  onCommit: (elapsedMs: number) => void,
+/** Opens a database file: of the processes that have it open one does the work. */
+async function openFileStore(path: string, { stack, ...opening }: StoreOpening): Promise<OpenedStore> {
+  const store = await openSqliteStore({ ...opening, path });
+  stack.defer(() => store.close());
+  const takeLock = () => {
+    const lock = DispatchLock.take(path);
+    if (lock === undefined) return undefined;
+    return { isSole: true, keep: () => lock.keep(), release: () => lock.release() };
+  };
+  return { store, clock: opening.clock, keyFile: `${path}.key`, takeLock };
+}
+
+/** Opens a PostgreSQL, where every process works, by the time of the database. */
+async function openSharedStore(
+  postgres: PostgresSettings,
+  { clock: wallClock, logger, onCommit, stack }: StoreOpening,
 ): Promise<OpenedStore> {
-  const opening = { clock, logger, pragmas, onCommit };
-  return await (store.kind === "file" ? openFileStore(store.path, opening) : openSharedStore(store, opening));
+  // Not needed with a file.
+  const { openPostgresStore } = await import("../store/postgres/store.ts");
+  const clock = new StoreClock({ clock: wallClock, logger });
+  const onConnected = () => clock.remeasure();
+  const store = await openPostgresStore({ ...postgres, clock, logger, onCommit, onConnected });
+  stack.defer(() => store.close());
+  await clock.start(() => store.databaseTime());
+  stack.defer(() => clock.close());
+  const sharedStoreMetrics = () => ({
+    retries: store.commits.retries,
+    wallAheadMs: clock.wallAheadMs,
+    problem: clock.problem,
+  });
+  const takeLock = () => ({ isSole: false, keep: () => true, release: () => {} });
+  return { store, clock, takeLock, sharedStoreMetrics };
 }
 
 /**
- * What speaks to the world. Most services are idle when they begin: it is loaded by the first that is sent, unless it
- * may be refused for what the settings say.
+ * The outbound clients. Most services are idle when they begin: the clients are loaded by their first request, unless
+ * the settings have values that they may reject.
  */
-async function openOutside(
+async function openClients(
   { options, clock }: WebhookOpening,
   stack: AsyncDisposableStack,
   { secretBox, storeClock }: { readonly secretBox: SecretBox; readonly storeClock: Clock },
 ) {
-  let made: Promise<WebhookOutside> | undefined;
-  const outside = () => made ??= makeOutside({ options, clock, storeClock, secretBox });
-  const close = async () => await (await made?.catch(() => undefined))?.close();
-  stack.defer(close);
-  if (options.caFile !== undefined || options.proxy !== undefined) await outside();
-  const sender: WebhookOutside["sender"] = {
-    send: async (request, sending) => await (await outside()).sender.send(request, sending),
+  let loading: Promise<OutboundClients> | undefined;
+  const load = async () => {
+    const { createOutboundClients } = await import("./outbound_clients.ts");
+    return createOutboundClients({ options, clock, storeClock, secretBox });
   };
-  const fetch: WebhookOutside["fetch"] = async (input, init) => await (await outside()).fetch(input, init);
-  const check: WebhookOutside["check"] = async (endpoint) => await (await outside()).check(endpoint);
-  const urlProblem: WebhookOutside["urlProblem"] = async (url) => await (await outside()).urlProblem(url);
-  return { sender, fetch, check, urlProblem, close };
-}
-
-async function makeOutside(options: WebhookOutsideOptions): Promise<WebhookOutside> {
-  const { createOutside } = await import("./outside.ts");
-  return createOutside(options);
-}
-
-/** A variable that is not set is no empty text: a workflow that reads it has to fail. */
-function onlySet(variables: WebhookOptions["workflowEnv"]): Record<string, string> {
-  const set = Object.entries(variables).flatMap(([name, value]) =>
-    value === undefined ? [] : [[name, value]]
-  );
-  return Object.fromEntries(set);
-}
-
-async function openWorkflows(
-  { options, clock, logger }: WebhookOpening,
-  stack: AsyncDisposableStack,
-): Promise<WorkflowFiles> {
-  const envNames = Object.keys(options.workflowEnv);
-  const files = new WorkflowFiles({ folder: options.workflowDirectory, envNames, clock, logger });
-  stack.defer(() => files.close());
-  await files.start();
-  return files;
-}
-
-/** The store, which takes these with it when it is closed: it is what the service closes last. */
-function closingWith(store: WebhookStore, others: readonly { close(): Promise<void> }[]): WebhookStore {
-  const close = store.close.bind(store);
-  return Object.assign(store, {
-    async close() {
-      await Promise.all(others.map((other) => other.close()));
-      await close();
+  const clients = () => loading ??= load();
+  stack.defer(async () => await (await loading?.catch(() => undefined))?.close());
+  if (options.caFile !== undefined || options.proxy !== undefined) await clients();
+  return {
+    sender: {
+      send: async (...call: Parameters<OutboundClients["sender"]["send"]>) =>
+        await (await clients()).sender.send(...call),
     },
-  });
+    fetch: async (...call: Parameters<OutboundClients["fetch"]>) => await (await clients()).fetch(...call),
+    check: async (...call: Parameters<OutboundClients["check"]>) => await (await clients()).check(...call),
+    urlProblem: async (url: string) => await (await clients()).urlProblem(url),
+  };
 }
 
-/** Durations between two takes. */
-class TakenTimes {
-  #times: number[] = [];
-
-  add(ms: number): void {
-    if (this.#times.length < MAX_COMMIT_TIMES) this.#times.push(ms);
-  }
-
-  take(): readonly number[] {
-    const times = this.#times;
-    this.#times = [];
-    return times;
-  }
+/** Leaves out unset variables: a workflow that reads one has to fail. */
+function onlySet(variables: WebhookOptions["workflowEnv"]): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(variables).flatMap(([name, value]) => value === undefined ? [] : [[name, value]]),
+  );
 }

@@ -1,46 +1,36 @@
-import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
-import type { Logger } from "../../base/log.ts";
 import { settledWithin } from "../../base/wait.ts";
 import { EventAcceptor } from "../api/accept_event.ts";
 import { TriggerAcceptor } from "../api/accept_trigger.ts";
-import type { Administration } from "../api/administration.ts";
 import type { AdministrationParts } from "../api/route.ts";
 import { problemAnswer, problemOf, SHUTTING_DOWN, type WebhookProblem } from "../api/problem.ts";
 import type {
   AdministrationCall,
   EventCall,
-  EventCaller,
   TriggerCall,
-  TriggerCaller,
   WebhookAnswer,
   WebhookCalls,
 } from "../api/calls.ts";
-import { StoreError, type WebhookStore } from "../store/store.ts";
 import type { LimitCall } from "../model/limit_call.ts";
-import type { WebhookMetrics } from "./metrics.ts";
-import { WebhookWork, type WebhookWorkParts } from "./background_work.ts";
+import { storeGauges, type WebhookMetrics } from "./metrics.ts";
+import { BackgroundWork, type BackgroundWorkParts } from "./background_work.ts";
 import type { Workflows } from "../model/workflow.ts";
+import { releaseClaims } from "../store/claims.ts";
+import { StoreError } from "../store/store.ts";
 
 /** What a webhook service is made of. */
-export interface WebhookServiceParts extends WebhookWorkParts {
-  readonly store: WebhookStore;
+export interface WebhookServiceParts
+  extends BackgroundWorkParts, Pick<AdministrationParts, "urlProblem" | "check" | "randomBytes"> {
   readonly workflows: Workflows;
   /** Asks the decision service. */
   readonly limit: LimitCall;
-  readonly secretBox: WebhookWorkParts["secretBox"] & { seal: AdministrationParts["seal"] };
+  readonly secretBox: BackgroundWorkParts["secretBox"] & { seal: AdministrationParts["seal"] };
   /** What the operator should know of the secrets in the store. */
   readonly noteOfSecrets?: (() => Promise<string | undefined>) | undefined;
-  readonly urlProblem: AdministrationParts["urlProblem"];
-  readonly check: AdministrationParts["check"];
-  readonly randomBytes: AdministrationParts["randomBytes"];
-  readonly clock: Clock;
-  readonly newId: () => string;
-  readonly logger: Logger;
+  /** Closes the store and all that the service uses; only the store when absent. */
+  readonly close?: (() => Promise<void>) | undefined;
 }
 
-/** How long calls that were let in have to end when the service stops. */
-const CALLS_MS = 2_000;
 /** The last failure of the store. */
 interface Trouble {
   readonly error: StoreError;
@@ -50,28 +40,25 @@ interface Trouble {
   isShown: boolean;
 }
 
-/** How long a failure counts as the state of the store; a busy store is asked instead. */
-const STORE_TROUBLE_MS = 10_000;
-/** It fails with every call then, and is told of this often. */
+/** How long running calls may take when the service stops. */
+const CALLS_MS = 2_000;
+/** How long a failure counts as the state of the store; a busy store is tried instead. */
+const TROUBLE_MS = 10_000;
+/** A failing store fails with every call. */
 const LOG_MS = 1_000;
-
 const INTERNAL: WebhookProblem = {
   status: 500,
   code: "internal",
   detail: "Cannot answer: an internal error",
 };
 
-/**
- * The webhook service behind its port: takes in triggers and events, administers, and works where it holds the lock
- * of the store. Everything that it is made of is closed with it.
- */
+/** Accepts triggers and events, administers, and does the background work where it holds the lock of the store. */
 export class WebhookService implements WebhookCalls {
   readonly #parts: WebhookServiceParts;
-  readonly #work: WebhookWork;
+  readonly #work: BackgroundWork;
   readonly #triggers: TriggerAcceptor;
   readonly #events: EventAcceptor;
   readonly #administrationParts: AdministrationParts;
-  #administration: Promise<Administration> | undefined;
   readonly #running = new Set<Promise<unknown>>();
   #isStopping = false;
   /** By the clock's `elapsed`. */
@@ -80,21 +67,20 @@ export class WebhookService implements WebhookCalls {
 
   constructor(parts: WebhookServiceParts) {
     this.#parts = parts;
-    const work = this.#work = new WebhookWork(parts);
+    const work = this.#work = new BackgroundWork(parts);
     const wakeRunner = () => work.wakeRunner();
-    const wakeDispatcher = () => work.wakeDispatcher();
     this.#triggers = new TriggerAcceptor({ ...parts, onAccepted: wakeRunner });
     this.#events = new EventAcceptor({ ...parts, onAccepted: (ids) => work.wakeDispatcher(ids) });
     this.#administrationParts = {
       ...parts,
       seal: (text) => parts.secretBox.seal(text),
       inFlight: (endpointId) => work.inFlight(endpointId),
-      wakeDispatcher,
+      wakeDispatcher: () => work.wakeDispatcher(),
       wakeRunner,
     };
   }
 
-  /** Begins to look for the lock of the store, and to work once it is had. */
+  /** Begins to try for the lock of the store, and to work once it has it. */
   start(): void {
     this.#work.start();
   }
@@ -104,16 +90,8 @@ export class WebhookService implements WebhookCalls {
     return this.#work.isWorking;
   }
 
-  admitTrigger(caller: TriggerCaller): Promise<WebhookAnswer | undefined> {
-    return this.#answered(caller.requestId, async () => void await this.#triggers.admit(caller));
-  }
-
   acceptTrigger(call: TriggerCall): Promise<WebhookAnswer> {
     return this.#answered(call.requestId, () => this.#triggers.accept(call));
-  }
-
-  admitEvent(caller: EventCaller): Promise<WebhookAnswer | undefined> {
-    return this.#answered(caller.requestId, async () => void await this.#events.admit(caller));
   }
 
   acceptEvent(call: EventCall): Promise<WebhookAnswer> {
@@ -121,17 +99,21 @@ export class WebhookService implements WebhookCalls {
   }
 
   administer(call: AdministrationCall): Promise<WebhookAnswer> {
-    const opening = this.#administration ??= openAdministration(this.#administrationParts);
-    return this.#answered(call.requestId, async () => await (await opening).answer(call));
+    return this.#answered(call.requestId, async () => {
+      // Loaded by the first call: most services are never administered while they run.
+      const { administer } = await import("../api/administration.ts");
+      return await administer(call, this.#administrationParts);
+    });
   }
 
-  /** What it counted and measured; durations are handed out once. */
+  /** Counters since the start, and the durations since the last call. */
   async metrics(): Promise<WebhookMetrics> {
-    const { store, noteOfSecrets } = this.#parts;
+    const { store, clock, noteOfSecrets } = this.#parts;
     const metrics = this.#work.metrics();
     const problem = await this.#storeProblem();
     try {
-      const gauges = await this.#work.storeGauges(store);
+      const now = clock.now();
+      const gauges = storeGauges(await store.metrics(now), now);
       const notes = [metrics.note, await noteOfSecrets?.()].filter((note) => note !== undefined);
       return {
         ...metrics,
@@ -144,15 +126,16 @@ export class WebhookService implements WebhookCalls {
     }
   }
 
-  /** Lets nothing more in, lets attempts and steps run for so long, and closes the store. */
+  /** Refuses new calls, gives attempts and steps this long, and closes the store. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true;
-    const running = Promise.allSettled(this.#running).then(() => {});
+    const running = Promise.allSettled(this.#running);
     await Promise.all([settledWithin(running, CALLS_MS, this.#parts.clock), this.#work.stop(graceMs)]);
-    await this.#parts.store.close();
+    const { store, close = () => store.close() } = this.#parts;
+    await close();
   }
 
-  #answered<T>(requestId: string, work: () => Promise<T>): Promise<T | WebhookAnswer> {
+  #answered(requestId: string, work: () => Promise<WebhookAnswer>): Promise<WebhookAnswer> {
     if (this.#isStopping) return Promise.resolve(problemAnswer(SHUTTING_DOWN, requestId));
     const answer = work().catch((error: unknown) => {
       if (error instanceof StoreError) this.#noteTrouble(error);
@@ -169,19 +152,19 @@ export class WebhookService implements WebhookCalls {
   async #storeProblem(): Promise<string | undefined> {
     const { clock, store } = this.#parts;
     const before = this.#trouble;
-    const isOld = before !== undefined && clock.elapsed() - before.at >= STORE_TROUBLE_MS;
-    // Trouble that is older than the last look may still be there, although nothing has been written since.
+    const isOld = before !== undefined && clock.elapsed() - before.at >= TROUBLE_MS;
+    // Trouble from before the last look may still be there, although nothing was written since.
     if (before?.error.code === "busy" && (before.isShown || isOld)) {
       try {
         // Releases nothing, but begins and commits a write, which fails for as long as the store is locked.
-        await store.releaseClaims([], clock.now());
+        await store.write(releaseClaims, [], clock.now());
         if (this.#trouble === before) this.#trouble = undefined;
       } catch (error) {
         if (error instanceof StoreError) this.#noteTrouble(error);
       }
     }
     const trouble = this.#trouble;
-    if (trouble === undefined || clock.elapsed() - trouble.at >= STORE_TROUBLE_MS) return undefined;
+    if (trouble === undefined || clock.elapsed() - trouble.at >= TROUBLE_MS) return undefined;
     trouble.isShown = true;
     return trouble.error.message;
   }
@@ -192,12 +175,6 @@ export class WebhookService implements WebhookCalls {
     this.#trouble = { error, at, isShown: this.#trouble?.isShown ?? false };
     if (at < this.#nextLogAt) return;
     this.#nextLogAt = at + LOG_MS;
-    this.#parts.logger.error("The store of the webhook service failed", { error });
+    this.#parts.logger.error("Webhook store failed", { error });
   }
-}
-
-/** It is loaded by its first call: most services are never administered while they run. */
-async function openAdministration(parts: AdministrationParts): Promise<Administration> {
-  const { Administration } = await import("../api/administration.ts");
-  return new Administration(parts);
 }

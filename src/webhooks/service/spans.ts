@@ -1,18 +1,18 @@
 import type { AttemptReport } from "../deliveries/metrics.ts";
 import type { StepReport } from "../workflows/run.ts";
 
-/** Work that is over, as a span shows it. */
+/** Finished work as a span. */
 export interface WebhookSpan {
   readonly name: string;
-  /** Whether the work asks somebody else. */
+  /** `client` for work that calls another service. */
   readonly kind: "internal" | "client";
-  /** The UUID of what the work belongs to; all work on it is one trace. */
+  /** The UUID of the delivery or execution; all work on it is one trace. */
   readonly id: string;
   /** Wall clock time in milliseconds since the Unix epoch. */
   readonly startedAt: number;
   readonly tookMs: number;
   readonly attributes: Readonly<Record<string, string | number | boolean>>;
-  /** What went wrong; absent where nothing did. */
+  /** What went wrong, if anything. */
   readonly failure?: string | undefined;
 }
 

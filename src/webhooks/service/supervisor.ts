@@ -4,9 +4,7 @@ import { SupervisedWorker, type WorkerHandle } from "../../base/supervised_worke
 import type {
   AdministrationCall,
   EventCall,
-  EventCaller,
   TriggerCall,
-  TriggerCaller,
   WebhookAnswer,
   WebhookCalls,
 } from "../api/calls.ts";
@@ -63,8 +61,8 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
   readonly #worker: SupervisedWorker<ToWebhookWorker, FromWebhookWorker>;
   readonly #pending: PendingRequests;
   readonly #ready = Promise.withResolvers<void>();
-  readonly #stopped = Promise.withResolvers<void>();
-  #state: "opening" | "ready" | "away" | "stopping" | "closed" = "opening";
+  #state: "opening" | "ready" | "away" | "stopping" = "opening";
+  #stopped: Promise<void> | undefined;
   /** Requests that wait for the first worker; absent once it is ready or took too long. */
   #early: ToWebhookWorker[] | undefined = [];
   #cancelHeadStart = () => {};
@@ -102,9 +100,9 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
     options.onHealth(false, "starting");
   }
 
-  /** Starts the worker, unless it was stopped before. */
+  /** Starts the worker, unless it was started or stopped before. */
   start(): void {
-    if (this.#state !== "opening") return;
+    if (this.#state !== "opening" || this.#worker.isRunning) return;
     this.#cancelHeadStart = this.#options.clock.after(HEAD_START_MS, () => this.#endHeadStart());
     this.#worker.start();
   }
@@ -114,29 +112,24 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
     return this.#ready.promise;
   }
 
-  admitTrigger(call: TriggerCaller): Promise<WebhookAnswer | undefined> {
-    return this.#ask({ method: "admitTrigger", call });
-  }
-
   acceptTrigger(call: TriggerCall): Promise<WebhookAnswer> {
-    return this.#answer({ method: "acceptTrigger", call });
-  }
-
-  admitEvent(call: EventCaller): Promise<WebhookAnswer | undefined> {
-    return this.#ask({ method: "admitEvent", call });
+    return this.#ask({ method: "acceptTrigger", call });
   }
 
   acceptEvent(call: EventCall): Promise<WebhookAnswer> {
-    return this.#answer({ method: "acceptEvent", call });
+    return this.#ask({ method: "acceptEvent", call });
   }
 
   administer(call: AdministrationCall): Promise<WebhookAnswer> {
-    return this.#answer({ method: "administer", call });
+    return this.#ask({ method: "administer", call });
   }
 
   /** Refuses new calls, gives running work this long, and ends the worker. */
-  async stop(graceMs: number): Promise<void> {
-    if (this.#state === "closed" || this.#state === "stopping") return await this.#stopped.promise;
+  stop(graceMs: number): Promise<void> {
+    return this.#stopped ??= this.#stop(graceMs);
+  }
+
+  async #stop(graceMs: number): Promise<void> {
     const wasReady = this.#state === "ready";
     this.#state = "stopping";
     this.#cancelHeadStart();
@@ -144,20 +137,12 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
       const isInTime = await this.#worker.stop({ type: "stop", graceMs }, graceMs + STOP_MARGIN_MS);
       if (!isInTime) this.#options.logger.warning("Webhook worker did not stop in time");
     } else this.#worker.terminate();
-    this.#state = "closed";
     this.#pending.end(SHUTTING_DOWN);
-    this.#stopped.resolve();
   }
 
-  async #answer(request: WebhookRequest): Promise<WebhookAnswer> {
-    return await this.#ask(request) ?? problemAnswer(AWAY, request.call.requestId);
-  }
-
-  #ask(request: WebhookRequest): Promise<WebhookAnswer | undefined> {
+  #ask(request: WebhookRequest): Promise<WebhookAnswer> {
     const { requestId } = request.call;
-    if (this.#state === "stopping" || this.#state === "closed") {
-      return Promise.resolve(problemAnswer(SHUTTING_DOWN, requestId));
-    }
+    if (this.#state === "stopping") return Promise.resolve(problemAnswer(SHUTTING_DOWN, requestId));
     const early = this.#early;
     const isReady = this.#state === "ready";
     if (!isReady && early === undefined) return Promise.resolve(problemAnswer(AWAY, requestId));
@@ -175,8 +160,9 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
     if (early === undefined) return;
     this.#early = undefined;
     this.#cancelHeadStart();
-    if (this.#state === "ready") { for (const message of early) this.#worker.post(message); }
-    else this.#pending.end(AWAY);
+    const isReady = this.#state === "ready";
+    for (const message of isReady ? early : []) this.#worker.post(message);
+    if (!isReady) this.#pending.end(AWAY);
     this.#ready.resolve();
   }
 

@@ -3,11 +3,12 @@ import { errorText } from "../../base/error_text.ts";
 import type { Logger } from "../../base/log.ts";
 import { signingSecret } from "../deliveries/request.ts";
 import type { Endpoint, Sealed } from "../model/records.ts";
-import type { AdministrationStore } from "../store/store.ts";
+import { listEndpoints } from "../store/endpoints.ts";
+import type { WebhookStore } from "../store/store.ts";
 
-/** Where secrets are looked for, and what opens them. */
+/** What the secrets are found and opened with. */
 export interface UnopenedSecretsOptions {
-  readonly store: Pick<AdministrationStore, "listEndpoints">;
+  readonly store: Pick<WebhookStore, "read">;
   readonly secretBox: {
     has(keyId: string): boolean;
     unseal(sealed: Sealed): Promise<string>;
@@ -19,18 +20,17 @@ export interface UnopenedSecretsOptions {
 }
 
 const PAGE = 200;
-/** How often it is looked whether a secret still cannot be read. */
+/** How often an unreadable secret is looked for again. */
 const LOOK_MS = 30_000;
-/** Most keys that are named. */
 const MAX_KEYS = 3;
 /** A rotation without `activeIn` leaves the old secret in force for a day. */
-const RIGHT =
-  "add it to WEBHOOK_ENCRYPTION_KEY and start anew, or give the endpoints other secrets (weir endpoints " +
+const ADVICE =
+  "add it to WEBHOOK_ENCRYPTION_KEY and restart, or give the endpoints other secrets (weir endpoints " +
   "rotate ID --active-in 0) and set their headers again";
 
 /**
- * Finds the secrets of the store whose key is missing. Without this a wrong key shows only when the first delivery
- * fails. The service works nevertheless: what it takes in is kept until the key is there.
+ * Finds the secrets of the store whose key is missing: otherwise a wrong key would only show when the first delivery
+ * fails. The service works nevertheless, and keeps what it accepts until the key is there.
  */
 export class UnopenedSecrets {
   readonly #options: UnopenedSecretsOptions;
@@ -42,23 +42,21 @@ export class UnopenedSecrets {
     this.#options = options;
   }
 
-  /** Looks, and says in the log what cannot be read. */
-  async tell(): Promise<void> {
+  /** Looks for unreadable secrets and logs them. */
+  async report(): Promise<void> {
     const { secretBox, logger } = this.#options;
-    const found = await this.#look();
+    const { byKey, secrets } = await this.#look();
     const { madeKeyFile: file } = secretBox;
-    if (file !== undefined && found.missing.secrets > 0) {
+    if (file !== undefined && secrets > 0) {
       const text =
-        "The key file was not there and a new one was made, but the store has secrets that only the " +
-        "former key opens: add that key to WEBHOOK_ENCRYPTION_KEY and start anew";
-      logger.error(text, { file, secrets: found.missing.secrets });
+        "The key file was missing and a new one was created, but the store has secrets that only the " +
+        "former key opens: add that key to WEBHOOK_ENCRYPTION_KEY and restart";
+      logger.error(text, { file, secrets });
     }
-    for (const [keyId, { sealed, endpoints }] of found.byKey) {
-      try {
-        await secretBox.unseal(sealed);
-      } catch (error) {
+    for (const [keyId, { sealed, endpoints }] of byKey) {
+      await secretBox.unseal(sealed).catch((error: unknown) => {
         logger.error(errorText(error), { keyId, endpoints });
-      }
+      });
     }
   }
 
@@ -70,10 +68,9 @@ export class UnopenedSecrets {
   }
 
   async #look(): Promise<Found> {
-    const { clock, secretBox } = this.#options;
     const found = await find(this.#options);
-    this.#lookedAt = clock.elapsed();
-    this.#note = noteOf(found, secretBox.madeKeyFile !== undefined);
+    this.#lookedAt = this.#options.clock.elapsed();
+    this.#note = noteOf(found, this.#options.secretBox);
     return found;
   }
 }
@@ -81,12 +78,9 @@ export class UnopenedSecrets {
 interface Found {
   /** One secret for each key, and how many endpoints have secrets under it. */
   readonly byKey: ReadonlyMap<string, { readonly sealed: Sealed; readonly endpoints: number }>;
-  /** Of those whose key is not there. */
-  readonly missing: {
-    readonly keyIds: readonly string[];
-    readonly secrets: number;
-    readonly endpoints: number;
-  };
+  /** How many secrets have no key, and how many endpoints have such secrets. */
+  readonly secrets: number;
+  readonly endpoints: number;
 }
 
 async function find({ store, secretBox, clock }: UnopenedSecretsOptions): Promise<Found> {
@@ -95,36 +89,41 @@ async function find({ store, secretBox, clock }: UnopenedSecretsOptions): Promis
   const now = clock.now();
   let cursor: string | undefined;
   do {
-    const { items, nextCursor } = await store.listEndpoints({ limit: PAGE, cursor });
-    for (const endpoint of items) {
-      const all = neededOf(endpoint, now);
-      for (const [keyId, sealed] of new Map(all.map((one) => [one.keyId, one]))) {
+    const page = await store.read(listEndpoints, { limit: PAGE, cursor });
+    for (const endpoint of page.items) {
+      const needed = neededOf(endpoint, now);
+      for (const [keyId, sealed] of new Map(needed.map((one) => [one.keyId, one]))) {
         byKey.set(keyId, { sealed, endpoints: (byKey.get(keyId)?.endpoints ?? 0) + 1 });
       }
-      const unread = all.filter(({ keyId }) => !secretBox.has(keyId)).length;
+      const unread = needed.filter(({ keyId }) => !secretBox.has(keyId)).length;
       missing.secrets += unread;
       if (unread > 0) missing.endpoints++;
     }
-    cursor = nextCursor;
+    cursor = page.nextCursor;
   } while (cursor !== undefined);
-  const keyIds = [...byKey.keys()].filter((keyId) => !secretBox.has(keyId));
-  return { byKey, missing: { keyIds, ...missing } };
+  return { byKey, ...missing };
 }
 
-/** What deliveries have to be able to read; a secret in whose place another one signs is not among it. */
+/** What deliveries have to read; a secret that was replaced is not part of it. */
 function neededOf({ secrets, headers }: Endpoint, now: number): readonly Sealed[] {
   const signing = signingSecret(secrets, now);
   const needed = secrets.slice(0, signing === undefined ? 0 : secrets.indexOf(signing) + 1);
   return [...needed.map(({ sealed }) => sealed), ...headers === undefined ? [] : [headers]];
 }
 
-function noteOf({ missing: { keyIds, secrets, endpoints } }: Found, isNewMade: boolean): string | undefined {
+function noteOf(
+  { byKey, secrets, endpoints }: Found,
+  secretBox: UnopenedSecretsOptions["secretBox"],
+): string | undefined {
   if (secrets === 0) return undefined;
+  const keyIds = [...byKey.keys()].filter((keyId) => !secretBox.has(keyId));
   const named = keyIds.slice(0, MAX_KEYS).map((keyId) => `"${keyId}"`).join(", ");
   const more = keyIds.length > MAX_KEYS ? ` and ${keyIds.length - MAX_KEYS} more` : "";
-  const made = isNewMade ? " and another one was made because the key file was not there" : "";
+  const made = secretBox.madeKeyFile !== undefined
+    ? " and another one was created because the key file was missing"
+    : "";
   const what = `${counted(secrets, "secret")} of ${counted(endpoints, "endpoint")} cannot be read`;
-  return `${what}: the key ${named}${more} that sealed them is missing${made}; ${RIGHT}`;
+  return `${what}: the key ${named}${more} that sealed them is missing${made}; ${ADVICE}`;
 }
 
 function counted(number: number, what: string): string {

@@ -4,6 +4,7 @@ import { errorText } from "../../base/error_text.ts";
 import { portLogger } from "../../base/port_logger.ts";
 import { captureConsole } from "../../base/standard_streams.ts";
 import { giveWay } from "../../base/thread_priority.ts";
+import { WakeLoop } from "../../base/wake_loop.ts";
 import { aborted, answeredWithin, settledWithin } from "../../base/wait.ts";
 import type { WebhookAnswer, WebhookCalls } from "../api/calls.ts";
 import { StoreError } from "../store/store.ts";
@@ -13,58 +14,32 @@ import { openWebhookService, type WebhookOpening } from "./opening.ts";
 import type { WebhookService } from "./service.ts";
 import { attemptSpan, stepSpan, type WebhookSpan } from "./spans.ts";
 
-/** How long a decision may take. */
-const DECISION_MS = 5_000;
+const DECISION_TIMEOUT_MS = 5_000;
 const METRICS_MS = 1_000;
-/** Waits before a store that is away for the moment is opened again. */
+/** Waits before an unavailable store is opened again. */
 const OPENING_BACKOFF = { firstMs: 250, longestMs: 5_000 };
 
-/** Imports what is used later: an import would fail while no file descriptor is left. */
-async function loadAll(): Promise<void> {
-  await Promise.all([
-    import("../api/administration.ts"),
-    import("./outside.ts"),
-    import("../workflows/request_step.ts"),
-  ]);
-}
-
-/** What a test wants otherwise in its worker. */
+/** What tests change in a worker. */
 export type WebhookExtras = Pick<WebhookOpening, "parts" | "pragmas">;
 
-/** Runs the webhook service over the port; `extrasOf` is asked when it is opened. */
+/** Runs the webhook service over the port; `extrasOf` is called when it is opened. */
 export function serveWebhooks(port: WebhookWorkerPort, extrasOf: () => WebhookExtras = () => ({})): void {
   const limits = new PortLimits(port);
   const stopping = new AbortController();
+  const { signal } = stopping;
   let service: Promise<WebhookService | undefined> = Promise.resolve(undefined);
-  let cancelMetrics = () => {};
-  const sendMetrics = (of: WebhookService): void => {
-    cancelMetrics = systemClock.after(METRICS_MS, () => {
-      void of.metrics().then((metrics) => {
-        if (stopping.signal.aborted) return;
-        port.postMessage({ type: "metrics", metrics });
-        sendMetrics(of);
-      });
-    });
-  };
   port.addEventListener("message", ({ data: message }) => {
     switch (message.type) {
       case "start":
-        service = loadAll().then(() =>
-          open(message.options, {
-            limit: limits.ask,
-            port,
-            extras: extrasOf(),
-            signal: stopping.signal,
-          })
-        )
-          .then((opened) => {
-            if (opened !== undefined) sendMetrics(opened);
-            return opened;
-          });
+        service = loadAll().then(() => {
+          return open(message.options, { limit: limits.ask, port, extras: extrasOf(), signal });
+        });
         break;
       case "request":
-        void service.then((opened) => answer(opened, message.request)).then((given) => {
-          port.postMessage({ type: "answer", id: message.id, answer: given });
+        void service.then(async (opened) => {
+          // One that cannot be opened has reported so, which answers every request.
+          if (opened === undefined) return;
+          port.postMessage({ type: "answer", id: message.id, answer: await answer(opened, message.request) });
         });
         break;
       case "limit":
@@ -74,24 +49,32 @@ export function serveWebhooks(port: WebhookWorkerPort, extrasOf: () => WebhookEx
         stopping.abort();
         void service.then(async (opened) => {
           await opened?.stop(message.graceMs).catch((error: unknown) => {
-            portLogger(port).error("The webhook service did not end well", { error });
+            portLogger(port).error("Cannot stop the webhook service cleanly", { error });
           });
-          cancelMetrics();
           port.postMessage({ type: "stopped" });
         });
     }
   });
 }
 
+/** Imports what is used later: an import would fail while no file descriptor is left. */
+async function loadAll(): Promise<void> {
+  await Promise.all([
+    import("../api/administration.ts"),
+    import("./outbound_clients.ts"),
+    import("../workflows/request_step.ts"),
+  ]);
+}
+
 interface WorkerOpening {
   readonly limit: LimitCall;
   readonly port: WebhookWorkerPort;
   readonly extras: WebhookExtras;
-  /** Ends the wait for a store that is away. */
+  /** Ends the wait for an unavailable store, and the metrics. */
   readonly signal: AbortSignal;
 }
 
-/** Opens the service; while the machine that has the store is away it waits for it, and says so each time. */
+/** Opens the service; while the database server is unavailable it tries again, and reports each failure. */
 async function open(options: WebhookOptions, opening: WorkerOpening): Promise<WebhookService | undefined> {
   const { port, signal } = opening;
   for (let attempt = 1; !signal.aborted; attempt++) {
@@ -99,6 +82,7 @@ async function open(options: WebhookOptions, opening: WorkerOpening): Promise<We
       const service = await openWebhookService(serviceOpening(options, opening));
       service.start();
       port.postMessage({ type: "ready" });
+      sendMetrics(service, opening);
       return service;
     } catch (error) {
       const reason = errorText(error);
@@ -114,6 +98,17 @@ async function open(options: WebhookOptions, opening: WorkerOpening): Promise<We
   return undefined;
 }
 
+function sendMetrics(service: WebhookService, { port, signal }: WorkerOpening): void {
+  const round = async () => {
+    const metrics = await service.metrics();
+    if (!signal.aborted) port.postMessage({ type: "metrics", metrics });
+    return false;
+  };
+  const loop = new WakeLoop({ clock: systemClock, pollMs: METRICS_MS, round });
+  signal.addEventListener("abort", () => void loop.stop(), { once: true });
+  loop.start();
+}
+
 function mayReturn(error: unknown, { store }: WebhookOptions): boolean {
   if (store.kind === "file" || !(error instanceof StoreError)) return false;
   return error.code !== "failed" && error.code !== "closed";
@@ -123,9 +118,9 @@ function serviceOpening(
   options: WebhookOptions,
   { limit, port, extras }: WorkerOpening,
 ): WebhookOpening {
-  const tell = (span: WebhookSpan) => port.postMessage({ type: "span", span });
+  const send = (span: WebhookSpan) => port.postMessage({ type: "span", span });
   const spans: WebhookOpening["parts"] = options.isTraced
-    ? { onAttempt: (report) => tell(attemptSpan(report)), onStep: (report) => tell(stepSpan(report)) }
+    ? { onAttempt: (report) => send(attemptSpan(report)), onStep: (report) => send(stepSpan(report)) }
     : {};
   const logger = portLogger(port);
   // The next worker waits for the lock.
@@ -134,21 +129,14 @@ function serviceOpening(
   return { options, limit, logger, clock: systemClock, parts, pragmas: extras.pragmas };
 }
 
-async function answer(
-  calls: WebhookCalls | undefined,
-  request: WebhookRequest,
-): Promise<WebhookAnswer | undefined> {
-  switch (request.method) {
-    case "admitTrigger":
-      return await calls?.admitTrigger(request.call);
+function answer(calls: WebhookCalls, { method, call }: WebhookRequest): Promise<WebhookAnswer> {
+  switch (method) {
     case "acceptTrigger":
-      return await calls?.acceptTrigger(request.call);
-    case "admitEvent":
-      return await calls?.admitEvent(request.call);
+      return calls.acceptTrigger(call);
     case "acceptEvent":
-      return await calls?.acceptEvent(request.call);
+      return calls.acceptEvent(call);
     case "administer":
-      return await calls?.administer(request.call);
+      return calls.administer(call);
   }
 }
 
@@ -170,9 +158,9 @@ class PortLimits {
     try {
       return await answeredWithin(
         waiting.promise,
-        DECISION_MS,
+        DECISION_TIMEOUT_MS,
         systemClock,
-        () => failed("it took too long"),
+        () => failed("it timed out"),
       );
     } finally {
       this.#waiting.delete(id);

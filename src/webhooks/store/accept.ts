@@ -1,7 +1,7 @@
-import type { Execution, IdempotencyRow, WorkflowVersion } from "../model/records.ts";
+import type { Execution, IdempotencyRow, NewEvent, WorkflowVersion } from "../model/records.ts";
 import { matchesKind } from "../model/event.ts";
 import { isLive, KEY_LIVES_MS } from "../model/idempotency.ts";
-import { executionOf, idempotencyOf, text } from "./rows.ts";
+import { EXECUTIONS, IDEMPOTENCY_KEYS, text } from "./rows.ts";
 import { tally } from "./tally.ts";
 import {
   all,
@@ -15,13 +15,31 @@ import {
   sqliteOnly,
   type Work,
 } from "./work.ts";
-import {
-  type Acceptance,
-  type NewEvent,
-  type NewExecution,
-  type NewIdempotency,
-  StoreError,
-} from "./store.ts";
+import { StoreError } from "./store.ts";
+
+/** The key under which a request is accepted once. */
+export interface NewIdempotency {
+  readonly scope: string;
+  readonly key: string;
+  readonly bodyHash: string;
+}
+
+/** What became of a request that was to be accepted. */
+export type Acceptance<T> =
+  | { readonly kind: "new"; readonly value: T }
+  /** The key is younger than 24 hours: nothing was changed. */
+  | { readonly kind: "replayed"; readonly row: IdempotencyRow };
+
+/** An execution that is to begin; it is due immediately. */
+export interface NewExecution {
+  readonly id: string;
+  readonly workflow: string;
+  readonly versionId: string;
+  /** The text of that version; absent where the store has it. */
+  readonly text?: string | undefined;
+  readonly triggerId: string;
+  readonly input: string;
+}
 
 /** When something is accepted, and under which key. */
 export interface AcceptOptions {
@@ -60,7 +78,7 @@ const ADD_EXECUTION = sql((d) =>
 );
 
 /** Keeps a text of a workflow, unless it is there. */
-export function* saveVersion({ id, workflow, text }: WorkflowVersion): Work<void> {
+export function* saveWorkflowVersion({ id, workflow, text }: WorkflowVersion): Work<void> {
   yield* run(
     "INSERT INTO workflow_version (id, workflow, text) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING",
     id,
@@ -76,7 +94,7 @@ export function findIdempotency(scope: string, key: string, now: number): Work<I
 
 function* liveKey(scope: string, key: string, now: number): Work<IdempotencyRow | undefined> {
   const row = yield* get("SELECT * FROM idempotency WHERE scope = ? AND key = ?", scope, key);
-  const found = row === undefined ? undefined : idempotencyOf(row);
+  const found = row === undefined ? undefined : IDEMPOTENCY_KEYS.read(row);
   return found !== undefined && isLive(found.acceptedAt, now) ? found : undefined;
 }
 
@@ -88,13 +106,13 @@ export function acceptExecution(
   return acceptOnce(options, execution.id, () => addExecution(execution, options.now));
 }
 
-/** Creates an event and its deliveries, once for each key. */
+/** Creates an event and its deliveries, once for each key; returns the endpoints that it goes to. */
 export function acceptEvent(
   event: NewEvent,
-  options: AcceptOptions & { readonly newId: () => string },
+  options: AcceptOptions,
 ): Work<Acceptance<{ readonly endpointIds: readonly string[] }>> {
   return acceptOnce(options, event.id, function* () {
-    const endpointIds = yield* addEvent(event, options);
+    const endpointIds = yield* addEvent(event, options.now);
     return { value: { endpointIds }, deliveries: endpointIds.length };
   });
 }
@@ -102,12 +120,12 @@ export function acceptEvent(
 /** Writes an event, and a delivery for every endpoint that names its kind; answers which. */
 export function* addEvent(
   { id, kind, body }: NewEvent,
-  { now, newId }: { readonly now: number; readonly newId: () => string },
+  now: number,
 ): Work<readonly string[]> {
   yield* run("INSERT INTO event (id, kind, body, created_at) VALUES (?, ?, ?, ?)", id, kind, body, now);
   const wanted = (yield* all("SELECT id, events FROM endpoint ORDER BY seq"))
     .filter((row) => matchesKind(patternsOf(text(row, "events")), kind))
-    .map((row) => ({ id: newId(), endpointId: text(row, "id") }));
+    .map((row) => ({ id: crypto.randomUUID(), endpointId: text(row, "id") }));
   if (wanted.length === 0) return [];
   // Either of the two does something; neither of them is carried out by both databases.
   const rows = yield* all(
@@ -133,7 +151,7 @@ function* addExecution(execution: NewExecution, now: number): Work<{ readonly va
   const { versionId, workflow, text: version } = execution;
   let row = yield* insertExecution(execution, now);
   if (row === undefined && version !== undefined) {
-    yield* saveVersion({ id: versionId, workflow, text: version });
+    yield* saveWorkflowVersion({ id: versionId, workflow, text: version });
     row = yield* insertExecution(execution, now);
     // Somebody has removed it in between, with the last execution that had it.
     if (row === undefined) throw new ConflictError();
@@ -142,7 +160,7 @@ function* addExecution(execution: NewExecution, now: number): Work<{ readonly va
     throw new StoreError("failed", `Cannot start an execution of "${workflow}": its text is not there`);
   }
   yield* tally("execution.queued", 1);
-  return { value: executionOf(row) };
+  return { value: EXECUTIONS.read(row) };
 }
 
 function insertExecution(

@@ -1,11 +1,13 @@
 import type { AuditEntry, DeliveryState, FailureReason } from "../model/records.ts";
-import { text, whole } from "./rows.ts";
+import { listPage } from "./lists.ts";
+import { AUDIT_LOG, text, whole } from "./rows.ts";
 import { tallyMove } from "./tally.ts";
 import { postgresOnly, type Row, run, sql, sqliteOnly, type Work } from "./work.ts";
+import type { ListOptions, Page } from "./store.ts";
 
-const ADD_ENTRY = "INSERT INTO audit (id, at, actor, action, object, details) VALUES (?, ?, ?, ?, ?, ?)";
-
-const ADD_ONE_OF_MANY = sqliteOnly(ADD_ENTRY);
+const ADD_ONE_OF_MANY = sqliteOnly(
+  "INSERT INTO audit (id, at, actor, action, object, details) VALUES (?, ?, ?, ?, ?, ?)",
+);
 const ADD_MANY = postgresOnly(`
   INSERT INTO audit (id, at, actor, action, object, details)
   SELECT id, at, actor, action, object, details
@@ -26,14 +28,14 @@ const DROP_MANUAL = sql((d) => `
   UPDATE delivery SET resend_at = NULL, claim_id = NULL, lease_until = NULL, claim_resend_at = NULL
   WHERE ${d.among("seq")}`);
 
-/** Writes an entry of the audit log. */
-export function* addAudit(entry: AuditEntry): Work<void> {
-  yield* run(ADD_ENTRY, ...valuesOf(entry));
+/** Entries of the audit log, newest first. */
+export function listAudit(options: ListOptions): Work<Page<AuditEntry>> {
+  return listPage("audit", options, AUDIT_LOG);
 }
 
-/** Closes the attempt that somebody has begun, as far as one was. */
-export function* interruptAttempt(deliverySeq: number, now: number): Work<void> {
-  yield* interruptAttempts([deliverySeq], now);
+/** Writes an entry of the audit log. */
+export function* addAudit(entry: AuditEntry): Work<void> {
+  yield* AUDIT_LOG.insert(entry);
 }
 
 /** Closes the attempts of these deliveries that somebody has begun. */

@@ -5,37 +5,25 @@ import {
   type EndpointSecret,
   MAX_ENDPOINT_SECRETS,
 } from "../model/records.ts";
-import { endpointOf, text } from "./rows.ts";
-import { beginRemoval, type RemovalOptions } from "./removals.ts";
+import { bytes, ENDPOINTS, SECRETS, text } from "./rows.ts";
+import { listPageOf } from "./lists.ts";
+import { beginRemoval } from "./removals.ts";
 import { addAudit } from "./audit_log.ts";
-import { all, get, type Parameter, type Row, run, sql, type Work } from "./work.ts";
+import { all, get, type Row, run, sql, type Work } from "./work.ts";
+import type { ChangeOptions, ListOptions, Page, RemovalOptions } from "./store.ts";
 
 const DAY_MS = 86_400_000;
 
 const LOCK = sql((d) => `SELECT id FROM endpoint WHERE id = ? ${d.lock()}`);
 const REMOVE_SECRETS = sql((d) => `DELETE FROM endpoint_secret WHERE ${d.among("id")}`);
-const SECRETS = sql((d) => `SELECT * FROM endpoint_secret WHERE ${d.among("endpoint_id")} ORDER BY seq DESC`);
+const SECRETS_OF = sql((d) =>
+  `SELECT * FROM endpoint_secret WHERE ${d.among("endpoint_id")} ORDER BY seq DESC`
+);
 
 /** Writes a new endpoint with its secrets. */
 export function* createEndpoint(endpoint: Endpoint, audit: AuditEntry): Work<void> {
-  yield* run(
-    `INSERT INTO endpoint (id, url, events, description, enabled, created_at, updated_at, header_names,
-       headers_key_id, headers_bytes, concurrency, timeout_ms, standard_webhooks)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    endpoint.id,
-    endpoint.url,
-    JSON.stringify(endpoint.events),
-    endpoint.description,
-    endpoint.enabled,
-    endpoint.createdAt,
-    endpoint.updatedAt,
-    JSON.stringify(endpoint.headerNames),
-    endpoint.headers?.keyId,
-    endpoint.headers?.bytes,
-    endpoint.concurrency,
-    endpoint.timeoutMs,
-    endpoint.standardWebhooks,
-  );
+  const { keyId, bytes } = endpoint.headers ?? {};
+  yield* ENDPOINTS.insert(endpoint, { headers_key_id: keyId, headers_bytes: bytes });
   for (const secret of endpoint.secrets.toReversed()) yield* insertSecret(endpoint.id, secret);
   yield* addAudit(audit);
 }
@@ -46,11 +34,16 @@ export function* findEndpoint(id: string): Work<Endpoint | undefined> {
   return endpoint;
 }
 
-/** Makes endpoints of their rows. */
+/** Endpoints, newest first. */
+export function listEndpoints(options: ListOptions): Work<Page<Endpoint>> {
+  return listPageOf("endpoints", options, endpointsOf);
+}
+
+/** Reads the endpoints of rows with their secrets. */
 export function* endpointsOf(rows: readonly Row[]): Work<readonly Endpoint[]> {
   if (rows.length === 0) return [];
   const secrets = Map.groupBy(
-    yield* all(SECRETS, rows.map((row) => text(row, "id"))),
+    yield* all(SECRETS_OF, rows.map((row) => text(row, "id"))),
     (secret) => text(secret, "endpoint_id"),
   );
   return rows.map((row) => endpointOf(row, secrets.get(text(row, "id")) ?? []));
@@ -60,36 +53,17 @@ export function* endpointsOf(rows: readonly Row[]): Work<readonly Endpoint[]> {
 export function* editEndpoint(
   id: string,
   edit: EndpointEdit,
-  { now, audit }: { readonly now: number; readonly audit: AuditEntry },
+  { now, audit }: ChangeOptions,
 ): Work<Endpoint | undefined> {
-  const { headers, events } = edit;
-  const columns: readonly (readonly [string, Parameter])[] = [
-    ["updated_at", now],
-    ["url", edit.url],
-    ["events", events && JSON.stringify(events)],
-    ["description", edit.description],
-    ["enabled", edit.enabled],
-    ["header_names", headers === undefined ? undefined : JSON.stringify(headers?.names ?? [])],
-    ["headers_key_id", headers && headers.sealed.keyId],
-    ["headers_bytes", headers && headers.sealed.bytes],
-    ["concurrency", edit.concurrency],
-    ["timeout_ms", edit.timeoutMs],
-    ["standard_webhooks", edit.standardWebhooks],
-  ];
-  if ((yield* setColumns("endpoint", id, columns)) === 0) return undefined;
+  const { headers, ...fields } = edit;
+  const columns = headers === undefined
+    ? {}
+    : { headers_key_id: headers?.sealed.keyId ?? null, headers_bytes: headers?.sealed.bytes ?? null };
+  const headerNames = headers === undefined ? undefined : headers?.names ?? [];
+  const changed = yield* ENDPOINTS.update(id, { ...fields, headerNames, updatedAt: now }, columns);
+  if (changed === 0) return undefined;
   yield* addAudit(audit);
   return yield* findEndpoint(id);
-}
-
-/** Sets the columns of a row whose value is given, to NULL too; answers how many rows there were. */
-export function* setColumns(
-  table: "endpoint" | "workflow_trigger",
-  id: string,
-  columns: readonly (readonly [name: string, value: Parameter])[],
-): Work<number> {
-  const given = columns.filter(([, value]) => value !== undefined);
-  const names = given.map(([name]) => `${name} = ?`).join(", ");
-  return yield* run(`UPDATE ${table} SET ${names} WHERE id = ?`, ...given.map(([, value]) => value), id);
 }
 
 /** Adds a secret; those that sign no longer go when they are older than 24 hours, or too many. */
@@ -127,14 +101,17 @@ export function* deleteEndpoint(
 }
 
 function* insertSecret(endpointId: string, secret: EndpointSecret): Work<void> {
-  yield* run(
-    `INSERT INTO endpoint_secret (id, endpoint_id, key_id, bytes, created_at, active_at)
-     VALUES (?, ?, ?, ?, ?, ?)`,
-    secret.id,
-    endpointId,
-    secret.sealed.keyId,
-    secret.sealed.bytes,
-    secret.createdAt,
-    secret.activeAt,
-  );
+  const { keyId, bytes } = secret.sealed;
+  yield* SECRETS.insert(secret, { endpoint_id: endpointId, key_id: keyId, bytes });
+}
+
+function endpointOf(row: Row, secrets: readonly Row[]): Endpoint {
+  const headers = row["headers_bytes"] === null
+    ? {}
+    : { headers: { keyId: text(row, "headers_key_id"), bytes: bytes(row, "headers_bytes") } };
+  return { ...ENDPOINTS.read(row), ...headers, secrets: secrets.map(secretOf) };
+}
+
+function secretOf(row: Row): EndpointSecret {
+  return { ...SECRETS.read(row), sealed: { keyId: text(row, "key_id"), bytes: bytes(row, "bytes") } };
 }

@@ -1,16 +1,49 @@
-import type { WorkflowVersion } from "../model/records.ts";
-import {
-  type ClaimedExecution,
-  type DueQueue,
-  type ExecutionStore,
-  MAX_COUNTED_BYTES,
-  type QueueClaim,
-  SUSPECT_VOIDS,
-} from "./execution_store.ts";
-import type { RowFaults } from "./deliveries.ts";
+import type { Logger } from "../../base/log.ts";
+import type { Execution, ExecutionStep, WorkflowVersion } from "../model/records.ts";
 import { failWithoutText, stepsOf } from "./executions.ts";
-import { executionOf, text, whole } from "./rows.ts";
+import { EXECUTIONS, text, whole } from "./rows.ts";
 import { all, get, postgresOnly, type Row, run, sql, sqliteOnly, type Work } from "./work.ts";
+
+/** An execution to be worked on. */
+export interface ClaimedExecution {
+  readonly execution: Execution;
+  readonly claimId: string;
+  readonly version: WorkflowVersion;
+  /** The steps that are over, in their order. */
+  readonly steps: readonly ExecutionStep[];
+  /** How often a claim of it was void since anything was written of it: whoever had it has ended in its next step. */
+  readonly voids: number;
+  /** The input and the results of its steps, as `MAX_COUNTED_BYTES` counts them. */
+  readonly bytes: number;
+}
+
+/** Executions of one trigger of a workflow at one stage: they are scheduled as one queue. */
+export interface ExecutionQueue {
+  readonly workflow: string;
+  readonly triggerId: string;
+  /** Whether they began; `voided` are those whose claims were void since anything was written of them. */
+  readonly stage: "new" | "begun" | "voided";
+  /** How many claims of each were void. */
+  readonly voids: number;
+}
+
+/** A queue with executions that are due and unclaimed. */
+export interface DueQueue extends ExecutionQueue {
+  /** When the first of them was due. */
+  readonly dueAt: number;
+}
+
+/** How much of a queue may be claimed. */
+export interface QueueClaim extends ExecutionQueue {
+  readonly max: number;
+  readonly maxBytes: number;
+}
+
+/** An execution counts for at most so many bytes, so that every one fits into an idle service. */
+export const MAX_COUNTED_BYTES = 8 * 1_048_576;
+
+/** Executions with so many void claims are suspects: they are claimed after all others, one at a time. */
+export const SUSPECT_VOIDS = 3;
 
 // Goes from queue to queue by the index: what waits in them is not read.
 const DUE_QUEUES = sql((d) =>
@@ -66,11 +99,24 @@ const VOIDED = sql((d) =>
 );
 const CHOSEN = sql((d) => `SELECT * FROM execution WHERE ${d.among("seq")}`);
 
-type ClaimOptions = Parameters<ExecutionStore["claimExecutions"]>[0] & RowFaults;
+/** What executions are claimed for; each claim lasts until `leaseUntil`. */
+export interface ExecutionClaimOptions {
+  readonly now: number;
+  readonly leaseUntil: number;
+  readonly newClaimId: () => string;
+  readonly queues: readonly QueueClaim[];
+  /** Of all queues together. */
+  readonly maxBytes: number;
+  readonly logger: Logger;
+}
 
-/** Claims executions that are due. */
-export function* claimExecutions(options: ClaimOptions): Work<readonly ClaimedExecution[]> {
-  const { now, leaseUntil, newClaimId, queues, newId, logger } = options;
+/**
+ * Claims due executions, queue by queue, longest due first; of suspects at most one at any time. A queue ends before
+ * the first execution that does not fit into its bytes, or into `maxBytes`. An execution whose workflow's text is gone
+ * fails instead, with its event.
+ */
+export function* claimExecutions(options: ExecutionClaimOptions): Work<readonly ClaimedExecution[]> {
+  const { now, leaseUntil, newClaimId, queues, logger } = options;
   const bytes = new Map<number, number>();
   let left = options.maxBytes;
   let hasSuspect = false;
@@ -96,12 +142,12 @@ export function* claimExecutions(options: ClaimOptions): Work<readonly ClaimedEx
   for (const row of chosen) {
     const version = versions.get(text(row, "version_id"));
     if (version === undefined) {
-      yield* failWithoutText(row, { newId, logger, now });
+      yield* failWithoutText(row, { logger, now });
       continue;
     }
     const [seq, claimId] = [whole(row, "seq"), newClaimId()];
     claims.push({
-      execution: { ...executionOf(row), claimId, leaseUntil },
+      execution: { ...EXECUTIONS.read(row), claimId, leaseUntil },
       claimId,
       version,
       steps: steps.get(seq) ?? [],

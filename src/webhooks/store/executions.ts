@@ -1,7 +1,14 @@
-import type { Execution, ExecutionStatus, ExecutionStep, ListedExecution } from "../model/records.ts";
+import type {
+  Execution,
+  ExecutionStatus,
+  ExecutionStep,
+  ListedExecution,
+  NewEvent,
+} from "../model/records.ts";
 import { addEvent } from "./accept.ts";
-import type { RowFaults } from "./deliveries.ts";
-import { executionOf, stepOf, text, whole } from "./rows.ts";
+import type { VoidOptions } from "./delivery_claims.ts";
+import { listPageOf } from "./lists.ts";
+import { EXECUTIONS, STEPS, text, whole } from "./rows.ts";
 import { tallyMove } from "./tally.ts";
 import {
   all,
@@ -17,7 +24,8 @@ import {
   type Work,
 } from "./work.ts";
 import { completion, type ExecutionChange } from "../model/completion_event.ts";
-import type { ExecutionStore } from "./execution_store.ts";
+import type { Logger } from "../../base/log.ts";
+import type { ListOptions, Page } from "./store.ts";
 
 const FINAL: ReadonlySet<ExecutionStatus> = new Set(["succeeded", "failed", "cancelled"]);
 
@@ -36,9 +44,23 @@ export function* renewExecutionClaims(
 
 const HELD = sqliteOnly("SELECT seq, status, cancel_requested FROM execution WHERE id = ? AND claim_id = ?");
 
-/** Writes what was done of an execution. */
+/** What is written of an execution. */
+export interface ExecutionCommit {
+  readonly executionId: string;
+  readonly claimId: string;
+  readonly now: number;
+  /** A step that is over. */
+  readonly step?: ExecutionStep | undefined;
+  readonly change: ExecutionChange;
+  /** Of a final status; it is written with its deliveries. */
+  readonly event?: NewEvent | undefined;
+  /** Whether the work goes on under the same claim. */
+  readonly keepClaim: boolean;
+}
+
+/** Writes a step and the state after it; `undefined`, and nothing changed, when the claim was lost. */
 export function* commitExecution(
-  options: Parameters<ExecutionStore["commitExecution"]>[0] & { readonly newId: () => string },
+  options: ExecutionCommit,
 ): Work<{ readonly cancelRequested: boolean } | undefined> {
   const { executionId, claimId, step, change, event } = options;
   let row = yield* get(HELD, executionId, claimId);
@@ -54,7 +76,7 @@ export function* commitExecution(
     const before = text(row, "status") as ExecutionStatus;
     yield* tallyMove(`execution.${before}`, `execution.${change.status}`);
   }
-  if (event !== undefined) yield* addEvent(event, options);
+  if (event !== undefined) yield* addEvent(event, options.now);
   return { cancelRequested: whole(row, "cancel_requested") !== 0 };
 }
 
@@ -90,7 +112,7 @@ function committing(step: string, release: string): Sql {
 }
 
 function commitAll(
-  { executionId, claimId, step, change, now, keepClaim }: Parameters<ExecutionStore["commitExecution"]>[0],
+  { executionId, claimId, step, change, now, keepClaim }: ExecutionCommit,
 ): Work<Row | undefined> {
   const { isReleased, dueAt } = after(change, keepClaim);
   const plain = isReleased ? COMMIT_RELEASE : COMMIT;
@@ -135,13 +157,17 @@ export function* findExecution(
   const row = yield* get("SELECT * FROM execution WHERE id = ?", id);
   if (row === undefined) return undefined;
   const steps = yield* stepsOf([row]);
-  return { execution: executionOf(row), steps: steps.get(whole(row, "seq")) ?? [] };
+  return { execution: EXECUTIONS.read(row), steps: steps.get(whole(row, "seq")) ?? [] };
 }
 
-/** Makes executions of a list of their rows; what their steps answered is not read. */
-export function* listedExecutionsOf(rows: readonly Row[]): Work<readonly ListedExecution[]> {
+/** Executions, newest first, with their steps but without the results of these. */
+export function listExecutions(options: ListOptions): Work<Page<ListedExecution>> {
+  return listPageOf("executions", options, listedExecutionsOf);
+}
+
+function* listedExecutionsOf(rows: readonly Row[]): Work<readonly ListedExecution[]> {
   const steps = yield* stepsOf(rows, LISTED_STEPS);
-  return rows.map((row) => ({ ...executionOf(row), steps: steps.get(whole(row, "seq")) ?? [] }));
+  return rows.map((row) => ({ ...EXECUTIONS.read(row), steps: steps.get(whole(row, "seq")) ?? [] }));
 }
 
 const VOID = sql((d) =>
@@ -154,7 +180,7 @@ const VOID = sql((d) =>
 
 /** Takes back claims of executions; answers how many. */
 export function voidExecutionClaims(
-  { now, which }: { readonly now: number; readonly which: "all" | "expired" },
+  { now, which }: VoidOptions,
 ): Work<number> {
   return run(VOID, which === "all" ? Number.MAX_SAFE_INTEGER : now, now, now);
 }
@@ -171,18 +197,18 @@ export function* releaseExecutionClaims(claimIds: readonly string[], now: number
 /** One that cannot be carried out must not hold up the others. */
 export function* failWithoutText(
   row: Row,
-  { now, newId, logger }: RowFaults & { readonly now: number },
+  { now, logger }: { readonly now: number; readonly logger: Logger },
 ): Work<void> {
-  const execution = executionOf(row);
+  const execution = EXECUTIONS.read(row);
   logger.error("Cannot carry out an execution: its workflow's text is gone", { execution: execution.id });
   const end = { status: "failed", error: "its workflow's text is gone" } as const;
-  const { change, event } = completion(execution, end, { now, eventId: newId() });
+  const { change, event } = completion(execution, end, { now, eventId: crypto.randomUUID() });
   yield* changeExecution(whole(row, "seq"), change, { now, keepClaim: false, cancelRequested: false });
   yield* tallyMove(`execution.${execution.status}`, "execution.failed");
-  yield* addEvent(event, { now, newId });
+  yield* addEvent(event, now);
 }
 
-const STEPS = sql((d) =>
+const ALL_STEPS = sql((d) =>
   `SELECT * FROM execution_step WHERE ${d.among("execution_seq")} ORDER BY execution_seq, position`
 );
 const LISTED_STEPS = sql((d) =>
@@ -193,12 +219,12 @@ const LISTED_STEPS = sql((d) =>
 /** The steps of executions, by the number of each. */
 export function* stepsOf(
   executions: readonly Row[],
-  steps: Sql = STEPS,
+  steps: Sql = ALL_STEPS,
 ): Work<ReadonlyMap<number, readonly ExecutionStep[]>> {
   if (executions.length === 0) return new Map();
   const rows = yield* all(steps, executions.map((row) => whole(row, "seq")));
   const groups = Map.groupBy(rows, (row) => whole(row, "execution_seq"));
-  return new Map([...groups].map(([seq, group]) => [seq, group.map(stepOf)]));
+  return new Map([...groups].map(([seq, group]) => [seq, group.map((row) => STEPS.read(row))]));
 }
 
 function* addStep(seq: number, step: ExecutionStep): Work<void> {

@@ -53,8 +53,20 @@ const STATEMENTS = new Map<string, Sql>();
 /** Which list; its name stands in its cursors. */
 export type ListName = keyof typeof LISTS;
 
-/** A page of a list, newest first. */
-export function* listPage<T>(
+/** A page of a list whose rows are complete in themselves, newest first. */
+export function listPage<T>(
+  name: ListName,
+  options: ListOptions,
+  table: { read(row: Row): T },
+): Work<Page<T>> {
+  // deno-lint-ignore require-yield -- nothing more is read
+  return listPageOf(name, options, function* (rows) {
+    return rows.map((row) => table.read(row));
+  });
+}
+
+/** A page of a list that reads more for its rows, newest first. */
+export function* listPageOf<T>(
   name: ListName,
   options: ListOptions,
   read: (rows: readonly Row[]) => Work<readonly T[]>,

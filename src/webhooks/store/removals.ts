@@ -2,17 +2,10 @@ import type { DeliveryState, FailureReason } from "../model/records.ts";
 import { text, whole } from "./rows.ts";
 import { dropManualAttempts, failDeliveries } from "./audit_log.ts";
 import { all, get, type Row, run, sql, type Work } from "./work.ts";
+import type { RemovalOptions } from "./store.ts";
 
 /** What was removed: an endpoint, the payload of an event, or the trigger whose idempotency keys have this scope. */
 export type Removed = "endpoint" | "payload" | "idempotency";
-
-/** How removals go on. */
-export interface RemovalOptions {
-  readonly now: number;
-  readonly newId: () => string;
-  /** How many rows at once. */
-  readonly max?: number | undefined;
-}
 
 /** How many rows are changed at once: others get at the store in between. */
 export const PORTION = 500;

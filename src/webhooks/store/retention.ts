@@ -2,7 +2,6 @@ import { KEY_LIVES_MS } from "../model/idempotency.ts";
 import { text, whole } from "./rows.ts";
 import { type Tallied, tally } from "./tally.ts";
 import { all, get, postgresOnly, type Row, run, sql, type Work } from "./work.ts";
-import type { AdministrationStore } from "./store.ts";
 
 /** Among so many times the most rows events are looked for that never had a delivery. */
 const LOOKED_AT_SHARE = 10;
@@ -17,10 +16,15 @@ const REMOVE_KEYS = sql((d) =>
    DELETE FROM idempotency WHERE (scope, key) IN (SELECT scope, key FROM portion)`
 );
 
-/** Removes what is over, and idempotency keys that are dead; answers how many rows went. */
-export function* removeFinished(
-  { before, now, max }: Parameters<AdministrationStore["removeFinished"]>[0],
-): Work<number> {
+/** What is removed: work that ended before `before`, at most `max` rows. */
+export interface RetentionOptions {
+  readonly before: number;
+  readonly now: number;
+  readonly max: number;
+}
+
+/** Removes ended work, unused texts of workflows and expired idempotency keys; returns how many rows. */
+export function* removeFinished({ before, now, max }: RetentionOptions): Work<number> {
   // An event goes with the last of its deliveries, and so there may be one row more than was asked for.
   let removed = yield* removeDeliveries(before, Math.ceil(max / 2));
   const left = () => Math.max(0, max - removed);

@@ -8,12 +8,116 @@ import type {
   Execution,
   ExecutionStep,
   IdempotencyRow,
-  Sealed,
   StoredKey,
   Trigger,
   WebhookEvent,
 } from "../model/records.ts";
-import type { Row } from "./work.ts";
+import { type Kind, TABLES } from "./tables.ts";
+import { type Parameter, type Row, run, type Work } from "./work.ts";
+
+type Values = Readonly<Record<string, Parameter>>;
+
+interface Field {
+  readonly name: string;
+  readonly column: string;
+  readonly kind: Kind;
+  readonly isOptional: boolean;
+}
+
+/** A table whose rows are records; a column has the name of its field, in snake case. */
+class RecordTable<T> {
+  readonly #table: string;
+  readonly #fields: readonly Field[];
+
+  /** With the columns that are no fields, and the fields whose columns have other names. */
+  constructor(
+    table: string,
+    omitted: readonly string[] = [],
+    renamed: Readonly<Record<string, string>> = {},
+  ) {
+    this.#table = table;
+    this.#fields = Object.entries(TABLES[table]?.columns ?? {}).flatMap(([column, description]) => {
+      const { type, generated = undefined } = typeof description === "string"
+        ? { type: description }
+        : description;
+      if (type === "sequence" || generated !== undefined || omitted.includes(column)) return [];
+      const name = renamed[column] ?? column.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+      return { name, column, kind: type.replace("?", "") as Kind, isOptional: type.endsWith("?") };
+    });
+  }
+
+  /** The record of a row, without absent fields: it equals the record that was written. */
+  read(row: Row): T {
+    const record: Record<string, unknown> = {};
+    for (const { name, column, kind, isOptional } of this.#fields) {
+      if (!isOptional || row[column] !== null) record[name] = READERS[kind](row, column);
+    }
+    return record as T;
+  }
+
+  /** Inserts a record, with the values of columns that are no fields. */
+  *insert(record: Partial<T>, columns: Values = {}, conflict = ""): Work<number> {
+    const [names, values] = this.#given(record, columns);
+    const marks = names.map(() => "?").join(", ");
+    const into = `INSERT INTO ${this.#table} (${names.join(", ")})`;
+    return yield* run(`${into} VALUES (${marks}) ${conflict}`, ...values);
+  }
+
+  /** Changes the fields that are defined, `null` to NULL; returns how many rows have the id. */
+  *update(id: string, record: Readonly<Record<string, unknown>>, columns: Values = {}): Work<number> {
+    const [names, values] = this.#given(record, columns);
+    const changes = names.map((name) => `${name} = ?`).join(", ");
+    return yield* run(`UPDATE ${this.#table} SET ${changes} WHERE id = ?`, ...values, id);
+  }
+
+  #given(
+    record: object,
+    columns: Values,
+  ): readonly [columns: readonly string[], values: readonly Parameter[]] {
+    const fields = new Map<string, unknown>(Object.entries(record));
+    const values = this.#fields.map(({ name, column, kind }) => {
+      const value = fields.get(name) as Parameter;
+      return [column, kind === "json" && value ? JSON.stringify(value) : value] as const;
+    });
+    const given = [...values, ...Object.entries(columns)].filter(([, value]) => value !== undefined);
+    return [given.map(([column]) => column), given.map(([, value]) => value)];
+  }
+}
+
+const READERS: Readonly<Record<Kind, (row: Row, column: string) => unknown>> = {
+  number: whole,
+  flag: (row, column) => whole(row, column) !== 0,
+  text,
+  json: (row, column) => JSON.parse(text(row, column)),
+  bytes,
+};
+
+/** Endpoints, without their headers and secrets. */
+export const ENDPOINTS = new RecordTable<Endpoint>("endpoint", ["headers_key_id", "headers_bytes"]);
+/** Secrets of endpoints, without their sealed text. */
+export const SECRETS = new RecordTable<EndpointSecret>("endpoint_secret", ["endpoint_id", "key_id", "bytes"]);
+/** Triggers, without their keys. */
+export const TRIGGERS = new RecordTable<Trigger>("workflow_trigger", [], { rate_limit: "limit" });
+/** Keys of triggers. */
+export const TRIGGER_KEYS = new RecordTable<StoredKey>("trigger_key", ["trigger_id"]);
+/** Keys that may post events. */
+export const EVENT_KEYS = new RecordTable<EventKey>("event_key");
+/** Accepted idempotency keys. */
+export const IDEMPOTENCY_KEYS = new RecordTable<IdempotencyRow>("idempotency");
+/** Events. */
+export const EVENTS = new RecordTable<WebhookEvent>("event");
+/** Deliveries. */
+export const DELIVERIES = new RecordTable<Delivery>("delivery", ["claim_resend_at", "attempts"]);
+/** Attempts of deliveries. */
+export const ATTEMPTS = new RecordTable<Attempt>("attempt", ["delivery_seq"]);
+/** Executions. */
+export const EXECUTIONS = new RecordTable<Execution>("execution", ["voids"]);
+/** Completed steps of executions. */
+export const STEPS = new RecordTable<ExecutionStep>("execution_step", ["execution_seq"], {
+  position: "index",
+});
+/** The audit log. */
+export const AUDIT_LOG = new RecordTable<AuditEntry>("audit");
 
 /** A number of a row. */
 export function whole(row: Row | undefined, column: string): number {
@@ -29,201 +133,16 @@ export function text(row: Row, column: string): string {
   return value;
 }
 
-/** A number of a row, or nothing. */
-export function wholeOrNone(row: Row, column: string): number | undefined {
-  return row[column] === null ? undefined : whole(row, column);
-}
-
-/** A text of a row, or nothing. */
-export function textOrNone(row: Row, column: string): string | undefined {
-  return row[column] === null ? undefined : text(row, column);
-}
-
-/** An event, with its body unless that was erased. */
-export function eventOf(row: Row): WebhookEvent {
-  return defined({
-    id: text(row, "id"),
-    kind: text(row, "kind"),
-    body: row["body"] === null ? undefined : bytes(row, "body"),
-    createdAt: whole(row, "created_at"),
-  });
-}
-
-/** A delivery. */
-export function deliveryOf(row: Row): Delivery {
-  return defined({
-    id: text(row, "id"),
-    endpointId: text(row, "endpoint_id"),
-    eventId: text(row, "event_id"),
-    event: text(row, "event"),
-    state: text(row, "state") as Delivery["state"],
-    createdAt: whole(row, "created_at"),
-    firstFailureAt: wholeOrNone(row, "first_failure_at"),
-    slot: whole(row, "slot"),
-    dueAt: wholeOrNone(row, "due_at"),
-    resendAt: wholeOrNone(row, "resend_at"),
-    finishedAt: wholeOrNone(row, "finished_at"),
-    reason: textOrNone(row, "reason") as Delivery["reason"],
-    claimId: textOrNone(row, "claim_id"),
-    leaseUntil: wholeOrNone(row, "lease_until"),
-  });
-}
-
-/** An attempt. */
-export function attemptOf(row: Row): Attempt {
-  return defined({
-    number: whole(row, "number"),
-    startedAt: whole(row, "started_at"),
-    finishedAt: wholeOrNone(row, "finished_at"),
-    url: text(row, "url"),
-    manual: flag(row, "manual"),
-    result: textOrNone(row, "result") as Attempt["result"],
-    status: wholeOrNone(row, "status"),
-    errorKind: textOrNone(row, "error_kind") as Attempt["errorKind"],
-    error: textOrNone(row, "error"),
-    response: textOrNone(row, "response"),
-  });
-}
-
-/** An endpoint, whose secrets stand in rows of their own. */
-export function endpointOf(row: Row, secrets: readonly Row[]): Endpoint {
-  return defined({
-    id: text(row, "id"),
-    url: text(row, "url"),
-    events: JSON.parse(text(row, "events")) as string[],
-    description: text(row, "description"),
-    enabled: flag(row, "enabled"),
-    createdAt: whole(row, "created_at"),
-    updatedAt: whole(row, "updated_at"),
-    headerNames: JSON.parse(text(row, "header_names")) as string[],
-    headers: row["headers_bytes"] === null ? undefined : sealed(row, "headers_key_id", "headers_bytes"),
-    concurrency: whole(row, "concurrency"),
-    timeoutMs: wholeOrNone(row, "timeout_ms"),
-    standardWebhooks: flag(row, "standard_webhooks"),
-    secrets: secrets.map(secretOf),
-  });
-}
-
-/** A trigger, whose keys stand in rows of their own. */
-export function triggerOf(row: Row, keys: readonly Row[]): Trigger {
-  const limit = textOrNone(row, "rate_limit");
-  return defined({
-    id: text(row, "id"),
-    name: text(row, "name"),
-    workflow: text(row, "workflow"),
-    enabled: flag(row, "enabled"),
-    requireIdempotencyKey: flag(row, "require_idempotency_key"),
-    onBodyMismatch: text(row, "on_body_mismatch") as Trigger["onBodyMismatch"],
-    limit: limit === undefined ? undefined : JSON.parse(limit) as Trigger["limit"],
-    onLimitError: text(row, "on_limit_error") as Trigger["onLimitError"],
-    createdAt: whole(row, "created_at"),
-    updatedAt: whole(row, "updated_at"),
-    keys: keys.map(keyOf),
-  });
-}
-
-/** An event key. */
-export function eventKeyOf(row: Row): EventKey {
-  return { ...keyOf(row), name: text(row, "name"), kinds: JSON.parse(text(row, "kinds")) as string[] };
-}
-
-/** An answer that is given again. */
-export function idempotencyOf(row: Row): IdempotencyRow {
-  return defined({
-    scope: text(row, "scope"),
-    key: text(row, "key"),
-    acceptedAt: whole(row, "accepted_at"),
-    bodyHash: text(row, "body_hash"),
-    resultId: text(row, "result_id"),
-    deliveries: wholeOrNone(row, "deliveries"),
-  });
-}
-
-/** An execution. */
-export function executionOf(row: Row): Execution {
-  return defined({
-    id: text(row, "id"),
-    workflow: text(row, "workflow"),
-    versionId: text(row, "version_id"),
-    triggerId: text(row, "trigger_id"),
-    status: text(row, "status") as Execution["status"],
-    input: text(row, "input"),
-    createdAt: whole(row, "created_at"),
-    startedAt: wholeOrNone(row, "started_at"),
-    finishedAt: wholeOrNone(row, "finished_at"),
-    deadlineAt: wholeOrNone(row, "deadline_at"),
-    dueAt: wholeOrNone(row, "due_at"),
-    stepAttempts: whole(row, "step_attempts"),
-    cancelRequested: flag(row, "cancel_requested"),
-    output: textOrNone(row, "output"),
-    error: textOrNone(row, "error"),
-    claimId: textOrNone(row, "claim_id"),
-    leaseUntil: wholeOrNone(row, "lease_until"),
-  });
-}
-
-/** A step that is over. */
-export function stepOf(row: Row): ExecutionStep {
-  return defined({
-    index: whole(row, "position"),
-    name: text(row, "name"),
-    kind: text(row, "kind") as ExecutionStep["kind"],
-    status: text(row, "status") as ExecutionStep["status"],
-    attempts: whole(row, "attempts"),
-    startedAt: whole(row, "started_at"),
-    finishedAt: whole(row, "finished_at"),
-    result: textOrNone(row, "result"),
-    error: textOrNone(row, "error"),
-  });
-}
-
-/** An entry of the audit log. */
-export function auditOf(row: Row): AuditEntry {
-  return {
-    id: text(row, "id"),
-    at: whole(row, "at"),
-    actor: text(row, "actor"),
-    action: text(row, "action"),
-    object: text(row, "object"),
-    details: JSON.parse(text(row, "details")) as AuditEntry["details"],
-  };
-}
-
-function keyOf(row: Row): StoredKey {
-  return {
-    id: text(row, "id"),
-    hash: text(row, "hash"),
-    lastFour: text(row, "last_four"),
-    createdAt: whole(row, "created_at"),
-  };
-}
-
-function secretOf(row: Row): EndpointSecret {
-  return {
-    id: text(row, "id"),
-    sealed: sealed(row, "key_id", "bytes"),
-    createdAt: whole(row, "created_at"),
-    activeAt: whole(row, "active_at"),
-  };
-}
-
-function sealed(row: Row, keyId: string, column: string): Sealed {
-  return { keyId: text(row, keyId), bytes: bytes(row, column) };
-}
-
-function bytes(row: Row, column: string): Uint8Array {
+/** The bytes of a row. */
+export function bytes(row: Row, column: string): Uint8Array {
   const value = row[column];
   if (!(value instanceof Uint8Array)) throw unreadable(column, value);
   return value;
 }
 
-function flag(row: Row, column: string): boolean {
-  return whole(row, column) !== 0;
-}
-
-/** Without the fields that are absent, so that a record read is equal to the one that was written. */
-function defined<T extends object>(record: T): T {
-  return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined)) as T;
+/** A number of a row, or nothing. */
+export function wholeOrNone(row: Row, column: string): number | undefined {
+  return row[column] === null ? undefined : whole(row, column);
 }
 
 function unreadable(column: string, value: Row[string] | undefined): Error {

@@ -1,6 +1,7 @@
 import type { DeliveryState, ExecutionStatus } from "../model/records.ts";
-import { text, whole } from "./rows.ts";
-import { all, run, type Sql, type Work } from "./work.ts";
+import { text, whole, wholeOrNone } from "./rows.ts";
+import type { StoreMetrics } from "./store.ts";
+import { all, get, run, type Sql, sql, type Work } from "./work.ts";
 
 /** How many deliveries and executions there are of each state, and so how many came and went. */
 export interface Tallies {
@@ -59,5 +60,22 @@ function tallied(values: string): Sql {
   return {
     sqlite: `${insert} ON CONFLICT (name) DO UPDATE SET count = count + excluded.count`,
     postgres: insert,
+  };
+}
+
+const DUE = sql((d) =>
+  `SELECT count(*) AS count, min(delivery.next_at) AS oldest
+   FROM endpoint ${d.crossJoin} delivery ${d.by("delivery_next")} ON delivery.endpoint_id = endpoint.id
+   WHERE endpoint.enabled = 1 AND delivery.next_at <= ?`
+);
+
+/** The metrics of the store that come from its rows. */
+export function* rowMetrics(now: number): Work<Omit<StoreMetrics, "bytes">> {
+  const due = yield* get(DUE, now);
+  const oldestDueAt = due && wholeOrNone(due, "oldest");
+  return {
+    dueNow: whole(due, "count"),
+    ...(oldestDueAt === undefined ? {} : { oldestDueAt }),
+    ...yield* tallies(),
   };
 }

@@ -1,9 +1,10 @@
-import type { AuditEntry, EventKey, StoredKey, Trigger, TriggerEdit } from "../model/records.ts";
-import { setColumns } from "./endpoints.ts";
-import { eventKeyOf, text, triggerOf, whole } from "./rows.ts";
-import { beginRemoval, type RemovalOptions } from "./removals.ts";
+import type { AuditEntry, StoredKey, Trigger, TriggerEdit } from "../model/records.ts";
+import { listPageOf } from "./lists.ts";
+import { text, TRIGGER_KEYS, TRIGGERS, whole } from "./rows.ts";
+import { beginRemoval } from "./removals.ts";
 import { addAudit } from "./audit_log.ts";
 import { all, alone, get, type Row, run, sql, type Work } from "./work.ts";
+import type { ChangeOptions, ListOptions, Page } from "./store.ts";
 
 const MAX_KEYS = 2;
 
@@ -12,21 +13,7 @@ const KEYS = sql((d) => `SELECT * FROM trigger_key WHERE ${d.among("trigger_id")
 
 /** Writes a new trigger with its keys; false when the name is taken. */
 export function* createTrigger(trigger: Trigger, audit: AuditEntry): Work<boolean> {
-  const added = yield* run(
-    `INSERT INTO workflow_trigger (id, name, workflow, enabled, require_idempotency_key, on_body_mismatch,
-       rate_limit, on_limit_error, created_at, updated_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
-    trigger.id,
-    trigger.name,
-    trigger.workflow,
-    trigger.enabled,
-    trigger.requireIdempotencyKey,
-    trigger.onBodyMismatch,
-    trigger.limit && JSON.stringify(trigger.limit),
-    trigger.onLimitError,
-    trigger.createdAt,
-    trigger.updatedAt,
-  );
+  const added = yield* TRIGGERS.insert(trigger, {}, "ON CONFLICT (name) DO NOTHING");
   if (added === 0) return false;
   for (const key of trigger.keys.toReversed()) yield* insertKey(trigger.id, key);
   yield* addAudit(audit);
@@ -45,8 +32,12 @@ export function* findTriggerByName(name: string): Work<Trigger | undefined> {
   return trigger;
 }
 
-/** Makes triggers of their rows. */
-export function* triggersOf(rows: readonly Row[]): Work<readonly Trigger[]> {
+/** Triggers, newest first. */
+export function listTriggers(options: ListOptions): Work<Page<Trigger>> {
+  return listPageOf("triggers", options, triggersOf);
+}
+
+function* triggersOf(rows: readonly Row[]): Work<readonly Trigger[]> {
   if (rows.length === 0) return [];
   const keys = Map.groupBy(
     yield* all(KEYS, rows.map((row) => text(row, "id"))),
@@ -85,17 +76,9 @@ function ownKey(row: Row): Row {
 export function* editTrigger(
   id: string,
   edit: TriggerEdit,
-  { now, audit }: { readonly now: number; readonly audit: AuditEntry },
+  { now, audit }: ChangeOptions,
 ): Work<Trigger | undefined> {
-  const changed = yield* setColumns("workflow_trigger", id, [
-    ["updated_at", now],
-    ["workflow", edit.workflow],
-    ["enabled", edit.enabled],
-    ["require_idempotency_key", edit.requireIdempotencyKey],
-    ["on_body_mismatch", edit.onBodyMismatch],
-    ["rate_limit", edit.limit && JSON.stringify(edit.limit)],
-    ["on_limit_error", edit.onLimitError],
-  ]);
+  const changed = yield* TRIGGERS.update(id, { ...edit, updatedAt: now });
   if (changed === 0) return undefined;
   yield* addAudit(audit);
   return yield* findTrigger(id);
@@ -126,50 +109,17 @@ export function* deleteTriggerKey(id: string, keyId: string, audit: AuditEntry):
 }
 
 /** Removes a trigger with its keys, and from now on its idempotency keys, in portions. */
-export function* deleteTrigger(
-  id: string,
-  { audit, ...options }: RemovalOptions & { readonly audit: AuditEntry },
-): Work<boolean> {
+export function* deleteTrigger(id: string, audit: AuditEntry): Work<boolean> {
   if ((yield* run("DELETE FROM workflow_trigger WHERE id = ?", id)) === 0) return false;
-  yield* beginRemoval("idempotency", `trigger:${id}`, options);
-  yield* addAudit(audit);
-  return true;
-}
-
-/** Writes a new event key. */
-export function* createEventKey(key: EventKey, audit: AuditEntry): Work<void> {
-  yield* run(
-    "INSERT INTO event_key (id, name, kinds, hash, last_four, created_at) VALUES (?, ?, ?, ?, ?, ?)",
-    key.id,
-    key.name,
-    JSON.stringify(key.kinds),
-    key.hash,
-    key.lastFour,
-    key.createdAt,
-  );
-  yield* addAudit(audit);
-}
-
-/** An event key by the hash of it. */
-export function* findEventKey(hash: string): Work<EventKey | undefined> {
-  const row = yield* alone(get("SELECT * FROM event_key WHERE hash = ?", hash));
-  return row && eventKeyOf(row);
-}
-
-/** Revokes an event key. */
-export function* deleteEventKey(id: string, audit: AuditEntry): Work<boolean> {
-  if ((yield* run("DELETE FROM event_key WHERE id = ?", id)) === 0) return false;
+  yield* beginRemoval("idempotency", `trigger:${id}`, { now: audit.at, newId: () => crypto.randomUUID() });
   yield* addAudit(audit);
   return true;
 }
 
 function* insertKey(triggerId: string, key: StoredKey): Work<void> {
-  yield* run(
-    "INSERT INTO trigger_key (id, trigger_id, hash, last_four, created_at) VALUES (?, ?, ?, ?, ?)",
-    key.id,
-    triggerId,
-    key.hash,
-    key.lastFour,
-    key.createdAt,
-  );
+  yield* TRIGGER_KEYS.insert(key, { trigger_id: triggerId });
+}
+
+function triggerOf(row: Row, keys: readonly Row[]): Trigger {
+  return { ...TRIGGERS.read(row), keys: keys.map((key) => TRIGGER_KEYS.read(key)) };
 }

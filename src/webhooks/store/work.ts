@@ -84,8 +84,7 @@ export interface Statement {
   /** A text stands for both dialects. */
   readonly sql: Sql | string;
   readonly parameters: readonly Parameter[];
-  /** Whether its rows are wanted, or how many it changed. */
-  readonly wants: "rows" | "changes";
+  readonly returns: "rows" | "changes";
   /** Whether the operation has no other, so that nobody need begin and end a transaction around it. */
   readonly isAlone?: boolean | undefined;
 }
@@ -96,6 +95,14 @@ export interface Answer {
   readonly changes: number;
 }
 
+/** The answer to a statement that a dialect does not have. */
+export const NO_ANSWER: Answer = { rows: [], changes: 0 };
+
+/** The text of a statement in a dialect; empty where it has none. */
+export function textOf({ sql }: Statement, dialect: keyof Sql): string {
+  return typeof sql === "string" ? sql : sql[dialect];
+}
+
 /**
  * An operation of the store, as a sequence of statements of one transaction. Whoever carries it out hands in the answer
  * to each, and may begin anew after what was done has been rolled back: an operation keeps nothing outside itself.
@@ -104,17 +111,17 @@ export type Work<T> = Generator<Statement, T, Answer>;
 
 /** All rows. */
 export function* all(sql: Sql | string, ...parameters: readonly Parameter[]): Work<readonly Row[]> {
-  return (yield { sql, parameters, wants: "rows" }).rows;
+  return (yield { sql, parameters, returns: "rows" }).rows;
 }
 
 /** The first row. */
 export function* get(sql: Sql | string, ...parameters: readonly Parameter[]): Work<Row | undefined> {
-  return (yield { sql, parameters, wants: "rows" }).rows[0];
+  return (yield { sql, parameters, returns: "rows" }).rows[0];
 }
 
 /** Changes rows; answers how many. */
 export function* run(sql: Sql | string, ...parameters: readonly Parameter[]): Work<number> {
-  return (yield { sql, parameters, wants: "changes" }).changes;
+  return (yield { sql, parameters, returns: "changes" }).changes;
 }
 
 /** The one statement of an operation; it is no part of a larger one. */
@@ -139,4 +146,11 @@ export function performed<T>(work: Work<T>, answer: (statement: Statement) => An
   let step = work.next();
   while (step.done !== true) step = work.next(answer(step.value));
   return step.value;
+}
+
+/**
+ * A text as both databases store it. PostgreSQL refuses U+0000, and the client reads a text of SQLite only up to there.
+ */
+export function storedText(text: string): string {
+  return text.includes("\0") ? text.replaceAll("\0", "\uFFFD") : text;
 }

@@ -1,41 +1,47 @@
 import { parseDuration } from "../../base/duration.ts";
 import { editDistance } from "../../base/edit_distance.ts";
 import type { YamlDocument } from "../../yaml/document.ts";
-import { countOf, described, isNull, shown } from "../../yaml/scalar.ts";
-import type { YamlEntry, YamlList, YamlMapping, YamlScalar, YamlValue } from "../../yaml/value.ts";
+import { FieldReader, pathOf } from "../../yaml/field_reader.ts";
+import { described, isNull, shown } from "../../yaml/scalar.ts";
+import type { YamlList, YamlMapping, YamlValue } from "../../yaml/value.ts";
+import type { TextTemplate } from "../model/template.ts";
 
-/** Where problems of a file go, with their places. */
+/** Takes the problems of a file, with their positions. */
 export type WorkflowLog = YamlDocument["log"];
 
-/** A length of time that may be written, and what holds when it is not. */
+/** Reads the templates of a text at this position; nothing where they are invalid, which is logged. */
+export type ReadTemplate = (text: string, offset: number, path: string) => TextTemplate | undefined;
+
+/** The range of a duration, and its default. */
 export interface DurationRange {
   readonly min: string;
   readonly max: string;
   readonly absent: string;
 }
 
-/** Reads one mapping of a workflow file; what is wrong goes to the log and reads as absent. */
+/** Reads one mapping of a workflow file; an invalid field is logged and reads as absent. */
 export class WorkflowFields {
   readonly path: string;
   readonly #log: WorkflowLog;
   readonly #mapping: YamlMapping;
+  readonly #reader: FieldReader;
 
-  /** `keys` are those that may stand in the mapping; any other is an error. */
+  /** Any key that is not one of `keys` is an error. */
   constructor(log: WorkflowLog, mapping: YamlMapping, path: string, keys: readonly string[]) {
     this.#log = log;
     this.#mapping = mapping;
+    this.#reader = new FieldReader(log, mapping, path);
     this.path = path;
     for (const [key, { offset }] of mapping.entries) {
       if (!keys.includes(key)) log.error(offset, path, `unknown key '${shown(key)}'; ${advice(key, keys)}`);
     }
   }
 
-  /** Whether the key stands there, be its value right or not. */
   has(key: string): boolean {
     return this.#mapping.entries.has(key);
   }
 
-  /** The value as the file has it, null included; nothing where it is absent or could not be read. */
+  /** The value as it is in the file, null included; nothing where it is absent or broken. */
   value(key: string): YamlValue | undefined {
     const value = this.#mapping.entries.get(key)?.value;
     return value?.kind === "broken" ? undefined : value;
@@ -43,108 +49,82 @@ export class WorkflowFields {
 
   /** Reports something about the field, or about the mapping where the field is absent. */
   error(key: string, text: string): void {
-    const offset = this.#mapping.entries.get(key)?.value.offset ?? this.#mapping.offset;
-    this.#log.error(offset, this.has(key) ? this.pathOf(key) : this.path, text);
+    this.#log.error(this.#reader.offset(key), this.has(key) ? this.pathOf(key) : this.path, text);
   }
 
   /** The path of a field, for messages. */
   pathOf(key: string): string {
-    return this.path === "" ? shown(key) : `${this.path}.${shown(key)}`;
+    return pathOf(this.path, key);
   }
 
-  /** A text; absent where the field is. */
-  text(key: string, wanted = "a text"): string | undefined {
-    const scalar = this.#scalar(key, wanted);
-    return scalar === undefined ? undefined : scalar.text;
+  text(key: string): string | undefined {
+    return this.#hasValue(key) ? this.#reader.anyText(key) : undefined;
   }
 
-  /** A text that has to be there and to look like this. */
-  name(key: string, pattern: RegExp, wanted: string): string | undefined {
-    if (!this.has(key)) this.error(key, `there is no ${key}; add ${wanted}`);
-    const text = this.text(key, wanted);
+  /** A required text of this form. */
+  name(key: string, pattern: RegExp, expected: string): string | undefined {
+    if (!this.has(key)) this.error(key, `there is no ${key}; add ${expected}`);
+    const text = this.text(key);
     if (text === undefined || pattern.test(text)) return text;
-    this.error(key, `${key} must be ${wanted}, not '${shown(text)}'`);
+    this.error(key, `${key} must be ${expected}, not '${shown(text)}'`);
     return undefined;
   }
 
-  /** One of the words; the first of them where the field is absent. */
+  /** One of the words; the first of them when absent. */
   choice<const T extends string>(key: string, words: readonly [T, ...T[]]): T {
-    const wanted = `one of ${words.join(", ")}`;
-    const text = this.text(key, wanted);
-    const word = words.find((known) => known === text);
-    if (text !== undefined && word === undefined) {
-      this.error(key, `${key} must be ${wanted}, not '${shown(text)}'`);
-    }
-    return word ?? words[0];
+    return (this.#hasValue(key) ? this.#reader.choice(key, words) : undefined) ?? words[0];
   }
 
   /** A whole number of the range. */
-  count(key: string, { min, max, absent }: { min: number; max: number; absent: number }): number {
-    const wanted = `a whole number from ${min} to ${max}`;
-    const scalar = this.#scalar(key, wanted);
-    if (scalar === undefined) return absent;
-    const count = countOf(scalar);
-    if (count !== undefined && count >= min && count <= max) return count;
-    this.error(key, `${key} must be ${wanted}, not ${described(scalar)}`);
-    return absent;
+  count(key: string, range: { min: number; max: number; absent: number }): number {
+    return (this.#hasValue(key) ? this.#reader.count(key, range) : undefined) ?? range.absent;
   }
 
-  /** Milliseconds of a duration of the range. */
+  /** A duration of the range, in milliseconds. */
   duration(key: string, { min, max, absent }: DurationRange): number {
-    const wanted = `a duration from ${min} to ${max}, such as ${absent}`;
-    const text = this.text(key, wanted);
+    const text = this.text(key);
     if (text === undefined) return milliseconds(absent);
     const ms = parseDuration(text);
     if (ms !== undefined && ms >= milliseconds(min) && ms <= milliseconds(max)) return Math.ceil(ms);
-    this.error(key, `${key} must be ${wanted}, not '${shown(text)}'`);
+    const expected = `a duration from ${min} to ${max}, such as ${absent}`;
+    this.error(key, `${key} must be ${expected}, not '${shown(text)}'`);
     return milliseconds(absent);
   }
 
-  /** A list. */
   list(key: string): YamlList | undefined {
-    const value = this.#present(key);
-    if (value === undefined || value.kind === "list") return value;
-    this.error(key, `${key} must be a list, each item beginning with '-', not ${described(value)}`);
-    return undefined;
+    return this.#hasValue(key) ? this.#reader.list(key) : undefined;
   }
 
-  /** A mapping. */
   mapping(key: string): YamlMapping | undefined {
-    const value = this.#present(key);
-    if (value === undefined || value.kind === "mapping") return value;
-    this.error(key, `${key} must be a mapping, not ${described(value)}`);
-    return undefined;
+    return this.#hasValue(key) ? this.#reader.mapping(key) : undefined;
   }
 
-  /** The texts of a mapping by name, with their places. */
-  texts(key: string): readonly { readonly key: string; readonly entry: YamlEntry; readonly text: string }[] {
-    const mapping = this.mapping(key);
-    if (mapping === undefined) return [];
-    return [...mapping.entries].flatMap(([name, entry]) => {
-      const { value } = entry;
-      if (value.kind === "scalar" && !isNull(value)) return [{ key: name, entry, text: value.text }];
-      if (value.kind !== "broken") {
-        const path = `${this.pathOf(key)}.${shown(name)}`;
-        this.#log.error(value.offset, path, `${shown(name)} must be a text, not ${described(value)}`);
+  /** The templates of a mapping by name; `problemOf` checks each. */
+  templates(
+    key: string,
+    read: ReadTemplate,
+    problemOf: (name: string, text: string) => string | undefined,
+  ): [name: string, template: TextTemplate][] {
+    return [...this.mapping(key)?.entries ?? []].flatMap(([name, { offset, value }]) => {
+      const path = `${this.pathOf(key)}.${shown(name)}`;
+      if (value.kind !== "scalar" || isNull(value)) {
+        const text = `${shown(name)} must be a text, not ${described(value)}`;
+        if (value.kind !== "broken") this.#log.error(value.offset, path, text);
+        return [];
       }
-      return [];
+      const problem = problemOf(name, value.text);
+      if (problem !== undefined) this.#log.error(offset, path, problem);
+      const template = read(value.text, value.offset, path);
+      return template === undefined ? [] : [[name, template]];
     });
   }
 
-  #scalar(key: string, wanted: string): YamlScalar | undefined {
-    const value = this.#present(key);
-    if (value === undefined || value.kind === "scalar") return value;
-    this.error(key, `${key} must be ${wanted}, not ${described(value)}`);
-    return undefined;
-  }
-
-  /** A field without a value is an error here: whoever wrote it meant something. */
-  #present(key: string): Exclude<YamlValue, { kind: "broken" }> | undefined {
+  /** An empty field is an error here: its author meant something. */
+  #hasValue(key: string): boolean {
     const value = this.value(key);
-    if (value === undefined || value.kind === "broken") return undefined;
-    if (value.kind !== "scalar" || !isNull(value)) return value;
+    if (value?.kind !== "scalar" || !isNull(value)) return value !== undefined;
     this.error(key, `${key} has no value; add one, or leave ${key} out`);
-    return undefined;
+    return false;
   }
 }
 

@@ -6,50 +6,42 @@ import type { Workflow, WorkflowStep } from "../model/workflow.ts";
 import { WorkflowFields, type WorkflowLog } from "./fields.ts";
 import { readStep } from "./step_reader.ts";
 
-/** What a workflow file says, and everything wrong with it. */
+/** The workflow of a file, and all problems of the file. */
 export interface WorkflowFile {
-  /** Absent when anything is wrong. */
   readonly workflow?: Workflow | undefined;
-  /** Its id, also where something else is wrong. */
+  /** Its id, also when there are errors elsewhere. */
   readonly id?: string | undefined;
   /** One line each: `file:line:column: path: text`. */
   readonly problems: readonly string[];
 }
 
-/** How a workflow file is read. */
-export interface WorkflowFileOptions {
-  /** The environment variables that templates may read; any when absent, as in a text that was taken before. */
-  readonly envNames?: readonly string[] | undefined;
-}
-
-/** How many bytes a workflow file may have. */
+/** Most bytes of a workflow file. */
 export const MAX_FILE_BYTES = 262_144;
 const MAX_PARTS = 100_000;
 const MAX_STEPS = 100;
 const ID = /^[a-z0-9][a-z0-9-]{0,63}$/;
 const STEP_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 /** What templates may read of the execution. */
-export const EXECUTION_FIELDS = ["id", "workflow", "createdAt", "startedAt"] as const;
+const EXECUTION_FIELDS = ["id", "workflow", "createdAt", "startedAt"] as const;
 
-/** Reads a workflow; `name` begins every position. */
-export function readWorkflowFile(
-  name: string,
-  text: string,
-  options: WorkflowFileOptions = {},
-): WorkflowFile {
+/**
+ * Reads a workflow; `name` begins every position. Templates may read the environment variables of `envNames`; any when
+ * absent, as in a text that was loaded before.
+ */
+export function readWorkflowFile(name: string, text: string, envNames?: readonly string[]): WorkflowFile {
   const { root, log } = readYamlDocument(name, text, { maxParts: MAX_PARTS });
-  const workflow = readRoot(root, log, options);
+  const workflow = readRoot(root, log, envNames);
   const problems = log.problems().map(({ at, path, text }) =>
     [at, path, text].filter((part) => part !== "").join(": ")
   );
-  const isRight = log.problems().every(({ severity }) => severity !== "error");
-  return { id: workflow?.id, problems, workflow: isRight ? workflow : undefined };
+  const isValid = log.problems().every(({ severity }) => severity !== "error");
+  return { id: workflow?.id, problems, workflow: isValid ? workflow : undefined };
 }
 
 function readRoot(
   root: YamlValue | undefined,
   log: WorkflowLog,
-  options: WorkflowFileOptions,
+  envNames: readonly string[] | undefined,
 ): Workflow | undefined {
   if (root?.kind === "broken" || (root === undefined && log.problems().length > 0)) return undefined;
   if (root === undefined || (root.kind === "scalar" && isNull(root))) {
@@ -61,22 +53,21 @@ function readRoot(
     return undefined;
   }
   const fields = new WorkflowFields(log, root, "", ["workflow", "timeout", "steps"]);
-  const wanted = "a name of a-z, 0-9 and -, at most 64 characters";
-  const id = fields.name("workflow", ID, wanted);
+  const id = fields.name("workflow", ID, "a name of a-z, 0-9 and -, at most 64 characters");
   const timeoutMs = fields.duration("timeout", { min: "1ms", max: "30d", absent: "1h" });
-  const steps = new StepsReader(log, options).read(fields);
-  return id === undefined || !ID.test(id) ? undefined : { id, timeoutMs, steps };
+  const steps = new StepsReader(log, envNames).read(fields);
+  return id === undefined ? undefined : { id, timeoutMs, steps };
 }
 
 /** Reads the steps of a workflow in their order, since each may read only those before it. */
 class StepsReader {
   readonly #log: WorkflowLog;
   readonly #envNames: readonly string[] | undefined;
-  /** The steps before the one in work. */
+  /** The steps before the current one. */
   readonly #before: string[] = [];
   #all: readonly string[] = [];
 
-  constructor(log: WorkflowLog, { envNames }: WorkflowFileOptions) {
+  constructor(log: WorkflowLog, envNames: readonly string[] | undefined) {
     this.#log = log;
     this.#envNames = envNames;
   }
@@ -84,8 +75,8 @@ class StepsReader {
   read(fields: WorkflowFields): readonly WorkflowStep[] {
     const list = fields.list("steps");
     if (list === undefined || list.items.length === 0) {
-      const isSaid = list === undefined && fields.has("steps");
-      if (!isSaid) fields.error("steps", "there are no steps; add a list of at least one under 'steps'");
+      const isReported = list === undefined && fields.has("steps");
+      if (!isReported) fields.error("steps", "there are no steps; add a list of at least one under 'steps'");
       return [];
     }
     if (list.items.length > MAX_STEPS) {
@@ -103,8 +94,8 @@ class StepsReader {
       return [];
     }
     const fields = new WorkflowFields(this.#log, item, path, ["name", "request", "limit", "set", "retry"]);
-    const wanted = "a name of letters, digits, - and _, at most 64 characters";
-    const name = fields.name("name", STEP_NAME, wanted) ?? "";
+    const expected = "a name of letters, digits, - and _, at most 64 characters";
+    const name = fields.name("name", STEP_NAME, expected) ?? "";
     if (this.#before.includes(name)) {
       fields.error("name", `the name '${name}' is given to two steps; rename one`);
     }
@@ -120,8 +111,10 @@ class StepsReader {
       return undefined;
     }
     for (const read of pathsOf(template)) {
-      const wrong = this.#pathProblem(read);
-      if (wrong !== undefined) this.#log.error(offset, path, `the template '${shown(read.text)}' ${wrong}`);
+      const problem = this.#pathProblem(read);
+      if (problem !== undefined) {
+        this.#log.error(offset, path, `the template '${shown(read.text)}' ${problem}`);
+      }
     }
     return template;
   }
@@ -133,21 +126,21 @@ class StepsReader {
         return undefined;
       case "execution":
         if (keys.length === 1 && EXECUTION_FIELDS.some((field) => field === key)) return undefined;
-        return `reads what an execution has not; it has ${EXECUTION_FIELDS.join(", ")}`;
+        return `reads an unknown field; an execution has ${EXECUTION_FIELDS.join(", ")}`;
       case "env":
         if (keys.length > 1) {
-          return "reads below an environment variable, which is a text; end it after its name";
+          return "reads a field of an environment variable, which is a text; end it after its name";
         }
         if (this.#envNames === undefined || this.#envNames.includes(key)) return undefined;
-        return `reads an environment variable that WORKFLOW_ENV does not name; add ${shown(key)} to it`;
+        return `reads an environment variable that is not in WORKFLOW_ENV; add ${shown(key)} to it`;
       case "steps":
         if (this.#before.includes(key)) return undefined;
         if (this.#all.includes(key)) {
           return "reads a step that does not come before this one; move that step up";
         }
         return this.#before.length === 0
-          ? "reads a step, and there is none before this one"
-          : `reads a step that there is not; those before this one are ${this.#before.map(shown).join(", ")}`;
+          ? "reads a step, but this one is the first"
+          : `reads an unknown step; those before this one are ${this.#before.map(shown).join(", ")}`;
     }
   }
 }

@@ -9,60 +9,46 @@ import type { Workflow, Workflows } from "../model/workflow.ts";
 import { MAX_FILE_BYTES, readWorkflowFile } from "./file.ts";
 import { WorkflowFolder } from "./folder.ts";
 
-/** Where workflow files are, and how changes to them are noticed. */
+/** Where workflow files are. */
 export interface WorkflowFilesOptions {
-  /** The folder; there are no workflows when absent. */
+  /** There are no workflows when absent. */
   readonly folder?: string | undefined;
-  /** The environment variables that workflows may read. */
   readonly envNames: readonly string[];
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** A workflow as some file has it. */
-interface Taken {
+interface LoadedWorkflow {
   readonly version: WorkflowVersion;
   readonly workflow: Workflow;
 }
 
-/** A file as the file system has it. */
-interface FoundFile {
-  /** Another text whenever it is another file or was written to; empty where it cannot be told. */
-  readonly state: string;
-  readonly size: number;
-  /** Why it cannot be looked at. */
-  readonly problem?: string;
-}
-
-/** What is known of one file. */
 interface KnownFile {
-  /** What the file system said when it was read. */
+  /** Changes with every write to the file; empty where it could not be read, which is retried at every look. */
   readonly state: string;
-  /** Whether it could be read; if not, that is tried again at every look. */
-  readonly isRead: boolean;
-  /** What it said when it was last right. */
-  readonly taken?: Taken | undefined;
-  /** What is wrong with it now. */
+  /** Of its last valid text. */
+  readonly loaded?: LoadedWorkflow | undefined;
+  /** Of its current text. */
   readonly problems: readonly string[];
 }
 
 const MAX_FILES = 1_000;
-/** How many texts of former files are kept in the form in which they run. */
+/** How many former versions are kept parsed. */
 const MAX_PARSED = 256;
 const WORKFLOW_FILE = /^[^.].*\.ya?ml$/;
 
 /**
- * The workflows of a folder, one in each file `*.yaml` or `*.yml`. Files that changed are read again. One that is
- * wrong is told of with its place, and the workflow that it had before stays; one that is gone takes its workflow along.
+ * The workflows of a folder, one in each file `*.yaml` or `*.yml`. Changed files are reloaded: the previous workflow of
+ * an invalid one is kept, that of a removed one is removed.
  */
 export class WorkflowFiles implements Workflows {
   readonly #options: WorkflowFilesOptions;
-  #files: ReadonlyMap<string, KnownFile> = new Map();
-  #current: ReadonlyMap<string, Taken> = new Map();
-  /** By the identifier of the version; the one used last stands last. */
-  readonly #parsed = new Map<string, Workflow>();
-  #reported = new Set<string>();
   readonly #watched: WorkflowFolder | undefined;
+  /** By the id of the version, the one used last at the end. */
+  readonly #parsed = new Map<string, Workflow>();
+  #files: ReadonlyMap<string, KnownFile> = new Map();
+  #current: ReadonlyMap<string, LoadedWorkflow> = new Map();
+  #reported = new Set<string>();
   #isClosed = false;
 
   constructor(options: WorkflowFilesOptions) {
@@ -73,28 +59,26 @@ export class WorkflowFiles implements Workflows {
     }
   }
 
-  /** Reads the folder, and watches it from then on; what is wrong there is logged. */
+  /** Reads the folder, and watches it from then on; problems are logged. */
   async start(): Promise<void> {
     await this.#watched?.start();
   }
 
-  /** Looks no more. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#watched?.close();
   }
 
-  /** The text in force and what it says; nothing where no file has this workflow. */
-  current(name: string): Taken | undefined {
+  /** The current version; nothing where no file has this workflow. */
+  current(name: string): LoadedWorkflow | undefined {
     return this.#current.get(name);
   }
 
-  /** The names of all workflows. */
   names(): readonly string[] {
     return [...this.#current.keys()].sort();
   }
 
-  /** What a text that was in force once says; throws where it cannot be read any more. */
+  /** The workflow of a former version; throws where its text is no longer valid. */
   parse({ id, workflow: name, text }: WorkflowVersion): Workflow {
     const current = this.#current.get(name);
     if (current?.version.id === id) return current.workflow;
@@ -115,12 +99,12 @@ export class WorkflowFiles implements Workflows {
     const problems: string[] = [];
     let isRead = false;
     try {
-      const files = await this.#read(await findFiles(folder, problems));
-      // Throws where the folder was moved away meanwhile: its files are not gone, but cannot be read.
+      const files = await this.#read(folder, problems);
+      // Throws where the folder was moved away meanwhile: its files were not removed, but cannot be read.
       await stat(folder);
       if (this.#isClosed) return true;
       problems.push(...[...files.values()].flatMap((file) => file.problems));
-      this.#take(files, problems);
+      this.#apply(files, problems);
       isRead = true;
     } catch (error) {
       const state = isMissing(error)
@@ -137,43 +121,55 @@ export class WorkflowFiles implements Workflows {
     return isRead;
   }
 
-  /** The files of the folder; those that did not change are not read again. */
-  async #read(found: ReadonlyMap<string, FoundFile>): Promise<Map<string, KnownFile>> {
+  async #read(folder: string, problems: string[]): Promise<Map<string, KnownFile>> {
+    const names = (await readdir(folder)).filter((name) => WORKFLOW_FILE.test(name)).sort();
+    if (names.length > MAX_FILES) {
+      problems.push(
+        `Cannot read every workflow of "${folder}": there are more than ${MAX_FILES} files; use fewer`,
+      );
+    }
     const files = new Map<string, KnownFile>();
-    for (const [path, file] of found) {
-      const read = await this.#readOne(path, file);
-      if (read !== undefined) files.set(path, read);
+    for (const name of names.slice(0, MAX_FILES)) {
+      const path = join(folder, name);
+      const file = await this.#readOne(path);
+      if (file !== undefined) files.set(path, file);
     }
     return files;
   }
 
-  async #readOne(path: string, { state, size, problem }: FoundFile): Promise<KnownFile | undefined> {
+  /** The file as it is now, not read again where it did not change; nothing where it is none. */
+  async #readOne(path: string): Promise<KnownFile | undefined> {
     const before = this.#files.get(path);
-    if (problem !== undefined) return { state, isRead: false, taken: before?.taken, problems: [problem] };
-    if (before?.state === state && before.isRead) return before;
     try {
-      const { taken = before?.taken, problems } = await readWorkflow(path, size, this.#options.envNames);
-      return { state, isRead: true, taken, problems };
+      const found = await stat(path);
+      // A link may lead to a folder or a pipe, and reading a pipe would not end.
+      if (!found.isFile()) return undefined;
+      const { dev, ino, size, mtimeMs, ctimeMs } = found;
+      const state = `${dev} ${ino} ${size} ${mtimeMs} ${ctimeMs}`;
+      if (before?.state === state) return before;
+      const { loaded = before?.loaded, problems } = await readWorkflow(path, size, this.#options.envNames);
+      return { state, loaded, problems };
     } catch (error) {
       if (isMissing(error)) return undefined;
-      return { state, isRead: false, taken: before?.taken, problems: [cannotRead(path, error)] };
+      const problem = `${path}: Cannot read the file: ${errorText(error)}`;
+      return { state: "", loaded: before?.loaded, problems: [problem] };
     }
   }
 
-  #take(files: ReadonlyMap<string, KnownFile>, problems: string[]): void {
+  #apply(files: ReadonlyMap<string, KnownFile>, problems: string[]): void {
     const { logger } = this.#options;
     const owners = new Map<string, string>();
-    const current = new Map<string, Taken>();
-    for (const [path, { taken }] of files) {
-      if (taken === undefined) continue;
-      const id = taken.workflow.id;
+    const current = new Map<string, LoadedWorkflow>();
+    for (const [path, { loaded }] of files) {
+      if (loaded === undefined) continue;
+      const id = loaded.workflow.id;
       const owner = owners.get(id);
       if (owner === undefined) {
         owners.set(id, path);
-        current.set(id, taken);
+        current.set(id, loaded);
       } else {
-        problems.push(`${path}: the workflow '${id}' stands in ${owner} as well; rename one of them`);
-        // Nobody can tell which of them is meant: what was in force before is.
+        problems.push(`${path}: the workflow '${id}' is also in ${owner}; rename one of them`);
+        // It is unknown which of them is meant: the previous one is kept.
         const before = this.#current.get(id);
         if (before === undefined) current.delete(id);
         else current.set(id, before);
@@ -182,57 +178,26 @@ export class WorkflowFiles implements Workflows {
     for (const [id, { version }] of current) {
       const before = this.#current.get(id)?.version.id;
       if (before !== version.id) {
-        logger.info(`Workflow "${id}" is in force`, { version: version.id.slice(0, 12) });
+        logger.info("Workflow loaded", { workflow: id, version: version.id.slice(0, 12) });
       }
     }
     for (const id of this.#current.keys()) {
-      if (!current.has(id)) logger.warning(`Workflow "${id}" has no file any more, its triggers are refused`);
+      if (!current.has(id)) logger.warning("Workflow removed; its triggers are refused", { workflow: id });
     }
     this.#files = files;
     this.#current = current;
   }
 }
 
-/** The files of a folder that may be workflows. */
-async function findFiles(folder: string, problems: string[]): Promise<Map<string, FoundFile>> {
-  const names = (await readdir(folder)).filter((name) => WORKFLOW_FILE.test(name)).sort();
-  if (names.length > MAX_FILES) {
-    problems.push(
-      `Cannot read every workflow of "${folder}": there are more than ${MAX_FILES} files; use fewer`,
-    );
-  }
-  const files = new Map<string, FoundFile>();
-  for (const name of names.slice(0, MAX_FILES)) {
-    const path = join(folder, name);
-    const file = await findFile(path);
-    if (file !== undefined) files.set(path, file);
-  }
-  return files;
-}
-
-async function findFile(path: string): Promise<FoundFile | undefined> {
-  try {
-    const found = await stat(path);
-    // A link may lead to a folder or a pipe, and reading a pipe would not end.
-    if (!found.isFile()) return undefined;
-    const { dev, ino, size, mtimeMs, ctimeMs } = found;
-    return { state: `${dev} ${ino} ${size} ${mtimeMs} ${ctimeMs}`, size };
-  } catch (error) {
-    if (isMissing(error)) return undefined;
-    return { state: "", size: 0, problem: cannotRead(path, error) };
-  }
-}
-
-/** A file as it is now. */
 async function readWorkflow(
   path: string,
   size: number,
   envNames: readonly string[],
-): Promise<{ readonly taken?: Taken; readonly problems: readonly string[] }> {
+): Promise<{ readonly loaded?: LoadedWorkflow; readonly problems: readonly string[] }> {
   const tooLarge = [`${path}: the file has more than ${MAX_FILE_BYTES} bytes; make several workflows of it`];
   if (size > MAX_FILE_BYTES) return { problems: tooLarge };
   const bytes = await readFile(path);
-  // It may have grown since it was measured.
+  // It may have grown since `stat`.
   if (bytes.length > MAX_FILE_BYTES) return { problems: tooLarge };
   let text: string;
   try {
@@ -240,20 +205,16 @@ async function readWorkflow(
   } catch {
     return { problems: [`${path}: the file is not UTF-8; save it as such`] };
   }
-  const { workflow, problems } = readWorkflowFile(path, text, { envNames });
+  const { workflow, problems } = readWorkflowFile(path, text, envNames);
   if (workflow === undefined) return { problems };
   const id = createHash("sha256").update(bytes).digest("hex");
-  return { taken: { version: { id, workflow: workflow.id, text }, workflow }, problems };
+  return { loaded: { version: { id, workflow: workflow.id, text }, workflow }, problems };
 }
 
 function parsed(name: string, text: string): Workflow {
   const { workflow, problems } = readWorkflowFile(`workflow "${name}"`, text);
-  if (workflow === undefined) throw new Error(problems[0] ?? "its text is none");
+  if (workflow === undefined) throw new Error(problems[0] ?? "its text is invalid");
   return workflow;
-}
-
-function cannotRead(path: string, error: unknown): string {
-  return `${path}: Cannot read the file: ${errorText(error)}`;
 }
 
 function isMissing(error: unknown): boolean {

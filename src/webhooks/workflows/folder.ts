@@ -4,34 +4,34 @@ import { FolderWatch } from "../../base/folder_watch.ts";
 import type { Logger } from "../../base/log.ts";
 import { settledWithin } from "../../base/wait.ts";
 
-/** Which folder is looked at, and how. */
+/** Which folder is watched, and how. */
 export interface WorkflowFolderOptions {
   readonly folder: string;
-  /** Reads what changed; whether the folder could be read. Never rejects, and never runs twice at a time. */
+  /** Reads what changed; answers whether the folder could be read. Never rejects; calls do not overlap. */
   readonly look: () => Promise<boolean>;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** What no event tells, as of a network file system, is found so late at most. */
+/** Network file systems send no events: they are read this often. */
 const RESCAN_MS = 30_000;
-/** How often a folder that cannot be read is looked for: the folder above, where the store may be, is not watched. */
+/** How often a missing folder is looked for: the folder above, where the store may be, is not watched. */
 const MISSING_MS = 1_000;
-/** Several events belong to one change: this long after the first of them the files are read. */
+/** How long after the first event the files are read: one change causes several. */
 const GATHER_MS = 100;
-/** After a look events wait for so many times as long: looking takes 2 % of a thread at most. */
+/** After a look events wait for so many times its duration, so that looking takes at most 2 % of a thread. */
 const REST_RATIO = 50;
-/** How long the end, and the start, wait for a file system that hangs. */
+/** How long start and close wait for a file system that hangs. */
 const HANG_MS = 10_000;
 
-/** Looks at the folder of the workflows when something happens in it, and from time to time. */
+/** Looks at the folder of the workflows after events, and at intervals. */
 export class WorkflowFolder {
   readonly #options: WorkflowFolderOptions;
   readonly #watch: FolderWatch;
   #looking: Promise<void> | undefined;
-  /** Whether an event came that no look has answered. */
+  /** Whether an event came after the last look began. */
   #isDue = false;
-  /** By the clock's elapsed time: events that come earlier wait for it. */
+  /** By the clock's `elapsed`: earlier events wait for it. */
   #restUntil = 0;
   #rescanMs = RESCAN_MS;
   #cancelLook = () => {};
@@ -49,12 +49,11 @@ export class WorkflowFolder {
     });
   }
 
-  /** Looks a first time, and watches from then on. */
+  /** Looks, and watches from then on. */
   async start(): Promise<void> {
     await settledWithin(this.#look(), HANG_MS, this.#options.clock);
   }
 
-  /** Looks no more. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelLook();
@@ -65,7 +64,7 @@ export class WorkflowFolder {
   #noteEvent(): void {
     if (this.#isDue) return;
     this.#isDue = true;
-    // A look under way may have passed what changed: another one follows it.
+    // A look under way may have passed the change: another one follows it.
     if (this.#looking === undefined) this.#schedule();
   }
 
@@ -91,7 +90,7 @@ export class WorkflowFolder {
     const { clock, look } = this.#options;
     const begin = clock.elapsed();
     this.#isDue = false;
-    // First the watch, then the look: a change that comes after the look is told.
+    // The watch comes first, so that a change after the look causes an event.
     await this.#watch.arm();
     this.#rescanMs = await look() ? RESCAN_MS : MISSING_MS;
     const end = clock.elapsed();

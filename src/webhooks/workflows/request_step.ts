@@ -15,7 +15,7 @@ const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 // deno-lint-ignore no-control-regex
 const NOT_IN_HEADERS = /[\x00-\x08\x0a-\x1f\x7f]|[^\x00-\xff]/;
 
-/** Sends the request of a step once. Nothing of the request is ever part of the outcome. */
+/** Sends the request of a step once. The outcome holds nothing of the request. */
 export async function sendRequest(step: RequestStep, context: StepContext): Promise<StepOutcome> {
   const { clock, fetch, signal, remainingMs } = context;
   const request = rendered(step, context);
@@ -31,7 +31,10 @@ export async function sendRequest(step: RequestStep, context: StepContext): Prom
     return mayPass(error) ? retried(step, context, state) : { kind: "failed", error: state };
   }
   const { statusCode } = response;
-  if (statusCode >= 200 && statusCode < 300) return { kind: "done", result: resultOf(response) };
+  if (statusCode >= 200 && statusCode < 300) {
+    const facts = { status: statusCode, headers: keptHeaders(response.headers), body: bodyOf(response) };
+    return { kind: "done", result: stringifyJson(facts) };
+  }
   const error = `the server answered ${statusCode}`;
   const isPassing = statusCode >= 500 || statusCode === 408 || statusCode === 429;
   return isPassing ? retried(step, context, error) : { kind: "failed", error };
@@ -58,7 +61,7 @@ function headersOf({ headers }: RequestStep, scope: TemplateScope): Record<strin
   }));
 }
 
-/** The same step again, where its file allows one more attempt. */
+/** Retries the step, where its file allows one more attempt. */
 function retried(step: RequestStep, { attempt, clock, random }: StepContext, error: string): StepOutcome {
   const { attempts, backoffMs: firstMs } = step.retry;
   if (attempt >= attempts) {
@@ -71,12 +74,12 @@ function retried(step: RequestStep, { attempt, clock, random }: StepContext, err
   return { kind: "again", dueAt: clock.now() + Math.ceil(backoffMs(attempt, random(), times)), error };
 }
 
-/** Whether what went wrong may go well the next time. */
+/** Whether a retry may succeed. */
 function mayPass({ code }: RestError): boolean {
   return code === "network" || code === "timeout" || code === "body_interrupted";
 }
 
-/** Words of our own, or of a sender of ours: those of the error name the URL, in which a value may be secret. */
+/** Our own texts: those of the error name the URL, in which a value may be secret. */
 function failureText({ code, kind, cause }: RestError, timeoutMs: number): string {
   switch (code) {
     case "network":
@@ -104,11 +107,6 @@ const NETWORK_TEXTS: Readonly<Record<NonNullable<RestError["kind"]>, string>> = 
   redirect: "the redirect cannot be followed",
 };
 
-function resultOf(response: Response): string {
-  const { statusCode, headers } = response;
-  return stringifyJson({ status: statusCode, headers: keptHeaders(headers), body: bodyOf(response) });
-}
-
 function bodyOf({ headers, body }: Response): JsonValue {
   const type = Object.hasOwn(headers, "content-type") ? headers["content-type"]?.[0] ?? "" : "";
   if (!JSON_TYPE.test(type) || nestingProblem(body, MAX_NESTING) !== undefined) return body;
@@ -119,7 +117,7 @@ function bodyOf({ headers, body }: Response): JsonValue {
   }
 }
 
-/** The headers by name, as many as the bound allows. */
+/** The headers by name, as many as the limit allows. */
 function keptHeaders(headers: ResponseHeaders): Record<string, string> {
   let left = MAX_HEADER_BYTES;
   const kept = Object.entries(headers).flatMap(([name, values]) => {

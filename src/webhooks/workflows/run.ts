@@ -1,49 +1,45 @@
 import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
 import type { Logger } from "../../base/log.ts";
-import { aborted } from "../../base/wait.ts";
+import { waitUnlessAborted } from "../../base/wait.ts";
 import type { Fetch } from "../../rest/mod.ts";
 import { byteLength } from "../../base/exact_json.ts";
 import type { Execution, ExecutionStep } from "../model/records.ts";
-import { type ClaimedExecution, type ExecutionStore, StoreError } from "../store/store.ts";
 import type { LimitCall } from "../model/limit_call.ts";
 import type { Workflow, Workflows, WorkflowStep } from "../model/workflow.ts";
 import { completion, type ExecutionEnd, storedError } from "../model/completion_event.ts";
 import { WorkflowScope } from "./scope.ts";
 import { runStep } from "./step.ts";
 import type { StepOutcome } from "./step_context.ts";
+import type { ClaimedExecution } from "../store/execution_claims.ts";
+import { cancelExecution, commitExecution, type ExecutionCommit } from "../store/executions.ts";
+import { StoreError, type WebhookStore } from "../store/store.ts";
 
 /** Places at which a test may end everything. */
 export type WorkflowPoint = "claimed" | "started" | "before_step" | "after_step" | "committed";
 
-/** What executions are carried out with. */
+/** What executions are run with. */
 export interface WorkflowRunOptions {
-  readonly store: Pick<ExecutionStore, "commitExecution" | "cancelExecution">;
+  readonly store: WebhookStore;
   readonly workflows: Workflows;
-  /** Sends the requests of steps. */
   readonly fetch: Fetch;
-  /** Asks the decision service. */
   readonly limit: LimitCall;
   readonly clock: Clock;
-  /** A number from 0 to below 1. */
   readonly random: () => number;
   readonly newId: () => string;
-  /** The environment variables that workflows may read. */
   readonly env: Readonly<Record<string, string>>;
   readonly logger: Logger;
-  /** Told of each attempt of a step. */
   readonly onStep?: ((report: StepReport) => void) | undefined;
   /** Called at each point; what it throws ends the work on the execution, which keeps its claim. */
   readonly at?: ((point: WorkflowPoint, executionId: string) => void | Promise<void>) | undefined;
 }
 
-/** One attempt of a step, for figures and spans. */
+/** One attempt of a step, for metrics and spans. */
 export interface StepReport {
   readonly executionId: string;
   readonly workflow: string;
   readonly step: string;
   readonly kind: WorkflowStep["kind"];
-  /** The number of the attempt, from 1. */
   readonly attempt: number;
   readonly result: StepOutcome["kind"];
   /** Wall clock time in milliseconds since the Unix epoch. */
@@ -51,40 +47,28 @@ export interface StepReport {
   readonly tookMs: number;
 }
 
-/** How the work on an execution ended: with its last word, until it is due again or has room again, or in between. */
+/** How work on an execution ended: with its final status, until it is due or has room again, or before either. */
 export type RunResult = "succeeded" | "failed" | "cancelled" | "waiting" | "yielded" | "lost" | "interrupted";
 
-/** What ends the work on an execution before its time. */
+/** What stops work on an execution early. */
 export interface RunStops {
-  /** Ends the step in work; nothing is written of it. */
+  /** Aborts the running step, without a result. */
   readonly signal: AbortSignal;
-  /** Whether no further step is to begin. */
   readonly isStopping: () => boolean;
-  /** Counts the bytes of a result; false where the execution goes on later, and the store alone keeps it until then. */
+  /** Counts the bytes of a result; false when the execution has to continue later, loaded from the store again. */
   readonly hasRoom: (bytes: number) => boolean;
 }
 
-type Change = Parameters<ExecutionStore["commitExecution"]>[0];
-
-/** After so many void claims at one step the execution fails: whoever works on that step ends with it. */
+/** After so many void claims at one step the execution fails: the step may end each process that runs it. */
 const MOST_VOIDS = 20;
 
 const FIRST_COMMIT_WAIT_MS = 100;
 const LONGEST_COMMIT_WAIT_MS = 5_000;
 
-/** Works on a claimed execution until it has ended, has to wait, or is stopped. */
-export async function runExecution(
-  claimed: ClaimedExecution,
-  options: WorkflowRunOptions,
-  stops: RunStops,
-): Promise<RunResult> {
-  return await new WorkflowRun(claimed, options, stops).run();
-}
-
-class WorkflowRun {
+/** The work on one claimed execution. */
+export class WorkflowRun {
   readonly #options: WorkflowRunOptions;
   readonly #stops: RunStops;
-  readonly #claimId: string;
   readonly #claimed: ClaimedExecution;
   #execution: Execution;
   #cancelRequested: boolean;
@@ -93,18 +77,18 @@ class WorkflowRun {
     this.#claimed = claimed;
     this.#options = options;
     this.#stops = stops;
-    this.#claimId = claimed.claimId;
     this.#execution = claimed.execution;
     this.#cancelRequested = claimed.execution.cancelRequested;
   }
 
+  /** Runs until the execution has ended, has to wait, or is stopped. */
   async run(): Promise<RunResult> {
     await this.#at("claimed");
     let workflow: Workflow;
     try {
       workflow = this.#options.workflows.parse(this.#claimed.version);
     } catch (error) {
-      return await this.#end({ status: "failed", error: `its workflow cannot be read: ${errorText(error)}` });
+      return await this.#fail(`its workflow cannot be read: ${errorText(error)}`);
     }
     if (this.#cancelRequested) return await this.#endCancelled();
     if (this.#stops.isStopping()) return "interrupted";
@@ -114,7 +98,7 @@ class WorkflowRun {
     return await this.#steps(workflow);
   }
 
-  /** Written before the first step, so that time runs from then on, whatever happens. */
+  /** Written before the first step, so that the timeout counts from then on, whatever happens. */
   async #begin({ timeoutMs }: Workflow): Promise<boolean> {
     const startedAt = this.#options.clock.now();
     this.#execution = { ...this.#execution, status: "running", startedAt, deadlineAt: startedAt + timeoutMs };
@@ -130,15 +114,13 @@ class WorkflowRun {
       if (this.#isOverdue()) return await this.#endOverdue(workflow, index);
       if (this.#stops.isStopping() || this.#stops.signal.aborted) return "interrupted";
       const step = workflow.steps[index];
-      if (step === undefined) {
-        return await this.#end({ status: "failed", error: "its workflow has no more steps" });
-      }
+      if (step === undefined) return await this.#fail("its workflow has no more steps");
       const result = await this.#step(workflow, { step, index, scope });
       if (result !== undefined) return result;
     }
   }
 
-  /** One attempt of a step; an answer ends the work. */
+  /** One attempt of a step; a result ends the work. */
   async #step(
     workflow: Workflow,
     { step, index, scope }: { step: WorkflowStep; index: number; scope: WorkflowScope },
@@ -174,7 +156,7 @@ class WorkflowRun {
         const { error } = outcome;
         if (this.#isOverdue()) return await this.#endOverdue(workflow, index);
         const failed: ExecutionStep = { ...row, status: "failed", error };
-        return await this.#end({ status: "failed", error: `step "${step.name}" failed: ${error}` }, failed);
+        return await this.#fail(`step "${step.name}" failed: ${error}`, failed);
       }
       case "again":
         if (this.#isOverdue()) return await this.#endOverdue(workflow, index);
@@ -185,40 +167,33 @@ class WorkflowRun {
   async #attempt(step: WorkflowStep, scope: WorkflowScope): Promise<StepOutcome> {
     const { fetch, limit, clock, random, logger } = this.#options;
     const { id, deadlineAt = Infinity, stepAttempts } = this.#execution;
-    const remainingMs = deadlineAt - clock.now();
-    const attempt = stepAttempts + 1;
     const { signal } = this.#stops;
+    const facts = { executionId: id, attempt: stepAttempts + 1, remainingMs: deadlineAt - clock.now() };
     try {
-      return await runStep(step, {
-        executionId: id,
-        scope,
-        attempt,
-        remainingMs,
-        signal,
-        fetch,
-        limit,
-        clock,
-        random,
-      });
+      return await runStep(step, { ...facts, scope, signal, fetch, limit, clock, random });
     } catch (error) {
-      logger.error("a step of a workflow met a fault", { execution: id, step: step.name, error });
-      return { kind: "failed", error: "a fault inside Weir, which its log tells of" };
+      logger.error("Step of a workflow failed with an internal error", {
+        execution: id,
+        step: step.name,
+        error,
+      });
+      return { kind: "failed", error: "an internal error; see the log" };
     }
   }
 
-  /** Gives the slot up until the step is due again, or the time of the execution is over. */
+  /** Releases the execution until the step is due again, or its timeout. */
   async #wait(attempts: number, { dueAt, error }: { dueAt: number; error: string }): Promise<RunResult> {
     const { store, clock } = this.#options;
     const { id, deadlineAt = Infinity } = this.#execution;
     const { change } = this.#going(attempts, Math.min(dueAt, deadlineAt));
     const waiting = { ...change, error: storedError(error) };
     if (!await this.#commit({ change: waiting, keepClaim: false })) return this.#stopped();
-    // Who asked for that while the step was out cannot have made it due.
-    if (this.#cancelRequested) await store.cancelExecution(id, clock.now());
+    // A cancellation during the step could not make it due.
+    if (this.#cancelRequested) await store.write(cancelExecution, id, clock.now());
     return "waiting";
   }
 
-  #going(stepAttempts: number, dueAt: number): Pick<Change, "change"> {
+  #going(stepAttempts: number, dueAt: number): Pick<ExecutionCommit, "change"> {
     const { startedAt, deadlineAt } = this.#execution;
     return { change: { status: "running", stepAttempts, startedAt, deadlineAt, dueAt } };
   }
@@ -229,23 +204,22 @@ class WorkflowRun {
 
   async #endOverdue({ timeoutMs, steps }: Workflow, index: number): Promise<RunResult> {
     const where = steps[index] === undefined ? "" : `; it was at step "${steps[index].name}"`;
-    return await this.#end({
-      status: "failed",
-      error: `it was not done within ${timeoutMs / 1_000} s${where}`,
-    });
+    return await this.#fail(`it was not finished within ${timeoutMs / 1_000} s${where}`);
   }
 
   async #endVoided({ steps }: Workflow): Promise<RunResult> {
     const name = steps[this.#claimed.steps.length]?.name ?? "";
-    return await this.#end({
-      status: "failed",
-      error:
-        `step "${name}" did not come to an end in ${MOST_VOIDS} tries: whatever worked on it ended before`,
-    });
+    return await this.#fail(
+      `step "${name}" did not end in ${MOST_VOIDS} attempts: each process that ran it ended before`,
+    );
   }
 
   async #endCancelled(): Promise<RunResult> {
     return await this.#end({ status: "cancelled", error: "it was cancelled" });
+  }
+
+  async #fail(error: string, step?: ExecutionStep): Promise<RunResult> {
+    return await this.#end({ status: "failed", error }, step);
   }
 
   async #end(end: ExecutionEnd, step?: ExecutionStep): Promise<RunResult> {
@@ -256,24 +230,21 @@ class WorkflowRun {
     return end.status;
   }
 
-  /** Writes until it is written, since what a step did is not done again; false when the claim is held no longer. */
-  async #commit(change: Omit<Change, "executionId" | "claimId" | "now">): Promise<boolean> {
+  /** Retries until it is written, since a step is not repeated; false when the claim was lost. */
+  async #commit(change: Omit<ExecutionCommit, "executionId" | "claimId" | "now">): Promise<boolean> {
     const { store, clock, logger } = this.#options;
     const executionId = this.#execution.id;
     for (let waitMs = FIRST_COMMIT_WAIT_MS;; waitMs = Math.min(2 * waitMs, LONGEST_COMMIT_WAIT_MS)) {
       try {
-        const options = { ...change, executionId, claimId: this.#claimId, now: clock.now() };
-        const written = await store.commitExecution(options);
+        const options = { ...change, executionId, claimId: this.#claimed.claimId, now: clock.now() };
+        const written = await store.write(commitExecution, options);
         if (written !== undefined) this.#cancelRequested = written.cancelRequested;
         return written !== undefined;
       } catch (error) {
         const { signal } = this.#stops;
         if (!(error instanceof StoreError) || error.code === "closed" || signal.aborted) throw error;
-        logger.warning("cannot write the state of an execution, it is tried again", {
-          execution: executionId,
-          error,
-        });
-        await pause(waitMs, clock, signal);
+        logger.warning("Cannot write an execution; retrying", { execution: executionId, error });
+        await waitUnlessAborted(waitMs, clock, signal);
       }
     }
   }
@@ -294,12 +265,4 @@ class WorkflowRun {
     const { at } = this.#options;
     if (at !== undefined) await at(point, this.#execution.id);
   }
-}
-
-/** Waits, but no longer than until the signal is aborted. */
-async function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
-  const timer = Promise.withResolvers<void>();
-  const cancel = clock.after(ms, timer.resolve);
-  await Promise.race([timer.promise, aborted(signal)]);
-  cancel();
 }

@@ -1,23 +1,26 @@
 import { setImmediate } from "node:timers";
-import { settledWithin } from "../../base/wait.ts";
-import { type ExecutionQueue, MAX_COUNTED_BYTES } from "../store/execution_store.ts";
+import { type Lease, Leases } from "../../base/leases.ts";
+import { WakeLoop } from "../../base/wake_loop.ts";
+import { releaseClaims } from "../store/claims.ts";
 import {
   type ClaimedExecution,
-  type DeliveryStore,
-  type ExecutionStore,
+  claimExecutions,
+  dueExecutions,
+  type ExecutionQueue,
+  MAX_COUNTED_BYTES,
   SUSPECT_VOIDS,
-} from "../store/store.ts";
-import { runExecution, type RunResult, type WorkflowRunOptions } from "./run.ts";
+} from "../store/execution_claims.ts";
+import { renewExecutionClaims } from "../store/executions.ts";
+import { WorkflowRun, type WorkflowRunOptions } from "./run.ts";
 import { WorkflowShares } from "./shares.ts";
 
 /** What a runner works with. */
 export interface WorkflowRunnerOptions extends WorkflowRunOptions {
-  readonly store: ExecutionStore & Pick<DeliveryStore, "releaseClaims">;
-  /** How many executions run at once; those that wait are not counted. */
+  /** How many executions run concurrently; waiting ones are not counted. */
   readonly maxRunning: number;
   /** How many bytes of inputs and results they hold; 64 MiB when absent. */
   readonly maxBytes?: number | undefined;
-  /** Told of each execution that has ended; its event may have deliveries that are due. */
+  /** Called for each execution that has ended; its event may have due deliveries. */
   readonly onEnd?: ((status: "succeeded" | "failed" | "cancelled") => void) | undefined;
 }
 
@@ -25,256 +28,156 @@ export interface WorkflowRunnerOptions extends WorkflowRunOptions {
 const LOOK_MS = 1_000;
 const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
-/** An input of 1 MiB takes several of them in memory while it is sent. */
+/** An input of 1 MiB takes several MiB while it is sent. */
 const MAX_BYTES = 64 * 1_048_576;
-/** How much is claimed at once. */
+/** How much is claimed per round. */
 const MOST_CLAIMED = 50;
 const MOST_CLAIMED_BYTES = MAX_COUNTED_BYTES;
-/** One so large begins in its own turn of the event loop: calls are answered in between. */
+/** An execution this large begins in its own turn of the event loop, so that calls are answered in between. */
 const LARGE_BYTES = 65_536;
-/** How long the end waits for steps that were told to end. */
-const ABORT_MS = 5_000;
 
 interface Running {
-  readonly claimId: string;
+  readonly claimed: ClaimedExecution;
   readonly queue: ExecutionQueue;
   /** What its input and results are counted for. */
   bytes: number;
-  readonly controller: AbortController;
-  /** Settles when the work is over; never rejects. */
-  readonly done: Promise<void>;
-  isLost: boolean;
 }
 
 /**
- * Carries out executions: claims those that are due, as many as may run at once and in turn over workflows and
- * triggers, and works on each until it ends or has to wait. Several may work on a store that machines share, each with
- * claims of its own.
+ * Runs executions: claims those that are due, as many as may run concurrently and in turn over workflows and triggers, and
+ * works on each until it ends or has to wait. Several runners may share a store, each with its own claims.
  */
 export class WorkflowRunner {
   readonly #options: WorkflowRunnerOptions;
-  readonly #running = new Map<string, Running>();
   readonly #shares: WorkflowShares;
-  /** Claims that this process may hold without working on them. */
-  #unused: readonly string[] = [];
-  #state: "new" | "running" | "stopping" = "new";
-  #looking: Promise<void> = Promise.resolve();
-  #isLooking = false;
-  #lookAgain = false;
+  readonly #leases: Leases<Running>;
+  readonly #loop: WakeLoop;
   /** Whether more may be due than was claimed. */
   #isHot = false;
-  #warned = false;
-  /** Whether the last claims could not be prolonged. */
-  #isBehind = false;
-  #cancelLook = () => {};
-  #cancelRenew = () => {};
+  #isFailureLogged = false;
 
   constructor(options: WorkflowRunnerOptions) {
+    const { store, clock, newId, logger, maxRunning, maxBytes = MAX_BYTES } = options;
     this.#options = options;
-    this.#shares = new WorkflowShares({ runs: options.maxRunning, bytes: options.maxBytes ?? MAX_BYTES });
+    this.#shares = new WorkflowShares({ runs: maxRunning, bytes: maxBytes });
+    this.#leases = new Leases({
+      ...{ clock, newId, lengthMs: () => LEASE_MS, renewMs: RENEW_MS },
+      renew: (claimIds, leaseUntil) => store.write(renewExecutionClaims, claimIds, leaseUntil),
+      release: (claimIds, now) => store.write(releaseClaims, claimIds, now),
+      onError: (error) => logger.warning("Cannot renew the leases of executions; retrying", { error }),
+      onEnd: ({ claimed, queue, bytes }) => {
+        this.#shares.add(queue, { runs: -1, bytes: -bytes });
+        // Behind a suspect others may wait.
+        if (this.#isHot || claimed.voids >= SUSPECT_VOIDS) this.wake();
+      },
+    });
+    this.#loop = new WakeLoop({ clock, pollMs: LOOK_MS, round: () => this.#round() });
   }
 
-  /** How many executions are in work. */
   get running(): number {
-    return this.#running.size;
+    return this.#leases.size;
   }
 
-  /** Begins to work. */
   start(): void {
-    if (this.#state !== "new") return;
-    this.#state = "running";
-    this.#scheduleLook();
-    this.#scheduleRenewal();
-    this.wake();
+    this.#leases.start();
+    this.#loop.start();
   }
 
-  /** Tells that an execution may be due: one that was just accepted, or cancelled. */
+  /** An execution may be due: one that was just accepted, or cancelled. */
   wake(): void {
-    if (this.#state !== "running") return;
-    this.#lookAgain = true;
-    if (this.#isLooking) return;
-    this.#isLooking = true;
-    this.#looking = this.#look();
+    this.#loop.wake();
   }
 
   /**
-   * Begins no further step, lets those in work run for so long and then ends them. What is not over goes back to the
-   * store, and is due at once.
+   * Begins no further step, lets those in flight run for so long and then aborts them. What is not over goes back to the
+   * store, and is due immediately.
    */
   async stop(graceMs: number): Promise<void> {
-    const { clock } = this.#options;
-    this.#state = "stopping";
-    this.#cancelLook();
-    await this.#looking;
-    if (graceMs > 0) await settledWithin(this.#allDone(), graceMs, clock);
-    for (const { controller } of this.#running.values()) controller.abort();
-    await settledWithin(this.#allDone(), ABORT_MS, clock);
-    this.#cancelRenew();
-    // Without an answer their leases end by themselves.
-    await this.#giveBack().catch(() => {});
+    await this.#loop.stop();
+    // Claims that cannot be released expire.
+    await this.#leases.stop(graceMs).catch(() => {});
   }
 
-  async #allDone(): Promise<void> {
-    await Promise.all([...this.#running.values()].map(({ done }) => done));
+  /**
+   * Renews the claims of what is in flight, also before expired claims are taken back: after a step of the clock, or an
+   * outage of the store, they would be among them. False when the store cannot.
+   */
+  async keepClaims(): Promise<boolean> {
+    return await this.#leases.renew();
   }
 
-  #scheduleLook(): void {
-    this.#cancelLook = this.#options.clock.after(LOOK_MS, () => {
-      this.#scheduleLook();
-      this.wake();
-    });
-  }
-
-  #scheduleRenewal(): void {
-    this.#cancelRenew = this.#options.clock.after(this.#isBehind ? LOOK_MS : RENEW_MS, () => {
-      this.#scheduleRenewal();
-      void this.keepClaims();
-    });
-  }
-
-  /** One look after the other until nothing more can be claimed. */
-  async #look(): Promise<void> {
-    while (this.#lookAgain && this.#state === "running") {
-      this.#lookAgain = false;
-      this.#isHot = true;
-      if (this.#shares.free.runs <= 0) break;
-      const claimed = await this.#claim();
-      for (const one of claimed) {
-        this.#begin(one);
-        if (one.bytes >= LARGE_BYTES) await new Promise((resolve) => setImmediate(resolve));
-      }
-      if (this.#isHot && claimed.length > 0) this.#lookAgain = true;
+  async #round(): Promise<boolean> {
+    this.#isHot = true;
+    if (this.#shares.free.runs <= 0) return false;
+    const claimed = await this.#claim();
+    for (const one of claimed) {
+      this.#begin(one);
+      if (one.bytes >= LARGE_BYTES) await new Promise((resolve) => setImmediate(resolve));
     }
-    // In the same turn as the last question, so that no wake falls in between.
-    this.#isLooking = false;
+    return this.#isHot && claimed.length > 0;
   }
 
   async #claim(): Promise<readonly ClaimedExecution[]> {
-    const { store, clock, newId, logger } = this.#options;
-    const now = clock.now();
-    const claimIds: string[] = [];
-    const newClaimId = () => claimIds[claimIds.push(newId()) - 1] ?? "";
+    const { store, clock, logger } = this.#options;
     try {
       // They hide their executions from the look.
-      await this.#giveBack();
-      const due = await store.dueExecutions(now);
+      await this.#leases.releaseUnused();
+      const due = await store.read(dueExecutions, clock.now());
       this.#isHot = due.length > 0;
       const queues = this.#shares.claims(due, MOST_CLAIMED);
-      const leaseUntil = now + LEASE_MS;
       const maxBytes = Math.min(this.#shares.free.bytes, MOST_CLAIMED_BYTES);
       const claimed = queues.length === 0
         ? []
-        : await store.claimExecutions({ now, leaseUntil, newClaimId, queues, maxBytes });
-      this.#warned = false;
+        : await this.#leases.claim((terms) =>
+          store.write(claimExecutions, { ...terms, queues, maxBytes, logger })
+        );
+      this.#isFailureLogged = false;
       return claimed;
     } catch (error) {
-      // The store may have committed them before its answer was lost.
-      this.#unused = [...this.#unused, ...claimIds];
-      if (!this.#warned) {
-        logger.warning("cannot look for executions that are due, it is tried again", { error });
-      }
-      this.#warned = true;
+      if (!this.#isFailureLogged) logger.warning("Cannot look for due executions; retrying", { error });
+      this.#isFailureLogged = true;
       return [];
     }
   }
 
-  /** Releases unused claims, so that their executions do not wait for the end of a lease. */
-  async #giveBack(): Promise<void> {
-    if (this.#unused.length === 0) return;
-    await this.#options.store.releaseClaims(this.#unused, this.#options.clock.now());
-    this.#unused = [];
+  #begin(claimed: ClaimedExecution): void {
+    const { claimId, execution, bytes, voids } = claimed;
+    const { workflow, triggerId, startedAt, leaseUntil = Infinity } = execution;
+    const began = startedAt === undefined ? "new" : "begun";
+    const queue: ExecutionQueue = { workflow, triggerId, stage: voids > 0 ? "voided" : began, voids };
+    const running: Running = { claimed, queue, bytes };
+    this.#shares.add(queue, { runs: 1, bytes });
+    this.#leases.run(claimId, running, leaseUntil, async (lease) => {
+      try {
+        return await this.#run(running, lease);
+      } catch (error) {
+        this.#options.logger.error("Work on an execution failed", { execution: execution.id, error });
+        return false;
+      }
+    });
   }
 
-  #begin(claimed: ClaimedExecution): void {
-    const { claimId, execution, bytes } = claimed;
-    const queue = queueOf(claimed);
-    const controller = new AbortController();
-    const { promise: done, resolve } = Promise.withResolvers<void>();
-    const running: Running = { claimId, queue, bytes, controller, done, isLost: false };
-    this.#running.set(claimId, running);
-    this.#shares.add(queue, { runs: 1, bytes });
-    const stops = {
-      signal: controller.signal,
-      isStopping: () => this.#state === "stopping",
-      hasRoom: (more: number) => this.#hasRoom(running, more),
-    };
-    runExecution(claimed, this.#options, stops).then(
-      (result) => this.#take(running, result),
-      (error) =>
-        this.#options.logger.error("the work on an execution broke off", { execution: execution.id, error }),
-    ).finally(() => {
-      this.#running.delete(claimId);
-      this.#shares.add(queue, { runs: -1, bytes: -running.bytes });
-      resolve();
-      // Behind a suspect others may wait.
-      if (this.#isHot || claimed.voids >= SUSPECT_VOIDS) this.wake();
-    });
+  /** Answers whether the claim is to be released. */
+  async #run(running: Running, { signal }: Lease): Promise<boolean> {
+    const { store, clock, onEnd } = this.#options;
+    const isStopping = () => !this.#loop.isRunning;
+    const hasRoom = (bytes: number) => this.#hasRoom(running, bytes);
+    const result = await new WorkflowRun(running.claimed, this.#options, { signal, isStopping, hasRoom })
+      .run();
+    if (result === "succeeded" || result === "failed" || result === "cancelled") onEnd?.(result);
+    if (result === "yielded") this.#isHot = true;
+    if (result !== "interrupted") return false;
+    // Others may go on with it while the rest of a stopping process is awaited.
+    if (!signal.aborted) {
+      await store.write(releaseClaims, [running.claimed.claimId], clock.now()).catch(() => {});
+    }
+    return true;
   }
 
   /** Counts a result that a run holds from now on; alone it may hold any. */
   #hasRoom(running: Running, bytes: number): boolean {
     running.bytes += bytes;
     this.#shares.add(running.queue, { runs: 0, bytes });
-    return this.#shares.free.bytes >= 0 || this.#running.size === 1;
+    return this.#shares.free.bytes >= 0 || this.#leases.size === 1;
   }
-
-  async #take({ claimId, isLost }: Running, result: RunResult): Promise<void> {
-    const { store, clock, logger, onEnd } = this.#options;
-    switch (result) {
-      case "succeeded":
-      case "failed":
-      case "cancelled":
-        onEnd?.(result);
-        break;
-      case "interrupted":
-        if (isLost) break;
-        try {
-          await store.releaseClaims([claimId], clock.now());
-        } catch (error) {
-          // Its lease ends by itself.
-          logger.warning("cannot give an execution back, it is taken up when its lease is over", { error });
-        }
-        break;
-      case "yielded":
-        this.#isHot = true;
-        break;
-      case "waiting":
-      case "lost":
-        break;
-    }
-  }
-
-  /**
-   * Prolongs the claims of what is in work. Asked as well before claims are taken back whose lease is over: after a
-   * clock has leapt, or the store was away for a while, work that goes on here would be among them. False when the
-   * store cannot be asked.
-   */
-  async keepClaims(): Promise<boolean> {
-    const { store, clock, logger } = this.#options;
-    const claimIds = [...this.#running.keys()];
-    this.#isBehind = false;
-    if (claimIds.length === 0) return true;
-    try {
-      const held = new Set(await store.renewExecutionClaims(claimIds, clock.now() + LEASE_MS));
-      for (const claimId of claimIds) if (!held.has(claimId)) this.#lose(claimId);
-      return true;
-    } catch (error) {
-      this.#isBehind = true;
-      logger.warning("cannot prolong the leases of executions, it is tried again", { error });
-      return false;
-    }
-  }
-
-  /** Somebody else may work on it by now: whatever it does here counts no more. */
-  #lose(claimId: string): void {
-    const running = this.#running.get(claimId);
-    if (running === undefined) return;
-    running.isLost = true;
-    running.controller.abort();
-  }
-}
-
-function queueOf({ execution: { workflow, triggerId, startedAt }, voids }: ClaimedExecution): ExecutionQueue {
-  const began = startedAt === undefined ? "new" : "begun";
-  return { workflow, triggerId, stage: voids > 0 ? "voided" : began, voids };
 }

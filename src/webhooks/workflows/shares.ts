@@ -1,31 +1,24 @@
-import type { DueQueue, ExecutionQueue, QueueClaim } from "../store/execution_store.ts";
+import type { DueQueue, ExecutionQueue, QueueClaim } from "../store/execution_claims.ts";
 
-/** How much executions in work may hold altogether. */
-export interface WorkflowLimits {
+/** Places, and bytes of inputs and results. */
+export interface Amounts {
   readonly runs: number;
-  /** Of their inputs and results. */
   readonly bytes: number;
 }
 
 /**
  * A trigger and a workflow may hold so many times what is free: alone at most four fifths and nine tenths of all, and
- * the more of them hold their share, the smaller it is. However many hang, something is left for the others.
+ * less the more of them hold their share. However many hang, something is left for the others.
  */
 const TRIGGER_TIMES_FREE = 4;
 const WORKFLOW_TIMES_FREE = 9;
 
-interface Held {
-  readonly runs: number;
-  readonly bytes: number;
-}
-
 /** A due queue in a plan. */
 interface Candidate {
   readonly due: DueQueue;
-  /** What its workflow, its trigger and the queue hold with what is planned. */
+  /** What each holds, planned executions included. */
   readonly held: readonly [workflow: Count, trigger: Count, queue: Count];
   readonly maxBytes: number;
-  /** How many executions are planned. */
   max: number;
 }
 
@@ -33,27 +26,27 @@ interface Count {
   runs: number;
 }
 
-const NOTHING: Held = { runs: 0, bytes: 0 };
+const NOTHING: Amounts = { runs: 0, bytes: 0 };
 const ALL = "";
 
 /** Divides places and memory between workflows, and between the triggers of each. */
 export class WorkflowShares {
-  readonly #limits: WorkflowLimits;
-  /** By the keys of each queue. */
-  readonly #held = new Map<string, Held>();
+  readonly #limits: Amounts;
+  /** By the keys of `keysOf`. */
+  readonly #held = new Map<string, Amounts>();
 
-  constructor(limits: WorkflowLimits) {
+  constructor(limits: Amounts) {
     this.#limits = limits;
   }
 
-  /** What is free; negative where results came to more than that. */
-  get free(): WorkflowLimits {
+  /** What is free; negative where results exceed the limits. */
+  get free(): Amounts {
     const { runs, bytes } = this.#of(ALL);
     return { runs: this.#limits.runs - runs, bytes: this.#limits.bytes - bytes };
   }
 
   /** Counts executions of a queue, or what they hold, in or out. */
-  add(queue: ExecutionQueue, { runs, bytes }: Held): void {
+  add(queue: ExecutionQueue, { runs, bytes }: Amounts): void {
     for (const key of keysOf(queue)) {
       const held = this.#of(key);
       const sum = { runs: held.runs + runs, bytes: held.bytes + bytes };
@@ -62,7 +55,7 @@ export class WorkflowShares {
     }
   }
 
-  /** What to claim of the queues: one execution after the other of those that have the fewest in work. */
+  /** What to claim: one execution after the other from the queues with the fewest in flight. */
   claims(due: readonly DueQueue[], most: number): readonly QueueClaim[] {
     let free = this.free.runs;
     const candidates = this.#candidates(due);
@@ -80,7 +73,7 @@ export class WorkflowShares {
     return [...chosen].map(({ due: { dueAt: _, ...queue }, max, maxBytes }) => ({ ...queue, max, maxBytes }));
   }
 
-  /** The queues that have bytes left, with counts that are shared where their keys are the same. */
+  /** The queues that have bytes left; equal keys share a count. */
   #candidates(due: readonly DueQueue[]): readonly Candidate[] {
     const counts = new Map<string, Count>();
     const countOf = (key: string) => {
@@ -96,14 +89,14 @@ export class WorkflowShares {
     });
   }
 
-  /** How many more bytes executions of a trigger of a workflow may hold, by their keys. */
+  /** How many more bytes executions of a trigger of a workflow may hold. */
   #freeBytesOf(workflow: string, trigger: string): number {
     const { bytes: free } = this.free;
     const left = (key: string, times: number) => (times * free - this.#of(key).bytes) / (times + 1);
     return Math.floor(Math.min(left(workflow, WORKFLOW_TIMES_FREE), left(trigger, TRIGGER_TIMES_FREE)));
   }
 
-  #of(key: string): Held {
+  #of(key: string): Amounts {
     return this.#held.get(key) ?? NOTHING;
   }
 }
@@ -114,13 +107,13 @@ function mayBegin({ held: [workflow, trigger] }: Candidate, free: number): boole
     (trigger.runs === 0 || trigger.runs < TRIGGER_TIMES_FREE * (free - 1));
 }
 
-/** Below zero where the first of two queues comes first; voided ones, those with fewer void claims first, come last. */
+/** Sorts queues; voided ones come last, by the number of their void claims. */
 function compare({ due: one, held: a }: Candidate, { due: other, held: b }: Candidate): number {
   return one.voids - other.voids || a[0].runs - b[0].runs || a[1].runs - b[1].runs || a[2].runs - b[2].runs ||
     one.dueAt - other.dueAt;
 }
 
-/** Under what an execution counts: all, its workflow, its trigger there, its queue. */
+/** The keys that an execution counts for: all, its workflow, its trigger there, its queue. */
 function keysOf({ workflow, triggerId, stage }: ExecutionQueue): readonly [string, string, string, string] {
   const trigger = JSON.stringify([workflow, triggerId]);
   return [ALL, JSON.stringify([workflow]), trigger, `${trigger} ${stage}`];

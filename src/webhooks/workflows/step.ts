@@ -1,11 +1,19 @@
+import { backoffMs } from "../../base/backoff.ts";
 import { byteLength, stringifyJson } from "../../base/exact_json.ts";
-import { renderValue, TemplateError } from "../model/template.ts";
-import type { SetStep, WorkflowStep } from "../model/workflow.ts";
+import { aborted, answeredWithin } from "../../base/wait.ts";
+import { descriptorProblem, type LimitDecision } from "../model/limit_call.ts";
+import { renderText, renderValue, TemplateError } from "../model/template.ts";
+import type { LimitStep, WorkflowStep } from "../model/workflow.ts";
 import type { StepContext, StepOutcome } from "./step_context.ts";
-import { askLimit } from "./limit_step.ts";
 
 /** How many bytes the result of a step may have as JSON. */
-export const MAX_RESULT_BYTES = 1_048_576 + 65_536;
+const MAX_RESULT_BYTES = 1_048_576 + 65_536;
+/** How long a decision may take. */
+const DECISION_MS = 10_000;
+/** The wait after a decision without the end of its limit. */
+const DEFAULT_RESET_MS = 1_000;
+/** Failed decisions are retried until the timeout of the execution. */
+const FAILED_BACKOFF = { firstMs: 1_000, longestMs: 60_000 };
 
 /** Makes one attempt of a step. */
 export async function runStep(step: WorkflowStep, context: StepContext): Promise<StepOutcome> {
@@ -27,18 +35,43 @@ async function attempted(step: WorkflowStep, context: StepContext): Promise<Step
     case "limit":
       return await askLimit(step, context);
     case "set":
-      return madeValue(step, context);
+      return { kind: "done", result: stringifyJson(renderValue(step.value, context.scope)) };
   }
 }
 
-function madeValue({ value }: SetStep, { scope }: StepContext): StepOutcome {
-  return { kind: "done", result: stringifyJson(renderValue(value, scope)) };
+/** Asks the decision service; over the limit the step waits until the limit ends, or fails. */
+async function askLimit(step: LimitStep, context: StepContext): Promise<StepOutcome> {
+  const { scope, clock, signal } = context;
+  const descriptors = step.descriptors.map((entries) =>
+    Object.fromEntries(entries.map(([key, template]) => [key, renderText(template, scope)]))
+  );
+  const problem = descriptors.map(descriptorProblem).find((one) => one !== undefined);
+  if (problem !== undefined) return { kind: "failed", error: `limit_value_too_long: ${problem}` };
+  let decision: LimitDecision | void;
+  try {
+    const overdue = () => new Error("no answer in time");
+    const answer = answeredWithin(context.limit(step.domain, descriptors), DECISION_MS, clock, overdue);
+    decision = await Promise.race([answer, aborted(signal)]);
+  } catch {
+    const dueAt = clock.now() + Math.ceil(backoffMs(context.attempt, context.random(), FAILED_BACKOFF));
+    return { kind: "again", dueAt, error: "the limit could not be decided on" };
+  }
+  if (decision === undefined) return { kind: "interrupted" };
+  const { code, resetMs } = decision;
+  if (code === "OK") {
+    return { kind: "done", result: stringifyJson({ code, ...(resetMs === undefined ? {} : { resetMs }) }) };
+  }
+  const waitMs = Math.max(1, Math.ceil(resetMs ?? DEFAULT_RESET_MS));
+  const error = `over the limit of domain "${step.domain}" for another ${Math.ceil(waitMs / 1_000)} s`;
+  return step.onOver === "wait"
+    ? { kind: "again", dueAt: clock.now() + waitMs, error }
+    : { kind: "failed", error };
 }
 
-/** What is stored, read by later steps and told in the event is bounded, whatever it is made of. */
+/** Limits what is stored, read by later steps and sent in the event. */
 function bounded(outcome: StepOutcome): StepOutcome {
   if (outcome.kind !== "done" || outcome.result.length * 3 <= MAX_RESULT_BYTES) return outcome;
-  // No text has fewer bytes than it has code units: a long one is not encoded to be measured.
+  // A text has at least as many bytes as code units, so a long one is not encoded to be measured.
   const isShort = outcome.result.length <= MAX_RESULT_BYTES;
   if (isShort && byteLength(outcome.result) <= MAX_RESULT_BYTES) return outcome;
   return { kind: "failed", error: `its result has more than ${MAX_RESULT_BYTES} bytes` };

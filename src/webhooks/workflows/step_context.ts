@@ -9,24 +9,22 @@ export type StepOutcome =
   | { readonly kind: "done"; readonly result: string }
   /** For people; holds nothing of the request. */
   | { readonly kind: "failed"; readonly error: string }
-  /** It is tried again at that time. */
+  /** It is retried at that time. */
   | { readonly kind: "again"; readonly dueAt: number; readonly error: string }
-  /** It was ended by the signal, and nothing is known of it. */
+  /** It was aborted, and its result is unknown. */
   | { readonly kind: "interrupted" };
 
-/** What a step is carried out with. */
+/** What a step is run with. */
 export interface StepContext {
   readonly executionId: string;
   readonly scope: TemplateScope;
-  /** The number of this attempt, from 1. */
+  /** From 1. */
   readonly attempt: number;
-  /** How long the execution may still take. */
+  /** Of the execution. */
   readonly remainingMs: number;
-  /** Ends the attempt. */
   readonly signal: AbortSignal;
   readonly fetch: Fetch;
   readonly limit: LimitCall;
   readonly clock: Clock;
-  /** A number from 0 to below 1. */
   readonly random: () => number;
 }

@@ -1,6 +1,6 @@
 import { described, shown } from "../../yaml/scalar.ts";
 import type { YamlValue } from "../../yaml/value.ts";
-import type { LimitStep, RequestStep, SetStep, StepRetry, WorkflowStep } from "../model/workflow.ts";
+import type { LimitStep, RequestStep, StepRetry, WorkflowStep } from "../model/workflow.ts";
 import { WorkflowFields } from "./fields.ts";
 import { parseUrl } from "./url.ts";
 import { readValue, type ValueReading } from "./value.ts";
@@ -10,21 +10,10 @@ const REQUEST_KEYS = ["method", "url", "headers", "query", "body", "timeout"] as
 const METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"] as const;
 const WITHOUT_BODY: readonly string[] = ["GET", "HEAD"];
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
-/** Set by us or by the connection. */
-const OWN_HEADERS = [
-  "host",
-  "content-length",
-  "idempotency-key",
-  "connection",
-  "keep-alive",
-  "transfer-encoding",
-  "te",
-  "trailer",
-  "upgrade",
-  "expect",
-  "proxy-authorization",
-  "proxy-connection",
-];
+/** Set by Weir or by the connection. */
+const OWN_HEADERS =
+  ("host content-length idempotency-key connection keep-alive transfer-encoding te trailer upgrade " +
+    "expect proxy-authorization proxy-connection").split(" ");
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json(?:\s*;.*)?$/i;
 const MAX_ENTRIES = 100;
 
@@ -41,15 +30,18 @@ export function readStep(
     return undefined;
   }
   if (kind !== "request" && fields.has("retry")) {
-    fields.error("retry", "only a step with a request can be tried again; remove it");
+    fields.error("retry", "only a step with a request can be retried; remove it");
   }
   switch (kind) {
     case "request":
       return readRequest(fields, name, reading);
     case "limit":
       return readLimit(fields, name, reading);
-    case "set":
-      return readSet(fields, name, reading);
+    case "set": {
+      const mapping = fields.mapping("set");
+      if (mapping === undefined) return undefined;
+      return { kind: "set", name, value: readValue(mapping, fields.pathOf("set"), reading) };
+    }
   }
 }
 
@@ -59,24 +51,19 @@ function readRequest(step: WorkflowFields, name: string, reading: ValueReading):
   if (mapping === undefined) return undefined;
   const fields = new WorkflowFields(reading.log, mapping, step.pathOf("request"), REQUEST_KEYS);
   const bodyValue = fields.value("body");
-  const method = fields.has("method")
-    ? fields.choice("method", METHODS)
-    : bodyValue === undefined
-    ? "GET"
-    : "POST";
+  const defaultMethod = bodyValue === undefined ? "GET" : "POST";
+  const method = fields.has("method") ? fields.choice("method", METHODS) : defaultMethod;
   if (bodyValue !== undefined && WITHOUT_BODY.includes(method)) {
     fields.error("body", `a ${method} request has no body; remove it, or write another method`);
   }
   const url = readUrl(fields, reading);
-  const headers = readHeaders(fields, reading);
-  const query = fields.texts("query").flatMap(({ key, entry, text }) => {
-    const path = `${fields.pathOf("query")}.${shown(key)}`;
-    if (key.includes("{{")) {
-      reading.log.error(entry.offset, path, "a template cannot stand in a name; write one");
-    }
-    const template = reading.read(text, entry.value.offset, path);
-    return template === undefined ? [] : [[key, template] as const];
-  });
+  const seen = new Set<string>();
+  const headers = fields.templates("headers", reading.read, (name, text) => headerProblem(name, text, seen));
+  const query = fields.templates(
+    "query",
+    reading.read,
+    (name) => name.includes("{{") ? "a name cannot contain a template; write a name" : undefined,
+  );
   const body = bodyValue === undefined ? undefined : readValue(bodyValue, fields.pathOf("body"), reading);
   const timeoutMs = fields.duration("timeout", { min: "1ms", max: "15m", absent: "10s" });
   if (url === undefined) return undefined;
@@ -109,23 +96,13 @@ function readUrl(fields: WorkflowFields, { read }: ValueReading): RequestStep["u
   return url;
 }
 
-function readHeaders(fields: WorkflowFields, { log, read }: ValueReading): RequestStep["headers"] {
-  const seen = new Set<string>();
-  return fields.texts("headers").flatMap(({ key, entry, text }) => {
-    const path = `${fields.pathOf("headers")}.${shown(key)}`;
-    const wrong = headerProblem(key, text, seen);
-    if (wrong !== undefined) log.error(entry.offset, path, wrong);
-    seen.add(key.toLowerCase());
-    const template = read(text, entry.value.offset, path);
-    return template === undefined ? [] : [[key, template] as const];
-  });
-}
-
-function headerProblem(name: string, text: string, seen: ReadonlySet<string>): string | undefined {
+function headerProblem(name: string, text: string, seen: Set<string>): string | undefined {
   const lower = name.toLowerCase();
-  if (!TOKEN.test(name)) return `'${shown(name)}' is no name of a header; write letters, digits and -`;
+  const isRepeated = seen.has(lower);
+  seen.add(lower);
+  if (!TOKEN.test(name)) return `'${shown(name)}' is not a valid header name; write letters, digits and -`;
   if (OWN_HEADERS.includes(lower)) return `the header ${name} is set by Weir; remove it`;
-  if (seen.has(lower)) return `the header ${name} is given twice; keep one`;
+  if (isRepeated) return `the header ${name} is given twice; keep one`;
   if (lower === "content-type" && !JSON_TYPE.test(text)) {
     return "a body is sent as JSON; write a content type such as application/json, or remove it";
   }
@@ -167,7 +144,7 @@ function readDescriptor(
   }
   return [...item.entries].flatMap(([key, { offset, value }]) => {
     const below = `${path}.${shown(key)}`;
-    if (key.includes("{{")) log.error(offset, below, "a template cannot stand in a key; write a name");
+    if (key.includes("{{")) log.error(offset, below, "a key cannot contain a template; write a name");
     if (value.kind === "scalar") {
       const template = read(value.text, value.offset, below);
       return template === undefined ? [] : [[key, template] as const];
@@ -177,10 +154,4 @@ function readDescriptor(
     }
     return [];
   });
-}
-
-function readSet(step: WorkflowFields, name: string, reading: ValueReading): SetStep | undefined {
-  const mapping = step.mapping("set");
-  if (mapping === undefined) return undefined;
-  return { kind: "set", name, value: readValue(mapping, step.pathOf("set"), reading) };
 }

@@ -8,20 +8,20 @@ import {
 } from "../model/template.ts";
 import type { UrlTemplate } from "../model/workflow.ts";
 
-/** A URL of templates, or what is wrong with it. */
+/** A URL of templates, or its problem. */
 export type ParsedUrl =
   | { readonly url: UrlTemplate; readonly problem?: undefined }
   | { readonly url?: undefined; readonly problem: string };
 
-const RIGHT = "one such as 'https://host/path/{{ input.id }}' would be right";
+const RIGHT = "expected one such as 'https://host/path/{{ input.id }}'";
 const ORIGIN = /^https?:\/\/[^/?#]*/i;
 // deno-lint-ignore no-control-regex
 const ODD_CHARACTERS = /[\s\x00-\x1f\x7f\\#]/;
-/** What a server might undo once more: a dot, the two slashes, a semicolon, and the percent sign itself. */
+/** What a server might decode again: a dot, the two slashes, a semicolon, and the percent sign itself. */
 const ENCODED = /%(2e|2f|3b|5c|25)/gi;
 const MAX_ENCODINGS = 8;
 
-/** Reads a URL of templates: they may stand in its path and its query, and nowhere else. */
+/** Reads a URL with templates in its path and its query, the only places for them. */
 export function parseUrl(text: string): ParsedUrl {
   const { template, problem } = parseTemplate(text);
   if (problem !== undefined) return { problem };
@@ -34,13 +34,10 @@ export function parseUrl(text: string): ParsedUrl {
   if (origin.length === first.length && rest.length > 0) {
     return { problem: `a template cannot stand for the host or the port of a URL; ${RIGHT}` };
   }
-  const wrong = originProblem(origin) ?? literalProblem(template);
-  if (wrong !== undefined) return { problem: wrong };
+  const invalid = originProblem(origin) ?? literalProblem(template);
+  if (invalid !== undefined) return { problem: invalid };
   const { path, query } = splitAtQuery([first.slice(origin.length), ...rest]);
-  const dotted = segmentsOf(path, (part) => part.text.length === 0 ? "" : "x").find(({ text }) =>
-    isDotted(text)
-  );
-  if (dotted !== undefined) {
+  if (segmentsOf(path, (part) => part.text === "" ? "" : "x").some(({ text }) => isDotted(text))) {
     return { problem: "the path of a URL cannot hold '.' or '..'; write where it leads" };
   }
   return { url: query === undefined ? { origin, path } : { origin, path, query } };
@@ -64,20 +61,15 @@ function literalProblem(template: TextTemplate): string | undefined {
 function splitAtQuery(template: TextTemplate): { path: TextTemplate; query?: TextTemplate } {
   const index = template.findIndex((part) => typeof part === "string" && part.includes("?"));
   const part = template[index];
-  if (typeof part !== "string") return { path: withSlash(template) };
-  const mark = part.indexOf("?");
-  return {
-    path: withSlash([...template.slice(0, index), part.slice(0, mark)]),
-    query: [part.slice(mark + 1), ...template.slice(index + 1)],
-  };
+  const mark = typeof part === "string" ? part.indexOf("?") : -1;
+  const path = typeof part === "string" ? [...template.slice(0, index), part.slice(0, mark)] : template;
+  const query = typeof part === "string"
+    ? { query: [part.slice(mark + 1), ...template.slice(index + 1)] }
+    : {};
+  return { path: path.length === 1 && path[0] === "" ? ["/"] : path, ...query };
 }
 
-function withSlash(path: TextTemplate): TextTemplate {
-  const [first = "", ...rest] = path;
-  return first === "" && rest.length === 0 ? ["/"] : path;
-}
-
-/** The URL with its templates filled in; throws a `TemplateError` where a value would lead elsewhere. */
+/** The URL with its values; throws a `TemplateError` where one would lead elsewhere. */
 export function renderUrl({ origin, path, query }: UrlTemplate, scope: TemplateScope): string {
   const segments = segmentsOf(path, (part) => renderText([part], scope, encodeValue));
   for (const { text, paths } of segments) {
@@ -87,18 +79,13 @@ export function renderUrl({ origin, path, query }: UrlTemplate, scope: TemplateS
     }
     if (isDotted(text)) {
       const names = paths.map((path) => `"${path}"`).join(" and ");
-      throw new TemplateError(
-        `Cannot write ${names} into the path of a URL: it would make '.' or '..' of it`,
-      );
+      throw new TemplateError(`Cannot write ${names} into the path of a URL: it would become '.' or '..'`);
     }
   }
   const plain = segments.map(({ text }) => text).join("/");
   const search = query === undefined ? "" : `?${renderText(query, scope, encodeValue)}`;
-  return checkedUrl(`${origin}${plain}${search}`, origin);
-}
-
-/** A second look at the whole: whatever was filled in, it has to go where the file says. */
-function checkedUrl(text: string, origin: string): string {
+  const text = `${origin}${plain}${search}`;
+  // Checked again as a whole.
   if (new URL(text).origin === new URL(origin).origin) return text;
   throw new TemplateError("Cannot make the URL of the request: a value would lead to another host");
 }
@@ -112,11 +99,11 @@ function encodeValue(text: string, path: TemplatePath): string {
 
 interface Segment {
   text: string;
-  /** What was filled in. */
+  /** Of its values. */
   readonly paths: string[];
 }
 
-/** The parts of a path between its slashes; what is filled in holds none. */
+/** The parts of a path between its slashes; values hold none. */
 function segmentsOf(path: TextTemplate, render: (part: TemplatePath) => string): readonly Segment[] {
   let last: Segment = { text: "", paths: [] };
   const segments = [last];
@@ -136,7 +123,7 @@ function segmentsOf(path: TextTemplate, render: (part: TemplatePath) => string):
   return segments;
 }
 
-/** Whether a segment is `.` or `..`, or would be one, or hold one, for a server that decodes once more. */
+/** Whether a segment is, or contains, `.` or `..`, also for a server that decodes it again. */
 function isDotted(segment: string): boolean {
   let text = segment;
   for (let round = 0; round < MAX_ENCODINGS; round++) {

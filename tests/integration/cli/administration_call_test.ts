@@ -239,52 +239,52 @@ const WRONG: readonly (readonly [args: readonly string[], line: string])[] = [
   [["endpoints", "add", ""], 'Cannot run "endpoints add": URL is missing'],
   [
     ["endpoints", "list", "x"],
-    'Cannot run "endpoints list": it is called as "weir endpoints list", with flags',
+    'Cannot run "endpoints list": expected "weir endpoints list [flags]"',
   ],
-  [["endpoints", "edit", ID], 'Cannot run "endpoints edit": nothing to change is named'],
-  [["endpoints", "show", ".."], 'Cannot use ID "..": an identifier would be right'],
-  [["endpoints", "recover", ID], 'Cannot run "endpoints recover": -since is missing'],
+  [["endpoints", "edit", ID], 'Cannot run "endpoints edit": nothing to change'],
+  [["endpoints", "show", ".."], 'Invalid ID "..": expected an identifier'],
+  [["endpoints", "recover", ID], 'Cannot run "endpoints recover": --since is missing'],
   [
     ["endpoints", "recover", ID, "--since", "yesterday"],
-    'Cannot use -since "yesterday": a time such as 2026-01-31T12:00:00Z, or how long ago it was, such as 24h, would be right',
+    'Invalid --since "yesterday": expected a time such as 2026-01-31T12:00:00Z, or how long ago it was, such as 24h',
   ],
   [
     ["endpoints", "add", "u", "--concurrency", "-1"],
-    'Cannot use -concurrency "-1": a whole number would be right',
+    'Invalid --concurrency "-1": expected an integer',
   ],
   [
     ["endpoints", "add", "u", "--attempt-timeout", "5"],
-    'Cannot use -attempt-timeout "5": a duration such as 500ms or 10s would be right',
+    'Invalid --attempt-timeout "5": expected a duration such as 500ms or 10s',
   ],
-  [["endpoints", "add", "u", "--header", "secret"], 'Cannot use -header: "Name: value" would be right'],
+  [["endpoints", "add", "u", "--header", "secret"], 'Invalid --header: expected "Name: value"'],
   [
     ["endpoints", "add", "u", "--header", "a: secret", "--header", "A: b"],
-    "Cannot use -header: each header once would be right",
+    "Invalid --header: expected each header once",
   ],
   [
     ["endpoints", "edit", ID, "--header", "a: secret", "--no-headers"],
-    "Cannot use -no-headers: it says another thing than -header",
+    "Cannot use --no-headers with --header",
   ],
   [
     ["endpoints", "edit", ID, "--enable", "--disable"],
-    "Cannot use -disable: it says another thing than -enable",
+    "Cannot use --disable with --enable",
   ],
-  [["triggers", "create", "t"], 'Cannot run "triggers create": -workflow is missing'],
+  [["triggers", "create", "t"], 'Cannot run "triggers create": --workflow is missing'],
   [
     ["triggers", "edit", ID, "--no-limit", "--limit-domain", "edge"],
-    "Cannot use -no-limit: it says another thing than -limit-domain",
+    "Cannot use --no-limit with --limit-domain",
   ],
   [
     ["triggers", "edit", ID, "--limit-descriptor", "customer"],
-    'Cannot use -limit-descriptor "customer": key=value[,key=value...] would be right',
+    'Invalid --limit-descriptor "customer": expected key=value[,key=value...]',
   ],
-  [["event-keys", "create", "agents"], 'Cannot run "event-keys create": -kind is missing'],
-  [["events", "post", "a.b", "--data", '{"secret'], "Cannot use -data: JSON would be right"],
+  [["event-keys", "create", "agents"], 'Cannot run "event-keys create": --kind is missing'],
+  [["events", "post", "a.b", "--data", '{"secret'], "Invalid --data: expected JSON"],
   [
     ["events", "post", "a.b", "--data", "{}", "--data-file", "-"],
-    "Cannot use -data-file: it says another thing than -data",
+    "Cannot use --data-file with --data",
   ],
-  [["audit", "--acton", "x"], 'Cannot read flag "-acton": there is no such flag, did you mean "-action"?'],
+  [["audit", "--acton", "x"], "Unknown flag --acton; did you mean --action?"],
 ];
 
 for (const [args, line] of WRONG) {

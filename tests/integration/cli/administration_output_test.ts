@@ -45,7 +45,7 @@ x                                     https://b.example/         -              
     args: ["executions", "list"],
     answer: { body: '{"items":[{"id":"1","workflow":"w","status":"queued"}],"nextCursor":"c2"}' },
     stdout: "id  workflow  status  startedAt  finishedAt\n1   w         queued  -          -\n",
-    stderr: "There is more: --cursor c2, or --all\n",
+    stderr: "More: --cursor c2, or --all\n",
   },
   {
     name: "as JSON it is printed as it came",
@@ -64,14 +64,14 @@ enabled      true
 description  -
 secret       whsec_c2VjcmV0
 `,
-    stderr: "Keep the secret now: it is shown this once\n",
+    stderr: "Keep the secret now: it is shown only once\n",
   },
   {
     name: "a key is shown once, and that is said beside JSON, too",
     args: ["triggers", "rotate", ID, "--json"],
     answer: { body: '{"key":"svct_x"}' },
     stdout: '{"key":"svct_x"}\n',
-    stderr: "Keep the key now: it is shown this once\n",
+    stderr: "Keep the key now: it is shown only once\n",
   },
   {
     name: "records inside of a record are tables",
@@ -167,16 +167,15 @@ attempts:
     answer: { status: 401, body: '{"title":"Unauthorized","code":"unauthorized"}' },
     code: 1,
     stderr: 'Cannot run "audit": 401 unauthorized: Unauthorized; ' +
-      "ADMIN_TOKEN or -token-file names another token than that of the service\n",
+      "ADMIN_TOKEN or --token-file differs from the token of the service\n",
   },
   {
     name: "a service without administration",
     args: ["audit"],
     answer: { status: 404, body: "Not Found" },
     code: 1,
-    stderr:
-      'Cannot run "audit": 404: nothing of ours answers there; is ADMIN_TOKEN set for the service, and does ' +
-      "-url name its ADMIN_ADDR where it has one?\n",
+    stderr: 'Cannot run "audit": 404: not an answer of Weir; set ADMIN_TOKEN for the service, and ' +
+      "--url to its ADMIN_ADDR where it has one\n",
   },
   {
     name: "a record that is not there",
@@ -190,7 +189,7 @@ attempts:
     args: ["audit"],
     answer: { status: 307, headers: { location: "http://127.0.0.1:1/" } },
     code: 1,
-    stderr: 'Cannot run "audit": 307: nothing of ours answers there\n',
+    stderr: 'Cannot run "audit": 307: not an answer of Weir\n',
   },
   {
     name: "an answer that is no object",
@@ -204,7 +203,7 @@ attempts:
     args: ["audit"],
     answer: { body: '{"items":[1]}' },
     code: 1,
-    stderr: 'Cannot run "audit": the answer holds no list\n',
+    stderr: 'Cannot run "audit": the answer is not a list\n',
   },
 ];
 
@@ -247,6 +246,6 @@ Deno.test("weir events list --all --json: each page on a line of its own", async
 Deno.test("weir audit --all: a page that leads back to itself ends it", async () => {
   await using service = new PlayedAdministration({ body: '{"items":[],"nextCursor":"same"}' });
   const { code, stderr } = await service.ran(["audit", "--all"]);
-  assertEquals([code, stderr], [1, 'Cannot run "audit": a page leads back to itself\n']);
+  assertEquals([code, stderr], [1, 'Cannot run "audit": a page repeats\n']);
   assertEquals(service.got.length, 2);
 });

@@ -59,7 +59,7 @@ class Console {
   /** The answer as it came; the command has to be fine. */
   async json(...args: readonly string[]): Promise<Answer> {
     const { code, stdout, stderr } = await this.run(...args, "--json");
-    assertEquals([code, stderr.replace(/^Keep the (?:key|secret) now: it is shown this once\n/, "")], [
+    assertEquals([code, stderr.replace(/^Keep the (?:key|secret) now: it is shown only once\n/, "")], [
       0,
       "",
     ]);
@@ -93,7 +93,7 @@ Deno.test("the commands over the administration of a running service", async (te
   await test.step("the wrong token is one line", async () => {
     const { code, stderr } = await ran(["audit"], { environment: { WEIR_URL: url, ADMIN_TOKEN: "wrong" } });
     assertEquals([code, stderr.trimEnd().split("\n").length], [1, 1]);
-    assertMatch(stderr, /^Cannot run "audit": 401 .*; ADMIN_TOKEN or -token-file names another token/);
+    assertMatch(stderr, /^Cannot run "audit": 401 .*; ADMIN_TOKEN or --token-file differs from the token/);
   });
 
   await test.step("each secret was shown once", () => {

@@ -160,7 +160,7 @@ Deno.test({
     const nobody = await ran(["health", "--grpc", `127.0.0.1:${freePort()}`]);
     assertMatch(
       nobody.stderr,
-      /^Cannot ask "127\.0\.0\.1:\d+": UNAVAILABLE: nobody answers there: [^\n]+\n$/,
+      /^Cannot ask "127\.0\.0\.1:\d+": UNAVAILABLE: nothing listens there: [^\n]+\n$/,
     );
     assertEquals([...seen, nobody.code], [
       [1, "SERVICE_UNKNOWN"],
@@ -182,34 +182,34 @@ Deno.test("health where nobody listens", async () => {
 /** Command lines and settings that are refused, and the first line of what is said. */
 const MISUSES:
   readonly (readonly [args: readonly string[], environment: Record<string, string>, message: string])[] = [
-    [["now"], {}, 'Cannot run "health": it is called as "weir health", with flags'],
-    [["--uri", "x"], {}, 'Cannot read flag "-uri": there is no such flag, did you mean "-url"?'],
+    [["now"], {}, 'Cannot run "health": expected "weir health [flags]"'],
+    [["--uri", "x"], {}, "Unknown flag --uri; did you mean --url?"],
     ...["5", "0s", "900us", "24h1ms"].map((text) =>
       [
         ["--timeout", text],
         {},
-        `Cannot use --timeout "${text}": a duration from 1ms to 24h, such as 10s, would be right`,
+        `Invalid --timeout "${text}": expected a duration from 1ms to 24h, such as 10s`,
       ] as const
     ),
-    [["--grpc", "localhost"], {}, 'Cannot use --grpc "localhost": host:port or unix:/path would be right'],
+    [["--grpc", "localhost"], {}, 'Invalid --grpc "localhost": expected host:port or unix:/path'],
     [
       ["--grpc", "a:1", "--url", "http://a"],
       {},
-      "Cannot use --url: it has no meaning with --grpc",
+      "Cannot use --url with --grpc",
     ],
-    [["--grpc", "a:1", "--ca", "ca.pem"], {}, "Cannot use --ca: it has no meaning with --grpc"],
-    [["--ca", "ca.pem"], {}, "Cannot use --ca: it has a meaning only with an https --url"],
+    [["--grpc", "a:1", "--ca", "ca.pem"], {}, "Cannot use --ca with --grpc"],
+    [["--ca", "ca.pem"], {}, "Cannot use --ca: it requires an https --url"],
     [
       ["--url", "http://a", "--ca", "ca.pem"],
       {},
-      "Cannot use --ca: it has a meaning only with an https --url",
+      "Cannot use --ca: it requires an https --url",
     ],
     [
       ["--url", "http://bob:word@a"],
       {},
-      "Cannot use --url: it holds a user name or password, which no health page wants",
+      "Invalid --url: expected no user name and password",
     ],
-    [[], { PORT: "0" }, 'Cannot use PORT "0": the service takes a free one then, and --url has to name it'],
+    [[], { PORT: "0" }, 'Invalid PORT "0": the service takes a free port; set --url'],
   ];
 
 for (const [args, environment, message] of MISUSES) {
@@ -224,7 +224,7 @@ for (const [args, environment, message] of MISUSES) {
 for (const [name, wrong] of [["PORT", "http"], ["HTTP_SERVER_USE_TLS", "on"], ["HOST", "a b"]] as const) {
   Deno.test(`weir health reads ${name} as the service does`, async () => {
     const { code, stderr } = await ran(["health"], { environment: { [name]: wrong } });
-    assertEquals([code, stderr.startsWith(`Cannot use ${name} "${wrong}": `)], [2, true]);
+    assertEquals([code, stderr.startsWith(`Invalid ${name} "${wrong}": `)], [2, true]);
   });
 }
 

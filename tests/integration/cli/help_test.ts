@@ -3,7 +3,7 @@ import { ChildProcess } from "../../harness/child_process.ts";
 import { weirCommand } from "../../harness/weir_command.ts";
 
 const PROCESS: readonly (readonly [args: string[], code: number, stdout: RegExp, stderr: RegExp])[] = [
-  [["serve", "now"], 2, /^$/, /^Cannot serve with "now": /],
+  [["serve", "now"], 2, /^$/, /^Cannot run "serve": /],
   [["help", "check"], 0, /^usage: weir check DIR/, /^$/],
   [["triggers", "-help"], 0, /^usage: weir triggers COMMAND/, /^$/],
 ];

@@ -6,6 +6,7 @@ import { ran } from "../../harness/administration_fixture.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { sharedPostgres } from "../../harness/shared_servers.ts";
 import { needs } from "../../harness/tools.ts";
+import { acceptEvent } from "../../../src/webhooks/store/accept.ts";
 
 const postgres = await sharedPostgres();
 
@@ -19,7 +20,7 @@ async function inFolder(run: (folder: string, store: string) => Promise<void>): 
     const store = await openSqliteStore({ path, logger, clock: systemClock });
     try {
       const id = "3b241101-e2bb-4255-8caf-4136c566a962";
-      await store.acceptEvent({ id, kind: "a.b", body: new Uint8Array([123, 125]) }, { now: 1 });
+      await store.write(acceptEvent, { id, kind: "a.b", body: new Uint8Array([123, 125]) }, { now: 1 });
       await run(folder, path);
     } finally {
       await store.close();
@@ -46,8 +47,8 @@ Deno.test({
       assertEquals([there.code, lines.length], [0, 33]);
       assertEquals([lines.includes("event: 1 rows copied"), lines.at(-1)], [
         true,
-        "The encryption key is not moved: name DIR/copy.db.key in WEBHOOK_ENCRYPTION_KEY_FILE, or add what it holds " +
-        "to WEBHOOK_ENCRYPTION_KEY, of every instance",
+        "The encryption key is not moved: set WEBHOOK_ENCRYPTION_KEY_FILE to DIR/copy.db.key, or add its key to " +
+        "WEBHOOK_ENCRYPTION_KEY, for every instance",
       ]);
       const holds = "holds all 1 rows of the source, in 16 tables, compared by counts and SHA-256";
       assertEquals(there.stdout, `${shown}: ${holds}\n`);
@@ -59,7 +60,7 @@ Deno.test({
       const back = await ran(["store", "move", "--to", `${folder}/back.db`], { environment });
       assertEquals([back.code, back.stdout.replace(folder, "DIR")], [0, `DIR/back.db: ${holds}\n`]);
       const last =
-        "The encryption key is not moved: WEBHOOK_ENCRYPTION_KEY and WEBHOOK_ENCRYPTION_KEY_FILE have to stay as they are";
+        "The encryption key is not moved: keep WEBHOOK_ENCRYPTION_KEY and WEBHOOK_ENCRYPTION_KEY_FILE as they are";
       assertEquals(back.stderr.trimEnd().split("\n").at(-1), last);
       const checked = await ran(["store", "check"], { environment });
       assertMatch(checked.stdout, /: 1 rows of event\n/);
@@ -68,7 +69,7 @@ Deno.test({
       assertEquals([refused.code, refused.stdout, refused.stderr], [
         1,
         "",
-        "Cannot copy a store in PostgreSQL: pg_dump, or another means of PostgreSQL itself, would be right\n",
+        "Cannot copy a store in PostgreSQL: use pg_dump or other means of PostgreSQL\n",
       ]);
       const nowhere = url.replace(`:${port}/`, `:${freePort()}/`);
       const gone = await ran(["store", "check"], { environment: { WEBHOOK_STORE: nowhere } });

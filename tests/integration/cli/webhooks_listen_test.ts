@@ -101,12 +101,12 @@ Deno.test("weir webhooks listen: fails as it is told, in that order, and answers
   });
   assertEquals([code, statuses], [0, [503, 503, "cut", "gave up", 307, 200]]);
   assertEquals(stdout.split("\n").filter((line) => line.startsWith(AT)), [
-    `${AT} a.b, delivery 1, not checked for want of a secret, answered 503`,
-    `${AT} a.b, delivery 2, not checked for want of a secret, answered 503`,
-    `${AT} a.b, delivery 3, not checked for want of a secret, cut`,
-    `${AT} a.b, delivery 4, not checked for want of a secret, not answered`,
-    `${AT} a.b, delivery 5, not checked for want of a secret, answered 307`,
-    `${AT} a.b, delivery 6, not checked for want of a secret, answered 200`,
+    `${AT} a.b, delivery 1, not checked without a secret, answered 503`,
+    `${AT} a.b, delivery 2, not checked without a secret, answered 503`,
+    `${AT} a.b, delivery 3, not checked without a secret, cut`,
+    `${AT} a.b, delivery 4, not checked without a secret, not answered`,
+    `${AT} a.b, delivery 5, not checked without a secret, answered 307`,
+    `${AT} a.b, delivery 6, not checked without a secret, answered 200`,
   ]);
   assertMatch(stdout, /\nEnded: 6 received\n$/);
 });
@@ -136,12 +136,12 @@ Deno.test("weir webhooks listen: a body that breaks off is told and ends nothing
 });
 
 const WRONG: readonly (readonly [args: readonly string[], line: string])[] = [
-  [["--port", "65536"], 'Cannot use -port "65536": a number from 0 to 65535 would be right'],
-  [["--port", "-1"], 'Cannot use -port "-1": a number from 0 to 65535 would be right'],
-  [["--fail", "200"], 'Cannot use -fail "200": timeout, reset or a status from 300 to 599 would be right'],
+  [["--port", "65536"], 'Invalid --port "65536": expected an integer from 0 to 65535'],
+  [["--port", "-1"], 'Invalid --port "-1": expected an integer from 0 to 65535'],
+  [["--fail", "200"], 'Invalid --fail "200": expected timeout, reset or a status from 300 to 599'],
   [
     ["--fail", "503:0"],
-    'Cannot use -fail "503:0": timeout, reset or a status from 300 to 599 would be right',
+    'Invalid --fail "503:0": expected timeout, reset or a status from 300 to 599',
   ],
 ];
 

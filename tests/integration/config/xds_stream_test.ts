@@ -189,6 +189,15 @@ for (const tls of [undefined, {}]) {
   });
 }
 
+Deno.test("xds stream: closed before the library knows the address, nothing connects and no timer is left", async () => {
+  await using server = await XdsServer.start();
+  {
+    await using peer = new Peer(server.url);
+    peer.close();
+  }
+  assertEquals(server.requests, []);
+});
+
 Deno.test("xds stream: once it is connected no deadline is left", async () => {
   await using server = await XdsServer.start();
   const clock = new FakeClock();

@@ -38,7 +38,7 @@ Deno.test({
     const scrape = async () => await (await fetch(`http://${address}/metrics`)).text();
     const scraped = await until("the webhook service to work", async () => {
       const text = await scrape();
-      return /^ratelimit_webhooks_dispatching 1$/m.test(text) && text;
+      return /^ratelimit_webhooks_is_dispatcher 1$/m.test(text) && text;
     });
     const there = new Set(["up", ...scraped.split("\n").map((line) => /^\w+/.exec(line)?.[0] ?? "")]);
     for (const file of FILES) {

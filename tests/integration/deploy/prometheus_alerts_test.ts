@@ -59,11 +59,11 @@ const ALERTS: Readonly<
   WeirClockApart: gauge(`${WEBHOOKS}_clock_offset_seconds`, { bad: "-61", good: "-59" }),
   WeirTriggerErrors: { bad: triggers({ unavailable: 1, failed: 1 }), good: triggers({ invalid: 50 }) },
   WeirWebhookWorkerAway: {
-    bad: [[`${WEBHOOKS}_dispatching`, "1+0x30"], [`${WEBHOOKS}_commit_seconds_count`, "9+0x30"]],
+    bad: [[`${WEBHOOKS}_is_dispatcher`, "1+0x30"], [`${WEBHOOKS}_commit_seconds_count`, "9+0x30"]],
     good: [
-      [`${WEBHOOKS}_dispatching{instance="works"}`, "1+0x30"],
+      [`${WEBHOOKS}_is_dispatcher{instance="works"}`, "1+0x30"],
       [`${WEBHOOKS}_commit_seconds_count{instance="works"}`, "9+60x30"],
-      [`${WEBHOOKS}_dispatching{instance="waits"}`, "0+0x30"],
+      [`${WEBHOOKS}_is_dispatcher{instance="waits"}`, "0+0x30"],
       [`${WEBHOOKS}_commit_seconds_count{instance="waits"}`, "9+0x30"],
     ],
   },

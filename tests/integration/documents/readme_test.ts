@@ -12,8 +12,7 @@ import { assertEquals } from "@std/assert";
 import { parse } from "yaml";
 import { scaledClock } from "../../harness/scaled_clock.ts";
 import { runCommand } from "../../../src/cli/commands.ts";
-import { client } from "../../../src/cli/client.ts";
-import type { Output } from "../../../src/cli/output.ts";
+import type { Output } from "../../../src/cli/command.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
 import { readMetricMapping } from "../../../src/config/metric_mapping.ts";
 import { compileRules } from "../../../src/ratelimit/compile_rules.ts";
@@ -248,7 +247,9 @@ class Session implements AsyncDisposable {
 
   async #client(args: readonly string[]): Promise<string> {
     const { grpc } = (await this.#service()).running.addresses;
-    const text = await this.#printed((output) => client([...args, "-dial_string", grpc], output));
+    const text = await this.#printed((output) =>
+      runCommand(["client", ...args, "-dial_string", grpc], { environment: {}, output })
+    );
     return text.replaceAll(grpc, "localhost:8081");
   }
 

@@ -44,7 +44,7 @@ Deno.test("the commands for webhooks in the README print what it says", async (t
 
 for (const { line, text } of BLOCKS.filter(({ marks }) => marks.includes("workflow"))) {
   Deno.test(`the workflow in line ${line} of the README is right`, () => {
-    const { problems } = readWorkflowFile("workflow.yaml", text, { envNames: ["CRM_TOKEN"] });
+    const { problems } = readWorkflowFile("workflow.yaml", text, ["CRM_TOKEN"]);
     assertEquals(problems, []);
   });
 }
@@ -63,7 +63,7 @@ Deno.test("the calls of the administration in the README are those that there ar
   const there = new Set(["POST /events"]);
   for await (const { name } of Deno.readDir(folder)) {
     const text = await Deno.readTextFile(new URL(name, folder));
-    for (const [, method, path = ""] of text.matchAll(/method: "([A-Z]+)", pattern: "([^"]+)"/g)) {
+    for (const [, method, path = ""] of text.matchAll(/"([A-Z]+) (\/[^"]+)":/g)) {
       there.add(`${method} ${path.replace(":keyId", "<keyId>").replace(":id", "<id>")}`);
     }
   }
@@ -79,7 +79,7 @@ Deno.test("the commands of the webhook service in the README are those that ther
 
 Deno.test("the codes and statistics of webhooks in the README are those that there are", async () => {
   let sources = "";
-  for (const name of ["webhook_routes", "body"]) {
+  for (const name of ["webhook_routes", "api_call", "problem", "body"]) {
     sources += await Deno.readTextFile(new URL(`src/http/${name}.ts`, ROOT));
   }
   for (const place of ["api", "service"]) {

@@ -19,8 +19,8 @@ function serveGuarded(routes: readonly DebugRoute[] = []): ServedHttp {
   );
 }
 
-const WANTED = "a bearer token is wanted";
-const NOT_RIGHT = "the bearer token is not the right one";
+const WANTED = "a bearer token is required";
+const NOT_RIGHT = "the bearer token is wrong";
 
 interface HeaderCase {
   readonly name: string;

@@ -41,7 +41,10 @@ Deno.test("50 silent connections and halves of a head are closed after 10 s", as
     kept.map((_, index) => index % 3 === 0 ? "" : "HTTP/1.1 408 Request Timeout"),
   );
   for (const raw of kept) raw.close();
-  await until("all to be gone", () => served.listener.failures === 0 && served.log.lines.length > 0);
+  await until(
+    "all to be gone",
+    () => served.listener.accepting.failures === 0 && served.log.lines.length > 0,
+  );
   assertEquals(served.log.lines[0]?.fields.kind, "timeout");
 });
 
@@ -208,7 +211,7 @@ Deno.test("a client that does not take its answers is closed after 30 s", async 
   await raw.write(GET.repeat(100));
   await until("the connection to be closed", () => {
     if (answered > 0) clock.advance(31_000);
-    return port.connections === 0 && answered > 0;
+    return port.accepting.connections === 0 && answered > 0;
   });
   assert(answered < 100);
   await port.close(0);
@@ -240,7 +243,7 @@ Deno.test("a connection that is left at the end of the grace is cut", async () =
   served.clock.advance(250);
   await closed;
   assertEquals([await raw.ended(), served.clock.waiting], [true, 0]);
-  assertEquals(served.log.lines.at(-1)?.message, "HTTP connections cut at the end of the grace");
+  assertEquals(served.log.lines.at(-1)?.message, "HTTP connections closed after the grace");
 });
 
 Deno.test("a connection beyond the limit takes the place of one that is between two requests", async () => {
@@ -257,7 +260,7 @@ Deno.test("a connection beyond the limit takes the place of one that is between 
   using next = await dial();
   await next.write(GET);
   assertStringIncludes(await next.read((text) => text.endsWith(";")), "GET /a ;");
-  assertEquals([await idle.ended(), port.connections, port.refused], [true, 2, 0]);
+  assertEquals([await idle.ended(), port.accepting.connections, port.accepting.refused], [true, 2, 0]);
   await silent.write(GET);
   assertStringIncludes(await silent.read((text) => text.endsWith(";")), "GET /a ;");
   await port.close(0);
@@ -269,17 +272,17 @@ Deno.test("connections beyond the limit are closed, which is logged once", async
   const port = listenHttpPort(echo, { ...listenOptions({ logger: log, clock }), maxConnections: 2 });
   const dial = async () => new Dialed(await Deno.connect({ hostname: "127.0.0.1", port: port.port }));
   const kept = [await dial(), await dial()];
-  await until("both to be accepted", () => port.connections === 2);
+  await until("both to be accepted", () => port.accepting.connections === 2);
   for (let attempt = 0; attempt < 3; attempt++) {
     using beyond = await dial();
     assertEquals(await beyond.ended(), true);
   }
-  assertEquals([port.refused, log.lines.map(({ message }) => message)], [
+  assertEquals([port.accepting.refused, log.lines.map(({ message }) => message)], [
     3,
     ["Connection limit reached; refusing connections"],
   ]);
   kept[0]?.close();
-  await until("one to be gone", () => port.connections === 1);
+  await until("one to be gone", () => port.accepting.connections === 1);
   using next = await dial();
   await next.write(GET);
   assertStringIncludes(await next.read((text) => text.endsWith(";")), "GET /a ;");

@@ -128,7 +128,7 @@ httpsTest("a peer that stays in its handshake is closed after 10 s, and nobody w
   const hanging = await Promise.all(Array.from({ length: 20 }, () => served.dialPlain()));
   await hanging[0]?.write(Uint8Array.of(22, 3, 1));
   assertEquals(await (await served.former.fetch("/quick")).text(), "quick");
-  await until("all to be accepted", () => served.listener.connections >= 20);
+  await until("all to be accepted", () => served.listener.accepting.connections >= 20);
   served.clock.advance(10_000);
   for (const raw of hanging) {
     assertEquals(await raw.ended(), true);

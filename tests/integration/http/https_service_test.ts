@@ -128,24 +128,24 @@ const REFUSALS: readonly RefusalCase[] = [
     name: "neither of the two files",
     env: () => USE,
     lines: [
-      /^Cannot use HTTP_SERVER_USE_TLS "true": HTTP_SERVER_TLS_CERT is not set; .* would be right$/,
-      /^Cannot use HTTP_SERVER_USE_TLS "true": HTTP_SERVER_TLS_KEY is not set; .* would be right$/,
+      /^Invalid HTTP_SERVER_USE_TLS "true": HTTP_SERVER_TLS_CERT is not set; expected .*$/,
+      /^Invalid HTTP_SERVER_USE_TLS "true": HTTP_SERVER_TLS_KEY is not set; expected .*$/,
     ],
   },
   {
     name: "no key",
     env: ({ certFile }) => ({ ...USE, HTTP_SERVER_TLS_CERT: certFile }),
-    lines: [/^Cannot use HTTP_SERVER_USE_TLS "true": HTTP_SERVER_TLS_KEY is not set; .* would be right$/],
+    lines: [/^Invalid HTTP_SERVER_USE_TLS "true": HTTP_SERVER_TLS_KEY is not set; expected .*$/],
   },
   {
     name: "a file that is not there",
     env: ({ keyFile }) => tlsEnv({ certFile: "/nowhere/server.pem", keyFile }),
-    lines: [/Cannot use HTTP_SERVER_TLS_CERT .*\/nowhere\/server\.pem.* would be right/],
+    lines: [/Cannot use HTTP_SERVER_TLS_CERT .*\/nowhere\/server\.pem.* expected /],
   },
   {
     name: "the key of another certificate",
     env: ({ certFile }, { keyFile }) => tlsEnv({ certFile, keyFile }),
-    lines: [/Cannot use HTTP_SERVER_TLS_KEY .* would be right/],
+    lines: [/Cannot use HTTP_SERVER_TLS_KEY .* expected /],
   },
 ];
 

@@ -6,7 +6,14 @@ import {
   triggerRoute,
   type WebhookRouteOptions,
 } from "../../../src/http/webhook_routes.ts";
-import type { WebhookAnswer, WebhookCalls } from "../../../src/webhooks/api/calls.ts";
+import {
+  type CallContent,
+  CONTINUE,
+  type EventCall,
+  type TriggerCall,
+  type WebhookAnswer,
+  type WebhookCalls,
+} from "../../../src/webhooks/api/calls.ts";
 import { ServedHttp, wholeJson } from "../../harness/http_fixture.ts";
 
 const TOKEN = "the-administration-token-of-this-test";
@@ -26,27 +33,23 @@ const REFUSED: WebhookAnswer = {
 class CallsDouble implements WebhookCalls {
   readonly asked: unknown[] = [];
 
-  admitTrigger(caller: { name: string; keyHash: string }): Promise<WebhookAnswer | undefined> {
-    this.asked.push(["admitTrigger", caller.name, caller.keyHash === KEY_HASH]);
-    return Promise.resolve(caller.keyHash === KEY_HASH ? undefined : REFUSED);
+  acceptTrigger({ requestId: _, keyHash, ...call }: TriggerCall) {
+    this.asked.push(["trigger", keyHash === KEY_HASH, call]);
+    return Promise.resolve(keyHash === KEY_HASH ? answerOf(call) : REFUSED);
   }
-  acceptTrigger({ requestId: _, keyHash: __, ...call }: { requestId: string; keyHash: string }) {
-    this.asked.push(["acceptTrigger", call]);
-    return Promise.resolve(OK);
-  }
-  admitEvent(caller: { keyHash?: string | undefined }): Promise<WebhookAnswer | undefined> {
-    this.asked.push(["admitEvent", caller.keyHash === undefined ? "admin" : caller.keyHash === KEY_HASH]);
-    const isIn = caller.keyHash === undefined || caller.keyHash === KEY_HASH;
-    return Promise.resolve(isIn ? undefined : { ...REFUSED, status: 401, code: "unauthorized" });
-  }
-  acceptEvent({ requestId: _, keyHash: __, ...call }: { requestId: string; keyHash?: string | undefined }) {
-    this.asked.push(["acceptEvent", call]);
-    return Promise.resolve(OK);
+  acceptEvent({ requestId: _, keyHash, ...call }: EventCall) {
+    this.asked.push(["event", keyHash === undefined ? "admin" : keyHash === KEY_HASH, call]);
+    const isKnown = keyHash === undefined || keyHash === KEY_HASH;
+    return Promise.resolve(isKnown ? answerOf(call) : { ...REFUSED, status: 401, code: "unauthorized" });
   }
   administer({ requestId: _, ...call }: { requestId: string }) {
     this.asked.push(["administer", call]);
     return Promise.resolve({ status: 204, headers: {}, body: "" });
   }
+}
+
+function answerOf({ body, refusal = CONTINUE }: CallContent): WebhookAnswer {
+  return body === undefined ? refusal : OK;
 }
 
 function serve(calls: CallsDouble, options: Partial<WebhookRouteOptions> = {}): ServedHttp {

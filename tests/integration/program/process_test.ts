@@ -178,7 +178,7 @@ Deno.test("process: a later signal ends it at once, and the log says so", async 
   assertEquals((await exited).code, 1);
   assertMatch(
     weir.stderrLines.at(-1) ?? "",
-    /level=warning msg="Ending at once: told a second time to stop"$/,
+    /level=warning msg="Exiting immediately: second signal to stop"$/,
   );
 });
 
@@ -193,11 +193,10 @@ Deno.test("process: settings that are refused are told with the names that are n
   await using child = new ChildProcess(command, { args, env });
   const { code } = await child.exited;
   assertEquals([code, child.stderrLines], [1, [
-    "MEMCACHE_TLS is not read: this setting is called MC_TLS here",
-    "REDIS_URL is not read: this setting is called KV_URL here",
-    'Cannot use LOG_LEVEL "loud": trace, debug, info, warning, error, fatal or panic would be right',
-    "Cannot use the key-value cache: KV_URL is not set; KV_URL=host:port, or BACKEND_TYPE=memory to count in " +
-    "this process alone, would be right",
+    "MEMCACHE_TLS is not read: set MC_TLS instead",
+    "REDIS_URL is not read: set KV_URL instead",
+    'Invalid LOG_LEVEL "loud": expected trace, debug, info, warning, error, fatal or panic',
+    "KV_URL is not set: expected KV_URL=host:port, or BACKEND_TYPE=memory to count in this process alone",
   ]]);
 });
 

@@ -113,7 +113,7 @@ function clientKeyCase(cache: TlsCache): SettingCase {
     const env = { ...right, [name]: certificates.otherClient.keyFile };
     const changed = { [name]: keyFile };
     const log = await answersOnlyWith(cache, { env, changed });
-    assertMatch(log.join("\n"), new RegExp(`${name} is not its key`));
+    assertMatch(log.join("\n"), new RegExp(`${name} .*: it is not the key of`));
   };
   return { sees: "the key of the certificate", tools: cache.tools, run };
 }

@@ -45,7 +45,7 @@ async function showsCert(): Promise<void> {
   const { GRPC_SERVER_TLS_CERT: _, ...without } = pairEnv(server);
   assertMatch(
     assertThrows(() => readSettings({ ...without, BACKEND_TYPE: "memory" })).message,
-    /^Cannot use GRPC_SERVER_USE_TLS "true": GRPC_SERVER_TLS_CERT is not set; .* would be right$/,
+    /^Invalid GRPC_SERVER_USE_TLS "true": GRPC_SERVER_TLS_CERT is not set; expected .*$/,
   );
   for (const pair of [server, elsewhere]) {
     await using service = await ServeFixture.start({ env: pairEnv(pair), rules: SHOP });
@@ -60,13 +60,13 @@ async function fitsKey(): Promise<void> {
   const { GRPC_SERVER_TLS_KEY: _, ...without } = pairEnv(server);
   assertMatch(
     assertThrows(() => readSettings({ ...without, BACKEND_TYPE: "memory" })).message,
-    /^Cannot use GRPC_SERVER_USE_TLS "true": GRPC_SERVER_TLS_KEY is not set; .* would be right$/,
+    /^Invalid GRPC_SERVER_USE_TLS "true": GRPC_SERVER_TLS_KEY is not set; expected .*$/,
   );
   const env = { ...without, GRPC_SERVER_TLS_KEY: client.keyFile };
   const error = await assertRejects(() => ServeFixture.start({ env, rules: SHOP }));
   assertMatch(
     error.message,
-    /^Cannot use GRPC_SERVER_TLS_KEY ".*client\.key": it is not the key of .* right$/,
+    /^Cannot use GRPC_SERVER_TLS_KEY ".*client\.key": it is not the key of .*; expected .*$/,
   );
 }
 
@@ -88,11 +88,11 @@ async function asksName(): Promise<void> {
   const wrong = [name, { ...name, ...pairEnv(server) }].map((env) =>
     assertThrows(() => readSettings(env)).message
   );
-  const refused = 'Cannot use GRPC_CLIENT_TLS_SAN "proxy.test": ';
+  const refused = 'Invalid GRPC_CLIENT_TLS_SAN "proxy.test": ';
   const [withTls, asked] = ["GRPC_SERVER_USE_TLS=true", "GRPC_CLIENT_TLS_CACERT"];
   assertEquals(wrong, [
-    `${refused}gRPC is served without TLS; ${withTls} and ${asked} beside it would be right`,
-    `${refused}client certificates are not asked for; ${asked} beside it would be right`,
+    `${refused}gRPC is served without TLS; expected ${withTls} and ${asked}`,
+    `${refused}client certificates are not asked for; expected ${asked}`,
   ]);
   const named = await certificates.issue("named", { names: "DNS:proxy.test" });
   await compare({ GRPC_CLIENT_TLS_SAN: "proxy.test" }, {

@@ -58,9 +58,7 @@ export const KV_CASES: SettingCases = {
 
 /** `…_URL`. */
 export function urlCase(which: WhichCache): SettingCase {
-  const missing = which.prefix === "KV"
-    ? /^Cannot use the key-value cache: KV_URL is not set/
-    : /^Cannot use KV_PERSECOND "true": KV_PERSECOND_URL is not set/;
+  const missing = which.prefix === "KV" ? /^KV_URL is not set/ : /^KV_PERSECOND_URL is not set/;
   const run = async () => {
     const refused = assertThrows(() => readSettings(kvEnv(which, "")));
     assertMatch(refused.message, missing);
@@ -83,7 +81,7 @@ export function socketTypeCase(which: WhichCache): SettingCase {
     withRedis(async (redis) => {
       const env = kvEnv(which, relative(Deno.cwd(), redis.socketPath ?? ""));
       const refused = assertThrows(() => readSettings(env));
-      assertMatch(refused.message, /^Cannot use KV_(?:PERSECOND_)?URL \(value not shown\): host:port/);
+      assertMatch(refused.message, /^Invalid KV_(?:PERSECOND_)?URL \(value not shown\): expected host:port/);
       const asSocket = { ...env, [`${which.prefix}_SOCKET_TYPE`]: "unix" };
       await using service = await ServeFixture.start({ env: asSocket, rules: RULES, clock: NOON });
       assertEquals(await statusOf(service, which), 200);

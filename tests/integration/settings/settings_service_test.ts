@@ -49,16 +49,16 @@ Deno.test("settings: those that need others are told as well", async () => {
   });
   assertEquals(code, 1);
   assertEquals(lines.length, 2);
-  assertMatch(lines.join("\n"), /^Cannot use GRPC_CLIENT_TLS_CACERT .*\nCannot use MC_SRV .*$/);
+  assertMatch(lines.join("\n"), /^Invalid GRPC_CLIENT_TLS_CACERT .*\nInvalid MC_SRV .*$/);
 });
 
 Deno.test("settings: all bad ones are told at once, a line each, and nothing listens", async () => {
   const bad = settingEntries().flatMap(([name, setting]) => {
-    const text = BAD_TEXTS.find((one) => "wanted" in setting.parse(one));
+    const text = BAD_TEXTS.find((one) => "expected" in setting.parse(one));
     return text === undefined ? [] : [[variableOf(name), text] as const];
   });
   const { code, lines } = await refusal(Object.fromEntries(bad));
-  const names = lines.map((line) => /^Cannot use (\w+) .+ would be right$/.exec(line)?.[1]);
+  const names = lines.map((line) => /^Invalid (\w+) .+expected .+$/.exec(line)?.[1]);
   assertEquals({ code, names }, { code: 1, names: bad.map(([name]) => name) });
   // Far more than half of the table takes not just any text.
   assertEquals(bad.length > 80, true);

@@ -7,7 +7,7 @@ runWorkersInThread();
 
 const KEY = /the key "[0-9a-f]{16}"/;
 const RIGHT =
-  "add it to WEBHOOK_ENCRYPTION_KEY and start anew, or give the endpoints other secrets (weir endpoints " +
+  "add it to WEBHOOK_ENCRYPTION_KEY and restart, or give the endpoints other secrets (weir endpoints " +
   "rotate ID --active-in 0) and set their headers again";
 
 /** What health says of the webhooks, with no word of which key it is. */
@@ -36,7 +36,7 @@ Deno.test("a key file that is lost beside its store: health stays good and says 
     status: 200,
     text:
       "OK\nwebhooks: 3 secrets of 2 endpoints cannot be read: the key that sealed them is missing and another " +
-      `one was made because the key file was not there; ${RIGHT}\n`,
+      `one was created because the key file was missing; ${RIGHT}\n`,
   });
   const said = weir.lines.filter((line) => line.includes("only the former key opens"));
   assertEquals(said.map((line) => line.includes(" level=error ") && line.includes(keyFile)), [true]);
@@ -55,7 +55,7 @@ Deno.test("a key file that is lost beside its store: health stays good and says 
 
   await weir.start({ env: { WEBHOOK_ENCRYPTION_KEY: key } });
   // The figures bring what there is to be said, once a second.
-  await until("figures of the service", async () => await weir.figure("dispatching") === 1);
+  await until("figures of the service", async () => await weir.figure("is_dispatcher") === 1);
   assertEquals(await weir.health(), { status: 200, text: "OK" });
   await weir.stop();
 });

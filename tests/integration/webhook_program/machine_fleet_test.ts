@@ -71,7 +71,7 @@ Deno.test({
       const { counters, gauges } = await machine.metrics();
       const isExecution = STOPS[n]?.startsWith("execution") === true;
       const isLost = (counters["lost_claims"] ?? 0) > 0;
-      assertEquals([STOPS[n], gauges["executions_in_work"], isLost], [STOPS[n], 0, !isExecution]);
+      assertEquals([STOPS[n], gauges["executions_in_flight"], isLost], [STOPS[n], 0, !isExecution]);
     }
     assertEquals(await records(other), [deliveries, executions]);
     // What was stopped before it was sent is not sent by the one that was stopped.

@@ -24,7 +24,7 @@ Deno.test("an http proxy is asked for the whole URL, and decides about addresses
   ]);
   assertMatch(
     assertThrows(() => guarded({ proxy: new URL("https://proxy.test/") })).message,
-    /^Cannot use WEBHOOK_PROXY with the scheme "https:": http: would be right$/,
+    /^Invalid WEBHOOK_PROXY: expected the scheme http:, got "https:"$/,
   );
 });
 
@@ -41,10 +41,10 @@ Deno.test("the credentials of a proxy are decoded where they can be", () => {
 /** What a proxy answers to CONNECT, and what comes of it. */
 const TUNNELS: Readonly<Record<string, readonly [answer: string, kind: string, message: string]>> = {
   refused: ["HTTP/1.1 407 Who\r\n\r\n", "connect", "the proxy answered 407"],
-  garbage: ["hello\r\n\r\n", "protocol", "the answer of the proxy is no HTTP that can be read"],
+  garbage: ["hello\r\n\r\n", "protocol", "the response of the proxy is not valid HTTP"],
   "a head without end": [
     `HTTP/1.1 200 OK\r\na: ${"x".repeat(20_000)}`,
-    ...["protocol", "the answer of the proxy is no HTTP that can be read"] as const,
+    ...["protocol", "the response of the proxy is not valid HTTP"] as const,
   ],
   open: ["HTTP/1.1 200 OK\r\n\r\n", "tls", "the TLS handshake failed"],
 };

@@ -1,5 +1,4 @@
 import { assertEquals } from "@std/assert";
-import type { WebhookStore } from "../../../src/webhooks/store/store.ts";
 import {
   addEndpoint,
   audit,
@@ -13,6 +12,27 @@ import {
 } from "../../contract/webhook_store_bed.ts";
 import { needs } from "../../harness/tools.ts";
 import { openStoreAt, sessionsEnded, sharedPostgres } from "../../harness/postgres_fixture.ts";
+import { acceptEvent } from "../../../src/webhooks/store/accept.ts";
+import { listAudit } from "../../../src/webhooks/store/audit_log.ts";
+import { clockSetBack, releaseClaims, voidClaims } from "../../../src/webhooks/store/claims.ts";
+import { findDelivery, listDeliveries, resendDelivery } from "../../../src/webhooks/store/deliveries.ts";
+import {
+  beginAttempt,
+  dueEndpoints,
+  failPaused,
+  finishAttempt,
+  renewClaims,
+} from "../../../src/webhooks/store/delivery_claims.ts";
+import { listEndpoints } from "../../../src/webhooks/store/endpoints.ts";
+import { listEvents } from "../../../src/webhooks/store/events.ts";
+import {
+  commitExecution,
+  findExecution,
+  listExecutions,
+  renewExecutionClaims,
+} from "../../../src/webhooks/store/executions.ts";
+import { removeFinished } from "../../../src/webhooks/store/retention.ts";
+import type { WebhookStore } from "../../../src/webhooks/store/store.ts";
 
 const server = sharedPostgres();
 
@@ -62,52 +82,52 @@ const BY_VALUES: ReadonlySet<string> = new Set(["clockSetBack", "removeFinished"
 
 const later = NOW + 2 * DAY;
 const OPERATIONS: Readonly<Record<string, (store: WebhookStore) => Promise<unknown>>> = {
-  dueEndpoints: (store) => store.dueEndpoints(NOW + 97_000),
+  dueEndpoints: (store) => store.read(dueEndpoints, NOW + 97_000),
   claimDeliveries: async (store) => {
-    const due = await store.dueEndpoints(NOW + 97_000);
+    const due = await store.read(dueEndpoints, NOW + 97_000);
     const claims = await claim(store, due, { now: NOW + 97_000, max: 4 });
     assertEquals([due.length, claims.length], [50, 200]);
     const [first] = claims;
     const options = { deliveryId: first?.delivery.id ?? "", claimId: first?.claimId ?? "" };
     const attempt = { number: 2, startedAt: NOW, url: "u", manual: false };
-    assertEquals(await store.beginAttempt({ ...options, attempt }), true);
+    assertEquals(await store.write(beginAttempt, { ...options, attempt }), true);
     const outcome = { result: "acknowledged", finishedAt: NOW } as const;
     const change = { state: "acknowledged", slot: 0, finishedAt: later } as const;
-    assertEquals(await store.finishAttempt({ ...options, number: 2, outcome, change }), true);
-    assertEquals((await store.renewClaims(claims.map(({ claimId }) => claimId), later)).length, 199);
-    await store.releaseClaims(claims.slice(0, 9).map(({ claimId }) => claimId), NOW);
+    assertEquals(await store.write(finishAttempt, { ...options, number: 2, outcome, change }), true);
+    assertEquals((await store.write(renewClaims, claims.map(({ claimId }) => claimId), later)).length, 199);
+    await store.write(releaseClaims, claims.slice(0, 9).map(({ claimId }) => claimId), NOW);
   },
-  voidClaims: (store) => store.voidClaims({ now: NOW + 60_001, which: "expired" }),
-  failPaused: (store) => store.failPaused({ now: NOW + DAY, newId }),
-  clockSetBack: (store) => store.clockSetBack(NOW + 99_900),
+  voidClaims: (store) => store.write(voidClaims, { now: NOW + 60_001, which: "expired" }),
+  failPaused: (store) => store.write(failPaused, { now: NOW + DAY, newId }),
+  clockSetBack: (store) => store.write(clockSetBack, NOW + 99_900),
   claimExecutions: async (store) => {
     const claims = await claimRuns(store, { now: NOW + 99_000, leaseUntil: later, max: 50 });
     assertEquals(claims.length, 50);
     const ids = claims.map(({ claimId }) => claimId);
-    assertEquals((await store.renewExecutionClaims(ids, later)).length, 50);
+    assertEquals((await store.write(renewExecutionClaims, ids, later)).length, 50);
     for (const { claimId, execution: { id: executionId } } of claims.slice(0, 9)) {
       const change = { status: "running", stepAttempts: 1, dueAt: NOW } as const;
-      await store.commitExecution({ executionId, claimId, now: NOW, change, keepClaim: false });
+      await store.write(commitExecution, { executionId, claimId, now: NOW, change, keepClaim: false });
     }
   },
   acceptEvent: (store) =>
-    store.acceptEvent(event({ kind: "nobody.wants" }), {
+    store.write(acceptEvent, event({ kind: "nobody.wants" }), {
       now: NOW,
       idempotency: { scope: "admin", key: newId(), bodyHash: "h" },
     }),
-  removeFinished: (store) => store.removeFinished({ before: NOW + DAY + 60, now: NOW, max: 100 }),
-  findDelivery: (store) => store.findDelivery("d777"),
-  resendDelivery: (store) => store.resendDelivery("d778", { now: NOW, audit: audit() }),
-  findExecution: (store) => store.findExecution("x777"),
+  removeFinished: (store) => store.write(removeFinished, { before: NOW + DAY + 60, now: NOW, max: 100 }),
+  findDelivery: (store) => store.read(findDelivery, "d777"),
+  resendDelivery: (store) => store.write(resendDelivery, "d778", { now: NOW, audit: audit() }),
+  findExecution: (store) => store.read(findExecution, "x777"),
   lists: async (store) => {
-    const { items: [endpoint] } = await store.listEndpoints({ limit: 1 });
+    const { items: [endpoint] } = await store.read(listEndpoints, { limit: 1 });
     const endpointId = endpoint?.id;
     const filters = [{}, { state: "retrying" }, { endpointId }, { endpointId, state: "acknowledged" }];
-    for (const filter of filters) await store.listDeliveries({ limit: 20, ...filter });
-    await store.listDeliveries({ limit: 20, event: "kind.3" });
-    await store.listExecutions({ limit: 20, state: "queued" });
-    await store.listEvents({ limit: 20, event: "kind.3", since: NOW + 19_900 });
-    await store.listAudit({ limit: 20, event: "action.3", since: NOW + 19_900 });
+    for (const filter of filters) await store.read(listDeliveries, { limit: 20, ...filter });
+    await store.read(listDeliveries, { limit: 20, event: "kind.3" });
+    await store.read(listExecutions, { limit: 20, state: "queued" });
+    await store.read(listEvents, { limit: 20, event: "kind.3", since: NOW + 19_900 });
+    await store.read(listAudit, { limit: 20, event: "action.3", since: NOW + 19_900 });
   },
 };
 

@@ -3,6 +3,7 @@ import { audit } from "../../contract/webhook_store_bed.ts";
 import { PgBouncer } from "../../harness/pgbouncer.ts";
 import { needs } from "../../harness/tools.ts";
 import { openStoreAt, sharedPostgres } from "../../harness/postgres_fixture.ts";
+import { addAudit, listAudit } from "../../../src/webhooks/store/audit_log.ts";
 
 const server = sharedPostgres();
 
@@ -34,8 +35,8 @@ Deno.test({
     const database = await server().createDatabase();
     await using pooler = await PgBouncer.start(server(), "session");
     const store = await openStoreAt(pooler.url(database));
-    await Promise.all(Array.from({ length: 100 }, () => store.addAudit(audit())));
-    assertEquals((await store.listAudit({ limit: 200 })).items.length, 100);
+    await Promise.all(Array.from({ length: 100 }, () => store.write(addAudit, audit())));
+    assertEquals((await store.read(listAudit, { limit: 200 })).items.length, 100);
     await store.close();
   },
 });

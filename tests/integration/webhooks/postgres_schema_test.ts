@@ -2,10 +2,9 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { parsePostgresAddress } from "../../../src/base/postgres_address.ts";
 import { PostgresConnection } from "../../../src/webhooks/store/postgres/connection.ts";
 import { migratePostgres } from "../../../src/webhooks/store/postgres/migration.ts";
-import { POSTGRES_MIGRATIONS } from "../../../src/webhooks/store/postgres/schema.ts";
-import { MIGRATIONS } from "../../../src/webhooks/store/sqlite/schema.ts";
+import { MIGRATIONS, SCHEMA_VERSION } from "../../../src/webhooks/store/schema.ts";
 import { SqliteConnection } from "../../../src/webhooks/store/sqlite/connection.ts";
-import { withPostgresStore } from "../../../src/webhooks/store/maintenance/open_connection.ts";
+import { withPostgresStore } from "../../../src/webhooks/store/maintenance/connection.ts";
 import { transactionsOn } from "../../../src/webhooks/store/maintenance/connection.ts";
 import { text } from "../../../src/webhooks/store/rows.ts";
 import { storeTables, TABLE_NAMES } from "../../../src/webhooks/store/maintenance/tables.ts";
@@ -16,6 +15,8 @@ import { FakeClock } from "../../harness/fake_clock.ts";
 import { needs } from "../../harness/tools.ts";
 import { NO_LIMITS, openStoreAt, sharedPostgres } from "../../harness/postgres_fixture.ts";
 import { QUIET, StoreFolder } from "../../harness/sqlite_fixture.ts";
+import { addAudit, listAudit } from "../../../src/webhooks/store/audit_log.ts";
+import { findEvent } from "../../../src/webhooks/store/events.ts";
 
 const server = sharedPostgres();
 const TABLES = "SELECT count(*) FROM pg_tables WHERE schemaname = ";
@@ -36,10 +37,10 @@ postgresTest("of many stores that are opened at once one makes the tables", asyn
     Array.from({ length: 8 }, () => openStoreAt(server().url(database), { logger })),
   );
   const address = `postgres://weir@127.0.0.1:${server().port}/${database}`;
-  assertEquals(told, ["store brought up to date", { address, from: 0, to: POSTGRES_MIGRATIONS.length }]);
-  await Promise.all(stores.map((store) => store.addAudit(audit())));
-  assertEquals((await stores[0]?.listAudit({ limit: 9 }))?.items.length, 8);
-  assertEquals(stores.map(({ schemaVersion }) => schemaVersion), Array(8).fill(POSTGRES_MIGRATIONS.length));
+  assertEquals(told, ["Store migrated", { address, from: 0, to: SCHEMA_VERSION }]);
+  await Promise.all(stores.map((store) => store.write(addAudit, audit())));
+  assertEquals((await stores[0]?.read(listAudit, { limit: 9 }))?.items.length, 8);
+  assertEquals(stores.map(({ schemaVersion }) => schemaVersion), Array(8).fill(SCHEMA_VERSION));
   for (const store of stores) await store.close();
 });
 
@@ -53,7 +54,7 @@ postgresTest("of many processes that start at once one makes the tables", async 
   const exits = await Promise.all(children.map(({ exited }) => exited));
   assertEquals(exits.map(({ code }) => code), Array(8).fill(0), children[0]?.stderrLines.join("\n"));
   const lines = children.flatMap(({ stdoutLines }) => stdoutLines);
-  assertEquals(lines, ["store brought up to date"]);
+  assertEquals(lines, ["Store migrated"]);
   assertEquals(
     await server().psql("SELECT count(*), (SELECT count(*) FROM schema_version) FROM audit", database),
     "8|1",
@@ -65,7 +66,7 @@ postgresTest(
   async (database) => {
     await (await openStoreAt(server().url(database))).close();
     const shown = `postgres://weir@127.0.0.1:${server().port}/${database}`;
-    const newer = POSTGRES_MIGRATIONS.length + 1;
+    const newer = SCHEMA_VERSION + 1;
     const refused = async (version: number) => {
       await server().psql(`UPDATE schema_version SET version = ${version}`, database);
       const error = await assertRejects(() => openStoreAt(server().url(database)));
@@ -75,11 +76,11 @@ postgresTest(
     assertEquals(
       await refused(newer),
       `Cannot open the store "${shown}": its schema has version ${newer}, ` +
-        `this release knows ${POSTGRES_MIGRATIONS.length} and older; a newer release is needed`,
+        `this release knows ${SCHEMA_VERSION} and older; a newer release is needed`,
     );
     assertEquals(
       await refused(1_000_002),
-      `Cannot open the store "${shown}": it is half filled; "weir store move", called again, would fill it`,
+      `Cannot open the store "${shown}": it is half filled; run "weir store move" again to complete it`,
     );
   },
 );
@@ -88,9 +89,9 @@ postgresTest(
   "a store of version 1 is brought up to date, with all that it holds, or not at all",
   async (database) => {
     const url = server().url(database);
-    const [first = ""] = POSTGRES_MIGRATIONS;
+    const [first = []] = MIGRATIONS.postgres;
     await server().psql(
-      `SET ROLE weir; ${first} CREATE TABLE schema_version (version BIGINT NOT NULL);
+      `SET ROLE weir; ${first.join("; ")}; CREATE TABLE schema_version (version BIGINT NOT NULL);
      INSERT INTO schema_version VALUES (1); INSERT INTO event (id, kind, created_at) VALUES ('e', 'k', 1);
      CREATE TABLE turn (a INTEGER)`,
       database,
@@ -102,8 +103,8 @@ postgresTest(
     assertEquals(await server().psql(state, database), "1|0");
     await server().psql("DROP TABLE turn", database);
     const store = await openStoreAt(url);
-    assertEquals((await store.findEvent("e"))?.kind, "k");
-    assertEquals(await server().psql(state, database), `${POSTGRES_MIGRATIONS.length}|2`);
+    assertEquals((await store.read(findEvent, "e"))?.kind, "k");
+    assertEquals(await server().psql(state, database), `${SCHEMA_VERSION}|2`);
     await store.close();
   },
 );
@@ -120,7 +121,7 @@ postgresTest("the server does not limit how long a migration takes", async (data
     database,
   );
   const store = await openStoreAt(server().url(database));
-  assertEquals(store.schemaVersion, POSTGRES_MIGRATIONS.length);
+  assertEquals(store.schemaVersion, SCHEMA_VERSION);
   await store.close();
 });
 
@@ -142,14 +143,14 @@ postgresTest("tables are made where the search path says, one store in each sche
   assertEquals(
     error.message,
     `Cannot open the store "postgres://weir@127.0.0.1:${server().port}/${database}": ` +
-      "no schema of its search_path is there; one that was made before would be right",
+      "no schema of its search_path exists; create one",
   );
   await server().psql("CREATE SCHEMA one AUTHORIZATION weir; CREATE SCHEMA two AUTHORIZATION weir", database);
   const [one, two] = [await openStoreAt(url("one")), await openStoreAt(url("two,one"))];
   await addEndpoint(one);
   await addEvent(one);
   const counts = await Promise.all(
-    [one, two].map(async (store) => (await store.figures(0)).deliveries.attempting),
+    [one, two].map(async (store) => (await store.metrics(0)).deliveries.attempting),
   );
   assertEquals(counts, [1, 0]);
   const tables = await Promise.all(
@@ -173,8 +174,8 @@ postgresTest(
     const refused = await assertRejects(() => openStoreAt(url));
     assertEquals(
       refused.message,
-      `Cannot make the tables of the store "${shown}": its user may not do so in its schema; ` +
-        "one who owns the schema and its tables would be right",
+      `Cannot migrate the store "${shown}" from version 0 to ${SCHEMA_VERSION}: its user lacks the permission; ` +
+        "use one who owns the schema and its tables",
     );
     await (await openStoreAt(server().url(database))).close();
     const missing = await assertRejects(() => openStoreAt(url));
@@ -192,13 +193,13 @@ postgresTest(
     await saveVersion(store);
     await addEndpoint(store);
     await addEvent(store);
-    assertEquals((await store.figures(0)).deliveries.attempting, 1);
+    assertEquals((await store.metrics(0)).deliveries.attempting, 1);
     await store.close();
   },
 );
 
 postgresTest("a version means the same tables and columns as on SQLite", async (database) => {
-  assertEquals(POSTGRES_MIGRATIONS.length, MIGRATIONS.length);
+  assertEquals([MIGRATIONS.postgres.length, MIGRATIONS.sqlite.length], [SCHEMA_VERSION, SCHEMA_VERSION]);
   await (await openStoreAt(server().url(database))).close();
   const found = await server().psql(
     `SELECT table_name || '.' || column_name || CASE WHEN is_nullable = 'NO' THEN ' NOT NULL' ELSE '' END

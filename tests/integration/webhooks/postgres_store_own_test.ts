@@ -18,6 +18,10 @@ import { startTcpRelay } from "../../harness/tcp_relay.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { HeldCommits, openStoreAt, sharedPostgres } from "../../harness/postgres_fixture.ts";
+import { acceptExecution } from "../../../src/webhooks/store/accept.ts";
+import { releaseClaims } from "../../../src/webhooks/store/claims.ts";
+import { renewClaims } from "../../../src/webhooks/store/delivery_claims.ts";
+import { commitExecution, renewExecutionClaims } from "../../../src/webhooks/store/executions.ts";
 
 const server = sharedPostgres();
 
@@ -36,7 +40,7 @@ Deno.test({
     const clear = (store: typeof stores[number]) => store.clearRemoved({ now: NOW, newId });
     const [, ...isMore] = await Promise.all([add(100), ...stores.map(clear)]);
     assertEquals([isMore, await rows() <= 110], [[false, false], true]);
-    assertEquals((await stores[1].figures(NOW)).deliveries.attempting, 700);
+    assertEquals((await stores[1].metrics(NOW)).deliveries.attempting, 700);
     assertEquals((await checkStore(url)).problems, []);
     // So few are left as they are.
     const before = await rows();
@@ -51,9 +55,9 @@ Deno.test({
   async fn() {
     const database = await server().createDatabase();
     const store = await openStoreAt(server().url(database));
-    assertEquals((await store.figures(NOW)).bytes > 100_000, true);
+    assertEquals((await store.metrics(NOW)).bytes > 100_000, true);
     await server().psql("REVOKE EXECUTE ON FUNCTION pg_total_relation_size(regclass) FROM PUBLIC", database);
-    assertEquals((await store.figures(NOW)).bytes, 0);
+    assertEquals((await store.metrics(NOW)).bytes, 0);
     await store.close();
   },
 });
@@ -68,7 +72,7 @@ Deno.test({
     assertEquals([before <= told + 1, told <= after + 1], [true, true]);
     const { commits } = store.commits;
     await addEndpoint(store);
-    assertEquals([store.commits.commits - commits, store.repeats, store.waiting], [1, 0, 0]);
+    assertEquals([store.commits.commits - commits, store.commits.retries, store.waiting], [1, 0, 0]);
     await store.close();
   },
 });
@@ -98,7 +102,7 @@ Deno.test({
     const to = await addEndpoint(store, { concurrency: 1 });
     await addEvent(store);
     await saveVersion(store);
-    await store.acceptExecution(execution(), { now: NOW });
+    await store.write(acceptExecution, execution(), { now: NOW });
     const claims: Readonly<Record<string, () => Promise<readonly unknown[]>>> = {
       delivery: () => claim(store, [to]),
       execution: () => claimRuns(store, { max: 1 }),
@@ -117,7 +121,7 @@ Deno.test({
         "its claim",
         async () => await server().psql(claimed, database) || undefined,
       );
-      await store.releaseClaims([claimId], NOW);
+      await store.write(releaseClaims, [claimId], NOW);
       await server().psql(`DROP TRIGGER held ON ${table}`, database);
       assertEquals((await take()).length, 1);
     }
@@ -132,7 +136,7 @@ Deno.test({
     const to = await addEndpoint(store);
     await addEvent(store);
     await saveVersion(store);
-    await store.acceptExecution(execution(), { now: NOW });
+    await store.write(acceptExecution, execution(), { now: NOW });
     const [claimed] = await claim(store, [to]);
     const [started] = await claimRuns(store, { max: 1 });
     assert(claimed !== undefined && started !== undefined);
@@ -143,11 +147,11 @@ Deno.test({
       Promise.all(Array.from({ length: 300 }, () => addEvent(store).then(() => accepted++))),
     );
     const prolonged = await Promise.all([
-      store.renewClaims([claimed.claimId], NOW + 70_000),
-      store.renewExecutionClaims([claimId], NOW + 70_000),
+      store.write(renewClaims, [claimed.claimId], NOW + 70_000),
+      store.write(renewExecutionClaims, [claimId], NOW + 70_000),
     ]);
     const written = await Promise.all([
-      store.commitExecution({
+      store.write(commitExecution, {
         ...{ executionId, claimId, now: NOW, keepClaim: false },
         change: { status: "succeeded", stepAttempts: 0, finishedAt: NOW },
       }),

@@ -18,7 +18,7 @@ const shared = sharedPostgres();
 type Case = readonly [parameters: string, expected: boolean | RegExp];
 
 const UNKNOWN =
-  /^busy Cannot reach PostgreSQL at "127\.0\.0\.1:\d+": unable to verify the first certificate$/;
+  /^busy Cannot connect to PostgreSQL at "127\.0\.0\.1:\d+": unable to verify the first certificate$/;
 const NO_ENTRY = /^busy .*no pg_hba\.conf entry.*no encryption \(28000\)$/;
 
 Deno.test({

@@ -48,7 +48,7 @@ Deno.test({
         yield* run(ADD, 2, "a");
         yield* get("SELECT nothing");
       }],
-      [/too large to be told/, function* () {
+      [/not a safe integer/, function* () {
         yield* run(ADD, 2, "a");
         yield* get("SELECT 9007199254740993");
       }],
@@ -57,8 +57,8 @@ Deno.test({
       assertMatch((await assertRejects(() => transactions.perform(work))).message, expected);
     }
     assertEquals(await bed.counts(), [2, 0]);
-    const { elapsedMs, ...figures } = transactions.figures;
-    assertEquals(figures, { commits: 1, operations: 1, repeats: 0 });
+    const { elapsedMs, ...figures } = transactions.metrics;
+    assertEquals(figures, { commits: 1, operations: 1, retries: 0 });
     assert(elapsedMs > 0);
     assertEquals(bed.told, [elapsedMs]);
   },
@@ -107,7 +107,7 @@ Deno.test({
       const count = yield* alone(run(ADD, 2, "a"));
       return count + (yield* run(sqliteOnly("VACUUM")));
     });
-    assertEquals([changed, transactions.figures.commits, bed.told.length], [1, 3, 3]);
+    assertEquals([changed, transactions.metrics.commits, bed.told.length], [1, 3, 3]);
     assertEquals(await bed.counts(), [2, 0]);
     const failing = () => alone(run("UPDATE counts SET count = count + 1 WHERE 1 / count > 0"));
     assertMatch((await assertRejects(() => transactions.perform(failing))).message, /division by zero/);
@@ -141,8 +141,8 @@ Deno.test({
       }));
     await Promise.all(works);
     assertEquals(await bed.counts(), [10, 10]);
-    assertEquals(transactions.figures.commits, 10);
-    assert(transactions.figures.repeats > 0);
+    assertEquals(transactions.metrics.commits, 10);
+    assert(transactions.metrics.retries > 0);
   },
 });
 
@@ -164,10 +164,10 @@ Deno.test({
       };
     };
     assertEquals(await transactions.perform(conflicting(9)), 10);
-    assertEquals([await bed.counts(), transactions.figures.repeats], [[1, 0], 9]);
+    assertEquals([await bed.counts(), transactions.metrics.retries], [[1, 0], 9]);
     const { code, message } = await refusal(transactions.perform(conflicting(10)));
     assertEquals([code, await bed.counts()], ["busy", [1, 0]]);
-    assertMatch(message, /^Cannot use the store: others were in the way 10 times/);
+    assertMatch(message, /^Cannot use the store: 10 conflicts with others/);
   },
 });
 

@@ -92,7 +92,7 @@ Deno.test({
     );
     const untrusted = await check(url);
     assertEquals(lines(untrusted).slice(4), [
-      "tls not ok: nobody who is trusted issued the certificate (UNABLE_TO_VERIFY_LEAF_SIGNATURE)",
+      "tls not ok: the certificate is not issued by a trusted authority (UNABLE_TO_VERIFY_LEAF_SIGNATURE)",
       "sample not ok: skipped: tls failed",
     ]);
     server.closeAllConnections();
@@ -108,7 +108,7 @@ Deno.test("a dry run ends at the stage that fails", async () => {
   const lookup = () => Promise.resolve(["127.0.0.1"]);
   const table: readonly (readonly [string, Partial<EndpointCheckOptions>, number, readonly string[]])[] = [
     [`https://user:${SECRET}@a.test/`, {}, 0, [
-      "url not ok: a URL without user name and password is wanted",
+      "url not ok: expected a URL without user name and password",
       ...skipped(["resolve", "address", "connect", "tls", "sample"], "url"),
     ]],
     ["https://a.invalid/", { lookup: () => Promise.reject(new Error(SECRET)) }, 1, [

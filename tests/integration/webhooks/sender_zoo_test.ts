@@ -18,7 +18,7 @@ const PIECE = "x".repeat(65_536);
 const NO_ANSWER: SendResult = { errorKind: "timeout", error: "no answer within 300 ms" };
 const UNREADABLE = (code: string): SendResult => ({
   errorKind: "protocol",
-  error: `the answer is no HTTP that can be read (${code})`,
+  error: `the response is not valid HTTP (${code})`,
 });
 const ENDED: SendResult = {
   errorKind: "reset",
@@ -104,7 +104,7 @@ const ZOO: Readonly<Record<string, Animal>> = {
     expected: {
       status: 101,
       errorKind: "status",
-      error: "the receiver answered 101, which is no final answer",
+      error: "the receiver answered 101, which is not a final status",
     },
   },
   "999": {
@@ -112,7 +112,7 @@ const ZOO: Readonly<Record<string, Animal>> = {
     expected: {
       status: 999,
       errorKind: "status",
-      error: "the receiver answered 999, which is no final answer",
+      error: "the receiver answered 999, which is not a final status",
     },
   },
   "304": {
@@ -206,7 +206,7 @@ const TLS_ZOO: Readonly<
     certificate: "stranger",
     expected: {
       errorKind: "tls",
-      error: "nobody who is trusted issued the certificate (UNABLE_TO_VERIFY_LEAF_SIGNATURE)",
+      error: "the certificate is not issued by a trusted authority (UNABLE_TO_VERIFY_LEAF_SIGNATURE)",
     },
   },
   "no authorities but the platform's": {
@@ -214,7 +214,7 @@ const TLS_ZOO: Readonly<
     isTrusted: false,
     expected: {
       errorKind: "tls",
-      error: "nobody who is trusted issued the certificate (UNABLE_TO_VERIFY_LEAF_SIGNATURE)",
+      error: "the certificate is not issued by a trusted authority (UNABLE_TO_VERIFY_LEAF_SIGNATURE)",
     },
   },
   "a certificate for another name": {

@@ -30,7 +30,7 @@ Deno.test("a process whose lock file is replaced stops its work while another pr
   await using weir = await started(folder);
   const isWorking = async () => {
     const text = await (await fetch(`http://${weir.running.addresses.debug}/stats`)).text();
-    return text.includes("ratelimit.webhooks.dispatching: 1");
+    return text.includes("ratelimit.webhooks.is_dispatcher: 1");
   };
   await until("the work", isWorking);
   {

@@ -3,13 +3,15 @@ import { join } from "node:path";
 import { scaledClock } from "../../harness/scaled_clock.ts";
 import { verify } from "../../../src/webhooks/receiver.ts";
 import type { StoreSettings } from "../../../src/webhooks/service/message.ts";
+import { SqliteConnection } from "../../../src/webhooks/store/sqlite/connection.ts";
+import { migrate } from "../../../src/webhooks/store/sqlite/migration.ts";
 import { openWebhookService } from "../../../src/webhooks/service/opening.ts";
 import type { WebhookService } from "../../../src/webhooks/service/service.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
 import { WebhookReceiver } from "../../harness/webhook_weir.ts";
 import { FIXTURE_LISTS, FIXTURE_OPTIONS } from "../../harness/write_store_fixture.ts";
-import { NO_LIMITS, sharedPostgres } from "../../harness/postgres_fixture.ts";
+import { NO_LIMITS, openStoreAt, sharedPostgres } from "../../harness/postgres_fixture.ts";
 import { QUIET, StoreFolder } from "../../harness/sqlite_fixture.ts";
 
 /** Written by `write_store_fixture.ts` at that release. */
@@ -41,6 +43,52 @@ Deno.test({
     ]);
   },
 });
+
+Deno.test("a SQLite store of 0.1.0 gets the schema of a new one", async () => {
+  using folder = new StoreFolder();
+  await Deno.copyFile(join(OLD, "weir.db"), folder.file("old.db"));
+  const [old, created] = [folder.file("old.db"), folder.path].map((path) => {
+    const connection = new SqliteConnection(path);
+    migrate(connection);
+    const names = connection.all("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name");
+    const schema = names.map(({ name }) =>
+      ["table_list", "table_xinfo", "foreign_key_list"].map((kind) =>
+        connection.all(`PRAGMA ${kind}(${name})`)
+      )
+    );
+    const indexes = connection.all("SELECT name, sql FROM sqlite_schema WHERE type = 'index' ORDER BY name");
+    const generated = connection.all("SELECT sql FROM sqlite_schema WHERE name IN ('delivery', 'execution')");
+    const texts = [...indexes, ...generated].map(({ name, sql }) => [name, String(sql).replace(/\s+/g, "")]);
+    connection.close();
+    return [names, schema, texts];
+  });
+  assertEquals(old, created);
+});
+
+Deno.test({
+  ...needs(["postgres"], "a PostgreSQL store of 0.1.0 gets the schema of a new one"),
+  async fn() {
+    const schemas = await Promise.all(
+      [await Deno.readTextFile(join(OLD, "weir.sql")), ""].map(async (dump) => {
+        const database = await server().createDatabase();
+        if (dump !== "") await server().restore(dump, database);
+        await (await openStoreAt(server().url(database))).close();
+        return await server().psql(CATALOG, database);
+      }),
+    );
+    assert(schemas[0]?.includes("delivery_next"));
+    assertEquals(schemas[0], schemas[1]);
+  },
+});
+
+const CATALOG = `
+  SELECT 'column', attrelid::regclass::text, attname, format_type(atttypid, atttypmod), attnotnull, attidentity::text,
+    attgenerated::text, pg_get_expr(adbin, adrelid)
+  FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+  WHERE attnum > 0 AND NOT attisdropped AND attrelid IN (SELECT tablename::regclass FROM pg_tables WHERE schemaname = 'public')
+  UNION ALL SELECT 'index', tablename, indexname, indexdef, NULL, NULL, NULL, NULL FROM pg_indexes WHERE schemaname = 'public'
+  UNION ALL SELECT 'constraint', conrelid::regclass::text, conname, pg_get_constraintdef(oid), NULL, NULL, NULL, NULL
+  FROM pg_constraint WHERE connamespace = 'public'::regnamespace ORDER BY 1, 2, 3`;
 
 /** Compares the records of a store and lets a service go on with them; returns how the executions ended. */
 async function endedWith(store: StoreSettings): Promise<readonly string[]> {

@@ -3,12 +3,12 @@ import { DatabaseSync } from "node:sqlite";
 import { basename } from "node:path";
 import { DispatchLock } from "../../../src/webhooks/store/sqlite/dispatch_lock.ts";
 import { systemClock } from "../../../src/base/clock.ts";
-import { migrate, MIGRATIONS } from "../../../src/webhooks/store/sqlite/schema.ts";
+import { migrate } from "../../../src/webhooks/store/sqlite/migration.ts";
+import { MIGRATIONS } from "../../../src/webhooks/store/schema.ts";
 import { SqliteConnection } from "../../../src/webhooks/store/sqlite/connection.ts";
 import { openSqliteStore } from "../../../src/webhooks/store/sqlite/store.ts";
-import { StoreError } from "../../../src/webhooks/store/store.ts";
 import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";
-import { withPostgresStore } from "../../../src/webhooks/store/maintenance/open_connection.ts";
+import { withPostgresStore } from "../../../src/webhooks/store/maintenance/connection.ts";
 import { get, type Work } from "../../../src/webhooks/store/work.ts";
 import { claim, NOW } from "../../contract/webhook_store_bed.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
@@ -17,10 +17,13 @@ import { needs } from "../../harness/tools.ts";
 import { openStoreAt, sessionsEnded, sharedPostgres } from "../../harness/postgres_fixture.ts";
 import { QUIET, StoreFolder } from "../../harness/sqlite_fixture.ts";
 import { allRows, fillLikeService, fillRandomly, move, moveInUse } from "../../harness/store_move_fixture.ts";
+import { voidClaims } from "../../../src/webhooks/store/claims.ts";
+import { dueEndpoints } from "../../../src/webhooks/store/delivery_claims.ts";
+import { StoreError } from "../../../src/webhooks/store/store.ts";
 
-const HALF_FILLED = 'it is half filled; "weir store move", called again, would fill it';
-const NOT_EMPTY = "it holds other rows; an empty database, or a file that is not there, would be right";
-const NOT_SAME = "it has other rows than the source; stop whoever writes to either, and call this again";
+const HALF_FILLED = 'it is half filled; run "weir store move" again to complete it';
+const NOT_EMPTY = "it holds other rows; expected an empty database, or a file that does not exist";
+const NOT_SAME = "its rows differ from the source; stop all writers and run the move again";
 
 const server = sharedPostgres();
 
@@ -112,10 +115,10 @@ const CASES: Readonly<Record<string, (bed: MoveBed) => Promise<void>>> = {
     const [there, here] = [await checkStore(back), await checkStore(bed.url)];
     assertEquals([there.problems, there.counts], [[], here.counts]);
     const store = await openSqliteStore({ path: back, logger: QUIET, clock: systemClock });
-    const { deliveries } = await store.figures(NOW);
+    const { deliveries } = await store.metrics(NOW);
     assertEquals(deliveries, { attempting: 2, retrying: 0, acknowledged: 0, failed: 0 });
-    await store.voidClaims({ now: NOW, which: "all" });
-    const due = await store.dueEndpoints(NOW);
+    await store.write(voidClaims, { now: NOW, which: "all" });
+    const due = await store.read(dueEndpoints, NOW);
     assertEquals((await claim(store, due)).length, 2);
     await store.close();
   },
@@ -172,7 +175,7 @@ const CASES: Readonly<Record<string, (bed: MoveBed) => Promise<void>>> = {
     assertEquals(Deno.readTextFileSync(file), "mine");
     Deno.removeSync(file);
     Deno.writeTextFileSync(`${file}-wal`, "of another");
-    const there = `there is a file "${file}-wal"`;
+    const there = `the file "${file}-wal" exists`;
     await refused(() => move(bed.url, file), `Cannot move into the store "${file}": ${there}`);
     assertEquals(Deno.readTextFileSync(`${file}-wal`), "of another");
   },
@@ -182,7 +185,7 @@ const CASES: Readonly<Record<string, (bed: MoveBed) => Promise<void>>> = {
     bed.fill(5, 8);
     const back = folder.file("back.db");
     const inUse = (store: string, state: string) => `Cannot move the store "${store}": ${state}`;
-    const locked = "a service works with it; stop the service first";
+    const locked = "a service uses it; stop the service first";
     const connected = "1 connections of services are open; stop the service first";
     {
       using _lock = DispatchLock.take(path);
@@ -268,7 +271,7 @@ Deno.test({
 Deno.test("a store is moved only into one of the other kind, and by the release that made it", async () => {
   using folder = new StoreFolder();
   const kinds =
-    "Cannot move a store into another of the same kind: a file and the address of a PostgreSQL would be right";
+    "Cannot move a store into another of the same kind: expected a file and the address of a PostgreSQL";
   await refused(() => move(folder.path, folder.file("b.db")), kinds);
   await refused(() => move("postgres://a@b/c", "postgresql://d@e/f"), kinds);
   const url = "postgres://a:secret@127.0.0.1:1/c";
@@ -277,12 +280,12 @@ Deno.test("a store is moved only into one of the other kind, and by the release 
     `Cannot open the store "${folder.path}": there is no such file`,
   );
   const old = new SqliteConnection(folder.path);
-  migrate(old, MIGRATIONS.slice(0, 1));
+  migrate(old, MIGRATIONS.sqlite.slice(0, 1));
   old.close();
   await refused(
     () => move(folder.path, url),
-    `Cannot move the store "${folder.path}": an older release made it; a service of this release, started and ` +
-      "stopped again, brings it up to date",
+    `Cannot move the store "${folder.path}": an older release created it; start and stop a service of ` +
+      "this release to migrate it",
   );
   fillRandomly(folder.file("new.db"), { rows: 1, random: seededRandom(1) });
   const { message } = await assertRejects(() => move(folder.file("new.db"), url));

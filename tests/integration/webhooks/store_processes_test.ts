@@ -7,6 +7,9 @@ import { audit, execution, NOW, saveVersion } from "../../contract/webhook_store
 import { ChildProcess } from "../../harness/child_process.ts";
 import { until } from "../../harness/until.ts";
 import { StoreFolder } from "../../harness/sqlite_fixture.ts";
+import { acceptExecution } from "../../../src/webhooks/store/accept.ts";
+import { addAudit } from "../../../src/webhooks/store/audit_log.ts";
+import { listExecutions } from "../../../src/webhooks/store/executions.ts";
 
 Deno.test("the lock of a process that is killed is free", async () => {
   using folder = new StoreFolder();
@@ -37,14 +40,14 @@ Deno.test("a store that another process keeps locked is busy, and usable again a
   await until("the child has the lock", () => child.stdoutLines.includes("locked"));
   const answers = await Promise.all(
     [1, 2, 3].map(() =>
-      store.acceptExecution(execution(), { now: NOW }).then(() => "done", ({ code }) => code)
+      store.write(acceptExecution, execution(), { now: NOW }).then(() => "done", ({ code }) => code)
     ),
   );
   assertEquals(answers, ["busy", "busy", "busy"]);
-  assertEquals((await store.listExecutions({ limit: 9 })).items, [], "reading goes on");
+  assertEquals((await store.read(listExecutions, { limit: 9 })).items, [], "reading goes on");
   await child.kill();
-  assertEquals((await store.acceptExecution(execution(), { now: NOW })).kind, "new");
-  assertEquals((await store.listExecutions({ limit: 9 })).items.length, 1);
+  assertEquals((await store.write(acceptExecution, execution(), { now: NOW })).kind, "new");
+  assertEquals((await store.read(listExecutions, { limit: 9 })).items.length, 1);
   await store.close();
 });
 
@@ -53,7 +56,7 @@ Deno.test("a store waits for another that writes for a moment", async () => {
   const store = await folder.open({ busyTimeoutMs: 60_000 });
   await using child = start("sqlite_lock_child.ts", folder.path, "100");
   await until("the child has the lock", () => child.stdoutLines.includes("locked"));
-  await store.addAudit(audit());
+  await store.write(addAudit, audit());
   await until("the child has let go", () => child.stdoutLines.includes("released"));
   await store.close();
 });

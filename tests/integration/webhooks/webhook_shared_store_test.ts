@@ -78,7 +78,7 @@ Deno.test({
     assertEquals((await decide(service))?.status, 200);
     const health = await until("the reason", async () => {
       const page = await service?.page("/healthcheck") ?? "";
-      return /webhooks: Cannot (?:reach|use)/.test(page) && page;
+      return /webhooks: Cannot (?:connect|use)/.test(page) && page;
     });
     assert(!health.includes(PASSWORD));
     await server.start();
@@ -117,7 +117,7 @@ Deno.test({
         const all = await service.stats();
         return all["ratelimit.webhooks.deliveries.acknowledged"] === 30 && all;
       });
-      assertEquals([stats["ratelimit.webhooks.dispatching"], stats["ratelimit.webhooks.store_errors"]], [
+      assertEquals([stats["ratelimit.webhooks.is_dispatcher"], stats["ratelimit.webhooks.store_errors"]], [
         1,
         0,
       ]);

@@ -109,7 +109,7 @@ Deno.test("webhook worker: it is killed, triggers are 503, then all goes on", as
   });
   assertEquals(again, first);
   // The lock of the one that was killed is free, so the work goes on as well.
-  await until("the work", () => bed.metrics.at(-1)?.gauges["dispatching"] === 1);
+  await until("the work", () => bed.metrics.at(-1)?.gauges["is_dispatcher"] === 1);
   assertEquals(bed.health.at(-1), [true, ""]);
 });
 

@@ -2,6 +2,8 @@ import { assert, assertEquals } from "@std/assert";
 import { until } from "../../harness/until.ts";
 import { retried, WorkflowBed } from "../../harness/workflow_fixture.ts";
 import { executeAll } from "../../harness/workflow_load.ts";
+import { listDeliveries } from "../../../src/webhooks/store/deliveries.ts";
+import { cancelExecution } from "../../../src/webhooks/store/executions.ts";
 
 Deno.test("workflow runner: three steps, each with what the one before brought, and the event at the end", async () => {
   await using bed = await WorkflowBed.open();
@@ -62,7 +64,7 @@ steps:
     `{"event":"workflow.execution.completed","data":{"workflowId":"order-intake","executionId":"${id}",` +
     `"status":"succeeded","startedAt":"${at}","finishedAt":"${at}","output":${output}}}`,
   ]);
-  const deliveries = await bed.store.listDeliveries({ limit: 10 });
+  const deliveries = await bed.store.read(listDeliveries, { limit: 10 });
   assertEquals(deliveries.items.map(({ event, state }) => [event, state]), [
     ["workflow.execution.completed", "attempting"],
   ]);
@@ -86,10 +88,10 @@ Deno.test("workflow runner: cancelled while it waits, between steps, before it s
   const runner = bed.runner();
   runner.start();
   await bed.waiting(waiting);
-  assertEquals(await bed.store.cancelExecution(waiting, bed.clock.now()), true);
+  assertEquals(await bed.store.write(cancelExecution, waiting, bed.clock.now()), true);
   runner.wake();
   assertEquals((await bed.ended(waiting)).execution.status, "cancelled");
-  assertEquals(await bed.store.cancelExecution(waiting, bed.clock.now()), false);
+  assertEquals(await bed.store.write(cancelExecution, waiting, bed.clock.now()), false);
 
   const gate = Promise.withResolvers<void>();
   bed.server.answer = async () => {
@@ -99,14 +101,14 @@ Deno.test("workflow runner: cancelled while it waits, between steps, before it s
   const between = await bed.begin(retried(bed.server.url), {});
   runner.wake();
   await until("the request", () => bed.server.requests.length === 2);
-  await bed.store.cancelExecution(between, bed.clock.now());
+  await bed.store.write(cancelExecution, between, bed.clock.now());
   gate.resolve();
   const ended = await bed.ended(between);
   assertEquals([ended.execution.status, ended.steps.map(({ name }) => name)], ["cancelled", ["call"]]);
 
   await runner.stop(0);
   const queued = await bed.begin(retried(bed.server.url), {});
-  await bed.store.cancelExecution(queued, bed.clock.now());
+  await bed.store.write(cancelExecution, queued, bed.clock.now());
   bed.runner().start();
   assertEquals((await bed.ended(queued)).execution.status, "cancelled");
   assertEquals(bed.server.requests.length, 2);
@@ -130,7 +132,7 @@ Deno.test("workflow runner: cancelled while a step is out that is to be tried ag
   const runner = bed.runner();
   runner.start();
   await until("the request", () => bed.server.requests.length === 1);
-  await bed.store.cancelExecution(id, bed.clock.now());
+  await bed.store.write(cancelExecution, id, bed.clock.now());
   gate.resolve();
   await until("the end", async () => {
     runner.wake();
@@ -185,7 +187,7 @@ Deno.test("workflow runner: a value that is too long to be decided on fails its 
   bed.runner().start();
   const { execution, steps } = await bed.ended(id);
   assertEquals([execution.error, steps[0]?.attempts, asked], [
-    'step "fair" failed: limit_value_too_long: its values come to more than 8192 bytes',
+    'step "fair" failed: limit_value_too_long: its values have more than 8192 bytes',
     1,
     [],
   ]);
@@ -213,7 +215,7 @@ Deno.test("workflow runner: a decision that fails is asked for again until the t
   assertEquals([waits, execution.status, execution.error], [
     [1_000, 2_000, 4_000, 3_000],
     "failed",
-    'it was not done within 10 s; it was at step "fair"',
+    'it was not finished within 10 s; it was at step "fair"',
   ]);
 });
 
@@ -235,7 +237,7 @@ Deno.test("workflow runner: the time of an execution ends a request that is out"
   gate.resolve();
   assertEquals([execution.status, execution.error], [
     "failed",
-    'it was not done within 3 s; it was at step "call"',
+    'it was not finished within 3 s; it was at step "call"',
   ]);
 });
 

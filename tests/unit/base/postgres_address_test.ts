@@ -3,7 +3,7 @@ import {
   isPostgresAddress,
   parsePostgresAddress,
   type PostgresAddressFields,
-  shownPostgresAddress,
+  redactedAddress,
 } from "../../../src/base/postgres_address.ts";
 
 const USUAL: PostgresAddressFields = {
@@ -164,8 +164,8 @@ function shownOf(text: string): string {
       JSON.stringify(address),
     ];
     assertEquals(seen.join("").includes("hush"), false);
-    assertEquals(String(address), shownPostgresAddress(address));
-    return shownPostgresAddress(address);
+    assertEquals(String(address), redactedAddress(address));
+    return redactedAddress(address);
   } catch (error) {
     return error instanceof Error ? `${error.message} ${error.cause}` : "";
   }

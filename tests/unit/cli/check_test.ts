@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { dirname } from "node:path";
-import { runCommand, usageFor } from "../../../src/cli/commands.ts";
+import { helpText, runCommand } from "../../../src/cli/commands.ts";
 
 interface Result {
   readonly code: number;
@@ -34,7 +34,7 @@ async function run(
   }
 }
 
-const USAGE = `${usageFor(["check"])}\n`;
+const USAGE = `${helpText(["check"], "")}\n`;
 
 const GOOD = {
   "a.yaml": "domain: a\ndescriptors:\n- key: k\n  rate_limit: {unit: day, requests_per_unit: 1}\n",
@@ -130,7 +130,7 @@ const CASES: readonly Case[] = [
     code: 1,
     stdout: "DIR/none: not good: 0 files with rules, 1 error, 0 warnings\n",
     stderr: "DIR/none: Cannot read the folder of rule files: it does not exist; " +
-      "name the folder that holds the rule files\n",
+      "expected the folder of the rule files\n",
   }],
   ["a domain twice, merging by the environment", ["DIR"], TWICE, {
     code: 0,
@@ -161,12 +161,12 @@ const CASES: readonly Case[] = [
   ["two folders named", ["a", "b"], {}, {
     code: 2,
     stdout: "",
-    stderr: `Cannot run "check": it is called as "weir check DIR", with flags\n\n${USAGE}`,
+    stderr: `Cannot run "check": expected "weir check DIR [flags]"\n\n${USAGE}`,
   }],
   ["an unknown flag", ["DIR", "--strickt"], GOOD, {
     code: 2,
     stdout: "",
-    stderr: `Cannot read flag "-strickt": there is no such flag, did you mean "-strict"?\n\n${USAGE}`,
+    stderr: `Unknown flag --strickt; did you mean --strict?\n\n${USAGE}`,
   }],
 ];
 

@@ -246,7 +246,7 @@ Deno.test("weir simulate: settings that decide count as for the service, others 
   assertEquals((await over({ MEMORY_MAX_KEYS: "1" }))["evictedCounters"], 7);
   const wrong = await simulated(FOUR, { environment: { SHADOW_MODE: "maybe" } });
   assertEquals([wrong.code, wrong.stdout], [2, ""]);
-  assertMatch(wrong.stderr, /^Cannot use SHADOW_MODE "maybe": /);
+  assertMatch(wrong.stderr, /^Invalid SHADOW_MODE "maybe": /);
 });
 
 Deno.test("weir simulate: wrong lines are named and passed over, up to a bound", async () => {
@@ -296,15 +296,15 @@ Deno.test("weir simulate: what cannot be begun ends with 2, which is no change",
 });
 
 const MISUSES: readonly [args: readonly string[], first: string][] = [
-  [[], "Cannot simulate: -config is missing"],
-  [["--config", "/x"], "Cannot simulate: -requests is missing"],
+  [[], 'Cannot run "simulate": --config is missing'],
+  [["--config", "/x"], 'Cannot run "simulate": --requests is missing'],
   [
     ["--config", "/x", "--requests", "-", "--max-changes", "all"],
-    'Cannot use -max-changes "all": a whole number would be right',
+    'Invalid --max-changes "all": expected an integer',
   ],
   [
     ["--config", "/x", "--requests", "-", "--max-wrong", "-1"],
-    'Cannot use -max-wrong "-1": a whole number would be right',
+    'Invalid --max-wrong "-1": expected an integer',
   ],
 ];
 

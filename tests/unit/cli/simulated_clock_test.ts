@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { SimulatedClock } from "../../../src/cli/simulated_clock.ts";
+import { SimulatedClock } from "../../../src/cli/simulate.ts";
 
 Deno.test("simulated clock: stands where it was moved to, never goes back, and runs what is late once", () => {
   const clock = new SimulatedClock();

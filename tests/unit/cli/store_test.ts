@@ -4,6 +4,7 @@ import { systemClock } from "../../../src/base/clock.ts";
 import { openSqliteStore } from "../../../src/webhooks/store/sqlite/store.ts";
 import { ran } from "../../harness/administration_fixture.ts";
 import { DatabaseSync } from "node:sqlite";
+import { acceptEvent } from "../../../src/webhooks/store/accept.ts";
 
 const logger = createLogger({ level: "error", format: "text", clock: systemClock, write: () => {} });
 
@@ -15,7 +16,7 @@ async function inFolder(run: (folder: string, store: string) => Promise<void>): 
     const store = await openSqliteStore({ path, logger, clock: systemClock });
     try {
       const id = "3b241101-e2bb-4255-8caf-4136c566a962";
-      await store.acceptEvent({ id, kind: "a.b", body: new Uint8Array([123, 125]) }, { now: 1 });
+      await store.write(acceptEvent, { id, kind: "a.b", body: new Uint8Array([123, 125]) }, { now: 1 });
       await run(folder, path);
     } finally {
       await store.close();
@@ -31,7 +32,7 @@ Deno.test("weir store backup and check: of a store that is open, by WEBHOOK_STOR
     const made = await ran(["store", "backup", copy], { environment: { WEBHOOK_STORE: store } });
     assertEquals([made.code, made.stderr], [
       0,
-      "The encryption key is not in the copy: keep it in another place\n",
+      "The encryption key is not in the copy: keep it elsewhere\n",
     ]);
     assertMatch(
       made.stdout.replace(folder, "DIR"),
@@ -49,7 +50,7 @@ Deno.test("weir store backup: never writes over a file", async () => {
   await inFolder(async (folder, store) => {
     await Deno.writeTextFile(`${folder}/there`, "mine");
     const { code, stdout, stderr } = await ran(["store", "backup", `${folder}/there`, "--store", store]);
-    const line = 'Cannot write the copy "DIR/there": there is a file of that name\n';
+    const line = 'Cannot write the copy "DIR/there": the file exists\n';
     assertEquals([code, stdout, stderr.replaceAll(folder, "DIR")], [1, "", line]);
     assertEquals(await Deno.readTextFile(`${folder}/there`), "mine");
   });
@@ -67,17 +68,17 @@ Deno.test("weir store check: a store that is damaged is not good", async () => {
 });
 
 const WRONG: readonly (readonly [args: readonly string[], code: number, line: string])[] = [
-  [["store", "check"], 2, "Cannot find the store: WEBHOOK_STORE is not set, and no -store is named"],
-  [["store", "move"], 2, "Cannot move the store: neither -from nor -to is named"],
+  [["store", "check"], 2, "Cannot find the store: set WEBHOOK_STORE or --store"],
+  [["store", "move"], 2, 'Cannot run "store move": --from or --to is missing'],
   [
     ["store", "move", "--from", "a.db"],
     2,
-    "Cannot find the store: WEBHOOK_STORE is not set, and no -to is named",
+    "Cannot find the store: set WEBHOOK_STORE or --to",
   ],
   [
     ["store", "move", "--from", "a.db", "--to", "b.db"],
     1,
-    "Cannot move a store into another of the same kind: a file and the address of a PostgreSQL would be right",
+    "Cannot move a store into another of the same kind: expected a file and the address of a PostgreSQL",
   ],
   [
     ["store", "check", "--store", "postgres://u:secret@h:x/d"],

@@ -71,7 +71,7 @@ const CASES: readonly Case[] = [
     code: 1,
     stderr: `not verified: the timestamp ${
       SECONDS - 301
-    } is 301 seconds behind the clock; at most 300 would be right\n`,
+    } is 301 seconds behind the clock; expected at most 300\n`,
   },
   {
     name: "a timestamp of long ago, with more tolerance",
@@ -119,16 +119,16 @@ for (const { name, args, body = BODY, code, stdout = "", stderr = "" } of CASES)
 }
 
 const WRONG: readonly (readonly [args: readonly string[], code: number, line: string])[] = [
-  [[], 2, "Cannot verify: -secret or -secret-file is missing"],
-  [["--secret", ""], 2, "Cannot verify: -secret or -secret-file is missing"],
+  [[], 2, 'Cannot run "webhooks verify": --secret or --secret-file is missing'],
+  [["--secret", ""], 2, 'Cannot run "webhooks verify": --secret or --secret-file is missing'],
   [
     ["--secret-file", "-"],
     2,
-    "Cannot use -secret-file: standard input is not for secrets, a file would be right",
+    "Invalid --secret-file: expected a file, not standard input",
   ],
-  [["--header", SECRET], 2, 'Cannot use -header: "Name: value" would be right'],
-  [["--tolerance", "300"], 2, 'Cannot use -tolerance "300": a duration such as 5m would be right'],
-  [[SECRET], 2, 'Cannot run "webhooks verify": it is called as "weir webhooks verify", with flags'],
+  [["--header", SECRET], 2, 'Invalid --header: expected "Name: value"'],
+  [["--tolerance", "300"], 2, 'Invalid --tolerance "300": expected a duration such as 5m'],
+  [[SECRET], 2, 'Cannot run "webhooks verify": expected "weir webhooks verify [flags]"'],
   [
     ["--secret-file", "/no/such/file"],
     1,

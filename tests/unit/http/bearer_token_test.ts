@@ -19,7 +19,7 @@ function serveGuarded(routes: readonly DebugRoute[] = []): HandledHttp {
   );
 }
 
-const WANTED = "a bearer token is wanted";
+const WANTED = "a bearer token is required";
 
 const OPEN = ["/", "/healthcheck", "/livez"];
 const UNKNOWN = ["/nowhere", "/stats/", "/%73tats"];

@@ -26,7 +26,7 @@ function serveDebug(routes: readonly DebugRoute[] = [], allowedHosts: readonly s
 }
 
 const PPROF_LIST = [
-  "/debug/pprof/heap: figures of the JavaScript heap\n",
+  "/debug/pprof/heap: statistics of the JavaScript heap\n",
   "/debug/pprof/memory: memory of the process and of the machine\n",
   "/debug/pprof/profile: a CPU profile as a .cpuprofile file, ?seconds=1 to 300, 30 when absent\n",
 ].join("");
@@ -35,7 +35,7 @@ const LIST = [
   "/debug/pprof/: what can be profiled\n",
   PPROF_LIST,
   "/healthcheck: 200 when the service is healthy, else 503 and why\n",
-  "/livez: 200 while the process turns\n",
+  "/livez: 200 while the process responds\n",
   "/rlconfig: the rules in force\n",
   "/stats: every counter and gauge\n",
 ].join("");

@@ -75,13 +75,13 @@ class Bed implements AsyncDisposable {
   }
 }
 
-const HIDDEN = [200, "not shown: they want ADMIN_TOKEN as the bearer token", [[undefined, undefined], [
+const HIDDEN = [200, "not shown: they require ADMIN_TOKEN as the bearer token", [[undefined, undefined], [
   undefined,
   undefined,
 ]]];
 const SHOWN = [200, "shown", [[3, 0], [undefined, undefined]]];
-const WANTED = [401, "a bearer token is wanted"];
-const WRONG = [401, "the bearer token is not the right one"];
+const WANTED = [401, "a bearer token is required"];
+const WRONG = [401, "the bearer token is wrong"];
 
 // For each way to set the two tokens, the answers without a token, with that of the debug port, with that of the
 // administration and with another one.

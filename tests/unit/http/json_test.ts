@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { JsonRequestError, readRateLimitRequest, writeDecision } from "../../../src/http/json.ts";
+import { readRateLimitRequest, writeDecision } from "../../../src/http/json.ts";
+import { JsonRequestError } from "../../../src/http/json_reader.ts";
 import type { Decision } from "../../../src/ratelimit/decision.ts";
 import type { Descriptor, RateLimitRequest } from "../../../src/ratelimit/request.ts";
 
@@ -120,8 +121,8 @@ const WHOLE_53 = "must be a whole number from 0 to 9007199254740992";
 const UNITS = "must be one of UNKNOWN, SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, YEAR, or a number";
 
 const UNREADABLE: readonly (readonly [text: string, field: string, reason: string])[] = [
-  ["", "body", "empty, a JSON object would be right"],
-  [" \n", "body", "empty, a JSON object would be right"],
+  ["", "body", "empty, expected a JSON object"],
+  [" \n", "body", "empty, expected a JSON object"],
   ["}", "body", "not valid JSON at line 1 column 1"],
   ["\ufeff{}", "body", "not valid JSON at line 1 column 1"],
   ["\u00a0{}", "body", "not valid JSON at line 1 column 1"],

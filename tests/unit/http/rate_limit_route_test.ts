@@ -94,8 +94,8 @@ const REFUSED: readonly Refused[] = [
     name: "an empty body",
     body: () => "",
     status: 400,
-    reason: "empty, a JSON object would be right",
-    detail: `Cannot read "body": empty, a JSON object would be right`,
+    reason: "empty, expected a JSON object",
+    detail: `Cannot read "body": empty, expected a JSON object`,
     field: "body",
   },
   {

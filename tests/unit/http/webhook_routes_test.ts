@@ -6,7 +6,14 @@ import {
   triggerRoute,
   type WebhookRouteOptions,
 } from "../../../src/http/webhook_routes.ts";
-import type { WebhookAnswer, WebhookCalls } from "../../../src/webhooks/api/calls.ts";
+import {
+  type CallContent,
+  CONTINUE,
+  type EventCall,
+  type TriggerCall,
+  type WebhookAnswer,
+  type WebhookCalls,
+} from "../../../src/webhooks/api/calls.ts";
 import { HandledHttp } from "../../harness/http_fixture.ts";
 
 const TOKEN = "the-administration-token-of-this-test";
@@ -27,27 +34,23 @@ const REFUSED: WebhookAnswer = {
 class CallsDouble implements WebhookCalls {
   readonly asked: unknown[] = [];
 
-  admitTrigger(caller: { name: string; keyHash: string }): Promise<WebhookAnswer | undefined> {
-    this.asked.push(["admitTrigger", caller.name, caller.keyHash === KEY_HASH]);
-    return Promise.resolve(caller.keyHash === KEY_HASH ? undefined : REFUSED);
+  acceptTrigger({ requestId: _, keyHash, ...call }: TriggerCall) {
+    this.asked.push(["trigger", keyHash === KEY_HASH, call]);
+    return Promise.resolve(keyHash === KEY_HASH ? answerOf(call) : REFUSED);
   }
-  acceptTrigger({ requestId: _, keyHash: __, ...call }: { requestId: string; keyHash: string }) {
-    this.asked.push(["acceptTrigger", call]);
-    return Promise.resolve(OK);
-  }
-  admitEvent(caller: { keyHash?: string | undefined }): Promise<WebhookAnswer | undefined> {
-    this.asked.push(["admitEvent", caller.keyHash === undefined ? "admin" : caller.keyHash === KEY_HASH]);
-    const isIn = caller.keyHash === undefined || caller.keyHash === KEY_HASH;
-    return Promise.resolve(isIn ? undefined : { ...REFUSED, status: 401, code: "unauthorized" });
-  }
-  acceptEvent({ requestId: _, keyHash: __, ...call }: { requestId: string; keyHash?: string | undefined }) {
-    this.asked.push(["acceptEvent", call]);
-    return Promise.resolve(OK);
+  acceptEvent({ requestId: _, keyHash, ...call }: EventCall) {
+    this.asked.push(["event", keyHash === undefined ? "admin" : keyHash === KEY_HASH, call]);
+    const isKnown = keyHash === undefined || keyHash === KEY_HASH;
+    return Promise.resolve(isKnown ? answerOf(call) : { ...REFUSED, status: 401, code: "unauthorized" });
   }
   administer({ requestId: _, ...call }: { requestId: string }) {
     this.asked.push(["administer", call]);
     return Promise.resolve({ status: 204, headers: {}, body: "" });
   }
+}
+
+function answerOf({ body, refusal = CONTINUE }: CallContent): WebhookAnswer {
+  return body === undefined ? refusal : OK;
 }
 
 function serve(calls: CallsDouble, options: Partial<WebhookRouteOptions> = {}): HandledHttp {
@@ -197,27 +200,48 @@ Deno.test("webhook routes: what a trigger passes on", async () => {
   const served = serve(calls, { onTrigger: ({ status }) => void results.push(status) });
   const call = (path: string, headers: Record<string, string>, body = '{"n": 1.10}') =>
     served.fetch(path, { method: "POST", headers: { ...AUTH, ...JSON_TYPE, ...headers }, body });
-  const response = await call(`${TRIGGER}?a=b`, { "idempotency-key": " k " });
+  const response = await call(`${TRIGGER}?a=b`, { "idempotency-key": " k ", "content-length": "11" });
   assertEquals([response.status, await response.text()], [202, '{"a":1}']);
   assertEquals(response.headers.get("x-request-id"), "made");
   await (await call("/api/v1/workflows/triggers/", {})).body?.cancel();
   await (await call(`${TRIGGER}/more`, { authorization: "bearer other" })).body?.cancel();
   assertEquals(calls.asked, [
-    ["admitTrigger", "order-intake", true],
-    ["acceptTrigger", { name: "order-intake", idempotencyKey: "k", body: '{"n": 1.10}' }],
-    ["admitTrigger", "", true],
-    ["acceptTrigger", { name: "", body: '{"n": 1.10}' }],
-    ["admitTrigger", "order-intake/more", false],
+    ["trigger", true, { name: "order-intake", idempotencyKey: "k", body: '{"n": 1.10}' }],
+    ["trigger", true, { name: "" }],
+    ["trigger", true, { name: "", body: '{"n": 1.10}' }],
+    ["trigger", false, { name: "order-intake/more" }],
   ]);
   assertEquals(results, [202, 202, 404]);
+});
+
+Deno.test("webhook routes: a small body takes one round trip, others are read for a known caller only", async () => {
+  for (
+    const [length, keys] of [[65_536, ["key", "other"]], [65_537, ["other"]], [undefined, ["other"]]] as const
+  ) {
+    for (const key of keys) {
+      const calls = new CallsDouble();
+      const served = serve(calls, { maxBodyBytes: 100_000 });
+      const headers = { authorization: `Bearer ${key}`, ...JSON_TYPE };
+      const body = length === undefined ? "[]" : `"${"x".repeat(length - 2)}"`;
+      const announced = length === undefined ? {} : { "content-length": `${length}` };
+      const init = { method: "POST", headers: { ...headers, ...announced }, body };
+      const response = await served.fetch(TRIGGER, init);
+      assertEquals(response.status, key === "key" ? 202 : 404);
+      await response.body?.cancel();
+      const isRead = length === 65_536;
+      assertEquals(calls.asked, [
+        ["trigger", key === "key", { name: "order-intake", ...(isRead ? { body } : {}) }],
+      ]);
+    }
+  }
 });
 
 Deno.test("webhook routes: the administration's own token posts events as the administration", async () => {
   const calls = new CallsDouble();
   const served = serve(calls);
-  const headers = { authorization: `Bearer ${TOKEN}`, ...JSON_TYPE };
+  const headers = { authorization: `Bearer ${TOKEN}`, ...JSON_TYPE, "content-length": "2" };
   await (await served.fetch(EVENTS, { method: "POST", headers, body: "{}" })).body?.cancel();
-  assertEquals(calls.asked, [["admitEvent", "admin"], ["acceptEvent", { body: "{}" }]]);
+  assertEquals(calls.asked, [["event", "admin", { body: "{}" }]]);
 });
 
 Deno.test("webhook routes: the administration", async () => {

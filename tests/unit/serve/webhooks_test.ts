@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { Health } from "../../../src/base/health.ts";
-import { openWebhooks } from "../../../src/serve/webhooks.ts";
+import { openWebhooks, storeFolderProblem } from "../../../src/serve/webhooks.ts";
 import { readSettings } from "../../../src/settings/read_settings.ts";
 import { StatsStore } from "../../../src/stats/store.ts";
 import type { ToWebhookWorker } from "../../../src/webhooks/service/message.ts";
@@ -87,3 +87,24 @@ Deno.test("webhooks: a service that ends before it has begun starts no thread", 
   opened.start();
   assertEquals([line.told, clock.waiting], [[], 0]);
 });
+
+const STORE_PLACES: readonly (readonly [path: string, settings: Record<string, string>, isBad: boolean])[] = [
+  ["/srv/data/weir.db", { RUNTIME_ROOT: "/srv/root" }, false],
+  ["/srv/weir.db", { RUNTIME_ROOT: "/srv/root" }, true],
+  ["/srv/root/../weir.db", { RUNTIME_ROOT: "/srv/root/" }, true],
+  ["/srv/root/weir.db", { RUNTIME_ROOT: "/srv/root" }, true],
+  ["/srv/root/a/weir.db", { RUNTIME_ROOT: "/srv/root", RUNTIME_SUBDIRECTORY: "a" }, true],
+  ["/srv/root/a/config/weir.db", { RUNTIME_ROOT: "/srv/root", RUNTIME_SUBDIRECTORY: "a" }, true],
+  ["/srv/flows/weir.db", { WORKFLOW_DIRECTORY: "/srv/flows" }, true],
+  ["/etc/weir/weir.db", { GRPC_SERVER_TLS_CERT: "/etc/weir/tls.crt" }, true],
+  ["/etc/weir/weir.db", { HTTP_SERVER_TLS_KEY: "/etc/weir/tls.key" }, true],
+  ["data/weir.db", { RUNTIME_ROOT: "config" }, false],
+];
+
+for (const [path, environment, isBad] of STORE_PLACES) {
+  Deno.test(`a store at "${path}" with ${JSON.stringify(environment)} is ${isBad ? "warned of" : "fine"}`, () => {
+    const { settings } = readSettings({ BACKEND_TYPE: "memory", ...environment });
+    const problem = storeFolderProblem(path, settings);
+    assertEquals(problem?.includes(path), isBad ? true : undefined);
+  });
+}

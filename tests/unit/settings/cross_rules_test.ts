@@ -8,25 +8,24 @@ interface RuleCase {
 }
 
 const NO_URL =
-  "Cannot use the key-value cache: KV_URL is not set; KV_URL=host:port, or BACKEND_TYPE=memory to count " +
-  "in this process alone, would be right";
+  "KV_URL is not set: expected KV_URL=host:port, or BACKEND_TYPE=memory to count in this process alone";
 const TCP_FORMS = "host:port, [IPv6 address]:port or redis://user:password@host:port/db";
-const NOT_TCP = `Cannot use KV_URL (value not shown): KV_SOCKET_TYPE is tcp; ${TCP_FORMS} would be right`;
+const NOT_TCP = `Invalid KV_URL (value not shown): KV_SOCKET_TYPE is tcp; expected ${TCP_FORMS}`;
 const NOT_UNIX =
-  "Cannot use KV_URL (value not shown): KV_SOCKET_TYPE is unix; the path of a unix socket would be right";
-const NEITHER =
-  `Cannot use KV_URL (value not shown): ${TCP_FORMS} or the path of a unix socket would be right`;
+  "Invalid KV_URL (value not shown): KV_SOCKET_TYPE is unix; expected the path of a unix socket";
+const NEITHER = `Invalid KV_URL (value not shown): expected ${TCP_FORMS} or the path of a unix socket`;
 const BARE_PERCENT =
-  "Cannot use KV_URL (value not shown): its user name or password has a % that escapes nothing; " +
-  "to percent-encode % as %25 would be right";
+  "Invalid KV_URL (value not shown): its user name or password has a % that escapes nothing; " +
+  "expected %25 for a %";
 const WANTS_TLS =
-  'Cannot use GRPC_CLIENT_TLS_CACERT "/ca.pem": gRPC is served without TLS; GRPC_SERVER_USE_TLS=true beside it would be right';
+  'Invalid GRPC_CLIENT_TLS_CACERT "/ca.pem": gRPC is served without TLS; expected GRPC_SERVER_USE_TLS=true';
 
 const NOT_SENTINEL =
-  "Cannot use KV_URL (value not shown): KV_TYPE is sentinel; name-of-the-primary,host:port with at least " +
-  "one host:port of a sentinel would be right";
-const NOT_CLUSTER = "Cannot use KV_URL (value not shown): KV_TYPE is cluster; a comma list of host:port or " +
-  "[IPv6 address]:port would be right";
+  "Invalid KV_URL (value not shown): KV_TYPE is sentinel; expected name-of-the-primary,host:port with at least " +
+  "one host:port of a sentinel";
+const NOT_CLUSTER =
+  "Invalid KV_URL (value not shown): KV_TYPE is cluster; expected a comma list of host:port or " +
+  "[IPv6 address]:port";
 
 const kv = (KV_URL: string, KV_SOCKET_TYPE?: string): Environment => ({ KV_URL, KV_SOCKET_TYPE });
 const sentinel = (url: string, type?: string) => ({ ...kv(url, type), KV_TYPE: "sentinel" });
@@ -38,8 +37,8 @@ const CASES: readonly RuleCase[] = [
     name: "memcached without nodes",
     env: { BACKEND_TYPE: "mc" },
     problems: [
-      "Cannot use the memcached-style cache: neither MC_HOST_PORT nor MC_SRV is set; " +
-      "MC_HOST_PORT=host:port,host:port or MC_SRV=_mc._tcp.example.com would be right",
+      "Neither MC_HOST_PORT nor MC_SRV is set: expected MC_HOST_PORT=host:port,host:port or " +
+      "MC_SRV=_mc._tcp.example.com",
     ],
   },
   { name: "key-value back end without address", env: { BACKEND_TYPE: "kv" }, problems: [NO_URL] },
@@ -100,14 +99,14 @@ const CASES: readonly RuleCase[] = [
     name: "certificate without key",
     env: { ...kv("h:1"), KV_TLS: "true", KV_TLS_CLIENT_CERT: "/c.pem" },
     problems: [
-      'Cannot use KV_TLS_CLIENT_CERT "/c.pem": KV_TLS_CLIENT_KEY is not set; both or none of the two would be right',
+      'Invalid KV_TLS_CLIENT_CERT "/c.pem": KV_TLS_CLIENT_KEY is not set; expected both or none',
     ],
   },
   {
     name: "key without certificate",
     env: { ...kv("rediss://h:1"), KV_TLS_CLIENT_KEY: "/k.pem" },
     problems: [
-      'Cannot use KV_TLS_CLIENT_KEY "/k.pem": KV_TLS_CLIENT_CERT is not set; both or none of the two would be right',
+      'Invalid KV_TLS_CLIENT_KEY "/k.pem": KV_TLS_CLIENT_CERT is not set; expected both or none',
     ],
   },
   {
@@ -129,13 +128,13 @@ const CASES: readonly RuleCase[] = [
     name: "certificate without key for memcached nodes",
     env: { BACKEND_TYPE: "mc", MC_HOST_PORT: "a:1", MC_TLS: "true", MC_TLS_CLIENT_CERT: "/c.pem" },
     problems: [
-      'Cannot use MC_TLS_CLIENT_CERT "/c.pem": MC_TLS_CLIENT_KEY is not set; both or none of the two would be right',
+      'Invalid MC_TLS_CLIENT_CERT "/c.pem": MC_TLS_CLIENT_KEY is not set; expected both or none',
     ],
   },
   {
     name: "bad socket type does not bring a second complaint about the address",
     env: kv("/run/kv.sock", "udp"),
-    problems: ['Cannot use KV_SOCKET_TYPE "udp": tcp or unix would be right'],
+    problems: ['Invalid KV_SOCKET_TYPE "udp": expected tcp or unix'],
   },
   {
     name: "client authority without TLS",
@@ -145,14 +144,14 @@ const CASES: readonly RuleCase[] = [
   {
     name: "client authority with TLS that cannot be read",
     env: { BACKEND_TYPE: "memory", GRPC_CLIENT_TLS_CACERT: "/ca.pem", GRPC_SERVER_USE_TLS: "yes" },
-    problems: ['Cannot use GRPC_SERVER_USE_TLS "yes": true or false would be right'],
+    problems: ['Invalid GRPC_SERVER_USE_TLS "yes": expected true or false'],
   },
   {
     name: "client authority with TLS",
     env: { BACKEND_TYPE: "memory", GRPC_CLIENT_TLS_CACERT: "/ca.pem", GRPC_SERVER_USE_TLS: "true" },
     problems: [
-      'Cannot use GRPC_SERVER_USE_TLS "true": GRPC_SERVER_TLS_CERT is not set; the path of a PEM file in it would be right',
-      'Cannot use GRPC_SERVER_USE_TLS "true": GRPC_SERVER_TLS_KEY is not set; the path of a PEM file in it would be right',
+      'Invalid GRPC_SERVER_USE_TLS "true": GRPC_SERVER_TLS_CERT is not set; expected the path of a PEM file in it',
+      'Invalid GRPC_SERVER_USE_TLS "true": GRPC_SERVER_TLS_KEY is not set; expected the path of a PEM file in it',
     ],
   },
   {
@@ -164,19 +163,19 @@ const CASES: readonly RuleCase[] = [
       CONFIG_GRPC_XDS_CLIENT_TLS_CERT: "/c.pem",
     },
     problems: [
-      'Cannot use CONFIG_GRPC_XDS_CLIENT_TLS_CERT "/c.pem": CONFIG_GRPC_XDS_CLIENT_TLS_KEY is not set; both or none would be right',
+      'Invalid CONFIG_GRPC_XDS_CLIENT_TLS_CERT "/c.pem": CONFIG_GRPC_XDS_CLIENT_TLS_KEY is not set; expected both or none',
     ],
   },
   {
     name: "both ways to name memcached nodes",
     env: { BACKEND_TYPE: "memory", MC_HOST_PORT: "a:1", MC_SRV: "_mc._tcp.a" },
-    problems: ['Cannot use MC_SRV "_mc._tcp.a": MC_HOST_PORT is set too; one of the two would be right'],
+    problems: ['Invalid MC_SRV "_mc._tcp.a": MC_HOST_PORT is set too; expected one of the two'],
   },
   {
     name: "second cache beside the embedded one",
     env: { BACKEND_TYPE: "memory", KV_PERSECOND: "true" },
     problems: [
-      'Cannot use KV_PERSECOND "true": BACKEND_TYPE is memory; BACKEND_TYPE=kv or no KV_PERSECOND would be right',
+      'Invalid KV_PERSECOND "true": BACKEND_TYPE is memory; expected BACKEND_TYPE=kv or no KV_PERSECOND',
     ],
   },
   {
@@ -188,7 +187,7 @@ const CASES: readonly RuleCase[] = [
     name: "second cache without address",
     env: { ...kv("localhost:6379"), KV_PERSECOND: "true" },
     problems: [
-      'Cannot use KV_PERSECOND "true": KV_PERSECOND_URL is not set; KV_PERSECOND_URL=host:port or no KV_PERSECOND would be right',
+      "KV_PERSECOND_URL is not set: expected KV_PERSECOND_URL=host:port or no KV_PERSECOND",
     ],
   },
   {

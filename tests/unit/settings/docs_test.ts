@@ -23,10 +23,10 @@ Deno.test("every row has three cells", () => {
 
 const ROWS: readonly (readonly [what: string, row: string])[] = [
   ["a default", "| `PORT` | `8080` | The HTTP port; 0 takes a free one. |"],
-  ["an empty default", "| `CACHE_KEY_PREFIX` | empty | Text that stands before every cache key. |"],
+  ["an empty default", "| `CACHE_KEY_PREFIX` | empty | Prefix of every cache key. |"],
   [
     "no default",
-    "| `GRPC_UDS` | unset: TCP is used | Path of a unix socket on which gRPC is served in place of",
+    "| `GRPC_UDS` | unset: TCP is used | Path of a unix socket on which gRPC is served instead of",
   ],
 ];
 
@@ -55,7 +55,7 @@ for (const text of ["", "<!-- settings -->", "<!-- /settings --><!-- settings --
   Deno.test(`a page without the two markers in order is refused: ${JSON.stringify(text)}`, () => {
     assertEquals(
       assertThrows(() => withSettingsTable(text)).message,
-      'Cannot write the table of settings: "<!-- settings -->" before "<!-- /settings -->" would be right',
+      'Cannot write the table of settings: expected "<!-- settings -->" before "<!-- /settings -->"',
     );
   });
 }

@@ -18,17 +18,17 @@ const CASES: readonly { name: string; env: Environment; problems: readonly strin
     name: "an unknown one, in both lists",
     env: { TAGGED_PUSH_STATS_MOGRIFIERS: "HIT", USE_TAGGED_PUSH_STATS_MOGRIFIERS: "HIT,other", ...WHOLE },
     problems: [
-      `Cannot use TAGGED_PUSH_STATS_MOGRIFIERS "HIT": no mogrifier has this name; ${FAMILY}_HIT_PATTERN and ` +
-      `${FAMILY}_HIT_NAME beside it would be right`,
-      `Cannot use USE_TAGGED_PUSH_STATS_MOGRIFIERS "other": no mogrifier has this name; ` +
-      `${FAMILY}_OTHER_PATTERN and ${FAMILY}_OTHER_NAME beside it would be right`,
+      `Invalid TAGGED_PUSH_STATS_MOGRIFIERS "HIT": no mogrifier has this name; expected ${FAMILY}_HIT_PATTERN and ` +
+      `${FAMILY}_HIT_NAME`,
+      `Invalid USE_TAGGED_PUSH_STATS_MOGRIFIERS "other": no mogrifier has this name; expected ` +
+      `${FAMILY}_OTHER_PATTERN and ${FAMILY}_OTHER_NAME`,
     ],
   },
   {
     name: "no pattern",
     env: { TAGGED_PUSH_STATS_MOGRIFIERS: "A", [`${FAMILY}_A_NAME`]: "b" },
     problems: [
-      `Cannot use TAGGED_PUSH_STATS_MOGRIFIERS "A": ${FAMILY}_A_PATTERN is not set; a regular expression would be right`,
+      `Invalid TAGGED_PUSH_STATS_MOGRIFIERS "A": ${FAMILY}_A_PATTERN is not set; expected a regular expression`,
     ],
   },
   {
@@ -39,8 +39,8 @@ const CASES: readonly { name: string; env: Environment; problems: readonly strin
       [`${FAMILY}_A_TAGS`]: "k:v,empty:",
     },
     problems: [
-      `Cannot use TAGGED_PUSH_STATS_MOGRIFIERS "A": ${FAMILY}_A_NAME is not set; the name that statistics get would be right`,
-      `Cannot use ${FAMILY}_A_TAGS "empty:": its value is empty; key:value would be right`,
+      `Invalid TAGGED_PUSH_STATS_MOGRIFIERS "A": ${FAMILY}_A_NAME is not set; expected the name that statistics get`,
+      `Invalid ${FAMILY}_A_TAGS "empty:": its value is empty; expected key:value`,
     ],
   },
 ];

@@ -1,27 +1,29 @@
 import { assertEquals } from "@std/assert";
 import {
   dialAddress,
+  listenAddress,
+  parseCidr,
+  parseDialTarget,
+  parseHost,
+  parseHttpUrl,
+  parsePort,
+  parseSrvName,
+  parseUrlPath,
+} from "../../../src/settings/address_parsers.ts";
+import {
   duration,
   float,
   integer,
-  listenAddress,
   listOf,
   mapBy,
   oneOf,
   parseAesKey,
   parseBoolean,
-  parseCidr,
-  parseDialTarget,
   parseFileMode,
   parseHeaderName,
-  parseHost,
-  parseHttpUrl,
   parsePath,
   parsePattern,
-  parsePort,
-  parseSrvName,
   parseText,
-  parseUrlPath,
   parseVariableName,
 } from "../../../src/settings/parsers.ts";
 import type { Parser } from "../../../src/settings/setting.ts";
@@ -31,7 +33,7 @@ interface ParserTable {
   readonly good: readonly (readonly [text: string, value: unknown])[];
   readonly bad: readonly string[];
   /** What every bad text is answered with. */
-  readonly wanted: string;
+  readonly expected: string;
 }
 
 const same = (...texts: string[]) => texts.map((text) => [text, text] as const);
@@ -45,56 +47,56 @@ const TABLES: Readonly<Record<string, ParserTable>> = {
       ...["0", "f", "F", "FALSE", "false", "False"].map((text) => [text, false] as const),
     ],
     bad: ["yes", "on", "tRUE", "2", " true", "true "],
-    wanted: "true or false",
+    expected: "true or false",
   },
   "integer from 0 to 10": {
     parse: integer({ min: 0, max: 10 }),
     good: [["0", 0], ["10", 10], ["0xA", 10], ["-0", 0]],
     bad: ["11", "-1", "1.0", "1e1", "010", "0x", "0b1", "ten", " 1", "1 ", "+1", "1_0"],
-    wanted: "a whole number from 0 to 10",
+    expected: "an integer from 0 to 10",
   },
   "integer of 1 or more": {
     parse: integer({ min: 1 }),
     good: [["9007199254740991", 9_007_199_254_740_991]],
     bad: ["0", "9007199254740992", "0x20000000000000"],
-    wanted: "a whole number of 1 or more",
+    expected: "an integer of 1 or more",
   },
   "integer of at most 5": {
     parse: integer({ max: 5 }),
     good: [["-3", -3], ["-0x3", -3]],
     bad: ["6", "-"],
-    wanted: "a whole number of at most 5",
+    expected: "an integer of at most 5",
   },
-  "integer without bounds": { parse: integer(), good: [["-3", -3]], bad: ["x"], wanted: "a whole number" },
+  "integer without bounds": { parse: integer(), good: [["-3", -3]], bad: ["x"], expected: "an integer" },
   "float from 0 to 1": {
     parse: float({ min: 0, max: 1 }),
     good: [["0", 0], ["1", 1], ["0.8", 0.8], [".5", 0.5], ["1.", 1], ["5e-1", 0.5]],
     bad: ["1.1", "-0.1", "NaN", "Infinity", "0,8", "80%", "0x1", " 0.5", "."],
-    wanted: "a number from 0 to 1",
+    expected: "a number from 0 to 1",
   },
   "duration with bounds": {
     parse: duration({ min: "1ms", max: "1h" }),
     good: [["1ms", 1], ["10s", 10_000], ["1h", 3_600_000]],
     bad: ["0", "1us", "61m", "10", "-1s", "soon"],
-    wanted: "a duration such as 10s, 150us or 1m30s from 1ms to 1h",
+    expected: "a duration from 1ms to 1h, such as 10s, 150us or 1m30s",
   },
   "duration without bounds": {
     parse: duration(),
     good: [["0", 0], ["150us", 0.15], ["30d", 2_592_000_000]],
     bad: ["10"],
-    wanted: "a duration such as 10s, 150us or 1m30s",
+    expected: "a duration, such as 10s, 150us or 1m30s",
   },
   list: {
     parse: listOf(parseText),
     good: [["", []], ["a", ["a"]], [" a , b,,c, ", ["a", "b", "c"]], [",", []]],
     bad: [],
-    wanted: "",
+    expected: "",
   },
   "list of ports": {
     parse: listOf(parsePort),
     good: [["1, 2", [1, 2]]],
     bad: ["1,x", "1;2"],
-    wanted: "a comma list whose items are each a port from 0 to 65535",
+    expected: "a comma list whose items are each an integer from 0 to 65535",
   },
   "map by colon": {
     parse: mapBy(":"),
@@ -106,25 +108,25 @@ const TABLES: Readonly<Record<string, ParserTable>> = {
       ["__proto__:x", new Map([["__proto__", "x"]])],
     ],
     bad: ["a", ":b", "a:b,c", "a:1,a:2"],
-    wanted: "a comma list of key:value items, each key once,",
+    expected: "a comma list of key:value items, each key once",
   },
   "map by equals sign": {
     parse: mapBy("="),
     good: [["a=b=c,d=:", new Map([["a", "b=c"], ["d", ":"]])]],
     bad: ["a:b", "=b"],
-    wanted: "a comma list of key=value items, each key once,",
+    expected: "a comma list of key=value items, each key once",
   },
   "one of, exact": {
     parse: oneOf(["FILE", "GRPC_XDS_SOTW"]),
     good: same("FILE", "GRPC_XDS_SOTW"),
     bad: ["file", "FILE ", "XDS"],
-    wanted: "FILE or GRPC_XDS_SOTW",
+    expected: "FILE or GRPC_XDS_SOTW",
   },
   "one of, any letter case, with an alias": {
     parse: oneOf(["info", "warning", "error"], { anyCase: true, aliases: { warn: "warning" } }),
     good: [["info", "info"], ["WARNING", "warning"], ["Warn", "warning"], ["eRRor", "error"]],
     bad: ["verbose", "constructor", "__proto__"],
-    wanted: "info, warning or error",
+    expected: "info, warning or error",
   },
   host: {
     parse: parseHost,
@@ -149,13 +151,13 @@ const TABLES: Readonly<Record<string, ParserTable>> = {
       "a/b",
       "x".repeat(254),
     ],
-    wanted: "a host name or an IP address",
+    expected: "a host name or an IP address",
   },
   port: {
     parse: parsePort,
     good: [["0", 0], ["8081", 8081], ["65535", 65_535]],
     bad: ["80a1", "65536", "-1", "", "8081 ", "1.5", "1e3", "0x50"],
-    wanted: "a port from 0 to 65535",
+    expected: "an integer from 0 to 65535",
   },
   "address to dial": {
     parse: dialAddress,
@@ -176,7 +178,7 @@ const TABLES: Readonly<Record<string, ParserTable>> = {
       "a:65536",
       "/run/s",
     ],
-    wanted: "host:port or [IPv6 address]:port",
+    expected: "host:port or [IPv6 address]:port",
   },
   "address to listen on": {
     parse: listenAddress,
@@ -186,7 +188,7 @@ const TABLES: Readonly<Record<string, ParserTable>> = {
       ["[::]:9090", { host: "::", port: 9090 }],
     ],
     bad: ["9090", "localhost", ":", "::9090"],
-    wanted: "host:port, [IPv6 address]:port or :port",
+    expected: "host:port, [IPv6 address]:port or :port",
   },
   "gRPC target": {
     parse: parseDialTarget,
@@ -198,49 +200,49 @@ const TABLES: Readonly<Record<string, ParserTable>> = {
       "unix:/run/xds.sock",
     ),
     bad: ["localhost", "http://localhost:18000", "unix:"],
-    wanted: "host:port, dns:///host:port or unix:path",
+    expected: "host:port, dns:///host:port or unix:path",
   },
   "SRV name": {
     parse: parseSrvName,
     good: same("_mc._tcp.example.com"),
     bad: ["mc.example.com", "_mc.example.com"],
-    wanted: "an SRV name such as _mc._tcp.example.com",
+    expected: "an SRV name such as _mc._tcp.example.com",
   },
   "address range": {
     parse: parseCidr,
     good: same("10.0.0.0/8", "fd00::/8", "::1/128", "0.0.0.0/0"),
     bad: ["10.0.0.0", "10.0.0.0/33", "::1/129", "host/8", "10.0.0/8", "/8"],
-    wanted: "an address range such as 10.0.0.0/8 or fd00::/8",
+    expected: "an address range such as 10.0.0.0/8 or fd00::/8",
   },
   "path of a URL": {
     parse: parseUrlPath,
     good: same("/", "/metrics", "/a/b"),
     bad: ["metrics", "/a?b", "/a b", ""],
-    wanted: "a path that starts with /",
+    expected: "a path that starts with /",
   },
   URL: {
     parse: parseHttpUrl,
     good: same("http://localhost:8080", "https://user:password@proxy.example.com/"),
     bad: ["localhost:8080", "ftp://a", "http://", "http:///a", "http://a:b"],
-    wanted: "a URL that starts with http:// or https://",
+    expected: "a URL that starts with http:// or https://",
   },
   "file permissions": {
     parse: parseFileMode,
     good: [["660", 0o660], ["0660", 0o660], ["0o777", 0o777], ["000", 0]],
     bad: ["0888", "66", "1660", "0x1b0", "rw-rw----", "-660"],
-    wanted: "file permissions in octal, such as 0660,",
+    expected: "file permissions in octal, such as 0660",
   },
   "header name": {
     parse: parseHeaderName,
     good: same("RateLimit-Limit", "X-L", "x!#$%&'*+.^_`|~9"),
     bad: ["", "X L", "X:L", "X\n", "Ü", "X,Y"],
-    wanted: "a header name of letters, digits and !#$%&'*+-.^_`|~",
+    expected: "a header name of letters, digits and !#$%&'*+-.^_`|~",
   },
   "variable name": {
     parse: parseVariableName,
     good: same("CRM_TOKEN", "_a1"),
     bad: ["1A", "A-B", "A=B"],
-    wanted: "the name of an environment variable",
+    expected: "the name of an environment variable",
   },
   "regular expression": {
     parse: parsePattern,
@@ -252,28 +254,28 @@ const TABLES: Readonly<Record<string, ParserTable>> = {
       ["\\\\(?P<a>.)", /\\(?<a>.)/],
     ],
     bad: ["(", "[", "*", "(?x)a", "(?P<1>a)"],
-    wanted: "a regular expression",
+    expected: "a regular expression",
   },
   "encryption key": {
     parse: parseAesKey,
     good: same(KEY),
     bad: ["", btoa("short"), "not base64!", btoa("k".repeat(33))],
-    wanted: "32 bytes in base64",
+    expected: "32 bytes in base64",
   },
   path: {
     parse: parsePath,
     good: same("/run/weir.sock", "relative/file", "C:\\x"),
     bad: ["", "a\0b"],
-    wanted: "the path of a file or folder",
+    expected: "the path of a file or folder",
   },
-  text: { parse: parseText, good: same("", " anything, at all "), bad: [], wanted: "" },
+  text: { parse: parseText, good: same("", " anything, at all "), bad: [], expected: "" },
 };
 
-for (const [name, { parse, good, bad, wanted }] of Object.entries(TABLES)) {
+for (const [name, { parse, good, bad, expected }] of Object.entries(TABLES)) {
   for (const [text, value] of good) {
     Deno.test(`${name}: ${JSON.stringify(text)} is good`, () => assertEquals(parse(text), { value }));
   }
   for (const text of bad) {
-    Deno.test(`${name}: ${JSON.stringify(text)} is bad`, () => assertEquals(parse(text), { wanted }));
+    Deno.test(`${name}: ${JSON.stringify(text)} is bad`, () => assertEquals(parse(text), { expected }));
   }
 }

@@ -4,11 +4,11 @@ import { type Environment, readSettings, SettingsError } from "../../../src/sett
 const KEY = new Uint8Array(32).fill(7).toBase64();
 const SECRET = "hunter2";
 const WEBHOOK_STORE = `postgres://weir:${SECRET}@db.example:5432/weir`;
-const NOT_SHOWN = "Cannot use WEBHOOK_STORE (value not shown):";
-const FORMS =
-  `${NOT_SHOWN} the path of a file, or postgres://user:password@host:port/database, would be right`;
-const NO_KEY = `${NOT_SHOWN} WEBHOOK_ENCRYPTION_KEY is not set; the same 32 bytes in base64 for every ` +
-  "instance that shares the store would be right";
+const NOT_SHOWN = "Invalid WEBHOOK_STORE (value not shown):";
+const FORMS = `${NOT_SHOWN} expected the path of a file, or postgres://user:password@host:port/database`;
+const NO_KEY =
+  `${NOT_SHOWN} WEBHOOK_ENCRYPTION_KEY is not set; expected the same 32 bytes in base64 for every ` +
+  "instance that shares the store";
 const NO_PORT =
   `${NOT_SHOWN} its port is no number from 1 to 65535 (a / or ? in a password is written %2F, %3F)`;
 const NO_USER = `${NOT_SHOWN} it names no user, as in postgres://user:password@host/database`;

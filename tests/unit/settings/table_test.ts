@@ -94,7 +94,7 @@ Deno.test("every setting has a sentence and a group that is known", () => {
 });
 
 Deno.test("every default is accepted by the setting's own parser", () => {
-  assertEquals(failing(({ parse, default: text }) => text !== undefined && "wanted" in parse(text)), []);
+  assertEquals(failing(({ parse, default: text }) => text !== undefined && "expected" in parse(text)), []);
 });
 
 Deno.test("a setting has a default or says what holds without one, never both", () => {

@@ -1,8 +1,10 @@
+import { parseBearerToken } from "../../../src/settings/parsers.ts";
 import { assertEquals } from "@std/assert";
-import { parseBearerToken } from "../../../src/settings/token_parser.ts";
 
-const RANDOM = { wanted: 'a random token, such as "openssl rand -hex 32" prints, instead of a placeholder' };
-const WANTED = { wanted: "visible ASCII characters without a space" };
+const RANDOM = {
+  expected: 'a random token, such as "openssl rand -hex 32" prints, instead of a placeholder',
+};
+const WANTED = { expected: "visible ASCII characters without a space" };
 
 const CASES: readonly (readonly [text: string, parsed: ReturnType<typeof parseBearerToken>])[] = [
   ["s3cret", { value: "s3cret" }],

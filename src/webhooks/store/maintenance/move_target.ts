@@ -1,36 +1,44 @@
 import { dirname } from "node:path";
 import type { Clock } from "../../../base/clock.ts";
-import { halfFilledVersion, isHalfFilled } from "../half_filled.ts";
 import { isPostgresAddress } from "../../../base/postgres_address.ts";
 import { migratePostgres } from "../postgres/migration.ts";
-import { migrate } from "../sqlite/schema.ts";
-import { SqliteConnection } from "../sqlite/connection.ts";
-import { fileAt, sqliteStore, withPostgresStore, withSqliteSource } from "./open_connection.ts";
-import { type StoreConnection, transaction, transactionsOn, WRITING } from "./connection.ts";
+import { halfFilledVersion, isHalfFilled, SCHEMA_VERSION } from "../schema.ts";
+import { fileAt, SqliteConnection } from "../sqlite/connection.ts";
+import { migrate } from "../sqlite/migration.ts";
+import { StoreError } from "../store.ts";
+import { get, run, type Work } from "../work.ts";
+import {
+  flush,
+  knownVersion,
+  sqliteStore,
+  type StoreConnection,
+  transaction,
+  transactionsOn,
+  versionOf,
+  withPostgresStore,
+  withSqliteSource,
+  writeVersion,
+  WRITING,
+} from "./connection.ts";
 import { quoted, TABLE_NAMES } from "./tables.ts";
 import { lockedStore, refuseSessions } from "./users.ts";
-import { knownVersion, NEWEST_VERSION, versionOf, writeVersion } from "./schema_version.ts";
-import { get, run, type Work } from "../work.ts";
-import { StoreError } from "../store.ts";
 
 /** A store that is filled. */
 export interface MoveTarget {
   readonly connection: StoreConnection;
-  /** Whether it has rows already and takes no others. */
+  /** Whether it has rows already and receives no others. */
   readonly isFilled: boolean;
-  /** Makes it one that services open. */
+  /** Lets services open it. */
   finish(): Promise<void>;
 }
 
+type Fill<T> = (target: MoveTarget) => Promise<T>;
+
 /**
- * Opens a store that is to be filled; services refuse it until `finish`. What a move that was broken off has left there
- * goes, and what else is there stays as it is.
+ * Opens a store to be filled; services refuse it until `finish`. The rows of an interrupted move are removed, and any
+ * others stay.
  */
-export async function withMoveTarget<T>(
-  address: string,
-  clock: Clock,
-  fill: (target: MoveTarget) => Promise<T>,
-): Promise<T> {
+export async function withMoveTarget<T>(address: string, clock: Clock, fill: Fill<T>): Promise<T> {
   if (isPostgresAddress(address)) {
     return await withPostgresStore(address, (connection) => filledDatabase(connection, clock, fill));
   }
@@ -39,23 +47,19 @@ export async function withMoveTarget<T>(
   if (fileAt(address) === undefined) return await filledFile(address, fill);
   return await withSqliteSource(address, async (connection) => {
     await connection.perform(knownVersion(connection));
-    // deno-lint-ignore require-await -- what fails is a rejection
-    return await fill({ connection, isFilled: true, finish: async () => removeLeft(temporaryOf(address)) });
+    // deno-lint-ignore require-await -- a failure is a rejection
+    return await fill({ connection, isFilled: true, finish: async () => removeFiles(temporaryOf(address)) });
   });
 }
 
-async function filledDatabase<T>(
-  connection: StoreConnection,
-  clock: Clock,
-  fill: (target: MoveTarget) => Promise<T>,
-): Promise<T> {
+async function filledDatabase<T>(connection: StoreConnection, clock: Clock, fill: Fill<T>): Promise<T> {
   await refuseSessions(connection, clock);
   await transaction(connection, WRITING, () => connection.perform(emptied(connection)));
   await migratePostgres(transactionsOn(connection), { shownAddress: connection.shown });
-  const isFilled = await transaction(connection, WRITING, () => connection.perform(marked(connection)));
-  const finish = async () => void await connection.perform(writeVersion(connection, NEWEST_VERSION));
+  const isFilled = await transaction(connection, WRITING, () => connection.perform(marked()));
+  const finish = async () => void await connection.perform(writeVersion(SCHEMA_VERSION));
   try {
-    // Who came before the mark has not seen it.
+    // A service that connected before the mark has not seen it.
     await refuseSessions(connection, clock);
   } catch (error) {
     if (!isFilled) await finish();
@@ -64,53 +68,52 @@ async function filledDatabase<T>(
   return await fill({ connection, isFilled, finish });
 }
 
-/** Takes out what a move left that was broken off. */
+/** Removes the rows of an interrupted move. */
 function* emptied(connection: StoreConnection): Work<void> {
   const version = yield* versionOf(connection);
   if (!isHalfFilled(version)) return;
-  if (version !== halfFilledVersion(NEWEST_VERSION)) {
+  if (version !== halfFilledVersion(SCHEMA_VERSION)) {
     throw new StoreError(
       "failed",
-      `Cannot move into the store "${connection.shown}": another release has filled it halfway; ` +
-        "an empty database would be right",
+      `Cannot move into the store "${connection.shown}": another release filled half of it; expected an empty database`,
     );
   }
   yield* run(`TRUNCATE ${quoted(TABLE_NAMES)}`);
-  yield* writeVersion(connection, NEWEST_VERSION);
+  yield* writeVersion(SCHEMA_VERSION);
 }
 
-/** Marks a store without rows; true for one that has some. */
-function* marked(connection: StoreConnection): Work<boolean> {
+/** Marks a store without rows as half filled; true for one that has rows. */
+function* marked(): Work<boolean> {
   yield* get("SELECT version FROM schema_version FOR UPDATE");
   for (const name of TABLE_NAMES) {
     if ((yield* get(`SELECT 1 AS one FROM "${name}" LIMIT 1`)) !== undefined) return true;
   }
-  yield* writeVersion(connection, halfFilledVersion(NEWEST_VERSION));
+  yield* writeVersion(halfFilledVersion(SCHEMA_VERSION));
   return false;
 }
 
-/** Under a name of its own, a file is no store of any service until it is given the one that was asked for. */
-async function filledFile<T>(path: string, fill: (target: MoveTarget) => Promise<T>): Promise<T> {
-  // SQLite would take the log of another database, which lost its file, for the log of this one.
+/** Fills a file of another name, which no service opens, and renames it at the end. */
+async function filledFile<T>(path: string, fill: Fill<T>): Promise<T> {
+  // SQLite would take the log of a deleted database for the log of this one.
   const log = `${path}-wal`;
   if (fileAt(log) !== undefined) {
-    throw new StoreError("failed", `Cannot move into the store "${path}": there is a file "${log}"`);
+    throw new StoreError("failed", `Cannot move into the store "${path}": the file "${log}" exists`);
   }
   const temporary = temporaryOf(path);
-  removeLeft(temporary);
-  // It is written to the disk at the end; after a loss of power the move begins anew.
+  removeFiles(temporary);
+  // It is flushed at the end; after a loss of power the move starts over.
   const sqlite = new SqliteConnection(temporary, { pragmas: ["synchronous = OFF"] });
   try {
     migrate(sqlite);
     const connection = sqliteStore(sqlite, path);
-    await connection.perform(writeVersion(connection, halfFilledVersion(NEWEST_VERSION)));
+    await connection.perform(writeVersion(halfFilledVersion(SCHEMA_VERSION)));
     return await fill({
       connection,
       isFilled: false,
       async finish() {
-        await connection.perform(writeVersion(connection, NEWEST_VERSION));
+        await connection.perform(writeVersion(SCHEMA_VERSION));
         sqlite.close();
-        named(temporary, path);
+        rename(temporary, path);
       },
     });
   } finally {
@@ -122,27 +125,24 @@ function temporaryOf(path: string): string {
   return `${path}.moving`;
 }
 
-/** What a move has left there that was broken off. */
-function removeLeft(temporary: string): void {
-  for (const file of [temporary, `${temporary}-wal`, `${temporary}-shm`]) {
+function removeFiles(path: string): void {
+  for (const file of [path, `${path}-wal`, `${path}-shm`]) {
     if (fileAt(file) !== undefined) Deno.removeSync(file);
   }
 }
 
-/** Gives a file its name, which nothing else may have; the file and its name outlive a loss of power. */
-function named(temporary: string, path: string): void {
-  flushed(temporary);
+/** Renames a file unless the name is taken; the file and its name survive a loss of power. */
+function rename(from: string, to: string): void {
+  flush(from);
   try {
-    Deno.linkSync(temporary, path);
+    Deno.linkSync(from, to);
   } catch (error) {
     if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
-    throw new StoreError("failed", `Cannot move into the store "${path}": somebody has made it meanwhile`);
+    throw new StoreError(
+      "failed",
+      `Cannot move into the store "${to}": another process created it meanwhile`,
+    );
   }
-  Deno.removeSync(temporary);
-  flushed(dirname(path));
-}
-
-function flushed(path: string): void {
-  using file = Deno.openSync(path, { read: true });
-  file.syncSync();
+  Deno.removeSync(from);
+  flush(dirname(to));
 }

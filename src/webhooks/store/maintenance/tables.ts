@@ -1,56 +1,33 @@
-import { StoreError } from "../store.ts";
+import { Buffer } from "node:buffer";
+import { createHash, type Hash } from "node:crypto";
 import { text, whole } from "../rows.ts";
-import { storedText } from "../stored_text.ts";
-import { all, get, type Parameter, type Row, type Sql, type Work } from "../work.ts";
+import { TABLE_KEYS } from "../schema.ts";
+import { StoreError } from "../store.ts";
+import { all, get, type Parameter, type Row, run, type Sql, storedText, type Work } from "../work.ts";
+import type { StoreConnection } from "./connection.ts";
 
-/** What a table holds: a number, a text, octets. */
-export type ColumnKind = "whole" | "text" | "octets";
-
-/** A column that is written; those that the database makes of others are none. */
-export interface StoreColumn {
+/** A column that is written, not generated. */
+interface StoreColumn {
   readonly name: string;
-  readonly kind: ColumnKind;
+  readonly kind: "number" | "text" | "bytes";
 }
 
 /** A table whose rows are the same in each database. */
 export interface StoreTable {
   readonly name: string;
-  /** The columns whose values no two rows share. */
   readonly key: readonly string[];
   readonly columns: readonly StoreColumn[];
-  /** What rows are read from. */
+  /** What its rows are selected from. */
   readonly from: string;
-  /** Whether the database numbers the rows in the order in which they come. */
-  readonly isNumbered: boolean;
 }
 
-/** Names of tables and their keys, each after those that its rows name. */
-const KEYS: Readonly<Record<string, readonly string[]>> = {
-  endpoint: ["seq"],
-  endpoint_secret: ["seq"],
-  workflow_trigger: ["seq"],
-  trigger_key: ["seq"],
-  event_key: ["seq"],
-  idempotency: ["scope", "key"],
-  event: ["seq"],
-  delivery: ["seq"],
-  attempt: ["delivery_seq", "number"],
-  workflow_version: ["id"],
-  execution: ["seq"],
-  execution_step: ["execution_seq", "position"],
-  audit: ["seq"],
-  removal: ["seq"],
-  swept: ["name"],
-  tally: ["name"],
-};
-
 /** The names of all tables. */
-export const TABLE_NAMES: readonly string[] = Object.keys(KEYS);
+export const TABLE_NAMES: readonly string[] = Object.keys(TABLE_KEYS);
 
-/** Where a name may have several rows, they stand for their sum. */
+/** A tally may have several rows of a name, which count as their sum. */
 const SUMMED: Readonly<Record<string, Pick<StoreTable, "columns" | "from">>> = {
   tally: {
-    columns: [{ name: "count", kind: "whole" }, { name: "name", kind: "text" }],
+    columns: [{ name: "count", kind: "number" }, { name: "name", kind: "text" }],
     from: "(SELECT name, CAST(sum(count) AS BIGINT) AS count FROM tally GROUP BY name)",
   },
 };
@@ -61,20 +38,19 @@ const COLUMNS: Sql = {
     WHERE attrelid = CAST(? AS regclass) AND attnum > 0 AND NOT attisdropped AND attgenerated = ''`,
 };
 
-const KINDS: Readonly<Record<string, ColumnKind>> = {
-  integer: "whole",
-  bigint: "whole",
+const KINDS: Readonly<Record<string, StoreColumn["kind"]>> = {
+  integer: "number",
+  bigint: "number",
   text: "text",
-  blob: "octets",
-  bytea: "octets",
+  blob: "bytes",
+  bytea: "bytes",
 };
 
-/** The tables of a store and their columns, in an order in which they can be filled. */
+/** The tables of a store and their columns, each after those that it references. */
 export function* storeTables(): Work<readonly StoreTable[]> {
   const tables: StoreTable[] = [];
-  for (const [name, key] of Object.entries(KEYS)) {
-    const plain = { name, key, isNumbered: key[0] === "seq", from: `"${name}"` };
-    tables.push({ ...plain, columns: yield* columnsOf(name), ...SUMMED[name] });
+  for (const [name, key] of Object.entries(TABLE_KEYS)) {
+    tables.push({ name, key, from: `"${name}"`, columns: yield* columnsOf(name), ...SUMMED[name] });
   }
   return tables;
 }
@@ -84,7 +60,7 @@ function* columnsOf(table: string): Work<readonly StoreColumn[]> {
     const [name, type] = [text(row, "name"), text(row, "type").toLowerCase()];
     const kind = KINDS[type];
     if (kind === undefined) {
-      throw new StoreError("failed", `Cannot read column "${name}" of ${table}: it is of type ${type}`);
+      throw new StoreError("failed", `Cannot read column "${name}" of ${table}: unknown type ${type}`);
     }
     return { name, kind };
   });
@@ -96,27 +72,27 @@ export function* countOf({ from }: Pick<StoreTable, "from">): Work<number> {
   return whole(yield* get(`SELECT count(*) AS count FROM ${from} AS rows`), "count");
 }
 
-/** Most rows that are read at once. */
-export const PORTION_ROWS = 256;
+/** Names as a list of SQL. */
+export function quoted(names: readonly string[]): string {
+  return names.map((name) => `"${name}"`).join(", ");
+}
 
-/** Where the texts and octets that are read at once come to more, it is one row less. */
+/** Most rows that are read at a time. */
+const PORTION_ROWS = 256;
+
+/** Most bytes of texts and blobs that are read at a time, except for one row that is larger. */
 const PORTION_BYTES = 4 * 1_024 * 1_024;
 
-/** Reads a table in portions, each as large as may be kept in memory, and its texts as both databases hold them. */
+const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
+
+/** Reads a table in portions of bounded size, its texts as both databases store them. */
 export class TableReader {
-  readonly #key: readonly string[];
-  readonly #texts: readonly string[];
-  readonly #first: ReaderTexts;
-  readonly #next: ReaderTexts;
+  readonly #table: StoreTable;
   #last: readonly Parameter[] | undefined;
   #replaced = 0;
 
   constructor(table: StoreTable) {
-    this.#key = table.key;
-    this.#texts = table.columns.filter(({ kind }) => kind === "text").map(({ name }) => name);
-    this.#first = readerTexts(table, "");
-    const marks = table.key.map(() => "?").join(", ");
-    this.#next = readerTexts(table, `WHERE (${quoted(table.key)}) > (${marks})`);
+    this.#table = table;
   }
 
   /** In how many texts a character was replaced. */
@@ -124,25 +100,27 @@ export class TableReader {
     return this.#replaced;
   }
 
-  /** The rows that come next; none at the end. */
+  /** The next rows; none at the end. */
   *next(): Work<readonly Row[]> {
     const after = this.#last ?? [];
-    const texts = this.#last === undefined ? this.#first : this.#next;
-    const sizes = yield* all(texts.sizes, ...after, PORTION_ROWS);
-    const count = fitting(sizes.map((row) => whole(row, "size")));
+    const { sizes, rows: selected } = selections(this.#table, this.#last !== undefined);
+    const count = fitting((yield* all(sizes, ...after, PORTION_ROWS)).map((row) => whole(row, "size")));
     if (count === 0) return [];
-    const rows = yield* all(texts.rows, ...after, count);
+    const rows = yield* all(selected, ...after, count);
     const last = rows.at(-1);
-    if (last !== undefined) this.#last = this.#key.map((name) => keyOf(last[name]));
+    if (last !== undefined) this.#last = this.#table.key.map((name) => keyOf(last[name]));
     return rows.map((row) => this.#readable(row));
   }
 
   #readable(row: Row): Row {
-    const odd = this.#texts.filter((name) => row[name] instanceof Uint8Array);
-    if (odd.length === 0) return row;
-    this.#replaced += odd.length;
-    const texts = odd.map((name) => [name, storedText(DECODER.decode(row[name] as Uint8Array))]);
-    return { ...row, ...Object.fromEntries(texts) };
+    const texts = this.#table.columns.flatMap(({ name, kind }) => {
+      const value = row[name];
+      return kind === "text" && value instanceof Uint8Array
+        ? [[name, storedText(DECODER.decode(value))]]
+        : [];
+    });
+    this.#replaced += texts.length;
+    return texts.length === 0 ? row : { ...row, ...Object.fromEntries(texts) };
   }
 }
 
@@ -151,42 +129,128 @@ function keyOf(value: Row[string] | undefined): Parameter {
   return typeof value === "bigint" ? String(value) : value;
 }
 
-const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
-
-interface ReaderTexts {
-  readonly sizes: string;
-  readonly rows: Sql;
-}
-
-function readerTexts({ from, key, columns }: StoreTable, where: string): ReaderTexts {
-  const large = columns.filter(({ kind }) => kind !== "whole");
+function selections(
+  { from, key, columns }: StoreTable,
+  isContinued: boolean,
+): { readonly sizes: string; readonly rows: Sql } {
+  const large = columns.filter(({ kind }) => kind !== "number");
   const size = large.map(({ name }) => `coalesce(octet_length("${name}"), 0)`).join(" + ");
-  // By the columns themselves, and not by what is read of them under their names.
+  const where = isContinued ? `WHERE (${quoted(key)}) > (${key.map(() => "?").join(", ")})` : "";
+  // By the columns themselves, not by the selected expressions of the same names.
   const order = key.map((name) => `rows."${name}"`).join(", ");
   const rest = `FROM ${from} AS rows ${where} ORDER BY ${order} LIMIT ?`;
   return {
     sizes: `SELECT ${size === "" ? "0" : size} AS size ${rest}`,
     rows: {
-      // The client reads a text to its first U+0000 only, octets to their end.
       sqlite: `SELECT ${columns.map(sqliteColumn).join(", ")} ${rest}`,
       postgres: `SELECT ${quoted(columns.map(({ name }) => name))} ${rest}`,
     },
   };
 }
 
+/** The client reads a text only to its first U+0000, and a blob to its end. */
 function sqliteColumn({ name, kind }: StoreColumn): string {
   if (kind !== "text") return `"${name}"`;
   return `CASE WHEN instr("${name}", char(0)) > 0 THEN CAST("${name}" AS BLOB) ELSE "${name}" END AS "${name}"`;
 }
 
-/** How many of these, from the first on, are read at once: one at least. */
+/** How many of the first rows fit into a portion: at least one. */
 function fitting(sizes: readonly number[]): number {
   let bytes = 0;
   const tooMany = sizes.findIndex((size, index) => (bytes += size) > PORTION_BYTES && index > 0);
   return tooMany === -1 ? sizes.length : tooMany;
 }
 
-/** Names as a list of SQL. */
-export function quoted(names: readonly string[]): string {
-  return names.map((name) => `"${name}"`).join(", ");
+/** How many rows one statement inserts: few sizes, so that few statements are prepared. */
+const INSERT_SIZES: Readonly<Record<StoreConnection["kind"], readonly number[]>> = {
+  sqlite: [1],
+  postgres: [PORTION_ROWS, 32, 4, 1],
+};
+
+/** Inserts rows that were read from another store. */
+export function* insertRows(
+  { name, columns }: StoreTable,
+  rows: readonly Row[],
+  kind: StoreConnection["kind"],
+): Work<void> {
+  const into = `INSERT INTO "${name}" (${quoted(columns.map((column) => column.name))}) VALUES`;
+  const marks = `(${columns.map(() => "?").join(", ")})`;
+  for (let at = 0; at < rows.length;) {
+    const size = INSERT_SIZES[kind].find((size) => size <= rows.length - at) ?? 1;
+    const parameters = rows.slice(at, at + size).flatMap((row) =>
+      columns.map((column) => parameterOf(row, column.name))
+    );
+    yield* run(`${into} ${Array(size).fill(marks).join(", ")}`, ...parameters);
+    at += size;
+  }
+}
+
+function parameterOf(row: Row, column: string): Parameter {
+  const value = row[column];
+  if (typeof value !== "bigint") return value;
+  throw new StoreError("failed", `Cannot move "${column}": ${value} is too large`);
+}
+
+/** The highest `seq` that a table has assigned, also to a row that was removed. */
+const ASSIGNED: Sql = {
+  sqlite: "SELECT coalesce(max(seq), 0) AS assigned FROM sqlite_sequence WHERE name = ?",
+  postgres:
+    "SELECT coalesce(pg_sequence_last_value(CAST(pg_get_serial_sequence(?, 'seq') AS regclass)), 0) AS assigned",
+};
+
+const SET_ASSIGNED: Sql = {
+  sqlite: "UPDATE sqlite_sequence SET seq = ?2 WHERE name = ?1",
+  postgres: "SELECT setval(pg_get_serial_sequence(?, 'seq'), ?)",
+};
+
+const ADD_ASSIGNED = "INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)";
+
+/** Makes the target continue the numbers of the source. */
+export async function moveSequence(
+  { name, key: [key] }: StoreTable,
+  source: StoreConnection,
+  target: StoreConnection,
+): Promise<void> {
+  if (key !== "seq") return;
+  const assigned = whole(await source.perform(get(ASSIGNED, name)), "assigned");
+  const highest = await source.perform(get(`SELECT coalesce(max(seq), 0) AS seq FROM "${name}"`));
+  const last = Math.max(assigned, whole(highest, "seq"));
+  if (last === 0) return;
+  const changes = await target.perform(run(SET_ASSIGNED, name, last));
+  if (target.kind === "sqlite" && changes === 0) await target.perform(run(ADD_ASSIGNED, name, last));
+}
+
+const DIGESTS = 2n ** 256n;
+
+/** The number of rows of a table and the sum of their SHA-256, as the databases sort texts differently. */
+export async function digestOf(
+  connection: StoreConnection,
+  table: StoreTable,
+): Promise<{ readonly count: number; readonly digest: string }> {
+  const reader = new TableReader(table);
+  let [count, sum] = [0, 0n];
+  for (;;) {
+    const rows = await connection.perform(reader.next());
+    if (rows.length === 0) return { count, digest: sum.toString(16).padStart(64, "0") };
+    for (const row of rows) {
+      const hash = createHash("sha256");
+      for (const { name } of table.columns) addValue(hash, row[name]);
+      sum = (sum + BigInt(`0x${hash.digest("hex")}`)) % DIGESTS;
+    }
+    count += rows.length;
+  }
+}
+
+/** With its kind and length, so that no two rows have the same bytes. */
+function addValue(hash: Hash, value: Row[string] | undefined): void {
+  if (value === null || value === undefined) {
+    hash.update("n");
+  } else if (value instanceof Uint8Array) {
+    hash.update(`o${value.length}:`).update(value);
+  } else if (typeof value === "string") {
+    const bytes = Buffer.from(value, "utf8");
+    hash.update(`t${bytes.length}:`).update(bytes);
+  } else {
+    hash.update(`w${value};`);
+  }
 }

@@ -1,19 +1,19 @@
 import type { Clock } from "../../../base/clock.ts";
-import { DispatchLock } from "../sqlite/dispatch_lock.ts";
-import type { StoreConnection } from "./connection.ts";
-import { whole, wholeOrNone } from "../rows.ts";
-import { get } from "../work.ts";
-import { StoreError } from "../store.ts";
 import { timeText } from "../../../base/rfc3339.ts";
+import { whole, wholeOrNone } from "../rows.ts";
+import { DispatchLock } from "../sqlite/dispatch_lock.ts";
+import { StoreError } from "../store.ts";
+import { get } from "../work.ts";
+import type { StoreConnection } from "./connection.ts";
 
-/** How long sessions that are about to end are waited for, and how often they are looked for. */
-const LEAVING_MS = 5_000;
-const LOOK_MS = 100;
+/** How long ending sessions are waited for, and how often they are queried. */
+const ENDING_MS = 5_000;
+const QUERY_MS = 100;
 
-/** The name that a session of ours has unless the address gives it another. */
+/** The application name of our sessions unless the address names another. */
 const SESSION_NAME = "weir";
 
-/** The last moment that has a text. */
+/** The last time that has a text. */
 const LAST_TIME = 8.64e15;
 
 const SESSIONS = `
@@ -27,33 +27,30 @@ const LEASES = `
     UNION ALL SELECT max(lease_until) FROM execution WHERE claim_id IS NOT NULL
   ) AS claimed`;
 
-/** Keeps services from dispatching from a database file; throws where one does. */
+/** Takes the dispatch lock of a database file; throws while a service holds it. */
 export function lockedStore(path: string): DispatchLock {
   const lock = DispatchLock.take(path);
-  if (lock === undefined) throw inUse(path, "a service works with it");
+  if (lock === undefined) throw inUse(path, "a service uses it");
   return lock;
 }
 
-/** Throws while services are connected to a database. A connection whose process was killed may last a little. */
+/** Throws while services are connected to a database; a connection may outlast its killed process for a moment. */
 export async function refuseSessions(connection: StoreConnection, clock: Clock): Promise<void> {
-  for (const end = clock.elapsed() + LEAVING_MS;;) {
+  for (const end = clock.elapsed() + ENDING_MS;;) {
     const count = whole(await connection.perform(get(SESSIONS, SESSION_NAME)), "count");
     if (count === 0) return;
     if (clock.elapsed() >= end) throw inUse(connection.shown, `${count} connections of services are open`);
-    await new Promise<void>((resolve) => clock.after(LOOK_MS, resolve));
+    await new Promise<void>((resolve) => clock.after(QUERY_MS, resolve));
   }
 }
 
-/** Throws while somebody holds a claim in a database, of whom no session may be seen. */
+/** Throws while a claim is held in a database, whose holder may have no visible session. */
 export async function refuseClaims(connection: StoreConnection): Promise<void> {
   const row = await connection.perform(get(LEASES));
   const until = row === undefined ? undefined : wholeOrNone(row, "until");
   if (until === undefined || until <= whole(row, "now")) return;
-  throw inUse(
-    connection.shown,
-    `a service has claimed work until ${timeText(Math.min(until, LAST_TIME))}`,
-    " and wait until then",
-  );
+  const state = `a service has claimed work until ${timeText(Math.min(until, LAST_TIME))}`;
+  throw inUse(connection.shown, state, " and wait until then");
 }
 
 function inUse(shown: string, state: string, more = ""): StoreError {

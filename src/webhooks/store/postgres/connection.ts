@@ -12,22 +12,21 @@ import { readPostgresTls, tlsAttempts } from "./tls.ts";
 import { StoreError } from "../store.ts";
 import type { Answer, Parameter, Statement } from "../work.ts";
 
-/** How long things may take on a connection. */
+/** The timeouts of a connection. */
 export interface PostgresConnectionOptions {
   readonly clock: Clock;
-  /** For coming in; the address may say another time. */
+  /** The address may name another. */
   readonly connectTimeoutMs: number;
-  /** After this the server ends a statement; 0 for no limit. */
+  /** The server cancels a statement after this; 0 for no limit. */
   readonly statementTimeoutMs: number;
-  /** After this it does not wait for a row any longer. */
   readonly lockTimeoutMs: number;
-  /** How long a transaction may rest between two statements; as long as a statement takes, and more, when absent. */
+  /** Between two statements of a transaction; the statement timeout and 10 seconds when absent. */
   readonly idleTimeoutMs?: number | undefined;
-  /** Breaks off what is under way. */
+  /** Cancels the connection attempt. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What a transaction is begun for. */
+/** Whether a transaction writes. */
 export type TransactionKind = "write" | "read";
 
 type Result = pg.QueryResult<Record<string, string | number | Uint8Array | null>>;
@@ -38,24 +37,19 @@ const BEGINS: Readonly<Record<TransactionKind, string>> = {
   read: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
 };
 
-/** So much later than the server should have, we end a statement ourselves: the server is stopped, or out of reach. */
+/** How long after its timeout an unanswered statement breaks the connection: the server is stopped or unreachable. */
 const GRACE_MS = 2_000;
-/** How long a transaction may rest between two statements, beside the time for one: we may be stopped, too. */
 const IDLE_MS = 10_000;
 const FAREWELL_MS = 1_000;
 const KEEP_ALIVE_MS = 15_000;
 const USE = "Cannot use the store";
-const REFUSED_AS_SUCH = "28000";
+const INVALID_AUTHORIZATION = "28000";
 
-/**
- * A connection to PostgreSQL, for one transaction after the other. One that breaks stays so. Errors are `StoreError`s,
- * and nothing that happens on it ends in an event that nobody hears.
- */
+/** A connection to PostgreSQL for one transaction at a time; once broken it stays broken. Errors are `StoreError`s. */
 export class PostgresConnection {
   readonly #client: pg.Client;
   readonly #socket: Socket;
   readonly #clock: Clock;
-  /** Absent for no limit. */
   readonly #statementMs: number | undefined;
   readonly #texts = new PreparedTexts();
   #announcedProcess: number | undefined;
@@ -79,7 +73,7 @@ export class PostgresConnection {
     client.on("end", () => this.#break());
   }
 
-  /** Comes in at one of the hosts, with and without encryption as the address has it. */
+  /** Connects to a host, with or without TLS as the address requires. */
   static async open(
     address: PostgresAddress,
     host: PostgresHost,
@@ -93,13 +87,13 @@ export class PostgresConnection {
       try {
         return await attempt.run(options, end - clock.elapsed());
       } catch (error) {
-        if (index === attempts.length - 1 || !attempt.isRefusedAsSuch(error)) throw error;
+        if (index === attempts.length - 1 || !attempt.isKindRefused(error)) throw error;
       }
     }
-    throw new StoreError("failed", `${USE}: there is no way to come in`);
+    throw new StoreError("failed", `${USE}: no way to connect`);
   }
 
-  /** Makes a connection of a client that is about to come in; rejects when it cannot, and then nothing is left of it. */
+  /** Connects a client; destroys it when that fails. */
   static async connected(
     client: pg.Client,
     socket: Socket,
@@ -116,39 +110,41 @@ export class PostgresConnection {
     }
   }
 
-  /** The process that the other side named when it accepted the connection. */
+  /** The process that the server, or a pooler, announced. */
   get announcedProcess(): number | undefined {
     return this.#announcedProcess;
   }
 
-  /** Whether nothing can be asked any more. */
   get isBroken(): boolean {
     return this.#isBroken;
   }
 
-  /** Whether it was broken off because the server did not answer in time, as one that can still would have. */
+  /** Whether it broke because the server did not respond within the timeout. */
   get isSilent(): boolean {
     return this.#isSilent;
   }
 
-  /** Whether a transaction is under way. */
   get inTransaction(): boolean {
     return this.#client.getTransactionStatus() !== "I";
   }
 
-  /** Told once when it breaks, which may be at any time. */
+  /** Called once when it breaks, which may be at any time. */
   set onBroken(run: () => void) {
     this.#onBroken = run;
   }
 
-  /** The process of the session that answers. It is not prepared: a pooler may have given it another session. */
+  /** The process of the session that responds; not prepared, as a pooler may have switched the session. */
   async process(): Promise<number> {
     const { rows } = await this.#ask(() => this.#client.query("SELECT pg_backend_pid() AS process"));
     return Number(rows[0]?.["process"]);
   }
 
-  /** Carries out a statement, its parameters as `?`. */
-  async query(text: string, parameters: readonly Parameter[], wants: Statement["wants"]): Promise<Answer> {
+  /** Runs a statement with `?` for its parameters. */
+  async query(
+    text: string,
+    parameters: readonly Parameter[],
+    returns: Statement["returns"],
+  ): Promise<Answer> {
     const prepared = this.#texts.of(text);
     const config = {
       text: prepared.text,
@@ -156,24 +152,21 @@ export class PostgresConnection {
       values: parameters.map(boundValue),
     };
     const { rows, rowCount } = await this.#ask(() => this.#client.query(config));
-    return wants === "rows" ? { rows, changes: 0 } : { rows: [], changes: rowCount ?? 0 };
+    return returns === "rows" ? { rows, changes: 0 } : { rows: [], changes: rowCount ?? 0 };
   }
 
-  /** Begins a transaction. */
   async begin(kind: TransactionKind): Promise<void> {
     await this.#ask(() => this.#client.query(BEGINS[kind]));
   }
 
-  /** Ends it, and makes it durable. When the connection breaks on the way, nobody knows whether it is. */
+  /** Commits the transaction; when the connection breaks meanwhile, the outcome is unknown. */
   async commit(): Promise<void> {
     const { command } = await this.#ask(() => this.#client.query("COMMIT"));
-    // So it says where a statement has failed before, instead of an error.
-    if (command !== "COMMIT") {
-      throw new PostgresError("failed", `${USE}: the transaction was undone`);
-    }
+    // After a failed statement the server responds with ROLLBACK instead of an error.
+    if (command !== "COMMIT") throw new PostgresError("failed", `${USE}: the transaction was rolled back`);
   }
 
-  /** Undoes it; a connection that cannot do even that is thrown away. */
+  /** Rolls the transaction back, or destroys the connection. */
   async rollBack(): Promise<void> {
     if (this.#isBroken) return;
     try {
@@ -183,7 +176,7 @@ export class PostgresConnection {
     }
   }
 
-  /** Takes its leave of the server, within a time. */
+  /** Closes the connection, with a timeout. */
   async close(): Promise<void> {
     if (!this.#isBroken) {
       this.#onBroken = () => {};
@@ -193,9 +186,9 @@ export class PostgresConnection {
     this.destroy();
   }
 
-  /** Ends it at once; what is under way on it fails. */
+  /** Closes it immediately; a statement in flight fails. */
   destroy(): void {
-    // With encryption there are two, and the outer one may not be there yet.
+    // With TLS there are two streams, and the outer one may not exist yet.
     this.#client.connection.stream.destroy();
     this.#socket.destroy();
     this.#break();
@@ -207,7 +200,7 @@ export class PostgresConnection {
     this.#onBroken();
   }
 
-  /** Whatever a role or a database has set otherwise; and whether this is the server that takes writes. */
+  /** Overrides the settings of the role and the database; refuses a read-only server where it must accept writes. */
   async #prepare(options: PostgresConnectionOptions & { readonly mustTakeWrites: boolean }): Promise<void> {
     const { statementTimeoutMs, lockTimeoutMs, idleTimeoutMs = statementTimeoutMs + IDLE_MS } = options;
     if (options.mustTakeWrites) await this.#checkWrites();
@@ -217,7 +210,7 @@ export class PostgresConnection {
       `SET idle_in_transaction_session_timeout = ${idleTimeoutMs}`,
       "SET bytea_output = 'hex'",
       "SET standard_conforming_strings = on",
-      // For statements that are a transaction by themselves.
+      // For single statements without a transaction.
       "SET default_transaction_isolation = 'read committed'",
       "SET default_transaction_read_only = off",
     ];
@@ -227,7 +220,7 @@ export class PostgresConnection {
   async #checkWrites(): Promise<void> {
     const { rows } = await this.#ask(() => this.#client.query("SHOW transaction_read_only"));
     if (rows[0]?.["transaction_read_only"] === "off") return;
-    throw new PostgresError("read_only", `${USE}: the server takes no writes`);
+    throw new PostgresError("read_only", `${USE}: the server is read-only`);
   }
 
   async #ask(send: () => Promise<Result>): Promise<Result> {
@@ -247,7 +240,7 @@ export class PostgresConnection {
   }
 }
 
-/** One attempt to come in. */
+/** One attempt to connect. */
 class Attempt {
   readonly #address: PostgresAddress;
   readonly #host: PostgresHost;
@@ -263,37 +256,36 @@ class Attempt {
     this.#socket.once("connect", () => this.#isReached = true);
   }
 
-  /** Whether the server is there, and has refused only the kind of connection. */
-  isRefusedAsSuch(error: unknown): boolean {
+  /** Whether the server responded, and refused only the kind of connection. */
+  isKindRefused(error: unknown): boolean {
     const state = sqlStateOf(error);
-    return state === REFUSED_AS_SUCH ||
+    return state === INVALID_AUTHORIZATION ||
       this.#isReached && this.#isEncrypted && state === undefined && !this.#isOverdue;
   }
 
   async run(options: PostgresConnectionOptions, ms: number): Promise<PostgresConnection> {
     const { signal, clock } = options;
-    const breakOff = () => this.#socket.destroy();
-    signal?.addEventListener("abort", breakOff, { once: true });
+    const cancel = () => this.#socket.destroy();
+    signal?.addEventListener("abort", cancel, { once: true });
     try {
       signal?.throwIfAborted();
       const overdue = () => {
         this.#isOverdue = true;
-        breakOff();
-        return new Error("no answer in time");
+        cancel();
+        return new Error("timeout");
       };
       return await answeredWithin(this.#connect(options), ms, clock, overdue);
     } catch (error) {
-      throw withPlace(error, `Cannot reach PostgreSQL at "${hostPort(this.#host)}"`);
+      throw withPlace(error, `Cannot connect to PostgreSQL at "${hostPort(this.#host)}"`);
     } finally {
-      signal?.removeEventListener("abort", breakOff);
+      signal?.removeEventListener("abort", cancel);
     }
   }
 
   async #connect(options: PostgresConnectionOptions): Promise<PostgresConnection> {
     const { fields } = this.#address;
     const tls = this.#isEncrypted ? await readPostgresTls(fields) : undefined;
-    // The wait may be over by now.
-    if (this.#socket.destroyed) throw new Error("broken off");
+    if (this.#socket.destroyed) throw new Error("cancelled");
     const client = this.#client(tls);
     return await PostgresConnection.connected(client, this.#socket, {
       ...options,
@@ -308,7 +300,7 @@ class Attempt {
       port: this.#host.port,
       user: fields.user,
       database: fields.database,
-      // As a function, because the client looks for another one, even in files, where there is none.
+      // A function, because the client would otherwise read PGPASSWORD or a password file where there is none.
       password: () => this.#address.password() ?? "",
       application_name: fields.applicationName,
       ssl: tls ?? false,
@@ -326,7 +318,7 @@ class Attempt {
   }
 }
 
-/** The client throws at messages that it does not know, where nobody could catch it; the connection is to end then. */
+/** The client throws on unknown messages, where no caller can catch it; this breaks the connection instead. */
 function guard(stream: Duplex): void {
   const emit = stream.emit.bind(stream);
   stream.emit = (event: string | symbol, ...args: unknown[]) => {
@@ -344,7 +336,7 @@ function withPlace(error: unknown, what: string): StoreError {
   return new PostgresError(error.code, error.message.replace(USE, what), error.sqlState);
 }
 
-/** The client fills what it was not given from variables of the environment. */
+/** The client takes absent options from environment variables. */
 function withoutEnvironment(client: object, options: string | undefined): void {
   const { connectionParameters } = client as { readonly connectionParameters: Record<string, unknown> };
   connectionParameters["options"] = options;

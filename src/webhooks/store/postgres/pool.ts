@@ -1,29 +1,28 @@
 import { backoffMs, type BackoffTimes } from "../../../base/backoff.ts";
 import type { Clock } from "../../../base/clock.ts";
 import { errorText } from "../../../base/error_text.ts";
-import { settledWithin } from "../../../base/wait.ts";
 import type { PostgresAddress } from "../../../base/postgres_address.ts";
-import { PostgresConnection, type PostgresConnectionOptions } from "./connection.ts";
+import { settledWithin } from "../../../base/wait.ts";
 import { StoreError } from "../store.ts";
+import { PostgresConnection, type PostgresConnectionOptions } from "./connection.ts";
 
-/** For how connections are shared. */
+/** For a connection pool. */
 export interface PostgresPoolOptions extends Omit<PostgresConnectionOptions, "signal"> {
   readonly address: PostgresAddress;
   readonly clock: Clock;
   /** From 0 to below 1. */
   readonly random: () => number;
-  /** How many connections there are at most. */
+  /** Most connections. */
   readonly size: number;
-  /** How many may wait for one. */
+  /** Most operations that wait for a connection, and for how long. */
   readonly maxWaiting: number;
-  /** How long one waits for a connection at most. */
   readonly waitMs: number;
-  /** Told each time that the database is reached after it was not. */
+  /** Called each time that the database is connected after it was not. */
   readonly onConnected?: (() => void) | undefined;
 }
 
-/** How the connections are. */
-export interface PostgresPoolFigures {
+/** The numbers of connections and of operations that wait for one. */
+export interface PostgresPoolMetrics {
   readonly open: number;
   readonly idle: number;
   readonly waiting: number;
@@ -35,29 +34,28 @@ interface Waiter {
 }
 
 const BACKOFF: BackoffTimes = { firstMs: 100, longestMs: 1_000 };
-/** How long work under way is waited for at the end. */
+/** How long operations in flight may take when the pool is closed. */
 const CLOSE_MS = 5_000;
 
 /**
- * Connections to the database, as many as are needed and allowed. While it is away nobody waits: who asks is refused at
- * once, and it is looked for again and again. Of several hosts the first is taken that will do.
+ * Connections to the database, opened as needed. While the database is unavailable requests fail immediately, and the
+ * pool reconnects with backoff, to the first of several hosts that accepts.
  */
 export class PostgresPool {
   readonly #options: PostgresPoolOptions;
   readonly #ending = new AbortController();
   readonly #open = new Set<PostgresConnection>();
-  /** The one that rested least is the last. */
+  /** The most recently used is the last. */
   readonly #idle: PostgresConnection[] = [];
   readonly #waiting = new Set<Waiter>();
-  /** Those of them that come before all others. */
   readonly #urgent = new Set<Waiter>();
   readonly #connecting = new Set<Promise<void>>();
-  /** Connections to a server that has been found to be silent, or to take no writes any more; they are used no more. */
+  /** Connections to a server that is silent, or became read-only; they are closed instead of reused. */
   #outdated = new WeakSet<PostgresConnection>();
   #host = 0;
   #failures = 0;
   #failure: string | undefined;
-  #isReached = false;
+  #isConnected = false;
   #cancelRetry: (() => void) | undefined;
   #drained: (() => void) | undefined;
 
@@ -65,20 +63,17 @@ export class PostgresPool {
     this.#options = options;
   }
 
-  /** Why the database cannot be reached, if it could not be the last time. */
+  /** Why the last connection attempt failed, if it did. */
   get failure(): string | undefined {
     return this.#failure;
   }
 
-  /** How the connections are at the moment. */
-  get figures(): PostgresPoolFigures {
+  /** The metrics at the moment. */
+  get metrics(): PostgresPoolMetrics {
     return { open: this.#open.size, idle: this.#idle.length, waiting: this.#waiting.size };
   }
 
-  /**
-   * Lends a connection for as long as the work takes; throws "busy" when there is none in time. What is urgent waits for
-   * no more than what is urgent as well.
-   */
+  /** Lends a connection to the work; throws "busy" after the timeout. Urgent work takes precedence over other work. */
   async use<T>(
     work: (connection: PostgresConnection) => Promise<T>,
     { isUrgent = false }: { readonly isUrgent?: boolean | undefined } = {},
@@ -87,7 +82,7 @@ export class PostgresPool {
     try {
       return await work(connection);
     } catch (error) {
-      // What holds for one holds for all, as they are to the same server; of those it was known of nothing follows.
+      // All connections are to the same server; outdated ones prove nothing new.
       const isUseless = connection.isSilent || error instanceof StoreError && error.code === "read_only";
       if (isUseless && !this.#outdated.has(connection)) this.#outdate();
       throw error;
@@ -96,7 +91,7 @@ export class PostgresPool {
     }
   }
 
-  /** Refuses who waits, lets work under way end, within a limit, and then ends all connections. */
+  /** Rejects the waiting, lets work in flight end, with a timeout, and closes all connections. */
   async close(): Promise<void> {
     this.#cancelRetry?.();
     this.#ending.abort(new StoreError("closed", "Cannot use the store: it is closed"));
@@ -114,15 +109,13 @@ export class PostgresPool {
     const { signal } = this.#ending;
     if (signal.aborted) return Promise.reject(signal.reason);
     if (this.#failure !== undefined && this.#open.size === 0) return Promise.reject(busy(this.#failure));
-    if (this.#waiting.size >= this.#options.maxWaiting && !isUrgent) {
+    const { clock, waitMs, maxWaiting } = this.#options;
+    if (this.#waiting.size >= maxWaiting && !isUrgent) {
       return Promise.reject(busy(`${this.#waiting.size} operations wait for a connection`));
     }
     const { promise, resolve, reject } = Promise.withResolvers<PostgresConnection>();
-    const { clock, waitMs } = this.#options;
-    const cancel = clock.after(
-      waitMs,
-      () => waiter.reject(busy(`no connection was free within ${waitMs} ms`)),
-    );
+    const timeout = () => waiter.reject(busy(`no connection was free within ${waitMs} ms`));
+    const cancel = clock.after(waitMs, timeout);
     const settle = <V>(run: (value: V) => void) => (value: V) => {
       cancel();
       this.#waiting.delete(waiter);
@@ -138,10 +131,10 @@ export class PostgresPool {
 
   #giveBack(connection: PostgresConnection): void {
     if (connection.isBroken) return;
-    // Nobody may find himself in a transaction of somebody else.
-    if (this.#ending.signal.aborted || this.#outdated.has(connection) || connection.inTransaction) {
-      void this.#discard(connection);
-    } else this.#hand(connection);
+    const { aborted } = this.#ending.signal;
+    // No operation may get a connection in the transaction of another.
+    if (aborted || this.#outdated.has(connection) || connection.inTransaction) void this.#discard(connection);
+    else this.#hand(connection);
   }
 
   #hand(connection: PostgresConnection): void {
@@ -159,20 +152,20 @@ export class PostgresPool {
     this.#open.delete(connection);
     const index = this.#idle.indexOf(connection);
     if (index !== -1) this.#idle.splice(index, 1);
-    if (this.#open.size > 0) return void this.#connectWhereNeeded();
-    this.#isReached = false;
-    this.#drained?.();
+    if (this.#open.size === 0) {
+      this.#isConnected = false;
+      this.#drained?.();
+    }
     this.#connectWhereNeeded();
   }
 
-  /** Gives up all connections: a server that takes no writes has stepped down, one that is silent may be gone. */
   #outdate(): void {
     for (const connection of this.#open) this.#outdated.add(connection);
-    this.#isReached = false;
+    this.#isConnected = false;
     for (const connection of this.#idle.splice(0)) void this.#discard(connection);
   }
 
-  /** Comes in as often as somebody waits; as long as there is no connection, one attempt says enough. */
+  /** Opens a connection for each waiter; without any connection, a single attempt is enough. */
   #connectWhereNeeded(): void {
     if (this.#ending.signal.aborted || this.#cancelRetry !== undefined) return;
     const { size } = this.#options;
@@ -181,7 +174,7 @@ export class PostgresPool {
   }
 
   #connect(): void {
-    const connecting = this.#reach().then(
+    const connecting = this.#openConnection().then(
       (connection) => this.#take(connection),
       (error) => this.#fail(error),
     ).finally(() => {
@@ -191,20 +184,18 @@ export class PostgresPool {
     this.#connecting.add(connecting);
   }
 
-  /** Comes in at the first host that will do, beginning with the one that did before. */
-  async #reach(): Promise<PostgresConnection> {
+  /** Connects to the first host that accepts, beginning with the last one that did. */
+  async #openConnection(): Promise<PostgresConnection> {
     const { address, ...options } = this.#options;
     const { hosts } = address.fields;
     const failures: unknown[] = [];
-    for (let tried = 0; tried < hosts.length; tried++) {
+    for (const [tried] of hosts.entries()) {
       const index = (this.#host + tried) % hosts.length;
       const host = hosts[index];
       if (host === undefined) continue;
       try {
-        const connection = await PostgresConnection.open(address, host, {
-          ...options,
-          signal: this.#ending.signal,
-        });
+        const { signal } = this.#ending;
+        const connection = await PostgresConnection.open(address, host, { ...options, signal });
         this.#host = index;
         return connection;
       } catch (error) {
@@ -222,8 +213,8 @@ export class PostgresPool {
     this.#failure = undefined;
     if (this.#ending.signal.aborted) return void this.#discard(connection);
     this.#hand(connection);
-    if (this.#isReached) return;
-    this.#isReached = true;
+    if (this.#isConnected) return;
+    this.#isConnected = true;
     this.#options.onConnected?.();
   }
 
@@ -234,13 +225,11 @@ export class PostgresPool {
       for (const waiter of [...this.#waiting]) waiter.reject(busy(this.#failure));
     }
     if (this.#cancelRetry !== undefined) return;
-    this.#failures++;
     const { clock, random } = this.#options;
-    const ms = backoffMs(this.#failures, random(), BACKOFF);
-    this.#cancelRetry = clock.after(ms, () => {
+    this.#cancelRetry = clock.after(backoffMs(++this.#failures, random(), BACKOFF), () => {
       this.#cancelRetry = undefined;
       if (this.#open.size === 0) return this.#connect();
-      // Only further ones could not be had.
+      // Only additional connections failed.
       this.#failure = undefined;
       this.#connectWhereNeeded();
     });
@@ -249,4 +238,53 @@ export class PostgresPool {
 
 function busy(state: string): StoreError {
   return new StoreError("busy", state.startsWith("Cannot") ? state : `Cannot use the store: ${state}`);
+}
+
+/** How often the sessions are compared: other clients of the pooler change the order. */
+const ROUNDS = 3;
+
+/**
+ * Throws when a pooler moves a connection from one session to another between transactions. The settings and prepared
+ * statements of the store belong to a session, so that would work alone and fail under load.
+ */
+export async function refuseTransactionPooler(
+  pool: PostgresPool,
+  options: PostgresPoolOptions,
+  shownAddress: string,
+): Promise<void> {
+  // A pooler announces its own process; without one there is nothing more to check.
+  const isDirect = await pool.use(async (connection) => {
+    return await connection.process() === connection.announcedProcess;
+  });
+  if (isDirect || !await movesSessions({ ...options, size: 2, onConnected: undefined })) return;
+  throw new StoreError(
+    "failed",
+    `Cannot use the store "${shownAddress}": a pooler gives its transactions to different sessions; ` +
+      "set the pooler to session mode, or connect without it",
+  );
+}
+
+/** Looks for a connection whose session changes, or is also that of another connection. */
+async function movesSessions(options: PostgresPoolOptions): Promise<boolean> {
+  const pool = new PostgresPool({ ...options, waitMs: options.connectTimeoutMs });
+  try {
+    return await pool.use((one) =>
+      pool.use(async (other) => {
+        const processes = new Map<PostgresConnection, number>();
+        // A pooler may pick the most or the least recently used session.
+        for (const connection of Array.from({ length: ROUNDS }, () => [one, other]).flat()) {
+          const known = processes.get(connection) ?? await connection.process();
+          if (await connection.process() !== known) return true;
+          processes.set(connection, known);
+        }
+        return processes.get(one) === processes.get(other);
+      })
+    );
+  } catch (error) {
+    // Where a second connection gets no session, the first one keeps its own.
+    if (error instanceof StoreError && error.code === "busy") return false;
+    throw error;
+  } finally {
+    await pool.close();
+  }
 }

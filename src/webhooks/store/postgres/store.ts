@@ -1,69 +1,62 @@
 import type { Clock } from "../../../base/clock.ts";
-import { type OperationOptions, OperationStore } from "../operation_store.ts";
-import { parsePostgresAddress, shownPostgresAddress } from "../../../base/postgres_address.ts";
+import type { Logger } from "../../../base/log.ts";
+import { parsePostgresAddress, redactedAddress } from "../../../base/postgres_address.ts";
 import { migratePostgres } from "./migration.ts";
-import { PostgresPool } from "./pool.ts";
-import { POSTGRES_TABLES } from "./schema.ts";
-import { claimDeliveries } from "./claims.ts";
-import * as deliveries from "../deliveries.ts";
-import * as executions from "../executions.ts";
-import { refuseTransactionPooler } from "./pooler.ts";
-import { foldTally, isTallyLong } from "./tally.ts";
-import { PostgresTransactions, type TransactionFigures } from "./transactions.ts";
-import { storeFigures } from "../records.ts";
+import { PostgresPool, refuseTransactionPooler } from "./pool.ts";
+import { POSTGRES_TABLES } from "../schema.ts";
+import { claimDeliveries } from "./claim_deliveries.ts";
+import { finishAttempt, renewClaims } from "../delivery_claims.ts";
+import { commitExecution, renewExecutionClaims } from "../executions.ts";
+import { PostgresTransactions, type TransactionMetrics } from "./transactions.ts";
+import { rowMetrics } from "../tally.ts";
 import { clearRemoved, isAnythingRemoved } from "../removals.ts";
-import { whole } from "../rows.ts";
-import { get, postgresOnly, type Work } from "../work.ts";
+import { text, whole } from "../rows.ts";
+import { all, get, run, type Work } from "../work.ts";
 import {
-  type AdministrationStore,
-  type DeliveryStore,
-  type ExecutionStore,
+  type ClaimOptions,
+  type Operation,
+  type RemovalOptions,
   StoreError,
-  type StoreFigures,
+  type StoreMetrics,
   type WebhookStore,
 } from "../store.ts";
 
-/** How a PostgreSQL store is opened. */
-export interface PostgresStoreOptions extends OperationOptions {
-  /** With name and password. */
+/** For a PostgreSQL store. */
+export interface PostgresStoreOptions {
+  readonly logger: Logger;
+  /** With user and password. */
   readonly address: string;
   /** Most connections. */
   readonly poolSize: number;
   readonly connectTimeoutMs: number;
   readonly statementTimeoutMs: number;
   readonly lockTimeoutMs: number;
-  /** For waits and durations, and the times that the store writes of itself: best the clock of the database. */
+  /** For timeouts and durations. */
   readonly clock: Clock;
-  /** From 0 to below 1; by chance when absent. */
+  /** From 0 to below 1; `Math.random` when absent. */
   readonly random?: (() => number) | undefined;
-  /** Told of each commit: how long it took, and how many operations it held. */
+  /** Called after each commit, with its duration and number of operations. */
   readonly onCommit?: ((elapsedMs: number, operations: number) => void) | undefined;
-  /** Told each time that the database is reached after it was not. */
+  /** Called each time that the database is connected after it was not. */
   readonly onConnected?: (() => void) | undefined;
 }
 
-/** What a PostgreSQL store has beside the port. */
+/** What a PostgreSQL store has in addition to the port. */
 export interface PostgresExtras {
   /** The version of its schema. */
   readonly schemaVersion: number;
-  /** How many operations wait for a connection. */
+  /** Operations that wait for a connection. */
   readonly waiting: number;
-  /** What the commits have cost so far. */
-  readonly commits: TransactionFigures;
-  /** How often an operation was undone and begun anew, as others were in its way. */
-  readonly repeats: number;
+  readonly commits: TransactionMetrics;
   /** The time of the database, in milliseconds. */
   databaseTime(): Promise<number>;
 }
 
 const MAX_WAITING = 10_000;
-/**
- * A transaction rests no longer between two statements: a machine that was stopped in the middle of one, or cannot be
- * reached any more, keeps the rows that the others wait for.
- */
+/** A machine that stops in the middle of a transaction keeps its rows locked for this long. */
 const IDLE_MS = 3_000;
 
-/** Opens the store in a database, whose tables are made or brought up to date. */
+/** Opens the store in a database and migrates its tables. */
 export async function openPostgresStore(
   options: PostgresStoreOptions,
 ): Promise<WebhookStore & PostgresExtras> {
@@ -75,12 +68,11 @@ export async function openPostgresStore(
     random,
     size: options.poolSize,
     maxWaiting: MAX_WAITING,
-    // As long as whoever has a connection may take for a statement.
     waitMs: statementTimeoutMs,
     idleTimeoutMs: IDLE_MS,
   };
   const pool = new PostgresPool(poolOptions);
-  // An index on a large table takes longer to build than a statement may take.
+  // To build an index on a large table may take longer than the statement timeout.
   const unlimitedPool = new PostgresPool({
     ...poolOptions,
     size: 1,
@@ -89,15 +81,15 @@ export async function openPostgresStore(
   });
   try {
     const transactions = new PostgresTransactions(pool, { ...options, random });
-    const name = shownPostgresAddress(address);
-    await refuseTransactionPooler({ pool, poolOptions, shownAddress: name });
+    const name = redactedAddress(address);
+    await refuseTransactionPooler(pool, poolOptions, name);
     const unlimited = new PostgresTransactions(unlimitedPool, { clock: options.clock, random });
     const { from, to } = await migratePostgres({
       read: (work) => transactions.read(work),
       perform: (work) => unlimited.perform(work),
     }, { shownAddress: name });
-    if (from !== to) logger.info("store brought up to date", { address: name, from, to });
-    return new PostgresStore({ pool, transactions, name, version: to }, options);
+    if (from !== to) logger.info("Store migrated", { address: name, from, to });
+    return new PostgresStore({ pool, transactions, name, version: to }, logger);
   } catch (error) {
     await pool.close();
     throw error;
@@ -114,106 +106,112 @@ interface StoreParts {
   readonly version: number;
 }
 
-const BYTES = postgresOnly(
-  `SELECT CAST(sum(pg_total_relation_size(CAST(name AS regclass))) AS BIGINT) AS bytes
-   FROM unnest(CAST(? AS TEXT[])) AS tables (name)`,
-);
+const BYTES = `SELECT CAST(sum(pg_total_relation_size(CAST(name AS regclass))) AS BIGINT) AS bytes
+   FROM unnest(CAST(? AS TEXT[])) AS tables (name)`;
 const TIME = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) AS now";
 
-/** How often rows of the tally are folded in one go; others get at the store in between. */
+/** Most rows of the tally that are folded in a transaction, and most transactions in a row. */
+const FOLDED_ROWS = 10_000;
 const MAX_FOLDS = 10;
+/** A shorter tally is not worth the write. */
+const LONG_TALLY = 500;
 
-/** The port over a pool of connections: each operation is a transaction on one of them. */
-class PostgresStore extends OperationStore implements WebhookStore, PostgresExtras {
+const TALLY_LENGTH = `SELECT count(*) AS count FROM (SELECT 1 FROM tally LIMIT ${LONG_TALLY}) AS first`;
+
+// In two statements of one transaction: CockroachDB refuses two changes of a table in one statement.
+const TAKE_TALLY = `
+  WITH portion AS MATERIALIZED (SELECT seq FROM tally ORDER BY seq LIMIT ${FOLDED_ROWS} FOR UPDATE SKIP LOCKED),
+    gone AS (DELETE FROM tally WHERE seq IN (SELECT seq FROM portion) RETURNING name, count)
+  SELECT name, CAST(sum(count) AS BIGINT) AS count FROM gone GROUP BY name HAVING sum(count) <> 0 ORDER BY name`;
+
+const ADD_TALLY = `
+  INSERT INTO tally (name, count)
+  SELECT name, count FROM unnest(CAST(? AS TEXT[]), CAST(? AS BIGINT[])) AS sums (name, count)`;
+
+/** These take precedence: work in progress keeps its claims and writes its results, however many operations wait. */
+const URGENT: ReadonlySet<unknown> = new Set([
+  renewClaims,
+  renewExecutionClaims,
+  finishAttempt,
+  commitExecution,
+]);
+
+class PostgresStore implements WebhookStore, PostgresExtras {
   readonly schemaVersion: number;
   readonly #parts: StoreParts;
-  readonly #underWay = new Set<Promise<unknown>>();
+  readonly #logger: Logger;
+  readonly #inFlight = new Set<Promise<unknown>>();
   #isClosed = false;
 
-  constructor(parts: StoreParts, options: OperationOptions) {
-    super(options);
+  constructor(parts: StoreParts, logger: Logger) {
     this.schemaVersion = parts.version;
     this.#parts = parts;
+    this.#logger = logger;
   }
 
   get waiting() {
-    return this.#parts.pool.figures.waiting;
-  }
-  get commits() {
-    return this.#parts.transactions.figures;
-  }
-  get repeats() {
-    return this.commits.repeats;
+    return this.#parts.pool.metrics.waiting;
   }
 
-  /** In one statement alone, so that whoever asks knows best when it was that time. */
-  databaseTime = () =>
-    this.#run(async () => {
+  get commits() {
+    return this.#parts.transactions.metrics;
+  }
+
+  /** In one statement without a transaction, so that the caller knows best when it was that time. */
+  databaseTime() {
+    return this.#run(async () => {
       const { rows } = await this.#parts.pool.use((connection) => connection.query(TIME, [], "rows"));
       return whole(rows[0], "now");
     });
+  }
 
-  claimDeliveries = (options: Parameters<DeliveryStore["claimDeliveries"]>[0]) =>
-    this.write(() => claimDeliveries({ ...options, ...this.faults }));
+  read<A extends readonly unknown[], T>(operation: Operation<A, T>, ...args: A): Promise<T> {
+    return this.#run(() => this.#parts.transactions.read(() => operation(...args)));
+  }
 
-  // However many ask for something new, what goes on does not lose its claims over it, and its results are written.
-  override renewClaims = (claimIds: readonly string[], leaseUntil: number) =>
-    this.#writeFirst(() => deliveries.renewClaims(claimIds, leaseUntil));
-  override renewExecutionClaims = (claimIds: readonly string[], leaseUntil: number) =>
-    this.#writeFirst(() => executions.renewExecutionClaims(claimIds, leaseUntil));
-  override finishAttempt = (options: Parameters<DeliveryStore["finishAttempt"]>[0]) =>
-    this.#writeFirst(() => deliveries.finishAttempt(options));
-  override commitExecution = (options: Parameters<ExecutionStore["commitExecution"]>[0]) =>
-    this.#writeFirst(() => executions.commitExecution({ ...options, newId: this.faults.newId }));
+  write<A extends readonly unknown[], T>(operation: Operation<A, T>, ...args: A): Promise<T> {
+    const isUrgent = URGENT.has(operation);
+    return this.#run(() => this.#parts.transactions.perform(() => operation(...args), { isUrgent }));
+  }
 
-  /** Makes few rows of what was tallied meanwhile, too, once nothing else is left to do. */
-  clearRemoved = async (options: Parameters<AdministrationStore["clearRemoved"]>[0]) => {
-    if (await this.read(isAnythingRemoved) && await this.write(() => clearRemoved(options))) return true;
+  claimDeliveries(options: ClaimOptions) {
+    return this.write(claimDeliveries, { ...options, logger: this.#logger });
+  }
+
+  /** Folds the tally as well, once nothing is left to remove. */
+  async clearRemoved(options: RemovalOptions): Promise<boolean> {
+    if (await this.read(isAnythingRemoved) && await this.write(clearRemoved, options)) return true;
     for (let folds = 0; folds < MAX_FOLDS && await this.read(isTallyLong); folds++) {
       await this.write(foldTally);
     }
     return false;
-  };
+  }
 
-  figures = async (now: number): Promise<StoreFigures> => {
-    const figures = await this.read(() => storeFigures(now));
-    return { ...figures, bytes: await this.#bytes() };
-  };
+  async metrics(now: number): Promise<StoreMetrics> {
+    return { ...await this.read(rowMetrics, now), bytes: await this.#bytes() };
+  }
 
-  /** Ends what was asked for before, and the connections; twice is fine. */
+  /** Waits for the operations in flight and closes the connections; a second call does nothing. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.allSettled(this.#underWay);
+    await Promise.allSettled(this.#inFlight);
     await this.#parts.pool.close();
   }
 
-  protected read<T>(work: () => Work<T>): Promise<T> {
-    return this.#run(() => this.#parts.transactions.read(work));
-  }
-
-  protected write<T>(work: () => Work<T>): Promise<T> {
-    return this.#run(() => this.#parts.transactions.perform(work));
-  }
-
-  #writeFirst<T>(work: () => Work<T>): Promise<T> {
-    const options = { isUrgent: true };
-    return this.#run(() => this.#parts.transactions.perform(work, options));
-  }
-
-  async #run<T>(ask: () => Promise<T>): Promise<T> {
+  async #run<T>(operation: () => Promise<T>): Promise<T> {
     if (this.#isClosed) {
       throw new StoreError("closed", `Cannot use the store "${this.#parts.name}": it is closed`);
     }
-    const answer = ask();
-    this.#underWay.add(answer);
+    const result = operation();
+    this.#inFlight.add(result);
     try {
-      return await answer;
+      return await result;
     } finally {
-      this.#underWay.delete(answer);
+      this.#inFlight.delete(result);
     }
   }
 
-  /** Not every database of this kind tells its size: then it is 0. */
+  /** 0 where a database compatible with PostgreSQL does not report its size. */
   async #bytes(): Promise<number> {
     try {
       return await this.read(storeBytes);
@@ -226,4 +224,14 @@ class PostgresStore extends OperationStore implements WebhookStore, PostgresExtr
 
 function* storeBytes(): Work<number> {
   return whole(yield* get(BYTES, POSTGRES_TABLES), "bytes");
+}
+
+function* isTallyLong(): Work<boolean> {
+  return whole(yield* get(TALLY_LENGTH), "count") === LONG_TALLY;
+}
+
+function* foldTally(): Work<void> {
+  const sums = yield* all(TAKE_TALLY);
+  if (sums.length === 0) return;
+  yield* run(ADD_TALLY, sums.map((row) => text(row, "name")), sums.map((row) => whole(row, "count")));
 }

@@ -1,120 +1,110 @@
 import { backoffMs, type BackoffTimes } from "../../../base/backoff.ts";
 import type { Clock } from "../../../base/clock.ts";
 import { errorText } from "../../../base/error_text.ts";
+import { type Answer, NO_ANSWER, type Statement, textOf, type Work } from "../work.ts";
 import type { PostgresConnection, TransactionKind } from "./connection.ts";
 import { isConflict, PostgresError, sqlStateOf } from "./error.ts";
 import type { PostgresPool } from "./pool.ts";
-import type { Answer, Statement, Work } from "../work.ts";
 
-/** What the transactions have cost since the store was opened. */
-export interface TransactionFigures {
+/** Metrics of the transactions since the store was opened. */
+export interface TransactionMetrics {
   readonly commits: number;
-  /** How many operations they held: each is a transaction of its own. */
+  /** Each is its own transaction. */
   readonly operations: number;
-  /** How long they took together, without what was undone. */
+  /** Without what was rolled back. */
   readonly elapsedMs: number;
-  /** How often one was undone and begun anew. */
-  readonly repeats: number;
+  /** How often a transaction was retried after a conflict. */
+  readonly retries: number;
 }
 
-/** For how transactions are carried out. */
+/** For transactions. */
 export interface PostgresTransactionsOptions {
   readonly clock: Clock;
   /** From 0 to below 1. */
   readonly random: () => number;
-  /** Told of each commit. */
   readonly onCommit?: ((elapsedMs: number, operations: number) => void) | undefined;
 }
 
 type LendOptions = Parameters<PostgresPool["use"]>[1];
 
-const NOTHING: Answer = { rows: [], changes: 0 };
 const MAX_TRIES = 10;
-const BETWEEN: BackoffTimes = { firstMs: 4, longestMs: 250 };
+const BACKOFF: BackoffTimes = { firstMs: 4, longestMs: 250 };
 
-/** Carries out operations of the store, each as a transaction that is begun anew when another was in its way. */
+/** Runs operations of the store, each as a transaction that is retried after a conflict. */
 export class PostgresTransactions {
   readonly #pool: PostgresPool;
   readonly #options: PostgresTransactionsOptions;
-  #figures: TransactionFigures = { commits: 0, operations: 0, elapsedMs: 0, repeats: 0 };
+  #metrics: TransactionMetrics = { commits: 0, operations: 0, elapsedMs: 0, retries: 0 };
 
   constructor(pool: PostgresPool, options: PostgresTransactionsOptions) {
     this.#pool = pool;
     this.#options = options;
   }
 
-  /** What the transactions have cost so far. */
-  get figures(): TransactionFigures {
-    return this.#figures;
+  /** The metrics so far. */
+  get metrics(): TransactionMetrics {
+    return this.#metrics;
   }
 
-  /**
-   * Carries out an operation that writes; what it answers is durable. When it throws "busy" its outcome may be unknown:
-   * the connection may break in the moment of the commit.
-   */
+  /** Runs an operation that writes, durably. After "busy" its outcome may be unknown: the commit may have been lost. */
   async perform<T>(work: () => Work<T>, options: LendOptions = {}): Promise<T> {
-    return await this.#repeat("write", work, options);
+    return await this.#retry("write", work, options);
   }
 
-  /** Carries out an operation that only reads, all of it in the same state of the database. */
+  /** Runs an operation that only reads, in one state of the database. */
   async read<T>(work: () => Work<T>): Promise<T> {
-    return await this.#repeat("read", work, {});
+    return await this.#retry("read", work, {});
   }
 
-  async #repeat<T>(kind: TransactionKind, work: () => Work<T>, options: LendOptions): Promise<T> {
+  async #retry<T>(kind: TransactionKind, work: () => Work<T>, options: LendOptions): Promise<T> {
+    const { clock, random } = this.#options;
     for (let tries = 1;; tries++) {
       try {
-        return await this.#pool.use((connection) => this.#carryOut(connection, kind, work), options);
+        return await this.#pool.use((connection) => this.#run(connection, kind, work), options);
       } catch (error) {
         if (!isConflict(error)) throw error;
-        if (tries === MAX_TRIES) throw givenUp(error);
+        if (tries === MAX_TRIES) {
+          const state = `${MAX_TRIES} conflicts with others: ${errorText(error)}`;
+          throw new PostgresError("busy", `Cannot use the store: ${state}`, sqlStateOf(error));
+        }
       }
-      this.#figures = { ...this.#figures, repeats: this.#figures.repeats + 1 };
-      // Not on the connection, which others can use meanwhile.
-      await this.#rest(tries);
+      this.#metrics = { ...this.#metrics, retries: this.#metrics.retries + 1 };
+      // Without the connection, which others can use meanwhile.
+      await new Promise<void>((resolve) => clock.after(backoffMs(tries, random(), BACKOFF), resolve));
     }
   }
 
-  async #carryOut<T>(connection: PostgresConnection, kind: TransactionKind, work: () => Work<T>): Promise<T> {
+  async #run<T>(connection: PostgresConnection, kind: TransactionKind, work: () => Work<T>): Promise<T> {
     const since = this.#options.clock.elapsed();
     const begun = work();
     const first = nextStatement(begun, begun.next());
     if (first.done === true) return first.value;
     const value = first.value.isAlone === true
       ? last(begun, await answer(connection, first.value))
-      : await between(connection, kind, begun, first.value);
+      : await transaction(connection, kind, begun, first.value);
     if (kind === "write") this.#count(this.#options.clock.elapsed() - since);
     return value;
   }
 
   #count(elapsedMs: number): void {
-    const { commits, operations, repeats } = this.#figures;
-    const sum = this.#figures.elapsedMs + elapsedMs;
-    this.#figures = { commits: commits + 1, operations: operations + 1, elapsedMs: sum, repeats };
+    const { commits, operations, retries } = this.#metrics;
+    const sum = this.#metrics.elapsedMs + elapsedMs;
+    this.#metrics = { commits: commits + 1, operations: operations + 1, elapsedMs: sum, retries };
     this.#options.onCommit?.(elapsedMs, 1);
-  }
-
-  #rest(tries: number): Promise<void> {
-    const { clock, random } = this.#options;
-    return new Promise((resolve) => void clock.after(backoffMs(tries, random(), BETWEEN), resolve));
   }
 }
 
-/** Carries out the statements of an operation, from the first on, between the begin and the end of a transaction. */
-async function between<T>(
+/** Runs the statements of an operation, from the first on, in a transaction. */
+async function transaction<T>(
   connection: PostgresConnection,
   kind: TransactionKind,
   work: Work<T>,
   first: Statement,
 ): Promise<T> {
-  let value: T;
+  let step: IteratorResult<Statement, T> = { value: first, done: false };
   try {
     await connection.begin(kind);
-    let step = nextStatement(work, work.next(await answer(connection, first)));
-    while (step.done !== true) {
-      step = nextStatement(work, work.next(await answer(connection, step.value)));
-    }
-    value = step.value;
+    while (step.done !== true) step = nextStatement(work, work.next(await answer(connection, step.value)));
   } catch (error) {
     await connection.rollBack();
     throw error;
@@ -122,36 +112,27 @@ async function between<T>(
   try {
     await connection.commit();
   } catch (error) {
-    // Whatever it was, the connection may still be in the middle of it.
+    // The connection may still be in the middle of the transaction.
     if (!isConflict(error)) connection.destroy();
     throw error;
   }
-  return value;
+  return step.value;
 }
 
-/** What an operation answers that has got the answer to its only statement, which the server has made durable. */
+/** The result of an operation after its only statement, which the server has committed. */
 function last<T>(work: Work<T>, answer: Answer): T {
   const step = nextStatement(work, work.next(answer));
   if (step.done === true) return step.value;
-  throw new Error("Cannot carry out an operation: a statement that is alone is followed by another");
+  throw new Error("Cannot run an operation: a statement that is alone is followed by another");
 }
 
-/** The operation as far as it goes without the server: what only other databases need is passed over. */
+/** The next statement that is not empty in PostgreSQL. */
 function nextStatement<T>(work: Work<T>, step: IteratorResult<Statement, T>): IteratorResult<Statement, T> {
   let next = step;
-  while (next.done !== true && textOf(next.value) === "") next = work.next(NOTHING);
+  while (next.done !== true && textOf(next.value, "postgres") === "") next = work.next(NO_ANSWER);
   return next;
 }
 
 async function answer(connection: PostgresConnection, statement: Statement): Promise<Answer> {
-  return await connection.query(textOf(statement), statement.parameters, statement.wants);
-}
-
-function textOf({ sql }: Statement): string {
-  return typeof sql === "string" ? sql : sql.postgres;
-}
-
-function givenUp(error: unknown): PostgresError {
-  const state = `others were in the way ${MAX_TRIES} times: ${errorText(error)}`;
-  return new PostgresError("busy", `Cannot use the store: ${state}`, sqlStateOf(error));
+  return await connection.query(textOf(statement, "postgres"), statement.parameters, statement.returns);
 }

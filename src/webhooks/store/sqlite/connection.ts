@@ -2,27 +2,33 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlit
 import { dirname } from "node:path";
 import { errorText } from "../../../base/error_text.ts";
 import { StoreError } from "../store.ts";
-import { StoreFiles } from "./files.ts";
-import { storedText } from "../stored_text.ts";
-import { type Answer, type Parameter, performed, type Row, type Statement, type Work } from "../work.ts";
+import {
+  type Answer,
+  NO_ANSWER,
+  type Parameter,
+  performed,
+  type Row,
+  type Statement,
+  storedText,
+  textOf,
+  type Work,
+} from "../work.ts";
 
-/** How a database file is opened. */
+/** For a database file. */
 export interface ConnectionOptions {
-  /** How long a statement waits for another process that writes; 2 seconds when absent. */
+  /** How long a statement waits for the writes of another process; 2 seconds when absent. */
   readonly busyTimeoutMs?: number | undefined;
-  /** Whether nothing is written, and no file made. */
+  /** Whether nothing is written, and no file created. */
   readonly readOnly?: boolean | undefined;
-  /** Said to the connection after our own; tests make a store small, or one that cannot be written, with it. */
+  /** Run after our own, such as to limit the size of a store in tests. */
   readonly pragmas?: readonly string[] | undefined;
 }
 
 const BUSY_TIMEOUT_MS = 2_000;
-const NOTHING: Answer = { rows: [], changes: 0 };
-
-// For the switch to the write-ahead log nobody waits inside SQLite; so often it is asked again.
+// SQLite does not wait for a lock when it switches to the write-ahead log.
 const OPEN_TRIES = 20;
 
-/** Primary result codes of SQLite, as our codes. */
+/** By the primary result codes of SQLite. */
 const CODES: Readonly<Record<number, StoreError["code"]>> = {
   5: "busy",
   6: "busy",
@@ -32,14 +38,13 @@ const CODES: Readonly<Record<number, StoreError["code"]>> = {
 
 /** An open database file, whose statements are prepared once. Errors are `StoreError`s. */
 export class SqliteConnection {
-  /** Where the database file is. */
   readonly path: string;
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
   readonly #files: StoreFiles | undefined;
   #open = true;
 
-  /** Opens the file, which is made with its folder when missing; nobody else may read it. */
+  /** Opens the file and creates it with its folder when missing; only its owner may read it. */
   constructor(path: string, options: ConnectionOptions = {}) {
     this.path = path;
     this.#database = translated(`Cannot open the store "${path}"`, () => {
@@ -60,7 +65,7 @@ export class SqliteConnection {
     }
   }
 
-  /** Whether a transaction is under way; an error such as a full disk may have ended it. */
+  /** False after an error that ended the transaction, such as a full disk. */
   get inTransaction(): boolean {
     return this.#database.isTransaction;
   }
@@ -72,40 +77,40 @@ export class SqliteConnection {
 
   /** The first row. */
   get(sql: string, ...parameters: readonly Parameter[]): Row | undefined {
-    // A statement that is left before its last row would keep its transaction open; all() goes to the end.
+    // A statement that is not read to its end would keep its transaction open.
     return this.#run(sql, (statement) => statement.all(...parameters.map(bound))[0]);
   }
 
-  /** Changes rows; answers how many. */
+  /** Changes rows; returns how many. */
   run(sql: string, ...parameters: readonly Parameter[]): number {
     return this.#run(sql, (statement) => Number(statement.run(...parameters.map(bound)).changes));
   }
 
-  /** Carries out an operation. */
+  /** Runs an operation. */
   perform<T>(work: Work<T>): T {
     return performed(work, (statement) => this.#answer(statement));
   }
 
-  /** Several statements of our own, without parameters. */
+  /** Runs statements without parameters. */
   script(sql: string): void {
     this.#check();
     translated("Cannot use the store", () => this.#database.exec(sql));
   }
 
-  /** All of it or nothing, with the right to write taken first; throws when it was written to a file that is gone. */
+  /** Runs a write transaction; throws when the file was deleted or replaced. */
   transaction<T>(run: () => T): T {
     this.#files?.refuseIfLost();
-    const answer = this.#between("BEGIN IMMEDIATE", () => {
-      const answer = run();
+    const result = this.#between("BEGIN IMMEDIATE", () => {
+      const result = run();
       this.checkFiles();
-      return answer;
+      return result;
     });
     // The files may have been replaced during the commit.
     this.checkFiles();
-    return answer;
+    return result;
   }
 
-  /** Reads that all see the same state. */
+  /** Runs reads that all see the same state. */
   snapshot<T>(run: () => T): T {
     this.#files?.refuseIfLost();
     return this.#between("BEGIN", run);
@@ -116,10 +121,15 @@ export class SqliteConnection {
     this.#files?.check();
   }
 
+  /** The size of the write-ahead log. */
+  get logBytes(): number {
+    return fileAt(`${this.path}-wal`)?.size ?? 0;
+  }
+
   /** Moves the write-ahead log into the database and empties its file; false while another process reads it. */
   truncateLog(): boolean {
     const timeoutMs = Number(this.get("PRAGMA busy_timeout")?.["timeout"]);
-    // Without waiting: a reader, such as a backup, may take long.
+    // Without waiting: a reader such as a backup may take long.
     this.script("PRAGMA busy_timeout = 0");
     try {
       return Number(this.get("PRAGMA wal_checkpoint(TRUNCATE)")?.["busy"]) === 0;
@@ -133,7 +143,7 @@ export class SqliteConnection {
     if (this.#open && this.inTransaction) this.run("ROLLBACK");
   }
 
-  /** Lets go of the file; twice is fine. */
+  /** Closes the file; a second call does nothing. */
   close(): void {
     if (!this.#open) return;
     this.#open = false;
@@ -141,19 +151,20 @@ export class SqliteConnection {
     this.#database.close();
   }
 
-  #answer({ sql, parameters, wants }: Statement): Answer {
-    const text = typeof sql === "string" ? sql : sql.sqlite;
-    if (text === "") return NOTHING;
-    if (wants === "rows") return { rows: this.all(text, ...parameters), changes: 0 };
+  #answer(statement: Statement): Answer {
+    const { parameters, returns } = statement;
+    const text = textOf(statement, "sqlite");
+    if (text === "") return NO_ANSWER;
+    if (returns === "rows") return { rows: this.all(text, ...parameters), changes: 0 };
     return { rows: [], changes: this.run(text, ...parameters) };
   }
 
   #between<T>(begin: string, run: () => T): T {
     this.run(begin);
     try {
-      const answer = run();
+      const result = run();
       this.run("COMMIT");
-      return answer;
+      return result;
     } catch (error) {
       this.rollBack();
       throw error;
@@ -183,20 +194,20 @@ export class SqliteConnection {
         break;
       } catch (error) {
         if (tries === OPEN_TRIES || !(error instanceof StoreError && error.code === "busy")) throw error;
-        // This does wait inside SQLite for whoever is in the way.
+        // This waits for the lock.
         this.snapshot(() => this.get("SELECT count(*) FROM sqlite_schema"));
       }
     }
     this.get("PRAGMA synchronous = FULL");
-    // What was erased is not to be found in the file.
+    // Erased payloads must not remain in the file.
     this.get("PRAGMA secure_delete = ON");
     this.get("PRAGMA journal_size_limit = 67108864");
-    // In KiB. Identifiers are random, so that each write touches many pages of the indexes over them.
+    // In KiB. Identifiers are random, so each write touches many pages of their indexes.
     this.get("PRAGMA cache_size = -32768");
   }
 }
 
-/** What went wrong, as an error of the store. */
+/** An error as one of the store. */
 export function storeError(what: string, error: unknown): StoreError {
   if (error instanceof StoreError) return error;
   const number = error instanceof Error && "errcode" in error ? Number(error.errcode) & 0xff : 0;
@@ -212,16 +223,18 @@ function translated<T>(what: string, run: () => T): T {
 }
 
 function bound(parameter: Parameter): SQLInputValue {
-  if (parameter === undefined) return null;
+  if (parameter === undefined || parameter === null) return null;
   if (typeof parameter === "string") return storedText(parameter);
   if (typeof parameter === "boolean") return Number(parameter);
-  return isList(parameter) ? JSON.stringify(parameter) : parameter;
+  return typeof parameter === "object" && !(parameter instanceof Uint8Array)
+    ? JSON.stringify(parameter)
+    : parameter;
 }
 
 function prepareFiles(path: string): void {
   Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   Deno.openSync(path, { create: true, write: true, mode: 0o600 }).close();
-  // SQLite gives its files beside the mode of the database; those of an earlier start may have another.
+  // SQLite creates its other files with the mode of the database; older ones may have another.
   for (const file of [path, `${path}-wal`, `${path}-shm`]) {
     try {
       Deno.chmodSync(file, 0o600);
@@ -231,6 +244,54 @@ function prepareFiles(path: string): void {
   }
 }
 
-function isList(parameter: Parameter): parameter is readonly string[] | readonly number[] {
-  return Array.isArray(parameter);
+/** The files of an open database. SQLite continues to write to a deleted file, which the next start does not find. */
+class StoreFiles {
+  readonly #path: string;
+  readonly #identities = new Map<string, string>();
+  #isLost = false;
+
+  constructor(path: string) {
+    this.#path = path;
+    this.check();
+  }
+
+  /** Throws unless the files that were opened are still in place. */
+  check(): void {
+    const lost = [this.#path, `${this.#path}-wal`].find((file) => !this.#isInPlace(file));
+    this.#isLost = lost !== undefined;
+    if (lost === undefined) return;
+    throw new StoreError(
+      "replaced",
+      `Cannot use the store "${this.#path}": "${lost}" was deleted or replaced; put the file that was opened back`,
+    );
+  }
+
+  /** Throws while the last check failed and a new one does. */
+  refuseIfLost(): void {
+    if (this.#isLost) this.check();
+  }
+
+  /** SQLite creates the log with the first transaction. */
+  #isInPlace(file: string): boolean {
+    const known = this.#identities.get(file);
+    const found = identityOf(file);
+    if (known === undefined && found !== undefined) this.#identities.set(file, found);
+    return known === undefined || known === found;
+  }
+}
+
+function identityOf(file: string): string | undefined {
+  // By its path: to open and close the file would release the locks of SQLite.
+  const found = fileAt(file);
+  return found && `${found.dev}:${found.ino}`;
+}
+
+/** The file at a path; `undefined` for none. */
+export function fileAt(path: string): Deno.FileInfo | undefined {
+  try {
+    return Deno.statSync(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
 }

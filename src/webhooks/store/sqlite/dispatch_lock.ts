@@ -1,3 +1,5 @@
+import { fileAt } from "./connection.ts";
+
 /**
  * The holder dispatches deliveries and runs steps; of several processes that share a store it is one. The kernel frees
  * the lock when its process ends.
@@ -26,7 +28,7 @@ export class DispatchLock implements Disposable {
     let isReplaced = false;
     try {
       const { dev, ino } = this.#file.statSync();
-      const found = statOf(this.#path);
+      const found = fileAt(this.#path);
       if (found?.dev === dev && found.ino === ino) return true;
       isReplaced = found !== undefined;
       const file = openLocked(this.#path);
@@ -64,13 +66,4 @@ function openLocked(path: string): Deno.FsFile | undefined {
   }
   file.close();
   return undefined;
-}
-
-function statOf(path: string): Deno.FileInfo | undefined {
-  try {
-    return Deno.statSync(path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return undefined;
-    throw error;
-  }
 }

@@ -4,25 +4,23 @@ import { type SqliteConnection, storeError } from "./connection.ts";
 import { StoreError } from "../store.ts";
 import type { Work } from "../work.ts";
 
-/** What the commits have cost since the store was opened. */
-export interface CommitFigures {
+/** Metrics of the commits since the store was opened. */
+export interface CommitMetrics {
   readonly commits: number;
-  /** How many operations they held. */
   readonly operations: number;
-  /** How long they took together, the work of their operations included. */
+  /** With the work of the operations. */
   readonly elapsedMs: number;
 }
 
-/** For how commits are gathered. */
+/** For group commits. */
 export interface GroupCommitOptions {
   readonly clock: Clock;
-  /** How many operations may wait. */
+  /** Most operations that wait. */
   readonly maxWaiting: number;
-  /** Told of each commit. */
   readonly onCommit?: ((elapsedMs: number, operations: number) => void) | undefined;
 }
 
-/** Says to whoever asked for an operation what became of it. */
+/** Settles the promise of an operation. */
 type Settle = () => void;
 
 interface Operation {
@@ -31,26 +29,26 @@ interface Operation {
   readonly reject: (error: unknown) => void;
 }
 
-// Beyond this the first answers would wait too long for the last operation.
-const MAX_IN_ONE = 1_000;
+/** Most operations of a commit, so that the first results do not wait too long for the last operation. */
+const MAX_OPERATIONS = 1_000;
 
-/** Writes: what is asked for in one turn of the event loop is one transaction, and one wait for the disk. */
+/** Writes the operations of one turn of the event loop in one transaction, with one sync of the disk. */
 export class GroupCommit {
   readonly #connection: SqliteConnection;
   readonly #options: GroupCommitOptions;
   #waiting: Operation[] = [];
-  #asked = false;
-  #closed = false;
-  #figures: CommitFigures = { commits: 0, operations: 0, elapsedMs: 0 };
+  #isScheduled = false;
+  #isClosed = false;
+  #metrics: CommitMetrics = { commits: 0, operations: 0, elapsedMs: 0 };
 
   constructor(connection: SqliteConnection, options: GroupCommitOptions) {
     this.#connection = connection;
     this.#options = options;
   }
 
-  /** What the commits have cost so far. */
-  get figures(): CommitFigures {
-    return this.#figures;
+  /** The metrics so far. */
+  get metrics(): CommitMetrics {
+    return this.#metrics;
   }
 
   /** How many operations wait. */
@@ -58,50 +56,44 @@ export class GroupCommit {
     return this.#waiting.length;
   }
 
-  /**
-   * Carries out an operation in the next transaction; what it answers is durable. One that throws changes nothing. The
-   * work is begun anew where another operation of the same transaction throws.
-   */
+  /** Runs an operation in the next transaction, durably; again when another one of the transaction throws. */
   write<T>(work: () => Work<T>): Promise<T> {
-    if (this.#closed) {
-      return Promise.reject(
-        new StoreError("closed", `Cannot use the store "${this.#connection.path}": it is closed`),
-      );
-    }
-    if (this.#waiting.length >= this.#options.maxWaiting) {
-      return Promise.reject(
-        new StoreError("busy", `Cannot use the store: ${this.#waiting.length} operations wait for it`),
-      );
-    }
+    const { length } = this.#waiting;
     return new Promise<T>((resolve, reject) => {
+      if (this.#isClosed) {
+        throw new StoreError("closed", `Cannot use the store "${this.#connection.path}": it is closed`);
+      }
+      if (length >= this.#options.maxWaiting) {
+        throw new StoreError("busy", `Cannot use the store: ${length} operations wait for it`);
+      }
       this.#waiting.push({ work, resolve: (value) => resolve(value as T), reject });
-      this.#ask();
+      this.#schedule();
     });
   }
 
-  /** Commits what waits and takes nothing more. */
+  /** Commits what waits and accepts nothing more. */
   close(): void {
-    this.#closed = true;
+    this.#isClosed = true;
     while (this.#waiting.length > 0) this.#commit();
   }
 
-  #ask(): void {
-    if (this.#asked) return;
-    this.#asked = true;
-    // After what has arrived by then, messages included, not in the middle of it.
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    // After everything that has arrived by then, messages included.
     setImmediate(() => {
-      this.#asked = false;
+      this.#isScheduled = false;
       if (this.#waiting.length > 0) this.#commit();
-      if (this.#waiting.length > 0) this.#ask();
+      if (this.#waiting.length > 0) this.#schedule();
     });
   }
 
   #commit(): void {
-    const operations = this.#waiting.splice(0, MAX_IN_ONE);
+    const operations = this.#waiting.splice(0, MAX_OPERATIONS);
     const since = this.#options.clock.elapsed();
     let settlers: readonly Settle[];
     try {
-      settlers = this.#carriedOut(operations);
+      settlers = this.#run(operations);
     } catch (error) {
       const failure = storeError("Cannot use the store", error);
       for (const operation of operations) operation.reject(failure);
@@ -111,8 +103,8 @@ export class GroupCommit {
     for (const settle of settlers) settle();
   }
 
-  /** Carries out operations straight; if one throws, the others again without it. */
-  #carriedOut(operations: readonly Operation[]): readonly Settle[] {
+  /** Runs operations; if one throws, the others again without it. */
+  #run(operations: readonly Operation[]): readonly Settle[] {
     const connection = this.#connection;
     let failed: { readonly operation: Operation; readonly error: unknown } | undefined;
     try {
@@ -122,7 +114,7 @@ export class GroupCommit {
             const value = connection.perform(operation.work());
             return () => operation.resolve(value);
           } catch (error) {
-            // SQLite may have ended the whole transaction, as when the disk is full: then nobody's work is done.
+            // SQLite may have ended the whole transaction, such as when the disk is full.
             if (connection.inTransaction) failed = { operation, error };
             throw error;
           }
@@ -133,17 +125,18 @@ export class GroupCommit {
     }
     const { operation, error } = failed;
     const others = operations.filter((other) => other !== operation);
-    return [() => operation.reject(error), ...this.#carriedOutApart(others)];
+    return [() => operation.reject(error), ...this.#runSeparately(others)];
   }
 
-  /** Many may throw, as when the disk is full; to begin anew after each would take ever longer. */
-  #carriedOutApart(operations: readonly Operation[]): readonly Settle[] {
+  /** Many may throw; to repeat the others after each would take quadratic time. */
+  #runSeparately(operations: readonly Operation[]): readonly Settle[] {
     if (operations.length === 0) return [];
-    return this.#connection.transaction(() => operations.map((operation) => this.#apart(operation)));
+    return this.#connection.transaction(() =>
+      operations.map((operation) => this.#runWithSavepoint(operation))
+    );
   }
 
-  /** Carries out one operation so that it alone can be undone. */
-  #apart({ work, resolve, reject }: Operation): Settle {
+  #runWithSavepoint({ work, resolve, reject }: Operation): Settle {
     const connection = this.#connection;
     connection.run("SAVEPOINT operation");
     try {
@@ -159,11 +152,11 @@ export class GroupCommit {
   }
 
   #count(elapsedMs: number, operations: number): void {
-    const { figures } = this;
-    this.#figures = {
-      commits: figures.commits + 1,
-      operations: figures.operations + operations,
-      elapsedMs: figures.elapsedMs + elapsedMs,
+    const metrics = this.#metrics;
+    this.#metrics = {
+      commits: metrics.commits + 1,
+      operations: metrics.operations + operations,
+      elapsedMs: metrics.elapsedMs + elapsedMs,
     };
     this.#options.onCommit?.(elapsedMs, operations);
   }

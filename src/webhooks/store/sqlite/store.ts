@@ -1,45 +1,56 @@
-import { type OperationOptions, OperationStore } from "../operation_store.ts";
-import { migrate, schemaVersion } from "./schema.ts";
-import { type CommitFigures, GroupCommit } from "./group_commit.ts";
-import { storeBytes } from "./bytes.ts";
-import { claimDeliveries } from "./claims.ts";
+import type { Clock } from "../../../base/clock.ts";
+import type { Logger } from "../../../base/log.ts";
+import { migrate, schemaVersion } from "./migration.ts";
+import { type CommitMetrics, GroupCommit } from "./group_commit.ts";
 import { type ConnectionOptions, SqliteConnection } from "./connection.ts";
-import { storeFigures } from "../records.ts";
+import { erasePayload } from "../events.ts";
+import { rowMetrics } from "../tally.ts";
 import { clearRemoved, isAnythingRemoved } from "../removals.ts";
-import type { Work } from "../work.ts";
-import type { AdministrationStore, DeliveryStore, StoreFigures, WebhookStore } from "../store.ts";
+import { claimedDeliveryOf, failWithoutPayload, type RowFaults } from "../delivery_claims.ts";
+import { findEndpoint } from "../endpoints.ts";
+import { text, whole } from "../rows.ts";
+import { all, get, run, sqliteOnly, type Work } from "../work.ts";
+import type {
+  ClaimedDelivery,
+  ClaimOptions,
+  Operation,
+  RemovalOptions,
+  StoreMetrics,
+  WebhookStore,
+} from "../store.ts";
 
-/** How a store is opened. */
-export interface SqliteStoreOptions extends ConnectionOptions, OperationOptions {
-  /** The database file; made with its folder when missing. */
+/** For a SQLite store. */
+export interface SqliteStoreOptions extends ConnectionOptions {
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** The database file; created with its folder when missing. */
   readonly path: string;
-  /** How many operations may wait for a commit; 50,000 when absent. */
+  /** Most operations that wait for a commit; 50,000 when absent. */
   readonly maxWaiting?: number | undefined;
-  /** Told of each commit: how long it took, and how many operations it held. */
+  /** Called after each commit, with its duration and number of operations. */
   readonly onCommit?: ((elapsedMs: number, operations: number) => void) | undefined;
 }
 
-/** What a SQLite store has beside the port. */
+/** What a SQLite store has in addition to the port. */
 export interface SqliteExtras {
   /** The version of its schema. */
   readonly schemaVersion: number;
-  /** How many operations wait for a commit. */
+  /** Operations that wait for a commit. */
   readonly waiting: number;
-  /** What the commits have cost so far. */
-  readonly commits: CommitFigures;
+  readonly commits: CommitMetrics;
 }
 
 const MAX_WAITING = 50_000;
 
-/** Opens the store in a database file, whose tables are made or brought up to date. */
-// deno-lint-ignore require-await -- a failure is a rejection, as it is for stores behind a network
+/** Opens the store in a database file and migrates its tables. */
+// deno-lint-ignore require-await -- a failure is a rejection
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<WebhookStore & SqliteExtras> {
   const connection = new SqliteConnection(options.path, options);
   try {
     const before = schemaVersion(connection);
     const version = migrate(connection);
     if (before !== version) {
-      options.logger.info("store brought up to date", { path: options.path, from: before, to: version });
+      options.logger.info("Store migrated", { path: options.path, from: before, to: version });
     }
     return new SqliteStore(connection, options, version);
   } catch (error) {
@@ -48,18 +59,21 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Webh
   }
 }
 
-/** The port over one connection: each operation is passed on, to a gathered commit or to a snapshot. */
-class SqliteStore extends OperationStore implements WebhookStore, SqliteExtras {
+/** Operations after which the log may hold what was erased. */
+const ERASING: ReadonlySet<unknown> = new Set([erasePayload]);
+
+class SqliteStore implements WebhookStore, SqliteExtras {
   readonly schemaVersion: number;
   readonly #connection: SqliteConnection;
   readonly #commits: GroupCommit;
-  /** Whether the log may hold a payload that was erased. */
+  readonly #logger: Logger;
+  /** Whether the log may hold an erased payload. */
   #hasTraces = false;
 
   constructor(connection: SqliteConnection, options: SqliteStoreOptions, version: number) {
-    super(options);
     this.schemaVersion = version;
     this.#connection = connection;
+    this.#logger = options.logger;
     this.#commits = new GroupCommit(connection, {
       ...options,
       maxWaiting: options.maxWaiting ?? MAX_WAITING,
@@ -69,49 +83,98 @@ class SqliteStore extends OperationStore implements WebhookStore, SqliteExtras {
   get waiting() {
     return this.#commits.waiting;
   }
+
   get commits() {
-    return this.#commits.figures;
+    return this.#commits.metrics;
   }
 
-  claimDeliveries = (options: Parameters<DeliveryStore["claimDeliveries"]>[0]) =>
-    this.write(() => claimDeliveries({ ...options, ...this.faults }));
+  /** Reads immediately: results that were returned before are seen, operations that wait for their commit are not. */
+  // deno-lint-ignore require-await -- a failure is a rejection
+  async read<A extends readonly unknown[], T>(operation: Operation<A, T>, ...args: A): Promise<T> {
+    return this.#connection.snapshot(() => this.#connection.perform(operation(...args)));
+  }
+
+  write<A extends readonly unknown[], T>(operation: Operation<A, T>, ...args: A): Promise<T> {
+    const written = this.#commits.write(() => operation(...args));
+    if (!ERASING.has(operation)) return written;
+    return written.then((value) => {
+      this.#hasTraces = true;
+      this.#truncateLog();
+      return value;
+    });
+  }
+
+  claimDeliveries(options: ClaimOptions) {
+    return this.write(claimDeliveries, { ...options, logger: this.#logger });
+  }
+
+  async clearRemoved(options: RemovalOptions): Promise<boolean> {
+    return await this.read(isAnythingRemoved) && await this.write(clearRemoved, options);
+  }
+
   /** Called each second, so an idle service also notices that its files are gone, and retries to empty its log. */
-  figures = async (now: number): Promise<StoreFigures> => {
+  async metrics(now: number): Promise<StoreMetrics> {
     this.#connection.checkFiles();
     this.#truncateLog();
-    const figures = await this.read(() => storeFigures(now));
-    return { ...figures, bytes: storeBytes(this.#connection) };
-  };
-  clearRemoved = async (options: Parameters<AdministrationStore["clearRemoved"]>[0]) =>
-    await this.read(isAnythingRemoved) && await this.write(() => clearRemoved(options));
+    return { ...await this.read(rowMetrics, now), bytes: this.#bytes() };
+  }
 
-  /** Commits what waits and closes the file; twice is fine. */
-  // deno-lint-ignore require-await -- what fails is a rejection
+  /** Commits what waits and closes the file; a second call does nothing. */
+  // deno-lint-ignore require-await -- a failure is a rejection
   async close(): Promise<void> {
     this.#commits.close();
     this.#connection.close();
   }
 
-  protected override removeTraces(): void {
-    this.#hasTraces = true;
-    this.#truncateLog();
+  #bytes(): number {
+    const pages = whole(this.#connection.get("PRAGMA page_count"), "page_count");
+    return pages * whole(this.#connection.get("PRAGMA page_size"), "page_size") + this.#connection.logBytes;
   }
 
   #truncateLog(): void {
     if (this.#hasTraces) this.#hasTraces = !this.#connection.truncateLog();
   }
+}
 
-  protected write<T>(work: () => Work<T>): Promise<T> {
-    return this.#commits.write(work);
-  }
+const DUE = sqliteOnly(
+  `SELECT * FROM delivery INDEXED BY delivery_next
+   WHERE endpoint_id = ? AND next_at <= ? ORDER BY next_at, seq LIMIT ?`,
+);
+const CLAIM = sqliteOnly(
+  "UPDATE delivery SET claim_id = ?, lease_until = ?, claim_resend_at = resend_at WHERE seq = ?",
+);
+const BODY = sqliteOnly("SELECT body FROM event WHERE id = ?");
 
-  protected read<T>(work: () => Work<T>): Promise<T> {
-    return this.#snapshot(() => this.#connection.perform(work()));
+function* claimDeliveries(
+  { now, leaseUntil, newClaimId, wants, ...faults }: ClaimOptions & RowFaults,
+): Work<readonly ClaimedDelivery[]> {
+  const bodies = new Map<string, Uint8Array>();
+  const claimed: { readonly nextAt: number; readonly seq: number; readonly claim: ClaimedDelivery }[] = [];
+  for (const { endpointId, max } of wants) {
+    const rows = yield* all(DUE, endpointId, now, max);
+    const endpoint = rows.length === 0 ? undefined : yield* findEndpoint(endpointId);
+    if (endpoint?.enabled !== true) continue;
+    for (const row of rows) {
+      const body = yield* bodyOf(text(row, "event_id"), bodies);
+      if (body === undefined) {
+        yield* failWithoutPayload(row, { ...faults, now });
+        continue;
+      }
+      const [seq, claimId] = [whole(row, "seq"), newClaimId()];
+      yield* run(CLAIM, claimId, leaseUntil, seq);
+      const claim = claimedDeliveryOf(row, { endpoint, now, leaseUntil, claimId, body });
+      claimed.push({ nextAt: whole(row, "next_at"), seq, claim });
+    }
   }
+  claimed.sort((a, b) => a.nextAt - b.nextAt || a.seq - b.seq);
+  return claimed.map(({ claim }) => claim);
+}
 
-  /** Reads at once: what was answered before is there, what still waits for its commit is not. */
-  // deno-lint-ignore require-await -- what fails is a rejection
-  async #snapshot<T>(run: () => T): Promise<T> {
-    return this.#connection.snapshot(run);
-  }
+function* bodyOf(eventId: string, bodies: Map<string, Uint8Array>): Work<Uint8Array | undefined> {
+  const known = bodies.get(eventId);
+  if (known !== undefined) return known;
+  const body = (yield* get(BODY, eventId))?.["body"];
+  if (!(body instanceof Uint8Array)) return undefined;
+  bodies.set(eventId, body);
+  return body;
 }

@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { type Seen, WebhookBed } from "../../../harness/webhook_service_fixture.ts";
+import { findEvent } from "../../../../src/webhooks/store/events.ts";
 
 const EVENT = { event: "agent.reply.completed", data: { replyId: "r1" } };
 
@@ -26,7 +27,7 @@ Deno.test("event: it goes to every endpoint that names its kind, disabled ones i
 Deno.test("event: its body is stored with every digit, keys in their order", async () => {
   await using bed = await WebhookBed.open();
   const { body } = await bed.post('{"data": {"n": 12345678901234567890, "p": 1.10}, "event": "a.b"}');
-  const stored = await bed.store.findEvent(body.id);
+  const stored = await bed.store.read(findEvent, body.id);
   assertEquals(
     new TextDecoder().decode(stored?.body),
     '{"event":"a.b","data":{"n":12345678901234567890,"p":1.10}}',

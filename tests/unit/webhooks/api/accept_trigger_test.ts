@@ -1,7 +1,11 @@
 import { assertEquals } from "@std/assert";
-import { StoreError, type WebhookStore } from "../../../../src/webhooks/store/store.ts";
 import { until } from "../../../harness/until.ts";
 import { type Seen, WebhookBed } from "../../../harness/webhook_service_fixture.ts";
+import { findExecution, listExecutions } from "../../../../src/webhooks/store/executions.ts";
+import { acceptExecution } from "../../../../src/webhooks/store/accept.ts";
+import { releaseClaims } from "../../../../src/webhooks/store/claims.ts";
+import { instead, storeWith } from "../../../harness/store_double.ts";
+import { StoreError } from "../../../../src/webhooks/store/store.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -15,7 +19,7 @@ Deno.test("trigger: a call makes an execution that holds the body as it came", a
   const answer = await bed.start(key, '{"id": 12345678901234567890, "price": 1.10}');
   assertEquals(answer.status, 202);
   assertEquals(Object.keys(answer.body), ["executionId"]);
-  const found = await bed.store.findExecution(answer.body.executionId);
+  const found = await bed.store.read(findExecution, answer.body.executionId);
   assertEquals(found?.execution.input, '{"id": 12345678901234567890, "price": 1.10}');
   assertEquals(found?.execution.triggerId, id);
   assertEquals(found?.execution.status, "queued");
@@ -54,7 +58,7 @@ Deno.test("trigger: what is wrong is answered in the order of the checks", async
   assertEquals(codeOf(await bed.start(key, "no json")), [403, "trigger_disabled"]);
   assertEquals(codeOf(await bed.start(key, "no json", { name: "none" })), [404, "not_found"]);
   assertEquals(
-    (await bed.service.admitTrigger({ requestId: "r", name: "order-intake", keyHash: "" }))?.status,
+    (await bed.service.acceptTrigger({ requestId: "r", name: "order-intake", keyHash: "" })).status,
     401,
   );
   assertEquals(
@@ -72,7 +76,7 @@ Deno.test("trigger: a problem has one shape", async () => {
     type: "about:blank",
     title: "Unprocessable Content",
     status: 422,
-    detail: "Cannot read the body: a JSON object is wanted",
+    detail: "Cannot read the body: expected a JSON object",
     code: "not_an_object",
     requestId: "request-2",
     field: "body",
@@ -89,7 +93,7 @@ Deno.test("trigger: a thousand at once with one key are one execution", async ()
   assertEquals(ids.size, 1);
   const replayed = answers.filter(({ headers }) => headers["idempotency-replayed"] === "true");
   assertEquals(replayed.length, 999);
-  assertEquals((await bed.store.listExecutions({ limit: 200 })).items.length, 1);
+  assertEquals((await bed.store.read(listExecutions, { limit: 200 })).items.length, 1);
 });
 
 Deno.test("trigger: a key lives for 24 hours, whatever key of the trigger is shown", async () => {
@@ -183,14 +187,13 @@ Deno.test("trigger: without its workflow it is 503, but a replay is answered", a
 Deno.test("trigger: a duplicate waits for the first for 5 seconds", async () => {
   const held = Promise.withResolvers<void>();
   await using bed = await WebhookBed.open({
-    store(store) {
-      const accept = store.acceptExecution.bind(store);
-      const acceptExecution: typeof accept = async (...args) => {
-        await held.promise;
-        return await accept(...args);
-      };
-      return Object.assign(store, { acceptExecution });
-    },
+    store: (store) =>
+      storeWith(store, [
+        instead(acceptExecution, async (call) => {
+          await held.promise;
+          return await call();
+        }),
+      ]),
   });
   const { key } = await bed.trigger();
   const first = bed.start(key, {}, { idempotencyKey: "k" });
@@ -205,8 +208,11 @@ Deno.test("trigger: a duplicate waits for the first for 5 seconds", async () => 
 
 Deno.test("trigger: a store that fails is 503, and nothing is accepted", async () => {
   for (const code of ["busy", "full", "read_only", "failed"] as const) {
-    const acceptExecution = () => Promise.reject(new StoreError(code, `Cannot write: ${code}`));
-    await using bed = await WebhookBed.open({ store: (store) => Object.assign(store, { acceptExecution }) });
+    const failing = instead(
+      acceptExecution,
+      () => Promise.reject(new StoreError(code, `Cannot write: ${code}`)),
+    );
+    await using bed = await WebhookBed.open({ store: (store) => storeWith(store, [failing]) });
     const { key } = await bed.trigger();
     const answer = await bed.start(key, {});
     assertEquals([codeOf(answer), answer.headers["retry-after"]], [[503, "store_unavailable"], "1"]);
@@ -218,15 +224,9 @@ Deno.test("trigger: health fails for as long as another process locks the store,
   let isLocked = true;
   await using bed = await WebhookBed.open({
     store(store) {
-      const whereFree = <K extends "acceptExecution" | "releaseClaims">(name: K): WebhookStore[K] => {
-        const operation = store[name];
-        const locked = () => Promise.reject(new StoreError("busy", "the store is locked"));
-        return new Proxy(operation, {
-          apply: (target, self, given) => isLocked ? locked() : Reflect.apply(target, self, given),
-        });
-      };
-      const acceptExecution = whereFree("acceptExecution");
-      return Object.assign(store, { acceptExecution, releaseClaims: whereFree("releaseClaims") });
+      const whereFree = <T>(call: () => Promise<T>) =>
+        isLocked ? Promise.reject(new StoreError("busy", "the store is locked")) : call();
+      return storeWith(store, [instead(acceptExecution, whereFree), instead(releaseClaims, whereFree)]);
     },
   });
   const { key } = await bed.trigger();

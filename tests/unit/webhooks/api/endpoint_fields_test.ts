@@ -5,6 +5,7 @@ import { FieldReader } from "../../../../src/webhooks/api/field_reader.ts";
 import { urlShapeProblem } from "../../../../src/webhooks/deliveries/endpoint_url.ts";
 import { refusalOf } from "./refusal_fixture.ts";
 import { WebhookBed } from "../../../harness/webhook_service_fixture.ts";
+import { findEndpoint } from "../../../../src/webhooks/store/endpoints.ts";
 
 function headersOf(name: string): unknown {
   return sentEndpoint(new FieldReader({ headers: { [name]: "v" } }, ENDPOINT_FIELDS)).headers;
@@ -24,7 +25,7 @@ Deno.test("endpoint: headers that steer a connection are refused when they are s
 });
 
 Deno.test("endpoint: a URL is as it is dialled", () => {
-  const wanted = 'a URL such as "https://host/path" of at most 2048 characters without spaces is wanted';
+  const wanted = 'expected a URL such as "https://host/path" of at most 2048 characters without spaces';
   const bad = [
     " https://a.test/",
     "https://a.test/ ",
@@ -44,7 +45,7 @@ Deno.test("endpoint: the secret that is shown as signing is the one that signs, 
   await bed.call("POST", `/endpoints/${id}/rotate`, { activeIn: "24h" });
   for (const hours of [0, 25, -50]) {
     bed.clock.advance(hours * 3_600_000);
-    const secrets = (await bed.store.findEndpoint(id))?.secrets ?? [];
+    const secrets = (await bed.store.read(findEndpoint, id))?.secrets ?? [];
     const { body } = await bed.call("GET", `/endpoints/${id}`);
     const shown = body["secrets"] as { id: string; signs: boolean }[];
     assertEquals(

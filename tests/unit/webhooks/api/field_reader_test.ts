@@ -9,7 +9,7 @@ Deno.test("fields: texts hold no control characters", async () => {
     assertEquals([problem.status, problem.field, problem.detail], [
       422,
       "name",
-      'Cannot use "name": a text without control characters is wanted',
+      'Cannot use "name": expected a text without control characters',
     ]);
   }
   for (const text of ["", "größer 漢字 👍", " a "]) {
@@ -19,8 +19,8 @@ Deno.test("fields: texts hold no control characters", async () => {
 
 Deno.test("fields: one that is not known is refused with those that are", async () => {
   const table = [
-    [["a", "b"], 'Cannot use "x": it is not known; a, b would be'],
-    [[], 'Cannot use "x": it is not known; no field is wanted'],
+    [["a", "b"], 'Cannot use "x": unknown; expected a, b'],
+    [[], 'Cannot use "x": unknown; expected no fields'],
   ] as const;
   for (const [known, detail] of table) {
     const problem = await refusalOf(() => new FieldReader({ x: 1 }, known));

@@ -2,6 +2,9 @@ import { assertEquals, assertMatch } from "@std/assert";
 import type { ExecutionChange } from "../../../../src/webhooks/model/completion_event.ts";
 import { claimRuns } from "../../../contract/webhook_store_bed.ts";
 import { type Body, WebhookBed } from "../../../harness/webhook_service_fixture.ts";
+import { voidClaims } from "../../../../src/webhooks/store/claims.ts";
+import { findDelivery } from "../../../../src/webhooks/store/deliveries.ts";
+import { commitExecution } from "../../../../src/webhooks/store/executions.ts";
 
 Deno.test("triggers: one that is made shows its key there alone", async () => {
   await using bed = await WebhookBed.open();
@@ -120,7 +123,7 @@ Deno.test("event keys: made, listed, deleted", async () => {
   assertEquals((await bed.call("DELETE", `/event-keys/${rest.id}`)).status, 404);
 });
 
-Deno.test("events: a payload is erased, the trail stays", async () => {
+Deno.test("events: a payload is erased, the audit log stays", async () => {
   await using bed = await WebhookBed.open();
   await bed.call("POST", "/endpoints", { url: "https://example.com/" });
   const { body: { id } } = await bed.post({ event: "a", data: { secret: 1 } });
@@ -153,7 +156,7 @@ Deno.test("deliveries: what they show, and asking for one by hand", async () => 
   assertEquals(typeof one["why"] === "string" && one["why"] !== "", true);
   const asked = await bed.call("POST", `/deliveries/${one.id}/resend`);
   assertEquals([asked.status, asked.body.id], [202, one.id]);
-  assertEquals((await bed.store.findDelivery(one.id))?.delivery.resendAt, bed.clock.now());
+  assertEquals((await bed.store.read(findDelivery, one.id))?.delivery.resendAt, bed.clock.now());
   assertEquals((await bed.call("GET", "/deliveries/none")).status, 404);
   assertEquals((await bed.call("POST", "/deliveries/none/resend")).status, 404);
 });
@@ -190,7 +193,7 @@ Deno.test("executions: one that runs shows the step that it works on or waits fo
       ...part,
     } as const;
     const keepClaim = error === undefined;
-    await bed.store.commitExecution({ executionId: id, claimId, now, change, keepClaim });
+    await bed.store.write(commitExecution, { executionId: id, claimId, now, change, keepClaim });
   };
   const step = { name: "result", kind: "set", attempt: 3 };
   await commit("the server answered 503");
@@ -202,7 +205,7 @@ Deno.test("executions: one that runs shows the step that it works on or waits fo
   ]);
   await commit(undefined);
   assertEquals((await shown())["currentStep"], step);
-  await bed.store.voidClaims({ now, which: "all" });
+  await bed.store.write(voidClaims, { now, which: "all" });
   await commit("its end", { status: "failed", finishedAt: now, dueAt: undefined });
   const ended = await shown();
   assertEquals([ended["currentStep"], ended["error"]], [undefined, "its end"]);

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { LimitCall } from "../../../../src/webhooks/model/limit_call.ts";
-import { limitDescriptors, triggerLimit } from "../../../../src/webhooks/api/trigger_limit.ts";
+import { checkLimit, limitDescriptors } from "../../../../src/webhooks/api/trigger_limit.ts";
 import { refusalOf } from "./refusal_fixture.ts";
 
 const LIMIT = { domain: "edge", descriptors: [{ customer: "{{ input.customer }}" }] };
@@ -16,21 +16,14 @@ Deno.test("trigger limit: what a caller says is never too long to be decided on"
   const tooLong = ["c".repeat(8_193 - KEY_BYTES), "ä".repeat(4_093), "c".repeat(1_000_000)];
   for (const customer of tooLong) {
     for (const onLimitError of ["allow", "deny"] as const) {
-      const call = triggerLimit({
-        limit: LIMIT,
-        onLimitError,
-        descriptors: limitDescriptors(LIMIT, { customer }),
-        ask,
-      });
+      const call = checkLimit({ limit: LIMIT, onLimitError }, limitDescriptors(LIMIT, { customer }), ask);
       const problem = await refusalOf(() => call);
       assertEquals([problem.status, problem.code, problem.field], [422, "limit_value_too_long", "body"]);
     }
   }
   assertEquals(asked, []);
   for (const customer of ["c".repeat(8_192 - KEY_BYTES), "ä".repeat(4_092)]) {
-    await triggerLimit({
-      ...{ limit: LIMIT, onLimitError: "allow", descriptors: limitDescriptors(LIMIT, { customer }), ask },
-    });
+    await checkLimit({ limit: LIMIT, onLimitError: "allow" }, limitDescriptors(LIMIT, { customer }), ask);
   }
   assertEquals(asked, [8_184, 4_092]);
 });

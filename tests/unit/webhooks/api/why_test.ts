@@ -35,39 +35,39 @@ const CASES: readonly Case[] = [
   [
     "new, and others make attempts too",
     { delivery: NEW, endpoint: ON },
-    "an attempt is due since 2026-03-28T11:59:59.000Z, the first one; it is made as soon as a place is free, of all " +
-    "and of the 4 attempts that its endpoint may have at once",
+    "an attempt is due since 2026-03-28T11:59:59.000Z, the first one; it starts as soon as " +
+    "WEBHOOK_MAX_IN_FLIGHT and the concurrency of its endpoint, 4, allow it",
   ],
   [
     "new",
     { delivery: NEW, endpoint: ON, inFlight: 0 },
     "an attempt is due since 2026-03-28T11:59:59.000Z, the first one; " +
-    "it is made as soon as one of all places for attempts is free",
+    "it starts as soon as WEBHOOK_MAX_IN_FLIGHT allows it",
   ],
   [
     "new, its endpoint is busy",
     { delivery: NEW, endpoint: ON, inFlight: 4 },
     "an attempt is due since 2026-03-28T11:59:59.000Z, the first one; " +
-    "it waits for one of the 4 attempts that its endpoint may have at once",
+    "it waits for one of the 4 attempts that its endpoint may have in flight",
   ],
   [
     "new, its endpoint is not quite busy",
     { delivery: { ...NEW, dueAt: NOW }, endpoint: ON, inFlight: 3 },
     "an attempt is due since 2026-03-28T12:00:00.000Z, the first one; " +
-    "it is made as soon as one of all places for attempts is free",
+    "it starts as soon as WEBHOOK_MAX_IN_FLIGHT allows it",
   ],
   [
     "the first attempt is out",
     { delivery: { ...NEW, claimId: "c", leaseUntil: NOW + 1 }, endpoint: ON },
-    "an attempt is being made, the first one",
+    "an attempt is in flight, the first one",
   ],
   [
     "waits for its slot",
     { delivery: LATER, endpoint: ON, inFlight: 4 },
-    "the next attempt is made at 2026-03-28T12:04:00.000Z, retry 4 of 8 (5 minutes after the first failure)",
+    "the next attempt starts at 2026-03-28T12:04:00.000Z, retry 4 of 8 (5 minutes after the first failure)",
   ],
   ...([
-    [0, "retry 1 of 8 (at once)"],
+    [0, "retry 1 of 8 (immediately)"],
     [1, "retry 2 of 8 (30 seconds after the first failure)"],
     [2, "retry 3 of 8 (1 minute after the first failure)"],
     [4, "retry 5 of 8 (30 minutes after the first failure)"],
@@ -76,18 +76,17 @@ const CASES: readonly Case[] = [
   ] as const).map(([slot, text]): Case => [
     `slot ${slot}`,
     { delivery: { ...LATER, slot }, endpoint: ON },
-    `the next attempt is made at 2026-03-28T12:04:00.000Z, ${text}`,
+    `the next attempt starts at 2026-03-28T12:04:00.000Z, ${text}`,
   ]),
   [
     "a retry is out",
     { delivery: { ...LATER, slot: 0, claimId: "c", leaseUntil: NOW + 1 }, endpoint: ON },
-    "an attempt is being made, retry 1 of 8 (at once)",
+    "an attempt is in flight, retry 1 of 8 (immediately)",
   ],
   [
     "its process is away",
     { delivery: { ...LATER, claimId: "c", leaseUntil: NOW - MINUTE }, endpoint: ON },
-    "the process that made an attempt has not been heard of since 2026-03-28T11:59:00.000Z; " +
-    "the attempt is made again once its claim is taken back",
+    "the lease of an attempt expired at 2026-03-28T11:59:00.000Z; the attempt is repeated once its claim is released",
   ],
   [
     "disabled, never tried",
@@ -99,23 +98,23 @@ const CASES: readonly Case[] = [
     { delivery: LATER, endpoint: OFF },
     "its endpoint is disabled; it fails for good at 2026-03-29T11:59:00.000Z unless that changes",
   ],
-  ["deleted", { delivery: LATER, endpoint: undefined }, "its endpoint is not there any more"],
+  ["deleted", { delivery: LATER, endpoint: undefined }, "its endpoint was deleted"],
   ["without a time", { delivery: { ...LATER, dueAt: undefined }, endpoint: ON }, "no attempt is planned"],
   [
     "asked for by hand",
     { delivery: RESENT, endpoint: ON, inFlight: 0 },
-    "an attempt by hand was asked for at 2026-03-28T11:59:59.000Z; " +
-    "it is made as soon as one of all places for attempts is free",
+    "a manual attempt was requested at 2026-03-28T11:59:59.000Z; " +
+    "it starts as soon as WEBHOOK_MAX_IN_FLIGHT allows it",
   ],
   [
     "asked for by hand, disabled",
     { delivery: RESENT, endpoint: OFF },
-    "an attempt by hand was asked for at 2026-03-28T11:59:59.000Z; its endpoint is disabled",
+    "a manual attempt was requested at 2026-03-28T11:59:59.000Z; its endpoint is disabled",
   ],
   [
     "delivered",
     { delivery: { ...NEW, state: "acknowledged", dueAt: undefined, finishedAt: NOW }, endpoint: ON },
-    "it is delivered: the endpoint answered with 2xx at 2026-03-28T12:00:00.000Z",
+    "delivered: the endpoint answered with 2xx at 2026-03-28T12:00:00.000Z",
   ],
   ...([
     ["exhausted", "no attempt within 24 hours of the first failure was answered with 2xx"],

@@ -1,16 +1,17 @@
 import { assertEquals } from "@std/assert";
-import { StoreError, type WebhookStore } from "../../../../src/webhooks/store/store.ts";
 import { until } from "../../../harness/until.ts";
+import { instead, storeWith } from "../../../harness/store_double.ts";
 import { DispatcherBed } from "../../../harness/dispatcher_fixture.ts";
-
-/** The store of a bed with one of its operations replaced. */
-function storeWith<K extends keyof WebhookStore>(
-  bed: DispatcherBed,
-  name: K,
-  operation: WebhookStore[K],
-): WebhookStore {
-  return Object.create(bed.store, { [name]: { value: operation } });
-}
+import { releaseClaims, voidClaims } from "../../../../src/webhooks/store/claims.ts";
+import { findDelivery } from "../../../../src/webhooks/store/deliveries.ts";
+import {
+  beginAttempt,
+  dueEndpoints,
+  failPaused,
+  finishAttempt,
+  renewClaims,
+} from "../../../../src/webhooks/store/delivery_claims.ts";
+import { StoreError } from "../../../../src/webhooks/store/store.ts";
 
 Deno.test("one look finds what is due, also of more endpoints than there are places", async () => {
   await using bed = await DispatcherBed.open();
@@ -57,12 +58,10 @@ Deno.test("what cannot be written down is not claimed again and again", async ()
   await bed.event();
   let isFull = true;
   let asked = 0;
-  const store = storeWith(bed, "beginAttempt", (options) => {
+  const store = storeWith(bed.store, [instead(beginAttempt, (call) => {
     asked++;
-    return isFull
-      ? Promise.reject(new StoreError("full", "Cannot use the store: the disk is full"))
-      : bed.store.beginAttempt(options);
-  });
+    return isFull ? Promise.reject(new StoreError("full", "Cannot use the store: the disk is full")) : call();
+  })]);
   bed.start({ store });
   for (let second = 0; second < 10; second++) {
     await bed.settled();
@@ -94,17 +93,17 @@ Deno.test("a step that throws before the claim ends nothing", async () => {
   await bed.settled();
   bed.clock.advance(1_000);
   await bed.sent(1);
-  assertEquals(dispatcher.figures.storeErrors, 1);
+  assertEquals(dispatcher.metrics.storeErrors, 1);
 });
 
 Deno.test("claims that ended are taken back only after the other claims of the process were prolonged", async () => {
   await using bed = await DispatcherBed.open();
   const calls: string[] = [];
   let isKept = false;
-  const store = storeWith(bed, "voidClaims", (options) => {
+  const store = storeWith(bed.store, [instead(voidClaims, (call) => {
     calls.push("taken back");
-    return bed.store.voidClaims(options);
-  });
+    return call();
+  })]);
   bed.start({
     store,
     keepOtherClaims: () => {
@@ -153,19 +152,19 @@ Deno.test("a process that sleeps between prolonging its claims and taking others
     return { status: 200 };
   };
   let isAsleep = false;
-  const store = storeWith(bed, "renewClaims", async (claimIds, leaseUntil) => {
-    const held = await bed.store.renewClaims(claimIds, leaseUntil);
+  const store = storeWith(bed.store, [instead(renewClaims, async (call) => {
+    const held = await call();
     if (!isAsleep) bed.clock.advance(3_600_000);
     isAsleep = true;
     return held;
-  });
+  })]);
   const dispatcher = bed.start({ store });
   await until("the request to be sent", () => bed.sender.running === 1);
   bed.clock.advance(5_000);
   await bed.settled();
   gate.resolve();
   await bed.sent(1);
-  assertEquals([isAsleep, dispatcher.figures.expiredClaims, bed.sender.sent.length], [true, 0, 1]);
+  assertEquals([isAsleep, dispatcher.metrics.expiredClaims, bed.sender.sent.length], [true, 0, 1]);
 });
 
 Deno.test("a sender that throws is a failed attempt, with the pauses of the schedule", async () => {
@@ -181,7 +180,7 @@ Deno.test("a sender that throws is a failed attempt, with the pauses of the sche
   const { delivery, attempts } = await bed.only();
   assertEquals([delivery.state, bed.sender.sent.length], ["retrying", 1]);
   assertEquals(attempts.map(({ errorKind, error }) => [errorKind, error]), [
-    ["unsendable", "a fault inside Weir, which its log tells of"],
+    ["unsendable", "an internal error; see the log"],
   ]);
 });
 
@@ -189,14 +188,14 @@ Deno.test("a result that cannot be written holds up no other delivery", async ()
   await using bed = await DispatcherBed.open();
   const [stuck, other] = [await bed.endpoint(), await bed.endpoint()];
   await bed.event();
-  const store = storeWith(bed, "finishAttempt", async (options) => {
-    const found = await bed.store.findDelivery(options.deliveryId);
+  const store = storeWith(bed.store, [instead(finishAttempt, async (call, options) => {
+    const found = await bed.store.read(findDelivery, options.deliveryId);
     if (found?.delivery.endpointId === stuck) throw new StoreError("failed", "Cannot use the store: no");
-    return await bed.store.finishAttempt(options);
-  });
+    return await call();
+  })]);
   const dispatcher = bed.start({ store });
   await bed.sent(1);
-  await until("the failed write", () => dispatcher.figures.storeErrors > 0);
+  await until("the failed write", () => dispatcher.metrics.storeErrors > 0);
   await bed.event();
   dispatcher.wake();
   await bed.sent(2);
@@ -208,10 +207,12 @@ Deno.test("what is claimed at once is bounded, whatever is due and free", async 
   for (let count = 0; count < 5; count++) await bed.endpoint({ concurrency: 100 });
   await Promise.all(Array.from({ length: 100 }, () => bed.event()));
   let most = 0;
-  const store = storeWith(bed, "claimDeliveries", async (options) => {
-    const claimed = await bed.store.claimDeliveries(options);
-    most = Math.max(most, claimed.length);
-    return claimed;
+  const store = storeWith(bed.store, [], {
+    async claimDeliveries(options) {
+      const claimed = await bed.store.claimDeliveries(options);
+      most = Math.max(most, claimed.length);
+      return claimed;
+    },
   });
   bed.start({ store });
   await bed.sent(500);
@@ -221,7 +222,9 @@ Deno.test("what is claimed at once is bounded, whatever is due and free", async 
 Deno.test("what a store fails in portions is gone through at once", async () => {
   await using bed = await DispatcherBed.open();
   const portions = [500, 500, 3, 0];
-  const store = storeWith(bed, "failPaused", () => Promise.resolve(portions.shift() ?? -1));
+  const store = storeWith(bed.store, [
+    instead(failPaused, () => Promise.resolve(portions.shift() ?? -1)),
+  ]);
   bed.start({ store });
   await until("all portions", () => portions.length === 0);
   await bed.settled();
@@ -267,18 +270,14 @@ Deno.test("a look claims only for endpoints with something due, an event only fo
   );
   const wanted: string[][] = [];
   let looks = 0;
-  const store: WebhookStore = Object.create(bed.store, {
-    claimDeliveries: {
-      value: (options: Parameters<WebhookStore["claimDeliveries"]>[0]) => {
-        wanted.push(options.wants.map(({ endpointId, max }) => `${endpointId} ${max}`));
-        return bed.store.claimDeliveries(options);
-      },
-    },
-    dueEndpoints: {
-      value: (now: number) => {
-        looks++;
-        return bed.store.dueEndpoints(now);
-      },
+  const look = instead(dueEndpoints, (call) => {
+    looks++;
+    return call();
+  });
+  const store = storeWith(bed.store, [look], {
+    claimDeliveries(options) {
+      wanted.push(options.wants.map(({ endpointId, max }) => `${endpointId} ${max}`));
+      return bed.store.claimDeliveries(options);
     },
   });
   const dispatcher = bed.start({ store });
@@ -306,11 +305,11 @@ Deno.test("a look that is asked for too soon after a slow one comes a little lat
   await using bed = await DispatcherBed.open();
   await bed.endpoint();
   let looks = 0;
-  const store = storeWith(bed, "dueEndpoints", async (now) => {
-    const due = await bed.store.dueEndpoints(now);
+  const store = storeWith(bed.store, [instead(dueEndpoints, async (call) => {
+    const due = await call();
     if (looks++ === 0) bed.clock.advance(10);
     return due;
-  });
+  })]);
   const dispatcher = bed.start({ store });
   await bed.settled();
   await bed.event();
@@ -343,8 +342,8 @@ Deno.test("the lease of an endpoint that was not known is prolonged to its own t
 
 for (
   const [name, failing] of [
-    ["that was claimed before the store failed", ["beginAttempt", "releaseClaims"]],
-    ["whose claim was carried out and not answered", ["claimDeliveries", "releaseClaims"]],
+    ["that was claimed before the store failed", "beginAttempt"],
+    ["whose claim was carried out and not answered", "claimDeliveries"],
   ] as const
 ) {
   Deno.test(`an event ${name} is delivered as soon as the store is back`, async () => {
@@ -352,18 +351,18 @@ for (
     await bed.endpoint();
     await bed.event();
     let isAway = true;
-    const store: WebhookStore = new Proxy(bed.store, {
-      get(target, key) {
-        const operation = Reflect.get(target, key);
-        if (!failing.some((one) => one === key)) return operation;
-        return async (...given: unknown[]) => {
-          if (isAway && key !== "claimDeliveries") throw new StoreError("busy", "the store is locked");
-          const answer = await Reflect.apply(operation, target, given);
+    const whereLocked = <T>(call: () => Promise<T>) =>
+      isAway ? Promise.reject(new StoreError("busy", "the store is locked")) : call();
+    const released = instead(releaseClaims, whereLocked);
+    const store = failing === "beginAttempt"
+      ? storeWith(bed.store, [released, instead(beginAttempt, whereLocked)])
+      : storeWith(bed.store, [released], {
+        async claimDeliveries(options) {
+          const claimed = await bed.store.claimDeliveries(options);
           if (isAway) throw new StoreError("busy", "the answer to the commit is lost");
-          return answer;
-        };
-      },
-    });
+          return claimed;
+        },
+      });
     bed.start({ store });
     for (let second = 0; second < 10; second++) {
       await bed.settled();

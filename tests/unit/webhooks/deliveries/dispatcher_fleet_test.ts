@@ -1,16 +1,12 @@
 import { assertEquals } from "@std/assert";
 import { scaledClock } from "../../../harness/scaled_clock.ts";
-import { StoreError, type WebhookStore } from "../../../../src/webhooks/store/store.ts";
 import { until } from "../../../harness/until.ts";
+import { storeWith } from "../../../harness/store_double.ts";
 import { DispatcherBed } from "../../../harness/dispatcher_fixture.ts";
+import { listDeliveries } from "../../../../src/webhooks/store/deliveries.ts";
+import { StoreError, type WebhookStore } from "../../../../src/webhooks/store/store.ts";
 
 type Claim = WebhookStore["claimDeliveries"];
-
-/** The store of a bed as one of several machines has it, with some operations replaced. */
-function storeWith(bed: DispatcherBed, operations: Partial<WebhookStore>): WebhookStore {
-  const replaced = Object.entries(operations).map(([name, value]) => [name, { value }]);
-  return Object.create(bed.store, Object.fromEntries(replaced));
-}
 
 /** A store that has its machines attempt so many deliveries of an endpoint at once, over all of them. */
 function fleetStore(bed: DispatcherBed, concurrency: number) {
@@ -23,7 +19,7 @@ function fleetStore(bed: DispatcherBed, concurrency: number) {
     return claimed;
   };
   const claim: Claim = async (options) => {
-    const { items } = await bed.store.listDeliveries({ limit: 500 });
+    const { items } = await bed.store.read(listDeliveries, { limit: 500 });
     const claimed = items.filter(({ claimId }) => claimId !== undefined).length;
     const wants = options.wants.map((want) => ({
       ...want,
@@ -31,7 +27,7 @@ function fleetStore(bed: DispatcherBed, concurrency: number) {
     }));
     return await bed.store.claimDeliveries({ ...options, wants: wants.filter(({ max }) => max > 0) });
   };
-  fleet.store = storeWith(bed, { claimDeliveries });
+  fleet.store = storeWith(bed.store, [], { claimDeliveries });
   return fleet;
 }
 
@@ -126,7 +122,7 @@ Deno.test("after the store was away for longer than a lease nobody loses what an
   await seconds(20);
   gates[1]?.resolve();
   await bed.sent(3);
-  const lost = [owner, other].map(({ figures }) => [figures.lostClaims, figures.expiredClaims]);
+  const lost = [owner, other].map(({ metrics }) => [metrics.lostClaims, metrics.expiredClaims]);
   assertEquals(lost, [[0, 0], [0, 0]]);
   const ids = bed.sender.sent.map(({ headers }) => headers["x-svc-delivery"]);
   assertEquals([ids.length, new Set(ids).size], [3, 3], "none was made again");
@@ -175,7 +171,7 @@ Deno.test("when the clock of the store is set forward, who learns of it first ta
   }
   gate.resolve();
   await bed.sent(1);
-  const lost = [owner, other].map(({ figures }) => [figures.lostClaims, figures.expiredClaims]);
+  const lost = [owner, other].map(({ metrics }) => [metrics.lostClaims, metrics.expiredClaims]);
   assertEquals(lost, [[0, 0], [0, 0]]);
   assertEquals([bed.sender.sent.length, (await bed.only()).attempts.length], [1, 1]);
 });
@@ -195,7 +191,7 @@ Deno.test("what was held up past its lease before it was sent is not sent, but g
   });
   await bed.sent(1);
   const { delivery, attempts } = await bed.only();
-  assertEquals([bed.sender.sent.length, delivery.state, dispatcher.figures.lostClaims], [
+  assertEquals([bed.sender.sent.length, delivery.state, dispatcher.metrics.lostClaims], [
     1,
     "acknowledged",
     1,

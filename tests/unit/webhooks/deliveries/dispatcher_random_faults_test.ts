@@ -1,7 +1,9 @@
 import { assertEquals } from "@std/assert";
-import { StoreError, type WebhookStore } from "../../../../src/webhooks/store/store.ts";
 import { deliverThroughFaults } from "../../../harness/dispatcher_faults.ts";
 import { DispatcherBed } from "../../../harness/dispatcher_fixture.ts";
+import { dueEndpoints } from "../../../../src/webhooks/store/delivery_claims.ts";
+import { instead, storeWith } from "../../../harness/store_double.ts";
+import { StoreError } from "../../../../src/webhooks/store/store.ts";
 
 for (const seed of [1, 2]) {
   Deno.test(`a store that fails at random loses no delivery and repeats none unrecorded (seed ${seed})`, () =>
@@ -12,19 +14,19 @@ Deno.test("a claim that has to rest comes right after the rest, although another
   await using bed = await DispatcherBed.open();
   const id = await bed.endpoint();
   let claims = 0;
-  const operations: Partial<WebhookStore> = {
-    async dueEndpoints(now) {
-      const due = await bed.store.dueEndpoints(now);
-      // Puts off the next look for 200 ms.
-      if (claims === 0) bed.clock.advance(10);
-      return due;
-    },
+  const looks = instead(dueEndpoints, async (call) => {
+    const due = await call();
+    // Puts off the next look for 200 ms.
+    if (claims === 0) bed.clock.advance(10);
+    return due;
+  });
+  const store = storeWith(bed.store, [looks], {
     async claimDeliveries(options) {
       if (claims++ === 0) throw new StoreError("busy", "the store is locked");
       return await bed.store.claimDeliveries(options);
     },
-  };
-  const dispatcher = bed.start({ store: Object.assign(Object.create(bed.store), operations) });
+  });
+  const dispatcher = bed.start({ store });
   await bed.settled();
   await bed.event();
   dispatcher.wake();

@@ -4,6 +4,12 @@ import { signature } from "../../../../src/webhooks/model/signature.ts";
 import { until } from "../../../harness/until.ts";
 import { DispatcherBed, SECRET } from "../../../harness/dispatcher_fixture.ts";
 import { deliverAll } from "../../../harness/dispatcher_loads.ts";
+import { instead, storeWith } from "../../../harness/store_double.ts";
+import { listAudit } from "../../../../src/webhooks/store/audit_log.ts";
+import { voidClaims } from "../../../../src/webhooks/store/claims.ts";
+import { listDeliveries, resendDelivery } from "../../../../src/webhooks/store/deliveries.ts";
+import { finishAttempt } from "../../../../src/webhooks/store/delivery_claims.ts";
+import { editEndpoint } from "../../../../src/webhooks/store/endpoints.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -35,7 +41,7 @@ Deno.test("a delivery is attempted at once, signed, and acknowledged by 2xx", as
   assertEquals(attempts.map(({ number, result, status, manual }) => [number, result, status, manual]), [
     [1, "acknowledged", 200, false],
   ]);
-  assertEquals(dispatcher.figures.attempts, { acknowledged: 1 });
+  assertEquals(dispatcher.metrics.attempts, { acknowledged: 1 });
 });
 
 Deno.test("the whole schedule: nine attempts in 24 hours, then failed and audited", async () => {
@@ -68,7 +74,7 @@ Deno.test("the whole schedule: nine attempts in 24 hours, then failed and audite
     "exhausted",
     begin + 24 * HOUR,
   ]);
-  const audit = await bed.store.listAudit({ limit: 10, event: "delivery.failed" });
+  const audit = await bed.store.read(listAudit, { limit: 10, event: "delivery.failed" });
   assertEquals(
     audit.items.map(({ object, actor, details }) => [object, actor, details["reason"], details["status"]]),
     [
@@ -128,7 +134,7 @@ Deno.test("no more attempts run than an endpoint and the whole allow, and each e
   assertEquals(bed.sender.mostRunning <= 4, true);
   gate.resolve();
   await bed.sent(40);
-  assertEquals(dispatcher.figures.attempts, { acknowledged: 40 });
+  assertEquals(dispatcher.metrics.attempts, { acknowledged: 40 });
 });
 
 Deno.test("a stale worker that comes back changes nothing", async () => {
@@ -144,13 +150,13 @@ Deno.test("a stale worker that comes back changes nothing", async () => {
   const stalled = bed.start();
   await until("the first to send", () => bed.sender.sent.length === 1);
   // What another process does when it takes the lock over.
-  assertEquals(await bed.store.voidClaims({ now: bed.clock.now(), which: "all" }), 1);
+  assertEquals(await bed.store.write(voidClaims, { now: bed.clock.now(), which: "all" }), 1);
   gate.resolve();
   await until("the next attempt to be out", () => bed.sender.sent.length === 2);
   const between = await bed.only();
   assertEquals(between.attempts.map(({ result }) => result), ["interrupted", undefined]);
   assertEquals([between.delivery.firstFailureAt, between.delivery.slot], [undefined, 0]);
-  assertEquals([stalled.figures.lostClaims, stalled.figures.attempts], [1, {}]);
+  assertEquals([stalled.metrics.lostClaims, stalled.metrics.attempts], [1, {}]);
 });
 
 Deno.test("stopping lets attempts end, gives back the others, and the next one makes them again", async () => {
@@ -177,7 +183,7 @@ Deno.test("stopping lets attempts end, gives back the others, and the next one m
   bed.clock.advance(10_000);
   await stopped;
   assertEquals([bed.clock.waiting, bed.sender.running], [0, 0]);
-  const { items } = await bed.store.listDeliveries({ limit: 10 });
+  const { items } = await bed.store.read(listDeliveries, { limit: 10 });
   assertEquals(items.map(({ state, claimId }) => [state, claimId]).sort(), [["acknowledged", undefined], [
     "attempting",
     undefined,
@@ -185,7 +191,7 @@ Deno.test("stopping lets attempts end, gives back the others, and the next one m
   bed.sender.receiver = () => ({ status: 200 });
   bed.start();
   await bed.sent(2);
-  const deliveries = (await bed.store.listDeliveries({ limit: 10 })).items;
+  const deliveries = (await bed.store.read(listDeliveries, { limit: 10 })).items;
   assertEquals(deliveries.map(({ state }) => state), ["acknowledged", "acknowledged"]);
 });
 
@@ -220,7 +226,7 @@ Deno.test("a disabled endpoint pauses; after 24 hours what had failed is failed 
   const dispatcher = bed.start();
   await bed.sent(1);
   await bed.settled();
-  await bed.store.editEndpoint(id, { enabled: false }, {
+  await bed.store.write(editEndpoint, id, { enabled: false }, {
     now: bed.clock.now(),
     audit: bed.entry("endpoint.edited"),
   });
@@ -231,7 +237,7 @@ Deno.test("a disabled endpoint pauses; after 24 hours what had failed is failed 
   assertEquals(bed.reports.length, 1);
   bed.clock.advance(23 * HOUR + MINUTE);
   await bed.settled();
-  const { items } = await bed.store.listDeliveries({ limit: 10 });
+  const { items } = await bed.store.read(listDeliveries, { limit: 10 });
   assertEquals(items.map(({ state, reason }) => [state, reason]), [["attempting", undefined], [
     "failed",
     "endpoint_disabled",
@@ -251,7 +257,10 @@ Deno.test("an attempt by hand uses no slot; its success makes a failed delivery 
   const { delivery } = await bed.only();
   assertEquals(delivery.state, "failed");
   const ask = () =>
-    bed.store.resendDelivery(delivery.id, { now: bed.clock.now(), audit: bed.entry("delivery.resent") });
+    bed.store.write(resendDelivery, delivery.id, {
+      now: bed.clock.now(),
+      audit: bed.entry("delivery.resent"),
+    });
   assertEquals(await ask(), "asked");
   dispatcher.wake();
   await bed.sent(4);
@@ -267,7 +276,7 @@ Deno.test("an attempt by hand uses no slot; its success makes a failed delivery 
     ...[false, false, false],
     ...[true, true],
   ]]);
-  const { items } = await bed.store.listAudit({ limit: 10, event: "delivery.acknowledged" });
+  const { items } = await bed.store.read(listAudit, { limit: 10, event: "delivery.acknowledged" });
   assertEquals(items.length, 1);
 });
 
@@ -284,7 +293,7 @@ Deno.test("a secret that cannot be opened is a failed attempt and stalls nobody"
     "unsendable",
     "Cannot open: no such key",
   ]]);
-  assertEquals([bed.sender.sent.length, dispatcher.figures.attempts], [0, { unsendable: 1 }]);
+  assertEquals([bed.sender.sent.length, dispatcher.metrics.attempts], [0, { unsendable: 1 }]);
 });
 
 Deno.test("a result is written again until the store takes it", async () => {
@@ -292,12 +301,12 @@ Deno.test("a result is written again until the store takes it", async () => {
   await bed.endpoint();
   await bed.event();
   let failures = 3;
-  const store: typeof bed.store = Object.create(bed.store, {
-    finishAttempt: {
-      value: (options: Parameters<typeof bed.store.finishAttempt>[0]) =>
-        failures-- > 0 ? Promise.reject(new Error("the disk is full")) : bed.store.finishAttempt(options),
-    },
-  });
+  const store = storeWith(bed.store, [
+    instead(
+      finishAttempt,
+      (call) => failures-- > 0 ? Promise.reject(new Error("the disk is full")) : call(),
+    ),
+  ]);
   const dispatcher = bed.start({ store });
   await until("the request to be sent", () => bed.sender.sent.length === 1);
   for (let step = 0; step < 20 && bed.reports.length === 0; step++) {
@@ -305,7 +314,7 @@ Deno.test("a result is written again until the store takes it", async () => {
     bed.clock.advance(500);
   }
   await bed.sent(1);
-  assertEquals([(await bed.only()).delivery.state, dispatcher.figures.storeErrors], ["acknowledged", 3]);
+  assertEquals([(await bed.only()).delivery.state, dispatcher.metrics.storeErrors], ["acknowledged", 3]);
   assertMatch(bed.log.lines.map(({ message }) => message).join(), /^Cannot use the store of deliveries/);
 });
 

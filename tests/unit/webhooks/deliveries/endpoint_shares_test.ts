@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import type { AttemptReport } from "../../../../src/webhooks/deliveries/metrics.ts";
 import { EndpointShares, type Running } from "../../../../src/webhooks/deliveries/endpoint_shares.ts";
-import type { DueEndpoint } from "../../../../src/webhooks/store/store.ts";
+import type { DueEndpoint } from "../../../../src/webhooks/store/delivery_claims.ts";
 
 const TIMEOUT = { errorKind: "timeout", tookMs: 15_000 } as const;
 const ANSWER = { status: 500, tookMs: 20 } as const;

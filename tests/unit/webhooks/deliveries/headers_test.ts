@@ -2,6 +2,7 @@ import { assertEquals } from "@std/assert";
 import type { EndpointSecret } from "../../../../src/webhooks/model/records.ts";
 import { signature, standardWebhooksHeaders } from "../../../../src/webhooks/model/signature.ts";
 import { DispatcherBed, SECRET } from "../../../harness/dispatcher_fixture.ts";
+import { addEndpointSecret } from "../../../../src/webhooks/store/endpoints.ts";
 
 const HOUR = 3_600_000;
 
@@ -15,7 +16,7 @@ Deno.test("a rotated secret signs from its moment on", async () => {
   const now = bed.clock.now();
   const [old, next] = [secret("old", now), secret("next", now + 24 * HOUR, now)];
   const id = await bed.endpoint({ secrets: [old] });
-  await bed.store.addEndpointSecret(id, next, bed.entry("endpoint.rotated"));
+  await bed.store.write(addEndpointSecret, id, next, bed.entry("endpoint.rotated"));
   const dispatcher = bed.start();
   for (
     const [count, [advanceMs, wanted]] of [[0, old], [24 * HOUR - 1, old], [1, next]]

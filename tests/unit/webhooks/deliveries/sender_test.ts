@@ -62,7 +62,7 @@ Deno.test("files and proxies that cannot be used are told at once", async () => 
   );
   await Deno.remove(empty);
   const proxy = assertThrows(() => createSender({ ...options, proxy: `https://user:${SECRET}@proxy.test` }));
-  assertEquals(proxy.message, 'Cannot use WEBHOOK_PROXY with the scheme "https:": http: would be right');
+  assertEquals(proxy.message, 'Invalid WEBHOOK_PROXY: expected the scheme http:, got "https:"');
 });
 
 const NAMES: Readonly<Record<string, readonly string[]>> = {
@@ -73,8 +73,8 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
   "half.test": ["127.0.0.1", "8.8.8.8"],
 };
 
-const HTTPS_WANTED = "https is wanted: http goes only to addresses inside WEBHOOK_ALLOW_CIDRS";
-const A_URL = 'a URL such as "https://host/path" of at most 2048 characters without spaces is wanted';
+const HTTPS_WANTED = "expected https: http is only allowed to addresses in WEBHOOK_ALLOW_CIDRS";
+const A_URL = 'expected a URL such as "https://host/path" of at most 2048 characters without spaces';
 
 /** URLs of endpoints, and why they may not be. */
 const URLS: Readonly<Record<string, string | undefined>> = {
@@ -84,27 +84,27 @@ const URLS: Readonly<Record<string, string | undefined>> = {
   "https://unknown.test/": undefined,
   "https://open.test/": undefined,
   "https://8.8.8.8/": undefined,
-  "https://private.test/": "a public address is wanted: 10.0.0.1 is private (10.0.0.0/8)",
+  "https://private.test/": "expected a public address: 10.0.0.1 is private (10.0.0.0/8)",
   "https://[::ffff:10.0.0.1]/":
-    "a public address is wanted: ::ffff:a00:1 is IPv4-mapped for 10.0.0.1, which is private (10.0.0.0/8)",
+    "expected a public address: ::ffff:a00:1 is IPv4-mapped for 10.0.0.1, which is private (10.0.0.0/8)",
   "https://0x7f.1/": undefined,
   "https://169.254.169.254/latest":
-    "a public address is wanted: 169.254.169.254 is link-local (169.254.0.0/16)",
+    "expected a public address: 169.254.169.254 is link-local (169.254.0.0/16)",
   "http://open.test/": undefined,
   "http://127.1:81/": undefined,
   "http://public.test/": HTTPS_WANTED,
   "http://half.test/": HTTPS_WANTED,
   "http://unknown.test/": `${HTTPS_WANTED}, and the name of the host cannot be resolved`,
-  "ftp://public.test/": "a URL of the scheme https is wanted",
-  "javascript:alert(1)": "a URL of the scheme https is wanted",
-  "https://user@public.test/": "a URL without user name and password is wanted",
-  "https://:secret@public.test/": "a URL without user name and password is wanted",
-  "https://@public.test/": "a URL without user name and password is wanted",
-  "https:/:@public.test/": "a URL without user name and password is wanted",
+  "ftp://public.test/": "expected a URL with the scheme https",
+  "javascript:alert(1)": "expected a URL with the scheme https",
+  "https://user@public.test/": "expected a URL without user name and password",
+  "https://:secret@public.test/": "expected a URL without user name and password",
+  "https://@public.test/": "expected a URL without user name and password",
+  "https:/:@public.test/": "expected a URL without user name and password",
   "https://public.test\\@open.test/": "expected a URL without a backslash",
   "https:\\\\public.test/": "expected a URL without a backslash",
   "https://public.test/@name?to=@name": undefined,
-  "https://public.test:0/": "a URL with another port is wanted",
+  "https://public.test:0/": "expected a URL with another port",
   "/hook": A_URL,
   "": A_URL,
   "https://": A_URL,
@@ -127,6 +127,6 @@ Deno.test("an endpoint's URL is https to a public address, or to one that was op
   assertEquals(await urlProblem("http://private.test/", allow, isProxied), HTTPS_WANTED);
   assertEquals(
     await urlProblem("ftp://private.test/", allow, isProxied),
-    "a URL of the scheme https is wanted",
+    "expected a URL with the scheme https",
   );
 });

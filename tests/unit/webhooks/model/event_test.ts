@@ -8,11 +8,11 @@ import {
 } from "../../../../src/webhooks/model/event.ts";
 
 const LONGEST = `${"a".repeat(100)}.${"b".repeat(27)}`;
-const WANTED = 'words of a to z, 0 to 9 and _ joined by dots, such as "agent.reply.completed" would be right';
-const NO_KIND = (text: string) => `${JSON.stringify(text)} is not an event kind; ${WANTED}`;
+const EXPECTED = 'expected words of a to z, 0 to 9 and _ joined by dots, such as "agent.reply.completed"';
+const NO_KIND = (text: string) => `${JSON.stringify(text)} is not an event kind; ${EXPECTED}`;
 const NO_PATTERN = (text: string) =>
-  `${JSON.stringify(text)} names no event kinds; a kind, a prefix such as "workflow.*" or "*" would be right`;
-const TOO_LONG = "an event kind of 129 characters is too long; at most 128 would be right";
+  `${JSON.stringify(text)} names no event kinds; expected a kind, a prefix such as "workflow.*" or "*"`;
+const TOO_LONG = "expected an event kind of at most 128 characters, got 129";
 
 const KINDS: readonly (readonly [kind: string, problem: string | undefined])[] = [
   ["a", undefined],

@@ -24,10 +24,9 @@ Deno.test("a key lives for 24 hours from its acceptance", () => {
   assertEquals(KEY_LIVES_MS, DAY_MS);
 });
 
-const EMPTY = "the Idempotency-Key is empty; 1 to 255 characters would be right";
-const LONG = "the Idempotency-Key has 256 characters; 1 to 255 characters would be right";
-const CONTROL =
-  "the Idempotency-Key holds a control character; 1 to 255 characters would be right, without any";
+const EMPTY = "the Idempotency-Key is empty; expected 1 to 255 characters";
+const LONG = "the Idempotency-Key has 256 characters; expected 1 to 255 characters";
+const CONTROL = "the Idempotency-Key has a control character; expected 1 to 255 characters without any";
 
 const KEYS: readonly (readonly [key: string, problem: string | undefined])[] = [
   ["", EMPTY],

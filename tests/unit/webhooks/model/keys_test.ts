@@ -1,22 +1,16 @@
 import { assertEquals, assertMatch, assertNotEquals } from "@std/assert";
 import { createHash, randomBytes } from "node:crypto";
-import {
-  keyHash,
-  newEndpointSecret,
-  newEventKey,
-  newTriggerKey,
-} from "../../../../src/webhooks/model/keys.ts";
+import { newEndpointSecret, newEventKey, newTriggerKey } from "../../../../src/webhooks/model/keys.ts";
 
 // Bytes that give characters of both alphabets of base64.
 const fixed = (length: number) => new Uint8Array(length).fill(0xfb);
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 
-Deno.test("keys of given bytes", async () => {
+Deno.test("keys of given bytes", () => {
   const text = `${"-_v7".repeat(10)}-_s`;
   for (const [prefix, made] of [["svct_", newTriggerKey(fixed)], ["svce_", newEventKey(fixed)]] as const) {
     const key = prefix + text;
     assertEquals(made, { key, hash: sha256(key), lastFour: "7-_s" });
-    assertEquals(await keyHash(key), made.hash);
   }
   assertEquals(newEndpointSecret(fixed), `whsec_${"+/v7".repeat(10)}+/s=`);
 });

@@ -22,7 +22,7 @@ for (const random of [0, 0.5, 0.999]) {
         slot,
         firstFailureAt: FIRST,
         now: FIRST + (SLOTS_MS[slot - 1] ?? 0),
-        mayRetryAtOnce: true,
+        mayRetryImmediately: true,
         random,
       })
     );
@@ -39,7 +39,7 @@ interface Case {
   readonly slot: number;
   /** After the first failure. */
   readonly at: number;
-  readonly mayRetryAtOnce?: boolean;
+  readonly mayRetryImmediately?: boolean;
   readonly retryAfterMs?: number;
   readonly random?: number;
   /** Slot and time after the first failure; nothing when the schedule is used up. */
@@ -47,7 +47,7 @@ interface Case {
 }
 
 const CASES: readonly Case[] = [
-  { name: "at once", slot: 0, at: 0, mayRetryAtOnce: true, expected: [0, 0] },
+  { name: "at once", slot: 0, at: 0, mayRetryImmediately: true, expected: [0, 0] },
   { name: "not at once: skipped", slot: 0, at: 0, expected: [1, 30 * SECOND] },
   { name: "not at once counts for the first retry only", slot: 1, at: 5, expected: [1, 30 * SECOND] },
   { name: "two slots passed, one attempt now", slot: 1, at: MINUTE, expected: [2, MINUTE] },
@@ -67,7 +67,7 @@ const CASES: readonly Case[] = [
   { name: "used up before its time", slot: 8, at: HOUR, expected: undefined },
   {
     name: "Retry-After does not move the immediate retry",
-    ...{ slot: 0, at: 0, mayRetryAtOnce: true, retryAfterMs: HOUR, expected: [0, 0] },
+    ...{ slot: 0, at: 0, mayRetryImmediately: true, retryAfterMs: HOUR, expected: [0, 0] },
   },
   { name: "Retry-After, skipped at once", slot: 0, at: 0, retryAfterMs: HOUR, expected: [1, HOUR] },
   {
@@ -120,10 +120,17 @@ const CASES: readonly Case[] = [
   { name: "the clock went back before the last", slot: 7, at: -HOUR, expected: [7, 23 * HOUR] },
 ];
 
-for (const { name, slot, at, mayRetryAtOnce = false, retryAfterMs, random = 0, expected } of CASES) {
+for (const { name, slot, at, mayRetryImmediately = false, retryAfterMs, random = 0, expected } of CASES) {
   Deno.test(`next attempt: ${name}`, () => {
     const now = FIRST + at;
-    const found = nextAttempt({ slot, firstFailureAt: FIRST, now, mayRetryAtOnce, retryAfterMs, random });
+    const found = nextAttempt({
+      slot,
+      firstFailureAt: FIRST,
+      now,
+      mayRetryImmediately,
+      retryAfterMs,
+      random,
+    });
     const [wanted, wantedAt] = expected ?? [];
     assertEquals(
       found,

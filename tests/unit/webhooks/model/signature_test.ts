@@ -54,7 +54,7 @@ for (const secret of ["", "whsec_", "whsec_*", "c2VjcmV0", "WHSEC_c2VjcmV0"]) {
     );
     assertEquals(
       [error.name, error.message],
-      ["TypeError", 'Cannot sign with a secret: "whsec_" and base64 after it would be right'],
+      ["TypeError", 'Cannot sign with a secret: expected "whsec_" followed by base64'],
     );
   });
 }

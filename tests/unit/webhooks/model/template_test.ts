@@ -142,9 +142,9 @@ Deno.test("template: lists, objects and null have no place in a text", () => {
     assertThrows(() => valueOf(text)).message
   );
   assertEquals(texts, [
-    'Cannot write "input.list" into a text: it is a list; a text, a number or a flag would be right',
-    'Cannot write "input.deep" into a text: it is an object; a text, a number or a flag would be right',
-    'Cannot write "input.none" into a text: it is null; a text, a number or a flag would be right',
+    'Cannot write "input.list" into a text: expected a text, a number or a flag, got a list',
+    'Cannot write "input.deep" into a text: expected a text, a number or a flag, got an object',
+    'Cannot write "input.none" into a text: expected a text, a number or a flag, got null',
   ]);
 });
 
@@ -182,6 +182,6 @@ Deno.test("template: a text that templates would make too long is refused while 
   };
   const error = assertThrows(() => renderText(templateOf("{{ input.text }}".repeat(10_000)), scope));
   assert(error instanceof TemplateError);
-  assertEquals(error.message, "Cannot fill in a text: it would have more than 16777216 characters");
+  assertEquals(error.message, "Cannot render a text: it would have more than 16777216 characters");
   assertEquals(read, 17);
 });

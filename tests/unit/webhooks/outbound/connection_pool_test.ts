@@ -4,7 +4,7 @@ import { FakeClock } from "../../../harness/fake_clock.ts";
 
 class Connection implements PooledConnection {
   isFree = true;
-  constructor(readonly madeAt: number) {}
+  constructor(readonly createdAt: number) {}
   destroy(): void {
     this.isFree = false;
   }
@@ -13,8 +13,8 @@ class Connection implements PooledConnection {
 function pooled() {
   const clock = new FakeClock(0);
   const pool = new ConnectionPool<Connection>(clock);
-  const kept = (key: string, serverIdleMs?: number, madeAt = clock.elapsed()) => {
-    const connection = new Connection(madeAt);
+  const kept = (key: string, serverIdleMs?: number, createdAt = clock.elapsed()) => {
+    const connection = new Connection(createdAt);
     pool.keep(key, connection, serverIdleMs);
     return connection;
   };

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { Buffer } from "node:buffer";
-import { type AnswerHead, headerText } from "../../../../src/webhooks/outbound/response_head.ts";
-import { AnswerReader } from "../../../../src/webhooks/outbound/response_parser.ts";
+import { headerText, type ResponseHead } from "../../../../src/webhooks/outbound/response_head.ts";
+import { ResponseParser } from "../../../../src/webhooks/outbound/response_parser.ts";
 import {
   CHUNKED,
   cut,
@@ -181,7 +181,7 @@ Deno.test("of an answer of many small chunks no more is looked at than its lines
   const bytes = Buffer.from(`${OK}${CHUNKED}${"1\r\nx\r\n".repeat(chunks)}0\r\n\r\n`, "latin1");
   let most = 0;
   let length = 0;
-  const reader = new AnswerReader({
+  const reader = new ResponseParser({
     onHead: () => {},
     onBody(piece) {
       length += piece.byteLength;
@@ -203,8 +203,8 @@ Deno.test("of an answer of many small chunks no more is looked at than its lines
 });
 
 Deno.test("headers keep their order, in lower case and without the spaces around them", () => {
-  const heads: AnswerHead[] = [];
-  const reader = new AnswerReader({ onHead: (head) => void heads.push(head), onBody: () => {} }, false);
+  const heads: ResponseHead[] = [];
+  const reader = new ResponseParser({ onHead: (head) => void heads.push(head), onBody: () => {} }, false);
   reader.push(Buffer.from(`${OK}X-A: \t 1 \t\r\nx-b:\r\nx-A:2  3\r\nx-c: \xa0\xfc\r\n${LENGTH}`, "latin1"));
   const [head] = heads;
   assert(head !== undefined);

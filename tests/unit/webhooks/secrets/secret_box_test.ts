@@ -6,7 +6,7 @@ import { RecordedLogger } from "../../../harness/recorded_logger.ts";
 
 const SECRET = "whsec_ZmFrZSBzZWNyZXQgb2YgYSB0ZXN0";
 const KEY_MADE =
-  "A key was made that seals the signing secrets: back it up, without it they cannot be read again";
+  "A key that seals the signing secrets was created: back it up, without it they cannot be read";
 
 const key = (value: number) => new Uint8Array(32).fill(value);
 
@@ -113,7 +113,7 @@ for (const length of [0, 16, 31, 33]) {
       const { message } = await assertRejects(() => SecretBox.open({ keys, keyFile, logger }));
       assertEquals(
         message,
-        `Cannot use a key of WEBHOOK_ENCRYPTION_KEY: it has ${length} bytes; 32 would be right`,
+        `Cannot use a key of WEBHOOK_ENCRYPTION_KEY: expected 32 bytes, got ${length}`,
       );
     });
   });
@@ -149,7 +149,7 @@ Deno.test("a key file that others may read is used, with a warning", async () =>
       assertEquals((await SecretBox.open({ keyFile, logger })).keyId, "72cd6e8422c407fb");
     }
     const line = (mode: string) =>
-      ["warning", `The key file is open to others, mode ${mode}; 600 would be right`, {
+      ["warning", `The key file is open to others, mode ${mode}, expected 600`, {
         file: keyFile,
       }] as const;
     assertEquals(logger.lines, [line("640"), line("604")]);
@@ -163,7 +163,7 @@ for (
     await withKeyFile(async (keyFile, logger) => {
       await Deno.writeTextFile(keyFile, text, { mode: 0o600 });
       const problem = `Cannot use the key file "${keyFile}": it does not hold base64 of 32 bytes; ` +
-        "the file as it was made, or from a backup, would be right";
+        "restore it from a backup";
       assertEquals((await assertRejects(() => SecretBox.open({ keyFile, logger }))).message, problem);
       assertEquals(await Deno.readTextFile(keyFile), text);
       // With keys of the setting it is not needed.
@@ -173,12 +173,12 @@ for (
   });
 }
 
-Deno.test("a key file that cannot be made is an error that says what would do", async () => {
+Deno.test("a key file that cannot be created is an error that names the alternative", async () => {
   await withKeyFile(async (keyFile, logger) => {
     const path = join(keyFile, "..", "missing", "weir.db.key");
     const { message } = await assertRejects(() => SecretBox.open({ keyFile: path, logger }));
-    assertEquals(message.startsWith(`Cannot make the key file "${path}": No such file or directory`), true);
-    assertEquals(message.endsWith("; WEBHOOK_ENCRYPTION_KEY would do without it"), true);
+    assertEquals(message.startsWith(`Cannot create the key file "${path}": No such file or directory`), true);
+    assertEquals(message.endsWith("; set WEBHOOK_ENCRYPTION_KEY instead"), true);
   });
 });
 

@@ -3,7 +3,7 @@ import { KeptLog } from "../../../harness/http_fixture.ts";
 import { FakeClock } from "../../../harness/fake_clock.ts";
 import { until } from "../../../harness/until.ts";
 import type { WorkerNotice } from "../../../../src/base/supervised_worker.ts";
-import type { WebhookAnswer } from "../../../../src/webhooks/api/calls.ts";
+import { CONTINUE, type WebhookAnswer } from "../../../../src/webhooks/api/calls.ts";
 import type { LimitCall } from "../../../../src/webhooks/model/limit_call.ts";
 import type {
   FromWebhookWorker,
@@ -15,7 +15,7 @@ import {
   WebhookWorkerSupervisor,
 } from "../../../../src/webhooks/service/supervisor.ts";
 
-const CALL = { requestId: "r", name: "a", keyHash: "h" };
+const CALL = { requestId: "r", name: "a", keyHash: "h", body: "{}" };
 const OK: WebhookAnswer = { status: 202, headers: {}, body: "{}" };
 
 class Line implements WebhookWorkerHandle {
@@ -36,7 +36,7 @@ class Line implements WebhookWorkerHandle {
     this.onmessage?.(new MessageEvent("message", { data: message }));
   }
   /** Answers the last question. */
-  answer(answer: WebhookAnswer | undefined): void {
+  answer(answer: WebhookAnswer): void {
     const asked = this.sent.findLast((message) => message.type === "request");
     if (asked?.type === "request") this.say({ type: "answer", id: asked.id, answer });
   }
@@ -81,19 +81,19 @@ const METRICS = { counters: {}, gauges: {}, durations: {} };
 
 Deno.test("webhook worker supervisor: calls wait for the first worker", async () => {
   const { supervisor, clock, line, lines, health } = bed();
-  const first = supervisor.admitTrigger(CALL);
+  const first = supervisor.acceptTrigger(CALL);
   assertEquals([lines.length, health], [0, [[false, "starting"]]]);
   supervisor.start();
-  const second = supervisor.admitEvent({ requestId: "s" });
+  const second = supervisor.acceptEvent({ requestId: "s" });
   clock.advance(4_999);
   assertEquals(line().sent.map(({ type }) => type), ["start"]);
   line().say({ type: "ready" });
   await supervisor.ready;
   assertEquals(line().sent.map(({ type }) => type), ["start", "request", "request"]);
-  line().say({ type: "answer", id: 1, answer: undefined });
+  line().say({ type: "answer", id: 1, answer: CONTINUE });
   line().say({ type: "answer", id: 2, answer: OK });
-  assertEquals([await first, await second], [undefined, OK]);
-  const accepted = supervisor.acceptTrigger({ ...CALL, body: "{}" });
+  assertEquals([await first, await second], [CONTINUE, OK]);
+  const accepted = supervisor.acceptTrigger(CALL);
   line().answer(OK);
   assertEquals(await accepted, OK);
   assertEquals(health, [[false, "starting"], [true, ""]]);
@@ -112,18 +112,18 @@ for (
   Deno.test(`webhook worker supervisor: nobody waits longer for a first worker ${what}`, async () => {
     const { supervisor, clock, line, health } = bed();
     supervisor.start();
-    const early = supervisor.acceptTrigger({ ...CALL, body: "{}" });
+    const early = supervisor.acceptTrigger(CALL);
     happens(line(), clock);
     await supervisor.ready;
     assertEquals(codeOf(await early), AWAY);
-    assertEquals(codeOf(await supervisor.admitTrigger(CALL)), AWAY, "the next one does not wait at all");
+    assertEquals(codeOf(await supervisor.acceptTrigger(CALL)), AWAY, "the next one does not wait at all");
     clock.advance(1_000);
     line().say({ type: "ready" });
     assertEquals(line().sent.map(({ type }) => type), ["start"], "what was refused is not asked later");
     assertEquals(health.slice(-2), [[false, state], [true, ""]]);
-    const asked = supervisor.admitTrigger(CALL);
-    line().answer(undefined);
-    assertEquals(await asked, undefined);
+    const asked = supervisor.acceptTrigger(CALL);
+    line().answer(OK);
+    assertEquals(await asked, OK);
     await end(supervisor, line());
     assertEquals(clock.waiting, 0);
   });
@@ -131,8 +131,8 @@ for (
 
 Deno.test("webhook worker supervisor: not more calls wait for the first worker than may wait at all", async () => {
   const { supervisor, line } = bed();
-  const waiting = Array.from({ length: 10_000 }, () => supervisor.admitTrigger(CALL));
-  const [status, code] = codeOf(await supervisor.admitTrigger(CALL));
+  const waiting = Array.from({ length: 10_000 }, () => supervisor.acceptTrigger(CALL));
+  const [status, code] = codeOf(await supervisor.acceptTrigger(CALL));
   assertEquals([status, code], [503, "webhooks_unavailable"]);
   supervisor.start();
   const stopped = supervisor.stop(0);
@@ -151,7 +151,7 @@ Deno.test("webhook worker supervisor: a worker that waits for its store holds no
     clock.advance(5_000);
     line().say({ type: "waiting", reason: "no connection" });
     await supervisor.ready;
-    assertEquals(codeOf(await supervisor.admitTrigger(CALL)), AWAY);
+    assertEquals(codeOf(await supervisor.acceptTrigger(CALL)), AWAY);
   }
   assertEquals([lines.length, health.at(-1), told()], [1, [false, "no connection"], 13]);
   line().say({ type: "ready" });
@@ -173,7 +173,7 @@ Deno.test("webhook worker supervisor: a call waits for 10 seconds", async () => 
   const { supervisor, clock, line } = bed();
   supervisor.start();
   line().say({ type: "ready" });
-  const waiting = supervisor.acceptTrigger({ ...CALL, body: "{}" });
+  const waiting = supervisor.acceptTrigger(CALL);
   for (let second = 0; second < 11; second++) {
     clock.advance(1_000);
     line().say({ type: "metrics", metrics: METRICS });
@@ -196,7 +196,7 @@ for (
     supervisor.start();
     line().say({ type: "ready" });
     line().say({ type: "metrics", metrics: METRICS });
-    const waiting = supervisor.acceptTrigger({ ...CALL, body: "{}" });
+    const waiting = supervisor.acceptTrigger(CALL);
     const waits: number[] = [];
     for (let round = 0; round < 3; round++) {
       const before = lines.length;
@@ -213,7 +213,7 @@ for (
     line().say({ type: "metrics", metrics: METRICS });
     line().say({ type: "metrics", metrics: METRICS });
     assertEquals([health.at(-1), isNew], [[true, ""], [true, true, false]]);
-    const next = supervisor.acceptTrigger({ ...CALL, body: "{}" });
+    const next = supervisor.acceptTrigger(CALL);
     line().answer(OK);
     assertEquals(await next, OK);
     await end(supervisor, line());
@@ -231,7 +231,7 @@ Deno.test("webhook worker supervisor: a worker that falls silent is replaced", a
   assertEquals(health.at(-1), [false, "no message for 15 s"]);
   // What a worker that was given up says is not heard.
   lines[0]?.say({ type: "ready" });
-  assertEquals(codeOf(await supervisor.admitTrigger(CALL)), AWAY);
+  assertEquals(codeOf(await supervisor.acceptTrigger(CALL)), AWAY);
   await end(supervisor, line());
 });
 
@@ -269,10 +269,10 @@ Deno.test("webhook worker supervisor: stopping waits for the worker, for a while
     const { supervisor, clock, line, log } = bed();
     supervisor.start();
     line().say({ type: "ready" });
-    const waiting = supervisor.acceptTrigger({ ...CALL, body: "{}" });
+    const waiting = supervisor.acceptTrigger(CALL);
     const stopped = supervisor.stop(10_000);
     assertEquals(line().sent.at(-1), { type: "stop", graceMs: 10_000 });
-    assertEquals(codeOf(await supervisor.acceptTrigger({ ...CALL, body: "{}" })), STOPPING);
+    assertEquals(codeOf(await supervisor.acceptTrigger(CALL)), STOPPING);
     if (answers) line().say({ type: "stopped" });
     else clock.advance(13_000);
     await stopped;

@@ -20,7 +20,7 @@ steps:
 `;
 
 Deno.test("workflow file: the whole of an example", () => {
-  const { workflow, problems } = readWorkflowFile("a.yaml", SPEC, { envNames: ["CRM_TOKEN"] });
+  const { workflow, problems } = readWorkflowFile("a.yaml", SPEC, ["CRM_TOKEN"]);
   assertEquals(problems, []);
   const path = (text: string, ...keys: string[]) => ({ text, root: text.split(".")[0], keys });
   assertEquals(JSON.parse(JSON.stringify(workflow)), {
@@ -169,7 +169,7 @@ const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
   ],
   "a retry without a request": [
     steps("- {name: b, set: {}, retry: {attempts: 2}}"),
-    "a.yaml:3:29: steps[0].retry: only a step with a request can be tried again; remove it",
+    "a.yaml:3:29: steps[0].retry: only a step with a request can be retried; remove it",
   ],
   "a request without a URL": [
     steps("- name: b\n  request: {method: GET}"),
@@ -178,7 +178,7 @@ const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
   "a template for a host": [
     steps("- name: b\n  request: { url: 'https://{{ input.host }}/' }"),
     "a.yaml:4:19: steps[0].request.url: a template cannot stand for the host or the port of a URL; " +
-    "one such as 'https://host/path/{{ input.id }}' would be right",
+    "expected one such as 'https://host/path/{{ input.id }}'",
   ],
   "an unknown method": [
     request("    method: get"),
@@ -195,7 +195,7 @@ const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
   ],
   "a template for the name of a header": [
     request("    headers: {'{{ input.x }}': x}"),
-    "a.yaml:6:15: steps[0].request.headers.{{ input.x }}: '{{ input.x }}' is no name of a header; write letters, digits and -",
+    "a.yaml:6:15: steps[0].request.headers.{{ input.x }}: '{{ input.x }}' is not a valid header name; write letters, digits and -",
   ],
   "a header given twice": [
     request("    headers: {a: x, A: y}"),
@@ -250,8 +250,8 @@ const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
   ],
   "a number that JSON has not": [
     steps("- {name: b, set: {a: .inf, b: 007}}"),
-    "a.yaml:3:22: steps[0].set.a: '.inf' is no number of JSON; put it in quotes, or write it plainly",
-    "a.yaml:3:31: steps[0].set.b: '007' is no number of JSON; put it in quotes, or write it plainly",
+    "a.yaml:3:22: steps[0].set.a: '.inf' is not a JSON number; put it in quotes, or write it plainly",
+    "a.yaml:3:31: steps[0].set.b: '007' is not a JSON number; put it in quotes, or write it plainly",
   ],
   "an unknown root": [
     steps("- {name: b, set: {a: ['{{ inputs.x }}']}}"),
@@ -260,7 +260,7 @@ const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
   ],
   "a template in a key": [
     steps("- {name: b, set: {'{{ input.x }}': 1}}"),
-    "a.yaml:3:19: steps[0].set: a template cannot stand in the key '{{ input.x }}'; write a name",
+    "a.yaml:3:19: steps[0].set: a key cannot contain a template; write a name instead of '{{ input.x }}'",
   ],
   "the result of a later step, of itself, and of none": [
     steps(
@@ -268,27 +268,27 @@ const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
     ),
     "a.yaml:3:22: steps[0].set.x: the template 'steps.c.y' reads a step that does not come before this one; move that step up",
     "a.yaml:3:44: steps[0].set.y: the template 'steps.b.y' reads a step that does not come before this one; move that step up",
-    "a.yaml:4:22: steps[1].set.x: the template 'steps.d.y' reads a step that there is not; those before this one are b",
+    "a.yaml:4:22: steps[1].set.x: the template 'steps.d.y' reads an unknown step; those before this one are b",
   ],
   "a step of another prototype": [
     steps("- {name: b, set: {x: '{{ steps.constructor.y }}'}}"),
-    "a.yaml:3:22: steps[0].set.x: the template 'steps.constructor.y' reads a step, and there is none before this one",
+    "a.yaml:3:22: steps[0].set.x: the template 'steps.constructor.y' reads a step, but this one is the first",
   ],
   "an environment variable that is not named": [
     steps("- {name: b, set: {x: '{{ env.HOME }}', y: '{{ env.OK.a }}'}}"),
-    "a.yaml:3:22: steps[0].set.x: the template 'env.HOME' reads an environment variable that WORKFLOW_ENV does not name; add HOME to it",
-    "a.yaml:3:43: steps[0].set.y: the template 'env.OK.a' reads below an environment variable, which is a text; end it after its name",
+    "a.yaml:3:22: steps[0].set.x: the template 'env.HOME' reads an environment variable that is not in WORKFLOW_ENV; add HOME to it",
+    "a.yaml:3:43: steps[0].set.y: the template 'env.OK.a' reads a field of an environment variable, which is a text; end it after its name",
   ],
   "what an execution has not": [
     steps("- {name: b, set: {x: '{{ execution.secret }}'}}"),
-    "a.yaml:3:22: steps[0].set.x: the template 'execution.secret' reads what an execution has not; " +
-    "it has id, workflow, createdAt, startedAt",
+    "a.yaml:3:22: steps[0].set.x: the template 'execution.secret' reads an unknown field; " +
+    "an execution has id, workflow, createdAt, startedAt",
   ],
 };
 
 for (const [name, [text, ...problems]] of Object.entries(REFUSED)) {
   Deno.test(`workflow file: ${name} is refused`, () => {
-    const read = readWorkflowFile("a.yaml", text, { envNames: ["OK"] });
+    const read = readWorkflowFile("a.yaml", text, ["OK"]);
     assertEquals(read.problems, problems);
     assertEquals(read.workflow, undefined);
   });

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import type { DueQueue } from "../../../../src/webhooks/store/execution_store.ts";
 import { WorkflowShares } from "../../../../src/webhooks/workflows/shares.ts";
+import type { DueQueue } from "../../../../src/webhooks/store/execution_claims.ts";
 
 const BYTES = 1_000;
 

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { TemplateError, type TemplateScope } from "../../../../src/webhooks/model/template.ts";
 import { parseUrl, renderUrl } from "../../../../src/webhooks/workflows/url.ts";
 
-const RIGHT = "one such as 'https://host/path/{{ input.id }}' would be right";
+const RIGHT = "expected one such as 'https://host/path/{{ input.id }}'";
 
 const REFUSED: readonly (readonly [string, string])[] = [
   ["{{ input.url }}", `a template cannot stand for the scheme or the host of a URL; ${RIGHT}`],
@@ -85,7 +85,7 @@ for (const [path, value, sent] of SENT) {
   });
 }
 
-const DOTS = "into the path of a URL: it would make '.' or '..' of it";
+const DOTS = "into the path of a URL: it would become '.' or '..'";
 
 const FAILED: readonly (readonly [string, unknown, string])[] = [
   ["/o/{{ input.id }}", "..", `Cannot write "input.id" ${DOTS}`],
@@ -107,12 +107,12 @@ const FAILED: readonly (readonly [string, unknown, string])[] = [
   [
     "/o/{{ input.id }}",
     null,
-    `Cannot write "input.id" into a text: it is null; a text, a number or a flag would be right`,
+    `Cannot write "input.id" into a text: expected a text, a number or a flag, got null`,
   ],
   [
     "/o/{{ input.id }}",
     ["a"],
-    `Cannot write "input.id" into a text: it is a list; a text, a number or a flag would be right`,
+    `Cannot write "input.id" into a text: expected a text, a number or a flag, got a list`,
   ],
 ];
 

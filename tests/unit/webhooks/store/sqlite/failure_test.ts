@@ -1,6 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
-import type { StoreError, WebhookStore } from "../../../../../src/webhooks/store/store.ts";
 import {
   addEvent,
   audit,
@@ -11,6 +10,12 @@ import {
   saveVersion,
 } from "../../../../contract/webhook_store_bed.ts";
 import { StoreFolder } from "../../../../harness/sqlite_fixture.ts";
+import { acceptEvent, acceptExecution } from "../../../../../src/webhooks/store/accept.ts";
+import { addAudit, listAudit } from "../../../../../src/webhooks/store/audit_log.ts";
+import { createEndpoint, listEndpoints } from "../../../../../src/webhooks/store/endpoints.ts";
+import { listEvents } from "../../../../../src/webhooks/store/events.ts";
+import { cancelExecution } from "../../../../../src/webhooks/store/executions.ts";
+import type { StoreError, WebhookStore } from "../../../../../src/webhooks/store/store.ts";
 
 Deno.test("a full disk refuses what does not fit, loses nothing, and is over when there is room", async () => {
   using folder = new StoreFolder();
@@ -20,7 +25,7 @@ Deno.test("a full disk refuses what does not fit, loses nothing, and is over whe
     const { store } = small;
     for (let index = 0; index < 200 && accepted.length === index; index++) {
       const added = event({ body: new Uint8Array(16_000) });
-      const answer = await store.acceptEvent(added, { now: NOW }).then(() => undefined, codeOf);
+      const answer = await store.write(acceptEvent, added, { now: NOW }).then(() => undefined, codeOf);
       if (answer === undefined) accepted.push(added.id);
       else assertEquals(answer, "full");
     }
@@ -28,16 +33,19 @@ Deno.test("a full disk refuses what does not fit, loses nothing, and is over whe
 
     // One that does not fit takes nobody along who asked in the same turn, and reading goes on.
     const answers = await Promise.all([
-      store.cancelExecution("none", NOW).then(() => "done", codeOf),
-      store.acceptEvent(event({ body: new Uint8Array(64_000) }), { now: NOW }).then(() => "done", codeOf),
+      store.write(cancelExecution, "none", NOW).then(() => "done", codeOf),
+      store.write(acceptEvent, event({ body: new Uint8Array(64_000) }), { now: NOW }).then(
+        () => "done",
+        codeOf,
+      ),
     ]);
     assertEquals(answers[1], "full");
     assert(["done", "full"].includes(answers[0] ?? ""));
-    assertEquals(ids(await store.listEvents({ limit: 200 })), accepted.toReversed());
-    assertEquals(await store.cancelExecution("none", NOW), undefined);
+    assertEquals(ids(await store.read(listEvents, { limit: 200 })), accepted.toReversed());
+    assertEquals(await store.write(cancelExecution, "none", NOW), undefined);
   }
   await using larger = closing(await folder.open());
-  assertEquals(ids(await larger.store.listEvents({ limit: 200 })), accepted.toReversed());
+  assertEquals(ids(await larger.store.read(listEvents, { limit: 200 })), accepted.toReversed());
   await addEvent(larger.store, { body: new Uint8Array(64_000) });
 });
 
@@ -46,21 +54,21 @@ Deno.test("a store that cannot be written refuses to write, and reads", async ()
   await using writable = closing(await folder.open());
   const added = await addEvent(writable.store);
   await using fixed = closing(await folder.open({ pragmas: ["query_only = ON"] }));
-  assertEquals(await fixed.store.addAudit(audit()).catch(codeOf), "read_only");
-  assertEquals(await fixed.store.acceptEvent(event(), { now: NOW }).catch(codeOf), "read_only");
-  assertEquals(ids(await fixed.store.listEvents({ limit: 9 })), [added.id]);
-  assertEquals((await writable.store.listAudit({ limit: 9 })).items, []);
+  assertEquals(await fixed.store.write(addAudit, audit()).catch(codeOf), "read_only");
+  assertEquals(await fixed.store.write(acceptEvent, event(), { now: NOW }).catch(codeOf), "read_only");
+  assertEquals(ids(await fixed.store.read(listEvents, { limit: 9 })), [added.id]);
+  assertEquals((await writable.store.read(listAudit, { limit: 9 })).items, []);
 });
 
 Deno.test("no more than a bounded number of operations wait", async () => {
   using folder = new StoreFolder();
   await using opened = closing(await folder.open({ maxWaiting: 3 }));
   const { store } = opened;
-  const answers = [1, 2, 3, 4].map(() => store.addAudit(audit()).then(() => "done", codeOf));
+  const answers = [1, 2, 3, 4].map(() => store.write(addAudit, audit()).then(() => "done", codeOf));
   assertEquals(opened.store.waiting, 3);
   assertEquals(await Promise.all(answers), ["done", "done", "done", "busy"]);
-  await store.addAudit(audit());
-  assertEquals((await store.listAudit({ limit: 9 })).items.length, 4);
+  await store.write(addAudit, audit());
+  assertEquals((await store.read(listAudit, { limit: 9 })).items.length, 4);
 });
 
 Deno.test("what is asked for in one turn is one commit, and many are several", async () => {
@@ -68,8 +76,8 @@ Deno.test("what is asked for in one turn is one commit, and many are several", a
   const seen: number[] = [];
   await using opened = closing(await folder.open({ onCommit: (_, operations) => seen.push(operations) }));
   const { store } = opened;
-  await Promise.all(Array.from({ length: 100 }, () => store.addAudit(audit())));
-  await Promise.all(Array.from({ length: 1_500 }, () => store.addAudit(audit())));
+  await Promise.all(Array.from({ length: 100 }, () => store.write(addAudit, audit())));
+  await Promise.all(Array.from({ length: 1_500 }, () => store.write(addAudit, audit())));
   assertEquals(seen, [100, 1_000, 500]);
   const { elapsedMs, ...figures } = store.commits;
   assertEquals(figures, { commits: 3, operations: 1_600 });
@@ -94,7 +102,7 @@ Deno.test("of many operations of one commit those that throw are undone, and the
   }));
   const answers = await Promise.all(
     asked.map(({ added, action }) =>
-      store.createEndpoint(added, audit({ action })).then(() => "done", codeOf)
+      store.write(createEndpoint, added, audit({ action })).then(() => "done", codeOf)
     ),
   );
   assertEquals(answers, asked.map(({ action }) => action === "fail" ? "failed" : "done"));
@@ -104,10 +112,10 @@ Deno.test("of many operations of one commit those that throw are undone, and the
   await using second = closing(await folder.open());
   const done = asked.filter(({ action }) => action !== "fail").toReversed();
   assertEquals(
-    ids(await second.store.listEndpoints({ limit: 200 })),
+    ids(await second.store.read(listEndpoints, { limit: 200 })),
     ids({ items: done.map(({ added }) => added) }),
   );
-  const { items } = await second.store.listAudit({ limit: 200 });
+  const { items } = await second.store.read(listAudit, { limit: 200 });
   assertEquals(items.map(({ action }) => action), done.map(({ action }) => action));
 });
 
@@ -115,10 +123,10 @@ Deno.test("one operation that throws, alone in its commit, is refused, and the s
   using folder = new StoreFolder();
   await using opened = closing(await folder.open());
   const { store } = opened;
-  assertEquals(await store.acceptExecution(execution(), { now: NOW }).catch(codeOf), "failed");
+  assertEquals(await store.write(acceptExecution, execution(), { now: NOW }).catch(codeOf), "failed");
   await saveVersion(store);
-  assertEquals((await store.acceptExecution(execution(), { now: NOW })).kind, "new");
-  assertEquals((await store.figures(NOW)).executions.queued, 1);
+  assertEquals((await store.write(acceptExecution, execution(), { now: NOW })).kind, "new");
+  assertEquals((await store.metrics(NOW)).executions.queued, 1);
 });
 
 Deno.test("a failure that ends the whole transaction is everybody's, and the store goes on", async () => {
@@ -134,11 +142,11 @@ Deno.test("a failure that ends the whole transaction is everybody's, and the sto
   }
   const actions = ["one", "fail", "two"];
   const answers = await Promise.all(
-    actions.map((action) => store.addAudit(audit({ action })).then(() => "done", codeOf)),
+    actions.map((action) => store.write(addAudit, audit({ action })).then(() => "done", codeOf)),
   );
   assertEquals(answers, ["failed", "failed", "failed"]);
-  await store.addAudit(audit({ action: "three" }));
-  assertEquals((await store.listAudit({ limit: 9 })).items.map(({ action }) => action), ["three"]);
+  await store.write(addAudit, audit({ action: "three" }));
+  assertEquals((await store.read(listAudit, { limit: 9 })).items.map(({ action }) => action), ["three"]);
 });
 
 function codeOf(error: unknown): string {

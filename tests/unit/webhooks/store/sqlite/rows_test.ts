@@ -5,6 +5,7 @@ import {
   addEndpoint,
   addEvent,
   audit,
+  auditLog,
   claim,
   claimOne,
   claimRuns,
@@ -15,10 +16,14 @@ import {
   newId,
   NOW,
   saveVersion,
-  trail,
 } from "../../../../contract/webhook_store_bed.ts";
 import { KeptLog } from "../../../../harness/http_fixture.ts";
 import { StoreFolder } from "../../../../harness/sqlite_fixture.ts";
+import { acceptExecution, saveWorkflowVersion } from "../../../../../src/webhooks/store/accept.ts";
+import { addAudit, listAudit } from "../../../../../src/webhooks/store/audit_log.ts";
+import { erasePayload, listEvents } from "../../../../../src/webhooks/store/events.ts";
+import { findExecution } from "../../../../../src/webhooks/store/executions.ts";
+import { removeFinished } from "../../../../../src/webhooks/store/retention.ts";
 
 Deno.test("a delivery whose event has lost its payload fails alone, and the log tells of it", async () => {
   using folder = new StoreFolder();
@@ -31,7 +36,7 @@ Deno.test("a delivery whose event has lost its payload fails alone, and the log 
   assertEquals(claimed.map(({ delivery }) => delivery.eventId), [good.id]);
   const { id, state, reason } = await deliveryOf(store, bad.id);
   assertEquals([state, reason], ["failed", "payload_erased"]);
-  assertEquals(await trail(store), [`delivery.failed delivery:${id}`]);
+  assertEquals(await auditLog(store), [`delivery.failed delivery:${id}`]);
   assertEquals(logger.lines.filter(({ level }) => level === "error").map(({ fields }) => fields), [{
     delivery: id,
   }]);
@@ -44,24 +49,24 @@ Deno.test("an execution whose workflow's text is gone fails alone, with its even
   const store = await folder.open({ logger });
   await addEndpoint(store, { events: ["workflow.*"] });
   await saveVersion(store);
-  await store.saveWorkflowVersion({ id: "v2", workflow: "w", text: "workflow: w" });
+  await store.write(saveWorkflowVersion, { id: "v2", workflow: "w", text: "workflow: w" });
   const [bad, good] = [execution(), execution({ versionId: "v2" })];
-  for (const added of [bad, good]) await store.acceptExecution(added, { now: NOW });
+  for (const added of [bad, good]) await store.write(acceptExecution, added, { now: NOW });
   script(folder.path, "PRAGMA foreign_keys = OFF; DELETE FROM workflow_version WHERE id = 'v1'");
-  assertEquals((await claimRuns(store)).map((claimed) => claimed.execution.id), [good.id]);
-  const found = (await store.findExecution(bad.id))?.execution;
+  assertEquals((await claimRuns(store, { logger })).map((claimed) => claimed.execution.id), [good.id]);
+  const found = (await store.read(findExecution, bad.id))?.execution;
   assertEquals([found?.status, found?.error, found?.dueAt], [
     "failed",
     "its workflow's text is gone",
     undefined,
   ]);
-  const { items: [event, ...more] } = await store.listEvents({ limit: 9 });
+  const { items: [event, ...more] } = await store.read(listEvents, { limit: 9 });
   assert(event !== undefined && more.length === 0);
   assertEquals((await deliveryOf(store, event.id)).state, "attempting");
   assertEquals(logger.lines.filter(({ level }) => level === "error").map(({ fields }) => fields), [
     { execution: bad.id },
   ]);
-  const { executions } = await store.figures(NOW);
+  const { executions } = await store.metrics(NOW);
   assertEquals(executions, { queued: 1, running: 0, succeeded: 0, failed: 1, cancelled: 0 });
   await store.close();
 });
@@ -72,10 +77,10 @@ Deno.test("old rows are removed no faster than was asked for, though an event go
   const to = await addEndpoint(store);
   await addEvent(store);
   await finish(store, await claimOne(store, to), ACKNOWLEDGED);
-  for (let index = 0; index < 3; index++) await store.addAudit(audit());
-  const entries = async () => (await store.listAudit({ limit: 9 })).items.length;
+  for (let index = 0; index < 3; index++) await store.write(addAudit, audit());
+  const entries = async () => (await store.read(listAudit, { limit: 9 })).items.length;
   const before = await entries();
-  const remove = () => store.removeFinished({ before: NOW + DAY, now: NOW, max: 1 });
+  const remove = () => store.write(removeFinished, { before: NOW + DAY, now: NOW, max: 1 });
   assertEquals([await remove(), await entries()], [2, before]);
   assertEquals([await remove(), await entries()], [1, before - 1]);
   await store.close();
@@ -101,15 +106,15 @@ Deno.test("an erased payload is in no file of an idle store, at the latest when 
       )
     );
   assertEquals(kept(), bodies);
-  await store.erasePayload(first?.id ?? "", { now: NOW, audit: audit(), newId });
+  await store.write(erasePayload, first?.id ?? "", { now: NOW, audit: audit(), newId });
   assertEquals(kept(), bodies.slice(1));
 
   const reader = new DatabaseSync(folder.path, { readOnly: true });
   reader.exec("BEGIN; SELECT count(*) FROM event");
-  await store.erasePayload(second?.id ?? "", { now: NOW, audit: audit(), newId });
+  await store.write(erasePayload, second?.id ?? "", { now: NOW, audit: audit(), newId });
   assertEquals(kept(), bodies.slice(1));
   reader.close();
-  await store.figures(NOW);
+  await store.metrics(NOW);
   assertEquals(kept(), []);
   await store.close();
 });

@@ -1,0 +1,77 @@
+import type { Clock } from "../base/clock.ts";
+import type { WebhookAnswer } from "../webhooks/api/calls.ts";
+import { problemAnswer, UNAUTHORIZED, type WebhookProblem } from "../webhooks/api/problem.ts";
+import { bearerTokenOf, isSameToken } from "./bearer_token.ts";
+import { readBody } from "./body.ts";
+import { apiProblem, type Refusal } from "./problem.ts";
+import { BODY_TIMEOUT_MS } from "./rate_limit_route.ts";
+import type { Call, Route } from "./router.ts";
+
+/** What guards and bounds the calls of the administration. */
+export interface ApiOptions {
+  /** Token of the administration; without it every path is 404. */
+  readonly adminToken: string | undefined;
+  readonly maxBodyBytes: number;
+  readonly clock: Clock;
+}
+
+const JSON_TYPE = /^application\/json[\t ]*(?:;.*)?$/i;
+/** The problem of an unknown path. */
+export const NOT_FOUND: WebhookProblem = {
+  status: 404,
+  code: "not_found",
+  detail: "Cannot find this path",
+};
+/** The problem of a body that is not JSON. */
+export const WRONG_TYPE: WebhookProblem = {
+  status: 415,
+  code: "unsupported_media_type",
+  field: "Content-Type",
+  detail: "Cannot read the body: expected application/json",
+};
+
+/** A route of `/api/v1`, whose refusals are problems with a stable `code`. */
+export function apiRoute(path: string, answer: (call: Call) => Promise<WebhookAnswer>): Route {
+  return { path, methods: [], handle: async (call) => call.send(await answer(call)) };
+}
+
+/** The answer that refuses a call. */
+export function refused({ requestId }: Call, problem: WebhookProblem): WebhookAnswer {
+  return problemAnswer(problem, requestId);
+}
+
+/** The problem of a method other than those of `allow`. */
+export function wrongMethod(allow: string): WebhookProblem {
+  const detail = `Cannot answer this method: expected ${allow}`;
+  return { status: 405, code: "method_not_allowed", detail, headers: { allow } };
+}
+
+/** The body of a call of the administration, empty for none; a problem where the token, the body or its type is wrong. */
+export async function administrationBody(call: Call, options: ApiOptions): Promise<string | WebhookProblem> {
+  const { adminToken } = options;
+  if (adminToken === undefined) return NOT_FOUND;
+  const token = bearerTokenOf(call.request);
+  if (token === undefined || !isSameToken(token, adminToken)) return UNAUTHORIZED;
+  // Only reading tells whether there is a body.
+  const body = await readApiBody(call.request, options);
+  if (typeof body !== "string") return bodyProblem(body);
+  return body === "" || isJson(call.request) ? body : WRONG_TYPE;
+}
+
+/** Reads a body within the bounds of the API. */
+export function readApiBody(
+  request: Request,
+  { maxBodyBytes, clock }: ApiOptions,
+): Promise<string | Refusal> {
+  return readBody(request, { maxBytes: maxBodyBytes, timeoutMs: BODY_TIMEOUT_MS, clock });
+}
+
+/** The problem of a body that cannot be read. */
+export function bodyProblem(refusal: Refusal): WebhookProblem {
+  return { ...apiProblem(refusal), field: "body" };
+}
+
+/** Whether the content type of a request is JSON. */
+export function isJson({ headers }: Request): boolean {
+  return JSON_TYPE.test(headers.get("content-type") ?? "");
+}

@@ -1,0 +1,270 @@
+import type { Logger } from "../../base/log.ts";
+import type { Attempt, AuditEntry, DeliveryState, Endpoint } from "../model/records.ts";
+import { LAST_SLOT_MS } from "../model/schedule.ts";
+import { PORTION } from "./removals.ts";
+import { DELIVERIES, text, whole, wholeOrNone } from "./rows.ts";
+import { tallyMove } from "./tally.ts";
+import { addAudit, failDeliveries, interruptAttempts } from "./audit_log.ts";
+import {
+  all,
+  alone,
+  get,
+  type Parameter,
+  postgresOnly,
+  type Row,
+  run,
+  sql,
+  sqliteOnly,
+  type Work,
+} from "./work.ts";
+import type { ClaimedDelivery } from "./store.ts";
+import type { AttemptOutcome, DeliveryChange } from "../model/delivery.ts";
+
+const FINAL: ReadonlySet<DeliveryState> = new Set(["acknowledged", "failed"]);
+
+/** Reports a row that cannot be worked on. */
+export interface RowFaults {
+  readonly logger: Logger;
+}
+
+/** What a claim adds to the row of its delivery. */
+export interface DeliveryClaim {
+  readonly endpoint: Endpoint;
+  readonly now: number;
+  readonly leaseUntil: number;
+  readonly claimId: string;
+  readonly body: Uint8Array;
+}
+
+/** A claimed delivery, of its row as it was before the claim. */
+export function claimedDeliveryOf(
+  row: Row,
+  { endpoint, now, leaseUntil, claimId, body }: DeliveryClaim,
+): ClaimedDelivery {
+  const delivery = { ...DELIVERIES.read(row), claimId, leaseUntil };
+  return {
+    delivery,
+    claimId,
+    attempt: whole(row, "attempts") + 1,
+    manual: delivery.dueAt === undefined || delivery.dueAt > now,
+    body,
+    endpoint,
+  };
+}
+
+/** Fails a delivery that cannot be sent: it must not hold up the others, and would be found again with each look. */
+export function* failWithoutPayload(
+  row: Row,
+  { now, logger }: RowFaults & { readonly now: number },
+): Work<void> {
+  yield* failDeliveries([row], "payload_erased", { now, newId: () => crypto.randomUUID() });
+  logger.error("Cannot send a delivery: its event has no payload", { delivery: text(row, "id") });
+}
+
+const DUE_ENDPOINTS = sql((d) =>
+  `WITH RECURSIVE one (id) AS (
+     SELECT min(endpoint_id) FROM delivery ${d.by("delivery_next")} WHERE next_at IS NOT NULL
+     UNION ALL
+     SELECT (
+       SELECT min(endpoint_id) FROM delivery ${d.by("delivery_next")}
+       WHERE next_at IS NOT NULL AND endpoint_id > one.id
+     ) FROM one WHERE one.id IS NOT NULL
+   )
+   SELECT endpoint.id, endpoint.concurrency, endpoint.timeout_ms FROM one JOIN endpoint ON endpoint.id = one.id
+   WHERE endpoint.enabled = 1
+     AND EXISTS (SELECT 1 FROM delivery ${d.by("delivery_next")} WHERE endpoint_id = one.id AND next_at <= ?)
+   ORDER BY endpoint.seq`
+);
+
+/** An endpoint with due deliveries. */
+export type DueEndpoint = Pick<Endpoint, "id" | "concurrency" | "timeoutMs">;
+
+/**
+ * Enabled endpoints for which something is due: from one to the next through the index, so that neither those without
+ * open work nor the number of deliveries cost anything.
+ */
+export function* dueEndpoints(now: number): Work<readonly DueEndpoint[]> {
+  const rows = yield* all(DUE_ENDPOINTS, now);
+  return rows.map((row) => ({
+    id: text(row, "id"),
+    concurrency: whole(row, "concurrency"),
+    timeoutMs: wholeOrNone(row, "timeout_ms"),
+  }));
+}
+
+const RENEW = sql((d) =>
+  `UPDATE delivery SET lease_until = ? WHERE ${d.among("claim_id")} RETURNING claim_id`
+);
+
+/** Prolongs claims; answers those that are still held. */
+export function* renewClaims(claimIds: readonly string[], leaseUntil: number): Work<readonly string[]> {
+  const held = new Set((yield* all(RENEW, leaseUntil, claimIds)).map((row) => text(row, "claim_id")));
+  return claimIds.filter((claimId) => held.has(claimId));
+}
+
+const BEGIN_DELIVERY = sqliteOnly(
+  "UPDATE delivery SET attempts = ? WHERE id = ? AND claim_id = ? RETURNING seq",
+);
+const BEGIN_ATTEMPT = sqliteOnly(
+  "INSERT INTO attempt (delivery_seq, number, started_at, url, manual) VALUES (?, ?, ?, ?, ?)",
+);
+// One way to the server and back.
+const BEGIN_BOTH = postgresOnly(
+  `WITH held AS (UPDATE delivery SET attempts = ? WHERE id = ? AND claim_id = ? RETURNING seq)
+   INSERT INTO attempt (delivery_seq, number, started_at, url, manual)
+   SELECT seq, CAST(? AS INTEGER), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS INTEGER) FROM held`,
+);
+
+/** An attempt that is about to be made. */
+export interface StartedAttempt {
+  readonly deliveryId: string;
+  readonly claimId: string;
+  readonly attempt: Pick<Attempt, "number" | "startedAt" | "url" | "manual">;
+}
+
+/** Writes the row of an attempt that is about to be made; false when the claim was lost. */
+export function* beginAttempt(
+  { deliveryId, claimId, attempt }: StartedAttempt,
+): Work<boolean> {
+  const { number, startedAt, url, manual } = attempt;
+  const held = yield* get(BEGIN_DELIVERY, number, deliveryId, claimId);
+  if (held !== undefined) {
+    yield* run(BEGIN_ATTEMPT, whole(held, "seq"), number, startedAt, url, manual);
+    return true;
+  }
+  return (yield* alone(run(BEGIN_BOTH, number, deliveryId, claimId, number, startedAt, url, manual))) > 0;
+}
+
+// A wish for an attempt by hand that came after the claim stays.
+const RELEASED = `claim_id = NULL, lease_until = NULL, claim_resend_at = NULL,
+  resend_at = CASE WHEN resend_at IS NOT DISTINCT FROM claim_resend_at THEN NULL ELSE resend_at END`;
+const CHANGED = `${RELEASED}, state = ?, slot = ?, first_failure_at = coalesce(?, first_failure_at),
+  due_at = ?, finished_at = ?, reason = ?`;
+const OUTCOME = "finished_at = ?, result = ?, status = ?, error_kind = ?, error = ?, response = ?";
+
+const HELD = sqliteOnly("SELECT seq, state FROM delivery WHERE id = ? AND claim_id = ?");
+const CLOSE_ATTEMPT = sqliteOnly(`UPDATE attempt SET ${OUTCOME} WHERE delivery_seq = ? AND number = ?`);
+const RELEASE = sqliteOnly(`UPDATE delivery SET ${RELEASED} WHERE seq = ?`);
+const CHANGE = sqliteOnly(`UPDATE delivery SET ${CHANGED} WHERE seq = ?`);
+const FINISH = postgresOnly(finishing(RELEASED));
+const FINISH_CHANGED = postgresOnly(finishing(
+  CHANGED,
+  `tallied AS (
+      INSERT INTO tally (name, count) SELECT moved.name, moved.count FROM held
+        CROSS JOIN (SELECT CAST(? AS TEXT) AS state) AS after
+        CROSS JOIN LATERAL (VALUES ('delivery.' || held.state, -1), ('delivery.' || after.state, 1))
+          AS moved (name, count)
+      WHERE held.state <> after.state),`,
+));
+
+/** All of it in one way to the server and back. */
+function finishing(changes: string, tallied = ""): string {
+  return `WITH held AS MATERIALIZED (SELECT seq, state FROM delivery WHERE id = ? AND claim_id = ? FOR UPDATE),
+    closed AS (UPDATE attempt SET ${OUTCOME} FROM held WHERE delivery_seq = held.seq AND number = ?),
+    ${tallied}
+    changed AS (UPDATE delivery SET ${changes} FROM held WHERE delivery.seq = held.seq)
+    SELECT seq, state FROM held`;
+}
+
+/** How an attempt ended. */
+export interface FinishedAttempt {
+  readonly deliveryId: string;
+  readonly claimId: string;
+  readonly number: number;
+  readonly outcome: AttemptOutcome;
+  /** Absent where the schedule stays as it is; `resendAt` is cleared in either case. */
+  readonly change?: DeliveryChange | undefined;
+  readonly audit?: readonly AuditEntry[] | undefined;
+}
+
+/** Writes the end of an attempt with its audit entries and releases the claim; false when the claim was lost. */
+export function* finishAttempt(options: FinishedAttempt): Work<boolean> {
+  const { deliveryId, claimId, number, change, audit = [] } = options;
+  const outcome = outcomeOf(options.outcome);
+  const changes = change === undefined ? [] : changesOf(change);
+  const held = yield* get(HELD, deliveryId, claimId);
+  if (held !== undefined) {
+    const seq = whole(held, "seq");
+    yield* run(CLOSE_ATTEMPT, ...outcome, seq, number);
+    yield* run(change === undefined ? RELEASE : CHANGE, ...changes, seq);
+    if (change !== undefined) {
+      yield* tallyMove(`delivery.${text(held, "state") as DeliveryState}`, `delivery.${change.state}`);
+    }
+  } else {
+    const closing = [deliveryId, claimId, ...outcome, number] as const;
+    const finish = change === undefined
+      ? get(FINISH, ...closing)
+      : get(FINISH_CHANGED, ...closing, change.state, ...changes);
+    if ((yield* (audit.length === 0 ? alone(finish) : finish)) === undefined) return false;
+  }
+  for (const entry of audit) yield* addAudit(entry);
+  return true;
+}
+
+function outcomeOf(
+  { finishedAt, result, status, errorKind, error, response }: AttemptOutcome,
+): readonly Parameter[] {
+  return [finishedAt, result, status, errorKind, error, response];
+}
+
+function changesOf(change: DeliveryChange): readonly Parameter[] {
+  const { state, slot, firstFailureAt, finishedAt, reason } = change;
+  return [state, slot, firstFailureAt, FINAL.has(state) ? undefined : change.dueAt, finishedAt, reason];
+}
+
+/** Which claims are taken back: all, or those whose lease ended before `now`. */
+export interface VoidOptions {
+  readonly now: number;
+  readonly which: "all" | "expired";
+}
+
+const ENDED_LEASES = sql((d) =>
+  `SELECT seq FROM delivery ${d.by("delivery_lease")} WHERE claim_id IS NOT NULL AND lease_until < ?
+   ${d.lockFree()}`
+);
+
+/** Takes back claims of deliveries; returns how many. */
+export function* voidDeliveryClaims({ now, which }: VoidOptions): Work<number> {
+  // A lease that ends at this moment is still one.
+  const rows = yield* all(ENDED_LEASES, which === "all" ? Number.MAX_SAFE_INTEGER : now);
+  yield* freeDeliveries(rows, now);
+  return rows.length;
+}
+
+const CLAIMED = sql((d) => `SELECT seq FROM delivery WHERE ${d.among("claim_id")} ORDER BY seq ${d.lock()}`);
+
+/** Takes back claims of one's own. */
+export function* releaseDeliveryClaims(claimIds: readonly string[], now: number): Work<void> {
+  yield* freeDeliveries(yield* all(CLAIMED, claimIds), now);
+}
+
+const FAILING_LONG = sql((d) =>
+  `SELECT delivery.* FROM endpoint ${d.crossJoin} delivery ${d.by("delivery_failing")}
+     ON delivery.endpoint_id = endpoint.id AND delivery.state = 'retrying'
+   WHERE endpoint.enabled = 0 AND delivery.first_failure_at <= ? AND delivery.claim_id IS NULL LIMIT ?
+   ${d.lockFree("delivery")}`
+);
+
+/** Fails deliveries of disabled endpoints whose 24 hours are over. */
+export function* failPaused(
+  options: { readonly now: number; readonly newId: () => string },
+): Work<number> {
+  const rows = yield* all(FAILING_LONG, options.now - LAST_SLOT_MS, PORTION);
+  yield* failDeliveries(rows, "endpoint_disabled", options);
+  return rows.length;
+}
+
+const FREE = sql((d) =>
+  `UPDATE delivery SET claim_id = NULL, lease_until = NULL, claim_resend_at = NULL,
+     due_at = CASE WHEN resend_at IS NULL AND due_at > ? THEN ? ELSE due_at END,
+     resend_at = CASE WHEN resend_at > ? THEN ? ELSE resend_at END
+   WHERE ${d.among("seq")}`
+);
+
+/** What an attempt by hand was asked for stays asked for; what was due stays due, in its place among the others. */
+function* freeDeliveries(rows: readonly Row[], now: number): Work<void> {
+  if (rows.length === 0) return;
+  const seqs = rows.map((row) => whole(row, "seq"));
+  yield* interruptAttempts(seqs, now);
+  yield* run(FREE, now, now, now, now, seqs);
+}

@@ -1,0 +1,92 @@
+import { endpointsOf } from "../endpoints.ts";
+import { claimedDeliveryOf, failWithoutPayload, type RowFaults } from "../delivery_claims.ts";
+import { text, whole } from "../rows.ts";
+import { all, postgresOnly, type Row, run, type Work } from "../work.ts";
+import type { ClaimedDelivery, ClaimOptions } from "../store.ts";
+
+// In one order, so that two who want the same endpoints do not wait for each other. Whoever claims for an endpoint has
+// it for itself until then, and events come in meanwhile.
+const LOCK_ENDPOINTS = postgresOnly(`
+  SELECT * FROM endpoint WHERE id = ANY(?) AND enabled = 1 ORDER BY id FOR NO KEY UPDATE`);
+
+// A statement of its own: it sees what those have claimed who had the endpoints before. Nobody else claims here; a row
+// that is locked is being changed, and waits for the next look.
+const LOCK_DUE = postgresOnly(`
+  SELECT delivery.* FROM (
+    SELECT due.seq
+    FROM unnest(CAST(? AS TEXT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[])) AS wanted (endpoint_id, most, concurrency)
+      CROSS JOIN LATERAL (
+        SELECT count(*) AS claimed FROM delivery
+        WHERE endpoint_id = wanted.endpoint_id AND claim_id IS NOT NULL
+      ) AS held
+      CROSS JOIN LATERAL (
+        SELECT seq, row_number() OVER (ORDER BY next_at, seq) AS place FROM delivery
+        WHERE endpoint_id = wanted.endpoint_id AND next_at <= ? ORDER BY next_at, seq LIMIT ?
+      ) AS due
+    WHERE due.place <= wanted.most AND due.place <= wanted.concurrency - held.claimed
+  ) AS chosen JOIN delivery ON delivery.seq = chosen.seq
+  WHERE delivery.next_at <= ? FOR UPDATE OF delivery SKIP LOCKED`);
+
+const BODIES = postgresOnly("SELECT id, body FROM event WHERE id = ANY(?)");
+
+const CLAIM = postgresOnly(`
+  UPDATE delivery SET claim_id = taken.claim_id, lease_until = ?, claim_resend_at = resend_at
+  FROM unnest(CAST(? AS BIGINT[]), CAST(? AS TEXT[])) AS taken (seq, claim_id) WHERE delivery.seq = taken.seq`);
+
+/**
+ * Claims deliveries that are due. Of an endpoint no more are claimed than its concurrency, by all who share the store
+ * together.
+ */
+export function* claimDeliveries(options: ClaimOptions & RowFaults): Work<readonly ClaimedDelivery[]> {
+  const { now } = options;
+  const wants = new Map(options.wants.map(({ endpointId, max }) => [endpointId, max]));
+  const endpoints = yield* all(LOCK_ENDPOINTS, [...wants.keys()]);
+  if (endpoints.length === 0) return [];
+  const ids = endpoints.map((row) => text(row, "id"));
+  const most = ids.map((id) => wants.get(id) ?? 0);
+  const concurrency = endpoints.map((row) => whole(row, "concurrency"));
+  const rows = yield* all(LOCK_DUE, ids, most, concurrency, now, Math.max(...most), now);
+  if (rows.length === 0) return [];
+  const inOrder = rows.toSorted((a, b) =>
+    whole(a, "next_at") - whole(b, "next_at") || whole(a, "seq") - whole(b, "seq")
+  );
+  return yield* claimRows(inOrder, endpoints, options);
+}
+
+function* claimRows(
+  rows: readonly Row[],
+  endpointRows: readonly Row[],
+  { now, leaseUntil, newClaimId, ...faults }: ClaimOptions & RowFaults,
+): Work<readonly ClaimedDelivery[]> {
+  const bodies = yield* bodiesOf(rows);
+  for (const row of rows) {
+    if (!bodies.has(text(row, "event_id"))) yield* failWithoutPayload(row, { ...faults, now });
+  }
+  const named = new Set(rows.map((row) => text(row, "endpoint_id")));
+  const read = yield* endpointsOf(endpointRows.filter((row) => named.has(text(row, "id"))));
+  const endpoints = new Map(read.map((one) => [one.id, one]));
+  const claims = rows.flatMap((row) => {
+    const endpoint = endpoints.get(text(row, "endpoint_id"));
+    const body = bodies.get(text(row, "event_id"));
+    if (endpoint === undefined || body === undefined) return [];
+    const claimId = newClaimId();
+    return {
+      seq: whole(row, "seq"),
+      claim: claimedDeliveryOf(row, { endpoint, now, leaseUntil, claimId, body }),
+    };
+  });
+  const seqs = claims.map(({ seq }) => seq);
+  if (seqs.length > 0) yield* run(CLAIM, leaseUntil, seqs, claims.map(({ claim }) => claim.claimId));
+  return claims.map(({ claim }) => claim);
+}
+
+/** The bodies of the events of deliveries by their ids; many deliveries may have the same. */
+function* bodiesOf(rows: readonly Row[]): Work<ReadonlyMap<string, Uint8Array>> {
+  const ids = [...new Set(rows.map((row) => text(row, "event_id")))];
+  const found = yield* all(BODIES, ids);
+  return new Map(
+    found.flatMap((row) =>
+      row["body"] instanceof Uint8Array ? [[text(row, "id"), row["body"]] as const] : []
+    ),
+  );
+}

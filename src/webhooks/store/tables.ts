@@ -1,0 +1,324 @@
+import type { Sql } from "./work.ts";
+
+/** What a column holds. */
+export type Kind = "number" | "flag" | "text" | "json" | "bytes";
+
+/** The type of a column; `?` where it may be NULL, `sequence` where it numbers the rows as they are inserted. */
+type ColumnType = Kind | `${Kind}?` | "sequence";
+
+/** A column. */
+export interface Column {
+  readonly type: ColumnType;
+  readonly isUnique?: boolean;
+  readonly references?: string;
+  readonly default?: number;
+  readonly generated?: Sql;
+  /** The version that adds it to a table that exists. */
+  readonly since?: number;
+  readonly only?: keyof Sql;
+}
+
+/** An index. */
+export interface Index {
+  readonly on: readonly string[];
+  readonly where?: string;
+  readonly isUnique?: boolean;
+  /** Whether rows are read in the order of `seq`, which every index of SQLite ends with. */
+  readonly isOrdered?: boolean;
+  readonly since?: number;
+  readonly only?: keyof Sql;
+}
+
+/** A table. */
+export interface Table {
+  readonly columns: Readonly<Record<string, ColumnType | Column>>;
+  /** `seq` when absent. */
+  readonly key?: readonly string[];
+  /** How SQLite keeps the key: as the table itself, or in a unique index of this name. */
+  readonly sqliteKey?: "clustered" | { readonly index: string };
+  readonly indexes?: Readonly<Record<string, Index>>;
+  readonly since?: number;
+  readonly only?: keyof Sql;
+  /** Inserted with the table. */
+  readonly values?: string;
+}
+
+const ID: Column = { type: "text", isUnique: true };
+
+/**
+ * All tables, each after those that it references. Times are in milliseconds. What a released version has is never
+ * changed; a new version only adds.
+ */
+export const TABLES: Readonly<Record<string, Table>> = {
+  endpoint: {
+    columns: {
+      seq: "sequence",
+      id: ID,
+      url: "text",
+      events: "json",
+      description: "text",
+      enabled: "flag",
+      created_at: "number",
+      updated_at: "number",
+      header_names: "json",
+      headers_key_id: "text?",
+      headers_bytes: "bytes?",
+      concurrency: "number",
+      timeout_ms: "number?",
+      standard_webhooks: "flag",
+    },
+  },
+  endpoint_secret: {
+    columns: {
+      seq: "sequence",
+      id: ID,
+      endpoint_id: { type: "text", references: "endpoint (id) ON DELETE CASCADE" },
+      key_id: "text",
+      bytes: "bytes",
+      created_at: "number",
+      active_at: "number",
+    },
+    indexes: { endpoint_secret_endpoint: { on: ["endpoint_id"] } },
+  },
+  workflow_trigger: {
+    columns: {
+      seq: "sequence",
+      id: ID,
+      name: ID,
+      workflow: "text",
+      enabled: "flag",
+      require_idempotency_key: "flag",
+      on_body_mismatch: "text",
+      rate_limit: "json?",
+      on_limit_error: "text",
+      created_at: "number",
+      updated_at: "number",
+    },
+  },
+  trigger_key: {
+    columns: {
+      seq: "sequence",
+      id: ID,
+      trigger_id: { type: "text", references: "workflow_trigger (id) ON DELETE CASCADE" },
+      hash: ID,
+      last_four: "text",
+      created_at: "number",
+    },
+    indexes: { trigger_key_trigger: { on: ["trigger_id"] } },
+  },
+  event_key: {
+    columns: {
+      seq: "sequence",
+      id: ID,
+      name: "text",
+      kinds: "json",
+      hash: ID,
+      last_four: "text",
+      created_at: "number",
+    },
+  },
+  idempotency: {
+    columns: {
+      scope: "text",
+      key: "text",
+      accepted_at: "number",
+      body_hash: "text",
+      result_id: "text",
+      deliveries: "number?",
+    },
+    key: ["scope", "key"],
+    sqliteKey: "clustered",
+    indexes: { idempotency_accepted: { on: ["accepted_at"] } },
+  },
+  event: {
+    columns: { seq: "sequence", id: ID, kind: "text", created_at: "number", body: "bytes?" },
+    indexes: {
+      event_kind: { on: ["kind"], isOrdered: true },
+      event_created: { on: ["created_at"], isOrdered: true },
+    },
+  },
+  delivery: {
+    columns: {
+      seq: "sequence",
+      id: ID,
+      endpoint_id: "text",
+      event_id: { type: "text", references: "event (id)" },
+      event: "text",
+      state: "text",
+      created_at: "number",
+      first_failure_at: "number?",
+      slot: "number",
+      due_at: "number?",
+      resend_at: "number?",
+      finished_at: "number?",
+      reason: "text?",
+      claim_id: "text?",
+      lease_until: "number?",
+      // The `resend_at` that the claim serves.
+      claim_resend_at: "number?",
+      attempts: "number",
+      // When it may be claimed; NULL while it is claimed or ended, so that the index has open deliveries only.
+      next_at: { type: "number?", generated: nextAt() },
+    },
+    indexes: {
+      delivery_next: { on: ["endpoint_id", "next_at"], isOrdered: true, where: "next_at IS NOT NULL" },
+      delivery_failing: { on: ["endpoint_id", "first_failure_at"], where: "state = 'retrying'" },
+      // Limits the concurrency of an endpoint over all processes.
+      delivery_claimed: { on: ["endpoint_id"], where: "claim_id IS NOT NULL", only: "postgres" },
+      delivery_lease: { on: ["lease_until"], where: "claim_id IS NOT NULL" },
+      delivery_claim: { on: ["claim_id"], where: "claim_id IS NOT NULL", isUnique: true },
+      delivery_event_id: { on: ["event_id"], isOrdered: true },
+      delivery_endpoint: { on: ["endpoint_id"], isOrdered: true },
+      delivery_endpoint_state: { on: ["endpoint_id", "state"], isOrdered: true },
+      delivery_state: { on: ["state"], isOrdered: true },
+      delivery_event: { on: ["event"], isOrdered: true },
+      delivery_created: { on: ["created_at"], isOrdered: true },
+      delivery_finished: { on: ["finished_at"], where: "finished_at IS NOT NULL" },
+    },
+  },
+  attempt: {
+    columns: {
+      delivery_seq: { type: "number", references: "delivery (seq) ON DELETE CASCADE" },
+      number: "number",
+      started_at: "number",
+      finished_at: "number?",
+      url: "text",
+      manual: "flag",
+      result: "text?",
+      status: "number?",
+      error_kind: "text?",
+      error: "text?",
+      response: "text?",
+    },
+    key: ["delivery_seq", "number"],
+    sqliteKey: { index: "attempt_number" },
+  },
+  workflow_version: {
+    columns: { id: "text", workflow: "text", text: "text" },
+    key: ["id"],
+  },
+  execution: {
+    columns: {
+      seq: "sequence",
+      id: ID,
+      workflow: "text",
+      version_id: { type: "text", references: "workflow_version (id)" },
+      trigger_id: "text",
+      status: "text",
+      created_at: "number",
+      started_at: "number?",
+      finished_at: "number?",
+      deadline_at: "number?",
+      due_at: "number?",
+      step_attempts: "number",
+      cancel_requested: "flag",
+      claim_id: "text?",
+      lease_until: "number?",
+      input: "text",
+      output: "text?",
+      error: "text?",
+      next_at: { type: "number?", generated: both("CASE WHEN claim_id IS NULL THEN due_at END") },
+      began: {
+        type: "flag?",
+        generated: {
+          sqlite: "started_at IS NOT NULL",
+          postgres: "CASE WHEN started_at IS NULL THEN 0 ELSE 1 END",
+        },
+      },
+      // How often a claim expired since anything was written of the execution.
+      voids: { type: "number", default: 0, since: 2 },
+    },
+    indexes: {
+      // Unused since version 3, but an older release on the same file names it.
+      execution_next: { on: ["began", "next_at"], isOrdered: true, where: "next_at IS NOT NULL" },
+      execution_lease: { on: ["lease_until"], where: "claim_id IS NOT NULL" },
+      execution_claim: { on: ["claim_id"], where: "claim_id IS NOT NULL", isUnique: true },
+      execution_status: { on: ["status"], isOrdered: true },
+      execution_created: { on: ["created_at"], isOrdered: true },
+      execution_finished: { on: ["finished_at"], where: "finished_at IS NOT NULL" },
+      execution_voided: {
+        on: ["voids", "next_at"],
+        isOrdered: true,
+        where: "voids > 0 AND next_at IS NOT NULL",
+        since: 2,
+      },
+      execution_version: { on: ["version_id"], since: 2 },
+      execution_queue: {
+        on: ["workflow", "trigger_id", "began", "next_at"],
+        isOrdered: true,
+        where: "next_at IS NOT NULL AND voids = 0",
+        since: 3,
+      },
+    },
+  },
+  execution_step: {
+    columns: {
+      execution_seq: { type: "number", references: "execution (seq) ON DELETE CASCADE" },
+      position: "number",
+      name: "text",
+      kind: "text",
+      status: "text",
+      attempts: "number",
+      started_at: "number",
+      finished_at: "number",
+      result: "text?",
+      error: "text?",
+    },
+    key: ["execution_seq", "position"],
+    sqliteKey: { index: "execution_step_position" },
+  },
+  audit: {
+    columns: {
+      seq: "sequence",
+      id: "text",
+      at: "number",
+      actor: "text",
+      action: "text",
+      object: "text",
+      details: "json",
+    },
+    indexes: {
+      audit_at: { on: ["at"], isOrdered: true },
+      audit_action: { on: ["action"], isOrdered: true },
+    },
+  },
+  // What the removal of endpoints, payloads and triggers has left to do.
+  removal: {
+    columns: { seq: "sequence", kind: "text", id: "text", position: "number" },
+    since: 2,
+  },
+  // How far events were searched for old ones.
+  swept: {
+    columns: { name: "text", at: "number", seq: "number" },
+    key: ["name"],
+    sqliteKey: "clustered",
+    since: 2,
+  },
+  // PostgreSQL adds rows and folds them later: all writers would wait for each other at one row of a name.
+  tally: {
+    columns: { seq: { type: "sequence", only: "postgres" }, name: "text", count: "number" },
+    key: ["name"],
+    sqliteKey: "clustered",
+  },
+  // Its rows are locked by operations of which only one may run at a time.
+  turn: {
+    columns: { name: "text" },
+    key: ["name"],
+    since: 2,
+    only: "postgres",
+    values: "('suspect')",
+  },
+};
+
+function nextAt(): Sql {
+  const either = "WHEN claim_id IS NOT NULL THEN NULL WHEN due_at IS NULL THEN resend_at " +
+    "WHEN resend_at IS NULL THEN due_at";
+  return {
+    sqlite: `CASE ${either} ELSE min(due_at, resend_at) END`,
+    postgres: `CASE ${either} WHEN due_at < resend_at THEN due_at ELSE resend_at END`,
+  };
+}
+
+function both(sql: string): Sql {
+  return { sqlite: sql, postgres: sql };
+}
