@@ -6,7 +6,7 @@ export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
-/** Waits for the promise; throws the signal's reason when it is aborted first. */
+/** Waits for the promise; throws the signal's reason when it is aborted before. */
 export async function unlessAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
   await Promise.race([promise, aborted(signal)]);
   signal.throwIfAborted();

@@ -1,4 +1,4 @@
-import { type Problem, problemsInOrder, problemText } from "../base/problem.ts";
+import { type Problem, problemText } from "../base/problem.ts";
 import { compileRules } from "../ratelimit/compile_rules.ts";
 import type { Rules } from "../ratelimit/rules.ts";
 import { type Environment, readSettings, type Settings } from "../settings/read_settings.ts";
@@ -64,7 +64,7 @@ export async function openRuleFolder(
   { folder, merge, ignoreDotFiles }: RuleFolder,
 ): Promise<RuleFolderReading> {
   // The reader of YAML is loaded only by who uses it: whoever serves knows this file, too.
-  const { loadRuleFiles } = await import("../config/rule_files.ts");
+  const { loadRuleFiles, problemsInOrder } = await import("../config/rule_files.ts");
   const whenMissing = "name the folder that holds the rule files";
   const { load } = await loadRuleFiles(folder, { ignoreDotFiles, whenMissing });
   const compiled = compileRules(load.sources ?? [], { mergeDomains: merge });
