@@ -3,22 +3,24 @@ import type { WorkerPort } from "./supervised_worker.ts";
 
 /** A message to the worker. */
 export type ToFolderEvents =
-  /** Replaces the folders. */
+  /** Takes the place of the folders before. */
   | { readonly type: "watch"; readonly folders: readonly string[] }
-  /** Answered by `alive`, unless the watch is blocked. */
+  /** Is answered by `alive`, unless the watch is blocked. */
   | { readonly type: "ping" };
 
-/** An event of the folders. */
+/** What happens to the folders. */
 export type FolderMessage =
-  /** Events arrive from now on; earlier changes have to be looked for. */
+  /** Events come from now on; earlier changes have to be looked for. */
   | { readonly type: "watching" }
   | { readonly type: "event"; readonly kind: Deno.FsEvent["kind"]; readonly paths: readonly string[] }
+  /** The folders cannot be watched. */
   | { readonly type: "unwatched"; readonly state: string }
-  /** The watch ended, for example by a name that is not UTF-8. */
+  /** The watch ended, as by a name that is not UTF-8. */
   | { readonly type: "ended"; readonly state: string };
 
 type FolderPort = WorkerPort<ToFolderEvents, FolderMessage>;
 
+/** One watch at a time, and its events. */
 class Watch {
   readonly #port: FolderPort;
   #folders: readonly string[] = [];
@@ -42,19 +44,19 @@ class Watch {
     before?.close();
   }
 
-  /** Opens another watch, which blocks forever where a named pipe blocks the first one. */
+  /** Opens a watch that is not needed: where a named pipe holds up the first one, that never returns. */
   probe(): void {
     try {
       if (this.#watcher !== undefined) openWatcher(this.#folders).close();
     } catch {
-      // A missing folder is reported by the watch itself.
+      // A folder is gone, which the watch tells by itself.
     }
   }
 
   async #report(watcher: Deno.FsWatcher): Promise<void> {
     try {
       for await (const { kind, paths } of watcher) {
-        // Reading counts as access: reacting to it by reading would never end.
+        // Reading counts as access: answering that with another reading would never end.
         if (kind !== "access" && watcher === this.#watcher) {
           this.#port.postMessage({ type: "event", kind, paths });
         }
@@ -67,12 +69,12 @@ class Watch {
   }
 }
 
-/** Watches all folders by one watch, which alone follows links from one of them into another. */
+/** Watches all of the folders by one watch: of a link into a folder that it does not watch it tells nothing. */
 function openWatcher(folders: readonly string[]): Deno.FsWatcher {
   try {
     return Deno.watchFs([...folders], { recursive: false });
   } catch (error) {
-    // A folder that is already removed must not prevent watching the others.
+    // One that is gone already, as the folder of the pair before is, must not take the others with it.
     const left = folders.filter(exists);
     if (left.length === 0 || left.length === folders.length) throw error;
     return openWatcher(left);
@@ -87,7 +89,7 @@ function exists(folder: string): boolean {
   }
 }
 
-// The module of a worker is the main module of its thread.
+// A worker's module is the main module of its thread.
 if (import.meta.main) {
   const port = globalThis as unknown as FolderPort;
   const watch = new Watch(port);

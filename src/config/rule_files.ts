@@ -3,6 +3,8 @@ import type { RulesLoad } from "./provider.ts";
 import { fileErrorText, RuleFileReader, type RuleFileReaderOptions } from "./rule_file_reader.ts";
 import type { Problem } from "../base/problem.ts";
 
+export { problemsInOrder } from "../base/problem.ts";
+
 /** How a folder of rule files is read. */
 export interface RuleFilesOptions extends RuleFileReaderOptions, RuleFileNameOptions {
   /** The advice when the folder does not exist. */

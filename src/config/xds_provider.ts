@@ -41,32 +41,94 @@ export function createXdsProvider(options: XdsProviderOptions): RulesProvider {
   return new XdsProvider(options);
 }
 
+/** One stream to the server, with its requests and timers. */
+class XdsSession {
+  readonly #options: XdsProviderOptions;
+  readonly #stream: XdsStream;
+  readonly #openedAt: number;
+  /** Whether it delivered a response. */
+  hasDelivered = false;
+  /** Of the last response. */
+  nonce = "";
+  /** The last refusal, and how often it was repeated. */
+  refused: { readonly print: string; readonly text: string; times: number } | undefined;
+  #cancelAnswer = () => {};
+  #cancelSilence = () => {};
+
+  constructor(options: XdsProviderOptions, stream: XdsStream) {
+    this.#options = options;
+    this.#stream = stream;
+    this.#openedAt = options.clock.elapsed();
+  }
+
+  /** Whether the server was connected, though it may have had nothing new. */
+  get wasConnected(): boolean {
+    return this.hasDelivered || this.#options.clock.elapsed() - this.#openedAt >= STEADY_MS;
+  }
+
+  /** Requests the version after this one, which acknowledges it; with a text it refuses the received one. */
+  request(versionInfo: string, refusal?: string): void {
+    const { id, metadata } = this.#options.node;
+    this.#stream.send(DISCOVERY_REQUEST.encode({
+      versionInfo,
+      node: { id, cluster: "", metadata: Object.fromEntries(metadata) },
+      resourceNames: [],
+      typeUrl: RATE_LIMIT_CONFIG_URL,
+      responseNonce: this.nonce,
+      errorDetail: refusal === undefined ? undefined : { code: INVALID_ARGUMENT, message: refusal },
+    }));
+  }
+
+  /** Repeats a refusal with a growing delay, so that client and server do not loop. */
+  refuseAgain(refused: { times: number }, refuse: () => void): void {
+    const waitMs = Math.min(FIRST_REPEAT_MS * 2 ** Math.min(refused.times, 10), LONGEST_REPEAT_MS);
+    refused.times++;
+    this.#cancelAnswer = this.#options.clock.after(waitMs, refuse);
+  }
+
+  /** Cancels a delayed refusal. */
+  cancelAnswer(): void {
+    this.#cancelAnswer();
+  }
+
+  /** Logs periodically that the first rules are missing; usually the server does not know the node. */
+  watchSilence(isOver: () => boolean): void {
+    if (isOver()) return;
+    const { clock, logger, node, target } = this.#options;
+    this.#cancelSilence = clock.after(SILENCE_MS, () => {
+      if (!this.hasDelivered) {
+        const [server, name] = [JSON.stringify(target.url), JSON.stringify(node.id)];
+        logger.warning(`The configuration server ${server} has sent nothing yet for the node ${name}`);
+      }
+      this.watchSilence(isOver);
+    });
+  }
+
+  close(): void {
+    this.end();
+    this.#stream.close();
+  }
+
+  /** The stream has ended by itself. */
+  end(): void {
+    this.#cancelAnswer();
+    this.#cancelSilence();
+  }
+}
+
 class XdsProvider implements RulesProvider {
   readonly #options: XdsProviderOptions;
   readonly #target: XdsTarget;
+  readonly #stop = new AbortController();
   #onLoad: (load: RulesLoad) => readonly Problem[] = (load) => load.problems;
-  #stream: XdsStream | undefined;
-  #openedAt = 0;
-  /** Whether the current stream delivered a response. */
-  #hasDelivered = false;
-  /** Of the current stream. */
-  #nonce = "";
-  /** The accepted version; absent before the first. */
-  #accepted: string | undefined;
-  /** Its content: a server may reuse a version name, or send none. */
-  #acceptedPrint = "";
-  /** The last refusal on the current stream, and how often it was repeated. */
-  #refused: { readonly print: string; readonly text: string; times: number } | undefined;
+  #session: XdsSession | undefined;
+  /** The accepted version and its content: a server may reuse the name of a version, or send none. */
+  #accepted: { readonly version: string; readonly print: string } | undefined;
   /** Whether the next version is loaded even when it was accepted before. */
   #isAsked = false;
-  /** Consecutive attempts without a delivery. */
-  #failures = 0;
-  /** Whether a failure was logged and no response arrived since. */
-  #isLost = false;
+  /** Consecutive attempts without a delivery; undefined before the first one ended. */
+  #failures: number | undefined;
   #cancelAttempt = () => {};
-  #cancelAnswer = () => {};
-  #cancelSilence = () => {};
-  #isClosed = false;
 
   constructor(options: XdsProviderOptions) {
     this.#options = options;
@@ -79,67 +141,43 @@ class XdsProvider implements RulesProvider {
   }
 
   reload(): void {
-    if (this.#isClosed) return;
+    if (this.#stop.signal.aborted) return;
     this.#isAsked = true;
-    this.#cancelAnswer();
-    if (this.#stream === undefined) this.#open();
+    this.#session?.cancelAnswer();
+    if (this.#session === undefined) this.#open();
     else this.#request();
   }
 
   close(): Promise<void> {
-    this.#isClosed = true;
+    this.#stop.abort();
     this.#cancelAttempt();
-    this.#cancelAnswer();
-    this.#cancelSilence();
-    this.#stream?.close();
-    this.#stream = undefined;
+    this.#session?.close();
+    this.#session = undefined;
     return Promise.resolve();
   }
 
   #open(): void {
     this.#cancelAttempt();
-    this.#cancelSilence();
-    this.#openedAt = this.#options.clock.elapsed();
-    this.#hasDelivered = false;
-    this.#nonce = "";
-    this.#refused = undefined;
     const open = this.#options.open ?? openXdsStream;
-    this.#stream = open(this.#target, {
+    const stream = open(this.#target, {
       onMessage: (bytes) => this.#take(bytes),
       onEnd: (reason) => this.#retry(reason),
     });
+    this.#session = new XdsSession(this.#options, stream);
     this.#request();
-    this.#watchSilence();
-  }
-
-  /** Logs periodically that the first rules are missing; usually the server does not know the node. */
-  #watchSilence(): void {
-    if (this.#accepted !== undefined) return;
-    const { clock, logger, node } = this.#options;
-    this.#cancelSilence = clock.after(SILENCE_MS, () => {
-      const server = JSON.stringify(this.#target.url);
-      if (!this.#hasDelivered) {
-        logger.warning(
-          `The configuration server ${server} has sent nothing yet for the node ${JSON.stringify(node.id)}`,
-        );
-      }
-      this.#watchSilence();
-    });
+    this.#session.watchSilence(() => this.#accepted !== undefined);
   }
 
   #retry(reason: string): void {
-    if (this.#isClosed) return;
-    this.#cancelAnswer();
-    this.#cancelSilence();
-    this.#stream = undefined;
+    if (this.#stop.signal.aborted) return;
     const { clock, waits, random, logger } = this.#options;
-    const isSteady = clock.elapsed() - this.#openedAt >= STEADY_MS;
-    this.#failures = this.#hasDelivered || isSteady ? 0 : this.#failures + 1;
+    this.#failures = this.#session?.wasConnected === true ? 0 : (this.#failures ?? 0) + 1;
+    this.#session?.end();
+    this.#session = undefined;
     const waitMs = xdsWaitMs(this.#failures, waits, random());
     const server = JSON.stringify(this.#target.url);
     const next = `the next attempt is in ${Math.round(waitMs) / 1_000} s`;
     logger.warning(`Cannot read rules from the configuration server ${server}: ${reason}; ${next}`);
-    this.#isLost = true;
     this.#cancelAttempt = clock.after(waitMs, () => this.#open());
   }
 
@@ -150,7 +188,7 @@ class XdsProvider implements RulesProvider {
     } catch (error) {
       // Without a nonce it cannot be refused, and later messages may be unreadable too.
       this.#tell({ sources: undefined, problems: [serverProblem(errorText(error))], version: "" });
-      this.#stream?.close();
+      this.#session?.close();
       return this.#retry("it sent a message that cannot be read");
     }
     if (!isRateLimitConfig(response.typeUrl)) {
@@ -159,30 +197,34 @@ class XdsProvider implements RulesProvider {
         `The configuration server sent resources of type ${type}, which it was not asked for`,
       );
     }
-    this.#hasDelivered = true;
-    if (this.#isLost) this.#options.logger.warning("The configuration server is available again");
-    this.#isLost = false;
-    this.#nonce = response.nonce;
-    this.#cancelAnswer();
-    this.#answer(response);
+    const session = this.#session;
+    if (session === undefined) return;
+    if (this.#failures !== undefined && !session.hasDelivered) {
+      this.#options.logger.warning("The configuration server is available again");
+    }
+    session.hasDelivered = true;
+    session.nonce = response.nonce;
+    session.cancelAnswer();
+    this.#answer(session, response);
   }
 
-  #answer(response: WireDiscoveryResponse): void {
-    const version = response.versionInfo;
+  #answer(session: XdsSession, response: WireDiscoveryResponse): void {
+    const { refused } = session;
     const print = printOf(response);
     const isAsked = this.#isAsked;
     this.#isAsked = false;
-    if (!isAsked && print === this.#refused?.print) return this.#refuseAgain(this.#refused);
-    if (isAsked || print !== this.#acceptedPrint) {
-      const refusal = this.#tell(readResources(response));
-      if (refusal !== undefined) {
-        this.#refused = { print, text: refusal, times: 0 };
-        return this.#request(refusal);
-      }
-      this.#accepted = version;
-      this.#acceptedPrint = print;
+    if (!isAsked && print === refused?.print) {
+      return session.refuseAgain(refused, () => this.#request(refused.text));
     }
-    this.#refused = undefined;
+    if (isAsked || print !== this.#accepted?.print) {
+      const text = this.#tell(readResources(response));
+      if (text !== undefined) {
+        session.refused = { print, text, times: 0 };
+        return this.#request(text);
+      }
+      this.#accepted = { version: response.versionInfo, print };
+    }
+    session.refused = undefined;
     this.#request();
   }
 
@@ -197,25 +239,9 @@ class XdsProvider implements RulesProvider {
     }
   }
 
-  /** Repeats a refusal with a growing delay, so that client and server do not loop. */
-  #refuseAgain(refused: { readonly text: string; times: number }): void {
-    const waitMs = Math.min(FIRST_REPEAT_MS * 2 ** Math.min(refused.times, 10), LONGEST_REPEAT_MS);
-    refused.times++;
-    this.#cancelAnswer = this.#options.clock.after(waitMs, () => this.#request(refused.text));
-  }
-
-  /** Requests the next version, which acknowledges the accepted one; with a text it refuses the received one. */
   #request(refusal?: string): void {
-    const { id, metadata } = this.#options.node;
-    this.#stream?.send(DISCOVERY_REQUEST.encode({
-      // An empty version makes the server send everything again.
-      versionInfo: this.#isAsked ? "" : this.#accepted ?? "",
-      node: { id, cluster: "", metadata: Object.fromEntries(metadata) },
-      resourceNames: [],
-      typeUrl: RATE_LIMIT_CONFIG_URL,
-      responseNonce: this.#nonce,
-      errorDetail: refusal === undefined ? undefined : { code: INVALID_ARGUMENT, message: refusal },
-    }));
+    // An empty version makes the server send everything again.
+    this.#session?.request(this.#isAsked ? "" : this.#accepted?.version ?? "", refusal);
   }
 }
 
