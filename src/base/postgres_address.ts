@@ -1,3 +1,5 @@
+import { hostPort } from "./host_port.ts";
+
 /** One of the places where the database may be. */
 export interface PostgresHost {
   /** Name, IP address, or the folder of a unix socket. */
@@ -72,7 +74,7 @@ export function isPostgresAddress(text: string): boolean {
 /** The address without password and parameters. */
 export function shownPostgresAddress({ fields }: PostgresAddress): string {
   const hosts = fields.hosts.map(({ host, port }) =>
-    `${host.includes(":") ? `[${host}]` : isSocketFolder(host) ? encodeURIComponent(host) : host}:${port}`
+    hostPort({ host: isSocketFolder(host) ? encodeURIComponent(host) : host, port })
   );
   return `postgres://${encodeURIComponent(fields.user)}@${hosts.join(",")}/${
     encodeURIComponent(fields.database)

@@ -2,7 +2,7 @@ import { dirname, resolve } from "node:path";
 import type { Clock } from "./clock.ts";
 import { FolderEvents } from "./folder_events.ts";
 import type { Logger } from "./log.ts";
-import type { TlsPair, TlsPairFiles, TlsPairNames } from "./tls_pair.ts";
+import type { TlsPair, TlsPairFiles, TlsPairNames } from "./tls_files.ts";
 import { settledWithin } from "./wait.ts";
 
 /** Which files are watched, and for whom. */
@@ -141,7 +141,7 @@ export class WatchedPair {
 
   async #read(): Promise<TlsPair> {
     const { files, names, clock, logger } = this.#options;
-    const { readTlsPair } = await import("./tls_pair.ts");
+    const { readTlsPair } = await import("./tls_files.ts");
     const { warnings, ...pair } = await readTlsPair(files, names, { clock });
     for (const warning of warnings) if (!this.#warned.has(warning)) logger.warning(warning);
     this.#warned.clear();

@@ -1,9 +1,5 @@
-import { Buffer } from "node:buffer";
-import { createPrivateKey, X509Certificate } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import tls from "node:tls";
-import { errorText } from "../base/error_text.ts";
-import { parseCertificates } from "../base/pem.ts";
+import { readAuthorities, readTlsPair } from "../base/tls_files.ts";
 import { allEnded } from "../base/wait.ts";
 
 /** How the other end is known, and as whom to come; files are PEM. */
@@ -24,8 +20,8 @@ export interface TlsConnectOptions {
   readonly rejectUnauthorized: true;
   readonly minVersion: "TLSv1.2";
   readonly ca?: string[];
-  readonly cert?: Buffer;
-  readonly key?: Buffer;
+  readonly cert?: string;
+  readonly key?: string;
   readonly checkServerIdentity?: () => undefined;
 }
 
@@ -47,72 +43,28 @@ export function readTlsFiles(files: TlsFiles): Promise<TlsConnectOptions> {
   return options;
 }
 
-async function read(files: TlsFiles): Promise<TlsConnectOptions> {
-  const [authorities, cert, key] = await allEnded([
-    readOne(files, "CACERT", files.authorityFile),
-    readOne(files, "CLIENT_CERT", files.certFile),
-    readOne(files, "CLIENT_KEY", files.keyFile),
+async function read({ settings, authorityFile, certFile, keyFile, skipHostname }: TlsFiles): Promise<
+  TlsConnectOptions
+> {
+  const names = { cert: `${settings}_CLIENT_CERT`, key: `${settings}_CLIENT_KEY` };
+  const [authorities, pair] = await allEnded([
+    authorityFile === undefined ? undefined : readAuthorities(`${settings}_CACERT`, authorityFile),
+    certFile === undefined || keyFile === undefined
+      ? undefined
+      : readTlsPair({ cert: certFile, key: keyFile }, names),
   ]);
   return {
     rejectUnauthorized: true,
     minVersion: "TLSv1.2",
-    ...(authorities === undefined
-      ? {}
-      : { ca: [...systemAuthorities(), ...certificatesOf(authorities, files)] }),
-    ...pairOf(cert, key, files),
-    ...(files.skipHostname === true ? { checkServerIdentity: () => undefined } : {}),
+    ...(authorities === undefined ? {} : { ca: [...systemAuthorities(), ...authorities] }),
+    ...(pair === undefined ? {} : { cert: pair.cert, key: pair.key }),
+    ...(skipHostname === true ? { checkServerIdentity: () => undefined } : {}),
   };
-}
-
-async function readOne(
-  files: TlsFiles,
-  suffix: string,
-  path: string | undefined,
-): Promise<Buffer | undefined> {
-  if (path === undefined) return undefined;
-  try {
-    return await readFile(path);
-  } catch (error) {
-    throw unusable(files, suffix, path, errorText(error));
-  }
 }
 
 let system: readonly string[] | undefined;
 
-/** Naming an authority takes the place of those that hold without one, so they are named too. */
+/** Naming an authority replaces those that hold without one, so they are named too. */
 function systemAuthorities(): readonly string[] {
   return system ??= [...new Set([...tls.getCACertificates("default"), ...tls.getCACertificates("system")])];
-}
-
-function certificatesOf(pem: Buffer, files: TlsFiles): string[] {
-  try {
-    return parseCertificates(pem.toString("latin1")).map((one) => one.pem);
-  } catch {
-    // In the words that hold for a file without any certificate as well.
-  }
-  throw unusable(files, "CACERT", files.authorityFile, "it holds no certificate in PEM that can be read");
-}
-
-function pairOf(
-  cert: Buffer | undefined,
-  key: Buffer | undefined,
-  files: TlsFiles,
-): { cert: Buffer; key: Buffer } | undefined {
-  if (cert === undefined || key === undefined) return undefined;
-  let belongs: boolean;
-  try {
-    const certificate = new X509Certificate(cert);
-    belongs = certificate.checkPrivateKey(createPrivateKey(key));
-  } catch {
-    // The cause would be the words of a parser; of a key nothing is shown at all.
-    throw unusable(files, "CLIENT_CERT", files.certFile, "it or its key is no PEM that can be read");
-  }
-  if (!belongs) {
-    throw unusable(files, "CLIENT_CERT", files.certFile, `${files.settings}_CLIENT_KEY is not its key`);
-  }
-  return { cert, key };
-}
-
-function unusable(files: TlsFiles, suffix: string, path: string | undefined, state: string): Error {
-  return new Error(`Cannot use ${files.settings}_${suffix} "${path ?? ""}": ${state}`);
 }

@@ -1,4 +1,5 @@
 import { errorText } from "../base/error_text.ts";
+import { hostPort } from "../base/host_port.ts";
 import { parseHttpUrl } from "../settings/parsers.ts";
 import { SERVER_TABLE } from "../settings/server_table.ts";
 import type { Parsed } from "../settings/setting.ts";
@@ -96,7 +97,7 @@ function ownPage({ environment }: CommandOptions): URL {
   const host = read("HOST", HOST.parse, HOST.default);
   const isTls = read("HTTP_SERVER_USE_TLS", HTTP_SERVER_USE_TLS.parse, HTTP_SERVER_USE_TLS.default);
   const name = ANY_HOST[host] ?? host;
-  return new URL(`http${isTls ? "s" : ""}://${name.includes(":") ? `[${name}]` : name}:${port}${PAGE}`);
+  return new URL(`http${isTls ? "s" : ""}://${hostPort({ host: name, port })}${PAGE}`);
 }
 
 /** Asks for the health of the server as a whole. */

@@ -1,9 +1,7 @@
 import { CallCredentials, ChannelCredentials } from "@grpc/grpc-js";
 import { isIP, type Socket } from "node:net";
 import tls from "node:tls";
-import { errorText } from "../base/error_text.ts";
-import { parseCertificates, readPem } from "../base/pem.ts";
-import { readTlsPair } from "../base/tls_pair.ts";
+import { readAuthorities, readTlsPair } from "../base/tls_files.ts";
 
 /** How a configuration server is known, and as whom to come; files are PEM. */
 export interface XdsTlsFiles {
@@ -27,13 +25,13 @@ export interface XdsTlsReading {
 export async function readXdsTls(files: XdsTlsFiles): Promise<XdsTlsReading> {
   const { cert, key, ca } = files;
   if ((cert === undefined) !== (key === undefined)) {
-    throw new Error(`Cannot use ${CERT} and ${KEY}: one of them is not set; both or none would be right`);
+    throw new Error(`Cannot use ${CERT} and ${KEY}: one of them is not set; expected both or none`);
   }
   const [pair, authorities] = await Promise.all([
     cert === undefined || key === undefined
       ? undefined
       : readTlsPair({ cert, key }, { cert: CERT, key: KEY }),
-    ca === undefined ? undefined : readAuthorities(ca),
+    ca === undefined ? undefined : readAuthorities(CA, ca),
   ]);
   const context = tls.createSecureContext({
     minVersion: "TLSv1.2",
@@ -41,15 +39,6 @@ export async function readXdsTls(files: XdsTlsFiles): Promise<XdsTlsReading> {
     ...(authorities === undefined ? {} : { ca: authorities }),
   });
   return { context, warnings: pair?.warnings ?? [] };
-}
-
-async function readAuthorities(path: string): Promise<string[]> {
-  try {
-    return parseCertificates(await readPem(path)).map(({ pem }) => pem);
-  } catch (error) {
-    const state = `${errorText(error)}; certificates in PEM would be right`;
-    throw new Error(`Cannot use ${CA} ${JSON.stringify(path)}: ${state}`);
-  }
 }
 
 /** What a connection is made with. */

@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import type tls from "node:tls";
-import { certificatesIn } from "../base/pem.ts";
+import { certificatesIn } from "../base/tls_files.ts";
 import { coversName, dnsNamesOf } from "./certificate_names.ts";
 
 /** Which certificates clients must have. */

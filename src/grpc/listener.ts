@@ -6,7 +6,8 @@ import {
   streamsOf,
 } from "../base/acceptor.ts";
 import { errorText } from "../base/error_text.ts";
-import type { TlsPair } from "../base/tls_pair.ts";
+import type { TlsPair } from "../base/tls_files.ts";
+import { hostPort } from "../base/host_port.ts";
 import type { ListenTls } from "./tls_server.ts";
 
 export type { ListenTls } from "./tls_server.ts";
@@ -89,7 +90,7 @@ async function bindTcp(
   { host, port }: TcpTarget,
   { tls, needsNodeSockets = tls !== undefined, isShared = true, clock }: ListenOptions,
 ): Promise<Bound> {
-  const addressOf = (bound: number) => host.includes(":") ? `[${host}]:${bound}` : `${host}:${bound}`;
+  const addressOf = (bound: number) => hostPort({ host, port: bound });
   if (needsNodeSockets) {
     const { NodeListener } = await import("../base/node_listener.ts");
     const listener = await NodeListener.open({ host, port, isShared, clock });

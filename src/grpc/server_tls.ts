@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
-import type { TlsPair, TlsPairFiles, TlsPairNames } from "../base/tls_pair.ts";
+import type { TlsPair, TlsPairFiles, TlsPairNames } from "../base/tls_files.ts";
 import { WatchedPair } from "../base/watched_pair.ts";
 import { ThrottledLog } from "../telemetry/throttled_log.ts";
 import type { ListenTls } from "./tls_server.ts";

@@ -2,7 +2,7 @@ import net from "node:net";
 import type { Duplex } from "node:stream";
 import tls from "node:tls";
 import { systemClock } from "../base/clock.ts";
-import type { TlsPair } from "../base/tls_pair.ts";
+import type { TlsPair } from "../base/tls_files.ts";
 import { ClientCertificates } from "./client_certificates.ts";
 
 /** What a listener that speaks TLS presents and asks for; with `ca`, every client needs a certificate. */

@@ -1,6 +1,7 @@
 import { Acceptor, streamsOf } from "../base/acceptor.ts";
 import type { ConnectionStream } from "../base/connection_stream.ts";
 import { errorText } from "../base/error_text.ts";
+import { hostPort } from "../base/host_port.ts";
 import { ThrottledLog } from "../telemetry/throttled_log.ts";
 import { HttpConnection } from "./http_connection.ts";
 import type { HttpsLayer } from "./https_layer.ts";
@@ -31,7 +32,9 @@ export function listenHttpPort(handler: HttpHandler, options: HttpPortOptions): 
   try {
     return new HttpPort(handler, Deno.listen({ hostname, port, reusePort }), options);
   } catch (cause) {
-    throw new Error(`Cannot listen on "${hostname}:${port}": ${errorText(cause)}`, { cause });
+    throw new Error(`Cannot listen on "${hostPort({ host: hostname, port })}": ${errorText(cause)}`, {
+      cause,
+    });
   }
 }
 

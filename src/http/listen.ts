@@ -1,5 +1,6 @@
 import { AcceptGuard, type AcceptGuardOptions } from "../base/accept_guard.ts";
 import { errorText } from "../base/error_text.ts";
+import { hostPort } from "../base/host_port.ts";
 import { ListenerEnd } from "./listener_end.ts";
 import { randomRequestId } from "./request_id.ts";
 import type { HttpHandler } from "./router.ts";
@@ -125,7 +126,9 @@ class ServedPort {
       }, (request, { remoteAddr }) => this.running.answer(request, remoteAddr.hostname));
       return { server, cut };
     } catch (cause) {
-      throw new Error(`Cannot listen on "${hostname}:${port}": ${errorText(cause)}`, { cause });
+      throw new Error(`Cannot listen on "${hostPort({ host: hostname, port })}": ${errorText(cause)}`, {
+        cause,
+      });
     }
   }
 }

@@ -1,4 +1,5 @@
 import { aborted } from "../base/wait.ts";
+import { hostPort } from "../base/host_port.ts";
 import type { HttpListener } from "../http/listen.ts";
 import type { ServiceParts } from "./parts.ts";
 
@@ -7,7 +8,7 @@ export const NOT_OPENED = { close: () => Promise.resolve() } as const;
 
 /** Where a listener is: `host:port`. */
 export function addressOf({ hostname, port }: Pick<HttpListener, "hostname" | "port">): string {
-  return `${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
+  return hostPort({ host: hostname, port });
 }
 
 /** What a service has opened; closed in the opposite order when it stops or when it cannot start. */

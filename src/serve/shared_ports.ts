@@ -1,5 +1,6 @@
 import { errorText } from "../base/error_text.ts";
 import { answeredWithin } from "../base/wait.ts";
+import { hostPort } from "../base/host_port.ts";
 import type { ServiceParts } from "./parts.ts";
 
 /** A TCP port of the settings. */
@@ -31,7 +32,7 @@ export async function checkPorts({ settings, logger, clock }: ServiceParts): Pro
     const text =
       "Another process listens on this port; with BACKEND_TYPE=memory each of them counts for itself, " +
       "so that limits multiply. Stop it, or set LISTEN_SHARED=false to refuse to share";
-    logger.warning(text, { listener: name, address: `${hostname}:${port}` });
+    logger.warning(text, { listener: name, address: hostPort({ host: hostname, port }) });
   }));
 }
 
@@ -68,8 +69,11 @@ function refuseInUse({ name, hostname, port }: SharedPort): void {
     Deno.listen({ hostname, port }).close();
   } catch (cause) {
     const state = errorText(cause);
-    throw new Error(`Cannot listen on "${hostname}:${port}" (${name}): ${state}; LISTEN_SHARED is false`, {
-      cause,
-    });
+    throw new Error(
+      `Cannot listen on "${hostPort({ host: hostname, port })}" (${name}): ${state}; LISTEN_SHARED is false`,
+      {
+        cause,
+      },
+    );
   }
 }

@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { ByteSink } from "../base/line_writer.ts";
 import type { Logger } from "../base/log.ts";
+import { hostPort } from "../base/host_port.ts";
 import { FlushLoop } from "./flush_loop.ts";
 import type { Carrier, LineFormat, StatsSource } from "./flush_ports.ts";
 import { FlushSink } from "./flush_sink.ts";
@@ -91,7 +92,7 @@ function openSink(kind: SinkKind, parts: SinkParts): OpenSink {
     return { name: "standard output", format, carrier: stdoutCarrier(stdout, clock) };
   }
   const { PUSH_STATS_HOST: host, PUSH_STATS_PORT: port } = settings;
-  const name = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+  const name = hostPort({ host, port });
   if (kind === "tagged") {
     const format = taggedLines({ tags, mogrifiers: mogrifiersOf(settings) });
     return {

@@ -4,7 +4,7 @@ import { KvCache } from "../../src/cache/kv/cache.ts";
 import { KvCluster, type KvClusterOptions } from "../../src/cache/kv/cluster/cluster.ts";
 import { KvClients } from "../../src/cache/kv/connect.ts";
 import { KvNode, type KvNodeOptions } from "../../src/cache/kv/node.ts";
-import { endpointText } from "../../src/cache/kv/cluster/slots.ts";
+import { hostPort } from "../../src/base/host_port.ts";
 import type { TlsFiles } from "../../src/cache/tls_files.ts";
 import { handled } from "./handled.ts";
 
@@ -62,7 +62,7 @@ export function openKvCluster(
 ): KvCluster & AsyncDisposable {
   const { timeoutMs = PATIENCE_MS } = options;
   const seeds = ports.map((port) => ({ host: "127.0.0.1", port }));
-  const address = parseKvAddress("cluster", seeds.map(endpointText).join(","));
+  const address = parseKvAddress("cluster", seeds.map(hostPort).join(","));
   const shared = { timeoutMs, clock: systemClock, random: Math.random };
   const clients = new KvClients({ address, ...shared });
   const pool = { poolSize: 2, onEmpty: "WAIT", onEmptyWaitMs: 1_000, windowMs: 0 } as const;
@@ -71,7 +71,7 @@ export function openKvCluster(
     address: "cluster",
     openNode(endpoint, onConnection, placeExpiry) {
       const createClient = () => clients.create(endpoint);
-      const address = endpointText(endpoint);
+      const address = hostPort(endpoint);
       return new KvNode({ address, createClient, ...pool, ...shared, onConnection, placeExpiry });
     },
     parallelism: 0,

@@ -2,7 +2,7 @@ import type { Figures } from "../../src/base/figures.ts";
 import type { LateExpiry } from "../../src/cache/kv/batch.ts";
 import type { KvAskOptions, KvNodeLike, OpenKvNode } from "../../src/cache/kv/cluster/node.ts";
 import { KvFailure } from "../../src/cache/kv/failure.ts";
-import { endpointText } from "../../src/cache/kv/cluster/slots.ts";
+import { hostPort } from "../../src/base/host_port.ts";
 import type { Hit } from "../../src/ratelimit/counter_cache.ts";
 
 /** What a node answers to hits: by position a count or what is wrong; absent for a node that never answers. */
@@ -112,7 +112,7 @@ export class ScriptedKvNodes {
 
   /** Opens nodes for a cluster. */
   readonly openNode: OpenKvNode = (endpoint, onConnection, placeExpiry) => {
-    const node = this.at(endpointText(endpoint));
+    const node = this.at(hostPort(endpoint));
     node.placeExpiry = placeExpiry;
     return node.open(onConnection);
   };

@@ -112,11 +112,6 @@ export function parseKvAddress(
   };
 }
 
-/** An address as it is written in a list. */
-export function hostAndPortText({ host, port }: HostAndPort): string {
-  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
-}
-
 const SCHEME = /^[a-z]+:\/\//i;
 /** What a path of a unix socket may begin with. */
 const UNIX_SCHEME = /^unix:\/\/(?=\/)/i;

@@ -1,12 +1,13 @@
 import { crc32 } from "node:zlib";
 import type { Clock } from "../../base/clock.ts";
 import type { Figures } from "../../base/figures.ts";
+import { hostPort } from "../../base/host_port.ts";
 import type { Caller, CounterCache, Hit } from "../../ratelimit/counter_cache.ts";
 import { CacheError } from "../../ratelimit/errors.ts";
 import type { McAddress } from "./connection.ts";
 import { McHosts, type McSrv } from "./hosts.ts";
 import { checkMcKey, digestedMcKey } from "./keys.ts";
-import { mcAddressText, McNode } from "./node.ts";
+import { McNode } from "./node.ts";
 import { McTally } from "./tally.ts";
 import type { TlsFiles } from "../tls_files.ts";
 
@@ -164,7 +165,7 @@ export class McCache implements CounterCache {
     const isFirst = this.#nodes.length === 0;
     const known = new Map(this.#nodes.map((node) => [node.address, node]));
     this.#nodes = addresses.map((address) => {
-      const text = mcAddressText(address);
+      const text = hostPort(address);
       const node = known.get(text) ?? this.#open(address);
       known.set(text, node);
       return node;
@@ -178,7 +179,7 @@ export class McCache implements CounterCache {
   #open(address: McAddress): McNode {
     const { tls, timeoutMs, maxIdleConnections, onConnection } = this.#options;
     const { clock, random, roundTrip } = this.#options;
-    const node = mcAddressText(address);
+    const node = hostPort(address);
     return new McNode({
       address,
       tls,

@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
 import type { Figures } from "../../base/figures.ts";
+import { hostPort } from "../../base/host_port.ts";
 import type { Caller, Hit } from "../../ratelimit/counter_cache.ts";
 import { CacheError } from "../../ratelimit/errors.ts";
 import { Breaker } from "../breaker.ts";
@@ -66,7 +67,7 @@ export class McNode {
 
   constructor(options: McNodeOptions) {
     this.#options = options;
-    this.address = mcAddressText(options.address);
+    this.address = hostPort(options.address);
     const { clock, random } = options;
     this.#breaker = new Breaker({ clock, random });
     this.#pool = new McPool({
@@ -303,9 +304,4 @@ export class McNode {
     const came = counts.length === 0 ? [] : hits.map((_, position) => counts[position]);
     return new CacheError("mc", message, { counts: came });
   }
-}
-
-/** `host:port`, an IPv6 address in brackets. */
-export function mcAddressText({ host, port }: McAddress): string {
-  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }

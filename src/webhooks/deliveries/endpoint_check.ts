@@ -2,13 +2,13 @@ import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
+import { readAuthoritiesSync } from "../../base/tls_files.ts";
 import type { Cidrs } from "../model/address_ranges.ts";
 import { deliveryRequest, signingSecret } from "./request.ts";
 import { eventBody } from "../model/event.ts";
 import { Dialler, type DialTarget, type Lookup, targetOf } from "../outbound/dial.ts";
 import type { Delivery, Endpoint, Sealed } from "../model/records.ts";
 import type { DeliverySender, OutgoingDelivery } from "./sender.ts";
-import { readAuthorities } from "./authorities.ts";
 import { urlShapeProblem } from "./endpoint_url.ts";
 
 /** What one stage of the dry run came to. */
@@ -45,7 +45,7 @@ export type EndpointCheck = (endpoint: Endpoint) => Promise<readonly CheckedStag
 /** Makes dry runs. Throws when the file of authorities cannot be used. */
 export function createEndpointCheck(options: EndpointCheckOptions): EndpointCheck {
   const { caFile, proxy } = options;
-  const authorities = caFile === undefined ? undefined : readAuthorities(caFile);
+  const authorities = caFile === undefined ? undefined : readAuthoritiesSync("WEBHOOK_CA_FILE", caFile);
   return async (endpoint) => {
     const dialler = new Dialler({
       ...options,

@@ -1,4 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
+import { readAuthoritiesSync } from "../../base/tls_files.ts";
 import { Client, Post, RestError, type StreamResponse } from "../../rest/mod.ts";
 import type { Cidrs } from "../model/address_ranges.ts";
 import type { Lookup } from "../outbound/dial.ts";
@@ -6,7 +7,6 @@ import { createGuardedFetch } from "../outbound/fetch.ts";
 import type { AttemptErrorKind } from "../model/records.ts";
 import { maskResponse, type ResponseText } from "./response_mask.ts";
 import { SendError } from "../outbound/send_error.ts";
-import { readAuthorities } from "./authorities.ts";
 
 /** The request of one attempt. */
 export interface OutgoingDelivery {
@@ -60,7 +60,7 @@ export function createSender(options: SenderOptions): DeliverySender & { close()
   const { caFile, proxy, userAgent, clock, allow, connectTimeoutMs, lookup } = options;
   const fetch = createGuardedFetch({
     ...{ allow, connectTimeoutMs, clock, lookup },
-    authorities: caFile === undefined ? undefined : readAuthorities(caFile),
+    authorities: caFile === undefined ? undefined : readAuthoritiesSync("WEBHOOK_CA_FILE", caFile),
     proxy: proxy === undefined ? undefined : new URL(proxy),
     isPlainInsideOnly: true,
     // Receivers know a delivery by its UUID.

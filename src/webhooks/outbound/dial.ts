@@ -4,6 +4,7 @@ import { connect as connectSocket, type Socket } from "node:net";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import type { Clock } from "../../base/clock.ts";
 import { answeredWithin } from "../../base/wait.ts";
+import { hostPort } from "../../base/host_port.ts";
 import { blockedReason, type Cidrs } from "../model/address_ranges.ts";
 import { parseIpAddress } from "../model/ip_address.ts";
 import { connectError, isUntrusted, lookupError, SendError, tlsError } from "./send_error.ts";
@@ -261,7 +262,7 @@ export class Dialler {
     proxy: URL,
     { host, port, end }: { readonly host: string; readonly port: number; readonly end: number },
   ): Promise<void> {
-    const authority = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+    const authority = hostPort({ host, port });
     const credentials = proxyCredentials(proxy);
     const lines = [`CONNECT ${authority} HTTP/1.1`, `host: ${authority}`];
     if (credentials !== undefined) lines.push(`proxy-authorization: ${credentials}`);

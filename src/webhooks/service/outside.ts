@@ -1,9 +1,9 @@
 import type { Clock } from "../../base/clock.ts";
+import { readAuthoritiesSync } from "../../base/tls_files.ts";
 import { Cidrs } from "../model/address_ranges.ts";
 import { createGuardedFetch, type GuardedFetch } from "../outbound/fetch.ts";
 import type { SecretBox } from "../secrets/secret_box.ts";
 import { createSender, type DeliverySender } from "../deliveries/sender.ts";
-import { readAuthorities } from "../deliveries/authorities.ts";
 import { createEndpointCheck, type EndpointCheck } from "../deliveries/endpoint_check.ts";
 import { urlProblem } from "../deliveries/endpoint_url.ts";
 import type { WebhookOptions } from "./message.ts";
@@ -43,7 +43,7 @@ export function createOutside(
     allow: new Cidrs(options.workflowAllowCidrs),
     connectTimeoutMs,
     clock,
-    authorities: caFile === undefined ? undefined : readAuthorities(caFile),
+    authorities: caFile === undefined ? undefined : readAuthoritiesSync("WEBHOOK_CA_FILE", caFile),
     proxy: proxy === undefined ? undefined : new URL(proxy),
   });
   const dial = { allow, connectTimeoutMs, caFile, proxy, clock };

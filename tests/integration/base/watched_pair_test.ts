@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
-import type { TlsPair, TlsPairFiles } from "../../../src/base/tls_pair.ts";
+import type { TlsPair, TlsPairFiles } from "../../../src/base/tls_files.ts";
 import { WatchedPair } from "../../../src/base/watched_pair.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { type Certificates, makeCertificates } from "../../harness/certificates.ts";

@@ -257,12 +257,11 @@ const TLS: Readonly<
   },
   "with a file that is missing": {
     tls: () => ({ ca: "/no/such/file" }),
-    end: /^Cannot use CONFIG_GRPC_XDS_SERVER_TLS_CACERT "\/no\/such\/file": .*would be right$/,
+    end: /^Cannot use CONFIG_GRPC_XDS_SERVER_TLS_CACERT "\/no\/such\/file": .*expected .*$/,
   },
   "with a file that holds no certificate": {
     tls: ({ authority }) => ({ ca: authority.keyFile }),
-    end:
-      /^Cannot use CONFIG_GRPC_XDS_SERVER_TLS_CACERT ".*": it holds no certificate in PEM; .*would be right$/,
+    end: /^Cannot use CONFIG_GRPC_XDS_SERVER_TLS_CACERT ".*": it holds no certificate in PEM; expected .*$/,
   },
 };
 

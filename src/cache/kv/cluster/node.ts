@@ -1,8 +1,9 @@
 import type { Clock } from "../../../base/clock.ts";
 import type { Figures } from "../../../base/figures.ts";
+import { hostPort } from "../../../base/host_port.ts";
 import type { Caller, Hit } from "../../../ratelimit/counter_cache.ts";
 import type { LateExpiry } from "../batch.ts";
-import { endpointText, type KvEndpoint } from "./slots.ts";
+import type { KvEndpoint } from "./slots.ts";
 
 /** After this time a failure says nothing any more, when the node was not asked since. */
 const FAILING_MS = 10_000;
@@ -66,7 +67,7 @@ export class KvClusterNode {
   ) {
     this.endpoint = endpoint;
     this.#clock = clock;
-    this.address = endpointText(endpoint);
+    this.address = hostPort(endpoint);
     const change = (reason: string) => {
       if (reason !== "") this.reason = reason;
       this.#endOpening();

@@ -48,11 +48,6 @@ export function slotOf(key: string): number {
   return crc % SLOT_COUNT;
 }
 
-/** `host:port`, with brackets around an IPv6 address. */
-export function endpointText({ host, port }: KvEndpoint): string {
-  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
-}
-
 /**
  * Reads the answer to CLUSTER SLOTS that `answering` gave. What cannot be read is left out, so that an
  * answer of another form gives nothing.

@@ -1,19 +1,13 @@
 import type { Clock } from "../../../base/clock.ts";
 import { errorText } from "../../../base/error_text.ts";
 import type { Figures } from "../../../base/figures.ts";
+import { hostPort } from "../../../base/host_port.ts";
 import type { LateExpiry } from "../batch.ts";
 import { KvClusterFigures, type KvClusterTally } from "./metrics.ts";
 import { KvClusterNode, type OpenKvNode } from "./node.ts";
 import { KvClusterRefresh } from "./refresh.ts";
 import { KvClusterWaits } from "./waits.ts";
-import {
-  endpointText,
-  type KvEndpoint,
-  parseSlotRanges,
-  SLOT_COUNT,
-  slotOf,
-  type SlotRange,
-} from "./slots.ts";
+import { type KvEndpoint, parseSlotRanges, SLOT_COUNT, slotOf, type SlotRange } from "./slots.ts";
 
 /** Most nodes that are open at a time: as many as a cluster is advised to have. */
 const MAX_NODES = 1_000;
@@ -101,7 +95,7 @@ export class KvTopology {
 
   /** The node at an endpoint, opened if need be; nothing when it is closed or too many are open. */
   open(endpoint: KvEndpoint): KvClusterNode | undefined {
-    const address = endpointText(endpoint);
+    const address = hostPort(endpoint);
     const known = this.#nodes.get(address);
     if (known !== undefined) return known;
     if (this.#closed || this.#nodes.size >= MAX_NODES) return undefined;

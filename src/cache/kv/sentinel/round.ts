@@ -1,6 +1,6 @@
 import type { Clock } from "../../../base/clock.ts";
 import { errorText } from "../../../base/error_text.ts";
-import { hostAndPortText } from "../address.ts";
+import { hostPort } from "../../../base/host_port.ts";
 import type { KvOpinion, KvSentinelSession } from "./session.ts";
 
 /** So long the others have after the first one has answered. */
@@ -48,7 +48,7 @@ export class KvSentinelRound {
       this.#opinions[position] = await session.ask();
     } catch (error) {
       const text = errorText(error);
-      this.#failures[position] = `${hostAndPortText(session.sentinel)}: ${text}`;
+      this.#failures[position] = `${hostPort(session.sentinel)}: ${text}`;
     }
     this.#unsettled.delete(session);
     this.#awaited.delete(session);
@@ -74,6 +74,6 @@ export function bestOpinion(opinions: readonly KvOpinion[]): KvOpinion | undefin
 }
 
 function votesFor({ primary, epoch }: KvOpinion, opinions: readonly KvOpinion[]): number {
-  const text = hostAndPortText(primary);
-  return opinions.filter((other) => other.epoch === epoch && hostAndPortText(other.primary) === text).length;
+  const text = hostPort(primary);
+  return opinions.filter((other) => other.epoch === epoch && hostPort(other.primary) === text).length;
 }

@@ -1,5 +1,6 @@
+import { hostPort } from "../../../base/host_port.ts";
 import type net from "node:net";
-import { type HostAndPort, hostAndPortText } from "../address.ts";
+import type { HostAndPort } from "../address.ts";
 import type { KvRoute } from "../connector.ts";
 import { bestOpinion, KvSentinelRound } from "./round.ts";
 import { type KvOpinion, KvSentinelSession, type KvSentinelSessionOptions } from "./session.ts";
@@ -40,7 +41,7 @@ export class KvSentinels {
   async locate(signal: AbortSignal): Promise<KvRoute> {
     const { primary, epoch } = await this.#primary(signal);
     // By the time that the stream is made more may be known, which does not hold for it.
-    const followed = { target: hostAndPortText(primary), epoch };
+    const followed = { target: hostPort(primary), epoch };
     return { target: primary, onStream: (stream) => this.#follow(stream, followed) };
   }
 
@@ -105,7 +106,7 @@ export class KvSentinels {
   }
 
   #drop(best: KvOpinion, opinions: readonly KvOpinion[]): void {
-    const primary = hostAndPortText(best.primary);
+    const primary = hostPort(best.primary);
     for (const [stream, followed] of this.#followed) {
       if (followed.target === primary) {
         this.#followed.set(stream, { target: primary, epoch: best.epoch });
@@ -120,7 +121,7 @@ export class KvSentinels {
     const known = this.#sessions;
     this.#sessions = new Map();
     for (const sentinel of sentinels) {
-      const text = hostAndPortText(sentinel);
+      const text = hostPort(sentinel);
       if (this.#sessions.size >= MAX_SENTINELS || this.#sessions.has(text)) continue;
       this.#sessions.set(text, known.get(text) ?? new KvSentinelSession(sentinel, this.#options));
     }
@@ -137,5 +138,5 @@ function isOver({ epoch }: Followed, best: KvOpinion): boolean {
 
 /** Somebody calls it the primary: it may be the same server, written in another way. */
 function isNamed({ target }: Followed, opinions: readonly KvOpinion[]): boolean {
-  return opinions.some(({ primary }) => hostAndPortText(primary) === target);
+  return opinions.some(({ primary }) => hostPort(primary) === target);
 }

@@ -4,7 +4,6 @@ import type { ConnectionOptions } from "node:tls";
 import pg from "pg";
 import type { Clock } from "../../../base/clock.ts";
 import { answeredWithin } from "../../../base/wait.ts";
-import { parseCertificates, readPem } from "../../../base/pem.ts";
 import {
   isSocketFolder,
   type PostgresAddress,
@@ -12,8 +11,8 @@ import {
   type PostgresHost,
   type SslMode,
 } from "../../../base/postgres_address.ts";
-import { readTlsPair } from "../../../base/tls_pair.ts";
-import { errorText } from "../../../base/error_text.ts";
+import { hostPort } from "../../../base/host_port.ts";
+import { readAuthorities, readTlsPair } from "../../../base/tls_files.ts";
 import { endsSession, PostgresError, postgresError, sqlStateOf } from "./error.ts";
 import { boundValue, columnReader, PreparedTexts } from "./text.ts";
 import { StoreError } from "../store.ts";
@@ -119,7 +118,7 @@ export class PostgresConnection {
         const isKindRefused = state === INVALID_AUTHORIZATION ||
           isReached && isEncrypted && state === undefined && !isOverdue;
         if (index < attempts.length - 1 && isKindRefused) continue;
-        throw withPlace(error, `Cannot connect to PostgreSQL at "${shownHost(host)}"`);
+        throw withPlace(error, `Cannot connect to PostgreSQL at "${hostPort(host)}"`);
       } finally {
         signal?.removeEventListener("abort", cancel);
       }
@@ -314,7 +313,9 @@ function clientOf(
 async function readTls(fields: PostgresAddressFields): Promise<ConnectionOptions> {
   const { sslMode, rootCertFile, certFile, keyFile } = fields;
   const [authorities, pair] = await Promise.all([
-    rootCertFile === undefined || rootCertFile === "system" ? undefined : readAuthorities(rootCertFile),
+    rootCertFile === undefined || rootCertFile === "system"
+      ? undefined
+      : readAuthorities("sslrootcert", rootCertFile),
     certFile === undefined || keyFile === undefined
       ? undefined
       : readTlsPair({ cert: certFile, key: keyFile }, { cert: "sslcert", key: "sslkey" }),
@@ -327,14 +328,6 @@ async function readTls(fields: PostgresAddressFields): Promise<ConnectionOptions
     ...(pair === undefined ? {} : { cert: pair.cert, key: pair.key }),
     ...(sslMode === "verify-full" ? {} : { checkServerIdentity: () => undefined }),
   };
-}
-
-async function readAuthorities(path: string): Promise<string[]> {
-  try {
-    return parseCertificates(await readPem(path)).map(({ pem }) => pem);
-  } catch (error) {
-    throw new Error(`Cannot use sslrootcert "${path}": ${errorText(error)}`);
-  }
 }
 
 /** The client throws on unknown messages, where no caller can catch it; this breaks the connection instead. */
@@ -360,8 +353,4 @@ function withoutEnvironment(client: object, options: string | undefined): void {
   const { connectionParameters } = client as { readonly connectionParameters: Record<string, unknown> };
   connectionParameters["options"] = options;
   connectionParameters["replication"] = undefined;
-}
-
-function shownHost({ host, port }: PostgresHost): string {
-  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }

@@ -1,10 +1,5 @@
 import { assertEquals } from "@std/assert";
-import {
-  endpointText,
-  parseRedirect,
-  parseSlotRanges,
-  slotOf,
-} from "../../../../../src/cache/kv/cluster/slots.ts";
+import { parseRedirect, parseSlotRanges, slotOf } from "../../../../../src/cache/kv/cluster/slots.ts";
 
 const HERE = { host: "10.0.0.1", port: 7000 };
 
@@ -99,9 +94,4 @@ Deno.test("kv slots: where a node sends a command", () => {
   for (const [text, redirect] of Object.entries(redirects)) {
     assertEquals<unknown>([text, parseRedirect(text, HERE)], [text, redirect]);
   }
-});
-
-Deno.test("kv slots: an endpoint as a text", () => {
-  const texts = [HERE, { host: "::1", port: 1 }, { host: "kv-0.example", port: 65_535 }].map(endpointText);
-  assertEquals(texts, ["10.0.0.1:7000", "[::1]:1", "kv-0.example:65535"]);
 });

@@ -1,8 +1,9 @@
-import { createPrivateKey, type KeyObject, type X509Certificate } from "node:crypto";
+import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import { readFileSync, statSync } from "node:fs";
+import { readFile, stat } from "node:fs/promises";
 import tls from "node:tls";
 import { type Clock, systemClock } from "./clock.ts";
 import { errorText } from "./error_text.ts";
-import { parseCertificates, type PemCertificate, readPem } from "./pem.ts";
 import { allEnded } from "./wait.ts";
 
 /** What a server shows in TLS, and whose certificates it asks for; PEM texts. */
@@ -32,6 +33,9 @@ export interface TlsPairReading extends TlsPair {
   readonly warnings: readonly string[];
 }
 
+/** Certificates and keys are small; a larger file is something else. */
+const MAX_BYTES = 1024 * 1024;
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 const KEY = /-----BEGIN ((?:[A-Z0-9]+ )*PRIVATE KEY)-----/;
 /** Those that a handshake takes; with others it would fail for every client. */
 const CURVES = ["prime256v1", "secp384r1", "secp521r1"];
@@ -71,14 +75,46 @@ export async function readTlsPair(
   return { key, cert, ...given, warnings };
 }
 
+/** Reads a PEM file of authorities, a text each. Throws an error that names the setting and the path. */
+export async function readAuthorities(name: string, path: string): Promise<string[]> {
+  return certificatesOf(await readNamed(name, path), name, path).map(({ pem }) => pem);
+}
+
+/** As `readAuthorities`, for constructors. */
+export function readAuthoritiesSync(name: string, path: string): string[] {
+  try {
+    checkFile(statSync(path));
+    return parseCertificates(readFileSync(path, "utf8")).map(({ pem }) => pem);
+  } catch (error) {
+    throw unusable(name, path, errorText(error), "certificates in PEM");
+  }
+}
+
+/** The certificates in a PEM text, a text each, without what is between them. */
+export function certificatesIn(pem: string): readonly string[] {
+  return pem.match(CERTIFICATE) ?? [];
+}
+
+interface PemCertificate {
+  readonly pem: string;
+  readonly certificate: X509Certificate;
+}
+
 const OTHER_PAIR = "a pair with an RSA key of at least 2048 bits, or an ECDSA or Ed25519 key";
 
 async function readNamed(name: string, path: string): Promise<string> {
   try {
-    return await readPem(path);
+    checkFile(await stat(path));
+    return await readFile(path, "utf8");
   } catch (error) {
-    throw unusable(name, path, errorText(error), "a file in PEM that can be read");
+    throw unusable(name, path, errorText(error), "a readable file in PEM");
   }
+}
+
+function checkFile(found: { readonly size: number; isFile(): boolean }): void {
+  // Reading a named pipe may never end.
+  if (!found.isFile()) throw new Error("it is no file");
+  if (found.size > MAX_BYTES) throw new Error("it has more than 1 MiB");
 }
 
 function certificatesOf(text: string, name: string, path: string): [PemCertificate, ...PemCertificate[]] {
@@ -86,6 +122,20 @@ function certificatesOf(text: string, name: string, path: string): [PemCertifica
     return parseCertificates(text);
   } catch (error) {
     throw unusable(name, path, errorText(error), "certificates in PEM");
+  }
+}
+
+function parseCertificates(pem: string): [PemCertificate, ...PemCertificate[]] {
+  const [first, ...others] = certificatesIn(pem);
+  if (first === undefined) throw new Error("it holds no certificate in PEM");
+  return [parseCertificate(first, 0), ...others.map((text, index) => parseCertificate(text, index + 1))];
+}
+
+function parseCertificate(pem: string, index: number): PemCertificate {
+  try {
+    return { pem, certificate: new X509Certificate(pem) };
+  } catch {
+    throw new Error(`its certificate number ${index + 1} cannot be read`);
   }
 }
 
@@ -128,5 +178,5 @@ function validity(certificate: X509Certificate, now: number, name: string, path:
 }
 
 function unusable(name: string, path: string, state: string, wanted: string): Error {
-  return new Error(`Cannot use ${name} ${JSON.stringify(path)}: ${state}; ${wanted} would be right`);
+  return new Error(`Cannot use ${name} ${JSON.stringify(path)}: ${state}; expected ${wanted}`);
 }

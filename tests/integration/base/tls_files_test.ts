@@ -1,12 +1,12 @@
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { join } from "node:path";
-import { readTlsPair, type TlsPairFiles } from "../../../src/base/tls_pair.ts";
+import { readTlsPair, type TlsPairFiles } from "../../../src/base/tls_files.ts";
 import { type Certificates, makeCertificates } from "../../harness/certificates.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { needs, requireTool } from "../../harness/tools.ts";
 
 const NAMES = { cert: "SOME_TLS_CERT", key: "SOME_TLS_KEY", ca: "SOME_TLS_CACERT" };
-const KEY_PAIRS = "a pair with an RSA key of at least 2048 bits, or an ECDSA or Ed25519 key would be right";
+const KEY_PAIRS = "expected a pair with an RSA key of at least 2048 bits, or an ECDSA or Ed25519 key";
 
 Deno.test({
   ...needs(["openssl"], "TLS pair: what the files hold, without what stands around the certificates"),
@@ -82,11 +82,11 @@ Deno.test({
     const broken = await write(certificates, "broken.key", pem("PRIVATE KEY"));
     const locked = join(certificates.folder, "locked.key");
     await openssl(["pkey", "-in", key, "-aes128", "-passout", "pass:secret", "-out", locked]);
-    const noCertificate = "it holds no certificate in PEM; certificates in PEM would be right";
-    const goodKey = "a private key in PEM without a password would be right";
+    const noCertificate = "it holds no certificate in PEM; expected certificates in PEM";
+    const goodKey = "expected a private key in PEM without a password";
     const foreign = `it is not the key of the first certificate in SOME_TLS_CERT "${cert}"; ` +
-      "a certificate with its own key would be right";
-    const number2 = "its certificate number 2 cannot be read; certificates in PEM would be right";
+      "expected a certificate with its own key";
+    const number2 = "its certificate number 2 cannot be read; expected certificates in PEM";
     await assertUnusable([
       [{ cert: text, key }, "CERT", text, noCertificate],
       [{ cert: key, key }, "CERT", key, noCertificate],
@@ -128,19 +128,19 @@ Deno.test({
     const missing = { cert, key: join(folder, "missing.key"), ca: authority.certFile };
     assertMatch(
       (await assertRejects(() => readTlsPair(missing, NAMES))).message,
-      /^Cannot use SOME_TLS_KEY ".*missing\.key": .*(?:ENOENT|no such file).*; a file in PEM that can be read would be right$/i,
+      /^Cannot use SOME_TLS_KEY ".*missing\.key": .*(?:ENOENT|no such file).*; expected a readable file in PEM$/i,
     );
     const large = await write(certificates, "large.pem", " ".repeat(1024 * 1024 + 1));
     const pipe = join(folder, "pipe.pem");
     await new Deno.Command("mkfifo", { args: [pipe] }).output();
     await assertUnusable([
-      [{ cert: folder, key }, "CERT", folder, "it is no file; a file in PEM that can be read would be right"],
-      [{ cert: pipe, key }, "CERT", pipe, "it is no file; a file in PEM that can be read would be right"],
+      [{ cert: folder, key }, "CERT", folder, "it is no file; expected a readable file in PEM"],
+      [{ cert: pipe, key }, "CERT", pipe, "it is no file; expected a readable file in PEM"],
       [
         { cert: large, key },
         "CERT",
         large,
-        "it has more than 1 MiB; a file in PEM that can be read would be right",
+        "it has more than 1 MiB; expected a readable file in PEM",
       ],
     ]);
   },
