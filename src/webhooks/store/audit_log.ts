@@ -1,6 +1,6 @@
 import type { AuditEntry, DeliveryState, FailureReason } from "../model/records.ts";
 import { listPage } from "./lists.ts";
-import { RECORDS, text, whole } from "./rows.ts";
+import { integer, RECORDS, text } from "./rows.ts";
 import { tallyMove } from "./tally.ts";
 import { postgresOnly, type Row, run, sql, sqliteOnly, type Work } from "./work.ts";
 import type { ListOptions, Page } from "./store.ts";
@@ -50,7 +50,7 @@ export function* failDeliveries(
   { now, newId }: { readonly now: number; readonly newId: () => string },
 ): Work<void> {
   if (deliveries.length === 0) return;
-  const seqs = deliveries.map((row) => whole(row, "seq"));
+  const seqs = deliveries.map((row) => integer(row, "seq"));
   yield* interruptAttempts(seqs, now);
   for (const [state, { length }] of Map.groupBy(deliveries, (row) => text(row, "state") as DeliveryState)) {
     yield* tallyMove(`delivery.${state}`, "delivery.failed", length);
@@ -74,7 +74,7 @@ export function* failDeliveries(
 /** Cancels the resending of ended deliveries. */
 export function* dropManualAttempts(deliveries: readonly Row[], now: number): Work<void> {
   if (deliveries.length === 0) return;
-  const seqs = deliveries.map((row) => whole(row, "seq"));
+  const seqs = deliveries.map((row) => integer(row, "seq"));
   yield* interruptAttempts(seqs, now);
   yield* run(DROP_MANUAL, seqs);
 }

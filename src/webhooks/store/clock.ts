@@ -19,8 +19,8 @@ const FAR_MS = 60_000;
 const LOG_MS = 60_000;
 
 /**
- * The time of the database that several machines share: `elapsed` of this machine and the offset of the database's clock,
- * so that all machines agree whatever their own clocks show. Until `start` it is the time of this machine.
+ * The time of the database that several machines share: `elapsed` of this machine and the offset of the database's
+ * clock, so that all machines agree whatever their own clocks show. Until `start` it is the time of this machine.
  */
 export class StoreClock implements Clock {
   readonly #clock: Clock;

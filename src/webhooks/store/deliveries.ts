@@ -1,7 +1,7 @@
 import type { Attempt, Delivery } from "../model/records.ts";
 import { IS_ERASED } from "./events.ts";
 import { listPage } from "./lists.ts";
-import { RECORDS, text, whole } from "./rows.ts";
+import { integer, RECORDS, text } from "./rows.ts";
 import { tallyMove } from "./tally.ts";
 import { addAudit } from "./audit_log.ts";
 import { all, get, run, sql, type Work } from "./work.ts";
@@ -22,7 +22,7 @@ export function* findDelivery(
   const attempts = yield* all(
     `SELECT number, started_at, finished_at, url, manual, result, status, error_kind, error,
        ${responses ? "response" : "NULL AS response"} FROM attempt WHERE delivery_seq = ? ORDER BY number`,
-    whole(row, "seq"),
+    integer(row, "seq"),
   );
   return {
     delivery: RECORDS.deliveries.read(row),
@@ -49,9 +49,9 @@ export function* resendDelivery(
     return undefined;
   }
   const event = yield* get(KEEP_PAYLOAD, text(row, "event_id"));
-  if (event === undefined || whole(event, "erased") !== 0) return "erased";
+  if (event === undefined || integer(event, "erased") !== 0) return "erased";
   // It may have been removed meanwhile.
-  if ((yield* run(RESEND, now, now, whole(row, "seq"))) === 0) return undefined;
+  if ((yield* run(RESEND, now, now, integer(row, "seq"))) === 0) return undefined;
   yield* addAudit(audit);
   return "asked";
 }
@@ -84,9 +84,9 @@ export interface RecoverOptions extends ChangeOptions {
 export function* recoverDeliveries(options: RecoverOptions): Work<number | undefined> {
   const { endpointId, since, until } = options;
   if ((yield* get(KEEP_ENDPOINT, endpointId)) === undefined) return undefined;
-  if (options.dryRun) return whole(yield* get(COUNT_FAILED, endpointId, since, until), "count");
+  if (options.dryRun) return integer(yield* get(COUNT_FAILED, endpointId, since, until), "count");
   const rows = yield* all(FIND_FAILED, endpointId, since, until, options.max);
-  if (rows.length > 0) yield* run(REOPEN, options.now, rows.map((row) => whole(row, "seq")));
+  if (rows.length > 0) yield* run(REOPEN, options.now, rows.map((row) => integer(row, "seq")));
   yield* tallyMove("delivery.failed", "delivery.attempting", rows.length);
   yield* addAudit(options.audit);
   return rows.length;

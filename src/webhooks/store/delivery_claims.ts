@@ -4,7 +4,7 @@ import type { Attempt, AuditEntry, DeliveryState, Endpoint } from "../model/reco
 import { LAST_SLOT_MS } from "../model/schedule.ts";
 import { addAudit, failDeliveries, interruptAttempts } from "./audit_log.ts";
 import { PORTION } from "./removals.ts";
-import { RECORDS, text, whole, wholeOrNone } from "./rows.ts";
+import { integer, integerOrNone, RECORDS, text } from "./rows.ts";
 import type { ClaimedDelivery, ClaimOptions } from "./store.ts";
 import { tallyMove } from "./tally.ts";
 import {
@@ -36,7 +36,7 @@ export function claimedDeliveryOf(
 ): ClaimedDelivery {
   const delivery = { ...RECORDS.deliveries.read(row), claimId: claim.claimId, leaseUntil };
   const manual = delivery.dueAt === undefined || delivery.dueAt > now;
-  return { delivery, attempt: whole(row, "attempts") + 1, manual, ...claim };
+  return { delivery, attempt: integer(row, "attempts") + 1, manual, ...claim };
 }
 
 /** Fails a delivery that cannot be sent, so that it does not block others. */
@@ -74,8 +74,8 @@ export function* dueEndpoints(now: number): Work<readonly DueEndpoint[]> {
   const rows = yield* all(DUE_ENDPOINTS, now);
   return rows.map((row) => ({
     id: text(row, "id"),
-    concurrency: whole(row, "concurrency"),
-    timeoutMs: wholeOrNone(row, "timeout_ms"),
+    concurrency: integer(row, "concurrency"),
+    timeoutMs: integerOrNone(row, "timeout_ms"),
   }));
 }
 
@@ -118,7 +118,7 @@ export function* beginAttempt({ deliveryId, claimId, attempt }: StartedAttempt):
   const { number, startedAt, url, manual } = attempt;
   const held = yield* get(BEGIN_DELIVERY, number, deliveryId, claimId);
   if (held !== undefined) {
-    yield* run(BEGIN_ATTEMPT, whole(held, "seq"), number, startedAt, url, manual);
+    yield* run(BEGIN_ATTEMPT, integer(held, "seq"), number, startedAt, url, manual);
     return true;
   }
   return (yield* alone(run(BEGIN_BOTH, number, deliveryId, claimId, number, startedAt, url, manual))) > 0;
@@ -174,7 +174,7 @@ export function* finishAttempt(options: FinishedAttempt): Work<boolean> {
   const changes = change === undefined ? [] : changesOf(change);
   const held = yield* get(HELD, deliveryId, claimId);
   if (held !== undefined) {
-    const seq = whole(held, "seq");
+    const seq = integer(held, "seq");
     yield* run(CLOSE_ATTEMPT, ...outcome, seq, number);
     yield* run(change === undefined ? RELEASE : CHANGE, ...changes, seq);
     if (change !== undefined) {
@@ -230,8 +230,8 @@ const FAILING_LONG = sql((d) =>
 );
 
 /**
- * Fails deliveries of disabled endpoints whose first failure is 24 hours ago, with audit entries; returns how many. Call
- * it until there are none.
+ * Fails deliveries of disabled endpoints whose first failure is 24 hours ago, with audit entries; returns how many.
+ * Call it until there are none.
  */
 export function* failPaused(options: { readonly now: number; readonly newId: () => string }): Work<number> {
   const rows = yield* all(FAILING_LONG, options.now - LAST_SLOT_MS, PORTION);
@@ -249,7 +249,7 @@ const FREE = sql((d) =>
 /** A resent delivery stays so, and a due one keeps its place among the others. */
 function* freeDeliveries(rows: readonly Row[], now: number): Work<void> {
   if (rows.length === 0) return;
-  const seqs = rows.map((row) => whole(row, "seq"));
+  const seqs = rows.map((row) => integer(row, "seq"));
   yield* interruptAttempts(seqs, now);
   yield* run(FREE, now, now, now, now, seqs);
 }

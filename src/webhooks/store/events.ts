@@ -2,7 +2,7 @@ import type { AuditEntry, EventKey, WebhookEvent } from "../model/records.ts";
 import { addAudit } from "./audit_log.ts";
 import { listPage } from "./lists.ts";
 import { beginRemoval } from "./removals.ts";
-import { RECORDS, whole } from "./rows.ts";
+import { integer, RECORDS } from "./rows.ts";
 import { all, alone, get, postgresOnly, run, sql, type Work } from "./work.ts";
 import type { ListOptions, Page, RemovalOptions } from "./store.ts";
 
@@ -29,7 +29,7 @@ export function* erasePayload(
 ): Work<boolean> {
   const event = yield* get(FIND_TO_ERASE, id);
   if (event === undefined) return false;
-  if (whole(event, "erased") !== 0) return true;
+  if (integer(event, "erased") !== 0) return true;
   yield* all(WAIT_FOR_ATTEMPTS, id);
   yield* run("UPDATE event SET body = NULL WHERE id = ?", id);
   // A response may contain the payload.

@@ -1,7 +1,7 @@
 import type { Logger } from "../../base/log.ts";
 import type { Execution, ExecutionStep, WorkflowVersion } from "../model/records.ts";
 import { failWithoutText, stepsOf } from "./executions.ts";
-import { RECORDS, text, whole } from "./rows.ts";
+import { integer, RECORDS, text } from "./rows.ts";
 import { all, get, postgresOnly, type Row, run, sql, sqliteOnly, type Work } from "./work.ts";
 
 /** An execution to run. */
@@ -78,8 +78,8 @@ export function* dueExecutions(now: number): Work<readonly DueQueue[]> {
     workflow: text(row, "workflow"),
     triggerId: text(row, "trigger_id"),
     stage: text(row, "stage") as DueQueue["stage"],
-    dueAt: whole(row, "next_at"),
-    voids: whole(row, "voids"),
+    dueAt: integer(row, "next_at"),
+    voids: integer(row, "voids"),
   }));
 }
 
@@ -125,16 +125,16 @@ export function* claimExecutions(options: ExecutionClaimOptions): Work<readonly 
     if (isSuspect && hasSuspect) continue;
     let ofQueue = queue.maxBytes;
     for (const row of yield* candidates(queue, now)) {
-      const counted = Math.min(whole(row, "bytes"), MAX_COUNTED_BYTES);
+      const counted = Math.min(integer(row, "bytes"), MAX_COUNTED_BYTES);
       if (counted > Math.min(ofQueue, left)) break;
       ofQueue -= counted;
       left -= counted;
-      bytes.set(whole(row, "seq"), counted);
+      bytes.set(integer(row, "seq"), counted);
       hasSuspect ||= isSuspect;
     }
   }
   if (bytes.size === 0) return [];
-  const rows = Map.groupBy(yield* all(CHOSEN, [...bytes.keys()]), (row) => whole(row, "seq"));
+  const rows = Map.groupBy(yield* all(CHOSEN, [...bytes.keys()]), (row) => integer(row, "seq"));
   const chosen = [...bytes.keys()].flatMap((seq) => rows.get(seq) ?? []);
   const versions = yield* versionsOf(chosen);
   const steps = yield* stepsOf(chosen);
@@ -145,13 +145,13 @@ export function* claimExecutions(options: ExecutionClaimOptions): Work<readonly 
       yield* failWithoutText(row, { logger, now });
       continue;
     }
-    const [seq, claimId] = [whole(row, "seq"), newClaimId()];
+    const [seq, claimId] = [integer(row, "seq"), newClaimId()];
     claims.push({
       execution: { ...RECORDS.executions.read(row), claimId, leaseUntil },
       claimId,
       version,
       steps: steps.get(seq) ?? [],
-      voids: whole(row, "voids"),
+      voids: integer(row, "voids"),
       bytes: bytes.get(seq) ?? 0,
     });
   }

@@ -10,7 +10,7 @@ import type {
 import { addEvent } from "./accept.ts";
 import { renewing, type VoidOptions } from "./delivery_claims.ts";
 import { listPageOf } from "./lists.ts";
-import { RECORDS, text, whole } from "./rows.ts";
+import { integer, RECORDS, text } from "./rows.ts";
 import type { ListOptions, Page } from "./store.ts";
 import { tallyMove } from "./tally.ts";
 import {
@@ -62,14 +62,14 @@ export function* commitExecution(
     row = yield* (event === undefined ? alone(commit) : commit);
     if (row === undefined) return undefined;
   } else {
-    const seq = whole(row, "seq");
+    const seq = integer(row, "seq");
     if (step !== undefined) yield* run(ADD_STEP, seq, ...stepValues(step));
     yield* changeExecution(row, options);
     const before = text(row, "status") as ExecutionStatus;
     yield* tallyMove(`execution.${before}`, `execution.${change.status}`);
   }
   if (event !== undefined) yield* addEvent(event, options.now);
-  return { cancelRequested: whole(row, "cancel_requested") !== 0 };
+  return { cancelRequested: integer(row, "cancel_requested") !== 0 };
 }
 
 const STEP_COLUMNS =
@@ -125,7 +125,7 @@ type Changes = Pick<ExecutionCommit, "change" | "now" | "keepClaim">;
 
 function* changeExecution(row: Row, changes: Changes): Work<void> {
   const { isReleased, values } = changesOf(changes);
-  yield* run(isReleased ? CHANGE_AND_RELEASE : CHANGE, ...values, whole(row, "seq"));
+  yield* run(isReleased ? CHANGE_AND_RELEASE : CHANGE, ...values, integer(row, "seq"));
 }
 
 /** An execution that is to be cancelled waits for nothing, and a final one has no claim. */
@@ -154,7 +154,7 @@ export function* cancelExecution(id: string, now: number): Work<boolean | undefi
   const row = yield* get(FIND_STATUS, id);
   if (row === undefined) return undefined;
   if (FINAL.has(text(row, "status") as ExecutionStatus)) return false;
-  yield* run(CANCEL, now, now, whole(row, "seq"));
+  yield* run(CANCEL, now, now, integer(row, "seq"));
   return true;
 }
 
@@ -165,7 +165,7 @@ export function* findExecution(
   const row = yield* get("SELECT * FROM execution WHERE id = ?", id);
   if (row === undefined) return undefined;
   const steps = yield* stepsOf([row]);
-  return { execution: RECORDS.executions.read(row), steps: steps.get(whole(row, "seq")) ?? [] };
+  return { execution: RECORDS.executions.read(row), steps: steps.get(integer(row, "seq")) ?? [] };
 }
 
 /** Executions, newest first, with their steps without results. */
@@ -175,7 +175,10 @@ export function listExecutions(options: ListOptions): Work<Page<ListedExecution>
 
 function* listedExecutionsOf(rows: readonly Row[]): Work<readonly ListedExecution[]> {
   const steps = yield* stepsOf(rows, LISTED_STEPS);
-  return rows.map((row) => ({ ...RECORDS.executions.read(row), steps: steps.get(whole(row, "seq")) ?? [] }));
+  return rows.map((row) => ({
+    ...RECORDS.executions.read(row),
+    steps: steps.get(integer(row, "seq")) ?? [],
+  }));
 }
 
 const VOID = sql((d) =>
@@ -228,7 +231,7 @@ export function* stepsOf(
   steps: Sql = ALL_STEPS,
 ): Work<ReadonlyMap<number, readonly ExecutionStep[]>> {
   if (executions.length === 0) return new Map();
-  const rows = yield* all(steps, executions.map((row) => whole(row, "seq")));
-  const groups = Map.groupBy(rows, (row) => whole(row, "execution_seq"));
+  const rows = yield* all(steps, executions.map((row) => integer(row, "seq")));
+  const groups = Map.groupBy(rows, (row) => integer(row, "execution_seq"));
   return new Map([...groups].map(([seq, group]) => [seq, group.map((row) => RECORDS.steps.read(row))]));
 }

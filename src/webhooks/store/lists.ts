@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { MAX_LISTED_OUTPUT_BYTES } from "../model/records.ts";
-import { whole, wholeOrNone } from "./rows.ts";
+import { integer, integerOrNone } from "./rows.ts";
 import type { ListOptions, Page } from "./store.ts";
 import { all, type Dialect, get, type Parameter, type Row, type Sql, sql, type Work } from "./work.ts";
 
@@ -73,7 +73,9 @@ export function* listPageOf<T>(
   const last = items.at(-1);
   return {
     items: yield* read(items),
-    ...(rows.length > limit && last !== undefined ? { nextCursor: cursorOf(name, whole(last, "seq")) } : {}),
+    ...(rows.length > limit && last !== undefined
+      ? { nextCursor: cursorOf(name, integer(last, "seq")) }
+      : {}),
   };
 }
 
@@ -118,8 +120,8 @@ function* firstSince(table: string, at: string, since: number): Work<number | un
     since,
     MAX_SEARCHED,
   );
-  if (row === undefined || whole(row, "count") === MAX_SEARCHED) return undefined;
-  return wholeOrNone(row, "first") ?? Number.MAX_SAFE_INTEGER;
+  if (row === undefined || integer(row, "count") === MAX_SEARCHED) return undefined;
+  return integerOrNone(row, "first") ?? Number.MAX_SAFE_INTEGER;
 }
 
 function cursorOf(name: ListName, seq: number): string {

@@ -1,5 +1,5 @@
 import type { DeliveryState, FailureReason } from "../model/records.ts";
-import { text, whole } from "./rows.ts";
+import { integer, text } from "./rows.ts";
 import { dropManualAttempts, failDeliveries } from "./audit_log.ts";
 import { all, get, type Row, run, sql, type Work } from "./work.ts";
 import type { RemovalOptions } from "./store.ts";
@@ -24,8 +24,8 @@ function claimedOf(column: "endpoint_id" | "event_id") {
 }
 
 /**
- * Ends what belongs to a removed record: all attempts in flight and a first portion now, the rest by `clearRemoved`, also
- * after a crash.
+ * Ends what belongs to a removed record: all attempts in flight and a first portion now, the rest by `clearRemoved`,
+ * also after a crash.
  */
 export function* beginRemoval(kind: Removed, id: string, options: RemovalOptions): Work<void> {
   const removal = yield* get(BEGIN, kind, id);
@@ -54,7 +54,7 @@ export function* isAnythingRemoved(): Work<boolean> {
 function* continueRemoval(removal: Row, options: RemovalOptions): Work<void> {
   const { max = PORTION } = options;
   const done = yield* PORTIONS[text(removal, "kind") as Removed](removal, { ...options, max });
-  if (done < max) yield* run("DELETE FROM removal WHERE seq = ?", whole(removal, "seq"));
+  if (done < max) yield* run("DELETE FROM removal WHERE seq = ?", integer(removal, "seq"));
 }
 
 // This index has the open and the resent deliveries.
@@ -80,11 +80,11 @@ const PORTIONS: Readonly<
     return rows.length;
   },
   *payload(removal, options) {
-    const rows = yield* all(OF_EVENT, text(removal, "id"), whole(removal, "position"), options.max);
+    const rows = yield* all(OF_EVENT, text(removal, "id"), integer(removal, "position"), options.max);
     yield* endDeliveries(rows, REASONS.payload, options);
     const last = rows.at(-1);
     if (last !== undefined) {
-      const [position, seq] = [whole(last, "seq"), whole(removal, "seq")];
+      const [position, seq] = [integer(last, "seq"), integer(removal, "seq")];
       yield* run("UPDATE removal SET position = ? WHERE seq = ?", position, seq);
     }
     return rows.length;

@@ -1,5 +1,5 @@
 import { KEY_LIVES_MS } from "../model/idempotency.ts";
-import { text, whole } from "./rows.ts";
+import { integer, text } from "./rows.ts";
 import { type Tallied, tally } from "./tally.ts";
 import { all, get, postgresOnly, type Row, run, sql, type Work } from "./work.ts";
 
@@ -96,15 +96,15 @@ function* removeEvents(before: number, max: number): Work<number> {
   if (max <= 0) return 0;
   const kept = yield* get(SWEPT);
   // Events may be older than the position after a clock was set back.
-  const position = kept !== undefined && whole(kept, "at") < before
-    ? [whole(kept, "at"), whole(kept, "seq")]
+  const position = kept !== undefined && integer(kept, "at") < before
+    ? [integer(kept, "at"), integer(kept, "seq")]
     : [Number.MIN_SAFE_INTEGER, 0];
   const rows = yield* all(SWEEP, before, ...position, SEARCHED_SHARE * max);
-  const idle = rows.filter((row) => whole(row, "idle") !== 0).slice(0, max);
+  const idle = rows.filter((row) => integer(row, "idle") !== 0).slice(0, max);
   const last = idle.length === max ? idle.at(-1) : rows.at(-1);
   if (last === undefined) return 0;
-  yield* run(KEEP_POSITION, whole(last, "created_at"), whole(last, "seq"));
-  return idle.length === 0 ? 0 : yield* run(REMOVE_EVENTS, idle.map((row) => whole(row, "seq")));
+  yield* run(KEEP_POSITION, integer(last, "created_at"), integer(last, "seq"));
+  return idle.length === 0 ? 0 : yield* run(REMOVE_EVENTS, idle.map((row) => integer(row, "seq")));
 }
 
 function distinct(rows: readonly Row[], column: string): readonly string[] {

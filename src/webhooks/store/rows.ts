@@ -85,14 +85,14 @@ class RecordTable<T> {
 }
 
 const READERS: Readonly<Record<Kind, (row: Row, column: string) => unknown>> = {
-  number: whole,
-  flag: (row, column) => whole(row, column) !== 0,
+  number: integer,
+  flag: (row, column) => integer(row, column) !== 0,
   text,
   json: (row, column) => JSON.parse(text(row, column)),
   bytes,
 };
 
-/** The tables of records; endpoints are without headers and secrets, secrets without the sealed text, triggers without keys. */
+/** The record tables; headers, secrets and keys of endpoints and triggers are added by their own files. */
 export const RECORDS = {
   endpoints: new RecordTable<Endpoint>("endpoint", ["headers_key_id", "headers_bytes"]),
   secrets: new RecordTable<EndpointSecret>("endpoint_secret", ["endpoint_id", "key_id", "bytes"]),
@@ -110,8 +110,8 @@ export const RECORDS = {
   audit: new RecordTable<AuditEntry>("audit"),
 };
 
-/** A number of a row. */
-export function whole(row: Row | undefined, column: string): number {
+/** An integer of a row. */
+export function integer(row: Row | undefined, column: string): number {
   const value = row?.[column];
   if (typeof value !== "number") throw unreadable(column, value);
   return value;
@@ -131,9 +131,9 @@ export function bytes(row: Row, column: string): Uint8Array {
   return value;
 }
 
-/** A number of a row, or nothing. */
-export function wholeOrNone(row: Row, column: string): number | undefined {
-  return row[column] === null ? undefined : whole(row, column);
+/** An integer of a row, or nothing. */
+export function integerOrNone(row: Row, column: string): number | undefined {
+  return row[column] === null ? undefined : integer(row, column);
 }
 
 function unreadable(column: string, value: Row[string] | undefined): Error {

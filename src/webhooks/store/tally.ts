@@ -1,5 +1,5 @@
 import type { DeliveryState, ExecutionStatus } from "../model/records.ts";
-import { text, whole, wholeOrNone } from "./rows.ts";
+import { integer, integerOrNone, text } from "./rows.ts";
 import type { StoreMetrics } from "./store.ts";
 import { all, get, run, type Sql, sql, type Work } from "./work.ts";
 
@@ -41,7 +41,7 @@ const DUE = sql((d) =>
 /** The metrics of the store that come from its rows. */
 export function* rowMetrics(now: number): Work<Omit<StoreMetrics, "bytes">> {
   const due = yield* get(DUE, now);
-  const oldestDueAt = due && wholeOrNone(due, "oldest");
+  const oldestDueAt = due && integerOrNone(due, "oldest");
   const deliveries = { attempting: 0, retrying: 0, acknowledged: 0, failed: 0 };
   const executions = { queued: 0, running: 0, succeeded: 0, failed: 0, cancelled: 0 };
   const states: Readonly<Record<string, Record<string, number>>> = {
@@ -51,10 +51,10 @@ export function* rowMetrics(now: number): Work<Omit<StoreMetrics, "bytes">> {
   for (const row of yield* all(TALLIES)) {
     const [kind = "", state = ""] = text(row, "name").split(".");
     const counts = states[kind];
-    if (counts !== undefined && state in counts) counts[state] = whole(row, "count");
+    if (counts !== undefined && state in counts) counts[state] = integer(row, "count");
   }
   return {
-    dueNow: whole(due, "count"),
+    dueNow: integer(due, "count"),
     ...(oldestDueAt === undefined ? {} : { oldestDueAt }),
     deliveries,
     executions,

@@ -2,7 +2,7 @@ import type { AuditEntry, StoredKey, Trigger, TriggerEdit } from "../model/recor
 import { addAudit } from "./audit_log.ts";
 import { listPageOf } from "./lists.ts";
 import { beginRemoval } from "./removals.ts";
-import { RECORDS, text, whole } from "./rows.ts";
+import { integer, RECORDS, text } from "./rows.ts";
 import type { ChangeOptions, ListOptions, Page } from "./store.ts";
 import { all, alone, get, type Row, run, sql, type Work } from "./work.ts";
 
@@ -63,7 +63,7 @@ function ownKey(row: Row): Row {
     id: text(row, "own_id"),
     hash: text(row, "own_hash"),
     last_four: text(row, "own_last_four"),
-    created_at: whole(row, "own_created_at"),
+    created_at: integer(row, "own_created_at"),
   };
 }
 

@@ -141,7 +141,7 @@ export function performed<T>(work: Work<T>, answer: (statement: Statement) => An
   return step.value;
 }
 
-/** A text as both databases store it: PostgreSQL refuses U+0000, and the SQLite client reads a text only up to there. */
+/** A text without U+0000, which PostgreSQL refuses, and where the SQLite client ends a text. */
 export function storedText(text: string): string {
   return text.includes("\0") ? text.replaceAll("\0", "\uFFFD") : text;
 }

@@ -1,7 +1,7 @@
 import { all, get, type Work } from "../work.ts";
 import { knownVersion, READING, type StoreConnection, transaction, withStoreToRead } from "./connection.ts";
 import { fileAt } from "../sqlite/connection.ts";
-import { text, whole } from "../rows.ts";
+import { integer, text } from "../rows.ts";
 import { countOf, TABLE_NAMES } from "./tables.ts";
 
 /** The result of a check. */
@@ -65,12 +65,12 @@ const POSTGRES_BYTES = `
 /** The size of the store in bytes; 0 where a database compatible with PostgreSQL does not report it. */
 async function storeBytes(connection: StoreConnection): Promise<number> {
   if (connection.kind === "sqlite") {
-    const pages = whole(await connection.perform(get("PRAGMA page_count")), "page_count");
-    const size = whole(await connection.perform(get("PRAGMA page_size")), "page_size");
+    const pages = integer(await connection.perform(get("PRAGMA page_count")), "page_count");
+    const size = integer(await connection.perform(get("PRAGMA page_size")), "page_size");
     return pages * size + (fileAt(`${connection.shown}-wal`)?.size ?? 0);
   }
   try {
-    return whole(await connection.perform(get(POSTGRES_BYTES, TABLE_NAMES)), "bytes");
+    return integer(await connection.perform(get(POSTGRES_BYTES, TABLE_NAMES)), "bytes");
   } catch {
     return 0;
   }
@@ -130,7 +130,7 @@ function* ruleProblems(version: number): Work<readonly string[]> {
     );
     const [first] = broken;
     if (first === undefined) continue;
-    const count = whole(first, "count");
+    const count = integer(first, "count");
     const named = broken.map((row) => text(row, "id")).join(", ");
     problems.push(`not so: ${rule} (${count}: ${named}${count > NAMED ? ", …" : ""})`);
   }

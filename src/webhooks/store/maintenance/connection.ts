@@ -1,6 +1,6 @@
 import { isPostgresAddress } from "../../../base/postgres_address.ts";
 import { schemaVersion } from "../postgres/migration.ts";
-import { whole } from "../rows.ts";
+import { integer } from "../rows.ts";
 import { refuseVersion, SCHEMA_VERSION } from "../schema.ts";
 import { fileAt, SqliteConnection } from "../sqlite/connection.ts";
 import { StoreError } from "../store.ts";
@@ -108,7 +108,7 @@ export function flush(path: string): void {
 /** The version of a store's schema; 0 for none. */
 export function* versionOf({ kind, shown }: StoreConnection): Work<number> {
   if (kind === "postgres") return yield* schemaVersion(shown);
-  return whole(yield* get("PRAGMA user_version"), "user_version");
+  return integer(yield* get("PRAGMA user_version"), "user_version");
 }
 
 /** The version of a store that this release knows; throws for a half-filled store, or none. */

@@ -3,7 +3,7 @@ import type { Clock } from "../../../base/clock.ts";
 import { timeText } from "../../../base/rfc3339.ts";
 import { isPostgresAddress } from "../../../base/postgres_address.ts";
 import { migratePostgres } from "../postgres/migration.ts";
-import { whole, wholeOrNone } from "../rows.ts";
+import { integer, integerOrNone } from "../rows.ts";
 import { halfFilledVersion, isHalfFilled, SCHEMA_VERSION } from "../schema.ts";
 import { DispatchLock } from "../sqlite/dispatch_lock.ts";
 import { fileAt, SqliteConnection } from "../sqlite/connection.ts";
@@ -180,7 +180,7 @@ export function lockedStore(path: string): DispatchLock {
 /** Throws while services are connected to a database; a connection may outlast its killed process for a moment. */
 export async function refuseSessions(connection: StoreConnection, clock: Clock): Promise<void> {
   for (const end = clock.elapsed() + ENDING_MS;;) {
-    const count = whole(await connection.perform(get(SESSIONS, SESSION_NAME)), "count");
+    const count = integer(await connection.perform(get(SESSIONS, SESSION_NAME)), "count");
     if (count === 0) return;
     if (clock.elapsed() >= end) throw inUse(connection.shown, `${count} connections of services are open`);
     await new Promise<void>((resolve) => clock.after(QUERY_MS, resolve));
@@ -190,8 +190,8 @@ export async function refuseSessions(connection: StoreConnection, clock: Clock):
 /** Throws while a claim is held in a database, whose holder may have no visible session. */
 export async function refuseClaims(connection: StoreConnection): Promise<void> {
   const row = await connection.perform(get(LEASES));
-  const until = row === undefined ? undefined : wholeOrNone(row, "until");
-  if (until === undefined || until <= whole(row, "now")) return;
+  const until = row === undefined ? undefined : integerOrNone(row, "until");
+  if (until === undefined || until <= integer(row, "now")) return;
   const state = `a service has claimed work until ${timeText(Math.min(until, LAST_TIME))}`;
   throw inUse(connection.shown, state, " and wait until then");
 }

@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { createHash, type Hash } from "node:crypto";
-import { text, whole } from "../rows.ts";
+import { integer, text } from "../rows.ts";
 import { TABLE_KEYS } from "../schema.ts";
 import { TABLES } from "../tables.ts";
 import { StoreError } from "../store.ts";
@@ -70,7 +70,7 @@ function columnsOf(table: string): readonly StoreColumn[] {
 
 /** How many rows a table has. */
 export function* countOf({ from }: Pick<StoreTable, "from">): Work<number> {
-  return whole(yield* get(`SELECT count(*) AS count FROM ${from} AS rows`), "count");
+  return integer(yield* get(`SELECT count(*) AS count FROM ${from} AS rows`), "count");
 }
 
 /** Names as a list of SQL. */
@@ -105,7 +105,7 @@ export class TableReader {
   *next(): Work<readonly Row[]> {
     const after = this.#last ?? [];
     const { sizes, rows: selected } = selections(this.#table, this.#last !== undefined);
-    const count = fitting((yield* all(sizes, ...after, PORTION_ROWS)).map((row) => whole(row, "size")));
+    const count = fitting((yield* all(sizes, ...after, PORTION_ROWS)).map((row) => integer(row, "size")));
     if (count === 0) return [];
     const rows = yield* all(selected, ...after, count);
     const last = rows.at(-1);
@@ -213,9 +213,9 @@ export async function moveSequence(
   target: StoreConnection,
 ): Promise<void> {
   if (key !== "seq") return;
-  const assigned = whole(await source.perform(get(ASSIGNED, name)), "assigned");
+  const assigned = integer(await source.perform(get(ASSIGNED, name)), "assigned");
   const highest = await source.perform(get(`SELECT coalesce(max(seq), 0) AS seq FROM "${name}"`));
-  const last = Math.max(assigned, whole(highest, "seq"));
+  const last = Math.max(assigned, integer(highest, "seq"));
   if (last === 0) return;
   const changes = await target.perform(run(SET_ASSIGNED, name, last));
   if (target.kind === "sqlite" && changes === 0) await target.perform(run(ADD_ASSIGNED, name, last));

@@ -1,6 +1,6 @@
 import { endpointsOf } from "../endpoints.ts";
 import { claimedDeliveryOf, failWithoutPayload, type LoggedClaimOptions } from "../delivery_claims.ts";
-import { bytes, text, whole } from "../rows.ts";
+import { bytes, integer, text } from "../rows.ts";
 import { all, postgresOnly, type Row, run, type Work } from "../work.ts";
 import type { ClaimedDelivery } from "../store.ts";
 
@@ -8,8 +8,7 @@ import type { ClaimedDelivery } from "../store.ts";
 const LOCK_ENDPOINTS = postgresOnly(`
   SELECT * FROM endpoint WHERE id = ANY(?) AND enabled = 1 ORDER BY id FOR NO KEY UPDATE`);
 
-// A separate statement, which sees the claims of the previous holder of the lock. Locked rows are skipped: they are being
-// changed.
+// A separate statement, which sees the claims of the previous holder of the lock. Locked rows are being changed.
 const LOCK_DUE = postgresOnly(`
   SELECT delivery.* FROM (
     SELECT due.seq
@@ -40,11 +39,11 @@ export function* claimDeliveries(options: LoggedClaimOptions): Work<readonly Cla
   if (endpoints.length === 0) return [];
   const ids = endpoints.map((row) => text(row, "id"));
   const most = ids.map((id) => wants.get(id) ?? 0);
-  const concurrency = endpoints.map((row) => whole(row, "concurrency"));
+  const concurrency = endpoints.map((row) => integer(row, "concurrency"));
   const rows = yield* all(LOCK_DUE, ids, most, concurrency, now, Math.max(...most), now);
   if (rows.length === 0) return [];
   const inOrder = rows.toSorted((a, b) =>
-    whole(a, "next_at") - whole(b, "next_at") || whole(a, "seq") - whole(b, "seq")
+    integer(a, "next_at") - integer(b, "next_at") || integer(a, "seq") - integer(b, "seq")
   );
   return yield* claimRows(inOrder, endpoints, options);
 }
@@ -66,7 +65,7 @@ function* claimRows(
     const endpoint = endpoints.get(text(row, "endpoint_id"));
     const body = bodies.get(text(row, "event_id"));
     if (endpoint === undefined || body === undefined) return [];
-    seqs.push(whole(row, "seq"));
+    seqs.push(integer(row, "seq"));
     return claimedDeliveryOf(row, { endpoint, now, leaseUntil, claimId: newClaimId(), body });
   });
   if (seqs.length > 0) yield* run(CLAIM, leaseUntil, seqs, claims.map(({ claimId }) => claimId));

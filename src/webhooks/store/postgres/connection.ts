@@ -4,7 +4,6 @@ import type { ConnectionOptions } from "node:tls";
 import pg from "pg";
 import type { Clock } from "../../../base/clock.ts";
 import { answeredWithin } from "../../../base/wait.ts";
-import { hostPort } from "../../../base/host_port.ts";
 import {
   isSocketFolder,
   type PostgresAddress,
@@ -12,6 +11,7 @@ import {
   type PostgresHost,
   type SslMode,
 } from "../../../base/postgres_address.ts";
+import { hostPort } from "../../../base/host_port.ts";
 import { readAuthorities, readTlsPair } from "../../../base/tls_files.ts";
 import { endsSession, PostgresError, postgresError, sqlStateOf } from "./error.ts";
 import { boundValue, columnReader, PreparedTexts } from "./text.ts";

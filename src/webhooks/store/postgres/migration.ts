@@ -1,4 +1,4 @@
-import { whole } from "../rows.ts";
+import { integer } from "../rows.ts";
 import { MIGRATIONS, refuseVersion } from "../schema.ts";
 import { StoreError } from "../store.ts";
 import { get, run, type Work } from "../work.ts";
@@ -69,8 +69,8 @@ export function* schemaVersion(shownAddress: string): Work<number> {
       `Cannot open the store "${shownAddress}": no schema of its search_path exists; create one`,
     );
   }
-  if (whole(table, "tables") === 0) return 0;
-  return whole(yield* get("SELECT version FROM schema_version"), "version");
+  if (integer(table, "tables") === 0) return 0;
+  return integer(yield* get("SELECT version FROM schema_version"), "version");
 }
 
 function* migration(migrations: typeof MIGRATIONS.postgres, shownAddress: string): Work<MigratedSchema> {
@@ -78,7 +78,7 @@ function* migration(migrations: typeof MIGRATIONS.postgres, shownAddress: string
     yield* run("CREATE TABLE schema_version (version BIGINT NOT NULL)");
     yield* run("INSERT INTO schema_version (version) VALUES (0)");
   }
-  const from = whole(yield* get("SELECT version FROM schema_version FOR UPDATE"), "version");
+  const from = integer(yield* get("SELECT version FROM schema_version FOR UPDATE"), "version");
   const to = migrations.length;
   refuseVersion(shownAddress, from, to);
   for (const statement of migrations.slice(from).flat()) yield* run(statement);

@@ -10,7 +10,7 @@ import { commitExecution, renewExecutionClaims } from "../executions.ts";
 import { PostgresTransactions } from "./transactions.ts";
 import { rowMetrics } from "../tally.ts";
 import { clearRemoved, isAnythingRemoved } from "../removals.ts";
-import { text, whole } from "../rows.ts";
+import { integer, text } from "../rows.ts";
 import { all, get, run, type Work } from "../work.ts";
 import {
   type ClaimOptions,
@@ -142,7 +142,7 @@ class PostgresStore implements WebhookStore {
   databaseTime(): Promise<number> {
     return this.#run(async () => {
       const { rows } = await this.#parts.pool.use((connection) => connection.query(TIME, [], "rows"));
-      return whole(rows[0], "now");
+      return integer(rows[0], "now");
     });
   }
 
@@ -204,15 +204,15 @@ class PostgresStore implements WebhookStore {
 }
 
 function* storeBytes(): Work<number> {
-  return whole(yield* get(BYTES, POSTGRES_TABLES), "bytes");
+  return integer(yield* get(BYTES, POSTGRES_TABLES), "bytes");
 }
 
 function* isTallyLong(): Work<boolean> {
-  return whole(yield* get(TALLY_LENGTH), "count") === LONG_TALLY;
+  return integer(yield* get(TALLY_LENGTH), "count") === LONG_TALLY;
 }
 
 function* foldTally(): Work<void> {
   const sums = yield* all(TAKE_TALLY);
   if (sums.length === 0) return;
-  yield* run(ADD_TALLY, sums.map((row) => text(row, "name")), sums.map((row) => whole(row, "count")));
+  yield* run(ADD_TALLY, sums.map((row) => text(row, "name")), sums.map((row) => integer(row, "count")));
 }

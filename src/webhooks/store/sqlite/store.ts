@@ -8,7 +8,7 @@ import { rowMetrics } from "../tally.ts";
 import { clearRemoved, isAnythingRemoved } from "../removals.ts";
 import { claimedDeliveryOf, failWithoutPayload, type LoggedClaimOptions } from "../delivery_claims.ts";
 import { findEndpoint } from "../endpoints.ts";
-import { text, whole } from "../rows.ts";
+import { integer, text } from "../rows.ts";
 import { all, get, run, sqliteOnly, type Work } from "../work.ts";
 import type {
   ClaimedDelivery,
@@ -113,8 +113,8 @@ class SqliteStore implements WebhookStore {
   }
 
   #bytes(): number {
-    const pages = whole(this.#connection.get("PRAGMA page_count"), "page_count");
-    return pages * whole(this.#connection.get("PRAGMA page_size"), "page_size") + this.#connection.logBytes;
+    const pages = integer(this.#connection.get("PRAGMA page_count"), "page_count");
+    return pages * integer(this.#connection.get("PRAGMA page_size"), "page_size") + this.#connection.logBytes;
   }
 
   #truncateLog(): void {
@@ -146,10 +146,10 @@ function* claimDeliveries(
         yield* failWithoutPayload(row, { now, logger });
         continue;
       }
-      const [seq, claimId] = [whole(row, "seq"), newClaimId()];
+      const [seq, claimId] = [integer(row, "seq"), newClaimId()];
       yield* run(CLAIM, claimId, leaseUntil, seq);
       const claim = claimedDeliveryOf(row, { endpoint, now, leaseUntil, claimId, body });
-      claimed.push({ nextAt: whole(row, "next_at"), seq, claim });
+      claimed.push({ nextAt: integer(row, "next_at"), seq, claim });
     }
   }
   claimed.sort((a, b) => a.nextAt - b.nextAt || a.seq - b.seq);
