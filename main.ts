@@ -157,7 +157,7 @@ async function loadListeners(settings: Settings) {
 /** Adds the metrics of the process; returns a function that ends them. */
 function reportProcess({ clock, stats }: ServiceParts): () => void {
   const metrics = new ProcessMetrics({ clock });
-  stats.addFigures("ratelimit.process", metrics);
+  stats.addMetrics("ratelimit.process", metrics);
   return () => metrics.close();
 }
 

@@ -1,5 +1,5 @@
 import type { BenchOptions } from "./options.ts";
-import { clockTicks } from "../../tests/harness/process_figures.ts";
+import { clockTicks } from "../../tests/harness/process_metrics.ts";
 import {
   encodeRequest,
   frameMessage,
@@ -229,8 +229,8 @@ class LoadBench {
 
   #say(title: string, round: Omit<Round, "calls" | "seconds">): void {
     const { scenario, target, callsPerSecond, p99Ms, generatorBusy } = round;
-    const figures = `${Math.round(callsPerSecond)} calls/s, p99 ${p99Ms.toFixed(2)} ms`;
-    this.#setup.say(`${title}: ${scenario} on ${target}: ${figures}, generator ${generatorBusy.toFixed(2)}`);
+    const metrics = `${Math.round(callsPerSecond)} calls/s, p99 ${p99Ms.toFixed(2)} ms`;
+    this.#setup.say(`${title}: ${scenario} on ${target}: ${metrics}, generator ${generatorBusy.toFixed(2)}`);
   }
 }
 

@@ -1,4 +1,4 @@
-import { residentMb } from "../../tests/harness/process_figures.ts";
+import { residentMb } from "../../tests/harness/process_metrics.ts";
 import type { LoadsSetup } from "./bench_loads.ts";
 import { runGenerator } from "./round.ts";
 import { startBenchWeir, weirTarget } from "./target.ts";

@@ -4,7 +4,7 @@ import type { Round } from "./round.ts";
 import type { TargetName } from "./scenario.ts";
 
 /** What is known of a load on a target. */
-export interface Figures {
+export interface Metrics {
   readonly callsPerSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -15,14 +15,14 @@ export interface Figures {
 export interface Summary {
   readonly scenario: string;
   readonly target: TargetName;
-  readonly median: Figures;
+  readonly median: Metrics;
   /** Calls a second of the slowest and of the fastest round: far apart when something else used the machine. */
   readonly slowest: number;
   readonly fastest: number;
   /** How much of one core the generator used, at most. */
   readonly generatorBusy: number;
   /** The medians as multiples of the echo's in the same load; absent when no echo had it. */
-  readonly toEcho?: Figures;
+  readonly toEcho?: Metrics;
   /**
    * Calls a second as a multiple of those of the first target of the same round, the median of all rounds;
    * absent where there is an echo.
@@ -40,7 +40,7 @@ export function summarize(rounds: readonly Round[]): Summary[] {
     return [{
       scenario: first.scenario,
       target: first.target,
-      median: figures((name) => median(group.map((round) => round[name]))),
+      median: metrics((name) => median(group.map((round) => round[name]))),
       slowest: Math.min(...rates),
       fastest: Math.max(...rates),
       generatorBusy: Math.max(...group.map((round) => round.generatorBusy)),
@@ -51,7 +51,7 @@ export function summarize(rounds: readonly Round[]): Summary[] {
       scenario === summary.scenario && target.startsWith("echo")
     );
     if (echo === undefined) return { ...summary, toFirst: medianOfPairs(rounds, summary) };
-    return { ...summary, toEcho: figures((name) => summary.median[name] / echo.median[name]) };
+    return { ...summary, toEcho: metrics((name) => summary.median[name] / echo.median[name]) };
   });
 }
 
@@ -93,7 +93,7 @@ export function summaryTable(summaries: readonly Summary[]): string {
   );
 }
 
-function figures(value: (name: keyof Figures) => number): Figures {
+function metrics(value: (name: keyof Metrics) => number): Metrics {
   return {
     callsPerSecond: value("callsPerSecond"),
     p50Ms: value("p50Ms"),

@@ -1,7 +1,7 @@
 import { outputOf } from "../../tests/harness/child_process.ts";
 import { type LoadTimes, runH2load } from "./h2load.ts";
 import type { LoadResult } from "../../tests/harness/load/load_record.ts";
-import { cpuSeconds } from "../../tests/harness/process_figures.ts";
+import { cpuSeconds } from "../../tests/harness/process_metrics.ts";
 import { RULES_OF } from "../../tests/harness/load/rate_limit_message.ts";
 import type { Scenario, TargetName } from "./scenario.ts";
 import type { RuleCounts, Target } from "./target.ts";

@@ -67,7 +67,7 @@ Measured on ${
   } by \`${results.commandLine}\` with the engine \`${setup.engine}\`: ${machine.cpu},
 ${machine.cores} cores shared by server, redis-server and load; Linux ${machine.kernel}, Deno ${versions.deno}, grpc-js
 ${versions.grpcJs}, redis-server ${versions.redis}, memcached ${versions.memcached},
-PostgreSQL ${versions.postgres}, pg ${versions.pg}. All figures are in
+PostgreSQL ${versions.postgres}, pg ${versions.pg}. All metrics are in
 [scripts/bench/results/latest.json](scripts/bench/results/latest.json), and
 [scripts/bench/README.md](scripts/bench/README.md) says how each is taken.`;
 }

@@ -4,7 +4,7 @@ import { featureSettings } from "./feature_settings.ts";
 import { runLoad } from "./load.ts";
 import { readLoadOptions } from "./load_options.ts";
 import { median } from "../../tests/harness/load/percentile.ts";
-import { residentMb } from "../../tests/harness/process_figures.ts";
+import { residentMb } from "../../tests/harness/process_metrics.ts";
 import { startBenchWeir } from "./target.ts";
 
 /** How long Weir may take to answer. */

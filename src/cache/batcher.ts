@@ -24,7 +24,7 @@ export interface BatcherOptions<B extends HitBatch, Connection> {
   readonly dropped: (batch: B, connection: Connection) => void;
 }
 
-interface Gathering<B> {
+interface CurrentBatch<B> {
   readonly batch: B;
   readonly startedAt: number;
   /** The window is over. */
@@ -37,7 +37,7 @@ interface Gathering<B> {
 /** Gathers the hits for one node: what is asked for within the window is one batch. */
 export class Batcher<B extends HitBatch, Connection> {
   readonly #options: BatcherOptions<B, Connection>;
-  #gathering: Gathering<B> | undefined;
+  #current: CurrentBatch<B> | undefined;
 
   constructor(options: BatcherOptions<B, Connection>) {
     this.#options = options;
@@ -45,66 +45,66 @@ export class Batcher<B extends HitBatch, Connection> {
 
   /** When the current batch began, by `clock.elapsed()`; absent without one. */
   get startedAt(): number | undefined {
-    return this.#gathering?.startedAt;
+    return this.#current?.startedAt;
   }
 
   /** The current batch, begun now if there is none. */
   get batch(): B {
-    return (this.#gathering ?? this.#begin()).batch;
+    return (this.#current ?? this.#begin()).batch;
   }
 
   add(ask: Ask): void {
-    const { batch, isDue } = this.#gathering ?? this.#begin();
+    const { batch, isDue } = this.#current ?? this.#begin();
     batch.add(ask);
     if (isDue && batch.groups.length >= LARGE_BATCH_KEYS) this.flush();
   }
 
   /** Writes the current batch if its window is over and a connection is free. */
   flush(): void {
-    const gathering = this.#gathering;
-    if (gathering?.isDue !== true || this.#isHeldBack(gathering)) return;
+    const current = this.#current;
+    if (current?.isDue !== true || this.#isHeldBack(current)) return;
     const { take, write, dropped } = this.#options;
-    const { batch, startedAt } = gathering;
+    const { batch, startedAt } = current;
     const connection = take(startedAt);
     if (connection === undefined) return;
     batch.dropGone();
-    this.#gathering = undefined;
-    gathering.cancelHold?.();
+    this.#current = undefined;
+    current.cancelHold?.();
     if (batch.isEmpty) dropped(batch, connection);
     else write(batch, connection, startedAt);
   }
 
   /** Gives up the current batch, or only one that waits for a connection by now, and returns it. */
   giveUp(which: "any" | "due" = "any"): B | undefined {
-    const gathering = this.#gathering;
-    if (gathering === undefined || (which === "due" && !gathering.isDue)) return undefined;
-    this.#gathering = undefined;
-    gathering.cancelWindow();
-    gathering.cancelHold?.();
-    return gathering.batch;
+    const current = this.#current;
+    if (current === undefined || (which === "due" && !current.isDue)) return undefined;
+    this.#current = undefined;
+    current.cancelWindow();
+    current.cancelHold?.();
+    return current.batch;
   }
 
-  #begin(): Gathering<B> {
+  #begin(): CurrentBatch<B> {
     const { clock, windowMs, createBatch } = this.#options;
-    const gathering: Gathering<B> = {
+    const current: CurrentBatch<B> = {
       batch: createBatch(),
       startedAt: clock.elapsed(),
       isDue: false,
       isUrgent: false,
       cancelWindow: startSoon(windowMs, clock, () => {
-        gathering.isDue = true;
-        if (this.#gathering === gathering) this.flush();
+        current.isDue = true;
+        if (this.#current === current) this.flush();
       }),
     };
-    return this.#gathering = gathering;
+    return this.#current = current;
   }
 
-  #isHeldBack(gathering: Gathering<B>): boolean {
+  #isHeldBack(current: CurrentBatch<B>): boolean {
     const { clock, inFlight } = this.#options;
-    if (inFlight === undefined || gathering.isUrgent || inFlight() < EAGER_BATCHES) return false;
-    if (gathering.batch.groups.length >= LARGE_BATCH_KEYS) return false;
-    gathering.cancelHold ??= clock.after(MAX_HOLD_MS, () => {
-      gathering.isUrgent = true;
+    if (inFlight === undefined || current.isUrgent || inFlight() < EAGER_BATCHES) return false;
+    if (current.batch.groups.length >= LARGE_BATCH_KEYS) return false;
+    current.cancelHold ??= clock.after(MAX_HOLD_MS, () => {
+      current.isUrgent = true;
       this.flush();
     });
     return true;

@@ -1,5 +1,5 @@
 import type { Clock } from "../base/clock.ts";
-import type { Figures } from "../base/figures.ts";
+import type { Metrics } from "../base/metrics.ts";
 import { answeredWithin } from "../base/wait.ts";
 import type { Caller, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
 import { CacheError } from "../ratelimit/errors.ts";
@@ -17,7 +17,7 @@ export interface InFlightCacheOptions {
 
 /** Limits the hits that wait for another cache; a call beyond the limit fails, unless nothing else waits. */
 export class InFlightCache implements CounterCache {
-  readonly figures: Figures = {
+  readonly metrics: Metrics = {
     counters: { in_flight_refused: () => this.#refused },
     gauges: { in_flight: () => this.#inFlight },
   };

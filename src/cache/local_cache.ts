@@ -1,4 +1,4 @@
-import type { Figures } from "../base/figures.ts";
+import type { Metrics } from "../base/metrics.ts";
 import type { LocalCache } from "../ratelimit/counter_cache.ts";
 
 /** The cost of an entry without the characters of its key. */
@@ -38,7 +38,7 @@ export class OverLimitCache implements LocalCache {
   }
 
   /** By the names of the original's metrics, which are all gauges. */
-  get figures(): Figures {
+  get metrics(): Metrics {
     return {
       counters: {},
       gauges: {

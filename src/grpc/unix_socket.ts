@@ -14,7 +14,7 @@ const SUFFIX = /^\.[0-9a-f]{8}~$/;
 const SUFFIX_BYTES = 10;
 
 /**
- * Passes a unix socket from process to process without a moment in which nobody listens: binds a temporary path and
+ * Passes a unix socket from process to process without a moment in which connections are refused: binds a temporary path and
  * renames it over the socket of the predecessor, which keeps its connections, and gets the path back when the successor
  * ends first.
  */
@@ -118,7 +118,7 @@ function statusOf(path: string): BigIntStats | undefined {
   }
 }
 
-/** Removes temporary sockets beside the path without a listener. */
+/** Removes temporary sockets next to the path that have no listener. */
 async function removeLeftovers(path: string): Promise<void> {
   const folder = dirname(path);
   const base = basename(path);

@@ -20,7 +20,7 @@ export async function openCache(options: OpenCacheOptions): Promise<OpenCache> {
   const { settings, clock, stats, health } = options;
   health.set("cache", true);
   const memory = new MemoryCache({ maxKeys: settings.MEMORY_MAX_KEYS, clock });
-  stats.addFigures("ratelimit.memory", {
+  stats.addMetrics("ratelimit.memory", {
     counters: { evicted_keys: () => memory.evicted },
     gauges: { keys: () => memory.size },
   });
@@ -41,7 +41,7 @@ export async function openCache(options: OpenCacheOptions): Promise<OpenCache> {
       : Math.max(settings.KV_TIMEOUT, settings.KV_PERSECOND_TIMEOUT),
     clock,
   });
-  stats.addFigures("ratelimit.cache", cache.figures);
+  stats.addMetrics("ratelimit.cache", cache.metrics);
   const close = async () => void await Promise.all([cache.close(), memory.close()]);
   return { cache, fallback: memory, ready, close };
 }

@@ -40,7 +40,7 @@ export function openService(
 ): OpenService {
   const bytes = settings.LOCAL_CACHE_SIZE_IN_BYTES;
   const localCache = bytes > 0 ? new OverLimitCache(bytes) : undefined;
-  if (localCache !== undefined) stats.addFigures("ratelimit.localcache", localCache.figures);
+  if (localCache !== undefined) stats.addMetrics("ratelimit.localcache", localCache.metrics);
   const policy = policyOf(settings);
   const service = new RateLimitService({ cache, fallback, localCache, stats, policy, clock, random });
   const rules = () => service.rules;

@@ -22,13 +22,13 @@ export async function openKvCache(options: OpenCacheOptions): Promise<ConnectedC
   };
   const main = await openOne(options, {
     prefix: "KV",
-    figures: "ratelimit.kv_pool",
+    metrics: "ratelimit.kv_pool",
     isUp: reportHealth("main"),
   });
   if (!settings.KV_PERSECOND) return main;
   const perSecond = await openOne(options, {
     prefix: "KV_PERSECOND",
-    figures: "ratelimit.kv_per_second_pool",
+    metrics: "ratelimit.kv_per_second_pool",
     isUp: reportHealth("per second"),
   });
   const { PerSecondCache } = await import("../cache/per_second_cache.ts");
@@ -38,9 +38,9 @@ export async function openKvCache(options: OpenCacheOptions): Promise<ConnectedC
   };
 }
 
-async function openOne(options: OpenCacheOptions, { prefix, figures, isUp }: {
+async function openOne(options: OpenCacheOptions, { prefix, metrics, isUp }: {
   readonly prefix: "KV" | "KV_PERSECOND";
-  readonly figures: string;
+  readonly metrics: string;
   readonly isUp: (up: boolean, state: string) => void;
 }): Promise<ConnectedCache> {
   const { settings, clock, random, stats, onGivenUp } = options;
@@ -79,7 +79,7 @@ async function openOne(options: OpenCacheOptions, { prefix, figures, isUp }: {
       connect: (events) => connections.open(events),
       onConnection,
     });
-    stats.addFigures(figures, cache.figures);
+    stats.addMetrics(metrics, cache.metrics);
     return { cache, ready: cache.ready };
   }
   const [{ KvCluster }, { KvNode }] = await Promise.all([
@@ -100,6 +100,6 @@ async function openOne(options: OpenCacheOptions, { prefix, figures, isUp }: {
     parallelism: settings[`${prefix}_CLUSTER_PIPELINE_PARALLELISM`],
     onConnection,
   });
-  stats.addFigures(figures, cache.figures);
+  stats.addMetrics(metrics, cache.metrics);
   return { cache, ready: cache.ready };
 }

@@ -39,6 +39,6 @@ export function openMcCache(options: OpenCacheOptions): ConnectedCache {
       else logger.warning(`Cannot look up MC_SRV "${MC_SRV}": ${reason}; trying again`);
     },
   });
-  stats.addFigures("ratelimit.mc", cache.figures);
+  stats.addMetrics("ratelimit.mc", cache.metrics);
   return { cache, ready: cache.ready };
 }

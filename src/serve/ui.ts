@@ -8,7 +8,7 @@ import { readPageFile } from "../ui/page_files.ts";
 import { LiveFeed } from "../ui/live_feed.ts";
 import { type ConfigurationState, type RuleStatisticsSource, Snapshots } from "../ui/snapshot.ts";
 
-/** What the web page is opened with beside the parts of the service. */
+/** Options of the web page, in addition to the parts of the service. */
 export interface OpenUiOptions {
   /** Of Weir. */
   readonly version: string;
@@ -17,7 +17,7 @@ export interface OpenUiOptions {
   readonly loading: () => Pick<OpenRules, "version" | "status"> | undefined;
 }
 
-/** How many pages may watch at once. */
+/** How many pages may watch concurrently. */
 const MAX_STREAMS = 16;
 
 /** The paths of the web page on the debug port. */

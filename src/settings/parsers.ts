@@ -138,7 +138,7 @@ export function parseFileMode(text: string): Parsed<number> {
   return { value: Number.parseInt(text.slice(-3), 8) };
 }
 
-/** Takes a name that may stand before the colon of an HTTP header. */
+/** Takes the name of an HTTP header. */
 export function parseHeaderName(text: string): Parsed<string> {
   if (HEADER_NAME.test(text)) return { value: text };
   return { expected: "a header name of letters, digits and !#$%&'*+-.^_`|~" };

@@ -1,4 +1,4 @@
-import type { Figures } from "../base/figures.ts";
+import type { Metrics } from "../base/metrics.ts";
 import type { RuleCounters, ServiceCounters, StatsSink } from "../ratelimit/stats_sink.ts";
 import { Timer, type TimerOptions } from "./timer.ts";
 
@@ -94,7 +94,7 @@ export class StatsStore implements StatsSink {
   }
 
   /** Adds counters and gauges as `<prefix>.<name>`. */
-  addFigures(prefix: string, { counters, gauges }: Figures): void {
+  addMetrics(prefix: string, { counters, gauges }: Metrics): void {
     for (const [name, read] of Object.entries(counters)) this.addCounter(`${prefix}.${name}`, read);
     for (const [name, read] of Object.entries(gauges)) this.addGauge(`${prefix}.${name}`, read);
   }

@@ -26,7 +26,7 @@ export interface TimerTake {
 
 /** Durations in milliseconds, fractions allowed: their count, sum and distribution. */
 export class Timer {
-  /** Durations within each bound and beyond the one before; the last number is beyond all bounds. */
+  /** Durations within each bound and beyond the previous one; the last number is beyond all bounds. */
   readonly buckets = new Float64Array(BUCKET_BOUNDS_MS.length + 1);
   readonly #random: () => number;
   readonly #readers: TimerSamples[] = [];

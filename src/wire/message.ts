@@ -103,7 +103,7 @@ export function messageField<T extends object>(number: number, type: Message<T>)
   };
 }
 
-/** A list of messages; `type` is a function because a message may contain messages of its own type. */
+/** A list of messages; `type` is a function because a message may contain messages of the same type. */
 export function listField<T extends object>(number: number, type: () => Message<T>): Field<readonly T[]> {
   return {
     tag: number << 3 | LENGTH,

@@ -57,7 +57,7 @@ export function readYamlDocument(
   const [first, second] = documents;
   if (first === undefined) return { root: undefined, log, parts };
   if (second !== undefined) {
-    log.error(second.range[0], "", "a second document begins here; put it into a file of its own");
+    log.error(second.range[0], "", "a second document begins here; put it into a separate file");
   }
   if (first.errors.length > 0) {
     logSyntaxErrors(first.errors, log);

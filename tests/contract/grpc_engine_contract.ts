@@ -221,7 +221,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     client[Symbol.dispose]();
     await engine.close(1_000);
   },
-  async "figures tell of each call that a handler was asked for, and how long it took"(start) {
+  async "metrics tell of each call that a handler was asked for, and how long it took"(start) {
     const probe = new Probe();
     const told: [method: string, ms?: number][] = [];
     const service = withCallMetrics(probe.service, (method) => ({
@@ -252,7 +252,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     }
     await engine.close(1_000);
   },
-  async "figures tell of calls that nobody waits for any more, once"(start) {
+  async "metrics tell of calls that nobody waits for any more, once"(start) {
     const probe = new Probe();
     const told: string[] = [];
     const count = (line: string) => told.filter((one) => one === line).length;

@@ -173,7 +173,9 @@ export async function claimRuns(
   const due = await store.read(dueExecutions, now);
   const claims: ClaimedExecution[] = [];
   for (const stage of ["begun", "new", "voided"] as const) {
-    const queues = due.filter((one) => one.stage === stage).toSorted((a, b) => a.voids - b.voids);
+    const queues = due.filter((one) => one.stage === stage).toSorted((a, b) =>
+      a.expiredClaims - b.expiredClaims
+    );
     for (const queue of queues) {
       if (claims.length >= max) break;
       const wanted = { ...queue, max: max - claims.length, maxBytes: 2 ** 30 };

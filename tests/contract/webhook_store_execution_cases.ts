@@ -120,7 +120,7 @@ export const EXECUTION_CASES: StoreCases = {
     const whole = ["order-intake t1 new 0", "order-intake t2 new 0", "other t1 new 0"];
     assertEquals(await due(NOW), whole);
     const claimOf = async (queue: Partial<QueueClaim>, maxBytes = 99) => {
-      const all = { workflow: "order-intake", triggerId: "t2", stage: "new", voids: 0 } as const;
+      const all = { workflow: "order-intake", triggerId: "t2", stage: "new", expiredClaims: 0 } as const;
       const queues = [{ ...all, max: 9, maxBytes: 99, ...queue }];
       return await store.write(claimExecutions, {
         ...{ now: NOW + 9, leaseUntil: NOW + 60_000, newClaimId: newId, queues, maxBytes, logger: QUIET },
@@ -133,7 +133,7 @@ export const EXECUTION_CASES: StoreCases = {
     await commit(store, first, { step: STEP, change: { ...RUNNING, dueAt: NOW + 7 } });
     const begun = "order-intake t2 begun 7";
     assertEquals(await due(NOW + 9), [whole[0], begun, "order-intake t2 new 5", whole[2]]);
-    assertEquals(await claimOf({ stage: "voided", voids: 1 }), []);
+    assertEquals(await claimOf({ stage: "voided", expiredClaims: 1 }), []);
     // An input of 26 bytes and a result of as many.
     const bytes = 52;
     assertEquals(await claimOf({ stage: "begun", maxBytes: bytes - 1 }), []);
@@ -147,7 +147,10 @@ export const EXECUTION_CASES: StoreCases = {
       "order-intake t2 voided 7",
       whole[2],
     ]);
-    assertEquals((await claimOf({ stage: "voided", voids: 1 })).map(({ voids }) => voids), [1]);
+    assertEquals(
+      (await claimOf({ stage: "voided", expiredClaims: 1 })).map(({ expiredClaims }) => expiredClaims),
+      [1],
+    );
   },
 
   "executions of several queues are claimed as far as their bytes fit": async ({ store }) => {
@@ -159,7 +162,13 @@ export const EXECUTION_CASES: StoreCases = {
       await store.write(acceptExecution, execution({ triggerId, input: input(length) }), { now: NOW });
     }
     const claimed = async (maxBytes: number) => {
-      const queue = { workflow: "order-intake", stage: "new", voids: 0, max: 9, maxBytes: 2 ** 30 } as const;
+      const queue = {
+        workflow: "order-intake",
+        stage: "new",
+        expiredClaims: 0,
+        max: 9,
+        maxBytes: 2 ** 30,
+      } as const;
       const queues = [{ ...queue, triggerId: "a" }, { ...queue, triggerId: "b" }];
       const options = {
         now: NOW,
@@ -281,7 +290,7 @@ export const EXECUTION_CASES: StoreCases = {
     const fresh = execution();
     await store.write(acceptExecution, fresh, { now: NOW + 5 });
     const seen = (claims: readonly ClaimedExecution[]) =>
-      claims.map(({ execution, voids }) => [execution.id, voids]);
+      claims.map(({ execution, expiredClaims }) => [execution.id, expiredClaims]);
     const first = await claimAt(store, NOW + 5);
     assertEquals(seen(first), [[fresh.id, 0], [three, 1], [four, 1], [one, 3]]);
     assertEquals(await claimAt(await another(), NOW + 5), [], "one suspect at a time");

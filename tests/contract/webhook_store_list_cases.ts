@@ -32,7 +32,7 @@ import { removeFinished } from "../../src/webhooks/store/retention.ts";
 import type { ListOptions, Page, WebhookStore } from "../../src/webhooks/store/store.ts";
 import { listTriggers } from "../../src/webhooks/store/triggers.ts";
 
-/** Lists, figures, and what is removed. */
+/** Lists, metrics, and what is removed. */
 export const LIST_CASES: StoreCases = {
   "a page ends where the next begins, while rows arrive and go": async ({ store }) => {
     const ids: string[] = [];
@@ -117,7 +117,7 @@ export const LIST_CASES: StoreCases = {
     assertEquals((await store.read(listAudit, { limit: 9, until: NOW })).items, []);
   },
 
-  "the figures count what is due and what there is": async ({ store }) => {
+  "the metrics count what is due and what there is": async ({ store }) => {
     const none = { attempting: 0, retrying: 0, acknowledged: 0, failed: 0 };
     const idle = { queued: 0, running: 0, succeeded: 0, failed: 0, cancelled: 0 };
     const { bytes, ...empty } = await store.metrics(NOW);
@@ -125,8 +125,8 @@ export const LIST_CASES: StoreCases = {
     await variedDeliveries(store);
     await saveVersion(store);
     await store.write(acceptExecution, execution(), { now: NOW });
-    const { bytes: _, ...figures } = await store.metrics(NOW + 20);
-    assertEquals(figures, {
+    const { bytes: _, ...metrics } = await store.metrics(NOW + 20);
+    assertEquals(metrics, {
       dueNow: 2,
       oldestDueAt: NOW,
       deliveries: { attempting: 12, retrying: 1, acknowledged: 1, failed: 2 },

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CallSource } from "./load/call_source.ts";
 import { LoadConnection } from "./load/load_connection.ts";
-import { residentMb } from "./process_figures.ts";
+import { residentMb } from "./process_metrics.ts";
 import { RATE_LIMIT_PATH } from "./load/rate_limit_message.ts";
 import { type OutageFacts, OutageRecord } from "./outage_record.ts";
 

@@ -6,7 +6,7 @@ export const PHASES = ["warm-up", "before", "away", "back"] as const;
 export type Phase = typeof PHASES[number];
 
 /** What happened in one phase. */
-export interface PhaseFigures {
+export interface PhaseMetrics {
   readonly phase: Phase;
   seconds: number;
   /** Calls that were answered OK. */
@@ -22,7 +22,7 @@ export interface PhaseFigures {
 
 /** Everything that one outage showed. */
 export interface OutageFacts {
-  readonly phases: readonly PhaseFigures[];
+  readonly phases: readonly PhaseMetrics[];
   /** From the return of the cache to the first OK; absent when there was none. */
   readonly firstOkMs: number | undefined;
   /** From the return of the cache to the start of the last call that was refused; absent when none was. */
@@ -38,9 +38,9 @@ const MAX_FAULT_TEXTS = 20;
 
 /** Gathers what happens to calls around one outage; a call belongs to the phase in which it was answered. */
 export class OutageRecord implements CallRecord {
-  readonly #phases: PhaseFigures[] = [];
+  readonly #phases: PhaseMetrics[] = [];
   readonly #faults = new Map<string, number>();
-  #now: PhaseFigures | undefined;
+  #now: PhaseMetrics | undefined;
   #enteredAt = 0;
   #firstOkAt: number | undefined;
   #lastRefusedAt: number | undefined;
@@ -58,18 +58,18 @@ export class OutageRecord implements CallRecord {
   }
 
   goodAnswer(start: number, end: number): void {
-    const figures = this.#answered(start, end);
-    if (figures === undefined) return;
-    figures.ok++;
-    if (figures.phase === "back") this.#firstOkAt ??= end;
+    const metrics = this.#answered(start, end);
+    if (metrics === undefined) return;
+    metrics.ok++;
+    if (metrics.phase === "back") this.#firstOkAt ??= end;
   }
 
   badAnswer(statuses: string, start: number, end: number): void {
-    const figures = statuses === UNAVAILABLE ? this.#answered(start, end) : undefined;
-    if (figures === undefined) return;
-    figures.refused++;
+    const metrics = statuses === UNAVAILABLE ? this.#answered(start, end) : undefined;
+    if (metrics === undefined) return;
+    metrics.refused++;
     // Calls that were under way when the cache came back may still fail.
-    if (figures.phase === "back" && start >= this.#enteredAt) this.#lastRefusedAt = start;
+    if (metrics.phase === "back" && start >= this.#enteredAt) this.#lastRefusedAt = start;
   }
 
   lost(text: string, calls: number): void {
@@ -85,10 +85,10 @@ export class OutageRecord implements CallRecord {
 
   /** So much memory is resident. */
   memory(residentMb: number): void {
-    const figures = this.#now;
-    if (figures === undefined) return;
-    figures.leastMb = figures.mostMb === 0 ? residentMb : Math.min(figures.leastMb, residentMb);
-    figures.mostMb = Math.max(figures.mostMb, residentMb);
+    const metrics = this.#now;
+    if (metrics === undefined) return;
+    metrics.leastMb = metrics.mostMb === 0 ? residentMb : Math.min(metrics.leastMb, residentMb);
+    metrics.mostMb = Math.max(metrics.mostMb, residentMb);
   }
 
   /** Whether calls have been answered OK since the cache is back, and nothing else for so long. */
@@ -113,9 +113,9 @@ export class OutageRecord implements CallRecord {
     if (this.#now !== undefined) this.#now.seconds = (now - this.#enteredAt) / 1_000;
   }
 
-  #answered(start: number, end: number): PhaseFigures | undefined {
-    const figures = this.#now;
-    if (figures !== undefined) figures.longestMs = Math.max(figures.longestMs, end - start);
-    return figures;
+  #answered(start: number, end: number): PhaseMetrics | undefined {
+    const metrics = this.#now;
+    if (metrics !== undefined) metrics.longestMs = Math.max(metrics.longestMs, end - start);
+    return metrics;
   }
 }

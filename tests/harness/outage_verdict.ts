@@ -19,7 +19,7 @@ const LEAST_PART = 0.9;
 /** Everything that was not as it has to be, one sentence each; none is good. */
 export function problemsOf(facts: OutageFacts, limits: OutageLimits): string[] {
   const { rate, callMs, growthMb, recoveryMs } = limits;
-  const found = (phase: Phase) => facts.phases.filter((figures) => figures.phase === phase);
+  const found = (phase: Phase) => facts.phases.filter((metrics) => metrics.phase === phase);
   const [before, away] = [found("before"), found("away")];
   const most = (phase: typeof away) => Math.max(0, ...phase.map(({ mostMb }) => mostMb));
   // The collector lets memory rise and fall over longer times than one phase, so both count as the level.

@@ -111,12 +111,12 @@ export class OpenedPage implements AsyncDisposable {
     await this.page.getByRole("main").getByText(text).filter({ visible: true }).first().waitFor();
   }
 
-  /** Waits until the live figures are in this state. */
+  /** Waits until the live metrics are in this state. */
   async isLive(text: string | RegExp = "Live"): Promise<void> {
     await this.page.locator(".live .word").getByText(text).waitFor();
   }
 
-  /** Has the live figures connect at once where they wait to, or were stopped by a click that came too late. */
+  /** Has the live metrics connect at once where they wait to, or were stopped by a click that came too late. */
   async connectNow(): Promise<void> {
     const go = this.page.locator(".live button").filter({ hasText: /^(?:Now|Start)$/ });
     // What the button does may change while it is being clicked.

@@ -258,15 +258,15 @@ export const FLEET_CASES: Readonly<Record<string, FleetCase>> = {
       await saveVersion(of(0));
       for (let index = 0; index < 6; index++) await of(0).write(acceptExecution, execution(), { now: NOW });
       const take = (store: WebhookStore, max: number) => claimRuns(store, { max });
-      for (let voids = 0; voids < 3; voids++) {
-        assertEquals((await take(of(voids), 6)).length, 6);
-        await of(voids + 1).write(voidClaims, { now: NOW, which: "all" });
+      for (let expiredClaims = 0; expiredClaims < 3; expiredClaims++) {
+        assertEquals((await take(of(expiredClaims), 6)).length, 6);
+        await of(expiredClaims + 1).write(voidClaims, { now: NOW, which: "all" });
       }
       const ended = new Set<string>();
       while (ended.size < 6) {
         const [claimed, ...more] = (await Promise.all([...stores, ...stores].map((store) => take(store, 2))))
           .flat();
-        assertEquals([claimed?.voids, more], [3, []]);
+        assertEquals([claimed?.expiredClaims, more], [3, []]);
         assert(claimed !== undefined);
         ended.add(claimed.execution.id);
         const change = { status: "succeeded", stepAttempts: 0, finishedAt: NOW } as const;

@@ -1,4 +1,4 @@
-import type { Figures } from "../../src/base/figures.ts";
+import type { Metrics } from "../../src/base/metrics.ts";
 import type { KvNodeLike, OpenKvNode } from "../../src/cache/kv/cluster/node.ts";
 import type { LateExpiry } from "../../src/cache/kv/expiries.ts";
 import { type KvAskOptions, KvFailure } from "../../src/cache/kv/node.ts";
@@ -51,7 +51,7 @@ export class ScriptedKvNode {
     });
     const isConnected = () => open && !this.away && !this.slow;
     const calls = () => this.asked.length;
-    const figures: Figures = {
+    const metrics: Metrics = {
       counters: { cx_total: calls },
       gauges: { cx_active: () => isConnected() ? 1 : 0 },
     };
@@ -60,7 +60,7 @@ export class ScriptedKvNode {
       get connected() {
         return isConnected();
       },
-      figures,
+      metrics,
       ask: (hits, options = {}) => this.#ask(hits, options),
       command: (args) => this.#command(args),
       owe: (late) => void this.owed.push(...late.map(({ key }) => key)),

@@ -132,7 +132,6 @@ const PRIVATE_WORDS = new RegExp(
 );
 /** The same for the words of a name. */
 const PRIVATE_NAMES = [
-  "octet",
   "octets",
   "figure",
   "figures",

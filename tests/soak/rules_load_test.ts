@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { residentMb } from "../harness/process_figures.ts";
+import { residentMb } from "../harness/process_metrics.ts";
 import { RULES } from "../harness/load/rate_limit_message.ts";
 import { runOutage } from "../harness/outage_load.ts";
 import { outageTable } from "../harness/outage_verdict.ts";

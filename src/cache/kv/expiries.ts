@@ -116,7 +116,7 @@ export class KvLateExpiries {
     this.#unconfirmed.at(-1)?.push(...late.slice(0, MAX_UNCONFIRMED - waiting));
   }
 
-  /** Takes what is to be sent after a sweep; without a connection, also what could not be sent. */
+  /** Takes the expiries to send after a sweep; without a connection, also the unsent ones. */
   sweep(isConnected: boolean): LateExpiry[] {
     this.#refused.push(...this.#unconfirmed.shift() ?? []);
     this.#unconfirmed.push([]);

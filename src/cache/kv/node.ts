@@ -1,4 +1,4 @@
-import type { Figures } from "../../base/figures.ts";
+import type { Metrics } from "../../base/metrics.ts";
 import { answeredWithin } from "../../base/wait.ts";
 import type { Caller, Hit } from "../../ratelimit/counter_cache.ts";
 import { Batcher } from "../batcher.ts";
@@ -114,8 +114,8 @@ export class KvNode {
     return this.#pool.connected;
   }
 
-  get figures(): Figures {
-    const { counters, gauges } = this.#pool.figures;
+  get metrics(): Metrics {
+    const { counters, gauges } = this.#pool.metrics;
     return {
       counters: { ...counters, timeouts: () => this.#timeouts, breaker_opened: () => this.#breaker.opened },
       gauges: {

@@ -1,4 +1,4 @@
-import type { Figures } from "../../base/figures.ts";
+import type { Metrics } from "../../base/metrics.ts";
 import type { SharedCacheOptions } from "../shared_cache_options.ts";
 import type { KvConnection, KvConnectionEvents } from "./connection.ts";
 
@@ -54,7 +54,7 @@ export class KvPool {
     return this.#reason === "" ? "no connection" : `no connection: ${this.#reason}`;
   }
 
-  get figures(): Figures {
+  get metrics(): Metrics {
     return {
       counters: {
         cx_total: () => this.#opened,

@@ -1,10 +1,10 @@
 import { crc32 } from "node:zlib";
-import type { Figures } from "../../base/figures.ts";
+import type { Metrics } from "../../base/metrics.ts";
 import { type HostAndPort, hostPort } from "../../base/host_port.ts";
 import type { Caller, CounterCache, Hit } from "../../ratelimit/counter_cache.ts";
 import { CacheError } from "../../ratelimit/errors.ts";
 import { askParts, settleAll } from "../hit_parts.ts";
-import { SummedFigures } from "../summed_figures.ts";
+import { SummedMetrics } from "../summed_metrics.ts";
 import { McHosts, type McSrv } from "./hosts.ts";
 import { storedMcKey } from "./keys.ts";
 import { McNode, type McNodeOptions } from "./node.ts";
@@ -28,9 +28,9 @@ export class McCache implements CounterCache {
   readonly #tally = createMcTally();
   readonly #ready = Promise.withResolvers<void>();
   readonly #hosts: McHosts | undefined;
-  readonly #figures = new SummedFigures(
+  readonly #metrics = new SummedMetrics(
     { counters: ["breaker_opened"], gauges: ["cx_active", "breaker_open"] },
-    () => this.#all().map(({ figures }) => figures),
+    () => this.#all().map(({ metrics }) => metrics),
   );
   /** By position in the list; an address that is listed twice is one node. */
   #nodes: readonly McNode[] = [];
@@ -64,8 +64,8 @@ export class McCache implements CounterCache {
     return this.#nodes.some(({ connected }) => connected);
   }
 
-  get figures(): Figures {
-    const { counters, gauges } = this.#figures;
+  get metrics(): Metrics {
+    const { counters, gauges } = this.#metrics;
     return {
       counters: { ...tallyCounters(this.#tally), ...counters },
       gauges: { ...gauges, nodes: () => new Set(this.#nodes).size },
@@ -148,7 +148,7 @@ export class McCache implements CounterCache {
   async #leave(node: McNode): Promise<void> {
     await node.retire();
     this.#leaving.delete(node);
-    this.#figures.keep(node.figures);
+    this.#metrics.keep(node.metrics);
   }
 
   #all(): McNode[] {

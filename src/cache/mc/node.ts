@@ -1,5 +1,5 @@
 import { errorText } from "../../base/error_text.ts";
-import type { Figures } from "../../base/figures.ts";
+import type { Metrics } from "../../base/metrics.ts";
 import { hostPort } from "../../base/host_port.ts";
 import type { Caller, Hit } from "../../ratelimit/counter_cache.ts";
 import { CacheError } from "../../ratelimit/errors.ts";
@@ -85,7 +85,7 @@ export class McNode {
     return this.#pool.connected;
   }
 
-  get figures(): Figures {
+  get metrics(): Metrics {
     return {
       counters: { breaker_opened: () => this.#breaker.opened },
       gauges: { cx_active: () => this.#pool.size, breaker_open: () => this.#breaker.isOpen ? 1 : 0 },

@@ -1,4 +1,4 @@
-import type { Figures } from "../../base/figures.ts";
+import type { Metrics } from "../../base/metrics.ts";
 
 /** Counters of all nodes, by the names of their metrics. An increment is a step up or down. */
 export type McTally = ReturnType<typeof createMcTally>;
@@ -22,6 +22,6 @@ export function createMcTally() {
 }
 
 /** The counters of a tally, as metrics. */
-export function tallyCounters(tally: Readonly<Record<string, number>>): Figures["counters"] {
+export function tallyCounters(tally: Readonly<Record<string, number>>): Metrics["counters"] {
   return Object.fromEntries(Object.keys(tally).map((name) => [name, () => tally[name] ?? 0]));
 }

@@ -17,7 +17,7 @@ const MAX_KEYS = 5;
 /** What each element was built from. */
 const SHOWN = new WeakMap<HTMLElement, string>();
 /** Labels with functions that return value, detail and state. */
-const FIGURES: readonly (readonly [string, (snapshot: Snapshot) => readonly [string, string, string?]])[] = [
+const METRICS: readonly (readonly [string, (snapshot: Snapshot) => readonly [string, string, string?]])[] = [
   ["Health", ({ healthy, failing, noted }) => {
     const noteText = noted.length > 0 ? `${noted.length} noted` : "no failures";
     const detail = failing.length > 0 ? `${failing.length} failing` : noteText;
@@ -33,7 +33,7 @@ const FIGURES: readonly (readonly [string, (snapshot: Snapshot) => readonly [str
 ];
 
 function openOverview(parts: PageParts): OpenedView {
-  const figures = FIGURES.map(([label, of]) => figure(label, of));
+  const metrics = METRICS.map(([label, of]) => metric(label, of));
   const chart = new RateChart();
   const top = element("span", { class: "top", "aria-hidden": "true" });
   const axis = element(
@@ -55,7 +55,7 @@ function openOverview(parts: PageParts): OpenedView {
   const update = () => {
     const { snapshot, points } = parts.live();
     if (snapshot === undefined) return;
-    for (const { show } of figures) show(snapshot);
+    for (const { show } of metrics) show(snapshot);
     setText(top, `${rateText(chart.update(points))} per second`);
     const now = parts.clock.now();
     refill(health, healthOf(snapshot), [snapshot.failing, snapshot.noted]);
@@ -68,7 +68,7 @@ function openOverview(parts: PageParts): OpenedView {
   };
   update();
   const nodes = [
-    element("div", { class: "figures" }, ...figures.map(({ node }) => node)),
+    element("div", { class: "metrics" }, ...metrics.map(({ node }) => node)),
     panel(
       "Decisions of the last two minutes",
       element("div", { class: "chart" }, top, chart.node, axis),
@@ -86,10 +86,10 @@ function openOverview(parts: PageParts): OpenedView {
   return { nodes, update };
 }
 
-function figure(label: string, of: (typeof FIGURES)[number][1]) {
+function metric(label: string, of: (typeof METRICS)[number][1]) {
   const value = element("p", { class: "value" }, NOTHING);
   const detail = element("p", { class: "note" });
-  const node = element("section", { class: "figure" }, element("h2", {}, label), value, detail);
+  const node = element("section", { class: "metric" }, element("h2", {}, label), value, detail);
   const show = (snapshot: Snapshot) => {
     const [text, detailText, state = ""] = of(snapshot);
     setText(value, text);

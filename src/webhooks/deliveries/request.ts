@@ -16,7 +16,7 @@ export interface DeliveryRequestOptions {
   /** The time in the signed headers. */
   readonly sentAt: number;
   readonly version: string;
-  /** Of an attempt, where its endpoint has none of its own. */
+  /** Of an attempt, where its endpoint sets none. */
   readonly timeoutMs: number;
 }
 

@@ -12,7 +12,7 @@ export interface ClaimedExecution {
   /** Its completed steps, in order. */
   readonly steps: readonly ExecutionStep[];
   /** How often a claim expired since anything was written of it: the process ended during its next step. */
-  readonly voids: number;
+  readonly expiredClaims: number;
   /** Of the input and the results of its steps, at most `MAX_COUNTED_BYTES`. */
   readonly bytes: number;
 }
@@ -24,7 +24,7 @@ export interface ExecutionQueue {
   /** `voided` are those with expired claims. */
   readonly stage: "new" | "begun" | "voided";
   /** The number of expired claims of each. */
-  readonly voids: number;
+  readonly expiredClaims: number;
 }
 
 /** A queue with unclaimed executions that are due. */
@@ -43,7 +43,7 @@ export interface QueueClaim extends ExecutionQueue {
 export const MAX_COUNTED_BYTES = 8 * 1_048_576;
 
 /** Executions with this many expired claims are suspects: they are claimed after all others, one at a time. */
-export const SUSPECT_VOIDS = 3;
+export const SUSPECT_EXPIRED_CLAIMS = 3;
 
 // Goes from queue to queue by the index, without reading all that waits in them.
 const DUE_QUEUES = sql((d) =>
@@ -79,7 +79,7 @@ export function* dueExecutions(now: number): Work<readonly DueQueue[]> {
     triggerId: text(row, "trigger_id"),
     stage: text(row, "stage") as DueQueue["stage"],
     dueAt: integer(row, "next_at"),
-    voids: integer(row, "voids"),
+    expiredClaims: integer(row, "voids"),
   }));
 }
 
@@ -121,7 +121,7 @@ export function* claimExecutions(options: ExecutionClaimOptions): Work<readonly 
   let left = options.maxBytes;
   let hasSuspect = false;
   for (const queue of queues) {
-    const isSuspect = queue.voids >= SUSPECT_VOIDS;
+    const isSuspect = queue.expiredClaims >= SUSPECT_EXPIRED_CLAIMS;
     if (isSuspect && hasSuspect) continue;
     let ofQueue = queue.maxBytes;
     for (const row of yield* candidates(queue, now)) {
@@ -151,7 +151,7 @@ export function* claimExecutions(options: ExecutionClaimOptions): Work<readonly 
       claimId,
       version,
       steps: steps.get(seq) ?? [],
-      voids: integer(row, "voids"),
+      expiredClaims: integer(row, "voids"),
       bytes: bytes.get(seq) ?? 0,
     });
   }
@@ -160,12 +160,12 @@ export function* claimExecutions(options: ExecutionClaimOptions): Work<readonly 
 }
 
 function* candidates(
-  { workflow, triggerId, stage, voids, max }: QueueClaim,
+  { workflow, triggerId, stage, expiredClaims, max }: QueueClaim,
   now: number,
 ): Work<readonly Row[]> {
   if (stage === "voided") {
-    const rows = yield* all(VOIDED, voids, workflow, triggerId, now, max);
-    return voids < SUSPECT_VOIDS ? rows : yield* oneSuspect(rows);
+    const rows = yield* all(VOIDED, expiredClaims, workflow, triggerId, now, max);
+    return expiredClaims < SUSPECT_EXPIRED_CLAIMS ? rows : yield* oneSuspect(rows);
   }
   return yield* all(OF_QUEUE, workflow, triggerId, stage === "begun", now, max);
 }
@@ -182,7 +182,7 @@ const TAKEN = sql((d) =>
 function* oneSuspect(rows: readonly Row[]): Work<readonly Row[]> {
   if (rows.length === 0) return [];
   yield* all(TAKE_TURN);
-  return (yield* get(TAKEN, SUSPECT_VOIDS)) === undefined ? rows.slice(0, 1) : [];
+  return (yield* get(TAKEN, SUSPECT_EXPIRED_CLAIMS)) === undefined ? rows.slice(0, 1) : [];
 }
 
 const CLAIM = sqliteOnly("UPDATE execution SET claim_id = ?, lease_until = ? WHERE id = ?");

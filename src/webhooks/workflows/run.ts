@@ -60,7 +60,7 @@ export interface RunStops {
 }
 
 /** After so many void claims at one step the execution fails: the step may end each process that runs it. */
-const MOST_VOIDS = 20;
+const MAX_EXPIRED_CLAIMS = 20;
 
 const FIRST_COMMIT_WAIT_MS = 100;
 const LONGEST_COMMIT_WAIT_MS = 5_000;
@@ -92,7 +92,7 @@ export class WorkflowRun {
     }
     if (this.#cancelRequested) return await this.#endCancelled();
     if (this.#stops.isStopping()) return "interrupted";
-    if (this.#claimed.voids >= MOST_VOIDS) return await this.#endVoided(workflow);
+    if (this.#claimed.expiredClaims >= MAX_EXPIRED_CLAIMS) return await this.#endVoided(workflow);
     if (this.#execution.startedAt === undefined && !await this.#begin(workflow)) return this.#stopped();
     await this.#at("started");
     return await this.#steps(workflow);
@@ -210,7 +210,7 @@ export class WorkflowRun {
   async #endVoided({ steps }: Workflow): Promise<RunResult> {
     const name = steps[this.#claimed.steps.length]?.name ?? "";
     return await this.#fail(
-      `step "${name}" did not end in ${MOST_VOIDS} attempts: each process that ran it ended before`,
+      `step "${name}" did not end in ${MAX_EXPIRED_CLAIMS} attempts: each process that ran it ended before`,
     );
   }
 

@@ -8,7 +8,7 @@ import {
   dueExecutions,
   type ExecutionQueue,
   MAX_COUNTED_BYTES,
-  SUSPECT_VOIDS,
+  SUSPECT_EXPIRED_CLAIMS,
 } from "../store/execution_claims.ts";
 import { renewExecutionClaims } from "../store/executions.ts";
 import { WorkflowRun, type WorkflowRunOptions } from "./run.ts";
@@ -68,7 +68,7 @@ export class WorkflowRunner {
       onEnd: ({ claimed, queue, bytes }) => {
         this.#shares.add(queue, { runs: -1, bytes: -bytes });
         // Behind a suspect others may wait.
-        if (this.#isHot || claimed.voids >= SUSPECT_VOIDS) this.wake();
+        if (this.#isHot || claimed.expiredClaims >= SUSPECT_EXPIRED_CLAIMS) this.wake();
       },
     });
     this.#loop = new WakeLoop({ clock, pollMs: LOOK_MS, round: () => this.#round() });
@@ -141,10 +141,15 @@ export class WorkflowRunner {
   }
 
   #begin(claimed: ClaimedExecution): void {
-    const { claimId, execution, bytes, voids } = claimed;
+    const { claimId, execution, bytes, expiredClaims } = claimed;
     const { workflow, triggerId, startedAt, leaseUntil = Infinity } = execution;
     const began = startedAt === undefined ? "new" : "begun";
-    const queue: ExecutionQueue = { workflow, triggerId, stage: voids > 0 ? "voided" : began, voids };
+    const queue: ExecutionQueue = {
+      workflow,
+      triggerId,
+      stage: expiredClaims > 0 ? "voided" : began,
+      expiredClaims,
+    };
     const running: Running = { claimed, queue, bytes };
     this.#shares.add(queue, { runs: 1, bytes });
     this.#leases.run(claimId, running, leaseUntil, async (lease) => {

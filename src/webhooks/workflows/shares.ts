@@ -109,7 +109,8 @@ function mayBegin({ held: [workflow, trigger] }: Candidate, free: number): boole
 
 /** Sorts queues; voided ones come last, by the number of their void claims. */
 function compare({ due: one, held: a }: Candidate, { due: other, held: b }: Candidate): number {
-  return one.voids - other.voids || a[0].runs - b[0].runs || a[1].runs - b[1].runs || a[2].runs - b[2].runs ||
+  return one.expiredClaims - other.expiredClaims || a[0].runs - b[0].runs || a[1].runs - b[1].runs ||
+    a[2].runs - b[2].runs ||
     one.dueAt - other.dueAt;
 }
 

@@ -48,7 +48,7 @@ export class LoadRecord implements CallRecord {
   readonly #errors = new Map<string, number>();
   readonly #statuses = new Map<string, number>();
 
-  /** Answers before `measureFrom` are checked and counted, but do not make the figures. */
+  /** Answers before `measureFrom` are checked and counted, but do not make the metrics. */
   constructor(measureFrom = 0) {
     this.#measureFrom = measureFrom;
   }

@@ -26,10 +26,10 @@ Deno.test({
       "redis: hits that /stats says were decided = n = hits answered",
       "redis: sum of all counters = n = hits answered",
     ]);
-    const figures = rounds.map((
+    const metrics = rounds.map((
       { target, calls, cpuSecondsPer100k },
     ) => [target, calls > 0 && cpuSecondsPer100k > 0]);
-    assertEquals(figures, [["echo", true], ["memory", true], ["redis", true]]);
+    assertEquals(metrics, [["echo", true], ["memory", true], ["redis", true]]);
   },
 });
 

@@ -22,7 +22,7 @@ Deno.test({
     const cache = open(redis.url);
     await cache.ready;
     // A further connection might lead to another server, so each one has expiries set again.
-    await until("the connections", () => cache.figures.gauges.cx_active?.() === 3);
+    await until("the connections", () => cache.metrics.gauges.cx_active?.() === 3);
     const one = hit({ expiresInSeconds: 777 });
     const ttl = async () => Number(await redis.command("TTL", one.key));
     await cache.add([one]);

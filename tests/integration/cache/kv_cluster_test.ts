@@ -55,8 +55,8 @@ Deno.test({
     const [moving = ""] = keys;
     assertEquals(await cache.add(hits), [1, 1, 1]);
     await cluster.moveSlot(slotOf(moving), 2);
-    assertEquals([await cache.add(hits), cache.figures.counters.cluster_moved?.()], [[2, 2, 2], 1]);
-    assertEquals([await cache.add(hits), cache.figures.counters.cluster_moved?.()], [[3, 3, 3], 1]);
+    assertEquals([await cache.add(hits), cache.metrics.counters.cluster_moved?.()], [[2, 2, 2], 1]);
+    assertEquals([await cache.add(hits), cache.metrics.counters.cluster_moved?.()], [[3, 3, 3], 1]);
     assertEquals([await cluster.ownerOf(slotOf(moving)), await cluster.sumOf(moving)], [2, 3]);
     await cluster.settled();
     await cluster.moveSlot(slotOf(moving), 0);
@@ -95,7 +95,7 @@ Deno.test({
     assertEquals(seen, steps);
     assertEquals(await cache.add([stays, moves, starts, goes]), [5, 5, 4, 1]);
     assertEquals(Number(await cluster.node(1).command("TTL", starts.key)) > 0, true);
-    assertEquals((cache.figures.counters.cluster_ask?.() ?? 0) >= 6, true);
+    assertEquals((cache.metrics.counters.cluster_ask?.() ?? 0) >= 6, true);
     await cluster.settled();
     await cluster.moveSlot(slotOf(tag), 0);
     await cluster.settled();
@@ -124,7 +124,7 @@ Deno.test({
     await cluster.settled();
     const sums = await Promise.all(hits.map(({ key }) => cluster.sumOf(key)));
     assertEquals([load.errors, sums], [[], hits.map(({ key }) => load.answered.get(key) ?? 0)]);
-    assertEquals((cache.figures.counters.cluster_moved?.() ?? 0) > 0, true);
+    assertEquals((cache.metrics.counters.cluster_moved?.() ?? 0) > 0, true);
   },
 });
 
@@ -245,7 +245,7 @@ Deno.test("kv cluster: without any node calls fail at once, and the outage is to
   const error = await assertRejects(async () => await cache.add([hit()]));
   const message = `Cannot ask key-value cache "cluster": node "127.0.0.1:${port}": `;
   assertEquals(
-    [error.message.startsWith(message), cache.figures.gauges.cx_active?.()],
+    [error.message.startsWith(message), cache.metrics.gauges.cx_active?.()],
     [true, 0],
     error.message,
   );

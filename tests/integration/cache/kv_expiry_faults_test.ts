@@ -14,7 +14,7 @@ Deno.test({
   async fn() {
     await using redis = await startRedis();
     await using cache = openKvCache(redis.url, { timeoutMs: 500 });
-    await until("the connections", () => cache.figures.gauges.cx_active?.() === 3);
+    await until("the connections", () => cache.metrics.gauges.cx_active?.() === 3);
     await cache.add([expiryHit("lost", 1)]);
     await redis.command("FLUSHALL");
     redis.pause();

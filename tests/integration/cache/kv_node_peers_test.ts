@@ -16,7 +16,7 @@ import { sharedRedis } from "../../harness/shared_servers.ts";
 const server = await sharedRedis();
 
 function figure(node: KvNode, name: string): number | undefined {
-  const { counters, gauges } = node.figures;
+  const { counters, gauges } = node.metrics;
   return (counters[name] ?? gauges[name])?.();
 }
 

@@ -37,7 +37,7 @@ async function failureOf(call: Promise<unknown>): Promise<string> {
 }
 
 function figure(node: KvNode, name: string): number | undefined {
-  const { counters, gauges } = node.figures;
+  const { counters, gauges } = node.metrics;
   return (counters[name] ?? gauges[name])?.();
 }
 

@@ -190,13 +190,13 @@ testMc(1, "holds no more connections than it is told", async (_, __, server) => 
         await Promise.all(calls);
       }
       const added = await server.stat("curr_connections") - before;
-      assertEquals([added, cache.figures.gauges["cx_active"]?.()], [expected, expected]);
+      assertEquals([added, cache.metrics.gauges["cx_active"]?.()], [expected, expected]);
     });
     await until("the connections to be closed", async () => await server.stat("curr_connections") === before);
   }
 });
 
-testMc(1, "the figures tell what the node was sent", async (cache, _, server) => {
+testMc(1, "the metrics tell what the node was sent", async (cache, _, server) => {
   const [one, bad] = [hit(), hit()];
   await cache.add([one]);
   await cache.add([one]);
@@ -204,7 +204,7 @@ testMc(1, "the figures tell what the node was sent", async (cache, _, server) =>
   await cache.add([hit({ addend: -1 })]);
   await server.command(`set ${bad.key} 0 0 4\r\ntext`);
   await assertRejects(() => cache.add([bad]));
-  const { counters, gauges } = cache.figures;
+  const { counters, gauges } = cache.metrics;
   const values = Object.fromEntries(
     [...Object.entries(counters), ...Object.entries(gauges)].map(([name, value]) => [name, value()]),
   );
@@ -310,6 +310,6 @@ Deno.test({
     await until("counting on the new nodes", () => cache.add(more).catch(() => undefined));
     const held = (await Promise.all(more.map(({ key }) => holders(key)))).flat();
     assertEquals([...new Set(held)].sort(), [1, 2]);
-    assertEquals([told, cache.figures.gauges["nodes"]?.()], [["false no record", "true "], 2]);
+    assertEquals([told, cache.metrics.gauges["nodes"]?.()], [["false no record", "true "], 2]);
   },
 });

@@ -172,7 +172,7 @@ Deno.test("mc node: after failures in a row nothing is sent for a while, and the
         await until("the connection", () => cache.connected, { intervalMs: 1 });
         await failsInTime(cache, clock);
       }
-      const { gauges, counters } = cache.figures;
+      const { gauges, counters } = cache.metrics;
       assertEquals([gauges["breaker_open"]?.(), counters["breaker_opened"]?.(), counters["timeouts"]?.()], [
         1,
         1,

@@ -54,13 +54,13 @@ for (const engine of ["native", "grpc-js"]) {
 
 Deno.test("process statistics: memory, processor and event loop are told of, whole numbers or not", async () => {
   await using service = await ServeFixture.start({ rules: SHOP });
-  const figures = under(await service.stats(), "ratelimit.process.");
+  const metrics = under(await service.stats(), "ratelimit.process.");
   const names = [
     ...["rss_bytes", "heap_used_bytes", "heap_total_bytes", "external_bytes"],
     ...["cpu_user_ms", "cpu_system_ms", "uptime_seconds"],
   ];
-  assertEquals(names.filter((name) => !((figures[name] ?? 0) > 0)), []);
-  assertEquals((figures["event_loop_delay_ms"] ?? -1) >= 0, true);
+  assertEquals(names.filter((name) => !((metrics[name] ?? 0) > 0)), []);
+  assertEquals((metrics["event_loop_delay_ms"] ?? -1) >= 0, true);
 });
 
 Deno.test("local cache statistics: what is over its limit is looked up and found", async () => {

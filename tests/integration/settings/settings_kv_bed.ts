@@ -23,20 +23,20 @@ export const RULES = {
 `,
 };
 
-/** One of the two key-value caches: its settings, a rule that is counted there, its figures. */
+/** One of the two key-value caches: its settings, a rule that is counted there, its metrics. */
 export interface WhichCache {
   readonly prefix: "KV" | "KV_PERSECOND";
   readonly rule: "open" | "quick";
-  readonly figures: string;
+  readonly metrics: string;
 }
 
 /** The cache of all limits. */
-export const MAIN: WhichCache = { prefix: "KV", rule: "open", figures: "ratelimit.kv_pool" };
+export const MAIN: WhichCache = { prefix: "KV", rule: "open", metrics: "ratelimit.kv_pool" };
 /** The cache of limits per second. */
 export const PER_SECOND: WhichCache = {
   prefix: "KV_PERSECOND",
   rule: "quick",
-  figures: "ratelimit.kv_per_second_pool",
+  metrics: "ratelimit.kv_per_second_pool",
 };
 
 /** The main cache of services whose second one is looked at. */
@@ -69,7 +69,7 @@ export async function statusOnceTried(
   which: WhichCache,
   url: string,
 ): Promise<number> {
-  await tried(service, `${which.figures}.cx_active`, url);
+  await tried(service, `${which.metrics}.cx_active`, url);
   return await statusOf(service, which);
 }
 

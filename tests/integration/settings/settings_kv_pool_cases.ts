@@ -80,7 +80,7 @@ async function keepsConnections(
   await using service = await ServeFixture.start({ env, rules: RULES, clock: NOON });
   await until(`${size} connections`, async () => (await connectionsTo(redis)) === size);
   assertEquals(await statusOf(service, which), 200);
-  const told = await gaugeOf(service, `${which.figures}.cx_active`);
+  const told = await gaugeOf(service, `${which.metrics}.cx_active`);
   assertEquals([await connectionsTo(redis), told], [size, size]);
 }
 
@@ -149,6 +149,6 @@ async function refusalBesideStalled(
 async function connected(service: ServeFixture, which: WhichCache): Promise<void> {
   await until(
     "the connection",
-    async () => (await gaugeOf(service, `${which.figures}.cx_active`)) === 1,
+    async () => (await gaugeOf(service, `${which.metrics}.cx_active`)) === 1,
   );
 }

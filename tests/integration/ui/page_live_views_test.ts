@@ -40,12 +40,12 @@ Deno.test({
 async function overview(weir: PageWeir, opened: OpenedPage): Promise<void> {
   const { page } = opened;
   await opened.isLive();
-  const figure = (title: string) => page.locator(".figure", { hasText: title }).locator(".value");
-  assertEquals(await figure("Health").textContent(), "Healthy");
+  const metric = (title: string) => page.locator(".metric", { hasText: title }).locator(".value");
+  assertEquals(await metric("Health").textContent(), "Healthy");
   assertEquals(await weir.decide("account", "bob", 12), 7);
-  await page.locator(".figure", { hasText: "Decisions since start" }).getByText("7 over the limit")
+  await page.locator(".metric", { hasText: "Decisions since start" }).getByText("7 over the limit")
     .waitFor();
-  assertEquals(await figure("Decisions since start").textContent(), "12");
+  assertEquals(await metric("Decisions since start").textContent(), "12");
   const bar =
     "[...document.querySelectorAll('.chart rect.over')].some((one) => Number(one.getAttribute('height')) > 0)";
   await until("a bar of the chart", () => opened.value(bar));
@@ -152,7 +152,7 @@ async function comeBack(weir: PageWeir, opened: OpenedPage): Promise<void> {
     await opened.connectNow();
     return await opened.page.locator(".live[data-state=live]").count() > 0;
   });
-  await opened.page.locator(".figure", { hasText: "Decisions since start" }).getByText("0", {
+  await opened.page.locator(".metric", { hasText: "Decisions since start" }).getByText("0", {
     exact: true,
   })
     .waitFor();

@@ -90,7 +90,7 @@ Deno.test({
     await step("records of any kind, size and number", () => oddRecords(opened));
     await step("one record of any kind", () => oddRecord(opened));
     await step("who presses twice goes one page on", () => twice(opened));
-    await step("figures of any kind", () => oddFigures(opened));
+    await step("metrics of any kind", () => oddMetrics(opened));
     await step("another version of the service is told", () => otherVersion(opened));
     assertEquals(await opened.problems(), []);
   },
@@ -193,7 +193,7 @@ async function twice(opened: OpenedPage): Promise<void> {
   await page.unrouteAll({ behavior: "ignoreErrors" });
 }
 
-async function oddFigures(opened: OpenedPage): Promise<void> {
+async function oddMetrics(opened: OpenedPage): Promise<void> {
   const { page } = opened;
   const key = `shop_${TURN}_account`;
   const figures = {

@@ -54,8 +54,8 @@ Deno.test("a key file that is lost beside its store: health stays good and says 
   await weir.stop();
 
   await weir.start({ env: { WEBHOOK_ENCRYPTION_KEY: key } });
-  // The figures bring what there is to be said, once a second.
-  await until("figures of the service", async () => await weir.figure("is_dispatcher") === 1);
+  // The metrics bring what there is to be said, once a second.
+  await until("metrics of the service", async () => await weir.figure("is_dispatcher") === 1);
   assertEquals(await weir.health(), { status: 200, text: "OK" });
   await weir.stop();
 });

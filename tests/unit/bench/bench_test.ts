@@ -60,16 +60,16 @@ Deno.test("the statistics must count and decide every call once", () => {
 });
 
 Deno.test("summaries hold medians, and ratios to the echo of the same load or to the first target of the round", () => {
-  const figures = { calls: 100, seconds: 1, p50Ms: 4, p99Ms: 8, cpuSecondsPer100k: 6, generatorBusy: 0.5 };
+  const metrics = { calls: 100, seconds: 1, p50Ms: 4, p99Ms: 8, cpuSecondsPer100k: 6, generatorBusy: 0.5 };
   const summaries = summarize([
-    { scenario: "8x32", target: "echo", ...figures, callsPerSecond: 90 },
-    { scenario: "8x32", target: "memory", ...figures, callsPerSecond: 50, cpuSecondsPer100k: 12 },
-    { scenario: "8x32", target: "echo", ...figures, callsPerSecond: 110, generatorBusy: 0.9 },
-    { scenario: "batch 4", target: "memory", ...figures, callsPerSecond: 70 },
-    { scenario: "8x32 statistics", target: "memory", ...figures, callsPerSecond: 100 },
-    { scenario: "8x32 statistics", target: "memory-push", ...figures, callsPerSecond: 90 },
-    { scenario: "8x32 statistics", target: "memory-push", ...figures, callsPerSecond: 50 },
-    { scenario: "8x32 statistics", target: "memory", ...figures, callsPerSecond: 50 },
+    { scenario: "8x32", target: "echo", ...metrics, callsPerSecond: 90 },
+    { scenario: "8x32", target: "memory", ...metrics, callsPerSecond: 50, cpuSecondsPer100k: 12 },
+    { scenario: "8x32", target: "echo", ...metrics, callsPerSecond: 110, generatorBusy: 0.9 },
+    { scenario: "batch 4", target: "memory", ...metrics, callsPerSecond: 70 },
+    { scenario: "8x32 statistics", target: "memory", ...metrics, callsPerSecond: 100 },
+    { scenario: "8x32 statistics", target: "memory-push", ...metrics, callsPerSecond: 90 },
+    { scenario: "8x32 statistics", target: "memory-push", ...metrics, callsPerSecond: 50 },
+    { scenario: "8x32 statistics", target: "memory", ...metrics, callsPerSecond: 50 },
   ]);
   const same = { p50Ms: 4, p99Ms: 8, cpuSecondsPer100k: 6 };
   assertEquals(summaries, [

@@ -84,7 +84,7 @@ Deno.test("CallSource: keys go round, also in batches and in strides", () => {
   assertThrows(() => new CallSource({ load: "keys", keys: 100, batch: 50, stride: 1 }));
 });
 
-Deno.test("LoadRecord: answers of the warm-up are counted, but make no figures", () => {
+Deno.test("LoadRecord: answers of the warm-up are counted, but make no metrics", () => {
   const record = new LoadRecord(1_000);
   for (const [start, end] of [[0, 900], [990, 1_010], [1_000, 1_500], [1_400, 2_000]] as const) {
     record.begin(start);

@@ -5,14 +5,14 @@ import type { BenchResults, Measurements } from "../../../scripts/bench/measurem
 import { PARTS, readBenchOptions } from "../../../scripts/bench/options.ts";
 import { STORES } from "../../../scripts/bench/postgres.ts";
 import { postgresText } from "../../../scripts/bench/postgres_table.ts";
-import type { Figures, Summary } from "../../../scripts/bench/report.ts";
+import type { Metrics, Summary } from "../../../scripts/bench/report.ts";
 import { SCENARIOS, type TargetName } from "../../../scripts/bench/scenario.ts";
 import { reportText, withSpeedSection } from "../../../scripts/bench/speed_text.ts";
 import { targetRows } from "../../../scripts/bench/target_rows.ts";
 import { throughputSvg } from "../../../scripts/bench/throughput_svg.ts";
 
-const ECHO: Figures = { callsPerSecond: 10_000, p50Ms: 10, p99Ms: 20, cpuSecondsPer100k: 5 };
-const WEIR: Figures = { callsPerSecond: 200_000, p50Ms: 1, p99Ms: 2, cpuSecondsPer100k: 0.25 };
+const ECHO: Metrics = { callsPerSecond: 10_000, p50Ms: 10, p99Ms: 20, cpuSecondsPer100k: 5 };
+const WEIR: Metrics = { callsPerSecond: 200_000, p50Ms: 1, p99Ms: 2, cpuSecondsPer100k: 0.25 };
 const TIME = { fewNs: 100, manyNs: 110, ratio: 1.1 };
 
 /** Every target is hit. */
@@ -201,7 +201,7 @@ function summaryOf(scenario: string, target: TargetName): Summary {
   return { ...same, toEcho: ratios(median), toFirst: 1 };
 }
 
-function ratios(median: Figures): Figures {
+function ratios(median: Metrics): Metrics {
   return {
     callsPerSecond: median.callsPerSecond / ECHO.callsPerSecond,
     p50Ms: median.p50Ms / ECHO.p50Ms,

@@ -45,37 +45,37 @@ class HeldCache implements CounterCache {
 function open(
   maxInFlight: number,
   clock: Clock = new FakeClock(),
-): { held: HeldCache; cache: InFlightCache; figures: () => number[] } {
+): { held: HeldCache; cache: InFlightCache; metrics: () => number[] } {
   const held = new HeldCache();
   const cache = new InFlightCache(held, { maxInFlight, backend: "kv", timeoutMs: 1_000, clock });
-  const { counters, gauges } = cache.figures;
-  const figures = () => [gauges["in_flight"]?.() ?? -1, counters["in_flight_refused"]?.() ?? -1];
-  return { held, cache, figures };
+  const { counters, gauges } = cache.metrics;
+  const metrics = () => [gauges["in_flight"]?.() ?? -1, counters["in_flight_refused"]?.() ?? -1];
+  return { held, cache, metrics };
 }
 
 const hits = (count: number): Hit[] => Array.from({ length: count }, () => hit());
 
 Deno.test("in flight: hits are counted until they are answered, or fail", async () => {
-  const { held, cache, figures } = open(10);
+  const { held, cache, metrics } = open(10);
   const [added, read, failed] = [cache.add(hits(2)), cache.read(hits(3)), cache.add(hits(4))];
-  assertEquals(figures(), [9, 0]);
+  assertEquals(metrics(), [9, 0]);
   held.next().resolve([1, 2]);
-  assertEquals([await added, figures()], [[1, 2], [7, 0]]);
+  assertEquals([await added, metrics()], [[1, 2], [7, 0]]);
   held.next().resolve([5, 6, 7]);
-  assertEquals([await read, figures()], [[5, 6, 7], [4, 0]]);
+  assertEquals([await read, metrics()], [[5, 6, 7], [4, 0]]);
   held.next().reject(new Error("gone"));
   const error = await assertRejects(async () => await failed);
-  assertEquals([error.message, figures()], ["gone", [0, 0]]);
+  assertEquals([error.message, metrics()], ["gone", [0, 0]]);
 });
 
 Deno.test("in flight: who waited may ask again at once", async () => {
-  const { held, cache, figures } = open(1);
+  const { held, cache, metrics } = open(1);
   const first = cache.add(hits(1));
   const again = Promise.resolve(first).then(() => cache.add(hits(1)));
   held.next().resolve([1]);
   await first;
   held.next().resolve([2]);
-  assertEquals([await again, figures()], [[2], [0, 0]]);
+  assertEquals([await again, metrics()], [[2], [0, 0]]);
 });
 
 const REFUSED: readonly (readonly [title: string, before: readonly number[], then: number, state: string])[] =
@@ -88,7 +88,7 @@ const REFUSED: readonly (readonly [title: string, before: readonly number[], the
 for (const verb of ["add", "read"] as const) {
   for (const [title, before, then, state] of REFUSED) {
     Deno.test(`in flight, ${verb}: ${title} is refused at once and not asked for`, async () => {
-      const { held, cache, figures } = open(4);
+      const { held, cache, metrics } = open(4);
       const waiting = before.map((count) => cache.add(hits(count)));
       const inFlight = before.reduce((sum, count) => sum + count);
       const error = assertThrows(() => cache[verb](hits(then)));
@@ -97,23 +97,23 @@ for (const verb of ["add", "read"] as const) {
         [name, message, backend],
         ["CacheError", `too many hits wait for the cache: ${state}`, "kv"],
       );
-      assertEquals([held.asked.length, figures()], [before.length, [inFlight, 1]]);
+      assertEquals([held.asked.length, metrics()], [before.length, [inFlight, 1]]);
       for (const _ of before) held.next().resolve([]);
       await Promise.all(waiting);
       const next = cache[verb](hits(then));
       held.next().resolve([]);
-      assertEquals([await next, figures()], [[], [0, 1]]);
+      assertEquals([await next, metrics()], [[], [0, 1]]);
     });
   }
 }
 
 Deno.test("in flight: exactly up to the bound all are asked for", async () => {
-  const { held, cache, figures } = open(4);
+  const { held, cache, metrics } = open(4);
   const waiting = [cache.add(hits(1)), cache.add(hits(2)), cache.add(hits(1))];
-  assertEquals(figures(), [4, 0]);
+  assertEquals(metrics(), [4, 0]);
   for (const _ of waiting) held.next().resolve([]);
   await Promise.all(waiting);
-  assertEquals(figures(), [0, 0]);
+  assertEquals(metrics(), [0, 0]);
 });
 
 Deno.test("in flight: what is answered at once, or fails at once, never waits", async () => {
@@ -125,8 +125,8 @@ Deno.test("in flight: what is answered at once, or fails at once, never waits", 
   };
   const failures = Array.from({ length: 3 }, () => assertThrows(() => cache.add(hits(1))).message);
   const [inFlight, refused] = [
-    cache.figures.gauges["in_flight"],
-    cache.figures.counters["in_flight_refused"],
+    cache.metrics.gauges["in_flight"],
+    cache.metrics.counters["in_flight_refused"],
   ];
   assertEquals([failures, inFlight?.(), refused?.()], [Array(3).fill("broken"), 0, 0]);
   await cache.close();

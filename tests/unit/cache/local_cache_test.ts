@@ -40,10 +40,10 @@ Deno.test("local cache: stays within its bytes; what was used longest ago gives 
   assertEquals(cache.bytes <= 400, true);
 });
 
-Deno.test("local cache: its figures tell what became of keys and lookups", () => {
+Deno.test("local cache: its metrics tell what became of keys and lookups", () => {
   const cache = new OverLimitCache(400);
-  const figures = () =>
-    Object.fromEntries(Object.entries(cache.figures.gauges).map(([name, read]) => [name, read()]));
+  const metrics = () =>
+    Object.fromEntries(Object.entries(cache.metrics.gauges).map(([name, read]) => [name, read()]));
   const none = {
     entryCount: 0,
     hitCount: 0,
@@ -54,25 +54,25 @@ Deno.test("local cache: its figures tell what became of keys and lookups", () =>
     evacuateCount: 0,
     averageAccessTime: 0,
   };
-  assertEquals(figures(), none);
-  assertEquals(cache.figures.counters, {});
+  assertEquals(metrics(), none);
+  assertEquals(cache.metrics.counters, {});
   cache.set("a", 1, 160, 100);
   cache.set("b", 1, 160, 104);
-  assertEquals(figures(), { ...none, entryCount: 2, averageAccessTime: 102 });
+  assertEquals(metrics(), { ...none, entryCount: 2, averageAccessTime: 102 });
   cache.get("a", 108);
   cache.get("nobody", 108);
   cache.set("b", 2, 160, 110);
   const used = { entryCount: 2, hitCount: 1, missCount: 1, lookupCount: 2, overwriteCount: 1 };
-  assertEquals(figures(), { ...none, ...used, averageAccessTime: 109 });
+  assertEquals(metrics(), { ...none, ...used, averageAccessTime: 109 });
   cache.set("c", 1, 111, 110);
   cache.set("d", 1, 160, 110);
   const full = { ...none, ...used, entryCount: 3, evacuateCount: 1, averageAccessTime: 110 };
-  assertEquals(figures(), full);
+  assertEquals(metrics(), full);
   cache.get("c", 111);
   const looked = { missCount: 2, lookupCount: 3, expiredCount: 1, entryCount: 2 };
-  assertEquals(figures(), { ...full, ...looked });
+  assertEquals(metrics(), { ...full, ...looked });
   for (const key of ["e", "f"]) cache.set(key, 1, 300, 160);
-  assertEquals(figures(), {
+  assertEquals(metrics(), {
     ...full,
     ...looked,
     entryCount: 3,
@@ -80,5 +80,5 @@ Deno.test("local cache: its figures tell what became of keys and lookups", () =>
     averageAccessTime: (110 + 160 + 160) / 3,
   });
   for (const key of ["b", "d", "e", "f"]) cache.forget(key);
-  assertEquals([cache.bytes, figures().averageAccessTime], [0, 0]);
+  assertEquals([cache.bytes, metrics().averageAccessTime], [0, 0]);
 });

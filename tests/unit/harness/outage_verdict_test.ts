@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { type OutageFacts, OutageRecord, type PhaseFigures } from "../../harness/outage_record.ts";
+import { type OutageFacts, OutageRecord, type PhaseMetrics } from "../../harness/outage_record.ts";
 import { outageTable, problemsOf } from "../../harness/outage_verdict.ts";
 
 const LIMITS = { rate: 100, callMs: 350, growthMb: 20, recoveryMs: 5_000 };
@@ -60,10 +60,10 @@ Deno.test("OutageRecord: whatever is neither OK nor UNAVAILABLE is a fault", () 
 
 const GOOD: OutageFacts = {
   phases: [
-    figures("warm-up", { ok: 110, refused: 5, longestMs: 900, mostMb: 90 }),
-    figures("before", { ok: 100, longestMs: 350, mostMb: 100 }),
-    figures("away", { refused: 91, longestMs: 350, mostMb: 120 }),
-    figures("back", { ok: 95, refused: 5 }),
+    metrics("warm-up", { ok: 110, refused: 5, longestMs: 900, mostMb: 90 }),
+    metrics("before", { ok: 100, longestMs: 350, mostMb: 100 }),
+    metrics("away", { refused: 91, longestMs: 350, mostMb: 120 }),
+    metrics("back", { ok: 95, refused: 5 }),
   ],
   firstOkMs: 5_000,
   lastRefusedMs: 4_000,
@@ -89,7 +89,7 @@ const BAD: readonly [name: string, facts: OutageFacts, problems: readonly string
   ["memory grew", but("away", { mostMb: 120.4 }), ["away: memory grew by 20.4 MB, more than 20"]],
   ["memory had been higher in the warm-up", {
     ...GOOD,
-    phases: [figures("warm-up", { ok: 110, mostMb: 110 }), ...but("away", { mostMb: 130 }).phases.slice(1)],
+    phases: [metrics("warm-up", { ok: 110, mostMb: 110 }), ...but("away", { mostMb: 130 }).phases.slice(1)],
   }, []],
   ["memory was not seen", but("before", { mostMb: 0 }), [
     "resident memory was not seen",
@@ -114,7 +114,7 @@ for (const [name, facts, problems] of BAD) {
 }
 
 Deno.test("outageTable: a row for each phase", () => {
-  const phases = [figures("away", { refused: 1_234, longestMs: 250.04, leastMb: 99.94, mostMb: 101 })];
+  const phases = [metrics("away", { refused: 1_234, longestMs: 250.04, leastMb: 99.94, mostMb: 101 })];
   assertEquals(outageTable({ stop: { ...GOOD, phases } }).split("\n"), [
     "| outage | phase | seconds | OK | UNAVAILABLE | longest ms | resident MB |",
     "| --- | --- | --- | --- | --- | --- | --- |",
@@ -122,11 +122,11 @@ Deno.test("outageTable: a row for each phase", () => {
   ]);
 });
 
-function figures(phase: PhaseFigures["phase"], part: Partial<PhaseFigures>): PhaseFigures {
+function metrics(phase: PhaseMetrics["phase"], part: Partial<PhaseMetrics>): PhaseMetrics {
   return { phase, seconds: 1, ok: 0, refused: 0, longestMs: 1, leastMb: 0, mostMb: 0, ...part };
 }
 
-function but(phase: PhaseFigures["phase"], part: Partial<PhaseFigures>): OutageFacts {
+function but(phase: PhaseMetrics["phase"], part: Partial<PhaseMetrics>): OutageFacts {
   return { ...GOOD, phases: GOOD.phases.map((one) => one.phase === phase ? { ...one, ...part } : one) };
 }
 

@@ -136,13 +136,13 @@ const FIGURES: readonly (readonly [path: string, names: readonly string[]])[] = 
 ];
 
 for (const [path, names] of FIGURES) {
-  Deno.test(`${path} shows figures as lines`, async () => {
+  Deno.test(`${path} shows metrics as lines`, async () => {
     const served = serveDebug();
     const text = await (await served.fetch(path)).text();
     const lines = text.trimEnd().split("\n");
     for (const line of lines) assertMatch(line, /^[\w.]+: \d+$/);
-    const figures = new Map(lines.map((line) => [line.split(": ")[0], Number(line.split(": ")[1])]));
-    for (const name of names) assert((figures.get(name) ?? 0) > 0, name);
+    const metrics = new Map(lines.map((line) => [line.split(": ")[0], Number(line.split(": ")[1])]));
+    for (const name of names) assert((metrics.get(name) ?? 0) > 0, name);
   });
 }
 

@@ -129,7 +129,7 @@ Deno.test("statistics: a timer is created once, and has two lines on the page", 
 Deno.test("statistics: metrics of a part have its prefix and are read when statistics are", () => {
   const store = new StatsStore(10);
   let size = 1;
-  store.addFigures("ratelimit.part", { counters: { made: () => 7 }, gauges: { size: () => size } });
+  store.addMetrics("ratelimit.part", { counters: { made: () => 7 }, gauges: { size: () => size } });
   size = 2;
   assertEquals(new Map(store.counters()).get("ratelimit.part.made"), 7);
   assertEquals(store.gauges(), new Map([["ratelimit.part.size", 2]]));

@@ -5,7 +5,7 @@ function tokens(session: Session) {
   return [session.tokenFor("live"), session.tokenFor("administration"), session.holdsToken];
 }
 
-Deno.test("page: the token of the administration is used for the live figures too", () => {
+Deno.test("page: the token of the administration is used for the live metrics too", () => {
   const session = new Session();
   assertEquals(tokens(session), [undefined, undefined, false]);
   session.store("live", "debug");
@@ -13,7 +13,7 @@ Deno.test("page: the token of the administration is used for the live figures to
   assertEquals(tokens(session), ["admin", "admin", true]);
 });
 
-Deno.test("page: a token for the live figures is tried for the administration once", () => {
+Deno.test("page: a token for the live metrics is tried for the administration once", () => {
   const session = new Session();
   session.store("live", "debug");
   assertEquals(tokens(session), ["debug", "debug", true]);

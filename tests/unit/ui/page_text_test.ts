@@ -12,7 +12,7 @@ import {
   wordsIn,
 } from "../../../src/ui/page/typed_text.ts";
 
-Deno.test("page: figures as people read them", () => {
+Deno.test("page: metrics as people read them", () => {
   assertEquals([0, 999, 1_234_567].map(countText), ["0", "999", "1,234,567"]);
   assertEquals([null, 0, 2.34, 99.96, 1_234.5].map(rateText), ["–", "0", "2.3", "100", "1,235"]);
   assertEquals([null, 0, 0.1234, 1].map(shareText), ["–", "0%", "12.3%", "100%"]);

@@ -1,5 +1,5 @@
 import { errorText } from "../../../base/error_text.ts";
-import type { Figures } from "../../../base/figures.ts";
+import type { Metrics } from "../../../base/metrics.ts";
 import type { Caller, CounterCache, Hit } from "../../../ratelimit/counter_cache.ts";
 import { kvError } from "../cache.ts";
 import { noAnswer } from "../connection.ts";
@@ -44,8 +44,8 @@ export class KvCluster implements CounterCache {
     return this.#topology.ready;
   }
 
-  get figures(): Figures {
-    return this.#topology.figures;
+  get metrics(): Metrics {
+    return this.#topology.metrics;
   }
 
   add(hits: readonly Hit[], caller?: Caller): Promise<number[]> {

@@ -10,7 +10,7 @@ const FAILING_MS = 10_000;
 /** A node with its connections, as the cluster uses it. */
 export type KvNodeLike = Pick<
   KvNode,
-  "ready" | "connected" | "figures" | "ask" | "command" | "owe" | "close"
+  "ready" | "connected" | "metrics" | "ask" | "command" | "owe" | "close"
 >;
 
 /** Opens a node. `placeExpiry` takes expiries that it cannot send; returns whether another node has them. */

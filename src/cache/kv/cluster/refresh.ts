@@ -18,7 +18,7 @@ export class KvClusterRefresh {
   #next: { readonly dueAt: number; readonly cancel: () => void } | undefined;
   #isClosed = false;
 
-  /** `look` reads the state and returns whether all is well; it never throws. */
+  /** `look` reads the state and returns whether all nodes are healthy; it never throws. */
   constructor(look: () => Promise<boolean>, options: Pick<SharedCacheOptions, "clock" | "random">) {
     this.#look = look;
     this.#options = options;

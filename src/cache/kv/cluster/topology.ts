@@ -1,10 +1,10 @@
 import { errorText } from "../../../base/error_text.ts";
-import type { Figures } from "../../../base/figures.ts";
+import type { Metrics } from "../../../base/metrics.ts";
 import { type HostAndPort, hostPort } from "../../../base/host_port.ts";
 import { noAnswer } from "../connection.ts";
 import type { LateExpiry } from "../expiries.ts";
 import type { SharedCacheOptions } from "../../shared_cache_options.ts";
-import { SummedFigures } from "../../summed_figures.ts";
+import { SummedMetrics } from "../../summed_metrics.ts";
 import { KvClusterNode, type OpenKvNode } from "./node.ts";
 import { KvClusterRefresh } from "./refresh.ts";
 import { KvClusterWaits } from "./waits.ts";
@@ -30,7 +30,7 @@ export class KvTopology {
   readonly tally = { moved: 0, asked: 0, refreshes: 0 };
   /** Why the cluster cannot be asked. */
   reason = "no node has answered";
-  readonly #figures: SummedFigures;
+  readonly #metrics: SummedMetrics;
   readonly #options: KvTopologyOptions;
   readonly #ready = Promise.withResolvers<void>();
   readonly #waits: KvClusterWaits;
@@ -51,16 +51,16 @@ export class KvTopology {
     this.#waits = new KvClusterWaits(options.clock);
     this.refresh = new KvClusterRefresh(() => this.#look(), options);
     const [first] = options.seeds.flatMap((seed) => this.open(seed) ?? []);
-    const { counters, gauges }: Figures = first?.kv.figures ?? { counters: {}, gauges: {} };
-    this.#figures = new SummedFigures(
+    const { counters, gauges }: Metrics = first?.kv.metrics ?? { counters: {}, gauges: {} };
+    this.#metrics = new SummedMetrics(
       { counters: Object.keys(counters), gauges: Object.keys(gauges) },
-      () => [...this.#nodes.values()].map(({ kv }) => kv.figures),
+      () => [...this.#nodes.values()].map(({ kv }) => kv.metrics),
     );
     this.refresh.start();
   }
 
-  get figures(): Figures {
-    const { counters, gauges } = this.#figures;
+  get metrics(): Metrics {
+    const { counters, gauges } = this.#metrics;
     return {
       counters: {
         ...counters,
@@ -204,7 +204,7 @@ export class KvTopology {
       for (const node of [...this.#nodes.values()]) {
         if (this.#named.has(node) || !node.takeIdle() || this.#table.includes(node)) continue;
         this.#nodes.delete(node.address);
-        this.#figures.keep(node.kv.figures);
+        this.#metrics.keep(node.kv.metrics);
         node.close().catch(() => {});
       }
       if (this.#nodes.size > this.#named.size) this.#planRetire();

@@ -1,7 +1,7 @@
 import { MIGRATIONS, refuseVersion } from "../schema.ts";
 import type { SqliteConnection } from "./connection.ts";
 
-/** Migrates the tables to the newest version and returns it; several processes may do so at once. */
+/** Migrates the tables to the newest version and returns it; several processes may do so concurrently. */
 export function migrate(connection: SqliteConnection, migrations = MIGRATIONS.sqlite): number {
   const newest = migrations.length;
   if (schemaVersion(connection) === newest) return newest;

@@ -4,9 +4,9 @@ import type { DueQueue } from "../../../../src/webhooks/store/execution_claims.t
 
 const BYTES = 1_000;
 
-function queue(name: string, stage: DueQueue["stage"] = "new", dueAt = 0, voids = 0): DueQueue {
+function queue(name: string, stage: DueQueue["stage"] = "new", dueAt = 0, expiredClaims = 0): DueQueue {
   const [workflow = "", triggerId = ""] = name.split("/");
-  return { workflow, triggerId, stage, dueAt, voids };
+  return { workflow, triggerId, stage, dueAt, expiredClaims };
 }
 
 /** What is claimed until nothing more may be, a look at a time, where there is always more. */

@@ -123,7 +123,7 @@ Deno.test("kv cluster call: only the hits that were sent on go to the node that 
   assertEquals(await cache.add(hits("k3", "k2")), [70, 8]);
   const asked = ["a:1", "d:1"].map((address) => nodes.at(address).asked);
   assertEquals(asked, [[["k2", "k3", "k2", "k3"], ["k2"]], [["k3", "k3"], ["k3"]]]);
-  assertEquals(cache.figures.counters.cluster_moved?.(), 2);
+  assertEquals(cache.metrics.counters.cluster_moved?.(), 2);
   await cache.close();
 });
 

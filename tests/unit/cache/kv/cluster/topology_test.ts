@@ -142,12 +142,12 @@ Deno.test("kv cluster topology: a node that is not named any more is closed once
   for (const address of ["a:1", "b:1"]) nodes.at(address).slots = () => [[0, 16_383, ["b", 1]]];
   await pass(clock, 60_000);
   assertEquals([topology.nodeOf(0)?.address, a.closed], ["b:1", 0]);
-  assertEquals(topology.figures.counters.cx_total?.(), 1);
+  assertEquals(topology.metrics.counters.cx_total?.(), 1);
   a.gate.resolve();
   assertEquals(await call, [1]);
   await pass(clock, 11_000);
   assertEquals([a.closed, nodes.at("b:1").closed], [1, 0]);
-  assertEquals([topology.figures.counters.cx_total?.(), topology.figures.gauges.cluster_nodes?.()], [1, 1]);
+  assertEquals([topology.metrics.counters.cx_total?.(), topology.metrics.gauges.cluster_nodes?.()], [1, 1]);
   await topology.close();
   assertEquals([a.closed, nodes.at("b:1").closed, clock.waiting], [1, 1, 0]);
 });
