@@ -83,8 +83,8 @@ const WRONG: readonly (readonly [args: readonly string[], code: number, line: st
   [
     ["store", "check", "--store", "postgres://u:secret@h:x/d"],
     1,
-    "Cannot use the address of PostgreSQL: its port is no number from 1 to 65535 " +
-    "(a / or ? in a password is written %2F, %3F)",
+    "Cannot use the address of PostgreSQL: expected a port from 1 to 65535 " +
+    "(write a / or ? in a password as %2F or %3F)",
   ],
   [["store", "backup"], 2, 'Cannot run "store backup": FILE is missing'],
   [
