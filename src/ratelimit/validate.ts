@@ -1,5 +1,5 @@
 import { InvalidRequestError } from "./errors.ts";
-import type { Descriptor, RateLimitRequest } from "./request.ts";
+import type { Descriptor, LimitOverride, RateLimitRequest } from "./request.ts";
 import { MAX_REQUESTS_PER_UNIT } from "./limit.ts";
 
 /** Maximum number of descriptors per request. */
@@ -43,7 +43,10 @@ function validateDescriptor(descriptor: Descriptor, index: number): void {
   if (hitsAddend !== undefined && !(hitsAddend >= 0 && hitsAddend <= MAX_HITS)) {
     throw invalidDescriptor(index, "hitsAddend", "must not have a hits_addend beyond 2^53");
   }
-  if (limit === undefined) return;
+  if (limit !== undefined) validateOverride(limit, index);
+}
+
+function validateOverride(limit: LimitOverride, index: number): void {
   if (limit.unit === undefined) {
     const found = "must name a known unit in its limit: SECOND, MINUTE, HOUR, DAY, WEEK, MONTH or YEAR";
     throw invalidDescriptor(index, "limit.unit", found);
