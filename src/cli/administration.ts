@@ -30,13 +30,11 @@ export function administrationCommands(): RunnableCommand[] {
   }));
 }
 
-/** With the flags of every command. */
 function documented(command: AdministrationCommand): Command {
   const all = command.shown.as === "list" ? { all: ALL } : {};
   return { ...command, flags: { ...command.flags, ...all, ...PRINT_FLAGS, ...TARGET_FLAGS } };
 }
 
-/** A command line of a command. */
 interface Run {
   readonly command: AdministrationCommand;
   readonly given: GivenCommand;

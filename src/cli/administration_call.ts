@@ -11,14 +11,12 @@ export interface AdministrationCall {
   readonly path: string;
   readonly query: Readonly<Record<string, string>>;
   readonly headers: Readonly<Record<string, string>>;
-  /** JSON; absent for none. */
   readonly body?: string | undefined;
 }
 
 /** What a call is made of in addition to the command line. */
 export interface CallSources {
   readonly now: number;
-  /** The text of a file that the command line names. */
   readonly readText: (path: string) => Promise<string>;
 }
 
@@ -61,12 +59,10 @@ class CallParts {
   readonly #body: Record<string, JsonValue> = {};
   readonly #takenBy = new Map<string, string>();
 
-  /** Whether the body holds a field. */
   get hasBody(): boolean {
     return Object.keys(this.#body).length > 0;
   }
 
-  /** JSON; absent for none. */
   get body(): string | undefined {
     return this.hasBody ? JSON.stringify(this.#body) : undefined;
   }

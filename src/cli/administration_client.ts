@@ -137,7 +137,6 @@ export async function callAdministration(
   return { text: body, record: record ?? {} };
 }
 
-/** The problem details of a refusal in one line. */
 function refusalLine(words: string, status: number, problem: JsonObject | undefined): string {
   const text = (name: string) => {
     const value = problem?.[name];

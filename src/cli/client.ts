@@ -103,7 +103,6 @@ function readTls(flags: GivenFlags): TlsFiles | undefined {
   return isTls ? files : undefined;
 }
 
-/** Files of TLS, in PEM. */
 interface TlsFiles {
   readonly ca: string | undefined;
   readonly cert: string | undefined;
@@ -112,14 +111,11 @@ interface TlsFiles {
 
 /** A call of one method, for one answer. */
 export interface UnaryCall<Answer> {
-  /** `host:port` or `unix:/path`. */
   readonly address: string;
-  /** Such as `/package.Service/Method`. */
   readonly method: string;
   readonly request: Uint8Array;
   readonly decode: (bytes: Uint8Array) => Answer;
   readonly timeoutMs: number;
-  /** Absent for plain text. */
   readonly tls: TlsFiles | undefined;
 }
 

@@ -85,7 +85,6 @@ export interface CommandFlag {
 
 /** A command as data: the source of its help, its parser and its documentation. */
 export interface Command {
-  /** Such as `endpoints add`. */
   readonly words: string;
   /** Names of the required arguments, such as `ID`. */
   readonly args: readonly string[];

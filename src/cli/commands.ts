@@ -62,7 +62,6 @@ const COMMANDS: readonly RunnableCommand[] = [
 
 /** The options of `runCommand`. */
 export type RunOptions = Partial<CommandOptions> & Pick<CommandOptions, "environment" | "output"> & {
-  /** Of Weir. */
   readonly version?: string;
 };
 

@@ -111,7 +111,6 @@ function ownPage({ environment }: CommandOptions): URL {
   return new URL(`http${isTls ? "s" : ""}://${hostPort({ host: name, port })}${PAGE}`);
 }
 
-/** Asks for the health of the server as a whole. */
 async function askByGrpc(address: string, timeoutMs: number): Promise<HealthAnswer> {
   const response = await callUnary({
     ...{ address, timeoutMs, tls: undefined, method: METHOD },
@@ -123,19 +122,15 @@ async function askByGrpc(address: string, timeoutMs: number): Promise<HealthAnsw
   return { isHealthy: name === "SERVING", text };
 }
 
-/** Where to ask for health. */
 interface HealthPage {
   readonly url: URL;
   /** Trusted certificates; without them the usual ones, and any for our own service. */
   readonly ca: string | undefined;
-  /** Of this environment, on this machine. */
   readonly isOwn: boolean;
 }
 
-/** The health that a service reports. */
 interface HealthAnswer {
   readonly isHealthy: boolean;
-  /** One line. */
   readonly text: string;
 }
 
@@ -154,7 +149,6 @@ async function askHealthPage(
     throw new CommandError(`Cannot ask "${page.url.href}": ${plainText(reason)}`, { cause: error });
   } finally {
     cancel();
-    // Closes the connection.
     overdue.abort();
   }
 }

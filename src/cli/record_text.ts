@@ -1,7 +1,6 @@
 import { isRawNumber, type JsonObject, type JsonValue } from "../base/exact_json.ts";
 import { plainText, shortened } from "./plain_text.ts";
 
-/** Characters of a cell; identifiers have 36. */
 const MAX_CELL = 60;
 const NOTHING = "-";
 
@@ -11,7 +10,6 @@ export class TableText {
   readonly #widths: number[];
   #hasHead = false;
 
-  /** `columns` are the names of fields. */
   constructor(columns: readonly string[]) {
     this.#columns = columns;
     this.#widths = columns.map(widthOf);

@@ -8,7 +8,6 @@ import { JsonReader, JsonRequestError, messageFields } from "../http/json_reader
 
 /** A request and when it was made. */
 export interface TimedRequest extends RateLimitRequest {
-  /** Milliseconds since the epoch. */
   readonly time: number;
 }
 

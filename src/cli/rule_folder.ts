@@ -13,9 +13,7 @@ export const MERGE_FLAG: CommandFlag = {
 /** Which rule files are read, and how they are merged. */
 export interface RuleFolder {
   readonly folder: string;
-  /** Several files may define the same domain. */
   readonly merge: boolean;
-  /** Files whose name starts with a dot are skipped. */
   readonly ignoreDotFiles: boolean;
 }
 
@@ -38,11 +36,8 @@ export function settingsFor(environment: Environment, names: readonly string[]):
 
 /** What was found in a folder. */
 export interface RuleFolderReading {
-  /** Absent when some problem is an error. */
   readonly rules: Rules | undefined;
-  /** In the order of the files. */
   readonly problems: readonly Problem[];
-  /** How many files hold rules. */
   readonly files: number;
 }
 

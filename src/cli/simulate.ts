@@ -95,16 +95,12 @@ function wholeOf(flags: GivenFlags, name: string, otherwise: number): number {
   throw new FlagError(`Invalid --${name} "${text}": expected an integer`);
 }
 
-/** What `weir simulate` was asked for. */
 interface SimulateOptions {
   readonly config: RuleFolder;
   /** Absent where there is nothing to compare with. */
   readonly against: RuleFolder | undefined;
-  /** A file, or `-`. */
   readonly requests: string;
-  /** Most requests of each kind of change that are shown. */
   readonly maxChanges: number;
-  /** More wrong lines end the simulation. */
   readonly maxWrong: number;
   readonly json: boolean;
 }
@@ -158,7 +154,6 @@ function nameOf(requests: string): string {
   return requests === STANDARD_INPUT ? "standard input" : requests;
 }
 
-/** What a run is made with. */
 interface RunOptions extends Pick<CommandOptions, "output"> {
   readonly rules: Rules;
   /** Absent where there is nothing to compare with. */
@@ -167,7 +162,6 @@ interface RunOptions extends Pick<CommandOptions, "output"> {
   readonly wanted: SimulateOptions;
 }
 
-/** One pass over the requests. */
 class SimulationRun {
   readonly #options: RunOptions;
   readonly #clock = new SimulatedClock();
@@ -209,7 +203,6 @@ class SimulationRun {
     for (const cache of this.#caches) await cache.close();
   }
 
-  /** Prints the summary and answers the exit code. */
   finish(): number {
     const { wanted, output } = this.#options;
     if (this.#tally.requests === 0) {

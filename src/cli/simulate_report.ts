@@ -9,7 +9,6 @@ import type { TimedRequest } from "./request_lines.ts";
 
 /** A decision that is shown: one that changes, or one over its limit where nothing is compared. */
 export interface FoundDecision {
-  /** Number of its line. */
   readonly line: number;
   readonly request: TimedRequest;
   readonly before: SimulatedDecision | undefined;
@@ -21,7 +20,6 @@ export interface FoundDecision {
 export interface SimulationSummary {
   readonly tally: SimulationTally;
   readonly compares: boolean;
-  /** Lines that were wrong. */
   readonly wrong: number;
   readonly first: number;
   readonly last: number;
@@ -32,13 +30,10 @@ export interface SimulationSummary {
     /** Those whose window may have lost its counters. */
     readonly tooLate: number;
   };
-  /** Evicted counters. */
   readonly evicted: number;
-  /** Requests that were found and not shown. */
   readonly hidden: Readonly<Record<ChangeKind, number>>;
 }
 
-/** Most characters of a descriptor that are shown. */
 const MAX_SHOWN = 200;
 const KIND_TEXTS: Readonly<Record<ChangeKind, string>> = {
   toOverLimit: "OK -> OVER_LIMIT",

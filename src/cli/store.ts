@@ -108,7 +108,6 @@ async function move({ flags }: GivenCommand, { output, ...options }: CommandOpti
   return 0;
 }
 
-/** The remaining steps. */
 function notesOf(
   { keyFile, replaced }: { readonly keyFile: string | undefined; readonly replaced: number },
 ): readonly string[] {

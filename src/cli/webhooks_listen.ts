@@ -61,13 +61,10 @@ async function listen({ flags }: GivenCommand, options: CommandOptions): Promise
   return 0;
 }
 
-/** Prints one or two lines for each delivery. */
 class Receiver {
   readonly #checking: Checking;
   readonly #options: CommandOptions;
-  /** The remaining failures, in order. */
   readonly #failures: { readonly how: Failure["how"]; left: number }[];
-  /** How often each delivery came. */
   readonly #seen = new Map<string, number>();
   #received = 0;
   #verified = 0;
@@ -78,13 +75,11 @@ class Receiver {
     this.#failures = failures.map(({ how, times }) => ({ how, left: times }));
   }
 
-  /** The last line. */
   get summary(): string {
     const verified = this.#checking.secrets.length === 0 ? "" : `, ${this.#verified} verified`;
     return `Ended: ${this.#received} received${verified}`;
   }
 
-  /** Answers one request. */
   async receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
       if (request.method !== "POST") {

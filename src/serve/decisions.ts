@@ -6,7 +6,7 @@ import { RateLimitService } from "../ratelimit/service.ts";
 import type { ServiceParts } from "./parts.ts";
 import type { Settings } from "../settings/table.ts";
 
-/** How decisions are made, as the settings say. */
+/** The policy of the settings. */
 export function policyOf(settings: Settings): Policy {
   return {
     cacheKeyPrefix: settings.CACHE_KEY_PREFIX,
@@ -27,13 +27,13 @@ export function policyOf(settings: Settings): Policy {
   };
 }
 
-/** The service that decides, and a look at its counters. */
+/** The service that decides, and its counters. */
 export interface OpenService {
   readonly service: RateLimitService;
   readonly counters: LiveCounters;
 }
 
-/** The service that decides, over this cache. */
+/** Opens the service that decides, over this cache. */
 export function openService(
   { settings, clock, random, stats }: ServiceParts,
   { cache, fallback }: Pick<OpenCache, "cache" | "fallback">,

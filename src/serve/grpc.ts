@@ -11,7 +11,7 @@ import { serverCalls } from "../stats/server_calls.ts";
 import { ThrottledLog } from "../telemetry/throttled_log.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 
-/** Loads what is used where gRPC is opened: a package only by who uses it. */
+/** Loads the modules that gRPC requires with these settings. */
 export async function loadGrpc(settings: ServiceParts["settings"]): Promise<void> {
   await Promise.all([
     ...(settings.GRPC_ENGINE === "native"
@@ -24,12 +24,12 @@ export async function loadGrpc(settings: ServiceParts["settings"]): Promise<void
   ]);
 }
 
-/** Serves gRPC where the settings say: decisions, health and reflection. */
+/** Serves decisions, health and reflection by gRPC. */
 export async function openGrpc(
   parts: ServiceParts,
   tracing: Pick<Tracing, "grpcService">,
   decide: Decide,
-): Promise<GrpcEngine> {
+): Promise<Pick<GrpcEngine, "address" | "close">> {
   const { settings, logger, clock, random, health, stats } = parts;
   const refusals = new ThrottledLog(logger, { clock });
   const decisions = createRateLimitGrpcService(decide, {
@@ -62,26 +62,26 @@ export async function openGrpc(
     clock,
     random,
   };
-  const engine = settings.GRPC_SERVER_USE_TLS
-    ? await startWithTls(parts, start, options)
-    : await start(options);
+  const secured = settings.GRPC_SERVER_USE_TLS ? await startWithTls(parts, start, options) : undefined;
+  const engine = secured?.engine ?? await start(options);
   const { acceptor } = engine;
   stats.addGauge("ratelimit.process.grpc_connections", () => engine.connections);
   stats.addCounter("ratelimit.process.grpc_connections_refused", () => acceptor.refused);
   addListenerMetrics(parts, "grpc", acceptor);
-  return engine;
+  const close = (graceMs: number) => (secured ?? engine).close(graceMs);
+  return { address: engine.address, close };
 }
 
-/** Starts the engine with the certificates of the settings, and keeps it on those that the files hold. */
+/** Starts the engine with TLS, whose files are reloaded when they change. */
 async function startWithTls(
   { settings, logger, clock, stats }: ServiceParts,
   start: (options: GrpcEngineOptions) => Promise<GrpcEngine>,
   options: GrpcEngineOptions,
-): Promise<GrpcEngine> {
+): Promise<{ readonly engine: GrpcEngine; close(graceMs: number): Promise<void> }> {
   const { GRPC_SERVER_TLS_CERT: cert, GRPC_SERVER_TLS_KEY: key, GRPC_CLIENT_TLS_CACERT: ca } = settings;
   const { ServerTls } = await import("../grpc/server_tls.ts");
   const tls = await ServerTls.open({
-    // The settings are not read when one of the two is missing.
+    // Settings with only one of the two are refused.
     files: { cert: cert ?? "", key: key ?? "", ca },
     names: { cert: "GRPC_SERVER_TLS_CERT", key: "GRPC_SERVER_TLS_KEY", ca: "GRPC_CLIENT_TLS_CACERT" },
     clientName: settings.GRPC_CLIENT_TLS_SAN,
@@ -98,12 +98,7 @@ async function startWithTls(
   stats.addCounter("ratelimit.process.grpc_tls_reloaded", () => tls.figures.reloaded);
   stats.addCounter("ratelimit.process.grpc_tls_reload_failed", () => tls.figures.failed);
   return {
-    address: engine.address,
-    acceptor: engine.acceptor,
-    get connections() {
-      return engine.connections;
-    },
-    renewTls: (pair) => engine.renewTls(pair),
+    engine,
     async close(graceMs) {
       await Promise.all([tls.close(), engine.close(graceMs)]);
     },

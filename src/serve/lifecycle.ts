@@ -1,42 +1,42 @@
 import { aborted } from "../base/wait.ts";
 import { hostPort } from "../base/host_port.ts";
 import type { HttpListener } from "../http/listen.ts";
+import type { Logger } from "../base/log.ts";
 import type { ServiceParts } from "./parts.ts";
 
-/** The part of a service that was not asked for. */
+/** A part of the service that is off. */
 export const NOT_OPENED = { close: () => Promise.resolve() } as const;
 
-/** Where a listener is: `host:port`. */
+/** The address of a listener: `host:port`. */
 export function addressOf({ hostname, port }: Pick<HttpListener, "hostname" | "port">): string {
   return hostPort({ host: hostname, port });
 }
 
-/** What a service has opened; closed in the opposite order when it stops or when it cannot start. */
+/** The open parts of a service, closed in the opposite order when it stops or cannot start. */
 export class OpenedParts {
   readonly #stack = new AsyncDisposableStack();
-  readonly #parts: Pick<ServiceParts, "logger">;
+  readonly #logger: Logger;
 
-  constructor(parts: Pick<ServiceParts, "logger">) {
-    this.#parts = parts;
+  constructor({ logger }: Pick<ServiceParts, "logger">) {
+    this.#logger = logger;
   }
 
-  /** Closes at the end what is being opened. Whoever awaits the promise that this returns learns when that fails. */
+  /** Closes a part at the end that is being opened. Returns the same promise, for its failure. */
   opening<Part extends { close(): Promise<void> }>(opening: Promise<Part>): Promise<Part> {
     const opened = opening.catch(() => undefined);
     this.#stack.defer(async () => await (await opened)?.close());
     return opening;
   }
 
-  /** Runs `close` at the end. */
   defer(close: () => void | Promise<void>): void {
     this.#stack.defer(close);
   }
 
-  /** Logs where a port is and closes it at the end; does nothing for one that was not asked for. */
+  /** Logs the address of a listener, if there is one, and closes it at the end. */
   listener(listener: HttpListener | undefined, purpose: string): void {
     if (listener === undefined) return;
     this.#stack.defer(() => listener.close(0));
-    this.#parts.logger.warning(`Listening for ${purpose} on '${addressOf(listener)}'`);
+    this.#logger.warning(`Listening for ${purpose} on '${addressOf(listener)}'`);
   }
 
   /** Closes everything, the last part first. */
@@ -45,10 +45,7 @@ export class OpenedParts {
   }
 }
 
-/**
- * Waits for the signal and stops the service: health fails immediately, and after the delay that load balancers need
- * `close` is called.
- */
+/** Stops the service on the signal: health fails immediately, `close` follows after the delay for load balancers. */
 export async function stopOn(
   signal: AbortSignal,
   { health, logger, clock, settings }: ServiceParts,
@@ -58,9 +55,7 @@ export async function stopOn(
   health.set("sigterm", false, "the service is stopping");
   drain();
   logger.warning("Stopping");
-  const { promise, resolve } = Promise.withResolvers<void>();
-  clock.after(settings.SHUTDOWN_DELAY, resolve);
-  await promise;
+  await new Promise<void>((resolve) => void clock.after(settings.SHUTDOWN_DELAY, resolve));
   await close();
   logger.warning("Stopped");
 }

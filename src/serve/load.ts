@@ -1,9 +1,6 @@
 import type { Settings } from "../settings/read_settings.ts";
 
-/**
- * Loads what every service needs and no thread has to wait for. Nothing is imported for the first time once the ports are
- * open: it would fail while no file descriptor is left.
- */
+/** Loads what every service requires before its ports open: a later import would fail without a free file descriptor. */
 export async function loadListeners(settings: Settings) {
   const [ports, cache, service, pull, http, grpc] = await Promise.all([
     import("./shared_ports.ts"),

@@ -4,7 +4,7 @@ import { Health } from "../base/health.ts";
 import type { Settings } from "../settings/table.ts";
 import { StatsStore } from "../stats/store.ts";
 
-/** What every part of a service is made with. */
+/** What every part of a service works with. */
 export interface ServiceParts {
   readonly settings: Settings;
   readonly logger: Logger;
@@ -15,11 +15,11 @@ export interface ServiceParts {
   readonly stats: StatsStore;
 }
 
-/** What a service may be started with in addition to its settings. */
+/** The parts that a caller may provide. */
 export interface PartsOptions
   extends Pick<ServiceParts, "logger">, Partial<Omit<ServiceParts, "settings" | "logger">> {}
 
-/** The parts as they are when nothing is open yet. */
+/** The parts of a service that is not open yet. */
 export function makeParts(settings: Settings, options: PartsOptions): ServiceParts {
   const { logger, clock = systemClock, random = Math.random } = options;
   const { health = new Health(), stats = new StatsStore(settings.STATS_MAX_KEYS) } = options;

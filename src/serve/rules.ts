@@ -7,29 +7,22 @@ import type { Rules } from "../ratelimit/rules.ts";
 import type { RateLimitService } from "../ratelimit/service.ts";
 import type { ServiceParts } from "./parts.ts";
 
-/** How loading went. */
-export interface RulesStatus {
-  /** When the rules in force came, in milliseconds since the epoch; absent before the first. */
-  readonly loadedAt: number | undefined;
-  /** Why the last load failed; absent where it did not. */
-  readonly error: string | undefined;
-}
-
 /** Rules that are loaded and kept up to date. */
 export interface OpenRules {
-  /** Settles when the first good configuration is in. */
+  /** Settles when the first good configuration is loaded. */
   readonly firstRules: Promise<void>;
-  /** What the configuration server calls the rules in force; empty for files, and before the first. */
+  /** The version of the configuration server; empty for files, and before the first. */
   readonly version: () => string;
-  readonly status: () => RulesStatus;
-  /** Loads again, whether something changed or not. */
+  /** When the rules were loaded, in milliseconds since the epoch, and why the last load failed, if it did. */
+  readonly status: () => { readonly loadedAt: number | undefined; readonly error: string | undefined };
+  /** Reloads, whether something changed or not. */
   readonly reload: () => void;
-  /** Every good configuration goes to this service, beginning with one that is in. */
+  /** Applies every good configuration to this service, the loaded one first. */
   decideBy(service: Pick<RateLimitService, "setRules">): void;
   close(): Promise<void>;
 }
 
-/** Starts loading the rules from where the settings say, before there is a service that decides by them. */
+/** Starts loading the rules, before there is a service that decides by them. */
 export async function openRules(parts: ServiceParts): Promise<OpenRules> {
   const { settings, logger, clock, health, stats } = parts;
   const provider = settings.CONFIG_TYPE === "GRPC_XDS_SOTW" ? await xdsProvider(parts) : fileProvider(parts);
@@ -67,7 +60,7 @@ export async function openRules(parts: ServiceParts): Promise<OpenRules> {
   };
 }
 
-/** The first problems of a load that failed, a line each. */
+/** The first problems of a failed load, one per line. */
 function errorOf(load: LastLoad | undefined): string | undefined {
   if (load === undefined || load.ok) return undefined;
   const errors = load.problems.filter(({ severity }) => severity === "error").map(problemText);
@@ -86,14 +79,14 @@ function fileProvider({ settings, logger }: ServiceParts): RulesProvider {
     ignoreDotFiles: settings.RUNTIME_IGNOREDOTFILES,
     watchRoot: settings.RUNTIME_WATCH_ROOT,
     mergeDomains: settings.MERGE_DOMAIN_CONFIG,
-    // A worker lives in the time of the machine, whatever the time of the decisions is.
+    // The worker uses the clock of the machine, whatever the clock of the decisions is.
     clock: systemClock,
     logger,
   });
 }
 
 async function xdsProvider({ settings, logger, clock, random }: ServiceParts): Promise<RulesProvider> {
-  // A package is loaded only by who uses it.
+  // Loads its package only where it is used.
   const { createXdsProvider } = await import("../config/xds_provider.ts");
   const tls = {
     cert: settings.CONFIG_GRPC_XDS_CLIENT_TLS_CERT,
@@ -108,10 +101,7 @@ async function xdsProvider({ settings, logger, clock, random }: ServiceParts): P
       tls: settings.CONFIG_GRPC_XDS_SERVER_USE_TLS ? tls : undefined,
       maxMessageBytes: settings.XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES ?? DEFAULT_MESSAGE_BYTES,
     },
-    node: {
-      id: settings.CONFIG_GRPC_XDS_NODE_ID,
-      metadata: settings.CONFIG_GRPC_XDS_NODE_METADATA,
-    },
+    node: { id: settings.CONFIG_GRPC_XDS_NODE_ID, metadata: settings.CONFIG_GRPC_XDS_NODE_METADATA },
     waits: {
       retryMs: settings.CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL,
       initialMs: settings.XDS_CLIENT_BACKOFF_INITIAL_INTERVAL,
@@ -124,5 +114,5 @@ async function xdsProvider({ settings, logger, clock, random }: ServiceParts): P
   });
 }
 
-/** What clients of gRPC take without being told. */
+/** The default of gRPC clients. */
 const DEFAULT_MESSAGE_BYTES = 4 * 1024 * 1024;

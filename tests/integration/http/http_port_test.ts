@@ -243,7 +243,7 @@ Deno.test("a connection that is left at the end of the grace is cut", async () =
   served.clock.advance(250);
   await closed;
   assertEquals([await raw.ended(), served.clock.waiting], [true, 0]);
-  assertEquals(served.log.lines.at(-1)?.message, "HTTP connections cut at the end of the grace");
+  assertEquals(served.log.lines.at(-1)?.message, "HTTP connections closed after the grace");
 });
 
 Deno.test("a connection beyond the limit takes the place of one that is between two requests", async () => {

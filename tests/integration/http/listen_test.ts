@@ -175,7 +175,7 @@ Deno.test("debug port: a peer that never finishes its request does not hold up t
   const { hostname, port } = served.listener;
   assertEquals(served.log.lines.at(-1), {
     level: "warning",
-    message: "HTTP connections left open at the end of the grace",
+    message: "HTTP connections left open after the grace",
     fields: { hostname, port },
   });
   raw.close();
