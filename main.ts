@@ -14,7 +14,6 @@ import { settledWithin, unlessAborted } from "./src/base/wait.ts";
 import { checkRuntime } from "./src/cli/runtime_check.ts";
 import { openAdministration } from "./src/serve/administration.ts";
 import { addressOf, OpenedParts, stopOn } from "./src/serve/lifecycle.ts";
-import { loadListeners } from "./src/serve/load.ts";
 import { makeParts, type PartsOptions, type ServiceParts } from "./src/serve/parts.ts";
 import { openRules } from "./src/serve/rules.ts";
 import { openSinks } from "./src/serve/sinks.ts";
@@ -132,6 +131,22 @@ export async function serve(
     await opened.close();
     throw error;
   }
+}
+
+/** Loads what every service requires before its ports open: a later import would fail without a free file descriptor. */
+async function loadListeners(settings: Settings) {
+  const [ports, cache, service, pull, http, grpc] = await Promise.all([
+    import("./src/serve/shared_ports.ts"),
+    import("./src/serve/cache.ts"),
+    import("./src/serve/decisions.ts"),
+    import("./src/serve/metrics.ts"),
+    import("./src/serve/http.ts"),
+    import("./src/serve/grpc.ts").then(async (module) => {
+      await module.loadGrpc(settings);
+      return module;
+    }),
+  ]);
+  return { ...ports, ...cache, ...service, ...pull, ...http, ...grpc };
 }
 
 /** Adds the metrics of the process; returns a function that ends them. */

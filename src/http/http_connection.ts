@@ -1,10 +1,10 @@
 import { Buffer } from "node:buffer";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../base/clock.ts";
+import { STATUS_PHRASES } from "../base/problem_details.ts";
 import { problemResponse, type Refusal } from "./problem.ts";
 import { BodyDecoder } from "./request_body.ts";
 import { headTooLarge, MAX_HEAD_BYTES, readRequestHead, type RequestHead } from "./request_head.ts";
-import { responseBytes } from "./response_bytes.ts";
 import { BAD_TARGET, REQUEST_ID_HEADER, requestIdOf } from "./router.ts";
 import type { RunningRequests } from "./running_requests.ts";
 
@@ -28,6 +28,8 @@ const LOWER_CASE = /[a-z]/;
 const REQUESTS_IN_TURN = 16;
 const UNSERVED: Refusal = { kind: "not_implemented", reason: "the method is not served" };
 const EMPTY = Buffer.alloc(0);
+/** Statuses whose answers have no body and no length. */
+const WITHOUT_BODY = [204, 304];
 const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
 const LATE_HEAD: Refusal = { kind: "timeout", reason: "the head of the request was not whole in time" };
 
@@ -324,4 +326,33 @@ class ClientRequest extends Request {
     this.#hasLeft = true;
     this.#gone?.abort();
   }
+}
+
+/** A response in HTTP/1.1. */
+function responseBytes(response: Response, { body, isLast, now }: {
+  readonly body: Uint8Array | undefined;
+  readonly isLast: boolean;
+  readonly now: number;
+}): Buffer {
+  const { status, headers } = response;
+  let head = `HTTP/1.1 ${status} ${STATUS_PHRASES[status] ?? ""}\r\n`;
+  for (const [name, value] of headers) head += `${name}: ${value}\r\n`;
+  const hasLength = headers.has("content-length") || WITHOUT_BODY.includes(status);
+  if (!hasLength) head += `content-length: ${body?.length ?? 0}\r\n`;
+  head += `date: ${dateText(now)}\r\n`;
+  if (isLast && !headers.has("connection")) head += "connection: close\r\n";
+  const start = Buffer.from(`${head}\r\n`, "latin1");
+  return body === undefined ? start : Buffer.concat([start, body]);
+}
+
+let shownSecond = -1;
+let shownDate = "";
+
+function dateText(now: number): string {
+  const second = Math.floor(now / 1_000);
+  if (second !== shownSecond) {
+    shownSecond = second;
+    shownDate = new Date(second * 1_000).toUTCString();
+  }
+  return shownDate;
 }

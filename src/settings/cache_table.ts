@@ -1,6 +1,6 @@
 import { dialAddress, parseSrvName } from "./address_parsers.ts";
-import { duration, integer, listOf, oneOf, parseText } from "./parsers.ts";
-import { file, flag, inGroup } from "./rows.ts";
+import { listOf } from "./parsers.ts";
+import { choice, count, file, flag, inGroup, text, time } from "./rows.ts";
 import type { Parsed } from "./setting.ts";
 
 const CACHE = inGroup("Cache", {
@@ -10,40 +10,33 @@ const CACHE = inGroup("Cache", {
     doc: "Where counters live: `kv` for a key-value cache, `memory` for this process alone, `mc` for a " +
       "memcached-style cache; any other value means `kv`.",
   },
-  MEMORY_MAX_KEYS: {
-    parse: integer({ min: 1 }),
-    default: "1000000",
-    doc: "How many counters the `memory` back end holds before those that expire first are evicted.",
-  },
-  CACHE_KEY_PREFIX: {
-    parse: parseText,
-    default: "",
-    doc: "Prefix of every cache key.",
-  },
-  EXPIRATION_JITTER_MAX_SECONDS: {
-    parse: integer({ min: 0, max: 2_147_483_647 }),
-    default: "300",
-    doc:
-      "Counters are kept longer than their window by a random number of seconds below this; 0 switches it off.",
-  },
-  LOCAL_CACHE_SIZE_IN_BYTES: {
-    parse: integer({ min: 0 }),
-    default: "0",
-    doc:
-      "Bytes for remembering keys over their limit, so that the cache is not asked for them; 0 switches it off.",
-  },
-  CACHE_ON_FAILURE: {
-    parse: oneOf(["error", "allow", "deny", "local"]),
-    default: "error",
-    doc:
-      "The answer while the cache fails: `error` (unavailable), `allow` (OK), `deny` (OVER_LIMIT), or `local`, " +
+  MEMORY_MAX_KEYS: count(
+    "1000000",
+    "How many counters the `memory` back end holds before those that expire first are evicted.",
+    { min: 1 },
+  ),
+  CACHE_KEY_PREFIX: text("", "Prefix of every cache key."),
+  EXPIRATION_JITTER_MAX_SECONDS: count(
+    "300",
+    "Counters are kept longer than their window by a random number of seconds below this; 0 switches it off.",
+    { min: 0, max: 2_147_483_647 },
+  ),
+  LOCAL_CACHE_SIZE_IN_BYTES: count(
+    "0",
+    "Bytes for remembering keys over their limit, so that the cache is not asked for them; 0 switches it off.",
+    { min: 0 },
+  ),
+  CACHE_ON_FAILURE: choice(
+    ["error", "allow", "deny", "local"],
+    "error",
+    "The answer while the cache fails: `error` (unavailable), `allow` (OK), `deny` (OVER_LIMIT), or `local`, " +
       "which counts in this process; a rule's `on_cache_failure` takes precedence.",
-  },
-  MAX_IN_FLIGHT: {
-    parse: integer({ min: 1 }),
-    default: "10000",
-    doc: "How many hits may wait for the cache before further calls fail immediately.",
-  },
+  ),
+  MAX_IN_FLIGHT: count(
+    "10000",
+    "How many hits may wait for the cache before further calls fail immediately.",
+    { min: 1 },
+  ),
 });
 
 const MEMCACHED_CACHE = inGroup("Memcached-style cache", {
@@ -57,23 +50,18 @@ const MEMCACHED_CACHE = inGroup("Memcached-style cache", {
     whenUnset: "see `MC_HOST_PORT`",
     doc: "SRV record that lists the nodes, instead of `MC_HOST_PORT`.",
   },
-  MC_SRV_REFRESH: {
-    parse: duration(),
-    default: "0",
-    doc: "Duration after which the SRV record is looked up again; 0 means never.",
-  },
-  MC_MAX_IDLE_CONNS: {
-    parse: integer({ min: 0 }),
-    default: "2",
-    doc:
-      "How many connections are kept open to each node at most: the first one immediately, a further one when " +
+  MC_SRV_REFRESH: time("0", "Duration after which the SRV record is looked up again; 0 means never."),
+  MC_MAX_IDLE_CONNS: count(
+    "2",
+    "How many connections are kept open to each node at most: the first one immediately, a further one when " +
       "all others wait for replies; 0 means 1.",
-  },
-  MC_TIMEOUT: {
-    parse: duration({ min: "1ms" }),
-    default: "500ms",
-    doc: "Duration that bounds connecting, writing and reading; no decision waits longer for the cache.",
-  },
+    { min: 0 },
+  ),
+  MC_TIMEOUT: time(
+    "500ms",
+    "Duration that bounds connecting, writing and reading; no decision waits longer for the cache.",
+    { min: "1ms" },
+  ),
   MC_KEY_DIGEST: flag(
     "false",
     "`true` stores keys that memcached cannot hold (blanks, control characters, over 250 bytes) under a " +

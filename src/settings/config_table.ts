@@ -1,28 +1,23 @@
 import { parseDialTarget } from "./address_parsers.ts";
-import { duration, float, integer, mapBy, oneOf, parseHeaderName, parsePath, parseText } from "./parsers.ts";
-import { file, flag, inGroup } from "./rows.ts";
+import { float, integer, mapBy, parseHeaderName, parsePath, parseText } from "./parsers.ts";
+import { choice, file, flag, inGroup, text, time } from "./rows.ts";
 
 const RULES = inGroup("Rules", {
-  CONFIG_TYPE: {
-    parse: oneOf(["FILE", "GRPC_XDS_SOTW"]),
-    default: "FILE",
-    doc: "Where rules come from: `FILE` for a folder, `GRPC_XDS_SOTW` for a configuration server.",
-  },
+  CONFIG_TYPE: choice(
+    ["FILE", "GRPC_XDS_SOTW"],
+    "FILE",
+    "Where rules come from: `FILE` for a folder, `GRPC_XDS_SOTW` for a configuration server.",
+  ),
   RUNTIME_ROOT: {
     parse: parsePath,
     default: "/srv/runtime_data/current",
     doc: "Folder, often a symlink, that contains the rule files.",
   },
-  RUNTIME_SUBDIRECTORY: {
-    parse: parseText,
-    default: "",
-    doc: "Folder below `RUNTIME_ROOT`; empty for none.",
-  },
-  RUNTIME_APPDIRECTORY: {
-    parse: parseText,
-    default: "config",
-    doc: "Folder below `RUNTIME_SUBDIRECTORY` that holds the rule files, `*.yaml` and `*.yml`.",
-  },
+  RUNTIME_SUBDIRECTORY: text("", "Folder below `RUNTIME_ROOT`; empty for none."),
+  RUNTIME_APPDIRECTORY: text(
+    "config",
+    "Folder below `RUNTIME_SUBDIRECTORY` that holds the rule files, `*.yaml` and `*.yml`.",
+  ),
   RUNTIME_IGNOREDOTFILES: flag("false", "`true` skips rule files whose name starts with a dot."),
   RUNTIME_WATCH_ROOT: flag(
     "true",
@@ -40,11 +35,7 @@ const RULES = inGroup("Rules", {
 });
 
 const CONFIGURATION_SERVER = inGroup("Configuration server", {
-  CONFIG_GRPC_XDS_NODE_ID: {
-    parse: parseText,
-    default: "default",
-    doc: "Name by which this node asks the configuration server.",
-  },
+  CONFIG_GRPC_XDS_NODE_ID: text("default", "Name by which this node asks the configuration server."),
   CONFIG_GRPC_XDS_NODE_METADATA: {
     parse: mapBy("="),
     default: "",
@@ -55,11 +46,10 @@ const CONFIGURATION_SERVER = inGroup("Configuration server", {
     default: "localhost:18000",
     doc: "Address of the configuration server: `host:port`.",
   },
-  CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: {
-    parse: duration(),
-    default: "3s",
-    doc: "Duration of the wait before the first new attempt when a stream that had delivered rules ends.",
-  },
+  CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: time(
+    "3s",
+    "Duration of the wait before the first new attempt when a stream that had delivered rules ends.",
+  ),
   CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: {
     parse: mapBy(":"),
     default: "",
@@ -80,17 +70,11 @@ const CONFIGURATION_SERVER = inGroup("Configuration server", {
     whenUnset: "the host of the address",
     doc: "Name that the configuration server's certificate must carry.",
   },
-  XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: {
-    parse: duration(),
-    default: "10s",
-    doc:
-      "Duration of the first wait between attempts to reach the configuration server; it doubles each time.",
-  },
-  XDS_CLIENT_BACKOFF_MAX_INTERVAL: {
-    parse: duration(),
-    default: "60s",
-    doc: "Duration of the longest wait between those attempts.",
-  },
+  XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: time(
+    "10s",
+    "Duration of the first wait between attempts to reach the configuration server; it doubles each time.",
+  ),
+  XDS_CLIENT_BACKOFF_MAX_INTERVAL: time("60s", "Duration of the longest wait between those attempts."),
   XDS_CLIENT_BACKOFF_RANDOM_FACTOR: {
     parse: float({ min: 0, max: 1 }),
     default: "0.5",

@@ -1,5 +1,5 @@
-import { duration, integer, oneOf, parseText } from "./parsers.ts";
-import { file, flag, inGroup } from "./rows.ts";
+import { integer, oneOf, parseText } from "./parsers.ts";
+import { count, file, flag, inGroup, time } from "./rows.ts";
 import type { Setting } from "./setting.ts";
 
 const KEY_VALUE_CACHE = inGroup("Key-value cache", {
@@ -33,20 +33,16 @@ const KEY_VALUE_CACHE = inGroup("Key-value cache", {
     doc: "Login of the sentinel nodes: `password` or `user:password`.",
     secret: true,
   },
-  KV_TIMEOUT: {
-    parse: duration({ min: "1ms" }),
-    default: "10s",
-    doc: "Duration that bounds connecting, writing and reading; no decision waits longer for the cache.",
-  },
+  KV_TIMEOUT: time(
+    "10s",
+    "Duration that bounds connecting, writing and reading; no decision waits longer for the cache.",
+    { min: "1ms" },
+  ),
   KV_HEALTH_CHECK_ACTIVE_CONNECTION: flag(
     "false",
     "`true` makes the service unhealthy while no connection to the cache is open.",
   ),
-  KV_POOL_SIZE: {
-    parse: integer({ min: 1 }),
-    default: "10",
-    doc: "How many connections are kept open, in a cluster to each node.",
-  },
+  KV_POOL_SIZE: count("10", "How many connections are kept open, in a cluster to each node.", { min: 1 }),
   KV_POOL_ON_EMPTY_BEHAVIOR: {
     parse: oneOf(["CREATE", "ERROR", "WAIT"], { anyCase: true }),
     default: "CREATE",
@@ -54,47 +50,36 @@ const KEY_VALUE_CACHE = inGroup("Key-value cache", {
       "When every connection stays taken for `KV_POOL_ON_EMPTY_WAIT_DURATION`: `CREATE` one more, fail with " +
       "`ERROR`, or `WAIT` on.",
   },
-  KV_POOL_ON_EMPTY_WAIT_DURATION: {
-    parse: duration(),
-    default: "1s",
-    doc:
-      "Duration of the wait for a free connection; at or above `KV_TIMEOUT` it is half of the time that a call " +
+  KV_POOL_ON_EMPTY_WAIT_DURATION: time(
+    "1s",
+    "Duration of the wait for a free connection; at or above `KV_TIMEOUT` it is half of the time that a call " +
       "has left.",
-  },
-  KV_PIPELINE_WINDOW: {
-    parse: duration(),
-    default: "0",
-    doc:
-      "Duration for which commands are batched before they are sent, such as `150us`; 0 sends immediately. Below " +
+  ),
+  KV_PIPELINE_WINDOW: time(
+    "0",
+    "Duration for which commands are batched before they are sent, such as `150us`; 0 sends immediately. Below " +
       "2ms the wait keeps the thread busy.",
-  },
+  ),
   KV_PIPELINE_LIMIT: {
     parse: integer({ min: 0 }),
     default: "0",
     doc: "Accepted and without effect.",
     deprecated: "batches have no fixed length; the pipeline window alone decides when they are sent",
   },
-  KV_CLUSTER_PIPELINE_PARALLELISM: {
-    parse: integer({ min: 0 }),
-    default: "0",
-    doc: "How many cluster nodes one call asks concurrently; 0 means all.",
-  },
-  KV_STARTUP_INITIAL_INTERVAL: {
-    parse: duration(),
-    default: "1s",
-    doc: "Duration of the first wait between attempts to connect at start; it doubles each time.",
-  },
-  KV_STARTUP_MAX_INTERVAL: {
-    parse: duration(),
-    default: "30s",
-    doc: "Duration of the longest wait between those attempts.",
-  },
-  KV_STARTUP_MAX_ELAPSED_TIME: {
-    parse: duration(),
-    default: "0",
-    doc:
-      "Duration after which those attempts are given up and the process ends with exit code 1; 0 means never.",
-  },
+  KV_CLUSTER_PIPELINE_PARALLELISM: count(
+    "0",
+    "How many cluster nodes one call asks concurrently; 0 means all.",
+    { min: 0 },
+  ),
+  KV_STARTUP_INITIAL_INTERVAL: time(
+    "1s",
+    "Duration of the first wait between attempts to connect at start; it doubles each time.",
+  ),
+  KV_STARTUP_MAX_INTERVAL: time("30s", "Duration of the longest wait between those attempts."),
+  KV_STARTUP_MAX_ELAPSED_TIME: time(
+    "0",
+    "Duration after which those attempts are given up and the process ends with exit code 1; 0 means never.",
+  ),
   KV_TLS: flag("false", "`true` enables TLS to the key-value cache."),
   KV_TLS_CLIENT_CERT: file(
     "PEM file with the certificate shown to the key-value caches, read at each connect.",

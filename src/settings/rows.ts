@@ -1,4 +1,13 @@
-import { parseBoolean, parsePath } from "./parsers.ts";
+import {
+  duration,
+  type DurationRange,
+  integer,
+  oneOf,
+  parseBoolean,
+  parsePath,
+  parseText,
+  type Range,
+} from "./parsers.ts";
 import type { Setting, SettingGroup } from "./setting.ts";
 
 /** The row of a boolean setting. */
@@ -9,6 +18,26 @@ export function flag<const Default extends "true" | "false">(defaultText: Defaul
 /** The row of an optional path. */
 export function file(doc: string, whenUnset?: string) {
   return { parse: parsePath, doc, ...(whenUnset === undefined ? {} : { whenUnset }) } as const;
+}
+
+/** The row of one of these names. */
+export function choice<const Name extends string>(names: readonly Name[], defaultText: Name, doc: string) {
+  return { parse: oneOf(names), default: defaultText, doc } as const;
+}
+
+/** The row of a text. */
+export function text(defaultText: string, doc: string) {
+  return { parse: parseText, default: defaultText, doc } as const;
+}
+
+/** The row of a duration. */
+export function time(defaultText: string, doc: string, range: DurationRange = {}) {
+  return { parse: duration(range), default: defaultText, doc } as const;
+}
+
+/** The row of an integer. */
+export function count(defaultText: string, doc: string, range: Range) {
+  return { parse: integer(range), default: defaultText, doc } as const;
 }
 
 /** Puts settings into a group of the documentation. */

@@ -1,6 +1,6 @@
 import { parseHost, parsePort } from "./address_parsers.ts";
-import { duration, integer, listOf, oneOf, parseBearerToken, parseFileMode, parseText } from "./parsers.ts";
-import { file, flag, inGroup } from "./rows.ts";
+import { listOf, oneOf, parseBearerToken, parseFileMode, parseText } from "./parsers.ts";
+import { choice, count, file, flag, inGroup, time } from "./rows.ts";
 
 const PROCESS = inGroup("Process", {
   LOG_LEVEL: {
@@ -18,12 +18,10 @@ const PROCESS = inGroup("Process", {
     default: "text",
     doc: "Log lines as `text`, or as `json` objects with `@message`, `@timestamp` and `level`.",
   },
-  SHUTDOWN_DELAY: {
-    parse: duration(),
-    default: "0",
-    doc:
-      "How long calls are still taken after SIGTERM or SIGINT made the service unhealthy, so that load balancers notice.",
-  },
+  SHUTDOWN_DELAY: time(
+    "0",
+    "How long calls are still taken after SIGTERM or SIGINT made the service unhealthy, so that load balancers notice.",
+  ),
   LISTEN_SHARED: flag(
     "true",
     "Whether other processes may listen on the same ports, as a restart without downtime requires. `false` refuses to " +
@@ -46,13 +44,12 @@ const HTTP = inGroup("HTTP and debug ports", {
     default: "8080",
     doc: "The HTTP port; 0 takes a free one.",
   },
-  HTTP_MAX_CONNECTIONS: {
-    parse: integer({ min: 0, max: 1_000_000 }),
-    default: "0",
-    doc:
-      "As `GRPC_MAX_CONNECTIONS`, for the HTTP port and for `TRIGGER_ADDR`, each by itself; a further connection " +
+  HTTP_MAX_CONNECTIONS: count(
+    "0",
+    "As `GRPC_MAX_CONNECTIONS`, for the HTTP port and for `TRIGGER_ADDR`, each by itself; a further connection " +
       "takes the place of one that is between two requests.",
-  },
+    { min: 0, max: 1_000_000 },
+  ),
   HTTP_JSON: flag("true", "`false` turns off `POST /json` on the HTTP port."),
   HTTP_SERVER_USE_TLS: flag(
     "false",
@@ -98,34 +95,28 @@ const GRPC = inGroup("gRPC", {
     default: "8081",
     doc: "The gRPC port; 0 takes a free one.",
   },
-  GRPC_MAX_CONNECTIONS: {
-    parse: integer({ min: 0, max: 1_000_000 }),
-    default: "0",
-    doc:
-      "Open gRPC connections beyond which further ones are closed; 0 sets no limit until file descriptors run " +
+  GRPC_MAX_CONNECTIONS: count(
+    "0",
+    "Open gRPC connections beyond which further ones are closed; 0 sets no limit until file descriptors run " +
       "out, and then for a minute seven eighths of those that were open.",
-  },
+    { min: 0, max: 1_000_000 },
+  ),
   GRPC_UDS: file("Path of a unix socket on which gRPC is served instead of the TCP port.", "TCP is used"),
   GRPC_UDS_MODE: {
     parse: parseFileMode,
     whenUnset: "as the process's umask leaves it",
     doc: "Permissions of the gRPC unix socket in octal, such as `0660`.",
   },
-  GRPC_MAX_CONNECTION_AGE: {
-    parse: duration(),
-    default: "24h",
-    doc: "Duration, spread by 10 % either way, after which a gRPC connection is drained; 0 means never.",
-  },
-  GRPC_MAX_CONNECTION_AGE_GRACE: {
-    parse: duration(),
-    default: "1h",
-    doc: "Duration after which a drained gRPC connection is closed.",
-  },
-  GRPC_ENGINE: {
-    parse: oneOf(["grpc-js", "native"]),
-    default: "native",
-    doc: "What carries gRPC: Weir's own HTTP/2, `native`, or the library `grpc-js`.",
-  },
+  GRPC_MAX_CONNECTION_AGE: time(
+    "24h",
+    "Duration, spread by 10 % either way, after which a gRPC connection is drained; 0 means never.",
+  ),
+  GRPC_MAX_CONNECTION_AGE_GRACE: time("1h", "Duration after which a drained gRPC connection is closed."),
+  GRPC_ENGINE: choice(
+    ["grpc-js", "native"],
+    "native",
+    "What carries gRPC: Weir's own HTTP/2, `native`, or the library `grpc-js`.",
+  ),
   GRPC_SERVER_USE_TLS: flag(
     "false",
     "`true` serves gRPC over TLS 1.2 or 1.3; requires `GRPC_SERVER_TLS_CERT` and `GRPC_SERVER_TLS_KEY`.",

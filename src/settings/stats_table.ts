@@ -1,29 +1,15 @@
 import { listenAddress, parseHost, parseUrlPath } from "./address_parsers.ts";
-import {
-  duration,
-  float,
-  integer,
-  listOf,
-  mapBy,
-  oneOf,
-  parseBoolean,
-  parsePattern,
-  parseText,
-} from "./parsers.ts";
-import { file, flag, inGroup } from "./rows.ts";
+import { float, listOf, mapBy, parseBoolean, parsePattern, parseText } from "./parsers.ts";
+import { choice, count, file, flag, inGroup, text, time } from "./rows.ts";
 
 const STATISTICS = inGroup("Statistics", {
-  STATS_MAX_KEYS: {
-    parse: integer({ min: 1 }),
-    default: "100000",
-    doc: "How many different rule keys statistics hold; further ones of a domain share its key `other`.",
-  },
+  STATS_MAX_KEYS: count(
+    "100000",
+    "How many different rule keys statistics hold; further ones of a domain share its key `other`.",
+    { min: 1 },
+  ),
   DISABLE_STATS: flag("false", "`true` sends no statistics anywhere; the debug port still shows them."),
-  STATS_FLUSH_INTERVAL: {
-    parse: duration({ min: "1ms" }),
-    default: "10s",
-    doc: "Duration between two deliveries of statistics.",
-  },
+  STATS_FLUSH_INTERVAL: time("10s", "Duration between two deliveries of statistics.", { min: "1ms" }),
   EXTRA_TAGS: {
     parse: mapBy(":"),
     default: "",
@@ -39,16 +25,8 @@ const STATISTICS = inGroup("Statistics", {
     default: "localhost",
     doc: "Host of the receiver of pushed statistics, tagged ones too.",
   },
-  PUSH_STATS_PORT: {
-    parse: integer({ min: 1, max: 65_535 }),
-    default: "8125",
-    doc: "Port of that receiver.",
-  },
-  PUSH_STATS_PROTOCOL: {
-    parse: oneOf(["tcp", "udp"]),
-    default: "tcp",
-    doc: "How plain statistics are pushed: `tcp` or `udp`.",
-  },
+  PUSH_STATS_PORT: count("8125", "Port of that receiver.", { min: 1, max: 65_535 }),
+  PUSH_STATS_PROTOCOL: choice(["tcp", "udp"], "tcp", "How plain statistics are pushed: `tcp` or `udp`."),
   USE_TAGGED_PUSH_STATS: flag("false", "`true` pushes statistics with tags."),
   TAGGED_PUSH_STATS_MOGRIFIERS: {
     parse: listOf(parseText),
@@ -103,21 +81,9 @@ const PULL_METRICS = inGroup("Pull metrics", {
 
 const TRACING = inGroup("Tracing", {
   TRACING_ENABLED: flag("false", "`true` exports spans of decisions by OTLP."),
-  TRACING_EXPORTER_PROTOCOL: {
-    parse: oneOf(["http", "grpc"]),
-    default: "http",
-    doc: "How spans are exported: `http` or `grpc`.",
-  },
-  TRACING_SERVICE_NAME: {
-    parse: parseText,
-    default: "RateLimit",
-    doc: "Name of the service in its spans.",
-  },
-  TRACING_SERVICE_NAMESPACE: {
-    parse: parseText,
-    default: "",
-    doc: "Namespace of the service in its spans.",
-  },
+  TRACING_EXPORTER_PROTOCOL: choice(["http", "grpc"], "http", "How spans are exported: `http` or `grpc`."),
+  TRACING_SERVICE_NAME: text("RateLimit", "Name of the service in its spans."),
+  TRACING_SERVICE_NAMESPACE: text("", "Namespace of the service in its spans."),
   TRACING_SERVICE_INSTANCE_ID: {
     parse: parseText,
     whenUnset: "a random UUID",

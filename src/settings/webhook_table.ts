@@ -1,15 +1,7 @@
 import { isPostgresAddress } from "../base/postgres_address.ts";
 import { listenAddress, parseCidr, parseHttpUrl } from "./address_parsers.ts";
-import {
-  duration,
-  integer,
-  listOf,
-  parseAesKey,
-  parseBearerToken,
-  parsePath,
-  parseVariableName,
-} from "./parsers.ts";
-import { file, inGroup } from "./rows.ts";
+import { listOf, parseAesKey, parseBearerToken, parsePath, parseVariableName } from "./parsers.ts";
+import { count, file, inGroup, time } from "./rows.ts";
 import type { Parsed } from "./setting.ts";
 
 const FORMS = "the path of a file, or postgres://user:password@host:port/database";
@@ -22,26 +14,25 @@ const WEBHOOKS = inGroup("Webhooks and workflows", {
     doc: "Database file of the webhook service, or the address of a PostgreSQL that several instances share.",
     secret: true, // the address may hold a password
   },
-  WEBHOOK_STORE_POOL_SIZE: {
-    parse: integer({ min: 1, max: 1_000 }),
-    default: "10",
-    doc: "Most connections to a PostgreSQL; no effect with a file.",
-  },
-  WEBHOOK_STORE_CONNECT_TIMEOUT: {
-    parse: duration({ min: "1ms" }),
-    default: "5s",
-    doc: "Duration that connecting to a PostgreSQL may take; no effect with a file.",
-  },
-  WEBHOOK_STORE_STATEMENT_TIMEOUT: {
-    parse: duration({ min: "1ms" }),
-    default: "10s",
-    doc: "Duration that one statement on a PostgreSQL may take; no effect with a file.",
-  },
-  WEBHOOK_STORE_LOCK_TIMEOUT: {
-    parse: duration({ min: "1ms" }),
-    default: "5s",
-    doc: "Duration that a statement on a PostgreSQL may wait for a lock; no effect with a file.",
-  },
+  WEBHOOK_STORE_POOL_SIZE: count("10", "Most connections to a PostgreSQL; no effect with a file.", {
+    min: 1,
+    max: 1_000,
+  }),
+  WEBHOOK_STORE_CONNECT_TIMEOUT: time(
+    "5s",
+    "Duration that connecting to a PostgreSQL may take; no effect with a file.",
+    { min: "1ms" },
+  ),
+  WEBHOOK_STORE_STATEMENT_TIMEOUT: time(
+    "10s",
+    "Duration that one statement on a PostgreSQL may take; no effect with a file.",
+    { min: "1ms" },
+  ),
+  WEBHOOK_STORE_LOCK_TIMEOUT: time(
+    "5s",
+    "Duration that a statement on a PostgreSQL may wait for a lock; no effect with a file.",
+    { min: "1ms" },
+  ),
   WEBHOOK_ENCRYPTION_KEY: {
     parse: listOf(parseAesKey),
     whenUnset: "the key file",
@@ -52,31 +43,14 @@ const WEBHOOKS = inGroup("Webhooks and workflows", {
     "File of such a key, created when missing; with a PostgreSQL it or `WEBHOOK_ENCRYPTION_KEY` is required.",
     "<store>.key",
   ),
-  WEBHOOK_MAX_BODY_BYTES: {
-    parse: integer({ min: 1 }),
-    default: "1048576",
-    doc: "Largest body of a trigger or an event, in bytes.",
-  },
-  WEBHOOK_TIMEOUT: {
-    parse: duration({ min: "1ms" }),
-    default: "15s",
-    doc: "Duration that one attempt of a delivery may take.",
-  },
-  WEBHOOK_CONNECT_TIMEOUT: {
-    parse: duration({ min: "1ms" }),
-    default: "5s",
-    doc: "Duration that connecting for an attempt may take.",
-  },
-  WEBHOOK_RETENTION: {
-    parse: duration(),
-    default: "30d",
-    doc: "Duration for which finished work is kept; open work and idempotency below 24 h always are.",
-  },
-  WEBHOOK_MAX_IN_FLIGHT: {
-    parse: integer({ min: 1 }),
-    default: "500",
-    doc: "How many attempts run concurrently over all endpoints.",
-  },
+  WEBHOOK_MAX_BODY_BYTES: count("1048576", "Largest body of a trigger or an event, in bytes.", { min: 1 }),
+  WEBHOOK_TIMEOUT: time("15s", "Duration that one attempt of a delivery may take.", { min: "1ms" }),
+  WEBHOOK_CONNECT_TIMEOUT: time("5s", "Duration that connecting for an attempt may take.", { min: "1ms" }),
+  WEBHOOK_RETENTION: time(
+    "30d",
+    "Duration for which finished work is kept; open work and idempotency below 24 h always are.",
+  ),
+  WEBHOOK_MAX_IN_FLIGHT: count("500", "How many attempts run concurrently over all endpoints.", { min: 1 }),
   WEBHOOK_ALLOW_CIDRS: {
     parse: listOf(parseCidr),
     default: "",
@@ -103,11 +77,9 @@ const WEBHOOKS = inGroup("Webhooks and workflows", {
     default: "",
     doc: "Private address ranges that requests of workflows may reach, by comma.",
   },
-  WORKFLOW_MAX_RUNNING: {
-    parse: integer({ min: 1 }),
-    default: "200",
-    doc: "How many executions run concurrently; the rest stay queued.",
-  },
+  WORKFLOW_MAX_RUNNING: count("200", "How many executions run concurrently; the rest stay queued.", {
+    min: 1,
+  }),
   TRIGGER_ADDR: {
     parse: listenAddress,
     whenUnset: "the HTTP port",

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { wholeNumber } from "../../../src/http/json_number.ts";
+import { wholeNumber } from "../../../src/http/json.ts";
 
 const WHOLE: readonly (readonly [source: string, expected: number | undefined])[] = [
   ["0", 0],
