@@ -14,15 +14,8 @@ export interface TlsPair {
   readonly ca?: string | undefined;
 }
 
-/** Where the parts of a pair are. */
+/** The files of a pair, or the settings that name them. */
 export interface TlsPairFiles {
-  readonly cert: string;
-  readonly key: string;
-  readonly ca?: string | undefined;
-}
-
-/** The settings that name the files, for errors. */
-export interface TlsPairNames {
   readonly cert: string;
   readonly key: string;
   readonly ca?: string | undefined;
@@ -46,7 +39,7 @@ const CURVES = ["prime256v1", "secp384r1", "secp521r1"];
  */
 export async function readTlsPair(
   files: TlsPairFiles,
-  names: TlsPairNames,
+  names: TlsPairFiles,
   { clock = systemClock }: { readonly clock?: Pick<Clock, "now"> } = {},
 ): Promise<TlsPairReading> {
   const [certText, key, ca] = await allEnded([
@@ -141,23 +134,23 @@ function parseCertificate(pem: string, index: number): PemCertificate {
 
 /** Of a key nothing is shown, nor what a parser says of it. */
 function privateKeyOf(text: string, name: string, path: string): KeyObject {
-  const wanted = "a private key in PEM without a password";
+  const expected = "a private key in PEM without a password";
   const kind = KEY.exec(text)?.[1];
-  if (kind === undefined) throw unusable(name, path, "it holds no private key in PEM", wanted);
+  if (kind === undefined) throw unusable(name, path, "it holds no private key in PEM", expected);
   if (kind.includes("ENCRYPTED") || text.includes("Proc-Type: 4,ENCRYPTED")) {
-    throw unusable(name, path, "the key is encrypted", wanted);
+    throw unusable(name, path, "the key is encrypted", expected);
   }
   try {
     return createPrivateKey(text);
   } catch {
-    throw unusable(name, path, "its key cannot be read", wanted);
+    throw unusable(name, path, "its key cannot be read", expected);
   }
 }
 
 function checkKey(
   leaf: X509Certificate,
   key: KeyObject,
-  { files, names }: { readonly files: TlsPairFiles; readonly names: TlsPairNames },
+  { files, names }: { readonly files: TlsPairFiles; readonly names: TlsPairFiles },
 ): void {
   if (!leaf.checkPrivateKey(key)) {
     const state = `it is not the key of the first certificate in ${names.cert} ${JSON.stringify(files.cert)}`;
@@ -177,6 +170,6 @@ function validity(certificate: X509Certificate, now: number, name: string, path:
   return [];
 }
 
-function unusable(name: string, path: string, state: string, wanted: string): Error {
-  return new Error(`Cannot use ${name} ${JSON.stringify(path)}: ${state}; expected ${wanted}`);
+function unusable(name: string, path: string, state: string, expected: string): Error {
+  return new Error(`Cannot use ${name} ${JSON.stringify(path)}: ${state}; expected ${expected}`);
 }

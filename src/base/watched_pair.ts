@@ -2,13 +2,13 @@ import { dirname, resolve } from "node:path";
 import type { Clock } from "./clock.ts";
 import { FolderEvents } from "./folder_events.ts";
 import type { Logger } from "./log.ts";
-import type { TlsPair, TlsPairFiles, TlsPairNames } from "./tls_files.ts";
+import type { TlsPair, TlsPairFiles } from "./tls_files.ts";
 import { settledWithin } from "./wait.ts";
 
 /** Which files are watched, and for whom. */
 export interface WatchedPairOptions {
   readonly files: TlsPairFiles;
-  readonly names: TlsPairNames;
+  readonly names: TlsPairFiles;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Called with every later pair, never with the first; when it throws, the pair before stays. */

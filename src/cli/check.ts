@@ -1,6 +1,6 @@
 import type { Problem } from "../base/problem.ts";
-import type { Output, RunnableCommand } from "./command.ts";
-import { MERGE_FLAG, openRuleFolder, problemLine, type RuleFolder, ruleFolder } from "./rule_folder.ts";
+import type { RunnableCommand } from "./command.ts";
+import { MERGE_FLAG, openRuleFolder, problemLine, ruleFolder } from "./rule_folder.ts";
 
 /** `weir check DIR`: every problem of the rule files in a folder, in the order of the files. */
 export const CHECK_COMMAND: RunnableCommand = {
@@ -16,27 +16,18 @@ export const CHECK_COMMAND: RunnableCommand = {
       "exit code: 0 good, 1 not good, 2 wrong usage",
   },
   async run({ args: [folder = ""], flags }, { environment, output }) {
-    const files = ruleFolder(folder, flags, environment);
-    return await checkFolder({ ...files, strict: flags.boolean("strict") === true }, output);
+    const { rules, problems, files } = await openRuleFolder(ruleFolder(folder, flags, environment));
+    for (const problem of problems) output.stderr(problemLine(problem));
+    const errors = count(problems, "error");
+    const warnings = count(problems, "warning");
+    const isGood = errors === 0 && (warnings === 0 || flags.boolean("strict") !== true);
+    const found = [counted(files, "file with rules", "files with rules")];
+    if (rules !== undefined) found.push(counted(rules.domainCount, "domain", "domains"));
+    found.push(counted(errors, "error", "errors"), counted(warnings, "warning", "warnings"));
+    output.stdout(`${folder}: ${isGood ? "good" : "not good"}: ${found.join(", ")}`);
+    return isGood ? 0 : 1;
   },
 };
-
-async function checkFolder(wanted: Wanted, output: Output): Promise<number> {
-  const { rules, problems, files } = await openRuleFolder(wanted);
-  for (const problem of problems) output.stderr(problemLine(problem));
-  const errors = count(problems, "error");
-  const warnings = count(problems, "warning");
-  const isGood = errors === 0 && (warnings === 0 || !wanted.strict);
-  const found = [counted(files, "file with rules", "files with rules")];
-  if (rules !== undefined) found.push(counted(rules.domainCount, "domain", "domains"));
-  found.push(counted(errors, "error", "errors"), counted(warnings, "warning", "warnings"));
-  output.stdout(`${wanted.folder}: ${isGood ? "good" : "not good"}: ${found.join(", ")}`);
-  return isGood ? 0 : 1;
-}
-
-interface Wanted extends RuleFolder {
-  readonly strict: boolean;
-}
 
 function count(problems: readonly Problem[], severity: Problem["severity"]): number {
   return problems.filter((problem) => problem.severity === severity).length;

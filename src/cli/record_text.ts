@@ -4,7 +4,7 @@ import { plainText, shortened } from "./plain_text.ts";
 const MAX_CELL = 60;
 const NOTHING = "-";
 
-/** Writes rows of one table, also where they come page by page: its columns never get narrower. */
+/** Formats the rows of a table, also page by page: its columns never get narrower. */
 export class TableText {
   readonly #columns: readonly string[];
   readonly #widths: number[];
@@ -43,7 +43,7 @@ export function recordLines(record: JsonObject): string[] {
   return lines;
 }
 
-/** What stands in a field, in one line. */
+/** A field in one line. */
 export function fieldText(record: JsonObject, name: string): string {
   return Object.hasOwn(record, name) ? valueText(record[name]) : NOTHING;
 }

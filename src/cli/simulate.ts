@@ -71,7 +71,7 @@ export const SIMULATE_COMMAND: RunnableCommand = {
 async function simulateCommand({ flags }: GivenCommand, options: CommandOptions): Promise<number> {
   const config = ruleFolder(flags.required("config", "simulate"), flags, options.environment);
   const against = flags.text("against");
-  const wanted: SimulateOptions = {
+  const task: SimulateOptions = {
     config,
     against: against === undefined ? undefined : { ...config, folder: against },
     requests: flags.required("requests", "simulate"),
@@ -80,7 +80,7 @@ async function simulateCommand({ flags }: GivenCommand, options: CommandOptions)
     json: flags.boolean("json") === true,
   };
   try {
-    return await simulate(wanted, options);
+    return await simulate(task, options);
   } catch (error) {
     // Exit code 1 would mean that a decision changes.
     options.output.stderr(errorText(error));
@@ -106,13 +106,13 @@ interface SimulateOptions {
 }
 
 /** Decides every request by both configurations and prints what changes. Answers the exit code. */
-async function simulate(wanted: SimulateOptions, options: CommandOptions): Promise<number> {
+async function simulate(task: SimulateOptions, options: CommandOptions): Promise<number> {
   const { output } = options;
   const settings = settingsFor(options.environment, COUNTING_SETTINGS);
-  const rules = await rulesOf(wanted.config, output);
-  const old = wanted.against === undefined ? undefined : await rulesOf(wanted.against, output);
-  const stream = await streamOf(wanted.requests, options);
-  const run = new SimulationRun({ rules, old, settings, wanted, output });
+  const rules = await rulesOf(task.config, output);
+  const old = task.against === undefined ? undefined : await rulesOf(task.against, output);
+  const stream = await streamOf(task.requests, options);
+  const run = new SimulationRun({ rules, old, settings, task, output });
   try {
     await run.decideAll(stream);
   } finally {
@@ -159,7 +159,7 @@ interface RunOptions extends Pick<CommandOptions, "output"> {
   /** Absent where there is nothing to compare with. */
   readonly old: Rules | undefined;
   readonly settings: Settings;
-  readonly wanted: SimulateOptions;
+  readonly task: SimulateOptions;
 }
 
 class SimulationRun {
@@ -184,7 +184,7 @@ class SimulationRun {
 
   /** Throws when more lines are wrong than may be, and when the stream cannot be read. */
   async decideAll(stream: ReadableStream<Uint8Array>): Promise<void> {
-    const { wanted: { requests, maxWrong }, output } = this.#options;
+    const { task: { requests, maxWrong }, output } = this.#options;
     const name = nameOf(requests);
     for await (const line of requestLines(readFrom(stream, name))) {
       if ("request" in line) {
@@ -204,9 +204,9 @@ class SimulationRun {
   }
 
   finish(): number {
-    const { wanted, output } = this.#options;
+    const { task, output } = this.#options;
     if (this.#tally.requests === 0) {
-      throw new CommandError(`Cannot simulate: "${nameOf(wanted.requests)}" holds no request`);
+      throw new CommandError(`Cannot simulate: "${nameOf(task.requests)}" holds no request`);
     }
     const summary: SimulationSummary = {
       tally: this.#tally,
@@ -217,12 +217,12 @@ class SimulationRun {
       back: this.#back,
       evicted: this.#evicted,
       hidden: {
-        toOverLimit: Math.max(0, this.#found.toOverLimit - wanted.maxChanges),
-        toOk: Math.max(0, this.#found.toOk - wanted.maxChanges),
-        otherLimit: Math.max(0, this.#found.otherLimit - wanted.maxChanges),
+        toOverLimit: Math.max(0, this.#found.toOverLimit - task.maxChanges),
+        toOk: Math.max(0, this.#found.toOk - task.maxChanges),
+        otherLimit: Math.max(0, this.#found.otherLimit - task.maxChanges),
       },
     };
-    for (const line of wanted.json ? [summaryJson(summary)] : summaryLines(summary)) output.stdout(line);
+    for (const line of task.json ? [summaryJson(summary)] : summaryLines(summary)) output.stdout(line);
     if (this.#wrong > 0) return 2;
     return this.#tally.changes > 0 ? 1 : 0;
   }
@@ -243,14 +243,14 @@ class SimulationRun {
     const kind = before === undefined ? overLimitKind(after) : change?.kind;
     if (kind === undefined) return;
     this.#found[kind]++;
-    if (this.#found[kind] <= this.#options.wanted.maxChanges) {
+    if (this.#found[kind] <= this.#options.task.maxChanges) {
       this.#show({ line, request, before, after, change });
     }
   }
 
   #show(found: FoundDecision): void {
-    const { wanted, output } = this.#options;
-    for (const line of wanted.json ? [decisionJson(found)] : decisionLines(found)) output.stdout(line);
+    const { task, output } = this.#options;
+    for (const line of task.json ? [decisionJson(found)] : decisionLines(found)) output.stdout(line);
   }
 
   /**

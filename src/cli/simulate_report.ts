@@ -23,7 +23,6 @@ export interface SimulationSummary {
   readonly wrong: number;
   readonly first: number;
   readonly last: number;
-  /** Requests before one that stands above them. */
   readonly back: {
     readonly requests: number;
     readonly mostMs: number;

@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
-import type { TlsPair, TlsPairFiles, TlsPairNames } from "../base/tls_files.ts";
+import type { TlsPair, TlsPairFiles } from "../base/tls_files.ts";
 import { WatchedPair } from "../base/watched_pair.ts";
 import { ThrottledLog } from "../telemetry/throttled_log.ts";
 import type { ListenTls } from "./tls_server.ts";
@@ -8,7 +8,7 @@ import type { ListenTls } from "./tls_server.ts";
 /** The TLS of a server: where its files are, and who may come. */
 export interface ServerTlsOptions {
   readonly files: TlsPairFiles;
-  readonly names: TlsPairNames;
+  readonly names: TlsPairFiles;
   /** A DNS name that the certificate of every client must have. */
   readonly clientName: string | undefined;
   readonly clock: Clock;

@@ -49,7 +49,7 @@ export interface DebugTokens {
 export type DebugRight = "none" | "read" | "administer";
 
 /**
- * A wrong bearer token has no right, even on an open port: its owner wants to know that it is wrong. Credentials of
+ * A wrong bearer token has no right, even on an open port: its owner should know that it is wrong. Credentials of
  * another scheme, such as those for a proxy, are ignored.
  */
 export function debugRightOf({ request }: Call, { debugToken, adminToken }: DebugTokens): DebugRight {

@@ -1,8 +1,7 @@
-import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import type { CounterState } from "../ratelimit/live_counters.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
-import { administrationBody, apiRoute, refused, wrongMethod } from "./api_call.ts";
+import { administrationBody, type ApiOptions, apiRoute, refused, wrongMethod } from "./api_call.ts";
 import { readRateLimitRequest } from "./json.ts";
 import { apiProblem, refusalOf } from "./problem.ts";
 import { MAX_BODY_BYTES } from "./rate_limit_route.ts";
@@ -15,11 +14,8 @@ export interface Counters {
 }
 
 /** Options of `counterRoutes`. */
-export interface CounterRouteOptions {
+export interface CounterRouteOptions extends Pick<ApiOptions, "adminToken" | "clock"> {
   readonly counters: Counters;
-  /** Token of the administration; without it every path is 404. */
-  readonly adminToken: string | undefined;
-  readonly clock: Clock;
   readonly logger: Logger;
 }
 

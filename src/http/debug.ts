@@ -1,13 +1,13 @@
+import { Session } from "node:inspector/promises";
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 import type { Clock } from "../base/clock.ts";
 import type { Health } from "../base/health.ts";
-import type { Logger } from "../base/log.ts";
+import { aborted, settledWithin } from "../base/wait.ts";
 import { bearerGuard } from "./bearer_token.ts";
-import { CpuProfiler } from "./cpu_profile.ts";
 import { healthRoutes } from "./healthcheck.ts";
 import { invalidParameter } from "./problem.ts";
 import { hostGuard, ownSiteGuard } from "./request_guards.ts";
-import { type Call, createRouter, type HttpHandler, type Route } from "./router.ts";
+import { type Call, createRouter, type HttpHandler, type Route, type RouterOptions } from "./router.ts";
 
 /** A path of the debug port and the sentence that lists it. */
 export interface DebugRoute extends Route {
@@ -17,25 +17,23 @@ export interface DebugRoute extends Route {
 }
 
 /** Options of `createDebugHandler`. */
-export interface DebugOptions {
+export interface DebugOptions extends RouterOptions {
   readonly rlconfig: () => string;
   readonly stats: () => string;
   readonly health: Pick<Health, "failing" | "noted">;
-  readonly logger: Logger;
-  readonly clock: Clock;
   /** Bearer token that the list of paths, health and open paths do not require; none when absent. */
   readonly token?: string | undefined;
   /** Names that may address the port, in addition to loopback names and IP addresses; none when absent. */
   readonly allowedHosts?: readonly string[];
   readonly routes?: readonly DebugRoute[];
-  /** Creates the id of a request that has none; a random UUID when absent. */
-  readonly newRequestId?: () => string;
 }
 
 const METHODS = ["GET", "HEAD"] as const;
 const PPROF = "/debug/pprof/";
 const DEFAULT_SECONDS = 30;
 const MAX_SECONDS = 300;
+/** Time between two samples, in microseconds. */
+const SAMPLING_INTERVAL_US = 1_000;
 
 /** The handler of the debug port. `/` lists its paths. */
 export function createDebugHandler(options: DebugOptions): HttpHandler {
@@ -54,11 +52,7 @@ export function createDebugHandler(options: DebugOptions): HttpHandler {
     return { path, methods, handle: ofKnownHosts(ofOwnSite(handle)) };
   });
   const open = probes.map((route) => ({ ...route, handle: ofOwnSite(route.handle) }));
-  return createRouter([...open, ...guarded], {
-    logger: options.logger,
-    clock: options.clock,
-    ...(options.newRequestId === undefined ? {} : { newRequestId: options.newRequestId }),
-  });
+  return createRouter([...open, ...guarded], options);
 }
 
 const ofOwnSite = ownSiteGuard({ links: true });
@@ -113,7 +107,7 @@ async function profileAnswer(call: Call, profiler: CpuProfiler, clock: Clock): P
     return call.refuse({ kind: "conflict", reason: "another CPU profile is being recorded" });
   }
   const signals = [call.request.signal, call.closing];
-  const profile = await profiler.record({ durationMs: seconds * 1_000, clock, signals });
+  const profile = await profiler.record(seconds * 1_000, clock, signals);
   // Ended early: the client has left, or the listener has already answered.
   if (profile === undefined) return new Response(null, { status: 503 });
   return new Response(profile, { headers });
@@ -147,10 +141,47 @@ function memoryText(): string {
   });
 }
 
-function prefixed(prefix: string, figures: object): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(figures).map(([name, value]) => [`${prefix}.${name}`, value]));
+function prefixed(prefix: string, values: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [`${prefix}.${name}`, value]));
 }
 
-function lines(figures: Readonly<Record<string, unknown>>): string {
-  return Object.entries(figures).map(([name, value]) => `${name}: ${value}\n`).join("");
+function lines(values: Readonly<Record<string, unknown>>): string {
+  return Object.entries(values).map(([name, value]) => `${name}: ${value}\n`).join("");
+}
+
+/** Records CPU profiles, one at a time, because the engine has one recorder. */
+class CpuProfiler {
+  #recording = false;
+
+  get recording(): boolean {
+    return this.#recording;
+  }
+
+  /** Records the text of a `.cpuprofile` file; undefined when it is cancelled. Throws while another recording runs. */
+  async record(
+    durationMs: number,
+    clock: Clock,
+    signals: readonly AbortSignal[],
+  ): Promise<string | undefined> {
+    if (this.#recording) throw new Error("Cannot record a CPU profile: a recording is under way");
+    this.#recording = true;
+    const session = new Session();
+    try {
+      session.connect();
+      await session.post("Profiler.enable");
+      await session.post("Profiler.setSamplingInterval", { interval: SAMPLING_INTERVAL_US });
+      await session.post("Profiler.start");
+      const isWhole = await elapses(durationMs, clock, AbortSignal.any([...signals]));
+      const { profile } = await session.post("Profiler.stop");
+      return isWhole ? JSON.stringify(profile) : undefined;
+    } finally {
+      session.disconnect();
+      this.#recording = false;
+    }
+  }
+}
+
+/** Waits; false as soon as the signal is aborted. */
+async function elapses(ms: number, clock: Clock, signal: AbortSignal): Promise<boolean> {
+  return !await settledWithin(aborted(signal), ms, clock);
 }

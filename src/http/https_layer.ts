@@ -20,7 +20,7 @@ export class HttpsLayer {
     this.#context = contextOf(pair);
   }
 
-  /** The stream over a connection; its handshake has no timeout of its own. */
+  /** The stream over a connection; its handshake has no timeout. */
   secure(stream: Duplex): Duplex {
     const socket = new tls.TLSSocket(stream, {
       isServer: true,

@@ -1,7 +1,16 @@
+import { errorText } from "../base/error_text.ts";
+import { isPostgresAddress, parsePostgresAddress } from "../base/postgres_address.ts";
 import { KV_RULES } from "./kv_rules.ts";
 import { mogrifierProblems } from "./mogrifier_rules.ts";
-import { STORE_RULES } from "./store_rules.ts";
+import type { Environment } from "./setting.ts";
 import type { CrossRule, SettingName, Settings } from "./table.ts";
+
+const POSTGRES_ONLY = [
+  "WEBHOOK_STORE_POOL_SIZE",
+  "WEBHOOK_STORE_CONNECT_TIMEOUT",
+  "WEBHOOK_STORE_STATEMENT_TIMEOUT",
+  "WEBHOOK_STORE_LOCK_TIMEOUT",
+] as const;
 
 const RULES: readonly CrossRule[] = [
   {
@@ -45,7 +54,11 @@ const RULES: readonly CrossRule[] = [
     reads: ["USE_TAGGED_PUSH_STATS", "TAGGED_PUSH_STATS_MOGRIFIERS", "USE_TAGGED_PUSH_STATS_MOGRIFIERS"],
     problem: mogrifierProblems,
   },
-  ...STORE_RULES,
+  { reads: ["WEBHOOK_STORE"], problem: storeAddressProblem },
+  {
+    reads: ["WEBHOOK_STORE", "WEBHOOK_ENCRYPTION_KEY", "WEBHOOK_ENCRYPTION_KEY_FILE"],
+    problem: missingKeyProblem,
+  },
 ];
 
 /** The problems between valid settings; `bad` names settings that could not be read. */
@@ -111,4 +124,36 @@ function halfPairProblem(settings: Settings, pair: readonly [SettingName, Settin
 
 function isTlsToKv({ KV_TLS, KV_PERSECOND_TLS, KV_URL, KV_PERSECOND_URL }: Settings): boolean {
   return KV_TLS || KV_PERSECOND_TLS || [KV_URL, KV_PERSECOND_URL].some((url) => url?.startsWith("rediss:"));
+}
+
+/** Warnings about settings of PostgreSQL without it; `bad` names settings that could not be read. */
+export function storeWarnings(
+  { WEBHOOK_STORE: store }: Settings,
+  env: Environment,
+  bad: ReadonlySet<string>,
+): string[] {
+  if (bad.has("WEBHOOK_STORE") || (store !== undefined && isPostgresAddress(store))) return [];
+  return POSTGRES_ONLY.filter((name) => (env[name] ?? "") !== "" && !bad.has(name))
+    .map((name) => `${name} has no effect: WEBHOOK_STORE is not the address of a PostgreSQL`);
+}
+
+/** The value is never shown, because it may hold a password. */
+function storeAddressProblem({ WEBHOOK_STORE: store }: Settings): string | undefined {
+  if (store === undefined || !isPostgresAddress(store)) return undefined;
+  try {
+    parsePostgresAddress(store);
+    return undefined;
+  } catch (error) {
+    const [, state = ""] = /^[^:]*: (.*)$/s.exec(errorText(error)) ?? [];
+    return `Invalid WEBHOOK_STORE (value not shown): ${state}`;
+  }
+}
+
+/** Instances with separate keys could not decrypt each other's secrets. */
+function missingKeyProblem(settings: Settings): string | undefined {
+  const { WEBHOOK_STORE: store, WEBHOOK_ENCRYPTION_KEY: keys = [] } = settings;
+  if (store === undefined || !isPostgresAddress(store)) return undefined;
+  if (keys.length > 0 || settings.WEBHOOK_ENCRYPTION_KEY_FILE !== undefined) return undefined;
+  return "Invalid WEBHOOK_STORE (value not shown): WEBHOOK_ENCRYPTION_KEY is not set; expected the same 32 bytes in " +
+    "base64 for every instance that shares the store";
 }

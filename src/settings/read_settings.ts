@@ -1,7 +1,6 @@
-import { crossProblems } from "./cross_rules.ts";
+import { crossProblems, storeWarnings } from "./cross_rules.ts";
 import { cacheWarnings } from "./kv_rules.ts";
 import type { Environment, Setting } from "./setting.ts";
-import { storeWarnings } from "./store_rules.ts";
 import { familyPattern, settingEntries, type Settings } from "./table.ts";
 
 export type { Environment, Settings };
@@ -42,7 +41,7 @@ const RENAMED: readonly (readonly [RegExp, string])[] = [
 
 /**
  * Reads every setting from the environment; a variable that is set but empty counts as unset. Throws a
- * `SettingsError` with all problems and warnings at once. Values of secrets appear in neither of them.
+ * `SettingsError` with all problems and warnings, which never show secrets.
  */
 export function readSettings(env: Environment): SettingsReading {
   const values: Record<string, unknown> = {};

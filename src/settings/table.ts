@@ -6,7 +6,7 @@ import type { FamilyValue, Setting, SettingValue } from "./setting.ts";
 import { STATS_TABLE } from "./stats_table.ts";
 import { WEBHOOK_TABLE } from "./webhook_table.ts";
 
-/** The tables by area; no name stands in two of them. */
+/** The tables by area; their names are unique. */
 export const AREAS = [SERVER_TABLE, CONFIG_TABLE, CACHE_TABLE, KV_TABLE, STATS_TABLE, WEBHOOK_TABLE] as const;
 
 /** Every environment variable that Weir reads. */
@@ -43,7 +43,7 @@ export function settingEntries(): readonly (readonly [SettingName, Setting])[] {
   return Object.entries(TABLE) as [SettingName, Setting][];
 }
 
-/** What finds the variables of a family; undefined for a name that stands for one variable. */
+/** Matches the variables of a family; undefined for a single variable. */
 export function familyPattern(name: string): RegExp | undefined {
   const parts = /^([A-Z_]+)<[A-Z]+>([A-Z_]*)$/.exec(name);
   return parts === null ? undefined : new RegExp(`^${parts[1] ?? ""}(.+)${parts[2] ?? ""}$`);
