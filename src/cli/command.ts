@@ -2,7 +2,7 @@ import { collectBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import type { Environment } from "../settings/read_settings.ts";
-import { FlagError, type FlagKind, HELP_FLAGS, type ParsedFlags, parseFlags } from "./flags.ts";
+import { asksForHelp, FlagError, type FlagKind, HELP_FLAGS, type ParsedFlags, parseFlags } from "./flags.ts";
 
 /** Where a command writes: whole lines, each without its line break. */
 export interface Output {
@@ -147,7 +147,7 @@ export class GivenFlags {
  */
 export function readCommand(command: Command, args: readonly string[]): GivenCommand | undefined {
   const { flags, rest } = parseFlags(args, { ...flagKinds(command), ...HELP_FLAGS });
-  if (flags["help"] === true || flags["h"] === true) return undefined;
+  if (asksForHelp(flags)) return undefined;
   const missing = command.args.find((_, index) => (rest[index] ?? "") === "");
   if (missing !== undefined) throw new FlagError(`Cannot run "${command.words}": ${missing} is missing`);
   // A surplus argument is not shown: it may be a secret whose flag was forgotten.

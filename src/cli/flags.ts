@@ -58,6 +58,11 @@ export function parseFlags(args: readonly string[], spec: Readonly<Record<string
   return { flags, rest };
 }
 
+/** Whether the flags of a command line with `HELP_FLAGS` ask for help. */
+export function asksForHelp(flags: ParsedFlags["flags"]): boolean {
+  return flags["help"] === true || flags["h"] === true;
+}
+
 /** Reads the value of a timeout flag as milliseconds; throws a `FlagError` outside the range of a timer. */
 export function readTimeout(text: string): number {
   const timeoutMs = parseDuration(text);

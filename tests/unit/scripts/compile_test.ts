@@ -10,8 +10,8 @@ const ALL = TARGETS.join(", ");
 const WRONG: readonly [args: string[], line: string][] = [
   [["--target", "sparc"], `Cannot compile for "sparc": the platforms are ${ALL}; or "all" by itself`],
   [["--target=all,sparc"], `Cannot compile for "all": the platforms are ${ALL}; or "all" by itself`],
-  [["--target"], 'Cannot read flag "-target": its value is missing'],
-  [["--dryy"], 'Cannot read flag "-dryy": there is no such flag, did you mean "-dry"?'],
+  [["--target"], "Flag --target requires a value"],
+  [["--dryy"], "Unknown flag --dryy; did you mean --dry?"],
   [
     ["--dry", "--target=all"],
     'Cannot read flag "--dry": it is the same for all platforms, leave --target out',
