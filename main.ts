@@ -133,7 +133,9 @@ export async function serve(
   }
 }
 
-/** Loads what every service requires before its ports open: a later import would fail without a free file descriptor. */
+/**
+ * Loads what every service requires before its ports open: a later import would fail without a free file descriptor.
+ */
 async function loadListeners(settings: Settings) {
   const [ports, cache, service, pull, http, grpc] = await Promise.all([
     import("./src/serve/shared_ports.ts"),

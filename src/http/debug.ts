@@ -157,7 +157,9 @@ class CpuProfiler {
     return this.#recording;
   }
 
-  /** Records the text of a `.cpuprofile` file; undefined when it is cancelled. Throws while another recording runs. */
+  /**
+   * Records the text of a `.cpuprofile` file; undefined when it is cancelled. Throws while another recording runs.
+   */
   async record(
     durationMs: number,
     clock: Clock,

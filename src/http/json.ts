@@ -140,7 +140,9 @@ function unlessEmpty<T extends { readonly length: number }>(value: T): T | undef
   return value.length === 0 ? undefined : value;
 }
 
-/** The integer of a JSON number such as `1.0` or `1e2`; undefined for others, and an infinity beyond 2^53 either way. */
+/**
+ * The integer of a JSON number such as `1.0` or `1e2`; undefined for others, and an infinity beyond 2^53 either way.
+ */
 export function wholeNumber(source: string): number | undefined {
   if (PLAIN.test(source)) return Number(source);
   const match = NUMBER.exec(source);
