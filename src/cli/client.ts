@@ -119,7 +119,10 @@ export interface UnaryCall<Answer> {
   readonly tls: TlsFiles | undefined;
 }
 
-/** Calls a method; throws a `CommandError` when there is no answer. Loads the gRPC library, so that other commands start without it. */
+/**
+ * Calls a method; throws a `CommandError` when there is no answer. Loads the gRPC library, so that other commands
+ * start without it.
+ */
 export async function callUnary<Answer>(call: UnaryCall<Answer>): Promise<Answer> {
   const grpc = await import("@grpc/grpc-js");
   const secrets = call.tls === undefined ? undefined : await readFiles(call.tls);

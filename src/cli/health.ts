@@ -136,7 +136,10 @@ interface HealthAnswer {
   readonly text: string;
 }
 
-/** Asks by `node:http`, which ignores the proxies of the environment. Throws a `CommandError` without a timely answer. */
+/**
+ * Asks by `node:http`, which ignores the proxies of the environment. Throws a `CommandError` without a timely
+ * answer.
+ */
 async function askHealthPage(
   page: HealthPage,
   { timeoutMs, clock }: { readonly timeoutMs: number; readonly clock: Clock },

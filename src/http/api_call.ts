@@ -46,7 +46,10 @@ export function wrongMethod(allow: string): WebhookProblem {
   return { status: 405, code: "method_not_allowed", detail, headers: { allow } };
 }
 
-/** The body of a call of the administration, empty for none; a problem where the token, the body or its type is wrong. */
+/**
+ * The body of a call of the administration, empty for none; a problem where the token, the body or its type is
+ * wrong.
+ */
 export async function administrationBody(call: Call, options: ApiOptions): Promise<string | WebhookProblem> {
   const { adminToken } = options;
   if (adminToken === undefined) return NOT_FOUND;

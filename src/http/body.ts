@@ -67,7 +67,10 @@ function openReader(body: ReadableStream<Uint8Array<ArrayBuffer>>): BodyReader {
   }
 }
 
-/** The runtime never frees the buffer of a read that is pending when the response is sent, so a slow peer gets a small one. */
+/**
+ * The runtime never frees the buffer of a read that is pending when the response is sent, so a slow peer gets a
+ * small one.
+ */
 function bufferSize(received: number): number {
   return Math.min(Math.max(received, MIN_BUFFER_BYTES), MAX_BUFFER_BYTES);
 }

@@ -56,7 +56,10 @@ export class JsonReader {
     return this.#offset >= this.#text.length;
   }
 
-  /** Reads an object into `draft` and returns it. Absent and null fields do not change it; unknown and repeated ones throw. */
+  /**
+   * Reads an object into `draft` and returns it. Absent and null fields do not change it; unknown and repeated ones
+   * throw.
+   */
   message<T>(fields: MessageFields<T>, draft: T): T {
     if (!this.#take("{")) throw this.wrongKind("must be an object");
     if (this.#take("}")) return draft;

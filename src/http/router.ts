@@ -23,7 +23,10 @@ export interface Call {
 /** Handles one call. An error becomes a 500. */
 export type CallHandler = (call: Call) => Response | Promise<Response>;
 
-/** Handles one request of the client at `peer`; never throws. `closing` is aborted when the grace of the listener is over. */
+/**
+ * Handles one request of the client at `peer`; never throws. `closing` is aborted when the grace of the listener is
+ * over.
+ */
 export type HttpHandler = (request: Request, closing: AbortSignal, peer: string) => Promise<Response>;
 
 /** A path and its handler. */

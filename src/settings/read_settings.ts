@@ -131,7 +131,10 @@ function upstreamWarnings(env: Environment): string[] {
   });
 }
 
-/** Our name for a variable of envoyproxy/ratelimit; undefined where we have none, as for a cluster's own `REDIS_PORT`. */
+/**
+ * Our name for a variable of envoyproxy/ratelimit; undefined where we have none, as for a cluster's own
+ * `REDIS_PORT`.
+ */
 function ourNameFor(variable: string): string | undefined {
   const renaming = RENAMED.find(([pattern]) => pattern.test(variable));
   if (renaming === undefined) return undefined;
