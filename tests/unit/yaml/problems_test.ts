@@ -61,7 +61,7 @@ test("yaml, the file", [
     "error r.yaml:4:3: not valid YAML: All sequence items must start at the same column",
   ]],
   ["second document", "domain: d\ndescriptors: []\n---\ndomain: e\n", [
-    "error r.yaml:3:1: a second document begins here; put it into a file of its own",
+    "error r.yaml:3:1: a second document begins here; put it into a separate file",
   ]],
   ["descriptors absent", "domain: d\n", [`warning r.yaml:1:1: ${NO_DESCRIPTORS}`]],
   ["descriptors null", "domain: d\ndescriptors:\n", [`warning r.yaml:2:13: ${NO_DESCRIPTORS}`]],
