@@ -49,7 +49,7 @@ class Watch {
     try {
       if (this.#watcher !== undefined) openWatcher(this.#folders).close();
     } catch {
-      // A folder is gone, which the watch tells by itself.
+      // A missing folder is reported by the watch itself.
     }
   }
 
@@ -69,12 +69,12 @@ class Watch {
   }
 }
 
-/** Watches all of the folders by one watch: of a link into a folder that it does not watch it tells nothing. */
+/** Watches all folders by one watch, which reports nothing of a link into another folder. */
 function openWatcher(folders: readonly string[]): Deno.FsWatcher {
   try {
     return Deno.watchFs([...folders], { recursive: false });
   } catch (error) {
-    // One that is gone already, as the folder of the pair before is, must not take the others with it.
+    // A folder that is already removed must not prevent watching the others.
     const left = folders.filter(exists);
     if (left.length === 0 || left.length === folders.length) throw error;
     return openWatcher(left);

@@ -41,7 +41,7 @@ export async function allEnded<Tasks extends readonly unknown[] | []>(
 }
 
 /** Waits for the work with a timeout, after which `overdue()` is thrown and the result of the work is ignored. */
-export async function answeredWithin<T>(
+export async function withTimeout<T>(
   work: Promise<T>,
   ms: number,
   clock: Clock,

@@ -149,7 +149,7 @@ export class HitBatch {
 }
 
 function isGone({ caller }: Ask): boolean {
-  return caller?.gone === true;
+  return caller?.cancelled === true;
 }
 
 function fail(ask: Ask, state: string): void {

@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Metrics } from "../base/metrics.ts";
-import { answeredWithin } from "../base/wait.ts";
+import { withTimeout } from "../base/wait.ts";
 import type { Caller, CounterCache, Hit } from "../ratelimit/counter_cache.ts";
 import { CacheError } from "../ratelimit/errors.ts";
 import type { Counts } from "./hit_parts.ts";
@@ -70,7 +70,7 @@ export class InFlightCache implements CounterCache {
   async #within(counts: Promise<number[]>, since: number): Promise<number[]> {
     const { timeoutMs, clock, backend } = this.#options;
     const left = Math.min(timeoutMs, Math.max(0, since + timeoutMs - clock.now()));
-    return await answeredWithin(counts, left, clock, () => {
+    return await withTimeout(counts, left, clock, () => {
       return new CacheError(backend, `Cannot ask the cache: no answer within ${timeoutMs} ms`);
     });
   }

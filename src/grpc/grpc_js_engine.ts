@@ -222,7 +222,7 @@ function contextOf(
       const [value] = call.metadata.get(name);
       return typeof value === "string" ? value : undefined;
     },
-    get gone() {
+    get cancelled() {
       // The library reports a call as cancelled only when its stream is closed on both sides.
       return call.cancelled || clock.now() >= Number(call.getDeadline());
     },

@@ -35,7 +35,7 @@ export interface CallContext {
   /** The value of a header, by its name in lower case. */
   header(name: string): string | undefined;
   /** Whether the call was cancelled, is past its deadline, or is answered. */
-  readonly gone: boolean;
+  readonly cancelled: boolean;
 }
 
 /** Records the calls of one method. Neither function throws or waits. */

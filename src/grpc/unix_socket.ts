@@ -3,7 +3,7 @@ import { type BigIntStats, lstatSync, renameSync, unlinkSync } from "node:fs";
 import { access, chmod, link, readdir, rename, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { systemClock } from "../base/clock.ts";
-import { answeredWithin } from "../base/wait.ts";
+import { withTimeout } from "../base/wait.ts";
 
 /** After this time without a result, a probed socket counts as alive. */
 const PROBE_TIMEOUT_MS = 1_000;
@@ -141,5 +141,5 @@ async function answers(path: string): Promise<boolean> {
     (error: unknown) => !(error instanceof Deno.errors.ConnectionRefused),
   );
   const late = () => new Error(`no answer within ${PROBE_TIMEOUT_MS} ms`);
-  return await answeredWithin(connected, PROBE_TIMEOUT_MS, systemClock, late).catch(() => true);
+  return await withTimeout(connected, PROBE_TIMEOUT_MS, systemClock, late).catch(() => true);
 }

@@ -48,7 +48,7 @@ async function answer(call: Call, options: RateLimitRouteOptions): Promise<Respo
 /** Lazy, because the signal of a request is created when it is first read. */
 function callerOf({ request }: Call): Caller {
   return {
-    get gone() {
+    get cancelled() {
       return request.signal.aborted;
     },
   };

@@ -14,7 +14,7 @@ export interface Hit {
 /** The caller that waits for counts. */
 export interface Caller {
   /** Unsent hits of a cancelled caller need not be counted. */
-  readonly gone: boolean;
+  readonly cancelled: boolean;
   /** The start of the timeout in milliseconds, shared by several calls; undefined to start with each call. */
   readonly since?: number;
 }

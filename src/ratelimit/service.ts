@@ -140,7 +140,7 @@ export class RateLimitService {
   /** Decides a call after the cache failed, if the failure modes allow it. */
   async #recover(call: Call, error: unknown, caller: Caller | undefined): Promise<Decision> {
     // Unsent hits of a cancelled caller are no failure of the cache.
-    if (caller?.gone === true) throw error;
+    if (caller?.cancelled === true) throw error;
     const { clock, stats: { service } } = this.#options;
     try {
       const { counts, modes } = await this.#counter.recover(call, error, caller);
@@ -234,8 +234,8 @@ export class RateLimitService {
 /** A caller with one timeout for both steps, read and add. */
 function since(now: number, caller: Caller | undefined): Caller {
   return {
-    get gone() {
-      return caller?.gone === true;
+    get cancelled() {
+      return caller?.cancelled === true;
     },
     since: now,
   };

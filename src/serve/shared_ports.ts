@@ -1,5 +1,5 @@
 import { errorText } from "../base/error_text.ts";
-import { answeredWithin } from "../base/wait.ts";
+import { withTimeout } from "../base/wait.ts";
 import { hostPort } from "../base/host_port.ts";
 import type { ServiceParts } from "./parts.ts";
 
@@ -22,7 +22,7 @@ export async function checkPorts({ settings, logger, clock }: ServiceParts): Pro
     const { host, port } = address;
     const connecting = Deno.connect({ hostname: LOOPBACKS[host] ?? host, port });
     const closing = connecting.then((connection) => connection.close());
-    const isInUse = await answeredWithin(closing, ANSWER_MS, clock, () => new Error("no answer in time"))
+    const isInUse = await withTimeout(closing, ANSWER_MS, clock, () => new Error("no answer in time"))
       .then(() => true, () => false);
     if (!isInUse) return;
     const text =

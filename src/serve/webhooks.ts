@@ -238,7 +238,7 @@ function storeSettings(place: string, settings: Settings): StoreSettings {
 }
 
 /** A worker waits for its answer. */
-const CALLER = { gone: false };
+const CALLER = { cancelled: false };
 
 /** Asks the decision service for the webhook service: one hit for each descriptor. */
 function limitBy(decide: Decide): LimitCall {

@@ -18,7 +18,7 @@ export type TracedMethod = TracedUnaryMethod | {
 /** What tracing needs of a call. */
 export interface TracedCall extends HeaderSource {
   /** It ended without our answer: by its deadline or its caller. */
-  readonly gone: boolean;
+  readonly cancelled: boolean;
 }
 
 /** A traced method. */
@@ -70,7 +70,7 @@ function traceMethod(path: string, method: TracedUnaryMethod, tracer: CallTracer
       return tracer.runToEnd(span, () => method.handle(request, call), {
         onAnswer: () => {
           // Otherwise the caller received another code, which is unknown here.
-          if (!call.gone) span.set(RPC_STATUS_CODE, "OK");
+          if (!call.cancelled) span.set(RPC_STATUS_CODE, "OK");
         },
         onError: (error) => noteError(span, error),
       });

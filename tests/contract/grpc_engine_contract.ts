@@ -47,7 +47,7 @@ class Probe {
         name: "Hold",
         handle: (request, call) => {
           this.held = call;
-          this.wasGone = call.gone;
+          this.wasGone = call.cancelled;
           return this.hold.promise.then(() => request);
         },
       },
@@ -176,10 +176,10 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
       const gone = new AbortController();
       const answer = client.unary("/test.Probe/Hold", bytes("held"), {}, { signal: gone.signal });
       const call = await until("the call to run", () => probe.held);
-      assertEquals(call.gone, false);
+      assertEquals(call.cancelled, false);
       gone.abort();
       assertEquals((await answer).code, 1);
-      await until("the handler to see it", () => call.gone);
+      await until("the handler to see it", () => call.cancelled);
       assertEquals((await client.unary("/test.Probe/Size", bytes("x"))).code, 0);
       probe.hold.resolve();
     }
@@ -194,7 +194,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
         return probe.held;
       });
       assertEquals(probe.wasGone, false);
-      await until("the handler to see it", () => call.gone);
+      await until("the handler to see it", () => call.cancelled);
       probe.hold.resolve();
     }
     await engine.close(1_000);
@@ -213,9 +213,9 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
     stream.on("error", () => {});
     stream.end(Uint8Array.of(0, 0, 0, 0, 1, 120));
     const call = await until("the call to run", () => probe.held);
-    assertEquals(call.gone, false);
+    assertEquals(call.cancelled, false);
     session.destroy();
-    await until("the handler to see it", () => call.gone);
+    await until("the handler to see it", () => call.cancelled);
     probe.hold.resolve();
     assertEquals((await client.unary("/test.Probe/Size", bytes("x"))).code, 0);
     client[Symbol.dispose]();

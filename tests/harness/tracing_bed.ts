@@ -81,7 +81,7 @@ export class TracingBed implements AsyncDisposable {
 
   /** A call by gRPC with a descriptor for each key; answers the error's code where it is refused. */
   async ask(keys: readonly string[], headers: Readonly<Record<string, string>> = {}): Promise<string> {
-    const call: CallContext = { header: (name) => headers[name], gone: false };
+    const call: CallContext = { header: (name) => headers[name], cancelled: false };
     const descriptors = keys.map((key) => ({ entries: [{ key, value: "v" }] }));
     const request = encodeRateLimitRequest({ domain: "d", hitsAddend: 0, descriptors });
     try {

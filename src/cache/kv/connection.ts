@@ -1,5 +1,5 @@
 import { errorText } from "../../base/error_text.ts";
-import { answeredWithin } from "../../base/wait.ts";
+import { withTimeout } from "../../base/wait.ts";
 import type { KvLogin } from "./address.ts";
 import { KvClient } from "./client.ts";
 import type { KvConnectorOptions } from "./connector.ts";
@@ -83,7 +83,7 @@ export class KvConnection {
   async #prepare(): Promise<void> {
     const { timeoutMs, clock } = this.#options.connector;
     try {
-      await answeredWithin(this.#logInAndSelect(), timeoutMs, clock, () => new Error(noAnswer(timeoutMs)));
+      await withTimeout(this.#logInAndSelect(), timeoutMs, clock, () => new Error(noAnswer(timeoutMs)));
     } catch (error) {
       this.#client.drop(shortened(errorText(error)));
       return;

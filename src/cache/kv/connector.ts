@@ -1,7 +1,7 @@
 import { AbstractConnector } from "ioredis";
 import net from "node:net";
 import tls from "node:tls";
-import { answeredWithin } from "../../base/wait.ts";
+import { withTimeout } from "../../base/wait.ts";
 import type { SharedCacheOptions } from "../shared_cache_options.ts";
 import { readTlsFiles, type TlsConnectOptions, type TlsFiles } from "../tls_files.ts";
 import type { KvTarget } from "./address.ts";
@@ -55,7 +55,7 @@ export class KvConnector extends AbstractConnector {
   async #readFiles(): Promise<TlsConnectOptions | undefined> {
     const { tls: files, timeoutMs, clock } = this.#options;
     if (files === undefined) return undefined;
-    return await answeredWithin(readTlsFiles(files), timeoutMs, clock, () => {
+    return await withTimeout(readTlsFiles(files), timeoutMs, clock, () => {
       return new Error(`the files of ${files.settings}_* were not read within ${timeoutMs} ms`);
     });
   }

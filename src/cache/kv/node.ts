@@ -1,5 +1,5 @@
 import type { Metrics } from "../../base/metrics.ts";
-import { answeredWithin } from "../../base/wait.ts";
+import { withTimeout } from "../../base/wait.ts";
 import type { Caller, Hit } from "../../ratelimit/counter_cache.ts";
 import { Batcher } from "../batcher.ts";
 import { Breaker } from "../breaker.ts";
@@ -143,7 +143,7 @@ export class KvNode {
     const connection = this.#pool.shared();
     if (connection === undefined) throw new Error(this.#pool.reason);
     const reply = connection.command(args);
-    return await answeredWithin(reply, timeoutMs, clock, () => new Error(noAnswer(timeoutMs)));
+    return await withTimeout(reply, timeoutMs, clock, () => new Error(noAnswer(timeoutMs)));
   }
 
   /** Takes expiries of keys that this node has now. */

@@ -113,7 +113,7 @@ export class ServerStream implements CallContext {
     return this.response.isEnded || this.isClosed;
   }
 
-  get gone(): boolean {
+  get cancelled(): boolean {
     return this.isAnswered;
   }
 

@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import { answeredWithin } from "../../base/wait.ts";
+import { withTimeout } from "../../base/wait.ts";
 import type { WebhookAnswer } from "./calls.ts";
 import { refusal, type WebhookRefusal } from "./problem.ts";
 import type { AuditEntry } from "../model/records.ts";
@@ -67,7 +67,7 @@ export class AcceptOnce {
     const id = `${idempotency.scope} ${idempotency.key}`;
     const first = this.#running.get(id);
     if (first !== undefined) {
-      const accepted = await answeredWithin(first, IN_FLIGHT_MS, this.#options.clock, inFlight);
+      const accepted = await withTimeout(first, IN_FLIGHT_MS, this.#options.clock, inFlight);
       return { ...accepted, isReplay: true };
     }
     const running = this.#findOrCreate(request, idempotency);

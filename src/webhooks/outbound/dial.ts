@@ -4,7 +4,7 @@ import { lookup as lookUp } from "node:dns/promises";
 import { connect as connectSocket, isIP, type Socket } from "node:net";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import type { Clock } from "../../base/clock.ts";
-import { answeredWithin } from "../../base/wait.ts";
+import { withTimeout } from "../../base/wait.ts";
 import { hostPort } from "../../base/host_port.ts";
 import { blockedReason, type Cidrs } from "../model/address_ranges.ts";
 import { connectError, isUntrusted, lookupError, SendError, tlsError } from "./send_error.ts";
@@ -76,7 +76,7 @@ export class PendingConnection {
     const { clock, connectTimeoutMs } = this.#options;
     const late = () => new SendError("timeout", `${state} within ${connectTimeoutMs} ms`);
     try {
-      return await answeredWithin(work, Math.max(0, end - clock.elapsed()), clock, late);
+      return await withTimeout(work, Math.max(0, end - clock.elapsed()), clock, late);
     } catch (error) {
       this.#socket?.destroy();
       throw error;

@@ -5,7 +5,7 @@ import { portLogger } from "../../base/log.ts";
 import { captureConsole } from "../../base/standard_streams.ts";
 import { giveWay } from "../../base/thread_priority.ts";
 import { WakeLoop } from "../../base/wake_loop.ts";
-import { aborted, answeredWithin, settledWithin } from "../../base/wait.ts";
+import { aborted, settledWithin, withTimeout } from "../../base/wait.ts";
 import type { WebhookAnswer, WebhookCalls } from "../api/calls.ts";
 import { StoreError } from "../store/store.ts";
 import type { LimitCall, LimitDecision } from "../model/limit_call.ts";
@@ -156,7 +156,7 @@ class PortLimits {
     this.#waiting.set(id, waiting);
     this.#port.postMessage({ type: "limit", id, domain, descriptors });
     try {
-      return await answeredWithin(
+      return await withTimeout(
         waiting.promise,
         DECISION_TIMEOUT_MS,
         systemClock,

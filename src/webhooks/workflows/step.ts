@@ -1,6 +1,6 @@
 import { backoffMs } from "../../base/backoff.ts";
 import { byteLength, stringifyJson } from "../../base/exact_json.ts";
-import { aborted, answeredWithin } from "../../base/wait.ts";
+import { aborted, withTimeout } from "../../base/wait.ts";
 import { descriptorProblem, type LimitDecision } from "../model/limit_call.ts";
 import { renderText, renderValue, TemplateError } from "../model/template.ts";
 import type { LimitStep, WorkflowStep } from "../model/workflow.ts";
@@ -50,7 +50,7 @@ async function askLimit(step: LimitStep, context: StepContext): Promise<StepOutc
   let decision: LimitDecision | void;
   try {
     const overdue = () => new Error("no answer in time");
-    const answer = answeredWithin(context.limit(step.domain, descriptors), DECISION_MS, clock, overdue);
+    const answer = withTimeout(context.limit(step.domain, descriptors), DECISION_MS, clock, overdue);
     decision = await Promise.race([answer, aborted(signal)]);
   } catch {
     const dueAt = clock.now() + Math.ceil(backoffMs(context.attempt, context.random(), FAILED_BACKOFF));

@@ -152,11 +152,11 @@ Deno.test({
     const blocked = block(node, redis);
     const first = node.ask([hit()]);
     await Promise.resolve();
-    const caller = { gone: false };
+    const caller = { cancelled: false };
     const [left, stayed] = [hit({ addend: 5 }), hit({ addend: 6 })];
     const refused = failureOf(node.ask([left], { caller }));
     const answered = node.ask([stayed]);
-    caller.gone = true;
+    caller.cancelled = true;
     await blocked.end();
     assertEquals([await first, await answered, await refused], [[1], [6], "its caller is gone"]);
     assertEquals([await redis.command("EXISTS", left.key), await redis.command("GET", stayed.key)], [0, "6"]);

@@ -166,10 +166,10 @@ testMc(
   "the hits of a caller who is gone before they are written are not counted",
   async (cache, _, server) => {
     const one = hit();
-    const caller = { gone: false };
+    const caller = { cancelled: false };
     const left = cache.add([one], caller);
-    const stays = cache.add([one], { gone: false });
-    caller.gone = true;
+    const stays = cache.add([one], { cancelled: false });
+    caller.cancelled = true;
     const error = await refusal(() => left, CacheError);
     assertMatch(error.message, /: its caller is gone$/);
     assertEquals([await stays, await server.value(one.key)], [[1], "1"]);

@@ -52,10 +52,10 @@ for (const early of [true, false]) {
     const response = fetch(served.url("/json"), { method: "POST", body: BODY, signal: leave.signal });
     const left = response.then(() => "answered", (error: Error) => error.name);
     const asked = await until("the call", () => caller);
-    if (early) assertEquals(asked.gone, false);
+    if (early) assertEquals(asked.cancelled, false);
     leave.abort();
     assertEquals(await left, "AbortError");
-    await until("the caller to be gone", () => asked.gone);
+    await until("the caller to be gone", () => asked.cancelled);
     hold.resolve(OK);
   });
 }

@@ -12,7 +12,7 @@ import { until } from "../../harness/until.ts";
 import { unaryOf } from "../../harness/tracing_bed.ts";
 import { EnvironmentOf, startExporter } from "./tracing_environment.ts";
 
-const CALL: CallContext = { header: () => undefined, gone: false };
+const CALL: CallContext = { header: () => undefined, cancelled: false };
 const SERVICE: GrpcService = {
   name: "s",
   methods: [{ kind: "unary", name: "Ask", handle: (request) => request }],

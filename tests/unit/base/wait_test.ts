@@ -1,32 +1,32 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { setImmediate } from "node:timers/promises";
-import { answeredWithin } from "../../../src/base/wait.ts";
+import { withTimeout } from "../../../src/base/wait.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
 const overdue = () => new RangeError("no answer within 100 ms");
 
-Deno.test("answeredWithin: an answer in time is passed on, and its timer ends", async () => {
+Deno.test("withTimeout: an answer in time is passed on, and its timer ends", async () => {
   const clock = new FakeClock();
   const work = Promise.withResolvers<number>();
-  const answer = answeredWithin(work.promise, 100, clock, overdue);
+  const answer = withTimeout(work.promise, 100, clock, overdue);
   clock.advance(99);
   work.resolve(7);
   assertEquals([await answer, clock.waiting], [7, 0]);
 });
 
-Deno.test("answeredWithin: a failure in time is passed on, and its timer ends", async () => {
+Deno.test("withTimeout: a failure in time is passed on, and its timer ends", async () => {
   const clock = new FakeClock();
   const failure = new Error("it broke");
-  const answer = answeredWithin(Promise.reject(failure), 100, clock, overdue);
+  const answer = withTimeout(Promise.reject(failure), 100, clock, overdue);
   const error = await assertRejects(() => answer);
   assertEquals([error === failure, clock.waiting], [true, 0]);
 });
 
-Deno.test("answeredWithin: what was made of being overdue is thrown when the time is over, and made only then", async () => {
+Deno.test("withTimeout: what was made of being overdue is thrown when the time is over, and made only then", async () => {
   const clock = new FakeClock();
   let made = 0;
   const work = Promise.withResolvers<number>();
-  const answer = answeredWithin(work.promise, 100, clock, () => {
+  const answer = withTimeout(work.promise, 100, clock, () => {
     made++;
     return overdue();
   });
@@ -45,7 +45,7 @@ const LATE: Readonly<Record<string, (work: PromiseWithResolvers<number>) => void
 };
 
 for (const [title, settle] of Object.entries(LATE)) {
-  Deno.test(`answeredWithin: ${title} after the time is over changes nothing and is left to nobody`, async () => {
+  Deno.test(`withTimeout: ${title} after the time is over changes nothing and is left to nobody`, async () => {
     const unhandled: unknown[] = [];
     const watch = (event: PromiseRejectionEvent) => {
       event.preventDefault();
@@ -55,7 +55,7 @@ for (const [title, settle] of Object.entries(LATE)) {
     try {
       const clock = new FakeClock();
       const work = Promise.withResolvers<number>();
-      const answer = answeredWithin(work.promise, 100, clock, overdue);
+      const answer = withTimeout(work.promise, 100, clock, overdue);
       clock.advance(100);
       settle(work);
       assertEquals((await assertRejects(() => answer)).name, "RangeError");

@@ -109,7 +109,7 @@ Deno.test("batcher: with fewer batches in flight nothing is held back", async ()
 
 Deno.test("batcher: callers that are gone leave the connection to others", async () => {
   const bed = new Bed();
-  bed.ask("a", { gone: true });
+  bed.ask("a", { cancelled: true });
   await turn();
   assertEquals([bed.written, bed.dropped], [[], 1]);
   bed.ask("b");

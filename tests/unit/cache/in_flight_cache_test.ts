@@ -134,7 +134,7 @@ Deno.test("in flight: what is answered at once, or fails at once, never waits", 
 
 Deno.test("in flight: everything is handed on", async () => {
   const { held, cache } = open(4);
-  const caller = { gone: false };
+  const caller = { cancelled: false };
   const waiting = [cache.add(hits(1), caller), cache.read(hits(2), caller)];
   for (const _ of waiting) held.next().resolve([]);
   await Promise.all(waiting);
@@ -151,7 +151,7 @@ Deno.test("in flight: everything is handed on", async () => {
 Deno.test("in flight: a caller that asks more than once has the time of one asking", async () => {
   const clock = new FakeClock();
   const { held, cache } = open(10, clock);
-  const caller = { gone: false, since: clock.now() };
+  const caller = { cancelled: false, since: clock.now() };
   const read = cache.read(hits(1), caller);
   clock.advance(400);
   held.next().resolve([1]);

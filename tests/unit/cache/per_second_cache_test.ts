@@ -58,7 +58,7 @@ const [YEAR, DAY, SECOND, BURST] = [
   hit({ key: "burst", perSecond: true }),
 ];
 const MIXED = [SECOND, YEAR, DAY, BURST];
-const CALLER: Caller = { gone: false };
+const CALLER: Caller = { cancelled: false };
 
 const no = (where: string, counts: Counts = []) =>
   new CacheError("kv", `Cannot ask key-value cache "${where}": no connection`, { counts });

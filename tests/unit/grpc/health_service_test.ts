@@ -11,7 +11,7 @@ import { Health } from "../../../src/base/health.ts";
 import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE, SERVING_STATUS } from "../../../src/wire/health.ts";
 
 const { SERVING, NOT_SERVING, SERVICE_UNKNOWN } = SERVING_STATUS;
-const CALL = { header: () => undefined, gone: false };
+const CALL = { header: () => undefined, cancelled: false };
 const MALFORMED = Uint8Array.fromHex("0a05");
 
 Deno.test("the health service has the published name and methods", () => {

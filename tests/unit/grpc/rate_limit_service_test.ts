@@ -17,7 +17,7 @@ descriptors:
 - {key: local, on_cache_failure: local, ${LIMIT}}
 `;
 
-const CALL: CallContext = { header: () => undefined, gone: false };
+const CALL: CallContext = { header: () => undefined, cancelled: false };
 
 function message(key: string): Uint8Array {
   return encodeRateLimitRequest({
@@ -90,7 +90,7 @@ Deno.test("one entry or descriptor too many is refused, and none is left out", a
     if (method?.kind !== "unary") throw new Error("the method is not there");
     const bytes = encodeRateLimitRequest({ domain: "d", descriptors });
     try {
-      await method.handle(bytes, { header: () => undefined, gone: false });
+      await method.handle(bytes, { header: () => undefined, cancelled: false });
       return "answered";
     } catch (error) {
       return error instanceof GrpcError ? `${error.code} ${error.message}` : String(error);

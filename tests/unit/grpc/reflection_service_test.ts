@@ -190,5 +190,6 @@ function bidi(version: typeof VERSIONS[number]): (message: Uint8Array) => Uint8A
   if (method?.kind !== "bidi") {
     throw new RangeError(`Cannot find reflection "${version}": it must be one method`);
   }
-  return (message) => method.handle(message, { header: () => undefined, gone: false }) ?? new Uint8Array();
+  return (message) =>
+    method.handle(message, { header: () => undefined, cancelled: false }) ?? new Uint8Array();
 }

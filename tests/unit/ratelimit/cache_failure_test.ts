@@ -147,16 +147,16 @@ Deno.test("cache failure: local without a fallback fails the call", async () => 
 Deno.test("cache failure: who asks is handed to every question", async () => {
   const cache = new FailingCache(["", ".x"]);
   await using fixture = new ServiceFixture({ files: { "r.yaml": RULES }, cache, policy: STOP });
-  const caller = { gone: false };
+  const caller = { cancelled: false };
   const ask = async (...keys: string[]) => {
     const descriptors = keys.map(descriptor);
     await fixture.service.shouldRateLimit({ domain: "d", hitsAddend: 0, descriptors }, caller);
   };
   await ask("plain");
   await ask("plain", "allow");
-  caller.gone = true;
+  caller.cancelled = true;
   assertEquals(cache.asked, ["add plain1", "read plain1 allow1", "add plain1"]);
-  assertEquals(cache.callers.map((one) => one?.gone), [true, true, true]);
+  assertEquals(cache.callers.map((one) => one?.cancelled), [true, true, true]);
   // Who may ask twice has the time of one asking.
   const { clock } = fixture;
   assertEquals(cache.callers.map((one) => one?.since), [clock.now(), clock.now(), clock.now()]);

@@ -30,7 +30,7 @@ const pipeline = (length: number, perSecond: number) => ({
   "perSecondPipeline length": perSecond,
 });
 
-const NO_HEADERS: CallContext = { header: () => undefined, gone: false };
+const NO_HEADERS: CallContext = { header: () => undefined, cancelled: false };
 
 /** A tracer of every call that keeps its spans here. */
 function tracerTo(ended: ReadableSpan[]): CallTracer {

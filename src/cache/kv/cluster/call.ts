@@ -52,8 +52,8 @@ export class KvClusterCall implements Caller {
     this.#startedAt = call.startedAt;
   }
 
-  get gone(): boolean {
-    return this.#isOver || this.#caller?.gone === true;
+  get cancelled(): boolean {
+    return this.#isOver || this.#caller?.cancelled === true;
   }
 
   /** Resolves with the counts in the order of the hits; rejects with `KvFailure` when not all came. */
@@ -182,7 +182,7 @@ export class KvClusterCall implements Caller {
 
   #failOne(node: KvClusterNode, position: number, state: string): void {
     this.#states[position] = node.describe(state);
-    if (this.#caller?.gone === true || ERROR_REPLY.test(state) && !NODE_STATE.test(state)) return;
+    if (this.#caller?.cancelled === true || ERROR_REPLY.test(state) && !NODE_STATE.test(state)) return;
     node.failed();
     this.#options.topology.refresh.suspect();
   }

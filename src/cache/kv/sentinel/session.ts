@@ -1,5 +1,5 @@
 import type { HostAndPort } from "../../../base/host_port.ts";
-import { answeredWithin } from "../../../base/wait.ts";
+import { withTimeout } from "../../../base/wait.ts";
 import type { SharedCacheOptions } from "../../shared_cache_options.ts";
 import type { TlsFiles } from "../../tls_files.ts";
 import type { KvSentinel } from "../address.ts";
@@ -54,7 +54,7 @@ export class KvSentinelSession {
       return new Error(noAnswer(timeoutMs));
     };
     try {
-      const opinion = await answeredWithin(this.#converse(), timeoutMs, clock, timedOut);
+      const opinion = await withTimeout(this.#converse(), timeoutMs, clock, timedOut);
       this.isLate = false;
       return opinion;
     } catch (error) {

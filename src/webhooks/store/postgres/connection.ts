@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import type { ConnectionOptions } from "node:tls";
 import pg from "pg";
 import type { Clock } from "../../../base/clock.ts";
-import { answeredWithin } from "../../../base/wait.ts";
+import { withTimeout } from "../../../base/wait.ts";
 import {
   isSocketFolder,
   type PostgresAddress,
@@ -107,7 +107,7 @@ export class PostgresConnection {
       try {
         signal?.throwIfAborted();
         const connecting = PostgresConnection.#connect(address, { host, isEncrypted, socket }, options);
-        return await answeredWithin(connecting, end - clock.elapsed(), clock, () => {
+        return await withTimeout(connecting, end - clock.elapsed(), clock, () => {
           isOverdue = true;
           cancel();
           return new Error("timeout");
@@ -216,7 +216,7 @@ export class PostgresConnection {
     if (!this.#isBroken) {
       this.#onBroken = () => {};
       const left = this.#client.end();
-      await answeredWithin(left, FAREWELL_MS, this.#clock, () => new Error("no answer")).catch(() => {});
+      await withTimeout(left, FAREWELL_MS, this.#clock, () => new Error("no answer")).catch(() => {});
     }
     this.destroy();
   }
@@ -263,7 +263,7 @@ export class PostgresConnection {
     const ms = this.#statementMs;
     try {
       if (ms === undefined) return await send();
-      return await answeredWithin(send(), ms, this.#clock, () => {
+      return await withTimeout(send(), ms, this.#clock, () => {
         this.#isSilent = true;
         this.destroy();
         return new PostgresError("busy", `${USE}: no answer within ${ms} ms`);

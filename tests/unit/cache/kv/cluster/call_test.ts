@@ -175,10 +175,10 @@ Deno.test("kv cluster call: being sent on takes no longer than the time-out sinc
   let ended = false;
   const call = failureOf(cache.add(hits("k2"))).finally(() => ended = true);
   await advance(clock, 990);
-  assertEquals([ended, nodes.at("b:1").options.caller?.gone], [false, false]);
+  assertEquals([ended, nodes.at("b:1").options.caller?.cancelled], [false, false]);
   await advance(clock, 10);
   assertEquals(await call, { counts: [], message: 'node "b:1": no answer within 1000 ms' });
-  assertEquals(nodes.at("b:1").options.caller?.gone, true);
+  assertEquals(nodes.at("b:1").options.caller?.cancelled, true);
   await cache.close();
 });
 
