@@ -1,7 +1,7 @@
 import { systemClock } from "../base/clock.ts";
 import type { RulesProvider } from "../config/provider.ts";
 import { type LastLoad, startRules } from "../config/rules_loader.ts";
-import { createWorkerFileProvider } from "../config/worker_file_provider.ts";
+import { createWorkerFileProvider } from "../config/file_provider_supervisor.ts";
 import { problemText } from "../base/problem.ts";
 import type { Rules } from "../ratelimit/rules.ts";
 import type { RateLimitService } from "../ratelimit/service.ts";

@@ -5,7 +5,7 @@ import { type TracedRoute, type TracedService, traceGrpcService, traceRoute } fr
 import { type Decide, traceCache, type TracedCache, traceDecide } from "./tracing_decision.ts";
 import { checkOtlp, type OtlpSettings } from "./tracing_otlp.ts";
 import { CallTracer, type TracedWork } from "./tracing_spans.ts";
-import { type ExporterHandle, WorkerExport } from "./tracing_worker_export.ts";
+import { type ExporterHandle, WorkerExport } from "./tracing_export_supervisor.ts";
 
 /** What is traced and where the spans go. */
 export interface TracingOptions extends OtlpSettings {

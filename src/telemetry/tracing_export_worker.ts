@@ -13,7 +13,7 @@ import { ThrottledLog } from "./throttled_log.ts";
 import { maxWaitingSpans, type OtlpProtocol, positiveVariable } from "./tracing_otlp.ts";
 import { readSpans } from "./tracing_pack_reader.ts";
 import type { SpanPack } from "./tracing_span_pack.ts";
-import type { ExportOptions, FromExporter, ToExporter } from "./tracing_worker_export.ts";
+import type { ExportOptions, FromExporter, ToExporter } from "./tracing_export_supervisor.ts";
 
 /** The worker's side of the connection to the main thread. */
 export type ExporterPort = WorkerPort<ToExporter, FromExporter>;

@@ -1,7 +1,11 @@
 import type { SpanPack } from "../../src/telemetry/tracing_span_pack.ts";
 import { SPAN_KINDS, SpanRecord, type SpanShape } from "../../src/telemetry/tracing_span_record.ts";
 import type { WorkerNotice } from "../../src/base/supervised_worker.ts";
-import type { ExporterHandle, FromExporter, ToExporter } from "../../src/telemetry/tracing_worker_export.ts";
+import type {
+  ExporterHandle,
+  FromExporter,
+  ToExporter,
+} from "../../src/telemetry/tracing_export_supervisor.ts";
 import { exportedAll } from "./tracing_bed.ts";
 
 /** A worker that exports nothing: a test sends its messages, and sees those that it received. */

@@ -1,4 +1,4 @@
-import { acceptedAnswer, AcceptOnce, type AcceptOnceOptions } from "./accept_once.ts";
+import { acceptedAnswer, AcceptOnce, type AcceptOnceOptions } from "./idempotency.ts";
 import { eventBody, eventKindProblem, isReservedKind, matchesKind, RESERVED_PREFIX } from "../model/event.ts";
 import { FieldReader, jsonObjectOf } from "./field_reader.ts";
 import { bodyHash, stringifyJson } from "../../base/exact_json.ts";

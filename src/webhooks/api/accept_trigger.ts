@@ -1,4 +1,4 @@
-import { acceptedAnswer, AcceptOnce, type AcceptOnceOptions } from "./accept_once.ts";
+import { acceptedAnswer, AcceptOnce, type AcceptOnceOptions } from "./idempotency.ts";
 import { bodyHash } from "../../base/exact_json.ts";
 import { jsonObjectOf } from "./field_reader.ts";
 import { notFound, refusal, UNAUTHORIZED, unavailable, WebhookRefusal } from "./problem.ts";

@@ -1,6 +1,6 @@
 import type { Execution, IdempotencyRow, NewEvent, WorkflowVersion } from "../model/records.ts";
 import { matchesKind } from "../model/event.ts";
-import { isLive, KEY_LIVES_MS } from "../model/idempotency.ts";
+import { isLive, KEY_LIVES_MS } from "../model/key_life.ts";
 import { RECORDS, text } from "./rows.ts";
 import { tally } from "./tally.ts";
 import {

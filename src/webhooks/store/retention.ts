@@ -1,4 +1,4 @@
-import { KEY_LIVES_MS } from "../model/idempotency.ts";
+import { KEY_LIVES_MS } from "../model/key_life.ts";
 import { integer, text } from "./rows.ts";
 import { type Tallied, tally } from "./tally.ts";
 import { all, get, postgresOnly, type Row, run, sql, type Work } from "./work.ts";

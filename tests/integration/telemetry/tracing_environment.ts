@@ -1,5 +1,5 @@
 import process from "node:process";
-import type { ExporterHandle } from "../../../src/telemetry/tracing_worker_export.ts";
+import type { ExporterHandle } from "../../../src/telemetry/tracing_export_supervisor.ts";
 
 type Variables = Readonly<Record<string, string>>;
 

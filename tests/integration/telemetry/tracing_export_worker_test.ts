@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { OtlpProtocol } from "../../../src/telemetry/tracing_otlp.ts";
-import { type ExporterHandle, WorkerExport } from "../../../src/telemetry/tracing_worker_export.ts";
+import { type ExporterHandle, WorkerExport } from "../../../src/telemetry/tracing_export_supervisor.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { patientClock } from "../../harness/scaled_clock.ts";

@@ -1,6 +1,6 @@
 import type { FromRuleWorker, ToRuleWorker } from "../../../src/config/file_provider_message.ts";
 import type { WorkerNotice } from "../../../src/base/supervised_worker.ts";
-import type { RuleWorkerHandle } from "../../../src/config/worker_file_provider.ts";
+import type { RuleWorkerHandle } from "../../../src/config/file_provider_supervisor.ts";
 
 /** A worker that loads nothing of its own: a test says what it tells, and sees what it was told. */
 export class RuleWorkerDouble implements RuleWorkerHandle {

@@ -4,7 +4,7 @@ import type { SharedCacheOptions } from "../../shared_cache_options.ts";
 import { noAnswer } from "../connection.ts";
 import { KvFailure } from "../node.ts";
 import type { KvClusterNode } from "./node.ts";
-import type { KvTopology } from "./topology.ts";
+import type { KvTopology } from "./slot_table.ts";
 import type { KvClusterWaits } from "./waits.ts";
 import { parseRedirect, slotOf } from "./slots.ts";
 

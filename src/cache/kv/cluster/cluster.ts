@@ -6,7 +6,7 @@ import { noAnswer } from "../connection.ts";
 import { KvClusterCall, type KvClusterCallOptions } from "./call.ts";
 import type { KvClusterNode } from "./node.ts";
 import { parseRedirect, slotOf, type SlotRedirect } from "./slots.ts";
-import { KvTopology, type KvTopologyOptions } from "./topology.ts";
+import { KvTopology, type KvTopologyOptions } from "./slot_table.ts";
 import { KvClusterWaits } from "./waits.ts";
 
 /** Most calls that wait for something other than the node that they have asked. */

@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { KvTopology, type KvTopologyOptions } from "../../../../../src/cache/kv/cluster/topology.ts";
+import { KvTopology, type KvTopologyOptions } from "../../../../../src/cache/kv/cluster/slot_table.ts";
 import { KvCluster } from "../../../../../src/cache/kv/cluster/cluster.ts";
 import { hit } from "../../../../contract/counter_cache_contract.ts";
 import { FakeClock } from "../../../../harness/fake_clock.ts";

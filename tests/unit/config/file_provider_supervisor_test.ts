@@ -3,7 +3,10 @@ import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import type { Logger } from "../../../src/base/log.ts";
 import type { FromRuleWorker } from "../../../src/config/file_provider_message.ts";
 import type { RulesLoad, RulesProvider } from "../../../src/config/provider.ts";
-import { createWorkerFileProvider, type RuleWorkerHandle } from "../../../src/config/worker_file_provider.ts";
+import {
+  createWorkerFileProvider,
+  type RuleWorkerHandle,
+} from "../../../src/config/file_provider_supervisor.ts";
 import { partsOfLoad } from "../../../src/config/load_parts.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
 import { compileRules } from "../../../src/ratelimit/compile_rules.ts";

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { idempotencyKeyProblem } from "../../../../src/webhooks/api/calls.ts";
-import { isLive, KEY_LIVES_MS } from "../../../../src/webhooks/model/idempotency.ts";
+import { isLive, KEY_LIVES_MS } from "../../../../src/webhooks/model/key_life.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const ACCEPTED_AT = Date.parse("2026-03-28T12:00:00Z");

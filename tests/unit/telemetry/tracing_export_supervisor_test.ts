@@ -1,6 +1,6 @@
 import { until } from "../../harness/until.ts";
 import { assertEquals } from "@std/assert";
-import { WorkerExport } from "../../../src/telemetry/tracing_worker_export.ts";
+import { WorkerExport } from "../../../src/telemetry/tracing_export_supervisor.ts";
 import { KeptLog } from "../../harness/http_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { ALIVE, DEAF, ExporterDouble, namesIn, spanNamed } from "../../harness/tracing_exporter_double.ts";
