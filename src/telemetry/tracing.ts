@@ -4,7 +4,8 @@ import type { CounterCache } from "../ratelimit/counter_cache.ts";
 import { type TracedRoute, type TracedService, traceGrpcService, traceRoute } from "./tracing_calls.ts";
 import { type Decide, traceCache, type TracedCache, traceDecide } from "./tracing_decision.ts";
 import { checkOtlp, type OtlpSettings } from "./tracing_otlp.ts";
-import { CallTracer, type TracedWork } from "./tracing_spans.ts";
+import type { TracedWork } from "../base/traced_work.ts";
+import { CallTracer } from "./tracing_spans.ts";
 import { type ExporterHandle, WorkerExport } from "./tracing_export_supervisor.ts";
 
 /** What is traced and where the spans go. */

@@ -1,3 +1,4 @@
+import type { TracedWork } from "../base/traced_work.ts";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import { SPAN_KINDS, type SpanOrigin, SpanRecord, type SpanShape } from "./tracing_span_record.ts";
@@ -18,20 +19,6 @@ export interface RunToEndOptions<T> {
   readonly onAnswer?: (answer: T) => void;
   /** Called with an error before the span ends; returns false for an error of the caller. */
   readonly onError?: (error: unknown) => boolean;
-}
-
-/** Finished work of another thread. */
-export interface TracedWork {
-  readonly name: string;
-  readonly kind: "internal" | "client";
-  /** The UUID of what the work belongs to; all work on it is one trace. */
-  readonly id: string;
-  /** Wall clock time in milliseconds since the Unix epoch. */
-  readonly startedAt: number;
-  readonly tookMs: number;
-  readonly attributes: Readonly<Record<string, string | number | boolean>>;
-  /** What went wrong; absent where nothing did. */
-  readonly failure?: string | undefined;
 }
 
 /**

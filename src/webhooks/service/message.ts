@@ -3,7 +3,7 @@ import type { AdministrationCall, EventCall, TriggerCall, WebhookAnswer } from "
 import type { PostgresStoreOptions } from "../store/postgres/store.ts";
 import type { LimitDecision } from "../model/limit_call.ts";
 import type { WebhookMetrics } from "./metrics.ts";
-import type { WebhookSpan } from "./spans.ts";
+import type { TracedWork } from "../../base/traced_work.ts";
 
 /** Settings of a store in PostgreSQL. */
 export type PostgresSettings = Pick<
@@ -76,7 +76,7 @@ export type FromWebhookWorker =
   }
   /** Every second, so that silence means something. */
   | { readonly type: "metrics"; readonly metrics: WebhookMetrics }
-  | { readonly type: "span"; readonly span: WebhookSpan };
+  | { readonly type: "span"; readonly span: TracedWork };
 
 /** The worker's side of its connection. */
 export type WebhookWorkerPort = WorkerPort<ToWebhookWorker, FromWebhookWorker>;

@@ -1,23 +1,9 @@
+import type { TracedWork } from "../../base/traced_work.ts";
 import type { AttemptReport } from "../deliveries/metrics.ts";
 import type { StepReport } from "../workflows/run.ts";
 
-/** Finished work as a span. */
-export interface WebhookSpan {
-  readonly name: string;
-  /** `client` for work that calls another service. */
-  readonly kind: "internal" | "client";
-  /** The UUID of the delivery or execution; all work on it is one trace. */
-  readonly id: string;
-  /** Wall clock time in milliseconds since the Unix epoch. */
-  readonly startedAt: number;
-  readonly tookMs: number;
-  readonly attributes: Readonly<Record<string, string | number | boolean>>;
-  /** What went wrong, if anything. */
-  readonly failure?: string | undefined;
-}
-
 /** The span of an attempt; the attempts of a delivery are one trace. */
-export function attemptSpan(report: AttemptReport): WebhookSpan {
+export function attemptSpan(report: AttemptReport): TracedWork {
   const { deliveryId, endpointId, event, number, manual, result, status, errorKind } = report;
   return {
     name: "webhook attempt",
@@ -40,7 +26,7 @@ export function attemptSpan(report: AttemptReport): WebhookSpan {
 }
 
 /** The span of an attempt of a step; the steps of an execution are one trace. */
-export function stepSpan(report: StepReport): WebhookSpan {
+export function stepSpan(report: StepReport): TracedWork {
   const { executionId, workflow, step, kind, attempt, result } = report;
   return {
     name: "workflow step",

@@ -13,7 +13,7 @@ import type { LimitCall } from "../model/limit_call.ts";
 import type { FromWebhookWorker, ToWebhookWorker, WebhookOptions, WebhookRequest } from "./message.ts";
 import type { WebhookMetrics } from "./metrics.ts";
 import { PendingRequests, REQUEST_TIMEOUT_MS } from "./pending_requests.ts";
-import type { WebhookSpan } from "./spans.ts";
+import type { TracedWork } from "../../base/traced_work.ts";
 
 /** The supervisor's side of the connection to a worker. */
 export type WebhookWorkerHandle = WorkerHandle<ToWebhookWorker, FromWebhookWorker>;
@@ -32,7 +32,7 @@ export interface WebhookWorkerSupervisorOptions {
   /** Called with the metrics of the worker; `isNew` when it has started to count from zero. */
   readonly onMetrics: (metrics: WebhookMetrics, isNew: boolean) => void;
   /** Called with finished work, where the options ask for spans. */
-  readonly onSpan?: ((span: WebhookSpan) => void) | undefined;
+  readonly onSpan?: ((span: TracedWork) => void) | undefined;
   /** Replaces the worker that serves webhooks, in tests. */
   readonly createWorker?: (() => WebhookWorkerHandle) | undefined;
 }

@@ -12,7 +12,8 @@ import type { LimitCall, LimitDecision } from "../model/limit_call.ts";
 import type { WebhookOptions, WebhookRequest, WebhookWorkerPort } from "./message.ts";
 import { openWebhookService, type WebhookOpening } from "./opening.ts";
 import type { WebhookService } from "./service.ts";
-import { attemptSpan, stepSpan, type WebhookSpan } from "./spans.ts";
+import type { TracedWork } from "../../base/traced_work.ts";
+import { attemptSpan, stepSpan } from "./spans.ts";
 
 const DECISION_TIMEOUT_MS = 5_000;
 const METRICS_MS = 1_000;
@@ -118,7 +119,7 @@ function serviceOpening(
   options: WebhookOptions,
   { limit, port, extras }: WorkerOpening,
 ): WebhookOpening {
-  const send = (span: WebhookSpan) => port.postMessage({ type: "span", span });
+  const send = (span: TracedWork) => port.postMessage({ type: "span", span });
   const spans: WebhookOpening["parts"] = options.isTraced
     ? { onAttempt: (report) => send(attemptSpan(report)), onStep: (report) => send(stepSpan(report)) }
     : {};

@@ -1,6 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { SPAN_KINDS, type SpanRecord } from "../../../src/telemetry/tracing_span_record.ts";
-import { CallTracer, type TracedWork } from "../../../src/telemetry/tracing_spans.ts";
+import type { TracedWork } from "../../../src/base/traced_work.ts";
+import { CallTracer } from "../../../src/telemetry/tracing_spans.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 
 const SHAPE = { name: "s", kind: SPAN_KINDS.server };
