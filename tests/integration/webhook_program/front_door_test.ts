@@ -133,6 +133,7 @@ Deno.test("webhooks: a span for each trigger, step and attempt", async () => {
     TRACING_ENABLED: "true",
     TRACING_EXPORTER_PROTOCOL: "http",
     OTEL_EXPORTER_OTLP_ENDPOINT: spans.url,
+    OTEL_BSP_SCHEDULE_DELAY: "50",
   };
   await using weir = await folder.start(env);
   const http = weir.httpAddress;
@@ -143,8 +144,11 @@ Deno.test("webhooks: a span for each trigger, step and attempt", async () => {
   await until("the acknowledgement", async () => {
     return (await api(http, "/deliveries")).body.items[0]?.state === "acknowledged";
   });
-  assertEquals(await weir.stop(), 0);
   const named = (name: string) => spans.spans.filter((span) => span.name === name);
+  // Not after the stop, which gives the last spans one second.
+  const names = ["POST /api/v1/workflows/triggers/*", "workflow step", "webhook attempt"];
+  await until("the spans", () => names.every((name) => named(name).length > 0));
+  assertEquals(await weir.stop(), 0);
   assertEquals(named("POST /api/v1/workflows/triggers/*").length, 1);
   assertEquals(named("workflow step").map(({ traceId }) => traceId), [executionId.replaceAll("-", "")]);
   assertEquals(named("webhook attempt").map(({ traceId }) => traceId), [
