@@ -45,8 +45,8 @@ interface Running<T> {
 
 /** After a failed renewal the next one comes this soon. */
 const RETRY_MS = 1_000;
-/** How long `stop` waits for aborted work. */
-const ABORT_MS = 5_000;
+/** How long `stop` waits for aborted work: claims are released before its process is ended, some seconds later. */
+const ABORT_MS = 2_000;
 
 /**
  * The leases that one process holds on work in a shared store: renewed while the work runs, given back when it does not.

@@ -74,7 +74,7 @@ export type FromWebhookWorker =
     readonly domain: string;
     readonly descriptors: readonly Readonly<Record<string, string>>[];
   }
-  /** Every second, so that silence means something. */
+  /** Every second, or as soon as the store answers; `alive` comes every second in any case. */
   | { readonly type: "metrics"; readonly metrics: WebhookMetrics }
   | { readonly type: "span"; readonly span: TracedWork };
 

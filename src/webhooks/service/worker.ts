@@ -105,7 +105,9 @@ function sendMetrics(service: WebhookService, { port, signal }: WorkerOpening): 
     if (!signal.aborted) port.postMessage({ type: "metrics", metrics });
     return false;
   };
-  const loop = new WakeLoop({ clock: systemClock, pollMs: METRICS_MS, round });
+  // A store that answers late is no reason to replace the worker.
+  const onPoll = () => port.postMessage({ type: "alive" });
+  const loop = new WakeLoop({ clock: systemClock, pollMs: METRICS_MS, round, onPoll });
   signal.addEventListener("abort", () => void loop.stop(), { once: true });
   loop.start();
 }

@@ -1,0 +1,60 @@
+import { assertEquals } from "@std/assert";
+import { join } from "node:path";
+import { FakeClock } from "../../../harness/fake_clock.ts";
+import { KeptLog } from "../../../harness/http_fixture.ts";
+import { until } from "../../../harness/until.ts";
+import {
+  type WebhookWorkerHandle,
+  WebhookWorkerSupervisor,
+} from "../../../../src/webhooks/service/supervisor.ts";
+import type { ToWebhookWorker, WebhookOptions } from "../../../../src/webhooks/service/message.ts";
+import { serveWebhooks } from "../../../../src/webhooks/service/worker.ts";
+
+/** A worker in this thread, whose metrics wait for the store. */
+function workerWaitingForStore(store: Promise<undefined>, onMessage: () => void): WebhookWorkerHandle {
+  let take = (_: MessageEvent<ToWebhookWorker>) => {};
+  const worker: WebhookWorkerHandle = {
+    ...{ onmessage: null, onmessageerror: null, onerror: null },
+    postMessage: (data) => queueMicrotask(() => take(new MessageEvent("message", { data }))),
+    terminate: () => worker.postMessage({ type: "stop", graceMs: 0 }),
+  };
+  serveWebhooks({
+    postMessage(data) {
+      worker.onmessage?.(new MessageEvent("message", { data }));
+      onMessage();
+    },
+    addEventListener: (_, listener) => void (take = listener),
+  }, () => ({ parts: { noteOfSecrets: () => store } }));
+  return worker;
+}
+
+Deno.test("a worker whose store answers late is not taken for silent", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "weir_worker_" });
+  const [clock, log, store] = [new FakeClock(), new KeptLog(), Promise.withResolvers<undefined>()];
+  let [workers, messages] = [0, 0];
+  const options: WebhookOptions = {
+    store: { kind: "file", path: join(folder, "weir.db") },
+    ...{ encryptionKeys: [], timeoutMs: 1_000, connectTimeoutMs: 1_000, retentionMs: 86_400_000 },
+    ...{ maxInFlight: 1, allowCidrs: [], workflowEnv: {}, workflowAllowCidrs: [], maxRunning: 1 },
+    ...{ isTraced: false, version: "test" },
+  };
+  const supervisor = new WebhookWorkerSupervisor({
+    ...{ options, clock, logger: log, random: () => 0, onHealth: () => {}, onMetrics: () => {} },
+    limit: () => Promise.resolve({ code: "OK" }),
+    createWorker() {
+      workers++;
+      return workerWaitingForStore(store.promise, () => messages++);
+    },
+  });
+  supervisor.start();
+  await supervisor.ready;
+  for (let beats = 0; beats < 28; beats += 14) {
+    const before = messages;
+    await until("a message", () => messages > before);
+    for (let beat = 0; beat < 14; beat++) clock.advance(1_000);
+  }
+  assertEquals(workers, 1);
+  store.resolve(undefined);
+  await supervisor.stop(0);
+  await Deno.remove(folder, { recursive: true });
+});
