@@ -162,6 +162,17 @@ Deno.test("kv cache: a database that is refused, and then not answered for, thro
   await cache.close();
 });
 
+Deno.test("kv cache: a removal that is not answered ends its connection, as calls do", async () => {
+  await using server = await startScriptedKv(([name]) => {
+    return name === "DEL" && server.accepted === 1 ? undefined : ":1\r\n";
+  });
+  await using cache = openKvCache(server.url, { poolSize: 1, timeoutMs: 200 });
+  await cache.ready;
+  assertMatch(await textOf(cache.remove(["a"])), /no answer within 200 ms$/);
+  await until("another connection", () => server.accepted === 2 && cache.connected);
+  await cache.remove(["a"]);
+});
+
 for (const reply of ["$-1", ":-3", ":9223372036854775807", "+OK"]) {
   Deno.test(`kv node: a server that answers ${JSON.stringify(reply)} to INCRBY fails the call`, async () => {
     await using server = await startScriptedKv(([name]) => name === "INCRBY" ? `${reply}\r\n` : ":1\r\n");
