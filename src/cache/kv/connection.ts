@@ -126,8 +126,15 @@ export async function logIn(client: KvClient, { username, password }: KvLogin): 
   try {
     await client.command(["AUTH", ...(username === undefined ? [] : [username]), password]);
   } catch (error) {
-    if (!LOGIN_NOT_REQUIRED.test(errorText(error))) throw error;
+    const text = errorText(error);
+    if (!LOGIN_NOT_REQUIRED.test(text)) throw new Error(withoutPassword(text, password));
   }
+}
+
+/** The error of a server that does not know the command repeats its arguments, of a long one only the begin. */
+function withoutPassword(text: string, password: string): string {
+  const shown = text.replace(/, with args beginning with.*$/s, "");
+  return password === "" ? shown : shown.replaceAll(password, "(value not shown)");
 }
 
 /** The text of a timeout. */

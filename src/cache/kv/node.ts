@@ -137,13 +137,16 @@ export class KvNode {
     });
   }
 
-  /** Sends one command, such as `["DEL", "key"]`, and returns the reply. */
+  /** Sends one command, such as `["DEL", "key"]`, and returns the reply; a timeout ends its connection. */
   async command(args: readonly string[]): Promise<unknown> {
     const { clock, timeoutMs } = this.#options;
     const connection = this.#pool.shared();
     if (connection === undefined) throw new Error(this.#pool.reason);
-    const reply = connection.command(args);
-    return await withTimeout(reply, timeoutMs, clock, () => new Error(noAnswer(timeoutMs)));
+    return await withTimeout(connection.command(args), timeoutMs, clock, () => {
+      const reason = noAnswer(timeoutMs);
+      this.#pool.renew(connection, reason);
+      return new Error(reason);
+    });
   }
 
   /** Takes expiries of keys that this node has now. */

@@ -162,6 +162,41 @@ Deno.test("kv cache: a database that is refused, and then not answered for, thro
   await cache.close();
 });
 
+Deno.test("kv cache: a removal that is not answered ends its connection, as calls do", async () => {
+  await using server = await startScriptedKv(([name]) => {
+    return name === "DEL" && server.accepted === 1 ? undefined : ":1\r\n";
+  });
+  await using cache = openKvCache(server.url, { poolSize: 1, timeoutMs: 200 });
+  await cache.ready;
+  assertMatch(await textOf(cache.remove(["a"])), /no answer within 200 ms$/);
+  await until("another connection", () => server.accepted === 2 && cache.connected);
+  await cache.remove(["a"]);
+});
+
+Deno.test("kv cache: a server that repeats the login in its error does not make it known", async () => {
+  const reasons: string[] = [];
+  await using server = await startScriptedKv(([name = "", ...args]) => {
+    if (name !== "AUTH") return ":1\r\n";
+    const shown = args.map((arg) => `'${arg.slice(0, 100)}'`).join(" ");
+    return args[0]?.startsWith("begin")
+      ? `-ERR unknown command 'AUTH', with args beginning with: ${shown} \r\n`
+      : `-ERR cannot use ${shown}\r\n`;
+  });
+  for (const auth of ["word-of-4711", `begin-${"4711".repeat(50)}`]) {
+    await using cache = openKvCache(server.url, {
+      auth,
+      onConnection: (_, reason) => reasons.push(reason, auth),
+    });
+    await until("a refused login", () => reasons.at(-1) === auth);
+    const text = await textOf(cache.add([hit()]));
+    assertEquals([text.includes("4711"), reasons.at(-2)?.includes("4711")], [false, false], text);
+  }
+  assertEquals(reasons.filter((_, index) => index % 2 === 0), [
+    "ERR cannot use '(value not shown)'",
+    "ERR unknown command 'AUTH'",
+  ]);
+});
+
 for (const reply of ["$-1", ":-3", ":9223372036854775807", "+OK"]) {
   Deno.test(`kv node: a server that answers ${JSON.stringify(reply)} to INCRBY fails the call`, async () => {
     await using server = await startScriptedKv(([name]) => name === "INCRBY" ? `${reply}\r\n` : ":1\r\n");
