@@ -43,7 +43,7 @@ export const MOVE_KILLS = [
   "endpoint: ROWS rows copied",
   "event: ROWS rows copied",
   "tally: ROWS rows copied",
-  "delivery: ROWS rows are",
+  "delivery: ROWS equal rows",
 ];
 
 /** Kills moves into this empty database and back after these lines; they are whole in the end, and half of one is never opened. */
