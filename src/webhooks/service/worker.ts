@@ -100,6 +100,8 @@ async function open(options: WebhookOptions, opening: WorkerOpening): Promise<We
 }
 
 function sendMetrics(service: WebhookService, { port, signal }: WorkerOpening): void {
+  // A stop during the opening has aborted already.
+  if (signal.aborted) return;
   const round = async () => {
     const metrics = await service.metrics();
     if (!signal.aborted) port.postMessage({ type: "metrics", metrics });

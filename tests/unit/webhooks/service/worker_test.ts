@@ -28,16 +28,20 @@ function workerWaitingForStore(store: Promise<undefined>, onMessage: () => void)
   return worker;
 }
 
-Deno.test("a worker whose store answers late is not taken for silent", async () => {
-  const folder = await Deno.makeTempDir({ prefix: "weir_worker_" });
-  const [clock, log, store] = [new FakeClock(), new KeptLog(), Promise.withResolvers<undefined>()];
-  let [workers, messages] = [0, 0];
-  const options: WebhookOptions = {
+function optionsOf(folder: string): WebhookOptions {
+  return {
     store: { kind: "file", path: join(folder, "weir.db") },
     ...{ encryptionKeys: [], timeoutMs: 1_000, connectTimeoutMs: 1_000, retentionMs: 86_400_000 },
     ...{ maxInFlight: 1, allowCidrs: [], workflowEnv: {}, workflowAllowCidrs: [], maxRunning: 1 },
     ...{ isTraced: false, version: "test" },
   };
+}
+
+Deno.test("a worker whose store answers late is not taken for silent", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "weir_worker_" });
+  const [clock, log, store] = [new FakeClock(), new KeptLog(), Promise.withResolvers<undefined>()];
+  let [workers, messages] = [0, 0];
+  const options = optionsOf(folder);
   const supervisor = new WebhookWorkerSupervisor({
     ...{ options, clock, logger: log, random: () => 0, onHealth: () => {}, onMetrics: () => {} },
     limit: () => Promise.resolve({ code: "OK" }),
@@ -56,5 +60,22 @@ Deno.test("a worker whose store answers late is not taken for silent", async () 
   assertEquals(workers, 1);
   store.resolve(undefined);
   await supervisor.stop(0);
+  await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("a worker that is stopped while it opens leaves no timer", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "weir_worker_" });
+  const stopped = Promise.withResolvers<void>();
+  let take = (_: MessageEvent<ToWebhookWorker>) => {};
+  const post = (data: ToWebhookWorker) => take(new MessageEvent("message", { data }));
+  serveWebhooks({
+    postMessage: ({ type }) => type === "stopped" && stopped.resolve(),
+    addEventListener: (_, listener) => void (take = listener),
+  }, () => {
+    queueMicrotask(() => post({ type: "stop", graceMs: 0 }));
+    return {};
+  });
+  post({ type: "start", options: optionsOf(folder) });
+  await stopped.promise;
   await Deno.remove(folder, { recursive: true });
 });
