@@ -214,8 +214,8 @@ Deno.test("a client that does not take its answers is closed after 30 s", async 
     return port.accepting.connections === 0 && answered > 0;
   });
   assert(answered < 100);
-  // By then the write that was cut has ended as well.
-  await raw.ended();
+  // At the end of the stream the write that was cut has ended as well.
+  await raw.read().catch(() => {});
   await port.close(0);
 });
 
