@@ -22,7 +22,7 @@ interface RawJson {
 
 const RAW = JSON as unknown as RawJson;
 
-/** Marks strings that stand for numbers while a text is parsed; random, so that no other string begins with it. */
+/** Marks strings in place of numbers while a text is parsed; random, so that no other string begins with it. */
 const MARK = randomBytes(12).toString("base64");
 
 /** Finds texts with a number that a double may change: with a fraction, an exponent, 16 digits, or `-0`. */

@@ -43,10 +43,10 @@ export interface RuleFolderReading {
 
 /** The rules of a folder; undefined after an error. Prints every problem as `weir check` does. */
 export async function readRuleFolder(
-  wanted: RuleFolder,
+  source: RuleFolder,
   { stderr }: Pick<Output, "stderr">,
 ): Promise<Rules | undefined> {
-  const { rules, problems } = await openRuleFolder(wanted);
+  const { rules, problems } = await openRuleFolder(source);
   for (const problem of problems) stderr(problemLine(problem));
   return rules;
 }

@@ -95,26 +95,32 @@ const KEY_VALUE_CACHE = inGroup("Key-value cache", {
   ),
 });
 
-/** What differs from the row of the first cache. */
+/** The rows of the second cache, each with what differs from the row of the first. */
 const PER_SECOND_ROWS = {
-  URL: { doc: "Address of the second cache, as `KV_URL`.", whenUnset: "required by `KV_PERSECOND`" },
-  SOCKET_TYPE: { whenUnset: "`KV_PERSECOND_URL` decides" },
-  TYPE: {},
-  AUTH: {},
-  SENTINEL_AUTH: {},
-  TIMEOUT: {},
-  POOL_SIZE: {},
-  POOL_ON_EMPTY_BEHAVIOR: {},
-  POOL_ON_EMPTY_WAIT_DURATION: {},
-  PIPELINE_WINDOW: {},
-  PIPELINE_LIMIT: { doc: "Accepted and without effect." },
-  CLUSTER_PIPELINE_PARALLELISM: {},
-  TLS: { doc: "`true` enables TLS to the second cache, with the files of the first." },
+  KV_PERSECOND_URL: {
+    doc: "Address of the second cache, as `KV_URL`.",
+    whenUnset: "required by `KV_PERSECOND`",
+  },
+  KV_PERSECOND_SOCKET_TYPE: { whenUnset: "`KV_PERSECOND_URL` decides" },
+  KV_PERSECOND_TYPE: {},
+  KV_PERSECOND_AUTH: {},
+  KV_PERSECOND_SENTINEL_AUTH: {},
+  KV_PERSECOND_TIMEOUT: {},
+  KV_PERSECOND_POOL_SIZE: {},
+  KV_PERSECOND_POOL_ON_EMPTY_BEHAVIOR: {},
+  KV_PERSECOND_POOL_ON_EMPTY_WAIT_DURATION: {},
+  KV_PERSECOND_PIPELINE_WINDOW: {},
+  KV_PERSECOND_PIPELINE_LIMIT: { doc: "Accepted and without effect." },
+  KV_PERSECOND_CLUSTER_PIPELINE_PARALLELISM: {},
+  KV_PERSECOND_TLS: { doc: "`true` enables TLS to the second cache, with the files of the first." },
 } as const satisfies Readonly<Record<string, Partial<Setting>>>;
 
+type FirstName<Name extends string> = Name extends `KV_PERSECOND_${infer Rest}`
+  ? `KV_${Rest}` & keyof typeof KEY_VALUE_CACHE
+  : never;
+
 type PerSecondRows = {
-  readonly [Name in keyof typeof PER_SECOND_ROWS as `KV_PERSECOND_${Name}`]:
-    typeof KEY_VALUE_CACHE[`KV_${Name}`];
+  readonly [Name in keyof typeof PER_SECOND_ROWS]: typeof KEY_VALUE_CACHE[FirstName<Name>];
 };
 
 const PER_SECOND_CACHE = inGroup("Per-second cache", {
@@ -131,8 +137,9 @@ export const KV_TABLE = { ...KEY_VALUE_CACHE, ...PER_SECOND_CACHE };
 function perSecondRows(): PerSecondRows {
   const rows: Readonly<Record<string, Setting>> = KEY_VALUE_CACHE;
   const derived = Object.entries(PER_SECOND_ROWS).map(([name, own]) => {
-    const doc = `As \`KV_${name}\`, for the second cache.`;
-    return [`KV_PERSECOND_${name}`, { ...rows[`KV_${name}`], doc, ...own }];
+    const first = name.replace("_PERSECOND", "");
+    const doc = `As \`${first}\`, for the second cache.`;
+    return [name, { ...rows[first], doc, ...own }];
   });
   return Object.fromEntries(derived);
 }

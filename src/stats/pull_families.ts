@@ -97,13 +97,13 @@ export class Families implements Iterable<Family> {
     return this.#families.values();
   }
 
-  #open(wanted: FamilyName): OpenFamily | undefined {
-    let family = this.#families.get(wanted.name);
-    if (family === undefined && !this.#taken.has(wanted.name)) {
-      this.#families.set(wanted.name, family = new OpenFamily(wanted));
+  #open(requested: FamilyName): OpenFamily | undefined {
+    let family = this.#families.get(requested.name);
+    if (family === undefined && !this.#taken.has(requested.name)) {
+      this.#families.set(requested.name, family = new OpenFamily(requested));
     }
-    if (family?.kind === wanted.kind) return family;
-    this.#onConflict(wanted.name);
+    if (family?.kind === requested.kind) return family;
+    this.#onConflict(requested.name);
     return undefined;
   }
 

@@ -156,8 +156,8 @@ export function claim(
   endpoints: readonly { readonly id: string }[],
   { now = NOW, max = 10 }: { readonly now?: number; readonly max?: number } = {},
 ): Promise<readonly ClaimedDelivery[]> {
-  const wants = endpoints.map(({ id }) => ({ endpointId: id, max }));
-  return store.claimDeliveries({ now, leaseUntil: now + 60_000, newClaimId: newId, wants });
+  const requests = endpoints.map(({ id }) => ({ endpointId: id, max }));
+  return store.claimDeliveries({ now, leaseUntil: now + 60_000, newClaimId: newId, requests });
 }
 
 /** Claims executions that are due, until a minute later: those that began first, voided ones last. */

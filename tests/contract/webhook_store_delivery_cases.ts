@@ -59,7 +59,7 @@ export const DELIVERY_CASES: StoreCases = {
     const [one, two, three] = [await addEndpoint(store), await addEndpoint(store), await addEndpoint(store)];
     const events = [];
     for (const late of [30, 10, 20, 40]) events.push(await addEvent(store, {}, NOW + late));
-    const wants = [{ endpointId: two.id, max: 1 }, { endpointId: one.id, max: 3 }, {
+    const requests = [{ endpointId: two.id, max: 1 }, { endpointId: one.id, max: 3 }, {
       endpointId: newId(),
       max: 9,
     }];
@@ -67,7 +67,7 @@ export const DELIVERY_CASES: StoreCases = {
       now: NOW + 50,
       leaseUntil: NOW + 60,
       newClaimId: newId,
-      wants,
+      requests,
     });
     assertEquals(
       claimed.map(({ delivery }) => [delivery.endpointId, delivery.eventId]),

@@ -127,6 +127,8 @@ const PRIVATE_WORDS = new RegExp(
     "at once",
     "beside",
     "of (?:its|their|his|your) own",
+    "wants",
+    "wanted",
   ].map((words) => `\\b${words}\\b`).join("|").replaceAll(" ", "[ \\n/*]+"),
   "gi",
 );

@@ -7,7 +7,7 @@ import { readHead, type RequestHead } from "./request_head.ts";
 const TABLE_BYTES = 4_096;
 const PRIORITY_BYTES = 5;
 const NO_BYTES = new Uint8Array(0);
-/** Stands for a header list that is too large: it is not kept completely, so none of it is used. */
+/** A header list that is too large: it is incomplete, so none of it is used. */
 const OVERFLOWED_HEAD: RequestHead = {
   fields: [],
   method: undefined,

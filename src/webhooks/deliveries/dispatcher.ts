@@ -141,11 +141,11 @@ export class Dispatcher {
     const tooSoonMs = await this.#due.look();
     if (tooSoonMs !== undefined) this.#loop.wakeIn(tooSoonMs);
     const running = { flights: this.#leases.work(), of: (id: string) => this.inFlight(id) };
-    const wants = this.#shares.wants(this.#due.waiting(), running, MOST_CLAIMED, elapsed);
-    if (wants.length === 0) return false;
+    const requests = this.#shares.claimRequests(this.#due.waiting(), running, MOST_CLAIMED, elapsed);
+    if (requests.length === 0) return false;
     await at("before", "claim");
-    const claimed = await this.#leases.claim((terms) => store.claimDeliveries({ ...terms, wants }));
-    const isLonger = this.#due.learn(wants, claimed);
+    const claimed = await this.#leases.claim((terms) => store.claimDeliveries({ ...terms, requests }));
+    const isLonger = this.#due.learn(requests, claimed);
     for (const one of claimed) this.#begin(one);
     // The first claims of an endpoint with a long timeout were made for a shorter one.
     if (isLonger) await this.#leases.renew();

@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { type DueEndpoint, dueEndpoints } from "../store/delivery_claims.ts";
 import type { ClaimedDelivery, WebhookStore } from "../store/store.ts";
-import type { Want } from "./endpoint_shares.ts";
+import type { ClaimRequest } from "./endpoint_shares.ts";
 
 /** How much longer than a look took the next one is put off, and how long at most. */
 const LOOK_SHARE = 20;
@@ -84,14 +84,14 @@ export class DueEndpoints {
   }
 
   /** Records the result of a claim; answers whether an endpoint has a longer timeout than any before. */
-  learn(wants: readonly Want[], claimed: readonly ClaimedDelivery[]): boolean {
+  learn(requests: readonly ClaimRequest[], claimed: readonly ClaimedDelivery[]): boolean {
     const longestBefore = this.#longestMs;
     for (const { endpoint: { id, concurrency, timeoutMs = 0 } } of claimed) {
       this.#known.set(id, { id, concurrency, timeoutMs });
       this.#longestMs = Math.max(this.#longestMs, timeoutMs);
     }
     const got = Map.groupBy(claimed, ({ endpoint }) => endpoint.id);
-    for (const { endpointId, max } of wants) {
+    for (const { endpointId, max } of requests) {
       this.#hot.delete(endpointId);
       // Behind all others, so that it is their turn before.
       if (got.get(endpointId)?.length === max) this.#hot.add(endpointId);

@@ -3,7 +3,7 @@ import type { DueEndpoint } from "../store/delivery_claims.ts";
 import type { ClaimedDelivery } from "../store/store.ts";
 
 /** How many more attempts of an endpoint may begin. */
-export interface Want {
+export interface ClaimRequest {
   readonly endpointId: string;
   readonly max: number;
 }
@@ -103,7 +103,12 @@ export class EndpointShares {
    * How many more attempts each endpoint may begin, `most` together. `waiting` is in order of waiting, longest first.
    * Places are given one by one in turn, beginning with another endpoint each time.
    */
-  wants(waiting: Iterable<DueEndpoint>, running: Running, most: number, elapsed: number): readonly Want[] {
+  claimRequests(
+    waiting: Iterable<DueEndpoint>,
+    running: Running,
+    most: number,
+    elapsed: number,
+  ): readonly ClaimRequest[] {
     const places = this.#places(running, most, elapsed);
     const chosen: Candidate[] = [];
     const probes: string[] = [];
@@ -119,11 +124,11 @@ export class EndpointShares {
       else if (runs === 0 && this.isNew(id)) probes.push(id);
     }
     this.#giveInTurn(chosen, places.room);
-    const wants = chosen.filter(({ max }) => max > 0).map(({ id, max }) => ({ endpointId: id, max }));
+    const requests = chosen.filter(({ max }) => max > 0).map(({ id, max }) => ({ endpointId: id, max }));
     // The latest first: where there are more new endpoints than places, most of those that wait for long hang.
     const left = Math.max(0, Math.min(places.probes, places.room.prompt));
     const probing = probes.slice(-left).slice(0, left);
-    return [...wants, ...probing.map((endpointId) => ({ endpointId, max: 1 }))];
+    return [...requests, ...probing.map((endpointId) => ({ endpointId, max: 1 }))];
   }
 
   #standing(endpointId: string): Standing {

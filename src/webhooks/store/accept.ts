@@ -61,10 +61,10 @@ const ADD_DELIVERY = sqliteOnly(`
 // Waits for endpoints that are being removed, and omits them; a later removal finds the delivery.
 const ADD_DELIVERIES = postgresOnly(`
   INSERT INTO delivery (id, endpoint_id, event_id, event, state, created_at, slot, due_at, attempts)
-  SELECT wanted.id, endpoint.id, CAST(? AS TEXT), CAST(? AS TEXT), 'attempting', CAST(? AS BIGINT), 0,
+  SELECT subscribed.id, endpoint.id, CAST(? AS TEXT), CAST(? AS TEXT), 'attempting', CAST(? AS BIGINT), 0,
     CAST(? AS BIGINT), 0
-  FROM unnest(CAST(? AS TEXT[]), CAST(? AS TEXT[])) AS wanted (id, endpoint_id)
-    JOIN endpoint ON endpoint.id = wanted.endpoint_id
+  FROM unnest(CAST(? AS TEXT[]), CAST(? AS TEXT[])) AS subscribed (id, endpoint_id)
+    JOIN endpoint ON endpoint.id = subscribed.endpoint_id
   ORDER BY endpoint.seq FOR KEY SHARE OF endpoint
   RETURNING endpoint_id`);
 
@@ -117,15 +117,15 @@ export function acceptEvent(
 /** Writes an event and a delivery for every endpoint that names its kind; returns these endpoints. */
 export function* addEvent({ id, kind, body }: NewEvent, now: number): Work<readonly string[]> {
   yield* run("INSERT INTO event (id, kind, body, created_at) VALUES (?, ?, ?, ?)", id, kind, body, now);
-  const wanted = (yield* all("SELECT id, events FROM endpoint ORDER BY seq"))
+  const subscribed = (yield* all("SELECT id, events FROM endpoint ORDER BY seq"))
     .filter((row) => matchesKind(patternsOf(text(row, "events")), kind))
     .map((row) => ({ id: crypto.randomUUID(), endpointId: text(row, "id") }));
-  if (wanted.length === 0) return [];
-  const [ids, endpoints] = [wanted.map((one) => one.id), wanted.map((one) => one.endpointId)];
+  if (subscribed.length === 0) return [];
+  const [ids, endpoints] = [subscribed.map((one) => one.id), subscribed.map((one) => one.endpointId)];
   // Each database skips the statement of the other.
   const rows = yield* all(ADD_DELIVERIES, id, kind, now, now, ids, endpoints);
   const endpointIds = rows.map((row) => text(row, "endpoint_id"));
-  for (const delivery of wanted) {
+  for (const delivery of subscribed) {
     const added = yield* run(ADD_DELIVERY, delivery.id, delivery.endpointId, id, kind, now, now);
     if (added > 0) endpointIds.push(delivery.endpointId);
   }

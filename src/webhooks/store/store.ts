@@ -63,7 +63,7 @@ export interface ClaimOptions {
   readonly now: number;
   readonly leaseUntil: number;
   readonly newClaimId: () => string;
-  readonly wants: readonly { readonly endpointId: string; readonly max: number }[];
+  readonly requests: readonly { readonly endpointId: string; readonly max: number }[];
 }
 
 /** A delivery to be attempted now, with everything that its request is made of. */

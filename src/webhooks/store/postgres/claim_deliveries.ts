@@ -12,16 +12,16 @@ const LOCK_ENDPOINTS = postgresOnly(`
 const LOCK_DUE = postgresOnly(`
   SELECT delivery.* FROM (
     SELECT due.seq
-    FROM unnest(CAST(? AS TEXT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[])) AS wanted (endpoint_id, most, concurrency)
+    FROM unnest(CAST(? AS TEXT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[])) AS requested (endpoint_id, most, concurrency)
       CROSS JOIN LATERAL (
         SELECT count(*) AS claimed FROM delivery
-        WHERE endpoint_id = wanted.endpoint_id AND claim_id IS NOT NULL
+        WHERE endpoint_id = requested.endpoint_id AND claim_id IS NOT NULL
       ) AS held
       CROSS JOIN LATERAL (
         SELECT seq, row_number() OVER (ORDER BY next_at, seq) AS place FROM delivery
-        WHERE endpoint_id = wanted.endpoint_id AND next_at <= ? ORDER BY next_at, seq LIMIT ?
+        WHERE endpoint_id = requested.endpoint_id AND next_at <= ? ORDER BY next_at, seq LIMIT ?
       ) AS due
-    WHERE due.place <= wanted.most AND due.place <= wanted.concurrency - held.claimed
+    WHERE due.place <= requested.most AND due.place <= requested.concurrency - held.claimed
   ) AS chosen JOIN delivery ON delivery.seq = chosen.seq
   WHERE delivery.next_at <= ? FOR UPDATE OF delivery SKIP LOCKED`);
 
@@ -34,11 +34,11 @@ const CLAIM = postgresOnly(`
 /** Claims due deliveries: of an endpoint no more than its concurrency, over all processes. */
 export function* claimDeliveries(options: LoggedClaimOptions): Work<readonly ClaimedDelivery[]> {
   const { now } = options;
-  const wants = new Map(options.wants.map(({ endpointId, max }) => [endpointId, max]));
-  const endpoints = yield* all(LOCK_ENDPOINTS, [...wants.keys()]);
+  const requests = new Map(options.requests.map(({ endpointId, max }) => [endpointId, max]));
+  const endpoints = yield* all(LOCK_ENDPOINTS, [...requests.keys()]);
   if (endpoints.length === 0) return [];
   const ids = endpoints.map((row) => text(row, "id"));
-  const most = ids.map((id) => wants.get(id) ?? 0);
+  const most = ids.map((id) => requests.get(id) ?? 0);
   const concurrency = endpoints.map((row) => integer(row, "concurrency"));
   const rows = yield* all(LOCK_DUE, ids, most, concurrency, now, Math.max(...most), now);
   if (rows.length === 0) return [];

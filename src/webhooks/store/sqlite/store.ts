@@ -132,11 +132,11 @@ const CLAIM = sqliteOnly(
 const BODY = sqliteOnly("SELECT body FROM event WHERE id = ?");
 
 function* claimDeliveries(
-  { now, leaseUntil, newClaimId, wants, logger }: LoggedClaimOptions,
+  { now, leaseUntil, newClaimId, requests, logger }: LoggedClaimOptions,
 ): Work<readonly ClaimedDelivery[]> {
   const bodies = new Map<string, Uint8Array>();
   const claimed: { readonly nextAt: number; readonly seq: number; readonly claim: ClaimedDelivery }[] = [];
-  for (const { endpointId, max } of wants) {
+  for (const { endpointId, max } of requests) {
     const rows = yield* all(DUE, endpointId, now, max);
     const endpoint = rows.length === 0 ? undefined : yield* findEndpoint(endpointId);
     if (endpoint?.enabled !== true) continue;

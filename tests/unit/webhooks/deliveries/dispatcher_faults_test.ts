@@ -276,7 +276,7 @@ Deno.test("a look claims only for endpoints with something due, an event only fo
   });
   const store = storeWith(bed.store, [look], {
     claimDeliveries(options) {
-      wanted.push(options.wants.map(({ endpointId, max }) => `${endpointId} ${max}`));
+      wanted.push(options.requests.map(({ endpointId, max }) => `${endpointId} ${max}`));
       return bed.store.claimDeliveries(options);
     },
   });

@@ -21,11 +21,11 @@ function fleetStore(bed: DispatcherBed, concurrency: number) {
   const claim: Claim = async (options) => {
     const { items } = await bed.store.read(listDeliveries, { limit: 500 });
     const claimed = items.filter(({ claimId }) => claimId !== undefined).length;
-    const wants = options.wants.map((want) => ({
+    const requests = options.requests.map((want) => ({
       ...want,
       max: Math.min(want.max, Math.max(0, concurrency - claimed)),
     }));
-    return await bed.store.claimDeliveries({ ...options, wants: wants.filter(({ max }) => max > 0) });
+    return await bed.store.claimDeliveries({ ...options, requests: requests.filter(({ max }) => max > 0) });
   };
   fleet.store = storeWith(bed.store, [], { claimDeliveries });
   return fleet;

@@ -28,7 +28,7 @@ function running(ids: readonly string[], startedAt = 0): Running {
 /** What begins, as `name: count`, summed over endpoints of one kind. */
 function begun(shares: EndpointShares, waiting: readonly DueEndpoint[], now = running([]), elapsed = 0) {
   const sums: Record<string, number> = {};
-  for (const { endpointId, max } of shares.wants(waiting, now, 1_000, elapsed)) {
+  for (const { endpointId, max } of shares.claimRequests(waiting, now, 1_000, elapsed)) {
     const kind = endpointId.replace(/\d+$/, "");
     sums[kind] = (sums[kind] ?? 0) + max;
   }
@@ -107,7 +107,7 @@ Deno.test("however few places there are, endpoints that hang leave one, and a si
     // Wave after wave, until no more of them begin.
     for (let elapsed = 0; elapsed < 10_000; elapsed += 500) {
       for (const waiting of [dead, fresh]) {
-        for (const { endpointId } of shares.wants(waiting, running(held), 1_000, elapsed)) {
+        for (const { endpointId } of shares.claimRequests(waiting, running(held), 1_000, elapsed)) {
           held.push(endpointId);
         }
       }

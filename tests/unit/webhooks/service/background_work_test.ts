@@ -74,7 +74,7 @@ Deno.test("background work: claims of whoever had the lock before are void", asy
     now: bed.clock.now(),
     leaseUntil: bed.clock.now() + DAY_MS,
     newClaimId: () => crypto.randomUUID(),
-    wants: [{ endpointId: endpoint?.id ?? "", max: 1 }],
+    requests: [{ endpointId: endpoint?.id ?? "", max: 1 }],
   });
   assertEquals(claimed?.delivery.eventId, id);
   bed.service.start();
@@ -105,7 +105,7 @@ Deno.test("background work: where others work too, only claims whose lease is ov
     const [endpoint] = await bed.store.read(dueEndpoints, now);
     const [claimed] = await bed.store.claimDeliveries({
       ...{ now, leaseUntil: now + leaseMs, newClaimId: () => crypto.randomUUID() },
-      wants: [{ endpointId: endpoint?.id ?? "", max: 1 }],
+      requests: [{ endpointId: endpoint?.id ?? "", max: 1 }],
     });
     return claimed?.delivery.id;
   };
@@ -182,7 +182,7 @@ Deno.test("background work: an event asks for deliveries to the endpoints that i
       });
       return storeWith(store, [look], {
         claimDeliveries: (options) => {
-          wanted.push(...options.wants.map(({ endpointId }) => endpointId));
+          wanted.push(...options.requests.map(({ endpointId }) => endpointId));
           return store.claimDeliveries(options);
         },
       });
